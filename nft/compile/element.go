@@ -1,0 +1,251 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// maxPacked is room for a key, its end, data of both ends and a verdict's
+// chain.
+const maxPacked = 4*MaxKey + 4 + MaxName
+
+// Pack converts an element from nft's words to what the kernel stores. Keys
+// and data of interval sets and of maps with interval data can be prefixes and
+// ranges; the result's Data is empty in sets, and a VerdictData in verdict maps.
+func (s *Set) Pack(e nft.Element) (Element, error) {
+	var buf [maxPacked]byte
+	b, err := s.appendKey(buf[:0], e.Key)
+	if err != nil {
+		return Element{}, s.elementError("pack", e.Key, err)
+	}
+	keys := len(b)
+	if s.Map {
+		if b, err = s.appendData(b, e.Value); err != nil {
+			return Element{}, s.elementError("pack", e.Key, err)
+		}
+	} else if e.Value != "" {
+		return Element{}, s.elementError("pack", e.Key, fmt.Errorf("unexpected value %q: this is a set, not a map", e.Value))
+	}
+	if e.Timeout != 0 || e.Comment != "" {
+		if err := s.checkOptions(e); err != nil {
+			return Element{}, s.elementError("pack", e.Key, err)
+		}
+	}
+	// One string for all, so that there is one allocation.
+	packed := string(b)
+	out := Element{Key: packed[:keys], Data: packed[keys:], Timeout: e.Timeout, Comment: e.Comment}
+	if s.Flags&SetInterval != 0 {
+		out.Key, out.KeyEnd = packed[:keys/2], packed[keys/2:keys]
+	}
+	return out, nil
+}
+
+// PackKey converts a key as Pack does it, for removals and lookups.
+func (s *Set) PackKey(key string) (Element, error) {
+	var buf [2 * MaxKey]byte
+	b, err := s.appendKey(buf[:0], key)
+	if err != nil {
+		return Element{}, s.elementError("pack", key, err)
+	}
+	packed := string(b)
+	if s.Flags&SetInterval != 0 {
+		return Element{Key: packed[:len(b)/2], KeyEnd: packed[len(b)/2:]}, nil
+	}
+	return Element{Key: packed}, nil
+}
+
+func (s *Set) checkOptions(e nft.Element) error {
+	switch {
+	case e.Timeout < 0 || e.Timeout > 0 && e.Timeout < time.Millisecond:
+		return fmt.Errorf("timeout %v: the smallest is 1ms", e.Timeout)
+	case e.Timeout > 0 && s.Flags&SetTimeout == 0:
+		return fmt.Errorf("timeout %s: the %s needs flag timeout", datatype.FormatDuration(e.Timeout), s.noun())
+	}
+	return CheckComment(e.Comment)
+}
+
+// noun is "set" or "map".
+func (s *Set) noun() string {
+	if s.Map {
+		return "map"
+	}
+	return "set"
+}
+
+func (s *Set) elementError(verb, key string, err error) error {
+	if len(key) > 256 {
+		key = key[:256] + "..."
+	}
+	return fmt.Errorf("%s element %q of %s %s: %w", verb, key, s.noun(), s.Name, err)
+}
+
+// appendKey packs a key; in interval sets its end comes behind it.
+func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
+	parts, err := s.keyParts()
+	if err != nil {
+		return b, err
+	}
+	if text == "*" {
+		return b, errors.New("the catch-all element * is not supported in named sets and maps: add a rule after the lookup")
+	}
+	if s.Flags&SetInterval != 0 {
+		return appendInterval(b, parts, text, true)
+	}
+	b, err = appendConstants(b, parts, text)
+	if err != nil && hasInterval(parts, text) {
+		err = fmt.Errorf("%w (prefixes and ranges need flags interval)", err)
+	}
+	return b, err
+}
+
+func (s *Set) appendData(b []byte, text string) ([]byte, error) {
+	if text == "" {
+		return b, errors.New("no value: a map's element is KEY : VALUE")
+	}
+	if s.Verdict {
+		return datatype.Verdict.AppendParse(b, text)
+	}
+	parts, err := s.dataParts()
+	if err == nil {
+		if s.DataInterval {
+			b, err = appendInterval(b, parts, text, false)
+		} else {
+			b, err = appendConstants(b, parts, text)
+		}
+	}
+	if err != nil {
+		return b, fmt.Errorf("value %q: %w", text, err)
+	}
+	return b, nil
+}
+
+// appendConstants packs "10.0.0.1 . tcp . 80", each part padded to a multiple
+// of four bytes where there are several.
+func appendConstants(b []byte, parts []part, text string) ([]byte, error) {
+	if len(parts) == 1 {
+		return parts[0].appendParse(b, trim(text), false)
+	}
+	rest := text
+	for i := range parts {
+		field, more, ok := cutField(rest)
+		if ok != (i < len(parts)-1) {
+			return b, countError(parts, text)
+		}
+		out, err := parts[i].appendParse(b, field, false)
+		if err != nil {
+			return b, fmt.Errorf("part %d: %w", i+1, err)
+		}
+		b, rest = appendPadding(out, parts[i]), more
+	}
+	return b, nil
+}
+
+// appendPadding fills a part up to a multiple of four bytes.
+func appendPadding(b []byte, p part) []byte {
+	for range p.padded() - p.size {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// countError says that a concatenation has too few or too many parts.
+func countError(parts []part, text string) error {
+	n := 1
+	for rest, ok := text, true; ok; n++ {
+		if _, rest, ok = cutField(rest); !ok {
+			break
+		}
+	}
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = p.typ.Name
+	}
+	return fmt.Errorf("%d parts: want %d, %s, joined by \" . \"", n, len(parts), strings.Join(names, " . "))
+}
+
+// cutField cuts text at the first dot that stands between blanks and outside
+// of quotes.
+func cutField(text string) (field, rest string, found bool) {
+	if i := strings.Index(text, " . "); i >= 0 && strings.IndexByte(text[:i], '"') < 0 && strings.IndexByte(text[:i], '\t') < 0 {
+		return trim(text[:i]), text[i+3:], true
+	}
+	quoted := false
+	for i := range len(text) {
+		switch text[i] {
+		case '"':
+			quoted = !quoted
+		case '.':
+			if !quoted && i > 0 && blank(text[i-1]) && i+1 < len(text) && blank(text[i+1]) {
+				return trim(text[:i]), text[i+1:], true
+			}
+		}
+	}
+	return trim(text), "", false
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' }
+
+// trim takes blanks off both ends.
+func trim(s string) string {
+	for s != "" && blank(s[0]) {
+		s = s[1:]
+	}
+	for s != "" && blank(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// appendParse packs one constant, unpadded. Interval sets compare bytes from
+// the first to the last and so want all numbers big-endian.
+func (p *part) appendParse(b []byte, text string, big bool) ([]byte, error) {
+	if p.typ.Len() == 0 && !p.text() {
+		return p.appendNumber(b, text, big)
+	}
+	at := len(b)
+	b, err := p.typ.AppendParse(b, text)
+	if err != nil {
+		return b, err
+	}
+	if p.text() {
+		if len(b)-at > p.size {
+			return b[:at], fmt.Errorf("parse %s: %q has %d bytes: want at most %d", p.typ, text, len(b)-at, p.size)
+		}
+		for len(b)-at < p.size {
+			b = append(b, 0)
+		}
+		return b, nil
+	}
+	if big && p.order == datatype.HostEndian && littleHost {
+		reverse(b[at:])
+	}
+	return b, nil
+}
+
+// appendNumber packs a number of a type whose width the expression gives.
+func (p *part) appendNumber(b []byte, text string, big bool) ([]byte, error) {
+	v, err := p.typ.ParseUint(text)
+	if err != nil {
+		return b, err
+	}
+	if p.bits < 64 && v>>p.bits != 0 {
+		return b, fmt.Errorf("parse %s: %s is out of range: the greatest is %d", p.typ, text, uint64(1)<<p.bits-1)
+	}
+	at := len(b)
+	b = datatype.Integer.AppendUint(b, v, p.size)
+	if !big && p.order == datatype.HostEndian && littleHost {
+		reverse(b[at:])
+	}
+	return b, nil
+}
+
+func reverse(b []byte) {
+	for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
+		b[i], b[j] = b[j], b[i]
+	}
+}

@@ -1,0 +1,181 @@
+package compile
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// CompileRule parses a rule and compiles it to what the kernel runs, which is
+// what nft 1.0.6 makes of the same text. Errors of the text are an *Error.
+func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
+	parsed, err := syntax.ParseRule(family, rule.Text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
+	}
+	r := newRuleCompiler(family, scope)
+	if err := r.compile(parsed, rule.Comment); err != nil {
+		var e *Error
+		if errors.As(err, &e) && e.Line == "" {
+			e.Line = syntax.SourceLine(rule.Text, e.Pos.Line)
+		}
+		return nil, fmt.Errorf("compile rule: %w", err)
+	}
+	return r.out, nil
+}
+
+// statement is a statement of a rule after evaluation.
+type statement interface {
+	// generate appends the statement's expressions.
+	generate(g *generator) error
+}
+
+// ruleCompiler compiles one rule.
+type ruleCompiler struct {
+	scope Scope
+	ctx   context
+	// rangeData is true where the values of an anonymous map may be ranges.
+	rangeData bool
+	stmts     []statement
+	out       *Rule
+}
+
+func newRuleCompiler(family nft.Family, scope Scope) *ruleCompiler {
+	return &ruleCompiler{scope: scope, ctx: newContext(family), out: &Rule{Family: family}}
+}
+
+// add appends a statement.
+func (r *ruleCompiler) add(s statement) { r.stmts = append(r.stmts, s) }
+
+// prepend adds an implicit dependency before the statement that is being
+// evaluated, which is not in the list yet.
+func (r *ruleCompiler) prepend(s statement) { r.stmts = append(r.stmts, s) }
+
+// compile evaluates the statements and generates the expressions.
+func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) error {
+	switch {
+	case parsed.Comment != "" && comment != "" && parsed.Comment != comment:
+		return errorAt(syntax.Pos{Line: 1, Column: 1}, "the rule has two comments: %q in its text and %q beside it", parsed.Comment, comment)
+	case comment == "":
+		comment = parsed.Comment
+	}
+	if err := CheckComment(comment); err != nil {
+		return errorAt(syntax.Pos{Line: 1, Column: 1}, "%s", err)
+	}
+	parsed.Comment = ""
+	r.out.Text, r.out.Comment = syntax.Print(parsed), comment
+	r.stmts = make([]statement, 0, 2*len(parsed.Stmts)+2)
+	for i, s := range parsed.Stmts {
+		if err := r.statement(s); err != nil {
+			return err
+		}
+		if terminal(s) && i < len(parsed.Stmts)-1 {
+			return errorAt(parsed.Stmts[i+1].Position(), "statement after a terminal statement has no effect")
+		}
+	}
+	r.reduce()
+	g := &generator{family: r.out.Family, out: make([]Expr, 0, 2*len(r.stmts)+2)}
+	for _, s := range r.stmts {
+		if err := s.generate(g); err != nil {
+			return err
+		}
+	}
+	r.out.Exprs = g.out
+	slices.Sort(r.out.Chains)
+	slices.Sort(r.out.Sets)
+	return r.out.seal()
+}
+
+// terminal reports whether nothing after a statement is run.
+func terminal(s syntax.Stmt) bool {
+	switch s := s.(type) {
+	case *syntax.Verdict:
+		return s.Kind != "continue"
+	case *syntax.Reject, *syntax.NAT:
+		return true
+	default:
+		return false
+	}
+}
+
+// statement evaluates one statement.
+func (r *ruleCompiler) statement(s syntax.Stmt) error {
+	switch s := s.(type) {
+	case *syntax.Match:
+		return r.match(s)
+	case *syntax.Verdict:
+		v, err := r.verdict(s)
+		r.add(&verdictStmt{v})
+		return err
+	case *syntax.Vmap:
+		return r.vmap(s)
+	case *syntax.Counter:
+		r.add(&counterStmt{s})
+		return nil
+	case *syntax.Log:
+		return r.log(s)
+	case *syntax.Limit:
+		return r.limit(s)
+	case *syntax.Reject:
+		return r.reject(s)
+	case *syntax.NAT:
+		return r.nat(s)
+	case *syntax.Assign:
+		return r.assign(s)
+	case *syntax.Dynamic:
+		return r.dynamic(s)
+	case *syntax.Notrack:
+		r.add(notrackStmt{})
+		return nil
+	default:
+		return errorAt(s.Position(), "statement %T is not supported", s)
+	}
+}
+
+// seal computes the encoding and the fingerprint.
+func (r *Rule) seal() error {
+	b, err := r.encode()
+	if err != nil {
+		return err
+	}
+	text := make([]byte, 0, len(b)+256)
+	put := func(v uint32) { text = binary.BigEndian.AppendUint32(text, v) }
+	str := func(s string) {
+		put(uint32(len(s)))
+		text = append(text, s...)
+	}
+	put(uint32(r.Family))
+	put(uint32(len(b)))
+	text = append(text, b...)
+	str(r.Comment)
+	for i := range r.Anonymous {
+		a := &r.Anonymous[i]
+		for _, v := range []uint32{a.Set.Flags, a.Set.Key.ID, a.Set.Key.Len, a.Set.Data.ID, a.Set.Data.Len, a.Set.Size} {
+			put(v)
+		}
+		str(string(a.Set.UserData))
+		put(uint32(len(a.Elements)))
+		for _, e := range a.Elements {
+			str(e.Key)
+			str(e.KeyEnd)
+			str(e.Data)
+			str(e.Comment)
+		}
+	}
+	sum := sha256.Sum256(text)
+	copy(r.Fingerprint[:], sum[:])
+	return nil
+}
+
+// orders of values that statements assign.
+var (
+	wantPort = want{typ: datatype.InetService, width: 16, order: datatype.BigEndian}
+	wantIP   = want{typ: datatype.IPv4Addr, width: 32, order: datatype.BigEndian}
+	wantIP6  = want{typ: datatype.IPv6Addr, width: 128, order: datatype.BigEndian}
+)

@@ -1,0 +1,273 @@
+package compile
+
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// want is the type that a constant takes from the expression beside it.
+type want struct {
+	typ   *datatype.Type
+	width uint32
+	order datatype.Order
+	// parts is set in place of the others for concatenations.
+	parts []want
+	// max is the greatest value if limited.
+	max     uint64
+	limited bool
+}
+
+// wantLike returns the type of the constants that a term is compared with.
+func wantLike(t term) want {
+	if c, ok := t.(*concatTerm); ok {
+		w := want{parts: make([]want, len(c.parts))}
+		for i, p := range c.parts {
+			w.parts[i] = wantLike(p)
+			// nft checks the range of a generator only when it stands alone.
+			w.parts[i].limited = false
+		}
+		return w
+	}
+	i := t.info()
+	w := want{typ: i.typ, width: i.width, order: i.order}
+	w.max, w.limited = maxValue(t)
+	return w
+}
+
+// wantOf returns the type of a set's keys or data.
+func wantOf(t *Type) (want, error) {
+	parts, err := t.resolve()
+	if err != nil {
+		return want{}, err
+	}
+	if len(parts) == 1 {
+		return wantPart(parts[0]), nil
+	}
+	w := want{parts: make([]want, len(parts))}
+	for i, p := range parts {
+		w.parts[i] = wantPart(p)
+	}
+	return w, nil
+}
+
+func wantPart(p part) want { return want{typ: p.typ, width: uint32(p.bits), order: p.order} }
+
+// name names the type for messages.
+func (w want) name() string {
+	if w.typ != nil {
+		return w.typ.Name
+	}
+	s := ""
+	for i, p := range w.parts {
+		if i > 0 {
+			s += " . "
+		}
+		s += p.name()
+	}
+	return s
+}
+
+func (w want) info(pos syntax.Pos) termInfo {
+	return termInfo{pos: pos, typ: w.typ, bits: w.width, width: w.width, order: w.order}
+}
+
+func (w want) isString() bool { return w.typ == datatype.IfName || w.typ == datatype.String }
+
+// constant evaluates an expression of constants.
+func (r *ruleCompiler) constant(x syntax.Expr, w want) (term, error) {
+	if c, ok := x.(*syntax.Concat); ok || w.typ == nil {
+		return r.constantConcat(x, c, w)
+	}
+	switch x := x.(type) {
+	case *syntax.Const:
+		return r.literal(x, w)
+	case *syntax.Prefix:
+		return r.prefix(x, w)
+	case *syntax.Range:
+		from, err := r.single(x.From, w)
+		if err != nil {
+			return nil, err
+		}
+		to, err := r.single(x.To, w)
+		if err != nil {
+			return nil, err
+		}
+		if w.isString() {
+			return nil, errorAt(x.Pos, "a range of %s is not possible", w.typ.Name)
+		}
+		if from.v.cmp(to.v) > 0 {
+			return nil, errorAt(x.Pos, "range %s ends before it begins", describe(x))
+		}
+		return &rangeTerm{w.info(x.Pos), from.v, to.v}, nil
+	case *syntax.List:
+		return r.flagList(x, w)
+	case *syntax.Binary:
+		return r.constantBinary(x, w)
+	default:
+		return nil, errorAt(x.Position(), "%s is no constant: want a value of type %s", describe(x), w.name())
+	}
+}
+
+// single evaluates an expression that must be one value.
+func (r *ruleCompiler) single(x syntax.Expr, w want) (*constTerm, error) {
+	t, err := r.constant(x, w)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := t.(*constTerm)
+	if !ok {
+		return nil, errorAt(x.Position(), "%s is more than one value", describe(x))
+	}
+	return c, nil
+}
+
+// constantConcat evaluates a concatenation of constants.
+func (r *ruleCompiler) constantConcat(x syntax.Expr, c *syntax.Concat, w want) (term, error) {
+	n := 1
+	if c != nil {
+		n = len(c.Parts)
+	}
+	switch {
+	case w.typ != nil:
+		return nil, errorAt(x.Position(), "%s is a concatenation: want one %s", describe(x), w.name())
+	case c == nil:
+		return nil, errorAt(x.Position(), "%s is one value: want %s", describe(x), w.name())
+	case n != len(w.parts):
+		return nil, errorAt(x.Position(), "%s has %d parts: want %s", describe(x), n, w.name())
+	}
+	parts := make([]term, n)
+	for i, p := range c.Parts {
+		var err error
+		if parts[i], err = r.constant(p, w.parts[i]); err != nil {
+			return nil, err
+		}
+	}
+	return newConcat(c.Pos, parts), nil
+}
+
+// newConcat puts terms together.
+func newConcat(pos syntax.Pos, parts []term) *concatTerm {
+	t := &concatTerm{termInfo{pos: pos}, parts}
+	for _, p := range parts {
+		t.bits += 32 * p.info().slots()
+	}
+	t.width = t.bits
+	return t
+}
+
+// literal evaluates one constant.
+func (r *ruleCompiler) literal(x *syntax.Const, w want) (term, error) {
+	if w.isString() {
+		return r.text(x, w)
+	}
+	var room [16]byte
+	b, err := w.typ.AppendParse(room[:0], x.Text)
+	if err != nil {
+		return nil, errorAt(x.Pos, "%s", err)
+	}
+	if len(b) > 16 {
+		return nil, errorAt(x.Pos, "%s is too long for type %s", describe(x), w.typ.Name)
+	}
+	order := w.typ.Order
+	if w.typ.Len() == 0 {
+		order = datatype.BigEndian
+		if w.typ != datatype.Integer {
+			order = w.order
+		}
+	}
+	v := parseValue(b, order)
+	if !v.and(valueMask(w.width).not()).isZero() {
+		return nil, errorAt(x.Pos, "value %s is out of range: %d bits hold 0 to %d", x.Text, w.width, valueMask(min(w.width, 64)).lo)
+	}
+	if w.limited && v.cmp(value{lo: w.max}) > 0 {
+		return nil, errorAt(x.Pos, "value %s is out of range: it can be 0 to %d", x.Text, w.max)
+	}
+	return &constTerm{w.info(x.Pos), v}, nil
+}
+
+// text evaluates a name; "eth*" is a prefix.
+func (r *ruleCompiler) text(x *syntax.Const, w want) (term, error) {
+	prefix, wildcard := datatype.IfNamePrefix(x.Text)
+	text := x.Text
+	if wildcard {
+		text = prefix
+	}
+	if text == "" || text == "*" {
+		return nil, errorAt(x.Pos, "the name is empty: want one such as \"eth0\", or \"eth*\" for all that begin with it")
+	}
+	b, err := w.typ.Parse(text)
+	if err != nil {
+		return nil, errorAt(x.Pos, "%s", err)
+	}
+	if len(b) > int(w.width/8) {
+		return nil, errorAt(x.Pos, "name %q has %d bytes: at most %d are possible", text, len(b), w.width/8)
+	}
+	v := parseValue(b, datatype.HostEndian)
+	if wildcard {
+		return &prefixTerm{w.info(x.Pos), v, uint32(8 * len(prefix))}, nil
+	}
+	return &constTerm{w.info(x.Pos), v}, nil
+}
+
+// prefix evaluates ADDRESS/LENGTH. Bits behind the prefix are cleared.
+func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) (term, error) {
+	c, err := r.single(x.X, w)
+	if err != nil {
+		return nil, err
+	}
+	if w.isString() {
+		return nil, errorAt(x.Pos, "a prefix of %s is not possible", w.typ.Name)
+	}
+	if x.Len < 0 || uint32(x.Len) > w.width {
+		return nil, errorAt(x.Pos, "prefix length %d: want 0 to %d", x.Len, w.width)
+	}
+	n := uint32(x.Len)
+	return &prefixTerm{w.info(x.Pos), c.v.and(prefixMask(w.width, n)), n}, nil
+}
+
+// flagList evaluates a list of flags.
+func (r *ruleCompiler) flagList(x *syntax.List, w want) (term, error) {
+	if !w.typ.Bitmask {
+		return nil, errorAt(x.Pos, "a list is possible for flags only: write { %s } for a set of values", syntax.PrintExpr(x))
+	}
+	var v value
+	for _, item := range x.Items {
+		c, err := r.single(item, w)
+		if err != nil {
+			return nil, err
+		}
+		v = v.or(c.v)
+	}
+	return &constTerm{w.info(x.Pos), v}, nil
+}
+
+// constantBinary computes an operation on constants.
+func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) (term, error) {
+	if w.isString() {
+		return nil, errorAt(x.Pos, "%s is not possible with type %s", x.Op, w.typ.Name)
+	}
+	a, err := r.single(x.X, w)
+	if err != nil {
+		return nil, err
+	}
+	if x.Op == "<<" || x.Op == ">>" {
+		// nft 1.0.6 aborts on these.
+		return nil, errorAt(x.Pos, "shift of a constant: write its result")
+	}
+	b, err := r.single(x.Y, w)
+	if err != nil {
+		return nil, err
+	}
+	v := a.v
+	switch x.Op {
+	case "&":
+		v = v.and(b.v)
+	case "|":
+		v = v.or(b.v)
+	case "^":
+		v = v.xor(b.v)
+	default:
+		return nil, errorAt(x.Pos, "unknown operation %q", x.Op)
+	}
+	return &constTerm{w.info(x.Pos), v}, nil
+}

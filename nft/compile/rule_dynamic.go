@@ -1,0 +1,164 @@
+package compile
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// dynamicStmt changes a named set from the packet path.
+type dynamicStmt struct {
+	op      uint32
+	set     *Set
+	key     term
+	data    term
+	timeout time.Duration
+	exprs   []Expr
+}
+
+// dynamic evaluates "update @set { KEY timeout T : DATA }".
+func (r *ruleCompiler) dynamic(s *syntax.Dynamic) error {
+	set, err := r.named(s.Set)
+	if err != nil {
+		return err
+	}
+	out := &dynamicStmt{set: set, timeout: s.Elem.Timeout}
+	switch s.Op {
+	case "add":
+		out.op = unix.NFT_DYNSET_OP_ADD
+	case "update":
+		out.op = unix.NFT_DYNSET_OP_UPDATE
+	case "delete":
+		out.op = nftDynsetDelete
+	default:
+		return errorAt(s.Pos, "unknown operation %q: want add, update or delete", s.Op)
+	}
+	e := s.Elem
+	switch {
+	case set.Flags&SetInterval != 0:
+		return errorAt(s.Set.Pos, "@%s has the flag interval: the kernel cannot change it from a rule", set.Name)
+	case e.Comment != "":
+		return errorAt(e.Pos, "an element that a rule adds cannot have a comment")
+	case e.Timeout != 0 && set.Flags&SetTimeout == 0:
+		return errorAt(e.Pos, "@%s has no flag timeout: its elements cannot have one", set.Name)
+	case set.Map && set.Verdict:
+		return errorAt(s.Set.Pos, "@%s is a verdict map: a rule cannot change it", set.Name)
+	case set.Map && e.Value == nil && s.Op != "delete":
+		return errorAt(e.Pos, "@%s is a map: write { KEY : DATA }", set.Name)
+	case !set.Map && e.Value != nil:
+		return errorAt(e.Value.Position(), "@%s is a set: its elements have no data", set.Name)
+	}
+	if out.key, err = r.dynamicPart(e.Key, &set.Key); err != nil {
+		return err
+	}
+	if e.Value != nil {
+		if containsMap(e.Value) {
+			return errorAt(e.Value.Position(), "the result of a map as data of a dynamic update makes nft(8) 1.0.6 abort when it lists the rule: use constants or header fields")
+		}
+		if out.data, err = r.dynamicPart(e.Value, &set.Data); err != nil {
+			return err
+		}
+	}
+	if out.exprs, err = statefulExprs(e.Stmts); err != nil {
+		return err
+	}
+	r.add(out)
+	return nil
+}
+
+// dynamicPart evaluates the key or the data of a dynamic statement.
+func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *Type) (term, error) {
+	w, err := wantOf(typ)
+	if err != nil {
+		return nil, errorAt(x.Position(), "%s", err)
+	}
+	if containsMap(x) {
+		return nil, errorAt(x.Position(), "a map is not possible as the key of a dynamic statement")
+	}
+	t, err := r.eval(x, w)
+	if err != nil {
+		return nil, err
+	}
+	parts, terms := w.parts, []term{t}
+	if c, ok := t.(*concatTerm); ok {
+		terms = c.parts
+	}
+	if parts == nil {
+		parts = []want{w}
+	}
+	same := len(parts) == len(terms)
+	for i := 0; same && i < len(terms); i++ {
+		same = terms[i].info().typ == parts[i].typ
+	}
+	switch {
+	case !same:
+		return nil, errorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
+	case isConstant(t) && !isSingle(t):
+		return nil, errorAt(x.Position(), "%s is more than one value", describe(x))
+	}
+	return t, nil
+}
+
+// containsMap reports whether an expression looks something up in a map.
+func containsMap(x syntax.Expr) bool {
+	switch x := x.(type) {
+	case *syntax.Map:
+		return true
+	case *syntax.Concat:
+		for _, p := range x.Parts {
+			if containsMap(p) {
+				return true
+			}
+		}
+	case *syntax.Binary:
+		return containsMap(x.X)
+	}
+	return false
+}
+
+// statefulExprs makes the expressions that each element keeps for itself.
+func statefulExprs(stmts []syntax.Stmt) ([]Expr, error) {
+	var out []Expr
+	for _, s := range stmts {
+		switch s := s.(type) {
+		case *syntax.Counter:
+			out = append(out, kernelExpr{newCounter(s)})
+		case *syntax.Limit:
+			l, err := newLimit(s)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, kernelExpr{l})
+		default:
+			return nil, errorAt(s.Position(), "only counter and limit are possible in an element")
+		}
+	}
+	return out, nil
+}
+
+// generate is statement's.
+func (s *dynamicStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	key, err := g.regs.takeFor(s.key)
+	if err != nil {
+		return err
+	}
+	if err := g.load(s.key, key); err != nil {
+		return err
+	}
+	out := &Dynset{Op: s.op, Key: key.number(), SetName: s.set.Name, Timeout: s.timeout, Exprs: s.exprs}
+	if s.data != nil {
+		data, err := g.regs.takeFor(s.data)
+		if err != nil {
+			return err
+		}
+		if err := g.load(s.data, data); err != nil {
+			return err
+		}
+		out.Data = data.number()
+	}
+	g.emitOwn(out)
+	return nil
+}

@@ -1,0 +1,156 @@
+package compile
+
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// eval evaluates any expression. Constants take the type w; selectors have
+// their own.
+func (r *ruleCompiler) eval(x syntax.Expr, w want) (term, error) {
+	switch x := x.(type) {
+	case *syntax.Payload, *syntax.Meta, *syntax.CT, *syntax.FIB:
+		return r.selector(x)
+	case *syntax.Numgen:
+		t, err := r.selector(x)
+		if err != nil {
+			return nil, err
+		}
+		// A number takes the type that it is assigned to, if that is one of
+		// 32 bits.
+		if i := t.info(); w.typ != nil && w.width == 32 && !w.isString() {
+			i.typ = w.typ
+		}
+		return t, nil
+	case *syntax.Binary:
+		return r.binary(x, w)
+	case *syntax.Concat:
+		return r.concat(x, w)
+	case *syntax.Map:
+		return r.mapExpr(x, w)
+	case *syntax.Const, *syntax.Prefix, *syntax.Range, *syntax.List:
+		if w.typ == nil && w.parts == nil {
+			return nil, errorAt(x.Position(), "%s has no type here: begin with a selector such as ip saddr or meta mark", describe(x))
+		}
+		return r.constant(x, w)
+	default:
+		return nil, errorAt(x.Position(), "%s is not possible here", describe(x))
+	}
+}
+
+// concat evaluates a concatenation, of selectors and constants alike.
+func (r *ruleCompiler) concat(x *syntax.Concat, w want) (term, error) {
+	if w.parts != nil && len(w.parts) != len(x.Parts) {
+		return nil, errorAt(x.Pos, "%s has %d parts: want %s", describe(x), len(x.Parts), w.name())
+	}
+	parts := make([]term, len(x.Parts))
+	for i, p := range x.Parts {
+		var pw want
+		if w.parts != nil {
+			pw = w.parts[i]
+		}
+		t, err := r.eval(p, pw)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := t.(*ctTerm); ok {
+			if err := concatCT(c); err != nil {
+				return nil, err
+			}
+		}
+		if _, ok := t.(*lookupTerm); ok {
+			return nil, errorAt(p.Position(), "a map cannot be a part of a concatenation")
+		}
+		parts[i] = t
+	}
+	return newConcat(x.Pos, parts), nil
+}
+
+// concatCT refuses the ct keys that may not be in a concatenation. nft 1.0.6
+// compiles the ports but aborts when it lists them.
+func concatCT(c *ctTerm) error {
+	switch c.key.name {
+	case "proto-src", "proto-dst":
+		return errorAt(c.pos, "ct %s in a concatenation makes nft(8) 1.0.6 abort when it lists the rule: use th sport or th dport, or a match of its own", c.key.name)
+	case "saddr", "daddr":
+		return errorAt(c.pos, "ct %s in a concatenation does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.name, c.key.name, c.key.name)
+	default:
+		return nil
+	}
+}
+
+// binary evaluates an operation on bits: on a selector or on constants.
+func (r *ruleCompiler) binary(x *syntax.Binary, w want) (term, error) {
+	left, err := r.eval(x.X, w)
+	if err != nil {
+		return nil, err
+	}
+	info := *left.info()
+	info.pos = x.Pos
+	if isConstant(left) {
+		return r.constantBinary(x, w)
+	}
+	if info.typ == nil || info.isString() {
+		return nil, errorAt(x.Pos, "%s is not possible with type %s", x.Op, typeName(left))
+	}
+	if x.Op == "<<" || x.Op == ">>" {
+		return r.shift(x, left)
+	}
+	c, err := r.single(x.Y, wantLike(left))
+	if err != nil {
+		return nil, err
+	}
+	return &binaryTerm{info, x.Op, left, c.v}, nil
+}
+
+// shift evaluates a shift, which the kernel makes in host byte order and nft
+// gives the type integer.
+func (r *ruleCompiler) shift(x *syntax.Binary, left term) (term, error) {
+	w := want{typ: datatype.Integer, width: 32, order: datatype.HostEndian}
+	c, err := r.single(x.Y, w)
+	if err != nil {
+		return nil, err
+	}
+	if c.v.cmp(value{lo: uint64(left.info().bits)}) >= 0 {
+		return nil, errorAt(x.Y.Position(), "shift by %d bits: the value has %d", c.v.lo, left.info().bits)
+	}
+	left = toOrder(left, datatype.HostEndian)
+	info := *left.info()
+	info.pos, info.typ, info.order = x.Pos, datatype.Integer, datatype.HostEndian
+	return &binaryTerm{info, x.Op, left, c.v}, nil
+}
+
+// toOrder converts a term to a byte order. Text, single bytes and constants
+// need no conversion at run time.
+func toOrder(t term, order datatype.Order) term {
+	i := t.info()
+	switch {
+	case i.order == order || i.isString() || i.typ == nil:
+		return t
+	case isConstant(t) || i.bits < 16:
+		i.order = order
+		return t
+	default:
+		info := *i
+		info.order = order
+		return &swapTerm{info, t}
+	}
+}
+
+// toBig converts what is looked up in an interval set: the kernel compares its
+// keys from the first byte to the last.
+func toBig(t term) term {
+	c, ok := t.(*concatTerm)
+	if !ok {
+		return toOrder(t, datatype.BigEndian)
+	}
+	for i, p := range c.parts {
+		if info := *p.info(); info.order == datatype.HostEndian && !info.isString() {
+			// In concatenations nft 1.0.6 converts single bytes too, which
+			// changes nothing.
+			info.order = datatype.BigEndian
+			c.parts[i] = &swapTerm{info, p}
+		}
+	}
+	return c
+}

@@ -1,0 +1,322 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// generator turns evaluated statements into kernel expressions.
+type generator struct {
+	family nft.Family
+	regs   registers
+	out    []Expr
+}
+
+// emit appends an expression of google/nftables.
+func (g *generator) emit(e expr.Any) { g.out = append(g.out, kernelExpr{e}) }
+
+// emitOwn appends an expression of ours.
+func (g *generator) emitOwn(e Expr) { g.out = append(g.out, e) }
+
+// load puts the value of a term into registers.
+func (g *generator) load(t term, dst register) error {
+	switch t := t.(type) {
+	case *constTerm:
+		g.emit(&expr.Immediate{Register: dst.number(), Data: t.v.bytes(t.bytes(), t.order)})
+	case *payloadTerm:
+		g.emit(&expr.Payload{DestRegister: dst.number(), Base: expr.PayloadBase(t.layer - 1), Offset: t.offset / 8, Len: t.bytes()})
+	case *metaTerm:
+		g.emit(&expr.Meta{Key: t.key.key, Register: dst.number()})
+	case *ctTerm:
+		g.emitOwn(&CT{Key: t.key.key, Register: dst.number(), Dir: t.dir})
+	case *fibTerm:
+		g.emit(newFib(t, dst))
+	case *numgenTerm:
+		mode := uint32(unix.NFT_NG_INCREMENTAL)
+		if t.random {
+			mode = unix.NFT_NG_RANDOM
+		}
+		g.emit(&expr.Numgen{Register: dst.number(), Modulus: t.mod, Type: mode, Offset: t.offset})
+	case *binaryTerm:
+		if t.op == "<<" || t.op == ">>" {
+			return g.shift(t, dst)
+		}
+		return g.bitwise(t, dst)
+	case *swapTerm:
+		return g.swap(t, dst)
+	case *concatTerm:
+		for _, p := range t.parts {
+			if err := g.load(p, dst); err != nil {
+				return err
+			}
+			dst += register(p.info().slots())
+		}
+	case *lookupTerm:
+		return g.lookup(t, dst)
+	default:
+		return errorAt(t.info().pos, "value %T cannot be loaded", t)
+	}
+	return nil
+}
+
+// newFib makes a fib expression.
+func newFib(t *fibTerm, dst register) *expr.Fib {
+	has := func(s string) bool { return slices.Contains(t.inputs, s) }
+	return &expr.Fib{
+		Register:  dst.number(),
+		FlagSADDR: has("saddr"), FlagDADDR: has("daddr"), FlagMARK: has("mark"), FlagIIF: has("iif"), FlagOIF: has("oif"),
+		FlagPRESENT: t.present,
+		ResultOIF:   t.result == "oif", ResultOIFNAME: t.result == "oifname", ResultADDRTYPE: t.result == "type",
+	}
+}
+
+// bitwise loads the result of operations with constants, which the kernel does
+// in one step: value & mask ^ xor.
+func (g *generator) bitwise(t *binaryTerm, dst register) error {
+	chain := []*binaryTerm{t}
+	x := t.x
+	for {
+		b, ok := x.(*binaryTerm)
+		if !ok || b.op == "<<" || b.op == ">>" {
+			break
+		}
+		chain = append(chain, b)
+		x = b.x
+	}
+	if err := g.load(x, dst); err != nil {
+		return err
+	}
+	all := valueMask(t.bits)
+	mask, xor := all, value{}
+	for _, b := range slices.Backward(chain) {
+		var m, x value
+		switch b.op {
+		case "&":
+			m = b.y
+		case "|":
+			m, x = b.y.not().and(all), b.y
+		case "^":
+			m, x = all, b.y
+		default:
+			return errorAt(b.pos, "unknown operation %q", b.op)
+		}
+		xor = x.xor(xor.and(m))
+		mask = mask.and(m)
+	}
+	n := t.bytes()
+	g.emitOwn(&Bitwise{
+		Source: dst.number(), Dest: dst.number(), Len: n,
+		Mask: mask.bytes(n, t.order), Xor: xor.bytes(n, t.order),
+	})
+	return nil
+}
+
+// shift loads a shifted value.
+func (g *generator) shift(t *binaryTerm, dst register) error {
+	if err := g.load(t.x, dst); err != nil {
+		return err
+	}
+	op := BitwiseLshift
+	if t.op == ">>" {
+		op = BitwiseRshift
+	}
+	g.emitOwn(&Bitwise{Source: dst.number(), Dest: dst.number(), Len: t.bytes(), Op: op, Shift: uint32(t.y.lo)})
+	return nil
+}
+
+// swap loads a value in the other byte order.
+func (g *generator) swap(t *swapTerm, dst register) error {
+	if err := g.load(t.x, dst); err != nil {
+		return err
+	}
+	size := uint32(2)
+	switch {
+	case t.bits%64 == 0:
+		size = 8
+	case t.bits%32 == 0:
+		size = 4
+	}
+	op := expr.ByteorderHton
+	if t.order == datatype.HostEndian {
+		op = expr.ByteorderNtoh
+	}
+	g.emit(&expr.Byteorder{SourceRegister: dst.number(), DestRegister: dst.number(), Op: op, Len: t.bits / 8, Size: size})
+	return nil
+}
+
+// lookup loads what a map gives for a key. The key is loaded into the
+// registers that the value then takes.
+func (g *generator) lookup(t *lookupTerm, dst register) error {
+	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > registerSlots {
+		return errorAt(t.pos, "map takes more than the kernel's %d bytes of registers", 4*registerSlots)
+	}
+	if err := g.load(t.key, dst); err != nil {
+		return err
+	}
+	g.emit(&expr.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})
+	return nil
+}
+
+// generate is statement's.
+func (s *matchStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	reg, err := g.regs.takeFor(s.left)
+	if err != nil {
+		return err
+	}
+	switch right := s.right.(type) {
+	case *setTerm:
+		if err := g.load(s.left, reg); err != nil {
+			return err
+		}
+		g.emit(&expr.Lookup{SourceRegister: reg.number(), SetName: right.set.Name, SetID: right.id, Invert: s.op == "!="})
+		return nil
+	case *rangeTerm:
+		return s.generateRange(g, right, reg)
+	case *prefixTerm:
+		return s.generatePrefix(g, right, reg)
+	case *constTerm:
+		return s.generateValue(g, right, reg)
+	default:
+		return errorAt(s.right.info().pos, "%T cannot be compared with", s.right)
+	}
+}
+
+// generateValue compares with one value.
+func (s *matchStmt) generateValue(g *generator, right *constTerm, reg register) error {
+	if err := g.load(s.left, reg); err != nil {
+		return err
+	}
+	n := right.bytes()
+	data := right.v.bytes(n, right.order)
+	if s.op == "any" || s.op == "none" {
+		zero := make([]byte, n)
+		g.emitOwn(&Bitwise{Source: reg.number(), Dest: reg.number(), Len: s.left.info().bytes(), Mask: data, Xor: zero})
+		op := expr.CmpOpNeq
+		if s.op == "none" {
+			op = expr.CmpOpEq
+		}
+		g.emit(&expr.Cmp{Op: op, Register: reg.number(), Data: zero})
+		return nil
+	}
+	op, err := s.cmpOp()
+	if err != nil {
+		return err
+	}
+	g.emit(&expr.Cmp{Op: op, Register: reg.number(), Data: data})
+	return nil
+}
+
+// cmpOp returns the kernel's comparison.
+func (s *matchStmt) cmpOp() (expr.CmpOp, error) {
+	switch s.op {
+	case "==":
+		return expr.CmpOpEq, nil
+	case "!=":
+		return expr.CmpOpNeq, nil
+	case "<":
+		return expr.CmpOpLt, nil
+	case "<=":
+		return expr.CmpOpLte, nil
+	case ">":
+		return expr.CmpOpGt, nil
+	case ">=":
+		return expr.CmpOpGte, nil
+	default:
+		return 0, errorAt(s.left.info().pos, "unknown operator %q", s.op)
+	}
+}
+
+// generateRange compares with a range.
+func (s *matchStmt) generateRange(g *generator, right *rangeTerm, reg register) error {
+	if err := g.load(s.left, reg); err != nil {
+		return err
+	}
+	from, to := right.from.bytes(right.bytes(), right.order), right.to.bytes(right.bytes(), right.order)
+	if s.op == "!=" {
+		g.emit(&expr.Range{Op: expr.CmpOpNeq, Register: reg.number(), FromData: from, ToData: to})
+		return nil
+	}
+	g.emit(&expr.Cmp{Op: expr.CmpOpGte, Register: reg.number(), Data: from})
+	g.emit(&expr.Cmp{Op: expr.CmpOpLte, Register: reg.number(), Data: to})
+	return nil
+}
+
+// generatePrefix compares with a prefix: of whole bytes by loading fewer of
+// them, of other lengths with a mask.
+func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register) error {
+	op, err := s.cmpOp()
+	if err != nil {
+		return err
+	}
+	left := s.left.info()
+	order := left.order
+	whole := right.len%8 == 0 && right.len > 0 && (order == datatype.BigEndian || right.isString())
+	if !whole {
+		if err := g.load(s.left, reg); err != nil {
+			return err
+		}
+		n := right.bytes()
+		mask := prefixMask(right.width, right.len)
+		g.emitOwn(&Bitwise{Source: reg.number(), Dest: reg.number(), Len: n, Mask: mask.bytes(n, order), Xor: make([]byte, n)})
+		g.emit(&expr.Cmp{Op: op, Register: reg.number(), Data: right.v.bytes(n, order)})
+		return nil
+	}
+	data := right.v.bytes(right.bytes(), order)[:right.len/8]
+	if p, ok := s.left.(*payloadTerm); ok {
+		short := *p
+		short.bits = right.len
+		s.left = &short
+	}
+	if err := g.load(s.left, reg); err != nil {
+		return err
+	}
+	g.emit(&expr.Cmp{Op: op, Register: reg.number(), Data: data})
+	return nil
+}
+
+// generate is statement's.
+func (s *vmapStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	reg, err := g.regs.takeFor(s.lookup.key)
+	if err != nil {
+		return err
+	}
+	if err := g.load(s.lookup.key, reg); err != nil {
+		return err
+	}
+	g.emit(&expr.Lookup{SourceRegister: reg.number(), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: s.lookup.table.set.Name, SetID: s.lookup.table.id})
+	return nil
+}
+
+// verdictStmt is a verdict.
+type verdictStmt struct{ Verdict }
+
+// generate is statement's.
+func (s *verdictStmt) generate(g *generator) error {
+	v := &expr.Verdict{Chain: s.Chain}
+	switch s.Code {
+	case datatype.VerdictAccept:
+		v.Kind = expr.VerdictAccept
+	case datatype.VerdictDrop:
+		v.Kind = expr.VerdictDrop
+	case datatype.VerdictContinue:
+		v.Kind = expr.VerdictContinue
+	case datatype.VerdictReturn:
+		v.Kind = expr.VerdictReturn
+	case datatype.VerdictJump:
+		v.Kind = expr.VerdictJump
+	case datatype.VerdictGoto:
+		v.Kind = expr.VerdictGoto
+	default:
+		return fmt.Errorf("generate verdict: unknown code %d", s.Code)
+	}
+	g.emit(v)
+	return nil
+}

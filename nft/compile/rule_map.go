@@ -1,0 +1,238 @@
+package compile
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// mapExpr evaluates "key map TABLE". The type w is that of an anonymous map's
+// data; a named map has its own.
+func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) (term, error) {
+	if w.typ == nil && w.parts == nil {
+		return nil, errorAt(x.Pos, "a map is not possible here")
+	}
+	key, err := r.mapKey(x.Key)
+	if err != nil {
+		return nil, err
+	}
+	switch table := x.Table.(type) {
+	case *syntax.SetRef:
+		set, err := r.setRef(table, key)
+		if err != nil {
+			return nil, err
+		}
+		if !set.set.Map || set.set.Verdict {
+			return nil, errorAt(table.Pos, "@%s is no map of values", table.Name)
+		}
+		return newLookup(x.Pos, key, set)
+	case *syntax.Set:
+		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true}
+		return r.anonymousMap(x, table, spec, w)
+	default:
+		return nil, errorAt(x.Pos, "a map needs { ... } or @name")
+	}
+}
+
+// mapKey evaluates what is looked up in a map.
+func (r *ruleCompiler) mapKey(x syntax.Expr) (term, error) {
+	key, err := r.eval(x, want{})
+	if err != nil {
+		return nil, err
+	}
+	if isConstant(key) {
+		return nil, errorAt(x.Position(), "%s is a constant: nothing to look up", describe(x))
+	}
+	return key, lookupCT(key)
+}
+
+// lookupCT refuses to look up the ct addresses that do not tell their
+// protocol: nft could not tell the type of the set.
+func lookupCT(key term) error {
+	c, ok := key.(*ctTerm)
+	if !ok || c.key.name != "saddr" && c.key.name != "daddr" {
+		return nil
+	}
+	return errorAt(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.name, c.key.name, c.key.name)
+}
+
+// newLookup makes the term of a looked-up value.
+func newLookup(pos syntax.Pos, key term, set *setTerm) (*lookupTerm, error) {
+	parts, err := set.set.Data.resolve()
+	if err != nil {
+		return nil, errorAt(pos, "map %s: %s", set.set.Name, err)
+	}
+	if set.set.Flags&SetInterval != 0 {
+		key = toBig(key)
+	}
+	t := &lookupTerm{termInfo: termInfo{pos: pos}, key: key, table: set}
+	if len(parts) == 1 {
+		p := parts[0]
+		t.typ, t.bits, t.width, t.order = p.typ, uint32(8*p.size), uint32(p.bits), p.order
+	} else {
+		for _, p := range parts {
+			t.bits += uint32(8 * p.padded())
+		}
+		t.width = t.bits
+	}
+	return t, nil
+}
+
+// anonymousMap makes an anonymous map of values.
+func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anonymousSpec, w want) (term, error) {
+	keys, err := r.elementKeys(spec, table)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]term, len(keys))
+	for i, e := range table.Elems {
+		if e.Value == nil {
+			return nil, errorAt(e.Pos, "element has no value: write KEY : VALUE")
+		}
+		if _, ok := e.Value.(*syntax.Verdict); ok {
+			return nil, errorAt(e.Value.Position(), "a verdict is no value: use vmap")
+		}
+		if values[i], err = r.constant(e.Value, w); err != nil {
+			return nil, err
+		}
+		keys[i].elem.Comment = e.Comment
+		if i > 0 && isSingle(values[i]) == spec.dataInterval {
+			return nil, errorAt(e.Value.Position(), "either all values of a map are ranges, or none is")
+		}
+		spec.dataInterval = !isSingle(values[i])
+	}
+	if spec.dataInterval && !r.rangeData {
+		return nil, errorAt(table.Elems[0].Value.Position(), "a range is not possible as a value here")
+	}
+	if w.parts == nil {
+		spec.data = []part{wantAsPart(w)}
+	}
+	for _, p := range w.parts {
+		spec.data = append(spec.data, wantAsPart(p))
+	}
+	for i, v := range values {
+		keys[i].elem.Data = packData(v, spec.data, spec.dataInterval)
+	}
+	r.transferSet(spec, keys)
+	elems, err := spec.pack(keys)
+	if err != nil {
+		return nil, err
+	}
+	set, err := r.newAnonymous(spec, elems)
+	if err != nil {
+		return nil, err
+	}
+	return newLookup(x.Pos, spec.key, set)
+}
+
+// wantAsPart is the part of data of a type.
+func wantAsPart(w want) part {
+	return part{typ: w.typ, size: int(w.width+7) / 8, bits: int(w.width), order: w.order}
+}
+
+// packData packs a map's value: the least and, for ranges, the greatest behind
+// it.
+func packData(t term, parts []part, interval bool) string {
+	terms := []term{t}
+	if c, ok := t.(*concatTerm); ok {
+		terms = c.parts
+	}
+	var low, high [2 * MaxKey]byte
+	lo, hi := low[:0], high[:0]
+	for i, t := range terms {
+		from, to := bounds(t)
+		p := parts[i]
+		lo = appendValue(lo, from, uint32(p.size), p.order)
+		hi = appendValue(hi, to, uint32(p.size), p.order)
+		if len(terms) > 1 {
+			lo, hi = appendPadding(lo, p), appendPadding(hi, p)
+		}
+	}
+	if interval {
+		lo = append(lo, hi...)
+	}
+	return string(lo)
+}
+
+// vmapStmt takes the verdict that a map gives for a key.
+type vmapStmt struct{ lookup *lookupTerm }
+
+// vmap evaluates "key vmap TABLE".
+func (r *ruleCompiler) vmap(x *syntax.Vmap) error {
+	key, err := r.mapKey(x.Key)
+	if err != nil {
+		return err
+	}
+	var set *setTerm
+	switch table := x.Table.(type) {
+	case *syntax.SetRef:
+		if set, err = r.setRef(table, key); err != nil {
+			return err
+		}
+		if !set.set.Verdict {
+			return errorAt(table.Pos, "@%s is no map of verdicts", table.Name)
+		}
+		if set.set.Flags&SetInterval != 0 {
+			key = toBig(key)
+		}
+	case *syntax.Set:
+		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true, verdict: true}
+		if set, err = r.anonymousVmap(table, spec); err != nil {
+			return err
+		}
+		key = spec.key
+	default:
+		return errorAt(x.Pos, "vmap needs { ... } or @name")
+	}
+	r.add(&vmapStmt{&lookupTerm{termInfo: termInfo{pos: x.Pos, typ: datatype.Verdict}, key: key, table: set}})
+	return nil
+}
+
+// anonymousVmap makes an anonymous verdict map.
+func (r *ruleCompiler) anonymousVmap(table *syntax.Set, spec *anonymousSpec) (*setTerm, error) {
+	keys, err := r.elementKeys(spec, table)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range table.Elems {
+		v, ok := e.Value.(*syntax.Verdict)
+		if !ok {
+			return nil, errorAt(e.Pos, "element has no verdict: write KEY : accept, drop, jump CHAIN ...")
+		}
+		verdict, err := r.verdict(v)
+		if err != nil {
+			return nil, err
+		}
+		keys[i].elem.Comment = e.Comment
+		keys[i].elem.Data = VerdictData(verdict)
+	}
+	r.transferSet(spec, keys)
+	elems, err := spec.pack(keys)
+	if err != nil {
+		return nil, err
+	}
+	return r.newAnonymous(spec, elems)
+}
+
+// verdict checks a verdict and notes the chain that it names.
+func (r *ruleCompiler) verdict(v *syntax.Verdict) (Verdict, error) {
+	code, ok := datatype.VerdictCode(v.Kind)
+	if !ok {
+		return Verdict{}, errorAt(v.Pos, "unknown verdict %q", v.Kind)
+	}
+	out := Verdict{Code: code, Chain: v.Chain}
+	if code != datatype.VerdictJump && code != datatype.VerdictGoto {
+		return out, nil
+	}
+	if err := datatype.CheckName(v.Chain); err != nil {
+		return Verdict{}, errorAt(v.Pos, "%s: %s", v.Kind, err)
+	}
+	if r.scope != nil && !r.scope.Chain(v.Chain) {
+		return Verdict{}, errorAt(v.Pos, "chain %q is not declared in this table", v.Chain)
+	}
+	if !slices.Contains(r.out.Chains, v.Chain) {
+		r.out.Chains = append(r.out.Chains, v.Chain)
+	}
+	return out, nil
+}

@@ -1,0 +1,323 @@
+package compile
+
+import (
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// natStmt translates addresses.
+type natStmt struct {
+	kind   string
+	family uint32
+	// addr and port are nil when not given.
+	addr, port term
+	// both is true when addr is a map of addresses and ports.
+	both  bool
+	flags uint32
+}
+
+// NAT flags (linux/netfilter/nf_nat.h).
+const (
+	natSpecified   = unix.NF_NAT_RANGE_PROTO_SPECIFIED
+	natRandom      = unix.NF_NAT_RANGE_PROTO_RANDOM
+	natPersistent  = unix.NF_NAT_RANGE_PERSISTENT
+	natFullyRandom = unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
+	natNetmap      = unix.NF_NAT_RANGE_NETMAP
+)
+
+// nat evaluates dnat, snat, masquerade and redirect.
+func (r *ruleCompiler) nat(s *syntax.NAT) error {
+	out := &natStmt{kind: s.Kind}
+	for _, f := range s.Flags {
+		switch f {
+		case "random":
+			out.flags |= natRandom
+		case "fully-random":
+			out.flags |= natFullyRandom
+		case "persistent":
+			out.flags |= natPersistent
+		default:
+			return errorAt(s.Pos, "%s: unknown flag %q", s.Kind, f)
+		}
+	}
+	if err := r.natFamily(s, out); err != nil {
+		return err
+	}
+	if s.Prefix {
+		out.flags |= natNetmap
+	}
+	if s.Addr != nil {
+		if err := r.natAddr(s, out); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.Port != nil && out.both:
+		return errorAt(s.Port.Position(), "%s: the map has the port already", s.Kind)
+	case s.Port != nil:
+		if err := r.natPort(s, out); err != nil {
+			return err
+		}
+	case s.Addr == nil && (s.Kind == "dnat" || s.Kind == "snat"):
+		return errorAt(s.Pos, "%s needs an address or a port", s.Kind)
+	}
+	r.add(out)
+	return nil
+}
+
+// natFamily finds out which addresses are translated.
+func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) error {
+	network := r.ctx.at(layerNetwork)
+	given := uint32(0)
+	switch s.Family {
+	case "ip":
+		given = nfprotoIPv4
+	case "ip6":
+		given = nfprotoIPv6
+	}
+	switch r.ctx.family {
+	case nft.FamilyIP, nft.FamilyIP6:
+		out.family = uint32(r.ctx.family)
+		if given != 0 && given != out.family {
+			return errorAt(s.Pos, "conflicting protocols: %s to %s in a table of family %s", s.Kind, s.Family, r.ctx.family)
+		}
+	case nft.FamilyInet:
+		switch {
+		case s.Addr == nil:
+			out.family = nfprotoInet
+		case given != 0:
+			out.family = given
+		case network == &headerIP:
+			out.family = nfprotoIPv4
+		case network == &headerIP6:
+			out.family = nfprotoIPv6
+		default:
+			return errorAt(s.Pos, "%s: ip or ip6 must be given with an address in tables of family inet: write %s ip to or %s ip6 to", s.Kind, s.Kind, s.Kind)
+		}
+	default:
+		return errorAt(s.Pos, "%s is possible in tables of family ip, ip6 and inet only", s.Kind)
+	}
+	if s.Addr != nil && (network == &headerIP && out.family != nfprotoIPv4 || network == &headerIP6 && out.family != nfprotoIPv6) {
+		return errorAt(s.Pos, "conflicting protocols: the rule matches %s, and %s translates the other", network.name, s.Kind)
+	}
+	return nil
+}
+
+// natAddr evaluates the address, which may be a map of addresses and ports.
+func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) error {
+	w := wantIP
+	if out.family == nfprotoIPv6 {
+		w = wantIP6
+	}
+	r.rangeData = true
+	defer func() { r.rangeData = false }()
+	m, isMap := s.Addr.(*syntax.Map)
+	both := s.AddrPort
+	if isMap {
+		is, err := r.concatData(m)
+		if err != nil {
+			return err
+		}
+		both = both || is
+	}
+	if both {
+		if !isMap {
+			return errorAt(s.Addr.Position(), "%s: address and port together come from a map only: write ADDRESS:PORT", s.Kind)
+		}
+		w = want{parts: []want{w, wantPort}}
+	}
+	before := r.ctx.at(layerTransport)
+	t, err := r.eval(s.Addr, w)
+	if err != nil {
+		return err
+	}
+	if both {
+		return r.natMap(s, out, m, t.(*lookupTerm), before == nil)
+	}
+	if t, err = r.natValue(s.Addr, t, w); err != nil {
+		return err
+	}
+	out.addr = t
+	return nil
+}
+
+// natValue checks the type of an address or port. A prefix becomes the range
+// of its addresses.
+func (r *ruleCompiler) natValue(x syntax.Expr, t term, w want) (term, error) {
+	if t.info().typ != w.typ {
+		return nil, errorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
+	}
+	if p, ok := t.(*prefixTerm); ok {
+		from, to := bounds(p)
+		return &rangeTerm{p.termInfo, from, to}, nil
+	}
+	return t, nil
+}
+
+// concatData reports whether the data of a map are addresses and ports.
+func (r *ruleCompiler) concatData(m *syntax.Map) (bool, error) {
+	switch table := m.Table.(type) {
+	case *syntax.SetRef:
+		set, err := r.named(table)
+		if err != nil {
+			return false, err
+		}
+		return len(set.Data.Names) > 1, nil
+	case *syntax.Set:
+		for _, e := range table.Elems {
+			if _, ok := e.Value.(*syntax.Concat); ok {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// natMap checks a map of addresses and ports.
+func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *lookupTerm, noTransport bool) error {
+	parts, err := t.table.set.Data.resolve()
+	if err != nil {
+		return errorAt(m.Pos, "%s", err)
+	}
+	wantAddr := wantIP.typ
+	if out.family == nfprotoIPv6 {
+		wantAddr = wantIP6.typ
+	}
+	if len(parts) != 2 || parts[0].typ != wantAddr || parts[1].typ != wantPort.typ {
+		return errorAt(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, wantAddr.Name, strings.Join(t.table.set.Data.Names, " . "))
+	}
+	if r.ctx.at(layerTransport) == nil && !matchesTransport(t.key) {
+		return r.noTransport(m.Pos)
+	}
+	out.addr, out.both = t, true
+	return nil
+}
+
+// matchesTransport reports whether a key holds the protocol beside others, so
+// that the ports of its map make sense.
+func matchesTransport(key term) bool {
+	c, ok := key.(*concatTerm)
+	if !ok {
+		return false
+	}
+	for _, p := range c.parts {
+		switch p := p.(type) {
+		case *payloadTerm:
+			if p.layer == layerTransport && !p.header.raw || p.field.protocol && p.layer == layerNetwork {
+				return true
+			}
+		case *metaTerm:
+			if p.key.layer == layerTransport {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// noTransport is the error of ports without a protocol.
+func (r *ruleCompiler) noTransport(pos syntax.Pos) error {
+	return errorAt(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
+}
+
+// natPort evaluates the port.
+func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) error {
+	if r.ctx.at(layerTransport) == nil {
+		return r.noTransport(s.Port.Position())
+	}
+	t, err := r.eval(s.Port, wantPort)
+	if err != nil {
+		return err
+	}
+	if out.port, err = r.natValue(s.Port, t, wantPort); err != nil {
+		return err
+	}
+	out.flags |= natSpecified
+	return nil
+}
+
+// natRegisters are the registers of a translation; 0 is none.
+type natRegisters struct{ addrMin, addrMax, portMin, portMax uint32 }
+
+// generate is statement's.
+func (s *natStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	var regs natRegisters
+	var err error
+	if s.addr != nil {
+		if regs.addrMin, regs.addrMax, err = s.loadRange(g, s.addr); err != nil {
+			return err
+		}
+		if l, ok := s.addr.(*lookupTerm); ok && (s.both || l.table.set.DataInterval) {
+			s.spread(&regs, l)
+		}
+	}
+	if s.port != nil {
+		if regs.portMin, regs.portMax, err = s.loadRange(g, s.port); err != nil {
+			return err
+		}
+	}
+	switch s.kind {
+	case "masquerade":
+		g.emitOwn(&Masq{MinPort: regs.portMin, MaxPort: regs.portMax, Flags: s.flags})
+	case "redirect":
+		g.emit(&expr.Redir{RegisterProtoMin: regs.portMin, RegisterProtoMax: regs.portMax, Flags: s.flags})
+	default:
+		n := &expr.NAT{
+			Type: expr.NATTypeDestNAT, Family: s.family,
+			RegAddrMin: regs.addrMin, RegAddrMax: regs.addrMax, RegProtoMin: regs.portMin, RegProtoMax: regs.portMax,
+			Random: s.flags&natRandom != 0, FullyRandom: s.flags&natFullyRandom != 0, Persistent: s.flags&natPersistent != 0,
+			Prefix: s.flags&natNetmap != 0, Specified: s.flags&natSpecified != 0,
+		}
+		if s.kind == "snat" {
+			n.Type = expr.NATTypeSourceNAT
+		}
+		g.emit(n)
+	}
+	return nil
+}
+
+// loadRange loads a value, or both ends of a range, and returns the registers.
+func (s *natStmt) loadRange(g *generator, t term) (low, high uint32, err error) {
+	first, err := g.regs.take(4, t.info().pos)
+	if err != nil {
+		return 0, 0, err
+	}
+	r, ok := t.(*rangeTerm)
+	if !ok {
+		return first.number(), 0, g.load(t, first)
+	}
+	second, err := g.regs.take(4, r.pos)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := g.load(&constTerm{r.termInfo, r.from}, first); err != nil {
+		return 0, 0, err
+	}
+	return first.number(), second.number(), g.load(&constTerm{r.termInfo, r.to}, second)
+}
+
+// spread finds the parts of a map's data in the registers from the first on:
+// address, port, greatest address, greatest port.
+func (s *natStmt) spread(regs *natRegisters, l *lookupTerm) {
+	slots := register(1)
+	if s.family == nfprotoIPv6 {
+		slots = 4
+	}
+	at := slots
+	if s.both {
+		regs.portMin = at.number()
+		at++
+	}
+	if l.table.set.DataInterval {
+		regs.addrMax = at.number()
+		at += slots
+		if s.both {
+			regs.portMax = at.number()
+		}
+	}
+}

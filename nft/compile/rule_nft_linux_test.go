@@ -1,0 +1,74 @@
+package compile
+
+import (
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// TestSameAsNFT compiles the corpora and compares the expressions and the
+// anonymous sets with those that nft(8) makes from the same text. What nft
+// refuses must be refused.
+func TestSameAsNFT(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	accepted, same, refused, alike := 0, 0, 0, 0
+	for _, c := range readCorpora(t) {
+		t.Run(c.name, func(t *testing.T) {
+			theirs := ns.Netlink(t, c.ruleset())
+			for i, text := range c.rules {
+				rule, err := CompileRule(c.family, nft.Rule{Text: text}, c)
+				want, ok := theirs[i]
+				switch {
+				case ok && err != nil:
+					accepted++
+					t.Errorf("%s\n  nft accepts it, we do not: %v", text, err)
+				case ok:
+					accepted++
+					if got := rule.DumpSets() + rule.Dump(); got != want {
+						t.Errorf("%s\n--- nft\n%s+++ ours\n%s", text, want, got)
+					} else {
+						same++
+					}
+				case err == nil:
+					refused++
+					t.Errorf("%s\n  nft refuses it, we do not:\n%s", text, rule.DumpSets()+rule.Dump())
+				default:
+					refused++
+					alike++
+				}
+			}
+		})
+	}
+	t.Logf("nft accepts %d rules, %d are identical; it refuses %d, we refuse %d of them", accepted, same, refused, alike)
+}
+
+// TestPrintedForNFT gives nft the canonical text of the rules: it must make the
+// same of it.
+func TestPrintedForNFT(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	rules := 0
+	for _, c := range readCorpora(t) {
+		printed := *c
+		printed.rules = nil
+		var want []string
+		for _, text := range c.rules {
+			rule, err := CompileRule(c.family, nft.Rule{Text: text}, c)
+			if err != nil {
+				continue
+			}
+			printed.rules = append(printed.rules, rule.Text)
+			want = append(want, rule.DumpSets()+rule.Dump())
+		}
+		got := ns.Netlink(t, printed.ruleset())
+		for i, text := range printed.rules {
+			rules++
+			if got[i] != want[i] {
+				t.Errorf("%s: nft makes another rule of the canonical text\n--- nft\n%s+++ want\n%s", text, got[i], want[i])
+			}
+		}
+	}
+	t.Logf("nft reads the canonical text of %d rules", rules)
+}

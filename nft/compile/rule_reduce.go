@@ -1,0 +1,123 @@
+package compile
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// maxMerge is the widest comparison that merging makes, in bits: the kernel
+// compares up to 32 bits on its fast path.
+const maxMerge = 32
+
+// reduce removes redundant comparisons and merges those of adjacent header
+// fields into one, as nft does.
+func (r *ruleCompiler) reduce() {
+	var drop []int
+	var run []int
+	flush := func() {
+		drop = append(drop, r.merge(run)...)
+		run = run[:0]
+	}
+	for i, s := range r.stmts {
+		m, ok := s.(*matchStmt)
+		if !ok {
+			// Of a single comparison nft 1.0.6 does not forget that it is
+			// there, and merges it with the next one behind this statement.
+			if len(run) >= 2 {
+				flush()
+			}
+			continue
+		}
+		right, ok := m.right.(*constTerm)
+		if !ok {
+			continue
+		}
+		switch left := m.left.(type) {
+		case *payloadTerm:
+			if m.op == "==" || m.op == "!=" || m.op == "any" {
+				run = append(run, i)
+			}
+		case *metaTerm:
+			if m.op == "==" && i < len(r.stmts)-1 && r.saysNothing(left.key, right.v.lo) {
+				drop = append(drop, i)
+			}
+		}
+	}
+	flush()
+	if len(drop) == 0 {
+		return
+	}
+	kept := r.stmts[:0]
+	for i, s := range r.stmts {
+		if !slices.Contains(drop, i) {
+			kept = append(kept, s)
+		}
+	}
+	r.stmts = kept
+}
+
+// saysNothing reports whether a comparison is always true in the table's
+// family.
+func (r *ruleCompiler) saysNothing(key *metaKey, num uint64) bool {
+	if key.name != "protocol" {
+		return false
+	}
+	return r.ctx.family == nft.FamilyIP && num == etherIP || r.ctx.family == nft.FamilyIP6 && num == etherIP6
+}
+
+// merge merges the comparisons at the given places and returns the places that
+// are merged into others.
+func (r *ruleCompiler) merge(run []int) (drop []int) {
+	if len(run) < 2 {
+		return nil
+	}
+	at := slices.Clone(run)
+	field := func(i int) *payloadTerm { return r.stmts[i].(*matchStmt).left.(*payloadTerm) }
+	slices.SortStableFunc(at, func(a, b int) int {
+		return cmp.Or(cmp.Compare(field(a).layer, field(b).layer), cmp.Compare(field(a).offset, field(b).offset))
+	})
+	last := at[0]
+	for _, this := range at[1:] {
+		a, b := r.stmts[last].(*matchStmt), r.stmts[this].(*matchStmt)
+		if !mergeable(a, b) {
+			last = this
+			continue
+		}
+		left, right := joined(a, b)
+		keep, gone := last, this
+		if field(this).field.protocol {
+			// The comparison that says what the next header is keeps its
+			// place.
+			keep, gone = this, last
+			left.field = field(this).field
+		}
+		m := r.stmts[keep].(*matchStmt)
+		m.left, m.right = left, right
+		drop = append(drop, gone)
+		last = keep
+	}
+	return drop
+}
+
+// mergeable reports whether two comparisons are of adjacent fields.
+func mergeable(a, b *matchStmt) bool {
+	x, y := a.left.(*payloadTerm), b.left.(*payloadTerm)
+	return a.op == b.op && a.op != "any" && x.layer == y.layer && x.header == y.header &&
+		x.offset+x.bits == y.offset && x.offset%8 == 0 && x.bits%8 == 0 && y.bits%8 == 0 && x.bits+y.bits <= maxMerge
+}
+
+// joined returns both sides of a merged comparison.
+func joined(a, b *matchStmt) (*payloadTerm, *constTerm) {
+	x, y := a.left.(*payloadTerm), b.left.(*payloadTerm)
+	left := *x
+	left.bits += y.bits
+	left.width = left.bits
+	v, w := a.right.(*constTerm), b.right.(*constTerm)
+	right := *v
+	right.bits, right.width = left.bits, left.bits
+	right.order = x.order
+	right.v = v.v.shl(y.bits).or(w.v)
+	return &left, &right
+}

@@ -1,0 +1,408 @@
+package compile
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// setRef resolves a named set that a term is looked up in, or that a dynamic
+// statement fills.
+func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) (*setTerm, error) {
+	set, err := r.named(x)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := set.Key.resolve()
+	if err != nil {
+		return nil, errorAt(x.Pos, "set @%s: %s", x.Name, err)
+	}
+	got := []term{key}
+	if c, ok := key.(*concatTerm); ok {
+		got = c.parts
+	}
+	same := len(got) == len(parts)
+	for i := 0; same && i < len(got); i++ {
+		same = got[i].info().typ == parts[i].typ
+	}
+	if !same {
+		return nil, errorAt(x.Pos, "datatype mismatch: the keys of @%s are %s, %s is looked up", x.Name, strings.Join(set.Key.Names, " . "), typeName(key))
+	}
+	return &setTerm{termInfo: termInfo{pos: x.Pos}, set: set}, nil
+}
+
+// named finds a set of the table and notes that the rule uses it.
+func (r *ruleCompiler) named(x *syntax.SetRef) (*Set, error) {
+	if r.scope == nil {
+		return nil, errorAt(x.Pos, "set @%s is not declared", x.Name)
+	}
+	set, ok := r.scope.Set(x.Name)
+	if !ok || set == nil {
+		return nil, errorAt(x.Pos, "set or map @%s is not declared in this table", x.Name)
+	}
+	if !slices.Contains(r.out.Sets, x.Name) {
+		r.out.Sets = append(r.out.Sets, x.Name)
+	}
+	return set, nil
+}
+
+// anonymousMatch evaluates "left { ... }".
+func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term) (right, newLeft term, err error) {
+	if m.Op != "" && m.Op != "==" && m.Op != "!=" {
+		return nil, nil, errorAt(m.OpPos, "operator %s is not possible with a set: want ==, != or none", m.Op)
+	}
+	spec := &anonymousSpec{key: left, syntaxKey: m.Left, pos: x.Pos}
+	keys, err := r.elementKeys(spec, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, e := range x.Elems {
+		if e.Value != nil {
+			return nil, nil, errorAt(e.Value.Position(), "a set's element has no value: use map or vmap")
+		}
+		keys[i].elem.Comment = e.Comment
+	}
+	r.transferSet(spec, keys)
+	elems, err := spec.pack(keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := r.newAnonymous(spec, elems)
+	return set, spec.key, err
+}
+
+// anonymousSpec is what an anonymous set or map is made from.
+type anonymousSpec struct {
+	// key is what is looked up; it changes where the set wants it otherwise.
+	key       term
+	syntaxKey syntax.Expr
+	pos       syntax.Pos
+	// interval is true when a key is a range, prefix or wildcard; swapped when
+	// a single key was converted to big-endian for that.
+	interval, swapped bool
+	// isMap and verdict tell maps; data are the parts of their data.
+	isMap, verdict bool
+	data           []part
+	dataInterval   bool
+}
+
+// elemKey is an element of an anonymous set whose key is not packed yet; the
+// key of the catch-all element is nil.
+type elemKey struct {
+	key  term
+	elem Element
+}
+
+// elementKeys evaluates the keys of an anonymous set.
+func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) ([]elemKey, error) {
+	w := wantLike(spec.key)
+	keys := make([]elemKey, len(x.Elems))
+	for i, e := range x.Elems {
+		if e.Timeout != 0 {
+			return nil, errorAt(e.Pos, "an element of an anonymous set cannot have a timeout: declare a named set")
+		}
+		if err := CheckComment(e.Comment); err != nil {
+			return nil, errorAt(e.Pos, "%s", err)
+		}
+		if _, ok := e.Key.(*syntax.Wildcard); ok {
+			continue
+		}
+		t, err := r.constant(e.Key, w)
+		if err != nil {
+			return nil, err
+		}
+		if !isSingle(t) {
+			spec.interval = true
+		}
+		keys[i].key = t
+	}
+	if spec.interval {
+		spec.key = toBig(spec.key)
+		_, spec.swapped = spec.key.(*swapTerm)
+	}
+	return keys, nil
+}
+
+// transferSet is transfer for the keys of an anonymous set.
+func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) {
+	b, ok := spec.key.(*binaryTerm)
+	if !ok || b.op != ">>" && b.op != "^" || b.typ == datatype.Integer && shifted(b) {
+		return
+	}
+	for i := range keys {
+		switch keys[i].key.(type) {
+		case *constTerm, *rangeTerm:
+		default:
+			return
+		}
+	}
+	move := mover(b)
+	for i := range keys {
+		switch k := keys[i].key.(type) {
+		case *constTerm:
+			k.v = move(k.v)
+		case *rangeTerm:
+			k.from, k.to = move(k.from), move(k.to)
+		}
+	}
+	info := *b.x.info()
+	info.width = info.bits
+	*b.x.info() = info
+	spec.key = b.x
+}
+
+// parts returns the types of the set's key.
+func (spec *anonymousSpec) parts() []part {
+	if c, ok := spec.key.(*concatTerm); ok {
+		parts := make([]part, len(c.parts))
+		for i, p := range c.parts {
+			parts[i] = partOfTerm(p)
+		}
+		return parts
+	}
+	return []part{partOfTerm(spec.key)}
+}
+
+// pack packs the keys.
+func (spec *anonymousSpec) pack(keys []elemKey) ([]Element, error) {
+	order := datatype.NoOrder
+	if spec.interval {
+		order = datatype.BigEndian
+	}
+	parts := spec.parts()
+	elems := make([]Element, len(keys))
+	for i := range keys {
+		e := keys[i].elem
+		if keys[i].key == nil {
+			elems[i] = e
+			continue
+		}
+		var low, high [MaxKey]byte
+		lo, hi := low[:0], high[:0]
+		terms := []term{keys[i].key}
+		if c, ok := keys[i].key.(*concatTerm); ok {
+			terms = c.parts
+		}
+		for j, t := range terms {
+			from, to := bounds(t)
+			p := parts[j]
+			o := p.order
+			if order != datatype.NoOrder && !p.text() {
+				o = order
+			}
+			lo = appendValue(lo, from, uint32(p.size), o)
+			hi = appendValue(hi, to, uint32(p.size), o)
+			if len(terms) > 1 {
+				lo, hi = appendPadding(lo, p), appendPadding(hi, p)
+			}
+		}
+		e.Key = string(lo)
+		if spec.interval {
+			e.KeyEnd = string(hi)
+		}
+		elems[i] = e
+	}
+	return elems, nil
+}
+
+// bounds returns the least and the greatest value of a constant.
+func bounds(t term) (from, to value) {
+	switch t := t.(type) {
+	case *constTerm:
+		return t.v, t.v
+	case *rangeTerm:
+		return t.from, t.to
+	case *prefixTerm:
+		rest := valueMask(t.width).xor(prefixMask(t.width, t.len))
+		if t.isString() && littleHost {
+			// Text is packed from its first byte on, which is the low one.
+			rest = valueMask(t.width).xor(valueMask(t.len))
+		}
+		return t.v, t.v.or(rest)
+	default:
+		return value{}, value{}
+	}
+}
+
+// newAnonymous makes the anonymous set and returns the term that refers to it.
+func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []Element) (*setTerm, error) {
+	parts := spec.parts()
+	set := &Set{Name: "__set%d", Map: spec.isMap, Verdict: spec.verdict, DataInterval: spec.dataInterval, Flags: SetAnonymous | SetConstant}
+	var err error
+	if set.Key, err = newType(parts); err != nil {
+		return nil, errorAt(spec.key.info().pos, "%s", err)
+	}
+	if spec.isMap {
+		set.Name = "__map%d"
+		set.Flags |= SetMap
+		if set.Data, err = spec.dataType(); err != nil {
+			return nil, errorAt(spec.pos, "%s", err)
+		}
+	}
+	if spec.interval {
+		set.Flags |= SetInterval
+		if len(parts) > 1 {
+			set.Flags |= SetConcat
+		}
+		set.AutoMerge = !spec.isMap
+	}
+	if elems, err = finishElements(set, elems); err != nil {
+		return nil, errorAt(spec.pos, "%s", err)
+	}
+	set.UserData = spec.userData(set)
+	r.out.Anonymous = append(r.out.Anonymous, AnonymousSet{Set: set, Elements: elems})
+	return &setTerm{termInfo: termInfo{pos: spec.pos}, set: set, id: uint32(len(r.out.Anonymous))}, nil
+}
+
+// dataType returns the type of a map's data.
+func (spec *anonymousSpec) dataType() (Type, error) {
+	if spec.verdict {
+		return Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}, nil
+	}
+	t, err := newType(spec.data)
+	if err == nil && spec.dataInterval {
+		t.Len *= 2
+	}
+	return t, err
+}
+
+// userData encodes what nft 1.0.6 stores of an anonymous set: of the key's
+// expressions those that it can store, up to the first that it cannot, and of
+// a map's single key and of its data none.
+func (spec *anonymousSpec) userData(set *Set) []byte {
+	parts := spec.parts()
+	order := orderOf(parts)
+	if spec.swapped {
+		order = datatype.HostEndian
+	}
+	b := appendUint32([]byte{udataSetKeyOrder}, uint32(order))
+	if spec.isMap {
+		b = appendUint32(append(b, udataSetDataOrder), uint32(orderOf(spec.data)))
+	}
+	if set.AutoMerge {
+		b = appendUint32(append(b, udataSetMerge), 1)
+	}
+	exprs := spec.typeOf()
+	switch {
+	case len(parts) > 1:
+		b = appendTypeOf(b, udataSetKeyTypeOf, exprs, len(parts))
+	case !spec.isMap && len(exprs) == 1:
+		b = appendTypeOf(b, udataSetKeyTypeOf, exprs, 1)
+	}
+	if spec.verdict {
+		b = append(b, udataSetDataTypeOf, 8, udataTypeOfExpr)
+		b = appendUint32(b, exprVerdict)
+		b = append(b, udataTypeOfData, 0)
+	}
+	if spec.isMap {
+		interval := uint32(0)
+		if spec.dataInterval {
+			interval = 1
+		}
+		b = appendUint32(append(b, udataSetDataInterval), interval)
+	}
+	return b
+}
+
+// typeOf returns how nft stores the expressions of the key.
+func (spec *anonymousSpec) typeOf() []typeOfExpr {
+	list, terms := []syntax.Expr{spec.syntaxKey}, []term{spec.key}
+	if c, ok := spec.syntaxKey.(*syntax.Concat); ok {
+		list = c.Parts
+		terms = spec.key.(*concatTerm).parts
+	}
+	var exprs []typeOfExpr
+	for i, x := range list {
+		t := terms[i]
+		if len(list) > 1 {
+			if i == maxStoredParts {
+				return exprs
+			}
+			x, t = withoutMask(x, t)
+		}
+		if s, ok := t.(*swapTerm); ok && (spec.isMap || len(list) == 1) {
+			t = s.x
+		}
+		switch t.(type) {
+		case *payloadTerm, *metaTerm, *ctTerm, *fibTerm, *numgenTerm:
+		default:
+			return exprs
+		}
+		_, e, err := typeOfSelector(x)
+		if err != nil {
+			return exprs
+		}
+		exprs = append(exprs, e)
+	}
+	return exprs
+}
+
+// maxStoredParts is how many expressions of a concatenation nft stores.
+const maxStoredParts = 4
+
+// withoutMask returns what a mask is applied to.
+func withoutMask(x syntax.Expr, t term) (syntax.Expr, term) {
+	for {
+		b, ok := t.(*binaryTerm)
+		if !ok || b.op == "<<" || b.op == ">>" {
+			return x, t
+		}
+		t = b.x
+		if s, ok := x.(*syntax.Binary); ok {
+			x = s.X
+		}
+	}
+}
+
+// finishElements orders the elements as nft does, merges intervals and sets
+// the set's size.
+func finishElements(set *Set, elems []Element) ([]Element, error) {
+	if set.Flags&SetInterval == 0 || set.Flags&SetConcat != 0 {
+		set.Size = uint32(len(elems))
+		return elems, checkRepeats(set, elems)
+	}
+	var rest []Element
+	elems = slices.DeleteFunc(elems, func(e Element) bool {
+		if e.Key == "" {
+			rest = append(rest, e)
+		}
+		return e.Key == ""
+	})
+	if err := checkRepeats(set, rest); err != nil {
+		return nil, err
+	}
+	elems, err := set.Normalize(elems)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(elems, func(a, b Element) int { return cmp.Compare(a.Key, b.Key) })
+	// Each interval has a begin and an end, and before the first one nft puts
+	// an end at 0.
+	set.Size = uint32(2*len(elems) + len(rest))
+	for _, c := range []byte(elems[0].Key) {
+		if c != 0 {
+			set.Size++
+			break
+		}
+	}
+	return append(elems, rest...), nil
+}
+
+// checkRepeats refuses maps that give one key two values.
+func checkRepeats(set *Set, elems []Element) error {
+	if !set.Map || len(elems) < 2 {
+		return nil
+	}
+	seen := make(map[string]string, len(elems))
+	for _, e := range elems {
+		key := e.Key + e.KeyEnd
+		if data, ok := seen[key]; ok && data != e.Data {
+			return set.conflict(Element{Key: e.Key, KeyEnd: e.KeyEnd, Data: data}, e, "has two values")
+		}
+		seen[key] = e.Data
+	}
+	return nil
+}

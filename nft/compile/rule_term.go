@@ -1,0 +1,183 @@
+package compile
+
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// term is an expression of a rule after evaluation: its type, width and byte
+// order are known. Terms are what the linearizer turns into kernel
+// expressions.
+type term interface {
+	info() *termInfo
+}
+
+// termInfo is what all terms have.
+type termInfo struct {
+	pos syntax.Pos
+	// typ is nil for concatenations.
+	typ *datatype.Type
+	// bits is the width of the value in a register, width that of the constants
+	// that it is compared with; they differ for header fields that do not end
+	// at a byte's end.
+	bits, width uint32
+	order       datatype.Order
+}
+
+func (t *termInfo) info() *termInfo { return t }
+
+// bytes is the width in whole bytes.
+func (t *termInfo) bytes() uint32 { return (t.bits + 7) / 8 }
+
+// slots is the number of 32-bit registers that the value takes.
+func (t *termInfo) slots() uint32 { return (t.bits + 31) / 32 }
+
+// isString is true for values that are text.
+func (t *termInfo) isString() bool { return t.typ == datatype.IfName || t.typ == datatype.String }
+
+// constTerm is a constant.
+type constTerm struct {
+	termInfo
+	v value
+}
+
+// prefixTerm is a constant with a prefix length, in bits.
+type prefixTerm struct {
+	termInfo
+	v   value
+	len uint32
+}
+
+// rangeTerm is an inclusive range of constants.
+type rangeTerm struct {
+	termInfo
+	from, to value
+}
+
+// payloadTerm loads a header field.
+type payloadTerm struct {
+	termInfo
+	header *header
+	field  *field
+	layer  layer
+	// offset is in bits.
+	offset uint32
+}
+
+// metaTerm loads packet metadata.
+type metaTerm struct {
+	termInfo
+	key *metaKey
+}
+
+// ctTerm loads conntrack information.
+type ctTerm struct {
+	termInfo
+	key *ctKey
+	// dir is directionOriginal, directionReply or noDirection.
+	dir int
+}
+
+// fibTerm looks into the routing table.
+type fibTerm struct {
+	termInfo
+	inputs []string
+	result string
+	// present asks only whether there is a result.
+	present bool
+}
+
+// numgenTerm generates a number.
+type numgenTerm struct {
+	termInfo
+	random      bool
+	mod, offset uint32
+}
+
+// binaryTerm is an operation on bits with a constant right side.
+type binaryTerm struct {
+	termInfo
+	op string
+	x  term
+	y  value
+}
+
+// swapTerm converts the byte order.
+type swapTerm struct {
+	termInfo
+	x term
+}
+
+// concatTerm is a concatenation.
+type concatTerm struct {
+	termInfo
+	parts []term
+}
+
+// setTerm is a set that is looked up: a named one, or an anonymous one with
+// its number.
+type setTerm struct {
+	termInfo
+	set *Set
+	// id is 0 for named sets.
+	id uint32
+}
+
+// lookupTerm is the value that a map gives for a key.
+type lookupTerm struct {
+	termInfo
+	key   term
+	table *setTerm
+}
+
+// isConstant reports whether a term is known when the rule is compiled.
+func isConstant(t term) bool {
+	switch t := t.(type) {
+	case *constTerm, *prefixTerm, *rangeTerm:
+		return true
+	case *concatTerm:
+		for _, p := range t.parts {
+			if !isConstant(p) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// isSingle reports whether a constant term is one value.
+func isSingle(t term) bool {
+	switch t := t.(type) {
+	case *constTerm:
+		return true
+	case *concatTerm:
+		for _, p := range t.parts {
+			if !isSingle(p) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// typeName names the type of a term for messages.
+func typeName(t term) string {
+	if c, ok := t.(*concatTerm); ok {
+		s := ""
+		for i, p := range c.parts {
+			if i > 0 {
+				s += " . "
+			}
+			s += typeName(p)
+		}
+		return s
+	}
+	if typ := t.info().typ; typ != nil {
+		return typ.Name
+	}
+	return "a concatenation"
+}

@@ -1,0 +1,89 @@
+package compile
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// value is an unsigned number of up to 128 bits, the widest that a rule can
+// hold in one register.
+type value struct{ hi, lo uint64 }
+
+// valueMask returns the number with the low n bits set.
+func valueMask(n uint32) value {
+	switch {
+	case n >= 128:
+		return value{^uint64(0), ^uint64(0)}
+	case n >= 64:
+		return value{uint64(1)<<(n-64) - 1, ^uint64(0)}
+	default:
+		return value{0, uint64(1)<<n - 1}
+	}
+}
+
+// prefixMask returns the mask of a prefix of n bits in a number of width bits.
+func prefixMask(width, n uint32) value { return valueMask(width).xor(valueMask(width - n)) }
+
+func (v value) and(o value) value { return value{v.hi & o.hi, v.lo & o.lo} }
+func (v value) or(o value) value  { return value{v.hi | o.hi, v.lo | o.lo} }
+func (v value) xor(o value) value { return value{v.hi ^ o.hi, v.lo ^ o.lo} }
+func (v value) not() value        { return value{^v.hi, ^v.lo} }
+func (v value) isZero() bool      { return v.hi|v.lo == 0 }
+
+// shl shifts left.
+func (v value) shl(n uint32) value {
+	if n >= 64 {
+		return value{v.lo << (n - 64), 0}
+	}
+	return value{v.hi<<n | v.lo>>(64-n), v.lo << n}
+}
+
+// cmp compares two numbers.
+func (v value) cmp(o value) int {
+	switch {
+	case v.hi != o.hi && v.hi < o.hi, v.hi == o.hi && v.lo < o.lo:
+		return -1
+	case v == o:
+		return 0
+	default:
+		return 1
+	}
+}
+
+// littleHost is true on little-endian machines.
+var littleHost = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// appendValue appends the low n bytes of v in a byte order.
+func appendValue(dst []byte, v value, n uint32, order datatype.Order) []byte {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], v.hi)
+	binary.BigEndian.PutUint64(b[8:], v.lo)
+	if order == datatype.HostEndian && littleHost {
+		for i := range n {
+			dst = append(dst, b[15-i])
+		}
+		return dst
+	}
+	return append(dst, b[16-n:]...)
+}
+
+// bytes returns the low n bytes of v in a byte order.
+func (v value) bytes(n uint32, order datatype.Order) []byte {
+	return appendValue(make([]byte, 0, n), v, n, order)
+}
+
+// parseValue reads up to 16 bytes in a byte order.
+func parseValue(b []byte, order datatype.Order) value {
+	var v value
+	little := order == datatype.HostEndian && littleHost
+	for i := range b {
+		c := b[i]
+		if little {
+			c = b[len(b)-1-i]
+		}
+		v = v.shl(8)
+		v.lo |= uint64(c)
+	}
+	return v
+}

@@ -1,0 +1,11 @@
+package compile
+
+// Scope is what a rule can refer to besides itself: the declarations of its
+// table.
+type Scope interface {
+	// Set returns the named set or map.
+	Set(name string) (*Set, bool)
+	// Chain reports whether a chain of that name can be a target of jump and
+	// goto. A scope that checks references elsewhere answers true.
+	Chain(name string) bool
+}

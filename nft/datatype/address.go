@@ -1,0 +1,113 @@
+package datatype
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+func appendIPv4(dst []byte, text string) ([]byte, error) {
+	if out, ok := appendQuad(dst, text); ok {
+		return out, nil
+	}
+	addr, err := netip.ParseAddr(text)
+	switch {
+	case err == nil && addr.Is6():
+		return dst, fmt.Errorf("parse ipv4_addr: %q is an IPv6 address", text)
+	case err == nil:
+		a := addr.As4()
+		return append(dst, a[:]...), nil
+	default:
+		return dst, fmt.Errorf("parse ipv4_addr: %q is no IPv4 address such as 10.0.0.1", text)
+	}
+}
+
+// appendQuad is the fast path for dotted quads without leading zeros; it
+// leaves everything else to netip.
+func appendQuad(dst []byte, text string) ([]byte, bool) {
+	var quad [4]byte
+	field, digits, value := 0, 0, uint(0)
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case c == '.':
+			if digits == 0 || field == 3 {
+				return dst, false
+			}
+			quad[field] = byte(value)
+			field, digits, value = field+1, 0, 0
+		case c >= '0' && c <= '9':
+			if digits > 0 && value == 0 {
+				return dst, false
+			}
+			value = value*10 + uint(c-'0')
+			digits++
+			if value > 255 {
+				return dst, false
+			}
+		default:
+			return dst, false
+		}
+	}
+	if field != 3 || digits == 0 {
+		return dst, false
+	}
+	quad[3] = byte(value)
+	return append(dst, quad[:]...), true
+}
+
+func appendIPv6(dst []byte, text string) ([]byte, error) {
+	addr, err := netip.ParseAddr(text)
+	switch {
+	case err != nil || addr.Zone() != "":
+		return dst, fmt.Errorf("parse ipv6_addr: %q is no IPv6 address such as 2001:db8::1 (without a zone)", text)
+	case addr.Is4():
+		return dst, fmt.Errorf("parse ipv6_addr: %q is an IPv4 address", text)
+	}
+	a := addr.As16()
+	return append(dst, a[:]...), nil
+}
+
+func formatIPv4(b []byte) string {
+	return netip.AddrFrom4([4]byte(b)).String()
+}
+
+func formatIPv6(b []byte) string {
+	return netip.AddrFrom16([16]byte(b)).String()
+}
+
+func appendEther(dst []byte, text string) ([]byte, error) {
+	out, err := appendLinkLayer(dst, text)
+	if err != nil || len(out)-len(dst) != 6 {
+		return dst, fmt.Errorf("parse ether_addr: %q is no Ethernet address such as 00:16:3e:00:00:01", text)
+	}
+	return out, nil
+}
+
+// maxLinkLayer is MAX_ADDR_LEN of linux/netdevice.h.
+const maxLinkLayer = 32
+
+func appendLinkLayer(dst []byte, text string) ([]byte, error) {
+	out, n := dst, 0
+	for part := range strings.SplitSeq(text, ":") {
+		v, err := strconv.ParseUint(part, 16, 8)
+		if n++; err != nil || len(part) > 2 || n > maxLinkLayer {
+			return dst, fmt.Errorf("parse ll_addr: %q is no link layer address such as 00:16:3e:00:00:01", text)
+		}
+		out = append(out, byte(v))
+	}
+	return out, nil
+}
+
+func formatEther(b []byte) string {
+	const digits = "0123456789abcdef"
+	out := make([]byte, 0, 3*len(b))
+	for i, c := range b {
+		if i > 0 {
+			out = append(out, ':')
+		}
+		out = append(out, digits[c>>4], digits[c&15])
+	}
+	return string(out)
+}

@@ -1,0 +1,333 @@
+package datatype
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseAndFormat(t *testing.T) {
+	for _, test := range []struct {
+		typ  *Type
+		text string
+		// want is the packed value, written as the machine stores it on
+		// little-endian hosts.
+		want string
+		// format is what Format returns; empty means text.
+		format string
+	}{
+		{IPv4Addr, "10.0.0.1", "\x0a\x00\x00\x01", ""},
+		{IPv4Addr, "255.255.255.255", "\xff\xff\xff\xff", ""},
+		{IPv6Addr, "2001:db8::1", "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01", ""},
+		{IPv6Addr, "::ffff:1.2.3.4", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x01\x02\x03\x04", ""},
+		{EtherAddr, "00:11:22:33:44:55", "\x00\x11\x22\x33\x44\x55", ""},
+		{EtherAddr, "1:2:3:4:5:6", "\x01\x02\x03\x04\x05\x06", "01:02:03:04:05:06"},
+		{LLAddr, "00:11:22", "\x00\x11\x22", ""},
+		{EtherType, "ip6", "\x86\xdd", ""},
+		{EtherType, "8021ad", "\x88\xa8", ""},
+		{EtherType, "vlan", "\x81\x00", "8021q"},
+		{EtherType, "0x1234", "\x12\x34", ""},
+		{ARPOp, "reply", "\x00\x02", ""},
+		{InetProto, "tcp", "\x06", ""},
+		{InetProto, "icmpv6", "\x3a", "ipv6-icmp"},
+		{InetProto, "comp", "\x6c", "ipcomp"},
+		{InetProto, "SCTP", "\x84", "sctp"},
+		{InetProto, "010", "\x08", "egp"},
+		{InetProto, "200", "\xc8", ""},
+		{InetService, "http", "\x00\x50", "80"},
+		{InetService, "domain-s", "\x03\x55", "853"},
+		{InetService, "z3950", "\x00\xd2", "210"},
+		{InetService, "65535", "\xff\xff", ""},
+		{InetService, "0x50", "\x00\x50", "80"},
+		{ICMPType, "echo-request", "\x08", ""},
+		{ICMPv6Type, "mld-listener-reduction", "\x84", "mld-listener-done"},
+		{ICMPCode, "port-unreachable", "\x03", ""},
+		{ICMPv6Code, "no-route", "\x00", ""},
+		{ICMPxCode, "admin-prohibited", "\x03", ""},
+		{TCPFlag, "syn", "\x02", ""},
+		{TCPFlag, "fin | syn", "\x03", ""},
+		{TCPFlag, "syn|fin", "\x03", "fin | syn"},
+		{CTState, "established", "\x02\x00\x00\x00", ""},
+		{CTState, "established | new", "\x0a\x00\x00\x00", "new | established"},
+		{CTState, "0x81", "\x81\x00\x00\x00", "invalid | 0x80"},
+		{CTState, "0", "\x00\x00\x00\x00", "0x0"},
+		{CTStatus, "seen-reply", "\x02\x00\x00\x00", ""},
+		{CTDir, "original", "\x00", ""},
+		{CTEvent, "new | label", "\x01\x04\x00\x00", ""},
+		{CTLabel, "5", "\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", ""},
+		{CTLabel, "127", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80", ""},
+		{Mark, "0x10", "\x10\x00\x00\x00", "0x00000010"},
+		{Mark, "4294967295", "\xff\xff\xff\xff", "0xffffffff"},
+		{IfIndex, "lo", "\x01\x00\x00\x00", `"lo"`},
+		{IfIndex, "7", "\x07\x00\x00\x00", ""},
+		{IfType, "loopback", "\x04\x03", ""},
+		{IfName, "eth0", "eth0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", `"eth0"`},
+		{IfName, `"a.b"`, "a.b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", ""},
+		{IfName, `eth\*`, "eth*\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", `"eth\*"`},
+		{String, `"abc d"`, "abc d", ""},
+		{Realm, "cosmos", "\x00\x00\x00\x00", `"cosmos"`},
+		{ClassID, "1:2", "\x02\x00\x01\x00", ""},
+		{ClassID, "root", "\xff\xff\xff\xff", ""},
+		{ClassID, ":a", "\x0a\x00\x00\x00", "0:a"},
+		{UID, "1000", "\xe8\x03\x00\x00", ""},
+		{DSCP, "cs1", "\x08", ""},
+		{DSCP, "be", "\x00", "cs0"},
+		{DSCP, "0x3f", "\x3f", ""},
+		{ECN, "ce", "\x03", ""},
+		{FIBAddrType, "local", "\x02\x00\x00\x00", ""},
+		{Boolean, "exists", "\x01", ""},
+		{PktType, "host", "\x00", ""},
+		{PktType, "unicast", "\x00", "host"},
+		{NFProto, "ipv6", "\x0a", ""},
+		{IGMPType, "leave-group", "\x17", ""},
+		{DCCPPktType, "reset", "\x07", ""},
+		{MHType, "home-test", "\x03", ""},
+		{Day, "Monday", "\x01", ""},
+		{Time, "1h30m", "\xc0\x65\x52\x00", ""},
+		{Time, "90", "\x90\x5f\x01\x00", "1m30s"},
+		{Time, "1500ms", "\xdc\x05\x00\x00", "1s500ms"},
+		{Hour, `"12:30"`, "\xc8\xaf\x00\x00", ""},
+		{Hour, "00:00:01", "\x01\x00\x00\x00", `"00:00:01"`},
+		{Date, `"1970-01-01 00:00:01"`, "\x00\xca\x9a\x3b\x00\x00\x00\x00", ""},
+		{Integer, "0x1234", "\x12\x34", "4660"},
+		{CGroupV2, "5", "\x05\x00\x00\x00\x00\x00\x00\x00", ""},
+		{Verdict, "accept", "\x00\x00\x00\x01", ""},
+		{Verdict, "drop", "\x00\x00\x00\x00", ""},
+		{Verdict, "return", "\xff\xff\xff\xfb", ""},
+		{Verdict, "continue", "\xff\xff\xff\xff", ""},
+		{Verdict, "jump a/b-c.d_e", "\xff\xff\xff\xfda/b-c.d_e", ""},
+		{Verdict, "goto  pick-3", "\xff\xff\xff\xfcpick-3", "goto pick-3"},
+	} {
+		b, err := test.typ.Parse(test.text)
+		if err != nil {
+			t.Errorf("%s: %v", test.typ, err)
+			continue
+		}
+		if string(b) != test.want {
+			t.Errorf("%s %q packs to %q, want %q", test.typ, test.text, b, test.want)
+		}
+		format := test.format
+		if format == "" {
+			format = test.text
+		}
+		if got := test.typ.Format(b); got != format {
+			t.Errorf("%s %q formats to %q, want %q", test.typ, b, got, format)
+		}
+		if again, err := test.typ.Parse(format); err != nil || string(again) != string(b) {
+			t.Errorf("%s %q reads back as %q (%v), want %q", test.typ, format, again, err, b)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for _, test := range []struct {
+		typ        *Type
+		text, want string
+	}{
+		{IPv4Addr, "10.0.0.256", "is no IPv4 address"},
+		{IPv4Addr, "10.0.0.01", "is no IPv4 address"},
+		{IPv4Addr, "10.0.0", "is no IPv4 address"},
+		{IPv4Addr, "", "is no IPv4 address"},
+		{IPv4Addr, "::1", "is an IPv6 address"},
+		{IPv6Addr, "1.2.3.4", "is an IPv4 address"},
+		{IPv6Addr, "fe80::1%eth0", "without a zone"},
+		{EtherAddr, "00:11:22:33:44", "is no Ethernet address"},
+		{EtherAddr, "00:11:22:33:44:gg", "is no Ethernet address"},
+		{LLAddr, strings.Repeat("00:", 32) + "00", "is no link layer address"},
+		{InetService, "65536", "the greatest is 65535"},
+		{InetService, "nosuch", "a port from 0 to 65535 or a service name such as http"},
+		{InetService, "", "unknown name"},
+		{InetService, "-1", "unknown name"},
+		{InetService, "99999999999999999999", "unknown name"},
+		{InetProto, "256", "the greatest is 255"},
+		{InetProto, "tcpp", "a protocol name such as tcp, udp or sctp"},
+		{ICMPType, "echo", "a number or a name such as echo-reply"},
+		{CTState, "established | foo", "invalid, new, established, related, untracked"},
+		{CTDir, "forth", "a number or one of original, reply"},
+		{UID, "root", "differ between machines"},
+		{IfIndex, "eth0", "interface number"},
+		{Realm, "x", "not read"},
+		{DSCP, "64", "the greatest is 63"},
+		{ECN, "4", "the greatest is 3"},
+		{Boolean, "true", "exists, missing"},
+		{Mark, "0x100000000", "the greatest is 4294967295"},
+		{IfName, "eth0123456789abcd", "1 to 15 bytes"},
+		{IfName, "a b", "without spaces"},
+		{IfName, "eth*", "wildcard"},
+		{IfName, "", "1 to 15 bytes"},
+		{String, "a\x01", "control character"},
+		{String, strings.Repeat("x", 65), "want 1 to 64"},
+		{Time, "5", ""},
+		{Time, "5x", "is no time"},
+		{Time, "1m1h", "is no time"},
+		{Time, "", "is no time"},
+		{Time, "100d", "out of range"},
+		{ClassID, "x", "is no traffic class"},
+		{ClassID, ":", "is no traffic class"},
+		{CTLabel, "128", "0 to 127"},
+		{Hour, "25:00", "is no time of day"},
+		{Date, "yesterday", "is no date"},
+		{Verdict, "accept x", "unexpected"},
+		{Verdict, "goto", "needs the name of a chain"},
+		{Verdict, "goto 1x", "unexpected '1'"},
+		{Verdict, "allow", "want accept, drop"},
+		{Verdict, "goto " + strings.Repeat("x", 256), "want 1 to 255"},
+	} {
+		b, err := test.typ.Parse(test.text)
+		switch {
+		case test.want == "" && err != nil:
+			t.Errorf("%s %q: %v", test.typ, test.text, err)
+		case test.want != "" && err == nil:
+			t.Errorf("%s %q packs to %q, want an error", test.typ, test.text, b)
+		case test.want != "" && !strings.Contains(err.Error(), test.want):
+			t.Errorf("%s %q: error %q, want %q in it", test.typ, test.text, err, test.want)
+		case test.want != "" && !strings.HasPrefix(err.Error(), "parse "):
+			t.Errorf("%s %q: error %q does not say what failed", test.typ, test.text, err)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	for _, name := range Names() {
+		typ, ok := Lookup(name)
+		if !ok || typ.Name != name {
+			t.Errorf("Lookup(%s) gives %v", name, typ)
+		}
+		if by, ok := ByID(typ.ID); !ok || by != typ {
+			t.Errorf("ByID(%d) gives %v, want %s", typ.ID, by, typ)
+		}
+	}
+	for _, name := range []string{"", "ipv4", "ct_label", "date"} {
+		if typ, ok := Lookup(name); ok {
+			t.Errorf("Lookup(%s) gives %v", name, typ)
+		}
+	}
+	if typ, ok := ByID(43); !ok || typ != Date {
+		t.Errorf("ByID(43) gives %v", typ)
+	}
+	if _, ok := ByID(0); ok {
+		t.Error("ByID(0) gives a type")
+	}
+}
+
+func TestServicesAreSorted(t *testing.T) {
+	if !slices.IsSortedFunc(services[:], func(a, b Symbol) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("the table of services is not sorted by name")
+	}
+}
+
+// TestSymbols checks that every name packs and that the name that is printed
+// packs to the same value.
+func TestSymbols(t *testing.T) {
+	for id := uint32(1); id < 47; id++ {
+		typ, ok := ByID(id)
+		if !ok {
+			t.Errorf("no type %d", id)
+			continue
+		}
+		for _, s := range typ.Symbols {
+			b, err := typ.Parse(s.Name)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if again, err := typ.Parse(typ.Format(b)); err != nil || string(again) != string(b) {
+				t.Errorf("%s %s reads back as %q (%v)", typ, s.Name, again, err)
+			}
+		}
+	}
+}
+
+func TestFormatOfOtherBytes(t *testing.T) {
+	for id := uint32(1); id < 47; id++ {
+		typ, _ := ByID(id)
+		for n := range 20 {
+			typ.Format(make([]byte, n))
+			typ.Format([]byte(strings.Repeat("\xff", n)))
+			typ.FormatNumber([]byte(strings.Repeat("\xff", n)))
+		}
+	}
+	if got := IPv4Addr.Format([]byte("abc")); got != "0x616263" {
+		t.Errorf("three bytes format to %s", got)
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1d2h3m4s5ms": 26*time.Hour + 3*time.Minute + 4*time.Second + 5*time.Millisecond,
+		"500ms":       500 * time.Millisecond,
+		"3h":          3 * time.Hour,
+		"4294967295":  math.MaxUint32 * time.Second,
+	} {
+		got, err := ParseDuration(text)
+		if err != nil || got != want {
+			t.Errorf("ParseDuration(%s) = %v, %v, want %v", text, got, err, want)
+		}
+		if back, err := ParseDuration(FormatDuration(got)); err != nil || back != got {
+			t.Errorf("%s reads back as %v, %v", FormatDuration(got), back, err)
+		}
+	}
+	for _, text := range []string{"", "s", "1", "-1s", "1s1s", "1s2m", "1.5s", "4294967295d4294967295h", "1y"} {
+		if d, err := ParseDuration(text); err == nil && text != "1" {
+			t.Errorf("ParseDuration(%q) = %v", text, d)
+		}
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"a": true, "_a": true, ".a": true, "a/b-c.d_e9": true, strings.Repeat("x", 255): true,
+		"": false, "1a": false, "-a": false, "a b": false, "a\\b": false, "a@": false, "ä": false, strings.Repeat("x", 256): false,
+	} {
+		if err := CheckName(name); (err == nil) != ok {
+			t.Errorf("CheckName(%q) = %v", name, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"10.0.0.1", "::1", "tcp", "80", "0x10", "new | established", "1h30m", "eth0", `"x"`, "goto a", "1:2", "00:11:22:33:44:55"} {
+		for id := range uint32(47) {
+			f.Add(id, text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, id uint32, text string) {
+		typ, ok := ByID(id)
+		if !ok {
+			return
+		}
+		b, err := typ.Parse(text)
+		if err != nil {
+			if b == nil || len(b) != 0 {
+				t.Fatalf("%s %q: an error, but the result %q", typ, text, b)
+			}
+			return
+		}
+		if n := typ.Len(); n != 0 && len(b) != n {
+			t.Fatalf("%s %q packs to %d bytes", typ, text, len(b))
+		}
+		again, err := typ.Parse(typ.Format(b))
+		if err != nil || string(again) != string(b) {
+			t.Fatalf("%s %q packs to %q, prints as %q, reads back as %q (%v)", typ, text, b, typ.Format(b), again, err)
+		}
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	for _, bench := range []struct {
+		typ  *Type
+		text string
+	}{{IPv4Addr, "10.96.0.1"}, {InetProto, "tcp"}, {InetService, "8080"}, {InetService, "https"}, {IPv6Addr, "2001:db8::1"}} {
+		b.Run(bench.typ.Name+"/"+bench.text, func(b *testing.B) {
+			var buf [16]byte
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := bench.typ.AppendParse(buf[:0], bench.text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

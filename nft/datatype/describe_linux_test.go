@@ -1,0 +1,53 @@
+package datatype_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// TestDescribe compares the types with what `nft describe` says of them.
+func TestDescribe(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	symbol := regexp.MustCompile(`(?m)^\s+(\S+)\s+(0x[0-9a-f]+|\d+)$`)
+	for _, name := range datatype.Names() {
+		typ, _ := datatype.Lookup(name)
+		args := []string{"describe", name}
+		switch typ {
+		case datatype.Mark, datatype.Time:
+			continue // nft takes the word for a meta key
+		case datatype.ECN:
+			args = []string{"describe", "ip", "ecn"}
+		}
+		out := ns.Run(t, "nft", args...)
+		if want := fmt.Sprintf("datatype %s (%s)", name, typ.Desc); !strings.Contains(out, want) {
+			t.Errorf("%s: nft does not say %q:\n%s", name, want, out)
+		}
+		width := fmt.Sprintf(" %d bits", typ.Bits)
+		if typ == datatype.CGroupV2 && !strings.Contains(out, width) {
+			continue
+		}
+		if !strings.Contains(out, width) {
+			t.Errorf("%s: nft does not say %q:\n%s", name, width, out)
+		}
+		for _, m := range symbol.FindAllStringSubmatch(out, -1) {
+			want, err := strconv.ParseUint(m[2], 0, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if typ == datatype.EtherType || typ == datatype.ARPOp {
+				// nft describes these as they lie in memory.
+				want = want>>8 | want&0xff<<8
+			}
+			if got, err := typ.ParseUint(m[1]); err != nil || got != want {
+				t.Errorf("%s: %s is %d (%v), nft says %d", name, m[1], got, err, want)
+			}
+		}
+	}
+}

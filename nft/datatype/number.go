@@ -1,0 +1,240 @@
+package datatype
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Uint returns the number in b, which has at most eight bytes in the type's
+// byte order.
+func (t *Type) Uint(b []byte) uint64 {
+	var v uint64
+	if t.Order == HostEndian && binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		for i := len(b) - 1; i >= 0; i-- {
+			v = v<<8 | uint64(b[i])
+		}
+		return v
+	}
+	for _, c := range b {
+		v = v<<8 | uint64(c)
+	}
+	return v
+}
+
+// AppendUint appends v as n bytes in the type's byte order. Bits of v that do
+// not fit are lost.
+func (t *Type) AppendUint(dst []byte, v uint64, n int) []byte {
+	little := t.Order == HostEndian && binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+	for i := range n {
+		shift := 8 * (n - 1 - i)
+		if little {
+			shift = 8 * i
+		}
+		if shift >= 64 {
+			dst = append(dst, 0)
+			continue
+		}
+		dst = append(dst, byte(v>>shift))
+	}
+	return dst
+}
+
+// ParseUint returns the value of a number, a symbol, or flags joined by | in
+// a type of numbers, without packing it.
+func (t *Type) ParseUint(text string) (uint64, error) {
+	if t.Bitmask && strings.IndexByte(text, '|') >= 0 {
+		var v uint64
+		for part := range strings.SplitSeq(text, "|") {
+			p, err := t.parseOne(strings.TrimSpace(part))
+			if err != nil {
+				return 0, err
+			}
+			v |= p
+		}
+		return v, nil
+	}
+	return t.parseOne(text)
+}
+
+func (t *Type) parseOne(text string) (uint64, error) {
+	if text != "" && text[0] >= '0' && text[0] <= '9' {
+		if v, ok := parseNumber(text); ok {
+			if t.Bits != 0 && t.Bits < 64 && v>>t.Bits != 0 {
+				return 0, fmt.Errorf("parse %s: %s is out of range: the greatest is %d", t.Name, text, uint64(1)<<t.Bits-1)
+			}
+			return v, nil
+		}
+		// A few names begin with a digit (8021q).
+	}
+	name := text
+	if n := len(name); n >= 2 && name[0] == '"' && name[n-1] == '"' {
+		// nft prints the names of machine tables in quotes.
+		name = name[1 : n-1]
+	}
+	if v, ok := t.symbolValue(name); ok {
+		return v, nil
+	}
+	return 0, fmt.Errorf("parse %s: unknown name %q: want %s", t.Name, text, t.expected())
+}
+
+// parseNumber reads a number as nft's scanner does: decimal, hexadecimal
+// after 0x, octal after 0.
+func parseNumber(text string) (uint64, bool) {
+	if len(text) <= 5 && text[0] != '0' {
+		// Most numbers are ports and slots; they do not need strconv.
+		var v uint64
+		for i := range len(text) {
+			c := text[i] - '0'
+			if c > 9 {
+				return 0, false
+			}
+			v = v*10 + uint64(c)
+		}
+		return v, true
+	}
+	base, digits := 10, text
+	switch {
+	case text == "0":
+	case strings.HasPrefix(text, "0x"), strings.HasPrefix(text, "0X"):
+		base, digits = 16, text[2:]
+	case text[0] == '0':
+		base, digits = 8, text[1:]
+	}
+	v, err := strconv.ParseUint(digits, base, 64)
+	return v, err == nil
+}
+
+func (t *Type) appendInteger(dst []byte, text string) ([]byte, error) {
+	v, err := t.ParseUint(text)
+	if err != nil {
+		return dst, err
+	}
+	n := t.Len()
+	if n == 0 {
+		n = max(1, (bits.Len64(v)+7)/8)
+	}
+	return t.AppendUint(dst, v, n), nil
+}
+
+func (t *Type) formatInteger(b []byte) string {
+	if len(b) > 8 {
+		return rawHex(b)
+	}
+	v := t.Uint(b)
+	if name, ok := t.symbolName(v); ok {
+		if t == IfIndex || t == Realm || t == DevGroup {
+			return strconv.Quote(name)
+		}
+		return name
+	}
+	if t.Bitmask && v != 0 {
+		return t.formatFlags(v)
+	}
+	return t.formatNumber(v)
+}
+
+// FormatNumber is Format without the names of values, as nft prints the ends
+// of ranges.
+func (t *Type) FormatNumber(b []byte) string {
+	if t.kind != kindInteger || len(b) != t.Len() || len(b) == 0 || len(b) > 8 {
+		return t.Format(b)
+	}
+	return t.formatNumber(t.Uint(b))
+}
+
+func (t *Type) formatNumber(v uint64) string {
+	if t.format == "" {
+		return strconv.FormatUint(v, 10)
+	}
+	return fmt.Sprintf(t.format, v)
+}
+
+// formatFlags joins the names of the bits of v, and the rest as a number.
+func (t *Type) formatFlags(v uint64) string {
+	var out []string
+	for _, s := range t.Symbols {
+		if s.Value != 0 && v&s.Value == s.Value {
+			out = append(out, s.Name)
+			v &^= s.Value
+		}
+	}
+	if v != 0 {
+		out = append(out, t.formatNumber(v))
+	}
+	return strings.Join(out, " | ")
+}
+
+// appendClassID reads a traffic control handle, "major:minor" in hexadecimal.
+func (t *Type) appendClassID(dst []byte, text string) ([]byte, error) {
+	switch text {
+	case "root":
+		return t.AppendUint(dst, 0xffffffff, 4), nil
+	case "none":
+		return t.AppendUint(dst, 0, 4), nil
+	}
+	major, minor, ok := strings.Cut(text, ":")
+	if !ok {
+		// nft takes a bare number for a handle's minor part in hexadecimal.
+		major, minor = "", text
+	}
+	hi, errHi := handlePart(major)
+	lo, errLo := handlePart(minor)
+	if errHi != nil || errLo != nil || major == "" && minor == "" {
+		return dst, fmt.Errorf("parse %s: %q is no traffic class: want root, none or MAJOR:MINOR in hexadecimal", t.Name, text)
+	}
+	return t.AppendUint(dst, hi<<16|lo, 4), nil
+}
+
+func handlePart(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	return strconv.ParseUint(text, 16, 16)
+}
+
+func (t *Type) formatClassID(b []byte) string {
+	switch v := t.Uint(b); v {
+	case 0xffffffff:
+		return "root"
+	case 0:
+		return "none"
+	default:
+		return fmt.Sprintf("%x:%x", v>>16, v&0xffff)
+	}
+}
+
+// appendLabel reads the number of a conntrack label, which is a bit.
+func (t *Type) appendLabel(dst []byte, text string) ([]byte, error) {
+	bit, err := strconv.ParseUint(text, 10, 8)
+	if err != nil || bit > 127 {
+		return dst, fmt.Errorf("parse %s: %q is no label: want a number from 0 to 127 (names in connlabel.conf are not read)", t.Name, text)
+	}
+	var label [16]byte
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		label[bit/8] = 1 << (bit % 8)
+	} else {
+		label[15-bit/8] = 1 << (bit % 8)
+	}
+	return append(dst, label[:]...), nil
+}
+
+func (t *Type) formatLabel(b []byte) string {
+	little := binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+	var out []string
+	for bit := range 128 {
+		i := 15 - bit/8
+		if little {
+			i = bit / 8
+		}
+		if b[i]&(1<<(bit%8)) != 0 {
+			out = append(out, strconv.Itoa(bit))
+		}
+	}
+	if len(out) == 0 {
+		return "0x0"
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,111 @@
+package datatype
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Verdict codes: enum nft_verdicts and the NF_* verdicts of
+// linux/netfilter.h.
+const (
+	VerdictDrop     int32 = 0
+	VerdictAccept   int32 = 1
+	VerdictContinue int32 = -1
+	VerdictBreak    int32 = -2
+	VerdictJump     int32 = -3
+	VerdictGoto     int32 = -4
+	VerdictReturn   int32 = -5
+)
+
+// MaxName is the greatest length of the name of a chain, set or table in
+// bytes: NFT_NAME_MAXLEN without its NUL.
+const MaxName = 255
+
+// VerdictCode returns the code of a verdict word, such as "goto".
+func VerdictCode(word string) (int32, bool) {
+	switch word {
+	case "drop":
+		return VerdictDrop, true
+	case "accept":
+		return VerdictAccept, true
+	case "continue":
+		return VerdictContinue, true
+	case "return":
+		return VerdictReturn, true
+	case "jump":
+		return VerdictJump, true
+	case "goto":
+		return VerdictGoto, true
+	default:
+		return 0, false
+	}
+}
+
+// appendVerdict packs a verdict: its code in four bytes, big-endian, then the
+// name of the chain of a jump or goto.
+func appendVerdict(dst []byte, text string) ([]byte, error) {
+	word, chain, _ := strings.Cut(text, " ")
+	chain = strings.TrimLeft(chain, " \t")
+	code, ok := VerdictCode(word)
+	if !ok {
+		return dst, fmt.Errorf("parse verdict: unknown verdict %q: want accept, drop, continue, return, jump CHAIN or goto CHAIN", text)
+	}
+	takesChain := code == VerdictJump || code == VerdictGoto
+	switch {
+	case takesChain && chain == "":
+		return dst, fmt.Errorf("parse verdict: %s needs the name of a chain", word)
+	case takesChain:
+		if err := CheckName(chain); err != nil {
+			return dst, fmt.Errorf("parse verdict: %s: chain %w", word, err)
+		}
+	case chain != "":
+		return dst, fmt.Errorf("parse verdict: unexpected %q after %s", chain, word)
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(code))
+	return append(dst, chain...), nil
+}
+
+// CheckName reports whether name can be the name of a table, chain or set in
+// nft's grammar.
+func CheckName(name string) error {
+	if len(name) == 0 || len(name) > MaxName {
+		return fmt.Errorf("name %.40q has %d bytes: want 1 to %d", name, len(name), MaxName)
+	}
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_', c == '.':
+		case i > 0 && (c >= '0' && c <= '9' || c == '/' || c == '-'):
+		default:
+			return fmt.Errorf("name %q: unexpected %q at byte %d: want a letter, _ or ., then letters, digits and any of _ . - /", name, c, i)
+		}
+	}
+	return nil
+}
+
+func formatVerdict(b []byte) string {
+	if len(b) < 4 {
+		return rawHex(b)
+	}
+	code, chain := int32(binary.BigEndian.Uint32(b)), string(b[4:])
+	switch code {
+	case VerdictDrop:
+		return "drop"
+	case VerdictAccept:
+		return "accept"
+	case VerdictContinue:
+		return "continue"
+	case VerdictBreak:
+		return "break"
+	case VerdictReturn:
+		return "return"
+	case VerdictJump:
+		return "jump " + chain
+	case VerdictGoto:
+		return "goto " + chain
+	default:
+		return strconv.FormatInt(int64(code), 10)
+	}
+}

@@ -1,0 +1,13 @@
+// Package nft is the object model of an nftables ruleset: plain values with
+// text fields, in the words of nft(8) and sigs.k8s.io/knftables. It does no
+// I/O and knows nothing of fragments, publishers or Kubernetes.
+//
+// The pipeline below it is a chain of pure functions up to the last step:
+//
+//	text -> syntax (AST with positions)
+//	     -> compile (scope + datatypes -> netlink expressions)
+//	     -> kernel (one netlink batch)
+//
+// What the text fields accept is nft's own language; the tables of packages
+// datatype and compile are the vocabulary that is understood so far.
+package nft

@@ -1,0 +1,139 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// tableInfo is what is read of any table.
+type tableInfo struct {
+	id      nft.TableID
+	comment string
+	// ours is true where the userdata carries weft's mark.
+	ours bool
+	// owner is the netlink port of the owner; 0 for none.
+	owner uint32
+}
+
+// decodeTable decodes a NEWTABLE. Userdata that weft did not write is no error:
+// the table is just not ours.
+func decodeTable(m reply) (tableInfo, error) {
+	t := tableInfo{id: nft.TableID{Family: m.family}}
+	a := parseAttrs(m.attrs)
+	for a.next() {
+		switch a.typ {
+		case unix.NFTA_TABLE_NAME:
+			t.id.Name = a.string()
+		case nftaTableUserData:
+			if info, err := compile.ParseTableUserData(a.value); err == nil {
+				t.ours, t.comment = info.Ours, info.Comment
+			}
+		case nftaTableOwner:
+			t.owner = a.uint32()
+		}
+	}
+	return t, a.err()
+}
+
+// decodeChain decodes a NEWCHAIN; nil for a chain of another table.
+func decodeChain(m reply, table string) (*compile.Chain, error) {
+	chain := &compile.Chain{}
+	base := func() *compile.Base {
+		if chain.Base == nil {
+			chain.Base = &compile.Base{}
+		}
+		return chain.Base
+	}
+	a := parseAttrs(m.attrs)
+	for a.next() {
+		switch a.typ {
+		case unix.NFTA_CHAIN_TABLE:
+			if string(trimNUL(a.value)) != table {
+				return nil, nil //nolint:nilnil // nothing of a foreign table is decoded
+			}
+		case unix.NFTA_CHAIN_NAME:
+			chain.Name = a.string()
+		case unix.NFTA_CHAIN_HOOK:
+			if err := decodeHook(a.value, base()); err != nil {
+				return nil, fmt.Errorf("chain %s: hook: %w", chain.Name, err)
+			}
+		case unix.NFTA_CHAIN_POLICY:
+			base().Drop = a.uint32() == policy(true)
+		case unix.NFTA_CHAIN_TYPE:
+			base().Type = a.string()
+		case nftaChainUserData:
+			comment, err := compile.ParseChainUserData(a.value)
+			if err != nil {
+				return nil, fmt.Errorf("chain %s: %w", chain.Name, err)
+			}
+			chain.Comment = comment
+		}
+	}
+	return chain, a.err()
+}
+
+// decodeHook decodes where a base chain is attached.
+func decodeHook(b []byte, base *compile.Base) error {
+	a := parseAttrs(b)
+	for a.next() {
+		switch a.typ {
+		case unix.NFTA_HOOK_HOOKNUM:
+			base.Hook = a.uint32()
+		case unix.NFTA_HOOK_PRIORITY:
+			base.Priority = int32(a.uint32())
+		case unix.NFTA_HOOK_DEV:
+			base.Device = a.string()
+		}
+	}
+	return a.err()
+}
+
+// ruleInfo is what is read of a rule.
+type ruleInfo struct {
+	table, chain string
+	handle       uint64
+	info         compile.RuleInfo
+}
+
+// decodeRule decodes a NEWRULE, without its expressions: the fingerprint in
+// the userdata stands for them. Userdata that cannot be read is that of
+// somebody else's rule.
+func decodeRule(m reply) (ruleInfo, error) {
+	var r ruleInfo
+	a := parseAttrs(m.attrs)
+	for a.next() {
+		switch a.typ {
+		case unix.NFTA_RULE_TABLE:
+			r.table = a.string()
+		case unix.NFTA_RULE_CHAIN:
+			r.chain = a.string()
+		case unix.NFTA_RULE_HANDLE:
+			r.handle = a.uint64()
+		case unix.NFTA_RULE_USERDATA:
+			if info, err := compile.ParseRuleUserData(a.value); err == nil {
+				r.info = info
+			}
+		}
+	}
+	return r, a.err()
+}
+
+// decodeHandle returns the handle of an echoed NEWRULE.
+func decodeHandle(payload []byte) (uint64, error) {
+	if len(payload) < genLen {
+		return 0, ErrMalformed
+	}
+	a := parseAttrs(payload[genLen:])
+	for a.next() {
+		if a.typ == unix.NFTA_RULE_HANDLE {
+			n := a.uint64()
+			return n, a.err()
+		}
+	}
+	return 0, errors.Join(ErrMalformed, a.err())
+}

@@ -1,0 +1,204 @@
+package kernel
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// elementDecoder collects the elements of one set from a dump.
+type elementDecoder struct {
+	set *compile.Set
+	// ranges is true where an interval comes as two elements.
+	ranges   bool
+	elements []compile.Element
+	// ends are the ends of intervals: the first keys that are not in them.
+	ends []string
+	// verdicts are those seen so far: thousands of elements share a few.
+	verdicts map[string]string
+}
+
+func newElementDecoder(set *compile.Set) *elementDecoder {
+	enc := newElementEncoder(set, true)
+	return &elementDecoder{set: set, ranges: enc.ranges, verdicts: map[string]string{}}
+}
+
+// reset forgets what was collected.
+func (d *elementDecoder) reset() { d.elements, d.ends = d.elements[:0], d.ends[:0] }
+
+// message decodes a NEWSETELEM.
+func (d *elementDecoder) message(m reply) error {
+	a := parseAttrs(m.attrs)
+	for a.next() {
+		if a.typ != unix.NFTA_SET_ELEM_LIST_ELEMENTS {
+			continue
+		}
+		list := parseAttrs(a.value)
+		for list.next() {
+			if err := d.element(list.value); err != nil {
+				return err
+			}
+		}
+		if err := list.err(); err != nil {
+			return err
+		}
+	}
+	return a.err()
+}
+
+// element decodes an entry of the list.
+func (d *elementDecoder) element(b []byte) error {
+	var e compile.Element
+	var key, keyEnd []byte
+	var flags uint32
+	a := parseAttrs(b)
+	for a.next() {
+		var err error
+		switch a.typ {
+		case unix.NFTA_SET_ELEM_KEY:
+			key, err = dataValue(a.value)
+		case nftaSetElemKeyEnd:
+			keyEnd, err = dataValue(a.value)
+		case unix.NFTA_SET_ELEM_DATA:
+			e.Data, err = d.data(a.value)
+		case unix.NFTA_SET_ELEM_FLAGS:
+			flags = a.uint32()
+		case unix.NFTA_SET_ELEM_TIMEOUT:
+			e.Timeout = durationOf(a.uint64())
+		case unix.NFTA_SET_ELEM_USERDATA:
+			// An element that somebody else wrote may have any userdata.
+			if info, err := compile.ParseElementUserData(a.value); err == nil {
+				e.Comment = info.Comment
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := a.err(); err != nil {
+		return err
+	}
+	want := int(d.set.Key.Len)
+	if flags&setElemCatchall == 0 && len(key) != want || keyEnd != nil && len(keyEnd) != want {
+		return fmt.Errorf("key of %d bytes in a set with keys of %d: %w", len(key), want, ErrMalformed)
+	}
+	if flags&setElemIntervalEnd != 0 {
+		d.ends = append(d.ends, string(key))
+		return nil
+	}
+	e.Key, e.KeyEnd = string(key), string(keyEnd)
+	d.elements = append(d.elements, e)
+	return nil
+}
+
+// dataValue returns the bytes of a key.
+func dataValue(b []byte) ([]byte, error) {
+	a := parseAttrs(b)
+	for a.next() {
+		if a.typ == unix.NFTA_DATA_VALUE {
+			return a.value, nil
+		}
+	}
+	return nil, ErrMalformed
+}
+
+// data decodes the data of a map's element; verdicts into their packed form.
+func (d *elementDecoder) data(b []byte) (string, error) {
+	a := parseAttrs(b)
+	for a.next() {
+		switch a.typ {
+		case unix.NFTA_DATA_VALUE:
+			return string(a.value), nil
+		case unix.NFTA_DATA_VERDICT:
+			return d.verdict(a.value)
+		}
+	}
+	return "", ErrMalformed
+}
+
+// verdict decodes a verdict.
+func (d *elementDecoder) verdict(b []byte) (string, error) {
+	if v, ok := d.verdicts[string(b)]; ok {
+		return v, nil
+	}
+	var code, chain []byte
+	a := parseAttrs(b)
+	for a.next() {
+		switch a.typ {
+		case unix.NFTA_VERDICT_CODE:
+			code = a.value
+		case unix.NFTA_VERDICT_CHAIN:
+			chain = trimNUL(a.value)
+		}
+	}
+	if a.err() != nil || len(code) != 4 {
+		return "", ErrMalformed
+	}
+	v := string(append(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(code)), chain...))
+	d.verdicts[string(b)] = v
+	return v, nil
+}
+
+// dedupe removes elements that came twice and reports whether there were any.
+func (d *elementDecoder) dedupe() bool {
+	type key struct{ first, last string }
+	seen := make(map[key]struct{}, len(d.elements))
+	n := len(d.elements)
+	d.elements = slices.DeleteFunc(d.elements, func(e compile.Element) bool {
+		k := key{e.Key, e.KeyEnd}
+		_, twice := seen[k]
+		seen[k] = struct{}{}
+		return twice
+	})
+	return len(d.elements) < n
+}
+
+// finish returns the elements, with the ends of intervals joined to their
+// begins.
+func (d *elementDecoder) finish() []compile.Element {
+	if !d.ranges {
+		return slices.Clip(d.elements)
+	}
+	slices.SortFunc(d.elements, func(a, b compile.Element) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(d.ends, cmp.Compare[string])
+	ends := d.ends
+	for i := range d.elements {
+		e := &d.elements[i]
+		if e.Key == "" {
+			continue // the catch-all element
+		}
+		for len(ends) > 0 && ends[0] <= e.Key {
+			ends = ends[1:] // nft(8) writes such an end before the first interval
+		}
+		next := "" // the key after the interval; empty for none
+		if len(ends) > 0 {
+			next = ends[0]
+		}
+		if i+1 < len(d.elements) && (next == "" || d.elements[i+1].Key < next) {
+			next = d.elements[i+1].Key // nft(8) leaves out an end where the next interval begins
+		}
+		e.KeyEnd = keyBefore(next, len(e.Key))
+	}
+	return slices.Clip(d.elements)
+}
+
+// keyBefore returns the key of n bytes before next; the greatest one where
+// next is empty.
+func keyBefore(next string, n int) string {
+	if next == "" {
+		return strings.Repeat("\xff", n)
+	}
+	b := []byte(next)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i]--; b[i] != 0xff {
+			break
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,102 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+func TestDescribe(t *testing.T) {
+	id := testTable()
+	services := mapOf(t, nft.Map{Name: "services", TypeOf: "ip daddr . meta l4proto . th dport : verdict", Comment: "VIPs"})
+	blocked := setOf(t, nft.Set{Name: "blocked", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}, Timeout: time.Hour, GCInterval: time.Minute, Size: 9, Policy: "memory", AutoMerge: true})
+	lease := pack(t, blocked, "10.0.0.0/8")
+	lease[0].Timeout, lease[0].Comment = time.Minute, "why"
+	for _, tt := range []struct {
+		op   Op
+		want string
+	}{
+		{AddTable{Table: id}, "add table ip weft"},
+		{AddTable{Table: id, Comment: "c"}, `add table ip weft { comment "c"; }`},
+		{DeleteTable{Table: id}, "delete table ip weft"},
+		{AddChain{Table: id, Chain: chain("c")}, "add chain ip weft c"},
+		{AddChain{Table: id, Chain: &compile.Chain{Name: "c", Comment: "x", Base: &compile.Base{Type: "nat", Hook: 0, Priority: -100}}},
+			`add chain ip weft c { type nat hook prerouting priority -100; policy accept; comment "x"; }`},
+		{AddChain{Table: nft.TableID{Family: nft.FamilyNetdev, Name: "n"}, Chain: &compile.Chain{Name: "c", Base: &compile.Base{Type: "filter", Device: "eth0", Drop: true}}},
+			`add chain netdev n c { type filter hook ingress device "eth0" priority 0; policy drop; }`},
+		{DeleteChain{Table: id, Name: "c"}, "delete chain ip weft c"},
+		{AddRule{Table: id, Chain: "c", Rule: ruleOf(t, "counter accept", "why")}, `insert rule ip weft c counter accept comment "why"`},
+		{AddRule{Table: id, Chain: "c", Rule: ruleOf(t, "accept", ""), After: &Handle{N: 7}}, "add rule ip weft c handle 7 accept"},
+		{AddRule{Table: id, Chain: "c", Rule: ruleOf(t, "accept", ""), After: &Handle{}}, "add rule ip weft c accept"},
+		{DeleteRule{Table: id, Chain: "c", Handle: &Handle{N: 7}}, "delete rule ip weft c handle 7"},
+		{AddSet{Table: id, Set: services}, `add map ip weft services { type ipv4_addr . inet_proto . inet_service : verdict; comment "VIPs"; }`},
+		{AddSet{Table: id, Set: blocked}, "add set ip weft blocked { type ipv4_addr; flags interval,timeout; timeout 1h; gc-interval 1m; size 9; policy memory; auto-merge; }"},
+		{DeleteSet{Table: id, Name: "s"}, "delete set ip weft s"},
+		{FlushSet{Table: id, Name: "s"}, "flush set ip weft s"},
+		{AddElements{Table: id, Set: services, Elements: pack(t, services, "10.96.0.1 . tcp . 80 : goto pick-3", "10.96.0.2 . udp . 53 : drop")},
+			"add element ip weft services { 10.96.0.1 . tcp . 80 : goto pick-3, 10.96.0.2 . udp . 53 : drop }"},
+		{AddElements{Table: id, Set: blocked, Elements: lease}, `add element ip weft blocked { 10.0.0.0/8 timeout 1m comment "why" }`},
+		{DeleteElements{Table: id, Set: blocked, Elements: lease}, "delete element ip weft blocked { 10.0.0.0/8 }"},
+		{AddElements{Table: id, Set: blocked, Elements: []compile.Element{{}}}, "add element ip weft blocked { * }"},
+		{AddElements{Table: id}, "add element ip weft (nil)"},
+		{AddSet{Table: id}, "add set ip weft (nil)"},
+		{AddChain{Table: id}, "add chain ip weft (nil)"},
+		{AddRule{Table: id, Chain: "c"}, "insert rule ip weft c (nil)"},
+		{DeleteRule{Table: id, Chain: "c"}, "delete rule ip weft c handle 0"},
+	} {
+		if got := Describe(tt.op); got != tt.want {
+			t.Errorf("Describe = %s\n      want %s", got, tt.want)
+		}
+		if got := tt.op.String(); got != tt.want {
+			t.Errorf("String = %s\n    want %s", got, tt.want)
+		}
+	}
+}
+
+func TestStringShowsFewElements(t *testing.T) {
+	set, elements := loadEndpoints(t, 1000)
+	op := AddElements{Table: testTable(), Set: set, Elements: elements}
+	if got := op.String(); !strings.HasSuffix(got, "10.96.0.0 . tcp . 80 . 3 : 10.1.0.3 . 8080, ... (996 more) }") {
+		t.Errorf("String = %s", got)
+	}
+	if got := Describe(op); strings.Count(got, "8080") != 1000 {
+		t.Errorf("Describe has %d elements", strings.Count(got, "8080"))
+	}
+}
+
+func TestBatchErrorText(t *testing.T) {
+	set, elements := loadEndpoints(t, 1000)
+	err := error(&BatchError{Index: 3, Element: 7, Op: AddElements{Table: testTable(), Set: set, Elements: elements},
+		Errno: syscall.EEXIST, ExtAck: "no room", Errors: []*BatchError{{Index: -1, Element: -1, Errno: syscall.EPERM, Err: ErrPermission}}})
+	want := "commit add element ip weft endpoints { 10.96.0.0 . tcp . 80 . 7 : 10.1.0.7 . 8080 }: file exists: no room (and 1 more errors)"
+	if err.Error() != want {
+		t.Errorf("Error = %s\n   want %s", err, want)
+	}
+	if got := fmt.Sprintf("%+v", err); got != want+"\ncommit batch: operation not permitted: "+ErrPermission.Error() {
+		t.Errorf("%%+v = %s", got)
+	}
+	if !errors.Is(err, syscall.EEXIST) || errors.Is(err, ErrPermission) {
+		t.Error("errors.Is does not match the first error alone")
+	}
+}
+
+func TestOwnedErrorText(t *testing.T) {
+	for _, tt := range []struct {
+		err  OwnedError
+		want string
+	}{
+		{OwnedError{Table: testTable(), PortID: 7, PID: 12, Process: "weft"}, "table ip weft is owned by process 12 (weft): stop that process first"},
+		{OwnedError{Table: testTable(), PortID: 7}, "table ip weft is owned by another process (netlink port 7): stop that process first"},
+		{OwnedError{Table: testTable()}, "table ip weft is owned by another process: stop that process first"},
+	} {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("Error = %s, want %s", got, tt.want)
+		}
+	}
+}

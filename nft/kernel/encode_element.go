@@ -1,0 +1,218 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// elementEncoder appends the elements of one set. It allocates nothing.
+type elementEncoder struct {
+	set *compile.Set
+	// add is false where elements are only named, to delete them.
+	add bool
+	// ranges is true for sets whose intervals are two elements, the first key
+	// and the first key after it; keyEnd for those that carry both ends in one.
+	ranges, keyEnd bool
+}
+
+func newElementEncoder(set *compile.Set, add bool) elementEncoder {
+	interval := set.Flags&unix.NFT_SET_INTERVAL != 0
+	concat := set.Flags&setConcat != 0
+	return elementEncoder{set: set, add: add, ranges: interval && !concat, keyEnd: interval && concat}
+}
+
+// append appends an element: one list entry, or two for an interval of a set
+// that is no concatenation.
+func (ee *elementEncoder) append(b []byte, e *compile.Element) ([]byte, error) {
+	if err := ee.check(e); err != nil {
+		return b, err
+	}
+	open := false
+	if ee.ranges && e.Key != "" {
+		open = allOnes(rangeEnd(e))
+	}
+	b, at := openNest(b, unix.NFTA_LIST_ELEM)
+	b, err := ee.appendFirst(b, e, open)
+	if err != nil {
+		return b, err
+	}
+	closeNest(b, at)
+	if !ee.ranges || open || e.Key == "" {
+		return b, nil
+	}
+	return ee.appendEnd(b, rangeEnd(e)), nil
+}
+
+// check compares lengths, about which the kernel would only say EINVAL.
+func (ee *elementEncoder) check(e *compile.Element) error {
+	want := int(ee.set.Key.Len)
+	if len(e.Key) != want && e.Key != "" {
+		return fmt.Errorf("key has %d bytes: want %d", len(e.Key), want)
+	}
+	if e.KeyEnd != "" && len(e.KeyEnd) != want {
+		return fmt.Errorf("end of the key's interval has %d bytes: want %d", len(e.KeyEnd), want)
+	}
+	if e.KeyEnd != "" && e.KeyEnd != e.Key && !ee.ranges && !ee.keyEnd {
+		return errors.New("key is an interval: want a set with flags interval")
+	}
+	if ee.ranges && e.KeyEnd != "" && e.KeyEnd < e.Key {
+		return errors.New("interval ends before it begins")
+	}
+	if !ee.add {
+		return nil
+	}
+	switch {
+	case !ee.set.Map && e.Data != "":
+		return errors.New("element has data: want a map")
+	case ee.set.Verdict && len(e.Data) < 4:
+		return errors.New("element has no verdict")
+	case ee.set.Map && !ee.set.Verdict && len(e.Data) != int(ee.set.Data.Len):
+		return fmt.Errorf("data has %d bytes: want %d", len(e.Data), ee.set.Data.Len)
+	}
+	return nil
+}
+
+// appendFirst appends the attributes of an element, or of the begin of an
+// interval. An element without a key is the catch-all element "*".
+func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) ([]byte, error) {
+	if e.Key == "" {
+		b = appendUint32(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)
+	} else {
+		b = appendValue(b, unix.NFTA_SET_ELEM_KEY, e.Key)
+	}
+	if ee.keyEnd && e.Key != "" {
+		b = appendValue(b, nftaSetElemKeyEnd, rangeEnd(e))
+	}
+	if !ee.add {
+		return b, nil
+	}
+	switch {
+	case ee.set.Verdict:
+		b = appendVerdict(b, e.Data)
+	case ee.set.Map:
+		b = appendValue(b, unix.NFTA_SET_ELEM_DATA, e.Data)
+	}
+	if e.Timeout != 0 {
+		ms, err := milliseconds(e.Timeout)
+		if err != nil {
+			return b, err
+		}
+		b = appendUint64(b, unix.NFTA_SET_ELEM_TIMEOUT, ms)
+	}
+	if e.Comment == "" && !open {
+		return b, nil
+	}
+	at := len(b)
+	b, err := compile.AppendElementUserData(appendAttrHeader(b, unix.NFTA_SET_ELEM_USERDATA, 0), e.Comment, open)
+	if err != nil {
+		return b, err
+	}
+	closeNest(b, at)
+	return pad(b), nil
+}
+
+// appendEnd appends the end of an interval: the first key that is not in it.
+func (ee *elementEncoder) appendEnd(b []byte, last string) []byte {
+	b, at := openNest(b, unix.NFTA_LIST_ELEM)
+	b, key := openNest(b, unix.NFTA_SET_ELEM_KEY)
+	b = appendBytes(b, unix.NFTA_DATA_VALUE, last)
+	value := b[key+2*attrLen:][:len(last)]
+	for i := len(value) - 1; i >= 0; i-- {
+		if value[i]++; value[i] != 0 {
+			break
+		}
+	}
+	closeNest(b, key)
+	b = appendUint32(b, unix.NFTA_SET_ELEM_FLAGS, setElemIntervalEnd)
+	closeNest(b, at)
+	return b
+}
+
+// rangeEnd returns the last key of an element.
+func rangeEnd(e *compile.Element) string {
+	if e.KeyEnd == "" {
+		return e.Key
+	}
+	return e.KeyEnd
+}
+
+// allOnes reports whether no key is greater.
+func allOnes(key string) bool {
+	for i := range len(key) {
+		if key[i] != 0xff {
+			return false
+		}
+	}
+	return true
+}
+
+// appendValue appends a key or data.
+func appendValue(b []byte, typ uint16, v string) []byte {
+	b, at := openNest(b, typ)
+	b = appendBytes(b, unix.NFTA_DATA_VALUE, v)
+	closeNest(b, at)
+	return b
+}
+
+// appendVerdict appends the data of a verdict map from its packed form, four
+// bytes of code and the name of the chain. It has at least four bytes.
+func appendVerdict(b []byte, data string) []byte {
+	b, at := openNest(b, unix.NFTA_SET_ELEM_DATA)
+	b, verdict := openNest(b, unix.NFTA_DATA_VERDICT)
+	b = appendAttrHeader(b, unix.NFTA_VERDICT_CODE, 4)
+	b = append(b, data[:4]...)
+	if len(data) > 4 {
+		b = appendString(b, unix.NFTA_VERDICT_CHAIN, data[4:])
+	}
+	closeNest(b, verdict)
+	closeNest(b, at)
+	return b
+}
+
+// elementAt returns how many elements begin in a message's list before the
+// offset off of the message; intervals count once. It is -1 where the offset
+// is not inside of an element.
+func elementAt(message []byte, off int) int {
+	if off < headerLen+genLen || off >= len(message) {
+		return -1
+	}
+	at := headerLen + genLen
+	for a := parseAttrs(message[at:]); a.next(); at = len(message) - len(a.rest) {
+		if a.typ == unix.NFTA_SET_ELEM_LIST_ELEMENTS {
+			return elementInList(a.value, off-at-attrLen)
+		}
+	}
+	return -1
+}
+
+// elementInList is elementAt within the list.
+func elementInList(list []byte, off int) int {
+	if off < 0 {
+		return -1
+	}
+	n := -1
+	for a := parseAttrs(list); a.next(); {
+		if !isIntervalEnd(a.value) {
+			n++
+		}
+		if off < len(list)-len(a.rest) {
+			return n
+		}
+	}
+	return -1
+}
+
+// isIntervalEnd reports whether an encoded element is the end of an interval.
+func isIntervalEnd(element []byte) bool {
+	for a := parseAttrs(element); a.next(); {
+		if a.typ == unix.NFTA_SET_ELEM_FLAGS && len(a.value) == 4 {
+			return binary.BigEndian.Uint32(a.value)&setElemIntervalEnd != 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,118 @@
+package kernel
+
+import (
+	"bytes"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+func TestOnlyTheEndIsAcknowledged(t *testing.T) {
+	set, elements := loadEndpoints(t, 5000)
+	ops := []Op{AddTable{Table: testTable()}, AddSet{Table: testTable(), Set: set}, AddElements{Table: testTable(), Set: set, Elements: elements}}
+	batch, err := Encode(ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Encode(ops)
+	if err != nil || !bytes.Equal(batch, again) {
+		t.Error("the same ops encode to other bytes")
+	}
+	var types []uint16
+	seq := uint32(0)
+	for b := batch; len(b) > 0; {
+		h, payload, rest, ok := nextMessage(b)
+		if !ok {
+			t.Fatalf("malformed message at %d", len(batch)-len(b))
+		}
+		if seq++; h.seq != seq {
+			t.Errorf("sequence number %d, want %d", h.seq, seq)
+		}
+		if ack := h.flags&unix.NLM_F_ACK != 0; ack != (h.typ == unix.NFNL_MSG_BATCH_END) {
+			t.Errorf("message %d of type %#x: acknowledged %v", seq, h.typ, ack)
+		}
+		if h.typ == msgType(unix.NFT_MSG_NEWSETELEM) {
+			for a := parseAttrs(payload[genLen:]); a.next(); {
+				if len(a.value)+attrLen > maxAttr {
+					t.Errorf("message %d: list of %d bytes", seq, len(a.value))
+				}
+			}
+		}
+		types = append(types, h.typ)
+		b = rest
+	}
+	if types[0] != unix.NFNL_MSG_BATCH_BEGIN || types[len(types)-1] != unix.NFNL_MSG_BATCH_END || len(types) < 7 {
+		t.Errorf("types = %x", types)
+	}
+}
+
+func TestLastMessageIsAcknowledgedOnOldKernels(t *testing.T) {
+	e := encoder{seq: 1}
+	if err := e.batch([]Op{AddTable{Table: testTable()}, AddChain{Table: testTable(), Chain: chain("c")}}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{false, false, true, false} {
+		h, _, _, _ := nextMessage(e.buf[e.messages[i].offset:])
+		if got := h.flags&unix.NLM_F_ACK != 0; got != want {
+			t.Errorf("message %d: acknowledged %v, want %v", i, got, want)
+		}
+	}
+}
+
+func TestElementAt(t *testing.T) {
+	set := &compile.Set{Name: "s", Key: compile.Type{ID: 7, Len: 4}, Flags: unix.NFT_SET_INTERVAL}
+	e := encoder{}
+	elements := []compile.Element{{Key: "aaaa", KeyEnd: "aaab"}, {Key: "bbbb"}, {Key: "cccc", KeyEnd: "\xff\xff\xff\xff"}}
+	if _, err := e.encode(AddElements{Table: testTable(), Set: set, Elements: elements}); err != nil {
+		t.Fatal(err)
+	}
+	closeMessage(e.buf, 0)
+	for i, el := range elements {
+		if got := elementAt(e.buf, bytes.Index(e.buf, []byte(el.Key))); got != i {
+			t.Errorf("element at %s = %d, want %d", el.Key, got, i)
+		}
+	}
+	if got := elementAt(e.buf, bytes.Index(e.buf, []byte("bbbc"))); got != 1 {
+		t.Errorf("element at the end of the second = %d, want 1", got)
+	}
+	for _, off := range []int{-1, 0, headerLen + genLen, len(e.buf), len(e.buf) + 1000} {
+		if got := elementAt(e.buf, off); got != -1 {
+			t.Errorf("element at %d = %d, want -1", off, got)
+		}
+	}
+}
+
+func TestEncodeDoesNotAllocatePerElement(t *testing.T) {
+	set, elements := loadEndpoints(t, 2000)
+	ops := []Op{AddElements{Table: testTable(), Set: set, Elements: elements}}
+	n := testing.AllocsPerRun(10, func() {
+		if _, err := Encode(ops); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 20 {
+		t.Errorf("%.0f allocations for 2000 elements", n)
+	}
+}
+
+func TestBaseChainOfOwnTableIsNotFresh(t *testing.T) {
+	id := nft.TableID{Family: nft.FamilyIP, Name: "weft"}
+	base := AddChain{Table: id, Chain: &compile.Chain{Name: "b", Base: &compile.Base{Type: "filter"}}}
+	e := encoder{seq: 1, ours: func(nft.TableID) bool { return true }}
+	if err := e.batch([]Op{AddTable{Table: id}, base}); err != nil {
+		t.Fatal(err)
+	}
+	if _, fresh := e.tails[chainID{id, "b"}]; fresh {
+		t.Error("a base chain of a table that exists is taken for a new one")
+	}
+	e = encoder{seq: 1, ours: func(nft.TableID) bool { return true }}
+	if err := e.batch([]Op{DeleteTable{Table: id}, AddTable{Table: id}, base}); err != nil {
+		t.Fatal(err)
+	}
+	if _, fresh := e.tails[chainID{id, "b"}]; !fresh {
+		t.Error("a base chain of a new table is taken for an old one")
+	}
+}

@@ -1,0 +1,88 @@
+package kernel
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// processOf finds the process that has a netlink socket of NETLINK_NETFILTER
+// with a port, by way of /proc/net/netlink and the file descriptors of
+// all processes. It returns 0 where it cannot see the process.
+func processOf(netNS int, portID uint32) (pid int, name string) {
+	table, err := netlinkTable(netNS)
+	if err != nil {
+		return 0, ""
+	}
+	inode := socketInode(bytes.NewReader(table), portID)
+	if inode == "" {
+		return 0, ""
+	}
+	want := "socket:[" + inode + "]"
+	fds, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		return 0, ""
+	}
+	for _, fd := range fds {
+		if target, err := os.Readlink(fd); err != nil || target != want {
+			continue
+		}
+		dir := filepath.Dir(filepath.Dir(fd))
+		if pid, err = strconv.Atoi(filepath.Base(dir)); err != nil {
+			continue
+		}
+		comm, err := os.ReadFile(filepath.Join(dir, "comm"))
+		if err != nil {
+			return pid, "unknown"
+		}
+		return pid, strings.TrimSpace(string(comm))
+	}
+	return 0, ""
+}
+
+// netlinkTable reads /proc/net/netlink of a network namespace; 0 means that of
+// the calling thread.
+func netlinkTable(netNS int) (table []byte, err error) {
+	const path = "/proc/thread-self/net/netlink"
+	if netNS == 0 {
+		return os.ReadFile(path)
+	}
+	done := make(chan struct{})
+	go inNamespace(netNS, done, func() { table, err = os.ReadFile(path) }, func(e error) { err = e })
+	<-done
+	return table, err
+}
+
+// inNamespace runs f on a thread in a network namespace. It does not unlock
+// the thread, so that the runtime ends it.
+func inNamespace(netNS int, done chan<- struct{}, f func(), fail func(error)) {
+	defer close(done)
+	runtime.LockOSThread()
+	if err := unix.Setns(netNS, unix.CLONE_NEWNET); err != nil {
+		fail(fmt.Errorf("enter network namespace: %w", err))
+		return
+	}
+	f()
+}
+
+// socketInode finds the inode of the socket with a port. The columns of the
+// table are: sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode.
+func socketInode(table io.Reader, portID uint32) string {
+	protocol, port := strconv.Itoa(unix.NETLINK_NETFILTER), strconv.FormatUint(uint64(portID), 10)
+	lines := bufio.NewScanner(table)
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) >= 10 && f[1] == protocol && f[2] == port {
+			return f[9]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,189 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// recvBuffer is the room for one datagram. The kernel fills dumps into buffers
+// of at most 32 KiB, and echoes and errors into smaller ones.
+const recvBuffer = 64 << 10
+
+// socket is a netlink socket of NETLINK_NETFILTER. What it sends is handled by
+// the kernel before send returns, and the answers wait in the receive buffer.
+type socket struct {
+	nl     *netlink.Conn
+	raw    syscall.RawConn
+	portID uint32
+	buf    []byte
+	// sendSize and recvSize are the sizes that were asked for last.
+	sendSize, recvSize int
+	closed             atomic.Bool
+	// stale is true where answers may still be in the receive buffer.
+	stale bool
+}
+
+// dial opens a socket in the namespace of the calling thread, or in that of
+// the file descriptor netNS where it is not 0.
+func dial(netNS int) (*socket, error) {
+	nl, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: netNS})
+	if err != nil {
+		return nil, fmt.Errorf("open nftables netlink socket: %w", err)
+	}
+	s := &socket{nl: nl, buf: make([]byte, recvBuffer)}
+	if s.raw, err = nl.SyscallConn(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open nftables netlink socket: %w", err), nl.Close())
+	}
+	// Both are as old as Linux 4.12 and 4.2; without them errors say less.
+	for _, o := range []netlink.ConnOption{netlink.ExtendedAcknowledge, netlink.CapAcknowledge} {
+		if err := nl.SetOption(o, true); err != nil {
+			return nil, errors.Join(fmt.Errorf("set option of nftables netlink socket: %w", err), nl.Close())
+		}
+	}
+	s.portID = nl.PID()
+	return s, nil
+}
+
+// close closes the socket; the kernel gives up the ownership of its tables.
+func (s *socket) close() error {
+	s.closed.Store(true)
+	return s.nl.Close()
+}
+
+// reserve makes room for sending and receiving as many bytes. The sizes only
+// grow. Without CAP_NET_ADMIN in the initial user namespace the kernel grants
+// less; send then fails with EMSGSIZE.
+func (s *socket) reserve(send, recv int) error {
+	if send > s.sendSize {
+		if err := s.nl.SetWriteBuffer(send); err != nil {
+			return fmt.Errorf("size send buffer: %w", s.failure("setsockopt", err, nil))
+		}
+		s.sendSize = send
+	}
+	if recv > s.recvSize {
+		if err := s.nl.SetReadBuffer(recv); err != nil {
+			return fmt.Errorf("size receive buffer: %w", s.failure("setsockopt", err, nil))
+		}
+		s.recvSize = recv
+	}
+	return nil
+}
+
+// send sends one datagram to the kernel in one system call.
+func (s *socket) send(b []byte) error {
+	var errno error
+	s.stale = true
+	err := s.raw.Write(func(fd uintptr) bool {
+		errno = unix.Sendto(int(fd), b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+		return !errors.Is(errno, unix.EAGAIN)
+	})
+	return s.failure("sendmsg", err, errno)
+}
+
+// recv reads one datagram into the socket's buffer, which the next call reuses.
+// Where there is none, it returns EAGAIN, or with wait blocks until there is. Datagrams
+// that did not come from the kernel are skipped.
+func (s *socket) recv(wait bool) ([]byte, error) {
+	for {
+		var n int
+		var from unix.Sockaddr
+		var errno error
+		err := s.raw.Read(func(fd uintptr) bool {
+			n, from, errno = unix.Recvfrom(int(fd), s.buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
+			return !wait || !errors.Is(errno, unix.EAGAIN)
+		})
+		if err := s.failure("recvmsg", err, errno); err != nil {
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if errors.Is(err, unix.EAGAIN) {
+				s.stale = false
+			}
+			return nil, err
+		}
+		if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
+			continue
+		}
+		if n > len(s.buf) {
+			return nil, fmt.Errorf("receive %d bytes into a buffer of %d: %w", n, len(s.buf), ErrMalformed)
+		}
+		return s.buf[:n], nil
+	}
+}
+
+// drain throws away answers that nobody waits for any more.
+func (s *socket) drain() error {
+	for s.stale {
+		_, err := s.recv(false)
+		switch {
+		case err == nil, errors.Is(err, unix.ENOBUFS), errors.Is(err, ErrMalformed):
+		case errors.Is(err, unix.EAGAIN):
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// failure joins the errors of the runtime's poller and of the system call. The
+// poller's error about a closed socket is of a type that cannot be matched.
+func (s *socket) failure(call string, err, errno error) error {
+	switch {
+	case err == nil && errno == nil:
+		return nil
+	case s.closed.Load():
+		return ErrClosed
+	case err != nil:
+		return fmt.Errorf("%s: %w", call, err)
+	default:
+		return os.NewSyscallError(call, errno)
+	}
+}
+
+// kernelError is an NLMSG_ERROR: an acknowledgement where errno is 0.
+type kernelError struct {
+	errno syscall.Errno
+	// message is the kernel's explanation.
+	message string
+	// offset is where the culprit attribute begins in the request; 0 where the
+	// kernel does not say.
+	offset int
+}
+
+// parseError decodes the payload of an NLMSG_ERROR.
+func parseError(flags uint16, payload []byte) (kernelError, error) {
+	if len(payload) < 4+headerLen {
+		return kernelError{}, ErrMalformed
+	}
+	ke := kernelError{errno: syscall.Errno(-int32(binary.NativeEndian.Uint32(payload)))}
+	if flags&unix.NLM_F_ACK_TLVS == 0 {
+		return ke, nil
+	}
+	skip := headerLen
+	if flags&unix.NLM_F_CAPPED == 0 {
+		// The request follows whole.
+		skip = int((uint64(binary.NativeEndian.Uint32(payload[4:])) + 3) &^ 3)
+	}
+	if skip < headerLen || skip > len(payload)-4 {
+		return kernelError{}, ErrMalformed
+	}
+	a := parseAttrs(payload[4+skip:])
+	for a.next() {
+		switch a.typ {
+		case unix.NLMSGERR_ATTR_MSG:
+			ke.message = a.string()
+		case unix.NLMSGERR_ATTR_OFFS:
+			if len(a.value) == 4 {
+				ke.offset = int(binary.NativeEndian.Uint32(a.value))
+			}
+		}
+	}
+	return ke, a.err()
+}

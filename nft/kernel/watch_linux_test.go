@@ -1,0 +1,109 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// receive waits for a change.
+func receive(t *testing.T, changes <-chan Change) Change {
+	t.Helper()
+	select {
+	case change, ok := <-changes:
+		if !ok {
+			t.Fatal("the watch ended")
+		}
+		return change
+	case <-time.After(10 * time.Second):
+		t.Fatal("no change was reported")
+		return Change{}
+	}
+}
+
+func TestWatchReportsForeignChangesOfOwnTables(t *testing.T) {
+	ns := nfttest.New(t)
+	c := open(t, ns, Config{NoOwner: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	changes, err := c.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A commit of one's own is not reported, and does not overrun the socket.
+	id := testTable()
+	set, elements := loadEndpoints(t, 50_000)
+	commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddElements{Table: id, Set: set, Elements: elements})
+	// Nor are changes of foreign tables.
+	ns.Nft(t, "add table ip other\nadd table ip6 weft\nadd chain ip6 weft c")
+
+	ns.Nft(t, "add chain ip weft intruder\nadd chain ip weft intruder2")
+	change := receive(t, changes)
+	if change.Table != id || change.Reason != Changed || change.Process != "nft" || change.PID == 0 || change.PortID == 0 {
+		t.Errorf("change = %+v, want one of ip weft by nft", change)
+	}
+	if gen, err := c.Generation(); err != nil || gen != change.Generation {
+		t.Errorf("generation %d, %v, want that of the change, %d", gen, err, change.Generation)
+	}
+	ns.Run(t, "nft", "flush", "ruleset")
+	if change := receive(t, changes); change.Table != id || change.Reason != Deleted {
+		t.Errorf("change = %+v, want deletion of ip weft", change)
+	}
+	dump, err := c.Dump()
+	if err != nil || len(dump) != 0 {
+		t.Fatalf("Dump = %+v, %v", dump, err)
+	}
+	commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set})
+	cancel()
+	if change, ok := <-changes; ok {
+		t.Errorf("unexpected change %+v", change)
+	}
+}
+
+func TestWatchOverrun(t *testing.T) {
+	ns := nfttest.New(t)
+	c := open(t, ns, Config{NoOwner: true})
+	commit(t, c, AddTable{Table: testTable()})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	changes, err := c.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another Conn plays the foreign process. Nobody receives its changes, so
+	// that the watcher stands still, and then come more events than the
+	// socket holds.
+	other := open(t, ns, Config{NoOwner: true})
+	if _, err := other.Adopt(); err != nil {
+		t.Fatal(err)
+	}
+	const chains = 2 * watchQueue
+	for i := range chains {
+		commit(t, other, AddChain{Table: testTable(), Chain: chain(fmt.Sprintf("c%d", i))})
+	}
+	id := nft.TableID{Family: nft.FamilyIP, Name: "other"}
+	set, elements := loadEndpoints(t, 110_000)
+	commit(t, other, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddElements{Table: id, Set: set, Elements: elements})
+	for range chains + 1 {
+		change := receive(t, changes)
+		if change.Reason == Overrun && change.Table == (nft.TableID{}) {
+			return
+		}
+		if change.Table != testTable() || change.Reason != Changed || change.PortID != other.portID {
+			t.Fatalf("change = %+v, want a change of ip weft by port %d", change, other.portID)
+		}
+	}
+	t.Error("no overrun was reported")
+}
+
+func TestReasonString(t *testing.T) {
+	for r, want := range map[Reason]string{Changed: "changed", Deleted: "deleted", Overrun: "overrun", Failed: "failed", 9: "reason(9)"} {
+		if got := r.String(); got != want {
+			t.Errorf("Reason(%d) = %q, want %q", int(r), got, want)
+		}
+	}
+}

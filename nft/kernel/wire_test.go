@@ -1,0 +1,145 @@
+package kernel
+
+import (
+	"bytes"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+func TestAttributesRoundTrip(t *testing.T) {
+	b := appendHeader(nil, msgType(unix.NFT_MSG_NEWTABLE), unix.NLM_F_REQUEST, 7, uint8(nft.FamilyIP6), 0)
+	b = appendString(b, 1, "four")
+	b = appendBytes(b, 2, []byte{1, 2, 3})
+	b, nest := openNest(b, 3)
+	b = appendUint32(b, 4, 5)
+	b = appendUint64(b, 5, 6)
+	if !closeNest(b, nest) {
+		t.Fatal("nest is too long")
+	}
+	closeMessage(b, 0)
+	h, payload, rest, ok := nextMessage(append(b, 1, 2, 3))
+	if !ok || len(rest) != 3 || h.seq != 7 || h.typ != msgType(unix.NFT_MSG_NEWTABLE) || h.flags != unix.NLM_F_REQUEST || payload[0] != uint8(nft.FamilyIP6) {
+		t.Fatalf("message = %+v %x %x %v", h, payload, rest, ok)
+	}
+	a := parseAttrs(payload[genLen:])
+	if !a.next() || a.typ != 1 || a.string() != "four" {
+		t.Errorf("string = %d %q", a.typ, a.value)
+	}
+	if !a.next() || a.typ != 2 || !bytes.Equal(a.value, []byte{1, 2, 3}) {
+		t.Errorf("bytes = %d %x", a.typ, a.value)
+	}
+	if !a.next() || a.typ != 3 {
+		t.Fatalf("nest = %d %x", a.typ, a.value)
+	}
+	in := parseAttrs(a.value)
+	if !in.next() || in.uint32() != 5 || !in.next() || in.uint64() != 6 || in.next() || in.err() != nil {
+		t.Errorf("numbers: %+v", in)
+	}
+	if a.next() || a.err() != nil {
+		t.Errorf("end: %+v", a)
+	}
+	if _, _, _, ok := nextMessage(b[:len(b)-1]); ok {
+		t.Error("a message that is cut short was taken")
+	}
+}
+
+func TestMalformedAttributes(t *testing.T) {
+	for _, b := range [][]byte{{1}, {3, 0, 1, 0}, {9, 0, 1, 0, 0, 0, 0, 0}, {0, 0, 0, 0}} {
+		a := parseAttrs(b)
+		for a.next() {
+		}
+		if a.err() == nil {
+			t.Errorf("attributes %x were taken", b)
+		}
+	}
+	a := parseAttrs(appendBytes(nil, 1, []byte{1, 2}))
+	a.next()
+	if a.uint32(); a.err() == nil {
+		t.Error("a number of two bytes was taken for four")
+	}
+	if a = parseAttrs(appendUint32(nil, 1, 1)); !a.next() {
+		t.Fatal("no attribute")
+	}
+	if a.uint64(); a.err() == nil {
+		t.Error("a number of four bytes was taken for eight")
+	}
+}
+
+// FuzzDecode feeds every decoder with hostile bytes: none may panic, and what
+// an interval set returns must be ordered.
+func FuzzDecode(f *testing.F) {
+	set := &compile.Set{Name: "s", Key: compile.Type{ID: 7, Len: 4}, Map: true, Verdict: true, Flags: unix.NFT_SET_MAP | unix.NFT_SET_INTERVAL}
+	data := "\x00\x00\x00\x00"
+	batch, err := Encode([]Op{
+		AddTable{Table: testTable(), Comment: "c"},
+		AddChain{Table: testTable(), Chain: &compile.Chain{Name: "b", Comment: "c", Base: &compile.Base{Type: "nat", Device: "eth0"}}},
+		AddSet{Table: testTable(), Set: set},
+		AddElements{Table: testTable(), Set: set, Elements: []compile.Element{
+			{Key: "abcd", KeyEnd: "abce", Data: data, Comment: "c", Timeout: 1e9}, {Key: "bbcd", KeyEnd: "\xff\xff\xff\xff", Data: data + "chain"},
+		}},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(batch)
+	for b := batch; ; {
+		_, payload, rest, ok := nextMessage(b)
+		if !ok {
+			break
+		}
+		f.Add(payload)
+		f.Add(b[:len(b)-len(rest)-1])
+		b = rest
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		w := watcher{owns: func(nft.TableID) bool { return true }}
+		_ = w.datagram(b)
+		_, _ = parseError(unix.NLM_F_ACK_TLVS, b)
+		_, _ = parseError(unix.NLM_F_ACK_TLVS|unix.NLM_F_CAPPED, b)
+		_ = elementAt(b, len(b)/2)
+		_ = doneError(b)
+		_, _ = decodeHandle(b)
+		for rest := b; ; {
+			_, payload, after, ok := nextMessage(rest)
+			if !ok {
+				break
+			}
+			decodeAll(t, set, payload)
+			rest = after
+		}
+		decodeAll(t, set, b)
+	})
+}
+
+// decodeAll runs all decoders of objects.
+func decodeAll(t *testing.T, set *compile.Set, payload []byte) {
+	t.Helper()
+	if len(payload) < genLen {
+		return
+	}
+	m := reply{family: nft.Family(payload[0]), attrs: payload[genLen:]}
+	_, _ = decodeTable(m)
+	_, _ = decodeChain(m, "weft")
+	_, _ = decodeRule(m)
+	if s, err := decodeSet(m, "weft"); err == nil && s != nil {
+		_ = describe(AddSet{Table: testTable(), Set: s}, -1)
+	}
+	_, _ = eventTable(m)
+	plain := &compile.Set{Key: set.Key}
+	for _, s := range []*compile.Set{set, plain} {
+		d := newElementDecoder(s)
+		if d.message(m) != nil {
+			continue
+		}
+		d.dedupe()
+		for i, e := range d.finish() {
+			if s == set && e.Key != "" && (len(e.KeyEnd) != len(e.Key) || e.KeyEnd < e.Key && i+1 == len(d.elements)) {
+				t.Errorf("element %d: key %x end %x", i, e.Key, e.KeyEnd)
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package nft
+
+import (
+	"fmt"
+	"time"
+)
+
+// Family is an nftables address family; its values are the kernel's
+// NFPROTO_* numbers (linux/netfilter.h).
+type Family uint8
+
+// The families in which tables exist.
+const (
+	FamilyInet   Family = 1
+	FamilyIP     Family = 2
+	FamilyARP    Family = 3
+	FamilyNetdev Family = 5
+	FamilyBridge Family = 7
+	FamilyIP6    Family = 10
+)
+
+// String returns the family's nft keyword.
+func (f Family) String() string {
+	switch f {
+	case FamilyInet:
+		return "inet"
+	case FamilyIP:
+		return "ip"
+	case FamilyARP:
+		return "arp"
+	case FamilyNetdev:
+		return "netdev"
+	case FamilyBridge:
+		return "bridge"
+	case FamilyIP6:
+		return "ip6"
+	default:
+		return fmt.Sprintf("family(%d)", uint8(f))
+	}
+}
+
+// ParseFamily returns the family of an nft keyword; the empty string means
+// ip, as in nft(8).
+func ParseFamily(s string) (Family, error) {
+	switch s {
+	case "ip", "":
+		return FamilyIP, nil
+	case "inet":
+		return FamilyInet, nil
+	case "arp":
+		return FamilyARP, nil
+	case "netdev":
+		return FamilyNetdev, nil
+	case "bridge":
+		return FamilyBridge, nil
+	case "ip6":
+		return FamilyIP6, nil
+	default:
+		return 0, fmt.Errorf("unknown family %q: want ip, ip6, inet, arp, bridge or netdev", s)
+	}
+}
+
+// TableID names a table: names are unique per family in a network namespace.
+type TableID struct {
+	Family Family
+	Name   string
+}
+
+// String returns the table as nft(8) writes it, such as "ip weft".
+func (t TableID) String() string { return t.Family.String() + " " + t.Name }
+
+// Table is a table with everything that it holds.
+type Table struct {
+	Family  Family
+	Name    string
+	Comment string
+	Chains  []Chain
+	Sets    []Set
+	Maps    []Map
+}
+
+// ID returns the table's identity.
+func (t *Table) ID() TableID { return TableID{Family: t.Family, Name: t.Name} }
+
+// Chain is a chain and its rules, in order. A base chain has Type, Hook and
+// Priority; a regular chain has none of them.
+type Chain struct {
+	Name string
+	// Type is filter, nat or route.
+	Type string
+	// Hook is prerouting, input, forward, output, postrouting, ingress or egress.
+	Hook string
+	// Priority is a number or a name with an optional offset, as in "dstnat - 10".
+	Priority string
+	// Policy is accept (the default) or drop.
+	Policy string
+	// Device is the netdev or inet ingress/egress device.
+	Device  string
+	Comment string
+	Rules   []Rule
+}
+
+// Base reports whether the chain is attached to a hook.
+func (c *Chain) Base() bool { return c.Type != "" || c.Hook != "" || c.Priority != "" }
+
+// Rule is one rule: its text as in nft(8) without "add rule ...", and without
+// its comment.
+type Rule struct {
+	Text    string
+	Comment string
+}
+
+// Set is a named set. Exactly one of Type and TypeOf is given, in nft's words:
+// Type "ipv4_addr . inet_service", TypeOf "ip saddr . tcp dport".
+type Set struct {
+	Name   string
+	Type   string
+	TypeOf string
+	// Flags are constant, interval, timeout and dynamic.
+	Flags      []string
+	Timeout    time.Duration
+	GCInterval time.Duration
+	// Size is the greatest number of elements; 0 means no limit.
+	Size uint32
+	// Policy is performance (the default) or memory.
+	Policy    string
+	AutoMerge bool
+	Comment   string
+	Elements  []Element
+}
+
+// Map is a named map: a Set whose Type or TypeOf ends in ": DATA", as in
+// "ipv4_addr . inet_service : verdict".
+type Map Set
+
+// Element is a member of a set, or a key and value of a map.
+type Element struct {
+	// Key is the key in nft's words, such as "10.0.0.1 . tcp . 80",
+	// "10.0.0.0/8" or "1024-2048".
+	Key string
+	// Value is the map's data, such as "10.1.0.1 . 8080" or "goto pick-3";
+	// empty in sets.
+	Value string
+	// Timeout is 0 for an element that stays, or takes its set's timeout.
+	Timeout time.Duration
+	// Comment has at most 128 bytes (NFTNL_UDATA_COMMENT_MAXLEN).
+	Comment string
+}

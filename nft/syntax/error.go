@@ -1,0 +1,78 @@
+package syntax
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Pos is a place in the source text: line and byte column, both from 1. The
+// zero value means that the place is not known.
+type Pos struct {
+	Line, Column int
+}
+
+// IsValid reports whether the place is known.
+func (p Pos) IsValid() bool { return p.Line > 0 }
+
+// String returns "line:column", or "-" for an unknown place.
+func (p Pos) String() string {
+	if !p.IsValid() {
+		return "-"
+	}
+	return fmt.Sprintf("%d:%d", p.Line, p.Column)
+}
+
+// Error is an error at a place of the source.
+type Error struct {
+	Pos Pos
+	Msg string
+	// Line is the source line that Pos lies on, without its newline.
+	Line string
+}
+
+// Error returns "line:column: message".
+func (e *Error) Error() string { return e.Pos.String() + ": " + e.Msg }
+
+// Excerpt returns the source line and, in a second line, a caret below the
+// place of the error. It is empty when the place is not known.
+func (e *Error) Excerpt() string {
+	if !e.Pos.IsValid() {
+		return ""
+	}
+	return Caret(e.Line, e.Pos.Column)
+}
+
+// Caret returns the line with a second line that has a caret below the given
+// byte column (from 1). Tabs are kept, so that the caret stands right in any
+// terminal.
+func Caret(line string, column int) string {
+	n := min(max(column-1, 0), len(line))
+	var b strings.Builder
+	b.Grow(2*len(line) + 2)
+	b.WriteString(line)
+	b.WriteByte('\n')
+	for _, r := range line[:n] {
+		if r == '\t' {
+			b.WriteByte('\t')
+		} else {
+			b.WriteByte(' ')
+		}
+	}
+	b.WriteByte('^')
+	return b.String()
+}
+
+// SourceLine returns line number n (from 1) of text, without its newline.
+func SourceLine(text string, n int) string {
+	for ; n > 1; n-- {
+		i := strings.IndexByte(text, '\n')
+		if i < 0 {
+			return ""
+		}
+		text = text[i+1:]
+	}
+	if i := strings.IndexByte(text, '\n'); i >= 0 {
+		text = text[:i]
+	}
+	return strings.TrimSuffix(text, "\r")
+}

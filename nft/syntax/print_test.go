@@ -1,0 +1,166 @@
+package syntax
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// samples are rules of every statement and expression, with their canonical
+// text where it is another.
+var samples = []struct{ in, want string }{
+	{"ip daddr . meta l4proto . th dport vmap @services", ""},
+	{"meta l4proto { tcp,udp , sctp, } dnat ip to ip daddr . th dport . numgen random mod 3 map @endpoints", "meta l4proto { tcp, udp, sctp } dnat ip to ip daddr . th dport . numgen random mod 3 map @endpoints"},
+	{"update @affinity { ip saddr . ip daddr timeout 90m : 10.1.0.1 . 8080 }", "update @affinity { ip saddr . ip daddr timeout 1h30m : 10.1.0.1 . 8080 }"},
+	{"mark and 0x4000 eq 0x4000 mark set mark xor 0x4000 masquerade fully-random", "meta mark & 0x4000 == 0x4000 meta mark set meta mark ^ 0x4000 masquerade fully-random"},
+	{"dnat to 10.1.0.1:8080", "dnat to 10.1.0.1:8080"},
+	{"dnat to [fe80::1]:80-90 random,persistent", "dnat to [fe80::1]:80-90 persistent,random"},
+	{"dnat to [fe80::1]-[fe80::5]:80", "dnat to [fe80::1]-[fe80::5]:80"},
+	{"dnat to fe80::1", ""},
+	{"dnat ip prefix to 10.0.0.0/24", ""},
+	{"dnat ip addr . port to tcp dport map { 80 : 10.0.0.1 . 8080 }", ""},
+	{"dnat to 10.0.0.1 : tcp dport map { 80 : 8080 }", "dnat to 10.0.0.1:tcp dport map { 80 : 8080 }"},
+	{"redirect to :80", ""},
+	{"snat to 10.0.0.1-10.0.0.9", ""},
+	{"ct state established,related accept", ""},
+	{"ct original ip saddr 10.0.0.1", ""},
+	{"ct state ! new", ""},
+	{"tcp flags syn / syn,ack", ""},
+	{"tcp flags & (syn|ack) == syn", "tcp flags & (syn | ack) == syn"},
+	{"tcp dport ssh - http", ""},
+	{"meta mark & (0x1 | 0x2) | 0x4 == 0x5", ""},
+	{"limit rate 10 mbytes / second burst 5 kbytes", "limit rate 10 mbytes/second burst 5 kbytes"},
+	{"limit rate until 1/second", "limit rate 1/second"},
+	{"limit rate over 1/minute burst 3 packets", ""},
+	{"fib daddr . iif type local", ""},
+	{"log prefix \"x y\" level info flags all", ""},
+	{"log prefix \"\" group 1 snaplen 2 queue-threshold 3", ""},
+	{"log flags tcp options,sequence flags ip options", "log flags tcp options flags tcp sequence flags ip options"},
+	{"iifname eth* oifname \"lo\"", ""},
+	{"ip saddr 10.0.0.0/8 tcp dport != {\n 22 ,\n 80-90 , } drop", "ip saddr 10.0.0.0/8 tcp dport != { 22, 80-90 } drop"},
+	{"tcp dport vmap { 22 comment \"ssh\" : accept, * : jump other }", ""},
+	{"reject with tcp reset", ""},
+	{"reject with icmp type host-unreachable", "reject with icmp host-unreachable"},
+	{"add @seen { ip saddr limit rate 1/second counter }", "add @seen { ip saddr limit rate 1/second counter }"},
+	{"counter packets 1 bytes 2 notrack continue return goto x", ""},
+	{"ether saddr 00:11:22:33:44:55", ""},
+	{"ip saddr 10.0.0.1 # why", "ip saddr 10.0.0.1"},
+	{"ip saddr \\\n 10.0.0.1 comment \"a b\"", "ip saddr 10.0.0.1 comment \"a b\""},
+	{"meta mark set ct mark << 8", ""},
+	{"ip saddr . tcp dport { 10.0.0.0/8 . 1-5 }", ""},
+}
+
+func TestPrint(t *testing.T) {
+	for _, s := range samples {
+		want := s.want
+		if want == "" {
+			want = s.in
+		}
+		r, err := ParseRule(nft.FamilyIP, s.in)
+		if err != nil {
+			t.Errorf("%s: %v", s.in, err)
+			continue
+		}
+		if got := Print(r); got != want {
+			t.Errorf("%s\n got %s\nwant %s", s.in, got, want)
+		}
+		roundTrip(t, r)
+	}
+}
+
+// TestPrintCorpus reads and prints the rules that are compared with nft(8).
+func TestPrintCorpus(t *testing.T) {
+	rules := corpusRules(t)
+	for _, text := range rules {
+		if r, err := ParseRule(nft.FamilyInet, text); err == nil {
+			roundTrip(t, r)
+		}
+	}
+}
+
+// corpusRules returns the rules of package compile's corpora.
+func corpusRules(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("../compile/testdata/corpus/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus found: %v", err)
+	}
+	var rules []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, body, _ := strings.Cut(string(text), "\n---\n")
+		rules = append(rules, strings.Split(strings.TrimSpace(body), "\n")...)
+	}
+	return rules
+}
+
+// roundTrip checks that printing and parsing gives the same tree.
+func roundTrip(t *testing.T, r *Rule) {
+	t.Helper()
+	text := Print(r)
+	again, err := ParseRule(r.Family, text)
+	if err != nil {
+		t.Errorf("printed rule does not parse: %v\n%s", err, text)
+		return
+	}
+	if got := Print(again); got != text {
+		t.Errorf("printing is not idempotent:\n%s\n%s", text, got)
+	}
+	withoutPos(reflect.ValueOf(r))
+	withoutPos(reflect.ValueOf(again))
+	if !reflect.DeepEqual(r, again) {
+		t.Errorf("%s: another tree after printing", text)
+	}
+}
+
+// withoutPos clears all places in a tree.
+func withoutPos(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			withoutPos(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			withoutPos(v.Index(i))
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[Pos]() {
+			if v.CanSet() {
+				v.SetZero()
+			}
+			return
+		}
+		for i := range v.NumField() {
+			withoutPos(v.Field(i))
+		}
+	}
+}
+
+func TestPrintTypeOf(t *testing.T) {
+	for _, s := range []string{
+		"ip daddr", "ip daddr . meta l4proto . th dport : verdict", "ip saddr . numgen random mod 65536 : ip daddr . th dport",
+		"ip saddr : interval ip daddr", "ct original ip saddr . fib daddr type",
+	} {
+		d, err := ParseTypeOf(s)
+		if err != nil {
+			t.Errorf("%s: %v", s, err)
+			continue
+		}
+		if got := PrintTypeOf(d); got != s {
+			t.Errorf("%s: printed as %s", s, got)
+		}
+	}
+	for _, s := range []string{"", "ip", "ip daddr :", "ip daddr : verdict x", "ip daddr .", "accept"} {
+		if d, err := ParseTypeOf(s); err == nil && s != "accept" && s != "ip" {
+			t.Errorf("%q: parsed as %s", s, PrintTypeOf(d))
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package syntax
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tokens scans a text and prints its tokens.
+func tokens(text string) string {
+	s := NewScanner(text)
+	var out []string
+	for {
+		t, err := s.Next()
+		if err != nil {
+			return strings.Join(append(out, "error "+err.Error()), " ")
+		}
+		switch t.Kind {
+		case EOF:
+			return strings.Join(out, " ")
+		case Newline:
+			out = append(out, "newline")
+		case Punct, Semicolon:
+			out = append(out, t.Text)
+		default:
+			out = append(out, fmt.Sprintf("%s(%s)", t.Kind, t.Text))
+		}
+	}
+}
+
+func TestScanner(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                            "",
+		"ip saddr 10.0.0.1":           "name(ip) name(saddr) address(10.0.0.1)",
+		"10.0.0.1:80":                 "address(10.0.0.1) : number(80)",
+		"10.0.0.1:tcp":                "address(10.0.0.1) : name(tcp)",
+		"10.0.0.1-10.0.0.5":           "address(10.0.0.1) - address(10.0.0.5)",
+		"10.0.0.0/8":                  "address(10.0.0.0) / number(8)",
+		"10.0.0":                      "word(10.0.0)",
+		"1024-2048":                   "number(1024) - number(2048)",
+		"fe80::1":                     "address(fe80::1)",
+		"::":                          "address(::)",
+		"::1/128":                     "address(::1) / number(128)",
+		"dead:beef:1:2:3:4:5:6":       "address(dead:beef:1:2:3:4:5:6)",
+		"::ffff:10.0.0.1":             "address(::ffff:10.0.0.1)",
+		"00:11:22:33:44:55":           "address(00:11:22:33:44:55)",
+		"[fe80::1]:80":                "[ address(fe80::1) ] : number(80)",
+		"{ a : drop }":                "{ name(a) : name(drop) }",
+		"80:accept":                   "number(80) : name(accept)",
+		"a . b":                       "name(a) . name(b)",
+		"0x4000 0xzz 0x":              "number(0x4000) word(0xzz) word(0x)",
+		"1h30m 5s":                    "word(1h30m) word(5s)",
+		"eth* my-chain.2/x":           "name(eth*) name(my-chain.2/x)",
+		"== != <= >= << >> < > ! & |": "== != <= >= << >> < > ! & |",
+		"\"a b\" x":                   "string(a b) name(x)",
+		"a # b\nc":                    "name(a) newline name(c)",
+		"a \\\n b;c":                  "name(a) name(b) ; name(c)",
+		"a\r\nb":                      "name(a) newline name(b)",
+		"\"a\nb\"":                    "error 1:1: string is not closed: add a double quote",
+		"a \x00":                      "name(a) error 1:3: unexpected character '\\x00'",
+		"ä":                           "error 1:1: unexpected character 'ä'",
+		"\\x":                         "error 1:1: unexpected character '\\\\'",
+	} {
+		if got := tokens(in); got != want {
+			t.Errorf("%q\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+func TestScannerPlaces(t *testing.T) {
+	s := NewScanner("ab \"c\"\n\t d \\\n e")
+	want := []struct {
+		text        string
+		pos         Pos
+		offset, end int
+	}{
+		{"ab", Pos{1, 1}, 0, 2}, {"c", Pos{1, 4}, 3, 6}, {"\n", Pos{1, 7}, 6, 7}, {"d", Pos{2, 3}, 9, 10}, {"e", Pos{3, 2}, 14, 15}, {"", Pos{3, 3}, 15, 15},
+	}
+	for _, w := range want {
+		tok, err := s.Next()
+		if err != nil || tok.Text != w.text || tok.Pos != w.pos || tok.Offset != w.offset || tok.End != w.end {
+			t.Errorf("token %q at %v (%d-%d), %v: want %q at %v (%d-%d)", tok.Text, tok.Pos, tok.Offset, tok.End, err, w.text, w.pos, w.offset, w.end)
+		}
+	}
+}
+
+func TestTokenDuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"5s": 5 * time.Second, "90m": 90 * time.Minute, "1d2h3m4s5ms": 26*time.Hour + 3*time.Minute + 4*time.Second + 5*time.Millisecond,
+		// nft wants a unit, knows no weeks, and each unit once, in order.
+		"30": -1, "1w": -1, "5s1h": -1, "1m1m": -1, "5x": -1, "5s5": -1, "9999999999d": -1, `"5s"`: -1,
+	} {
+		tok, err := NewScanner(text).Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := tok.duration(); ok != (want >= 0) || ok && d != want {
+			t.Errorf("%s: %v, %v, want %v", text, d, ok, want)
+		}
+	}
+}
