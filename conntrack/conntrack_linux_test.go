@@ -1,0 +1,214 @@
+package conntrack
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// traffic makes one flow of each kind and returns the live TCP connection.
+func (n *node) traffic(t *testing.T) *tcpConn {
+	t.Helper()
+	for _, addr := range []string{"10.1.0.1:5353", "10.1.0.2:5353", "[fd00:1::1]:5353", "10.96.0.12:0"} {
+		if ap(addr).Port() != 0 {
+			n.serveUDP(t, addr)
+		}
+	}
+	n.serveTCP(t, "10.1.0.1:5353")
+	n.ask(t, clientAddr+":4000", "10.96.0.10:53")
+	n.ask(t, clientAddr+":4001", "10.96.0.10:53")
+	n.ask(t, clientAddr+":4100", "10.96.0.11:53")
+	n.ask(t, clientAddr+":4200", "10.1.0.1:5353")
+	n.shout(t, clientAddr+":4300", "10.96.0.12:53")
+	n.ask(t, clientAddr+":4400", "192.0.2.1:30053")
+	n.ask(t, clientAddr+":4500", "198.51.100.1:30053")
+	n.ask(t, "["+clientAddr6+"]:4600", "[fd00:96::10]:53")
+	n.ask(t, clientAddr+":4700", "10.96.0.10:53")
+	return n.dialTCP(t, "10.96.0.10:53")
+}
+
+// all are the flows that traffic leaves behind.
+var all = []string{
+	"tcp 192.0.2.1:0 -> 10.96.0.10:53 = 10.1.0.1:5353",
+	"udp 192.0.2.1:4000 -> 10.96.0.10:53 = 10.1.0.1:5353",
+	"udp 192.0.2.1:4001 -> 10.96.0.10:53 = 10.1.0.2:5353",
+	"udp 192.0.2.1:4100 -> 10.96.0.11:53 = 10.1.0.1:5353",
+	"udp 192.0.2.1:4200 -> 10.1.0.1:5353 = 10.1.0.1:5353",
+	"udp 192.0.2.1:4300 -> 10.96.0.12:53 = 10.96.0.12:53",
+	"udp 192.0.2.1:4400 -> 192.0.2.1:30053 = 10.1.0.1:5353",
+	"udp 192.0.2.1:4500 -> 198.51.100.1:30053 = 10.1.0.1:5353",
+	"udp 192.0.2.1:4700 -> 10.96.0.10:53 = 10.1.0.1:5353 zone 7",
+	"udp [2001:db8::1]:4600 -> [fd00:96::10]:53 = [fd00:1::1]:5353",
+}
+
+var (
+	dns      = netip.MustParseAddr("10.96.0.10")
+	other    = netip.MustParseAddr("10.96.0.11")
+	noRule   = netip.MustParseAddr("10.96.0.12")
+	dns6     = netip.MustParseAddr("fd00:96::10")
+	backend1 = aps("10.1.0.1:5353")
+)
+
+func TestFlush(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		stale []Stale
+		gone  []string
+	}{
+		{"nothing", nil, nil},
+		{"one backend, in every zone", []Stale{{Addr: dns, Port: 53, Gone: backend1}}, []string{":4000 ", ":4700 "}},
+		{"backend without flows", []Stale{{Addr: dns, Port: 53, Gone: aps("10.1.0.3:5353")}}, nil},
+		{"every backend", []Stale{{Addr: dns, Port: 53, Gone: aps("10.1.0.1:5353", "10.1.0.2:5353")}},
+			[]string{":4000 ", ":4001 ", ":4700 "}},
+		{"two services, common port", []Stale{{Addr: dns, Port: 53, Gone: backend1}, {Addr: other, Port: 53, Gone: backend1}},
+			[]string{":4000 ", ":4100 ", ":4700 "}},
+		{"untranslated", []Stale{{Addr: noRule, Port: 53, Unrouted: true}}, []string{":4300 "}},
+		{"untranslated only", []Stale{{Addr: dns, Port: 53, Unrouted: true}}, nil},
+		{"node port of this node", []Stale{{Port: 30053, Gone: backend1}}, []string{":4400 "}},
+		{"both families", []Stale{{Addr: dns6, Port: 53, Gone: aps("[fd00:1::1]:5353")}, {Addr: noRule, Port: 53, Unrouted: true}},
+			[]string{":4300 ", ":4600 "}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t)
+			tcp := n.traffic(t)
+			if got := n.flows(t); !slices.Equal(got, all) {
+				t.Fatalf("flows before:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(all, "\n"))
+			}
+			deleted, err := n.conn.Flush(t.Context(), tt.stale)
+			if err != nil || deleted != len(tt.gone) {
+				t.Errorf("Flush = %d, %v; want %d", deleted, err, len(tt.gone))
+			}
+			n.checkGone(t, tt.gone)
+			tcp.check(t)
+		})
+	}
+}
+
+// checkGone compares the table with all flows but those that contain one of
+// the words.
+func (n *node) checkGone(t *testing.T, gone []string) {
+	t.Helper()
+	want := slices.DeleteFunc(slices.Clone(all), func(flow string) bool {
+		return slices.ContainsFunc(gone, func(word string) bool { return strings.Contains(flow, word) })
+	})
+	if got := n.flows(t); !slices.Equal(got, want) {
+		t.Errorf("flows after:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestReconcile(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		live []Live
+		gone []string
+	}{
+		{"nothing", nil, nil},
+		{"all as it should be", []Live{
+			{Addr: dns, Port: 53, Backends: aps("10.1.0.1:5353", "10.1.0.2:5353")},
+			{Addr: dns6, Port: 53, Backends: aps("[fd00:1::1]:5353")},
+			{Port: 30053, Backends: backend1},
+		}, nil},
+		{"backend replaced while away", []Live{{Addr: dns, Port: 53, Backends: aps("10.1.0.2:5353", "10.1.0.3:5353")}},
+			[]string{":4000 ", ":4700 "}},
+		{"untranslated while away", []Live{{Addr: noRule, Port: 53, Backends: backend1}}, []string{":4300 "}},
+		{"node port", []Live{{Port: 30053, Backends: aps("10.1.0.2:5353")}}, []string{":4400 "}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t)
+			tcp := n.traffic(t)
+			deleted, err := n.conn.Reconcile(t.Context(), tt.live)
+			if err != nil || deleted != len(tt.gone) {
+				t.Errorf("Reconcile = %d, %v; want %d", deleted, err, len(tt.gone))
+			}
+			n.checkGone(t, tt.gone)
+			tcp.check(t)
+		})
+	}
+}
+
+// TestFlushAgain has the same flow made, flushed and made again over one Conn.
+func TestFlushAgain(t *testing.T) {
+	n := newNode(t)
+	n.serveUDP(t, "10.1.0.1:5353")
+	for range 3 {
+		n.ask(t, clientAddr+":4000", "10.96.0.10:53")
+		for want := 1; want >= 0; want-- {
+			got, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Gone: backend1}})
+			if err != nil || got != want {
+				t.Fatalf("Flush = %d, %v; want %d", got, err, want)
+			}
+		}
+	}
+}
+
+func TestEmptyTable(t *testing.T) {
+	ns := nfttest.New(t)
+	if err := ns.Do(func() error {
+		c, err := Open()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if n, err := c.Flush(t.Context(), []Stale{{Port: 53, Unrouted: true}}); n != 0 || err != nil {
+			t.Errorf("Flush = %d, %v; want 0", n, err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNothingToDo has a Conn without sockets: a call that has nothing to look
+// for must not look.
+func TestNothingToDo(t *testing.T) {
+	c := &Conn{}
+	if n, err := c.Flush(t.Context(), []Stale{{Addr: dns, Port: 53}}); n != 0 || err != nil {
+		t.Errorf("Flush = %d, %v; want 0", n, err)
+	}
+	if n, err := c.Reconcile(t.Context(), nil); n != 0 || err != nil {
+		t.Errorf("Reconcile = %d, %v; want 0", n, err)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	n := newNode(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := n.conn.Flush(ctx, []Stale{{Addr: dns, Port: 53, Unrouted: true}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Flush = %v, want %v", err, context.Canceled)
+	}
+	if _, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Unrouted: true}}); err != nil {
+		t.Errorf("Flush after a cancelled one: %v", err)
+	}
+}
+
+func TestOpenWithoutCapability(t *testing.T) {
+	ns := nfttest.New(t)
+	err := ns.Do(func() error {
+		hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var data [2]unix.CapUserData
+		if err := unix.Capget(&hdr, &data[0]); err != nil {
+			return err
+		}
+		data[0].Effective &^= 1 << unix.CAP_NET_ADMIN
+		if err := unix.Capset(&hdr, &data[0]); err != nil {
+			return err
+		}
+		c, err := Open()
+		if err == nil {
+			_ = c.Close()
+		}
+		return err
+	})
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "CAP_NET_ADMIN") {
+		t.Errorf("Open = %v, want an error that names CAP_NET_ADMIN", err)
+	}
+}

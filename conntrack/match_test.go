@@ -1,0 +1,116 @@
+package conntrack
+
+import (
+	"net/netip"
+	"testing"
+)
+
+func ap(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+
+func aps(s ...string) []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, v := range s {
+		out = append(out, ap(v))
+	}
+	return out
+}
+
+func TestStaleMatcher(t *testing.T) {
+	m := newStaleMatcher([]Stale{
+		{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Gone: aps("10.1.0.1:5353")},
+		{Addr: netip.MustParseAddr("::ffff:10.96.0.10"), Port: 53, Gone: aps("10.1.0.9:5353")},
+		{Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, Unrouted: true},
+		{Port: 30053, Gone: aps("10.1.0.1:5353")},
+		{Port: 30054, Unrouted: true},
+		{Addr: netip.MustParseAddr("10.96.0.99"), Port: 53},
+	})
+	m.local = map[netip.Addr]struct{}{
+		netip.MustParseAddr("192.0.2.1"):   {},
+		netip.MustParseAddr("2001:db8::1"): {},
+	}
+	for _, tt := range []struct {
+		name, dst, reply string
+		want             bool
+	}{
+		{"backend gone", "10.96.0.10:53", "10.1.0.1:5353", true},
+		{"mapped address joins the plain one", "10.96.0.10:53", "10.1.0.9:5353", true},
+		{"backend stays", "10.96.0.10:53", "10.1.0.2:5353", false},
+		{"same backend, other port", "10.96.0.10:53", "10.1.0.1:5354", false},
+		{"other port of the vip", "10.96.0.10:54", "10.1.0.1:5353", false},
+		{"untranslated, but routed before", "10.96.0.10:53", "10.96.0.10:53", false},
+		{"untranslated", "10.96.0.11:53", "10.96.0.11:53", true},
+		{"translated, none gone", "10.96.0.11:53", "10.1.0.1:5353", false},
+		{"nothing stale", "10.96.0.99:53", "10.96.0.99:53", false},
+		{"node port", "192.0.2.1:30053", "10.1.0.1:5353", true},
+		{"node port number of another host", "198.51.100.1:30053", "10.1.0.1:5353", false},
+		{"node port of the other family", "[2001:db8::1]:30053", "[2001:db8::1]:30053", false},
+		{"node port, untranslated, both families", "[2001:db8::1]:30054", "[2001:db8::1]:30054", true},
+	} {
+		if got := m.stale(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
+			t.Errorf("%s: stale(%s -> %s) = %v, want %v", tt.name, tt.dst, tt.reply, got, tt.want)
+		}
+	}
+}
+
+func TestLiveMatcher(t *testing.T) {
+	m := newLiveMatcher([]Live{
+		{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Backends: aps("10.1.0.1:5353", "10.1.0.2:5353")},
+		{Addr: netip.MustParseAddr("192.0.2.1"), Port: 30053, Backends: aps("10.1.0.3:5353")},
+		{Port: 30053, Backends: aps("10.1.0.1:5353")},
+		{Addr: netip.MustParseAddr("10.96.0.12"), Port: 53},
+	})
+	m.local = map[netip.Addr]struct{}{
+		netip.MustParseAddr("192.0.2.1"):   {},
+		netip.MustParseAddr("192.0.2.2"):   {},
+		netip.MustParseAddr("2001:db8::1"): {},
+	}
+	for _, tt := range []struct {
+		name, dst, reply string
+		want             bool
+	}{
+		{"live backend", "10.96.0.10:53", "10.1.0.2:5353", false},
+		{"other backend", "10.96.0.10:53", "10.1.0.3:5353", true},
+		{"untranslated", "10.96.0.10:53", "10.96.0.10:53", true},
+		{"other port", "10.96.0.10:54", "10.1.0.3:5353", false},
+		{"other address", "10.96.0.11:53", "10.1.0.3:5353", false},
+		{"no backends", "10.96.0.12:53", "10.1.0.1:5353", true},
+		{"address decides before port", "192.0.2.1:30053", "10.1.0.3:5353", false},
+		{"address decides before port, stale", "192.0.2.1:30053", "10.1.0.1:5353", true},
+		{"node port, live", "192.0.2.2:30053", "10.1.0.1:5353", false},
+		{"node port, stale", "192.0.2.2:30053", "10.1.0.3:5353", true},
+		{"node port of the other family", "[2001:db8::1]:30053", "[2001:db8::1]:30053", false},
+	} {
+		if got := m.stale(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
+			t.Errorf("%s: stale(%s -> %s) = %v, want %v", tt.name, tt.dst, tt.reply, got, tt.want)
+		}
+	}
+}
+
+func TestFilter(t *testing.T) {
+	dns4 := Stale{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Unrouted: true}
+	dns6 := Stale{Addr: netip.MustParseAddr("fd00:96::10"), Port: 53, Unrouted: true}
+	for _, tt := range []struct {
+		name   string
+		stale  []Stale
+		family family
+		want   filter
+		ok     bool
+	}{
+		{"nothing", nil, familyIPv4, filter{family: familyIPv4}, false},
+		{"one destination", []Stale{dns4, dns4}, familyIPv4, filter{familyIPv4, dns4.Addr, 53}, true},
+		{"other family only", []Stale{dns4}, familyIPv6, filter{family: familyIPv6}, false},
+		{"each family its own", []Stale{dns4, dns6}, familyIPv6, filter{familyIPv6, dns6.Addr, 53}, true},
+		{"common port", []Stale{dns4, {Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, Unrouted: true}},
+			familyIPv4, filter{familyIPv4, netip.Addr{}, 53}, true},
+		{"common address", []Stale{dns4, {Addr: dns4.Addr, Port: 54, Unrouted: true}},
+			familyIPv4, filter{familyIPv4, dns4.Addr, 0}, true},
+		{"node port", []Stale{{Port: 30053, Unrouted: true}}, familyIPv6, filter{familyIPv6, netip.Addr{}, 30053}, true},
+		{"node port of one family", []Stale{{Port: 30053, Gone: aps("10.1.0.1:53")}},
+			familyIPv6, filter{family: familyIPv6}, false},
+	} {
+		got, ok := newStaleMatcher(tt.stale).filter(tt.family)
+		if got != tt.want || ok != tt.ok {
+			t.Errorf("%s: filter = %+v, %v; want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
+		}
+	}
+}

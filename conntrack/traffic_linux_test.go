@@ -1,0 +1,273 @@
+package conntrack
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ti-mo/conntrack"
+	rtnetlink "github.com/vishvananda/netlink"
+
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// node is a namespace in which clients, destinations and backends are
+// addresses of loopback, and nft rules translate between them.
+type node struct {
+	ns *nfttest.NS
+	// list reads the table, independently of the code under test.
+	list *conntrack.Conn
+	conn *Conn
+}
+
+const (
+	clientAddr  = "192.0.2.1"
+	clientAddr6 = "2001:db8::1"
+)
+
+// rules send even source ports to backend .1 and odd ones to .2, and leave
+// 10.96.0.12 untranslated. Port 30053 is a NodePort.
+const rules = `
+table ip t {
+	chain out {
+		type nat hook output priority -100
+		ip daddr 10.96.0.10 udp dport 53 udp sport & 1 == 0 dnat to 10.1.0.1:5353
+		ip daddr 10.96.0.10 udp dport 53 dnat to 10.1.0.2:5353
+		ip daddr 10.96.0.11 udp dport 53 dnat to 10.1.0.1:5353
+		ip daddr 10.96.0.10 tcp dport 53 dnat to 10.1.0.1:5353
+		ip daddr { 192.0.2.1, 198.51.100.1 } udp dport 30053 dnat to 10.1.0.1:5353
+	}
+}
+table ip zoned {
+	chain out {
+		type filter hook output priority raw
+		ip daddr 10.96.0.10 udp sport 4700-4709 ct zone set 7
+		ip saddr 10.1.0.1 udp dport 4700-4709 ct zone set 7
+	}
+	chain pre {
+		type filter hook prerouting priority raw
+		ip daddr 10.1.0.1 udp sport 4700-4709 ct zone set 7
+		ip saddr 10.96.0.10 udp dport 4700-4709 ct zone set 7
+		ip saddr 10.1.0.1 udp dport 4700-4709 ct zone set 7
+	}
+}
+table ip6 t {
+	chain out {
+		type nat hook output priority -100
+		ip6 daddr fd00:96::10 udp dport 53 dnat to [fd00:1::1]:5353
+	}
+}`
+
+func newNode(t testing.TB) *node {
+	t.Helper()
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	n := &node{ns: nfttest.New(t)}
+	n.ns.Nft(t, rules)
+	n.do(t, func() error {
+		for _, addr := range []string{clientAddr + "/32", "10.1.0.1/32", "10.1.0.2/32", clientAddr6 + "/128", "fd00:1::1/128"} {
+			if err := addAddr(addr); err != nil {
+				return err
+			}
+		}
+		for _, dst := range []string{"10.96.0.0/16", "198.51.100.0/24", "fd00:96::/112"} {
+			if err := addRoute(dst); err != nil {
+				return err
+			}
+		}
+		var err error
+		if n.list, err = conntrack.Dial(nil); err != nil {
+			return err
+		}
+		n.conn, err = Open()
+		return err
+	})
+	t.Cleanup(func() {
+		if err := errors.Join(n.list.Close(), n.conn.Close()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return n
+}
+
+func (n *node) do(t testing.TB, f func() error) {
+	t.Helper()
+	if err := n.ns.Do(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addAddr and addRoute work on loopback of the thread's namespace.
+func addAddr(cidr string) error {
+	lo, err := rtnetlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	addr, err := rtnetlink.ParseAddr(cidr)
+	if err != nil {
+		return err
+	}
+	addr.Flags = 0x02 // IFA_F_NODAD
+	return rtnetlink.AddrAdd(lo, addr)
+}
+
+func addRoute(cidr string) error {
+	lo, err := rtnetlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	_, dst, err := net.ParseCIDR(cidr)
+	if err != nil {
+		return err
+	}
+	return rtnetlink.RouteAdd(&rtnetlink.Route{LinkIndex: lo.Attrs().Index, Dst: dst})
+}
+
+// serveUDP answers on an address until the test ends.
+func (n *node) serveUDP(t testing.TB, addr string) {
+	t.Helper()
+	var conn net.PacketConn
+	n.do(t, func() (err error) {
+		conn, err = net.ListenPacket("udp", addr)
+		return err
+	})
+	done := make(chan struct{})
+	t.Cleanup(func() { _ = conn.Close(); <-done })
+	go func() {
+		defer close(done)
+		buf := make([]byte, 64)
+		for {
+			size, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo(buf[:size], from)
+		}
+	}()
+}
+
+// serveTCP echoes lines on an address until the test ends.
+func (n *node) serveTCP(t testing.TB, addr string) {
+	t.Helper()
+	var l net.Listener
+	n.do(t, func() (err error) {
+		l, err = net.Listen("tcp", addr)
+		return err
+	})
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
+		}
+	}()
+}
+
+// ask sends packets from a source to a destination until one comes back: the
+// kernel makes an address of IPv6 reachable in its own time.
+func (n *node) ask(t testing.TB, from, to string) {
+	t.Helper()
+	n.do(t, func() error {
+		conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(ap(from)), net.UDPAddrFromAddrPort(ap(to)))
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		for range 100 {
+			_, err = conn.Write([]byte("?"))
+			if err == nil {
+				err = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+			}
+			if err == nil {
+				if _, err = conn.Read(make([]byte, 8)); err == nil {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("ask %s from %s: %w", to, from, err)
+	})
+}
+
+// shout sends one packet that nobody answers.
+func (n *node) shout(t testing.TB, from, to string) {
+	t.Helper()
+	n.do(t, func() error {
+		conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(ap(from)), net.UDPAddrFromAddrPort(ap(to)))
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_, err = conn.Write([]byte("!"))
+		return err
+	})
+}
+
+// tcpConn is an established connection that can be asked whether it lives.
+type tcpConn struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (n *node) dialTCP(t testing.TB, to string) *tcpConn {
+	t.Helper()
+	c := &tcpConn{}
+	n.do(t, func() (err error) {
+		c.Conn, err = net.DialTimeout("tcp", to, 5*time.Second)
+		return err
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	c.in = bufio.NewReader(c)
+	c.check(t)
+	return c
+}
+
+func (c *tcpConn) check(t testing.TB) {
+	t.Helper()
+	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "alive\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := c.in.ReadString('\n'); err != nil || line != "alive\n" {
+		t.Fatalf("connection answers %q, %v", line, err)
+	}
+}
+
+// flows returns the table in words, sorted: "udp src -> dst = backend".
+func (n *node) flows(t testing.TB) []string {
+	t.Helper()
+	list, err := n.list.Dump(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, f := range list {
+		name := map[uint8]string{6: "tcp", 17: "udp"}[f.TupleOrig.Proto.Protocol]
+		if name == "" {
+			continue
+		}
+		src := netip.AddrPortFrom(f.TupleOrig.IP.SourceAddress, f.TupleOrig.Proto.SourcePort)
+		dst := netip.AddrPortFrom(f.TupleOrig.IP.DestinationAddress, f.TupleOrig.Proto.DestinationPort)
+		reply := netip.AddrPortFrom(f.TupleReply.IP.SourceAddress, f.TupleReply.Proto.SourcePort)
+		if name == "tcp" {
+			// The kernel picks the port.
+			src = netip.AddrPortFrom(src.Addr(), 0)
+		}
+		text := fmt.Sprintf("%s %s -> %s = %s", name, src, dst, reply)
+		if f.Zone != 0 {
+			text += fmt.Sprintf(" zone %d", f.Zone)
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return out
+}
