@@ -1,0 +1,197 @@
+package aggregator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// nowhere finds no declarations.
+type nowhere struct{}
+
+func (nowhere) set(nft.TableID, string) (*compile.Set, bool) { return nil, false }
+
+func admit(f *weftv1.Fragment) (*desired.Update, error) {
+	a := newAdmission(desired.Key{Publisher: "p", Name: f.GetName()}, true, nil, nowhere{}, false)
+	a.addFragment(f, true)
+	return a.finish()
+}
+
+func TestAdmitTablesAndFile(t *testing.T) {
+	tables := &weftv1.Fragment{Name: "f", Priority: 3, Tables: []*weftv1.Table{{
+		Family: "inet", Name: "t", Comment: "c",
+		Sets:   []*weftv1.Set{{Name: "s", Type: "ipv4_addr", Flags: []string{"interval"}, Elements: []*weftv1.Element{{Key: "10.0.0.0/8", Comment: "ten"}}}},
+		Maps:   []*weftv1.Set{{Name: "m", Type: "inet_service : verdict", Elements: []*weftv1.Element{{Key: "80", Value: "goto web"}}}},
+		Chains: []*weftv1.Chain{{Name: "web", Rules: []*weftv1.Rule{{Text: "ip saddr @s drop"}}}},
+	}}}
+	file := &weftv1.Fragment{Name: "f", Priority: 3, Nft: `table inet t {
+	comment "c"
+	set s {
+		type ipv4_addr
+		flags interval
+		elements = { 10.0.0.0/8 comment "ten" }
+	}
+	map m {
+		type inet_service : verdict
+		elements = { 80 : goto web }
+	}
+	chain web {
+		ip saddr @s drop
+	}
+}
+`}
+	for _, f := range []*weftv1.Fragment{tables, file} {
+		u, err := admit(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(u.Tables) != 1 || u.Priority != 3 || !u.Snapshot {
+			t.Fatalf("update %+v", u)
+		}
+		table := u.Tables[0]
+		if table.Comment != "c" || len(table.PutSets) != 2 || len(table.PutSets[0].Elements) != 1 || len(table.PutSets[1].Elements) != 1 {
+			t.Fatalf("table %+v", table)
+		}
+		if len(table.PutChains) != 1 || len(table.PutChains[0].Rules) != 1 || table.PutChains[0].Rules[0].Sets[0] != "s" {
+			t.Fatalf("chains %+v", table.PutChains)
+		}
+	}
+}
+
+// TestAdmitViolations has one mistake per fragment.
+func TestAdmitViolations(t *testing.T) {
+	table := func(change func(*weftv1.Table)) *weftv1.Fragment {
+		m := &weftv1.Table{Family: "ip", Name: "t"}
+		change(m)
+		return &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{m}}
+	}
+	rule := func(text string) *weftv1.Fragment {
+		return table(func(m *weftv1.Table) {
+			m.Chains = []*weftv1.Chain{{Name: "c", Rules: []*weftv1.Rule{{Text: "accept"}, {Text: text}}}}
+		})
+	}
+	set := func(s *weftv1.Set) *weftv1.Fragment {
+		return table(func(m *weftv1.Table) { m.Sets = []*weftv1.Set{s} })
+	}
+	long := strings.Repeat("x", 300)
+	tests := []struct {
+		name   string
+		f      *weftv1.Fragment
+		object string
+		text   string
+		reason weftv1.Reason
+		place  string
+	}{
+		{"family", table(func(m *weftv1.Table) { m.Family = "ipx" }), "table t", "ipx", weftv1.Reason_REASON_INVALID, ""},
+		{"table name", table(func(m *weftv1.Table) { m.Name = "1t" }), "table ip 1t", "letter first", weftv1.Reason_REASON_INVALID, ""},
+		{"long name", table(func(m *weftv1.Table) { m.Name = long }), "table ip xxx", "300 bytes", weftv1.Reason_REASON_INVALID, ""},
+		{"comment", table(func(m *weftv1.Table) { m.Comment = `a"b` }), "table ip t", "quotes", weftv1.Reason_REASON_INVALID, ""},
+		{"syntax", rule("tcp dport 80 drop )"), "table ip t chain c rule 2", "", weftv1.Reason_REASON_SYNTAX, "1:"},
+		{"unknown set", rule("ip saddr @nobody drop"), "table ip t chain c rule 2", "nobody", weftv1.Reason_REASON_INVALID, "1:"},
+		{"long rule", rule("ip saddr { " + strings.Repeat("10.0.0.1, ", 2000) + "10.0.0.2 } drop"), "rule 2", "at most", weftv1.Reason_REASON_LIMIT, ""},
+		{"chain twice", table(func(m *weftv1.Table) { m.Chains = []*weftv1.Chain{{Name: "c"}, {Name: "c"}} }), "chain c", "twice", weftv1.Reason_REASON_INVALID, ""},
+		{"half a base chain", table(func(m *weftv1.Table) { m.Chains = []*weftv1.Chain{{Name: "c", Type: "filter"}} }), "chain c", "hook", weftv1.Reason_REASON_INVALID, ""},
+		{"set type", set(&weftv1.Set{Name: "s", Type: "ipv9_addr"}), "table ip t set s", "ipv9_addr", weftv1.Reason_REASON_INVALID, ""},
+		{"no set type", set(&weftv1.Set{Name: "s"}), "table ip t set s", "type", weftv1.Reason_REASON_INVALID, ""},
+		{"element", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: "10.0.0.999"}}}), "table ip t set s element 10.0.0.999", "10.0.0.999", weftv1.Reason_REASON_INVALID, ""},
+		{"long element", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: strings.Repeat("1", 2000)}}}), "set s element 111", "longer", weftv1.Reason_REASON_LIMIT, ""},
+		{"negative timeout", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"timeout"}, Elements: []*weftv1.Element{{Key: "10.0.0.1", TimeoutMs: -1}}}), "element 10.0.0.1", "negative", weftv1.Reason_REASON_INVALID, ""},
+		{"set twice", table(func(m *weftv1.Table) {
+			m.Sets = []*weftv1.Set{{Name: "s", Type: "ipv4_addr"}, {Name: "s", Type: "ipv4_addr"}}
+		}), "set s", "twice", weftv1.Reason_REASON_INVALID, ""},
+		{"conntrack map", table(func(m *weftv1.Table) { m.ConntrackMaps = []string{"m"} }), "table ip t", `"m"`, weftv1.Reason_REASON_REFERENCE, ""},
+		{"both forms", &weftv1.Fragment{Name: "f", Nft: "table ip t { }", Tables: []*weftv1.Table{{Name: "t"}}}, "", "both tables and nft", weftv1.Reason_REASON_INVALID, ""},
+		{"file", &weftv1.Fragment{Name: "f", Nft: "table ip t {\n\tchain c {\n\t\ttcp dprot 80 drop\n\t}\n}\n"}, "table ip t chain c rule 1", "dprot", weftv1.Reason_REASON_INVALID, "3:"},
+		{"file syntax", &weftv1.Fragment{Name: "f", Nft: "table ip t {\n\tchain c {\n\t\ttcp dport 80 )\n\t}\n}\n"}, "", "", weftv1.Reason_REASON_SYNTAX, "3:"},
+		{"lifetime", &weftv1.Fragment{Name: "f", Lifetime: 9}, "", "lifetime 9", weftv1.Reason_REASON_INVALID, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			u, err := admit(tt.f)
+			var r *RejectedError
+			if !errors.As(err, &r) || u != nil {
+				t.Fatalf("update %v, error %v: want a rejection", u, err)
+			}
+			if len(r.Violations) != 1 {
+				t.Fatalf("violations %v: want one", r.Violations)
+			}
+			v := r.Violations[0]
+			if !strings.Contains(v.GetObject(), tt.object) || !strings.Contains(v.GetMessage(), tt.text) || v.GetReason() != tt.reason {
+				t.Errorf("violation %v: want object %q, message %q, reason %v", v, tt.object, tt.text, tt.reason)
+			}
+			if place := fmt.Sprintf("%d:%d", v.GetLine(), v.GetColumn()); tt.place != "" && (!strings.HasPrefix(place, tt.place) || !strings.Contains(v.GetExcerpt(), "^")) {
+				t.Errorf("place %s, excerpt %q: want %s and a caret", place, v.GetExcerpt(), tt.place)
+			}
+			if strings.Contains(v.GetMessage(), "\n") || len(v.GetMessage()) > 1000 {
+				t.Errorf("message is not one short line: %q", v.GetMessage())
+			}
+		})
+	}
+}
+
+// TestAdmitListsAllViolations has more mistakes than an answer holds, some of
+// them in elements that are packed in parallel.
+func TestAdmitListsAllViolations(t *testing.T) {
+	s := &weftv1.Set{Name: "s", Type: "ipv4_addr"}
+	for i := range 2000 {
+		s.Elements = append(s.Elements, &weftv1.Element{Key: fmt.Sprintf("10.0.%d.%d", i>>8, i&255)})
+	}
+	for i := range 20 {
+		s.Elements[i*100].Key = fmt.Sprintf("bad-%d", i)
+	}
+	c := &weftv1.Chain{Name: "c"}
+	for i := range 200 {
+		text := "accept"
+		if i%10 == 0 {
+			text = "acept"
+		}
+		c.Rules = append(c.Rules, &weftv1.Rule{Text: text})
+	}
+	_, err := admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{Family: "ip", Name: "t", Sets: []*weftv1.Set{s}, Chains: []*weftv1.Chain{c}}}})
+	var r *RejectedError
+	if !errors.As(err, &r) {
+		t.Fatal(err)
+	}
+	if len(r.Violations) != MaxViolations+1 || r.Violations[MaxViolations].GetMessage() != "8 more violations are not listed" {
+		t.Fatalf("%d violations, the last: %v", len(r.Violations), r.Violations[len(r.Violations)-1])
+	}
+}
+
+func TestAdmitLimits(t *testing.T) {
+	f := &weftv1.Fragment{Name: "f"}
+	for i := range MaxTables + 5 {
+		f.Tables = append(f.Tables, &weftv1.Table{Family: "ip", Name: fmt.Sprintf("t%d", i)})
+	}
+	_, err := admit(f)
+	var r *RejectedError
+	if !errors.As(err, &r) || len(r.Violations) != 1 || r.Violations[0].GetReason() != weftv1.Reason_REASON_LIMIT {
+		t.Fatalf("too many tables: %v", err)
+	}
+	m := &weftv1.Table{Family: "ip", Name: "t"}
+	for i := range MaxSets + 5 {
+		m.Sets = append(m.Sets, &weftv1.Set{Name: fmt.Sprintf("s%d", i), Type: "ipv4_addr"})
+	}
+	_, err = admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{m}})
+	if !errors.As(err, &r) || len(r.Violations) != 1 || !strings.Contains(r.Violations[0].GetMessage(), "10000 sets") {
+		t.Fatalf("too many sets: %v", err)
+	}
+}
+
+func TestCheckIdentity(t *testing.T) {
+	for _, ok := range []string{"a", "0", "uid-0", "services.v1_x", strings.Repeat("a", 63)} {
+		if err := CheckIdentity("publisher", ok); err != nil {
+			t.Errorf("%q: %v", ok, err)
+		}
+	}
+	for _, bad := range []string{"", ".", "-a", "_a", "..", "a/b", "A", "a b", "ü", "a\x00", strings.Repeat("a", 64)} {
+		if err := CheckIdentity("publisher", bad); !errors.Is(err, ErrInvalidName) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// start adopts what the kernel holds: it is taken as committed, and stays as it
+// is until the publishers that own it have sent snapshots. Nothing is written.
+//
+// Possible errors: *kernel.OwnedError, the kernel's, ctx's.
+func (w *writer) start(ctx context.Context) error {
+	rec, found, err := w.store.load()
+	if err != nil {
+		w.log.Error("record is lost", "error", err)
+	}
+	w.intact = found
+	dump, err := w.takeOver(ctx)
+	if err != nil {
+		return err
+	}
+	w.state.Adopt(dump, rec.Desired)
+	w.revision = max(rec.Revision, uint64(w.now().UnixMilli())) //nolint:gosec // after 1970
+	w.book.adopt(rec, w.state, w.revision, w.now())
+	w.publish(w.state.Scope())
+	w.metrics.revision.Set(float64(w.revision))
+	w.log.Info("adopted tables", "tables", len(dump), "fragments", len(w.book.claims), "revision", w.revision)
+	if len(dump) > 0 && !found {
+		w.log.Warn("tables of an earlier run are there, but no record of their fragments: what its publishers do not claim stays until weft cleanup")
+	}
+	if err := w.restore(); err != nil {
+		return fmt.Errorf("restore durable fragments: %w", err)
+	}
+	w.returned()
+	return nil
+}
+
+// takeOver claims our tables and reads them. With Config.Standby it waits while
+// another process owns them.
+func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
+	for standing := false; ; {
+		dump, err := w.kernel.Adopt()
+		if err == nil {
+			if standing {
+				w.stand(false)
+			}
+			return dump, nil
+		}
+		var owned *kernel.OwnedError
+		if !errors.As(err, &owned) || !w.standby {
+			return nil, err
+		}
+		if !standing {
+			w.log.Warn("standing by", "error", err, "retry", w.retry)
+			w.stand(true)
+			standing = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(w.retry):
+		}
+	}
+}
+
+// returned looks whether the adopted fragments are back. Once those with watched
+// flows are, all flows are compared with where they may go: nobody knows what
+// changed while weft was away. Once all are, and the record was whole, what
+// still belongs to nobody is what a crash left behind, and goes.
+func (w *writer) returned() {
+	if !w.returning {
+		return
+	}
+	flows, some := w.book.returning()
+	if !flows && !w.reconciled {
+		w.reconciled = true
+		w.flows.reconcile(w.state.Live())
+	}
+	if some {
+		return
+	}
+	w.returning = false
+	if w.intact {
+		w.sweep = true
+	}
+}
+
+// repair brings the kernel to what was committed.
+func (w *writer) repair() error {
+	reason := w.drift
+	dump, err := w.kernel.Dump()
+	if err != nil {
+		return fmt.Errorf("reread kernel: %w", err)
+	}
+	plan := w.state.Diff(dump)
+	if len(plan.Ops) == 0 {
+		w.state.Accept()
+		w.drift = ""
+		return nil
+	}
+	if _, err := w.kernel.Commit(plan.Ops); err != nil {
+		w.state.Rollback()
+		return fmt.Errorf("repair kernel after %s: %w", reason, err)
+	}
+	w.state.Accept()
+	w.drift = ""
+	w.revision++
+	w.book.advance(w.revision)
+	counts := countsOf(plan.Counts)
+	w.metrics.repaired(counts)
+	w.log.Warn("repaired the kernel", "revision", w.revision, "reason", reason, "ops", len(plan.Ops))
+	w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
+	w.flows.reconcile(w.state.Live())
+	return nil
+}
+
+// countsOf turns the counts of a plan into the message.
+func countsOf(c desired.Counts) *weftv1.Counts {
+	return &weftv1.Counts{
+		Tables: uint32(c.Tables), Chains: uint32(c.Chains), Sets: uint32(c.Sets), //nolint:gosec // counts
+		RulesAdded: uint32(c.RulesAdded), RulesDeleted: uint32(c.RulesDeleted), //nolint:gosec // counts
+		ElementsAdded: uint64(c.ElementsAdded), ElementsDeleted: uint64(c.ElementsDeleted), //nolint:gosec // counts
+	}
+}
+
+// adopt opens the books with the fragments of the last run: those that the
+// record tells of, and those that only the rules in the kernel do, as after a
+// record was lost. Nothing is swept while any of them is away.
+func (b *book) adopt(rec record, state *desired.State, revision uint64, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.revision = revision
+	lifetimes := make(map[desired.Key]bookRecord)
+	for _, r := range rec.Books {
+		lifetimes[r.key()] = r
+	}
+	conntrack := make(map[desired.Key]bool)
+	for _, f := range rec.Desired.Fragments {
+		key := desired.Key{Publisher: f.Publisher, Name: f.Name}
+		for _, t := range f.Tables {
+			for _, s := range t.Sets {
+				conntrack[key] = conntrack[key] || s.Conntrack
+			}
+		}
+	}
+	for _, f := range state.Fragments() {
+		c := claim{lifetime: lifetimes[f.Key].lifetime(), priority: f.Priority, adopted: true, conntrack: conntrack[f.Key]}
+		st := &weftv1.FragmentStatus{
+			Publisher: f.Key.Publisher, Name: f.Key.Name, Priority: c.priority, Lifetime: c.lifetime,
+			State: weftv1.State_STATE_ADOPTED, Revision: revision, Changed: timestamppb.New(now),
+		}
+		count(st, state)
+		b.claims[f.Key] = c
+		b.status[f.Key] = st
+	}
+}
+
+// records returns what the record says of the fragments beside desired.Record.
+func (b *book) records() []bookRecord {
+	out := make([]bookRecord, 0, len(b.claims))
+	for _, key := range slices.SortedFunc(maps.Keys(b.claims), compareKeys) {
+		out = append(out, bookRecord{Publisher: key.Publisher, Name: key.Name, Lifetime: b.claims[key].lifetime.String()})
+	}
+	return out
+}
+
+// advance notes a commit that changed no fragment.
+func (b *book) advance(revision uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.revision = revision
+}
+
+// last returns the number of the last commit.
+func (b *book) last() uint64 {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.revision
+}
+
+// dropUnclaimed removes what a crash between record and commit left behind.
+func (w *writer) dropUnclaimed() error {
+	w.sweep = false
+	if err := w.state.DropUnclaimed(); err != nil {
+		w.log.Warn("what belongs to nobody stays", "error", err)
+		return nil
+	}
+	plan := w.state.Plan()
+	if len(plan.Ops) == 0 {
+		w.state.Accept()
+		return nil
+	}
+	if _, err := w.kernel.Commit(plan.Ops); err != nil {
+		w.state.Rollback()
+		w.drift = err.Error()
+		return fmt.Errorf("remove what belongs to nobody: %w", err)
+	}
+	w.state.Accept()
+	w.revision++
+	w.book.advance(w.revision)
+	counts := countsOf(plan.Counts)
+	w.metrics.committed(counts, w.revision, 0)
+	w.log.Info("removed what belonged to nobody", "revision", w.revision, "ops", len(plan.Ops))
+	w.flows.after(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
+	return nil
+}

@@ -1,0 +1,261 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// Kernel is what the writer needs of nft/kernel.
+type Kernel interface {
+	// Commit carries out all ops or none. A *kernel.BatchError names the op
+	// that the kernel refused; any other error leaves the outcome unknown.
+	Commit(ops []kernel.Op) (kernel.Stats, error)
+	// Dump returns the tables that are marked as weft's, and what is in them.
+	Dump() ([]kernel.Table, error)
+	// Adopt takes over the tables of a process that has gone, and returns
+	// what they hold from then on; *kernel.OwnedError says that it has not.
+	Adopt() ([]kernel.Table, error)
+}
+
+// Watcher is a Kernel that reports changes that others make.
+type Watcher interface {
+	Watch(ctx context.Context) (<-chan kernel.Change, error)
+}
+
+// Owner is a Kernel that may keep all others away from its tables. Then nobody
+// watches: there is nothing to see, and a watch makes each commit dearer, as the
+// kernel tells it of every element.
+type Owner interface {
+	Owner() bool
+}
+
+// Flows is what the writer needs of conntrack.
+type Flows interface {
+	Flush(ctx context.Context, stale []conntrack.Stale) (deleted int, err error)
+	Reconcile(ctx context.Context, live []conntrack.Live) (deleted int, err error)
+}
+
+// Defaults of Config.
+const (
+	// DefaultRate is the number of commits a second under load.
+	DefaultRate = rate.Limit(20)
+	// DefaultBurst is the number of commits that are made without a wait
+	// after a quiet time.
+	DefaultBurst = 10
+	// DefaultRetry is the time between attempts to bring a kernel in step
+	// that could not be, and between claims while standing by.
+	DefaultRetry = time.Second
+	// DefaultSessionGrace is how long fragments of sessions stay after a
+	// restart for their publishers to return.
+	DefaultSessionGrace = 30 * time.Second
+	// DefaultDrain bounds how long a graceful stop commits what is pending.
+	DefaultDrain = 5 * time.Second
+)
+
+// Config describes an Aggregator.
+type Config struct {
+	// Kernel is required. If it is a Watcher, foreign changes are repaired as
+	// soon as they are reported.
+	Kernel Kernel
+	// Flows removes stale UDP flows; nil leaves them.
+	Flows Flows
+	// StateDir holds the record of fragments and the durable ones; empty
+	// keeps no state, and then adopted elements belong to nobody.
+	StateDir string
+	// Rate and Burst bound commits; 0 means DefaultRate and DefaultBurst.
+	Rate  rate.Limit
+	Burst int
+	// Retry is the time between attempts to repair; 0 means DefaultRetry.
+	Retry time.Duration
+	// SessionGrace is how long after a restart fragments whose lifetime is that
+	// of a session wait for it; 0 means DefaultSessionGrace.
+	SessionGrace time.Duration
+	// Drain bounds a graceful stop; 0 means DefaultDrain.
+	Drain time.Duration
+	// Standby waits while another process holds the tables; without it Run
+	// fails with the *kernel.OwnedError.
+	Standby bool
+	// Logger gets one line for each commit; nil discards.
+	Logger *slog.Logger
+	// Registerer gets the metrics; nil keeps them to ourselves.
+	Registerer prometheus.Registerer
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+func (c *Config) setDefaults() {
+	if c.Rate == 0 {
+		c.Rate = DefaultRate
+	}
+	if c.Burst == 0 {
+		c.Burst = DefaultBurst
+	}
+	if c.Retry == 0 {
+		c.Retry = DefaultRetry
+	}
+	if c.SessionGrace == 0 {
+		c.SessionGrace = DefaultSessionGrace
+	}
+	if c.Drain == 0 {
+		c.Drain = DefaultDrain
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+}
+
+func (c *Config) validate() error {
+	var errs []error
+	if c.Kernel == nil {
+		errs = append(errs, errors.New("no Kernel"))
+	}
+	if c.Rate < 0 {
+		errs = append(errs, fmt.Errorf("got Rate %v: want more than 0", c.Rate))
+	}
+	if c.Burst < 0 {
+		errs = append(errs, fmt.Errorf("got Burst %d: want at least 1", c.Burst))
+	}
+	if c.Retry < 0 || c.Drain < 0 || c.SessionGrace < 0 {
+		errs = append(errs, errors.New("negative Retry, Drain or SessionGrace"))
+	}
+	return errors.Join(errs...)
+}
+
+// Aggregator merges fragments and commits them.
+type Aggregator struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+	queue   *queue
+	hub     *hub
+	flows   *flusher
+	// durables stores durable fragments.
+	durables *durables
+	writer   *writer
+
+	// scope is the picture of all declarations that admission compiles
+	// against.
+	scope atomic.Pointer[desired.Scope]
+
+	// state is where Run stands.
+	state atomic.Int32
+	ready chan struct{}
+	// stopped is closed when Run returns.
+	stopped chan struct{}
+	once    sync.Once
+}
+
+// The states of an Aggregator.
+const (
+	stateStarting int32 = iota
+	stateStandby
+	stateRunning
+	stateStopped
+)
+
+// New makes an Aggregator; it does nothing until Run.
+func New(cfg Config) (*Aggregator, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure aggregator: %w", err)
+	}
+	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{})}
+	a.queue = newQueue()
+	m, err := newMetrics(cfg.Registerer, a.queue.len)
+	if err != nil {
+		return nil, fmt.Errorf("configure aggregator: %w", err)
+	}
+	a.metrics = m
+	a.flows = newFlusher(cfg.Flows, a.hub, a.log, a.metrics)
+	a.durables = newDurables(cfg.StateDir, a.log)
+	a.writer = newWriter(a)
+	a.scope.Store(a.writer.state.Scope())
+	return a, nil
+}
+
+// Ready is closed once the kernel's tables are adopted and updates are being
+// committed.
+func (a *Aggregator) Ready() <-chan struct{} { return a.ready }
+
+// Stopped is closed when Run has returned.
+func (a *Aggregator) Stopped() <-chan struct{} { return a.stopped }
+
+// Pending returns the number of updates that wait for a commit.
+func (a *Aggregator) Pending() int { return a.queue.len() }
+
+// Revision returns the number of the last commit.
+func (a *Aggregator) Revision() uint64 { return a.writer.book.last() }
+
+// Run adopts what the kernel holds and commits updates until ctx ends; then it
+// commits what is pending and returns nil. It is the one goroutine that uses
+// Kernel. Any other return is an error that the process can not go on with.
+//
+// Possible errors: *kernel.OwnedError (another process has our tables, without
+// Config.Standby), the kernel's at start.
+func (a *Aggregator) Run(ctx context.Context) error {
+	defer a.stop()
+	// What runs behind the writer ends after it.
+	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { a.flows.run(behind) })
+	wg.Go(func() { a.durables.run(behind) })
+	defer func() {
+		// What the last commit made stale is flushed, within the drain time.
+		a.flows.close(a.cfg.Drain)
+		cancel()
+		wg.Wait()
+	}()
+	// Before the first dump, so that nothing is missed in between.
+	changes, err := a.writer.watch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.writer.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	a.state.Store(stateRunning)
+	a.once.Do(func() { close(a.ready) })
+	a.writer.loop(ctx, changes)
+	return nil
+}
+
+// stop answers everything that is still queued.
+func (a *Aggregator) stop() {
+	a.state.Store(stateStopped)
+	for _, s := range a.queue.close() {
+		s.answer(Result{Err: ErrStopped})
+	}
+	a.hub.close()
+	close(a.stopped)
+}
+
+// condition returns why updates can not be committed now, or nil. While the
+// aggregator starts, updates wait.
+func (a *Aggregator) condition() error {
+	switch a.state.Load() {
+	case stateStandby:
+		return ErrStandby
+	case stateStopped:
+		return ErrStopped
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,278 @@
+package aggregatortest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// Kernel is nf_tables in memory. Its zero value is ready for use, by several
+// goroutines at once.
+//
+// It models nf_tables as far as the writer can tell: a batch is carried out on
+// a copy, which takes the place of the original if every op succeeds; what the
+// real kernel refuses is refused with the same errno. It runs no rules.
+type Kernel struct {
+	// Refuse, when set, can refuse an op as the kernel would: the result
+	// becomes the errno and text of a *kernel.BatchError. It is called with
+	// the lock held.
+	Refuse func(op kernel.Op) (errno syscall.Errno, text string)
+
+	// RefuseBatch, when set, can refuse a batch as a whole in the same way.
+	RefuseBatch func(ops []kernel.Op) error
+
+	mu      sync.Mutex
+	tables  map[nft.TableID]*table
+	handles uint64
+	commits [][]kernel.Op
+	// fail holds errors for the next commits; applied says that the commit
+	// takes effect all the same.
+	fail    []failure
+	owned   error
+	changes chan kernel.Change
+}
+
+type failure struct {
+	err     error
+	applied bool
+}
+
+type table struct {
+	comment string
+	chains  map[string]*chain
+	sets    map[string]*set
+}
+
+type chain struct {
+	decl  *compile.Chain
+	rules []rule
+}
+
+type rule struct {
+	handle uint64
+	rule   *compile.Rule
+	owner  string
+}
+
+type set struct {
+	decl     *compile.Set
+	elements map[string]compile.Element
+}
+
+// FailNext makes the next commit return err; applied says whether it takes
+// effect all the same.
+func (k *Kernel) FailNext(err error, applied bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fail = append(k.fail, failure{err, applied})
+}
+
+// SetOwned makes Adopt return err, until it is nil.
+func (k *Kernel) SetOwned(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.owned = err
+}
+
+// Commits returns the ops of all commits that took effect.
+func (k *Kernel) Commits() [][]kernel.Op {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.commits)
+}
+
+// Flush removes all tables, as somebody else might.
+func (k *Kernel) Flush() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tables = nil
+	if k.changes != nil {
+		k.changes <- kernel.Change{Reason: kernel.Deleted, PID: 1, Process: "nft"}
+	}
+}
+
+// Watch reports Flush.
+func (k *Kernel) Watch(context.Context) (<-chan kernel.Change, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.changes = make(chan kernel.Change, 16)
+	return k.changes, nil
+}
+
+// Elements returns the elements of a set or map as "key" or "key : data" in
+// nft's words, sorted; nil where there is no such set.
+func (k *Kernel) Elements(id nft.TableID, name string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.tables[id]
+	if t == nil || t.sets[name] == nil {
+		return nil
+	}
+	s := t.sets[name]
+	out := []string{}
+	for _, e := range s.elements {
+		text := s.decl.FormatKey(e)
+		if s.decl.Map {
+			text += " : " + s.decl.FormatData(e)
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Rules returns the text of a chain's rules in order; nil where there is no
+// such chain.
+func (k *Kernel) Rules(id nft.TableID, name string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.tables[id]
+	if t == nil || t.chains[name] == nil {
+		return nil
+	}
+	out := []string{}
+	for _, r := range t.chains[name].rules {
+		out = append(out, r.rule.Text)
+	}
+	return out
+}
+
+// Handles returns the handles of a chain's rules in order.
+func (k *Kernel) Handles(id nft.TableID, name string) []uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.tables[id]
+	if t == nil || t.chains[name] == nil {
+		return nil
+	}
+	out := []uint64{}
+	for _, r := range t.chains[name].rules {
+		out = append(out, r.handle)
+	}
+	return out
+}
+
+// Commit carries out all ops or none.
+func (k *Kernel) Commit(ops []kernel.Op) (kernel.Stats, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var f failure
+	if len(k.fail) > 0 {
+		f, k.fail = k.fail[0], k.fail[1:]
+		if !f.applied {
+			return kernel.Stats{}, f.err
+		}
+	}
+	if k.RefuseBatch != nil {
+		if err := k.RefuseBatch(ops); err != nil {
+			return kernel.Stats{}, err
+		}
+	}
+	b := batch{tables: clone(k.tables), handles: k.handles, assigned: map[*kernel.Handle]uint64{}}
+	for i, op := range ops {
+		errno, text := b.do(op)
+		if errno == 0 && k.Refuse != nil {
+			errno, text = k.Refuse(op)
+		}
+		if errno != 0 {
+			return kernel.Stats{}, &kernel.BatchError{Index: i, Element: -1, Op: op, Errno: errno, ExtAck: text}
+		}
+	}
+	k.tables, k.handles = b.tables, b.handles
+	k.commits = append(k.commits, slices.Clone(ops))
+	if f.err != nil {
+		return kernel.Stats{}, f.err
+	}
+	for h, n := range b.assigned {
+		h.N = n
+	}
+	return kernel.Stats{Messages: len(ops)}, nil
+}
+
+func clone(tables map[nft.TableID]*table) map[nft.TableID]*table {
+	out := make(map[nft.TableID]*table, len(tables))
+	for id, t := range tables {
+		n := &table{comment: t.comment, chains: make(map[string]*chain), sets: make(map[string]*set)}
+		for name, c := range t.chains {
+			n.chains[name] = &chain{decl: c.decl, rules: slices.Clone(c.rules)}
+		}
+		for name, s := range t.sets {
+			n.sets[name] = &set{decl: s.decl, elements: maps.Clone(s.elements)}
+		}
+		out[id] = n
+	}
+	return out
+}
+
+// Dump returns all tables.
+func (k *Kernel) Dump() ([]kernel.Table, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var out []kernel.Table
+	for id, t := range k.tables {
+		d := kernel.Table{ID: id, Comment: t.comment, Owned: true}
+		for _, name := range slices.Sorted(maps.Keys(t.chains)) {
+			c := kernel.Chain{Decl: t.chains[name].decl}
+			for _, r := range t.chains[name].rules {
+				c.Rules = append(c.Rules, kernel.Rule{
+					Handle: &kernel.Handle{N: r.handle},
+					Info:   compile.RuleInfo{Comment: r.rule.Comment, Fingerprint: r.rule.Fingerprint, Owner: r.owner, Ours: true},
+				})
+			}
+			d.Chains = append(d.Chains, c)
+		}
+		for _, name := range slices.Sorted(maps.Keys(t.sets)) {
+			s := kernel.Set{Decl: t.sets[name].decl}
+			for _, e := range t.sets[name].elements {
+				s.Elements = append(s.Elements, e)
+			}
+			d.Sets = append(d.Sets, s)
+		}
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b kernel.Table) int {
+		return cmp.Or(cmp.Compare(a.ID.Family, b.ID.Family), cmp.Compare(a.ID.Name, b.ID.Name))
+	})
+	return out, nil
+}
+
+// Adopt is Dump, unless SetOwned said otherwise.
+func (k *Kernel) Adopt() ([]kernel.Table, error) {
+	k.mu.Lock()
+	owned := k.owned
+	k.mu.Unlock()
+	if owned != nil {
+		return nil, owned
+	}
+	return k.Dump()
+}
+
+// String dumps the ruleset as sorted text.
+func (k *Kernel) String() string {
+	dump, _ := k.Dump()
+	s := ""
+	for _, t := range dump {
+		s += fmt.Sprintf("table %s\n", t.ID)
+		for _, c := range t.Chains {
+			s += fmt.Sprintf("  chain %s\n", c.Decl.Name)
+			for _, r := range k.Rules(t.ID, c.Decl.Name) {
+				s += "    " + r + "\n"
+			}
+		}
+		for _, d := range t.Sets {
+			s += fmt.Sprintf("  set %s\n", d.Decl.Name)
+			for _, e := range k.Elements(t.ID, d.Decl.Name) {
+				s += "    " + e + "\n"
+			}
+		}
+	}
+	return s
+}

@@ -1,0 +1,159 @@
+package client
+
+import (
+	"iter"
+
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+const (
+	// partWeight is how much one request of a snapshot carries, in elements:
+	// large enough that the cost of a message vanishes, small enough that the
+	// aggregator decodes and packs one part while the next is on its way.
+	partWeight = 4000
+	// ruleWeight is what a rule counts: its compilation costs about as much as
+	// that many elements.
+	ruleWeight = 16
+	// maxPart is the greatest encoded part. A part is below it unless a
+	// single rule, chain or file is larger.
+	maxPart = MaxMessage - 64<<10
+)
+
+// weigh returns the size of a fragment in elements.
+func weigh(f *weftv1.Fragment) int {
+	n := len(f.GetNft()) / 32
+	for _, t := range f.GetTables() {
+		for _, c := range t.GetChains() {
+			n += 1 + ruleWeight*len(c.GetRules())
+		}
+		for _, s := range t.GetSets() {
+			n += 1 + len(s.GetElements())
+		}
+		for _, s := range t.GetMaps() {
+			n += 1 + len(s.GetElements())
+		}
+	}
+	return n
+}
+
+// parts returns about how many requests carry a fragment.
+func parts(f *weftv1.Fragment) int {
+	if f.GetNft() != "" {
+		return 1
+	}
+	return 1 + weigh(f)/partWeight
+}
+
+// split returns the requests that carry a snapshot, in order; all but the last
+// have More set. The messages share the fragment's objects and must not be
+// changed.
+func split(f *weftv1.Fragment, id uint64) iter.Seq[*weftv1.PublishRequest] {
+	return func(yield func(*weftv1.PublishRequest) bool) {
+		if parts(f) == 1 {
+			yield(&weftv1.PublishRequest{Id: id, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
+			return
+		}
+		s := splitter{whole: f, id: id, yield: yield}
+		s.begin()
+		for _, t := range f.GetTables() {
+			if !s.addTable(t) {
+				return
+			}
+		}
+		s.end(false)
+	}
+}
+
+// splitter collects one part at a time.
+type splitter struct {
+	whole *weftv1.Fragment
+	id    uint64
+	yield func(*weftv1.PublishRequest) bool
+
+	part  *weftv1.Fragment
+	table *weftv1.Table
+	room  int
+}
+
+// begin starts a part, which repeats the fragment's head.
+func (s *splitter) begin() {
+	s.part = &weftv1.Fragment{Name: s.whole.GetName(), Priority: s.whole.GetPriority(), Lifetime: s.whole.GetLifetime()}
+	s.room = partWeight
+}
+
+// end sends the part.
+func (s *splitter) end(more bool) bool {
+	return s.yield(&weftv1.PublishRequest{Id: s.id, Update: &weftv1.PublishRequest_Snapshot{Snapshot: s.part}, More: more})
+}
+
+// next sends the part and starts another one within the same table.
+func (s *splitter) next() bool {
+	if !s.end(true) {
+		return false
+	}
+	s.begin()
+	s.table = &weftv1.Table{Family: s.table.GetFamily(), Name: s.table.GetName()}
+	s.part.Tables = append(s.part.Tables, s.table)
+	return true
+}
+
+// addTable adds a table. The declarations of its sets, all of them, come in one
+// part before rules, which refer to them; then the elements.
+func (s *splitter) addTable(t *weftv1.Table) bool {
+	s.table = &weftv1.Table{Family: t.GetFamily(), Name: t.GetName(), Comment: t.GetComment(), ConntrackMaps: t.GetConntrackMaps()}
+	s.part.Tables = append(s.part.Tables, s.table)
+	for _, d := range t.GetSets() {
+		s.table.Sets = append(s.table.Sets, declaration(d))
+	}
+	for _, d := range t.GetMaps() {
+		s.table.Maps = append(s.table.Maps, declaration(d))
+	}
+	s.room -= len(t.GetSets()) + len(t.GetMaps())
+	for _, c := range t.GetChains() {
+		// A chain's rules stay together: a chain is replaced as a whole.
+		if s.room <= 0 && !s.next() {
+			return false
+		}
+		s.table.Chains = append(s.table.Chains, c)
+		s.room -= 1 + ruleWeight*len(c.GetRules())
+	}
+	for _, d := range t.GetSets() {
+		if !s.addElements(d, func(part *weftv1.Set) { s.table.Sets = append(s.table.Sets, part) }) {
+			return false
+		}
+	}
+	for _, d := range t.GetMaps() {
+		if !s.addElements(d, func(part *weftv1.Set) { s.table.Maps = append(s.table.Maps, part) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// addElements adds a set's elements under its bare name.
+func (s *splitter) addElements(d *weftv1.Set, put func(*weftv1.Set)) bool {
+	for rest := d.GetElements(); len(rest) > 0; {
+		if s.room <= 0 && !s.next() {
+			return false
+		}
+		n := min(s.room, len(rest))
+		put(&weftv1.Set{Name: d.GetName(), Elements: rest[:n:n]})
+		s.room -= n
+		rest = rest[n:]
+	}
+	return true
+}
+
+// declaration returns a set without its elements.
+func declaration(s *weftv1.Set) *weftv1.Set {
+	return &weftv1.Set{
+		Name: s.GetName(), Type: s.GetType(), Typeof: s.GetTypeof(), Flags: s.GetFlags(),
+		Timeout: s.GetTimeout(), GcInterval: s.GetGcInterval(), Size: s.GetSize(),
+		Policy: s.GetPolicy(), AutoMerge: s.GetAutoMerge(), Comment: s.GetComment(),
+	}
+}
+
+// tooLarge reports whether a request can not be sent in one message.
+func tooLarge(m proto.Message) bool { return proto.Size(m) > maxPart }

@@ -1,0 +1,320 @@
+package aggregator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// maxFailures is how often a batch may end with an unknown outcome before its
+// updates are tried one by one.
+const maxFailures = 3
+
+// commit applies a batch and commits it. Where the kernel refuses it, commit
+// returns the groups in which the updates are to be tried again; a culprit has
+// been answered then and is in none of them. On an error the kernel is out of
+// step, and the groups hold everything that was not answered.
+func (w *writer) commit(batch []*submission) (again [][]*submission, err error) {
+	if w.drift != "" {
+		if err := w.repair(); err != nil {
+			return [][]*submission{batch}, err
+		}
+	}
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	began := w.now()
+	accepted := w.apply(batch)
+	if len(accepted) == 0 {
+		w.rollback()
+		return nil, nil
+	}
+	plan := w.state.Plan()
+	if slices.ContainsFunc(accepted, (*submission).recorded) {
+		// The record comes before the commit that it describes: see
+		// desired.Record. Not being able to write it is no reason to stop.
+		if err := w.save(); err != nil {
+			w.log.Error("record is not saved", "error", err)
+		}
+	}
+	if len(plan.Ops) == 0 {
+		w.accept()
+		w.settle(accepted, Result{Revision: w.revision}, false)
+		return nil, nil
+	}
+	stats, err := w.kernel.Commit(plan.Ops)
+	if err != nil {
+		w.rollback()
+		if err := w.save(); err != nil {
+			w.log.Error("record is not saved", "error", err)
+		}
+		return w.refused(accepted, plan, err)
+	}
+	w.accept()
+	w.failures, w.suspected = 0, false
+	w.revision++
+	counts := countsOf(plan.Counts)
+	w.settle(accepted, Result{Revision: w.revision, Changes: counts}, true)
+	w.announce(accepted, plan, counts, stats, w.now().Sub(began))
+	return nil, nil
+}
+
+// accept and rollback conclude what was applied, in the state and in the books.
+func (w *writer) accept() {
+	w.state.Accept()
+	w.book.accept()
+}
+
+func (w *writer) rollback() {
+	w.state.Rollback()
+	w.book.rollback()
+}
+
+// recorded reports whether the update may change the record.
+func (s *submission) recorded() bool {
+	if s.update.Snapshot {
+		return true
+	}
+	return slices.ContainsFunc(s.update.Tables, func(t desired.TableUpdate) bool {
+		return len(t.PutChains)+len(t.PutSets)+len(t.DeleteChains)+len(t.DeleteSets) > 0
+	})
+}
+
+// apply applies updates to the state, answers those that it refuses, and
+// returns the others: their order is that of desired.Plan.Origin.
+func (w *writer) apply(batch []*submission) []*submission {
+	accepted := make([]*submission, 0, len(batch))
+	for _, s := range batch {
+		if done, err := w.gate(s); err != nil {
+			w.refuse(s, err)
+			continue
+		} else if done {
+			continue
+		}
+		err := w.state.Apply(s.update)
+		if errors.Is(err, desired.ErrStale) && s.admitted != nil {
+			err = w.applyStale(s)
+		}
+		if err != nil {
+			w.refuse(s, err)
+			continue
+		}
+		w.book.apply(s)
+		accepted = append(accepted, s)
+	}
+	return accepted
+}
+
+// applyStale compiles an update again, against the declarations of now. It
+// happens when a fragment changed a declaration while the update was waiting,
+// which is rare enough to be done here.
+func (w *writer) applyStale(s *submission) error {
+	u, err := s.admitted.recompile(s.update, mergedScope{w.state.Scope()})
+	if err != nil {
+		return err
+	}
+	s.update = u
+	err = w.state.Apply(u)
+	if errors.Is(err, desired.ErrStale) {
+		return snapshotNeeded(s.key())
+	}
+	return err
+}
+
+// gate judges what is not the state's business: who owns a fragment. Done
+// means that the update has been answered, as there is nothing to do.
+func (w *writer) gate(s *submission) (done bool, err error) {
+	c, ok := w.book.claim(s.key())
+	switch {
+	case s.leaving:
+		if ok && c.session == s.session && w.book.leave(s.key()) == weftv1.Lifetime_LIFETIME_SESSION {
+			return false, nil
+		}
+		s.answer(Result{Revision: w.revision})
+		return true, nil
+	case s.withdraws() && !ok:
+		if s.mustExist {
+			return false, fmt.Errorf("%w: %s", ErrNotFound, s.key())
+		}
+		s.answer(Result{Revision: w.revision})
+		return true, nil
+	case s.update.Snapshot && !ok && len(w.book.claims) >= MaxFragments:
+		return false, reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", MaxFragments)
+	case s.update.Snapshot:
+		return false, nil
+	case !ok || c.session == nil || s.session.broken[s.key().Name] > c.snapshot:
+		return false, snapshotNeeded(s.key())
+	case c.session != s.session:
+		return false, reject(s.key(), weftv1.Reason_REASON_TAKEN_OVER, "",
+			"another stream of publisher %s has sent a snapshot of this fragment since (process %d)", s.key().Publisher, c.session.pid)
+	default:
+		return false, nil
+	}
+}
+
+// refuse answers an update that can not be committed.
+func (w *writer) refuse(s *submission, err error) {
+	var r *desired.Rejection
+	if errors.As(err, &r) {
+		err = rejection(r)
+	}
+	if s.session != nil && s.declares {
+		s.session.broken[s.key().Name] = s.serial
+	}
+	first := true
+	if s.leaving {
+		first = w.book.orphan(s.key())
+	}
+	var rejected *RejectedError
+	if errors.As(err, &rejected) && first {
+		w.tell(rejected)
+	}
+	s.answer(Result{Err: err})
+}
+
+// tell announces a rejection. It is safe for concurrent use.
+func (w *writer) tell(r *RejectedError) {
+	w.book.rejected(r)
+	w.metrics.rejected(r)
+	w.log.Info("update rejected", "fragment", r.Fragment.String(), "violations", len(r.Violations), "error", r.Error())
+	w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Rejection{Rejection: &weftv1.Rejection{
+		Fragment: r.Fragment.String(), Violations: r.Violations,
+	}}})
+}
+
+// rejection turns the state's refusal into ours.
+func rejection(r *desired.Rejection) *RejectedError {
+	out := &RejectedError{Fragment: r.Fragment}
+	for _, v := range r.Violations {
+		out.Violations = append(out.Violations, &weftv1.Violation{
+			Object: v.Object, Message: v.Message, Reason: weftv1.Reason(v.Reason),
+		})
+	}
+	return out
+}
+
+// refused decides what to do with a batch that was not committed. The state is
+// rolled back.
+func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (again [][]*submission, _ error) {
+	var be *kernel.BatchError
+	switch {
+	case errors.As(err, &be):
+		if !w.suspected && suspicious(be) {
+			w.suspected, w.drift = true, be.Error()
+			return [][]*submission{batch}, nil
+		}
+		w.suspected = false
+		if i := culprit(plan, be.Index, len(batch)); i >= 0 {
+			w.refuse(batch[i], kernelRejection(batch[i], err))
+			return [][]*submission{slices.Delete(batch, i, i+1)}, nil
+		}
+	case errors.Is(err, kernel.ErrTooLarge):
+	default:
+		w.failures++
+		w.drift = err.Error()
+		w.log.Warn("outcome of a commit is unknown", "error", err, "updates", len(batch))
+		if w.failures < maxFailures {
+			return [][]*submission{batch}, nil
+		}
+		w.failures = 0
+	}
+	// Nobody can be blamed: find out by trying fewer.
+	if len(batch) == 1 {
+		w.refuse(batch[0], kernelRejection(batch[0], err))
+		return nil, nil
+	}
+	half := len(batch) / 2
+	return [][]*submission{batch[:half:half], batch[half:]}, nil
+}
+
+// suspicious reports whether a refusal may be due to the kernel holding
+// something else than it should: what is deleted is not there (a timeout, or
+// somebody else's deletion), or what is added is.
+func suspicious(be *kernel.BatchError) bool {
+	return errors.Is(be.Errno, syscall.ENOENT) || errors.Is(be.Errno, syscall.EEXIST) || errors.Is(be.Errno, syscall.ENOTEMPTY)
+}
+
+// culprit returns the update that an op comes from, or -1.
+func culprit(plan *desired.Plan, op, updates int) int {
+	if op < 0 || op >= len(plan.Origin) {
+		return -1
+	}
+	if i := plan.Origin[op]; i >= 0 && i < updates {
+		return i
+	}
+	return -1
+}
+
+// kernelRejection is the rejection of an update by the kernel.
+func kernelRejection(s *submission, err error) *RejectedError {
+	object, advice := "", ""
+	var be *kernel.BatchError
+	if errors.As(err, &be) {
+		object, advice = objectOf(be.Op), adviceOn(be)
+	}
+	return reject(s.key(), weftv1.Reason_REASON_KERNEL, object, "the kernel refuses it: %v%s", err, advice)
+}
+
+// settle keeps the books after a commit and answers its updates.
+func (w *writer) settle(accepted []*submission, r Result, changed bool) {
+	w.book.settle(accepted, w.state, w.revision, w.now(), changed)
+	w.publish(w.state.Scope())
+	w.conclude(accepted, r)
+	w.returned()
+}
+
+// announce tells of a commit: log, metrics, watchers, and the flows.
+func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *weftv1.Counts, stats kernel.Stats, took time.Duration) {
+	w.metrics.committed(counts, w.revision, took)
+	keys := make([]string, 0, len(accepted))
+	for _, s := range accepted {
+		keys = append(keys, s.key().String())
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	w.log.Info("committed", "revision", w.revision, "fragments", len(keys), "updates", len(accepted),
+		"ops", len(plan.Ops), "bytes", stats.Bytes, "duration", took,
+		"rules_added", counts.GetRulesAdded(), "rules_deleted", counts.GetRulesDeleted(),
+		"elements_added", counts.GetElementsAdded(), "elements_deleted", counts.GetElementsDeleted())
+	w.flows.after(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{
+		Revision: w.revision, Fragments: keys, Changes: counts, Duration: durationpb.New(took),
+	}}})
+}
+
+// objectOf names the object of an op as violations do.
+func objectOf(op kernel.Op) string {
+	switch o := op.(type) {
+	case kernel.AddTable:
+		return "table " + o.Table.String()
+	case kernel.DeleteTable:
+		return "table " + o.Table.String()
+	case kernel.AddChain:
+		return fmt.Sprintf("table %s chain %s", o.Table, o.Chain.Name)
+	case kernel.DeleteChain:
+		return fmt.Sprintf("table %s chain %s", o.Table, o.Name)
+	case kernel.AddRule:
+		return fmt.Sprintf("table %s chain %s rule %q", o.Table, o.Chain, clip(o.Rule.Text))
+	case kernel.DeleteRule:
+		return fmt.Sprintf("table %s chain %s", o.Table, o.Chain)
+	case kernel.AddSet:
+		return fmt.Sprintf("table %s %s %s", o.Table, kind(o.Set.Map), o.Set.Name)
+	case kernel.DeleteSet:
+		return fmt.Sprintf("table %s set %s", o.Table, o.Name)
+	case kernel.FlushSet:
+		return fmt.Sprintf("table %s set %s", o.Table, o.Name)
+	case kernel.AddElements:
+		return fmt.Sprintf("table %s %s %s", o.Table, kind(o.Set.Map), o.Set.Name)
+	case kernel.DeleteElements:
+		return fmt.Sprintf("table %s %s %s", o.Table, kind(o.Set.Map), o.Set.Name)
+	default:
+		return fmt.Sprintf("%T", op)
+	}
+}

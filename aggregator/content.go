@@ -1,0 +1,145 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+)
+
+// List returns the status of all fragments, ordered by publisher and name, and
+// the last revision. The messages are shared: they must not be changed.
+func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
+	return a.writer.book.list()
+}
+
+// Get returns one fragment's status and committed content, in canonical form.
+// Of an adopted fragment, which has not come back since a restart, only what the
+// kernel can tell is known: names, and the elements of sets.
+//
+// Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
+func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, *weftv1.Fragment, error) {
+	if err := CheckIdentity("publisher", publisher); err != nil {
+		return nil, nil, err
+	}
+	if err := CheckIdentity("fragment", name); err != nil {
+		return nil, nil, err
+	}
+	if err := a.condition(); err != nil {
+		return nil, nil, err
+	}
+	key := desired.Key{Publisher: publisher, Name: name}
+	r := &read{key: key, done: make(chan struct{})}
+	select {
+	case a.writer.reads <- r:
+	case <-a.stopped:
+		return nil, nil, ErrStopped
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	<-r.done
+	if r.status == nil {
+		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
+	}
+	return r.status, r.fragment(), nil
+}
+
+// read asks the writer for a fragment's content. The writer hands out what it
+// has (which is never changed); putting it into words is the reader's work.
+type read struct {
+	key      desired.Key
+	status   *weftv1.FragmentStatus
+	content  []desired.TableUpdate
+	declared declarations
+	done     chan struct{}
+}
+
+// serve answers a read.
+func (w *writer) serve(r *read) {
+	defer close(r.done)
+	r.status = w.book.get(r.key)
+	if c, ok := w.book.claim(r.key); ok && r.status != nil {
+		r.content, _ = w.state.Content(r.key)
+		r.declared = c.declared
+	}
+}
+
+// get returns a fragment's status, or nil.
+func (b *book) get(key desired.Key) *weftv1.FragmentStatus {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.status[key]
+}
+
+// fragment puts the content into the words of the wire.
+func (r *read) fragment() *weftv1.Fragment {
+	f := &weftv1.Fragment{Name: r.status.GetName(), Priority: r.status.GetPriority(), Lifetime: r.status.GetLifetime()}
+	for i := range r.content {
+		t := &r.content[i]
+		declared := r.declared[t.Table]
+		m := &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment}
+		for _, c := range t.PutChains {
+			m.Chains = append(m.Chains, chainMessage(declared.chains[c.Decl.Name], c))
+		}
+		for _, s := range t.PutSets {
+			if s.Decl.Map {
+				m.Maps = append(m.Maps, setMessage(declared.sets[s.Decl.Name].source, s))
+			} else {
+				m.Sets = append(m.Sets, setMessage(declared.sets[s.Decl.Name].source, s))
+			}
+			if s.Conntrack {
+				m.ConntrackMaps = append(m.ConntrackMaps, s.Decl.Name)
+			}
+		}
+		f.Tables = append(f.Tables, m)
+	}
+	return f
+}
+
+func chainMessage(d nft.Chain, c desired.Chain) *weftv1.Chain {
+	m := &weftv1.Chain{
+		Name: c.Decl.Name, Type: d.Type, Hook: d.Hook, Priority: d.Priority, Policy: d.Policy, Device: d.Device, Comment: d.Comment,
+	}
+	for _, r := range c.Rules {
+		if r.Text == "" {
+			// Adopted: known by its fingerprint alone.
+			continue
+		}
+		m.Rules = append(m.Rules, &weftv1.Rule{Text: r.Text, Comment: r.Comment})
+	}
+	return m
+}
+
+func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
+	m := &weftv1.Set{
+		Name: s.Decl.Name, Type: d.Type, Typeof: d.TypeOf, Flags: d.Flags, Timeout: duration(d.Timeout), GcInterval: duration(d.GCInterval),
+		Size: d.Size, Policy: d.Policy, AutoMerge: d.AutoMerge, Comment: d.Comment,
+		Elements: make([]*weftv1.Element, 0, len(s.Elements)),
+	}
+	for _, e := range s.Elements {
+		m.Elements = append(m.Elements, &weftv1.Element{
+			Key: s.Decl.FormatKey(e), Value: s.Decl.FormatData(e), Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds(),
+		})
+	}
+	return m
+}
+
+func duration(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}
+
+// count fills in what a fragment holds; false means that there is none.
+func count(st *weftv1.FragmentStatus, state *desired.State) bool {
+	i, ok := state.Fragment(desired.Key{Publisher: st.GetPublisher(), Name: st.GetName()})
+	st.Chains, st.Rules, st.Sets = uint32(i.Chains), uint32(i.Rules), uint32(i.Sets) //nolint:gosec // counts
+	st.Elements, st.Shadowed = uint64(i.Elements), uint64(i.Shadowed)                //nolint:gosec // counts
+	return ok
+}

@@ -1,0 +1,82 @@
+package aggregator
+
+import (
+	"maps"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// declarations are what a fragment declares, by table: what the elements of its
+// patches are packed with, and the words to give back in Get. Values are
+// immutable; a change makes a new one.
+type declarations map[nft.TableID]tableDeclarations
+
+type tableDeclarations struct {
+	sets map[string]setDeclaration
+	// chains are without their rules.
+	chains    map[string]nft.Chain
+	conntrack map[string]bool
+}
+
+// setDeclaration is a set or map, as it was written (without its elements) and
+// compiled.
+type setDeclaration struct {
+	source   nft.Set
+	compiled *compile.Set
+}
+
+func (d declarations) set(table nft.TableID, name string) (*compile.Set, bool) {
+	s, ok := d[table].sets[name]
+	return s.compiled, ok
+}
+
+func (d declarations) conntrackMaps(table nft.TableID) map[string]bool { return d[table].conntrack }
+
+// after returns the declarations as an admitted update leaves them (nil where
+// they stay as they are), and whether it changes those of sets or maps.
+func (d declarations) after(a *admission) (_ declarations, changed bool) {
+	out := declarations{}
+	if !a.snapshot {
+		touched := false
+		for _, t := range a.tables {
+			changed = changed || len(t.sets) > 0 || len(t.deleteSets) > 0
+			touched = touched || len(t.chains) > 0 || len(t.deleteChains) > 0
+		}
+		if !changed && !touched {
+			return nil, false
+		}
+		maps.Copy(out, d)
+	}
+	for _, t := range a.tables {
+		out[t.id] = out[t.id].after(t)
+	}
+	return out, changed || a.snapshot
+}
+
+// after returns a table's declarations as the update leaves them.
+func (d tableDeclarations) after(t *tableAdmission) tableDeclarations {
+	n := tableDeclarations{
+		sets:      make(map[string]setDeclaration, len(d.sets)+len(t.sets)),
+		chains:    make(map[string]nft.Chain, len(d.chains)+len(t.chains)),
+		conntrack: make(map[string]bool),
+	}
+	maps.Copy(n.sets, d.sets)
+	maps.Copy(n.chains, d.chains)
+	maps.Copy(n.conntrack, d.conntrack)
+	maps.Copy(n.conntrack, t.conntrack)
+	for _, name := range t.deleteSets {
+		delete(n.sets, name)
+		delete(n.conntrack, name)
+	}
+	for _, name := range t.deleteChains {
+		delete(n.chains, name)
+	}
+	for _, s := range t.sets {
+		n.sets[s.source.Name] = setDeclaration{source: s.source, compiled: s.decl}
+	}
+	for _, c := range t.chains {
+		n.chains[c.source.Name] = c.source
+	}
+	return n
+}

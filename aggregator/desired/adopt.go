@@ -1,0 +1,280 @@
+package desired
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// Adopt starts anew from what the kernel holds and what was recorded of it.
+// The fragments that it finds are placeholders: each keeps what the kernel has
+// of it until its snapshot replaces it, and whatever is equal then costs no
+// op. What is recorded but not in the kernel is passed over.
+//
+// A rule names its fragment itself. The elements of a set belong to the one
+// fragment that is recorded for it. Where several are, nobody holds the
+// elements until all of them have come back or been withdrawn; where none is,
+// nobody does until DropUnclaimed. What packets have put into dynamic sets
+// stays in any case.
+func (s *State) Adopt(dump []kernel.Table, record Record) {
+	*s = *New()
+	ad := &adoption{s: s, chains: map[object][]recordedChain{}, sets: map[object][]recordedSet{}, priorities: map[Key]int32{}}
+	ad.index(dump, record)
+	for i := range dump {
+		ad.table(&dump[i])
+	}
+	for _, t := range s.dirty {
+		for _, o := range t.dirtySets {
+			o.watched = o.pools != nil
+		}
+	}
+	s.settle()
+}
+
+// object names a chain or set of any table.
+type object struct {
+	table nft.TableID
+	name  string
+}
+
+type recordedChain struct {
+	key Key
+	ChainRecord
+}
+
+type recordedSet struct {
+	key       Key
+	conntrack bool
+}
+
+// adoption is the index of a record while Adopt runs.
+type adoption struct {
+	s          *State
+	priorities map[Key]int32
+	chains     map[object][]recordedChain
+	sets       map[object][]recordedSet
+}
+
+func (ad *adoption) index(dump []kernel.Table, record Record) {
+	dumped := map[nft.TableID]bool{}
+	for i := range dump {
+		dumped[dump[i].ID] = true
+	}
+	for _, fr := range record.Fragments {
+		key := Key{fr.Publisher, fr.Name}
+		if _, twice := ad.priorities[key]; twice {
+			continue
+		}
+		ad.priorities[key] = fr.Priority
+		for i := range fr.Tables {
+			tr := &fr.Tables[i]
+			id, err := tr.tableID()
+			if err != nil || !dumped[id] {
+				continue
+			}
+			h := ad.hold(key, id)
+			h.comment = tr.Comment
+			for _, c := range tr.Chains {
+				o := object{id, c.Name}
+				ad.chains[o] = append(ad.chains[o], recordedChain{key, c})
+			}
+			for _, st := range tr.Sets {
+				o := object{id, st.Name}
+				ad.sets[o] = append(ad.sets[o], recordedSet{key, st.Conntrack})
+			}
+		}
+	}
+}
+
+// hold returns a placeholder's holding in a table.
+func (ad *adoption) hold(key Key, id nft.TableID) *holding {
+	f, ok := ad.s.fragments[key]
+	if !ok {
+		f = newFragment(key, ad.priorities[key])
+		f.adopted = true
+		ad.s.fragments[key] = f
+	}
+	return ad.holdFor(f, id)
+}
+
+func (ad *adoption) holdFor(f *fragment, id nft.TableID) *holding {
+	if h, ok := f.tables[id]; ok {
+		return h
+	}
+	h := newHolding(f, ad.s.table(id))
+	ad.s.writeHolding(h, true)
+	return h
+}
+
+func (ad *adoption) table(d *kernel.Table) {
+	t := ad.s.table(d.ID)
+	t.kernel = true
+	for i := range d.Sets {
+		ad.set(t, &d.Sets[i])
+	}
+	for i := range d.Chains {
+		if d.Chains[i].Decl != nil {
+			t.chain(d.Chains[i].Decl.Name).kernel = d.Chains[i].Decl
+		}
+	}
+	for i := range d.Chains {
+		if d.Chains[i].Decl != nil {
+			ad.chain(t, &d.Chains[i])
+		}
+	}
+	if !t.exists() {
+		ad.holdFor(ad.s.orphan, t.id)
+	}
+}
+
+// chain shares a dumped chain out to the fragments that its rules name and
+// those that are recorded for it.
+func (ad *adoption) chain(t *table, d *kernel.Chain) {
+	o := t.chain(d.Decl.Name)
+	ad.s.markChain(o)
+	shares := map[*fragment]*chainShare{}
+	share := func(f *fragment) *chainShare {
+		sh, ok := shares[f]
+		if !ok {
+			sh = &chainShare{fragment: f, decl: d.Decl}
+			shares[f] = sh
+		}
+		return sh
+	}
+	for _, rec := range ad.chains[object{t.id, o.name}] {
+		sh := share(ad.hold(rec.key, t.id).fragment)
+		// Only what is there: a record can be ahead of the kernel.
+		for _, name := range rec.Sets {
+			if target, ok := t.sets[name]; ok && target.kernel != nil {
+				sh.sets = append(sh.sets, name)
+			}
+		}
+		for _, name := range rec.Chains {
+			if target, ok := t.chains[name]; ok && target.kernel != nil {
+				sh.chains = append(sh.chains, name)
+			}
+		}
+		sh.sets, sh.chains = unique(sh.sets), unique(sh.chains)
+	}
+	for i := range d.Rules {
+		f := ad.s.orphan
+		if key, ok := parseKey(d.Rules[i].Info.Owner); ok && d.Rules[i].Info.Ours {
+			f = ad.hold(key, t.id).fragment
+		}
+		r := dumpedRule(t.id.Family, &d.Rules[i])
+		r.adopted = true
+		sh := share(f)
+		sh.rules = append(sh.rules, r)
+		o.rules = append(o.rules, r)
+	}
+	if len(shares) == 0 {
+		share(ad.s.orphan)
+	}
+	for f, sh := range shares {
+		ad.holdFor(f, t.id).chains[o.name] = sh
+		ad.s.linkChain(o, sh, true)
+	}
+}
+
+// dumpedRule makes the slot of a rule that is known from a dump.
+func dumpedRule(family nft.Family, d *kernel.Rule) *slot {
+	r := &compile.Rule{Family: family, Comment: d.Info.Comment, Fingerprint: d.Info.Fingerprint}
+	return &slot{rule: r, owner: d.Info.Owner, handle: d.Handle}
+}
+
+// parseKey is the inverse of Key.String: a fragment's name has no slash.
+func parseKey(owner string) (Key, bool) {
+	i := strings.LastIndexByte(owner, '/')
+	if i <= 0 || i == len(owner)-1 {
+		return Key{}, false
+	}
+	return Key{Publisher: owner[:i], Name: owner[i+1:]}, true
+}
+
+// set gives a dumped set's elements to the one fragment recorded for it, or
+// to nobody.
+func (ad *adoption) set(t *table, d *kernel.Set) {
+	if d.Decl == nil {
+		return
+	}
+	o := t.set(d.Decl.Name)
+	o.kernel = d.Decl
+	ad.s.markSet(o)
+	elements := make(map[string]compile.Element, len(d.Elements))
+	for i := range d.Elements {
+		elements[elementID(d.Decl, &d.Elements[i])] = d.Elements[i]
+	}
+	recorded := ad.sets[object{t.id, o.name}]
+	for _, rec := range recorded {
+		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.conntrack, origin: -1, elements: map[string]compile.Element{}}
+		if len(recorded) == 1 && !dynamic(d.Decl) {
+			sh.elements = elements
+		}
+		ad.share(o, ad.hold(rec.key, t.id), sh)
+	}
+	if len(recorded) == 1 && !dynamic(d.Decl) || len(recorded) > 0 && len(elements) == 0 {
+		return
+	}
+	sh := &setShare{decl: d.Decl, dumped: true, origin: -1, elements: elements}
+	sh.waiting, sh.passive = len(recorded) > 0, dynamic(d.Decl)
+	ad.share(o, ad.holdFor(ad.s.orphan, t.id), sh)
+}
+
+func (ad *adoption) share(o *set, h *holding, sh *setShare) {
+	if _, twice := h.sets[o.name]; twice {
+		return
+	}
+	sh.fragment = h.fragment
+	h.sets[o.name] = sh
+	ad.s.link(o, sh, true, nil)
+}
+
+// learn puts a fragment's own declaration in the place of the equal one from
+// a dump, which knows less of how it was written.
+func (s *State) learn(o *set, sh *setShare, d *compile.Set) {
+	old := sh.decl
+	write := func(d *compile.Set, dumped bool) {
+		sh.dumped = dumped
+		s.writeDecl(o, sh, d)
+	}
+	write(d, false)
+	s.undo = append(s.undo, func() { write(old, true) })
+}
+
+// setsShared returns the fragment's sets in which nobody has a share too.
+func (f *fragment) setsShared() []*set {
+	var shared []*set
+	for _, h := range f.tables {
+		for name := range h.sets {
+			if o := h.table.sets[name]; o.orphan() != nil {
+				shared = append(shared, o)
+			}
+		}
+	}
+	return shared
+}
+
+// settleOrphans drops nobody's share of sets where it has had its time: all
+// whom it waited for have come back, or nothing is left in it.
+func (a *apply) settleOrphans(sets []*set) {
+	for _, o := range sets {
+		sh := o.orphan()
+		if sh == nil || slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.fragment.adopted }) {
+			continue
+		}
+		if sh.waiting || len(o.shares) > 1 && (sh.passive || len(sh.elements) == 0) {
+			a.deleteSet(a.s.orphan.tables[o.table.id], o.name)
+			a.releaseOrphan(o.table)
+		}
+	}
+}
+
+// releaseOrphan ends nobody's holding in a table when nothing is left in it.
+func (a *apply) releaseOrphan(t *table) {
+	if h, ok := a.s.orphan.tables[t.id]; ok && len(h.chains) == 0 && len(h.sets) == 0 {
+		a.s.release(h)
+	}
+}

@@ -1,0 +1,285 @@
+package desired
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// restart gives the harness a new State that has adopted the kernel, with
+// the record as it comes back from a file.
+func (h *harness) restart(record Record) {
+	h.t.Helper()
+	b, err := json.Marshal(record)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var again Record
+	if err := json.Unmarshal(b, &again); err != nil {
+		h.t.Fatal(err)
+	}
+	if !reflect.DeepEqual(record, again) {
+		h.t.Errorf("record changed on its way through JSON:\n%+v\n%+v", record, again)
+	}
+	h.State = New()
+	h.Adopt(h.k.dump(), again)
+	checkInvariants(h.t, h.State)
+	if p := h.Plan(); !p.Empty() {
+		h.t.Errorf("plan after Adopt:\n%s", planText(p))
+	}
+}
+
+func empty(t *testing.T, when string, p *Plan) {
+	t.Helper()
+	if !p.Empty() || len(p.Stale) > 0 {
+		t.Errorf("plan %s:\n%s%v", when, planText(p), p.Stale)
+	}
+}
+
+func TestAdoptNothingChanged(t *testing.T) {
+	h := newHarness(t)
+	all := cluster(100, 3)
+	web := snapshot(policy, 5, in(ipWeft, base("prerouting", -100, rule("jump pick-3", "pick-3"), rule("b"))))
+	h.commit(all, web)
+	h.restart(h.Record())
+	st, _ := h.Fragment(services)
+	if !st.Adopted || st.Elements != 400 || st.Rules != 2 || len(h.Unclaimed()) != 0 {
+		t.Errorf("adopted %+v, unclaimed %v", st, h.Unclaimed())
+	}
+	empty(t, "when policy is back", h.commit(web))
+	empty(t, "when services is back", h.commit(all))
+	if st, _ := h.Fragment(services); st.Adopted {
+		t.Errorf("status %+v after coming back", st)
+	}
+	// Handles are right: rules can go.
+	h.commit(snapshot(policy, 5, in(ipWeft, base("prerouting", -100, rule("b")))))
+	h.commit(snapshot(policy, 0), snapshot(services, 0))
+}
+
+func TestAdoptCommitsOnlyWhatDiffers(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2")), base("input", 0, rule("a"), rule("b"), rule("c")))))
+	h.restart(h.Record())
+	p := h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.2"), member("10.0.0.3")), base("input", 0, rule("a"), rule("c")))))
+	if want := "delete rule input\ndelete elements s 1\nadd elements s 1\n"; planText(p) != want {
+		t.Errorf("plan:\n%s\nwant:\n%s", planText(p), want)
+	}
+}
+
+func TestAdoptWithdrawsNothingBeforeAllAreBack(t *testing.T) {
+	h := newHarness(t)
+	one := snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2"))))
+	two := snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.2"), member("10.0.0.3"))))
+	h.commit(one, two)
+	h.restart(h.Record())
+	if u := h.Unclaimed(); len(u) != 0 {
+		t.Errorf("unclaimed %v, but both are recorded", u)
+	}
+	less := snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.2"))))
+	empty(t, "when one of two is back with less", h.commit(less))
+	if p := h.commit(two); planText(p) != "delete elements s 1\n" {
+		t.Errorf("plan when both are back:\n%s", planText(p))
+	}
+	if len(h.orphan.tables) != 0 {
+		t.Errorf("nobody still holds %v", h.orphan.tables)
+	}
+}
+
+func TestAdoptDropped(t *testing.T) {
+	h := newHarness(t)
+	one := snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), regular("c", rule("x"))))
+	two := snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.2")), regular("d")))
+	h.commit(one, two)
+	h.restart(h.Record())
+	empty(t, "when one is back", h.commit(one))
+	if err := h.DropAdopted(services); err == nil {
+		t.Error("a fragment that is back was dropped as adopted")
+	}
+	if err := h.DropAdopted(policy); err != nil {
+		t.Fatal(err)
+	}
+	if p := h.commit(); planText(p) != "delete elements s 1\ndelete chain d\n" {
+		t.Errorf("plan when the other is dropped:\n%s", planText(p))
+	}
+}
+
+func TestAdoptPatchNeedsSnapshot(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))))
+	h.restart(h.Record())
+	h.reject(patch(services, in(ipWeft, regular("c"))), ReasonSnapshotNeeded, "")
+}
+
+func TestAdoptedReferencesHold(t *testing.T) {
+	h := newHarness(t)
+	h.commit(
+		snapshot(services, 0, in(ipWeft, addrSet("s"), regular("c"))),
+		snapshot(policy, 0, in(ipWeft, base("input", 0, rule("saddr @s", "@s"), rule("jump c", "c")))),
+	)
+	h.restart(h.Record())
+	h.reject(snapshot(services, 0, in(ipWeft, addrSet("s"))), ReasonReference, "table ip weft chain c", "chain input of fragment policy/web", "not yet published again")
+	h.reject(snapshot(services, 0, in(ipWeft, withFlags(addrSet("s"), compile.SetTimeout), regular("c"))), ReasonConflict, "table ip weft set s", "policy/web")
+	h.reject(snapshot(extra, 0, in(ipWeft, addrMap("s"))), ReasonConflict, "table ip weft set s", "services/all")
+}
+
+func TestAdoptWithoutRecord(t *testing.T) {
+	h := newHarness(t)
+	table := in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2")), addrSet("old", member("10.0.0.9")), base("input", 0, rule("a", "@s")), regular("bare"))
+	h.commit(snapshot(services, 3, table))
+	h.restart(Record{})
+	want := []Unclaimed{
+		{Table: ipWeft, Object: "chain bare"},
+		{Table: ipWeft, Object: "set old", Elements: 1},
+		{Table: ipWeft, Object: "set s", Elements: 2},
+	}
+	if got := h.Unclaimed(); !slices.Equal(got, want) {
+		t.Errorf("unclaimed %v, want %v", got, want)
+	}
+	table.PutSets = table.PutSets[:1]
+	empty(t, "when the publisher is back", h.commit(snapshot(services, 3, table)))
+	// What it has claimed is its own to withdraw.
+	p := h.commit(patch(services, in(ipWeft, Elements{Set: "s", Remove: []compile.Element{member("10.0.0.2")}})))
+	if planText(p) != "delete elements s 1\n" {
+		t.Errorf("plan of a removal:\n%s", planText(p))
+	}
+	if err := h.DropUnclaimed(); err != nil {
+		t.Fatal(err)
+	}
+	if p := h.commit(); planText(p) != "delete set old\n" {
+		t.Errorf("plan of dropping the unclaimed:\n%s", planText(p))
+	}
+	if u := h.Unclaimed(); len(u) != 0 {
+		t.Errorf("unclaimed after dropping: %v", u)
+	}
+}
+
+func TestUnclaimedYields(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(services, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2")), base("input", 0))))
+	h.restart(Record{})
+	// Another value wins, and another declaration makes the set anew.
+	p := h.commit(snapshot(policy, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.9")))))
+	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
+		t.Errorf("plan of another value:\n%s", planText(p))
+	}
+	if st, _ := h.Fragment(policy); st.Shadowed != 0 {
+		t.Errorf("status %+v", st)
+	}
+	p = h.commit(snapshot(policy, 0, in(ipWeft, addrSet("m", member("10.0.0.5")), base("input", 5))))
+	if want := "delete set m\ndelete chain input\nadd set m\nadd chain input\nadd elements m 1\n"; planText(p) != want {
+		t.Errorf("plan of other declarations:\n%s\nwant:\n%s", planText(p), want)
+	}
+}
+
+func TestUnclaimedRulesOfForeignHands(t *testing.T) {
+	h := newHarness(t)
+	mine := snapshot(services, 0, in(ipWeft, base("input", 0, rule("a"), rule("b"))))
+	h.commit(mine)
+	c := h.k.tables[ipWeft].chains["input"]
+	c.rules = slices.Insert(c.rules, 1, fakeRule{handle: &kernel.Handle{}, n: 99, rule: rule("foreign")})
+	h.restart(h.Record())
+	if want := []Unclaimed{{Table: ipWeft, Object: "chain input", Rules: 1}}; !slices.Equal(h.Unclaimed(), want) {
+		t.Errorf("unclaimed %v, want %v", h.Unclaimed(), want)
+	}
+	h.commit(mine)
+	if err := h.DropUnclaimed(); err != nil {
+		t.Fatal(err)
+	}
+	if p := h.commit(); planText(p) != "delete rule input\n" {
+		t.Errorf("plan of dropping:\n%s", planText(p))
+	}
+}
+
+func TestDropUnclaimedInUse(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))))
+	h.restart(Record{})
+	h.commit(snapshot(policy, 0, in(ipWeft, regular("c", rule("saddr @s", "@s")))))
+	if err := h.DropUnclaimed(); err == nil {
+		t.Error("an unclaimed set was dropped while a rule uses it")
+	}
+	h.commit(snapshot(policy, 0))
+	if err := h.DropUnclaimed(); err != nil {
+		t.Fatal(err)
+	}
+	if p := h.commit(); planText(p) != "delete table weft\n" {
+		t.Errorf("plan:\n%s", planText(p))
+	}
+}
+
+func TestAdoptDynamicSet(t *testing.T) {
+	h := newHarness(t)
+	aff := withFlags(addrMap("affinity"), compile.SetEval|compile.SetTimeout)
+	fragment := func(elems ...compile.Element) *Update {
+		s := aff
+		s.Elements = elems
+		return snapshot(services, 0, in(ipWeft, s))
+	}
+	mine := mapped("10.0.0.1", "10.1.0.1")
+	h.commit(fragment(mine))
+	byPacket := func(e compile.Element) {
+		e.Timeout = 3 * time.Hour
+		h.k.tables[ipWeft].sets["affinity"].elements[e.Key] = e
+	}
+	byPacket(mapped("10.0.0.2", "10.1.0.2"))
+	h.restart(h.Record())
+	empty(t, "when the publisher is back", h.commit(fragment(mine)))
+	empty(t, "of a diff", h.Diff(h.k.dump()))
+	h.Accept()
+	if p := h.commit(fragment()); planText(p) != "delete elements affinity 1\n" {
+		t.Errorf("plan of its own element:\n%s", planText(p))
+	}
+	if n := len(h.k.tables[ipWeft].sets["affinity"].elements); n != 1 {
+		t.Errorf("%d elements, want that of the packet", n)
+	}
+	h.restart(Record{})
+	if err := h.DropUnclaimed(); err != nil {
+		t.Fatal(err)
+	}
+	if p := h.commit(); planText(p) != "delete table weft\n" {
+		t.Errorf("plan of dropping all:\n%s", planText(p))
+	}
+}
+
+func TestAdoptAfterReboot(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))))
+	record := h.Record()
+	h.k = newFakeKernel()
+	h.restart(record)
+	if got := h.Fragments(); len(got) != 0 {
+		t.Errorf("fragments %v of an empty kernel", got)
+	}
+}
+
+func TestAdoptOddRecords(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), regular("c", rule("x")))))
+	dump := h.k.dump()
+	tr := TableRecord{Family: "ip", Name: "weft", Sets: []SetRecord{{Name: "s", Conntrack: true}, {Name: "s"}, {Name: "gone"}}, Chains: []ChainRecord{{Name: "c", Sets: []string{"gone"}, Chains: []string{"gone", "c"}}}}
+	records := []Record{
+		{},
+		{Fragments: []FragmentRecord{{Publisher: "services", Name: "all", Tables: []TableRecord{tr}}}},
+		{Fragments: []FragmentRecord{{Publisher: "services", Name: "all"}, {Publisher: "services", Name: "all", Tables: []TableRecord{tr}}}},
+		{Fragments: []FragmentRecord{{Tables: []TableRecord{tr, tr, {Family: "nonsense"}, {Family: "ip6", Name: "weft"}}}}},
+	}
+	dump = append(dump, kernel.Table{ID: ipDeny, Chains: []kernel.Chain{{}}, Sets: []kernel.Set{{}}})
+	for i, r := range records {
+		s := New()
+		s.Adopt(dump, r)
+		checkInvariants(t, s)
+		if p := s.Plan(); !p.Empty() {
+			t.Errorf("record %d: plan after Adopt:\n%s", i, planText(p))
+		}
+	}
+	for _, owner := range []string{"", "/", "a/", "/b", "ab"} {
+		if k, ok := parseKey(owner); ok {
+			t.Errorf("parseKey(%q) = %v", owner, k)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package desired
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// ruleID is what lets a rule of the kernel stay in the place of a wanted one.
+type ruleID struct {
+	fingerprint compile.Fingerprint
+	owner       string
+}
+
+func (r *slot) id() ruleID { return ruleID{r.rule.Fingerprint, r.owner} }
+
+// align pairs the rules that are there with those that are wanted, in order,
+// as many as it can: match has for each wanted rule the index of the rule
+// before that stays in its place, or -1. Rules that keep refuses do not stay.
+//
+// Adopted rules can stay or go but not be added, so those that are wanted are
+// paired first, and brought into the kernel's order where that differs;
+// wanted ones that are not there any more are left out. The wanted rules as
+// they will be are returned.
+func align(before, after []*slot, keep func(*slot) bool) ([]*slot, []int) {
+	after, anchors := pinAdopted(before, after)
+	match := make([]int, len(after))
+	b, a := 0, 0
+	for _, x := range anchors {
+		alignSegment(before, after, match, span{b, x.before, a, x.after}, keep)
+		match[x.after] = x.before
+		b, a = x.before+1, x.after+1
+	}
+	alignSegment(before, after, match, span{b, len(before), a, len(after)}, keep)
+	return after, match
+}
+
+// anchor is an adopted rule that stays.
+type anchor struct{ before, after int }
+
+func pinAdopted(before, after []*slot) ([]*slot, []anchor) {
+	adopted := func(r *slot) bool { return r.adopted }
+	if !slices.ContainsFunc(after, adopted) {
+		return after, nil
+	}
+	place := map[*slot]int{}
+	for i, r := range before {
+		if r.adopted {
+			place[r] = i
+		}
+	}
+	var stay []*slot
+	wanted := make([]*slot, 0, len(after))
+	for _, r := range after {
+		if _, ok := place[r]; r.adopted && !ok {
+			continue
+		}
+		if r.adopted {
+			stay = append(stay, r)
+		}
+		wanted = append(wanted, r)
+	}
+	slices.SortFunc(stay, func(x, y *slot) int { return place[x] - place[y] })
+	anchors := make([]anchor, 0, len(stay))
+	for i, r := range wanted {
+		if r.adopted {
+			wanted[i] = stay[len(anchors)]
+			anchors = append(anchors, anchor{place[wanted[i]], i})
+		}
+	}
+	return wanted, anchors
+}
+
+// span is a stretch of both lists.
+type span struct{ b0, b1, a0, a1 int }
+
+// alignSegment fills match for one stretch.
+func alignSegment(before, after []*slot, match []int, s span, keep func(*slot) bool) {
+	same := func(b, a int) bool {
+		return before[b].id() == after[a].id() && keep(before[b]) && keep(after[a])
+	}
+	for s.b0 < s.b1 && s.a0 < s.a1 && same(s.b0, s.a0) {
+		match[s.a0] = s.b0
+		s.b0++
+		s.a0++
+	}
+	for s.b0 < s.b1 && s.a0 < s.a1 && same(s.b1-1, s.a1-1) {
+		s.b1--
+		s.a1--
+		match[s.a1] = s.b1
+	}
+	for i := s.a0; i < s.a1; i++ {
+		match[i] = -1
+	}
+	if s.b0 == s.b1 || s.a0 == s.a1 {
+		return
+	}
+	places := map[ruleID][]int{}
+	for i := s.b0; i < s.b1; i++ {
+		if keep(before[i]) {
+			places[before[i].id()] = append(places[before[i].id()], i)
+		}
+	}
+	longest(candidates(after, s, places, keep), match)
+}
+
+// pair is a rule before that could stay in the place of a wanted one.
+type pair struct{ before, after int }
+
+// maxPairs bounds the work that equal rules make: with more possible pairs
+// the first of several equal rules is only paired with the first, the second
+// with the second, and so on.
+const maxPairs = 1 << 20
+
+// candidates returns possible pairs ordered by after and then by falling
+// before, so that an increasing sequence takes each wanted rule once.
+func candidates(after []*slot, s span, places map[ruleID][]int, keep func(*slot) bool) []pair {
+	total := 0
+	for i := s.a0; i < s.a1; i++ {
+		total += len(places[after[i].id()])
+	}
+	pairs := make([]pair, 0, min(total, maxPairs))
+	nth := map[ruleID]int{}
+	for i := s.a0; i < s.a1; i++ {
+		if !keep(after[i]) {
+			continue
+		}
+		id := after[i].id()
+		at := places[id]
+		if total > maxPairs {
+			if n := nth[id]; n < len(at) {
+				pairs = append(pairs, pair{at[n], i})
+			}
+			nth[id]++
+			continue
+		}
+		for _, b := range slices.Backward(at) {
+			pairs = append(pairs, pair{b, i})
+		}
+	}
+	return pairs
+}
+
+// longest marks the longest sequence of pairs that increases on both sides:
+// the longest common subsequence, by the method of Hunt and Szymanski.
+func longest(pairs []pair, match []int) {
+	// tails[n] is the pair with the smallest end of a sequence of length n+1.
+	var tails []int
+	prev := make([]int, len(pairs))
+	for i, x := range pairs {
+		n := sort.Search(len(tails), func(k int) bool { return pairs[tails[k]].before >= x.before })
+		prev[i] = -1
+		if n > 0 {
+			prev[i] = tails[n-1]
+		}
+		if n == len(tails) {
+			tails = append(tails, i)
+		} else {
+			tails[n] = i
+		}
+	}
+	if len(tails) == 0 {
+		return
+	}
+	for i := tails[len(tails)-1]; i >= 0; i = prev[i] {
+		match[pairs[i].after] = pairs[i].before
+	}
+}

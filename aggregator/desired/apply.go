@@ -1,0 +1,398 @@
+package desired
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// apply is one change that is being made. It is made first and checked
+// afterwards; what does not pass is undone.
+type apply struct {
+	s *State
+	// f is the fragment that is changed; nil until it is found.
+	f          *fragment
+	violations []Violation
+	stale      error
+}
+
+// Apply takes in an update. On an error nothing has changed.
+//
+// Possible errors: *[Rejection]; one that wraps [ErrStale].
+func (s *State) Apply(u *Update) error {
+	return s.change(u.Fragment, func(a *apply) { a.update(u) })
+}
+
+// change makes one change as a whole or not at all.
+func (s *State) change(key Key, f func(*apply)) error {
+	mark := len(s.undo)
+	s.serial++
+	s.checkChains, s.checkSets = s.checkChains[:0], s.checkSets[:0]
+	s.plan = nil
+	a := &apply{s: s}
+	f(a)
+	a.checkReferences()
+	a.checkRedeclared()
+	if a.stale == nil && len(a.violations) == 0 {
+		s.origin++
+		return nil
+	}
+	s.undoTo(mark)
+	if mark == 0 && s.origin == 0 {
+		s.Rollback()
+	}
+	if a.stale != nil {
+		return fmt.Errorf("apply fragment %s: %w", key, a.stale)
+	}
+	return &Rejection{Fragment: key, Violations: a.violations}
+}
+
+// violate reports what is wrong at a place in a table.
+func (a *apply) violate(reason Reason, t *table, place, format string, args ...any) {
+	if len(a.violations) >= maxViolations {
+		return
+	}
+	object := "table " + t.id.String()
+	if place != "" {
+		object += " " + place
+	}
+	a.violations = append(a.violations, Violation{Object: object, Message: fmt.Sprintf(format, args...), Reason: reason})
+}
+
+// outdated reports a declaration that an update was compiled against.
+func (a *apply) outdated(id nft.TableID, name string) {
+	if a.stale == nil {
+		a.stale = fmt.Errorf("table %s set %s: %w", id, name, ErrStale)
+	}
+}
+
+func (a *apply) update(u *Update) {
+	f := a.s.fragments[u.Fragment]
+	switch {
+	case !u.Snapshot && (f == nil || f.adopted):
+		a.violations = append(a.violations, Violation{
+			Message: "a patch needs the fragment's snapshot before it: publish one",
+			Reason:  ReasonSnapshotNeeded,
+		})
+		return
+	case u.Snapshot && len(u.Tables) == 0:
+		if f != nil {
+			a.f = f
+			a.withdraw(f)
+		}
+		return
+	case f == nil:
+		f = newFragment(u.Fragment, u.Priority)
+		a.s.setFragment(u.Fragment, f)
+	}
+	a.f = f
+	var shared []*set
+	if u.Snapshot {
+		shared = f.setsShared()
+		a.identify(f, u.Priority)
+		a.dropOthers(f, u)
+	}
+	for i := range u.Tables {
+		a.table(f, &u.Tables[i])
+	}
+	for i := range u.Tables {
+		a.checkUses(&u.Tables[i])
+	}
+	if u.Snapshot {
+		a.settleOrphans(append(shared, f.setsShared()...))
+	}
+}
+
+// identify takes over a snapshot's priority, and ends the time in which the
+// fragment is known from the kernel alone.
+func (a *apply) identify(f *fragment, priority int32) {
+	if f.priority == priority && !f.adopted {
+		return
+	}
+	if f.priority == priority {
+		a.s.setIdentity(f, priority, false)
+		return
+	}
+	move := func(chain func(*chain, *chainShare), set func(*set, *setShare)) {
+		for _, h := range f.tables {
+			for name, sh := range h.chains {
+				chain(h.table.chains[name], sh)
+			}
+			for name, sh := range h.sets {
+				if o := h.table.sets[name]; len(o.shares) > 1 || !slices.Contains(o.shares, sh) {
+					set(o, sh)
+				}
+			}
+		}
+	}
+	// A set with one share keeps it: its place in a list of one cannot change.
+	move(a.s.detachChain, a.s.detach)
+	a.s.setIdentity(f, priority, false)
+	move(a.s.attachChain, a.s.attach)
+}
+
+// dropOthers gives up what a snapshot does not have.
+func (a *apply) dropOthers(f *fragment, u *Update) {
+	tables, chains, sets := map[nft.TableID]bool{}, map[object]bool{}, map[object]bool{}
+	for i := range u.Tables {
+		tu := &u.Tables[i]
+		tables[tu.Table] = true
+		for _, c := range tu.PutChains {
+			if c.Decl != nil {
+				chains[object{tu.Table, c.Decl.Name}] = true
+			}
+		}
+		for _, p := range tu.PutSets {
+			if p.Decl != nil {
+				sets[object{tu.Table, p.Decl.Name}] = true
+			}
+		}
+	}
+	for id, h := range f.tables {
+		for name := range h.chains {
+			if !chains[object{id, name}] {
+				a.deleteChain(h, name)
+			}
+		}
+		for name := range h.sets {
+			if !sets[object{id, name}] {
+				a.deleteSet(h, name)
+			}
+		}
+		if !tables[id] {
+			a.s.release(h)
+		}
+	}
+}
+
+// withdraw gives up all that a fragment holds, and the fragment itself.
+func (a *apply) withdraw(f *fragment) {
+	shared := f.setsShared()
+	a.dropOthers(f, &Update{})
+	a.s.setFragment(f.key, nil)
+	a.settleOrphans(shared)
+}
+
+// table takes in the part of an update in one table.
+func (a *apply) table(f *fragment, tu *TableUpdate) {
+	h := a.s.hold(f, tu.Table)
+	a.releaseOrphan(h.table)
+	if tu.Comment != "" {
+		a.s.setTableComment(h, tu.Comment)
+	}
+	for _, name := range tu.DeleteChains {
+		a.deleteChain(h, name)
+	}
+	for _, name := range tu.DeleteSets {
+		a.deleteSet(h, name)
+	}
+	seen := map[string]bool{}
+	for i := range tu.PutSets {
+		p := &tu.PutSets[i]
+		switch {
+		case p.Decl == nil || p.Decl.Name == "":
+			a.violate(ReasonInvalid, h.table, "", "set %d has no declaration: give it a name and a type", i+1)
+		case seen["set "+p.Decl.Name]:
+			a.violate(ReasonInvalid, h.table, "set "+p.Decl.Name, "set %s is declared twice: join the declarations", p.Decl.Name)
+		default:
+			seen["set "+p.Decl.Name] = true
+			a.putSet(h, p)
+		}
+	}
+	for i := range tu.PutChains {
+		p := &tu.PutChains[i]
+		switch {
+		case p.Decl == nil || p.Decl.Name == "" || slices.Contains(p.Rules, nil):
+			a.violate(ReasonInvalid, h.table, "", "chain %d is incomplete: give it a name, and no empty rules", i+1)
+		case seen["chain "+p.Decl.Name]:
+			a.violate(ReasonInvalid, h.table, "chain "+p.Decl.Name, "chain %s is declared twice: join the declarations", p.Decl.Name)
+		default:
+			seen["chain "+p.Decl.Name] = true
+			a.putChain(h, p)
+		}
+	}
+	for i := range tu.Elements {
+		a.elements(h, &tu.Elements[i])
+	}
+}
+
+// checkUses compares what an update was compiled against with what is.
+func (a *apply) checkUses(tu *TableUpdate) {
+	for name, d := range tu.Uses {
+		// A set that is gone is left to the check of references.
+		if o, ok := a.s.tables[tu.Table].sets[name]; ok && o.exists() && d != o.decl() && !d.Equal(o.decl()) {
+			a.outdated(tu.Table, name)
+		}
+	}
+}
+
+func (a *apply) deleteChain(h *holding, name string) {
+	sh, ok := h.chains[name]
+	if !ok {
+		return
+	}
+	a.s.detachChain(h.table.chains[name], sh)
+	delete(h.chains, name)
+	a.s.undo = append(a.s.undo, func() { h.chains[name] = sh })
+}
+
+func (a *apply) deleteSet(h *holding, name string) {
+	sh, ok := h.sets[name]
+	if !ok {
+		return
+	}
+	a.s.detach(h.table.sets[name], sh)
+	delete(h.sets, name)
+	a.s.undo = append(a.s.undo, func() { h.sets[name] = sh })
+}
+
+// putChain declares a chain with all rules that the fragment has in it.
+func (a *apply) putChain(h *holding, p *Chain) {
+	o := h.table.chain(p.Decl.Name)
+	a.s.markChain(o)
+	a.s.work.Objects++
+	if other := o.contradicts(h.fragment, p.Decl); other != nil {
+		if !other.fragment.orphan {
+			a.violate(ReasonConflict, h.table, "chain "+o.name, "declaration of chain %s contradicts that of %s: declare it alike or use another name",
+				o.name, other.fragment)
+			return
+		}
+		if !updatable(other.decl, p.Decl) {
+			a.deleteChain(a.s.orphan.tables[h.table.id], o.name)
+		}
+	}
+	rules, sets, chains := newRules(h.fragment, p.Rules)
+	if sh, ok := h.chains[o.name]; ok {
+		if !equalChain(sh.decl, p.Decl) {
+			a.s.redeclareChain(o, sh, p.Decl)
+		}
+		a.s.setRules(o, sh, rules, sets, chains)
+		return
+	}
+	sh := &chainShare{fragment: h.fragment, decl: p.Decl, rules: rules, sets: sets, chains: chains, serial: a.s.serial}
+	a.s.work.Rules += uint64(len(rules))
+	a.addChainShare(h, o, sh)
+}
+
+func (a *apply) addChainShare(h *holding, o *chain, sh *chainShare) {
+	a.s.attachChain(o, sh)
+	h.chains[o.name] = sh
+	a.s.undo = append(a.s.undo, func() { delete(h.chains, o.name) })
+	if orphan := o.orphan(); orphan != nil && len(orphan.rules) == 0 {
+		a.deleteChain(a.s.orphan.tables[o.table.id], o.name)
+	}
+}
+
+// contradicts returns another fragment's share with a different declaration.
+func (o *chain) contradicts(f *fragment, d *compile.Chain) *chainShare {
+	for _, sh := range o.shares {
+		if sh.fragment != f && !equalChain(sh.decl, d) {
+			return sh
+		}
+	}
+	return nil
+}
+
+// putSet declares a set with all elements that the fragment has in it.
+func (a *apply) putSet(h *holding, p *Set) {
+	o := h.table.set(p.Decl.Name)
+	a.s.markSet(o)
+	a.s.work.Objects++
+	if other := o.contradicts(h.fragment, p.Decl); other != nil {
+		if !other.fragment.orphan {
+			a.violate(ReasonConflict, h.table, "set "+o.name, "declaration of set %s contradicts that of %s (%s): declare it alike or use another name",
+				o.name, other.fragment, difference(other.decl, p.Decl))
+			return
+		}
+		a.deleteSet(a.s.orphan.tables[h.table.id], o.name)
+	}
+	if _, ok := newLayout(p.Decl); p.Conntrack && !ok {
+		a.violate(ReasonInvalid, h.table, "map "+o.name,
+			"flows of map %s cannot be watched: its key must begin with [address .] inet_proto . inet_service, and its data be address . inet_service", o.name)
+		return
+	}
+	if sh, ok := h.sets[o.name]; ok {
+		if !sh.decl.Equal(p.Decl) {
+			a.s.redeclare(o, sh, p.Decl)
+		} else if sh.dumped {
+			a.s.learn(o, sh, p.Decl)
+		}
+		a.s.setConntrack(o, sh, p.Conntrack)
+		a.replaceElements(o, sh, p.Elements)
+		return
+	}
+	sh := &setShare{fragment: h.fragment, decl: p.Decl, conntrack: p.Conntrack, origin: a.s.origin, fresh: p.Elements}
+	sh.elements = make(map[string]compile.Element, len(p.Elements))
+	for i := range p.Elements {
+		sh.elements[elementID(p.Decl, &p.Elements[i])] = p.Elements[i]
+	}
+	if len(sh.elements) != len(p.Elements) {
+		sh.fresh = nil
+	}
+	a.s.work.Keys += uint64(len(p.Elements))
+	a.addSetShare(h, o, sh)
+}
+
+func (a *apply) addSetShare(h *holding, o *set, sh *setShare) {
+	a.s.attach(o, sh)
+	h.sets[o.name] = sh
+	a.s.undo = append(a.s.undo, func() { delete(h.sets, o.name) })
+}
+
+// contradicts returns another fragment's share with a different declaration.
+func (o *set) contradicts(f *fragment, d *compile.Set) *setShare {
+	for _, sh := range o.shares {
+		if sh.fragment != f && sh.decl != d && !sh.decl.Equal(d) {
+			return sh
+		}
+	}
+	return nil
+}
+
+// replaceElements makes elems all that a share has.
+func (a *apply) replaceElements(o *set, sh *setShare, elems []compile.Element) {
+	last := make(map[string]int, len(elems))
+	for i := range elems {
+		last[elementID(sh.decl, &elems[i])] = i
+	}
+	var gone []string
+	for id := range sh.elements {
+		if _, ok := last[id]; !ok {
+			gone = append(gone, id)
+		}
+	}
+	for _, id := range gone {
+		a.s.put(o, sh, id, compile.Element{}, false)
+	}
+	for id, i := range last {
+		a.s.put(o, sh, id, elems[i], true)
+	}
+}
+
+// elements takes in a change of elements.
+func (a *apply) elements(h *holding, eu *Elements) {
+	sh, ok := h.sets[eu.Set]
+	if !ok {
+		a.violate(ReasonReference, h.table, "set "+eu.Set, "fragment %s does not declare set %s: declare it before changing its elements",
+			h.fragment.key, eu.Set)
+		return
+	}
+	if eu.Decl != nil && eu.Decl != sh.decl && !eu.Decl.Equal(sh.decl) {
+		a.outdated(h.table.id, eu.Set)
+		return
+	}
+	o := h.table.sets[eu.Set]
+	for i := range eu.Remove {
+		a.s.put(o, sh, elementID(sh.decl, &eu.Remove[i]), compile.Element{}, false)
+	}
+	for i := range eu.Add {
+		a.s.put(o, sh, elementID(sh.decl, &eu.Add[i]), eu.Add[i], true)
+	}
+}
+
+// sortedKeys returns a map's keys in order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

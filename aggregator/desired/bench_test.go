@@ -1,0 +1,152 @@
+package desired
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// cluster is the snapshot of a number of services with some endpoints each,
+// every other one UDP, as the Service frontend publishes them.
+func cluster(count, endpoints int) *Update {
+	vips := make([]compile.Element, 0, count)
+	slots := make([]compile.Element, 0, count*endpoints)
+	chain := fmt.Sprintf("pick-%d", endpoints)
+	for i := range count {
+		proto := []byte{6, 17}[i%2]
+		vip := vipOf(i)
+		vips = append(vips, leads(dest(vip, proto, 80), chain))
+		for j := range endpoints {
+			slots = append(slots, endpoint(vip, proto, 80, uint32(j), backendOf(i, j)))
+		}
+	}
+	pick := regular(chain, rule("dnat to numgen random mod N map @endpoints", "@endpoints"))
+	entry := base("prerouting", -100, rule("dest vmap @services", "@services"))
+	return snapshot(services, 0, in(ipWeft, verdictMap("services", vips...), endpointMap("endpoints", slots...), pick, entry))
+}
+
+func vipOf(i int) string { return ipv4(10<<24 | 96<<16 | uint32(i)) }
+
+func backendOf(i, j int) string { return ipv4(10<<24|1<<16+uint32(i*16+j)) + ":8080" }
+
+func ipv4(n uint32) string {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], n)
+	return netip.AddrFrom4(b).String()
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	for _, count := range []int{10, 100, 1_000, 10_000} {
+		b.Run(fmt.Sprintf("services=%d", count), func(b *testing.B) {
+			u := cluster(count, 10)
+			b.ReportAllocs()
+			for b.Loop() {
+				s := New()
+				if err := s.Apply(u); err != nil {
+					b.Fatal(err)
+				}
+				s.Plan()
+				s.Accept()
+			}
+		})
+	}
+}
+
+// BenchmarkMaps is the part of BenchmarkSnapshot that cannot be spared: the
+// elements in maps.
+func BenchmarkMaps(b *testing.B) {
+	u := cluster(10_000, 10)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, p := range u.Tables[0].PutSets {
+			m := make(map[string]compile.Element, len(p.Elements))
+			for i := range p.Elements {
+				m[p.Elements[i].Key] = p.Elements[i]
+			}
+		}
+	}
+}
+
+func BenchmarkSameSnapshot(b *testing.B) {
+	u := cluster(10_000, 10)
+	s := New()
+	if err := s.Apply(u); err != nil {
+		b.Fatal(err)
+	}
+	s.Accept()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Apply(u); err != nil {
+			b.Fatal(err)
+		}
+		if p := s.Plan(); !p.Empty() {
+			b.Fatal(planText(p))
+		}
+		s.Accept()
+	}
+}
+
+func BenchmarkReplaceEndpoint(b *testing.B) {
+	for _, count := range []int{10, 100, 1_000, 10_000} {
+		b.Run(fmt.Sprintf("services=%d", count), func(b *testing.B) {
+			u := cluster(count, 10)
+			s := New()
+			if err := s.Apply(u); err != nil {
+				b.Fatal(err)
+			}
+			s.Accept()
+			d := u.Tables[0].PutSets[1].Decl
+			var patches [2]*Update
+			for i := range patches {
+				e := endpoint(vipOf(7), 17, 80, 3, backendOf(7, 3+i*9))
+				patches[i] = patch(services, in(ipWeft, Elements{Set: "endpoints", Decl: d, Add: []compile.Element{e}}))
+			}
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				n++
+				if err := s.Apply(patches[n%2]); err != nil {
+					b.Fatal(err)
+				}
+				if p := s.Plan(); len(p.Ops) != 2 || len(p.Stale) != 1 {
+					b.Fatal(planText(p))
+				}
+				s.Accept()
+			}
+		})
+	}
+}
+
+// BenchmarkChangeRule replaces a rule in the middle of a chain of 10,000.
+func BenchmarkChangeRule(b *testing.B) {
+	rules := make([]*compile.Rule, 10_000)
+	for i := range rules {
+		rules[i] = rule(fmt.Sprintf("rule %d", i))
+	}
+	other := append([]*compile.Rule(nil), rules...)
+	other[5_000] = rule("other")
+	updates := []*Update{
+		patch(policy, in(ipDeny, regular("long", rules...))),
+		patch(policy, in(ipDeny, regular("long", other...))),
+	}
+	s := New()
+	if err := s.Apply(snapshot(policy, 0, in(ipDeny, regular("long", rules...)))); err != nil {
+		b.Fatal(err)
+	}
+	s.Accept()
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n++
+		if err := s.Apply(updates[n%2]); err != nil {
+			b.Fatal(err)
+		}
+		if p := s.Plan(); len(p.Ops) != 2 {
+			b.Fatal(len(p.Ops))
+		}
+		s.Accept()
+	}
+}

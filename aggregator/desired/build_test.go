@@ -1,0 +1,242 @@
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// Objects for tests, packed by hand.
+
+var (
+	ipWeft = nft.TableID{Family: nft.FamilyIP, Name: "weft"}
+	ipDeny = nft.TableID{Family: nft.FamilyIP, Name: "deny"}
+
+	services = Key{"services", "all"}
+	policy   = Key{"policy", "web"}
+	extra    = Key{"zeta", "extra"}
+)
+
+// rule makes a rule whose fingerprint is that of its text; refs are the sets
+// ("@name") and chains that it refers to.
+func rule(text string, refs ...string) *compile.Rule {
+	r := &compile.Rule{Family: nft.FamilyIP, Text: text}
+	for _, ref := range refs {
+		if ref[0] == '@' {
+			r.Sets = append(r.Sets, ref[1:])
+		} else {
+			r.Chains = append(r.Chains, ref)
+		}
+	}
+	sum := sha256.Sum256([]byte(text))
+	copy(r.Fingerprint[:], sum[:])
+	return r
+}
+
+func regular(name string, rules ...*compile.Rule) Chain {
+	return Chain{Decl: &compile.Chain{Name: name}, Rules: rules}
+}
+
+func base(name string, priority int32, rules ...*compile.Rule) Chain {
+	b := &compile.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_IN, Priority: priority}
+	return Chain{Decl: &compile.Chain{Name: name, Base: b}, Rules: rules}
+}
+
+func withPolicy(c Chain, drop bool) Chain {
+	decl, b := *c.Decl, *c.Decl.Base
+	b.Drop, decl.Base = drop, &b
+	c.Decl = &decl
+	return c
+}
+
+var (
+	typeAddr    = compile.Type{ID: 7, Len: 4, Names: []string{"ipv4_addr"}}
+	typeAddr6   = compile.Type{ID: 8, Len: 16, Names: []string{"ipv6_addr"}}
+	typeDest    = compile.Type{ID: 7<<12 | 12<<6 | 13, Len: 12, Fields: []uint32{4, 1, 2}, Names: []string{"ipv4_addr", "inet_proto", "inet_service"}}
+	typeSlot    = compile.Type{ID: 7<<18 | 12<<12 | 13<<6 | 4, Len: 16, Fields: []uint32{4, 1, 2, 4}, Names: []string{"ipv4_addr", "inet_proto", "inet_service", "integer"}}
+	typePort    = compile.Type{ID: 12<<12 | 13<<6 | 4, Len: 12, Fields: []uint32{1, 2, 4}, Names: []string{"inet_proto", "inet_service", "integer"}}
+	typeBackend = compile.Type{ID: 7<<6 | 13, Len: 8, Fields: []uint32{4, 2}, Names: []string{"ipv4_addr", "inet_service"}}
+)
+
+func addrSet(name string, elems ...compile.Element) Set {
+	return Set{Decl: &compile.Set{Name: name, Key: typeAddr}, Elements: elems}
+}
+
+func intervalSet(name string, elems ...compile.Element) Set {
+	return Set{Decl: &compile.Set{Name: name, Key: typeAddr, Flags: compile.SetInterval}, Elements: elems}
+}
+
+func addrMap(name string, elems ...compile.Element) Set {
+	return Set{Decl: &compile.Set{Name: name, Key: typeAddr, Data: typeAddr, Map: true, Flags: compile.SetMap}, Elements: elems}
+}
+
+func verdictMap(name string, elems ...compile.Element) Set {
+	data := compile.Type{ID: 0xffffff00, Len: 16}
+	return Set{Decl: &compile.Set{Name: name, Key: typeDest, Data: data, Map: true, Verdict: true, Flags: compile.SetMap}, Elements: elems}
+}
+
+func endpointMap(name string, elems ...compile.Element) Set {
+	d := &compile.Set{Name: name, Key: typeSlot, Data: typeBackend, Map: true, Flags: compile.SetMap}
+	return Set{Decl: d, Elements: elems, Conntrack: true}
+}
+
+func withFlags(s Set, flags uint32) Set {
+	d := *s.Decl
+	d.Flags |= flags
+	s.Decl = &d
+	return s
+}
+
+func addr(text string) string {
+	return string(netip.MustParseAddr(text).AsSlice())
+}
+
+func member(text string) compile.Element { return compile.Element{Key: addr(text)} }
+
+func mapped(key, value string) compile.Element {
+	return compile.Element{Key: addr(key), Data: addr(value)}
+}
+
+func port(n uint16) string { return string(binary.BigEndian.AppendUint16(nil, n)) + "\x00\x00" }
+
+func dest(vip string, proto byte, p uint16) string {
+	return addr(vip) + string([]byte{proto, 0, 0, 0}) + port(p)
+}
+
+func leads(key, chain string) compile.Element {
+	const gotoCode = 0xfffffffc // NFT_GOTO
+	return compile.Element{Key: key, Data: string(binary.BigEndian.AppendUint32(nil, gotoCode)) + chain}
+}
+
+func endpoint(vip string, proto byte, p uint16, slot uint32, backend string) compile.Element {
+	b := netip.MustParseAddrPort(backend)
+	return compile.Element{
+		Key:  dest(vip, proto, p) + string(binary.NativeEndian.AppendUint32(nil, slot)),
+		Data: string(b.Addr().AsSlice()) + port(b.Port()),
+	}
+}
+
+func snapshot(key Key, priority int32, tables ...TableUpdate) *Update {
+	return &Update{Fragment: key, Snapshot: true, Priority: priority, Tables: tables}
+}
+
+func patch(key Key, tables ...TableUpdate) *Update {
+	return &Update{Fragment: key, Tables: tables}
+}
+
+// in makes a TableUpdate of chains, sets and changes of elements.
+func in(id nft.TableID, parts ...any) TableUpdate {
+	tu := TableUpdate{Table: id}
+	for _, p := range parts {
+		switch p := p.(type) {
+		case Chain:
+			tu.PutChains = append(tu.PutChains, p)
+		case Set:
+			tu.PutSets = append(tu.PutSets, p)
+		case Elements:
+			tu.Elements = append(tu.Elements, p)
+		}
+	}
+	return tu
+}
+
+// harness is a State with a kernel model behind it.
+type harness struct {
+	t testing.TB
+	*State
+	k *fakeKernel
+}
+
+func newHarness(t testing.TB) *harness {
+	h := &harness{t: t, State: New(), k: newFakeKernel()}
+	if t, ok := t.(*testing.T); ok {
+		t.Cleanup(func() { checkInvariants(t, h.State) })
+	}
+	return h
+}
+
+// apply applies updates that must be accepted.
+func (h *harness) apply(updates ...*Update) {
+	h.t.Helper()
+	for _, u := range updates {
+		if err := h.Apply(u); err != nil {
+			h.t.Fatalf("Apply(%s): %v", u.Fragment, err)
+		}
+	}
+}
+
+// commit plans, executes and accepts, and returns the plan.
+func (h *harness) commit(updates ...*Update) *Plan {
+	h.t.Helper()
+	h.apply(updates...)
+	p := h.Plan()
+	checkPlan(h.t, p, h.Pending())
+	if err := h.k.commit(p.Ops); err != nil {
+		h.t.Fatalf("commit: %v\n%s", err, planText(p))
+	}
+	h.Accept()
+	return p
+}
+
+// ops returns a plan's ops as their types' names.
+func planText(p *Plan) string {
+	var b []byte
+	for i, op := range p.Ops {
+		b = append(b, opText(op)...)
+		if p.Origin[i] != 0 {
+			b = append(b, " <- "...)
+			b = append(b, '0'+byte(p.Origin[i]))
+		}
+		b = append(b, '\n')
+	}
+	return string(b)
+}
+
+func checkPlan(t testing.TB, p *Plan, pending int) {
+	t.Helper()
+	if len(p.Ops) != len(p.Origin) {
+		t.Fatalf("plan has %d ops and %d origins", len(p.Ops), len(p.Origin))
+	}
+	for i, o := range p.Origin {
+		if o < 0 || o >= pending {
+			t.Fatalf("op %d %s has origin %d of %d", i, opText(p.Ops[i]), o, pending)
+		}
+	}
+}
+
+// opText puts an op into words; elements are only counted.
+func opText(op kernel.Op) string {
+	switch op := op.(type) {
+	case kernel.AddTable:
+		return "add table " + op.Table.Name
+	case kernel.DeleteTable:
+		return "delete table " + op.Table.Name
+	case kernel.AddChain:
+		return "add chain " + op.Chain.Name
+	case kernel.DeleteChain:
+		return "delete chain " + op.Name
+	case kernel.AddRule:
+		return "add rule " + op.Chain + " " + op.Rule.Text
+	case kernel.DeleteRule:
+		return "delete rule " + op.Chain
+	case kernel.AddSet:
+		return "add set " + op.Set.Name
+	case kernel.DeleteSet:
+		return "delete set " + op.Name
+	case kernel.FlushSet:
+		return "flush set " + op.Name
+	case kernel.AddElements:
+		return "add elements " + op.Set.Name + " " + string('0'+rune(len(op.Elements)))
+	case kernel.DeleteElements:
+		return "delete elements " + op.Set.Name + " " + string('0'+rune(len(op.Elements)))
+	default:
+		return "unknown op"
+	}
+}

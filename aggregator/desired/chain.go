@@ -1,0 +1,267 @@
+package desired
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// chain is the merge of one chain: each fragment's rules in order of
+// precedence.
+type chain struct {
+	node
+	shares []*chainShare
+	// kernel is the declaration in the kernel as of the last Accept, nil when
+	// it is not there, and rules are the kernel's, in its order.
+	kernel *compile.Chain
+	rules  []*slot
+	// origins has the last update of each owner that changed its share since
+	// the last Accept.
+	origins map[string]int
+}
+
+// chainShare is one fragment's share of a chain.
+type chainShare struct {
+	fragment *fragment
+	decl     *compile.Chain
+	rules    []*slot
+	// sets and chains are what the rules refer to, sorted.
+	sets, chains []string
+	// serial is that of the change that put the rules.
+	serial uint64
+}
+
+// slot is one rule in its place.
+type slot struct {
+	rule *compile.Rule
+	// owner is stored with the rule in the kernel: the fragment's name, or ""
+	// for a rule of nobody.
+	owner string
+	// handle is nil until the rule is committed.
+	handle *kernel.Handle
+	// adopted is true for a rule that is known by its handle and fingerprint
+	// alone: it can stay or go, but not be added.
+	adopted bool
+}
+
+func (t *table) chain(name string) *chain {
+	o, ok := t.chains[name]
+	if !ok {
+		o = &chain{node: node{name: name, table: t}}
+		t.chains[name] = o
+	}
+	return o
+}
+
+func (o *chain) exists() bool { return len(o.shares) > 0 }
+
+// decl is the declaration; all shares agree on it.
+func (o *chain) decl() *compile.Chain { return o.shares[0].decl }
+
+// merged returns the rules in order of precedence.
+func (o *chain) merged() []*slot {
+	n := 0
+	for _, sh := range o.shares {
+		n += len(sh.rules)
+	}
+	all := make([]*slot, 0, n)
+	for _, sh := range o.shares {
+		all = append(all, sh.rules...)
+	}
+	return all
+}
+
+// orphan returns the share of nobody, which is always the last.
+func (o *chain) orphan() *chainShare {
+	if n := len(o.shares); n > 0 && o.shares[n-1].fragment.orphan {
+		return o.shares[n-1]
+	}
+	return nil
+}
+
+// accept makes the present state the kernel's; rules are its rules.
+func (o *chain) accept(rules []*slot) {
+	o.kernel, o.rules, o.origins = nil, nil, nil
+	if o.exists() {
+		o.kernel, o.rules = o.decl(), rules
+	}
+}
+
+// newRules makes a share's rules, with what they refer to.
+func newRules(f *fragment, rules []*compile.Rule) (slots []*slot, sets, chains []string) {
+	slots = make([]*slot, len(rules))
+	for i, r := range rules {
+		slots[i] = &slot{rule: r, owner: f.owner}
+		sets = append(sets, r.Sets...)
+		chains = append(chains, r.Chains...)
+	}
+	return slots, unique(sets), unique(chains)
+}
+
+func unique(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// stampChain makes the running update the origin of a fragment's rules.
+func (s *State) stampChain(o *chain, f *fragment) {
+	s.markChain(o)
+	s.stamp(&o.origin)
+	old, had := o.origins[f.owner]
+	if had && old == s.origin {
+		return
+	}
+	if o.origins == nil {
+		o.origins = map[string]int{}
+	}
+	o.origins[f.owner] = s.origin
+	s.undo = append(s.undo, func() {
+		if had {
+			o.origins[f.owner] = old
+		} else {
+			delete(o.origins, f.owner)
+		}
+	})
+}
+
+// attachChain brings a share into its chain, and detachChain takes it out.
+func (s *State) attachChain(o *chain, sh *chainShare) { s.relinkChain(o, sh, true) }
+func (s *State) detachChain(o *chain, sh *chainShare) { s.relinkChain(o, sh, false) }
+
+func (s *State) relinkChain(o *chain, sh *chainShare, in bool) {
+	s.stampChain(o, sh.fragment)
+	s.linkChain(o, sh, in)
+	s.undo = append(s.undo, func() { s.linkChain(o, sh, !in) })
+}
+
+// linkChain is its own inverse and writes no journal.
+func (s *State) linkChain(o *chain, sh *chainShare, in bool) {
+	s.work.Objects++
+	s.queueChain(o)
+	if in {
+		i := 0
+		for i < len(o.shares) && o.shares[i].fragment.before(sh.fragment) {
+			i++
+		}
+		o.shares = slices.Insert(o.shares, i, sh)
+	} else {
+		i := slices.Index(o.shares, sh)
+		o.shares = slices.Delete(o.shares, i, i+1)
+	}
+	s.referAll(o, sh, in)
+	s.declared(o.table)
+}
+
+// setRules replaces a share's rules.
+func (s *State) setRules(o *chain, sh *chainShare, rules []*slot, sets, chains []string) {
+	s.stampChain(o, sh.fragment)
+	oldRules, oldSets, oldChains, oldSerial := sh.rules, sh.sets, sh.chains, sh.serial
+	write := func(rules []*slot, sets, chains []string, serial uint64) {
+		s.work.Rules += uint64(len(sh.rules) + len(rules))
+		changed := !slices.Equal(sh.sets, sets) || !slices.Equal(sh.chains, chains)
+		if changed {
+			s.referAll(o, sh, false)
+		}
+		sh.rules, sh.sets, sh.chains, sh.serial = rules, sets, chains, serial
+		if changed {
+			s.referAll(o, sh, true)
+			s.recordedAt++
+		}
+	}
+	write(rules, sets, chains, s.serial)
+	s.undo = append(s.undo, func() { write(oldRules, oldSets, oldChains, oldSerial) })
+}
+
+// redeclareChain changes a share's declaration.
+func (s *State) redeclareChain(o *chain, sh *chainShare, d *compile.Chain) {
+	old := sh.decl
+	s.stampChain(o, sh.fragment)
+	s.queueChain(o)
+	sh.decl = d
+	s.declared(o.table)
+	s.undo = append(s.undo, func() {
+		sh.decl = old
+		s.declared(o.table)
+	})
+}
+
+// referAll counts a share's references, or takes them back.
+func (s *State) referAll(o *chain, sh *chainShare, in bool) {
+	by := -1
+	if in {
+		by = +1
+	}
+	for _, name := range sh.sets {
+		target := o.table.set(name)
+		target.refs += by
+		if !target.exists() {
+			s.markSet(target)
+		}
+		if in {
+			s.queueSet(target)
+		}
+	}
+	for _, name := range sh.chains {
+		s.referChain(o.table.chain(name), by)
+	}
+}
+
+// referChain counts a reference to a chain. Marking it lets settle remove
+// the entry of a target that does not exist in the end.
+func (s *State) referChain(target *chain, by int) {
+	target.refs += by
+	if !target.exists() {
+		s.markChain(target)
+	}
+	if by > 0 {
+		s.queueChain(target)
+	}
+}
+
+// queueChain has the running change check a chain in the end. It is called
+// before the declaration changes.
+func (s *State) queueChain(o *chain) {
+	if o.queued == s.serial {
+		return
+	}
+	o.queued = s.serial
+	q := queuedChain{chain: o}
+	if o.exists() {
+		q.old = o.decl()
+	}
+	s.checkChains = append(s.checkChains, q)
+}
+
+// queuedChain is a chain to check, with its declaration before the change;
+// nil where it did not exist.
+type queuedChain struct {
+	*chain
+	old *compile.Chain
+}
+
+// equalChain reports whether two declarations agree.
+func equalChain(a, b *compile.Chain) bool {
+	return a.Comment == b.Comment && sameBase(a.Base, b.Base)
+}
+
+func sameBase(a, b *compile.Base) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// updatable reports whether the kernel can turn a chain from a to b: of a
+// base chain it can change the policy, and nothing else.
+func updatable(a, b *compile.Chain) bool {
+	if a.Comment != b.Comment {
+		return false
+	}
+	if a.Base == nil || b.Base == nil {
+		return a.Base == b.Base
+	}
+	x, y := *a.Base, *b.Base
+	x.Drop, y.Drop = false, false
+	return x == y
+}

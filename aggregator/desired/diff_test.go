@@ -1,0 +1,152 @@
+package desired
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// repair commits a Diff and checks that nothing is left to do.
+func (h *harness) repair() *Plan {
+	h.t.Helper()
+	p := h.Diff(h.k.dump())
+	for i, o := range p.Origin {
+		if o != -1 {
+			h.t.Errorf("op %d %s of a diff has origin %d", i, opText(p.Ops[i]), o)
+		}
+	}
+	if err := h.k.commit(p.Ops); err != nil {
+		h.t.Fatalf("commit diff: %v\n%s", err, planText(p))
+	}
+	h.Accept()
+	if again := h.Diff(h.k.dump()); !again.Empty() {
+		h.t.Errorf("second diff:\n%s", planText(again))
+	}
+	h.Accept()
+	return p
+}
+
+func diffHarness(t *testing.T) (*harness, string) {
+	h := newHarness(t)
+	h.commit(repaired)
+	return h, h.k.text()
+}
+
+var repaired = snapshot(services, 0, in(ipWeft,
+	addrSet("s", member("10.0.0.1"), member("10.0.0.2")),
+	addrMap("m", mapped("10.0.0.1", "10.1.0.1")),
+	base("input", 0, rule("a"), rule("saddr @s", "@s"), rule("c")),
+	regular("r", rule("x"))))
+
+func TestDiffRepairs(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(*fakeTable)
+		counts Counts
+	}{
+		{"nothing", func(*fakeTable) {}, Counts{}},
+		{"element gone", func(t *fakeTable) { delete(t.sets["s"].elements, addr("10.0.0.1")) }, Counts{ElementsAdded: 1}},
+		{"element foreign", func(t *fakeTable) { t.sets["s"].elements[addr("10.0.0.9")] = member("10.0.0.9") }, Counts{ElementsDeleted: 1}},
+		{"value changed", func(t *fakeTable) { t.sets["m"].elements[addr("10.0.0.1")] = mapped("10.0.0.1", "10.9.9.9") }, Counts{ElementsAdded: 1, ElementsDeleted: 1}},
+		{"rule gone", func(t *fakeTable) { c := t.chains["input"]; c.rules = slices.Delete(c.rules, 1, 2) }, Counts{RulesAdded: 1}},
+		{"rules flushed", func(t *fakeTable) { t.chains["input"].rules = nil }, Counts{RulesAdded: 3}},
+		{"rules in another order", func(t *fakeTable) { slices.Reverse(t.chains["input"].rules) }, Counts{RulesAdded: 2, RulesDeleted: 2}},
+		{"rule foreign", func(t *fakeTable) {
+			c := t.chains["r"]
+			c.rules = append(c.rules, fakeRule{handle: &kernel.Handle{}, n: 99, rule: rule("foreign")})
+		}, Counts{RulesDeleted: 1}},
+		{"chain gone", func(t *fakeTable) { delete(t.chains, "r") }, Counts{Chains: 1, RulesAdded: 1}},
+		{"chain foreign", func(t *fakeTable) { t.chains["z"] = &fakeChain{decl: regular("z").Decl} }, Counts{Chains: 1}},
+		{"policy changed", func(t *fakeTable) { t.chains["input"].decl = withPolicy(base("input", 0), true).Decl }, Counts{Chains: 1}},
+		{"set foreign", func(t *fakeTable) {
+			t.sets["z"] = &fakeSet{decl: addrSet("z").Decl, elements: map[string]compile.Element{}}
+		}, Counts{Sets: 1}},
+		{"set with other flags", func(t *fakeTable) {
+			t.sets["s"].decl = withFlags(addrSet("s"), compile.SetTimeout).Decl
+		}, Counts{Sets: 2, ElementsAdded: 2, RulesAdded: 1, RulesDeleted: 1}},
+		{"all flushed", func(t *fakeTable) { clear(t.chains); clear(t.sets) }, Counts{Sets: 2, Chains: 2, RulesAdded: 4, ElementsAdded: 3}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h, want := diffHarness(t)
+			tt.damage(h.k.tables[ipWeft])
+			if p := h.repair(); p.Counts != tt.counts {
+				t.Errorf("counts %+v, want %+v:\n%s", p.Counts, tt.counts, planText(p))
+			}
+			if got := h.k.text(); got != want {
+				t.Errorf("kernel has:\n%s\nwant:\n%s", got, want)
+			}
+			// And the state knows the new handles.
+			h.commit(snapshot(services, 0, in(ipWeft, base("input", 0))))
+		})
+	}
+}
+
+func TestDiffTables(t *testing.T) {
+	h, want := diffHarness(t)
+	delete(h.k.tables, ipWeft)
+	h.k.tables[ipDeny] = &fakeTable{chains: map[string]*fakeChain{}, sets: map[string]*fakeSet{}}
+	if p := h.repair(); p.Counts.Tables != 2 {
+		t.Errorf("counts %+v, want two tables", p.Counts)
+	}
+	if got := h.k.text(); got != want {
+		t.Errorf("kernel has:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestDiffWithPendingUpdates(t *testing.T) {
+	h, _ := diffHarness(t)
+	h.apply(patch(services, in(ipWeft, regular("new", rule("n")), Elements{Set: "s", Add: []compile.Element{member("10.0.0.7")}})))
+	delete(h.k.tables[ipWeft].sets["s"].elements, addr("10.0.0.1"))
+	if p := h.repair(); p.Counts != (Counts{Chains: 1, RulesAdded: 1, ElementsAdded: 2}) {
+		t.Errorf("counts %+v", p.Counts)
+	}
+}
+
+func TestDiffTimeouts(t *testing.T) {
+	h := newHarness(t)
+	e := member("10.0.0.1")
+	e.Timeout = time.Minute
+	s := withFlags(addrSet("bans", e), compile.SetTimeout)
+	h.commit(snapshot(policy, 0, in(ipWeft, s)))
+	delete(h.k.tables[ipWeft].sets["bans"].elements, e.Key)
+	if p := h.Diff(h.k.dump()); !p.Empty() {
+		t.Errorf("what has run out is added again:\n%s", planText(p))
+	}
+	h.Accept()
+	// It can be withdrawn, and stated again.
+	gone := patch(policy, in(ipWeft, Elements{Set: "bans", Remove: []compile.Element{e}}))
+	again := patch(policy, in(ipWeft, Elements{Set: "bans", Add: []compile.Element{e}}))
+	h.apply(gone)
+	empty(t, "of withdrawing what has run out", h.Plan())
+	h.Rollback()
+	if p := h.commit(again); planText(p) != "add elements bans 1\n" {
+		t.Errorf("plan of stating it again:\n%s", planText(p))
+	}
+	empty(t, "of stating it twice", h.commit(again))
+	if p := h.commit(gone); planText(p) != "delete elements bans 1\n" {
+		t.Errorf("plan of withdrawing it:\n%s", planText(p))
+	}
+	h.commit(again)
+	delete(h.k.tables, ipWeft)
+	if p := h.repair(); p.Counts.ElementsAdded != 1 {
+		t.Errorf("counts %+v, want the element with its set", p.Counts)
+	}
+}
+
+func TestDiffAdoptedRules(t *testing.T) {
+	h, _ := diffHarness(t)
+	h.restart(h.Record())
+	empty(t, "after a restart", h.Diff(h.k.dump()))
+	h.Accept()
+	c := h.k.tables[ipWeft].chains["input"]
+	c.rules = slices.Delete(c.rules, 1, 2)
+	empty(t, "when a rule is gone that cannot be added", h.Diff(h.k.dump()))
+	h.Accept()
+	if p := h.commit(repaired); p.Counts != (Counts{RulesAdded: 1}) {
+		t.Errorf("counts %+v, want the missing rule", p.Counts)
+	}
+}

@@ -1,0 +1,56 @@
+package desired
+
+import (
+	"time"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// elementID is what makes two elements of a set the same member: the key, and
+// in interval sets the end as well.
+func elementID(d *compile.Set, e *compile.Element) string {
+	if d.Flags&compile.SetInterval == 0 {
+		return e.Key
+	}
+	if e.KeyEnd == "" {
+		return e.Key + e.Key
+	}
+	return e.Key + e.KeyEnd
+}
+
+// jiffy is the coarsest grain in which a kernel keeps timeouts (HZ=100): a
+// dumped one can be off by that much.
+const jiffy = 10 * time.Millisecond
+
+// sameElement reports whether the kernel's element a can stay where b is
+// wanted. Both have the same ID.
+func sameElement(d *compile.Set, a, b *compile.Element) bool {
+	if a.Data != b.Data || a.Comment != b.Comment {
+		return false
+	}
+	if a.Timeout == b.Timeout {
+		return true
+	}
+	diff := timeout(d, a) - timeout(d, b)
+	return -jiffy < diff && diff < jiffy
+}
+
+// timeout is an element's own timeout or else its set's.
+func timeout(d *compile.Set, e *compile.Element) time.Duration {
+	if e.Timeout != 0 {
+		return e.Timeout
+	}
+	return d.Timeout
+}
+
+// dynamic reports whether packets put elements into the set.
+func dynamic(d *compile.Set) bool { return d.Flags&compile.SetEval != 0 }
+
+// verdictChain returns the chain that a verdict map's data leads to, or "".
+// See compile.VerdictData: four bytes of verdict code, then the name.
+func verdictChain(data string) string {
+	if len(data) <= 4 {
+		return ""
+	}
+	return data[4:]
+}

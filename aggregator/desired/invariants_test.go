@@ -1,0 +1,158 @@
+package desired
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// tester is what a check needs of *testing.T or *rapid.T.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// checkInvariants recomputes everything that the state counts incrementally.
+func checkInvariants(t tester, s *State) {
+	t.Helper()
+	chainRefs, setRefs := map[object]int{}, map[object]int{}
+	for id, tb := range s.tables {
+		for _, o := range tb.chains {
+			for _, sh := range o.shares {
+				for _, name := range sh.chains {
+					chainRefs[object{id, name}]++
+				}
+				for _, name := range sh.sets {
+					setRefs[object{id, name}]++
+				}
+			}
+		}
+		for _, o := range tb.sets {
+			for _, sh := range o.shares {
+				for _, e := range sh.elements {
+					if name := verdictChain(e.Data); sh.decl.Verdict && name != "" {
+						chainRefs[object{id, name}]++
+					}
+				}
+			}
+		}
+	}
+	for id, tb := range s.tables {
+		for name, o := range tb.chains {
+			if want := chainRefs[object{id, name}]; o.refs != want {
+				t.Errorf("table %s chain %s has %d references, want %d", id, name, o.refs, want)
+			}
+			if o.refs > 0 && !o.exists() {
+				t.Errorf("table %s chain %s: dangling", id, name)
+			}
+			sorted := slices.IsSortedFunc(o.shares, func(a, b *chainShare) int { return order(a.fragment, b.fragment) })
+			for _, sh := range o.shares {
+				if h := sh.fragment.tables[id]; h == nil || h.chains[name] != sh || !equalChain(sh.decl, o.decl()) && !sh.fragment.orphan {
+					t.Errorf("table %s chain %s: share of %s is not held or disagrees", id, name, sh.fragment)
+				}
+			}
+			if !sorted {
+				t.Errorf("table %s chain %s: shares are not in order", id, name)
+			}
+		}
+		for name, o := range tb.sets {
+			if want := setRefs[object{id, name}]; o.refs != want {
+				t.Errorf("table %s set %s has %d references, want %d", id, name, o.refs, want)
+			}
+			if o.refs > 0 && !o.exists() {
+				t.Errorf("table %s set %s: dangling", id, name)
+			}
+			checkSet(t, id.String(), o)
+		}
+		for _, h := range tb.holdings {
+			if h.fragment.tables[id] != h {
+				t.Errorf("table %s: holding of %s is not its own", id, h.fragment)
+			}
+		}
+	}
+	for key, f := range s.fragments {
+		for id, h := range f.tables {
+			if f.key != key || s.tables[id] != h.table || !slices.Contains(h.table.holdings, h) {
+				t.Errorf("fragment %s table %s: holding is not the table's", key, id)
+			}
+		}
+	}
+}
+
+func order(a, b *fragment) int {
+	switch {
+	case a.before(b):
+		return -1
+	case b.before(a):
+		return 1
+	default:
+		return 0
+	}
+}
+
+func checkSet(t tester, table string, o *set) {
+	t.Helper()
+	if !slices.IsSortedFunc(o.shares, func(a, b *setShare) int { return order(a.fragment, b.fragment) }) {
+		t.Errorf("table %s set %s: shares are not in order", table, o.name)
+	}
+	for _, sh := range o.shares {
+		shadowed := 0
+		for id, e := range sh.elements {
+			if w, _ := o.effective(id); w.Data != e.Data {
+				shadowed++
+			}
+		}
+		if sh.shadowed != shadowed {
+			t.Errorf("table %s set %s: share of %s has %d shadowed, want %d", table, o.name, sh.fragment, sh.shadowed, shadowed)
+		}
+		if h := sh.fragment.tables[o.table.id]; h == nil || h.sets[o.name] != sh || !sh.decl.Equal(o.decl()) {
+			t.Errorf("table %s set %s: share of %s is not held or disagrees", table, o.name, sh.fragment)
+		}
+	}
+	if o.pools == nil {
+		return
+	}
+	want := pools{layout: o.pools.layout, backends: map[backend]int{}, totals: map[string]int{}}
+	for _, sh := range o.shares {
+		for id, e := range sh.elements {
+			if o.winner(id) == sh {
+				want.count(&e, 1)
+			}
+		}
+	}
+	if !maps.Equal(want.backends, o.pools.backends) || !maps.Equal(want.totals, o.pools.totals) {
+		t.Errorf("table %s set %s: pools are %v, want %v", table, o.name, o.pools.backends, want.backends)
+	}
+}
+
+// stateText is everything that Rollback must restore, for comparing.
+func stateText(s *State) string {
+	var b strings.Builder
+	for _, f := range append(s.sorted(), s.orphan) {
+		fmt.Fprintf(&b, "fragment %q %d adopted=%t\n", f.owner, f.priority, f.adopted)
+		for _, h := range f.holdings() {
+			fmt.Fprintf(&b, " table %s %q kernel=%t\n", h.table.id, h.comment, h.table.kernel)
+			for _, name := range sortedKeys(h.chains) {
+				o, sh := h.table.chains[name], h.chains[name]
+				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d sets %v chains %v\n", chainText(sh.decl), slices.Index(o.shares, sh), o.kernel != nil, o.refs, sh.sets, sh.chains)
+				for _, r := range sh.rules {
+					fmt.Fprintf(&b, "   %p %x %q %v %t\n", r, r.rule.Fingerprint, r.owner, r.handle, r.adopted)
+				}
+				for _, r := range o.rules {
+					fmt.Fprintf(&b, "   kernel %p\n", r)
+				}
+			}
+			for _, name := range sortedKeys(h.sets) {
+				o, sh := h.table.sets[name], h.sets[name]
+				fmt.Fprintf(&b, "  set %s at %d kernel=%t refs %d shadowed %d conntrack=%t %t %t pools %v touched %d\n", setText(sh.decl), slices.Index(o.shares, sh),
+					o.kernel != nil, o.refs, sh.shadowed, sh.conntrack, sh.waiting, sh.passive, o.pools, len(o.touched))
+				for _, id := range sortedKeys(sh.elements) {
+					e := sh.elements[id]
+					fmt.Fprintf(&b, "   %s\n", elementText(&e))
+				}
+			}
+		}
+	}
+	return b.String()
+}

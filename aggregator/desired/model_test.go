@@ -1,0 +1,448 @@
+package desired
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// model is the merge as a plain function of all fragments, for comparing.
+type model map[Key]*modelFragment
+
+type modelFragment struct {
+	key      Key
+	priority int32
+	tables   map[nft.TableID]*modelTable
+}
+
+type modelTable struct {
+	chains map[string]Chain
+	sets   map[string]*modelSet
+}
+
+type modelSet struct {
+	decl      *compile.Set
+	conntrack bool
+	elements  map[string]compile.Element
+}
+
+func (m model) clone() model {
+	c := model{}
+	for key, f := range m {
+		cf := &modelFragment{key: key, priority: f.priority, tables: map[nft.TableID]*modelTable{}}
+		for id, t := range f.tables {
+			ct := &modelTable{chains: maps.Clone(t.chains), sets: map[string]*modelSet{}}
+			for name, s := range t.sets {
+				ct.sets[name] = &modelSet{decl: s.decl, conntrack: s.conntrack, elements: maps.Clone(s.elements)}
+			}
+			cf.tables[id] = ct
+		}
+		c[key] = cf
+	}
+	return c
+}
+
+// apply returns the model after an update; ok is false where the update
+// itself is wrong.
+func (m model) apply(u *Update) (model, bool) {
+	next := m.clone()
+	f, ok := next[u.Fragment]
+	switch {
+	case !u.Snapshot && !ok:
+		return nil, false
+	case u.Snapshot && len(u.Tables) == 0:
+		delete(next, u.Fragment)
+		return next, true
+	case u.Snapshot:
+		f = &modelFragment{key: u.Fragment, priority: u.Priority, tables: map[nft.TableID]*modelTable{}}
+		next[u.Fragment] = f
+	}
+	for _, tu := range u.Tables {
+		t, ok := f.tables[tu.Table]
+		if !ok {
+			t = &modelTable{chains: map[string]Chain{}, sets: map[string]*modelSet{}}
+			f.tables[tu.Table] = t
+		}
+		for _, name := range tu.DeleteChains {
+			delete(t.chains, name)
+		}
+		for _, name := range tu.DeleteSets {
+			delete(t.sets, name)
+		}
+		for _, p := range tu.PutSets {
+			s := &modelSet{decl: p.Decl, conntrack: p.Conntrack, elements: map[string]compile.Element{}}
+			for _, e := range p.Elements {
+				s.elements[elementID(p.Decl, &e)] = e
+			}
+			t.sets[p.Decl.Name] = s
+		}
+		for _, c := range tu.PutChains {
+			t.chains[c.Decl.Name] = c
+		}
+		for _, eu := range tu.Elements {
+			s, ok := t.sets[eu.Set]
+			if !ok || s.decl.Key.Len != eu.Decl.Key.Len || !s.decl.Equal(eu.Decl) {
+				return nil, false
+			}
+			for _, e := range eu.Remove {
+				delete(s.elements, elementID(s.decl, &e))
+			}
+			for _, e := range eu.Add {
+				s.elements[elementID(s.decl, &e)] = e
+			}
+		}
+	}
+	return next, true
+}
+
+func (m model) sorted() []*modelFragment {
+	all := slices.Collect(maps.Values(m))
+	slices.SortFunc(all, func(a, b *modelFragment) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.key.Publisher, b.key.Publisher), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	return all
+}
+
+// disagrees reports whether two fragments have different elements for one key.
+func (m model) disagrees() bool {
+	type place struct {
+		object
+		id string
+	}
+	have := map[place]compile.Element{}
+	for _, f := range m {
+		for id, t := range f.tables {
+			for name, s := range t.sets {
+				for eid, e := range s.elements {
+					p := place{object{id, name}, eid}
+					if other, ok := have[p]; ok && other != e {
+						return true
+					}
+					have[p] = e
+				}
+			}
+		}
+	}
+	return false
+}
+
+// mergedChain and mergedSet are what the kernel must hold of an object.
+type mergedChain struct {
+	decl  *compile.Chain
+	rules []string
+}
+
+type mergedSet struct {
+	decl     *compile.Set
+	elements map[string]compile.Element
+}
+
+type mergedTable struct {
+	chains map[string]*mergedChain
+	sets   map[string]*mergedSet
+}
+
+// merge returns the ruleset as fakeKernel.text writes it, or why the
+// fragments do not go together.
+func (m model) merge() (string, error) {
+	tables := map[nft.TableID]*mergedTable{}
+	refs := map[string]bool{}
+	var errs []error
+	for _, f := range m.sorted() {
+		for id, ft := range f.tables {
+			t, ok := tables[id]
+			if !ok {
+				t = &mergedTable{chains: map[string]*mergedChain{}, sets: map[string]*mergedSet{}}
+				tables[id] = t
+			}
+			errs = append(errs, t.addChains(f, id, ft, refs), t.addSets(id, ft, refs))
+		}
+	}
+	for id, t := range tables {
+		for name, c := range t.chains {
+			if c.decl.Base == nil {
+				delete(refs, chainRef(id, name))
+			}
+		}
+		for name, s := range t.sets {
+			delete(refs, setRef(id, name, s.decl.Key.Len))
+			delete(refs, setRef(id, name, 0))
+		}
+	}
+	if len(refs) > 0 {
+		errs = append(errs, fmt.Errorf("%q dangle", sortedKeys(refs)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return "", err
+	}
+	return mergedText(tables), nil
+}
+
+func chainRef(id nft.TableID, name string) string { return fmt.Sprintf("%s chain %s", id, name) }
+
+func setRef(id nft.TableID, name string, keyLen uint32) string {
+	return fmt.Sprintf("%s set %s of %d", id, name, keyLen)
+}
+
+func (t *mergedTable) addChains(f *modelFragment, id nft.TableID, ft *modelTable, refs map[string]bool) error {
+	var err error
+	for name, c := range ft.chains {
+		mc, ok := t.chains[name]
+		if !ok {
+			mc = &mergedChain{decl: c.Decl}
+			t.chains[name] = mc
+		}
+		if !equalChain(mc.decl, c.Decl) {
+			err = fmt.Errorf("chain %s contradicts", name)
+		}
+		for _, r := range c.Rules {
+			mc.rules = append(mc.rules, f.key.String()+" "+r.Text)
+			for _, s := range r.Sets {
+				refs[setRef(id, s, ruleKeyLen(r))] = true
+			}
+			for _, target := range r.Chains {
+				refs[chainRef(id, target)] = true
+			}
+		}
+	}
+	return err
+}
+
+func (t *mergedTable) addSets(id nft.TableID, ft *modelTable, refs map[string]bool) error {
+	var err error
+	for name, s := range ft.sets {
+		ms, ok := t.sets[name]
+		if !ok {
+			ms = &mergedSet{decl: s.decl, elements: map[string]compile.Element{}}
+			t.sets[name] = ms
+		}
+		if !ms.decl.Equal(s.decl) {
+			err = fmt.Errorf("set %s contradicts", name)
+		}
+		for eid, e := range s.elements {
+			if _, ok := ms.elements[eid]; !ok {
+				ms.elements[eid] = e
+			}
+			if s.decl.Verdict {
+				refs[chainRef(id, verdictChain(e.Data))] = true
+			}
+		}
+	}
+	return err
+}
+
+func mergedText(tables map[nft.TableID]*mergedTable) string {
+	var b strings.Builder
+	for _, id := range slices.SortedFunc(maps.Keys(tables), compareTables) {
+		t := tables[id]
+		fmt.Fprintf(&b, "table %s\n", id)
+		for _, name := range sortedKeys(t.chains) {
+			fmt.Fprintf(&b, " chain %s\n", chainText(t.chains[name].decl))
+			for _, r := range t.chains[name].rules {
+				fmt.Fprintf(&b, "  %s\n", r)
+			}
+		}
+		for _, name := range sortedKeys(t.sets) {
+			fmt.Fprintf(&b, " set %s\n", setText(t.sets[name].decl))
+			for _, eid := range sortedKeys(t.sets[name].elements) {
+				e := t.sets[name].elements[eid]
+				fmt.Fprintf(&b, "  %s\n", elementText(&e))
+			}
+		}
+	}
+	return b.String()
+}
+
+// Generators. The worlds are small, so that fragments meet.
+
+var (
+	drawKey   = rapid.SampledFrom([]Key{{"a", "one"}, {"a", "two"}, {"b", "one"}, {"c", "x"}})
+	drawTable = rapid.SampledFrom([]nft.TableID{ipWeft, ipDeny})
+	drawAddr  = rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"})
+	drawChain = rapid.SampledFrom([]string{"c0", "c1", "c2", "input"})
+	drawSet   = rapid.SampledFrom([]string{"s0", "s1", "i0", "m0", "v0", "e0"})
+)
+
+// drawDecl draws a declaration of a set; odd ones are rare.
+func drawDecl(t *rapid.T, name string) Set {
+	odd := rapid.IntRange(0, 9).Draw(t, "odd")
+	var s Set
+	switch name[0] {
+	case 's':
+		s = addrSet(name)
+		if odd == 0 {
+			d := *s.Decl
+			d.Key = typeAddr6
+			s.Decl = &d
+		}
+	case 'i':
+		s = intervalSet(name)
+	case 'm':
+		s = addrMap(name)
+	case 'v':
+		s = verdictMap(name)
+	default:
+		s = endpointMap(name)
+		s.Conntrack = odd != 1
+	}
+	if odd == 2 && name[0] != 'i' {
+		s = withFlags(s, compile.SetTimeout)
+	}
+	return s
+}
+
+func drawElement(t *rapid.T, d *compile.Set) compile.Element {
+	a := drawAddr.Draw(t, "addr")
+	var e compile.Element
+	switch d.Name[0] {
+	case 's':
+		e = member(a)
+		if d.Key.Len == 16 {
+			e.Key = addr("2001:db8::" + a[len(a)-1:])
+		}
+		if d.Flags&compile.SetTimeout != 0 {
+			e.Timeout = 1 << 40 * rapid.SampledFrom([]compile.Element{{}, {Timeout: 1}, {Timeout: 2}}).Draw(t, "timeout").Timeout
+		}
+	case 'i':
+		// Intervals that never overlap.
+		e = member(a)
+		e.KeyEnd = e.Key
+	case 'm':
+		e = mapped(a, drawAddr.Draw(t, "value"))
+	case 'v':
+		e = leads(dest(a, 6, 80), rapid.SampledFrom([]string{"c0", "c1", "c2"}).Draw(t, "target"))
+	default:
+		proto := rapid.SampledFrom([]byte{6, 17}).Draw(t, "proto")
+		e = endpoint("10.96.0.1", proto, 53, rapid.Uint32Range(0, 2).Draw(t, "slot"), a+":5353")
+	}
+	e.Comment = rapid.SampledFrom([]string{"", "", "", "note"}).Draw(t, "comment")
+	return e
+}
+
+func drawElements(t *rapid.T, d *compile.Set, n int) []compile.Element {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) compile.Element { return drawElement(t, d) }), 0, n).Draw(t, "elements")
+}
+
+func drawRule(t *rapid.T) *compile.Rule {
+	text := rapid.SampledFrom([]string{"accept", "drop", "counter"}).Draw(t, "verb")
+	switch rapid.IntRange(0, 7).Draw(t, "refs") {
+	case 0:
+		set := rapid.SampledFrom([]string{"s0", "s1"}).Draw(t, "set")
+		return rule("ip saddr @"+set+" len=4 "+text, "@"+set)
+	case 1:
+		return rule("dest vmap @v0 "+text, "@v0")
+	case 2:
+		chain := rapid.SampledFrom([]string{"c1", "c2"}).Draw(t, "chain")
+		return rule("jump "+chain, chain)
+	default:
+		return rule(text)
+	}
+}
+
+func drawPutChain(t *rapid.T) Chain {
+	name := drawChain.Draw(t, "chain")
+	rules := rapid.SliceOfN(rapid.Custom(drawRule), 0, 4).Draw(t, "rules")
+	if name != "input" {
+		c := regular(name, rules...)
+		if rapid.IntRange(0, 15).Draw(t, "based") == 0 {
+			c = base(name, 5, rules...)
+		}
+		return c
+	}
+	c := base(name, rapid.SampledFrom([]int32{0, 0, 0, 0, 10}).Draw(t, "priority"), rules...)
+	return withPolicy(c, rapid.IntRange(0, 7).Draw(t, "policy") == 0)
+}
+
+func drawTableUpdate(t *rapid.T, snapshot bool) TableUpdate {
+	tu := TableUpdate{Table: drawTable.Draw(t, "table")}
+	seen := map[string]bool{}
+	for range rapid.IntRange(0, 3).Draw(t, "chains") {
+		c := drawPutChain(t)
+		if !seen[c.Decl.Name] {
+			seen[c.Decl.Name] = true
+			tu.PutChains = append(tu.PutChains, c)
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "sets") {
+		s := drawDecl(t, drawSet.Draw(t, "set"))
+		s.Elements = drawElements(t, s.Decl, 6)
+		if !seen[s.Decl.Name] {
+			seen[s.Decl.Name] = true
+			tu.PutSets = append(tu.PutSets, s)
+		}
+	}
+	compileFor(&tu)
+	if snapshot {
+		return tu
+	}
+	for range rapid.IntRange(0, 1).Draw(t, "deletes") {
+		tu.DeleteChains = append(tu.DeleteChains, drawChain.Draw(t, "delete chain"))
+		tu.DeleteSets = append(tu.DeleteSets, drawSet.Draw(t, "delete set"))
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "patches") {
+		d := drawDecl(t, drawSet.Draw(t, "patched set")).Decl
+		tu.Elements = append(tu.Elements, Elements{Set: d.Name, Decl: d, Remove: drawElements(t, d, 2), Add: drawElements(t, d, 3)})
+	}
+	return tu
+}
+
+// compileFor drops the rules that would not compile against the sets in the
+// same update.
+func compileFor(tu *TableUpdate) {
+	for _, s := range tu.PutSets {
+		for i := range tu.PutChains {
+			c := &tu.PutChains[i]
+			c.Rules = slices.DeleteFunc(c.Rules, func(r *compile.Rule) bool {
+				n := ruleKeyLen(r)
+				return slices.Contains(r.Sets, s.Decl.Name) && n != 0 && n != s.Decl.Key.Len
+			})
+		}
+	}
+}
+
+// use notes what the rules of an update were compiled against: the present
+// declarations, or older ones where the rules are of no use for those.
+func use(u *Update, scope *Scope) {
+	for i := range u.Tables {
+		tu := &u.Tables[i]
+		tu.Uses = map[string]*compile.Set{}
+		for _, c := range tu.PutChains {
+			for _, r := range c.Rules {
+				for _, name := range r.Sets {
+					d, ok := scope.Table(tu.Table).Set(name)
+					own := slices.ContainsFunc(tu.PutSets, func(s Set) bool { return s.Decl.Name == name })
+					switch n := ruleKeyLen(r); {
+					case !ok || own:
+					case n == 0 || n == d.Key.Len:
+						tu.Uses[name] = d
+					default:
+						tu.Uses[name] = addrSet(name).Decl
+					}
+				}
+			}
+		}
+	}
+}
+
+func drawUpdate(t *rapid.T) *Update {
+	u := &Update{Fragment: drawKey.Draw(t, "fragment"), Snapshot: rapid.IntRange(0, 3).Draw(t, "snapshot") == 0}
+	if u.Snapshot {
+		u.Priority = rapid.Int32Range(0, 1).Draw(t, "priority")
+	}
+	tables := rapid.IntRange(0, 2).Draw(t, "tables")
+	for range tables {
+		tu := drawTableUpdate(t, u.Snapshot)
+		if !slices.ContainsFunc(u.Tables, func(other TableUpdate) bool { return other.Table == tu.Table }) {
+			u.Tables = append(u.Tables, tu)
+		}
+	}
+	return u
+}

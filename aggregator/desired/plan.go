@@ -1,0 +1,334 @@
+package desired
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// Plan is an ordered list of kernel operations and what follows from them.
+type Plan struct {
+	Ops []kernel.Op
+	// Origin has for each op the update that it comes from, as an index into
+	// the successful changes since the last Accept or Rollback; -1 in a Diff.
+	// No op carries elements of two updates.
+	Origin []int
+	Counts Counts
+	// Stale are the UDP flows to flush after the commit, ordered by address
+	// and port.
+	Stale []conntrack.Stale
+}
+
+// Counts says how much a plan changes. An object that is made anew counts
+// twice, a replaced element once as added and once as deleted; what goes with
+// its set or table is not counted.
+type Counts struct {
+	Tables, Chains, Sets           int
+	RulesAdded, RulesDeleted       int
+	ElementsAdded, ElementsDeleted int
+}
+
+// Empty reports whether there is nothing to commit.
+func (p *Plan) Empty() bool { return len(p.Ops) == 0 }
+
+// Plan returns what brings the kernel from the last accepted state to the
+// present one. Commit it, then call Accept or Rollback, with no Apply in
+// between. The ops hold memory of the state: they must not be changed.
+func (s *State) Plan() *Plan {
+	p := newPlanner(s)
+	slices.SortFunc(s.dirty, func(a, b *table) int { return compareTables(a.id, b.id) })
+	for _, t := range s.dirty {
+		slices.SortFunc(t.dirtyChains, func(a, b *chain) int { return a.compare(&b.node) })
+		slices.SortFunc(t.dirtySets, func(a, b *set) int { return a.compare(&b.node) })
+		tc := tableChange{table: t, before: t.kernel}
+		for _, o := range t.dirtyChains {
+			tc.chains = append(tc.chains, chainChange{chain: o, before: o.kernel, rules: o.rules})
+		}
+		for _, o := range t.dirtySets {
+			tc.sets = append(tc.sets, setChange{set: o, before: o.kernel, touched: o.touched})
+		}
+		p.table(&tc)
+	}
+	return p.finish()
+}
+
+// tableChange is a table in which something may differ from the kernel.
+type tableChange struct {
+	table *table
+	// before is true where the kernel has the table.
+	before bool
+	chains []chainChange
+	sets   []setChange
+	// forced has the objects that are made anew: what refers to them must go
+	// before and come back after.
+	forcedSets, forcedChains map[string]bool
+	// forcedBy is the last update that made one of them so.
+	forcedBy int
+}
+
+// chainChange is a chain with what the kernel has of it.
+type chainChange struct {
+	chain  *chain
+	before *compile.Chain
+	rules  []*slot
+}
+
+// setChange is a set with what the kernel has of it. touched has every key
+// that may differ; it is not looked at where the set is new, except for the
+// origins.
+type setChange struct {
+	set     *set
+	before  *compile.Set
+	touched map[string]touch
+}
+
+// phase is where an op comes in the batch. What needs something else comes
+// after it is added and before it is deleted; that all deletions come first
+// lets an object be deleted and made anew.
+type phase int
+
+const (
+	addTables phase = iota
+	deleteRules
+	deleteElements
+	deleteSets
+	deleteChains
+	addSets
+	addChains
+	addElements
+	addRules
+	deleteTables
+	phases
+)
+
+// planner collects ops by phase.
+type planner struct {
+	s        *State
+	ops      [phases][]kernel.Op
+	origins  [phases][]int
+	counts   Counts
+	stale    []conntrack.Stale
+	decision decision
+	// repair is true in a Diff: what differs has no origin.
+	repair bool
+}
+
+// decision is what a plan has settled beside its ops, for Accept.
+type decision struct {
+	// handles are those of rules that are added or that take the place of
+	// equal ones.
+	handles []assignment
+	// orders are the rules of the changed chains as they are then.
+	orders map[*chain][]*slot
+}
+
+type assignment struct {
+	slot   *slot
+	handle *kernel.Handle
+}
+
+func newPlanner(s *State) *planner {
+	return &planner{s: s, decision: decision{orders: map[*chain][]*slot{}}}
+}
+
+// add appends an op to a phase.
+func (p *planner) add(ph phase, origin int, op kernel.Op) {
+	if p.repair {
+		origin = -1
+	}
+	p.ops[ph] = append(p.ops[ph], op)
+	p.origins[ph] = append(p.origins[ph], origin)
+}
+
+// finish joins the phases. The decision is for the next Accept.
+func (p *planner) finish() *Plan {
+	plan := &Plan{Counts: p.counts, Stale: p.stale}
+	n := 0
+	for _, ops := range p.ops {
+		n += len(ops)
+	}
+	plan.Ops, plan.Origin = make([]kernel.Op, 0, n), make([]int, 0, n)
+	for ph := range p.ops {
+		plan.Ops = append(plan.Ops, p.ops[ph]...)
+		plan.Origin = append(plan.Origin, p.origins[ph]...)
+	}
+	slices.SortFunc(plan.Stale, compareStale)
+	p.s.plan = &p.decision
+	return plan
+}
+
+func (p *planner) table(tc *tableChange) {
+	t := tc.table
+	p.s.work.Objects += uint64(len(tc.chains) + len(tc.sets))
+	for i := range tc.sets {
+		sc := &tc.sets[i]
+		sc.set.stale(sc.before, sc.touched, func(st conntrack.Stale) { p.stale = append(p.stale, st) })
+	}
+	switch {
+	case !t.exists() && !tc.before:
+		return
+	case !t.exists():
+		p.counts.Tables++
+		p.add(deleteTables, t.origin, kernel.DeleteTable{Table: t.id})
+		return
+	case !tc.before:
+		p.counts.Tables++
+		p.add(addTables, t.origin, kernel.AddTable{Table: t.id, Comment: t.comment()})
+	}
+	p.force(tc)
+	for i := range tc.sets {
+		p.set(tc, &tc.sets[i])
+	}
+	for i := range tc.chains {
+		p.chain(tc, &tc.chains[i])
+	}
+}
+
+// force finds the objects of a table that are made anew, and takes in what
+// refers to them even where it has not changed itself.
+func (p *planner) force(tc *tableChange) {
+	for i := range tc.sets {
+		if sc := &tc.sets[i]; sc.anew() {
+			put(&tc.forcedSets, sc.set.name)
+			tc.forcedBy = max(tc.forcedBy, sc.set.origin)
+		}
+	}
+	for i := range tc.chains {
+		if cc := &tc.chains[i]; cc.anew() {
+			put(&tc.forcedChains, cc.chain.name)
+			tc.forcedBy = max(tc.forcedBy, cc.chain.origin)
+		}
+	}
+	if tc.forcedSets == nil && tc.forcedChains == nil {
+		return
+	}
+	chains, sets := map[*chain]bool{}, map[*set]bool{}
+	for i := range tc.chains {
+		chains[tc.chains[i].chain] = true
+	}
+	for i := range tc.sets {
+		sets[tc.sets[i].set] = true
+	}
+	for _, name := range sortedKeys(tc.table.chains) {
+		o := tc.table.chains[name]
+		p.s.work.Objects++
+		if !chains[o] && o.exists() && slices.ContainsFunc(o.rules, tc.forcesRule) {
+			p.s.markChain(o)
+			tc.chains = append(tc.chains, chainChange{chain: o, before: o.kernel, rules: o.rules})
+		}
+	}
+	if tc.forcedChains == nil {
+		return
+	}
+	for _, name := range sortedKeys(tc.table.sets) {
+		o := tc.table.sets[name]
+		p.s.work.Objects++
+		if !sets[o] && o.exists() && o.decl().Verdict {
+			tc.sets = append(tc.sets, setChange{set: o, before: o.kernel, touched: o.touched})
+		}
+	}
+}
+
+func put(m *map[string]bool, name string) {
+	if *m == nil {
+		*m = map[string]bool{}
+	}
+	(*m)[name] = true
+}
+
+// forcesRule reports whether a rule refers to an object that is made anew.
+func (tc *tableChange) forcesRule(r *slot) bool {
+	return slices.ContainsFunc(r.rule.Sets, func(n string) bool { return tc.forcedSets[n] }) ||
+		slices.ContainsFunc(r.rule.Chains, func(n string) bool { return tc.forcedChains[n] })
+}
+
+// forcesElement reports whether an element leads to a chain that is made anew.
+func (tc *tableChange) forcesElement(e *compile.Element) bool {
+	return len(tc.forcedChains) > 0 && tc.forcedChains[verdictChain(e.Data)]
+}
+
+// anew reports whether an object that is there must be made anew.
+func (cc *chainChange) anew() bool {
+	return cc.before != nil && cc.chain.exists() && !updatable(cc.before, cc.chain.decl())
+}
+
+func (sc *setChange) anew() bool {
+	return sc.before != nil && sc.set.exists() && sc.before != sc.set.decl() && !sc.before.Equal(sc.set.decl())
+}
+
+func (p *planner) chain(tc *tableChange, cc *chainChange) {
+	o, t := cc.chain, tc.table.id
+	switch {
+	case !o.exists():
+		if cc.before == nil {
+			return
+		}
+		p.counts.Chains++
+		p.rules(tc, cc, nil)
+		p.add(deleteChains, o.origin, kernel.DeleteChain{Table: t, Name: o.name})
+		return
+	case cc.anew():
+		p.counts.Chains += 2
+		p.add(deleteChains, o.origin, kernel.DeleteChain{Table: t, Name: o.name})
+		p.add(addChains, o.origin, kernel.AddChain{Table: t, Chain: o.decl()})
+	case cc.before == nil || !equalChain(cc.before, o.decl()):
+		p.counts.Chains++
+		p.add(addChains, o.origin, kernel.AddChain{Table: t, Chain: o.decl()})
+	}
+	p.rules(tc, cc, o.merged())
+}
+
+// ruleOrigin is the update that a change of a rule comes from.
+func (tc *tableChange) ruleOrigin(o *chain, r *slot) int {
+	if origin, ok := o.origins[r.owner]; ok {
+		return origin
+	}
+	if o.origin < 0 || tc.forcesRule(r) {
+		return tc.forcedBy
+	}
+	return o.origin
+}
+
+// rules brings a chain's rules from what they are to after.
+func (p *planner) rules(tc *tableChange, cc *chainChange, after []*slot) {
+	o, t := cc.chain, tc.table.id
+	p.s.work.Rules += uint64(len(cc.rules) + len(after))
+	keep := func(r *slot) bool { return !tc.forcesRule(r) }
+	if cc.anew() {
+		keep = func(*slot) bool { return false }
+		after = slices.DeleteFunc(after, func(r *slot) bool { return r.adopted })
+	}
+	after, match := align(cc.rules, after, keep)
+	kept := make([]bool, len(cc.rules))
+	for _, b := range match {
+		if b >= 0 {
+			kept[b] = true
+		}
+	}
+	for i, r := range cc.rules {
+		if !kept[i] {
+			p.counts.RulesDeleted++
+			p.add(deleteRules, tc.ruleOrigin(o, r), kernel.DeleteRule{Table: t, Chain: o.name, Handle: r.handle})
+		}
+	}
+	var prev *kernel.Handle
+	for i, r := range after {
+		if b := match[i]; b >= 0 {
+			prev = cc.rules[b].handle
+			if p.repair {
+				r.handle = prev
+			} else if r.handle != prev {
+				p.decision.handles = append(p.decision.handles, assignment{r, prev})
+			}
+			continue
+		}
+		h := &kernel.Handle{}
+		p.counts.RulesAdded++
+		p.add(addRules, tc.ruleOrigin(o, r), kernel.AddRule{Table: t, Chain: o.name, Rule: r.rule, Owner: r.owner, After: prev, Handle: h})
+		p.decision.handles = append(p.decision.handles, assignment{r, h})
+		prev = h
+	}
+	p.decision.orders[o] = after
+}

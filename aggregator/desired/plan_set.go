@@ -1,0 +1,167 @@
+package desired
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// set brings a set's declaration and elements to what they should be.
+func (p *planner) set(tc *tableChange, sc *setChange) {
+	o, t := sc.set, tc.table.id
+	switch {
+	case !o.exists():
+		if sc.before != nil {
+			p.counts.Sets++
+			p.deleteSet(tc, sc)
+		}
+		return
+	case sc.anew():
+		p.counts.Sets += 2
+		p.deleteSet(tc, sc)
+		p.add(addSets, o.origin, kernel.AddSet{Table: t, Set: o.decl()})
+		p.allElements(tc, sc)
+	case sc.before == nil:
+		p.counts.Sets++
+		p.add(addSets, o.origin, kernel.AddSet{Table: t, Set: o.decl()})
+		p.allElements(tc, sc)
+	default:
+		p.changedElements(tc, sc)
+	}
+}
+
+// deleteSet deletes a set. The verdict maps of older kernels let go of their
+// chains only when they are emptied first.
+func (p *planner) deleteSet(tc *tableChange, sc *setChange) {
+	o, t := sc.set, tc.table.id
+	if sc.before.Verdict {
+		p.add(deleteSets, o.origin, kernel.FlushSet{Table: t, Name: o.name})
+	}
+	p.add(deleteSets, o.origin, kernel.DeleteSet{Table: t, Name: o.name})
+}
+
+// allElements adds all elements of a set that is new.
+func (p *planner) allElements(tc *tableChange, sc *setChange) {
+	o := sc.set
+	b := newElementBatch()
+	if !p.repair && len(o.shares) == 1 && len(sc.touched) == 0 && o.shares[0].fresh != nil {
+		// All of it is one update's, in that update's order.
+		b.take(o.shares[0].origin, o.shares[0].fresh)
+	} else {
+		for _, sh := range o.shares {
+			p.shareElements(sc, sh, b)
+		}
+		for _, id := range sortedKeys(sc.touched) {
+			p.s.work.Keys++
+			if e, ok := o.effective(id); ok && !o.winner(id).passive {
+				b.add(sc.touched[id].origin, e)
+			}
+		}
+	}
+	p.addElements(tc, o, b)
+}
+
+// shareElements adds the elements that are a share's own and come from the
+// update that brought it: not those of another share, nor those touched later.
+// (A Diff's touched are others, so it cannot go by what is fresh.)
+func (p *planner) shareElements(sc *setChange, sh *setShare, b *elementBatch) {
+	if sh.passive {
+		return
+	}
+	origin := sh.origin
+	if origin < 0 {
+		origin = sc.set.origin
+	}
+	add := func(id string) {
+		p.s.work.Keys++
+		if _, ok := sc.touched[id]; ok || sc.set.winner(id) != sh {
+			return
+		}
+		b.add(origin, sh.elements[id])
+	}
+	if sh.fresh == nil || p.repair {
+		for _, id := range sortedKeys(sh.elements) {
+			add(id)
+		}
+		return
+	}
+	for i := range sh.fresh {
+		add(elementID(sh.decl, &sh.fresh[i]))
+	}
+}
+
+// changedElements deletes and adds what differs in the touched keys, and
+// what leads to a chain that is made anew.
+func (p *planner) changedElements(tc *tableChange, sc *setChange) {
+	o := sc.set
+	del, add := newElementBatch(), newElementBatch()
+	d := o.decl()
+	for _, id := range sortedKeys(sc.touched) {
+		p.s.work.Keys++
+		t := sc.touched[id]
+		e, ok := o.effective(id)
+		if t.had && ok && sameElement(d, &t.before, &e) && !tc.forcesElement(&e) {
+			continue
+		}
+		if t.had {
+			del.add(t.origin, t.before)
+		}
+		if ok {
+			add.add(t.origin, e)
+		}
+	}
+	if len(tc.forcedChains) > 0 && d.Verdict {
+		p.forcedElements(tc, sc, del, add)
+	}
+	for _, origin := range del.order() {
+		elems := del.elements[origin]
+		p.counts.ElementsDeleted += len(elems)
+		p.add(deleteElements, origin, kernel.DeleteElements{Table: tc.table.id, Set: d, Elements: elems})
+	}
+	p.addElements(tc, o, add)
+}
+
+// forcedElements deletes and adds again the untouched elements that lead to
+// chains that are made anew. They come from the update that changed the chain.
+func (p *planner) forcedElements(tc *tableChange, sc *setChange, del, add *elementBatch) {
+	for _, sh := range sc.set.shares {
+		for _, id := range sortedKeys(sh.elements) {
+			p.s.work.Keys++
+			e := sh.elements[id]
+			if _, ok := sc.touched[id]; ok || !tc.forcesElement(&e) || sc.set.winner(id) != sh {
+				continue
+			}
+			origin := tc.table.chains[verdictChain(e.Data)].origin
+			del.add(origin, e)
+			add.add(origin, e)
+		}
+	}
+}
+
+func (p *planner) addElements(tc *tableChange, o *set, b *elementBatch) {
+	for _, origin := range b.order() {
+		elems := b.elements[origin]
+		p.counts.ElementsAdded += len(elems)
+		p.add(addElements, origin, kernel.AddElements{Table: tc.table.id, Set: o.decl(), Elements: elems})
+	}
+}
+
+// elementBatch groups elements of one set by the update that they come from.
+type elementBatch struct{ elements map[int][]compile.Element }
+
+func newElementBatch() *elementBatch { return &elementBatch{elements: map[int][]compile.Element{}} }
+
+func (b *elementBatch) add(origin int, e compile.Element) {
+	b.elements[origin] = append(b.elements[origin], e)
+}
+
+// take uses elements as they are, without a copy.
+func (b *elementBatch) take(origin int, elems []compile.Element) {
+	if len(elems) > 0 {
+		b.elements[origin] = elems
+	}
+}
+
+func (b *elementBatch) order() []int { return slices.Sorted(maps.Keys(b.elements)) }

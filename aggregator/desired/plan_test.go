@@ -1,0 +1,235 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+func TestPlanOrder(t *testing.T) {
+	h := newHarness(t)
+	full := in(ipWeft,
+		verdictMap("v", leads(dest("10.0.0.1", 6, 80), "pick")),
+		addrSet("s", member("10.0.0.1")),
+		base("input", 0, rule("vmap @v", "@v"), rule("saddr @s", "@s"), rule("jump other", "other")),
+		regular("pick"), regular("other", rule("accept")))
+	p := h.commit(snapshot(policy, 0, full))
+	want := `add table weft
+add set s
+add set v
+add chain input
+add chain other
+add chain pick
+add elements s 1
+add elements v 1
+add rule input vmap @v
+add rule input saddr @s
+add rule input jump other
+add rule other accept
+`
+	if got := planText(p); got != want {
+		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
+	}
+	if want := (Counts{Tables: 1, Chains: 3, Sets: 2, RulesAdded: 4, ElementsAdded: 2}); p.Counts != want {
+		t.Errorf("counts %+v, want %+v", p.Counts, want)
+	}
+	p = h.commit(snapshot(policy, 0, in(ipWeft, base("input", 0))))
+	want = `delete rule input
+delete rule input
+delete rule input
+delete rule other
+delete set s
+flush set v
+delete set v
+delete chain other
+delete chain pick
+`
+	if got := planText(p); got != want {
+		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestPlanMovesElementToNewChain(t *testing.T) {
+	h := newHarness(t)
+	key := dest("10.0.0.1", 6, 80)
+	h.commit(snapshot(services, 0, in(ipWeft, verdictMap("v", leads(key, "pick-2")), regular("pick-2"))))
+	p := h.commit(snapshot(services, 0, in(ipWeft, verdictMap("v", leads(key, "pick-3")), regular("pick-3"))))
+	want := "delete elements v 1\ndelete chain pick-2\nadd chain pick-3\nadd elements v 1\n"
+	if got := planText(p); got != want {
+		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestPlanOrigins(t *testing.T) {
+	h := newHarness(t)
+	h.apply(
+		snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), base("input", 0, rule("one")))),
+		snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.2")), base("input", 0, rule("two")))),
+		patch(services, in(ipWeft, Elements{Set: "s", Add: []compile.Element{member("10.0.0.3")}})),
+	)
+	if err := h.Apply(patch(policy, in(ipWeft, regular("c", rule("jump nowhere", "nowhere"))))); err == nil {
+		t.Error("a dangling reference was accepted")
+	}
+	h.apply(patch(policy, in(ipWeft, regular("d"))))
+	if h.Pending() != 4 {
+		t.Errorf("%d pending, want 4: a rejected update does not count", h.Pending())
+	}
+	p := h.commit()
+	want := `add table weft <- 1
+add set s <- 1
+add chain d <- 3
+add chain input <- 1
+add elements s 1
+add elements s 1 <- 1
+add elements s 1 <- 2
+add rule input two <- 1
+add rule input one
+`
+	if got := planText(p); got != want {
+		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
+	}
+	h.apply(
+		patch(services, in(ipWeft, Elements{Set: "s", Remove: []compile.Element{member("10.0.0.1")}})),
+		patch(policy, in(ipWeft, base("input", 0, rule("three")), Elements{Set: "s", Remove: []compile.Element{member("10.0.0.2")}})),
+		patch(services, in(ipWeft, base("input", 0))),
+	)
+	p = h.commit()
+	want = `delete rule input <- 1
+delete rule input <- 2
+delete elements s 1
+delete elements s 1 <- 1
+add rule input three <- 1
+`
+	if got := planText(p); got != want {
+		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestPlanKeepsHandles(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(policy, 0, in(ipWeft, base("input", 0, rule("a"), rule("b"), rule("c")))))
+	handles := func() map[string]uint64 {
+		m := map[string]uint64{}
+		for _, r := range h.k.tables[ipWeft].chains["input"].rules {
+			m[r.rule.Text] = r.n
+		}
+		return m
+	}
+	before := handles()
+	p := h.commit(snapshot(policy, 0, in(ipWeft, base("input", 0, rule("new"), rule("a"), rule("c"), rule("d")))))
+	if p.Counts != (Counts{RulesAdded: 2, RulesDeleted: 1}) {
+		t.Errorf("counts %+v", p.Counts)
+	}
+	after := handles()
+	if before["a"] != after["a"] || before["c"] != after["c"] {
+		t.Errorf("handles %v, were %v", after, before)
+	}
+}
+
+func TestPlanPolicyIsAnUpdate(t *testing.T) {
+	h := newHarness(t)
+	c := base("input", 0, rule("a"))
+	h.commit(snapshot(policy, 0, in(ipWeft, c)))
+	if p := h.commit(snapshot(policy, 0, in(ipWeft, withPolicy(c, true)))); planText(p) != "add chain input\n" {
+		t.Errorf("plan of a policy:\n%s", planText(p))
+	}
+	p := h.commit(snapshot(policy, 0, in(ipWeft, base("input", 7, rule("a")))))
+	if want := "delete rule input\ndelete chain input\nadd chain input\nadd rule input a\n"; planText(p) != want {
+		t.Errorf("plan of a priority:\n%s\nwant:\n%s", planText(p), want)
+	}
+}
+
+func TestPlanChainAnew(t *testing.T) {
+	h := newHarness(t)
+	one, two := dest("10.0.0.1", 6, 80), dest("10.0.0.2", 6, 80)
+	pick := func(comment string) Chain {
+		return Chain{Decl: &compile.Chain{Name: "pick", Comment: comment}, Rules: []*compile.Rule{rule("a")}}
+	}
+	h.commit(
+		snapshot(services, 0, in(ipWeft, pick(""), regular("other"))),
+		snapshot(policy, 0, in(ipWeft, verdictMap("v", leads(one, "pick"), leads(two, "other")), base("input", 0, rule("jump pick", "pick"), rule("jump other", "other")))),
+	)
+	h.apply(snapshot(extra, 0, in(ipWeft, regular("late"))), snapshot(services, 0, in(ipWeft, pick("changed"), regular("other"))))
+	p := h.commit()
+	want := `delete rule pick <- 1
+delete rule input <- 1
+delete elements v 1 <- 1
+delete chain pick <- 1
+add chain late
+add chain pick <- 1
+add elements v 1 <- 1
+add rule pick a <- 1
+add rule input jump pick <- 1
+`
+	if got := planText(p); got != want {
+		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
+	}
+	h.commit(snapshot(policy, 0))
+}
+
+func TestRollbackAfterRejectionByTheKernel(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), base("input", 0, rule("a", "@s")))))
+	before := stateText(h.State)
+	good := patch(services, in(ipWeft, Elements{Set: "s", Add: []compile.Element{member("10.0.0.2")}}))
+	bad := snapshot(policy, 0, in(ipWeft, base("input", 0, rule("refused"))))
+	h.apply(good, bad)
+	p := h.Plan()
+	culprit := slices.IndexFunc(p.Ops, func(op kernel.Op) bool { r, ok := op.(kernel.AddRule); return ok && r.Rule.Text == "refused" })
+	if p.Origin[culprit] != 1 {
+		t.Errorf("origin %d, want 1", p.Origin[culprit])
+	}
+	h.Rollback()
+	if after := stateText(h.State); after != before {
+		t.Errorf("Rollback:\n%s\nwant:\n%s", after, before)
+	}
+	if p := h.commit(good); planText(p) != "add elements s 1\n" {
+		t.Errorf("plan without the culprit:\n%s", planText(p))
+	}
+}
+
+func TestPlanIsRepeatable(t *testing.T) {
+	h := newHarness(t)
+	h.apply(cluster(50, 3), snapshot(policy, 0, in(ipWeft, addrSet("a"), addrSet("b"), addrSet("c"))))
+	first := planText(h.Plan())
+	for range 5 {
+		other := newHarness(t)
+		other.apply(cluster(50, 3), snapshot(policy, 0, in(ipWeft, addrSet("a"), addrSet("b"), addrSet("c"))))
+		a, b := h.Plan(), other.commit()
+		if planText(a) != first || planText(b) != first {
+			t.Fatalf("plans differ:\n%s\n%s", first, planText(b))
+		}
+		if x, y := fmt.Sprint(elementsOf(a)), fmt.Sprint(elementsOf(b)); x != y {
+			t.Fatal("elements are in another order")
+		}
+	}
+	h.commit()
+}
+
+func elementsOf(p *Plan) []compile.Element {
+	var all []compile.Element
+	for _, op := range p.Ops {
+		switch op := op.(type) {
+		case kernel.AddElements:
+			all = append(all, op.Elements...)
+		case kernel.DeleteElements:
+			all = append(all, op.Elements...)
+		}
+	}
+	return all
+}
+
+func TestTableComment(t *testing.T) {
+	h := newHarness(t)
+	one, two := in(ipWeft, addrSet("s")), in(ipWeft, addrSet("s"))
+	one.Comment, two.Comment = "one", "two"
+	h.apply(snapshot(extra, 5, one), snapshot(policy, 7, two))
+	p := h.Plan()
+	if op, ok := p.Ops[0].(kernel.AddTable); !ok || op.Comment != "one" {
+		t.Errorf("first op %+v, want the table with the first fragment's comment", p.Ops[0])
+	}
+	h.commit()
+}

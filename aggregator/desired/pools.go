@@ -1,0 +1,260 @@
+package desired
+
+import (
+	"cmp"
+	"encoding/binary"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// pools is the index of a map's UDP backends, kept up to date with its merged
+// elements. Only with it can a commit tell, at the cost of what it changed,
+// whether a backend that left one slot is still in another.
+type pools struct {
+	layout   layout
+	backends map[backend]int
+	// totals counts a destination's elements.
+	totals map[string]int
+}
+
+// backend is one destination's backend, both as the map packs them.
+type backend struct {
+	// dest is the packed key up to and with the port.
+	dest string
+	// data is the packed address and port.
+	data string
+}
+
+// layout says where the parts are in a packed key and its data.
+type layout struct {
+	addrLen     int // 0 where the key has no address
+	proto, port int
+	// end is the length of the destination in the key, dataLen that of the
+	// address in the data.
+	end, dataLen int
+}
+
+// newLayout returns the layout of a map whose flows can be watched: its key
+// begins with an optional address, inet_proto and inet_service, in this
+// order, and its data is an address and a port. It goes by the names of the
+// types alone, which is all that a dumped declaration has.
+func newLayout(d *compile.Set) (layout, bool) {
+	var l layout
+	if !d.Map || d.Verdict || len(d.Data.Names) != 2 {
+		return l, false
+	}
+	names := d.Key.Names
+	if len(names) > 0 && addrLen(names[0]) > 0 {
+		l.addrLen = addrLen(names[0])
+		l.end = l.addrLen
+		names = names[1:]
+	}
+	if len(names) < 2 || names[0] != "inet_proto" || names[1] != "inet_service" {
+		return l, false
+	}
+	l.proto, l.port, l.end = l.end, l.end+partLen, l.end+2*partLen
+	l.dataLen = addrLen(d.Data.Names[0])
+	return l, l.dataLen > 0 && d.Data.Names[1] == "inet_service"
+}
+
+// partLen is the room of a protocol or port in a concatenation, whose parts
+// are padded to multiples of four bytes.
+const partLen = 4
+
+// addrLen is the length of an address type, 0 of other types.
+func addrLen(name string) int {
+	switch name {
+	case "ipv4_addr":
+		return 4
+	case "ipv6_addr":
+		return 16
+	default:
+		return 0
+	}
+}
+
+// backend returns an element's destination and backend where it is UDP.
+func (l *layout) backend(e *compile.Element) (backend, bool) {
+	if len(e.Key) < l.end || e.Key[l.proto] != unix.IPPROTO_UDP || len(e.Data) < l.dataLen+2 {
+		return backend{}, false
+	}
+	return backend{dest: e.Key[:l.end], data: e.Data}, true
+}
+
+// dest unpacks a destination. The address is invalid where the key has none.
+func (l *layout) dest(dest string) (netip.Addr, uint16) {
+	addr, _ := netip.AddrFromSlice([]byte(dest[:l.addrLen]))
+	return addr, binary.BigEndian.Uint16([]byte(dest[l.port : l.port+2]))
+}
+
+// addrPort unpacks a backend.
+func (l *layout) addrPort(data string) netip.AddrPort {
+	addr, _ := netip.AddrFromSlice([]byte(data[:l.dataLen]))
+	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16([]byte(data[l.dataLen:l.dataLen+2])))
+}
+
+// change follows a change of a merged element. It does nothing on nil.
+func (p *pools) change(c *change) {
+	if p == nil || (c.had && c.has && c.before.Data == c.after.Data) {
+		return
+	}
+	if c.had {
+		p.count(&c.before, -1)
+	}
+	if c.has {
+		p.count(&c.after, +1)
+	}
+}
+
+func (p *pools) count(e *compile.Element, by int) {
+	b, ok := p.layout.backend(e)
+	if !ok {
+		return
+	}
+	if p.backends[b] += by; p.backends[b] == 0 {
+		delete(p.backends, b)
+	}
+	if p.totals[b.dest] += by; p.totals[b.dest] == 0 {
+		delete(p.totals, b.dest)
+	}
+}
+
+// index makes or drops a set's pools as its shares want; anew makes them
+// again.
+func (s *State) index(o *set, anew bool) {
+	watched := slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.conntrack })
+	if !watched {
+		o.pools = nil
+		return
+	}
+	if o.pools != nil && !anew {
+		return
+	}
+	l, ok := newLayout(o.decl())
+	if !ok {
+		o.pools = nil
+		return
+	}
+	n := 0
+	for _, sh := range o.shares {
+		for _, e := range sh.elements {
+			if _, ok := l.backend(&e); ok {
+				n++
+			}
+		}
+	}
+	o.pools = &pools{layout: l, backends: make(map[backend]int, n), totals: map[string]int{}}
+	for i, sh := range o.shares {
+		for id, e := range sh.elements {
+			s.work.Keys++
+			if i == 0 || o.winner(id) == sh {
+				o.pools.count(&e, +1)
+			}
+		}
+	}
+}
+
+// stale derives what a change of elements means for the UDP flows of a map
+// whose flows are watched. touched has what the kernel holds, packed for
+// before; a nil before means that it holds nothing.
+func (o *set) stale(before *compile.Set, touched map[string]touch, add func(conntrack.Stale)) {
+	var old layout
+	packed := false
+	if before != nil {
+		old, packed = newLayout(before)
+	}
+	switch {
+	case o.pools != nil && packed && old == o.pools.layout:
+		o.staleChanged(touched, add)
+	case o.pools != nil:
+		// Nothing was there, or all of it looked different.
+		for dest := range o.pools.totals {
+			addr, port := o.pools.layout.dest(dest)
+			add(conntrack.Stale{Addr: addr, Port: port, Unrouted: true})
+		}
+	case o.watched && packed && !o.exists():
+		gone := map[string][]netip.AddrPort{}
+		for _, t := range touched {
+			if b, ok := old.backend(&t.before); ok && t.had {
+				gone[b.dest] = append(gone[b.dest], old.addrPort(b.data))
+			}
+		}
+		for dest, addrs := range gone {
+			addr, port := old.dest(dest)
+			add(conntrack.Stale{Addr: addr, Port: port, Gone: compactAddrs(addrs)})
+		}
+	}
+}
+
+func (o *set) staleChanged(touched map[string]touch, add func(conntrack.Stale)) {
+	l := &o.pools.layout
+	// balance is how many more elements a destination has than before.
+	balance := map[string]int{}
+	gone := map[string][]netip.AddrPort{}
+	for id, t := range touched {
+		if b, ok := l.backend(&t.before); ok && t.had {
+			balance[b.dest]--
+			if o.pools.backends[b] == 0 {
+				gone[b.dest] = append(gone[b.dest], l.addrPort(b.data))
+			}
+		}
+		if e, ok := o.effective(id); ok {
+			if b, ok := l.backend(&e); ok {
+				balance[b.dest]++
+			}
+		}
+	}
+	for dest, more := range balance {
+		st := conntrack.Stale{Gone: compactAddrs(gone[dest])}
+		st.Addr, st.Port = l.dest(dest)
+		total := o.pools.totals[dest]
+		st.Unrouted = total > 0 && total == more
+		if st.Unrouted || len(st.Gone) > 0 {
+			add(st)
+		}
+	}
+}
+
+func compactAddrs(addrs []netip.AddrPort) []netip.AddrPort {
+	slices.SortFunc(addrs, netip.AddrPort.Compare)
+	return slices.Compact(addrs)
+}
+
+func compareStale(a, b conntrack.Stale) int {
+	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
+}
+
+// Live returns where UDP flows may go, for every destination in the maps
+// whose flows are watched, ordered by address and port.
+func (s *State) Live() []conntrack.Live {
+	type dest struct {
+		addr netip.Addr
+		port uint16
+	}
+	all := map[dest][]netip.AddrPort{}
+	for _, t := range s.tables {
+		for _, o := range t.sets {
+			if o.pools == nil {
+				continue
+			}
+			for b := range o.pools.backends {
+				var d dest
+				d.addr, d.port = o.pools.layout.dest(b.dest)
+				all[d] = append(all[d], o.pools.layout.addrPort(b.data))
+			}
+		}
+	}
+	live := make([]conntrack.Live, 0, len(all))
+	for d, addrs := range all {
+		live = append(live, conntrack.Live{Addr: d.addr, Port: d.port, Backends: compactAddrs(addrs)})
+	}
+	slices.SortFunc(live, func(a, b conntrack.Live) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
+	})
+	return live
+}

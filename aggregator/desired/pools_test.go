@@ -1,0 +1,155 @@
+package desired
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+const (
+	tcp = 6
+	udp = 17
+)
+
+func wantStale(t *testing.T, p *Plan, want ...conntrack.Stale) {
+	t.Helper()
+	if got, want := fmt.Sprint(p.Stale), fmt.Sprint(want); got != want {
+		t.Errorf("stale %s, want %s", got, want)
+	}
+}
+
+func stale(vip string, port uint16, unrouted bool, gone ...string) conntrack.Stale {
+	st := conntrack.Stale{Port: port, Unrouted: unrouted}
+	if vip != "" {
+		st.Addr = netip.MustParseAddr(vip)
+	}
+	for _, g := range gone {
+		st.Gone = append(st.Gone, netip.MustParseAddrPort(g))
+	}
+	return st
+}
+
+func slotsOf(vip string, proto byte, backends ...string) []compile.Element {
+	var all []compile.Element
+	for i, b := range backends {
+		all = append(all, endpoint(vip, proto, 53, uint32(i), b))
+	}
+	return all
+}
+
+func TestStale(t *testing.T) {
+	const a, b, c = "10.1.0.1:53", "10.1.0.2:53", "10.1.0.3:53"
+	h := newHarness(t)
+	vip := "10.96.0.10"
+	publish := func(elems ...compile.Element) *Plan {
+		t.Helper()
+		return h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", elems...))))
+	}
+	wantStale(t, publish(append(slotsOf(vip, udp, a, b), slotsOf(vip, tcp, a, b)...)...), stale(vip, 53, true))
+	wantStale(t, publish(append(slotsOf(vip, udp, a, b, c), slotsOf(vip, tcp, a, b)...)...)) // more of them
+	wantStale(t, publish(append(slotsOf(vip, udp, c, b), slotsOf(vip, tcp, b)...)...), stale(vip, 53, false, a))
+	wantStale(t, publish(slotsOf(vip, udp, b, c)...))       // only moved
+	wantStale(t, publish(slotsOf(vip, udp, b, c, b)...))    // twice
+	wantStale(t, publish(slotsOf(vip, udp, a, c, b)...))    // still there once
+	wantStale(t, publish(), stale(vip, 53, false, a, b, c)) // all gone
+	wantStale(t, publish(slotsOf(vip, tcp, a)...))          // not udp
+	wantStale(t, publish(slotsOf(vip, udp, a)...), stale(vip, 53, true))
+	wantStale(t, h.commit(snapshot(services, 0)), stale(vip, 53, false, a))
+}
+
+func TestStaleOfPatch(t *testing.T) {
+	h := newHarness(t)
+	h.commit(cluster(100, 5))
+	i := 7 // an odd one: UDP
+	p := h.commit(patch(services, in(ipWeft, Elements{
+		Set:    "endpoints",
+		Remove: []compile.Element{endpoint(vipOf(i), udp, 80, 4, backendOf(i, 4))},
+		Add:    []compile.Element{endpoint(vipOf(i), udp, 80, 1, backendOf(i, 4))},
+	})))
+	wantStale(t, p, stale(vipOf(i), 80, false, backendOf(i, 1)))
+}
+
+func TestStaleNodePort(t *testing.T) {
+	d := &compile.Set{Name: "nodeports", Key: typePort, Data: typeBackend, Map: true, Flags: compile.SetMap}
+	node := func(slot uint32, backend string) compile.Element {
+		e := endpoint("0.0.0.0", udp, 30053, slot, backend)
+		e.Key = e.Key[4:]
+		return e
+	}
+	publish := func(elems ...compile.Element) *Update {
+		return snapshot(services, 0, in(ipWeft, Set{Decl: d, Conntrack: true, Elements: elems}))
+	}
+	h := newHarness(t)
+	wantStale(t, h.commit(publish(node(0, "10.1.0.1:53"))), stale("", 30053, true))
+	if got, want := fmt.Sprint(h.Live()), fmt.Sprint([]conntrack.Live{{Port: 30053, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}}); got != want {
+		t.Errorf("live %s, want %s", got, want)
+	}
+	wantStale(t, h.commit(publish(node(0, "10.1.0.2:53"))), stale("", 30053, false, "10.1.0.1:53"))
+}
+
+func TestStaleOnlyWatched(t *testing.T) {
+	h := newHarness(t)
+	m := endpointMap("endpoints", slotsOf("10.96.0.10", udp, "10.1.0.1:53")...)
+	m.Conntrack = false
+	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, m))))
+	if len(h.Live()) != 0 {
+		t.Errorf("live %v of a map that is not watched", h.Live())
+	}
+	m.Conntrack = true
+	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, m))))
+	if len(h.Live()) != 1 {
+		t.Errorf("live %v of a map that is watched", h.Live())
+	}
+	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints")))), stale("10.96.0.10", 53, false, "10.1.0.1:53"))
+}
+
+func TestStaleWhenShadowed(t *testing.T) {
+	h := newHarness(t)
+	vip := "10.96.0.10"
+	h.commit(snapshot(services, 1, in(ipWeft, endpointMap("endpoints", slotsOf(vip, udp, "10.1.0.1:53")...))))
+	p := h.commit(snapshot(policy, 0, in(ipWeft, endpointMap("endpoints", slotsOf(vip, udp, "10.1.0.2:53")...))))
+	wantStale(t, p, stale(vip, 53, false, "10.1.0.1:53"))
+}
+
+func TestLiveAfterRestart(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", append(slotsOf("10.96.0.10", udp, "10.1.0.2:53", "10.1.0.1:53"), slotsOf("10.96.0.9", udp, "10.1.0.3:53")...)...))))
+	want := fmt.Sprint(h.Live())
+	if want != "[{10.96.0.9 53 [10.1.0.3:53]} {10.96.0.10 53 [10.1.0.1:53 10.1.0.2:53]}]" {
+		t.Errorf("live %s", want)
+	}
+	h.restart(h.Record())
+	if got := fmt.Sprint(h.Live()); got != want {
+		t.Errorf("live after a restart %s, want %s", got, want)
+	}
+	// What an absent publisher had is flushed when it comes back with less.
+	p := h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", slotsOf("10.96.0.9", udp, "10.1.0.3:53")...))))
+	wantStale(t, p, stale("10.96.0.10", 53, false, "10.1.0.1:53", "10.1.0.2:53"))
+}
+
+func TestLayoutRefusesOtherMaps(t *testing.T) {
+	short := endpointMap("e").Decl
+	l, ok := newLayout(short)
+	if !ok {
+		t.Fatal("the endpoints map has no layout")
+	}
+	for _, e := range []compile.Element{{}, {Key: "short"}, {Key: dest("10.0.0.1", udp, 53), Data: "abc"}} {
+		if b, ok := l.backend(&e); ok {
+			t.Errorf("backend of %q is %v", e.Key, b)
+		}
+	}
+	six := *short
+	six.Key.Names = []string{"ipv6_addr", "inet_proto", "inet_service", "integer"}
+	six.Data.Names = []string{"ipv6_addr", "inet_service"}
+	if l, ok := newLayout(&six); !ok || l.addrLen != 16 || l.port != 20 || l.end != 24 || l.dataLen != 16 {
+		t.Errorf("layout of IPv6: %+v, %t", l, ok)
+	}
+	for _, d := range []*compile.Set{addrMap("m").Decl, verdictMap("v").Decl, addrSet("s").Decl} {
+		if _, ok := newLayout(d); ok {
+			t.Errorf("%s has a layout", d.Name)
+		}
+	}
+}

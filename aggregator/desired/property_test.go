@@ -1,0 +1,320 @@
+package desired
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// world is a State, its kernel, and the model of both.
+type world struct {
+	t         *rapid.T
+	s         *State
+	k         *fakeKernel
+	m         model
+	committed model
+	before    string
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{t: t, s: New(), k: newFakeKernel(), m: model{}, committed: model{}}
+	w.before = stateText(w.s)
+	return w
+}
+
+// apply applies an update and checks that it is accepted exactly when the
+// result is a ruleset.
+func (w *world) apply(u *Update) {
+	w.t.Helper()
+	before := stateText(w.s)
+	use(u, w.s.Scope())
+	err := w.s.Apply(u)
+	next, ok := w.m.apply(u)
+	var why error
+	if ok {
+		_, why = next.merge()
+	}
+	if err != nil {
+		if after := stateText(w.s); after != before {
+			w.t.Fatalf("failed Apply changed the state: %v\nbefore:\n%s\nafter:\n%s", err, before, after)
+		}
+		if ok && why == nil {
+			w.t.Fatalf("Apply: %+v, want no error", err)
+		}
+		if !errors.Is(err, ErrStale) && !errors.As(err, new(*Rejection)) {
+			w.t.Fatalf("Apply: unexpected kind of error %v", err)
+		}
+		return
+	}
+	if !ok || why != nil {
+		w.t.Fatalf("Apply succeeded, want an error: %v", why)
+	}
+	w.m = next
+}
+
+func (w *world) commit() {
+	w.t.Helper()
+	p := w.s.Plan()
+	w.checkOrigins(p)
+	if err := w.k.commit(p.Ops); err != nil {
+		w.t.Fatalf("commit: %v\n%s", err, planText(p))
+	}
+	w.s.Accept()
+	w.committed = w.m.clone()
+	w.before = stateText(w.s)
+	w.checkKernel()
+	if p := w.s.Plan(); !p.Empty() {
+		w.t.Fatalf("plan after Accept:\n%s", planText(p))
+	}
+}
+
+func (w *world) checkOrigins(p *Plan) {
+	w.t.Helper()
+	for i, o := range p.Origin {
+		if o < 0 || o >= w.s.Pending() {
+			w.t.Fatalf("op %d %s has origin %d of %d", i, opText(p.Ops[i]), o, w.s.Pending())
+		}
+	}
+}
+
+func (w *world) checkKernel() {
+	w.t.Helper()
+	want, err := w.m.merge()
+	if err != nil {
+		w.t.Fatalf("merge: %v", err)
+	}
+	if got := w.k.text(); got != want {
+		w.t.Fatalf("kernel has:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func (w *world) rollback() {
+	w.t.Helper()
+	w.s.Rollback()
+	w.m = w.committed.clone()
+	if after := stateText(w.s); after != w.before {
+		w.t.Fatalf("Rollback:\n%s\nwant:\n%s", after, w.before)
+	}
+}
+
+// damage breaks the kernel as a foreign hand would.
+func (w *world) damage() {
+	ids := slices.SortedFunc(maps.Keys(w.k.tables), compareTables)
+	if len(ids) == 0 {
+		return
+	}
+	id := rapid.SampledFrom(ids).Draw(w.t, "damaged table")
+	t := w.k.tables[id]
+	switch rapid.IntRange(0, 3).Draw(w.t, "damage") {
+	case 0:
+		delete(w.k.tables, id)
+	case 1:
+		for _, name := range sortedKeys(t.chains) {
+			if c := t.chains[name]; len(c.rules) > 0 {
+				i := rapid.IntRange(0, len(c.rules)-1).Draw(w.t, "damaged rule")
+				foreign := fakeRule{handle: &kernel.Handle{}, n: w.k.handle + 1, rule: rule("foreign")}
+				w.k.handle++
+				c.rules[i] = foreign
+			}
+		}
+	default:
+		for _, name := range sortedKeys(t.sets) {
+			s := t.sets[name]
+			for _, eid := range sortedKeys(s.elements) {
+				switch e := s.elements[eid]; rapid.IntRange(0, 3).Draw(w.t, "damaged element") {
+				case 0:
+					if e.Timeout == 0 {
+						delete(s.elements, eid)
+					}
+				case 1:
+					e.Comment = "broken"
+					s.elements[eid] = e
+				}
+			}
+		}
+	}
+}
+
+func (w *world) repair() {
+	w.t.Helper()
+	p := w.s.Diff(w.k.dump())
+	if err := w.k.commit(p.Ops); err != nil {
+		w.t.Fatalf("commit diff: %v\n%s", err, planText(p))
+	}
+	w.s.Accept()
+	w.committed = w.m.clone()
+	w.before = stateText(w.s)
+	w.checkKernel()
+	if p := w.s.Diff(w.k.dump()); !p.Empty() {
+		w.t.Fatalf("second diff:\n%s", planText(p))
+	}
+	w.s.Accept()
+	w.before = stateText(w.s)
+}
+
+func TestHistory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"apply":    func(t *rapid.T) { w.t = t; w.apply(drawUpdate(t)) },
+			"apply2":   func(t *rapid.T) { w.t = t; w.apply(drawUpdate(t)) },
+			"commit":   func(t *rapid.T) { w.t = t; w.commit() },
+			"rollback": func(t *rapid.T) { w.t = t; w.rollback() },
+			"repair":   func(t *rapid.T) { w.t = t; w.damage(); w.repair() },
+			"":         func(t *rapid.T) { checkInvariants(t, w.s) },
+		})
+		w.t = t
+		w.commit()
+		w.rebuild()
+	})
+}
+
+// contents returns every fragment as the snapshot that leads to it, first
+// without what refers to others and then whole.
+func (w *world) contents() (bare, whole []*Update) {
+	for _, st := range w.s.Fragments() {
+		tables, _ := w.s.Content(st.Key)
+		whole = append(whole, snapshot(st.Key, st.Priority, tables...))
+		var stripped []TableUpdate
+		for _, tu := range tables {
+			b := TableUpdate{Table: tu.Table, Comment: tu.Comment}
+			for _, c := range tu.PutChains {
+				b.PutChains = append(b.PutChains, Chain{Decl: c.Decl})
+			}
+			for _, s := range tu.PutSets {
+				b.PutSets = append(b.PutSets, Set{Decl: s.Decl})
+			}
+			stripped = append(stripped, b)
+		}
+		bare = append(bare, snapshot(st.Key, st.Priority, stripped...))
+	}
+	return bare, whole
+}
+
+// rebuild checks that the same fragments in another order and by other ways
+// are the same ruleset.
+func (w *world) rebuild() {
+	bare, whole := w.contents()
+	other := newWorld(w.t)
+	for _, u := range rapid.Permutation(bare).Draw(w.t, "bare order") {
+		if err := other.s.Apply(u); err != nil {
+			w.t.Fatalf("rebuild: %v", err)
+		}
+	}
+	for _, u := range rapid.Permutation(whole).Draw(w.t, "order") {
+		if err := other.s.Apply(u); err != nil {
+			w.t.Fatalf("rebuild: %v", err)
+		}
+	}
+	other.m = w.m.clone()
+	other.commit()
+}
+
+func TestRestart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(1, 12).Draw(t, "updates") {
+			w.apply(drawUpdate(t))
+		}
+		w.commit()
+		text, err := json.Marshal(w.s.Record())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var record Record
+		if err := json.Unmarshal(text, &record); err != nil {
+			t.Fatal(err)
+		}
+		_, whole := w.contents()
+		w.s = New()
+		w.s.Adopt(w.k.dump(), record)
+		checkInvariants(t, w.s)
+		if len(w.s.Unclaimed()) > 0 {
+			t.Fatalf("unclaimed: %v", w.s.Unclaimed())
+		}
+		again, err := json.Marshal(w.s.Record())
+		if err != nil || string(again) != string(text) {
+			t.Fatalf("record after Adopt: %s, %v, want %s", again, err, text)
+		}
+		w.comeBack(rapid.Permutation(whole).Draw(t, "order"))
+	})
+}
+
+// comeBack lets publishers return one after the other, some of them with
+// something else, some never.
+func (w *world) comeBack(whole []*Update) {
+	faithful := rapid.Bool().Draw(w.t, "faithful")
+	// Where fragments disagree on an element of a set that they share, the
+	// first to come back decides until the others are there.
+	changed := w.m.disagrees()
+	for _, u := range whole {
+		what := 0
+		if !faithful {
+			what = rapid.IntRange(0, 3).Draw(w.t, "return")
+		}
+		switch what {
+		case 1:
+			other := drawUpdate(w.t)
+			other.Fragment, other.Snapshot = u.Fragment, true
+			for i := range other.Tables {
+				other.Tables[i].Elements, other.Tables[i].DeleteChains, other.Tables[i].DeleteSets = nil, nil, nil
+			}
+			use(other, w.s.Scope())
+			if next, ok := w.m.apply(other); ok && w.s.Apply(other) == nil {
+				w.m = next
+				changed = true
+				break
+			}
+			w.mustApply(u)
+		case 2:
+			next := w.m.clone()
+			delete(next, u.Fragment)
+			if w.s.DropAdopted(u.Fragment) == nil {
+				w.m = next
+				changed = true
+				break
+			}
+			w.mustApply(u)
+		default:
+			if changed {
+				// Another's change can contradict what was.
+				if next, _ := w.m.apply(u); w.s.Apply(u) == nil {
+					w.m = next
+				}
+				break
+			}
+			w.mustApply(u)
+		}
+		checkInvariants(w.t, w.s)
+		p := w.s.Plan()
+		if !changed && !p.Empty() {
+			w.t.Fatalf("plan when %s has come back as it was:\n%s", u.Fragment, planText(p))
+		}
+		if err := w.k.commit(p.Ops); err != nil {
+			w.t.Fatalf("commit when %s has come back: %v\n%s", u.Fragment, err, planText(p))
+		}
+		w.s.Accept()
+	}
+	for _, st := range w.s.Fragments() {
+		if st.Adopted {
+			return
+		}
+	}
+	if p := w.s.Plan(); !p.Empty() {
+		w.t.Fatalf("plan after all have come back:\n%s", planText(p))
+	}
+	w.checkKernel()
+}
+
+func (w *world) mustApply(u *Update) {
+	w.t.Helper()
+	if err := w.s.Apply(u); err != nil {
+		w.t.Fatalf("snapshot of %s: %v", u.Fragment, err)
+	}
+}

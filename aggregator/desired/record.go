@@ -1,0 +1,105 @@
+package desired
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// Record says which fragments have a share in which objects: what a dump of
+// the kernel does not tell. It is made for encoding/json, and its size is that
+// of the declarations, not of the elements.
+//
+// Write it before the commit that it describes: a fragment that is recorded
+// but not yet in the kernel does no harm, one that is in the kernel but not
+// recorded has nobody to hold its elements.
+type Record struct {
+	Fragments []FragmentRecord `json:"fragments,omitempty"`
+}
+
+// FragmentRecord is one fragment in a Record.
+type FragmentRecord struct {
+	Publisher string        `json:"publisher"`
+	Name      string        `json:"name"`
+	Priority  int32         `json:"priority,omitempty"`
+	Tables    []TableRecord `json:"tables,omitempty"`
+}
+
+// TableRecord is what a fragment holds in one table.
+type TableRecord struct {
+	// Family is nft's keyword.
+	Family  string        `json:"family"`
+	Name    string        `json:"name"`
+	Comment string        `json:"comment,omitempty"`
+	Chains  []ChainRecord `json:"chains,omitempty"`
+	Sets    []SetRecord   `json:"sets,omitempty"`
+}
+
+// ChainRecord is a fragment's share of a chain, with the sets and chains that
+// its rules there refer to.
+type ChainRecord struct {
+	Name   string   `json:"name"`
+	Sets   []string `json:"sets,omitempty"`
+	Chains []string `json:"chains,omitempty"`
+}
+
+// SetRecord is a fragment's share of a set or map.
+type SetRecord struct {
+	Name      string `json:"name"`
+	Conntrack bool   `json:"conntrack,omitempty"`
+}
+
+// RecordVersion changes whenever Record may return something else, so that
+// it need not be asked for and stored after every commit.
+func (s *State) RecordVersion() uint64 { return s.recordedAt }
+
+// Record returns the record of all fragments as they are now, applied or
+// adopted, in a fixed order.
+func (s *State) Record() Record {
+	var r Record
+	for _, f := range s.sorted() {
+		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority}
+		for _, h := range f.holdings() {
+			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment}
+			for _, name := range sortedKeys(h.chains) {
+				sh := h.chains[name]
+				tr.Chains = append(tr.Chains, ChainRecord{Name: name, Sets: slices.Clone(sh.sets), Chains: slices.Clone(sh.chains)})
+			}
+			for _, name := range sortedKeys(h.sets) {
+				tr.Sets = append(tr.Sets, SetRecord{Name: name, Conntrack: h.sets[name].conntrack})
+			}
+			fr.Tables = append(fr.Tables, tr)
+		}
+		r.Fragments = append(r.Fragments, fr)
+	}
+	return r
+}
+
+// sorted returns the fragments by publisher and name.
+func (s *State) sorted() []*fragment {
+	all := make([]*fragment, 0, len(s.fragments))
+	for _, f := range s.fragments {
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b *fragment) int {
+		return cmp.Or(cmp.Compare(a.key.Publisher, b.key.Publisher), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	return all
+}
+
+// holdings returns what a fragment holds, by table.
+func (f *fragment) holdings() []*holding {
+	all := make([]*holding, 0, len(f.tables))
+	for _, h := range f.tables {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *holding) int { return compareTables(a.table.id, b.table.id) })
+	return all
+}
+
+// tableID returns the table that a record names.
+func (r *TableRecord) tableID() (nft.TableID, error) {
+	family, err := nft.ParseFamily(r.Family)
+	return nft.TableID{Family: family, Name: r.Name}, err
+}

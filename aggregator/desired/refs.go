@@ -1,0 +1,214 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// reference is one place that refers to an object.
+type reference struct {
+	fragment *fragment
+	// place is within the table: "chain input rule 3".
+	place string
+	// slot is nil for an element.
+	slot *slot
+	// serial is that of the change that put the rule.
+	serial uint64
+}
+
+// references finds the places that refer to a set or chain. It looks at the
+// whole table, so it is for errors and for declarations that change alone.
+func (t *table) references(set, chain string) []reference {
+	var refs []reference
+	for _, name := range sortedKeys(t.chains) {
+		for _, sh := range t.chains[name].shares {
+			refs = sh.references(refs, name, set, chain)
+		}
+	}
+	if chain == "" {
+		return refs
+	}
+	for _, name := range sortedKeys(t.sets) {
+		o := t.sets[name]
+		if !o.exists() || !o.decl().Verdict {
+			continue
+		}
+		for _, sh := range o.shares {
+			if id, n := sh.leading(chain); n > 0 {
+				e := sh.elements[id]
+				place := "map " + name + " element " + sh.decl.FormatKey(e)
+				if n > 1 {
+					place = fmt.Sprintf("%s and %d more", place, n-1)
+				}
+				refs = append(refs, reference{fragment: sh.fragment, place: place})
+			}
+		}
+	}
+	return refs
+}
+
+func (sh *chainShare) references(refs []reference, name, set, chain string) []reference {
+	if set != "" && !slices.Contains(sh.sets, set) || chain != "" && !slices.Contains(sh.chains, chain) {
+		return refs
+	}
+	for i, r := range sh.rules {
+		if r.adopted {
+			// Which of them it is, only the record of all of them tells.
+			return append(refs, reference{fragment: sh.fragment, place: "chain " + name, slot: r, serial: sh.serial})
+		}
+		if r.refersTo(set, chain) {
+			place := fmt.Sprintf("chain %s rule %d", name, i+1)
+			refs = append(refs, reference{fragment: sh.fragment, place: place, slot: r, serial: sh.serial})
+		}
+	}
+	return refs
+}
+
+func (r *slot) refersTo(set, chain string) bool {
+	return set != "" && slices.Contains(r.rule.Sets, set) || chain != "" && slices.Contains(r.rule.Chains, chain)
+}
+
+// leading returns the first key of a share that leads to a chain, and how
+// many do.
+func (sh *setShare) leading(chain string) (first string, n int) {
+	for id, e := range sh.elements {
+		if verdictChain(e.Data) == chain {
+			if n == 0 || id < first {
+				first = id
+			}
+			n++
+		}
+	}
+	return first, n
+}
+
+// checkReferences finds what the change would leave dangling.
+func (a *apply) checkReferences() {
+	slices.SortFunc(a.s.checkChains, func(x, y queuedChain) int { return x.compare(&y.node) })
+	slices.SortFunc(a.s.checkSets, func(x, y queuedSet) int { return x.compare(&y.node) })
+	for _, o := range a.s.checkChains {
+		if o.refs <= 0 || o.exists() && o.decl().Base == nil {
+			continue
+		}
+		a.blame(&o.node, "chain", o.table.references("", o.name), o.exists())
+	}
+	for _, o := range a.s.checkSets {
+		if o.refs > 0 && !o.exists() {
+			a.blame(&o.node, "set", o.table.references(o.name, ""), false)
+		}
+	}
+}
+
+// blame reports each of the fragment's own references to an object that is
+// not there, or that is a base chain, and those of others together.
+func (a *apply) blame(o *node, kind string, refs []reference, base bool) {
+	reason, own, other := ReasonReference, "does not exist in table "+o.table.id.String()+": publish it first or with this", "is still in use"
+	if base {
+		reason, own, other = ReasonInvalid, "is a base chain: only a chain without a hook can be jumped to", "cannot become a base chain while it is in use"
+	}
+	var others []reference
+	for _, r := range refs {
+		if r.fragment != a.f {
+			others = append(others, r)
+			continue
+		}
+		a.violate(reason, o.table, r.place, "refers to %s %s, which %s", kind, o.name, own)
+	}
+	if len(others) > 0 {
+		a.violate(reason, o.table, kind+" "+o.name, "%s %s %s: %s", kind, o.name, other, dependents(others))
+	}
+	if len(refs) == 0 {
+		a.violate(reason, o.table, kind+" "+o.name, "%s %s %s: %d objects refer to it", kind, o.name, other, o.refs)
+	}
+}
+
+// maxDependents bounds how many references a message names.
+const maxDependents = 4
+
+// dependents names references: "chain a rule 1 of fragment p/f, ...".
+func dependents(refs []reference) string {
+	var parts []string
+	for i, r := range refs {
+		if i == maxDependents {
+			parts = append(parts, fmt.Sprintf("and %d more", len(refs)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s of %s refers to it", r.place, r.fragment))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checkRedeclared finds rules that do not survive a new declaration of a set:
+// those compiled for other types, and those that cannot be added again
+// because only their handle is known.
+func (a *apply) checkRedeclared() {
+	for _, o := range a.s.checkSets {
+		if o.old == nil || !o.exists() || o.refs <= 0 || o.old == o.decl() || o.old.Equal(o.decl()) {
+			continue
+		}
+		compatible := sameTypes(o.old, o.decl())
+		var stuck []reference
+		for _, ref := range o.table.references(o.name, "") {
+			if ref.slot.adopted || !compatible && ref.serial != a.s.serial {
+				stuck = append(stuck, ref)
+			}
+		}
+		if len(stuck) > 0 {
+			a.violate(ReasonConflict, o.table, "set "+o.name, "declaration of set %s changes (%s) while it is in use: %s",
+				o.name, difference(o.old, o.decl()), dependents(stuck))
+		}
+	}
+	for _, o := range a.s.checkChains {
+		if o.old == nil || !o.exists() || o.refs <= 0 || updatable(o.old, o.decl()) {
+			continue
+		}
+		var stuck []reference
+		for _, ref := range o.table.references("", o.name) {
+			if ref.slot != nil && ref.slot.adopted {
+				stuck = append(stuck, ref)
+			}
+		}
+		if len(stuck) > 0 {
+			a.violate(ReasonConflict, o.table, "chain "+o.name, "declaration of chain %s changes while it is in use: %s", o.name, dependents(stuck))
+		}
+	}
+}
+
+// sameTypes reports whether rules that were compiled against a hold for b.
+func sameTypes(a, b *compile.Set) bool {
+	return a.Map == b.Map && a.Verdict == b.Verdict && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
+		a.Data.ID == b.Data.ID && a.Data.Len == b.Data.Len
+}
+
+// difference says in words how two declarations of a set differ.
+func difference(a, b *compile.Set) string {
+	var parts []string
+	add := func(differs bool, what string, x, y any) {
+		if differs {
+			parts = append(parts, fmt.Sprintf("%s %v, not %v", what, x, y))
+		}
+	}
+	add(a.Map != b.Map, "map", a.Map, b.Map)
+	add(a.Key.ID != b.Key.ID || a.Key.Len != b.Key.Len, "key type", typeName(a.Key), typeName(b.Key))
+	add(a.Verdict != b.Verdict || a.Data.ID != b.Data.ID || a.Data.Len != b.Data.Len, "data type", typeName(a.Data), typeName(b.Data))
+	add(a.Flags != b.Flags, "flags", fmt.Sprintf("%#x", a.Flags), fmt.Sprintf("%#x", b.Flags))
+	add(a.Timeout != b.Timeout, "timeout", a.Timeout, b.Timeout)
+	add(a.GCInterval != b.GCInterval, "gc-interval", a.GCInterval, b.GCInterval)
+	add(a.Size != b.Size, "size", a.Size, b.Size)
+	add(a.Memory != b.Memory, "policy memory", a.Memory, b.Memory)
+	add(a.Comment != b.Comment, "comment", fmt.Sprintf("%q", a.Comment), fmt.Sprintf("%q", b.Comment))
+	if len(parts) == 0 {
+		return "types are written differently"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func typeName(t compile.Type) string {
+	if len(t.Names) == 0 {
+		return fmt.Sprintf("type %d", t.ID)
+	}
+	return strings.Join(t.Names, " . ")
+}

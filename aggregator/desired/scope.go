@@ -1,0 +1,70 @@
+package desired
+
+import (
+	"maps"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// Scope is an immutable picture of all declarations, for compiling rules away
+// from the goroutine that owns the State.
+type Scope struct{ tables map[nft.TableID]*TableScope }
+
+// Table returns the declarations of a table. It is never nil: a table that
+// does not exist declares nothing.
+func (s *Scope) Table(id nft.TableID) *TableScope {
+	if t, ok := s.tables[id]; ok {
+		return t
+	}
+	return &TableScope{}
+}
+
+// TableScope is the part of a Scope in one table. It is a compile.Scope.
+type TableScope struct {
+	sets   map[string]*compile.Set
+	chains map[string]bool
+}
+
+var _ compile.Scope = (*TableScope)(nil)
+
+// Set returns the declaration of a set or map.
+func (t *TableScope) Set(name string) (*compile.Set, bool) {
+	s, ok := t.sets[name]
+	return s, ok
+}
+
+// Chain reports whether a chain exists.
+func (t *TableScope) Chain(name string) bool { return t.chains[name] }
+
+// Scope returns the declarations of all that has been applied. The same Scope
+// is returned until declarations change, and only the tables in which they did
+// are built anew.
+func (s *State) Scope() *Scope {
+	if len(s.scopeDirty) == 0 {
+		return s.scope
+	}
+	tables := maps.Clone(s.scope.tables)
+	for id := range s.scopeDirty {
+		t := s.tables[id]
+		if t == nil || !t.exists() {
+			delete(tables, id)
+			continue
+		}
+		ts := &TableScope{sets: make(map[string]*compile.Set, len(t.sets)), chains: make(map[string]bool, len(t.chains))}
+		for name, o := range t.sets {
+			if o.exists() {
+				ts.sets[name] = o.decl()
+			}
+		}
+		for name, o := range t.chains {
+			if o.exists() {
+				ts.chains[name] = true
+			}
+		}
+		tables[id] = ts
+	}
+	clear(s.scopeDirty)
+	s.scope = &Scope{tables: tables}
+	return s.scope
+}

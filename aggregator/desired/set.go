@@ -1,0 +1,432 @@
+package desired
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// set is the merge of one set or map: the shares in order of precedence. For
+// each key the first share that has it decides. There is no merged copy.
+type set struct {
+	node
+	shares []*setShare
+	// kernel is the declaration in the kernel as of the last Accept; nil when
+	// it is not there.
+	kernel *compile.Set
+	// touched has the keys whose merged element has changed since the last
+	// Accept. Where kernel is nil nothing was there before, and it only says
+	// which update an element comes from that is not its share's first.
+	touched map[string]touch
+	// lapsed has the keys whose element the last Diff has found to have run
+	// out: it is still stated, but there is nothing to delete.
+	lapsed map[string]struct{}
+	// pools is the index of UDP backends; nil unless a share wants it. watched
+	// says that it was there at the last Accept.
+	pools   *pools
+	watched bool
+}
+
+// touch is what the kernel has for a key, and the last update that changed
+// the merged element.
+type touch struct {
+	before compile.Element
+	had    bool
+	origin int
+}
+
+// setShare is one fragment's share of a set.
+type setShare struct {
+	fragment *fragment
+	decl     *compile.Set
+	// dumped is true while decl comes from the kernel.
+	dumped    bool
+	conntrack bool
+	elements  map[string]compile.Element
+	// origin is the update that brought the share, -1 after the next Accept.
+	// fresh are the elements that it brought, in its order; nil from then on,
+	// and where it does not say everything.
+	origin int
+	fresh  []compile.Element
+	// shadowed counts elements whose data another share's hides.
+	shadowed int
+
+	// waiting and passive are for the share of nobody. A waiting one holds
+	// what fragments that are recorded may still own, and goes when all have
+	// come back. A passive one holds what packets may have put in: it goes
+	// without deleting anything.
+	waiting, passive bool
+}
+
+// claimable reports whether a fragment that states an element of nobody's
+// share becomes its only owner.
+func (sh *setShare) claimable() bool { return sh.fragment.orphan && (!sh.waiting || sh.passive) }
+
+// change is what one step does to the merged element of a key.
+type change struct {
+	before, after compile.Element
+	had, has      bool
+}
+
+func (t *table) set(name string) *set {
+	o, ok := t.sets[name]
+	if !ok {
+		o = &set{node: node{name: name, table: t}}
+		t.sets[name] = o
+	}
+	return o
+}
+
+func (o *set) exists() bool { return len(o.shares) > 0 }
+
+// decl is the declaration. All shares agree on it, but one that comes from a
+// dump knows less of it.
+func (o *set) decl() *compile.Set {
+	for _, sh := range o.shares {
+		if !sh.dumped {
+			return sh.decl
+		}
+	}
+	return o.shares[0].decl
+}
+
+// effective returns the merged element of a key.
+func (o *set) effective(id string) (compile.Element, bool) {
+	for _, sh := range o.shares {
+		if e, ok := sh.elements[id]; ok {
+			return e, true
+		}
+	}
+	return compile.Element{}, false
+}
+
+// winner returns the share that decides on a key.
+func (o *set) winner(id string) *setShare {
+	for _, sh := range o.shares {
+		if _, ok := sh.elements[id]; ok {
+			return sh
+		}
+	}
+	return nil
+}
+
+// orphan returns the share of nobody, which is always the last.
+func (o *set) orphan() *setShare {
+	if n := len(o.shares); n > 0 && o.shares[n-1].fragment.orphan {
+		return o.shares[n-1]
+	}
+	return nil
+}
+
+// shade adds by to the shadow count of every share whose data for a key is
+// not the merged one.
+func (o *set) shade(id string, by int) {
+	w := o.winner(id)
+	if w == nil {
+		return
+	}
+	data := w.elements[id].Data
+	for _, sh := range o.shares {
+		if e, ok := sh.elements[id]; ok && e.Data != data {
+			sh.shadowed += by
+		}
+	}
+}
+
+// accept makes the present state the kernel's.
+func (o *set) accept() {
+	for id := range o.touched {
+		delete(o.lapsed, id)
+	}
+	if !o.exists() || o.kernel == nil || !o.kernel.Equal(o.decl()) {
+		o.lapsed = nil
+	}
+	o.touched, o.kernel = nil, nil
+	o.watched = o.pools != nil
+	if o.exists() {
+		o.kernel = o.decl()
+	}
+	for _, sh := range o.shares {
+		sh.fresh, sh.origin = nil, -1
+	}
+}
+
+// put changes a share's element: to e, or to nothing where has is false.
+func (s *State) put(o *set, sh *setShare, id string, e compile.Element, has bool) {
+	s.work.Keys++
+	old, had := sh.elements[id]
+	_, lapsed := o.lapsed[id]
+	if had == has && old == e && !(lapsed && has) {
+		return
+	}
+	c := s.write(o, sh, id, e, has)
+	prev, was := o.touched[id]
+	touched := s.touch(o, id, &c)
+	s.undo = append(s.undo, func() {
+		s.work.Keys++
+		s.write(o, sh, id, old, had)
+		if touched {
+			o.untouch(id, prev, was)
+		}
+	})
+	if has && !sh.fragment.orphan {
+		s.claim(o, id)
+	}
+}
+
+// claim ends nobody's ownership of an element that a fragment has stated.
+func (s *State) claim(o *set, id string) {
+	if sh := o.orphan(); sh != nil && sh.claimable() {
+		if _, ok := sh.elements[id]; ok {
+			s.put(o, sh, id, compile.Element{}, false)
+		}
+	}
+}
+
+// touch notes a change of a merged element in the journal. In a set that the
+// kernel does not have, the winner counts even where the element is the same.
+func (s *State) touch(o *set, id string, c *change) bool {
+	_, lapsed := o.lapsed[id]
+	if o.kernel != nil && !lapsed && c.had == c.has && (!c.had || sameElement(o.decl(), &c.before, &c.after)) {
+		return false
+	}
+	s.markSet(o)
+	t, ok := o.touched[id]
+	if !ok {
+		t.before, t.had = c.before, c.had && !lapsed
+		if o.touched == nil {
+			o.touched = map[string]touch{}
+		}
+	}
+	t.origin = s.origin
+	o.touched[id] = t
+	return true
+}
+
+func (o *set) untouch(id string, prev touch, was bool) {
+	if was {
+		o.touched[id] = prev
+		return
+	}
+	delete(o.touched, id)
+}
+
+// write changes a share's element and all that is counted from it, and says
+// what became of the merged one. It is its own inverse and writes no journal.
+func (s *State) write(o *set, sh *setShare, id string, e compile.Element, has bool) change {
+	var c change
+	several := len(o.shares) > 1
+	if several && o.decl().Map {
+		o.shade(id, -1)
+		defer o.shade(id, +1)
+	}
+	old, had := sh.elements[id]
+	if several {
+		c.before, c.had = o.effective(id)
+	} else {
+		c.before, c.had = old, had
+	}
+	if has {
+		sh.elements[id] = e
+	} else {
+		delete(sh.elements, id)
+	}
+	if several {
+		c.after, c.has = o.effective(id)
+	} else {
+		c.after, c.has = e, has
+	}
+	if o.decl().Verdict && old.Data != e.Data {
+		s.refer(o.table, old.Data, -1)
+		s.refer(o.table, e.Data, +1)
+	}
+	o.pools.change(&c)
+	return c
+}
+
+// refer counts a verdict element's reference to a chain.
+func (s *State) refer(t *table, data string, by int) {
+	if name := verdictChain(data); name != "" {
+		s.referChain(t.chain(name), by)
+	}
+}
+
+// attach brings a share into its set, with its elements.
+func (s *State) attach(o *set, sh *setShare) {
+	s.relink(o, sh, true)
+	for id := range sh.elements {
+		if sh.fragment.orphan || o.orphan() == nil {
+			break
+		}
+		s.claim(o, id)
+	}
+}
+
+// detach takes a share out of its set.
+func (s *State) detach(o *set, sh *setShare) { s.relink(o, sh, false) }
+
+// relink links or unlinks a share, with the journal.
+func (s *State) relink(o *set, sh *setShare, in bool) {
+	s.markSet(o)
+	s.stamp(&o.origin)
+	type undone struct {
+		id   string
+		prev touch
+		was  bool
+	}
+	var touched []undone
+	visit := func(id string, c *change) {
+		prev, was := o.touched[id]
+		if s.touch(o, id, c) {
+			touched = append(touched, undone{id, prev, was})
+		}
+	}
+	if (in && o.kernel == nil && len(o.touched) == 0) || sh.passive {
+		// Nothing was in the kernel before: the share itself says it all. And
+		// what packets have put in is not weft's to change.
+		visit = nil
+	}
+	s.link(o, sh, in, visit)
+	s.undo = append(s.undo, func() {
+		s.link(o, sh, !in, nil)
+		for _, u := range touched {
+			o.untouch(u.id, u.prev, u.was)
+		}
+	})
+}
+
+// link puts a share into the list or takes it out, updates all that is
+// counted from its elements, and calls visit (unless nil) for every key whose
+// merged element changes. It is its own inverse and writes no journal.
+func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change)) {
+	others := len(o.shares) > 0
+	if !in {
+		others = len(o.shares) > 1
+	}
+	shades := others && sh.decl.Map
+	if shades {
+		for id := range sh.elements {
+			o.shade(id, -1)
+		}
+	}
+	if in {
+		i := 0
+		for i < len(o.shares) && o.shares[i].fragment.before(sh.fragment) {
+			i++
+		}
+		o.shares = slices.Insert(o.shares, i, sh)
+	} else {
+		s.queueSet(o)
+		i := slices.Index(o.shares, sh)
+		o.shares = slices.Delete(o.shares, i, i+1)
+	}
+	if shades {
+		for id := range sh.elements {
+			o.shade(id, +1)
+		}
+	}
+	s.declared(o.table)
+	if visit != nil || others || o.pools != nil || sh.decl.Verdict {
+		s.visit(o, sh, in, visit)
+	}
+	s.index(o, false)
+}
+
+// visit goes through the elements of a share that has just been linked or
+// unlinked.
+func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)) {
+	by := -1
+	if in {
+		by = +1
+	}
+	for id, e := range sh.elements {
+		s.work.Keys++
+		if sh.decl.Verdict {
+			s.refer(o.table, e.Data, by)
+		}
+		var c change
+		behind := false
+		for _, other := range o.shares {
+			if other == sh {
+				continue
+			}
+			if x, ok := other.elements[id]; ok {
+				c.before, c.had = x, true
+				behind = other.fragment.before(sh.fragment)
+				break
+			}
+		}
+		if behind {
+			continue
+		}
+		c.after, c.has = e, true
+		if !in {
+			c.before, c.had, c.after, c.has = c.after, c.has, c.before, c.had
+		}
+		o.pools.change(&c)
+		if visit != nil {
+			visit(id, &c)
+		}
+	}
+}
+
+// redeclare changes a share's declaration.
+func (s *State) redeclare(o *set, sh *setShare, d *compile.Set) {
+	old := sh.decl
+	s.markSet(o)
+	s.stamp(&o.origin)
+	s.queueSet(o)
+	s.writeDecl(o, sh, d)
+	s.undo = append(s.undo, func() { s.writeDecl(o, sh, old) })
+}
+
+func (s *State) writeDecl(o *set, sh *setShare, d *compile.Set) {
+	verdict := sh.decl.Verdict
+	sh.decl = d
+	if verdict != d.Verdict {
+		by := -1
+		if d.Verdict {
+			by = +1
+		}
+		for _, e := range sh.elements {
+			s.refer(o.table, e.Data, by)
+		}
+	}
+	s.declared(o.table)
+	s.index(o, true)
+}
+
+// setConntrack changes whether a share's flows are watched.
+func (s *State) setConntrack(o *set, sh *setShare, on bool) {
+	if sh.conntrack == on {
+		return
+	}
+	write := func(on bool) {
+		sh.conntrack = on
+		s.index(o, false)
+		s.recordedAt++
+	}
+	write(on)
+	s.undo = append(s.undo, func() { write(!on) })
+}
+
+// queueSet has the running change check a set in the end. It is called before
+// the declaration changes.
+func (s *State) queueSet(o *set) {
+	if o.queued == s.serial {
+		return
+	}
+	o.queued = s.serial
+	q := queuedSet{set: o}
+	if o.exists() {
+		q.old = o.decl()
+	}
+	s.checkSets = append(s.checkSets, q)
+}
+
+// queuedSet is a set to check, with its declaration before the change; nil
+// where it did not exist.
+type queuedSet struct {
+	*set
+	old *compile.Set
+}

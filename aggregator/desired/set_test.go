@@ -1,0 +1,108 @@
+package desired
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+func TestSetOwnersAreCounted(t *testing.T) {
+	h := newHarness(t)
+	one := in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2")))
+	two := in(ipWeft, addrSet("s", member("10.0.0.2"), member("10.0.0.3")))
+	h.commit(snapshot(policy, 0, one))
+	if p := h.commit(snapshot(extra, 0, two)); planText(p) != "add elements s 1\n" {
+		t.Errorf("plan of the second owner:\n%s", planText(p))
+	}
+	if p := h.commit(snapshot(policy, 0)); planText(p) != "delete elements s 1\n" {
+		t.Errorf("plan of the first owner's withdrawal:\n%s", planText(p))
+	}
+	if st, _ := h.Fragment(extra); st.Shadowed != 0 || st.Elements != 2 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestMapShadowing(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(extra, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.9"), mapped("10.0.0.2", "10.1.0.2")))))
+	p := h.commit(snapshot(policy, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2")))))
+	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
+		t.Errorf("plan of shadowing:\n%s", planText(p))
+	}
+	if st, _ := h.Fragment(extra); st.Shadowed != 1 {
+		t.Errorf("status of the shadowed: %+v", st)
+	}
+	// A change in the shadow changes nothing.
+	p = h.commit(patch(extra, in(ipWeft, Elements{Set: "m", Add: []compile.Element{mapped("10.0.0.1", "10.1.0.7")}})))
+	if !p.Empty() {
+		t.Errorf("plan of a change in the shadow:\n%s", planText(p))
+	}
+	p = h.commit(patch(policy, in(ipWeft, Elements{Set: "m", Remove: []compile.Element{member("10.0.0.1")}})))
+	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
+		t.Errorf("plan of the winner's going:\n%s", planText(p))
+	}
+	if got := h.k.tables[ipWeft].sets["m"].elements[addr("10.0.0.1")].Data; got != addr("10.1.0.7") {
+		t.Errorf("value %x, want the shadowed one", got)
+	}
+	if st, _ := h.Fragment(extra); st.Shadowed != 0 {
+		t.Errorf("status after the winner has gone: %+v", st)
+	}
+}
+
+func TestIntervals(t *testing.T) {
+	h := newHarness(t)
+	wide := compile.Element{Key: addr("10.0.0.0"), KeyEnd: addr("10.255.255.255")}
+	narrow := compile.Element{Key: addr("10.0.0.0"), KeyEnd: addr("10.0.0.255")}
+	h.commit(snapshot(policy, 0, in(ipWeft, intervalSet("i", wide))))
+	h.commit(patch(policy, in(ipWeft, Elements{Set: "i", Remove: []compile.Element{wide}, Add: []compile.Element{narrow}})))
+	if got := len(h.k.tables[ipWeft].sets["i"].elements); got != 1 {
+		t.Errorf("%d elements, want 1", got)
+	}
+	single := intervalSet("i").Decl
+	a, b := member("10.0.0.1"), member("10.0.0.1")
+	b.KeyEnd = b.Key
+	if elementID(single, &a) != elementID(single, &b) {
+		t.Error("a single value without end is another element than with it")
+	}
+}
+
+func TestElementOptionsReplace(t *testing.T) {
+	h := newHarness(t)
+	s := withFlags(addrSet("s"), compile.SetTimeout)
+	d := *s.Decl
+	d.Timeout = time.Minute
+	s.Decl = &d
+	e := member("10.0.0.1")
+	s.Elements = []compile.Element{e}
+	h.commit(snapshot(policy, 0, in(ipWeft, s)))
+	for _, tt := range []struct {
+		timeout time.Duration
+		comment string
+		ops     int
+	}{
+		{time.Minute, "", 0}, // the set's own
+		{time.Minute + time.Millisecond, "", 0},
+		{time.Hour, "", 2},
+		{time.Hour, "why", 2},
+		{time.Hour, "why", 0},
+	} {
+		e.Timeout, e.Comment = tt.timeout, tt.comment
+		p := h.commit(patch(policy, in(ipWeft, Elements{Set: "s", Add: []compile.Element{e}})))
+		if len(p.Ops) != tt.ops {
+			t.Errorf("timeout %s comment %q: plan:\n%s\nwant %d ops", tt.timeout, tt.comment, planText(p), tt.ops)
+		}
+	}
+}
+
+func TestRepeatedElements(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(policy, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.1", "10.1.0.2")))))
+	if got := h.k.tables[ipWeft].sets["m"].elements[addr("10.0.0.1")].Data; got != addr("10.1.0.2") {
+		t.Errorf("value %x, want the last", got)
+	}
+	p := h.commit(snapshot(policy, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.1", "10.1.0.2")))))
+	if !p.Empty() {
+		t.Errorf("plan of the same again:\n%s", planText(p))
+	}
+}

@@ -1,0 +1,380 @@
+package desired
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// State is the merge of all accepted fragments, and what is needed to bring
+// the kernel from the last accepted state to the present one.
+type State struct {
+	tables    map[nft.TableID]*table
+	fragments map[Key]*fragment
+	// orphan holds what the kernel had at Adopt and no fragment is known for.
+	orphan *fragment
+
+	// undo undoes everything since the last Accept, the newest last.
+	undo []func()
+	// origin is the number of updates taken in since the last Accept or
+	// Rollback, and so the index of the one that is being applied.
+	origin int
+	// serial counts changes for ever; objects remember it to be queued once.
+	serial uint64
+	// dirty are the tables with something touched since the last Accept.
+	dirty []*table
+	// checkChains and checkSets are what the running change must find in order
+	// when it is done.
+	checkChains []queuedChain
+	checkSets   []queuedSet
+	// plan is what the last Plan or Diff decided beside its ops; nil when
+	// the state has changed since.
+	plan *decision
+
+	scope      *Scope
+	scopeDirty map[nft.TableID]struct{}
+	recordedAt uint64
+	work       Work
+}
+
+// Work counts what the state has looked at since it was made, to prove that
+// the cost is that of the change.
+type Work struct {
+	// Keys counts elements examined by Apply, Plan and Rollback; Rules counts
+	// rules examined; Objects counts chains and sets.
+	Keys, Rules, Objects uint64
+}
+
+// fragment is one fragment's identity and what it holds.
+type fragment struct {
+	key Key
+	// owner is the key as rules carry it, "" for what is nobody's.
+	owner    string
+	priority int32
+	// adopted is true from Adopt until the fragment's snapshot arrives.
+	adopted bool
+	// orphan is true for the one fragment that stands for nobody.
+	orphan bool
+	tables map[nft.TableID]*holding
+}
+
+// holding is what a fragment holds in one table.
+type holding struct {
+	fragment *fragment
+	table    *table
+	comment  string
+	chains   map[string]*chainShare
+	sets     map[string]*setShare
+}
+
+// table is the merge in one table.
+type table struct {
+	id       nft.TableID
+	chains   map[string]*chain
+	sets     map[string]*set
+	holdings []*holding
+	// kernel is true when the table is in the kernel as of the last Accept.
+	kernel bool
+	origin int
+
+	dirty       bool
+	dirtyChains []*chain
+	dirtySets   []*set
+}
+
+// node is what chains and sets have in common.
+type node struct {
+	name  string
+	table *table
+	// refs counts the shares of chains, and for chains also the elements of
+	// verdict maps, that refer to the object. Shadowed ones count.
+	refs int
+	// origin is the last update since the last Accept that changed the
+	// declaration or the shares, -1 if none did.
+	origin int
+	dirty  bool
+	// queued is the serial of the change that has queued a check.
+	queued uint64
+}
+
+// New returns the state in which nothing is desired and nothing committed.
+func New() *State {
+	return &State{
+		tables:     map[nft.TableID]*table{},
+		fragments:  map[Key]*fragment{},
+		orphan:     &fragment{orphan: true, tables: map[nft.TableID]*holding{}},
+		scope:      &Scope{tables: map[nft.TableID]*TableScope{}},
+		scopeDirty: map[nft.TableID]struct{}{},
+	}
+}
+
+// Work returns the work counters.
+func (s *State) Work() Work { return s.work }
+
+// Pending returns the number of updates since the last Accept or Rollback:
+// successful calls of Apply, DropAdopted and DropUnclaimed. Plan.Origin counts
+// in these.
+func (s *State) Pending() int { return s.origin }
+
+// Accept says that the kernel has carried out the ops of the last Plan or
+// Diff, which must be newer than the last change: the present state is the
+// kernel's from now on.
+func (s *State) Accept() {
+	if s.plan == nil {
+		s.Plan()
+	}
+	for _, a := range s.plan.handles {
+		a.slot.handle = a.handle
+	}
+	for _, t := range s.dirty {
+		t.kernel = t.exists()
+		for _, o := range t.dirtyChains {
+			o.accept(s.plan.orders[o])
+		}
+		for _, o := range t.dirtySets {
+			o.accept()
+		}
+	}
+	s.settle()
+}
+
+// Rollback undoes every change since the last Accept.
+func (s *State) Rollback() {
+	s.undoTo(0)
+	for _, t := range s.dirty {
+		for _, o := range t.dirtySets {
+			o.touched = nil
+		}
+		for _, o := range t.dirtyChains {
+			o.origins = nil
+		}
+	}
+	s.settle()
+}
+
+// settle forgets the journal, and the objects that are neither desired nor
+// in the kernel.
+func (s *State) settle() {
+	for _, t := range s.dirty {
+		t.origin = -1
+		for _, o := range t.dirtyChains {
+			o.dirty, o.origin = false, -1
+			if !o.exists() && o.refs == 0 && t.chains[o.name] == o {
+				delete(t.chains, o.name)
+			}
+		}
+		for _, o := range t.dirtySets {
+			o.dirty, o.origin = false, -1
+			if !o.exists() && o.refs == 0 && t.sets[o.name] == o {
+				delete(t.sets, o.name)
+			}
+		}
+		t.dirty, t.dirtyChains, t.dirtySets = false, nil, nil
+		if !t.exists() && s.tables[t.id] == t {
+			delete(s.tables, t.id)
+		}
+	}
+	s.dirty = s.dirty[:0]
+	s.undo = nil
+	s.origin = 0
+	s.plan = nil
+}
+
+// undoTo undoes the changes after the first mark ones, the newest first.
+func (s *State) undoTo(mark int) {
+	for i := len(s.undo) - 1; i >= mark; i-- {
+		s.undo[i]()
+	}
+	clear(s.undo[mark:])
+	s.undo = s.undo[:mark]
+	s.plan = nil
+}
+
+// table returns a table, made when it is new.
+func (s *State) table(id nft.TableID) *table {
+	t, ok := s.tables[id]
+	if !ok {
+		t = &table{id: id, chains: map[string]*chain{}, sets: map[string]*set{}}
+		s.tables[id] = t
+	}
+	s.markTable(t)
+	return t
+}
+
+func (s *State) markTable(t *table) {
+	if !t.dirty {
+		t.dirty = true
+		s.dirty = append(s.dirty, t)
+	}
+}
+
+func (s *State) markChain(o *chain) {
+	if !o.dirty {
+		o.dirty = true
+		o.table.dirtyChains = append(o.table.dirtyChains, o)
+		s.markTable(o.table)
+	}
+}
+
+func (s *State) markSet(o *set) {
+	if !o.dirty {
+		o.dirty = true
+		o.table.dirtySets = append(o.table.dirtySets, o)
+		s.markTable(o.table)
+	}
+}
+
+// stamp makes the running update the origin of what becomes of an object.
+func (s *State) stamp(origin *int) {
+	if old := *origin; old != s.origin {
+		*origin = s.origin
+		s.undo = append(s.undo, func() { *origin = old })
+	}
+}
+
+// declared notes that the declarations of a table are no longer those of the
+// last Scope, nor perhaps those of the last Record.
+func (s *State) declared(t *table) {
+	s.scopeDirty[t.id] = struct{}{}
+	s.recordedAt++
+}
+
+// compare orders objects by table and name.
+func (o *node) compare(other *node) int {
+	return cmp.Or(compareTables(o.table.id, other.table.id), strings.Compare(o.name, other.name))
+}
+
+func compareTables(a, b nft.TableID) int {
+	return cmp.Or(cmp.Compare(a.Family, b.Family), strings.Compare(a.Name, b.Name))
+}
+
+func (t *table) exists() bool { return len(t.holdings) > 0 }
+
+// comment is that of the first fragment that gives one.
+func (t *table) comment() string {
+	var first *holding
+	for _, h := range t.holdings {
+		if h.comment != "" && (first == nil || h.fragment.before(first.fragment)) {
+			first = h
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	return first.comment
+}
+
+// before reports whether f takes precedence over g. What belongs to nobody
+// comes last.
+func (f *fragment) before(g *fragment) bool {
+	if f.orphan != g.orphan {
+		return g.orphan
+	}
+	if f.priority != g.priority {
+		return f.priority < g.priority
+	}
+	if c := strings.Compare(f.key.Publisher, g.key.Publisher); c != 0 {
+		return c < 0
+	}
+	return f.key.Name < g.key.Name
+}
+
+func newFragment(key Key, priority int32) *fragment {
+	return &fragment{key: key, owner: key.String(), priority: priority, tables: map[nft.TableID]*holding{}}
+}
+
+// String names the fragment in messages.
+func (f *fragment) String() string {
+	switch {
+	case f.orphan:
+		return "nobody (unclaimed since the restart)"
+	case f.adopted:
+		return "fragment " + f.key.String() + " (committed before the restart, not yet published again)"
+	default:
+		return "fragment " + f.key.String()
+	}
+}
+
+// setFragment registers a fragment, or removes it where f is nil.
+func (s *State) setFragment(key Key, f *fragment) {
+	old := s.fragments[key]
+	s.writeFragment(key, f)
+	s.undo = append(s.undo, func() { s.writeFragment(key, old) })
+}
+
+func (s *State) writeFragment(key Key, f *fragment) {
+	s.recordedAt++
+	if f == nil {
+		delete(s.fragments, key)
+		return
+	}
+	s.fragments[key] = f
+}
+
+// setIdentity changes what decides on a fragment's precedence. Its shares
+// must not be in any list while that happens.
+func (s *State) setIdentity(f *fragment, priority int32, adopted bool) {
+	oldPriority, oldAdopted := f.priority, f.adopted
+	f.priority, f.adopted = priority, adopted
+	s.recordedAt++
+	s.undo = append(s.undo, func() {
+		f.priority, f.adopted = oldPriority, oldAdopted
+		s.recordedAt++
+	})
+}
+
+// hold returns a fragment's holding in a table, made when it is new.
+func (s *State) hold(f *fragment, id nft.TableID) *holding {
+	if h, ok := f.tables[id]; ok {
+		return h
+	}
+	t := s.table(id)
+	s.stamp(&t.origin)
+	h := newHolding(f, t)
+	s.writeHolding(h, true)
+	s.undo = append(s.undo, func() { s.writeHolding(h, false) })
+	return h
+}
+
+func newHolding(f *fragment, t *table) *holding {
+	return &holding{fragment: f, table: t, chains: map[string]*chainShare{}, sets: map[string]*setShare{}}
+}
+
+// release removes a holding that has nothing in it.
+func (s *State) release(h *holding) {
+	s.markTable(h.table)
+	s.stamp(&h.table.origin)
+	s.writeHolding(h, false)
+	s.undo = append(s.undo, func() { s.writeHolding(h, true) })
+}
+
+func (s *State) writeHolding(h *holding, in bool) {
+	t := h.table
+	s.declared(t)
+	if in {
+		h.fragment.tables[t.id] = h
+		t.holdings = append(t.holdings, h)
+		return
+	}
+	delete(h.fragment.tables, t.id)
+	for i, other := range t.holdings {
+		if other == h {
+			t.holdings = append(t.holdings[:i], t.holdings[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *State) setTableComment(h *holding, comment string) {
+	old := h.comment
+	if old == comment {
+		return
+	}
+	h.comment = comment
+	s.recordedAt++
+	s.undo = append(s.undo, func() {
+		h.comment = old
+		s.recordedAt++
+	})
+}

@@ -1,0 +1,85 @@
+package desired
+
+import (
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// Status says how much a fragment holds.
+type Status struct {
+	Key      Key
+	Priority int32
+	// Adopted is true for a fragment that is known from before a restart
+	// alone; its publisher has not come back.
+	Adopted             bool
+	Chains, Rules, Sets int
+	Elements            int
+	// Shadowed counts map elements whose value another fragment's hides.
+	Shadowed int
+}
+
+// Fragment returns one fragment's status.
+func (s *State) Fragment(key Key) (Status, bool) {
+	f, ok := s.fragments[key]
+	if !ok {
+		return Status{}, false
+	}
+	return f.status(), true
+}
+
+// Fragments returns the status of all fragments by publisher and name. It
+// costs what there is in objects, not in elements.
+func (s *State) Fragments() []Status {
+	all := make([]Status, 0, len(s.fragments))
+	for _, f := range s.sorted() {
+		all = append(all, f.status())
+	}
+	return all
+}
+
+func (f *fragment) status() Status {
+	st := Status{Key: f.key, Priority: f.priority, Adopted: f.adopted}
+	for _, h := range f.tables {
+		st.Chains += len(h.chains)
+		st.Sets += len(h.sets)
+		for _, sh := range h.chains {
+			st.Rules += len(sh.rules)
+		}
+		for _, sh := range h.sets {
+			st.Elements += len(sh.elements)
+			st.Shadowed += sh.shadowed
+		}
+	}
+	return st
+}
+
+// Content returns what a fragment holds, as a snapshot's tables: by table,
+// objects by name, rules in order, elements by key. An adopted fragment's
+// rules have a fingerprint and no text.
+func (s *State) Content(key Key) ([]TableUpdate, bool) {
+	f, ok := s.fragments[key]
+	if !ok {
+		return nil, false
+	}
+	var tables []TableUpdate
+	for _, h := range f.holdings() {
+		tu := TableUpdate{Table: h.table.id, Comment: h.comment}
+		for _, name := range sortedKeys(h.chains) {
+			sh := h.chains[name]
+			c := Chain{Decl: sh.decl, Rules: make([]*compile.Rule, len(sh.rules))}
+			for i, r := range sh.rules {
+				c.Rules[i] = r.rule
+			}
+			tu.PutChains = append(tu.PutChains, c)
+		}
+		for _, name := range sortedKeys(h.sets) {
+			sh := h.sets[name]
+			p := Set{Decl: sh.decl, Conntrack: sh.conntrack, Elements: make([]compile.Element, 0, len(sh.elements))}
+			for _, id := range sortedKeys(sh.elements) {
+				p.Elements = append(p.Elements, sh.elements[id])
+			}
+			tu.PutSets = append(tu.PutSets, p)
+		}
+		tables = append(tables, tu)
+	}
+	return tables, true
+}

@@ -1,0 +1,51 @@
+package desired
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestContent(t *testing.T) {
+	h := newHarness(t)
+	tables := []TableUpdate{
+		in(ipDeny, addrSet("x")),
+		in(ipWeft, regular("c", rule("a"), rule("b")), base("input", 0), addrSet("s", member("10.0.0.1"), member("10.0.0.2")), endpointMap("z")),
+	}
+	tables[0].Comment = "deny"
+	h.commit(snapshot(services, 0, tables[1], tables[0]), snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.3")))))
+	got, ok := h.Content(services)
+	if !ok || fmt.Sprint(got) != fmt.Sprint(tables) {
+		t.Errorf("content:\n%+v\nwant:\n%+v", got, tables)
+	}
+	if _, ok := h.Content(extra); ok {
+		t.Error("content of a fragment that does not exist")
+	}
+	if _, ok := h.Fragment(extra); ok {
+		t.Error("status of a fragment that does not exist")
+	}
+	all := h.Fragments()
+	if len(all) != 2 || all[0].Key != policy || all[1].Elements != 2 {
+		t.Errorf("fragments %+v", all)
+	}
+}
+
+func TestEmptyTableIsHeld(t *testing.T) {
+	h := newHarness(t)
+	if p := h.commit(snapshot(services, 0, in(ipWeft))); planText(p) != "add table weft\n" {
+		t.Errorf("plan:\n%s", planText(p))
+	}
+	h.restart(h.Record())
+	empty(t, "when it is back", h.commit(snapshot(services, 0, in(ipWeft))))
+	h.restart(Record{})
+	if u := h.Unclaimed(); len(u) != 1 || u[0] != (Unclaimed{Table: ipWeft}) {
+		t.Errorf("unclaimed %v", u)
+	}
+	empty(t, "when it is back without a record", h.commit(snapshot(services, 0, in(ipWeft))))
+	if u := h.Unclaimed(); len(u) != 0 {
+		t.Errorf("unclaimed %v", u)
+	}
+	h.commit(snapshot(services, 0))
+	if h.k.text() != "" {
+		t.Errorf("kernel:\n%s", h.k.text())
+	}
+}

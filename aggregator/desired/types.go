@@ -1,0 +1,75 @@
+package desired
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// Key names a fragment.
+type Key struct{ Publisher, Name string }
+
+// String returns "publisher/name".
+func (k Key) String() string { return k.Publisher + "/" + k.Name }
+
+// Update is one change of one fragment, compiled. Updates are immutable.
+type Update struct {
+	Fragment Key
+	// Snapshot replaces all that the fragment holds by what Tables put;
+	// Priority takes effect with a snapshot. A snapshot without tables
+	// withdraws the fragment.
+	Snapshot bool
+	Priority int32
+	Tables   []TableUpdate
+}
+
+// TableUpdate is the part of an update in one table.
+type TableUpdate struct {
+	Table nft.TableID
+	// Comment is given to the table when it is created; the kernel cannot
+	// change it later.
+	Comment string
+	// PutChains and PutSets declare or replace objects with all that the
+	// fragment holds in them.
+	PutChains []Chain
+	// DeleteChains and DeleteSets name objects that the fragment gives up.
+	// They are done first; names that it does not hold are passed over.
+	DeleteChains []string
+	PutSets      []Set
+	DeleteSets   []string
+	// Elements change objects that the fragment has declared. They are done
+	// last.
+	Elements []Elements
+	// Uses are declarations outside of this update that its rules were
+	// compiled against, by name. Where one is no longer what the table has,
+	// Apply returns ErrStale.
+	Uses map[string]*compile.Set
+}
+
+// Chain is a fragment's share of a chain.
+type Chain struct {
+	Decl  *compile.Chain
+	Rules []*compile.Rule
+}
+
+// Set is a fragment's share of a set or map. Of several elements with the
+// same key the last counts.
+type Set struct {
+	Decl     *compile.Set
+	Elements []compile.Element
+	// Conntrack is true for a map whose UDP flows are flushed when a commit
+	// changes where they go.
+	Conntrack bool
+}
+
+// Elements is a change of a fragment's share of one set or map: first the
+// removals, then the additions, which replace elements of the same key.
+// Removing what the fragment does not hold changes nothing.
+type Elements struct {
+	Set string
+	// Decl is the declaration that the elements were packed for. Where the
+	// fragment's own is no longer equal to it, Apply returns ErrStale; nil
+	// skips the check.
+	Decl   *compile.Set
+	Remove []compile.Element
+	Add    []compile.Element
+}

@@ -1,0 +1,80 @@
+package desired
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// ErrNotAdopted says that a fragment is not one that is known from before a
+// restart alone.
+var ErrNotAdopted = errors.New("fragment is not waiting for its publisher")
+
+// Unclaimed is an object, or a part of one, that was in the kernel at Adopt
+// and that no fragment is known for.
+type Unclaimed struct {
+	Table nft.TableID
+	// Object is "chain input" or "set blocked"; "" is the table itself.
+	Object string
+	// Rules and Elements count what nobody has claimed in it.
+	Rules, Elements int
+}
+
+// Unclaimed lists what DropUnclaimed would remove, in a fixed order.
+func (s *State) Unclaimed() []Unclaimed {
+	var all []Unclaimed
+	for _, h := range s.orphan.holdings() {
+		if len(h.chains) == 0 && len(h.sets) == 0 {
+			all = append(all, Unclaimed{Table: h.table.id})
+		}
+		for _, name := range sortedKeys(h.chains) {
+			all = append(all, Unclaimed{Table: h.table.id, Object: "chain " + name, Rules: len(h.chains[name].rules)})
+		}
+		for _, name := range sortedKeys(h.sets) {
+			sh := h.sets[name]
+			if sh.waiting || sh.passive && len(h.table.sets[name].shares) > 1 {
+				continue
+			}
+			all = append(all, Unclaimed{Table: h.table.id, Object: "set " + name, Elements: len(sh.elements)})
+		}
+	}
+	return all
+}
+
+// DropUnclaimed gives up everything that Unclaimed lists. It counts as a
+// change like an Apply.
+//
+// Possible errors: *[Rejection], when a fragment refers to some of it.
+func (s *State) DropUnclaimed() error {
+	return s.change(Key{}, func(a *apply) {
+		a.f = s.orphan
+		for _, h := range s.orphan.holdings() {
+			for _, name := range sortedKeys(h.chains) {
+				a.deleteChain(h, name)
+			}
+			for _, name := range sortedKeys(h.sets) {
+				if !h.sets[name].waiting {
+					a.deleteSet(h, name)
+				}
+			}
+			a.releaseOrphan(h.table)
+		}
+	})
+}
+
+// DropAdopted withdraws a fragment that is known from before a restart and
+// has not come back. It counts as a change like an Apply.
+//
+// Possible errors: one that wraps [ErrNotAdopted]; *[Rejection], when other
+// fragments refer to what it holds.
+func (s *State) DropAdopted(key Key) error {
+	f, ok := s.fragments[key]
+	if !ok || !f.adopted {
+		return fmt.Errorf("drop adopted fragment %s: %w", key, ErrNotAdopted)
+	}
+	return s.change(key, func(a *apply) {
+		a.f = f
+		a.withdraw(f)
+	})
+}

@@ -1,0 +1,47 @@
+package desired
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestRejectionError(t *testing.T) {
+	v := Violation{Object: "table ip weft chain c", Message: "is wrong", Reason: ReasonConflict}
+	tests := []struct {
+		r    Rejection
+		want string
+	}{
+		{Rejection{Fragment: policy}, "apply fragment policy/web"},
+		{Rejection{policy, []Violation{v}}, "apply fragment policy/web: table ip weft chain c: is wrong"},
+		{Rejection{policy, []Violation{{Message: "snapshot first"}, v, v}}, "apply fragment policy/web: snapshot first (and 2 more)"},
+	}
+	for _, tt := range tests {
+		if got := tt.r.Error(); got != tt.want {
+			t.Errorf("Error() = %q, want %q", got, tt.want)
+		}
+	}
+}
+
+func TestReasonString(t *testing.T) {
+	for r := ReasonUnspecified; r <= ReasonSnapshotNeeded; r++ {
+		if s := r.String(); s == "" || strings.HasPrefix(s, "reason(") {
+			t.Errorf("reason %d has no name", r)
+		}
+	}
+	if Reason(77).String() != "reason(77)" {
+		t.Errorf("reason 77 is %q", Reason(77))
+	}
+}
+
+func TestViolationsAreBounded(t *testing.T) {
+	h := newHarness(t)
+	tu := in(ipWeft)
+	for range 3 * maxViolations {
+		tu.PutChains = append(tu.PutChains, Chain{})
+	}
+	var r *Rejection
+	if err := h.Apply(snapshot(policy, 0, tu)); !errors.As(err, &r) || len(r.Violations) != maxViolations {
+		t.Errorf("Apply: %v, want %d violations", err, maxViolations)
+	}
+}

@@ -1,0 +1,113 @@
+package aggregator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// watcherBuffer is how many events a watcher may be behind before it is
+// dropped.
+const watcherBuffer = 256
+
+// hub hands events to watchers. It never waits for one.
+type hub struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	watchers map[*watcher]struct{}
+	closed   bool
+}
+
+type watcher struct {
+	events chan *weftv1.Event
+	// slow is true when events was closed because it was full.
+	slow bool
+}
+
+func newHub(now func() time.Time) *hub {
+	return &hub{now: now, watchers: make(map[*watcher]struct{})}
+}
+
+// publish hands an event to all watchers; the event belongs to the hub.
+func (h *hub) publish(e *weftv1.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.watchers) == 0 {
+		return
+	}
+	e.Time = timestamppb.New(h.now())
+	for w := range h.watchers {
+		select {
+		case w.events <- e:
+		default:
+			w.slow = true
+			h.drop(w)
+		}
+	}
+}
+
+// drop ends a watcher.
+func (h *hub) drop(w *watcher) {
+	if _, ok := h.watchers[w]; ok {
+		delete(h.watchers, w)
+		close(w.events)
+	}
+}
+
+// close ends all watchers.
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for w := range h.watchers {
+		h.drop(w)
+	}
+}
+
+// Watch calls f with every event from now on until ctx ends or f fails, and
+// returns that error. Started is called once events are being collected. f
+// must not change the event.
+//
+// Possible errors: ErrSlowWatcher, ErrStopped, f's, ctx's.
+func (a *Aggregator) Watch(ctx context.Context, started func() error, f func(*weftv1.Event) error) error {
+	h := a.hub
+	w := &watcher{events: make(chan *weftv1.Event, watcherBuffer)}
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return ErrStopped
+	}
+	h.watchers[w] = struct{}{}
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.drop(w)
+	}()
+	if err := started(); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, ok := <-w.events:
+			if !ok {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if w.slow {
+					return ErrSlowWatcher
+				}
+				return ErrStopped
+			}
+			if err := f(e); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// TestSlowWatcherIsDropped has a watcher that does not return while events come.
+func TestSlowWatcherIsDropped(t *testing.T) {
+	a := &Aggregator{hub: newHub(time.Now)}
+	started, stuck, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	slow, quick := make(chan error, 1), make(chan error, 1)
+	var seen int
+	go func() {
+		first := true
+		slow <- a.Watch(context.Background(), func() error { started <- struct{}{}; return nil }, func(*weftv1.Event) error {
+			if first {
+				first = false
+				close(stuck)
+				<-release
+			}
+			return nil
+		})
+	}()
+	<-started
+	a.hub.publish(commitEvent())
+	<-stuck
+	ctx, cancel := context.WithCancel(context.Background())
+	took := make(chan struct{})
+	go func() {
+		quick <- a.Watch(ctx, func() error { started <- struct{}{}; return nil }, func(*weftv1.Event) error {
+			seen++
+			took <- struct{}{}
+			return nil
+		})
+	}()
+	<-started
+	for range watcherBuffer + 10 {
+		a.hub.publish(commitEvent())
+		<-took
+	}
+	close(release)
+	if err := <-slow; !errors.Is(err, ErrSlowWatcher) {
+		t.Errorf("slow watcher: %v", err)
+	}
+	cancel()
+	if err := <-quick; !errors.Is(err, context.Canceled) || seen != watcherBuffer+10 {
+		t.Errorf("quick watcher saw %d: %v", seen, err)
+	}
+	a.hub.close()
+	if err := a.Watch(context.Background(), func() error { return nil }, nil); !errors.Is(err, ErrStopped) {
+		t.Errorf("watch after the end: %v", err)
+	}
+}

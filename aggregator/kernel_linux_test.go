@@ -1,0 +1,292 @@
+package aggregator_test
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// startKernel runs a daemon on the kernel of a namespace. The connection is
+// closed with the test, or by the caller.
+func startKernel(t *testing.T, ns *nfttest.NS, cfg aggregator.Config, noOwner bool) (*aggregatortest.Daemon, *kernel.Conn) {
+	t.Helper()
+	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD(), NoOwner: noOwner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	cfg.Kernel = conn
+	return aggregatortest.Start(t, aggregatortest.Config{Config: cfg}), conn
+}
+
+// counted is a fragment that counts packets from its members.
+func counted(members ...string) *weftv1.Fragment {
+	f := blocklist("counted", members...)
+	f.Tables[0].Chains[0].Rules = []*weftv1.Rule{
+		{Text: "ip saddr @blocked counter", Comment: "members"},
+		{Text: "ip protocol udp counter accept"},
+	}
+	return f
+}
+
+// sendUDP sends packets over the namespace's loopback.
+func sendUDP(t *testing.T, ns *nfttest.NS, n int) {
+	t.Helper()
+	err := ns.Do(func() error {
+		c, err := net.Dial("udp4", "127.0.0.1:9")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		for range n {
+			// The port answers that nobody listens: a later write says so.
+			_, _ = c.Write([]byte("x"))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ruleLine returns the line of "nft -a list ruleset" that has text.
+func ruleLine(t *testing.T, ns *nfttest.NS, text string) string {
+	t.Helper()
+	for line := range strings.Lines(ns.Run(t, "nft", "-a", "list", "ruleset")) {
+		if strings.Contains(line, text) {
+			return strings.TrimSpace(line)
+		}
+	}
+	t.Fatalf("ruleset lacks %q:\n%s", text, ns.ListRuleset(t))
+	return ""
+}
+
+var packets = regexp.MustCompile(`packets [1-9]\d*`)
+
+// TestKernelKeepsHandlesAndCounters changes everything around a rule.
+func TestKernelKeepsHandlesAndCounters(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	if _, err := c.Apply(ctx, counted("127.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	sendUDP(t, ns, 5)
+	before := ruleLine(t, ns, `comment "members"`)
+	if !packets.MatchString(before) {
+		t.Fatalf("rule did not count: %s", before)
+	}
+	s := session(t, c, func(string) *weftv1.Fragment { return counted("127.0.0.1", "10.0.0.1") })
+	if _, err := s.Put(ctx, counted("127.0.0.1", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Patch(ctx, patch("counted", []string{"10.0.0.2"}, []string{"10.0.0.1"})); err != nil {
+		t.Fatal(err)
+	}
+	f := counted("127.0.0.1", "10.0.0.2")
+	rules := f.Tables[0].Chains[0].Rules
+	f.Tables[0].Chains[0].Rules = []*weftv1.Rule{{Text: "iifname != \"lo\" return"}, rules[0], {Text: "tcp dport { 22, 80 } accept"}}
+	if _, err := c.Apply(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	if after := ruleLine(t, ns, `comment "members"`); after != before {
+		t.Fatalf("the rule changed:\n before %s\n after  %s", before, after)
+	}
+	if text := ns.ListRuleset(t); !strings.Contains(text, "10.0.0.2") || strings.Contains(text, "10.0.0.1") || strings.Contains(text, "udp") {
+		t.Fatalf("ruleset:\n%s", text)
+	}
+}
+
+// TestKernelPoison has one update in a batch that the compiler takes and the
+// kernel does not.
+func TestKernelPoison(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, _ := startKernel(t, ns, aggregator.Config{Rate: 5, Burst: 1}, false)
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	if _, err := c.Apply(ctx, blocklist("first", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	loop := &weftv1.Fragment{Name: "loop", Tables: []*weftv1.Table{{Family: "ip", Name: "demo", Chains: []*weftv1.Chain{
+		{Name: "input", Type: "filter", Hook: "input", Priority: "filter", Rules: []*weftv1.Rule{{Text: "jump here"}}},
+		{Name: "here", Rules: []*weftv1.Rule{{Text: "jump there"}}},
+		{Name: "there", Rules: []*weftv1.Rule{{Text: "jump here"}}},
+	}}}}
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			f := blocklist(fmt.Sprintf("good-%d", i), fmt.Sprintf("10.0.1.%d", i))
+			if i == 1 {
+				f = loop
+			}
+			_, errs[i] = c.Apply(ctx, f)
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if i == 1 {
+			r := rejection(t, err, weftv1.Reason_REASON_KERNEL)
+			t.Logf("%+v", r)
+			continue
+		}
+		if err != nil {
+			t.Fatalf("update %d: %v", i, err)
+		}
+	}
+	text := ns.ListRuleset(t)
+	for _, want := range []string{"10.0.0.1", "10.0.1.0", "10.0.1.2", "10.0.1.3"} {
+		if !strings.Contains(text, want) {
+			t.Fatalf("ruleset lacks %s:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "here") {
+		t.Fatalf("half of the loop is there:\n%s", text)
+	}
+}
+
+// TestKernelRestart kills the first daemon's connection, and has the second
+// adopt what is there: foreigners can not touch it before or after, and nothing
+// is committed.
+func TestKernelRestart(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	dir := t.TempDir()
+	d, conn := startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
+	if !conn.Owner() {
+		t.Skip("this kernel has no table ownership (Linux 6.9)")
+	}
+	ctx := aggregatortest.Context(t)
+	if _, err := d.Dial(t, "tester").Apply(ctx, counted("127.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	sendUDP(t, ns, 3)
+	before := ruleLine(t, ns, `comment "members"`)
+	foreign := func() {
+		t.Helper()
+		for _, args := range [][]string{
+			{"add", "element", "ip", "demo", "blocked", "{ 10.9.9.9 }"},
+			{"delete", "table", "ip", "demo"},
+			{"flush", "chain", "ip", "demo", "input"},
+		} {
+			if _, err := ns.Output("", "nft", args...); err == nil || !strings.Contains(err.Error(), "Operation not permitted") {
+				t.Fatalf("nft %v: %v: want EPERM", args, err)
+			}
+		}
+		if _, err := ns.Output("", "nft", "flush", "ruleset"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign()
+	// As after kill -9: the kernel closes the socket, nobody says good-bye.
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d, conn = startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
+	generation, err := conn.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign()
+	c := d.Dial(t, "tester")
+	if _, err := c.Apply(ctx, counted("127.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := conn.Generation(); err != nil || after != generation {
+		t.Fatalf("generation %d became %d (%v): the restart must not commit", generation, after, err)
+	}
+	if after := ruleLine(t, ns, `comment "members"`); after != before {
+		t.Fatalf("the rule changed:\n before %s\n after  %s", before, after)
+	}
+	if _, err := c.Apply(ctx, counted("127.0.0.2")); err != nil {
+		t.Fatal(err)
+	}
+	if text := ns.ListRuleset(t); !strings.Contains(text, "127.0.0.2") || strings.Contains(text, "127.0.0.1") {
+		t.Fatalf("ruleset:\n%s", text)
+	}
+}
+
+// TestKernelSecondDaemonIsTold starts a daemon while another one owns a table.
+func TestKernelSecondDaemonIsTold(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, conn := startKernel(t, ns, aggregator.Config{}, false)
+	if !conn.Owner() {
+		t.Skip("this kernel has no table ownership (Linux 6.9)")
+	}
+	ctx := aggregatortest.Context(t)
+	if _, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	second, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = second.Close() }()
+	a, err := aggregator.New(aggregator.Config{Kernel: second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Run(ctx); err == nil || !strings.Contains(err.Error(), "ip demo is owned by") {
+		t.Fatalf("second daemon: %v", err)
+	}
+}
+
+// TestKernelForeignTable publishes into a table that somebody else has made.
+func TestKernelForeignTable(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ns.Nft(t, "table ip demo { chain theirs { counter; }; }")
+	ctx := aggregatortest.Context(t)
+	_, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1"))
+	r := rejection(t, err, weftv1.Reason_REASON_KERNEL)
+	if !strings.Contains(r.Error(), "table ip demo") {
+		t.Fatalf("rejection does not name the table: %v", r)
+	}
+	if text := ns.ListRuleset(t); !strings.Contains(text, "theirs") || strings.Contains(text, "blocked") {
+		t.Fatalf("ruleset:\n%s", text)
+	}
+}
+
+// TestKernelRepairsWithoutOwnership runs as on kernels before 6.9.
+func TestKernelRepairsWithoutOwnership(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, _ := startKernel(t, ns, aggregator.Config{}, true)
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	want := ns.ListRuleset(t)
+	events := watch(t, d)
+	for _, args := range [][]string{
+		{"flush", "ruleset"},
+		{"delete", "element", "ip", "demo", "blocked", "{ 10.0.0.1 }"},
+		{"add", "element", "ip", "demo", "blocked", "{ 10.6.6.6 }"},
+		{"flush", "chain", "ip", "demo", "input"},
+	} {
+		ns.Run(t, "nft", args...)
+		aggregatortest.Eventually(t, "what nft "+strings.Join(args, " ")+" did is repaired", func() bool {
+			out, err := ns.Output("", "nft", "list", "ruleset")
+			return err == nil && out == want
+		})
+	}
+	events.until(t, "drift is told", func(e *weftv1.Event) bool { return e.GetDrift() != nil })
+	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.2")); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,81 @@
+package aggregator
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Limits, of one update unless they say otherwise. They bound what a publisher can make the aggregator
+// hold and do; a node's real rulesets stay far below them.
+const (
+	// MaxFragments is the number of fragments of all publishers together.
+	MaxFragments = 10_000
+	// MaxTables is the number of tables in an update.
+	MaxTables = 64
+	// MaxChains is the number of chains in an update.
+	MaxChains = 100_000
+	// MaxSets is the number of sets and maps in an update.
+	MaxSets = 10_000
+	// MaxRules is the number of rules in an update.
+	MaxRules = 100_000
+	// MaxElements is the number of elements in an update, removals included.
+	MaxElements = 4_000_000
+	// MaxBytes is the encoded size of an update, over all its parts.
+	MaxBytes = 512 << 20
+	// MaxRuleText is the length of one rule's text in bytes.
+	MaxRuleText = 16 << 10
+	// MaxElementText is the length of an element's key or value in bytes.
+	MaxElementText = 1 << 10
+	// MaxName is the length of the name of a table, chain, set or map in
+	// bytes (NFT_NAME_MAXLEN less the final zero).
+	MaxName = 255
+	// MaxIdentity is the length of a publisher's or fragment's name in bytes.
+	MaxIdentity = 63
+	// MaxViolations is how many violations an answer holds; what exceeds them
+	// is counted.
+	MaxViolations = 32
+)
+
+// CheckIdentity validates the name of a publisher or fragment: 1 to 63 of
+// [a-z0-9._-], beginning with a letter or digit. The result wraps
+// ErrInvalidName.
+func CheckIdentity(kind, name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: %s name is empty", ErrInvalidName, kind)
+	case len(name) > MaxIdentity:
+		return fmt.Errorf("%w: %s name %.16q... has %d bytes: at most %d are allowed", ErrInvalidName, kind, name, len(name), MaxIdentity)
+	case strings.IndexByte("._-", name[0]) >= 0:
+		return fmt.Errorf("%w: %s name %q: want a letter or digit first", ErrInvalidName, kind, name)
+	}
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' {
+			continue
+		}
+		return fmt.Errorf("%w: %s name %q: want only [a-z0-9._-]", ErrInvalidName, kind, name)
+	}
+	return nil
+}
+
+// checkName validates the name of an nft object: what nft(8) can read back
+// without quotes. The message is for a violation.
+func checkName(name string) error {
+	if name == "" {
+		return fmt.Errorf("name is empty")
+	}
+	if len(name) > MaxName {
+		return fmt.Errorf("name has %d bytes: at most %d are allowed", len(name), MaxName)
+	}
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.' {
+			continue
+		}
+		if i > 0 && (c >= '0' && c <= '9' || c == '-' || c == '/') {
+			continue
+		}
+		return fmt.Errorf("name %q: want a letter first, and then only letters, digits, _ . - and /", name)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package aggregator
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// Names of the metrics.
+const (
+	metricCommits       = "weft_commits_total"
+	metricCommitSeconds = "weft_commit_duration_seconds"
+	metricElements      = "weft_elements_changed_total"
+	metricRules         = "weft_rules_changed_total"
+	metricRejections    = "weft_rejections_total"
+	metricRepairs       = "weft_drift_repairs_total"
+	metricFlows         = "weft_flows_flushed_total"
+	metricFlowErrors    = "weft_flow_flush_errors_total"
+	metricSessions      = "weft_sessions"
+	metricPending       = "weft_pending_updates"
+	metricRevision      = "weft_revision"
+)
+
+// metrics are those of the aggregator.
+type metrics struct {
+	commits    prometheus.Counter
+	duration   prometheus.Histogram
+	elements   *prometheus.CounterVec
+	rules      *prometheus.CounterVec
+	rejections *prometheus.CounterVec
+	repairs    prometheus.Counter
+	flows      prometheus.Counter
+	flowErrors prometheus.Counter
+	sessions   prometheus.Gauge
+	revision   prometheus.Gauge
+}
+
+// newMetrics makes the metrics and registers them; a nil Registerer registers
+// nothing.
+func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error) {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	vec := func(name, help, label string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	}
+	m := &metrics{
+		commits: counter(metricCommits, "Batches committed to the kernel."),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: metricCommitSeconds, Help: "Time from taking pending updates to the kernel's answer.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
+		}),
+		elements:   vec(metricElements, "Set and map elements added to and deleted from the kernel.", "change"),
+		rules:      vec(metricRules, "Rules added to and deleted from the kernel.", "change"),
+		rejections: vec(metricRejections, "Updates rejected, by the reason of the first violation.", "reason"),
+		repairs:    counter(metricRepairs, "Commits that repaired what others changed in the kernel."),
+		flows:      counter(metricFlows, "UDP conntrack entries removed after commits."),
+		flowErrors: counter(metricFlowErrors, "Removals of UDP conntrack entries that did not succeed."),
+		sessions:   gauge(metricSessions, "Publish streams that are open."),
+		revision:   gauge(metricRevision, "Number of the last commit."),
+	}
+	for _, change := range []string{"added", "deleted"} {
+		m.elements.WithLabelValues(change)
+		m.rules.WithLabelValues(change)
+	}
+	if reg == nil {
+		return m, nil
+	}
+	queued := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricPending, Help: "Updates that wait for a commit."},
+		func() float64 { return float64(pending()) })
+	var errs []error
+	for _, c := range []prometheus.Collector{
+		m.commits, m.duration, m.elements, m.rules, m.rejections, m.repairs, m.flows, m.flowErrors, m.sessions, m.revision, queued,
+	} {
+		errs = append(errs, reg.Register(c))
+	}
+	return m, errors.Join(errs...)
+}
+
+// committed counts a commit.
+func (m *metrics) committed(c *weftv1.Counts, revision uint64, took time.Duration) {
+	m.commits.Inc()
+	m.duration.Observe(took.Seconds())
+	m.revision.Set(float64(revision))
+	m.changed(c)
+}
+
+// repaired counts a repair.
+func (m *metrics) repaired(c *weftv1.Counts) {
+	m.repairs.Inc()
+	m.changed(c)
+}
+
+func (m *metrics) changed(c *weftv1.Counts) {
+	m.elements.WithLabelValues("added").Add(float64(c.GetElementsAdded()))
+	m.elements.WithLabelValues("deleted").Add(float64(c.GetElementsDeleted()))
+	m.rules.WithLabelValues("added").Add(float64(c.GetRulesAdded()))
+	m.rules.WithLabelValues("deleted").Add(float64(c.GetRulesDeleted()))
+}
+
+// rejected counts a rejection.
+func (m *metrics) rejected(r *RejectedError) {
+	reason := weftv1.Reason_REASON_UNSPECIFIED
+	if len(r.Violations) > 0 {
+		reason = r.Violations[0].GetReason()
+	}
+	m.rejections.WithLabelValues(reasonLabel(reason)).Inc()
+}
+
+// reasonLabel is a reason as a label value.
+func reasonLabel(r weftv1.Reason) string {
+	switch r {
+	case weftv1.Reason_REASON_SYNTAX:
+		return "syntax"
+	case weftv1.Reason_REASON_INVALID:
+		return "invalid"
+	case weftv1.Reason_REASON_CONFLICT:
+		return "conflict"
+	case weftv1.Reason_REASON_REFERENCE:
+		return "reference"
+	case weftv1.Reason_REASON_KERNEL:
+		return "kernel"
+	case weftv1.Reason_REASON_PERMISSION:
+		return "permission"
+	case weftv1.Reason_REASON_LIMIT:
+		return "limit"
+	case weftv1.Reason_REASON_SNAPSHOT_NEEDED:
+		return "snapshot_needed"
+	case weftv1.Reason_REASON_TAKEN_OVER:
+		return "taken_over"
+	case weftv1.Reason_REASON_UNSPECIFIED:
+		return "unspecified"
+	default:
+		return "unknown"
+	}
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// logBuffer collects log lines.
+type logBuffer struct{ strings.Builder }
+
+func newInterceptor(log *logBuffer, uid uint32) *interceptor {
+	l := slog.New(slog.NewTextHandler(log, nil))
+	return &interceptor{auth: &authorizer{uid: uid, log: l}, log: l}
+}
+
+// from is a context of a call by a peer.
+func from(p Peer) context.Context {
+	return peer.NewContext(context.Background(), &peer.Peer{Addr: &net.UnixAddr{}, AuthInfo: AuthInfo{Peer: p}})
+}
+
+func TestAuthorization(t *testing.T) {
+	var log logBuffer
+	in := newInterceptor(&log, 1000)
+	call := func(ctx context.Context) (got caller, err error) {
+		_, err = in.unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Aggregator/List"}, func(ctx context.Context, _ any) (any, error) {
+			got, err = callerFrom(ctx)
+			return struct{}{}, err
+		})
+		return got, err
+	}
+	for _, uid := range []uint32{0, 1000} {
+		c, err := call(from(Peer{PID: 7, UID: uid}))
+		if err != nil || c.PID != 7 || c.publisher == "" {
+			t.Errorf("uid %d: caller %+v, error %v", uid, c, err)
+		}
+	}
+	_, err := call(from(Peer{PID: 4711, UID: 1001}))
+	if status.Code(err) != codes.PermissionDenied || !strings.Contains(log.String(), "pid=4711") || !strings.Contains(log.String(), "uid=1001") {
+		t.Errorf("uid 1001: error %v, log %q", err, log.String())
+	}
+	if _, err := call(context.Background()); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("no peer: %v", err)
+	}
+	named := metadata.NewIncomingContext(from(Peer{}), metadata.Pairs(PublisherKey, "policy"))
+	if c, err := call(named); err != nil || c.publisher != "policy" {
+		t.Errorf("named: caller %+v, error %v", c, err)
+	}
+}
+
+func TestPanicIsInternal(t *testing.T) {
+	var log logBuffer
+	in := newInterceptor(&log, 0)
+	_, err := in.unary(from(Peer{}), nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Aggregator/Get"}, func(context.Context, any) (any, error) {
+		panic("boom")
+	})
+	if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "boom") || !strings.Contains(log.String(), "boom") {
+		t.Errorf("unary: error %v, log %q", err, log.String())
+	}
+	err = in.stream(nil, fakeStream{ctx: from(Peer{})}, &grpc.StreamServerInfo{FullMethod: "/weft.v1.Aggregator/Watch"}, func(any, grpc.ServerStream) error {
+		panic("bang")
+	})
+	if status.Code(err) != codes.Internal || !strings.Contains(log.String(), "bang") {
+		t.Errorf("stream: error %v", err)
+	}
+}
+
+type fakeStream struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // a fake of one that has it
+}
+
+func (s fakeStream) Context() context.Context { return s.ctx }

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc"
+
+	"github.com/weft-proxy/weft/aggregator"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// maxInFlight is the number of updates of a stream that may wait for their
+// acknowledgement; further ones are not read until there is room.
+const maxInFlight = 256
+
+type publishStream = grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]
+
+// Publish serves one stream. One goroutine receives and admits, and one sends
+// acknowledgements; this one waits for either to end, or the aggregator.
+func (s *service) Publish(stream publishStream) error {
+	c, err := callerFrom(stream.Context())
+	if err != nil {
+		return err
+	}
+	session, err := s.agg.Session(c.publisher, c.PID)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	acks := make(chan ack, maxInFlight)
+	admitted, sent := make(chan error, 1), make(chan error, 1)
+	go func() {
+		// The session is this goroutine's: it ends here.
+		defer session.Close()
+		err := s.admit(ctx, stream, session, acks)
+		admitted <- err
+		if err == nil || errors.Is(err, aggregator.ErrStopped) {
+			finish(ctx, acks)
+		}
+	}()
+	go func() { sent <- sendAcks(ctx, stream, acks) }()
+	select {
+	case err = <-admitted:
+		if err != nil && !errors.Is(err, aggregator.ErrStopped) {
+			// Nobody waits for what is on its way still.
+			return err
+		}
+	case err := <-sent:
+		// It ends first only if something is wrong. gRPC ends the receiving
+		// when this returns.
+		return err
+	case <-s.agg.Stopped():
+		// All updates have been answered. What is received from now on is
+		// refused.
+		err = aggregator.ErrStopped
+		finish(ctx, acks)
+	}
+	if serr := <-sent; err == nil {
+		err = serr
+	}
+	return err
+}
+
+// finish has sendAcks return once it has sent all before.
+func finish(ctx context.Context, acks chan<- ack) {
+	select {
+	case acks <- ack{}:
+	case <-ctx.Done():
+	}
+}
+
+// ack is an update whose outcome is to be sent; without a result it is the last.
+type ack struct {
+	id     uint64
+	result <-chan aggregator.Result
+}
+
+// admit takes messages until the client has sent its last (nil), or the stream
+// can not go on.
+func (s *service) admit(ctx context.Context, stream publishStream, session *aggregator.Session, acks chan<- ack) (err error) {
+	defer rescue(s.log, "Publish", &err)
+	for {
+		req, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		result, err := session.Push(req)
+		if err != nil {
+			return err
+		}
+		if result == nil {
+			continue
+		}
+		select {
+		case acks <- ack{req.GetId(), result}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sendAcks sends outcomes in the order of the updates.
+func sendAcks(ctx context.Context, stream publishStream, acks <-chan ack) error {
+	for {
+		var a ack
+		select {
+		case a = <-acks:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if a.result == nil {
+			return nil
+		}
+		var r aggregator.Result
+		select {
+		case r = <-a.result:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		resp := &weftv1.PublishResponse{Id: a.id}
+		var rejected *aggregator.RejectedError
+		switch {
+		case r.Err == nil:
+			resp.Result = &weftv1.PublishResponse_Committed{Committed: &weftv1.Committed{Revision: r.Revision}}
+		case errors.As(r.Err, &rejected):
+			resp.Result = &weftv1.PublishResponse_Rejected{Rejected: &weftv1.Rejected{Violations: rejected.Violations}}
+		default:
+			return r.Err
+		}
+		if err := stream.Send(resp); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Modes of the socket and of the directory that Listen makes for it.
+const (
+	socketMode    = 0o660
+	directoryMode = 0o750
+	// maxPath is what fits into sockaddr_un.sun_path with its final zero.
+	maxPath = 107
+)
+
+var (
+	// ErrInUse means that another server listens on the socket.
+	ErrInUse = errors.New("socket is in use")
+	// ErrNotSocket means that something else is at the socket's path.
+	ErrNotSocket = errors.New("path is not a socket")
+	// ErrForeignSocket means that the socket at that path is another user's.
+	ErrForeignSocket = errors.New("socket belongs to another user")
+)
+
+// listen makes the socket. A stale one, which nobody listens on, is replaced.
+func listen(path string) (*net.UnixListener, error) {
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("listen on %s: the path has %d bytes: a Unix socket may have %d", path, len(path), maxPath)
+	}
+	if err := makeDirectory(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := clear(path); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listen on %s: %w: another server was faster", path, ErrInUse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
+	}
+	return l, nil
+}
+
+// makeDirectory makes the socket's directory where it is missing; one that is
+// there keeps its mode.
+func makeDirectory(dir string) error {
+	st, err := os.Stat(dir)
+	switch {
+	case err == nil && !st.IsDir():
+		return fmt.Errorf("%s is not a directory: name another path with --socket", dir)
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := os.MkdirAll(dir, directoryMode); err != nil {
+		return err
+	}
+	// The umask may have taken something away.
+	return os.Chmod(dir, directoryMode)
+}
+
+// clear removes a stale socket of ours, and nothing else.
+func clear(path string) error {
+	st, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if st.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%w but a %s: remove it, or name another path with --socket", ErrNotSocket, fileKind(st.Mode()))
+	}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok && int(sys.Uid) != os.Geteuid() {
+		return fmt.Errorf("%w (uid %d, this is uid %d): name another path with --socket", ErrForeignSocket, sys.Uid, os.Geteuid())
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	switch {
+	case err == nil:
+		defer func() { _ = c.Close() }()
+		if cred, err := peerOf(c); err == nil {
+			return fmt.Errorf("%w by process %d: stop it, or name another path with --socket", ErrInUse, cred.PID)
+		}
+		return fmt.Errorf("%w by another process: stop it, or name another path with --socket", ErrInUse)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	case errors.Is(err, syscall.EPROTOTYPE):
+		return fmt.Errorf("%w of the stream kind: remove it, or name another path with --socket", ErrNotSocket)
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w by a server that does not answer: stop it, or name another path with --socket", ErrInUse)
+	default:
+		return err
+	}
+}
+
+// fileKind names a kind of file.
+func fileKind(m fs.FileMode) string {
+	switch m.Type() {
+	case 0:
+		return "regular file"
+	case fs.ModeDir:
+		return "directory"
+	case fs.ModeSymlink:
+		return "symbolic link"
+	case fs.ModeNamedPipe:
+		return "named pipe"
+	default:
+		return "device"
+	}
+}
+
+// Peer is the process at the other end of a connection, as the kernel knew it
+// when it connected.
+type Peer struct {
+	PID      int32
+	UID, GID uint32
+}
+
+// peerOf reads SO_PEERCRED.
+func peerOf(c net.Conn) (Peer, error) {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return Peer{}, fmt.Errorf("read peer credentials: %T is not a Unix connection", c)
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return Peer{}, fmt.Errorf("read peer credentials: %w", err)
+	}
+	var (
+		cred *unix.Ucred
+		serr error
+	)
+	err = raw.Control(func(fd uintptr) {
+		cred, serr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(err, serr); err != nil {
+		return Peer{}, fmt.Errorf("read peer credentials: %w", err)
+	}
+	return Peer{PID: cred.Pid, UID: cred.Uid, GID: cred.Gid}, nil
+}

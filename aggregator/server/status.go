@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weft-proxy/weft/aggregator"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// toStatus gives an error its gRPC code. It is the one place that does. A
+// rejection carries its violations as a weft.v1.Rejected in the details.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	var rejected *aggregator.RejectedError
+	if errors.As(err, &rejected) {
+		st := status.New(rejectionCode(rejected), rejected.Error())
+		if with, derr := st.WithDetails(&weftv1.Rejected{Violations: rejected.Violations}); derr == nil {
+			st = with
+		}
+		return st.Err()
+	}
+	return status.Error(codeOf(err), err.Error())
+}
+
+// codeOf returns the code of an error that is no rejection.
+func codeOf(err error) codes.Code {
+	switch {
+	case errors.Is(err, errDenied):
+		return codes.PermissionDenied
+	case errors.Is(err, errAnonymous):
+		return codes.Unauthenticated
+	case errors.Is(err, errPanic):
+		return codes.Internal
+	case errors.Is(err, aggregator.ErrNotFound):
+		return codes.NotFound
+	case errors.Is(err, aggregator.ErrInvalidName), errors.Is(err, aggregator.ErrProtocol):
+		return codes.InvalidArgument
+	case errors.Is(err, aggregator.ErrStandby), errors.Is(err, aggregator.ErrStopped):
+		return codes.Unavailable
+	case errors.Is(err, aggregator.ErrSlowWatcher):
+		return codes.ResourceExhausted
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	}
+	// The transport's own errors, such as a message that is too large, have
+	// a code.
+	if st, ok := status.FromError(err); ok {
+		return st.Code()
+	}
+	return codes.Internal
+}
+
+// rejectionCode returns the code of a rejection, by its first violation.
+func rejectionCode(r *aggregator.RejectedError) codes.Code {
+	if len(r.Violations) == 0 {
+		return codes.InvalidArgument
+	}
+	switch r.Violations[0].GetReason() {
+	case weftv1.Reason_REASON_CONFLICT, weftv1.Reason_REASON_REFERENCE, weftv1.Reason_REASON_KERNEL,
+		weftv1.Reason_REASON_SNAPSHOT_NEEDED, weftv1.Reason_REASON_TAKEN_OVER:
+		return codes.FailedPrecondition
+	case weftv1.Reason_REASON_PERMISSION:
+		return codes.PermissionDenied
+	case weftv1.Reason_REASON_LIMIT:
+		return codes.ResourceExhausted
+	case weftv1.Reason_REASON_UNSPECIFIED, weftv1.Reason_REASON_SYNTAX, weftv1.Reason_REASON_INVALID:
+		return codes.InvalidArgument
+	default:
+		return codes.InvalidArgument
+	}
+}

@@ -1,0 +1,51 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weft-proxy/weft/aggregator"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+func TestToStatus(t *testing.T) {
+	rejected := func(r weftv1.Reason) error {
+		return &aggregator.RejectedError{Violations: []*weftv1.Violation{{Message: "no", Reason: r}}}
+	}
+	tests := []struct {
+		err  error
+		want codes.Code
+	}{
+		{nil, codes.OK},
+		{errDenied, codes.PermissionDenied},
+		{errAnonymous, codes.Unauthenticated},
+		{errPanic, codes.Internal},
+		{aggregator.ErrNotFound, codes.NotFound},
+		{aggregator.ErrInvalidName, codes.InvalidArgument},
+		{aggregator.ErrProtocol, codes.InvalidArgument},
+		{aggregator.ErrStandby, codes.Unavailable},
+		{aggregator.ErrStopped, codes.Unavailable},
+		{aggregator.ErrSlowWatcher, codes.ResourceExhausted},
+		{context.Canceled, codes.Canceled},
+		{context.DeadlineExceeded, codes.DeadlineExceeded},
+		{status.Error(codes.ResourceExhausted, "large"), codes.ResourceExhausted},
+		{fmt.Errorf("what: %w", fmt.Errorf("else")), codes.Internal},
+		{rejected(weftv1.Reason_REASON_SYNTAX), codes.InvalidArgument},
+		{rejected(weftv1.Reason_REASON_CONFLICT), codes.FailedPrecondition},
+		{rejected(weftv1.Reason_REASON_KERNEL), codes.FailedPrecondition},
+		{rejected(weftv1.Reason_REASON_LIMIT), codes.ResourceExhausted},
+		{rejected(weftv1.Reason_REASON_PERMISSION), codes.PermissionDenied},
+	}
+	for _, tt := range tests {
+		if tt.err != nil {
+			tt.err = fmt.Errorf("call: %w", tt.err)
+		}
+		if got := status.Code(toStatus(tt.err)); got != tt.want {
+			t.Errorf("%v: code %v, want %v", tt.err, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// Session is one Publish stream of a publisher. It remembers what the stream
+// has declared, which is what patches are compiled against.
+//
+// A fragment belongs to the stream that sent its last snapshot. When another
+// stream of the same publisher sends one it takes the fragment over, and
+// patches of the former owner are refused with REASON_TAKEN_OVER.
+type Session struct {
+	a         *Aggregator
+	publisher string
+	pid       int32
+
+	// fragments is used by the goroutine that pushes only.
+	fragments map[string]declarations
+	// serial counts the updates that were queued.
+	serial uint64
+	// broken has the serial of the last refused update of a fragment that
+	// changed declarations: later patches were compiled against those. It is
+	// the writer's.
+	broken map[string]uint64
+	// building collects the parts of a snapshot.
+	building   *admission
+	buildingID uint64
+
+	closed sync.Once
+}
+
+// Session begins a session of an authenticated publisher.
+//
+// Possible errors: ErrInvalidName, ErrStandby, ErrStopped.
+func (a *Aggregator) Session(publisher string, pid int32) (*Session, error) {
+	if err := CheckIdentity("publisher", publisher); err != nil {
+		return nil, err
+	}
+	if err := a.condition(); err != nil {
+		return nil, err
+	}
+	a.metrics.sessions.Inc()
+	a.hub.publish(presence(publisher, pid, true))
+	return &Session{
+		a: a, publisher: publisher, pid: pid,
+		fragments: make(map[string]declarations), broken: make(map[string]uint64),
+	}, nil
+}
+
+func presence(publisher string, pid int32, connected bool) *weftv1.Event {
+	return &weftv1.Event{Event: &weftv1.Event_Presence{Presence: &weftv1.Presence{Publisher: publisher, Connected: connected, Pid: pid}}}
+}
+
+// Close ends the session: fragments whose lifetime is that of the session are
+// withdrawn, the others stay.
+func (s *Session) Close() {
+	s.closed.Do(func() {
+		s.a.metrics.sessions.Dec()
+		s.a.hub.publish(presence(s.publisher, s.pid, false))
+		if s.building != nil {
+			s.building.pool.wg.Wait()
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.fragments)) {
+			s.a.queue.put(&submission{
+				update:  &desired.Update{Fragment: desired.Key{Publisher: s.publisher, Name: name}, Snapshot: true},
+				session: s, leaving: true, result: make(chan Result, 1),
+			})
+		}
+	})
+}
+
+// Push takes one message of the stream. The channel delivers the update's
+// outcome; it is nil where more parts of a snapshot are to come. Outcomes come
+// in the order of the updates. The error is that of the stream, which can not
+// go on.
+//
+// Possible errors: ErrProtocol, ErrStandby, ErrStopped.
+func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
+	if err := s.a.condition(); err != nil {
+		return nil, err
+	}
+	if s.building != nil {
+		if _, ok := req.GetUpdate().(*weftv1.PublishRequest_Snapshot); !ok || req.GetId() != s.buildingID {
+			return nil, fmt.Errorf("%w: update %d begins before the last part of snapshot %d", ErrProtocol, req.GetId(), s.buildingID)
+		}
+	}
+	switch u := req.GetUpdate().(type) {
+	case *weftv1.PublishRequest_Snapshot:
+		return s.pushSnapshot(req.GetId(), u.Snapshot, req.GetMore())
+	case *weftv1.PublishRequest_Patch:
+		return s.pushPatch(u.Patch)
+	case *weftv1.PublishRequest_Withdraw:
+		return s.pushWithdraw(u.Withdraw)
+	default:
+		return nil, fmt.Errorf("%w: update %d has neither snapshot, patch nor withdraw", ErrProtocol, req.GetId())
+	}
+}
+
+// key validates a fragment's name.
+func (s *Session) key(name string) (desired.Key, error) {
+	return desired.Key{Publisher: s.publisher, Name: name}, CheckIdentity("fragment", name)
+}
+
+// rejected is the outcome of an update that was not admitted.
+func (s *Session) rejected(err error) <-chan Result {
+	s.a.tell(err)
+	c := make(chan Result, 1)
+	c <- Result{Err: err}
+	return c
+}
+
+// invalidName is the rejection of an update whose fragment can not be named.
+func invalidName(key desired.Key, err error) error {
+	key.Name = clip(key.Name)
+	return reject(key, weftv1.Reason_REASON_INVALID, "", "%v", err)
+}
+
+func (s *Session) pushSnapshot(id uint64, f *weftv1.Fragment, more bool) (<-chan Result, error) {
+	adm := s.building
+	if adm == nil {
+		key, err := s.key(f.GetName())
+		adm = s.a.newAdmission(key, true, nil, sessionScope{s: s, scope: s.a.scope.Load()})
+		if err != nil {
+			adm.key.Name = clip(key.Name)
+			adm.bad.add(weftv1.Reason_REASON_INVALID, "", err.Error())
+		}
+		adm.addFragment(f, true)
+	} else {
+		if f.GetName() != adm.key.Name {
+			return nil, fmt.Errorf("%w: update %d has parts of two fragments, %s and %s", ErrProtocol, id, adm.key.Name, clip(f.GetName()))
+		}
+		adm.addFragment(f, false)
+	}
+	if more {
+		s.building, s.buildingID = adm, id
+		return nil, nil
+	}
+	s.building = nil
+	return s.submit(adm)
+}
+
+func (s *Session) pushPatch(p *weftv1.Patch) (<-chan Result, error) {
+	key, err := s.key(p.GetFragment())
+	if err != nil {
+		return s.rejected(invalidName(key, err)), nil
+	}
+	own, ok := s.fragments[key.Name]
+	if !ok {
+		return s.rejected(snapshotNeeded(key)), nil
+	}
+	adm := s.a.newAdmission(key, false, own, sessionScope{s: s, scope: s.a.scope.Load()})
+	adm.addPatch(p)
+	return s.submit(adm)
+}
+
+func snapshotNeeded(key desired.Key) error {
+	return reject(key, weftv1.Reason_REASON_SNAPSHOT_NEEDED, "", "patches need a snapshot that was sent on the same stream: send one")
+}
+
+func (s *Session) pushWithdraw(name string) (<-chan Result, error) {
+	key, err := s.key(name)
+	if err != nil {
+		return s.rejected(invalidName(key, err)), nil
+	}
+	delete(s.fragments, name)
+	return s.enqueue(&submission{
+		update:  &desired.Update{Fragment: key, Snapshot: true},
+		session: s,
+	})
+}
+
+// submit finishes the admission of an update and queues it.
+func (s *Session) submit(adm *admission) (<-chan Result, error) {
+	u, err := adm.finish()
+	if err != nil {
+		return s.rejected(err), nil
+	}
+	after, declares := adm.own.after(adm)
+	if after != nil {
+		s.fragments[adm.key.Name] = after
+	}
+	return s.enqueue(&submission{update: u, admitted: adm, lifetime: adm.lifetime, session: s, declares: declares, after: after})
+}
+
+func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
+	s.serial++
+	sub.serial = s.serial
+	sub.result = make(chan Result, 1)
+	if !s.a.queue.put(sub) {
+		return nil, ErrStopped
+	}
+	return sub.result, nil
+}
+
+// sessionScope finds the declarations of the session's other fragments, which
+// may be on their way still, and then those of everybody.
+type sessionScope struct {
+	s     *Session
+	scope *desired.Scope
+}
+
+func (l sessionScope) set(table nft.TableID, name string) (*compile.Set, bool) {
+	if d, ok := l.scope.Table(table).Set(name); ok {
+		return d, true
+	}
+	// A set has one declaration, whichever fragment has it, so the order of
+	// this loop does not matter.
+	for _, f := range l.s.fragments {
+		if d, ok := f.set(table, name); ok {
+			return d, true
+		}
+	}
+	return nil, false
+}
+
+// mergedScope finds the declarations of everybody.
+type mergedScope struct{ scope *desired.Scope }
+
+func (l mergedScope) set(table nft.TableID, name string) (*compile.Set, bool) {
+	return l.scope.Table(table).Set(name)
+}
+
+// Apply replaces a fragment and returns the outcome of that.
+//
+// Possible errors: *RejectedError, ErrStandby, ErrStopped, ctx's.
+func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Fragment) (Result, error) {
+	key := desired.Key{Publisher: publisher, Name: f.GetName()}
+	if err := a.condition(); err != nil {
+		return Result{}, err
+	}
+	if err := CheckIdentity("publisher", publisher); err != nil {
+		return Result{}, err
+	}
+	if err := CheckIdentity("fragment", f.GetName()); err != nil {
+		return Result{}, a.rejected(invalidName(key, err))
+	}
+	adm := a.newAdmission(key, true, nil, mergedScope{a.scope.Load()})
+	if f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
+		adm.bad.add(weftv1.Reason_REASON_INVALID, "", "lifetime session needs a Publish stream: it would end with this call")
+	}
+	adm.addFragment(f, true)
+	u, err := adm.finish()
+	if err != nil {
+		return Result{}, a.rejected(err)
+	}
+	after, _ := adm.own.after(adm)
+	return a.submit(ctx, &submission{update: u, admitted: adm, lifetime: adm.lifetime, after: after})
+}
+
+// Delete withdraws a fragment.
+//
+// Possible errors: *RejectedError, ErrNotFound, ErrInvalidName, ErrStandby,
+// ErrStopped, ctx's.
+func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result, error) {
+	if err := a.condition(); err != nil {
+		return Result{}, err
+	}
+	if err := CheckIdentity("publisher", publisher); err != nil {
+		return Result{}, err
+	}
+	if err := CheckIdentity("fragment", name); err != nil {
+		return Result{}, err
+	}
+	return a.submit(ctx, &submission{
+		update:    &desired.Update{Fragment: desired.Key{Publisher: publisher, Name: name}, Snapshot: true},
+		mustExist: true,
+	})
+}
+
+// submit queues an update and waits for its outcome.
+func (a *Aggregator) submit(ctx context.Context, s *submission) (Result, error) {
+	s.result = make(chan Result, 1)
+	if !a.queue.put(s) {
+		return Result{}, ErrStopped
+	}
+	select {
+	case r := <-s.result:
+		return r, r.Err
+	case <-ctx.Done():
+		return Result{}, fmt.Errorf("wait for the commit of %s: %w", s.key(), ctx.Err())
+	}
+}
+
+// rejected counts and announces a rejection, and returns the error.
+func (a *Aggregator) rejected(err error) error {
+	a.tell(err)
+	return err
+}
+
+// tell counts and announces an error that is a rejection.
+func (a *Aggregator) tell(err error) {
+	if r := (*RejectedError)(nil); errors.As(err, &r) {
+		a.writer.tell(r)
+	}
+}

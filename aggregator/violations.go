@@ -1,0 +1,119 @@
+package aggregator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// violations collects what is wrong with an update, up to MaxViolations.
+type violations struct {
+	list    []*weftv1.Violation
+	dropped int
+}
+
+// add records one violation.
+func (v *violations) add(reason weftv1.Reason, object, message string) {
+	v.append(&weftv1.Violation{Object: object, Message: message, Reason: reason})
+}
+
+func (v *violations) append(w *weftv1.Violation) {
+	if len(v.list) >= MaxViolations {
+		v.dropped++
+		return
+	}
+	v.list = append(v.list, w)
+}
+
+// merge appends those of a part.
+func (v *violations) merge(o *violations) {
+	for _, w := range o.list {
+		v.append(w)
+	}
+	v.dropped += o.dropped
+}
+
+// full reports whether further violations would only be counted.
+func (v *violations) full() bool { return len(v.list) >= MaxViolations }
+
+// compile records an error of the compiler, with its place in the text.
+func (v *violations) compile(object string, err error) {
+	v.append(violation(object, err))
+}
+
+// file records the errors of a file that does not parse.
+func (v *violations) file(err error) {
+	list := (*syntax.ErrorList)(nil)
+	if !errors.As(err, &list) {
+		v.append(violation("", err))
+		return
+	}
+	for _, e := range list.Errors {
+		w := violation("", e)
+		w.Reason = weftv1.Reason_REASON_SYNTAX
+		v.append(w)
+	}
+}
+
+// err returns the rejection, or nil where nothing is wrong.
+func (v *violations) err(key desired.Key) error {
+	if len(v.list) == 0 {
+		return nil
+	}
+	list := v.list
+	if v.dropped > 0 {
+		list = append(list[:len(list):len(list)], &weftv1.Violation{
+			Message: fmt.Sprintf("%d more violations are not listed", v.dropped),
+			Reason:  weftv1.Reason_REASON_LIMIT,
+		})
+	}
+	return &RejectedError{Fragment: key, Violations: list}
+}
+
+// violation turns an error of syntax or compile into a violation: what the
+// parser refuses is REASON_SYNTAX, what the compiler refuses REASON_INVALID.
+func violation(object string, err error) *weftv1.Violation {
+	v := &weftv1.Violation{Object: object, Message: err.Error(), Reason: weftv1.Reason_REASON_INVALID}
+	if errors.Is(err, compile.ErrSyntax) {
+		v.Reason = weftv1.Reason_REASON_SYNTAX
+	}
+	if at := (*syntax.Error)(nil); errors.As(err, &at) {
+		v.Message, v.Excerpt = at.Msg, excerpt(at)
+		v.Line, v.Column = position(at.Pos)
+	}
+	return v
+}
+
+// excerptWidth is how much of a line an excerpt shows to either side of the
+// place.
+const excerptWidth = 120
+
+// excerpt returns the line of an error with a caret; of a long line what is
+// around the place.
+func excerpt(e *syntax.Error) string {
+	if !e.Pos.IsValid() || len(e.Line) <= 2*excerptWidth {
+		return e.Excerpt()
+	}
+	at := min(max(e.Pos.Column-1, 0), len(e.Line))
+	from, to := max(at-excerptWidth, 0), min(at+excerptWidth, len(e.Line))
+	line, column := e.Line[from:to], at-from+1
+	if from > 0 {
+		line, column = "..."+line, column+3
+	}
+	if to < len(e.Line) {
+		line += "..."
+	}
+	return syntax.Caret(strings.ToValidUTF8(line, "?"), column)
+}
+
+func position(p syntax.Pos) (line, column uint32) {
+	if !p.IsValid() {
+		return 0, 0
+	}
+	return uint32(max(p.Line, 0)), uint32(max(p.Column, 0)) //nolint:gosec // lengths of texts below 1 GiB
+}

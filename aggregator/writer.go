@@ -1,0 +1,264 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// writer is the one goroutine that owns the merged state and the kernel. Its
+// fields are that goroutine's; book and store are safe for others.
+type writer struct {
+	kernel  Kernel
+	log     *slog.Logger
+	metrics *metrics
+	now     func() time.Time
+	retry   time.Duration
+	drain   time.Duration
+	grace   time.Duration
+	standby bool
+
+	queue *queue
+	reads chan *read
+	hub   *hub
+	flows *flusher
+	book  *book
+	store *store
+	// durables stores durable fragments.
+	durables *durables
+	// publish makes the scope known to admission.
+	publish func(*desired.Scope)
+	// stand says that the aggregator stands by (or no longer does).
+	stand func(bool)
+
+	state    *desired.State
+	limiter  *rate.Limiter
+	revision uint64
+	// drift is the reason for which the kernel has to be compared with the
+	// state before the next commit; empty when there is none.
+	drift string
+	// held are updates that wait for a repair, ahead of the queue.
+	held []*submission
+	// saved is the version of what the last save wrote.
+	saved uint64
+	// failures counts commits in a row whose outcome was unknown.
+	failures int
+	// suspected is true once the running batch was blamed on drift.
+	suspected bool
+	// intact is true when the record of the last run was there and whole.
+	intact bool
+	// returning is true until all adopted fragments are back, and reconciled
+	// once those with watched flows are.
+	returning, reconciled bool
+	// orphaned is true when session fragments are to be withdrawn whose
+	// session has not come back after a restart.
+	orphaned bool
+	// sweep is true when what belongs to nobody is to be removed.
+	sweep bool
+}
+
+func newWriter(a *Aggregator) *writer {
+	c := a.cfg
+	return &writer{
+		kernel: c.Kernel, log: a.log, metrics: a.metrics, now: c.Now, retry: c.Retry, drain: c.Drain, grace: c.SessionGrace, standby: c.Standby,
+		queue: a.queue, reads: make(chan *read), hub: a.hub, flows: a.flows, book: newBook(), store: newStore(c.StateDir), durables: a.durables,
+		publish: func(s *desired.Scope) { a.scope.Store(s) },
+		stand: func(on bool) {
+			if on {
+				a.state.Store(stateStandby)
+			} else {
+				a.state.Store(stateStarting)
+			}
+		},
+		state: desired.New(), limiter: rate.NewLimiter(c.Rate, c.Burst), returning: true,
+	}
+}
+
+// loop commits until ctx ends, and then what is pending.
+func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) {
+	// timer fires when a token is due, or a repair is to be tried again.
+	timer := time.NewTimer(0)
+	<-timer.C
+	defer timer.Stop()
+	grace := time.NewTimer(w.grace)
+	defer grace.Stop()
+	for armed := false; ; {
+		if !armed && w.work() {
+			delay := w.reserve()
+			if delay <= 0 {
+				delay = w.attempt()
+			}
+			if armed = delay > 0; armed {
+				timer.Reset(delay)
+			}
+			if !armed && ctx.Err() == nil {
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			w.finish()
+			return
+		case <-w.queue.nudge:
+		case r := <-w.reads:
+			w.serve(r)
+		case <-grace.C:
+			w.orphaned = w.book.abandon()
+		case <-w.flows.behind:
+			w.flows.reconcile(w.state.Live())
+		case c, ok := <-changes:
+			if !ok {
+				changes = w.rewatch(ctx)
+				continue
+			}
+			w.drifted(c)
+		case <-timer.C:
+			armed = false
+			if delay := w.attempt(); delay > 0 {
+				timer.Reset(delay)
+				armed = true
+			}
+		}
+	}
+}
+
+// drifted notes a change that somebody else made.
+func (w *writer) drifted(c kernel.Change) {
+	switch c.Reason {
+	case kernel.Changed, kernel.Deleted:
+		w.drift = fmt.Sprintf("table %s was %s by process %d (%s)", c.Table, c.Reason, c.PID, c.Process)
+	case kernel.Overrun:
+		w.drift = "changes were lost"
+	case kernel.Failed:
+		w.drift = fmt.Sprintf("watching the kernel failed: %v", c.Err)
+	default:
+		w.drift = c.Reason.String()
+	}
+	w.log.Warn("the kernel may differ from what was committed", "reason", w.drift)
+}
+
+// rewatch watches again after the watch ended.
+func (w *writer) rewatch(ctx context.Context) <-chan kernel.Change {
+	if ctx.Err() != nil {
+		return nil
+	}
+	changes, err := w.watch(ctx)
+	if err != nil {
+		w.log.Error("changes that others make are not seen any more", "error", err)
+		return nil
+	}
+	return changes
+}
+
+// watch subscribes to foreign changes where there can be any and the kernel
+// reports them.
+func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
+	if o, ok := w.kernel.(Owner); ok && o.Owner() {
+		return nil, nil
+	}
+	k, ok := w.kernel.(Watcher)
+	if !ok {
+		return nil, nil
+	}
+	changes, err := k.Watch(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("watch kernel: %w", err)
+	}
+	return changes, nil
+}
+
+// reserve takes a token and returns how long to wait for it.
+func (w *writer) reserve() time.Duration {
+	now := w.now()
+	return w.limiter.ReserveN(now, 1).DelayFrom(now)
+}
+
+// attempt takes a step, and returns how long to wait before another one, or 0.
+func (w *writer) attempt() (delay time.Duration) {
+	if err := w.step(); err != nil {
+		w.log.Error("kernel can not be brought in step", "error", err, "retry", w.retry)
+		return w.retry
+	}
+	return 0
+}
+
+// work reports whether there is something to do.
+func (w *writer) work() bool {
+	return w.drift != "" || w.sweep || w.orphaned || len(w.held) > 0 || w.queue.len() > 0
+}
+
+// step repairs what has drifted, and then commits everything that is pending.
+// On an error the kernel is out of step and nothing was lost: step again later.
+func (w *writer) step() error {
+	if w.drift != "" {
+		if err := w.repair(); err != nil {
+			return err
+		}
+	}
+	if w.sweep {
+		if err := w.dropUnclaimed(); err != nil {
+			return err
+		}
+	}
+	groups := [][]*submission{w.batch()}
+	for len(groups) > 0 {
+		more, err := w.commit(groups[0])
+		groups = append(more, groups[1:]...)
+		if err != nil {
+			w.held = slices.Concat(groups...)
+			return err
+		}
+	}
+	return nil
+}
+
+// batch takes everything that is pending.
+func (w *writer) batch() []*submission {
+	batch := append(w.held, w.queue.take()...)
+	w.held = nil
+	if len(batch) == 0 && !w.orphaned {
+		return nil
+	}
+	w.orphaned = false
+	// Whoever held on to a fragment that should have gone may be leaving.
+	for _, key := range w.book.orphans() {
+		batch = append(batch, &submission{
+			update: &desired.Update{Fragment: key, Snapshot: true}, leaving: true, result: make(chan Result, 1),
+		})
+	}
+	return batch
+}
+
+// finish commits what is pending at a graceful stop, within the drain time.
+func (w *writer) finish() {
+	deadline := w.now().Add(w.drain)
+	for w.work() && w.now().Before(deadline) {
+		if err := w.step(); err != nil {
+			w.log.Error("updates are lost at stop", "error", err)
+			break
+		}
+	}
+	for _, s := range w.held {
+		s.answer(Result{Err: ErrStopped})
+	}
+	w.held = nil
+	if err := w.save(); err != nil {
+		w.log.Error("record is not saved", "error", err)
+	}
+}
+
+// save writes the record where it may have changed.
+func (w *writer) save() error {
+	if w.saved == w.state.RecordVersion()+w.book.version {
+		return nil
+	}
+	w.saved = w.state.RecordVersion() + w.book.version
+	return w.store.save(w.state.Record(), w.book.records(), w.revision)
+}
