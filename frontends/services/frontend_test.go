@@ -1,0 +1,130 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/source"
+)
+
+func TestConfigErrors(t *testing.T) {
+	bit := 40
+	for want, cfg := range map[string]Config{
+		"no source":         {NodeName: "n"},
+		"no node name":      {Source: newScript()},
+		"masquerade bit 40": {Source: newScript(), NodeName: "n", MasqueradeBit: &bit},
+		"prefix":            {Source: newScript(), NodeName: "n", ClusterCIDRs: []netip.Prefix{{}}},
+	} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestNothingBeforeSync(t *testing.T) {
+	f := newFake(t)
+	src := &script{batches: make(chan []source.Event, 10)}
+	frontend, _ := run(t, Config{Source: src, Socket: f.socket})
+	src.deliver(many(2)...)
+	await(t, "the model", func() bool { return frontend.modelDirty() })
+	if n := f.count(); n != 0 || frontend.Status().Synced {
+		t.Errorf("%d updates before everything is known", n)
+	}
+	src.deliver(source.Synced{})
+	await(t, "all Services", func() bool { return f.served() == all(2) })
+}
+
+// modelDirty reports whether events wait for a refresh.
+func (f *Frontend) modelDirty() bool {
+	f.modelMu.Lock()
+	defer f.modelMu.Unlock()
+	return f.model.Dirty()
+}
+
+func TestSteadyStateIsPatches(t *testing.T) {
+	f := newFake(t)
+	src := newScript(many(3)...)
+	reg := prometheus.NewPedanticRegistry()
+	frontend, _ := run(t, Config{Source: src, Socket: f.socket, Registerer: reg})
+	await(t, "all Services", func() bool { return f.served() == all(3) })
+	src.deliver(setService("s3", 0, "10.96.0.4"), setSlice("s3", ipv4, "10.244.0.4"))
+	await(t, "another Service", func() bool { return f.served() == all(4) })
+	// Events without an outcome are not published.
+	src.deliver(many(4)...)
+	src.deliver(serviceGone("s0"))
+	await(t, "one Service less", func() bool { return f.served() == all(4, 0) })
+	await(t, "the acknowledgement", func() bool { return frontend.Status().Revision == 3 })
+	if got := strings.Join(f.updates, " "); got != "snapshot patch patch" {
+		t.Errorf("updates %q", got)
+	}
+	want := `
+		# HELP weft_services_changes_total Services whose outcome on this node really changed.
+		# TYPE weft_services_changes_total counter
+		weft_services_changes_total 5
+		# HELP weft_services_events_total Events received from the source.
+		# TYPE weft_services_events_total counter
+		weft_services_events_total{kind="endpointslice"} 8
+		weft_services_events_total{kind="service"} 9
+		# HELP weft_services_publishes_total Updates sent to the aggregator, by outcome.
+		# TYPE weft_services_publishes_total counter
+		weft_services_publishes_total{result="committed"} 3
+		# HELP weft_services_services Services that are rendered.
+		# TYPE weft_services_services gauge
+		weft_services_services 3
+	`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), metricChanges, metricEvents, metricPublishes, metricServices); err != nil {
+		t.Error(err)
+	}
+	if s := frontend.Model(); len(s.Services) != 3 || s.Revision != 3 {
+		t.Errorf("model at revision %d with %d Services", s.Revision, len(s.Services))
+	}
+	if _, err := New(Config{Source: src, NodeName: "n", Registerer: reg}); err == nil {
+		t.Error("metrics were registered twice without an error")
+	}
+}
+
+func TestAggregatorComesAndGoes(t *testing.T) {
+	f := newFake(t)
+	f.server.Stop()
+	src := newScript(many(1)...)
+	frontend, _ := run(t, Config{Source: src, Socket: f.socket})
+	await(t, "the source", func() bool { return frontend.Status().Synced })
+	f.listen(t)
+	await(t, "the first Service", func() bool { return f.served() == all(1) })
+	f.server.Stop()
+	src.deliver(many(2)...)
+	await(t, "the event", func() bool { return !frontend.Status().Pending.IsZero() })
+	f.mu.Lock()
+	clear(f.elements)
+	f.mu.Unlock()
+	f.listen(t)
+	await(t, "both Services", func() bool { return f.served() == all(2) })
+	await(t, "the acknowledgement", func() bool { return frontend.Status().Pending.IsZero() })
+}
+
+type brokenSource struct{}
+
+func (brokenSource) Run(context.Context, func([]source.Event)) error {
+	return errors.New("nothing to read")
+}
+
+func TestBrokenSource(t *testing.T) {
+	_, ended := run(t, Config{Source: brokenSource{}, Socket: filepath.Join(t.TempDir(), "none")})
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "nothing to read") {
+		t.Errorf("run ended with %v", err)
+	}
+}
+
+func TestFamilies(t *testing.T) {
+	if got := families(t.TempDir()); got != [model.Families]bool{true, false} {
+		t.Errorf("without if_inet6: %v", got)
+	}
+}

@@ -1,0 +1,220 @@
+package model
+
+import (
+	"fmt"
+	"net/netip"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
+)
+
+// Snapshot is the whole state at one revision. Its Services are sorted by name
+// and immutable.
+type Snapshot struct {
+	Revision uint64
+	Node     Node
+	Services []*Service
+}
+
+// MarshalBinary encodes the snapshot as a modelpb.Model, deterministically.
+func (s Snapshot) MarshalBinary() ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(s.Proto())
+}
+
+// UnmarshalBinary decodes what MarshalBinary made. It does not trust the input:
+// an address or number out of range is an error.
+func (s *Snapshot) UnmarshalBinary(b []byte) error {
+	var p modelpb.Model
+	if err := proto.Unmarshal(b, &p); err != nil {
+		return fmt.Errorf("decode model: %w", err)
+	}
+	out, err := FromProto(&p)
+	if err != nil {
+		return err
+	}
+	*s = out
+	return nil
+}
+
+// Proto returns the snapshot's serialised form.
+func (s Snapshot) Proto() *modelpb.Model {
+	out := &modelpb.Model{
+		Revision: s.Revision,
+		Node:     &modelpb.Node{Known: s.Node.Known, Name: s.Node.Name},
+		Services: make([]*modelpb.Service, len(s.Services)),
+	}
+	for _, of := range s.Node.Addresses {
+		for _, a := range of {
+			out.Node.Addresses = append(out.Node.Addresses, a.AsSlice())
+		}
+	}
+	for i, svc := range s.Services {
+		out.Services[i] = serviceProto(svc)
+	}
+	return out
+}
+
+func serviceProto(s *Service) *modelpb.Service {
+	out := &modelpb.Service{
+		Namespace: s.Name.Namespace, Name: s.Name.Name, ClusterIps: addrsProto(s.ClusterIPs),
+		InternalLocal: s.InternalLocal, ExternalLocal: s.ExternalLocal,
+		Ports: make([]*modelpb.Port, len(s.Ports)),
+	}
+	if !s.Created.IsZero() {
+		out.Created = timestamppb.New(s.Created)
+	}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		out.Ports[i] = &modelpb.Port{
+			Name: p.Name, Protocol: uint32(p.Protocol), Number: uint32(p.Number),
+			ClusterIps: addrsProto(p.ClusterIPs), NodePort: uint32(p.NodePort),
+			Ipv4: backendsProto(&p.Backends[IPv4]), Ipv6: backendsProto(&p.Backends[IPv6]),
+		}
+	}
+	return out
+}
+
+func addrsProto(in [Families]netip.Addr) (out [][]byte) {
+	for _, a := range in {
+		if a.IsValid() {
+			out = append(out, a.AsSlice())
+		}
+	}
+	return out
+}
+
+func backendsProto(b *Backends) *modelpb.Backends {
+	if b.Cluster == nil && b.Local == nil && b.Draining == nil {
+		return nil
+	}
+	return &modelpb.Backends{Cluster: endpointsProto(b.Cluster), Local: endpointsProto(b.Local), Draining: endpointsProto(b.Draining)}
+}
+
+func endpointsProto(in []Endpoint) []*modelpb.Endpoint {
+	out := make([]*modelpb.Endpoint, len(in))
+	for i, e := range in {
+		out[i] = &modelpb.Endpoint{Address: e.Addr.Addr().AsSlice(), Port: uint32(e.Addr.Port()), Local: e.Local}
+	}
+	return out
+}
+
+// FromProto returns the snapshot of a serialised form.
+func FromProto(p *modelpb.Model) (Snapshot, error) {
+	out := Snapshot{
+		Revision: p.GetRevision(),
+		Node:     Node{Known: p.GetNode().GetKnown(), Name: p.GetNode().GetName()},
+		Services: make([]*Service, len(p.GetServices())),
+	}
+	for i, b := range p.GetNode().GetAddresses() {
+		a, err := addrOf(b)
+		if err != nil {
+			return Snapshot{}, fmt.Errorf("decode model: node address %d: %w", i, err)
+		}
+		out.Node.Addresses[FamilyOf(a)] = append(out.Node.Addresses[FamilyOf(a)], a)
+	}
+	for i, s := range p.GetServices() {
+		svc, err := serviceOf(s)
+		if err != nil {
+			return Snapshot{}, fmt.Errorf("decode model: service %s/%s: %w", s.GetNamespace(), s.GetName(), err)
+		}
+		out.Services[i] = svc
+	}
+	return out, nil
+}
+
+func serviceOf(p *modelpb.Service) (*Service, error) {
+	out := &Service{
+		Name:          Key{Namespace: p.GetNamespace(), Name: p.GetName()},
+		InternalLocal: p.GetInternalLocal(), ExternalLocal: p.GetExternalLocal(),
+		Ports: make([]Port, len(p.GetPorts())),
+	}
+	if p.GetCreated() != nil {
+		out.Created = p.GetCreated().AsTime()
+	}
+	var err error
+	if out.ClusterIPs, err = addrsOf(p.GetClusterIps()); err != nil {
+		return nil, err
+	}
+	for i, q := range p.GetPorts() {
+		if out.Ports[i], err = portOf(q); err != nil {
+			return nil, fmt.Errorf("port %d: %w", i, err)
+		}
+	}
+	return out, nil
+}
+
+func portOf(p *modelpb.Port) (out Port, err error) {
+	out = Port{Name: p.GetName(), Protocol: Protocol(p.GetProtocol())}
+	if out.Protocol != TCP && out.Protocol != UDP && out.Protocol != SCTP || p.GetProtocol() > 255 {
+		return out, fmt.Errorf("unknown protocol %d", p.GetProtocol())
+	}
+	if out.Number, err = parsePort(int32(min(p.GetNumber(), 1<<16))); err != nil {
+		return out, err
+	}
+	if p.GetNodePort() != 0 {
+		if out.NodePort, err = parsePort(int32(min(p.GetNodePort(), 1<<16))); err != nil {
+			return out, err
+		}
+	}
+	if out.ClusterIPs, err = addrsOf(p.GetClusterIps()); err != nil {
+		return out, err
+	}
+	for f, b := range [Families]*modelpb.Backends{p.GetIpv4(), p.GetIpv6()} {
+		for _, l := range []struct {
+			to   *[]Endpoint
+			from []*modelpb.Endpoint
+		}{
+			{&out.Backends[f].Cluster, b.GetCluster()},
+			{&out.Backends[f].Local, b.GetLocal()},
+			{&out.Backends[f].Draining, b.GetDraining()},
+		} {
+			if *l.to, err = endpointsOf(l.from, Family(f)); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func endpointsOf(in []*modelpb.Endpoint, f Family) ([]Endpoint, error) {
+	if len(in) == 0 {
+		return nil, nil
+	}
+	out := make([]Endpoint, len(in))
+	for i, e := range in {
+		a, err := addrOf(e.GetAddress())
+		if err != nil {
+			return nil, err
+		}
+		if FamilyOf(a) != f {
+			return nil, fmt.Errorf("%s is not an %s address", a, f)
+		}
+		n, err := parsePort(int32(min(e.GetPort(), 1<<16)))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = Endpoint{Addr: netip.AddrPortFrom(a, n), Local: e.GetLocal()}
+	}
+	return out, nil
+}
+
+func addrsOf(in [][]byte) (out [Families]netip.Addr, err error) {
+	for _, b := range in {
+		a, err := addrOf(b)
+		if err != nil {
+			return out, err
+		}
+		out[FamilyOf(a)] = a
+	}
+	return out, nil
+}
+
+func addrOf(b []byte) (netip.Addr, error) {
+	a, ok := netip.AddrFromSlice(b)
+	if !ok {
+		return netip.Addr{}, fmt.Errorf("an address has %d bytes: want 4 or 16", len(b))
+	}
+	return a.Unmap(), nil
+}

@@ -1,0 +1,137 @@
+package services
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/services/source"
+)
+
+const ipv4 = discoveryv1.AddressTypeIPv4
+
+// many returns Services s0 to s(n-1), each with the endpoint 10.244.0.(i+1).
+func many(n int) (out []source.Event) {
+	for i := range n {
+		name := fmt.Sprintf("s%d", i)
+		out = append(out, setService(name, 0, fmt.Sprintf("10.96.0.%d", i+1)), setSlice(name, ipv4, fmt.Sprintf("10.244.0.%d", i+1)))
+	}
+	return out
+}
+
+func endpointOf(i int) string { return fmt.Sprintf("10.244.0.%d . 8080", i+1) }
+
+// all lists the addresses of n Services but some.
+func all(n int, but ...int) string {
+	var out []string
+next:
+	for i := range n {
+		for _, b := range but {
+			if i == b {
+				continue next
+			}
+		}
+		out = append(out, fmt.Sprintf("10.96.0.%d", i+1))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestRefusedServices(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		t.Run(fmt.Sprintf("named=%t", named), func(t *testing.T) {
+			f := newFake(t)
+			f.judge(poisoned(named, endpointOf(2), endpointOf(5)))
+			src := newScript(many(8)...)
+			frontend, _ := run(t, Config{Source: src, Socket: f.socket})
+			await(t, "the good Services", func() bool { return f.served() == all(8, 2, 5) })
+			await(t, "the list of bad ones", func() bool {
+				return strings.Join(frontend.Status().Quarantined, " ") == "default/s2 default/s5"
+			})
+			// Others change without them.
+			src.deliver(setService("s8", 0, "10.96.0.9"), setSlice("s8", ipv4, "10.244.0.9"))
+			await(t, "a new Service", func() bool { return f.served() == all(9, 2, 5) })
+			// One is repaired, one is deleted.
+			src.deliver(setSlice("s2", ipv4, "10.244.1.1"), serviceGone("s5"))
+			await(t, "the repaired Service", func() bool { return f.served() == all(9, 5) })
+			await(t, "an empty list", func() bool { return len(frontend.Status().Quarantined) == 0 })
+			// A Service that is there turns bad.
+			f.judge(poisoned(named, "10.244.6.6 . 8080"))
+			src.deliver(setSlice("s0", ipv4, "10.244.6.6"), setSlice("s1", ipv4, "10.244.7.7"))
+			await(t, "the other change", func() bool {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				return f.elements[object("ip", "endpoints", "10.96.0.2 . tcp . 80 . 0")] == "10.244.7.7 . 8080"
+			})
+			await(t, "going on without it", func() bool { return f.served() == all(9, 0, 5) })
+		})
+	}
+}
+
+func TestPassingRefusal(t *testing.T) {
+	f := newFake(t)
+	n := 0
+	f.judge(func(map[string]string) []*weftv1.Violation {
+		if n++; n > 1 {
+			return nil
+		}
+		return []*weftv1.Violation{{Message: "out of memory", Reason: weftv1.Reason_REASON_KERNEL}}
+	})
+	frontend, _ := run(t, Config{Source: newScript(many(3)...), Socket: f.socket})
+	await(t, "all Services", func() bool { return f.served() == all(3) })
+	await(t, "the acknowledgement", func() bool { return frontend.Status().Published })
+	if q := frontend.Status().Quarantined; len(q) != 0 || f.count() != 2 {
+		t.Errorf("after %v quarantined %v", f.updates, q)
+	}
+}
+
+func TestRefusalOfEverything(t *testing.T) {
+	f := newFake(t)
+	// What all Services share is refused, then it is not any more.
+	f.judge(func(map[string]string) []*weftv1.Violation {
+		return []*weftv1.Violation{{Object: "table ip weft chain services rule 1", Message: "syntax", Reason: weftv1.Reason_REASON_SYNTAX}}
+	})
+	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.socket})
+	await(t, "a few attempts", func() bool { return f.count() >= 3 })
+	if st := frontend.Status(); st.Pending.IsZero() || st.Published {
+		t.Errorf("status %+v", st)
+	}
+	f.judge(nil)
+	await(t, "all Services", func() bool { return f.served() == all(4) })
+	await(t, "an empty list", func() bool { return len(frontend.Status().Quarantined) == 0 && frontend.Status().Pending.IsZero() })
+}
+
+func TestPermission(t *testing.T) {
+	f := newFake(t)
+	f.judge(func(map[string]string) []*weftv1.Violation {
+		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
+	})
+	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.socket})
+	await(t, "an attempt", func() bool { return f.count() >= 1 })
+	f.judge(nil)
+	await(t, "all Services", func() bool { return f.served() == all(4) })
+	if q := frontend.Status().Quarantined; len(q) > 0 {
+		t.Errorf("quarantined %v for a permission", q)
+	}
+}
+
+func TestTakenOver(t *testing.T) {
+	f := newFake(t)
+	_, ended := run(t, Config{Source: newScript(many(1)...), Socket: f.socket})
+	await(t, "all Services", func() bool { return f.served() == all(1) })
+	f.judge(func(map[string]string) []*weftv1.Violation {
+		return []*weftv1.Violation{{Message: "taken over", Reason: weftv1.Reason_REASON_TAKEN_OVER}}
+	})
+	src := newScript(many(2)...)
+	_, ended2 := run(t, Config{Source: src, Socket: f.socket})
+	if err := <-ended2; err == nil || !strings.Contains(err.Error(), "run only one") {
+		t.Errorf("run ended with %v", err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("the other ended with %v", err)
+	default:
+	}
+}

@@ -1,0 +1,82 @@
+package render
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// The tests' node.
+const (
+	podCIDR4 = "10.244.0.0/16"
+	podCIDR6 = "fd00:10:244::/56"
+)
+
+func testConfig() Config {
+	return Config{
+		Families:      [2]bool{true, true},
+		ClusterCIDRs:  []netip.Prefix{netip.MustParsePrefix(podCIDR4), netip.MustParsePrefix(podCIDR6)},
+		MasqueradeBit: DefaultMasqueradeBit,
+	}
+}
+
+// service returns a Service from "ns/name", addresses separated by spaces, and ports.
+func service(name, ips string, ports ...model.Port) *model.Service {
+	ns, n, _ := strings.Cut(name, "/")
+	s := &model.Service{Name: model.Key{Namespace: ns, Name: n}, Ports: ports}
+	for _, text := range strings.Fields(ips) {
+		a := netip.MustParseAddr(text)
+		s.ClusterIPs[model.FamilyOf(a)] = a
+	}
+	for i := range s.Ports {
+		s.Ports[i].ClusterIPs = s.ClusterIPs
+	}
+	return s
+}
+
+// port returns a port from "name proto number nodeport" and endpoints, local
+// ones with a star.
+func port(spec string, eps ...string) model.Port {
+	var p model.Port
+	var proto string
+	if _, err := fmt.Sscan(spec, &p.Name, &proto, &p.Number, &p.NodePort); err != nil {
+		panic(err)
+	}
+	p.Protocol = map[string]model.Protocol{"tcp": model.TCP, "udp": model.UDP, "sctp": model.SCTP}[proto]
+	for _, e := range endpointsOf(eps...) {
+		b := &p.Backends[model.FamilyOf(e.Addr.Addr())]
+		b.Cluster = append(b.Cluster, e)
+	}
+	return p
+}
+
+func endpointsOf(eps ...string) []model.Endpoint {
+	var out []model.Endpoint
+	for _, text := range eps {
+		addr, local := strings.CutSuffix(text, "*")
+		out = append(out, model.Endpoint{Addr: netip.MustParseAddrPort(addr), Local: local})
+	}
+	slices.SortFunc(out, func(a, b model.Endpoint) int { return a.Addr.Compare(b.Addr) })
+	return out
+}
+
+// put is the change to a Service, whatever it was before.
+func put(s *model.Service) []model.Change { return []model.Change{{Name: s.Name, New: s}} }
+
+func gone(name string) []model.Change {
+	ns, n, _ := strings.Cut(name, "/")
+	return []model.Change{{Name: model.Key{Namespace: ns, Name: n}}}
+}
+
+func nodeOf(addrs ...string) *model.Node {
+	n := &model.Node{Known: true, Name: "n1"}
+	for _, text := range addrs {
+		a := netip.MustParseAddr(text)
+		f := model.FamilyOf(a)
+		n.Addresses[f] = append(n.Addresses[f], a)
+	}
+	return n
+}

@@ -1,0 +1,37 @@
+package render
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// TestNftTakesIt loads every golden ruleset with the real nft and lists it.
+func TestNftTakesIt(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	files, err := filepath.Glob("testdata/*.nft")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ns := nfttest.New(t)
+			ns.Nft(t, string(text))
+			list := ns.ListRuleset(t)
+			for _, d := range declarations {
+				if !strings.Contains(list, "typeof "+d.typeof) {
+					t.Errorf("listed without the types of %s:\n%s", d.name, list)
+				}
+			}
+			// What was listed can be loaded again.
+			nfttest.New(t).Nft(t, list)
+		})
+	}
+}

@@ -1,0 +1,263 @@
+package render
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func mustNew(t testing.TB, cfg Config) *Renderer {
+	t.Helper()
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// example is a model with everything that this renderer knows.
+func example() []model.Change {
+	local := service("default/itp-local", "10.96.0.4", port("http tcp 80 0", "10.244.1.9:80", "10.244.2.9:80"))
+	local.InternalLocal = true
+	local.Ports[0].Backends[model.IPv4].Local = nil
+	draining := service("kube-system/dns", "10.96.0.10 fd00:10:96::a",
+		port("dns udp 53 0", "10.244.1.53:5353*", "10.244.2.53:5353", "[fd00:10:244:1::53]:5353*"),
+		port("dns-tcp tcp 53 0", "10.244.1.53:5353*", "10.244.2.53:5353"))
+	draining.Ports[0].Backends[model.IPv4].Draining = endpointsOf("10.244.3.53:5353")
+	var out []model.Change
+	for _, s := range []*model.Service{
+		local, draining,
+		service("default/web", "10.96.0.1", port("http tcp 80 30080", "10.244.1.1:8080*", "10.244.1.2:8080*", "10.244.2.1:8080")),
+		service("default/empty", "10.96.0.2", port("- tcp 80 30081")),
+		service("default/sctp", "10.96.0.3", port("diameter sctp 3868 0", "10.244.2.7:3868")),
+	} {
+		if s.Ports[0].Name == "-" {
+			s.Ports[0].Name = ""
+		}
+		out = append(out, put(s)...)
+	}
+	return out
+}
+
+func TestGolden(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cfg  func(*Config)
+		node *model.Node
+	}{
+		"primary": {node: nodeOf("192.0.2.1", "2001:db8::1")},
+		"no-node": {},
+		"nodeport-prefixes": {node: nodeOf("192.0.2.1"), cfg: func(c *Config) {
+			for _, p := range []string{"192.0.2.0/24", "192.0.2.128/25", "127.0.0.0/8", "198.51.100.7/32"} {
+				c.NodePortAddresses = append(c.NodePortAddresses, netip.MustParsePrefix(p))
+			}
+		}},
+		"masquerade-all": {cfg: func(c *Config) { c.MasqueradeAll, c.MasqueradeBit = true, 15 }},
+		"two-cidrs": {cfg: func(c *Config) {
+			c.Families = [2]bool{true, false}
+			c.ClusterCIDRs = append(c.ClusterCIDRs, netip.MustParsePrefix("10.250.0.0/16"), netip.MustParsePrefix("10.244.128.0/17"))
+		}},
+		"no-cidr": {cfg: func(c *Config) { c.ClusterCIDRs = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig()
+			if tt.cfg != nil {
+				tt.cfg(&cfg)
+			}
+			r := mustNew(t, cfg)
+			r.Update(example(), tt.node)
+			rules := load(t, r.Snapshot())
+			rules.check(t)
+			got := rules.text()
+			path := filepath.Join("testdata", name+".nft")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("ruleset differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPatchSize pins what a change costs in elements.
+func TestPatchSize(t *testing.T) {
+	const n = 1000
+	eps := make([]string, n)
+	for i := range eps {
+		eps[i] = fmt.Sprintf("10.244.%d.%d:8080", i/250, i%250+1)
+	}
+	web := func(eps ...string) *model.Service {
+		return service("default/web", "10.96.0.1", port("http tcp 80 0", eps...))
+	}
+	without := func(i int) []string { return append(append([]string{}, eps[:i]...), eps[i+1:]...) }
+	for _, tt := range []struct {
+		name           string
+		to             *model.Service
+		added, removed int
+		chains         int
+	}{
+		{"nothing", web(eps...), 0, 0, 0},
+		{"replaced", web(append(without(17), "10.244.200.1:8080")...), 1, 0, 0},
+		{"added", web(append(append([]string{}, eps...), "10.244.0.251:8080")...), 2, 0, 1},
+		{"removed from the middle", web(without(17)...), 2, 1, 1},
+		{"removed from the end", web(without(n - 1)...), 1, 1, 1},
+		{"renamed port", service("default/web", "10.96.0.1", port("www tcp 80 0", eps...)), 1, 0, 0},
+		{"all gone", web(), 1, n + 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := mustNew(t, testConfig())
+			r.Update(put(web(eps...)), nil)
+			rules := load(t, r.Snapshot())
+			u := r.Update(put(tt.to), nil)
+			if u.Added != tt.added || u.Removed != tt.removed {
+				t.Errorf("%d elements added, %d removed; want %d, %d", u.Added, u.Removed, tt.added, tt.removed)
+			}
+			chains := 0
+			for _, tp := range u.Patch.GetTables() {
+				chains += len(tp.GetPutChains())
+			}
+			if chains != tt.chains {
+				t.Errorf("%d chains, want %d", chains, tt.chains)
+			}
+			rules.patch(t, u.Patch)
+			if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
+				t.Errorf("patch and snapshot differ:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTakeOverOfAnAddress(t *testing.T) {
+	r := mustNew(t, testConfig())
+	a := service("default/a", "10.96.0.1", port("http tcp 80 30080", "10.244.1.1:80", "10.244.1.2:80"))
+	r.Update(put(a), nil)
+	rules := load(t, r.Snapshot())
+	// b has the older claim: a keeps its Service without the address, in the
+	// same update, and sorts first.
+	lost := service("default/a", "10.96.0.1", port("http tcp 80 0", "10.244.1.1:80", "10.244.1.2:80"))
+	lost.Ports[0].ClusterIPs = [2]netip.Addr{}
+	b := service("default/b", "10.96.0.1", port("http tcp 80 30080", "10.244.1.3:80"))
+	for _, order := range [][]model.Change{append(put(lost), put(b)...)} {
+		rules.patch(t, r.Update(order, nil).Patch)
+		if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
+			t.Errorf("patch and snapshot differ:\n%s", diff)
+		}
+	}
+	rules.patch(t, r.Update(append(put(a), gone("default/b")...), nil).Patch)
+	if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
+		t.Errorf("patch and snapshot differ:\n%s", diff)
+	}
+	rules.patch(t, r.Sweep())
+	fresh := mustNew(t, testConfig())
+	fresh.Update(put(a), nil)
+	if diff := cmp.Diff(load(t, fresh.Snapshot()).text(), rules.text()); diff != "" {
+		t.Errorf("not what a fresh start gives:\n%s", diff)
+	}
+}
+
+func TestSecondFamilyNeedsSnapshot(t *testing.T) {
+	cfg := testConfig()
+	cfg.ClusterCIDRs = cfg.ClusterCIDRs[:1]
+	r := mustNew(t, cfg)
+	u := r.Update(put(service("default/a", "10.96.0.1", port("http tcp 80 0", "10.244.1.1:80"))), nil)
+	if u.Whole || len(r.Snapshot().GetTables()) != 1 {
+		t.Fatal("there is an ip6 table without a use")
+	}
+	u = r.Update(put(service("default/b", "fd00::1", port("http tcp 80 0", "[fd00:10:244::1]:80"))), nil)
+	if !u.Whole || u.Patch != nil || len(r.Snapshot().GetTables()) != 2 {
+		t.Errorf("update %+v, want a snapshot with two tables", u)
+	}
+	cfg.Families[model.IPv6] = false
+	r = mustNew(t, cfg)
+	u = r.Update(put(service("default/b", "fd00::1", port("http tcp 80 0", "[fd00:10:244::1]:80"))), nil)
+	if !u.Empty() || len(r.Snapshot().GetTables()) != 1 {
+		t.Errorf("update %+v on a node without IPv6, want none", u)
+	}
+}
+
+func TestNodeChange(t *testing.T) {
+	r := mustNew(t, testConfig())
+	r.Update(example(), nil)
+	rules := load(t, r.Snapshot())
+	for _, n := range []*model.Node{nodeOf("192.0.2.1"), nodeOf("192.0.2.2", "192.0.2.3"), nodeOf("2001:db8::2"), {Known: true}} {
+		u := r.Update(nil, n)
+		rules.patch(t, u.Patch)
+		if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
+			t.Errorf("node %v: patch and snapshot differ:\n%s", n.Addresses, diff)
+		}
+		if u = r.Update(nil, n); !u.Empty() {
+			t.Errorf("the same node again gives %v", u.Patch)
+		}
+	}
+}
+
+func TestComment(t *testing.T) {
+	long := model.Key{Namespace: strings.Repeat("n", 63), Name: strings.Repeat("s", 63)}
+	got := comment(long, strings.Repeat("p", 15))
+	if len(got) != maxComment || got != comment(long, strings.Repeat("p", 15)) {
+		t.Errorf("comment %q has %d bytes", got, len(got))
+	}
+	if other := comment(long, strings.Repeat("p", 14)+"q"); other == got {
+		t.Error("two ports have the same comment")
+	}
+	if got := comment(model.Key{Namespace: "a", Name: "b"}, "c"); got != "a/b:c" {
+		t.Errorf("comment %q", got)
+	}
+	if got := comment(model.Key{Namespace: "a", Name: "b"}, ""); got != "a/b" {
+		t.Errorf("comment %q", got)
+	}
+}
+
+func TestOwner(t *testing.T) {
+	r := mustNew(t, testConfig())
+	r.Update(example(), nil)
+	for object, want := range map[string]string{
+		"table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 2":                 "default/web",
+		"table ip weft map nodeport-endpoints element tcp . 30080 . 0":                 "default/web",
+		"table ip weft map nodeports element tcp . 30080":                              "default/web",
+		"table ip weft map no-endpoint-services element 10.96.0.2 . tcp . 80":          "default/empty",
+		"table ip6 weft map endpoints element fd00:10:96::a . udp . 53 . 0":            "kube-system/dns",
+		"table ip weft set cluster-ips element 10.96.0.3":                              "default/sctp",
+		"table ip weft map services element 10.96.9.9 . tcp . 80":                      "",
+		"table ip weft set hairpin element 10.244.1.1 . 10.244.1.1 . tcp . 8080":       "",
+		"table ip weft map endpoints element nonsense . 2":                             "",
+		"table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 99999999999999999": "",
+		"table ip weft chain pick-3 rule 1":                                            "",
+		"":                                                                             "",
+	} {
+		got, ok := r.Owner(object)
+		if ok != (want != "") || ok && got.String() != want {
+			t.Errorf("owner of %q is %q, want %q", object, got, want)
+		}
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"bit":      func(c *Config) { c.MasqueradeBit = 32 },
+		"prefix":   func(c *Config) { c.ClusterCIDRs = []netip.Prefix{{}} },
+		"families": func(c *Config) { c.Families = [2]bool{} },
+	} {
+		cfg := testConfig()
+		change(&cfg)
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

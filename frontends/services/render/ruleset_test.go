@@ -1,0 +1,188 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// ruleset is what fragments and patches amount to: the aggregator's semantics
+// in its simplest form, and strict where a patch has no reason to be sloppy.
+type ruleset map[string]*tableContent
+
+type tableContent struct {
+	family string
+	chains map[string]*weftv1.Chain
+	sets   map[string]*setContent
+}
+
+type setContent struct {
+	declaration *weftv1.Set
+	isMap       bool
+	elements    map[string]*weftv1.Element
+}
+
+func load(t testing.TB, f *weftv1.Fragment) ruleset {
+	t.Helper()
+	out := make(ruleset)
+	for _, in := range f.GetTables() {
+		c := &tableContent{family: in.GetFamily(), chains: make(map[string]*weftv1.Chain), sets: make(map[string]*setContent)}
+		for _, ch := range in.GetChains() {
+			if c.chains[ch.GetName()] != nil {
+				t.Fatalf("chain %s twice", ch.GetName())
+			}
+			c.chains[ch.GetName()] = ch
+		}
+		for i, l := range [][]*weftv1.Set{in.GetSets(), in.GetMaps()} {
+			for _, s := range l {
+				e := &setContent{declaration: s, isMap: i == 1, elements: make(map[string]*weftv1.Element)}
+				for _, el := range s.GetElements() {
+					if e.elements[el.GetKey()] != nil {
+						t.Fatalf("%s has %s twice", s.GetName(), el.GetKey())
+					}
+					e.elements[el.GetKey()] = el
+				}
+				c.sets[s.GetName()] = e
+			}
+		}
+		out[in.GetFamily()] = c
+	}
+	return out
+}
+
+// patch applies a patch: what is removed must exist, what is added must differ.
+func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
+	t.Helper()
+	for _, in := range p.GetTables() {
+		c := r[in.GetFamily()]
+		if c == nil {
+			t.Fatalf("patch of table %s, which is not there", in.GetFamily())
+		}
+		for _, ch := range in.GetPutChains() {
+			c.chains[ch.GetName()] = ch
+		}
+		for _, e := range in.GetElements() {
+			s := c.sets[e.GetSet()]
+			for _, k := range e.GetRemove() {
+				if s.elements[k] == nil {
+					t.Errorf("patch removes %s %q, which is not there", e.GetSet(), k)
+				}
+				delete(s.elements, k)
+			}
+			for _, el := range e.GetAdd() {
+				if was := s.elements[el.GetKey()]; was != nil && was.GetValue() == el.GetValue() && was.GetComment() == el.GetComment() {
+					t.Errorf("patch adds %s %q again", e.GetSet(), el.GetKey())
+				}
+				s.elements[el.GetKey()] = el
+			}
+		}
+		for _, name := range in.GetDeleteChains() {
+			if c.chains[name] == nil {
+				t.Errorf("patch deletes chain %s, which is not there", name)
+			}
+			delete(c.chains, name)
+		}
+	}
+	r.check(t)
+}
+
+// check looks for references to chains that are not there, and for slots that
+// are missing where a chain picks them.
+func (r ruleset) check(t testing.TB) {
+	t.Helper()
+	for _, c := range r {
+		for _, name := range []string{"services", "nodeports", "no-endpoint-services", "no-endpoint-nodeports"} {
+			for k, e := range c.sets[name].elements {
+				target, ok := strings.CutPrefix(e.GetValue(), "goto ")
+				if ok && c.chains[target] == nil {
+					t.Errorf("%s %q goes to chain %s, which is not there", name, k, target)
+				}
+				n, slots := 0, "endpoints"
+				if name == "nodeports" {
+					slots = "nodeport-endpoints"
+				}
+				if _, err := fmt.Sscanf(target[strings.LastIndex(target, "-")+1:], "%d", &n); err != nil {
+					continue
+				}
+				for i := range n {
+					if c.sets[slots].elements[fmt.Sprintf("%s . %d", k, i)] == nil {
+						t.Errorf("%s %q picks among %d, but slot %d is empty", name, k, n, i)
+					}
+				}
+			}
+		}
+	}
+}
+
+// text writes the ruleset as nft(8) reads it, sorted.
+func (r ruleset) text() string {
+	var b strings.Builder
+	for _, fam := range slices.Sorted(maps.Keys(r)) {
+		c := r[fam]
+		fmt.Fprintf(&b, "table %s %s {\n", fam, Table)
+		for _, name := range slices.Sorted(maps.Keys(c.sets)) {
+			c.sets[name].text(&b)
+		}
+		// Chains that others jump to come before those.
+		names := slices.Sorted(maps.Keys(c.chains))
+		slices.SortStableFunc(names, func(x, y string) int { return rank(c.chains[x]) - rank(c.chains[y]) })
+		for _, name := range names {
+			chainText(&b, c.chains[name])
+		}
+		b.WriteString("}\n")
+	}
+	return b.String()
+}
+
+func rank(c *weftv1.Chain) int {
+	switch {
+	case c.GetType() != "":
+		return 2
+	case c.GetName() == chainServices || c.GetName() == chainInputCheck || c.GetName() == chainServiceCheck:
+		return 1
+	}
+	return 0
+}
+
+func (s *setContent) text(b *strings.Builder) {
+	d := s.declaration
+	kind := "set"
+	if s.isMap {
+		kind = "map"
+	}
+	fmt.Fprintf(b, "\t%s %s {\n\t\ttypeof %s\n", kind, d.GetName(), d.GetTypeof())
+	if len(d.GetFlags()) > 0 {
+		fmt.Fprintf(b, "\t\tflags %s\n", strings.Join(d.GetFlags(), ", "))
+	}
+	if len(s.elements) > 0 {
+		b.WriteString("\t\telements = {\n")
+		for _, k := range slices.Sorted(maps.Keys(s.elements)) {
+			e := s.elements[k]
+			b.WriteString("\t\t\t" + e.GetKey())
+			if e.GetComment() != "" {
+				fmt.Fprintf(b, " comment %q", e.GetComment())
+			}
+			if e.GetValue() != "" {
+				b.WriteString(" : " + e.GetValue())
+			}
+			b.WriteString(",\n")
+		}
+		b.WriteString("\t\t}\n")
+	}
+	b.WriteString("\t}\n")
+}
+
+func chainText(b *strings.Builder, c *weftv1.Chain) {
+	fmt.Fprintf(b, "\tchain %s {\n", c.GetName())
+	if c.GetType() != "" {
+		fmt.Fprintf(b, "\t\ttype %s hook %s priority %s; policy %s;\n", c.GetType(), c.GetHook(), c.GetPriority(), c.GetPolicy())
+	}
+	for _, r := range c.GetRules() {
+		fmt.Fprintf(b, "\t\t%s\n", r.GetText())
+	}
+	b.WriteString("\t}\n")
+}

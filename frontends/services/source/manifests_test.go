@@ -1,0 +1,365 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// recorder is a receiver of events that keeps what exists.
+type recorder struct {
+	mu      sync.Mutex
+	objects map[string]string
+	synced  int
+	batches int
+	changed chan struct{}
+}
+
+func newRecorder() *recorder {
+	return &recorder{objects: make(map[string]string), changed: make(chan struct{}, 1)}
+}
+
+func (r *recorder) deliver(events []Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batches++
+	for _, e := range events {
+		switch e := e.(type) {
+		case ServiceSet:
+			r.objects["Service "+e.Service.Namespace+"/"+e.Service.Name] = e.Service.Spec.ClusterIP
+		case ServiceGone:
+			delete(r.objects, "Service "+e.Name.String())
+		case SliceSet:
+			var addrs []string
+			for _, ep := range e.Slice.Endpoints {
+				addrs = append(addrs, ep.Addresses...)
+			}
+			r.objects["EndpointSlice "+e.Slice.Namespace+"/"+e.Slice.Name] = strings.Join(addrs, ",")
+		case SliceGone:
+			delete(r.objects, "EndpointSlice "+e.Name.String())
+		case NodeSet:
+			r.objects["Node "+e.Node.Name] = fmt.Sprint(len(e.Node.Status.Addresses))
+		case NodeGone:
+			delete(r.objects, "Node "+e.Name)
+		case Synced:
+			r.synced++
+		}
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until the objects are these, given as "kind ns/name=value".
+func (r *recorder) await(t *testing.T, want ...string) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		r.mu.Lock()
+		got := make(map[string]bool)
+		for k, v := range r.objects {
+			got[k+"="+v] = true
+		}
+		synced := r.synced
+		r.mu.Unlock()
+		ok := len(got) == len(want) && synced == 1
+		for _, w := range want {
+			ok = ok && got[w]
+		}
+		if ok {
+			return
+		}
+		select {
+		case <-r.changed:
+		case <-deadline:
+			t.Fatalf("objects are %v (synced %d times), want %v", got, synced, want)
+		}
+	}
+}
+
+// logged is a log that tests can wait for.
+type logged struct {
+	mu      sync.Mutex
+	b       bytes.Buffer
+	changed chan struct{}
+}
+
+func newLog() (*logged, *slog.Logger) {
+	l := &logged{changed: make(chan struct{}, 1)}
+	return l, slog.New(slog.NewTextHandler(l, nil))
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+	return l.b.Write(p)
+}
+
+func (l *logged) await(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		l.mu.Lock()
+		got := l.b.String()
+		l.mu.Unlock()
+		if strings.Contains(got, text) {
+			return
+		}
+		select {
+		case <-l.changed:
+		case <-deadline:
+			t.Fatalf("nothing logged %q, but\n%s", text, got)
+		}
+	}
+}
+
+func manifest(name, ip string) string {
+	return strings.NewReplacer("name: web", "name: "+name, "10.96.0.1", ip).Replace(goodService)
+}
+
+// write replaces a file as editors and ConfigMap updates do: by renaming.
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+	tmp := filepath.Join(dir, "."+name+".tmp")
+	if err := os.WriteFile(tmp, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(tmp, filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// follow runs a source until the test ends.
+func follow(t *testing.T, s Source, r *recorder) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, r.deliver) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+func TestManifests(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
+	write(t, dir, "b.yaml", manifest("b", "10.96.0.2"))
+	write(t, dir, "ignored.txt", "nonsense: [")
+	write(t, dir, ".hidden.yaml", "nonsense: [")
+	if err := os.Mkdir(filepath.Join(dir, "dir.yaml"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	log, logger := newLog()
+	m, err := NewManifests(dir, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecorder()
+	follow(t, m, r)
+	r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2")
+
+	write(t, dir, "a.yaml", manifest("a", "10.96.0.3"))
+	r.await(t, "Service default/a=10.96.0.3", "Service default/b=10.96.0.2")
+
+	// A broken file keeps its last good state and stops no other.
+	write(t, dir, "a.yaml", strings.Replace(manifest("a", "10.96.0.4"), "spec", "spce", 1))
+	log.await(t, `a.yaml:5: unknown field \"spce\"`)
+	write(t, dir, "b.yaml", manifest("b", "10.96.0.5"))
+	r.await(t, "Service default/a=10.96.0.3", "Service default/b=10.96.0.5")
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, "a.yaml: the file is empty")
+	r.await(t, "Service default/a=10.96.0.3", "Service default/b=10.96.0.5")
+	write(t, dir, "a.yaml", manifest("a", "10.96.0.6")+"---\n"+manifest("a2", "10.96.0.7"))
+	log.await(t, "manifest is good again")
+	r.await(t, "Service default/a=10.96.0.6", "Service default/a2=10.96.0.7", "Service default/b=10.96.0.5")
+
+	// An object that leaves its file goes, and so do all of a file that goes.
+	write(t, dir, "a.yaml", manifest("a2", "10.96.0.7"))
+	r.await(t, "Service default/a2=10.96.0.7", "Service default/b=10.96.0.5")
+	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, "Service default/a2=10.96.0.7")
+	// An object that moves to another file in one go never goes.
+	write(t, dir, "c.yaml", manifest("a2", "10.96.0.7"))
+	log.await(t, "object is in several manifests")
+	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, "object comes from another manifest now")
+	r.await(t, "Service default/a2=10.96.0.7")
+}
+
+func TestManifestsDuplicates(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "b.yaml", manifest("a", "10.96.0.2"))
+	log, logger := newLog()
+	m, _ := NewManifests(dir, logger)
+	r := newRecorder()
+	follow(t, m, r)
+	r.await(t, "Service default/a=10.96.0.2")
+	// The file whose name sorts first wins, whenever it came.
+	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
+	r.await(t, "Service default/a=10.96.0.1")
+	log.await(t, `object="Service default/a" file=a.yaml line=1 counts=a.yaml files="a.yaml b.yaml"`)
+	write(t, dir, "b.yaml", manifest("a", "10.96.0.3"))
+	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, "Service default/a=10.96.0.3")
+}
+
+func TestManifestsSymlinks(t *testing.T) {
+	// As kubelet mounts a ConfigMap: the files are links through ..data, which
+	// is replaced as a whole.
+	dir := t.TempDir()
+	for i, ip := range []string{"10.96.0.1", "10.96.0.2"} {
+		d := filepath.Join(dir, fmt.Sprintf("..v%d", i))
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, d, "a.yaml", manifest("a", ip))
+	}
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(dir, "..tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("..v0", "..data")
+	link("..data/a.yaml", "a.yaml")
+	m, _ := NewManifests(dir, nil)
+	r := newRecorder()
+	follow(t, m, r)
+	r.await(t, "Service default/a=10.96.0.1")
+	link("..v1", "..data")
+	r.await(t, "Service default/a=10.96.0.2")
+}
+
+// TestManifestsOddFiles has what is no manifest at all, with a manifest's name.
+// None of it may hold up the source or take a good state away.
+func TestManifestsOddFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
+	log, logger := newLog()
+	m, _ := NewManifests(dir, logger)
+	r := newRecorder()
+	follow(t, m, r)
+	r.await(t, "Service default/a=10.96.0.1")
+	path := func(name string) string { return filepath.Join(dir, name) }
+
+	if err := syscall.Mkfifo(path("fifo.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, "fifo.yaml: not a regular file")
+	huge, err := os.Create(path("huge.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(huge.Truncate(maxManifest+1), huge.Close()); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, "huge.yaml: the file is larger than 64 MiB")
+	if err := os.Symlink("loop.yaml", path("loop.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, "loop.yaml: ")
+
+	// A file that becomes a link to nowhere keeps its last good state, and
+	// counts again when it is what it was.
+	if err := os.Rename(path("a.yaml"), path("a.kept")); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t)
+	if err := os.Symlink("a.kept", path("a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, "Service default/a=10.96.0.1")
+	if err := os.Rename(path("a.kept"), path("a.away")); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, "a.yaml: the link leads to a file that is not there")
+	r.await(t, "Service default/a=10.96.0.1")
+	if err := os.Rename(path("a.away"), path("a.kept")); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, `"manifest is good again" file=a.yaml`)
+	write(t, dir, "b.yaml", manifest("b", "10.96.0.2"))
+	r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2")
+}
+
+func TestManifestsWithoutDirectory(t *testing.T) {
+	m, _ := NewManifests(filepath.Join(t.TempDir(), "missing"), nil)
+	if err := m.Run(t.Context(), newRecorder().deliver); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("error %v, want one that names the directory", err)
+	}
+	if _, err := NewManifests("", nil); err == nil {
+		t.Error("no error for an empty name")
+	}
+}
+
+// TestManifestsScan checks the events of a scan without the clock.
+func TestManifestsScan(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
+	m, _ := NewManifests(dir, nil)
+	scan := func() string {
+		t.Helper()
+		events, err := m.scan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%T", events)[len("[]source.Event"):] + fmt.Sprint(len(events))
+	}
+	if got := scan(); got != "1" {
+		t.Errorf("first scan: %s events", got)
+	}
+	if got := scan(); got != "0" {
+		t.Errorf("second scan: %s events", got)
+	}
+	// The same content under a new time stamp is no event.
+	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
+	if got := scan(); got != "0" {
+		t.Errorf("rewritten file: %s events", got)
+	}
+	if err := os.Rename(filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if got := scan(); got != "0" {
+		t.Errorf("renamed file: %s events", got)
+	}
+	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	events, err := m.scan()
+	if err != nil || len(events) != 1 || events[0] != (ServiceGone{types.NamespacedName{Namespace: "default", Name: "a"}}) {
+		t.Errorf("removed file: %v, %v", events, err)
+	}
+	if len(m.files) != 0 || len(m.owners) != 0 {
+		t.Errorf("left over: %v %v", m.files, m.owners)
+	}
+}

@@ -1,0 +1,45 @@
+package source
+
+import (
+	"strings"
+	"testing"
+)
+
+const looseSlice = `apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{port: 80}]
+endpoints: [{addresses: [10.0.0.1]}]
+`
+
+func TestManifestsOrphans(t *testing.T) {
+	dir := t.TempDir()
+	log, logger := newLog()
+	m, _ := NewManifests(dir, logger)
+	scan := func() string {
+		t.Helper()
+		log.b.Reset()
+		if _, err := m.scan(); err != nil {
+			t.Fatal(err)
+		}
+		return log.b.String()
+	}
+	write(t, dir, "slice.yaml", looseSlice)
+	if got, want := scan(), `no manifest has: it waits for it" object="EndpointSlice default/web-1" file=slice.yaml line=1 service=default/web`; !strings.Contains(got, want) {
+		t.Errorf("logged %s, want %s", got, want)
+	}
+	if got := scan(); got != "" {
+		t.Errorf("logged again: %s", got)
+	}
+	// Together with its Service there is nothing to say.
+	service := manifest("web", "10.96.0.1")
+	write(t, dir, "slice.yaml", strings.Replace(looseSlice, "10.0.0.1", "10.0.0.2", 1)+"---\n"+service)
+	if got := scan(); got != "" {
+		t.Errorf("logged with the Service: %s", got)
+	}
+	write(t, dir, "slice.yaml", strings.Replace(looseSlice, ", labels: {kubernetes.io/service-name: web}", "", 1)+"---\n"+service)
+	if got := scan(); !strings.Contains(got, "has no label kubernetes.io/service-name") {
+		t.Errorf("logged %s", got)
+	}
+}

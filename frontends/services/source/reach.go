@@ -1,0 +1,43 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// stopGrace is how long the informers may take to stop. client-go v0.36 sleeps
+// through the end of its context while it waits to try again, up to 30 s.
+const stopGrace = 500 * time.Millisecond
+
+// reach reports when the API server stops to answer and when it answers again.
+// The informers of client-go v0.36 do not: they retry a refused connection
+// without a word.
+type reach struct {
+	next   http.RoundTripper
+	server string
+	log    *slog.Logger
+	lost   atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *reach) RoundTrip(q *http.Request) (*http.Response, error) {
+	a, err := r.next.RoundTrip(q)
+	switch {
+	case err == nil:
+		if r.lost.CompareAndSwap(true, false) {
+			r.log.Info("the kubernetes API answers again", "server", r.server)
+		}
+	case errors.Is(err, context.Canceled):
+	case r.lost.CompareAndSwap(false, true):
+		r.log.Error("the kubernetes API does not answer: keeping the last state, and trying again", "server", r.server, "error", err)
+	}
+	return a, err
+}
+
+// WrappedRoundTripper lets client-go reach the transport that is wrapped, to
+// close its idle connections.
+func (r *reach) WrappedRoundTripper() http.RoundTripper { return r.next }

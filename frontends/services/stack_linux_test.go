@@ -1,0 +1,107 @@
+package services
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"golang.org/x/time/rate"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// stack is the real thing in a network namespace: kernel, aggregator, socket.
+type stack struct {
+	ns       *nfttest.NS
+	dir      string
+	stateDir string
+	socket   string
+	log      *slog.Logger
+}
+
+func newStack(t testing.TB, ns *nfttest.NS) *stack {
+	t.Helper()
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	dir := t.TempDir()
+	return &stack{ns: ns, dir: dir, stateDir: filepath.Join(dir, "state"), socket: filepath.Join(dir, "weft.sock"),
+		log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+}
+
+// testWriter is a log that is shown with the test's failure.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Log(string(b[:len(b)-1]))
+	return len(b), nil
+}
+
+// aggregator runs an aggregator until stop is called, at the latest at the end
+// of the test.
+func (s *stack) aggregator(t testing.TB) (agg *aggregator.Aggregator, stop func()) {
+	t.Helper()
+	conn, err := kernel.Open(kernel.Config{NetNS: s.ns.FD()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flows *conntrack.Conn
+	if err := s.ns.Do(func() (err error) { flows, err = conntrack.Open(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	agg, err = aggregator.New(aggregator.Config{Kernel: conn, Flows: flows, StateDir: s.stateDir, Rate: rate.Inf, Logger: s.log.With("part", "aggregator")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Listen(server.Config{Socket: s.socket, Aggregator: agg, Logger: s.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := agg.Run(ctx); err != nil {
+			t.Errorf("run aggregator: %v", err)
+		}
+		_, _ = conn.Close(), flows.Close()
+	})
+	wg.Go(func() {
+		if err := srv.Serve(ctx); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(stop)
+	return agg, stop
+}
+
+// frontend runs a frontend until stop is called, at the latest at the end of
+// the test.
+func (s *stack) frontend(t testing.TB, src source.Source, nodePorts ...netip.Prefix) (f *Frontend, stop func()) {
+	t.Helper()
+	f, err := New(Config{
+		Source: src, NodeName: "node-1", Socket: s.socket, MinSyncPeriod: -1, NodePortAddresses: nodePorts,
+		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")},
+		Logger:       s.log.With("part", "frontend"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run frontend: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return f, stop
+}
