@@ -1,0 +1,59 @@
+# weft: `make help` lists the targets. All of them work as root; run and test
+# also work without, through a user namespace.
+
+SHELL     := /bin/bash
+GO        ?= go
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS   := -s -w -X main.version=$(VERSION)
+# The race detector needs a C compiler; without one the tests run without it.
+RACE      := $(if $(shell command -v gcc || command -v clang),-race)
+TESTFLAGS ?= $(RACE) -count=1 -shuffle=on -timeout=15m
+FUZZTIME  ?= 10s
+BENCHTIME ?= 1s
+COUNT     ?= 3
+BENCH     ?= .
+LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
+
+.PHONY: help build run test lint generate check bench fuzz e2e image clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+build: ## build bin/weft
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/weft ./cmd/weft
+
+run: build ## the whole system with real traffic in private network namespaces
+	./bin/weft demo
+
+test: ## all tests, against the real kernel
+	@.ci/need nft ip
+	.ci/netadmin $(GO) test $(TESTFLAGS) ./...
+
+lint: ## golangci-lint and go vet, at the versions of .ci/tools
+	$(GO) vet ./...
+	$(LINT) run ./...
+
+generate: ## write generated code anew
+	@.ci/need protoc
+	$(GO) generate ./...
+
+check: ## layout and import rules; generated code is up to date
+	.ci/layout
+	.ci/generated
+
+bench: ## benchmarks against floors of the same run (root)
+	@.ci/need nft ip
+	.ci/netadmin $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -count $(COUNT) -p 1 -timeout 30m ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
+	@.ci/need nft ip
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 30m ./...
+
+image: ## build the container image weft:VERSION (needs docker)
+	docker build -f deploy/image/Dockerfile --build-arg VERSION=$(VERSION) -t weft:$(VERSION) .
+
+clean: ## remove what the targets made
+	rm -rf bin .cache

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/cmd/weft/demo"
+)
+
+func newDemoCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run the whole system with real traffic in private network namespaces",
+		Long: `Run the whole system with real traffic in private network namespaces: two nodes
+with pods and servers, weft on each node, and a client outside. Each step says
+what was expected and what was observed. The exit code is 0 only if all of it
+was right. Needs root, or a kernel that lets users make user namespaces; nothing
+outside of the demo's own namespaces is touched.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Run(cmd.Context(), demo.Config{
+				Args:   []string{"demo"},
+				Stdout: cmd.OutOrStdout(),
+				Stderr: cmd.ErrOrStderr(),
+			})
+		},
+	}
+	cmd.AddCommand(newDemoServeCmd(), newDemoPublishCmd())
+	return cmd
+}
+
+// newDemoServeCmd is the server in the demo's pods.
+func newDemoServeCmd() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:    "serve --name NAME",
+		Short:  "Answer over TCP and UDP with a name, as the demo's pods do",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Serve(cmd.Context(), name, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "what to answer")
+	return cmd
+}
+
+// newDemoPublishCmd is the demo's policy publisher.
+func newDemoPublishCmd() *cobra.Command {
+	var socket string
+	cmd := &cobra.Command{
+		Use:    "publish --socket PATH",
+		Short:  "Publish a set of denied addresses, changed by commands on standard input",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := demo.Publish(cmd.Context(), socket, cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
+				return fmt.Errorf("publish policy: %w", err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&socket, "socket", "", "path of the aggregator's socket")
+	return cmd
+}

@@ -1,0 +1,201 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// standIn does with nft(8) what weft does in the demo: the tests here are about
+// the cluster and the probes.
+const standIn = `
+table ip standin {
+	chain prerouting {
+		type nat hook prerouting priority dstnat
+		ip daddr 10.96.0.10 tcp dport 80 dnat to numgen random mod 3 map { 0 : 10.1.1.11, 1 : 10.1.1.12, 2 : 10.1.2.11 }:8080
+		ip daddr 10.96.0.10 udp dport 53 udp sport 40000-41000 dnat to 10.1.2.11:5353
+		ip daddr 10.96.0.10 udp dport 53 dnat to 10.1.1.11:5353
+		ip daddr 172.18.0.1 tcp dport 30080 meta mark set 1 dnat to numgen random mod 3 map { 0 : 10.1.1.11, 1 : 10.1.1.12, 2 : 10.1.2.11 }:8080
+	}
+	chain postrouting {
+		type nat hook postrouting priority srcnat
+		meta mark 1 masquerade
+	}
+	set denied { type ipv4_addr; }
+	chain forward {
+		type filter hook forward priority filter
+		ip saddr @denied drop
+		ip daddr 10.96.0.30 reject
+	}
+}
+table ip6 standin {
+	chain prerouting {
+		type nat hook prerouting priority dstnat
+		ip6 daddr fd00:96::10 tcp dport 80 dnat to [fd00:1:0:2::11]:8080
+	}
+}`
+
+// newTestDemo is a demo with servers and without weft.
+func newTestDemo(t *testing.T) *demo {
+	t.Helper()
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	d, err := newDemo(t.Output())
+	t.Cleanup(func() {
+		if err := d.close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.startServers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := d.cluster.nodes[0]
+	if _, stderr, err := d.runNft(t.Context(), n, append([]string{"--"}, standIn)...); err != nil {
+		t.Fatalf("nft: %v: %s", err, stderr)
+	}
+	return d
+}
+
+func TestCluster(t *testing.T) {
+	d := newTestDemo(t)
+	ctx := t.Context()
+	if observed, err := d.clusterIP(ctx, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)); err != nil {
+		t.Errorf("cluster ip: %s: %v", observed, err)
+	}
+	if hasIPv6() {
+		if err := d.cluster.awaitIPv6(ctx); err != nil {
+			t.Fatal(err)
+		}
+		a, err := d.cluster.pod("app").ask(ctx, "tcp", netip.AddrPortFrom(webVIP.V6, webPort))
+		if err != nil || a.pod != "web-3" || a.seen.Addr() != d.cluster.pod("app").V6 {
+			t.Errorf("ask over IPv6: %+v, %v", a, err)
+		}
+	}
+	// From outside: masqueraded, so that the node's own address is seen.
+	n := d.cluster.nodes[0]
+	got, err := d.cluster.client.askMany(ctx, rounds, "tcp", netip.AddrPortFrom(n.V4, webNodePort))
+	if err := errors.Join(err, d.everyServer(got), n.owns(got)); err != nil {
+		t.Errorf("node port: %s, seen %s: %v", got, got.sources(), err)
+	}
+	if err := d.cluster.nodes[1].owns(got); err == nil {
+		t.Error("the other node owns the addresses, too")
+	}
+	// Pods reach each other without translation, on one node and across.
+	for _, name := range []string{"web-1", "web-3"} {
+		a, err := d.cluster.pod("app").ask(ctx, "udp", netip.AddrPortFrom(d.cluster.pod(name).V4, serverUDP))
+		if err != nil || a.pod != name || a.rest != "?" {
+			t.Errorf("ask %s: %+v, %v", name, a, err)
+		}
+	}
+	if _, err := d.cluster.pod("app").ask(ctx, "tcp", netip.AddrPortFrom(lonelyVIP.V4, webPort)); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("ask an address that rejects: %v, want %v", err, syscall.ECONNREFUSED)
+	}
+}
+
+func TestBlocked(t *testing.T) {
+	d := newTestDemo(t)
+	if _, err := d.blockedNow(t.Context(), ""); err != nil {
+		t.Errorf("without a denied pod: %v", err)
+	}
+	if _, stderr, err := d.runNft(t.Context(), d.cluster.nodes[0], "add", "element", "ip", "standin", "denied", "{ 10.1.1.21 }"); err != nil {
+		t.Fatalf("nft: %v: %s", err, stderr)
+	}
+	if _, err := d.blockedNow(t.Context(), "shell-1"); err != nil {
+		t.Errorf("with shell-1 denied: %v", err)
+	}
+	if _, err := d.blockedNow(t.Context(), "shell-2"); err == nil {
+		t.Error("shell-2 is taken for denied")
+	}
+}
+
+func TestLongLived(t *testing.T) {
+	d := newTestDemo(t)
+	ctx := t.Context()
+	app := d.cluster.pod("app")
+	var err error
+	if d.stream, err = startStream(ctx, app.namespace, netip.AddrPortFrom(webVIP.V4, webPort)); err != nil {
+		t.Fatal(err)
+	}
+	flow, err := startFlow(ctx, app.namespace, 40000, netip.AddrPortFrom(webVIP.V4, dnsPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer flow.close()
+	if err := await(ctx, askTimeout, func(context.Context) error {
+		n, err := d.stream.check()
+		if pod, _, _, flowErr := flow.state(); err != nil || flowErr != nil || n < 4096 || pod != "web-3" {
+			return errors.Join(err, flowErr, errors.New("not yet"))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.undisturbedBy(ctx, func() error { return nil }, target{app.namespace, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)}); err != nil {
+		t.Errorf("nothing disturbs, but: %v", err)
+	}
+	// The server goes: everything must notice.
+	for _, p := range d.servers {
+		if p.name == d.stream.pod {
+			p.kill()
+		}
+	}
+	if err := await(ctx, 2*askTimeout, func(context.Context) error {
+		if _, err := d.stream.check(); err == nil {
+			return errors.New("the stream is up")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	h := startHammer(ctx, target{app.namespace, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)})
+	if err := await(ctx, askTimeout, func(context.Context) error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.err == nil {
+			return errors.New("no flow failed")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if _, err := h.finish(); err == nil {
+		t.Error("the hammer has forgotten its error")
+	}
+}
+
+func TestProcess(t *testing.T) {
+	d := newTestDemo(t)
+	p := d.servers[0]
+	if err := p.running(); err != nil {
+		t.Error(err)
+	}
+	began := time.Now()
+	p.stop()
+	if time.Since(began) > stopTimeout {
+		t.Error("the server had to be killed")
+	}
+	if err := p.running(); err == nil || !strings.Contains(err.Error(), p.name) {
+		t.Errorf("running = %v, want an error that names %s", err, p.name)
+	}
+}
+
+func TestParseAnswer(t *testing.T) {
+	a, err := parseAnswer("web-1 [::ffff:10.1.1.20]:4000 some text\n")
+	want := answer{pod: "web-1", seen: netip.MustParseAddrPort("10.1.1.20:4000"), rest: "some text"}
+	if err != nil || a != want {
+		t.Errorf("parseAnswer = %+v, %v; want %+v", a, err, want)
+	}
+	for _, text := range []string{"", "web-1", "web-1 somewhere"} {
+		if a, err := parseAnswer(text); err == nil || a != (answer{}) {
+			t.Errorf("parseAnswer(%q) = %+v, %v; want an error", text, a, err)
+		}
+	}
+}

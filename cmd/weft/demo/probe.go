@@ -1,0 +1,148 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// askTimeout is how long a single question may take. Nothing in the demo is
+// further away than a few veth pairs.
+const askTimeout = 2 * time.Second
+
+// dial opens a connection from inside a namespace; local is the source port of
+// UDP, 0 for any.
+func (ns *namespace) dial(ctx context.Context, network string, local uint16, to netip.AddrPort) (net.Conn, error) {
+	var conn net.Conn
+	err := ns.do(func() (err error) {
+		d := net.Dialer{Timeout: askTimeout}
+		if network == "udp" && local != 0 {
+			d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(zero(to.Addr()), local))
+		}
+		conn, err = d.DialContext(ctx, network, to.String())
+		return err
+	})
+	return conn, err
+}
+
+// ask makes a new flow to an address and returns who answered.
+func (ns *namespace) ask(ctx context.Context, network string, to netip.AddrPort) (answer, error) {
+	return ns.askWithin(ctx, askTimeout, network, to)
+}
+
+func (ns *namespace) askWithin(ctx context.Context, limit time.Duration, network string, to netip.AddrPort) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := ns.dial(ctx, network, 0, to)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return answer{}, err
+		}
+	}
+	if network == "tcp" {
+		return readGreeting(bufio.NewReader(conn))
+	}
+	if _, err := conn.Write([]byte("?")); err != nil {
+		return answer{}, err
+	}
+	buf := make([]byte, 1500)
+	n, err := conn.Read(buf)
+	if err != nil {
+		return answer{}, err
+	}
+	return parseAnswer(string(buf[:n]))
+}
+
+// tally is who answered how often, and which client addresses were seen.
+type tally struct {
+	pods map[string]int
+	seen map[netip.Addr]bool
+}
+
+// askMany asks n times.
+func (ns *namespace) askMany(ctx context.Context, n int, network string, to netip.AddrPort) (tally, error) {
+	t := tally{pods: make(map[string]int), seen: make(map[netip.Addr]bool)}
+	for i := range n {
+		a, err := ns.ask(ctx, network, to)
+		if err != nil {
+			return t, fmt.Errorf("ask %s %s from %s, %d of %d: %w", network, to, ns.name, i+1, n, err)
+		}
+		t.pods[a.pod]++
+		t.seen[a.seen.Addr()] = true
+	}
+	return t, nil
+}
+
+// String returns "web-1 20, web-2 21".
+func (t tally) String() string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(t.pods)) {
+		out = append(out, fmt.Sprintf("%s %d", name, t.pods[name]))
+	}
+	return strings.Join(out, ", ")
+}
+
+// names returns the pods that answered, in words.
+func (t tally) names() string { return strings.Join(slices.Sorted(maps.Keys(t.pods)), ", ") }
+
+// sources returns the client addresses that were seen, in words.
+func (t tally) sources() string {
+	var out []string
+	for _, a := range slices.SortedFunc(maps.Keys(t.seen), netip.Addr.Compare) {
+		out = append(out, a.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// blocked reports whether an address can't be reached: a question gets no
+// answer in the time that others take a hundredth of. Any other outcome than
+// silence is an error.
+func (ns *namespace) blocked(ctx context.Context, network string, to netip.AddrPort) (bool, error) {
+	_, err := ns.askWithin(ctx, 300*time.Millisecond, network, to)
+	var netErr net.Error
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.As(err, &netErr) && netErr.Timeout():
+		return true, nil
+	default:
+		return false, err
+	}
+}
+
+// final is an error that waiting will not mend.
+type final struct{ err error }
+
+func (f *final) Error() string { return f.err.Error() }
+func (f *final) Unwrap() error { return f.err }
+
+// await polls a condition until it is true. The condition's last answer becomes
+// the error when it takes too long, or at once when it is final.
+func await(ctx context.Context, limit time.Duration, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition(ctx)
+		if err == nil || errors.As(err, new(*final)) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait %s: %w", limit, err)
+		case <-tick.C:
+		}
+	}
+}

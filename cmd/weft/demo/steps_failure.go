@@ -1,0 +1,221 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// runNft runs nft(8) in a node's namespace and returns what it prints.
+func (d *demo) runNft(ctx context.Context, n *node, args ...string) (stdout, stderr string, err error) {
+	if d.nft == "" {
+		return "", "", &skipped{"nft(8) is not installed: nobody there to play the other program"}
+	}
+	var out, errOut bytes.Buffer
+	err = n.do(func() error {
+		cmd := exec.CommandContext(ctx, d.nft, args...)
+		cmd.Env = append(cmd.Environ(), "LC_ALL=C")
+		cmd.Stdout, cmd.Stderr = &out, &errOut
+		return cmd.Run()
+	})
+	return out.String(), errOut.String(), err
+}
+
+func (d *demo) refuseOthers(ctx context.Context) (string, error) {
+	n := d.cluster.nodes[0]
+	rules, err := n.settled(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !rules.owner {
+		return "", &skipped{"this kernel has no table owners (Linux 6.9): others can write, and weft repairs"}
+	}
+	var out []string
+	for _, command := range []string{
+		"add chain ip weft intruder",
+		"delete table ip weft",
+		"flush table ip weft",
+		"add element ip " + policyTable + " " + policySet + " { 192.0.2.99 }",
+		"delete table ip6 weft",
+	} {
+		_, stderr, err := d.runNft(ctx, n, strings.Fields(command)...)
+		if skip := (*skipped)(nil); errors.As(err, &skip) {
+			return "", err
+		}
+		if err == nil {
+			return strings.Join(out, "; "), fmt.Errorf("nft %s was not refused", command)
+		}
+		if !strings.Contains(stderr, "Operation not permitted") {
+			return strings.Join(out, "; "), fmt.Errorf("nft %s: %w: %s", command, err, strings.TrimSpace(stderr))
+		}
+		out = append(out, "nft "+command+": operation not permitted")
+	}
+	after, err := n.readRuleset()
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(out, "; "), rules.same(after)
+}
+
+// undisturbed makes new flows of every kind while f runs and for a moment
+// after, and returns what became of them.
+func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) {
+	app, n := d.cluster.pod("app"), d.cluster.nodes[0]
+	return d.undisturbedBy(ctx, f,
+		target{app.namespace, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)},
+		target{app.namespace, "udp", netip.AddrPortFrom(webVIP.V4, dnsPort)},
+		target{d.cluster.client.namespace, "tcp", netip.AddrPortFrom(n.V4, webNodePort)},
+	)
+}
+
+// undisturbedBy is undisturbed with the flows given.
+func (d *demo) undisturbedBy(ctx context.Context, f func() error, targets ...target) (string, error) {
+	if d.stream == nil {
+		return "", errors.New("there is no TCP connection")
+	}
+	before, err := d.stream.check()
+	if err != nil {
+		return "", err
+	}
+	h := startHammer(ctx, targets...)
+	pause := func() {
+		timer := time.NewTimer(400 * time.Millisecond)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	pause()
+	err = f()
+	pause()
+	flows, hammerErr := h.finish()
+	after, streamErr := d.stream.check()
+	observed := fmt.Sprintf("%d new flows, each answered; %d more bytes over the TCP connection", flows, after-before)
+	if hammerErr != nil {
+		observed = fmt.Sprintf("%d new flows answered", flows)
+	}
+	return observed, errors.Join(err, hammerErr, streamErr)
+}
+
+func (d *demo) foreignFlush(ctx context.Context) (string, error) {
+	n := d.cluster.nodes[0]
+	rules, err := n.readRuleset()
+	if err != nil {
+		return "", err
+	}
+	flush := func() error {
+		_, stderr, err := d.runNft(ctx, n, "flush", "ruleset")
+		if err != nil && stderr != "" {
+			return fmt.Errorf("nft flush ruleset: %w: %s", err, strings.TrimSpace(stderr))
+		}
+		return err
+	}
+	if rules.owner {
+		return d.undisturbed(ctx, flush)
+	}
+	if err := flush(); err != nil {
+		return "", err
+	}
+	began := time.Now()
+	err = await(ctx, time.Second, func(ctx context.Context) error {
+		_, err := d.cluster.pod("app").ask(ctx, "tcp", netip.AddrPortFrom(webVIP.V4, webPort))
+		return err
+	})
+	return fmt.Sprintf("no table owners on this kernel: repaired after %s", time.Since(began).Round(time.Millisecond)), err
+}
+
+func (d *demo) killWeft(ctx context.Context) (string, error) {
+	n := d.cluster.nodes[0]
+	var err error
+	if d.before, err = n.settled(ctx); err != nil {
+		return "", err
+	}
+	return d.undisturbed(ctx, func() error {
+		n.weft.kill()
+		return nil
+	})
+}
+
+func (d *demo) restartWeft(ctx context.Context) (string, error) {
+	n := d.cluster.nodes[0]
+	var after ruleset
+	observed, err := d.undisturbed(ctx, func() error {
+		if err := d.startWeft(ctx, n); err != nil {
+			return err
+		}
+		if _, err := n.weft.ready(ctx); err != nil {
+			return err
+		}
+		var err error
+		after, err = n.settled(ctx)
+		return err
+	})
+	if err != nil {
+		return observed, err
+	}
+	rules, elements := after.size()
+	changes := after.generation - d.before.generation
+	observed = fmt.Sprintf("%d rules with the handles and %d elements that they were; the kernel's generation went from %d to %d; %s",
+		rules, elements, d.before.generation, after.generation, observed)
+	if err := d.before.same(after); err != nil {
+		return observed, err
+	}
+	if changes > 1 {
+		return observed, fmt.Errorf("%d commits, where the takeover is one", changes)
+	}
+	return observed, nil
+}
+
+func (d *demo) afterRestart(ctx context.Context) (string, error) {
+	if err := d.command(ctx, "deny %s", d.cluster.pod("shell-1").V4); err != nil {
+		return "", err
+	}
+	if err := d.expectBlocked(ctx, map[string]bool{"shell-1": true, "shell-2": true}); err != nil {
+		return "", err
+	}
+	d.manifests.Web = d.cluster.servers()
+	if err := d.manifests.write("web-endpoints.yaml", webYAML); err != nil {
+		return "", err
+	}
+	began := time.Now()
+	to := netip.AddrPortFrom(webVIP.V4, webPort)
+	err := await(ctx, 3*time.Second, func(ctx context.Context) error {
+		a, err := d.cluster.pod("app").ask(ctx, "tcp", to)
+		if err == nil && a.pod != d.removed {
+			err = fmt.Errorf("%s answers", a.pod)
+		}
+		return err
+	})
+	return fmt.Sprintf("%s answers again %s after it came back; both shells are dropped now",
+		d.removed, time.Since(began).Round(time.Millisecond)), err
+}
+
+func (d *demo) streamAtEnd(context.Context) (string, error) {
+	if d.stream == nil {
+		return "", errors.New("there is no TCP connection")
+	}
+	n, err := d.stream.check()
+	return fmt.Sprintf("%d bytes went to %s and came back as they were", n, d.stream.pod), err
+}
+
+// printRuleset shows what weft has made of it all, as nft prints it, or the
+// fragments where there is no nft.
+func (d *demo) printRuleset(ctx context.Context) {
+	n := d.cluster.nodes[0]
+	if text, stderr, err := d.runNft(ctx, n, "list", "ruleset"); err == nil {
+		fmt.Fprintf(d.out, "nft list ruleset, on %s:\n\n%s\n", n.name, text)
+		return
+	} else if d.nft != "" {
+		fmt.Fprintf(d.out, "nft list ruleset: %v: %s\n", err, stderr)
+	}
+	if n.weft == nil || n.weft.client == nil {
+		return
+	}
+	d.printFragments(ctx, n)
+}

@@ -1,0 +1,255 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// weft is "weft run" on a node, with a connection to its socket.
+type weft struct {
+	*process
+	socket string
+	client *client.Client
+}
+
+// startWeft runs weft on a node and connects to it. State and socket are those
+// of the weft before it, if there was one.
+func (d *demo) startWeft(ctx context.Context, n *node) error {
+	w := &weft{socket: filepath.Join(d.dir, n.name+".sock")}
+	var err error
+	w.process, err = start(n.namespace, d.dir, "weft-"+n.name, "run",
+		"--manifests", d.manifests.dir,
+		"--hostname-override", n.name,
+		"--cluster-cidr", clusterCIDR+","+clusterCIDR6,
+		"--socket", w.socket,
+		"--state-dir", filepath.Join(d.dir, n.name),
+		"--metrics-bind-address", "",
+		"--healthz-bind-address", "",
+	)
+	if err != nil {
+		return err
+	}
+	n.weft = w
+	err = await(ctx, readyTimeout, func(ctx context.Context) (err error) {
+		if err := w.running(); err != nil {
+			return &final{err}
+		}
+		// A single attempt each time.
+		w.client, err = client.Dial(ctx, client.Config{Socket: w.socket, Publisher: "demo", DialTimeout: -1})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("connect to weft on %s: %w%s", n.name, err, w.tail())
+	}
+	return nil
+}
+
+// readyTimeout is how long weft may take from its start to its first commit.
+const readyTimeout = 10 * time.Second
+
+// ready waits until every fragment that a publisher of this weft holds is
+// committed, at least one of them, and returns the list.
+func (w *weft) ready(ctx context.Context) (*weftv1.ListResponse, error) {
+	var list *weftv1.ListResponse
+	err := await(ctx, readyTimeout, func(ctx context.Context) (err error) {
+		if err := w.running(); err != nil {
+			return &final{err}
+		}
+		if list, err = w.client.List(ctx); err != nil {
+			return err
+		}
+		if len(list.GetFragments()) == 0 {
+			return fmt.Errorf("no fragment has been published")
+		}
+		for _, f := range list.GetFragments() {
+			if f.GetState() != weftv1.State_STATE_COMMITTED {
+				return fmt.Errorf("fragment %s/%s is %s", f.GetPublisher(), f.GetName(), f.GetState())
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for the fragments of weft: %w%s", err, w.tail())
+	}
+	return list, nil
+}
+
+// stop ends weft.
+func (w *weft) stop() {
+	if w.client != nil {
+		_ = w.client.Close()
+	}
+	w.process.stop()
+}
+
+// kill ends weft as a crash would.
+func (w *weft) kill() {
+	_ = w.client.Close()
+	w.process.kill()
+}
+
+// ruleset is what the kernel of a node holds of weft's tables, with the
+// handle of every rule, and the number of the last change by anybody.
+type ruleset struct {
+	tables     []kernel.Table
+	generation uint32
+	// owner is true where the kernel keeps others from changing the tables.
+	owner bool
+}
+
+// readRuleset reads past weft, over a socket of the demo's own.
+func (n *node) readRuleset() (ruleset, error) {
+	return n.readWhen(func(*kernel.Conn) error { return nil })
+}
+
+// readWhen reads the ruleset after waiting for something.
+func (n *node) readWhen(wait func(*kernel.Conn) error) (ruleset, error) {
+	conn, err := kernel.Open(kernel.Config{NetNS: int(n.handle)})
+	if err != nil {
+		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.name, err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := wait(conn); err != nil {
+		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.name, err)
+	}
+	out := ruleset{owner: conn.Owner()}
+	if out.tables, err = conn.Dump(); err != nil {
+		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.name, err)
+	}
+	if out.generation, err = conn.Generation(); err != nil {
+		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.name, err)
+	}
+	return out, nil
+}
+
+// settleTime is how long the ruleset must stay as it is to count as settled.
+// weft removes what has fallen out of use a second after its last change.
+const settleTime = 1500 * time.Millisecond
+
+// settled returns the ruleset once nothing has changed it for settleTime.
+func (n *node) settled(ctx context.Context) (ruleset, error) {
+	return n.readWhen(func(conn *kernel.Conn) error {
+		var last uint32
+		var since time.Time
+		return await(ctx, readyTimeout, func(context.Context) error {
+			now, err := conn.Generation()
+			if err != nil {
+				return &final{err}
+			}
+			if since.IsZero() || now != last {
+				last, since = now, time.Now()
+			}
+			if quiet := time.Since(since); quiet < settleTime {
+				return fmt.Errorf("it changed %s ago", quiet.Round(time.Millisecond))
+			}
+			return nil
+		})
+	})
+}
+
+// lines lists what the tables hold, sorted: every chain, every rule with its
+// handle, every set and every element.
+func (r ruleset) lines() []string {
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	for _, t := range r.tables {
+		add("table %s", t.ID)
+		for _, c := range t.Chains {
+			add("table %s chain %s %+v", t.ID, c.Decl.Name, c.Decl.Base)
+			for i, rule := range c.Rules {
+				add("table %s chain %s rule %d, handle %d, content %x", t.ID, c.Decl.Name, i+1, rule.Handle.N, rule.Info.Fingerprint)
+			}
+		}
+		for _, s := range t.Sets {
+			add("table %s set %s", t.ID, s.Decl.Name)
+			for _, e := range s.Elements {
+				add("table %s set %s element %x-%x : %x %q", t.ID, s.Decl.Name, e.Key, e.KeyEnd, e.Data, e.Comment)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// same returns an error that names what two rulesets do not share.
+func (r ruleset) same(after ruleset) error {
+	was, is := r.lines(), after.lines()
+	if slices.Equal(was, is) {
+		return nil
+	}
+	var out []string
+	for _, line := range was {
+		if _, found := slices.BinarySearch(is, line); !found {
+			out = append(out, "gone: "+line)
+		}
+	}
+	for _, line := range is {
+		if _, found := slices.BinarySearch(was, line); !found {
+			out = append(out, "new: "+line)
+		}
+	}
+	return fmt.Errorf("the ruleset is not what it was:\n      %s", strings.Join(out, "\n      "))
+}
+
+// size returns how many rules and elements there are.
+func (r ruleset) size() (rules, elements int) {
+	for _, t := range r.tables {
+		for _, c := range t.Chains {
+			rules += len(c.Rules)
+		}
+		for _, s := range t.Sets {
+			elements += len(s.Elements)
+		}
+	}
+	return rules, elements
+}
+
+// printFragments shows the fragments as weft holds them.
+func (d *demo) printFragments(ctx context.Context, n *node) {
+	list, err := n.weft.client.List(ctx)
+	if err != nil {
+		fmt.Fprintf(d.out, "list fragments: %v\n", err)
+		return
+	}
+	for _, f := range list.GetFragments() {
+		got, err := n.weft.client.Get(ctx, f.GetPublisher(), f.GetName())
+		if err != nil {
+			fmt.Fprintf(d.out, "get fragment: %v\n", err)
+			continue
+		}
+		fmt.Fprintf(d.out, "fragment %s/%s on %s:\n", f.GetPublisher(), f.GetName(), n.name)
+		for _, t := range got.GetFragment().GetTables() {
+			d.printTable(t)
+		}
+	}
+}
+
+func (d *demo) printTable(t *weftv1.Table) {
+	fmt.Fprintf(d.out, "  table %s %s\n", t.GetFamily(), t.GetName())
+	for _, m := range t.GetMaps() {
+		fmt.Fprintf(d.out, "    map %s { %s%s }\n", m.GetName(), m.GetType(), m.GetTypeof())
+		for _, e := range m.GetElements() {
+			fmt.Fprintf(d.out, "      %s : %s\n", e.GetKey(), e.GetValue())
+		}
+	}
+	for _, s := range t.GetSets() {
+		fmt.Fprintf(d.out, "    set %s { %s%s }\n", s.GetName(), s.GetType(), s.GetTypeof())
+		for _, e := range s.GetElements() {
+			fmt.Fprintf(d.out, "      %s\n", e.GetKey())
+		}
+	}
+	for _, c := range t.GetChains() {
+		fmt.Fprintf(d.out, "    chain %s %s %s %s\n", c.GetName(), c.GetType(), c.GetHook(), c.GetPriority())
+		for _, r := range c.GetRules() {
+			fmt.Fprintf(d.out, "      %s\n", r.GetText())
+		}
+	}
+}

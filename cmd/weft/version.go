@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker (see the Makefile).
+var version = "unknown"
+
+func newVersionCmd() *cobra.Command {
+	var output outputFormat
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := struct {
+				Version string `json:"version"`
+				Go      string `json:"go"`
+				OS      string `json:"os"`
+				Arch    string `json:"arch"`
+			}{version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			return output.write(cmd.OutOrStdout(), v, func() error {
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "weft %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch)
+				return err
+			})
+		},
+	}
+	output.addFlag(cmd, "table", "json", "yaml")
+	return cmd
+}

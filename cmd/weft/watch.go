@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"sigs.k8s.io/yaml"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+func newWatchCmd() *cobra.Command {
+	var (
+		conn   connection
+		output outputFormat
+	)
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Show commits, rejections, drift and publishers as they happen",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return conn.withClient(cmd.Context(), func(c *client.Client) error {
+				return c.Watch(cmd.Context(), func(ev *weftv1.Event) error {
+					return writeEvent(cmd.OutOrStdout(), output.value, ev)
+				})
+			})
+		},
+	}
+	conn.addFlags(cmd)
+	output.addFlag(cmd, "table", "json", "yaml")
+	return cmd
+}
+
+// writeEvent writes an event: as a line of JSON, as a YAML document, or for
+// people.
+func writeEvent(w io.Writer, format string, ev *weftv1.Event) error {
+	if format == "table" {
+		return printEvent(w, ev)
+	}
+	b, err := protojson.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		_, err = fmt.Fprintf(w, "%s\n", b)
+		return err
+	}
+	if b, err = yaml.JSONToYAML(b); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "---\n%s", b)
+	return err
+}
+
+// printEvent writes one line, and one more for each violation of a rejection.
+func printEvent(w io.Writer, ev *weftv1.Event) error {
+	at := ev.GetTime().AsTime().Local().Format("15:04:05.000")
+	switch e := ev.GetEvent().(type) {
+	case *weftv1.Event_Commit:
+		c := e.Commit
+		_, err := fmt.Fprintf(w, "%s  commit %d  %s  %s  %s%s\n", at, c.GetRevision(),
+			strings.Join(c.GetFragments(), ","), counts(c.GetChanges()),
+			c.GetDuration().AsDuration().Round(10*time.Microsecond), flows(c.GetFlows()))
+		return err
+	case *weftv1.Event_Rejection:
+		_, err := fmt.Fprintf(w, "%s  rejected  %s\n", at, (&client.RejectedError{
+			Fragment: e.Rejection.GetFragment(), Violations: e.Rejection.GetViolations(),
+		}).Detail())
+		return err
+	case *weftv1.Event_Drift:
+		_, err := fmt.Fprintf(w, "%s  drift repaired  %s  %s\n", at, e.Drift.GetReason(), counts(e.Drift.GetRepaired()))
+		return err
+	case *weftv1.Event_Presence:
+		state := "disconnected"
+		if e.Presence.GetConnected() {
+			state = "connected"
+		}
+		_, err := fmt.Fprintf(w, "%s  publisher %s %s  pid %d\n", at, e.Presence.GetPublisher(), state, e.Presence.GetPid())
+		return err
+	default:
+		// An aggregator newer than this command.
+		_, err := fmt.Fprintf(w, "%s  %v\n", at, ev)
+		return err
+	}
+}
+
+// counts says what a commit changed, such as "+3 -1 elements, +1 rules".
+func counts(c *weftv1.Counts) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if a, d := c.GetElementsAdded(), c.GetElementsDeleted(); a+d > 0 {
+		add("+%d -%d elements", a, d)
+	}
+	if a, d := c.GetRulesAdded(), c.GetRulesDeleted(); a+d > 0 {
+		add("+%d -%d rules", a, d)
+	}
+	for _, n := range []struct {
+		count uint32
+		what  string
+	}{{c.GetTables(), "tables"}, {c.GetChains(), "chains"}, {c.GetSets(), "sets"}} {
+		if n.count > 0 {
+			add("%d %s", n.count, n.what)
+		}
+	}
+	if len(parts) == 0 {
+		return "no change"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func flows(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  %d flows flushed", n)
+}
