@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// serviceEndpointRemoved: an endpoint that leaves the slice gets nothing any
+// more, though it still runs; a connection to another one stays up throughout.
+func serviceEndpointRemoved(t *testing.T, e *env) {
+	s := e.webService(t, "web", nil)
+	s.endpoints(t, "a", e.web...)
+	c, to := e.clients[0], s.vip(false, 80)
+	e.spread(t, c, "tcp", to, e.web...)
+
+	conn, err := c.Open(e.ctx, "tcp", to, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var stay, leave []*lab.Pod
+	for _, p := range e.web {
+		if p.Name() != conn.First.Pod && len(leave) < 2 {
+			leave = append(leave, p)
+		} else {
+			stay = append(stay, p)
+		}
+	}
+	start := time.Now()
+	s.endpoints(t, "a", stay...)
+	e.spread(t, c, "tcp", to, stay...)
+	e.spread(t, c, "udp", to, stay...)
+	t.Logf("%s left; traffic went to %s alone within %s", names(leave), names(stay), time.Since(start).Round(time.Millisecond))
+	if a, err := conn.Ask(e.ctx, "still there"); err != nil || a.Pod != conn.First.Pod {
+		t.Errorf("connection to %s: answer of %q, %v", conn.First.Pod, a.Pod, err)
+	}
+	s.endpoints(t, "a", e.web...)
+	e.spread(t, c, "tcp", to, e.web...)
+	if a, err := conn.Ask(e.ctx, "and now"); err != nil || a.Pod != conn.First.Pod {
+		t.Errorf("connection to %s: answer of %q, %v", conn.First.Pod, a.Pod, err)
+	}
+}
+
+// serviceUDPMoves: a client that never changes its source port is one flow to
+// the kernel, which would stay with its endpoint for as long as it talks.
+func serviceUDPMoves(t *testing.T, e *env) {
+	s := e.webService(t, "web", nil)
+	s.endpoints(t, "a", e.web...)
+	for i, v6 := range []bool{false, true} {
+		to := s.vip(v6, 80)
+		e.spread(t, e.clients[0], "udp", to, e.web...)
+		conn, err := e.clients[0].Open(e.ctx, "udp", to, uint16(40000+i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		rest := e.web
+		for len(rest) > 1 {
+			first, err := e.askUDP(conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := e.askUDP(conn); err != nil || again.Pod != first.Pod {
+				t.Fatalf("one flow went to %s and then to %q, %v", first.Pod, again.Pod, err)
+			}
+			rest = without(rest, first.Pod)
+			s.endpoints(t, "a", rest...)
+			took := within(t, e.ctx, time.Second, "the flow leaves "+first.Pod, func() error {
+				a, err := e.askUDP(conn)
+				if err == nil && a.Pod == first.Pod {
+					err = fmt.Errorf("%s answered", a.Pod)
+				}
+				return err
+			})
+			t.Logf("%s: the flow left %s in %s", to, first.Pod, took.Round(time.Millisecond))
+		}
+		s.endpoints(t, "a", e.web...)
+	}
+}
+
+// askUDP asks once; a lost packet costs little time.
+func (e *env) askUDP(c *lab.Conversation) (lab.Answer, error) {
+	ctx, cancel := context.WithTimeout(e.ctx, 100*time.Millisecond)
+	defer cancel()
+	return c.Ask(ctx, strconv.FormatInt(time.Now().UnixNano(), 36))
+}
+
+func without(pods []*lab.Pod, name string) []*lab.Pod {
+	var rest []*lab.Pod
+	for _, p := range pods {
+		if p.Name() != name {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
+// serviceNoEndpoints: nobody waits for an answer that can't come, and the
+// first endpoint ends the refusals, also for a UDP client that was refused before.
+func serviceNoEndpoints(t *testing.T, e *env) {
+	s := e.webService(t, "empty", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
+	for _, v6 := range []bool{false, true} {
+		for _, network := range []string{"tcp", "udp"} {
+			e.refused(t, e.clients[0], network, s.vip(v6, 80))
+			e.refused(t, e.lab.Nodes[0], network, s.vip(v6, 80))
+		}
+	}
+	for port, network := range map[string]string{"http": "tcp", "http-udp": "udp"} {
+		e.refused(t, e.lab.Outside, network, e.nodePortOf(0, s, port))
+	}
+	conn, err := e.clients[0].Open(e.ctx, "udp", s.vip(false, 80), 40010)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if a, err := e.askUDP(conn); err == nil {
+		t.Errorf("%s answered for a Service without endpoints", a.Pod)
+	}
+	s.endpoints(t, "a", e.web[0])
+	within(t, e.ctx, 2*time.Second, "the client that was refused is answered", func() error {
+		_, err := e.askUDP(conn)
+		return err
+	})
+	e.spread(t, e.clients[0], "tcp", s.vip(false, 80), e.web[0])
+	s.endpoints(t, "a")
+	e.refused(t, e.clients[0], "tcp", s.vip(false, 80))
+	within(t, e.ctx, time.Second, "the UDP flow ends with its last endpoint", func() error {
+		if a, err := e.askUDP(conn); err == nil {
+			return fmt.Errorf("%s answered", a.Pod)
+		}
+		return nil
+	})
+}
+
+// serviceDeleted: nothing of a deleted Service is left, not even for the UDP
+// client that is still talking; what is connected by TCP stays connected.
+func serviceDeleted(t *testing.T, e *env) {
+	s := e.webService(t, "gone", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
+	s.endpoints(t, "a", e.web...)
+	c, to := e.clients[0], s.vip(false, 80)
+	e.spread(t, c, "tcp", to, e.web...)
+	tcp, err := c.Open(e.ctx, "tcp", to, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	udp, err := c.Open(e.ctx, "udp", to, 40011)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	if _, err := e.askUDP(udp); err != nil {
+		t.Fatal(err)
+	}
+	s.delete(t)
+	e.silent(t, c, "tcp", to)
+	e.silent(t, c, "udp", to)
+	e.silent(t, e.lab.Outside, "tcp", e.nodePortOf(0, s, "http"))
+	within(t, e.ctx, time.Second, "the UDP flow ends", func() error {
+		if a, err := e.askUDP(udp); err == nil {
+			return fmt.Errorf("%s answered", a.Pod)
+		}
+		return nil
+	})
+	if _, err := tcp.Ask(e.ctx, "still there"); err != nil {
+		t.Errorf("connection made before the deletion: %v", err)
+	}
+	e.noTrace(t, s)
+}
+
+// relabel sets a label of a Service.
+func (e *env) relabel(t *testing.T, name, label, value string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, label, value)
+	if _, err := e.cluster.Client().CoreV1().Services(e.namespace).Patch(e.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatalf("label service %s: %v", name, err)
+	}
+}
+
+// traceless creates a Service that is not weft's to forward, and a witness
+// after it that is: once the witness works, the other would too.
+func (e *env) traceless(t *testing.T, change func(*corev1.Service)) {
+	t.Helper()
+	s := e.webService(t, "not-ours", change)
+	s.endpoints(t, "a", e.web...)
+	witness := e.webService(t, "witness", nil)
+	witness.endpoints(t, "a", e.web[0])
+	for _, c := range e.clients {
+		e.spread(t, c, "tcp", witness.vip(false, 80), e.web[0])
+		e.spread(t, c, "tcp", witness.vip(true, 80), e.web[0])
+	}
+	if to := s.vip(false, 80); to.IsValid() {
+		e.silent(t, e.clients[0], "tcp", to)
+	}
+	e.noTrace(t, s)
+}
+
+// noTrace looks for the Service's name, addresses and node ports in the rulesets.
+func (e *env) noTrace(t *testing.T, s *service) {
+	t.Helper()
+	words := []string{s.Namespace + "/" + s.Name + ":"}
+	for _, ip := range s.Spec.ClusterIPs {
+		if ip != headlessAddress {
+			words = append(words, ip+" ")
+		}
+	}
+	for _, p := range s.Spec.Ports {
+		if p.NodePort != 0 {
+			words = append(words, fmt.Sprintf(" %d ", p.NodePort))
+		}
+	}
+	within(t, e.ctx, 5*time.Second, "no trace of "+s.Name, func() error {
+		if found := e.traces(t, words...); len(found) > 0 {
+			return errors.New(found[0])
+		}
+		return nil
+	})
+}

@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// ServiceCIDRs are what ClusterIPs come from, IPv4 (the default family) first.
+func ServiceCIDRs() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:10:96::/112")}
+}
+
+// Config says where the control plane is.
+type Config struct {
+	// Binary is the built cmd/controlplane.
+	Binary string
+	// Dir gets the data of etcd and the credentials, LogDir the logs.
+	Dir, LogDir string
+	// Host is where it runs and what it listens on. The namespace must be the caller's own.
+	Host *lab.Host
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	cfg    Config
+	creds  *credentials
+	admin  *rest.Config
+	client *kubernetes.Clientset
+	etcd   *lab.Process
+	server *lab.Process
+}
+
+const (
+	etcdURL    = "http://127.0.0.1:2379"
+	peerURL    = "http://127.0.0.1:2380"
+	securePort = 6443
+	// ready bounds the wait for /readyz. It takes 4 s on an idle machine.
+	ready = 2 * time.Minute
+)
+
+// Start runs etcd and the API server and returns when it is ready.
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
+	c := &Cluster{cfg: cfg}
+	serving := append([]netip.Addr{netip.MustParseAddr("127.0.0.1"), ServiceCIDRs()[0].Addr().Next()}, cfg.Host.Addresses.All()...)
+	var err error
+	if c.creds, err = newCredentials(cfg.Dir, serving); err != nil {
+		return nil, fmt.Errorf("start cluster: %w", err)
+	}
+	c.admin = &rest.Config{
+		Host:            c.URL(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.CA(), CertData: c.creds.adminCert, KeyData: c.creds.adminKey},
+		// The tests write objects as fast as they can.
+		QPS: -1,
+	}
+	if c.client, err = kubernetes.NewForConfig(c.admin); err != nil {
+		return nil, fmt.Errorf("start cluster: make client: %w", err)
+	}
+	if err := c.startEtcd(); err != nil {
+		return nil, err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// URL is that of the API server, as every node can reach it.
+func (c *Cluster) URL() string {
+	return "https://" + netip.AddrPortFrom(c.cfg.Host.Addresses.V4, securePort).String()
+}
+
+// CA is the certificate, PEM, that the API server's is signed with.
+func (c *Cluster) CA() []byte { return c.creds.authority }
+
+// Client is an administrator's.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+func (c *Cluster) startEtcd() error {
+	var err error
+	c.etcd, err = c.cfg.Host.Start("etcd", filepath.Join(c.cfg.LogDir, "etcd.log"), nil,
+		c.cfg.Binary, "etcd",
+		"--name", "e2e", "--data-dir", filepath.Join(c.cfg.Dir, "etcd"),
+		"--listen-client-urls", etcdURL, "--advertise-client-urls", etcdURL,
+		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
+		"--initial-cluster", "e2e="+peerURL,
+		// Its life ends with the test's, and the disk is shared with others.
+		"--unsafe-no-fsync", "--log-level", "warn")
+	return err
+}
+
+// StartAPIServer runs the API server, which must not be running, and waits for
+// it to be ready.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	cidrs := ServiceCIDRs()
+	var err error
+	c.server, err = c.cfg.Host.Start("kube-apiserver", filepath.Join(c.cfg.LogDir, "kube-apiserver.log"), nil,
+		c.cfg.Binary, "kube-apiserver",
+		"--etcd-servers", etcdURL,
+		"--bind-address", "0.0.0.0", fmt.Sprintf("--secure-port=%d", securePort),
+		"--advertise-address", c.cfg.Host.Addresses.V4.String(),
+		"--service-cluster-ip-range", cidrs[0].String()+","+cidrs[1].String(),
+		"--tls-cert-file", c.creds.cert, "--tls-private-key-file", c.creds.key,
+		"--client-ca-file", c.creds.ca,
+		"--service-account-issuer", "https://kubernetes.default.svc",
+		"--service-account-key-file", c.creds.accounts,
+		"--service-account-signing-key-file", c.creds.accounts,
+		"--authorization-mode", "RBAC", "--anonymous-auth=false", "--allow-privileged",
+		"--profiling=false", "--v=1")
+	if err != nil {
+		return err
+	}
+	return c.waitReady(ctx)
+}
+
+func (c *Cluster) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ready)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		last = c.client.RESTClient().Get().AbsPath("/readyz").Timeout(2 * time.Second).Do(ctx).Error()
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-c.etcd.Done():
+			return c.etcd.Err()
+		case <-c.server.Done():
+			return c.server.Err()
+		case <-ctx.Done():
+			return fmt.Errorf("wait for kube-apiserver: %w; /readyz: %w; its last lines:\n%s", ctx.Err(), last, c.server.Tail(20))
+		case <-tick.C:
+		}
+	}
+}
+
+// KillAPIServer ends the API server at once, as a crash does. etcd stays.
+func (c *Cluster) KillAPIServer() error { return c.server.Kill() }
+
+// Stop ends all of it.
+func (c *Cluster) Stop() error {
+	var errs []error
+	for _, p := range []*lab.Process{c.server, c.etcd} {
+		if p != nil {
+			errs = append(errs, p.Kill())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// WriteKubeconfig writes a kubeconfig for a client with a bearer token.
+func (c *Cluster) WriteKubeconfig(path, token string) error {
+	b, err := kubeconfig(c.URL(), c.CA(), token)
+	if err != nil {
+		return fmt.Errorf("write kubeconfig %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}

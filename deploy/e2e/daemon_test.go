@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// daemon is weft on one node: one process or several.
+type daemon struct {
+	node     *lab.Node
+	socket   string
+	programs []program
+	running  []*lab.Process
+}
+
+// program is one process of a daemon.
+type program struct {
+	name string
+	argv []string
+}
+
+// patience is how long weft may take to end after SIGTERM.
+const patience = 10 * time.Second
+
+// newDaemon is `weft run` as a process of its own, or the aggregator and the
+// frontend as the DaemonSet starts them: with the arguments of the manifest and
+// the capabilities that it gives, and not one more.
+func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
+	dir := filepath.Join(runDir, n.Name())
+	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o750); err != nil {
+		return nil, fmt.Errorf("make directory of %s: %w", n.Name(), err)
+	}
+	d := &daemon{node: n, socket: filepath.Join(dir, "weft.sock")}
+	if single {
+		d.programs = []program{{name: n.Name() + "-weft", argv: []string{
+			binary("weft"), "run", "--kubeconfig", kubeconfig, "--hostname-override", n.Name(),
+			"--cluster-cidr", join(lab.ClusterCIDRs()), "--socket", d.socket, "--state-dir", filepath.Join(dir, "state"),
+			"--metrics-bind-address", "", "--healthz-bind-address", "",
+		}}}
+		return d, nil
+	}
+	set, err := daemonSet("daemonset.yaml")
+	if err != nil {
+		return nil, err
+	}
+	replace := strings.NewReplacer(
+		"/run/weft", dir, "/var/lib/weft", filepath.Join(dir, "state"),
+		"$(NODE_NAME)", n.Name(), "$(CLUSTER_CIDR)", join(lab.ClusterCIDRs()))
+	for _, c := range set.Spec.Template.Spec.Containers {
+		argv := append(confine(&c), binary("weft"))
+		for _, a := range c.Args {
+			argv = append(argv, replace.Replace(a))
+		}
+		if c.Name == "services" {
+			// A pod finds the API server by its service account's files; a process by a kubeconfig.
+			argv = append(argv, "--kubeconfig", kubeconfig)
+		}
+		d.programs = append(d.programs, program{name: n.Name() + "-" + c.Name, argv: argv})
+	}
+	return d, nil
+}
+
+// confine is the command that runs another with the container's capabilities.
+func confine(c *corev1.Container) []string {
+	set := "-all"
+	if s := c.SecurityContext; s != nil && s.Capabilities != nil {
+		for _, added := range s.Capabilities.Add {
+			set += ",+" + strings.ToLower(string(added))
+		}
+	}
+	return []string{"setpriv", "--no-new-privs", "--bounding-set", set, "--inh-caps", "-all"}
+}
+
+// daemonSet reads the one in a file of deploy/kubernetes.
+func daemonSet(file string) (*appsv1.DaemonSet, error) {
+	objects, err := manifests(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if o.GetKind() != "DaemonSet" {
+			continue
+		}
+		var set appsv1.DaemonSet
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &set, true); err != nil {
+			return nil, fmt.Errorf("read DaemonSet of %s: %w", file, err)
+		}
+		return &set, nil
+	}
+	return nil, fmt.Errorf("read %s: no DaemonSet in it", file)
+}
+
+func (d *daemon) start() error {
+	d.running = nil
+	for _, p := range d.programs {
+		proc, err := d.node.Start(p.name, filepath.Join(logDir, p.name+".log"), nil, p.argv...)
+		if err != nil {
+			return err
+		}
+		d.running = append(d.running, proc)
+	}
+	return nil
+}
+
+// kill ends all of it at once, as a crash does.
+func (d *daemon) kill() error {
+	var errs []error
+	for _, p := range d.running {
+		errs = append(errs, p.Kill())
+	}
+	return errors.Join(errs...)
+}
+
+func (d *daemon) stop() error {
+	var errs []error
+	for _, p := range d.running {
+		errs = append(errs, p.Stop(patience))
+	}
+	return errors.Join(errs...)
+}
+
+// err says that a process of it has ended.
+func (d *daemon) err() error {
+	var errs []error
+	for _, p := range d.running {
+		errs = append(errs, p.Err())
+	}
+	return errors.Join(errs...)
+}
+
+// tails are the ends of the logs.
+func (d *daemon) tails(lines int) string {
+	var b strings.Builder
+	for _, p := range d.running {
+		fmt.Fprintf(&b, "--- %s\n%s\n", p.Name(), p.Tail(lines))
+	}
+	return b.String()
+}
+
+// ruleset is what nft lists on the node, with handles.
+func (d *daemon) ruleset(ctx context.Context) (string, error) {
+	return d.node.Run(ctx, "nft", "-a", "list", "ruleset")
+}
+
+func join(prefixes []netip.Prefix) string {
+	var all []string
+	for _, p := range prefixes {
+		all = append(all, p.String())
+	}
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,219 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Addresses is one of each family.
+type Addresses struct{ V4, V6 netip.Addr }
+
+// All are those that are set, IPv4 first.
+func (a Addresses) All() []netip.Addr {
+	var all []netip.Addr
+	for _, addr := range []netip.Addr{a.V4, a.V6} {
+		if addr.IsValid() {
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+// Lab is the whole network.
+type Lab struct {
+	// Control is where the process is, and the API server.
+	Control *Host
+	// Outside is a host on the nodes' link that is no node. It routes Routed
+	// to the first node.
+	Outside *Host
+	Nodes   []*Node
+
+	pods []*Pod
+}
+
+// Host is a namespace with addresses on the nodes' link.
+type Host struct {
+	*Namespace
+	Addresses Addresses
+}
+
+// Node is a host with pods behind it.
+type Node struct {
+	Host
+	// PodCIDRs are the prefixes of its pods, IPv4 first.
+	PodCIDRs []netip.Prefix
+
+	lab    *Lab
+	number int
+	pods   int
+}
+
+// Config says how large the network is.
+type Config struct {
+	Nodes int // 1 to 9
+	// Routed are prefixes that Outside sends to the first node: the Services'.
+	Routed []netip.Prefix
+}
+
+// ClusterCIDRs are the prefixes of all pods, IPv4 first.
+func ClusterCIDRs() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}
+}
+
+const (
+	underlay = "underlay" // the bridge in control
+	uplink   = "eth0"
+)
+
+// New makes the network. The process must be in a private namespace, which
+// becomes Control.
+func New(cfg Config) (*Lab, error) {
+	if cfg.Nodes < 1 || cfg.Nodes > 9 {
+		return nil, fmt.Errorf("make lab: %d nodes, want 1 to 9", cfg.Nodes)
+	}
+	l := &Lab{}
+	if err := l.build(cfg); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Lab) build(cfg Config) error {
+	control, err := CurrentNamespace("control")
+	if err != nil {
+		return err
+	}
+	l.Control = &Host{Namespace: control, Addresses: underlayAddresses(1)}
+	if err := control.bridge(underlay); err != nil {
+		return err
+	}
+	if err := l.Control.address(underlay); err != nil {
+		return err
+	}
+	if l.Outside, err = l.attach("outside", 100); err != nil {
+		return err
+	}
+	for i := 1; i <= cfg.Nodes; i++ {
+		h, err := l.attach(fmt.Sprintf("node-%d", i), 10+i)
+		if err != nil {
+			return err
+		}
+		l.Nodes = append(l.Nodes, &Node{Host: *h, PodCIDRs: podCIDRs(i), lab: l, number: i})
+	}
+	return l.route(cfg.Routed)
+}
+
+// route makes the pods of every node reachable from every other host, which is
+// what a CNI plugin does, and the routed prefixes from outside.
+func (l *Lab) route(routed []netip.Prefix) error {
+	for _, n := range l.Nodes {
+		for _, p := range n.PodCIDRs {
+			gw := n.Addresses.of(p)
+			if err := l.Control.addRoute(underlay, p, gw); err != nil {
+				return err
+			}
+			if err := l.Outside.addRoute(uplink, p, gw); err != nil {
+				return err
+			}
+			for _, other := range l.Nodes {
+				if other == n {
+					continue
+				}
+				if err := other.addRoute(uplink, p, gw); err != nil {
+					return err
+				}
+			}
+		}
+		// A node has a default route, as nodes do: without one an address that
+		// only a rule rewrites, such as a ClusterIP, has no way out of a host process.
+		for _, gw := range l.Control.Addresses.All() {
+			if err := n.addRoute(uplink, everything(gw), gw); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range routed {
+		if err := l.Outside.addRoute(uplink, p, l.Nodes[0].Addresses.of(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attach makes a namespace on the nodes' link.
+func (l *Lab) attach(name string, number int) (*Host, error) {
+	ns, err := NewNamespace(name)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Namespace: ns, Addresses: underlayAddresses(number)}
+	port := "to-" + name
+	if err := veth(l.Control.Namespace, port, ns, uplink); err != nil {
+		return nil, err
+	}
+	if err := l.Control.enslave(port, underlay); err != nil {
+		return nil, err
+	}
+	return h, h.address(uplink)
+}
+
+// address puts the host's addresses on its link.
+func (h *Host) address(link string) error {
+	if err := h.addAddress(link, netip.PrefixFrom(h.Addresses.V4, 24)); err != nil {
+		return err
+	}
+	return h.addAddress(link, netip.PrefixFrom(h.Addresses.V6, 64))
+}
+
+// Close stops all servers and lets go of all namespaces.
+func (l *Lab) Close() {
+	for _, p := range l.pods {
+		p.Stop()
+	}
+	for _, n := range l.Nodes {
+		n.Close()
+	}
+	for _, h := range []*Host{l.Outside, l.Control} {
+		if h != nil {
+			h.Close()
+		}
+	}
+}
+
+// of is the address of a prefix's family.
+func (a Addresses) of(p netip.Prefix) netip.Addr {
+	if p.Addr().Is4() {
+		return a.V4
+	}
+	return a.V6
+}
+
+// everything is the default route of an address's family.
+func everything(a netip.Addr) netip.Prefix {
+	if a.Is4() {
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+}
+
+func underlayAddresses(n int) Addresses {
+	return Addresses{
+		V4: netip.AddrFrom4([4]byte{192, 168, 200, byte(n)}),
+		V6: netip.MustParseAddr(fmt.Sprintf("fd00:200::%x", n)),
+	}
+}
+
+func podCIDRs(node int) []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", node)),
+		netip.MustParsePrefix(fmt.Sprintf("fd00:10:244:%x::/64", node)),
+	}
+}
+
+func podAddresses(node, pod int) Addresses {
+	return Addresses{
+		V4: netip.AddrFrom4([4]byte{10, 244, byte(node), byte(pod)}),
+		V6: netip.MustParseAddr(fmt.Sprintf("fd00:10:244:%x::%x", node, pod)),
+	}
+}

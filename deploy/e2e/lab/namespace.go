@@ -1,0 +1,185 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Namespace is a network namespace that lives as long as it is open.
+type Namespace struct {
+	name   string
+	file   *os.File
+	handle *netlink.Handle
+}
+
+// threadNS is the namespace of the calling thread; that of /proc/self is the
+// main thread's.
+const threadNS = "/proc/thread-self/ns/net"
+
+// NewNamespace makes an empty namespace with its loopback up. The name is for
+// messages alone.
+func NewNamespace(name string) (*Namespace, error) {
+	var n *Namespace
+	err := restoring(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		var err error
+		n, err = current(name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make namespace %s: %w", name, err)
+	}
+	if err := n.prepare(); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// CurrentNamespace is the one that the process is in.
+func CurrentNamespace(name string) (*Namespace, error) {
+	n, err := current(name)
+	if err != nil {
+		return nil, fmt.Errorf("open the namespace of this process: %w", err)
+	}
+	if err := n.prepare(); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// current opens the calling thread's namespace.
+func current(name string) (*Namespace, error) {
+	f, err := os.Open(threadNS)
+	if err != nil {
+		return nil, err
+	}
+	h, err := netlink.NewHandleAt(netns.NsHandle(f.Fd()), unix.NETLINK_ROUTE)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("open rtnetlink in %s: %w", name, err)
+	}
+	return &Namespace{name: name, file: f, handle: h}, nil
+}
+
+// prepare sets what every namespace here needs: a loopback, forwarding, no
+// reverse path filter (it would drop what comes back another way on purpose),
+// and no duplicate address detection (a second of waiting for each address).
+func (n *Namespace) prepare() error {
+	for _, s := range [][2]string{
+		{"net/ipv4/ip_forward", "1"},
+		{"net/ipv4/conf/all/rp_filter", "0"},
+		{"net/ipv4/conf/default/rp_filter", "0"},
+		{"net/ipv6/conf/all/forwarding", "1"},
+		{"net/ipv6/conf/all/accept_dad", "0"},
+		{"net/ipv6/conf/default/accept_dad", "0"},
+	} {
+		if err := n.Sysctl(s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	lo, err := n.handle.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo in %s: %w", n.name, err)
+	}
+	if err := n.handle.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("set lo up in %s: %w", n.name, err)
+	}
+	return nil
+}
+
+// Name is the one that it was made with.
+func (n *Namespace) Name() string { return n.name }
+
+// Close lets go of the namespace. It ends with its last process and socket.
+func (n *Namespace) Close() error {
+	n.handle.Close()
+	return n.file.Close()
+}
+
+// Do calls f on a thread that is in the namespace; sockets that f opens and
+// processes that it starts stay there. f must not start goroutines that count on it.
+func (n *Namespace) Do(f func() error) error {
+	return restoring(func() error {
+		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter namespace %s: %w", n.name, err)
+		}
+		return f()
+	})
+}
+
+// restoring calls f on a locked thread and puts the thread back into the
+// namespace that it was in. A thread that can't be put back stays locked, so
+// that it ends with its goroutine and no other one gets it.
+func restoring(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		before, err := os.Open(threadNS)
+		if err != nil {
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
+		defer before.Close()
+		err = f()
+		if back := unix.Setns(int(before.Fd()), unix.CLONE_NEWNET); back != nil {
+			done <- errors.Join(err, fmt.Errorf("leave namespace: %w", back))
+			return
+		}
+		runtime.UnlockOSThread()
+		done <- err
+	}()
+	return <-done
+}
+
+// Sysctl writes one setting, named by its path below /proc/sys.
+func (n *Namespace) Sysctl(path, value string) error {
+	return n.Do(func() error {
+		if err := os.WriteFile(filepath.Join("/proc/sys", path), []byte(value), 0); err != nil {
+			return fmt.Errorf("set %s in %s: %w", path, n.name, err)
+		}
+		return nil
+	})
+}
+
+// Run executes a program in the namespace and returns what it wrote to its
+// standard output. The error carries what it wrote to standard error.
+func (n *Namespace) Run(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, errout strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errout
+	if err := n.Do(cmd.Start); err != nil {
+		return "", fmt.Errorf("start %s in %s: %w", name, n.name, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		return out.String(), fmt.Errorf("run %s in %s: %w: %s", strings.Join(cmd.Args, " "), n.name, err, strings.TrimSpace(errout.String()))
+	}
+	return out.String(), nil
+}
+
+// Dial connects from the namespace; it fits rest.Config.Dial and
+// http.Transport.DialContext. The address must be numeric.
+func (n *Namespace) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var conn net.Conn
+	err := n.Do(func() error {
+		var err error
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}

@@ -1,0 +1,92 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is a daemon in a namespace that writes to a log file.
+type Process struct {
+	name string
+	log  string
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // of Wait; read after done
+}
+
+// Start runs a program that is to stay. What it writes goes to the end of the
+// file log. env is added to the environment of this process.
+func (n *Namespace) Start(name, log string, env []string, argv ...string) (*Process, error) {
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "--- %s: %s\n", time.Now().Format(time.StampMilli), strings.Join(argv, " "))
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = f, f
+	cmd.Env = append(os.Environ(), env...)
+	if err := n.Do(cmd.Start); err != nil {
+		return nil, fmt.Errorf("start %s in %s: %w", name, n.name, err)
+	}
+	p := &Process{name: name, log: log, cmd: cmd, done: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says that the process has ended, and how; nil means that it runs.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+		return fmt.Errorf("%s ended: %v; its last lines:\n%s", p.name, p.err, p.Tail(20))
+	default:
+		return nil
+	}
+}
+
+// Kill ends the process with SIGKILL and waits for its end.
+func (p *Process) Kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s: %w", p.name, err)
+	}
+	<-p.done
+	return nil
+}
+
+// Stop asks the process to end, and kills it after the time given. It reports
+// a process that had to be killed.
+func (p *Process) Stop(patience time.Duration) error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("stop %s: still there %s after SIGTERM", p.name, patience), p.Kill())
+	}
+}
+
+// Tail is the end of the log.
+func (p *Process) Tail(lines int) string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// Name is the one that it was started with.
+func (p *Process) Name() string { return p.name }

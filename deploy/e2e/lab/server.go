@@ -1,0 +1,76 @@
+package lab
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// The servers' answer is one line: the pod's name, the port, the client as the
+// server saw it, and what was asked. On TCP the first line comes unasked, with
+// an empty question.
+
+func (p *Pod) answer(port uint16, client netip.AddrPort, question string) string {
+	return fmt.Sprintf("%s %d %s %q\n", p.Name(), port, unmap(client), question)
+}
+
+func (p *Pod) serveTCP(l net.Listener, port uint16) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if !p.track(conn) {
+			conn.Close()
+			return
+		}
+		go p.talk(conn, port)
+	}
+}
+
+// track remembers a connection, so that Stop can end it. False means that the pod has stopped.
+func (p *Pod) track(conn net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return false
+	}
+	p.conns[conn] = struct{}{}
+	return true
+}
+
+func (p *Pod) talk(conn net.Conn, port uint16) {
+	defer func() {
+		conn.Close()
+		p.mu.Lock()
+		delete(p.conns, conn)
+		p.mu.Unlock()
+	}()
+	client := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+	if _, err := conn.Write([]byte(p.answer(port, client, ""))); err != nil {
+		return
+	}
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		if _, err := conn.Write([]byte(p.answer(port, client, lines.Text()))); err != nil {
+			return
+		}
+	}
+}
+
+func (p *Pod) serveUDP(conn *net.UDPConn, port uint16) {
+	buf := make([]byte, 2048)
+	for {
+		n, client, err := conn.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			return
+		}
+		// The client may be gone; the next one is not.
+		_, _ = conn.WriteToUDPAddrPort([]byte(p.answer(port, client, string(buf[:n]))), client)
+	}
+}
+
+func unmap(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}

@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// deployManifests: the API server takes every file of deploy/kubernetes, and weft
+// takes the command lines of those and of the systemd units.
+func deployManifests(t *testing.T, e *env) {
+	files, err := filepath.Glob("../kubernetes/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("find manifests: %v, %d files", err, len(files))
+	}
+	for _, path := range files {
+		objects, err := manifests(filepath.Base(path))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if len(objects) == 0 {
+			t.Errorf("%s: nothing in it", path)
+		}
+		if err := e.cluster.Apply(e.ctx, true, objects...); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for _, file := range []string{"daemonset.yaml", "daemonset-single.yaml"} {
+		set, err := daemonSet(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, c := range set.Spec.Template.Spec.Containers {
+			expand := strings.NewReplacer("$(NODE_NAME)", "node-1", "$(CLUSTER_CIDR)", join(lab.ClusterCIDRs()))
+			var args []string
+			for _, a := range c.Args {
+				args = append(args, expand.Replace(a))
+			}
+			e.understood(t, file+" "+c.Name, args)
+		}
+	}
+	units, err := filepath.Glob("../systemd/*.service")
+	if err != nil || len(units) == 0 {
+		t.Fatalf("find units: %v, %d files", err, len(units))
+	}
+	for _, path := range units {
+		args, err := execStart(path)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		e.understood(t, path, args)
+	}
+}
+
+// understood runs weft with the arguments and --help: flags that it does not
+// have, or values that it can't read, are errors before the help is printed.
+func (e *env) understood(t *testing.T, where string, args []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(e.ctx, 10*time.Second)
+	defer cancel()
+	if _, err := e.lab.Control.Run(ctx, binary("weft"), append(slices.Clone(args), "--help")...); err != nil {
+		t.Errorf("%s: %v", where, err)
+	}
+}
+
+// execStart are the arguments of a unit's command, without those that come from variables.
+func execStart(path string) ([]string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(b)) {
+		command, ok := strings.CutPrefix(strings.TrimSpace(line), "ExecStart=")
+		if !ok {
+			continue
+		}
+		args := strings.Fields(command)[1:]
+		return slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, "$") }), nil
+	}
+	return nil, fmt.Errorf("read %s: no ExecStart", path)
+}
+
+// deployProbes: the health checks of the manifest are answered on the node
+// that runs as the manifest says.
+func deployProbes(t *testing.T, e *env) {
+	set, err := daemonSet("daemonset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := e.daemons[1]
+	for _, c := range set.Spec.Template.Spec.Containers {
+		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+			if probe == nil {
+				continue
+			}
+			get := probe.HTTPGet
+			if err := d.get(e, fmt.Sprintf("http://%s:%d%s", get.Host, get.Port.IntValue(), get.Path)); err != nil {
+				t.Errorf("container %s: %v", c.Name, err)
+			}
+		}
+	}
+}
+
+// get asks a URL from the node; any answer but 200 is an error.
+func (d *daemon) get(e *env, url string) error {
+	c := http.Client{Transport: &http.Transport{DialContext: d.node.Dial, DisableKeepAlives: true}, Timeout: answerTime}
+	req, err := http.NewRequestWithContext(e.ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return fmt.Errorf("get %s: %w", url, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("get %s: %s: %s", url, res.Status, body)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/weft-proxy/weft/deploy/e2e/cluster"
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// world is everything that runs; the scenarios share it.
+type world struct {
+	lab     *lab.Lab
+	cluster *cluster.Cluster
+	// clients are pods without servers, one on each node.
+	clients []*lab.Pod
+	// web are pods with servers on webPorts: two on each node, in turn.
+	web []*lab.Pod
+	// daemons are weft, one on each node.
+	daemons []*daemon
+}
+
+var webPorts = []uint16{8080, 9090}
+
+// logDir has the logs of the last run; what else the run writes is in runDir,
+// which nobody else sees.
+const (
+	logDir = "bin/logs"
+	runDir = "/run/e2e"
+)
+
+// newWorld starts everything and stops it with the test.
+func newWorld(t *testing.T, ctx context.Context) *world {
+	t.Helper()
+	w := &world{}
+	t.Cleanup(func() {
+		if err := w.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := w.start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) start(ctx context.Context) error {
+	if err := os.RemoveAll(logDir); err != nil {
+		return fmt.Errorf("clear logs: %w", err)
+	}
+	for _, dir := range []string{logDir, runDir} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make directory: %w", err)
+		}
+	}
+	var err error
+	if w.lab, err = lab.New(lab.Config{Nodes: 2, Routed: cluster.ServiceCIDRs()}); err != nil {
+		return err
+	}
+	if err := w.addPods(); err != nil {
+		return err
+	}
+	w.cluster, err = cluster.Start(ctx, cluster.Config{
+		Binary: binary("controlplane"), Dir: runDir, LogDir: logDir, Host: w.lab.Control,
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.createNodes(ctx); err != nil {
+		return err
+	}
+	return w.startDaemons(ctx)
+}
+
+func (w *world) addPods() error {
+	for i, n := range w.lab.Nodes {
+		p, err := n.NewPod(fmt.Sprintf("client-%d", i+1))
+		if err != nil {
+			return err
+		}
+		w.clients = append(w.clients, p)
+	}
+	for i := range 4 {
+		p, err := w.lab.Nodes[i%len(w.lab.Nodes)].NewPod(fmt.Sprintf("web-%d", i+1))
+		if err != nil {
+			return err
+		}
+		w.web = append(w.web, p)
+		if err := p.Serve(webPorts...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startDaemons gives weft the rights that deploy/kubernetes grants, and starts it on every node.
+func (w *world) startDaemons(ctx context.Context) error {
+	objects, err := manifests("rbac.yaml")
+	if err != nil {
+		return err
+	}
+	if err := w.cluster.Apply(ctx, false, objects...); err != nil {
+		return err
+	}
+	token, err := w.cluster.Token(ctx, "kube-system", "weft")
+	if err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(runDir, "weft.kubeconfig")
+	if err := w.cluster.WriteKubeconfig(kubeconfig, token); err != nil {
+		return err
+	}
+	for i, n := range w.lab.Nodes {
+		d, err := newDaemon(n, kubeconfig, i == 0)
+		if err != nil {
+			return err
+		}
+		w.daemons = append(w.daemons, d)
+		if err := d.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) stop() error {
+	var errs []error
+	for _, d := range w.daemons {
+		errs = append(errs, d.stop())
+	}
+	if w.cluster != nil {
+		errs = append(errs, w.cluster.Stop())
+	}
+	if w.lab != nil {
+		w.lab.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// nodeOf is the node that the pod is behind.
+func (w *world) nodeOf(p *lab.Pod) *lab.Node {
+	for _, n := range w.lab.Nodes {
+		if n.PodCIDRs[0].Contains(p.Addresses.V4) {
+			return n
+		}
+	}
+	return nil
+}
+
+// isNode says whether the address is a node's own, towards its link or its pods.
+func (w *world) isNode(a netip.Addr) bool {
+	for _, n := range w.lab.Nodes {
+		if a == n.Addresses.V4 || a == n.Addresses.V6 {
+			return true
+		}
+		for _, p := range n.PodCIDRs {
+			if a == p.Addr().Next() {
+				return true
+			}
+		}
+	}
+	return false
+}
