@@ -66,8 +66,17 @@ func (c *Conn) try(ops []Op) (Stats, error) {
 		owner: c.owner, ackEnd: c.ackEnd, destroy: c.destroy, guard: c.guarded(), gen: c.gen,
 		seq: c.seq, ours: c.owns, buf: c.keep[:0],
 	}
+	result, stats, err := c.submit(e, ops)
+	if err != nil {
+		return stats, err
+	}
+	return stats, c.committed(e, result)
+}
+
+// submit encodes a batch, sends it and returns what the kernel answered.
+func (c *Conn) submit(e *encoder, ops []Op) (result, Stats, error) {
 	if err := e.batch(ops); err != nil {
-		return Stats{}, err
+		return result{}, Stats{}, err
 	}
 	if cap(e.buf) <= keepBuffer {
 		c.keep = e.buf
@@ -78,34 +87,39 @@ func (c *Conn) try(ops []Op) (Stats, error) {
 		receive += e.messageLen(w.message) + perEcho
 	}
 	if err := c.sock.reserve(len(e.buf)+sendReserve, min(receive, maxReceive)); err != nil {
-		return stats, fmt.Errorf("commit batch: %w", err)
+		return result{}, stats, fmt.Errorf("commit batch: %w", err)
 	}
 	if err := c.sock.drain(); err != nil {
-		return stats, fmt.Errorf("commit batch: %w", err)
+		return result{}, stats, fmt.Errorf("commit batch: %w", err)
 	}
 	c.seq += uint32(len(e.messages))
 	if err := c.sock.send(e.buf); err != nil {
 		switch {
 		case errors.Is(err, unix.EMSGSIZE):
-			return stats, fmt.Errorf("commit batch of %d bytes: %w", len(e.buf), ErrTooLarge)
+			return result{}, stats, fmt.Errorf("commit batch of %d bytes: %w", len(e.buf), ErrTooLarge)
 		case errors.Is(err, ErrClosed):
-			return stats, fmt.Errorf("commit batch: %w", err)
+			return result{}, stats, fmt.Errorf("commit batch: %w", err)
 		}
-		return stats, fmt.Errorf("commit batch: %w: %w", ErrUnknownOutcome, err)
+		return result{}, stats, fmt.Errorf("commit batch: %w: %w", ErrUnknownOutcome, err)
 	}
-	result, err := c.collect(e)
+	r, err := c.collect(e)
 	if err == nil {
-		err = result.failure(c, e, ops)
+		err = r.failure(c, e, ops)
 	}
-	if err != nil {
-		return stats, err
-	}
-	return stats, c.committed(e, result)
+	return r, stats, err
 }
 
 // messageLen returns the length of a message of the batch.
 func (e *encoder) messageLen(i int) int {
-	return e.messages[i+1].offset - e.messages[i].offset // the end of the batch follows
+	return e.messageEnd(i) - e.messages[i].offset
+}
+
+// messageEnd returns where a message of the batch ends.
+func (e *encoder) messageEnd(i int) int {
+	if i+1 < len(e.messages) {
+		return e.messages[i+1].offset
+	}
+	return len(e.buf)
 }
 
 // result is what the kernel answered to a batch.
@@ -196,8 +210,8 @@ func (e *encoder) batchError(f failure, ops []Op) *BatchError {
 		return be
 	}
 	be.Op = ops[m.op]
-	if m.element >= 0 && f.offset > 0 && f.message+1 < len(e.messages) {
-		if i := elementAt(e.buf[m.offset:e.messages[f.message+1].offset], f.offset); i >= 0 {
+	if m.element >= 0 && f.offset > 0 {
+		if i := elementAt(e.buf[m.offset:e.messageEnd(f.message)], f.offset); i >= 0 {
 			be.Element = m.element + i
 		}
 	}

@@ -38,6 +38,9 @@ type encoder struct {
 	// guard is true where the batch carries the generation gen.
 	guard bool
 	gen   uint32
+	// check leaves out the end of the batch: the kernel validates it, and drops
+	// it.
+	check bool
 	// seq is the sequence number of the batch's first message.
 	seq uint32
 	// ours tells which tables the connection may change; nil allows all, and
@@ -141,16 +144,20 @@ func estimate(ops []Op) int {
 	return n
 }
 
-// end appends the end of the batch. It, or where the kernel does not
-// acknowledge that, the last message before it, asks for an acknowledgement.
+// end appends the end of the batch, unless it is checked only. It, or where the
+// kernel does not acknowledge that, the last message before it, asks for an
+// acknowledgement.
 func (e *encoder) end() {
 	e.op = -1
 	var flags uint16
-	if e.ackEnd {
+	if e.ackEnd && !e.check {
 		flags = unix.NLM_F_ACK
 	} else if e.last > 0 {
 		last := e.buf[e.last+6:]
 		binary.NativeEndian.PutUint16(last, binary.NativeEndian.Uint16(last)|unix.NLM_F_ACK)
+	}
+	if e.check {
+		return
 	}
 	at := e.begin(unix.NFNL_MSG_BATCH_END, flags, unix.AF_UNSPEC, -1)
 	closeMessage(e.buf, at)

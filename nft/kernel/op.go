@@ -111,3 +111,6 @@ func (o DeleteSet) table() nft.TableID      { return o.Table }
 func (o FlushSet) table() nft.TableID       { return o.Table }
 func (o AddElements) table() nft.TableID    { return o.Table }
 func (o DeleteElements) table() nft.TableID { return o.Table }
+
+// TableOf returns the table that a change is about.
+func TableOf(op Op) nft.TableID { return op.table() }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 )
 
@@ -21,6 +22,9 @@ const (
 	NFT
 	// Conntrack is the conntrack(8) binary.
 	Conntrack
+	// Users is the privilege to become other users, of which a user namespace
+	// with a single one has none.
+	Users
 )
 
 // String names the need as it is printed in a skip.
@@ -32,6 +36,8 @@ func (n Need) String() string {
 		return "nft binary"
 	case Conntrack:
 		return "conntrack binary"
+	case Users:
+		return "other users"
 	default:
 		return fmt.Sprintf("need(%d)", int(n))
 	}
@@ -47,8 +53,11 @@ type MissingError struct {
 // Error says what is missing and how to get it.
 func (e *MissingError) Error() string {
 	hint := "install it"
-	if e.Need == Namespaces {
+	switch e.Need {
+	case Namespaces:
 		hint = "run as root or under unshare -rn"
+	case Users:
+		hint = "run as root"
 	}
 	return fmt.Sprintf("missing %s (%s): %v", e.Need, hint, e.Err)
 }
@@ -98,6 +107,10 @@ func probe(n Need) error {
 	case Conntrack:
 		_, err := exec.LookPath("conntrack")
 		return err
+	case Users:
+		cmd := exec.Command("true")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1, Gid: 1}}
+		return cmd.Run()
 	default:
 		return errors.New("unknown need")
 	}

@@ -1,0 +1,106 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// withoutFiles runs f while the process can open no file.
+func withoutFiles(t *testing.T, f func()) {
+	t.Helper()
+	// Nothing that was left to the collector is to free a descriptor meanwhile.
+	runtime.GC()
+	runtime.GC()
+	// The lowest free descriptor is the limit from now on.
+	probe, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lowest := probe.Fd()
+	if err := probe.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	low := limit
+	low.Cur = uint64(lowest)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	}()
+	f()
+}
+
+// TestOutOfFiles commits without a file to spare; what needs one says so, and
+// succeeds later.
+func TestOutOfFiles(t *testing.T) {
+	modes(t, func(t *testing.T, cfg Config) {
+		ns := nfttest.New(t)
+		c := open(t, ns, cfg)
+		id := testTable()
+		var dump, watch, second error
+		withoutFiles(t, func() {
+			commit(t, c, AddTable{Table: id}, AddChain{Table: id, Chain: chain("a")})
+			_, dump = c.Dump()
+			_, watch = c.Watch(context.Background())
+			_, second = Open(Config{NetNS: ns.FD()})
+			commit(t, c, AddChain{Table: id, Chain: chain("b")})
+		})
+		for what, err := range map[string]error{"Dump": dump, "Watch": watch, "Open": second} {
+			if !errors.Is(err, unix.EMFILE) {
+				t.Errorf("%s without files = %v, want EMFILE", what, err)
+			}
+		}
+		tables, err := c.Dump()
+		if err != nil || len(tables) != 1 || len(tables[0].Chains) != 2 {
+			t.Errorf("Dump = %+v, %v", tables, err)
+		}
+	})
+}
+
+// TestFullReceiveBuffer has errors without number meet a buffer that is too small
+// for them: the first one is not lost, or the outcome is unknown, but a rejected
+// batch never passes for accepted.
+func TestFullReceiveBuffer(t *testing.T) {
+	c := open(t, nfttest.New(t), Config{})
+	id := testTable()
+	commit(t, c, AddTable{Table: id})
+	var small error
+	if err := c.sock.raw.Control(func(fd uintptr) {
+		small = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
+	}); err != nil || small != nil {
+		t.Fatal(err, small)
+	}
+	c.sock.recvSize = 1 << 30 // do not size it again
+	var ops []Op
+	for range 500 {
+		ops = append(ops, DeleteChain{Table: id, Name: "missing"})
+	}
+	_, err := c.Commit(append(ops, AddChain{Table: id, Chain: chain("a")}))
+	var be *BatchError
+	if !errors.As(err, &be) && !errors.Is(err, ErrUnknownOutcome) {
+		t.Fatalf("Commit = %v, want a *BatchError or ErrUnknownOutcome", err)
+	}
+	if be != nil && (be.Index != 0 || be.Errno != unix.ENOENT) {
+		t.Errorf("the culprit is %v, want the first op", be)
+	}
+	c.sock.recvSize = 0
+	commit(t, c, AddChain{Table: id, Chain: chain("b")})
+	tables, err := c.Dump()
+	if err != nil || len(tables[0].Chains) != 1 {
+		t.Errorf("Dump = %+v, %v, want chain b alone", tables, err)
+	}
+}
