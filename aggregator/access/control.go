@@ -1,0 +1,204 @@
+package access
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+)
+
+// Options describe a Control.
+type Options struct {
+	// File is the configuration; empty means none.
+	File string
+	// Self is the daemon's user; nil means that of the process.
+	Self *uint32
+	// Lookup finds users and groups; its zero value is that of the system.
+	Lookup Lookup
+	// Logger gets refusals (not more than a few a second for each publisher)
+	// and reloads; nil discards.
+	Logger *slog.Logger
+	// Registerer gets the metrics; nil keeps them to ourselves.
+	Registerer prometheus.Registerer
+}
+
+// Control is the policy in force. A nil Control is that of nobody having a
+// limit.
+type Control struct {
+	opts    Options
+	log     *slog.Logger
+	metrics *metrics
+	// uid is that of the daemon.
+	uid uint32
+
+	policy atomic.Pointer[Policy]
+	// changed is closed by the next change.
+	changed atomic.Pointer[chan struct{}]
+
+	// mu is held while the file is read: data is what was read last, and
+	// unread why it could not be read, empty if it could.
+	mu     sync.Mutex
+	data   []byte
+	unread string
+
+	// logMu guards limiters: one for each publisher that the log names.
+	logMu    sync.Mutex
+	limiters map[string]*lineLimiter
+}
+
+// Open reads the configuration, if there is one.
+//
+// Possible errors: a *FileError, the file system's, the registry's.
+func Open(opts Options) (*Control, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Lookup.User == nil || opts.Lookup.Group == nil {
+		opts.Lookup = System()
+	}
+	c := &Control{opts: opts, log: opts.Logger, uid: uint32(os.Geteuid()), limiters: make(map[string]*lineLimiter)} //nolint:gosec // a uid
+	if opts.Self != nil {
+		c.uid = *opts.Self
+	}
+	changed := make(chan struct{})
+	c.changed.Store(&changed)
+	m, err := newMetrics(opts.Registerer, opts.File != "")
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	c.metrics = m
+	if opts.File == "" {
+		c.policy.Store(&Policy{})
+		return c, nil
+	}
+	if c.data, err = read(opts.File); err != nil {
+		return nil, err
+	}
+	p, err := Parse(opts.File, c.data, opts.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	c.metrics.reloaded.SetToCurrentTime()
+	c.policy.Store(p)
+	return c, nil
+}
+
+// Policy returns the policy in force.
+func (c *Control) Policy() *Policy { return c.policy.Load() }
+
+// Publisher returns what is said of a publisher now, or nil where it has no
+// limits.
+func (c *Control) Publisher(name string) *Publisher {
+	if c == nil {
+		return nil
+	}
+	return c.Policy().Publisher(name)
+}
+
+// Resolve returns who a peer acts as under the policy in force: see
+// Policy.Resolve.
+func (c *Control) Resolve(peer *Peer, want string) (Identity, error) {
+	return c.Policy().Resolve(peer, peer.UID == 0 || peer.UID == c.uid, want)
+}
+
+// Changed returns a channel that is closed when another policy is in force than
+// at the time of the call.
+func (c *Control) Changed() <-chan struct{} { return *c.changed.Load() }
+
+// Reload reads the file again, also where it did not change: the names in it
+// may mean other ids. On an error the policy stays.
+//
+// Possible errors: a *FileError, the file system's.
+func (c *Control) Reload() error { return c.load(true) }
+
+// load reads the file; without force a file that is as it was read last is
+// passed over.
+func (c *Control) load(force bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	data, err := read(c.opts.File)
+	same := err == nil && c.unread == "" && bytes.Equal(data, c.data) || err != nil && err.Error() == c.unread
+	if same && !force {
+		return nil
+	}
+	var p *Policy
+	if err != nil {
+		c.unread = err.Error()
+	} else {
+		c.data, c.unread = data, ""
+		p, err = Parse(c.opts.File, data, c.opts.Lookup)
+	}
+	if err != nil {
+		c.metrics.reloadErrors.Inc()
+		c.log.Error("the configuration cannot be used: the last good one stays in force", "file", c.opts.File, "error", err)
+		return err
+	}
+	c.metrics.reloaded.SetToCurrentTime()
+	c.policy.Store(p)
+	changed := make(chan struct{})
+	close(*c.changed.Swap(&changed))
+	c.log.Info("configuration read", "file", c.opts.File, "publishers", len(p.Publishers))
+	return nil
+}
+
+// Refused counts a refusal, and logs it unless there are too many.
+func (c *Control) Refused(peer *Peer, r *Refusal, method string) {
+	publisher := nobody
+	if c.Publisher(r.Publisher) != nil {
+		publisher = r.Publisher
+	}
+	c.metrics.refusals.WithLabelValues(publisher, string(r.Limit)).Inc()
+	skipped, ok := c.limiter(publisher).allow()
+	if !ok {
+		return
+	}
+	args := []any{
+		"method", method, "publisher", clip(r.Publisher), "limit", string(r.Limit),
+		"pid", peer.PID, "uid", peer.UID, "gid", peer.GID, "executable", peer.Executable, "error", r.Text,
+	}
+	if skipped > 0 {
+		args = append(args, "not_logged", skipped)
+	}
+	c.log.Warn("refused", args...)
+}
+
+// The log has a few refusals of each publisher, and says how many it left out.
+const (
+	logEvery = time.Second
+	logBurst = 10
+)
+
+// lineLimiter bounds the lines about one publisher.
+type lineLimiter struct {
+	limiter *rate.Limiter
+	skipped atomic.Int64
+}
+
+// allow reports whether there may be a line now, and how many were left out
+// before it.
+func (l *lineLimiter) allow() (skipped int64, ok bool) {
+	if !l.limiter.Allow() {
+		l.skipped.Add(1)
+		return 0, false
+	}
+	return l.skipped.Swap(0), true
+}
+
+// limiter returns that of a publisher; the names are those that the
+// configuration had at some time.
+func (c *Control) limiter(publisher string) *lineLimiter {
+	c.logMu.Lock()
+	defer c.logMu.Unlock()
+	l := c.limiters[publisher]
+	if l == nil {
+		l = &lineLimiter{limiter: rate.NewLimiter(rate.Every(logEvery), logBurst)}
+		c.limiters[publisher] = l
+	}
+	return l
+}

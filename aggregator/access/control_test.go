@@ -1,0 +1,236 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// log collects lines.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+const wait = 20 * time.Second
+
+// eventually polls a condition.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(wait)
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("still not so after %v: %s", wait, what)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens a configuration and follows it until the test ends.
+func open(t *testing.T, path string, log *logged, hangup chan os.Signal) *Control {
+	t.Helper()
+	c, err := Open(Options{File: path, Lookup: names, Logger: slog.New(slog.NewTextHandler(log, nil)), Registerer: prometheus.NewPedanticRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Follow(ctx, hangup) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func has(c *Control, name string) bool { return c.Publisher(name) != nil }
+
+func one(name string) string {
+	return head + "publishers: [{name: " + name + ", match: {uid: 1}}]\n"
+}
+
+func TestFollowFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weft.yaml")
+	write(t, path, one("first"))
+	var log logged
+	c := open(t, path, &log, nil)
+	if !has(c, "first") {
+		t.Fatal("the configuration of the start is not in force")
+	}
+	changed := c.Changed()
+
+	// As an editor that writes another file and renames it.
+	write(t, path+".tmp", one("second"))
+	if err := os.Rename(path+".tmp", path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "second is in force", func() bool { return has(c, "second") && !has(c, "first") })
+	select {
+	case <-changed:
+	case <-time.After(wait):
+		t.Fatal("the change was not announced")
+	}
+
+	// A file that cannot be used is reported once, and the last good one stays.
+	write(t, path, head+"publishers: 3\n")
+	eventually(t, "the error is counted", func() bool { return testutil.ToFloat64(c.metrics.reloadErrors) >= 1 })
+	if !has(c, "second") || !strings.Contains(log.String(), "weft.yaml:3: publishers: got") {
+		t.Errorf("log %s", log.String())
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the file is missed", func() bool { return strings.Contains(log.String(), "no such file") })
+	if !has(c, "second") {
+		t.Error("the last good configuration did not stay")
+	}
+	if testutil.ToFloat64(c.metrics.reloaded) < float64(time.Now().Add(-time.Hour).Unix()) {
+		t.Error("the time of the last good configuration is not told")
+	}
+	write(t, path, one("third"))
+	eventually(t, "third is in force", func() bool { return has(c, "third") })
+}
+
+// TestFollowConfigMap swaps a link as the kubelet does: the file is a link into
+// ..data, which is a link to a directory that changes.
+func TestFollowConfigMap(t *testing.T) {
+	dir := t.TempDir()
+	version := func(name, text string) {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name, "weft.yaml"), text)
+		if err := os.Symlink(name, filepath.Join(dir, "..data_tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version("..1", one("first"))
+	path := filepath.Join(dir, "weft.yaml")
+	if err := os.Symlink("..data/weft.yaml", path); err != nil {
+		t.Fatal(err)
+	}
+	var log logged
+	c := open(t, path, &log, nil)
+	for _, name := range []string{"second", "third"} {
+		version(".."+name, one(name))
+		eventually(t, name+" is in force", func() bool { return has(c, name) })
+	}
+}
+
+func TestHangupReadsAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weft.yaml")
+	write(t, path, one("first"))
+	var log logged
+	hangup := make(chan os.Signal)
+	c := open(t, path, &log, hangup)
+	changed := c.Changed()
+	// Also where the file is the same: names may mean other ids.
+	hangup <- os.Interrupt
+	select {
+	case <-changed:
+	case <-time.After(wait):
+		t.Fatal("the file was not read again")
+	}
+}
+
+func TestBrokenFileStopsTheStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weft.yaml")
+	write(t, path, head+"x: 1\n")
+	if _, err := Open(Options{File: path, Lookup: names}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "weft.yaml:3: ") {
+		t.Errorf("broken file: %v", err)
+	}
+	if _, err := Open(Options{File: path + ".none"}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestWithoutFile(t *testing.T) {
+	c, err := Open(Options{Self: to[uint32](1000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Follow(context.Background(), nil); err != nil {
+		t.Error(err)
+	}
+	for uid, want := range map[uint32]bool{0: true, 1000: true, 1001: false} {
+		id, err := c.Resolve(&Peer{UID: uid}, "a")
+		if (err == nil) != want || want && (id.Publisher != "a" || !id.Admin) {
+			t.Errorf("uid %d: identity %+v, error %v", uid, id, err)
+		}
+	}
+	if (*Control)(nil).Publisher("a") != nil {
+		t.Error("no control knows a publisher")
+	}
+}
+
+func TestRefusedIsCountedAndLogged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weft.yaml")
+	write(t, path, one("first"))
+	var log logged
+	c, err := Open(Options{File: path, Lookup: names, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := &Peer{PID: 4711, UID: 12, Executable: "/bin/x"}
+	for range 500 {
+		c.Refused(peer, &Refusal{Limit: LimitHook, Publisher: "first", Text: "may not"}, "Apply")
+	}
+	// Names that callers make up are one label.
+	for _, name := range []string{"a", "b", "", strings.Repeat("c", 1000)} {
+		c.Refused(peer, &Refusal{Limit: LimitPublisher, Publisher: name, Text: "who"}, "List")
+	}
+	if got := testutil.ToFloat64(c.metrics.refusals.WithLabelValues("first", "hooks")); got != 500 {
+		t.Errorf("refusals of first: %v", got)
+	}
+	if got := testutil.ToFloat64(c.metrics.refusals.WithLabelValues("-", "publisher")); got != 4 {
+		t.Errorf("refusals of unknown ones: %v", got)
+	}
+	if n := testutil.CollectAndCount(c.metrics.refusals); n != 2 {
+		t.Errorf("%d time series", n)
+	}
+	lines := strings.Count(log.String(), "publisher=first")
+	if lines < logBurst || lines > 100 {
+		t.Errorf("%d lines for 500 refusals", lines)
+	}
+	for _, want := range []string{"pid=4711", "uid=12", "executable=/bin/x", "limit=hooks", "method=Apply", `error="may not"`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not have %s:\n%.400s", want, log.String())
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package access
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	// maxFile is the greatest file in bytes: far beyond what is written by
+	// hand.
+	maxFile = 1 << 20
+	// maxProblems bounds what one error lists.
+	maxProblems = 100
+)
+
+// Problem is one thing that is wrong in a file.
+type Problem struct {
+	// Line counts from 1; 0 is the whole file.
+	Line int
+	// Text names the field, says what is wrong, and what to do.
+	Text string
+}
+
+// FileError is what is wrong in a file: all of it.
+type FileError struct {
+	File string
+	// Problems are in the order of the file; there is at least one.
+	Problems []Problem
+}
+
+// Error returns a line "file:line: text" for each problem.
+func (e *FileError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		if p.Line == 0 {
+			lines[i] = e.File + ": " + p.Text
+		} else {
+			lines[i] = fmt.Sprintf("%s:%d: %s", e.File, p.Line, p.Text)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns ErrConfig.
+func (e *FileError) Unwrap() error { return ErrConfig }
+
+// decoder walks the nodes of a document and collects what is wrong. A path
+// names a field in messages, such as "publishers[2].match".
+type decoder struct{ problems []Problem }
+
+func (d *decoder) problem(line int, path, format string, args ...any) {
+	if len(d.problems) >= maxProblems {
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	if path != "" {
+		text = path + ": " + text
+	}
+	d.problems = append(d.problems, Problem{line, text})
+}
+
+// err returns what was collected, or nil.
+func (d *decoder) err(file string) error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(d.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	return &FileError{File: file, Problems: d.problems}
+}
+
+// yamlLine finds the line in what the YAML parser says.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// document returns the root of the one document in data; nil where there is
+// none, or it does not parse, which is noted.
+func (d *decoder) document(data []byte) *yaml.Node {
+	if len(data) > maxFile {
+		d.problem(0, "", "the file has %d bytes: at most %d are read", len(data), maxFile)
+		return nil
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	err := dec.Decode(&doc)
+	switch {
+	case errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0:
+		d.problem(0, "", "the file is empty: begin it with apiVersion: %s and kind: %s", APIVersion, Kind)
+		return nil
+	case err == nil:
+		if err = dec.Decode(&more); err == nil {
+			d.problem(more.Line, "", "there is a second document: put everything into one")
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		line, text := 0, err.Error()
+		if m := yamlLine.FindStringSubmatch(text); m != nil {
+			line, _ = strconv.Atoi(m[1])
+			text = m[2]
+		}
+		d.problem(line, "", "%s", text)
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// field is a field of a mapping: what to do with its value. The path is that of
+// the value.
+type field func(path string, value *yaml.Node)
+
+// mapping calls the fields that a mapping has, and returns their lines by
+// name; nil where it is none.
+func (d *decoder) mapping(path string, n *yaml.Node, fields map[string]field) map[string]int {
+	if !d.is(path, n, yaml.MappingNode, "a mapping of fields") {
+		return nil
+	}
+	lines := make(map[string]int)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		name := key.Value
+		sub := name
+		if path != "" {
+			sub = path + "." + name
+		}
+		f, known := fields[name]
+		switch {
+		case key.Kind != yaml.ScalarNode || !known:
+			d.problem(key.Line, path, "unknown field %q: want %s", clip(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+		case lines[name] != 0:
+			d.problem(key.Line, sub, "the field is there twice, also in line %d: remove one", lines[name])
+		default:
+			lines[name] = key.Line
+			f(sub, value)
+		}
+	}
+	return lines
+}
+
+// list calls item for the entries of a list.
+func (d *decoder) list(path string, n *yaml.Node, item field) {
+	if !d.is(path, n, yaml.SequenceNode, "a list") {
+		return
+	}
+	for i, v := range n.Content {
+		item(fmt.Sprintf("%s[%d]", path, i), v)
+	}
+}
+
+// is reports whether a node is of a kind.
+func (d *decoder) is(path string, n *yaml.Node, kind yaml.Kind, want string) bool {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		d.problem(n.Line, path, "anchors and aliases are not read: write the value out")
+	case n.Tag == "!!null":
+		d.problem(n.Line, path, "the value is missing: want %s, or leave the field out", want)
+	case n.Kind != kind:
+		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+	default:
+		return true
+	}
+	return false
+}
+
+// describe names what a node is.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	default:
+		return fmt.Sprintf("%q", clip(n.Value))
+	}
+}
+
+// text returns a scalar that is a string.
+func (d *decoder) text(path string, n *yaml.Node, want string) (string, bool) {
+	if !d.is(path, n, yaml.ScalarNode, want) {
+		return "", false
+	}
+	if n.Tag != "!!str" || n.Value == "" {
+		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+		return "", false
+	}
+	return n.Value, true
+}
+
+// number returns a scalar that is a whole decimal number from least to most.
+func (d *decoder) number(path string, n *yaml.Node, least, most int64) (int64, bool) {
+	want := fmt.Sprintf("a whole number from %d to %d", least, most)
+	if !d.is(path, n, yaml.ScalarNode, want) {
+		return 0, false
+	}
+	v, err := decimal(n.Value)
+	if n.Tag != "!!int" || err != nil || v < least || v > most {
+		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+		return 0, false
+	}
+	return v, true
+}
+
+// decimal parses a number as people read it: 010 is neither eight nor ten.
+func decimal(text string) (int64, error) {
+	digits := strings.TrimPrefix(text, "-")
+	if len(digits) > 1 && digits[0] == '0' || strings.HasPrefix(text, "+") {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
+// truth returns a scalar that is true or false.
+func (d *decoder) truth(path string, n *yaml.Node) bool {
+	if !d.is(path, n, yaml.ScalarNode, "true or false") {
+		return false
+	}
+	if n.Value != "true" && n.Value != "false" || n.Tag != "!!bool" {
+		d.problem(n.Line, path, "got %s: want true or false", describe(n))
+	}
+	return n.Value == "true"
+}

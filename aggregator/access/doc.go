@@ -1,0 +1,94 @@
+// Package access says who may publish, and what: it reads the configuration,
+// matches peers of the socket with publishers, and judges what a publisher asks
+// for.
+//
+// It opens no socket and knows no rules: what the kernel tells of a peer comes
+// from aggregator/server, which asks here at every call; what an update holds
+// comes from package aggregator, which asks at every admission. Without a file
+// only root and the daemon's own user may call, and may do everything.
+//
+// # The file
+//
+// One YAML document. An unknown or repeated field, a wrong type, a value that
+// is out of range or empty, an anchor or an alias is an error; all of them are
+// reported at once, with their lines. deploy/examples/config.yaml has every
+// field.
+//
+//	apiVersion         weft.dev/v1alpha1
+//	kind               Configuration
+//	socketGroup        name or gid of the group that the socket belongs to (mode
+//	                   0660); without it, the daemon's own group
+//	defaults.limits    limits of publishers that do not set them themselves
+//	publishers         list; of several that match a peer the first is its
+//	                   default
+//
+// A publisher has
+//
+//	name               1 to 63 of [a-z0-9._-], a letter or digit first; required
+//	match              who it is; required. All that is given must hold:
+//	  uid              user id, or a user's name
+//	  gid              group id, or a group's name: the primary group or one of
+//	                   the supplementary ones
+//	  executable       absolute path or glob of the executable, as /proc/PID/exe
+//	                   shows it
+//	  cgroup           path or glob of the cgroup, as /proc/PID/cgroup shows it
+//	allow              what its fragments may have:
+//	  tables           list of {family, name}; name is a glob, no family means
+//	                   each. Default: tables named as the publisher
+//	  families         list of ip, ip6, inet, arp, bridge, netdev; default: all
+//	  hooks            list of hooks of base chains; default: all
+//	  nat              base chains of type nat, and NAT in rules; default: false
+//	  chainPriorities  {min, max} of base chains' priorities, as numbers
+//	priorities         {min, max} of fragments' priorities: the lowest comes first,
+//	                   and wins where maps disagree; default: all
+//	admin              as much as root may: act as every publisher, and on the
+//	                   fragments of every publisher; default: false
+//	limits             of all its fragments and connections together:
+//	  fragments        number of fragments
+//	  rules            number of rules
+//	  elements         number of elements of sets and maps
+//	  bytes            size of rule texts, packed elements, names and comments;
+//	                   a number, or one with Ki, Mi or Gi
+//	  updatesPerSecond updates a second in the long run, plans included; may be a
+//	                   fraction
+//	  burst            updates at once after a quiet time; default: those of one
+//	                   second
+//	  streams          open Publish streams
+//
+// A limit that is not set, here or in defaults.limits, is not there; those of
+// package aggregator on a single update hold in any case.
+//
+// Globs have *, ? and [a-z]; in paths these stay within one component, and a
+// component that is ** stands for any number of them.
+//
+// # What identifies a peer
+//
+// The uid and the groups are the kernel's word, as of connect(2), and so is the
+// cgroup, which a process without privileges cannot leave. The executable, which
+// is read when the connection is accepted, is not: a process can run another
+// program while its connection stays. It tells apart the programs of one user
+// that trusts them all, and so a match needs a uid, a gid or a cgroup too. To read it of another user's processes the daemon
+// needs CAP_SYS_PTRACE; to see processes of other containers it needs the
+// node's PID namespace.
+//
+// # Administrators
+//
+// Root and the user of the daemon are administrators: they may act as every
+// publisher, by its name. Rights and limits belong to the name, whoever acts
+// under it. An administrator under a name that is not configured has no limits.
+//
+// # Changes
+//
+// Control.Follow reads the file again when it changes, and on SIGHUP. The next
+// update of a session is judged by the new rights; what is committed stays. A
+// file with errors is reported, and the last good one stays in force.
+//
+// # Concurrency
+//
+// Policy and what it holds are immutable. Control is safe for concurrent use.
+//
+// # Errors
+//
+// A file that cannot be used is a *FileError. A peer or an update that is
+// refused is a *Refusal, which wraps ErrDenied or ErrExceeded.
+package access

@@ -1,0 +1,49 @@
+package access
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Names of the metrics.
+const (
+	metricRefusals     = "weft_refusals_total"
+	metricReloadErrors = "weft_config_reload_errors_total"
+	metricReloaded     = "weft_config_last_reload_success_timestamp_seconds"
+)
+
+// nobody is the label of publishers that the configuration does not name:
+// callers choose those names, and could make any number of them.
+const nobody = "-"
+
+// metrics are those of a Control.
+type metrics struct {
+	refusals     *prometheus.CounterVec
+	reloadErrors prometheus.Counter
+	reloaded     prometheus.Gauge
+}
+
+// newMetrics makes the metrics and registers them; a nil Registerer registers
+// nothing. Those of the file are there where there is one.
+func newMetrics(reg prometheus.Registerer, file bool) (*metrics, error) {
+	m := &metrics{
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: metricRefusals, Help: "Calls and updates refused, by publisher and by the right or limit that decided.",
+		}, []string{"publisher", "limit"}),
+		reloadErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: metricReloadErrors, Help: "Changes of the configuration that could not be used.",
+		}),
+		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: metricReloaded, Help: "Unix time at which the configuration in force was read.",
+		}),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	err := reg.Register(m.refusals)
+	if file {
+		err = errors.Join(err, reg.Register(m.reloadErrors), reg.Register(m.reloaded))
+	}
+	return m, err
+}

@@ -1,0 +1,291 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// names knows the user agent (100) and the group weft (200).
+var names = Lookup{
+	User: func(name string) (uint32, error) {
+		if name == "agent" {
+			return 100, nil
+		}
+		return 0, errors.New("no such user")
+	},
+	Group: func(name string) (uint32, error) {
+		if name == "weft" {
+			return 200, nil
+		}
+		return 0, errors.New("no such group")
+	},
+}
+
+func to[T any](v T) *T { return &v }
+
+const head = "apiVersion: weft.dev/v1alpha1\nkind: Configuration\n"
+
+func TestParse(t *testing.T) {
+	p, err := Parse("weft.yaml", []byte(head+`
+socketGroup: weft
+publishers:
+- name: cni
+  match: {uid: agent, gid: 7, executable: /opt/cni/*, cgroup: /system.slice/**}
+  allow:
+    tables: [{family: inet, name: cni-*}, {name: cni}]
+    families: [inet, ip6]
+    hooks: [input, forward]
+    nat: true
+    chainPriorities: {min: -200, max: 200}
+  priorities: {min: 5}
+  admin: true
+  limits: {fragments: 1, rules: 2, elements: 3, bytes: 2Ki, updatesPerSecond: 0.5, streams: 4}
+- name: second
+  match: {cgroup: /x}
+- {name: third, match: {uid: 0}, allow: {tables: [], families: [], hooks: []}, limits: {elements: 1000000, updatesPerSecond: 9.5, burst: 3}}
+defaults:
+  limits: {elements: 10, streams: 5, bytes: 1Gi, updatesPerSecond: 100, burst: 7}
+`), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.SocketGroup == nil || *p.SocketGroup != 200 || p.File != "weft.yaml" {
+		t.Errorf("policy %+v", p)
+	}
+	want := []*Publisher{
+		{
+			Name:  "cni",
+			Match: Match{UID: to[uint32](100), GID: to[uint32](7), Executable: "/opt/cni/*", Cgroup: "/system.slice/**"},
+			Allow: Allow{
+				Tables:   []TablePattern{{to(nft.FamilyInet), "cni-*"}, {nil, "cni"}},
+				Families: []nft.Family{nft.FamilyInet, nft.FamilyIP6}, Hooks: []string{"input", "forward"}, NAT: true,
+				ChainPriorities: Range{to[int32](-200), to[int32](200)},
+			},
+			Priorities: Range{Min: to[int32](5)}, Admin: true,
+			Limits: Limits{Fragments: 1, Rules: 2, Elements: 3, Bytes: 2048, UpdatesPerSecond: 0.5, Burst: 1, Streams: 4},
+		},
+		{
+			Name: "second", Match: Match{Cgroup: "/x"},
+			Limits: Limits{Elements: 10, Streams: 5, Bytes: 1 << 30, UpdatesPerSecond: 100, Burst: 7},
+		},
+		{
+			Name: "third", Match: Match{UID: to[uint32](0)}, Allow: Allow{Tables: []TablePattern{}, Families: []nft.Family{}, Hooks: []string{}},
+			Limits: Limits{Elements: 1000000, Streams: 5, Bytes: 1 << 30, UpdatesPerSecond: 9.5, Burst: 3},
+		},
+	}
+	if diff := cmp.Diff(want, p.Publishers, cmpopts.IgnoreUnexported(Publisher{})); diff != "" {
+		t.Errorf("publishers (-want +got):\n%s", diff)
+	}
+	for _, pub := range want {
+		if p.Publisher(pub.Name) == nil {
+			t.Errorf("publisher %s is not found by its name", pub.Name)
+		}
+	}
+	if p.Publisher("fourth") != nil {
+		t.Error("found a publisher that is not there")
+	}
+}
+
+func TestParseNothingButTheHead(t *testing.T) {
+	p, err := Parse("f", []byte(head), names)
+	if err != nil || len(p.Publishers) != 0 || p.SocketGroup != nil {
+		t.Fatalf("policy %+v, error %v", p, err)
+	}
+}
+
+// TestParseErrors has every error of the parser. Want is all that is reported.
+func TestParseErrors(t *testing.T) {
+	publisher := func(text string) string { return head + "publishers:\n- name: a\n" + text }
+	limit := func(text string) string { return head + "defaults: {limits: {" + text + "}}" }
+	match := "  match: {uid: 1}\n"
+	whole := fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32)
+	size := "want a number of bytes, at least 1, such as 500000, 64Ki, 16Mi or 1Gi"
+	rate := "want a number greater than 0, such as 0.5 or 100, and at most 1000000"
+	tests := []struct{ name, text, want string }{
+		{"empty", "", "f: the file is empty: begin it with apiVersion: weft.dev/v1alpha1 and kind: Configuration"},
+		{"comment alone", "# nothing\n", "f: the file is empty: begin it with apiVersion: weft.dev/v1alpha1 and kind: Configuration"},
+		{"not YAML", head + "a: [\n", "f:3: did not find expected node content"},
+		{"tab", head + "a:\n\t- b\n", "f:4: found character that cannot start any token"},
+		{"not a mapping", "- a\n", "f:1: got a list: want a mapping of fields"},
+		{"kind", "apiVersion: weft.dev/v1\nkind: Config\nfoo: 1\n", `f:1: got apiVersion "weft.dev/v1" and kind "Config": want apiVersion weft.dev/v1alpha1 and kind Configuration`},
+		{"no kind", "publishers: []\n", `f:1: got apiVersion "" and kind "": want apiVersion weft.dev/v1alpha1 and kind Configuration`},
+		{"two documents", head + "---\n" + head, "f:3: there is a second document: put everything into one"},
+		{"unknown field", head + "publisher: []\n", `f:3: unknown field "publisher": want apiVersion, defaults, kind, publishers, socketGroup`},
+		{"unknown nested field", publisher(match + "  limit: {}\n"), `f:6: publishers[0]: unknown field "limit": want admin, allow, limits, match, name, priorities`},
+		{"key that is no name", head + "[a]: 1\n", `f:3: unknown field "": want apiVersion, defaults, kind, publishers, socketGroup`},
+		{"merge key", publisher(match + "  <<: {admin: true}\n"), `f:6: publishers[0]: unknown field "<<": want admin, allow, limits, match, name, priorities`},
+		{"repeated field", head + "socketGroup: 1\nsocketGroup: 2\n", "f:4: socketGroup: the field is there twice, also in line 3: remove one"},
+		{"anchor", publisher("  match: &m {uid: 1}\n- name: b\n  match: *m\n"),
+			"f:5: publishers[0].match: anchors and aliases are not read: write the value out\nf:7: publishers[1].match: anchors and aliases are not read: write the value out"},
+		{"no value", publisher(match + "  limits:\n"), "f:6: publishers[0].limits: the value is missing: want a mapping of fields, or leave the field out"},
+		{"mapping for list", head + "publishers: {a: 1}\n", "f:3: publishers: got a mapping: want a list"},
+		{"list for mapping", head + "defaults: [1]\n", "f:3: defaults: got a list: want a mapping of fields"},
+		{"text for mapping", head + "publishers: [a]\n", `f:3: publishers[0]: got "a": want a mapping of fields`},
+		{"unknown socket group", head + "socketGroup: wheel\n", `f:3: socketGroup: group "wheel" is not known on this machine: make it, or give its id (no such group)`},
+		{"socket group out of range", head + "socketGroup: 4294967295\n", `f:3: socketGroup: got "4294967295": want a whole number from 0 to 4294967294`},
+		{"socket group is no scalar", head + "socketGroup: [1]\n", "f:3: socketGroup: got a list: want the id or the name of a group"},
+		{"socket group is a truth", head + "socketGroup: true\n", `f:3: socketGroup: got "true": want the id or the name of a group`},
+		{"no name", head + "publishers:\n- match: {uid: 1}\n", "f:4: publishers[0]: the publisher has no name: give it one"},
+		{"empty name", head + "publishers:\n- name: ''\n  match: {uid: 1}\n", `f:4: publishers[0].name: got "": want a name`},
+		{"malformed name", head + "publishers:\n- name: A/b\n  match: {uid: 1}\n", `f:4: publishers[0].name: got "A/b": want 1 to 63 of [a-z0-9._-], a letter or digit first`},
+		{"name is a number", head + "publishers:\n- name: 1\n  match: {uid: 1}\n", `f:4: publishers[0].name: got "1": want a name`},
+		{"repeated publisher", publisher(match + "- name: a\n" + match), "f:6: publishers[1].name: publisher a is there twice, also in line 4: join them"},
+		{"no match", publisher(""), "f:4: publishers[0]: the publisher has no match: say with uid, gid or cgroup who it is"},
+		{"match of nobody", publisher("  match: {executable: /bin/a}\n"),
+			"f:5: publishers[0].match: nothing says whose process it is: give it a uid, gid or cgroup (every user can run an executable)"},
+		{"unknown user", publisher("  match: {uid: nobody}\n"), `f:5: publishers[0].match.uid: user "nobody" is not known on this machine: make it, or give its id (no such user)`},
+		{"negative uid", publisher("  match: {uid: -1}\n"), `f:5: publishers[0].match.uid: got "-1": want a whole number from 0 to 4294967294`},
+		{"octal uid", publisher("  match: {uid: 0100}\n"), `f:5: publishers[0].match.uid: got "0100": want a whole number from 0 to 4294967294`},
+		{"relative executable", publisher("  match: {uid: 1, executable: bin/a}\n"), `f:5: publishers[0].match.executable: path "bin/a" is not absolute: begin it with /`},
+		{"malformed glob", publisher("  match: {uid: 1, cgroup: '/a[b'}\n"), `f:5: publishers[0].match.cgroup: malformed glob "/a[b": close what [ opens`},
+		{"long glob", publisher("  match: {uid: 1, cgroup: /" + strings.Repeat("a", 4096) + "}\n"), "f:5: publishers[0].match.cgroup: the glob has 4097 bytes: at most 4096 are read"},
+		{"depth in a component", publisher("  match: {uid: 1, cgroup: /a**/b}\n"), `f:5: publishers[0].match.cgroup: ** in "/a**/b" is only part of a component: write it between two slashes`},
+		{"glob is a number", publisher("  match: {uid: 1, cgroup: 3}\n"), `f:5: publishers[0].match.cgroup: got "3": want an absolute path or a glob of one`},
+		{"table without name", publisher(match + "  allow: {tables: [{family: ip}]}\n"), `f:6: publishers[0].allow.tables[0]: the table has no name: give it one, or "*" for each`},
+		{"table's name", publisher(match + "  allow: {tables: [{name: 'a['}, {name: 3}]}\n"),
+			"f:6: publishers[0].allow.tables[0].name: malformed glob \"a[\": close what [ opens\nf:6: publishers[0].allow.tables[1].name: got \"3\": want a table's name or a glob of one"},
+		{"table is a name", publisher(match + "  allow: {tables: [a]}\n"), `f:6: publishers[0].allow.tables[0]: got "a": want a mapping of fields`},
+		{"table's family", publisher(match + "  allow: {tables: [{family: ipv4, name: a}]}\n"),
+			`f:6: publishers[0].allow.tables[0].family: unknown family "ipv4": want ip, ip6, inet, arp, bridge or netdev`},
+		{"family", publisher(match + "  allow: {families: [ip, 6]}\n"), `f:6: publishers[0].allow.families[1]: got "6": want a family`},
+		{"hook", publisher(match + "  allow: {hooks: [input, INPUT]}\n"),
+			`f:6: publishers[0].allow.hooks[1]: unknown hook "INPUT": want prerouting, input, forward, output, postrouting, ingress, egress`},
+		{"hooks missing", publisher(match + "  allow:\n    hooks:\n"), "f:7: publishers[0].allow.hooks: the value is missing: want a list, or leave the field out"},
+		{"hook is no text", publisher(match + "  allow: {hooks: [1]}\n"), `f:6: publishers[0].allow.hooks[0]: got "1": want a hook`},
+		{"nat", publisher(match + "  allow: {nat: yes}\n"), `f:6: publishers[0].allow.nat: got "yes": want true or false`},
+		{"nat in quotes", publisher(match + "  allow: {nat: 'true'}\n"), `f:6: publishers[0].allow.nat: got "true": want true or false`},
+		{"nat is a list", publisher(match + "  allow: {nat: []}\n"), `f:6: publishers[0].allow.nat: got a list: want true or false`},
+		{"admin", publisher(match + "  admin: 1\n"), `f:6: publishers[0].admin: got "1": want true or false`},
+		{"empty range", publisher(match + "  priorities: {}\n"), "f:6: publishers[0].priorities: neither min nor max is given: give one of them, or leave the field out"},
+		{"range upside down", publisher(match + "  allow: {chainPriorities: {min: 3, max: -3}}\n"),
+			"f:6: publishers[0].allow.chainPriorities: min 3 is greater than max -3: nothing would be allowed"},
+		{"range out of range", publisher(match + "  priorities: {max: 2147483648}\n"),
+			`f:6: publishers[0].priorities.max: got "2147483648": want a whole number from -2147483648 to 2147483647`},
+		{"priority by name", publisher(match + "  priorities: {max: filter}\n"),
+			`f:6: publishers[0].priorities.max: got "filter": want a whole number from -2147483648 to 2147483647`},
+		{"number of wrong kind", limit("rules: [1]"), "f:3: defaults.limits.rules: got a list: want " + whole},
+		{"zero", limit("fragments: 0"), `f:3: defaults.limits.fragments: got "0": want ` + whole},
+		{"fraction", limit("streams: 1.5"), `f:3: defaults.limits.streams: got "1.5": want ` + whole},
+		{"hexadecimal", limit("elements: 0x10"), `f:3: defaults.limits.elements: got "0x10": want ` + whole},
+		{"huge number", limit("elements: 99999999999999999999"), `f:3: defaults.limits.elements: got "99999999999999999999": want ` + whole},
+		{"bytes", limit("bytes: 1KB"), `f:3: defaults.limits.bytes: got "1KB": ` + size},
+		{"no bytes", limit("bytes: 0Ki"), `f:3: defaults.limits.bytes: got "0Ki": ` + size},
+		{"huge bytes", limit("bytes: 9223372036854775807Gi"), `f:3: defaults.limits.bytes: got "9223372036854775807Gi": ` + size},
+		{"bytes are a list", limit("bytes: []"), `f:3: defaults.limits.bytes: got a list: ` + size},
+		{"no rate", limit("updatesPerSecond: 0"), `f:3: defaults.limits.updatesPerSecond: got "0": ` + rate},
+		{"rate that is none", limit("updatesPerSecond: .nan"), `f:3: defaults.limits.updatesPerSecond: got ".nan": ` + rate},
+		{"rate as text", limit("updatesPerSecond: '5'"), `f:3: defaults.limits.updatesPerSecond: got "5": ` + rate},
+		{"rate is a mapping", limit("updatesPerSecond: {}"), `f:3: defaults.limits.updatesPerSecond: got a mapping: ` + rate},
+		{"burst alone", publisher(match + "  limits: {burst: 3}\n"), "f:6: publishers[0].limits.burst: it does nothing without updatesPerSecond: set that too"},
+		{"all at once, in order", publisher("  match: {uid: x}\n  admin: 2\n  foo: 3\n") + "socketGroup: [a]\n",
+			"f:5: publishers[0].match.uid: user \"x\" is not known on this machine: make it, or give its id (no such user)\n" +
+				"f:6: publishers[0].admin: got \"2\": want true or false\n" +
+				"f:7: publishers[0]: unknown field \"foo\": want admin, allow, limits, match, name, priorities\n" +
+				"f:8: socketGroup: got a list: want the id or the name of a group"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := Parse("f", []byte(tt.text), names)
+			if p != nil || !errors.Is(err, ErrConfig) {
+				t.Fatalf("policy %+v, error %v", p, err)
+			}
+			if err.Error() != tt.want {
+				t.Errorf("error:\n%v\nwant:\n%s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseBounds(t *testing.T) {
+	if _, err := Parse("f", make([]byte, maxFile+1), names); err == nil || !strings.Contains(err.Error(), "at most 1048576") {
+		t.Errorf("a large file: %v", err)
+	}
+	_, err := Parse("f", []byte(head+strings.Repeat("x: 1\n", 5000)), names)
+	var ferr *FileError
+	if !errors.As(err, &ferr) || len(ferr.Problems) != maxProblems {
+		t.Errorf("many problems: %v", err)
+	}
+}
+
+// TestExample loads the example that the documentation points to.
+func TestExample(t *testing.T) {
+	p, err := ReadFile(filepath.FromSlash("../../deploy/examples/config.yaml"), System())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Publishers) != 3 || !p.Publishers[2].Admin || p.Publisher("cni").Limits.Elements != 500000 {
+		t.Errorf("publishers %+v", p.Publishers)
+	}
+	// Every field that doc.go names is in the example, or is that of a limit.
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile(filepath.FromSlash("../../deploy/examples/config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := 0
+	for line := range strings.Lines(string(doc)) {
+		words := strings.Fields(line)
+		if !strings.HasPrefix(line, "//\t") || len(words) < 2 || !strings.HasPrefix(line[3:], words[1]) && !strings.HasPrefix(line[3:], "  "+words[1]) {
+			continue
+		}
+		fields++
+		name := words[1][strings.LastIndexByte(words[1], '.')+1:]
+		if !strings.Contains(string(example), name+":") {
+			t.Errorf("field %s is not in the example", name)
+		}
+	}
+	if fields < 20 {
+		t.Errorf("found %d fields in doc.go", fields)
+	}
+}
+
+func TestReadFileThatIsNotThere(t *testing.T) {
+	if _, err := ReadFile(filepath.Join(t.TempDir(), "none"), names); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	example, err := os.ReadFile(filepath.FromSlash("../../deploy/examples/config.yaml"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example)
+	f.Add([]byte(head + "publishers: [{name: a, match: {uid: 1, executable: /**/x}, allow: {tables: [{name: '*'}]}}]"))
+	f.Add([]byte(head + "a: &a [*a]\n<<: *a\n---\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := Parse("f", data, names)
+		if (p == nil) == (err == nil) {
+			t.Fatalf("policy %v, error %v", p, err)
+		}
+		if err != nil {
+			return
+		}
+		peer := &Peer{PID: 1, UID: 1, Executable: "/a/b", Cgroups: []string{"/x/y"}}
+		for _, pub := range p.Publishers {
+			if p.Publisher(pub.Name) != pub || !validName(pub.Name) {
+				t.Fatalf("publisher %q", pub.Name)
+			}
+			if pub.Limits.UpdatesPerSecond > 0 && pub.Limits.Burst < 1 {
+				t.Fatalf("publisher %s has a rate without a burst", pub.Name)
+			}
+			if _, err := p.Resolve(peer, false, pub.Name); err != nil && !errors.Is(err, ErrDenied) {
+				t.Fatal(err)
+			}
+			_ = pub.Table(nft.TableID{Family: nft.FamilyIP, Name: "t"})
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// Policy is a configuration in force. The zero value is that of a daemon
+// without one: administrators alone.
+type Policy struct {
+	// File is where it comes from; "" without a file.
+	File string
+	// SocketGroup is the group of the socket, nil where the daemon's own is
+	// right.
+	SocketGroup *uint32
+	// Publishers are in the order of the file.
+	Publishers []*Publisher
+
+	byName map[string]*Publisher
+}
+
+// Publisher is what the configuration says of one publisher.
+type Publisher struct {
+	Name  string
+	Match Match
+	Allow Allow
+	// Priorities are those that its fragments may have.
+	Priorities Range
+	// Admin allows to act as every publisher.
+	Admin  bool
+	Limits Limits
+
+	file string
+	// lines are those of the fields that are given, by their path within the
+	// publisher, such as "allow.tables"; "" is the publisher itself. Those
+	// that come from the defaults are in inherited.
+	lines, inherited map[string]int
+}
+
+// Match says who a publisher is: all that is set must hold.
+type Match struct {
+	UID, GID *uint32
+	// Executable and Cgroup are globs.
+	Executable, Cgroup string
+}
+
+// Allow says what a publisher's fragments may have. A nil slice allows
+// everything, an empty one nothing; but without Tables only tables named as
+// the publisher are allowed.
+type Allow struct {
+	Tables          []TablePattern
+	Families        []nft.Family
+	Hooks           []string
+	NAT             bool
+	ChainPriorities Range
+}
+
+// TablePattern matches tables. Without a family it matches those of each.
+type TablePattern struct {
+	Family *nft.Family
+	// Name is a glob.
+	Name string
+}
+
+// String returns the pattern as nft names tables.
+func (t TablePattern) String() string {
+	if t.Family == nil {
+		return t.Name
+	}
+	return t.Family.String() + " " + t.Name
+}
+
+// Range is a closed range of numbers; nil is open.
+type Range struct{ Min, Max *int32 }
+
+// Has reports whether n is in the range.
+func (r Range) Has(n int32) bool {
+	return (r.Min == nil || n >= *r.Min) && (r.Max == nil || n <= *r.Max)
+}
+
+// String returns the range in words.
+func (r Range) String() string {
+	switch {
+	case r.Min == nil && r.Max == nil:
+		return "any"
+	case r.Min == nil:
+		return fmt.Sprintf("at most %d", *r.Max)
+	case r.Max == nil:
+		return fmt.Sprintf("at least %d", *r.Min)
+	default:
+		return fmt.Sprintf("%d to %d", *r.Min, *r.Max)
+	}
+}
+
+// Limits bound what a publisher holds and asks for; 0 is no limit.
+type Limits struct {
+	Fragments, Rules, Elements, Bytes, Streams int
+	UpdatesPerSecond                           float64
+	// Burst is at least 1 where UpdatesPerSecond is set.
+	Burst int
+}
+
+// Publisher returns what is said of a publisher, or nil: then it has no
+// limits, and only administrators may act under the name.
+func (p *Policy) Publisher(name string) *Publisher { return p.byName[name] }
+
+// Peer is the process at the other end of a connection, as the kernel tells.
+type Peer struct {
+	PID      int32
+	UID, GID uint32
+	// Groups are the supplementary ones.
+	Groups []uint32
+	// Executable is a path, "" where it is not known.
+	Executable string
+	// Cgroups are paths, one for each hierarchy.
+	Cgroups []string
+	// Unknown says why Executable or Cgroups are not known; nil where they
+	// are.
+	Unknown error
+}
+
+// matches reports whether a peer is meant.
+func (m *Match) matches(peer *Peer) bool {
+	if m.UID != nil && peer.UID != *m.UID {
+		return false
+	}
+	if m.GID != nil && peer.GID != *m.GID && !slices.Contains(peer.Groups, *m.GID) {
+		return false
+	}
+	if m.Executable != "" && !matchPath(m.Executable, peer.Executable) {
+		return false
+	}
+	return m.Cgroup == "" || slices.ContainsFunc(peer.Cgroups, func(c string) bool { return matchPath(m.Cgroup, c) })
+}
+
+// Identity is who a peer acts as.
+type Identity struct {
+	Publisher string
+	// Admin allows to act on the fragments of others.
+	Admin bool
+}
+
+// Resolve returns who a peer acts as: want where that may be, the first
+// publisher that matches it where want is "". Root says that the peer is an
+// administrator by its uid.
+//
+// Possible errors: a *Refusal that wraps ErrDenied.
+func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
+	id := Identity{Publisher: want, Admin: root}
+	var names []string
+	for _, pub := range p.Publishers {
+		if pub.Match.matches(peer) {
+			names = append(names, pub.Name)
+			id.Admin = id.Admin || pub.Admin
+		}
+	}
+	switch {
+	case len(names) == 0 && !root:
+		return Identity{}, p.stranger(peer)
+	case want == "" && len(names) > 0:
+		id.Publisher = names[0]
+	case want == "":
+		id.Publisher = fmt.Sprintf("uid-%d", peer.UID)
+	case !id.Admin && !slices.Contains(names, want):
+		return Identity{}, &Refusal{
+			Limit: LimitPublisher, Publisher: want,
+			Text: fmt.Sprintf("uid %d may not act as publisher %q: %s lets it act as %s", peer.UID, want, p.File, join(names)),
+		}
+	}
+	return id, nil
+}
+
+// stranger refuses a peer that is no publisher.
+func (p *Policy) stranger(peer *Peer) *Refusal {
+	r := &Refusal{Limit: LimitCaller}
+	if p.File == "" {
+		r.Text = fmt.Sprintf("uid %d may not call the aggregator: without a configuration only root and the aggregator's own user may", peer.UID)
+		return r
+	}
+	r.Text = fmt.Sprintf("uid %d may not call the aggregator: no publisher in %s matches it (%s)", peer.UID, p.File, peer)
+	if peer.Unknown != nil {
+		r.Text += fmt.Sprintf("; what is not known of it: %v", peer.Unknown)
+	}
+	return r
+}
+
+// String returns what is known of a peer.
+func (p *Peer) String() string {
+	s := fmt.Sprintf("gid %d", p.GID)
+	if len(p.Groups) > 0 {
+		s += fmt.Sprintf(", groups %v", p.Groups)
+	}
+	if p.Executable != "" {
+		s += ", executable " + p.Executable
+	}
+	if len(p.Cgroups) > 0 {
+		s += ", cgroup " + p.Cgroups[0]
+	}
+	return s
+}

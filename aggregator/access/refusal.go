@@ -1,0 +1,84 @@
+package access
+
+import (
+	"errors"
+	"strings"
+)
+
+var (
+	// ErrDenied means that a peer or publisher lacks a right.
+	ErrDenied = errors.New("permission denied")
+	// ErrExceeded means that a publisher is at one of its limits.
+	ErrExceeded = errors.New("limit exceeded")
+	// ErrConfig means that a configuration cannot be used.
+	ErrConfig = errors.New("configuration is not usable")
+)
+
+// Limit is a right or limit, as it is named in the configuration.
+type Limit string
+
+// The rights and limits.
+const (
+	// LimitCaller is the right to call at all, LimitPublisher that to a name,
+	// LimitAdmin that of administrators.
+	LimitCaller    Limit = "caller"
+	LimitPublisher Limit = "publisher"
+	LimitAdmin     Limit = "admin"
+
+	LimitTable         Limit = "tables"
+	LimitFamily        Limit = "families"
+	LimitHook          Limit = "hooks"
+	LimitNAT           Limit = "nat"
+	LimitChainPriority Limit = "chainPriorities"
+	LimitPriority      Limit = "priorities"
+
+	LimitFragments Limit = "fragments"
+	LimitRules     Limit = "rules"
+	LimitElements  Limit = "elements"
+	LimitBytes     Limit = "bytes"
+	LimitUpdates   Limit = "updatesPerSecond"
+	LimitStreams   Limit = "streams"
+)
+
+// Right reports whether the limit is a right: its refusal is ErrDenied, that
+// of the others ErrExceeded.
+func (l Limit) Right() bool {
+	switch l {
+	case LimitFragments, LimitRules, LimitElements, LimitBytes, LimitUpdates, LimitStreams:
+		return false
+	default:
+		return true
+	}
+}
+
+// Refusal is what a peer or publisher may not do.
+type Refusal struct {
+	Limit Limit
+	// Publisher is who asked; "" where that is not known.
+	Publisher string
+	// Text says what was asked, what is allowed, and where that is configured.
+	Text string
+}
+
+// Error returns the text.
+func (r *Refusal) Error() string { return r.Text }
+
+// Unwrap returns ErrDenied or ErrExceeded.
+func (r *Refusal) Unwrap() error {
+	if r.Limit.Right() {
+		return ErrDenied
+	}
+	return ErrExceeded
+}
+
+// join lists words for a message.
+func join[T ~string](words []T) string {
+	if len(words) == 0 {
+		return "none"
+	}
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = string(w)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,152 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// where says which field decides, and where it is.
+func (p *Publisher) where(field string) string {
+	if line, ok := p.lines[field]; ok {
+		return fmt.Sprintf("%s at %s:%d", field, p.file, line)
+	}
+	if line, ok := p.inherited[field]; ok {
+		return fmt.Sprintf("defaults.%s at %s:%d", field, p.file, line)
+	}
+	return fmt.Sprintf("no %s at %s:%d", field, p.file, p.lines[""])
+}
+
+// refuse makes a refusal: what is asked, what is allowed, and where that is
+// configured.
+func (p *Publisher) refuse(limit Limit, field, asked, allowed string) *Refusal {
+	return &Refusal{
+		Limit: limit, Publisher: p.Name,
+		Text: fmt.Sprintf("publisher %s %s: %s (%s)", p.Name, asked, allowed, p.where(field)),
+	}
+}
+
+// Table judges the use of a table; nil allows it.
+func (p *Publisher) Table(id nft.TableID) *Refusal {
+	asked := "may not use table " + clip(id.String())
+	if p.Allow.Families != nil && !slices.Contains(p.Allow.Families, id.Family) {
+		names := make([]string, len(p.Allow.Families))
+		for i, f := range p.Allow.Families {
+			names[i] = f.String()
+		}
+		return p.refuse(LimitFamily, "allow.families", asked, "allowed families are "+join(names))
+	}
+	tables := p.Allow.Tables
+	if tables == nil {
+		// A publisher's name has nothing that is special in a glob.
+		tables = []TablePattern{{Name: p.Name}}
+	}
+	for _, t := range tables {
+		if (t.Family == nil || *t.Family == id.Family) && matchName(t.Name, id.Name) {
+			return nil
+		}
+	}
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.String()
+	}
+	return p.refuse(LimitTable, "allow.tables", asked, "allowed tables are "+join(names))
+}
+
+// Chain judges a base chain by its hook, type and priority; nil allows it.
+func (p *Publisher) Chain(hook, typ string, priority int32) []*Refusal {
+	var all []*Refusal
+	if p.Allow.Hooks != nil && !slices.Contains(p.Allow.Hooks, hook) {
+		all = append(all, p.refuse(LimitHook, "allow.hooks", "may not use hook "+hook, "allowed hooks are "+join(p.Allow.Hooks)))
+	}
+	if typ == "nat" && !p.Allow.NAT {
+		all = append(all, p.refuse(LimitNAT, "allow.nat", "may not have base chains of type nat", "nat is not allowed"))
+	}
+	if !p.Allow.ChainPriorities.Has(priority) {
+		all = append(all, p.refuse(LimitChainPriority, "allow.chainPriorities", fmt.Sprintf("may not use chain priority %d", priority),
+			"allowed is "+p.Allow.ChainPriorities.String()))
+	}
+	return all
+}
+
+// NAT judges a rule that translates addresses; nil allows it.
+func (p *Publisher) NAT() *Refusal {
+	if p.Allow.NAT {
+		return nil
+	}
+	return p.refuse(LimitNAT, "allow.nat", "may not translate addresses (dnat, snat, masquerade, redirect)", "nat is not allowed")
+}
+
+// Priority judges a fragment's priority; nil allows it.
+func (p *Publisher) Priority(n int32) *Refusal {
+	if p.Priorities.Has(n) {
+		return nil
+	}
+	return p.refuse(LimitPriority, "priorities", fmt.Sprintf("may not use priority %d", n), "allowed is "+p.Priorities.String())
+}
+
+// Holds judges how much a publisher would hold of something, of which it holds
+// before now; nil allows it. What is over a limit already may stay, but not
+// grow.
+func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
+	most := p.most(limit)
+	if most == 0 || after <= most || after <= before {
+		return nil
+	}
+	return p.refuse(limit, "limits."+string(limit), fmt.Sprintf("would hold %d %s, and holds %d", after, limit, before),
+		fmt.Sprintf("at most %d are allowed", most))
+}
+
+// Brings judges how much of something a single snapshot brings, before it is
+// unpacked; nil allows it.
+func (p *Publisher) Brings(limit Limit, n int) *Refusal {
+	most := p.most(limit)
+	if most == 0 || n <= most {
+		return nil
+	}
+	return p.refuse(limit, "limits."+string(limit), fmt.Sprintf("sends a snapshot with at least %d %s", n, limit),
+		fmt.Sprintf("at most %d are allowed", most))
+}
+
+// most returns the value of a limit, 0 where there is none.
+func (p *Publisher) most(limit Limit) int {
+	switch limit {
+	case LimitFragments:
+		return p.Limits.Fragments
+	case LimitRules:
+		return p.Limits.Rules
+	case LimitElements:
+		return p.Limits.Elements
+	case LimitBytes:
+		return p.Limits.Bytes
+	case LimitStreams:
+		return p.Limits.Streams
+	default:
+		return 0
+	}
+}
+
+// Streams judges the number of open Publish streams with one more; nil allows
+// it.
+func (p *Publisher) Streams(n int) *Refusal {
+	if p.Limits.Streams == 0 || n <= p.Limits.Streams {
+		return nil
+	}
+	return p.refuse(LimitStreams, "limits.streams", fmt.Sprintf("would have %d open streams", n),
+		fmt.Sprintf("at most %d are allowed: close one first", p.Limits.Streams))
+}
+
+// TooFast is the refusal of an update that comes too early; retry is in words.
+func (p *Publisher) TooFast(retry string) *Refusal {
+	return p.refuse(LimitUpdates, "limits.updatesPerSecond", "sends updates too fast",
+		fmt.Sprintf("%v a second are allowed, and %d at once: retry in %s", p.Limits.UpdatesPerSecond, p.Limits.Burst, retry))
+}
+
+// clip shortens what somebody else wrote for a message.
+func clip(s string) string {
+	if len(s) > 80 {
+		return fmt.Sprintf("%.80s...", s)
+	}
+	return s
+}
