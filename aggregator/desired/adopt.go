@@ -15,10 +15,10 @@ import (
 // op. What is recorded but not in the kernel is passed over.
 //
 // A rule names its fragment itself. The elements of a set belong to the one
-// fragment that is recorded for it. Where several are, nobody holds the
-// elements until all of them have come back or been withdrawn; where none is,
-// nobody does until DropUnclaimed. What packets have put into dynamic sets
-// stays in any case.
+// fragment that is recorded for it. Where several are, each holds those that it
+// has won against others, and nobody the rest until all of them have come back
+// or been withdrawn; where none is, nobody does until DropUnclaimed. What packets
+// have put into dynamic sets stays in any case.
 func (s *State) Adopt(dump []kernel.Table, record Record) {
 	*s = *New()
 	ad := &adoption{s: s, chains: map[object][]recordedChain{}, sets: map[object][]recordedSet{}, priorities: map[Key]int32{}}
@@ -48,6 +48,7 @@ type recordedChain struct {
 type recordedSet struct {
 	key       Key
 	conntrack bool
+	wins      [][]byte
 }
 
 // adoption is the index of a record while Adopt runs.
@@ -83,7 +84,7 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 			}
 			for _, st := range tr.Sets {
 				o := object{id, st.Name}
-				ad.sets[o] = append(ad.sets[o], recordedSet{key, st.Conntrack})
+				ad.sets[o] = append(ad.sets[o], recordedSet{key, st.Conntrack, st.Wins})
 			}
 		}
 	}
@@ -95,7 +96,7 @@ func (ad *adoption) hold(key Key, id nft.TableID) *holding {
 	if !ok {
 		f = newFragment(key, ad.priorities[key])
 		f.adopted = true
-		ad.s.fragments[key] = f
+		ad.s.writeFragment(key, f)
 	}
 	return ad.holdFor(f, id)
 }
@@ -210,8 +211,12 @@ func (ad *adoption) set(t *table, d *kernel.Set) {
 	recorded := ad.sets[object{t.id, o.name}]
 	for _, rec := range recorded {
 		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.conntrack, origin: -1, elements: map[string]compile.Element{}}
-		if len(recorded) == 1 && !dynamic(d.Decl) {
+		switch {
+		case dynamic(d.Decl):
+		case len(recorded) == 1:
 			sh.elements = elements
+		default:
+			sh.take(elements, rec.wins)
 		}
 		ad.share(o, ad.hold(rec.key, t.id), sh)
 	}
@@ -229,6 +234,7 @@ func (ad *adoption) share(o *set, h *holding, sh *setShare) {
 	}
 	sh.fragment = h.fragment
 	h.sets[o.name] = sh
+	sh.weigh()
 	ad.s.link(o, sh, true, nil)
 }
 

@@ -90,6 +90,32 @@ func TestAdoptWithdrawsNothingBeforeAllAreBack(t *testing.T) {
 	}
 }
 
+// The kernel's value of a key that two fragments state stays its winner's,
+// whoever comes back first, however often.
+func TestAdoptKeepsTheWinner(t *testing.T) {
+	h := newHarness(t)
+	wins := snapshot(policy, -1, in(ipWeft, addrSet("s", withComment(member("10.0.0.1"), "first"))))
+	loses := snapshot(services, 1, in(ipWeft, addrSet("s", withComment(member("10.0.0.1"), "second"), member("10.0.0.2"))))
+	h.commit(wins, loses)
+	for range 2 {
+		h.restart(h.Record())
+		empty(t, "when the loser is back", h.commit(loses))
+	}
+	empty(t, "when the winner is back", h.commit(wins))
+	h.restart(h.Record())
+	empty(t, "when the winner is back first", h.commit(wins))
+	h.restart(h.Record())
+	empty(t, "when the loser is back after the winner and another restart", h.commit(loses))
+	if p := h.commit(snapshot(policy, 0)); planText(p) != "delete elements s 1\nadd elements s 1\n" {
+		t.Errorf("plan when the winner is withdrawn:\n%s", planText(p))
+	}
+}
+
+func withComment(e compile.Element, comment string) compile.Element {
+	e.Comment = comment
+	return e
+}
+
 func TestAdoptDropped(t *testing.T) {
 	h := newHarness(t)
 	one := snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), regular("c", rule("x"))))

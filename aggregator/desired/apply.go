@@ -333,6 +333,7 @@ func (a *apply) putSet(h *holding, p *Set) {
 	if len(sh.elements) != len(p.Elements) {
 		sh.fresh = nil
 	}
+	sh.weigh()
 	a.s.work.Keys += uint64(len(p.Elements))
 	a.addSetShare(h, o, sh)
 }
@@ -365,6 +366,7 @@ func (a *apply) replaceElements(o *set, sh *setShare, elems []compile.Element) {
 			gone = append(gone, id)
 		}
 	}
+	a.s.expect(o, len(gone)+max(len(last)-len(sh.elements)+len(gone), 0))
 	for _, id := range gone {
 		a.s.put(o, sh, id, compile.Element{}, false)
 	}
@@ -395,4 +397,8 @@ func (a *apply) elements(h *holding, eu *Elements) {
 }
 
 // sortedKeys returns a map's keys in order.
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
+}

@@ -150,3 +150,33 @@ func BenchmarkChangeRule(b *testing.B) {
 		s.Accept()
 	}
 }
+
+// BenchmarkReplaceAll replaces all elements of a set of 100,000 by others: what a
+// publisher that sends everything anew costs the writer.
+func BenchmarkReplaceAll(b *testing.B) {
+	var updates [2]*Update
+	for turn := range updates {
+		var elems []compile.Element
+		for i := range 100_000 {
+			elems = append(elems, member(fmt.Sprintf("%d.%d.%d.%d", 10+turn, i>>16, i>>8&255, i&255)))
+		}
+		updates[turn] = snapshot(Key{Publisher: "a", Name: "list"}, 0, in(ipWeft, addrSet("blocked", elems...)))
+	}
+	s := New()
+	if err := s.Apply(updates[1]); err != nil {
+		b.Fatal(err)
+	}
+	s.Accept()
+	b.ReportAllocs()
+	turn := 0
+	for b.Loop() {
+		if err := s.Apply(updates[turn]); err != nil {
+			b.Fatal(err)
+		}
+		if p := s.Plan(); p.Counts.ElementsAdded != 100_000 || p.Counts.ElementsDeleted != 100_000 {
+			b.Fatalf("plan %+v", p.Counts)
+		}
+		s.Accept()
+		turn = 1 - turn
+	}
+}

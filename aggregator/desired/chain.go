@@ -145,9 +145,11 @@ func (s *State) linkChain(o *chain, sh *chainShare, in bool) {
 			i++
 		}
 		o.shares = slices.Insert(o.shares, i, sh)
+		s.charge(sh.fragment, sh.usage(), +1)
 	} else {
 		i := slices.Index(o.shares, sh)
 		o.shares = slices.Delete(o.shares, i, i+1)
+		s.charge(sh.fragment, sh.usage(), -1)
 	}
 	s.referAll(o, sh, in)
 	s.declared(o.table)
@@ -163,6 +165,8 @@ func (s *State) setRules(o *chain, sh *chainShare, rules []*slot, sets, chains [
 		if changed {
 			s.referAll(o, sh, false)
 		}
+		s.charge(sh.fragment, rulesUsage(sh.rules), -1)
+		s.charge(sh.fragment, rulesUsage(rules), +1)
 		sh.rules, sh.sets, sh.chains, sh.serial = rules, sets, chains, serial
 		if changed {
 			s.referAll(o, sh, true)
@@ -178,9 +182,11 @@ func (s *State) redeclareChain(o *chain, sh *chainShare, d *compile.Chain) {
 	old := sh.decl
 	s.stampChain(o, sh.fragment)
 	s.queueChain(o)
+	s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(old.Comment)}, +1)
 	sh.decl = d
 	s.declared(o.table)
 	s.undo = append(s.undo, func() {
+		s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(old.Comment)}, -1)
 		sh.decl = old
 		s.declared(o.table)
 	})

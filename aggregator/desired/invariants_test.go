@@ -71,6 +71,13 @@ func checkInvariants(t tester, s *State) {
 			}
 		}
 	}
+	shadowed := 0
+	for _, f := range append(s.sorted(), s.orphan) {
+		shadowed += f.status().Shadowed
+	}
+	if s.Shadowed() != shadowed {
+		t.Errorf("%d elements are shadowed, want %d", s.Shadowed(), shadowed)
+	}
 	for key, f := range s.fragments {
 		for id, h := range f.tables {
 			if f.key != key || s.tables[id] != h.table || !slices.Contains(h.table.holdings, h) {
@@ -78,6 +85,7 @@ func checkInvariants(t tester, s *State) {
 			}
 		}
 	}
+	checkUsage(t, s)
 }
 
 func order(a, b *fragment) int {
@@ -109,6 +117,18 @@ func checkSet(t tester, table string, o *set) {
 		if h := sh.fragment.tables[o.table.id]; h == nil || h.sets[o.name] != sh || !sh.decl.Equal(o.decl()) {
 			t.Errorf("table %s set %s: share of %s is not held or disagrees", table, o.name, sh.fragment)
 		}
+	}
+	union, passive := map[string]bool{}, 0
+	for _, sh := range o.shares {
+		for id := range sh.elements {
+			union[id] = true
+		}
+		if sh.passive {
+			passive = len(sh.elements)
+		}
+	}
+	if want := len(union) - passive; len(o.lapsed) == 0 && (o.size() != want || len(o.inForce()) != want) {
+		t.Errorf("table %s set %s: size is %d and %d are in force, want %d", table, o.name, o.size(), len(o.inForce()), want)
 	}
 	if o.pools == nil {
 		return

@@ -111,29 +111,6 @@ func (m model) sorted() []*modelFragment {
 	return all
 }
 
-// disagrees reports whether two fragments have different elements for one key.
-func (m model) disagrees() bool {
-	type place struct {
-		object
-		id string
-	}
-	have := map[place]compile.Element{}
-	for _, f := range m {
-		for id, t := range f.tables {
-			for name, s := range t.sets {
-				for eid, e := range s.elements {
-					p := place{object{id, name}, eid}
-					if other, ok := have[p]; ok && other != e {
-						return true
-					}
-					have[p] = e
-				}
-			}
-		}
-	}
-	return false
-}
-
 // mergedChain and mergedSet are what the kernel must hold of an object.
 type mergedChain struct {
 	decl  *compile.Chain

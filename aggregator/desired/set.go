@@ -21,6 +21,11 @@ type set struct {
 	// lapsed has the keys whose element the last Diff has found to have run
 	// out: it is still stated, but there is nothing to delete.
 	lapsed map[string]struct{}
+	// contested has the keys that several fragments state differently.
+	contested map[string]struct{}
+	// union is the number of keys of all shares together, where there are
+	// several.
+	union int
 	// pools is the index of UDP backends; nil unless a share wants it. watched
 	// says that it was there at the last Accept.
 	pools   *pools
@@ -43,6 +48,8 @@ type setShare struct {
 	dumped    bool
 	conntrack bool
 	elements  map[string]compile.Element
+	// bytes is what the elements count for in Usage.
+	bytes int
 	// origin is the update that brought the share, -1 after the next Accept.
 	// fresh are the elements that it brought, in its order; nil from then on,
 	// and where it does not say everything.
@@ -56,6 +63,10 @@ type setShare struct {
 	// come back. A passive one holds what packets may have put in: it goes
 	// without deleting anything.
 	waiting, passive bool
+
+	// won are the keys that were recorded as won before a restart: see
+	// SetRecord.Wins.
+	won [][]byte
 }
 
 // claimable reports whether a fragment that states an element of nobody's
@@ -119,8 +130,8 @@ func (o *set) orphan() *setShare {
 }
 
 // shade adds by to the shadow count of every share whose data for a key is
-// not the merged one.
-func (o *set) shade(id string, by int) {
+// not the merged one, and to that of all sets.
+func (s *State) shade(o *set, id string, by int) {
 	w := o.winner(id)
 	if w == nil {
 		return
@@ -129,6 +140,8 @@ func (o *set) shade(id string, by int) {
 	for _, sh := range o.shares {
 		if e, ok := sh.elements[id]; ok && e.Data != data {
 			sh.shadowed += by
+			s.shadowed += by
+			s.shaded[sh.fragment] = struct{}{}
 		}
 	}
 }
@@ -171,6 +184,14 @@ func (s *State) put(o *set, sh *setShare, id string, e compile.Element, has bool
 	})
 	if has && !sh.fragment.orphan {
 		s.claim(o, id)
+	}
+}
+
+// expect makes room for the changes of n elements.
+func (s *State) expect(o *set, n int) {
+	s.undo = slices.Grow(s.undo, n)
+	if o.touched == nil && n > 0 {
+		o.touched = make(map[string]touch, n)
 	}
 }
 
@@ -217,8 +238,8 @@ func (s *State) write(o *set, sh *setShare, id string, e compile.Element, has bo
 	var c change
 	several := len(o.shares) > 1
 	if several && o.decl().Map {
-		o.shade(id, -1)
-		defer o.shade(id, +1)
+		s.shade(o, id, -1)
+		defer s.shade(o, id, +1)
 	}
 	old, had := sh.elements[id]
 	if several {
@@ -231,8 +252,11 @@ func (s *State) write(o *set, sh *setShare, id string, e compile.Element, has bo
 	} else {
 		delete(sh.elements, id)
 	}
+	s.chargeElement(sh, old, had, e, has)
 	if several {
 		c.after, c.has = o.effective(id)
+		o.union += count(c.has) - count(c.had)
+		s.contest(o, id)
 	} else {
 		c.after, c.has = e, has
 	}
@@ -242,6 +266,13 @@ func (s *State) write(o *set, sh *setShare, id string, e compile.Element, has bo
 	}
 	o.pools.change(&c)
 	return c
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // refer counts a verdict element's reference to a chain.
@@ -306,7 +337,7 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 	shades := others && sh.decl.Map
 	if shades {
 		for id := range sh.elements {
-			o.shade(id, -1)
+			s.shade(o, id, -1)
 		}
 	}
 	if in {
@@ -315,19 +346,26 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 			i++
 		}
 		o.shares = slices.Insert(o.shares, i, sh)
+		s.charge(sh.fragment, sh.usage(), +1)
 	} else {
 		s.queueSet(o)
 		i := slices.Index(o.shares, sh)
 		o.shares = slices.Delete(o.shares, i, i+1)
+		s.charge(sh.fragment, sh.usage(), -1)
 	}
 	if shades {
 		for id := range sh.elements {
-			o.shade(id, +1)
+			s.shade(o, id, +1)
 		}
 	}
 	s.declared(o.table)
 	if visit != nil || others || o.pools != nil || sh.decl.Verdict {
 		s.visit(o, sh, in, visit)
+	}
+	if others {
+		for id := range sh.elements {
+			s.contest(o, id)
+		}
 	}
 	s.index(o, false)
 }
@@ -338,6 +376,9 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 	by := -1
 	if in {
 		by = +1
+		if len(o.shares) == 2 {
+			o.union = len(o.shares[0].elements) + len(o.shares[1].elements) - len(sh.elements)
+		}
 	}
 	for id, e := range sh.elements {
 		s.work.Keys++
@@ -355,6 +396,9 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 				behind = other.fragment.before(sh.fragment)
 				break
 			}
+		}
+		if !c.had {
+			o.union += by
 		}
 		if behind {
 			continue
@@ -382,6 +426,7 @@ func (s *State) redeclare(o *set, sh *setShare, d *compile.Set) {
 
 func (s *State) writeDecl(o *set, sh *setShare, d *compile.Set) {
 	verdict := sh.decl.Verdict
+	s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(sh.decl.Comment)}, +1)
 	sh.decl = d
 	if verdict != d.Verdict {
 		by := -1

@@ -36,6 +36,13 @@ type State struct {
 	scopeDirty map[nft.TableID]struct{}
 	recordedAt uint64
 	work       Work
+
+	// shadowed counts shadowed elements; shaded are the fragments whose count
+	// may have changed since the last Shaded.
+	shadowed int
+	shaded   map[*fragment]struct{}
+	// usage is what each publisher holds; one that holds nothing is not there.
+	usage map[string]Usage
 }
 
 // Work counts what the state has looked at since it was made, to prove that
@@ -106,6 +113,8 @@ func New() *State {
 		orphan:     &fragment{orphan: true, tables: map[nft.TableID]*holding{}},
 		scope:      &Scope{tables: map[nft.TableID]*TableScope{}},
 		scopeDirty: map[nft.TableID]struct{}{},
+		shaded:     map[*fragment]struct{}{},
+		usage:      map[string]Usage{},
 	}
 }
 
@@ -305,10 +314,14 @@ func (s *State) setFragment(key Key, f *fragment) {
 
 func (s *State) writeFragment(key Key, f *fragment) {
 	s.recordedAt++
+	if old := s.fragments[key]; old != nil {
+		s.charge(old, Usage{Fragments: 1}, -1)
+	}
 	if f == nil {
 		delete(s.fragments, key)
 		return
 	}
+	s.charge(f, Usage{Fragments: 1}, +1)
 	s.fragments[key] = f
 }
 

@@ -36,6 +36,25 @@ func (s *State) Fragments() []Status {
 	return all
 }
 
+// Shadowed returns the number of shadowed elements of all fragments.
+func (s *State) Shadowed() int { return s.shadowed }
+
+// Shaded returns the fragments whose number of shadowed elements may have
+// changed since the last call, in no order.
+func (s *State) Shaded() []Key {
+	if len(s.shaded) == 0 {
+		return nil
+	}
+	keys := make([]Key, 0, len(s.shaded))
+	for f := range s.shaded {
+		if s.fragments[f.key] == f {
+			keys = append(keys, f.key)
+		}
+	}
+	clear(s.shaded)
+	return keys
+}
+
 func (f *fragment) status() Status {
 	st := Status{Key: f.key, Priority: f.priority, Adopted: f.adopted}
 	for _, h := range f.tables {
@@ -53,8 +72,9 @@ func (f *fragment) status() Status {
 }
 
 // Content returns what a fragment holds, as a snapshot's tables: by table,
-// objects by name, rules in order, elements by key. An adopted fragment's
-// rules have a fingerprint and no text.
+// objects by name, rules in order, elements in no order (see
+// [MergedSet.Elements]). An adopted fragment's rules have a fingerprint and no
+// text.
 func (s *State) Content(key Key) ([]TableUpdate, bool) {
 	f, ok := s.fragments[key]
 	if !ok {
@@ -74,8 +94,8 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 		for _, name := range sortedKeys(h.sets) {
 			sh := h.sets[name]
 			p := Set{Decl: sh.decl, Conntrack: sh.conntrack, Elements: make([]compile.Element, 0, len(sh.elements))}
-			for _, id := range sortedKeys(sh.elements) {
-				p.Elements = append(p.Elements, sh.elements[id])
+			for _, e := range sh.elements {
+				p.Elements = append(p.Elements, e)
 			}
 			tu.PutSets = append(tu.PutSets, p)
 		}

@@ -2,7 +2,11 @@ package desired
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/weft-proxy/weft/nft/compile"
 )
 
 func TestContent(t *testing.T) {
@@ -14,6 +18,11 @@ func TestContent(t *testing.T) {
 	tables[0].Comment = "deny"
 	h.commit(snapshot(services, 0, tables[1], tables[0]), snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.3")))))
 	got, ok := h.Content(services)
+	for i := range got {
+		for _, s := range got[i].PutSets {
+			slices.SortFunc(s.Elements, func(a, b compile.Element) int { return strings.Compare(a.Key, b.Key) })
+		}
+	}
 	if !ok || fmt.Sprint(got) != fmt.Sprint(tables) {
 		t.Errorf("content:\n%+v\nwant:\n%+v", got, tables)
 	}

@@ -1,0 +1,84 @@
+package desired
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// maxWins bounds what is recorded of a set that fragments disagree on: where it
+// is more, nothing is.
+const maxWins = 4096
+
+// contest notes whether fragments disagree on an element, once it has changed.
+func (s *State) contest(o *set, id string) {
+	_, was := o.contested[id]
+	is := o.disagree(id)
+	if was || is {
+		// Who wins is recorded, and may be somebody else now.
+		s.recordedAt++
+	}
+	switch {
+	case is && !was:
+		if o.contested == nil {
+			o.contested = map[string]struct{}{}
+		}
+		o.contested[id] = struct{}{}
+	case was && !is:
+		delete(o.contested, id)
+	}
+}
+
+// disagree reports whether two fragments state an element differently.
+func (o *set) disagree(id string) bool {
+	var first *setShare
+	for _, sh := range o.shares {
+		e, ok := sh.elements[id]
+		switch {
+		case !ok || sh.fragment.orphan:
+		case first == nil:
+			first = sh
+		case e != first.elements[id]:
+			return true
+		}
+	}
+	return false
+}
+
+// wins returns the keys that a share decides against others, in order: those
+// of now, and those from before a restart whose losers may not have come back.
+func (o *set) wins(sh *setShare) [][]byte {
+	var ids []string
+	if len(o.contested) <= maxWins {
+		for id := range o.contested {
+			if o.winner(id) == sh {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(sh.won) > 0 && slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.fragment.adopted }) {
+		for _, id := range sh.won {
+			if _, ok := sh.elements[string(id)]; ok {
+				ids = append(ids, string(id))
+			}
+		}
+	}
+	slices.Sort(ids)
+	var wins [][]byte
+	for _, id := range slices.Compact(ids) {
+		wins = append(wins, []byte(id))
+	}
+	return wins
+}
+
+// take moves the elements that a share is recorded to have won out of a dumped
+// set to it.
+func (sh *setShare) take(elements map[string]compile.Element, wins [][]byte) {
+	for _, id := range wins {
+		if e, ok := elements[string(id)]; ok {
+			sh.elements[string(id)] = e
+			sh.won = append(sh.won, id)
+			delete(elements, string(id))
+		}
+	}
+}

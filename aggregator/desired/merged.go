@@ -1,0 +1,180 @@
+package desired
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// TableStatus says what a table holds, and whose it is.
+type TableStatus struct {
+	Table   nft.TableID
+	Comment string
+	// Fragments have something in the table, in merge order. What belongs to
+	// nobody is counted, and in none of them.
+	Fragments           []Key
+	Chains, Rules, Sets int
+	// Elements counts those in force, without what packets put in before a
+	// restart; Shadowed those whose value another fragment's hides.
+	Elements, Shadowed int
+}
+
+// Merged is the content of one table as it is in force. Nothing of it changes
+// with the state.
+type Merged struct {
+	Status TableStatus
+	// Chains and Sets are ordered by name.
+	Chains []MergedChain
+	Sets   []MergedSet
+}
+
+// MergedChain is a chain with its rules in the kernel's order.
+type MergedChain struct {
+	Decl      *compile.Chain
+	Fragments []Key
+	Rules     []MergedRule
+}
+
+// MergedRule is a rule in its place. The text of an adopted rule is not known.
+type MergedRule struct {
+	Rule *compile.Rule
+	// Owner is the fragment as "publisher/name"; "" for a rule of nobody.
+	Owner  string
+	Handle uint64
+}
+
+// MergedSet is a set or map.
+type MergedSet struct {
+	Decl      *compile.Set
+	Fragments []Key
+	// Elements are those in force, in no order: to put 100,000 into one takes
+	// longer than to copy them.
+	Elements []compile.Element
+}
+
+// Tables returns the status of all tables, by family and name. It costs what
+// there is in chains and sets, not in rules and elements.
+func (s *State) Tables() []TableStatus {
+	all := make([]TableStatus, 0, len(s.tables))
+	for _, t := range s.tables {
+		if t.exists() {
+			all = append(all, t.status())
+		}
+	}
+	slices.SortFunc(all, func(a, b TableStatus) int { return compareTables(a.Table, b.Table) })
+	return all
+}
+
+// Merged returns the content of a table; without elements its sets are
+// declarations alone. It copies, and neither sorts nor formats.
+func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
+	t, ok := s.tables[id]
+	if !ok || !t.exists() {
+		return nil, false
+	}
+	m := &Merged{Status: t.status()}
+	for _, name := range sortedKeys(t.chains) {
+		if o := t.chains[name]; o.exists() {
+			m.Chains = append(m.Chains, o.mergedChain())
+		}
+	}
+	for _, name := range sortedKeys(t.sets) {
+		o := t.sets[name]
+		if !o.exists() {
+			continue
+		}
+		ms := MergedSet{Decl: o.decl(), Fragments: keysOf(o.shares, func(sh *setShare) *fragment { return sh.fragment })}
+		if elements {
+			ms.Elements = o.inForce()
+		}
+		m.Sets = append(m.Sets, ms)
+	}
+	return m, true
+}
+
+func (t *table) status() TableStatus {
+	st := TableStatus{Table: t.id, Comment: t.comment()}
+	holdings := slices.Clone(t.holdings)
+	slices.SortFunc(holdings, func(a, b *holding) int {
+		if a.fragment.before(b.fragment) {
+			return -1
+		}
+		return 1
+	})
+	st.Fragments = keysOf(holdings, func(h *holding) *fragment { return h.fragment })
+	for _, o := range t.chains {
+		if o.exists() {
+			st.Chains++
+			st.Rules += len(o.rules)
+		}
+	}
+	for _, o := range t.sets {
+		if !o.exists() {
+			continue
+		}
+		st.Sets++
+		st.Elements += o.size()
+		for _, sh := range o.shares {
+			st.Shadowed += sh.shadowed
+		}
+	}
+	return st
+}
+
+// keysOf returns the fragments of shares, without nobody.
+func keysOf[T any](shares []T, of func(T) *fragment) []Key {
+	keys := make([]Key, 0, len(shares))
+	for _, sh := range shares {
+		if f := of(sh); !f.orphan {
+			keys = append(keys, f.key)
+		}
+	}
+	return keys
+}
+
+func (o *chain) mergedChain() MergedChain {
+	c := MergedChain{Decl: o.decl(), Fragments: keysOf(o.shares, func(sh *chainShare) *fragment { return sh.fragment })}
+	c.Rules = make([]MergedRule, len(o.rules))
+	for i, r := range o.rules {
+		c.Rules[i] = MergedRule{Rule: r.rule, Owner: r.owner}
+		if r.handle != nil {
+			c.Rules[i].Handle = r.handle.N
+		}
+	}
+	return c
+}
+
+// inForce returns the merged elements in no order.
+func (o *set) inForce() []compile.Element {
+	all := make([]compile.Element, 0, o.size())
+	for i, sh := range o.shares {
+		if sh.passive {
+			continue
+		}
+		for id, e := range sh.elements {
+			if _, gone := o.lapsed[id]; gone || i > 0 && o.winner(id) != sh {
+				continue
+			}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// size is the number of merged elements, without those of a passive share,
+// which nobody else has, and those that have run out. It is that of the last
+// Accept: what has run out and is being changed is not told apart.
+func (o *set) size() int {
+	n := o.union
+	switch len(o.shares) {
+	case 0:
+		return 0
+	case 1:
+		n = len(o.shares[0].elements)
+	}
+	if sh := o.orphan(); sh != nil && sh.passive {
+		n -= len(sh.elements)
+	}
+	return max(n-len(o.lapsed), 0)
+}

@@ -1,0 +1,121 @@
+package desired
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// Owned is a fragment's part in an object.
+type Owned struct {
+	// Fragment is the zero Key for what is nobody's.
+	Fragment Key
+	Priority int32
+	// Rule is the rule, where the object is one, and Index its place among the
+	// fragment's rules in the chain, from 1.
+	Rule  *compile.Rule
+	Index int
+	// Element is the fragment's element, where the object is one.
+	Element compile.Element
+}
+
+func (f *fragment) owned() Owned { return Owned{Fragment: f.key, Priority: f.priority} }
+
+// OwnersOfTable returns who has something in a table, in merge order; false
+// where it is not there.
+func (s *State) OwnersOfTable(id nft.TableID) ([]Owned, bool) {
+	t, ok := s.tables[id]
+	if !ok || !t.exists() {
+		return nil, false
+	}
+	var owners []Owned
+	for _, key := range t.status().Fragments {
+		owners = append(owners, s.fragments[key].owned())
+	}
+	return owners, true
+}
+
+// OwnersOfChain returns who declares a chain, with its declaration.
+func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *compile.Chain, bool) {
+	o, ok := s.findChain(id, name)
+	if !ok {
+		return nil, nil, false
+	}
+	var owners []Owned
+	for _, sh := range o.shares {
+		owners = append(owners, sh.fragment.owned())
+	}
+	return owners, o.decl(), true
+}
+
+// OwnerOfRule returns whose rule has a handle.
+func (s *State) OwnerOfRule(id nft.TableID, chain string, handle uint64) (Owned, bool) {
+	o, ok := s.findChain(id, chain)
+	if !ok {
+		return Owned{}, false
+	}
+	places := map[string]int{}
+	for _, r := range o.rules {
+		places[r.owner]++
+		if r.handle == nil || r.handle.N != handle {
+			continue
+		}
+		owned := Owned{}
+		if key, ok := parseKey(r.owner); ok {
+			owned.Fragment = key
+			if f := s.fragments[key]; f != nil {
+				owned = f.owned()
+			}
+		}
+		owned.Rule, owned.Index = r.rule, places[r.owner]
+		return owned, true
+	}
+	return Owned{}, false
+}
+
+// OwnersOfSet returns who declares a set or map, with its declaration.
+func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *compile.Set, bool) {
+	o, ok := s.findSet(id, name)
+	if !ok {
+		return nil, nil, false
+	}
+	var owners []Owned
+	for _, sh := range o.shares {
+		owners = append(owners, sh.fragment.owned())
+	}
+	return owners, o.decl(), true
+}
+
+// OwnersOfElement returns who states an element, packed for the set, in merge
+// order: the first has its way.
+func (s *State) OwnersOfElement(id nft.TableID, name string, e compile.Element) ([]Owned, bool) {
+	o, ok := s.findSet(id, name)
+	if !ok {
+		return nil, false
+	}
+	var owners []Owned
+	key := elementID(o.decl(), &e)
+	for _, sh := range o.shares {
+		if mine, ok := sh.elements[key]; ok {
+			owned := sh.fragment.owned()
+			owned.Element = mine
+			owners = append(owners, owned)
+		}
+	}
+	return owners, len(owners) > 0
+}
+
+func (s *State) findChain(id nft.TableID, name string) (*chain, bool) {
+	t, ok := s.tables[id]
+	if !ok || t.chains[name] == nil || !t.chains[name].exists() {
+		return nil, false
+	}
+	return t.chains[name], true
+}
+
+func (s *State) findSet(id nft.TableID, name string) (*set, bool) {
+	t, ok := s.tables[id]
+	if !ok || t.sets[name] == nil || !t.sets[name].exists() {
+		return nil, false
+	}
+	return t.sets[name], true
+}

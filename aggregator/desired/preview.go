@@ -1,0 +1,128 @@
+package desired
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// Preview is a Plan with what it takes to put it into words after a Rollback.
+type Preview struct {
+	*Plan
+	// Before has what the kernel holds of the objects that ops delete, flush or
+	// add to, by the index of the op.
+	Before map[int]Before
+	// Shadows are the map elements with several values of which one is a
+	// previewed fragment's, in no order.
+	Shadows []Shadow
+}
+
+// Before is an object before an op: a rule that is deleted, or a set that is
+// deleted or flushed.
+type Before struct {
+	Rule *compile.Rule
+	Set  *compile.Set
+	// Head is true for a rule that is added in front of the rules of its chain.
+	Head bool
+}
+
+// Shadow is a map element of which two fragments have different values.
+type Shadow struct {
+	Table nft.TableID
+	Decl  *compile.Set
+	// Winner has its way; it is the zero Key where it is nobody's.
+	Winner, Hidden Key
+	// Element is the winner's, HiddenElement the other's.
+	Element, HiddenElement compile.Element
+}
+
+// Preview returns the Plan, and what is needed to describe it, for the given
+// fragments. It makes no difference to Accept and Rollback which of the two
+// was called.
+func (s *State) Preview(keys []Key) *Preview {
+	p := &Preview{Plan: s.Plan(), Before: map[int]Before{}}
+	rules := map[object]map[*kernel.Handle]*compile.Rule{}
+	for i, op := range p.Ops {
+		if b, ok := s.before(op, rules); ok {
+			p.Before[i] = b
+		}
+	}
+	previewed := map[*fragment]bool{}
+	for _, key := range keys {
+		if f, ok := s.fragments[key]; ok && !previewed[f] {
+			previewed[f] = true
+			p.Shadows = f.appendShadows(p.Shadows, previewed)
+		}
+	}
+	return p
+}
+
+// before finds what the kernel has of an op's object. Rules is an index of
+// chains that is filled as needed.
+func (s *State) before(op kernel.Op, rules map[object]map[*kernel.Handle]*compile.Rule) (Before, bool) {
+	switch op := op.(type) {
+	case kernel.DeleteRule:
+		id := object{op.Table, op.Chain}
+		if rules[id] == nil {
+			rules[id] = map[*kernel.Handle]*compile.Rule{}
+			for _, r := range s.tables[op.Table].chains[op.Chain].rules {
+				rules[id][r.handle] = r.rule
+			}
+		}
+		return Before{Rule: rules[id][op.Handle]}, true
+	case kernel.AddRule:
+		o := s.tables[op.Table].chains[op.Chain]
+		return Before{Head: true}, op.After == nil && o.kernel != nil && len(o.rules) > 0
+	case kernel.DeleteSet:
+		return Before{Set: s.tables[op.Table].sets[op.Name].kernel}, true
+	case kernel.FlushSet:
+		return Before{Set: s.tables[op.Table].sets[op.Name].kernel}, true
+	default:
+		return Before{}, false
+	}
+}
+
+// appendShadows appends the elements in which the fragment disagrees with
+// another. Those with the fragments that done has beside it are there already.
+func (f *fragment) appendShadows(all []Shadow, done map[*fragment]bool) []Shadow {
+	for _, h := range f.holdings() {
+		for _, name := range sortedKeys(h.sets) {
+			o, mine := h.table.sets[name], h.sets[name]
+			if !o.shadows() {
+				continue
+			}
+			for id := range mine.elements {
+				all = o.appendShadow(all, id, mine, done)
+			}
+		}
+	}
+	return all
+}
+
+// shadows reports whether any element of the map is shadowed.
+func (o *set) shadows() bool {
+	for _, sh := range o.shares {
+		if sh.shadowed > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// appendShadow appends the disagreements of one share about a key.
+func (o *set) appendShadow(all []Shadow, id string, mine *setShare, done map[*fragment]bool) []Shadow {
+	w := o.winner(id)
+	for _, sh := range o.shares {
+		e, ok := sh.elements[id]
+		if !ok || e.Data == w.elements[id].Data || w != mine && sh != mine {
+			continue
+		}
+		if other := w.fragment; w == mine && done[sh.fragment] || sh == mine && other != mine.fragment && done[other] {
+			continue
+		}
+		all = append(all, Shadow{
+			Table: o.table.id, Decl: o.decl(), Winner: w.fragment.key, Hidden: sh.fragment.key, Element: w.elements[id], HiddenElement: e,
+		})
+	}
+	return all
+}

@@ -1,0 +1,204 @@
+package desired
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// TestPreview previews random updates on random states: the ops are those of
+// Plan, all that they name is known, and Rollback leaves no trace.
+func TestPreview(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(1, 8).Draw(t, "updates") {
+			w.apply(drawUpdate(t))
+		}
+		w.commit()
+		var keys []Key
+		for range rapid.IntRange(1, 4).Draw(t, "planned") {
+			u := drawUpdate(t)
+			u.Snapshot = true
+			keys = append(keys, u.Fragment)
+			w.apply(u)
+		}
+		want := planText(w.s.Plan())
+		p := w.s.Preview(keys)
+		if got := planText(p.Plan); got != want {
+			t.Fatalf("preview:\n%s\nwant:\n%s", got, want)
+		}
+		w.checkBefore(p)
+		w.checkShadows(p, keys)
+		w.rollback()
+		checkInvariants(t, w.s)
+		w.commit()
+	})
+}
+
+func (w *world) checkBefore(p *Preview) {
+	w.t.Helper()
+	for i, op := range p.Ops {
+		b, ok := p.Before[i]
+		known := true
+		switch op.(type) {
+		case kernel.DeleteRule:
+			known = ok && b.Rule != nil
+		case kernel.DeleteSet, kernel.FlushSet:
+			known = ok && b.Set != nil
+		}
+		if !known {
+			w.t.Fatalf("op %d %s: what was there before is not known", i, opText(op))
+		}
+	}
+}
+
+// checkShadows compares with all that any share of any set says.
+func (w *world) checkShadows(p *Preview, keys []Key) {
+	w.t.Helper()
+	text := func(s *Shadow) string {
+		return fmt.Sprintf("%s %s %q: %s %q hides %s %q", s.Table, s.Decl.Name, s.Element.Key, s.Winner, s.Element.Data, s.Hidden, s.HiddenElement.Data)
+	}
+	var want, got []string
+	for _, tb := range w.s.tables {
+		for _, o := range tb.sets {
+			for _, sh := range o.shares {
+				for id, e := range sh.elements {
+					win := o.winner(id)
+					if win.elements[id].Data == e.Data || !slices.Contains(keys, win.fragment.key) && !slices.Contains(keys, sh.fragment.key) {
+						continue
+					}
+					want = append(want, text(&Shadow{Table: tb.id, Decl: o.decl(), Winner: win.fragment.key, Hidden: sh.fragment.key, Element: win.elements[id], HiddenElement: e}))
+				}
+			}
+		}
+	}
+	for i := range p.Shadows {
+		got = append(got, text(&p.Shadows[i]))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		w.t.Fatalf("shadows:\n%q\nwant:\n%q", got, want)
+	}
+}
+
+// TestMerged reads every table after random updates and compares with the
+// kernel: rules with their handles, elements, and who owns them.
+func TestMerged(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(1, 12).Draw(t, "updates") {
+			w.apply(drawUpdate(t))
+			if rapid.Bool().Draw(t, "commit") {
+				w.commit()
+			}
+		}
+		w.commit()
+		tables := w.s.Tables()
+		if len(tables) != len(w.k.tables) {
+			t.Fatalf("%d tables: the kernel has %d", len(tables), len(w.k.tables))
+		}
+		for i := range tables {
+			w.checkMerged(&tables[i])
+		}
+	})
+}
+
+func (w *world) checkMerged(st *TableStatus) {
+	w.t.Helper()
+	m, ok := w.s.Merged(st.Table, true)
+	if !ok || fmt.Sprint(m.Status) != fmt.Sprint(*st) {
+		w.t.Fatalf("table %s has status %+v, and in the list %+v", st.Table, m, st)
+	}
+	var got, want []string
+	counted := TableStatus{}
+	for _, c := range m.Chains {
+		counted.Chains++
+		for _, r := range c.Rules {
+			counted.Rules++
+			got = append(got, fmt.Sprintf("%s %d %s %s", c.Decl.Name, r.Handle, r.Owner, r.Rule.Text))
+			if owner, ok := w.s.OwnerOfRule(st.Table, c.Decl.Name, r.Handle); !ok || owner.Fragment.String() != r.Owner || owner.Rule != r.Rule {
+				w.t.Fatalf("owner of rule %d is %+v: want %s", r.Handle, owner, r.Owner)
+			}
+		}
+	}
+	for _, s := range m.Sets {
+		counted.Sets++
+		for _, e := range s.Elements {
+			counted.Elements++
+			got = append(got, s.Decl.Name+" "+elementText(&e))
+			w.checkElementOwner(st, s.Decl, e)
+		}
+	}
+	for name, c := range w.k.tables[st.Table].chains {
+		for _, r := range c.rules {
+			want = append(want, fmt.Sprintf("%s %d %s %s", name, r.n, r.owner, r.rule.Text))
+		}
+	}
+	for name, s := range w.k.tables[st.Table].sets {
+		for _, e := range s.elements {
+			want = append(want, name+" "+elementText(&e))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		w.t.Fatalf("table %s is\n%q\nthe kernel has\n%q", st.Table, got, want)
+	}
+	if counted.Chains != st.Chains || counted.Rules != st.Rules || counted.Sets != st.Sets || counted.Elements != st.Elements {
+		w.t.Fatalf("table %s has status %+v: there are %+v", st.Table, st, counted)
+	}
+}
+
+func (w *world) checkElementOwner(st *TableStatus, d *compile.Set, e compile.Element) {
+	w.t.Helper()
+	owners, ok := w.s.OwnersOfElement(st.Table, d.Name, e)
+	if !ok || owners[0].Element != e {
+		w.t.Fatalf("first owner of %s in %s is %+v", elementText(&e), d.Name, owners)
+	}
+}
+
+func TestOwnersOfWhatIsNotThere(t *testing.T) {
+	h := newHarness(t)
+	h.commit(snapshot(services, 0, in(ipWeft, regular("c", rule("a")), addrSet("s", member("10.0.0.1")))))
+	none := func(what string, ok bool) {
+		t.Helper()
+		if ok {
+			t.Errorf("%s is there", what)
+		}
+	}
+	_, ok := h.OwnersOfTable(ipDeny)
+	none("a table", ok)
+	_, _, ok = h.OwnersOfChain(ipWeft, "d")
+	none("a chain", ok)
+	_, ok = h.OwnerOfRule(ipWeft, "c", 999)
+	none("a rule", ok)
+	_, _, ok = h.OwnersOfSet(ipDeny, "s")
+	none("a set", ok)
+	_, ok = h.OwnersOfElement(ipWeft, "s", member("10.0.0.2"))
+	none("an element", ok)
+	if err := h.Apply(&Update{Fragment: extra, Tables: []TableUpdate{{Table: ipWeft}}}); !errors.As(err, new(*Rejection)) {
+		t.Errorf("a patch without a snapshot is %v", err)
+	}
+}
+
+// BenchmarkMerged is what the writer spends on a reader of 110,000 elements.
+func BenchmarkMerged(b *testing.B) {
+	s := New()
+	if err := s.Apply(cluster(10_000, 10)); err != nil {
+		b.Fatal(err)
+	}
+	s.Accept()
+	b.ReportAllocs()
+	for b.Loop() {
+		if m, _ := s.Merged(ipWeft, true); m.Status.Elements != 110_000 {
+			b.Fatalf("%d elements", m.Status.Elements)
+		}
+	}
+}

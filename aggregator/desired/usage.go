@@ -1,0 +1,101 @@
+package desired
+
+import "github.com/weft-proxy/weft/nft/compile"
+
+// Usage is how much a publisher holds, all its fragments together.
+type Usage struct {
+	Fragments, Rules, Elements int
+	// Bytes are those of rule texts, packed elements, names and comments. An
+	// adopted rule's text is not known, and counts nothing.
+	Bytes int
+}
+
+func (u *Usage) add(o Usage, by int) {
+	u.Fragments += by * o.Fragments
+	u.Rules += by * o.Rules
+	u.Elements += by * o.Elements
+	u.Bytes += by * o.Bytes
+}
+
+// Limit judges a change of what a publisher holds; without violations it may
+// be made.
+type Limit func(before, after Usage) []Violation
+
+// Usage returns what a publisher holds. It costs nothing.
+func (s *State) Usage(publisher string) Usage { return s.usage[publisher] }
+
+// ApplyWithin is Apply for a publisher with limits. On an error nothing has
+// changed, in what is counted either.
+//
+// Possible errors: those of Apply; limit's violations as a *[Rejection].
+func (s *State) ApplyWithin(u *Update, limit Limit) error {
+	return s.change(u.Fragment, func(a *apply) {
+		before := s.Usage(u.Fragment.Publisher)
+		a.update(u)
+		if a.stale == nil && len(a.violations) == 0 {
+			a.violations = append(a.violations, limit(before, s.Usage(u.Fragment.Publisher))...)
+		}
+	})
+}
+
+// charge counts something that a fragment gains (by is +1) or gives up (-1).
+// It is its own inverse and writes no journal: those who call it do.
+func (s *State) charge(f *fragment, o Usage, by int) {
+	if f.orphan || o == (Usage{}) {
+		return
+	}
+	u := s.usage[f.key.Publisher]
+	u.add(o, by)
+	if u == (Usage{}) {
+		delete(s.usage, f.key.Publisher)
+		return
+	}
+	s.usage[f.key.Publisher] = u
+}
+
+// chargeElement counts the change of one element of a share.
+func (s *State) chargeElement(sh *setShare, old compile.Element, had bool, e compile.Element, has bool) {
+	var u Usage
+	if had {
+		u.add(Usage{Elements: 1, Bytes: elementBytes(&old)}, -1)
+	}
+	if has {
+		u.add(Usage{Elements: 1, Bytes: elementBytes(&e)}, +1)
+	}
+	sh.bytes += u.Bytes
+	s.charge(sh.fragment, u, +1)
+}
+
+// usage is what a share counts for; bytes has to be right.
+func (sh *setShare) usage() Usage {
+	return Usage{Elements: len(sh.elements), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment)}
+}
+
+// weigh counts the bytes of a share that comes with its elements.
+func (sh *setShare) weigh() {
+	sh.bytes = 0
+	for _, e := range sh.elements {
+		sh.bytes += elementBytes(&e)
+	}
+}
+
+func elementBytes(e *compile.Element) int {
+	return len(e.Key) + len(e.KeyEnd) + len(e.Data) + len(e.Comment)
+}
+
+// usage is what a share counts for.
+func (sh *chainShare) usage() Usage {
+	u := rulesUsage(sh.rules)
+	u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
+	return u
+}
+
+func rulesUsage(rules []*slot) Usage {
+	u := Usage{Rules: len(rules)}
+	for _, r := range rules {
+		if !r.adopted {
+			u.Bytes += len(r.rule.Text) + len(r.rule.Comment)
+		}
+	}
+	return u
+}

@@ -1,0 +1,89 @@
+package desired
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// checkUsage recomputes what every publisher holds.
+func checkUsage(t tester, s *State) {
+	t.Helper()
+	want := map[string]Usage{}
+	for key, f := range s.fragments {
+		u := want[key.Publisher]
+		u.Fragments++
+		for _, h := range f.tables {
+			for _, sh := range h.chains {
+				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
+				for _, r := range sh.rules {
+					u.Rules++
+					if !r.adopted {
+						u.Bytes += len(r.rule.Text) + len(r.rule.Comment)
+					}
+				}
+			}
+			for _, sh := range h.sets {
+				u.Elements += len(sh.elements)
+				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
+				for _, e := range sh.elements {
+					u.Bytes += len(e.Key) + len(e.KeyEnd) + len(e.Data) + len(e.Comment)
+				}
+			}
+		}
+		want[key.Publisher] = u
+	}
+	if !maps.Equal(s.usage, want) {
+		t.Errorf("usage %v, want %v", s.usage, want)
+	}
+}
+
+// most is a limit of the number of elements.
+func most(elements int) Limit {
+	return func(before, after Usage) []Violation {
+		if after.Elements <= elements || after.Elements <= before.Elements {
+			return nil
+		}
+		return []Violation{{Message: fmt.Sprintf("%d elements", after.Elements), Reason: ReasonLimit}}
+	}
+}
+
+func TestApplyWithinCountsAllFragmentsOfAPublisher(t *testing.T) {
+	h := newHarness(t)
+	other := Key{policy.Publisher, "other"}
+	h.commit(
+		snapshot(policy, 0, in(ipWeft, addrSet("a", member("10.0.0.1"), member("10.0.0.2")), regular("c", rule("accept")))),
+		snapshot(Key{"somebody", "else"}, 0, in(ipWeft, addrSet("b", member("10.0.0.9")))))
+	if got, want := h.Usage(policy.Publisher), (Usage{Fragments: 1, Rules: 1, Elements: 2, Bytes: len("a") + 2*4 + len("c") + len("accept")}); got != want {
+		t.Fatalf("usage %+v, want %+v", got, want)
+	}
+	before, state := h.Usage(policy.Publisher), stateText(h.State)
+	err := h.ApplyWithin(snapshot(other, 0, in(ipWeft, addrSet("o", member("10.0.0.3"), member("10.0.0.4")))), most(3))
+	var r *Rejection
+	if !errors.As(err, &r) || len(r.Violations) != 1 || r.Violations[0].Message != "4 elements" {
+		t.Fatalf("over the limit: %v", err)
+	}
+	if got := h.Usage(policy.Publisher); got != before || stateText(h.State) != state {
+		t.Fatalf("a refused update left usage %+v, want %+v", got, before)
+	}
+	if err := h.ApplyWithin(snapshot(other, 0, in(ipWeft, addrSet("o", member("10.0.0.3")))), most(3)); err != nil {
+		t.Fatal(err)
+	}
+	// What is over a limit that was lowered may stay, and shrink.
+	less := patch(policy, in(ipWeft, Elements{Set: "a", Remove: []compile.Element{member("10.0.0.1")}}))
+	if err := h.ApplyWithin(less, most(1)); err != nil {
+		t.Fatalf("an update that gives back: %v", err)
+	}
+	// What the kernel refuses is given back.
+	h.Rollback()
+	if got := h.Usage(policy.Publisher); got != before {
+		t.Errorf("usage after rollback %+v, want %+v", got, before)
+	}
+	h.commit(snapshot(policy, 0))
+	if got := h.Usage(policy.Publisher); got != (Usage{}) {
+		t.Errorf("usage of nothing: %+v", got)
+	}
+}
