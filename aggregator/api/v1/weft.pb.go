@@ -212,6 +212,58 @@ func (State) EnumDescriptor() ([]byte, []int) {
 	return file_weft_proto_rawDescGZIP(), []int{2}
 }
 
+type Change_Operation int32
+
+const (
+	Change_OPERATION_UNSPECIFIED Change_Operation = 0
+	Change_OPERATION_ADD         Change_Operation = 1
+	Change_OPERATION_DELETE      Change_Operation = 2
+	Change_OPERATION_FLUSH       Change_Operation = 3
+)
+
+// Enum value maps for Change_Operation.
+var (
+	Change_Operation_name = map[int32]string{
+		0: "OPERATION_UNSPECIFIED",
+		1: "OPERATION_ADD",
+		2: "OPERATION_DELETE",
+		3: "OPERATION_FLUSH",
+	}
+	Change_Operation_value = map[string]int32{
+		"OPERATION_UNSPECIFIED": 0,
+		"OPERATION_ADD":         1,
+		"OPERATION_DELETE":      2,
+		"OPERATION_FLUSH":       3,
+	}
+)
+
+func (x Change_Operation) Enum() *Change_Operation {
+	p := new(Change_Operation)
+	*p = x
+	return p
+}
+
+func (x Change_Operation) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Change_Operation) Descriptor() protoreflect.EnumDescriptor {
+	return file_weft_proto_enumTypes[3].Descriptor()
+}
+
+func (Change_Operation) Type() protoreflect.EnumType {
+	return &file_weft_proto_enumTypes[3]
+}
+
+func (x Change_Operation) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Change_Operation.Descriptor instead.
+func (Change_Operation) EnumDescriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{25, 0}
+}
+
 // Fragment is a named unit of ruleset. Its content is either tables or nft.
 type Fragment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1891,6 +1943,1388 @@ func (x *FragmentStatus) GetViolations() []*Violation {
 	return nil
 }
 
+type PlanRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As they would be sent with Apply, one after the other, in one commit.
+	Fragments []*Fragment `protobuf:"bytes,1,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	// Names of fragments that would be withdrawn first.
+	Withdraw []string `protobuf:"bytes,2,rep,name=withdraw,proto3" json:"withdraw,omitempty"`
+	// Whose fragments they are; administrators only. Empty means the caller.
+	Publisher     string `protobuf:"bytes,3,opt,name=publisher,proto3" json:"publisher,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanRequest) Reset() {
+	*x = PlanRequest{}
+	mi := &file_weft_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanRequest) ProtoMessage() {}
+
+func (x *PlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanRequest.ProtoReflect.Descriptor instead.
+func (*PlanRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *PlanRequest) GetFragments() []*Fragment {
+	if x != nil {
+		return x.Fragments
+	}
+	return nil
+}
+
+func (x *PlanRequest) GetWithdraw() []string {
+	if x != nil {
+		return x.Withdraw
+	}
+	return nil
+}
+
+func (x *PlanRequest) GetPublisher() string {
+	if x != nil {
+		return x.Publisher
+	}
+	return ""
+}
+
+type PlanResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What would change, in the order of the commit. Empty when the kernel
+	// holds it already, or when something is refused.
+	Changes []*Change `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	Counts  *Counts   `protobuf:"bytes,2,opt,name=counts,proto3" json:"counts,omitempty"`
+	// What would be refused, by fragment; the kernel's own refusals included.
+	Rejections []*Rejection `protobuf:"bytes,3,rep,name=rejections,proto3" json:"rejections,omitempty"`
+	// Elements that would be hidden, or hide others.
+	Shadows []*Shadow `protobuf:"bytes,4,rep,name=shadows,proto3" json:"shadows,omitempty"`
+	// The commit that the plan was made against.
+	Revision uint64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Changes and shadows that are not listed: an answer holds about 32 MiB.
+	Omitted       uint64 `protobuf:"varint,6,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanResponse) Reset() {
+	*x = PlanResponse{}
+	mi := &file_weft_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanResponse) ProtoMessage() {}
+
+func (x *PlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
+func (*PlanResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *PlanResponse) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *PlanResponse) GetCounts() *Counts {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *PlanResponse) GetRejections() []*Rejection {
+	if x != nil {
+		return x.Rejections
+	}
+	return nil
+}
+
+func (x *PlanResponse) GetShadows() []*Shadow {
+	if x != nil {
+		return x.Shadows
+	}
+	return nil
+}
+
+func (x *PlanResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *PlanResponse) GetOmitted() uint64 {
+	if x != nil {
+		return x.Omitted
+	}
+	return 0
+}
+
+// Change is one operation of a transaction.
+type Change struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Operation Change_Operation       `protobuf:"varint,1,opt,name=operation,proto3,enum=weft.v1.Change_Operation" json:"operation,omitempty"`
+	// The object as nft(8) commands name it, with its content: "rule ip weft
+	// input tcp dport 22 accept", "element inet weft blocked { 10.0.0.1 }".
+	Object string `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	// "publisher/name" of the fragment whose update makes it; empty where none
+	// does, such as a repair.
+	Fragment      string `protobuf:"bytes,3,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Change) Reset() {
+	*x = Change{}
+	mi := &file_weft_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Change) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Change) ProtoMessage() {}
+
+func (x *Change) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Change.ProtoReflect.Descriptor instead.
+func (*Change) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Change) GetOperation() Change_Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return Change_OPERATION_UNSPECIFIED
+}
+
+func (x *Change) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Change) GetFragment() string {
+	if x != nil {
+		return x.Fragment
+	}
+	return ""
+}
+
+// Shadow is a map element with several values: the fragment that is first by
+// (priority, publisher, name) has its way.
+type Shadow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "table ip weft map services".
+	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	Key    string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// "publisher/name", and the value.
+	Winner        string `protobuf:"bytes,3,opt,name=winner,proto3" json:"winner,omitempty"`
+	Value         string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	Hidden        string `protobuf:"bytes,5,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	HiddenValue   string `protobuf:"bytes,6,opt,name=hidden_value,json=hiddenValue,proto3" json:"hidden_value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Shadow) Reset() {
+	*x = Shadow{}
+	mi := &file_weft_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Shadow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Shadow) ProtoMessage() {}
+
+func (x *Shadow) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Shadow.ProtoReflect.Descriptor instead.
+func (*Shadow) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Shadow) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Shadow) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Shadow) GetWinner() string {
+	if x != nil {
+		return x.Winner
+	}
+	return ""
+}
+
+func (x *Shadow) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *Shadow) GetHidden() string {
+	if x != nil {
+		return x.Hidden
+	}
+	return ""
+}
+
+func (x *Shadow) GetHiddenValue() string {
+	if x != nil {
+		return x.HiddenValue
+	}
+	return ""
+}
+
+type ListTablesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTablesRequest) Reset() {
+	*x = ListTablesRequest{}
+	mi := &file_weft_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTablesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTablesRequest) ProtoMessage() {}
+
+func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTablesRequest.ProtoReflect.Descriptor instead.
+func (*ListTablesRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{27}
+}
+
+type ListTablesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tables        []*TableStatus         `protobuf:"bytes,1,rep,name=tables,proto3" json:"tables,omitempty"`
+	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTablesResponse) Reset() {
+	*x = ListTablesResponse{}
+	mi := &file_weft_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTablesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTablesResponse) ProtoMessage() {}
+
+func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTablesResponse.ProtoReflect.Descriptor instead.
+func (*ListTablesResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ListTablesResponse) GetTables() []*TableStatus {
+	if x != nil {
+		return x.Tables
+	}
+	return nil
+}
+
+func (x *ListTablesResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+type TableStatus struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Family  string                 `protobuf:"bytes,1,opt,name=family,proto3" json:"family,omitempty"`
+	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Comment string                 `protobuf:"bytes,3,opt,name=comment,proto3" json:"comment,omitempty"`
+	// "publisher/name" of those that have something in it, in merge order.
+	Fragments     []string `protobuf:"bytes,4,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	Chains        uint32   `protobuf:"varint,5,opt,name=chains,proto3" json:"chains,omitempty"`
+	Rules         uint32   `protobuf:"varint,6,opt,name=rules,proto3" json:"rules,omitempty"`
+	Sets          uint32   `protobuf:"varint,7,opt,name=sets,proto3" json:"sets,omitempty"`
+	Elements      uint64   `protobuf:"varint,8,opt,name=elements,proto3" json:"elements,omitempty"`
+	Shadowed      uint64   `protobuf:"varint,9,opt,name=shadowed,proto3" json:"shadowed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TableStatus) Reset() {
+	*x = TableStatus{}
+	mi := &file_weft_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TableStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TableStatus) ProtoMessage() {}
+
+func (x *TableStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TableStatus.ProtoReflect.Descriptor instead.
+func (*TableStatus) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *TableStatus) GetFamily() string {
+	if x != nil {
+		return x.Family
+	}
+	return ""
+}
+
+func (x *TableStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TableStatus) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+func (x *TableStatus) GetFragments() []string {
+	if x != nil {
+		return x.Fragments
+	}
+	return nil
+}
+
+func (x *TableStatus) GetChains() uint32 {
+	if x != nil {
+		return x.Chains
+	}
+	return 0
+}
+
+func (x *TableStatus) GetRules() uint32 {
+	if x != nil {
+		return x.Rules
+	}
+	return 0
+}
+
+func (x *TableStatus) GetSets() uint32 {
+	if x != nil {
+		return x.Sets
+	}
+	return 0
+}
+
+func (x *TableStatus) GetElements() uint64 {
+	if x != nil {
+		return x.Elements
+	}
+	return 0
+}
+
+func (x *TableStatus) GetShadowed() uint64 {
+	if x != nil {
+		return x.Shadowed
+	}
+	return 0
+}
+
+type GetTableRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Family string                 `protobuf:"bytes,1,opt,name=family,proto3" json:"family,omitempty"`
+	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Leave out the elements of sets and maps.
+	Terse         bool `protobuf:"varint,3,opt,name=terse,proto3" json:"terse,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTableRequest) Reset() {
+	*x = GetTableRequest{}
+	mi := &file_weft_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTableRequest) ProtoMessage() {}
+
+func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTableRequest.ProtoReflect.Descriptor instead.
+func (*GetTableRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *GetTableRequest) GetFamily() string {
+	if x != nil {
+		return x.Family
+	}
+	return ""
+}
+
+func (x *GetTableRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetTableRequest) GetTerse() bool {
+	if x != nil {
+		return x.Terse
+	}
+	return false
+}
+
+type GetTableResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Status        *TableStatus           `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	Chains        []*MergedChain         `protobuf:"bytes,3,rep,name=chains,proto3" json:"chains,omitempty"`
+	Sets          []*MergedSet           `protobuf:"bytes,4,rep,name=sets,proto3" json:"sets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTableResponse) Reset() {
+	*x = GetTableResponse{}
+	mi := &file_weft_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTableResponse) ProtoMessage() {}
+
+func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTableResponse.ProtoReflect.Descriptor instead.
+func (*GetTableResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *GetTableResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *GetTableResponse) GetStatus() *TableStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *GetTableResponse) GetChains() []*MergedChain {
+	if x != nil {
+		return x.Chains
+	}
+	return nil
+}
+
+func (x *GetTableResponse) GetSets() []*MergedSet {
+	if x != nil {
+		return x.Sets
+	}
+	return nil
+}
+
+type MergedChain struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The declaration, without rules.
+	Chain         *Chain        `protobuf:"bytes,1,opt,name=chain,proto3" json:"chain,omitempty"`
+	Fragments     []string      `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	Rules         []*MergedRule `protobuf:"bytes,3,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MergedChain) Reset() {
+	*x = MergedChain{}
+	mi := &file_weft_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MergedChain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MergedChain) ProtoMessage() {}
+
+func (x *MergedChain) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MergedChain.ProtoReflect.Descriptor instead.
+func (*MergedChain) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *MergedChain) GetChain() *Chain {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+func (x *MergedChain) GetFragments() []string {
+	if x != nil {
+		return x.Fragments
+	}
+	return nil
+}
+
+func (x *MergedChain) GetRules() []*MergedRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+type MergedRule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rule          *Rule                  `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	Handle        uint64                 `protobuf:"varint,2,opt,name=handle,proto3" json:"handle,omitempty"`
+	Fragment      string                 `protobuf:"bytes,3,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MergedRule) Reset() {
+	*x = MergedRule{}
+	mi := &file_weft_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MergedRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MergedRule) ProtoMessage() {}
+
+func (x *MergedRule) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MergedRule.ProtoReflect.Descriptor instead.
+func (*MergedRule) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *MergedRule) GetRule() *Rule {
+	if x != nil {
+		return x.Rule
+	}
+	return nil
+}
+
+func (x *MergedRule) GetHandle() uint64 {
+	if x != nil {
+		return x.Handle
+	}
+	return 0
+}
+
+func (x *MergedRule) GetFragment() string {
+	if x != nil {
+		return x.Fragment
+	}
+	return ""
+}
+
+type MergedSet struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With all elements that are in force.
+	Set           *Set     `protobuf:"bytes,1,opt,name=set,proto3" json:"set,omitempty"`
+	Map           bool     `protobuf:"varint,2,opt,name=map,proto3" json:"map,omitempty"`
+	Fragments     []string `protobuf:"bytes,3,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MergedSet) Reset() {
+	*x = MergedSet{}
+	mi := &file_weft_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MergedSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MergedSet) ProtoMessage() {}
+
+func (x *MergedSet) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MergedSet.ProtoReflect.Descriptor instead.
+func (*MergedSet) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *MergedSet) GetSet() *Set {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *MergedSet) GetMap() bool {
+	if x != nil {
+		return x.Map
+	}
+	return false
+}
+
+func (x *MergedSet) GetFragments() []string {
+	if x != nil {
+		return x.Fragments
+	}
+	return nil
+}
+
+type ListPublishersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPublishersRequest) Reset() {
+	*x = ListPublishersRequest{}
+	mi := &file_weft_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPublishersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPublishersRequest) ProtoMessage() {}
+
+func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPublishersRequest.ProtoReflect.Descriptor instead.
+func (*ListPublishersRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{35}
+}
+
+type ListPublishersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Publishers    []*PublisherStatus     `protobuf:"bytes,1,rep,name=publishers,proto3" json:"publishers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPublishersResponse) Reset() {
+	*x = ListPublishersResponse{}
+	mi := &file_weft_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPublishersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPublishersResponse) ProtoMessage() {}
+
+func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPublishersResponse.ProtoReflect.Descriptor instead.
+func (*ListPublishersResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListPublishersResponse) GetPublishers() []*PublisherStatus {
+	if x != nil {
+		return x.Publishers
+	}
+	return nil
+}
+
+type PublisherStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Open Publish streams.
+	Sessions  []*SessionStatus `protobuf:"bytes,2,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	Fragments uint32           `protobuf:"varint,3,opt,name=fragments,proto3" json:"fragments,omitempty"`
+	// Of those, the ones from before a restart that wait for their publisher.
+	Adopted  uint32 `protobuf:"varint,4,opt,name=adopted,proto3" json:"adopted,omitempty"`
+	Rules    uint32 `protobuf:"varint,5,opt,name=rules,proto3" json:"rules,omitempty"`
+	Elements uint64 `protobuf:"varint,6,opt,name=elements,proto3" json:"elements,omitempty"`
+	Shadowed uint64 `protobuf:"varint,7,opt,name=shadowed,proto3" json:"shadowed,omitempty"`
+	// Updates since the aggregator started.
+	Committed uint64 `protobuf:"varint,8,opt,name=committed,proto3" json:"committed,omitempty"`
+	Rejected  uint64 `protobuf:"varint,9,opt,name=rejected,proto3" json:"rejected,omitempty"`
+	// The last rejection, and when.
+	LastRejection *Rejection             `protobuf:"bytes,10,opt,name=last_rejection,json=lastRejection,proto3" json:"last_rejection,omitempty"`
+	LastRejected  *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=last_rejected,json=lastRejected,proto3" json:"last_rejected,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublisherStatus) Reset() {
+	*x = PublisherStatus{}
+	mi := &file_weft_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublisherStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublisherStatus) ProtoMessage() {}
+
+func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublisherStatus.ProtoReflect.Descriptor instead.
+func (*PublisherStatus) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *PublisherStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PublisherStatus) GetSessions() []*SessionStatus {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *PublisherStatus) GetFragments() uint32 {
+	if x != nil {
+		return x.Fragments
+	}
+	return 0
+}
+
+func (x *PublisherStatus) GetAdopted() uint32 {
+	if x != nil {
+		return x.Adopted
+	}
+	return 0
+}
+
+func (x *PublisherStatus) GetRules() uint32 {
+	if x != nil {
+		return x.Rules
+	}
+	return 0
+}
+
+func (x *PublisherStatus) GetElements() uint64 {
+	if x != nil {
+		return x.Elements
+	}
+	return 0
+}
+
+func (x *PublisherStatus) GetShadowed() uint64 {
+	if x != nil {
+		return x.Shadowed
+	}
+	return 0
+}
+
+func (x *PublisherStatus) GetCommitted() uint64 {
+	if x != nil {
+		return x.Committed
+	}
+	return 0
+}
+
+func (x *PublisherStatus) GetRejected() uint64 {
+	if x != nil {
+		return x.Rejected
+	}
+	return 0
+}
+
+func (x *PublisherStatus) GetLastRejection() *Rejection {
+	if x != nil {
+		return x.LastRejection
+	}
+	return nil
+}
+
+func (x *PublisherStatus) GetLastRejected() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastRejected
+	}
+	return nil
+}
+
+type SessionStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Pid   int32                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	Uid   uint32                 `protobuf:"varint,2,opt,name=uid,proto3" json:"uid,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// Updates that wait for a commit.
+	Pending       uint32 `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionStatus) Reset() {
+	*x = SessionStatus{}
+	mi := &file_weft_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionStatus) ProtoMessage() {}
+
+func (x *SessionStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionStatus.ProtoReflect.Descriptor instead.
+func (*SessionStatus) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SessionStatus) GetPid() int32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *SessionStatus) GetUid() uint32 {
+	if x != nil {
+		return x.Uid
+	}
+	return 0
+}
+
+func (x *SessionStatus) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *SessionStatus) GetPending() uint32 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+// OwnerRequest names a rule (chain and handle), an element (set and key), or an
+// object: a table, a chain or a set.
+type OwnerRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Family string                 `protobuf:"bytes,1,opt,name=family,proto3" json:"family,omitempty"`
+	Table  string                 `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	Chain  string                 `protobuf:"bytes,3,opt,name=chain,proto3" json:"chain,omitempty"`
+	Handle uint64                 `protobuf:"varint,4,opt,name=handle,proto3" json:"handle,omitempty"`
+	// A set or map.
+	Set           string `protobuf:"bytes,5,opt,name=set,proto3" json:"set,omitempty"`
+	Key           string `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnerRequest) Reset() {
+	*x = OwnerRequest{}
+	mi := &file_weft_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnerRequest) ProtoMessage() {}
+
+func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnerRequest.ProtoReflect.Descriptor instead.
+func (*OwnerRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *OwnerRequest) GetFamily() string {
+	if x != nil {
+		return x.Family
+	}
+	return ""
+}
+
+func (x *OwnerRequest) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *OwnerRequest) GetChain() string {
+	if x != nil {
+		return x.Chain
+	}
+	return ""
+}
+
+func (x *OwnerRequest) GetHandle() uint64 {
+	if x != nil {
+		return x.Handle
+	}
+	return 0
+}
+
+func (x *OwnerRequest) GetSet() string {
+	if x != nil {
+		return x.Set
+	}
+	return ""
+}
+
+func (x *OwnerRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+type OwnerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In merge order; the first is in force where only one can be.
+	Owners        []*OwnedBy `protobuf:"bytes,1,rep,name=owners,proto3" json:"owners,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnerResponse) Reset() {
+	*x = OwnerResponse{}
+	mi := &file_weft_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnerResponse) ProtoMessage() {}
+
+func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnerResponse.ProtoReflect.Descriptor instead.
+func (*OwnerResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *OwnerResponse) GetOwners() []*OwnedBy {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
+type OwnedBy struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Publisher string                 `protobuf:"bytes,1,opt,name=publisher,proto3" json:"publisher,omitempty"`
+	Fragment  string                 `protobuf:"bytes,2,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	Priority  int32                  `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
+	// The object in nft's words: a rule's text, an element's key and value.
+	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	// A rule's place among this fragment's rules in the chain, from 1.
+	Index         uint32 `protobuf:"varint,5,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnedBy) Reset() {
+	*x = OwnedBy{}
+	mi := &file_weft_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnedBy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnedBy) ProtoMessage() {}
+
+func (x *OwnedBy) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnedBy.ProtoReflect.Descriptor instead.
+func (*OwnedBy) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *OwnedBy) GetPublisher() string {
+	if x != nil {
+		return x.Publisher
+	}
+	return ""
+}
+
+func (x *OwnedBy) GetFragment() string {
+	if x != nil {
+		return x.Fragment
+	}
+	return ""
+}
+
+func (x *OwnedBy) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *OwnedBy) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *OwnedBy) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+type CleanupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CleanupRequest) Reset() {
+	*x = CleanupRequest{}
+	mi := &file_weft_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CleanupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CleanupRequest) ProtoMessage() {}
+
+func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CleanupRequest.ProtoReflect.Descriptor instead.
+func (*CleanupRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{42}
+}
+
+type CleanupResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "ip weft", in the order of removal.
+	Tables        []string `protobuf:"bytes,1,rep,name=tables,proto3" json:"tables,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CleanupResponse) Reset() {
+	*x = CleanupResponse{}
+	mi := &file_weft_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CleanupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CleanupResponse) ProtoMessage() {}
+
+func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CleanupResponse.ProtoReflect.Descriptor instead.
+func (*CleanupResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *CleanupResponse) GetTables() []string {
+	if x != nil {
+		return x.Tables
+	}
+	return nil
+}
+
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1899,7 +3333,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_weft_proto_msgTypes[23]
+	mi := &file_weft_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +3345,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[23]
+	mi := &file_weft_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +3358,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{23}
+	return file_weft_proto_rawDescGZIP(), []int{44}
 }
 
 type Event struct {
@@ -1943,7 +3377,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_weft_proto_msgTypes[24]
+	mi := &file_weft_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +3389,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[24]
+	mi := &file_weft_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +3402,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{24}
+	return file_weft_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Event) GetTime() *timestamppb.Timestamp {
@@ -2054,18 +3488,24 @@ type Commit struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Revision uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// "publisher/name" of the fragments whose updates it carries.
-	Fragments []string             `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
-	Changes   *Counts              `protobuf:"bytes,3,opt,name=changes,proto3" json:"changes,omitempty"`
-	Duration  *durationpb.Duration `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
+	Fragments []string `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	Changes   *Counts  `protobuf:"bytes,3,opt,name=changes,proto3" json:"changes,omitempty"`
+	// Of the commit itself: build and kernel together.
+	Duration *durationpb.Duration `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
 	// UDP conntrack entries flushed after it.
-	Flows         uint64 `protobuf:"varint,5,opt,name=flows,proto3" json:"flows,omitempty"`
+	Flows uint64 `protobuf:"varint,5,opt,name=flows,proto3" json:"flows,omitempty"`
+	// How long its oldest update waited for its turn.
+	Wait *durationpb.Duration `protobuf:"bytes,6,opt,name=wait,proto3" json:"wait,omitempty"`
+	// What the merge and the difference took, and the kernel's part.
+	Build         *durationpb.Duration `protobuf:"bytes,7,opt,name=build,proto3" json:"build,omitempty"`
+	Kernel        *durationpb.Duration `protobuf:"bytes,8,opt,name=kernel,proto3" json:"kernel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_weft_proto_msgTypes[25]
+	mi := &file_weft_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +3517,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[25]
+	mi := &file_weft_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +3530,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{25}
+	return file_weft_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Commit) GetRevision() uint64 {
@@ -2128,6 +3568,27 @@ func (x *Commit) GetFlows() uint64 {
 	return 0
 }
 
+func (x *Commit) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+func (x *Commit) GetBuild() *durationpb.Duration {
+	if x != nil {
+		return x.Build
+	}
+	return nil
+}
+
+func (x *Commit) GetKernel() *durationpb.Duration {
+	if x != nil {
+		return x.Kernel
+	}
+	return nil
+}
+
 type Counts struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Tables          uint32                 `protobuf:"varint,1,opt,name=tables,proto3" json:"tables,omitempty"`
@@ -2143,7 +3604,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +3616,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +3629,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{26}
+	return file_weft_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Counts) GetTables() uint32 {
@@ -2230,7 +3691,7 @@ type Rejection struct {
 
 func (x *Rejection) Reset() {
 	*x = Rejection{}
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +3703,7 @@ func (x *Rejection) String() string {
 func (*Rejection) ProtoMessage() {}
 
 func (x *Rejection) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +3716,7 @@ func (x *Rejection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejection.ProtoReflect.Descriptor instead.
 func (*Rejection) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{27}
+	return file_weft_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Rejection) GetFragment() string {
@@ -2282,7 +3743,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2294,7 +3755,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2307,7 +3768,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{28}
+	return file_weft_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Drift) GetReason() string {
@@ -2335,7 +3796,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2347,7 +3808,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2360,7 +3821,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{29}
+	return file_weft_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Presence) GetPublisher() string {
@@ -2519,7 +3980,113 @@ const file_weft_proto_rawDesc = "" +
 	"\bshadowed\x18\f \x01(\x04R\bshadowed\x122\n" +
 	"\n" +
 	"violations\x18\r \x03(\v2\x12.weft.v1.ViolationR\n" +
-	"violations\"\x0e\n" +
+	"violations\"x\n" +
+	"\vPlanRequest\x12/\n" +
+	"\tfragments\x18\x01 \x03(\v2\x11.weft.v1.FragmentR\tfragments\x12\x1a\n" +
+	"\bwithdraw\x18\x02 \x03(\tR\bwithdraw\x12\x1c\n" +
+	"\tpublisher\x18\x03 \x01(\tR\tpublisher\"\xf7\x01\n" +
+	"\fPlanResponse\x12)\n" +
+	"\achanges\x18\x01 \x03(\v2\x0f.weft.v1.ChangeR\achanges\x12'\n" +
+	"\x06counts\x18\x02 \x01(\v2\x0f.weft.v1.CountsR\x06counts\x122\n" +
+	"\n" +
+	"rejections\x18\x03 \x03(\v2\x12.weft.v1.RejectionR\n" +
+	"rejections\x12)\n" +
+	"\ashadows\x18\x04 \x03(\v2\x0f.weft.v1.ShadowR\ashadows\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x04R\brevision\x12\x18\n" +
+	"\aomitted\x18\x06 \x01(\x04R\aomitted\"\xdb\x01\n" +
+	"\x06Change\x127\n" +
+	"\toperation\x18\x01 \x01(\x0e2\x19.weft.v1.Change.OperationR\toperation\x12\x16\n" +
+	"\x06object\x18\x02 \x01(\tR\x06object\x12\x1a\n" +
+	"\bfragment\x18\x03 \x01(\tR\bfragment\"d\n" +
+	"\tOperation\x12\x19\n" +
+	"\x15OPERATION_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rOPERATION_ADD\x10\x01\x12\x14\n" +
+	"\x10OPERATION_DELETE\x10\x02\x12\x13\n" +
+	"\x0fOPERATION_FLUSH\x10\x03\"\x9b\x01\n" +
+	"\x06Shadow\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\tR\x06object\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x16\n" +
+	"\x06winner\x18\x03 \x01(\tR\x06winner\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\tR\x05value\x12\x16\n" +
+	"\x06hidden\x18\x05 \x01(\tR\x06hidden\x12!\n" +
+	"\fhidden_value\x18\x06 \x01(\tR\vhiddenValue\"\x13\n" +
+	"\x11ListTablesRequest\"^\n" +
+	"\x12ListTablesResponse\x12,\n" +
+	"\x06tables\x18\x01 \x03(\v2\x14.weft.v1.TableStatusR\x06tables\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xeb\x01\n" +
+	"\vTableStatus\x12\x16\n" +
+	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\acomment\x18\x03 \x01(\tR\acomment\x12\x1c\n" +
+	"\tfragments\x18\x04 \x03(\tR\tfragments\x12\x16\n" +
+	"\x06chains\x18\x05 \x01(\rR\x06chains\x12\x14\n" +
+	"\x05rules\x18\x06 \x01(\rR\x05rules\x12\x12\n" +
+	"\x04sets\x18\a \x01(\rR\x04sets\x12\x1a\n" +
+	"\belements\x18\b \x01(\x04R\belements\x12\x1a\n" +
+	"\bshadowed\x18\t \x01(\x04R\bshadowed\"S\n" +
+	"\x0fGetTableRequest\x12\x16\n" +
+	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05terse\x18\x03 \x01(\bR\x05terse\"\xb2\x01\n" +
+	"\x10GetTableResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12,\n" +
+	"\x06status\x18\x02 \x01(\v2\x14.weft.v1.TableStatusR\x06status\x12,\n" +
+	"\x06chains\x18\x03 \x03(\v2\x14.weft.v1.MergedChainR\x06chains\x12&\n" +
+	"\x04sets\x18\x04 \x03(\v2\x12.weft.v1.MergedSetR\x04sets\"|\n" +
+	"\vMergedChain\x12$\n" +
+	"\x05chain\x18\x01 \x01(\v2\x0e.weft.v1.ChainR\x05chain\x12\x1c\n" +
+	"\tfragments\x18\x02 \x03(\tR\tfragments\x12)\n" +
+	"\x05rules\x18\x03 \x03(\v2\x13.weft.v1.MergedRuleR\x05rules\"c\n" +
+	"\n" +
+	"MergedRule\x12!\n" +
+	"\x04rule\x18\x01 \x01(\v2\r.weft.v1.RuleR\x04rule\x12\x16\n" +
+	"\x06handle\x18\x02 \x01(\x04R\x06handle\x12\x1a\n" +
+	"\bfragment\x18\x03 \x01(\tR\bfragment\"[\n" +
+	"\tMergedSet\x12\x1e\n" +
+	"\x03set\x18\x01 \x01(\v2\f.weft.v1.SetR\x03set\x12\x10\n" +
+	"\x03map\x18\x02 \x01(\bR\x03map\x12\x1c\n" +
+	"\tfragments\x18\x03 \x03(\tR\tfragments\"\x17\n" +
+	"\x15ListPublishersRequest\"R\n" +
+	"\x16ListPublishersResponse\x128\n" +
+	"\n" +
+	"publishers\x18\x01 \x03(\v2\x18.weft.v1.PublisherStatusR\n" +
+	"publishers\"\x95\x03\n" +
+	"\x0fPublisherStatus\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
+	"\bsessions\x18\x02 \x03(\v2\x16.weft.v1.SessionStatusR\bsessions\x12\x1c\n" +
+	"\tfragments\x18\x03 \x01(\rR\tfragments\x12\x18\n" +
+	"\aadopted\x18\x04 \x01(\rR\aadopted\x12\x14\n" +
+	"\x05rules\x18\x05 \x01(\rR\x05rules\x12\x1a\n" +
+	"\belements\x18\x06 \x01(\x04R\belements\x12\x1a\n" +
+	"\bshadowed\x18\a \x01(\x04R\bshadowed\x12\x1c\n" +
+	"\tcommitted\x18\b \x01(\x04R\tcommitted\x12\x1a\n" +
+	"\brejected\x18\t \x01(\x04R\brejected\x129\n" +
+	"\x0elast_rejection\x18\n" +
+	" \x01(\v2\x12.weft.v1.RejectionR\rlastRejection\x12?\n" +
+	"\rlast_rejected\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\flastRejected\"\x7f\n" +
+	"\rSessionStatus\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\rR\x03uid\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x18\n" +
+	"\apending\x18\x04 \x01(\rR\apending\"\x8e\x01\n" +
+	"\fOwnerRequest\x12\x16\n" +
+	"\x06family\x18\x01 \x01(\tR\x06family\x12\x14\n" +
+	"\x05table\x18\x02 \x01(\tR\x05table\x12\x14\n" +
+	"\x05chain\x18\x03 \x01(\tR\x05chain\x12\x16\n" +
+	"\x06handle\x18\x04 \x01(\x04R\x06handle\x12\x10\n" +
+	"\x03set\x18\x05 \x01(\tR\x03set\x12\x10\n" +
+	"\x03key\x18\x06 \x01(\tR\x03key\"9\n" +
+	"\rOwnerResponse\x12(\n" +
+	"\x06owners\x18\x01 \x03(\v2\x10.weft.v1.OwnedByR\x06owners\"\x89\x01\n" +
+	"\aOwnedBy\x12\x1c\n" +
+	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x1a\n" +
+	"\bfragment\x18\x02 \x01(\tR\bfragment\x12\x1a\n" +
+	"\bpriority\x18\x03 \x01(\x05R\bpriority\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x14\n" +
+	"\x05index\x18\x05 \x01(\rR\x05index\"\x10\n" +
+	"\x0eCleanupRequest\")\n" +
+	"\x0fCleanupResponse\x12\x16\n" +
+	"\x06tables\x18\x01 \x03(\tR\x06tables\"\x0e\n" +
 	"\fWatchRequest\"\xf8\x01\n" +
 	"\x05Event\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
@@ -2527,13 +4094,16 @@ const file_weft_proto_rawDesc = "" +
 	"\trejection\x18\x03 \x01(\v2\x12.weft.v1.RejectionH\x00R\trejection\x12&\n" +
 	"\x05drift\x18\x04 \x01(\v2\x0e.weft.v1.DriftH\x00R\x05drift\x12/\n" +
 	"\bpresence\x18\x05 \x01(\v2\x11.weft.v1.PresenceH\x00R\bpresenceB\a\n" +
-	"\x05event\"\xba\x01\n" +
+	"\x05event\"\xcd\x02\n" +
 	"\x06Commit\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x1c\n" +
 	"\tfragments\x18\x02 \x03(\tR\tfragments\x12)\n" +
 	"\achanges\x18\x03 \x01(\v2\x0f.weft.v1.CountsR\achanges\x125\n" +
 	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x14\n" +
-	"\x05flows\x18\x05 \x01(\x04R\x05flows\"\xe4\x01\n" +
+	"\x05flows\x18\x05 \x01(\x04R\x05flows\x12-\n" +
+	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12/\n" +
+	"\x05build\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05build\x121\n" +
+	"\x06kernel\x18\b \x01(\v2\x19.google.protobuf.DurationR\x06kernel\"\xe4\x01\n" +
 	"\x06Counts\x12\x16\n" +
 	"\x06tables\x18\x01 \x01(\rR\x06tables\x12\x16\n" +
 	"\x06chains\x18\x02 \x01(\rR\x06chains\x12\x12\n" +
@@ -2574,7 +4144,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_COMMITTED\x10\x01\x12\x11\n" +
-	"\rSTATE_ADOPTED\x10\x022\xda\x02\n" +
+	"\rSTATE_ADOPTED\x10\x022\xe0\x05\n" +
 	"\n" +
 	"Aggregator\x126\n" +
 	"\x05Apply\x12\x15.weft.v1.ApplyRequest\x1a\x16.weft.v1.ApplyResponse\x12@\n" +
@@ -2582,7 +4152,14 @@ const file_weft_proto_rawDesc = "" +
 	"\x06Delete\x12\x16.weft.v1.DeleteRequest\x1a\x17.weft.v1.DeleteResponse\x120\n" +
 	"\x03Get\x12\x13.weft.v1.GetRequest\x1a\x14.weft.v1.GetResponse\x123\n" +
 	"\x04List\x12\x14.weft.v1.ListRequest\x1a\x15.weft.v1.ListResponse\x120\n" +
-	"\x05Watch\x12\x15.weft.v1.WatchRequest\x1a\x0e.weft.v1.Event0\x01B5Z3github.com/weft-proxy/weft/aggregator/api/v1;weftv1b\x06proto3"
+	"\x05Watch\x12\x15.weft.v1.WatchRequest\x1a\x0e.weft.v1.Event0\x01\x123\n" +
+	"\x04Plan\x12\x14.weft.v1.PlanRequest\x1a\x15.weft.v1.PlanResponse\x12E\n" +
+	"\n" +
+	"ListTables\x12\x1a.weft.v1.ListTablesRequest\x1a\x1b.weft.v1.ListTablesResponse\x12?\n" +
+	"\bGetTable\x12\x18.weft.v1.GetTableRequest\x1a\x19.weft.v1.GetTableResponse\x12Q\n" +
+	"\x0eListPublishers\x12\x1e.weft.v1.ListPublishersRequest\x1a\x1f.weft.v1.ListPublishersResponse\x126\n" +
+	"\x05Owner\x12\x15.weft.v1.OwnerRequest\x1a\x16.weft.v1.OwnerResponse\x12<\n" +
+	"\aCleanup\x12\x17.weft.v1.CleanupRequest\x1a\x18.weft.v1.CleanupResponseB5Z3github.com/weft-proxy/weft/aggregator/api/v1;weftv1b\x06proto3"
 
 var (
 	file_weft_proto_rawDescOnce sync.Once
@@ -2596,102 +4173,159 @@ func file_weft_proto_rawDescGZIP() []byte {
 	return file_weft_proto_rawDescData
 }
 
-var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_weft_proto_goTypes = []any{
-	(Lifetime)(0),                 // 0: weft.v1.Lifetime
-	(Reason)(0),                   // 1: weft.v1.Reason
-	(State)(0),                    // 2: weft.v1.State
-	(*Fragment)(nil),              // 3: weft.v1.Fragment
-	(*Table)(nil),                 // 4: weft.v1.Table
-	(*Chain)(nil),                 // 5: weft.v1.Chain
-	(*Rule)(nil),                  // 6: weft.v1.Rule
-	(*Set)(nil),                   // 7: weft.v1.Set
-	(*Element)(nil),               // 8: weft.v1.Element
-	(*ApplyRequest)(nil),          // 9: weft.v1.ApplyRequest
-	(*ApplyResponse)(nil),         // 10: weft.v1.ApplyResponse
-	(*DeleteRequest)(nil),         // 11: weft.v1.DeleteRequest
-	(*DeleteResponse)(nil),        // 12: weft.v1.DeleteResponse
-	(*PublishRequest)(nil),        // 13: weft.v1.PublishRequest
-	(*Patch)(nil),                 // 14: weft.v1.Patch
-	(*TablePatch)(nil),            // 15: weft.v1.TablePatch
-	(*ElementPatch)(nil),          // 16: weft.v1.ElementPatch
-	(*PublishResponse)(nil),       // 17: weft.v1.PublishResponse
-	(*Committed)(nil),             // 18: weft.v1.Committed
-	(*Rejected)(nil),              // 19: weft.v1.Rejected
-	(*Violation)(nil),             // 20: weft.v1.Violation
-	(*GetRequest)(nil),            // 21: weft.v1.GetRequest
-	(*GetResponse)(nil),           // 22: weft.v1.GetResponse
-	(*ListRequest)(nil),           // 23: weft.v1.ListRequest
-	(*ListResponse)(nil),          // 24: weft.v1.ListResponse
-	(*FragmentStatus)(nil),        // 25: weft.v1.FragmentStatus
-	(*WatchRequest)(nil),          // 26: weft.v1.WatchRequest
-	(*Event)(nil),                 // 27: weft.v1.Event
-	(*Commit)(nil),                // 28: weft.v1.Commit
-	(*Counts)(nil),                // 29: weft.v1.Counts
-	(*Rejection)(nil),             // 30: weft.v1.Rejection
-	(*Drift)(nil),                 // 31: weft.v1.Drift
-	(*Presence)(nil),              // 32: weft.v1.Presence
-	(*durationpb.Duration)(nil),   // 33: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 34: google.protobuf.Timestamp
+	(Lifetime)(0),                  // 0: weft.v1.Lifetime
+	(Reason)(0),                    // 1: weft.v1.Reason
+	(State)(0),                     // 2: weft.v1.State
+	(Change_Operation)(0),          // 3: weft.v1.Change.Operation
+	(*Fragment)(nil),               // 4: weft.v1.Fragment
+	(*Table)(nil),                  // 5: weft.v1.Table
+	(*Chain)(nil),                  // 6: weft.v1.Chain
+	(*Rule)(nil),                   // 7: weft.v1.Rule
+	(*Set)(nil),                    // 8: weft.v1.Set
+	(*Element)(nil),                // 9: weft.v1.Element
+	(*ApplyRequest)(nil),           // 10: weft.v1.ApplyRequest
+	(*ApplyResponse)(nil),          // 11: weft.v1.ApplyResponse
+	(*DeleteRequest)(nil),          // 12: weft.v1.DeleteRequest
+	(*DeleteResponse)(nil),         // 13: weft.v1.DeleteResponse
+	(*PublishRequest)(nil),         // 14: weft.v1.PublishRequest
+	(*Patch)(nil),                  // 15: weft.v1.Patch
+	(*TablePatch)(nil),             // 16: weft.v1.TablePatch
+	(*ElementPatch)(nil),           // 17: weft.v1.ElementPatch
+	(*PublishResponse)(nil),        // 18: weft.v1.PublishResponse
+	(*Committed)(nil),              // 19: weft.v1.Committed
+	(*Rejected)(nil),               // 20: weft.v1.Rejected
+	(*Violation)(nil),              // 21: weft.v1.Violation
+	(*GetRequest)(nil),             // 22: weft.v1.GetRequest
+	(*GetResponse)(nil),            // 23: weft.v1.GetResponse
+	(*ListRequest)(nil),            // 24: weft.v1.ListRequest
+	(*ListResponse)(nil),           // 25: weft.v1.ListResponse
+	(*FragmentStatus)(nil),         // 26: weft.v1.FragmentStatus
+	(*PlanRequest)(nil),            // 27: weft.v1.PlanRequest
+	(*PlanResponse)(nil),           // 28: weft.v1.PlanResponse
+	(*Change)(nil),                 // 29: weft.v1.Change
+	(*Shadow)(nil),                 // 30: weft.v1.Shadow
+	(*ListTablesRequest)(nil),      // 31: weft.v1.ListTablesRequest
+	(*ListTablesResponse)(nil),     // 32: weft.v1.ListTablesResponse
+	(*TableStatus)(nil),            // 33: weft.v1.TableStatus
+	(*GetTableRequest)(nil),        // 34: weft.v1.GetTableRequest
+	(*GetTableResponse)(nil),       // 35: weft.v1.GetTableResponse
+	(*MergedChain)(nil),            // 36: weft.v1.MergedChain
+	(*MergedRule)(nil),             // 37: weft.v1.MergedRule
+	(*MergedSet)(nil),              // 38: weft.v1.MergedSet
+	(*ListPublishersRequest)(nil),  // 39: weft.v1.ListPublishersRequest
+	(*ListPublishersResponse)(nil), // 40: weft.v1.ListPublishersResponse
+	(*PublisherStatus)(nil),        // 41: weft.v1.PublisherStatus
+	(*SessionStatus)(nil),          // 42: weft.v1.SessionStatus
+	(*OwnerRequest)(nil),           // 43: weft.v1.OwnerRequest
+	(*OwnerResponse)(nil),          // 44: weft.v1.OwnerResponse
+	(*OwnedBy)(nil),                // 45: weft.v1.OwnedBy
+	(*CleanupRequest)(nil),         // 46: weft.v1.CleanupRequest
+	(*CleanupResponse)(nil),        // 47: weft.v1.CleanupResponse
+	(*WatchRequest)(nil),           // 48: weft.v1.WatchRequest
+	(*Event)(nil),                  // 49: weft.v1.Event
+	(*Commit)(nil),                 // 50: weft.v1.Commit
+	(*Counts)(nil),                 // 51: weft.v1.Counts
+	(*Rejection)(nil),              // 52: weft.v1.Rejection
+	(*Drift)(nil),                  // 53: weft.v1.Drift
+	(*Presence)(nil),               // 54: weft.v1.Presence
+	(*durationpb.Duration)(nil),    // 55: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 56: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,  // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
-	4,  // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	5,  // 2: weft.v1.Table.chains:type_name -> weft.v1.Chain
-	7,  // 3: weft.v1.Table.sets:type_name -> weft.v1.Set
-	7,  // 4: weft.v1.Table.maps:type_name -> weft.v1.Set
-	6,  // 5: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	33, // 6: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	33, // 7: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
-	8,  // 8: weft.v1.Set.elements:type_name -> weft.v1.Element
-	3,  // 9: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	29, // 10: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	3,  // 11: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
-	14, // 12: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
-	15, // 13: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
-	5,  // 14: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
-	7,  // 15: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
-	7,  // 16: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
-	16, // 17: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
-	8,  // 18: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
-	18, // 19: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
-	19, // 20: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
-	20, // 21: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
+	5,  // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
+	6,  // 2: weft.v1.Table.chains:type_name -> weft.v1.Chain
+	8,  // 3: weft.v1.Table.sets:type_name -> weft.v1.Set
+	8,  // 4: weft.v1.Table.maps:type_name -> weft.v1.Set
+	7,  // 5: weft.v1.Chain.rules:type_name -> weft.v1.Rule
+	55, // 6: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	55, // 7: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	9,  // 8: weft.v1.Set.elements:type_name -> weft.v1.Element
+	4,  // 9: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
+	51, // 10: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	4,  // 11: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
+	15, // 12: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
+	16, // 13: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
+	6,  // 14: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
+	8,  // 15: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
+	8,  // 16: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
+	17, // 17: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
+	9,  // 18: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
+	19, // 19: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
+	20, // 20: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
+	21, // 21: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
 	1,  // 22: weft.v1.Violation.reason:type_name -> weft.v1.Reason
-	25, // 23: weft.v1.GetResponse.status:type_name -> weft.v1.FragmentStatus
-	3,  // 24: weft.v1.GetResponse.fragment:type_name -> weft.v1.Fragment
-	25, // 25: weft.v1.ListResponse.fragments:type_name -> weft.v1.FragmentStatus
+	26, // 23: weft.v1.GetResponse.status:type_name -> weft.v1.FragmentStatus
+	4,  // 24: weft.v1.GetResponse.fragment:type_name -> weft.v1.Fragment
+	26, // 25: weft.v1.ListResponse.fragments:type_name -> weft.v1.FragmentStatus
 	0,  // 26: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
 	2,  // 27: weft.v1.FragmentStatus.state:type_name -> weft.v1.State
-	34, // 28: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	20, // 29: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	34, // 30: weft.v1.Event.time:type_name -> google.protobuf.Timestamp
-	28, // 31: weft.v1.Event.commit:type_name -> weft.v1.Commit
-	30, // 32: weft.v1.Event.rejection:type_name -> weft.v1.Rejection
-	31, // 33: weft.v1.Event.drift:type_name -> weft.v1.Drift
-	32, // 34: weft.v1.Event.presence:type_name -> weft.v1.Presence
-	29, // 35: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	33, // 36: weft.v1.Commit.duration:type_name -> google.protobuf.Duration
-	20, // 37: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	29, // 38: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	9,  // 39: weft.v1.Aggregator.Apply:input_type -> weft.v1.ApplyRequest
-	13, // 40: weft.v1.Aggregator.Publish:input_type -> weft.v1.PublishRequest
-	11, // 41: weft.v1.Aggregator.Delete:input_type -> weft.v1.DeleteRequest
-	21, // 42: weft.v1.Aggregator.Get:input_type -> weft.v1.GetRequest
-	23, // 43: weft.v1.Aggregator.List:input_type -> weft.v1.ListRequest
-	26, // 44: weft.v1.Aggregator.Watch:input_type -> weft.v1.WatchRequest
-	10, // 45: weft.v1.Aggregator.Apply:output_type -> weft.v1.ApplyResponse
-	17, // 46: weft.v1.Aggregator.Publish:output_type -> weft.v1.PublishResponse
-	12, // 47: weft.v1.Aggregator.Delete:output_type -> weft.v1.DeleteResponse
-	22, // 48: weft.v1.Aggregator.Get:output_type -> weft.v1.GetResponse
-	24, // 49: weft.v1.Aggregator.List:output_type -> weft.v1.ListResponse
-	27, // 50: weft.v1.Aggregator.Watch:output_type -> weft.v1.Event
-	45, // [45:51] is the sub-list for method output_type
-	39, // [39:45] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	56, // 28: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	21, // 29: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	4,  // 30: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
+	29, // 31: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
+	51, // 32: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	52, // 33: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	30, // 34: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
+	3,  // 35: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	33, // 36: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	33, // 37: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	36, // 38: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	38, // 39: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	6,  // 40: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	37, // 41: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	7,  // 42: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	8,  // 43: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	41, // 44: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	42, // 45: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	52, // 46: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	56, // 47: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	56, // 48: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	45, // 49: weft.v1.OwnerResponse.owners:type_name -> weft.v1.OwnedBy
+	56, // 50: weft.v1.Event.time:type_name -> google.protobuf.Timestamp
+	50, // 51: weft.v1.Event.commit:type_name -> weft.v1.Commit
+	52, // 52: weft.v1.Event.rejection:type_name -> weft.v1.Rejection
+	53, // 53: weft.v1.Event.drift:type_name -> weft.v1.Drift
+	54, // 54: weft.v1.Event.presence:type_name -> weft.v1.Presence
+	51, // 55: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	55, // 56: weft.v1.Commit.duration:type_name -> google.protobuf.Duration
+	55, // 57: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	55, // 58: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	55, // 59: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	21, // 60: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	51, // 61: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	10, // 62: weft.v1.Aggregator.Apply:input_type -> weft.v1.ApplyRequest
+	14, // 63: weft.v1.Aggregator.Publish:input_type -> weft.v1.PublishRequest
+	12, // 64: weft.v1.Aggregator.Delete:input_type -> weft.v1.DeleteRequest
+	22, // 65: weft.v1.Aggregator.Get:input_type -> weft.v1.GetRequest
+	24, // 66: weft.v1.Aggregator.List:input_type -> weft.v1.ListRequest
+	48, // 67: weft.v1.Aggregator.Watch:input_type -> weft.v1.WatchRequest
+	27, // 68: weft.v1.Aggregator.Plan:input_type -> weft.v1.PlanRequest
+	31, // 69: weft.v1.Aggregator.ListTables:input_type -> weft.v1.ListTablesRequest
+	34, // 70: weft.v1.Aggregator.GetTable:input_type -> weft.v1.GetTableRequest
+	39, // 71: weft.v1.Aggregator.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	43, // 72: weft.v1.Aggregator.Owner:input_type -> weft.v1.OwnerRequest
+	46, // 73: weft.v1.Aggregator.Cleanup:input_type -> weft.v1.CleanupRequest
+	11, // 74: weft.v1.Aggregator.Apply:output_type -> weft.v1.ApplyResponse
+	18, // 75: weft.v1.Aggregator.Publish:output_type -> weft.v1.PublishResponse
+	13, // 76: weft.v1.Aggregator.Delete:output_type -> weft.v1.DeleteResponse
+	23, // 77: weft.v1.Aggregator.Get:output_type -> weft.v1.GetResponse
+	25, // 78: weft.v1.Aggregator.List:output_type -> weft.v1.ListResponse
+	49, // 79: weft.v1.Aggregator.Watch:output_type -> weft.v1.Event
+	28, // 80: weft.v1.Aggregator.Plan:output_type -> weft.v1.PlanResponse
+	32, // 81: weft.v1.Aggregator.ListTables:output_type -> weft.v1.ListTablesResponse
+	35, // 82: weft.v1.Aggregator.GetTable:output_type -> weft.v1.GetTableResponse
+	40, // 83: weft.v1.Aggregator.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	44, // 84: weft.v1.Aggregator.Owner:output_type -> weft.v1.OwnerResponse
+	47, // 85: weft.v1.Aggregator.Cleanup:output_type -> weft.v1.CleanupResponse
+	74, // [74:86] is the sub-list for method output_type
+	62, // [62:74] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -2708,7 +4342,7 @@ func file_weft_proto_init() {
 		(*PublishResponse_Committed)(nil),
 		(*PublishResponse_Rejected)(nil),
 	}
-	file_weft_proto_msgTypes[24].OneofWrappers = []any{
+	file_weft_proto_msgTypes[45].OneofWrappers = []any{
 		(*Event_Commit)(nil),
 		(*Event_Rejection)(nil),
 		(*Event_Drift)(nil),
@@ -2719,8 +4353,8 @@ func file_weft_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   30,
+			NumEnums:      4,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

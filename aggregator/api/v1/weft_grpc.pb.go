@@ -22,12 +22,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Aggregator_Apply_FullMethodName   = "/weft.v1.Aggregator/Apply"
-	Aggregator_Publish_FullMethodName = "/weft.v1.Aggregator/Publish"
-	Aggregator_Delete_FullMethodName  = "/weft.v1.Aggregator/Delete"
-	Aggregator_Get_FullMethodName     = "/weft.v1.Aggregator/Get"
-	Aggregator_List_FullMethodName    = "/weft.v1.Aggregator/List"
-	Aggregator_Watch_FullMethodName   = "/weft.v1.Aggregator/Watch"
+	Aggregator_Apply_FullMethodName          = "/weft.v1.Aggregator/Apply"
+	Aggregator_Publish_FullMethodName        = "/weft.v1.Aggregator/Publish"
+	Aggregator_Delete_FullMethodName         = "/weft.v1.Aggregator/Delete"
+	Aggregator_Get_FullMethodName            = "/weft.v1.Aggregator/Get"
+	Aggregator_List_FullMethodName           = "/weft.v1.Aggregator/List"
+	Aggregator_Watch_FullMethodName          = "/weft.v1.Aggregator/Watch"
+	Aggregator_Plan_FullMethodName           = "/weft.v1.Aggregator/Plan"
+	Aggregator_ListTables_FullMethodName     = "/weft.v1.Aggregator/ListTables"
+	Aggregator_GetTable_FullMethodName       = "/weft.v1.Aggregator/GetTable"
+	Aggregator_ListPublishers_FullMethodName = "/weft.v1.Aggregator/ListPublishers"
+	Aggregator_Owner_FullMethodName          = "/weft.v1.Aggregator/Owner"
+	Aggregator_Cleanup_FullMethodName        = "/weft.v1.Aggregator/Cleanup"
 )
 
 // AggregatorClient is the client API for Aggregator service.
@@ -50,6 +56,20 @@ type AggregatorClient interface {
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
 	// Watch streams what happens from now on.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Event], error)
+	// Plan says what a commit of some fragments would change in the kernel, and
+	// what would be refused. It changes nothing.
+	Plan(ctx context.Context, in *PlanRequest, opts ...grpc.CallOption) (*PlanResponse, error)
+	// ListTables returns the tables that weft has in the kernel.
+	ListTables(ctx context.Context, in *ListTablesRequest, opts ...grpc.CallOption) (*ListTablesResponse, error)
+	// GetTable returns the merged content of one table.
+	GetTable(ctx context.Context, in *GetTableRequest, opts ...grpc.CallOption) (*GetTableResponse, error)
+	// ListPublishers returns who has fragments, or is connected.
+	ListPublishers(ctx context.Context, in *ListPublishersRequest, opts ...grpc.CallOption) (*ListPublishersResponse, error)
+	// Owner says which fragments an object of the kernel comes from.
+	Owner(ctx context.Context, in *OwnerRequest, opts ...grpc.CallOption) (*OwnerResponse, error)
+	// Cleanup removes all tables of weft from the kernel; then the aggregator
+	// ends. Durable fragments stay in the state directory. Administrators only.
+	Cleanup(ctx context.Context, in *CleanupRequest, opts ...grpc.CallOption) (*CleanupResponse, error)
 }
 
 type aggregatorClient struct {
@@ -132,6 +152,66 @@ func (c *aggregatorClient) Watch(ctx context.Context, in *WatchRequest, opts ...
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Aggregator_WatchClient = grpc.ServerStreamingClient[Event]
 
+func (c *aggregatorClient) Plan(ctx context.Context, in *PlanRequest, opts ...grpc.CallOption) (*PlanResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PlanResponse)
+	err := c.cc.Invoke(ctx, Aggregator_Plan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *aggregatorClient) ListTables(ctx context.Context, in *ListTablesRequest, opts ...grpc.CallOption) (*ListTablesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTablesResponse)
+	err := c.cc.Invoke(ctx, Aggregator_ListTables_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *aggregatorClient) GetTable(ctx context.Context, in *GetTableRequest, opts ...grpc.CallOption) (*GetTableResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetTableResponse)
+	err := c.cc.Invoke(ctx, Aggregator_GetTable_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *aggregatorClient) ListPublishers(ctx context.Context, in *ListPublishersRequest, opts ...grpc.CallOption) (*ListPublishersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListPublishersResponse)
+	err := c.cc.Invoke(ctx, Aggregator_ListPublishers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *aggregatorClient) Owner(ctx context.Context, in *OwnerRequest, opts ...grpc.CallOption) (*OwnerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OwnerResponse)
+	err := c.cc.Invoke(ctx, Aggregator_Owner_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *aggregatorClient) Cleanup(ctx context.Context, in *CleanupRequest, opts ...grpc.CallOption) (*CleanupResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CleanupResponse)
+	err := c.cc.Invoke(ctx, Aggregator_Cleanup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AggregatorServer is the server API for Aggregator service.
 // All implementations must embed UnimplementedAggregatorServer
 // for forward compatibility.
@@ -152,6 +232,20 @@ type AggregatorServer interface {
 	List(context.Context, *ListRequest) (*ListResponse, error)
 	// Watch streams what happens from now on.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[Event]) error
+	// Plan says what a commit of some fragments would change in the kernel, and
+	// what would be refused. It changes nothing.
+	Plan(context.Context, *PlanRequest) (*PlanResponse, error)
+	// ListTables returns the tables that weft has in the kernel.
+	ListTables(context.Context, *ListTablesRequest) (*ListTablesResponse, error)
+	// GetTable returns the merged content of one table.
+	GetTable(context.Context, *GetTableRequest) (*GetTableResponse, error)
+	// ListPublishers returns who has fragments, or is connected.
+	ListPublishers(context.Context, *ListPublishersRequest) (*ListPublishersResponse, error)
+	// Owner says which fragments an object of the kernel comes from.
+	Owner(context.Context, *OwnerRequest) (*OwnerResponse, error)
+	// Cleanup removes all tables of weft from the kernel; then the aggregator
+	// ends. Durable fragments stay in the state directory. Administrators only.
+	Cleanup(context.Context, *CleanupRequest) (*CleanupResponse, error)
 	mustEmbedUnimplementedAggregatorServer()
 }
 
@@ -179,6 +273,24 @@ func (UnimplementedAggregatorServer) List(context.Context, *ListRequest) (*ListR
 }
 func (UnimplementedAggregatorServer) Watch(*WatchRequest, grpc.ServerStreamingServer[Event]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedAggregatorServer) Plan(context.Context, *PlanRequest) (*PlanResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Plan not implemented")
+}
+func (UnimplementedAggregatorServer) ListTables(context.Context, *ListTablesRequest) (*ListTablesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTables not implemented")
+}
+func (UnimplementedAggregatorServer) GetTable(context.Context, *GetTableRequest) (*GetTableResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTable not implemented")
+}
+func (UnimplementedAggregatorServer) ListPublishers(context.Context, *ListPublishersRequest) (*ListPublishersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListPublishers not implemented")
+}
+func (UnimplementedAggregatorServer) Owner(context.Context, *OwnerRequest) (*OwnerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Owner not implemented")
+}
+func (UnimplementedAggregatorServer) Cleanup(context.Context, *CleanupRequest) (*CleanupResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Cleanup not implemented")
 }
 func (UnimplementedAggregatorServer) mustEmbedUnimplementedAggregatorServer() {}
 func (UnimplementedAggregatorServer) testEmbeddedByValue()                    {}
@@ -291,6 +403,114 @@ func _Aggregator_Watch_Handler(srv interface{}, stream grpc.ServerStream) error 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Aggregator_WatchServer = grpc.ServerStreamingServer[Event]
 
+func _Aggregator_Plan_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PlanRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AggregatorServer).Plan(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Aggregator_Plan_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AggregatorServer).Plan(ctx, req.(*PlanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Aggregator_ListTables_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTablesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AggregatorServer).ListTables(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Aggregator_ListTables_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AggregatorServer).ListTables(ctx, req.(*ListTablesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Aggregator_GetTable_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTableRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AggregatorServer).GetTable(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Aggregator_GetTable_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AggregatorServer).GetTable(ctx, req.(*GetTableRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Aggregator_ListPublishers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPublishersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AggregatorServer).ListPublishers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Aggregator_ListPublishers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AggregatorServer).ListPublishers(ctx, req.(*ListPublishersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Aggregator_Owner_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OwnerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AggregatorServer).Owner(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Aggregator_Owner_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AggregatorServer).Owner(ctx, req.(*OwnerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Aggregator_Cleanup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CleanupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AggregatorServer).Cleanup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Aggregator_Cleanup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AggregatorServer).Cleanup(ctx, req.(*CleanupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Aggregator_ServiceDesc is the grpc.ServiceDesc for Aggregator service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -313,6 +533,30 @@ var Aggregator_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "List",
 			Handler:    _Aggregator_List_Handler,
+		},
+		{
+			MethodName: "Plan",
+			Handler:    _Aggregator_Plan_Handler,
+		},
+		{
+			MethodName: "ListTables",
+			Handler:    _Aggregator_ListTables_Handler,
+		},
+		{
+			MethodName: "GetTable",
+			Handler:    _Aggregator_GetTable_Handler,
+		},
+		{
+			MethodName: "ListPublishers",
+			Handler:    _Aggregator_ListPublishers_Handler,
+		},
+		{
+			MethodName: "Owner",
+			Handler:    _Aggregator_Owner_Handler,
+		},
+		{
+			MethodName: "Cleanup",
+			Handler:    _Aggregator_Cleanup_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
