@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
@@ -26,6 +27,9 @@ type admission struct {
 	lifetime weftv1.Lifetime
 	// stateful is true where durable fragments can be stored.
 	stateful bool
+	// room returns why no durable fragment of so many bytes can be stored; nil
+	// does not ask.
+	room func(bytes int) error
 	// outer finds the declarations of what the update itself does not declare.
 	outer lookup
 	// own has the fragment's declarations before this update.
@@ -38,6 +42,13 @@ type admission struct {
 	file string
 
 	bytes, chains, sets, rules, elements int
+
+	// access has the rights of the publisher; nil where it has no limits.
+	access  *access.Control
+	brought brought
+	// held is the status of the fragment before the update; nil where it is
+	// new.
+	held *weftv1.FragmentStatus
 
 	pool packers
 }
@@ -92,7 +103,12 @@ type elementsAdmission struct {
 }
 
 func (a *Aggregator) newAdmission(key desired.Key, snapshot bool, own declarations, outer lookup) *admission {
-	return newAdmission(key, snapshot, own, outer, a.cfg.StateDir != "")
+	adm := newAdmission(key, snapshot, own, outer, a.cfg.StateDir != "")
+	adm.room = a.durables.room
+	if adm.access = a.cfg.Access; adm.access != nil {
+		adm.held = a.writer.book.get(key)
+	}
+	return adm
 }
 
 func newAdmission(key desired.Key, snapshot bool, own declarations, outer lookup, stateful bool) *admission {
@@ -149,9 +165,15 @@ func (a *admission) count(n *int, by, limit int, what string) bool {
 func (a *admission) finish() (*desired.Update, error) {
 	a.pool.wait()
 	a.compileRules()
+	a.guard()
 	u := &desired.Update{Fragment: a.key, Snapshot: a.snapshot, Priority: a.priority}
 	for _, t := range a.tables {
 		u.Tables = append(u.Tables, a.tableUpdate(t))
+	}
+	if a.room != nil && a.lifetime == weftv1.Lifetime_LIFETIME_DURABLE && a.stateful && len(u.Tables) > 0 && len(a.bad.list) == 0 {
+		if err := a.room(a.bytes); err != nil {
+			a.bad.add(weftv1.Reason_REASON_LIMIT, "", noRoom(err))
+		}
 	}
 	if err := a.bad.err(a.key); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 // addFragment adds a part of a snapshot. The first part decides the fragment's
 // head (priority and lifetime).
 func (a *admission) addFragment(f *weftv1.Fragment, first bool) {
-	if !a.count(&a.bytes, proto.Size(f), MaxBytes, "bytes") {
+	if !a.count(&a.bytes, proto.Size(f), MaxBytes, "bytes") || !a.bulk(f) {
 		return
 	}
 	if first {

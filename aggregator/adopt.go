@@ -20,15 +20,17 @@ import (
 //
 // Possible errors: *kernel.OwnedError, the kernel's, ctx's.
 func (w *writer) start(ctx context.Context) error {
-	rec, found, err := w.store.load()
-	if err != nil {
-		w.log.Error("record is lost", "error", err)
-	}
-	w.intact = found
 	dump, err := w.takeOver(ctx)
 	if err != nil {
 		return err
 	}
+	// Not before the tables are ours: until then their owner writes it.
+	rec, found, err := w.store.load()
+	if err != nil {
+		w.metrics.stateErrors.WithLabelValues(stateRecord).Inc()
+		w.log.Error("record is lost", "error", err)
+	}
+	w.intact = found
 	w.state.Adopt(dump, rec.Desired)
 	w.revision = max(rec.Revision, uint64(w.now().UnixMilli())) //nolint:gosec // after 1970
 	w.book.adopt(rec, w.state, w.revision, w.now())
@@ -44,6 +46,10 @@ func (w *writer) start(ctx context.Context) error {
 	w.returned()
 	return nil
 }
+
+// claimInterval is the time between claims while standing by: nobody says when an
+// owner goes, and the tables are not repaired or updated until they are claimed.
+const claimInterval = 100 * time.Millisecond
 
 // takeOver claims our tables and reads them. With Config.Standby it waits while
 // another process owns them.
@@ -61,14 +67,14 @@ func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 			return nil, err
 		}
 		if !standing {
-			w.log.Warn("standing by", "error", err, "retry", w.retry)
+			w.log.Info("standing by", "error", err)
 			w.stand(true)
 			standing = true
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(w.retry):
+		case <-time.After(min(w.retry, claimInterval)):
 		}
 	}
 }
@@ -93,35 +99,6 @@ func (w *writer) returned() {
 	if w.intact {
 		w.sweep = true
 	}
-}
-
-// repair brings the kernel to what was committed.
-func (w *writer) repair() error {
-	reason := w.drift
-	dump, err := w.kernel.Dump()
-	if err != nil {
-		return fmt.Errorf("reread kernel: %w", err)
-	}
-	plan := w.state.Diff(dump)
-	if len(plan.Ops) == 0 {
-		w.state.Accept()
-		w.drift = ""
-		return nil
-	}
-	if _, err := w.kernel.Commit(plan.Ops); err != nil {
-		w.state.Rollback()
-		return fmt.Errorf("repair kernel after %s: %w", reason, err)
-	}
-	w.state.Accept()
-	w.drift = ""
-	w.revision++
-	w.book.advance(w.revision)
-	counts := countsOf(plan.Counts)
-	w.metrics.repaired(counts)
-	w.log.Warn("repaired the kernel", "revision", w.revision, "reason", reason, "ops", len(plan.Ops))
-	w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
-	w.flows.reconcile(w.state.Live())
-	return nil
 }
 
 // countsOf turns the counts of a plan into the message.
@@ -167,9 +144,19 @@ func (b *book) adopt(rec record, state *desired.State, revision uint64, now time
 
 // records returns what the record says of the fragments beside desired.Record.
 func (b *book) records() []bookRecord {
+	before := make(map[desired.Key]weftv1.Lifetime, len(b.journal))
+	for _, j := range slices.Backward(b.journal) {
+		before[j.key] = j.old.lifetime
+	}
 	out := make([]bookRecord, 0, len(b.claims))
 	for _, key := range slices.SortedFunc(maps.Keys(b.claims), compareKeys) {
-		out = append(out, bookRecord{Publisher: key.Publisher, Name: key.Name, Lifetime: b.claims[key].lifetime.String()})
+		life := b.claims[key].lifetime
+		// A fragment that stays does not become one of a session before that is
+		// committed: after a crash in between it would be withdrawn.
+		if old, ok := before[key]; ok && old != weftv1.Lifetime_LIFETIME_UNSPECIFIED && life == weftv1.Lifetime_LIFETIME_SESSION {
+			life = old
+		}
+		out = append(out, bookRecord{Publisher: key.Publisher, Name: key.Name, Lifetime: life.String()})
 	}
 	return out
 }
@@ -209,7 +196,7 @@ func (w *writer) dropUnclaimed() error {
 	w.revision++
 	w.book.advance(w.revision)
 	counts := countsOf(plan.Counts)
-	w.metrics.committed(counts, w.revision, 0)
+	w.metrics.committed(counts, w.revision, phases{})
 	w.log.Info("removed what belonged to nobody", "revision", w.revision, "ops", len(plan.Ops))
 	w.flows.after(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
 	return nil

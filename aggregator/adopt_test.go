@@ -8,6 +8,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // TestRecordOfNothing has a record that says less than the kernel: nothing is
@@ -24,7 +25,7 @@ func TestRecordOfNothing(t *testing.T) {
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "record.json"), []byte(`{"version":1,"books":[{}],"desired":{}}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "record.json"), aggregator.SealRecord(`{"version":2,"books":[{}],"desired":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
@@ -42,5 +43,35 @@ func TestRecordOfNothing(t *testing.T) {
 	}
 	if n := len(k.Commits()); n != commits {
 		t.Fatalf("%d commits after %d: the returning fragment is as it was", n, commits)
+	}
+}
+
+// TestStandbyReadsTheRecordLast has a second daemon stand by while the first one
+// goes on: what it adopts belongs to the fragments of then, not of its own start.
+func TestStandbyReadsTheRecordLast(t *testing.T) {
+	k, dir, ctx := &aggregatortest.Kernel{}, t.TempDir(), aggregatortest.Context(t)
+	first := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
+	c := first.Dial(t, "tester")
+	if _, err := c.Apply(ctx, blocklist("one", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	k.SetOwned(&kernel.OwnedError{Table: demo, PID: 1, Process: "weft"})
+	second := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Standby: true, Retry: 1e6}})
+	aggregatortest.Eventually(t, "it stands by", func() bool { return second.Aggregator.Healthy() != nil })
+	if _, err := c.Apply(ctx, blocklist("two", "10.0.0.2")); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	k.SetOwned(nil)
+	<-second.Aggregator.Ready()
+	// One of two returns: what the other one has stays.
+	if _, err := second.Dial(t, "tester").Apply(ctx, blocklist("one", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	wantElements(t, k, "10.0.0.1", "10.0.0.2")
+	if fragments, _ := second.Aggregator.List(); len(fragments) != 2 || fragments[1].GetState() != weftv1.State_STATE_ADOPTED {
+		t.Fatalf("fragments %v: want both, the second one adopted", fragments)
 	}
 }

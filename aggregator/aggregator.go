@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -55,11 +56,14 @@ const (
 	// after a quiet time.
 	DefaultBurst = 10
 	// DefaultRetry is the time between attempts to bring a kernel in step
-	// that could not be, and between claims while standing by.
+	// that could not be.
 	DefaultRetry = time.Second
 	// DefaultSessionGrace is how long fragments of sessions stay after a
 	// restart for their publishers to return.
 	DefaultSessionGrace = 30 * time.Second
+	// DefaultReadyGrace is how long after a start Settled waits for the
+	// publishers of before.
+	DefaultReadyGrace = 30 * time.Second
 	// DefaultDrain bounds how long a graceful stop commits what is pending.
 	DefaultDrain = 5 * time.Second
 )
@@ -74,6 +78,8 @@ type Config struct {
 	// StateDir holds the record of fragments and the durable ones; empty
 	// keeps no state, and then adopted elements belong to nobody.
 	StateDir string
+	// Access has the rights and limits of publishers; nil allows everything.
+	Access *access.Control
 	// Rate and Burst bound commits; 0 means DefaultRate and DefaultBurst.
 	Rate  rate.Limit
 	Burst int
@@ -82,6 +88,9 @@ type Config struct {
 	// SessionGrace is how long after a restart fragments whose lifetime is that
 	// of a session wait for it; 0 means DefaultSessionGrace.
 	SessionGrace time.Duration
+	// ReadyGrace is how long Settled waits for the publishers of before a
+	// restart; 0 means DefaultReadyGrace.
+	ReadyGrace time.Duration
 	// Drain bounds a graceful stop; 0 means DefaultDrain.
 	Drain time.Duration
 	// Standby waits while another process holds the tables; without it Run
@@ -108,6 +117,9 @@ func (c *Config) setDefaults() {
 	if c.SessionGrace == 0 {
 		c.SessionGrace = DefaultSessionGrace
 	}
+	if c.ReadyGrace == 0 {
+		c.ReadyGrace = DefaultReadyGrace
+	}
 	if c.Drain == 0 {
 		c.Drain = DefaultDrain
 	}
@@ -130,8 +142,8 @@ func (c *Config) validate() error {
 	if c.Burst < 0 {
 		errs = append(errs, fmt.Errorf("got Burst %d: want at least 1", c.Burst))
 	}
-	if c.Retry < 0 || c.Drain < 0 || c.SessionGrace < 0 {
-		errs = append(errs, errors.New("negative Retry, Drain or SessionGrace"))
+	if c.Retry < 0 || c.Drain < 0 || c.SessionGrace < 0 || c.ReadyGrace < 0 {
+		errs = append(errs, errors.New("negative Retry, Drain, SessionGrace or ReadyGrace"))
 	}
 	return errors.Join(errs...)
 }
@@ -146,18 +158,55 @@ type Aggregator struct {
 	flows   *flusher
 	// durables stores durable fragments.
 	durables *durables
-	writer   *writer
+	// roster knows the publishers.
+	roster *roster
+	writer *writer
 
 	// scope is the picture of all declarations that admission compiles
 	// against.
 	scope atomic.Pointer[desired.Scope]
 
 	// state is where Run stands.
-	state atomic.Int32
-	ready chan struct{}
+	state phase
+	// began is when updates began to be committed, in Unix nanoseconds; settled
+	// is true once Settled has returned nil.
+	began   atomic.Int64
+	settled atomic.Bool
+	ready   chan struct{}
 	// stopped is closed when Run returns.
 	stopped chan struct{}
 	once    sync.Once
+}
+
+// phase is one of the states of an Aggregator.
+type phase struct {
+	atomic.Int32
+	mu sync.Mutex
+	// changed is closed when the state does.
+	changed chan struct{}
+}
+
+// next returns what is closed when the state changes from what it was after the
+// call.
+func (p *phase) next() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed
+}
+
+// enter changes the state.
+func (a *Aggregator) enter(state int32) {
+	p := &a.state
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Store(state)
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
 }
 
 // The states of an Aggregator.
@@ -175,14 +224,14 @@ func New(cfg Config) (*Aggregator, error) {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{})}
-	a.queue = newQueue()
+	a.queue, a.roster = newQueue(cfg.Now), newRoster(cfg.Now)
 	m, err := newMetrics(cfg.Registerer, a.queue.len)
 	if err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a.metrics = m
 	a.flows = newFlusher(cfg.Flows, a.hub, a.log, a.metrics)
-	a.durables = newDurables(cfg.StateDir, a.log)
+	a.durables = newDurables(cfg.StateDir, a.log, m, cfg.Retry, func(r *RejectedError) { a.writer.tell(r) })
 	a.writer = newWriter(a)
 	a.scope.Store(a.writer.state.Scope())
 	return a, nil
@@ -205,7 +254,7 @@ func (a *Aggregator) Revision() uint64 { return a.writer.book.last() }
 // commits what is pending and returns nil. It is the one goroutine that uses
 // Kernel. Any other return is an error that the process can not go on with.
 //
-// Possible errors: *kernel.OwnedError (another process has our tables, without
+// Possible errors: ErrCleanedUp (which is no failure), *kernel.OwnedError (another process has our tables, without
 // Config.Standby), the kernel's at start.
 func (a *Aggregator) Run(ctx context.Context) error {
 	defer a.stop()
@@ -231,15 +280,15 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	a.state.Store(stateRunning)
+	a.began.Store(a.cfg.Now().UnixNano())
+	a.enter(stateRunning)
 	a.once.Do(func() { close(a.ready) })
-	a.writer.loop(ctx, changes)
-	return nil
+	return a.writer.loop(ctx, changes)
 }
 
 // stop answers everything that is still queued.
 func (a *Aggregator) stop() {
-	a.state.Store(stateStopped)
+	a.enter(stateStopped)
 	for _, s := range a.queue.close() {
 		s.answer(Result{Err: ErrStopped})
 	}
@@ -248,7 +297,7 @@ func (a *Aggregator) stop() {
 }
 
 // condition returns why updates can not be committed now, or nil. While the
-// aggregator starts, updates wait.
+// aggregator starts it is nil.
 func (a *Aggregator) condition() error {
 	switch a.state.Load() {
 	case stateStandby:
@@ -257,5 +306,26 @@ func (a *Aggregator) condition() error {
 		return ErrStopped
 	default:
 		return nil
+	}
+}
+
+// admitting returns once updates can be compiled: against the declarations of the
+// tables that the start has adopted. Done ends the wait.
+//
+// Possible errors: ErrStandby, ErrStopped, ErrGone.
+func (a *Aggregator) admitting(done <-chan struct{}) error {
+	for {
+		changed := a.state.next()
+		if a.state.Load() == stateRunning {
+			return nil
+		}
+		if err := a.condition(); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-done:
+			return ErrGone
+		}
 	}
 }

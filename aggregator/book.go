@@ -93,7 +93,12 @@ func (b *book) apply(s *submission) {
 
 func (b *book) accept() {
 	for _, j := range b.journal {
-		if c, ok := b.claims[j.key]; !ok || c.session != nil || c.lifetime != weftv1.Lifetime_LIFETIME_SESSION {
+		c, ok := b.claims[j.key]
+		if ok && j.was && c.lifetime != j.old.lifetime {
+			// The record may have the old one: see records.
+			b.version++
+		}
+		if !ok || c.session != nil || c.lifetime != weftv1.Lifetime_LIFETIME_SESSION {
 			delete(b.left, j.key)
 		}
 	}
@@ -112,12 +117,26 @@ func (b *book) rollback() {
 	b.journal = b.journal[:0]
 }
 
-// leave ends a session's claim and returns the fragment's lifetime.
-func (b *book) leave(key desired.Key) weftv1.Lifetime {
-	c := b.claims[key]
+// leave ends a session's claim.
+func (b *book) leave(key desired.Key) {
+	c, ok := b.claims[key]
+	if !ok {
+		return
+	}
 	c.session = nil
 	b.claims[key] = c
-	return c.lifetime
+}
+
+// of returns the fragments that belong to a session, ordered.
+func (b *book) of(s *Session) []desired.Key {
+	var keys []desired.Key
+	for key, c := range b.claims {
+		if c.session == s {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	return keys
 }
 
 // orphan notes that a session fragment could not be withdrawn; false means that

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
-	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -38,18 +37,17 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 		return nil, nil
 	}
 	plan := w.state.Plan()
-	if slices.ContainsFunc(accepted, (*submission).recorded) {
-		// The record comes before the commit that it describes: see
-		// desired.Record. Not being able to write it is no reason to stop.
-		if err := w.save(); err != nil {
-			w.log.Error("record is not saved", "error", err)
-		}
+	// The record comes before the commit that it describes: see desired.Record.
+	// Not being able to write it is no reason to stop.
+	if err := w.save(); err != nil {
+		w.log.Error("record is not saved", "error", err)
 	}
 	if len(plan.Ops) == 0 {
 		w.accept()
 		w.settle(accepted, Result{Revision: w.revision}, false)
 		return nil, nil
 	}
+	built := w.now()
 	stats, err := w.kernel.Commit(plan.Ops)
 	if err != nil {
 		w.rollback()
@@ -63,7 +61,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	w.revision++
 	counts := countsOf(plan.Counts)
 	w.settle(accepted, Result{Revision: w.revision, Changes: counts}, true)
-	w.announce(accepted, plan, counts, stats, w.now().Sub(began))
+	w.announce(accepted, plan, counts, stats, w.phases(accepted, began, built))
 	return nil, nil
 }
 
@@ -78,28 +76,28 @@ func (w *writer) rollback() {
 	w.book.rollback()
 }
 
-// recorded reports whether the update may change the record.
-func (s *submission) recorded() bool {
-	if s.update.Snapshot {
-		return true
-	}
-	return slices.ContainsFunc(s.update.Tables, func(t desired.TableUpdate) bool {
-		return len(t.PutChains)+len(t.PutSets)+len(t.DeleteChains)+len(t.DeleteSets) > 0
-	})
-}
-
 // apply applies updates to the state, answers those that it refuses, and
 // returns the others: their order is that of desired.Plan.Origin.
 func (w *writer) apply(batch []*submission) []*submission {
 	accepted := make([]*submission, 0, len(batch))
-	for _, s := range batch {
+	for i := 0; i < len(batch); i++ {
+		s := batch[i]
+		switch {
+		case s.ends:
+			batch = slices.Insert(batch, i+1, w.departures(s)...)
+			s.answer(Result{Revision: w.revision})
+			continue
+		case s.gone():
+			w.dropGone(s)
+			continue
+		}
 		if done, err := w.gate(s); err != nil {
 			w.refuse(s, err)
 			continue
 		} else if done {
 			continue
 		}
-		err := w.state.Apply(s.update)
+		err := w.take(s)
 		if errors.Is(err, desired.ErrStale) && s.admitted != nil {
 			err = w.applyStale(s)
 		}
@@ -122,7 +120,7 @@ func (w *writer) applyStale(s *submission) error {
 		return err
 	}
 	s.update = u
-	err = w.state.Apply(u)
+	err = w.take(s)
 	if errors.Is(err, desired.ErrStale) {
 		return snapshotNeeded(s.key())
 	}
@@ -133,10 +131,20 @@ func (w *writer) applyStale(s *submission) error {
 // means that the update has been answered, as there is nothing to do.
 func (w *writer) gate(s *submission) (done bool, err error) {
 	c, ok := w.book.claim(s.key())
+	if s.session != nil && s.withdraws() {
+		// Later patches have no snapshot to build on, broken or not.
+		delete(s.session.broken, s.key().Name)
+	}
+	if err := w.durables.refuse(s, c); err != nil {
+		return false, err
+	}
 	switch {
 	case s.leaving:
-		if ok && c.session == s.session && w.book.leave(s.key()) == weftv1.Lifetime_LIFETIME_SESSION {
-			return false, nil
+		if ok && c.session == s.session {
+			if c.lifetime == weftv1.Lifetime_LIFETIME_SESSION {
+				return false, nil
+			}
+			w.book.leave(s.key())
 		}
 		s.answer(Result{Revision: w.revision})
 		return true, nil
@@ -171,10 +179,12 @@ func (w *writer) refuse(s *submission, err error) {
 	}
 	first := true
 	if s.leaving {
+		w.book.leave(s.key())
 		first = w.book.orphan(s.key())
 	}
+	// Stored fragments are tried several times: whoever does has the last word.
 	var rejected *RejectedError
-	if errors.As(err, &rejected) && first {
+	if errors.As(err, &rejected) && first && !s.stored {
 		w.tell(rejected)
 	}
 	s.answer(Result{Err: err})
@@ -183,6 +193,7 @@ func (w *writer) refuse(s *submission, err error) {
 // tell announces a rejection. It is safe for concurrent use.
 func (w *writer) tell(r *RejectedError) {
 	w.book.rejected(r)
+	w.roster.rejected(r)
 	w.metrics.rejected(r)
 	w.log.Info("update rejected", "fragment", r.Fragment.String(), "violations", len(r.Violations), "error", r.Error())
 	w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Rejection{Rejection: &weftv1.Rejection{
@@ -207,7 +218,7 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 	var be *kernel.BatchError
 	switch {
 	case errors.As(err, &be):
-		if !w.suspected && suspicious(be) {
+		if !w.suspected && w.doubts(be) {
 			w.suspected, w.drift = true, be.Error()
 			return [][]*submission{batch}, nil
 		}
@@ -266,14 +277,18 @@ func kernelRejection(s *submission, err error) *RejectedError {
 // settle keeps the books after a commit and answers its updates.
 func (w *writer) settle(accepted []*submission, r Result, changed bool) {
 	w.book.settle(accepted, w.state, w.revision, w.now(), changed)
+	w.book.reshade(w.state)
+	w.metrics.shadowed.Set(float64(w.state.Shadowed()))
+	w.roster.committed(accepted)
 	w.publish(w.state.Scope())
 	w.conclude(accepted, r)
 	w.returned()
 }
 
 // announce tells of a commit: log, metrics, watchers, and the flows.
-func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *weftv1.Counts, stats kernel.Stats, took time.Duration) {
-	w.metrics.committed(counts, w.revision, took)
+func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *weftv1.Counts, stats kernel.Stats, p phases) {
+	took := p.build + p.kernel
+	w.metrics.committed(counts, w.revision, p)
 	keys := make([]string, 0, len(accepted))
 	for _, s := range accepted {
 		keys = append(keys, s.key().String())
@@ -281,11 +296,12 @@ func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *we
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	w.log.Info("committed", "revision", w.revision, "fragments", len(keys), "updates", len(accepted),
-		"ops", len(plan.Ops), "bytes", stats.Bytes, "duration", took,
+		"ops", len(plan.Ops), "bytes", stats.Bytes, "wait", p.wait, "build", p.build, "kernel", p.kernel,
 		"rules_added", counts.GetRulesAdded(), "rules_deleted", counts.GetRulesDeleted(),
 		"elements_added", counts.GetElementsAdded(), "elements_deleted", counts.GetElementsDeleted())
 	w.flows.after(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{
 		Revision: w.revision, Fragments: keys, Changes: counts, Duration: durationpb.New(took),
+		Wait: durationpb.New(p.wait), Build: durationpb.New(p.build), Kernel: durationpb.New(p.kernel),
 	}}})
 }
 

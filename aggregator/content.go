@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -30,19 +31,11 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	if err := CheckIdentity("fragment", name); err != nil {
 		return nil, nil, err
 	}
-	if err := a.condition(); err != nil {
+	key := desired.Key{Publisher: publisher, Name: name}
+	r := &read{key: key}
+	if err := a.ask(ctx, func(w *writer) { w.serve(r) }); err != nil {
 		return nil, nil, err
 	}
-	key := desired.Key{Publisher: publisher, Name: name}
-	r := &read{key: key, done: make(chan struct{})}
-	select {
-	case a.writer.reads <- r:
-	case <-a.stopped:
-		return nil, nil, ErrStopped
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
-	}
-	<-r.done
 	if r.status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
@@ -56,12 +49,10 @@ type read struct {
 	status   *weftv1.FragmentStatus
 	content  []desired.TableUpdate
 	declared declarations
-	done     chan struct{}
 }
 
 // serve answers a read.
 func (w *writer) serve(r *read) {
-	defer close(r.done)
 	r.status = w.book.get(r.key)
 	if c, ok := w.book.claim(r.key); ok && r.status != nil {
 		r.content, _ = w.state.Content(r.key)
@@ -87,6 +78,7 @@ func (r *read) fragment() *weftv1.Fragment {
 			m.Chains = append(m.Chains, chainMessage(declared.chains[c.Decl.Name], c))
 		}
 		for _, s := range t.PutSets {
+			slices.SortFunc(s.Elements, compareElements)
 			if s.Decl.Map {
 				m.Maps = append(m.Maps, setMessage(declared.sets[s.Decl.Name].source, s))
 			} else {
@@ -142,4 +134,25 @@ func count(st *weftv1.FragmentStatus, state *desired.State) bool {
 	st.Chains, st.Rules, st.Sets = uint32(i.Chains), uint32(i.Rules), uint32(i.Sets) //nolint:gosec // counts
 	st.Elements, st.Shadowed = uint64(i.Elements), uint64(i.Shadowed)                //nolint:gosec // counts
 	return ok
+}
+
+// reshade brings the number of shadowed elements up to date in the status of
+// those whose elements others began or ceased to hide.
+func (b *book) reshade(state *desired.State) {
+	keys := state.Shaded()
+	if len(keys) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range keys {
+		old := b.status[key]
+		i, ok := state.Fragment(key)
+		if old == nil || !ok || old.GetShadowed() == uint64(i.Shadowed) { //nolint:gosec // a count
+			continue
+		}
+		st := withViolations(old, old.GetViolations())
+		st.Shadowed = uint64(i.Shadowed) //nolint:gosec // a count
+		b.status[key] = st
+	}
 }

@@ -4,9 +4,14 @@
 // An Aggregator has two halves. Admission (admit*.go) runs on the goroutine of
 // a request: it checks names and limits, parses rule text and packs elements,
 // and answers with every violation that it finds. What it admits goes into a
-// queue. The writer (loop.go) is one goroutine that owns the merged state and
-// the kernel: it takes everything that is pending, applies it to the state,
-// commits the difference as one batch, and answers with the revision.
+// queue. The writer (writer.go) is one goroutine that owns the merged state and
+// the kernel: it takes what is pending, applies it to the state, commits the
+// difference as one batch, and answers with the revision.
+//
+// What a publisher may have (package access) is judged in two places: tables,
+// hooks, NAT and priorities at admission (guard.go), what all its fragments come
+// to by the writer (quota.go), whose state counts it and takes it back with
+// whatever undoes an update.
 //
 // It knows nothing of gRPC, of peers' credentials (both are aggregator/server),
 // nor of Services; it opens no socket itself: the kernel and conntrack come in
@@ -15,7 +20,9 @@
 // # The writer
 //
 // While the limiter has tokens an update is committed at once; under load the
-// updates of one interval share a commit. An update that changes nothing is
+// updates of one interval share a commit. Large ones have a commit to themselves,
+// and take turns with the others (queue.go), so a publisher waits for one large
+// update of others at most. An update that changes nothing is
 // acknowledged with the last revision, without a commit. An update that the
 // kernel refuses is taken out and its fragment stays at the last committed
 // content; the others of the same batch are committed at once without it.
@@ -31,11 +38,68 @@
 // goroutine that never delays the next commit. While a removal runs, what later
 // commits make stale is joined.
 //
+// # Faults
+//
+// Where the outcome of a batch is unknown, or somebody else changed the kernel,
+// the kernel is read again, compared with what was committed, and repaired; watchers
+// are told. A table that the kernel refuses to repair is left out and tried again
+// every Config.Retry, and nobody else waits for it.
+//
+// What the state directory has is sealed with checksums. A file that is damaged is
+// set aside and reported, never fatal: without the record nothing is withdrawn, as
+// what only it knew belongs to nobody until its publishers return. A record that
+// could not be written is not trusted by the next start.
+//
+// # Upgrade
+//
+// A new binary takes over in one of two ways, and in both the tables stay as they
+// are while nobody owns them, publishers reconnect by themselves, and what was
+// acknowledged is kept. The old one is stopped first, and commits what is pending;
+// this is what systemd does at a restart, and Kubernetes at the rolling update of
+// a DaemonSet (maxSurge 0, the default). Or the new one is started beside the old
+// one with --standby: it waits for the socket, then for the tables, and
+// has both a fraction of a second after the old one has ended or was killed.
+//
 // # Concurrency
 //
 // Aggregator and Session are safe for concurrent use, except that the updates
 // of one Session must come from one goroutine at a time, as their order is
 // their meaning. Run may be called once.
+//
+// # Plans and reads
+//
+// Plan, GetTable, ListTables, Owner and Get are answered by the writer between
+// two commits: it copies what is asked for, and the caller's goroutine puts it
+// into order and words. A plan takes its turn like an update and costs the
+// writer what a commit of the same content costs it; the state is rolled back
+// and the kernel drops the batch, so that nobody sees a trace of it.
+//
+// # Metrics
+//
+//	weft_commits_total            counter    batches committed
+//	weft_commit_duration_seconds  histogram  by phase: wait (of the oldest update), build, kernel
+//	weft_elements_changed_total   counter    elements of sets and maps, by change: added, deleted
+//	weft_rules_changed_total      counter    rules, by change: added, deleted
+//	weft_pending_updates          gauge      updates that wait for a commit
+//	weft_rejections_total         counter    by publisher (64, then "(other)") and reason
+//	weft_updates_dropped_total    counter    updates whose sender was gone before they took effect
+//	weft_shadowed_elements        gauge      map elements that another fragment's value hides
+//	weft_drift_repairs_total      counter    commits that repaired what others changed
+//	weft_flows_flushed_total      counter    UDP conntrack entries removed
+//	weft_flow_flush_errors_total  counter    removals that did not succeed
+//	weft_sessions                 gauge      open Publish streams
+//	weft_revision                 gauge      number of the last commit
+//	weft_state_errors_total       counter    files of the state directory that failed, by kind
+//	weft_unrepaired_tables        gauge      tables that the kernel refuses to have repaired
+//
+// The daemon adds weft_build_info, and the process's own.
+//
+// # Health
+//
+// Healthy says whether updates are committed or will be; it is for the decision
+// to restart the process. Settled is stricter, for the decision to send traffic
+// to the node: after a restart it waits until the publishers of before are back,
+// or Config.ReadyGrace is over.
 //
 // # Errors
 //

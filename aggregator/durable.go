@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -20,20 +23,37 @@ import (
 
 const (
 	// durableDir is the directory of durable fragments in the state directory:
-	// one file "publisher/name.pb" for each, a weft.v1.Fragment.
+	// one file "publisher/name.pb" for each, a sealed weft.v1.Fragment.
 	durableDir = "durable"
 	durableExt = ".pb"
 )
 
+// durableSeal is that of a durable fragment's file.
+var durableSeal = seal{kind: "weft-fragment", version: 1}
+
 // durables stores durable fragments, on a goroutine of its own: an update of one
 // is acknowledged once it is stored, and nobody else waits for the disk.
+//
+// What can not be stored is tried again until it is; see PROTOCOL.md for what its
+// publisher is told.
 type durables struct {
-	dir   string
-	log   *slog.Logger
+	dir     string
+	log     *slog.Logger
+	metrics *metrics
+	// retry is the time between attempts to store what could not be.
+	retry time.Duration
+	// tell announces a rejection.
+	tell  func(*RejectedError)
 	nudge chan struct{}
+	// failing is why the last attempt to store something failed; nil where all
+	// that was committed is stored.
+	failing atomic.Pointer[error]
 
 	mu    sync.Mutex
 	queue []durableWrite
+
+	// unstored has the content that is to be tried again. It is run's.
+	unstored map[desired.Key]*read
 }
 
 // durableWrite is a durable fragment to be stored, or removed where it has no
@@ -44,8 +64,8 @@ type durableWrite struct {
 	result  Result
 }
 
-func newDurables(stateDir string, log *slog.Logger) *durables {
-	d := &durables{log: log, nudge: make(chan struct{}, 1)}
+func newDurables(stateDir string, log *slog.Logger, m *metrics, retry time.Duration, tell func(*RejectedError)) *durables {
+	d := &durables{log: log, metrics: m, retry: retry, tell: tell, nudge: make(chan struct{}, 1), unstored: map[desired.Key]*read{}}
 	if stateDir != "" {
 		d.dir = filepath.Join(stateDir, durableDir)
 	}
@@ -66,12 +86,19 @@ func (d *durables) put(w durableWrite) {
 // run stores fragments until ctx ends, and then what is left.
 func (d *durables) run(ctx context.Context) {
 	for {
+		var again <-chan time.Time
+		if len(d.unstored) > 0 {
+			again = time.After(d.retry)
+		}
 		select {
 		case <-ctx.Done():
+			d.again()
 			d.drain()
 			return
 		case <-d.nudge:
 			d.drain()
+		case <-again:
+			d.again()
 		}
 	}
 }
@@ -88,22 +115,83 @@ func (d *durables) drain() {
 		if later {
 			continue
 		}
-		err := d.write(w.content)
+		err := d.store(w.content)
+		var rejected *RejectedError
 		if err != nil {
-			d.log.Error("durable fragment is not stored", "fragment", w.content.key.String(), "error", err)
+			rejected = notStored(w.content.key, w.result.Revision, err)
+			d.tell(rejected)
 		}
 		for _, o := range queue[:i+1] {
 			if o.content.key != w.content.key {
 				continue
 			}
-			if err != nil {
-				o.result.Err = fmt.Errorf("fragment %s is committed as revision %d, but not stored: %w", w.content.key, o.result.Revision, err)
+			if rejected != nil {
+				o.result.Err = rejected
 			}
 			for _, s := range o.waiting {
 				s.answer(o.result)
 			}
 		}
 	}
+}
+
+// notStored is the answer to an update that is in force and not stored.
+func notStored(key desired.Key, revision uint64, err error) *RejectedError {
+	return reject(key, weftv1.Reason_REASON_LIMIT, "",
+		"revision %d has it in force, but the state directory does not take it: %v: it is stored as soon as that is possible", revision, err)
+}
+
+// store writes one fragment now, and remembers it where that fails.
+func (d *durables) store(r *read) error {
+	err := d.write(r)
+	if err == nil {
+		delete(d.unstored, r.key)
+		if len(d.unstored) == 0 {
+			d.failing.Store(nil)
+		}
+		return nil
+	}
+	d.metrics.stateErrors.WithLabelValues(stateDurable).Inc()
+	d.log.Error("durable fragment is not stored", "fragment", r.key.String(), "error", err, "retry", d.retry)
+	d.unstored[r.key] = r
+	d.failing.Store(&err)
+	return err
+}
+
+// again tries what could not be stored.
+func (d *durables) again() {
+	for _, key := range slices.SortedFunc(maps.Keys(d.unstored), compareKeys) {
+		if d.store(d.unstored[key]) == nil {
+			d.log.Info("durable fragment is stored at last", "fragment", key.String())
+		}
+	}
+}
+
+// room returns why the state directory can not take a fragment whose messages
+// have n bytes; its file may be larger, as its texts are written in full.
+func (d *durables) room(n int) error {
+	if err := makeDir(d.dir); err != nil {
+		return err
+	}
+	return reserve(d.dir, 2*int64(n)+maxHeader)
+}
+
+// refuse returns the rejection of a patch of a durable fragment while committed
+// content waits for the disk; nil where none does. (A snapshot has looked for room
+// on its way here.)
+func (d *durables) refuse(s *submission, c claim) error {
+	if s.update.Snapshot || c.lifetime != weftv1.Lifetime_LIFETIME_DURABLE {
+		return nil
+	}
+	if err := d.failing.Load(); err != nil {
+		return reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "%s", noRoom(*err))
+	}
+	return nil
+}
+
+// noRoom says that the state directory takes nothing.
+func noRoom(err error) string {
+	return fmt.Sprintf("the state directory can not store a durable fragment: %v: make room, or use another lifetime", err)
 }
 
 func (d *durables) path(key desired.Key) string {
@@ -115,58 +203,86 @@ func (d *durables) path(key desired.Key) string {
 func (d *durables) write(r *read) error {
 	path := d.path(r.key)
 	if r.status == nil {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+		return removeFile(path)
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.fragment())
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return err
+	for _, dir := range []string{d.dir, filepath.Dir(path)} {
+		if err := makeDir(dir); err != nil {
+			return err
+		}
 	}
-	return replaceFile(path, b)
+	return durableSeal.write(path, b)
 }
 
-// load returns the stored fragments by publisher and name. A file that can not
-// be read is set aside and reported.
+// load returns the stored fragments by publisher and name. What can not be read
+// is set aside and reported.
 func (d *durables) load() (keys []desired.Key, fragments []*weftv1.Fragment) {
 	if d.dir == "" {
 		return nil, nil
 	}
-	paths, err := filepath.Glob(filepath.Join(d.dir, "*", "*"+durableExt))
-	if err != nil {
-		return nil, nil
-	}
-	slices.Sort(paths)
-	for _, path := range paths {
-		key := desired.Key{
-			Publisher: filepath.Base(filepath.Dir(path)),
-			Name:      strings.TrimSuffix(filepath.Base(path), durableExt),
-		}
-		f, err := readFragment(path, key)
-		if err != nil {
-			d.log.Error("durable fragment is lost: it is set aside", "file", path+".damaged", "error", err)
-			if err := os.Rename(path, path+".damaged"); err != nil {
-				d.log.Error("damaged file stays", "file", path, "error", err)
-			}
+	for _, publisher := range d.list(d.dir) {
+		if !publisher.IsDir() && strings.Contains(publisher.Name(), damagedMark) {
 			continue
 		}
-		keys, fragments = append(keys, key), append(fragments, f)
+		dir := filepath.Join(d.dir, publisher.Name())
+		for _, e := range d.list(dir) {
+			name, ok := strings.CutSuffix(e.Name(), durableExt)
+			if !ok {
+				continue
+			}
+			key := desired.Key{Publisher: publisher.Name(), Name: name}
+			f, err := readFragment(filepath.Join(dir, e.Name()), key)
+			if err != nil {
+				d.lose(filepath.Join(dir, e.Name()), err)
+				continue
+			}
+			keys, fragments = append(keys, key), append(fragments, f)
+		}
 	}
 	return keys, fragments
+}
+
+// list returns what is in a directory, in order, and removes what was left
+// half-written. Something else in the place of the directory is set aside.
+func (d *durables) list(dir string) []fs.DirEntry {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		d.lose(dir, err)
+		return nil
+	}
+	return sweepTemporary(dir, entries)
+}
+
+// lose sets aside what can not be read, and reports it.
+func (d *durables) lose(path string, err error) {
+	d.metrics.stateErrors.WithLabelValues(stateDurable).Inc()
+	aside, rerr := setAside(path)
+	if rerr != nil {
+		d.log.Error("durable fragment can not be read, and stays where it is", "file", path, "error", err, "rename", rerr)
+		return
+	}
+	d.log.Error("durable fragment can not be read: it is set aside", "file", aside, "error", err)
 }
 
 func readFragment(path string, key desired.Key) (*weftv1.Fragment, error) {
 	if err := errors.Join(CheckIdentity("publisher", key.Publisher), CheckIdentity("fragment", key.Name)); err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(path) //nolint:gosec // the operator's directory
+	b, err := durableSeal.read(path)
 	if err != nil {
 		return nil, err
 	}
+	return parseFragment(b, key)
+}
+
+// parseFragment decodes a stored fragment.
+func parseFragment(b []byte, key desired.Key) (*weftv1.Fragment, error) {
 	f := &weftv1.Fragment{}
 	if err := proto.Unmarshal(b, f); err != nil {
 		return nil, err
@@ -241,7 +357,7 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 		if !last {
 			continue
 		}
-		write := durableWrite{content: &read{key: s.key(), done: make(chan struct{})}, result: r}
+		write := durableWrite{content: &read{key: s.key()}, result: r}
 		for _, o := range accepted[:i+1] {
 			if o.durable && o.key() == s.key() {
 				write.waiting = append(write.waiting, o)

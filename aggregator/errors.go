@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
@@ -11,14 +12,22 @@ import (
 var (
 	// ErrNotFound means that there is no such fragment.
 	ErrNotFound = errors.New("no such fragment")
+	// ErrNoObject means that the kernel holds no such object of weft's.
+	ErrNoObject = errors.New("no such object")
 	// ErrInvalidName means that a publisher or fragment name is malformed.
 	ErrInvalidName = errors.New("invalid name")
 	// ErrProtocol means that a request makes no sense where it came.
 	ErrProtocol = errors.New("protocol error")
+	// ErrStarting means that the kernel's tables are not adopted yet.
+	ErrStarting = errors.New("starting: the kernel's tables are not adopted yet")
 	// ErrStandby means that another process holds the tables.
 	ErrStandby = errors.New("standing by: another process owns weft's tables")
 	// ErrStopped means that the aggregator has stopped or is stopping.
 	ErrStopped = errors.New("aggregator stopped")
+	// ErrCleanedUp is what Run returns after Cleanup: there is nothing left to do.
+	ErrCleanedUp = errors.New("all tables are removed")
+	// ErrGone means that the sender of an update was gone before its turn came.
+	ErrGone = errors.New("caller is gone")
 	// ErrSlowWatcher means that a watcher did not keep up and was dropped.
 	ErrSlowWatcher = errors.New("watcher too slow: events were lost")
 	// ErrKernel means that the kernel could not be brought to the desired
@@ -32,6 +41,9 @@ type RejectedError struct {
 	Fragment desired.Key
 	// Violations has at least one entry, in the order of the request.
 	Violations []*weftv1.Violation
+	// Refusals are those of the violations that the configuration makes of
+	// it, one for each right and limit.
+	Refusals []*access.Refusal
 }
 
 // Error returns the first violation and how many more there are.

@@ -55,6 +55,11 @@ func (f *flusher) after(stale []conntrack.Stale, e *weftv1.Event) {
 		f.hub.publish(e)
 		return
 	}
+	if len(f.events) >= watcherBuffer {
+		// A pass that takes so long keeps no more of them back.
+		f.hub.publish(f.events[0])
+		f.events = f.events[1:]
+	}
 	f.events = append(f.events, e)
 	f.stale = append(f.stale, stale...)
 	if len(f.stale) > maxStale {

@@ -96,6 +96,27 @@ func TestFlusherIsBounded(t *testing.T) {
 	close(flows.release)
 }
 
+// TestFlusherKeepsFewEvents has commits go on while a pass is stuck for ever:
+// their events are told, though nobody knows the flows.
+func TestFlusherKeepsFewEvents(t *testing.T) {
+	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
+	f := newTestFlusher(t, flows)
+	f.after(make([]conntrack.Stale, 1), commitEvent())
+	<-flows.entered
+	w := &watcher{events: make(chan *weftv1.Event, 2*watcherBuffer)}
+	f.hub.watchers[w] = struct{}{}
+	for range watcherBuffer + 10 {
+		f.after(nil, commitEvent())
+	}
+	f.mu.Lock()
+	n := len(f.events)
+	f.mu.Unlock()
+	if n != watcherBuffer || len(w.events) != 10 {
+		t.Fatalf("%d events are kept and %d told: want %d and 10", n, len(w.events), watcherBuffer)
+	}
+	close(flows.release)
+}
+
 func TestFlusherAsksAgainAfterAnError(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}, 1), release: make(chan struct{}), err: errors.New("no")}
 	close(flows.release)

@@ -1,7 +1,81 @@
 package aggregator
 
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
 // Healthy returns why updates can not be committed now: the aggregator stands
 // by or has stopped. Starting up counts as healthy.
 //
 // Possible errors: ErrStandby, ErrStopped.
 func (a *Aggregator) Healthy() error { return a.condition() }
+
+// MissingError says which publishers of before a restart have not come back.
+// What they published is in force all the same, as it was.
+type MissingError struct {
+	// Publishers are their names, ordered.
+	Publishers []string
+	// Fragments counts theirs that wait.
+	Fragments int
+	// Grace is how much longer they are waited for.
+	Grace time.Duration
+}
+
+// maxMissing is how many publishers a message names.
+const maxMissing = 10
+
+// Error names the publishers.
+func (e *MissingError) Error() string {
+	named, more := e.Publishers, ""
+	if n := len(named) - maxMissing; n > 0 {
+		named, more = named[:maxMissing], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("publishers of before the restart have not come back yet (fragments: %d, grace left: %v): %s%s",
+		e.Fragments, e.Grace.Round(time.Second), strings.Join(named, ", "), more)
+}
+
+// Settled returns why the ruleset may not be what its publishers want now, or
+// nil: once updates are committed and every fragment of before a restart is
+// back, unless it is a session's. Config.ReadyGrace after the start what is
+// missing is no reason any more.
+//
+// Possible errors: ErrStarting, ErrStandby, ErrStopped, *MissingError.
+func (a *Aggregator) Settled() error {
+	if err := a.condition(); err != nil {
+		return err
+	}
+	if a.state.Load() != stateRunning {
+		return ErrStarting
+	}
+	if a.settled.Load() {
+		return nil
+	}
+	missing := a.writer.book.missing()
+	missing.Grace = a.cfg.ReadyGrace - a.cfg.Now().Sub(time.Unix(0, a.began.Load()))
+	if missing.Fragments > 0 && missing.Grace > 0 {
+		return missing
+	}
+	// Fragments are adopted at the start alone: there is nothing left to look at.
+	a.settled.Store(true)
+	return nil
+}
+
+// missing returns the fragments that wait for their publishers.
+func (b *book) missing() *MissingError {
+	e := &MissingError{}
+	fragments, _ := b.list()
+	for _, f := range fragments {
+		if f.GetState() != weftv1.State_STATE_ADOPTED || f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
+			continue
+		}
+		e.Fragments++
+		if n := len(e.Publishers); n == 0 || e.Publishers[n-1] != f.GetPublisher() {
+			e.Publishers = append(e.Publishers, f.GetPublisher())
+		}
+	}
+	return e
+}

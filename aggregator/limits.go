@@ -10,6 +10,11 @@ import (
 const (
 	// MaxFragments is the number of fragments of all publishers together.
 	MaxFragments = 10_000
+	// MaxPlan is the number of fragments in a plan.
+	MaxPlan = 1_000
+	// MaxPlanBytes is the size of the changes and shadows that the answer to a
+	// plan lists; what exceeds it is counted.
+	MaxPlanBytes = 32 << 20
 	// MaxTables is the number of tables in an update.
 	MaxTables = 64
 	// MaxChains is the number of chains in an update.

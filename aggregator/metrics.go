@@ -2,7 +2,7 @@ package aggregator
 
 import (
 	"errors"
-	"time"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,26 +16,53 @@ const (
 	metricElements      = "weft_elements_changed_total"
 	metricRules         = "weft_rules_changed_total"
 	metricRejections    = "weft_rejections_total"
+	metricShadowed      = "weft_shadowed_elements"
+	metricDropped       = "weft_updates_dropped_total"
 	metricRepairs       = "weft_drift_repairs_total"
 	metricFlows         = "weft_flows_flushed_total"
 	metricFlowErrors    = "weft_flow_flush_errors_total"
 	metricSessions      = "weft_sessions"
 	metricPending       = "weft_pending_updates"
 	metricRevision      = "weft_revision"
+	metricUnrepaired    = "weft_unrepaired_tables"
+	metricStateErrors   = "weft_state_errors_total"
+)
+
+// Values of the label of metricStateErrors.
+const (
+	stateRecord  = "record"
+	stateDurable = "durable"
+)
+
+// maxPublisherLabels bounds the publishers that have a label of their own;
+// further ones share otherPublisher, which is no publisher's name.
+const (
+	maxPublisherLabels = 64
+	otherPublisher     = "(other)"
 )
 
 // metrics are those of the aggregator.
 type metrics struct {
 	commits    prometheus.Counter
-	duration   prometheus.Histogram
+	duration   *prometheus.HistogramVec
 	elements   *prometheus.CounterVec
 	rules      *prometheus.CounterVec
 	rejections *prometheus.CounterVec
+	shadowed   prometheus.Gauge
+	dropped    prometheus.Counter
 	repairs    prometheus.Counter
 	flows      prometheus.Counter
 	flowErrors prometheus.Counter
 	sessions   prometheus.Gauge
 	revision   prometheus.Gauge
+	// unrepaired is how many tables the last repair had to leave out.
+	unrepaired prometheus.Gauge
+	// stateErrors counts what went wrong with files of the state directory.
+	stateErrors *prometheus.CounterVec
+
+	mu sync.Mutex
+	// publishers are those with a label of their own.
+	publishers map[string]struct{}
 }
 
 // newMetrics makes the metrics and registers them; a nil Registerer registers
@@ -47,27 +74,37 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
-	vec := func(name, help, label string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		commits: counter(metricCommits, "Batches committed to the kernel."),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: metricCommitSeconds, Help: "Time from taking pending updates to the kernel's answer.",
+		publishers: make(map[string]struct{}),
+		commits:    counter(metricCommits, "Batches committed to the kernel."),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: metricCommitSeconds, Help: "Time of a commit by phase: the oldest update's wait, the build of the batch, the kernel.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
-		}),
+		}, []string{"phase"}),
 		elements:   vec(metricElements, "Set and map elements added to and deleted from the kernel.", "change"),
 		rules:      vec(metricRules, "Rules added to and deleted from the kernel.", "change"),
-		rejections: vec(metricRejections, "Updates rejected, by the reason of the first violation.", "reason"),
+		rejections: vec(metricRejections, "Updates rejected, by publisher and the reason of the first violation.", "publisher", "reason"),
+		dropped:    counter(metricDropped, "Updates dropped as their sender was gone before they took effect."),
+		shadowed:   gauge(metricShadowed, "Map elements that another fragment's value hides."),
 		repairs:    counter(metricRepairs, "Commits that repaired what others changed in the kernel."),
 		flows:      counter(metricFlows, "UDP conntrack entries removed after commits."),
 		flowErrors: counter(metricFlowErrors, "Removals of UDP conntrack entries that did not succeed."),
 		sessions:   gauge(metricSessions, "Publish streams that are open."),
 		revision:   gauge(metricRevision, "Number of the last commit."),
 	}
+	m.stateErrors = vec(metricStateErrors, "Files of the state directory that could not be read or written.", "file")
+	m.unrepaired = gauge(metricUnrepaired, "Tables that are not as committed, as the kernel refuses to have them repaired.")
+	m.stateErrors.WithLabelValues(stateRecord)
+	m.stateErrors.WithLabelValues(stateDurable)
 	for _, change := range []string{"added", "deleted"} {
 		m.elements.WithLabelValues(change)
 		m.rules.WithLabelValues(change)
+	}
+	for _, phase := range []string{"wait", "build", "kernel"} {
+		m.duration.WithLabelValues(phase)
 	}
 	if reg == nil {
 		return m, nil
@@ -76,17 +113,21 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 		func() float64 { return float64(pending()) })
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.commits, m.duration, m.elements, m.rules, m.rejections, m.repairs, m.flows, m.flowErrors, m.sessions, m.revision, queued,
+		m.commits, m.duration, m.elements, m.rules, m.rejections, m.dropped, m.shadowed, m.repairs, m.flows, m.flowErrors, m.sessions, m.revision, m.stateErrors, m.unrepaired, queued,
 	} {
 		errs = append(errs, reg.Register(c))
 	}
 	return m, errors.Join(errs...)
 }
 
-// committed counts a commit.
-func (m *metrics) committed(c *weftv1.Counts, revision uint64, took time.Duration) {
+// committed counts a commit. Zero phases were not measured.
+func (m *metrics) committed(c *weftv1.Counts, revision uint64, p phases) {
 	m.commits.Inc()
-	m.duration.Observe(took.Seconds())
+	if p != (phases{}) {
+		m.duration.WithLabelValues("wait").Observe(p.wait.Seconds())
+		m.duration.WithLabelValues("build").Observe(p.build.Seconds())
+		m.duration.WithLabelValues("kernel").Observe(p.kernel.Seconds())
+	}
 	m.revision.Set(float64(revision))
 	m.changed(c)
 }
@@ -110,7 +151,20 @@ func (m *metrics) rejected(r *RejectedError) {
 	if len(r.Violations) > 0 {
 		reason = r.Violations[0].GetReason()
 	}
-	m.rejections.WithLabelValues(reasonLabel(reason)).Inc()
+	m.rejections.WithLabelValues(m.publisherLabel(r.Fragment.Publisher), reasonLabel(reason)).Inc()
+}
+
+// publisherLabel is a publisher as a label value.
+func (m *metrics) publisherLabel(publisher string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.publishers[publisher]; !ok {
+		if len(m.publishers) >= maxPublisherLabels {
+			return otherPublisher
+		}
+		m.publishers[publisher] = struct{}{}
+	}
+	return publisher
 }
 
 // reasonLabel is a reason as a label value.

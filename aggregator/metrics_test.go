@@ -1,13 +1,86 @@
 package aggregator
 
 import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
 )
+
+var update = flag.Bool("update", false, "write the goldens anew")
+
+// TestMetricsGolden compares names, types, help and labels with what dashboards
+// and alerts were written against.
+func TestMetricsGolden(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m, err := newMetrics(reg, func() int { return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Rejections have no series before there is one.
+	m.rejected(&RejectedError{Fragment: desired.Key{Publisher: "p", Name: "f"}})
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, f := range families {
+		labels := map[string]bool{}
+		for _, s := range f.GetMetric() {
+			for _, l := range s.GetLabel() {
+				labels[l.GetName()] = true
+			}
+		}
+		fmt.Fprintf(&b, "%s{%s} %s: %s\n", f.GetName(), strings.Join(slices.Sorted(maps.Keys(labels)), ","), strings.ToLower(f.GetType().String()), f.GetHelp())
+	}
+	const golden = "testdata/metrics.txt"
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("metrics differ from %s; -update writes it (-want +got):\n%s", golden, diff)
+	}
+	// The documentation has a table of them.
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if !strings.Contains(string(doc), f.GetName()) {
+			t.Errorf("doc.go does not tell of %s", f.GetName())
+		}
+	}
+}
+
+func TestPublisherLabelsAreBounded(t *testing.T) {
+	m, err := newMetrics(nil, func() int { return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]bool{}
+	for i := range 10 * maxPublisherLabels {
+		labels[m.publisherLabel(fmt.Sprintf("p%d", i))] = true
+	}
+	if len(labels) != maxPublisherLabels+1 || !labels[otherPublisher] || m.publisherLabel("p0") != "p0" {
+		t.Errorf("%d label values: want %d and %s", len(labels), maxPublisherLabels, otherPublisher)
+	}
+}
 
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
@@ -15,9 +88,11 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.committed(&weftv1.Counts{ElementsAdded: 3, ElementsDeleted: 1, RulesAdded: 2}, 42, time.Millisecond)
+	m.committed(&weftv1.Counts{ElementsAdded: 3, ElementsDeleted: 1, RulesAdded: 2}, 42, phases{wait: time.Second, build: time.Millisecond, kernel: time.Millisecond})
+	m.committed(&weftv1.Counts{RulesDeleted: 1}, 43, phases{})
+	m.shadowed.Set(6)
 	m.repaired(&weftv1.Counts{ElementsAdded: 1})
-	m.rejected(&RejectedError{Violations: []*weftv1.Violation{{Reason: weftv1.Reason_REASON_SYNTAX}, {Reason: weftv1.Reason_REASON_LIMIT}}})
+	m.rejected(&RejectedError{Fragment: desired.Key{Publisher: "p", Name: "f"}, Violations: []*weftv1.Violation{{Reason: weftv1.Reason_REASON_SYNTAX}, {Reason: weftv1.Reason_REASON_LIMIT}}})
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -33,9 +108,10 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		metricCommits: 1, metricCommitSeconds: 1, metricElements + "/added": 4, metricElements + "/deleted": 1,
-		metricRules + "/added": 2, metricRules + "/deleted": 0, metricRejections + "/syntax": 1, metricRepairs: 1,
-		metricFlows: 0, metricFlowErrors: 0, metricSessions: 0, metricPending: 5, metricRevision: 42,
+		metricCommits: 2, metricCommitSeconds + "/wait": 1, metricCommitSeconds + "/build": 1, metricCommitSeconds + "/kernel": 1, metricElements + "/added": 4, metricElements + "/deleted": 1,
+		metricRules + "/added": 2, metricRules + "/deleted": 1, metricRejections + "/p/syntax": 1, metricDropped: 0, metricShadowed: 6, metricRepairs: 1,
+		metricFlows: 0, metricFlowErrors: 0, metricSessions: 0, metricPending: 5, metricRevision: 43,
+		metricUnrepaired: 0, metricStateErrors + "/record": 0, metricStateErrors + "/durable": 0,
 	}
 	for name, v := range want {
 		if g, ok := got[name]; !ok || g != v {

@@ -1,7 +1,9 @@
 package aggregator
 
 import (
+	"slices"
 	"sync"
+	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -26,6 +28,8 @@ type submission struct {
 	lifetime weftv1.Lifetime
 	// session is who sends it, nil for unary calls.
 	session *Session
+	// alive reports whether its sender is still there; nil means always.
+	alive Alive
 	// serial numbers the updates of a session.
 	serial uint64
 	// declares is true when the update changes declarations, so that later
@@ -38,41 +42,87 @@ type submission struct {
 	durable, stored bool
 	// mustExist makes the withdrawal of an unknown fragment an error.
 	mustExist bool
+	// ends says that the session has ended: it leaves all that it owns by then.
+	ends bool
 	// leaving withdraws a fragment only if the session still owns it.
 	leaving bool
+	// queued is when the update began to wait.
+	queued time.Time
 	// result gets exactly one answer; it has room for it.
 	result chan Result
 }
 
-func (s *submission) answer(r Result) { s.result <- r }
+func (s *submission) answer(r Result) {
+	if s.session != nil && !s.leaving {
+		s.session.pending.Add(-1)
+	}
+	s.result <- r
+}
 
 func (s *submission) key() desired.Key { return s.update.Fragment }
 
 // withdraws reports whether the update takes the fragment away.
 func (s *submission) withdraws() bool { return s.update.Snapshot && len(s.update.Tables) == 0 }
 
-// queue holds what waits for the writer. Its length is bounded by those who
-// submit: each stream and each unary call has a bounded number of updates in
-// flight.
+// quantum is the cost from which an update is large, and what one publisher has a
+// share of in a commit where others wait too. The kernel has as many elements in
+// about 10 ms (BenchmarkFairness: the kernel's time for 100,000).
+const quantum = 4096
+
+// alone is what a publisher has for itself where nobody else waits, in quanta.
+const alone = 16
+
+// queue holds what waits for the writer, in a lane for each publisher. The updates
+// of a lane keep their order. Its length is bounded by those who submit: each
+// stream and each unary call has a bounded number of updates in flight.
+//
+// A commit takes the small updates of all lanes, up to a share of each; a large one
+// has a commit to itself. Where both wait they take turns, so a small update waits
+// for one large one at most, and a large one is not starved. What is behind a
+// large update in its lane waits for it. Lanes take turns too: the
+// one that was served last comes last.
 type queue struct {
-	// nudge has room for one: the writer takes all there is at once.
+	now func() time.Time
+	// nudge has room for one: the writer takes what there is.
 	nudge chan struct{}
 
-	mu     sync.Mutex
-	items  []*submission
+	mu sync.Mutex
+	// lanes are those that have something, in the order of their turns.
+	lanes  []*lane
+	byName map[string]*lane
+	n      int
+	// large is true when it is the turn of a large update.
+	large  bool
 	closed bool
 }
 
-func newQueue() *queue { return &queue{nudge: make(chan struct{}, 1)} }
+// lane is what waits of one publisher.
+type lane struct {
+	publisher string
+	items     []*submission
+}
+
+func newQueue(now func() time.Time) *queue {
+	return &queue{now: now, nudge: make(chan struct{}, 1), byName: make(map[string]*lane)}
+}
 
 // put adds a submission; false means that the aggregator has stopped.
 func (q *queue) put(s *submission) bool {
+	s.queued = q.now()
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
 		return false
 	}
-	q.items = append(q.items, s)
+	name := s.key().Publisher
+	l := q.byName[name]
+	if l == nil {
+		l = &lane{publisher: name}
+		q.byName[name] = l
+		q.lanes = append(q.lanes, l)
+	}
+	l.items = append(l.items, s)
+	q.n++
 	q.mu.Unlock()
 	select {
 	case q.nudge <- struct{}{}:
@@ -81,26 +131,85 @@ func (q *queue) put(s *submission) bool {
 	return true
 }
 
-// take removes and returns everything.
-func (q *queue) take() []*submission {
+// take removes and returns what comes next, nil where nothing waits. Cost says
+// how many elements and rules an update concerns.
+func (q *queue) take(cost func(*submission) int) []*submission {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	items := q.items
-	q.items = nil
-	return items
+	turn := q.large
+	q.large = !turn
+	if turn {
+		if batch := q.takeLarge(cost); batch != nil {
+			return batch
+		}
+	}
+	if batch := q.takeSmall(cost); batch != nil {
+		q.large = true
+		return batch
+	}
+	q.large = false
+	return q.takeLarge(cost)
+}
+
+// takeSmall takes each lane's share of small updates.
+func (q *queue) takeSmall(cost func(*submission) int) (batch []*submission) {
+	share := quantum
+	if len(q.lanes) == 1 {
+		share *= alone
+	}
+	for _, l := range slices.Clone(q.lanes) {
+		n, left := 0, share
+		for ; n < len(l.items) && left > 0; n++ {
+			c := cost(l.items[n])
+			if c >= quantum {
+				break
+			}
+			left -= c
+		}
+		batch = append(batch, q.cut(l, n)...)
+	}
+	return batch
+}
+
+// takeLarge takes the first large update that is at the head of a lane.
+func (q *queue) takeLarge(cost func(*submission) int) []*submission {
+	for _, l := range q.lanes {
+		if cost(l.items[0]) >= quantum {
+			batch := q.cut(l, 1)
+			if i := slices.Index(q.lanes, l); i >= 0 {
+				q.lanes = append(slices.Delete(q.lanes, i, i+1), l)
+			}
+			return batch
+		}
+	}
+	return nil
+}
+
+// cut removes the first n updates of a lane; an empty lane is forgotten.
+func (q *queue) cut(l *lane, n int) []*submission {
+	batch := l.items[:n:n]
+	l.items = l.items[n:]
+	q.n -= n
+	if len(l.items) == 0 {
+		delete(q.byName, l.publisher)
+		q.lanes = slices.DeleteFunc(q.lanes, func(o *lane) bool { return o == l })
+	}
+	return batch
 }
 
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.items)
+	return q.n
 }
 
 // close refuses further submissions and returns those that are left.
-func (q *queue) close() []*submission {
+func (q *queue) close() (left []*submission) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	items := q.items
-	q.items, q.closed = nil, true
-	return items
+	for _, l := range q.lanes {
+		left = append(left, l.items...)
+	}
+	q.lanes, q.byName, q.n, q.closed = nil, make(map[string]*lane), 0, true
+	return left
 }

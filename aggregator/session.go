@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -24,6 +24,13 @@ type Session struct {
 	a         *Aggregator
 	publisher string
 	pid       int32
+	uid       uint32
+	// since and pending are for the roster.
+	since   time.Time
+	pending atomic.Int32
+	// alive and done are set by While.
+	alive Alive
+	done  <-chan struct{}
 
 	// fragments is used by the goroutine that pushes only.
 	fragments map[string]declarations
@@ -43,7 +50,7 @@ type Session struct {
 // Session begins a session of an authenticated publisher.
 //
 // Possible errors: ErrInvalidName, ErrStandby, ErrStopped.
-func (a *Aggregator) Session(publisher string, pid int32) (*Session, error) {
+func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session, error) {
 	if err := CheckIdentity("publisher", publisher); err != nil {
 		return nil, err
 	}
@@ -52,10 +59,12 @@ func (a *Aggregator) Session(publisher string, pid int32) (*Session, error) {
 	}
 	a.metrics.sessions.Inc()
 	a.hub.publish(presence(publisher, pid, true))
-	return &Session{
-		a: a, publisher: publisher, pid: pid,
+	s := &Session{
+		a: a, publisher: publisher, pid: pid, uid: uid,
 		fragments: make(map[string]declarations), broken: make(map[string]uint64),
-	}, nil
+	}
+	a.roster.join(s)
+	return s, nil
 }
 
 func presence(publisher string, pid int32, connected bool) *weftv1.Event {
@@ -67,14 +76,15 @@ func presence(publisher string, pid int32, connected bool) *weftv1.Event {
 func (s *Session) Close() {
 	s.closed.Do(func() {
 		s.a.metrics.sessions.Dec()
+		s.a.roster.leave(s)
 		s.a.hub.publish(presence(s.publisher, s.pid, false))
 		if s.building != nil {
 			s.building.pool.wg.Wait()
 		}
-		for _, name := range slices.Sorted(maps.Keys(s.fragments)) {
+		if s.serial > 0 {
 			s.a.queue.put(&submission{
-				update:  &desired.Update{Fragment: desired.Key{Publisher: s.publisher, Name: name}, Snapshot: true},
-				session: s, leaving: true, result: make(chan Result, 1),
+				update:  &desired.Update{Fragment: desired.Key{Publisher: s.publisher}},
+				session: s, ends: true, result: make(chan Result, 1),
 			})
 		}
 	})
@@ -87,7 +97,7 @@ func (s *Session) Close() {
 //
 // Possible errors: ErrProtocol, ErrStandby, ErrStopped.
 func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
-	if err := s.a.condition(); err != nil {
+	if err := s.a.admitting(s.done); err != nil {
 		return nil, err
 	}
 	if s.building != nil {
@@ -186,6 +196,9 @@ func (s *Session) submit(adm *admission) (<-chan Result, error) {
 	if err != nil {
 		return s.rejected(err), nil
 	}
+	if _, ok := s.fragments[adm.key.Name]; !ok && len(s.fragments) >= MaxFragments {
+		return s.rejected(reject(adm.key, weftv1.Reason_REASON_LIMIT, "", "the stream has sent %d fragments, and no more are taken: withdraw some", MaxFragments)), nil
+	}
 	after, declares := adm.own.after(adm)
 	if after != nil {
 		s.fragments[adm.key.Name] = after
@@ -195,8 +208,9 @@ func (s *Session) submit(adm *admission) (<-chan Result, error) {
 
 func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
 	s.serial++
-	sub.serial = s.serial
+	sub.serial, sub.alive = s.serial, s.alive
 	sub.result = make(chan Result, 1)
+	s.pending.Add(1)
 	if !s.a.queue.put(sub) {
 		return nil, ErrStopped
 	}
@@ -236,7 +250,7 @@ func (l mergedScope) set(table nft.TableID, name string) (*compile.Set, bool) {
 // Possible errors: *RejectedError, ErrStandby, ErrStopped, ctx's.
 func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Fragment) (Result, error) {
 	key := desired.Key{Publisher: publisher, Name: f.GetName()}
-	if err := a.condition(); err != nil {
+	if err := a.admitting(ctx.Done()); err != nil {
 		return Result{}, err
 	}
 	if err := CheckIdentity("publisher", publisher); err != nil {
@@ -263,7 +277,7 @@ func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Frag
 // Possible errors: *RejectedError, ErrNotFound, ErrInvalidName, ErrStandby,
 // ErrStopped, ctx's.
 func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result, error) {
-	if err := a.condition(); err != nil {
+	if err := a.admitting(ctx.Done()); err != nil {
 		return Result{}, err
 	}
 	if err := CheckIdentity("publisher", publisher); err != nil {
@@ -280,7 +294,7 @@ func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result
 
 // submit queues an update and waits for its outcome.
 func (a *Aggregator) submit(ctx context.Context, s *submission) (Result, error) {
-	s.result = make(chan Result, 1)
+	s.result, s.alive = make(chan Result, 1), aliveIn(ctx)
 	if !a.queue.put(s) {
 		return Result{}, ErrStopped
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -338,4 +339,40 @@ func TestFlowsWaitForAdoptedFragments(t *testing.T) {
 	if len(last) != 1 || len(last[0].Backends) != 1 || last[0].Backends[0].String() != "10.1.0.2:5353" {
 		t.Fatalf("reconciled with %+v", last)
 	}
+}
+
+func TestListPublishers(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	s := session(t, c, func(string) *weftv1.Fragment { return blocklist("list", "10.0.0.1", "10.0.0.2") })
+	if _, err := s.Put(ctx, blocklist("list", "10.0.0.1", "10.0.0.2")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Apply(ctx, ruled("bad", "jump nowhere")); err == nil {
+		t.Fatal("a dangling jump was accepted")
+	}
+	list, err := d.Aggregator.ListPublishers(ctx)
+	if err != nil || len(list.GetPublishers()) != 1 {
+		t.Fatalf("publishers are %v, error %v: want tester", list, err)
+	}
+	p := list.GetPublishers()[0]
+	if p.GetName() != "tester" || p.GetFragments() != 1 || p.GetRules() != 1 || p.GetElements() != 2 || p.GetCommitted() != 1 || p.GetRejected() != 1 ||
+		p.GetLastRejection().GetFragment() != "tester/bad" || !p.GetLastRejected().IsValid() {
+		t.Errorf("publisher is %v", p)
+	}
+	if n := len(p.GetSessions()); n != 1 {
+		t.Fatalf("%d sessions: want 1", n)
+	}
+	if st := p.GetSessions()[0]; st.GetPid() != int32(os.Getpid()) || st.GetUid() != uint32(os.Getuid()) || st.GetPending() != 0 || !st.GetSince().IsValid() {
+		t.Errorf("session is %v: want this process", st)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	aggregatortest.Eventually(t, "the session is gone", func() bool {
+		list, err := d.Aggregator.ListPublishers(ctx)
+		return err == nil && len(list.GetPublishers()) == 1 && len(list.GetPublishers()[0].GetSessions()) == 0
+	})
 }

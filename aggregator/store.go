@@ -18,15 +18,18 @@ const (
 	// recordName is the file of the record in the state directory.
 	recordName = "record.json"
 	// recordVersion is that of its format; a file of another one is set aside.
-	recordVersion = 1
+	recordVersion = 2
 )
 
 // record is what the next start has to know and the kernel does not tell.
 type record struct {
-	Version  int            `json:"version"`
-	Revision uint64         `json:"revision"`
-	Books    []bookRecord   `json:"books,omitempty"`
-	Desired  desired.Record `json:"desired"`
+	Version  int    `json:"version"`
+	Revision uint64 `json:"revision"`
+	// Partial is true while there is something in the kernel that no fragment is
+	// known for, as the record before this one was lost.
+	Partial bool           `json:"partial,omitempty"`
+	Books   []bookRecord   `json:"books,omitempty"`
+	Desired desired.Record `json:"desired"`
 }
 
 // bookRecord is what the books say of a fragment.
@@ -42,53 +45,105 @@ func (r bookRecord) lifetime() weftv1.Lifetime {
 	return lifetime(weftv1.Lifetime(weftv1.Lifetime_value[r.Lifetime]))
 }
 
+// recordSeal is that of the record's file.
+var recordSeal = seal{kind: "weft-record", version: recordVersion}
+
+// staleMark ends the name of a record that is older than the kernel: the one
+// after it could not be written.
+const staleMark = ".stale"
+
 // store keeps the record in the state directory.
 type store struct {
 	dir string
 	// written is what the file holds, less the revision.
 	written []byte
+	// stale is true when the file has been renamed as it is behind.
+	stale bool
 }
 
 func newStore(dir string) *store { return &store{dir: dir} }
 
-// load reads the record. Found is false where there is none. A file that can
-// not be read as a record is renamed to record.json.damaged, and the error says
-// so; the aggregator goes on without it.
+func (s *store) path() string { return filepath.Join(s.dir, recordName) }
+
+// load reads the record. Found is false where there is none, or none to rely on.
+// A file that can not be read as a record is set aside, and the error says so; the
+// aggregator goes on without it. Of a record that is behind the kernel only the
+// books are returned: they name fragments, and give no elements away.
 func (s *store) load() (r record, found bool, err error) {
 	if s.dir == "" {
 		return record{}, false, nil
 	}
-	if err := os.MkdirAll(s.dir, 0o750); err != nil {
+	if err := makeDir(s.dir); err != nil {
 		return record{}, false, fmt.Errorf("make state directory: %w", err)
 	}
-	path := filepath.Join(s.dir, recordName)
-	b, err := os.ReadFile(path) //nolint:gosec // the operator's directory
+	if entries, err := os.ReadDir(s.dir); err == nil {
+		sweepTemporary(s.dir, entries)
+	}
+	r, err = readRecord(s.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s.loadStale()
+	case err != nil:
+		return record{}, false, s.lose(err)
+	}
+	if err := reserve(s.dir, 0); err != nil {
+		// What was committed last may not be in it.
+		return record{Version: r.Version, Revision: r.Revision, Books: r.Books}, false,
+			fmt.Errorf("state directory can not be written, so the record may be old: what only it knew belongs to nobody until its publishers return: %w", err)
+	}
+	return r, !r.Partial, nil
+}
+
+// loadStale reads the books of a record that is known to be behind.
+func (s *store) loadStale() (record, bool, error) {
+	r, err := readRecord(s.path() + staleMark)
 	if errors.Is(err, fs.ErrNotExist) {
 		return record{}, false, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(b, &r)
+	s.stale = true
+	if err != nil {
+		return record{}, false, fmt.Errorf("read record %s: %w", s.path()+staleMark, err)
 	}
-	if err == nil && r.Version != recordVersion {
-		err = fmt.Errorf("version %d: want %d", r.Version, recordVersion)
+	return record{Version: r.Version, Revision: r.Revision, Books: r.Books}, false,
+		fmt.Errorf("the last record could not be written: what only it knew belongs to nobody until its publishers return")
+}
+
+// lose sets the record aside, and returns the error that says so.
+func (s *store) lose(err error) error {
+	aside, rerr := setAside(s.path())
+	if rerr != nil {
+		return fmt.Errorf("read record %s: %w (and %w)", s.path(), err, rerr)
 	}
-	if err == nil {
-		return r, true, nil
+	return fmt.Errorf("read record %s: %w: it is set aside as %s, and what only it knew belongs to nobody until its publishers return", s.path(), err, aside)
+}
+
+func readRecord(path string) (record, error) {
+	b, err := recordSeal.read(path)
+	if err != nil {
+		return record{}, err
 	}
-	aside := path + ".damaged"
-	if rerr := os.Rename(path, aside); rerr != nil {
-		return record{}, false, fmt.Errorf("read record %s: %w (and %w)", path, err, rerr)
+	return parseRecord(b)
+}
+
+// parseRecord decodes a record.
+func parseRecord(b []byte) (r record, err error) {
+	if err := json.Unmarshal(b, &r); err != nil {
+		return record{}, err
 	}
-	return record{}, false, fmt.Errorf("read record %s: %w: it is set aside as %s, and what only it knew belongs to nobody until its publishers return", path, err, aside)
+	if r.Version != recordVersion {
+		return record{}, fmt.Errorf("version %d: want %d", r.Version, recordVersion)
+	}
+	return r, nil
 }
 
 // save writes the record if it differs from the last one in more than the
-// revision.
-func (s *store) save(d desired.Record, books []bookRecord, revision uint64) error {
+// revision. Where that fails, the one that is there is marked as stale.
+func (s *store) save(r record) error {
 	if s.dir == "" {
 		return nil
 	}
-	r := record{Version: recordVersion, Books: books, Desired: d}
+	revision := r.Revision
+	r.Version, r.Revision = recordVersion, 0
 	b, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode record: %w", err)
@@ -101,48 +156,25 @@ func (s *store) save(d desired.Record, books []bookRecord, revision uint64) erro
 	if b, err = json.Marshal(r); err != nil {
 		return fmt.Errorf("encode record: %w", err)
 	}
-	if err := replaceFile(filepath.Join(s.dir, recordName), b); err != nil {
-		return fmt.Errorf("write record: %w", err)
+	if err := recordSeal.write(s.path(), b); err != nil {
+		return errors.Join(fmt.Errorf("write record: %w", err), s.outdate())
 	}
 	s.written = same
+	if s.stale {
+		s.stale = false
+		return removeFile(s.path() + staleMark)
+	}
 	return nil
 }
 
-// replaceFile replaces a file as a whole: after a crash it has the old content
-// or the new one.
-func replaceFile(path string, b []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
+// outdate renames a record that is behind what is about to be committed, so that
+// the next start does not give elements to the wrong fragments.
+func (s *store) outdate() error {
+	s.written = nil
+	err := os.Rename(s.path(), s.path()+staleMark)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("mark record as stale: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-		}
-	}()
-	if err = f.Chmod(0o600); err != nil {
-		return err
-	}
-	if _, err = f.Write(b); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	if cerr := f.Close(); cerr != nil {
-		return cerr
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the operator's directory
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	s.stale = true
+	return syncDir(s.dir)
 }

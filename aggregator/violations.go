@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft/compile"
@@ -15,6 +16,8 @@ import (
 type violations struct {
 	list    []*weftv1.Violation
 	dropped int
+	// refusals are the first of each right and limit that are among them.
+	refusals []*access.Refusal
 }
 
 // add records one violation.
@@ -72,7 +75,7 @@ func (v *violations) err(key desired.Key) error {
 			Reason:  weftv1.Reason_REASON_LIMIT,
 		})
 	}
-	return &RejectedError{Fragment: key, Violations: list}
+	return &RejectedError{Fragment: key, Violations: list, Refusals: v.refusals}
 }
 
 // violation turns an error of syntax or compile into a violation: what the

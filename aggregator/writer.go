@@ -9,7 +9,9 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -26,13 +28,19 @@ type writer struct {
 	standby bool
 
 	queue *queue
-	reads chan *read
-	hub   *hub
-	flows *flusher
-	book  *book
-	store *store
+	reads chan func(*writer)
+	// cleanups are asked for by administrators.
+	cleanups chan *cleanup
+	hub      *hub
+	flows    *flusher
+	book     *book
+	// roster knows the publishers.
+	roster *roster
+	store  *store
 	// durables stores durable fragments.
 	durables *durables
+	// access has the rights and limits of publishers.
+	access *access.Control
 	// publish makes the scope known to admission.
 	publish func(*desired.Scope)
 	// stand says that the aggregator stands by (or no longer does).
@@ -44,6 +52,12 @@ type writer struct {
 	// drift is the reason for which the kernel has to be compared with the
 	// state before the next commit; empty when there is none.
 	drift string
+	// unrepaired are tables that the last repair left out, and why; again has it
+	// made again.
+	unrepaired map[nft.TableID]error
+	again      chan struct{}
+	// doubted is when a refusal was last taken for drift.
+	doubted time.Time
 	// held are updates that wait for a repair, ahead of the queue.
 	held []*submission
 	// saved is the version of what the last save wrote.
@@ -68,21 +82,25 @@ func newWriter(a *Aggregator) *writer {
 	c := a.cfg
 	return &writer{
 		kernel: c.Kernel, log: a.log, metrics: a.metrics, now: c.Now, retry: c.Retry, drain: c.Drain, grace: c.SessionGrace, standby: c.Standby,
-		queue: a.queue, reads: make(chan *read), hub: a.hub, flows: a.flows, book: newBook(), store: newStore(c.StateDir), durables: a.durables,
+		queue: a.queue, reads: make(chan func(*writer)), cleanups: make(chan *cleanup), hub: a.hub, flows: a.flows, book: newBook(), roster: a.roster, store: newStore(c.StateDir), durables: a.durables,
+		access:  c.Access,
 		publish: func(s *desired.Scope) { a.scope.Store(s) },
 		stand: func(on bool) {
 			if on {
-				a.state.Store(stateStandby)
+				a.enter(stateStandby)
 			} else {
-				a.state.Store(stateStarting)
+				a.enter(stateStarting)
 			}
 		},
-		state: desired.New(), limiter: rate.NewLimiter(c.Rate, c.Burst), returning: true,
+		state: desired.New(), limiter: rate.NewLimiter(c.Rate, c.Burst), returning: true, again: make(chan struct{}, 1),
 	}
 }
 
-// loop commits until ctx ends, and then what is pending.
-func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) {
+// loop commits until ctx ends, and then what is pending. It returns nil, or
+// ErrCleanedUp where it ended for that.
+func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
+	always := make(chan struct{})
+	close(always)
 	// timer fires when a token is due, or a repair is to be tried again.
 	timer := time.NewTimer(0)
 	<-timer.C
@@ -90,6 +108,9 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) {
 	grace := time.NewTimer(w.grace)
 	defer grace.Stop()
 	for armed := false; ; {
+		// Under load there is always more to commit: others have their say in
+		// between.
+		var again chan struct{}
 		if !armed && w.work() {
 			delay := w.reserve()
 			if delay <= 0 {
@@ -98,21 +119,28 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) {
 			if armed = delay > 0; armed {
 				timer.Reset(delay)
 			}
-			if !armed && ctx.Err() == nil {
-				continue
+			if !armed {
+				again = always
 			}
 		}
 		select {
 		case <-ctx.Done():
 			w.finish()
-			return
+			return nil
+		case <-again:
 		case <-w.queue.nudge:
+		case c := <-w.cleanups:
+			if w.cleanup(c) {
+				return ErrCleanedUp
+			}
 		case r := <-w.reads:
-			w.serve(r)
+			r(w)
 		case <-grace.C:
 			w.orphaned = w.book.abandon()
 		case <-w.flows.behind:
 			w.flows.reconcile(w.state.Live())
+		case <-w.again:
+			w.tryAgain()
 		case c, ok := <-changes:
 			if !ok {
 				changes = w.rewatch(ctx)
@@ -142,19 +170,6 @@ func (w *writer) drifted(c kernel.Change) {
 		w.drift = c.Reason.String()
 	}
 	w.log.Warn("the kernel may differ from what was committed", "reason", w.drift)
-}
-
-// rewatch watches again after the watch ended.
-func (w *writer) rewatch(ctx context.Context) <-chan kernel.Change {
-	if ctx.Err() != nil {
-		return nil
-	}
-	changes, err := w.watch(ctx)
-	if err != nil {
-		w.log.Error("changes that others make are not seen any more", "error", err)
-		return nil
-	}
-	return changes
 }
 
 // watch subscribes to foreign changes where there can be any and the kernel
@@ -194,7 +209,7 @@ func (w *writer) work() bool {
 	return w.drift != "" || w.sweep || w.orphaned || len(w.held) > 0 || w.queue.len() > 0
 }
 
-// step repairs what has drifted, and then commits everything that is pending.
+// step repairs what has drifted, and then commits what comes next.
 // On an error the kernel is out of step and nothing was lost: step again later.
 func (w *writer) step() error {
 	if w.drift != "" {
@@ -219,10 +234,46 @@ func (w *writer) step() error {
 	return nil
 }
 
-// batch takes everything that is pending.
+// cost is the number of elements and rules that an update concerns: those that it
+// has, and those that it takes the place of. It is for the writer's goroutine.
+func (w *writer) cost(s *submission) int {
+	n := 1
+	if s.admitted != nil {
+		n += s.admitted.rules + s.admitted.elements
+	}
+	var gone []desired.Key
+	switch {
+	case s.ends:
+		gone = w.book.of(s.session)
+	case s.update.Snapshot:
+		gone = []desired.Key{s.key()}
+	}
+	for _, key := range gone {
+		st := w.book.get(key)
+		n += int(st.GetRules()) + int(st.GetElements()) //nolint:gosec // counts
+	}
+	return n
+}
+
+// departures are the withdrawals for a session that has ended.
+func (w *writer) departures(ended *submission) []*submission {
+	var out []*submission
+	for _, key := range w.book.of(ended.session) {
+		out = append(out, &submission{
+			update:  &desired.Update{Fragment: key, Snapshot: true},
+			session: ended.session, leaving: true, result: make(chan Result, 1),
+		})
+	}
+	return out
+}
+
+// batch takes what was held, or else what comes next in the queue.
 func (w *writer) batch() []*submission {
-	batch := append(w.held, w.queue.take()...)
+	batch := w.held
 	w.held = nil
+	if len(batch) == 0 {
+		batch = w.queue.take(w.cost)
+	}
 	if len(batch) == 0 && !w.orphaned {
 		return nil
 	}
@@ -259,6 +310,12 @@ func (w *writer) save() error {
 	if w.saved == w.state.RecordVersion()+w.book.version {
 		return nil
 	}
-	w.saved = w.state.RecordVersion() + w.book.version
-	return w.store.save(w.state.Record(), w.book.records(), w.revision)
+	version := w.state.RecordVersion() + w.book.version
+	partial := !w.intact && len(w.state.Unclaimed()) > 0
+	if err := w.store.save(record{Revision: w.revision, Partial: partial, Books: w.book.records(), Desired: w.state.Record()}); err != nil {
+		w.metrics.stateErrors.WithLabelValues(stateRecord).Inc()
+		return err
+	}
+	w.saved = version
+	return nil
 }

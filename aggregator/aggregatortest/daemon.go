@@ -33,6 +33,8 @@ type Config struct {
 	aggregator.Config
 	// Socket is made in a temporary directory where it is empty.
 	Socket string
+	// Limits changes what the server allows; nil leaves the defaults.
+	Limits func(*server.Config)
 }
 
 // Start runs an aggregator and its server until the test ends or Stop, and
@@ -49,7 +51,11 @@ func Start(t testing.TB, cfg Config) *Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.Listen(server.Config{Socket: cfg.Socket, Aggregator: a, Logger: cfg.Logger})
+	sc := server.Config{Socket: cfg.Socket, Aggregator: a, Access: cfg.Access, Logger: cfg.Logger}
+	if cfg.Limits != nil {
+		cfg.Limits(&sc)
+	}
+	s, err := server.Listen(sc)
 	if err != nil {
 		t.Fatal(err)
 	}

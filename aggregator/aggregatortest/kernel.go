@@ -171,20 +171,9 @@ func (k *Kernel) Commit(ops []kernel.Op) (kernel.Stats, error) {
 			return kernel.Stats{}, f.err
 		}
 	}
-	if k.RefuseBatch != nil {
-		if err := k.RefuseBatch(ops); err != nil {
-			return kernel.Stats{}, err
-		}
-	}
-	b := batch{tables: clone(k.tables), handles: k.handles, assigned: map[*kernel.Handle]uint64{}}
-	for i, op := range ops {
-		errno, text := b.do(op)
-		if errno == 0 && k.Refuse != nil {
-			errno, text = k.Refuse(op)
-		}
-		if errno != 0 {
-			return kernel.Stats{}, &kernel.BatchError{Index: i, Element: -1, Op: op, Errno: errno, ExtAck: text}
-		}
+	b, err := k.try(ops)
+	if err != nil {
+		return kernel.Stats{}, err
 	}
 	k.tables, k.handles = b.tables, b.handles
 	k.commits = append(k.commits, slices.Clone(ops))

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
@@ -44,6 +45,8 @@ type Config struct {
 	DialTimeout time.Duration
 	// Logger gets a line for each connection lost and regained; nil discards.
 	Logger *slog.Logger
+
+	pace pace
 }
 
 func (c *Config) setDefaults() {
@@ -55,6 +58,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.pace == (pace{}) {
+		c.pace = defaultPace()
 	}
 }
 
@@ -82,7 +88,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 		}),
 		grpc.WithAuthority("localhost"),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			Backoff:           backoff.Config{BaseDelay: cfg.pace.backoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: cfg.pace.maxBackoff},
 			MinConnectTimeout: 2 * time.Second,
 		}),
 		grpc.WithIdleTimeout(0),
@@ -139,7 +145,8 @@ func dialError(socket string, err error) error {
 	}
 }
 
-// Close ends the connection and all sessions on it.
+// Close ends the connection and all sessions on it; calls that are under way
+// fail with ErrClosed.
 func (c *Client) Close() error { return c.conn.Close() }
 
 // outgoing adds the publisher's name to a call.
@@ -150,105 +157,10 @@ func (c *Client) outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, publisherKey, c.cfg.Publisher)
 }
 
-// Apply replaces a fragment and returns the revision that carries it. A large
-// fragment is sent in parts over a stream of its own.
-//
-// Possible errors: *RejectedError, ErrUnavailable, ErrPermission, ErrTooLarge,
-// ctx's.
-func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64, err error) {
-	if parts(f) > 1 && f.GetLifetime() != weftv1.Lifetime_LIFETIME_SESSION {
-		return c.applyLarge(ctx, f)
+// failed turns the error of a call about a fragment into one of this package.
+func (c *Client) failed(what, fragment string, err error) error {
+	if c.conn.GetState() == connectivity.Shutdown {
+		return fmt.Errorf("%s: %w", what, ErrClosed)
 	}
-	resp, err := c.api.Apply(c.outgoing(ctx), &weftv1.ApplyRequest{Fragment: f})
-	if err != nil {
-		return 0, fmt.Errorf("apply %s: %w", f.GetName(), fromStatus(f.GetName(), err))
-	}
-	return resp.GetRevision(), nil
-}
-
-// applyLarge applies a fragment that may not fit into one message.
-func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (uint64, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := c.api.Publish(c.outgoing(ctx))
-	if err != nil {
-		return 0, fmt.Errorf("apply %s: %w", f.GetName(), fromStatus(f.GetName(), err))
-	}
-	// A send error is io.EOF: the reason comes from Recv.
-	for part := range split(f, 1) {
-		if stream.Send(part) != nil {
-			break
-		}
-	}
-	resp, err := stream.Recv()
-	if err != nil {
-		return 0, fmt.Errorf("apply %s: %w", f.GetName(), fromStatus(f.GetName(), err))
-	}
-	if r := resp.GetRejected(); r != nil {
-		return 0, fmt.Errorf("apply %s: %w", f.GetName(), &RejectedError{Fragment: f.GetName(), Violations: r.GetViolations()})
-	}
-	return resp.GetCommitted().GetRevision(), nil
-}
-
-// Delete withdraws a fragment and returns the revision that does. An empty
-// publisher means the caller's own.
-//
-// Possible errors: *RejectedError (something still refers to it), ErrNotFound,
-// ErrPermission, ErrUnavailable, ctx's.
-func (c *Client) Delete(ctx context.Context, publisher, fragment string) (revision uint64, err error) {
-	resp, err := c.api.Delete(c.outgoing(ctx), &weftv1.DeleteRequest{Publisher: publisher, Fragment: fragment})
-	if err != nil {
-		return 0, fmt.Errorf("delete %s: %w", fragment, fromStatus(fragment, err))
-	}
-	return resp.GetRevision(), nil
-}
-
-// Get returns one fragment's committed content and status. An empty publisher
-// means the caller's own.
-//
-// Possible errors: ErrNotFound, ErrPermission, ErrUnavailable, ctx's.
-func (c *Client) Get(ctx context.Context, publisher, fragment string) (*weftv1.GetResponse, error) {
-	resp, err := c.api.Get(c.outgoing(ctx), &weftv1.GetRequest{Publisher: publisher, Fragment: fragment})
-	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", fragment, fromStatus(fragment, err))
-	}
-	return resp, nil
-}
-
-// List returns the status of all fragments and the last revision.
-//
-// Possible errors: ErrPermission, ErrUnavailable, ctx's.
-func (c *Client) List(ctx context.Context) (*weftv1.ListResponse, error) {
-	resp, err := c.api.List(c.outgoing(ctx), &weftv1.ListRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("list fragments: %w", fromStatus("", err))
-	}
-	return resp, nil
-}
-
-// Watch calls f with everything that happens from now on, until ctx ends (it
-// returns nil then), f returns an error (which it returns) or the connection is
-// lost.
-//
-// Possible errors: f's, ErrPermission, ErrUnavailable, ErrTooLarge (the caller
-// is too slow and was dropped).
-func (c *Client) Watch(ctx context.Context, f func(*weftv1.Event) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := c.api.Watch(c.outgoing(ctx), &weftv1.WatchRequest{})
-	if err != nil {
-		return fmt.Errorf("watch: %w", fromStatus("", err))
-	}
-	for {
-		ev, err := stream.Recv()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("watch: %w", fromStatus("", err))
-		}
-		if err := f(ev); err != nil {
-			return err
-		}
-	}
+	return fmt.Errorf("%s: %w", what, fromStatus(fragment, err))
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,12 +16,24 @@ var (
 	// ErrUnavailable means that no aggregator answers on the socket, or that it
 	// can not commit: it stands by or is stopping. Try again later.
 	ErrUnavailable = errors.New("aggregator unavailable")
-	// ErrPermission means that the aggregator does not let this peer do that.
+	// ErrPermission means that the aggregator does not let this peer do that,
+	// in a call or (of a *RejectedError, REASON_PERMISSION) in an update.
 	ErrPermission = errors.New("permission denied")
-	// ErrNotFound means that there is no such fragment.
-	ErrNotFound = errors.New("no such fragment")
-	// ErrTooLarge means that a request exceeds what one message may hold.
-	ErrTooLarge = errors.New("request too large")
+	// ErrLimit means that a limit is exceeded: of the publisher's, of a call's,
+	// or (of a *RejectedError, REASON_LIMIT) of an update's. The text says
+	// which.
+	ErrLimit = errors.New("limit exceeded")
+	// ErrTooLarge means that a request exceeds what one message may hold. It is
+	// an ErrLimit too.
+	ErrTooLarge = fmt.Errorf("%w: request too large", ErrLimit)
+	// ErrNotFound means that there is no such fragment, table or object.
+	ErrNotFound = errors.New("not found")
+	// ErrInvalid means that a request makes no sense: a malformed name, or a
+	// fragment that can not be encoded.
+	ErrInvalid = errors.New("invalid request")
+	// ErrTakenOver means (of a *RejectedError, REASON_TAKEN_OVER) that another
+	// stream of the same publisher has the fragment now.
+	ErrTakenOver = errors.New("fragment taken over")
 	// ErrClosed means that the client or session was closed.
 	ErrClosed = errors.New("client closed")
 	// ErrNoSnapshot means that a session needs a fragment's whole content and
@@ -29,7 +42,8 @@ var (
 )
 
 // RejectedError is the aggregator's refusal of an update. The fragment stays at
-// its last committed content.
+// its last committed content. It is an ErrPermission, ErrLimit or ErrTakenOver
+// (in the sense of errors.Is) if one of its violations is.
 type RejectedError struct {
 	// Fragment is the name of the fragment.
 	Fragment string
@@ -98,6 +112,38 @@ func (e *RejectedError) Has(reason weftv1.Reason) bool {
 	return false
 }
 
+// Is reports whether a violation is what the sentinel says.
+func (e *RejectedError) Is(target error) bool {
+	switch target {
+	case ErrPermission:
+		return e.Has(weftv1.Reason_REASON_PERMISSION)
+	case ErrLimit:
+		return e.Has(weftv1.Reason_REASON_LIMIT)
+	case ErrTakenOver:
+		return e.Has(weftv1.Reason_REASON_TAKEN_OVER)
+	default:
+		return false
+	}
+}
+
+// passing reports whether the refusal can go away without the publisher's
+// doing: all that is wrong lies with other fragments, the kernel, or what the
+// publisher may do. A text that does not parse never will.
+func (e *RejectedError) passing() bool {
+	for _, v := range e.Violations {
+		switch v.GetReason() {
+		case weftv1.Reason_REASON_CONFLICT, weftv1.Reason_REASON_REFERENCE, weftv1.Reason_REASON_KERNEL,
+			weftv1.Reason_REASON_PERMISSION, weftv1.Reason_REASON_LIMIT:
+		case weftv1.Reason_REASON_UNSPECIFIED, weftv1.Reason_REASON_SYNTAX, weftv1.Reason_REASON_INVALID,
+			weftv1.Reason_REASON_SNAPSHOT_NEEDED, weftv1.Reason_REASON_TAKEN_OVER:
+			return false
+		default:
+			return false
+		}
+	}
+	return len(e.Violations) > 0
+}
+
 // line formats a violation as "object: line:column: message".
 func line(v *weftv1.Violation) string {
 	var b strings.Builder
@@ -124,8 +170,9 @@ func (e *rpcError) Unwrap() error { return e.sentinel }
 // GRPCStatus lets status.FromError see the original.
 func (e *rpcError) GRPCStatus() *status.Status { return e.st }
 
-// fromStatus turns the error of a call into one of this package. Errors that
-// are none of the aggregator's (a cancelled context) come back as they are.
+// fromStatus turns the error of a call into one of this package, or into a
+// context's. Others, such as an aggregator's internal error, come back as they
+// are.
 func fromStatus(fragment string, err error) error {
 	if err == nil {
 		return nil
@@ -139,16 +186,37 @@ func fromStatus(fragment string, err error) error {
 			return &RejectedError{Fragment: fragment, Violations: r.GetViolations()}
 		}
 	}
+	if sentinel := sentinelOf(st); sentinel != nil {
+		return &rpcError{sentinel, st}
+	}
+	return err
+}
+
+// sentinelOf returns what a status stands for, or nil.
+func sentinelOf(st *status.Status) error {
 	switch st.Code() {
 	case codes.Unavailable:
-		return &rpcError{ErrUnavailable, st}
+		return ErrUnavailable
 	case codes.PermissionDenied, codes.Unauthenticated:
-		return &rpcError{ErrPermission, st}
+		return ErrPermission
 	case codes.NotFound:
-		return &rpcError{ErrNotFound, st}
+		return ErrNotFound
+	case codes.InvalidArgument:
+		return ErrInvalid
 	case codes.ResourceExhausted:
-		return &rpcError{ErrTooLarge, st}
+		// The transport's own refusal of a message, ours and the aggregator's.
+		if strings.Contains(st.Message(), "message larger than max") {
+			return ErrTooLarge
+		}
+		return ErrLimit
+	case codes.Unimplemented:
+		// An older aggregator, which does not know the call.
+		return errors.ErrUnsupported
+	case codes.Canceled:
+		return context.Canceled
+	case codes.DeadlineExceeded:
+		return context.DeadlineExceeded
 	default:
-		return err
+		return nil
 	}
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -36,14 +37,61 @@ func TestRejectedErrorFormats(t *testing.T) {
 	}
 }
 
+func TestRejectedErrorIsItsReasons(t *testing.T) {
+	sentinels := map[string]error{
+		"permission": ErrPermission, "limit": ErrLimit, "taken over": ErrTakenOver, "unavailable": ErrUnavailable, "too large": ErrTooLarge,
+	}
+	for reason, want := range map[weftv1.Reason]string{
+		weftv1.Reason_REASON_PERMISSION: "permission", weftv1.Reason_REASON_LIMIT: "limit",
+		weftv1.Reason_REASON_TAKEN_OVER: "taken over", weftv1.Reason_REASON_SYNTAX: "",
+	} {
+		err := fmt.Errorf("apply: %w", &RejectedError{Violations: []*weftv1.Violation{{}, {Reason: reason}}})
+		for name, s := range sentinels {
+			if is := errors.Is(err, s); is != (name == want) {
+				t.Errorf("%v: Is(%v) is %v", reason, s, is)
+			}
+		}
+	}
+}
+
+func TestRefusalsThatPass(t *testing.T) {
+	passing := map[weftv1.Reason]bool{
+		weftv1.Reason_REASON_CONFLICT: true, weftv1.Reason_REASON_REFERENCE: true, weftv1.Reason_REASON_KERNEL: true,
+		weftv1.Reason_REASON_PERMISSION: true, weftv1.Reason_REASON_LIMIT: true,
+	}
+	for n := range weftv1.Reason_name {
+		r := weftv1.Reason(n)
+		alone := &RejectedError{Violations: []*weftv1.Violation{{Reason: r}}}
+		if alone.passing() != passing[r] {
+			t.Errorf("%v: passing is %v", r, alone.passing())
+		}
+		mixed := &RejectedError{Violations: []*weftv1.Violation{{Reason: r}, {Reason: weftv1.Reason_REASON_SYNTAX}}}
+		if mixed.passing() {
+			t.Errorf("%v and a syntax error are passing", r)
+		}
+	}
+	if (&RejectedError{Violations: []*weftv1.Violation{{Reason: 99}}}).passing() || (&RejectedError{}).passing() {
+		t.Error("an unknown reason is passing")
+	}
+}
+
 func TestFromStatus(t *testing.T) {
 	for code, want := range map[codes.Code]error{
-		codes.Unavailable: ErrUnavailable, codes.PermissionDenied: ErrPermission, codes.NotFound: ErrNotFound, codes.ResourceExhausted: ErrTooLarge,
+		codes.Unavailable: ErrUnavailable, codes.PermissionDenied: ErrPermission, codes.Unauthenticated: ErrPermission,
+		codes.NotFound: ErrNotFound, codes.ResourceExhausted: ErrLimit, codes.InvalidArgument: ErrInvalid,
+		codes.Unimplemented: errors.ErrUnsupported, codes.Canceled: context.Canceled, codes.DeadlineExceeded: context.DeadlineExceeded,
 	} {
 		err := fromStatus("f", status.Error(code, "why"))
-		if !errors.Is(err, want) || status.Code(err) != code {
+		if !errors.Is(err, want) || errors.Is(err, ErrTooLarge) || status.Code(err) != code {
 			t.Errorf("%v became %v", code, err)
 		}
+	}
+	if err := fromStatus("f", status.Error(codes.ResourceExhausted, "grpc: received message larger than max (2 vs. 1)")); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrLimit) {
+		t.Errorf("a message that is too large became %v", err)
+	}
+	internal := status.Error(codes.Internal, "bug")
+	if err := fromStatus("f", internal); !errors.Is(err, internal) {
+		t.Errorf("an internal error became %v", err)
 	}
 	st, err := status.New(codes.ResourceExhausted, "x").WithDetails(&weftv1.Rejected{Violations: []*weftv1.Violation{{Message: "m"}}})
 	if err != nil {

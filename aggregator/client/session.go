@@ -4,28 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
-	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// SessionConfig describes a publisher's lasting presence.
+// SessionConfig describes a publisher's lasting presence. Its functions are
+// called on the session's own goroutines: they must not call the session, nor
+// wait for a lock that is held across a call of Put or Patch.
 type SessionConfig struct {
 	// Snapshot returns a fragment as the publisher wants it now, with every
 	// change that it has passed to Put or Patch before; the session calls it
-	// when a resync needs the whole content. It runs on the session's own
-	// goroutine: it must not call the session, nor wait for a lock that is
-	// held across a call of Put or Patch. The result is not changed, and must
+	// when a resync needs the whole content. The result is not changed, and must
 	// not be changed by the publisher until the update is acknowledged.
 	//
 	// Nil means that the session keeps each fragment that Put was given, and
-	// that Patch can not be used. A nil result means that there is none.
+	// that Patch can not be used. A nil result means that there is none: the
+	// resync is not made, and answered with ErrNoSnapshot.
 	Snapshot func(name string) *weftv1.Fragment
-	// OnSync is called after every resync that the session made on its own
-	// account, with its outcome; nil ignores it. The same rules hold as for
-	// Snapshot.
+	// OnSync is called with the outcome of every resync: after a lost
+	// connection, when the aggregator asked for a snapshot, and each time that
+	// one which was refused is tried again; nil ignores it. Updates whose outcome
+	// is that of the resync are answered after it returned. The error is one of
+	// those of Put, or ErrNoSnapshot. A refusal that can pass (another fragment,
+	// the kernel, a permission or a limit is in the way) is tried again by
+	// itself, after 250 ms at first and 30 s at most; after any other the
+	// aggregator is out of step until the publisher's next update.
 	OnSync func(name string, revision uint64, err error)
+	// OnStream is called with nil when the aggregator has accepted the stream,
+	// and with the reason when it could not be opened, or ended; nil ignores it.
+	// The session goes on trying whatever the reason: ErrUnavailable,
+	// ErrPermission, ErrLimit or another. It is not called at Close.
+	OnStream func(err error)
 }
 
 // Session holds a publisher's fragments at the aggregator. Made by
@@ -35,8 +46,14 @@ type SessionConfig struct {
 // Updates of one fragment take effect in the order in which Put, Patch,
 // Withdraw or their Start forms were called. Several may be in flight.
 //
-// After a rejection the aggregator no longer has what the publisher believes it
-// has, so the next patch of that fragment travels as a snapshot.
+// An update that is answered with a *RejectedError has not happened. The session
+// goes by what was committed last: where it keeps the content itself, a later
+// resync sends that; a fragment whose Withdraw was refused is still there, and
+// can be patched. Where SessionConfig.Snapshot has the content, it says what is
+// wanted, and the next patch of that fragment travels as a snapshot.
+//
+// Any other error says nothing about the outcome: the session goes on trying to
+// bring about what was asked for last.
 type Session struct {
 	client *Client
 	cfg    SessionConfig
@@ -50,26 +67,15 @@ type Session struct {
 	mu sync.Mutex
 	// stream is that to write to; nil while there is none, or a resync is to be
 	// written first.
-	stream    publishStream
+	stream publishStream
+	// online is true while there is a stream.
+	online    bool
 	fragments map[string]*fragment
 	order     []string
 	queue     []*update
 	inflight  map[uint64]*update
 	lastID    uint64
 	closed    bool
-}
-
-// fragment is what the session knows of one of its fragments.
-type fragment struct {
-	name string
-	// kept is the last Put, where there is no SessionConfig.Snapshot.
-	kept *weftv1.Fragment
-	// withdrawn is true once Withdraw was called.
-	withdrawn bool
-	// dirty is true when the aggregator may not have what patches build on.
-	dirty bool
-	// lost is true while another stream of the publisher owns the fragment.
-	lost bool
 }
 
 // update is one change on its way. Exactly one of put and patch is set, or
@@ -80,9 +86,16 @@ type update struct {
 	put   *weftv1.Fragment
 	patch *weftv1.Patch
 	// resync asks for the fragment as it is now, whatever that is.
-	resync  bool
+	resync bool
+	// wish is fragment.wish as of this update.
+	wish uint64
+	// content is what was sent, where the session keeps that.
+	content *weftv1.Fragment
 	waiters []*Pending
 }
+
+// errNothing is an update without content.
+var errNothing = fmt.Errorf("%w: there is no fragment", ErrInvalid)
 
 // Pending is an update that has not been answered yet.
 type Pending struct {
@@ -131,8 +144,9 @@ func (c *Client) Session(cfg SessionConfig) (*Session, error) {
 // The fragment must not be changed until Put returns (for good, where the
 // session keeps it).
 //
-// Possible errors: *RejectedError, ErrPermission, ErrTooLarge, ErrClosed, ctx's.
-// A lost connection is not an error: Put waits for the resync.
+// Possible errors: *RejectedError, ErrPermission, ErrLimit, ErrTooLarge,
+// ErrInvalid, ErrClosed, ctx's. A lost connection is not an error: Put waits for
+// the resync.
 func (s *Session) Put(ctx context.Context, f *weftv1.Fragment) (revision uint64, err error) {
 	return s.StartPut(f).Wait(ctx)
 }
@@ -145,26 +159,41 @@ func (s *Session) Patch(ctx context.Context, p *weftv1.Patch) (revision uint64, 
 	return s.StartPatch(p).Wait(ctx)
 }
 
-// Withdraw takes a fragment away.
+// Withdraw takes a fragment away, and returns the revision that does. It is an
+// error while something still refers to it.
 //
 // Possible errors: those of Put.
 func (s *Session) Withdraw(ctx context.Context, name string) (revision uint64, err error) {
 	return s.StartWithdraw(name).Wait(ctx)
 }
 
-// StartPut is Put without the wait.
+// StartPut is Put without the wait for the outcome. The Start forms can wait for
+// the aggregator to read what was sent before.
 func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
+	if f == nil {
+		return answered(fmt.Errorf("put: %w", errNothing))
+	}
 	return s.start(&update{name: f.GetName(), put: f})
 }
 
 // StartPatch is Patch without the wait.
 func (s *Session) StartPatch(p *weftv1.Patch) *Pending {
+	if p == nil {
+		return answered(fmt.Errorf("patch: %w", errNothing))
+	}
 	return s.start(&update{name: p.GetFragment(), patch: p})
 }
 
 // StartWithdraw is Withdraw without the wait.
 func (s *Session) StartWithdraw(name string) *Pending {
 	return s.start(&update{name: name})
+}
+
+// answered returns an update that failed before it was one.
+func answered(err error) *Pending {
+	p := &Pending{done: make(chan struct{})}
+	p.answer(0, err)
+	return p
 }
 
 // start takes an update, and sends it at once where nothing stands before it:
@@ -177,54 +206,91 @@ func (s *Session) start(u *update) *Pending {
 	if direct {
 		defer s.sending.Unlock()
 	}
-	stream := s.enqueue(u, p, direct)
+	stream, req := s.enqueue(u, p, direct)
 	if stream == nil {
 		return p
 	}
-	req := &weftv1.PublishRequest{Id: u.id, Update: &weftv1.PublishRequest_Patch{Patch: u.patch}}
-	// An error is the stream's, and whoever receives from it gets it too: the
-	// update is in flight, and answered by the resync.
-	_ = stream.Send(req)
+	err := s.transmit(stream, req)
+	if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
+		if errors.Is(err, ErrTooLarge) && s.requeue(u) {
+			return p
+		}
+		s.drop(u, err)
+	}
+	// Any other error is the stream's, and whoever receives from it gets it
+	// too: the update is in flight, and answered by the resync.
 	return p
 }
 
 // enqueue queues an update. Where direct says that the caller can send it, and
-// nothing stands before it, it is registered as in flight instead and the
-// stream is returned.
-func (s *Session) enqueue(u *update, p *Pending, direct bool) publishStream {
+// nothing stands before it, it is registered as in flight instead, and what to send
+// on which stream is returned: from then on the update is the session's.
+func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *weftv1.PublishRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		p.answer(0, ErrClosed)
-		return nil
+		return nil, nil
 	}
 	f := s.fragments[u.name]
-	switch {
-	case u.patch != nil && s.cfg.Snapshot == nil:
-		p.answer(0, fmt.Errorf("patch %s: %w: the session was made without SessionConfig.Snapshot", u.name, ErrNoSnapshot))
-		return nil
-	case u.patch != nil && (f == nil || f.withdrawn):
-		p.answer(0, fmt.Errorf("patch %s: %w: put the fragment first", u.name, ErrNoSnapshot))
-		return nil
-	case f == nil:
+	if u.patch != nil {
+		if err := s.patchable(f); err != nil {
+			p.answer(0, fmt.Errorf("patch %s: %w", u.name, err))
+			return nil, nil
+		}
+	}
+	if f == nil {
 		f = &fragment{name: u.name}
 		s.fragments[u.name] = f
 		s.order = append(s.order, u.name)
 	}
 	if u.patch == nil {
-		f.withdrawn = u.put == nil
-		f.dirty, f.lost = false, false
-		if s.cfg.Snapshot == nil {
-			f.kept = u.put
-		}
+		f.want(u.put, s.cfg.Snapshot == nil)
 	}
-	if direct && s.stream != nil && len(s.queue)+len(s.inflight) == 0 && !f.dirty && !tooLarge(u.patch) {
+	u.wish = f.wish
+	if direct && s.stream != nil && len(s.queue)+len(s.inflight) == 0 && !f.dirty {
 		s.register(u)
-		return s.stream
+		return s.stream, &weftv1.PublishRequest{Id: u.id, Update: &weftv1.PublishRequest_Patch{Patch: u.patch}}
+	}
+	if q := s.queued(u.name); q != nil && !s.online {
+		// Nothing of it was sent: one update per fragment is enough.
+		q.absorb(u)
+		return nil, nil
 	}
 	s.queue = append(s.queue, u)
 	s.nudge()
+	return nil, nil
+}
+
+// patchable returns why a fragment can not be patched, or nil.
+func (s *Session) patchable(f *fragment) error {
+	switch {
+	case s.cfg.Snapshot == nil:
+		return fmt.Errorf("%w: the session was made without SessionConfig.Snapshot", ErrNoSnapshot)
+	case f == nil || f.withdrawn:
+		return fmt.Errorf("%w: put the fragment first", ErrNoSnapshot)
+	default:
+		return nil
+	}
+}
+
+// queued returns the last update of a fragment that was not sent yet, or nil.
+func (s *Session) queued(name string) *update {
+	for _, u := range slices.Backward(s.queue) {
+		if u.name == name {
+			return u
+		}
+	}
 	return nil
+}
+
+// absorb makes an update that was not sent one that has the effect of the next as
+// well.
+func (u *update) absorb(next *update) {
+	u.waiters = append(u.waiters, next.waiters...)
+	u.put, u.patch, u.wish = next.put, nil, next.wish
+	// The snapshot of now has the patch; a Put or Withdraw is the whole wish.
+	u.resync = u.resync || next.patch != nil
 }
 
 // nudge wakes the session's goroutine.
@@ -274,79 +340,4 @@ func (s *Session) takeAll() []*update {
 	all = append(all, s.queue...)
 	s.queue = nil
 	return all
-}
-
-// restart puts a resync of every fragment in the place of all updates that were
-// on their way: whoever waits for one of those gets the outcome of the resync.
-func (s *Session) restart() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	waiters := make(map[string][]*Pending)
-	puts := make(map[string]*weftv1.Fragment)
-	for _, u := range s.takeAll() {
-		waiters[u.name] = append(waiters[u.name], u.waiters...)
-		// A Put that nothing came after says itself what is wanted.
-		puts[u.name] = u.put
-	}
-	for _, name := range s.order {
-		f := s.fragments[name]
-		if f.lost && len(waiters[name]) == 0 {
-			continue
-		}
-		if f.withdrawn && len(waiters[name]) == 0 {
-			continue
-		}
-		f.dirty = false
-		s.queue = append(s.queue, &update{name: name, put: puts[name], resync: true, waiters: waiters[name]})
-	}
-}
-
-// reconnect delays: the first attempt is at once.
-const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = 5 * time.Second
-)
-
-// run keeps a stream until the session is closed.
-func (s *Session) run(ctx context.Context) {
-	defer s.finish()
-	log := s.client.cfg.Logger.With("socket", s.client.cfg.Socket)
-	delay := minBackoff
-	for ctx.Err() == nil {
-		s.restart()
-		began := time.Now()
-		err := s.serve(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if !errors.Is(err, ErrUnavailable) {
-			// Trying again may help later (a limit, a permission), but those
-			// who wait must know.
-			s.fail(err)
-		}
-		if errors.Is(err, ErrClosed) {
-			return
-		}
-		if time.Since(began) > maxBackoff {
-			delay = minBackoff
-		}
-		log.Warn("stream to the aggregator ended", "error", err, "retry", delay)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(delay):
-		}
-		delay = min(2*delay, maxBackoff)
-	}
-}
-
-// fail answers all updates with an error; their fragments need a resync.
-func (s *Session) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, u := range s.takeAll() {
-		if len(u.waiters) > 0 {
-			u.answer(0, fmt.Errorf("publish %s: %w", u.name, err))
-		}
-	}
 }

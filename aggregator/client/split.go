@@ -3,8 +3,6 @@ package client
 import (
 	"iter"
 
-	"google.golang.org/protobuf/proto"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
@@ -16,9 +14,6 @@ const (
 	// ruleWeight is what a rule counts: its compilation costs about as much as
 	// that many elements.
 	ruleWeight = 16
-	// maxPart is the greatest encoded part. A part is below it unless a
-	// single rule, chain or file is larger.
-	maxPart = MaxMessage - 64<<10
 )
 
 // weigh returns the size of a fragment in elements.
@@ -154,6 +149,3 @@ func declaration(s *weftv1.Set) *weftv1.Set {
 		Policy: s.GetPolicy(), AutoMerge: s.GetAutoMerge(), Comment: s.GetComment(),
 	}
 }
-
-// tooLarge reports whether a request can not be sent in one message.
-func tooLarge(m proto.Message) bool { return proto.Size(m) > maxPart }

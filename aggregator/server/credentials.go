@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 
 	"google.golang.org/grpc/credentials"
@@ -12,17 +11,14 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/access"
 )
 
 // PublisherKey is the metadata in which a caller names the publisher.
 const PublisherKey = "weft-publisher"
 
-// errDenied is a refusal of the caller, errAnonymous a connection without
-// credentials.
-var (
-	errDenied    = errors.New("permission denied")
-	errAnonymous = errors.New("peer has no credentials")
-)
+// errAnonymous is a connection without credentials.
+var errAnonymous = errors.New("peer has no credentials")
 
 // peerCredentials are transport credentials that know the peer from the
 // kernel. Nothing is encrypted: a Unix socket does not leave the machine.
@@ -32,6 +28,11 @@ type peerCredentials struct{}
 type AuthInfo struct {
 	credentials.CommonAuthInfo
 	Peer
+	conn net.Conn
+	// process is what else is known of the peer.
+	process access.Peer
+	// refusal is what calls are answered with, if they are refused.
+	refusal error
 }
 
 // AuthType implements credentials.AuthInfo.
@@ -46,6 +47,9 @@ func (peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthIn
 	return c, AuthInfo{
 		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
 		Peer:           p,
+		conn:           c,
+		process:        identify(c, p),
+		refusal:        refusalOf(c),
 	}, nil
 }
 
@@ -69,16 +73,20 @@ func (peerCredentials) OverrideServerName(string) error { return nil }
 type caller struct {
 	Peer
 	publisher string
+	conn      net.Conn
+	process   access.Peer
+	// admin allows to act on the fragments of others.
+	admin bool
+	// access counts what the caller is refused.
+	access *access.Control
 }
 
 // authorizer decides who may call.
-type authorizer struct {
-	uid uint32
-	log *slog.Logger
-}
+type authorizer struct{ access *access.Control }
 
-// authorize identifies the caller from the connection and the metadata.
-func (a *authorizer) authorize(ctx context.Context, method string) (caller, error) {
+// authorize identifies the caller from the connection and the metadata. On an
+// error the caller has what is known of it.
+func (a *authorizer) authorize(ctx context.Context) (caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return caller{}, errAnonymous
@@ -87,38 +95,32 @@ func (a *authorizer) authorize(ctx context.Context, method string) (caller, erro
 	if !ok {
 		return caller{}, errAnonymous
 	}
-	c := caller{Peer: info.Peer, publisher: fmt.Sprintf("uid-%d", info.UID)}
-	if info.UID != 0 && info.UID != a.uid {
-		a.log.Warn("refused a caller", "method", method, "pid", info.PID, "uid", info.UID, "gid", info.GID)
-		return caller{}, fmt.Errorf("%w: uid %d may not call the aggregator: only root and uid %d may", errDenied, info.UID, a.uid)
+	if info.refusal != nil {
+		return caller{}, info.refusal
 	}
-	names := metadata.ValueFromIncomingContext(ctx, PublisherKey)
-	switch len(names) {
+	c := caller{Peer: info.Peer, conn: info.conn, process: info.process, access: a.access}
+	c.process.PID, c.process.UID, c.process.GID = info.PID, info.UID, info.GID
+	want := ""
+	switch names := metadata.ValueFromIncomingContext(ctx, PublisherKey); len(names) {
 	case 0:
 	case 1:
-		c.publisher = names[0]
+		want = names[0]
+		if err := aggregator.CheckIdentity("publisher", want); err != nil {
+			return c, err
+		}
 	default:
-		return caller{}, fmt.Errorf("%w: metadata %s is given %d times", aggregator.ErrInvalidName, PublisherKey, len(names))
+		return c, fmt.Errorf("%w: metadata %s is given %d times", aggregator.ErrInvalidName, PublisherKey, len(names))
 	}
-	if err := aggregator.CheckIdentity("publisher", c.publisher); err != nil {
-		return caller{}, err
-	}
-	return c, nil
-}
-
-// foreign decides on a call about another publisher's fragments.
-func (c caller) foreign(publisher string, uid uint32) error {
-	if publisher == c.publisher || c.UID == 0 || c.UID == uid {
-		return nil
-	}
-	return fmt.Errorf("%w: publisher %s may not touch fragments of %s", errDenied, c.publisher, publisher)
+	id, err := a.access.Resolve(&c.process, want)
+	c.publisher, c.admin = id.Publisher, id.Admin
+	return c, err
 }
 
 // callerKey is the context key of the caller.
 type callerKey struct{}
 
 func withCaller(ctx context.Context, c caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
+	return aggregator.WithAlive(context.WithValue(ctx, callerKey{}, c), c.connected)
 }
 
 // callerFrom returns the caller that an interceptor put into the context.

@@ -15,8 +15,12 @@ var errPanic = errors.New("internal error: the handler panicked, see the aggrega
 
 // interceptor stands before every call, those of reflection and health too.
 type interceptor struct {
-	auth *authorizer
-	log  *slog.Logger
+	auth    *authorizer
+	pacer   *pacer
+	streams *streams
+	// crowd counts streams; nil does not.
+	crowd *crowd
+	log   *slog.Logger
 }
 
 // rescue turns a panic into an error: one bad call must not end the daemon.
@@ -39,9 +43,15 @@ func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServer
 
 func (i *interceptor) call(ctx context.Context, req any, method string, handler grpc.UnaryHandler) (resp any, err error) {
 	defer rescue(i.log, method, &err)
-	c, err := i.auth.authorize(ctx, method)
+	c, err := i.auth.authorize(ctx)
+	defer func() { c.report(method, err) }()
 	if err != nil {
 		return nil, err
+	}
+	if updates[method] {
+		if err := i.pacer.call(ctx, c.publisher); err != nil {
+			return nil, err
+		}
 	}
 	return handler(withCaller(ctx, c), req)
 }
@@ -51,12 +61,40 @@ func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSer
 }
 
 func (i *interceptor) open(srv any, ss grpc.ServerStream, method string, handler grpc.StreamHandler) (err error) {
-	defer rescue(i.log, method, &err)
-	c, err := i.auth.authorize(ss.Context(), method)
+	c, err := i.auth.authorize(ss.Context())
+	defer func() { c.report(method, err) }()
 	if err != nil {
 		return err
 	}
-	return handler(srv, &calledStream{ServerStream: ss, ctx: withCaller(ss.Context(), c)})
+	if i.crowd != nil {
+		done, err := i.crowd.stream(c.UID)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	o, err := i.streams.add(c, method)
+	if err != nil {
+		return err
+	}
+	defer i.streams.remove(o)
+	ctx, cancel := context.WithCancel(withCaller(ss.Context(), c))
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- i.handle(srv, &calledStream{ServerStream: ss, ctx: ctx}, method, handler) }()
+	select {
+	case err = <-done:
+		return err
+	case err = <-o.lost:
+		// The handler ends by itself: its context does, and gRPC ends the
+		// stream when this returns.
+		return err
+	}
+}
+
+func (i *interceptor) handle(srv any, ss grpc.ServerStream, method string, handler grpc.StreamHandler) (err error) {
+	defer rescue(i.log, method, &err)
+	return handler(srv, ss)
 }
 
 // calledStream is a stream whose context has the caller. A stream's context is

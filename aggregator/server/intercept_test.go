@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/weft-proxy/weft/aggregator/access"
 )
 
 // logBuffer collects log lines.
@@ -19,7 +21,11 @@ type logBuffer struct{ strings.Builder }
 
 func newInterceptor(log *logBuffer, uid uint32) *interceptor {
 	l := slog.New(slog.NewTextHandler(log, nil))
-	return &interceptor{auth: &authorizer{uid: uid, log: l}, log: l}
+	c, err := access.Open(access.Options{Logger: l, Self: &uid})
+	if err != nil {
+		panic(err)
+	}
+	return &interceptor{auth: &authorizer{c}, pacer: newPacer(c), streams: newStreams(c), log: l}
 }
 
 // from is a context of a call by a peer.

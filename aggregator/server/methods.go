@@ -14,9 +14,10 @@ import (
 // service implements the calls. Errors become statuses in the interceptors.
 type service struct {
 	weftv1.UnimplementedAggregatorServer
-	agg *aggregator.Aggregator
-	uid uint32
-	log *slog.Logger
+	agg   *aggregator.Aggregator
+	pacer *pacer
+	parts *unfinished
+	log   *slog.Logger
 }
 
 // Apply replaces one of the caller's fragments.
@@ -79,5 +80,5 @@ func (s *service) publisher(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return c.publisher, nil
 	}
-	return name, c.foreign(name, s.uid)
+	return name, c.foreign(name)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -24,24 +25,32 @@ func (s *service) Publish(stream publishStream) error {
 	if err != nil {
 		return err
 	}
-	session, err := s.agg.Session(c.publisher, c.PID)
+	session, err := s.agg.Session(c.publisher, c.PID, c.UID)
 	if err != nil {
+		return err
+	}
+	// The client knows from the header that the stream is accepted.
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		session.Close()
 		return err
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
+	session.While(ctx)
+	b := s.newBacklog(c.publisher)
 	acks := make(chan ack, maxInFlight)
 	admitted, sent := make(chan error, 1), make(chan error, 1)
 	go func() {
 		// The session is this goroutine's: it ends here.
+		defer b.close()
 		defer session.Close()
-		err := s.admit(ctx, stream, session, acks)
+		err := s.admit(ctx, stream, session, acks, b)
 		admitted <- err
 		if err == nil || errors.Is(err, aggregator.ErrStopped) {
 			finish(ctx, acks)
 		}
 	}()
-	go func() { sent <- sendAcks(ctx, stream, acks) }()
+	go func() { sent <- sendAcks(ctx, stream, acks, b) }()
 	select {
 	case err = <-admitted:
 		if err != nil && !errors.Is(err, aggregator.ErrStopped) {
@@ -76,13 +85,15 @@ func finish(ctx context.Context, acks chan<- ack) {
 type ack struct {
 	id     uint64
 	result <-chan aggregator.Result
+	// size is that of the update, for backlog.answered.
+	size int
 }
 
 // admit takes messages until the client has sent its last (nil), or the stream
 // can not go on.
-func (s *service) admit(ctx context.Context, stream publishStream, session *aggregator.Session, acks chan<- ack) (err error) {
+func (s *service) admit(ctx context.Context, stream publishStream, session *aggregator.Session, acks chan<- ack, b *backlog) (err error) {
 	defer rescue(s.log, "Publish", &err)
-	for {
+	for begins := true; ; {
 		req, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -90,15 +101,24 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 		if err != nil {
 			return err
 		}
+		if begins {
+			if err := s.pace(ctx); err != nil {
+				return err
+			}
+		}
+		if err := b.take(ctx, req); err != nil {
+			return err
+		}
 		result, err := session.Push(req)
 		if err != nil {
 			return err
 		}
+		begins = result != nil
 		if result == nil {
 			continue
 		}
 		select {
-		case acks <- ack{req.GetId(), result}:
+		case acks <- ack{req.GetId(), result, b.complete()}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -106,7 +126,7 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 }
 
 // sendAcks sends outcomes in the order of the updates.
-func sendAcks(ctx context.Context, stream publishStream, acks <-chan ack) error {
+func sendAcks(ctx context.Context, stream publishStream, acks <-chan ack, b *backlog) error {
 	for {
 		var a ack
 		select {
@@ -123,12 +143,14 @@ func sendAcks(ctx context.Context, stream publishStream, acks <-chan ack) error 
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		b.answered(a.size)
 		resp := &weftv1.PublishResponse{Id: a.id}
 		var rejected *aggregator.RejectedError
 		switch {
 		case r.Err == nil:
 			resp.Result = &weftv1.PublishResponse_Committed{Committed: &weftv1.Committed{Revision: r.Revision}}
 		case errors.As(r.Err, &rejected):
+			reportUpdate(ctx, rejected)
 			resp.Result = &weftv1.PublishResponse_Rejected{Rejected: &weftv1.Rejected{Violations: rejected.Violations}}
 		default:
 			return r.Err

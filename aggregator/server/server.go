@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
@@ -27,9 +27,18 @@ const (
 	MaxMessage = 16 << 20
 	// maxStreams is the number of calls at a time on one connection.
 	maxStreams = 256
-	// window is the flow control window of a stream and of a connection: a
-	// part of a snapshot never waits for a window update.
-	window = 8 << 20
+	// window is the flow control window of a stream and of a connection: what
+	// the daemon holds of a caller that sends faster than it is read from. The
+	// transport's buffers take up to four times that. A part of a snapshot
+	// hardly ever waits for a window update.
+	window = 1 << 20
+	// DefaultKeepaliveTime is how long a connection may be silent before its
+	// peer is asked for a sign of life.
+	DefaultKeepaliveTime = 30 * time.Second
+	// DefaultKeepaliveTimeout is how long the peer has for that.
+	DefaultKeepaliveTimeout = 20 * time.Second
+	// minKeepalive is the least of either that gRPC goes by.
+	minKeepalive = time.Second
 	// stopGrace is how long calls may take to end at shutdown.
 	stopGrace = 2 * time.Second
 )
@@ -40,16 +49,66 @@ type Config struct {
 	Socket string
 	// Aggregator is required; its Run is somebody else's to call.
 	Aggregator *aggregator.Aggregator
+	// Access says who may call; nil means root and the daemon's own user. It
+	// is followed as long as the server serves.
+	Access *access.Control
+	// KeepaliveTime and KeepaliveTimeout are the lease of a publisher: one that
+	// is silent for the first, and then does not answer for the second, is
+	// taken for gone, and its connection is closed. At least a second each; 0
+	// means DefaultKeepaliveTime and DefaultKeepaliveTimeout.
+	KeepaliveTime, KeepaliveTimeout time.Duration
 	// Logger gets refused callers and panics; nil discards.
 	Logger *slog.Logger
+	// MaxConnections is the number of connections at a time; 0 means
+	// DefaultMaxConnections, or three quarters of the descriptors that the
+	// process may have if that is less. MaxConnectionsPerUser is that of one
+	// uid; 0 means DefaultMaxConnectionsPerUser, or half of MaxConnections.
+	// Calls on a connection beyond that are refused with RESOURCE_EXHAUSTED.
+	MaxConnections, MaxConnectionsPerUser int
+	// HandshakeTimeout is how long a connection may take until it speaks
+	// HTTP/2; 0 means DefaultHandshakeTimeout.
+	HandshakeTimeout time.Duration
+}
+
+func (c *Config) setDefaults() {
+	if c.Socket == "" {
+		c.Socket = DefaultSocket
+	}
+	if c.KeepaliveTime == 0 {
+		c.KeepaliveTime = DefaultKeepaliveTime
+	}
+	if c.KeepaliveTimeout == 0 {
+		c.KeepaliveTimeout = DefaultKeepaliveTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+func (c *Config) validate() error {
+	var errs []error
+	if c.Aggregator == nil {
+		errs = append(errs, errors.New("no Aggregator"))
+	}
+	if c.KeepaliveTime < minKeepalive || c.KeepaliveTimeout < minKeepalive {
+		errs = append(errs, fmt.Errorf("got KeepaliveTime %v, KeepaliveTimeout %v: want at least %v each", c.KeepaliveTime, c.KeepaliveTimeout, minKeepalive))
+	}
+	return errors.Join(errs...)
 }
 
 // Server is a socket with an aggregator behind it.
 type Server struct {
 	cfg      Config
-	listener *net.UnixListener
+	listener net.Listener
 	grpc     *grpc.Server
 	health   *health.Server
+	streams  *streams
+	// changed is closed by a change of the configuration since it was last
+	// followed.
+	changed <-chan struct{}
+	// given is true once the socket has been another group's.
+	given bool
+	crowd *crowd
 }
 
 // Listen makes the socket (mode 0660, in a directory of mode 0750 if it has to
@@ -59,22 +118,30 @@ type Server struct {
 // Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, those of the file
 // system.
 func Listen(cfg Config) (*Server, error) {
-	if cfg.Socket == "" {
-		cfg.Socket = DefaultSocket
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure server: %w", err)
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Aggregator == nil {
-		return nil, errors.New("configure server: Aggregator is missing")
+	if cfg.Access == nil {
+		c, err := access.Open(access.Options{Logger: cfg.Logger})
+		if err != nil {
+			return nil, err
+		}
+		cfg.Access = c
 	}
 	l, err := listen(cfg.Socket)
 	if err != nil {
 		return nil, err
 	}
-	uid := uint32(os.Geteuid()) //nolint:gosec // a uid
-	in := &interceptor{auth: &authorizer{uid: uid, log: cfg.Logger}, log: cfg.Logger}
-	s := &Server{cfg: cfg, listener: l, health: health.NewServer()}
+	if cfg.HandshakeTimeout == 0 {
+		cfg.HandshakeTimeout = DefaultHandshakeTimeout
+	}
+	crowd := newCrowd(cfg.MaxConnections, cfg.MaxConnectionsPerUser, cfg.Logger)
+	s := &Server{cfg: cfg, listener: l, crowd: crowd, health: health.NewServer(), streams: newStreams(cfg.Access), changed: cfg.Access.Changed()}
+	if err := s.giveSocket(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	in := &interceptor{auth: &authorizer{cfg.Access}, pacer: newPacer(cfg.Access), streams: s.streams, crowd: crowd, log: cfg.Logger}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(peerCredentials{}),
 		grpc.UnaryInterceptor(in.unary),
@@ -83,13 +150,14 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InitialWindowSize(window),
 		grpc.InitialConnWindowSize(window),
-		grpc.ReadBufferSize(256<<10),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ReadBufferSize(readBuffer),
 		grpc.WriteBufferSize(64<<10),
-		grpc.ConnectionTimeout(10*time.Second),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.ConnectionTimeout(cfg.HandshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	weftv1.RegisterAggregatorServer(s.grpc, &service{agg: cfg.Aggregator, uid: uid, log: cfg.Logger})
+	weftv1.RegisterAggregatorServer(s.grpc, &service{agg: cfg.Aggregator, pacer: in.pacer, parts: newUnfinished(), log: cfg.Logger})
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
 	reflection.Register(s.grpc)
@@ -110,13 +178,16 @@ func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
 // says SERVING from the time at which the aggregator commits.
 func (s *Server) Serve(ctx context.Context) error {
 	done := make(chan error, 1)
-	go func() { done <- s.grpc.Serve(s.listener) }()
+	go func() { done <- s.grpc.Serve(&gate{s.listener, s.crowd}) }()
 	ready := s.cfg.Aggregator.Ready()
 	for {
 		select {
 		case <-ready:
 			s.setHealth(healthv1.HealthCheckResponse_SERVING)
 			ready = nil
+		case <-s.changed:
+			s.changed = s.cfg.Access.Changed()
+			s.reloaded()
 		case <-ctx.Done():
 			s.stop()
 			return nil

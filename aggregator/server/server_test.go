@@ -29,7 +29,7 @@ func start(t *testing.T, k aggregator.Kernel) (*aggregatortest.Daemon, *grpc.Cli
 	return d, dial(t, d.Socket)
 }
 
-func dial(t *testing.T, socket string) *grpc.ClientConn {
+func dial(t testing.TB, socket string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

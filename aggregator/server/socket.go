@@ -30,26 +30,51 @@ var (
 	ErrForeignSocket = errors.New("socket belongs to another user")
 )
 
+// listener is a socket that nobody else can replace until it is closed.
+type listener struct {
+	*net.UnixListener
+	lock *os.File
+}
+
+// Close removes the socket, and lets others have its path.
+func (l *listener) Close() error { return errors.Join(l.UnixListener.Close(), l.lock.Close()) }
+
 // listen makes the socket. A stale one, which nobody listens on, is replaced.
-func listen(path string) (*net.UnixListener, error) {
+func listen(path string) (*listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("listen on %s: the path has %d bytes: a Unix socket may have %d", path, len(path), maxPath)
 	}
 	if err := makeDirectory(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	if err := clear(path); err != nil {
+	if err := vet(path); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listen on %s: %w: another server was faster", path, ErrInUse)
-	}
+	lock, err := lock(path)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
+	l, err := bind(path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), lock.Close())
+	}
+	return &listener{l, lock}, nil
+}
+
+// bind makes the socket under its lock.
+func bind(path string) (*net.UnixListener, error) {
+	if err := clear(path); err != nil {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: another server was faster", ErrInUse)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if err := os.Chmod(path, socketMode); err != nil {
-		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
@@ -73,8 +98,8 @@ func makeDirectory(dir string) error {
 	return os.Chmod(dir, directoryMode)
 }
 
-// clear removes a stale socket of ours, and nothing else.
-func clear(path string) error {
+// vet refuses a path at which there is anything but a socket of ours.
+func vet(path string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -88,14 +113,21 @@ func clear(path string) error {
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok && int(sys.Uid) != os.Geteuid() {
 		return fmt.Errorf("%w (uid %d, this is uid %d): name another path with --socket", ErrForeignSocket, sys.Uid, os.Geteuid())
 	}
+	return nil
+}
+
+// clear removes a stale socket of ours, and nothing else. The lock is held.
+func clear(path string) error {
+	if err := vet(path); err != nil {
+		return err
+	}
 	c, err := net.DialTimeout("unix", path, time.Second)
 	switch {
 	case err == nil:
-		defer func() { _ = c.Close() }()
-		if cred, err := peerOf(c); err == nil {
-			return fmt.Errorf("%w by process %d: stop it, or name another path with --socket", ErrInUse, cred.PID)
-		}
-		return fmt.Errorf("%w by another process: stop it, or name another path with --socket", ErrInUse)
+		// One that keeps no lock.
+		return errors.Join(inUse(path), c.Close())
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return os.Remove(path)
 	case errors.Is(err, syscall.EPROTOTYPE):
@@ -132,7 +164,7 @@ type Peer struct {
 
 // peerOf reads SO_PEERCRED.
 func peerOf(c net.Conn) (Peer, error) {
-	u, ok := c.(*net.UnixConn)
+	u, ok := c.(syscall.Conn)
 	if !ok {
 		return Peer{}, fmt.Errorf("read peer credentials: %T is not a Unix connection", c)
 	}

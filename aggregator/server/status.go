@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
@@ -18,34 +19,44 @@ func toStatus(err error) error {
 		return nil
 	}
 	var rejected *aggregator.RejectedError
-	if errors.As(err, &rejected) {
-		st := status.New(rejectionCode(rejected), rejected.Error())
-		if with, derr := st.WithDetails(&weftv1.Rejected{Violations: rejected.Violations}); derr == nil {
-			st = with
-		}
-		return st.Err()
+	var refusal *access.Refusal
+	switch {
+	case errors.As(err, &rejected):
+		return withViolations(rejectionCode(rejected), rejected.Error(), rejected.Violations)
+	case errors.As(err, &refusal) && refusal.Limit == access.LimitUpdates:
+		// It is about an update, as are the limits that are found out later.
+		return withViolations(codeOf(err), err.Error(), []*weftv1.Violation{{Message: refusal.Text, Reason: weftv1.Reason_REASON_LIMIT}})
 	}
 	return status.Error(codeOf(err), err.Error())
+}
+
+// withViolations makes a status with violations in its details.
+func withViolations(code codes.Code, text string, v []*weftv1.Violation) error {
+	st := status.New(code, text)
+	if with, err := st.WithDetails(&weftv1.Rejected{Violations: v}); err == nil {
+		st = with
+	}
+	return st.Err()
 }
 
 // codeOf returns the code of an error that is no rejection.
 func codeOf(err error) codes.Code {
 	switch {
-	case errors.Is(err, errDenied):
+	case errors.Is(err, access.ErrDenied):
 		return codes.PermissionDenied
 	case errors.Is(err, errAnonymous):
 		return codes.Unauthenticated
 	case errors.Is(err, errPanic):
 		return codes.Internal
-	case errors.Is(err, aggregator.ErrNotFound):
+	case errors.Is(err, aggregator.ErrNotFound), errors.Is(err, aggregator.ErrNoObject):
 		return codes.NotFound
 	case errors.Is(err, aggregator.ErrInvalidName), errors.Is(err, aggregator.ErrProtocol):
 		return codes.InvalidArgument
-	case errors.Is(err, aggregator.ErrStandby), errors.Is(err, aggregator.ErrStopped):
+	case errors.Is(err, aggregator.ErrStandby), errors.Is(err, aggregator.ErrStopped), errors.Is(err, aggregator.ErrKernel):
 		return codes.Unavailable
-	case errors.Is(err, aggregator.ErrSlowWatcher):
+	case errors.Is(err, aggregator.ErrSlowWatcher), errors.Is(err, access.ErrExceeded), errors.Is(err, errCrowded):
 		return codes.ResourceExhausted
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, aggregator.ErrGone):
 		return codes.Canceled
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded

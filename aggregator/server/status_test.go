@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
@@ -21,7 +22,11 @@ func TestToStatus(t *testing.T) {
 		want codes.Code
 	}{
 		{nil, codes.OK},
-		{errDenied, codes.PermissionDenied},
+		{access.ErrDenied, codes.PermissionDenied},
+		{access.ErrExceeded, codes.ResourceExhausted},
+		{&access.Refusal{Limit: access.LimitStreams}, codes.ResourceExhausted},
+		{&access.Refusal{Limit: access.LimitUpdates}, codes.ResourceExhausted},
+		{&access.Refusal{Limit: access.LimitTable}, codes.PermissionDenied},
 		{errAnonymous, codes.Unauthenticated},
 		{errPanic, codes.Internal},
 		{aggregator.ErrNotFound, codes.NotFound},
@@ -30,6 +35,7 @@ func TestToStatus(t *testing.T) {
 		{aggregator.ErrStandby, codes.Unavailable},
 		{aggregator.ErrStopped, codes.Unavailable},
 		{aggregator.ErrSlowWatcher, codes.ResourceExhausted},
+		{errCrowded, codes.ResourceExhausted},
 		{context.Canceled, codes.Canceled},
 		{context.DeadlineExceeded, codes.DeadlineExceeded},
 		{status.Error(codes.ResourceExhausted, "large"), codes.ResourceExhausted},

@@ -1,0 +1,51 @@
+package aggregator
+
+import (
+	"context"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// Alive reports whether the sender of updates is still there to hear the answers.
+// Once it is false it stays so. The writer asks for each update, at the time at
+// which it applies it, so the answer must come at once.
+//
+// It keeps a publisher that was killed from overruling its successor: what it
+// wrote last may still be in its socket when the successor's first update is
+// acknowledged already. The writer is one goroutine, so nothing more is needed:
+// what took effect of the predecessor's was applied while it lived, and
+// so before anything of a successor that was started after its death.
+type Alive func() bool
+
+// aliveKey is the context key of an Alive.
+type aliveKey struct{}
+
+// WithAlive returns a context whose Apply, Delete and Session.While look at alive
+// beside the context itself.
+func WithAlive(ctx context.Context, alive Alive) context.Context {
+	return context.WithValue(ctx, aliveKey{}, alive)
+}
+
+// aliveIn returns what decides on a call's updates: its context, and the Alive in
+// that.
+func aliveIn(ctx context.Context) Alive {
+	alive, _ := ctx.Value(aliveKey{}).(Alive)
+	return func() bool { return ctx.Err() == nil && (alive == nil || alive()) }
+}
+
+// While ties the session's updates to the stream with this context: those that
+// are to be applied once it has ended are dropped. It is called before the first
+// Push.
+func (s *Session) While(ctx context.Context) { s.alive, s.done = aliveIn(ctx), ctx.Done() }
+
+// gone reports whether an update has lost its sender.
+func (s *submission) gone() bool { return s.alive != nil && !s.alive() }
+
+// dropGone answers an update without a sender. Nobody reads the answer: it is
+// no rejection, as nothing is wrong with the update.
+func (w *writer) dropGone(s *submission) {
+	w.metrics.dropped.Inc()
+	w.log.Debug("dropped an update whose sender is gone", "fragment", s.key().String(), "snapshot", s.update.Snapshot,
+		"lifetime", weftv1.Lifetime_name[int32(s.lifetime)])
+	s.answer(Result{Err: ErrGone})
+}

@@ -1,0 +1,20 @@
+package client
+
+import (
+	"context"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// Cleanup removes all tables of weft from the kernel and ends the aggregator;
+// it returns the tables, as "ip weft". Durable fragments stay stored.
+//
+// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
+// errors.ErrUnsupported (an older aggregator), ctx's.
+func (c *Client) Cleanup(ctx context.Context) (tables []string, err error) {
+	resp, err := c.api.Cleanup(c.outgoing(ctx), &weftv1.CleanupRequest{})
+	if err != nil {
+		return nil, c.failed("clean up", "", err)
+	}
+	return resp.GetTables(), nil
+}

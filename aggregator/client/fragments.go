@@ -1,0 +1,124 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// Apply replaces a fragment and returns the revision that carries it. A large
+// fragment is sent in parts over a stream of its own. When ctx ends, or the
+// aggregator does, the fragment may still be committed: apply it again.
+//
+// Possible errors: *RejectedError, ErrUnavailable, ErrPermission, ErrLimit,
+// ErrTooLarge, ErrInvalid, ErrClosed, ctx's.
+func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64, err error) {
+	if parts(f) > 1 && f.GetLifetime() != weftv1.Lifetime_LIFETIME_SESSION {
+		return c.applyLarge(ctx, f)
+	}
+	resp, err := c.api.Apply(c.outgoing(ctx), &weftv1.ApplyRequest{Fragment: f})
+	if err != nil {
+		return 0, c.failed("apply "+f.GetName(), f.GetName(), err)
+	}
+	return resp.GetRevision(), nil
+}
+
+// applyLarge applies a fragment that may not fit into one message.
+func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (uint64, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	what := "apply " + f.GetName()
+	stream, err := c.api.Publish(c.outgoing(ctx))
+	if err != nil {
+		return 0, c.failed(what, f.GetName(), err)
+	}
+	for part := range split(f, 1) {
+		if err = stream.Send(part); err != nil {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, c.failed(what, f.GetName(), err)
+	}
+	// Where sending ended with io.EOF the reason is to be received.
+	resp, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		err = errEnded
+	}
+	if err != nil {
+		return 0, c.failed(what, f.GetName(), err)
+	}
+	if r := resp.GetRejected(); r != nil {
+		return 0, c.failed(what, f.GetName(), &RejectedError{Fragment: f.GetName(), Violations: r.GetViolations()})
+	}
+	return resp.GetCommitted().GetRevision(), nil
+}
+
+// Delete withdraws a fragment and returns the revision that does. An empty
+// publisher means the caller's own.
+//
+// Possible errors: *RejectedError (something still refers to it), ErrNotFound,
+// ErrPermission, ErrLimit, ErrInvalid, ErrUnavailable, ErrClosed, ctx's.
+func (c *Client) Delete(ctx context.Context, publisher, fragment string) (revision uint64, err error) {
+	resp, err := c.api.Delete(c.outgoing(ctx), &weftv1.DeleteRequest{Publisher: publisher, Fragment: fragment})
+	if err != nil {
+		return 0, c.failed("delete "+fragment, fragment, err)
+	}
+	return resp.GetRevision(), nil
+}
+
+// Get returns one fragment's committed content and status. An empty publisher
+// means the caller's own.
+//
+// Possible errors: ErrNotFound, ErrPermission, ErrLimit, ErrInvalid,
+// ErrUnavailable, ErrClosed, ctx's.
+func (c *Client) Get(ctx context.Context, publisher, fragment string) (*weftv1.GetResponse, error) {
+	resp, err := c.api.Get(c.outgoing(ctx), &weftv1.GetRequest{Publisher: publisher, Fragment: fragment})
+	if err != nil {
+		return nil, c.failed("get "+fragment, fragment, err)
+	}
+	return resp, nil
+}
+
+// List returns the status of all fragments and the last revision.
+//
+// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, ctx's.
+func (c *Client) List(ctx context.Context) (*weftv1.ListResponse, error) {
+	resp, err := c.api.List(c.outgoing(ctx), &weftv1.ListRequest{})
+	if err != nil {
+		return nil, c.failed("list fragments", "", err)
+	}
+	return resp, nil
+}
+
+// Watch calls f with everything that happens from now on, until ctx ends (it
+// returns nil then), f returns an error (which it returns) or the connection is
+// lost.
+//
+// Possible errors: f's, ErrPermission, ErrUnavailable, ErrClosed, ErrLimit (the
+// caller is too slow and was dropped, or has too many streams).
+func (c *Client) Watch(ctx context.Context, f func(*weftv1.Event) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.api.Watch(c.outgoing(ctx), &weftv1.WatchRequest{})
+	if err != nil {
+		return c.failed("watch", "", err)
+	}
+	for {
+		ev, err := stream.Recv()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			if errors.Is(err, io.EOF) {
+				err = errEnded
+			}
+			return c.failed("watch", "", err)
+		}
+		if err := f(ev); err != nil {
+			return err
+		}
+	}
+}

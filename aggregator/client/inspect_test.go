@@ -1,0 +1,123 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+// inspected is an aggregator that answers what it is told to, and notes what it
+// was asked.
+type inspected struct {
+	*fake
+	asked proto.Message
+	err   error
+}
+
+func reply[T proto.Message](i *inspected, req proto.Message, resp T) (T, error) {
+	i.asked = proto.Clone(req)
+	return resp, i.err
+}
+
+func (i *inspected) Plan(_ context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
+	return reply(i, req, &weftv1.PlanResponse{Revision: 1})
+}
+
+func (i *inspected) ListTables(_ context.Context, req *weftv1.ListTablesRequest) (*weftv1.ListTablesResponse, error) {
+	return reply(i, req, &weftv1.ListTablesResponse{Revision: 2})
+}
+
+func (i *inspected) GetTable(_ context.Context, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
+	return reply(i, req, &weftv1.GetTableResponse{Revision: 3})
+}
+
+func (i *inspected) ListPublishers(_ context.Context, req *weftv1.ListPublishersRequest) (*weftv1.ListPublishersResponse, error) {
+	return reply(i, req, &weftv1.ListPublishersResponse{Publishers: []*weftv1.PublisherStatus{{Name: "p"}}})
+}
+
+func (i *inspected) Owner(_ context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
+	return reply(i, req, &weftv1.OwnerResponse{Owners: []*weftv1.OwnedBy{{Fragment: "f"}}})
+}
+
+func (i *inspected) Cleanup(_ context.Context, req *weftv1.CleanupRequest) (*weftv1.CleanupResponse, error) {
+	return reply(i, req, &weftv1.CleanupResponse{Tables: []string{"ip weft"}})
+}
+
+func TestCallsThatInspect(t *testing.T) {
+	var i *inspected
+	newFakeServing(t, func(f *fake) weftv1.AggregatorServer {
+		i = &inspected{fake: f}
+		return i
+	})
+	old := newFake(t)
+	ctx := aggregatortest.Context(t)
+	plan := &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{{Name: "f"}}, Withdraw: []string{"g"}, Publisher: "p"}
+	owner := &weftv1.OwnerRequest{Family: "ip", Table: "t", Chain: "c", Handle: 7}
+	calls := []struct {
+		name  string
+		call  func(ctx context.Context, c *client.Client) (bool, error)
+		asked proto.Message
+	}{
+		{"plan", func(ctx context.Context, c *client.Client) (bool, error) {
+			r, err := c.Plan(ctx, plan)
+			return r.GetRevision() == 1, err
+		}, plan},
+		{"list tables", func(ctx context.Context, c *client.Client) (bool, error) {
+			r, err := c.ListTables(ctx)
+			return r.GetRevision() == 2, err
+		}, &weftv1.ListTablesRequest{}},
+		{"get table ip t", func(ctx context.Context, c *client.Client) (bool, error) {
+			r, err := c.GetTable(ctx, "ip", "t", true)
+			return r.GetRevision() == 3, err
+		}, &weftv1.GetTableRequest{Family: "ip", Name: "t", Terse: true}},
+		{"list publishers", func(ctx context.Context, c *client.Client) (bool, error) {
+			r, err := c.ListPublishers(ctx)
+			return len(r.GetPublishers()) == 1, err
+		}, &weftv1.ListPublishersRequest{}},
+		{"find the owner in table ip t", func(ctx context.Context, c *client.Client) (bool, error) {
+			r, err := c.Owner(ctx, owner)
+			return len(r.GetOwners()) == 1, err
+		}, owner},
+		{"clean up", func(ctx context.Context, c *client.Client) (bool, error) {
+			r, err := c.Cleanup(ctx)
+			return slices.Equal(r, []string{"ip weft"}), err
+		}, &weftv1.CleanupRequest{}},
+	}
+	for _, tt := range calls {
+		t.Run(tt.name, func(t *testing.T) {
+			c := i.dial(t)
+			i.err = nil
+			if ok, err := tt.call(ctx, c); !ok || err != nil || !proto.Equal(i.asked, tt.asked) {
+				t.Errorf("answer is right: %v; error %v; asked %v: want %v", ok, err, i.asked, tt.asked)
+			}
+			for code, want := range map[codes.Code]error{codes.PermissionDenied: client.ErrPermission, codes.NotFound: client.ErrNotFound, codes.Unavailable: client.ErrUnavailable} {
+				i.err = status.Error(code, "why")
+				if _, err := tt.call(ctx, c); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), tt.name+": ") {
+					t.Errorf("%v became %v", code, err)
+				}
+			}
+			if _, err := tt.call(ctx, old.dial(t)); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("an older aggregator: %v", err)
+			}
+			gone, cancel := context.WithCancel(ctx)
+			cancel()
+			if _, err := tt.call(gone, c); !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled: %v", err)
+			}
+			_ = c.Close()
+			if _, err := tt.call(ctx, c); !errors.Is(err, client.ErrClosed) {
+				t.Errorf("closed: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// pace is how fast what failed is tried again.
+type pace struct {
+	// backoff and maxBackoff bound the wait between two attempts to open a
+	// stream. The first attempt is at once, and each wait is twice as long as
+	// the one before. An aggregator that is not there is back within moments (an
+	// upgrade), so the longest wait stays short.
+	backoff, maxBackoff time.Duration
+	// maxRefused bounds it where the aggregator refuses the stream.
+	maxRefused time.Duration
+	// stable is how long a stream has to last for the next attempt to be at
+	// once again.
+	stable time.Duration
+	// retry and maxRetry bound the time until a refused resync is tried again.
+	retry, maxRetry time.Duration
+}
+
+func defaultPace() pace {
+	return pace{
+		backoff: 20 * time.Millisecond, maxBackoff: 500 * time.Millisecond, maxRefused: 10 * time.Second,
+		stable: time.Second, retry: 250 * time.Millisecond, maxRetry: 30 * time.Second,
+	}
+}
+
+// jitter returns a random time from four fifths of d to d: publishers that lost
+// the same aggregator should not come back at the same instant.
+func jitter(d time.Duration) time.Duration {
+	return d - rand.N(d/5+1) //nolint:gosec // no secret
+}
+
+// run keeps a stream until the session is closed.
+func (s *Session) run(ctx context.Context) {
+	defer s.finish()
+	log := s.client.cfg.Logger.With("socket", s.client.cfg.Socket)
+	pace := s.client.cfg.pace
+	var delay time.Duration
+	told := ""
+	for ctx.Err() == nil {
+		s.restart()
+		began := time.Now()
+		up, err := s.serve(ctx, func() {
+			if told != "" {
+				log.Info("stream to the aggregator is back")
+				told = ""
+			}
+			s.tell(nil)
+		})
+		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+			return
+		}
+		limit := pace.maxBackoff
+		if !errors.Is(err, ErrUnavailable) {
+			// Trying again may help later (a limit, a permission), but those
+			// who wait must know.
+			limit = pace.maxRefused
+			s.fail(err)
+		}
+		s.tell(err)
+		if up && time.Since(began) >= pace.stable {
+			delay = 0
+		}
+		if err.Error() != told {
+			// Once for each reason: it can be the same for hours.
+			told = err.Error()
+			log.Warn("no stream to the aggregator: trying again", "error", err)
+		}
+		if delay > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(jitter(delay)):
+			}
+		}
+		delay = min(max(pace.backoff, 2*delay), limit)
+	}
+}
+
+// tell reports the state of the stream.
+func (s *Session) tell(err error) {
+	if s.cfg.OnStream != nil {
+		s.cfg.OnStream(err)
+	}
+}
+
+// fail answers all updates with an error; their fragments need a resync.
+func (s *Session) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.takeAll() {
+		u.answer(0, fmt.Errorf("publish %s: %w", u.name, err))
+	}
+}
+
+// restart puts a resync of every fragment in the place of all updates that were
+// on their way: whoever waits for one of those gets the outcome of the resync.
+func (s *Session) restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	merged := make(map[string]*update)
+	for _, u := range s.takeAll() {
+		if m := merged[u.name]; m != nil {
+			m.absorb(u)
+		} else {
+			merged[u.name] = u
+		}
+	}
+	for _, name := range s.order {
+		f, u := s.fragments[name], merged[name]
+		switch {
+		case u == nil && f.idle():
+			continue
+		case u == nil:
+			u = &update{name: name}
+		case f.lost != nil && u.wish == f.lostWish:
+			// A patch must not take the fragment back.
+			u.answer(0, f.lost)
+			continue
+		}
+		// A Put that nothing came after says itself what is wanted.
+		u.patch, u.resync, u.wish, u.content = nil, true, f.wish, nil
+		f.retry = time.Time{}
+		s.queue = append(s.queue, u)
+	}
+}
+
+// due queues the resyncs whose time has come, and returns when the next one is
+// due, zero for never.
+func (s *Session) due(now time.Time) (next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range s.order {
+		f := s.fragments[name]
+		switch {
+		case f.retry.IsZero():
+		case !f.retry.After(now):
+			f.retry = time.Time{}
+			s.queue = append(s.queue, &update{name: name, resync: true, wish: f.wish})
+		case next.IsZero() || f.retry.Before(next):
+			next = f.retry
+		}
+	}
+	return next
+}

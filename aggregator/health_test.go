@@ -1,0 +1,115 @@
+package aggregator_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+func TestSettledWithNothingBefore(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	a, err := aggregator.New(aggregator.Config{Kernel: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Settled(); !errors.Is(err, aggregator.ErrStarting) {
+		t.Errorf("before Run the answer is %v: want ErrStarting", err)
+	}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	if err := d.Aggregator.Settled(); err != nil {
+		t.Errorf("with nothing to wait for the answer is %v", err)
+	}
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Aggregator.Settled(); !errors.Is(err, aggregator.ErrStopped) {
+		t.Errorf("after the end the answer is %v: want ErrStopped", err)
+	}
+}
+
+func TestSettledStandingBy(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	k.SetOwned(&kernel.OwnedError{Table: demo, PID: 1, Process: "weft"})
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Standby: true, Retry: time.Millisecond}})
+	aggregatortest.Eventually(t, "it stands by", func() bool { return errors.Is(d.Aggregator.Settled(), aggregator.ErrStandby) })
+	k.SetOwned(nil)
+	aggregatortest.Eventually(t, "it is settled", func() bool { return d.Aggregator.Settled() == nil })
+}
+
+// TestSettledAfterRestart waits for publishers of sticky fragments, by name, and
+// not for those of sessions.
+func TestSettledAfterRestart(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	cfg := aggregator.Config{Kernel: k, StateDir: t.TempDir()}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+	ctx := aggregatortest.Context(t)
+	applyAs(t, d, "b", blocklist("one", "10.0.0.1"))
+	applyAs(t, d, "b", blocklist("two", "10.0.0.2"))
+	applyAs(t, d, "a", blocklist("list", "10.0.0.3"))
+	durable := blocklist("kept", "10.0.0.4")
+	durable.Lifetime = weftv1.Lifetime_LIFETIME_DURABLE
+	applyAs(t, d, "d", durable)
+	gone := blocklist("gone", "10.0.0.5")
+	gone.Lifetime = weftv1.Lifetime_LIFETIME_SESSION
+	s := session(t, d.Dial(t, "s"), func(string) *weftv1.Fragment { return gone })
+	if _, err := s.Put(ctx, gone); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	again := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+	var missing *aggregator.MissingError
+	if err := again.Aggregator.Settled(); !errors.As(err, &missing) {
+		t.Fatalf("after a restart the answer is %v: want a MissingError", err)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, missing.Publishers); diff != "" || missing.Fragments != 3 {
+		t.Errorf("%d fragments are missing, of (-want +got):\n%s", missing.Fragments, diff)
+	}
+	applyAs(t, again, "a", blocklist("list", "10.0.0.3"))
+	applyAs(t, again, "b", blocklist("one", "10.0.0.1"))
+	if err := again.Aggregator.Settled(); err == nil || !strings.Contains(err.Error(), "(fragments: 1, ") || !strings.HasSuffix(err.Error(), ": b") {
+		t.Errorf("the answer is %v: want that b is missing", err)
+	}
+	if _, err := again.Aggregator.Delete(ctx, "b", "two"); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Aggregator.Settled(); err != nil {
+		t.Errorf("all are back, and the answer is %v", err)
+	}
+}
+
+func TestSettledOnceGraceIsOver(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	var later atomic.Int64
+	cfg := aggregator.Config{
+		Kernel: k, StateDir: t.TempDir(), ReadyGrace: time.Hour,
+		Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
+	}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+	applyAs(t, d, "a", blocklist("list", "10.0.0.3"))
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+	if err := again.Aggregator.Settled(); err == nil {
+		t.Error("settled within the grace")
+	}
+	later.Store(int64(time.Hour + time.Second))
+	if err := again.Aggregator.Settled(); err != nil {
+		t.Errorf("the grace is over, and the answer is %v", err)
+	}
+	if fragments, _ := again.Aggregator.List(); len(fragments) != 1 || fragments[0].GetState() != weftv1.State_STATE_ADOPTED {
+		t.Errorf("fragments are %v: want that nothing was withdrawn", fragments)
+	}
+}

@@ -1,0 +1,253 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// Checker is a Kernel that can say whether a commit would succeed, without
+// changing anything. Errors are those of Commit.
+type Checker interface {
+	Check(ops []kernel.Op) error
+}
+
+// Plan says what a commit of a publisher's fragments would change, and what
+// would be refused: by admission, by the merge, and where the Kernel is a
+// Checker by the kernel. Nothing changes, nobody is told, and no update waits
+// longer than for one commit of the same size.
+//
+// Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many
+// fragments), ErrKernel, ErrStandby, ErrStopped, ctx's.
+func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
+	if err := CheckIdentity("publisher", publisher); err != nil {
+		return nil, err
+	}
+	if err := a.admitting(ctx.Done()); err != nil {
+		return nil, err
+	}
+	if n := len(req.GetFragments()) + len(req.GetWithdraw()); n > MaxPlan {
+		return nil, fmt.Errorf("%w: the plan has %d fragments: at most %d are allowed", ErrProtocol, n, MaxPlan)
+	}
+	p := a.newPlanning(publisher, req)
+	var failed error
+	if err := a.ask(ctx, func(w *writer) { failed = w.plan(p) }); err != nil {
+		return nil, err
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return p.message(MaxPlanBytes), nil
+}
+
+// planning is a plan on its way to the writer and back.
+type planning struct {
+	// steps are the admitted updates, withdrawals first.
+	steps []*submission
+	// place is where fragments are in the request, for the order of rejections.
+	place    map[desired.Key]int
+	rejected []*RejectedError
+
+	// preview is what the steps that were accepted would change; nil where
+	// there are none.
+	preview  *desired.Preview
+	accepted []*submission
+	revision uint64
+}
+
+// newPlanning admits the updates of a plan.
+func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *planning {
+	p := &planning{place: make(map[desired.Key]int)}
+	for _, name := range req.GetWithdraw() {
+		key := desired.Key{Publisher: publisher, Name: name}
+		p.add(key, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true}, CheckIdentity("fragment", name))
+	}
+	scope := planScope{scope: a.scope.Load()}
+	for _, f := range req.GetFragments() {
+		key := desired.Key{Publisher: publisher, Name: f.GetName()}
+		if err := CheckIdentity("fragment", f.GetName()); err != nil {
+			p.add(key, nil, err)
+			continue
+		}
+		adm := a.newAdmission(key, true, nil, &scope)
+		adm.addFragment(f, true)
+		u, err := adm.finish()
+		after, _ := adm.own.after(adm)
+		p.add(key, &submission{update: u, admitted: adm, lifetime: adm.lifetime, after: after}, err)
+		if err == nil {
+			scope.planned = append(scope.planned, after)
+		}
+	}
+	return p
+}
+
+// add appends a step, or where there is an error its refusal.
+func (p *planning) add(key desired.Key, s *submission, err error) {
+	if errors.Is(err, ErrInvalidName) {
+		err = invalidName(key, err)
+		key.Name = clip(key.Name)
+	}
+	if _, ok := p.place[key]; !ok {
+		p.place[key] = len(p.place)
+	}
+	if err != nil {
+		p.refuse(err)
+		return
+	}
+	p.steps = append(p.steps, s)
+}
+
+// refuse notes a rejection; any other error is false.
+func (p *planning) refuse(err error) bool {
+	var merge *desired.Rejection
+	if errors.As(err, &merge) {
+		err = rejection(merge)
+	}
+	var r *RejectedError
+	if !errors.As(err, &r) {
+		return false
+	}
+	p.rejected = append(p.rejected, r)
+	return true
+}
+
+// planScope finds the declarations of the fragments before one in a plan, and
+// then those of everybody.
+type planScope struct {
+	planned []declarations
+	scope   *desired.Scope
+}
+
+func (l *planScope) set(table nft.TableID, name string) (*compile.Set, bool) {
+	for _, d := range slices.Backward(l.planned) {
+		if s, ok := d.set(table, name); ok {
+			return s, true
+		}
+	}
+	return l.scope.Table(table).Set(name)
+}
+
+// plan works out a plan against the state, and leaves the state as it was.
+func (w *writer) plan(p *planning) error {
+	steps := p.steps
+	for repaired := false; ; {
+		if w.drift != "" {
+			// The plan is about what was committed: that comes first.
+			if err := w.repair(); err != nil {
+				return fmt.Errorf("%w: %w", ErrKernel, err)
+			}
+		}
+		p.accepted, p.revision = w.planApply(p, steps), w.revision
+		steps = p.accepted
+		preview, err := w.preview(steps)
+		if err == nil {
+			p.preview = preview
+			return nil
+		}
+		var be *kernel.BatchError
+		switch blame := errors.As(err, &be); {
+		case blame && suspicious(be) && !repaired && !w.undisturbed():
+			// As in a commit: perhaps the kernel does not hold what it should.
+			w.drift, repaired = be.Error(), true
+		case blame || errors.Is(err, kernel.ErrTooLarge):
+			i := -1
+			if blame {
+				i = culprit(preview.Plan, be.Index, len(steps))
+			}
+			if i < 0 {
+				i = w.planCulprit(steps)
+			}
+			p.refuse(kernelRejection(steps[i], err))
+			steps = slices.Concat(steps[:i], steps[i+1:])
+		case repaired:
+			return fmt.Errorf("%w: %w", ErrKernel, err)
+		default:
+			w.drift, repaired = err.Error(), true
+		}
+	}
+}
+
+// undisturbed reports whether nobody else can have changed the kernel's tables.
+func (w *writer) undisturbed() bool {
+	o, ok := w.kernel.(Owner)
+	return ok && o.Owner()
+}
+
+// planApply applies steps to the state, notes those that it refuses and returns
+// the others.
+func (w *writer) planApply(p *planning, steps []*submission) []*submission {
+	accepted := make([]*submission, 0, len(steps))
+	fresh := 0
+	for _, s := range steps {
+		err := w.planGate(s, &fresh)
+		if err == nil {
+			err = w.take(s)
+		}
+		if errors.Is(err, desired.ErrStale) && s.admitted != nil {
+			err = w.applyStale(s)
+		}
+		if err == nil {
+			accepted = append(accepted, s)
+		} else if !p.refuse(err) {
+			p.refuse(reject(s.key(), weftv1.Reason_REASON_INVALID, "", "%v", err))
+		}
+	}
+	return accepted
+}
+
+// planGate is gate for a plan: what a fragment needs beside its content. Fresh
+// counts the plan's fragments that are not there yet.
+func (w *writer) planGate(s *submission, fresh *int) error {
+	_, there := w.book.claim(s.key())
+	switch {
+	case there:
+		return nil
+	case s.mustExist:
+		return reject(s.key(), weftv1.Reason_REASON_REFERENCE, "", "there is no such fragment to withdraw")
+	case s.withdraws():
+		return nil
+	}
+	if *fresh++; len(w.book.claims)+*fresh > MaxFragments {
+		return reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", len(w.book.claims))
+	}
+	return nil
+}
+
+// preview returns what the applied steps would change, and the kernel's
+// objection to it, and rolls back.
+func (w *writer) preview(steps []*submission) (*desired.Preview, error) {
+	keys := make([]desired.Key, 0, len(steps))
+	for _, s := range steps {
+		keys = append(keys, s.key())
+	}
+	preview := w.state.Preview(keys)
+	var err error
+	if k, ok := w.kernel.(Checker); ok && len(preview.Ops) > 0 {
+		err = k.Check(preview.Ops)
+	}
+	w.state.Rollback()
+	return preview, err
+}
+
+// planCulprit finds the step from which on the kernel refuses, where it blames
+// none: the state has been rolled back, and is again when this returns.
+func (w *writer) planCulprit(steps []*submission) int {
+	return min(len(steps)-1, sort.Search(len(steps), func(i int) bool {
+		for _, s := range steps[:i+1] {
+			if err := w.state.Apply(s.update); err != nil {
+				w.state.Rollback()
+				return true
+			}
+		}
+		_, err := w.preview(steps[:i+1])
+		return err != nil
+	}))
+}

@@ -1,0 +1,431 @@
+package aggregator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// plan plans fragments as publisher tester.
+func plan(t *testing.T, d *aggregatortest.Daemon, req *weftv1.PlanRequest) *weftv1.PlanResponse {
+	t.Helper()
+	resp, err := d.Aggregator.Plan(aggregatortest.Context(t), "tester", req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// diffLines puts changes into lines as "weft plan" prints them.
+func diffLines(resp *weftv1.PlanResponse) []string {
+	var lines []string
+	for _, c := range resp.GetChanges() {
+		sign := map[weftv1.Change_Operation]string{
+			weftv1.Change_OPERATION_ADD: "+", weftv1.Change_OPERATION_DELETE: "-", weftv1.Change_OPERATION_FLUSH: "0",
+		}[c.GetOperation()]
+		lines = append(lines, sign+" "+c.GetObject())
+	}
+	return lines
+}
+
+func applyAs(t *testing.T, d *aggregatortest.Daemon, publisher string, f *weftv1.Fragment) aggregator.Result {
+	t.Helper()
+	r, err := d.Aggregator.Apply(aggregatortest.Context(t), publisher, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// ruled is a fragment with rules in chain input of table demo.
+func ruled(name string, rules ...string) *weftv1.Fragment {
+	f := blocklist(name)
+	f.Tables[0].Sets = nil
+	f.Tables[0].Chains[0].Rules = nil
+	for _, r := range rules {
+		f.Tables[0].Chains[0].Rules = append(f.Tables[0].Chains[0].Rules, &weftv1.Rule{Text: r})
+	}
+	return f
+}
+
+func TestPlanDiff(t *testing.T) {
+	verdicts := func(entries ...string) *weftv1.Fragment { return ports("ports", 0, entries...) }
+	for _, tt := range []struct {
+		name          string
+		before, after []*weftv1.Fragment
+		withdraw      []string
+		want          []string
+	}{
+		{
+			name: "a new table", after: []*weftv1.Fragment{blocklist("list", "10.0.0.1", "10.0.0.2")},
+			want: []string{
+				"+ table ip demo", "+ set ip demo blocked { type ipv4_addr; }",
+				"+ chain ip demo input { type filter hook input priority 0; policy accept; }",
+				"+ element ip demo blocked { 10.0.0.1 }", "+ element ip demo blocked { 10.0.0.2 }",
+				"+ rule ip demo input ip saddr @blocked counter drop",
+			},
+		},
+		{name: "the same again", before: []*weftv1.Fragment{blocklist("list", "10.0.0.1")}, after: []*weftv1.Fragment{blocklist("list", "10.0.0.1")}},
+		{
+			name: "elements", before: []*weftv1.Fragment{blocklist("list", "10.0.0.1", "10.0.0.2")}, after: []*weftv1.Fragment{blocklist("list", "10.0.0.2", "10.0.0.3")},
+			want: []string{"- element ip demo blocked { 10.0.0.1 }", "+ element ip demo blocked { 10.0.0.3 }"},
+		},
+		{
+			name: "a map's data", before: []*weftv1.Fragment{verdicts("80 : drop")}, after: []*weftv1.Fragment{verdicts("80 : accept")},
+			want: []string{"- element ip demo ports { 80 : drop }", "+ element ip demo ports { 80 : accept }"},
+		},
+		{
+			name:   "rules at their places",
+			before: []*weftv1.Fragment{ruled("r", "tcp dport 1 accept", "tcp dport 2 accept", "tcp dport 3 accept")},
+			after:  []*weftv1.Fragment{ruled("r", "udp dport 9 drop", "tcp dport 1 accept", "tcp dport 7 accept", "tcp dport 8 accept", "tcp dport 3 accept")},
+			want: []string{
+				"- rule ip demo input tcp dport 2 accept # handle 2", "+ rule ip demo input udp dport 9 drop # at the head",
+				"+ rule ip demo input tcp dport 7 accept # after handle 1", "+ rule ip demo input tcp dport 8 accept",
+			},
+		},
+		{
+			name: "a withdrawal", before: []*weftv1.Fragment{blocklist("list", "10.0.0.1"), ruled("r", "tcp dport 1 accept")}, withdraw: []string{"list"},
+			want: []string{"- rule ip demo input ip saddr @blocked counter drop # handle 1", "- set ip demo blocked"},
+		},
+		{
+			name: "a map that goes", before: []*weftv1.Fragment{verdicts("80 : drop"), ruled("r", "tcp dport 1 accept")}, withdraw: []string{"ports"},
+			want: []string{`- rule ip demo input tcp dport vmap @ports comment "of ports" # handle 1`, "0 map ip demo ports", "- map ip demo ports"},
+		},
+		{name: "the last of a table", before: []*weftv1.Fragment{blocklist("list")}, withdraw: []string{"list"}, want: []string{"- table ip demo"}},
+		{
+			name: "fragments that need each other", before: []*weftv1.Fragment{ruled("r", "tcp dport 1 accept")},
+			after: []*weftv1.Fragment{blocklist("list"), ruled("user", "ip daddr @blocked accept")},
+			want: []string{
+				"+ set ip demo blocked { type ipv4_addr; }", "+ rule ip demo input ip saddr @blocked counter drop # at the head",
+				"+ rule ip demo input ip daddr @blocked accept # after handle 1",
+			},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := &aggregatortest.Kernel{}
+			d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+			for _, f := range tt.before {
+				applyAs(t, d, "tester", f)
+			}
+			before := k.String()
+			resp := plan(t, d, &weftv1.PlanRequest{Fragments: tt.after, Withdraw: tt.withdraw})
+			if diff := cmp.Diff(tt.want, diffLines(resp)); diff != "" || len(resp.GetRejections()) > 0 {
+				t.Errorf("rejections %v, changes (-want +got):\n%s", resp.GetRejections(), diff)
+			}
+			if k.String() != before {
+				t.Errorf("the plan changed the kernel:\n%s", k)
+			}
+			if resp.GetRevision() != d.Aggregator.Revision() {
+				t.Errorf("the plan is made against revision %d: want %d", resp.GetRevision(), d.Aggregator.Revision())
+			}
+			if len(tt.after) == 1 && len(tt.want) > 0 {
+				r := applyAs(t, d, "tester", tt.after[0])
+				if diff := cmp.Diff(r.Changes, resp.GetCounts(), protocmp.Transform()); diff != "" {
+					t.Errorf("counts (-commit +plan):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestPlanRejections has every judge refuse something, and the rest of the plan
+// judged all the same.
+func TestPlanRejections(t *testing.T) {
+	k := &aggregatortest.Kernel{Refuse: func(op kernel.Op) (syscall.Errno, string) {
+		if add, ok := op.(kernel.AddRule); ok && strings.Contains(add.Rule.Text, "dport 666") {
+			return syscall.EOPNOTSUPP, "poison"
+		}
+		return 0, ""
+	}}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	applyAs(t, d, "other", blocklist("list", "10.0.0.1"))
+	conflict := blocklist("conflict")
+	conflict.Tables[0].Sets[0].Type = "ipv6_addr"
+	conflict.Tables[0].Chains = nil
+	ctx := aggregatortest.Context(t)
+	events := watch(t, d)
+	resp := plan(t, d, &weftv1.PlanRequest{
+		Withdraw: []string{"nothing"},
+		Fragments: []*weftv1.Fragment{
+			ruled("typo", "tcp dprot 22 accept"), ruled("good", "tcp dport 22 accept"), conflict, ruled("poison", "tcp dport 666 drop"),
+			ruled("dangling", "jump nowhere"), {Name: "Bad Name"}, ruled("poison-too", "udp dport 666 drop"),
+		},
+	})
+	want := []string{
+		"tester/nothing REASON_REFERENCE", "tester/typo REASON_INVALID", "tester/conflict REASON_CONFLICT", "tester/poison REASON_KERNEL",
+		"tester/dangling REASON_REFERENCE", "tester/Bad Name REASON_INVALID", "tester/poison-too REASON_KERNEL",
+	}
+	var got []string
+	for _, r := range resp.GetRejections() {
+		got = append(got, r.GetFragment()+" "+r.GetViolations()[0].GetReason().String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rejections (-want +got):\n%s", diff)
+	}
+	if len(resp.GetChanges()) > 0 || resp.GetCounts() != nil {
+		t.Errorf("a plan with rejections has changes %v, counts %v", resp.GetChanges(), resp.GetCounts())
+	}
+	// Nobody is told: the next event is that of the next commit.
+	if _, err := d.Aggregator.Apply(ctx, "tester", ruled("good", "tcp dport 22 accept")); err != nil {
+		t.Fatal(err)
+	}
+	events.until(t, "the commit is the first event", func(e *weftv1.Event) bool {
+		if e.GetRejection() != nil {
+			t.Errorf("a plan was announced: %v", e)
+		}
+		return e.GetCommit() != nil
+	})
+	if fragments, _ := d.Aggregator.List(); len(fragments) != 2 || len(fragments[0].GetViolations()) > 0 {
+		t.Errorf("the books have %v", fragments)
+	}
+}
+
+// TestPlanUnattributed has the kernel refuse without a culprit.
+func TestPlanUnattributed(t *testing.T) {
+	k := &aggregatortest.Kernel{RefuseBatch: func(ops []kernel.Op) error {
+		for _, op := range ops {
+			if add, ok := op.(kernel.AddRule); ok && strings.Contains(add.Rule.Text, "dport 666") {
+				return &kernel.BatchError{Index: -1, Element: -1, Errno: syscall.E2BIG}
+			}
+		}
+		return nil
+	}}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	var fragments []*weftv1.Fragment
+	for i := range 9 {
+		fragments = append(fragments, ruled(fmt.Sprintf("f%d", i), fmt.Sprintf("tcp dport %d accept", 660+2*i)))
+	}
+	resp := plan(t, d, &weftv1.PlanRequest{Fragments: fragments})
+	if len(resp.GetRejections()) != 1 || resp.GetRejections()[0].GetFragment() != "tester/f3" {
+		t.Fatalf("rejections are %v: want that of f3", resp.GetRejections())
+	}
+}
+
+func TestPlanShadows(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	applyAs(t, d, "other", ports("first", -1, "22 : drop", "80 : accept"))
+	applyAs(t, d, "other", ports("last", 9, "443 : drop"))
+	resp := plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{
+		ports("a", 1, "22 : accept", "80 : accept", "443 : accept", "8080 : drop"), ports("b", 2, "8080 : accept"),
+	}})
+	want := []*weftv1.Shadow{
+		{Object: "table ip demo map ports", Key: "22", Winner: "other/first", Value: "drop", Hidden: "tester/a", HiddenValue: "accept"},
+		{Object: "table ip demo map ports", Key: "443", Winner: "tester/a", Value: "accept", Hidden: "other/last", HiddenValue: "drop"},
+		{Object: "table ip demo map ports", Key: "8080", Winner: "tester/a", Value: "drop", Hidden: "tester/b", HiddenValue: "accept"},
+	}
+	if diff := cmp.Diff(want, resp.GetShadows(), protocmp.Transform()); diff != "" {
+		t.Fatalf("shadows (-want +got):\n%s", diff)
+	}
+}
+
+func TestPlanErrors(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	ctx := aggregatortest.Context(t)
+	if _, err := d.Aggregator.Plan(ctx, "Nobody!", &weftv1.PlanRequest{}); !errors.Is(err, aggregator.ErrInvalidName) {
+		t.Errorf("error is %v: want ErrInvalidName", err)
+	}
+	if _, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{Withdraw: make([]string, aggregator.MaxPlan+1)}); !errors.Is(err, aggregator.ErrProtocol) {
+		t.Errorf("error is %v: want ErrProtocol", err)
+	}
+	if resp, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{}); err != nil || len(resp.GetChanges()) > 0 {
+		t.Errorf("an empty plan is %v, error %v", resp, err)
+	}
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{}); !errors.Is(err, aggregator.ErrStopped) {
+		t.Errorf("error is %v: want ErrStopped", err)
+	}
+}
+
+// TestPlanBesideUpdates plans all the time while updates are committed: none is
+// disturbed, and the state stays that of the kernel.
+func TestPlanBesideUpdates(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 1e9, Burst: 1e9, StateDir: t.TempDir()}})
+	ctx := aggregatortest.Context(t)
+	var wg sync.WaitGroup
+	for p := range 3 {
+		wg.Go(func() {
+			for i := range 40 {
+				f := blocklist("list", fmt.Sprintf("10.%d.0.%d", p, i), fmt.Sprintf("10.%d.1.%d", p, i))
+				if i%10 == 9 {
+					if _, err := d.Aggregator.Delete(ctx, fmt.Sprintf("p%d", p), "list"); err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				if _, err := d.Aggregator.Apply(ctx, fmt.Sprintf("p%d", p), f); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := range 60 {
+			f := blocklist("list", fmt.Sprintf("10.9.0.%d", i))
+			f.Tables[0].Sets[0].Comment = fmt.Sprintf("plan %d", i%2)
+			if _, err := d.Aggregator.Plan(ctx, fmt.Sprintf("p%d", i%4), &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f}}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	if got := k.Elements(demo, "blocked"); got != nil {
+		t.Fatalf("elements %v are there: all fragments were deleted", got)
+	}
+	applyAs(t, d, "p0", blocklist("list", "10.0.0.1"))
+	wantElements(t, k, "10.0.0.1")
+}
+
+// TestPlanRepairsFirst plans when the kernel is known to be out of step.
+func TestPlanRepairsFirst(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 0.001, Burst: 1}})
+	applyAs(t, d, "tester", blocklist("list", "10.0.0.1"))
+	k.Flush()
+	aggregatortest.Eventually(t, "the plan sees the table that was flushed", func() bool {
+		return len(plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{blocklist("list", "10.0.0.2")}}).GetChanges()) == 2 &&
+			len(k.Elements(demo, "blocked")) == 1
+	})
+}
+
+// slowKernel takes its time to be adopted.
+type slowKernel struct {
+	*aggregatortest.Kernel
+	adopt chan struct{}
+}
+
+func (k slowKernel) Adopt() ([]kernel.Table, error) {
+	<-k.adopt
+	return k.Kernel.Adopt()
+}
+
+// TestPlanWaitsForTheStart asks while the tables of the last run are being
+// adopted: what they declare is known all the same.
+func TestPlanWaitsForTheStart(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	state := t.TempDir()
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: state}})
+	applyAs(t, d, "tester", blocklist("list", "10.0.0.1"))
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	slow := slowKernel{k, make(chan struct{})}
+	again, err := aggregator.New(aggregator.Config{Kernel: slow, StateDir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(aggregatortest.Context(t))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		if err := again.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	var resp *weftv1.PlanResponse
+	var owners *weftv1.OwnerResponse
+	var planErr, ownerErr error
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		resp, planErr = again.Plan(ctx, "tester", &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{ruled("user", "ip daddr @blocked accept")}})
+	})
+	asked.Go(func() {
+		owners, ownerErr = again.Owner(ctx, &weftv1.OwnerRequest{Family: "ip", Table: "demo", Set: "blocked", Key: "10.0.0.1"})
+	})
+	close(slow.adopt)
+	asked.Wait()
+	if planErr != nil || len(resp.GetRejections()) > 0 || len(resp.GetChanges()) != 1 {
+		t.Errorf("plan is %v, error %v: want one rule", resp, planErr)
+	}
+	if ownerErr != nil || len(owners.GetOwners()) != 1 {
+		t.Errorf("owners are %v, error %v: want one", owners, ownerErr)
+	}
+}
+
+// TestPlanDoubtsTheKernelFirst has somebody delete a table without a word: what
+// the kernel refuses then is not the fragment's fault.
+func TestPlanDoubtsTheKernelFirst(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	unwatched := struct {
+		aggregator.Kernel
+		aggregator.Checker
+	}{k, k}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: unwatched}})
+	applyAs(t, d, "tester", blocklist("list", "10.0.0.1"))
+	k.Flush()
+	resp := plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{blocklist("list", "10.0.0.2")}})
+	if len(resp.GetRejections()) > 0 || len(resp.GetChanges()) != 2 {
+		t.Errorf("plan is %v: want two changes of elements", resp)
+	}
+	wantElements(t, k, "10.0.0.1")
+}
+
+// TestKernelPlan plans against the real kernel: what it refuses, and that
+// nothing else happens, with ownership and without.
+func TestKernelPlan(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	for name, noOwner := range map[string]bool{"owner": false, "fallback": true} {
+		t.Run(name, func(t *testing.T) {
+			ns := nfttest.New(t)
+			d, conn := startKernel(t, ns, aggregator.Config{}, noOwner)
+			applyAs(t, d, "tester", counted("127.0.0.1"))
+			sendUDP(t, ns, 3)
+			list := func() string { return ns.Run(t, "nft", "-a", "list", "ruleset") }
+			before := list()
+			gen, err := conn.Generation()
+			if err != nil {
+				t.Fatal(err)
+			}
+			full := blocklist("full", "10.0.0.1", "10.0.0.2", "10.0.0.3")
+			full.Tables[0].Sets[0].Name, full.Tables[0].Sets[0].Size, full.Tables[0].Chains = "small", 2, nil
+			loop := &weftv1.Fragment{Name: "loop", Tables: []*weftv1.Table{{Family: "ip", Name: "demo", Chains: []*weftv1.Chain{
+				{Name: "input", Type: "filter", Hook: "input", Priority: "filter", Rules: []*weftv1.Rule{{Text: "jump here"}}},
+				{Name: "here", Rules: []*weftv1.Rule{{Text: "jump there"}}},
+				{Name: "there", Rules: []*weftv1.Rule{{Text: "jump here"}}},
+			}}}}
+			change := counted("127.0.0.2")
+			change.Tables[0].Chains[0].Rules[1].Text = "ip protocol udp accept"
+			resp := plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{change, full, loop}})
+			var refused []string
+			for _, r := range resp.GetRejections() {
+				refused = append(refused, r.GetFragment()+" "+r.GetViolations()[0].GetReason().String())
+			}
+			if diff := cmp.Diff([]string{"tester/full REASON_KERNEL", "tester/loop REASON_KERNEL"}, refused); diff != "" {
+				t.Errorf("rejections (-want +got):\n%s", diff)
+			}
+			resp = plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{change}})
+			if len(resp.GetChanges()) != 4 || len(resp.GetRejections()) > 0 {
+				t.Errorf("plan is %v: want two changes of elements and two of rules", resp)
+			}
+			if after := list(); after != before {
+				t.Errorf("the ruleset changed:\n before\n%s after\n%s", before, after)
+			}
+			if now, err := conn.Generation(); err != nil || now != gen {
+				t.Errorf("generation is %d, %v: want %d", now, err, gen)
+			}
+			r := applyAs(t, d, "tester", change)
+			if diff := cmp.Diff(r.Changes, resp.GetCounts(), protocmp.Transform()); diff != "" {
+				t.Errorf("counts (-commit +plan):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,204 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// maxRepairs is how often a repair is tried at once, as others go on changing
+// what it was made for.
+const maxRepairs = 3
+
+// repair brings the kernel to what was committed. A table that the kernel refuses
+// to repair (such as one whose name another program has taken) is left out and
+// tried again after Config.Retry: the others, and their updates, do not wait.
+func (w *writer) repair() error {
+	for attempt := 1; ; attempt++ {
+		err := w.tryRepair(attempt == maxRepairs)
+		if err == nil || attempt == maxRepairs {
+			return err
+		}
+		w.log.Warn("the kernel is not repaired yet", "error", err, "attempt", attempt)
+	}
+}
+
+// tryRepair is one attempt; last says that there is no other one.
+func (w *writer) tryRepair(last bool) error {
+	reason := w.drift
+	dump, err := w.kernel.Dump()
+	if err != nil {
+		return fmt.Errorf("reread kernel: %w", err)
+	}
+	plan := w.state.Diff(dump)
+	refused, err := w.commitTables(plan.Ops, last)
+	if err != nil {
+		w.state.Rollback()
+		return fmt.Errorf("repair kernel after %s: %w", reason, err)
+	}
+	w.state.Accept()
+	w.drift = ""
+	w.leaveOut(refused)
+	left := 0
+	for _, op := range plan.Ops {
+		if refused[kernel.TableOf(op)] != nil {
+			left++
+		}
+	}
+	if left == len(plan.Ops) {
+		return nil
+	}
+	w.revision++
+	w.book.advance(w.revision)
+	counts := countsOf(plan.Counts)
+	if left > 0 {
+		counts = nil // of all tables together
+	}
+	w.metrics.repaired(counts)
+	w.log.Warn("repaired the kernel", "revision", w.revision, "reason", reason, "ops", len(plan.Ops)-left)
+	w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
+	w.flows.reconcile(w.state.Live())
+	return nil
+}
+
+// commitTables commits the ops of a repair, in one batch if that is possible.
+// Where the kernel refuses it, the tables that are to blame are left out, and
+// returned with the reason. Other errors are returned as they are: some tables may
+// have been repaired then, and what was read is to be read again. Last says that it
+// has been read often enough.
+func (w *writer) commitTables(ops []kernel.Op, last bool) (refused map[nft.TableID]error, _ error) {
+	refused = map[nft.TableID]error{}
+	for len(ops) > 0 {
+		_, err := w.kernel.Commit(ops)
+		if err == nil {
+			return refused, nil
+		}
+		var be *kernel.BatchError
+		named := errors.As(err, &be)
+		if !named && !errors.Is(err, kernel.ErrTooLarge) || named && stale(be) && !last {
+			return refused, err
+		}
+		tables := tablesOf(ops)
+		switch {
+		case named && be.Op != nil:
+			refused[kernel.TableOf(be.Op)] = err
+		case len(tables) == 1:
+			refused[tables[0]] = err
+		default:
+			// Nobody is named: each table alone.
+			for _, id := range tables {
+				more, err := w.commitTables(ofTable(ops, id), last)
+				maps.Copy(refused, more)
+				if err != nil {
+					return refused, err
+				}
+			}
+			return refused, nil
+		}
+		ops = slices.DeleteFunc(slices.Clone(ops), func(op kernel.Op) bool { return refused[kernel.TableOf(op)] != nil })
+	}
+	return refused, nil
+}
+
+// stale reports whether a refusal may mean that what was read before is no longer
+// so.
+func stale(be *kernel.BatchError) bool { return suspicious(be) && be.Err == nil }
+
+// tablesOf returns the tables of ops, in their order.
+func tablesOf(ops []kernel.Op) []nft.TableID {
+	var ids []nft.TableID
+	for _, op := range ops {
+		if id := kernel.TableOf(op); !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func ofTable(ops []kernel.Op, id nft.TableID) []kernel.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(op kernel.Op) bool { return kernel.TableOf(op) != id })
+}
+
+// leaveOut has tables that were not repaired tried again later, and tells of those
+// that were not left out before.
+func (w *writer) leaveOut(refused map[nft.TableID]error) {
+	fresh := false
+	for id, err := range refused {
+		if w.unrepaired[id] == nil || w.unrepaired[id].Error() != err.Error() {
+			fresh = true
+			w.log.Error("table can not be repaired", "table", id.String(), "error", err, "retry", w.retry)
+		}
+	}
+	w.unrepaired = refused
+	w.metrics.unrepaired.Set(float64(len(refused)))
+	if len(refused) == 0 {
+		return
+	}
+	if fresh {
+		w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Drift{Drift: &weftv1.Drift{Reason: w.unrepairedReason()}}})
+	}
+	time.AfterFunc(w.retry, func() {
+		select {
+		case w.again <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// tryAgain has the tables that were left out repaired.
+func (w *writer) tryAgain() {
+	if len(w.unrepaired) > 0 && w.drift == "" {
+		w.drift = w.unrepairedReason()
+	}
+}
+
+// unrepairedReason names the tables that were left out.
+func (w *writer) unrepairedReason() string {
+	var parts []string
+	for _, err := range w.unrepaired {
+		parts = append(parts, err.Error())
+	}
+	slices.Sort(parts)
+	return "not repaired yet: " + strings.Join(parts, "; ")
+}
+
+// rewatch watches again after the watch ended, at once or, where that does not
+// succeed, after Config.Retry: the channel is closed then, which leads here again.
+func (w *writer) rewatch(ctx context.Context) <-chan kernel.Change {
+	if ctx.Err() != nil {
+		return nil
+	}
+	changes, err := w.watch(ctx)
+	if err != nil {
+		w.log.Error("changes that others make are not seen", "error", err, "retry", w.retry)
+		closed := make(chan kernel.Change)
+		time.AfterFunc(w.retry, func() { close(closed) })
+		return closed
+	}
+	// Nobody saw what was changed in between.
+	w.drift = "nobody watched the kernel for a while"
+	return changes
+}
+
+// doubts reports whether a refusal is a reason to compare the kernel with the
+// state before anybody is blamed. Where the kernel keeps others away it hardly ever
+// is, so a publisher who sends such updates does not get a comparison for each.
+func (w *writer) doubts(be *kernel.BatchError) bool {
+	if !suspicious(be) || errors.Is(be, kernel.ErrForeignTable) {
+		return false
+	}
+	now := w.now()
+	if o, ok := w.kernel.(Owner); ok && o.Owner() && now.Sub(w.doubted) < w.retry {
+		return false
+	}
+	w.doubted = now
+	return true
+}

@@ -1,0 +1,166 @@
+package aggregator
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// maxRecords bounds the publishers that the roster remembers. Those that are
+// not connected and have done nothing for the longest are forgotten first.
+const maxRecords = 1024
+
+// roster knows the publishers: who is connected, and how their updates fared.
+type roster struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	records map[string]*publisherRecord
+}
+
+// publisherRecord is what is known of one publisher.
+type publisherRecord struct {
+	sessions map[*Session]struct{}
+	// committed and rejected count updates since the aggregator started.
+	committed, rejected uint64
+	last                *weftv1.Rejection
+	lastAt              time.Time
+	// active is when something was noted last.
+	active time.Time
+}
+
+func newRoster(now func() time.Time) *roster {
+	return &roster{now: now, records: make(map[string]*publisherRecord)}
+}
+
+// record returns a publisher's record, made where it is new. It is called with
+// the lock held.
+func (r *roster) record(publisher string) *publisherRecord {
+	now := r.now()
+	p := r.records[publisher]
+	if p == nil {
+		if len(r.records) >= maxRecords {
+			r.forget()
+		}
+		p = &publisherRecord{sessions: make(map[*Session]struct{})}
+		r.records[publisher] = p
+	}
+	p.active = now
+	return p
+}
+
+// forget drops the record that has not been used for the longest.
+func (r *roster) forget() {
+	oldest := ""
+	for name, p := range r.records {
+		if len(p.sessions) > 0 {
+			continue
+		}
+		if o := r.records[oldest]; o == nil || p.active.Before(o.active) {
+			oldest = name
+		}
+	}
+	delete(r.records, oldest)
+}
+
+// join and leave follow the sessions.
+func (r *roster) join(s *Session) {
+	s.since = r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record(s.publisher).sessions[s] = struct{}{}
+}
+
+func (r *roster) leave(s *Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.record(s.publisher).sessions, s)
+}
+
+// committed counts updates that were acknowledged.
+func (r *roster) committed(accepted []*submission) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range accepted {
+		if !s.stored && !s.leaving {
+			r.record(s.key().Publisher).committed++
+		}
+	}
+}
+
+// rejected counts a rejection and keeps it.
+func (r *roster) rejected(e *RejectedError) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.record(e.Fragment.Publisher)
+	p.rejected++
+	p.last = &weftv1.Rejection{Fragment: e.Fragment.String(), Violations: e.Violations}
+	p.lastAt = p.active
+}
+
+// ListPublishers returns who has fragments or is connected, by name.
+//
+// Possible errors: ErrStandby, ErrStopped.
+func (a *Aggregator) ListPublishers(context.Context) (*weftv1.ListPublishersResponse, error) {
+	if err := a.condition(); err != nil {
+		return nil, err
+	}
+	all := make(map[string]*weftv1.PublisherStatus)
+	fragments, _ := a.List()
+	for _, f := range fragments {
+		p := all[f.GetPublisher()]
+		if p == nil {
+			p = &weftv1.PublisherStatus{Name: f.GetPublisher()}
+			all[p.Name] = p
+		}
+		p.Fragments++
+		if f.GetState() == weftv1.State_STATE_ADOPTED {
+			p.Adopted++
+		}
+		p.Rules += f.GetRules()
+		p.Elements += f.GetElements()
+		p.Shadowed += f.GetShadowed()
+	}
+	a.roster.report(all)
+	out := &weftv1.ListPublishersResponse{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out.Publishers = append(out.Publishers, all[name])
+	}
+	return out, nil
+}
+
+// report adds to publishers what the roster knows of them, and those that are
+// connected.
+func (r *roster) report(all map[string]*weftv1.PublisherStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, rec := range r.records {
+		p := all[name]
+		if p == nil && len(rec.sessions) == 0 {
+			continue
+		}
+		if p == nil {
+			p = &weftv1.PublisherStatus{Name: name}
+			all[name] = p
+		}
+		p.Committed, p.Rejected, p.LastRejection = rec.committed, rec.rejected, rec.last
+		if rec.last != nil {
+			p.LastRejected = timestamppb.New(rec.lastAt)
+		}
+		for s := range rec.sessions {
+			p.Sessions = append(p.Sessions, &weftv1.SessionStatus{
+				Pid: s.pid, Uid: s.uid, Since: timestamppb.New(s.since), Pending: uint32(max(s.pending.Load(), 0)), //nolint:gosec // a count
+			})
+		}
+		slices.SortFunc(p.Sessions, func(a, b *weftv1.SessionStatus) int {
+			return cmp.Or(a.GetSince().AsTime().Compare(b.GetSince().AsTime()), cmp.Compare(a.GetPid(), b.GetPid()))
+		})
+	}
+}

@@ -1,0 +1,275 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// recorder keeps what a client writes.
+type recorder struct {
+	net.Conn
+	mu    sync.Mutex
+	wrote bytes.Buffer
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrote.Write(b)
+	return r.Conn.Write(b)
+}
+
+// record returns the bytes of a connection on which calls are made.
+func record(f testing.TB, socket string, calls func(ctx context.Context, conn *grpc.ClientConn)) []byte {
+	r := &recorder{}
+	conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+			r.Conn = c
+			return r, err
+		}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer conn.Close()
+	calls(aggregatortest.Context(f), conn)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Clone(r.wrote.Bytes())
+}
+
+// conversations are what a caller may say, in bytes.
+func conversations(f testing.TB, socket string) [][]byte {
+	publish := func(ctx context.Context, conn *grpc.ClientConn, reqs ...*weftv1.PublishRequest) {
+		s, err := weftv1.NewAggregatorClient(conn).Publish(ctx)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, r := range reqs {
+			if err := s.Send(r); err != nil {
+				f.Fatal(err)
+			}
+		}
+		_ = s.CloseSend()
+		for err == nil {
+			_, err = s.Recv()
+		}
+	}
+	return [][]byte{
+		record(f, socket, func(ctx context.Context, conn *grpc.ClientConn) {
+			api := weftv1.NewAggregatorClient(conn)
+			_, _ = api.Apply(ctx, &weftv1.ApplyRequest{Fragment: table()})
+			_, _ = api.Get(ctx, &weftv1.GetRequest{Fragment: "list"})
+			_, _ = api.List(ctx, &weftv1.ListRequest{})
+			_, _ = api.Delete(ctx, &weftv1.DeleteRequest{Fragment: "list"})
+		}),
+		record(f, socket, func(ctx context.Context, conn *grpc.ClientConn) { publish(ctx, conn, updates()...) }),
+		record(f, socket, func(ctx context.Context, conn *grpc.ClientConn) {
+			ctx, cancel := context.WithCancel(ctx)
+			s, err := weftv1.NewAggregatorClient(conn).Watch(ctx, &weftv1.WatchRequest{})
+			if err == nil {
+				_, _ = s.Header()
+			}
+			cancel()
+			_, _ = healthv1.NewHealthClient(conn).Check(context.Background(), &healthv1.HealthCheckRequest{})
+			r, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(context.Background())
+			if err == nil {
+				_ = r.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
+				_, _ = r.Recv()
+			}
+		}),
+	}
+}
+
+// updates are one of each kind.
+func updates() []*weftv1.PublishRequest {
+	f := table()
+	f.Lifetime = weftv1.Lifetime_LIFETIME_SESSION
+	f.Tables[0].Chains = []*weftv1.Chain{{
+		Name: "input", Type: "filter", Hook: "input", Priority: "filter", Policy: "accept",
+		Rules: []*weftv1.Rule{{Text: "ip saddr @blocked counter drop", Comment: "c"}},
+	}}
+	f.Tables[0].Maps = []*weftv1.Set{{
+		Name: "m", Type: "ipv4_addr : verdict", Timeout: durationpb.New(1e9), Size: 9,
+		Elements: []*weftv1.Element{{Key: "10.0.0.1", Value: "accept", TimeoutMs: 5}},
+	}}
+	half := &weftv1.Fragment{Name: "file", Nft: "table ip x { chain c { type nat hook prerouting priority dstnat; tcp dport 80 dnat to 10.0.0.1:8080; } }"}
+	return []*weftv1.PublishRequest{
+		{Id: 1, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}},
+		{Id: 2, Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{Fragment: "list", Tables: []*weftv1.TablePatch{{
+			Family: "inet", Name: "demo", PutChains: []*weftv1.Chain{{Name: "n"}}, DeleteSets: []string{"m"},
+			Elements: []*weftv1.ElementPatch{{Set: "blocked", Add: []*weftv1.Element{{Key: "10.0.0.9"}}, Remove: []string{"10.0.0.1"}}},
+		}}}}},
+		{Id: 3, More: true, Update: &weftv1.PublishRequest_Snapshot{Snapshot: half}},
+		{Id: 3, Update: &weftv1.PublishRequest_Snapshot{Snapshot: &weftv1.Fragment{Name: "file"}}},
+		{Id: 4, Update: &weftv1.PublishRequest_Withdraw{Withdraw: "list"}},
+		{Id: 5},
+	}
+}
+
+// tidy deletes what fuzzing has left, and fails if the server does not go on.
+func tidy(t testing.TB, conn *grpc.ClientConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), aggregatortest.Wait)
+	defer cancel()
+	api := weftv1.NewAggregatorClient(conn)
+	list, err := api.List(ctx, &weftv1.ListRequest{})
+	if err != nil {
+		t.Fatalf("the server does not go on: %v", err)
+	}
+	if len(list.GetFragments()) < 16 {
+		return
+	}
+	for _, f := range list.GetFragments() {
+		_, err := api.Delete(ctx, &weftv1.DeleteRequest{Publisher: f.GetPublisher(), Fragment: f.GetName()})
+		if c := status.Code(err); c != codes.OK && c != codes.NotFound && c != codes.FailedPrecondition {
+			t.Fatalf("delete %s/%s: %v", f.GetPublisher(), f.GetName(), err)
+		}
+	}
+}
+
+// FuzzConnection writes bytes to the socket: conversations that are cut off and
+// changed.
+func FuzzConnection(f *testing.F) {
+	d := unlimited(f)
+	for _, b := range conversations(f, d.Socket) {
+		for _, cut := range []int{len(b), len(b) - 1, len(b) / 2, len(b) / 3, 30, 10} {
+			f.Add(b[:cut], uint16(0), uint8(0))
+		}
+		f.Add(b, uint16(60), uint8(0xff))
+		f.Add(b, uint16(len(b)-9), uint8(4))
+	}
+	conn := dial(f, d.Socket)
+	f.Fuzz(func(t *testing.T, b []byte, at uint16, flip uint8) {
+		if int(at) < len(b) {
+			b = bytes.Clone(b)
+			b[at] ^= flip
+		}
+		c, err := net.Dial("unix", d.Socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(b); err == nil {
+			// The server has all of it when it has seen the end.
+			_ = c.(*net.UnixConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+		}
+		_ = c.Close()
+		tidy(t, conn)
+	})
+}
+
+// calls are the methods that FuzzMessages calls.
+var calls = []string{
+	weftv1.Aggregator_Apply_FullMethodName, weftv1.Aggregator_Delete_FullMethodName, weftv1.Aggregator_Get_FullMethodName,
+	weftv1.Aggregator_List_FullMethodName, weftv1.Aggregator_Plan_FullMethodName, weftv1.Aggregator_ListTables_FullMethodName,
+	weftv1.Aggregator_GetTable_FullMethodName, weftv1.Aggregator_ListPublishers_FullMethodName, weftv1.Aggregator_Owner_FullMethodName,
+}
+
+// FuzzMessages calls each method with arbitrary messages, those that do not
+// decode too, and gives a Publish stream one after the other.
+func FuzzMessages(f *testing.F) {
+	// The index of a call, or beyond: messages of a Publish stream, of which
+	// each is cut at the byte that says so.
+	add := func(call int, m proto.Message) {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(call), b, uint16(0))
+		f.Add(uint8(call), b[:len(b)/2], uint16(0))
+	}
+	add(0, &weftv1.ApplyRequest{Fragment: updates()[0].GetSnapshot()})
+	add(0, &weftv1.ApplyRequest{Fragment: updates()[2].GetSnapshot()})
+	add(1, &weftv1.DeleteRequest{Fragment: "list", Publisher: "tester"})
+	add(2, &weftv1.GetRequest{Fragment: "list"})
+	add(4, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{table()}, Withdraw: []string{"list"}})
+	add(6, &weftv1.GetTableRequest{Family: "inet", Name: "demo"})
+	add(8, &weftv1.OwnerRequest{Family: "inet", Table: "demo", Set: "blocked", Key: "10.0.0.1", Handle: 3, Chain: "input"})
+	var all []byte
+	for _, u := range updates() {
+		b, err := proto.Marshal(u)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(len(calls)), b, uint16(0))
+		all = append(all, b...)
+		f.Add(uint8(len(calls)), all, uint16(len(all)-len(b)))
+	}
+	d := unlimited(f)
+	conn := dial(f, d.Socket)
+	f.Fuzz(func(t *testing.T, call uint8, b []byte, cut uint16) {
+		ctx, cancel := context.WithTimeout(context.Background(), aggregatortest.Wait)
+		defer cancel()
+		var err error
+		if n := int(call) % (len(calls) + 1); n < len(calls) {
+			err = conn.Invoke(ctx, calls[n], b, nil, grpc.ForceCodec(rawCodec{}))
+		} else {
+			at := min(int(cut), len(b))
+			err = stream(ctx, conn, b[:at], b[at:])
+		}
+		switch code := status.Code(err); code {
+		case codes.OK, codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.Unimplemented, codes.ResourceExhausted:
+		case codes.Internal:
+			if !bytes.Contains([]byte(err.Error()), []byte("unmarshal")) {
+				t.Errorf("call %d: %v", call, err)
+			}
+		default:
+			t.Errorf("call %d: %v", call, err)
+		}
+		tidy(t, conn)
+	})
+}
+
+// stream sends messages on a Publish stream, and returns how it ended.
+func stream(ctx context.Context, conn *grpc.ClientConn, messages ...[]byte) error {
+	s, err := conn.NewStream(ctx, &weftv1.Aggregator_ServiceDesc.Streams[0], weftv1.Aggregator_Publish_FullMethodName, grpc.ForceCodec(rawCodec{}))
+	if err != nil {
+		return err
+	}
+	for _, m := range messages {
+		if s.SendMsg(m) != nil {
+			break
+		}
+	}
+	if err := s.CloseSend(); err != nil {
+		return err
+	}
+	for {
+		if err := s.RecvMsg(nil); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// TestFuzzedCallsExist fails when a call is new: it is to be fuzzed, too.
+func TestFuzzedCallsExist(t *testing.T) {
+	known := map[string]bool{weftv1.Aggregator_Cleanup_FullMethodName: true} // it ends the aggregator
+	for _, c := range calls {
+		known[c] = true
+	}
+	for _, m := range weftv1.Aggregator_ServiceDesc.Methods {
+		if name := fmt.Sprintf("/%s/%s", weftv1.Aggregator_ServiceDesc.ServiceName, m.MethodName); !known[name] {
+			t.Errorf("%s is not fuzzed", name)
+		}
+	}
+}

@@ -1,0 +1,315 @@
+package server_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+// deaf is a setting with which the server may not send a byte of a response.
+var deaf = http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}
+
+// TestPublishersThatNeverReadAcknowledgements send without end and take no
+// answer: the server stops to read from them.
+func TestPublishersThatNeverReadAcknowledgements(t *testing.T) {
+	const publishers = 4
+	d := unlimited(t)
+	n := newNeighbour(t, d)
+	before := memory()
+	stuck := make(chan struct{}, publishers)
+	for i := range publishers {
+		r := dialRaw(t, d.Socket, deaf)
+		id := r.open(weftv1.Aggregator_Publish_FullMethodName)
+		go r.read(nil)
+		go func() {
+			told := sync.OnceFunc(func() { stuck <- struct{}{} })
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
+			name := fmt.Sprintf("deaf-%d", i)
+			next := message(deafUpdate(name, 1))
+			for n := uint64(1); ; {
+				ok, err := r.sendWithin(id, next)
+				switch {
+				case err != nil:
+					return
+				case ok:
+					n++
+					next = message(deafUpdate(name, n))
+				default:
+					// The window is full; more as soon as there is room.
+					told()
+					<-tick.C
+				}
+			}
+		}()
+	}
+	for range publishers {
+		<-stuck
+	}
+	n.works(t, "beside publishers that read nothing")
+	// Each has a window of 1 MiB full of bytes, in buffers that may be as large
+	// again three times, and 256 updates with their answers in flight.
+	const budget = publishers * (4 + 12) << 20
+	used := memory() - before
+	t.Logf("%d publishers that read nothing hold %d KiB", publishers, used>>10)
+	if used > budget {
+		t.Errorf("they hold %d bytes: at most %d are wanted", used, budget)
+	}
+}
+
+// deafUpdate is the nth update of a publisher: a snapshot, and then patches, of
+// which every second is refused at length.
+func deafUpdate(name string, n uint64) *weftv1.PublishRequest {
+	if n == 1 {
+		f := table()
+		f.Name, f.Tables[0].Name = name, name
+		return &weftv1.PublishRequest{Id: n, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}}
+	}
+	e := &weftv1.ElementPatch{Set: "blocked"}
+	for k := range 40 {
+		key := fmt.Sprintf("10.2.0.%d", k)
+		if n&1 == 0 {
+			key = "nonsense"
+		}
+		e.Add = append(e.Add, &weftv1.Element{Key: key, Comment: strings.Repeat("c", 100)})
+	}
+	return &weftv1.PublishRequest{Id: n, Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{
+		Fragment: name, Tables: []*weftv1.TablePatch{{Family: "inet", Name: name, Elements: []*weftv1.ElementPatch{e}}},
+	}}}
+}
+
+// TestWatchersThatNeverRead are dropped, and cost what their buffers hold.
+func TestWatchersThatNeverRead(t *testing.T) {
+	const watchers = 20
+	d := unlimited(t)
+	n := newNeighbour(t, d)
+	before := memory()
+	var all []*raw
+	for range watchers {
+		r := dialRaw(t, d.Socket, deaf)
+		id := r.open(weftv1.Aggregator_Watch_FullMethodName)
+		if err := r.send(id, message(&weftv1.WatchRequest{}), true); err != nil {
+			t.Fatal(err)
+		}
+		r.read(headers(1))
+		all = append(all, r)
+	}
+	// More than fits into what the transport holds for one, and its queue.
+	for range 60 {
+		n.works(t, "beside watchers that read nothing")
+	}
+	used := memory() - before
+	t.Logf("%d watchers that read nothing hold %d KiB", watchers, used>>10)
+	if used > watchers*512<<10 {
+		t.Errorf("they hold %d bytes: at most 512 KiB each are wanted", used)
+	}
+	for _, r := range all[:3] {
+		for _, id := range []uint32{0, 1} {
+			if err := r.write.WriteWindowUpdate(id, 1<<20); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.read(func(http2.Frame) bool { return r.ended(1) != "" })
+		if r.ended(1) != "8" {
+			t.Errorf("a slow watcher ends with status %q: want 8, RESOURCE_EXHAUSTED", r.ended(1))
+		}
+	}
+}
+
+// TestSnapshotsWithoutAnEnd sends parts of snapshots and never the last. What
+// they hold is free when their streams end.
+func TestSnapshotsWithoutAnEnd(t *testing.T) {
+	const streams = 4
+	d := unlimited(t)
+	n := newNeighbour(t, d)
+	before := memory()
+	sent := 0
+	for i := range streams {
+		r := dialRaw(t, d.Socket)
+		id := r.open(weftv1.Aggregator_Publish_FullMethodName)
+		go r.read(nil)
+		for part := range 4 {
+			f := table()
+			f.Name = fmt.Sprintf("half-%d", i)
+			f.Tables[0].Sets[0].Elements = nil
+			for k := range 4000 {
+				f.Tables[0].Sets[0].Elements = append(f.Tables[0].Sets[0].Elements, &weftv1.Element{Key: fmt.Sprintf("10.%d.%d.%d", part, k>>8, k&255)})
+			}
+			if part > 0 {
+				f.Tables[0].Sets[0].Type = ""
+			}
+			b := message(&weftv1.PublishRequest{Id: 1, More: true, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
+			aggregatortest.Eventually(t, "the server reads", func() bool {
+				ok, err := r.sendWithin(id, b)
+				return ok || err != nil
+			})
+			sent += len(b)
+		}
+		t.Cleanup(func() { _ = r.conn.Close() })
+		defer func() { _ = r.conn.Close() }()
+	}
+	n.works(t, "beside unfinished snapshots")
+	used := memory() - before
+	t.Logf("unfinished snapshots of %d KiB hold %d KiB", sent>>10, used>>10)
+	if used > 16*sent {
+		t.Errorf("unfinished snapshots of %d bytes hold %d", sent, used)
+	}
+	list, err := d.Dial(t, "tester").List(aggregatortest.Context(t))
+	if err != nil || len(list.GetFragments()) != 1 {
+		t.Errorf("fragments %v, error %v: want the neighbour's only", list, err)
+	}
+}
+
+// TestMessagesThatAreTooLarge announces messages of 4 GiB, and sends a little of
+// each.
+func TestMessagesThatAreTooLarge(t *testing.T) {
+	d := unlimited(t)
+	n := newNeighbour(t, d)
+	before := memory()
+	r := dialRaw(t, d.Socket)
+	var all []uint32
+	for range 100 {
+		id := r.open(weftv1.Aggregator_Publish_FullMethodName)
+		if err := r.send(id, append([]byte{0, 0xff, 0xff, 0xff, 0xff}, make([]byte, 200)...), false); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+	}
+	go r.read(nil)
+	for _, id := range all {
+		aggregatortest.Eventually(t, "the call is refused", func() bool { return r.ended(id) == "8" })
+	}
+	if used := memory() - before; used > 16<<20 {
+		t.Errorf("refused messages hold %d bytes", used)
+	}
+	n.works(t, "after messages that are too large")
+}
+
+// TestFloods never reads, and sends what has to be answered: pings, settings, and
+// streams that are reset at once.
+func TestFloods(t *testing.T) {
+	d := unlimited(t)
+	n := newNeighbour(t, d)
+	before := memory()
+	for name, flood := range map[string]func(r *raw) error{
+		"pings":    func(r *raw) error { return r.write.WritePing(false, [8]byte{}) },
+		"settings": func(r *raw) error { return r.write.WriteSettings() },
+		"resets": func(r *raw) error {
+			id := r.next
+			r.next += 2
+			if err := r.write.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, id, request); err != nil {
+				return err
+			}
+			return r.write.WriteRSTStream(id, http2.ErrCodeCancel)
+		},
+		"empty frames": func(r *raw) error {
+			if r.next == 1 {
+				r.open(weftv1.Aggregator_Publish_FullMethodName)
+			}
+			return r.write.WriteData(1, false, nil)
+		},
+		"unknown frames": func(r *raw) error { return r.write.WriteRawFrame(0xfe, 0xff, 77, make([]byte, 100)) },
+	} {
+		r := dialRaw(t, d.Socket)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 20_000 {
+				if flood(r) != nil {
+					// It was closed for that.
+					return
+				}
+			}
+		}()
+		n.works(t, "during a flood of "+name)
+		// A flood may be stuck, as nobody reads.
+		_ = r.conn.Close()
+		<-done
+	}
+	aggregatortest.Eventually(t, "the memory of floods is free", func() bool { return memory()-before < 16<<20 })
+}
+
+// request is the header block of a call of List, without a dynamic table.
+var request = func() []byte {
+	var b bytes.Buffer
+	b.WriteByte(0x83) // :method POST
+	b.WriteByte(0x86) // :scheme http
+	for _, h := range [][2]string{{":path", weftv1.Aggregator_List_FullMethodName}, {":authority", "l"}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
+		b.WriteByte(0)
+		for _, s := range h {
+			b.WriteByte(byte(len(s)))
+			b.WriteString(s)
+		}
+	}
+	return b.Bytes()
+}()
+
+// TestDeepNesting sends what is nested without end, in the encoding and in texts.
+func TestDeepNesting(t *testing.T) {
+	d, conn := start(t, &aggregatortest.Kernel{})
+	ctx := aggregatortest.Context(t)
+	// Groups, which no message of ours has, within groups.
+	deep := bytes.Repeat([]byte{0x7b}, 4<<20)
+	err := conn.Invoke(ctx, weftv1.Aggregator_Apply_FullMethodName, deep, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{}))
+	wantCode(t, err, codes.Internal, "unmarshal")
+	c := d.Dial(t, "tester")
+	refused := func(what string, f *weftv1.Fragment) {
+		t.Helper()
+		if _, err := c.Apply(aggregatortest.Context(t), f); !errors.As(err, new(*client.RejectedError)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, open := range []string{"(", "{", "[", "tcp dport { ", "jump { ", "\"", "a . ", "1-", "! ", "- ", "include \"", "@"} {
+		f := table()
+		f.Tables[0].Chains = []*weftv1.Chain{{Name: "c", Rules: []*weftv1.Rule{{Text: strings.Repeat(open, aggregator.MaxRuleText/len(open))}}}}
+		refused("rule of "+open, f)
+		f = table()
+		f.Tables[0].Sets[0].Elements = []*weftv1.Element{{Key: strings.Repeat(open, aggregator.MaxElementText/len(open))}}
+		refused("element of "+open, f)
+		refused("file of "+open, &weftv1.Fragment{Name: "file", Nft: "table ip t { chain c { " + strings.Repeat(open, (256<<10)/len(open))})
+	}
+	if _, err := c.Apply(ctx, table()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLargeMetadata sends more metadata than there may be.
+func TestLargeMetadata(t *testing.T) {
+	d := unlimited(t)
+	n := newNeighbour(t, d)
+	r := dialRaw(t, d.Socket)
+	block := bytes.Clone(request)
+	for range 200 {
+		block = append(block, 0, 1, 'x', 100)
+		block = append(block, bytes.Repeat([]byte{'y'}, 100)...)
+	}
+	if err := r.write.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10]}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.write.WriteContinuation(1, true, block[16<<10:]); err != nil {
+		t.Fatal(err)
+	}
+	refused := false
+	r.read(func(f http2.Frame) bool {
+		reset, ok := f.(*http2.RSTStreamFrame)
+		refused = ok && reset.StreamID == 1
+		return refused
+	})
+	if !refused && !r.gone {
+		t.Error("a call with 20 KiB of metadata is taken")
+	}
+	n.works(t, "after large metadata")
+}

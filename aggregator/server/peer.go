@@ -1,0 +1,161 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/aggregator/access"
+)
+
+// identify returns what the kernel tells of the process that connected. What
+// cannot be read of it is no error here: it may not be needed.
+func identify(c net.Conn, cred Peer) access.Peer {
+	p := access.Peer{PID: cred.PID, UID: cred.UID, GID: cred.GID}
+	var errs []error
+	err := control(c, func(fd int) (err error) {
+		p.Groups, err = peerGroups(fd)
+		return err
+	})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("supplementary groups: %w", err))
+	}
+	if err := inspect(c, &p); err != nil {
+		p.Executable, p.Cgroups = "", nil
+		errs = append(errs, err)
+	}
+	p.Unknown = errors.Join(append(errs, p.Unknown)...)
+	return p
+}
+
+// control calls f with a connection's descriptor.
+func control(c net.Conn, f func(fd int) error) error {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return fmt.Errorf("%T has no descriptor", c)
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var ferr error
+	return errors.Join(raw.Control(func(fd uintptr) { ferr = f(int(fd)) }), ferr)
+}
+
+// maxGroups is more than the kernel's NGROUPS_MAX.
+const maxGroups = 1 << 17
+
+// peerGroups reads SO_PEERGROUPS: the supplementary groups at the time of
+// connect(2).
+func peerGroups(fd int) ([]uint32, error) {
+	groups := make([]uint32, 64)
+	for {
+		size := uint32(len(groups) * 4) //nolint:gosec // bounded below
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(unsafe.SliceData(groups))), uintptr(unsafe.Pointer(&size)), 0)
+		n := int(size / 4)
+		switch {
+		case errno == 0:
+			return groups[:min(n, len(groups))], nil
+		case errno == unix.ERANGE && n > len(groups) && n <= maxGroups:
+			groups = make([]uint32, n)
+		default:
+			return nil, errno
+		}
+	}
+}
+
+// inspect reads a peer's executable and cgroups from /proc. A pid names
+// another process once its own is gone, so the process has to be there still
+// when everything is read.
+//
+// Linux 6.5 has SO_PEERPIDFD, which is of the process that connected. Before
+// that a pid is all there is; should it have been reused between connect and
+// accept, by a process of the same user, that is taken for the peer.
+func inspect(c net.Conn, p *access.Peer) error {
+	if p.PID <= 0 {
+		return errors.New("the process is in another PID namespace (run the aggregator in that of the node, hostPID in Kubernetes)")
+	}
+	pidfd, err := peerProcess(c, p)
+	if err != nil {
+		return fmt.Errorf("process %d: %w", p.PID, err)
+	}
+	defer func() { _ = unix.Close(pidfd) }()
+	dir := "/proc/" + strconv.Itoa(int(p.PID))
+	var errs []error
+	exe, err := os.Readlink(dir + "/exe")
+	if errors.Is(err, os.ErrPermission) {
+		err = fmt.Errorf("%w (of other users' processes the aggregator needs CAP_SYS_PTRACE)", err)
+	}
+	errs = append(errs, err)
+	cgroup, err := os.ReadFile(dir + "/cgroup") //nolint:gosec // of a number
+	errs = append(errs, err)
+	if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("process %d is gone", p.PID)
+	}
+	// A program that was upgraded while it runs is still the same.
+	p.Executable = strings.TrimSuffix(exe, " (deleted)")
+	p.Cgroups = cgroups(string(cgroup))
+	p.Unknown = errors.Join(errs...)
+	return nil
+}
+
+// peerProcess returns a pidfd of the peer.
+func peerProcess(c net.Conn, p *access.Peer) (int, error) {
+	pidfd := -1
+	err := control(c, func(fd int) (err error) {
+		pidfd, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+		return err
+	})
+	if err == nil {
+		return pidfd, nil
+	}
+	if !errors.Is(err, unix.ENOPROTOOPT) {
+		return -1, err
+	}
+	return openProcess(p)
+}
+
+// openProcess returns a pidfd by the pid, on kernels without SO_PEERPIDFD.
+func openProcess(p *access.Peer) (int, error) {
+	pidfd, err := unix.PidfdOpen(int(p.PID), 0)
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/"+strconv.Itoa(int(p.PID)), &st); err != nil {
+		_ = unix.Close(pidfd)
+		return -1, err
+	}
+	// The directory, other than the files in it, always belongs to the user of
+	// the process.
+	if st.Uid != p.UID {
+		_ = unix.Close(pidfd)
+		return -1, errors.New("its pid is another user's by now")
+	}
+	return pidfd, nil
+}
+
+// cgroups returns the paths in /proc/PID/cgroup, that of version 2 first.
+func cgroups(text string) []string {
+	var paths []string
+	for line := range strings.Lines(text) {
+		hierarchy, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		_, path, ok := strings.Cut(rest, ":")
+		switch {
+		case !ok:
+		case hierarchy == "0":
+			paths = append([]string{path}, paths...)
+		default:
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/access"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// patience is how long a unary call waits for its turn under a publisher's
+// rate. One that would wait longer is refused: the caller knows better what to
+// do with the time.
+const patience = time.Second
+
+// updates are the unary calls that count as updates.
+var updates = map[string]bool{
+	weftv1.Aggregator_Apply_FullMethodName:  true,
+	weftv1.Aggregator_Delete_FullMethodName: true,
+	weftv1.Aggregator_Plan_FullMethodName:   true,
+}
+
+// pacer holds publishers to their updates per second.
+type pacer struct {
+	access *access.Control
+
+	mu       sync.Mutex
+	limiters map[string]*rate.Limiter
+}
+
+func newPacer(c *access.Control) *pacer {
+	return &pacer{access: c, limiters: make(map[string]*rate.Limiter)}
+}
+
+// limiter returns that of a publisher as it is configured now, or nil where
+// there is no rate.
+func (p *pacer) limiter(pub *access.Publisher, name string) *rate.Limiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pub == nil || pub.Limits.UpdatesPerSecond == 0 {
+		delete(p.limiters, name)
+		return nil
+	}
+	limit, burst := rate.Limit(pub.Limits.UpdatesPerSecond), pub.Limits.Burst
+	l := p.limiters[name]
+	switch {
+	case l == nil:
+		l = rate.NewLimiter(limit, burst)
+		p.limiters[name] = l
+	case l.Limit() != limit || l.Burst() != burst:
+		l.SetLimit(limit)
+		l.SetBurst(burst)
+	}
+	return l
+}
+
+// call waits for the turn of a unary call, unless that takes too long.
+//
+// Possible errors: a *access.Refusal, ctx's.
+func (p *pacer) call(ctx context.Context, publisher string) error {
+	pub := p.access.Publisher(publisher)
+	l := p.limiter(pub, publisher)
+	if l == nil {
+		return nil
+	}
+	r := l.Reserve()
+	delay := r.Delay()
+	if delay > patience {
+		r.Cancel()
+		return pub.TooFast(delay.Round(10 * time.Millisecond).String())
+	}
+	return sleep(ctx, delay, nil, r)
+}
+
+// stream waits for the turn of a stream's next update, however long that takes:
+// meanwhile nothing is read, and the publisher's own writing stops. Another
+// rate counts from when it is configured.
+//
+// Possible errors: ctx's.
+func (p *pacer) stream(ctx context.Context, publisher string) error {
+	for {
+		changed := p.access.Changed()
+		l := p.limiter(p.access.Publisher(publisher), publisher)
+		if l == nil {
+			return nil
+		}
+		r := l.Reserve()
+		if err := sleep(ctx, r.Delay(), changed, r); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+}
+
+// errChanged means that a wait ended as there is another configuration.
+var errChanged = errors.New("configuration changed")
+
+// sleep waits for a reservation, and gives it back where the wait is broken off.
+func sleep(ctx context.Context, delay time.Duration, changed <-chan struct{}, r *rate.Reservation) error {
+	if delay <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-changed:
+		r.Cancel()
+		return errChanged
+	case <-ctx.Done():
+		r.Cancel()
+		return ctx.Err()
+	}
+}
+
+// pace waits until the caller's stream may go on with another update.
+func (s *service) pace(ctx context.Context) error {
+	c, err := callerFrom(ctx)
+	if err != nil {
+		return err
+	}
+	return s.pacer.stream(ctx, c.publisher)
+}
+
+// report counts and logs what an outcome refuses by a right or limit.
+func (c caller) report(method string, err error) {
+	if err == nil || c.access == nil {
+		return
+	}
+	var refusal *access.Refusal
+	var rejected *aggregator.RejectedError
+	switch {
+	case errors.As(err, &refusal):
+		c.access.Refused(&c.process, refusal, method)
+	case errors.As(err, &rejected):
+		for _, r := range rejected.Refusals {
+			c.access.Refused(&c.process, r, method)
+		}
+	}
+}
+
+// foreign decides on a call about another publisher's fragments.
+func (c caller) foreign(publisher string) error {
+	if publisher == c.publisher {
+		return nil
+	}
+	return c.administrator("touch fragments of " + publisher)
+}
+
+// administrator decides on what only administrators may do.
+func (c caller) administrator(what string) error {
+	if c.admin {
+		return nil
+	}
+	return &access.Refusal{
+		Limit: access.LimitAdmin, Publisher: c.publisher,
+		Text: fmt.Sprintf("publisher %s may not %s: that takes root, the aggregator's own user, or a publisher with admin: true", c.publisher, what),
+	}
+}
+
+// reportUpdate is report for an update of a stream, which goes on.
+func reportUpdate(ctx context.Context, err *aggregator.RejectedError) {
+	if c, cerr := callerFrom(ctx); cerr == nil {
+		c.report(weftv1.Aggregator_Publish_FullMethodName, err)
+	}
+}

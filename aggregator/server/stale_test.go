@@ -1,0 +1,315 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+var demo = nft.TableID{Family: nft.FamilyIP, Name: "demo"}
+
+// gate holds back what a connection delivers, as a busy server would.
+type gate struct {
+	mu   sync.Mutex
+	cond *sync.Cond
+	// data and end let bytes and the end of the connection pass.
+	data, end bool
+	// held is the number of bytes that were read and do not pass.
+	held int
+	conn unixConn
+}
+
+// unixConn is a connection with a descriptor.
+type unixConn interface {
+	net.Conn
+	syscall.Conn
+}
+
+func newGate() *gate {
+	g := &gate{data: true, end: true}
+	g.cond = sync.NewCond(&g.mu)
+	return g
+}
+
+func (g *gate) set(data, end bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.data, g.end = data, end
+	g.cond.Broadcast()
+}
+
+// waiting returns the number of bytes that the peer has written and nobody has
+// got yet.
+func (g *gate) waiting(t *testing.T) int {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	raw, err := g.conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	var ierr error
+	if err := raw.Control(func(fd uintptr) { n, ierr = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil || ierr != nil {
+		t.Fatal(err, ierr)
+	}
+	return n + g.held
+}
+
+// pass waits until a read of n bytes may be delivered.
+func (g *gate) pass(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held += n
+	for n > 0 && !g.data || n == 0 && !g.end {
+		g.cond.Wait()
+	}
+	g.held -= n
+}
+
+// gatedListener puts its first connection behind a gate.
+type gatedListener struct {
+	net.Listener
+	gate *gate
+	once sync.Once
+}
+
+func (l *gatedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.once.Do(func() {
+		u, ok := c.(unixConn)
+		if !ok {
+			return
+		}
+		l.gate.mu.Lock()
+		l.gate.conn = u
+		l.gate.mu.Unlock()
+		c = gatedConn{u, l.gate}
+	})
+	return c, nil
+}
+
+type gatedConn struct {
+	unixConn
+	gate *gate
+}
+
+func (c gatedConn) Read(b []byte) (int, error) {
+	n, err := c.unixConn.Read(b)
+	c.gate.pass(n)
+	return n, err
+}
+
+// gated runs a daemon whose first connection is behind a gate.
+func gated(t *testing.T, k aggregator.Kernel, reg prometheus.Registerer) (socket string, g *gate) {
+	t.Helper()
+	a, err := aggregator.New(aggregator.Config{Kernel: k, Registerer: reg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, g = aggregatortest.Socket(t), newGate()
+	s, err := server.Listen(server.Config{Socket: socket, Aggregator: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.WrapListener(func(l net.Listener) net.Listener { return &gatedListener{Listener: l, gate: g} })
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = a.Run(ctx) })
+	wg.Go(func() { _ = s.Serve(ctx) })
+	t.Cleanup(func() { g.set(true, true); cancel(); wg.Wait() })
+	return socket, g
+}
+
+// counter returns the value of a metric without labels.
+func counter(t *testing.T, reg *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			m := f.GetMetric()[0]
+			return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}
+
+// TestKilledPublisherDoesNotOverruleItsSuccessor kills a publisher whose last
+// snapshot is in the socket still, has its successor's committed, and only then
+// lets the server read what the dead one wrote.
+func TestKilledPublisherDoesNotOverruleItsSuccessor(t *testing.T) {
+	k, reg := &aggregatortest.Kernel{}, prometheus.NewRegistry()
+	socket, g := gated(t, k, reg)
+	first := startProcess(t, socket, "agent", false)
+	first.hear(t, "ready")
+	aggregatortest.Eventually(t, "the first is connected", func() bool { return counter(t, reg, "weft_sessions") == 1 })
+	g.set(false, false)
+	var keys []string
+	line := "list sticky"
+	for i := range 100 {
+		keys = append(keys, fmt.Sprintf("10.0.0.%d", i))
+		line += " " + keys[i]
+	}
+	first.tell(t, line)
+	size := proto.Size(list("list", "sticky", keys...))
+	aggregatortest.Eventually(t, "the snapshot is in the socket", func() bool { return g.waiting(t) > size })
+	first.kill(t)
+
+	second := startProcess(t, socket, "agent", true)
+	second.tell(t, "list sticky 192.0.2.1")
+	second.hear(t, "put list")
+
+	// The bytes come, but not yet the end of the connection.
+	g.set(true, false)
+	aggregatortest.Eventually(t, "the dead one's snapshot is dropped", func() bool { return counter(t, reg, "weft_updates_dropped_total") == 1 })
+	if got := k.Elements(demo, "list"); !slices.Equal(got, []string{"192.0.2.1"}) {
+		t.Fatalf("elements %v: want the successor's", got)
+	}
+	g.set(true, true)
+	aggregatortest.Eventually(t, "the first is gone", func() bool { return counter(t, reg, "weft_sessions") == 1 })
+	if got := k.Elements(demo, "list"); !slices.Equal(got, []string{"192.0.2.1"}) {
+		t.Fatalf("elements %v: want the successor's", got)
+	}
+}
+
+// blocking is a kernel whose commits wait until they are released.
+type blocking struct {
+	aggregatortest.Kernel
+	released chan struct{}
+	release  func()
+	// commits counts those that have begun.
+	commits atomic.Int32
+}
+
+func newBlocking() *blocking {
+	b := &blocking{released: make(chan struct{})}
+	b.release = sync.OnceFunc(func() { close(b.released) })
+	return b
+}
+
+func (b *blocking) Commit(ops []kernel.Op) (kernel.Stats, error) {
+	b.commits.Add(1)
+	<-b.released
+	return b.Kernel.Commit(ops)
+}
+
+// TestResetStreamDoesNotOverruleTheNextOne cancels a stream, and a unary call, while
+// their updates wait for the writer, and sends others on the same connection.
+func TestResetStreamDoesNotOverruleTheNextOne(t *testing.T) {
+	k := newBlocking()
+	d, conn := start(t, k)
+	t.Cleanup(k.release)
+	api := weftv1.NewAggregatorClient(conn)
+	ctx := metadata.AppendToOutgoingContext(aggregatortest.Context(t), server.PublisherKey, "agent")
+	pending := func(n int) {
+		t.Helper()
+		aggregatortest.Eventually(t, fmt.Sprintf("%d updates wait", n), func() bool { return d.Aggregator.Pending() >= n })
+	}
+	send := func(ctx context.Context, f *weftv1.Fragment) weftv1.Aggregator_PublishClient {
+		t.Helper()
+		s, err := api.Publish(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(&weftv1.PublishRequest{Id: 1, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}}); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	busy := send(ctx, list("busy", "sticky", "10.0.0.1"))
+	aggregatortest.Eventually(t, "the writer is busy", func() bool { return k.commits.Load() == 1 })
+	sctx, reset := context.WithCancel(ctx)
+	send(sctx, list("streamed", "sticky", "10.0.0.2"))
+	pending(1)
+	applied := make(chan error, 1)
+	go func() {
+		_, err := api.Apply(sctx, &weftv1.ApplyRequest{Fragment: list("applied", "sticky", "10.0.0.3")})
+		applied <- err
+	}()
+	pending(2)
+	reset()
+	if err := <-applied; status.Code(err) != codes.Canceled {
+		t.Fatalf("cancelled call: %v", err)
+	}
+	next := send(ctx, list("streamed", "sticky", "192.0.2.1"))
+	// The stream that was reset leaves its fragment behind: that is queued too.
+	pending(4)
+	k.release()
+	for _, s := range []weftv1.Aggregator_PublishClient{busy, next} {
+		if resp, err := s.Recv(); err != nil || resp.GetCommitted() == nil {
+			t.Fatalf("answer %v, error %v", resp, err)
+		}
+	}
+	if n := len(k.Commits()); n != 2 {
+		t.Fatalf("%d commits: want those of the streams that live", n)
+	}
+	if got := k.Elements(demo, "streamed"); !slices.Equal(got, []string{"192.0.2.1"}) || k.Elements(demo, "applied") != nil {
+		t.Fatalf("kernel holds\n%s", k)
+	}
+}
+
+// TestClosedSendingSideIsAlive closes the sending side of a stream while its last
+// update waits: it is committed and acknowledged.
+func TestClosedSendingSideIsAlive(t *testing.T) {
+	k, reg := newBlocking(), prometheus.NewRegistry()
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Registerer: reg}})
+	conn := dial(t, d.Socket)
+	t.Cleanup(k.release)
+	ctx := aggregatortest.Context(t)
+	s, err := weftv1.NewAggregatorClient(conn).Publish(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(id uint64, name string) {
+		t.Helper()
+		f := list(name, "sticky", "10.0.0.1")
+		if err := s.Send(&weftv1.PublishRequest{Id: id, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(1, "a")
+	aggregatortest.Eventually(t, "the writer is busy", func() bool { return k.commits.Load() == 1 })
+	send(2, "b")
+	send(3, "c")
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	aggregatortest.Eventually(t, "the session has ended", func() bool { return counter(t, reg, "weft_sessions") == 0 })
+	k.release()
+	for range 3 {
+		if resp, err := s.Recv(); err != nil || resp.GetCommitted() == nil {
+			t.Fatalf("answer %v, error %v", resp, err)
+		}
+	}
+	if _, err := s.Recv(); !errors.Is(err, io.EOF) {
+		t.Fatalf("the stream ends with %v", err)
+	}
+}

@@ -1,0 +1,154 @@
+package aggregator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// ListTables returns the tables that weft has in the kernel, by family and name.
+//
+// Possible errors: ErrStandby, ErrStopped, ctx's.
+func (a *Aggregator) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, error) {
+	var tables []desired.TableStatus
+	resp := &weftv1.ListTablesResponse{}
+	if err := a.ask(ctx, func(w *writer) { tables, resp.Revision = w.state.Tables(), w.revision }); err != nil {
+		return nil, err
+	}
+	for i := range tables {
+		resp.Tables = append(resp.Tables, tableStatus(&tables[i]))
+	}
+	return resp, nil
+}
+
+// GetTable returns the merged content of a table; terse leaves the elements of
+// its sets out. Of rules from before a restart the text is not known until
+// their publisher is back.
+//
+// Possible errors: ErrInvalidName (the family), ErrNoObject, ErrStandby,
+// ErrStopped, ctx's.
+func (a *Aggregator) GetTable(ctx context.Context, family, name string, terse bool) (*weftv1.GetTableResponse, error) {
+	id, err := tableID(family, name)
+	if err != nil {
+		return nil, err
+	}
+	var v tableView
+	if err := a.ask(ctx, func(w *writer) { v = w.viewTable(id, !terse) }); err != nil {
+		return nil, err
+	}
+	if v.merged == nil {
+		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, clip(id.String()))
+	}
+	return v.message(), nil
+}
+
+func tableID(family, name string) (nft.TableID, error) {
+	f, err := nft.ParseFamily(family)
+	if err != nil {
+		return nft.TableID{}, fmt.Errorf("%w: %w", ErrInvalidName, err)
+	}
+	return nft.TableID{Family: f, Name: name}, nil
+}
+
+// tableView is what the writer hands out of a table.
+type tableView struct {
+	merged   *desired.Merged
+	revision uint64
+	// declared are the declarations of the table's fragments as they were
+	// written, in merge order.
+	declared []tableDeclarations
+}
+
+func (w *writer) viewTable(id nft.TableID, elements bool) tableView {
+	v := tableView{revision: w.revision}
+	v.merged, _ = w.state.Merged(id, elements)
+	if v.merged == nil {
+		return v
+	}
+	for _, key := range v.merged.Status.Fragments {
+		if c, ok := w.book.claim(key); ok {
+			v.declared = append(v.declared, c.declared[id])
+		}
+	}
+	return v
+}
+
+// chain returns a chain's declaration as the first fragment has written it that
+// has come back.
+func (v *tableView) chain(c *compile.Chain) nft.Chain {
+	for _, d := range v.declared {
+		if src, ok := d.chains[c.Name]; ok {
+			return src
+		}
+	}
+	return c.Declaration(v.merged.Status.Table.Family)
+}
+
+// set is chain for sets and maps.
+func (v *tableView) set(s *compile.Set) nft.Set {
+	for _, d := range v.declared {
+		if src, ok := d.sets[s.Name]; ok {
+			return src.source
+		}
+	}
+	return s.Declaration()
+}
+
+// message puts a table into the words of the wire.
+func (v *tableView) message() *weftv1.GetTableResponse {
+	resp := &weftv1.GetTableResponse{Revision: v.revision, Status: tableStatus(&v.merged.Status)}
+	for i := range v.merged.Chains {
+		c := &v.merged.Chains[i]
+		m := &weftv1.MergedChain{
+			Chain:     chainMessage(v.chain(c.Decl), desired.Chain{Decl: c.Decl}),
+			Fragments: names(c.Fragments), Rules: make([]*weftv1.MergedRule, 0, len(c.Rules)),
+		}
+		for _, r := range c.Rules {
+			m.Rules = append(m.Rules, &weftv1.MergedRule{
+				Rule: &weftv1.Rule{Text: r.Rule.Text, Comment: r.Rule.Comment}, Handle: r.Handle, Fragment: r.Owner,
+			})
+		}
+		resp.Chains = append(resp.Chains, m)
+	}
+	for i := range v.merged.Sets {
+		s := &v.merged.Sets[i]
+		slices.SortFunc(s.Elements, compareElements)
+		resp.Sets = append(resp.Sets, &weftv1.MergedSet{
+			Set: setMessage(v.set(s.Decl), desired.Set{Decl: s.Decl, Elements: s.Elements}),
+			Map: s.Decl.Map, Fragments: names(s.Fragments),
+		})
+	}
+	return resp
+}
+
+// compareElements orders elements of one set by their packed keys: numbers and
+// addresses come in their own order.
+func compareElements(a, b compile.Element) int {
+	if c := strings.Compare(a.Key, b.Key); c != 0 {
+		return c
+	}
+	return strings.Compare(a.KeyEnd, b.KeyEnd)
+}
+
+func tableStatus(st *desired.TableStatus) *weftv1.TableStatus {
+	return &weftv1.TableStatus{
+		Family: st.Table.Family.String(), Name: st.Table.Name, Comment: st.Comment, Fragments: names(st.Fragments),
+		Chains: uint32(st.Chains), Rules: uint32(st.Rules), Sets: uint32(st.Sets), //nolint:gosec // counts
+		Elements: uint64(st.Elements), Shadowed: uint64(st.Shadowed), //nolint:gosec // counts
+	}
+}
+
+// names returns fragments as "publisher/name".
+func names(keys []desired.Key) []string {
+	out := make([]string, 0, len(keys))
+	for _, k := range keys {
+		out = append(out, k.String())
+	}
+	return out
+}
