@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -36,11 +37,13 @@ func newAggregatorCmd() *cobra.Command {
 			sayVersion(log, "aggregator")
 			reg := newRegistry()
 			return runDaemon(cmd.Context(), func(ctx context.Context, g *errgroup.Group) error {
+				agg.ports = http.listen
 				daemon, err := agg.start(ctx, g, component(log, "aggregator"), reg)
 				if err != nil {
 					return err
 				}
-				return http.serve(ctx, g, reg, daemon.healthy)
+				http.ready = daemon.ready
+				return daemon.begin(ctx, g, agg.standby, func() error { return http.serve(ctx, g, reg, daemon.healthy) })
 			})
 		},
 	}
@@ -54,9 +57,16 @@ func newAggregatorCmd() *cobra.Command {
 type aggregatorFlags struct {
 	socket   string
 	stateDir string
+	config   string
 	rate     float64
 	burst    int
 	standby  bool
+	// readyGrace is how long /readyz waits for the publishers of before.
+	readyGrace time.Duration
+	// A publisher's lease.
+	keepaliveTime, keepaliveTimeout time.Duration
+	// ports takes the HTTP addresses, once the socket is this process's.
+	ports func(context.Context) error
 }
 
 // defaultStateDir outlives a reboot, as durable fragments must.
@@ -65,23 +75,42 @@ const defaultStateDir = "/var/lib/weft"
 func (a *aggregatorFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.socket, "socket", client.DefaultSocket, "path of the Unix socket")
 	flags.StringVar(&a.stateDir, "state-dir", defaultStateDir, "directory of what must outlive a restart")
+	flags.StringVar(&a.config, "config", "", "file that says who may publish what (see deploy/examples/config.yaml); without one only root and this user may")
 	flags.Float64Var(&a.rate, "commit-rate", float64(aggregator.DefaultRate), "commits a second under load; 0 means no limit")
 	flags.IntVar(&a.burst, "commit-burst", aggregator.DefaultBurst, "commits without a wait after a quiet time")
-	flags.BoolVar(&a.standby, "standby", false, "wait while another weft holds the tables, in place of failing")
+	flags.DurationVar(&a.keepaliveTime, "keepalive-time", server.DefaultKeepaliveTime, "ask a publisher for a sign of life after so much silence, at least 1s")
+	flags.DurationVar(&a.keepaliveTimeout, "keepalive-timeout", server.DefaultKeepaliveTimeout, "take a publisher for gone that does not answer for so long, at least 1s")
+	flags.BoolVar(&a.standby, "standby", false, "wait while another weft has the socket, its ports or the tables, in place of failing, and then take over")
+	flags.DurationVar(&a.readyGrace, "ready-grace", aggregator.DefaultReadyGrace,
+		"how long after a start /readyz waits for the publishers of before; 0 does not wait")
 }
 
 // daemon is a running aggregator.
-type daemon struct{ aggregator *aggregator.Aggregator }
+type daemon struct {
+	aggregator *aggregator.Aggregator
+	// listening is closed once the socket is this daemon's.
+	listening chan struct{}
+}
 
 // start opens the kernel and the socket, and adds the aggregator and its server
 // to g.
 func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, log *slog.Logger, reg prometheus.Registerer) (*daemon, error) {
-	if a.rate < 0 || a.burst < 1 {
+	if !(a.rate >= 0) || a.burst < 1 { // NaN is no rate either
 		return nil, usage("--commit-rate %v --commit-burst %d: want at least 0 and 1", a.rate, a.burst)
+	}
+	if a.readyGrace < 0 {
+		return nil, usage("--ready-grace %v: want at least 0", a.readyGrace)
+	}
+	if a.keepaliveTime < time.Second || a.keepaliveTimeout < time.Second {
+		return nil, usage("--keepalive-time %v --keepalive-timeout %v: want at least 1s each", a.keepaliveTime, a.keepaliveTimeout)
 	}
 	limit := rate.Limit(a.rate)
 	if a.rate == 0 {
 		limit = rate.Inf
+	}
+	control, err := openAccess(ctx, g, a.config, log, reg)
+	if err != nil {
+		return nil, err
 	}
 	conn, err := kernel.Open(kernel.Config{})
 	if err != nil {
@@ -96,30 +125,54 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, log *slo
 		return nil, err
 	}
 	agg, err := aggregator.New(aggregator.Config{
-		Kernel: conn, Flows: flows, StateDir: a.stateDir, Rate: limit, Burst: a.burst, Standby: a.standby,
-		Logger: log, Registerer: reg,
+		Kernel: conn, Flows: flows, StateDir: a.stateDir, Access: control, Rate: limit, Burst: a.burst, Standby: a.standby,
+		// Of the aggregator 0 means the default.
+		ReadyGrace: max(a.readyGrace, time.Nanosecond),
+		Logger:     log, Registerer: reg,
 	})
 	if err != nil {
 		_, _ = conn.Close(), flows.Close()
 		return nil, err
 	}
-	srv, err := server.Listen(server.Config{Socket: a.socket, Aggregator: agg, Logger: log})
-	if err != nil {
-		_, _ = conn.Close(), flows.Close()
-		return nil, err
+	listen := server.Config{
+		Socket: a.socket, Aggregator: agg, Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
 	}
-	g.Go(func() error {
+	d := &daemon{aggregator: agg, listening: make(chan struct{})}
+	run := func(srv *server.Server) error {
+		close(d.listening)
+		g.Go(func() error { return srv.Serve(ctx) })
 		// The tables stay when the socket that owns them closes.
 		defer func() { _, _ = conn.Close(), flows.Close() }()
 		return agg.Run(ctx)
-	})
-	g.Go(func() error { return srv.Serve(ctx) })
-	return &daemon{agg}, nil
+	}
+	if a.standby {
+		g.Go(func() error { return standBy(ctx, listen, run, conn, flows) })
+		return d, nil
+	}
+	srv, err := server.Listen(listen)
+	if err != nil {
+		_, _ = conn.Close(), flows.Close()
+		return nil, err
+	}
+	if err := a.ports(ctx); err != nil {
+		_, _, _ = srv.Close(), conn.Close(), flows.Close()
+		return nil, err
+	}
+	g.Go(func() error { return run(srv) })
+	return d, nil
 }
 
 // healthy answers for the health endpoints: starting up counts as healthy.
 func (d *daemon) healthy() error {
 	if err := d.aggregator.Healthy(); err != nil {
+		return fmt.Errorf("aggregator: %w", err)
+	}
+	return nil
+}
+
+// ready answers for /readyz: not before the publishers of before are back.
+func (d *daemon) ready() error {
+	if err := d.aggregator.Settled(); err != nil {
 		return fmt.Errorf("aggregator: %w", err)
 	}
 	return nil

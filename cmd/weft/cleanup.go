@@ -1,46 +1,93 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 func newCleanupCmd() *cobra.Command {
-	return &cobra.Command{
+	var socket string
+	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove every table that weft made in this network namespace",
+		Short: "Remove every table that weft made in this network namespace, and end weft if it runs",
 		Long: `Remove every table that weft made in this network namespace, in one
-transaction. Tables of others are not touched. A running weft owns its tables:
-stop it first.`,
+transaction. Tables of others are not touched.
+
+A running weft that answers on the socket removes its tables itself, and ends.
+Durable fragments stay in its state directory, and come back when it is started
+again: delete them before if that is not wanted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := kernel.Open(kernel.Config{})
+			tables, daemon, err := cleanUp(cmd.Context(), socket)
 			if err != nil {
 				return err
 			}
-			defer func() { _ = conn.Close() }()
-			tables, err := conn.Adopt()
-			if err != nil {
-				return err
-			}
-			if len(tables) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "nothing to remove")
-				return nil
-			}
-			ops := make([]kernel.Op, len(tables))
-			for i, t := range tables {
-				ops[i] = kernel.DeleteTable{Table: t.ID}
-			}
-			if _, err := conn.Commit(ops); err != nil {
-				return fmt.Errorf("remove tables: %w", err)
-			}
-			for _, t := range tables {
-				fmt.Fprintf(cmd.OutOrStdout(), "removed table %s\n", t.ID)
-			}
+			printCleanup(cmd.OutOrStdout(), tables, daemon)
 			return nil
 		},
+	}
+	cmd.Flags().StringVar(&socket, "socket", client.DefaultSocket, "path of the Unix socket of a weft that may be running")
+	return cmd
+}
+
+// cleanUp has a running weft remove its tables, or else removes them; daemon says
+// that there was one.
+func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, err error) {
+	c, err := client.Dial(ctx, client.Config{Socket: socket, DialTimeout: -1})
+	if err == nil {
+		defer func() { _ = c.Close() }()
+		tables, err = c.Cleanup(ctx)
+	}
+	// Nobody, or one that stands by.
+	if !errors.Is(err, client.ErrUnavailable) {
+		return tables, true, err
+	}
+	tables, err = cleanKernel()
+	return tables, false, err
+}
+
+// cleanKernel removes tables that nobody owns.
+func cleanKernel() ([]string, error) {
+	conn, err := kernel.Open(kernel.Config{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	tables, err := conn.Adopt()
+	if err != nil {
+		if errors.As(err, new(*kernel.OwnedError)) {
+			err = fmt.Errorf("%w: name its socket with --socket, or stop it first", err)
+		}
+		return nil, err
+	}
+	if len(tables) == 0 {
+		return nil, nil
+	}
+	names, ops := make([]string, len(tables)), make([]kernel.Op, len(tables))
+	for i, t := range tables {
+		names[i], ops[i] = t.ID.String(), kernel.DeleteTable{Table: t.ID}
+	}
+	if _, err := conn.Commit(ops); err != nil {
+		return nil, fmt.Errorf("remove tables: %w", err)
+	}
+	return names, nil
+}
+
+func printCleanup(w io.Writer, tables []string, daemon bool) {
+	for _, t := range tables {
+		fmt.Fprintf(w, "removed table %s\n", t)
+	}
+	if len(tables) == 0 {
+		fmt.Fprintln(w, "nothing to remove")
+	}
+	if daemon {
+		fmt.Fprintln(w, "weft has ended; durable fragments stay in its state directory")
 	}
 }

@@ -14,19 +14,66 @@ import (
 )
 
 func newGetCmd() *cobra.Command {
+	cmd := newGetFragmentsCmd("get [[PUBLISHER/]NAME]")
+	cmd.Short = "Show fragments, tables, publishers, and whose a rule or element is"
+	cmd.Long = `Show the fragments, or the content of one. The subcommands show the rest; a
+fragment with the name of one of them is shown by "weft get fragment NAME".`
+	cmd.Example = `  weft get
+  weft get deny -o nft
+  weft get table ip weft
+  weft get owner ip weft input 7
+  weft get element ip weft services 10.96.0.1 . tcp . 80`
+	cmd.AddCommand(
+		newGetFragmentsCmd("fragments"), newGetFragmentCmd(),
+		newGetTablesCmd(), newGetTableCmd(), newGetPublishersCmd(), newGetOwnerCmd(), newGetElementCmd(),
+	)
+	for _, sub := range cmd.Commands() {
+		checkArgs(sub)
+	}
+	return cmd
+}
+
+// newGetFragmentsCmd lists fragments, or as "get NAME" shows one.
+func newGetFragmentsCmd(use string) *cobra.Command {
 	var (
 		conn   connection
 		output outputFormat
 	)
 	cmd := &cobra.Command{
-		Use:   "get [[PUBLISHER/]NAME]",
-		Short: "Show the fragments, or the content of one",
-		Args:  cobra.MaximumNArgs(1),
+		Use:   use,
+		Short: "Show the fragments: whose, state, revision, age, size, and the last error",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return conn.withClient(cmd.Context(), func(c *client.Client) error {
 				if len(args) == 0 {
 					return listFragments(cmd, c, &output)
 				}
+				return getFragment(cmd, c, &output, args[0])
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	formats := []string{"table", "json", "yaml"}
+	if use != "fragments" {
+		cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), conn.completeNames
+		formats = append(formats, "nft")
+	}
+	conn.addFlags(cmd)
+	output.addFlag(cmd, formats...)
+	return cmd
+}
+
+func newGetFragmentCmd() *cobra.Command {
+	var (
+		conn   connection
+		output outputFormat
+	)
+	cmd := &cobra.Command{
+		Use:   "fragment [PUBLISHER/]NAME",
+		Short: "Show the state and content of one fragment",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return conn.withClient(cmd.Context(), func(c *client.Client) error {
 				return getFragment(cmd, c, &output, args[0])
 			})
 		},

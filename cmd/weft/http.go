@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -20,8 +18,12 @@ import (
 // endpoints are the HTTP addresses of a daemon; an empty one is off. The ports
 // are kube-proxy's.
 type endpoints struct {
+	bound listeners
+
 	metrics string
 	healthz string
+	// ready answers /readyz; nil where that is no other question than /healthz.
+	ready health
 }
 
 const (
@@ -43,12 +45,23 @@ func newRegistry() *prometheus.Registry {
 	return reg
 }
 
-// serve adds the HTTP servers to g. It listens before it returns, so a wrong
-// or taken address is an error of the command.
+// serve adds the HTTP servers to g, on the addresses that listen took; where it
+// was not called, as a standby may not take them before its time, they are taken
+// now.
 func (e *endpoints) serve(ctx context.Context, g *errgroup.Group, reg *prometheus.Registry, check health) error {
+	if e.bound == nil {
+		if err := e.listen(ctx); err != nil {
+			return err
+		}
+	}
+	ready := e.ready
+	if ready == nil {
+		ready = check
+	}
 	metrics := http.NewServeMux()
 	metrics.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	metrics.HandleFunc("/healthz", answer(check))
+	metrics.HandleFunc("/readyz", answer(ready))
 	metrics.HandleFunc("/proxyMode", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprint(w, "nftables")
@@ -56,40 +69,12 @@ func (e *endpoints) serve(ctx context.Context, g *errgroup.Group, reg *prometheu
 	healthz := http.NewServeMux()
 	healthz.HandleFunc("/healthz", answer(check))
 	healthz.HandleFunc("/livez", answer(check))
-	for _, s := range []struct {
-		flag, address string
-		handler       http.Handler
-	}{
-		{"metrics-bind-address", e.metrics, metrics},
-		{"healthz-bind-address", e.healthz, healthz},
-	} {
-		if s.address == "" {
-			continue
-		}
-		if err := listenHTTP(ctx, g, s.address, s.handler); err != nil {
-			return fmt.Errorf("--%s: %w (an empty address turns it off)", s.flag, err)
+	healthz.HandleFunc("/readyz", answer(ready))
+	for address, handler := range map[string]http.Handler{e.metrics: metrics, e.healthz: healthz} {
+		if l := e.bound[address]; l != nil {
+			serveHTTP(ctx, g, l, handler)
 		}
 	}
-	return nil
-}
-
-func listenHTTP(ctx context.Context, g *errgroup.Group, address string, handler http.Handler) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	g.Go(func() error {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve http on %s: %w", address, err)
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-ctx.Done()
-		// The process is about to end; nobody waits for a scrape.
-		return srv.Close()
-	})
 	return nil
 }
 
@@ -115,5 +100,5 @@ func answer(check health) http.HandlerFunc {
 
 func (e *endpoints) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&e.metrics, "metrics-bind-address", defaultMetricsAddress, "address of /metrics; empty turns it off")
-	flags.StringVar(&e.healthz, "healthz-bind-address", defaultHealthzAddress, "address of /healthz and /livez; empty turns it off")
+	flags.StringVar(&e.healthz, "healthz-bind-address", defaultHealthzAddress, "address of /healthz, /livez and /readyz; empty turns it off")
 }

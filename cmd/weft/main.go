@@ -24,7 +24,7 @@ func main() {
 }
 
 // run executes one command line and returns its exit code: 0 done, 1 failed,
-// 2 the command line is wrong.
+// 2 the command line is wrong, 3 what "weft plan" says.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -38,6 +38,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
+	}
+	if code := (exitCode)(0); errors.As(err, &code) {
+		return int(code)
 	}
 	fmt.Fprintf(stderr, "weft: %s\n", describe(err))
 	if errors.As(err, new(*usageError)) {
@@ -110,7 +113,9 @@ only writer to the kernel.`,
 		newAggregatorCmd(),
 		newServicesCmd(),
 		newApplyCmd(),
+		newPublishCmd(),
 		newDeleteCmd(),
+		newPlanCmd(),
 		newGetCmd(),
 		newWatchCmd(),
 		newCleanupCmd(),

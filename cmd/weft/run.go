@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weft-proxy/weft/aggregator"
 )
 
 func newRunCmd() *cobra.Command {
@@ -38,12 +41,16 @@ account.`,
 				return err
 			}
 			return runDaemon(cmd.Context(), func(ctx context.Context, g *errgroup.Group) error {
+				agg.ports = http.listen
 				daemon, err := agg.start(ctx, g, component(log, "aggregator"), reg)
 				if err != nil {
 					return err
 				}
-				g.Go(func() error { return frontend.Run(ctx) })
-				return http.serve(ctx, g, reg, daemon.healthy)
+				http.ready = daemon.ready
+				return daemon.begin(ctx, g, agg.standby, func() error {
+					g.Go(func() error { return frontend.Run(ctx) })
+					return http.serve(ctx, g, reg, daemon.healthy)
+				})
 			})
 		},
 	}
@@ -55,7 +62,8 @@ account.`,
 }
 
 // runDaemon starts the parts of a daemon, and waits for them. When one of them
-// fails, or ctx ends, all of them stop.
+// fails, or ctx ends, all of them stop; so they do after a cleanup, which is no
+// failure.
 func runDaemon(ctx context.Context, start func(context.Context, *errgroup.Group) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,5 +74,8 @@ func runDaemon(ctx context.Context, start func(context.Context, *errgroup.Group)
 		_ = g.Wait()
 		return err
 	}
-	return g.Wait()
+	if err := g.Wait(); !errors.Is(err, aggregator.ErrCleanedUp) {
+		return err
+	}
+	return nil
 }

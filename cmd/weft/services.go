@@ -42,6 +42,9 @@ func newServicesCmd() *cobra.Command {
 				return err
 			}
 			return runDaemon(cmd.Context(), func(ctx context.Context, g *errgroup.Group) error {
+				if err := http.listen(ctx); err != nil {
+					return err
+				}
 				g.Go(func() error { return frontend.Run(ctx) })
 				return http.serve(ctx, g, reg, func() error { return nil })
 			})
@@ -80,6 +83,9 @@ func (s *servicesFlags) addFlags(flags *pflag.FlagSet) {
 }
 
 func (s *servicesFlags) frontend(log *slog.Logger, reg prometheus.Registerer) (*services.Frontend, error) {
+	if s.minSyncPeriod < 0 {
+		return nil, usage("--min-sync-period %v: want at least 0, which does not wait", s.minSyncPeriod)
+	}
 	if s.masqueradeBit < 0 || s.masqueradeBit > 31 {
 		return nil, usage("--masquerade-bit %d: want 0 to 31", s.masqueradeBit)
 	}

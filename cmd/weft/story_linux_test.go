@@ -47,6 +47,9 @@ func TestDaemonStories(t *testing.T) {
 	for _, path := range scripts {
 		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
 		t.Run(name, func(t *testing.T) {
+			if name == "access" {
+				nfttest.Require(t, nfttest.Users)
+			}
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDaemonStories$/^"+name+"$", "-test.v", "-test.count=1")
 			cmd.Env = append(os.Environ(), inNamespace+"=1")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
@@ -54,6 +57,9 @@ func TestDaemonStories(t *testing.T) {
 			t.Logf("%s", out)
 			if err != nil {
 				t.Fatalf("script %s: %v", name, err)
+			}
+			if strings.Contains(string(out), "--- SKIP: TestDaemonStories/"+name) {
+				t.Skip("the script says why")
 			}
 			if !strings.Contains(string(out), "--- PASS: TestDaemonStories/"+name) {
 				t.Fatalf("script %s did not run", name)
@@ -66,14 +72,15 @@ func TestDaemonStories(t *testing.T) {
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	// await PATTERN COMMAND...: run a command until its output has the
 	// pattern; with "!", until it has not.
+	"example": copyExample,
+	"need":    needTool,
 	"await": func(ts *testscript.TestScript, neg bool, args []string) {
 		if len(args) < 2 {
 			ts.Fatalf("usage: await PATTERN COMMAND...")
 		}
 		var out []byte
 		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
-			cmd := exec.Command(args[1], args[2:]...)
-			cmd.Dir, cmd.Env = ts.Getenv("WORK"), environ(ts)
+			cmd := command(ts, args[1:])
 			// A command that fails has its say in the output.
 			out, _ = cmd.CombinedOutput()
 			if bytes.Contains(out, []byte(args[0])) != neg {
@@ -83,6 +90,40 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 		}
 		ts.Fatalf("%q did not come in 10 s; last output:\n%s", args[0], out)
 	},
+	// as UID:GROUP weft ARGUMENTS: run weft as another user.
+	"as": func(ts *testscript.TestScript, neg bool, args []string) {
+		cmd := command(ts, append([]string{"as"}, args...))
+		cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
+		switch err := cmd.Run(); {
+		case err != nil && !neg:
+			ts.Fatalf("as %s: %v", strings.Join(args, " "), err)
+		case err == nil && neg:
+			ts.Fatalf("as %s succeeded", strings.Join(args, " "))
+		}
+	},
+}
+
+// command makes a command of a script, which may be that of another user: "as
+// UID:GROUP weft ARGUMENTS".
+func command(ts *testscript.TestScript, args []string) *exec.Cmd {
+	if args[0] != "as" {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir, cmd.Env = ts.Getenv("WORK"), environ(ts)
+		return cmd
+	}
+	var cred syscall.Credential
+	if len(args) < 3 || args[2] != "weft" {
+		ts.Fatalf("usage: as UID:GROUP weft ARGUMENTS")
+	} else if _, err := fmt.Sscanf(args[1], "%d:%d", &cred.Uid, &cred.Gid); err != nil {
+		ts.Fatalf("as %s: %v", args[1], err)
+	}
+	// weft is this binary, by a link that leads past directories which only
+	// root may enter.
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = args[2:]
+	cmd.Dir, cmd.Env = ts.Getenv("WORK"), environ(ts)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &cred}
+	return cmd
 }
 
 func environ(ts *testscript.TestScript) []string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"sigs.k8s.io/yaml"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -64,8 +65,7 @@ func printEvent(w io.Writer, ev *weftv1.Event) error {
 	case *weftv1.Event_Commit:
 		c := e.Commit
 		_, err := fmt.Fprintf(w, "%s  commit %d  %s  %s  %s%s\n", at, c.GetRevision(),
-			strings.Join(c.GetFragments(), ","), counts(c.GetChanges()),
-			c.GetDuration().AsDuration().Round(10*time.Microsecond), flows(c.GetFlows()))
+			some(c.GetFragments()), counts(c.GetChanges()), spent(c), flows(c.GetFlows()))
 		return err
 	case *weftv1.Event_Rejection:
 		_, err := fmt.Fprintf(w, "%s  rejected  %s\n", at, (&client.RejectedError{
@@ -87,6 +87,30 @@ func printEvent(w io.Writer, ev *weftv1.Event) error {
 		_, err := fmt.Fprintf(w, "%s  %v\n", at, ev)
 		return err
 	}
+}
+
+// maxNamed is how many fragments of a commit a line names.
+const maxNamed = 8
+
+// some joins the first names, and says how many more there are.
+func some(names []string) string {
+	if len(names) == 0 {
+		return "-"
+	}
+	if n := len(names) - maxNamed; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ","), n)
+	}
+	return strings.Join(names, ",")
+}
+
+// spent says where the time of a commit went. An older aggregator tells the sum
+// alone.
+func spent(c *weftv1.Commit) string {
+	round := func(d *durationpb.Duration) time.Duration { return d.AsDuration().Round(10 * time.Microsecond) }
+	if c.GetBuild() == nil && c.GetKernel() == nil {
+		return round(c.GetDuration()).String()
+	}
+	return fmt.Sprintf("wait %v build %v kernel %v", round(c.GetWait()), round(c.GetBuild()), round(c.GetKernel()))
 }
 
 // counts says what a commit changed, such as "+3 -1 elements, +1 rules".

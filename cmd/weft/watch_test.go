@@ -38,3 +38,20 @@ func TestWriteEvent(t *testing.T) {
 		}
 	}
 }
+
+func TestPrintCommitPhases(t *testing.T) {
+	ms := func(n int) *durationpb.Duration { return durationpb.New(time.Duration(n) * time.Millisecond) }
+	var b strings.Builder
+	err := printEvent(&b, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{
+		Revision: 7, Fragments: []string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7", "a/8", "a/9", "b/1"},
+		Wait: ms(50), Build: ms(2), Kernel: ms(3), Duration: ms(5), Changes: &weftv1.Counts{RulesAdded: 1},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"wait 50ms build 2ms kernel 3ms", "a/8 and 2 more", "+1 -0 rules"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in %s", want, b.String())
+		}
+	}
+}

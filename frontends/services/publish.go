@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -36,8 +37,9 @@ type publisher struct {
 	retryDelay time.Duration
 	// last is when the last update was answered.
 	last time.Time
-	// refused is the last rejection that an update was answered with.
-	refused *client.RejectedError
+	// refused are the rejections that updates were answered with since the
+	// last step began.
+	refused []*client.RejectedError
 	holds   map[model.Key]*hold
 }
 
@@ -217,6 +219,7 @@ func (p *publisher) step(ctx context.Context) error {
 		p.log.Warn("the aggregator refused the resync: sending the fragment again", "error", err.Error())
 		p.whole, p.retry = true, time.Time{}
 	}
+	p.refused = nil
 	changes, node := p.refresh()
 	changes, again := p.sift(changes)
 	if len(changes) > 0 || node != nil || p.whole && !time.Now().Before(p.retry) {
@@ -236,7 +239,7 @@ func (p *publisher) step(ctx context.Context) error {
 // that had to wait for it.
 func (p *publisher) known(err error) bool {
 	var rejected *client.RejectedError
-	return errors.As(err, &rejected) && rejected == p.refused
+	return errors.As(err, &rejected) && slices.Contains(p.refused, rejected)
 }
 
 // sweep removes chains without a use, once nothing was published for a while.
@@ -299,7 +302,7 @@ func (p *publisher) answer(ctx context.Context, pending *client.Pending, service
 			"elements_added", u.Added, "elements_removed", u.Removed, "duration", took)
 		return true, nil
 	case errors.As(err, &rejected):
-		p.refused = rejected
+		p.refused = append(p.refused, rejected)
 		p.metrics.publishes.WithLabelValues(resultRejected).Inc()
 	default:
 		p.metrics.publishes.WithLabelValues(resultFailed).Inc()

@@ -103,14 +103,14 @@ func (p *publisher) offer(ctx context.Context, changes []model.Change, node *mod
 	if rejected == nil {
 		return p.failed(ctx, err)
 	}
-	p.log.Error("update refused", "detail", rejected.Detail())
 	if named := p.owners(rejected); len(named) > 0 {
-		return p.exclude(ctx, named)
+		return p.exclude(ctx, named, rejected)
 	}
 	// Nobody is named. What was refused may be a passing condition of the
 	// kernel, or lie in what all Services share: once more, as a whole.
 	p.whole = true
 	if err = p.send(ctx, nil, nil); err == nil {
+		p.log.Warn("an update was refused, and not when it was tried again", "detail", rejected.Detail())
 		return nil
 	}
 	if rejected = refusal(err); rejected == nil {
@@ -127,10 +127,13 @@ func (p *publisher) offer(ctx context.Context, changes []model.Change, node *mod
 	return nil
 }
 
-// exclude publishes without Services. Each round takes at least one out that was
-// in, so this ends.
-func (p *publisher) exclude(ctx context.Context, names []model.Key) error {
+// exclude publishes without Services, and says why: a refusal is logged here, or
+// where failed is called, once. Each round takes at least one out that was in, so
+// this ends.
+func (p *publisher) exclude(ctx context.Context, names []model.Key, why *client.RejectedError) error {
 	gone := make([]model.Change, len(names))
+	without := make([]string, len(names))
+	var retry time.Duration
 	for i, key := range names {
 		h := p.holds[key]
 		if h == nil {
@@ -140,8 +143,9 @@ func (p *publisher) exclude(ctx context.Context, names []model.Key) error {
 		h.delay = min(max(10*minRetry, 2*h.delay), maxRetry)
 		h.until = time.Now().Add(h.delay)
 		gone[i] = model.Change{Name: key}
-		p.log.Error("a Service is refused: going on without it", "service", key.String(), "retry", h.delay)
+		without[i], retry = key.String(), max(retry, h.delay)
 	}
+	p.log.Error("Services are refused: going on without them", "services", without, "retry", retry, "detail", why.Detail())
 	p.quarantined()
 	return p.offer(ctx, gone, nil)
 }
@@ -159,7 +163,7 @@ func (p *publisher) divide(ctx context.Context, changes []model.Change, refused 
 	case 0:
 		return p.failed(ctx, refused)
 	case 1:
-		return p.exclude(ctx, []model.Key{suspects[0].Name})
+		return p.exclude(ctx, []model.Key{suspects[0].Name}, refusal(refused))
 	}
 	back := make([]model.Change, len(suspects))
 	for i, c := range suspects {

@@ -2,7 +2,9 @@ package services
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -134,4 +136,40 @@ func TestTakenOver(t *testing.T) {
 		t.Errorf("the other ended with %v", err)
 	default:
 	}
+}
+
+// TestRefusalIsLoggedOnce counts the lines that say why a Service is left out.
+func TestRefusalIsLoggedOnce(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		f := newFake(t)
+		f.judge(poisoned(named, endpointOf(2)))
+		var log lines
+		frontend, _ := run(t, Config{
+			Source: newScript(many(4)...), Socket: f.socket, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		await(t, "the list of bad ones", func() bool {
+			return strings.Join(frontend.Status().Quarantined, " ") == "default/s2" && f.served() == all(4, 2)
+		})
+		if n := strings.Count(log.String(), "operation not supported"); n != 1 || !strings.Contains(log.String(), "services=[default/s2]") {
+			t.Errorf("named %v: the refusal is logged %d times:\n%s", named, n, log.String())
+		}
+	}
+}
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+// object is what the arguments after FAMILY and TABLE name.
+type object int
+
+const (
+	objectTable object = iota
+	// objectRule is CHAIN and HANDLE, objectSet is SET and KEY.
+	objectRule
+	objectSet
+)
+
+// completeObject offers what the aggregator has for each argument in turn.
+func (c *connection) completeObject(what object) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var words []string
+		err := c.withClient(cmd.Context(), func(cl *client.Client) (err error) {
+			if len(args) < 2 {
+				words, err = tableWords(cmd.Context(), cl, args)
+			} else if what != objectTable {
+				words, err = objectWords(cmd.Context(), cl, what, args)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// tableWords are the families that there are, or the tables of one.
+func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string, error) {
+	list, err := cl.ListTables(ctx)
+	var words []string
+	seen := map[string]bool{}
+	for _, t := range list.GetTables() {
+		switch {
+		case len(args) == 1 && args[0] == t.GetFamily():
+			words = append(words, t.GetName())
+		case len(args) == 0 && !seen[t.GetFamily()]:
+			seen[t.GetFamily()] = true
+			words = append(words, t.GetFamily())
+		}
+	}
+	return words, err
+}
+
+// objectWords are the chains or sets of a table, the handles of a chain or the
+// keys of a set.
+func objectWords(ctx context.Context, cl *client.Client, what object, args []string) ([]string, error) {
+	t, err := cl.GetTable(ctx, args[0], args[1], what == objectRule || len(args) == 2)
+	var words []string
+	for _, ch := range t.GetChains() {
+		switch {
+		case what != objectRule:
+		case len(args) == 2:
+			words = append(words, ch.GetChain().GetName())
+		case len(args) == 3 && ch.GetChain().GetName() == args[2]:
+			for _, r := range ch.GetRules() {
+				words = append(words, strconv.FormatUint(r.GetHandle(), 10)+"\t"+r.GetRule().GetText())
+			}
+		}
+	}
+	for _, s := range t.GetSets() {
+		switch {
+		case what != objectSet:
+		case len(args) == 2:
+			words = append(words, s.GetSet().GetName())
+		case len(args) == 3 && s.GetSet().GetName() == args[2]:
+			for _, e := range s.GetSet().GetElements() {
+				words = append(words, e.GetKey())
+			}
+		}
+	}
+	return words, err
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestBuildInfo(t *testing.T) {
+	families, err := newRegistry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "weft_build_info" {
+			continue
+		}
+		m := f.GetMetric()
+		if len(m) != 1 || m[0].GetGauge().GetValue() != 1 || m[0].GetLabel()[0].GetName() != "version" || m[0].GetLabel()[0].GetValue() != version {
+			t.Errorf("weft_build_info is %v: want 1 with version %s", m, version)
+		}
+		return
+	}
+	t.Error("there is no weft_build_info")
+}
+
+func TestHealthAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		status int
+		body   string
+	}{
+		{nil, http.StatusOK, `"healthy":true`},
+		{errors.New("somebody is missing"), http.StatusServiceUnavailable, `"reason":"somebody is missing"`},
+	} {
+		w := httptest.NewRecorder()
+		answer(func() error { return tt.err })(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) {
+			t.Errorf("the answer to %v is %d %s: want %d with %s", tt.err, w.Code, w.Body, tt.status, tt.body)
+		}
+	}
+}

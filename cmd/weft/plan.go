@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+// exitCode is the end of a command that has said all that there is to say.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// planChanges is the exit code of a plan with changes.
+const planChanges exitCode = 3
+
+func newPlanCmd() *cobra.Command {
+	var (
+		conn   connection
+		output outputFormat
+		req    planRequest
+	)
+	cmd := &cobra.Command{
+		Use:   "plan [-f FILE|DIR|-]... [--delete NAME]...",
+		Short: "Show what a commit would change in the kernel, and what would be refused; change nothing",
+		Long: `Show what the kernel would be told if files were applied and fragments deleted,
+together in one commit, and what would be refused: by the parser, by other
+fragments, or by the kernel itself, which checks the batch and drops it.
+Nothing changes. Of a directory each .nft file is a fragment, in the order of
+their names: one that needs another comes after it.
+
+Exit code 0 means that nothing would change, 3 that something would, 1 that
+something would be refused (or that there is no answer), 2 that the command line
+is wrong.`,
+		Example: `  weft plan -f deny.nft
+  weft plan -f fragments/ --delete old -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			message, err := req.message(cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			return conn.withClient(cmd.Context(), func(c *client.Client) error {
+				plan, err := c.Plan(cmd.Context(), message)
+				if err != nil {
+					return err
+				}
+				w := cmd.OutOrStdout()
+				if err := output.write(w, plan, func() error { return printPlan(w, plan) }); err != nil {
+					return err
+				}
+				switch {
+				case len(plan.GetRejections()) > 0:
+					return refusedPlan(plan.GetRejections())
+				case len(plan.GetChanges()) > 0 || plan.GetOmitted() > 0 && plan.GetCounts() != nil:
+					return planChanges
+				default:
+					return nil
+				}
+			})
+		},
+	}
+	conn.addFlags(cmd)
+	output.addFlag(cmd, "text", "json", "yaml")
+	req.addFlags(cmd)
+	// The only errors are flags that do not exist.
+	_ = cmd.MarkFlagFilename("file", "nft")
+	_ = cmd.RegisterFlagCompletionFunc("delete", conn.completeNames)
+	return cmd
+}
+
+// refusedPlan names the fragments that would be refused.
+func refusedPlan(rejections []*weftv1.Rejection) error {
+	names := make([]string, 0, len(rejections))
+	for _, r := range rejections {
+		names = append(names, r.GetFragment())
+	}
+	return fmt.Errorf("plan: would be refused: %s", some(names))
+}
+
+// planRequest are the flags that say what is planned.
+type planRequest struct {
+	files    []string
+	deletes  []string
+	name     string
+	priority int32
+}
+
+func (p *planRequest) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&p.files, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input")
+	cmd.Flags().StringArrayVar(&p.deletes, "delete", nil, "a fragment to withdraw first: [PUBLISHER/]NAME")
+	cmd.Flags().StringVar(&p.name, "name", "", "name of the fragment (default: the file's name without .nft)")
+	cmd.Flags().Int32Var(&p.priority, "priority", 0, "place among the fragments that share an object, lowest first")
+}
+
+// message reads the files.
+func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
+	if len(p.files)+len(p.deletes) == 0 {
+		return nil, usage("weft plan: name files with -f, or fragments with --delete (see weft plan --help)")
+	}
+	req := &weftv1.PlanRequest{}
+	for _, arg := range p.deletes {
+		publisher, name := splitName(arg)
+		if publisher != "" && req.Publisher != "" && publisher != req.Publisher {
+			return nil, usage("weft plan: --delete names fragments of %s and %s: plan one publisher at a time", req.Publisher, publisher)
+		}
+		if publisher != "" {
+			req.Publisher = publisher
+		}
+		req.Withdraw = append(req.Withdraw, name)
+	}
+	paths, err := nftFiles(p.files)
+	if err != nil {
+		return nil, err
+	}
+	if p.name != "" && len(paths) != 1 {
+		return nil, usage("weft plan: --name is for one file, and there are %d", len(paths))
+	}
+	taken := map[string]string{}
+	for _, path := range paths {
+		name := p.name
+		if name == "" {
+			if path == "-" {
+				return nil, usage("plan -f -: give the fragment a --name")
+			}
+			name = strings.TrimSuffix(filepath.Base(path), ".nft")
+		}
+		if other, ok := taken[name]; ok {
+			return nil, usage("weft plan: %s and %s would both be fragment %s", other, path, name)
+		}
+		taken[name] = path
+		text, err := readFile(stdin, path)
+		if err != nil {
+			return nil, err
+		}
+		req.Fragments = append(req.Fragments, &weftv1.Fragment{Name: name, Priority: p.priority, Nft: text})
+	}
+	return req, nil
+}
+
+// nftFiles returns the files of the arguments: of a directory its .nft files, by
+// name.
+func nftFiles(args []string) ([]string, error) {
+	var paths []string
+	for _, arg := range args {
+		if arg == "-" {
+			paths = append(paths, arg)
+			continue
+		}
+		info, err := os.Stat(arg)
+		if err != nil {
+			return nil, fmt.Errorf("read fragment: %w", err)
+		}
+		if !info.IsDir() {
+			paths = append(paths, arg)
+			continue
+		}
+		entries, err := os.ReadDir(arg)
+		if err != nil {
+			return nil, fmt.Errorf("read fragments: %w", err)
+		}
+		n := len(paths)
+		for _, e := range entries {
+			if !e.IsDir() && strings.HasSuffix(e.Name(), ".nft") {
+				paths = append(paths, filepath.Join(arg, e.Name()))
+			}
+		}
+		if len(paths) == n {
+			return nil, fmt.Errorf("read fragments: directory %s has no .nft files", arg)
+		}
+	}
+	return paths, nil
+}
+
+// printPlan prints a line for each change, then what is hidden and refused, and
+// a summary.
+func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
+	var b strings.Builder
+	several := slices.ContainsFunc(p.GetChanges(), func(c *weftv1.Change) bool { return c.GetFragment() != p.GetChanges()[0].GetFragment() })
+	for _, c := range p.GetChanges() {
+		b.WriteString(changeLine(c, several))
+	}
+	for _, s := range p.GetShadows() {
+		fmt.Fprintf(&b, "hidden: %s element %s: %q of %s, by %q of %s\n", s.GetObject(), s.GetKey(),
+			s.GetHiddenValue(), s.GetHidden(), s.GetValue(), s.GetWinner())
+	}
+	for _, r := range p.GetRejections() {
+		fmt.Fprintln(&b, (&client.RejectedError{Fragment: r.GetFragment(), Violations: r.GetViolations()}).Detail())
+	}
+	if p.GetOmitted() > 0 {
+		fmt.Fprintf(&b, "... and %d more lines that do not fit into an answer\n", p.GetOmitted())
+	}
+	if len(p.GetRejections()) == 0 {
+		fmt.Fprintf(&b, "plan against revision %d: %s\n", p.GetRevision(), counts(p.GetCounts()))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// changeLine is a change as a line of a diff; of several fragments it names the
+// one.
+func changeLine(c *weftv1.Change, several bool) string {
+	sign := "?"
+	switch c.GetOperation() {
+	case weftv1.Change_OPERATION_ADD:
+		sign = "+"
+	case weftv1.Change_OPERATION_DELETE:
+		sign = "-"
+	case weftv1.Change_OPERATION_FLUSH:
+		sign = "- all elements of"
+	case weftv1.Change_OPERATION_UNSPECIFIED:
+	}
+	line := sign + " " + c.GetObject()
+	switch {
+	case several && strings.Contains(line, " # "):
+		line += ", of " + c.GetFragment()
+	case several:
+		line += " # of " + c.GetFragment()
+	}
+	return line + "\n"
+}

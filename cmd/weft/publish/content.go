@@ -1,0 +1,274 @@
+package publish
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// content is what a fragment holds, in a form that patches can be applied to at
+// the cost of the patch.
+type content struct {
+	// head is the fragment without its content.
+	head   *weftv1.Fragment
+	tables []*table
+}
+
+// table is a fragment's part in one table. Chains and sets keep their order.
+type table struct {
+	id        nft.TableID
+	comment   string
+	chains    []*weftv1.Chain
+	sets      []*set
+	conntrack []string
+}
+
+// set is a set or map with its elements by packed key: one key can be written
+// in several ways.
+type set struct {
+	decl     *weftv1.Set
+	isMap    bool
+	compiled *compile.Set
+	elements map[string]element
+}
+
+// element is an element and when it leaves by itself; zero means never.
+type element struct {
+	*weftv1.Element
+	expires time.Time
+}
+
+// newContent takes a fragment apart. The fragment is not changed, and shared.
+// An error means that the aggregator would not take it either.
+func newContent(f *weftv1.Fragment) (*content, error) {
+	c := &content{head: &weftv1.Fragment{Name: f.GetName(), Priority: f.GetPriority(), Lifetime: f.GetLifetime()}}
+	tables := f.GetTables()
+	if f.GetNft() != "" {
+		var err error
+		if tables, err = parseFile(f.GetNft()); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range tables {
+		t, err := c.table(m.GetFamily(), m.GetName())
+		if err != nil {
+			return nil, err
+		}
+		if m.GetComment() != "" {
+			t.comment = m.GetComment()
+		}
+		t.conntrack = append(t.conntrack, m.GetConntrackMaps()...)
+		t.chains = append(t.chains, m.GetChains()...)
+		if err := t.putSets(m.GetSets(), m.GetMaps(), true); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// table returns the fragment's part in a table, which it makes if need be.
+func (c *content) table(family, name string) (*table, error) {
+	f, err := nft.ParseFamily(family)
+	if err != nil {
+		return nil, err
+	}
+	id := nft.TableID{Family: f, Name: name}
+	for _, t := range c.tables {
+		if t.id == id {
+			return t, nil
+		}
+	}
+	t := &table{id: id}
+	c.tables = append(c.tables, t)
+	return t, nil
+}
+
+// clone returns a copy that can be changed.
+func (c *content) clone() *content {
+	d := &content{head: c.head, tables: make([]*table, 0, len(c.tables))}
+	for _, t := range c.tables {
+		u := &table{id: t.id, comment: t.comment, chains: slices.Clone(t.chains), conntrack: slices.Clone(t.conntrack)}
+		for _, s := range t.sets {
+			u.sets = append(u.sets, &set{decl: s.decl, isMap: s.isMap, compiled: s.compiled, elements: maps.Clone(s.elements)})
+		}
+		d.tables = append(d.tables, u)
+	}
+	return d
+}
+
+// patch applies a patch that the aggregator has taken, or will be asked to: in
+// each table deletions first, then declarations, then elements.
+func (c *content) patch(p *weftv1.Patch) error {
+	for _, m := range p.GetTables() {
+		t, err := c.table(m.GetFamily(), m.GetName())
+		if err != nil {
+			return err
+		}
+		if err := t.patch(m); err != nil {
+			return fmt.Errorf("table %s: %w", t.id, err)
+		}
+		if len(t.chains)+len(t.sets) == 0 && t.comment == "" {
+			c.tables = slices.DeleteFunc(c.tables, func(o *table) bool { return o == t })
+		}
+	}
+	return nil
+}
+
+func (t *table) patch(m *weftv1.TablePatch) error {
+	t.chains = slices.DeleteFunc(t.chains, func(c *weftv1.Chain) bool { return slices.Contains(m.GetDeleteChains(), c.GetName()) })
+	t.sets = slices.DeleteFunc(t.sets, func(s *set) bool { return slices.Contains(m.GetDeleteSets(), s.decl.GetName()) })
+	for _, c := range m.GetPutChains() {
+		i := slices.IndexFunc(t.chains, func(o *weftv1.Chain) bool { return o.GetName() == c.GetName() })
+		if i < 0 {
+			t.chains = append(t.chains, c)
+		} else {
+			t.chains[i] = c
+		}
+	}
+	if err := t.putSets(m.GetPutSets(), m.GetPutMaps(), false); err != nil {
+		return err
+	}
+	for _, e := range m.GetElements() {
+		s := t.set(e.GetSet())
+		if s == nil {
+			return fmt.Errorf("the fragment has no set or map %s", e.GetSet())
+		}
+		if err := s.change(e.GetRemove(), e.GetAdd()); err != nil {
+			return err
+		}
+	}
+	t.conntrack = append(t.conntrack, m.GetConntrackMaps()...)
+	slices.Sort(t.conntrack)
+	t.conntrack = slices.DeleteFunc(slices.Compact(t.conntrack), func(name string) bool { return t.set(name) == nil })
+	return nil
+}
+
+// set returns a set or map of the fragment, or nil.
+func (t *table) set(name string) *set {
+	i := slices.IndexFunc(t.sets, func(s *set) bool { return s.decl.GetName() == name })
+	if i < 0 {
+		return nil
+	}
+	return t.sets[i]
+}
+
+// putSets declares sets and maps with their elements. Those that exist are
+// replaced, or where join is set get further elements.
+func (t *table) putSets(sets, vmaps []*weftv1.Set, join bool) error {
+	put := func(m *weftv1.Set, isMap bool) error {
+		old := t.set(m.GetName())
+		if old != nil && join {
+			return old.change(nil, m.GetElements())
+		}
+		s, err := newSet(t.id.Family, m, isMap)
+		if err != nil {
+			return err
+		}
+		if old != nil {
+			*old = *s
+		} else {
+			t.sets = append(t.sets, s)
+		}
+		return nil
+	}
+	for _, m := range sets {
+		if err := put(m, false); err != nil {
+			return err
+		}
+	}
+	for _, m := range vmaps {
+		if err := put(m, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newSet(family nft.Family, m *weftv1.Set, isMap bool) (*set, error) {
+	s := &set{decl: proto.CloneOf(declaration(m)), isMap: isMap, elements: make(map[string]element, len(m.GetElements()))}
+	d := setOf(m)
+	var err error
+	if isMap {
+		asMap := nft.Map(d)
+		s.compiled, err = compile.CompileMap(family, &asMap)
+	} else {
+		s.compiled, err = compile.CompileSet(family, &d)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("declare %s: %w", m.GetName(), err)
+	}
+	return s, s.change(nil, m.GetElements())
+}
+
+// change removes and adds elements.
+func (s *set) change(remove []string, add []*weftv1.Element) error {
+	for _, key := range remove {
+		id, err := s.identify(key)
+		if err != nil {
+			return err
+		}
+		delete(s.elements, id)
+	}
+	now := time.Now()
+	for _, e := range add {
+		id, err := s.identify(e.GetKey())
+		if err != nil {
+			return err
+		}
+		kept := element{Element: e}
+		timeout := time.Duration(e.GetTimeoutMs()) * time.Millisecond
+		if timeout == 0 {
+			timeout = s.compiled.Timeout
+		}
+		if timeout > 0 {
+			kept.expires = now.Add(timeout)
+		}
+		s.elements[id] = kept
+	}
+	return nil
+}
+
+// identify returns the key as the kernel stores it.
+func (s *set) identify(key string) (string, error) {
+	e, err := s.compiled.PackKey(key)
+	if err != nil {
+		return "", fmt.Errorf("element %s of %s: %w", key, s.decl.GetName(), err)
+	}
+	return e.Key + "\x00" + e.KeyEnd, nil
+}
+
+// fragment puts the content together again, without elements that have expired
+// by now. It shares only what patches replace as a whole.
+func (c *content) fragment(now time.Time) *weftv1.Fragment {
+	f := proto.CloneOf(c.head)
+	for _, t := range c.tables {
+		m := &weftv1.Table{Family: t.id.Family.String(), Name: t.id.Name, Comment: t.comment, Chains: slices.Clone(t.chains), ConntrackMaps: slices.Clone(t.conntrack)}
+		for _, s := range t.sets {
+			if s.isMap {
+				m.Maps = append(m.Maps, s.message(now))
+			} else {
+				m.Sets = append(m.Sets, s.message(now))
+			}
+		}
+		f.Tables = append(f.Tables, m)
+	}
+	return f
+}
+
+// message returns the set with its elements in the order of their keys.
+func (s *set) message(now time.Time) *weftv1.Set {
+	m := proto.CloneOf(s.decl)
+	for _, id := range slices.Sorted(maps.Keys(s.elements)) {
+		if e := s.elements[id]; e.expires.IsZero() || e.expires.After(now) {
+			m.Elements = append(m.Elements, e.Element)
+		}
+	}
+	return m
+}

@@ -1,0 +1,194 @@
+package publish
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+const (
+	// MaxLine is the greatest length of a line in bytes: some 700,000 elements.
+	MaxLine = 64 << 20
+	// maxNFT is the greatest length of a fragment's nft text, which travels in
+	// one message.
+	maxNFT = client.MaxMessage - 64<<10
+)
+
+// lines reads lines of a bounded length.
+type lines struct {
+	r   *bufio.Reader
+	max int
+	// n is the number of the last line, from 1.
+	n int
+}
+
+func newLines(r io.Reader, limit int) *lines {
+	return &lines{r: bufio.NewReaderSize(r, 64<<10), max: limit}
+}
+
+// lineTooLong is a line that was skipped.
+type lineTooLong struct{ max int }
+
+func (e *lineTooLong) Error() string {
+	return fmt.Sprintf("the line is longer than %d bytes: split the fragment, or send a snapshot and then patches", e.max)
+}
+
+// next returns the next line that is not blank, without its end. A line that is
+// too long is skipped, and the next call goes on after it.
+//
+// Possible errors: io.EOF, *lineTooLong, those of the reader.
+func (l *lines) next() ([]byte, error) {
+	for {
+		line, err := l.read()
+		if err != nil {
+			return nil, err
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// read returns one line.
+func (l *lines) read() ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if len(line)+len(bytes.TrimSuffix(part, []byte{'\n'})) > l.max {
+			long, line = true, nil
+		}
+		if !long {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0 && !long) {
+			return nil, err
+		}
+		l.n++
+		if long {
+			return nil, &lineTooLong{l.max}
+		}
+		return line, nil
+	}
+}
+
+// decode reads an update. With an error it still returns the update's id, if
+// that can be found.
+func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
+	req := &weftv1.PublishRequest{}
+	if err := protojson.Unmarshal(line, req); err != nil {
+		return nil, findID(line), fmt.Errorf("malformed update %s", jsonError(err))
+	}
+	id := req.GetId()
+	switch u := req.GetUpdate().(type) {
+	case *weftv1.PublishRequest_Snapshot:
+		if len(u.Snapshot.GetNft()) > maxNFT {
+			return nil, &id, fmt.Errorf("snapshot of %s: nft has %d bytes: at most %d can be sent, larger content comes as tables", u.Snapshot.GetName(), len(u.Snapshot.GetNft()), maxNFT)
+		}
+	case *weftv1.PublishRequest_Patch, *weftv1.PublishRequest_Withdraw:
+	default:
+		return nil, &id, errors.New("the update is empty: want one of snapshot, patch and withdraw")
+	}
+	if req.GetMore() {
+		return nil, &id, errors.New("more is for gRPC: send the whole snapshot in one line, it is sent on in parts")
+	}
+	return req, &id, nil
+}
+
+// jsonError returns protojson's error in words of lines and columns of the
+// input. The package varies the space after "proto:" on purpose.
+func jsonError(err error) string {
+	s := strings.ReplaceAll(err.Error(), "\u00a0", " ")
+	s = strings.TrimPrefix(s, "proto: ")
+	s = strings.TrimPrefix(s, "syntax error ")
+	return strings.Replace(s, "(line 1:", "(column ", 1)
+}
+
+// findID returns the id of an update that is not one, if it has a valid id.
+func findID(line []byte) *uint64 {
+	var head struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(line, &head) != nil {
+		return nil
+	}
+	id, err := strconv.ParseUint(strings.Trim(string(head.ID), `"`), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &id
+}
+
+// fragmentOf returns the name of the fragment that an update is about.
+func fragmentOf(req *weftv1.PublishRequest) string {
+	switch u := req.GetUpdate().(type) {
+	case *weftv1.PublishRequest_Snapshot:
+		return u.Snapshot.GetName()
+	case *weftv1.PublishRequest_Patch:
+		return u.Patch.GetFragment()
+	default:
+		return req.GetWithdraw()
+	}
+}
+
+// answer is a line of output.
+type answer struct {
+	ID         *uint64           `json:"id,omitempty"`
+	Revision   uint64            `json:"revision,omitempty"`
+	Line       int               `json:"line,omitempty"`
+	Error      string            `json:"error,omitempty"`
+	Violations []json.RawMessage `json:"violations,omitempty"`
+}
+
+// refuse fills in an error, and of a rejection its violations.
+func (a *answer) refuse(line int, err error) {
+	a.Line, a.Error = line, err.Error()
+	var rejected *client.RejectedError
+	if !errors.As(err, &rejected) {
+		return
+	}
+	for _, v := range rejected.Violations {
+		if b, err := marshal(v); err == nil {
+			a.Violations = append(a.Violations, b)
+		}
+	}
+}
+
+// marshal is protojson without its random spacing.
+func marshal(m proto.Message) (json.RawMessage, error) {
+	b, err := protojson.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, b); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// write prints an answer as one line.
+func (a *answer) write(w io.Writer) error {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(a); err != nil {
+		return err
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}

@@ -1,0 +1,223 @@
+package publish
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"pgregory.net/rapid"
+
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// Keys in several spellings, and one that is none.
+var keys = []string{"10.0.0.1", "10.0.0.1/32", "10.0.0.2", "10.0.0.3-10.0.0.3", "10.0.0.4", "10.1.0.0/16", "10.1.0.0-10.1.255.255", "10.0.0.300"}
+
+func drawElements(t *rapid.T, isMap bool) []*weftv1.Element {
+	var out []*weftv1.Element
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{0, 2, 4, 5}), 0, 4, rapid.ID).Draw(t, "keys") {
+		e := &weftv1.Element{Key: keys[key], Comment: rapid.SampledFrom([]string{"", "why"}).Draw(t, "comment")}
+		if isMap {
+			e.Value = rapid.SampledFrom([]string{"accept", "drop"}).Draw(t, "value")
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func drawSet(t *rapid.T, name string, isMap bool) *weftv1.Set {
+	s := &weftv1.Set{Name: name, Type: "ipv4_addr", Flags: []string{"interval"}}
+	if isMap {
+		s.Type = "ipv4_addr : verdict"
+	} else if rapid.Bool().Draw(t, "timeout") {
+		s.Flags, s.Timeout = append(s.Flags, "timeout"), durationpb.New(3600e9)
+	}
+	s.Elements = drawElements(t, isMap)
+	return s
+}
+
+func drawChain(t *rapid.T, name string) *weftv1.Chain {
+	c := &weftv1.Chain{Name: name}
+	for range rapid.IntRange(0, 2).Draw(t, "rules") {
+		c.Rules = append(c.Rules, &weftv1.Rule{Text: rapid.SampledFrom([]string{"ip saddr @s drop", "tcp dport 80 accept", "counter"}).Draw(t, "rule")})
+	}
+	return c
+}
+
+// drawPut draws a snapshot, as tables or as a file.
+func drawPut(t *rapid.T, name, table string) *weftv1.PublishRequest {
+	m := &weftv1.Table{Family: "ip", Name: table, Comment: rapid.SampledFrom([]string{"", "ours"}).Draw(t, "table comment")}
+	for _, n := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"s", "r"}), rapid.ID).Draw(t, "sets") {
+		m.Sets = append(m.Sets, drawSet(t, n, false))
+	}
+	if rapid.Bool().Draw(t, "map") {
+		m.Maps = append(m.Maps, drawSet(t, "m", true))
+	}
+	for _, n := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"c", "d"}), rapid.ID).Draw(t, "chains") {
+		m.Chains = append(m.Chains, drawChain(t, n))
+	}
+	f := &weftv1.Fragment{Name: name, Tables: []*weftv1.Table{m}, Priority: rapid.Int32Range(-1, 1).Draw(t, "priority")}
+	if rapid.Bool().Draw(t, "as a file") {
+		f = &weftv1.Fragment{Name: name, Priority: f.GetPriority(), Nft: file(f)}
+	}
+	return &weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}}
+}
+
+func drawPatch(t *rapid.T, name, table string) *weftv1.PublishRequest {
+	m := &weftv1.TablePatch{Family: "ip", Name: table}
+	m.DeleteChains = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"c", "d", "e"}), 0, 1, rapid.ID).Draw(t, "delete chains")
+	m.DeleteSets = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s", "r", "m"}), 0, 1, rapid.ID).Draw(t, "delete sets")
+	if rapid.IntRange(0, 3).Draw(t, "put set") == 0 {
+		m.PutSets = append(m.PutSets, drawSet(t, rapid.SampledFrom([]string{"s", "r"}).Draw(t, "name"), false))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "put map") == 0 {
+		m.PutMaps = append(m.PutMaps, drawSet(t, "m", true))
+	}
+	if rapid.IntRange(0, 2).Draw(t, "put chain") == 0 {
+		m.PutChains = append(m.PutChains, drawChain(t, rapid.SampledFrom([]string{"c", "d"}).Draw(t, "name")))
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "element patches") {
+		set := rapid.SampledFrom([]string{"s", "r", "m"}).Draw(t, "set")
+		e := &weftv1.ElementPatch{Set: set, Add: drawElements(t, set == "m")}
+		e.Remove = rapid.SliceOfN(rapid.SampledFrom(keys[:7]), 0, 2).Draw(t, "remove")
+		if rapid.IntRange(0, 9).Draw(t, "bad") == 0 {
+			e.Remove = append(e.Remove, keys[7])
+		}
+		m.Elements = append(m.Elements, e)
+	}
+	return &weftv1.PublishRequest{Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{Fragment: name, Tables: []*weftv1.TablePatch{m}}}}
+}
+
+// snapshot is the content as it would be sent now.
+func (k *kept) snapshot() *weftv1.Fragment { return k.message(time.Now()) }
+
+// file prints a content as a .nft file.
+func file(f *weftv1.Fragment) string {
+	tables := make([]nft.Table, 0, len(f.GetTables()))
+	for _, m := range f.GetTables() {
+		t := nft.Table{Family: nft.FamilyIP, Name: m.GetName(), Comment: m.GetComment()}
+		for _, c := range m.GetChains() {
+			chain := nft.Chain{Name: c.GetName()}
+			for _, r := range c.GetRules() {
+				chain.Rules = append(chain.Rules, nft.Rule{Text: r.GetText()})
+			}
+			t.Chains = append(t.Chains, chain)
+		}
+		for _, s := range m.GetSets() {
+			t.Sets = append(t.Sets, whole(s))
+		}
+		for _, s := range m.GetMaps() {
+			t.Maps = append(t.Maps, nft.Map(whole(s)))
+		}
+		tables = append(tables, t)
+	}
+	return syntax.FormatFile(tables)
+}
+
+// whole is a set with its elements.
+func whole(m *weftv1.Set) nft.Set {
+	s := setOf(m)
+	for _, e := range m.GetElements() {
+		s.Elements = append(s.Elements, nft.Element{Key: e.GetKey(), Value: e.GetValue(), Comment: e.GetComment()})
+	}
+	return s
+}
+
+// TestKeptIsWhatTheAggregatorHas sends random updates, some of which are
+// refused: the snapshot that would follow a reconnect changes nothing.
+func TestKeptIsWhatTheAggregatorHas(t *testing.T) {
+	d := start(t, &aggregatortest.Kernel{})
+	c := d.Dial(t, "tester")
+	ctx := aggregatortest.Context(t)
+	n, refused, patched := 0, 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		name, table := fmt.Sprintf("f%d", n), fmt.Sprintf("t%d", n)
+		stream, err := c.OpenStream(ctx)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer stream.Close()
+		var k kept
+		for i := range rapid.IntRange(1, 8).Draw(rt, "updates") {
+			req := drawPut(rt, name, table)
+			if i > 0 && rapid.IntRange(0, 5).Draw(rt, "kind") > 0 {
+				req = drawPatch(rt, name, table)
+			}
+			if p := req.GetPatch(); p != nil {
+				err = stream.Patch(1, p)
+			} else {
+				err = stream.Put(1, req.GetSnapshot())
+			}
+			if err != nil {
+				rt.Fatal(err)
+			}
+			resp, err := stream.Recv()
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if resp.GetRejected() != nil {
+				refused++
+				continue
+			}
+			if k.apply(req); k.err != nil {
+				rt.Fatalf("accepted by the aggregator but not kept: %v\n%v", k.err, req)
+			}
+			if k.content != nil {
+				patched++
+			}
+		}
+		if !k.there() {
+			return
+		}
+		before, err := c.List(ctx)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		applied, err := c.Apply(ctx, k.snapshot())
+		if err != nil {
+			rt.Fatalf("the kept content is refused: %v\n%v", err, k.snapshot())
+		}
+		if applied != before.GetRevision() {
+			rt.Fatalf("the kept content is not what the aggregator has:\n%v", k.snapshot())
+		}
+	})
+	if refused == 0 || patched == 0 {
+		t.Fatalf("%d updates refused, %d kept as patched content: the test does not test", refused, patched)
+	}
+	t.Logf("%d fragments, %d updates refused, %d patched contents", n, refused, patched)
+}
+
+// TestContentIsNotChangedByItsSnapshots takes a snapshot with updates on their
+// way, and then without.
+func TestContentIsNotChangedByItsSnapshots(t *testing.T) {
+	line := func(s string) *weftv1.PublishRequest {
+		req, _, err := decode([]byte(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return req
+	}
+	elements := func(k kept) []string {
+		var out []string
+		for _, e := range k.snapshot().GetTables()[0].GetSets()[0].GetElements() {
+			out = append(out, e.GetKey())
+		}
+		return out
+	}
+	var k kept
+	k.apply(line(declare))
+	k.apply(line(patchLine(2, "10.0.0.2", "")))
+	with := k.with([]*update{{req: line(patchLine(3, "10.0.0.3", "10.0.0.1"))}, {req: line(patchLine(4, "10.0.0.4", ""))}})
+	if got := elements(with); !slices.Equal(got, []string{"10.0.0.2", "10.0.0.3", "10.0.0.4"}) {
+		t.Errorf("with updates: %v", got)
+	}
+	if got := elements(k); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
+		t.Errorf("without: %v", got)
+	}
+}

@@ -1,0 +1,179 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+const (
+	// maxInFlight is the number of updates that may wait for their answer.
+	maxInFlight = 256
+	// maxBytes is how much input they may have together; one line may have
+	// all of it.
+	maxBytes = MaxLine
+)
+
+// Config says what is read, and where it goes.
+type Config struct {
+	// Client is required; its publisher is whose fragments these are.
+	Client *client.Client
+	// In has the updates, Out gets the answers, a line each. Both are required.
+	In  io.Reader
+	Out io.Writer
+	// Lifetime is that of snapshots that name none.
+	Lifetime weftv1.Lifetime
+	// Logger gets resyncs that are refused; nil discards.
+	Logger *slog.Logger
+}
+
+// Result counts the answers.
+type Result struct {
+	Committed, Refused int
+}
+
+// ErrInterrupted means that the context ended while updates were on their way.
+var ErrInterrupted = errors.New("interrupted")
+
+// Run publishes until the input ends and every update is answered, or ctx ends.
+// Fragments whose lifetime is that of the session are withdrawn then. When ctx
+// ends first, one read of the input may still be under way when Run returns.
+//
+// Possible errors: ErrInterrupted, those of the input and the output. An update
+// that is refused is not an error but counted.
+func Run(ctx context.Context, cfg Config) (Result, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	b := &bridge{
+		cfg: cfg, session: newSession(cfg.Client, cfg.Logger),
+		answers: make(chan submission, maxInFlight), room: semaphore.NewWeighted(maxBytes),
+	}
+	publishing, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { b.session.run(publishing) })
+	go b.read(publishing)
+	err := b.answer(ctx)
+	return b.result, err
+}
+
+// bridge is one run: one goroutine reads, one holds the session, and one answers.
+type bridge struct {
+	cfg     Config
+	session *session
+	answers chan submission
+	room    *semaphore.Weighted
+	// result is the answering goroutine's.
+	result Result
+}
+
+// submission is a line of input on its way to its answer.
+type submission struct {
+	id   *uint64
+	line int
+	// update is set where it is one, else err.
+	update *update
+	err    error
+	// last is the end of the input; err is its error.
+	last   bool
+	weight int64
+}
+
+// read sends line after line until the input ends.
+func (b *bridge) read(ctx context.Context) {
+	in := newLines(b.cfg.In, MaxLine)
+	for {
+		line, err := in.next()
+		s := submission{line: in.n, weight: int64(len(line))}
+		if err != nil && !errors.As(err, new(*lineTooLong)) {
+			s.last = true
+			if !errors.Is(err, io.EOF) {
+				s.err = fmt.Errorf("read line %d: %w", in.n+1, err)
+			}
+		}
+		if b.room.Acquire(ctx, s.weight) != nil {
+			return
+		}
+		switch {
+		case s.last:
+		case err != nil:
+			s.err = err
+		default:
+			b.send(&s, line)
+		}
+		select {
+		case b.answers <- s:
+		case <-ctx.Done():
+			return
+		}
+		if s.last {
+			return
+		}
+	}
+}
+
+// send decodes an update and hands it to the session.
+func (b *bridge) send(s *submission, line []byte) {
+	var req *weftv1.PublishRequest
+	if req, s.id, s.err = decode(line); s.err != nil {
+		return
+	}
+	if f := req.GetSnapshot(); f != nil && f.GetLifetime() == weftv1.Lifetime_LIFETIME_UNSPECIFIED {
+		f.Lifetime = b.cfg.Lifetime
+	}
+	s.update = b.session.start(req)
+}
+
+// answer writes answers, in the order of the lines, until the last.
+func (b *bridge) answer(ctx context.Context) error {
+	for {
+		var s submission
+		select {
+		case s = <-b.answers:
+		case <-ctx.Done():
+			return b.interrupted(0)
+		}
+		if s.last {
+			return s.err
+		}
+		a := answer{ID: s.id}
+		err := s.err
+		if s.update != nil {
+			select {
+			case <-s.update.done:
+			case <-ctx.Done():
+				return b.interrupted(1)
+			}
+			a.Revision, err = s.update.revision, s.update.err
+		}
+		b.room.Release(s.weight)
+		if err != nil {
+			a.refuse(s.line, err)
+			b.result.Refused++
+		} else {
+			b.result.Committed++
+		}
+		if err := a.write(b.cfg.Out); err != nil {
+			return fmt.Errorf("write answer: %w", err)
+		}
+	}
+}
+
+// interrupted says what has no answer when the context ends; nothing is no
+// error.
+func (b *bridge) interrupted(n int) error {
+	if n += len(b.answers); n > 0 {
+		return fmt.Errorf("%w: at least %d updates were not acknowledged", ErrInterrupted, n)
+	}
+	return nil
+}
