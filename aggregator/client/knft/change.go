@@ -1,0 +1,236 @@
+package knft
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+)
+
+// change is one transaction that is being made to the content: first it is made,
+// then it is sent, and what is refused is undone.
+type change struct {
+	content *content
+	// merged has what the aggregator holds of tables that somebody asked for.
+	merged views
+	// handles finds the fragment's own rules by handle, as of before the change.
+	handles map[nft.TableID]map[uint64]*weftv1.Rule
+
+	// edited are the chains whose rules are a copy, to be changed in place.
+	edited map[*chain]bool
+	undo   []func()
+	// whole is true where a patch can not tell what changes: tables come or go.
+	whole   bool
+	touched map[nft.TableID]*touchedTable
+}
+
+// touchedTable is what differs in a table.
+type touchedTable struct {
+	chains map[string]bool
+	sets   map[string]*touchedSet
+}
+
+// touchedSet is what differs in a set: all of it, or elements, by packed key, with
+// their text.
+type touchedSet struct {
+	whole    bool
+	elements map[string]string
+}
+
+// needed is what a change can not go on without; it is made again with it.
+type needed struct {
+	table nft.TableID
+	// elements says that it must be with those of sets.
+	elements bool
+}
+
+func (n *needed) Error() string { return "content of table " + n.table.String() + " is needed" }
+
+func newChange(content *content, merged views) *change {
+	return &change{
+		content: content, merged: merged,
+		touched: make(map[nft.TableID]*touchedTable), edited: make(map[*chain]bool), handles: make(map[nft.TableID]map[uint64]*weftv1.Rule),
+	}
+}
+
+// apply makes a transaction to the content. On an error the content is what it
+// was.
+func (c *change) apply(cmds []command) error {
+	for id, v := range c.merged {
+		if err := c.number(id, v); err != nil {
+			return err
+		}
+	}
+	for i := range cmds {
+		if err := c.command(&cmds[i]); err != nil {
+			c.rollback()
+			if need := (*needed)(nil); errors.As(err, &need) {
+				return err
+			}
+			return fmt.Errorf("%s: %w", &cmds[i], err)
+		}
+	}
+	if what := c.content.unknown(); what != "" {
+		c.rollback()
+		return fmt.Errorf("%w: %s", ErrAdopted, what)
+	}
+	return nil
+}
+
+// number assigns handles to the fragment's own rules in a table.
+func (c *change) number(id nft.TableID, v *view) error {
+	c.handles[id] = make(map[uint64]*weftv1.Rule)
+	t := c.content.tables[id]
+	if t == nil {
+		return nil
+	}
+	for name, o := range t.chains {
+		if o.unknown {
+			continue
+		}
+		own := v.ownRules(name)
+		if len(own) != len(o.rules) {
+			return fmt.Errorf("table %s chain %s: %w: it has %d rules there and %d here", id, name, ErrOutOfStep, len(own), len(o.rules))
+		}
+		for i, r := range own {
+			c.handles[id][r.GetHandle()] = o.rules[i]
+		}
+	}
+	return nil
+}
+
+// command makes one operation.
+func (c *change) command(cmd *command) error {
+	switch cmd.kind {
+	case kindTable:
+		return c.table(cmd)
+	case kindChain:
+		return c.chain(cmd)
+	case kindRule:
+		return c.rule(cmd)
+	case kindSet, kindMap:
+		return c.set(cmd)
+	case kindElement:
+		return c.element(cmd)
+	case kindFlowtable, kindCounter:
+		return ErrUnsupported
+	default:
+		return fmt.Errorf("unknown kind of object %q", cmd.kind)
+	}
+}
+
+// rollback undoes what was made.
+func (c *change) rollback() {
+	for _, f := range slices.Backward(c.undo) {
+		f()
+	}
+	c.undo = nil
+}
+
+// view returns what the aggregator holds of a table. Its error makes the change be
+// made again, once that is known.
+func (c *change) view(id nft.TableID, elements bool) (*view, error) {
+	v, ok := c.merged[id]
+	if !ok || elements && !v.elements {
+		return nil, &needed{table: id, elements: elements}
+	}
+	return v, nil
+}
+
+// touch returns where to note what changes in a table.
+func (c *change) touch(id nft.TableID) *touchedTable {
+	t := c.touched[id]
+	if t == nil {
+		t = &touchedTable{chains: make(map[string]bool), sets: make(map[string]*touchedSet)}
+		c.touched[id] = t
+	}
+	return t
+}
+
+// set returns where to note what changes in a set.
+func (d *touchedTable) set(name string) *touchedSet {
+	s := d.sets[name]
+	if s == nil {
+		s = &touchedSet{elements: make(map[string]string)}
+		d.sets[name] = s
+	}
+	return s
+}
+
+// hold returns the fragment's part of a table, which is made where the table is
+// another fragment's.
+func (c *change) hold(id nft.TableID) (*table, error) {
+	if t := c.content.tables[id]; t != nil {
+		return t, nil
+	}
+	v, err := c.view(id, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.others()) == 0 {
+		return nil, notFound("no such table %s", id)
+	}
+	return c.addTable(id, ""), nil
+}
+
+// addTable gives the fragment a part in a table.
+func (c *change) addTable(id nft.TableID, comment string) *table {
+	t := newTable(id)
+	t.comment = comment
+	c.content.tables[id] = t
+	c.undo = append(c.undo, func() { delete(c.content.tables, id) })
+	c.whole = true
+	return t
+}
+
+// empty reports whether there is nothing to send.
+func (c *change) empty() bool { return !c.whole && len(c.touched) == 0 }
+
+// patch returns what differs, as a patch.
+func (c *change) patch(fragment string) *weftv1.Patch {
+	p := &weftv1.Patch{Fragment: fragment}
+	for _, id := range sortedIDs(c.touched) {
+		p.Tables = append(p.Tables, c.touched[id].patch(c.content.tables[id]))
+	}
+	return p
+}
+
+func (d *touchedTable) patch(t *table) *weftv1.TablePatch {
+	p := &weftv1.TablePatch{Family: t.id.Family.String(), Name: t.id.Name}
+	for _, name := range slices.Sorted(maps.Keys(d.chains)) {
+		if o := t.chains[name]; o != nil {
+			p.PutChains = append(p.PutChains, o.message())
+		} else {
+			p.DeleteChains = append(p.DeleteChains, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.sets)) {
+		s, touched := t.sets[name], d.sets[name]
+		switch {
+		case s == nil:
+			p.DeleteSets = append(p.DeleteSets, name)
+		case touched.whole && s.packed.Map:
+			p.PutMaps = append(p.PutMaps, s.message())
+		case touched.whole:
+			p.PutSets = append(p.PutSets, s.message())
+		default:
+			p.Elements = append(p.Elements, touched.patch(name, s))
+		}
+	}
+	return p
+}
+
+func (d *touchedSet) patch(name string, s *set) *weftv1.ElementPatch {
+	p := &weftv1.ElementPatch{Set: name}
+	for _, id := range slices.Sorted(maps.Keys(d.elements)) {
+		if e := s.elements[id]; e != nil {
+			p.Add = append(p.Add, e)
+		} else {
+			p.Remove = append(p.Remove, d.elements[id])
+		}
+	}
+	return p
+}

@@ -1,0 +1,150 @@
+package knft
+
+import (
+	"fmt"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+)
+
+// element makes an operation on elements of a set or map.
+func (c *change) element(cmd *command) error {
+	t, s, err := c.setOf(cmd.table, cmd.name)
+	if err != nil {
+		return err
+	}
+	elements, err := parseElements(cmd.rest)
+	if err != nil {
+		return err
+	}
+	for _, e := range elements {
+		switch cmd.verb {
+		case verbAdd, verbCreate:
+			err = c.addElement(cmd, t, s, e)
+		case verbDelete, verbDestroy:
+			err = c.deleteElement(cmd, t, s, e.GetKey())
+		default:
+			err = fmt.Errorf("%s of an element: %w", cmd.verb, ErrUnsupported)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *change) addElement(cmd *command, t *table, s *set, e *weftv1.Element) error {
+	packed, err := s.packed.Pack(elementOf(e))
+	if err != nil {
+		return err
+	}
+	id := packed.Key + packed.KeyEnd
+	if s.packed.Verdict {
+		if refs := references(e.GetValue()); len(refs.chains) > 0 {
+			if err := c.checkChain(t, refs.chains[0]); err != nil {
+				return err
+			}
+		}
+	}
+	if old := s.elements[id]; old != nil {
+		was, err := s.packed.Pack(elementOf(old))
+		if err != nil {
+			return err
+		}
+		if cmd.verb == verbCreate || was.Data != packed.Data {
+			return exists("element %s already exists in %s", clip(e.GetKey()), cmd.name)
+		}
+		// As in the kernel, a new timeout counts, and a new comment does not.
+		if e.GetTimeoutMs() == 0 || e.GetTimeoutMs() == old.GetTimeoutMs() {
+			return nil
+		}
+		e.Comment = old.GetComment()
+	} else if cmd.verb == verbCreate {
+		if there, err := c.foreignElement(cmd, s, id); err != nil {
+			return err
+		} else if there {
+			return exists("element %s already exists in %s: %v", clip(e.GetKey()), cmd.name, foreign(c.merged[cmd.table].othersOfSet(cmd.name)))
+		}
+	}
+	c.putElement(t, s, id, e)
+	return nil
+}
+
+func (c *change) deleteElement(cmd *command, t *table, s *set, key string) error {
+	id, err := s.id(key)
+	if err != nil {
+		return err
+	}
+	if s.elements[id] != nil {
+		c.putElement(t, s, id, nil)
+		return nil
+	}
+	if s.unknown {
+		return fmt.Errorf("%w: elements of %s", ErrAdopted, cmd.name)
+	}
+	there, err := c.foreignElement(cmd, s, id)
+	switch {
+	case err != nil:
+		return err
+	case there:
+		return foreign(c.merged[cmd.table].othersOfSet(cmd.name))
+	case cmd.verb == verbDestroy:
+		return nil
+	}
+	return notFound("no element %s in %s", clip(key), cmd.name)
+}
+
+// foreignElement reports whether an element that is not the fragment's is in force:
+// one of another fragment.
+func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
+	v, err := c.view(cmd.table, false)
+	if err != nil || len(v.othersOfSet(cmd.name)) == 0 {
+		return false, err
+	}
+	if v, err = c.view(cmd.table, true); err != nil {
+		return false, err
+	}
+	if d := c.touched[cmd.table]; d != nil && d.sets[cmd.name] != nil {
+		if _, own := d.sets[cmd.name].elements[id]; own {
+			// It was the fragment's before this transaction.
+			return false, nil
+		}
+	}
+	for _, e := range v.sets[cmd.name].GetSet().GetElements() {
+		if other, err := s.id(e.GetKey()); err == nil && other == id {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// putElement sets the element of a key, or removes it where e is nil.
+func (c *change) putElement(t *table, s *set, id string, e *weftv1.Element) {
+	old, elements := s.elements[id], s.elements
+	touched := c.touch(t.id).set(s.decl.GetName())
+	key := e.GetKey()
+	if e == nil {
+		delete(elements, id)
+		key = old.GetKey()
+	} else {
+		elements[id] = e
+	}
+	if _, ok := touched.elements[id]; !ok {
+		touched.elements[id] = key
+	}
+	c.undo = append(c.undo, func() {
+		if old == nil {
+			delete(elements, id)
+		} else {
+			elements[id] = old
+		}
+	})
+}
+
+// elementOf turns a message into nft's object.
+func elementOf(e *weftv1.Element) nft.Element {
+	return nft.Element{
+		Key: e.GetKey(), Value: e.GetValue(), Comment: e.GetComment(), Timeout: time.Duration(e.GetTimeoutMs()) * time.Millisecond,
+	}
+}

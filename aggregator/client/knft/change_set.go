@@ -1,0 +1,180 @@
+package knft
+
+import (
+	"fmt"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// set makes an operation on a set or map. Where it is named, nft(8) does not tell
+// the two apart.
+func (c *change) set(cmd *command) error {
+	if cmd.verb == verbAdd || cmd.verb == verbCreate {
+		return c.declareSet(cmd)
+	}
+	if cmd.rest != "" {
+		return fmt.Errorf("unexpected %s", clip(cmd.rest))
+	}
+	t := c.content.tables[cmd.table]
+	var s *set
+	if t != nil {
+		s = t.sets[cmd.name]
+	}
+	switch {
+	case cmd.verb == verbFlush && s != nil:
+		c.flushSet(t, s)
+		return nil
+	case (cmd.verb == verbDelete || cmd.verb == verbDestroy) && s != nil:
+		delete(t.sets, cmd.name)
+		c.undo = append(c.undo, func() { t.sets[cmd.name] = s })
+		c.touch(t.id).set(cmd.name).whole = true
+		return nil
+	case cmd.verb != verbFlush && cmd.verb != verbDelete && cmd.verb != verbDestroy:
+		return fmt.Errorf("%s of a %s: %w", cmd.verb, cmd.kind, ErrUnsupported)
+	}
+	v, err := c.view(cmd.table, false)
+	if err != nil {
+		return err
+	}
+	switch others := v.othersOfSet(cmd.name); {
+	case len(others) > 0 && cmd.verb == verbFlush:
+		// None of the elements are this fragment's.
+		return nil
+	case len(others) > 0:
+		return foreign(others)
+	case cmd.verb == verbDestroy:
+		return nil
+	}
+	return notFound("no such %s %s in table %s", cmd.kind, cmd.name, cmd.table)
+}
+
+// declareSet adds or creates a set or map.
+func (c *change) declareSet(cmd *command) error {
+	t, err := c.hold(cmd.table)
+	if err != nil {
+		return err
+	}
+	d, err := parseSet(cmd)
+	if err != nil {
+		return err
+	}
+	s, err := newSet(cmd.table.Family, d, cmd.kind == kindMap)
+	if err != nil {
+		return err
+	}
+	if old := t.sets[cmd.name]; old != nil {
+		if cmd.verb == verbCreate {
+			return exists("%s %s already exists in table %s", cmd.kind, cmd.name, cmd.table)
+		}
+		return c.redeclareSet(t, old, s)
+	}
+	if cmd.verb == verbCreate {
+		v, err := c.view(cmd.table, false)
+		if err != nil {
+			return err
+		}
+		if others := v.othersOfSet(cmd.name); len(others) > 0 {
+			return exists("%s %s already exists in table %s: %v", cmd.kind, cmd.name, cmd.table, foreign(others))
+		}
+	}
+	c.addSet(t, s)
+	return nil
+}
+
+// addSet gives the fragment a set or map.
+func (c *change) addSet(t *table, s *set) {
+	name := s.decl.GetName()
+	t.sets[name] = s
+	c.undo = append(c.undo, func() { delete(t.sets, name) })
+	c.touch(t.id).set(name).whole = true
+}
+
+// redeclareSet adds a set or map that is there: as in the kernel, that can change
+// the timeout, the interval of its collection and the size, and nothing else.
+func (c *change) redeclareSet(t *table, old, s *set) error {
+	name := s.decl.GetName()
+	if old.adopted && (old.packed.Key.Len == 0 || sameTypes(old.packed, s.packed)) {
+		c.learnSet(t, old, s)
+		return nil
+	}
+	if !sameTypes(old.packed, s.packed) {
+		return exists("%s already exists in table %s, with another declaration", name, t.id)
+	}
+	timeout, gc, size := s.decl.GetTimeout(), s.decl.GetGcInterval(), s.decl.GetSize()
+	if s.packed.Timeout == 0 {
+		timeout = old.decl.GetTimeout()
+	}
+	if s.packed.GCInterval == 0 {
+		gc = old.decl.GetGcInterval()
+	}
+	if size == 0 {
+		size = old.decl.GetSize()
+	}
+	d := copySet(old.decl)
+	d.Timeout, d.GcInterval, d.Size = timeout, gc, size
+	now, err := newSet(t.id.Family, d, s.packed.Map)
+	if err != nil {
+		return err
+	}
+	if now.packed.Equal(old.packed) {
+		return nil
+	}
+	decl, packed := old.decl, old.packed
+	old.decl, old.packed = now.decl, now.packed
+	c.undo = append(c.undo, func() { old.decl, old.packed = decl, packed })
+	c.touch(t.id).set(name).whole = true
+	return nil
+}
+
+// learnSet takes a declaration for one that is known from the kernel alone.
+func (c *change) learnSet(t *table, old, s *set) {
+	was := *old
+	old.decl, old.packed, old.adopted = s.decl, s.packed, false
+	c.undo = append(c.undo, func() { *old = was })
+	c.touch(t.id).set(s.decl.GetName()).whole = true
+}
+
+// sameTypes reports whether the kernel takes two declarations for that of one set.
+func sameTypes(a, b *compile.Set) bool {
+	return a.Map == b.Map && a.Verdict == b.Verdict && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
+		a.Data.ID == b.Data.ID && (a.Verdict || a.Data.Len == b.Data.Len) && a.Flags == b.Flags
+}
+
+// flushSet removes the fragment's elements from a set or map.
+func (c *change) flushSet(t *table, s *set) {
+	if len(s.elements) == 0 && !s.unknown {
+		return
+	}
+	elements, unknown := s.elements, s.unknown
+	s.elements, s.unknown = make(map[string]*weftv1.Element), false
+	c.undo = append(c.undo, func() { s.elements, s.unknown = elements, unknown })
+	c.touch(t.id).set(s.decl.GetName()).whole = true
+}
+
+// setOf returns the fragment's part of a set or map, which it joins where another
+// fragment has declared it.
+func (c *change) setOf(id nft.TableID, name string) (*table, *set, error) {
+	t, err := c.hold(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s := t.sets[name]; s != nil {
+		return t, s, nil
+	}
+	v, err := c.view(id, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(v.othersOfSet(name)) == 0 {
+		return nil, nil, notFound("no such set or map %s in table %s", name, id)
+	}
+	m := v.sets[name]
+	s, err := newSet(id.Family, copySet(m.GetSet()), m.GetMap())
+	if err != nil {
+		return nil, nil, err
+	}
+	c.addSet(t, s)
+	return t, s, nil
+}

@@ -1,0 +1,203 @@
+package knft
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/knftables"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// verb is what a command does.
+type verb string
+
+const (
+	verbAdd     verb = "add"
+	verbCreate  verb = "create"
+	verbInsert  verb = "insert"
+	verbReplace verb = "replace"
+	verbDelete  verb = "delete"
+	verbDestroy verb = "destroy"
+	verbFlush   verb = "flush"
+	verbReset   verb = "reset"
+)
+
+// kind is what a command is about.
+type kind string
+
+const (
+	kindTable     kind = "table"
+	kindChain     kind = "chain"
+	kindRule      kind = "rule"
+	kindSet       kind = "set"
+	kindMap       kind = "map"
+	kindElement   kind = "element"
+	kindFlowtable kind = "flowtable"
+	kindCounter   kind = "counter"
+)
+
+// verbs and kinds are all that begin a command.
+var (
+	verbs = []verb{verbAdd, verbCreate, verbInsert, verbReplace, verbDelete, verbDestroy, verbFlush, verbReset}
+	kinds = []kind{kindTable, kindChain, kindRule, kindSet, kindMap, kindElement, kindFlowtable, kindCounter}
+)
+
+// command is one operation of a transaction, as nft(8) would read it.
+type command struct {
+	verb  verb
+	kind  kind
+	table nft.TableID
+	// name is the chain, set or map; a rule's chain, an element's set; empty
+	// for a table.
+	name string
+	// rest is what follows the name.
+	rest string
+}
+
+// String returns what the command does to which object, without the content.
+func (c *command) String() string {
+	s := fmt.Sprintf("%s %s %s", c.verb, c.kind, c.table)
+	if c.name != "" {
+		s += " " + c.name
+	}
+	return s
+}
+
+// errorPrefix is how a transaction's text tells of an operation that knftables
+// has refused.
+const errorPrefix = "# ERROR: "
+
+// commands reads a transaction. knftables keeps the operations to itself, but
+// the text of the nft commands that it would run is open to all.
+//
+// Possible errors: the transaction's own; ErrUnsupported; text that is no
+// command.
+func commands(tx *knftables.Transaction) ([]command, error) {
+	if tx == nil {
+		return nil, errors.New("no transaction: make one with NewTransaction")
+	}
+	lines, err := split(tx.String())
+	if err != nil {
+		return nil, err
+	}
+	if len(lines) != tx.NumOperations() {
+		return nil, fmt.Errorf("%d operations make %d commands: a line of a rule or key looks like a command of its own", tx.NumOperations(), len(lines))
+	}
+	out := make([]command, len(lines))
+	for i, line := range lines {
+		if out[i], err = parse(line); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// split cuts the text of a transaction into commands. A line that does not begin
+// one belongs to that before it: rules may have line breaks inside of braces.
+func split(text string) ([]string, error) {
+	var out []string
+	for len(text) > 0 {
+		line, rest, _ := strings.Cut(text, "\n")
+		if msg, ok := strings.CutPrefix(line, errorPrefix); ok && rest == "" {
+			return nil, errors.New(msg)
+		}
+		if err := byHandle(line); err != nil {
+			return nil, err
+		}
+		switch {
+		case begins(line):
+			out = append(out, line)
+		case len(out) > 0:
+			out[len(out)-1] += "\n" + line
+		default:
+			return nil, fmt.Errorf("%q is no command", clip(line))
+		}
+		text = rest
+	}
+	return out, nil
+}
+
+// begins reports whether a line begins a command.
+func begins(line string) bool {
+	v, rest, _ := strings.Cut(line, " ")
+	if !slices.Contains(verbs, verb(v)) {
+		return false
+	}
+	k, _, _ := strings.Cut(rest, " ")
+	return slices.Contains(kinds, kind(k))
+}
+
+// byHandle refuses to delete an object, other than a rule, by its handle. It
+// comes before all else as knftables ends such commands without a line break.
+func byHandle(line string) error {
+	if !begins(line) {
+		return nil
+	}
+	w := strings.SplitN(line, " ", 7)
+	v, k := verb(w[0]), kind(w[1])
+	if v != verbDelete && v != verbDestroy || k == kindRule || k == kindElement {
+		return nil
+	}
+	at := 4
+	if k == kindTable {
+		at = 3
+	}
+	if len(w) <= at+1 || w[at] != "handle" {
+		return nil
+	}
+	return fmt.Errorf("%s %s by handle: %w: give its name", v, k, ErrUnsupported)
+}
+
+// parse reads one command.
+func parse(line string) (command, error) {
+	var c command
+	rest := line
+	word := func() string {
+		w, r, _ := strings.Cut(rest, " ")
+		rest = r
+		return w
+	}
+	c.verb, c.kind = verb(word()), kind(word())
+	family, table := word(), word()
+	if c.kind == kindFlowtable || c.kind == kindCounter || c.verb == verbReset {
+		return c, fmt.Errorf("%s %s %s: %w", c.verb, c.kind, clip(word()), ErrUnsupported)
+	}
+	var err error
+	if c.table, err = newTableID(family, table); err != nil {
+		return c, fmt.Errorf("%s %s: %w", c.verb, c.kind, err)
+	}
+	if c.kind != kindTable {
+		c.name = word()
+	}
+	c.rest = rest
+	if c.kind != kindTable && c.name == "" {
+		return c, fmt.Errorf("%s %s %s: no name", c.verb, c.kind, c.table)
+	}
+	return c, nil
+}
+
+// newTableID reads the name of a table.
+func newTableID(family, table string) (nft.TableID, error) {
+	if family == "" {
+		return nft.TableID{}, errors.New("no family")
+	}
+	f, err := nft.ParseFamily(family)
+	if err != nil {
+		return nft.TableID{}, err
+	}
+	if table == "" {
+		return nft.TableID{}, errors.New("no table")
+	}
+	return nft.TableID{Family: f, Name: table}, nil
+}
+
+// clip shortens text for a message.
+func clip(s string) string {
+	if len(s) > 64 {
+		return fmt.Sprintf("%.64s...", s)
+	}
+	return s
+}

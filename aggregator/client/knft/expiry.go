@@ -1,0 +1,102 @@
+package knft
+
+import (
+	"context"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// margin is what a deadline lies behind the acknowledgement: the kernel counts in
+// ticks of up to 10 ms.
+const margin = 20 * time.Millisecond
+
+// lifetime returns how long an element stays in the kernel; 0 is for ever.
+func (s *set) lifetime(id string) time.Duration {
+	if ms := s.elements[id].GetTimeoutMs(); ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return s.packed.Timeout
+}
+
+// start notes when an element runs out, if it does and is new.
+func (s *set) start(id string, now time.Time) {
+	_, running := s.deadlines[id]
+	switch d := s.lifetime(id); {
+	case s.elements[id] == nil || d == 0:
+		delete(s.deadlines, id)
+	case !running:
+		if s.deadlines == nil {
+			s.deadlines = make(map[string]time.Time)
+		}
+		s.deadlines[id] = now.Add(d + margin)
+	}
+}
+
+// start notes when what a change has put runs out. It is called when the change is
+// committed.
+func (c *change) start(now time.Time) {
+	for id, touched := range c.touched {
+		t := c.content.tables[id]
+		if t == nil {
+			continue
+		}
+		for name, d := range touched.sets {
+			s := t.sets[name]
+			if s == nil {
+				continue
+			}
+			for id := range d.elements {
+				s.start(id, now)
+			}
+			if d.whole {
+				s.startAll(now)
+			}
+		}
+	}
+}
+
+// startAll is start for all elements, and forgets the deadlines of others.
+func (s *set) startAll(now time.Time) {
+	for id := range s.deadlines {
+		if s.elements[id] == nil {
+			delete(s.deadlines, id)
+		}
+	}
+	if s.packed.Flags&compile.SetTimeout == 0 {
+		return
+	}
+	for id := range s.elements {
+		s.start(id, now)
+	}
+}
+
+// lapse gives up the elements that have run out.
+func (c *change) lapse(now time.Time) {
+	for _, t := range c.content.tables {
+		for _, s := range t.sets {
+			for id, deadline := range s.deadlines {
+				if !now.Before(deadline) && s.elements[id] != nil {
+					c.putElement(t, s, id, nil)
+				}
+			}
+		}
+	}
+}
+
+// expire gives up the elements that have run out, in an update of its own: to take
+// away and to add the same element in one would change nothing.
+func (a *Adapter) expire(ctx context.Context) error {
+	var u *update
+	a.mu.Lock()
+	c := newChange(a.content, nil)
+	c.lapse(time.Now())
+	if !c.empty() {
+		u = a.update(c)
+	}
+	a.mu.Unlock()
+	if u == nil {
+		return nil
+	}
+	return a.send(ctx, u)
+}

@@ -1,0 +1,139 @@
+package knft
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/knftables"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+// Config says which table an Adapter is for, and how its fragment is published.
+type Config struct {
+	// Family and Table are the defaults of all objects, as in knftables.New.
+	// Without both, every object names its own, and the List methods can not
+	// be used.
+	Family knftables.Family
+	Table  string
+	// Fragment is the name of the fragment; empty means "FAMILY-TABLE", or
+	// "knft" without them.
+	Fragment string
+	// Priority orders the fragment's rules among those of others in the same
+	// chain, the lowest first.
+	Priority int32
+	// Lifetime is sticky (the default), durable or session.
+	Lifetime weftv1.Lifetime
+}
+
+func (c *Config) setDefaults() {
+	if c.Fragment == "" {
+		c.Fragment = fragmentName(string(c.Family), c.Table)
+	}
+}
+
+func (c *Config) validate() error {
+	if (c.Family == "") != (c.Table == "") {
+		return errors.New("family and table: give both or neither")
+	}
+	if c.Family != "" {
+		if _, err := newTableID(string(c.Family), c.Table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Adapter implements knftables.Interface. Its methods may be called from several
+// goroutines at once.
+type Adapter struct {
+	cfg     Config
+	client  *client.Client
+	session *client.Session
+	// blank makes transactions: knftables lets nobody else make them.
+	blank *knftables.Fake
+
+	// turn holds a token while a transaction runs.
+	turn chan struct{}
+	// What follows belongs to whose turn it is.
+
+	// publisher is the caller's name at the aggregator; empty until it is known.
+	publisher string
+	// loaded is true once content was read back, published once a snapshot of
+	// this session was committed, and committed while the aggregator has the
+	// fragment.
+	loaded, published, committed bool
+	// unsettled is an update whose outcome nobody has waited for yet.
+	unsettled *unsettled
+
+	// mu guards content, which the session asks for when it resyncs.
+	mu      sync.Mutex
+	content *content
+}
+
+var _ knftables.Interface = (*Adapter)(nil)
+
+// New returns an Adapter that publishes over c. It does no I/O: what the
+// aggregator has of the fragment is read at the first transaction.
+//
+// Possible errors: those of an invalid Config.
+func New(c *client.Client, cfg Config) (*Adapter, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("new knftables adapter: %w", err)
+	}
+	cfg.setDefaults()
+	a := &Adapter{
+		cfg: cfg, client: c, blank: knftables.NewFake(cfg.Family, cfg.Table),
+		turn: make(chan struct{}, 1), content: newContent(),
+	}
+	var err error
+	if a.session, err = c.Session(client.SessionConfig{Snapshot: a.snapshot}); err != nil {
+		return nil, fmt.Errorf("new knftables adapter: %w", err)
+	}
+	return a, nil
+}
+
+// Close ends the adapter's session. What it published stays, unless its lifetime
+// is that of the session.
+func (a *Adapter) Close() error { return a.session.Close() }
+
+// NewTransaction is part of knftables.Interface.
+func (a *Adapter) NewTransaction() *knftables.Transaction { return a.blank.NewTransaction() }
+
+// snapshot implements client.SessionConfig.
+func (a *Adapter) snapshot(string) *weftv1.Fragment {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.fragment()
+}
+
+// maxIdentity is the longest name of a fragment in bytes.
+const maxIdentity = 63
+
+// fragmentName returns the name of a table's fragment. Tables may have names that
+// fragments may not: those are shortened, and told apart by a part of a hash.
+func fragmentName(family, table string) string {
+	if family == "" {
+		return "knft"
+	}
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		default:
+			return '-'
+		}
+	}, strings.ToLower(table))
+	name := family + "-" + plain
+	if plain == table && len(name) <= maxIdentity {
+		return name
+	}
+	sum := sha256.Sum256([]byte(table))
+	tag := "-" + hex.EncodeToString(sum[:4])
+	return name[:min(len(name), maxIdentity-len(tag))] + tag
+}

@@ -1,0 +1,199 @@
+package knft
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/knftables"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// ListAll is part of knftables.Interface.
+//
+// Possible errors: one for which knftables.IsNotFound is true; those of package
+// client; ctx's.
+func (a *Adapter) ListAll(ctx context.Context) (map[string][]string, error) {
+	m, err := a.merged(ctx, "list objects", true)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]string{"table": {a.cfg.Table}}
+	for _, k := range []kind{kindChain, kindSet, kindMap} {
+		if names := names(m, k); len(names) > 0 {
+			out[string(k)] = names
+		}
+	}
+	return out, nil
+}
+
+// List is part of knftables.Interface. There are no counters and flowtables.
+//
+// Possible errors: those of ListAll.
+func (a *Adapter) List(ctx context.Context, objectType string) ([]string, error) {
+	k := kind(strings.TrimSuffix(objectType, "s"))
+	switch k {
+	case kindChain, kindSet, kindMap, kindCounter, kindFlowtable:
+	default:
+		return nil, fmt.Errorf("list objects: unknown type %q: want chain, set, map, counter or flowtable", objectType)
+	}
+	m, err := a.merged(ctx, "list "+string(k)+"s", true)
+	if err != nil {
+		return nil, err
+	}
+	return names(m, k), nil
+}
+
+// ListRules is part of knftables.Interface. As there, the rules have a handle and
+// a comment, and no text.
+//
+// Possible errors: those of ListAll.
+func (a *Adapter) ListRules(ctx context.Context, chain string) ([]*knftables.Rule, error) {
+	m, err := a.merged(ctx, "list rules", true)
+	if err != nil {
+		return nil, err
+	}
+	rules, found := []*knftables.Rule{}, chain == ""
+	for _, c := range m.GetChains() {
+		name := c.GetChain().GetName()
+		if chain != "" && chain != name {
+			continue
+		}
+		found = true
+		for _, r := range c.GetRules() {
+			rules = append(rules, a.listed(name, r))
+		}
+	}
+	if !found {
+		return nil, notFound("list rules: no such chain %s in table %s %s", clip(chain), a.cfg.Family, a.cfg.Table)
+	}
+	return rules, nil
+}
+
+func (a *Adapter) listed(chain string, m *weftv1.MergedRule) *knftables.Rule {
+	r := &knftables.Rule{
+		Family: a.cfg.Family, Table: a.cfg.Table, Chain: chain,
+		Handle: knftables.PtrTo(int(m.GetHandle())), //nolint:gosec // handles count from 1
+	}
+	if comment := m.GetRule().GetComment(); comment != "" {
+		r.Comment = &comment
+	}
+	return r
+}
+
+// ListElements is part of knftables.Interface.
+//
+// Possible errors: those of ListAll.
+func (a *Adapter) ListElements(ctx context.Context, objectType, name string) ([]*knftables.Element, error) {
+	k := kind(objectType)
+	if k != kindSet && k != kindMap {
+		return nil, fmt.Errorf("list elements: unknown type %q: want set or map", objectType)
+	}
+	m, err := a.merged(ctx, "list elements", false)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range m.GetSets() {
+		if s.GetSet().GetName() != name || s.GetMap() != (k == kindMap) {
+			continue
+		}
+		out := make([]*knftables.Element, 0, len(s.GetSet().GetElements()))
+		for _, e := range s.GetSet().GetElements() {
+			out = append(out, listedElement(k, name, e))
+		}
+		return out, nil
+	}
+	return nil, notFound("list elements: no such %s %s in table %s %s", k, clip(name), a.cfg.Family, a.cfg.Table)
+}
+
+func listedElement(k kind, name string, m *weftv1.Element) *knftables.Element {
+	e := &knftables.Element{Key: fields(m.GetKey())}
+	if k == kindMap {
+		e.Map, e.Value = name, fields(m.GetValue())
+	} else {
+		e.Set = name
+	}
+	if comment := m.GetComment(); comment != "" {
+		e.Comment = &comment
+	}
+	return e
+}
+
+// fields cuts a concatenation into its parts.
+func fields(text string) []string {
+	var out []string
+	for {
+		i := indexOutside(text, " . ")
+		part := text
+		if i >= 0 {
+			part = text[:i]
+		}
+		out = append(out, field(part))
+		if i < 0 {
+			return out
+		}
+		text = text[i+len(" . "):]
+	}
+}
+
+// field returns a part of a key or value as knftables does: strings without their
+// quotes, and numbers as decimals.
+func field(part string) string {
+	if n := len(part); n >= 2 && part[0] == '"' && part[n-1] == '"' {
+		return part[1 : n-1]
+	}
+	if hex, ok := strings.CutPrefix(part, "0x"); ok {
+		if v, err := strconv.ParseUint(hex, 16, 64); err == nil {
+			return strconv.FormatUint(v, 10)
+		}
+	}
+	return part
+}
+
+// ListCounters is part of knftables.Interface. weft has no counters as objects, so
+// the list is empty.
+//
+// Possible errors: those of ListAll.
+func (a *Adapter) ListCounters(ctx context.Context) ([]*knftables.Counter, error) {
+	if _, err := a.merged(ctx, "list counters", true); err != nil {
+		return nil, err
+	}
+	return []*knftables.Counter{}, nil
+}
+
+// names returns the names of a table's objects of one kind.
+func names(m *weftv1.GetTableResponse, k kind) []string {
+	var out []string
+	if k == kindChain {
+		for _, c := range m.GetChains() {
+			out = append(out, c.GetChain().GetName())
+		}
+	}
+	for _, s := range m.GetSets() {
+		if k == kindMap && s.GetMap() || k == kindSet && !s.GetMap() {
+			out = append(out, s.GetSet().GetName())
+		}
+	}
+	return out
+}
+
+// merged returns the adapter's table as the aggregator has merged it.
+func (a *Adapter) merged(ctx context.Context, what string, terse bool) (*weftv1.GetTableResponse, error) {
+	if a.cfg.Table == "" {
+		return nil, fmt.Errorf("%s: the adapter has no family and table: give them in Config", what)
+	}
+	id, err := newTableID(string(a.cfg.Family), a.cfg.Table)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	m, err := a.getTable(ctx, id, terse)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", what, err)
+	case m == nil:
+		return nil, notFound("%s: no such table %s", what, id)
+	}
+	return m, nil
+}

@@ -1,0 +1,86 @@
+package knft
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+)
+
+// views are the merged tables that a change has asked for.
+type views map[nft.TableID]*view
+
+// view is a merged table, as the aggregator holds it.
+type view struct {
+	// own is the adapter's fragment, "publisher/name".
+	own string
+	// elements says that those of sets are there.
+	elements bool
+	// fragments are those that have something in the table.
+	fragments []string
+	chains    map[string]*weftv1.MergedChain
+	sets      map[string]*weftv1.MergedSet
+	// rules has all of them by handle.
+	rules map[uint64]*weftv1.MergedRule
+}
+
+// newView indexes a table; a nil message is a table that does not exist.
+func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
+	v := &view{
+		own: own, elements: elements, fragments: m.GetStatus().GetFragments(),
+		chains: make(map[string]*weftv1.MergedChain), sets: make(map[string]*weftv1.MergedSet),
+		rules: make(map[uint64]*weftv1.MergedRule),
+	}
+	for _, c := range m.GetChains() {
+		v.chains[c.GetChain().GetName()] = c
+		for _, r := range c.GetRules() {
+			v.rules[r.GetHandle()] = r
+		}
+	}
+	for _, s := range m.GetSets() {
+		v.sets[s.GetSet().GetName()] = s
+	}
+	return v
+}
+
+// except returns the fragments that are not the adapter's.
+func (v *view) except(fragments []string) []string {
+	return slices.DeleteFunc(slices.Clone(fragments), func(f string) bool { return f == v.own })
+}
+
+// others returns the other fragments that have a part in the table.
+func (v *view) others() []string { return v.except(v.fragments) }
+
+// othersOfChain returns the other fragments that declare a chain.
+func (v *view) othersOfChain(name string) []string { return v.except(v.chains[name].GetFragments()) }
+
+// othersOfSet returns the other fragments that declare a set or map.
+func (v *view) othersOfSet(name string) []string { return v.except(v.sets[name].GetFragments()) }
+
+// ownRules returns the adapter's rules in a chain, in order.
+func (v *view) ownRules(chain string) []*weftv1.MergedRule {
+	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment() != v.own })
+}
+
+// around returns how many rules of other fragments stand before and after the
+// adapter's in a chain. Where it has none there, all stand before.
+func (v *view) around(chain string) (before, after int) {
+	rules := v.chains[chain].GetRules()
+	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment() == v.own })
+	if first < 0 {
+		return len(rules), 0
+	}
+	return first, len(rules) - first - len(v.ownRules(chain))
+}
+
+// foreign returns the error for what belongs to other fragments. What was there before
+// a restart, and nobody has claimed since, is "" in merged tables.
+func foreign(fragments []string) error {
+	names := strings.Join(fragments, ", ")
+	if names == "" {
+		names = "it is of nobody that is known"
+	}
+	return fmt.Errorf("%w: %s", ErrForeign, names)
+}

@@ -1,0 +1,210 @@
+package knft
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// parseTable reads what follows a table's name, "{ comment "x" ; flags f ; }".
+func parseTable(rest string) (comment string, err error) {
+	if rest == "" {
+		return "", nil
+	}
+	if i := indexOutside(rest, " flags "); i >= 0 {
+		flags, _, _ := strings.Cut(rest[i+len(" flags "):], " ;")
+		return "", fmt.Errorf("table flags %s: %w", clip(flags), ErrUnsupported)
+	}
+	tables, err := syntax.ParseFile("", "table ip t "+rest)
+	if err != nil {
+		return "", err
+	}
+	if len(tables) != 1 || len(tables[0].Chains)+len(tables[0].Sets)+len(tables[0].Maps) > 0 {
+		return "", errors.New("more than a comment in the table")
+	}
+	return tables[0].Comment, nil
+}
+
+// parseChain reads a chain's declaration.
+func parseChain(c *command) (*weftv1.Chain, error) {
+	body := c.rest
+	if body == "" {
+		body = "{ }"
+	}
+	t, err := parseDeclaration(c, body)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.Chains) != 1 || len(t.Chains[0].Rules) > 0 {
+		return nil, errors.New("malformed declaration of a chain")
+	}
+	d := t.Chains[0]
+	return &weftv1.Chain{
+		Name: d.Name, Type: d.Type, Hook: d.Hook, Priority: d.Priority, Policy: d.Policy, Device: d.Device, Comment: d.Comment,
+	}, nil
+}
+
+// parseSet reads the declaration of a set or map.
+func parseSet(c *command) (*weftv1.Set, error) {
+	t, err := parseDeclaration(c, c.rest)
+	if err != nil {
+		return nil, err
+	}
+	var d nft.Set
+	switch {
+	case c.kind == kindSet && len(t.Sets) == 1:
+		d = t.Sets[0]
+	case c.kind == kindMap && len(t.Maps) == 1:
+		d = nft.Set(t.Maps[0])
+	}
+	if d.Name != c.name || len(d.Elements) > 0 {
+		return nil, fmt.Errorf("malformed declaration of a %s", c.kind)
+	}
+	s := &weftv1.Set{
+		Name: d.Name, Type: d.Type, Typeof: d.TypeOf, Flags: d.Flags, Size: d.Size, Policy: d.Policy, AutoMerge: d.AutoMerge, Comment: d.Comment,
+	}
+	if d.Timeout != 0 {
+		s.Timeout = durationpb.New(d.Timeout)
+	}
+	if d.GCInterval != 0 {
+		s.GcInterval = durationpb.New(d.GCInterval)
+	}
+	return s, nil
+}
+
+// parseDeclaration reads the body of an object as nft(8) does, and returns the
+// table that has that object alone.
+func parseDeclaration(c *command, body string) (*nft.Table, error) {
+	tables, err := syntax.ParseFile("", fmt.Sprintf("table %s t {\n%s %s %s\n}", c.table.Family, c.kind, c.name, body))
+	if err != nil {
+		return nil, err
+	}
+	if len(tables) != 1 || len(tables[0].Chains)+len(tables[0].Sets)+len(tables[0].Maps) != 1 {
+		return nil, fmt.Errorf("malformed declaration of a %s", c.kind)
+	}
+	return &tables[0], nil
+}
+
+// position is where a rule goes.
+type position struct {
+	// index counts rules from 0; -1 where there is none.
+	index int
+	// handle is 0 where there is none.
+	handle uint64
+}
+
+// parseRule reads what follows a rule's chain: "[index N | handle N] TEXT
+// [comment "x"]".
+func parseRule(rest string) (position, *weftv1.Rule, error) {
+	at := position{index: -1}
+	word, more, _ := strings.Cut(rest, " ")
+	number, text, _ := strings.Cut(more, " ")
+	switch n, err := strconv.ParseInt(number, 10, 64); {
+	case word != "index" && word != "handle":
+		text = rest
+	case err != nil || n < 0 || n == 0 && word == "handle":
+		return at, nil, fmt.Errorf("malformed %s %q", word, clip(number))
+	case word == "index":
+		at.index = int(n)
+	default:
+		at.handle = uint64(n)
+	}
+	text, comment := cutComment(strings.TrimSpace(text))
+	return at, &weftv1.Rule{Text: text, Comment: comment}, nil
+}
+
+// cutComment cuts the comment off the end of a rule. Strings have no escapes in
+// nft(8): what knftables has quoted is taken as it is.
+func cutComment(text string) (rule, comment string) {
+	const word = `comment "`
+	if !strings.HasSuffix(text, `"`) {
+		return text, ""
+	}
+	i := strings.LastIndexByte(text[:len(text)-1], '"')
+	if i < 0 || !strings.HasSuffix(text[:i+1], word) {
+		return text, ""
+	}
+	at := i + 1 - len(word)
+	// The quotes before it must be in pairs, and the word must be one.
+	if strings.Count(text[:at], `"`)%2 != 0 || at > 0 && text[at-1] != ' ' {
+		return text, ""
+	}
+	return strings.TrimSpace(text[:at]), text[i+1 : len(text)-1]
+}
+
+// parseElements reads what follows a set's name: "{ KEY [timeout T] [comment "x"]
+// [: VALUE] [, ...] }".
+func parseElements(rest string) ([]*weftv1.Element, error) {
+	body, opens := strings.CutPrefix(rest, "{")
+	body, closes := strings.CutSuffix(body, "}")
+	if !opens || !closes {
+		return nil, fmt.Errorf("malformed element %s", clip(rest))
+	}
+	var out []*weftv1.Element
+	for body != "" {
+		one := body
+		if i := indexOutside(body, ","); i >= 0 {
+			one, body = body[:i], body[i+1:]
+		} else {
+			body = ""
+		}
+		e, err := parseElement(strings.TrimSpace(one))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no key")
+	}
+	return out, nil
+}
+
+// parseElement reads one element.
+func parseElement(text string) (*weftv1.Element, error) {
+	e := &weftv1.Element{}
+	key := text
+	if i := indexOutside(" "+text, " : "); i >= 0 {
+		key, e.Value = text[:max(i-1, 0)], strings.TrimSpace(text[i+2:])
+	}
+	key, e.Comment = cutComment(strings.TrimSpace(key))
+	if i := indexOutside(key, " timeout "); i >= 0 {
+		d, err := datatype.ParseDuration(key[i+len(" timeout "):])
+		if err != nil {
+			return nil, fmt.Errorf("element %s: %w", clip(text), err)
+		}
+		key, e.TimeoutMs = strings.TrimSpace(key[:i]), d.Milliseconds()
+	}
+	for _, w := range []string{"counter", "expires"} {
+		if indexOutside(key+" ", " "+w+" ") >= 0 {
+			return nil, fmt.Errorf("%s of element %s: %w", w, clip(text), ErrUnsupported)
+		}
+	}
+	if e.Key = key; key == "" {
+		return nil, errors.New("no key")
+	}
+	return e, nil
+}
+
+// indexOutside is strings.Index for what is outside of quotes.
+func indexOutside(text, sub string) int {
+	from := 0
+	for {
+		i := strings.Index(text[from:], sub)
+		if i < 0 {
+			return -1
+		}
+		if i += from; strings.Count(text[:i], `"`)%2 == 0 {
+			return i
+		}
+		from = i + 1
+	}
+}

@@ -1,0 +1,122 @@
+package knft
+
+import (
+	"fmt"
+	"strings"
+)
+
+// checkRule finds what a rule refers to and is not there: as in nft(8), it must be
+// there when the rule comes.
+func (c *change) checkRule(t *table, text string) error {
+	refs := references(text)
+	if refs.object != "" {
+		return fmt.Errorf("rule refers to a %s: %w", refs.object, ErrUnsupported)
+	}
+	for _, name := range refs.sets {
+		if err := c.checkSet(t, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range refs.chains {
+		if err := c.checkChain(t, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSet reports a set or map that neither this fragment nor another has.
+func (c *change) checkSet(t *table, name string) error {
+	if t.sets[name] != nil {
+		return nil
+	}
+	v, err := c.view(t.id, false)
+	if err != nil {
+		return err
+	}
+	if len(v.othersOfSet(name)) == 0 {
+		return notFound("no such set or map %s in table %s", clip(name), t.id)
+	}
+	return nil
+}
+
+// checkChain reports a chain that neither this fragment nor another has.
+func (c *change) checkChain(t *table, name string) error {
+	if t.chains[name] != nil {
+		return nil
+	}
+	v, err := c.view(t.id, false)
+	if err != nil {
+		return err
+	}
+	if len(v.othersOfChain(name)) == 0 {
+		return notFound("no such chain %s in table %s", clip(name), t.id)
+	}
+	return nil
+}
+
+// ruleReferences are the names that a rule's text mentions.
+type ruleReferences struct {
+	sets, chains []string
+	// object is the kind of named object that weft has no form for.
+	object string
+}
+
+// references finds the names in a rule's text. It knows words and strings, not the
+// grammar: the aggregator judges the text itself.
+func references(text string) ruleReferences {
+	var out ruleReferences
+	var last string
+	for text != "" {
+		var word string
+		word, text = cutWord(text)
+		switch {
+		case word == "":
+		case word[0] == '@':
+			// "@th,16,8" is a part of the packet.
+			if !strings.HasPrefix(text, ",") {
+				out.sets = append(out.sets, word[1:])
+			}
+		case (last == "jump" || last == "goto") && nameStart(word[0]):
+			out.chains = append(out.chains, word)
+		case word == "name" && (last == "counter" || last == "quota" || last == "limit" || last == "synproxy"):
+			out.object = "named " + last
+		case (word == "add" || word == "offload") && last == "flow":
+			out.object = "flowtable"
+		}
+		last = word
+	}
+	return out
+}
+
+// cutWord cuts the first word off text: a name, with an @ where it is a set's, a
+// string with its quotes, or one other byte. White space is "".
+func cutWord(text string) (word, rest string) {
+	switch c := text[0]; {
+	case c == '"':
+		if i := strings.IndexByte(text[1:], '"'); i >= 0 {
+			return text[:i+2], text[i+2:]
+		}
+		return text, ""
+	case c == '@' || nameStart(c) || c >= '0' && c <= '9':
+		n := 1
+		for n < len(text) && nameByte(text[n]) {
+			n++
+		}
+		return text[:n], text[n:]
+	case c == ' ' || c == '\t' || c == '\n':
+		trimmed := strings.TrimLeft(text, " \t\n")
+		if trimmed == "" {
+			return "", ""
+		}
+		return cutWord(trimmed)
+	default:
+		return text[:1], text[1:]
+	}
+}
+
+func nameStart(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.'
+}
+
+func nameByte(c byte) bool { return nameStart(c) || c >= '0' && c <= '9' || c == '-' || c == '/' }

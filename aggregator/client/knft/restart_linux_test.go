@@ -1,0 +1,69 @@
+package knft_test
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/knftables"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// typed declares sets and maps whose declaration the kernel tells in other words.
+func typed(tx *knftables.Transaction) {
+	tx.Add(&knftables.Table{Comment: ptr("typed")})
+	tx.Add(&knftables.Chain{Name: "c", Comment: ptr("a chain")})
+	tx.Flush(&knftables.Chain{Name: "c"})
+	tx.Add(&knftables.Map{Name: "ends", TypeOf: "ip daddr . meta l4proto . th dport : ip daddr . th dport", Comment: ptr("a map")})
+	tx.Add(&knftables.Set{Name: "marks", TypeOf: "meta mark", Flags: []knftables.SetFlag{knftables.IntervalFlag}})
+	tx.Add(&knftables.Element{Map: "ends", Key: []string{"10.0.0.1", "udp", "53"}, Value: []string{"10.1.0.1", "5353"}, Comment: ptr("dns")})
+	tx.Add(&knftables.Element{Set: "marks", Key: []string{"0x10-0x20"}})
+	tx.Add(&knftables.Rule{Chain: "c", Rule: "meta mark @marks return", Comment: ptr("marked")})
+}
+
+// TestBothRestartOnKernel has a program and weft come back to what is in the kernel:
+// to state the same again must change nothing, and single elements can be changed.
+func TestBothRestartOnKernel(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns, dir, socket := nfttest.New(t), t.TempDir(), aggregatortest.Socket(t)
+	start := func() (d *aggregatortest.Daemon, stop func()) {
+		conn, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: conn, StateDir: dir}, Socket: socket})
+		return d, func() {
+			if err := d.Stop(); err != nil {
+				t.Error(err)
+			}
+			_ = conn.Close()
+		}
+	}
+	d, stop := start()
+	c := d.Dial(t, "agent")
+	nft := newAdapter(t, c, sharedConfig)
+	must(t, nft, typed)
+	before := ns.Run(t, "nft", "-a", "list", "ruleset")
+	_, _ = nft.Close(), c.Close()
+	stop()
+
+	d, stop = start()
+	defer stop()
+	nft = newAdapter(t, d.Dial(t, "agent"), sharedConfig)
+	must(t, nft, typed)
+	if after := ns.Run(t, "nft", "-a", "list", "ruleset"); after != before {
+		t.Errorf("the table changed: before\n%s\nafter\n%s", before, after)
+	}
+	must(t, nft, func(tx *knftables.Transaction) {
+		tx.Delete(&knftables.Element{Map: "ends", Key: []string{"10.0.0.1", "17", "domain"}})
+		tx.Create(&knftables.Element{Map: "ends", Key: []string{"10.0.0.1", "tcp", "53"}, Value: []string{"10.1.0.1", "5353"}})
+		tx.Delete(&knftables.Rule{Chain: "c", Handle: (&scene{t: t, nft: nft}).handle("c", "marked")})
+	})
+	after := list(t, ns, sharedConfig.Family, sharedConfig.Table)
+	if strings.Contains(after, "udp") || !strings.Contains(after, "10.0.0.1 . tcp . 53 : 10.1.0.1 . 5353") || strings.Contains(after, "@marks") {
+		t.Errorf("the table is now\n%s", after)
+	}
+}

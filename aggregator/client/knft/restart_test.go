@@ -1,0 +1,279 @@
+package knft_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/knftables"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/client/knft"
+)
+
+// node is a kernel in memory and a state directory, on which weft is started and
+// stopped.
+type node struct {
+	t      *testing.T
+	kernel *aggregatortest.Kernel
+	socket string
+	dir    string
+	daemon *aggregatortest.Daemon
+}
+
+func newNode(t *testing.T) *node {
+	n := &node{t: t, kernel: &aggregatortest.Kernel{}, socket: aggregatortest.Socket(t), dir: t.TempDir()}
+	n.start()
+	return n
+}
+
+func (n *node) start() {
+	n.daemon = aggregatortest.Start(n.t, aggregatortest.Config{
+		Config: aggregator.Config{Kernel: n.kernel, StateDir: n.dir}, Socket: n.socket,
+	})
+}
+
+func (n *node) restart() {
+	n.t.Helper()
+	if err := n.daemon.Stop(); err != nil {
+		n.t.Fatal(err)
+	}
+	n.start()
+}
+
+// program starts a program that publishes; stop ends it.
+func (n *node) program(cfg knft.Config) (nft *knft.Adapter, stop func()) {
+	n.t.Helper()
+	c := n.daemon.Dial(n.t, "agent")
+	nft = newAdapter(n.t, c, cfg)
+	return nft, func() { _, _ = nft.Close(), c.Close() }
+}
+
+// changes is a transaction that builds on scenery: it can only be made where the
+// content is known.
+func changes(t *testing.T, nft knftables.Interface) func(tx *knftables.Transaction) {
+	handle := (&scene{t: t, nft: nft}).handle("base", "two")
+	return func(tx *knftables.Transaction) {
+		tx.Delete(&knftables.Rule{Chain: "base", Handle: handle})
+		tx.Add(&knftables.Rule{Chain: "base", Rule: "ip ttl 1 drop", Comment: ptr("last")})
+		tx.Delete(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.1"}})
+		tx.Create(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.7"}})
+		tx.Delete(&knftables.Set{Name: "nets"})
+		tx.Add(&knftables.Map{Name: "ports", Type: "ipv4_addr : inet_service"})
+	}
+}
+
+// checkChanges looks for the outcome of changes.
+func checkChanges(t *testing.T, n *node) {
+	t.Helper()
+	rules, want := n.kernel.Rules(sharedTable, "base"), []string{"ip saddr @hosts drop", "jump plain", "ip ttl 1 drop"}
+	if !slices.Equal(rules, want) {
+		t.Errorf("rules: %q", rules)
+	}
+	if got := n.kernel.Elements(sharedTable, "hosts"); !slices.Equal(got, []string{"10.0.0.2", "10.0.0.7"}) {
+		t.Errorf("hosts: %v", got)
+	}
+	if got := n.kernel.Elements(sharedTable, "nets"); got != nil {
+		t.Errorf("nets: %v", got)
+	}
+}
+
+// TestProgramRestarts reads everything back.
+func TestProgramRestarts(t *testing.T) {
+	n := newNode(t)
+	nft, stop := n.program(sharedConfig)
+	must(t, nft, scenery)
+	stop()
+	before := len(n.kernel.Commits())
+	nft, _ = n.program(sharedConfig)
+	must(t, nft, scenery2)
+	for _, ops := range n.kernel.Commits()[before:] {
+		t.Errorf("to state it again cost %d operations: %v", len(ops), ops)
+	}
+	must(t, nft, changes(t, nft))
+	checkChanges(t, n)
+}
+
+// scenery2 is scenery for a program that has been here before.
+func scenery2(tx *knftables.Transaction) {
+	tx.Add(&knftables.Table{})
+	tx.Flush(&knftables.Table{})
+	scenery(tx)
+}
+
+// TestAggregatorRestarts under a program: the session resends its content.
+func TestAggregatorRestarts(t *testing.T) {
+	n := newNode(t)
+	nft, _ := n.program(sharedConfig)
+	must(t, nft, scenery)
+	n.restart()
+	// The next transaction may come before the session is back.
+	aggregatortest.Eventually(t, "the fragment is back", func() bool {
+		c := n.daemon.Dial(t, "agent")
+		defer func() { _ = c.Close() }()
+		resp, err := c.Get(aggregatortest.Context(t), "", "ip-shared")
+		return err == nil && resp.GetStatus().GetState() == weftv1.State_STATE_COMMITTED
+	})
+	must(t, nft, changes(t, nft))
+	checkChanges(t, n)
+}
+
+// TestTransactionWhileAggregatorIsAway waits until it is back.
+func TestTransactionWhileAggregatorIsAway(t *testing.T) {
+	n := newNode(t)
+	nft, _ := n.program(sharedConfig)
+	must(t, nft, scenery)
+	if err := n.daemon.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		answered <- run(t, nft, func(tx *knftables.Transaction) {
+			tx.Add(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.7"}})
+		})
+	}()
+	n.start()
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	if got := n.kernel.Elements(sharedTable, "hosts"); len(got) != 3 {
+		t.Errorf("hosts: %v", got)
+	}
+}
+
+// TestBothRestart has a program start after both it and the aggregator went away.
+func TestBothRestart(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		lifetime weftv1.Lifetime
+		do       func(tx *knftables.Transaction)
+		want     func(error) bool
+	}{
+		{"begins anew", 0, func(tx *knftables.Transaction) {
+			tx.Add(&knftables.Table{})
+			tx.Delete(&knftables.Table{})
+			scenery(tx)
+		}, isNil},
+		{"flushes and fills again", 0, scenery2, isNil},
+		{"flushes each object", 0, func(tx *knftables.Transaction) {
+			tx.Add(&knftables.Table{})
+			for _, name := range []string{"base", "plain"} {
+				tx.Flush(&knftables.Chain{Name: name})
+			}
+			scenery(tx)
+			tx.Delete(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.2"}})
+			tx.Add(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.2"}})
+		}, isNil},
+		{"builds on what there is", 0, func(tx *knftables.Transaction) {
+			tx.Add(&knftables.Rule{Chain: "plain", Rule: "accept"})
+		}, func(err error) bool {
+			return errors.Is(err, knft.ErrAdopted) && strings.Contains(err.Error(), "table ip shared chain base")
+		}},
+		{"inserts", 0, func(tx *knftables.Transaction) {
+			tx.Insert(&knftables.Rule{Chain: "base", Rule: "accept"})
+			tx.Flush(&knftables.Table{})
+		}, isNil},
+		{"builds on durable content", weftv1.Lifetime_LIFETIME_DURABLE, func(tx *knftables.Transaction) {
+			tx.Flush(&knftables.Chain{Name: "base"})
+			sameRules(tx)
+		}, isNil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := sharedConfig
+			cfg.Lifetime = c.lifetime
+			n := newNode(t)
+			nft, stop := n.program(cfg)
+			must(t, nft, scenery)
+			before, commits := n.kernel.String(), len(n.kernel.Commits())
+			stop()
+			n.restart()
+			nft, _ = n.program(cfg)
+			if err := run(t, nft, c.do); !c.want(err) {
+				t.Fatalf("error: %v", err)
+			}
+			if c.name == "inserts" {
+				return
+			}
+			if after := n.kernel.String(); after != before {
+				t.Errorf("the table changed: before\n%s\nafter\n%s", before, after)
+			}
+			for _, ops := range n.kernel.Commits()[commits:] {
+				t.Errorf("it cost %d operations: %v", len(ops), ops)
+			}
+		})
+	}
+}
+
+func isNil(err error) bool { return err == nil }
+
+// TestAdoptedIsListed has the List methods answer before the program has said
+// anything.
+func TestAdoptedIsListed(t *testing.T) {
+	n := newNode(t)
+	nft, stop := n.program(sharedConfig)
+	must(t, nft, scenery)
+	before := inventory(aggregatortest.Context(t), nft)
+	stop()
+	n.restart()
+	nft, _ = n.program(sharedConfig)
+	if after := inventory(aggregatortest.Context(t), nft); after != before {
+		t.Errorf("before\n%s\nafter\n%s", before, after)
+	}
+}
+
+// TestLifetimes has what is left when a program ends.
+func TestLifetimes(t *testing.T) {
+	for lifetime, left := range map[weftv1.Lifetime]bool{
+		weftv1.Lifetime_LIFETIME_UNSPECIFIED: true,
+		weftv1.Lifetime_LIFETIME_STICKY:      true,
+		weftv1.Lifetime_LIFETIME_SESSION:     false,
+		weftv1.Lifetime_LIFETIME_DURABLE:     true,
+	} {
+		t.Run(lifetime.String(), func(t *testing.T) {
+			cfg := sharedConfig
+			cfg.Lifetime = lifetime
+			n := newNode(t)
+			nft, stop := n.program(cfg)
+			must(t, nft, scenery)
+			stop()
+			if left {
+				if n.kernel.String() == "" {
+					t.Error("nothing is left")
+				}
+				return
+			}
+			aggregatortest.Eventually(t, "nothing is left", func() bool { return n.kernel.String() == "" })
+		})
+	}
+}
+
+// TestNoAggregator has every method say that nothing answers.
+func TestNoAggregator(t *testing.T) {
+	n := newNode(t)
+	nft, _ := n.program(sharedConfig)
+	if err := n.daemon.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := aggregatortest.Context(t)
+	tx := nft.NewTransaction()
+	tx.Add(&knftables.Table{})
+	for name, err := range map[string]error{
+		"Run":          nft.Run(ctx, tx),
+		"Check":        nft.Check(ctx, tx),
+		"ListAll":      second(nft.ListAll(ctx)),
+		"List":         second(nft.List(ctx, "chains")),
+		"ListRules":    second(nft.ListRules(ctx, "c")),
+		"ListElements": second(nft.ListElements(ctx, "set", "s")),
+	} {
+		if !errors.Is(err, client.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := nft.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,228 @@
+package knft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/knftables"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+// Run is part of knftables.Interface. It returns once the transaction is
+// committed. When ctx ends first the outcome is open: the next transaction waits
+// for it.
+//
+// Possible errors: those of the package; the transaction's own; ctx's.
+func (a *Adapter) Run(ctx context.Context, tx *knftables.Transaction) error {
+	if err := a.transact(ctx, tx, a.publish); err != nil {
+		return fmt.Errorf("run transaction: %w", err)
+	}
+	return nil
+}
+
+// Check is part of knftables.Interface. It changes nothing, and returns the error
+// that Run would return.
+//
+// Possible errors: those of Run.
+func (a *Adapter) Check(ctx context.Context, tx *knftables.Transaction) error {
+	if err := a.transact(ctx, tx, a.plan); err != nil {
+		return fmt.Errorf("check transaction: %w", err)
+	}
+	return nil
+}
+
+// transact calls do with a transaction's commands when it is their turn.
+func (a *Adapter) transact(ctx context.Context, tx *knftables.Transaction, do func(context.Context, []command) error) error {
+	cmds, err := commands(tx)
+	if err != nil {
+		return err
+	}
+	for i := range cmds {
+		if id := cmds[i].table; a.cfg.Table != "" && (id.Name != a.cfg.Table || id.Family.String() != string(a.cfg.Family)) {
+			return fmt.Errorf("%s: the adapter is for table %s %s", &cmds[i], a.cfg.Family, a.cfg.Table)
+		}
+	}
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
+	return do(ctx, cmds)
+}
+
+// takeovers is how often a transaction is made anew because another adapter of
+// the same fragment was faster.
+const takeovers = 3
+
+// publish makes a transaction, sends it, and waits for the outcome.
+func (a *Adapter) publish(ctx context.Context, cmds []command) error {
+	for again := 0; ; again++ {
+		err := a.attempt(ctx, cmds)
+		switch {
+		case !errors.Is(err, client.ErrTakenOver):
+			return err
+		case again == takeovers:
+			return fmt.Errorf("%w: %w", ErrOutOfStep, err)
+		}
+		// The other's content is what this transaction has to build on.
+		a.loaded = false
+	}
+}
+
+// attempt is publish, as long as no other adapter has the fragment.
+func (a *Adapter) attempt(ctx context.Context, cmds []command) error {
+	if err := a.load(ctx); err != nil {
+		return err
+	}
+	if err := a.expire(ctx); err != nil {
+		return err
+	}
+	var u *update
+	if err := a.try(ctx, cmds, false, func(c *change) { u = a.update(c) }); err != nil || u == nil {
+		return err
+	}
+	return a.send(ctx, u)
+}
+
+// update is what a change sends: a snapshot, a patch, or neither for a withdrawal.
+type update struct {
+	change *change
+	put    *weftv1.Fragment
+	patch  *weftv1.Patch
+}
+
+// unsettled is an update that was sent and not answered yet.
+type unsettled struct {
+	*update
+	pending *client.Pending
+	// err is the outcome once it is settled.
+	err error
+}
+
+// update returns what a change sends; nil where that is nothing. The caller holds
+// mu.
+func (a *Adapter) update(c *change) *update {
+	u := &update{change: c}
+	if a.published && !c.whole {
+		if c.empty() {
+			return nil
+		}
+		u.patch = c.patch(a.cfg.Fragment)
+		return u
+	}
+	if u.put = a.fragment(); u.put == nil && !a.committed {
+		return nil
+	}
+	return u
+}
+
+// send sends an update and waits for its outcome.
+func (a *Adapter) send(ctx context.Context, u *update) error {
+	s := &unsettled{update: u}
+	switch {
+	case u.patch != nil:
+		s.pending = a.session.StartPatch(u.patch)
+	case u.put != nil:
+		s.pending = a.session.StartPut(u.put)
+	default:
+		s.pending = a.session.StartWithdraw(a.cfg.Fragment)
+	}
+	a.unsettled = s
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
+	return s.err
+}
+
+// settle waits for the outcome of what was sent, and makes the content what the
+// aggregator has. The error is ctx's.
+func (a *Adapter) settle(ctx context.Context) error {
+	s := a.unsettled
+	if s == nil {
+		return nil
+	}
+	_, err := s.pending.Wait(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return err
+	}
+	a.unsettled, s.err = nil, refusal(err)
+	a.published = err == nil && (s.patch != nil || s.put != nil)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		s.change.rollback()
+		return nil
+	}
+	a.committed = a.published
+	s.change.content.partial = false
+	s.change.start(time.Now())
+	return nil
+}
+
+// plan makes a transaction, asks the aggregator what it would make of it, and
+// undoes it.
+func (a *Adapter) plan(ctx context.Context, cmds []command) error {
+	if err := a.load(ctx); err != nil {
+		return err
+	}
+	req := &weftv1.PlanRequest{}
+	err := a.try(ctx, cmds, true, func(c *change) {
+		if f := a.fragment(); f != nil {
+			req.Fragments = []*weftv1.Fragment{f}
+		} else if a.committed {
+			req.Withdraw = []string{a.cfg.Fragment}
+		}
+		c.rollback()
+	})
+	if err != nil || len(req.Fragments)+len(req.Withdraw) == 0 {
+		return err
+	}
+	resp, err := a.client.Plan(ctx, req)
+	if err != nil {
+		return refusal(err)
+	}
+	if r := resp.GetRejections(); len(r) > 0 {
+		return refusal(&client.RejectedError{Fragment: a.cfg.Fragment, Violations: r[0].GetViolations()})
+	}
+	return nil
+}
+
+// try makes a transaction to the content, and calls done with it while nobody can
+// see it. What the change must know of the aggregator is asked for on the way.
+func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func(*change)) error {
+	known := views{}
+	for {
+		err := a.apply(known, cmds, lapse, done)
+		need := (*needed)(nil)
+		if !errors.As(err, &need) {
+			return err
+		}
+		if known[need.table], err = a.view(ctx, need); err != nil {
+			return err
+		}
+	}
+}
+
+// apply is one attempt of try. With lapse it begins by giving up the elements that
+// have run out.
+func (a *Adapter) apply(known views, cmds []command, lapse bool, done func(*change)) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := newChange(a.content, known)
+	if lapse {
+		c.lapse(time.Now())
+	}
+	if err := c.apply(cmds); err != nil {
+		return err
+	}
+	done(c)
+	return nil
+}
