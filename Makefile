@@ -12,9 +12,11 @@ FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
 COUNT     ?= 3
 BENCH     ?= .
+DURATION  ?= 30s
+SEED      ?=
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench fuzz e2e image clean
+.PHONY: help build run test lint generate check bench fuzz chaos e2e image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -26,7 +28,7 @@ run: build ## the whole system with real traffic in private network namespaces
 	./bin/weft demo
 
 test: ## all tests, against the real kernel
-	@.ci/need nft ip
+	@.ci/need nft ip python3
 	.ci/netadmin $(GO) test $(TESTFLAGS) ./...
 
 lint: ## golangci-lint and go vet, at the versions of .ci/tools
@@ -47,6 +49,11 @@ bench: ## benchmarks against floors of the same run (root)
 
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
+
+chaos: ## kill, stop and damage everything for DURATION; SEED=N repeats a run
+	@.ci/need nft ip
+	.ci/netadmin $(GO) test $(RACE) -count=1 -v -timeout 3h -run '^TestChaos$$' ./aggregator/chaos \
+		-chaos.duration $(DURATION) $(if $(SEED),-chaos.seed $(SEED),-chaos.fresh)
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip
