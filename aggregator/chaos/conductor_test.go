@@ -57,8 +57,9 @@ type conductor struct {
 	// damaged is true after a foreign change that may not be repaired yet; lossy
 	// from a restart on whose kernel had lost content until all is settled.
 	damaged, lossy bool
-	// partial is true from a restart until all fragments are back: until then a
-	// key that several have may be with the one that came back first.
+	// partial is true from a restart until all fragments are back: until then what
+	// one of them no longer states stays in the sets that it shares, as nobody can
+	// tell whose it was.
 	partial bool
 	// unsteady is true when the kernel may still change by itself: sessions
 	// ended, or an aggregator started.
@@ -307,6 +308,10 @@ func (c *conductor) answered(r reply) {
 		f.acked, f.ackedID = u.content, u.id
 		f.unsettled, f.silent, f.away, f.fading = false, false, false, nil
 		f.held = !f.unary && u.content != nil
+		if f.unary && f.acked != nil && u.epoch != c.epoch {
+			// By the aggregator before, perhaps: this one waits for it still.
+			f.unsettle()
+		}
 	case replyRejected:
 		c.sum.rejected++
 		f.refusal = r.Error

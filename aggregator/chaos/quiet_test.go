@@ -87,7 +87,8 @@ func (c *conductor) rest() {
 			c.settle(f)
 		}
 	}
-	c.lossy, c.partial = false, false
+	c.lossy = false
+	c.partial = c.partial && slices.ContainsFunc(c.all(), func(f *fragment) bool { return len(f.fading) > 0 })
 	for _, f := range c.all() {
 		f.busy = false
 	}
@@ -113,7 +114,7 @@ func (c *conductor) quiet() {
 			d = c.compare(want)
 		}
 	}
-	c.damaged, c.unsteady = false, false
+	c.damaged, c.unsteady, c.partial = false, false, false
 	for _, f := range c.all() {
 		f.fading = nil
 	}

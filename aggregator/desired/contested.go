@@ -29,7 +29,8 @@ func (s *State) contest(o *set, id string) {
 	}
 }
 
-// disagree reports whether two fragments state an element differently.
+// disagree reports whether it matters which of several fragments decides on an
+// element: they state it differently, or may come to, as data changes.
 func (o *set) disagree(id string) bool {
 	var first *setShare
 	for _, sh := range o.shares {
@@ -38,7 +39,7 @@ func (o *set) disagree(id string) bool {
 		case !ok || sh.fragment.orphan:
 		case first == nil:
 			first = sh
-		case e != first.elements[id]:
+		case sh.decl.Map || e != first.elements[id]:
 			return true
 		}
 	}

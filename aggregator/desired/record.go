@@ -9,7 +9,7 @@ import (
 
 // Record says which fragments have a share in which objects: what a dump of
 // the kernel does not tell. It is made for encoding/json, and its size is that
-// of the declarations and of what fragments disagree on, not of the elements.
+// of the declarations and of what several fragments state, not of the elements.
 //
 // Write it before the commit that it describes: a fragment that is recorded
 // but not yet in the kernel does no harm, one that is in the kernel but not
@@ -48,10 +48,11 @@ type ChainRecord struct {
 type SetRecord struct {
 	Name      string `json:"name"`
 	Conntrack bool   `json:"conntrack,omitempty"`
-	// Wins are the packed keys of elements that other fragments state too, in
-	// another way, and that this one decides: at most 4,096 in a set. Without them it
-	// could not be told after a restart whose the kernel's value is, and the
-	// first to come back would have its way.
+	// Wins are the packed keys of elements that other fragments state too and
+	// that this one decides: in a map all, in a set those that are stated in
+	// another way; at most 4,096 in either. Without them it could not be told after
+	// a restart whose the kernel's value is, and the first to come back would have
+	// its way.
 	Wins [][]byte `json:"wins,omitempty"`
 }
 

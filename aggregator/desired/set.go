@@ -21,7 +21,8 @@ type set struct {
 	// lapsed has the keys whose element the last Diff has found to have run
 	// out: it is still stated, but there is nothing to delete.
 	lapsed map[string]struct{}
-	// contested has the keys that several fragments state differently.
+	// contested has the keys that several fragments state, so that it matters
+	// which of them decides: see disagree.
 	contested map[string]struct{}
 	// union is the number of keys of all shares together, where there are
 	// several.
