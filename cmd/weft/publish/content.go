@@ -114,9 +114,6 @@ func (c *content) patch(p *weftv1.Patch) error {
 		if err := t.patch(m); err != nil {
 			return fmt.Errorf("table %s: %w", t.id, err)
 		}
-		if len(t.chains)+len(t.sets) == 0 && t.comment == "" {
-			c.tables = slices.DeleteFunc(c.tables, func(o *table) bool { return o == t })
-		}
 	}
 	return nil
 }
