@@ -17,6 +17,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services"
+	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/services/source"
 )
 
@@ -118,7 +119,7 @@ func (s *servicesFlags) frontend(log *slog.Logger, reg prometheus.Registerer) (*
 	}
 	return services.New(services.Config{
 		Source: src, NodeName: name, Socket: s.socket,
-		ClusterCIDRs: clusterCIDRs, NodePortAddresses: nodePorts,
+		Detect: render.Detect{CIDRs: clusterCIDRs}, NodePortAddresses: nodePorts,
 		MasqueradeAll: s.masqueradeAll, MasqueradeBit: &s.masqueradeBit, MinSyncPeriod: period,
 		Logger: log, Registerer: reg,
 	})

@@ -22,6 +22,8 @@ const (
 	// DefaultMasqueradeBit is the bit of the packet mark that asks for
 	// masquerading, kube-proxy's.
 	DefaultMasqueradeBit = render.DefaultMasqueradeBit
+	// DefaultSyncPeriod is kube-proxy's.
+	DefaultSyncPeriod = 30 * time.Second
 	// DefaultMinSyncPeriod is the least time between two updates.
 	DefaultMinSyncPeriod = 100 * time.Millisecond
 )
@@ -35,9 +37,14 @@ type Config struct {
 	NodeName string
 	// Socket is the path of the aggregator's socket; empty means the default.
 	Socket string
-	// ClusterCIDRs are the addresses of pods. Flows from elsewhere to a
-	// ClusterIP are masqueraded; a family without any never is.
-	ClusterCIDRs []netip.Prefix
+	// Detect says which flows come from pods.
+	Detect render.Detect
+	// NodeAddresses are this node's, in place of those of the Node object where
+	// valid (kube-proxy's bindAddress).
+	NodeAddresses [model.Families]netip.Addr
+	// IgnoreExternalIPs leaves spec.externalIPs out (feature gate
+	// AllowServiceExternalIPs off).
+	IgnoreExternalIPs bool
 	// NodePortAddresses are the prefixes of the local addresses that answer on
 	// NodePorts; a family that the list leaves out has no NodePorts. Empty
 	// means the addresses of the Node object ("primary").
@@ -47,6 +54,9 @@ type Config struct {
 	// MasqueradeBit is a bit of the packet mark, 0 to 31; nil means
 	// DefaultMasqueradeBit.
 	MasqueradeBit *int
+	// SyncPeriod is how long a change may wait for its commit before the node
+	// counts as not healthy, twice over. 0 means DefaultSyncPeriod.
+	SyncPeriod time.Duration
 	// MinSyncPeriod is the least time from the end of one update to the start
 	// of the next. The first one after a quiet time goes out at once. 0 means
 	// DefaultMinSyncPeriod, negative none.
@@ -61,6 +71,9 @@ func (c *Config) setDefaults() {
 	if c.MasqueradeBit == nil {
 		bit := DefaultMasqueradeBit
 		c.MasqueradeBit = &bit
+	}
+	if c.SyncPeriod == 0 {
+		c.SyncPeriod = DefaultSyncPeriod
 	}
 	if c.MinSyncPeriod == 0 {
 		c.MinSyncPeriod = DefaultMinSyncPeriod

@@ -66,7 +66,7 @@ func New(cfg Config) (*Frontend, error) {
 	}
 	have := families("/proc")
 	r, err := render.New(render.Config{
-		Families: have, ClusterCIDRs: cfg.ClusterCIDRs, MasqueradeAll: cfg.MasqueradeAll,
+		Families: have, Detect: cfg.Detect, MasqueradeAll: cfg.MasqueradeAll,
 		MasqueradeBit: *cfg.MasqueradeBit, NodePortAddresses: cfg.NodePortAddresses,
 	})
 	if err != nil {
@@ -75,7 +75,9 @@ func New(cfg Config) (*Frontend, error) {
 	f := &Frontend{
 		cfg: cfg, log: cfg.Logger,
 		nudge: make(chan struct{}, 1), synced: make(chan struct{}),
-		model:    model.New(model.Config{NodeName: cfg.NodeName, Logger: cfg.Logger}),
+		model: model.New(model.Config{
+			NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.IgnoreExternalIPs, Logger: cfg.Logger,
+		}),
 		renderer: r,
 	}
 	if f.metrics, err = newMetrics(cfg.Registerer, f.rendered); err != nil {
@@ -138,6 +140,12 @@ func (f *Frontend) deliver(events []source.Event) {
 		case source.NodeGone:
 			kind = "node"
 			f.model.DeleteNode(e.Name)
+		case source.ServiceCIDRSet:
+			kind = "servicecidr"
+			f.model.SetServiceCIDR(e.ServiceCIDR)
+		case source.ServiceCIDRGone:
+			kind = "servicecidr"
+			f.model.DeleteServiceCIDR(e.Name)
 		case source.Synced:
 			synced = true
 			continue
@@ -170,18 +178,14 @@ func (f *Frontend) wake() {
 	}
 }
 
-// refresh returns what changed in the model, and the node if that did.
-func (f *Frontend) refresh() ([]model.Change, *model.Node) {
+// refresh returns what changed in the model.
+func (f *Frontend) refresh() model.Changes {
 	f.modelMu.Lock()
 	defer f.modelMu.Unlock()
 	c := f.model.Refresh()
 	f.metrics.changes.Add(float64(len(c.Services)))
 	f.metrics.model.Set(float64(f.model.Stats().Revision))
-	if !c.Node {
-		return c.Services, nil
-	}
-	n := f.model.Node()
-	return c.Services, &n
+	return c
 }
 
 // service returns a Service as it was last refreshed, nil if there is none.
@@ -192,17 +196,17 @@ func (f *Frontend) service(key model.Key) *model.Service {
 }
 
 // render brings the renderer up to date.
-func (f *Frontend) render(changes []model.Change, node *model.Node) render.Update {
+func (f *Frontend) render(c model.Changes) render.Update {
 	f.renderMu.Lock()
 	defer f.renderMu.Unlock()
-	return f.renderer.Update(changes, node)
+	return f.renderer.Update(c)
 }
 
 // load brings the renderer up to date before a snapshot.
-func (f *Frontend) load(changes []model.Change, node *model.Node) {
+func (f *Frontend) load(c model.Changes) {
 	f.renderMu.Lock()
 	defer f.renderMu.Unlock()
-	f.renderer.Load(changes, node)
+	f.renderer.Load(c)
 }
 
 // snapshot returns the fragment as it should be now. The session calls it, too.

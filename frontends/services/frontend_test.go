@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/services/source"
 )
 
@@ -21,7 +22,7 @@ func TestConfigErrors(t *testing.T) {
 		"no source":         {NodeName: "n"},
 		"no node name":      {Source: newScript()},
 		"masquerade bit 40": {Source: newScript(), NodeName: "n", MasqueradeBit: &bit},
-		"prefix":            {Source: newScript(), NodeName: "n", ClusterCIDRs: []netip.Prefix{{}}},
+		"prefix":            {Source: newScript(), NodeName: "n", Detect: render.Detect{CIDRs: []netip.Prefix{{}}}},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -220,10 +220,11 @@ func (p *publisher) step(ctx context.Context) error {
 		p.whole, p.retry = true, time.Time{}
 	}
 	p.refused = nil
-	changes, node := p.refresh()
-	changes, again := p.sift(changes)
-	if len(changes) > 0 || node != nil || p.whole && !time.Now().Before(p.retry) {
-		if err := p.offer(ctx, changes, node); err != nil {
+	changes := p.refresh()
+	var again []model.Key
+	changes.Services, again = p.sift(changes.Services)
+	if !changes.Empty() || p.whole && !time.Now().Before(p.retry) {
+		if err := p.offer(ctx, changes); err != nil {
 			return err
 		}
 	}
@@ -262,11 +263,11 @@ func (p *publisher) sweep(ctx context.Context) error {
 // send renders changes and waits for their acknowledgement.
 //
 // Possible errors: those of client.Session.Put.
-func (p *publisher) send(ctx context.Context, changes []model.Change, node *model.Node) error {
+func (p *publisher) send(ctx context.Context, c model.Changes) error {
 	var u render.Update
 	if p.whole {
-		p.load(changes, node)
-	} else if u = p.render(changes, node); u.Empty() {
+		p.load(c)
+	} else if u = p.render(c); u.Empty() {
 		return nil
 	}
 	var pending *client.Pending
@@ -275,7 +276,7 @@ func (p *publisher) send(ctx context.Context, changes []model.Change, node *mode
 	} else {
 		pending = p.session.StartPatch(u.Patch)
 	}
-	ok, err := p.answer(ctx, pending, len(changes), u)
+	ok, err := p.answer(ctx, pending, len(c.Services), u)
 	if ok {
 		p.whole, p.retryDelay = false, 0
 	} else if u.Whole {

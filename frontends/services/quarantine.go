@@ -61,7 +61,7 @@ func (p *publisher) readmit(ctx context.Context, key model.Key) error {
 	// The hold stays until the Service is in, so that a refusal finds its delay
 	// and sets a new time.
 	h.until = time.Time{}
-	if err := p.offer(ctx, []model.Change{{Name: key, New: s}}, nil); err != nil {
+	if err := p.offer(ctx, model.Changes{Services: []model.Change{{Name: key, New: s}}}); err != nil {
 		return err
 	}
 	if p.holds[key] == h && h.until.IsZero() {
@@ -94,8 +94,8 @@ func (p *publisher) quarantined() {
 
 // offer publishes changes, and finds out whose fault it is if they are refused.
 // An error ends the frontend.
-func (p *publisher) offer(ctx context.Context, changes []model.Change, node *model.Node) error {
-	err := p.send(ctx, changes, node)
+func (p *publisher) offer(ctx context.Context, c model.Changes) error {
+	err := p.send(ctx, c)
 	if err == nil {
 		return nil
 	}
@@ -109,14 +109,14 @@ func (p *publisher) offer(ctx context.Context, changes []model.Change, node *mod
 	// Nobody is named. What was refused may be a passing condition of the
 	// kernel, or lie in what all Services share: once more, as a whole.
 	p.whole = true
-	if err = p.send(ctx, nil, nil); err == nil {
+	if err = p.send(ctx, model.Changes{}); err == nil {
 		p.log.Warn("an update was refused, and not when it was tried again", "detail", rejected.Detail())
 		return nil
 	}
 	if rejected = refusal(err); rejected == nil {
 		return p.failed(ctx, err)
 	}
-	if err := p.divide(ctx, changes, err); err != nil {
+	if err := p.divide(ctx, c.Services, err); err != nil {
 		return err
 	}
 	// Halves of a batch in which one Service took over an address of another
@@ -147,7 +147,7 @@ func (p *publisher) exclude(ctx context.Context, names []model.Key, why *client.
 	}
 	p.log.Error("Services are refused: going on without them", "services", without, "retry", retry, "detail", why.Detail())
 	p.quarantined()
-	return p.offer(ctx, gone, nil)
+	return p.offer(ctx, model.Changes{Services: gone})
 }
 
 // divide finds the Services that are refused among changes by halves, starting
@@ -169,14 +169,14 @@ func (p *publisher) divide(ctx context.Context, changes []model.Change, refused 
 	for i, c := range suspects {
 		back[i] = model.Change{Name: c.Name, New: c.Old}
 	}
-	if err := p.send(ctx, back, nil); err != nil {
+	if err := p.send(ctx, model.Changes{Services: back}); err != nil {
 		// It was none of them: keep what should be, and try again later.
-		p.load(suspects, nil)
+		p.load(model.Changes{Services: suspects})
 		return p.failed(ctx, err)
 	}
 	half := len(suspects) / 2
 	for _, part := range [][]model.Change{suspects[:half], suspects[half:]} {
-		err := p.send(ctx, part, nil)
+		err := p.send(ctx, model.Changes{Services: part})
 		if err == nil {
 			continue
 		}

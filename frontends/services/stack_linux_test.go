@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/services/source"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
@@ -87,8 +88,8 @@ func (s *stack) frontend(t testing.TB, src source.Source, nodePorts ...netip.Pre
 	t.Helper()
 	f, err := New(Config{
 		Source: src, NodeName: "node-1", Socket: s.socket, MinSyncPeriod: -1, NodePortAddresses: nodePorts,
-		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")},
-		Logger:       s.log.With("part", "frontend"),
+		Detect: render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}},
+		Logger: s.log.With("part", "frontend"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -48,8 +48,8 @@ func rendered(t *testing.T) map[string]*weftv1.Fragment {
 		}
 		return out
 	}
-	node := &model.Node{Known: true, Name: "n1", Addresses: [model.Families][]netip.Addr{
-		{netip.MustParseAddr("192.0.2.1")}, {netip.MustParseAddr("2001:db8::1")},
+	node := &model.Node{Known: true, Name: "n1", Addresses: [model.Families]netip.Addr{
+		netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"),
 	}}
 	out := map[string]*weftv1.Fragment{}
 	for name, tt := range map[string]struct {
@@ -64,15 +64,15 @@ func rendered(t *testing.T) map[string]*weftv1.Fragment {
 		"masquerade all":         {cfg: func(c *render.Config) { c.MasqueradeAll = true }},
 		"lowest mark bit":        {cfg: func(c *render.Config) { c.MasqueradeBit = 0 }},
 		"highest mark bit":       {cfg: func(c *render.Config) { c.MasqueradeBit = 31 }},
-		"no cluster CIDR":        {cfg: func(c *render.Config) { c.ClusterCIDRs = nil }},
-		"single addresses":       {cfg: func(c *render.Config) { c.ClusterCIDRs = prefixes("10.244.0.1/32", "fd00:10:244::1/128") }},
+		"no cluster CIDR":        {cfg: func(c *render.Config) { c.Detect.CIDRs = nil }},
+		"single addresses":       {cfg: func(c *render.Config) { c.Detect.CIDRs = prefixes("10.244.0.1/32", "fd00:10:244::1/128") }},
 		"several cluster CIDRs": {cfg: func(c *render.Config) {
-			c.ClusterCIDRs = prefixes("10.244.0.0/16", "10.250.0.0/15", "fd00:10:244::/56", "fd00:10:250::/56")
+			c.Detect.CIDRs = prefixes("10.244.0.0/16", "10.250.0.0/15", "fd00:10:244::/56", "fd00:10:250::/56")
 		}},
 	} {
 		cfg := render.Config{
 			Families: [model.Families]bool{true, true}, MasqueradeBit: render.DefaultMasqueradeBit,
-			ClusterCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/56"),
+			Detect: render.Detect{CIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/56")},
 		}
 		if tt.cfg != nil {
 			tt.cfg(&cfg)
@@ -81,7 +81,7 @@ func rendered(t *testing.T) map[string]*weftv1.Fragment {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Update(manyServices(), tt.node)
+		r.Update(model.Changes{Services: manyServices(), Node: tt.node})
 		out[name] = r.Snapshot()
 	}
 	return out

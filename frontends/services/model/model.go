@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -16,6 +17,15 @@ import (
 type Config struct {
 	// NodeName is the name of this node; endpoints with it are local.
 	NodeName string
+	// NodeAddresses are used in place of those of the Node object, where valid
+	// (kube-proxy's bindAddress).
+	NodeAddresses [Families]netip.Addr
+	// IgnoreExternalIPs leaves spec.externalIPs out (feature gate
+	// AllowServiceExternalIPs off).
+	IgnoreExternalIPs bool
+	// Notify is told of conflicts between Services; nil means nobody is. It is
+	// called from SetX and Refresh and must not call back.
+	Notify func(Notice)
 	// Logger gets a line for everything that is left out; nil discards.
 	Logger *slog.Logger
 }
@@ -143,6 +153,16 @@ func (m *Model) DeleteNode(name string) {
 	}
 }
 
+// SetServiceCIDR takes a ServiceCIDR as it is now.
+func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
+	m.stats.ServiceCIDREvents++
+}
+
+// DeleteServiceCIDR takes a ServiceCIDR away.
+func (m *Model) DeleteServiceCIDR(name string) {
+	m.stats.ServiceCIDREvents++
+}
+
 // Dirty reports whether Refresh has anything to look at.
 func (m *Model) Dirty() bool { return len(m.dirty) > 0 || m.nodeDirty }
 
@@ -164,7 +184,8 @@ func (m *Model) Refresh() Changes {
 	}
 	clear(m.dirty)
 	if m.nodeDirty {
-		out.Node, m.nodeDirty = true, false
+		node := m.this
+		out.Node, m.nodeDirty = &node, false
 		m.stats.NodeChanges++
 	}
 	m.stats.ServiceChanges += uint64(len(out.Services))
@@ -211,8 +232,7 @@ func CompareKeys(a, b Key) int {
 
 func equalNode(a, b Node) bool {
 	return a.Known == b.Known && a.Name == b.Name &&
-		slices.Equal(a.Addresses[IPv4], b.Addresses[IPv4]) &&
-		slices.Equal(a.Addresses[IPv6], b.Addresses[IPv6])
+		a.Addresses == b.Addresses
 }
 
 func equalService(a, b *Service) bool {
@@ -242,7 +262,6 @@ func equalPort(a, b Port) bool {
 func (m *Model) parseNode(o *corev1.Node) Node {
 	n := Node{Known: true, Name: o.Name}
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
-		var found [Families][]netip.Addr
 		for i, a := range o.Status.Addresses {
 			if a.Type != kind {
 				continue
@@ -252,14 +271,8 @@ func (m *Model) parseNode(o *corev1.Node) Node {
 				m.skip("Node", Key{Name: o.Name}, index("status.addresses", i)+".address", err)
 				continue
 			}
-			f := FamilyOf(addr)
-			if !slices.Contains(found[f], addr) {
-				found[f] = append(found[f], addr)
-			}
-		}
-		for f := range found {
-			if len(n.Addresses[f]) == 0 {
-				n.Addresses[f] = found[f]
+			if f := FamilyOf(addr); !n.Addresses[f].IsValid() {
+				n.Addresses[f] = addr
 			}
 		}
 	}

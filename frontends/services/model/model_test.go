@@ -346,20 +346,20 @@ func TestNode(t *testing.T) {
 	other := n.DeepCopy()
 	other.Name = "n2"
 	m.SetNode(other)
-	if c := m.Refresh(); c.Node {
+	if c := m.Refresh(); c.Node != nil {
 		t.Error("another node counts")
 	}
 	m.SetNode(n)
-	if c := m.Refresh(); !c.Node {
+	if c := m.Refresh(); c.Node == nil {
 		t.Error("the node does not count")
 	}
 	got := m.Node().Addresses
-	if fmt.Sprint(got) != "[[192.0.2.1] [2001:db8::1]]" {
+	if fmt.Sprint(got) != "[192.0.2.1 2001:db8::1]" {
 		t.Errorf("addresses %v", got)
 	}
 	m.DeleteNode("n1")
 	m.SetNode(n)
-	if c := m.Refresh(); c.Node || !m.Node().Known {
+	if c := m.Refresh(); c.Node != nil || !m.Node().Known {
 		t.Error("the node's addresses did not stay")
 	}
 }

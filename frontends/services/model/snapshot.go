@@ -45,11 +45,7 @@ func (s Snapshot) Proto() *modelpb.Model {
 		Node:     &modelpb.Node{Known: s.Node.Known, Name: s.Node.Name},
 		Services: make([]*modelpb.Service, len(s.Services)),
 	}
-	for _, of := range s.Node.Addresses {
-		for _, a := range of {
-			out.Node.Addresses = append(out.Node.Addresses, a.AsSlice())
-		}
-	}
+	out.Node.Addresses = addrsProto(s.Node.Addresses)
 	for i, svc := range s.Services {
 		out.Services[i] = serviceProto(svc)
 	}
@@ -107,12 +103,9 @@ func FromProto(p *modelpb.Model) (Snapshot, error) {
 		Node:     Node{Known: p.GetNode().GetKnown(), Name: p.GetNode().GetName()},
 		Services: make([]*Service, len(p.GetServices())),
 	}
-	for i, b := range p.GetNode().GetAddresses() {
-		a, err := addrOf(b)
-		if err != nil {
-			return Snapshot{}, fmt.Errorf("decode model: node address %d: %w", i, err)
-		}
-		out.Node.Addresses[FamilyOf(a)] = append(out.Node.Addresses[FamilyOf(a)], a)
+	var err error
+	if out.Node.Addresses, err = addrsOf(p.GetNode().GetAddresses()); err != nil {
+		return Snapshot{}, fmt.Errorf("decode model: node: %w", err)
 	}
 	for i, s := range p.GetServices() {
 		svc, err := serviceOf(s)

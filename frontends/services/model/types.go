@@ -87,9 +87,22 @@ type Service struct {
 	Created time.Time
 	// ClusterIPs has at most one address for each family.
 	ClusterIPs [Families]netip.Addr
-	// InternalLocal and ExternalLocal are true for the traffic policy Local.
+	// InternalLocal and ExternalLocal are true for the traffic policy Local; the
+	// external one only where the Service can be reached from outside.
 	InternalLocal bool
 	ExternalLocal bool
+	// Affinity is for how long after its last new flow a client keeps its
+	// endpoint (session affinity ClientIP), in whole seconds; 0 is none.
+	Affinity time.Duration
+	// SourceRanges are who may reach the addresses of load balancers, sorted.
+	// A nil list does not limit anybody.
+	SourceRanges [Families][]netip.Prefix
+	// HealthCheckNodePort is the TCP port on which load balancers ask how many
+	// endpoints are on this node; 0 for none.
+	HealthCheckNodePort uint16
+	// LocalReady counts the distinct addresses of ready endpoints on this node,
+	// over all ports and families. 0 without HealthCheckNodePort.
+	LocalReady int
 	// Ports are sorted by name and protocol.
 	Ports []Port
 }
@@ -103,9 +116,20 @@ type Port struct {
 	// ClusterIPs are those of the Service where this port's claim on the
 	// address, protocol and number holds; another Service may have the older one.
 	ClusterIPs [Families]netip.Addr
+	// External are the addresses from outside of the cluster's own ranges on
+	// which this port's claim holds, sorted, without repeats.
+	External [Families][]External
 	// NodePort is 0 if there is none or another Service has the older claim.
 	NodePort uint16
 	Backends [Families]Backends
+}
+
+// External is one of a Service's externalIPs, or an address of its load
+// balancer whose traffic this node takes (ipMode VIP).
+type External struct {
+	Addr netip.Addr
+	// LoadBalancer is true for one of status.loadBalancer: SourceRanges hold.
+	LoadBalancer bool
 }
 
 // Backends are the endpoints of a port in one family, each list sorted by
@@ -130,14 +154,25 @@ type Endpoint struct {
 	Local bool
 }
 
+// Prefixes are prefixes of each family, sorted, without repeats.
+type Prefixes = [Families][]netip.Prefix
+
 // Node is what matters of this node's Node object.
 type Node struct {
 	// Known is true once the object has been seen.
 	Known bool
 	Name  string
-	// Addresses are the InternalIPs, or in their absence the ExternalIPs, in
-	// the order of the object.
-	Addresses [Families][]netip.Addr
+	// Addresses are the node's primary ones: of each family the first InternalIP,
+	// or else the first ExternalIP, unless the configuration has one.
+	Addresses [Families]netip.Addr
+	// PodCIDRs are the addresses of the pods on this node.
+	PodCIDRs Prefixes
+	// Zone is the label topology.kubernetes.io/zone, empty if there is none.
+	Zone string
+	// Leaving is true while the node should get no new traffic from load
+	// balancers: its object is gone or being deleted, or has the taint
+	// ToBeDeletedByClusterAutoscaler.
+	Leaving bool
 }
 
 // Change is a Service whose outcome differs. Old is nil for a new one, New for
@@ -152,18 +187,34 @@ type Change struct {
 type Changes struct {
 	// Services are sorted by name.
 	Services []Change
-	// Node is true if the node differs.
-	Node bool
+	// Node is nil if the node does not differ.
+	Node *Node
+	// ServiceCIDRs are the ranges of all ClusterIPs, nil if they do not differ.
+	ServiceCIDRs *Prefixes
+	// Triggers are when the endpoints changed in the cluster that led to
+	// Services: annotation endpoints.kubernetes.io/last-change-trigger-time.
+	Triggers []time.Time
 }
 
 // Empty reports whether nothing changed.
-func (c *Changes) Empty() bool { return len(c.Services) == 0 && !c.Node }
+func (c *Changes) Empty() bool {
+	return len(c.Services) == 0 && c.Node == nil && c.ServiceCIDRs == nil
+}
+
+// Notice is something about a Service that who owns it should hear of.
+type Notice struct {
+	Service Key
+	// Reason is one word, Message a sentence.
+	Reason  string
+	Message string
+}
 
 // Stats count what came in and what it amounted to.
 type Stats struct {
-	ServiceEvents uint64
-	SliceEvents   uint64
-	NodeEvents    uint64
+	ServiceEvents     uint64
+	SliceEvents       uint64
+	NodeEvents        uint64
+	ServiceCIDREvents uint64
 	// ServiceChanges and NodeChanges are the events' real outcome.
 	ServiceChanges uint64
 	NodeChanges    uint64
@@ -173,4 +224,7 @@ type Stats struct {
 	Skipped uint64
 	// Conflicts are claims that lose against another Service's, now.
 	Conflicts int
+	// Services and Slices are how many objects are held, now.
+	Services int
+	Slices   int
 }

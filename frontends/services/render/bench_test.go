@@ -57,7 +57,7 @@ func BenchmarkAll(b *testing.B) {
 		b.StopTimer()
 		m, r := benchModel(), mustNew(b, testConfig())
 		b.StartTimer()
-		r.Load(m.Refresh().Services, nil)
+		r.Load(m.Refresh())
 		elements = 0
 		for _, t := range r.Snapshot().GetTables() {
 			for _, s := range append(t.GetSets(), t.GetMaps()...) {
@@ -72,7 +72,7 @@ func BenchmarkAll(b *testing.B) {
 func BenchmarkSnapshot(b *testing.B) {
 	r := mustNew(b, testConfig())
 	m := benchModel()
-	r.Update(m.Refresh().Services, nil)
+	r.Update(m.Refresh())
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Snapshot()
@@ -92,19 +92,19 @@ func BenchmarkIntake(b *testing.B) {
 func BenchmarkReplaceEndpoint(b *testing.B) {
 	r := mustNew(b, testConfig())
 	m := benchModel()
-	r.Update(m.Refresh().Services, nil)
+	r.Update(m.Refresh())
 	var slices [2]*discoveryv1.EndpointSlice
 	for i := range slices {
 		_, slices[i] = benchService(benchServices/2, i+1)
 	}
 	m.SetSlice(slices[1])
-	r.Update(m.Refresh().Services, nil)
+	r.Update(m.Refresh())
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
 		m.SetSlice(slices[n%2])
 		n++
-		if u := r.Update(m.Refresh().Services, nil); u.Added != 1 || u.Removed != 0 {
+		if u := r.Update(m.Refresh()); u.Added != 1 || u.Removed != 0 {
 			b.Fatalf("%d added, %d removed: want one replaced", u.Added, u.Removed)
 		}
 	}

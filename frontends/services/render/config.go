@@ -22,9 +22,8 @@ const (
 type Config struct {
 	// Families are those that this node can use.
 	Families [model.Families]bool
-	// ClusterCIDRs are the addresses of pods: flows from elsewhere to a
-	// ClusterIP are masqueraded. A family without any is never masqueraded there.
-	ClusterCIDRs []netip.Prefix
+	// Detect says which flows come from pods.
+	Detect Detect
 	// MasqueradeAll masquerades every flow to a ClusterIP.
 	MasqueradeAll bool
 	// MasqueradeBit is the bit of the packet mark, 0 to 31, that asks for
@@ -37,12 +36,42 @@ type Config struct {
 	NodePortAddresses []netip.Prefix
 }
 
+// Detect says how flows from pods are known (kube-proxy's detectLocal): those to
+// a ClusterIP from elsewhere are masqueraded, and pods reach all endpoints of a
+// Service whose externalTrafficPolicy is Local. Where no flow is known to come from
+// a pod, flows to a ClusterIP are never masqueraded.
+type Detect struct {
+	Mode DetectMode
+	// CIDRs are for DetectCIDRs.
+	CIDRs []netip.Prefix
+	// Interface is the name or the prefix of the name of the interfaces of pods,
+	// for DetectInterface and DetectInterfacePrefix.
+	Interface string
+}
+
+// DetectMode is a way to know flows from pods.
+type DetectMode uint8
+
+// The ways.
+const (
+	// DetectCIDRs: the source is inside Detect.CIDRs (ClusterCIDR). None means
+	// that no flow is known to come from a pod.
+	DetectCIDRs DetectMode = iota
+	// DetectNode: the source is inside the PodCIDRs of the Node (NodeCIDR).
+	DetectNode
+	// DetectInterface: the packet came in by the interface (BridgeInterface).
+	DetectInterface
+	// DetectInterfacePrefix: the packet came in by an interface whose name
+	// begins so (InterfaceNamePrefix).
+	DetectInterfacePrefix
+)
+
 func (c *Config) validate() error {
 	var errs []error
 	if c.MasqueradeBit < 0 || c.MasqueradeBit > 31 {
 		errs = append(errs, fmt.Errorf("masquerade bit %d is not in 0 to 31", c.MasqueradeBit))
 	}
-	for _, l := range [][]netip.Prefix{c.ClusterCIDRs, c.NodePortAddresses} {
+	for _, l := range [][]netip.Prefix{c.Detect.CIDRs, c.NodePortAddresses} {
 		for _, p := range l {
 			if !p.IsValid() || p.Addr().Is4In6() {
 				errs = append(errs, fmt.Errorf("prefix %s is not an IPv4 or IPv6 prefix", p))

@@ -18,7 +18,7 @@ const (
 func testConfig() Config {
 	return Config{
 		Families:      [2]bool{true, true},
-		ClusterCIDRs:  []netip.Prefix{netip.MustParsePrefix(podCIDR4), netip.MustParsePrefix(podCIDR6)},
+		Detect:        Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix(podCIDR4), netip.MustParsePrefix(podCIDR6)}},
 		MasqueradeBit: DefaultMasqueradeBit,
 	}
 }
@@ -75,8 +75,7 @@ func nodeOf(addrs ...string) *model.Node {
 	n := &model.Node{Known: true, Name: "n1"}
 	for _, text := range addrs {
 		a := netip.MustParseAddr(text)
-		f := model.FamilyOf(a)
-		n.Addresses[f] = append(n.Addresses[f], a)
+		n.Addresses[model.FamilyOf(a)] = a
 	}
 	return n
 }

@@ -113,7 +113,7 @@ func TestPatchesLeadToSnapshot(t *testing.T) {
 				node = nodeOf(fmt.Sprintf("192.0.2.%d", w.rng.IntN(3)+1))
 			}
 			changes := w.step()
-			u := r.Update(changes, node)
+			u := r.Update(model.Changes{Services: changes, Node: node})
 			if u.Whole {
 				t.Fatalf("seed %d step %d: snapshot where a patch does", seed, step)
 			}
@@ -132,14 +132,14 @@ func TestPatchesLeadToSnapshot(t *testing.T) {
 			}
 			again := mustNew(t, cfg)
 			again.Restore(snapshot)
-			again.Load(w.all(), &r.node)
+			again.Load(model.Changes{Services: w.all(), Node: &r.node})
 			if diff := cmp.Diff(want.text(), load(t, again.Snapshot()).text()); diff != "" {
 				t.Fatalf("seed %d step %d: a restart changes what is there (-before +after):\n%s", seed, step, diff)
 			}
 			texts := make([]string, 2)
 			for i := range texts {
 				fresh := mustNew(t, cfg)
-				fresh.Update(w.all(), &r.node)
+				fresh.Update(model.Changes{Services: w.all(), Node: &r.node})
 				texts[i] = load(t, fresh.Snapshot()).text()
 			}
 			if texts[0] != texts[1] {
@@ -167,7 +167,7 @@ func TestRestoreIgnoresNonsense(t *testing.T) {
 	if r.Idle() {
 		t.Error("chains that are none of ours were taken over")
 	}
-	u := r.Update(put(service("default/a", "10.96.0.1", port("http tcp 80 0", "10.1.0.1:80"))), nil)
+	u := r.Update(model.Changes{Services: put(service("default/a", "10.96.0.1", port("http tcp 80 0", "10.1.0.1:80")))})
 	if u.Added == 0 {
 		t.Error("no elements")
 	}

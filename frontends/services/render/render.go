@@ -81,7 +81,7 @@ func New(cfg Config) (*Renderer, error) {
 			picks: newCounted[int](), nodePortPicks: newCounted[int](),
 			idlePicks: make(map[int]struct{}), idleNodePortPicks: make(map[int]struct{}),
 		}
-		t.on = cfg.Families[f] && (f == model.IPv4 || len(prefixes(cfg.ClusterCIDRs, f)) > 0)
+		t.on = cfg.Families[f] && (f == model.IPv4 || len(prefixes(cfg.Detect.CIDRs, f)) > 0)
 		r.tables[f] = t
 	}
 	r.setNode(model.Node{})
@@ -110,13 +110,12 @@ func (r *Renderer) nodePortsOf(f model.Family) (nodePortMode, []string) {
 		return nodePortPrefixes, keys
 	}
 	n := &r.node.Addresses
-	if len(n[model.IPv4])+len(n[model.IPv6]) == 0 {
+	if !n[model.IPv4].IsValid() && !n[model.IPv6].IsValid() {
 		return nodePortAll, nil
 	}
-	for _, a := range n[f] {
-		keys = append(keys, a.String())
+	if n[f].IsValid() {
+		keys = append(keys, n[f].String())
 	}
-	slices.Sort(keys)
 	return nodePortAddresses, keys
 }
 

@@ -64,9 +64,9 @@ func TestGolden(t *testing.T) {
 		"masquerade-all": {cfg: func(c *Config) { c.MasqueradeAll, c.MasqueradeBit = true, 15 }},
 		"two-cidrs": {cfg: func(c *Config) {
 			c.Families = [2]bool{true, false}
-			c.ClusterCIDRs = append(c.ClusterCIDRs, netip.MustParsePrefix("10.250.0.0/16"), netip.MustParsePrefix("10.244.128.0/17"))
+			c.Detect.CIDRs = append(c.Detect.CIDRs, netip.MustParsePrefix("10.250.0.0/16"), netip.MustParsePrefix("10.244.128.0/17"))
 		}},
-		"no-cidr": {cfg: func(c *Config) { c.ClusterCIDRs = nil }},
+		"no-cidr": {cfg: func(c *Config) { c.Detect.CIDRs = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := testConfig()
@@ -74,7 +74,7 @@ func TestGolden(t *testing.T) {
 				tt.cfg(&cfg)
 			}
 			r := mustNew(t, cfg)
-			r.Update(example(), tt.node)
+			r.Update(model.Changes{Services: example(), Node: tt.node})
 			rules := load(t, r.Snapshot())
 			rules.check(t)
 			got := rules.text()
@@ -122,9 +122,9 @@ func TestPatchSize(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := mustNew(t, testConfig())
-			r.Update(put(web(eps...)), nil)
+			r.Update(model.Changes{Services: put(web(eps...))})
 			rules := load(t, r.Snapshot())
-			u := r.Update(put(tt.to), nil)
+			u := r.Update(model.Changes{Services: put(tt.to)})
 			if u.Added != tt.added || u.Removed != tt.removed {
 				t.Errorf("%d elements added, %d removed; want %d, %d", u.Added, u.Removed, tt.added, tt.removed)
 			}
@@ -146,7 +146,7 @@ func TestPatchSize(t *testing.T) {
 func TestTakeOverOfAnAddress(t *testing.T) {
 	r := mustNew(t, testConfig())
 	a := service("default/a", "10.96.0.1", port("http tcp 80 30080", "10.244.1.1:80", "10.244.1.2:80"))
-	r.Update(put(a), nil)
+	r.Update(model.Changes{Services: put(a)})
 	rules := load(t, r.Snapshot())
 	// b has the older claim: a keeps its Service without the address, in the
 	// same update, and sorts first.
@@ -154,18 +154,18 @@ func TestTakeOverOfAnAddress(t *testing.T) {
 	lost.Ports[0].ClusterIPs = [2]netip.Addr{}
 	b := service("default/b", "10.96.0.1", port("http tcp 80 30080", "10.244.1.3:80"))
 	for _, order := range [][]model.Change{append(put(lost), put(b)...)} {
-		rules.patch(t, r.Update(order, nil).Patch)
+		rules.patch(t, r.Update(model.Changes{Services: order}).Patch)
 		if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
 			t.Errorf("patch and snapshot differ:\n%s", diff)
 		}
 	}
-	rules.patch(t, r.Update(append(put(a), gone("default/b")...), nil).Patch)
+	rules.patch(t, r.Update(model.Changes{Services: append(put(a), gone("default/b")...)}).Patch)
 	if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
 		t.Errorf("patch and snapshot differ:\n%s", diff)
 	}
 	rules.patch(t, r.Sweep())
 	fresh := mustNew(t, testConfig())
-	fresh.Update(put(a), nil)
+	fresh.Update(model.Changes{Services: put(a)})
 	if diff := cmp.Diff(load(t, fresh.Snapshot()).text(), rules.text()); diff != "" {
 		t.Errorf("not what a fresh start gives:\n%s", diff)
 	}
@@ -173,19 +173,19 @@ func TestTakeOverOfAnAddress(t *testing.T) {
 
 func TestSecondFamilyNeedsSnapshot(t *testing.T) {
 	cfg := testConfig()
-	cfg.ClusterCIDRs = cfg.ClusterCIDRs[:1]
+	cfg.Detect.CIDRs = cfg.Detect.CIDRs[:1]
 	r := mustNew(t, cfg)
-	u := r.Update(put(service("default/a", "10.96.0.1", port("http tcp 80 0", "10.244.1.1:80"))), nil)
+	u := r.Update(model.Changes{Services: put(service("default/a", "10.96.0.1", port("http tcp 80 0", "10.244.1.1:80")))})
 	if u.Whole || len(r.Snapshot().GetTables()) != 1 {
 		t.Fatal("there is an ip6 table without a use")
 	}
-	u = r.Update(put(service("default/b", "fd00::1", port("http tcp 80 0", "[fd00:10:244::1]:80"))), nil)
+	u = r.Update(model.Changes{Services: put(service("default/b", "fd00::1", port("http tcp 80 0", "[fd00:10:244::1]:80")))})
 	if !u.Whole || u.Patch != nil || len(r.Snapshot().GetTables()) != 2 {
 		t.Errorf("update %+v, want a snapshot with two tables", u)
 	}
 	cfg.Families[model.IPv6] = false
 	r = mustNew(t, cfg)
-	u = r.Update(put(service("default/b", "fd00::1", port("http tcp 80 0", "[fd00:10:244::1]:80"))), nil)
+	u = r.Update(model.Changes{Services: put(service("default/b", "fd00::1", port("http tcp 80 0", "[fd00:10:244::1]:80")))})
 	if !u.Empty() || len(r.Snapshot().GetTables()) != 1 {
 		t.Errorf("update %+v on a node without IPv6, want none", u)
 	}
@@ -193,15 +193,15 @@ func TestSecondFamilyNeedsSnapshot(t *testing.T) {
 
 func TestNodeChange(t *testing.T) {
 	r := mustNew(t, testConfig())
-	r.Update(example(), nil)
+	r.Update(model.Changes{Services: example()})
 	rules := load(t, r.Snapshot())
-	for _, n := range []*model.Node{nodeOf("192.0.2.1"), nodeOf("192.0.2.2", "192.0.2.3"), nodeOf("2001:db8::2"), {Known: true}} {
-		u := r.Update(nil, n)
+	for _, n := range []*model.Node{nodeOf("192.0.2.1"), nodeOf("192.0.2.2", "2001:db8::1"), nodeOf("2001:db8::2"), {Known: true}} {
+		u := r.Update(model.Changes{Node: n})
 		rules.patch(t, u.Patch)
 		if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
 			t.Errorf("node %v: patch and snapshot differ:\n%s", n.Addresses, diff)
 		}
-		if u = r.Update(nil, n); !u.Empty() {
+		if u = r.Update(model.Changes{Node: n}); !u.Empty() {
 			t.Errorf("the same node again gives %v", u.Patch)
 		}
 	}
@@ -226,7 +226,7 @@ func TestComment(t *testing.T) {
 
 func TestOwner(t *testing.T) {
 	r := mustNew(t, testConfig())
-	r.Update(example(), nil)
+	r.Update(model.Changes{Services: example()})
 	for object, want := range map[string]string{
 		"table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 2":                 "default/web",
 		"table ip weft map nodeport-endpoints element tcp . 30080 . 0":                 "default/web",
@@ -251,7 +251,7 @@ func TestOwner(t *testing.T) {
 func TestConfigErrors(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"bit":      func(c *Config) { c.MasqueradeBit = 32 },
-		"prefix":   func(c *Config) { c.ClusterCIDRs = []netip.Prefix{{}} },
+		"prefix":   func(c *Config) { c.Detect.CIDRs = []netip.Prefix{{}} },
 		"families": func(c *Config) { c.Families = [2]bool{} },
 	} {
 		cfg := testConfig()

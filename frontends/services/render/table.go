@@ -146,7 +146,7 @@ func (t *table) nodePortChains(cfg *Config) []*weftv1.Chain {
 // source comes first: it spares pods the set lookup.
 func (t *table) masquerade(cfg *Config) string {
 	rest := t.words.spell("ip daddr @cluster-ips jump " + chainMark)
-	cidrs := prefixes(cfg.ClusterCIDRs, t.family)
+	cidrs := prefixes(cfg.Detect.CIDRs, t.family)
 	switch {
 	case cfg.MasqueradeAll:
 		return rest

@@ -50,26 +50,27 @@ func (p *patch) unset(in set, key string) {
 	}
 }
 
-// Update renders the changed Services, and the node unless it is nil. Changes
-// are by New alone: it replaces whatever the Service was rendered as.
-func (r *Renderer) Update(changes []model.Change, node *model.Node) Update {
+// Update renders what changed. Changes of Services are by New alone: it replaces
+// whatever the Service was rendered as.
+func (r *Renderer) Update(c model.Changes) Update {
 	var patches [model.Families]patch
-	return r.update(changes, node, &patches)
+	return r.update(c, &patches)
 }
 
 // Load does what Update does for one who sends a snapshot anyway, and so needs
 // no patch.
-func (r *Renderer) Load(changes []model.Change, node *model.Node) {
+func (r *Renderer) Load(c model.Changes) {
 	var patches [model.Families]patch
 	for f := range patches {
 		patches[f].mute = true
 	}
-	r.update(changes, node, &patches)
+	r.update(c, &patches)
 }
 
-func (r *Renderer) update(changes []model.Change, node *model.Node, patches *[model.Families]patch) Update {
-	if node != nil {
-		r.changeNode(*node, patches)
+func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Update {
+	changes := c.Services
+	if c.Node != nil {
+		r.changeNode(*c.Node, patches)
 	}
 	// All removals come before all additions, as one Service can take over a
 	// front of another.

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -18,7 +19,7 @@ type Source interface {
 }
 
 // Event is one change: ServiceSet, ServiceGone, SliceSet, SliceGone, NodeSet,
-// NodeGone or Synced.
+// NodeGone, ServiceCIDRSet, ServiceCIDRGone or Synced.
 type Event interface{ event() }
 
 // ServiceSet says that a Service exists in this form.
@@ -39,14 +40,22 @@ type NodeSet struct{ Node *corev1.Node }
 // NodeGone says that a Node does not exist any more.
 type NodeGone struct{ Name string }
 
+// ServiceCIDRSet says that a ServiceCIDR exists in this form.
+type ServiceCIDRSet struct{ ServiceCIDR *networkingv1.ServiceCIDR }
+
+// ServiceCIDRGone says that a ServiceCIDR does not exist any more.
+type ServiceCIDRGone struct{ Name string }
+
 // Synced says that everything that existed at the start has been delivered.
 // It comes once.
 type Synced struct{}
 
-func (ServiceSet) event()  {}
-func (ServiceGone) event() {}
-func (SliceSet) event()    {}
-func (SliceGone) event()   {}
-func (NodeSet) event()     {}
-func (NodeGone) event()    {}
-func (Synced) event()      {}
+func (ServiceSet) event()      {}
+func (ServiceGone) event()     {}
+func (SliceSet) event()        {}
+func (SliceGone) event()       {}
+func (NodeSet) event()         {}
+func (NodeGone) event()        {}
+func (ServiceCIDRSet) event()  {}
+func (ServiceCIDRGone) event() {}
+func (Synced) event()          {}
