@@ -28,7 +28,7 @@ run: build ## the whole system with real traffic in private network namespaces
 	./bin/weft demo
 
 test: ## all tests, against the real kernel
-	@.ci/need nft ip python3
+	@.ci/need nft ip python3 iptables
 	.ci/netadmin $(GO) test $(TESTFLAGS) ./...
 
 lint: ## golangci-lint and go vet, at the versions of .ci/tools
@@ -56,8 +56,8 @@ chaos: ## kill, stop and damage everything for DURATION; SEED=N repeats a run
 		-chaos.duration $(DURATION) $(if $(SEED),-chaos.seed $(SEED),-chaos.fresh)
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
-	@.ci/need nft ip
-	cd deploy/e2e && $(GO) test -count=1 -v -timeout 30m ./...
+	@.ci/need nft ip iptables ip6tables conntrack
+	cd deploy/e2e && $(GO) test -count=1 -v -p 1 -timeout 30m ./...
 
 image: ## build the container image weft:VERSION (needs docker)
 	docker build -f deploy/image/Dockerfile --build-arg VERSION=$(VERSION) -t weft:$(VERSION) .
