@@ -89,7 +89,22 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) error {
 	r.out.Exprs = g.out
 	slices.Sort(r.out.Chains)
 	slices.Sort(r.out.Sets)
-	return r.out.seal()
+	if err := r.out.seal(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(r.stmts, writes) {
+		var err error
+		if r.out.Writes, err = ParseWrites(r.out.encoded.bytes); err != nil {
+			return fmt.Errorf("find what the rule writes: %w", err)
+		}
+	}
+	return nil
+}
+
+// writes reports whether a statement changes a named set.
+func writes(s statement) bool {
+	_, ok := s.(*dynamicStmt)
+	return ok
 }
 
 // terminal reports whether nothing after a statement is run.

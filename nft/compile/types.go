@@ -29,6 +29,9 @@ type Rule struct {
 	// Sets are the names of the named sets and maps that the rule uses,
 	// sorted, without repeats.
 	Sets []string
+	// Writes are the entries that packets make in maps by running the rule,
+	// without repeats.
+	Writes []Write
 	// Fingerprint identifies the rule's content (family, expressions,
 	// anonymous sets, comment): equal fingerprints mean that the kernel's rule
 	// can stay as it is, with its handle and counters. It is stored in the

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -98,11 +99,12 @@ type ruleInfo struct {
 	table, chain string
 	handle       uint64
 	info         compile.RuleInfo
+	writes       []compile.Write
 }
 
 // decodeRule decodes a NEWRULE, without its expressions: the fingerprint in
-// the userdata stands for them. Userdata that cannot be read is that of
-// somebody else's rule.
+// the userdata stands for them, but for what the rule writes into maps. Userdata
+// that cannot be read is that of somebody else's rule.
 func decodeRule(m reply) (ruleInfo, error) {
 	var r ruleInfo
 	a := parseAttrs(m.attrs)
@@ -117,6 +119,15 @@ func decodeRule(m reply) (ruleInfo, error) {
 		case unix.NFTA_RULE_USERDATA:
 			if info, err := compile.ParseRuleUserData(a.value); err == nil {
 				r.info = info
+			}
+		case unix.NFTA_RULE_EXPRESSIONS:
+			// Almost no rule has one.
+			if !bytes.Contains(a.value, []byte("dynset\x00")) {
+				continue
+			}
+			var err error
+			if r.writes, err = compile.ParseWrites(a.value); err != nil {
+				return r, fmt.Errorf("rule %d of chain %s: %w: %w", r.handle, r.chain, ErrMalformed, err)
 			}
 		}
 	}

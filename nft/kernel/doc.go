@@ -7,7 +7,8 @@
 //
 // The package refuses to touch a table that is not marked as weft's: neither
 // its Ops nor its dumps go near one, and a table of a name that exists already
-// is an error (ErrForeignTable), never a reason to reuse or replace it. It
+// is an error (ErrForeignTable), never a reason to reuse or replace it. The one exception is
+// for an operator who replaces another program by weft: Survey and RemoveForeign. It
 // keeps no desired state, does not log, and sends no batch again that the
 // kernel has rejected, but for the guarded ones below.
 //
@@ -31,10 +32,17 @@
 // On older kernels such a deletion is ENOENT and rejects its batch: Dump,
 // compare, go on. In all other sets a missing element is an error everywhere.
 //
+// # What rules write
+//
+// Of a dumped rule's expressions one thing is read: into which maps it has packets
+// put entries, and of which value (compile.ParseWrites). DumpSet reads one set over a
+// socket of its own. The kernel counts its way from the first element for each part of
+// a dump, so that 65,536 take it about 0.2 s, and commits must not wait for that.
+//
 // # Concurrency
 //
 // A Conn may be used by several goroutines; Commit, Dump, Claim and Generation
-// exclude each other. Watch has a socket of its own.
+// exclude each other. Watch and DumpSet have sockets of their own.
 //
 // # Errors
 //

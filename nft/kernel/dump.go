@@ -43,6 +43,35 @@ func (c *Conn) Dump() ([]Table, error) {
 	return tables, nil
 }
 
+// maxRepeats bounds how often DumpSet reads a set that changes by itself.
+const maxRepeats = 3
+
+// DumpSet reads the elements of one set or map of weft's over a socket of its own:
+// commits do not wait for it, which takes long where there are many elements.
+// Packets go on changing the set meanwhile, and it may grow: then some elements come
+// twice and others not at all, and after three such readings what was found is
+// returned. Its errors are those of Dump; one that wraps ENOENT says that there is no
+// such set.
+func (c *Conn) DumpSet(table nft.TableID, set *compile.Set) ([]compile.Element, error) {
+	sock, err := dial(c.netNS)
+	if err != nil {
+		return nil, fmt.Errorf("dump set %s of table %s: %w", set.Name, table, err)
+	}
+	defer func() { _ = sock.close() }() // nothing was written to it
+	r := &Conn{netNS: c.netNS, sock: sock, seq: 1}
+	d := newElementDecoder(set)
+	for range maxRepeats {
+		repeats, err := r.readElements(d, table, set)
+		if err != nil {
+			return nil, fmt.Errorf("dump set %s of table %s: %w", set.Name, table, err)
+		}
+		if !repeats {
+			break
+		}
+	}
+	return d.finish(), nil
+}
+
 // dumpStable is Dump with the lock held.
 func (c *Conn) dumpStable() ([]Table, error) {
 	events, err := c.listen()
@@ -219,7 +248,7 @@ func (c *Conn) dumpRules(id nft.TableID, chains []Chain) error {
 	err := c.dumpInTable(unix.NFT_MSG_GETRULE, id.Family, request, reset, func(m reply) error {
 		r, err := decodeRule(m)
 		if i, ok := byName[r.chain]; ok && err == nil && r.table == id.Name {
-			chains[i].Rules = append(chains[i].Rules, Rule{Handle: &Handle{N: r.handle}, Info: r.info})
+			chains[i].Rules = append(chains[i].Rules, Rule{Handle: &Handle{N: r.handle}, Info: r.info, Writes: r.writes})
 		}
 		return err
 	})
@@ -261,17 +290,27 @@ func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 func (c *Conn) dumpElements(id nft.TableID, set *compile.Set) ([]compile.Element, error) {
 	const volatile = unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL
 	d := newElementDecoder(set)
-	request := appendString(nil, unix.NFTA_SET_ELEM_LIST_TABLE, id.Name)
-	request = appendString(request, unix.NFTA_SET_ELEM_LIST_SET, set.Name)
 	for range maxInterrupted {
-		if err := c.dumpInTable(unix.NFT_MSG_GETSETELEM, id.Family, request, d.reset, d.message); err != nil {
+		repeats, err := c.readElements(d, id, set)
+		if err != nil {
 			return nil, err
 		}
-		if !d.dedupe() || set.Flags&volatile != 0 {
+		if !repeats || set.Flags&volatile != 0 {
 			return d.finish(), nil
 		}
 	}
 	return nil, ErrBusy
+}
+
+// readElements reads the elements of a set once, and reports whether some came
+// twice.
+func (c *Conn) readElements(d *elementDecoder, id nft.TableID, set *compile.Set) (repeats bool, err error) {
+	request := appendString(nil, unix.NFTA_SET_ELEM_LIST_TABLE, id.Name)
+	request = appendString(request, unix.NFTA_SET_ELEM_LIST_SET, set.Name)
+	if err := c.dumpInTable(unix.NFT_MSG_GETSETELEM, id.Family, request, d.reset, d.message); err != nil {
+		return false, err
+	}
+	return d.dedupe(), nil
 }
 
 // dump asks for all objects of a kind and calls f for each. When the ruleset

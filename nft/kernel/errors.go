@@ -26,6 +26,8 @@ var (
 	// ErrForeignTable says that a table of that name exists which weft did not
 	// create.
 	ErrForeignTable = errors.New("table exists and was not created by weft: rename one of the two, or delete the table if nothing needs it")
+	// ErrOurs says that a table is weft's where one of somebody else's is meant.
+	ErrOurs = errors.New("table was created by weft: withdraw its fragments, or clean up")
 	// ErrNotClaimed says that an Op names a table that this Conn neither
 	// created nor claimed.
 	ErrNotClaimed = errors.New("table was neither created nor claimed by this connection: claim it first")

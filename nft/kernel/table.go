@@ -29,6 +29,9 @@ type Chain struct {
 type Rule struct {
 	Handle *Handle
 	Info   compile.RuleInfo
+	// Writes are the entries that packets make in maps by running the rule: of
+	// its expressions this alone is read.
+	Writes []compile.Write
 }
 
 // Set is a named set or map and its elements.

@@ -1,0 +1,129 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// setsScope knows some sets and all chains.
+type setsScope map[string]*compile.Set
+
+func (s setsScope) Set(name string) (*compile.Set, bool) { set, ok := s[name]; return set, ok }
+func (setsScope) Chain(string) bool                      { return true }
+
+// TestWritesOfRules has rules write into maps: what their compilation says, what
+// a dump says, and what a packet then makes are the same.
+func TestWritesOfRules(t *testing.T) {
+	for _, tt := range []struct {
+		decl nft.Map
+		rule string
+		// known is true where the rule has a value of its own.
+		known bool
+	}{
+		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr timeout 3h : 10.1.0.1 . 8080", true},
+		{nft.Map{Type: "ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service"}, "ip saddr . 17 . 80 : 10.1.0.1 . 8080", true},
+		{nft.Map{Type: "ipv4_addr . inet_proto : ipv6_addr . inet_service"}, "ip saddr . 17 : fd00::1 . 8080", true},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr"}, "ip saddr : 10.1.0.1", true},
+		{nft.Map{Type: "ipv4_addr : inet_service"}, "ip saddr : 8080", true},
+		{nft.Map{Type: "ipv4_addr : mark"}, "ip saddr : 0x4000", true},
+		{nft.Map{Type: "ipv4_addr . inet_proto : inet_proto . inet_service . ipv4_addr"}, "127.0.0.1 . 6 : 17 . 9 . 10.0.0.1", true},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr : 10.1.0.1 . udp dport", false},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr : ip daddr . 8080", false},
+		{nft.Map{Type: "ipv4_addr : ipv4_addr"}, "10.0.0.1 : ip daddr", false},
+	} {
+		t.Run(tt.rule, func(t *testing.T) {
+			ns := nfttest.New(t)
+			c := open(t, ns, Config{})
+			id := testTable()
+			tt.decl.Name, tt.decl.Flags, tt.decl.Size = "m", []string{"dynamic", "timeout"}, 64
+			set := mapOf(t, tt.decl)
+			text := fmt.Sprintf("udp dport 9 meta mark set 0x1 update @m { %s } counter", tt.rule)
+			rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, setsScope{"m": set})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := &compile.Chain{Name: "out", Base: &compile.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_OUT}}
+			commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddChain{Table: id, Chain: out},
+				AddRule{Table: id, Chain: "out", Rule: rule, Handle: &Handle{}})
+			dump, err := c.Dump()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := dump[0].Chains[0].Rules[0].Writes; !reflect.DeepEqual(got, rule.Writes) || len(got) != 1 {
+				t.Fatalf("the dump has writes %+v, the compiled rule %+v", got, rule.Writes)
+			}
+			sendPacket(t, ns)
+			entries, err := c.DumpSet(id, set)
+			if err != nil || len(entries) != 1 {
+				t.Fatalf("entries %q, error %v: want that of the packet\n%s", entries, err, ns.ListRuleset(t))
+			}
+			w := &rule.Writes[0]
+			if w.Map != "m" || w.Any == tt.known || !w.Writes(&entries[0]) {
+				t.Errorf("write %+v, entry %q: known %t", *w, entries[0], tt.known)
+			}
+			other := compile.Element{Data: entries[0].Data[1:] + "x"}
+			if w.Writes(&other) == tt.known {
+				t.Errorf("write %+v, entry %q", *w, other)
+			}
+		})
+	}
+}
+
+// TestRulesThatWriteNothing has rules that look as if they wrote into a map.
+func TestRulesThatWriteNothing(t *testing.T) {
+	scope := setsScope{
+		"m": mapOf(t, nft.Map{Name: "m", Type: "ipv4_addr : ipv4_addr", Flags: []string{"dynamic"}}),
+		"s": setOf(t, nft.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"dynamic"}}),
+	}
+	for _, text := range []string{
+		"update @s { ip saddr }", "delete @m { ip saddr : 10.0.0.1 }", "ip saddr map @m @s accept", "meta mark set 0x4000 accept",
+	} {
+		rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, scope)
+		if err == nil && len(rule.Writes) > 0 {
+			t.Errorf("%s: writes %+v", text, rule.Writes)
+		}
+	}
+	two, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: "update @m { ip saddr : 10.0.0.1 } add @m { ip daddr : 10.0.0.2 } update @m { ip saddr : 10.0.0.1 }"}, scope)
+	if err != nil || len(two.Writes) != 2 {
+		t.Errorf("writes %+v, error %v: want two", two.Writes, err)
+	}
+}
+
+// TestDumpSetThatIsNotThere has the kernel's answer in the error.
+func TestDumpSetThatIsNotThere(t *testing.T) {
+	c := open(t, nfttest.New(t), Config{})
+	set := setOf(t, nft.Set{Name: "s", Type: "ipv4_addr"})
+	if _, err := c.DumpSet(testTable(), set); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("DumpSet = %v, want ENOENT", err)
+	}
+	commit(t, c, AddTable{Table: testTable()})
+	if _, err := c.DumpSet(testTable(), set); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("DumpSet = %v, want ENOENT", err)
+	}
+}
+
+// sendPacket sends a UDP packet over loopback.
+func sendPacket(t *testing.T, ns *nfttest.NS) {
+	t.Helper()
+	err := ns.Do(func() error {
+		conn, err := net.Dial("udp4", "127.0.0.1:9")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		_, err = conn.Write([]byte("x"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
