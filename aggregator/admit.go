@@ -61,9 +61,11 @@ type lookup interface {
 
 // tableAdmission is the part of an update in one table.
 type tableAdmission struct {
-	id        nft.TableID
-	comment   string
+	id      nft.TableID
+	comment string
+	// conntrack and affinity are the names of maps that are more than maps.
 	conntrack map[string]bool
+	affinity  map[string]bool
 	sets      []*setAdmission
 	setByName map[string]*setAdmission
 	chains    []*chainAdmission
@@ -124,7 +126,10 @@ func newAdmission(key desired.Key, snapshot bool, own declarations, outer lookup
 func (a *admission) table(id nft.TableID) *tableAdmission {
 	t := a.byID[id]
 	if t == nil {
-		t = &tableAdmission{id: id, setByName: make(map[string]*setAdmission), chainName: make(map[string]bool), conntrack: make(map[string]bool)}
+		t = &tableAdmission{
+			id: id, setByName: make(map[string]*setAdmission), chainName: make(map[string]bool),
+			conntrack: make(map[string]bool), affinity: make(map[string]bool),
+		}
 		a.byID[id] = t
 		a.tables = append(a.tables, t)
 	}
@@ -213,23 +218,30 @@ func (a *admission) tableUpdate(t *tableAdmission) desired.TableUpdate {
 	for _, s := range t.sets {
 		if s.decl != nil {
 			u.PutSets = append(u.PutSets, desired.Set{
-				Decl: s.decl, Elements: a.join(s.chunks), Conntrack: t.conntrack[s.source.Name],
+				Decl: s.decl, Elements: a.join(s.chunks), Conntrack: t.conntrack[s.source.Name], Affinity: t.affinity[s.source.Name],
 			})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.conntrack)) {
-		if s := t.setByName[name]; s != nil && (s.decl == nil || s.decl.Map) {
-			continue
-		}
-		if !a.snapshot && a.own.conntrackMaps(t.id)[name] {
-			continue
-		}
-		a.bad.add(weftv1.Reason_REASON_REFERENCE, "table "+t.id.String(), fmt.Sprintf("conntrack_maps names %q: the fragment has no such map", clip(name)))
-	}
+	a.checkMaps(t, "conntrack_maps", t.conntrack, a.own.conntrackMaps(t.id))
+	a.checkMaps(t, "affinity_maps", t.affinity, a.own.affinityMaps(t.id))
 	for _, e := range t.patches {
 		u.Elements = append(u.Elements, desired.Elements{Set: e.set, Decl: e.decl, Remove: a.join(e.remove), Add: a.join(e.add)})
 	}
 	return u
+}
+
+// checkMaps reports the names in a field of maps that are not those of maps. What
+// the fragment has named before stays in force in patches.
+func (a *admission) checkMaps(t *tableAdmission, field string, names, before map[string]bool) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if s := t.setByName[name]; s != nil && (s.decl == nil || s.decl.Map) {
+			continue
+		}
+		if !a.snapshot && before[name] {
+			continue
+		}
+		a.bad.add(weftv1.Reason_REASON_REFERENCE, "table "+t.id.String(), fmt.Sprintf("%s names %q: the fragment has no such map", field, clip(name)))
+	}
 }
 
 // join concatenates packed chunks in the order of the request.

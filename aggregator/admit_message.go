@@ -69,6 +69,9 @@ func (a *admission) addTable(m *weftv1.Table) {
 	for _, n := range m.GetConntrackMaps() {
 		t.conntrack[n] = true
 	}
+	for _, n := range m.GetAffinityMaps() {
+		t.affinity[n] = true
+	}
 	for _, s := range m.GetSets() {
 		a.addSet(t, s, false)
 	}
@@ -96,8 +99,12 @@ func (a *admission) addPatch(p *weftv1.Patch) {
 		}
 		t := a.table(id)
 		maps.Copy(t.conntrack, a.own.conntrackMaps(id))
+		maps.Copy(t.affinity, a.own.affinityMaps(id))
 		for _, n := range m.GetConntrackMaps() {
 			t.conntrack[n] = true
+		}
+		for _, n := range m.GetAffinityMaps() {
+			t.affinity[n] = true
 		}
 		for _, s := range m.GetPutSets() {
 			a.addSet(t, s, false)

@@ -106,6 +106,10 @@ func TestAdmitViolations(t *testing.T) {
 			m.Sets = []*weftv1.Set{{Name: "s", Type: "ipv4_addr"}, {Name: "s", Type: "ipv4_addr"}}
 		}), "set s", "twice", weftv1.Reason_REASON_INVALID, ""},
 		{"conntrack map", table(func(m *weftv1.Table) { m.ConntrackMaps = []string{"m"} }), "table ip t", `"m"`, weftv1.Reason_REASON_REFERENCE, ""},
+		{"affinity map", table(func(m *weftv1.Table) { m.AffinityMaps = []string{"m"} }), "table ip t", `affinity_maps names "m"`, weftv1.Reason_REASON_REFERENCE, ""},
+		{"affinity set", table(func(m *weftv1.Table) {
+			m.Sets, m.AffinityMaps = []*weftv1.Set{{Name: "m", Type: "ipv4_addr", Flags: []string{"dynamic"}}}, []string{"m"}
+		}), "table ip t", `affinity_maps names "m"`, weftv1.Reason_REASON_REFERENCE, ""},
 		{"both forms", &weftv1.Fragment{Name: "f", Nft: "table ip t { }", Tables: []*weftv1.Table{{Name: "t"}}}, "", "both tables and nft", weftv1.Reason_REASON_INVALID, ""},
 		{"file", &weftv1.Fragment{Name: "f", Nft: "table ip t {\n\tchain c {\n\t\ttcp dprot 80 drop\n\t}\n}\n"}, "table ip t chain c rule 1", "dprot", weftv1.Reason_REASON_INVALID, "3:"},
 		{"file syntax", &weftv1.Fragment{Name: "f", Nft: "table ip t {\n\tchain c {\n\t\ttcp dport 80 )\n\t}\n}\n"}, "", "", weftv1.Reason_REASON_SYNTAX, "3:"},

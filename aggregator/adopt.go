@@ -32,6 +32,7 @@ func (w *writer) start(ctx context.Context) error {
 	}
 	w.intact = found
 	w.state.Adopt(dump, rec.Desired)
+	w.purger.add(w.state.Unpurged(dump), true)
 	w.revision = max(rec.Revision, uint64(w.now().UnixMilli())) //nolint:gosec // after 1970
 	w.book.adopt(rec, w.state, w.revision, w.now())
 	w.publish(w.state.Scope())
@@ -185,6 +186,7 @@ func (w *writer) dropUnclaimed() error {
 	plan := w.state.Plan()
 	if len(plan.Ops) == 0 {
 		w.state.Accept()
+		w.purger.add(plan.Purges, len(plan.Stale) > 0)
 		return nil
 	}
 	if _, err := w.kernel.Commit(plan.Ops); err != nil {
@@ -197,6 +199,7 @@ func (w *writer) dropUnclaimed() error {
 	w.book.advance(w.revision)
 	counts := countsOf(plan.Counts)
 	w.metrics.committed(counts, w.revision, phases{})
+	w.purger.add(plan.Purges, len(plan.Stale) > 0)
 	w.log.Info("removed what belonged to nobody", "revision", w.revision, "ops", len(plan.Ops))
 	w.flows.after(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
 	return nil

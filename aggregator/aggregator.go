@@ -15,6 +15,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -40,6 +42,12 @@ type Watcher interface {
 // kernel tells it of every element.
 type Owner interface {
 	Owner() bool
+}
+
+// SetDumper is a Kernel that reads one set or map alone, beside other calls that
+// go on meanwhile. Without it the entries of affinity maps are left to run out.
+type SetDumper interface {
+	DumpSet(table nft.TableID, set *compile.Set) ([]compile.Element, error)
 }
 
 // Flows is what the writer needs of conntrack.
@@ -263,6 +271,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.flows.run(behind) })
 	wg.Go(func() { a.durables.run(behind) })
+	wg.Go(func() { a.writer.purger.run(behind) })
 	defer func() {
 		// What the last commit made stale is flushed, within the drain time.
 		a.flows.close(a.cfg.Drain)

@@ -44,6 +44,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	}
 	if len(plan.Ops) == 0 {
 		w.accept()
+		w.purger.add(plan.Purges, len(plan.Stale) > 0)
 		w.settle(accepted, Result{Revision: w.revision}, false)
 		return nil, nil
 	}
@@ -62,6 +63,9 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	counts := countsOf(plan.Counts)
 	w.settle(accepted, Result{Revision: w.revision, Changes: counts}, true)
 	w.announce(accepted, plan, counts, stats, w.phases(accepted, began, built))
+	if w.purger.add(plan.Purges, len(plan.Stale) > 0); w.purger.busy() {
+		w.purger.step()
+	}
 	return nil, nil
 }
 

@@ -87,6 +87,9 @@ func (r *read) fragment() *weftv1.Fragment {
 			if s.Conntrack {
 				m.ConntrackMaps = append(m.ConntrackMaps, s.Decl.Name)
 			}
+			if s.Affinity {
+				m.AffinityMaps = append(m.AffinityMaps, s.Decl.Name)
+			}
 		}
 		f.Tables = append(f.Tables, m)
 	}

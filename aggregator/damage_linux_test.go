@@ -61,6 +61,8 @@ var ruleHandle = regexp.MustCompile(`# handle (\d+)`)
 
 // TestForeignDamageIsRepairedWithinASecond runs as on kernels without ownership,
 // and measures from the end of the foreign command to the end of the repair.
+//
+// Behaviour: 145.
 func TestForeignDamageIsRepairedWithinASecond(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)

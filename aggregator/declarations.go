@@ -17,6 +17,7 @@ type tableDeclarations struct {
 	// chains are without their rules.
 	chains    map[string]nft.Chain
 	conntrack map[string]bool
+	affinity  map[string]bool
 }
 
 // setDeclaration is a set or map, as it was written (without its elements) and
@@ -32,6 +33,8 @@ func (d declarations) set(table nft.TableID, name string) (*compile.Set, bool) {
 }
 
 func (d declarations) conntrackMaps(table nft.TableID) map[string]bool { return d[table].conntrack }
+
+func (d declarations) affinityMaps(table nft.TableID) map[string]bool { return d[table].affinity }
 
 // after returns the declarations as an admitted update leaves them (nil where
 // they stay as they are), and whether it changes those of sets or maps.
@@ -60,14 +63,21 @@ func (d tableDeclarations) after(t *tableAdmission) tableDeclarations {
 		sets:      make(map[string]setDeclaration, len(d.sets)+len(t.sets)),
 		chains:    make(map[string]nft.Chain, len(d.chains)+len(t.chains)),
 		conntrack: make(map[string]bool),
+		affinity:  make(map[string]bool),
 	}
 	maps.Copy(n.sets, d.sets)
 	maps.Copy(n.chains, d.chains)
 	maps.Copy(n.conntrack, d.conntrack)
 	maps.Copy(n.conntrack, t.conntrack)
+	maps.Copy(n.affinity, d.affinity)
+	maps.Copy(n.affinity, t.affinity)
 	for _, name := range t.deleteSets {
 		delete(n.sets, name)
-		delete(n.conntrack, name)
+		if t.setByName[name] == nil {
+			// Else the same update declares it again.
+			delete(n.conntrack, name)
+			delete(n.affinity, name)
+		}
 	}
 	for _, name := range t.deleteChains {
 		delete(n.chains, name)

@@ -38,6 +38,22 @@
 // goroutine that never delays the next commit. While a removal runs, what later
 // commits make stale is joined.
 //
+// # Affinity
+//
+// What packets put into maps is not the publishers' and not weft's, and neither
+// updates nor repairs nor restarts touch it. Affinity maps (Table.affinity_maps)
+// are the exception that session affinity needs: an entry that leads to a backend
+// which has gone would be renewed by each packet that follows it, for ever. So
+// the state counts, for each value, the rules that make entries of it. It reads
+// them from the compiled expressions, and after a start from those of the kernel's
+// dump, so that nothing is to be remembered. When a commit takes the last rule of
+// a value away, that one map is read right after the commit, on a goroutine and a
+// socket of their own, and the writer removes what is left over (purge.go): nothing
+// is read otherwise, and no commit waits for the reading. The removal is in batches of
+// 4,096, between which other commits take their turn. At a start, and after a repair, every
+// affinity map is compared with the dump that was made anyway. A removal that fails is
+// logged and tried again.
+//
 // # Faults
 //
 // Where the outcome of a batch is unknown, or somebody else changed the kernel,
@@ -87,6 +103,8 @@
 //	weft_drift_repairs_total      counter    commits that repaired what others changed
 //	weft_flows_flushed_total      counter    UDP conntrack entries removed
 //	weft_flow_flush_errors_total  counter    removals that did not succeed
+//	weft_affinity_purged_total    counter    entries of affinity maps removed as no rule makes them any more
+//	weft_affinity_errors_total    counter    removals that did not succeed
 //	weft_sessions                 gauge      open Publish streams
 //	weft_revision                 gauge      number of the last commit
 //	weft_state_errors_total       counter    files of the state directory that failed, by kind

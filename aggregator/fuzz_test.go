@@ -15,7 +15,7 @@ import (
 func FuzzAdmit(f *testing.F) {
 	for _, m := range []*weftv1.PublishRequest{
 		{Id: 1, Update: &weftv1.PublishRequest_Snapshot{Snapshot: &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{
-			Family: "ip", Name: "t", ConntrackMaps: []string{"m"},
+			Family: "ip", Name: "t", ConntrackMaps: []string{"m"}, AffinityMaps: []string{"m", "a"},
 			Sets:   []*weftv1.Set{{Name: "s", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}, Elements: []*weftv1.Element{{Key: "10.0.0.0/8", TimeoutMs: 5}}}},
 			Maps:   []*weftv1.Set{{Name: "m", Typeof: "ip daddr . tcp dport : verdict", Elements: []*weftv1.Element{{Key: "10.0.0.1 . 80", Value: "jump c"}}}},
 			Chains: []*weftv1.Chain{{Name: "c", Type: "nat", Hook: "prerouting", Priority: "dstnat", Rules: []*weftv1.Rule{{Text: "ip daddr . tcp dport vmap @m", Comment: "x"}}}},

@@ -110,6 +110,8 @@ func TestKernelKeepsHandlesAndCounters(t *testing.T) {
 
 // TestKernelPoison has one update in a batch that the compiler takes and the
 // kernel does not.
+//
+// Behaviour: 169.
 func TestKernelPoison(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
@@ -160,6 +162,8 @@ func TestKernelPoison(t *testing.T) {
 // TestKernelRestart kills the first daemon's connection, and has the second
 // adopt what is there: foreigners can not touch it before or after, and nothing
 // is committed.
+//
+// Behaviour: 132, 145.
 func TestKernelRestart(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
@@ -262,6 +266,8 @@ func TestKernelForeignTable(t *testing.T) {
 }
 
 // TestKernelRepairsWithoutOwnership runs as on kernels before 6.9.
+//
+// Behaviour: 145.
 func TestKernelRepairsWithoutOwnership(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)

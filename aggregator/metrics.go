@@ -26,6 +26,8 @@ const (
 	metricRevision      = "weft_revision"
 	metricUnrepaired    = "weft_unrepaired_tables"
 	metricStateErrors   = "weft_state_errors_total"
+	metricPurged        = "weft_affinity_purged_total"
+	metricPurgeErrors   = "weft_affinity_errors_total"
 )
 
 // Values of the label of metricStateErrors.
@@ -53,8 +55,11 @@ type metrics struct {
 	repairs    prometheus.Counter
 	flows      prometheus.Counter
 	flowErrors prometheus.Counter
-	sessions   prometheus.Gauge
-	revision   prometheus.Gauge
+	// purged and purgeErrors are of entries in affinity maps.
+	purged      prometheus.Counter
+	purgeErrors prometheus.Counter
+	sessions    prometheus.Gauge
+	revision    prometheus.Gauge
 	// unrepaired is how many tables the last repair had to leave out.
 	unrepaired prometheus.Gauge
 	// stateErrors counts what went wrong with files of the state directory.
@@ -96,6 +101,8 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 		revision:   gauge(metricRevision, "Number of the last commit."),
 	}
 	m.stateErrors = vec(metricStateErrors, "Files of the state directory that could not be read or written.", "file")
+	m.purged = counter(metricPurged, "Entries of affinity maps removed as no rule makes them any more.")
+	m.purgeErrors = counter(metricPurgeErrors, "Removals of entries of affinity maps that did not succeed.")
 	m.unrepaired = gauge(metricUnrepaired, "Tables that are not as committed, as the kernel refuses to have them repaired.")
 	m.stateErrors.WithLabelValues(stateRecord)
 	m.stateErrors.WithLabelValues(stateDurable)
@@ -113,7 +120,7 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 		func() float64 { return float64(pending()) })
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.commits, m.duration, m.elements, m.rules, m.rejections, m.dropped, m.shadowed, m.repairs, m.flows, m.flowErrors, m.sessions, m.revision, m.stateErrors, m.unrepaired, queued,
+		m.commits, m.duration, m.elements, m.rules, m.rejections, m.dropped, m.shadowed, m.repairs, m.flows, m.flowErrors, m.sessions, m.revision, m.stateErrors, m.unrepaired, m.purged, m.purgeErrors, queued,
 	} {
 		errs = append(errs, reg.Register(c))
 	}

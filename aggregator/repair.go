@@ -46,6 +46,7 @@ func (w *writer) tryRepair(last bool) error {
 	}
 	w.state.Accept()
 	w.drift = ""
+	w.purger.add(w.state.Unpurged(dump), true)
 	w.leaveOut(refused)
 	left := 0
 	for _, op := range plan.Ops {

@@ -279,6 +279,9 @@ func services(backends ...string) *weftv1.Fragment {
 	}}}
 }
 
+// TestFlowsAreFlushedAfterCommits looks at what conntrack is asked for, and when.
+//
+// Behaviour: 116.
 func TestFlowsAreFlushedAfterCommits(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	flows := &fakeFlows{commits: func() int { return len(k.Commits()) }, deleteEach: 3}

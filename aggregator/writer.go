@@ -76,11 +76,13 @@ type writer struct {
 	orphaned bool
 	// sweep is true when what belongs to nobody is to be removed.
 	sweep bool
+	// purger removes what packets have put into affinity maps.
+	purger *purger
 }
 
 func newWriter(a *Aggregator) *writer {
 	c := a.cfg
-	return &writer{
+	w := &writer{
 		kernel: c.Kernel, log: a.log, metrics: a.metrics, now: c.Now, retry: c.Retry, drain: c.Drain, grace: c.SessionGrace, standby: c.Standby,
 		queue: a.queue, reads: make(chan func(*writer)), cleanups: make(chan *cleanup), hub: a.hub, flows: a.flows, book: newBook(), roster: a.roster, store: newStore(c.StateDir), durables: a.durables,
 		access:  c.Access,
@@ -94,6 +96,8 @@ func newWriter(a *Aggregator) *writer {
 		},
 		state: desired.New(), limiter: rate.NewLimiter(c.Rate, c.Burst), returning: true, again: make(chan struct{}, 1),
 	}
+	w.purger = newPurger(c.Kernel, w.state, c.Retry, a.flows)
+	return w
 }
 
 // loop commits until ctx ends, and then what is pending. It returns nil, or
@@ -141,6 +145,12 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			w.flows.reconcile(w.state.Live())
 		case <-w.again:
 			w.tryAgain()
+		case <-w.purger.due():
+			w.purger.step()
+		case r := <-w.purger.results:
+			w.purger.read(r)
+		case <-w.purger.again:
+			w.purger.retry()
 		case c, ok := <-changes:
 			if !ok {
 				changes = w.rewatch(ctx)
@@ -299,6 +309,7 @@ func (w *writer) finish() {
 	for _, s := range w.held {
 		s.answer(Result{Err: ErrStopped})
 	}
+	w.purger.drain(deadline.Sub(w.now()))
 	w.held = nil
 	if err := w.save(); err != nil {
 		w.log.Error("record is not saved", "error", err)

@@ -166,6 +166,8 @@ func TestRejectionKeepsCommittedContent(t *testing.T) {
 }
 
 // TestPoisonUpdate sends updates that share a batch; the kernel refuses one.
+//
+// Behaviour: 169.
 func TestPoisonUpdate(t *testing.T) {
 	k := &aggregatortest.Kernel{Refuse: func(op kernel.Op) (syscall.Errno, string) {
 		if r, ok := op.(kernel.AddRule); ok && r.Rule.Comment == "poison" {
@@ -271,6 +273,10 @@ func TestUnknownOutcomeIsRepaired(t *testing.T) {
 	}
 }
 
+// TestRestartAdoptsAndCommitsNothing has a publisher come back with what the kernel
+// has already.
+//
+// Behaviour: 132.
 func TestRestartAdoptsAndCommitsNothing(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	dir := t.TempDir()

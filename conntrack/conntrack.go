@@ -16,9 +16,10 @@ import (
 
 // Stale says which UDP flows to one destination have become stale.
 type Stale struct {
-	// Addr and Port are the original destination of the flows. An invalid
-	// Addr stands for every address that is local to the namespace, which is
-	// what a NodePort is reached at.
+	// Addr and Port are the original destination of the flows. The unspecified
+	// address of a family (0.0.0.0, ::) stands for every one of it that is local to
+	// the namespace, which is what a NodePort is reached at: a flow of the host to the
+	// same port elsewhere is none of ours. An invalid Addr stands for both families.
 	Addr netip.Addr
 	Port uint16
 	// Gone are the backends that Addr:Port no longer leads to: flows whose

@@ -57,6 +57,10 @@ var (
 	backend1 = aps("10.1.0.1:5353")
 )
 
+// TestFlush removes what a commit made stale from a table with a flow of every
+// kind, and nothing else.
+//
+// Behaviour: 106, 107, 109, 110.
 func TestFlush(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -104,6 +108,9 @@ func (n *node) checkGone(t *testing.T, gone []string) {
 	}
 }
 
+// TestReconcile compares all flows with where they may go, as after a restart.
+//
+// Behaviour: 107, 110, 114.
 func TestReconcile(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -12,6 +12,10 @@
 // and nothing else. It never touches TCP or any other protocol, and it does
 // not log.
 //
+// A NodePort has no address: its flows are those to an address that the namespace's
+// interfaces have at the time of the call. A flow to the same port of another host is
+// not touched, whatever its backend.
+//
 // The cost of a call is one pass over the UDP flows of a family, however many
 // backends went. The kernel is asked to leave out other protocols, and other
 // destinations where all that is stale shares an address or a port

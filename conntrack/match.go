@@ -87,12 +87,12 @@ func newMatcher() *matcher {
 }
 
 // targets returns the targets of a destination, with backends added to them.
-// A destination without an address is one target for each family that it has
-// backends of, so that a NodePort of IPv4 leaves flows of IPv6 alone; without
-// backends it is both.
+// A destination of no family is one target for each that it has backends of;
+// without backends it is both.
 func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPort) []*target {
-	if addr.IsValid() {
-		key := netip.AddrPortFrom(plain(addr), port)
+	addr = plain(addr)
+	if addr.IsValid() && !addr.IsUnspecified() {
+		key := netip.AddrPortFrom(addr, port)
 		if m.vips[key] == nil {
 			m.vips[key] = &target{backends: make(map[netip.AddrPort]struct{}, len(backends))}
 		}
@@ -105,7 +105,10 @@ func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPor
 	var out []*target
 	for _, f := range families {
 		own := ofFamily(backends, f)
-		if len(own) == 0 && len(backends) > 0 {
+		switch {
+		case addr.IsValid() && familyOf(addr) != f:
+			continue
+		case !addr.IsValid() && len(own) == 0 && len(backends) > 0:
 			continue
 		}
 		key := localPort{family: f, port: port}

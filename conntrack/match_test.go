@@ -22,6 +22,8 @@ func TestStaleMatcher(t *testing.T) {
 		{Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, Unrouted: true},
 		{Port: 30053, Gone: aps("10.1.0.1:5353")},
 		{Port: 30054, Unrouted: true},
+		{Addr: netip.IPv4Unspecified(), Port: 30055, Unrouted: true},
+		{Addr: netip.IPv6Unspecified(), Port: 30056, Unrouted: true, Gone: aps("[fd00:1::1]:5353")},
 		{Addr: netip.MustParseAddr("10.96.0.99"), Port: 53},
 	})
 	m.local = map[netip.Addr]struct{}{
@@ -44,6 +46,11 @@ func TestStaleMatcher(t *testing.T) {
 		{"node port", "192.0.2.1:30053", "10.1.0.1:5353", true},
 		{"node port number of another host", "198.51.100.1:30053", "10.1.0.1:5353", false},
 		{"node port of the other family", "[2001:db8::1]:30053", "[2001:db8::1]:30053", false},
+		{"node port of IPv4, untranslated", "192.0.2.1:30055", "192.0.2.1:30055", true},
+		{"node port of IPv4, untranslated in the other family", "[2001:db8::1]:30055", "[2001:db8::1]:30055", false},
+		{"node port of IPv6, untranslated", "[2001:db8::1]:30056", "[2001:db8::1]:30056", true},
+		{"node port of IPv6, backend gone", "[2001:db8::1]:30056", "[fd00:1::1]:5353", true},
+		{"node port of IPv6, untranslated in the other family", "192.0.2.1:30056", "192.0.2.1:30056", false},
 		{"node port, untranslated, both families", "[2001:db8::1]:30054", "[2001:db8::1]:30054", true},
 	} {
 		if got := m.stale(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
@@ -105,6 +112,7 @@ func TestFilter(t *testing.T) {
 		{"common address", []Stale{dns4, {Addr: dns4.Addr, Port: 54, Unrouted: true}},
 			familyIPv4, filter{familyIPv4, dns4.Addr, 0}, true},
 		{"node port", []Stale{{Port: 30053, Unrouted: true}}, familyIPv6, filter{familyIPv6, netip.Addr{}, 30053}, true},
+		{"node port of IPv4", []Stale{{Addr: netip.IPv4Unspecified(), Port: 30053, Unrouted: true}}, familyIPv6, filter{family: familyIPv6}, false},
 		{"node port of one family", []Stale{{Port: 30053, Gone: aps("10.1.0.1:53")}},
 			familyIPv6, filter{family: familyIPv6}, false},
 	} {

@@ -26,6 +26,9 @@ type Kernel struct {
 	// the lock held.
 	Refuse func(op kernel.Op) (errno syscall.Errno, text string)
 
+	// RefuseDump, when set, can make DumpSet fail. It is called with the lock held.
+	RefuseDump func() error
+
 	// RefuseBatch, when set, can refuse a batch as a whole in the same way.
 	RefuseBatch func(ops []kernel.Op) error
 
@@ -214,6 +217,7 @@ func (k *Kernel) Dump() ([]kernel.Table, error) {
 				c.Rules = append(c.Rules, kernel.Rule{
 					Handle: &kernel.Handle{N: r.handle},
 					Info:   compile.RuleInfo{Comment: r.rule.Comment, Fingerprint: r.rule.Fingerprint, Owner: r.owner, Ours: true},
+					Writes: r.rule.Writes,
 				})
 			}
 			d.Chains = append(d.Chains, c)

@@ -145,6 +145,9 @@ func dialError(socket string, err error) error {
 	}
 }
 
+// Conn returns the connection, for other services that weft offers on its socket.
+func (c *Client) Conn() grpc.ClientConnInterface { return c.conn }
+
 // Close ends the connection and all sessions on it; calls that are under way
 // fail with ErrClosed.
 func (c *Client) Close() error { return c.conn.Close() }

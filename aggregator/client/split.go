@@ -97,7 +97,9 @@ func (s *splitter) next() bool {
 // addTable adds a table. The declarations of its sets, all of them, come in one
 // part before rules, which refer to them; then the elements.
 func (s *splitter) addTable(t *weftv1.Table) bool {
-	s.table = &weftv1.Table{Family: t.GetFamily(), Name: t.GetName(), Comment: t.GetComment(), ConntrackMaps: t.GetConntrackMaps()}
+	s.table = &weftv1.Table{
+		Family: t.GetFamily(), Name: t.GetName(), Comment: t.GetComment(), ConntrackMaps: t.GetConntrackMaps(), AffinityMaps: t.GetAffinityMaps(),
+	}
 	s.part.Tables = append(s.part.Tables, s.table)
 	for _, d := range t.GetSets() {
 		s.table.Sets = append(s.table.Sets, declaration(d))

@@ -12,7 +12,7 @@ import (
 func TestSplitJoinsToTheSame(t *testing.T) {
 	f := &weftv1.Fragment{Name: "f", Priority: 7, Lifetime: weftv1.Lifetime_LIFETIME_SESSION}
 	for i := range 3 {
-		table := &weftv1.Table{Family: "ip", Name: fmt.Sprintf("t%d", i), Comment: "c", ConntrackMaps: []string{"m"}}
+		table := &weftv1.Table{Family: "ip", Name: fmt.Sprintf("t%d", i), Comment: "c", ConntrackMaps: []string{"m"}, AffinityMaps: []string{"a"}}
 		table.Chains = []*weftv1.Chain{{Name: "a", Rules: make([]*weftv1.Rule, 300)}, {Name: "b"}}
 		for j := range table.Chains[0].Rules {
 			table.Chains[0].Rules[j] = &weftv1.Rule{Text: fmt.Sprintf("tcp dport %d drop", j+1)}
@@ -67,7 +67,7 @@ func join(f, part *weftv1.Fragment) {
 			}
 		}
 		if table == nil {
-			table = &weftv1.Table{Family: pt.GetFamily(), Name: pt.GetName(), Comment: pt.GetComment(), ConntrackMaps: pt.GetConntrackMaps()}
+			table = &weftv1.Table{Family: pt.GetFamily(), Name: pt.GetName(), Comment: pt.GetComment(), ConntrackMaps: pt.GetConntrackMaps(), AffinityMaps: pt.GetAffinityMaps()}
 			f.Tables = append(f.Tables, table)
 		}
 		table.Chains = append(table.Chains, pt.GetChains()...)

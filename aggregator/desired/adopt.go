@@ -28,7 +28,7 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 	}
 	for _, t := range s.dirty {
 		for _, o := range t.dirtySets {
-			o.watched = o.pools != nil
+			o.watched, o.purged = o.pools != nil, o.affinity()
 		}
 	}
 	s.settle()
@@ -46,9 +46,9 @@ type recordedChain struct {
 }
 
 type recordedSet struct {
-	key       Key
-	conntrack bool
-	wins      [][]byte
+	key                 Key
+	conntrack, affinity bool
+	wins                [][]byte
 }
 
 // adoption is the index of a record while Adopt runs.
@@ -84,7 +84,7 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 			}
 			for _, st := range tr.Sets {
 				o := object{id, st.Name}
-				ad.sets[o] = append(ad.sets[o], recordedSet{key, st.Conntrack, st.Wins})
+				ad.sets[o] = append(ad.sets[o], recordedSet{key, st.Conntrack, st.Affinity, st.Wins})
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 
 // dumpedRule makes the slot of a rule that is known from a dump.
 func dumpedRule(family nft.Family, d *kernel.Rule) *slot {
-	r := &compile.Rule{Family: family, Comment: d.Info.Comment, Fingerprint: d.Info.Fingerprint}
+	r := &compile.Rule{Family: family, Comment: d.Info.Comment, Fingerprint: d.Info.Fingerprint, Writes: d.Writes}
 	return &slot{rule: r, owner: d.Info.Owner, handle: d.Handle}
 }
 
@@ -210,7 +210,7 @@ func (ad *adoption) set(t *table, d *kernel.Set) {
 	}
 	recorded := ad.sets[object{t.id, o.name}]
 	for _, rec := range recorded {
-		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.conntrack, origin: -1, elements: map[string]compile.Element{}}
+		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.conntrack, affinity: rec.affinity, origin: -1, elements: map[string]compile.Element{}}
 		switch {
 		case dynamic(d.Decl):
 		case len(recorded) == 1:

@@ -315,6 +315,11 @@ func (a *apply) putSet(h *holding, p *Set) {
 			"flows of map %s cannot be watched: its key must begin with [address .] inet_proto . inet_service, and its data be address . inet_service", o.name)
 		return
 	}
+	if p.Affinity && !(p.Decl.Map && dynamic(p.Decl)) {
+		a.violate(ReasonInvalid, h.table, "map "+o.name,
+			"entries of map %s cannot be made by packets: declare it as a map with flags dynamic, or leave it out of the affinity maps", o.name)
+		return
+	}
 	if sh, ok := h.sets[o.name]; ok {
 		if !sh.decl.Equal(p.Decl) {
 			a.s.redeclare(o, sh, p.Decl)
@@ -322,10 +327,11 @@ func (a *apply) putSet(h *holding, p *Set) {
 			a.s.learn(o, sh, p.Decl)
 		}
 		a.s.setConntrack(o, sh, p.Conntrack)
+		a.s.setAffinity(o, sh, p.Affinity)
 		a.replaceElements(o, sh, p.Elements)
 		return
 	}
-	sh := &setShare{fragment: h.fragment, decl: p.Decl, conntrack: p.Conntrack, origin: a.s.origin, fresh: p.Elements}
+	sh := &setShare{fragment: h.fragment, decl: p.Decl, conntrack: p.Conntrack, affinity: p.Affinity, origin: a.s.origin, fresh: p.Elements}
 	sh.elements = make(map[string]compile.Element, len(p.Elements))
 	for i := range p.Elements {
 		sh.elements[elementID(p.Decl, &p.Elements[i])] = p.Elements[i]

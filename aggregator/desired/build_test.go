@@ -40,6 +40,18 @@ func rule(text string, refs ...string) *compile.Rule {
 	return r
 }
 
+// remember makes a rule that has packets write entries into a map: of a value,
+// or of any where that is empty.
+func remember(name, data string) *compile.Rule {
+	r := rule("update @"+name+" : "+data, "@"+name)
+	w := compile.Write{Map: name, Any: data == ""}
+	if !w.Any {
+		w.Data = addr(data)
+	}
+	r.Writes = []compile.Write{w}
+	return r
+}
+
 func regular(name string, rules ...*compile.Rule) Chain {
 	return Chain{Decl: &compile.Chain{Name: name}, Rules: rules}
 }
@@ -85,6 +97,12 @@ func verdictMap(name string, elems ...compile.Element) Set {
 func endpointMap(name string, elems ...compile.Element) Set {
 	d := &compile.Set{Name: name, Key: typeSlot, Data: typeBackend, Map: true, Flags: compile.SetMap}
 	return Set{Decl: d, Elements: elems, Conntrack: true}
+}
+
+func affinityMap(name string, elems ...compile.Element) Set {
+	s := withFlags(addrMap(name, elems...), compile.SetEval|compile.SetTimeout)
+	s.Affinity = true
+	return s
 }
 
 func withFlags(s Set, flags uint32) Set {

@@ -152,6 +152,7 @@ func (s *State) linkChain(o *chain, sh *chainShare, in bool) {
 		s.charge(sh.fragment, sh.usage(), -1)
 	}
 	s.referAll(o, sh, in)
+	s.countWrites(o.table, sh.rules, in)
 	s.declared(o.table)
 }
 
@@ -167,6 +168,8 @@ func (s *State) setRules(o *chain, sh *chainShare, rules []*slot, sets, chains [
 		}
 		s.charge(sh.fragment, rulesUsage(sh.rules), -1)
 		s.charge(sh.fragment, rulesUsage(rules), +1)
+		s.countWrites(o.table, sh.rules, false)
+		s.countWrites(o.table, rules, true)
 		sh.rules, sh.sets, sh.chains, sh.serial = rules, sets, chains, serial
 		if changed {
 			s.referAll(o, sh, true)

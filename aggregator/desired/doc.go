@@ -26,6 +26,17 @@
 // withdraws it. What belongs to nobody is unclaimed and stays until
 // [State.DropUnclaimed].
 //
+// # What packets make
+//
+// Elements that packets have put into dynamic sets are in no plan and no diff. For
+// affinity maps the state counts the rules that make entries of each value, at the
+// cost of the rules that change; [Plan.Purges] names the maps in which the last rule
+// of a value goes, [State.Unpurged] those with something left over in a dump, and
+// [State.Leftovers] judges entries. Removing them is the caller's, after the commit:
+// which there are is not known before. A rule that takes the value from the packet
+// makes any entry; what a fragment states itself is never left over. A map that is
+// declared in another way is made anew, and loses its entries.
+//
 // # What it does not do
 //
 // The package does no I/O, reads no clock and starts no goroutine. It does

@@ -302,7 +302,7 @@ func ruleKeyLen(r *compile.Rule) uint32 {
 }
 
 // dump is what a dump of the kernel gives: no fields of concatenations, no
-// expressions of rules.
+// expressions of rules but what they write.
 func (k *fakeKernel) dump() []kernel.Table {
 	var tables []kernel.Table
 	for id, t := range k.tables {
@@ -312,7 +312,7 @@ func (k *fakeKernel) dump() []kernel.Table {
 			dc := kernel.Chain{Decl: c.decl}
 			for _, r := range c.rules {
 				info := compile.RuleInfo{Comment: r.rule.Comment, Fingerprint: r.rule.Fingerprint, Owner: r.owner, Ours: r.owner != ""}
-				dc.Rules = append(dc.Rules, kernel.Rule{Handle: &kernel.Handle{N: r.n}, Info: info})
+				dc.Rules = append(dc.Rules, kernel.Rule{Handle: &kernel.Handle{N: r.n}, Info: info, Writes: r.rule.Writes})
 			}
 			d.Chains = append(d.Chains, dc)
 		}

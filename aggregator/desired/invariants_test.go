@@ -17,6 +17,7 @@ type tester interface {
 func checkInvariants(t tester, s *State) {
 	t.Helper()
 	chainRefs, setRefs := map[object]int{}, map[object]int{}
+	writes := map[object]map[value]int{}
 	for id, tb := range s.tables {
 		for _, o := range tb.chains {
 			for _, sh := range o.shares {
@@ -25,6 +26,14 @@ func checkInvariants(t tester, s *State) {
 				}
 				for _, name := range sh.sets {
 					setRefs[object{id, name}]++
+				}
+				for _, r := range sh.rules {
+					for _, w := range r.rule.Writes {
+						if writes[object{id, w.Map}] == nil {
+							writes[object{id, w.Map}] = map[value]int{}
+						}
+						writes[object{id, w.Map}][value{w.Data, w.Any}]++
+					}
 				}
 			}
 		}
@@ -62,6 +71,9 @@ func checkInvariants(t tester, s *State) {
 			}
 			if o.refs > 0 && !o.exists() {
 				t.Errorf("table %s set %s: dangling", id, name)
+			}
+			if want := writes[object{id, name}]; !maps.Equal(want, o.written.rules) {
+				t.Errorf("table %s map %s: rules write %v, want %v", id, name, o.written.rules, want)
 			}
 			checkSet(t, id.String(), o)
 		}
@@ -165,8 +177,8 @@ func stateText(s *State) string {
 			}
 			for _, name := range sortedKeys(h.sets) {
 				o, sh := h.table.sets[name], h.sets[name]
-				fmt.Fprintf(&b, "  set %s at %d kernel=%t refs %d shadowed %d conntrack=%t %t %t pools %v touched %d\n", setText(sh.decl), slices.Index(o.shares, sh),
-					o.kernel != nil, o.refs, sh.shadowed, sh.conntrack, sh.waiting, sh.passive, o.pools, len(o.touched))
+				fmt.Fprintf(&b, "  set %s at %d kernel=%t refs %d shadowed %d conntrack=%t affinity=%t purged=%t written %v %t %t %t pools %v touched %d\n", setText(sh.decl), slices.Index(o.shares, sh),
+					o.kernel != nil, o.refs, sh.shadowed, sh.conntrack, sh.affinity, o.purged, o.written.rules, o.written.lost(), sh.waiting, sh.passive, o.pools, len(o.touched))
 				for _, id := range sortedKeys(sh.elements) {
 					e := sh.elements[id]
 					fmt.Fprintf(&b, "   %s\n", elementText(&e))

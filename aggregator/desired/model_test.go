@@ -31,6 +31,7 @@ type modelTable struct {
 type modelSet struct {
 	decl      *compile.Set
 	conntrack bool
+	affinity  bool
 	elements  map[string]compile.Element
 }
 
@@ -41,7 +42,7 @@ func (m model) clone() model {
 		for id, t := range f.tables {
 			ct := &modelTable{chains: maps.Clone(t.chains), sets: map[string]*modelSet{}}
 			for name, s := range t.sets {
-				ct.sets[name] = &modelSet{decl: s.decl, conntrack: s.conntrack, elements: maps.Clone(s.elements)}
+				ct.sets[name] = &modelSet{decl: s.decl, conntrack: s.conntrack, affinity: s.affinity, elements: maps.Clone(s.elements)}
 			}
 			cf.tables[id] = ct
 		}
@@ -78,7 +79,7 @@ func (m model) apply(u *Update) (model, bool) {
 			delete(t.sets, name)
 		}
 		for _, p := range tu.PutSets {
-			s := &modelSet{decl: p.Decl, conntrack: p.Conntrack, elements: map[string]compile.Element{}}
+			s := &modelSet{decl: p.Decl, conntrack: p.Conntrack, affinity: p.Affinity, elements: map[string]compile.Element{}}
 			for _, e := range p.Elements {
 				s.elements[elementID(p.Decl, &e)] = e
 			}
@@ -245,7 +246,7 @@ var (
 	drawTable = rapid.SampledFrom([]nft.TableID{ipWeft, ipDeny})
 	drawAddr  = rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"})
 	drawChain = rapid.SampledFrom([]string{"c0", "c1", "c2", "input"})
-	drawSet   = rapid.SampledFrom([]string{"s0", "s1", "i0", "m0", "v0", "e0"})
+	drawSet   = rapid.SampledFrom([]string{"s0", "s1", "i0", "m0", "v0", "e0", "d0"})
 )
 
 // drawDecl draws a declaration of a set; odd ones are rare.
@@ -266,6 +267,10 @@ func drawDecl(t *rapid.T, name string) Set {
 		s = addrMap(name)
 	case 'v':
 		s = verdictMap(name)
+	case 'd':
+		s = affinityMap(name)
+		s.Affinity = odd != 1
+		return s
 	default:
 		s = endpointMap(name)
 		s.Conntrack = odd != 1
@@ -305,6 +310,9 @@ func drawElement(t *rapid.T, d *compile.Set) compile.Element {
 }
 
 func drawElements(t *rapid.T, d *compile.Set, n int) []compile.Element {
+	if dynamic(d) {
+		return nil // packets make them
+	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) compile.Element { return drawElement(t, d) }), 0, n).Draw(t, "elements")
 }
 
@@ -319,6 +327,8 @@ func drawRule(t *rapid.T) *compile.Rule {
 	case 2:
 		chain := rapid.SampledFrom([]string{"c1", "c2"}).Draw(t, "chain")
 		return rule("jump "+chain, chain)
+	case 3:
+		return remember("d0", rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", ""}).Draw(t, "value"))
 	default:
 		return rule(text)
 	}

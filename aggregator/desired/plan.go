@@ -19,6 +19,9 @@ type Plan struct {
 	// Stale are the UDP flows to flush after the commit, ordered by address
 	// and port.
 	Stale []conntrack.Stale
+	// Purges are the affinity maps to look into after the commit, ordered by table
+	// and name: the last rule went that made some of their entries.
+	Purges []Purge
 }
 
 // Counts says how much a plan changes. An object that is made anew counts
@@ -110,6 +113,7 @@ type planner struct {
 	origins  [phases][]int
 	counts   Counts
 	stale    []conntrack.Stale
+	purges   []Purge
 	decision decision
 	// repair is true in a Diff: what differs has no origin.
 	repair bool
@@ -144,7 +148,7 @@ func (p *planner) add(ph phase, origin int, op kernel.Op) {
 
 // finish joins the phases. The decision is for the next Accept.
 func (p *planner) finish() *Plan {
-	plan := &Plan{Counts: p.counts, Stale: p.stale}
+	plan := &Plan{Counts: p.counts, Stale: p.stale, Purges: p.purges}
 	n := 0
 	for _, ops := range p.ops {
 		n += len(ops)
@@ -155,6 +159,7 @@ func (p *planner) finish() *Plan {
 		plan.Origin = append(plan.Origin, p.origins[ph]...)
 	}
 	slices.SortFunc(plan.Stale, compareStale)
+	slices.SortFunc(plan.Purges, comparePurges)
 	p.s.plan = &p.decision
 	return plan
 }

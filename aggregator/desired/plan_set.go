@@ -29,6 +29,9 @@ func (p *planner) set(tc *tableChange, sc *setChange) {
 		p.allElements(tc, sc)
 	default:
 		p.changedElements(tc, sc)
+		if o.purges() {
+			p.purges = append(p.purges, Purge{Table: t, Decl: o.decl()})
+		}
 	}
 }
 

@@ -86,9 +86,13 @@ func (l *layout) backend(e *compile.Element) (backend, bool) {
 	return backend{dest: e.Key[:l.end], data: e.Data}, true
 }
 
-// dest unpacks a destination. The address is invalid where the key has none.
+// dest unpacks a destination. Where the key has no address it is the unspecified
+// one of the family that its backends have: see conntrack.Stale.
 func (l *layout) dest(dest string) (netip.Addr, uint16) {
-	addr, _ := netip.AddrFromSlice([]byte(dest[:l.addrLen]))
+	addr, ok := netip.AddrFromSlice([]byte(dest[:l.addrLen]))
+	if !ok {
+		addr, _ = netip.AddrFromSlice(make([]byte, l.dataLen))
+	}
 	return addr, binary.BigEndian.Uint16([]byte(dest[l.port : l.port+2]))
 }
 

@@ -83,11 +83,11 @@ func TestStaleNodePort(t *testing.T) {
 		return snapshot(services, 0, in(ipWeft, Set{Decl: d, Conntrack: true, Elements: elems}))
 	}
 	h := newHarness(t)
-	wantStale(t, h.commit(publish(node(0, "10.1.0.1:53"))), stale("", 30053, true))
-	if got, want := fmt.Sprint(h.Live()), fmt.Sprint([]conntrack.Live{{Port: 30053, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}}); got != want {
+	wantStale(t, h.commit(publish(node(0, "10.1.0.1:53"))), stale("0.0.0.0", 30053, true))
+	if got, want := fmt.Sprint(h.Live()), fmt.Sprint([]conntrack.Live{{Addr: netip.IPv4Unspecified(), Port: 30053, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}}); got != want {
 		t.Errorf("live %s, want %s", got, want)
 	}
-	wantStale(t, h.commit(publish(node(0, "10.1.0.2:53"))), stale("", 30053, false, "10.1.0.1:53"))
+	wantStale(t, h.commit(publish(node(0, "10.1.0.2:53"))), stale("0.0.0.0", 30053, false, "10.1.0.1:53"))
 }
 
 func TestStaleOnlyWatched(t *testing.T) {

@@ -62,6 +62,7 @@ func (w *world) commit() {
 	w.t.Helper()
 	p := w.s.Plan()
 	w.checkOrigins(p)
+	w.checkPurges(p)
 	if err := w.k.commit(p.Ops); err != nil {
 		w.t.Fatalf("commit: %v\n%s", err, planText(p))
 	}

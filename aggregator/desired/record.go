@@ -48,6 +48,7 @@ type ChainRecord struct {
 type SetRecord struct {
 	Name      string `json:"name"`
 	Conntrack bool   `json:"conntrack,omitempty"`
+	Affinity  bool   `json:"affinity,omitempty"`
 	// Wins are the packed keys of elements that other fragments state too and
 	// that this one decides: in a map all, in a set those that are stated in
 	// another way; at most 4,096 in either. Without them it could not be told after
@@ -74,7 +75,7 @@ func (s *State) Record() Record {
 			}
 			for _, name := range sortedKeys(h.sets) {
 				sh := h.sets[name]
-				tr.Sets = append(tr.Sets, SetRecord{Name: name, Conntrack: sh.conntrack, Wins: h.table.sets[name].wins(sh)})
+				tr.Sets = append(tr.Sets, SetRecord{Name: name, Conntrack: sh.conntrack, Affinity: sh.affinity, Wins: h.table.sets[name].wins(sh)})
 			}
 			fr.Tables = append(fr.Tables, tr)
 		}

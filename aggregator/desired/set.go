@@ -31,6 +31,10 @@ type set struct {
 	// says that it was there at the last Accept.
 	pools   *pools
 	watched bool
+	// written counts the rules that write to the map. purged says that it was an
+	// affinity map at the last Accept.
+	written written
+	purged  bool
 }
 
 // touch is what the kernel has for a key, and the last update that changed
@@ -46,9 +50,9 @@ type setShare struct {
 	fragment *fragment
 	decl     *compile.Set
 	// dumped is true while decl comes from the kernel.
-	dumped    bool
-	conntrack bool
-	elements  map[string]compile.Element
+	dumped              bool
+	conntrack, affinity bool
+	elements            map[string]compile.Element
 	// bytes is what the elements count for in Usage.
 	bytes int
 	// origin is the update that brought the share, -1 after the next Accept.
@@ -156,7 +160,7 @@ func (o *set) accept() {
 		o.lapsed = nil
 	}
 	o.touched, o.kernel = nil, nil
-	o.watched = o.pools != nil
+	o.watched, o.purged = o.pools != nil, o.affinity()
 	if o.exists() {
 		o.kernel = o.decl()
 	}

@@ -174,7 +174,7 @@ func (s *State) settle() {
 			}
 		}
 		for _, o := range t.dirtySets {
-			o.dirty, o.origin = false, -1
+			o.dirty, o.origin, o.written.before = false, -1, nil
 			if !o.exists() && o.refs == 0 && t.sets[o.name] == o {
 				delete(t.sets, o.name)
 			}

@@ -93,7 +93,7 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 		}
 		for _, name := range sortedKeys(h.sets) {
 			sh := h.sets[name]
-			p := Set{Decl: sh.decl, Conntrack: sh.conntrack, Elements: make([]compile.Element, 0, len(sh.elements))}
+			p := Set{Decl: sh.decl, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]compile.Element, 0, len(sh.elements))}
 			for _, e := range sh.elements {
 				p.Elements = append(p.Elements, e)
 			}

@@ -59,6 +59,9 @@ type Set struct {
 	// Conntrack is true for a map whose UDP flows are flushed when a commit
 	// changes where they go.
 	Conntrack bool
+	// Affinity is true for a dynamic map whose entries go once no rule makes
+	// them any more.
+	Affinity bool
 }
 
 // Elements is a change of a fragment's share of one set or map: first the

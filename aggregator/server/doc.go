@@ -14,6 +14,10 @@
 // here: its streams wait for their turn, a call that would wait long is refused.
 // What is refused is counted, and logged with the peer.
 //
+// Other packages can offer services of their own on the socket, for reading
+// (Config.Register): they stand behind the same credentials and limits, and this
+// package knows nothing else of them.
+//
 // # Concurrency
 //
 // Server is safe for concurrent use. Every call runs on its own goroutine; a

@@ -65,6 +65,13 @@ type Config struct {
 	// uid; 0 means DefaultMaxConnectionsPerUser, or half of MaxConnections.
 	// Calls on a connection beyond that are refused with RESOURCE_EXHAUSTED.
 	MaxConnections, MaxConnectionsPerUser int
+	// Register, where it is set, registers further services on the same socket. It
+	// is called once, when the server is made, and its services are listed by
+	// reflection. They are for reading only: every caller who may call at all may call
+	// them, with the same credentials, under the same limits of connections and
+	// streams, but without the rights and rates that publishers have. A panic in one
+	// of their handlers ends that call alone.
+	Register func(grpc.ServiceRegistrar)
 	// HandshakeTimeout is how long a connection may take until it speaks
 	// HTTP/2; 0 means DefaultHandshakeTimeout.
 	HandshakeTimeout time.Duration
@@ -160,6 +167,9 @@ func Listen(cfg Config) (*Server, error) {
 	weftv1.RegisterAggregatorServer(s.grpc, &service{agg: cfg.Aggregator, pacer: in.pacer, parts: newUnfinished(), log: cfg.Logger})
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
+	if cfg.Register != nil {
+		cfg.Register(s.grpc)
+	}
 	reflection.Register(s.grpc)
 	return s, nil
 }

@@ -357,6 +357,10 @@ type Table struct {
 	// Names of maps from (destination, protocol, port, ...) to (address, port),
 	// whose UDP flows are flushed when a commit changes where they go.
 	ConntrackMaps []string `protobuf:"bytes,7,rep,name=conntrack_maps,json=conntrackMaps,proto3" json:"conntrack_maps,omitempty"`
+	// Names of dynamic maps whose entries are made by packets, through rules such as
+	// "update @m { ip saddr timeout 3h : 10.1.0.1 . 8080 }". An entry goes after the
+	// commit in which the last rule went that makes entries of its value.
+	AffinityMaps  []string `protobuf:"bytes,8,rep,name=affinity_maps,json=affinityMaps,proto3" json:"affinity_maps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -436,6 +440,13 @@ func (x *Table) GetMaps() []*Set {
 func (x *Table) GetConntrackMaps() []string {
 	if x != nil {
 		return x.ConntrackMaps
+	}
+	return nil
+}
+
+func (x *Table) GetAffinityMaps() []string {
+	if x != nil {
+		return x.AffinityMaps
 	}
 	return nil
 }
@@ -1173,6 +1184,8 @@ type TablePatch struct {
 	// Names among put_maps, as in Table.conntrack_maps. Maps that the last
 	// snapshot named stay conntrack maps.
 	ConntrackMaps []string `protobuf:"bytes,9,rep,name=conntrack_maps,json=conntrackMaps,proto3" json:"conntrack_maps,omitempty"`
+	// Names among put_maps, as in Table.affinity_maps. Maps that the last snapshot named stay affinity maps.
+	AffinityMaps  []string `protobuf:"bytes,10,rep,name=affinity_maps,json=affinityMaps,proto3" json:"affinity_maps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1266,6 +1279,13 @@ func (x *TablePatch) GetElements() []*ElementPatch {
 func (x *TablePatch) GetConntrackMaps() []string {
 	if x != nil {
 		return x.ConntrackMaps
+	}
+	return nil
+}
+
+func (x *TablePatch) GetAffinityMaps() []string {
+	if x != nil {
+		return x.AffinityMaps
 	}
 	return nil
 }
@@ -3856,7 +3876,7 @@ const file_weft_proto_rawDesc = "" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12-\n" +
 	"\blifetime\x18\x03 \x01(\x0e2\x11.weft.v1.LifetimeR\blifetime\x12&\n" +
 	"\x06tables\x18\x04 \x03(\v2\x0e.weft.v1.TableR\x06tables\x12\x10\n" +
-	"\x03nft\x18\x05 \x01(\tR\x03nft\"\xe0\x01\n" +
+	"\x03nft\x18\x05 \x01(\tR\x03nft\"\x85\x02\n" +
 	"\x05Table\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3864,7 +3884,8 @@ const file_weft_proto_rawDesc = "" +
 	"\x06chains\x18\x04 \x03(\v2\x0e.weft.v1.ChainR\x06chains\x12 \n" +
 	"\x04sets\x18\x05 \x03(\v2\f.weft.v1.SetR\x04sets\x12 \n" +
 	"\x04maps\x18\x06 \x03(\v2\f.weft.v1.SetR\x04maps\x12%\n" +
-	"\x0econntrack_maps\x18\a \x03(\tR\rconntrackMaps\"\xce\x01\n" +
+	"\x0econntrack_maps\x18\a \x03(\tR\rconntrackMaps\x12#\n" +
+	"\raffinity_maps\x18\b \x03(\tR\faffinityMaps\"\xce\x01\n" +
 	"\x05Chain\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x12\n" +
@@ -3917,7 +3938,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x06update\"P\n" +
 	"\x05Patch\x12\x1a\n" +
 	"\bfragment\x18\x01 \x01(\tR\bfragment\x12+\n" +
-	"\x06tables\x18\x02 \x03(\v2\x13.weft.v1.TablePatchR\x06tables\"\xd9\x02\n" +
+	"\x06tables\x18\x02 \x03(\v2\x13.weft.v1.TablePatchR\x06tables\"\xfe\x02\n" +
 	"\n" +
 	"TablePatch\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
@@ -3930,7 +3951,9 @@ const file_weft_proto_rawDesc = "" +
 	"\vdelete_sets\x18\a \x03(\tR\n" +
 	"deleteSets\x121\n" +
 	"\belements\x18\b \x03(\v2\x15.weft.v1.ElementPatchR\belements\x12%\n" +
-	"\x0econntrack_maps\x18\t \x03(\tR\rconntrackMaps\"\\\n" +
+	"\x0econntrack_maps\x18\t \x03(\tR\rconntrackMaps\x12#\n" +
+	"\raffinity_maps\x18\n" +
+	" \x03(\tR\faffinityMaps\"\\\n" +
 	"\fElementPatch\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\"\n" +
 	"\x03add\x18\x02 \x03(\v2\x10.weft.v1.ElementR\x03add\x12\x16\n" +

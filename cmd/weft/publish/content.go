@@ -28,6 +28,7 @@ type table struct {
 	chains    []*weftv1.Chain
 	sets      []*set
 	conntrack []string
+	affinity  []string
 }
 
 // set is a set or map with its elements by packed key: one key can be written
@@ -65,6 +66,7 @@ func newContent(f *weftv1.Fragment) (*content, error) {
 			t.comment = m.GetComment()
 		}
 		t.conntrack = append(t.conntrack, m.GetConntrackMaps()...)
+		t.affinity = append(t.affinity, m.GetAffinityMaps()...)
 		t.chains = append(t.chains, m.GetChains()...)
 		if err := t.putSets(m.GetSets(), m.GetMaps(), true); err != nil {
 			return nil, err
@@ -94,7 +96,7 @@ func (c *content) table(family, name string) (*table, error) {
 func (c *content) clone() *content {
 	d := &content{head: c.head, tables: make([]*table, 0, len(c.tables))}
 	for _, t := range c.tables {
-		u := &table{id: t.id, comment: t.comment, chains: slices.Clone(t.chains), conntrack: slices.Clone(t.conntrack)}
+		u := &table{id: t.id, comment: t.comment, chains: slices.Clone(t.chains), conntrack: slices.Clone(t.conntrack), affinity: slices.Clone(t.affinity)}
 		for _, s := range t.sets {
 			u.sets = append(u.sets, &set{decl: s.decl, isMap: s.isMap, compiled: s.compiled, elements: maps.Clone(s.elements)})
 		}
@@ -141,10 +143,15 @@ func (t *table) patch(m *weftv1.TablePatch) error {
 			return err
 		}
 	}
-	t.conntrack = append(t.conntrack, m.GetConntrackMaps()...)
-	slices.Sort(t.conntrack)
-	t.conntrack = slices.DeleteFunc(slices.Compact(t.conntrack), func(name string) bool { return t.set(name) == nil })
+	t.conntrack = t.named(append(t.conntrack, m.GetConntrackMaps()...))
+	t.affinity = t.named(append(t.affinity, m.GetAffinityMaps()...))
 	return nil
+}
+
+// named returns the names of maps that the fragment has, each once.
+func (t *table) named(names []string) []string {
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return t.set(name) == nil })
 }
 
 // set returns a set or map of the fragment, or nil.
@@ -246,7 +253,10 @@ func (s *set) identify(key string) (string, error) {
 func (c *content) fragment(now time.Time) *weftv1.Fragment {
 	f := proto.CloneOf(c.head)
 	for _, t := range c.tables {
-		m := &weftv1.Table{Family: t.id.Family.String(), Name: t.id.Name, Comment: t.comment, Chains: slices.Clone(t.chains), ConntrackMaps: slices.Clone(t.conntrack)}
+		m := &weftv1.Table{
+			Family: t.id.Family.String(), Name: t.id.Name, Comment: t.comment, Chains: slices.Clone(t.chains),
+			ConntrackMaps: slices.Clone(t.conntrack), AffinityMaps: slices.Clone(t.affinity),
+		}
 		for _, s := range t.sets {
 			if s.isMap {
 				m.Maps = append(m.Maps, s.message(now))

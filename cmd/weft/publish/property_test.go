@@ -41,6 +41,17 @@ func drawSet(t *rapid.T, name string, isMap bool) *weftv1.Set {
 	return s
 }
 
+// drawAffinity draws a map that packets fill, and whether it is called so.
+func drawAffinity(t *rapid.T) (maps []*weftv1.Set, names []string) {
+	if rapid.Bool().Draw(t, "affinity map") {
+		maps = append(maps, &weftv1.Set{Name: "a", Type: "ipv4_addr : ipv4_addr . inet_service", Flags: []string{"dynamic"}, Size: 16})
+	}
+	if rapid.IntRange(0, 2).Draw(t, "affinity") > 0 && len(maps) > 0 {
+		names = append(names, "a")
+	}
+	return maps, names
+}
+
 func drawChain(t *rapid.T, name string) *weftv1.Chain {
 	c := &weftv1.Chain{Name: name}
 	for range rapid.IntRange(0, 2).Draw(t, "rules") {
@@ -58,11 +69,17 @@ func drawPut(t *rapid.T, name, table string) *weftv1.PublishRequest {
 	if rapid.Bool().Draw(t, "map") {
 		m.Maps = append(m.Maps, drawSet(t, "m", true))
 	}
+	asFile := rapid.Bool().Draw(t, "as a file")
+	if !asFile {
+		var maps []*weftv1.Set
+		maps, m.AffinityMaps = drawAffinity(t)
+		m.Maps = append(m.Maps, maps...)
+	}
 	for _, n := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"c", "d"}), rapid.ID).Draw(t, "chains") {
 		m.Chains = append(m.Chains, drawChain(t, n))
 	}
 	f := &weftv1.Fragment{Name: name, Tables: []*weftv1.Table{m}, Priority: rapid.Int32Range(-1, 1).Draw(t, "priority")}
-	if rapid.Bool().Draw(t, "as a file") {
+	if asFile {
 		f = &weftv1.Fragment{Name: name, Priority: f.GetPriority(), Nft: file(f)}
 	}
 	return &weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}}
@@ -71,12 +88,15 @@ func drawPut(t *rapid.T, name, table string) *weftv1.PublishRequest {
 func drawPatch(t *rapid.T, name, table string) *weftv1.PublishRequest {
 	m := &weftv1.TablePatch{Family: "ip", Name: table}
 	m.DeleteChains = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"c", "d", "e"}), 0, 1, rapid.ID).Draw(t, "delete chains")
-	m.DeleteSets = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s", "r", "m"}), 0, 1, rapid.ID).Draw(t, "delete sets")
+	m.DeleteSets = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"s", "r", "m", "a"}), 0, 1, rapid.ID).Draw(t, "delete sets")
 	if rapid.IntRange(0, 3).Draw(t, "put set") == 0 {
 		m.PutSets = append(m.PutSets, drawSet(t, rapid.SampledFrom([]string{"s", "r"}).Draw(t, "name"), false))
 	}
 	if rapid.IntRange(0, 3).Draw(t, "put map") == 0 {
 		m.PutMaps = append(m.PutMaps, drawSet(t, "m", true))
+		var maps []*weftv1.Set
+		maps, m.AffinityMaps = drawAffinity(t)
+		m.PutMaps = append(m.PutMaps, maps...)
 	}
 	if rapid.IntRange(0, 2).Draw(t, "put chain") == 0 {
 		m.PutChains = append(m.PutChains, drawChain(t, rapid.SampledFrom([]string{"c", "d"}).Draw(t, "name")))
@@ -175,6 +195,13 @@ func TestKeptIsWhatTheAggregatorHas(t *testing.T) {
 		if !k.there() {
 			return
 		}
+		has, err := c.Get(ctx, "", name)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if got, want := affinity(k.snapshot()), affinity(has.GetFragment()); got != want {
+			rt.Fatalf("affinity maps %s are kept: the aggregator has %s", got, want)
+		}
 		before, err := c.List(ctx)
 		if err != nil {
 			rt.Fatal(err)
@@ -191,6 +218,15 @@ func TestKeptIsWhatTheAggregatorHas(t *testing.T) {
 		t.Fatalf("%d updates refused, %d kept as patched content: the test does not test", refused, patched)
 	}
 	t.Logf("%d fragments, %d updates refused, %d patched contents", n, refused, patched)
+}
+
+// affinity names the affinity maps of a fragment.
+func affinity(f *weftv1.Fragment) string {
+	var all []string
+	for _, m := range f.GetTables() {
+		all = append(all, m.GetAffinityMaps()...)
+	}
+	return fmt.Sprint(all)
 }
 
 // TestContentIsNotChangedByItsSnapshots takes a snapshot with updates on their

@@ -1,0 +1,53 @@
+package aggregatortest
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// Packet puts an entry into a map, as a packet would that runs an update
+// statement: an entry of the key that is there keeps its value.
+func (k *Kernel) Packet(id nft.TableID, name, key, value string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.tables[id]
+	if t == nil || t.sets[name] == nil {
+		return fmt.Errorf("map %s of table %s: %w", name, id, syscall.ENOENT)
+	}
+	s := t.sets[name]
+	e, err := s.decl.PackKey(key)
+	if err != nil {
+		return err
+	}
+	full, err := s.decl.Pack(nft.Element{Key: key, Value: value})
+	if err != nil {
+		return err
+	}
+	if _, ok := s.elements[e.Key+"\x00"+e.KeyEnd]; !ok {
+		s.elements[e.Key+"\x00"+e.KeyEnd] = full
+	}
+	return nil
+}
+
+// DumpSet returns the elements of one set or map.
+func (k *Kernel) DumpSet(id nft.TableID, set *compile.Set) ([]compile.Element, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.RefuseDump != nil {
+		if err := k.RefuseDump(); err != nil {
+			return nil, err
+		}
+	}
+	t := k.tables[id]
+	if t == nil || t.sets[set.Name] == nil {
+		return nil, fmt.Errorf("dump set %s of table %s: %w", set.Name, id, syscall.ENOENT)
+	}
+	var out []compile.Element
+	for _, e := range t.sets[set.Name].elements {
+		out = append(out, e)
+	}
+	return out, nil
+}

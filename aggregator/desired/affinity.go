@@ -1,0 +1,177 @@
+package desired
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// Purge names an affinity map in which there may be entries that packets have made
+// and that no rule makes any more.
+type Purge struct {
+	Table nft.TableID
+	// Decl is the declaration that the kernel has.
+	Decl *compile.Set
+}
+
+func comparePurges(a, b Purge) int {
+	return cmp.Or(compareTables(a.Table, b.Table), strings.Compare(a.Decl.Name, b.Decl.Name))
+}
+
+// written counts the rules that have packets make entries in a map, by the value
+// of the entries. Its zero value is ready for use.
+type written struct {
+	rules map[value]int
+	// before has the counts as of the last Accept of values whose count has changed
+	// since.
+	before map[value]int
+}
+
+// value is that of entries: one that rules state, or whatever the packet has.
+type value struct {
+	data string
+	any  bool
+}
+
+// change counts rules that begin or cease to write a value.
+func (w *written) change(v value, by int) {
+	if w.rules == nil {
+		w.rules = map[value]int{}
+	}
+	if _, ok := w.before[v]; !ok {
+		if w.before == nil {
+			w.before = map[value]int{}
+		}
+		w.before[v] = w.rules[v]
+	}
+	w.rules[v] += by
+	if w.rules[v] == 0 {
+		delete(w.rules, v)
+	}
+}
+
+// lost reports whether rules wrote something as of the last Accept that none
+// writes now.
+func (w *written) lost() bool {
+	if w.rules[value{any: true}] > 0 {
+		return false
+	}
+	for v, n := range w.before {
+		if n > 0 && w.rules[v] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// makes reports whether a rule writes entries with an element's value.
+func (w *written) makes(e *compile.Element) bool {
+	return w.rules[value{any: true}] > 0 || w.rules[value{data: compile.PadData(e.Data)}] > 0
+}
+
+// countWrites counts what rules write, or takes it back. It is its own inverse and
+// writes no journal.
+func (s *State) countWrites(t *table, rules []*slot, in bool) {
+	by := -1
+	if in {
+		by = +1
+	}
+	for _, r := range rules {
+		for _, w := range r.rule.Writes {
+			o, v := t.set(w.Map), value{w.Data, w.Any}
+			s.markSet(o)
+			o.written.change(v, by)
+		}
+	}
+}
+
+// affinity reports whether entries of a map go with the last rule that makes
+// them.
+func (o *set) affinity() bool {
+	return slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.affinity })
+}
+
+// purges reports whether a commit leaves entries behind that no rule makes any
+// more. Where a map becomes an affinity map nobody has looked before.
+func (o *set) purges() bool {
+	return o.affinity() && (!o.purged || o.written.lost())
+}
+
+// setAffinity changes whether a share's map is an affinity map.
+func (s *State) setAffinity(o *set, sh *setShare, on bool) {
+	if sh.affinity == on {
+		return
+	}
+	s.markSet(o)
+	write := func(on bool) {
+		sh.affinity = on
+		s.recordedAt++
+	}
+	write(on)
+	s.undo = append(s.undo, func() { write(!on) })
+}
+
+// stated reports whether a fragment states an element itself.
+func (o *set) stated(id string) bool {
+	return slices.ContainsFunc(o.shares, func(sh *setShare) bool {
+		_, ok := sh.elements[id]
+		return ok && !sh.passive
+	})
+}
+
+// leftover reports whether an entry of an affinity map is to go.
+func (o *set) leftover(e *compile.Element) bool {
+	return !o.written.makes(e) && !o.stated(elementID(o.decl(), e))
+}
+
+// Leftovers returns those of a map's entries, as dumped, that are to go: no rule
+// makes them any more, and no fragment states them. Changes since the last Accept
+// count. It is nil where the map is not an affinity map, or is another one by now.
+func (s *State) Leftovers(p Purge, entries []compile.Element) []compile.Element {
+	t, ok := s.tables[p.Table]
+	if !ok {
+		return nil
+	}
+	o, ok := t.sets[p.Decl.Name]
+	if !ok || !o.affinity() || !p.Decl.Equal(o.decl()) {
+		return nil
+	}
+	var gone []compile.Element
+	for i := range entries {
+		if o.leftover(&entries[i]) {
+			gone = append(gone, entries[i])
+		}
+	}
+	return gone
+}
+
+// Unpurged returns the affinity maps that have something to go in a dump: after a
+// start, or after others changed the kernel, nobody knows what has been looked for.
+func (s *State) Unpurged(dump []kernel.Table) []Purge {
+	var purges []Purge
+	for i := range dump {
+		t, ok := s.tables[dump[i].ID]
+		if !ok {
+			continue
+		}
+		for j := range dump[i].Sets {
+			d := &dump[i].Sets[j]
+			if d.Decl == nil {
+				continue
+			}
+			o, ok := t.sets[d.Decl.Name]
+			if !ok || !o.affinity() || !d.Decl.Equal(o.decl()) {
+				continue
+			}
+			if slices.ContainsFunc(d.Elements, func(e compile.Element) bool { return o.leftover(&e) }) {
+				purges = append(purges, Purge{Table: t.id, Decl: o.decl()})
+			}
+		}
+	}
+	slices.SortFunc(purges, comparePurges)
+	return purges
+}

@@ -1,0 +1,209 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// values are what the rules of a model have packets write into a map, and whether
+// some fragment calls it an affinity map; ok is false where it is not there.
+func (m model) values(id nft.TableID, name string) (values map[value]bool, affinity, ok bool) {
+	values = map[value]bool{}
+	for _, f := range m {
+		t, has := f.tables[id]
+		if !has {
+			continue
+		}
+		if s, has := t.sets[name]; has {
+			ok, affinity = true, affinity || s.affinity
+		}
+		for _, c := range t.chains {
+			for _, r := range c.Rules {
+				for _, w := range r.Writes {
+					if w.Map == name {
+						values[value{w.Data, w.Any}] = true
+					}
+				}
+			}
+		}
+	}
+	return values, affinity, ok
+}
+
+// checkPurges compares the maps of a plan with those that lost a value by the
+// models of before and after.
+func (w *world) checkPurges(p *Plan) {
+	w.t.Helper()
+	for _, id := range []nft.TableID{ipWeft, ipDeny} {
+		before, was, had := w.committed.values(id, "d0")
+		after, is, has := w.m.values(id, "d0")
+		lost := !was
+		for v := range before {
+			lost = lost || !after[v]
+		}
+		lost = lost && (!after[value{any: true}] || !was)
+		want := had && has && is && lost
+		got := slices.ContainsFunc(p.Purges, func(p Purge) bool { return p.Table == id && p.Decl.Name == "d0" })
+		if got != want {
+			w.t.Fatalf("table %s: purge %t, want %t: values %v (affinity %t) become %v (affinity %t)", id, got, want, before, was, after, is)
+		}
+	}
+}
+
+func wantPurges(t *testing.T, when string, got []Purge, want ...string) {
+	t.Helper()
+	var names []string
+	for _, p := range got {
+		names = append(names, p.Decl.Name)
+	}
+	if fmt.Sprint(names) != fmt.Sprint(want) {
+		t.Errorf("purges %s: %v, want %v", when, names, want)
+	}
+}
+
+// byPacket puts an entry into a map of the kernel.
+func (h *harness) byPacket(name string, e compile.Element) {
+	h.k.tables[ipWeft].sets[name].elements[e.Key] = e
+}
+
+func keys(elems []compile.Element) string {
+	var out []string
+	for _, e := range elems {
+		out = append(out, fmt.Sprintf("%x", e.Key))
+	}
+	slices.Sort(out)
+	return fmt.Sprint(out)
+}
+
+// TestPurgeWithTheLastRule takes rules away one by one: only with the last one
+// of a value is there anything to look for.
+func TestPurgeWithTheLastRule(t *testing.T) {
+	const a, b = "10.1.0.1", "10.1.0.2"
+	h := newHarness(t)
+	ours := func(rules ...*compile.Rule) *Update {
+		return snapshot(services, 0, in(ipWeft, affinityMap("m"), addrMap("other"), regular("c", rules...)))
+	}
+	theirs := func(rules ...*compile.Rule) *Update {
+		return snapshot(policy, 0, in(ipWeft, regular("d", rules...)))
+	}
+	wantPurges(t, "of a new map", h.commit(ours(remember("m", a), rule("x"), remember("m", b))).Purges)
+	wantPurges(t, "when another fragment makes it too", h.commit(theirs(remember("m", a))).Purges)
+	wantPurges(t, "when others are left", h.commit(ours(rule("y"), remember("m", b))).Purges)
+	wantPurges(t, "when the rule moves to another chain",
+		h.commit(snapshot(services, 0, in(ipWeft, affinityMap("m"), addrMap("other"), regular("c2", remember("m", b))))).Purges)
+	wantPurges(t, "when nobody makes it", h.commit(theirs()).Purges, "m")
+	wantPurges(t, "when something else changes", h.commit(theirs(rule("z"))).Purges)
+	wantPurges(t, "when the value is replaced", h.commit(ours(remember("m", a))).Purges, "m")
+	wantPurges(t, "when packets decide", h.commit(ours(remember("m", ""))).Purges)
+	wantPurges(t, "when they no longer do", h.commit(ours(remember("m", b))).Purges, "m")
+	if p := h.commit(snapshot(services, 0)); len(p.Purges) != 0 {
+		t.Errorf("purges %v of a map that goes", p.Purges)
+	}
+}
+
+// TestPurgeOfRolledBack has updates that lose a value and never get through.
+func TestPurgeOfRolledBack(t *testing.T) {
+	h := newHarness(t)
+	ours := func(rules ...*compile.Rule) *Update {
+		return snapshot(services, 0, in(ipWeft, affinityMap("m"), regular("c", rules...)))
+	}
+	h.commit(ours(remember("m", "10.1.0.1")))
+	h.apply(ours())
+	wantPurges(t, "before the rollback", h.Plan().Purges, "m")
+	h.Rollback()
+	wantPurges(t, "after the rollback", h.commit(ours(remember("m", "10.1.0.1"), rule("x"))).Purges)
+	h.reject(snapshot(services, 0, in(ipWeft, affinityMap("m"), regular("c", rule("jump nowhere", "nowhere")))),
+		ReasonReference, "table ip weft chain c rule 1", "nowhere")
+	wantPurges(t, "after a rejection", h.commit(ours(remember("m", "10.1.0.1"))).Purges)
+}
+
+// TestLeftovers judges entries one by one.
+func TestLeftovers(t *testing.T) {
+	h := newHarness(t)
+	stated := mapped("10.0.0.9", "10.1.0.9")
+	publish := func(m Set, rules ...*compile.Rule) *Plan {
+		return h.commit(snapshot(services, 0, in(ipWeft, m, regular("c", rules...))))
+	}
+	publish(affinityMap("m", stated), remember("m", "10.1.0.1"))
+	entries := []compile.Element{mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2"), stated}
+	look := func() string {
+		return keys(h.Leftovers(Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries))
+	}
+	if got, want := look(), keys(entries[1:2]); got != want {
+		t.Errorf("leftovers %s, want %s: what no rule makes and nobody states", got, want)
+	}
+	publish(affinityMap("m"), remember("m", ""))
+	if got := look(); got != "[]" {
+		t.Errorf("leftovers %s while packets decide", got)
+	}
+	plain := affinityMap("m")
+	plain.Affinity = false
+	publish(plain)
+	if got := look(); got != "[]" {
+		t.Errorf("leftovers %s of a map that is no affinity map", got)
+	}
+	wantPurges(t, "when it becomes one", publish(affinityMap("m")).Purges, "m")
+	if got, want := look(), keys(entries); got != want {
+		t.Errorf("leftovers %s, want %s", got, want)
+	}
+	for _, p := range []Purge{{Table: ipDeny, Decl: plain.Decl}, {Table: ipWeft, Decl: addrMap("gone").Decl}, {Table: ipWeft, Decl: addrMap("m").Decl}} {
+		if got := h.Leftovers(p, entries); got != nil {
+			t.Errorf("leftovers %v of what is not there", got)
+		}
+	}
+}
+
+// TestAffinityOverARestart adopts a kernel in which packets have made entries. Of
+// those nothing is deleted by any plan; what no rule makes is found in the dump,
+// whatever the record says of rules.
+//
+// Behaviour: 80, 81.
+func TestAffinityOverARestart(t *testing.T) {
+	h := newHarness(t)
+	live, dead := mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2")
+	both := snapshot(services, 0, in(ipWeft, affinityMap("m"), regular("c", remember("m", "10.1.0.1"), remember("m", "10.1.0.2"))))
+	one := snapshot(services, 0, in(ipWeft, affinityMap("m"), regular("c", remember("m", "10.1.0.1"))))
+	h.commit(both)
+	h.byPacket("m", live)
+	h.byPacket("m", dead)
+	wantPurges(t, "while all is as it was", h.Unpurged(h.k.dump()))
+
+	h.restart(h.Record())
+	wantPurges(t, "after a restart", h.Unpurged(h.k.dump()))
+	empty(t, "when the publisher is back", h.commit(both))
+	wantPurges(t, "when the publisher is back", h.Unpurged(h.k.dump()))
+
+	// The publisher comes back with one endpoint less.
+	h.restart(h.Record())
+	wantPurges(t, "of the rule that goes", h.commit(one).Purges, "m")
+
+	// The process died between that commit and the removal.
+	h.restart(h.Record())
+	dump := h.k.dump()
+	wantPurges(t, "after a crash", h.Unpurged(dump), "m")
+	if got, want := keys(h.Leftovers(h.Unpurged(dump)[0], dump[0].Sets[0].Elements)), keys([]compile.Element{dead}); got != want {
+		t.Errorf("leftovers %s, want %s", got, want)
+	}
+
+	// Without a record nobody knows that it is an affinity map until it is told.
+	h.restart(Record{})
+	wantPurges(t, "without a record", h.Unpurged(h.k.dump()))
+	wantPurges(t, "once the publisher has said so", h.commit(one).Purges, "m")
+	empty(t, "of a diff", h.Diff(h.k.dump()))
+	h.Accept()
+	if n := len(h.k.tables[ipWeft].sets["m"].elements); n != 2 {
+		t.Errorf("%d entries: plans have deleted what packets made", n)
+	}
+}
+
+// TestAffinityOfOtherMaps refuses to purge what packets do not fill.
+func TestAffinityOfOtherMaps(t *testing.T) {
+	for _, s := range []Set{addrMap("m"), withFlags(addrMap("m"), compile.SetTimeout), withFlags(addrSet("m"), compile.SetEval), verdictMap("m")} {
+		s.Affinity = true
+		newHarness(t).reject(snapshot(services, 0, in(ipWeft, s)), ReasonInvalid, "table ip weft map m", "dynamic")
+	}
+}

@@ -1,0 +1,336 @@
+package aggregator_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// sticky returns a fragment that sends each client of 10.96.0.1 to one backend and
+// remembers to which.
+func sticky(backends ...string) *weftv1.Fragment {
+	table := &weftv1.Table{
+		Family: "ip", Name: "demo", AffinityMaps: []string{"affinity"},
+		Maps: []*weftv1.Set{{
+			Name: "affinity", Typeof: "ip saddr : ip daddr . th dport", Flags: []string{"dynamic", "timeout"}, Size: 65536,
+		}},
+	}
+	var picks []string
+	for i, b := range backends {
+		name := "remember-" + strings.ReplaceAll(b, ".", "-")
+		picks = append(picks, fmt.Sprintf("%d : goto %s", i, name))
+		table.Chains = append(table.Chains, &weftv1.Chain{Name: name, Rules: []*weftv1.Rule{
+			{Text: "update @affinity { ip saddr timeout 3h : " + b + " . 8080 }"},
+			{Text: "meta l4proto { tcp, udp } dnat to ip saddr map @affinity"},
+		}})
+	}
+	pick := &weftv1.Chain{Name: "pick"}
+	if len(picks) > 0 {
+		pick.Rules = []*weftv1.Rule{{Text: fmt.Sprintf("numgen inc mod %d vmap { %s }", len(picks), strings.Join(picks, ", "))}}
+	}
+	table.Chains = append(table.Chains, pick, &weftv1.Chain{
+		Name: "output", Type: "nat", Hook: "output", Priority: "-100", Rules: []*weftv1.Rule{{Text: "ip daddr 10.96.0.1 udp dport 53 goto pick"}},
+	})
+	return &weftv1.Fragment{Name: "sticky", Tables: []*weftv1.Table{table}}
+}
+
+func wantAffinity(t *testing.T, k *aggregatortest.Kernel, want ...string) {
+	t.Helper()
+	got := k.Elements(demo, "affinity")
+	aggregatortest.Eventually(t, fmt.Sprintf("the entries are %q", want), func() bool {
+		got = k.Elements(demo, "affinity")
+		return slices.Equal(got, want)
+	})
+}
+
+// packets has clients reach backends, as "client backend".
+func packetsFrom(t *testing.T, k *aggregatortest.Kernel, pairs ...string) {
+	t.Helper()
+	for _, p := range pairs {
+		client, backend, _ := strings.Cut(p, " ")
+		if err := k.Packet(demo, "affinity", client, backend+" . 8080"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPurgeOfAffinityEntries removes one backend of two, and then the other.
+//
+// Behaviour: 81.
+func TestPurgeOfAffinityEntries(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	var looks atomic.Int32
+	k.RefuseDump = func() error { looks.Add(1); return nil }
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: time.Hour}})
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	for _, f := range []*weftv1.Fragment{sticky("10.1.0.1", "10.1.0.2"), blocklist("other", "10.0.0.1")} {
+		if _, err := c.Apply(ctx, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packetsFrom(t, k, "10.0.0.1 10.1.0.1", "10.0.0.2 10.1.0.2", "10.0.0.3 10.1.0.1")
+	if _, err := c.Apply(ctx, sticky("10.1.0.1", "10.1.0.2", "10.1.0.3")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Apply(ctx, blocklist("other", "10.0.0.2")); err != nil {
+		t.Fatal(err)
+	}
+	// A call that has gone through says that the writer is past the last commit.
+	if _, err := d.Aggregator.ListTables(ctx); err != nil || looks.Load() != 0 {
+		t.Fatalf("the map was read %d times (%v), though no rule went", looks.Load(), err)
+	}
+	if _, err := c.Apply(ctx, sticky("10.1.0.2", "10.1.0.3")); err != nil {
+		t.Fatal(err)
+	}
+	wantAffinity(t, k, "10.0.0.2 : 10.1.0.2 . 8080")
+	if _, err := c.Apply(ctx, sticky()); err != nil {
+		t.Fatal(err)
+	}
+	wantAffinity(t, k)
+	if _, err := d.Aggregator.ListTables(ctx); err != nil || looks.Load() != 2 {
+		t.Fatalf("the map was read %d times (%v), want twice", looks.Load(), err)
+	}
+}
+
+// TestPurgeLooksTwice has a packet that was on its way during the commit make its
+// entry after the first look.
+func TestPurgeLooksTwice(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: 10 * time.Millisecond}})
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	for _, f := range []*weftv1.Fragment{sticky("10.1.0.1", "10.1.0.2"), sticky("10.1.0.2")} {
+		if _, err := c.Apply(ctx, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packetsFrom(t, k, "10.0.0.1 10.1.0.1", "10.0.0.2 10.1.0.2")
+	wantAffinity(t, k, "10.0.0.2 : 10.1.0.2 . 8080")
+}
+
+// TestPurgeIsTriedAgain has the reading and the removal fail: commits go on and
+// are acknowledged, and the entries go in the end.
+func TestPurgeIsTriedAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		fail func(k *aggregatortest.Kernel, broken *atomic.Bool)
+	}{
+		{"dump interrupted", func(k *aggregatortest.Kernel, broken *atomic.Bool) {
+			k.RefuseDump = func() error {
+				if broken.Load() {
+					return kernel.ErrBusy
+				}
+				return nil
+			}
+		}},
+		{"removal refused", func(k *aggregatortest.Kernel, broken *atomic.Bool) {
+			k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
+				if del, ok := op.(kernel.DeleteElements); ok && del.Set.Name == "affinity" && broken.Load() {
+					return syscall.ENOMEM, "no"
+				}
+				return 0, ""
+			}
+		}},
+		{"outcome unknown", func(k *aggregatortest.Kernel, broken *atomic.Bool) {
+			k.RefuseBatch = func(ops []kernel.Op) error {
+				if del, ok := ops[0].(kernel.DeleteElements); ok && del.Set.Name == "affinity" && broken.Load() {
+					return kernel.ErrUnknownOutcome
+				}
+				return nil
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k, broken := &aggregatortest.Kernel{}, &atomic.Bool{}
+			broken.Store(true)
+			tt.fail(k, broken)
+			d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: 5 * time.Millisecond}})
+			ctx := aggregatortest.Context(t)
+			c := d.Dial(t, "tester")
+			if _, err := c.Apply(ctx, sticky("10.1.0.1", "10.1.0.2")); err != nil {
+				t.Fatal(err)
+			}
+			packetsFrom(t, k, "10.0.0.1 10.1.0.1", "10.0.0.2 10.1.0.2")
+			for _, f := range []*weftv1.Fragment{sticky("10.1.0.2"), blocklist("other", "10.0.0.1"), blocklist("other", "10.0.0.2")} {
+				if _, err := c.Apply(ctx, f); err != nil {
+					t.Fatalf("the removal's error is the update's: %v", err)
+				}
+			}
+			if got := k.Elements(demo, "affinity"); len(got) != 2 {
+				t.Fatalf("entries %q: the fault has no effect", got)
+			}
+			broken.Store(false)
+			wantAffinity(t, k, "10.0.0.2 : 10.1.0.2 . 8080")
+		})
+	}
+}
+
+// TestPurgeOfEntriesThatRanOut is that of a kernel before 6.3, which refuses to
+// delete what is no longer there.
+func TestPurgeOfEntriesThatRanOut(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	// The kernel lets two entries run out between the dump and the removal.
+	ranOut := map[string]bool{"10.0.0.2": true, "10.0.0.5": true}
+	refused := 0
+	k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
+		if del, ok := op.(kernel.DeleteElements); ok {
+			for _, e := range del.Elements {
+				if ranOut[del.Set.FormatKey(e)] {
+					refused++
+					return syscall.ENOENT, ""
+				}
+			}
+		}
+		return 0, ""
+	}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: time.Hour}})
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	if _, err := c.Apply(ctx, sticky("10.1.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		packetsFrom(t, k, fmt.Sprintf("10.0.0.%d 10.1.0.1", i+1))
+	}
+	if _, err := c.Apply(ctx, sticky()); err != nil {
+		t.Fatal(err)
+	}
+	wantAffinity(t, k, "10.0.0.2 : 10.1.0.1 . 8080", "10.0.0.5 : 10.1.0.1 . 8080")
+	if refused > 8 {
+		t.Errorf("%d batches were refused", refused)
+	}
+}
+
+// TestPurgeInChunks has other commits take their turn while many entries go, and
+// one of them brings the backend back: what has not gone by then stays.
+func TestPurgeInChunks(t *testing.T) {
+	const entries = 10_000
+	k := &aggregatortest.Kernel{}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: time.Hour}})
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	if _, err := c.Apply(ctx, sticky("10.1.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range entries {
+		packetsFrom(t, k, fmt.Sprintf("10.7.%d.%d 10.1.0.1", i>>8, i&255))
+	}
+	if _, err := c.Apply(ctx, sticky()); err != nil {
+		t.Fatal(err)
+	}
+	wantAffinity(t, k)
+	largest := 0
+	for _, ops := range k.Commits() {
+		if del, ok := ops[0].(kernel.DeleteElements); ok {
+			largest = max(largest, len(del.Elements))
+		}
+	}
+	if largest == 0 || largest > 4096 {
+		t.Errorf("the largest batch removes %d entries", largest)
+	}
+}
+
+// TestAffinitySurvivesRestarts stops the daemon, and starts it again with and
+// without its record: no entry goes but those that no rule makes.
+//
+// Behaviour: 80, 81.
+func TestAffinitySurvivesRestarts(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	cfg := aggregator.Config{Kernel: k, StateDir: t.TempDir(), Retry: 5 * time.Millisecond}
+	ctx := aggregatortest.Context(t)
+	run := func(f *weftv1.Fragment, want ...string) {
+		t.Helper()
+		d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+		if f != nil {
+			if _, err := d.Dial(t, "tester").Apply(ctx, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantAffinity(t, k, want...)
+		if err := d.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(sticky("10.1.0.1", "10.1.0.2"))
+	packetsFrom(t, k, "10.0.0.1 10.1.0.1", "10.0.0.2 10.1.0.2")
+	both := []string{"10.0.0.1 : 10.1.0.1 . 8080", "10.0.0.2 : 10.1.0.2 . 8080"}
+	run(nil, both...)
+	run(sticky("10.1.0.1", "10.1.0.2"), both...)
+
+	// The daemon dies between a commit and the removal: an entry is left that no
+	// rule makes.
+	packetsFrom(t, k, "10.0.0.9 10.1.0.9")
+	run(nil, both...)
+
+	cfg.StateDir = ""
+	packetsFrom(t, k, "10.0.0.9 10.1.0.9")
+	run(nil, append(both, "10.0.0.9 : 10.1.0.9 . 8080")...)
+	run(sticky("10.1.0.1", "10.1.0.2"), both...)
+	run(sticky("10.1.0.2"), both[1])
+}
+
+// TestAffinityMapsOnTheWire has them come back from Get and from the state
+// directory, stay over patches, and be refused where packets cannot fill them.
+func TestAffinityMapsOnTheWire(t *testing.T) {
+	dir := t.TempDir()
+	ctx := aggregatortest.Context(t)
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, StateDir: dir}})
+	f := sticky("10.1.0.1")
+	f.Lifetime = weftv1.Lifetime_LIFETIME_DURABLE
+	c := d.Dial(t, "tester")
+	s := session(t, c, func(string) *weftv1.Fragment { return f })
+	if _, err := s.Put(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	table := func(p *weftv1.TablePatch) *weftv1.Patch {
+		p.Family, p.Name = "ip", "demo"
+		return &weftv1.Patch{Fragment: "sticky", Tables: []*weftv1.TablePatch{p}}
+	}
+	second := &weftv1.Set{Name: "second", Type: "ipv4_addr : ipv4_addr", Flags: []string{"dynamic"}, Size: 9}
+	if _, err := s.Patch(ctx, table(&weftv1.TablePatch{PutMaps: []*weftv1.Set{second}, AffinityMaps: []string{"second"}})); err != nil {
+		t.Fatal(err)
+	}
+	check := func(d *aggregatortest.Daemon, want ...string) {
+		t.Helper()
+		got, err := d.Dial(t, "tester").Get(ctx, "", "sticky")
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := got.GetFragment().GetTables()[0].GetAffinityMaps()
+		slices.Sort(names)
+		if !slices.Equal(names, want) {
+			t.Fatalf("affinity maps %q: want %q", names, want)
+		}
+	}
+	check(d, "affinity", "second")
+	if _, err := s.Patch(ctx, table(&weftv1.TablePatch{DeleteSets: []string{"second"}})); err != nil {
+		t.Fatal(err)
+	}
+	check(d, "affinity")
+	_, err := s.Patch(ctx, table(&weftv1.TablePatch{AffinityMaps: []string{"second"}}))
+	if r := rejection(t, err, weftv1.Reason_REASON_REFERENCE); !strings.Contains(r.Error(), `"second": the fragment has no such map`) {
+		t.Errorf("rejection of an unknown map: %v", r)
+	}
+	second.Flags = []string{"timeout"}
+	_, err = c.Apply(ctx, &weftv1.Fragment{Name: "bad", Tables: []*weftv1.Table{{
+		Family: "ip", Name: "demo", Maps: []*weftv1.Set{second}, AffinityMaps: []string{"second"},
+	}}})
+	if r := rejection(t, err, weftv1.Reason_REASON_INVALID); !strings.Contains(r.Error(), "map second") || !strings.Contains(r.Error(), "flags dynamic") {
+		t.Errorf("rejection of a map without flags dynamic: %v", r)
+	}
+	if err := errors.Join(s.Close(), d.Stop()); err != nil {
+		t.Fatal(err)
+	}
+	check(aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, StateDir: dir}}), "affinity")
+}
