@@ -1,9 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,6 +34,62 @@ func parseAddr(s string) (netip.Addr, error) {
 		return netip.Addr{}, fmt.Errorf("parse address %q: %w", s, errSpecial)
 	}
 	return a, nil
+}
+
+// parsePrefix parses a range of addresses with the same tolerance. Bits beyond
+// its length are cleared.
+func parsePrefix(s string) (netip.Prefix, error) {
+	_, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(s))
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("parse range %q: want an address, a slash and a number of bits", s)
+	}
+	a, _ := netip.AddrFromSlice(n.IP)
+	ones, bits := n.Mask.Size()
+	if a.Is4In6() && bits == 128 && ones >= 96 {
+		a, ones = a.Unmap(), ones-96
+	}
+	return netip.PrefixFrom(a, ones), nil
+}
+
+// parsePrefixes parses ranges into those of each family, sorted, without
+// repeats. It reports the bad ones; blank ones are nothing to speak of.
+func parsePrefixes(field string, in []string, bad *findings) (out Prefixes) {
+	for i, text := range in {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		p, err := parsePrefix(text)
+		if err != nil {
+			bad.add(index(field, i), err)
+			continue
+		}
+		f := FamilyOf(p.Addr())
+		out[f] = append(out[f], p)
+	}
+	for f := range out {
+		out[f] = sortPrefixes(out[f])
+	}
+	return out
+}
+
+// sortPrefixes sorts in place and removes repeats.
+func sortPrefixes(in []netip.Prefix) []netip.Prefix {
+	slices.SortFunc(in, comparePrefixes)
+	return slices.Clip(slices.Compact(in))
+}
+
+// comparePrefixes orders by address, of two with one address the wider first.
+func comparePrefixes(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}
+
+func equalPrefixes(a, b *Prefixes) bool {
+	for f := range a {
+		if !slices.Equal(a[f], b[f]) {
+			return false
+		}
+	}
+	return true
 }
 
 // parsePort checks a port number.

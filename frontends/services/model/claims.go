@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// claim is a right that one Service can have: to a port of an address, or with
-// the zero address to a NodePort.
+// claim is a right that one Service can have: to a port of an address, whatever
+// kind of address it is, or with the zero address to a NodePort (rule 27).
 type claim struct {
 	addr     netip.Addr
 	protocol Protocol
@@ -23,7 +23,12 @@ func (c claim) String() string {
 	return netip.AddrPortFrom(c.addr, c.port).String() + "/" + c.protocol.String()
 }
 
-// claims has who wants what, the oldest Service first: it holds the claim.
+func (c claim) compare(d claim) int {
+	return cmp.Or(c.addr.Compare(d.addr), cmp.Compare(c.protocol, d.protocol), cmp.Compare(c.port, d.port))
+}
+
+// claims has who wants what, the one that holds the claim first: a Service whose
+// own ClusterIP it is, as nobody else may take that away, or else the oldest.
 type claims map[claim][]*service
 
 func (c claims) holds(k claim, s *service) bool {
@@ -36,13 +41,27 @@ func older(a, b *service) int {
 	return cmp.Or(a.created.Compare(b.created), CompareKeys(a.key, b.key))
 }
 
+// before orders the claimants of a claim.
+func (c claim) before(a, b *service) int {
+	rank := func(s *service) int {
+		if c.addr.IsValid() && s.clusterIPs[FamilyOf(c.addr)] == c.addr {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), older(a, b))
+}
+
 // wanted calls f for each claim of a Service.
 func (s *service) wanted(f func(claim)) {
 	for i := range s.ports {
 		p := &s.ports[i]
-		for _, ip := range s.clusterIPs {
+		for fam, ip := range s.clusterIPs {
 			if ip.IsValid() {
 				f(claim{addr: ip, protocol: p.protocol, port: p.number})
+			}
+			for _, e := range s.external[fam] {
+				f(claim{addr: e.Addr, protocol: p.protocol, port: p.number})
 			}
 		}
 		if p.nodePort != 0 {
@@ -55,8 +74,9 @@ func (s *service) wanted(f func(claim)) {
 // names together with those of the Services that won or lost a claim by it.
 func (m *Model) contest(dirty []Key) []Key {
 	touched := make(map[Key]struct{}, len(dirty))
-	holders := make(map[claim]Key)
-	changed := make(map[claim]struct{})
+	// before has the claims that are looked at and who wanted them until now,
+	// the holder first.
+	before := make(map[claim][]Key)
 	for _, key := range dirty {
 		touched[key] = struct{}{}
 		was, now := m.contested[key], m.services[key]
@@ -64,43 +84,42 @@ func (m *Model) contest(dirty []Key) []Key {
 			continue
 		}
 		if was != nil {
-			was.wanted(func(k claim) { m.note(k, holders, changed); m.withdraw(k, was) })
+			was.wanted(func(k claim) { m.note(k, before); m.withdraw(k, was) })
 		}
 		if now == nil {
 			delete(m.contested, key)
 			continue
 		}
-		m.contested[key] = now
-		now.wanted(func(k claim) { m.note(k, holders, changed); m.enter(k, now) })
+		m.contested[now.key] = now
+		now.wanted(func(k claim) { m.note(k, before); m.enter(k, now) })
 	}
-	for k := range changed {
-		before, had := holders[k]
-		all := m.claims[k]
-		if had {
-			touched[before] = struct{}{}
+	for k, had := range before {
+		if len(had) > 0 {
+			touched[had[0]] = struct{}{}
 		}
-		if len(all) > 0 {
+		if all := m.claims[k]; len(all) > 0 {
 			touched[all[0].key] = struct{}{}
 		}
 	}
-	m.report(changed)
+	m.report(before)
 	return sortedKeys(touched)
 }
 
-// note remembers who held a claim before this contest.
-func (m *Model) note(k claim, holders map[claim]Key, changed map[claim]struct{}) {
-	if _, seen := changed[k]; seen {
+// note remembers who wanted a claim before this contest.
+func (m *Model) note(k claim, before map[claim][]Key) {
+	if _, seen := before[k]; seen {
 		return
 	}
-	changed[k] = struct{}{}
-	if all := m.claims[k]; len(all) > 0 {
-		holders[k] = all[0].key
+	var had []Key
+	for _, s := range m.claims[k] {
+		had = append(had, s.key)
 	}
+	before[k] = had
 }
 
 func (m *Model) enter(k claim, s *service) {
 	all := m.claims[k]
-	at, _ := slices.BinarySearchFunc(all, s, older)
+	at, _ := slices.BinarySearchFunc(all, s, k.before)
 	m.claims[k] = slices.Insert(all, at, s)
 	if len(all) > 0 {
 		m.stats.Conflicts++
@@ -117,25 +136,5 @@ func (m *Model) withdraw(k claim, s *service) {
 	default:
 		m.claims[k] = slices.Delete(all, at, at+1)
 		m.stats.Conflicts--
-	}
-}
-
-// report logs who goes without, in a stable order.
-func (m *Model) report(changed map[claim]struct{}) {
-	var lost []claim
-	for k := range changed {
-		if len(m.claims[k]) > 1 {
-			lost = append(lost, k)
-		}
-	}
-	slices.SortFunc(lost, func(a, b claim) int {
-		return cmp.Or(a.addr.Compare(b.addr), cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.port, b.port))
-	})
-	for _, k := range lost {
-		all := m.claims[k]
-		for _, s := range all[1:] {
-			m.log.Warn("two Services claim the same address: the older one has it, of two as old the one whose name sorts first",
-				"claim", k.String(), "has", all[0].key.String(), "without", s.key.String())
-		}
 	}
 }

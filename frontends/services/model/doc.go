@@ -1,12 +1,26 @@
 // Package model is the node-local expected state: per Service port the
 // addresses that it answers on and the endpoints that may be used from this
-// node, with every decision about readiness, policy and conflicts already made.
+// node, with every decision about readiness, policy, topology and conflicts
+// already made; beside it, what matters of this node and of the ServiceCIDRs.
 //
 // It knows Kubernetes objects on one side and nothing of nftables on the other.
-// Events only store what they bring in parsed form and mark the Service dirty;
-// Refresh computes each dirty Service once and reports those whose outcome
-// differs. A bad part of an object is logged with the object's and the field's
-// name, and left out; it never stops the rest.
+// Events only store what they bring in parsed form and mark the Service dirty,
+// if it says anything new; Refresh computes each dirty Service once and reports
+// those whose outcome differs. The outcome depends on the objects that there
+// are, not on the order in which they came. A bad part of an object is logged
+// with the object's and the field's name, once, and left out; it never stops
+// the rest.
+//
+// # Conflicts
+//
+// ClusterIPs, external addresses and those of load balancers are one space: one
+// port of an address belongs to one Service, the oldest that wants it. NodePorts
+// are a space of their own. Who goes without is told in a Notice.
+//
+// # Memory
+//
+// The model refers to no API object, not even to a string of one, so that they
+// can be freed. What is gone leaves nothing behind.
 //
 // # Concurrency
 //

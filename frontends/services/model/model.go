@@ -6,10 +6,11 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -23,6 +24,9 @@ type Config struct {
 	// IgnoreExternalIPs leaves spec.externalIPs out (feature gate
 	// AllowServiceExternalIPs off).
 	IgnoreExternalIPs bool
+	// Started is since when this process is responsible: what triggered changes
+	// before it is no news. The zero time means now.
+	Started time.Time
 	// Notify is told of conflicts between Services; nil means nobody is. It is
 	// called from SetX and Refresh and must not call back.
 	Notify func(Notice)
@@ -30,66 +34,96 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+func (c *Config) setDefaults() {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Notify == nil {
+		c.Notify = func(Notice) {}
+	}
+	if c.Started.IsZero() {
+		c.Started = time.Now()
+	}
+}
+
 // Model is the state, the inputs in parsed form included.
 type Model struct {
-	node     string
-	log      *slog.Logger
-	services map[Key]*service
-	slices   map[types.NamespacedName]*slice
+	node              string
+	nodeAddresses     [Families]netip.Addr
+	ignoreExternalIPs bool
+	notify            func(Notice)
+	log               *slog.Logger
+	services          map[Key]*service
+	slices            map[types.NamespacedName]*slice
+	cidrs             map[string]*serviceCIDR
 	// byService has the slices of each Service, whether it exists or not.
-	byService map[Key]map[*slice]struct{}
+	byService map[Key][]*slice
 	claims    claims
 	// contested are the Services as claims has them.
 	contested map[Key]*service
 	dirty     map[Key]struct{}
-	// current is the outcome of the last Refresh.
-	current   map[Key]*Service
-	this      Node
-	nodeDirty bool
-	stats     Stats
-	scratch   []candidate
+	triggers  triggers
+	// this is the node as events have it, badNode what was wrong with them.
+	this       Node
+	badNode    findings
+	cidrsDirty bool
+	// current, shownNode and shownCIDRs are the outcome of the last Refresh.
+	current    map[Key]*Service
+	shownNode  Node
+	shownCIDRs Prefixes
+	stats      Stats
+	merger     merger
 }
 
 // New returns an empty model.
 func New(cfg Config) *Model {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.setDefaults()
 	return &Model{
-		node:      cfg.NodeName,
-		log:       cfg.Logger,
-		services:  make(map[Key]*service),
-		slices:    make(map[types.NamespacedName]*slice),
-		byService: make(map[Key]map[*slice]struct{}),
-		claims:    make(claims),
-		contested: make(map[Key]*service),
-		dirty:     make(map[Key]struct{}),
-		current:   make(map[Key]*Service),
+		node:              cfg.NodeName,
+		nodeAddresses:     cfg.NodeAddresses,
+		ignoreExternalIPs: cfg.IgnoreExternalIPs,
+		notify:            cfg.Notify,
+		log:               cfg.Logger,
+		services:          make(map[Key]*service),
+		slices:            make(map[types.NamespacedName]*slice),
+		cidrs:             make(map[string]*serviceCIDR),
+		byService:         make(map[Key][]*slice),
+		claims:            make(claims),
+		contested:         make(map[Key]*service),
+		dirty:             make(map[Key]struct{}),
+		triggers:          triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]time.Time)},
+		current:           make(map[Key]*Service),
+		this:              Node{Addresses: cfg.NodeAddresses},
 	}
 }
 
 // SetService takes a Service as it is now.
 func (m *Model) SetService(o *corev1.Service) {
 	m.stats.ServiceEvents++
-	key := Key{Namespace: o.Namespace, Name: o.Name}
-	s := m.parseService(o)
-	switch {
-	case s != nil:
-		m.services[key] = s
-	case m.services[key] != nil:
-		delete(m.services, key)
-	default:
-		return
+	was := m.services[Key{Namespace: o.Namespace, Name: o.Name}]
+	s, bad := m.parseService(o)
+	var before findings
+	if was != nil {
+		before = was.bad
 	}
-	m.dirty[key] = struct{}{}
+	m.tell("Service", Key{Namespace: o.Namespace, Name: o.Name}, before, bad)
+	switch {
+	case s == nil && was == nil:
+	case s == nil:
+		delete(m.services, was.key)
+		m.dirty[was.key] = struct{}{}
+	case was == nil || !equalParsed(was, s):
+		m.services[s.key] = s
+		m.dirty[s.key] = struct{}{}
+	}
 }
 
 // DeleteService takes a Service away.
 func (m *Model) DeleteService(key Key) {
 	m.stats.ServiceEvents++
-	if _, ok := m.services[key]; ok {
+	if s := m.services[key]; s != nil {
 		delete(m.services, key)
-		m.dirty[key] = struct{}{}
+		m.dirty[s.key] = struct{}{}
 	}
 }
 
@@ -97,74 +131,70 @@ func (m *Model) DeleteService(key Key) {
 func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 	m.stats.SliceEvents++
 	name := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-	m.dropSlice(name)
-	s := m.parseSlice(o)
-	if s == nil {
+	was := m.slices[name]
+	s, bad := m.parseSlice(o)
+	var before findings
+	if was != nil {
+		before = was.bad
+	}
+	m.tell("EndpointSlice", name, before, bad)
+	switch {
+	case s == nil:
+		m.dropSlice(was)
+		return
+	case was != nil && equalSlice(was, s):
+		was.trigger = s.trigger
 		return
 	}
-	m.slices[name] = s
-	of := m.byService[s.service]
-	if of == nil {
-		of = make(map[*slice]struct{}, 1)
-		m.byService[s.service] = of
+	m.triggers.collect(was, s)
+	if of := m.byService[s.service]; was != nil && was.service == s.service {
+		of[slices.Index(of, was)] = s
+	} else {
+		m.dropSlice(was)
+		m.byService[s.service] = append(of, s)
 	}
-	of[s] = struct{}{}
+	m.slices[s.name] = s
 	m.dirty[s.service] = struct{}{}
 }
 
 // DeleteSlice takes an EndpointSlice away.
 func (m *Model) DeleteSlice(name types.NamespacedName) {
 	m.stats.SliceEvents++
-	m.dropSlice(name)
+	m.dropSlice(m.slices[name])
 }
 
-func (m *Model) dropSlice(name types.NamespacedName) {
-	s := m.slices[name]
+// dropSlice takes a slice away; nil is none.
+func (m *Model) dropSlice(s *slice) {
 	if s == nil {
 		return
 	}
-	delete(m.slices, name)
+	delete(m.slices, s.name)
 	of := m.byService[s.service]
-	delete(of, s)
-	if len(of) == 0 {
+	if len(of) == 1 {
 		delete(m.byService, s.service)
+	} else if at := slices.Index(of, s); at >= 0 {
+		m.byService[s.service] = slices.Delete(of, at, at+1)
 	}
 	m.dirty[s.service] = struct{}{}
 }
 
-// SetNode takes the Node as it is now; other nodes than this one are ignored.
-func (m *Model) SetNode(o *corev1.Node) {
-	m.stats.NodeEvents++
-	if o.Name != m.node {
-		return
+// keyOf returns a Service's name in strings that are the model's own: those that
+// it has already, or copies.
+func (m *Model) keyOf(namespace, name string) Key {
+	k := Key{Namespace: namespace, Name: name}
+	if s := m.services[k]; s != nil {
+		return s.key
 	}
-	n := m.parseNode(o)
-	if !equalNode(n, m.this) {
-		m.this, m.nodeDirty = n, true
+	if of := m.byService[k]; len(of) > 0 {
+		return of[0].service
 	}
-}
-
-// DeleteNode does nothing but count: while its object is away the node keeps
-// its addresses.
-func (m *Model) DeleteNode(name string) {
-	m.stats.NodeEvents++
-	if name == m.node {
-		m.log.Warn("node object is gone: its last known addresses stay", "node", name)
-	}
-}
-
-// SetServiceCIDR takes a ServiceCIDR as it is now.
-func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
-	m.stats.ServiceCIDREvents++
-}
-
-// DeleteServiceCIDR takes a ServiceCIDR away.
-func (m *Model) DeleteServiceCIDR(name string) {
-	m.stats.ServiceCIDREvents++
+	return Key{Namespace: strings.Clone(namespace), Name: strings.Clone(name)}
 }
 
 // Dirty reports whether Refresh has anything to look at.
-func (m *Model) Dirty() bool { return len(m.dirty) > 0 || m.nodeDirty }
+func (m *Model) Dirty() bool {
+	return len(m.dirty) > 0 || m.cidrsDirty || !equalNode(m.this, m.shownNode)
+}
 
 // Refresh computes the Services that events have touched since the last time,
 // and those whose claims that affects.
@@ -178,16 +208,23 @@ func (m *Model) Refresh() Changes {
 		if now == nil {
 			delete(m.current, key)
 		} else {
-			m.current[key] = now
+			m.current[now.Name] = now
 		}
 		out.Services = append(out.Services, Change{Name: key, Old: old, New: now})
+		out.Triggers = append(out.Triggers, m.triggers.of[key]...)
 	}
-	clear(m.dirty)
-	if m.nodeDirty {
+	if !equalNode(m.this, m.shownNode) {
 		node := m.this
-		out.Node, m.nodeDirty = &node, false
+		out.Node, m.shownNode = &node, node
 		m.stats.NodeChanges++
 	}
+	if m.cidrsDirty {
+		if now := m.serviceCIDRs(); !equalPrefixes(&now, &m.shownCIDRs) {
+			out.ServiceCIDRs, m.shownCIDRs = &now, now
+		}
+		m.cidrsDirty = false
+	}
+	m.tidy()
 	m.stats.ServiceChanges += uint64(len(out.Services))
 	if !out.Empty() {
 		m.stats.Revision++
@@ -195,28 +232,53 @@ func (m *Model) Refresh() Changes {
 	return out
 }
 
+// keptRoom is how much room is kept for what the next Refresh may need.
+const keptRoom = 256
+
+// tidy forgets what this Refresh was about, and gives back what it needed more
+// room for than the next one will: maps that were once large stay so, and
+// clearing them costs as much each time.
+func (m *Model) tidy() {
+	if len(m.dirty) > keptRoom {
+		m.dirty = make(map[Key]struct{})
+	} else {
+		clear(m.dirty)
+	}
+	m.triggers.clear()
+	m.merger.shrink()
+}
+
 // Service returns a Service as Refresh last computed it, nil if there is none.
 func (m *Model) Service(key Key) *Service { return m.current[key] }
 
-// Node returns this node.
-func (m *Model) Node() Node { return m.this }
+// Node returns this node as Refresh last saw it.
+func (m *Model) Node() Node { return m.shownNode }
 
 // Stats returns the counters.
-func (m *Model) Stats() Stats { return m.stats }
-
-// Snapshot returns the whole state as Refresh last computed it.
-func (m *Model) Snapshot() Snapshot {
-	s := Snapshot{Revision: m.stats.Revision, Node: m.this, Services: make([]*Service, 0, len(m.current))}
-	for _, key := range sortedKeys(m.current) {
-		s.Services = append(s.Services, m.current[key])
-	}
+func (m *Model) Stats() Stats {
+	s := m.stats
+	s.Services, s.Slices = len(m.services), len(m.slices)
 	return s
 }
 
-// skip reports a part of an object that is left out.
-func (m *Model) skip(kind string, name Key, field string, why error) {
-	m.stats.Skipped++
-	m.log.Warn("object has a bad field: left out", "kind", kind, "namespace", name.Namespace, "name", name.Name, "field", field, "error", why)
+// Snapshot returns the whole state as Refresh last computed it.
+func (m *Model) Snapshot() Snapshot {
+	return m.Select(sortedKeys(m.current))
+}
+
+// Select returns the state of the named Services alone, those of them that exist,
+// in the order of names.
+func (m *Model) Select(names []Key) Snapshot {
+	s := Snapshot{
+		Revision: m.stats.Revision, Node: m.shownNode, ServiceCIDRs: m.shownCIDRs,
+		Services: make([]*Service, 0, len(names)),
+	}
+	for _, key := range names {
+		if svc := m.current[key]; svc != nil {
+			s.Services = append(s.Services, svc)
+		}
+	}
+	return s
 }
 
 func sortedKeys[V any](in map[Key]V) []Key {
@@ -230,17 +292,14 @@ func CompareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-func equalNode(a, b Node) bool {
-	return a.Known == b.Known && a.Name == b.Name &&
-		a.Addresses == b.Addresses
-}
-
 func equalService(a, b *Service) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a.Name == b.Name && a.Created.Equal(b.Created) && a.ClusterIPs == b.ClusterIPs &&
-		a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal &&
+		a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity &&
+		equalPrefixes(&a.SourceRanges, &b.SourceRanges) &&
+		a.HealthCheckNodePort == b.HealthCheckNodePort && a.LocalReady == b.LocalReady &&
 		slices.EqualFunc(a.Ports, b.Ports, equalPort)
 }
 
@@ -251,30 +310,10 @@ func equalPort(a, b Port) bool {
 	}
 	for f := range a.Backends {
 		x, y := &a.Backends[f], &b.Backends[f]
-		if !slices.Equal(x.Cluster, y.Cluster) || !slices.Equal(x.Local, y.Local) || !slices.Equal(x.Draining, y.Draining) {
+		if !slices.Equal(a.External[f], b.External[f]) || !slices.Equal(x.Cluster, y.Cluster) ||
+			!slices.Equal(x.Local, y.Local) || !slices.Equal(x.Draining, y.Draining) {
 			return false
 		}
 	}
 	return true
-}
-
-// parseNode takes the addresses of a Node.
-func (m *Model) parseNode(o *corev1.Node) Node {
-	n := Node{Known: true, Name: o.Name}
-	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
-		for i, a := range o.Status.Addresses {
-			if a.Type != kind {
-				continue
-			}
-			addr, err := parseAddr(a.Address)
-			if err != nil {
-				m.skip("Node", Key{Name: o.Name}, index("status.addresses", i)+".address", err)
-				continue
-			}
-			if f := FamilyOf(addr); !n.Addresses[f].IsValid() {
-				n.Addresses[f] = addr
-			}
-		}
-	}
-	return n
 }

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -86,8 +84,11 @@ func newLogged() (*Model, *bytes.Buffer) {
 	return New(Config{NodeName: "n1", Logger: slog.New(slog.NewTextHandler(&b, nil))}), &b
 }
 
+// TestReadiness: which endpoints of one slice are used, by the conditions.
+//
+// Behaviour: 14, 60, 61, 62, 63, 64, 65, 66.
 func TestReadiness(t *testing.T) {
-	no := false
+	no, yes := false, true
 	for _, tt := range []struct {
 		name      string
 		endpoints []discoveryv1.Endpoint
@@ -102,14 +103,22 @@ func TestReadiness(t *testing.T) {
 			[]discoveryv1.Endpoint{ep("10.1.0.1", conditions(false, false, true)), ep("10.1.0.2", conditions(false, true, true))}, "10.1.0.2:8080", ""},
 		{"not serving is never used", []discoveryv1.Endpoint{ep("10.1.0.1", conditions(false, false, true))}, "", ""},
 		{"not ready, not terminating", []discoveryv1.Endpoint{ep("10.1.0.1", conditions(false, true, false))}, "", ""},
-		{"nil serving follows ready",
+		{"nil terminating is not terminating",
 			[]discoveryv1.Endpoint{ep("10.1.0.1", func(e *discoveryv1.Endpoint) { e.Conditions.Ready = &no })}, "", ""},
+		{"nil serving is serving", []discoveryv1.Endpoint{ep("10.1.0.1", func(e *discoveryv1.Endpoint) {
+			e.Conditions.Ready, e.Conditions.Terminating = &no, &yes
+		})}, "10.1.0.1:8080", ""},
+		{"no node is another node", []discoveryv1.Endpoint{ep("10.1.0.1"), ep("10.1.0.2", on(""))}, "10.1.0.1:8080 10.1.0.2:8080", ""},
 		{"published although not ready", []discoveryv1.Endpoint{ep("10.1.0.1", conditions(true, false, false))}, "10.1.0.1:8080", ""},
 		{"local is decided on its own",
 			[]discoveryv1.Endpoint{ep("10.1.0.1"), ep("10.1.0.2", on("n1"), conditions(false, true, true)), ep("10.1.0.3", on("n2"))},
 			"10.1.0.1:8080 10.1.0.3:8080", "10.1.0.2:8080*"},
 		{"sorted without repeats", []discoveryv1.Endpoint{ep("10.1.0.9"), ep("10.1.0.10"), ep("10.1.0.9")}, "10.1.0.9:8080 10.1.0.10:8080", ""},
 		{"the better of repeats", []discoveryv1.Endpoint{ep("10.1.0.1", conditions(false, true, true)), ep("10.1.0.1")}, "10.1.0.1:8080", ""},
+		{"of repeats one that does not terminate, though it is not ready",
+			[]discoveryv1.Endpoint{ep("10.1.0.1", conditions(false, true, true)), ep("10.1.0.1", conditions(false, false, false))}, "", ""},
+		{"of repeats one that does not terminate, though the other is published",
+			[]discoveryv1.Endpoint{ep("10.1.0.1", conditions(true, true, true)), ep("10.1.0.1", conditions(false, false, false)), ep("10.1.0.2")}, "10.1.0.2:8080", ""},
 		{"odd addresses", []discoveryv1.Endpoint{ep("010.001.0.041"), ep(" 10.1.0.42 ")}, "10.1.0.41:8080 10.1.0.42:8080", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,22 +138,9 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-func TestDrainingUDP(t *testing.T) {
-	m := New(Config{})
-	s := svc("dns", "10.96.0.1", 80)
-	s.Spec.Ports[0].Protocol = corev1.ProtocolUDP
-	m.SetService(s)
-	e := eps("a", "dns", ep("10.1.0.1"), ep("10.1.0.2", conditions(false, true, true)), ep("10.1.0.3", conditions(false, false, true)))
-	udp := corev1.ProtocolUDP
-	e.Ports[0].Protocol = &udp
-	m.SetSlice(e)
-	m.Refresh()
-	b := m.Service(key("dns")).Ports[0].Backends[IPv4]
-	if text(b.Cluster) != "10.1.0.1:8080" || text(b.Draining) != "10.1.0.2:8080" {
-		t.Errorf("cluster %q, draining %q", text(b.Cluster), text(b.Draining))
-	}
-}
-
+// TestSlicesAreMerged: a Service's slices come, move and go in any order.
+//
+// Behaviour: 67, 70.
 func TestSlicesAreMerged(t *testing.T) {
 	m := New(Config{})
 	// Slices may come before their Service.
@@ -178,6 +174,9 @@ func TestSlicesAreMerged(t *testing.T) {
 	}
 }
 
+// TestNamedPortsPerSlice: the slice's number counts, by the port's name.
+//
+// Behaviour: 5.
 func TestNamedPortsPerSlice(t *testing.T) {
 	m := New(Config{})
 	m.SetService(svc("web", "10.96.0.1", 80))
@@ -191,6 +190,9 @@ func TestNamedPortsPerSlice(t *testing.T) {
 	}
 }
 
+// TestExcluded: Services and slices that are none of a proxy's business.
+//
+// Behaviour: 69, 99, 101, 102, 103.
 func TestExcluded(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Service){
 		"headless":      func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "None", []string{"None"} },
@@ -226,16 +228,23 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
+// TestBadFieldsAreSkipped: what makes no sense is named and left out, and the
+// rest works.
+//
+// Behaviour: 14, 36, 68.
 func TestBadFieldsAreSkipped(t *testing.T) {
 	m, log := newLogged()
 	s := svc("web", "010.096.0.001", 80, 81, 99999, 80)
 	s.Spec.ClusterIPs = append(s.Spec.ClusterIPs, "fd00::300", "nonsense", "10.96.0.9")
 	s.Spec.Ports[1].Protocol = "ICMP"
 	s.Spec.Ports[0].NodePort = -1
+	s.Spec.ExternalIPs = []string{"nonsense"}
 	m.SetService(s)
 	e := eps("a", "web", ep("10.1.0.1"), ep("fd00::1"), ep("127.0.0.1"), discoveryv1.Endpoint{}, ep("10.1.0.300"))
 	pname := "nil-port"
-	e.Ports = append(e.Ports, discoveryv1.EndpointPort{Name: &pname})
+	zero := int32(0)
+	e.Ports = append(e.Ports, discoveryv1.EndpointPort{Name: &pname}, discoveryv1.EndpointPort{Port: e.Ports[0].Port},
+		discoveryv1.EndpointPort{Name: &pname, Port: &zero})
 	m.SetSlice(e)
 	if got := cluster(t, m, "web"); got != "10.1.0.1:8080" {
 		t.Errorf("endpoints %q", got)
@@ -247,75 +256,27 @@ func TestBadFieldsAreSkipped(t *testing.T) {
 	}
 	for _, field := range []string{"spec.clusterIPs[2]", "spec.clusterIPs[3]", "spec.ports[0].nodePort", "spec.ports[1].protocol",
 		"spec.ports[2].port", "spec.ports[3].port", "endpoints[1].addresses[0]", "endpoints[2].addresses[0]", "endpoints[3].addresses[0]",
-		"endpoints[4].addresses[0]", "ports[1].port"} {
+		"endpoints[4].addresses[0]", "ports[1].port", "ports[2].name", "ports[3].port", "spec.externalIPs[0]"} {
 		if !strings.Contains(log.String(), "field="+field+" ") && !strings.Contains(log.String(), `field="`+field) {
 			t.Errorf("no log line names %s", field)
 		}
 	}
-	if m.Stats().Skipped != 11 {
+	if m.Stats().Skipped != 14 {
 		t.Errorf("skipped %d, log:\n%s", m.Stats().Skipped, log)
 	}
-}
-
-func TestConflicts(t *testing.T) {
-	m, log := newLogged()
-	at := func(s *corev1.Service, minute int) *corev1.Service {
-		s.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))
-		return s
+	// The same faults again are no news, another one is.
+	m.SetService(s)
+	m.SetSlice(e)
+	if m.Stats().Skipped != 14 {
+		t.Errorf("a resync reports %d faults again", m.Stats().Skipped-14)
 	}
-	ports := func(name string) (ip, other netip.Addr, node uint16) {
-		s := m.Service(key(name))
-		if s == nil {
-			return
-		}
-		return s.Ports[0].ClusterIPs[IPv4], s.Ports[1].ClusterIPs[IPv4], s.Ports[0].NodePort
-	}
-	young := at(svc("a-young", "10.96.0.1", 80, 81), 2)
-	old := at(svc("b-old", "10.96.0.1", 80, 82), 1)
-	young.Spec.Ports[0].NodePort, old.Spec.Ports[0].NodePort = 30080, 30080
-	m.SetService(young)
-	m.Refresh()
-	if ip, _, node := ports("a-young"); !ip.IsValid() || node != 30080 {
-		t.Fatal("the only claimant does not have its address")
-	}
-	m.SetService(old)
-	if c := m.Refresh(); len(c.Services) != 2 {
-		t.Errorf("changes %+v, want both Services", c.Services)
-	}
-	if ip, other, node := ports("a-young"); ip.IsValid() || !other.IsValid() || node != 0 {
-		t.Errorf("the younger Service has %v %v %d", ip, other, node)
-	}
-	if ip, _, node := ports("b-old"); !ip.IsValid() || node != 30080 {
-		t.Errorf("the older Service has %v %d", ip, node)
-	}
-	if !strings.Contains(log.String(), "has=default/b-old without=default/a-young") || m.Stats().Conflicts != 2 {
-		t.Errorf("conflicts %d, log:\n%s", m.Stats().Conflicts, log)
-	}
-	m.DeleteService(key("b-old"))
-	m.Refresh()
-	if ip, _, node := ports("a-young"); !ip.IsValid() || node != 30080 || m.Stats().Conflicts != 0 {
-		t.Errorf("after the older one is gone: %v %d, conflicts %d", ip, node, m.Stats().Conflicts)
+	s.Spec.ExternalIPs[0] = "other nonsense"
+	if m.SetService(s); m.Stats().Skipped != 15 {
+		t.Errorf("skipped %d after a new fault, want 15", m.Stats().Skipped)
 	}
 }
 
-func TestConflictsDoNotDependOnOrder(t *testing.T) {
-	a, b := svc("a", "10.96.0.1", 80), svc("b", "10.96.0.1", 80)
-	var got []Snapshot
-	for _, order := range [][]*corev1.Service{{a, b}, {b, a}} {
-		m := New(Config{})
-		for _, s := range order {
-			m.SetService(s)
-			m.Refresh()
-		}
-		s := m.Snapshot()
-		s.Revision = 0
-		got = append(got, s)
-	}
-	if !reflect.DeepEqual(got[0], got[1]) {
-		t.Errorf("the outcome depends on the order of events:\n%+v\n%+v", got[0], got[1])
-	}
-}
-
+// TestOnlyRealChangesCount: events that say nothing new leave nothing to look at.
 func TestOnlyRealChangesCount(t *testing.T) {
 	m := New(Config{NodeName: "n1"})
 	m.SetService(svc("web", "10.96.0.1", 80))
@@ -325,6 +286,9 @@ func TestOnlyRealChangesCount(t *testing.T) {
 	for range 3 {
 		m.SetService(svc("web", "10.96.0.1", 80))
 		m.SetSlice(eps("a", "web", ep("10.1.0.1")))
+		if m.Dirty() {
+			t.Fatal("repeated events are something to look at")
+		}
 		if c := m.Refresh(); !c.Empty() {
 			t.Fatalf("repeated events changed %+v", c)
 		}
@@ -362,54 +326,4 @@ func TestNode(t *testing.T) {
 	if c := m.Refresh(); c.Node != nil || !m.Node().Known {
 		t.Error("the node's addresses did not stay")
 	}
-}
-
-func TestSnapshotRoundTrip(t *testing.T) {
-	m := New(Config{NodeName: "n1"})
-	s := svc("web", "10.96.0.1", 80, 81)
-	s.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	s.Spec.ClusterIPs = append(s.Spec.ClusterIPs, "fd00::1")
-	s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-	s.Spec.Ports[0].NodePort = 30080
-	m.SetService(s)
-	m.SetSlice(eps("a", "web", ep("10.1.0.1", on("n1")), ep("10.1.0.2")))
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
-	m.SetNode(n)
-	m.Refresh()
-	want := m.Snapshot()
-	b, err := want.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got Snapshot
-	if err := got.UnmarshalBinary(b); err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("round trip gives\n%+v, want\n%+v", got.Services[0], want.Services[0])
-	}
-}
-
-func FuzzUnmarshal(f *testing.F) {
-	m := New(Config{})
-	m.SetService(svc("web", "10.96.0.1", 80))
-	m.SetSlice(eps("a", "web", ep("10.1.0.1")))
-	m.Refresh()
-	seed, _ := m.Snapshot().MarshalBinary()
-	f.Add(seed)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var s Snapshot
-		if s.UnmarshalBinary(b) != nil {
-			return
-		}
-		again, err := s.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var s2 Snapshot
-		if err := s2.UnmarshalBinary(again); err != nil || !reflect.DeepEqual(s, s2) {
-			t.Errorf("round trip: %v", err)
-		}
-	})
 }

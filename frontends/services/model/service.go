@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -14,64 +15,97 @@ import (
 // proxyNameLabel on a Service says that another proxy implements it.
 const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
 
-// service is a Service's spec in parsed form.
+// word is an interned string: many objects have the same port names and zones,
+// and none of their bytes are an API object's own.
+type word = unique.Handle[string]
+
+// service is a Service in parsed form. Nothing in it refers to the API object,
+// whose memory is many times as large.
 type service struct {
 	key           Key
 	created       time.Time
 	clusterIPs    [Families]netip.Addr
+	external      [Families][]External
+	ranges        Prefixes
+	affinity      time.Duration
+	healthPort    uint16
 	internalLocal bool
 	externalLocal bool
-	ports         []servicePort
+	// crowded is set once it has been said that a port has too many endpoints.
+	crowded bool
+	ports   []servicePort
+	bad     findings
 }
 
 type servicePort struct {
-	name     string
+	name     word
 	protocol Protocol
 	number   uint16
 	nodePort uint16
 }
 
+// equalParsed reports whether two forms of a Service say the same.
+func equalParsed(a, b *service) bool {
+	return a.key == b.key && a.created.Equal(b.created) && a.clusterIPs == b.clusterIPs &&
+		slices.Equal(a.external[IPv4], b.external[IPv4]) && slices.Equal(a.external[IPv6], b.external[IPv6]) &&
+		equalPrefixes(&a.ranges, &b.ranges) && a.affinity == b.affinity && a.healthPort == b.healthPort &&
+		a.internalLocal == b.internalLocal && a.externalLocal == b.externalLocal &&
+		slices.Equal(a.ports, b.ports) && slices.Equal(a.bad, b.bad)
+}
+
 // parseService returns nil for a Service that has no rules: a headless one, an
 // ExternalName, or one that another proxy implements (rules 101, 102).
-func (m *Model) parseService(o *corev1.Service) *service {
-	if _, foreign := o.Labels[proxyNameLabel]; foreign || o.Spec.Type == corev1.ServiceTypeExternalName {
-		return nil
+func (m *Model) parseService(o *corev1.Service) (*service, findings) {
+	if _, foreign := o.Labels[proxyNameLabel]; foreign || o.Spec.Type == corev1.ServiceTypeExternalName || o.Spec.ClusterIP == corev1.ClusterIPNone {
+		return nil, nil
 	}
-	s := &service{key: Key{Namespace: o.Namespace, Name: o.Name}, created: o.CreationTimestamp.Time}
-	if !m.parseClusterIPs(o, s) {
-		return nil
+	s := &service{
+		key: m.keyOf(o.Namespace, o.Name), created: o.CreationTimestamp.UTC(),
+		externalLocal: externalLocal(o), ports: make([]servicePort, 0, len(o.Spec.Ports)),
+	}
+	if !s.parseClusterIPs(o) {
+		return nil, s.bad
 	}
 	if p := o.Spec.InternalTrafficPolicy; p != nil {
 		s.internalLocal = *p == corev1.ServiceInternalTrafficPolicyLocal
 	}
-	s.externalLocal = o.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	s.parseAffinity(o)
+	s.parseExternal(o, m.ignoreExternalIPs)
+	s.parseRanges(o)
+	s.parseHealthPort(o)
 	for i := range o.Spec.Ports {
 		p, field, err := parseServicePort(&o.Spec.Ports[i])
-		if err == nil {
-			field, err = s.admit(&p)
-		}
 		if err != nil {
-			m.skip("Service", s.key, index("spec.ports", i)+field, err)
+			s.bad.add(index("spec.ports", i)+field, err)
+		}
+		if p.number == 0 {
+			continue
+		}
+		if field, err = s.admit(&p); err != nil {
+			s.bad.add(index("spec.ports", i)+field, err)
 		}
 		if p.number != 0 {
 			s.ports = append(s.ports, p)
 		}
 	}
 	slices.SortFunc(s.ports, func(a, b servicePort) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
+		return cmp.Or(cmp.Compare(a.name.Value(), b.name.Value()), cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
 	})
-	return s
+	return s, s.bad
 }
 
-// parseClusterIPs reports whether the Service has any.
-func (m *Model) parseClusterIPs(o *corev1.Service, s *service) bool {
+// parseClusterIPs reports whether the Service has any. The API server says with
+// ipFamilies which family each one is of; where a file says nothing, each has
+// its own (rule 97).
+func (s *service) parseClusterIPs(o *corev1.Service) bool {
 	ips, field := o.Spec.ClusterIPs, "spec.clusterIPs"
 	if len(ips) == 0 {
 		ips, field = []string{o.Spec.ClusterIP}, "spec.clusterIP"
 	}
+	families := o.Spec.IPFamilies
 	any := false
 	for i, text := range ips {
-		if text == "" || text == corev1.ClusterIPNone {
+		if text == "" || text == corev1.ClusterIPNone || len(families) > 0 && i >= len(families) {
 			continue
 		}
 		at := field
@@ -79,11 +113,15 @@ func (m *Model) parseClusterIPs(o *corev1.Service, s *service) bool {
 			at = index(field, i)
 		}
 		a, err := parseAddr(text)
-		if err == nil && s.clusterIPs[FamilyOf(a)].IsValid() {
+		switch {
+		case err != nil:
+		case len(families) > 0 && string(families[i]) != FamilyOf(a).String():
+			err = fmt.Errorf("%s is not of the family %s that spec.ipFamilies has for it", a, families[i])
+		case s.clusterIPs[FamilyOf(a)].IsValid():
 			err = fmt.Errorf("%s is a second %s address: a Service has one of each family", a, FamilyOf(a))
 		}
 		if err != nil {
-			m.skip("Service", s.key, at, err)
+			s.bad.add(at, err)
 			continue
 		}
 		s.clusterIPs[FamilyOf(a)] = a
@@ -95,7 +133,7 @@ func (m *Model) parseClusterIPs(o *corev1.Service, s *service) bool {
 // parseServicePort returns a port whose number is 0 if it can not be used, and
 // otherwise the field that the error is about.
 func parseServicePort(o *corev1.ServicePort) (p servicePort, field string, err error) {
-	p.name = o.Name
+	p.name = unique.Make(o.Name)
 	if p.protocol, err = parseProtocol(o.Protocol); err != nil {
 		return p, ".protocol", err
 	}
@@ -130,7 +168,11 @@ func (s *service) admit(p *servicePort) (field string, err error) {
 		case p.name == q.name:
 			p.number = 0
 			return ".name", errRepeatedName
-		case p.nodePort != 0 && p.nodePort == q.nodePort:
+		}
+	}
+	for i := range s.ports {
+		q := &s.ports[i]
+		if p.nodePort != 0 && p.nodePort == q.nodePort && p.protocol == q.protocol {
 			p.nodePort = 0
 			return ".nodePort", errRepeatedNode
 		}
@@ -145,14 +187,20 @@ func (m *Model) compute(key Key) *Service {
 		return nil
 	}
 	out := &Service{
-		Name: key, Created: s.created, ClusterIPs: s.clusterIPs,
-		InternalLocal: s.internalLocal, ExternalLocal: s.externalLocal,
-		Ports: make([]Port, len(s.ports)),
+		Name: s.key, Created: s.created, ClusterIPs: s.clusterIPs,
+		InternalLocal: s.internalLocal, ExternalLocal: s.externalLocal, Affinity: s.affinity,
+		HealthCheckNodePort: s.healthPort, Ports: make([]Port, len(s.ports)),
+	}
+	for f := range s.ranges {
+		out.SourceRanges[f] = s.allowed(Family(f), m.this.Addresses[f])
+	}
+	if s.healthPort != 0 {
+		out.LocalReady = m.localReady(s)
 	}
 	for i := range s.ports {
 		p := &s.ports[i]
 		q := &out.Ports[i]
-		*q = Port{Name: p.name, Protocol: p.protocol, Number: p.number}
+		*q = Port{Name: p.name.Value(), Protocol: p.protocol, Number: p.number}
 		for f, ip := range s.clusterIPs {
 			if !ip.IsValid() {
 				continue
@@ -160,6 +208,7 @@ func (m *Model) compute(key Key) *Service {
 			if m.claims.holds(claim{addr: ip, protocol: p.protocol, port: p.number}, s) {
 				q.ClusterIPs[f] = ip
 			}
+			q.External[f] = m.held(s, p, Family(f))
 			q.Backends[f] = m.backends(s, p, Family(f))
 		}
 		if p.nodePort != 0 && m.claims.holds(claim{protocol: p.protocol, port: p.nodePort}, s) {
@@ -167,4 +216,21 @@ func (m *Model) compute(key Key) *Service {
 		}
 	}
 	return out
+}
+
+// held returns the external addresses where a port's claim holds: as a rule all
+// of them, in one list for every port.
+func (m *Model) held(s *service, p *servicePort, f Family) []External {
+	all := s.external[f]
+	has := func(e External) bool {
+		return m.claims.holds(claim{addr: e.Addr, protocol: p.protocol, port: p.number}, s)
+	}
+	lost := func(e External) bool { return !has(e) }
+	if !slices.ContainsFunc(all, lost) {
+		return all
+	}
+	if !slices.ContainsFunc(all, has) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(all), lost)
 }

@@ -6,21 +6,32 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// slice is an EndpointSlice in parsed form.
+// slice is an EndpointSlice in parsed form. Nothing in it refers to the API
+// object.
 type slice struct {
-	service   Key
-	family    Family
-	ports     []slicePort
+	name    types.NamespacedName
+	service Key
+	family  Family
+	ports   []slicePort
+	// endpoints are sorted by address.
 	endpoints []endpoint
+	// zones are the different lists of zones that endpoints are hinted for.
+	zones [][]word
+	// trigger is the last-change-trigger-time in nanoseconds, 0 for none.
+	trigger int64
+	bad     findings
 }
 
 type slicePort struct {
-	name     string
+	name     word
 	protocol Protocol
 	number   uint16
 }
@@ -28,8 +39,27 @@ type slicePort struct {
 type endpoint struct {
 	addr  netip.Addr
 	state state
-	local bool
+	traits
+	// zones is 1 + the index of its list in the slice's zones, 0 for no hint.
+	zones uint32
 }
+
+// traits are what else matters of an endpoint.
+type traits uint8
+
+const (
+	// terminating endpoints give way to another one with the same address.
+	terminating traits = 1 << iota
+	// onThisNode is the endpoint of a pod on this node.
+	onThisNode
+	// hintedNode and forThisNode: there are node hints, this node is in them.
+	hintedNode
+	forThisNode
+	// hintedZone and forThisZone: the same for zones. They are known only when
+	// the node's zone is, so not in parsed form.
+	hintedZone
+	forThisZone
+)
 
 // state is how far an endpoint can be used, the best first.
 type state uint8
@@ -47,74 +77,91 @@ const (
 )
 
 // stateOf applies the defaults of the API (rule 61).
-func stateOf(c *discoveryv1.EndpointConditions) state {
+func stateOf(c *discoveryv1.EndpointConditions) (state, traits) {
 	isReady := c.Ready == nil || *c.Ready
-	isServing := isReady
-	if c.Serving != nil {
-		isServing = *c.Serving
-	} else if c.Ready == nil {
-		isServing = true
+	isServing := c.Serving == nil || *c.Serving
+	var t traits
+	if c.Terminating != nil && *c.Terminating {
+		t = terminating
 	}
-	terminating := c.Terminating != nil && *c.Terminating
 	switch {
 	case isReady:
-		return ready
-	case isServing && terminating:
-		return leaving
+		return ready, t
+	case isServing && t != 0:
+		return leaving, t
 	case isServing:
-		return serving
+		return serving, t
 	default:
-		return unusable
+		return unusable, t
 	}
 }
 
 var (
 	errNoAddress = errors.New("an endpoint needs an address")
+	errNoName    = errors.New("a port without a name belongs to no port of a Service")
 	errNoPort    = errors.New("a port without a number means all ports, which a Service can not use")
 )
 
+// equalSlice reports whether two forms of a slice say the same, whatever
+// triggered them.
+func equalSlice(a, b *slice) bool {
+	return a.service == b.service && a.family == b.family && slices.Equal(a.ports, b.ports) &&
+		slices.Equal(a.endpoints, b.endpoints) && slices.EqualFunc(a.zones, b.zones, slices.Equal) && slices.Equal(a.bad, b.bad)
+}
+
 // parseSlice returns nil for a slice that no Service uses: a headless one, one
 // without a Service's name, one of names (rules 69, 99, 103).
-func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) *slice {
-	name := Key{Namespace: o.Namespace, Name: o.Name}
+func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 	owner := o.Labels[discoveryv1.LabelServiceName]
 	if _, headless := o.Labels[corev1.IsHeadlessService]; headless || owner == "" {
-		return nil
+		return nil, nil
 	}
-	s := &slice{service: Key{Namespace: o.Namespace, Name: owner}}
+	s := &slice{service: m.keyOf(o.Namespace, owner), trigger: triggerOf(o)}
+	s.name = types.NamespacedName{Namespace: s.service.Namespace, Name: strings.Clone(o.Name)}
 	switch o.AddressType {
 	case discoveryv1.AddressTypeIPv4:
 		s.family = IPv4
 	case discoveryv1.AddressTypeIPv6:
 		s.family = IPv6
 	case discoveryv1.AddressTypeFQDN:
-		return nil
+		return nil, nil
 	default:
-		m.skip("EndpointSlice", name, "addressType", fmt.Errorf("unknown address type %q: want IPv4 or IPv6", o.AddressType))
-		return nil
+		s.bad.add("addressType", fmt.Errorf("unknown address type %q: want IPv4 or IPv6", o.AddressType))
+		return nil, s.bad
 	}
+	s.ports = make([]slicePort, 0, len(o.Ports))
 	for i := range o.Ports {
 		p, field, err := parseSlicePort(&o.Ports[i])
 		if err != nil {
-			m.skip("EndpointSlice", name, index("ports", i)+field, err)
+			s.bad.add(index("ports", i)+field, err)
 			continue
 		}
 		s.ports = append(s.ports, p)
 	}
 	s.endpoints = make([]endpoint, 0, len(o.Endpoints))
+	zones := make(map[string]uint32)
 	for i := range o.Endpoints {
-		e := &o.Endpoints[i]
-		a, err := endpointAddr(e, s.family)
+		from := &o.Endpoints[i]
+		a, err := endpointAddr(from, s.family)
 		if err != nil {
-			m.skip("EndpointSlice", name, index("endpoints", i)+".addresses[0]", err)
+			s.bad.add(index("endpoints", i)+".addresses[0]", err)
 			continue
 		}
-		s.endpoints = append(s.endpoints, endpoint{
-			addr: a, state: stateOf(&e.Conditions),
-			local: m.node != "" && e.NodeName != nil && *e.NodeName == m.node,
-		})
+		e := endpoint{addr: a}
+		e.state, e.traits = stateOf(&from.Conditions)
+		if m.node != "" && from.NodeName != nil && *from.NodeName == m.node {
+			e.traits |= onThisNode
+		}
+		if from.Hints != nil {
+			e.traits |= nodeHints(from.Hints, m.node)
+			e.zones = s.zoneHints(from.Hints, zones)
+		}
+		s.endpoints = append(s.endpoints, e)
 	}
-	return s
+	slices.SortFunc(s.endpoints, func(a, b endpoint) int {
+		return cmp.Or(a.addr.Compare(b.addr), cmp.Compare(a.state, b.state), cmp.Compare(a.traits, b.traits), cmp.Compare(a.zones, b.zones))
+	})
+	return s, s.bad
 }
 
 func endpointAddr(e *discoveryv1.Endpoint, f Family) (netip.Addr, error) {
@@ -129,11 +176,10 @@ func endpointAddr(e *discoveryv1.Endpoint, f Family) (netip.Addr, error) {
 }
 
 func parseSlicePort(o *discoveryv1.EndpointPort) (p slicePort, field string, err error) {
-	// The API server always fills the name in; a manifest for a single port
-	// may leave it out, which means the same as the empty one.
-	if o.Name != nil {
-		p.name = *o.Name
+	if o.Name == nil {
+		return p, ".name", errNoName
 	}
+	p.name = unique.Make(*o.Name)
 	var protocol corev1.Protocol
 	if o.Protocol != nil {
 		protocol = *o.Protocol
@@ -148,97 +194,4 @@ func parseSlicePort(o *discoveryv1.EndpointPort) (p slicePort, field string, err
 		return p, ".port", err
 	}
 	return p, "", nil
-}
-
-// candidate is an endpoint of one port, before the choice.
-type candidate struct {
-	addr  netip.AddrPort
-	state state
-	local bool
-}
-
-// backends chooses the endpoints of one port in one family.
-func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
-	all := m.candidates(s.key, p, f)
-	var b Backends
-	chosen := choose(all, false)
-	b.Cluster = m.take(s, p, all, func(c *candidate) bool { return c.state <= chosen })
-	if s.internalLocal || s.externalLocal {
-		here := choose(all, true)
-		b.Local = m.take(s, p, all, func(c *candidate) bool { return c.local && c.state <= here })
-	}
-	if p.protocol == UDP {
-		b.Draining = m.take(s, p, all, func(c *candidate) bool { return c.state > chosen && c.state <= serving })
-	}
-	return b
-}
-
-// candidates merges the slices of a Service: sorted, and of repeats the one
-// that can be used best (rule 66). The result is valid until the next call.
-func (m *Model) candidates(key Key, p *servicePort, f Family) []candidate {
-	all := m.scratch[:0]
-	for s := range m.byService[key] {
-		if s.family != f {
-			continue
-		}
-		for i := range s.ports {
-			q := &s.ports[i]
-			if q.name != p.name || q.protocol != p.protocol {
-				continue
-			}
-			for j := range s.endpoints {
-				e := &s.endpoints[j]
-				all = append(all, candidate{addr: netip.AddrPortFrom(e.addr, q.number), state: e.state, local: e.local})
-			}
-		}
-	}
-	m.scratch = all
-	slices.SortFunc(all, func(a, b candidate) int {
-		if c := a.addr.Compare(b.addr); c != 0 {
-			return c
-		}
-		if a.local != b.local && a.state == b.state {
-			if a.local {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.state, b.state)
-	})
-	return slices.CompactFunc(all, func(a, b candidate) bool { return a.addr == b.addr })
-}
-
-// choose returns the worst state that is used: ready where there is such an
-// endpoint, or else leaving (rules 63, 64).
-func choose(all []candidate, local bool) state {
-	for i := range all {
-		if all[i].state == ready && (all[i].local || !local) {
-			return ready
-		}
-	}
-	return leaving
-}
-
-// take returns the endpoints that want holds for.
-func (m *Model) take(s *service, p *servicePort, all []candidate, want func(*candidate) bool) []Endpoint {
-	n := 0
-	for i := range all {
-		if want(&all[i]) {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	if n > MaxEndpoints {
-		m.skip("Service", s.key, "spec.ports["+p.name+"]", fmt.Errorf("%d endpoints: only the first %d are used", n, MaxEndpoints))
-		n = MaxEndpoints
-	}
-	out := make([]Endpoint, 0, n)
-	for i := range all {
-		if len(out) < n && want(&all[i]) {
-			out = append(out, Endpoint{Addr: all[i].addr, Local: all[i].local})
-		}
-	}
-	return out
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -13,9 +14,10 @@ import (
 // Snapshot is the whole state at one revision. Its Services are sorted by name
 // and immutable.
 type Snapshot struct {
-	Revision uint64
-	Node     Node
-	Services []*Service
+	Revision     uint64
+	Node         Node
+	ServiceCIDRs Prefixes
+	Services     []*Service
 }
 
 // MarshalBinary encodes the snapshot as a modelpb.Model, deterministically.
@@ -42,10 +44,13 @@ func (s *Snapshot) UnmarshalBinary(b []byte) error {
 func (s Snapshot) Proto() *modelpb.Model {
 	out := &modelpb.Model{
 		Revision: s.Revision,
-		Node:     &modelpb.Node{Known: s.Node.Known, Name: s.Node.Name},
-		Services: make([]*modelpb.Service, len(s.Services)),
+		Node: &modelpb.Node{
+			Known: s.Node.Known, Name: s.Node.Name, Addresses: addrsProto(s.Node.Addresses),
+			PodCidrs: prefixesProto(&s.Node.PodCIDRs), Zone: s.Node.Zone, Leaving: s.Node.Leaving,
+		},
+		ServiceCidrs: prefixesProto(&s.ServiceCIDRs),
+		Services:     make([]*modelpb.Service, len(s.Services)),
 	}
-	out.Node.Addresses = addrsProto(s.Node.Addresses)
 	for i, svc := range s.Services {
 		out.Services[i] = serviceProto(svc)
 	}
@@ -56,6 +61,8 @@ func serviceProto(s *Service) *modelpb.Service {
 	out := &modelpb.Service{
 		Namespace: s.Name.Namespace, Name: s.Name.Name, ClusterIps: addrsProto(s.ClusterIPs),
 		InternalLocal: s.InternalLocal, ExternalLocal: s.ExternalLocal,
+		AffinitySeconds: uint32(s.Affinity / time.Second), SourceRanges: prefixesProto(&s.SourceRanges),
+		HealthCheckNodePort: uint32(s.HealthCheckNodePort), LocalReady: countsProto(s.LocalReady),
 		Ports: make([]*modelpb.Port, len(s.Ports)),
 	}
 	if !s.Created.IsZero() {
@@ -67,7 +74,27 @@ func serviceProto(s *Service) *modelpb.Service {
 			Name: p.Name, Protocol: uint32(p.Protocol), Number: uint32(p.Number),
 			ClusterIps: addrsProto(p.ClusterIPs), NodePort: uint32(p.NodePort),
 			Ipv4: backendsProto(&p.Backends[IPv4]), Ipv6: backendsProto(&p.Backends[IPv6]),
+			External: externalProto(&p.External),
 		}
+	}
+	return out
+}
+
+// countsProto leaves out what is nothing.
+func countsProto(in [Families]int) []uint32 {
+	if in == ([Families]int{}) {
+		return nil
+	}
+	out := make([]uint32, Families)
+	for f, n := range in {
+		out[f] = uint32(n) //nolint:gosec // a count
+	}
+	return out
+}
+
+func countsOf(in []uint32) (out [Families]int) {
+	for f := range min(len(in), len(out)) {
+		out[f] = int(in[f])
 	}
 	return out
 }
@@ -76,6 +103,24 @@ func addrsProto(in [Families]netip.Addr) (out [][]byte) {
 	for _, a := range in {
 		if a.IsValid() {
 			out = append(out, a.AsSlice())
+		}
+	}
+	return out
+}
+
+func prefixesProto(in *Prefixes) (out []*modelpb.Prefix) {
+	for _, all := range in {
+		for _, p := range all {
+			out = append(out, &modelpb.Prefix{Address: p.Addr().AsSlice(), Length: uint32(p.Bits())})
+		}
+	}
+	return out
+}
+
+func externalProto(in *[Families][]External) (out []*modelpb.External) {
+	for _, all := range in {
+		for _, e := range all {
+			out = append(out, &modelpb.External{Address: e.Addr.AsSlice(), LoadBalancer: e.LoadBalancer})
 		}
 	}
 	return out
@@ -100,12 +145,14 @@ func endpointsProto(in []Endpoint) []*modelpb.Endpoint {
 func FromProto(p *modelpb.Model) (Snapshot, error) {
 	out := Snapshot{
 		Revision: p.GetRevision(),
-		Node:     Node{Known: p.GetNode().GetKnown(), Name: p.GetNode().GetName()},
 		Services: make([]*Service, len(p.GetServices())),
 	}
 	var err error
-	if out.Node.Addresses, err = addrsOf(p.GetNode().GetAddresses()); err != nil {
+	if out.Node, err = nodeOf(p.GetNode()); err != nil {
 		return Snapshot{}, fmt.Errorf("decode model: node: %w", err)
+	}
+	if out.ServiceCIDRs, err = prefixesOf(p.GetServiceCidrs()); err != nil {
+		return Snapshot{}, fmt.Errorf("decode model: service CIDRs: %w", err)
 	}
 	for i, s := range p.GetServices() {
 		svc, err := serviceOf(s)
@@ -117,10 +164,20 @@ func FromProto(p *modelpb.Model) (Snapshot, error) {
 	return out, nil
 }
 
+func nodeOf(p *modelpb.Node) (out Node, err error) {
+	out = Node{Known: p.GetKnown(), Name: p.GetName(), Zone: p.GetZone(), Leaving: p.GetLeaving()}
+	if out.Addresses, err = addrsOf(p.GetAddresses()); err != nil {
+		return out, err
+	}
+	out.PodCIDRs, err = prefixesOf(p.GetPodCidrs())
+	return out, err
+}
+
 func serviceOf(p *modelpb.Service) (*Service, error) {
 	out := &Service{
 		Name:          Key{Namespace: p.GetNamespace(), Name: p.GetName()},
 		InternalLocal: p.GetInternalLocal(), ExternalLocal: p.GetExternalLocal(),
+		Affinity: time.Duration(p.GetAffinitySeconds()) * time.Second, LocalReady: countsOf(p.GetLocalReady()),
 		Ports: make([]Port, len(p.GetPorts())),
 	}
 	if p.GetCreated() != nil {
@@ -128,6 +185,12 @@ func serviceOf(p *modelpb.Service) (*Service, error) {
 	}
 	var err error
 	if out.ClusterIPs, err = addrsOf(p.GetClusterIps()); err != nil {
+		return nil, err
+	}
+	if out.SourceRanges, err = prefixesOf(p.GetSourceRanges()); err != nil {
+		return nil, err
+	}
+	if out.HealthCheckNodePort, err = optionalPort(p.GetHealthCheckNodePort()); err != nil {
 		return nil, err
 	}
 	for i, q := range p.GetPorts() {
@@ -146,13 +209,19 @@ func portOf(p *modelpb.Port) (out Port, err error) {
 	if out.Number, err = parsePort(int32(min(p.GetNumber(), 1<<16))); err != nil {
 		return out, err
 	}
-	if p.GetNodePort() != 0 {
-		if out.NodePort, err = parsePort(int32(min(p.GetNodePort(), 1<<16))); err != nil {
-			return out, err
-		}
+	if out.NodePort, err = optionalPort(p.GetNodePort()); err != nil {
+		return out, err
 	}
 	if out.ClusterIPs, err = addrsOf(p.GetClusterIps()); err != nil {
 		return out, err
+	}
+	for _, e := range p.GetExternal() {
+		a, err := addrOf(e.GetAddress())
+		if err != nil {
+			return out, err
+		}
+		f := FamilyOf(a)
+		out.External[f] = append(out.External[f], External{Addr: a, LoadBalancer: e.GetLoadBalancer()})
 	}
 	for f, b := range [Families]*modelpb.Backends{p.GetIpv4(), p.GetIpv6()} {
 		for _, l := range []struct {
@@ -169,6 +238,14 @@ func portOf(p *modelpb.Port) (out Port, err error) {
 		}
 	}
 	return out, nil
+}
+
+// optionalPort returns a port number that may be 0.
+func optionalPort(n uint32) (uint16, error) {
+	if n == 0 {
+		return 0, nil
+	}
+	return parsePort(int32(min(n, 1<<16)))
 }
 
 func endpointsOf(in []*modelpb.Endpoint, f Family) ([]Endpoint, error) {
@@ -200,6 +277,21 @@ func addrsOf(in [][]byte) (out [Families]netip.Addr, err error) {
 			return out, err
 		}
 		out[FamilyOf(a)] = a
+	}
+	return out, nil
+}
+
+func prefixesOf(in []*modelpb.Prefix) (out Prefixes, err error) {
+	for _, q := range in {
+		a, err := addrOf(q.GetAddress())
+		if err != nil {
+			return out, err
+		}
+		p := netip.PrefixFrom(a, int(min(q.GetLength(), 1<<8)))
+		if !p.IsValid() || p != p.Masked() {
+			return out, fmt.Errorf("%s/%d is not a range of addresses", a, q.GetLength())
+		}
+		out[FamilyOf(a)] = append(out[FamilyOf(a)], p)
 	}
 	return out, nil
 }

@@ -100,9 +100,9 @@ type Service struct {
 	// HealthCheckNodePort is the TCP port on which load balancers ask how many
 	// endpoints are on this node; 0 for none.
 	HealthCheckNodePort uint16
-	// LocalReady counts the distinct addresses of ready endpoints on this node,
-	// over all ports and families. 0 without HealthCheckNodePort.
-	LocalReady int
+	// LocalReady counts the distinct addresses of ready endpoints on this node, over
+	// all ports, for each family. 0 without HealthCheckNodePort.
+	LocalReady [Families]int
 	// Ports are sorted by name and protocol.
 	Ports []Port
 }

@@ -30,7 +30,9 @@ type Model struct {
 	Revision uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	Node     *Node                  `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
 	// Sorted by namespace and name.
-	Services      []*Service `protobuf:"bytes,3,rep,name=services,proto3" json:"services,omitempty"`
+	Services []*Service `protobuf:"bytes,3,rep,name=services,proto3" json:"services,omitempty"`
+	// The ranges of all ClusterIPs, sorted.
+	ServiceCidrs  []*Prefix `protobuf:"bytes,4,rep,name=service_cidrs,json=serviceCidrs,proto3" json:"service_cidrs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -86,19 +88,84 @@ func (x *Model) GetServices() []*Service {
 	return nil
 }
 
+func (x *Model) GetServiceCidrs() []*Prefix {
+	if x != nil {
+		return x.ServiceCidrs
+	}
+	return nil
+}
+
+type Prefix struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 4 or 16 bytes; bits beyond the length are 0.
+	Address       []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Length        uint32 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Prefix) Reset() {
+	*x = Prefix{}
+	mi := &file_model_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Prefix) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Prefix) ProtoMessage() {}
+
+func (x *Prefix) ProtoReflect() protoreflect.Message {
+	mi := &file_model_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Prefix.ProtoReflect.Descriptor instead.
+func (*Prefix) Descriptor() ([]byte, []int) {
+	return file_model_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Prefix) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *Prefix) GetLength() uint32 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
 type Node struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Known bool                   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
 	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// 4 or 16 bytes each, in order of preference.
-	Addresses     [][]byte `protobuf:"bytes,3,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	Addresses [][]byte  `protobuf:"bytes,3,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	PodCidrs  []*Prefix `protobuf:"bytes,4,rep,name=pod_cidrs,json=podCidrs,proto3" json:"pod_cidrs,omitempty"`
+	// Label topology.kubernetes.io/zone.
+	Zone string `protobuf:"bytes,5,opt,name=zone,proto3" json:"zone,omitempty"`
+	// Should get no new traffic from load balancers.
+	Leaving       bool `protobuf:"varint,6,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_model_proto_msgTypes[1]
+	mi := &file_model_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -110,7 +177,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[1]
+	mi := &file_model_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -123,7 +190,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{1}
+	return file_model_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Node) GetKnown() bool {
@@ -147,6 +214,27 @@ func (x *Node) GetAddresses() [][]byte {
 	return nil
 }
 
+func (x *Node) GetPodCidrs() []*Prefix {
+	if x != nil {
+		return x.PodCidrs
+	}
+	return nil
+}
+
+func (x *Node) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *Node) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
+}
+
 type Service struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -157,13 +245,22 @@ type Service struct {
 	InternalLocal bool     `protobuf:"varint,5,opt,name=internal_local,json=internalLocal,proto3" json:"internal_local,omitempty"`
 	ExternalLocal bool     `protobuf:"varint,6,opt,name=external_local,json=externalLocal,proto3" json:"external_local,omitempty"`
 	Ports         []*Port  `protobuf:"bytes,7,rep,name=ports,proto3" json:"ports,omitempty"`
+	// For how long a client keeps its endpoint; 0 for no affinity.
+	AffinitySeconds uint32 `protobuf:"varint,8,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
+	// Who may reach the addresses of load balancers; none of a family: everybody.
+	SourceRanges []*Prefix `protobuf:"bytes,9,rep,name=source_ranges,json=sourceRanges,proto3" json:"source_ranges,omitempty"`
+	// 0 for none.
+	HealthCheckNodePort uint32 `protobuf:"varint,10,opt,name=health_check_node_port,json=healthCheckNodePort,proto3" json:"health_check_node_port,omitempty"`
+	// Distinct addresses of ready endpoints on this node, of IPv4 and of IPv6; none
+	// without a health_check_node_port.
+	LocalReady    []uint32 `protobuf:"varint,11,rep,packed,name=local_ready,json=localReady,proto3" json:"local_ready,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_model_proto_msgTypes[2]
+	mi := &file_model_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -175,7 +272,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[2]
+	mi := &file_model_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -188,7 +285,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{2}
+	return file_model_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Service) GetNamespace() string {
@@ -240,6 +337,34 @@ func (x *Service) GetPorts() []*Port {
 	return nil
 }
 
+func (x *Service) GetAffinitySeconds() uint32 {
+	if x != nil {
+		return x.AffinitySeconds
+	}
+	return 0
+}
+
+func (x *Service) GetSourceRanges() []*Prefix {
+	if x != nil {
+		return x.SourceRanges
+	}
+	return nil
+}
+
+func (x *Service) GetHealthCheckNodePort() uint32 {
+	if x != nil {
+		return x.HealthCheckNodePort
+	}
+	return 0
+}
+
+func (x *Service) GetLocalReady() []uint32 {
+	if x != nil {
+		return x.LocalReady
+	}
+	return nil
+}
+
 type Port struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -249,16 +374,18 @@ type Port struct {
 	// Those of the Service's addresses where this port's claim holds.
 	ClusterIps [][]byte `protobuf:"bytes,4,rep,name=cluster_ips,json=clusterIps,proto3" json:"cluster_ips,omitempty"`
 	// 0 for none.
-	NodePort      uint32    `protobuf:"varint,5,opt,name=node_port,json=nodePort,proto3" json:"node_port,omitempty"`
-	Ipv4          *Backends `protobuf:"bytes,6,opt,name=ipv4,proto3" json:"ipv4,omitempty"`
-	Ipv6          *Backends `protobuf:"bytes,7,opt,name=ipv6,proto3" json:"ipv6,omitempty"`
+	NodePort uint32    `protobuf:"varint,5,opt,name=node_port,json=nodePort,proto3" json:"node_port,omitempty"`
+	Ipv4     *Backends `protobuf:"bytes,6,opt,name=ipv4,proto3" json:"ipv4,omitempty"`
+	Ipv6     *Backends `protobuf:"bytes,7,opt,name=ipv6,proto3" json:"ipv6,omitempty"`
+	// Sorted within each family.
+	External      []*External `protobuf:"bytes,8,rep,name=external,proto3" json:"external,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_model_proto_msgTypes[3]
+	mi := &file_model_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -270,7 +397,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[3]
+	mi := &file_model_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -283,7 +410,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{3}
+	return file_model_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Port) GetName() string {
@@ -335,6 +462,68 @@ func (x *Port) GetIpv6() *Backends {
 	return nil
 }
 
+func (x *Port) GetExternal() []*External {
+	if x != nil {
+		return x.External
+	}
+	return nil
+}
+
+// External is an address from outside of the cluster's own ranges.
+type External struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 4 or 16 bytes.
+	Address []byte `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// One of a load balancer: source_ranges hold.
+	LoadBalancer  bool `protobuf:"varint,2,opt,name=load_balancer,json=loadBalancer,proto3" json:"load_balancer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *External) Reset() {
+	*x = External{}
+	mi := &file_model_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *External) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*External) ProtoMessage() {}
+
+func (x *External) ProtoReflect() protoreflect.Message {
+	mi := &file_model_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use External.ProtoReflect.Descriptor instead.
+func (*External) Descriptor() ([]byte, []int) {
+	return file_model_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *External) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *External) GetLoadBalancer() bool {
+	if x != nil {
+		return x.LoadBalancer
+	}
+	return false
+}
+
 type Backends struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cluster       []*Endpoint            `protobuf:"bytes,1,rep,name=cluster,proto3" json:"cluster,omitempty"`
@@ -346,7 +535,7 @@ type Backends struct {
 
 func (x *Backends) Reset() {
 	*x = Backends{}
-	mi := &file_model_proto_msgTypes[4]
+	mi := &file_model_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -358,7 +547,7 @@ func (x *Backends) String() string {
 func (*Backends) ProtoMessage() {}
 
 func (x *Backends) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[4]
+	mi := &file_model_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -371,7 +560,7 @@ func (x *Backends) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backends.ProtoReflect.Descriptor instead.
 func (*Backends) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{4}
+	return file_model_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Backends) GetCluster() []*Endpoint {
@@ -407,7 +596,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_model_proto_msgTypes[5]
+	mi := &file_model_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -419,7 +608,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_model_proto_msgTypes[5]
+	mi := &file_model_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -432,7 +621,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_model_proto_rawDescGZIP(), []int{5}
+	return file_model_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -460,15 +649,22 @@ var File_model_proto protoreflect.FileDescriptor
 
 const file_model_proto_rawDesc = "" +
 	"\n" +
-	"\vmodel.proto\x12\x16weft.services.model.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x92\x01\n" +
+	"\vmodel.proto\x12\x16weft.services.model.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd7\x01\n" +
 	"\x05Model\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x120\n" +
 	"\x04node\x18\x02 \x01(\v2\x1c.weft.services.model.v1.NodeR\x04node\x12;\n" +
-	"\bservices\x18\x03 \x03(\v2\x1f.weft.services.model.v1.ServiceR\bservices\"N\n" +
+	"\bservices\x18\x03 \x03(\v2\x1f.weft.services.model.v1.ServiceR\bservices\x12C\n" +
+	"\rservice_cidrs\x18\x04 \x03(\v2\x1e.weft.services.model.v1.PrefixR\fserviceCidrs\":\n" +
+	"\x06Prefix\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x16\n" +
+	"\x06length\x18\x02 \x01(\rR\x06length\"\xb9\x01\n" +
 	"\x04Node\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
-	"\taddresses\x18\x03 \x03(\fR\taddresses\"\x94\x02\n" +
+	"\taddresses\x18\x03 \x03(\fR\taddresses\x12;\n" +
+	"\tpod_cidrs\x18\x04 \x03(\v2\x1e.weft.services.model.v1.PrefixR\bpodCidrs\x12\x12\n" +
+	"\x04zone\x18\x05 \x01(\tR\x04zone\x12\x18\n" +
+	"\aleaving\x18\x06 \x01(\bR\aleaving\"\xda\x03\n" +
 	"\aService\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x124\n" +
@@ -477,7 +673,13 @@ const file_model_proto_rawDesc = "" +
 	"clusterIps\x12%\n" +
 	"\x0einternal_local\x18\x05 \x01(\bR\rinternalLocal\x12%\n" +
 	"\x0eexternal_local\x18\x06 \x01(\bR\rexternalLocal\x122\n" +
-	"\x05ports\x18\a \x03(\v2\x1c.weft.services.model.v1.PortR\x05ports\"\xf8\x01\n" +
+	"\x05ports\x18\a \x03(\v2\x1c.weft.services.model.v1.PortR\x05ports\x12)\n" +
+	"\x10affinity_seconds\x18\b \x01(\rR\x0faffinitySeconds\x12C\n" +
+	"\rsource_ranges\x18\t \x03(\v2\x1e.weft.services.model.v1.PrefixR\fsourceRanges\x123\n" +
+	"\x16health_check_node_port\x18\n" +
+	" \x01(\rR\x13healthCheckNodePort\x12\x1f\n" +
+	"\vlocal_ready\x18\v \x03(\rR\n" +
+	"localReady\"\xb6\x02\n" +
 	"\x04Port\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x16\n" +
@@ -486,7 +688,11 @@ const file_model_proto_rawDesc = "" +
 	"clusterIps\x12\x1b\n" +
 	"\tnode_port\x18\x05 \x01(\rR\bnodePort\x124\n" +
 	"\x04ipv4\x18\x06 \x01(\v2 .weft.services.model.v1.BackendsR\x04ipv4\x124\n" +
-	"\x04ipv6\x18\a \x01(\v2 .weft.services.model.v1.BackendsR\x04ipv6\"\xbc\x01\n" +
+	"\x04ipv6\x18\a \x01(\v2 .weft.services.model.v1.BackendsR\x04ipv6\x12<\n" +
+	"\bexternal\x18\b \x03(\v2 .weft.services.model.v1.ExternalR\bexternal\"I\n" +
+	"\bExternal\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12#\n" +
+	"\rload_balancer\x18\x02 \x01(\bR\floadBalancer\"\xbc\x01\n" +
 	"\bBackends\x12:\n" +
 	"\acluster\x18\x01 \x03(\v2 .weft.services.model.v1.EndpointR\acluster\x126\n" +
 	"\x05local\x18\x02 \x03(\v2 .weft.services.model.v1.EndpointR\x05local\x12<\n" +
@@ -508,31 +714,37 @@ func file_model_proto_rawDescGZIP() []byte {
 	return file_model_proto_rawDescData
 }
 
-var file_model_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_model_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_model_proto_goTypes = []any{
 	(*Model)(nil),                 // 0: weft.services.model.v1.Model
-	(*Node)(nil),                  // 1: weft.services.model.v1.Node
-	(*Service)(nil),               // 2: weft.services.model.v1.Service
-	(*Port)(nil),                  // 3: weft.services.model.v1.Port
-	(*Backends)(nil),              // 4: weft.services.model.v1.Backends
-	(*Endpoint)(nil),              // 5: weft.services.model.v1.Endpoint
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*Prefix)(nil),                // 1: weft.services.model.v1.Prefix
+	(*Node)(nil),                  // 2: weft.services.model.v1.Node
+	(*Service)(nil),               // 3: weft.services.model.v1.Service
+	(*Port)(nil),                  // 4: weft.services.model.v1.Port
+	(*External)(nil),              // 5: weft.services.model.v1.External
+	(*Backends)(nil),              // 6: weft.services.model.v1.Backends
+	(*Endpoint)(nil),              // 7: weft.services.model.v1.Endpoint
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_model_proto_depIdxs = []int32{
-	1, // 0: weft.services.model.v1.Model.node:type_name -> weft.services.model.v1.Node
-	2, // 1: weft.services.model.v1.Model.services:type_name -> weft.services.model.v1.Service
-	6, // 2: weft.services.model.v1.Service.created:type_name -> google.protobuf.Timestamp
-	3, // 3: weft.services.model.v1.Service.ports:type_name -> weft.services.model.v1.Port
-	4, // 4: weft.services.model.v1.Port.ipv4:type_name -> weft.services.model.v1.Backends
-	4, // 5: weft.services.model.v1.Port.ipv6:type_name -> weft.services.model.v1.Backends
-	5, // 6: weft.services.model.v1.Backends.cluster:type_name -> weft.services.model.v1.Endpoint
-	5, // 7: weft.services.model.v1.Backends.local:type_name -> weft.services.model.v1.Endpoint
-	5, // 8: weft.services.model.v1.Backends.draining:type_name -> weft.services.model.v1.Endpoint
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	2,  // 0: weft.services.model.v1.Model.node:type_name -> weft.services.model.v1.Node
+	3,  // 1: weft.services.model.v1.Model.services:type_name -> weft.services.model.v1.Service
+	1,  // 2: weft.services.model.v1.Model.service_cidrs:type_name -> weft.services.model.v1.Prefix
+	1,  // 3: weft.services.model.v1.Node.pod_cidrs:type_name -> weft.services.model.v1.Prefix
+	8,  // 4: weft.services.model.v1.Service.created:type_name -> google.protobuf.Timestamp
+	4,  // 5: weft.services.model.v1.Service.ports:type_name -> weft.services.model.v1.Port
+	1,  // 6: weft.services.model.v1.Service.source_ranges:type_name -> weft.services.model.v1.Prefix
+	6,  // 7: weft.services.model.v1.Port.ipv4:type_name -> weft.services.model.v1.Backends
+	6,  // 8: weft.services.model.v1.Port.ipv6:type_name -> weft.services.model.v1.Backends
+	5,  // 9: weft.services.model.v1.Port.external:type_name -> weft.services.model.v1.External
+	7,  // 10: weft.services.model.v1.Backends.cluster:type_name -> weft.services.model.v1.Endpoint
+	7,  // 11: weft.services.model.v1.Backends.local:type_name -> weft.services.model.v1.Endpoint
+	7,  // 12: weft.services.model.v1.Backends.draining:type_name -> weft.services.model.v1.Endpoint
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_model_proto_init() }
@@ -546,7 +758,7 @@ func file_model_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_model_proto_rawDesc), len(file_model_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

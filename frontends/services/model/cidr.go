@@ -1,0 +1,51 @@
+package model
+
+import (
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
+// serviceCIDR is a ServiceCIDR in parsed form.
+type serviceCIDR struct {
+	name   string
+	ranges Prefixes
+	bad    findings
+}
+
+// SetServiceCIDR takes a ServiceCIDR as it is now. One that is being deleted
+// counts until it is gone: ClusterIPs may be left in it (rule 16).
+func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
+	m.stats.ServiceCIDREvents++
+	c := &serviceCIDR{name: strings.Clone(o.Name)}
+	c.ranges = parsePrefixes("spec.cidrs", o.Spec.CIDRs, &c.bad)
+	var before findings
+	if was := m.cidrs[c.name]; was != nil {
+		before = was.bad
+	}
+	m.tell("ServiceCIDR", Key{Name: c.name}, before, c.bad)
+	m.cidrs[c.name] = c
+	m.cidrsDirty = true
+}
+
+// DeleteServiceCIDR takes a ServiceCIDR away.
+func (m *Model) DeleteServiceCIDR(name string) {
+	m.stats.ServiceCIDREvents++
+	if _, ok := m.cidrs[name]; ok {
+		delete(m.cidrs, name)
+		m.cidrsDirty = true
+	}
+}
+
+// serviceCIDRs returns the ranges of all ServiceCIDRs.
+func (m *Model) serviceCIDRs() (out Prefixes) {
+	for _, c := range m.cidrs {
+		for f := range out {
+			out[f] = append(out[f], c.ranges[f]...)
+		}
+	}
+	for f := range out {
+		out[f] = sortPrefixes(out[f])
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// AddressConflict is the Reason of a Notice to a Service that goes without
+// something because another one has it.
+const AddressConflict = "AddressConflict"
+
+// maxNamed is how many claims a Notice names; an Event's text is limited.
+const maxNamed = 8
+
+// loss is what a Service goes without because of another one.
+type loss struct {
+	service, holder Key
+	claims          []claim
+}
+
+// report tells who goes without from now on, in a stable order: not who did
+// before because of the same Service.
+func (m *Model) report(before map[claim][]Key) {
+	losses := make(map[[2]Key]*loss)
+	for k, had := range before {
+		all := m.claims[k]
+		if len(all) < 2 {
+			continue
+		}
+		holder := all[0].key
+		known := make(map[Key]struct{}, len(had))
+		if len(had) > 0 && had[0] == holder {
+			for _, key := range had[1:] {
+				known[key] = struct{}{}
+			}
+		}
+		for _, s := range all[1:] {
+			if _, ok := known[s.key]; ok {
+				continue
+			}
+			pair := [2]Key{s.key, holder}
+			if losses[pair] == nil {
+				losses[pair] = &loss{service: s.key, holder: holder}
+			}
+			losses[pair].claims = append(losses[pair].claims, k)
+		}
+	}
+	sorted := make([]*loss, 0, len(losses))
+	for _, l := range losses {
+		slices.SortFunc(l.claims, claim.compare)
+		sorted = append(sorted, l)
+	}
+	slices.SortFunc(sorted, func(a, b *loss) int {
+		return cmp.Or(CompareKeys(a.service, b.service), CompareKeys(a.holder, b.holder))
+	})
+	for _, l := range sorted {
+		m.log.Warn("two Services claim the same address: the one whose ClusterIP it is has it, or else the older one, of two as old the one whose name sorts first",
+			"claims", l.names(), "has", l.holder.String(), "without", l.service.String())
+		m.notify(Notice{Service: l.service, Reason: AddressConflict, Message: l.message()})
+	}
+}
+
+// names lists the first of the claims and says how many more there are.
+func (l *loss) names() string {
+	var b strings.Builder
+	for i, k := range l.claims {
+		if i == maxNamed {
+			fmt.Fprintf(&b, " and %d more", len(l.claims)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(k.String())
+	}
+	return b.String()
+}
+
+func (l *loss) message() string {
+	return fmt.Sprintf("Service %s has %s already, because it is older, or as old with a name that sorts first: this Service is not served there.",
+		l.holder, l.names())
+}

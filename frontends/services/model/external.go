@@ -1,0 +1,146 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// defaultAffinity is how long a client keeps its endpoint where the Service
+// does not say.
+const defaultAffinity = time.Duration(corev1.DefaultClientIPServiceAffinitySeconds) * time.Second
+
+var (
+	errOwnClusterIP = errors.New("is the Service's own ClusterIP, and stays that")
+	errNoHealthPort = errors.New("a load balancer's Service with externalTrafficPolicy Local needs one")
+)
+
+// externalLocal reports whether a Service has the external policy Local and can
+// be reached from outside. Its list of external addresses counts as it stands,
+// whether any of them is used or not (rules 35, 55).
+func externalLocal(o *corev1.Service) bool {
+	switch o.Spec.Type {
+	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
+	case corev1.ServiceTypeClusterIP, "":
+		if len(o.Spec.ExternalIPs) == 0 {
+			return false
+		}
+	default:
+		return false
+	}
+	return o.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
+// parseAffinity takes the session affinity ClientIP.
+func (s *service) parseAffinity(o *corev1.Service) {
+	if o.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		return
+	}
+	s.affinity = defaultAffinity
+	if c := o.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		n := *c.ClientIP.TimeoutSeconds
+		if n < 1 {
+			s.bad.add("spec.sessionAffinityConfig.clientIP.timeoutSeconds", fmt.Errorf("%d s is no time: %s are used", n, defaultAffinity))
+			return
+		}
+		s.affinity = time.Duration(n) * time.Second
+	}
+}
+
+// parseExternal takes the addresses from outside of the cluster's own ranges, in
+// the families that the Service has. An address counts once: as the ClusterIP,
+// or else as one of a load balancer, or else as an external one.
+func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
+	if !ignoreExternalIPs {
+		for i, text := range o.Spec.ExternalIPs {
+			// Blank entries are common and mean nothing.
+			if strings.TrimSpace(text) != "" {
+				s.addExternal(index("spec.externalIPs", i), text, false)
+			}
+		}
+	}
+	for i := range o.Status.LoadBalancer.Ingress {
+		in := &o.Status.LoadBalancer.Ingress[i]
+		if in.IP != "" && (in.IPMode == nil || *in.IPMode == corev1.LoadBalancerIPModeVIP) {
+			s.addExternal(index("status.loadBalancer.ingress", i)+".ip", in.IP, true)
+		}
+	}
+	for f, all := range s.external {
+		slices.SortFunc(all, func(a, b External) int {
+			if c := a.Addr.Compare(b.Addr); c != 0 || a.LoadBalancer == b.LoadBalancer {
+				return c
+			}
+			if a.LoadBalancer {
+				return -1
+			}
+			return 1
+		})
+		s.external[f] = slices.Clip(slices.CompactFunc(all, func(a, b External) bool { return a.Addr == b.Addr }))
+	}
+}
+
+func (s *service) addExternal(field, text string, loadBalancer bool) {
+	a, err := parseAddr(text)
+	if err != nil {
+		s.bad.add(field, err)
+		return
+	}
+	f := FamilyOf(a)
+	switch {
+	case !s.clusterIPs[f].IsValid():
+		// The Service is not of this family (rules 32, 40).
+	case s.clusterIPs[f] == a:
+		s.bad.add(field, fmt.Errorf("%s %w", a, errOwnClusterIP))
+	default:
+		s.external[f] = append(s.external[f], External{Addr: a, LoadBalancer: loadBalancer})
+	}
+}
+
+// parseRanges takes who may reach the addresses of load balancers. No range of
+// a family, or one of everything, limits nobody (rules 45, 46).
+func (s *service) parseRanges(o *corev1.Service) {
+	all := parsePrefixes("spec.loadBalancerSourceRanges", o.Spec.LoadBalancerSourceRanges, &s.bad)
+	for f := range all {
+		if s.clusterIPs[f].IsValid() && !slices.ContainsFunc(all[f], func(p netip.Prefix) bool { return p.Bits() == 0 }) {
+			s.ranges[f] = all[f]
+		}
+	}
+}
+
+// allowed returns the source ranges of a family on this node. If they have the
+// node's own address, so do the addresses of the load balancer: they are often
+// the node's as well, and a flow from the node to one of them then comes from
+// that address and never meets the load balancer (rule 44).
+func (s *service) allowed(f Family, node netip.Addr) []netip.Prefix {
+	base := s.ranges[f]
+	if !node.IsValid() || !slices.ContainsFunc(base, func(p netip.Prefix) bool { return p.Contains(node) }) {
+		return base
+	}
+	out := slices.Clone(base)
+	for _, e := range s.external[f] {
+		if e.LoadBalancer {
+			out = append(out, netip.PrefixFrom(e.Addr, e.Addr.BitLen()))
+		}
+	}
+	return sortPrefixes(out)
+}
+
+// parseHealthPort takes the port for load balancers' questions about this node.
+func (s *service) parseHealthPort(o *corev1.Service) {
+	if o.Spec.Type != corev1.ServiceTypeLoadBalancer || !s.externalLocal {
+		return
+	}
+	if o.Spec.HealthCheckNodePort == 0 {
+		s.bad.add("spec.healthCheckNodePort", errNoHealthPort)
+		return
+	}
+	var err error
+	if s.healthPort, err = parsePort(o.Spec.HealthCheckNodePort); err != nil {
+		s.bad.add("spec.healthCheckNodePort", err)
+	}
+}

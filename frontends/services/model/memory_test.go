@@ -1,0 +1,178 @@
+package model
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// bigObjects are n Services with everything, and slices of them.
+func bigObjects(n, endpoints int) (services []*corev1.Service, slices []*discoveryv1.EndpointSlice) {
+	for i := range n {
+		s := at(svc(fmt.Sprint("service-", i), fmt.Sprintf("10.96.%d.%d", i/250, i%250+1), 80, 81), i%60)
+		s.Spec.ExternalIPs = []string{"203.0.113.1", fmt.Sprintf("203.0.%d.%d", i/250, i%250+1)}
+		s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		e := eps(s.Name+"-x", s.Name)
+		for j := range endpoints {
+			e.Endpoints = append(e.Endpoints, ep(fmt.Sprintf("10.%d.%d.%d", 1+i/250, i%250, j+1), on("n1"), zones("a", "b")))
+		}
+		services, slices = append(services, s), append(slices, triggered(e, "2099-01-01T00:00:00Z"))
+	}
+	return services, slices
+}
+
+// TestNothingIsLeft: after everything is gone, the model holds nothing of it.
+func TestNothingIsLeft(t *testing.T) {
+	services, slices := bigObjects(500, 5)
+	m := New(Config{NodeName: "n1", Started: time.Unix(0, 0)})
+	m.SetServiceCIDR(serviceCIDRObject("a", "10.96.0.0/16"))
+	for i := range services {
+		m.SetSlice(slices[i])
+		m.SetService(services[i])
+	}
+	huge := eps("huge", "service-0")
+	for i := range 10_000 {
+		huge.Endpoints = append(huge.Endpoints, ep(fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)))
+	}
+	m.SetSlice(huge)
+	m.Refresh()
+	if m.Stats().Conflicts == 0 || cap(m.merger.room) < 10_000 {
+		t.Fatalf("the test is too small: %+v, scratch %d", m.Stats(), cap(m.merger.room))
+	}
+	// Slices that move and Services that go before their slices.
+	for i := range slices {
+		moved := slices[i].DeepCopy()
+		moved.Labels[discoveryv1.LabelServiceName] = "elsewhere"
+		if i%2 == 0 {
+			m.SetSlice(moved)
+		}
+		m.DeleteService(key(services[i].Name))
+		if i%3 == 0 {
+			m.Refresh()
+		}
+	}
+	for i := range slices {
+		m.DeleteSlice(key(slices[i].Name))
+	}
+	m.DeleteSlice(key("huge"))
+	m.DeleteServiceCIDR("a")
+	m.Refresh()
+	v := reflect.ValueOf(m).Elem()
+	maps := 0
+	var look func(v reflect.Value, path string)
+	look = func(v reflect.Value, path string) {
+		switch v.Kind() {
+		case reflect.Map:
+			maps++
+			if v.Len() != 0 {
+				t.Errorf("%s has %d entries left", path, v.Len())
+			}
+		case reflect.Slice:
+			if v.Cap() > keptRoom {
+				t.Errorf("%s has room for %d", path, v.Cap())
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				look(v.Field(i), path+"."+v.Type().Field(i).Name)
+			}
+		}
+	}
+	for i := range v.NumField() {
+		look(v.Field(i), v.Type().Field(i).Name)
+	}
+	if maps < 9 {
+		t.Errorf("only %d maps were looked at", maps)
+	}
+	if s := m.Stats(); s.Conflicts != 0 || s.Services != 0 || s.Slices != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// TestNothingOfObjectsIsKept: no string of an API object stays reachable from
+// the model, or with it the whole buffer that it was decoded from would.
+func TestNothingOfObjectsIsKept(t *testing.T) {
+	// Every string of the objects is cut out of this one.
+	const source = "default web web-1 p80 10.96.0.1 203.0.113.1 192.0.2.0/24 zone-a node-1 cidr"
+	whole := strings.Clone(source)
+	cut := func(s string) string {
+		at := strings.Index(whole, s)
+		return whole[at : at+len(s)]
+	}
+	s := svc("x", cut("10.96.0.1"), 80)
+	s.Namespace, s.Name, s.Spec.Ports[0].Name = cut("default"), cut("web"), cut("p80")
+	s.Spec.ExternalIPs, s.Spec.LoadBalancerSourceRanges = []string{cut("203.0.113.1")}, []string{cut("192.0.2.0/24")}
+	name, nodeName := cut("p80"), cut("node-1")
+	e := eps("x", cut("web"), ep("10.1.0.1", zones(cut("zone-a")), nodes(nodeName), on(nodeName)))
+	e.Namespace, e.Name, e.Ports[0].Name = cut("default"), cut("web-1"), &name
+	n := node(nodeName, "192.0.2.1")
+	n.Labels[corev1.LabelTopologyZone] = cut("zone-a")
+	cidr := serviceCIDRObject(cut("cidr"), "10.96.0.0/16")
+	begin := uintptr(unsafe.Pointer(unsafe.StringData(whole)))
+	for _, sliceFirst := range []bool{false, true} {
+		m := New(Config{NodeName: "node-1"})
+		if sliceFirst {
+			m.SetSlice(e)
+		}
+		for range 2 {
+			m.SetService(s)
+			m.SetSlice(e)
+			m.SetNode(n)
+			m.SetServiceCIDR(cidr)
+			m.Refresh()
+			// The second time everything is replaced.
+			e.Endpoints = append(e.Endpoints, ep("10.1.0.2"))
+			s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+		}
+		found := 0
+		eachString(reflect.ValueOf(m), make(map[uintptr]bool), func(path string, text string) {
+			found++
+			if p := uintptr(unsafe.Pointer(unsafe.StringData(text))); p >= begin && p < begin+uintptr(len(whole)) {
+				t.Errorf("%s keeps %q of an object", path, text)
+			}
+		}, "model")
+		if found < 20 {
+			t.Errorf("only %d strings were looked at", found)
+		}
+	}
+	runtime.KeepAlive(whole)
+}
+
+// eachString calls f for every string that can be reached.
+func eachString(v reflect.Value, seen map[uintptr]bool, f func(path, text string), path string) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.Len() > 0 {
+			f(path, v.String())
+		}
+	case reflect.Pointer:
+		if !v.IsNil() && !seen[v.Pointer()] && v.Type().Elem().Kind() != reflect.Interface {
+			seen[v.Pointer()] = true
+			eachString(v.Elem(), seen, f, path)
+		}
+	case reflect.Struct:
+		// The logger and the clock's zones are none of the model's.
+		if t := v.Type(); t.PkgPath() != reflect.TypeFor[Model]().PkgPath() && t != reflect.TypeFor[Key]() && t != reflect.TypeFor[word]() {
+			return
+		}
+		for i := range v.NumField() {
+			eachString(v.Field(i), seen, f, path+"."+v.Type().Field(i).Name)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			eachString(v.Index(i), seen, f, path+"[]")
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			eachString(it.Key(), seen, f, path+"{key}")
+			eachString(it.Value(), seen, f, path+"{}")
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// deletionTaint is what the cluster autoscaler puts on a node that it is about
+// to remove.
+const deletionTaint = "ToBeDeletedByClusterAutoscaler"
+
+// SetNode takes the Node as it is now; other nodes than this one are ignored.
+func (m *Model) SetNode(o *corev1.Node) {
+	m.stats.NodeEvents++
+	if o.Name != m.node {
+		return
+	}
+	n, bad := m.parseNode(o)
+	m.tell("Node", Key{Name: m.node}, m.badNode, bad)
+	m.badNode = bad
+	m.setNode(n)
+}
+
+// DeleteNode says that the Node's object is gone. The node itself may well be
+// there: it keeps its addresses, its zone and its pods' CIDRs, but load
+// balancers should leave it alone.
+func (m *Model) DeleteNode(name string) {
+	m.stats.NodeEvents++
+	if name != m.node || !m.this.Known {
+		return
+	}
+	n := m.this
+	n.Leaving = true
+	if !equalNode(n, m.this) {
+		m.log.Warn("node object is gone: its last known addresses stay", "node", name)
+		m.setNode(n)
+	}
+}
+
+// setNode marks the Services whose outcome depends on what changes: those with
+// hints for a zone, and those with source ranges for an address.
+func (m *Model) setNode(n Node) {
+	was := m.this
+	m.this = n
+	if n.Zone != was.Zone {
+		for _, s := range m.slices {
+			if len(s.zones) > 0 {
+				m.dirty[s.service] = struct{}{}
+			}
+		}
+	}
+	if n.Addresses != was.Addresses {
+		for key, s := range m.services {
+			if s.ranges[IPv4] != nil || s.ranges[IPv6] != nil {
+				m.dirty[key] = struct{}{}
+			}
+		}
+	}
+}
+
+// parseNode takes what matters of a Node.
+func (m *Model) parseNode(o *corev1.Node) (Node, findings) {
+	var bad findings
+	n := Node{
+		Known: true, Name: m.node, Addresses: m.nodeAddresses,
+		Leaving: o.DeletionTimestamp != nil || slices.ContainsFunc(o.Spec.Taints, func(t corev1.Taint) bool { return t.Key == deletionTaint }),
+	}
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for i, a := range o.Status.Addresses {
+			if a.Type != kind {
+				continue
+			}
+			addr, err := parseAddr(a.Address)
+			if err != nil {
+				bad.add(index("status.addresses", i)+".address", err)
+				continue
+			}
+			if f := FamilyOf(addr); !n.Addresses[f].IsValid() {
+				n.Addresses[f] = addr
+			}
+		}
+	}
+	n.PodCIDRs = parsePrefixes("spec.podCIDRs", o.Spec.PodCIDRs, &bad)
+	if len(o.Spec.PodCIDRs) == 0 && o.Spec.PodCIDR != "" {
+		n.PodCIDRs = parsePrefixes("spec.podCIDR", []string{o.Spec.PodCIDR}, &bad)
+	}
+	n.Zone = strings.Clone(o.Labels[corev1.LabelTopologyZone])
+	return n, bad
+}
+
+func equalNode(a, b Node) bool {
+	return a.Known == b.Known && a.Name == b.Name && a.Addresses == b.Addresses && equalPrefixes(&a.PodCIDRs, &b.PodCIDRs) &&
+		a.Zone == b.Zone && a.Leaving == b.Leaving
+}

@@ -1,0 +1,53 @@
+package model
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// maxTriggers is how many triggers are kept between two calls of Refresh. There
+// are more only while nothing can be published for long, and then they tell
+// nothing new.
+const maxTriggers = 1 << 14
+
+// triggers are when the endpoints of Services changed in the cluster, until it
+// is known whether that makes a difference on this node.
+type triggers struct {
+	started int64
+	count   int
+	of      map[Key][]time.Time
+}
+
+// triggerOf returns the trigger time of a slice in nanoseconds, 0 if it has
+// none that makes sense (rule 158).
+func triggerOf(o *discoveryv1.EndpointSlice) int64 {
+	text, ok := o.Annotations[corev1.EndpointsLastChangeTriggerTime]
+	if !ok {
+		return 0
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// collect keeps the trigger of a slice that changed, if it is news: a slice
+// keeps its annotation from then on, and what was there at the start was not
+// programmed by this process.
+func (t *triggers) collect(was, now *slice) {
+	if now.trigger <= t.started || was != nil && was.trigger == now.trigger || t.count >= maxTriggers {
+		return
+	}
+	t.of[now.service] = append(t.of[now.service], time.Unix(0, now.trigger).UTC())
+	t.count++
+}
+
+// clear forgets all.
+func (t *triggers) clear() {
+	if t.count > 0 {
+		t.of, t.count = make(map[Key][]time.Time), 0
+	}
+}
