@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -167,7 +169,7 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 		return d.list(before, node)
 	}
 	if !ours(kind, kind.Kind) {
-		if !scheme.Scheme.Recognizes(kind) && (kind.Group == corev1.GroupName || kind.Group == discoveryv1.GroupName) {
+		if !scheme.Scheme.Recognizes(kind) && slices.Contains(ourGroups(), kind.Group) {
 			return &FileError{File: d.file, Line: d.lineOf(before, node, "kind"), Err: fmt.Errorf("unknown kind %s of %s", kind.Kind, meta.APIVersion)}
 		}
 		d.skipped = append(d.skipped, skipped{line: line, kind: meta.APIVersion + " " + meta.Kind})
@@ -180,6 +182,12 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	return d.add(before, node, decoded, string(text))
 }
 
+// ourGroups are the API groups of the kinds that the frontend follows: a kind of
+// theirs that does not exist is a slip.
+func ourGroups() []string {
+	return []string{corev1.GroupName, discoveryv1.GroupName, networkingv1.GroupName}
+}
+
 // ours reports whether a kind is one that the frontend follows.
 func ours(k schema.GroupVersionKind, kind string) bool {
 	switch k.GroupVersion() {
@@ -187,6 +195,8 @@ func ours(k schema.GroupVersionKind, kind string) bool {
 		return kind == "Service" || kind == "Node"
 	case discoveryv1.SchemeGroupVersion:
 		return kind == "EndpointSlice"
+	case networkingv1.SchemeGroupVersion:
+		return kind == "ServiceCIDR"
 	}
 	return false
 }
@@ -225,6 +235,8 @@ func (d *decoder) add(before int, node *yamlv3.Node, decoded runtime.Object, tex
 	case *corev1.Node:
 		o.id = identity{kind: "Node", name: v.Name}
 		o.set, o.gone = NodeSet{v}, NodeGone{v.Name}
+	case *networkingv1.ServiceCIDR:
+		missing = d.serviceCIDR(v, &o)
 	default:
 		return &FileError{File: d.file, Line: o.line, Err: fmt.Errorf("unexpected object %T", decoded)}
 	}

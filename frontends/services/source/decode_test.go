@@ -38,6 +38,8 @@ func TestDecodeErrorsNameTheLine(t *testing.T) {
 		{"a scalar", "hello\n", []string{"f.yaml:1: not a Kubernetes object"}},
 		{"kind with a typo", strings.Replace(goodService, "Service", "Servce", 1), []string{"f.yaml:2: unknown kind Servce of v1"}},
 		{"old version", "apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlices\n", []string{"f.yaml:2: unknown kind"}},
+		{"kind of the network with a typo", "apiVersion: networking.k8s.io/v1\nkind: ServiceCidr\n", []string{"f.yaml:2: unknown kind ServiceCidr"}},
+		{"ranges missing", "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: a}\n", []string{"f.yaml:1: ServiceCIDR a: spec.cidrs is missing"}},
 		{"cut in the middle", goodService[:strings.Index(goodService, "  ports")], []string{"f.yaml:1: Service default/web: spec.ports is missing"}},
 		{"cut in a port", strings.TrimSuffix(goodService, "port: 80\n"), []string{"f.yaml:1: Service default/web: spec.ports[].port is missing"}},
 		{"empty", " \n", []string{"f.yaml: the file is empty"}},
@@ -73,7 +75,9 @@ func TestDecode(t *testing.T) {
 		"---\r\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {anything: 1}\n"+
 		"---\napiVersion: example.com/v1\nkind: Custom\n"+
 		"---\napiVersion: v1\nkind: NodeList\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: n1}}\n"+
-		"---\n{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"n2\"}}\n"))
+		"---\n{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"n2\"}}\n"+
+		"---\napiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: kubernetes}\nspec: {cidrs: [10.96.0.0/16, fd00:96::/112]}\n"+
+		"---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: deny}\nspec: {}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,10 +85,10 @@ func TestDecode(t *testing.T) {
 	for _, o := range objects {
 		got = append(got, fmt.Sprintf("%s@%d", o.id, o.line))
 	}
-	if want := "Service default/web@4 Node n1@24 Node n2@26"; strings.Join(got, " ") != want {
+	if want := "Service default/web@4 Node n1@24 Node n2@26 ServiceCIDR kubernetes@28"; strings.Join(got, " ") != want {
 		t.Errorf("objects %v, want %s", got, want)
 	}
-	if len(other) != 2 || other[0].kind != "apps/v1 Deployment" {
+	if len(other) != 3 || other[0].kind != "apps/v1 Deployment" {
 		t.Errorf("skipped %v", other)
 	}
 }

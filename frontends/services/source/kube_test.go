@@ -1,211 +1,238 @@
 package source
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/weft-proxy/weft/frontends/services/source/apitest"
 )
 
 func kubeService(name, ip string) *corev1.Service {
 	return &corev1.Service{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec:       corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 }
 
-func kubeSlice(name, addr string) *discoveryv1.EndpointSlice {
-	return &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{addr}}},
+func kubeSlice(name string, addrs ...string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, AddressType: discoveryv1.AddressTypeIPv4}
+	for _, a := range addrs {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
+	}
+	return s
+}
+
+func kubeNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
+}
+
+func kubeCIDR(name string, ranges ...string) *networkingv1.ServiceCIDR {
+	return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}
+}
+
+// kubeOf returns a source that follows an API server as node n1, without a
+// limit of requests.
+func kubeOf(t testing.TB, api *apitest.Server, cfg KubeConfig) *Kube {
+	t.Helper()
+	if cfg.Server == "" {
+		cfg.Server = api.URL()
+	}
+	cfg.NodeName, cfg.QPS = "n1", -1
+	k, err := NewKube(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// TestKubeFollowsObjects follows changes of every kind, in whatever order they
+// come.
+//
+// Behaviour: 16, 17, 70.
+func TestKubeFollowsObjects(t *testing.T) {
+	for _, accept := range []string{"", "application/json"} {
+		t.Run("accept "+accept, func(t *testing.T) {
+			api := apitest.New(t)
+			api.Set(kubeService("a", "10.96.0.1"), kubeSlice("a-1", "10.1.0.1"), kubeNode("n1"), kubeNode("n2"), kubeCIDR("kubernetes", "10.96.0.0/16", "fd00:96::/112"))
+			r := newRecorder()
+			follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: accept}), r.deliver)
+			r.await(t, "Service default/a=10.96.0.1", "EndpointSlice default/a-1=10.1.0.1", "Node n1=1", "ServiceCIDR kubernetes=10.96.0.0/16,fd00:96::/112")
+
+			api.Set(kubeSlice("b-1", "10.1.0.3"), kubeSlice("a-1", "10.1.0.2"), kubeService("b", "10.96.0.2"), kubeCIDR("more", "10.97.0.0/16"))
+			r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2", "EndpointSlice default/a-1=10.1.0.2", "EndpointSlice default/b-1=10.1.0.3",
+				"Node n1=1", "ServiceCIDR kubernetes=10.96.0.0/16,fd00:96::/112", "ServiceCIDR more=10.97.0.0/16")
+			api.Delete(kubeService("a", ""), kubeSlice("a-1"), kubeNode("n1"), kubeCIDR("kubernetes"))
+			r.await(t, "Service default/b=10.96.0.2", "EndpointSlice default/b-1=10.1.0.3", "ServiceCIDR more=10.97.0.0/16")
+		})
 	}
 }
 
-func TestKubeFollowsObjects(t *testing.T) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
-		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
-	client := fake.NewClientset(kubeService("a", "10.96.0.1"), kubeSlice("a-1", "10.1.0.1"), node)
+// TestKubeFakeClient follows the fake that other tests give.
+func TestKubeFakeClient(t *testing.T) {
+	client := fake.NewClientset(kubeService("a", "10.96.0.1"), kubeNode("n1"))
 	k, err := NewKube(KubeConfig{Client: client, NodeName: "n1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRecorder()
-	follow(t, k, r)
-	r.await(t, "Service default/a=10.96.0.1", "EndpointSlice default/a-1=10.1.0.1", "Node n1=1")
-
-	ctx := t.Context()
-	if _, err := client.CoreV1().Services("default").Create(ctx, kubeService("b", "10.96.0.2"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.DiscoveryV1().EndpointSlices("default").Update(ctx, kubeSlice("a-1", "10.1.0.2"), metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2", "EndpointSlice default/a-1=10.1.0.2", "Node n1=1")
-	if err := client.CoreV1().Services("default").Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.DiscoveryV1().EndpointSlices("default").Delete(ctx, "a-1", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.CoreV1().Nodes().Delete(ctx, "n1", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r.await(t, "Service default/b=10.96.0.2")
-}
-
-// apiServer answers lists with what it has, and watches with silence.
-type apiServer struct {
-	mu       sync.Mutex
-	requests map[string]http.Header
-	queries  map[string]string
-	// hold delays the lists of a resource until it is closed.
-	hold map[string]chan struct{}
-}
-
-func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
-	w.Header().Set("Content-Type", "application/json")
-	switch {
-	case q.Has("sendInitialEvents"):
-		// As an API server without streaming lists.
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status: "Failure", Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
-		return
-	case q.Has("watch"):
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-		return
-	}
-	s.mu.Lock()
-	hold := s.hold[resource]
-	s.requests[resource] = r.Header.Clone()
-	s.queries[resource] = q.Get("labelSelector") + " " + q.Get("fieldSelector")
-	s.mu.Unlock()
-	if hold != nil {
-		select {
-		case <-hold:
-		case <-r.Context().Done():
-			return
-		}
-	}
-	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]string{"resourceVersion": "1"}, "items": []any{}}
-	switch resource {
-	case "services":
-		list["kind"], list["items"] = "ServiceList", []any{kubeService("a", "10.96.0.1")}
-	case "nodes":
-		list["kind"] = "NodeList"
-	case "endpointslices":
-		list["kind"], list["apiVersion"] = "EndpointSliceList", "discovery.k8s.io/v1"
-	}
-	_ = json.NewEncoder(w).Encode(list)
-}
-
-func TestKubeRequests(t *testing.T) {
-	held := make(chan struct{})
-	api := &apiServer{requests: make(map[string]http.Header), queries: make(map[string]string),
-		hold: map[string]chan struct{}{"endpointslices": held}}
-	srv := httptest.NewServer(api)
-	t.Cleanup(srv.Close)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + srv.URL + "\"}}]\n" +
-		"contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log, logger := newLog()
-	k, err := NewKube(KubeConfig{Kubeconfig: kubeconfig, NodeName: "n1", Logger: logger})
-	if err != nil {
-		t.Fatal(err)
+	if k.Client() != client {
+		t.Error("Client is another one than was given")
 	}
 	r := newRecorder()
-	follow(t, k, r)
-	log.await(t, "following the kubernetes API")
-	// Services are there, slices are not: nothing is synced.
-	for services := false; !services; {
-		<-r.changed
-		r.mu.Lock()
-		services = r.objects["Service default/a"] != ""
-		if r.synced > 0 {
-			t.Error("synced before the EndpointSlices were listed")
-		}
-		r.mu.Unlock()
+	follow(t, k, r.deliver)
+	r.await(t, "Service default/a=10.96.0.1", "Node n1=1")
+	if _, err := client.CoreV1().Services("default").Update(t.Context(), kubeService("a", "10.96.0.2"), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
 	}
-	close(held)
-	r.await(t, "Service default/a=10.96.0.1")
-	api.mu.Lock()
-	defer api.mu.Unlock()
+	r.await(t, "Service default/a=10.96.0.2", "Node n1=1")
+}
+
+// TestKubeSelects lets the server leave out what other proxies implement and
+// what has no address; a label that comes takes an object away, and brings it
+// back when it goes.
+//
+// Behaviour: 102, 103, 104.
+func TestKubeSelects(t *testing.T) {
+	api := apitest.New(t)
+	mine := kubeService("mine", "10.96.0.1")
+	foreign := kubeService("foreign", "10.96.0.2")
+	foreign.Labels = map[string]string{proxyNameLabel: ""}
+	headless := kubeSlice("headless-1", "10.1.0.9")
+	headless.Labels = map[string]string{corev1.IsHeadlessService: ""}
+	api.Set(mine, foreign, kubeService("headless", corev1.ClusterIPNone), kubeSlice("mine-1", "10.1.0.1"), headless, kubeNode("n1"))
+	r := newRecorder()
+	follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+	slice, node := "EndpointSlice default/mine-1=10.1.0.1", "Node n1=1"
+	r.await(t, "Service default/mine=10.96.0.1", slice, node)
+
+	mine.Labels = map[string]string{proxyNameLabel: "other"}
+	api.Set(mine)
+	r.await(t, slice, node)
+	mine.Labels = nil
+	headless.Labels = nil
+	api.Set(mine, headless)
+	r.await(t, "Service default/mine=10.96.0.1", slice, "EndpointSlice default/headless-1=10.1.0.9", node)
+
 	for resource, want := range map[string]string{
 		"services":       "!service.kubernetes.io/service-proxy-name spec.clusterIP!=None",
 		"endpointslices": "!service.kubernetes.io/headless ",
 		"nodes":          " metadata.name=n1",
+		"servicecidrs":   " ",
 	} {
-		if got := api.queries[resource]; got != want {
-			t.Errorf("%s are selected by %q, want %q", resource, got, want)
-		}
-		if got := api.requests[resource].Get("Accept"); !strings.HasPrefix(got, "application/vnd.kubernetes.protobuf") {
-			t.Errorf("%s are asked for as %q", resource, got)
+		for _, q := range api.Requests(resource) {
+			if got := q.Query.Get("labelSelector") + " " + q.Query.Get("fieldSelector"); got != want {
+				t.Errorf("%s of %s are selected by %q, want %q", q.Verb, resource, got, want)
+			}
 		}
 	}
 }
 
-func TestKubeconfigErrors(t *testing.T) {
-	if _, err := NewKube(KubeConfig{Kubeconfig: "/nonexistent/kubeconfig", NodeName: "n1"}); err == nil || !strings.Contains(err.Error(), "/nonexistent/kubeconfig") {
-		t.Errorf("missing kubeconfig: %v", err)
-	}
-	if _, err := NewKube(KubeConfig{Client: fake.NewClientset()}); err == nil {
-		t.Error("no error without a node name")
-	}
-	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	if _, err := NewKube(KubeConfig{NodeName: "n1"}); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
-		t.Errorf("outside of a cluster: %v", err)
+// TestKubeOwnService has the Service that the API server makes for itself: it
+// has no selector, and its endpoints are on no node.
+func TestKubeOwnService(t *testing.T) {
+	api := apitest.New(t)
+	slice := kubeSlice("kubernetes", "192.0.2.10", "192.0.2.11")
+	slice.Labels = map[string]string{discoveryv1.LabelServiceName: "kubernetes"}
+	api.Set(kubeService("kubernetes", "10.96.0.1"), slice)
+	r := newRecorder()
+	follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+	r.await(t, "Service default/kubernetes=10.96.0.1", "EndpointSlice default/kubernetes=192.0.2.10,192.0.2.11")
+}
+
+// TestKubeSynced holds back Synced until everything has been listed, whatever
+// comes last.
+//
+// Behaviour: 131.
+func TestKubeSynced(t *testing.T) {
+	for _, last := range []string{"services", "endpointslices", "nodes"} {
+		t.Run(last, func(t *testing.T) {
+			api := apitest.New(t)
+			api.Set(kubeService("a", "10.96.0.1"), kubeSlice("a-1", "10.1.0.1"), kubeNode("n1"))
+			hold := make(chan struct{})
+			api.Fault(func(q apitest.Request) apitest.Fault {
+				if q.Resource == last && q.Verb == "stream" {
+					return apitest.Fault{Hold: hold}
+				}
+				return apitest.Fault{}
+			})
+			r := newRecorder()
+			follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+			r.until(t, "the other kinds", func() bool { return len(r.objects) == 2 })
+			if r.syncedNow() != 0 {
+				t.Errorf("synced before the %s were listed", last)
+			}
+			close(hold)
+			r.await(t, "Service default/a=10.96.0.1", "EndpointSlice default/a-1=10.1.0.1", "Node n1=1")
+		})
 	}
 }
 
-func TestTrimKeepsWhatTheModelNeeds(t *testing.T) {
-	hostname, zone := "h", "z"
-	big := bytes.Repeat([]byte("x"), 1000)
-	meta := metav1.ObjectMeta{
-		Namespace: "default", Name: "a", Annotations: map[string]string{"big": string(big)},
-		Labels:        map[string]string{"app": "a", proxyNameLabel: "p", discoveryv1.LabelServiceName: "a", corev1.LabelTopologyZone: "z"},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
-	}
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: meta, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}, Hostname: &hostname, Zone: &zone}}}
-	svc := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: map[string]string{"a": "b"}, ClusterIP: "10.96.0.1"}}
-	node := &corev1.Node{ObjectMeta: meta, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "192.0.2.1"}},
-		Images: []corev1.ContainerImage{{SizeBytes: 1}}}}
-	for _, o := range []metav1.Object{slice, svc, node} {
-		got, err := trim(o)
-		if err != nil || got != any(o) {
-			t.Fatal("trim made another object")
+// TestKubeStreams uses streamed lists where the server has them, and plain ones
+// where it has not.
+func TestKubeStreams(t *testing.T) {
+	for _, has := range []bool{true, false} {
+		api := apitest.New(t)
+		api.Set(kubeService("a", "10.96.0.1"))
+		if !has {
+			api.Fault(func(q apitest.Request) apitest.Fault {
+				if q.Verb == "stream" {
+					return apitest.Fault{Status: http.StatusUnprocessableEntity}
+				}
+				return apitest.Fault{}
+			})
 		}
-		if o.GetManagedFields() != nil || o.GetAnnotations() != nil || o.GetName() != "a" || o.GetLabels()["app"] != "" {
-			t.Errorf("%T keeps %+v", o, o)
+		r := newRecorder()
+		follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+		r.await(t, "Service default/a=10.96.0.1")
+		want := "stream"
+		if !has {
+			want = "stream list"
 		}
+		var got []string
+		for _, q := range api.Requests("services") {
+			if q.Verb != "watch" {
+				got = append(got, q.Verb)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("server that streams %v: asked for %v, want %s", has, got, want)
+		}
+		// Both go on with a watch.
+		api.Set(kubeService("b", "10.96.0.2"))
+		r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2")
 	}
-	if slice.Labels[discoveryv1.LabelServiceName] != "a" || slice.Endpoints[0].Zone == nil || slice.Endpoints[0].Hostname != nil {
-		t.Errorf("slice %+v", slice)
-	}
-	if svc.Labels[proxyNameLabel] != "p" || svc.Spec.ClusterIP == "" || svc.Spec.Selector != nil {
-		t.Errorf("service %+v", svc)
-	}
-	if len(node.Status.Addresses) != 1 || node.Status.Images != nil || node.Labels[corev1.LabelTopologyZone] != "z" {
-		t.Errorf("node %+v", node)
-	}
-	if got, err := trim("tombstone"); err != nil || got != "tombstone" {
-		t.Error("trim touches what is no object")
+}
+
+// TestKubeRequests says who asks, for which type, and pages nothing that the
+// server has in its cache.
+//
+// Behaviour: 150.
+func TestKubeRequests(t *testing.T) {
+	for _, tt := range []struct {
+		cfg    KubeConfig
+		accept string
+		agent  string
+	}{
+		{KubeConfig{}, "application/vnd.kubernetes.protobuf,application/json", "weft"},
+		{KubeConfig{ContentType: "application/json", UserAgent: "weft/1"}, "application/json", "weft/1"},
+		{KubeConfig{AcceptContentTypes: "application/json"}, "application/json", "weft"},
+	} {
+		api := apitest.New(t)
+		r := newRecorder()
+		follow(t, kubeOf(t, api, tt.cfg), r.deliver)
+		r.await(t)
+		for _, q := range api.Requests("services") {
+			// client-go adds ";stream=watch" to the types of a watch, in front.
+			if got := strings.ReplaceAll(q.Header.Get("Accept"), ";stream=watch", ""); !strings.HasSuffix(got, tt.accept) || q.Header.Get("User-Agent") != tt.agent {
+				t.Errorf("%s accepts %q as %q, want %q as %q", q.Verb, q.Header.Get("Accept"), q.Header.Get("User-Agent"), tt.accept, tt.agent)
+			}
+		}
 	}
 }

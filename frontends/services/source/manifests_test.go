@@ -23,6 +23,8 @@ type recorder struct {
 	objects map[string]string
 	synced  int
 	batches int
+	// gone counts what was taken away.
+	gone    int
 	changed chan struct{}
 }
 
@@ -35,6 +37,10 @@ func (r *recorder) deliver(events []Event) {
 	defer r.mu.Unlock()
 	r.batches++
 	for _, e := range events {
+		switch e.(type) {
+		case ServiceGone, SliceGone, NodeGone, ServiceCIDRGone:
+			r.gone++
+		}
 		switch e := e.(type) {
 		case ServiceSet:
 			r.objects["Service "+e.Service.Namespace+"/"+e.Service.Name] = e.Service.Spec.ClusterIP
@@ -52,6 +58,10 @@ func (r *recorder) deliver(events []Event) {
 			r.objects["Node "+e.Node.Name] = fmt.Sprint(len(e.Node.Status.Addresses))
 		case NodeGone:
 			delete(r.objects, "Node "+e.Name)
+		case ServiceCIDRSet:
+			r.objects["ServiceCIDR "+e.ServiceCIDR.Name] = strings.Join(e.ServiceCIDR.Spec.CIDRs, ",")
+		case ServiceCIDRGone:
+			delete(r.objects, "ServiceCIDR "+e.Name)
 		case Synced:
 			r.synced++
 		}
@@ -87,6 +97,31 @@ func (r *recorder) await(t *testing.T, want ...string) {
 			t.Fatalf("objects are %v (synced %d times), want %v", got, synced, want)
 		}
 	}
+}
+
+// until waits for a condition, which is called with the lock held.
+func (r *recorder) until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		r.mu.Lock()
+		done := ok()
+		r.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-r.changed:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s: objects are %v", what, r.objects)
+		}
+	}
+}
+
+func (r *recorder) syncedNow() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.synced
 }
 
 // logged is a log that tests can wait for.
@@ -146,11 +181,11 @@ func write(t *testing.T, dir, name, content string) {
 }
 
 // follow runs a source until the test ends.
-func follow(t *testing.T, s Source, r *recorder) {
+func follow(t *testing.T, s Source, deliver func([]Event)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx, r.deliver) }()
+	go func() { done <- s.Run(ctx, deliver) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -174,7 +209,7 @@ func TestManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRecorder()
-	follow(t, m, r)
+	follow(t, m, r.deliver)
 	r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2")
 
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.3"))
@@ -217,7 +252,7 @@ func TestManifestsDuplicates(t *testing.T) {
 	log, logger := newLog()
 	m, _ := NewManifests(dir, logger)
 	r := newRecorder()
-	follow(t, m, r)
+	follow(t, m, r.deliver)
 	r.await(t, "Service default/a=10.96.0.2")
 	// The file whose name sorts first wins, whenever it came.
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
@@ -254,7 +289,7 @@ func TestManifestsSymlinks(t *testing.T) {
 	link("..data/a.yaml", "a.yaml")
 	m, _ := NewManifests(dir, nil)
 	r := newRecorder()
-	follow(t, m, r)
+	follow(t, m, r.deliver)
 	r.await(t, "Service default/a=10.96.0.1")
 	link("..v1", "..data")
 	r.await(t, "Service default/a=10.96.0.2")
@@ -268,7 +303,7 @@ func TestManifestsOddFiles(t *testing.T) {
 	log, logger := newLog()
 	m, _ := NewManifests(dir, logger)
 	r := newRecorder()
-	follow(t, m, r)
+	follow(t, m, r.deliver)
 	r.await(t, "Service default/a=10.96.0.1")
 	path := func(name string) string { return filepath.Join(dir, name) }
 

@@ -3,6 +3,7 @@ package source
 import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -36,10 +37,25 @@ func (d *decoder) slice(s *discoveryv1.EndpointSlice, o *object) (missing string
 	if s.AddressType == "" {
 		return "addressType"
 	}
+	for i := range s.Ports {
+		if s.Ports[i].Name == nil {
+			s.Ports[i].Name = new(string)
+		}
+	}
 	for i := range s.Endpoints {
 		if len(s.Endpoints[i].Addresses) == 0 {
 			return "endpoints[].addresses"
 		}
+	}
+	return ""
+}
+
+// serviceCIDR does the same for a ServiceCIDR.
+func (d *decoder) serviceCIDR(s *networkingv1.ServiceCIDR, o *object) (missing string) {
+	o.id = identity{kind: "ServiceCIDR", name: s.Name}
+	o.set, o.gone = ServiceCIDRSet{s}, ServiceCIDRGone{s.Name}
+	if len(s.Spec.CIDRs) == 0 {
+		return "spec.cidrs"
 	}
 	return ""
 }

@@ -6,15 +6,10 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
-	"time"
 )
 
-// stopGrace is how long the informers may take to stop. client-go v0.36 sleeps
-// through the end of its context while it waits to try again, up to 30 s.
-const stopGrace = 500 * time.Millisecond
-
 // reach reports when the API server stops to answer and when it answers again.
-// The informers of client-go v0.36 do not: they retry a refused connection
+// The reflectors of client-go v0.36 do not: they retry a refused connection
 // without a word.
 type reach struct {
 	next   http.RoundTripper

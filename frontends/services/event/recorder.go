@@ -1,0 +1,180 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	"github.com/weft-proxy/weft/frontends/services/source/quiet"
+)
+
+// The kinds of events.
+const (
+	Normal  = corev1.EventTypeNormal
+	Warning = corev1.EventTypeWarning
+)
+
+// The reasons that a kube-proxy gives, which dashboards look for.
+const (
+	Starting                        = "Starting"
+	FailedToStartProxierHealthcheck = "FailedToStartProxierHealthcheck"
+	FailedToStartMetricServer       = "FailedToStartMetricServer"
+	FailedToStartServiceHealthcheck = "FailedToStartServiceHealthcheck"
+)
+
+const (
+	// controller is who reports.
+	controller = "weft"
+	// maxQueue is how many events wait for the API server.
+	maxQueue = 100
+	// burst events go at once, then one every interval: every node of a cluster
+	// may find the same thing at the same time.
+	burst    = 25
+	interval = 5 * time.Second
+	// maxMessage is the API's limit, in bytes.
+	maxMessage = 1024
+	// lookup bounds how long a Service's identity is asked for.
+	lookup = 3 * time.Second
+)
+
+// Config says where events go.
+type Config struct {
+	// Client writes the events; nil means that there is no API server.
+	Client kubernetes.Interface
+	// NodeName is the node that this runs on. Required.
+	NodeName string
+	// Logger takes what could not be reported; nil discards.
+	Logger *slog.Logger
+}
+
+// Recorder reports events. A nil one reports nothing.
+type Recorder struct {
+	client  kubernetes.Interface
+	node    string
+	log     *slog.Logger
+	queue   chan report
+	limiter *rate.Limiter
+	// dropping keeps the log short where events are many.
+	dropping rate.Sometimes
+}
+
+// report is one event before it is sent.
+type report struct {
+	regarding             corev1.ObjectReference
+	kind, reason, message string
+	action                string
+}
+
+// New returns a recorder. It does no I/O.
+func New(cfg Config) (*Recorder, error) {
+	if cfg.NodeName == "" {
+		return nil, errors.New("configure events: no node name")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Recorder{
+		client: cfg.Client, node: cfg.NodeName, log: cfg.Logger,
+		queue:    make(chan report, maxQueue),
+		limiter:  rate.NewLimiter(rate.Every(interval), burst),
+		dropping: rate.Sometimes{Interval: time.Minute},
+	}, nil
+}
+
+// Node reports something about this node's proxy.
+func (r *Recorder) Node(kind, reason, message string) {
+	if r == nil {
+		return
+	}
+	// A kube-proxy gives the name as the UID, and kubectl looks for that.
+	ref := corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: r.node, UID: types.UID(r.node)}
+	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: "StartKubeProxy"})
+}
+
+// Service reports something about a Service.
+func (r *Recorder) Service(name types.NamespacedName, kind, reason, message string) {
+	action := "Program"
+	if reason == FailedToStartServiceHealthcheck {
+		action = "Listen"
+	}
+	ref := corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: name.Namespace, Name: name.Name, UID: types.UID(name.String())}
+	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: action})
+}
+
+// put queues a report, or drops it.
+func (r *Recorder) put(e report) {
+	if r == nil || r.client == nil {
+		return
+	}
+	select {
+	case r.queue <- e:
+	default:
+		r.dropping.Do(func() {
+			r.log.Warn("too many events for the API server: dropped", "kind", e.regarding.Kind, "namespace", e.regarding.Namespace,
+				"name", e.regarding.Name, "reason", e.reason, "message", e.message)
+		})
+	}
+}
+
+// Run sends events until ctx ends, and returns nil then; without an API server it
+// returns at once. What has not been sent at the end is not sent.
+func (r *Recorder) Run(ctx context.Context) error {
+	if r == nil || r.client == nil {
+		return nil
+	}
+	logger := logr.FromSlogHandler(quiet.New(r.log.With("component", "client-go").Handler()))
+	ctx = klog.NewContext(ctx, logger)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: r.client.EventsV1()})
+	defer broadcaster.Shutdown()
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return fmt.Errorf("report events: %w", err)
+	}
+	out := broadcaster.NewRecorder(scheme.Scheme, controller).WithLogger(logger)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e := <-r.queue:
+			if r.limiter.Wait(ctx) != nil {
+				return nil
+			}
+			r.identify(ctx, &e.regarding)
+			out.Eventf(&e.regarding, nil, e.kind, e.reason, e.action, "%s", shorten(e.message))
+		}
+	}
+}
+
+// identify gives the reference to a Service the UID that "kubectl describe" looks
+// for. Without it the event is found by name alone.
+func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
+	if ref.Kind != "Service" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookup)
+	defer cancel()
+	if s, err := r.client.CoreV1().Services(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{}); err == nil {
+		ref.UID = s.UID
+	}
+}
+
+// shorten cuts a message to what the API takes.
+func shorten(s string) string {
+	const more = "..."
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage-len(more)], "") + more
+}

@@ -1,0 +1,86 @@
+package apitest
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// encoder writes what one request accepts.
+type encoder struct {
+	info  runtime.SerializerInfo
+	group schema.GroupVersion
+}
+
+// newEncoder takes the first type of the request's Accept that there is.
+func newEncoder(r *http.Request, group schema.GroupVersion) (encoder, error) {
+	accept := r.Header.Get("Accept")
+	for _, one := range strings.Split(accept, ",") {
+		media, _, _ := strings.Cut(strings.TrimSpace(one), ";")
+		if info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), media); ok {
+			return encoder{info: info, group: group}, nil
+		}
+	}
+	return encoder{}, fmt.Errorf("no type of %q is known", accept)
+}
+
+// bytes encodes an object in its version.
+func (e encoder) bytes(o runtime.Object) []byte {
+	group := e.group
+	if _, ok := o.(*metav1.Status); ok {
+		group = schema.GroupVersion{Version: "v1"}
+	}
+	// Encoding writes the kind into the object, which other answers have too.
+	b, err := runtime.Encode(scheme.Codecs.EncoderForVersion(e.info.Serializer, group), o.DeepCopyObject())
+	if err != nil {
+		panic(fmt.Sprintf("apitest: encode %T: %v", o, err))
+	}
+	return b
+}
+
+// object writes a whole answer.
+func (e encoder) object(w http.ResponseWriter, code int, o runtime.Object) {
+	w.Header().Set("Content-Type", e.info.MediaType)
+	w.WriteHeader(code)
+	_, _ = w.Write(e.bytes(o))
+}
+
+// stream begins an answer that is a watch.
+func (e encoder) stream(w http.ResponseWriter) *stream {
+	w.Header().Set("Content-Type", e.info.MediaType+";stream=watch")
+	w.WriteHeader(http.StatusOK)
+	flush(w)
+	events := scheme.Codecs.EncoderForVersion(e.info.StreamSerializer.Serializer, schema.GroupVersion{Version: "v1"})
+	return &stream{enc: e, w: w, out: streaming.NewEncoder(e.info.StreamSerializer.NewFrameWriter(w), events)}
+}
+
+// stream is a watch being answered. Its err is set when nobody reads any more.
+type stream struct {
+	enc encoder
+	w   http.ResponseWriter
+	out streaming.Encoder
+	err error
+}
+
+func (s *stream) send(kind watch.EventType, o runtime.Object) {
+	if s.err != nil {
+		return
+	}
+	raw := bytes.TrimSpace(s.enc.bytes(o))
+	s.err = s.out.Encode(&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}})
+	flush(s.w)
+}
+
+func flush(w http.ResponseWriter) {
+	if f, ok := w.(http.Flusher); ok {
+		f.Flush()
+	}
+}

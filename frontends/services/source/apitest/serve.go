@@ -1,0 +1,213 @@
+package apitest
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// serve answers one request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	s.mu.Lock()
+	k := s.kinds[resource]
+	s.mu.Unlock()
+	if k == nil {
+		http.NotFound(w, r)
+		return
+	}
+	q := Request{Resource: resource, Verb: "list", Query: r.URL.Query(), Header: r.Header.Clone()}
+	switch {
+	case q.Query.Get("sendInitialEvents") == "true":
+		q.Verb = "stream"
+	case q.Query.Has("watch"):
+		q.Verb = "watch"
+	}
+	chosen, err := parseSelection(q)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	f := s.admit(&q)
+	enc, err := newEncoder(r, k.group)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotAcceptable)
+		return
+	}
+	if f.before(r.Context(), w, enc) {
+		return
+	}
+	out := f.limit(w)
+	if q.Verb == "list" {
+		s.list(out, enc, k, chosen, q)
+		return
+	}
+	s.watch(r.Context(), out, enc, k, chosen, q, f)
+}
+
+// admit counts a request and decides on its fault.
+func (s *Server) admit(q *Request) Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q.N = 1
+	for _, r := range s.requests {
+		if r.Resource == q.Resource && r.Verb == q.Verb {
+			q.N++
+		}
+	}
+	s.requests = append(s.requests, *q)
+	if s.fault == nil {
+		return Fault{}
+	}
+	return s.fault(*q)
+}
+
+// selection is what a request wants to see.
+type selection struct {
+	labels labels.Selector
+	fields fields.Selector
+}
+
+func parseSelection(q Request) (selection, error) {
+	l, err := labels.Parse(q.Query.Get("labelSelector"))
+	if err != nil {
+		return selection{}, err
+	}
+	f, err := fields.ParseSelector(q.Query.Get("fieldSelector"))
+	return selection{labels: l, fields: f}, err
+}
+
+func (s selection) has(o Object) bool {
+	if o == nil {
+		return false
+	}
+	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
+	if svc, ok := o.(*corev1.Service); ok {
+		set["spec.clusterIP"] = svc.Spec.ClusterIP
+	}
+	return s.labels.Matches(labels.Set(o.GetLabels())) && s.fields.Matches(set)
+}
+
+// selected returns what there is, sorted by name, and its version.
+func (s *Server) selected(k *kind, chosen selection) ([]runtime.Object, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []runtime.Object
+	for _, o := range k.objects {
+		if chosen.has(o) {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b runtime.Object) int { return cmp.Compare(name(a.(Object)), name(b.(Object))) }) //nolint:forcetypeassert // from a map of Objects
+	return out, s.version
+}
+
+func (s *Server) list(w http.ResponseWriter, enc encoder, k *kind, chosen selection, q Request) {
+	objects, version := s.selected(k, chosen)
+	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}
+	// As an API server does, it pages only what is not from its cache.
+	if limit, _ := strconv.Atoi(q.Query.Get("limit")); limit > 0 && q.Query.Get("resourceVersion") != "0" {
+		from, _ := strconv.Atoi(q.Query.Get("continue"))
+		from = min(from, len(objects))
+		to := min(from+limit, len(objects))
+		if to < len(objects) {
+			meta.Continue = strconv.Itoa(to)
+		}
+		objects = objects[from:to]
+	}
+	list := k.list(objects)
+	if l, ok := list.(metav1.ListInterface); ok {
+		l.SetResourceVersion(meta.ResourceVersion)
+		l.SetContinue(meta.Continue)
+	}
+	enc.object(w, http.StatusOK, list)
+}
+
+// watch streams what changes, and before that what there is if it is asked to.
+func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, k *kind, chosen selection, q Request, f Fault) {
+	stream := enc.stream(w)
+	if f.Event != nil {
+		stream.send(watch.Error, f.Event)
+		return
+	}
+	at, _ := strconv.Atoi(q.Query.Get("resourceVersion"))
+	if q.Verb == "stream" || at == 0 {
+		objects, version := s.selected(k, chosen)
+		for _, o := range objects {
+			stream.send(watch.Added, o)
+		}
+		if q.Verb == "stream" {
+			stream.send(watch.Bookmark, bookmark(k, version, map[string]string{metav1.InitialEventsAnnotationKey: "true"}))
+		}
+		at = version
+	}
+	s.mu.Lock()
+	marks := s.bookmark
+	s.mu.Unlock()
+	for stream.err == nil {
+		s.mu.Lock()
+		changed, news, version, gone := s.changed, k.after(at), s.version, at < k.compacted
+		mark := s.bookmark != marks
+		marks = s.bookmark
+		s.mu.Unlock()
+		if gone {
+			stream.send(watch.Error, status(http.StatusGone, metav1.StatusReasonExpired, "too old resource version"))
+			return
+		}
+		for _, c := range news {
+			had, has := chosen.has(c.before), chosen.has(c.after)
+			switch {
+			case had && has:
+				stream.send(watch.Modified, c.after)
+			case has:
+				stream.send(watch.Added, c.after)
+			case had:
+				stream.send(watch.Deleted, c.last())
+			}
+		}
+		// What was compacted since is not missed: it has been sent.
+		at = version
+		if mark {
+			stream.send(watch.Bookmark, bookmark(k, version, nil))
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// after returns what changed since a version. The server's lock is held.
+func (k *kind) after(version int) []change {
+	at, _ := slices.BinarySearchFunc(k.history, version+1, func(c change, v int) int { return cmp.Compare(c.version, v) })
+	return slices.Clone(k.history[at:])
+}
+
+// last is an object as it was, in the version in which it went.
+func (c change) last() Object {
+	o := c.before.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy of one
+	o.SetResourceVersion(strconv.Itoa(c.version))
+	return o
+}
+
+func bookmark(k *kind, version int, annotations map[string]string) Object {
+	o := k.empty()
+	o.SetResourceVersion(strconv.Itoa(version))
+	o.SetAnnotations(annotations)
+	return o
+}
+
+func status(code int32, reason metav1.StatusReason, message string) *metav1.Status {
+	return &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}
+}

@@ -1,0 +1,297 @@
+package apitest
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// maxHistory is how many changes a watch can catch up with, as in the watch
+// cache of an API server.
+const maxHistory = 1000
+
+// Object is what the server can hold.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Server is an API server. It listens on an address of its own, which it keeps
+// when it is stopped and started again.
+type Server struct {
+	address string
+	listen  Listen
+
+	mu      sync.Mutex
+	http    *http.Server
+	version int
+	kinds   map[string]*kind
+	// changed is closed, and replaced, whenever a watch may have news.
+	changed  chan struct{}
+	bookmark int
+	fault    func(Request) Fault
+	requests []Request
+	conns    map[net.Conn]struct{}
+}
+
+// kind is one resource.
+type kind struct {
+	group   schema.GroupVersion
+	list    func([]runtime.Object) runtime.Object
+	empty   func() Object
+	objects map[string]Object
+	history []change
+	// compacted is the last version that is not in history.
+	compacted int
+}
+
+// change is one step of an object; before or after is nil at its ends.
+type change struct {
+	version       int
+	before, after Object
+}
+
+// Request is what the server was asked.
+type Request struct {
+	// Resource is such as "services".
+	Resource string
+	// Verb is "list", "stream" (a list as a watch) or "watch".
+	Verb   string
+	Query  url.Values
+	Header http.Header
+	// N counts the requests with this resource and verb, from 1.
+	N int
+}
+
+// Listen opens the listening socket of a server, as net.Listen.
+type Listen func(network, address string) (net.Listener, error)
+
+// New starts a server, which ends with the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	return NewOn(t, net.Listen)
+}
+
+// NewOn starts a server that listens elsewhere, such as in another network
+// namespace.
+func NewOn(t testing.TB, listen Listen) *Server {
+	t.Helper()
+	s := &Server{listen: listen, changed: make(chan struct{}), conns: make(map[net.Conn]struct{}), version: 1, kinds: map[string]*kind{
+		"services": newKind(corev1.SchemeGroupVersion, func() Object { return &corev1.Service{} },
+			func(o []runtime.Object) runtime.Object { return &corev1.ServiceList{Items: items[corev1.Service](o)} }),
+		"nodes": newKind(corev1.SchemeGroupVersion, func() Object { return &corev1.Node{} },
+			func(o []runtime.Object) runtime.Object { return &corev1.NodeList{Items: items[corev1.Node](o)} }),
+		"endpointslices": newKind(discoveryv1.SchemeGroupVersion, func() Object { return &discoveryv1.EndpointSlice{} },
+			func(o []runtime.Object) runtime.Object {
+				return &discoveryv1.EndpointSliceList{Items: items[discoveryv1.EndpointSlice](o)}
+			}),
+		"servicecidrs": newKind(networkingv1.SchemeGroupVersion, func() Object { return &networkingv1.ServiceCIDR{} },
+			func(o []runtime.Object) runtime.Object {
+				return &networkingv1.ServiceCIDRList{Items: items[networkingv1.ServiceCIDR](o)}
+			}),
+	}}
+	if err := s.start("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func newKind(group schema.GroupVersion, empty func() Object, list func([]runtime.Object) runtime.Object) *kind {
+	return &kind{group: group, empty: empty, list: list, objects: make(map[string]Object)}
+}
+
+// items copies objects into the form of a list.
+func items[T any](objects []runtime.Object) []T {
+	out := make([]T, 0, len(objects))
+	for _, o := range objects {
+		if p, ok := o.(any).(*T); ok {
+			out = append(out, *p)
+		}
+	}
+	return out
+}
+
+// URL returns where the server is.
+func (s *Server) URL() string { return "http://" + s.address }
+
+// Address returns the server's address and port.
+func (s *Server) Address() string { return s.address }
+
+// Start begins to answer again after Stop.
+func (s *Server) Start() error { return s.start(s.address) }
+
+func (s *Server) start(address string) error {
+	l, err := s.listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("start API server: %w", err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute, ConnState: s.connState}
+	s.mu.Lock()
+	s.address, s.http = l.Addr().String(), srv
+	s.mu.Unlock()
+	go func() { _ = srv.Serve(l) }()
+	return nil
+}
+
+// Stop closes everything; the objects stay.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	srv := s.http
+	s.mu.Unlock()
+	_ = srv.Close()
+}
+
+// Cut closes all connections in the middle of what they do.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		_ = c.Close()
+	}
+}
+
+// Connections returns how many are open.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+func (s *Server) connState(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		s.conns[c] = struct{}{}
+	case http.StateClosed, http.StateHijacked:
+		delete(s.conns, c)
+	case http.StateActive, http.StateIdle:
+	}
+}
+
+// Set makes or replaces objects, each with a new version.
+func (s *Server) Set(objects ...Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range objects {
+		k, key := s.kinds[resource(o)], name(o)
+		after, ok := o.DeepCopyObject().(Object)
+		if !ok || k == nil {
+			panic(fmt.Sprintf("apitest: %T", o))
+		}
+		s.version++
+		after.SetResourceVersion(strconv.Itoa(s.version))
+		k.note(change{version: s.version, before: k.objects[key], after: after})
+		k.objects[key] = after
+	}
+	s.wake()
+}
+
+// Delete takes objects away; what does not exist is ignored.
+func (s *Server) Delete(objects ...Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range objects {
+		k, key := s.kinds[resource(o)], name(o)
+		before := k.objects[key]
+		if before == nil {
+			continue
+		}
+		s.version++
+		k.note(change{version: s.version, before: before})
+		delete(k.objects, key)
+	}
+	s.wake()
+}
+
+// Version returns the version of the newest change.
+func (s *Server) Version() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// Compact forgets the history: a watch that begins at an old version fails with
+// 410, and so does one that has not caught up.
+func (s *Server) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.kinds {
+		k.history, k.compacted = nil, s.version
+	}
+	s.wake()
+}
+
+// Bookmark sends a bookmark with the newest version to all watches.
+func (s *Server) Bookmark() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bookmark++
+	s.version++
+	s.wake()
+}
+
+// Fault decides what goes wrong from now on; nil means nothing. It is called for
+// each request, one at a time.
+func (s *Server) Fault(f func(Request) Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+}
+
+// Requests returns what the server was asked for a resource.
+func (s *Server) Requests(resource string) []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Request
+	for _, r := range s.requests {
+		if r.Resource == resource {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// wake tells the watches to look. The lock is held.
+func (s *Server) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (k *kind) note(c change) {
+	k.history = append(k.history, c)
+	if n := len(k.history) - maxHistory; n > 0 {
+		k.compacted = k.history[n-1].version
+		k.history = append([]change(nil), k.history[n:]...)
+	}
+}
+
+func resource(o Object) string {
+	switch o.(type) {
+	case *corev1.Service:
+		return "services"
+	case *corev1.Node:
+		return "nodes"
+	case *discoveryv1.EndpointSlice:
+		return "endpointslices"
+	case *networkingv1.ServiceCIDR:
+		return "servicecidrs"
+	default:
+		return ""
+	}
+}
+
+func name(o Object) string { return o.GetNamespace() + "/" + o.GetName() }

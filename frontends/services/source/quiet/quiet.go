@@ -1,0 +1,82 @@
+package quiet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// quietFor is how long a message is not repeated. client-go logs every
+	// attempt at an API server that is in trouble.
+	quietFor = time.Minute
+	// quietMost bounds how many messages are remembered.
+	quietMost = 1000
+)
+
+// handler is a slog.Handler that does not repeat itself, and says nothing of
+// requests that were only cut short by their own context.
+type handler struct {
+	slog.Handler
+	// prefix is what the attributes of With contribute to a message's identity.
+	prefix string
+	said   *said
+}
+
+// said remembers when a message was passed on last.
+type said struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// New returns a handler that passes on to another what is new.
+func New(next slog.Handler) slog.Handler {
+	return handler{Handler: next, said: &said{at: make(map[string]time.Time)}}
+}
+
+// Handle implements slog.Handler.
+func (q handler) Handle(ctx context.Context, r slog.Record) error {
+	canceled := false
+	var id strings.Builder
+	id.WriteString(q.prefix + r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok && errors.Is(err, context.Canceled) {
+			canceled = true
+		}
+		fmt.Fprintf(&id, " %s", a)
+		return true
+	})
+	if canceled || q.said.recently(id.String(), r.Time) {
+		return nil
+	}
+	return q.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (q handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{Handler: q.Handler.WithAttrs(attrs), prefix: q.prefix + fmt.Sprint(attrs), said: q.said}
+}
+
+// WithGroup implements slog.Handler.
+func (q handler) WithGroup(name string) slog.Handler {
+	return handler{Handler: q.Handler.WithGroup(name), prefix: q.prefix + name, said: q.said}
+}
+
+// recently reports whether a message was passed on not long ago; if not, it is
+// taken to be passed on now.
+func (s *said) recently(id string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, ok := s.at[id]; ok && now.Sub(last) < quietFor {
+		return true
+	}
+	if len(s.at) >= quietMost {
+		clear(s.at)
+	}
+	s.at[id] = now
+	return false
+}

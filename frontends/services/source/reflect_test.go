@@ -1,0 +1,49 @@
+package source
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// TestEndingClock waits no longer than its context lives.
+func TestEndingClock(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := endingClock{ctx: ctx}
+	select {
+	case <-c.After(time.Millisecond):
+	case <-time.After(10 * time.Second):
+		t.Error("a wait does not end")
+	}
+	long := c.After(time.Hour)
+	select {
+	case <-long:
+		t.Error("a wait ends at once")
+	default:
+	}
+	cancel()
+	select {
+	case <-long:
+	case <-time.After(10 * time.Second):
+		t.Error("a wait survives its context")
+	}
+}
+
+// TestBackoffIsBounded never waits more than 3 s, as often as it may fail.
+func TestBackoffIsBounded(t *testing.T) {
+	next := backoff().DelayWithReset(clock.RealClock{}, time.Hour)
+	var all []time.Duration
+	for range 1000 {
+		all = append(all, next())
+	}
+	if all[0] < retryFirst || all[0] > 2*retryFirst {
+		t.Errorf("first wait %v", all[0])
+	}
+	for i, d := range all {
+		if d > 3*time.Second || i > 10 && d < retryMost {
+			t.Fatalf("wait %d is %v", i, d)
+		}
+	}
+}

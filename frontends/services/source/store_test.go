@@ -1,0 +1,92 @@
+package source
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// serviceStore returns a store of Services that delivers to a recorder.
+func serviceStore(t testing.TB) (*store, *recorder) {
+	t.Helper()
+	r := newRecorder()
+	return newStore(fakeKinds(t)[0], r.deliver), r
+}
+
+// sliceStore returns a store of EndpointSlices.
+func sliceStore(t testing.TB, deliver func([]Event)) *store {
+	t.Helper()
+	return newStore(fakeKinds(t)[1], deliver)
+}
+
+func fakeKinds(t testing.TB) []*kind {
+	t.Helper()
+	k, err := NewKube(KubeConfig{Client: fake.NewClientset(), NodeName: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.kinds()
+}
+
+func versioned(name, ip, version string) *corev1.Service {
+	s := kubeService(name, ip)
+	s.ResourceVersion = version
+	return s
+}
+
+// TestStore delivers each version once, whether it comes in a list or a watch,
+// and reports what a list does not have any more, once.
+func TestStore(t *testing.T) {
+	s, r := serviceStore(t)
+	check := func(step string, err error, batches, gone int) {
+		t.Helper()
+		if err != nil || r.batches != batches || r.gone != gone {
+			t.Errorf("%s: %d batches, %d gone, want %d, %d; error %v", step, r.batches, r.gone, batches, gone, err)
+		}
+	}
+	check("first list", s.Replace([]any{versioned("a", "10.0.0.1", "1"), versioned("b", "10.0.0.2", "2")}, "2"), 1, 0)
+	check("duplicate", s.Add(versioned("a", "10.0.0.1", "1")), 1, 0)
+	check("duplicate update", s.Update(versioned("b", "10.0.0.2", "2")), 1, 0)
+	check("change", s.Update(versioned("a", "10.0.0.3", "3")), 2, 0)
+	check("same list", s.Replace([]any{versioned("a", "10.0.0.3", "3"), versioned("b", "10.0.0.2", "2")}, "3"), 2, 0)
+	check("list without b", s.Replace([]any{versioned("a", "10.0.0.3", "3")}, "4"), 3, 1)
+	check("b is gone again", s.Delete(versioned("b", "", "4")), 3, 1)
+	check("a is gone", s.Delete(versioned("a", "", "5")), 4, 2)
+	check("a is back", s.Add(versioned("a", "10.0.0.3", "6")), 5, 2)
+	check("resync", s.Resync(), 5, 2)
+	// An older server may be restored from a backup: what is different counts.
+	check("an older version", s.Replace([]any{versioned("a", "10.0.0.4", "2")}, "2"), 6, 2)
+	if got := r.objects["Service default/a"]; got != "10.0.0.4" {
+		t.Errorf("a is %s", got)
+	}
+	// Without versions, nothing is known to be a repeat.
+	check("no version", s.Add(versioned("c", "10.0.0.5", "")), 7, 2)
+	check("no version again", s.Add(versioned("c", "10.0.0.6", "")), 8, 2)
+	if len(s.versions) != 2 {
+		t.Errorf("versions %v", s.versions)
+	}
+}
+
+// TestStoreRefuses takes nothing that is not of its kind, and nothing of a list
+// with such a thing is withdrawn.
+func TestStoreRefuses(t *testing.T) {
+	s, r := serviceStore(t)
+	if err := s.Replace([]any{versioned("a", "10.0.0.1", "1")}, "1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []any{"text", kubeNode("n1")} {
+		if s.Add(o) == nil || s.Replace([]any{o}, "2") == nil {
+			t.Errorf("%T is taken", o)
+		}
+	}
+	if s.Replace([]any{versioned("b", "10.0.0.2", "2"), "text"}, "2") == nil || r.objects["Service default/b"] == "" {
+		t.Error("what comes before an error in a list is forgotten")
+	}
+	if s.Delete("text") == nil {
+		t.Error("text is taken away")
+	}
+	if r.gone != 0 || len(r.objects) != 2 {
+		t.Errorf("%d gone, objects %v", r.gone, r.objects)
+	}
+}
