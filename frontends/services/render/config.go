@@ -78,6 +78,7 @@ func (c *Config) validate() error {
 			}
 		}
 	}
+	errs = append(errs, c.Detect.validate())
 	if c.Families == ([model.Families]bool{}) {
 		errs = append(errs, errors.New("no IP family is available on this node"))
 	}

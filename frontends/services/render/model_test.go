@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -78,4 +79,57 @@ func nodeOf(addrs ...string) *model.Node {
 		n.Addresses[model.FamilyOf(a)] = a
 	}
 	return n
+}
+
+// reach makes a Service answer from outside, at these addresses on all ports; those of
+// load balancers end in a star.
+func reach(s *model.Service, addrs ...string) *model.Service {
+	for _, text := range addrs {
+		text, lb := strings.CutSuffix(text, "*")
+		a := netip.MustParseAddr(text)
+		for i := range s.Ports {
+			of := &s.Ports[i].External[model.FamilyOf(a)]
+			*of = append(*of, model.External{Addr: a, LoadBalancer: lb})
+		}
+	}
+	return s
+}
+
+// local gives every port of a Service its list for the policy Local, and sets the
+// policies.
+func local(s *model.Service, internal, external bool) *model.Service {
+	s.InternalLocal, s.ExternalLocal = internal, external
+	for i := range s.Ports {
+		for f := range model.Families {
+			b := &s.Ports[i].Backends[f]
+			b.Local = slices.DeleteFunc(slices.Clone(b.Cluster), func(e model.Endpoint) bool { return !e.Local })
+		}
+	}
+	return s
+}
+
+// stick gives a Service affinity.
+func stick(s *model.Service, timeout time.Duration) *model.Service {
+	s.Affinity = timeout
+	return s
+}
+
+// limit lets only these sources to the addresses of load balancers.
+func limit(s *model.Service, sources ...string) *model.Service {
+	for _, text := range sources {
+		p := netip.MustParsePrefix(text)
+		of := &s.SourceRanges[model.FamilyOf(p.Addr())]
+		*of = append(*of, p)
+	}
+	return s
+}
+
+// cidrs are prefixes by family.
+func cidrs(texts ...string) *model.Prefixes {
+	var out model.Prefixes
+	for _, text := range texts {
+		p := netip.MustParsePrefix(text)
+		out[model.FamilyOf(p.Addr())] = append(out[model.FamilyOf(p.Addr())], p)
+	}
+	return &out
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,12 +19,16 @@ import (
 type world struct {
 	rng      *rand.Rand
 	services map[model.Key]*model.Service
+	cidrs    model.Prefixes
 }
+
+// chance is true once in n times.
+func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
 
 func (w *world) endpoints(f model.Family) []model.Endpoint {
 	var out []model.Endpoint
 	for i := range 6 {
-		if w.rng.IntN(2) == 0 {
+		if w.chance(2) {
 			continue
 		}
 		text := fmt.Sprintf("10.244.0.%d:80", i+1)
@@ -35,9 +40,22 @@ func (w *world) endpoints(f model.Family) []model.Endpoint {
 	return out
 }
 
+// sources are random source ranges, some of which contain others.
+func (w *world) sources(f model.Family) (out []netip.Prefix) {
+	for _, text := range [2][]string{
+		{"192.0.2.0/24", "192.0.2.0/25", "192.0.2.7/32", "198.51.100.0/24", "0.0.0.0/1"},
+		{"2001:db8::/32", "2001:db8::/64", "2001:db8::1/128", "fd00::/8"},
+	}[f] {
+		if w.chance(2) {
+			out = append(out, netip.MustParsePrefix(text))
+		}
+	}
+	return out
+}
+
 func (w *world) service(i int) *model.Service {
 	ips := fmt.Sprintf("10.96.0.%d", i+1)
-	if w.rng.IntN(3) > 0 {
+	if !w.chance(3) {
 		ips += fmt.Sprintf(" fd00:10:96::%d", i+1)
 	}
 	var ports []model.Port
@@ -47,18 +65,29 @@ func (w *world) service(i int) *model.Service {
 		ports = append(ports, port(spec))
 	}
 	s := service(fmt.Sprintf("default/s%d", i), ips, ports...)
-	s.InternalLocal = w.rng.IntN(3) == 0
+	for k := range 3 {
+		if w.chance(2) {
+			reach(s, fmt.Sprintf("203.0.113.%d%s", 3*i+k, []string{"", "*"}[k%2]), fmt.Sprintf("2001:db8:1::%d%s", 3*i+k+1, []string{"", "*"}[k%2]))
+		}
+	}
+	s.InternalLocal, s.ExternalLocal = w.chance(3), w.chance(3)
+	s.Affinity = time.Duration(max(0, w.rng.IntN(4)-1)) * time.Hour
+	for f := range model.Families {
+		if w.chance(3) {
+			s.SourceRanges[f] = append([]netip.Prefix{}, w.sources(f)...)
+		}
+	}
 	for j := range s.Ports {
 		p := &s.Ports[j]
-		if w.rng.IntN(5) == 0 {
+		if w.chance(5) {
 			// Another Service has the claim.
 			p.ClusterIPs[w.rng.IntN(2)] = netip.Addr{}
 		}
 		for f := range model.Families {
 			b := &p.Backends[f]
 			b.Cluster = w.endpoints(f)
-			if s.InternalLocal {
-				b.Local = slices.DeleteFunc(slices.Clone(b.Cluster), func(e model.Endpoint) bool { return !e.Local })
+			if s.InternalLocal || s.ExternalLocal {
+				b.Local = slices.DeleteFunc(w.endpoints(f), func(e model.Endpoint) bool { return !e.Local })
 			}
 			if p.Protocol == model.UDP {
 				b.Draining = slices.DeleteFunc(w.endpoints(f), func(e model.Endpoint) bool { return contains(b.Cluster, e) })
@@ -66,6 +95,20 @@ func (w *world) service(i int) *model.Service {
 		}
 	}
 	return s
+}
+
+// change is a random change: Services, sometimes the node and the ServiceCIDRs.
+func (w *world) change() model.Changes {
+	out := model.Changes{Services: w.step()}
+	if w.chance(5) {
+		out.Node = nodeOf(fmt.Sprintf("192.0.2.%d", w.rng.IntN(3)+1))
+		out.Node.PodCIDRs = *cidrs(fmt.Sprintf("10.244.%d.0/24", w.rng.IntN(3)), "fd00:10:244::/64")
+	}
+	if w.chance(5) {
+		w.cidrs = *cidrs("10.96.0.0/16", fmt.Sprintf("10.%d.0.0/16", 97+w.rng.IntN(2)), fmt.Sprintf("fd00:10:96::/%d", 100+w.rng.IntN(4)))
+		out.ServiceCIDRs = &w.cidrs
+	}
+	return out
 }
 
 // step changes one to three Services.
@@ -102,23 +145,21 @@ func (w *world) all() []model.Change {
 // what a restarted renderer makes from the same model and the earlier fragment
 // is the same again; and without that fragment it depends on the model alone.
 func TestPatchesLeadToSnapshot(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(16) {
 		w := &world{rng: rand.New(rand.NewPCG(seed, 1)), services: make(map[model.Key]*model.Service)}
 		cfg := testConfig()
+		if seed%3 == 0 {
+			cfg.Detect.Mode = DetectNode
+		}
 		r := mustNew(t, cfg)
 		rules := load(t, r.Snapshot())
 		for step := range 40 {
-			var node *model.Node
-			if w.rng.IntN(5) == 0 {
-				node = nodeOf(fmt.Sprintf("192.0.2.%d", w.rng.IntN(3)+1))
-			}
-			changes := w.step()
-			u := r.Update(model.Changes{Services: changes, Node: node})
+			u := r.Update(w.change())
 			if u.Whole {
 				t.Fatalf("seed %d step %d: snapshot where a patch does", seed, step)
 			}
 			rules.patch(t, u.Patch)
-			if w.rng.IntN(3) == 0 {
+			if w.chance(3) {
 				rules.patch(t, r.Sweep())
 			}
 			snapshot := r.Snapshot()
@@ -127,24 +168,64 @@ func TestPatchesLeadToSnapshot(t *testing.T) {
 			if diff := cmp.Diff(want.text(), rules.text()); diff != "" {
 				t.Fatalf("seed %d step %d: snapshot and patches differ (-snapshot +patches):\n%s", seed, step, diff)
 			}
+			if t.Failed() {
+				t.Fatalf("seed %d step %d", seed, step)
+			}
 			if step%10 != 9 {
 				continue
 			}
+			all := model.Changes{Services: w.all(), Node: &r.node, ServiceCIDRs: &w.cidrs}
 			again := mustNew(t, cfg)
 			again.Restore(snapshot)
-			again.Load(model.Changes{Services: w.all(), Node: &r.node})
+			again.Load(all)
 			if diff := cmp.Diff(want.text(), load(t, again.Snapshot()).text()); diff != "" {
 				t.Fatalf("seed %d step %d: a restart changes what is there (-before +after):\n%s", seed, step, diff)
 			}
 			texts := make([]string, 2)
 			for i := range texts {
 				fresh := mustNew(t, cfg)
-				fresh.Update(model.Changes{Services: w.all(), Node: &r.node})
+				fresh.Update(model.Changes{Services: w.all(), Node: &r.node, ServiceCIDRs: &w.cidrs})
 				texts[i] = load(t, fresh.Snapshot()).text()
 			}
 			if texts[0] != texts[1] {
 				t.Fatalf("seed %d step %d: a fresh start depends on the order", seed, step)
 			}
+		}
+	}
+}
+
+// TestChangesTouchOnlyWhatTheyMust: whatever a Service looks like, a replaced
+// endpoint is one element of each front, and what is the same as before nothing.
+func TestChangesTouchOnlyWhatTheyMust(t *testing.T) {
+	for seed := range uint64(100) {
+		w := &world{rng: rand.New(rand.NewPCG(seed, 2)), services: make(map[model.Key]*model.Service)}
+		r := mustNew(t, testConfig())
+		s := w.service(1)
+		for j := range s.Ports {
+			for f := range model.Families {
+				// One remote endpoint, no local one, nothing that drains: all fronts have it, or none.
+				addr := []string{"10.244.0.2:80", "[fd00:10:244::2]:80"}[f]
+				s.Ports[j].Backends[f] = model.Backends{Cluster: endpointsOf(addr)}
+			}
+		}
+		r.Update(model.Changes{Services: put(s)})
+		if u := r.Update(model.Changes{Services: put(s)}); !u.Empty() {
+			t.Fatalf("seed %d: the same Service again gives %v", seed, u.Patch)
+		}
+		slots := r.Elements()
+		next := *s
+		next.Ports = slices.Clone(s.Ports)
+		for j := range next.Ports {
+			for f := range model.Families {
+				addr := []string{"10.244.0.4:80", "[fd00:10:244::4]:80"}[f]
+				next.Ports[j].Backends[f] = model.Backends{Cluster: endpointsOf(addr)}
+			}
+		}
+		rules := load(t, r.Snapshot())
+		u := r.Update(model.Changes{Services: put(&next)})
+		rules.patch(t, u.Patch)
+		if u.Added != slots || u.Removed != 0 {
+			t.Errorf("seed %d: replacing the endpoint of %d slots adds %d elements and removes %d", seed, slots, u.Added, u.Removed)
 		}
 	}
 }

@@ -25,21 +25,29 @@ type table struct {
 	words  family
 	// on is true once the family is in use; a table is never taken away
 	// while the frontend runs.
-	on bool
+	on    bool
+	aside aside
 
 	nodePort     nodePortMode
 	nodePortKeys []string
+	// pods are how flows of this node's pods are known.
+	pods         detection
+	serviceCIDRs []string
 
-	clusterIPs    counted[netip.Addr]
-	hairpins      counted[hairpinKey]
-	picks         counted[int]
-	nodePortPicks counted[int]
-	// idle are declared pick chains without a use.
-	idlePicks         map[int]struct{}
-	idleNodePortPicks map[int]struct{}
+	clusterIPs counted[netip.Addr]
+	hairpins   counted[hairpinKey]
+	picks      counted[verdict]
+	// idlePicks are declared chains that pick without a use, idleChains and idleMaps
+	// the names of what remembered endpoints. Those chains are empty.
+	idlePicks  map[verdict]struct{}
+	idleChains map[string]struct{}
+	idleMaps   map[string]struct{}
 	// hints are the slots that a predecessor had assigned.
-	hints map[frontKey][]netip.AddrPort
+	hints map[frontKey]hint
 }
+
+// hint are the slots that a front had.
+type hint struct{ slots, local []netip.AddrPort }
 
 // nodePortMode says how the addresses that answer on NodePorts are known.
 type nodePortMode uint8
@@ -78,8 +86,8 @@ func New(cfg Config) (*Renderer, error) {
 		t := &table{
 			family: f, words: familyOf(f),
 			clusterIPs: newCounted[netip.Addr](), hairpins: newCounted[hairpinKey](),
-			picks: newCounted[int](), nodePortPicks: newCounted[int](),
-			idlePicks: make(map[int]struct{}), idleNodePortPicks: make(map[int]struct{}),
+			picks: newCounted[verdict](), idlePicks: make(map[verdict]struct{}),
+			idleChains: make(map[string]struct{}), idleMaps: make(map[string]struct{}),
 		}
 		t.on = cfg.Families[f] && (f == model.IPv4 || len(prefixes(cfg.Detect.CIDRs, f)) > 0)
 		r.tables[f] = t
@@ -88,11 +96,13 @@ func New(cfg Config) (*Renderer, error) {
 	return r, nil
 }
 
-// setNode works out which addresses answer on NodePorts.
+// setNode works out which addresses answer on NodePorts, and who the node's pods
+// are.
 func (r *Renderer) setNode(n model.Node) {
 	r.node = n
 	for f, t := range r.tables {
 		t.nodePort, t.nodePortKeys = r.nodePortsOf(model.Family(f))
+		t.pods = t.detect(&r.cfg, n.PodCIDRs[f])
 	}
 }
 
@@ -126,16 +136,16 @@ func (r *Renderer) Services() int { return len(r.services) }
 func (r *Renderer) Elements() (n int) {
 	for _, s := range r.services {
 		for i := range s.fronts {
-			n += len(s.fronts[i].slots.all)
+			n += s.fronts[i].elements()
 		}
 	}
 	return n
 }
 
-// Idle reports whether chains wait for Sweep.
+// Idle reports whether chains or maps wait for Sweep.
 func (r *Renderer) Idle() bool {
 	for _, t := range r.tables {
-		if len(t.idlePicks)+len(t.idleNodePortPicks) > 0 {
+		if len(t.idlePicks)+len(t.idleChains)+len(t.idleMaps) > 0 {
 			return true
 		}
 	}

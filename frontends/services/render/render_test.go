@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,19 +28,25 @@ func mustNew(t testing.TB, cfg Config) *Renderer {
 
 // example is a model with everything that this renderer knows.
 func example() []model.Change {
-	local := service("default/itp-local", "10.96.0.4", port("http tcp 80 0", "10.244.1.9:80", "10.244.2.9:80"))
-	local.InternalLocal = true
-	local.Ports[0].Backends[model.IPv4].Local = nil
 	draining := service("kube-system/dns", "10.96.0.10 fd00:10:96::a",
 		port("dns udp 53 0", "10.244.1.53:5353*", "10.244.2.53:5353", "[fd00:10:244:1::53]:5353*"),
 		port("dns-tcp tcp 53 0", "10.244.1.53:5353*", "10.244.2.53:5353"))
 	draining.Ports[0].Backends[model.IPv4].Draining = endpointsOf("10.244.3.53:5353")
 	var out []model.Change
 	for _, s := range []*model.Service{
-		local, draining,
-		service("default/web", "10.96.0.1", port("http tcp 80 30080", "10.244.1.1:8080*", "10.244.1.2:8080*", "10.244.2.1:8080")),
-		service("default/empty", "10.96.0.2", port("- tcp 80 30081")),
+		local(service("default/itp-local", "10.96.0.4", port("http tcp 80 0", "10.244.1.9:80", "10.244.2.9:80")), true, false),
+		draining,
+		reach(service("default/web", "10.96.0.1", port("http tcp 80 30080", "10.244.1.1:8080*", "10.244.1.2:8080*", "10.244.2.1:8080")), "198.51.100.1"),
+		reach(service("default/empty", "10.96.0.2", port("- tcp 80 30081")), "198.51.100.2"),
 		service("default/sctp", "10.96.0.3", port("diameter sctp 3868 0", "10.244.2.7:3868")),
+		reach(local(service("default/etp-local", "10.96.0.5 fd00:10:96::5",
+			port("http tcp 80 30082", "10.244.1.1:80*", "10.244.2.1:80", "[fd00:10:244:1::1]:80*", "[fd00:10:244:2::1]:80"),
+			port("quic udp 80 30082", "10.244.2.1:80")), false, true), "198.51.100.3*", "2001:db8:1::3*"),
+		limit(reach(service("default/limited", "10.96.0.6 fd00:10:96::6", port("http tcp 80 0", "10.244.1.1:80*", "[fd00:10:244:1::1]:80*")),
+			"198.51.100.4", "198.51.100.5*", "2001:db8:1::5*"), "192.0.2.0/24", "203.0.113.7/32", "2001:db8:2::/64"),
+		stick(service("default/sticky", "10.96.0.7", port("http tcp 80 30083", "10.244.1.1:80*", "10.244.2.1:80")), 3*time.Hour),
+		stick(reach(local(service("default/sticky-local", "10.96.0.8 fd00:10:96::8",
+			port("dns udp 53 30084", "10.244.1.1:53*", "10.244.2.1:53", "[fd00:10:244:1::1]:53*")), false, true), "198.51.100.6"), time.Minute),
 	} {
 		if s.Ports[0].Name == "-" {
 			s.Ports[0].Name = ""
@@ -66,7 +73,11 @@ func TestGolden(t *testing.T) {
 			c.Families = [2]bool{true, false}
 			c.Detect.CIDRs = append(c.Detect.CIDRs, netip.MustParsePrefix("10.250.0.0/16"), netip.MustParsePrefix("10.244.128.0/17"))
 		}},
-		"no-cidr": {cfg: func(c *Config) { c.Detect.CIDRs = nil }},
+		"node-cidrs": {cfg: func(c *Config) { c.Detect = Detect{Mode: DetectNode} },
+			node: &model.Node{Known: true, PodCIDRs: *cidrs("10.244.1.0/24", "10.250.1.0/24", "fd00:10:244:1::/64")}},
+		"interface":        {cfg: func(c *Config) { c.Detect = Detect{Mode: DetectInterface, Interface: "br0"} }},
+		"interface-prefix": {cfg: func(c *Config) { c.Detect = Detect{Mode: DetectInterfacePrefix, Interface: "cni"} }},
+		"no-cidr":          {cfg: func(c *Config) { c.Detect.CIDRs = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := testConfig()
@@ -74,7 +85,7 @@ func TestGolden(t *testing.T) {
 				tt.cfg(&cfg)
 			}
 			r := mustNew(t, cfg)
-			r.Update(model.Changes{Services: example(), Node: tt.node})
+			r.Update(model.Changes{Services: example(), Node: tt.node, ServiceCIDRs: cidrs("10.96.0.0/16", "10.96.1.0/24", "10.112.0.0/16", "fd00:10:96::/108")})
 			rules := load(t, r.Snapshot())
 			rules.check(t)
 			got := rules.text()
@@ -95,7 +106,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestPatchSize pins what a change costs in elements.
+// TestPatchSize pins what a change costs in elements, however many there are.
 func TestPatchSize(t *testing.T) {
 	const n = 1000
 	eps := make([]string, n)
@@ -191,11 +202,16 @@ func TestSecondFamilyNeedsSnapshot(t *testing.T) {
 	}
 }
 
+// TestNodeChange: other addresses or pods are a patch, the same ones nothing.
 func TestNodeChange(t *testing.T) {
-	r := mustNew(t, testConfig())
+	cfg := testConfig()
+	cfg.Detect = Detect{Mode: DetectNode}
+	r := mustNew(t, cfg)
 	r.Update(model.Changes{Services: example()})
 	rules := load(t, r.Snapshot())
-	for _, n := range []*model.Node{nodeOf("192.0.2.1"), nodeOf("192.0.2.2", "2001:db8::1"), nodeOf("2001:db8::2"), {Known: true}} {
+	pods := nodeOf("192.0.2.1")
+	pods.PodCIDRs = *cidrs("10.244.1.0/24", "fd00:10:244:1::/64")
+	for _, n := range []*model.Node{nodeOf("192.0.2.1"), pods, nodeOf("192.0.2.2", "2001:db8::1"), nodeOf("2001:db8::2"), {Known: true}} {
 		u := r.Update(model.Changes{Node: n})
 		rules.patch(t, u.Patch)
 		if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
@@ -204,6 +220,23 @@ func TestNodeChange(t *testing.T) {
 		if u = r.Update(model.Changes{Node: n}); !u.Empty() {
 			t.Errorf("the same node again gives %v", u.Patch)
 		}
+	}
+}
+
+// TestServiceCIDRsNeedTable: ranges of a family bring its table, which drops what goes
+// there.
+func TestServiceCIDRsNeedTable(t *testing.T) {
+	cfg := testConfig()
+	cfg.Detect.CIDRs = cfg.Detect.CIDRs[:1]
+	r := mustNew(t, cfg)
+	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16")}); u.Whole || u.Added != 1 {
+		t.Errorf("update %+v, want one element", u)
+	}
+	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16", "fd00:10:96::/108")}); !u.Whole || len(r.Snapshot().GetTables()) != 2 {
+		t.Errorf("update %+v, want a snapshot with two tables", u)
+	}
+	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16", "fd00:10:96::/108")}); !u.Empty() {
+		t.Errorf("the same ranges again give %v", u.Patch)
 	}
 }
 
@@ -228,18 +261,36 @@ func TestOwner(t *testing.T) {
 	r := mustNew(t, testConfig())
 	r.Update(model.Changes{Services: example()})
 	for object, want := range map[string]string{
-		"table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 2":                 "default/web",
-		"table ip weft map nodeport-endpoints element tcp . 30080 . 0":                 "default/web",
-		"table ip weft map nodeports element tcp . 30080":                              "default/web",
-		"table ip weft map no-endpoint-services element 10.96.0.2 . tcp . 80":          "default/empty",
-		"table ip6 weft map endpoints element fd00:10:96::a . udp . 53 . 0":            "kube-system/dns",
-		"table ip weft set cluster-ips element 10.96.0.3":                              "default/sctp",
-		"table ip weft map services element 10.96.9.9 . tcp . 80":                      "",
-		"table ip weft set hairpin element 10.244.1.1 . 10.244.1.1 . tcp . 8080":       "",
-		"table ip weft map endpoints element nonsense . 2":                             "",
-		"table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 99999999999999999": "",
-		"table ip weft chain pick-3 rule 1":                                            "",
-		"":                                                                             "",
+		"table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 2":                                   "default/web",
+		"table ip weft map nodeport-endpoints element tcp . 30080 . 0":                                   "default/web",
+		"table ip weft map nodeports element tcp . 30080":                                                "default/web",
+		"table ip weft map no-endpoint-services element 10.96.0.2 . tcp . 80":                            "default/empty",
+		"table ip6 weft map endpoints element fd00:10:96::a . udp . 53 . 0":                              "kube-system/dns",
+		"table ip weft set cluster-ips element 10.96.0.3":                                                "default/sctp",
+		"table ip weft map services element 10.96.9.9 . tcp . 80":                                        "",
+		"table ip weft set hairpin element 10.244.1.1 . 10.244.1.1 . tcp . 8080":                         "",
+		"table ip weft map endpoints element nonsense . 2":                                               "",
+		"table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 99999999999999999":                   "",
+		"table ip weft chain pick-3 rule 1":                                                              "",
+		"table ip weft map services element 198.51.100.1 . tcp . 80":                                     "default/web",
+		"table ip weft map shortcuts element 198.51.100.3 . udp . 80":                                    "default/etp-local",
+		"table ip weft map nodeport-shortcuts element udp . 30082":                                       "default/etp-local",
+		"table ip weft map endpoints element 198.51.100.3 . tcp . 80 . 1000000":                          "default/etp-local",
+		"table ip6 weft map nodeport-endpoints element tcp . 30082 . 1000000":                            "default/etp-local",
+		"table ip weft set firewalled element 198.51.100.5 . tcp . 80":                                   "default/limited",
+		"table ip weft set allowed-sources element 198.51.100.5 . tcp . 80 . 192.0.2.0/24":               "default/limited",
+		"table ip6 weft set allowed-sources element 2001:db8:1::5 . tcp . 80 . 2001:db8:2::/64":          "default/limited",
+		"table ip weft map sticky-endpoints element 10.96.0.7 . tcp . 80 . 1":                            "default/sticky",
+		"table ip weft map nodeport-sticky-endpoints element udp . 30084 . 1000000":                      "default/sticky-local",
+		"table ip weft chain remember-3fa9c899-default/sticky/tcp/http__10.244.1.1/80 rule 1":            "default/sticky",
+		"table ip6 weft chain local-remember-769755b7-default/sticky-local/udp/dns__fd00.10.244.1..1/53": "default/sticky-local",
+		"table ip weft map affinity-3fa9c899-default/sticky/tcp/http":                                    "default/sticky",
+		"table ip weft map local-affinity-769755b7-default/sticky-local/udp/dns":                         "default/sticky-local",
+		"table ip weft map affinity-3fa9c899-default/sticky/tcp/htt":                                     "",
+		"table ip weft set allowed-sources element nonsense":                                             "",
+		"table ip weft set service-cidrs element 10.96.0.0/16":                                           "",
+		"table ip weft map nothing element 10.96.0.1 . tcp . 80":                                         "",
+		"": "",
 	} {
 		got, ok := r.Owner(object)
 		if ok != (want != "") || ok && got.String() != want {
@@ -250,9 +301,16 @@ func TestOwner(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"bit":      func(c *Config) { c.MasqueradeBit = 32 },
-		"prefix":   func(c *Config) { c.Detect.CIDRs = []netip.Prefix{{}} },
-		"families": func(c *Config) { c.Families = [2]bool{} },
+		"bit":            func(c *Config) { c.MasqueradeBit = 32 },
+		"prefix":         func(c *Config) { c.Detect.CIDRs = []netip.Prefix{{}} },
+		"no interface":   func(c *Config) { c.Detect = Detect{Mode: DetectInterface} },
+		"long interface": func(c *Config) { c.Detect = Detect{Mode: DetectInterfacePrefix, Interface: "sixteen-bytes-ab"} },
+		"star":           func(c *Config) { c.Detect = Detect{Mode: DetectInterfacePrefix, Interface: "cni*"} },
+		"quote":          func(c *Config) { c.Detect = Detect{Mode: DetectInterface, Interface: `a" accept`} },
+		"backslash":      func(c *Config) { c.Detect = Detect{Mode: DetectInterface, Interface: `a\`} },
+		"space":          func(c *Config) { c.Detect = Detect{Mode: DetectInterface, Interface: "a b"} },
+		"mode":           func(c *Config) { c.Detect = Detect{Mode: 9} },
+		"families":       func(c *Config) { c.Families = [2]bool{} },
 	} {
 		cfg := testConfig()
 		change(&cfg)

@@ -3,9 +3,12 @@ package render
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -18,6 +21,8 @@ type tableContent struct {
 	family string
 	chains map[string]*weftv1.Chain
 	sets   map[string]*setContent
+	// affinity are the maps that packets fill.
+	affinity []string
 }
 
 type setContent struct {
@@ -46,9 +51,13 @@ func load(t testing.TB, f *weftv1.Fragment) ruleset {
 					}
 					e.elements[el.GetKey()] = el
 				}
+				if c.sets[s.GetName()] != nil {
+					t.Fatalf("set or map %s twice", s.GetName())
+				}
 				c.sets[s.GetName()] = e
 			}
 		}
+		c.affinity = slices.Clone(in.GetAffinityMaps())
 		out[in.GetFamily()] = c
 	}
 	return out
@@ -62,7 +71,17 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 		if c == nil {
 			t.Fatalf("patch of table %s, which is not there", in.GetFamily())
 		}
+		for _, m := range in.GetPutMaps() {
+			if c.sets[m.GetName()] != nil {
+				t.Errorf("patch declares map %s again", m.GetName())
+			}
+			c.sets[m.GetName()] = &setContent{declaration: m, isMap: true, elements: make(map[string]*weftv1.Element)}
+		}
+		c.affinity = append(c.affinity, in.GetAffinityMaps()...)
 		for _, ch := range in.GetPutChains() {
+			if proto.Equal(c.chains[ch.GetName()], ch) {
+				t.Errorf("patch puts chain %s, which is there", ch.GetName())
+			}
 			c.chains[ch.GetName()] = ch
 		}
 		for _, e := range in.GetElements() {
@@ -86,33 +105,60 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 			}
 			delete(c.chains, name)
 		}
+		for _, name := range in.GetDeleteSets() {
+			if c.sets[name] == nil {
+				t.Errorf("patch deletes map %s, which is not there", name)
+			}
+			delete(c.sets, name)
+			c.affinity = slices.DeleteFunc(c.affinity, func(s string) bool { return s == name })
+		}
 	}
 	r.check(t)
 }
 
-// check looks for references to chains that are not there, and for slots that
-// are missing where a chain picks them.
+// reference finds what rules refer to.
+var reference = regexp.MustCompile(`(?:@|jump |goto )([A-Za-z0-9_./-]+)`)
+
+// check looks for references to what is not there, for chains that pick a slot
+// that is empty, and for chains that remember nothing but are gone to.
 func (r ruleset) check(t testing.TB) {
 	t.Helper()
 	for _, c := range r {
-		for _, name := range []string{"services", "nodeports", "no-endpoint-services", "no-endpoint-nodeports"} {
-			for k, e := range c.sets[name].elements {
-				target, ok := strings.CutPrefix(e.GetValue(), "goto ")
-				if ok && c.chains[target] == nil {
-					t.Errorf("%s %q goes to chain %s, which is not there", name, k, target)
-				}
-				n, slots := 0, "endpoints"
-				if name == "nodeports" {
-					slots = "nodeport-endpoints"
-				}
-				if _, err := fmt.Sscanf(target[strings.LastIndex(target, "-")+1:], "%d", &n); err != nil {
-					continue
-				}
-				for i := range n {
-					if c.sets[slots].elements[fmt.Sprintf("%s . %d", k, i)] == nil {
-						t.Errorf("%s %q picks among %d, but slot %d is empty", name, k, n, i)
+		for _, ch := range c.chains {
+			for _, rule := range ch.GetRules() {
+				for _, m := range reference.FindAllStringSubmatch(rule.GetText(), -1) {
+					if c.chains[m[1]] == nil && c.sets[m[1]] == nil {
+						t.Errorf("chain %s refers to %s, which is not there", ch.GetName(), m[1])
 					}
 				}
+			}
+		}
+		for s := range numSets {
+			for k, e := range c.sets[declarations[s].name].elements {
+				target, ok := strings.CutPrefix(e.GetValue(), "goto ")
+				if !ok {
+					continue
+				}
+				if len(c.chains[target].GetRules()) == 0 {
+					t.Errorf("%s %q goes to chain %s, which is not there or empty", declarations[s].name, k, target)
+				}
+				v, ok := parsePick(target)
+				for i := range v.n {
+					if targets[v.to].local {
+						i += localSlots
+					}
+					if in := declarations[targets[v.to].in].name; ok && c.sets[in].elements[fmt.Sprintf("%s . %d", k, i)] == nil {
+						t.Errorf("%s %q picks among %d, but slot %d is empty", declarations[s].name, k, v.n, i)
+					}
+				}
+			}
+		}
+		for name, s := range c.sets {
+			if isAffinity(name) != slices.Contains(c.affinity, name) {
+				t.Errorf("map %s: an affinity map is one that is listed as such", name)
+			}
+			if s.declaration.GetSize() > 0 != isAffinity(name) {
+				t.Errorf("map %s has size %d", name, s.declaration.GetSize())
 			}
 		}
 	}
@@ -129,6 +175,7 @@ func (r ruleset) text() string {
 		}
 		// Chains that others jump to come before those.
 		names := slices.Sorted(maps.Keys(c.chains))
+		fmt.Fprintf(&b, "\t# packets fill: %s\n", strings.Join(slices.Sorted(slices.Values(c.affinity)), " "))
 		slices.SortStableFunc(names, func(x, y string) int { return rank(c.chains[x]) - rank(c.chains[y]) })
 		for _, name := range names {
 			chainText(&b, c.chains[name])
@@ -141,11 +188,13 @@ func (r ruleset) text() string {
 func rank(c *weftv1.Chain) int {
 	switch {
 	case c.GetType() != "":
-		return 2
+		return 3
 	case c.GetName() == chainServices || c.GetName() == chainInputCheck || c.GetName() == chainServiceCheck:
-		return 1
+		return 2
+	case c.GetName() == chainShortcut || c.GetName() == chainNodePortShortcut || c.GetName() == chainMark || c.GetName() == chainReject:
+		return 0
 	}
-	return 0
+	return 1
 }
 
 func (s *setContent) text(b *strings.Builder) {
@@ -157,6 +206,9 @@ func (s *setContent) text(b *strings.Builder) {
 	fmt.Fprintf(b, "\t%s %s {\n\t\ttypeof %s\n", kind, d.GetName(), d.GetTypeof())
 	if len(d.GetFlags()) > 0 {
 		fmt.Fprintf(b, "\t\tflags %s\n", strings.Join(d.GetFlags(), ", "))
+	}
+	if d.GetSize() > 0 {
+		fmt.Fprintf(b, "\t\tsize %d\n", d.GetSize())
 	}
 	if len(s.elements) > 0 {
 		b.WriteString("\t\telements = {\n")

@@ -80,6 +80,8 @@ func holds(all []netip.AddrPort, in []model.Endpoint) bool {
 
 // contains searches sorted endpoints.
 func contains(in []model.Endpoint, e model.Endpoint) bool {
-	_, ok := slices.BinarySearchFunc(in, e, func(a, b model.Endpoint) int { return a.Addr.Compare(b.Addr) })
+	_, ok := slices.BinarySearchFunc(in, e, compareEndpoints)
 	return ok
 }
+
+func compareEndpoints(a, b model.Endpoint) int { return a.Addr.Compare(b.Addr) }

@@ -13,18 +13,26 @@ type set uint8
 
 const (
 	clusterIPs set = iota
+	serviceCIDRs
 	nodePortIPs
 	hairpin
+	firewalled
+	allowedSources
 	services
+	shortcuts
 	endpoints
-	nodePorts
-	nodePortEndpoints
+	stickyEndpoints
 	noEndpoints
+	nodePorts
+	nodePortShortcuts
+	nodePortEndpoints
+	nodePortStickyEndpoints
 	noEndpointNodePorts
 	numSets
 )
 
-// declarations are the sets and maps; "ip" stands for the family's word.
+// declarations are the sets and maps that are always there; "ip" stands for the
+// family's word.
 var declarations = [numSets]struct {
 	name   string
 	typeof string
@@ -32,24 +40,43 @@ var declarations = [numSets]struct {
 	// isMap and conntrack say which list of weftv1.Table it is in.
 	isMap     bool
 	conntrack bool
+	// nodePort is true if keys have no address, slot if they end in the slot of an
+	// endpoint, and sticky if the endpoint is then a chain that remembers it.
+	nodePort bool
+	slot     bool
+	sticky   bool
 }{
 	// Addresses of Services: what reaches one but no port of it is rejected.
 	clusterIPs: {name: "cluster-ips", typeof: "ip daddr"},
+	// The ranges of all ClusterIPs: what goes to one that is not in use is dropped.
+	serviceCIDRs: {name: "service-cidrs", typeof: "ip daddr", flags: []string{"interval"}},
 	// Addresses and prefixes of this node that answer on NodePorts.
 	nodePortIPs: {name: "nodeport-ips", typeof: "ip daddr", flags: []string{"interval"}},
 	// Endpoints on this node, as source and destination of a flow to themselves.
 	hairpin: {name: "hairpin", typeof: "ip saddr . ip daddr . meta l4proto . th dport"},
-	// Front to pick-N.
+	// Fronts with source ranges, and who may reach them.
+	firewalled:     {name: "firewalled", typeof: "ip daddr . meta l4proto . th dport"},
+	allowedSources: {name: "allowed-sources", typeof: "ip daddr . meta l4proto . th dport . ip saddr", flags: []string{"interval"}},
+	// Front to the chain that picks an endpoint.
 	services: {name: "services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
+	// The same for who need not keep to the traffic policy Local.
+	shortcuts: {name: "shortcuts", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	// Front and slot to endpoint.
-	endpoints: {name: "endpoints", isMap: true, conntrack: true,
+	endpoints: {name: "endpoints", isMap: true, conntrack: true, slot: true,
 		typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
-	nodePorts: {name: "nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true},
-	nodePortEndpoints: {name: "nodeport-endpoints", isMap: true, conntrack: true,
-		typeof: "meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
+	// Front and slot to the chain that remembers the endpoint.
+	stickyEndpoints: {name: "sticky-endpoints", isMap: true, slot: true, sticky: true,
+		typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : verdict"},
 	// Fronts without an endpoint to reject-chain or drop.
-	noEndpoints:         {name: "no-endpoint-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	noEndpointNodePorts: {name: "no-endpoint-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true},
+	noEndpoints: {name: "no-endpoint-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
+	// What NodePorts have of these.
+	nodePorts:         {name: "nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
+	nodePortShortcuts: {name: "nodeport-shortcuts", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
+	nodePortEndpoints: {name: "nodeport-endpoints", isMap: true, conntrack: true, nodePort: true, slot: true,
+		typeof: "meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
+	nodePortStickyEndpoints: {name: "nodeport-sticky-endpoints", isMap: true, nodePort: true, slot: true, sticky: true,
+		typeof: "meta l4proto . th dport . numgen random mod 65536 : verdict"},
+	noEndpointNodePorts: {name: "no-endpoint-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 }
 
 // spell replaces the words "ip saddr" and "ip daddr", and the family in dnat.
@@ -62,29 +89,36 @@ func (w family) spell(text string) string {
 
 // Names of chains that are built at more than one place.
 const (
-	chainServices      = "services"
-	chainInputCheck    = "unserved-input"
-	chainServiceCheck  = "unserved"
-	chainMark          = "mark-for-masquerade"
-	chainReject        = "reject-chain"
-	pickPrefix         = "pick-"
-	nodePortPickPrefix = "nodeport-pick-"
+	chainServices         = "services"
+	chainFirewall         = "firewall"
+	chainInputCheck       = "unserved-input"
+	chainServiceCheck     = "unserved"
+	chainMark             = "mark-for-masquerade"
+	chainReject           = "reject-chain"
+	chainShortcut         = "shortcut"
+	chainNodePortShortcut = "nodeport-shortcut"
 )
 
 // base are the chains on hooks. Established packets pass one rule on each
 // filter hook and none in the nat chains, which the kernel runs for the first
-// packet of a flow only. The output hook has no name for the priority of
-// destination NAT.
+// packet of a flow only. Source ranges are about addresses before destination
+// NAT. The output hook has no name for the priority of destination NAT.
 var base = []struct {
 	name, kind, hook, priority string
 	rules                      []string
 }{
 	{"nat-prerouting", "nat", "prerouting", "dstnat", []string{"jump " + chainServices}},
 	{"nat-output", "nat", "output", "-100", []string{"jump " + chainServices}},
+	{"firewall-prerouting", "filter", "prerouting", "dstnat - 10", []string{"ct state new jump " + chainFirewall}},
+	{"firewall-output", "filter", "output", "-110", []string{"ct state new jump " + chainFirewall}},
 	{"filter-input", "filter", "input", "filter", []string{"ct state new jump " + chainInputCheck}},
 	{"filter-forward", "filter", "forward", "filter", []string{"ct state new jump " + chainServiceCheck}},
 	{"filter-output", "filter", "output", "filter", []string{"ct state new jump " + chainServiceCheck}},
 }
+
+// served spares a flow that was sent to an endpoint the lookups for those that were
+// not.
+const served = "ct status dnat return"
 
 // chain returns a chain's message; Rules are as given.
 func chain(name string, rules ...string) *weftv1.Chain {
@@ -95,23 +129,26 @@ func chain(name string, rules ...string) *weftv1.Chain {
 	return c
 }
 
-// chains returns all chains but pick-N: those that nothing but the
-// configuration and the node decide.
+// chains returns all chains but those that pick or remember an endpoint: those
+// that nothing but the configuration and the node decide.
 func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	out := []*weftv1.Chain{
-		chain(chainMark, t.mark(cfg)),
+		chain(chainMark, cfg.mark()),
 		chain(chainReject, "reject"),
-		chain(chainServiceCheck,
+		chain(chainServiceCheck, served,
 			t.words.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
-			t.words.spell("ip daddr @cluster-ips reject")),
+			t.words.spell("ip daddr @cluster-ips reject"),
+			t.words.spell("ip daddr @service-cidrs drop")),
+		chain(chainFirewall, t.words.spell("ip daddr . meta l4proto . th dport @firewalled "+
+			"ip daddr . meta l4proto . th dport . ip saddr != @allowed-sources drop")),
 	}
-	out = append(out, t.nodePortChains(cfg)...)
+	out = append(out, t.nodeChains(cfg)...)
 	for _, b := range base {
 		c := chain(b.name, b.rules...)
 		c.Type, c.Hook, c.Priority, c.Policy = b.kind, b.hook, b.priority, "accept"
 		out = append(out, c)
 	}
-	bit := uint32(1) << cfg.MasqueradeBit
+	bit := cfg.bit()
 	post := chain("nat-postrouting",
 		fmt.Sprintf("meta mark & 0x%08x == 0x%08x meta mark set meta mark xor 0x%08x masquerade fully-random", bit, bit, bit),
 		t.words.spell("ct status dnat ip saddr . ip daddr . meta l4proto . th dport @hairpin masquerade fully-random"))
@@ -119,47 +156,43 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	return append(out, post)
 }
 
-// mark is the rule that asks for masquerading in nat-postrouting.
-func (t *table) mark(cfg *Config) string {
-	return fmt.Sprintf("meta mark set meta mark or 0x%08x", uint32(1)<<cfg.MasqueradeBit)
-}
+// bit is the bit of the mark that asks for masquerading.
+func (c *Config) bit() uint32 { return 1 << c.MasqueradeBit }
 
-// nodePortChains returns the chains that depend on which addresses answer on
-// NodePorts.
-func (t *table) nodePortChains(cfg *Config) []*weftv1.Chain {
+// mark is the statement that asks for masquerading in nat-postrouting.
+func (c *Config) mark() string { return fmt.Sprintf("meta mark set meta mark or 0x%08x", c.bit()) }
+
+// nodeChains returns the chains that depend on the node: on which addresses
+// answer on NodePorts, and on who its pods are.
+func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 	var rules []string
-	if m := t.masquerade(cfg); m != "" {
-		rules = append(rules, m)
+	switch clusterIPs := t.words.spell("ip daddr @cluster-ips jump " + chainMark); {
+	case cfg.MasqueradeAll:
+		rules = append(rules, clusterIPs)
+	case t.pods.works():
+		// The source comes first: it spares pods the set lookup.
+		rules = append(rules, t.pods.notPod()+" "+clusterIPs)
 	}
 	rules = append(rules,
 		t.words.spell("ip daddr . meta l4proto . th dport vmap @services"),
 		t.nodePortMatch()+" meta l4proto . th dport vmap @nodeports")
 	return []*weftv1.Chain{
 		chain(chainServices, rules...),
-		chain(chainInputCheck,
+		chain(chainInputCheck, served,
 			t.words.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
 			t.nodePortMatch()+" meta l4proto . th dport vmap @no-endpoint-nodeports"),
+		chain(chainShortcut, t.shortcutRules(cfg, t.words.spell("ip daddr . meta l4proto . th dport vmap @shortcuts"))...),
+		chain(chainNodePortShortcut, t.shortcutRules(cfg, "meta l4proto . th dport vmap @nodeport-shortcuts")...),
 	}
 }
 
-// masquerade is the rule that marks flows to ClusterIPs, empty for none. The
-// source comes first: it spares pods the set lookup.
-func (t *table) masquerade(cfg *Config) string {
-	rest := t.words.spell("ip daddr @cluster-ips jump " + chainMark)
-	cidrs := prefixes(cfg.Detect.CIDRs, t.family)
-	switch {
-	case cfg.MasqueradeAll:
-		return rest
-	case len(cidrs) == 0:
-		return ""
-	case len(cidrs) == 1:
-		return t.words.spell("ip saddr != ") + prefixText(cidrs[0]) + " " + rest
+// shortcutRules let pods keep their source on the way to all endpoints; this
+// node's own processes, which may have any of its addresses, do not.
+func (t *table) shortcutRules(cfg *Config, lookup string) (out []string) {
+	if t.pods.works() {
+		out = append(out, t.pods.pod()+" "+lookup)
 	}
-	texts := make([]string, len(cidrs))
-	for i, c := range cidrs {
-		texts[i] = prefixText(c)
-	}
-	return t.words.spell("ip saddr != { ") + strings.Join(texts, ", ") + " } " + rest
+	return append(out, "fib saddr type local "+cfg.mark()+" "+lookup)
 }
 
 // nodePortMatch matches packets to an address that answers on NodePorts.
@@ -173,22 +206,6 @@ func (t *table) nodePortMatch() string {
 		return t.words.spell("ip daddr @nodeport-ips")
 	}
 }
-
-// pick returns the chain that sends a flow to one of n endpoints.
-func (t *table) pick(n int) *weftv1.Chain {
-	// nft wants to know that there are ports before it maps to one.
-	return chain(pickName(n), t.words.spell(fmt.Sprintf(
-		"meta l4proto { tcp, udp, sctp } dnat ip to ip daddr . meta l4proto . th dport . numgen random mod %d map @endpoints", n)))
-}
-
-// nodePortPick is pick for NodePorts, whose flows are always masqueraded.
-func (t *table) nodePortPick(cfg *Config, n int) *weftv1.Chain {
-	return chain(nodePortPickName(n), t.mark(cfg), t.words.spell(fmt.Sprintf(
-		"meta l4proto { tcp, udp, sctp } dnat ip to meta l4proto . th dport . numgen random mod %d map @nodeport-endpoints", n)))
-}
-
-func pickName(n int) string         { return fmt.Sprintf("%s%d", pickPrefix, n) }
-func nodePortPickName(n int) string { return fmt.Sprintf("%s%d", nodePortPickPrefix, n) }
 
 // prefixText is a prefix in nft's words: a single address has no length.
 func prefixText(p netip.Prefix) string {

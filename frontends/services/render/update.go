@@ -1,11 +1,12 @@
 package render
 
 import (
-	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
+
+	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/services/model"
@@ -31,7 +32,9 @@ type patch struct {
 	add    [numSets][]*weftv1.Element
 	remove [numSets][]string
 	put    []*weftv1.Chain
-	slab   slab
+	// maps are new ones that packets fill.
+	maps []*weftv1.Set
+	slab slab
 	// mute drops elements: only the renderer's own state is to change.
 	mute bool
 }
@@ -47,6 +50,27 @@ func (p *patch) set(in set, key, value, comment string) {
 func (p *patch) unset(in set, key string) {
 	if !p.mute {
 		p.remove[in] = append(p.remove[in], key)
+	}
+}
+
+// chain declares or replaces a chain.
+func (p *patch) chain(c *weftv1.Chain) {
+	if !p.mute {
+		p.put = append(p.put, c)
+	}
+}
+
+// keys makes a set's keys those of a list in place of those of another.
+func (p *patch) keys(in set, from, to []string) {
+	for _, k := range from {
+		if !slices.Contains(to, k) {
+			p.unset(in, k)
+		}
+	}
+	for _, k := range to {
+		if !slices.Contains(from, k) {
+			p.set(in, k, "", "")
+		}
 	}
 }
 
@@ -72,6 +96,10 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Updat
 	if c.Node != nil {
 		r.changeNode(*c.Node, patches)
 	}
+	var out Update
+	if c.ServiceCIDRs != nil {
+		out.Whole = r.changeServiceCIDRs(*c.ServiceCIDRs, patches)
+	}
 	// All removals come before all additions, as one Service can take over a
 	// front of another.
 	type pair struct{ old, now *rendered }
@@ -82,7 +110,6 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Updat
 		pairs[i] = pair{old, now}
 		r.retire(old, now, patches)
 	}
-	var out Update
 	for i, c := range changes {
 		now := pairs[i].now
 		out.Whole = r.enable(c.New) || out.Whole
@@ -99,7 +126,7 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Updat
 	p := &weftv1.Patch{Fragment: Fragment}
 	for f, t := range r.tables {
 		t.settle(&r.cfg, &patches[f])
-		if tp := patches[f].message(t); tp != nil && t.on {
+		if tp := patches[f].message(t); tp != nil && t.on && !t.aside.on {
 			p.Tables = append(p.Tables, tp)
 		}
 		for s := range numSets {
@@ -126,33 +153,40 @@ func (r *Renderer) enable(s *model.Service) (whole bool) {
 	return whole
 }
 
-// changeNode renders other addresses for NodePorts.
+// changeNode renders other addresses for NodePorts and other pods.
 func (r *Renderer) changeNode(n model.Node, patches *[model.Families]patch) {
-	type was struct {
-		mode nodePortMode
-		keys []string
-	}
-	var before [model.Families]was
+	var chains [model.Families][]*weftv1.Chain
+	var keys [model.Families][]string
 	for f, t := range r.tables {
-		before[f] = was{t.nodePort, t.nodePortKeys}
+		chains[f], keys[f] = t.nodeChains(&r.cfg), t.nodePortKeys
 	}
 	r.setNode(n)
 	for f, t := range r.tables {
 		p := &patches[f]
-		if t.nodePort != before[f].mode {
-			p.put = append(p.put, t.nodePortChains(&r.cfg)...)
-		}
-		for _, k := range before[f].keys {
-			if !slices.Contains(t.nodePortKeys, k) {
-				p.unset(nodePortIPs, k)
+		for i, c := range t.nodeChains(&r.cfg) {
+			if !proto.Equal(c, chains[f][i]) {
+				p.chain(c)
 			}
 		}
-		for _, k := range t.nodePortKeys {
-			if !slices.Contains(before[f].keys, k) {
-				p.set(nodePortIPs, k, "", "")
-			}
+		p.keys(nodePortIPs, keys[f], t.nodePortKeys)
+	}
+}
+
+// changeServiceCIDRs renders other ranges of ClusterIPs, and reports whether a table
+// came into use by that.
+func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.Families]patch) (whole bool) {
+	for f, t := range r.tables {
+		var keys []string
+		for _, p := range prefixes(c[f], model.Family(f)) {
+			keys = append(keys, prefixText(p))
+		}
+		patches[f].keys(serviceCIDRs, t.serviceCIDRs, keys)
+		t.serviceCIDRs = keys
+		if len(keys) > 0 && !t.on && r.cfg.Families[f] {
+			t.on, whole = true, true
 		}
 	}
+	return whole
 }
 
 // retire takes away what a Service had and has no longer.
@@ -163,27 +197,27 @@ func (r *Renderer) retire(old, now *rendered, patches *[model.Families]patch) {
 	for i := range old.fronts {
 		was := &old.fronts[i]
 		p, t := &patches[was.key.family], r.tables[was.key.family]
-		is := now.find(was.key)
-		kept := 0
-		if is != nil {
-			kept = len(is.slots.all)
-		}
-		if kept < len(was.slots.all) && !p.mute {
-			prefix := append(was.key.append(nil), " . "...)
-			in := was.key.slotSet()
-			for slot := kept; slot < len(was.slots.all); slot++ {
-				p.unset(in, string(strconv.AppendInt(prefix, int64(slot), 10)))
-			}
-		}
-		in, _ := was.entry()
 		t.use(was, -1)
-		if is != nil {
-			if still, _ := is.entry(); still == in {
-				continue
+		if p.mute {
+			continue
+		}
+		is := now.find(was.key)
+		kept := is.groups()
+		for n, g := range was.groups() {
+			p.clear(was.key, &g, len(kept[n].endpoints))
+		}
+		for r, v := range was.verdicts {
+			if v.to != absent && (is == nil || is.verdicts[r].to == absent) {
+				p.unset(was.in(role(r)), was.key.String())
 			}
 		}
-		p.unset(in, was.key.String())
+		for _, source := range was.sources {
+			if is == nil || !allows(is.sources, source) {
+				p.unset(allowedSources, sourceKey(was.key, source))
+			}
+		}
 	}
+	r.forget(old, now, patches)
 	r.count(old.service, -1)
 }
 
@@ -195,44 +229,69 @@ func (r *Renderer) introduce(old, now *rendered, patches *[model.Families]patch)
 	for i := range now.fronts {
 		is := &now.fronts[i]
 		p := &patches[is.key.family]
-		was := old.find(is.key)
-		var had []netip.AddrPort
-		if was != nil {
-			had = was.slots.all
-		}
-		p.slots(is, had)
 		r.tables[is.key.family].use(is, 1)
-		if p.mute {
-			continue
+		if !p.mute {
+			p.front(now.service.Name, is, old.find(is.key))
 		}
-		in, value := is.entry()
-		if was != nil && was.port == is.port {
-			if before, same := was.entry(); before == in && same == value {
-				continue
-			}
-		}
-		p.set(in, is.key.String(), value, comment(now.service.Name, is.port))
 	}
+	r.remember(old, now, patches)
 	r.count(now.service, 1)
 }
 
-// slots adds the slots that differ from had.
-func (p *patch) slots(f *front, had []netip.AddrPort) {
-	if p.mute {
+// front adds a front's elements that differ from those that it had.
+func (p *patch) front(of model.Key, is, was *front) {
+	had := was.groups()
+	for n, g := range is.groups() {
+		p.fill(is.key, &g, &had[n])
+	}
+	for r, v := range is.verdicts {
+		if v.to == absent || was != nil && was.port == is.port && was.verdicts[r] == v {
+			continue
+		}
+		p.set(is.in(role(r)), is.key.String(), v.String(), comment(of, is.port))
+	}
+	for _, source := range is.sources {
+		if was == nil || !allows(was.sources, source) {
+			p.set(allowedSources, sourceKey(is.key, source), "", "")
+		}
+	}
+}
+
+// allows reports whether sorted source ranges have this one.
+func allows(sources []netip.Prefix, s netip.Prefix) bool {
+	_, ok := slices.BinarySearchFunc(sources, s, netip.Prefix.Compare)
+	return ok
+}
+
+// sourceKey is an element of the allowed sources.
+func sourceKey(k frontKey, source netip.Prefix) string {
+	return string(append(append(k.append(nil), " . "...), prefixText(source)...))
+}
+
+// clear removes the slots of a group from the kept-th on.
+func (p *patch) clear(k frontKey, g *group, kept int) {
+	if kept >= len(g.endpoints) {
 		return
 	}
-	in := f.key.slotSet()
+	prefix := append(k.append(nil), " . "...)
+	for slot := kept; slot < len(g.endpoints); slot++ {
+		p.unset(g.in, string(strconv.AppendInt(prefix, int64(g.base+slot), 10)))
+	}
+}
+
+// fill adds the slots of a group that differ from what it had.
+func (p *patch) fill(k frontKey, g, had *group) {
 	var prefix []byte
 	var scratch [64]byte
-	for slot, ep := range f.slots.all {
-		if slot < len(had) && had[slot] == ep {
+	for slot, ep := range g.endpoints {
+		if slot < len(had.endpoints) && had.endpoints[slot] == ep && had.remember == g.remember {
 			continue
 		}
 		if prefix == nil {
-			prefix = append(f.key.append(make([]byte, 0, 64)), " . "...)
+			prefix = append(k.append(make([]byte, 0, 64)), " . "...)
 		}
-		key := string(strconv.AppendInt(prefix, int64(slot), 10))
-		p.set(in, key, string(appendEndpoint(scratch[:0], ep)), "")
+		key := string(strconv.AppendInt(prefix, int64(g.base+slot), 10))
+		p.set(g.in, key, string(g.appendValue(scratch[:0], ep)), "")
 	}
 }
 
@@ -242,14 +301,12 @@ func appendEndpoint(b []byte, ep netip.AddrPort) []byte {
 	return strconv.AppendUint(b, uint64(ep.Port()), 10)
 }
 
-// use counts a front's chain.
+// use counts a front's chains.
 func (t *table) use(f *front, by int) {
-	switch n := f.slots.active; {
-	case n == 0:
-	case f.key.nodePort():
-		t.nodePortPicks.add(n, by)
-	default:
-		t.picks.add(n, by)
+	for _, v := range f.verdicts {
+		if v.picks() {
+			t.picks.add(v, by)
+		}
 	}
 }
 
@@ -281,39 +338,35 @@ func (t *table) settle(cfg *Config, p *patch) {
 	for _, h := range unpinned {
 		p.unset(hairpin, h.String())
 	}
-	settleChains(&t.picks, t.idlePicks, func(n int) { p.put = append(p.put, t.pick(n)) })
-	settleChains(&t.nodePortPicks, t.idleNodePortPicks, func(n int) { p.put = append(p.put, t.nodePortPick(cfg, n)) })
-}
-
-func settleChains(c *counted[int], idle map[int]struct{}, put func(n int)) {
-	began, ended := c.take(cmp.Compare[int])
-	for _, n := range began {
-		if _, declared := idle[n]; declared {
-			delete(idle, n)
+	picked, left := t.picks.take(verdict.compare)
+	for _, v := range picked {
+		if _, declared := t.idlePicks[v]; declared {
+			delete(t.idlePicks, v)
 			continue
 		}
-		put(n)
+		p.chain(t.pick(cfg, v))
 	}
-	for _, n := range ended {
-		idle[n] = struct{}{}
+	for _, v := range left {
+		t.idlePicks[v] = struct{}{}
 	}
 }
 
-// Sweep removes the chains that have no use. It returns nil if there is none.
+// Sweep removes the chains and maps that have no use. It returns nil if there is
+// none.
 func (r *Renderer) Sweep() *weftv1.Patch {
 	out := &weftv1.Patch{Fragment: Fragment}
 	for _, t := range r.tables {
-		var names []string
-		for _, n := range slices.Sorted(maps.Keys(t.idlePicks)) {
-			names = append(names, pickName(n))
+		var chains []string
+		for _, v := range slices.SortedFunc(maps.Keys(t.idlePicks), verdict.compare) {
+			chains = append(chains, v.chain())
 		}
-		for _, n := range slices.Sorted(maps.Keys(t.idleNodePortPicks)) {
-			names = append(names, nodePortPickName(n))
-		}
+		chains = append(chains, slices.Sorted(maps.Keys(t.idleChains))...)
+		sets := slices.Sorted(maps.Keys(t.idleMaps))
 		clear(t.idlePicks)
-		clear(t.idleNodePortPicks)
-		if len(names) > 0 && t.on {
-			out.Tables = append(out.Tables, &weftv1.TablePatch{Family: t.words.table, Name: Table, DeleteChains: names})
+		clear(t.idleChains)
+		clear(t.idleMaps)
+		if len(chains)+len(sets) > 0 && t.on && !t.aside.on {
+			out.Tables = append(out.Tables, &weftv1.TablePatch{Family: t.words.table, Name: Table, DeleteChains: chains, DeleteSets: sets})
 		}
 	}
 	if len(out.Tables) == 0 {
@@ -324,7 +377,10 @@ func (r *Renderer) Sweep() *weftv1.Patch {
 
 // message returns the patch of a table, nil if it is empty.
 func (p *patch) message(t *table) *weftv1.TablePatch {
-	out := &weftv1.TablePatch{Family: t.words.table, Name: Table, PutChains: p.put}
+	out := &weftv1.TablePatch{Family: t.words.table, Name: Table, PutChains: p.put, PutMaps: p.maps}
+	for _, m := range p.maps {
+		out.AffinityMaps = append(out.AffinityMaps, m.GetName())
+	}
 	for s := range numSets {
 		remove := p.remove[s]
 		if len(remove) > 0 && len(p.add[s]) > 0 {
@@ -341,7 +397,7 @@ func (p *patch) message(t *table) *weftv1.TablePatch {
 		}
 		out.Elements = append(out.Elements, &weftv1.ElementPatch{Set: declarations[s].name, Add: p.add[s], Remove: remove})
 	}
-	if len(out.Elements) == 0 && len(out.PutChains) == 0 {
+	if len(out.Elements) == 0 && len(out.PutChains)+len(out.PutMaps) == 0 {
 		return nil
 	}
 	return out

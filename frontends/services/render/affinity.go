@@ -1,0 +1,214 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// list is one of the two choices of endpoints of a port.
+type list uint8
+
+const (
+	// byCluster is the choice of the traffic policy Cluster, byLocal that of Local.
+	byCluster list = iota
+	byLocal
+	numLists
+)
+
+// listPrefix begins the names of what belongs to a list.
+var listPrefix = [numLists]string{byCluster: "", byLocal: "local-"}
+
+const (
+	affinityPrefix = "affinity-"
+	rememberPrefix = "remember-"
+	// endpointMark stands between a port and an endpoint in names, as kube-proxy
+	// writes them.
+	endpointMark = "__"
+	// maxName is what the name of a chain or a map can hold (NFT_NAME_MAXLEN).
+	maxName = 255
+	// affinitySize is how many clients one port remembers.
+	affinitySize = 65536
+)
+
+// affinity is what a port with session affinity has in one family. For each list
+// that is in use there is a map from client to endpoint, which packets fill, and
+// for each endpoint in the list a chain. The map of a port, not of a front, is
+// asked: all of a port's fronts send a client to the same endpoint.
+type affinity struct {
+	family   model.Family
+	protocol model.Protocol
+	timeout  time.Duration
+	// name has namespace, Service, protocol and port.
+	name  string
+	lists [numLists]affinityList
+}
+
+// affinityList are the endpoints of a list, sorted.
+type affinityList struct {
+	used      bool
+	endpoints []model.Endpoint
+}
+
+// affinityName names a port, as kube-proxy does. The hash keeps apart what has to
+// be cut to fit, and is the same on every node.
+func affinityName(s model.Key, p *model.Port) string {
+	name := fmt.Sprintf("%s/%s/%s/%s", s.Namespace, s.Name, p.Protocol, p.Name)
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:4]) + "-" + name
+}
+
+// fit cuts a name that is too long; its end then is a hash of the whole.
+func fit(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	const bytes = 8
+	return name[:maxName-1-2*bytes] + "-" + hex.EncodeToString(sum[:bytes])
+}
+
+// mapName names the map of a list.
+func (a *affinity) mapName(l list) string { return fit(listPrefix[l] + affinityPrefix + a.name) }
+
+// chainPrefix begins the names of a list's chains.
+func (a *affinity) chainPrefix(l list) string {
+	return listPrefix[l] + rememberPrefix + a.name + endpointMark
+}
+
+// rememberName names the chain of an endpoint. Names have no colons.
+func rememberName(prefix string, ep netip.AddrPort) string {
+	addr := strings.ReplaceAll(ep.Addr().String(), ":", ".")
+	return fit(prefix + addr + "/" + strconv.Itoa(int(ep.Port())))
+}
+
+// parseRemember returns the endpoint of a chain's name.
+func parseRemember(name string, f model.Family) (netip.AddrPort, bool) {
+	at := strings.LastIndex(name, endpointMark)
+	if at < 0 {
+		return netip.AddrPort{}, false
+	}
+	addr, port, _ := strings.Cut(name[at+len(endpointMark):], "/")
+	if f == model.IPv6 {
+		addr = strings.ReplaceAll(addr, ".", ":")
+	}
+	a, err := netip.ParseAddr(addr)
+	n, err2 := strconv.ParseUint(port, 10, 16)
+	return netip.AddrPortFrom(a, uint16(n)), err == nil && err2 == nil
+}
+
+// isRemember and isAffinity recognise names of ours.
+func isRemember(name string) bool { return hasListPrefix(name, rememberPrefix) }
+func isAffinity(name string) bool { return hasListPrefix(name, affinityPrefix) }
+
+func hasListPrefix(name, of string) bool {
+	for _, p := range listPrefix {
+		if strings.HasPrefix(name, p+of) {
+			return true
+		}
+	}
+	return false
+}
+
+// other returns the other list if it has the endpoint too: who gets it by one
+// policy is to have it by the other.
+func (a *affinity) other(l list, ep model.Endpoint) (list, bool) {
+	o := byCluster + byLocal - l
+	return o, a.lists[o].used && contains(a.lists[o].endpoints, ep)
+}
+
+// chain remembers an endpoint for a client that has none yet, and sends the flow
+// to the one that is remembered: an update leaves the value of an entry that is
+// there and begins its time anew. Where the map is full the last rule decides.
+func (a *affinity) chain(w family, l list, ep model.Endpoint) *weftv1.Chain {
+	update := func(of list) string {
+		return w.spell(fmt.Sprintf("update @%s { ip saddr timeout %ds : %s . %d }",
+			a.mapName(of), int64(a.timeout/time.Second), ep.Addr.Addr(), ep.Addr.Port()))
+	}
+	rules := []string{update(l)}
+	if o, both := a.other(l, ep); both {
+		rules = append(rules, update(o))
+	}
+	dnat := w.spell(fmt.Sprintf("meta l4proto %s dnat ip to ", a.protocol))
+	rules = append(rules, w.spell(dnat+"ip saddr map @")+a.mapName(l), dnat+ep.Addr.String())
+	return chain(rememberName(a.chainPrefix(l), ep.Addr), rules...)
+}
+
+// declare returns the map of a list.
+func (a *affinity) declare(w family, l list) *weftv1.Set { return declareAffinity(w, a.mapName(l)) }
+
+func declareAffinity(w family, name string) *weftv1.Set {
+	return &weftv1.Set{Name: name, Typeof: w.spell("ip saddr : ip daddr . th dport"), Flags: []string{"dynamic", "timeout"}, Size: affinitySize}
+}
+
+// same reports whether the chain of an endpoint in both would be the same.
+func (a *affinity) same(o *affinity, l list, ep model.Endpoint) bool {
+	_, both := a.other(l, ep)
+	_, before := o.other(l, ep)
+	return a.timeout == o.timeout && both == before
+}
+
+// affinity returns the affinity of this family and name, nil if there is none.
+func (r *rendered) affinity(of *affinity) *affinity {
+	if r == nil {
+		return nil
+	}
+	for i := range r.affinities {
+		if a := r.affinities[i]; a.family == of.family && a.name == of.name {
+			return a
+		}
+	}
+	return nil
+}
+
+// forget empties the chains of endpoints that are no longer picked, so that
+// nothing writes their entries any more, and leaves them and maps without a use to
+// Sweep.
+func (r *Renderer) forget(old, now *rendered, patches *[model.Families]patch) {
+	for _, a := range old.affinities {
+		t, p, still := r.tables[a.family], &patches[a.family], now.affinity(a)
+		for l := range numLists {
+			if a.lists[l].used && (still == nil || !still.lists[l].used) {
+				t.idleMaps[a.mapName(l)] = struct{}{}
+			}
+			for _, ep := range a.lists[l].endpoints {
+				if still != nil && contains(still.lists[l].endpoints, ep) {
+					continue
+				}
+				name := rememberName(a.chainPrefix(l), ep.Addr)
+				t.idleChains[name] = struct{}{}
+				p.chain(chain(name))
+			}
+		}
+	}
+}
+
+// remember declares the maps and chains that are new or different.
+func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) {
+	for _, a := range now.affinities {
+		t, p, was := r.tables[a.family], &patches[a.family], old.affinity(a)
+		for l := range numLists {
+			name := a.mapName(l)
+			if _, idle := t.idleMaps[name]; idle && a.lists[l].used {
+				delete(t.idleMaps, name)
+			} else if a.lists[l].used && (was == nil || !was.lists[l].used) && !p.mute {
+				p.maps = append(p.maps, a.declare(t.words, l))
+			}
+			for _, ep := range a.lists[l].endpoints {
+				if was != nil && contains(was.lists[l].endpoints, ep) && a.same(was, l, ep) {
+					continue
+				}
+				c := a.chain(t.words, l, ep)
+				delete(t.idleChains, c.GetName())
+				p.chain(c)
+			}
+		}
+	}
+}

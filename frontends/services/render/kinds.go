@@ -1,0 +1,172 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// localSlots is the first slot of the endpoints for the traffic policy Local of
+// fronts that have both policies: it leaves room for those that get new flows by
+// the policy Cluster and those that drain.
+const localSlots = 1_000_000
+
+// target is what a map of fronts says about one of them.
+type target uint8
+
+const (
+	// absent: the map has no such key.
+	absent target = iota
+	// present: the key of a set, which has no data.
+	present
+	dropped
+	rejected
+	// shortcut and nodePortShortcut serve only who need not keep to the
+	// traffic policy Local.
+	shortcut
+	nodePortShortcut
+	// The rest are kinds of chains, one chain for each number of endpoints.
+	pick
+	externalPick
+	localPick
+	nodePortPick
+	nodePortShortcutPick
+	nodePortLocalPick
+	sticky
+	externalSticky
+	localSticky
+	nodePortSticky
+	nodePortShortcutSticky
+	nodePortLocalSticky
+	numTargets
+)
+
+// step is what a chain does before it picks an endpoint.
+type step uint8
+
+const (
+	nothing step = iota
+	// mark asks for masquerading.
+	mark
+	// jumpShortcut lets those through who need not keep to the policy Local.
+	jumpShortcut
+)
+
+// targets say how each is written. Those with a map are chains.
+var targets = [numTargets]struct {
+	// text is the whole verdict, or the name of the chain up to its number.
+	text   string
+	before step
+	in     set
+	// local is true where the slots from localSlots on are picked from.
+	local bool
+}{
+	dropped:          {text: "drop"},
+	rejected:         {text: "goto " + chainReject},
+	shortcut:         {text: "goto " + chainShortcut},
+	nodePortShortcut: {text: "goto " + chainNodePortShortcut},
+
+	pick:                 {text: "pick-", in: endpoints},
+	externalPick:         {text: "external-pick-", in: endpoints, before: mark},
+	localPick:            {text: "local-pick-", in: endpoints, before: jumpShortcut, local: true},
+	nodePortPick:         {text: "nodeport-pick-", in: nodePortEndpoints, before: mark},
+	nodePortShortcutPick: {text: "nodeport-shortcut-pick-", in: nodePortEndpoints},
+	nodePortLocalPick:    {text: "nodeport-local-pick-", in: nodePortEndpoints, before: jumpShortcut, local: true},
+
+	sticky:                 {text: "sticky-", in: stickyEndpoints},
+	externalSticky:         {text: "external-sticky-", in: stickyEndpoints, before: mark},
+	localSticky:            {text: "local-sticky-", in: stickyEndpoints, before: jumpShortcut, local: true},
+	nodePortSticky:         {text: "nodeport-sticky-", in: nodePortStickyEndpoints, before: mark},
+	nodePortShortcutSticky: {text: "nodeport-shortcut-sticky-", in: nodePortStickyEndpoints},
+	nodePortLocalSticky:    {text: "nodeport-local-sticky-", in: nodePortStickyEndpoints, before: jumpShortcut, local: true},
+}
+
+// way is how a flow may reach endpoints.
+type way uint8
+
+const (
+	// direct keeps the source.
+	direct way = iota
+	// masqueraded does not.
+	masqueraded
+	// kept keeps the source and, but for shortcuts, to the endpoints on this node.
+	kept
+	numWays
+)
+
+// picks are the kinds of chains by NodePort (1) or address (0), affinity (1) or
+// none (0), and way.
+var picks = [2][2][numWays]target{
+	{{pick, externalPick, localPick}, {sticky, externalSticky, localSticky}},
+	{{nodePortShortcutPick, nodePortPick, nodePortLocalPick}, {nodePortShortcutSticky, nodePortSticky, nodePortLocalSticky}},
+}
+
+// verdict is a target, with the number of endpoints if it is a chain that picks.
+type verdict struct {
+	to target
+	n  int
+}
+
+// picks reports whether the verdict goes to a chain that picks an endpoint.
+func (v verdict) picks() bool { return v.to >= pick }
+
+func (v verdict) compare(o verdict) int {
+	return cmp.Or(cmp.Compare(v.to, o.to), cmp.Compare(v.n, o.n))
+}
+
+// chain is the name of the chain that picks.
+func (v verdict) chain() string { return targets[v.to].text + strconv.Itoa(v.n) }
+
+// String is the verdict as an element's value.
+func (v verdict) String() string {
+	if v.picks() {
+		return "goto " + v.chain()
+	}
+	return targets[v.to].text
+}
+
+// parsePick is the inverse of verdict.chain.
+func parsePick(name string) (verdict, bool) {
+	at := strings.LastIndexByte(name, '-') + 1
+	n, err := strconv.Atoi(name[at:])
+	if err != nil || n < 1 || n > model.MaxEndpoints || strconv.Itoa(n) != name[at:] {
+		return verdict{}, false
+	}
+	for to := pick; to < numTargets; to++ {
+		if targets[to].text == name[:at] {
+			return verdict{to, n}, true
+		}
+	}
+	return verdict{}, false
+}
+
+// pick returns the chain that sends a flow to one of n endpoints.
+func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
+	k := &targets[v.to]
+	jump, front := chainShortcut, "ip daddr . meta l4proto . th dport"
+	if declarations[k.in].nodePort {
+		jump, front = chainNodePortShortcut, "meta l4proto . th dport"
+	}
+	var rules []string
+	switch k.before {
+	case mark:
+		rules = append(rules, cfg.mark())
+	case jumpShortcut:
+		rules = append(rules, "jump "+jump)
+	case nothing:
+	}
+	slot := fmt.Sprintf("%s . numgen random mod %d", front, v.n)
+	if k.local {
+		slot += fmt.Sprintf(" offset %d", localSlots)
+	}
+	name := declarations[k.in].name
+	if declarations[k.in].sticky {
+		return chain(v.chain(), append(rules, t.words.spell(slot+" vmap @"+name))...)
+	}
+	// nft wants to know that there are ports before it maps to one.
+	return chain(v.chain(), append(rules, t.words.spell("meta l4proto { tcp, udp, sctp } dnat ip to "+slot+" map @"+name))...)
+}
