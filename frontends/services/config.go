@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weft-proxy/weft/frontends/services/health"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/services/source"
@@ -61,6 +62,14 @@ type Config struct {
 	// of the next. The first one after a quiet time goes out at once. 0 means
 	// DefaultMinSyncPeriod, negative none.
 	MinSyncPeriod time.Duration
+	// Events takes warnings about Services; nil means that nobody does.
+	Events Events
+	// Network is where the health checks of Services listen; nil means the
+	// network namespace of the process.
+	Network health.Network
+	// Now is the clock that health and latencies are judged by; nil means
+	// time.Now.
+	Now func() time.Time
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Registerer takes the metrics; nil means none.
@@ -77,6 +86,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.MinSyncPeriod == 0 {
 		c.MinSyncPeriod = DefaultMinSyncPeriod
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -112,6 +124,7 @@ func (c *Config) warn(have [model.Families]bool) {
 	if !have[model.IPv6] {
 		c.Logger.Info("this node has no IPv6: only IPv4 is served")
 	}
+	c.warnDetect()
 	var listed [model.Families]int
 	for _, p := range c.NodePortAddresses {
 		if p.Addr().IsLoopback() {

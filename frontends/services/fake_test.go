@@ -10,12 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
 // fakeAggregator keeps the elements that were published, and refuses updates as
@@ -56,8 +58,24 @@ func (f *fakeAggregator) listen(t *testing.T) {
 	t.Cleanup(func() { srv.Stop(); <-done })
 }
 
+// Get returns the elements, if there are any, all of them in maps.
 func (f *fakeAggregator) Get(context.Context, *weftv1.GetRequest) (*weftv1.GetResponse, error) {
-	return nil, status.Error(codes.NotFound, "no such fragment")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.elements) == 0 {
+		return nil, status.Error(codes.NotFound, "no such fragment")
+	}
+	out := &weftv1.Fragment{Name: render.Fragment}
+	for _, k := range slices.Sorted(maps.Keys(f.elements)) {
+		head, key, _ := strings.Cut(k, " element ")
+		words := strings.Fields(head)
+		if n := len(out.Tables); n == 0 || out.Tables[n-1].GetFamily() != words[1] {
+			out.Tables = append(out.Tables, &weftv1.Table{Family: words[1], Name: render.Table})
+		}
+		t := out.Tables[len(out.Tables)-1]
+		t.Maps = append(t.Maps, &weftv1.Set{Name: words[4], Elements: []*weftv1.Element{{Key: key, Value: f.elements[k]}}})
+	}
+	return &weftv1.GetResponse{Fragment: out}, nil
 }
 
 func (f *fakeAggregator) Publish(stream grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]) error {
@@ -178,11 +196,23 @@ var errStopped = errors.New("stopped by the test")
 // run runs a frontend until the test ends; ended gives Run's error.
 func run(t *testing.T, cfg Config) (f *Frontend, ended <-chan error) {
 	t.Helper()
-	cfg.NodeName, cfg.MinSyncPeriod = "node-1", -1
+	return runAt(t, cfg, -1)
+}
+
+// runAt is run with a least time between two updates.
+func runAt(t *testing.T, cfg Config, period time.Duration) (f *Frontend, ended <-chan error) {
+	t.Helper()
+	cfg.NodeName, cfg.MinSyncPeriod = "node-1", period
 	f, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f, start(t, f)
+}
+
+// start runs a frontend until the test ends; the channel gives Run's error.
+func start(t testing.TB, f *Frontend) <-chan error {
+	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	done, out := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -190,5 +220,5 @@ func run(t *testing.T, cfg Config) (f *Frontend, ended <-chan error) {
 		out <- f.Run(ctx)
 	}()
 	t.Cleanup(func() { cancel(errStopped); <-done })
-	return f, out
+	return out
 }

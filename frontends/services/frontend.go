@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/services/health"
+	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/services/source"
@@ -17,8 +19,10 @@ import (
 
 // Frontend follows Services and publishes the rules for them.
 type Frontend struct {
-	cfg     Config
-	log     *slog.Logger
+	cfg Config
+	log *slog.Logger
+	// have are the IP families of this node.
+	have    [model.Families]bool
 	metrics *metrics
 	// nudge has room for one: there is something to look at.
 	nudge chan struct{}
@@ -29,10 +33,19 @@ type Frontend struct {
 	// modelMu is held for the time of a batch of events or a refresh.
 	modelMu sync.Mutex
 	model   *model.Model
+	// local offers the model to readers.
+	local *localstate.Server
 
 	// renderMu is never held while an answer is waited for.
 	renderMu sync.Mutex
 	renderer *render.Renderer
+
+	// queue knows what has come in and is not committed.
+	queue queue
+	// health and servers answer over HTTP for what is committed.
+	health  *health.Proxy
+	servers *health.Servers
+	node    eligibility
 
 	statusMu sync.Mutex
 	status   Status
@@ -51,8 +64,8 @@ type Status struct {
 	Revision uint64
 	// Acknowledged is when that was.
 	Acknowledged time.Time
-	// Pending is since when an update waits for its acknowledgement, or for
-	// being tried again; zero if none does.
+	// Pending is since when the oldest event waits for the commit that carries
+	// it; zero if none does.
 	Pending time.Time
 	// Quarantined are the Services that the aggregator refused, by name.
 	Quarantined []string
@@ -65,6 +78,9 @@ func New(cfg Config) (*Frontend, error) {
 		return nil, fmt.Errorf("configure services: %w", err)
 	}
 	have := families("/proc")
+	if err := cfg.check(have); err != nil {
+		return nil, fmt.Errorf("configure services: %w", err)
+	}
 	r, err := render.New(render.Config{
 		Families: have, Detect: cfg.Detect, MasqueradeAll: cfg.MasqueradeAll,
 		MasqueradeBit: *cfg.MasqueradeBit, NodePortAddresses: cfg.NodePortAddresses,
@@ -73,16 +89,29 @@ func New(cfg Config) (*Frontend, error) {
 		return nil, fmt.Errorf("configure services: %w", err)
 	}
 	f := &Frontend{
-		cfg: cfg, log: cfg.Logger,
+		cfg: cfg, log: cfg.Logger, have: have,
 		nudge: make(chan struct{}, 1), synced: make(chan struct{}),
 		model: model.New(model.Config{
-			NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.IgnoreExternalIPs, Logger: cfg.Logger,
+			NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.IgnoreExternalIPs,
+			Notify: func(n model.Notice) { cfg.warnOf(n.Service, n.Reason, n.Message) }, Logger: cfg.Logger,
 		}),
 		renderer: r,
+		queue:    queue{now: cfg.Now},
+		node:     eligibility{node: cfg.NodeName},
 	}
-	if f.metrics, err = newMetrics(cfg.Registerer, f.rendered); err != nil {
+	f.local = localstate.New(state{f})
+	if f.metrics, err = newMetrics(cfg.Registerer, newProxyMetrics(have, cfg.IgnoreExternalIPs), &f.queue, f.rendered); err != nil {
 		return nil, fmt.Errorf("configure services: %w", err)
 	}
+	if f.health, err = health.NewProxy(health.ProxyConfig{
+		Families: have, Timeout: 2 * cfg.SyncPeriod, Pending: f.queue.oldest, Now: cfg.Now, Registerer: cfg.Registerer,
+	}); err != nil {
+		return nil, fmt.Errorf("configure services: %w", err)
+	}
+	f.servers = health.NewServers(health.ServersConfig{
+		NodeName: cfg.NodeName, Families: have, NodePortAddresses: cfg.NodePortAddresses,
+		Healthy: f.health.Healthy, Network: cfg.Network, Events: cfg.Events, Logger: cfg.Logger,
+	})
 	cfg.warn(have)
 	return f, nil
 }
@@ -98,6 +127,7 @@ func (f *Frontend) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error { return f.publish(ctx) })
+	g.Go(func() error { return f.servers.Run(ctx) })
 	return g.Wait()
 }
 
@@ -105,8 +135,13 @@ func (f *Frontend) Run(ctx context.Context) error {
 func (f *Frontend) Status() Status {
 	f.statusMu.Lock()
 	defer f.statusMu.Unlock()
-	return f.status
+	st := f.status
+	st.Pending = f.queue.oldest()
+	return st
 }
+
+// Health answers for the node as kube-proxy does.
+func (f *Frontend) Health() *health.Proxy { return f.health }
 
 // Model returns the local model as it is now.
 func (f *Frontend) Model() model.Snapshot {
@@ -117,22 +152,23 @@ func (f *Frontend) Model() model.Snapshot {
 
 // deliver takes a batch of events: one lock, so that no refresh sees half of it.
 func (f *Frontend) deliver(events []source.Event) {
-	synced := false
+	synced, judged, services, slices := false, false, 0, 0
 	f.modelMu.Lock()
 	for _, e := range events {
+		judged = f.node.take(e) || judged
 		var kind string
 		switch e := e.(type) {
 		case source.ServiceSet:
-			kind = "service"
+			kind, services = "service", services+1
 			f.model.SetService(e.Service)
 		case source.ServiceGone:
-			kind = "service"
+			kind, services = "service", services+1
 			f.model.DeleteService(e.Name)
 		case source.SliceSet:
-			kind = "endpointslice"
+			kind, slices = "endpointslice", slices+1
 			f.model.SetSlice(e.Slice)
 		case source.SliceGone:
-			kind = "endpointslice"
+			kind, slices = "endpointslice", slices+1
 			f.model.DeleteSlice(e.Name)
 		case source.NodeSet:
 			kind = "node"
@@ -156,14 +192,23 @@ func (f *Frontend) deliver(events []source.Event) {
 		f.metrics.events.WithLabelValues(kind).Inc()
 	}
 	dirty := f.model.Dirty()
+	if dirty {
+		// With the model's lock, so that who refreshes takes what it refreshed.
+		f.queue.add(services, slices)
+	}
 	f.modelMu.Unlock()
+	f.metrics.proxy.events(services, slices, dirty, f.cfg.Now())
 	if synced {
 		f.syncOnce.Do(func() {
+			f.queue.start()
 			f.statusMu.Lock()
 			f.status.Synced = true
 			f.statusMu.Unlock()
 			close(f.synced)
 		})
+	}
+	if judged && f.node.synced {
+		f.health.SetEligible(f.node.stays)
 	}
 	if dirty {
 		f.wake()
@@ -183,6 +228,9 @@ func (f *Frontend) refresh() model.Changes {
 	f.modelMu.Lock()
 	defer f.modelMu.Unlock()
 	c := f.model.Refresh()
+	f.local.Changed(&c)
+	f.queue.take()
+	f.cfg.noteNode(c.Node, f.have)
 	f.metrics.changes.Add(float64(len(c.Services)))
 	f.metrics.model.Set(float64(f.model.Stats().Revision))
 	return c

@@ -30,6 +30,9 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
+// TestNothingBeforeSync has Services known before everything is.
+//
+// Behaviour: 131.
 func TestNothingBeforeSync(t *testing.T) {
 	f := newFake(t)
 	src := &script{batches: make(chan []source.Event, 10)}
@@ -50,6 +53,9 @@ func (f *Frontend) modelDirty() bool {
 	return f.model.Dirty()
 }
 
+// TestSteadyStateIsPatches counts what is sent and what is not.
+//
+// Behaviour: 160.
 func TestSteadyStateIsPatches(t *testing.T) {
 	f := newFake(t)
 	src := newScript(many(3)...)
@@ -80,8 +86,14 @@ func TestSteadyStateIsPatches(t *testing.T) {
 		# HELP weft_services_services Services that are rendered.
 		# TYPE weft_services_services gauge
 		weft_services_services 3
+		# HELP kubeproxy_sync_proxy_rules_service_changes_total Cumulative proxy rules Service changes
+		# TYPE kubeproxy_sync_proxy_rules_service_changes_total counter
+		kubeproxy_sync_proxy_rules_service_changes_total 9
+		# HELP kubeproxy_sync_proxy_rules_endpoint_changes_total Cumulative proxy rules Endpoint changes
+		# TYPE kubeproxy_sync_proxy_rules_endpoint_changes_total counter
+		kubeproxy_sync_proxy_rules_endpoint_changes_total 8
 	`
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), metricChanges, metricEvents, metricPublishes, metricServices); err != nil {
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), metricChanges, metricEvents, metricPublishes, metricServices, metricServiceTotal, metricEndpointTotal); err != nil {
 		t.Error(err)
 	}
 	if s := frontend.Model(); len(s.Services) != 3 || s.Revision != 3 {

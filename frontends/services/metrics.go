@@ -18,6 +18,7 @@ const (
 	metricQuarantined = "weft_services_quarantined"
 	metricModel       = "weft_services_model_revision"
 	metricRevision    = "weft_services_committed_revision"
+	metricLatency     = "weft_services_event_to_commit_seconds"
 )
 
 // Outcomes of an update, as a label.
@@ -36,12 +37,22 @@ type metrics struct {
 	quarantined prometheus.Gauge
 	model       prometheus.Gauge
 	revision    prometheus.Gauge
+	// latency observes each update that is committed, from the arrival of the
+	// oldest event that it carries to its acknowledgement. What came before
+	// everything was known counts from then.
+	latency prometheus.Observer
+	// proxy are those with kube-proxy's names.
+	proxy *proxyMetrics
 }
 
 // newMetrics registers the metrics; rendered returns the numbers of Services and
-// of filled slots.
-func newMetrics(reg prometheus.Registerer, rendered func() (services, endpoints int)) (*metrics, error) {
+// of filled slots, q knows what waits.
+func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, q *queue, rendered func() (services, endpoints int)) (*metrics, error) {
+	latency := prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
+		Help:    "Time from the arrival of an event to the acknowledged commit that carries it; of an update the longest.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20)})
 	m := &metrics{
+		latency: latency, proxy: proxy,
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents,
 			Help: "Events received from the source."}, []string{"kind"}),
 		changes: prometheus.NewCounter(prometheus.CounterOpts{Name: metricChanges,
@@ -62,13 +73,13 @@ func newMetrics(reg prometheus.Registerer, rendered func() (services, endpoints 
 		return m, nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{
-		m.events, m.changes, m.publishes, m.duration, m.quarantined, m.model, m.revision,
+	for _, c := range append(proxy.collectors(q),
+		m.events, m.changes, m.publishes, m.duration, m.quarantined, m.model, m.revision, latency,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricServices, Help: "Services that are rendered."},
 			func() float64 { n, _ := rendered(); return float64(n) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricEndpoints, Help: "Endpoint slots that are filled, over all addresses of all Services."},
 			func() float64 { _, n := rendered(); return float64(n) }),
-	} {
+	) {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,160 +17,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/source"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
-
-// cluster is a node with three pods and a client outside of the cluster, each a
-// network namespace. Pod i is 10.244.i.2 and fd00:10:244:i::2 and serves TCP and
-// UDP on port 8080: it answers with its name and the client's address.
-type cluster struct {
-	node, ext *nfttest.NS
-	pods      [4]*nfttest.NS
-}
-
-func podAddr(f model.Family, i int) netip.Addr {
-	if f == model.IPv4 {
-		return netip.MustParseAddr(fmt.Sprintf("10.244.%d.2", i))
-	}
-	return netip.MustParseAddr(fmt.Sprintf("fd00:10:244:%d::2", i))
-}
-
-var (
-	nodeAddr = [2]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
-	extAddr  = [2]netip.Addr{netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("2001:db8::10")}
-	anywhere = [2]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
-)
-
-func newCluster(t *testing.T) *cluster {
-	t.Helper()
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	c := &cluster{node: newNS(t), ext: newNS(t)}
-	prefix := func(a netip.Addr) netip.Prefix {
-		return netip.PrefixFrom(a, map[bool]int{true: 24, false: 64}[a.Is4()])
-	}
-	nfttest.Veth(t, nfttest.Port{NS: c.node, Name: "ext", Addrs: []netip.Prefix{prefix(nodeAddr[0]), prefix(nodeAddr[1])}},
-		nfttest.Port{NS: c.ext, Name: "eth0", Addrs: []netip.Prefix{prefix(extAddr[0]), prefix(extAddr[1])}})
-	for f := range anywhere {
-		// Traffic to ClusterIPs reaches the node, and leaves it for a place
-		// that rules have to catch.
-		c.ext.Route(t, anywhere[f], nodeAddr[f])
-		c.node.Route(t, anywhere[f], extAddr[f])
-	}
-	for i := 1; i < len(c.pods); i++ {
-		ns := newNS(t)
-		c.pods[i] = ns
-		var gw, own []netip.Prefix
-		for f := range model.Families {
-			own = append(own, prefix(podAddr(f, i)))
-			gw = append(gw, prefix(podAddr(f, i).Prev()))
-		}
-		nfttest.Veth(t, nfttest.Port{NS: c.node, Name: fmt.Sprintf("pod%d", i), Addrs: gw}, nfttest.Port{NS: ns, Name: "eth0", Addrs: own})
-		for f := range anywhere {
-			ns.Route(t, anywhere[f], gw[f].Addr())
-		}
-		serve(t, ns, fmt.Sprintf("pod%d", i))
-	}
-	// Besides forwarding: the kernel limits error messages, and counts redirects
-	// among them; tests ask faster than that.
-	sysctl(t, c.node, map[string]string{
-		"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
-		"ipv4/icmp_ratelimit": "0", "ipv6/icmp/ratelimit": "0",
-		"ipv4/conf/all/send_redirects": "0", "ipv4/conf/ext/send_redirects": "0",
-	})
-	return c
-}
-
-// newNS makes a namespace whose IPv6 addresses, the link-local ones too, can be
-// used at once.
-func newNS(t *testing.T) *nfttest.NS {
-	ns := nfttest.New(t)
-	sysctl(t, ns, map[string]string{"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"})
-	return ns
-}
-
-func sysctl(t *testing.T, ns *nfttest.NS, values map[string]string) {
-	t.Helper()
-	for path, value := range values {
-		if err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+path, []byte(value), 0) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// serve starts the servers of a pod.
-func serve(t *testing.T, ns *nfttest.NS, name string) {
-	t.Helper()
-	var l net.Listener
-	var p net.PacketConn
-	err := ns.Do(func() (err error) {
-		if l, err = net.Listen("tcp", "[::]:8080"); err != nil {
-			return err
-		}
-		p, err = net.ListenPacket("udp", "[::]:8080")
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close(); p.Close() })
-	answer := func(from net.Addr) []byte {
-		a := netip.MustParseAddrPort(from.String())
-		return []byte(name + " " + a.Addr().Unmap().String())
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Write(answer(c.RemoteAddr()))
-			c.Close()
-		}
-	}()
-	go func() {
-		for b := make([]byte, 64); ; {
-			_, from, err := p.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			_, _ = p.WriteTo(answer(from), from)
-		}
-	}()
-}
-
-// ask connects from a namespace and returns which pod answered and whose
-// address it saw.
-func ask(ns *nfttest.NS, network, addr string) (pod string, source netip.Addr, err error) {
-	err = ns.Do(func() error {
-		c, err := net.DialTimeout(network, addr, 2*time.Second)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(2 * time.Second))
-		if network == "udp" {
-			if _, err := c.Write([]byte("?")); err != nil {
-				return err
-			}
-		}
-		b := make([]byte, 128)
-		n, err := c.Read(b)
-		if err != nil {
-			return err
-		}
-		name, from, _ := strings.Cut(string(b[:n]), " ")
-		pod = name
-		source, err = netip.ParseAddr(from)
-		return err
-	})
-	return pod, source, err
-}
-
-// clusterIP returns the address of the i-th Service.
-func clusterIP(f model.Family, i int) netip.Addr {
-	if f == model.IPv4 {
-		return netip.MustParseAddr(fmt.Sprintf("10.96.0.%d", i))
-	}
-	return netip.MustParseAddr(fmt.Sprintf("fd00:10:96::%d", i))
-}
 
 // objects are three Services of both families: s1 with pods 2 and 3, s2 with
 // none, s3 with pod 1 alone. NodePorts are 30080 and up.
@@ -195,6 +40,8 @@ func objects(node ...source.Event) []source.Event {
 }
 
 // TestPackets sends real packets through what the frontend publishes.
+//
+// Behaviour: 1, 2, 3, 6, 7, 9, 10, 24, 25, 30.
 func TestPackets(t *testing.T) {
 	c := newCluster(t)
 	s := newStack(t, c.node)
@@ -281,7 +128,10 @@ func (c *cluster) refusals(t *testing.T, f model.Family, vip func(i, n int) stri
 	}
 }
 
-// TestNodePortAddresses checks where NodePorts answer.
+// TestNodePortAddresses checks where NodePorts answer. A list that leaves a family out
+// closes it.
+//
+// Behaviour: 19, 20, 21, 22, 23, 144.
 func TestNodePortAddresses(t *testing.T) {
 	c := newCluster(t)
 	second := [2]netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")}
@@ -329,6 +179,8 @@ func TestNodePortAddresses(t *testing.T) {
 // TestFlowsFollowBackends: a UDP client with one source port moves away from a
 // backend that goes and from a port that had none, and a drained backend keeps
 // it; a TCP connection to a surviving backend is not touched by any of that.
+//
+// Behaviour: 106, 108, 110, 111.
 func TestFlowsFollowBackends(t *testing.T) {
 	c := newCluster(t)
 	s := newStack(t, c.node)

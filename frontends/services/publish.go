@@ -17,8 +17,8 @@ const (
 	// sweepDelay is how long nothing must have been published before chains
 	// without a use are removed.
 	sweepDelay = time.Second
-	// minRetry and maxRetry bound the time until a failed update or a refused
-	// Service is tried again.
+	// minRetry and maxRetry bound the time until a refused Service is tried
+	// again; for a failed update the upper bound is Config.SyncPeriod.
 	minRetry = time.Second
 	maxRetry = 5 * time.Minute
 	// dialRetry is the time between two attempts to find an aggregator.
@@ -28,6 +28,7 @@ const (
 // publisher is the state of the publishing goroutine.
 type publisher struct {
 	*Frontend
+	client  *client.Client
 	session *client.Session
 	// whole asks for a snapshot in place of patches: the first time, and
 	// after an update whose outcome is not known.
@@ -41,6 +42,15 @@ type publisher struct {
 	// last step began.
 	refused []*client.RejectedError
 	holds   map[model.Key]*hold
+	// out is what no commit has yet, locals what has no endpoints on this node.
+	out    outstanding
+	locals localBooks
+	// acked is when the last commit of this step was acknowledged.
+	acked time.Time
+	// asides are the families that are refused as a whole, with the time when each
+	// is tried again; asideDelay grows with each refusal.
+	asides     map[model.Family]time.Time
+	asideDelay time.Duration
 }
 
 // publish is the publishing goroutine.
@@ -63,8 +73,17 @@ func (f *Frontend) publish(ctx context.Context) error {
 		return fmt.Errorf("publish services: %w", err)
 	}
 	defer s.Close()
-	p := &publisher{Frontend: f, session: s, whole: true, holds: make(map[model.Key]*hold)}
-	return p.loop(ctx)
+	return newPublisher(f, c, s).loop(ctx)
+}
+
+// newPublisher returns a publisher that starts with a snapshot.
+func newPublisher(f *Frontend, c *client.Client, s *client.Session) *publisher {
+	return &publisher{
+		Frontend: f, client: c, session: s, whole: true, holds: make(map[model.Key]*hold),
+		asides: make(map[model.Family]time.Time),
+		out:    outstanding{services: make(map[model.Key]*model.Service)},
+		locals: localBooks{of: make(map[model.Key]missing)},
+	}
 }
 
 // dial waits for an aggregator; it fails only when ctx ends.
@@ -142,17 +161,11 @@ func (f *Frontend) acknowledged(revision uint64) {
 	f.metrics.revision.Set(float64(revision))
 }
 
-// pending notes since when something waits.
-func (f *Frontend) pending(waits bool) {
+// published notes that there has been a commit of everything that was known.
+func (f *Frontend) published() {
 	f.statusMu.Lock()
 	defer f.statusMu.Unlock()
-	switch {
-	case !waits:
-		f.status.Pending = time.Time{}
-		f.status.Published = true
-	case f.status.Pending.IsZero():
-		f.status.Pending = time.Now()
-	}
+	f.status.Published = true
 }
 
 // loop publishes until ctx ends.
@@ -201,6 +214,9 @@ func (p *publisher) due() time.Time {
 	for _, h := range p.holds {
 		soonest(h.until)
 	}
+	for _, until := range p.asides {
+		soonest(until)
+	}
 	p.renderMu.Lock()
 	idle := p.renderer.Idle()
 	p.renderMu.Unlock()
@@ -218,9 +234,11 @@ func (p *publisher) step(ctx context.Context) error {
 		}
 		p.log.Warn("the aggregator refused the resync: sending the fragment again", "error", err.Error())
 		p.whole, p.retry = true, time.Time{}
+		p.queue.fail()
 	}
-	p.refused = nil
+	p.refused, p.acked = nil, time.Time{}
 	changes := p.refresh()
+	p.out.triggered(&changes)
 	var again []model.Key
 	changes.Services, again = p.sift(changes.Services)
 	if !changes.Empty() || p.whole && !time.Now().Before(p.retry) {
@@ -228,10 +246,14 @@ func (p *publisher) step(ctx context.Context) error {
 			return err
 		}
 	}
+	p.settled()
 	for _, key := range append(again, p.expired(time.Now())...) {
 		if err := p.readmit(ctx, key); err != nil {
 			return err
 		}
+	}
+	if err := p.readmitFamily(ctx, time.Now()); err != nil {
+		return err
 	}
 	return p.sweep(ctx)
 }
@@ -255,6 +277,7 @@ func (p *publisher) sweep(ctx context.Context) error {
 		return nil
 	}
 	if _, err := p.answer(ctx, p.session.StartPatch(patch), 0, render.Update{Patch: patch}); err != nil {
+		p.metrics.proxy.notSwept()
 		return p.failed(ctx, err)
 	}
 	return nil
@@ -265,9 +288,12 @@ func (p *publisher) sweep(ctx context.Context) error {
 // Possible errors: those of client.Session.Put.
 func (p *publisher) send(ctx context.Context, c model.Changes) error {
 	var u render.Update
+	began := time.Now()
+	p.out.add(&c)
 	if p.whole {
 		p.load(c)
 	} else if u = p.render(c); u.Empty() {
+		p.carried()
 		return nil
 	}
 	var pending *client.Pending
@@ -277,8 +303,10 @@ func (p *publisher) send(ctx context.Context, c model.Changes) error {
 		pending = p.session.StartPatch(u.Patch)
 	}
 	ok, err := p.answer(ctx, pending, len(c.Services), u)
+	p.metrics.proxy.updated(p.whole || u.Whole, time.Since(began), p.cfg.Now(), err)
 	if ok {
 		p.whole, p.retryDelay = false, 0
+		p.carried()
 	} else if u.Whole {
 		p.whole = true
 	}
@@ -288,7 +316,6 @@ func (p *publisher) send(ctx context.Context, c model.Changes) error {
 // answer waits for an acknowledgement and keeps the books.
 func (p *publisher) answer(ctx context.Context, pending *client.Pending, services int, u render.Update) (bool, error) {
 	began := time.Now()
-	p.pending(true)
 	revision, err := pending.Wait(ctx)
 	p.last = time.Now()
 	took := p.last.Sub(began)
@@ -298,7 +325,8 @@ func (p *publisher) answer(ctx context.Context, pending *client.Pending, service
 		p.metrics.publishes.WithLabelValues(resultCommitted).Inc()
 		p.metrics.duration.Observe(took.Seconds())
 		p.acknowledged(revision)
-		p.pending(false)
+		p.acked = p.cfg.Now()
+		p.published()
 		p.log.Info("published", "revision", revision, "services", services, "snapshot", u.Patch == nil,
 			"elements_added", u.Added, "elements_removed", u.Removed, "duration", took)
 		return true, nil
@@ -321,7 +349,8 @@ func (p *publisher) failed(ctx context.Context, err error) error {
 	if takenOver(err) {
 		return errTakenOver(err)
 	}
-	p.retryDelay = min(max(minRetry, 2*p.retryDelay), maxRetry)
+	p.retryDelay = min(max(minRetry, 2*p.retryDelay), max(minRetry, p.cfg.SyncPeriod))
+	p.queue.fail()
 	p.whole, p.retry = true, time.Now().Add(p.retryDelay)
 	p.log.Error("the fragment could not be published: trying again", "error", err.Error(), "after", p.retryDelay)
 	return nil

@@ -11,6 +11,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
+// reasonRefused is the reason of the event about a Service that is left out.
+const reasonRefused = "ServiceRefused"
+
 // hold is a Service that the aggregator refused.
 type hold struct {
 	until time.Time
@@ -103,7 +106,8 @@ func (p *publisher) offer(ctx context.Context, c model.Changes) error {
 	if rejected == nil {
 		return p.failed(ctx, err)
 	}
-	if named := p.owners(rejected); len(named) > 0 {
+	_, wide := p.shared(rejected)
+	if named := p.owners(rejected); len(named) > 0 && !wide {
 		return p.exclude(ctx, named, rejected)
 	}
 	// Nobody is named. What was refused may be a passing condition of the
@@ -115,6 +119,9 @@ func (p *publisher) offer(ctx context.Context, c model.Changes) error {
 	}
 	if rejected = refusal(err); rejected == nil {
 		return p.failed(ctx, err)
+	}
+	if f, ok := p.shared(rejected); ok {
+		return p.setAside(ctx, f, rejected)
 	}
 	if err := p.divide(ctx, c.Services, err); err != nil {
 		return err
@@ -144,6 +151,7 @@ func (p *publisher) exclude(ctx context.Context, names []model.Key, why *client.
 		h.until = time.Now().Add(h.delay)
 		gone[i] = model.Change{Name: key}
 		without[i], retry = key.String(), max(retry, h.delay)
+		p.cfg.warnOf(key, reasonRefused, "its rules are refused, so it is not served on node "+p.cfg.NodeName+": "+why.Error())
 	}
 	p.log.Error("Services are refused: going on without them", "services", without, "retry", retry, "detail", why.Detail())
 	p.quarantined()

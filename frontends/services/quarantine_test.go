@@ -41,6 +41,10 @@ next:
 	return strings.Join(out, " ")
 }
 
+// TestRefusedServices has bad Services among good ones: the good ones are published
+// and go on changing.
+//
+// Behaviour: 169.
 func TestRefusedServices(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		t.Run(fmt.Sprintf("named=%t", named), func(t *testing.T) {
@@ -89,6 +93,9 @@ func TestPassingRefusal(t *testing.T) {
 	}
 }
 
+// TestRefusalOfEverything has what all Services share refused for a while.
+//
+// Behaviour: 136.
 func TestRefusalOfEverything(t *testing.T) {
 	f := newFake(t)
 	// What all Services share is refused, then it is not any more.

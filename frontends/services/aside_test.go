@@ -1,0 +1,75 @@
+package services
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// TestOneFamilyRefused has a kernel that takes nothing of IPv6: IPv4 is served and
+// goes on changing.
+//
+// Behaviour: 96.
+func TestOneFamilyRefused(t *testing.T) {
+	f := newFake(t)
+	f.judge(func(elements map[string]string) []*weftv1.Violation {
+		var out []*weftv1.Violation
+		for _, k := range slices.Sorted(maps.Keys(elements)) {
+			if strings.HasPrefix(k, "table ip6 ") {
+				out = append(out, &weftv1.Violation{Object: k, Message: "no such file or directory", Reason: weftv1.Reason_REASON_KERNEL})
+			}
+		}
+		if out == nil {
+			return nil
+		}
+		return append([]*weftv1.Violation{{Object: "table ip6 weft", Message: "operation not supported", Reason: weftv1.Reason_REASON_KERNEL}}, out...)
+	})
+	events := append(many(3), setService("six", 0, "10.96.0.4", "fd00::4"), setSlice("six", ipv4, "10.244.0.4"))
+	src := newScript(events...)
+	frontend, _ := run(t, Config{Source: src, Socket: f.socket})
+	await(t, "IPv4 to be served", func() bool { return f.served() == all(4) })
+	src.deliver(setService("s4", 0, "10.96.0.5"), setSlice("s4", ipv4, "10.244.0.5"))
+	await(t, "a new Service", func() bool { return f.served() == all(5) })
+	src.deliver(serviceGone("s0"))
+	await(t, "one less", func() bool { return f.served() == all(5, 0) })
+	if q := frontend.Status().Quarantined; len(q) > 0 {
+		t.Errorf("%v are blamed", q)
+	}
+}
+
+// TestFamilyStays has IPv6 refused when there is some of it already: that stays, and
+// what it missed comes once it is taken again.
+//
+// Behaviour: 96.
+func TestFamilyStays(t *testing.T) {
+	f := newFake(t)
+	events := append(many(2), setService("six", 0, "10.96.0.3", "fd00::3"), setSlice("six", ipv4, "10.244.0.3"))
+	src := newScript(events...)
+	_, _ = run(t, Config{Source: src, Socket: f.socket})
+	six := func() string {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		var out []string
+		for k := range f.elements {
+			if rest, ok := strings.CutPrefix(k, object("ip6", "cluster-ips", "")); ok {
+				out = append(out, rest)
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	await(t, "both families", func() bool { return f.served() == all(3) && six() == "fd00::3" })
+	f.judge(func(elements map[string]string) []*weftv1.Violation {
+		if _, other := elements[object("ip6", "cluster-ips", "fd00::9")]; !other {
+			return nil
+		}
+		return []*weftv1.Violation{{Object: "table ip6 weft chain nat-prerouting", Message: "cannot allocate memory", Reason: weftv1.Reason_REASON_KERNEL}}
+	})
+	src.deliver(setService("nine", 0, "10.96.0.4", "fd00::9"), setSlice("nine", ipv4, "10.244.0.4"))
+	await(t, "IPv4 alone", func() bool { return f.served() == all(4) && six() == "fd00::3" })
+	f.judge(nil)
+	await(t, "IPv6 again", func() bool { return six() == "fd00::3 fd00::9" })
+}

@@ -1,0 +1,210 @@
+package services
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// cluster is a node with three pods, a client outside of the cluster and the rest
+// of the world, each a network namespace. Pod i is 10.244.i.2 and fd00:10:244:i::2
+// and serves TCP and UDP on port 8080: it answers with its name and the client's
+// address. The world answers so at every address and port: what the rules have to
+// catch and do not ends there.
+type cluster struct {
+	node, ext, world *nfttest.NS
+	pods             [4]*nfttest.NS
+}
+
+func podAddr(f model.Family, i int) netip.Addr {
+	if f == model.IPv4 {
+		return netip.MustParseAddr(fmt.Sprintf("10.244.%d.2", i))
+	}
+	return netip.MustParseAddr(fmt.Sprintf("fd00:10:244:%d::2", i))
+}
+
+var (
+	nodeAddr = [2]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
+	extAddr  = [2]netip.Addr{netip.MustParseAddr("192.0.2.10"), netip.MustParseAddr("2001:db8::10")}
+	// worldAddr has the node's own address on that side just below it.
+	worldAddr = [2]netip.Addr{netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("2001:db8:77::2")}
+	anywhere  = [2]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+)
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	c := &cluster{node: newNS(t), ext: newNS(t), world: newNS(t)}
+	prefix := func(a netip.Addr) netip.Prefix {
+		return netip.PrefixFrom(a, map[bool]int{true: 24, false: 64}[a.Is4()])
+	}
+	nfttest.Veth(t, nfttest.Port{NS: c.node, Name: "ext", Addrs: []netip.Prefix{prefix(nodeAddr[0]), prefix(nodeAddr[1])}},
+		nfttest.Port{NS: c.ext, Name: "eth0", Addrs: []netip.Prefix{prefix(extAddr[0]), prefix(extAddr[1])}})
+	worldPort := nfttest.Port{NS: c.world, Name: "eth0"}
+	nodePort := nfttest.Port{NS: c.node, Name: "world"}
+	for f := range anywhere {
+		worldPort.Addrs = append(worldPort.Addrs, prefix(worldAddr[f]))
+		nodePort.Addrs = append(nodePort.Addrs, prefix(worldAddr[f].Prev()))
+	}
+	nfttest.Veth(t, nodePort, worldPort)
+	for f := range anywhere {
+		c.ext.Route(t, anywhere[f], nodeAddr[f])
+		c.node.Route(t, anywhere[f], worldAddr[f])
+		c.world.Route(t, anywhere[f], worldAddr[f].Prev())
+	}
+	c.world.Nft(t, `table inet world {
+		chain prerouting { type nat hook prerouting priority dstnat; meta l4proto { tcp, udp } redirect to :8080; }
+	}`)
+	serve(t, c.world, "world")
+	for i := 1; i < len(c.pods); i++ {
+		ns := newNS(t)
+		c.pods[i] = ns
+		var gw, own []netip.Prefix
+		for f := range model.Families {
+			own = append(own, prefix(podAddr(f, i)))
+			gw = append(gw, prefix(podAddr(f, i).Prev()))
+		}
+		nfttest.Veth(t, nfttest.Port{NS: c.node, Name: fmt.Sprintf("pod%d", i), Addrs: gw}, nfttest.Port{NS: ns, Name: "eth0", Addrs: own})
+		for f := range anywhere {
+			ns.Route(t, anywhere[f], gw[f].Addr())
+		}
+		serve(t, ns, fmt.Sprintf("pod%d", i))
+	}
+	// Besides forwarding: the kernel limits error messages, and counts redirects
+	// among them; tests ask faster than that.
+	sysctl(t, c.node, map[string]string{
+		"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
+		"ipv4/icmp_ratelimit": "0", "ipv6/icmp/ratelimit": "0",
+		"ipv4/conf/all/send_redirects": "0", "ipv4/conf/ext/send_redirects": "0",
+	})
+	return c
+}
+
+// newNS makes a namespace whose IPv6 addresses, the link-local ones too, can be
+// used at once.
+func newNS(t *testing.T) *nfttest.NS {
+	ns := nfttest.New(t)
+	sysctl(t, ns, map[string]string{"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"})
+	return ns
+}
+
+func sysctl(t *testing.T, ns *nfttest.NS, values map[string]string) {
+	t.Helper()
+	for path, value := range values {
+		if err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+path, []byte(value), 0) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// serve starts the servers of a pod, at every address of its namespace.
+func serve(t *testing.T, ns *nfttest.NS, name string) { serveAt(t, ns, name, netip.IPv6Unspecified()) }
+
+// serveAt serves at one address. A host with several needs that for UDP, as answers
+// otherwise come from whichever is nearest.
+func serveAt(t *testing.T, ns *nfttest.NS, name string, at netip.Addr) {
+	t.Helper()
+	addr := netip.AddrPortFrom(at, 8080).String()
+	var l net.Listener
+	var p net.PacketConn
+	err := ns.Do(func() (err error) {
+		if l, err = net.Listen("tcp", addr); err != nil {
+			return err
+		}
+		p, err = net.ListenPacket("udp", addr)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(); p.Close() })
+	answer := func(from net.Addr) []byte {
+		a := netip.MustParseAddrPort(from.String())
+		return []byte(name + " " + a.Addr().Unmap().String())
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				// At once, and again for whatever comes.
+				for b := make([]byte, 64); ; {
+					if _, err := c.Write(answer(c.RemoteAddr())); err != nil {
+						return
+					}
+					if _, err := c.Read(b); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	go func() {
+		for b := make([]byte, 64); ; {
+			_, from, err := p.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = p.WriteTo(answer(from), from)
+		}
+	}()
+}
+
+// ask connects from a namespace and returns which pod answered and whose
+// address it saw.
+func ask(ns *nfttest.NS, network, addr string) (pod string, source netip.Addr, err error) {
+	return askFrom(ns, netip.Addr{}, network, addr, 2*time.Second)
+}
+
+// askFrom asks from one of the namespace's addresses, if that is valid, and waits
+// so long.
+func askFrom(ns *nfttest.NS, from netip.Addr, network, addr string, wait time.Duration) (pod string, source netip.Addr, err error) {
+	d := net.Dialer{Timeout: wait}
+	switch {
+	case from.IsValid() && network == "udp":
+		d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+	case from.IsValid():
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+	}
+	err = ns.Do(func() error {
+		c, err := d.Dial(network, addr)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(wait))
+		if network == "udp" {
+			if _, err := c.Write([]byte("?")); err != nil {
+				return err
+			}
+		}
+		b := make([]byte, 128)
+		n, err := c.Read(b)
+		if err != nil {
+			return err
+		}
+		name, from, _ := strings.Cut(string(b[:n]), " ")
+		pod = name
+		source, err = netip.ParseAddr(from)
+		return err
+	})
+	return pod, source, err
+}
+
+// clusterIP returns the address of the i-th Service.
+func clusterIP(f model.Family, i int) netip.Addr {
+	if f == model.IPv4 {
+		return netip.MustParseAddr(fmt.Sprintf("10.96.0.%d", i))
+	}
+	return netip.MustParseAddr(fmt.Sprintf("fd00:10:96::%d", i))
+}

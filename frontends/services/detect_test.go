@@ -1,0 +1,87 @@
+package services
+
+import (
+	"bytes"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/render"
+)
+
+var (
+	onlyIPv4     = [model.Families]bool{true, false}
+	bothFamilies = [model.Families]bool{true, true}
+)
+
+// TestFamilyIsMissing: a configuration for a family that the node does not have is
+// refused.
+//
+// Behaviour: 100.
+func TestFamilyIsMissing(t *testing.T) {
+	four, six := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	cidr := func(list ...string) render.Detect {
+		var d render.Detect
+		for _, s := range list {
+			d.CIDRs = append(d.CIDRs, netip.MustParsePrefix(s))
+		}
+		return d
+	}
+	for name, tt := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"the node's address": {Config{NodeAddresses: [model.Families]netip.Addr{{}, six}}, "2001:db8::1, and this node has no IPv6"},
+		"both addresses":     {Config{NodeAddresses: [model.Families]netip.Addr{four, six}}, ""},
+		"pods":               {Config{Detect: cidr("fd00::/48")}, "[fd00::/48], and this node does not have"},
+		"pods of both":       {Config{Detect: cidr("fd00::/48", "10.0.0.0/8")}, ""},
+		"nothing":            {Config{}, ""},
+	} {
+		err := tt.cfg.check(onlyIPv4)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: error %v, want %q", name, err, tt.want)
+		}
+		if err := tt.cfg.check(bothFamilies); err != nil {
+			t.Errorf("%s, with both families: %v", name, err)
+		}
+	}
+}
+
+// TestUnknownPods: who runs without a way to know flows from pods hears at the start
+// what that means; so does who waits for the podCIDRs of the Node.
+//
+// Behaviour: 53, 90, 91, 92.
+func TestUnknownPods(t *testing.T) {
+	for name, tt := range map[string]struct {
+		detect render.Detect
+		node   *model.Node
+		want   string
+	}{
+		"no CIDRs":    {render.Detect{}, nil, "level=WARN msg=\"no addresses of pods are given"},
+		"CIDRs":       {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, nil, ""},
+		"the node":    {render.Detect{Mode: render.DetectNode}, nil, "level=INFO msg=\"flows from pods are known by the podCIDRs"},
+		"none yet":    {render.Detect{Mode: render.DetectNode}, &model.Node{Known: true, Name: "n"}, "level=WARN msg=\"the node has no podCIDRs yet"},
+		"an instance": {render.Detect{Mode: render.DetectInterface, Interface: "cni0"}, nil, "flows from this node itself count as from elsewhere"},
+		"IPv6 alone": {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+			&model.Node{Known: true, Addresses: [model.Families]netip.Addr{{}, netip.MustParseAddr("fd00::1")}}, "level=ERROR msg=\"the node's only address is one of IPv6"},
+	} {
+		var log bytes.Buffer
+		cfg := Config{Detect: tt.detect, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		cfg.warnDetect()
+		cfg.noteNode(tt.node, onlyIPv4)
+		if tt.want == "" && log.Len() > 0 || !strings.Contains(log.String(), tt.want) {
+			t.Errorf("%s: the log is %q, want %q", name, &log, tt.want)
+		}
+	}
+	var log bytes.Buffer
+	cfg := Config{Detect: render.Detect{Mode: render.DetectNode}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cidrs := model.Prefixes{{netip.MustParsePrefix("10.244.1.0/24")}}
+	cfg.noteNode(&model.Node{Known: true, PodCIDRs: cidrs}, bothFamilies)
+	cfg.noteNode(nil, bothFamilies)
+	cfg.noteNode(&model.Node{}, bothFamilies)
+	if log.Len() > 0 {
+		t.Errorf("a node with podCIDRs is worth %q", &log)
+	}
+}

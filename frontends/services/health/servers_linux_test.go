@@ -1,0 +1,405 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// inside is a Network in a namespace of the test.
+type inside struct{ ns *nfttest.NS }
+
+func (n inside) Listen(ctx context.Context, network, address string) (l net.Listener, err error) {
+	err = n.ns.Do(func() error { l, err = Host{}.Listen(ctx, network, address); return err })
+	return l, err
+}
+
+func (n inside) Addresses() (out []netip.Addr, err error) {
+	err = n.ns.Do(func() error { out, err = Host{}.Addresses(); return err })
+	return out, err
+}
+
+// answer is what a load balancer gets.
+type answer struct {
+	code   int
+	weight string
+	body   string
+	header http.Header
+}
+
+// ask requests a URL from inside of the namespace.
+func (n inside) ask(url string) (answer, error) {
+	tr := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
+		err = n.ns.Do(func() error { c, err = new(net.Dialer).DialContext(ctx, network, address); return err })
+		return c, err
+	}}
+	resp, err := (&http.Client{Transport: tr, Timeout: 5 * time.Second}).Get(url)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header.Get("X-Load-Balancing-Endpoint-Weight"), string(b), resp.Header}, err
+}
+
+// recorder keeps events.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) Service(name types.NamespacedName, kind, reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf("%s %s %s: %s", name, kind, reason, message))
+}
+
+func (r *recorder) list() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.events...)
+}
+
+const (
+	nodeV4 = "192.0.2.1"
+	nodeV6 = "2001:db8::1"
+)
+
+// bench are servers in a namespace with the addresses of a node, and others.
+type bench struct {
+	inside
+	*Servers
+	events  recorder
+	healthy atomic.Bool
+}
+
+func newBench(t *testing.T, prefixes ...string) *bench {
+	t.Helper()
+	return newBenchWith(t, func(i inside) Network { return i }, prefixes...)
+}
+
+// newBenchWith is newBench with a Network of the test.
+func newBenchWith(t *testing.T, network func(inside) Network, prefixes ...string) *bench {
+	t.Helper()
+	nfttest.Require(t, nfttest.Namespaces)
+	b := &bench{inside: inside{nfttest.New(t)}}
+	for _, a := range []string{nodeV4 + "/32", "198.51.100.1/32", nodeV6 + "/128"} {
+		b.ns.Run(t, "ip", "address", "add", a, "dev", "lo")
+	}
+	b.healthy.Store(true)
+	cfg := ServersConfig{
+		NodeName: "node-1", Families: [model.Families]bool{true, true}, Network: network(b.inside), Events: &b.events,
+		Healthy: b.healthy.Load, Retry: 20 * time.Millisecond,
+	}
+	for _, p := range prefixes {
+		cfg.NodePortAddresses = append(cfg.NodePortAddresses, netip.MustParsePrefix(p))
+	}
+	b.Servers = NewServers(cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		if n := len(b.open); n != 0 {
+			t.Errorf("%d ports are open after the end", n)
+		}
+	})
+	return b
+}
+
+// listeners returns where the namespace is listened at, sorted by ss.
+func (b *bench) listeners(t *testing.T) string {
+	t.Helper()
+	var out []string
+	for line := range strings.Lines(b.ns.Run(t, "ss", "-Hltn")) {
+		out = append(out, strings.Fields(line)[3])
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func set(name string, port uint16, local int) model.Change {
+	key := model.Key{Namespace: "default", Name: name}
+	return model.Change{Name: key, New: &model.Service{
+		Name: key, HealthCheckNodePort: port, LocalReady: [model.Families]int{local, local},
+		ClusterIPs: [model.Families]netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::1")},
+	}}
+}
+
+func gone(name string) model.Change {
+	return model.Change{Name: model.Key{Namespace: "default", Name: name}}
+}
+
+var node = &model.Node{Known: true, Addresses: [model.Families]netip.Addr{netip.MustParseAddr(nodeV4), netip.MustParseAddr(nodeV6)}}
+
+// await polls until a URL gives the code; 0 means that nobody listens.
+func (b *bench) await(t *testing.T, url string, code int) answer {
+	t.Helper()
+	return b.awaitWeight(t, url, code, "")
+}
+
+// awaitWeight is await with the weight that the answer must have, if any.
+func (b *bench) awaitWeight(t *testing.T, url string, code int, weight string) answer {
+	t.Helper()
+	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for {
+		a, err := b.ask(url)
+		if err == nil && a.code == code && (weight == "" || a.weight == weight) || code == 0 && refused(err) {
+			return a
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s is %+v (%v), want %d", url, a, err, code)
+		}
+	}
+}
+
+func refused(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "connection refused")
+}
+
+// TestServiceAnswer asks as a load balancer does, and compares with kube-proxy's
+// answer byte by byte.
+//
+// Behaviour: 117, 118, 119, 120.
+func TestServiceAnswer(t *testing.T) {
+	b := newBench(t)
+	b.Apply([]model.Change{set("web", 30080, 2), set("none", 0, 3)}, node)
+	text := func(local int, healthy bool) string {
+		return fmt.Sprintf("{\n\t\"service\": {\n\t\t\"namespace\": \"default\",\n\t\t\"name\": \"web\"\n\t},\n\t\"localEndpoints\": %d,\n\t\"serviceProxyHealthy\": %t\n}", local, healthy)
+	}
+	for _, path := range []string{"/", "/healthz", "/any/path?q"} {
+		a := b.await(t, "http://"+nodeV4+":30080"+path, 200)
+		if a.body != text(2, true) || a.weight != "2" || a.header.Get("Content-Type") != "application/json" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+	b.await(t, "http://["+nodeV6+"]:30080/", 200)
+	b.healthy.Store(false)
+	if a := b.await(t, "http://"+nodeV4+":30080/", 503); a.body != text(2, false) || a.weight != "2" {
+		t.Errorf("an unhealthy proxy answers %+v", a)
+	}
+	b.healthy.Store(true)
+	b.Apply([]model.Change{set("web", 30080, 0)}, nil)
+	if a := b.await(t, "http://"+nodeV4+":30080/", 503); a.body != text(0, true) || a.weight != "0" {
+		t.Errorf("without endpoints: %+v", a)
+	}
+	b.Apply([]model.Change{set("web", 30080, 1)}, nil)
+	b.await(t, "http://"+nodeV4+":30080/", 200)
+	b.Apply([]model.Change{gone("web")}, nil)
+	b.await(t, "http://"+nodeV4+":30080/", 0)
+	if got := b.listeners(t); got != "" {
+		t.Errorf("listening on %s", got)
+	}
+}
+
+// TestServiceAddresses compares where the servers listen with where NodePorts
+// answer.
+//
+// Behaviour: 122.
+func TestServiceAddresses(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		prefixes []string
+		node     *model.Node
+		want     string
+	}{
+		{"primary", nil, node, "192.0.2.1:30080 [2001:db8::1]:30080"},
+		{"primary of one family", nil, &model.Node{Addresses: [model.Families]netip.Addr{netip.MustParseAddr(nodeV4)}}, "192.0.2.1:30080"},
+		{"no node yet", nil, nil, "0.0.0.0:30080 [::]:30080"},
+		{"all", []string{"0.0.0.0/0", "::/0"}, node, "0.0.0.0:30080 [::]:30080"},
+		{"all of one family", []string{"0.0.0.0/0"}, node, "0.0.0.0:30080"},
+		{"some", []string{"198.51.100.0/24", "127.0.0.0/8"}, node, "198.51.100.1:30080"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, tt.prefixes...)
+			b.Apply([]model.Change{set("web", 30080, 1)}, tt.node)
+			b.settle(t, tt.want)
+		})
+	}
+}
+
+// settle waits until the namespace is listened at as wanted.
+func (b *bench) settle(t *testing.T, want string) {
+	t.Helper()
+	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for got := b.listeners(t); got != want; got = b.listeners(t) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("listening on %q, want %q", got, want)
+		}
+	}
+}
+
+// TestServiceAddressesCome has the node's addresses known, and on an interface,
+// only after the Service.
+//
+// Behaviour: 122.
+func TestServiceAddressesCome(t *testing.T) {
+	b := newBench(t)
+	b.Apply([]model.Change{set("web", 30080, 1)}, nil)
+	b.settle(t, "0.0.0.0:30080 [::]:30080")
+	b.Apply(nil, node)
+	b.settle(t, "192.0.2.1:30080 [2001:db8::1]:30080")
+	b.Apply(nil, &model.Node{Addresses: [model.Families]netip.Addr{netip.MustParseAddr("203.0.113.9")}})
+	b.settle(t, "")
+	b.ns.Run(t, "ip", "address", "add", "203.0.113.9/32", "dev", "lo")
+	b.settle(t, "203.0.113.9:30080")
+	b.ns.Run(t, "ip", "address", "delete", "203.0.113.9/32", "dev", "lo")
+	b.settle(t, "")
+}
+
+// early lists an address before it is there.
+type early struct{ inside }
+
+func (e early) Addresses() ([]netip.Addr, error) {
+	out, err := e.inside.Addresses()
+	return append(out, netip.MustParseAddr("203.0.113.9")), err
+}
+
+// TestServiceAddressNotThere listens on an address that cannot be listened on yet, as
+// those of IPv6 while the kernel looks for duplicates, and tells nobody.
+//
+// Behaviour: 122.
+func TestServiceAddressNotThere(t *testing.T) {
+	b := newBenchWith(t, func(i inside) Network { return early{i} }, "192.0.2.0/24", "203.0.113.0/24")
+	b.Apply([]model.Change{set("web", 30080, 1)}, node)
+	b.settle(t, "192.0.2.1:30080")
+	b.ns.Run(t, "ip", "address", "add", "203.0.113.9/32", "dev", "lo")
+	b.settle(t, "192.0.2.1:30080 203.0.113.9:30080")
+	if got := b.events.list(); len(got) != 0 {
+		t.Errorf("events %q", got)
+	}
+}
+
+// TestServicePortChange moves a Service to another port, swaps the ports of two, and
+// takes a port that somebody else has.
+//
+// Behaviour: 123.
+func TestServicePortChange(t *testing.T) {
+	b := newBench(t)
+	b.Apply([]model.Change{set("a", 30080, 1), set("b", 30081, 2)}, node)
+	b.await(t, "http://"+nodeV4+":30080/", 200)
+	b.Apply([]model.Change{set("a", 30082, 1)}, nil)
+	b.await(t, "http://"+nodeV4+":30082/", 200)
+	b.await(t, "http://"+nodeV4+":30080/", 0)
+	b.Apply([]model.Change{set("a", 30081, 1), set("b", 30082, 2)}, nil)
+	// No process is started meanwhile: between fork and exec it would hold the
+	// ports that are closed.
+	b.awaitWeight(t, "http://"+nodeV4+":30082/", 200, "2")
+	b.awaitWeight(t, "http://"+nodeV4+":30081/", 200, "1")
+	b.settle(t, "192.0.2.1:30081 192.0.2.1:30082 [2001:db8::1]:30081 [2001:db8::1]:30082")
+	if got := b.events.list(); len(got) != 0 {
+		t.Errorf("events %q", got)
+	}
+
+	taken, err := b.Listen(t.Context(), "tcp4", nodeV4+":30090")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Apply([]model.Change{set("c", 30090, 1)}, nil)
+	// The other family is not held up.
+	b.await(t, "http://["+nodeV6+"]:30090/", 200)
+	b.awaitEvents(t, 1)
+	const want = `default/c Warning FailedToStartServiceHealthcheck: node node-1 failed to start healthcheck "default/c" on port 30090: listen tcp4 192.0.2.1:30090: bind: address already in use`
+	if got := b.events.list(); len(got) != 1 || got[0] != want {
+		t.Errorf("events %q, want %q", got, want)
+	}
+	// It is tried again at a commit and on a timer, and said once.
+	b.Apply([]model.Change{set("a", 30081, 3)}, nil)
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, "http://"+nodeV4+":30090/", 200)
+	if got := b.events.list(); len(got) != 1 {
+		t.Errorf("events %q", got)
+	}
+}
+
+// TestServicePortComesFree has a port of all addresses taken, and tries again without
+// a commit.
+//
+// Behaviour: 123.
+func TestServicePortComesFree(t *testing.T) {
+	b := newBench(t, "0.0.0.0/0")
+	taken, err := b.Listen(t.Context(), "tcp4", "0.0.0.0:30080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Apply([]model.Change{set("web", 30080, 1)}, nil)
+	b.awaitEvents(t, 1)
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, "http://"+nodeV4+":30080/", 200)
+	// Of two Services the one that has the port keeps it.
+	b.Apply([]model.Change{set("a", 30080, 7)}, nil)
+	b.awaitEvents(t, 2)
+	if a := b.await(t, "http://"+nodeV4+":30080/", 200); a.weight != "1" {
+		t.Errorf("another Service took the port over: %+v", a)
+	}
+	b.Apply([]model.Change{gone("web")}, nil)
+	b.awaitWeight(t, "http://"+nodeV4+":30080/", 200, "7")
+}
+
+func (b *bench) awaitEvents(t *testing.T, n int) {
+	t.Helper()
+	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for len(b.events.list()) < n {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%d events, want %d", len(b.events.list()), n)
+		}
+	}
+}
+
+// TestServiceServerEnds opens a port again whose server ended by itself.
+//
+// Behaviour: 123.
+func TestServiceServerEnds(t *testing.T) {
+	b := newBench(t)
+	b.Apply([]model.Change{set("web", 30080, 1)}, node)
+	b.await(t, "http://"+nodeV4+":30080/", 200)
+	b.mu.Lock()
+	before := slices.Collect(maps.Values(b.open))
+	for _, srv := range before {
+		if err := srv.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	}
+	b.mu.Unlock()
+	b.settle(t, "192.0.2.1:30080 [2001:db8::1]:30080")
+	b.mu.Lock()
+	for _, srv := range b.open {
+		if slices.Contains(before, srv) {
+			t.Error("a server that ended counts as open")
+		}
+	}
+	b.mu.Unlock()
+	b.await(t, "http://"+nodeV4+":30080/", 200)
+}

@@ -1,0 +1,318 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/source"
+)
+
+// hands is a clock that the test turns.
+type hands struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newHands() *hands { return &hands{now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (h *hands) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+func (h *hands) turn(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(d)
+}
+
+// probes returns the status of /healthz and of /livez.
+func probes(f *Frontend) string {
+	get := func(handler http.HandlerFunc) int {
+		w := httptest.NewRecorder()
+		handler(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		return w.Code
+	}
+	return fmt.Sprint(get(f.Health().Healthz), " ", get(f.Health().Livez))
+}
+
+// TestHealthFollowsCommits has changes wait for an aggregator that is away: the node
+// is unhealthy after twice the sync period, and healthy with the commit.
+//
+// Behaviour: 125, 128, 136.
+func TestHealthFollowsCommits(t *testing.T) {
+	fake, clock := newFake(t), newHands()
+	src := newScript(append(many(1), setNode(netip.MustParseAddr("192.0.2.1")))...)
+	f, _ := run(t, Config{Source: src, Socket: fake.socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
+	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
+	check := func(what, want string) {
+		t.Helper()
+		if got := probes(f); got != want {
+			t.Errorf("%s: /healthz and /livez are %s, want %s", what, got, want)
+		}
+	}
+	check("after the first commit", "200 200")
+	clock.turn(time.Hour)
+	check("an hour without a change", "200 200")
+	fake.server.Stop()
+	clock.turn(time.Hour)
+	check("an hour without an aggregator and without a change", "200 200")
+	src.deliver(many(2)...)
+	await(t, "the event", func() bool { return !f.Status().Pending.IsZero() })
+	if got := f.Status().Pending; !got.Equal(clock.Now()) {
+		t.Errorf("waits since %v, want %v", got, clock.Now())
+	}
+	clock.turn(time.Minute - 1)
+	// What comes later does not make it younger.
+	src.deliver(many(3)...)
+	await(t, "the later event", func() bool { n, _ := f.queue.length(); return n >= 5 })
+	check("just in time", "200 200")
+	clock.turn(1)
+	check("late", "503 503")
+	fake.listen(t)
+	await(t, "all Services", func() bool { return fake.served() == all(3) })
+	await(t, "the acknowledgement", func() bool { return f.Status().Pending.IsZero() })
+	check("caught up", "200 200")
+}
+
+// TestHealthWhileRefused has the aggregator refuse every update: it is tried again,
+// and the node becomes unhealthy. A single Service that is refused does not count.
+//
+// Behaviour: 125, 136, 169.
+func TestHealthWhileRefused(t *testing.T) {
+	fake, clock := newFake(t), newHands()
+	src := newScript(append(many(2), setNode(netip.MustParseAddr("192.0.2.1")))...)
+	f, _ := run(t, Config{Source: src, Socket: fake.socket, Now: clock.Now})
+	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
+	fake.judge(poisoned(true, endpointOf(2)))
+	src.deliver(many(3)...)
+	await(t, "the list of bad ones", func() bool { return len(f.Status().Quarantined) == 1 && f.Status().Pending.IsZero() })
+	clock.turn(time.Hour)
+	if got := probes(f); got != "200 200" {
+		t.Errorf("one refused Service makes it %s", got)
+	}
+	fake.judge(func(map[string]string) []*weftv1.Violation {
+		return []*weftv1.Violation{{Object: "table ip weft chain services rule 1", Message: "syntax", Reason: weftv1.Reason_REASON_SYNTAX}}
+	})
+	before := fake.count()
+	src.deliver(setService("s9", 0, "10.96.0.10"), setSlice("s9", ipv4, "10.244.0.10"))
+	// Twice at once, and at least once more after a while.
+	await(t, "another attempt", func() bool { return fake.count() >= before+4 })
+	clock.turn(time.Minute)
+	if got := probes(f); got != "503 503" {
+		t.Errorf("a minute of refusals makes it %s", got)
+	}
+	fake.judge(nil)
+	await(t, "the acknowledgement", func() bool { return f.Status().Pending.IsZero() })
+	if got := probes(f); got != "200 200" {
+		t.Errorf("after the commit it is %s", got)
+	}
+}
+
+// TestEligible has the Node object missing, there, and leaving.
+//
+// Behaviour: 126, 128.
+func TestEligible(t *testing.T) {
+	fake := newFake(t)
+	src := newScript(many(1)...)
+	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what, want string) {
+		t.Helper()
+		if got := probes(f); got != want {
+			t.Errorf("%s: /healthz and /livez are %s, want %s", what, got, want)
+		}
+	}
+	f.deliver(many(1))
+	check("starting up", "200 200")
+	f.deliver((<-src.batches)[2:])
+	check("no Node object", "503 200")
+	f.deliver(append(many(0), setNode(netip.MustParseAddr("192.0.2.1"))))
+	check("a Node", "200 200")
+	node := func(change func(*corev1.Node)) source.Event {
+		e := setNode(netip.MustParseAddr("192.0.2.1")).(source.NodeSet)
+		change(e.Node)
+		return e
+	}
+	for what, tt := range map[string]struct {
+		event source.Event
+		want  string
+	}{
+		"deleted soon":  {node(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), "503 200"},
+		"deleted":       {source.NodeGone{Name: "node-1"}, "503 200"},
+		"autoscaler":    {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: leavingTaint}} }), "503 200"},
+		"another taint": {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "other"}} }), "200 200"},
+		"another's end": {source.NodeGone{Name: "node-2"}, "200 200"},
+		"another's taint": {node(func(n *corev1.Node) {
+			n.Name, n.Spec.Taints = "node-2", []corev1.Taint{{Key: leavingTaint}}
+		}), "200 200"},
+	} {
+		f.deliver([]source.Event{tt.event})
+		check(what, tt.want)
+		f.deliver([]source.Event{node(func(*corev1.Node) {})})
+		check("after "+what, "200 200")
+	}
+}
+
+// ports is a health.Network: each address is a Unix socket in a directory.
+type ports struct{ dir string }
+
+func (p ports) path(address string) string {
+	return filepath.Join(p.dir, strings.NewReplacer(":", "_", "[", "", "]", "").Replace(address))
+}
+
+func (p ports) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "unix", p.path(address))
+}
+
+func (p ports) Addresses() ([]netip.Addr, error) { return nil, nil }
+
+// ask returns what the server of a Service answers, "closed" if there is none.
+func (p ports) ask(address string) string {
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", p.path(address))
+	}}}
+	resp, err := c.Get("http://node/healthz")
+	if err != nil {
+		return "closed"
+	}
+	defer resp.Body.Close()
+	return fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("X-Load-Balancing-Endpoint-Weight"))
+}
+
+// TestServiceHealthAfterCommit asks for a Service's local endpoints before and after
+// the commit that changes them.
+//
+// Behaviour: 117, 118, 121, 124.
+func TestServiceHealthAfterCommit(t *testing.T) {
+	fake, network := newFake(t), ports{t.TempDir()}
+	f, err := New(Config{Source: newScript(), NodeName: "node-1", Socket: fake.socket, Network: network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = f.servers.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	c, err := client.Dial(ctx, client.Config{Socket: fake.socket, Publisher: Publisher})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.Session(client.SessionConfig{Snapshot: f.snapshot, OnSync: f.onSync})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p := newPublisher(f, c, s)
+	key := model.Key{Namespace: "default", Name: "web"}
+	// offer publishes the Service with so many local endpoints.
+	offer := func(port uint16, local int) {
+		t.Helper()
+		svc := &model.Service{
+			Name: key, ClusterIPs: [model.Families]netip.Addr{netip.MustParseAddr("10.96.0.1")},
+			ExternalLocal: true, HealthCheckNodePort: port, LocalReady: [model.Families]int{local},
+		}
+		b := model.Backends{}
+		for i := range local {
+			e := model.Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 244, 0, byte(i + 1)}), 8080), Local: true}
+			b.Cluster, b.Local = append(b.Cluster, e), append(b.Local, e)
+		}
+		svc.Ports = []model.Port{{Protocol: model.TCP, Number: 80, ClusterIPs: svc.ClusterIPs, NodePort: 30080, Backends: [model.Families]model.Backends{b}}}
+		if err := p.offer(ctx, model.Changes{Services: []model.Change{{Name: key, New: svc}}}); err != nil {
+			t.Error(err)
+		}
+	}
+	const address = "0.0.0.0:32000"
+	// A refused update: nothing is served yet.
+	fake.judge(func(map[string]string) []*weftv1.Violation {
+		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
+	})
+	offer(32000, 2)
+	if got := network.ask(address); got != "closed" {
+		t.Errorf("before the commit: %s", got)
+	}
+	fake.judge(nil)
+	if err := p.offer(ctx, model.Changes{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the port", func() bool { return network.ask(address) == "200 2" })
+	// A commit that waits: the count is the old one.
+	reached, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	fake.judge(func(map[string]string) []*weftv1.Violation { close(reached); <-release; return nil })
+	go func() { defer close(done); offer(32000, 3) }()
+	<-reached
+	if got := network.ask(address); got != "200 2" {
+		t.Errorf("while the commit waits: %s", got)
+	}
+	close(release)
+	<-done
+	if got := network.ask(address); got != "200 3" {
+		t.Errorf("after the commit: %s", got)
+	}
+	fake.judge(nil)
+	offer(32000, 0)
+	if got := network.ask(address); got != "503 0" {
+		t.Errorf("without local endpoints: %s", got)
+	}
+	// What needs no commit is there at once.
+	offer(32001, 0)
+	await(t, "the new port", func() bool { return network.ask("0.0.0.0:32001") == "503 0" && network.ask(address) == "closed" })
+}
+
+// notes keeps events of Services.
+type notes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (n *notes) Service(name types.NamespacedName, kind, reason, message string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, fmt.Sprintf("%s %s %s %s", name, kind, reason, message))
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.list, "\n")
+}
+
+// TestRefusedServiceIsAnEvent tells the owner of a Service that it is left out.
+//
+// Behaviour: 169.
+func TestRefusedServiceIsAnEvent(t *testing.T) {
+	fake := newFake(t)
+	fake.judge(poisoned(true, endpointOf(1)))
+	var events notes
+	f, _ := run(t, Config{Source: newScript(many(3)...), Socket: fake.socket, Events: &events})
+	await(t, "the good Services", func() bool { return fake.served() == all(3, 1) && len(f.Status().Quarantined) == 1 })
+	got := events.String()
+	if !strings.HasPrefix(got, "default/s1 Warning ServiceRefused its rules are refused, so it is not served on node node-1: ") ||
+		!strings.Contains(got, "operation not supported") || strings.Contains(got, "\n") {
+		t.Errorf("events:\n%s", got)
+	}
+	f.cfg.warnOf(model.Key{Name: "x"}, "Long", strings.Repeat("ä", 2000))
+	if last := strings.TrimPrefix(events.list[1], "/x Warning Long "); len(last) > 1024 || !strings.HasSuffix(last, "ä...") {
+		t.Errorf("a long message has %d bytes", len(last))
+	}
+}

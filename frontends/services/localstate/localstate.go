@@ -1,0 +1,244 @@
+package localstate
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
+)
+
+// maxEndpoints is how many endpoints one response has, but for one Service that has
+// more: it keeps messages far below what gRPC takes.
+const maxEndpoints = 1 << 14
+
+// Source is the state that is offered.
+type Source interface {
+	// State returns the Services that names names, those of them that exist, or all
+	// for nil, with the counters of the same instant. It calls names while the
+	// state can not change.
+	State(names func() []model.Key) (model.Snapshot, model.Stats)
+}
+
+// Server implements modelpb.LocalStateServer.
+type Server struct {
+	modelpb.UnimplementedLocalStateServer
+	source Source
+
+	// known is closed by the first call of Changed.
+	known chan struct{}
+	begin sync.Once
+
+	mu       sync.Mutex
+	watchers map[*watcher]struct{}
+}
+
+// New returns a server of a source.
+func New(source Source) *Server {
+	return &Server{source: source, known: make(chan struct{}), watchers: make(map[*watcher]struct{})}
+}
+
+// Register makes the service one of a gRPC server's.
+func (s *Server) Register(r grpc.ServiceRegistrar) { modelpb.RegisterLocalStateServer(r, s) }
+
+// watcher is a reader: what it has not seen yet.
+type watcher struct {
+	// only is the one Service that it asks for, nil for all.
+	only *model.Key
+	// nudge has room for one: there is something to send.
+	nudge chan struct{}
+
+	mu       sync.Mutex
+	services map[model.Key]struct{}
+	node     bool
+}
+
+// Changed tells the readers what a refresh of the source has changed, before the
+// state can change again or be read. The first call, with or without changes, says
+// that everything that exists is known.
+func (s *Server) Changed(c *model.Changes) {
+	s.begin.Do(func() { close(s.known) })
+	if c.Empty() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watchers {
+		w.mark(c)
+	}
+}
+
+func (w *watcher) mark(c *model.Changes) {
+	w.mu.Lock()
+	marked := false
+	for i := range c.Services {
+		if name := c.Services[i].Name; w.only == nil || *w.only == name {
+			w.services[name], marked = struct{}{}, true
+		}
+	}
+	if c.Node != nil || c.ServiceCIDRs != nil {
+		w.node, marked = true, true
+	}
+	w.mu.Unlock()
+	if !marked {
+		return
+	}
+	select {
+	case w.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what is to be sent, sorted.
+func (w *watcher) take() (names []model.Key, node bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names, node = slices.SortedFunc(maps.Keys(w.services), model.CompareKeys), w.node
+	clear(w.services)
+	w.node = false
+	return names, node
+}
+
+// Watch implements modelpb.LocalStateServer.
+func (s *Server) Watch(req *modelpb.WatchRequest, to grpc.ServerStreamingServer[modelpb.WatchResponse]) error {
+	w, err := newWatcher(req)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-s.known:
+	default:
+		if req.GetOnce() {
+			return status.Error(codes.Unavailable, "not all Services are known yet: the source has not delivered everything that exists")
+		}
+		select {
+		case <-s.known:
+		case <-to.Context().Done():
+			return status.FromContextError(to.Context().Err()).Err()
+		}
+	}
+	// First the registration, then the state: a change between is sent twice and
+	// none is missed.
+	s.mu.Lock()
+	s.watchers[w] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.watchers, w)
+		s.mu.Unlock()
+	}()
+	var names func() []model.Key
+	if w.only != nil {
+		names = func() []model.Key { return []model.Key{*w.only} }
+	}
+	state, stats := s.source.State(names)
+	if w.only != nil && len(state.Services) == 0 && req.GetOnce() {
+		return status.Errorf(codes.NotFound, "no Service %s has rules on this node", w.only)
+	}
+	if err := send(to, state, stats, nil, true); err != nil || req.GetOnce() {
+		return err
+	}
+	return s.follow(w, to)
+}
+
+func newWatcher(req *modelpb.WatchRequest) (*watcher, error) {
+	w := &watcher{nudge: make(chan struct{}, 1), services: make(map[model.Key]struct{})}
+	switch {
+	case req.GetNamespace() == "" && req.GetName() == "":
+	case req.GetNamespace() == "" || req.GetName() == "":
+		return nil, status.Error(codes.InvalidArgument, "one Service is named by its namespace and its name: give both, or none for all Services")
+	default:
+		w.only = &model.Key{Namespace: req.GetNamespace(), Name: req.GetName()}
+	}
+	return w, nil
+}
+
+// follow sends changes until the reader goes.
+func (s *Server) follow(w *watcher, to grpc.ServerStreamingServer[modelpb.WatchResponse]) error {
+	for {
+		select {
+		case <-to.Context().Done():
+			return status.FromContextError(to.Context().Err()).Err()
+		case <-w.nudge:
+		}
+		var (
+			names []model.Key
+			node  bool
+		)
+		state, stats := s.source.State(func() []model.Key {
+			names, node = w.take()
+			return names
+		})
+		if len(names) == 0 && !node {
+			continue
+		}
+		if err := send(to, state, stats, names, node); err != nil {
+			return err
+		}
+	}
+}
+
+// send sends a state in parts; those of names that it has not are gone.
+func send(to grpc.ServerStreamingServer[modelpb.WatchResponse], state model.Snapshot, stats model.Stats, names []model.Key, node bool) error {
+	all := state.Services
+	removed := gone(names, all)
+	for first := true; ; first = false {
+		part := state
+		n := fit(all)
+		part.Services, all = all[:n], all[n:]
+		out := &modelpb.WatchResponse{State: part.Proto()}
+		if !node || !first {
+			out.State.Node, out.State.ServiceCidrs = nil, nil
+		}
+		if first {
+			out.Removed = removed
+		}
+		if len(all) == 0 {
+			out.Synced, out.Counters = true, countersProto(&stats)
+		}
+		if err := to.Send(out); err != nil || out.Synced {
+			return err
+		}
+	}
+}
+
+// gone returns the names that no Service has. Both are sorted.
+func gone(names []model.Key, services []*model.Service) (out []*modelpb.ServiceName) {
+	for _, name := range names {
+		if len(services) > 0 && services[0].Name == name {
+			services = services[1:]
+			continue
+		}
+		out = append(out, &modelpb.ServiceName{Namespace: name.Namespace, Name: name.Name})
+	}
+	return out
+}
+
+// fit returns how many of the Services go into one response.
+func fit(services []*model.Service) int {
+	weight := 0
+	for i, s := range services {
+		for j := range s.Ports {
+			for _, b := range s.Ports[j].Backends {
+				weight += 1 + len(b.Cluster) + len(b.Local) + len(b.Draining)
+			}
+		}
+		if weight > maxEndpoints && i > 0 {
+			return i
+		}
+	}
+	return len(services)
+}
+
+func countersProto(s *model.Stats) *modelpb.Counters {
+	return &modelpb.Counters{
+		ServiceEvents: s.ServiceEvents, SliceEvents: s.SliceEvents, NodeEvents: s.NodeEvents, ServiceCidrEvents: s.ServiceCIDREvents,
+		ServiceChanges: s.ServiceChanges, NodeChanges: s.NodeChanges, Revisions: s.Revision, Skipped: s.Skipped,
+		Conflicts: uint64(max(0, s.Conflicts)), Services: uint64(max(0, s.Services)), Slices: uint64(max(0, s.Slices)),
+	}
+}

@@ -1,0 +1,75 @@
+package localstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/reflection"
+)
+
+// SocketName is the name of the frontend's own socket, beside the aggregator's.
+const SocketName = "services.sock"
+
+// drain is how long a reader may take to end when the process does.
+const drain = 100 * time.Millisecond
+
+// Serve offers the service on a Unix socket of its own until ctx ends: for a
+// frontend whose aggregator is another process. Only the owner's user and group
+// may connect (mode 0660). A socket that a predecessor left is replaced; one on
+// which something answers is an error.
+func Serve(ctx context.Context, path string, s *Server) error {
+	l, err := listen(ctx, path)
+	if err != nil {
+		return fmt.Errorf("offer the local state on %s: %w", path, err)
+	}
+	srv := grpc.NewServer()
+	s.Register(srv)
+	reflection.Register(srv)
+	stop := context.AfterFunc(ctx, func() {
+		// Watches end with their connections, not by themselves.
+		t := time.AfterFunc(drain, srv.Stop)
+		srv.GracefulStop()
+		t.Stop()
+	})
+	defer stop()
+	if err := srv.Serve(l); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("offer the local state on %s: %w", path, err)
+	}
+	return nil
+}
+
+func listen(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, err
+	}
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = c.Close()
+		return nil, errors.New("another process answers there: run only one frontend, or give it another socket")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		// Left by a process that was killed.
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}

@@ -1,0 +1,198 @@
+package services
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// Names of the metrics that kube-proxy has, too: dashboards and alerts expect them.
+// A sync is an update here. One commit carries both families, so what kube-proxy
+// measures for each of them has the same value for both, but for what can be told
+// apart.
+const (
+	// An update, from the moment its rendering begins until it is answered; full
+	// are snapshots of the whole fragment, partial the patches.
+	metricSync        = "kubeproxy_sync_proxy_rules_duration_seconds"
+	metricSyncFull    = "kubeproxy_sync_full_proxy_rules_duration_seconds"
+	metricSyncPartial = "kubeproxy_sync_partial_proxy_rules_duration_seconds"
+	// The last update that was committed, and the last event that asked for one.
+	metricSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
+	metricQueued = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
+	// From the change in the cluster (annotation
+	// endpoints.kubernetes.io/last-change-trigger-time) to the acknowledged commit.
+	metricProgramming = "kubeproxy_network_programming_duration_seconds"
+	// Events, and those that wait. They count as pending until the commit, where
+	// kube-proxy forgets them at the attempt.
+	metricEndpointTotal   = "kubeproxy_sync_proxy_rules_endpoint_changes_total"
+	metricEndpointPending = "kubeproxy_sync_proxy_rules_endpoint_changes_pending"
+	metricServiceTotal    = "kubeproxy_sync_proxy_rules_service_changes_total"
+	metricServicePending  = "kubeproxy_sync_proxy_rules_service_changes_pending"
+	// Updates that were refused or got no answer, and removals of unused chains
+	// that were.
+	metricSyncFailures    = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total"
+	metricCleanupFailures = "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total"
+	metricNoLocal         = "kubeproxy_sync_proxy_rules_no_local_endpoints_total"
+	// Of the feature gates, those that change what this frontend does.
+	metricFeature = "kubernetes_feature_enabled"
+)
+
+// allowExternalIPs is the one feature gate that the frontend knows.
+const allowExternalIPs = "AllowServiceExternalIPs"
+
+// proxyMetrics are those with kube-proxy's names. What it has besides is of the
+// iptables and ipvs modes; its conntrack metrics are the aggregator's business.
+type proxyMetrics struct {
+	// families are the values of the label ip_family, empty for one that the node
+	// does not have.
+	families        [model.Families]string
+	sync            *prometheus.HistogramVec
+	full            *prometheus.HistogramVec
+	partial         *prometheus.HistogramVec
+	synced          *prometheus.GaugeVec
+	queued          *prometheus.GaugeVec
+	programming     *prometheus.HistogramVec
+	endpoints       prometheus.Counter
+	services        prometheus.Counter
+	syncFailures    *prometheus.CounterVec
+	cleanupFailures *prometheus.CounterVec
+	noLocalTotal    *prometheus.GaugeVec
+	features        *prometheus.GaugeVec
+}
+
+// programmingBuckets are kube-proxy's: 0, 0.25 s, 0.5 s, 1 to 59 s, 60 to 115 s by 5,
+// 120 to 300 s by 30.
+func programmingBuckets() []float64 {
+	out := append([]float64{0}, prometheus.LinearBuckets(0.25, 0.25, 2)...)
+	out = append(out, prometheus.LinearBuckets(1, 1, 59)...)
+	out = append(out, prometheus.LinearBuckets(60, 5, 12)...)
+	return append(out, prometheus.LinearBuckets(120, 30, 7)...)
+}
+
+// newProxyMetrics returns the metrics of a node with these families.
+func newProxyMetrics(have [model.Families]bool, ignoreExternalIPs bool) *proxyMetrics {
+	const family = "ip_family"
+	duration := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{family})
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{family})
+	}
+	sync := prometheus.ExponentialBuckets(0.001, 2, 15)
+	m := &proxyMetrics{
+		sync:        duration(metricSync, "SyncProxyRules latency in seconds", sync),
+		full:        duration(metricSyncFull, "SyncProxyRules latency in seconds for full resyncs", sync),
+		partial:     duration(metricSyncPartial, "SyncProxyRules latency in seconds for partial resyncs", sync),
+		synced:      gauge(metricSynced, "The last time proxy rules were successfully synced", family),
+		queued:      gauge(metricQueued, "The last time a sync of proxy rules was queued", family),
+		programming: duration(metricProgramming, "In Cluster Network Programming Latency in seconds", programmingBuckets()),
+		endpoints: prometheus.NewCounter(prometheus.CounterOpts{Name: metricEndpointTotal,
+			Help: "Cumulative proxy rules Endpoint changes"}),
+		services: prometheus.NewCounter(prometheus.CounterOpts{Name: metricServiceTotal,
+			Help: "Cumulative proxy rules Service changes"}),
+		syncFailures:    counter(metricSyncFailures, "Cumulative proxy nftables sync failures"),
+		cleanupFailures: counter(metricCleanupFailures, "Cumulative proxy nftables cleanup failures"),
+		noLocalTotal:    gauge(metricNoLocal, "Number of services with a Local traffic policy and no endpoints", "traffic_policy", family),
+		features:        gauge(metricFeature, "This metric records the data about the stage and enablement of a k8s feature.", "name", "stage"),
+	}
+	for f := range have {
+		if !have[f] {
+			continue
+		}
+		name := model.Family(f).String()
+		m.families[f] = name
+		// A rate needs the zero that came before the first failure.
+		m.syncFailures.WithLabelValues(name)
+		m.cleanupFailures.WithLabelValues(name)
+	}
+	m.noLocal(&missing{})
+	enabled := 1.0
+	if ignoreExternalIPs {
+		enabled = 0
+	}
+	// The empty stage is GA.
+	m.features.WithLabelValues(allowExternalIPs, "").Set(enabled)
+	return m
+}
+
+// collectors returns what is to be registered; q knows what waits.
+func (m *proxyMetrics) collectors(q *queue) []prometheus.Collector {
+	pending := func(name, help string, of func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(of()) })
+	}
+	return []prometheus.Collector{
+		m.sync, m.full, m.partial, m.synced, m.queued, m.programming, m.endpoints, m.services,
+		m.syncFailures, m.cleanupFailures, m.noLocalTotal, m.features,
+		pending(metricServicePending, "Pending proxy rules Service changes", func() int { n, _ := q.length(); return n }),
+		pending(metricEndpointPending, "Pending proxy rules Endpoint changes", func() int { _, n := q.length(); return n }),
+	}
+}
+
+// each calls f with the label of each family that the node has.
+func (m *proxyMetrics) each(f func(family string)) {
+	for _, name := range m.families {
+		if name != "" {
+			f(name)
+		}
+	}
+}
+
+// events counts what the source delivered; queued means that it may change something.
+func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Time) {
+	m.services.Add(float64(services))
+	m.endpoints.Add(float64(endpoints))
+	if queued {
+		m.each(func(f string) { m.queued.WithLabelValues(f).Set(seconds(now)) })
+	}
+}
+
+// updated counts an update that was answered.
+func (m *proxyMetrics) updated(whole bool, took time.Duration, now time.Time, err error) {
+	kind := m.partial
+	if whole {
+		kind = m.full
+	}
+	m.each(func(f string) {
+		m.sync.WithLabelValues(f).Observe(took.Seconds())
+		kind.WithLabelValues(f).Observe(took.Seconds())
+		if err != nil {
+			m.syncFailures.WithLabelValues(f).Inc()
+			return
+		}
+		m.synced.WithLabelValues(f).Set(seconds(now))
+	})
+}
+
+// notSwept counts a removal of unused chains that did not get through.
+func (m *proxyMetrics) notSwept() {
+	m.each(func(f string) { m.cleanupFailures.WithLabelValues(f).Inc() })
+}
+
+// programmed measures changes in the cluster that a commit carries.
+func (m *proxyMetrics) programmed(triggers []trigger, committed time.Time) {
+	for _, t := range triggers {
+		for f, affected := range t.families {
+			if affected && m.families[f] != "" {
+				m.programming.WithLabelValues(m.families[f]).Observe(committed.Sub(t.at).Seconds())
+			}
+		}
+	}
+}
+
+// noLocal publishes how many ports have no local endpoints.
+func (m *proxyMetrics) noLocal(sum *missing) {
+	for f, name := range m.families {
+		if name != "" {
+			m.noLocalTotal.WithLabelValues("internal", name).Set(float64(sum[internal][f]))
+			m.noLocalTotal.WithLabelValues("external", name).Set(float64(sum[external][f]))
+		}
+	}
+}
+
+// seconds is a time as Prometheus has it.
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -1,0 +1,100 @@
+package services
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/frontends/services/source"
+)
+
+// TestMinSyncPeriod publishes the first change after a quiet time at once, and what
+// comes soon after it together, no earlier than the period allows.
+//
+// Behaviour: 135.
+func TestMinSyncPeriod(t *testing.T) {
+	const period = time.Second
+	fake := newFake(t)
+	src := newScript(many(1)...)
+	f, _ := runAt(t, Config{Source: src, Socket: fake.socket}, period)
+	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
+	first := f.Status()
+	await(t, "a quiet time", func() bool { return time.Since(first.Acknowledged) > period })
+
+	sent := time.Now()
+	src.deliver(many(2)[2:]...)
+	await(t, "the change", func() bool { return f.Status().Revision == first.Revision+1 })
+	second := f.Status()
+	if took := second.Acknowledged.Sub(sent); took >= period {
+		t.Errorf("the first change after a quiet time took %v", took)
+	}
+	// A burst of batches, each by itself.
+	for i := range 50 {
+		name := fmt.Sprintf("burst%d", i)
+		src.deliver(setService(name, 0, fmt.Sprintf("10.96.1.%d", i+1)), setSlice(name, ipv4, fmt.Sprintf("10.244.1.%d", i+1)))
+	}
+	await(t, "the burst", func() bool { return len(strings.Fields(fake.served())) == 52 && f.Status().Pending.IsZero() })
+	third := f.Status()
+	if n := third.Revision - second.Revision; n != 1 {
+		t.Errorf("a burst of 50 changes made %d updates", n)
+	}
+	// An acknowledgement is noted a little after it came.
+	if gap := third.Acknowledged.Sub(second.Acknowledged); gap < period-10*time.Millisecond {
+		t.Errorf("the burst was committed %v after the one before, want at least %v", gap, period)
+	}
+}
+
+// observations keeps what is observed.
+type observations struct {
+	mu   sync.Mutex
+	seen []float64
+}
+
+func (o *observations) Observe(v float64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, v)
+}
+
+func (o *observations) list() []float64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.seen)
+}
+
+// TestEventToCommit measures from the arrival of the oldest event to the commit, also
+// where the first attempts fail, and nothing for events without an outcome.
+func TestEventToCommit(t *testing.T) {
+	fake, clock := newFake(t), newHands()
+	src := &script{batches: make(chan []source.Event, 100)}
+	seen := &observations{}
+	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.socket, Now: clock.Now, MinSyncPeriod: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.metrics.latency = seen
+	start(t, f)
+	src.deliver(many(2)...)
+	await(t, "the events", func() bool { return !f.Status().Pending.IsZero() })
+	// Before everything is known nothing can be published: it counts from then.
+	clock.turn(time.Hour)
+	src.deliver(source.Synced{})
+	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
+	src.deliver(many(2)...)
+	await(t, "the events without an outcome", func() bool { return f.Status().Pending.IsZero() && len(src.batches) == 0 })
+	fake.server.Stop()
+	src.deliver(many(3)...)
+	await(t, "the event", func() bool { return !f.Status().Pending.IsZero() })
+	clock.turn(7 * time.Second)
+	src.deliver(many(4)...)
+	fake.listen(t)
+	await(t, "all Services", func() bool { return fake.served() == all(4) && f.Status().Pending.IsZero() })
+	await(t, "two observations", func() bool { return len(seen.list()) >= 2 })
+	// The later event is in the same update, or in one of its own.
+	if got := seen.list(); !slices.Equal(got, []float64{0, 7}) && !slices.Equal(got, []float64{0, 7, 0}) {
+		t.Errorf("observed %v", got)
+	}
+}
