@@ -11,10 +11,12 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -25,24 +27,38 @@ func newAggregatorCmd() *cobra.Command {
 		http endpoints
 		agg  aggregatorFlags
 	)
+	conf := newConfiguration()
 	cmd := &cobra.Command{
 		Use:   "aggregator",
 		Short: "The aggregator alone: the socket and the one writer; it needs CAP_NET_ADMIN",
-		Args:  cobra.NoArgs,
+		Long: `Run the aggregator alone: the socket and the one writer. It needs CAP_NET_ADMIN.
+
+Told to by a flag, or by a file of kube-proxy's configuration (--config), it also
+sets connection tracking up, as kube-proxy does; the Service frontend beside it has
+no capability for that. Without a word of it the machine's settings stay.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logs.logger(cmd.ErrOrStderr())
+			log, err := conf.begin(cmd, &logs, nil)
 			if err != nil {
 				return err
 			}
 			sayVersion(log, "aggregator")
+			http.log = log
+			if err := kubeproxy.CheckKernel(); err != nil {
+				return err
+			}
 			reg := newRegistry()
 			return runDaemon(cmd.Context(), func(ctx context.Context, g *errgroup.Group) error {
-				agg.ports = http.listen
+				agg.ports, agg.config = http.listen, conf.access
 				daemon, err := agg.start(ctx, g, component(log, "aggregator"), reg)
 				if err != nil {
 					return err
 				}
 				http.ready = daemon.ready
+				if conf.settings.HostGiven {
+					conf.tune(ctx, g, log)
+				}
+				conf.followHost(ctx, g, cmd, log)
 				return daemon.begin(ctx, g, agg.standby, func() error { return http.serve(ctx, g, reg, daemon.healthy) })
 			})
 		},
@@ -50,6 +66,9 @@ func newAggregatorCmd() *cobra.Command {
 	logs.addFlags(cmd.Flags())
 	http.addFlags(cmd.Flags())
 	agg.addFlags(cmd.Flags())
+	conf.options.AddHostFlags(cmd.Flags())
+	cmd.Flags().StringArrayVar(&conf.files, "config", nil,
+		"file that says who may publish what (see deploy/examples/config.yaml; without one only root and this user may), or kube-proxy's; may be given once for each")
 	return cmd
 }
 
@@ -57,14 +76,17 @@ func newAggregatorCmd() *cobra.Command {
 type aggregatorFlags struct {
 	socket   string
 	stateDir string
-	config   string
-	rate     float64
-	burst    int
-	standby  bool
+	// config is the file that says who may publish what; empty means none.
+	config  string
+	rate    float64
+	burst   int
+	standby bool
 	// readyGrace is how long /readyz waits for the publishers of before.
 	readyGrace time.Duration
 	// A publisher's lease.
 	keepaliveTime, keepaliveTimeout time.Duration
+	// register adds further services to the socket; nil for none.
+	register func(grpc.ServiceRegistrar)
 	// ports takes the HTTP addresses, once the socket is this process's.
 	ports func(context.Context) error
 }
@@ -75,7 +97,6 @@ const defaultStateDir = "/var/lib/weft"
 func (a *aggregatorFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.socket, "socket", client.DefaultSocket, "path of the Unix socket")
 	flags.StringVar(&a.stateDir, "state-dir", defaultStateDir, "directory of what must outlive a restart")
-	flags.StringVar(&a.config, "config", "", "file that says who may publish what (see deploy/examples/config.yaml); without one only root and this user may")
 	flags.Float64Var(&a.rate, "commit-rate", float64(aggregator.DefaultRate), "commits a second under load; 0 means no limit")
 	flags.IntVar(&a.burst, "commit-burst", aggregator.DefaultBurst, "commits without a wait after a quiet time")
 	flags.DurationVar(&a.keepaliveTime, "keepalive-time", server.DefaultKeepaliveTime, "ask a publisher for a sign of life after so much silence, at least 1s")
@@ -125,7 +146,7 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, log *slo
 		return nil, err
 	}
 	agg, err := aggregator.New(aggregator.Config{
-		Kernel: conn, Flows: flows, StateDir: a.stateDir, Access: control, Rate: limit, Burst: a.burst, Standby: a.standby,
+		Kernel: conn, Flows: measureFlows(flows, reg), StateDir: a.stateDir, Access: control, Rate: limit, Burst: a.burst, Standby: a.standby,
 		// Of the aggregator 0 means the default.
 		ReadyGrace: max(a.readyGrace, time.Nanosecond),
 		Logger:     log, Registerer: reg,
@@ -136,6 +157,7 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, log *slo
 	}
 	listen := server.Config{
 		Socket: a.socket, Aggregator: agg, Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
+		Register: a.register,
 	}
 	d := &daemon{aggregator: agg, listening: make(chan struct{})}
 	run := func(srv *server.Server) error {

@@ -9,22 +9,42 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/takeover"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 func newCleanupCmd() *cobra.Command {
-	var socket string
+	var (
+		socket           string
+		kubeProxy, force bool
+	)
 	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove every table that weft made in this network namespace, and end weft if it runs",
+		Short: "Remove every table that weft made in this network namespace, and end weft if it runs; or the rules of kube-proxy",
 		Long: `Remove every table that weft made in this network namespace, in one
 transaction. Tables of others are not touched.
 
 A running weft that answers on the socket removes its tables itself, and ends.
 Durable fragments stay in its state directory, and come back when it is started
-again: delete them before if that is not wanted.`,
+again: delete them before if that is not wanted.
+
+With --kube-proxy, remove the rules that kube-proxy left behind instead, of its modes
+nftables and iptables; weft and its tables stay as they are. To take over a
+node without losing a packet: start weft, wait until it is ready, stop
+kube-proxy, and then do this. As long as weft's own rules are not there, it
+refuses.`,
+		Example: `  weft cleanup
+  weft cleanup --kube-proxy`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if kubeProxy {
+				report, err := takeover.Remove(cmd.Context(), takeover.Config{Force: force})
+				printTakeover(cmd.OutOrStdout(), report, err)
+				return err
+			}
+			if force {
+				return usage("--force: it goes with --kube-proxy")
+			}
 			tables, daemon, err := cleanUp(cmd.Context(), socket)
 			if err != nil {
 				return err
@@ -34,6 +54,8 @@ again: delete them before if that is not wanted.`,
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", client.DefaultSocket, "path of the Unix socket of a weft that may be running")
+	cmd.Flags().BoolVar(&kubeProxy, "kube-proxy", false, "remove the rules of kube-proxy, and nothing of weft")
+	cmd.Flags().BoolVar(&force, "force", false, "with --kube-proxy: also where weft's own rules for Services are not there")
 	return cmd
 }
 
@@ -89,5 +111,18 @@ func printCleanup(w io.Writer, tables []string, daemon bool) {
 	}
 	if daemon {
 		fmt.Fprintln(w, "weft has ended; durable fragments stay in its state directory")
+	}
+}
+
+// printTakeover says what was removed of kube-proxy's, also when an error ended it.
+func printTakeover(w io.Writer, report takeover.Report, err error) {
+	for _, what := range report.Removed {
+		fmt.Fprintf(w, "removed %s\n", what)
+	}
+	if len(report.Removed) == 0 && err == nil {
+		fmt.Fprintln(w, "nothing of kube-proxy to remove")
+	}
+	for _, notice := range report.Notices {
+		fmt.Fprintf(w, "note: %s\n", notice)
 	}
 }

@@ -15,17 +15,20 @@ import (
 
 func newGetCmd() *cobra.Command {
 	cmd := newGetFragmentsCmd("get [[PUBLISHER/]NAME]")
-	cmd.Short = "Show fragments, tables, publishers, and whose a rule or element is"
+	cmd.Short = "Show fragments, tables, publishers, Services, and whose a rule or element is"
 	cmd.Long = `Show the fragments, or the content of one. The subcommands show the rest; a
 fragment with the name of one of them is shown by "weft get fragment NAME".`
 	cmd.Example = `  weft get
   weft get deny -o nft
   weft get table ip weft
   weft get owner ip weft input 7
-  weft get element ip weft services 10.96.0.1 . tcp . 80`
+  weft get element ip weft services 10.96.0.1 . tcp . 80
+  weft get services
+  weft get endpoints kube-system/kube-dns`
 	cmd.AddCommand(
 		newGetFragmentsCmd("fragments"), newGetFragmentCmd(),
 		newGetTablesCmd(), newGetTableCmd(), newGetPublishersCmd(), newGetOwnerCmd(), newGetElementCmd(),
+		newGetServicesCmd(), newGetEndpointsCmd(),
 	)
 	for _, sub := range cmd.Commands() {
 		checkArgs(sub)

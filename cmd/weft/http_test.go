@@ -26,6 +26,26 @@ func TestBuildInfo(t *testing.T) {
 	t.Error("there is no weft_build_info")
 }
 
+// TestProcessMetrics looks for what every Go program and every component of
+// Kubernetes has.
+//
+// Behaviour: 164.
+func TestProcessMetrics(t *testing.T) {
+	families, err := newRegistry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := make(map[string]bool)
+	for _, f := range families {
+		have[f.GetName()] = true
+	}
+	for _, want := range []string{"go_goroutines", "go_memstats_heap_alloc_bytes", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds"} {
+		if !have[want] {
+			t.Errorf("there is no %s", want)
+		}
+	}
+}
+
 func TestHealthAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		err    error

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+func newGetEndpointsCmd() *cobra.Command {
+	var (
+		conn   connection
+		output outputFormat
+	)
+	cmd := &cobra.Command{
+		Use:   "endpoints [NAMESPACE/]NAME",
+		Short: "Show the endpoints of a Service that this node uses, and for which traffic",
+		Long: `Show the endpoints of a Service that this node uses. USE says for what: "cluster"
+endpoints get new flows where the traffic policy is Cluster, "local" ones where it
+is Local, and "draining" ones only keep the flows that they have.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := parseServiceName(args[0])
+			if err != nil {
+				return err
+			}
+			state, err := conn.readLocalState(cmd.Context(), &name)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			return output.write(w, viewState(state).Services, func() error { return printEndpoints(w, state) })
+		},
+		ValidArgsFunction: conn.completeServices,
+	}
+	conn.addFlags(cmd)
+	output.addFlag(cmd, "table", "json", "yaml")
+	return cmd
+}
+
+// printEndpoints writes a row for each endpoint of each port.
+func printEndpoints(w io.Writer, state *localState) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "PORT\tENDPOINT\tUSE\tON THIS NODE")
+	for _, s := range state.Services {
+		for i := range s.Ports {
+			p := &s.Ports[i]
+			for f := range model.Families {
+				for _, e := range usesOf(&p.Backends[f]) {
+					here := "no"
+					if e.Local {
+						here = "yes"
+					}
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", portName(p), e.Addr, list(e.uses), here)
+				}
+			}
+		}
+	}
+	return tw.Flush()
+}
+
+// usedEndpoint is an endpoint with what it is used for.
+type usedEndpoint struct {
+	model.Endpoint
+	uses []string
+}
+
+// usesOf merges the lists of a port's endpoints, which are sorted.
+func usesOf(b *model.Backends) []usedEndpoint {
+	lists := []struct {
+		use string
+		in  []model.Endpoint
+	}{{"cluster", b.Cluster}, {"local", b.Local}, {"draining", b.Draining}}
+	var out []usedEndpoint
+	for {
+		least := -1
+		for i := range lists {
+			if len(lists[i].in) > 0 && (least < 0 || lists[i].in[0].Addr.Compare(lists[least].in[0].Addr) < 0) {
+				least = i
+			}
+		}
+		if least < 0 {
+			return out
+		}
+		e := usedEndpoint{Endpoint: lists[least].in[0]}
+		for i := range lists {
+			if l := &lists[i]; len(l.in) > 0 && l.in[0].Addr == e.Addr {
+				e.uses = append(e.uses, l.use)
+				l.in = l.in[1:]
+			}
+		}
+		out = append(out, e)
+	}
+}

@@ -1,0 +1,209 @@
+package kubeproxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/kube-proxy/config/v1alpha1"
+)
+
+// Complete returns the settings that flags, which were parsed, and a file, if
+// there is one, amount to.
+//
+// Possible errors: a *FlagError, an *access.FileError, the file system's.
+func (o *Options) Complete(flags *pflag.FlagSet, file string) (*Settings, error) {
+	if o.cleanup {
+		return nil, &FlagError{"--cleanup: that is a verb of its own: weft cleanup --kube-proxy removes the rules of kube-proxy"}
+	}
+	if given(flags, "hostname-override") && o.config.HostnameOverride != "" && strings.TrimSpace(o.config.HostnameOverride) == "" {
+		return nil, &FlagError{"--hostname-override: want the name of this node, or nothing for the host's name"}
+	}
+	if file == "" {
+		return o.fromFlags(flags)
+	}
+	return o.fromFile(flags, file)
+}
+
+// fromFlags makes the settings of a command line without a file.
+func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
+	c := o.config.DeepCopy()
+	c.ClusterCIDR = strings.Join(o.clusterCIDRs, ",")
+	c.NFTables.MinSyncPeriod.Duration = o.minSyncPeriod
+	// What is wrong with these shows when they are listened on.
+	metrics, healthz := o.flagAddress(flags, "metrics-bind-address", o.metricsPort), o.flagAddress(flags, "healthz-bind-address", o.healthzPort)
+	c.MetricsBindAddress, c.HealthzBindAddress = "", ""
+	found, idle := validate(c)
+	if len(found) > 0 {
+		return nil, flagError(flags, found)
+	}
+	c.MetricsBindAddress, c.HealthzBindAddress = metrics, healthz
+	s := settings(c)
+	s.Server = o.server
+	var unused []string
+	for _, f := range fields() {
+		for _, name := range f.flags {
+			if f.unused != "" && given(flags, name) {
+				unused = append(unused, "--"+name)
+			}
+		}
+	}
+	if len(unused) > 0 {
+		s.Warnings = append(s.Warnings, strings.Join(unused, ", ")+": no effect in weft")
+	}
+	if given(flags, "proxy-mode") {
+		s.Warnings = append(s.Warnings, warnMode(c)...)
+	}
+	s.warnGates(idle)
+	s.LogGiven = given(flags, "v") || given(flags, "logging-format")
+	s.Conntrack.Exact = given(flags, "conntrack-max-per-core") || given(flags, "conntrack-min")
+	s.OOMGiven = given(flags, "oom-score-adj")
+	hostFlags().VisitAll(func(f *pflag.Flag) { s.HostGiven = s.HostGiven || given(flags, f.Name) })
+	s.finish(c)
+	return s, nil
+}
+
+// flagAddress returns the address of a flag that another part of weft registers.
+// A deprecated port of 0 turns it off, as an empty address does.
+func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) string {
+	f := flags.Lookup(name)
+	if f == nil || port == 0 {
+		return ""
+	}
+	address := f.Value.String()
+	if host, _, err := net.SplitHostPort(address); err == nil && !f.Changed {
+		// The default has kube-proxy's own port.
+		address = host
+	}
+	return withPort(address, port)
+}
+
+// fromFile makes the settings of a file.
+func (o *Options) fromFile(flags *pflag.FlagSet, file string) (*Settings, error) {
+	data, err := read(file)
+	if err != nil {
+		return nil, err
+	}
+	s, err := o.fromData(flags, file, data)
+	if err != nil {
+		return nil, err
+	}
+	if ignored := o.ignored(flags); len(ignored) > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%s: ignored, as %s has these settings", strings.Join(ignored, ", "), file))
+	}
+	return s, nil
+}
+
+// ignored lists the flags that were given and do not count beside a file.
+func (o *Options) ignored(flags *pflag.FlagSet) []string {
+	host := hostFlags()
+	var out []string
+	for _, f := range fields() {
+		for _, name := range f.flags {
+			// Others of this name are not kube-proxy's.
+			mine := o.all || host.Lookup(name) != nil
+			if mine && given(flags, name) && !slices.Contains(besideFile, name) {
+				out = append(out, "--"+name)
+			}
+		}
+	}
+	return out
+}
+
+// hostFlags are the flags of AddHostFlags.
+func hostFlags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("host", pflag.ContinueOnError)
+	New().AddHostFlags(flags)
+	return flags
+}
+
+// fromData makes the settings of what a file held.
+func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Settings, error) {
+	doc, err := parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	c := doc.config.DeepCopy()
+	exact := c.Conntrack.MaxPerCore != nil || c.Conntrack.Min != nil
+	verbose := c.Logging.Verbosity != 0 || c.Logging.Format != ""
+	warnings := fallBack(c)
+	setDefaults(c)
+	o.copyLogFlags(flags, &c.Logging)
+	found, idle := validate(c)
+	for _, v := range found {
+		if v.got != "" {
+			doc.problem(doc.line(v.path), v.path, "got %s: want %s", v.got, v.want)
+		} else {
+			doc.problem(doc.line(v.path), v.path, "%s", v.want)
+		}
+	}
+	if err := doc.err(); err != nil {
+		return nil, err
+	}
+	warnings = append(append(warnings, warnMode(c)...), unusedSettings(c)...)
+	if given(flags, "hostname-override") && o.config.HostnameOverride != "" {
+		c.HostnameOverride = o.config.HostnameOverride
+	}
+	s := settings(c)
+	s.File, s.data, s.Server, s.Warnings = file, data, o.server, warnings
+	s.warnGates(idle)
+	s.Conntrack.Exact, s.HostGiven, s.OOMGiven = exact, true, doc.config.OOMScoreAdj != nil
+	s.LogGiven = verbose || given(flags, "v") || given(flags, "logging-format")
+	s.finish(c)
+	return s, nil
+}
+
+// finish notes in the configuration in force what weft made of it.
+func (s *Settings) finish(c *v1alpha1.KubeProxyConfiguration) {
+	s.Configuration = *c
+	s.Configuration.Mode = modeNFTables
+	if len(c.NodePortAddresses) == 0 {
+		s.Configuration.NodePortAddresses = []string{primary}
+	}
+}
+
+func (s *Settings) warnGates(idle []string) {
+	if len(idle) > 0 {
+		s.Warnings = append(s.Warnings, "feature gates "+strings.Join(idle, ", ")+": no effect in weft")
+	}
+}
+
+// flagError says what is wrong on a command line, by the names of the flags that
+// were given.
+func flagError(flags *pflag.FlagSet, found []violation) error {
+	var errs []error
+	for _, v := range found {
+		name := v.path
+		for _, f := range fields() {
+			if f.path != strings.SplitN(v.path, "[", 2)[0] && !strings.HasPrefix(v.path, f.path+".") {
+				continue
+			}
+			for _, flag := range f.flags {
+				if name == v.path || given(flags, flag) {
+					name = "--" + flag
+				}
+			}
+		}
+		if v.got == "" {
+			_, gate, _ := strings.Cut(v.path, ".")
+			errs = append(errs, fmt.Errorf("%s %s: %s", name, gate, v.want))
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%s %s: want %s", name, v.got, v.want))
+	}
+	return &FlagError{errors.Join(errs...).Error()}
+}
+
+// Same reports whether two settings mean the same.
+func (s *Settings) Same(other *Settings) bool {
+	return reflect.DeepEqual(s.Configuration, other.Configuration) && s.SameHost(other)
+}
+
+// SameHost reports whether two settings mean the same for the machine.
+func (s *Settings) SameHost(other *Settings) bool {
+	return s.Conntrack == other.Conntrack && s.OOMScoreAdj == other.OOMScoreAdj
+}

@@ -1,0 +1,212 @@
+package kubeproxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weft-proxy/weft/aggregator/access"
+)
+
+// maxProblems bounds what one error lists.
+const maxProblems = 100
+
+// decoder puts a YAML document into a Go value by its JSON names, and collects
+// what is wrong, with lines. The libraries of Kubernetes say neither.
+type decoder struct {
+	problems []access.Problem
+	// lines has the line of each field that the document has, by its path.
+	lines map[string]int
+}
+
+func (d *decoder) problem(line int, path, format string, args ...any) {
+	if len(d.problems) >= maxProblems {
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	if path != "" {
+		text = path + ": " + text
+	}
+	d.problems = append(d.problems, access.Problem{Line: line, Text: text})
+}
+
+// line returns the line of a field, or of what it is in.
+func (d *decoder) line(path string) int {
+	for {
+		if n, ok := d.lines[path]; ok {
+			return n
+		}
+		i := strings.LastIndexAny(path, ".[")
+		if i < 0 {
+			return 0
+		}
+		path = path[:i]
+	}
+}
+
+// value decodes n into v. A null is a field that is left out, as kubeadm writes
+// them.
+func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
+	if n.Kind == yaml.AliasNode {
+		d.problem(n.Line, path, "aliases are not read: write the value out")
+		return
+	}
+	if n.Tag == "!!null" {
+		return
+	}
+	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
+		d.custom(path, n, u)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		p := reflect.New(v.Type().Elem())
+		d.value(path, n, p.Elem())
+		v.Set(p)
+	case reflect.Struct:
+		d.fields(path, n, v)
+	case reflect.Map:
+		d.table(path, n, v)
+	case reflect.Slice:
+		d.list(path, n, v)
+	default:
+		d.scalar(path, n, v)
+	}
+}
+
+// custom decodes a scalar into a type that reads its own JSON.
+func (d *decoder) custom(path string, n *yaml.Node, u json.Unmarshaler) {
+	text := n.Value
+	if n.Tag == "!!str" {
+		b, err := json.Marshal(n.Value)
+		if err != nil {
+			d.problem(n.Line, path, "%v", err)
+			return
+		}
+		text = string(b)
+	}
+	if n.Kind != yaml.ScalarNode {
+		d.problem(n.Line, path, "got %s: want a single value", describe(n))
+	} else if err := u.UnmarshalJSON([]byte(text)); err != nil {
+		d.problem(n.Line, path, "got %s: want a value such as \"30s\" for a time, \"64Ki\" for a size", describe(n))
+	}
+}
+
+// kinds say in messages what a kind is.
+var kinds = map[reflect.Kind]string{
+	reflect.String: "a text", reflect.Bool: "true or false", reflect.Int32: "a whole number", reflect.Uint32: "a whole number of at least 0",
+	reflect.Float32: "a number",
+}
+
+func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value) {
+	want, ok := kinds[v.Kind()]
+	if !ok {
+		d.problem(n.Line, path, "weft cannot read a field of type %s", v.Type())
+		return
+	}
+	// A number is no text, and true is no name: kube-proxy does not guess either. But
+	// yes and no are true and false, as they were in the YAML of old.
+	plain := n.Tag != "!!str" || v.Kind() == reflect.Bool && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+	if n.Kind != yaml.ScalarNode || plain == (v.Kind() == reflect.String) {
+		if n.Kind == yaml.ScalarNode && v.Kind() == reflect.String {
+			want = "a text in quotes"
+		}
+		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+		return
+	}
+	if err := n.Decode(v.Addr().Interface()); err != nil {
+		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+	}
+}
+
+func (d *decoder) list(path string, n *yaml.Node, v reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.problem(n.Line, path, "got %s: want a list", describe(n))
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, item := range n.Content {
+		sub := fmt.Sprintf("%s[%d]", path, i)
+		d.lines[sub] = item.Line
+		d.value(sub, item, out.Index(i))
+	}
+	v.Set(out)
+}
+
+func (d *decoder) table(path string, n *yaml.Node, v reflect.Value) {
+	v.Set(reflect.MakeMap(v.Type()))
+	d.mapping(path, n, func(sub string, key, value *yaml.Node) {
+		e := reflect.New(v.Type().Elem()).Elem()
+		d.value(sub, value, e)
+		v.SetMapIndex(reflect.ValueOf(key.Value).Convert(v.Type().Key()), e)
+	})
+}
+
+func (d *decoder) fields(path string, n *yaml.Node, v reflect.Value) {
+	known := make(map[string]reflect.Value)
+	jsonFields(v, known)
+	d.mapping(path, n, func(sub string, key, value *yaml.Node) {
+		if f, ok := known[key.Value]; ok {
+			d.value(sub, value, f)
+			return
+		}
+		hint := ""
+		for name := range known {
+			if strings.EqualFold(name, key.Value) {
+				hint = ": did you mean " + name + "?"
+			}
+		}
+		d.problem(key.Line, path, "unknown field %q%s", key.Value, hint)
+	})
+}
+
+// jsonFields lists the fields of a struct by their JSON names.
+func jsonFields(v reflect.Value, out map[string]reflect.Value) {
+	for i := range v.NumField() {
+		name, rest, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		switch {
+		case slices.Contains(strings.Split(rest, ","), "inline"):
+			jsonFields(v.Field(i), out)
+		case name != "" && name != "-":
+			out[name] = v.Field(i)
+		}
+	}
+}
+
+// mapping calls f for each key of a mapping that is there once.
+func (d *decoder) mapping(path string, n *yaml.Node, f func(sub string, key, value *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		d.problem(n.Line, path, "got %s: want a mapping of fields", describe(n))
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		sub := key.Value
+		if path != "" {
+			sub = path + "." + sub
+		}
+		if first, twice := d.lines[sub]; twice {
+			d.problem(key.Line, sub, "the field is there twice, also in line %d: remove one", first)
+			continue
+		}
+		d.lines[sub] = key.Line
+		f(sub, key, value)
+	}
+}
+
+// describe names what a node is, in an error.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	default:
+		const most = 60
+		return fmt.Sprintf("%.*q", most, n.Value)
+	}
+}

@@ -1,0 +1,77 @@
+package kubeproxy
+
+import (
+	"cmp"
+	"net/netip"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/kube-proxy/config/v1alpha1"
+
+	"github.com/weft-proxy/weft/frontends/services"
+)
+
+// kube-proxy's modes, and its ways to know flows from pods.
+const (
+	modeIPTables = "iptables"
+	modeIPVS     = "ipvs"
+	modeNFTables = "nftables"
+
+	localClusterCIDR = "ClusterCIDR"
+	localNodeCIDR    = "NodeCIDR"
+	localBridge      = "BridgeInterface"
+	localPrefix      = "InterfaceNamePrefix"
+
+	primary = "primary"
+)
+
+// The ports of kube-proxy, and its place with the OOM killer.
+const (
+	healthzPort = 10256
+	metricsPort = 10249
+	oomScore    = -999
+)
+
+// setDefaults fills what is left out as kube-proxy 1.36 does, but for the least
+// time between two updates and the lists of addresses, where empty says more than
+// a default.
+func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
+	c.APIVersion, c.Kind = APIVersion, Kind
+	c.BindAddress = cmp.Or(c.BindAddress, "0.0.0.0")
+	healthz, metrics := netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if a, err := parseAddr(c.BindAddress); err == nil && a.Is6() {
+		healthz, metrics = netip.IPv6Unspecified(), netip.IPv6Loopback()
+	}
+	c.HealthzBindAddress = withPort(cmp.Or(c.HealthzBindAddress, healthz.String()), healthzPort)
+	c.MetricsBindAddress = withPort(cmp.Or(c.MetricsBindAddress, metrics.String()), metricsPort)
+	c.DetectLocalMode = cmp.Or(c.DetectLocalMode, localClusterCIDR)
+	c.ConfigSyncPeriod.Duration = cmp.Or(c.ConfigSyncPeriod.Duration, 15*time.Minute)
+	setDefault(&c.OOMScoreAdj, oomScore)
+
+	c.ClientConnection.ContentType = cmp.Or(c.ClientConnection.ContentType, "application/vnd.kubernetes.protobuf")
+	c.ClientConnection.QPS = cmp.Or(c.ClientConnection.QPS, 5)
+	c.ClientConnection.Burst = cmp.Or(c.ClientConnection.Burst, 10)
+
+	c.NFTables.SyncPeriod.Duration = cmp.Or(c.NFTables.SyncPeriod.Duration, services.DefaultSyncPeriod)
+	c.NFTables.MinSyncPeriod.Duration = cmp.Or(c.NFTables.MinSyncPeriod.Duration, services.DefaultMinSyncPeriod)
+	setDefault(&c.NFTables.MasqueradeBit, services.DefaultMasqueradeBit)
+	c.IPTables.SyncPeriod.Duration = cmp.Or(c.IPTables.SyncPeriod.Duration, 30*time.Second)
+	c.IPTables.MinSyncPeriod.Duration = cmp.Or(c.IPTables.MinSyncPeriod.Duration, time.Second)
+	setDefault(&c.IPTables.MasqueradeBit, services.DefaultMasqueradeBit)
+	setDefault(&c.IPTables.LocalhostNodePorts, true)
+	c.IPVS.SyncPeriod.Duration = cmp.Or(c.IPVS.SyncPeriod.Duration, 30*time.Second)
+
+	setDefault(&c.Conntrack.MaxPerCore, 32*1024)
+	setDefault(&c.Conntrack.Min, 128*1024)
+	setDefault(&c.Conntrack.TCPEstablishedTimeout, metav1.Duration{Duration: 24 * time.Hour})
+	setDefault(&c.Conntrack.TCPCloseWaitTimeout, metav1.Duration{Duration: time.Hour})
+	logsapi.SetRecommendedLoggingConfiguration(&c.Logging)
+}
+
+// setDefault fills an optional value.
+func setDefault[T any](p **T, value T) {
+	if *p == nil {
+		*p = &value
+	}
+}

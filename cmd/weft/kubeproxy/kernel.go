@@ -1,0 +1,45 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Environment variables that turn the check of the kernel off: kube-proxy's, and
+// weft's own.
+const (
+	skipKubeProxy = "KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK"
+	skipWeft      = "WEFT_SKIP_KERNEL_VERSION_CHECK"
+)
+
+// The first kernel that has what weft's rules need, and distributions whose nft
+// reads them.
+const (
+	leastMajor = 5
+	leastMinor = 13
+)
+
+// CheckKernel refuses a kernel before 5.13, unless the environment says otherwise.
+func CheckKernel() error {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return fmt.Errorf("find the kernel's version: %w", err)
+	}
+	return checkKernel(unix.ByteSliceToString(u.Release[:]), os.Getenv)
+}
+
+func checkKernel(release string, getenv func(string) string) error {
+	if getenv(skipKubeProxy) != "" || getenv(skipWeft) != "" {
+		return nil
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		return fmt.Errorf("read the kernel's version %q: %w (%s=1 turns the check off)", release, err, skipWeft)
+	}
+	if major < leastMajor || major == leastMajor && minor < leastMinor {
+		return fmt.Errorf("kernel %s is too old: weft needs Linux %d.%d (%s=1 turns the check off)", release, leastMajor, leastMinor, skipWeft)
+	}
+	return nil
+}

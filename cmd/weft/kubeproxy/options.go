@@ -1,0 +1,167 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/kube-proxy/config/v1alpha1"
+
+	"github.com/weft-proxy/weft/frontends/services"
+)
+
+// Options are the flags of kube-proxy.
+type Options struct {
+	// WriteTo is the file that --write-config-to names.
+	WriteTo string
+	// InitOnly is --init-only: what takes more than CAP_NET_ADMIN, and no more.
+	InitOnly bool
+
+	config        v1alpha1.KubeProxyConfiguration
+	server        string
+	clusterCIDRs  []string
+	minSyncPeriod time.Duration
+	healthzPort   int
+	metricsPort   int
+	cleanup       bool
+	// all says that AddFlags was called, and not AddHostFlags alone.
+	all bool
+}
+
+// New returns options at their defaults.
+func New() *Options {
+	o := &Options{healthzPort: healthzPort, metricsPort: metricsPort, minSyncPeriod: services.DefaultMinSyncPeriod}
+	setDefaults(&o.config)
+	return o
+}
+
+// FlagError is a flag that makes no sense.
+type FlagError struct{ Text string }
+
+func (e *FlagError) Error() string { return e.Text }
+
+// AddFlags adds every flag of kube-proxy that is not another part of weft's:
+// --config and the addresses of the HTTP servers are registered by who serves them.
+// Flags that are deprecated, or do nothing, are left out of the help.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	o.all = true
+	o.addClientFlags(flags)
+	o.addRuleFlags(flags)
+	o.AddHostFlags(flags)
+	o.addOtherModes(flags)
+	o.addLogFlags(flags)
+	flags.StringVar(&o.WriteTo, "write-config-to", "", "write the configuration that is in force to this file, and end")
+	flags.BoolVar(&o.InitOnly, "init-only", false, "set connection tracking up, and end: weft can then run with CAP_NET_ADMIN alone")
+	flags.BoolVar(&o.cleanup, "cleanup", false, "see weft cleanup --kube-proxy")
+	hide(flags, "cleanup")
+}
+
+// AddHostFlags adds the flags of what is the whole machine's: connection tracking
+// and the OOM killer.
+func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
+	c := &o.config.Conntrack
+	flags.Int32Var(c.MaxPerCore, "conntrack-max-per-core", *c.MaxPerCore, "flows to track for each CPU, 1048576 in all; 0 leaves the kernel's limit, and ignores --conntrack-min")
+	flags.Int32Var(c.Min, "conntrack-min", *c.Min, "least number of flows to track, however few CPUs there are")
+	flags.DurationVar(&c.TCPEstablishedTimeout.Duration, "conntrack-tcp-timeout-established", c.TCPEstablishedTimeout.Duration, "how long an idle TCP connection is tracked; 0 leaves it")
+	flags.DurationVar(&c.TCPCloseWaitTimeout.Duration, "conntrack-tcp-timeout-close-wait", c.TCPCloseWaitTimeout.Duration, "how long a half-closed TCP connection is tracked; 0 leaves it")
+	flags.BoolVar(&c.TCPBeLiberal, "conntrack-tcp-be-liberal", false, "track TCP packets outside of the window too")
+	flags.DurationVar(&c.UDPTimeout.Duration, "conntrack-udp-timeout", 0, "how long a UDP flow without an answer is tracked; 0 leaves it")
+	flags.DurationVar(&c.UDPStreamTimeout.Duration, "conntrack-udp-timeout-stream", 0, "how long an idle UDP flow with answers is tracked; 0 leaves it")
+	flags.Int32Var(o.config.OOMScoreAdj, "oom-score-adj", *o.config.OOMScoreAdj, "how soon the kernel kills this process when memory runs out, from -1000, never, to 1000")
+}
+
+func (o *Options) addClientFlags(flags *pflag.FlagSet) {
+	c := &o.config
+	flags.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file")
+	flags.StringVar(&o.server, "master", "", "address of the API server, in place of the one in the kubeconfig")
+	flags.Float32Var(&c.ClientConnection.QPS, "kube-api-qps", c.ClientConnection.QPS, "requests a second to the API server in the long run")
+	flags.Int32Var(&c.ClientConnection.Burst, "kube-api-burst", c.ClientConnection.Burst, "requests to the API server at once")
+	flags.StringVar(&c.ClientConnection.ContentType, "kube-api-content-type", c.ClientConnection.ContentType, "content type of requests to the API server")
+	flags.Var(gateFlag{&c.FeatureGates}, "feature-gates", "NAME=true or NAME=false, several with commas; AllowServiceExternalIPs=false leaves spec.externalIPs out")
+	flags.StringVar(&c.HostnameOverride, "hostname-override", "", "name of this node in Kubernetes (default: the host's name)")
+	flags.BoolVar(&c.EnableProfiling, "profiling", false, "serve /debug/pprof beside /metrics")
+	flags.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "end when an HTTP server cannot have its address")
+	flags.DurationVar(&c.ConfigSyncPeriod.Duration, "config-sync-period", c.ConfigSyncPeriod.Duration, "no effect")
+	flags.StringVar(&c.ShowHiddenMetricsForVersion, "show-hidden-metrics-for-version", "", "no effect")
+	flags.IntVar(&o.healthzPort, "healthz-port", healthzPort, "see --healthz-bind-address")
+	flags.IntVar(&o.metricsPort, "metrics-port", metricsPort, "see --metrics-bind-address")
+	hide(flags, "config-sync-period", "show-hidden-metrics-for-version", "healthz-port", "metrics-port")
+}
+
+func (o *Options) addRuleFlags(flags *pflag.FlagSet) {
+	c := &o.config
+	flags.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil, "addresses of pods, one CIDR per family; flows to a ClusterIP from elsewhere are masqueraded")
+	flags.StringVar((*string)(&c.DetectLocalMode), "detect-local-mode", localClusterCIDR,
+		"how flows from pods are known: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix")
+	flags.StringVar(&c.DetectLocal.BridgeInterface, "pod-bridge-interface", "", "bridge of the pods, for BridgeInterface")
+	flags.StringVar(&c.DetectLocal.InterfaceNamePrefix, "pod-interface-name-prefix", "", "what the names of the pods' interfaces begin with, for InterfaceNamePrefix")
+	flags.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "address of this node, in place of the one that its Node object has; nothing listens there")
+	flags.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDRs of the local addresses that answer on NodePorts, or "primary": the node's own`)
+	flags.StringVar((*string)(&c.Mode), "proxy-mode", "", "nftables; kube-proxy's other modes are taken for it, with a warning")
+	flags.BoolVar(&c.NFTables.MasqueradeAll, "masquerade-all", false, "masquerade every flow to a ClusterIP")
+	flags.Int32Var(c.NFTables.MasqueradeBit, "masquerade-bit", *c.NFTables.MasqueradeBit, "bit of the packet mark that asks for masquerading, 0 to 31")
+	flags.Int32Var(c.NFTables.MasqueradeBit, "iptables-masquerade-bit", *c.NFTables.MasqueradeBit, "see --masquerade-bit")
+	flags.DurationVar(&o.minSyncPeriod, "min-sync-period", o.minSyncPeriod, "least time between two updates; the first after a quiet time goes out at once")
+	flags.DurationVar(&o.minSyncPeriod, "iptables-min-sync-period", o.minSyncPeriod, "see --min-sync-period")
+	flags.DurationVar(&c.NFTables.SyncPeriod.Duration, "iptables-sync-period", c.NFTables.SyncPeriod.Duration,
+		"the node counts as unhealthy when a change waits for twice this time")
+	hide(flags, "iptables-masquerade-bit", "iptables-min-sync-period", "iptables-sync-period")
+}
+
+// addOtherModes adds the flags of modes that weft has not.
+func (o *Options) addOtherModes(flags *pflag.FlagSet) {
+	c := &o.config
+	flags.BoolVar(c.IPTables.LocalhostNodePorts, "iptables-localhost-nodeports", *c.IPTables.LocalhostNodePorts, "no effect")
+	flags.DurationVar(&c.IPVS.SyncPeriod.Duration, "ipvs-sync-period", c.IPVS.SyncPeriod.Duration, "no effect")
+	flags.DurationVar(&c.IPVS.MinSyncPeriod.Duration, "ipvs-min-sync-period", 0, "no effect")
+	flags.StringVar(&c.IPVS.Scheduler, "ipvs-scheduler", "", "no effect")
+	flags.StringSliceVar(&c.IPVS.ExcludeCIDRs, "ipvs-exclude-cidrs", nil, "no effect")
+	flags.BoolVar(&c.IPVS.StrictARP, "ipvs-strict-arp", false, "no effect")
+	flags.DurationVar(&c.IPVS.TCPTimeout.Duration, "ipvs-tcp-timeout", 0, "no effect")
+	flags.DurationVar(&c.IPVS.TCPFinTimeout.Duration, "ipvs-tcpfin-timeout", 0, "no effect")
+	flags.DurationVar(&c.IPVS.UDPTimeout.Duration, "ipvs-udp-timeout", 0, "no effect")
+	hide(flags, "iptables-localhost-nodeports", "ipvs-sync-period", "ipvs-min-sync-period", "ipvs-scheduler", "ipvs-exclude-cidrs",
+		"ipvs-strict-arp", "ipvs-tcp-timeout", "ipvs-tcpfin-timeout", "ipvs-udp-timeout")
+}
+
+func hide(flags *pflag.FlagSet, names ...string) {
+	for _, n := range names {
+		flags.Lookup(n).Hidden = true
+	}
+}
+
+// gateFlag is a flag that takes feature gates.
+type gateFlag struct{ gates *map[string]bool }
+
+func (g gateFlag) Type() string { return "name=bool" }
+
+func (g gateFlag) String() string {
+	if g.gates == nil {
+		return ""
+	}
+	var out []string
+	for name, on := range *g.gates {
+		out = append(out, fmt.Sprintf("%s=%v", name, on))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+// Set adds gates; a flag that is given twice adds to the first.
+func (g gateFlag) Set(text string) error {
+	for _, part := range strings.Split(text, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		switch {
+		case strings.TrimSpace(part) == "":
+			continue
+		case !ok || value != "true" && value != "false":
+			return fmt.Errorf("parse feature gate %q: want NAME=true or NAME=false", part)
+		case *g.gates == nil:
+			*g.gates = make(map[string]bool)
+		}
+		(*g.gates)[name] = value == "true"
+	}
+	return nil
+}

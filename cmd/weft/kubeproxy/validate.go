@@ -1,0 +1,151 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-proxy/config/v1alpha1"
+)
+
+// violation is a value that makes no sense. The path is the setting's.
+type violation struct {
+	path string
+	got  string
+	want string
+}
+
+// checker collects violations.
+type checker struct{ found []violation }
+
+// check notes a violation unless ok.
+func (k *checker) check(ok bool, path string, got any, want string) {
+	if !ok {
+		text := fmt.Sprint(got)
+		if s, isText := got.(string); isText {
+			text = fmt.Sprintf("%q", s)
+		}
+		k.found = append(k.found, violation{path, text, want})
+	}
+}
+
+// versionPattern is what a version looks like.
+var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
+
+// validate judges a configuration with its defaults by kube-proxy's rules, and
+// returns the feature gates that are known but do nothing here.
+func validate(c *v1alpha1.KubeProxyConfiguration) (found []violation, idle []string) {
+	var k checker
+	modes := []string{"", modeNFTables, modeIPTables, modeIPVS}
+	k.check(slices.Contains(modes, string(c.Mode)), "mode", string(c.Mode), "nftables (or iptables, ipvs or nothing, which weft takes for it)")
+	k.detect(c)
+	k.addresses(c)
+	k.numbers(c)
+	v := c.ShowHiddenMetricsForVersion
+	k.check(v == "" || versionPattern.MatchString(v), "showHiddenMetricsForVersion", v, "a version such as 1.35")
+	k.check(c.Logging.Format == "text" || c.Logging.Format == "json", "logging.format", c.Logging.Format, "text or json")
+	wrong, idle := checkGates(c.FeatureGates)
+	for _, name := range slices.Sorted(maps.Keys(wrong)) {
+		k.found = append(k.found, violation{"featureGates." + name, "", wrong[name]})
+	}
+	return k.found, idle
+}
+
+// numbers judges numbers and times.
+func (k *checker) numbers(c *v1alpha1.KubeProxyConfiguration) {
+	for _, n := range []struct {
+		path        string
+		got         int32
+		least, most int32
+	}{
+		{"nftables.masqueradeBit", *c.NFTables.MasqueradeBit, 0, 31},
+		{"iptables.masqueradeBit", *c.IPTables.MasqueradeBit, 0, 31},
+		{"oomScoreAdj", *c.OOMScoreAdj, -1000, 1000},
+	} {
+		k.check(n.got >= n.least && n.got <= n.most, n.path, n.got, fmt.Sprintf("%d to %d", n.least, n.most))
+	}
+	least := "at least 0"
+	k.check(*c.Conntrack.MaxPerCore >= 0, "conntrack.maxPerCore", *c.Conntrack.MaxPerCore, least)
+	k.check(*c.Conntrack.Min >= 0, "conntrack.min", *c.Conntrack.Min, least)
+	k.check(c.ClientConnection.Burst >= 0, "clientConnection.burst", c.ClientConnection.Burst, least)
+	k.check(c.Conntrack.TCPEstablishedTimeout.Duration >= 0, "conntrack.tcpEstablishedTimeout", c.Conntrack.TCPEstablishedTimeout.Duration, least)
+	k.check(c.Conntrack.TCPCloseWaitTimeout.Duration >= 0, "conntrack.tcpCloseWaitTimeout", c.Conntrack.TCPCloseWaitTimeout.Duration, least)
+	k.check(c.Conntrack.UDPTimeout.Duration >= 0, "conntrack.udpTimeout", c.Conntrack.UDPTimeout.Duration, least)
+	k.check(c.Conntrack.UDPStreamTimeout.Duration >= 0, "conntrack.udpStreamTimeout", c.Conntrack.UDPStreamTimeout.Duration, least)
+	k.check(c.ConfigSyncPeriod.Duration > 0, "configSyncPeriod", c.ConfigSyncPeriod.Duration, "more than 0")
+
+	sync, minimum := c.NFTables.SyncPeriod.Duration, c.NFTables.MinSyncPeriod.Duration
+	k.check(sync > 0, "nftables.syncPeriod", sync, "more than 0")
+	k.check(minimum >= 0, "nftables.minSyncPeriod", minimum, "at least 0, which does not wait")
+	k.check(sync <= 0 || minimum <= sync, "nftables.minSyncPeriod", minimum, fmt.Sprintf("at most nftables.syncPeriod, %v", sync))
+}
+
+// addresses judges what is an address or a CIDR.
+func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
+	_, err := parseAddr(c.BindAddress)
+	k.check(err == nil, "bindAddress", c.BindAddress, "an address")
+	for path, address := range map[string]string{"healthzBindAddress": c.HealthzBindAddress, "metricsBindAddress": c.MetricsBindAddress} {
+		k.check(address == "" || checkAddrPort(address) == nil, path, address, "an address, or an address and a port such as 0.0.0.0:10256")
+	}
+	for i, s := range c.NodePortAddresses {
+		path := fmt.Sprintf("nodePortAddresses[%d]", i)
+		if s == primary {
+			k.check(len(c.NodePortAddresses) == 1, path, s, "primary alone, or CIDRs")
+			continue
+		}
+		_, err := parsePrefix(s)
+		k.check(err == nil, path, s, wantPrefix)
+	}
+}
+
+const wantPrefix = "an address and a prefix length, such as 10.244.0.0/16"
+
+// detect judges how flows from pods are known.
+func (k *checker) detect(c *v1alpha1.KubeProxyConfiguration) {
+	switch c.DetectLocalMode {
+	case localNodeCIDR:
+	case localClusterCIDR:
+		k.clusterCIDR(c.ClusterCIDR)
+	case localBridge:
+		k.check(isInterface(c.DetectLocal.BridgeInterface), "detectLocal.bridgeInterface", c.DetectLocal.BridgeInterface, "the name of an interface, for BridgeInterface")
+	case localPrefix:
+		k.check(isInterface(c.DetectLocal.InterfaceNamePrefix), "detectLocal.interfaceNamePrefix", c.DetectLocal.InterfaceNamePrefix,
+			"what the names of interfaces begin with, for InterfaceNamePrefix")
+	default:
+		k.check(false, "detectLocalMode", string(c.DetectLocalMode), strings.Join([]string{localClusterCIDR, localNodeCIDR, localBridge, localPrefix}, ", "))
+	}
+}
+
+func (k *checker) clusterCIDR(text string) {
+	list := splitList(text)
+	good := 0
+	var six [2]bool
+	for i, s := range list {
+		p, err := parsePrefix(s)
+		k.check(err == nil, "clusterCIDR", s, wantPrefix)
+		if err == nil && i < len(six) {
+			six[i] = p.Addr().Is6()
+			good++
+		}
+	}
+	k.check(len(list) < 2 || good < 2 || len(list) == 2 && six[0] != six[1], "clusterCIDR", text, "one CIDR, or one of each family")
+}
+
+// splitList splits at commas; nothing is an empty list.
+func splitList(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// isInterface reports whether the kernel would let an interface have this name, or
+// one that begins so.
+func isInterface(name string) bool {
+	const most = 15
+	return name != "" && len(name) <= most && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/:"\*`, r)
+	})
+}

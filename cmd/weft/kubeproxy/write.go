@@ -1,0 +1,21 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Write writes the configuration that is in force to a file, as kube-proxy's
+// --write-config-to does.
+func (s *Settings) Write(file string) error {
+	data, err := yaml.Marshal(s.Configuration)
+	if err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package sysctl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxFlows bounds what a machine with many CPUs would get, as kube-proxy does.
+const maxFlows = 1 << 20
+
+// Files, below the root of the file system.
+const (
+	netfilterDir = "proc/sys/net/netfilter"
+	maxFile      = netfilterDir + "/nf_conntrack_max"
+	hashFile     = "sys/module/nf_conntrack/parameters/hashsize"
+	onlineFile   = "sys/devices/system/cpu/online"
+)
+
+// ErrNotLoaded says that the kernel tracks no connections yet: the module
+// nf_conntrack is not there.
+var ErrNotLoaded = errors.New("nf_conntrack is not loaded")
+
+// Conntrack is how connections are tracked. Zero values are left as the system
+// has them.
+type Conntrack struct {
+	// Max is how many flows may be tracked.
+	Max int
+	// Exact sets Max also where the system allows more.
+	Exact bool
+	// The timeouts count in whole seconds, rounded up.
+	TCPEstablishedTimeout time.Duration
+	TCPCloseWaitTimeout   time.Duration
+	UDPTimeout            time.Duration
+	UDPStreamTimeout      time.Duration
+	// TCPBeLiberal takes packets outside of the window for valid.
+	TCPBeLiberal bool
+}
+
+// MaxFlows is how many flows kube-proxy allows: so many for each CPU but at most
+// 1048576, and at least floor. 0 for each CPU leaves the limit alone.
+func MaxFlows(perCPU, floor, cpus int) int {
+	if perCPU <= 0 {
+		return 0
+	}
+	return max(floor, min(maxFlows, perCPU*cpus))
+}
+
+// CPUs counts the machine's CPUs, also those that this process may not use. root
+// is that of the file system.
+func CPUs(root string) int {
+	n := 0
+	b, err := os.ReadFile(filepath.Join(root, onlineFile))
+	if err != nil {
+		return runtime.NumCPU()
+	}
+	for _, part := range strings.Split(strings.TrimSpace(string(b)), ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err1 != nil || err2 != nil || to < from {
+			return runtime.NumCPU()
+		}
+		n += to - from + 1
+	}
+	return n
+}
+
+// Outcome is what became of one file that had another value than the wanted one.
+type Outcome struct {
+	File       string
+	Have, Want int
+	// Err is why the value could not be read or written.
+	Err error
+}
+
+// setting is a file and its value.
+type setting struct {
+	file string
+	want int
+	// raise leaves a greater value alone.
+	raise bool
+}
+
+// settings lists what c asks for, the limit first, as the hash size follows it.
+func (c Conntrack) settings() []setting {
+	var out []setting
+	if c.Max > 0 {
+		out = append(out, setting{maxFile, c.Max, !c.Exact}, setting{hashFile, c.Max / 4, true})
+	}
+	for _, t := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"nf_conntrack_tcp_timeout_established", c.TCPEstablishedTimeout},
+		{"nf_conntrack_tcp_timeout_close_wait", c.TCPCloseWaitTimeout},
+		{"nf_conntrack_udp_timeout", c.UDPTimeout},
+		{"nf_conntrack_udp_timeout_stream", c.UDPStreamTimeout},
+	} {
+		if t.d > 0 {
+			out = append(out, setting{file: netfilterDir + "/" + t.name, want: int((t.d + time.Second - 1) / time.Second)})
+		}
+	}
+	if c.TCPBeLiberal {
+		out = append(out, setting{file: netfilterDir + "/nf_conntrack_tcp_be_liberal", want: 1})
+	}
+	return out
+}
+
+// Apply writes what differs from c, and returns what it wrote and what it could
+// not write. root is that of the file system.
+//
+// Possible errors: ErrNotLoaded.
+func (c Conntrack) Apply(root string) ([]Outcome, error) {
+	settings := c.settings()
+	if len(settings) == 0 {
+		return nil, nil
+	}
+	if _, err := os.Stat(filepath.Join(root, maxFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotLoaded
+	}
+	var out []Outcome
+	for _, s := range settings {
+		path := filepath.Join(root, s.file)
+		have, err := readInt(path)
+		if err == nil && (have == s.want || s.raise && have > s.want) {
+			continue
+		}
+		if err == nil {
+			err = writeInt(path, s.want)
+		}
+		out = append(out, Outcome{File: "/" + s.file, Have: have, Want: s.want, Err: err})
+	}
+	return out, nil
+}
+
+func readInt(path string) (int, error) {
+	b, err := os.ReadFile(path) //nolint:gosec // one of the files above
+	if err != nil {
+		return 0, fmt.Errorf("read setting: %w", err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0, fmt.Errorf("read setting: %w", err)
+	}
+	return n, nil
+}
+
+// writeInt writes a file that is there; it never makes one.
+func writeInt(path string, value int) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // one of the files above
+	if err != nil {
+		return fmt.Errorf("write setting: %w", err)
+	}
+	_, err = f.WriteString(strconv.Itoa(value))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write setting: %w", err)
+	}
+	return nil
+}

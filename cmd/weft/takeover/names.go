@@ -1,0 +1,55 @@
+package takeover
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/frontends/services/render"
+	"github.com/weft-proxy/weft/nft"
+)
+
+// peerTable is the table of kube-proxy's nftables mode.
+const peerTable = "kube-proxy"
+
+// families are those of both proxies, in the order of reports.
+var families = []nft.Family{nft.FamilyIP, nft.FamilyIP6}
+
+// weftTable is where weft has the rules of Services.
+func weftTable(f nft.Family) nft.TableID { return nft.TableID{Family: f, Name: render.Table} }
+
+// tables are those of iptables in which kube-proxy has chains, and the
+// names of these: of mode iptables, and of mode ipvs.
+var tables = []struct {
+	name   string
+	chains []string
+	// prefixes are of the chains of Services and endpoints.
+	prefixes []string
+}{
+	{
+		name: "nat",
+		chains: []string{
+			"KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-POSTROUTING", "KUBE-MARK-MASQ", "KUBE-PROXY-CANARY",
+			"KUBE-NODE-PORT", "KUBE-LOAD-BALANCER",
+		},
+		prefixes: []string{"KUBE-SVC-", "KUBE-SVL-", "KUBE-FW-", "KUBE-EXT-", "KUBE-SEP-"},
+	},
+	{
+		name: "filter",
+		chains: []string{
+			"KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "KUBE-FORWARD", "KUBE-NODEPORTS", "KUBE-PROXY-FIREWALL", "KUBE-PROXY-CANARY",
+			"KUBE-NODE-PORT", "KUBE-SOURCE-RANGES-FIREWALL", "KUBE-IPVS-FILTER", "KUBE-IPVS-OUT-FILTER",
+		},
+	},
+	{name: "mangle", chains: []string{"KUBE-PROXY-CANARY"}},
+}
+
+// isPeers reports whether a chain of a table of iptables is kube-proxy's.
+func isPeers(table, chain string) bool {
+	for _, t := range tables {
+		if t.name == table {
+			return slices.Contains(t.chains, chain) ||
+				slices.ContainsFunc(t.prefixes, func(p string) bool { return strings.HasPrefix(chain, p) })
+		}
+	}
+	return false
+}

@@ -1,0 +1,206 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// ErrNotLive says that weft has no rules for Services in a family in which
+// kube-proxy has some: without them no new connection would reach a Service.
+var ErrNotLive = errors.New("weft's own rules are not there yet")
+
+// Config says how to remove.
+type Config struct {
+	// Force removes whether or not weft's rules are there.
+	Force bool
+	// Proc is where /proc is; empty means there.
+	Proc string
+	// NetNS is a file descriptor of the network namespace whose rules are meant;
+	// 0 means that of the calling thread, whose /proc and programs are used anyway.
+	NetNS int
+}
+
+// Report is what became of kube-proxy's rules.
+type Report struct {
+	// Removed are the things removed: "table ip kube-proxy", "12 chains of iptables table ip nat".
+	Removed []string
+	// Notices are what is left for the reader to do.
+	Notices []string
+}
+
+// Remove removes all rules of kube-proxy. A second call finds nothing.
+func Remove(ctx context.Context, cfg Config) (Report, error) {
+	if cfg.Proc == "" {
+		cfg.Proc = "/proc"
+	}
+	var report Report
+	conn, err := kernel.Open(kernel.Config{NetNS: cfg.NetNS})
+	if err != nil {
+		return report, fmt.Errorf("remove rules of kube-proxy: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	plans, err := survey(conn)
+	if err != nil {
+		return report, fmt.Errorf("look for rules of kube-proxy: %w", err)
+	}
+	legacy, notices, err := surveyLegacy(ctx, cfg.Proc)
+	if err != nil {
+		return report, fmt.Errorf("look for rules of kube-proxy: %w", err)
+	}
+	report.Notices = append(notices, look(cfg.Proc)...)
+	if !cfg.Force {
+		if err := live(conn, plans, legacy); err != nil {
+			return report, err
+		}
+	}
+	// Of one family after the other, so that what is refused in one does not keep the other.
+	var errs []error
+	for _, p := range plans {
+		if err := conn.RemoveForeign(p.removal); err != nil {
+			errs = append(errs, fmt.Errorf("remove %s: %w", p.what, err))
+			continue
+		}
+		report.Removed = append(report.Removed, p.what)
+		report.Notices = append(report.Notices, p.notices...)
+	}
+	for _, l := range legacy {
+		if err := l.remove(ctx); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		report.Removed = append(report.Removed, l.what())
+		report.Notices = append(report.Notices, l.notices()...)
+	}
+	return report, errors.Join(errs...)
+}
+
+// plan is what is to go of one table.
+type plan struct {
+	what    string
+	removal kernel.Removal
+	notices []string
+}
+
+// survey finds kube-proxy's rules in nftables: tables of its own, and chains
+// in those of iptables-nft.
+func survey(conn *kernel.Conn) ([]plan, error) {
+	var plans []plan
+	for _, f := range families {
+		id := nft.TableID{Family: f, Name: peerTable}
+		s, err := conn.Survey(id)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			plans = append(plans, plan{what: "table " + id.String(), removal: kernel.Removal{Table: id, Whole: true}})
+		}
+	}
+	for _, f := range families {
+		for _, t := range tables {
+			s, err := conn.Survey(nft.TableID{Family: f, Name: t.name})
+			if err != nil {
+				return nil, err
+			}
+			// A table of weft's publishers may have any name.
+			if s == nil || s.Ours {
+				continue
+			}
+			if p := iptables(s); len(p.removal.Flush) > 0 {
+				plans = append(plans, p)
+			}
+		}
+	}
+	return plans, nil
+}
+
+// iptables is what is to go of a table of iptables-nft. A chain that somebody
+// else's rule leads to is emptied, and stays.
+func iptables(s *kernel.Survey) plan {
+	p := plan{removal: kernel.Removal{Table: s.ID}}
+	kept := map[string]string{}
+	for _, c := range s.Chains {
+		for _, r := range c.Rules {
+			switch {
+			case isPeers(s.ID.Name, c.Name) || !isPeers(s.ID.Name, r.Target):
+			case c.Base != nil:
+				p.removal.Rules = append(p.removal.Rules, kernel.RemovalRule{Chain: c.Name, Handle: r.Handle})
+			default:
+				kept[r.Target] = c.Name
+			}
+		}
+	}
+	for _, c := range s.Chains {
+		if !isPeers(s.ID.Name, c.Name) {
+			continue
+		}
+		by, stays := kept[c.Name]
+		if !stays {
+			p.removal.Chains = append(p.removal.Chains, c.Name)
+		} else if len(c.Rules) == 0 {
+			continue // so was it left the last time
+		} else {
+			p.notices = append(p.notices, stayed(c.Name, s.ID.String(), by))
+		}
+		p.removal.Flush = append(p.removal.Flush, c.Name)
+	}
+	p.what = fmt.Sprintf("%d chains of iptables table %s, and %d jumps to them", len(p.removal.Flush), s.ID, len(p.removal.Rules))
+	return p
+}
+
+// stayed tells of a chain that somebody else's rule leads to.
+func stayed(chain, table, by string) string {
+	return fmt.Sprintf("chain %s of table %s is empty now, but stays: chain %s, which is not kube-proxy's, jumps to it", chain, table, by)
+}
+
+// live returns an error unless weft has rules for Services in every family in
+// which something is to be removed.
+func live(conn *kernel.Conn, plans []plan, legacy []legacyTable) error {
+	needed := map[nft.Family]bool{}
+	for _, p := range plans {
+		needed[p.removal.Table.Family] = true
+	}
+	for _, l := range legacy {
+		needed[l.family] = true
+	}
+	for _, f := range families {
+		if !needed[f] {
+			continue
+		}
+		id := weftTable(f)
+		s, err := conn.Survey(id)
+		if err != nil {
+			return fmt.Errorf("look for weft's rules: %w", err)
+		}
+		if s == nil || !s.Ours || !translates(s) {
+			return fmt.Errorf("remove rules of kube-proxy: %w: no table %s in this network namespace: start weft and wait for its readiness, or say --force to leave the node without rules for Services", ErrNotLive, id)
+		}
+	}
+	return nil
+}
+
+// translates says whether a table has a chain where destinations are translated.
+func translates(s *kernel.Survey) bool {
+	for _, c := range s.Chains {
+		if c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// look finds what this package does not remove.
+func look(proc string) []string {
+	var notices []string
+	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {
+		notices = append(notices, fmt.Sprintf("kube-proxy runs (process %s) and will write its rules again: stop it first", pids))
+	}
+	if exists(filepath.Join(proc, "sys/net/ipv4/conf/kube-ipvs0")) {
+		notices = append(notices, "kube-proxy ran in mode ipvs: its virtual servers and addresses are still there: run `ipvsadm --clear`, `ip link delete kube-ipvs0`, and `ipset destroy` for the sets whose names begin with KUBE-")
+	}
+	return notices
+}
