@@ -29,6 +29,8 @@ const (
 
 // apiSelectors: the API server knows the selectors, for a list and for a
 // watch, and a label that comes later ends a watched object.
+//
+// Behaviour: 104.
 func apiSelectors(t *testing.T, e *env) {
 	factory := informers.NewSharedInformerFactoryWithOptions(e.cluster.Client(), 0,
 		informers.WithNamespace(e.namespace),

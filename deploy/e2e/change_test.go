@@ -17,6 +17,8 @@ import (
 
 // serviceEndpointRemoved: an endpoint that leaves the slice gets nothing any
 // more, though it still runs; a connection to another one stays up throughout.
+//
+// Behaviour: 110.
 func serviceEndpointRemoved(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
 	s.endpoints(t, "a", e.web...)
@@ -53,6 +55,8 @@ func serviceEndpointRemoved(t *testing.T, e *env) {
 
 // serviceUDPMoves: a client that never changes its source port is one flow to
 // the kernel, which would stay with its endpoint for as long as it talks.
+//
+// Behaviour: 106.
 func serviceUDPMoves(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
 	s.endpoints(t, "a", e.web...)
@@ -75,7 +79,7 @@ func serviceUDPMoves(t *testing.T, e *env) {
 			}
 			rest = without(rest, first.Pod)
 			s.endpoints(t, "a", rest...)
-			took := within(t, e.ctx, time.Second, "the flow leaves "+first.Pod, func() error {
+			took := within(t, e.ctx, settled, "the flow leaves "+first.Pod, func() error {
 				a, err := e.askUDP(conn)
 				if err == nil && a.Pod == first.Pod {
 					err = fmt.Errorf("%s answered", a.Pod)
@@ -107,6 +111,8 @@ func without(pods []*lab.Pod, name string) []*lab.Pod {
 
 // serviceNoEndpoints: nobody waits for an answer that can't come, and the
 // first endpoint ends the refusals, also for a UDP client that was refused before.
+//
+// Behaviour: 9, 109, 111.
 func serviceNoEndpoints(t *testing.T, e *env) {
 	s := e.webService(t, "empty", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
 	for _, v6 := range []bool{false, true} {
@@ -127,14 +133,14 @@ func serviceNoEndpoints(t *testing.T, e *env) {
 		t.Errorf("%s answered for a Service without endpoints", a.Pod)
 	}
 	s.endpoints(t, "a", e.web[0])
-	within(t, e.ctx, 2*time.Second, "the client that was refused is answered", func() error {
+	within(t, e.ctx, settled, "the client that was refused is answered", func() error {
 		_, err := e.askUDP(conn)
 		return err
 	})
 	e.spread(t, e.clients[0], "tcp", s.vip(false, 80), e.web[0])
 	s.endpoints(t, "a")
 	e.refused(t, e.clients[0], "tcp", s.vip(false, 80))
-	within(t, e.ctx, time.Second, "the UDP flow ends with its last endpoint", func() error {
+	within(t, e.ctx, settled, "the UDP flow ends with its last endpoint", func() error {
 		if a, err := e.askUDP(conn); err == nil {
 			return fmt.Errorf("%s answered", a.Pod)
 		}
@@ -144,6 +150,8 @@ func serviceNoEndpoints(t *testing.T, e *env) {
 
 // serviceDeleted: nothing of a deleted Service is left, not even for the UDP
 // client that is still talking; what is connected by TCP stays connected.
+//
+// Behaviour: 12, 110, 112.
 func serviceDeleted(t *testing.T, e *env) {
 	s := e.webService(t, "gone", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
 	s.endpoints(t, "a", e.web...)
@@ -166,7 +174,7 @@ func serviceDeleted(t *testing.T, e *env) {
 	e.silent(t, c, "tcp", to)
 	e.silent(t, c, "udp", to)
 	e.silent(t, e.lab.Outside, "tcp", e.nodePortOf(0, s, "http"))
-	within(t, e.ctx, time.Second, "the UDP flow ends", func() error {
+	within(t, e.ctx, settled, "the UDP flow ends", func() error {
 		if a, err := e.askUDP(udp); err == nil {
 			return fmt.Errorf("%s answered", a.Pod)
 		}
@@ -219,7 +227,7 @@ func (e *env) noTrace(t *testing.T, s *service) {
 			words = append(words, fmt.Sprintf(" %d ", p.NodePort))
 		}
 	}
-	within(t, e.ctx, 5*time.Second, "no trace of "+s.Name, func() error {
+	within(t, e.ctx, settled, "no trace of "+s.Name, func() error {
 		if found := e.traces(t, words...); len(found) > 0 {
 			return errors.New(found[0])
 		}

@@ -3,6 +3,7 @@
 //
 //	cd deploy/e2e && go test -count=1 -v -timeout 30m ./...
 //	go test -count=1 -v -run 'TestScenarios/service/' .
+//	go test -count=1 -v -run 'TestScenarios/fault/api-server-away' . -e2e.outage 15m
 //
 // The tests first build the control plane (cmd/controlplane; minutes when the build
 // cache is cold) and weft from the parent module into bin/, then run
@@ -10,16 +11,24 @@
 // namespace when they are not root), so that nothing reaches the machine's own
 // network and nothing outlives them.
 //
-// What runs: a control plane ([cluster]) and two nodes with pods behind them
-// ([lab]). On node-1 weft is one process, `weft run`; on node-2 it is two, as in
+// What runs: a control plane ([cluster]) and three nodes with pods behind them
+// ([lab]). On node-1 and node-3 weft is one process, `weft run`; on node-2 it is two, as in
 // the DaemonSet: an aggregator with CAP_NET_ADMIN alone and a frontend with no
 // capability. Both reach the API server as the service account of
 // deploy/kubernetes, with the rights given there and no others.
 //
+// Endpoints come from the real EndpointSlice controller where a scenario has Pod
+// objects (kubelet_test.go reports on them as kubelets do), and from the scenario itself
+// where it has to be exact about the slices.
+//
 // A scenario is one function and one line in the table in scenario_test.go. It gets a
 // Kubernetes namespace of its own, and fails by the usual means of testing. The logs of the last run are in bin/logs.
 //
+// The report at the end has the figures: what clients saw of a rolling update, of
+// weft's ends under load and of outages. A load beside them that goes to a pod directly shows what
+// the machine itself made of the same requests.
+//
 // Each test file has one concern: main_test.go how the process gets its
 // namespaces, world_test.go what runs, objects_test.go what is written to the API
-// server, probe_test.go what is asked of the network, and the rest are scenarios.
+// server, kubelet_test.go the Pods, probe_test.go what is asked of the network, and the rest are scenarios.
 package e2e

@@ -38,6 +38,8 @@ func faultReadable(t *testing.T, e *env) {
 
 // faultFlush: other programs can't touch weft's tables, nor, where a kernel lets
 // them (before 6.9), do harm that lasts.
+//
+// Behaviour: 145.
 func faultFlush(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
 	s.endpoints(t, "a", e.web...)
@@ -136,6 +138,8 @@ func faultAPIServer(t *testing.T, e *env) {
 
 // faultKilled: while weft is dead traffic flows, and when it comes back it
 // changes nothing, since nothing has changed.
+//
+// Behaviour: 132.
 func faultKilled(t *testing.T, e *env) {
 	s := e.webService(t, "web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
 	s.endpoints(t, "a", e.web...)
@@ -240,6 +244,8 @@ func rewrites(line string, s *service) bool {
 
 // faultKilledChange: what changed while weft was dead is made up for when it
 // is back, and so are the UDP flows that nobody flushed.
+//
+// Behaviour: 106.
 func faultKilledChange(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
 	s.endpoints(t, "a", e.web...)

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/weft-proxy/weft/deploy/e2e/cluster"
@@ -41,7 +42,7 @@ func (w *world) createNodes(ctx context.Context) error {
 	for _, n := range w.lab.Nodes {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name:   n.Name(),
-			Labels: map[string]string{corev1.LabelHostname: n.Name(), corev1.LabelTopologyZone: "zone-of-" + n.Name()},
+			Labels: map[string]string{corev1.LabelHostname: n.Name(), corev1.LabelTopologyZone: zoneOf(n)},
 		}}
 		for _, p := range n.PodCIDRs {
 			node.Spec.PodCIDRs = append(node.Spec.PodCIDRs, p.String())
@@ -61,6 +62,19 @@ func (w *world) createNodes(ctx context.Context) error {
 	return nil
 }
 
+// zoneOf is the zone that a node says it is in: one of its own.
+func zoneOf(n *lab.Node) string { return "zone-of-" + n.Name() }
+
+// setZone changes a node's zone.
+func (e *env) setZone(t *testing.T, n *lab.Node, zone string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, corev1.LabelTopologyZone, zone)
+	// Also in a clean-up, when the scenario's own context has ended.
+	if _, err := e.cluster.Client().CoreV1().Nodes().Patch(context.WithoutCancel(e.ctx), n.Name(), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Errorf("set zone of %s: %v", n.Name(), err)
+	}
+}
+
 // service is a Service of the scenario's namespace, with its slices.
 type service struct {
 	e *env
@@ -76,12 +90,7 @@ func (e *env) webService(t *testing.T, name string, change func(*corev1.Service)
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: e.namespace},
 		Spec: corev1.ServiceSpec{
 			IPFamilyPolicy: &policy,
-			Ports: []corev1.ServicePort{
-				{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromString("http")},
-				{Name: "http-udp", Protocol: corev1.ProtocolUDP, Port: 80, TargetPort: intstr.FromString("http-udp")},
-				{Name: "admin", Protocol: corev1.ProtocolTCP, Port: 90, TargetPort: intstr.FromString("admin")},
-				{Name: "admin-udp", Protocol: corev1.ProtocolUDP, Port: 90, TargetPort: intstr.FromString("admin-udp")},
-			},
+			Ports:          webServicePorts(),
 		},
 	}
 	if change != nil {
@@ -92,6 +101,16 @@ func (e *env) webService(t *testing.T, name string, change func(*corev1.Service)
 		t.Fatalf("create service %s: %v", name, err)
 	}
 	return &service{e: e, Service: created}
+}
+
+// webServicePorts are those of webService.
+func webServicePorts() []corev1.ServicePort {
+	return []corev1.ServicePort{
+		{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromString("http")},
+		{Name: "http-udp", Protocol: corev1.ProtocolUDP, Port: 80, TargetPort: intstr.FromString("http-udp")},
+		{Name: "admin", Protocol: corev1.ProtocolTCP, Port: 90, TargetPort: intstr.FromString("admin")},
+		{Name: "admin-udp", Protocol: corev1.ProtocolUDP, Port: 90, TargetPort: intstr.FromString("admin-udp")},
+	}
 }
 
 // vip is the ClusterIP and port, IPv6 if so asked.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -74,10 +75,14 @@ func (e *env) only(from asker, network string, to netip.AddrPort, n int, pods ..
 	return nil
 }
 
+// settled bounds how long a change may take to be seen. It takes some tens of
+// milliseconds; the rest is for a machine that has much else to do.
+const settled = 20 * time.Second
+
 // spread waits until the pods, and they alone, answer.
 func (e *env) spread(t *testing.T, from asker, network string, to netip.AddrPort, pods ...*lab.Pod) {
 	t.Helper()
-	within(t, e.ctx, 5*time.Second, fmt.Sprintf("%s %s from %s reaches %s", network, to, from.Name(), names(pods)), func() error {
+	within(t, e.ctx, settled, fmt.Sprintf("%s %s from %s reaches %s", network, to, from.Name(), names(pods)), func() error {
 		// A cheap question first: until there are rules, each one waits for its timeout.
 		if _, err := from.Ask(e.ctx, network, to, 200*time.Millisecond); err != nil {
 			return err
@@ -95,7 +100,7 @@ const prompt = 1500 * time.Millisecond
 func (e *env) refused(t *testing.T, from asker, network string, to netip.AddrPort) {
 	t.Helper()
 	var took time.Duration
-	within(t, e.ctx, 10*time.Second, fmt.Sprintf("%s %s from %s is refused", network, to, from.Name()), func() error {
+	within(t, e.ctx, settled, fmt.Sprintf("%s %s from %s is refused", network, to, from.Name()), func() error {
 		start := time.Now()
 		_, err := from.Ask(e.ctx, network, to, 2*prompt)
 		if err == nil {
@@ -114,10 +119,27 @@ func (e *env) refused(t *testing.T, from asker, network string, to netip.AddrPor
 	t.Logf("%s %s from %s: refused in %s", network, to, from.Name(), took.Round(time.Millisecond))
 }
 
+// dropped waits until a question gets neither an answer nor a refusal, which is
+// what makes a load balancer or a client try elsewhere.
+func (e *env) dropped(t *testing.T, from asker, network string, to netip.AddrPort) {
+	t.Helper()
+	within(t, e.ctx, settled, fmt.Sprintf("%s %s from %s is dropped", network, to, from.Name()), func() error {
+		// Longer than a refusal may take.
+		a, err := from.Ask(e.ctx, network, to, prompt)
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("%s answered", a.Pod)
+		}
+		return err
+	})
+}
+
 // silent waits until nobody answers, whatever the error is.
 func (e *env) silent(t *testing.T, from asker, network string, to netip.AddrPort) {
 	t.Helper()
-	within(t, e.ctx, 5*time.Second, fmt.Sprintf("%s %s from %s has no answer", network, to, from.Name()), func() error {
+	within(t, e.ctx, settled, fmt.Sprintf("%s %s from %s has no answer", network, to, from.Name()), func() error {
 		if a, err := from.Ask(e.ctx, network, to, 200*time.Millisecond); err == nil {
 			return fmt.Errorf("%s answered", a.Pod)
 		}

@@ -15,6 +15,8 @@ func (d *daemon) weft(e *env, args ...string) (string, error) {
 
 // publisherPolicy: rules of a third party come into force beside the Services,
 // and go, without a mark on them.
+//
+// Behaviour: 167.
 func publisherPolicy(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
 	s.endpoints(t, "a", e.web...)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -18,35 +19,69 @@ type scenario struct {
 	// name is AREA/WHAT; -run 'TestScenarios/AREA/' runs an area.
 	name string
 	run  func(t *testing.T, e *env)
+	// limit is for those that take longer than minute and a half; 0 for the rest.
+	limit time.Duration
 }
 
 // The scenarios in the order in which they run. They share the world, so one
 // that breaks something on purpose mends it before it returns.
 var scenarios = []scenario{
-	{"lab/everyone-reaches-every-pod", labReachable},
-	{"api/selectors-leave-out-what-is-not-ours", apiSelectors},
-	{"api/rights-are-those-of-the-manifests", apiRights},
-	{"deploy/manifests-are-accepted", deployManifests},
-	{"deploy/probes-answer", deployProbes},
-	{"service/clusterip", serviceClusterIP},
-	{"service/clusterip-ipv6", serviceClusterIPv6},
-	{"service/clusterip-from-a-host", serviceFromHost},
-	{"service/nodeport", serviceNodePort},
-	{"service/kubernetes", serviceKubernetes},
-	{"service/several-slices", serviceSlices},
-	{"service/hairpin", serviceHairpin},
-	{"service/endpoint-removed", serviceEndpointRemoved},
-	{"service/udp-client-moves", serviceUDPMoves},
-	{"service/no-endpoints", serviceNoEndpoints},
-	{"service/deleted", serviceDeleted},
-	{"service/headless-leaves-no-trace", serviceHeadless},
-	{"service/foreign-proxied-leaves-no-trace", serviceForeign},
-	{"publisher/policy-comes-and-goes", publisherPolicy},
-	{"fault/ruleset-is-readable", faultReadable},
-	{"fault/foreign-flush", faultFlush},
-	{"fault/api-server-restarts", faultAPIServer},
-	{"fault/weft-killed", faultKilled},
-	{"fault/weft-killed-while-things-change", faultKilledChange},
+	{name: "lab/everyone-reaches-every-pod", run: labReachable},
+	{name: "api/selectors-leave-out-what-is-not-ours", run: apiSelectors},
+	{name: "api/rights-are-those-of-the-manifests", run: apiRights},
+	{name: "deploy/manifests-are-accepted", run: deployManifests},
+	{name: "deploy/probes-answer", run: deployProbes},
+	{name: "service/clusterip", run: serviceClusterIP},
+	{name: "service/clusterip-ipv6", run: serviceClusterIPv6},
+	{name: "service/clusterip-from-a-host", run: serviceFromHost},
+	{name: "service/nodeport", run: serviceNodePort},
+	{name: "service/kubernetes", run: serviceKubernetes},
+	{name: "service/several-slices", run: serviceSlices},
+	{name: "service/hairpin", run: serviceHairpin},
+	{name: "service/endpoint-removed", run: serviceEndpointRemoved},
+	{name: "service/udp-client-moves", run: serviceUDPMoves},
+	{name: "service/no-endpoints", run: serviceNoEndpoints},
+	{name: "service/deleted", run: serviceDeleted},
+	{name: "service/headless-leaves-no-trace", run: serviceHeadless},
+	{name: "service/foreign-proxied-leaves-no-trace", run: serviceForeign},
+	{name: "lifecycle/ports", run: lifecyclePorts},
+	{name: "lifecycle/types-and-back", run: lifecycleTypes},
+	{name: "lifecycle/clusterip-reused-at-once", run: lifecycleReuse},
+	{name: "lifecycle/made-anew-elsewhere", run: lifecycleMoved},
+	{name: "family/policies", run: familyPolicies},
+	{name: "family/endpoints-of-one-family", run: familyHalf},
+	{name: "endpoints/ready-pods-of-a-selector", run: endpointsReady},
+	{name: "endpoints/publish-not-ready", run: endpointsNotReady},
+	{name: "endpoints/all-terminate", run: endpointsTerminating},
+	{name: "endpoints/all-on-the-node-terminate", run: endpointsTerminatingLocal},
+	{name: "endpoints/one-port-has-none", run: endpointsSibling},
+	{name: "endpoints/rolling-update-under-load", run: rolloutUnderLoad, limit: 3 * time.Minute},
+	{name: "udp/scaled-to-zero-and-back", run: udpScaledToZero},
+	{name: "udp/terminating-pod-keeps-its-flows", run: udpTerminating},
+	{name: "publisher/policy-comes-and-goes", run: publisherPolicy},
+	{name: "fault/ruleset-is-readable", run: faultReadable},
+	{name: "fault/foreign-flush", run: faultFlush},
+	{name: "fault/api-server-restarts", run: faultAPIServer},
+	{name: "fault/weft-killed", run: faultKilled},
+	{name: "fault/weft-killed-while-things-change", run: faultKilledChange},
+	{name: "fault/weft-ended-again-and-again-under-load", run: faultChurn},
+	{name: "fault/node-restarts", run: faultNodeRestart},
+	{name: "fault/node-cut-off", run: faultPartition},
+	{name: "fault/api-server-away", run: faultOutage, limit: *outage + outageSlack},
+	{name: "policy/external-local", run: policyExternal},
+	{name: "policy/internal-local", run: policyInternal},
+	{name: "policy/both-and-changes", run: policyBoth},
+	{name: "topology/zones", run: topologyZones},
+	{name: "external/ips", run: externalIPs},
+	{name: "external/udp-client-was-first", run: externalUDPBefore},
+	{name: "loadbalancer/addresses", run: loadBalancerVIP},
+	{name: "loadbalancer/external-local", run: loadBalancerLocal},
+	{name: "loadbalancer/source-ranges", run: sourceRanges},
+	{name: "loadbalancer/health-checks", run: healthChecks},
+	{name: "affinity/kept", run: affinityKept},
+	{name: "affinity/ends", run: affinityEnds},
+	{name: "affinity/local", run: affinityLocal},
+	{name: "cidr/added-and-removed", run: cidrAdded},
 }
 
 // env is what a scenario gets.
@@ -55,6 +90,16 @@ type env struct {
 	ctx context.Context
 	// namespace is the scenario's own in the API.
 	namespace string
+	// notes are figures for the report.
+	notes []string
+}
+
+// note logs a figure and puts it into the report.
+func (e *env) note(t *testing.T, format string, args ...any) {
+	t.Helper()
+	line := fmt.Sprintf(format, args...)
+	t.Log(line)
+	e.notes = append(e.notes, line)
 }
 
 func TestScenarios(t *testing.T) {
@@ -65,13 +110,19 @@ func TestScenarios(t *testing.T) {
 	report := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(report, "SCENARIO\tRESULT\tDURATION")
 	for i, s := range scenarios {
-		begin, ran := time.Now(), false
+		begin := time.Now()
+		var notes *[]string
 		ok := t.Run(s.name, func(t *testing.T) {
-			ran = true
-			w.play(t, fmt.Sprintf("e2e-%d", i), s)
+			e := &env{world: w, namespace: fmt.Sprintf("e2e-%d", i)}
+			notes = &e.notes
+			e.play(t, s)
 		})
-		if ran {
-			fmt.Fprintf(report, "%s\t%s\t%.2fs\n", s.name, map[bool]string{true: "PASS", false: "FAIL"}[ok], time.Since(begin).Seconds())
+		if notes == nil {
+			continue // -run left it out
+		}
+		fmt.Fprintf(report, "%s\t%s\t%.2fs\n", s.name, map[bool]string{true: "PASS", false: "FAIL"}[ok], time.Since(begin).Seconds())
+		for _, n := range *notes {
+			fmt.Fprintf(report, "  %s\n", n)
 		}
 	}
 	fmt.Fprintf(report, "all, with start\t%s\t%.2fs\n", map[bool]string{true: "PASS", false: "FAIL"}[!t.Failed()], time.Since(start).Seconds())
@@ -79,16 +130,21 @@ func TestScenarios(t *testing.T) {
 }
 
 // play runs one scenario in a namespace that it empties afterwards.
-func (w *world) play(t *testing.T, namespace string, s scenario) {
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+func (e *env) play(t *testing.T, s scenario) {
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(s.limit, 90*time.Second))
 	defer cancel()
-	e := &env{world: w, ctx: ctx, namespace: namespace}
-	api := w.cluster.Client().CoreV1().Namespaces()
-	if _, err := api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	e.ctx = ctx
+	c := e.cluster.Client().CoreV1()
+	if _, err := c.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("create namespace: %v", err)
 	}
+	// Pods have an account; the controller that makes it does not run here.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: e.namespace}}
+	if _, err := c.ServiceAccounts(e.namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("create service account: %v", err)
+	}
 	defer func() {
-		for _, d := range w.daemons {
+		for _, d := range e.daemons {
 			if err := d.err(); err != nil {
 				t.Error(err)
 			}
@@ -118,6 +174,10 @@ func (e *env) clear() error {
 		if err := c.CoreV1().Services(e.namespace).Delete(ctx, s.Name, metav1.DeleteOptions{}); err != nil {
 			return fmt.Errorf("delete service %s/%s: %w", e.namespace, s.Name, err)
 		}
+	}
+	now := int64(0)
+	if err := c.CoreV1().Pods(e.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, all); err != nil {
+		return fmt.Errorf("delete pods of %s: %w", e.namespace, err)
 	}
 	if err := c.DiscoveryV1().EndpointSlices(e.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all); err != nil {
 		return fmt.Errorf("delete slices of %s: %w", e.namespace, err)

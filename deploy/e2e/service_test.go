@@ -16,8 +16,13 @@ import (
 
 // serviceClusterIP: pods of both nodes reach all endpoints, on both ports and
 // protocols, and are seen as themselves.
+//
+// Behaviour: 1, 4, 5, 6.
 func serviceClusterIP(t *testing.T, e *env) { e.clusterIP(t, false) }
 
+// serviceClusterIPv6: the same by the other family.
+//
+// Behaviour: 1, 4, 5, 6.
 func serviceClusterIPv6(t *testing.T, e *env) { e.clusterIP(t, true) }
 
 func (e *env) clusterIP(t *testing.T, v6 bool) {
@@ -45,6 +50,8 @@ func (e *env) clusterIP(t *testing.T, v6 bool) {
 
 // serviceFromHost: a process of the node reaches a ClusterIP, and so does a
 // host outside that routes to it; both are seen as a node.
+//
+// Behaviour: 2, 3.
 func serviceFromHost(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
 	s.endpoints(t, "a", e.web...)
@@ -63,6 +70,8 @@ func serviceFromHost(t *testing.T, e *env) {
 
 // serviceNodePort: every node answers, to outside, to the other node and to
 // pods; the source becomes a node's.
+//
+// Behaviour: 25.
 func serviceNodePort(t *testing.T, e *env) {
 	s := e.webService(t, "web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
 	s.endpoints(t, "a", e.web...)
@@ -83,6 +92,8 @@ func serviceNodePort(t *testing.T, e *env) {
 
 // serviceKubernetes: the one Service that the API server makes itself leads
 // from a pod to the API server.
+//
+// Behaviour: 1.
 func serviceKubernetes(t *testing.T, e *env) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(e.cluster.CA())
@@ -104,6 +115,8 @@ func serviceKubernetes(t *testing.T, e *env) {
 
 // serviceSlices: the endpoints are the sum of all slices, whose ports count by
 // their names and may differ; a slice before its Service waits for it.
+//
+// Behaviour: 5, 70.
 func serviceSlices(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
 	s.endpoints(t, "a", e.web[0], e.web[1])
@@ -135,6 +148,8 @@ func serviceSlices(t *testing.T, e *env) {
 
 // serviceHairpin: a pod that is an endpoint of its own Service reaches itself,
 // which works only with another source address.
+//
+// Behaviour: 10.
 func serviceHairpin(t *testing.T, e *env) {
 	s := e.webService(t, "self", nil)
 	self := e.web[0]
@@ -151,12 +166,16 @@ func serviceHairpin(t *testing.T, e *env) {
 }
 
 // serviceHeadless: a Service without a ClusterIP is nobody's to forward.
+//
+// Behaviour: 101.
 func serviceHeadless(t *testing.T, e *env) {
 	e.traceless(t, func(s *corev1.Service) { s.Spec.ClusterIP = headlessAddress })
 }
 
 // serviceForeign: a Service with another proxy's label is left to it, from the
 // start and from the moment that it gets the label.
+//
+// Behaviour: 102.
 func serviceForeign(t *testing.T, e *env) {
 	e.traceless(t, func(s *corev1.Service) {
 		s.Labels = map[string]string{proxyNameLabel: "other"}

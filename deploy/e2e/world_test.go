@@ -19,7 +19,8 @@ type world struct {
 	cluster *cluster.Cluster
 	// clients are pods without servers, one on each node.
 	clients []*lab.Pod
-	// web are pods with servers on webPorts: two on each node, in turn.
+	// web are pods with servers on webPorts, one on each node in turn: the first
+	// node has the first and the fourth.
 	web []*lab.Pod
 	// daemons are weft, one on each node.
 	daemons []*daemon
@@ -33,6 +34,12 @@ const (
 	logDir = "bin/logs"
 	runDir = "/run/e2e"
 )
+
+// externalRanges are what externalIPs and the addresses of load balancers come
+// from: documentation prefixes, which the world outside routes to the first node.
+func externalRanges() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/64")}
+}
 
 // newWorld starts everything and stops it with the test.
 func newWorld(t *testing.T, ctx context.Context) *world {
@@ -59,7 +66,7 @@ func (w *world) start(ctx context.Context) error {
 		}
 	}
 	var err error
-	if w.lab, err = lab.New(lab.Config{Nodes: 2, Routed: cluster.ServiceCIDRs()}); err != nil {
+	if w.lab, err = lab.New(lab.Config{Nodes: 3, Routed: append(cluster.ServiceCIDRs(), externalRanges()...)}); err != nil {
 		return err
 	}
 	if err := w.addPods(); err != nil {
@@ -116,7 +123,7 @@ func (w *world) startDaemons(ctx context.Context) error {
 		return err
 	}
 	for i, n := range w.lab.Nodes {
-		d, err := newDaemon(n, kubeconfig, i == 0)
+		d, err := newDaemon(n, kubeconfig, i != 1)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -38,6 +40,8 @@ type Cluster struct {
 	client *kubernetes.Clientset
 	etcd   *lab.Process
 	server *lab.Process
+	// controller makes EndpointSlices of Services with selectors.
+	controller *lab.Process
 }
 
 const (
@@ -48,7 +52,8 @@ const (
 	ready = 2 * time.Minute
 )
 
-// Start runs etcd and the API server and returns when it is ready.
+// Start runs etcd, the API server and the EndpointSlice controller, and returns
+// when the API server is ready.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg}
 	serving := append([]netip.Addr{netip.MustParseAddr("127.0.0.1"), ServiceCIDRs()[0].Addr().Next()}, cfg.Host.Addresses.All()...)
@@ -69,6 +74,12 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	if err := c.StartAPIServer(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	if err := c.admitController(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	if err := c.startController(); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
@@ -99,7 +110,8 @@ func (c *Cluster) startEtcd() error {
 }
 
 // StartAPIServer runs the API server, which must not be running, and waits for
-// it to be ready.
+// it to be ready. The controller starts anew then, as kube-controller-manager does, which
+// ends when it can't renew its lease.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	cidrs := ServiceCIDRs()
 	var err error
@@ -119,7 +131,13 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.waitReady(ctx)
+	if err := c.waitReady(ctx); err != nil || c.controller == nil {
+		return err
+	}
+	if err := c.controller.Kill(); err != nil {
+		return err
+	}
+	return c.startController()
 }
 
 func (c *Cluster) waitReady(ctx context.Context) error {
@@ -145,13 +163,43 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	}
 }
 
+// controllerName is that of the EndpointSlice controller and of its account.
+const controllerName = "endpointslice-controller"
+
+// admitController gives the EndpointSlice controller the service account that
+// kube-controller-manager uses for it, with the rights that the API server
+// itself has bound to that account.
+func (c *Cluster) admitController(ctx context.Context) error {
+	const namespace = "kube-system"
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: controllerName, Namespace: namespace}}
+	if _, err := c.client.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create service account %s/%s: %w", namespace, controllerName, err)
+	}
+	token, err := c.Token(ctx, namespace, controllerName)
+	if err != nil {
+		return err
+	}
+	return c.WriteKubeconfig(c.controllerConfig(), token)
+}
+
+func (c *Cluster) controllerConfig() string {
+	return filepath.Join(c.cfg.Dir, controllerName+".kubeconfig")
+}
+
+func (c *Cluster) startController() error {
+	var err error
+	c.controller, err = c.cfg.Host.Start(controllerName, filepath.Join(c.cfg.LogDir, controllerName+".log"), nil,
+		c.cfg.Binary, controllerName, "--kubeconfig", c.controllerConfig())
+	return err
+}
+
 // KillAPIServer ends the API server at once, as a crash does. etcd stays.
 func (c *Cluster) KillAPIServer() error { return c.server.Kill() }
 
 // Stop ends all of it.
 func (c *Cluster) Stop() error {
 	var errs []error
-	for _, p := range []*lab.Process{c.server, c.etcd} {
+	for _, p := range []*lab.Process{c.controller, c.server, c.etcd} {
 		if p != nil {
 			errs = append(errs, p.Kill())
 		}

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Answer is what a pod's server said.
@@ -31,7 +33,7 @@ type Conversation struct {
 // the source port or 0 for any. Opening UDP sends nothing. The context bounds a TCP
 // connection's making; refusal is an error that wraps syscall.ECONNREFUSED.
 func (n *Namespace) Open(ctx context.Context, network string, to netip.AddrPort, port uint16) (*Conversation, error) {
-	d := net.Dialer{}
+	d := net.Dialer{Control: n.control}
 	if port != 0 {
 		switch network {
 		case "tcp":
@@ -40,16 +42,11 @@ func (n *Namespace) Open(ctx context.Context, network string, to netip.AddrPort,
 			d.LocalAddr = &net.UDPAddr{Port: int(port)}
 		}
 	}
-	c := &Conversation{}
-	err := n.Do(func() error {
-		var err error
-		c.conn, err = d.DialContext(ctx, network, to.String())
-		return err
-	})
+	conn, err := d.DialContext(ctx, network, to.String())
 	if err != nil {
 		return nil, err
 	}
-	c.read = bufio.NewReader(c.conn)
+	c := &Conversation{conn: conn, read: bufio.NewReader(conn)}
 	if network == "tcp" {
 		if c.First, err = c.listen(ctx); err != nil {
 			c.Close()
@@ -104,6 +101,26 @@ func parseAnswer(line string) (Answer, error) {
 	}
 	a.Question = question
 	return a, nil
+}
+
+// Repeated is how many packets TCP has sent more than once; 0 on UDP.
+func (c *Conversation) Repeated() (uint32, error) {
+	conn, ok := c.conn.(*net.TCPConn)
+	if !ok {
+		return 0, nil
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var info *unix.TCPInfo
+	if ctl := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); ctl != nil {
+		return 0, ctl
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read state of connection: %w", err)
+	}
+	return info.Total_retrans, nil
 }
 
 // Close ends the conversation.

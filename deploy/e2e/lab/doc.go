@@ -12,6 +12,6 @@
 //
 // # Concurrency
 //
-// A Namespace is safe for concurrent use. Its functions lock a thread for as
-// long as they are inside the namespace and put it back afterwards.
+// A Namespace is safe for concurrent use. It keeps threads that are inside, and
+// its functions run on them; a thread that has been inside never runs anything else.
 package lab

@@ -141,6 +141,14 @@ func (l *Lab) route(routed []netip.Prefix) error {
 	return nil
 }
 
+// RouteOutside sends a prefix from outside to the node.
+func (l *Lab) RouteOutside(p netip.Prefix, n *Node) error {
+	return l.Outside.addRoute(uplink, p, n.Addresses.of(p))
+}
+
+// UnrouteOutside undoes RouteOutside.
+func (l *Lab) UnrouteOutside(p netip.Prefix) error { return l.Outside.delRoute(uplink, p) }
+
 // attach makes a namespace on the nodes' link.
 func (l *Lab) attach(name string, number int) (*Host, error) {
 	ns, err := NewNamespace(name)

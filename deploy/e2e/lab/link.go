@@ -76,6 +76,42 @@ func (n *Namespace) addAddress(link string, prefix netip.Prefix) error {
 	return nil
 }
 
+// delAddress takes an address from a link.
+func (n *Namespace) delAddress(link string, prefix netip.Prefix) error {
+	l, err := n.handle.LinkByName(link)
+	if err == nil {
+		err = n.handle.AddrDel(l, &netlink.Addr{IPNet: ipNet(prefix)})
+	}
+	if err != nil {
+		return fmt.Errorf("take address %s from %s in %s: %w", prefix, link, n.name, err)
+	}
+	return nil
+}
+
+// delLink removes a link, and with a veth its other end.
+func (n *Namespace) delLink(link string) error {
+	l, err := n.handle.LinkByName(link)
+	if err == nil {
+		err = n.handle.LinkDel(l)
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s in %s: %w", link, n.name, err)
+	}
+	return nil
+}
+
+// delRoute removes the route of a prefix through a link.
+func (n *Namespace) delRoute(link string, prefix netip.Prefix) error {
+	l, err := n.handle.LinkByName(link)
+	if err == nil {
+		err = n.handle.RouteDel(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(prefix), Scope: netlink.SCOPE_NOWHERE})
+	}
+	if err != nil {
+		return fmt.Errorf("remove route to %s over %s in %s: %w", prefix, link, n.name, err)
+	}
+	return nil
+}
+
 // addRoute routes a prefix through a link, directly or (with a valid gateway) by way of it.
 func (n *Namespace) addRoute(link string, prefix netip.Prefix, gateway netip.Addr) error {
 	l, err := n.handle.LinkByName(link)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ type Namespace struct {
 	name   string
 	file   *os.File
 	handle *netlink.Handle
+	inside *threads
 }
 
 // threadNS is the namespace of the calling thread; that of /proc/self is the
@@ -73,7 +73,7 @@ func current(name string) (*Namespace, error) {
 		f.Close()
 		return nil, fmt.Errorf("open rtnetlink in %s: %w", name, err)
 	}
-	return &Namespace{name: name, file: f, handle: h}, nil
+	return &Namespace{name: name, file: f, handle: h, inside: newThreads()}, nil
 }
 
 // prepare sets what every namespace here needs: a loopback, forwarding, no
@@ -107,19 +107,20 @@ func (n *Namespace) Name() string { return n.name }
 
 // Close lets go of the namespace. It ends with its last process and socket.
 func (n *Namespace) Close() error {
+	n.inside.close()
 	n.handle.Close()
 	return n.file.Close()
 }
 
 // Do calls f on a thread that is in the namespace; sockets that f opens and
-// processes that it starts stay there. f must not start goroutines that count on it.
+// processes that it starts stay there. f must not start goroutines that count on it, nor wait for anybody.
 func (n *Namespace) Do(f func() error) error {
-	return restoring(func() error {
-		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("enter namespace %s: %w", n.name, err)
-		}
-		return f()
-	})
+	t, err := n.inside.take(int(n.file.Fd()))
+	if err != nil {
+		return fmt.Errorf("use namespace %s: %w", n.name, err)
+	}
+	defer n.inside.put(t)
+	return t.do(f)
 }
 
 // restoring calls f on a locked thread and puts the thread back into the
@@ -170,16 +171,4 @@ func (n *Namespace) Run(ctx context.Context, name string, args ...string) (strin
 		return out.String(), fmt.Errorf("run %s in %s: %w: %s", strings.Join(cmd.Args, " "), n.name, err, strings.TrimSpace(errout.String()))
 	}
 	return out.String(), nil
-}
-
-// Dial connects from the namespace; it fits rest.Config.Dial and
-// http.Transport.DialContext. The address must be numeric.
-func (n *Namespace) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	var conn net.Conn
-	err := n.Do(func() error {
-		var err error
-		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
-		return err
-	})
-	return conn, err
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -13,10 +14,14 @@ type Pod struct {
 	*Namespace
 	Addresses Addresses
 
+	node *Node
+	link string // the node's end
+
 	mu      sync.Mutex
 	servers []net.Listener
 	packets []net.PacketConn
 	conns   map[net.Conn]struct{}
+	quit    bool // no connection is accepted any more
 	stopped bool
 }
 
@@ -35,9 +40,9 @@ func (n *Node) NewPod(name string) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pod{Namespace: ns, Addresses: podAddresses(n.number, number), conns: map[net.Conn]struct{}{}}
-	n.lab.pods = append(n.lab.pods, p)
 	link := "pod" + strconv.Itoa(number)
+	p := &Pod{Namespace: ns, Addresses: podAddresses(n.number, number), node: n, link: link, conns: map[net.Conn]struct{}{}}
+	n.lab.pods = append(n.lab.pods, p)
 	if err := veth(n.Namespace, link, ns, uplink); err != nil {
 		return nil, err
 	}
@@ -58,6 +63,57 @@ func (n *Node) NewPod(name string) (*Pod, error) {
 		}
 	}
 	return p, nil
+}
+
+// Node is the node that the pod is behind.
+func (p *Pod) Node() *Node { return p.node }
+
+// Announce gives the pod one more address, of no prefix of pods, and routes it
+// from every node and from outside, as a network does with the address of a
+// machine in it. Withdraw takes it back.
+func (p *Pod) Announce(addr netip.Addr) error {
+	if err := p.addAddress(uplink, host(addr)); err != nil {
+		return err
+	}
+	if err := p.node.addRoute(p.link, host(addr), netip.Addr{}); err != nil {
+		return err
+	}
+	for _, h := range p.others() {
+		if err := h.addRoute(uplink, host(addr), p.node.Addresses.of(host(addr))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Withdraw undoes Announce.
+func (p *Pod) Withdraw(addr netip.Addr) error {
+	errs := []error{p.delAddress(uplink, host(addr)), p.node.delRoute(p.link, host(addr))}
+	for _, h := range p.others() {
+		errs = append(errs, h.delRoute(uplink, host(addr)))
+	}
+	return errors.Join(errs...)
+}
+
+// others are the hosts that reach the pod through its node.
+func (p *Pod) others() []*Host {
+	all := []*Host{p.node.lab.Outside}
+	for _, n := range p.node.lab.Nodes {
+		if n != p.node {
+			all = append(all, &n.Host)
+		}
+	}
+	return all
+}
+
+// Remove stops the pod and takes its link away, as a CNI plugin does: packets
+// to its addresses find no way any more.
+func (p *Pod) Remove() error {
+	p.Quit()
+	// Before the namespace ends, for that takes the link away too, some time.
+	err := p.node.delLink(p.link)
+	p.Stop()
+	return err
 }
 
 // Serve answers TCP and UDP on the port, on all addresses of the pod. See Ask
@@ -90,15 +146,12 @@ func (p *Pod) Serve(ports ...uint16) error {
 	return nil
 }
 
-// Stop ends the servers and their connections, and lets go of the namespace.
-// It may be called twice.
-func (p *Pod) Stop() {
+// Quit ends the servers and their connections, as the end of a pod's
+// processes does. The namespace stays, and its kernel refuses for them.
+func (p *Pod) Quit() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped {
-		return
-	}
-	p.stopped = true
+	p.quit = true
 	for _, s := range p.servers {
 		s.Close()
 	}
@@ -108,5 +161,15 @@ func (p *Pod) Stop() {
 	for c := range p.conns {
 		c.Close()
 	}
-	p.Close()
+}
+
+// Stop is Quit, and lets go of the namespace. It may be called twice.
+func (p *Pod) Stop() {
+	p.Quit()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.stopped {
+		p.stopped = true
+		p.Close()
+	}
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -49,7 +50,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("%s ended: %v; its last lines:\n%s", p.name, p.err, p.Tail(20))
+		return fmt.Errorf("%s ended: %w; its last lines:\n%s", p.name, cmp.Or(p.err, errors.New("exit status 0")), p.Tail(20))
 	default:
 		return nil
 	}

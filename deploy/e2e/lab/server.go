@@ -29,11 +29,11 @@ func (p *Pod) serveTCP(l net.Listener, port uint16) {
 	}
 }
 
-// track remembers a connection, so that Stop can end it. False means that the pod has stopped.
+// track remembers a connection, so that Stop can end it. False means that the pod has quit.
 func (p *Pod) track(conn net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped {
+	if p.quit {
 		return false
 	}
 	p.conns[conn] = struct{}{}

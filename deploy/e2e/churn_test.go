@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// churnRounds is how many changes faultChurn makes; each node's weft goes through each kind of end.
+const churnRounds = 36
+
+// faultChurn: while Services and endpoints come and go all the time, weft is
+// ended on one node after the other, politely and by SIGKILL, and no request to
+// endpoints that stay fails or is refused; what is there in the end is right.
+//
+// Behaviour: 139, 170.
+func faultChurn(t *testing.T, e *env) {
+	steady := e.webService(t, "steady", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
+	steady.endpoints(t, "a", e.web...)
+	// A UDP answer that is under way when its pod leaves the Service is lost, by anybody's
+	// rules: the flow ends. So those who ask by UDP ask a Service that nothing happens to.
+	fixed := e.webService(t, "fixed", nil)
+	fixed.endpoints(t, "a", e.web...)
+	var loads []*namedLoad
+	for i, c := range e.clients {
+		for _, v6 := range []bool{false, true} {
+			e.spread(t, c, "tcp", steady.vip(v6, 80), e.web...)
+			e.spread(t, c, "udp", fixed.vip(v6, 80), e.web...)
+		}
+		e.spread(t, e.lab.Outside, "tcp", e.nodePortOf(i, steady, "http"), e.web...)
+		loads = append(loads,
+			e.startLoad(t, c.Namespace, "tcp", steady.vip(false, 80), 50),
+			e.startLoad(t, c.Namespace, "udp", fixed.vip(true, 80), 50),
+			e.startLoad(t, e.lab.Outside.Namespace, "tcp", e.nodePortOf(i, steady, "http"), 50))
+	}
+	// A round lasts so long that weft's changes of one overlap its end in the next.
+	tick := time.NewTicker(150 * time.Millisecond)
+	defer tick.Stop()
+	var passing []*service
+	for round := range churnRounds {
+		<-tick.C
+		// The two pods that leave the Service still serve: a request that meets old rules is answered.
+		steady.endpoints(t, "a", e.web[:2+2*(round%2)]...)
+		passing = append(passing, e.webService(t, fmt.Sprintf("passing-%d", round), func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }))
+		passing[len(passing)-1].endpoints(t, "a", e.web[round%4])
+		if len(passing) > 4 {
+			passing[0].delete(t)
+			passing = passing[1:]
+		}
+		d := e.daemons[round/2%len(e.daemons)]
+		if round%2 == 1 {
+			if err := d.start(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		end := d.kill
+		if round/6%2 == 1 {
+			end = d.stop
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range e.clients {
+		e.spread(t, c, "tcp", steady.vip(false, 80), e.web...)
+		e.spread(t, c, "udp", fixed.vip(true, 80), e.web...)
+		for j, s := range passing {
+			e.spread(t, c, "tcp", s.vip(false, 80), e.web[(churnRounds-len(passing)+j)%4])
+		}
+		e.spread(t, e.lab.Outside, "tcp", e.nodePortOf(i, steady, "http"), e.web...)
+	}
+	e.report(t, loads)
+	e.note(t, "%d changes, weft ended %d times", churnRounds, churnRounds/2)
+	if found := e.traces(t, e.namespace+"/passing-0:", e.namespace+"/passing-7:"); len(found) > 0 {
+		t.Errorf("left of a Service that is gone: %s", found[0])
+	}
+}
+
+// faultNodeRestart: a node comes back from a restart without rules, flows and
+// files in /run, and weft makes it what it was.
+func faultNodeRestart(t *testing.T, e *env) {
+	s := e.webService(t, "web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
+	s.endpoints(t, "a", e.web...)
+	for i, d := range e.daemons {
+		c := e.clients[i]
+		e.spread(t, c, "tcp", s.vip(false, 80), e.web...)
+		e.spread(t, c, "tcp", s.vip(true, 80), e.web...)
+		if err := d.kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, argv := range [][]string{{"nft", "flush", "ruleset"}, {"conntrack", "-F"}} {
+			if _, err := d.node.Run(e.ctx, argv[0], argv[1:]...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left, err := d.ruleset(e.ctx); err != nil || left != "" {
+			t.Fatalf("ruleset of %s after the restart: %v:\n%s", d.node.Name(), err, left)
+		}
+		if err := os.Remove(d.socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if locks, err := filepath.Glob(d.socket + ".*"); err == nil {
+			for _, l := range locks {
+				if err := os.Remove(l); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		e.silent(t, c, "tcp", s.vip(false, 80))
+		start := time.Now()
+		if err := d.start(); err != nil {
+			t.Fatal(err)
+		}
+		within(t, e.ctx, 15*time.Second, "all is back on "+d.node.Name(), func() error {
+			return e.only(c, "tcp", s.vip(false, 80), 24, e.web...)
+		})
+		e.note(t, "%s had its rules %s after weft's start", d.node.Name(), time.Since(start).Round(10*time.Millisecond))
+		for _, v6 := range []bool{false, true} {
+			e.spread(t, c, "tcp", s.vip(v6, 80), e.web...)
+			e.spread(t, c, "udp", s.vip(v6, 80), e.web...)
+		}
+		e.spread(t, e.lab.Outside, "tcp", e.nodePortOf(i, s, "http"), e.web...)
+	}
+}

@@ -1,0 +1,245 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestServers asks the HTTP servers of both: those that load balancers ask for the
+// number of endpoints, and the proxy's own.
+//
+// Behaviour: 117, 118, 119, 120, 121, 122, 123, 124, 125, 126, 127, 130.
+func TestServers(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	w := newWorld(t)
+	for _, s := range w.sides() {
+		if err := s.run(ctx, w.kubeconfig, config{name: "servers"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer w.clear(t)
+	shared := &blocks{number: map[string]int{}}
+	web := service{name: "web", kind: corev1.ServiceTypeLoadBalancer, ingress: 1, endpoints: "web-1 web-2 web-3", change: policy(false, true)}
+	r := &run{world: w, check: check{services: []service{web}}, slug: "servers", blocks: shared, objects: map[string]*corev1.Service{}, ports: map[string]uint16{}}
+	number := 0
+	apply := func(t *testing.T, do func(ctx context.Context, r *run) error) {
+		t.Helper()
+		number++
+		if err := do(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.fence(ctx, "servers-"+strconv.Itoa(number), shared); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(t, put("web", nil))
+	port := strconv.Itoa(int(r.object("web").Spec.HealthCheckNodePort))
+	endpoints := func(list string) func(*testing.T) {
+		return func(t *testing.T) {
+			apply(t, put("web", func(s *service) { s.endpoints = list }))
+			w.health(t, ctx, port)
+		}
+	}
+	t.Run("health-two-local", func(t *testing.T) { w.health(t, ctx, port) })
+	t.Run("health-none-local", endpoints("web-3"))
+	t.Run("health-terminating", endpoints("web-1~ web-3"))
+	t.Run("health-back", endpoints("web-1"))
+	t.Run("health-closed", func(t *testing.T) {
+		apply(t, put("web", func(s *service) { s.change = nil }))
+		w.health(t, ctx, port)
+	})
+	t.Run("healthz", func(t *testing.T) { w.proxyHealth(t, ctx, http.StatusOK) })
+	t.Run("healthz-node-leaves", func(t *testing.T) {
+		w.taint(t, ctx, `[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]`)
+		w.proxyHealth(t, ctx, http.StatusServiceUnavailable)
+		w.taint(t, ctx, `null`)
+		w.proxyHealth(t, ctx, http.StatusOK)
+	})
+	t.Run("own-server", func(t *testing.T) {
+		for _, path := range []string{"/healthz", "/proxyMode", "/metrics", "/configz", "/metrics/slis", "/flagz", "/statusz", "/nothing"} {
+			bodies := path == "/healthz" || path == "/proxyMode"
+			w.same(t, ctx, "host", "http://127.0.0.1:10249"+path, bodies)
+		}
+	})
+}
+
+// health compares the answers of a health check node port, on both families.
+func (w *world) health(t *testing.T, ctx context.Context, port string) {
+	t.Helper()
+	for _, a := range w.weft.lab.Nodes[0].Addresses.All() {
+		w.same(t, ctx, "outside", "http://"+net.JoinHostPort(a.String(), port)+"/any/path", true)
+	}
+}
+
+// proxyHealth waits until both say of /healthz what is expected, and compares.
+func (w *world) proxyHealth(t *testing.T, ctx context.Context, status int) {
+	t.Helper()
+	base := "http://" + w.weft.lab.Nodes[0].Addresses.V4.String() + ":10256"
+	for _, s := range w.sides() {
+		err := within(ctx, 5*time.Second, func() error {
+			a, err := s.actors["outside"].get(ctx, base+"/healthz")
+			if err == nil && a.status != status {
+				err = fmt.Errorf("status %d, want %d: %s", a.status, status, a.body)
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: /healthz: %v", s.name, err)
+		}
+	}
+	w.same(t, ctx, "outside", base+"/healthz", true)
+	w.same(t, ctx, "outside", base+"/livez", true)
+}
+
+// taint sets the taints of the node.
+func (w *world) taint(t *testing.T, ctx context.Context, taints string) {
+	t.Helper()
+	patch := []byte(`{"spec":{"taints":` + taints + `}}`)
+	if _, err := w.client().CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// moment is what differs between two bodies that say the same.
+var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[-+Z][^"]*)?`)
+
+// same asks both and fails unless status, headers and, if asked for, bodies are
+// the same, but for times. Answers that lag behind a commit are waited for.
+func (w *world) same(t *testing.T, ctx context.Context, from, url string, bodies bool) {
+	t.Helper()
+	var peer, other string
+	_ = within(ctx, 3*time.Second, func() error {
+		peer, other = w.peer.say(ctx, from, url, bodies), w.weft.say(ctx, from, url, bodies)
+		if peer != other {
+			return errors.New("not the same")
+		}
+		return nil
+	})
+	if peer != other {
+		t.Errorf("GET %s: DIFFERENCE:\nkube-proxy: %s\nweft: %s", url, peer, other)
+	}
+}
+
+// say is an answer in words.
+func (s *side) say(ctx context.Context, from, url string, body bool) string {
+	a, err := s.actors[from].get(ctx, url)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "connection refused"
+	}
+	if err != nil {
+		return err.Error()
+	}
+	text := fmt.Sprintf("%d", a.status)
+	if body {
+		for _, h := range []string{"Content-Type", "X-Content-Type-Options", "X-Load-Balancing-Endpoint-Weight"} {
+			text += fmt.Sprintf("\n%s: %s", h, a.header.Get(h))
+		}
+		text += "\n" + moment.ReplaceAllString(a.body, "TIME")
+	}
+	return text
+}
+
+// meaningless are metrics of kube-proxy that mean nothing here: name and reason.
+func meaningless() map[string]string {
+	return map[string]string{
+		"kubeproxy_iptables_ct_state_invalid_dropped_packets_total":     "iptables mode",
+		"kubeproxy_iptables_localhost_nodeports_accepted_packets_total": "iptables mode",
+	}
+}
+
+// TestMetrics: what dashboards read of kube-proxy is there, under its name, type and labels.
+//
+// Behaviour: 157, 159, 160, 161, 162, 163, 164.
+func TestMetrics(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	w := newWorld(t)
+	for _, s := range w.sides() {
+		if err := s.run(ctx, w.kubeconfig, config{name: "metrics"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer w.clear(t)
+	if err := w.fence(ctx, "metrics", &blocks{number: map[string]int{}}); err != nil {
+		t.Fatal(err)
+	}
+	// A first question, for the metrics that count questions.
+	for _, s := range w.sides() {
+		for _, path := range []string{"healthz", "livez"} {
+			if _, err := s.actors["host"].get(ctx, "http://127.0.0.1:10256/"+path); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	peer, other := w.peer.metrics(t, ctx), w.weft.metrics(t, ctx)
+	for name, kind := range peer {
+		if meaningless()[name] != "" || !strings.HasPrefix(name, "kubeproxy_") {
+			continue
+		}
+		switch {
+		case other[name] == "":
+			t.Errorf("DIFFERENCE: weft has no metric %s", name)
+		case other[name] != kind:
+			t.Errorf("DIFFERENCE: metric %s: kube-proxy: %s; weft: %s", name, kind, other[name])
+		}
+	}
+	if len(peer) == 0 {
+		t.Error("kube-proxy has no metrics")
+	}
+}
+
+// sample is a line of a metric with its labels.
+var sample = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[^}]*\})? `)
+
+// label is the name of one.
+var label = regexp.MustCompile(`([a-zA-Z_]+)="`)
+
+// metrics lists the metrics of a side: by name the type and the names of labels.
+func (s *side) metrics(t *testing.T, ctx context.Context) map[string]string {
+	t.Helper()
+	a, err := s.actors["host"].get(ctx, "http://127.0.0.1:10249/metrics")
+	if err != nil || a.status != http.StatusOK {
+		t.Fatalf("%s: get metrics: %d %v", s.name, a.status, err)
+	}
+	kinds, all := map[string]string{}, map[string]string{}
+	for line := range strings.Lines(a.body) {
+		if name, kind, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "# TYPE "), " "); ok && strings.HasPrefix(line, "# TYPE ") {
+			kinds[name] = kind
+			continue
+		}
+		m := sample.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		name := m[1]
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			if base := strings.TrimSuffix(name, suffix); kinds[base] == "histogram" {
+				name = base
+			}
+		}
+		var labels []string
+		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+			if l[1] != "le" {
+				labels = append(labels, l[1])
+			}
+		}
+		slices.Sort(labels)
+		all[name] = strings.TrimSpace(kinds[name] + " " + strings.Join(labels, ","))
+	}
+	return all
+}

@@ -1,0 +1,130 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// traffic asks without a pause until it is stopped, and remembers what was lost.
+type traffic struct {
+	streams []*stream
+	cancel  context.CancelFunc
+	wait    sync.WaitGroup
+}
+
+// stream is one line of questions: each in a conversation of its own, or all in one.
+type stream struct {
+	name  string
+	from  *actor
+	proto string
+	to    netip.AddrPort
+	// long means one conversation for all.
+	long bool
+
+	asked atomic.Int64
+	mu    sync.Mutex
+	lost  []string
+}
+
+// late is when an answer counts as lost: a first packet that is dropped comes again after a second.
+const late = 700 * time.Millisecond
+
+// pause is between two questions of a stream.
+const pause = 4 * time.Millisecond
+
+// flow starts the streams.
+func flow(ctx context.Context, streams ...*stream) *traffic {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &traffic{streams: streams, cancel: cancel}
+	for _, s := range streams {
+		t.wait.Go(func() { s.run(ctx) })
+	}
+	return t
+}
+
+// stop ends the streams and returns what they lost.
+func (t *traffic) stop() (asked int64, lost []string) {
+	t.cancel()
+	t.wait.Wait()
+	for _, s := range t.streams {
+		asked += s.asked.Load()
+		lost = append(lost, s.lost...)
+	}
+	return asked, lost
+}
+
+// more waits until every stream has asked n times more.
+func (t *traffic) more(ctx context.Context, n int64) error {
+	var before []int64
+	for _, s := range t.streams {
+		before = append(before, s.asked.Load())
+	}
+	return within(ctx, 20*time.Second, func() error {
+		for i, s := range t.streams {
+			if s.asked.Load() < before[i]+n {
+				return fmt.Errorf("stream %s stands still: %s", s.name, strings.Join(s.losses(), "; "))
+			}
+		}
+		return nil
+	})
+}
+
+func (s *stream) losses() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.lost...)
+}
+
+func (s *stream) run(ctx context.Context) {
+	var open *lab.Conversation
+	defer func() {
+		if open != nil {
+			open.Close()
+		}
+	}()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		start := time.Now()
+		err := s.ask(&open)
+		if err != nil || time.Since(start) > late {
+			s.mu.Lock()
+			s.lost = append(s.lost, fmt.Sprintf("%s %s at %s after %s: %v", start.Format(time.StampMilli), s.name, s.to, time.Since(start).Round(time.Millisecond), err))
+			s.mu.Unlock()
+		}
+		s.asked.Add(1)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// ask asks once. It does not end with the traffic: what was asked is answered.
+func (s *stream) ask(open **lab.Conversation) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*late)
+	defer cancel()
+	c := *open
+	if c == nil {
+		var err error
+		if c, err = s.from.Open(ctx, s.proto, s.to, 0); err != nil {
+			return err
+		}
+		*open = c
+	}
+	_, err := c.Ask(ctx, fmt.Sprintf("q%d", questions.Add(1)))
+	if !s.long {
+		*open = nil
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}

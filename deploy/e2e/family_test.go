@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// familyPolicies: a Service has the addresses of the families that it asks
+// for, whichever is first, and works on those.
+//
+// Behaviour: 97.
+func familyPolicies(t *testing.T, e *env) {
+	e.runApp(t, "web", e.web...)
+	v4, v6 := corev1.IPv4Protocol, corev1.IPv6Protocol
+	for name, want := range map[string]struct {
+		policy   corev1.IPFamilyPolicy
+		families []corev1.IPFamily
+	}{
+		"single-v4":  {corev1.IPFamilyPolicySingleStack, []corev1.IPFamily{v4}},
+		"single-v6":  {corev1.IPFamilyPolicySingleStack, []corev1.IPFamily{v6}},
+		"prefer":     {corev1.IPFamilyPolicyPreferDualStack, []corev1.IPFamily{v4, v6}},
+		"prefer-v6":  {corev1.IPFamilyPolicyPreferDualStack, []corev1.IPFamily{v6, v4}},
+		"require-v6": {corev1.IPFamilyPolicyRequireDualStack, []corev1.IPFamily{v6, v4}},
+	} {
+		s := e.webService(t, name, func(s *corev1.Service) {
+			selecting("web")(s)
+			s.Spec.Type = corev1.ServiceTypeNodePort
+			s.Spec.IPFamilyPolicy, s.Spec.IPFamilies = &want.policy, want.families
+		})
+		has := map[bool]bool{}
+		for _, f := range want.families {
+			has[f == v6] = true
+		}
+		for i, addr := range e.lab.Nodes[1].Addresses.All() {
+			is6, node := i == 1, netip.AddrPortFrom(addr, s.nodePort("http"))
+			if got := s.vip(is6, 80).IsValid(); got != has[is6] {
+				t.Fatalf("%s: ClusterIPs %v, want %v", name, s.Spec.ClusterIPs, want.families)
+			}
+			if !has[is6] {
+				e.silent(t, e.lab.Outside, "tcp", node)
+				continue
+			}
+			e.spread(t, e.clients[0], "tcp", s.vip(is6, 80), e.web...)
+			e.spread(t, e.clients[1], "udp", s.vip(is6, 80), e.web...)
+			e.spread(t, e.lab.Outside, "tcp", node, e.web...)
+		}
+	}
+}
+
+// familyHalf: a Service of both families whose endpoints have only one works
+// on that one and refuses on the other, until those come.
+//
+// Behaviour: 98.
+func familyHalf(t *testing.T, e *env) {
+	s := e.webService(t, "half", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
+	s.apply(t, s.slice(discoveryv1.AddressTypeIPv4, "a", e.web))
+	c, nodes := e.clients[0], e.lab.Nodes[1].Addresses
+	for _, network := range []string{"tcp", "udp"} {
+		e.spread(t, c, network, s.vip(false, 80), e.web...)
+		e.refused(t, c, network, s.vip(true, 80))
+	}
+	e.spread(t, e.lab.Outside, "tcp", netip.AddrPortFrom(nodes.V4, s.nodePort("http")), e.web...)
+	e.refused(t, e.lab.Outside, "tcp", netip.AddrPortFrom(nodes.V6, s.nodePort("http")))
+	s.apply(t, s.slice(discoveryv1.AddressTypeIPv6, "a", e.web[:2]))
+	e.spread(t, c, "tcp", s.vip(true, 80), e.web[:2]...)
+	e.spread(t, c, "tcp", s.vip(false, 80), e.web...)
+	e.spread(t, e.lab.Outside, "tcp", netip.AddrPortFrom(nodes.V6, s.nodePort("http")), e.web[:2]...)
+}
+
+// cidrAdded: addresses of a range of ClusterIPs that no Service has are
+// dropped, from the moment that the range is there and until it goes, and
+// never an address that a Service has.
+//
+// Behaviour: 15, 16, 17, 18.
+func cidrAdded(t *testing.T, e *env) {
+	api := e.cluster.Client().NetworkingV1().ServiceCIDRs()
+	// Somebody who answers on addresses of the ranges shows who is not let through.
+	strangers := map[bool]netip.AddrPort{
+		false: netip.MustParseAddrPort("10.97.0.9:8080"),
+		true:  netip.MustParseAddrPort("[fd00:10:97::9]:8080"),
+	}
+	stranger := e.stranger(t, 2, strangers[false], strangers[true])
+	for _, to := range strangers {
+		for _, c := range e.clients[:2] {
+			e.spread(t, c, "tcp", to, stranger)
+		}
+	}
+	created, err := api.Create(e.ctx, &networkingv1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: e.namespace},
+		Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.97.0.0/24", "fd00:10:97::/112"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := false
+	defer func() {
+		if !gone {
+			if err := api.Delete(e.ctx, created.Name, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for _, to := range strangers {
+		for _, c := range e.clients[:2] {
+			e.dropped(t, c, "tcp", to)
+			e.dropped(t, c, "udp", to)
+		}
+	}
+	// What the controller of the ranges reports makes addresses of it assignable.
+	created.Status.Conditions = []metav1.Condition{{
+		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Reason: "e2e", LastTransitionTime: metav1.NewTime(time.Now()),
+	}}
+	if _, err := api.UpdateStatus(e.ctx, created, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := e.serviceOf(t, "web", strangers[false].Addr(), strangers[true].Addr())
+	s.endpoints(t, "a", e.web[:2]...)
+	for _, v6 := range []bool{false, true} {
+		e.spread(t, e.clients[0], "tcp", s.vip(v6, 80), e.web[:2]...)
+		e.refused(t, e.clients[0], "tcp", strangers[v6])
+	}
+	s.delete(t)
+	for _, to := range strangers {
+		e.dropped(t, e.clients[0], "tcp", to)
+	}
+	if err := api.Delete(e.ctx, created.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	gone = true
+	for _, to := range strangers {
+		for _, c := range e.clients[:2] {
+			e.spread(t, c, "tcp", to, stranger)
+		}
+	}
+}
+
+// stranger is a machine behind the node that answers on addresses of no pod's
+// prefix, all on the first one's port, until the scenario ends.
+func (e *env) stranger(t *testing.T, node int, at ...netip.AddrPort) *lab.Pod {
+	t.Helper()
+	p, err := e.lab.Nodes[node].NewPod("stranger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, a := range at {
+			if err := p.Withdraw(a.Addr()); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := p.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := p.Serve(at[0].Port()); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range at {
+		if err := p.Announce(a.Addr()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// serviceOf creates a Service with the ClusterIPs given, as soon as the API
+// server assigns them: it learns of new ranges by a watch.
+func (e *env) serviceOf(t *testing.T, name string, addrs ...netip.Addr) *service {
+	t.Helper()
+	policy := corev1.IPFamilyPolicyRequireDualStack
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: e.namespace}, Spec: corev1.ServiceSpec{IPFamilyPolicy: &policy}}
+	for _, a := range addrs {
+		s.Spec.ClusterIPs = append(s.Spec.ClusterIPs, a.String())
+	}
+	s.Spec.ClusterIP = s.Spec.ClusterIPs[0]
+	s.Spec.Ports = webServicePorts()
+	within(t, e.ctx, settled, "a Service gets "+addrs[0].String(), func() error {
+		created, err := e.cluster.Client().CoreV1().Services(e.namespace).Create(e.ctx, s, metav1.CreateOptions{})
+		if err == nil {
+			s = created
+		}
+		return err
+	})
+	return &service{e: e, Service: s}
+}

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// replica is a Pod of the API that a pod of the lab runs for. Its methods are
+// what the node's kubelet reports of it.
+type replica struct {
+	*lab.Pod
+	e *env
+	// object is its name in the API.
+	object string
+}
+
+// appLabel is what Services select by.
+const appLabel = "app"
+
+// selecting makes a Service one of the pods of an app.
+func selecting(app string) func(*corev1.Service) {
+	return func(s *corev1.Service) { s.Spec.Selector = map[string]string{appLabel: app} }
+}
+
+// schedule creates the Pod object that the lab's pod runs for: on its node,
+// with the ports of webService under their names. It is not ready before report says so.
+func (e *env) schedule(ctx context.Context, app string, p *lab.Pod, ports map[string]int32) (*replica, error) {
+	no := false
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: app + "-" + p.Name(), Namespace: e.namespace, Labels: map[string]string{appLabel: app}},
+		Spec: corev1.PodSpec{
+			NodeName: p.Node().Name(), AutomountServiceAccountToken: &no,
+			Containers: []corev1.Container{{Name: "server", Image: "server"}},
+		},
+	}
+	for name, number := range ports {
+		for suffix, protocol := range map[string]corev1.Protocol{"": corev1.ProtocolTCP, "-udp": corev1.ProtocolUDP} {
+			c := &pod.Spec.Containers[0]
+			c.Ports = append(c.Ports, corev1.ContainerPort{Name: name + suffix, ContainerPort: number, Protocol: protocol})
+		}
+	}
+	if _, err := e.cluster.Client().CoreV1().Pods(e.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("create pod %s: %w", pod.Name, err)
+	}
+	return &replica{Pod: p, e: e, object: pod.Name}, nil
+}
+
+// webContainerPorts are those that the web pods listen on, by the names of webService.
+func webContainerPorts() map[string]int32 { return map[string]int32{"http": 8080, "admin": 9090} }
+
+// runApp creates Pod objects for pods of the lab and reports them ready.
+func (e *env) runApp(t *testing.T, app string, pods ...*lab.Pod) []*replica {
+	t.Helper()
+	var all []*replica
+	for _, p := range pods {
+		r, err := e.schedule(e.ctx, app, p, webContainerPorts())
+		if err == nil {
+			err = r.report(e.ctx, true)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// report writes the status of a pod that runs, ready or not.
+func (r *replica) report(ctx context.Context, ready bool) error {
+	is := map[bool]corev1.ConditionStatus{false: corev1.ConditionFalse, true: corev1.ConditionTrue}[ready]
+	status := corev1.PodStatus{
+		Phase: corev1.PodRunning,
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			{Type: corev1.ContainersReady, Status: is}, {Type: corev1.PodReady, Status: is, LastTransitionTime: metav1.Now()},
+		},
+		HostIP: r.Node().Addresses.V4.String(), PodIP: r.Addresses.V4.String(),
+	}
+	for _, a := range r.Node().Addresses.All() {
+		status.HostIPs = append(status.HostIPs, corev1.HostIP{IP: a.String()})
+	}
+	for _, a := range r.Addresses.All() {
+		status.PodIPs = append(status.PodIPs, corev1.PodIP{IP: a.String()})
+	}
+	b, err := json.Marshal(map[string]any{"status": status})
+	if err == nil {
+		_, err = r.pods().Patch(ctx, r.object, types.MergePatchType, b, metav1.PatchOptions{}, "status")
+	}
+	if err != nil {
+		return fmt.Errorf("report pod %s ready=%v: %w", r.object, ready, err)
+	}
+	return nil
+}
+
+// terminate asks for the Pod's end, as whoever deletes it does: it serves on until its grace is over.
+func (r *replica) terminate(ctx context.Context, grace time.Duration) error {
+	seconds := int64(grace.Seconds())
+	if err := r.pods().Delete(ctx, r.object, metav1.DeleteOptions{GracePeriodSeconds: &seconds}); err != nil {
+		return fmt.Errorf("delete pod %s: %w", r.object, err)
+	}
+	return nil
+}
+
+// forget is a kubelet's last word on a pod whose containers have ended: it
+// serves no more, and then the object goes. What runs in the lab is not touched.
+func (r *replica) forget(ctx context.Context) error {
+	if err := r.report(ctx, false); err != nil {
+		return err
+	}
+	return r.terminate(ctx, 0)
+}
+
+func (r *replica) pods() typedcorev1.PodInterface {
+	return r.e.cluster.Client().CoreV1().Pods(r.e.namespace)
+}

@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"net/netip"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// uneven are pods on some nodes: two on the first, one on the second, none on the third.
+func (e *env) uneven() []*lab.Pod { return []*lab.Pod{e.web[0], e.web[3], e.web[1]} }
+
+// onNode are those of uneven on a node.
+func (e *env) onNode(node int) []*lab.Pod {
+	var local []*lab.Pod
+	for _, p := range e.uneven() {
+		if p.Node() == e.lab.Nodes[node] {
+			local = append(local, p)
+		}
+	}
+	return local
+}
+
+// policyExternal: with the external policy Local a node gives traffic from
+// outside to its own pods, who see where it comes from, and drops it if it has none; pods and the
+// node's own processes reach all pods through the same address, and ClusterIPs know nothing of it.
+//
+// Behaviour: 49, 50, 51, 52, 54, 60.
+func policyExternal(t *testing.T, e *env) {
+	s := e.webService(t, "web", func(s *corev1.Service) {
+		s.Spec.Type = corev1.ServiceTypeNodePort
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	})
+	s.endpoints(t, "a", e.uneven()...)
+	for i, n := range e.lab.Nodes {
+		for family, addr := range n.Addresses.All() {
+			for port, network := range map[string]string{"http": "tcp", "http-udp": "udp"} {
+				to := netip.AddrPortFrom(addr, s.nodePort(port))
+				if local := e.onNode(i); len(local) > 0 {
+					e.spread(t, e.lab.Outside, network, to, local...)
+					if got, want := e.client(t, e.lab.Outside, network, to), e.lab.Outside.Addresses.All()[family]; got != want {
+						t.Errorf("%s %s from outside: seen as %s, want %s", network, to, got, want)
+					}
+				} else {
+					e.dropped(t, e.lab.Outside, network, to)
+				}
+				c := e.clients[i]
+				e.spread(t, c, network, to, e.uneven()...)
+				if got, want := e.client(t, c, network, to), c.Addresses.All()[family]; got != want {
+					t.Errorf("%s %s from %s: seen as %s, want %s", network, to, c.Name(), got, want)
+				}
+				e.spread(t, n, network, to, e.uneven()...)
+				if got := e.client(t, n, network, to); !e.isNode(got) {
+					t.Errorf("%s %s from %s: seen as %s, want a node's address", network, to, n.Name(), got)
+				}
+			}
+		}
+		e.spread(t, e.clients[i], "tcp", s.vip(false, 80), e.uneven()...)
+	}
+	// With no endpoint anywhere there is nothing to try elsewhere.
+	s.endpoints(t, "a")
+	e.refused(t, e.lab.Outside, "tcp", e.nodePortOf(2, s, "http"))
+	e.refused(t, e.lab.Outside, "tcp", e.nodePortOf(0, s, "http"))
+}
+
+// policyInternal: with the internal policy Local a ClusterIP leads to the
+// node's own pods, or nowhere; NodePorts know nothing of it.
+//
+// Behaviour: 56, 57, 58, 60.
+func policyInternal(t *testing.T, e *env) {
+	local := corev1.ServiceInternalTrafficPolicyLocal
+	s := e.webService(t, "web", func(s *corev1.Service) {
+		s.Spec.Type = corev1.ServiceTypeNodePort
+		s.Spec.InternalTrafficPolicy = &local
+	})
+	s.endpoints(t, "a", e.uneven()...)
+	for i, n := range e.lab.Nodes {
+		for _, v6 := range []bool{false, true} {
+			to := s.vip(v6, 80)
+			for _, from := range []asker{e.clients[i], n} {
+				if pods := e.onNode(i); len(pods) > 0 {
+					e.spread(t, from, "tcp", to, pods...)
+					e.spread(t, from, "udp", to, pods...)
+				} else {
+					e.dropped(t, from, "tcp", to)
+				}
+			}
+		}
+		e.spread(t, e.lab.Outside, "tcp", e.nodePortOf(i, s, "http"), e.uneven()...)
+	}
+	// A pod that comes to the node is found at once, and one without a node is nobody's.
+	s.endpoints(t, "a", append(e.uneven(), e.web[2])...)
+	e.spread(t, e.clients[2], "tcp", s.vip(false, 80), e.web[2])
+	nowhere := s.slice(discoveryv1.AddressTypeIPv4, "a", e.web[2:3])
+	nowhere.Endpoints[0].NodeName = nil
+	s.apply(t, nowhere)
+	e.dropped(t, e.clients[2], "tcp", s.vip(false, 80))
+	s.endpoints(t, "a")
+	for _, c := range e.clients {
+		e.refused(t, c, "tcp", s.vip(false, 80))
+	}
+}
+
+// policyBoth: each policy holds for its own addresses, and a change of one
+// leaves the other, and connections, alone.
+//
+// Behaviour: 59, 108.
+func policyBoth(t *testing.T, e *env) {
+	local := corev1.ServiceInternalTrafficPolicyLocal
+	s := e.webService(t, "web", func(s *corev1.Service) {
+		s.Spec.Type = corev1.ServiceTypeNodePort
+		s.Spec.InternalTrafficPolicy, s.Spec.ExternalTrafficPolicy = &local, corev1.ServiceExternalTrafficPolicyLocal
+	})
+	s.endpoints(t, "a", e.uneven()...)
+	inside, outside := s.vip(false, 80), e.nodePortOf(1, s, "http")
+	e.spread(t, e.clients[1], "tcp", inside, e.onNode(1)...)
+	e.spread(t, e.lab.Outside, "tcp", outside, e.onNode(1)...)
+	conn, err := e.lab.Outside.Open(e.ctx, "tcp", outside, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	flow := e.flow(t, e.lab.Outside, e.nodePortOf(1, s, "http-udp"), 40400)
+	flow.reaches(t, e, e.web[1])
+
+	s.update(t, func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster })
+	e.spread(t, e.lab.Outside, "tcp", outside, e.uneven()...)
+	e.spread(t, e.clients[1], "tcp", inside, e.onNode(1)...)
+	s.update(t, func(s *corev1.Service) {
+		all := corev1.ServiceInternalTrafficPolicyCluster
+		s.Spec.InternalTrafficPolicy, s.Spec.ExternalTrafficPolicy = &all, corev1.ServiceExternalTrafficPolicyLocal
+	})
+	e.spread(t, e.clients[1], "tcp", inside, e.uneven()...)
+	e.spread(t, e.lab.Outside, "tcp", outside, e.onNode(1)...)
+	if _, err := conn.Ask(e.ctx, "still there"); err != nil {
+		t.Errorf("connection made before the policies changed: %v", err)
+	}
+	if a, err := e.askUDP(flow.Conversation); err != nil || a.Pod != e.web[1].Name() {
+		t.Errorf("UDP flow made before the policies changed: answer of %q, %v", a.Pod, err)
+	}
+}
+
+// topologyZones: endpoints with hints serve their zone, as long as all of them
+// have hints and the zone has any; the node's zone counts from the moment that it is written.
+//
+// Behaviour: 71, 72, 73.
+func topologyZones(t *testing.T, e *env) {
+	s := e.webService(t, "web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
+	hinted := func(pods []*lab.Pod) *discoveryv1.EndpointSlice {
+		slice := s.slice(discoveryv1.AddressTypeIPv4, "a", pods)
+		for i, p := range pods {
+			slice.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: zoneOf(p.Node())}}}
+		}
+		return slice
+	}
+	s.apply(t, hinted(e.uneven()))
+	to := s.vip(false, 80)
+	e.spread(t, e.clients[0], "tcp", to, e.onNode(0)...)
+	e.spread(t, e.clients[1], "tcp", to, e.onNode(1)...)
+	e.spread(t, e.clients[2], "tcp", to, e.uneven()...) // no endpoint is for its zone
+	e.spread(t, e.lab.Outside, "tcp", e.nodePortOf(1, s, "http"), e.onNode(1)...)
+
+	e.setZone(t, e.lab.Nodes[2], zoneOf(e.lab.Nodes[1]))
+	t.Cleanup(func() { e.setZone(t, e.lab.Nodes[2], zoneOf(e.lab.Nodes[2])) })
+	e.spread(t, e.clients[2], "tcp", to, e.onNode(1)...)
+
+	one := hinted(e.uneven())
+	one.Endpoints[0].Hints = nil
+	s.apply(t, one)
+	for _, c := range e.clients {
+		e.spread(t, c, "tcp", to, e.uneven()...)
+	}
+}

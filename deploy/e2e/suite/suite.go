@@ -1,0 +1,198 @@
+package suite
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Suite is a test binary.
+type Suite struct {
+	// Name is what its output begins with.
+	Name string
+	// Bin is the directory for its programs.
+	Bin string
+	// Tools must be on the PATH; Packages are what has them.
+	Tools    []string
+	Packages string
+	// Root is true if a user namespace is not enough.
+	Root bool
+	// Programs are what it runs.
+	Programs []Program
+}
+
+// Program is built before the tests.
+type Program struct {
+	// Name is that of the file in Suite.Bin.
+	Name string
+	// Note says what may take long, empty for nothing.
+	Note string
+	// Dir is the module's directory, Package the package in it.
+	Dir, Package string
+	Flags, Env   []string
+}
+
+// Kubernetes returns a program of the version of Kubernetes that is tested against.
+func Kubernetes(name, note, dir, pkg string) Program {
+	const stamp = "-s -w" +
+		" -X k8s.io/component-base/version.gitVersion=v1.36.3" +
+		" -X k8s.io/component-base/version.gitMajor=1" +
+		" -X k8s.io/component-base/version.gitMinor=36"
+	return Program{Name: name, Note: note, Dir: dir, Package: pkg, Flags: []string{"-ldflags", stamp}}
+}
+
+// Weft returns weft, from the directory of its module, built as its Makefile does so
+// that the cache serves both.
+func Weft(dir string) Program {
+	return Program{
+		Name: weft, Dir: dir, Package: "./cmd/weft",
+		Flags: []string{"-trimpath", "-ldflags", "-s -w -X main.version=e2e"}, Env: []string{"CGO_ENABLED=0"},
+	}
+}
+
+const (
+	weft = "weft"
+	// inside is set in the second of the two processes: the one in the namespaces.
+	inside = "WEFT_E2E_INSIDE"
+	// override names a weft to test in place of the one that is built: a released
+	// one, or another proxy behind a script that takes the same arguments.
+	override = "WEFT_E2E_WEFT"
+)
+
+// Main runs the tests, and ends the process.
+func (s *Suite) Main(m *testing.M) {
+	flag.Parse()
+	switch {
+	case flag.Lookup("test.list").Value.String() != "":
+		os.Exit(m.Run())
+	case os.Getenv(inside) != s.Name:
+		os.Exit(s.outer())
+	}
+	if err := enter(); err != nil {
+		s.say(err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// Path is where a program is.
+func (s *Suite) Path(name string) string {
+	if other := os.Getenv(override); name == weft && other != "" {
+		return other
+	}
+	return filepath.Join(s.Bin, name)
+}
+
+func (s *Suite) say(what any) { fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, what) }
+
+// outer builds, where there is a network to fetch modules from, and then runs this
+// program again in namespaces of its own.
+func (s *Suite) outer() int {
+	for _, tool := range s.Tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			return s.unable(fmt.Errorf("%w: install %s", err, s.Packages))
+		}
+	}
+	if s.Root && os.Geteuid() != 0 {
+		return s.unable(errors.New("it must run as root, and not of a user namespace"))
+	}
+	if err := s.build(); err != nil {
+		s.say(err)
+		return 1
+	}
+	// The death signal below comes when the thread that started the child ends.
+	runtime.LockOSThread()
+	cmd := exec.Command(os.Args[0], os.Args[1:]...)
+	cmd.Env = append(os.Environ(), inside+"="+s.Name)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		// Whatever happens to this process, the kernel ends everything in the
+		// PID namespace with its first process, which is the child.
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	// The child gets the terminal's signals too, and says what it has to say.
+	signal.Ignore(os.Interrupt)
+	err := cmd.Start()
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
+		return s.unable(fmt.Errorf("make namespaces: %w: run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)", err))
+	}
+	if err != nil {
+		s.say(fmt.Errorf("start tests in namespaces: %w", err))
+		return 1
+	}
+	err = cmd.Wait()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return max(1, exit.ExitCode())
+	}
+	if err != nil {
+		s.say(fmt.Errorf("run tests in namespaces: %w", err))
+		return 1
+	}
+	return 0
+}
+
+// unable skips everything, but not where a missing privilege would go unnoticed.
+func (s *Suite) unable(err error) int {
+	if os.Getenv("CI") == "true" {
+		s.say(err)
+		return 1
+	}
+	s.say(fmt.Errorf("SKIP: %w", err))
+	return 0
+}
+
+// enter makes the second process at home in its namespaces: a /proc of its own
+// PIDs and a /run that nobody else sees.
+func enter() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, ""); err != nil {
+		return fmt.Errorf("mount /run: %w", err)
+	}
+	return nil
+}
+
+// build brings the programs up to date. Nothing is linked again that is.
+func (s *Suite) build() error {
+	out, err := filepath.Abs(s.Bin)
+	if err != nil {
+		return fmt.Errorf("build: %w", err)
+	}
+	for _, b := range s.Programs {
+		if b.Name == weft && os.Getenv(override) != "" {
+			continue
+		}
+		start := time.Now()
+		fmt.Printf("%s: building %s %s\n", s.Name, b.Name, b.Note)
+		cmd := exec.Command("go", slices.Concat([]string{"build", "-o", filepath.Join(out, b.Name)}, b.Flags, []string{b.Package})...)
+		cmd.Dir = b.Dir
+		cmd.Env = append(os.Environ(), b.Env...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("build %s: %w", b.Package, err)
+		}
+		fmt.Printf("%s: built %s in %s\n", s.Name, b.Name, time.Since(start).Round(100*time.Millisecond))
+	}
+	return nil
+}
