@@ -252,6 +252,13 @@ func (s *Server) Fault(f func(Request) Fault) {
 	s.fault = f
 }
 
+// Forget clears what Requests returns, and begins to count anew.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = nil
+}
+
 // Requests returns what the server was asked for a resource.
 func (s *Server) Requests(resource string) []Request {
 	s.mu.Lock()
