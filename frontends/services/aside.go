@@ -22,8 +22,10 @@ func (p *publisher) shared(rejected *client.RejectedError) (family model.Family,
 			return 0, false
 		}
 		family = f
-		if _, named := p.renderer.Owner(v.GetObject()); !named {
-			nameless = true
+		if !nameless {
+			// One is enough, and looking for an owner takes time.
+			_, named := p.renderer.Owner(v.GetObject())
+			nameless = !named
 		}
 	}
 	return family, nameless && len(p.asides) == 0

@@ -106,9 +106,10 @@ func (p *publisher) offer(ctx context.Context, c model.Changes) error {
 	if rejected == nil {
 		return p.failed(ctx, err)
 	}
-	_, wide := p.shared(rejected)
-	if named := p.owners(rejected); len(named) > 0 && !wide {
-		return p.exclude(ctx, named, rejected)
+	if _, wide := p.shared(rejected); !wide {
+		if named := p.owners(rejected); len(named) > 0 {
+			return p.exclude(ctx, named, rejected)
+		}
 	}
 	// Nobody is named. What was refused may be a passing condition of the
 	// kernel, or lie in what all Services share: once more, as a whole.
