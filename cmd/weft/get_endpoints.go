@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,9 @@ func usesOf(b *model.Backends) []usedEndpoint {
 	lists := []struct {
 		use string
 		in  []model.Endpoint
-	}{{"cluster", b.Cluster}, {"local", b.Local}, {"draining", b.Draining}}
+	}{
+		{"cluster", slices.Collect(b.Cluster.All())}, {"local", slices.Collect(b.Local.All())}, {"draining", slices.Collect(b.Draining.All())},
+	}
 	var out []usedEndpoint
 	for {
 		least := -1

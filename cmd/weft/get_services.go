@@ -68,8 +68,8 @@ func printServices(w io.Writer, state *localState) error {
 				for _, e := range p.External[f] {
 					external = append(external, e.Addr.String())
 				}
-				cluster += len(p.Backends[f].Cluster)
-				for _, e := range p.Backends[f].Cluster {
+				cluster += p.Backends[f].Cluster.Len()
+				for e := range p.Backends[f].Cluster.All() {
 					if e.Local {
 						local++
 					}

@@ -75,11 +75,9 @@ func endpointsDiffer(old, now *model.Service, family int) bool {
 	}
 	a, b := of(old), of(now)
 	// A port that comes or goes without endpoints is no difference.
-	empty := func(b model.Backends) bool { return len(b.Cluster)+len(b.Local)+len(b.Draining) == 0 }
+	empty := func(b model.Backends) bool { return b.Empty() }
 	a, b = slices.DeleteFunc(a, empty), slices.DeleteFunc(b, empty)
-	return !slices.EqualFunc(a, b, func(x, y model.Backends) bool {
-		return slices.Equal(x.Cluster, y.Cluster) && slices.Equal(x.Local, y.Local) && slices.Equal(x.Draining, y.Draining)
-	})
+	return !slices.EqualFunc(a, b, func(x, y model.Backends) bool { return x.Equal(&y) })
 }
 
 // The traffic policies of which kube-proxy counts ports without local endpoints, as
@@ -103,7 +101,7 @@ func missingOf(s *model.Service) (out missing) {
 	for i := range s.Ports {
 		for f := range s.ClusterIPs {
 			b := &s.Ports[i].Backends[f]
-			if !s.ClusterIPs[f].IsValid() || len(b.Local) > 0 || len(b.Cluster) == 0 {
+			if !s.ClusterIPs[f].IsValid() || b.Local.Len() > 0 || b.Cluster.Len() == 0 {
 				continue
 			}
 			if s.InternalLocal {

@@ -232,11 +232,12 @@ func TestServiceHealthAfterCommit(t *testing.T) {
 			Name: key, ClusterIPs: [model.Families]netip.Addr{netip.MustParseAddr("10.96.0.1")},
 			ExternalLocal: true, HealthCheckNodePort: port, LocalReady: [model.Families]int{local},
 		}
-		b := model.Backends{}
+		var endpoints []model.Endpoint
 		for i := range local {
 			e := model.Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 244, 0, byte(i + 1)}), 8080), Local: true}
-			b.Cluster, b.Local = append(b.Cluster, e), append(b.Local, e)
+			endpoints = append(endpoints, e)
 		}
+		b := model.Backends{Cluster: model.MakeEndpoints(endpoints...), Local: model.MakeEndpoints(endpoints...)}
 		svc.Ports = []model.Port{{Protocol: model.TCP, Number: 80, ClusterIPs: svc.ClusterIPs, NodePort: 30080, Backends: [model.Families]model.Backends{b}}}
 		if err := p.offer(ctx, model.Changes{Services: []model.Change{{Name: key, New: svc}}}); err != nil {
 			t.Error(err)

@@ -119,11 +119,12 @@ func histogram(t *testing.T, reg prometheus.Gatherer, name, family string) (out 
 
 // endpoints are those of a port for the policies Cluster and Local.
 func endpoints(cluster, local int) model.Backends {
-	of := func(n int) (out []model.Endpoint) {
+	of := func(n int) model.Endpoints {
+		var out []model.Endpoint
 		for i := range n {
 			out = append(out, model.Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 244, 0, byte(i)}), 80)})
 		}
-		return out
+		return model.MakeEndpoints(out...)
 	}
 	return model.Backends{Cluster: of(cluster), Local: of(local)}
 }

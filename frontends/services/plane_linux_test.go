@@ -144,12 +144,13 @@ func balancerIP(f model.Family, i int) netip.Addr {
 func nodePortOf(i int) uint16 { return uint16(30080 + i) }
 
 // backendsOf are pods such as "2", or "2*" for one on this node, on port 8080.
-func backendsOf(f model.Family, pods ...string) (out []model.Endpoint) {
+func backendsOf(f model.Family, pods ...string) model.Endpoints {
+	var out []model.Endpoint
 	for _, text := range pods {
 		n, local := strings.CutSuffix(text, "*")
 		out = append(out, model.Endpoint{Addr: netip.AddrPortFrom(podAddr(f, int(n[0]-'0')), 8080), Local: local})
 	}
-	return out
+	return model.MakeEndpoints(out...)
 }
 
 // newService returns the Service s<i> with a TCP and a UDP port 80 of both families,
@@ -182,7 +183,7 @@ func withPolicies(s *model.Service, internal, external bool) *model.Service {
 	for i := range s.Ports {
 		for f := range model.Families {
 			b := &s.Ports[i].Backends[f]
-			b.Local = slices.DeleteFunc(slices.Clone(b.Cluster), func(e model.Endpoint) bool { return !e.Local })
+			b.Local = model.MakeEndpoints(slices.DeleteFunc(slices.Collect(b.Cluster.All()), func(e model.Endpoint) bool { return !e.Local })...)
 		}
 	}
 	return s

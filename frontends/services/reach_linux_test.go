@@ -189,7 +189,7 @@ func TestFlows(t *testing.T) {
 	host := edit(newService(15), func(s *model.Service) {
 		for i := range s.Ports {
 			for f := range model.Families {
-				s.Ports[i].Backends[f].Cluster = []model.Endpoint{{Addr: netip.AddrPortFrom(nodeAddr[f], 8080), Local: true}}
+				s.Ports[i].Backends[f].Cluster = model.MakeEndpoints(model.Endpoint{Addr: netip.AddrPortFrom(nodeAddr[f], 8080), Local: true})
 			}
 		}
 	})

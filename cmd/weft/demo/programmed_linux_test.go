@@ -108,7 +108,7 @@ func manyServices() []model.Change {
 					netip.AddrFrom16([16]byte{0xfd, 0, 0, 0x10, 2, 0x44, 14: byte(e / 250), 15: byte(e%250 + 1)}),
 				} {
 					b := &port.Backends[f]
-					b.Cluster = append(b.Cluster, model.Endpoint{Addr: netip.AddrPortFrom(addr, 8080), Local: e == 0})
+					b.Cluster = model.MakeEndpoints(append(slices.Collect(b.Cluster.All()), model.Endpoint{Addr: netip.AddrPortFrom(addr, 8080), Local: e == 0})...)
 				}
 			}
 			s.Ports = append(s.Ports, port)

@@ -225,7 +225,7 @@ func fit(services []*model.Service) int {
 	for i, s := range services {
 		for j := range s.Ports {
 			for _, b := range s.Ports[j].Backends {
-				weight += 1 + len(b.Cluster) + len(b.Local) + len(b.Draining)
+				weight += 1 + b.Cluster.Len() + b.Local.Len() + b.Draining.Len()
 			}
 		}
 		if weight > maxEndpoints && i > 0 {

@@ -65,10 +65,11 @@ func (f *fakeSource) set(s *Server, name string, n int) {
 
 func service(name model.Key, n int) *model.Service {
 	s := &model.Service{Name: name, Ports: []model.Port{{Protocol: model.TCP, Number: 80}}}
-	b := &s.Ports[0].Backends[model.IPv4]
+	var endpoints []model.Endpoint
 	for i := range n {
-		b.Cluster = append(b.Cluster, model.Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 80)})
+		endpoints = append(endpoints, model.Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 80)})
 	}
+	s.Ports[0].Backends[model.IPv4].Cluster = model.MakeEndpoints(endpoints...)
 	return s
 }
 

@@ -91,7 +91,7 @@ func choose(all []candidate, local bool) state {
 }
 
 // take returns the endpoints that want holds for.
-func (m *Model) take(s *service, p *servicePort, all []candidate, want func(*candidate) bool) []Endpoint {
+func (m *Model) take(s *service, p *servicePort, all []candidate, want func(*candidate) bool) Endpoints {
 	n := 0
 	for i := range all {
 		if want(&all[i]) {
@@ -99,7 +99,7 @@ func (m *Model) take(s *service, p *servicePort, all []candidate, want func(*can
 		}
 	}
 	if n == 0 {
-		return nil
+		return Endpoints{}
 	}
 	if n > MaxEndpoints {
 		m.crowd(s, p, n)
@@ -111,7 +111,7 @@ func (m *Model) take(s *service, p *servicePort, all []candidate, want func(*can
 			out = append(out, Endpoint{Addr: all[i].addr, Local: all[i].local()})
 		}
 	}
-	return out
+	return Endpoints{out}
 }
 
 // crowd reports once for a Service that a port has more endpoints than can be

@@ -327,7 +327,7 @@ func TestHealthCheckNodePort(t *testing.T) {
 	m.SetSlice(eps("a", "web", ep("10.1.0.5", on("n1"), conditions(false, true, true))))
 	m.DeleteSlice(key("b"))
 	m.Refresh()
-	if s := m.Service(key("web")); s.LocalReady != [Families]int{} || len(s.Ports[0].Backends[IPv4].Local) != 1 {
+	if s := m.Service(key("web")); s.LocalReady != [Families]int{} || s.Ports[0].Backends[IPv4].Local.Len() != 1 {
 		t.Errorf("%v local ready, endpoints %+v", s.LocalReady, s.Ports[0].Backends[IPv4])
 	}
 	for name, change := range map[string]func(*corev1.Service){

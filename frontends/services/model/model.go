@@ -310,8 +310,7 @@ func equalPort(a, b Port) bool {
 	}
 	for f := range a.Backends {
 		x, y := &a.Backends[f], &b.Backends[f]
-		if !slices.Equal(a.External[f], b.External[f]) || !slices.Equal(x.Cluster, y.Cluster) ||
-			!slices.Equal(x.Local, y.Local) || !slices.Equal(x.Draining, y.Draining) {
+		if !slices.Equal(a.External[f], b.External[f]) || !x.Equal(y) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,7 +58,8 @@ func on(node string) func(*discoveryv1.Endpoint) {
 func key(name string) Key { return Key{Namespace: "default", Name: name} }
 
 // text lists endpoints for comparison.
-func text(in []Endpoint) string {
+func text(list Endpoints) string {
+	in := slices.Collect(list.All())
 	var out []string
 	for _, e := range in {
 		s := e.Addr.String()

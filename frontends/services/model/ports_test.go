@@ -128,7 +128,7 @@ func TestOneFamilyOfEndpoints(t *testing.T) {
 	m.SetSlice(eps("a", "web", ep("10.1.0.1")))
 	m.Refresh()
 	p := m.Service(key("web")).Ports[0]
-	if !p.ClusterIPs[IPv4].IsValid() || !p.ClusterIPs[IPv6].IsValid() || len(p.Backends[IPv4].Cluster) != 1 || p.Backends[IPv6].Cluster != nil {
+	if !p.ClusterIPs[IPv4].IsValid() || !p.ClusterIPs[IPv6].IsValid() || p.Backends[IPv4].Cluster.Len() != 1 || p.Backends[IPv6].Cluster.Len() != 0 {
 		t.Errorf("port %+v", p)
 	}
 	six := eps("b", "web", ep("fd00::1"))
@@ -141,7 +141,7 @@ func TestOneFamilyOfEndpoints(t *testing.T) {
 	// Slices of a family that the Service has not are of no use.
 	m.SetService(svc("web", "10.96.0.1", 80))
 	m.Refresh()
-	if p := m.Service(key("web")).Ports[0]; p.Backends[IPv6].Cluster != nil {
+	if p := m.Service(key("web")).Ports[0]; p.Backends[IPv6].Cluster.Len() != 0 {
 		t.Errorf("port %+v", p)
 	}
 }
@@ -183,7 +183,7 @@ func TestHugeSlice(t *testing.T) {
 	m.SetService(svc("web", "10.96.0.1", 80))
 	m.SetSlice(eps("a", "web", endpoints(10_000)...))
 	m.Refresh()
-	if got := len(m.Service(key("web")).Ports[0].Backends[IPv4].Cluster); got != 10_000 {
+	if got := m.Service(key("web")).Ports[0].Backends[IPv4].Cluster.Len(); got != 10_000 {
 		t.Errorf("%d endpoints", got)
 	}
 	if got := len(m.slices[key("a")].zones); got != 7000 {
@@ -193,7 +193,7 @@ func TestHugeSlice(t *testing.T) {
 	m.Refresh()
 	m.SetSlice(eps("a", "web", endpoints(MaxEndpoints+9)...))
 	m.Refresh()
-	if got := len(m.Service(key("web")).Ports[0].Backends[IPv4].Cluster); got != MaxEndpoints || m.Stats().Skipped != 1 {
+	if got := m.Service(key("web")).Ports[0].Backends[IPv4].Cluster.Len(); got != MaxEndpoints || m.Stats().Skipped != 1 {
 		t.Errorf("%d endpoints, %d reports", got, m.Stats().Skipped)
 	}
 }

@@ -127,16 +127,16 @@ func externalProto(in *[Families][]External) (out []*modelpb.External) {
 }
 
 func backendsProto(b *Backends) *modelpb.Backends {
-	if b.Cluster == nil && b.Local == nil && b.Draining == nil {
+	if b.Empty() {
 		return nil
 	}
 	return &modelpb.Backends{Cluster: endpointsProto(b.Cluster), Local: endpointsProto(b.Local), Draining: endpointsProto(b.Draining)}
 }
 
-func endpointsProto(in []Endpoint) []*modelpb.Endpoint {
-	out := make([]*modelpb.Endpoint, len(in))
-	for i, e := range in {
-		out[i] = &modelpb.Endpoint{Address: e.Addr.Addr().AsSlice(), Port: uint32(e.Addr.Port()), Local: e.Local}
+func endpointsProto(in Endpoints) []*modelpb.Endpoint {
+	out := make([]*modelpb.Endpoint, 0, in.Len())
+	for e := range in.All() {
+		out = append(out, &modelpb.Endpoint{Address: e.Addr.Addr().AsSlice(), Port: uint32(e.Addr.Port()), Local: e.Local})
 	}
 	return out
 }
@@ -225,7 +225,7 @@ func portOf(p *modelpb.Port) (out Port, err error) {
 	}
 	for f, b := range [Families]*modelpb.Backends{p.GetIpv4(), p.GetIpv6()} {
 		for _, l := range []struct {
-			to   *[]Endpoint
+			to   *Endpoints
 			from []*modelpb.Endpoint
 		}{
 			{&out.Backends[f].Cluster, b.GetCluster()},
@@ -248,26 +248,23 @@ func optionalPort(n uint32) (uint16, error) {
 	return parsePort(int32(min(n, 1<<16)))
 }
 
-func endpointsOf(in []*modelpb.Endpoint, f Family) ([]Endpoint, error) {
-	if len(in) == 0 {
-		return nil, nil
-	}
+func endpointsOf(in []*modelpb.Endpoint, f Family) (Endpoints, error) {
 	out := make([]Endpoint, len(in))
 	for i, e := range in {
 		a, err := addrOf(e.GetAddress())
 		if err != nil {
-			return nil, err
+			return Endpoints{}, err
 		}
 		if FamilyOf(a) != f {
-			return nil, fmt.Errorf("%s is not an %s address", a, f)
+			return Endpoints{}, fmt.Errorf("%s is not an %s address", a, f)
 		}
 		n, err := parsePort(int32(min(e.GetPort(), 1<<16)))
 		if err != nil {
-			return nil, err
+			return Endpoints{}, err
 		}
 		out[i] = Endpoint{Addr: netip.AddrPortFrom(a, n), Local: e.GetLocal()}
 	}
-	return out, nil
+	return MakeEndpoints(out...), nil
 }
 
 func addrsOf(in [][]byte) (out [Families]netip.Addr, err error) {

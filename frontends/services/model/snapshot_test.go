@@ -51,13 +51,13 @@ func drawPrefixes(t *rapid.T) (out Prefixes) {
 	return out
 }
 
-func drawEndpoints(t *rapid.T, f Family) []Endpoint {
-	return listOf(t, "endpoints", func(t *rapid.T) Endpoint {
+func drawEndpoints(t *rapid.T, f Family) Endpoints {
+	return MakeEndpoints(listOf(t, "endpoints", func(t *rapid.T) Endpoint {
 		return Endpoint{
 			Addr:  netip.AddrPortFrom(drawAddr(f).Draw(t, "addr"), rapid.Uint16Min(1).Draw(t, "port")),
 			Local: rapid.Bool().Draw(t, "local"),
 		}
-	})
+	})...)
 }
 
 func drawPort(t *rapid.T) Port {

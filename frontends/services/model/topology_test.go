@@ -221,7 +221,7 @@ func TestDrainingUDP(t *testing.T) {
 	m.SetService(svc("web", "10.96.0.2", 80))
 	m.SetSlice(eps("b", "web", ep("10.1.0.1"), ep("10.1.0.2", conditions(false, true, true))))
 	m.Refresh()
-	if d := m.Service(key("web")).Ports[0].Backends[IPv4].Draining; d != nil {
+	if d := m.Service(key("web")).Ports[0].Backends[IPv4].Draining; d.Len() != 0 {
 		t.Errorf("TCP drains %q", text(d))
 	}
 }

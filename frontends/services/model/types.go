@@ -77,9 +77,9 @@ func parseProtocol(p corev1.Protocol) (Protocol, error) {
 	}
 }
 
-// MaxEndpoints is how many endpoints of one port are used: the slots of the
-// data plane are numbered in 16 bits.
-const MaxEndpoints = 1 << 16
+// MaxEndpoints is how many endpoints of one port are used: a bound for what one
+// Service can ask of a node.
+const MaxEndpoints = 1 << 18
 
 // Service is one Service as this node sees it. It is immutable.
 type Service struct {
@@ -132,26 +132,18 @@ type External struct {
 	LoadBalancer bool
 }
 
-// Backends are the endpoints of a port in one family, each list sorted by
-// address and port, without repeats.
+// Backends are the endpoints of a port in one family.
 type Backends struct {
 	// Cluster are those for the policy Cluster: the ready ones, or if there is
 	// none, those that still serve while they terminate.
-	Cluster []Endpoint
+	Cluster Endpoints
 	// Local are those on this node, chosen by the same rule among themselves.
-	// Nil unless a policy of the Service is Local.
-	Local []Endpoint
+	// None unless a policy of the Service is Local.
+	Local Endpoints
 	// Draining are the endpoints that get no new flows from Cluster but still
 	// serve the ones they have. Only for UDP, where a flow ends when its
 	// endpoint is gone from here.
-	Draining []Endpoint
-}
-
-// Endpoint is where traffic can be sent to.
-type Endpoint struct {
-	Addr netip.AddrPort
-	// Local is true if it is on this node.
-	Local bool
+	Draining Endpoints
 }
 
 // Prefixes are prefixes of each family, sorted, without repeats.

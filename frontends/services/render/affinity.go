@@ -54,7 +54,7 @@ type affinity struct {
 // affinityList are the endpoints of a list, sorted.
 type affinityList struct {
 	used      bool
-	endpoints []model.Endpoint
+	endpoints model.Endpoints
 }
 
 // affinityName names a port, as kube-proxy does. The hash keeps apart what has to
@@ -121,7 +121,7 @@ func hasListPrefix(name, of string) bool {
 // policy is to have it by the other.
 func (a *affinity) other(l list, ep model.Endpoint) (list, bool) {
 	o := byCluster + byLocal - l
-	return o, a.lists[o].used && contains(a.lists[o].endpoints, ep)
+	return o, a.lists[o].used && a.lists[o].endpoints.Has(ep.Addr)
 }
 
 // chain remembers an endpoint for a client that has none yet, and sends the flow
@@ -178,8 +178,8 @@ func (r *Renderer) forget(old, now *rendered, patches *[model.Families]patch) {
 			if a.lists[l].used && (still == nil || !still.lists[l].used) {
 				t.idleMaps[a.mapName(l)] = struct{}{}
 			}
-			for _, ep := range a.lists[l].endpoints {
-				if still != nil && contains(still.lists[l].endpoints, ep) {
+			for ep := range a.lists[l].endpoints.All() {
+				if still != nil && still.lists[l].endpoints.Has(ep.Addr) {
 					continue
 				}
 				name := rememberName(a.chainPrefix(l), ep.Addr)
@@ -201,8 +201,8 @@ func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) 
 			} else if a.lists[l].used && (was == nil || !was.lists[l].used) && !p.mute {
 				p.maps = append(p.maps, a.declare(t.words, l))
 			}
-			for _, ep := range a.lists[l].endpoints {
-				if was != nil && contains(was.lists[l].endpoints, ep) && a.same(was, l, ep) {
+			for ep := range a.lists[l].endpoints.All() {
+				if was != nil && was.lists[l].endpoints.Has(ep.Addr) && a.same(was, l, ep) {
 					continue
 				}
 				c := a.chain(t.words, l, ep)

@@ -2,7 +2,6 @@ package render
 
 import (
 	"net/netip"
-	"slices"
 	"strconv"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
@@ -250,7 +249,7 @@ func (b *builder) add(p *model.Port, f model.Family) {
 func (b *builder) front(k frontKey, p *model.Port, a *affinity, inside bool, sources []netip.Prefix) {
 	all := &p.Backends[k.family]
 	f := front{key: k, port: p.Name, sources: sources, sticky: a}
-	use, local := all.Cluster, []model.Endpoint(nil)
+	use, local := all.Cluster, model.Endpoints{}
 	if inside && b.service.InternalLocal {
 		use, f.list = all.Local, byLocal
 	}
@@ -275,30 +274,29 @@ func (b *builder) front(k frontKey, p *model.Port, a *affinity, inside bool, sou
 	} else {
 		f.slots = assign(had.slots, use, drain)
 	}
-	f.local = assign(had.local, local, nil).all
-	f.decide(inside, outsideLocal, len(all.Cluster) > 0)
+	f.local = assign(had.local, local, model.Endpoints{}).all
+	f.decide(inside, outsideLocal, all.Cluster.Len() > 0)
 	b.out.fronts = append(b.out.fronts, f)
 }
 
 // draining returns the endpoints that keep the flows that they have but get no
 // new ones from a front that uses these: whatever else serves.
-func draining(p model.Protocol, use, local []model.Endpoint, all *model.Backends) []model.Endpoint {
+func draining(p model.Protocol, use, local model.Endpoints, all *model.Backends) model.Endpoints {
 	if p != model.UDP {
-		return nil
+		return model.Endpoints{}
 	}
-	if len(all.Local) == 0 && len(use) == len(all.Cluster) {
+	if all.Local.Len() == 0 && use.Len() == all.Cluster.Len() {
 		return all.Draining
 	}
 	var out []model.Endpoint
-	for _, l := range [][]model.Endpoint{all.Cluster, all.Local, all.Draining} {
-		for _, e := range l {
-			if !contains(use, e) && !contains(local, e) {
+	for _, l := range []model.Endpoints{all.Cluster, all.Local, all.Draining} {
+		for e := range l.All() {
+			if !use.Has(e.Addr) && !local.Has(e.Addr) {
 				out = append(out, e)
 			}
 		}
 	}
-	slices.SortFunc(out, compareEndpoints)
-	return slices.Compact(out)
+	return model.MakeEndpoints(out...)
 }
 
 // hairpins calls f for each local endpoint that a flow can come back to.
@@ -312,8 +310,8 @@ func (r *Renderer) hairpins(s *model.Service, f func(model.Family, hairpinKey)) 
 			if !r.cfg.Families[fam] {
 				continue
 			}
-			for _, l := range [][]model.Endpoint{p.Backends[fam].Cluster, p.Backends[fam].Local} {
-				for _, e := range l {
+			for _, l := range []model.Endpoints{p.Backends[fam].Cluster, p.Backends[fam].Local} {
+				for e := range l.All() {
 					if e.Local {
 						f(fam, hairpinKey{e.Addr, p.Protocol})
 					}

@@ -47,21 +47,29 @@ func port(spec string, eps ...string) model.Port {
 		panic(err)
 	}
 	p.Protocol = map[string]model.Protocol{"tcp": model.TCP, "udp": model.UDP, "sctp": model.SCTP}[proto]
-	for _, e := range endpointsOf(eps...) {
-		b := &p.Backends[model.FamilyOf(e.Addr.Addr())]
-		b.Cluster = append(b.Cluster, e)
+	var of [model.Families][]model.Endpoint
+	for e := range endpointsOf(eps...).All() {
+		f := model.FamilyOf(e.Addr.Addr())
+		of[f] = append(of[f], e)
+	}
+	for f, list := range of {
+		p.Backends[f].Cluster = model.MakeEndpoints(list...)
 	}
 	return p
 }
 
-func endpointsOf(eps ...string) []model.Endpoint {
+func endpointsOf(eps ...string) model.Endpoints {
 	var out []model.Endpoint
 	for _, text := range eps {
 		addr, local := strings.CutSuffix(text, "*")
 		out = append(out, model.Endpoint{Addr: netip.MustParseAddrPort(addr), Local: local})
 	}
-	slices.SortFunc(out, func(a, b model.Endpoint) int { return a.Addr.Compare(b.Addr) })
-	return out
+	return model.MakeEndpoints(out...)
+}
+
+// without returns the endpoints that drop is false for.
+func without(in model.Endpoints, drop func(model.Endpoint) bool) model.Endpoints {
+	return model.MakeEndpoints(slices.DeleteFunc(slices.Collect(in.All()), drop)...)
 }
 
 // put is the change to a Service, whatever it was before.
@@ -102,7 +110,7 @@ func local(s *model.Service, internal, external bool) *model.Service {
 	for i := range s.Ports {
 		for f := range model.Families {
 			b := &s.Ports[i].Backends[f]
-			b.Local = slices.DeleteFunc(slices.Clone(b.Cluster), func(e model.Endpoint) bool { return !e.Local })
+			b.Local = without(b.Cluster, func(e model.Endpoint) bool { return !e.Local })
 		}
 	}
 	return s

@@ -45,7 +45,7 @@ func (r *rendered) names(object string) bool {
 			if object == a.mapName(l) {
 				return true
 			}
-			for _, ep := range a.lists[l].endpoints {
+			for ep := range a.lists[l].endpoints.All() {
 				if object == rememberName(a.chainPrefix(l), ep.Addr) {
 					return true
 				}

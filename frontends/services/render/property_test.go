@@ -25,7 +25,7 @@ type world struct {
 // chance is true once in n times.
 func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
 
-func (w *world) endpoints(f model.Family) []model.Endpoint {
+func (w *world) endpoints(f model.Family) model.Endpoints {
 	var out []model.Endpoint
 	for i := range 6 {
 		if w.chance(2) {
@@ -37,7 +37,7 @@ func (w *world) endpoints(f model.Family) []model.Endpoint {
 		}
 		out = append(out, model.Endpoint{Addr: netip.MustParseAddrPort(text), Local: i%2 == 0})
 	}
-	return out
+	return model.MakeEndpoints(out...)
 }
 
 // sources are random source ranges, some of which contain others.
@@ -87,10 +87,10 @@ func (w *world) service(i int) *model.Service {
 			b := &p.Backends[f]
 			b.Cluster = w.endpoints(f)
 			if s.InternalLocal || s.ExternalLocal {
-				b.Local = slices.DeleteFunc(w.endpoints(f), func(e model.Endpoint) bool { return !e.Local })
+				b.Local = without(w.endpoints(f), func(e model.Endpoint) bool { return !e.Local })
 			}
 			if p.Protocol == model.UDP {
-				b.Draining = slices.DeleteFunc(w.endpoints(f), func(e model.Endpoint) bool { return contains(b.Cluster, e) })
+				b.Draining = without(w.endpoints(f), func(e model.Endpoint) bool { return b.Cluster.Has(e.Addr) })
 			}
 		}
 	}
@@ -261,7 +261,7 @@ func TestAssignIsIdempotent(t *testing.T) {
 	var old []netip.AddrPort
 	for range 1000 {
 		active := w.endpoints(model.IPv4)
-		draining := slices.DeleteFunc(w.endpoints(model.IPv4), func(e model.Endpoint) bool { return contains(active, e) })
+		draining := without(w.endpoints(model.IPv4), func(e model.Endpoint) bool { return active.Has(e.Addr) })
 		s := assign(old, active, draining)
 		again := assign(s.all, active, draining)
 		if !slices.Equal(s.all, again.all) {

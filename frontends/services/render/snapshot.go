@@ -27,7 +27,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 				if a.lists[l].used {
 					p.maps = append(p.maps, a.declare(t.words, l))
 				}
-				for _, ep := range a.lists[l].endpoints {
+				for ep := range a.lists[l].endpoints.All() {
 					p.chain(a.chain(t.words, l, ep))
 				}
 			}

@@ -48,7 +48,7 @@ func (m *modelled) deliver(events []Event) {
 		var addrs []string
 		for i := range s.Ports {
 			for _, b := range s.Ports[i].Backends {
-				for _, e := range b.Cluster {
+				for e := range b.Cluster.All() {
 					addrs = append(addrs, e.Addr.String())
 				}
 			}
