@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mdlayher/netlink"
-	"github.com/ti-mo/conntrack"
 	rtnetlink "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -42,11 +42,14 @@ type Live struct {
 // Conn removes flows in one network namespace.
 type Conn struct {
 	// mu is held for a whole pass: a dump must have its socket for itself.
-	mu     sync.Mutex
-	dump   *netlink.Conn
-	delete *conntrack.Conn
+	mu           sync.Mutex
+	dump, delete *netlink.Conn
 	// addrs lists the addresses of the namespace.
 	addrs *rtnetlink.Handle
+	// reply is true where the kernel can filter by the reply's source.
+	reply bool
+	// passes are the dumps that were asked for, read the messages that came.
+	passes, read atomic.Uint64
 }
 
 // Open opens the sockets of a Conn in the network namespace of the calling
@@ -60,13 +63,16 @@ func Open() (*Conn, error) {
 		return nil, fmt.Errorf("open conntrack: %w", explain(err))
 	}
 	c := &Conn{dump: dump}
-	if c.delete, err = conntrack.Dial(nil); err != nil {
+	if c.delete, err = netlink.Dial(unix.NETLINK_NETFILTER, nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("open conntrack: %w", explain(err)), c.Close())
 	}
 	if c.addrs, err = rtnetlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, errors.Join(fmt.Errorf("open conntrack: open route socket: %w", err), c.Close())
 	}
 	if err := c.probe(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open conntrack: %w", explain(err)), c.Close())
+	}
+	if c.reply, err = c.filtersReplies(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open conntrack: %w", explain(err)), c.Close())
 	}
 	return c, nil
@@ -112,6 +118,11 @@ func (c *Conn) Reconcile(ctx context.Context, live []Live) (deleted int, err err
 	}
 	return deleted, nil
 }
+
+// Passes returns how often the table has been read, for either family, repetitions of
+// interrupted reads included: what walks all of it, and so costs the node something,
+// is counted here.
+func (c *Conn) Passes() uint64 { return c.passes.Load() }
 
 // explain adds what to do to the kernel's refusal.
 func explain(err error) error {

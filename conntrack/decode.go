@@ -12,6 +12,8 @@ import (
 const (
 	ctaTupleOrig  = 1
 	ctaTupleReply = 2
+	ctaID         = 12
+	ctaZone       = 18
 	ctaFilter     = 25
 
 	ctaTupleIP    = 1
@@ -26,7 +28,8 @@ const (
 	ctaProtoSrcPort = 2
 	ctaProtoDstPort = 3
 
-	ctaFilterOrigFlags = 1
+	ctaFilterOrigFlags  = 1
+	ctaFilterReplyFlags = 2
 )
 
 // nfgenmsgLen is the length of the header before the attributes.

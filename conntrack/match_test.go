@@ -92,33 +92,3 @@ func TestLiveMatcher(t *testing.T) {
 		}
 	}
 }
-
-func TestFilter(t *testing.T) {
-	dns4 := Stale{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Unrouted: true}
-	dns6 := Stale{Addr: netip.MustParseAddr("fd00:96::10"), Port: 53, Unrouted: true}
-	for _, tt := range []struct {
-		name   string
-		stale  []Stale
-		family family
-		want   filter
-		ok     bool
-	}{
-		{"nothing", nil, familyIPv4, filter{family: familyIPv4}, false},
-		{"one destination", []Stale{dns4, dns4}, familyIPv4, filter{familyIPv4, dns4.Addr, 53}, true},
-		{"other family only", []Stale{dns4}, familyIPv6, filter{family: familyIPv6}, false},
-		{"each family its own", []Stale{dns4, dns6}, familyIPv6, filter{familyIPv6, dns6.Addr, 53}, true},
-		{"common port", []Stale{dns4, {Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, Unrouted: true}},
-			familyIPv4, filter{familyIPv4, netip.Addr{}, 53}, true},
-		{"common address", []Stale{dns4, {Addr: dns4.Addr, Port: 54, Unrouted: true}},
-			familyIPv4, filter{familyIPv4, dns4.Addr, 0}, true},
-		{"node port", []Stale{{Port: 30053, Unrouted: true}}, familyIPv6, filter{familyIPv6, netip.Addr{}, 30053}, true},
-		{"node port of IPv4", []Stale{{Addr: netip.IPv4Unspecified(), Port: 30053, Unrouted: true}}, familyIPv6, filter{family: familyIPv6}, false},
-		{"node port of one family", []Stale{{Port: 30053, Gone: aps("10.1.0.1:53")}},
-			familyIPv6, filter{family: familyIPv6}, false},
-	} {
-		got, ok := newStaleMatcher(tt.stale).filter(tt.family)
-		if got != tt.want || ok != tt.ok {
-			t.Errorf("%s: filter = %+v, %v; want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
-		}
-	}
-}

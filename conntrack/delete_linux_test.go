@@ -1,0 +1,81 @@
+package conntrack
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mdlayher/netlink"
+)
+
+// TestDeleteInBatches removes more flows than one batch holds, and leaves those of
+// the other backend.
+func TestDeleteInBatches(t *testing.T) {
+	const flows = 2*deleteBatch + 7
+	n := newNode(t)
+	for i := range 2 * flows {
+		if err := n.inject(17, i, ap("10.96.0.10:53"), aps("10.1.0.1:5353", "10.1.0.2:5353")[i%2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if deleted, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Gone: backend1}}); deleted != flows || err != nil {
+		t.Errorf("Flush = %d, %v; want %d", deleted, err, flows)
+	}
+	if left := n.flows(t); len(left) != flows {
+		t.Errorf("%d flows are left, want %d", len(left), flows)
+	}
+}
+
+// TestDeleteOfWhatHasGone has entries vanish between the dump and their removal: the
+// others of the batch go.
+func TestDeleteOfWhatHasGone(t *testing.T) {
+	n := newNode(t)
+	for i := range 5 {
+		if err := n.inject(17, i, ap("10.96.0.10:53"), backend1[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	req, err := dumpRequest(filter{family: familyIPv4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.conn.dump.Send(req); err != nil {
+		t.Fatal(err)
+	}
+	msgs, err := n.conn.dump.Receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reqs []netlink.Message
+	for _, msg := range msgs {
+		req, ok := deleteRequest(msg.Data)
+		if !ok {
+			t.Fatalf("no removal of %x", msg.Data)
+		}
+		reqs = append(reqs, req)
+	}
+	for _, tt := range []struct {
+		reqs []netlink.Message
+		want int
+	}{{reqs[1:3], 2}, {reqs, 3}, {reqs, 0}, {nil, 0}} {
+		if got, err := n.conn.remove(slices.Clone(tt.reqs)); got != tt.want || err != nil {
+			t.Errorf("remove = %d, %v; want %d", got, err, tt.want)
+		}
+	}
+}
+
+// TestDeleteNeedsATuple has messages that name no entry: their removal would be that
+// of the whole table.
+func TestDeleteNeedsATuple(t *testing.T) {
+	for _, msg := range [][]byte{
+		nil,
+		{2, 0},
+		{2, 0, 0, 0},
+		{2, 0, 0, 0, 4, 0, ctaTupleOrig, 0x80},
+		{2, 0, 0, 0, 8, 0, ctaID, 0, 1, 2, 3, 4},
+		{2, 0, 0, 0, 200, 0, ctaTupleOrig, 0x80, 1, 2, 3, 4},
+	} {
+		if _, ok := deleteRequest(msg); ok {
+			t.Errorf("%x is taken for an entry", msg)
+		}
+	}
+}
