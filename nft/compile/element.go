@@ -19,30 +19,43 @@ const maxPacked = 4*MaxKey + 4 + MaxName
 // ranges; the result's Data is empty in sets, and a VerdictData in verdict maps.
 func (s *Set) Pack(e nft.Element) (Element, error) {
 	var buf [maxPacked]byte
-	b, err := s.appendKey(buf[:0], e.Key)
+	b, keys, err := s.pack(buf[:0], e)
 	if err != nil {
-		return Element{}, s.elementError("pack", e.Key, err)
+		return Element{}, err
 	}
-	keys := len(b)
+	// One string for all, so that there is one allocation.
+	return s.element(string(b), keys, e), nil
+}
+
+// pack appends an element's key (in interval sets with its end), whose length it
+// returns, and its data.
+func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
+	if b, err = s.appendKey(b, e.Key); err != nil {
+		return b, 0, s.elementError("pack", e.Key, err)
+	}
+	keys = len(b)
 	if s.Map {
 		if b, err = s.appendData(b, e.Value); err != nil {
-			return Element{}, s.elementError("pack", e.Key, err)
+			return b, 0, s.elementError("pack", e.Key, err)
 		}
 	} else if e.Value != "" {
-		return Element{}, s.elementError("pack", e.Key, fmt.Errorf("unexpected value %q: this is a set, not a map", e.Value))
+		return b, 0, s.elementError("pack", e.Key, fmt.Errorf("unexpected value %q: this is a set, not a map", e.Value))
 	}
 	if e.Timeout != 0 || e.Comment != "" {
 		if err := s.checkOptions(e); err != nil {
-			return Element{}, s.elementError("pack", e.Key, err)
+			return b, 0, s.elementError("pack", e.Key, err)
 		}
 	}
-	// One string for all, so that there is one allocation.
-	packed := string(b)
+	return b, keys, nil
+}
+
+// element cuts what pack has appended.
+func (s *Set) element(packed string, keys int, e nft.Element) Element {
 	out := Element{Key: packed[:keys], Data: packed[keys:], Timeout: e.Timeout, Comment: e.Comment}
 	if s.Flags&SetInterval != 0 {
 		out.Key, out.KeyEnd = packed[:keys/2], packed[keys/2:keys]
 	}
-	return out, nil
+	return out
 }
 
 // PackKey converts a key as Pack does it, for removals and lookups.
@@ -171,8 +184,15 @@ func countError(parts []part, text string) error {
 // cutField cuts text at the first dot that stands between blanks and outside
 // of quotes.
 func cutField(text string) (field, rest string, found bool) {
-	if i := strings.Index(text, " . "); i >= 0 && strings.IndexByte(text[:i], '"') < 0 && strings.IndexByte(text[:i], '\t') < 0 {
-		return trim(text[:i]), text[i+3:], true
+	// One pass where there are neither quotes nor tabs, which is nearly always.
+	i := 0
+	for ; i+2 < len(text) && text[i] != '"' && text[i] != '\t'; i++ {
+		if text[i] == ' ' && text[i+1] == '.' && text[i+2] == ' ' {
+			return trim(text[:i]), text[i+3:], true
+		}
+	}
+	if i+2 >= len(text) {
+		return trim(text), "", false
 	}
 	quoted := false
 	for i := range len(text) {

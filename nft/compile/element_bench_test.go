@@ -42,5 +42,18 @@ func BenchmarkPack(b *testing.B) {
 				}
 			}
 		})
+		b.Run(bench.name+"/batch", func(b *testing.B) {
+			s, err := CompileMap(nft.FamilyIP, &bench.decl)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := s.Packer(b.N)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Pack(bench.elem); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

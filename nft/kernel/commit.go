@@ -139,7 +139,10 @@ type failure struct {
 // collect reads the answers to a batch. The kernel put all of them into the
 // receive buffer before the batch was sent completely.
 func (c *Conn) collect(e *encoder) (result, error) {
-	r := result{handles: make(map[int]uint64, len(e.wanted))}
+	var r result
+	if len(e.wanted) > 0 {
+		r.handles = make(map[int]uint64, len(e.wanted))
+	}
 	for {
 		err := c.replies(func(h header, payload []byte) error {
 			i := int(h.seq - e.seq)
@@ -162,7 +165,9 @@ func (c *Conn) collect(e *encoder) (result, error) {
 				if err != nil {
 					return err
 				}
-				r.handles[i] = handle
+				if r.handles != nil {
+					r.handles[i] = handle
+				}
 			}
 			return nil
 		})

@@ -96,6 +96,7 @@ type wantedHandle struct {
 func (e *encoder) batch(ops []Op) error {
 	e.op = -1
 	e.buf = slices.Grow(e.buf, estimate(ops))
+	e.messages = make([]message, 0, len(ops)+2)
 	at := e.begin(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.AF_UNSPEC, -1)
 	if e.guard {
 		e.buf = appendUint32(e.buf, unix.NFNL_BATCH_GENID, e.gen)

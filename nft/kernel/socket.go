@@ -28,6 +28,27 @@ type socket struct {
 	closed             atomic.Bool
 	// stale is true where answers may still be in the receive buffer.
 	stale bool
+	// reading and writing are the system calls of recv and send, with what they take
+	// and return: made once, as each commit makes several of them.
+	reading reading
+	writing writing
+}
+
+// reading is a recvmsg.
+type reading struct {
+	call  func(fd uintptr) bool
+	wait  bool
+	n     int
+	from  unix.Sockaddr
+	errno error
+}
+
+// writing is a sendmsg.
+type writing struct {
+	call  func(fd uintptr) bool
+	b     []byte
+	to    unix.SockaddrNetlink
+	errno error
 }
 
 // dial opens a socket in the namespace of the calling thread, or in that of
@@ -48,6 +69,17 @@ func dial(netNS int) (*socket, error) {
 		}
 	}
 	s.portID = nl.PID()
+	s.reading.call = func(fd uintptr) bool {
+		r := &s.reading
+		r.n, r.from, r.errno = unix.Recvfrom(int(fd), s.buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
+		return !r.wait || !errors.Is(r.errno, unix.EAGAIN)
+	}
+	s.writing.to.Family = unix.AF_NETLINK
+	s.writing.call = func(fd uintptr) bool {
+		w := &s.writing
+		w.errno = unix.Sendto(int(fd), w.b, 0, &w.to)
+		return !errors.Is(w.errno, unix.EAGAIN)
+	}
 	return s, nil
 }
 
@@ -78,13 +110,12 @@ func (s *socket) reserve(send, recv int) error {
 
 // send sends one datagram to the kernel in one system call.
 func (s *socket) send(b []byte) error {
-	var errno error
 	s.stale = true
-	err := s.raw.Write(func(fd uintptr) bool {
-		errno = unix.Sendto(int(fd), b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
-		return !errors.Is(errno, unix.EAGAIN)
-	})
-	return s.failure("sendmsg", err, errno)
+	s.writing.b = b
+	err := s.raw.Write(s.writing.call)
+	// The batch may be large, and is not the socket's.
+	s.writing.b = nil
+	return s.failure("sendmsg", err, s.writing.errno)
 }
 
 // recv reads one datagram into the socket's buffer, which the next call reuses.
@@ -92,14 +123,10 @@ func (s *socket) send(b []byte) error {
 // that did not come from the kernel are skipped.
 func (s *socket) recv(wait bool) ([]byte, error) {
 	for {
-		var n int
-		var from unix.Sockaddr
-		var errno error
-		err := s.raw.Read(func(fd uintptr) bool {
-			n, from, errno = unix.Recvfrom(int(fd), s.buf, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
-			return !wait || !errors.Is(errno, unix.EAGAIN)
-		})
-		if err := s.failure("recvmsg", err, errno); err != nil {
+		s.reading.wait = wait
+		err := s.raw.Read(s.reading.call)
+		n, from := s.reading.n, s.reading.from
+		if err := s.failure("recvmsg", err, s.reading.errno); err != nil {
 			if errors.Is(err, unix.EINTR) {
 				continue
 			}
