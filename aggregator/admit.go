@@ -3,7 +3,6 @@ package aggregator
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -118,7 +117,6 @@ func newAdmission(key desired.Key, snapshot bool, own declarations, outer lookup
 		stateful: stateful,
 		key:      key, snapshot: snapshot, own: own, outer: outer,
 		byID: make(map[nft.TableID]*tableAdmission),
-		pool: packers{slots: make(chan struct{}, runtime.GOMAXPROCS(0))},
 	}
 }
 
@@ -126,10 +124,7 @@ func newAdmission(key desired.Key, snapshot bool, own declarations, outer lookup
 func (a *admission) table(id nft.TableID) *tableAdmission {
 	t := a.byID[id]
 	if t == nil {
-		t = &tableAdmission{
-			id: id, setByName: make(map[string]*setAdmission), chainName: make(map[string]bool),
-			conntrack: make(map[string]bool), affinity: make(map[string]bool),
-		}
+		t = &tableAdmission{id: id}
 		a.byID[id] = t
 		a.tables = append(a.tables, t)
 	}
@@ -233,13 +228,15 @@ func (a *admission) tableUpdate(t *tableAdmission) desired.TableUpdate {
 // checkMaps reports the names in a field of maps that are not those of maps. What
 // the fragment has named before stays in force in patches.
 func (a *admission) checkMaps(t *tableAdmission, field string, names, before map[string]bool) {
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if s := t.setByName[name]; s != nil && (s.decl == nil || s.decl.Map) {
-			continue
+	var unknown []string
+	for name := range names {
+		s := t.setByName[name]
+		if known := s != nil && (s.decl == nil || s.decl.Map); !known && (a.snapshot || !before[name]) {
+			unknown = append(unknown, name)
 		}
-		if !a.snapshot && before[name] {
-			continue
-		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
 		a.bad.add(weftv1.Reason_REASON_REFERENCE, "table "+t.id.String(), fmt.Sprintf("%s names %q: the fragment has no such map", field, clip(name)))
 	}
 }
@@ -260,6 +257,8 @@ func (a *admission) join(chunks []*chunk) []compile.Element {
 	all := make([]compile.Element, 0, n)
 	for _, c := range chunks {
 		all = append(all, c.out...)
+		// The admission stays until the update is answered.
+		c.out = nil
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ const inlineElements = 256
 
 // packers runs the packing of chunks beside the decoding of messages.
 type packers struct {
+	// slots is made for the first goroutine.
 	slots chan struct{}
 	wg    sync.WaitGroup
 	// panicked is the first panic of a goroutine.
@@ -42,6 +44,9 @@ func (p *packers) run(n int, f func()) {
 
 // spawn calls f in a goroutine, once there is a place for one.
 func (p *packers) spawn(f func()) {
+	if p.slots == nil {
+		p.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
+	}
 	p.slots <- struct{}{}
 	p.wg.Go(func() {
 		defer func() {
@@ -68,8 +73,9 @@ func (a *admission) packAdd(t nft.TableID, decl *compile.Set, elements []*weftv1
 	c := &chunk{table: t, decl: decl}
 	a.pool.run(len(elements), func() {
 		c.out = make([]compile.Element, 0, len(elements))
+		p := decl.Packer(len(elements))
 		for _, e := range elements {
-			if !c.pack(nft.Element{
+			if !c.pack(p, nft.Element{
 				Key: e.GetKey(), Value: e.GetValue(), Comment: e.GetComment(),
 				Timeout: time.Duration(e.GetTimeoutMs()) * time.Millisecond,
 			}) {
@@ -85,8 +91,9 @@ func (a *admission) packFile(t nft.TableID, decl *compile.Set, elements []nft.El
 	c := &chunk{table: t, decl: decl}
 	a.pool.run(len(elements), func() {
 		c.out = make([]compile.Element, 0, len(elements))
+		p := decl.Packer(len(elements))
 		for _, e := range elements {
-			if !c.pack(e) {
+			if !c.pack(p, e) {
 				return
 			}
 		}
@@ -109,7 +116,7 @@ func (a *admission) packKeys(t nft.TableID, decl *compile.Set, keys []string) *c
 }
 
 // pack appends one element; false means that there are violations enough.
-func (c *chunk) pack(e nft.Element) bool {
+func (c *chunk) pack(p *compile.Packer, e nft.Element) bool {
 	if len(e.Key) > MaxElementText || len(e.Value) > MaxElementText {
 		return c.tooLong(e.Key)
 	}
@@ -117,7 +124,7 @@ func (c *chunk) pack(e nft.Element) bool {
 		c.bad.add(weftv1.Reason_REASON_INVALID, c.object(e.Key), fmt.Sprintf("timeout %v is negative", e.Timeout))
 		return !c.bad.full()
 	}
-	out, err := c.decl.Pack(e)
+	out, err := p.Pack(e)
 	if err != nil {
 		c.bad.compile(c.object(e.Key), err)
 		return !c.bad.full()

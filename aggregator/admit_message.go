@@ -2,7 +2,6 @@ package aggregator
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -67,10 +66,10 @@ func (a *admission) addTable(m *weftv1.Table) {
 		t.comment = m.GetComment()
 	}
 	for _, n := range m.GetConntrackMaps() {
-		t.conntrack[n] = true
+		addName(&t.conntrack, n)
 	}
 	for _, n := range m.GetAffinityMaps() {
-		t.affinity[n] = true
+		addName(&t.affinity, n)
 	}
 	for _, s := range m.GetSets() {
 		a.addSet(t, s, false)
@@ -98,13 +97,17 @@ func (a *admission) addPatch(p *weftv1.Patch) {
 			continue
 		}
 		t := a.table(id)
-		maps.Copy(t.conntrack, a.own.conntrackMaps(id))
-		maps.Copy(t.affinity, a.own.affinityMaps(id))
+		for n := range a.own.conntrackMaps(id) {
+			addName(&t.conntrack, n)
+		}
+		for n := range a.own.affinityMaps(id) {
+			addName(&t.affinity, n)
+		}
 		for _, n := range m.GetConntrackMaps() {
-			t.conntrack[n] = true
+			addName(&t.conntrack, n)
 		}
 		for _, n := range m.GetAffinityMaps() {
-			t.affinity[n] = true
+			addName(&t.affinity, n)
 		}
 		for _, s := range m.GetPutSets() {
 			a.addSet(t, s, false)
@@ -121,6 +124,14 @@ func (a *admission) addPatch(p *weftv1.Patch) {
 			a.addElements(t, e)
 		}
 	}
+}
+
+// addName adds a name to a set of names, which is made when it is needed.
+func addName(names *map[string]bool, name string) {
+	if *names == nil {
+		*names = make(map[string]bool)
+	}
+	(*names)[name] = true
 }
 
 // addElements adds a change of the elements of a set that the fragment has, or
@@ -177,6 +188,9 @@ func (a *admission) declare(t *tableAdmission, d nft.Set, isMap bool) *setAdmiss
 	s := &setAdmission{source: d}
 	s.source.Elements = nil
 	object := fmt.Sprintf("table %s %s %s", t.id, kind(isMap), clip(d.Name))
+	if t.setByName == nil {
+		t.setByName = make(map[string]*setAdmission)
+	}
 	t.setByName[d.Name] = s
 	t.sets = append(t.sets, s)
 	if err := checkName(d.Name); err != nil {
@@ -211,7 +225,7 @@ func (a *admission) addChain(t *tableAdmission, c nft.Chain) {
 		a.bad.add(weftv1.Reason_REASON_INVALID, object, "it is declared twice: give all its rules at once")
 		return
 	}
-	t.chainName[c.Name] = true
+	addName(&t.chainName, c.Name)
 	decl, err := compile.CompileChain(t.id.Family, &c)
 	if err != nil {
 		a.bad.compile(object, err)

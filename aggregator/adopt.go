@@ -44,6 +44,7 @@ func (w *writer) start(ctx context.Context) error {
 	if err := w.restore(); err != nil {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
+	w.flows.resume(w.state.Live)
 	w.returned()
 	return nil
 }
@@ -58,6 +59,7 @@ func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 	for standing := false; ; {
 		dump, err := w.kernel.Adopt()
 		if err == nil {
+			w.metrics.work.WithLabelValues(workDumps).Inc()
 			if standing {
 				w.stand(false)
 			}
@@ -189,6 +191,7 @@ func (w *writer) dropUnclaimed() error {
 		w.purger.add(plan.Purges, len(plan.Stale) > 0)
 		return nil
 	}
+	w.flows.before(plan.Deserted)
 	if _, err := w.kernel.Commit(plan.Ops); err != nil {
 		w.state.Rollback()
 		w.drift = err.Error()

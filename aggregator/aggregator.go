@@ -238,7 +238,7 @@ func New(cfg Config) (*Aggregator, error) {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a.metrics = m
-	a.flows = newFlusher(cfg.Flows, a.hub, a.log, a.metrics)
+	a.flows = newFlusher(cfg.Flows, cfg.StateDir, a.hub, a.log, a.metrics)
 	a.durables = newDurables(cfg.StateDir, a.log, m, cfg.Retry, func(r *RejectedError) { a.writer.tell(r) })
 	a.writer = newWriter(a)
 	a.scope.Store(a.writer.state.Scope())

@@ -163,6 +163,9 @@ func (b *book) abandon() bool {
 // orphans returns the session fragments that are to be withdrawn as soon as
 // that is possible.
 func (b *book) orphans() []desired.Key {
+	if len(b.left) == 0 {
+		return nil
+	}
 	return slices.SortedFunc(maps.Keys(b.left), compareKeys)
 }
 

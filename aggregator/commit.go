@@ -1,8 +1,10 @@
 package aggregator
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"syscall"
 
@@ -48,6 +50,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 		w.settle(accepted, Result{Revision: w.revision}, false)
 		return nil, nil
 	}
+	w.flows.before(plan.Deserted)
 	built := w.now()
 	stats, err := w.kernel.Commit(plan.Ops)
 	if err != nil {
@@ -299,10 +302,12 @@ func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *we
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	w.log.Info("committed", "revision", w.revision, "fragments", len(keys), "updates", len(accepted),
-		"ops", len(plan.Ops), "bytes", stats.Bytes, "wait", p.wait, "build", p.build, "kernel", p.kernel,
-		"rules_added", counts.GetRulesAdded(), "rules_deleted", counts.GetRulesDeleted(),
-		"elements_added", counts.GetElementsAdded(), "elements_deleted", counts.GetElementsDeleted())
+	w.log.LogAttrs(context.Background(), slog.LevelInfo, "committed",
+		slog.Uint64("revision", w.revision), slog.Int("fragments", len(keys)), slog.Int("updates", len(accepted)),
+		slog.Int("ops", len(plan.Ops)), slog.Int("bytes", stats.Bytes),
+		slog.Duration("wait", p.wait), slog.Duration("build", p.build), slog.Duration("kernel", p.kernel),
+		slog.Int("rules_added", plan.Counts.RulesAdded), slog.Int("rules_deleted", plan.Counts.RulesDeleted),
+		slog.Int("elements_added", plan.Counts.ElementsAdded), slog.Int("elements_deleted", plan.Counts.ElementsDeleted))
 	w.flows.after(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{
 		Revision: w.revision, Fragments: keys, Changes: counts, Duration: durationpb.New(took),
 		Wait: durationpb.New(p.wait), Build: durationpb.New(p.build), Kernel: durationpb.New(p.kernel),

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
@@ -44,7 +45,7 @@ func (d declarations) after(a *admission) (_ declarations, changed bool) {
 		touched := false
 		for _, t := range a.tables {
 			changed = changed || len(t.sets) > 0 || len(t.deleteSets) > 0
-			touched = touched || len(t.chains) > 0 || len(t.deleteChains) > 0
+			touched = touched || d[t.id].redeclares(t) || len(t.deleteChains) > 0
 		}
 		if !changed && !touched {
 			return nil, false
@@ -55,6 +56,24 @@ func (d declarations) after(a *admission) (_ declarations, changed bool) {
 		out[t.id] = out[t.id].after(t)
 	}
 	return out, changed || a.snapshot
+}
+
+// redeclares reports whether the chains of an update are declared in another way
+// than they are. To put other rules into a chain is the usual case, and must not copy
+// what else there is.
+func (d tableDeclarations) redeclares(t *tableAdmission) bool {
+	if len(t.chains) > 0 && (len(t.conntrack) != len(d.conntrack) || len(t.affinity) != len(d.affinity)) {
+		return true
+	}
+	return slices.ContainsFunc(t.chains, func(c *chainAdmission) bool {
+		was, ok := d.chains[c.source.Name]
+		return !ok || !sameDeclaration(was, c.source)
+	})
+}
+
+// sameDeclaration compares chains without their rules.
+func sameDeclaration(a, b nft.Chain) bool {
+	return a.Type == b.Type && a.Hook == b.Hook && a.Priority == b.Priority && a.Policy == b.Policy && a.Device == b.Device && a.Comment == b.Comment
 }
 
 // after returns a table's declarations as the update leaves them.

@@ -36,7 +36,17 @@
 //
 // UDP conntrack entries that a commit made stale are removed after it, by one
 // goroutine that never delays the next commit. While a removal runs, what later
-// commits make stale is joined.
+// commits make stale is joined. A removal reads the connection tracking table once for
+// each family that lost something; a commit that takes no UDP backend away, and gives
+// no destination its first, has none. A start compares all flows with where they may
+// go, once, when the publishers of watched maps are back, and after a repair; where no
+// map leads UDP anywhere it reads nothing.
+//
+// The comparison knows nothing of destinations that are gone. So those that a commit
+// leaves without a backend are noted in the state directory before it, until their
+// flows are removed (flows_note.go): a process that is killed in between leaves them to
+// the next one, which takes those that lead nowhere. What was deleted while no weft ran
+// needs no note: its elements are still in the kernel, and go with a commit.
 //
 // # Affinity
 //
@@ -53,6 +63,20 @@
 // 4,096, between which other commits take their turn. At a start, and after a repair, every
 // affinity map is compared with the dump that was made anyway. A removal that fails is
 // logged and tried again.
+//
+// # Cost
+//
+// An update costs what it changes, whatever else there is: what the writer looks at
+// is counted (weft_aggregator_work_total), and a test holds it, what is sent to the
+// kernel and what is allocated to the same with 100 services and with 10,000. Nothing
+// is read from the kernel for a commit. One thing costs what there is in chains and
+// sets, and no more: where declarations or references change, admission gets a new
+// picture of them, and the record of whose they are is written to the disk, which
+// takes a synced write, less than a millisecond. Changes of elements, and of rules
+// that refer to the same objects, do neither. BenchmarkStage and BenchmarkPatch show
+// the time of each step beside that of bare system calls.
+//
+// Nothing is kept of an update that was committed, but what package desired packs.
 //
 // # Faults
 //
@@ -109,6 +133,8 @@
 //	weft_revision                 gauge      number of the last commit
 //	weft_state_errors_total       counter    files of the state directory that failed, by kind
 //	weft_unrepaired_tables        gauge      tables that the kernel refuses to have repaired
+//	weft_aggregator_work_total    counter    what the writer looked at, by kind: keys (elements), rules,
+//	                                         objects (chains and sets), dumps (of the kernel, whole), records
 //
 // The daemon adds weft_build_info, and the process's own.
 //

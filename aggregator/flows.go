@@ -36,12 +36,57 @@ type flusher struct {
 	all    bool
 	events []*weftv1.Event
 	busy   bool
+	// note has the destinations that a later comparison would not find.
+	note note
+	// committing is true from before such a commit until after it; owing is true
+	// while stale lacks some of what is noted, until the next comparison.
+	committing, owing bool
 }
 
-func newFlusher(flows Flows, hub *hub, log *slog.Logger, m *metrics) *flusher {
+// newFlusher makes a flusher; an empty dir keeps no note.
+func newFlusher(flows Flows, dir string, hub *hub, log *slog.Logger, m *metrics) *flusher {
 	return &flusher{
-		flows: flows, hub: hub, log: log, metrics: m,
+		flows: flows, hub: hub, log: log, metrics: m, note: note{dir: dir},
 		behind: make(chan struct{}, 1), nudge: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+	}
+}
+
+// before notes the destinations that a commit is about to leave without a backend:
+// should the process die before their flows are removed, only the note tells the next
+// one of them. Not being able to write it is no reason to stop.
+func (f *flusher) before(deserted []conntrack.Stale) {
+	if f.flows == nil || len(deserted) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.committing = true
+	f.noteFailed(f.note.add(deserted))
+}
+
+// noteFailed tells of a note that is not as it should be.
+func (f *flusher) noteFailed(err error) {
+	if err != nil {
+		f.metrics.stateErrors.WithLabelValues(stateFlows).Inc()
+		f.log.Error("flows to remove are not noted", "error", err)
+	}
+}
+
+// resume removes what the run before had noted and not removed, but for destinations
+// that lead somewhere all the same, as they do where it died before the commit.
+func (f *flusher) resume(live func() []conntrack.Live) {
+	if f.flows == nil {
+		return
+	}
+	f.mu.Lock()
+	f.noteFailed(f.note.load())
+	noted := len(f.note.noted) > 0
+	if noted {
+		f.stale = append(f.stale, f.note.without(live())...)
+	}
+	f.mu.Unlock()
+	if noted {
+		f.wake()
 	}
 }
 
@@ -50,6 +95,7 @@ func newFlusher(flows Flows, hub *hub, log *slog.Logger, m *metrics) *flusher {
 // share a pass, the last one's event has the number. It never blocks.
 func (f *flusher) after(stale []conntrack.Stale, e *weftv1.Event) {
 	f.mu.Lock()
+	f.committing = false
 	if f.flows == nil || len(stale) == 0 && len(f.events) == 0 && !f.busy {
 		f.mu.Unlock()
 		f.hub.publish(e)
@@ -63,7 +109,7 @@ func (f *flusher) after(stale []conntrack.Stale, e *weftv1.Event) {
 	f.events = append(f.events, e)
 	f.stale = append(f.stale, stale...)
 	if len(f.stale) > maxStale {
-		f.stale = nil
+		f.stale, f.owing = nil, true
 		f.ask()
 	}
 	f.mu.Unlock()
@@ -76,7 +122,9 @@ func (f *flusher) reconcile(live []conntrack.Live) {
 		return
 	}
 	f.mu.Lock()
-	f.live, f.all = live, true
+	f.live, f.all, f.owing = live, true, false
+	// A removal may have failed, or been given up for this comparison.
+	f.stale = append(f.stale, f.note.without(live)...)
 	f.mu.Unlock()
 	f.wake()
 }
@@ -123,6 +171,10 @@ func (f *flusher) pass(ctx context.Context) bool {
 	stale, live, all, events := f.stale, f.live, f.all, f.events
 	f.stale, f.live, f.all, f.events = nil, nil, false, nil
 	f.busy = true
+	noted := len(f.note.noted)
+	if f.committing || f.owing {
+		noted = 0
+	}
 	f.mu.Unlock()
 	var (
 		deleted int
@@ -152,6 +204,11 @@ func (f *flusher) pass(ctx context.Context) bool {
 		f.hub.publish(e)
 	}
 	f.busy = false
+	if err == nil {
+		f.noteFailed(f.note.strike(noted))
+	} else {
+		f.owing = true
+	}
 	empty := len(f.stale) == 0 && !f.all && len(f.events) == 0
 	f.mu.Unlock()
 	if empty {

@@ -43,7 +43,7 @@ func newTestFlusher(t *testing.T, flows Flows) *flusher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFlusher(flows, newHub(time.Now), slog.New(slog.DiscardHandler), m)
+	f := newFlusher(flows, "", newHub(time.Now), slog.New(slog.DiscardHandler), m)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); f.run(ctx) }()

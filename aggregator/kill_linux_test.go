@@ -26,6 +26,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
@@ -43,6 +44,8 @@ type mortal struct {
 	Commit  int
 	// Delay is that of "during", in microseconds.
 	Delay int
+	// Flows has it remove stale UDP flows.
+	Flows bool
 }
 
 // lethal is the real kernel, at whose batch the process dies.
@@ -91,9 +94,12 @@ func TestMortalProcess(t *testing.T) {
 	must(t, json.Unmarshal([]byte(text), &m))
 	conn, err := kernel.Open(kernel.Config{})
 	must(t, err)
-	aggregatortest.Start(t, aggregatortest.Config{Socket: m.Socket, Config: aggregator.Config{
-		Kernel: &lethal{Conn: conn, m: m}, StateDir: m.StateDir, Rate: 1000, Burst: 1,
-	}})
+	cfg := aggregator.Config{Kernel: &lethal{Conn: conn, m: m}, StateDir: m.StateDir, Rate: 1000, Burst: 1}
+	if m.Flows {
+		cfg.Flows, err = conntrack.Open()
+		must(t, err)
+	}
+	aggregatortest.Start(t, aggregatortest.Config{Socket: m.Socket, Config: cfg})
 	fmt.Println("ready")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }

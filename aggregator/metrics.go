@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
 // Names of the metrics.
@@ -28,12 +29,23 @@ const (
 	metricStateErrors   = "weft_state_errors_total"
 	metricPurged        = "weft_affinity_purged_total"
 	metricPurgeErrors   = "weft_affinity_errors_total"
+	metricWork          = "weft_aggregator_work_total"
 )
 
 // Values of the label of metricStateErrors.
 const (
 	stateRecord  = "record"
 	stateDurable = "durable"
+	stateFlows   = "flows"
+)
+
+// Values of the label of metricWork. Those of a desired.Work come first.
+const (
+	workKeys    = "keys"
+	workRules   = "rules"
+	workObjects = "objects"
+	workDumps   = "dumps"
+	workRecords = "records"
 )
 
 // maxPublisherLabels bounds the publishers that have a label of their own;
@@ -64,6 +76,8 @@ type metrics struct {
 	unrepaired prometheus.Gauge
 	// stateErrors counts what went wrong with files of the state directory.
 	stateErrors *prometheus.CounterVec
+	// work counts what the writer looks at, by kind.
+	work *prometheus.CounterVec
 
 	mu sync.Mutex
 	// publishers are those with a label of their own.
@@ -104,8 +118,13 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	m.purged = counter(metricPurged, "Entries of affinity maps removed as no rule makes them any more.")
 	m.purgeErrors = counter(metricPurgeErrors, "Removals of entries of affinity maps that did not succeed.")
 	m.unrepaired = gauge(metricUnrepaired, "Tables that are not as committed, as the kernel refuses to have them repaired.")
+	m.work = vec(metricWork, "What the writer looked at: elements, rules, chains and sets, whole dumps of the kernel, records written.", "kind")
+	for _, kind := range []string{workKeys, workRules, workObjects, workDumps, workRecords} {
+		m.work.WithLabelValues(kind)
+	}
 	m.stateErrors.WithLabelValues(stateRecord)
 	m.stateErrors.WithLabelValues(stateDurable)
+	m.stateErrors.WithLabelValues(stateFlows)
 	for _, change := range []string{"added", "deleted"} {
 		m.elements.WithLabelValues(change)
 		m.rules.WithLabelValues(change)
@@ -120,7 +139,7 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 		func() float64 { return float64(pending()) })
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.commits, m.duration, m.elements, m.rules, m.rejections, m.dropped, m.shadowed, m.repairs, m.flows, m.flowErrors, m.sessions, m.revision, m.stateErrors, m.unrepaired, m.purged, m.purgeErrors, queued,
+		m.commits, m.duration, m.elements, m.rules, m.rejections, m.dropped, m.shadowed, m.repairs, m.flows, m.flowErrors, m.sessions, m.revision, m.stateErrors, m.unrepaired, m.purged, m.purgeErrors, m.work, queued,
 	} {
 		errs = append(errs, reg.Register(c))
 	}
@@ -137,6 +156,13 @@ func (m *metrics) committed(c *weftv1.Counts, revision uint64, p phases) {
 	}
 	m.revision.Set(float64(revision))
 	m.changed(c)
+}
+
+// worked counts what the state has looked at between two calls.
+func (m *metrics) worked(before, after desired.Work) {
+	m.work.WithLabelValues(workKeys).Add(float64(after.Keys - before.Keys))
+	m.work.WithLabelValues(workRules).Add(float64(after.Rules - before.Rules))
+	m.work.WithLabelValues(workObjects).Add(float64(after.Objects - before.Objects))
 }
 
 // repaired counts a repair.

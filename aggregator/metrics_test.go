@@ -91,6 +91,7 @@ func TestMetrics(t *testing.T) {
 	m.committed(&weftv1.Counts{ElementsAdded: 3, ElementsDeleted: 1, RulesAdded: 2}, 42, phases{wait: time.Second, build: time.Millisecond, kernel: time.Millisecond})
 	m.committed(&weftv1.Counts{RulesDeleted: 1}, 43, phases{})
 	m.shadowed.Set(6)
+	m.worked(desired.Work{Keys: 3}, desired.Work{Keys: 5, Objects: 1})
 	m.repaired(&weftv1.Counts{ElementsAdded: 1})
 	m.rejected(&RejectedError{Fragment: desired.Key{Publisher: "p", Name: "f"}, Violations: []*weftv1.Violation{{Reason: weftv1.Reason_REASON_SYNTAX}, {Reason: weftv1.Reason_REASON_LIMIT}}})
 	families, err := reg.Gather()
@@ -108,10 +109,11 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
+		metricWork + "/keys": 2, metricWork + "/rules": 0, metricWork + "/objects": 1, metricWork + "/dumps": 0, metricWork + "/records": 0,
 		metricCommits: 2, metricCommitSeconds + "/wait": 1, metricCommitSeconds + "/build": 1, metricCommitSeconds + "/kernel": 1, metricElements + "/added": 4, metricElements + "/deleted": 1,
 		metricRules + "/added": 2, metricRules + "/deleted": 1, metricRejections + "/p/syntax": 1, metricDropped: 0, metricShadowed: 6, metricRepairs: 1,
 		metricFlows: 0, metricFlowErrors: 0, metricSessions: 0, metricPending: 5, metricRevision: 43,
-		metricUnrepaired: 0, metricPurged: 0, metricPurgeErrors: 0, metricStateErrors + "/record": 0, metricStateErrors + "/durable": 0,
+		metricUnrepaired: 0, metricPurged: 0, metricPurgeErrors: 0, metricStateErrors + "/record": 0, metricStateErrors + "/durable": 0, metricStateErrors + "/flows": 0,
 	}
 	for name, v := range want {
 		if g, ok := got[name]; !ok || g != v {

@@ -32,6 +32,12 @@ const (
 // by the rules of the moment, so a look too many, or one that comes late, does no
 // harm. Errors are nobody's but ours: the map is looked into again.
 //
+// Reading is what takes the time, and nearly all of it is the kernel's: it sends every
+// entry, as it cannot filter a dump by value, and finds the place where each part of
+// 32 KiB goes on by walking from the start of the map. That is 3 us of processor for
+// each of 16,384 entries, and 4 us for each of 65,536. Asking for single keys would
+// need to know the clients.
+//
 // Until an entry has gone, new connections of its client follow it. UDP flows that
 // begin in this time do so after the commit's own were removed, so all flows are
 // compared once more when entries have gone after a commit that made flows stale.

@@ -34,6 +34,7 @@ func (w *writer) repair() error {
 // tryRepair is one attempt; last says that there is no other one.
 func (w *writer) tryRepair(last bool) error {
 	reason := w.drift
+	w.metrics.work.WithLabelValues(workDumps).Inc()
 	dump, err := w.kernel.Dump()
 	if err != nil {
 		return fmt.Errorf("reread kernel: %w", err)

@@ -62,6 +62,8 @@ type writer struct {
 	held []*submission
 	// saved is the version of what the last save wrote.
 	saved uint64
+	// counted is the state's work that the metrics have.
+	counted desired.Work
 	// failures counts commits in a row whose outcome was unknown.
 	failures int
 	// suspected is true once the running batch was blamed on drift.
@@ -222,6 +224,7 @@ func (w *writer) work() bool {
 // step repairs what has drifted, and then commits what comes next.
 // On an error the kernel is out of step and nothing was lost: step again later.
 func (w *writer) step() error {
+	defer w.count()
 	if w.drift != "" {
 		if err := w.repair(); err != nil {
 			return err
@@ -242,6 +245,13 @@ func (w *writer) step() error {
 		}
 	}
 	return nil
+}
+
+// count has the metrics follow the state's work.
+func (w *writer) count() {
+	now := w.state.Work()
+	w.metrics.worked(w.counted, now)
+	w.counted = now
 }
 
 // cost is the number of elements and rules that an update concerns: those that it
@@ -327,6 +337,7 @@ func (w *writer) save() error {
 		w.metrics.stateErrors.WithLabelValues(stateRecord).Inc()
 		return err
 	}
+	w.metrics.work.WithLabelValues(workRecords).Inc()
 	w.saved = version
 	return nil
 }

@@ -20,7 +20,9 @@ import (
 // or been withdrawn; where none is, nobody does until DropUnclaimed. What packets
 // have put into dynamic sets stays in any case.
 func (s *State) Adopt(dump []kernel.Table, record Record) {
+	work := s.work
 	*s = *New()
+	s.work = work
 	ad := &adoption{s: s, chains: map[object][]recordedChain{}, sets: map[object][]recordedSet{}, priorities: map[Key]int32{}}
 	ad.index(dump, record)
 	for i := range dump {
@@ -204,13 +206,13 @@ func (ad *adoption) set(t *table, d *kernel.Set) {
 	o := t.set(d.Decl.Name)
 	o.kernel = d.Decl
 	ad.s.markSet(o)
-	elements := make(map[string]compile.Element, len(d.Elements))
+	elements := newElements(d.Decl, len(d.Elements))
 	for i := range d.Elements {
-		elements[elementID(d.Decl, &d.Elements[i])] = d.Elements[i]
+		elements.put(elementID(d.Decl, &d.Elements[i]), &d.Elements[i])
 	}
 	recorded := ad.sets[object{t.id, o.name}]
 	for _, rec := range recorded {
-		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.conntrack, affinity: rec.affinity, origin: -1, elements: map[string]compile.Element{}}
+		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.conntrack, affinity: rec.affinity, origin: -1, elements: newElements(d.Decl, 0)}
 		switch {
 		case dynamic(d.Decl):
 		case len(recorded) == 1:
@@ -220,7 +222,7 @@ func (ad *adoption) set(t *table, d *kernel.Set) {
 		}
 		ad.share(o, ad.hold(rec.key, t.id), sh)
 	}
-	if len(recorded) == 1 && !dynamic(d.Decl) || len(recorded) > 0 && len(elements) == 0 {
+	if len(recorded) == 1 && !dynamic(d.Decl) || len(recorded) > 0 && elements.len() == 0 {
 		return
 	}
 	sh := &setShare{decl: d.Decl, dumped: true, origin: -1, elements: elements}
@@ -271,7 +273,7 @@ func (a *apply) settleOrphans(sets []*set) {
 		if sh == nil || slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.fragment.adopted }) {
 			continue
 		}
-		if sh.waiting || len(o.shares) > 1 && (sh.passive || len(sh.elements) == 0) {
+		if sh.waiting || len(o.shares) > 1 && (sh.passive || sh.elements.len() == 0) {
 			a.deleteSet(a.s.orphan.tables[o.table.id], o.name)
 			a.releaseOrphan(o.table)
 		}

@@ -118,8 +118,7 @@ func (s *State) setAffinity(o *set, sh *setShare, on bool) {
 // stated reports whether a fragment states an element itself.
 func (o *set) stated(id string) bool {
 	return slices.ContainsFunc(o.shares, func(sh *setShare) bool {
-		_, ok := sh.elements[id]
-		return ok && !sh.passive
+		return !sh.passive && sh.elements.has(id)
 	})
 }
 

@@ -321,6 +321,11 @@ func (a *apply) putSet(h *holding, p *Set) {
 		return
 	}
 	if sh, ok := h.sets[o.name]; ok {
+		if shapeOf(sh.decl) != shapeOf(p.Decl) {
+			a.deleteSet(h, o.name)
+			a.newSet(h, o, p)
+			return
+		}
 		if !sh.decl.Equal(p.Decl) {
 			a.s.redeclare(o, sh, p.Decl)
 		} else if sh.dumped {
@@ -331,12 +336,18 @@ func (a *apply) putSet(h *holding, p *Set) {
 		a.replaceElements(o, sh, p.Elements)
 		return
 	}
+	a.newSet(h, o, p)
+}
+
+// newSet makes a share of what a fragment has in a set that it had not, or had
+// with elements of another shape.
+func (a *apply) newSet(h *holding, o *set, p *Set) {
 	sh := &setShare{fragment: h.fragment, decl: p.Decl, conntrack: p.Conntrack, affinity: p.Affinity, origin: a.s.origin, fresh: p.Elements}
-	sh.elements = make(map[string]compile.Element, len(p.Elements))
+	sh.elements = newElements(p.Decl, len(p.Elements))
 	for i := range p.Elements {
-		sh.elements[elementID(p.Decl, &p.Elements[i])] = p.Elements[i]
+		sh.elements.put(elementID(p.Decl, &p.Elements[i]), &p.Elements[i])
 	}
-	if len(sh.elements) != len(p.Elements) {
+	if sh.elements.len() != len(p.Elements) {
 		sh.fresh = nil
 	}
 	sh.weigh()
@@ -367,12 +378,12 @@ func (a *apply) replaceElements(o *set, sh *setShare, elems []compile.Element) {
 		last[elementID(sh.decl, &elems[i])] = i
 	}
 	var gone []string
-	for id := range sh.elements {
+	for id := range sh.elements.all() {
 		if _, ok := last[id]; !ok {
 			gone = append(gone, id)
 		}
 	}
-	a.s.expect(o, len(gone)+max(len(last)-len(sh.elements)+len(gone), 0))
+	a.s.expect(o, len(gone)+max(len(last)-sh.elements.len()+len(gone), 0))
 	for _, id := range gone {
 		a.s.put(o, sh, id, compile.Element{}, false)
 	}

@@ -2,8 +2,7 @@ package desired
 
 import (
 	"slices"
-
-	"github.com/weft-proxy/weft/nft/compile"
+	"strings"
 )
 
 // maxWins bounds what is recorded of a set that fragments disagree on: where it
@@ -23,7 +22,8 @@ func (s *State) contest(o *set, id string) {
 		if o.contested == nil {
 			o.contested = map[string]struct{}{}
 		}
-		o.contested[id] = struct{}{}
+		// The ID may be part of a longer text.
+		o.contested[strings.Clone(id)] = struct{}{}
 	case was && !is:
 		delete(o.contested, id)
 	}
@@ -34,13 +34,17 @@ func (s *State) contest(o *set, id string) {
 func (o *set) disagree(id string) bool {
 	var first *setShare
 	for _, sh := range o.shares {
-		e, ok := sh.elements[id]
+		e, ok := sh.elements.get(id)
 		switch {
 		case !ok || sh.fragment.orphan:
 		case first == nil:
 			first = sh
-		case sh.decl.Map || e != first.elements[id]:
+		case sh.decl.Map:
 			return true
+		default:
+			if _, same := first.elements.same(id, &e); !same {
+				return true
+			}
 		}
 	}
 	return false
@@ -59,7 +63,7 @@ func (o *set) wins(sh *setShare) [][]byte {
 	}
 	if len(sh.won) > 0 && slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.fragment.adopted }) {
 		for _, id := range sh.won {
-			if _, ok := sh.elements[string(id)]; ok {
+			if sh.elements.has(string(id)) {
 				ids = append(ids, string(id))
 			}
 		}
@@ -74,12 +78,12 @@ func (o *set) wins(sh *setShare) [][]byte {
 
 // take moves the elements that a share is recorded to have won out of a dumped
 // set to it.
-func (sh *setShare) take(elements map[string]compile.Element, wins [][]byte) {
+func (sh *setShare) take(dumped *elements, wins [][]byte) {
 	for _, id := range wins {
-		if e, ok := elements[string(id)]; ok {
-			sh.elements[string(id)] = e
+		if e, ok := dumped.get(string(id)); ok {
+			sh.elements.put(string(id), &e)
 			sh.won = append(sh.won, id)
-			delete(elements, string(id))
+			dumped.remove(string(id))
 		}
 	}
 }

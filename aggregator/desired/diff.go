@@ -2,6 +2,7 @@ package desired
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -134,7 +135,7 @@ func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 		if sh.passive {
 			continue
 		}
-		for id, e := range sh.elements {
+		for id, e := range sh.elements.all() {
 			s.work.Keys++
 			if _, ok := there[id]; ok || o.winner(id) != sh {
 				continue
@@ -147,7 +148,7 @@ func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 			if o.lapsed == nil {
 				o.lapsed = map[string]struct{}{}
 			}
-			o.lapsed[id] = struct{}{}
+			o.lapsed[strings.Clone(id)] = struct{}{}
 		}
 	}
 	return touched

@@ -39,7 +39,7 @@ func checkInvariants(t tester, s *State) {
 		}
 		for _, o := range tb.sets {
 			for _, sh := range o.shares {
-				for _, e := range sh.elements {
+				for _, e := range sh.elements.all() {
 					if name := verdictChain(e.Data); sh.decl.Verdict && name != "" {
 						chainRefs[object{id, name}]++
 					}
@@ -118,7 +118,7 @@ func checkSet(t tester, table string, o *set) {
 	}
 	for _, sh := range o.shares {
 		shadowed := 0
-		for id, e := range sh.elements {
+		for id, e := range sh.elements.all() {
 			if w, _ := o.effective(id); w.Data != e.Data {
 				shadowed++
 			}
@@ -132,11 +132,11 @@ func checkSet(t tester, table string, o *set) {
 	}
 	union, passive := map[string]bool{}, 0
 	for _, sh := range o.shares {
-		for id := range sh.elements {
+		for id := range sh.elements.all() {
 			union[id] = true
 		}
 		if sh.passive {
-			passive = len(sh.elements)
+			passive = sh.elements.len()
 		}
 	}
 	if want := len(union) - passive; len(o.lapsed) == 0 && (o.size() != want || len(o.inForce()) != want) {
@@ -145,17 +145,26 @@ func checkSet(t tester, table string, o *set) {
 	if o.pools == nil {
 		return
 	}
-	want := pools{layout: o.pools.layout, backends: map[backend]int{}, totals: map[string]int{}}
+	l := o.pools.layout
+	want := pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
 	for _, sh := range o.shares {
-		for id, e := range sh.elements {
+		for id, e := range sh.elements.all() {
 			if o.winner(id) == sh {
 				want.count(&e, 1)
 			}
 		}
 	}
-	if !maps.Equal(want.backends, o.pools.backends) || !maps.Equal(want.totals, o.pools.totals) {
-		t.Errorf("table %s set %s: pools are %v, want %v", table, o.name, o.pools.backends, want.backends)
+	if want.text() != o.pools.text() {
+		t.Errorf("table %s set %s: pools are %s, want %s", table, o.name, o.pools.text(), want.text())
 	}
+}
+
+// text is what the pools count.
+func (p *pools) text() string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%+v %v %v", p.layout, maps.Collect(p.backends.all()), maps.Collect(p.totals.all()))
 }
 
 // stateText is everything that Rollback must restore, for comparing.
@@ -178,9 +187,9 @@ func stateText(s *State) string {
 			for _, name := range sortedKeys(h.sets) {
 				o, sh := h.table.sets[name], h.sets[name]
 				fmt.Fprintf(&b, "  set %s at %d kernel=%t refs %d shadowed %d conntrack=%t affinity=%t purged=%t written %v %t %t %t pools %v touched %d\n", setText(sh.decl), slices.Index(o.shares, sh),
-					o.kernel != nil, o.refs, sh.shadowed, sh.conntrack, sh.affinity, o.purged, o.written.rules, o.written.lost(), sh.waiting, sh.passive, o.pools, len(o.touched))
-				for _, id := range sortedKeys(sh.elements) {
-					e := sh.elements[id]
+					o.kernel != nil, o.refs, sh.shadowed, sh.conntrack, sh.affinity, o.purged, o.written.rules, o.written.lost(), sh.waiting, sh.passive, o.pools.text(), len(o.touched))
+				for _, id := range sh.elements.ids() {
+					e, _ := sh.elements.get(id)
 					fmt.Fprintf(&b, "   %s\n", elementText(&e))
 				}
 			}

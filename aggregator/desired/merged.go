@@ -152,7 +152,7 @@ func (o *set) inForce() []compile.Element {
 		if sh.passive {
 			continue
 		}
-		for id, e := range sh.elements {
+		for id, e := range sh.elements.all() {
 			if _, gone := o.lapsed[id]; gone || i > 0 && o.winner(id) != sh {
 				continue
 			}
@@ -171,10 +171,10 @@ func (o *set) size() int {
 	case 0:
 		return 0
 	case 1:
-		n = len(o.shares[0].elements)
+		n = o.shares[0].elements.len()
 	}
 	if sh := o.orphan(); sh != nil && sh.passive {
-		n -= len(sh.elements)
+		n -= sh.elements.len()
 	}
 	return max(n-len(o.lapsed), 0)
 }

@@ -95,7 +95,7 @@ func (s *State) OwnersOfElement(id nft.TableID, name string, e compile.Element) 
 	var owners []Owned
 	key := elementID(o.decl(), &e)
 	for _, sh := range o.shares {
-		if mine, ok := sh.elements[key]; ok {
+		if mine, ok := sh.elements.get(key); ok {
 			owned := sh.fragment.owned()
 			owned.Element = mine
 			owners = append(owners, owned)

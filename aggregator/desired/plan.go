@@ -19,6 +19,9 @@ type Plan struct {
 	// Stale are the UDP flows to flush after the commit, ordered by address
 	// and port.
 	Stale []conntrack.Stale
+	// Deserted are those of Stale whose destination leads nowhere any more, in the
+	// same order: nothing in the State tells of them after the commit.
+	Deserted []conntrack.Stale
 	// Purges are the affinity maps to look into after the commit, ordered by table
 	// and name: the last rule went that made some of their entries.
 	Purges []Purge
@@ -113,6 +116,7 @@ type planner struct {
 	origins  [phases][]int
 	counts   Counts
 	stale    []conntrack.Stale
+	deserted []conntrack.Stale
 	purges   []Purge
 	decision decision
 	// repair is true in a Diff: what differs has no origin.
@@ -134,7 +138,7 @@ type assignment struct {
 }
 
 func newPlanner(s *State) *planner {
-	return &planner{s: s, decision: decision{orders: map[*chain][]*slot{}}}
+	return &planner{s: s}
 }
 
 // add appends an op to a phase.
@@ -148,7 +152,7 @@ func (p *planner) add(ph phase, origin int, op kernel.Op) {
 
 // finish joins the phases. The decision is for the next Accept.
 func (p *planner) finish() *Plan {
-	plan := &Plan{Counts: p.counts, Stale: p.stale, Purges: p.purges}
+	plan := &Plan{Counts: p.counts, Stale: p.stale, Deserted: p.deserted, Purges: p.purges}
 	n := 0
 	for _, ops := range p.ops {
 		n += len(ops)
@@ -159,6 +163,7 @@ func (p *planner) finish() *Plan {
 		plan.Origin = append(plan.Origin, p.origins[ph]...)
 	}
 	slices.SortFunc(plan.Stale, compareStale)
+	slices.SortFunc(plan.Deserted, compareStale)
 	slices.SortFunc(plan.Purges, comparePurges)
 	p.s.plan = &p.decision
 	return plan
@@ -169,7 +174,12 @@ func (p *planner) table(tc *tableChange) {
 	p.s.work.Objects += uint64(len(tc.chains) + len(tc.sets))
 	for i := range tc.sets {
 		sc := &tc.sets[i]
-		sc.set.stale(sc.before, sc.touched, func(st conntrack.Stale) { p.stale = append(p.stale, st) })
+		sc.set.stale(sc.before, sc.touched, func(st conntrack.Stale, deserted bool) {
+			p.stale = append(p.stale, st)
+			if deserted {
+				p.deserted = append(p.deserted, st)
+			}
+		})
 	}
 	switch {
 	case !t.exists() && !tc.before:
@@ -334,6 +344,9 @@ func (p *planner) rules(tc *tableChange, cc *chainChange, after []*slot) {
 		p.add(addRules, tc.ruleOrigin(o, r), kernel.AddRule{Table: t, Chain: o.name, Rule: r.rule, Owner: r.owner, After: prev, Handle: h})
 		p.decision.handles = append(p.decision.handles, assignment{r, h})
 		prev = h
+	}
+	if p.decision.orders == nil {
+		p.decision.orders = map[*chain][]*slot{}
 	}
 	p.decision.orders[o] = after
 }

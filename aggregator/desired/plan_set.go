@@ -1,7 +1,7 @@
 package desired
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft/compile"
@@ -48,13 +48,13 @@ func (p *planner) deleteSet(tc *tableChange, sc *setChange) {
 // allElements adds all elements of a set that is new.
 func (p *planner) allElements(tc *tableChange, sc *setChange) {
 	o := sc.set
-	b := newElementBatch()
+	var b elementBatch
 	if !p.repair && len(o.shares) == 1 && len(sc.touched) == 0 && o.shares[0].fresh != nil {
 		// All of it is one update's, in that update's order.
 		b.take(o.shares[0].origin, o.shares[0].fresh)
 	} else {
 		for _, sh := range o.shares {
-			p.shareElements(sc, sh, b)
+			p.shareElements(sc, sh, &b)
 		}
 		for _, id := range sortedKeys(sc.touched) {
 			p.s.work.Keys++
@@ -82,10 +82,11 @@ func (p *planner) shareElements(sc *setChange, sh *setShare, b *elementBatch) {
 		if _, ok := sc.touched[id]; ok || sc.set.winner(id) != sh {
 			return
 		}
-		b.add(origin, sh.elements[id])
+		e, _ := sh.elements.get(id)
+		b.add(origin, e)
 	}
 	if sh.fresh == nil || p.repair {
-		for _, id := range sortedKeys(sh.elements) {
+		for _, id := range sh.elements.ids() {
 			add(id)
 		}
 		return
@@ -99,7 +100,7 @@ func (p *planner) shareElements(sc *setChange, sh *setShare, b *elementBatch) {
 // what leads to a chain that is made anew.
 func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 	o := sc.set
-	del, add := newElementBatch(), newElementBatch()
+	var del, add elementBatch
 	d := o.decl()
 	for _, id := range sortedKeys(sc.touched) {
 		p.s.work.Keys++
@@ -116,12 +117,11 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 		}
 	}
 	if len(tc.forcedChains) > 0 && d.Verdict {
-		p.forcedElements(tc, sc, del, add)
+		p.forcedElements(tc, sc, &del, &add)
 	}
-	for _, origin := range del.order() {
-		elems := del.elements[origin]
-		p.counts.ElementsDeleted += len(elems)
-		p.add(deleteElements, origin, kernel.DeleteElements{Table: tc.table.id, Set: d, Elements: elems})
+	for _, g := range del {
+		p.counts.ElementsDeleted += len(g.elements)
+		p.add(deleteElements, g.origin, kernel.DeleteElements{Table: tc.table.id, Set: d, Elements: g.elements})
 	}
 	p.addElements(tc, o, add)
 }
@@ -130,9 +130,9 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 // chains that are made anew. They come from the update that changed the chain.
 func (p *planner) forcedElements(tc *tableChange, sc *setChange, del, add *elementBatch) {
 	for _, sh := range sc.set.shares {
-		for _, id := range sortedKeys(sh.elements) {
+		for _, id := range sh.elements.ids() {
 			p.s.work.Keys++
-			e := sh.elements[id]
+			e, _ := sh.elements.get(id)
 			if _, ok := sc.touched[id]; ok || !tc.forcesElement(&e) || sc.set.winner(id) != sh {
 				continue
 			}
@@ -143,28 +143,39 @@ func (p *planner) forcedElements(tc *tableChange, sc *setChange, del, add *eleme
 	}
 }
 
-func (p *planner) addElements(tc *tableChange, o *set, b *elementBatch) {
-	for _, origin := range b.order() {
-		elems := b.elements[origin]
-		p.counts.ElementsAdded += len(elems)
-		p.add(addElements, origin, kernel.AddElements{Table: tc.table.id, Set: o.decl(), Elements: elems})
+func (p *planner) addElements(tc *tableChange, o *set, b elementBatch) {
+	for _, g := range b {
+		p.counts.ElementsAdded += len(g.elements)
+		p.add(addElements, g.origin, kernel.AddElements{Table: tc.table.id, Set: o.decl(), Elements: g.elements})
 	}
 }
 
-// elementBatch groups elements of one set by the update that they come from.
-type elementBatch struct{ elements map[int][]compile.Element }
+// elementBatch groups elements of one set by the update that they come from, in the
+// order of the updates. Nearly always there is one.
+type elementBatch []elementGroup
 
-func newElementBatch() *elementBatch { return &elementBatch{elements: map[int][]compile.Element{}} }
+type elementGroup struct {
+	origin   int
+	elements []compile.Element
+}
 
 func (b *elementBatch) add(origin int, e compile.Element) {
-	b.elements[origin] = append(b.elements[origin], e)
+	g := b.group(origin)
+	g.elements = append(g.elements, e)
 }
 
 // take uses elements as they are, without a copy.
 func (b *elementBatch) take(origin int, elems []compile.Element) {
 	if len(elems) > 0 {
-		b.elements[origin] = elems
+		b.group(origin).elements = elems
 	}
 }
 
-func (b *elementBatch) order() []int { return slices.Sorted(maps.Keys(b.elements)) }
+// group returns the group of an update, made when it is new.
+func (b *elementBatch) group(origin int) *elementGroup {
+	i, ok := slices.BinarySearchFunc(*b, origin, func(g elementGroup, origin int) int { return cmp.Compare(g.origin, origin) })
+	if !ok {
+		*b = slices.Insert(*b, i, elementGroup{origin: origin})
+	}
+	return &(*b)[i]
+}

@@ -16,10 +16,10 @@ import (
 // elements. Only with it can a commit tell, at the cost of what it changed,
 // whether a backend that left one slot is still in another.
 type pools struct {
-	layout   layout
-	backends map[backend]int
-	// totals counts a destination's elements.
-	totals map[string]int
+	layout layout
+	// backends counts the elements of a destination that have the same backend: its
+	// keys are both as the map packs them. totals counts all of a destination.
+	backends, totals counts
 }
 
 // backend is one destination's backend, both as the map packs them.
@@ -35,8 +35,8 @@ type layout struct {
 	addrLen     int // 0 where the key has no address
 	proto, port int
 	// end is the length of the destination in the key, dataLen that of the
-	// address in the data.
-	end, dataLen int
+	// address in the data, backendLen that of all the data.
+	end, dataLen, backendLen int
 }
 
 // newLayout returns the layout of a map whose flows can be watched: its key
@@ -58,7 +58,7 @@ func newLayout(d *compile.Set) (layout, bool) {
 		return l, false
 	}
 	l.proto, l.port, l.end = l.end, l.end+partLen, l.end+2*partLen
-	l.dataLen = addrLen(d.Data.Names[0])
+	l.dataLen, l.backendLen = addrLen(d.Data.Names[0]), int(d.Data.Len)
 	return l, l.dataLen > 0 && d.Data.Names[1] == "inet_service"
 }
 
@@ -80,7 +80,7 @@ func addrLen(name string) int {
 
 // backend returns an element's destination and backend where it is UDP.
 func (l *layout) backend(e *compile.Element) (backend, bool) {
-	if len(e.Key) < l.end || e.Key[l.proto] != unix.IPPROTO_UDP || len(e.Data) < l.dataLen+2 {
+	if len(e.Key) < l.end || e.Key[l.proto] != unix.IPPROTO_UDP || len(e.Data) < l.dataLen+2 || len(e.Data) != l.backendLen {
 		return backend{}, false
 	}
 	return backend{dest: e.Key[:l.end], data: e.Data}, true
@@ -120,12 +120,8 @@ func (p *pools) count(e *compile.Element, by int) {
 	if !ok {
 		return
 	}
-	if p.backends[b] += by; p.backends[b] == 0 {
-		delete(p.backends, b)
-	}
-	if p.totals[b.dest] += by; p.totals[b.dest] == 0 {
-		delete(p.totals, b.dest)
-	}
+	p.backends.add(b.dest, b.data, by)
+	p.totals.add(b.dest, "", by)
 }
 
 // index makes or drops a set's pools as its shares want; anew makes them
@@ -144,17 +140,9 @@ func (s *State) index(o *set, anew bool) {
 		o.pools = nil
 		return
 	}
-	n := 0
-	for _, sh := range o.shares {
-		for _, e := range sh.elements {
-			if _, ok := l.backend(&e); ok {
-				n++
-			}
-		}
-	}
-	o.pools = &pools{layout: l, backends: make(map[backend]int, n), totals: map[string]int{}}
+	o.pools = &pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
 	for i, sh := range o.shares {
-		for id, e := range sh.elements {
+		for id, e := range sh.elements.all() {
 			s.work.Keys++
 			if i == 0 || o.winner(id) == sh {
 				o.pools.count(&e, +1)
@@ -165,8 +153,9 @@ func (s *State) index(o *set, anew bool) {
 
 // stale derives what a change of elements means for the UDP flows of a map
 // whose flows are watched. touched has what the kernel holds, packed for
-// before; a nil before means that it holds nothing.
-func (o *set) stale(before *compile.Set, touched map[string]touch, add func(conntrack.Stale)) {
+// before; a nil before means that it holds nothing. Deserted means that the
+// destination has no element any more.
+func (o *set) stale(before *compile.Set, touched map[string]touch, add func(st conntrack.Stale, deserted bool)) {
 	var old layout
 	packed := false
 	if before != nil {
@@ -177,9 +166,9 @@ func (o *set) stale(before *compile.Set, touched map[string]touch, add func(conn
 		o.staleChanged(touched, add)
 	case o.pools != nil:
 		// Nothing was there, or all of it looked different.
-		for dest := range o.pools.totals {
+		for dest := range o.pools.totals.all() {
 			addr, port := o.pools.layout.dest(dest)
-			add(conntrack.Stale{Addr: addr, Port: port, Unrouted: true})
+			add(conntrack.Stale{Addr: addr, Port: port, Unrouted: true}, false)
 		}
 	case o.watched && packed && !o.exists():
 		gone := map[string][]netip.AddrPort{}
@@ -190,12 +179,12 @@ func (o *set) stale(before *compile.Set, touched map[string]touch, add func(conn
 		}
 		for dest, addrs := range gone {
 			addr, port := old.dest(dest)
-			add(conntrack.Stale{Addr: addr, Port: port, Gone: compactAddrs(addrs)})
+			add(conntrack.Stale{Addr: addr, Port: port, Gone: compactAddrs(addrs)}, true)
 		}
 	}
 }
 
-func (o *set) staleChanged(touched map[string]touch, add func(conntrack.Stale)) {
+func (o *set) staleChanged(touched map[string]touch, add func(st conntrack.Stale, deserted bool)) {
 	l := &o.pools.layout
 	// balance is how many more elements a destination has than before.
 	balance := map[string]int{}
@@ -203,7 +192,7 @@ func (o *set) staleChanged(touched map[string]touch, add func(conntrack.Stale)) 
 	for id, t := range touched {
 		if b, ok := l.backend(&t.before); ok && t.had {
 			balance[b.dest]--
-			if o.pools.backends[b] == 0 {
+			if o.pools.backends.get(b.dest, b.data) == 0 {
 				gone[b.dest] = append(gone[b.dest], l.addrPort(b.data))
 			}
 		}
@@ -216,10 +205,10 @@ func (o *set) staleChanged(touched map[string]touch, add func(conntrack.Stale)) 
 	for dest, more := range balance {
 		st := conntrack.Stale{Gone: compactAddrs(gone[dest])}
 		st.Addr, st.Port = l.dest(dest)
-		total := o.pools.totals[dest]
+		total := o.pools.totals.get(dest, "")
 		st.Unrouted = total > 0 && total == more
 		if st.Unrouted || len(st.Gone) > 0 {
-			add(st)
+			add(st, total == 0)
 		}
 	}
 }
@@ -246,10 +235,11 @@ func (s *State) Live() []conntrack.Live {
 			if o.pools == nil {
 				continue
 			}
-			for b := range o.pools.backends {
+			end := o.pools.layout.end
+			for b := range o.pools.backends.all() {
 				var d dest
-				d.addr, d.port = o.pools.layout.dest(b.dest)
-				all[d] = append(all[d], o.pools.layout.addrPort(b.data))
+				d.addr, d.port = o.pools.layout.dest(b[:end])
+				all[d] = append(all[d], o.pools.layout.addrPort(b[end:]))
 			}
 		}
 	}

@@ -60,6 +60,32 @@ func TestStale(t *testing.T) {
 	wantStale(t, h.commit(snapshot(services, 0)), stale(vip, 53, false, a))
 }
 
+// TestDeserted tells destinations that lead nowhere any more from those that have lost
+// one backend of several.
+func TestDeserted(t *testing.T) {
+	const a, b = "10.1.0.1:53", "10.1.0.2:53"
+	h := newHarness(t)
+	want := func(u *Update, want ...conntrack.Stale) {
+		t.Helper()
+		if got, want := fmt.Sprint(h.commit(u).Deserted), fmt.Sprint(want); got != want {
+			t.Errorf("deserted %s, want %s", got, want)
+		}
+	}
+	publish := func(elems ...compile.Element) *Update {
+		return snapshot(services, 0, in(ipWeft, endpointMap("endpoints", elems...)))
+	}
+	one, two := slotsOf("10.96.0.10", udp, a, b), slotsOf("10.96.0.11", udp, b)
+	web := slotsOf("10.96.0.10", tcp, a, b)
+	want(publish(append(append(one, two...), web...)...))
+	want(publish(append(one[:1:1], two...)...))
+	want(publish(append(slotsOf("10.96.0.10", udp, b), two...)...))
+	want(publish(two...), stale("10.96.0.10", 53, false, b))
+	want(publish(append(one, two...)...))
+	want(publish(), stale("10.96.0.10", 53, false, a, b), stale("10.96.0.11", 53, false, b))
+	want(publish(one...))
+	want(snapshot(services, 0), stale("10.96.0.10", 53, false, a, b))
+}
+
 func TestStaleOfPatch(t *testing.T) {
 	h := newHarness(t)
 	h.commit(cluster(100, 5))

@@ -91,7 +91,7 @@ func (f *fragment) appendShadows(all []Shadow, done map[*fragment]bool) []Shadow
 			if !o.shadows() {
 				continue
 			}
-			for id := range mine.elements {
+			for id := range mine.elements.all() {
 				all = o.appendShadow(all, id, mine, done)
 			}
 		}
@@ -113,15 +113,16 @@ func (o *set) shadows() bool {
 func (o *set) appendShadow(all []Shadow, id string, mine *setShare, done map[*fragment]bool) []Shadow {
 	w := o.winner(id)
 	for _, sh := range o.shares {
-		e, ok := sh.elements[id]
-		if !ok || e.Data == w.elements[id].Data || w != mine && sh != mine {
+		if w != mine && sh != mine || !sh.elements.differs(w.elements, id) {
 			continue
 		}
 		if other := w.fragment; w == mine && done[sh.fragment] || sh == mine && other != mine.fragment && done[other] {
 			continue
 		}
+		element, _ := w.elements.get(id)
+		hidden, _ := sh.elements.get(id)
 		all = append(all, Shadow{
-			Table: o.table.id, Decl: o.decl(), Winner: w.fragment.key, Hidden: sh.fragment.key, Element: w.elements[id], HiddenElement: e,
+			Table: o.table.id, Decl: o.decl(), Winner: w.fragment.key, Hidden: sh.fragment.key, Element: element, HiddenElement: hidden,
 		})
 	}
 	return all

@@ -68,12 +68,13 @@ func (w *world) checkShadows(p *Preview, keys []Key) {
 	for _, tb := range w.s.tables {
 		for _, o := range tb.sets {
 			for _, sh := range o.shares {
-				for id, e := range sh.elements {
+				for id, e := range sh.elements.all() {
 					win := o.winner(id)
-					if win.elements[id].Data == e.Data || !slices.Contains(keys, win.fragment.key) && !slices.Contains(keys, sh.fragment.key) {
+					we, _ := win.elements.get(id)
+					if we.Data == e.Data || !slices.Contains(keys, win.fragment.key) && !slices.Contains(keys, sh.fragment.key) {
 						continue
 					}
-					want = append(want, text(&Shadow{Table: tb.id, Decl: o.decl(), Winner: win.fragment.key, Hidden: sh.fragment.key, Element: win.elements[id], HiddenElement: e}))
+					want = append(want, text(&Shadow{Table: tb.id, Decl: o.decl(), Winner: win.fragment.key, Hidden: sh.fragment.key, Element: we, HiddenElement: e}))
 				}
 			}
 		}

@@ -68,6 +68,7 @@ func (s *State) Record() Record {
 	for _, f := range s.sorted() {
 		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority}
 		for _, h := range f.holdings() {
+			s.work.Objects += uint64(len(h.chains) + len(h.sets))
 			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment}
 			for _, name := range sortedKeys(h.chains) {
 				sh := h.chains[name]

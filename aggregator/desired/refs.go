@@ -38,7 +38,7 @@ func (t *table) references(set, chain string) []reference {
 		}
 		for _, sh := range o.shares {
 			if id, n := sh.leading(chain); n > 0 {
-				e := sh.elements[id]
+				e, _ := sh.elements.get(id)
 				place := "map " + name + " element " + sh.decl.FormatKey(e)
 				if n > 1 {
 					place = fmt.Sprintf("%s and %d more", place, n-1)
@@ -74,7 +74,7 @@ func (r *slot) refersTo(set, chain string) bool {
 // leading returns the first key of a share that leads to a chain, and how
 // many do.
 func (sh *setShare) leading(chain string) (first string, n int) {
-	for id, e := range sh.elements {
+	for id, e := range sh.elements.all() {
 		if verdictChain(e.Data) == chain {
 			if n == 0 || id < first {
 				first = id

@@ -51,6 +51,7 @@ func (s *State) Scope() *Scope {
 			delete(tables, id)
 			continue
 		}
+		s.work.Objects += uint64(len(t.sets) + len(t.chains))
 		ts := &TableScope{sets: make(map[string]*compile.Set, len(t.sets)), chains: make(map[string]bool, len(t.chains))}
 		for name, o := range t.sets {
 			if o.exists() {

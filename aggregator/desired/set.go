@@ -52,7 +52,7 @@ type setShare struct {
 	// dumped is true while decl comes from the kernel.
 	dumped              bool
 	conntrack, affinity bool
-	elements            map[string]compile.Element
+	elements            *elements
 	// bytes is what the elements count for in Usage.
 	bytes int
 	// origin is the update that brought the share, -1 after the next Accept.
@@ -109,7 +109,7 @@ func (o *set) decl() *compile.Set {
 // effective returns the merged element of a key.
 func (o *set) effective(id string) (compile.Element, bool) {
 	for _, sh := range o.shares {
-		if e, ok := sh.elements[id]; ok {
+		if e, ok := sh.elements.get(id); ok {
 			return e, true
 		}
 	}
@@ -119,7 +119,7 @@ func (o *set) effective(id string) (compile.Element, bool) {
 // winner returns the share that decides on a key.
 func (o *set) winner(id string) *setShare {
 	for _, sh := range o.shares {
-		if _, ok := sh.elements[id]; ok {
+		if sh.elements.has(id) {
 			return sh
 		}
 	}
@@ -141,10 +141,10 @@ func (s *State) shade(o *set, id string, by int) {
 	if w == nil {
 		return
 	}
-	data := w.elements[id].Data
 	for _, sh := range o.shares {
-		if e, ok := sh.elements[id]; ok && e.Data != data {
+		if sh != w && sh.elements.differs(w.elements, id) {
 			sh.shadowed += by
+			sh.fragment.shadowed += by
 			s.shadowed += by
 			s.shaded[sh.fragment] = struct{}{}
 		}
@@ -159,7 +159,8 @@ func (o *set) accept() {
 	if !o.exists() || o.kernel == nil || !o.kernel.Equal(o.decl()) {
 		o.lapsed = nil
 	}
-	o.touched, o.kernel = nil, nil
+	o.kernel = nil
+	o.forget()
 	o.watched, o.purged = o.pools != nil, o.affinity()
 	if o.exists() {
 		o.kernel = o.decl()
@@ -169,20 +170,34 @@ func (o *set) accept() {
 	}
 }
 
+// keepTouched is the greatest number of touched keys whose map is used again.
+const keepTouched = 64
+
+// forget ends what is touched. The maps of small changes are used again, those of
+// large ones hold too much.
+func (o *set) forget() {
+	if len(o.touched) > keepTouched {
+		o.touched = nil
+	}
+	clear(o.touched)
+}
+
 // put changes a share's element: to e, or to nothing where has is false.
 func (s *State) put(o *set, sh *setShare, id string, e compile.Element, has bool) {
 	s.work.Keys++
-	old, had := sh.elements[id]
+	had, same := sh.elements.same(id, &e)
 	_, lapsed := o.lapsed[id]
-	if had == has && old == e && !(lapsed && has) {
+	if had == has && (same || !has) && !(lapsed && has) {
 		return
 	}
-	c := s.write(o, sh, id, e, has)
+	old, _ := sh.elements.get(id)
+	c := s.write(o, sh, id, old, had, e, has)
 	prev, was := o.touched[id]
 	touched := s.touch(o, id, &c)
+	now := e // of its own, as the address of e is taken
 	s.undo = append(s.undo, func() {
 		s.work.Keys++
-		s.write(o, sh, id, old, had)
+		s.write(o, sh, id, now, has, old, had)
 		if touched {
 			o.untouch(id, prev, was)
 		}
@@ -195,7 +210,7 @@ func (s *State) put(o *set, sh *setShare, id string, e compile.Element, has bool
 // expect makes room for the changes of n elements.
 func (s *State) expect(o *set, n int) {
 	s.undo = slices.Grow(s.undo, n)
-	if o.touched == nil && n > 0 {
+	if len(o.touched) == 0 && n > keepTouched {
 		o.touched = make(map[string]touch, n)
 	}
 }
@@ -203,7 +218,7 @@ func (s *State) expect(o *set, n int) {
 // claim ends nobody's ownership of an element that a fragment has stated.
 func (s *State) claim(o *set, id string) {
 	if sh := o.orphan(); sh != nil && sh.claimable() {
-		if _, ok := sh.elements[id]; ok {
+		if sh.elements.has(id) {
 			s.put(o, sh, id, compile.Element{}, false)
 		}
 	}
@@ -237,27 +252,26 @@ func (o *set) untouch(id string, prev touch, was bool) {
 	delete(o.touched, id)
 }
 
-// write changes a share's element and all that is counted from it, and says
-// what became of the merged one. It is its own inverse and writes no journal.
-func (s *State) write(o *set, sh *setShare, id string, e compile.Element, has bool) change {
+// write changes a share's element from old to e and all that is counted from it, and
+// says what became of the merged one. It is its own inverse and writes no journal.
+func (s *State) write(o *set, sh *setShare, id string, old compile.Element, had bool, e compile.Element, has bool) change {
 	var c change
 	several := len(o.shares) > 1
 	if several && o.decl().Map {
 		s.shade(o, id, -1)
 		defer s.shade(o, id, +1)
 	}
-	old, had := sh.elements[id]
 	if several {
 		c.before, c.had = o.effective(id)
 	} else {
 		c.before, c.had = old, had
 	}
 	if has {
-		sh.elements[id] = e
+		sh.elements.put(id, &e)
 	} else {
-		delete(sh.elements, id)
+		sh.elements.remove(id)
 	}
-	s.chargeElement(sh, old, had, e, has)
+	s.chargeElement(sh, id, old, had, e, has)
 	if several {
 		c.after, c.has = o.effective(id)
 		o.union += count(c.has) - count(c.had)
@@ -290,7 +304,7 @@ func (s *State) refer(t *table, data string, by int) {
 // attach brings a share into its set, with its elements.
 func (s *State) attach(o *set, sh *setShare) {
 	s.relink(o, sh, true)
-	for id := range sh.elements {
+	for id := range sh.elements.all() {
 		if sh.fragment.orphan || o.orphan() == nil {
 			break
 		}
@@ -341,7 +355,7 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 	}
 	shades := others && sh.decl.Map
 	if shades {
-		for id := range sh.elements {
+		for id := range sh.elements.all() {
 			s.shade(o, id, -1)
 		}
 	}
@@ -359,7 +373,7 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 		s.charge(sh.fragment, sh.usage(), -1)
 	}
 	if shades {
-		for id := range sh.elements {
+		for id := range sh.elements.all() {
 			s.shade(o, id, +1)
 		}
 	}
@@ -368,7 +382,7 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 		s.visit(o, sh, in, visit)
 	}
 	if others {
-		for id := range sh.elements {
+		for id := range sh.elements.all() {
 			s.contest(o, id)
 		}
 	}
@@ -382,21 +396,23 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 	if in {
 		by = +1
 		if len(o.shares) == 2 {
-			o.union = len(o.shares[0].elements) + len(o.shares[1].elements) - len(sh.elements)
+			o.union = o.shares[0].elements.len() + o.shares[1].elements.len() - sh.elements.len()
 		}
 	}
-	for id, e := range sh.elements {
+	// One for all, as it escapes.
+	var c change
+	behind := false
+	for id, e := range sh.elements.all() {
 		s.work.Keys++
 		if sh.decl.Verdict {
 			s.refer(o.table, e.Data, by)
 		}
-		var c change
-		behind := false
+		c, behind = change{}, false
 		for _, other := range o.shares {
 			if other == sh {
 				continue
 			}
-			if x, ok := other.elements[id]; ok {
+			if x, ok := other.elements.get(id); ok {
 				c.before, c.had = x, true
 				behind = other.fragment.before(sh.fragment)
 				break
@@ -438,7 +454,7 @@ func (s *State) writeDecl(o *set, sh *setShare, d *compile.Set) {
 		if d.Verdict {
 			by = +1
 		}
-		for _, e := range sh.elements {
+		for _, e := range sh.elements.all() {
 			s.refer(o.table, e.Data, by)
 		}
 	}

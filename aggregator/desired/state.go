@@ -49,7 +49,8 @@ type State struct {
 // the cost is that of the change.
 type Work struct {
 	// Keys counts elements examined by Apply, Plan and Rollback; Rules counts
-	// rules examined; Objects counts chains and sets.
+	// rules examined; Objects counts chains and sets, those that a Scope or a Record
+	// is made of included.
 	Keys, Rules, Objects uint64
 }
 
@@ -64,6 +65,10 @@ type fragment struct {
 	// orphan is true for the one fragment that stands for nobody.
 	orphan bool
 	tables map[nft.TableID]*holding
+	// holds counts the rules and elements in all tables, shadowed the elements
+	// whose data another's hides.
+	holds    Usage
+	shadowed int
 }
 
 // holding is what a fragment holds in one table.
@@ -153,7 +158,7 @@ func (s *State) Rollback() {
 	s.undoTo(0)
 	for _, t := range s.dirty {
 		for _, o := range t.dirtySets {
-			o.touched = nil
+			o.forget()
 		}
 		for _, o := range t.dirtyChains {
 			o.origins = nil

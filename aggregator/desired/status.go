@@ -27,7 +27,7 @@ func (s *State) Fragment(key Key) (Status, bool) {
 }
 
 // Fragments returns the status of all fragments by publisher and name. It
-// costs what there is in objects, not in elements.
+// costs what there is in fragments and tables, not in what they hold.
 func (s *State) Fragments() []Status {
 	all := make([]Status, 0, len(s.fragments))
 	for _, f := range s.sorted() {
@@ -56,17 +56,10 @@ func (s *State) Shaded() []Key {
 }
 
 func (f *fragment) status() Status {
-	st := Status{Key: f.key, Priority: f.priority, Adopted: f.adopted}
+	st := Status{Key: f.key, Priority: f.priority, Adopted: f.adopted, Rules: f.holds.Rules, Elements: f.holds.Elements, Shadowed: f.shadowed}
 	for _, h := range f.tables {
 		st.Chains += len(h.chains)
 		st.Sets += len(h.sets)
-		for _, sh := range h.chains {
-			st.Rules += len(sh.rules)
-		}
-		for _, sh := range h.sets {
-			st.Elements += len(sh.elements)
-			st.Shadowed += sh.shadowed
-		}
 	}
 	return st
 }
@@ -93,8 +86,8 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 		}
 		for _, name := range sortedKeys(h.sets) {
 			sh := h.sets[name]
-			p := Set{Decl: sh.decl, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]compile.Element, 0, len(sh.elements))}
-			for _, e := range sh.elements {
+			p := Set{Decl: sh.decl, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]compile.Element, 0, sh.elements.len())}
+			for _, e := range sh.elements.all() {
 				p.Elements = append(p.Elements, e)
 			}
 			tu.PutSets = append(tu.PutSets, p)

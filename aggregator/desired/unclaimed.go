@@ -36,7 +36,7 @@ func (s *State) Unclaimed() []Unclaimed {
 			if sh.waiting || sh.passive && len(h.table.sets[name].shares) > 1 {
 				continue
 			}
-			all = append(all, Unclaimed{Table: h.table.id, Object: "set " + name, Elements: len(sh.elements)})
+			all = append(all, Unclaimed{Table: h.table.id, Object: "set " + name, Elements: sh.elements.len()})
 		}
 	}
 	return all

@@ -41,7 +41,10 @@ func (s *State) ApplyWithin(u *Update, limit Limit) error {
 // charge counts something that a fragment gains (by is +1) or gives up (-1).
 // It is its own inverse and writes no journal: those who call it do.
 func (s *State) charge(f *fragment, o Usage, by int) {
-	if f.orphan || o == (Usage{}) {
+	if o == (Usage{}) {
+		return
+	}
+	if f.holds.add(o, by); f.orphan {
 		return
 	}
 	u := s.usage[f.key.Publisher]
@@ -54,13 +57,13 @@ func (s *State) charge(f *fragment, o Usage, by int) {
 }
 
 // chargeElement counts the change of one element of a share.
-func (s *State) chargeElement(sh *setShare, old compile.Element, had bool, e compile.Element, has bool) {
+func (s *State) chargeElement(sh *setShare, id string, old compile.Element, had bool, e compile.Element, has bool) {
 	var u Usage
 	if had {
-		u.add(Usage{Elements: 1, Bytes: elementBytes(&old)}, -1)
+		u.add(Usage{Elements: 1, Bytes: elementBytes(id, &old)}, -1)
 	}
 	if has {
-		u.add(Usage{Elements: 1, Bytes: elementBytes(&e)}, +1)
+		u.add(Usage{Elements: 1, Bytes: elementBytes(id, &e)}, +1)
 	}
 	sh.bytes += u.Bytes
 	s.charge(sh.fragment, u, +1)
@@ -68,20 +71,11 @@ func (s *State) chargeElement(sh *setShare, old compile.Element, had bool, e com
 
 // usage is what a share counts for; bytes has to be right.
 func (sh *setShare) usage() Usage {
-	return Usage{Elements: len(sh.elements), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment)}
+	return Usage{Elements: sh.elements.len(), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment)}
 }
 
 // weigh counts the bytes of a share that comes with its elements.
-func (sh *setShare) weigh() {
-	sh.bytes = 0
-	for _, e := range sh.elements {
-		sh.bytes += elementBytes(&e)
-	}
-}
-
-func elementBytes(e *compile.Element) int {
-	return len(e.Key) + len(e.KeyEnd) + len(e.Data) + len(e.Comment)
-}
+func (sh *setShare) weigh() { sh.bytes = sh.elements.bytes() }
 
 // usage is what a share counts for.
 func (sh *chainShare) usage() Usage {

@@ -14,7 +14,8 @@ func checkUsage(t tester, s *State) {
 	t.Helper()
 	want := map[string]Usage{}
 	for key, f := range s.fragments {
-		u := want[key.Publisher]
+		u, shadowed := want[key.Publisher], 0
+		before := u
 		u.Fragments++
 		for _, h := range f.tables {
 			for _, sh := range h.chains {
@@ -27,12 +28,16 @@ func checkUsage(t tester, s *State) {
 				}
 			}
 			for _, sh := range h.sets {
-				u.Elements += len(sh.elements)
+				u.Elements += sh.elements.len()
 				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
-				for _, e := range sh.elements {
+				for _, e := range sh.elements.all() {
 					u.Bytes += len(e.Key) + len(e.KeyEnd) + len(e.Data) + len(e.Comment)
 				}
+				shadowed += sh.shadowed
 			}
+		}
+		if st := f.status(); st.Rules != u.Rules-before.Rules || st.Elements != u.Elements-before.Elements || st.Shadowed != shadowed {
+			t.Errorf("fragment %s has status %+v, want %d rules, %d elements, %d shadowed", f, st, u.Rules-before.Rules, u.Elements-before.Elements, shadowed)
 		}
 		want[key.Publisher] = u
 	}

@@ -1,0 +1,253 @@
+package desired
+
+import (
+	"encoding/binary"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// elements are those of one share of a set, by their IDs. They are packed: a
+// [compile.Element] is made of one when it is asked for, and nothing is kept of
+// those that are put in.
+type elements struct {
+	shape
+	// records have the ID as their key, and as their value the data, or in verdict
+	// maps the number of a word.
+	records
+	// verdicts are the data of a verdict map, which have no length in common and
+	// are few.
+	verdicts words
+	// extras are what most elements have not, by the number of the record.
+	extras map[int]options
+	// odd are elements that cannot be packed: those that others have put into the
+	// kernel without a key or data, or that were packed for another declaration.
+	odd map[string]compile.Element
+}
+
+// shape is what decides how elements are packed.
+type shape struct {
+	// keyLen is the length of a key, idLen that of an ID, dataLen that of the data;
+	// 0 in sets and verdict maps.
+	keyLen, idLen, dataLen int
+	verdict                bool
+}
+
+// options are what of an element has its room beside its record.
+type options struct {
+	timeout time.Duration
+	comment string
+}
+
+// wordLen is the length of a word's number.
+const wordLen = 4
+
+func shapeOf(d *compile.Set) shape {
+	s := shape{keyLen: int(d.Key.Len), idLen: int(d.Key.Len), verdict: d.Verdict}
+	if d.Flags&compile.SetInterval != 0 {
+		s.idLen *= 2
+	}
+	if d.Map && !d.Verdict {
+		s.dataLen = int(d.Data.Len)
+	}
+	return s
+}
+
+// fits reports whether an element can be packed: what compile.Set.Pack returns can.
+func (s shape) fits(id string, e *compile.Element) bool {
+	end := e.KeyEnd == "" || s.idLen > s.keyLen && len(e.KeyEnd) == s.keyLen
+	return len(id) == s.idLen && len(e.Key) == s.keyLen && end && (s.verdict || len(e.Data) == s.dataLen)
+}
+
+// newElements makes room for n elements of a declaration.
+func newElements(d *compile.Set, n int) *elements {
+	s := shapeOf(d)
+	value := s.dataLen
+	if s.verdict {
+		value = wordLen
+	}
+	return &elements{shape: s, records: newRecords(s.idLen, value, n)}
+}
+
+func (el *elements) len() int { return el.n + len(el.odd) }
+
+func (el *elements) has(id string) bool {
+	if _, ok := el.find([]byte(id)); ok {
+		return true
+	}
+	_, ok := el.odd[id]
+	return ok
+}
+
+// get returns the element with an ID.
+func (el *elements) get(id string) (compile.Element, bool) {
+	i, ok := el.find([]byte(id))
+	if !ok {
+		e, ok := el.odd[id]
+		return e, ok
+	}
+	return el.element(i, string(el.at(i)[linkLen:])), true
+}
+
+// element makes an element of a record, whose text is that without the link.
+func (el *elements) element(i int, text string) compile.Element {
+	e := compile.Element{Key: text[:el.keyLen], KeyEnd: text[el.keyLen:el.idLen], Data: text[el.idLen:]}
+	if el.verdict {
+		e.Data = el.verdicts.text(el.word(i))
+	}
+	if len(el.extras) > 0 {
+		x := el.extras[i]
+		e.Timeout, e.Comment = x.timeout, x.comment
+	}
+	return e
+}
+
+// word is the number of the verdict of a record.
+func (el *elements) word(i int) uint32 { return binary.NativeEndian.Uint32(el.valueAt(i)) }
+
+// same reports whether an element is there, and whether it is equal.
+func (el *elements) same(id string, e *compile.Element) (had, same bool) {
+	i, ok := el.find([]byte(id))
+	if !ok {
+		odd, ok := el.odd[id]
+		return ok, odd == *e
+	}
+	return true, el.dataIs(i, e.Data) && el.extras[i] == options{e.Timeout, e.Comment}
+}
+
+func (el *elements) dataIs(i int, data string) bool {
+	if el.verdict {
+		return el.verdicts.text(el.word(i)) == data
+	}
+	return string(el.valueAt(i)) == data
+}
+
+// differs reports whether both have an ID, with other data.
+func (el *elements) differs(other *elements, id string) bool {
+	a, ok := el.data(id)
+	if !ok {
+		return false
+	}
+	b, ok := other.data(id)
+	return ok && string(a) != string(b)
+}
+
+// data returns the data of the element with an ID. It belongs to the elements.
+func (el *elements) data(id string) ([]byte, bool) {
+	i, ok := el.find([]byte(id))
+	switch {
+	case !ok:
+		e, ok := el.odd[id]
+		return []byte(e.Data), ok
+	case el.verdict:
+		return []byte(el.verdicts.text(el.word(i))), true
+	default:
+		return el.valueAt(i), true
+	}
+}
+
+// put adds an element, or replaces the one with its ID.
+func (el *elements) put(id string, e *compile.Element) {
+	if !el.fits(id, e) {
+		el.remove(id)
+		if el.odd == nil {
+			el.odd = map[string]compile.Element{}
+		}
+		el.odd[id] = *e
+		return
+	}
+	delete(el.odd, id)
+	i, had := el.find([]byte(id))
+	if !had {
+		i = el.insert([]byte(id))
+	}
+	if el.verdict {
+		word := el.verdicts.take(e.Data)
+		if had {
+			el.verdicts.drop(el.word(i))
+		}
+		binary.NativeEndian.PutUint32(el.valueAt(i), word)
+	} else {
+		copy(el.valueAt(i), e.Data)
+	}
+	if e.Timeout == 0 && e.Comment == "" {
+		delete(el.extras, i)
+		return
+	}
+	if el.extras == nil {
+		el.extras = map[int]options{}
+	}
+	el.extras[i] = options{e.Timeout, e.Comment}
+}
+
+// remove takes out the element with an ID, if it is there.
+func (el *elements) remove(id string) {
+	i, ok := el.find([]byte(id))
+	if !ok {
+		delete(el.odd, id)
+		return
+	}
+	if el.verdict {
+		el.verdicts.drop(el.word(i))
+	}
+	last := el.records.remove(i)
+	if len(el.extras) == 0 {
+		return
+	}
+	delete(el.extras, i)
+	if x, ok := el.extras[last]; ok && i != last {
+		delete(el.extras, last)
+		el.extras[i] = x
+	}
+}
+
+// all returns the elements by their IDs, in no order. None may be put in or taken
+// out meanwhile.
+func (el *elements) all() iter.Seq2[string, compile.Element] {
+	return func(yield func(string, compile.Element) bool) {
+		size := el.size()
+		for first := 0; first < el.n; first += recordsPerChunk {
+			n := min(el.n-first, recordsPerChunk)
+			// One string for all of a chunk, so that there is one allocation.
+			text := string(el.chunks[first/recordsPerChunk][:n*size])
+			for i := range n {
+				record := text[i*size+linkLen : (i+1)*size]
+				if !yield(record[:el.idLen], el.element(first+i, record)) {
+					return
+				}
+			}
+		}
+		for id, e := range el.odd {
+			if !yield(id, e) {
+				return
+			}
+		}
+	}
+}
+
+// ids returns the IDs in order.
+func (el *elements) ids() []string {
+	ids := make([]string, 0, el.len())
+	for id := range el.all() {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// bytes is what the elements count for in Usage.
+func (el *elements) bytes() int {
+	n := el.n*(el.idLen+el.dataLen) + el.verdicts.bytes()
+	for _, x := range el.extras {
+		n += len(x.comment)
+	}
+	for id, e := range el.odd {
+		n += elementBytes(id, &e)
+	}
+	return n
+}
+
+// elementBytes is what an element counts for in Usage.
+func elementBytes(id string, e *compile.Element) int { return len(id) + len(e.Data) + len(e.Comment) }

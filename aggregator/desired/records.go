@@ -1,0 +1,164 @@
+package desired
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
+)
+
+// records is a hash table of records of one length: a key, and a value of a few
+// bytes. There are no pointers in it and no headers of strings, so that a record
+// takes its own bytes, four for the next of its bucket, and four for a bucket.
+//
+// It grows by one bucket at a time (Litwin's linear hashing) and by one chunk of
+// records, so that no insertion waits until all of them have moved. Records are
+// numbered from 0 without gaps: the last takes the place of one that is removed.
+type records struct {
+	// key and value are the lengths of a record's parts in bytes.
+	key, value int
+	n          int
+	seed       maphash.Seed
+	// chunks have recordsPerChunk records each, the last ones fewer or none.
+	chunks [][]byte
+	// heads are the first records of the buckets, plus one; 0 is an empty bucket.
+	heads []uint32
+}
+
+const (
+	recordsPerChunk = 1024
+	// linkLen is what comes before the key: the number of the next record of the
+	// bucket, plus one.
+	linkLen = 4
+)
+
+// newRecords makes a table with room for n records.
+func newRecords(key, value, n int) records {
+	r := records{key: key, value: value, seed: maphash.MakeSeed()}
+	if n > 0 {
+		r.heads = make([]uint32, n)
+		r.chunks = append(make([][]byte, 0, (n+recordsPerChunk-1)/recordsPerChunk), make([]byte, 0, min(n, recordsPerChunk)*r.size()))
+	}
+	return r
+}
+
+// size is the length of a record.
+func (r *records) size() int { return linkLen + r.key + r.value }
+
+// at returns a record.
+func (r *records) at(i int) []byte {
+	from := i % recordsPerChunk * r.size()
+	return r.chunks[i/recordsPerChunk][from : from+r.size() : from+r.size()]
+}
+
+func (r *records) keyAt(i int) []byte   { return r.at(i)[linkLen : linkLen+r.key] }
+func (r *records) valueAt(i int) []byte { return r.at(i)[linkLen+r.key:] }
+
+// next returns the record after one in its bucket, plus one; link sets it.
+func (r *records) next(i int) uint32    { return binary.NativeEndian.Uint32(r.at(i)) }
+func (r *records) link(i int, n uint32) { binary.NativeEndian.PutUint32(r.at(i), n) }
+
+// bucket returns where a key belongs. There is one bucket at least.
+func (r *records) bucket(key []byte) int {
+	half := uint64(1) << (bits.Len(uint(len(r.heads))) - 1)
+	b := maphash.Bytes(r.seed, key) & (2*half - 1)
+	if b >= uint64(len(r.heads)) {
+		b &= half - 1
+	}
+	return int(b) //nolint:gosec // less than len(r.heads)
+}
+
+// find returns the number of the record with a key.
+func (r *records) find(key []byte) (int, bool) {
+	if r.n == 0 || len(key) != r.key {
+		return 0, false
+	}
+	for i := r.heads[r.bucket(key)]; i != 0; i = r.next(int(i - 1)) {
+		if string(r.keyAt(int(i-1))) == string(key) {
+			return int(i - 1), true
+		}
+	}
+	return 0, false
+}
+
+// insert adds a record with a key that is not there, of the table's length, and
+// returns its number. Its value is to be set.
+func (r *records) insert(key []byte) int {
+	i := r.n
+	chunk := i / recordsPerChunk
+	if chunk == len(r.chunks) {
+		var c []byte
+		if chunk > 0 {
+			c = make([]byte, 0, recordsPerChunk*r.size())
+		}
+		r.chunks = append(r.chunks, c)
+	}
+	if c := &r.chunks[chunk]; len(*c) < (i%recordsPerChunk+1)*r.size() {
+		*c = append(*c, make([]byte, r.size())...)
+	}
+	r.n++
+	if r.n > len(r.heads) {
+		r.split()
+	}
+	copy(r.keyAt(i), key)
+	r.push(r.bucket(key), i)
+	return i
+}
+
+// push puts a record at the head of a bucket.
+func (r *records) push(bucket, i int) {
+	r.link(i, r.heads[bucket])
+	r.heads[bucket] = uint32(i + 1) //nolint:gosec // there are not that many elements
+}
+
+// split adds a bucket, and shares the records of the one before it in turn out to
+// both.
+func (r *records) split() {
+	r.heads = append(r.heads, 0)
+	last := len(r.heads) - 1
+	if last == 0 {
+		return
+	}
+	old := last - 1<<(bits.Len(uint(last))-1)
+	i := r.heads[old]
+	r.heads[old] = 0
+	for i != 0 {
+		this := int(i - 1)
+		i = r.next(this)
+		r.push(r.bucket(r.keyAt(this)), this)
+	}
+}
+
+// remove takes a record out. The record that was the last has its number from then
+// on; last is what that was.
+func (r *records) remove(i int) (last int) {
+	r.replace(i, r.next(i))
+	last = r.n - 1
+	if i != last {
+		r.replace(last, uint32(i+1)) //nolint:gosec // there are not that many elements
+		copy(r.at(i), r.at(last))
+	}
+	r.n--
+	if spare := r.n/recordsPerChunk + 2; len(r.chunks) > spare {
+		r.chunks[spare] = nil
+		r.chunks = r.chunks[:spare]
+	}
+	if r.n == 0 {
+		r.chunks, r.heads = nil, nil
+	}
+	return last
+}
+
+// replace has whatever leads to a record lead to another one, given plus one.
+func (r *records) replace(i int, by uint32) {
+	bucket := r.bucket(r.keyAt(i))
+	if int(r.heads[bucket]) == i+1 {
+		r.heads[bucket] = by
+		return
+	}
+	for at := r.heads[bucket]; at != 0; at = r.next(int(at - 1)) {
+		if int(r.next(int(at-1))) == i+1 {
+			r.link(int(at-1), by)
+			return
+		}
+	}
+}
