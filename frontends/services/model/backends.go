@@ -1,117 +1,106 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
-	"net/netip"
 )
 
-// candidate is an endpoint of one port, before the choice.
-type candidate struct {
-	addr  netip.AddrPort
-	state state
-	traits
+// source says which endpoints of a Service's slices belong together: those of a
+// port in one family. Without a protocol it is those of all ports, as addresses with
+// the port 0.
+type source struct {
+	name     word
+	protocol Protocol
+	family   Family
 }
 
-func (c *candidate) local() bool { return c.traits&onThisNode != 0 }
-
-// compare orders by address; of repeats, those that do not terminate come first
-// (rule 66), then those that can be used best. The rest only makes the order
-// the same whatever slice came first.
-func (c *candidate) compare(d *candidate) int {
-	if n := c.addr.Compare(d.addr); n != 0 {
-		return n
+// gather appends the endpoints that a slice has of a source. They are sorted in runs.
+func (m *Model) gather(all []entry, s *slice, of source) []entry {
+	if s.family != of.family {
+		return all
 	}
-	return cmp.Or(
-		cmp.Compare(c.traits&terminating, d.traits&terminating),
-		cmp.Compare(c.state, d.state),
-		-cmp.Compare(c.traits&onThisNode, d.traits&onThisNode),
-		cmp.Compare(c.traits, d.traits),
-	)
-}
-
-// backends chooses the endpoints of one port in one family.
-func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
-	all := m.candidates(s.key, p, f)
-	var b Backends
-	chosen, near := choose(all, false), nearness(all)
-	inCluster := func(c *candidate) bool { return c.state <= chosen && near.fits(c) }
-	b.Cluster = m.take(s, p, all, inCluster)
-	if s.internalLocal || s.externalLocal {
-		here := choose(all, true)
-		b.Local = m.take(s, p, all, func(c *candidate) bool { return c.local() && c.state <= here })
-	}
-	if p.protocol == UDP {
-		b.Draining = m.take(s, p, all, func(c *candidate) bool { return c.state <= serving && !inCluster(c) })
-	}
-	return b
-}
-
-// candidates merges the slices of a Service: sorted, without repeats. The
-// result is valid until the next call.
-func (m *Model) candidates(key Key, p *servicePort, f Family) []candidate {
-	all := m.merger.start()
-	for _, s := range m.byService[key] {
-		if s.family != f {
-			continue
+	had := len(all)
+	zones := m.zoneTraits(s)
+	if of.protocol == 0 {
+		if len(s.ports) > 0 {
+			all = s.gather(all, 0, zones)
 		}
-		zones := m.zoneTraits(s)
+	} else {
 		for i := range s.ports {
-			q := &s.ports[i]
-			if q.name == p.name && q.protocol == p.protocol {
+			if q := &s.ports[i]; q.name == of.name && q.protocol == of.protocol {
 				all = s.gather(all, q.number, zones)
 			}
 		}
 	}
-	return m.merger.finish(all)
-}
-
-// gather appends the endpoints of a slice with one port number.
-func (s *slice) gather(all []candidate, port uint16, zones []traits) []candidate {
-	for i := range s.endpoints {
-		e := &s.endpoints[i]
-		c := candidate{addr: netip.AddrPortFrom(e.addr, port), state: e.state, traits: e.traits}
-		if e.zones != 0 {
-			c.traits |= zones[e.zones-1]
-		}
-		all = append(all, c)
-	}
+	m.stats.Work += uint64(1 + len(all) - had)
 	return all
 }
 
-// choose returns the worst state that is used: ready where there is such an
-// endpoint, or else leaving (rules 63, 64).
-func choose(all []candidate, local bool) state {
-	for i := range all {
-		if all[i].state == ready && (all[i].local() || !local) {
-			return ready
-		}
+// merged returns the endpoints that all slices of a Service have of a source, sorted,
+// repeats included. The result is valid until the next call.
+func (m *Model) merged(r *record, of source) []entry {
+	all := m.merger.start()
+	for s := r.slices; s != nil; s = s.next {
+		all = m.gather(all, s, of)
 	}
-	return leaving
+	return m.merger.finish(all)
+}
+
+// backends chooses the endpoints of one port in one family.
+func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
+	of := source{name: p.name, protocol: p.protocol, family: f}
+	if s.of.large != nil {
+		return m.pooled(s, p, m.pool(s.of, of))
+	}
+	all := firsts(m.merged(s.of, of), widthOf(f))
+	c := count(all, widthOf(f))
+	return m.divide(s, p, all, c.choose(s, p), widthOf(f))
+}
+
+// count counts what decides.
+func count(all []entry, width int) (c tally) {
+	for i := range all {
+		c.add(traits(all[i][width-1]), 1)
+	}
+	return c
+}
+
+// divide puts endpoints, sorted and without repeats, into the lists that a choice has
+// them in.
+func (m *Model) divide(s *service, p *servicePort, all []entry, c choice, width int) (b Backends) {
+	for _, l := range c.lists(&b) {
+		l.all = m.take(s, p, all, l.has, width)
+	}
+	if b.Local.Equal(b.Cluster) {
+		b.Local = b.Cluster
+	}
+	return b
 }
 
 // take returns the endpoints that want holds for.
-func (m *Model) take(s *service, p *servicePort, all []candidate, want func(*candidate) bool) Endpoints {
-	n := 0
+func (m *Model) take(s *service, p *servicePort, all []entry, want func(traits) bool, width int) *tree {
+	packed, n := m.merger.packed[:0], 0
 	for i := range all {
-		if want(&all[i]) {
-			n++
+		t := traits(all[i][width-1])
+		if !want(t) {
+			continue
+		}
+		if n++; n <= MaxEndpoints {
+			packed = append(append(packed, all[i][:width-1]...), localMark(t))
 		}
 	}
-	if n == 0 {
-		return Endpoints{}
-	}
+	m.merger.packed = packed
 	if n > MaxEndpoints {
 		m.crowd(s, p, n)
-		n = MaxEndpoints
 	}
-	out := make([]Endpoint, 0, n)
-	for i := range all {
-		if len(out) < n && want(&all[i]) {
-			out = append(out, Endpoint{Addr: all[i].addr, Local: all[i].local()})
-		}
+	return rooted(inLeaves(packed, width))
+}
+
+// localMark returns the mark of an endpoint in a list.
+func localMark(t traits) byte {
+	if t.local() {
+		return markLocal
 	}
-	return Endpoints{out}
+	return 0
 }
 
 // crowd reports once for a Service that a port has more endpoints than can be
@@ -123,22 +112,24 @@ func (m *Model) crowd(s *service, p *servicePort, n int) {
 	s.crowded = true
 	var f findings
 	f.add("spec.ports["+p.name.Value()+"]", fmt.Errorf("%d endpoints: only the first %d are used", n, MaxEndpoints))
-	m.tell("Service", s.key, nil, f)
+	m.tell("Service", s.of.key, nil, f)
 }
 
 // localReady counts the addresses of ready endpoints on this node, over all the
 // ports of the slices, for each family that the Service has. Terminating ones
 // do not count: the load balancer should stop to send (rule 121).
 func (m *Model) localReady(s *service) (out [Families]int) {
-	all := m.merger.start()
-	for _, sl := range m.byService[s.key] {
-		if s.clusterIPs[sl.family].IsValid() && len(sl.ports) > 0 {
-			all = sl.gather(all, 0, m.zoneTraits(sl))
-		}
-	}
-	for _, c := range m.merger.finish(all) {
-		if c.local() && c.state == ready {
-			out[FamilyOf(c.addr.Addr())]++
+	for f := range Families {
+		of, w := source{family: f}, widthOf(f)
+		switch {
+		case !s.clusterIPs[f].IsValid():
+		case s.of.large != nil:
+			p := m.pool(s.of, of)
+			p.catchUp(&m.stats.Work)
+			out[f] = p.tally.local
+		default:
+			c := count(firsts(m.merged(s.of, of), w), w)
+			out[f] = c.local
 		}
 	}
 	return out

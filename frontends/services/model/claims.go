@@ -27,18 +27,57 @@ func (c claim) compare(d claim) int {
 	return cmp.Or(c.addr.Compare(d.addr), cmp.Compare(c.protocol, d.protocol), cmp.Compare(c.port, d.port))
 }
 
-// claims has who wants what, the one that holds the claim first: a Service whose
-// own ClusterIP it is, as nobody else may take that away, or else the oldest.
-type claims map[claim][]*service
+// claims has who wants what.
+type claims struct {
+	// holders has for each claim who has it: a Service whose own ClusterIP it is, as
+	// nobody else may take that away, or else the oldest.
+	holders map[claim]*service
+	// others has who goes without, in the order in which they would have it.
+	others map[claim][]*service
+}
 
-func (c claims) holds(k claim, s *service) bool {
-	all := c[k]
-	return len(all) > 0 && all[0] == s
+func newClaims() claims {
+	return claims{holders: make(map[claim]*service), others: make(map[claim][]*service)}
+}
+
+func (c *claims) holds(k claim, s *service) bool { return c.holders[k] == s }
+
+// enter takes note that a Service wants a claim.
+func (c *claims) enter(k claim, s *service) {
+	h := c.holders[k]
+	if h == nil {
+		c.holders[k] = s
+		return
+	}
+	if k.before(s, h) < 0 {
+		c.holders[k], s = s, h
+	}
+	at, _ := slices.BinarySearchFunc(c.others[k], s, k.before)
+	c.others[k] = slices.Insert(c.others[k], at, s)
+}
+
+// withdraw takes note that it does no longer.
+func (c *claims) withdraw(k claim, s *service) {
+	others, at := c.others[k], 0
+	if c.holders[k] != s {
+		at = slices.Index(others, s)
+	} else if len(others) == 0 {
+		delete(c.holders, k)
+	} else {
+		c.holders[k] = others[0]
+	}
+	switch {
+	case at < 0 || len(others) == 0:
+	case len(others) == 1:
+		delete(c.others, k)
+	default:
+		c.others[k] = slices.Delete(others, at, at+1)
+	}
 }
 
 // older orders claimants: creationTimestamp, then namespace and name.
 func older(a, b *service) int {
-	return cmp.Or(a.created.Compare(b.created), CompareKeys(a.key, b.key))
+	return cmp.Or(a.created.Compare(b.created), CompareKeys(a.of.key, b.of.key))
 }
 
 // before orders the claimants of a claim.
@@ -79,27 +118,28 @@ func (m *Model) contest(dirty []Key) []Key {
 	before := make(map[claim][]Key)
 	for _, key := range dirty {
 		touched[key] = struct{}{}
-		was, now := m.contested[key], m.services[key]
+		r := m.records[key]
+		was, now := r.contested, r.parsed
 		if was == now {
 			continue
 		}
 		if was != nil {
-			was.wanted(func(k claim) { m.note(k, before); m.withdraw(k, was) })
+			was.wanted(func(k claim) { m.note(k, before); m.claims.withdraw(k, was) })
 		}
-		if now == nil {
-			delete(m.contested, key)
-			continue
+		if now != nil {
+			now.wanted(func(k claim) { m.note(k, before); m.claims.enter(k, now) })
 		}
-		m.contested[now.key] = now
-		now.wanted(func(k claim) { m.note(k, before); m.enter(k, now) })
+		r.contested = now
 	}
+	m.stats.Work += uint64(len(dirty) + len(before))
 	for k, had := range before {
 		if len(had) > 0 {
 			touched[had[0]] = struct{}{}
 		}
-		if all := m.claims[k]; len(all) > 0 {
-			touched[all[0].key] = struct{}{}
+		if h := m.claims.holders[k]; h != nil {
+			touched[h.of.key] = struct{}{}
 		}
+		m.stats.Conflicts += len(m.claims.others[k]) - max(0, len(had)-1)
 	}
 	m.report(before)
 	return sortedKeys(touched)
@@ -111,30 +151,11 @@ func (m *Model) note(k claim, before map[claim][]Key) {
 		return
 	}
 	var had []Key
-	for _, s := range m.claims[k] {
-		had = append(had, s.key)
+	if h := m.claims.holders[k]; h != nil {
+		had = append(had, h.of.key)
+	}
+	for _, s := range m.claims.others[k] {
+		had = append(had, s.of.key)
 	}
 	before[k] = had
-}
-
-func (m *Model) enter(k claim, s *service) {
-	all := m.claims[k]
-	at, _ := slices.BinarySearchFunc(all, s, k.before)
-	m.claims[k] = slices.Insert(all, at, s)
-	if len(all) > 0 {
-		m.stats.Conflicts++
-	}
-}
-
-func (m *Model) withdraw(k claim, s *service) {
-	all := m.claims[k]
-	at := slices.Index(all, s)
-	switch {
-	case at < 0:
-	case len(all) == 1:
-		delete(m.claims, k)
-	default:
-		m.claims[k] = slices.Delete(all, at, at+1)
-		m.stats.Conflicts--
-	}
 }

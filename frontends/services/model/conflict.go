@@ -25,24 +25,24 @@ type loss struct {
 func (m *Model) report(before map[claim][]Key) {
 	losses := make(map[[2]Key]*loss)
 	for k, had := range before {
-		all := m.claims[k]
-		if len(all) < 2 {
+		others := m.claims.others[k]
+		if len(others) == 0 {
 			continue
 		}
-		holder := all[0].key
+		holder := m.claims.holders[k].of.key
 		known := make(map[Key]struct{}, len(had))
 		if len(had) > 0 && had[0] == holder {
 			for _, key := range had[1:] {
 				known[key] = struct{}{}
 			}
 		}
-		for _, s := range all[1:] {
-			if _, ok := known[s.key]; ok {
+		for _, s := range others {
+			if _, ok := known[s.of.key]; ok {
 				continue
 			}
-			pair := [2]Key{s.key, holder}
+			pair := [2]Key{s.of.key, holder}
 			if losses[pair] == nil {
-				losses[pair] = &loss{service: s.key, holder: holder}
+				losses[pair] = &loss{service: s.of.key, holder: holder}
 			}
 			losses[pair].claims = append(losses[pair].claims, k)
 		}

@@ -17,10 +17,21 @@
 // port of an address belongs to one Service, the oldest that wants it. NodePorts
 // are a space of their own. Who goes without is told in a Notice.
 //
+// # Cost
+//
+// An event costs what its object says, and what follows of it costs what changes:
+// nothing depends on how many Services there are, and of how many endpoints one has
+// only the logarithm. For a Service with many endpoints (aLot) those of all its slices
+// are kept merged for each port and family, with counts of what decides which of them
+// are used; while that decision stays, the lists only take on what turned. Lists are
+// values that share what does not differ, so to compare two versions of one costs what
+// differs as well. Stats.Work counts all that is looked at.
+//
 // # Memory
 //
 // The model refers to no API object, not even to a string of one, so that they
-// can be freed. What is gone leaves nothing behind.
+// can be freed. What is gone leaves nothing behind. An IPv4 endpoint is 5 bytes in
+// its slice and 7 in each list that has it.
 //
 // # Concurrency
 //

@@ -8,16 +8,22 @@ import (
 
 // Endpoint is where traffic can be sent to.
 type Endpoint struct {
+	// Addr has no zone.
 	Addr netip.AddrPort
 	// Local is true if it is on this node.
 	Local bool
 }
 
 // Endpoints is an immutable list of endpoints, sorted by address and port, without
-// repeats of those. The zero value is empty.
+// repeats of those. The zero value is empty. Lists that came of one another share
+// what does not differ: to compare them costs what differs.
 type Endpoints struct {
-	list []Endpoint
+	// all are entries with markLocal or none: narrow ones if all are IPv4.
+	all *tree
 }
+
+// markLocal marks the entry of an endpoint on this node.
+const markLocal = 1
 
 // MakeEndpoints returns the list of these, which are in any order; of repeats the
 // first one stays.
@@ -27,50 +33,112 @@ func MakeEndpoints(in ...Endpoint) Endpoints {
 	}
 	list := slices.Clone(in)
 	slices.SortStableFunc(list, func(a, b Endpoint) int { return a.Addr.Compare(b.Addr) })
-	return Endpoints{slices.Clip(slices.CompactFunc(list, func(a, b Endpoint) bool { return a.Addr == b.Addr }))}
+	list = slices.CompactFunc(list, func(a, b Endpoint) bool { return a.Addr == b.Addr })
+	width := narrow
+	if slices.ContainsFunc(list, func(e Endpoint) bool { return !e.Addr.Addr().Is4() }) {
+		width = wide
+	}
+	all := make([]entry, len(list))
+	for i, e := range list {
+		all[i] = e.pack(width)
+	}
+	return Endpoints{buildTree(all, width)}
+}
+
+func (e Endpoint) pack(width int) entry {
+	if e.Local {
+		return pack(e.Addr, markLocal, width)
+	}
+	return pack(e.Addr, 0, width)
+}
+
+func unpackEndpoint(s string) Endpoint {
+	return Endpoint{Addr: unpack(s), Local: s[len(s)-1] == markLocal}
 }
 
 // Len returns how many there are.
-func (e Endpoints) Len() int { return len(e.list) }
+func (e Endpoints) Len() int { return e.all.len() }
 
 // All yields them in order.
-func (e Endpoints) All() iter.Seq[Endpoint] { return slices.Values(e.list) }
+func (e Endpoints) All() iter.Seq[Endpoint] {
+	return func(yield func(Endpoint) bool) {
+		e.all.each(func(s string) bool { return yield(unpackEndpoint(s)) })
+	}
+}
 
 // Has reports whether one with this address and port is in the list.
 func (e Endpoints) Has(addr netip.AddrPort) bool {
-	_, ok := slices.BinarySearchFunc(e.list, addr, func(x Endpoint, a netip.AddrPort) int { return x.Addr.Compare(a) })
-	return ok
+	if e.all == nil || e.all.width == narrow && !addr.Addr().Is4() {
+		return false
+	}
+	var work uint64
+	p, key := pack(addr, 0, int(e.all.width)), e.all.width-1
+	return e.all.first(string(p[:key]), &work) != ""
 }
 
 // Equal reports whether both have the same endpoints.
-func (e Endpoints) Equal(o Endpoints) bool { return slices.Equal(e.list, o.list) }
+func (e Endpoints) Equal(o Endpoints) bool {
+	var work uint64
+	return e.equal(o, &work)
+}
+
+func (e Endpoints) equal(o Endpoints, work *uint64) bool {
+	if e.Len() != o.Len() || e.all != nil && e.all.width != o.all.width {
+		return false
+	}
+	same := true
+	diffTrees(o.all, e.all, func(string, bool) bool { same = false; return false }, work)
+	return same
+}
 
 // Since calls left for each endpoint that old has and e has not, and came for each
 // that e has and old has not, in order of addresses. One that differs in Local alone
 // leaves and comes.
 func (e Endpoints) Since(old Endpoints, left, came func(Endpoint)) {
-	was, is := old.list, e.list
-	for len(was) > 0 || len(is) > 0 {
-		switch {
-		case len(is) == 0 || len(was) > 0 && was[0].Addr.Compare(is[0].Addr) < 0:
-			left(was[0])
-			was = was[1:]
-		case len(was) == 0 || was[0].Addr.Compare(is[0].Addr) > 0:
-			came(is[0])
-			is = is[1:]
-		default:
-			if was[0] != is[0] {
-				left(was[0])
-				came(is[0])
-			}
-			was, is = was[1:], is[1:]
-		}
+	was, now := old.all, e.all
+	switch {
+	case was == nil:
+		now.each(func(s string) bool { came(unpackEndpoint(s)); return true })
+		return
+	case now == nil:
+		was.each(func(s string) bool { left(unpackEndpoint(s)); return true })
+		return
 	}
+	if was.width != now.width {
+		was, now = was.widened(), now.widened()
+	}
+	var work uint64
+	diffTrees(was, now, func(s string, isNew bool) bool {
+		if isNew {
+			came(unpackEndpoint(s))
+		} else {
+			left(unpackEndpoint(s))
+		}
+		return true
+	}, &work)
+}
+
+// widened returns the same endpoints in wide entries.
+func (t *tree) widened() *tree {
+	if t.width == wide {
+		return t
+	}
+	all := make([]entry, 0, t.len())
+	t.each(func(s string) bool {
+		all = append(all, unpackEndpoint(s).pack(wide))
+		return true
+	})
+	return buildTree(all, wide)
 }
 
 // Equal reports whether both have the same endpoints in each list.
 func (b *Backends) Equal(o *Backends) bool {
-	return b.Cluster.Equal(o.Cluster) && b.Local.Equal(o.Local) && b.Draining.Equal(o.Draining)
+	var work uint64
+	return b.equal(o, &work)
+}
+
+func (b *Backends) equal(o *Backends, work *uint64) bool {
+	return b.Cluster.equal(o.Cluster, work) && b.Local.equal(o.Local, work) && b.Draining.equal(o.Draining, work)
 }
 
 // Empty reports whether there is no endpoint in any list.

@@ -44,8 +44,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	m.SetSlice(huge)
 	m.Refresh()
-	if m.Stats().Conflicts == 0 || cap(m.merger.room) < 10_000 {
-		t.Fatalf("the test is too small: %+v, scratch %d", m.Stats(), cap(m.merger.room))
+	if m.Stats().Conflicts == 0 || m.records[key("service-0")].large == nil {
+		t.Fatalf("the test is too small: %+v", m.Stats())
 	}
 	// Slices that move and Services that go before their slices.
 	for i := range slices {
@@ -88,7 +88,7 @@ func TestNothingIsLeft(t *testing.T) {
 	for i := range v.NumField() {
 		look(v.Field(i), v.Type().Field(i).Name)
 	}
-	if maps < 9 {
+	if maps < 7 {
 		t.Errorf("only %d maps were looked at", maps)
 	}
 	if s := m.Stats(); s.Conflicts != 0 || s.Services != 0 || s.Slices != 0 {

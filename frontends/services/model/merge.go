@@ -9,18 +9,18 @@ import (
 // several times as fast as sorting them all when one of them changes.
 type merger struct {
 	// room is where a list is put together, spare is as large.
-	room, spare []candidate
+	room, spare []entry
 	runs        []int
-	// used is the longest list since the last call of shrink.
-	used int
+	// packed is room for the bytes of a list.
+	packed []byte
 }
 
 // start returns an empty list. It is valid until the next call.
-func (m *merger) start() []candidate { return m.room[:0] }
+func (m *merger) start() []entry { return m.room[:0] }
 
-// finish sorts the list that was put together and keeps the first of repeats.
-func (m *merger) finish(all []candidate) []candidate {
-	m.room, m.used = all, max(m.used, len(all))
+// finish sorts the list that was put together.
+func (m *merger) finish(all []entry) []entry {
+	m.room = all
 	runs := append(m.runs[:0], 0)
 	for i := 1; i < len(all); i++ {
 		if all[i-1].compare(&all[i]) > 0 {
@@ -36,12 +36,12 @@ func (m *merger) finish(all []candidate) []candidate {
 		}
 		m.room, m.spare, all = from, to, from
 	}
-	return slices.CompactFunc(all, func(a, b candidate) bool { return a.addr == b.addr })
+	return all
 }
 
 // mergePairs merges each two runs that are side by side and returns where the
 // longer runs begin.
-func mergePairs(to, from []candidate, runs []int) []int {
+func mergePairs(to, from []entry, runs []int) []int {
 	bound := func(i int) int {
 		if i < len(runs) {
 			return runs[i]
@@ -59,7 +59,7 @@ func mergePairs(to, from []candidate, runs []int) []int {
 }
 
 // mergeRuns merges two sorted lists into one that has room for both.
-func mergeRuns(to, a, b []candidate) {
+func mergeRuns(to, a, b []entry) {
 	for len(a) > 0 && len(b) > 0 {
 		if a[0].compare(&b[0]) <= 0 {
 			to[0], a = a[0], a[1:]
@@ -72,10 +72,12 @@ func mergeRuns(to, a, b []candidate) {
 	copy(to[len(a):], b)
 }
 
-// shrink gives back room that was not needed lately.
+// shrink gives back room that few Services need.
 func (m *merger) shrink() {
-	if cap(m.room) > 2*m.used+keptRoom {
-		m.room, m.spare, m.runs = nil, nil, nil
+	if cap(m.room) > keptRoom {
+		*m = merger{}
 	}
-	m.used = 0
+	if cap(m.packed) > keptRoom {
+		m.packed = nil
+	}
 }

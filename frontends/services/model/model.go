@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,22 +52,21 @@ type Model struct {
 	ignoreExternalIPs bool
 	notify            func(Notice)
 	log               *slog.Logger
-	services          map[Key]*service
+	records           map[Key]*record
 	slices            map[types.NamespacedName]*slice
 	cidrs             map[string]*serviceCIDR
-	// byService has the slices of each Service, whether it exists or not.
-	byService map[Key][]*slice
-	claims    claims
-	// contested are the Services as claims has them.
-	contested map[Key]*service
-	dirty     map[Key]struct{}
-	triggers  triggers
+	// aLot is how many slices and endpoints make a Service a large one.
+	aLot   int
+	claims claims
+	// plain are the extras of Services that have none.
+	plain    *extras
+	dirty    map[Key]struct{}
+	triggers triggers
 	// this is the node as events have it, badNode what was wrong with them.
 	this       Node
 	badNode    findings
 	cidrsDirty bool
-	// current, shownNode and shownCIDRs are the outcome of the last Refresh.
-	current    map[Key]*Service
+	// shownNode and shownCIDRs are the outcome of the last Refresh.
 	shownNode  Node
 	shownCIDRs Prefixes
 	stats      Stats
@@ -84,15 +82,14 @@ func New(cfg Config) *Model {
 		ignoreExternalIPs: cfg.IgnoreExternalIPs,
 		notify:            cfg.Notify,
 		log:               cfg.Logger,
-		services:          make(map[Key]*service),
+		records:           make(map[Key]*record),
 		slices:            make(map[types.NamespacedName]*slice),
 		cidrs:             make(map[string]*serviceCIDR),
-		byService:         make(map[Key][]*slice),
-		claims:            make(claims),
-		contested:         make(map[Key]*service),
+		aLot:              aLot,
+		claims:            newClaims(),
+		plain:             new(extras),
 		dirty:             make(map[Key]struct{}),
 		triggers:          triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]time.Time)},
-		current:           make(map[Key]*Service),
 		this:              Node{Addresses: cfg.NodeAddresses},
 	}
 }
@@ -100,36 +97,48 @@ func New(cfg Config) *Model {
 // SetService takes a Service as it is now.
 func (m *Model) SetService(o *corev1.Service) {
 	m.stats.ServiceEvents++
-	was := m.services[Key{Namespace: o.Namespace, Name: o.Name}]
+	m.stats.Work += uint64(1 + len(o.Spec.Ports))
+	key := Key{Namespace: o.Namespace, Name: o.Name}
 	s, bad := m.parseService(o)
+	var was *service
 	var before findings
-	if was != nil {
+	if r := m.records[key]; r != nil && r.parsed != nil {
+		was = r.parsed
 		before = was.bad
 	}
-	m.tell("Service", Key{Namespace: o.Namespace, Name: o.Name}, before, bad)
-	switch {
-	case s == nil && was == nil:
-	case s == nil:
-		delete(m.services, was.key)
-		m.dirty[was.key] = struct{}{}
-	case was == nil || !equalParsed(was, s):
-		m.services[s.key] = s
-		m.dirty[s.key] = struct{}{}
+	m.tell("Service", key, before, bad)
+	if s == nil {
+		m.dropService(was)
+	} else if was == nil || !equalParsed(was, s) {
+		if was == nil {
+			m.stats.Services++
+		}
+		s.of.parsed = s
+		m.dirty[s.of.key] = struct{}{}
 	}
 }
 
 // DeleteService takes a Service away.
 func (m *Model) DeleteService(key Key) {
 	m.stats.ServiceEvents++
-	if s := m.services[key]; s != nil {
-		delete(m.services, key)
-		m.dirty[s.key] = struct{}{}
+	if r := m.records[key]; r != nil {
+		m.dropService(r.parsed)
+	}
+}
+
+// dropService takes a Service away; nil is none.
+func (m *Model) dropService(s *service) {
+	if s != nil {
+		s.of.parsed = nil
+		m.stats.Services--
+		m.dirty[s.of.key] = struct{}{}
 	}
 }
 
 // SetSlice takes an EndpointSlice as it is now.
 func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 	m.stats.SliceEvents++
+	m.stats.Work += uint64(1 + len(o.Endpoints))
 	name := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 	was := m.slices[name]
 	s, bad := m.parseSlice(o)
@@ -147,14 +156,14 @@ func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 		return
 	}
 	m.triggers.collect(was, s)
-	if of := m.byService[s.service]; was != nil && was.service == s.service {
-		of[slices.Index(of, was)] = s
-	} else {
+	if was != nil && was.of != s.of {
 		m.dropSlice(was)
-		m.byService[s.service] = append(of, s)
+		was = nil
 	}
+	s.of.link(was, s)
+	m.shift(was, s)
 	m.slices[s.name] = s
-	m.dirty[s.service] = struct{}{}
+	m.dirty[s.of.key] = struct{}{}
 }
 
 // DeleteSlice takes an EndpointSlice away.
@@ -169,26 +178,9 @@ func (m *Model) dropSlice(s *slice) {
 		return
 	}
 	delete(m.slices, s.name)
-	of := m.byService[s.service]
-	if len(of) == 1 {
-		delete(m.byService, s.service)
-	} else if at := slices.Index(of, s); at >= 0 {
-		m.byService[s.service] = slices.Delete(of, at, at+1)
-	}
-	m.dirty[s.service] = struct{}{}
-}
-
-// keyOf returns a Service's name in strings that are the model's own: those that
-// it has already, or copies.
-func (m *Model) keyOf(namespace, name string) Key {
-	k := Key{Namespace: namespace, Name: name}
-	if s := m.services[k]; s != nil {
-		return s.key
-	}
-	if of := m.byService[k]; len(of) > 0 {
-		return of[0].service
-	}
-	return Key{Namespace: strings.Clone(namespace), Name: strings.Clone(name)}
+	s.of.unlink(s)
+	m.shift(s, nil)
+	m.dirty[s.of.key] = struct{}{}
 }
 
 // Dirty reports whether Refresh has anything to look at.
@@ -201,15 +193,16 @@ func (m *Model) Dirty() bool {
 func (m *Model) Refresh() Changes {
 	var out Changes
 	for _, key := range m.contest(sortedKeys(m.dirty)) {
-		old, now := m.current[key], m.compute(key)
-		if equalService(old, now) {
+		r := m.records[key]
+		old, now := r.outcome, m.compute(r)
+		if now == nil {
+			r.outcome = nil
+			m.forget(key)
+		}
+		if equalService(old, now, &m.stats.Work) {
 			continue
 		}
-		if now == nil {
-			delete(m.current, key)
-		} else {
-			m.current[now.Name] = now
-		}
+		r.outcome = now
 		out.Services = append(out.Services, Change{Name: key, Old: old, New: now})
 		out.Triggers = append(out.Triggers, m.triggers.of[key]...)
 	}
@@ -249,7 +242,12 @@ func (m *Model) tidy() {
 }
 
 // Service returns a Service as Refresh last computed it, nil if there is none.
-func (m *Model) Service(key Key) *Service { return m.current[key] }
+func (m *Model) Service(key Key) *Service {
+	if r := m.records[key]; r != nil {
+		return r.outcome
+	}
+	return nil
+}
 
 // Node returns this node as Refresh last saw it.
 func (m *Model) Node() Node { return m.shownNode }
@@ -257,13 +255,13 @@ func (m *Model) Node() Node { return m.shownNode }
 // Stats returns the counters.
 func (m *Model) Stats() Stats {
 	s := m.stats
-	s.Services, s.Slices = len(m.services), len(m.slices)
+	s.Slices = len(m.slices)
 	return s
 }
 
 // Snapshot returns the whole state as Refresh last computed it.
 func (m *Model) Snapshot() Snapshot {
-	return m.Select(sortedKeys(m.current))
+	return m.Select(sortedKeys(m.records))
 }
 
 // Select returns the state of the named Services alone, those of them that exist,
@@ -274,7 +272,7 @@ func (m *Model) Select(names []Key) Snapshot {
 		Services: make([]*Service, 0, len(names)),
 	}
 	for _, key := range names {
-		if svc := m.current[key]; svc != nil {
+		if svc := m.Service(key); svc != nil {
 			s.Services = append(s.Services, svc)
 		}
 	}
@@ -292,7 +290,8 @@ func CompareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-func equalService(a, b *Service) bool {
+// equalService adds to work what it looked at.
+func equalService(a, b *Service, work *uint64) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -300,17 +299,17 @@ func equalService(a, b *Service) bool {
 		a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity &&
 		equalPrefixes(&a.SourceRanges, &b.SourceRanges) &&
 		a.HealthCheckNodePort == b.HealthCheckNodePort && a.LocalReady == b.LocalReady &&
-		slices.EqualFunc(a.Ports, b.Ports, equalPort)
+		slices.EqualFunc(a.Ports, b.Ports, func(a, b Port) bool { return equalPort(&a, &b, work) })
 }
 
-func equalPort(a, b Port) bool {
+func equalPort(a, b *Port, work *uint64) bool {
 	if a.Name != b.Name || a.Protocol != b.Protocol || a.Number != b.Number ||
 		a.ClusterIPs != b.ClusterIPs || a.NodePort != b.NodePort {
 		return false
 	}
 	for f := range a.Backends {
 		x, y := &a.Backends[f], &b.Backends[f]
-		if !slices.Equal(a.External[f], b.External[f]) || !x.Equal(y) {
+		if !slices.Equal(a.External[f], b.External[f]) || !x.equal(y, work) {
 			return false
 		}
 	}

@@ -44,16 +44,20 @@ func (m *Model) DeleteNode(name string) {
 func (m *Model) setNode(n Node) {
 	was := m.this
 	m.this = n
+	m.stats.Work++
 	if n.Zone != was.Zone {
+		m.stats.Work += uint64(len(m.slices))
 		for _, s := range m.slices {
 			if len(s.zones) > 0 {
-				m.dirty[s.service] = struct{}{}
+				m.dirty[s.of.key] = struct{}{}
+				s.of.large = nil
 			}
 		}
 	}
 	if n.Addresses != was.Addresses {
-		for key, s := range m.services {
-			if s.ranges[IPv4] != nil || s.ranges[IPv6] != nil {
+		m.stats.Work += uint64(len(m.records))
+		for key, r := range m.records {
+			if s := r.parsed; s != nil && (s.ranges[IPv4] != nil || s.ranges[IPv6] != nil) {
 				m.dirty[key] = struct{}{}
 			}
 		}

@@ -170,7 +170,7 @@ func TestLabelAddedLater(t *testing.T) {
 }
 
 // TestHugeSlice: more endpoints in one slice than the API server allows, and
-// more of a Service than there are slots.
+// more of a Service than can be used.
 func TestHugeSlice(t *testing.T) {
 	endpoints := func(n int) (out []discoveryv1.Endpoint) {
 		for i := range n {
@@ -195,5 +195,12 @@ func TestHugeSlice(t *testing.T) {
 	m.Refresh()
 	if got := m.Service(key("web")).Ports[0].Backends[IPv4].Cluster.Len(); got != MaxEndpoints || m.Stats().Skipped != 1 {
 		t.Errorf("%d endpoints, %d reports", got, m.Stats().Skipped)
+	}
+	// Once there is room, those that were left out are used.
+	m.SetSlice(eps("a", "web", endpoints(MaxEndpoints + 1)[1:]...))
+	m.Refresh()
+	list := m.Service(key("web")).Ports[0].Backends[IPv4].Cluster
+	if list.Len() != MaxEndpoints || !list.Has(netip.MustParseAddrPort("10.4.0.0:8080")) {
+		t.Errorf("%d endpoints, the last one is not used", list.Len())
 	}
 }

@@ -179,7 +179,7 @@ func (r *mirror) take(t *rapid.T, c Changes) {
 		r.revision++
 	}
 	for _, s := range c.Services {
-		if r.services[s.Name] != s.Old || equalService(s.Old, s.New) {
+		if r.services[s.Name] != s.Old || equalService(s.Old, s.New, new(uint64)) {
 			t.Fatalf("change of %s from %+v to %+v: before it was %+v", s.Name, s.Old, s.New, r.services[s.Name])
 		}
 		if s.New == nil {
@@ -242,6 +242,7 @@ func TestOutcomeDependsOnObjectsAlone(t *testing.T) {
 	port := cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
 	rapid.Check(t, func(t *rapid.T) {
 		w, m := newObjects(), New(Config{NodeName: "n1"})
+		m.aLot = pick(t, "a lot", 1, 10, aLot)
 		r := &mirror{services: make(map[Key]*Service)}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w.step(t, m)

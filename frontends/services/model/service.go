@@ -22,11 +22,9 @@ type word = unique.Handle[string]
 // service is a Service in parsed form. Nothing in it refers to the API object,
 // whose memory is many times as large.
 type service struct {
-	key           Key
+	of            *record
 	created       time.Time
 	clusterIPs    [Families]netip.Addr
-	external      [Families][]External
-	ranges        Prefixes
 	affinity      time.Duration
 	healthPort    uint16
 	internalLocal bool
@@ -34,7 +32,14 @@ type service struct {
 	// crowded is set once it has been said that a port has too many endpoints.
 	crowded bool
 	ports   []servicePort
-	bad     findings
+	*extras
+}
+
+// extras are what few Services have. Those that have nothing of it share one.
+type extras struct {
+	external [Families][]External
+	ranges   Prefixes
+	bad      findings
 }
 
 type servicePort struct {
@@ -46,11 +51,18 @@ type servicePort struct {
 
 // equalParsed reports whether two forms of a Service say the same.
 func equalParsed(a, b *service) bool {
-	return a.key == b.key && a.created.Equal(b.created) && a.clusterIPs == b.clusterIPs &&
-		slices.Equal(a.external[IPv4], b.external[IPv4]) && slices.Equal(a.external[IPv6], b.external[IPv6]) &&
-		equalPrefixes(&a.ranges, &b.ranges) && a.affinity == b.affinity && a.healthPort == b.healthPort &&
+	return a.of == b.of && a.created.Equal(b.created) && a.clusterIPs == b.clusterIPs &&
+		a.affinity == b.affinity && a.healthPort == b.healthPort &&
 		a.internalLocal == b.internalLocal && a.externalLocal == b.externalLocal &&
-		slices.Equal(a.ports, b.ports) && slices.Equal(a.bad, b.bad)
+		slices.Equal(a.ports, b.ports) && equalExtras(a.extras, b.extras)
+}
+
+func equalExtras(a, b *extras) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.Equal(a.external[IPv4], b.external[IPv4]) && slices.Equal(a.external[IPv6], b.external[IPv6]) &&
+		equalPrefixes(&a.ranges, &b.ranges) && slices.Equal(a.bad, b.bad)
 }
 
 // parseService returns nil for a Service that has no rules: a headless one, an
@@ -60,7 +72,7 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 		return nil, nil
 	}
 	s := &service{
-		key: m.keyOf(o.Namespace, o.Name), created: o.CreationTimestamp.UTC(),
+		created: o.CreationTimestamp.UTC(), extras: new(extras),
 		externalLocal: externalLocal(o), ports: make([]servicePort, 0, len(o.Spec.Ports)),
 	}
 	if !s.parseClusterIPs(o) {
@@ -91,6 +103,10 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	slices.SortFunc(s.ports, func(a, b servicePort) int {
 		return cmp.Or(cmp.Compare(a.name.Value(), b.name.Value()), cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
 	})
+	if equalExtras(s.extras, m.plain) {
+		s.extras = m.plain
+	}
+	s.of = m.recordOf(o.Namespace, o.Name)
 	return s, s.bad
 }
 
@@ -181,13 +197,16 @@ func (s *service) admit(p *servicePort) (field string, err error) {
 }
 
 // compute returns the outcome for a Service, nil if there is none.
-func (m *Model) compute(key Key) *Service {
-	s := m.services[key]
+func (m *Model) compute(r *record) *Service {
+	s := r.parsed
+	m.stats.Work++
 	if s == nil {
+		r.large = nil
 		return nil
 	}
+	m.resize(r)
 	out := &Service{
-		Name: s.key, Created: s.created, ClusterIPs: s.clusterIPs,
+		Name: r.key, Created: s.created, ClusterIPs: s.clusterIPs,
 		InternalLocal: s.internalLocal, ExternalLocal: s.externalLocal, Affinity: s.affinity,
 		HealthCheckNodePort: s.healthPort, Ports: make([]Port, len(s.ports)),
 	}
@@ -214,6 +233,9 @@ func (m *Model) compute(key Key) *Service {
 		if p.nodePort != 0 && m.claims.holds(claim{protocol: p.protocol, port: p.nodePort}, s) {
 			q.NodePort = p.nodePort
 		}
+	}
+	if r.large != nil {
+		r.large.before = nil
 	}
 	return out
 }

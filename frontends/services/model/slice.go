@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -17,14 +18,18 @@ import (
 // slice is an EndpointSlice in parsed form. Nothing in it refers to the API
 // object.
 type slice struct {
-	name    types.NamespacedName
-	service Key
-	family  Family
-	ports   []slicePort
-	// endpoints are sorted by address.
-	endpoints []endpoint
+	name   types.NamespacedName
+	of     *record
+	family Family
+	ports  []slicePort
+	// endpoints are sorted by address: of each the 4 or 16 bytes of its address, the
+	// traits, and if there are zones, 1 + the index of its own ones, 0 for no hint, in
+	// as many bytes as zoneBytes says.
+	endpoints string
 	// zones are the different lists of zones that endpoints are hinted for.
 	zones [][]word
+	// prev and next are other slices of the Service.
+	prev, next *slice
 	// trigger is the last-change-trigger-time in nanoseconds, 0 for none.
 	trigger int64
 	bad     findings
@@ -36,64 +41,12 @@ type slicePort struct {
 	number   uint16
 }
 
+// endpoint is one of a slice while the slice is parsed.
 type endpoint struct {
-	addr  netip.Addr
-	state state
+	addr netip.Addr
 	traits
 	// zones is 1 + the index of its list in the slice's zones, 0 for no hint.
 	zones uint32
-}
-
-// traits are what else matters of an endpoint.
-type traits uint8
-
-const (
-	// terminating endpoints give way to another one with the same address.
-	terminating traits = 1 << iota
-	// onThisNode is the endpoint of a pod on this node.
-	onThisNode
-	// hintedNode and forThisNode: there are node hints, this node is in them.
-	hintedNode
-	forThisNode
-	// hintedZone and forThisZone: the same for zones. They are known only when
-	// the node's zone is, so not in parsed form.
-	hintedZone
-	forThisZone
-)
-
-// state is how far an endpoint can be used, the best first.
-type state uint8
-
-const (
-	// ready endpoints get new flows.
-	ready state = iota
-	// leaving endpoints serve but terminate: they get new flows if none is ready.
-	leaving
-	// serving endpoints are neither ready nor terminating, but serve the flows
-	// that they have.
-	serving
-	// unusable endpoints get nothing.
-	unusable
-)
-
-// stateOf applies the defaults of the API (rule 61).
-func stateOf(c *discoveryv1.EndpointConditions) (state, traits) {
-	isReady := c.Ready == nil || *c.Ready
-	isServing := c.Serving == nil || *c.Serving
-	var t traits
-	if c.Terminating != nil && *c.Terminating {
-		t = terminating
-	}
-	switch {
-	case isReady:
-		return ready, t
-	case isServing && t != 0:
-		return leaving, t
-	case isServing:
-		return serving, t
-	default:
-		return unusable, t
-	}
 }
 
 var (
@@ -105,8 +58,8 @@ var (
 // equalSlice reports whether two forms of a slice say the same, whatever
 // triggered them.
 func equalSlice(a, b *slice) bool {
-	return a.service == b.service && a.family == b.family && slices.Equal(a.ports, b.ports) &&
-		slices.Equal(a.endpoints, b.endpoints) && slices.EqualFunc(a.zones, b.zones, slices.Equal) && slices.Equal(a.bad, b.bad)
+	return a.of == b.of && a.family == b.family && slices.Equal(a.ports, b.ports) &&
+		a.endpoints == b.endpoints && slices.EqualFunc(a.zones, b.zones, slices.Equal) && slices.Equal(a.bad, b.bad)
 }
 
 // parseSlice returns nil for a slice that no Service uses: a headless one, one
@@ -116,8 +69,7 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 	if _, headless := o.Labels[corev1.IsHeadlessService]; headless || owner == "" {
 		return nil, nil
 	}
-	s := &slice{service: m.keyOf(o.Namespace, owner), trigger: triggerOf(o)}
-	s.name = types.NamespacedName{Namespace: s.service.Namespace, Name: strings.Clone(o.Name)}
+	s := &slice{trigger: triggerOf(o)}
 	switch o.AddressType {
 	case discoveryv1.AddressTypeIPv4:
 		s.family = IPv4
@@ -129,6 +81,8 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 		s.bad.add("addressType", fmt.Errorf("unknown address type %q: want IPv4 or IPv6", o.AddressType))
 		return nil, s.bad
 	}
+	s.of = m.recordOf(o.Namespace, owner)
+	s.name = types.NamespacedName{Namespace: s.of.key.Namespace, Name: strings.Clone(o.Name)}
 	s.ports = make([]slicePort, 0, len(o.Ports))
 	for i := range o.Ports {
 		p, field, err := parseSlicePort(&o.Ports[i])
@@ -138,7 +92,7 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 		}
 		s.ports = append(s.ports, p)
 	}
-	s.endpoints = make([]endpoint, 0, len(o.Endpoints))
+	all := make([]endpoint, 0, len(o.Endpoints))
 	zones := make(map[string]uint32)
 	for i := range o.Endpoints {
 		from := &o.Endpoints[i]
@@ -147,21 +101,87 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 			s.bad.add(index("endpoints", i)+".addresses[0]", err)
 			continue
 		}
-		e := endpoint{addr: a}
-		e.state, e.traits = stateOf(&from.Conditions)
-		if m.node != "" && from.NodeName != nil && *from.NodeName == m.node {
-			e.traits |= onThisNode
+		e := endpoint{addr: a, traits: stateOf(&from.Conditions)}
+		if m.node == "" || from.NodeName == nil || *from.NodeName != m.node {
+			e.traits |= elsewhere
 		}
 		if from.Hints != nil {
 			e.traits |= nodeHints(from.Hints, m.node)
 			e.zones = s.zoneHints(from.Hints, zones)
 		}
-		s.endpoints = append(s.endpoints, e)
+		all = append(all, e)
 	}
-	slices.SortFunc(s.endpoints, func(a, b endpoint) int {
-		return cmp.Or(a.addr.Compare(b.addr), cmp.Compare(a.state, b.state), cmp.Compare(a.traits, b.traits), cmp.Compare(a.zones, b.zones))
+	slices.SortFunc(all, func(a, b endpoint) int {
+		return cmp.Or(a.addr.Compare(b.addr), cmp.Compare(a.traits, b.traits), cmp.Compare(a.zones, b.zones))
 	})
+	s.pack(all)
 	return s, s.bad
+}
+
+// pack keeps the endpoints.
+func (s *slice) pack(all []endpoint) {
+	packed := make([]byte, 0, len(all)*s.stride())
+	for _, e := range all {
+		packed = append(packed, e.addr.AsSlice()...)
+		packed = append(packed, byte(e.traits))
+		for n := s.zoneBytes(); n > 0; n-- {
+			packed = append(packed, byte(e.zones>>(8*(n-1))))
+		}
+	}
+	s.endpoints = string(packed)
+}
+
+// zoneBytes returns how many bytes tell the zones of an endpoint.
+func (s *slice) zoneBytes() int {
+	switch n := len(s.zones); {
+	case n == 0:
+		return 0
+	case n < 1<<8:
+		return 1
+	default:
+		return 4
+	}
+}
+
+// stride returns how many bytes an endpoint has.
+func (s *slice) stride() int { return addrBytes(s.family) + 1 + s.zoneBytes() }
+
+func addrBytes(f Family) int {
+	if f == IPv4 {
+		return 4
+	}
+	return 16
+}
+
+// len returns how many endpoints there are.
+func (s *slice) len() int { return len(s.endpoints) / s.stride() }
+
+// gather appends the endpoints of a slice with one port number. zones are what each
+// list of zones says of this node.
+func (s *slice) gather(all []entry, port uint16, zones []traits) []entry {
+	w := widthOf(s.family)
+	var e entry
+	addr := e[:4]
+	if s.family == IPv6 {
+		e[0] = kindIPv6
+		addr = e[1:17]
+	}
+	binary.BigEndian.PutUint16(e[w-3:], port)
+	for rest := s.endpoints; rest != ""; {
+		copy(addr, rest)
+		rest = rest[len(addr):]
+		t, n := traits(rest[0]), uint32(0)
+		rest = rest[1:]
+		for range s.zoneBytes() {
+			n, rest = n<<8|uint32(rest[0]), rest[1:]
+		}
+		if n != 0 {
+			t |= zones[n-1]
+		}
+		e[w-1] = byte(t)
+		all = append(all, e)
+	}
+	return all
 }
 
 func endpointAddr(e *discoveryv1.Endpoint, f Family) (netip.Addr, error) {

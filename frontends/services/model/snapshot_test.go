@@ -142,6 +142,12 @@ func fill(v reflect.Value, path string, seen map[string]bool) {
 			fill(v.Index(i), path+"[]", seen)
 		}
 	case reflect.Struct:
+		if list, ok := v.Interface().(Endpoints); ok {
+			for e := range list.All() {
+				fill(reflect.ValueOf(e), path+"[]", seen)
+			}
+			return
+		}
 		if v.Type().PkgPath() != reflect.TypeFor[Snapshot]().PkgPath() {
 			return
 		}

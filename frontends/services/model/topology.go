@@ -17,38 +17,13 @@ const (
 	sameZone
 )
 
-// nearness returns the topology of one port, from its ready endpoints alone:
-// near ones count only where every endpoint has hints and one of them is for
-// here; node hints before zone hints (rules 71, 72).
-func nearness(all []candidate) topology {
-	var some traits
-	every, any := hintedNode|hintedZone, false
-	for i := range all {
-		if c := &all[i]; c.state == ready {
-			any = true
-			every &= c.traits
-			some |= c.traits
-		}
-	}
-	switch {
-	case !any:
-		return anywhere
-	case every&hintedNode != 0 && some&forThisNode != 0:
-		return sameNode
-	case every&hintedZone != 0 && some&forThisZone != 0:
-		return sameZone
-	default:
-		return anywhere
-	}
-}
-
 // fits reports whether an endpoint is used.
-func (t topology) fits(c *candidate) bool {
+func (t topology) fits(of traits) bool {
 	switch t {
 	case sameNode:
-		return c.traits&forThisNode != 0
+		return of&forThisNode != 0
 	case sameZone:
-		return c.traits&forThisZone != 0
+		return of&forThisZone != 0
 	default:
 		return true
 	}

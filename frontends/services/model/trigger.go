@@ -41,7 +41,7 @@ func (t *triggers) collect(was, now *slice) {
 	if now.trigger <= t.started || was != nil && was.trigger == now.trigger || t.count >= maxTriggers {
 		return
 	}
-	t.of[now.service] = append(t.of[now.service], time.Unix(0, now.trigger).UTC())
+	t.of[now.of.key] = append(t.of[now.of.key], time.Unix(0, now.trigger).UTC())
 	t.count++
 }
 

@@ -91,15 +91,15 @@ type Service struct {
 	// external one only where the Service can be reached from outside.
 	InternalLocal bool
 	ExternalLocal bool
+	// HealthCheckNodePort is the TCP port on which load balancers ask how many
+	// endpoints are on this node; 0 for none.
+	HealthCheckNodePort uint16
 	// Affinity is for how long after its last new flow a client keeps its
 	// endpoint (session affinity ClientIP), in whole seconds; 0 is none.
 	Affinity time.Duration
 	// SourceRanges are who may reach the addresses of load balancers, sorted.
 	// A nil list does not limit anybody.
 	SourceRanges [Families][]netip.Prefix
-	// HealthCheckNodePort is the TCP port on which load balancers ask how many
-	// endpoints are on this node; 0 for none.
-	HealthCheckNodePort uint16
 	// LocalReady counts the distinct addresses of ready endpoints on this node, over
 	// all ports, for each family. 0 without HealthCheckNodePort.
 	LocalReady [Families]int
@@ -216,6 +216,9 @@ type Stats struct {
 	Skipped uint64
 	// Conflicts are claims that lose against another Service's, now.
 	Conflicts int
+	// Work is how many endpoints, slices, Services and claims were looked at, those of
+	// the inside of lists included.
+	Work uint64
 	// Services and Slices are how many objects are held, now.
 	Services int
 	Slices   int

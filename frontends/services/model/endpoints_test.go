@@ -1,0 +1,100 @@
+package model
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawAny is an endpoint of which there are few: of either family or none.
+func drawAny(t *rapid.T) Endpoint {
+	n := rapid.ByteRange(1, 20).Draw(t, "address")
+	a := []netip.Addr{
+		netip.AddrFrom4([4]byte{10, n, 0, n}), netip.AddrFrom4([4]byte{10, n, 0, n}), netip.AddrFrom16([16]byte{0xfd, 14: 1, 15: n}),
+		netip.AddrFrom16(netip.AddrFrom4([4]byte{10, 0, 0, n}).As16()), {},
+	}[rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 3, 4}).Draw(t, "kind")]
+	return Endpoint{Addr: netip.AddrPortFrom(a, rapid.Uint16Range(255, 257).Draw(t, "port")), Local: rapid.Bool().Draw(t, "local")}
+}
+
+// listed is the plain form of a list: sorted, of repeats the first.
+func listed(in []Endpoint) []Endpoint {
+	out := slices.Clone(in)
+	slices.SortStableFunc(out, func(a, b Endpoint) int { return a.Addr.Compare(b.Addr) })
+	return slices.CompactFunc(out, func(a, b Endpoint) bool { return a.Addr == b.Addr })
+}
+
+// TestEndpointsAreAList: lists of any endpoints do what plain ones do.
+func TestEndpointsAreAList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var plain [2][]Endpoint
+		var packed [2]Endpoints
+		for i := range plain {
+			all := rapid.SliceOfN(rapid.Custom(drawAny), 0, 100).Draw(t, "endpoints")
+			if rapid.Bool().Draw(t, "one family") {
+				all = slices.DeleteFunc(all, func(e Endpoint) bool { return !e.Addr.Addr().Is4() })
+			}
+			plain[i], packed[i] = listed(all), MakeEndpoints(all...)
+		}
+		for i := range plain {
+			if got := slices.Collect(packed[i].All()); !slices.Equal(got, plain[i]) || packed[i].Len() != len(plain[i]) {
+				t.Fatalf("%v, want %v", got, plain[i])
+			}
+			for range packed[i].All() {
+				break
+			}
+		}
+		for _, e := range slices.Concat(plain[0], plain[1]) {
+			want := slices.ContainsFunc(plain[0], func(o Endpoint) bool { return o.Addr == e.Addr })
+			if packed[0].Has(e.Addr) != want {
+				t.Fatalf("has %s: want %v", e.Addr, want)
+			}
+		}
+		checkSince(t, plain[0], plain[1], packed[0], packed[1])
+		checkSince(t, plain[0], plain[0], packed[0], MakeEndpoints(plain[0]...))
+	})
+}
+
+// checkSince compares Equal and Since with what plain lists say.
+func checkSince(t *rapid.T, was, now []Endpoint, a, b Endpoints) {
+	if got := b.Equal(a); got != slices.Equal(was, now) {
+		t.Fatalf("equal: %v, lists are %v and %v", got, was, now)
+	}
+	type move struct {
+		Endpoint
+		came bool
+	}
+	var got, want []move
+	for _, e := range was {
+		if !slices.Contains(now, e) {
+			want = append(want, move{e, false})
+		}
+	}
+	for _, e := range now {
+		if !slices.Contains(was, e) {
+			want = append(want, move{e, true})
+		}
+	}
+	slices.SortStableFunc(want, func(a, b move) int { return a.Addr.Compare(b.Addr) })
+	b.Since(a, func(e Endpoint) { got = append(got, move{e, false}) }, func(e Endpoint) { got = append(got, move{e, true}) })
+	if !slices.Equal(got, want) {
+		t.Fatalf("since: %v, want %v", got, want)
+	}
+}
+
+// TestIterationDoesNotAllocate: not for each endpoint.
+func TestIterationDoesNotAllocate(t *testing.T) {
+	var all []Endpoint
+	for i := range 10_000 {
+		all = append(all, Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 80)})
+	}
+	list, n := MakeEndpoints(all...), 0
+	if got := testing.AllocsPerRun(10, func() {
+		for e := range list.All() {
+			n += int(e.Addr.Port())
+		}
+	}); got > 10 {
+		t.Errorf("%v allocations for %d endpoints", got, list.Len())
+	}
+}

@@ -1,0 +1,63 @@
+package model
+
+import (
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// workOf returns how much is looked at when a slice takes another form, the event
+// and Refresh together, and what the outcome says to have changed.
+func workOf(t *testing.T, s size, forms func(*discoveryv1.EndpointSlice) [2]*discoveryv1.EndpointSlice) uint64 {
+	t.Helper()
+	services, all := plainObjects(s)
+	m := load(services, all)
+	two := forms(all[len(all)/2])
+	most := uint64(0)
+	for i := range 6 {
+		before := m.Stats().Work
+		m.SetSlice(two[(i+1)%2])
+		c := m.Refresh()
+		if len(c.Services) != 1 {
+			t.Fatalf("%s: %d Services changed", s, len(c.Services))
+		}
+		most = max(most, m.Stats().Work-before)
+		turned := 0
+		count := func(Endpoint) { turned++ }
+		c.Services[0].New.Ports[0].Backends[IPv4].Cluster.Since(c.Services[0].Old.Ports[0].Backends[IPv4].Cluster, count, count)
+		if turned == 0 || turned > 2 {
+			t.Errorf("%s: %d endpoints left and came", s, turned)
+		}
+	}
+	t.Logf("%s: work %d", s, most)
+	return most
+}
+
+// TestWorkIsWhatChanges: an endpoint that changes costs as much among 10,000 Services
+// as among 100, and of 100,000 endpoints of one Service at most twice as much as of
+// 1,000: by the height of a tree.
+func TestWorkIsWhatChanges(t *testing.T) {
+	for name, forms := range map[string]func(*discoveryv1.EndpointSlice) [2]*discoveryv1.EndpointSlice{"replace": replaced, "add and remove": shorter} {
+		t.Run(name, func(t *testing.T) {
+			if few, many := workOf(t, size{100, 10}, forms), workOf(t, size{10_000, 10}, forms); few != many {
+				t.Errorf("work %d at 100 Services, %d at 10,000", few, many)
+			}
+			// log 100,000 / log 1,000 is 5/3; nodes are not all as full.
+			if few, many := workOf(t, size{1, 1000}, forms), workOf(t, size{1, 100_000}, forms); many > 2*few {
+				t.Errorf("work %d at 1,000 endpoints, %d at 100,000, want at most twice as much", few, many)
+			}
+		})
+	}
+}
+
+// TestResyncIsLittleWork: a slice that says nothing new is read and no more.
+func TestResyncIsLittleWork(t *testing.T) {
+	services, all := plainObjects(size{1, 10_000})
+	m := load(services, all)
+	before := m.Stats().Work
+	m.SetSlice(all[7])
+	m.Refresh()
+	if got, want := m.Stats().Work-before, uint64(1+len(all[7].Endpoints)); got != want {
+		t.Errorf("work %d, want %d", got, want)
+	}
+}
