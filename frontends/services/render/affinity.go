@@ -5,22 +5,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/services/model"
-)
-
-// list is one of the two choices of endpoints of a port.
-type list uint8
-
-const (
-	// byCluster is the choice of the traffic policy Cluster, byLocal that of Local.
-	byCluster list = iota
-	byLocal
-	numLists
 )
 
 // listPrefix begins the names of what belongs to a list.
@@ -51,7 +42,7 @@ type affinity struct {
 	lists [numLists]affinityList
 }
 
-// affinityList are the endpoints of a list, sorted.
+// affinityList are the endpoints of a list; none if it is not used.
 type affinityList struct {
 	used      bool
 	endpoints model.Endpoints
@@ -119,26 +110,26 @@ func hasListPrefix(name, of string) bool {
 
 // other returns the other list if it has the endpoint too: who gets it by one
 // policy is to have it by the other.
-func (a *affinity) other(l list, ep model.Endpoint) (list, bool) {
+func (a *affinity) other(l list, ep netip.AddrPort) (list, bool) {
 	o := byCluster + byLocal - l
-	return o, a.lists[o].used && a.lists[o].endpoints.Has(ep.Addr)
+	return o, a.lists[o].used && a.lists[o].endpoints.Has(ep)
 }
 
 // chain remembers an endpoint for a client that has none yet, and sends the flow
 // to the one that is remembered: an update leaves the value of an entry that is
 // there and begins its time anew. Where the map is full the last rule decides.
-func (a *affinity) chain(w family, l list, ep model.Endpoint) *weftv1.Chain {
+func (a *affinity) chain(w family, l list, ep netip.AddrPort) *weftv1.Chain {
 	update := func(of list) string {
 		return w.spell(fmt.Sprintf("update @%s { ip saddr timeout %ds : %s . %d }",
-			a.mapName(of), int64(a.timeout/time.Second), ep.Addr.Addr(), ep.Addr.Port()))
+			a.mapName(of), int64(a.timeout/time.Second), ep.Addr(), ep.Port()))
 	}
 	rules := []string{update(l)}
 	if o, both := a.other(l, ep); both {
 		rules = append(rules, update(o))
 	}
 	dnat := w.spell(fmt.Sprintf("meta l4proto %s dnat ip to ", a.protocol))
-	rules = append(rules, w.spell(dnat+"ip saddr map @")+a.mapName(l), dnat+ep.Addr.String())
-	return chain(rememberName(a.chainPrefix(l), ep.Addr), rules...)
+	rules = append(rules, w.spell(dnat+"ip saddr map @")+a.mapName(l), dnat+ep.String())
+	return chain(rememberName(a.chainPrefix(l), ep), rules...)
 }
 
 // declare returns the map of a list.
@@ -149,7 +140,7 @@ func declareAffinity(w family, name string) *weftv1.Set {
 }
 
 // same reports whether the chain of an endpoint in both would be the same.
-func (a *affinity) same(o *affinity, l list, ep model.Endpoint) bool {
+func (a *affinity) same(o *affinity, l list, ep netip.AddrPort) bool {
 	_, both := a.other(l, ep)
 	_, before := o.other(l, ep)
 	return a.timeout == o.timeout && both == before
@@ -168,47 +159,77 @@ func (r *rendered) affinity(of *affinity) *affinity {
 	return nil
 }
 
-// forget empties the chains of endpoints that are no longer picked, so that
-// nothing writes their entries any more, and leaves them and maps without a use to
-// Sweep.
-func (r *Renderer) forget(old, now *rendered, patches *[model.Families]patch) {
-	for _, a := range old.affinities {
-		t, p, still := r.tables[a.family], &patches[a.family], now.affinity(a)
-		for l := range numLists {
-			if a.lists[l].used && (still == nil || !still.lists[l].used) {
-				t.idleMaps[a.mapName(l)] = struct{}{}
+// remember declares the maps and chains that are new or different. It empties the
+// chains of endpoints that are no longer picked, so that nothing writes their entries
+// any more, and leaves them and maps without a use to Sweep.
+func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) {
+	if old != nil {
+		for _, a := range old.affinities {
+			if now.affinity(a) == nil {
+				none := affinity{family: a.family, protocol: a.protocol, timeout: a.timeout, name: a.name}
+				r.stick(a, &none, patches)
 			}
-			for ep := range a.lists[l].endpoints.All() {
-				if still != nil && still.lists[l].endpoints.Has(ep.Addr) {
-					continue
-				}
-				name := rememberName(a.chainPrefix(l), ep.Addr)
+		}
+	}
+	if now != nil {
+		for _, a := range now.affinities {
+			was := old.affinity(a)
+			if was == nil {
+				was = &affinity{timeout: a.timeout}
+			}
+			r.stick(was, a, patches)
+		}
+	}
+}
+
+// stick renders what a port remembers in place of what it did.
+func (r *Renderer) stick(was, is *affinity, patches *[model.Families]patch) {
+	t, p := r.tables[is.family], &patches[is.family]
+	for l := range numLists {
+		name := is.mapName(l)
+		had, has := was.lists[l].used, is.lists[l].used
+		_, idle := t.idleMaps[name]
+		switch {
+		case had && !has:
+			t.idleMaps[name] = struct{}{}
+		case has && idle:
+			delete(t.idleMaps, name)
+		case has && !had && !p.mute:
+			p.maps = append(p.maps, is.declare(t.words, l))
+		}
+		prefix := is.chainPrefix(l)
+		for _, ep := range is.differing(was, l) {
+			r.work++
+			before, after := was.lists[l].endpoints.Has(ep), is.lists[l].endpoints.Has(ep)
+			switch {
+			case before && !after:
+				name := rememberName(prefix, ep)
 				t.idleChains[name] = struct{}{}
 				p.chain(chain(name))
+			case after && !(before && is.same(was, l, ep)):
+				if len(t.idleChains) > 0 {
+					delete(t.idleChains, rememberName(prefix, ep))
+				}
+				if !p.mute {
+					p.chain(is.chain(t.words, l, ep))
+				}
 			}
 		}
 	}
 }
 
-// remember declares the maps and chains that are new or different.
-func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) {
-	for _, a := range now.affinities {
-		t, p, was := r.tables[a.family], &patches[a.family], old.affinity(a)
-		for l := range numLists {
-			name := a.mapName(l)
-			if _, idle := t.idleMaps[name]; idle && a.lists[l].used {
-				delete(t.idleMaps, name)
-			} else if a.lists[l].used && (was == nil || !was.lists[l].used) && !p.mute {
-				p.maps = append(p.maps, a.declare(t.words, l))
-			}
-			for ep := range a.lists[l].endpoints.All() {
-				if was != nil && was.lists[l].endpoints.Has(ep.Addr) && a.same(was, l, ep) {
-					continue
-				}
-				c := a.chain(t.words, l, ep)
-				delete(t.idleChains, c.GetName())
-				p.chain(c)
-			}
+// differing returns the endpoints whose chains for a list can be others than they
+// were, sorted: what a chain says depends on both lists.
+func (a *affinity) differing(was *affinity, l list) (out []netip.AddrPort) {
+	note := func(e model.Endpoint) { out = append(out, e.Addr) }
+	if a.timeout != was.timeout {
+		for e := range a.lists[l].endpoints.All() {
+			note(e)
 		}
 	}
+	for l := range numLists {
+		a.lists[l].endpoints.Since(was.lists[l].endpoints, note, note)
+	}
+	slices.SortFunc(out, netip.AddrPort.Compare)
+	return slices.Compact(out)
 }

@@ -10,18 +10,19 @@ import (
 // maxComment is what an element's comment can hold (NFTNL_UDATA_COMMENT_MAXLEN).
 const maxComment = 128
 
-// comment names a Service's port as "namespace/name:port". What does not fit is
+// appendComment names a Service's port as "namespace/name:port". What does not fit is
 // cut and ends in a hash of the whole, so that it stays unique and is the same
 // on every node.
-func comment(name model.Key, port string) string {
-	s := name.Namespace + "/" + name.Name
+func appendComment(b []byte, name model.Key, port string) []byte {
+	from := len(b)
+	b = append(append(append(b, name.Namespace...), '/'), name.Name...)
 	if port != "" {
-		s += ":" + port
+		b = append(append(b, ':'), port...)
 	}
-	if len(s) <= maxComment {
-		return s
+	if len(b)-from <= maxComment {
+		return b
 	}
-	sum := sha256.Sum256([]byte(s))
+	sum := sha256.Sum256(b[from:])
 	const digits = 8
-	return s[:maxComment-1-digits] + "~" + hex.EncodeToString(sum[:digits/2])
+	return hex.AppendEncode(append(b[:from+maxComment-1-digits], '~'), sum[:digits/2])
 }

@@ -44,9 +44,29 @@
 //
 // # Lookups
 //
-// The first packet of a flow from a pod to a ClusterIP is looked up five times: in
-// firewalled, services, the protocols that have ports, endpoints and hairpin. Later
-// packets pass a comparison of the conntrack state on each filter hook.
+// The first packet of a flow from a pod to a ClusterIP is looked up four times: in
+// services, the protocols that have ports, endpoints and hairpin. Later packets pass
+// a comparison of the conntrack state where they are forwarded or leave the node, and
+// nothing else. DATAPLANE.md in the directory above counts the rules that packets
+// pass, and has the measurements by which the rules are as they are.
+//
+// # Chains on demand
+//
+// Each chain on a hook costs every packet something, also where its first rule ends
+// it. So the chains that look up source ranges, and the one on input that finds who
+// has no endpoints, are there only while there is something to look up. They come in
+// the same patch as the first element. A patch that is refused has to be followed by a
+// snapshot, as client.Session does it: nothing else would bring them again. They go
+// with Sweep, so a Service that comes and goes moves no hook.
+//
+// # Cost
+//
+// An update costs what differs: the fronts of the Services that changed, and of
+// their endpoints those that came, went or moved. How much else there is does not
+// matter; Renderer.Work counts it. For that all fronts of a port share a pool of
+// slots, which is changed in place, and which has an index if it is large. A front
+// that comes or goes, moves to another port, or turns to the other list of endpoints
+// costs all of its slots.
 //
 // The package does no I/O, and does not judge Services: package model has done
 // that. It escapes nothing, as all that it prints are addresses, numbers and

@@ -108,7 +108,7 @@ var picks = [2][2][numWays]target{
 // verdict is a target, with the number of endpoints if it is a chain that picks.
 type verdict struct {
 	to target
-	n  int
+	n  int32
 }
 
 // picks reports whether the verdict goes to a chain that picks an endpoint.
@@ -119,14 +119,15 @@ func (v verdict) compare(o verdict) int {
 }
 
 // chain is the name of the chain that picks.
-func (v verdict) chain() string { return targets[v.to].text + strconv.Itoa(v.n) }
+func (v verdict) chain() string { return targets[v.to].text + strconv.Itoa(int(v.n)) }
 
-// String is the verdict as an element's value.
-func (v verdict) String() string {
-	if v.picks() {
-		return "goto " + v.chain()
+// append writes the verdict as an element's value.
+func (v verdict) append(b []byte) []byte {
+	if !v.picks() {
+		return append(b, targets[v.to].text...)
 	}
-	return targets[v.to].text
+	b = append(append(b, "goto "...), targets[v.to].text...)
+	return strconv.AppendInt(b, int64(v.n), 10)
 }
 
 // parsePick is the inverse of verdict.chain.
@@ -138,7 +139,7 @@ func parsePick(name string) (verdict, bool) {
 	}
 	for to := pick; to < numTargets; to++ {
 		if targets[to].text == name[:at] {
-			return verdict{to, n}, true
+			return verdict{to, int32(n)}, true
 		}
 	}
 	return verdict{}, false

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -165,6 +166,9 @@ func TestPatchesLeadToSnapshot(t *testing.T) {
 			snapshot := r.Snapshot()
 			want := load(t, snapshot)
 			want.check(t)
+			if n := want.slots(); r.Elements() != n {
+				t.Fatalf("seed %d step %d: %d slots are filled, %d are told", seed, step, n, r.Elements())
+			}
 			if diff := cmp.Diff(want.text(), rules.text()); diff != "" {
 				t.Fatalf("seed %d step %d: snapshot and patches differ (-snapshot +patches):\n%s", seed, step, diff)
 			}
@@ -189,6 +193,96 @@ func TestPatchesLeadToSnapshot(t *testing.T) {
 			}
 			if texts[0] != texts[1] {
 				t.Fatalf("seed %d step %d: a fresh start depends on the order", seed, step)
+			}
+		}
+	}
+}
+
+// TestPatchesOfLargeServices: the same with lists of endpoints that are long enough to
+// have an index, of which few change at a time, and with a Service that now and then
+// becomes one of another kind.
+func TestPatchesOfLargeServices(t *testing.T) {
+	kinds := slices.Sorted(maps.Keys(kindsOfService))
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		eps := some(1, 200)
+		kind := kinds[rng.IntN(len(kinds))]
+		r := mustNew(t, testConfig())
+		rules := load(t, r.Snapshot())
+		for step := range 40 {
+			if rng.IntN(6) == 0 {
+				kind = kinds[rng.IntN(len(kinds))]
+			}
+			for range rng.IntN(4) {
+				if at := rng.IntN(len(eps)); rng.IntN(2) == 0 {
+					eps = slices.Delete(eps, at, at+1+rng.IntN(min(3, len(eps)-at)))
+				} else if e := endpoint(1, rng.IntN(400)); !slices.ContainsFunc(eps, func(o model.Endpoint) bool { return o.Addr == e.Addr }) {
+					eps = append(eps, e)
+				}
+			}
+			all := model.Changes{Services: put(kindsOfService[kind](1, eps))}
+			rules.patch(t, r.Update(all).Patch)
+			if rng.IntN(3) == 0 {
+				rules.patch(t, r.Sweep())
+			}
+			snapshot := r.Snapshot()
+			want := load(t, snapshot).text()
+			if diff := cmp.Diff(want, rules.text()); diff != "" || t.Failed() {
+				t.Fatalf("seed %d step %d, %s: snapshot and patches differ (-snapshot +patches):\n%s", seed, step, kind, diff)
+			}
+			again := mustNew(t, testConfig())
+			again.Restore(snapshot)
+			again.Load(all)
+			if diff := cmp.Diff(want, load(t, again.Snapshot()).text()); diff != "" {
+				t.Fatalf("seed %d step %d, %s: a restart changes what is there (-before +after):\n%s", seed, step, kind, diff)
+			}
+		}
+	}
+}
+
+// TestFrontMoves: a front that goes from port to port takes the endpoints of the port that
+// it is on, also where two ports have the same ones for a while.
+func TestFrontMoves(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		r := mustNew(t, testConfig())
+		rules := load(t, r.Snapshot())
+		eps := [3]model.Endpoints{endpointsOf("10.244.0.1:80", "10.244.0.2:80*"), endpointsOf("10.244.0.2:80*", "10.244.0.3:80"), {}}
+		lists := [2]int{}
+		owner, other, external := 0, 0, 0
+		for step := range 40 {
+			switch rng.IntN(5) {
+			case 0:
+				owner = 1 - owner
+			case 1:
+				other = 1 - other
+			case 2:
+				external = 1 - external
+			default:
+				lists[rng.IntN(2)] = rng.IntN(len(eps))
+			}
+			s := service("default/a", "10.96.0.1", port("x tcp 80 0"), port("y tcp 81 0"))
+			s.Ports[owner].NodePort, s.Ports[other].Number = 30080, 82
+			s.Ports[external].External[model.IPv4] = []model.External{{Addr: netip.MustParseAddr("203.0.113.1")}}
+			for i := range s.Ports {
+				s.Ports[i].Backends[model.IPv4].Cluster = eps[lists[i]]
+			}
+			local(s, rng.IntN(4) == 0, rng.IntN(4) == 0)
+			rules.patch(t, r.Update(model.Changes{Services: put(s)}).Patch)
+			if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" || t.Failed() {
+				t.Fatalf("seed %d step %d: snapshot and patches differ (-snapshot +patches):\n%s", seed, step, diff)
+			}
+			for _, port := range s.Ports {
+				k := frontKey{addr: s.ClusterIPs[model.IPv4], port: port.Number, protocol: model.TCP}
+				f := r.services[s.Name].find(k, 0)
+				if got, want := f.main.slots.len(), f.list.of(&port.Backends[model.IPv4]); got != want.Len() {
+					t.Fatalf("seed %d step %d: port %s has %d endpoints, want %d", seed, step, port.Name, got, want.Len())
+				}
+				for e := range f.list.of(&port.Backends[model.IPv4]).All() {
+					if slot, _ := f.main.slots.find(e.Addr); slot < 0 {
+						t.Fatalf("seed %d step %d: port %s does not have %s", seed, step, port.Name, e.Addr)
+					}
+				}
 			}
 		}
 	}
@@ -253,25 +347,4 @@ func TestRestoreIgnoresNonsense(t *testing.T) {
 		t.Error("no elements")
 	}
 	load(t, r.Snapshot()).check(t)
-}
-
-func TestAssignIsIdempotent(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 7))
-	w := &world{rng: rng}
-	var old []netip.AddrPort
-	for range 1000 {
-		active := w.endpoints(model.IPv4)
-		draining := without(w.endpoints(model.IPv4), func(e model.Endpoint) bool { return active.Has(e.Addr) })
-		s := assign(old, active, draining)
-		again := assign(s.all, active, draining)
-		if !slices.Equal(s.all, again.all) {
-			t.Fatalf("from %v: %v, then %v", old, s.all, again.all)
-		}
-		for i, e := range s.all {
-			if !e.IsValid() || slices.Index(s.all, e) != i {
-				t.Fatalf("slots %v have a gap or a repeat", s.all)
-			}
-		}
-		old = s.all
-	}
 }

@@ -17,6 +17,10 @@ type Renderer struct {
 	tables   [model.Families]*table
 	services map[model.Key]*rendered
 	node     model.Node
+	owners   owners
+	// elements are how many slots are filled.
+	elements int
+	work     uint64
 }
 
 // table is the state of one family's table.
@@ -37,17 +41,18 @@ type table struct {
 	clusterIPs counted[netip.Addr]
 	hairpins   counted[hairpinKey]
 	picks      counted[verdict]
+	// hooked are the roles whose chains on demand are in use.
+	hooked counted[role]
+	// idleHooks are the roles whose chains on demand are declared without a use.
+	idleHooks map[role]struct{}
 	// idlePicks are declared chains that pick without a use, idleChains and idleMaps
 	// the names of what remembered endpoints. Those chains are empty.
 	idlePicks  map[verdict]struct{}
 	idleChains map[string]struct{}
 	idleMaps   map[string]struct{}
 	// hints are the slots that a predecessor had assigned.
-	hints map[frontKey]hint
+	hints map[frontKey]*hint
 }
-
-// hint are the slots that a front had.
-type hint struct{ slots, local []netip.AddrPort }
 
 // nodePortMode says how the addresses that answer on NodePorts are known.
 type nodePortMode uint8
@@ -81,12 +86,13 @@ func New(cfg Config) (*Renderer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure rendering: %w", err)
 	}
-	r := &Renderer{cfg: cfg, services: make(map[model.Key]*rendered)}
+	r := &Renderer{cfg: cfg, services: make(map[model.Key]*rendered), owners: newOwners()}
 	for f := range model.Families {
 		t := &table{
 			family: f, words: familyOf(f),
 			clusterIPs: newCounted[netip.Addr](), hairpins: newCounted[hairpinKey](),
 			picks: newCounted[verdict](), idlePicks: make(map[verdict]struct{}),
+			hooked: newCounted[role](), idleHooks: make(map[role]struct{}),
 			idleChains: make(map[string]struct{}), idleMaps: make(map[string]struct{}),
 		}
 		t.on = cfg.Families[f] && (f == model.IPv4 || len(prefixes(cfg.Detect.CIDRs, f)) > 0)
@@ -133,19 +139,17 @@ func (r *Renderer) nodePortsOf(f model.Family) (nodePortMode, []string) {
 func (r *Renderer) Services() int { return len(r.services) }
 
 // Elements returns how many endpoint slots are filled.
-func (r *Renderer) Elements() (n int) {
-	for _, s := range r.services {
-		for i := range s.fronts {
-			n += s.fronts[i].elements()
-		}
-	}
-	return n
-}
+func (r *Renderer) Elements() int { return r.elements }
+
+// Work returns how much has been looked at so far, but for snapshots: fronts, slots,
+// endpoints that differ, chains, and keys of elements. What an update adds to it does
+// not depend on how much else there is.
+func (r *Renderer) Work() uint64 { return r.work }
 
 // Idle reports whether chains or maps wait for Sweep.
 func (r *Renderer) Idle() bool {
 	for _, t := range r.tables {
-		if len(t.idlePicks)+len(t.idleChains)+len(t.idleMaps) > 0 {
+		if len(t.idleHooks)+len(t.idlePicks)+len(t.idleChains)+len(t.idleMaps) > 0 {
 			return true
 		}
 	}
@@ -187,7 +191,10 @@ func (c *counted[K]) take(compare func(a, b K) int) (began, ended []K) {
 			ended = append(ended, k)
 		}
 	}
-	clear(c.before)
+	if len(c.before) > 0 {
+		// To clear a map, or to range over it, costs what it once held.
+		c.before = make(map[K]bool)
+	}
 	slices.SortFunc(began, compare)
 	slices.SortFunc(ended, compare)
 	return began, ended
@@ -195,5 +202,7 @@ func (c *counted[K]) take(compare func(a, b K) int) (began, ended []K) {
 
 // keys returns the keys in use, sorted.
 func (c *counted[K]) keys(compare func(a, b K) int) []K {
-	return slices.SortedFunc(maps.Keys(c.uses), compare)
+	out := slices.AppendSeq(make([]K, 0, len(c.uses)), maps.Keys(c.uses))
+	slices.SortFunc(out, compare)
+	return out
 }

@@ -24,6 +24,7 @@ func (r *Renderer) Restore(f *weftv1.Fragment) {
 }
 
 func (t *table) restore(of *weftv1.Table) {
+	t.restoreHooks(of)
 	for _, c := range of.GetChains() {
 		if v, ok := parsePick(c.GetName()); ok {
 			t.idlePicks[v] = struct{}{}
@@ -31,48 +32,73 @@ func (t *table) restore(of *weftv1.Table) {
 			t.idleChains[c.GetName()] = struct{}{}
 		}
 	}
-	t.hints = make(map[frontKey]hint)
+	t.hints = make(map[frontKey]*hint)
 	for _, s := range of.GetMaps() {
 		if isAffinity(s.GetName()) {
 			t.idleMaps[s.GetName()] = struct{}{}
 			continue
 		}
-		in, ok := setOf(s.GetName())
-		if !ok || !declarations[in].slot {
-			continue
-		}
-		for _, e := range s.GetElements() {
-			t.restoreSlot(in, e)
+		if in, ok := setOf(s.GetName()); ok && declarations[in].slot {
+			t.restoreSlots(in, s.GetElements())
 		}
 	}
 }
 
-// restoreSlot notes who sat in a slot. Of a front with affinity both maps may say
-// it, and what one of them says of slots that the other has not is kept.
-func (t *table) restoreSlot(in set, e *weftv1.Element) {
-	k, slot, ok := t.parseSlot(e.GetKey(), in)
-	if !ok {
-		return
+// hint are the slots that a front had, packed as in slots; what is all zeros is empty.
+type hint struct{ slots, local []byte }
+
+// restoreSlots notes who sat in slots. Of a front with affinity both maps may say
+// it, and what one of them says of slots that the other has not is kept. The elements
+// of a front mostly follow one another.
+func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
+	var h *hint
+	last := ""
+	for _, e := range elements {
+		at := strings.LastIndex(e.GetKey(), separator)
+		if at < 0 {
+			continue
+		}
+		if front := e.GetKey()[:at]; h == nil || front != last {
+			k, ok := t.parseFront(strings.Split(front, separator), !declarations[in].nodePort)
+			if !ok {
+				h = nil
+				continue
+			}
+			if h, last = t.hints[k], front; h == nil {
+				h = new(hint)
+				t.hints[k] = h
+			}
+		}
+		slot, ok := parseNumber(e.GetKey()[at+len(separator):])
+		if !ok {
+			continue
+		}
+		var ep netip.AddrPort
+		if declarations[in].sticky {
+			ep, ok = parseRemember(e.GetValue(), t.family)
+		} else {
+			ep, ok = parseEndpoint(e.GetValue())
+		}
+		if !ok || model.FamilyOf(ep.Addr()) != t.family {
+			continue
+		}
+		if slot >= localSlots {
+			h.local = putPacked(h.local, slot-localSlots, ep)
+		} else {
+			h.slots = putPacked(h.slots, slot, ep)
+		}
 	}
-	var ep netip.AddrPort
-	if declarations[in].sticky {
-		ep, ok = parseRemember(e.GetValue(), t.family)
-	} else {
-		ep, ok = parseEndpoint(e.GetValue())
+}
+
+// putPacked fills a slot, with empty ones before it if need be.
+func putPacked(b []byte, slot int, ep netip.AddrPort) []byte {
+	var scratch [width6]byte
+	raw := pack(scratch[:0], ep)
+	if end := (slot + 1) * len(raw); end > len(b) {
+		b = append(b, make([]byte, end-len(b))...)
 	}
-	if !ok {
-		return
-	}
-	h := t.hints[k]
-	all := &h.slots
-	if slot >= localSlots {
-		all, slot = &h.local, slot-localSlots
-	}
-	if slot >= len(*all) {
-		*all = append(*all, make([]netip.AddrPort, slot+1-len(*all))...)
-	}
-	(*all)[slot] = ep
-	t.hints[k] = h
+	copy(b[slot*len(raw):], raw)
+	return b
 }
 
 // setOf returns the set of a name.
@@ -85,18 +111,14 @@ func setOf(name string) (set, bool) {
 	return 0, false
 }
 
-// parseSlot is the inverse of how fill writes keys.
-func (t *table) parseSlot(text string, in set) (k frontKey, slot int, ok bool) {
-	parts := strings.Split(text, " . ")
-	if len(parts) < 3 {
-		return k, 0, false
-	}
-	slot, err := strconv.Atoi(parts[len(parts)-1])
-	if err != nil || slot < 0 || slot >= 2*model.MaxEndpoints && slot < localSlots || slot >= localSlots+model.MaxEndpoints {
-		return k, 0, false
-	}
-	k, ok = t.parseFront(parts[:len(parts)-1], !declarations[in].nodePort)
-	return k, slot, ok
+// separator stands between the parts of a key.
+const separator = " . "
+
+// parseNumber returns the number of a slot.
+func parseNumber(text string) (slot int, ok bool) {
+	slot, err := strconv.Atoi(text)
+	ok = err == nil && slot >= 0 && slot < localSlots+model.MaxEndpoints && (slot < 2*model.MaxEndpoints || slot >= localSlots)
+	return slot, ok
 }
 
 // parseFront is the inverse of frontKey.append.

@@ -133,6 +133,14 @@ func (r ruleset) check(t testing.TB) {
 				}
 			}
 		}
+		for s, r := range map[set]role{firewalled: limited, noEndpoints: unserved, noEndpointNodePorts: unserved} {
+			for i := range onDemand[r] {
+				name := onDemand[r][i].name
+				if len(c.sets[declarations[s].name].elements) > 0 && len(c.chains[name].GetRules()) == 0 {
+					t.Errorf("%s has elements, but chain %s, which looks them up, is not there or empty", declarations[s].name, name)
+				}
+			}
+		}
 		for s := range numSets {
 			for k, e := range c.sets[declarations[s].name].elements {
 				target, ok := strings.CutPrefix(e.GetValue(), "goto ")
@@ -162,6 +170,18 @@ func (r ruleset) check(t testing.TB) {
 			}
 		}
 	}
+}
+
+// slots counts the elements of maps of slots.
+func (r ruleset) slots() (n int) {
+	for _, c := range r {
+		for s := range numSets {
+			if declarations[s].slot {
+				n += len(c.sets[declarations[s].name].elements)
+			}
+		}
+	}
+	return n
 }
 
 // text writes the ruleset as nft(8) reads it, sorted.

@@ -1,82 +1,199 @@
 package render
 
 import (
+	"bytes"
+	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// slots are where a front's endpoints sit: the first active get new flows, the
-// rest drain.
+// What one slot takes: the address, then the port, both big-endian.
+const (
+	portBytes = 2
+	width4    = 4 + portBytes
+	width6    = 16 + portBytes
+)
+
+// indexedFrom is from how many slots on there is an index: fewer are looked
+// through faster.
+const indexedFrom = 64
+
+// slots are endpoints of one family by number, packed: a Service can have very many
+// of them, and a node has very many Services. None is there twice.
 type slots struct {
-	active int
-	all    []netip.AddrPort
+	// width is how many bytes one takes.
+	width  int
+	packed []byte
+	// index is a hash table with linear probing over the slots of endpoints, plus
+	// one; 0 is free. It is nil for a short list.
+	index []uint32
 }
 
-// assign places endpoints, given in sorted order, with as few moves from old as
-// possible: whatever can stay stays, the others fill the gaps in their order.
-// The result depends on nothing but the arguments.
-func assign(old []netip.AddrPort, active, draining model.Endpoints) slots {
-	n := active.Len()
-	out := slots{active: n, all: make([]netip.AddrPort, n+draining.Len())}
-	fill(out.all[:n], old[:min(n, len(old))], active)
-	fill(out.all[n:], old[min(n, len(old)):], draining)
-	return out
+func newSlots(f model.Family) slots {
+	if f == model.IPv4 {
+		return slots{width: width4}
+	}
+	return slots{width: width6}
 }
 
-// fill places endpoints in to, which has room for exactly those; old is what
-// the slots held.
-func fill(to, old []netip.AddrPort, in model.Endpoints) {
-	if in.Len() == 0 {
+// pack appends an endpoint in the form that slots have it in.
+func pack(b []byte, ep netip.AddrPort) []byte {
+	if ep.Addr().Is4() {
+		a := ep.Addr().As4()
+		b = append(b, a[:]...)
+	} else {
+		a := ep.Addr().As16()
+		b = append(b, a[:]...)
+	}
+	return binary.BigEndian.AppendUint16(b, ep.Port())
+}
+
+// len returns how many slots there are.
+func (s *slots) len() int { return len(s.packed) / s.width }
+
+// raw returns the bytes of a slot.
+func (s *slots) raw(i int) []byte { return s.packed[i*s.width : (i+1)*s.width] }
+
+// at returns the endpoint in a slot.
+func (s *slots) at(i int) netip.AddrPort {
+	raw := s.raw(i)
+	addr, _ := netip.AddrFromSlice(raw[:s.width-portBytes])
+	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16(raw[s.width-portBytes:]))
+}
+
+// make makes n empty slots, which are to be filled.
+func (s *slots) make(n int) {
+	s.packed = make([]byte, n*s.width)
+	s.reindex()
+}
+
+// vacant reports whether a slot is empty.
+func (s *slots) vacant(i int) bool {
+	var empty [width6]byte
+	return bytes.Equal(s.raw(i), empty[:s.width])
+}
+
+// find returns the slot of an endpoint, -1 if it has none, and how many slots it
+// looked at.
+func (s *slots) find(ep netip.AddrPort) (slot, looked int) {
+	var scratch [width6]byte
+	raw := pack(scratch[:0], ep)
+	if s.index == nil {
+		for i := range s.len() {
+			if bytes.Equal(s.raw(i), raw) {
+				return i, i + 1
+			}
+		}
+		return -1, s.len()
+	}
+	mask := len(s.index) - 1
+	for at := hash(raw) & mask; s.index[at] != 0; at = (at + 1) & mask {
+		looked++
+		if i := int(s.index[at] - 1); bytes.Equal(s.raw(i), raw) {
+			return i, looked
+		}
+	}
+	return -1, looked + 1
+}
+
+// put fills a slot that is empty, or the one behind the last.
+func (s *slots) put(i int, ep netip.AddrPort) {
+	if i == s.len() {
+		s.packed = pack(s.packed, ep)
+	} else {
+		pack(s.raw(i)[:0], ep)
+	}
+	if s.index == nil {
 		return
 	}
-	if len(old) == 0 {
-		i := 0
-		for e := range in.All() {
-			to[i] = e.Addr
-			i++
-		}
+	if s.crowded() {
+		s.reindex()
 		return
 	}
-	placed := make(map[netip.AddrPort]bool, in.Len())
-	for e := range in.All() {
-		placed[e.Addr] = false
+	s.note(i)
+}
+
+// vacate empties a slot, which is to be filled or cut off then.
+func (s *slots) vacate(i int) {
+	if s.index != nil {
+		s.drop(i)
 	}
-	for i := range min(len(old), len(to)) {
-		if was, wanted := placed[old[i]]; wanted && !was {
-			to[i], placed[old[i]] = old[i], true
-		}
+	clear(s.raw(i))
+}
+
+// cut leaves the first n slots; those behind are empty.
+func (s *slots) cut(n int) {
+	s.packed = s.packed[:n*s.width]
+	const sparse = 4
+	if cap(s.packed) > sparse*max(len(s.packed), indexedFrom) {
+		s.packed = slices.Clone(s.packed)
 	}
-	next := 0
-	for e := range in.All() {
-		if placed[e.Addr] {
-			continue
-		}
-		for to[next].IsValid() {
-			next++
-		}
-		to[next] = e.Addr
+	if (s.index != nil) != (n >= indexedFrom) || len(s.index) > 2*sparse*max(n, indexedFrom) {
+		s.reindex()
 	}
 }
 
-// same reports whether the slots already hold exactly these endpoints, so that
-// nothing would move.
-func (s *slots) same(active, draining model.Endpoints) bool {
-	if s.active != active.Len() || len(s.all) != active.Len()+draining.Len() {
-		return false
-	}
-	return holds(s.all[:s.active], active) && holds(s.all[s.active:], draining)
+// clone returns a copy.
+func (s *slots) clone() slots {
+	return slots{width: s.width, packed: slices.Clone(s.packed), index: slices.Clone(s.index)}
 }
 
-// holds reports whether slots and sorted endpoints are in the same order, which
-// is the common case: no endpoint has come or gone since the start.
-func holds(all []netip.AddrPort, in model.Endpoints) bool {
-	i := 0
-	for e := range in.All() {
-		if all[i] != e.Addr {
-			return false
-		}
-		i++
+// crowded reports whether the index has too few free places for one more slot.
+func (s *slots) crowded() bool { return 4*s.len() > 3*len(s.index) }
+
+// reindex makes the index anew, with room for half as many slots again.
+func (s *slots) reindex() {
+	s.index = nil
+	if s.len() < indexedFrom {
+		return
 	}
-	return true
+	size := indexedFrom
+	for size < 2*s.len() {
+		size *= 2
+	}
+	s.index = make([]uint32, size)
+	for i := range s.len() {
+		if !s.vacant(i) {
+			s.note(i)
+		}
+	}
+}
+
+// note enters a slot into the index.
+func (s *slots) note(i int) {
+	mask := len(s.index) - 1
+	at := hash(s.raw(i)) & mask
+	for s.index[at] != 0 {
+		at = (at + 1) & mask
+	}
+	s.index[at] = uint32(i) + 1
+}
+
+// drop takes a slot out of the index. What was entered behind it moves up where
+// the gap would hide it.
+func (s *slots) drop(i int) {
+	mask := len(s.index) - 1
+	at := hash(s.raw(i)) & mask
+	for s.index[at] != uint32(i)+1 {
+		at = (at + 1) & mask
+	}
+	for next := (at + 1) & mask; s.index[next] != 0; next = (next + 1) & mask {
+		home := hash(s.raw(int(s.index[next]-1))) & mask
+		if (next-home)&mask >= (next-at)&mask {
+			s.index[at], at = s.index[next], next
+		}
+	}
+	s.index[at] = 0
+}
+
+// hash is FNV-1a.
+func hash(b []byte) int {
+	const offset, prime = 2166136261, 16777619
+	h := uint32(offset)
+	for _, c := range b {
+		h = (h ^ uint32(c)) * prime
+	}
+	return int(h ^ h>>15)
 }

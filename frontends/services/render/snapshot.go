@@ -11,15 +11,17 @@ import (
 
 // Snapshot returns the whole fragment: what all updates so far lead to.
 func (r *Renderer) Snapshot() *weftv1.Fragment {
-	var patches [model.Families]patch
-	for f := range patches {
-		patches[f].slab.free = make([]weftv1.Element, r.weigh(model.Family(f)))
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(r.services), model.CompareKeys) {
-		s := r.services[key]
+	all := slices.AppendSeq(make([]*rendered, 0, len(r.services)), maps.Values(r.services))
+	slices.SortFunc(all, func(a, b *rendered) int { return model.CompareKeys(a.service.Name, b.service.Name) })
+	patches := r.room(all)
+	for _, s := range all {
 		for i := range s.fronts {
 			f := &s.fronts[i]
-			patches[f.key.family].front(key, f, nil)
+			p := &patches[f.key.family]
+			for _, g := range f.groups() {
+				p.fill(f.key, &g, &group{}, nil)
+			}
+			p.front(s.service.Name, f, nil)
 		}
 		for _, a := range s.affinities {
 			p, t := &patches[a.family], r.tables[a.family]
@@ -28,7 +30,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 					p.maps = append(p.maps, a.declare(t.words, l))
 				}
 				for ep := range a.lists[l].endpoints.All() {
-					p.chain(a.chain(t.words, l, ep))
+					p.chain(a.chain(t.words, l, ep.Addr))
 				}
 			}
 		}
@@ -45,17 +47,36 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 	return out
 }
 
-// weigh estimates the number of elements of one family.
-func (r *Renderer) weigh(f model.Family) (n int) {
-	for _, s := range r.services {
+// room returns empty patches with room for all elements of Services: to grow would
+// cost as much memory again.
+func (r *Renderer) room(all []*rendered) (patches [model.Families]patch) {
+	var n [model.Families][numSets]int
+	for _, s := range all {
 		for i := range s.fronts {
-			if front := &s.fronts[i]; front.key.family == f {
-				n += 1 + front.elements() + len(front.sources)
+			f := &s.fronts[i]
+			of := &n[f.key.family]
+			for _, g := range f.groups() {
+				of[g.in] += g.n
 			}
+			for r, v := range f.verdicts {
+				of[f.in(role(r))] += index(v.to != absent)
+			}
+			of[allowedSources] += len(f.sources)
 		}
 	}
-	t := r.tables[f]
-	return n + len(t.clusterIPs.uses) + len(t.hairpins.uses) + len(t.nodePortKeys) + len(t.serviceCIDRs)
+	for f, t := range r.tables {
+		n[f][clusterIPs] = len(t.clusterIPs.uses)
+		n[f][hairpin] = len(t.hairpins.uses)
+		n[f][nodePortIPs] = len(t.nodePortKeys)
+		n[f][serviceCIDRs] = len(t.serviceCIDRs)
+		total := 0
+		for s := range numSets {
+			patches[f].add[s] = make([]*weftv1.Element, 0, n[f][s])
+			total += n[f][s]
+		}
+		patches[f].slab.free = make([]weftv1.Element, total)
+	}
+	return patches
 }
 
 // message returns the table with all that it holds.
@@ -63,11 +84,12 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	p.keys(nodePortIPs, nil, t.nodePortKeys)
 	p.keys(serviceCIDRs, nil, t.serviceCIDRs)
 	for _, a := range t.clusterIPs.keys(netip.Addr.Compare) {
-		p.set(clusterIPs, a.String(), "", "")
+		p.address(a)
 	}
 	for _, h := range t.hairpins.keys(hairpinKey.compare) {
-		p.set(hairpin, h.String(), "", "")
+		p.key(hairpin, h.String())
 	}
+	t.declareHooks(p)
 	for _, v := range slices.SortedFunc(maps.Keys(t.declared()), verdict.compare) {
 		p.chain(t.pick(cfg, v))
 	}
@@ -77,6 +99,7 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	for _, name := range slices.Sorted(maps.Keys(t.idleMaps)) {
 		p.maps = append(p.maps, declareAffinity(t.words, name))
 	}
+	p.slab.seal()
 	out := &weftv1.Table{Family: t.words.table, Name: Table, Chains: append(t.chains(cfg), p.put...)}
 	for s := range numSets {
 		d := t.declare(s)

@@ -99,21 +99,15 @@ const (
 	chainNodePortShortcut = "nodeport-shortcut"
 )
 
-// base are the chains on hooks. Established packets pass one rule on each
-// filter hook and none in the nat chains, which the kernel runs for the first
-// packet of a flow only. Source ranges are about addresses before destination
-// NAT. The output hook has no name for the priority of destination NAT.
-var base = []struct {
-	name, kind, hook, priority string
-	rules                      []string
-}{
-	{"nat-prerouting", "nat", "prerouting", "dstnat", []string{"jump " + chainServices}},
-	{"nat-output", "nat", "output", "-100", []string{"jump " + chainServices}},
-	{"firewall-prerouting", "filter", "prerouting", "dstnat - 10", []string{"ct state new jump " + chainFirewall}},
-	{"firewall-output", "filter", "output", "-110", []string{"ct state new jump " + chainFirewall}},
-	{"filter-input", "filter", "input", "filter", []string{"ct state new jump " + chainInputCheck}},
-	{"filter-forward", "filter", "forward", "filter", []string{"ct state new jump " + chainServiceCheck}},
-	{"filter-output", "filter", "output", "filter", []string{"ct state new jump " + chainServiceCheck}},
+// base are the chains on hooks that are always there. Established packets pass one
+// rule on each filter hook and none in the nat chains, which the kernel runs for the
+// first packet of a flow only. The output hook has no name for the priority of
+// destination NAT.
+var base = []hook{
+	{"nat-prerouting", "nat", "prerouting", "dstnat", "jump " + chainServices},
+	{"nat-output", "nat", "output", "-100", "jump " + chainServices},
+	{"filter-forward", "filter", "forward", "filter", "ct state new jump " + chainServiceCheck},
+	{"filter-output", "filter", "output", "filter", "ct state new jump " + chainServiceCheck},
 }
 
 // served spares a flow that was sent to an endpoint the lookups for those that were
@@ -129,8 +123,8 @@ func chain(name string, rules ...string) *weftv1.Chain {
 	return c
 }
 
-// chains returns all chains but those that pick or remember an endpoint: those
-// that nothing but the configuration and the node decide.
+// chains returns the chains that nothing but the configuration and the node decide:
+// all but those that pick or remember an endpoint, and those on demand.
 func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	out := []*weftv1.Chain{
 		chain(chainMark, cfg.mark()),
@@ -143,10 +137,8 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 			"ip daddr . meta l4proto . th dport . ip saddr != @allowed-sources drop")),
 	}
 	out = append(out, t.nodeChains(cfg)...)
-	for _, b := range base {
-		c := chain(b.name, b.rules...)
-		c.Type, c.Hook, c.Priority, c.Policy = b.kind, b.hook, b.priority, "accept"
-		out = append(out, c)
+	for i := range base {
+		out = append(out, base[i].chain())
 	}
 	bit := cfg.bit()
 	post := chain("nat-postrouting",

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -27,53 +26,6 @@ type Update struct {
 // Empty reports whether there is nothing to publish.
 func (u *Update) Empty() bool { return u.Patch == nil && !u.Whole }
 
-// patch collects one table's changes.
-type patch struct {
-	add    [numSets][]*weftv1.Element
-	remove [numSets][]string
-	put    []*weftv1.Chain
-	// maps are new ones that packets fill.
-	maps []*weftv1.Set
-	slab slab
-	// mute drops elements: only the renderer's own state is to change.
-	mute bool
-}
-
-// set adds or replaces an element.
-func (p *patch) set(in set, key, value, comment string) {
-	if !p.mute {
-		p.add[in] = append(p.add[in], p.slab.element(key, value, comment))
-	}
-}
-
-// unset removes an element.
-func (p *patch) unset(in set, key string) {
-	if !p.mute {
-		p.remove[in] = append(p.remove[in], key)
-	}
-}
-
-// chain declares or replaces a chain.
-func (p *patch) chain(c *weftv1.Chain) {
-	if !p.mute {
-		p.put = append(p.put, c)
-	}
-}
-
-// keys makes a set's keys those of a list in place of those of another.
-func (p *patch) keys(in set, from, to []string) {
-	for _, k := range from {
-		if !slices.Contains(to, k) {
-			p.unset(in, k)
-		}
-	}
-	for _, k := range to {
-		if !slices.Contains(from, k) {
-			p.set(in, k, "", "")
-		}
-	}
-}
-
 // Update renders what changed. Changes of Services are by New alone: it replaces
 // whatever the Service was rendered as.
 func (r *Renderer) Update(c model.Changes) Update {
@@ -92,7 +44,6 @@ func (r *Renderer) Load(c model.Changes) {
 }
 
 func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Update {
-	changes := c.Services
 	if c.Node != nil {
 		r.changeNode(*c.Node, patches)
 	}
@@ -100,25 +51,9 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Updat
 	if c.ServiceCIDRs != nil {
 		out.Whole = r.changeServiceCIDRs(*c.ServiceCIDRs, patches)
 	}
-	// All removals come before all additions, as one Service can take over a
-	// front of another.
-	type pair struct{ old, now *rendered }
-	pairs := make([]pair, len(changes))
-	for i, c := range changes {
-		old := r.services[c.Name]
-		now := r.build(c.New, old)
-		pairs[i] = pair{old, now}
-		r.retire(old, now, patches)
-	}
-	for i, c := range changes {
-		now := pairs[i].now
+	for _, c := range c.Services {
 		out.Whole = r.enable(c.New) || out.Whole
-		r.introduce(pairs[i].old, now, patches)
-		if now == nil {
-			delete(r.services, c.Name)
-		} else {
-			r.services[c.Name] = now
-		}
+		r.replace(c, patches)
 	}
 	for _, t := range r.tables {
 		t.hints = nil
@@ -133,7 +68,9 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Updat
 			out.Added += len(patches[f].add[s])
 			out.Removed += len(patches[f].remove[s])
 		}
+		r.work += uint64(len(patches[f].put))
 	}
+	r.work += uint64(out.Added + out.Removed)
 	if !out.Whole && len(p.Tables) > 0 {
 		out.Patch = p
 	}
@@ -189,22 +126,49 @@ func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.Families
 	return whole
 }
 
-// retire takes away what a Service had and has no longer.
+// replace renders one Service anew. The order of Services in an update does not matter:
+// what one of them loses and another one wins, a front or its slots, is replaced.
+func (r *Renderer) replace(c model.Change, patches *[model.Families]patch) {
+	old := r.services[c.Name]
+	now, revised := r.build(c.New, old)
+	r.retire(old, now, patches)
+	r.introduce(old, now, revised, patches)
+	var was *model.Service
+	if old != nil {
+		was = old.service
+	}
+	r.count(was, -1)
+	r.count(c.New, 1)
+	r.pin(was, c.New)
+	r.remember(old, now, patches)
+	r.owners.change(old, now)
+	if now == nil {
+		delete(r.services, c.Name)
+	} else {
+		r.services[c.Name] = now
+	}
+}
+
+// retire takes away the fronts that a Service had and has no longer, and of the
+// others what they have no longer but slots.
 func (r *Renderer) retire(old, now *rendered, patches *[model.Families]patch) {
 	if old == nil {
 		return
 	}
+	r.work += uint64(len(old.fronts))
 	for i := range old.fronts {
 		was := &old.fronts[i]
 		p, t := &patches[was.key.family], r.tables[was.key.family]
+		is := now.find(was.key, i)
 		t.use(was, -1)
+		r.elements -= was.elements()
 		if p.mute {
 			continue
 		}
-		is := now.find(was.key)
-		kept := is.groups()
-		for n, g := range was.groups() {
-			p.clear(was.key, &g, len(kept[n].endpoints))
+		if is == nil {
+			for _, g := range was.groups() {
+				p.trim(was.key, &g, 0)
+			}
 		}
 		for r, v := range was.verdicts {
 			if v.to != absent && (is == nil || is.verdicts[r].to == absent) {
@@ -217,42 +181,43 @@ func (r *Renderer) retire(old, now *rendered, patches *[model.Families]patch) {
 			}
 		}
 	}
-	r.forget(old, now, patches)
-	r.count(old.service, -1)
 }
 
 // introduce adds what a Service has now and had not, or had differently.
-func (r *Renderer) introduce(old, now *rendered, patches *[model.Families]patch) {
+func (r *Renderer) introduce(old, now *rendered, revised []revision, patches *[model.Families]patch) {
 	if now == nil {
 		return
 	}
 	for i := range now.fronts {
 		is := &now.fronts[i]
-		p := &patches[is.key.family]
-		r.tables[is.key.family].use(is, 1)
-		if !p.mute {
-			p.front(now.service.Name, is, old.find(is.key))
+		p, t := &patches[is.key.family], r.tables[is.key.family]
+		t.use(is, 1)
+		r.elements += is.elements()
+		if p.mute {
+			continue
 		}
+		was := old.find(is.key, i)
+		had := was.groups()
+		for n, g := range is.groups() {
+			r.work += p.fill(is.key, &g, &had[n], revised)
+		}
+		p.front(now.service.Name, is, was)
 	}
-	r.remember(old, now, patches)
-	r.count(now.service, 1)
 }
 
-// front adds a front's elements that differ from those that it had.
+// front adds a front's elements that differ from those that it had, but for slots.
 func (p *patch) front(of model.Key, is, was *front) {
-	had := was.groups()
-	for n, g := range is.groups() {
-		p.fill(is.key, &g, &had[n])
-	}
 	for r, v := range is.verdicts {
 		if v.to == absent || was != nil && was.port == is.port && was.verdicts[r] == v {
 			continue
 		}
-		p.set(is.in(role(r)), is.key.String(), v.String(), comment(of, is.port))
+		var key, value [64]byte
+		var comment [2 * maxComment]byte
+		p.set(is.in(role(r)), is.key.append(key[:0]), v.append(value[:0]), appendComment(comment[:0], of, is.port))
 	}
 	for _, source := range is.sources {
 		if was == nil || !allows(was.sources, source) {
-			p.set(allowedSources, sourceKey(is.key, source), "", "")
+			p.key(allowedSources, sourceKey(is.key, source))
 		}
 	}
 }
@@ -265,59 +230,124 @@ func allows(sources []netip.Prefix, s netip.Prefix) bool {
 
 // sourceKey is an element of the allowed sources.
 func sourceKey(k frontKey, source netip.Prefix) string {
-	return string(append(append(k.append(nil), " . "...), prefixText(source)...))
+	return string(append(append(k.append(nil), separator...), prefixText(source)...))
 }
 
-// clear removes the slots of a group from the kept-th on.
-func (p *patch) clear(k frontKey, g *group, kept int) {
-	if kept >= len(g.endpoints) {
-		return
-	}
-	prefix := append(k.append(nil), " . "...)
-	for slot := kept; slot < len(g.endpoints); slot++ {
+// trim removes the slots of a group from the kept-th on.
+func (p *patch) trim(k frontKey, g *group, kept int) {
+	var scratch [64]byte
+	prefix := append(k.append(scratch[:0]), separator...)
+	for slot := kept; slot < g.n; slot++ {
 		p.unset(g.in, string(strconv.AppendInt(prefix, int64(g.base+slot), 10)))
 	}
 }
 
-// fill adds the slots of a group that differ from what it had.
-func (p *patch) fill(k frontKey, g, had *group) {
-	var prefix []byte
-	var scratch [64]byte
-	for slot, ep := range g.endpoints {
-		if slot < len(had.endpoints) && had.endpoints[slot] == ep && had.remember == g.remember {
-			continue
-		}
-		if prefix == nil {
-			prefix = append(k.append(make([]byte, 0, 64)), " . "...)
-		}
-		key := string(strconv.AppendInt(prefix, int64(g.base+slot), 10))
-		p.set(g.in, key, string(g.appendValue(scratch[:0], ep)), "")
+// fill makes the slots of a group those that it has in place of those that it had, and
+// returns how many it looked at.
+func (p *patch) fill(k frontKey, g, had *group, revised []revision) (looked uint64) {
+	var scratch, value [128]byte
+	prefix := append(k.append(scratch[:0]), separator...)
+	set := func(slot int) {
+		p.set(g.in, strconv.AppendInt(prefix, int64(g.base+slot), 10), g.appendValue(value[:0], slot), nil)
 	}
-}
-
-func appendEndpoint(b []byte, ep netip.AddrPort) []byte {
-	b = ep.Addr().AppendTo(b)
-	b = append(b, " . "...)
-	return strconv.AppendUint(b, uint64(ep.Port()), 10)
+	kept := min(g.n, had.n)
+	switch {
+	case g.remember != had.remember:
+		kept = 0
+	case g.pool == had.pool:
+		for _, r := range revised {
+			if r.pool != g.pool {
+				continue
+			}
+			for _, slot := range r.changed {
+				if slot < kept {
+					set(slot)
+				}
+			}
+			looked += uint64(len(r.changed))
+		}
+	default:
+		for slot := range kept {
+			if g.pool.slots.at(slot) != had.pool.slots.at(slot) {
+				set(slot)
+			}
+		}
+		looked += uint64(kept)
+	}
+	for slot := kept; slot < g.n; slot++ {
+		set(slot)
+	}
+	p.trim(k, had, g.n)
+	return looked
 }
 
 // use counts a front's chains.
 func (t *table) use(f *front, by int) {
-	for _, v := range f.verdicts {
+	for r, v := range f.verdicts {
 		if v.picks() {
 			t.picks.add(v, by)
 		}
+		t.useHooks(role(r), v, by)
 	}
 }
 
-// count counts what Services share: addresses and hairpin endpoints.
+// count counts the addresses of a Service, which others can have, too.
 func (r *Renderer) count(s *model.Service, by int) {
+	if s == nil {
+		return
+	}
 	for f, ip := range s.ClusterIPs {
 		if ip.IsValid() && r.cfg.Families[f] {
 			r.tables[f].clusterIPs.add(ip, by)
 		}
 	}
-	r.hairpins(s, func(f model.Family, h hairpinKey) { r.tables[f].hairpins.add(h, by) })
+}
+
+// pin counts the endpoints on this node, to which a flow of theirs can come back: by
+// ports, at the cost of what differs where a Service has the ports that it had.
+func (r *Renderer) pin(old, now *model.Service) {
+	none := &model.Port{}
+	for i := range max(ports(old), ports(now)) {
+		was, is := none, none
+		if i < ports(old) {
+			was = &old.Ports[i]
+		}
+		if i < ports(now) {
+			is = &now.Ports[i]
+		}
+		if was.Protocol == is.Protocol {
+			r.pinPort(is.Protocol, &was.Backends, &is.Backends)
+		} else {
+			r.pinPort(was.Protocol, &was.Backends, &none.Backends)
+			r.pinPort(is.Protocol, &none.Backends, &is.Backends)
+		}
+	}
+}
+
+func ports(s *model.Service) int {
+	if s == nil {
+		return 0
+	}
+	return len(s.Ports)
+}
+
+func (r *Renderer) pinPort(protocol model.Protocol, was, is *[model.Families]model.Backends) {
+	for f, t := range r.tables {
+		if !r.cfg.Families[f] {
+			continue
+		}
+		add := func(by int) func(model.Endpoint) {
+			return func(e model.Endpoint) {
+				r.work++
+				if e.Local {
+					t.hairpins.add(hairpinKey{e.Addr, protocol}, by)
+				}
+			}
+		}
+		for l := range numLists {
+			l.of(&is[f]).Since(l.of(&was[f]), add(-1), add(1))
+		}
+	}
 }
 
 // settle turns changed counts into elements and chains. Chains that went out of
@@ -326,18 +356,19 @@ func (r *Renderer) count(s *model.Service, by int) {
 func (t *table) settle(cfg *Config, p *patch) {
 	began, ended := t.clusterIPs.take(netip.Addr.Compare)
 	for _, a := range began {
-		p.set(clusterIPs, a.String(), "", "")
+		p.address(a)
 	}
 	for _, a := range ended {
 		p.unset(clusterIPs, a.String())
 	}
 	pins, unpinned := t.hairpins.take(hairpinKey.compare)
 	for _, h := range pins {
-		p.set(hairpin, h.String(), "", "")
+		p.key(hairpin, h.String())
 	}
 	for _, h := range unpinned {
 		p.unset(hairpin, h.String())
 	}
+	t.settleHooks(p)
 	picked, left := t.picks.take(verdict.compare)
 	for _, v := range picked {
 		if _, declared := t.idlePicks[v]; declared {
@@ -349,72 +380,4 @@ func (t *table) settle(cfg *Config, p *patch) {
 	for _, v := range left {
 		t.idlePicks[v] = struct{}{}
 	}
-}
-
-// Sweep removes the chains and maps that have no use. It returns nil if there is
-// none.
-func (r *Renderer) Sweep() *weftv1.Patch {
-	out := &weftv1.Patch{Fragment: Fragment}
-	for _, t := range r.tables {
-		var chains []string
-		for _, v := range slices.SortedFunc(maps.Keys(t.idlePicks), verdict.compare) {
-			chains = append(chains, v.chain())
-		}
-		chains = append(chains, slices.Sorted(maps.Keys(t.idleChains))...)
-		sets := slices.Sorted(maps.Keys(t.idleMaps))
-		clear(t.idlePicks)
-		clear(t.idleChains)
-		clear(t.idleMaps)
-		if len(chains)+len(sets) > 0 && t.on && !t.aside.on {
-			out.Tables = append(out.Tables, &weftv1.TablePatch{Family: t.words.table, Name: Table, DeleteChains: chains, DeleteSets: sets})
-		}
-	}
-	if len(out.Tables) == 0 {
-		return nil
-	}
-	return out
-}
-
-// message returns the patch of a table, nil if it is empty.
-func (p *patch) message(t *table) *weftv1.TablePatch {
-	out := &weftv1.TablePatch{Family: t.words.table, Name: Table, PutChains: p.put, PutMaps: p.maps}
-	for _, m := range p.maps {
-		out.AffinityMaps = append(out.AffinityMaps, m.GetName())
-	}
-	for s := range numSets {
-		remove := p.remove[s]
-		if len(remove) > 0 && len(p.add[s]) > 0 {
-			// What one Service lost and another one won is a replacement.
-			again := make(map[string]struct{}, len(p.add[s]))
-			for _, e := range p.add[s] {
-				again[e.GetKey()] = struct{}{}
-			}
-			remove = slices.DeleteFunc(remove, func(k string) bool { _, ok := again[k]; return ok })
-			p.remove[s] = remove
-		}
-		if len(remove) == 0 && len(p.add[s]) == 0 {
-			continue
-		}
-		out.Elements = append(out.Elements, &weftv1.ElementPatch{Set: declarations[s].name, Add: p.add[s], Remove: remove})
-	}
-	if len(out.Elements) == 0 && len(out.PutChains)+len(out.PutMaps) == 0 {
-		return nil
-	}
-	return out
-}
-
-// slabSize is how many elements a patch allocates at once.
-const slabSize = 8
-
-// slab hands out elements, many of which come from one allocation.
-type slab struct{ free []weftv1.Element }
-
-func (s *slab) element(key, value, comment string) *weftv1.Element {
-	if len(s.free) == 0 {
-		s.free = make([]weftv1.Element, slabSize)
-	}
-	e := &s.free[0]
-	s.free = s.free[1:]
-	e.Key, e.Value, e.Comment = key, value, comment
-	return e
 }

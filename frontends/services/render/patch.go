@@ -1,0 +1,93 @@
+package render
+
+import (
+	"net/netip"
+	"slices"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// patch collects one table's changes.
+type patch struct {
+	add    [numSets][]*weftv1.Element
+	remove [numSets][]string
+	put    []*weftv1.Chain
+	// maps are new ones that packets fill.
+	maps []*weftv1.Set
+	slab slab
+	// mute drops elements: only the renderer's own state is to change.
+	mute bool
+}
+
+// set adds or replaces an element. It copies the texts.
+func (p *patch) set(in set, key, value, comment []byte) {
+	if !p.mute {
+		p.add[in] = append(p.add[in], p.slab.element(key, value, comment))
+	}
+}
+
+// key adds an element that is a key alone.
+func (p *patch) key(in set, key string) { p.set(in, []byte(key), nil, nil) }
+
+// address adds an address of a Service.
+func (p *patch) address(a netip.Addr) {
+	var scratch [64]byte
+	p.set(clusterIPs, a.AppendTo(scratch[:0]), nil, nil)
+}
+
+// unset removes an element.
+func (p *patch) unset(in set, key string) {
+	if !p.mute {
+		p.remove[in] = append(p.remove[in], key)
+	}
+}
+
+// chain declares or replaces a chain.
+func (p *patch) chain(c *weftv1.Chain) {
+	if !p.mute {
+		p.put = append(p.put, c)
+	}
+}
+
+// keys makes a set's keys those of a list in place of those of another.
+func (p *patch) keys(in set, from, to []string) {
+	for _, k := range from {
+		if !slices.Contains(to, k) {
+			p.unset(in, k)
+		}
+	}
+	for _, k := range to {
+		if !slices.Contains(from, k) {
+			p.key(in, k)
+		}
+	}
+}
+
+// message returns the patch of a table, nil if it is empty.
+func (p *patch) message(t *table) *weftv1.TablePatch {
+	p.slab.seal()
+	out := &weftv1.TablePatch{Family: t.words.table, Name: Table, PutChains: p.put, PutMaps: p.maps}
+	for _, m := range p.maps {
+		out.AffinityMaps = append(out.AffinityMaps, m.GetName())
+	}
+	for s := range numSets {
+		remove := p.remove[s]
+		if len(remove) > 0 && len(p.add[s]) > 0 {
+			// What one Service lost and another one won is a replacement.
+			again := make(map[string]struct{}, len(p.add[s]))
+			for _, e := range p.add[s] {
+				again[e.GetKey()] = struct{}{}
+			}
+			remove = slices.DeleteFunc(remove, func(k string) bool { _, ok := again[k]; return ok })
+			p.remove[s] = remove
+		}
+		if len(remove) == 0 && len(p.add[s]) == 0 {
+			continue
+		}
+		out.Elements = append(out.Elements, &weftv1.ElementPatch{Set: declarations[s].name, Add: p.add[s], Remove: remove})
+	}
+	if len(out.Elements) == 0 && len(out.PutChains)+len(out.PutMaps) == 0 {
+		return nil
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package render
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// assign places endpoints, given in sorted order, with as few moves from old as
+// possible: whatever can stay stays, the others fill the gaps in their order.
+// Those that get new flows come first, then those that drain. The result depends
+// on nothing but the arguments. It is what pools do, said in the
+// plainest way.
+func assign(old []netip.AddrPort, active, draining model.Endpoints) []netip.AddrPort {
+	n := active.Len()
+	out := make([]netip.AddrPort, n+draining.Len())
+	fill(out[:n], old[:min(n, len(old))], active)
+	fill(out[n:], old[min(n, len(old)):], draining)
+	return out
+}
+
+// fill places endpoints in to, which has room for exactly those; old is what
+// the slots held.
+func fill(to, old []netip.AddrPort, in model.Endpoints) {
+	placed := make(map[netip.AddrPort]bool, in.Len())
+	for e := range in.All() {
+		placed[e.Addr] = false
+	}
+	for i := range min(len(old), len(to)) {
+		if was, wanted := placed[old[i]]; wanted && !was {
+			to[i], placed[old[i]] = old[i], true
+		}
+	}
+	next := 0
+	for e := range in.All() {
+		if placed[e.Addr] {
+			continue
+		}
+		for to[next].IsValid() {
+			next++
+		}
+		to[next] = e.Addr
+	}
+}
+
+// endpointsIn returns what is in slots.
+func endpointsIn(s *slots) (out []netip.AddrPort) {
+	for i := range s.len() {
+		out = append(out, s.at(i))
+	}
+	return out
+}
+
+// many returns each of n endpoints with the chance of keep in a hundred.
+func many(rng *rand.Rand, f model.Family, n, keep int) (out []model.Endpoint) {
+	for i := range n {
+		if rng.IntN(100) >= keep {
+			continue
+		}
+		a := netip.AddrFrom4([4]byte{10, 244, byte(i >> 8), byte(i)})
+		if f == model.IPv6 {
+			a = netip.AddrFrom16([16]byte{0: 0xfd, 14: byte(i >> 8), 15: byte(i)})
+		}
+		out = append(out, model.Endpoint{Addr: netip.AddrPortFrom(a, uint16(8080+i%2)), Local: i%3 == 0})
+	}
+	return out
+}
+
+// TestReviseIsAssign: to revise a pool gives the slots that assign gives, as does to
+// begin with those of a predecessor. It says which of them differ, and all endpoints are
+// found; at all sizes, and from one list to the other.
+func TestReviseIsAssign(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		f, protocol := model.Family(seed%2), []model.Protocol{model.TCP, model.UDP}[seed/2%2]
+		n := []int{5, 70, 300}[seed%3]
+		random := func() *model.Backends {
+			b := &model.Backends{Cluster: model.MakeEndpoints(many(rng, f, n, rng.IntN(101))...)}
+			b.Local = model.MakeEndpoints(many(rng, f, n, rng.IntN(40))...)
+			b.Draining = without(model.MakeEndpoints(many(rng, f, n, rng.IntN(101))...), func(e model.Endpoint) bool { return b.Cluster.Has(e.Addr) })
+			if rng.IntN(3) == 0 {
+				b.Local = model.Endpoints{}
+			}
+			return b
+		}
+		b := random()
+		p := newPool(f, protocol, byCluster, b, nil)
+		for step := range 60 {
+			old := endpointsIn(&p.slots)
+			l := p.list
+			switch rng.IntN(6) {
+			case 0:
+				b = random()
+			case 1:
+				l = list(rng.IntN(int(numLists)))
+			default:
+				// One comes or goes.
+				next := *b
+				ep := many(rng, f, n, 100)[rng.IntN(n)]
+				of := []*model.Endpoints{&next.Cluster, &next.Local, &next.Draining}[rng.IntN(3)]
+				if had := *of; had.Has(ep.Addr) {
+					*of = without(had, func(e model.Endpoint) bool { return e.Addr == ep.Addr })
+				} else {
+					*of = model.MakeEndpoints(append(slices.Collect(had.All()), ep)...)
+				}
+				b = &next
+			}
+			changed, _ := p.revise(l, b, p.differing(l, b))
+			got, want := endpointsIn(&p.slots), assign(old, l.of(b), p.draining())
+			if !slices.Equal(got, want) {
+				t.Fatalf("seed %d step %d: from %v: revised to %v, assigned %v", seed, step, old, got, want)
+			}
+			if again := assign(got, l.of(b), p.draining()); !slices.Equal(again, got) {
+				t.Fatalf("seed %d step %d: from %v: again %v", seed, step, got, again)
+			}
+			var hint []byte
+			for i, ep := range old {
+				hint = putPacked(hint, i, ep)
+			}
+			if restored := endpointsIn(&newPool(f, protocol, l, b, hint).slots); !slices.Equal(restored, want) {
+				t.Fatalf("seed %d step %d: from %v: restored to %v, assigned %v", seed, step, old, restored, want)
+			}
+			if p.active != l.of(b).Len() {
+				t.Fatalf("seed %d step %d: %d active, want %d", seed, step, p.active, l.of(b).Len())
+			}
+			var differ []int
+			for i := range got {
+				if i >= len(old) || old[i] != got[i] {
+					differ = append(differ, i)
+				}
+				if slot, _ := p.slots.find(got[i]); slot != i {
+					t.Fatalf("seed %d step %d: %s is in slot %d, found in %d", seed, step, got[i], i, slot)
+				}
+			}
+			for _, i := range differ {
+				if _, told := slices.BinarySearch(changed, i); !told {
+					t.Fatalf("seed %d step %d: slot %d differs, told %v", seed, step, i, changed)
+				}
+			}
+			if len(changed) != len(differ) {
+				t.Fatalf("seed %d step %d: slots %v differ, told %v", seed, step, differ, changed)
+			}
+			for _, ep := range old {
+				if slot, _ := p.slots.find(ep); slot >= 0 && got[slot] != ep {
+					t.Fatalf("seed %d step %d: %s, which left, is found in slot %d", seed, step, ep, slot)
+				}
+			}
+		}
+	}
+}

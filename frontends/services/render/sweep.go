@@ -1,0 +1,31 @@
+package render
+
+import (
+	"maps"
+	"slices"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// Sweep removes the chains and maps that have no use. It returns nil if there is
+// none.
+func (r *Renderer) Sweep() *weftv1.Patch {
+	out := &weftv1.Patch{Fragment: Fragment}
+	for _, t := range r.tables {
+		var chains []string
+		for _, v := range slices.SortedFunc(maps.Keys(t.idlePicks), verdict.compare) {
+			chains = append(chains, v.chain())
+		}
+		chains = append(append(chains, slices.Sorted(maps.Keys(t.idleChains))...), t.sweepHooks()...)
+		sets := slices.Sorted(maps.Keys(t.idleMaps))
+		// To clear a map, or to range over it, costs what it once held.
+		t.idlePicks, t.idleChains, t.idleMaps = make(map[verdict]struct{}), make(map[string]struct{}), make(map[string]struct{})
+		if len(chains)+len(sets) > 0 && t.on && !t.aside.on {
+			out.Tables = append(out.Tables, &weftv1.TablePatch{Family: t.words.table, Name: Table, DeleteChains: chains, DeleteSets: sets})
+		}
+	}
+	if len(out.Tables) == 0 {
+		return nil
+	}
+	return out
+}
