@@ -4,7 +4,8 @@
 // faults where a test wants them.
 //
 // It judges nothing and forgets nothing but what Compact and its limit of
-// history tell it to. Objects come from the test, by Set and Delete.
+// history tell it to. Objects come from the test, by Set and Delete, or from a client
+// of the API, by POST, PUT and DELETE. Command replay is a server in a process of its own.
 //
 // # Concurrency
 //

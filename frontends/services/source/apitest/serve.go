@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,16 +17,22 @@ import (
 
 // serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	if r.Method != http.MethodGet {
+		s.write(w, r)
+		return
+	}
+	place := parsePlace(r.URL.Path)
 	s.mu.Lock()
-	k := s.kinds[resource]
+	k := s.kinds[place.resource]
 	s.mu.Unlock()
 	if k == nil {
 		http.NotFound(w, r)
 		return
 	}
-	q := Request{Resource: resource, Verb: "list", Query: r.URL.Query(), Header: r.Header.Clone()}
+	q := Request{Resource: place.resource, Verb: "list", Query: r.URL.Query(), Header: r.Header.Clone()}
 	switch {
+	case place.name != "":
+		q.Verb = "get"
 	case q.Query.Get("sendInitialEvents") == "true":
 		q.Verb = "stream"
 	case q.Query.Has("watch"):
@@ -48,6 +53,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := f.limit(w)
+	if place.name != "" {
+		s.one(out, enc, k, place)
+		return
+	}
 	if q.Verb == "list" {
 		s.list(out, enc, k, chosen, q)
 		return
@@ -70,6 +79,18 @@ func (s *Server) admit(q *Request) Fault {
 		return Fault{}
 	}
 	return s.fault(*q)
+}
+
+// one answers with one object.
+func (s *Server) one(w http.ResponseWriter, enc encoder, k *kind, p place) {
+	s.mu.Lock()
+	o := k.objects[p.namespace+"/"+p.name]
+	s.mu.Unlock()
+	if o == nil {
+		enc.object(w, http.StatusNotFound, status(http.StatusNotFound, metav1.StatusReasonNotFound, p.name+" not found"))
+		return
+	}
+	enc.object(w, http.StatusOK, o)
 }
 
 // selection is what a request wants to see.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -67,7 +68,7 @@ type change struct {
 type Request struct {
 	// Resource is such as "services".
 	Resource string
-	// Verb is "list", "stream" (a list as a watch) or "watch".
+	// Verb is "get", "list", "stream" (a list as a watch) or "watch".
 	Verb   string
 	Query  url.Values
 	Header http.Header
@@ -88,6 +89,16 @@ func New(t testing.TB) *Server {
 // namespace.
 func NewOn(t testing.TB, listen Listen) *Server {
 	t.Helper()
+	s, err := Start(listen, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Start starts a server on an address, for a process that is no test.
+func Start(listen Listen, address string) (*Server, error) {
 	s := &Server{listen: listen, changed: make(chan struct{}), conns: make(map[net.Conn]struct{}), version: 1, kinds: map[string]*kind{
 		"services": newKind(corev1.SchemeGroupVersion, func() Object { return &corev1.Service{} },
 			func(o []runtime.Object) runtime.Object { return &corev1.ServiceList{Items: items[corev1.Service](o)} }),
@@ -101,12 +112,12 @@ func NewOn(t testing.TB, listen Listen) *Server {
 			func(o []runtime.Object) runtime.Object {
 				return &networkingv1.ServiceCIDRList{Items: items[networkingv1.ServiceCIDR](o)}
 			}),
+		"leases": newKind(coordinationv1.SchemeGroupVersion, func() Object { return &coordinationv1.Lease{} },
+			func(o []runtime.Object) runtime.Object {
+				return &coordinationv1.LeaseList{Items: items[coordinationv1.Lease](o)}
+			}),
 	}}
-	if err := s.start("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
-	return s
+	return s, s.start(address)
 }
 
 func newKind(group schema.GroupVersion, empty func() Object, list func([]runtime.Object) runtime.Object) *kind {
@@ -296,6 +307,8 @@ func resource(o Object) string {
 		return "endpointslices"
 	case *networkingv1.ServiceCIDR:
 		return "servicecidrs"
+	case *coordinationv1.Lease:
+		return "leases"
 	default:
 		return ""
 	}

@@ -1,0 +1,96 @@
+package apitest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// write answers a request that makes, replaces or takes away an object, as a
+// client of the Kubernetes API sends it: POST to the resource, PUT to the object or to
+// its status, DELETE of the object. Nothing is validated, and whoever writes last wins.
+func (s *Server) write(w http.ResponseWriter, r *http.Request) {
+	place := parsePlace(r.URL.Path)
+	s.mu.Lock()
+	k := s.kinds[place.resource]
+	s.mu.Unlock()
+	if k == nil {
+		http.NotFound(w, r)
+		return
+	}
+	enc, err := newEncoder(r, k.group)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotAcceptable)
+		return
+	}
+	if r.Method == http.MethodDelete {
+		o := k.empty()
+		o.SetNamespace(place.namespace)
+		o.SetName(place.name)
+		s.Delete(o)
+		enc.object(w, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess})
+		return
+	}
+	o, err := decode(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	o.SetNamespace(place.namespace)
+	s.Set(o)
+	s.mu.Lock()
+	stored := k.objects[name(o)]
+	s.mu.Unlock()
+	code := http.StatusOK
+	if r.Method == http.MethodPost {
+		code = http.StatusCreated
+	}
+	enc.object(w, code, stored)
+}
+
+// decode reads the object of a request.
+func decode(r *http.Request) (Object, error) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	decoded, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), b)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := decoded.(Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is no object", decoded)
+	}
+	return o, nil
+}
+
+// place is what a path of the API names.
+type place struct{ namespace, resource, name string }
+
+// parsePlace reads /api/v1/RESOURCE/NAME/status and
+// /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME.
+func parsePlace(path string) place {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	skip := 2
+	if parts[0] == "apis" {
+		skip = 3
+	}
+	parts = parts[min(skip, len(parts)):]
+	var p place
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		p.namespace, parts = parts[1], parts[2:]
+	}
+	if len(parts) > 0 {
+		p.resource = parts[0]
+	}
+	if len(parts) > 1 {
+		p.name = parts[1]
+	}
+	return p
+}
