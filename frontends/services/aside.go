@@ -32,6 +32,8 @@ func (p *publisher) shared(rejected *client.RejectedError) (family model.Family,
 }
 
 // setAside goes on with the other family alone; what is committed of this one stays.
+// The node counts as healthy as long as any change may wait, unless no Service has an
+// address of the family.
 func (p *publisher) setAside(ctx context.Context, f model.Family, why *client.RejectedError) error {
 	kept := p.committed(ctx, f)
 	p.renderMu.Lock()
@@ -39,10 +41,26 @@ func (p *publisher) setAside(ctx context.Context, f model.Family, why *client.Re
 	p.renderMu.Unlock()
 	p.asideDelay = min(max(5*minRetry, 2*p.asideDelay), maxRetry)
 	p.asides[f] = time.Now().Add(p.asideDelay)
+	if p.serves(f) {
+		p.queue.refuse()
+	} else {
+		p.queue.readmit()
+	}
 	p.log.Error("a whole family is refused: it stays as it is, and the other one goes on",
 		"family", f.String(), "retry", p.asideDelay, "detail", why.Detail())
 	p.whole = true
 	return p.offer(ctx, model.Changes{})
+}
+
+// serves reports whether a Service has an address of a family. A kernel that cannot do
+// what nobody asks for is no reason to have load balancers leave the node out.
+func (p *publisher) serves(f model.Family) bool {
+	for _, s := range p.Model().Services {
+		if s.ClusterIPs[f].IsValid() {
+			return true
+		}
+	}
+	return false
 }
 
 // committed returns what the aggregator has of one family's table, nil if nothing.
@@ -75,6 +93,7 @@ func (p *publisher) readmitFamily(ctx context.Context, now time.Time) error {
 		}
 		if len(p.asides) == 0 && !p.whole {
 			p.asideDelay = 0
+			p.queue.readmit()
 			p.log.Info("a family that was refused is published now", "family", f.String())
 		}
 	}

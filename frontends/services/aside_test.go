@@ -2,9 +2,11 @@ package services
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -41,14 +43,16 @@ func TestOneFamilyRefused(t *testing.T) {
 }
 
 // TestFamilyStays has IPv6 refused when there is some of it already: that stays, and
-// what it missed comes once it is taken again.
+// what it missed comes once it is taken again. The node is unhealthy when that takes
+// longer than any change may, though IPv4 goes on.
 //
-// Behaviour: 96.
+// Behaviour: 96, 125, 136.
 func TestFamilyStays(t *testing.T) {
 	f := newFake(t)
-	events := append(many(2), setService("six", 0, "10.96.0.3", "fd00::3"), setSlice("six", ipv4, "10.244.0.3"))
+	events := append(many(2), setService("six", 0, "10.96.0.3", "fd00::3"), setSlice("six", ipv4, "10.244.0.3"), setNode(netip.MustParseAddr("192.0.2.1")))
 	src := newScript(events...)
-	_, _ = run(t, Config{Source: src, Socket: f.socket})
+	clock := newHands()
+	frontend, _ := run(t, Config{Source: src, Socket: f.socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
 	six := func() string {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -70,6 +74,41 @@ func TestFamilyStays(t *testing.T) {
 	})
 	src.deliver(setService("nine", 0, "10.96.0.4", "fd00::9"), setSlice("nine", ipv4, "10.244.0.4"))
 	await(t, "IPv4 alone", func() bool { return f.served() == all(4) && six() == "fd00::3" })
+	clock.turn(time.Minute - 1)
+	if got := probes(frontend); got != "200 200" {
+		t.Errorf("/healthz and /livez are %s before the time is up", got)
+	}
+	src.deliver(setService("s4", 0, "10.96.0.5"), setSlice("s4", ipv4, "10.244.0.5"))
+	await(t, "one more of IPv4", func() bool { return f.served() == all(5) })
+	clock.turn(1)
+	if got := probes(frontend); got != "503 503" {
+		t.Errorf("/healthz and /livez are %s, though a family is late", got)
+	}
 	f.judge(nil)
 	await(t, "IPv6 again", func() bool { return six() == "fd00::3 fd00::9" })
+	await(t, "health", func() bool { return frontend.Status().Pending.IsZero() && probes(frontend) == "200 200" })
+}
+
+// TestUnusedFamilyRefused has a kernel that takes nothing of IPv6, and no Service of
+// it: nothing is missing, and the node is healthy.
+//
+// Behaviour: 96, 125.
+func TestUnusedFamilyRefused(t *testing.T) {
+	f, clock := newFake(t), newHands()
+	// Twice: as it is, and once more as a whole. Then the family is set aside.
+	refusals := 0
+	f.judge(func(map[string]string) []*weftv1.Violation {
+		if refusals == 2 {
+			return nil
+		}
+		refusals++
+		return []*weftv1.Violation{{Object: "table ip6 weft", Message: "operation not supported", Reason: weftv1.Reason_REASON_KERNEL}}
+	})
+	frontend, _ := run(t, Config{Source: newScript(append(many(3), setNode(netip.MustParseAddr("192.0.2.1")))...), Socket: f.socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
+	await(t, "IPv4 to be served", func() bool { return f.served() == all(3) && frontend.Status().Pending.IsZero() })
+	clock.turn(time.Hour)
+	// A fourth update would be that with the family.
+	if got, n := probes(frontend), f.count(); got != "200 200" || n != 3 {
+		t.Errorf("/healthz and /livez are %s after %d updates, want 200 200 after 3", got, n)
+	}
 }

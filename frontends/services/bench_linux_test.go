@@ -1,83 +1,293 @@
 package services
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/frontends/services/source"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// Sizes of BenchmarkEventToCommit.
-const (
-	benchServices  = 1000
-	benchEndpoints = 10
-)
+// benchSize is a cluster: Services with one TCP port and endpoints each, 100 in an
+// EndpointSlice as the controller does it.
+type benchSize struct{ services, endpoints int }
 
-// benchService is Service i with one TCP port.
-func benchService(i int) source.Event {
-	e := setService(fmt.Sprintf("s%d", i), 0, fmt.Sprintf("10.96.%d.%d", i/250, i%250+1)).(source.ServiceSet)
+// benchSizes are those of the benchmarks.
+var benchSizes = []benchSize{{10, 10}, {100, 10}, {1000, 10}, {10_000, 10}, {1, 100_000}}
+
+func (z benchSize) String() string { return fmt.Sprintf("%dx%d", z.services, z.endpoints) }
+
+// sliceSize is how many endpoints a slice has.
+const sliceSize = 100
+
+// perService is the number of a Service's slices.
+func (z benchSize) perService() int { return (z.endpoints + sliceSize - 1) / sliceSize }
+
+// service is Service i.
+func (z benchSize) service(i int) source.Event {
+	e := setService(fmt.Sprintf("s%d", i), 0, fmt.Sprintf("10.%d.%d.%d", 96+i/62500, i/250%250, i%250+1)).(source.ServiceSet)
 	e.Service.Spec.Ports = e.Service.Spec.Ports[:1]
 	return e
 }
 
-// benchSlice has the endpoints of Service i; one of them is another one each turn.
-func benchSlice(i, turn int) source.Event {
-	addrs := make([]string, benchEndpoints)
+// address is endpoint n of all.
+func (z benchSize) address(n int) string {
+	return fmt.Sprintf("10.%d.%d.%d", 128+n/62500, n/250%250, n%250+1)
+}
+
+// slice is slice k of Service i; from turn 1 on one of its endpoints is another one
+// each turn.
+func (z benchSize) slice(i, k, turn int) source.Event {
+	addrs := make([]string, min(sliceSize, z.endpoints-k*sliceSize))
 	for j := range addrs {
-		addrs[j] = fmt.Sprintf("10.%d.%d.%d", 100+j, i/250, i%250+1)
+		addrs[j] = z.address(i*z.endpoints + k*sliceSize + j)
 	}
 	if turn > 0 {
-		addrs[turn%benchEndpoints] = fmt.Sprintf("10.200.%d.%d", turn/250%250, turn%250+1)
+		addrs[turn%len(addrs)] = z.replaced(turn)
 	}
+	return z.named(i, k, addrs)
+}
+
+// replaced is the endpoint that a turn brings.
+func (z benchSize) replaced(turn int) string {
+	return fmt.Sprintf("10.%d.%d.%d", 200+turn/62500%50, turn/250%250, turn%250+1)
+}
+
+func (z benchSize) named(i, k int, addrs []string) source.Event {
 	e := setSlice(fmt.Sprintf("s%d", i), ipv4, addrs...).(source.SliceSet)
+	e.Slice.Name = fmt.Sprintf("s%d-%d", i, k)
 	e.Slice.Ports = e.Slice.Ports[:1]
 	return e
 }
 
-// waiting hands on what is observed.
+// all is everything that there is at first.
+func (z benchSize) all() []source.Event {
+	var out []source.Event
+	for i := range z.services {
+		out = append(out, z.service(i))
+		for k := range z.perService() {
+			out = append(out, z.slice(i, k, 0))
+		}
+	}
+	return out
+}
+
+// replace is the event of a turn, over all Services and slices in turn.
+func (z benchSize) replace(turn int) source.Event {
+	at := turn * 7 % (z.services * z.perService())
+	return z.slice(at/z.perService(), at%z.perService(), turn)
+}
+
+// resize takes the last endpoint away in odd turns, of the slice that the next turn
+// gives it back to.
+func (z benchSize) resize(turn int) source.Event {
+	at := (turn - 1) / 2 * 7 % (z.services * z.perService())
+	e := z.slice(at/z.perService(), at%z.perService(), 0).(source.SliceSet)
+	if turn%2 == 1 {
+		e.Slice.Endpoints = slices.Clip(e.Slice.Endpoints[:len(e.Slice.Endpoints)-1])
+	}
+	return e
+}
+
+// waiting hands on what is observed, while somebody waits for it.
 type waiting chan time.Duration
 
-func (w waiting) Observe(v float64) { w <- time.Duration(v * float64(time.Second)) }
-
-// BenchmarkEventToCommit replaces one endpoint of 1,000 Services with 10 each: from
-// the arrival of the EndpointSlice's event to the acknowledged commit, through
-// model, rendering, socket, aggregator and kernel. What weft_services_event_to_commit_seconds
-// observes is reported.
-func BenchmarkEventToCommit(b *testing.B) {
-	s := newStack(b, nfttest.New(b))
-	s.aggregator(b)
-	first := make([]source.Event, 0, 2*benchServices)
-	for i := range benchServices {
-		first = append(first, benchService(i), benchSlice(i, 0))
+func (w waiting) Observe(v float64) {
+	select {
+	case w <- time.Duration(v * float64(time.Second)):
+	default:
 	}
-	src := newScript(first...)
-	f, err := New(Config{Source: src, NodeName: "node-1", Socket: s.socket, MinSyncPeriod: -1})
+}
+
+// rig is a running stack whose commits are seen.
+type rig struct {
+	*stack
+	src      *script
+	seen     waiting
+	frontend *Frontend
+	metrics  *prometheus.Registry
+	stop     func()
+}
+
+// newRig starts everything and returns when what exists is committed.
+func newRig(b testing.TB, events []source.Event) *rig {
+	b.Helper()
+	r := &rig{stack: newStack(b, nfttest.New(b)), src: newScript(events...), seen: make(waiting, 1), metrics: prometheus.NewPedanticRegistry()}
+	r.log, r.registerer = slog.New(slog.DiscardHandler), r.metrics
+	_, stopAggregator := r.aggregator(b)
+	f, err := New(Config{Source: r.src, NodeName: "node-1", Socket: r.socket, MinSyncPeriod: -1})
 	if err != nil {
 		b.Fatal(err)
 	}
-	seen := make(waiting, 1)
-	f.metrics.latency = seen
-	start(b, f)
-	snapshot := <-seen
-	took := make([]time.Duration, 0, b.N)
+	f.metrics.latency, r.frontend = r.seen, f
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Errorf("run frontend: %v", err)
+		}
+		stopAggregator()
+	})
+	b.Cleanup(r.stop)
+	<-r.seen
+	return r
+}
+
+// cpu is what this process has used, the kernel's part for it included.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// ms is a duration in milliseconds.
+func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// BenchmarkStart goes from API objects in memory to the acknowledged commit of
+// everything, in one process: model, rendering, socket, aggregator and kernel.
+func BenchmarkStart(b *testing.B) {
+	for _, z := range benchSizes {
+		b.Run(z.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			events := z.all()
+			var wall, used []time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				runtime.GC()
+				before, began := cpu(b), time.Now()
+				b.StartTimer()
+				r := newRig(b, events)
+				wall, used = append(wall, time.Since(began)), append(used, cpu(b)-before)
+				b.StopTimer()
+				if n := strings.Count(r.ns.ListRuleset(b), " : 10."); n != z.services*z.endpoints {
+					b.Fatalf("%d endpoints in the kernel, want %d", n, z.services*z.endpoints)
+				}
+				r.stop()
+				b.StartTimer()
+			}
+			slices.Sort(wall)
+			slices.Sort(used)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(ms(wall[len(wall)/2]), "ms")
+			b.ReportMetric(ms(used[len(used)/2]), "cpu-ms")
+		})
+	}
+}
+
+// BenchmarkEventToCommit goes from the arrival of an EndpointSlice's event to the
+// acknowledged commit, through model, rendering, socket, aggregator and kernel: what
+// weft_services_event_to_commit_seconds observes, and the CPU of the process. The
+// changes come one by one: at once after each other, or isolated by a pause in which
+// caches and threads go cold. What resize takes away it gives back in the next turn.
+func BenchmarkEventToCommit(b *testing.B) {
+	for _, z := range benchSizes {
+		for _, change := range []struct {
+			name  string
+			event func(int) source.Event
+		}{{"replace", z.replace}, {"resize", z.resize}} {
+			b.Run(fmt.Sprintf("%s/%s", z, change.name), func(b *testing.B) { benchChanges(b, z, change.event, 0) })
+		}
+	}
+	for _, z := range benchSizes[3:] {
+		b.Run(z.String()+"/isolated", func(b *testing.B) { benchChanges(b, z, z.replace, 50*time.Millisecond) })
+	}
+}
+
+func benchChanges(b *testing.B, z benchSize, event func(int) source.Event, pause time.Duration) {
+	b.ReportAllocs()
+	r := newRig(b, z.all())
+	runtime.GC()
+	var took []time.Duration
 	turn := 0
+	before := cpu(b)
 	for b.Loop() {
 		turn++
-		src.deliver(benchSlice(turn*7%benchServices, turn))
-		took = append(took, <-seen)
+		r.src.deliver(event(turn))
+		took = append(took, <-r.seen)
+		if pause > 0 {
+			b.StopTimer()
+			<-time.After(pause)
+			b.StartTimer()
+		}
 	}
 	b.StopTimer()
-	last := fmt.Sprintf(": 10.200.%d.%d . 8080", turn/250%250, turn%250+1)
-	if !strings.Contains(s.ns.ListRuleset(b), last) {
-		b.Errorf("the kernel does not have %q", last)
+	used := cpu(b) - before
+	if e, ok := event(turn).(source.SliceSet); ok {
+		r.holds(b, e.Slice)
 	}
 	slices.Sort(took)
-	quantile := func(q float64) float64 { return float64(took[int(q*float64(len(took)-1))].Microseconds()) }
-	b.ReportMetric(quantile(0.5), "p50-µs")
-	b.ReportMetric(quantile(0.99), "p99-µs")
-	b.ReportMetric(float64(snapshot.Microseconds()), "first-µs")
+	quantile := func(q float64) float64 { return ms(took[int(q*float64(len(took)-1))]) }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(quantile(0.5), "p50-ms")
+	b.ReportMetric(quantile(0.99), "p99-ms")
+	b.ReportMetric(ms(used)/float64(turn), "cpu-ms")
+}
+
+// holds fails unless the kernel has the endpoints of a slice.
+func (r *rig) holds(b *testing.B, s *discoveryv1.EndpointSlice) {
+	b.Helper()
+	rules := r.ns.ListRuleset(b)
+	for _, e := range s.Endpoints {
+		if want := " : " + netip.MustParseAddr(e.Addresses[0]).String() + " . 8080"; !strings.Contains(rules, want) {
+			b.Fatalf("the kernel does not have %q", want)
+		}
+	}
+}
+
+// BenchmarkRolling replaces a fifth of 100,000 endpoints, 2,000 a second, two of a
+// Service at a time, and reports how long after the last event all of it is
+// committed, and the CPU of the process.
+func BenchmarkRolling(b *testing.B) {
+	z := benchSize{10_000, 10}
+	const at, rate = 2, 2000
+	var late, used []time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		r := newRig(b, z.all())
+		runtime.GC()
+		b.StartTimer()
+		before, began := cpu(b), time.Now()
+		for i := range z.services {
+			addrs := make([]string, z.endpoints)
+			for j := range addrs {
+				addrs[j] = z.address(i*z.endpoints + j)
+				if j < at {
+					addrs[j] = z.replaced(i*at + j)
+				}
+			}
+			<-time.After(time.Until(began.Add(time.Duration(i) * at * time.Second / rate)))
+			r.src.deliver(z.named(i, 0, addrs))
+		}
+		last := time.Now()
+		for len(r.src.batches) > 0 || !r.frontend.Status().Pending.IsZero() {
+			<-time.After(time.Millisecond)
+		}
+		late = append(late, time.Since(last))
+		used = append(used, cpu(b)-before)
+		r.holds(b, z.named(z.services-1, 0, []string{z.replaced(z.services*at - 1)}).(source.SliceSet).Slice)
+		r.stop()
+	}
+	slices.Sort(late)
+	slices.Sort(used)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ms(late[len(late)/2]), "late-ms")
+	b.ReportMetric(ms(used[len(used)/2]), "cpu-ms")
 }

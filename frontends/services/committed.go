@@ -16,6 +16,9 @@ type outstanding struct {
 	triggers []trigger
 }
 
+// keptRoom is how many Services room is kept for, once it was needed.
+const keptRoom = 256
+
 // trigger is when endpoints changed in the cluster.
 type trigger struct {
 	at       time.Time
@@ -58,7 +61,12 @@ func (o *outstanding) take() ([]model.Change, *model.Node) {
 	}
 	slices.SortFunc(changes, func(a, b model.Change) int { return model.CompareKeys(a.Name, b.Name) })
 	node := o.node
-	clear(o.services)
+	// A map that was once large costs as much to go through each time.
+	if len(o.services) > keptRoom {
+		o.services = make(map[model.Key]*model.Service)
+	} else {
+		clear(o.services)
+	}
 	o.node = nil
 	return changes, node
 }
@@ -158,6 +166,9 @@ func (p *publisher) carried() {
 func (p *publisher) settled() {
 	if p.whole {
 		return
+	}
+	if len(p.asides) == 0 {
+		p.queue.readmit()
 	}
 	since := p.queue.settle()
 	if since.IsZero() {

@@ -37,5 +37,5 @@
 // aggregator refuses is left out, logged with the reason, reported as an event of
 // the Service, and tried again later; the others are published without it. Where
 // one IP family is refused as a whole, its table stays as it is, and the other goes
-// on. While no aggregator answers, Run waits.
+// on; if Services have addresses of it, the node is unhealthy after a while. While no aggregator answers, Run waits.
 package services

@@ -16,6 +16,9 @@ type queue struct {
 	waiting, carried batch
 	// last is when something was added last.
 	last time.Time
+	// refused is since when the rules of an IP family are refused as a whole, zero if
+	// none are.
+	refused time.Time
 }
 
 // batch are events that wait.
@@ -69,6 +72,26 @@ func (q *queue) fail() {
 	}
 }
 
+// refuse notes that a family is refused as a whole: what it lacks waits until readmit,
+// however many commits there are of the other one.
+func (q *queue) refuse() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.refused.IsZero() {
+		return
+	}
+	if q.refused = q.carried.since; q.refused.IsZero() {
+		q.refused = q.now()
+	}
+}
+
+// readmit notes that no family is refused any more, or none with Services.
+func (q *queue) readmit() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.refused = time.Time{}
+}
+
 // settle notes that all that was carried is committed, or needed no commit, and
 // returns since when it waited, zero if nothing was.
 func (q *queue) settle() time.Time {
@@ -83,10 +106,14 @@ func (q *queue) settle() time.Time {
 func (q *queue) oldest() time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.carried.since.IsZero() {
-		return q.carried.since
+	since := q.carried.since
+	if since.IsZero() {
+		since = q.waiting.since
 	}
-	return q.waiting.since
+	if since.IsZero() || !q.refused.IsZero() && q.refused.Before(since) {
+		since = q.refused
+	}
+	return since
 }
 
 // length returns how many events of Services and of EndpointSlices wait.

@@ -54,4 +54,20 @@ func TestQueue(t *testing.T) {
 	if since := q.settle(); since.IsZero() || !q.settle().IsZero() {
 		t.Errorf("the failure waited since %v", since)
 	}
+	clock.turn(1)
+	q.add(1, 0)
+	q.take()
+	q.refuse()
+	q.settle()
+	check("a family is refused", 5, 0, 0)
+	clock.turn(1)
+	q.add(1, 0)
+	q.refuse()
+	check("refused again, and another event", 5, 1, 0)
+	q.readmit()
+	check("the family is back", 6, 1, 0)
+	q.take()
+	q.settle()
+	q.refuse()
+	check("refused without an event", 6, 0, 0)
 }

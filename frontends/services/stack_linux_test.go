@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
 	"github.com/weft-proxy/weft/aggregator"
@@ -26,6 +27,8 @@ type stack struct {
 	stateDir string
 	socket   string
 	log      *slog.Logger
+	// registerer gets the aggregator's metrics; nil discards them.
+	registerer prometheus.Registerer
 }
 
 func newStack(t testing.TB, ns *nfttest.NS) *stack {
@@ -56,7 +59,7 @@ func (s *stack) aggregator(t testing.TB) (agg *aggregator.Aggregator, stop func(
 	if err := s.ns.Do(func() (err error) { flows, err = conntrack.Open(); return err }); err != nil {
 		t.Fatal(err)
 	}
-	agg, err = aggregator.New(aggregator.Config{Kernel: conn, Flows: flows, StateDir: s.stateDir, Rate: rate.Inf, Logger: s.log.With("part", "aggregator")})
+	agg, err = aggregator.New(aggregator.Config{Kernel: conn, Flows: flows, StateDir: s.stateDir, Rate: rate.Inf, Registerer: s.registerer, Logger: s.log.With("part", "aggregator")})
 	if err != nil {
 		t.Fatal(err)
 	}

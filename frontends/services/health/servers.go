@@ -108,15 +108,18 @@ func NewServers(cfg ServersConfig) *Servers {
 	}
 }
 
-// Apply takes what a commit has changed. Counts are answered from now on; ports are
-// opened and closed by Run, those that could not be opened before among them. It
-// costs nothing for Services without a healthCheckNodePort.
+// Apply takes what a commit has changed. Counts are answered from now on. Only where
+// ports, families or the node differ, or a port could not be opened before, Run looks
+// at what to open and to close.
 func (s *Servers) Apply(services []model.Change, node *model.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	moved := node != nil || len(s.told) > 0
 	for _, c := range services {
+		was, had := s.wanted[c.Name]
 		if c.New == nil || c.New.HealthCheckNodePort == 0 {
 			delete(s.wanted, c.Name)
+			moved = moved || had
 			continue
 		}
 		t := target{port: c.New.HealthCheckNodePort, local: c.New.LocalReady}
@@ -124,11 +127,12 @@ func (s *Servers) Apply(services []model.Change, node *model.Node) {
 			t.served[f] = ip.IsValid()
 		}
 		s.wanted[c.Name] = t
+		moved = moved || !had || was.port != t.port || was.served != t.served
 	}
 	if node != nil {
 		s.node = *node
 	}
-	if len(s.wanted)+len(s.open) > 0 {
+	if moved && len(s.wanted)+len(s.open) > 0 {
 		s.wake()
 	}
 }

@@ -1,0 +1,101 @@
+package services
+
+import (
+	"maps"
+	"runtime"
+	"testing"
+
+	"github.com/weft-proxy/weft/frontends/services/source"
+)
+
+// work returns what every layer has looked at so far: model, rendering and aggregator,
+// the dumps that it asked the kernel for among it.
+func (r *rig) work(t *testing.T) map[string]float64 {
+	t.Helper()
+	out := make(map[string]float64)
+	r.frontend.modelMu.Lock()
+	out["model"] = float64(r.frontend.model.Stats().Work)
+	r.frontend.modelMu.Unlock()
+	r.frontend.renderMu.Lock()
+	out["render"] = float64(r.frontend.renderer.Work())
+	r.frontend.renderMu.Unlock()
+	families, err := r.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "weft_aggregator_work_total" {
+				out["aggregator "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+			if f.GetName() == "weft_elements_changed_total" {
+				out["elements "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return out
+}
+
+// TestWorkIsThatOfTheChange sends the same changes to clusters of different sizes,
+// through all layers to the kernel, and counts what each layer looks at, and what the
+// process allocates: it may not depend on what else there is.
+func TestWorkIsThatOfTheChange(t *testing.T) {
+	for _, change := range []struct {
+		name  string
+		event func(benchSize, int) source.Event
+	}{{"replace", benchSize.replace}, {"resize", benchSize.resize}} {
+		small := workPerChange(t, benchSize{100, 10}, change.event)
+		if small["model"] == 0 || small["render"] == 0 || small["aggregator keys"] == 0 || small["aggregator dumps"] != 0 {
+			t.Errorf("%s: what a change looks at: %v", change.name, small)
+		}
+		if large := workPerChange(t, benchSize{10_000, 10}, change.event); !maps.Equal(trim(large), trim(small)) {
+			t.Errorf("%s: a change in 10,000 Services has %v looked at, in 100 %v", change.name, large, small)
+		} else if large["allocated"] > 1.5*small["allocated"] {
+			t.Errorf("%s: a change in 10,000 Services allocates %v bytes, in 100 %v", change.name, large["allocated"], small["allocated"])
+		}
+		// In a Service, what is searched grows with the depth of a tree.
+		few, many := workPerChange(t, benchSize{1, 1000}, change.event), workPerChange(t, benchSize{1, 100_000}, change.event)
+		for layer, n := range many {
+			if n > 3*few[layer] {
+				t.Errorf("%s: a change in 100,000 endpoints: %s is %v, in 1,000 %v", change.name, layer, n, few[layer])
+			}
+		}
+	}
+}
+
+// trim leaves out what is not counted in units.
+func trim(work map[string]float64) map[string]float64 {
+	out := maps.Clone(work)
+	delete(out, "allocated")
+	return out
+}
+
+// workPerChange is what twenty changes look at in a cluster, after some others.
+func workPerChange(t *testing.T, z benchSize, event func(benchSize, int) source.Event) map[string]float64 {
+	t.Helper()
+	r := newRig(t, z.all())
+	defer r.stop()
+	turn := 0
+	// An even number, so that all that resize took is back.
+	changes := func(n int) {
+		for range n {
+			turn++
+			r.src.deliver(event(z, turn))
+			<-r.seen
+		}
+	}
+	const n = 20
+	changes(n)
+	before := r.work(t)
+	var m [2]runtime.MemStats
+	runtime.ReadMemStats(&m[0])
+	changes(n)
+	runtime.ReadMemStats(&m[1])
+	after := r.work(t)
+	for k := range after {
+		after[k] -= before[k]
+	}
+	after["allocated"] = float64(m[1].TotalAlloc-m[0].TotalAlloc) / n
+	t.Logf("%s: %v", z, after)
+	return after
+}
