@@ -89,13 +89,14 @@ KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK=1).`,
 	return cmd
 }
 
-// runDaemon starts the parts of a daemon, and waits for them. When one of them
-// fails, or ctx ends, all of them stop; so they do after a cleanup and when the
-// configuration has changed, which is no failure.
+// runDaemon starts the parts of a daemon, and what looks after it between bursts, and
+// waits for them. When one of them fails, or ctx ends, all of them stop; so they do
+// after a cleanup and when the configuration has changed, which is no failure.
 func runDaemon(ctx context.Context, start func(context.Context, *errgroup.Group) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return newCalm().run(ctx) })
 	if err := start(ctx, g); err != nil {
 		cancel()
 		// The first error is the one to report; the rest is its echo.
