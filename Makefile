@@ -14,12 +14,19 @@ COUNT     ?= 3
 BENCH     ?= .
 DURATION  ?= 30s
 SEED      ?=
+SIZES     ?= 1000x10,10000x10,1x100000
+API       ?= replay,real
+REAL      ?= 1000x10
+PROXY     ?= weft
+RUNS      ?= 1
+TABLE     ?=
+PROFILE   ?=
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench fuzz chaos e2e image clean
+.PHONY: help build run test lint generate check bench bench-scale fuzz chaos e2e image clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 build: ## build bin/weft
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/weft ./cmd/weft
@@ -45,7 +52,13 @@ check: ## layout and import rules; generated code is up to date
 
 bench: ## benchmarks against floors of the same run (root)
 	@.ci/need nft ip
-	.ci/netadmin $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -count $(COUNT) -p 1 -timeout 30m ./...
+	.ci/ratios .ci/netadmin $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -count $(COUNT) -p 1 -timeout 30m ./...
+
+bench-scale: ## weft run on clusters of SIZES, from API as PROXY follows it; TABLE=FILE, PROFILE=DIR
+	@.ci/need nft ip
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 3h ./scale -scale.sizes $(SIZES) -scale.api $(API) -scale.real $(REAL) \
+		-scale.proxy $(PROXY) -scale.duration $(DURATION) -scale.runs $(RUNS) $(if $(TABLE),-scale.table $(abspath $(TABLE))) \
+		$(if $(PROFILE),-scale.profile $(abspath $(PROFILE)))
 
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)

@@ -56,6 +56,9 @@ func (p *Process) Err() error {
 	}
 }
 
+// PID is its number, in the PID namespace of the caller.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Kill ends the process with SIGKILL and waits for its end.
 func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -1,0 +1,39 @@
+// Package scale measures `weft run`, and kube-proxy beside it when asked to, on clusters
+// of up to 100,000 endpoints: how long it takes and what it costs until every Service answers, until
+// one changed endpoint is in the kernel, during a rolling update, when nothing happens, and
+// after a restart.
+//
+//	make bench-scale
+//	make bench-scale SIZES=1000x10 DURATION=5s
+//	make bench-scale API=replay,real PROXY=weft,kube-proxy TABLE=README.md
+//
+// The proxy is the real program, on a node of its own ([lab]). What it follows is either
+// a real kube-apiserver and etcd ([cluster]), or "replay", an API server that costs next to nothing
+// (frontends/services/source/apitest), so that it is not what is measured.
+// Either is written to through the same client.
+//
+// # What is measured, and how
+//
+// Time runs from the beginning of the write to the API to the kernel's notification
+// of the commit (NFNLGRP_NFTABLES) that has the new address in it; polling nothing, it costs the proxy
+// nothing but the kernel's making of the notification. A Service answers when a TCP connection to its
+// ClusterIP reaches one of its endpoints. CPU is that of the proxy's process and of the programs
+// that it runs (user and system, the kernel's work in their system calls included); memory is the
+// process's alone.
+//
+// With a real API server the time of a change runs from when another client is told of it,
+// for the API server's part is not the proxy's; the lines have the time from the write too.
+//
+// The floor is the same number of elements, and one, over a bare netlink socket in the same run, in
+// wall time, which is CPU time there.
+//
+// # Output
+//
+// Lines that benchstat reads, one for each phase of each run, and at the end a table in Markdown
+// with the medians of all runs against what weft is held to.
+//
+// # Errors
+//
+// A phase that does not come to its end fails the test. A figure that is not reached does
+// not: machines differ, and the table shows it.
+package scale

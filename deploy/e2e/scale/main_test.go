@@ -1,0 +1,65 @@
+package scale
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/deploy/e2e/suite"
+)
+
+// What the run needs and leaves behind.
+const (
+	binDir = "../bin/scale"
+	logDir = "../bin/scale/logs"
+	runDir = "/run/scale"
+)
+
+// The flags. The defaults are those of a short run, for `go test ./...`; the Makefile has the others.
+var (
+	sizesFlag   = flag.String("scale.sizes", "100x10", "SERVICESxENDPOINTS, several with commas")
+	apisFlag    = flag.String("scale.api", "replay", "what is followed: replay, real, or both with a comma; real is for the sizes of -scale.real")
+	realFlag    = flag.String("scale.real", "1000x10", "sizes for the real API server")
+	proxiesFlag = flag.String("scale.proxy", "weft", "who follows: weft, kube-proxy, or both with a comma")
+	duration    = flag.Duration("scale.duration", 3*time.Second, "length of each phase that has no end of its own")
+	runsFlag    = flag.Int("scale.runs", 1, "how often everything is measured")
+	tableFlag   = flag.String("scale.table", "", "file for the table: a new one, or one with a place for it between markers")
+	profileFlag = flag.String("scale.profile", "", "directory for weft's profiles of CPU (of changes and of the rolling update) and heap (settled); they cost something themselves")
+)
+
+// The words of -scale.api and -scale.proxy.
+const (
+	replay    = "replay"
+	realAPI   = "real"
+	weft      = "weft"
+	kubeProxy = "kube-proxy"
+)
+
+// list splits a flag.
+func list(flag *string) []string {
+	return strings.FieldsFunc(*flag, func(r rune) bool { return r == ',' })
+}
+
+// tests are the programs, and how they get their namespaces. Only what the flags ask for is built.
+var tests = suite.Suite{
+	Name: "scale", Bin: binDir,
+	Tools: []string{"nft", "ip"}, Packages: "nftables and iproute2",
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	const module = "../../.."
+	tests.Programs = append(tests.Programs, suite.Weft(module), suite.Program{
+		Name: replay, Dir: module, Package: "./frontends/services/source/apitest/replay", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"},
+	})
+	if slices.Contains(list(apisFlag), realAPI) {
+		tests.Programs = append(tests.Programs, suite.Kubernetes("controlplane", "(kube-apiserver and etcd: minutes when the build cache is cold)", "..", "./cmd/controlplane"))
+	}
+	if slices.Contains(list(proxiesFlag), kubeProxy) {
+		tests.Programs = append(tests.Programs, suite.Kubernetes(kubeProxy, "", "..", "./differential/kubeproxy"))
+		tests.Root = true // kube-proxy refuses a user namespace
+	}
+	tests.Main(m)
+}

@@ -1,0 +1,411 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+const (
+	// startPatience, changePatience and rollPatience are how long a proxy may take.
+	startPatience  = 5 * time.Minute
+	changePatience = 2 * time.Minute
+	// settle is how long after a start or a load the memory is read.
+	settle = 12 * time.Second
+	// gap is between isolated changes: longer than weft's least time between two updates.
+	gap = 150 * time.Millisecond
+	// rollRate is in endpoints a second, rolled the share of them that is replaced.
+	rollRate = 2000
+	rolled   = 5 // one of so many
+)
+
+// measurement is one run of one proxy on one cluster.
+type measurement struct {
+	*proxy
+	api     *api
+	pop     *population
+	monitor *monitor
+	// events are nil where the API server is not worth to be told apart.
+	events *events
+	report *report
+	// turn is the number of the next change.
+	turn int
+}
+
+// measure runs all phases.
+func measure(ctx context.Context, l *lab.Lab, a *api, pop *population, name string, r *report) (err error) {
+	p, err := newProxy(ctx, l.Nodes[0], a, name, pop.size)
+	if err != nil {
+		return err
+	}
+	m := &measurement{proxy: p, api: a, pop: pop, report: r}
+	defer func() {
+		err = errors.Join(err, p.stop())
+		if m.events != nil {
+			m.events.stop()
+		}
+		if m.monitor != nil {
+			err = errors.Join(err, m.monitor.close())
+		}
+	}()
+	if err := m.firstStart(ctx); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	// Listening makes the kernel write a notification for every element: not before the first start.
+	if m.monitor, err = newMonitor(l.Nodes[0].Namespace); err != nil {
+		return err
+	}
+	if a.kind == realAPI {
+		if m.events, err = follow(ctx, a); err != nil {
+			return err
+		}
+	}
+	for _, phase := range []struct {
+		name string
+		run  func(context.Context) error
+		// profiled is how long it is profiled, if at all.
+		profiled time.Duration
+	}{
+		{"replace", m.replace, *duration},
+		{"add-and-remove", m.addAndRemove, *duration},
+		{"five-a-second", m.steady, 0},
+		{"rolling-update", m.roll, time.Second + time.Duration(pop.total()/rolled)*time.Second/rollRate},
+		{"idle", m.idle, 0},
+		{"restart", m.restart, 0},
+	} {
+		done := m.profiling(ctx, phase.name, phase.profiled)
+		if err := errors.Join(phase.run(ctx), <-done); err != nil {
+			return fmt.Errorf("%s: %s: %w", name, phase.name, errors.Join(err, m.running()))
+		}
+	}
+	return nil
+}
+
+// profiling takes a profile of a phase that is about to begin. What it returns has its
+// outcome, some time.
+func (m *measurement) profiling(ctx context.Context, phase string, d time.Duration) <-chan error {
+	done := make(chan error, 1)
+	if d == 0 {
+		done <- nil
+		return done
+	}
+	go func() {
+		path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(d.Seconds())))
+		done <- m.profile(ctx, path, fmt.Sprintf("cpu-%s-%s-%s.pprof", phase, m.api.kind, m.pop.size))
+	}()
+	return done
+}
+
+// running is an error when the proxy has ended.
+func (m *measurement) running() error {
+	if m.process == nil {
+		return nil
+	}
+	return m.process.Err()
+}
+
+// firstStart measures from nothing until every Service answers.
+func (m *measurement) firstStart(ctx context.Context) error {
+	if err := m.start(); err != nil {
+		return err
+	}
+	if err := answering(ctx, m.node, m.pop.size, startPatience); err != nil {
+		return errors.Join(err, m.running())
+	}
+	if err := m.settled(ctx, "start", time.Since(m.started)); err != nil {
+		return err
+	}
+	return m.profile(ctx, "/debug/pprof/heap?gc=1", fmt.Sprintf("heap-%s-%s.pprof", m.api.kind, m.pop.size))
+}
+
+// settled reports a start that took so long, and what the proxy has come to some time
+// later: what it still does for the start counts.
+func (m *measurement) settled(ctx context.Context, phase string, wall time.Duration, more ...value) error {
+	if err := pause(ctx, settle); err != nil {
+		return err
+	}
+	used, err := m.cpu()
+	if err != nil {
+		return err
+	}
+	resident, peak, err := m.memory()
+	if err != nil {
+		return err
+	}
+	m.report.add(phase, 1, append([]value{ms(wall, "wall-ms"), ms(used, "cpu-ms"), {peak, "peak-MiB"}, {resident, "settled-MiB"}}, more...)...)
+	return nil
+}
+
+// slice is the one whose turn it is: each time another Service's, far from the last.
+func (m *measurement) slice() (int, *discoveryv1.EndpointSlice) {
+	m.turn++
+	i := m.turn * 7919 % len(m.pop.slices)
+	return i, m.pop.slices[i]
+}
+
+// change is the outcome of changes of one kind.
+type change struct {
+	// latencies run from the event, as events has it, or else from the beginning of
+	// the write; writes always from there.
+	latencies, writes []time.Duration
+	cpu               time.Duration
+}
+
+// note takes one change that was committed at some time.
+func (m *measurement) note(c *change, start time.Time, version string, at time.Time) error {
+	c.writes = append(c.writes, at.Sub(start))
+	if m.events != nil {
+		var err error
+		if start, err = m.events.when(version); err != nil {
+			return err
+		}
+	}
+	// The proxy may have been told first.
+	c.latencies = append(c.latencies, max(0, at.Sub(start)))
+	return nil
+}
+
+// one writes a slice, and notes how long it took until the kernel had the new
+// addresses, or, without any, committed something; and the CPU until all is quiet again.
+func (m *measurement) one(ctx context.Context, c *change, i int, news ...netip.Addr) error {
+	ctx, cancel := context.WithTimeout(ctx, changePatience)
+	defer cancel()
+	before, err := m.cpu()
+	if err != nil {
+		return err
+	}
+	m.monitor.expect(news...)
+	start := time.Now()
+	version, err := m.api.write(ctx, m.pop, i)
+	if err != nil {
+		return err
+	}
+	var at time.Time
+	if len(news) > 0 {
+		at, err = m.monitor.all(ctx)
+	} else {
+		at, err = m.monitor.next(ctx, start)
+	}
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, gap); err != nil {
+		return err
+	}
+	after, err := m.cpu()
+	c.cpu += after - before
+	return errors.Join(err, m.note(c, start, version, at))
+}
+
+// add reports changes, of which some may have missed the kernel.
+func (m *measurement) add(phase string, c change, more ...value) {
+	n := len(c.latencies)
+	values := []value{ms(quantile(c.latencies, 0.5), "p50-ms"), ms(quantile(c.latencies, 0.99), "p99-ms"), ms(c.cpu/time.Duration(n), "cpu-ms")}
+	if m.events != nil {
+		values = append(values, ms(quantile(c.writes, 0.5), "write-p50-ms"), ms(quantile(c.writes, 0.99), "write-p99-ms"))
+	}
+	m.report.add(phase, n, append(values, more...)...)
+}
+
+// leastChanges is how many a phase makes, however long they take.
+const leastChanges = 3
+
+func (m *measurement) replace(ctx context.Context) error {
+	var c change
+	for start := time.Now(); time.Since(start) < *duration || len(c.latencies) < leastChanges; {
+		i, slice := m.slice()
+		if err := m.one(ctx, &c, i, m.pop.replace(slice, m.turn, 1)...); err != nil {
+			return err
+		}
+	}
+	m.add("replace", c)
+	return nil
+}
+
+// addAndRemove adds an endpoint and then removes an older one, again and again.
+func (m *measurement) addAndRemove(ctx context.Context) error {
+	var added, removed change
+	for start := time.Now(); time.Since(start) < *duration || len(added.latencies) < leastChanges; {
+		i, slice := m.slice()
+		e := m.pop.endpoint()
+		slice.Endpoints = append(slice.Endpoints, e)
+		if err := m.one(ctx, &added, i, address(e)); err != nil {
+			return err
+		}
+		gone := m.turn % (len(slice.Endpoints) - 1)
+		slice.Endpoints = slices.Delete(slice.Endpoints, gone, gone+1)
+		if err := m.one(ctx, &removed, i); err != nil {
+			return err
+		}
+	}
+	m.add("add", added)
+	m.add("remove", removed)
+	return nil
+}
+
+// steady replaces five endpoints a second, of different Services, whether they are in
+// the kernel by then or not.
+func (m *measurement) steady(ctx context.Context) error {
+	const interval = 200 * time.Millisecond
+	before, err := m.cpu()
+	if err != nil {
+		return err
+	}
+	type write struct {
+		began   time.Time
+		version string
+	}
+	written := map[netip.Addr]write{}
+	start := time.Now()
+	for n := 1; time.Since(start) < *duration || n <= leastChanges; n++ {
+		i, slice := m.slice()
+		news := m.pop.replace(slice, m.turn, 1)
+		m.monitor.expect(news...)
+		began := time.Now()
+		version, err := m.api.write(ctx, m.pop, i)
+		if err != nil {
+			return err
+		}
+		written[news[0]] = write{began, version}
+		if err := pause(ctx, time.Until(start.Add(time.Duration(n)*interval))); err != nil {
+			return err
+		}
+	}
+	patient, cancel := context.WithTimeout(ctx, changePatience)
+	defer cancel()
+	if _, err := m.monitor.all(patient); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if err := pause(ctx, gap); err != nil {
+		return err
+	}
+	after, err := m.cpu()
+	if err != nil {
+		return err
+	}
+	c := change{cpu: after - before}
+	for a, w := range written {
+		if at := m.monitor.when(a); !at.IsZero() {
+			if err := m.note(&c, w.began, w.version, at); err != nil {
+				return err
+			}
+		}
+	}
+	missed := m.monitor.forget()
+	if len(c.latencies) == 0 {
+		return fmt.Errorf("none of %d changes came to the kernel within %s", missed, changePatience)
+	}
+	m.add("5-a-second", c, value{float64(missed), "missed"})
+	return nil
+}
+
+// roll replaces one of five endpoints of every slice, at rollRate if the API server can.
+func (m *measurement) roll(ctx context.Context) error {
+	if m.events != nil {
+		m.events.stop()
+		m.events = nil
+	}
+	before, err := m.cpu()
+	if err != nil {
+		return err
+	}
+	var work []func() error
+	var due time.Duration
+	var start, last time.Time
+	for i, slice := range m.pop.slices {
+		news := m.pop.replace(slice, 0, max(1, len(slice.Endpoints)/rolled))
+		m.monitor.expect(news...)
+		at := due
+		work = append(work, func() error {
+			if err := pause(ctx, time.Until(start.Add(at))); err != nil {
+				return err
+			}
+			if i == len(m.pop.slices)-1 {
+				last = time.Now()
+			}
+			_, err := m.api.write(ctx, m.pop, i)
+			return err
+		})
+		due += time.Duration(len(news)) * time.Second / rollRate
+	}
+	start = time.Now()
+	if err := parallel(writers, work); err != nil {
+		return err
+	}
+	patient, cancel := context.WithTimeout(ctx, changePatience)
+	defer cancel()
+	at, err := m.monitor.all(patient)
+	if err != nil {
+		return err
+	}
+	m.monitor.forget()
+	if err := pause(ctx, gap); err != nil {
+		return err
+	}
+	after, err := m.cpu()
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, settle); err != nil {
+		return err
+	}
+	resident, peak, err := m.memory()
+	if err != nil {
+		return err
+	}
+	rate := float64(rollRate) * due.Seconds() / last.Sub(start).Seconds()
+	m.report.add("rolling-update", 1, ms(max(0, at.Sub(last)), "converged-ms"), ms(after-before, "cpu-ms"), value{rate, "endpoints/s"},
+		value{peak, "peak-MiB"}, value{resident, "settled-MiB"})
+	return nil
+}
+
+// idle measures what it costs when nothing changes for Services.
+func (m *measurement) idle(ctx context.Context) error {
+	before, err := m.cpu()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := m.api.heartbeats(ctx, *duration); err != nil {
+		return err
+	}
+	after, err := m.cpu()
+	if err != nil {
+		return err
+	}
+	m.report.add("idle", 1, value{100 * (after - before).Seconds() / time.Since(start).Seconds(), "%-of-a-core"})
+	return nil
+}
+
+// restart ends the proxy and starts it again. Its rules are there all the time.
+func (m *measurement) restart(ctx context.Context) error {
+	if err := m.stop(); err != nil {
+		return err
+	}
+	m.monitor.written()
+	if err := m.start(); err != nil {
+		return err
+	}
+	patient, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	at, err := m.synced(patient)
+	if err != nil {
+		return err
+	}
+	if err := m.settled(ctx, "restart", at.Sub(m.started)); err != nil {
+		return err
+	}
+	elements, rules := m.monitor.written()
+	m.report.add("restart-writes", 1, value{float64(elements), "elements"}, value{float64(rules), "rules"})
+	if m.name == weft && elements > 0 {
+		return fmt.Errorf("%d elements were written or removed, want none", elements)
+	}
+	return answering(ctx, m.node, m.pop.size, changePatience)
+}

@@ -1,0 +1,219 @@
+package scale
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// proxy is one that is measured, on a node that it has for itself.
+type proxy struct {
+	name    string
+	node    *lab.Node
+	argv    []string
+	log     string
+	dir     string
+	http    *http.Client
+	process *lab.Process
+	started time.Time
+}
+
+const metricsAddress = "127.0.0.1:10249"
+
+// newProxy prepares a node without rules. Nothing runs yet.
+func newProxy(ctx context.Context, n *lab.Node, a *api, name string, s size) (*proxy, error) {
+	p := &proxy{
+		name: name, node: n, dir: filepath.Join(runDir, name),
+		log:  filepath.Join(logDir, fmt.Sprintf("%s-%s-%s.log", name, a.kind, s)),
+		http: &http.Client{Transport: &http.Transport{DialContext: n.Dial}},
+	}
+	if err := errors.Join(os.RemoveAll(p.dir), os.MkdirAll(filepath.Join(p.dir, "state"), 0o750), os.RemoveAll(p.log)); err != nil {
+		return nil, fmt.Errorf("make directory: %w", err)
+	}
+	if _, err := n.Run(ctx, "nft", "flush", "ruleset"); err != nil {
+		return nil, err
+	}
+	switch name {
+	case weft:
+		p.argv = []string{
+			tests.Path(weft), "run", "--kubeconfig", a.kubeconfig, "--hostname-override", node, "--cluster-cidr", n.PodCIDRs[0].String(),
+			// A namespace may not change the machine's limits.
+			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
+			"--socket", filepath.Join(p.dir, "weft.sock"), "--state-dir", filepath.Join(p.dir, "state"),
+			"--metrics-bind-address", metricsAddress,
+		}
+		if *profileFlag != "" {
+			if err := os.MkdirAll(*profileFlag, 0o755); err != nil {
+				return nil, fmt.Errorf("make directory for profiles: %w", err)
+			}
+			p.argv = append(p.argv, "--profiling")
+		}
+	case kubeProxy:
+		config := filepath.Join(p.dir, "config.yaml")
+		if err := os.WriteFile(config, fmt.Appendf(nil, kubeProxyConfig, a.kubeconfig, n.PodCIDRs[0], metricsAddress), 0o600); err != nil {
+			return nil, fmt.Errorf("write configuration: %w", err)
+		}
+		p.argv = []string{tests.Path(kubeProxy), "--config", config, "--hostname-override", node}
+	default:
+		return nil, fmt.Errorf("-scale.proxy=%s: want %s or %s", name, weft, kubeProxy)
+	}
+	return p, nil
+}
+
+// kubeProxyConfig has kube-proxy commit at once, as weft does: its default would add up to a second.
+const kubeProxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+clientConnection: {kubeconfig: %q}
+clusterCIDR: %q
+metricsBindAddress: %q
+nftables: {minSyncPeriod: 1ms}
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+`
+
+// start runs the proxy.
+func (p *proxy) start() error {
+	var err error
+	p.started = time.Now()
+	p.process, err = p.node.Start(p.name, p.log, nil, p.argv...)
+	return err
+}
+
+// stop ends it; its rules stay.
+func (p *proxy) stop() error {
+	if p.process == nil {
+		return nil
+	}
+	err := p.process.Stop(30 * time.Second)
+	p.process = nil
+	return err
+}
+
+// cpu is what the process and the programs that it ran have used so far, in their own
+// code and in the kernel. kube-proxy runs nft for every transaction.
+func (p *proxy) cpu() (time.Duration, error) {
+	// The clock of another process, as clock_getcpuclockid(3) makes it.
+	const scheduler = 2
+	var own unix.Timespec
+	if err := unix.ClockGettime(int32(^p.process.PID()<<3|scheduler), &own); err != nil {
+		return 0, fmt.Errorf("read CPU clock of %s: %w", p.name, errors.Join(err, p.process.Err()))
+	}
+	// Of children there is only what proc(5) has, in ticks: cutime and cstime, the 14th
+	// and 15th field after the name in brackets.
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.process.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("read CPU time of %s: %w", p.name, err)
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	f := strings.Fields(rest)
+	if len(f) < 15 {
+		return 0, fmt.Errorf("read CPU time of %s: unexpected %q", p.name, b)
+	}
+	const tick = 10 * time.Millisecond
+	user, err := strconv.Atoi(f[13])
+	system, err2 := strconv.Atoi(f[14])
+	return time.Duration(own.Nano()) + time.Duration(user+system)*tick, errors.Join(err, err2)
+}
+
+// memory returns the resident memory of the process, and the most that it ever was, in MiB.
+func (p *proxy) memory() (resident, peak float64, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.PID()))
+	if err != nil {
+		return 0, 0, fmt.Errorf("read memory of %s: %w", p.name, errors.Join(err, p.process.Err()))
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		kib, _ := strconv.ParseFloat(f[1], 64)
+		switch f[0] {
+		case "VmRSS:":
+			resident = kib / 1024
+		case "VmHWM:":
+			peak = kib / 1024
+		}
+	}
+	return resident, peak, nil
+}
+
+// synced waits until the proxy says that the kernel has what it wants, and returns
+// since when.
+func (p *proxy) synced(ctx context.Context) (time.Time, error) {
+	const metric = `kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"}`
+	for {
+		value, err := p.metric(ctx, metric)
+		if err == nil && value > 0 {
+			return time.UnixMicro(int64(value * 1e6)), nil
+		}
+		if end := p.process.Err(); end != nil {
+			return time.Time{}, end
+		}
+		if pause(ctx, 50*time.Millisecond) != nil {
+			return time.Time{}, fmt.Errorf("wait for %s to be in sync: %w", p.name, errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+// metric reads one of the proxy's, 0 when it has none of that name.
+func (p *proxy) metric(ctx context.Context, name string) (float64, error) {
+	body, err := p.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	lines := bufio.NewScanner(body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, lines.Err()
+}
+
+// get asks the proxy's metrics server.
+func (p *proxy) get(ctx context.Context, path string) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+metricsAddress+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		answer.Body.Close()
+		return nil, fmt.Errorf("get %s: %s", path, answer.Status)
+	}
+	return answer.Body, nil
+}
+
+// profile writes what the proxy answers to a file, if profiles are wanted.
+func (p *proxy) profile(ctx context.Context, path, file string) error {
+	if *profileFlag == "" || p.name != weft {
+		return nil
+	}
+	body, err := p.get(ctx, path)
+	if err != nil {
+		return fmt.Errorf("profile %s: %w", p.name, err)
+	}
+	defer body.Close()
+	f, err := os.Create(filepath.Join(*profileFlag, file))
+	if err != nil {
+		return fmt.Errorf("profile %s: %w", p.name, err)
+	}
+	_, err = io.Copy(f, body)
+	return errors.Join(err, f.Close())
+}

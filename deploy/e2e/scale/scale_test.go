@@ -1,0 +1,111 @@
+package scale
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// TestScale measures everything that the flags ask for, and prints it.
+func TestScale(t *testing.T) {
+	var sizes []size
+	for _, s := range list(sizesFlag) {
+		one, err := parseSize(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, one)
+	}
+	network, err := newNetwork(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(network.Close)
+	r := newResults(os.Stdout)
+	for range *runsFlag {
+		for _, s := range sizes {
+			measureBare(t, r, s)
+			for _, kind := range list(apisFlag) {
+				if kind == realAPI && !slices.Contains(list(realFlag), s.String()) {
+					continue
+				}
+				measureAll(t, network, r, kind, s)
+			}
+		}
+	}
+	var table bytes.Buffer
+	r.table(&table)
+	fmt.Printf("\n%s\n", table.Bytes())
+	if *tableFlag != "" {
+		if err := insert(*tableFlag, table.Bytes()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// measureBare measures the floor.
+func measureBare(t *testing.T, r *results, s size) {
+	t.Helper()
+	f, err := measureFloor(s)
+	if err != nil {
+		t.Fatalf("floor: %v", err)
+	}
+	bare := r.of(subject{replay, bareNetlink, s})
+	bare.add(floorAll, 1, ms(f.all, "wall-ms"))
+	bare.add(floorOne, 1, ms(f.one, "wall-ms"))
+}
+
+// measureAll measures every proxy on one API.
+func measureAll(t *testing.T, network *lab.Lab, r *results, kind string, s size) {
+	t.Helper()
+	ctx := t.Context()
+	a, err := startAPI(ctx, network, kind, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	pop := newPopulation(s)
+	if err := a.fill(ctx, pop, network.Nodes[0].Addresses.V4); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range list(proxiesFlag) {
+		if err := measure(ctx, network, a, pop, name, r.of(subject{kind, name, s})); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The markers of the table in a file that has more.
+var (
+	tableBegin = []byte("<!-- make bench-scale: table -->\n")
+	tableEnd   = []byte("<!-- end of table -->\n")
+)
+
+// insert writes the table into a file: between the markers where there are some,
+// else as all of the file.
+func insert(name string, table []byte) error {
+	old, err := os.ReadFile(name)
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("write table: %w", err)
+	}
+	before, rest, found := bytes.Cut(old, tableBegin)
+	_, after, ended := bytes.Cut(rest, tableEnd)
+	switch {
+	case found && ended:
+		table = slices.Concat(before, tableBegin, []byte("\n"), table, []byte("\n"), tableEnd, after)
+	case len(old) > 0 && !bytes.HasPrefix(old, []byte("| what |")):
+		return fmt.Errorf("write table to %s: it has text, and no markers %q", name, tableBegin)
+	}
+	if err := os.WriteFile(name, table, 0o644); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// within calls f until it succeeds, and returns its last error when that takes longer than d.
+func within(ctx context.Context, d time.Duration, f func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if pause(ctx, 5*time.Millisecond) != nil {
+			return fmt.Errorf("not within %s: %w", d, err)
+		}
+	}
+}
+
+// pause waits for so long.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// parallel calls all functions, so many at a time, and returns the first error of each worker,
+// which ends it.
+func parallel(workers int, work []func() error) error {
+	var wg sync.WaitGroup
+	queue, errs := make(chan func() error), make([]error, workers)
+	for i := range workers {
+		wg.Go(func() {
+			for f := range queue {
+				if errs[i] == nil {
+					errs[i] = f()
+				}
+			}
+		})
+	}
+	for _, f := range work {
+		queue <- f
+	}
+	close(queue)
+	wg.Wait()
+	return errors.Join(errs...)
+}
