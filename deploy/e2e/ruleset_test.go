@@ -87,8 +87,16 @@ func changed(before, after map[string]string) []string {
 	return lost
 }
 
-// idleChains are the beginnings of the keys of all chains without a hook that
-// no rule and no element names, and of their rules.
+// onDemand are the chains on hooks that weft has while one of these maps and sets has
+// an element.
+var onDemand = map[string][]string{
+	"filter-input":        {"no-endpoint-services", "no-endpoint-nodeports"},
+	"firewall-prerouting": {"firewalled"},
+	"firewall-output":     {"firewalled"},
+}
+
+// idleChains are the beginnings of the keys of all chains that no rule and no element
+// names, and of their rules; of those with a hook, the ones on demand that nothing asks for.
 func idleChains(objects map[string]string) []string {
 	// All that is in each table, as text.
 	tables := map[string]string{}
@@ -100,14 +108,29 @@ func idleChains(objects map[string]string) []string {
 	var idle []string
 	for key, value := range objects {
 		var chain struct{ Family, Table, Name, Hook string }
-		if !strings.HasPrefix(key, "chain ") || json.Unmarshal([]byte(value), &chain) != nil || chain.Hook != "" {
+		if !strings.HasPrefix(key, "chain ") || json.Unmarshal([]byte(value), &chain) != nil {
 			continue
 		}
 		at := chain.Family + " " + chain.Table + " "
+		if sets, some := onDemand[chain.Name]; chain.Hook != "" && (!some || filled(objects, at, sets)) {
+			continue
+		}
 		if strings.Contains(tables[at], fmt.Sprintf(`"target":%q`, chain.Name)) {
 			continue
 		}
 		idle = append(idle, "chain "+at+"<nil> "+chain.Name+" ", "rule "+at+chain.Name+" ")
 	}
 	return idle
+}
+
+// filled reports whether one of a table's sets and maps has an element.
+func filled(objects map[string]string, table string, names []string) bool {
+	for key, value := range objects {
+		for _, name := range names {
+			if value == "element" && strings.Contains(key, " "+table+"<nil> "+name+" ") {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -298,7 +298,8 @@ func (r *run) compare(ctx context.Context, group string, n int, p probe) result 
 		wait.Go(func() {
 			q := p
 			q.want = o.want
-			_ = within(ctx, 2*time.Second, func() error {
+			// A node answers that a host is unreachable once a second at most.
+			_ = within(ctx, 5*time.Second, func() error {
 				if *o.to = r.observe(ctx, o.side, q); *o.to != o.want {
 					return errors.New(*o.to)
 				}
