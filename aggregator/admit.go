@@ -380,6 +380,12 @@ func (t *tableAdmission) use(name string, d *compile.Set) {
 // fragments are merged.
 func (s ruleScope) Chain(string) bool { return true }
 
+// Object implements compile.Scope, as Chain does.
+func (s ruleScope) Object(nft.ObjectKind, string) bool { return true }
+
+// Flowtable implements compile.Scope, as Chain does.
+func (s ruleScope) Flowtable(string) bool { return true }
+
 // clip shortens a name for a message.
 func clip(s string) string {
 	if len(s) > 64 {

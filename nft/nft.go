@@ -74,9 +74,14 @@ type Table struct {
 	Family  Family
 	Name    string
 	Comment string
-	Chains  []Chain
-	Sets    []Set
-	Maps    []Map
+	// Flags are the table's flags in nft's words; "dormant" is the only one that a
+	// publisher may ask for.
+	Flags      []string
+	Objects    []Object
+	Flowtables []Flowtable
+	Chains     []Chain
+	Sets       []Set
+	Maps       []Map
 }
 
 // ID returns the table's identity.
@@ -94,8 +99,12 @@ type Chain struct {
 	Priority string
 	// Policy is accept (the default) or drop.
 	Policy string
-	// Device is the netdev or inet ingress/egress device.
+	// Device is the netdev or inet ingress/egress device; Devices are several, in
+	// place of Device.
 	Device  string
+	Devices []string
+	// Flags are the chain's flags in nft's words: "offload".
+	Flags   []string
 	Comment string
 	Rules   []Rule
 }
@@ -125,8 +134,11 @@ type Set struct {
 	// Policy is performance (the default) or memory.
 	Policy    string
 	AutoMerge bool
-	Comment   string
-	Elements  []Element
+	// Stateful are the statements that every new element gets, in nft's words:
+	// "counter", "limit rate 10/second".
+	Stateful []string
+	Comment  string
+	Elements []Element
 }
 
 // Map is a named map: a Set whose Type or TypeOf ends in ": DATA", as in
@@ -143,6 +155,11 @@ type Element struct {
 	Value string
 	// Timeout is 0 for an element that stays, or takes its set's timeout.
 	Timeout time.Duration
+	// Expires is what is left of Timeout, 0 for all of it.
+	Expires time.Duration
+	// Stateful are the element's statements with their state, in nft's words:
+	// "counter packets 3 bytes 180".
+	Stateful []string
 	// Comment has at most 128 bytes (NFTNL_UDATA_COMMENT_MAXLEN).
 	Comment string
 }

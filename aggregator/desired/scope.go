@@ -37,6 +37,12 @@ func (t *TableScope) Set(name string) (*compile.Set, bool) {
 // Chain reports whether a chain exists.
 func (t *TableScope) Chain(name string) bool { return t.chains[name] }
 
+// Object is compile.Scope's. No fragment has objects yet.
+func (t *TableScope) Object(nft.ObjectKind, string) bool { return false }
+
+// Flowtable is compile.Scope's. No fragment has flowtables yet.
+func (t *TableScope) Flowtable(string) bool { return false }
+
 // Scope returns the declarations of all that has been applied. The same Scope
 // is returned until declarations change, and only the tables in which they did
 // are built anew.

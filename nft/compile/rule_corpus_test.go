@@ -3,6 +3,7 @@ package compile
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,14 +12,15 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// corpus is a file of testdata/corpus: a line "family F", declarations of sets
-// and maps, a line "---", and rules.
+// corpus is a file of testdata/corpus in one family: a line "family F...", declarations
+// of sets, maps and objects, a line "---", and rules.
 type corpus struct {
-	name   string
-	family nft.Family
-	decls  []string
-	rules  []string
-	sets   map[string]*Set
+	name    string
+	family  nft.Family
+	decls   []string
+	rules   []string
+	sets    map[string]*Set
+	objects []ObjectRef
 }
 
 // Set is Scope's.
@@ -26,6 +28,14 @@ func (c *corpus) Set(name string) (*Set, bool) { s, ok := c.sets[name]; return s
 
 // Chain is Scope's: corpora have the chains a and b.
 func (c *corpus) Chain(name string) bool { return name == "a" || name == "b" }
+
+// Object is Scope's.
+func (c *corpus) Object(kind nft.ObjectKind, name string) bool {
+	return slices.Contains(c.objects, ObjectRef{kind, name})
+}
+
+// Flowtable is Scope's: no corpus has one.
+func (c *corpus) Flowtable(string) bool { return false }
 
 // ruleset is the corpus for nft.
 func (c *corpus) ruleset() *nfttest.Ruleset {
@@ -45,46 +55,59 @@ func readCorpora(t testing.TB) []*corpus {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, parseCorpus(t, filepath.Base(f), string(text)))
+		out = append(out, parseCorpus(t, filepath.Base(f), string(text))...)
 	}
 	return out
 }
 
-func parseCorpus(t testing.TB, name, text string) *corpus {
+// parseCorpus reads a file and returns its corpus in each of its families.
+func parseCorpus(t testing.TB, name, text string) []*corpus {
 	t.Helper()
-	head, rules, ok := strings.Cut(text, "\n---\n")
+	head, body, ok := strings.Cut(text, "\n---\n")
 	if !ok {
 		t.Fatalf("%s: no line with ---", name)
 	}
-	c := &corpus{name: name, sets: map[string]*Set{}}
+	var families, decls, rules []string
 	for line := range strings.Lines(head) {
 		line = strings.TrimSpace(line)
-		family, isFamily := strings.CutPrefix(line, "family ")
+		words, isFamily := strings.CutPrefix(line, "family ")
 		switch {
 		case line == "" || line[0] == '#':
 		case isFamily:
-			f, err := nft.ParseFamily(family)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			c.family = f
+			families = strings.Fields(words)
 		default:
-			c.decls = append(c.decls, line)
+			decls = append(decls, line)
 		}
 	}
-	for line := range strings.Lines(rules) {
+	for line := range strings.Lines(body) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			c.rules = append(c.rules, line)
+			rules = append(rules, line)
 		}
 	}
-	c.compileDecls(t)
-	return c
+	out := make([]*corpus, len(families))
+	for i, word := range families {
+		family, err := nft.ParseFamily(word)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		out[i] = &corpus{name: name + "/" + word, family: family, decls: decls, rules: rules, sets: map[string]*Set{}}
+		out[i].compileDecls(t)
+	}
+	return out
 }
 
 // compileDecls compiles the declarations.
 func (c *corpus) compileDecls(t testing.TB) {
 	t.Helper()
-	tables, err := syntax.ParseFile(c.name, "table "+c.family.String()+" t {\n"+strings.Join(c.decls, "\n")+"\n}\n")
+	var decls []string
+	for _, d := range c.decls {
+		if ref, ok := objectRef(d); ok {
+			c.objects = append(c.objects, ref)
+		} else {
+			decls = append(decls, d)
+		}
+	}
+	tables, err := syntax.ParseFile(c.name, "table "+c.family.String()+" t {\n"+strings.Join(decls, "\n")+"\n}\n")
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}
@@ -104,4 +127,14 @@ func (c *corpus) compileDecls(t testing.TB) {
 			c.sets[s.Name] = s
 		}
 	}
+}
+
+// objectRef returns the object that a line declares.
+func objectRef(decl string) (ObjectRef, bool) {
+	for _, kind := range nft.ObjectKinds {
+		if rest, ok := strings.CutPrefix(decl, string(kind)+" "); ok {
+			return ObjectRef{kind, strings.Fields(rest)[0]}, true
+		}
+	}
+	return ObjectRef{}, false
 }

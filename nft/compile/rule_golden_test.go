@@ -48,12 +48,12 @@ func TestGolden(t *testing.T) {
 func golden(t *testing.T, name string, in *txtar.Archive) *txtar.Archive {
 	t.Helper()
 	out := &txtar.Archive{Comment: in.Comment}
-	scope := parseCorpus(t, name, "family ip\n---\n")
+	scope := parseCorpus(t, name, "family ip\n---\n")[0]
 	rules := 0
 	for _, f := range in.Files {
 		switch f.Name {
 		case "scope":
-			scope = parseCorpus(t, name, string(f.Data)+"\n---\n")
+			scope = parseCorpus(t, name, string(f.Data)+"\n---\n")[0]
 			out.Files = append(out.Files, f)
 		case "rule":
 			rules++

@@ -1,5 +1,7 @@
 package compile
 
+import "github.com/weft-proxy/weft/nft"
+
 // Scope is what a rule can refer to besides itself: the declarations of its
 // table.
 type Scope interface {
@@ -8,4 +10,9 @@ type Scope interface {
 	// Chain reports whether a chain of that name can be a target of jump and
 	// goto. A scope that checks references elsewhere answers true.
 	Chain(name string) bool
+	// Object reports whether there is a named object that a rule can refer to. A
+	// scope that checks references elsewhere answers true.
+	Object(kind nft.ObjectKind, name string) bool
+	// Flowtable is Object for flowtables.
+	Flowtable(name string) bool
 }

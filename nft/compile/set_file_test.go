@@ -13,8 +13,10 @@ import (
 // fileScope answers for the declarations of one table of a file.
 type fileScope map[string]*Set
 
-func (s fileScope) Set(name string) (*Set, bool) { set, ok := s[name]; return set, ok }
-func (s fileScope) Chain(string) bool            { return true }
+func (s fileScope) Set(name string) (*Set, bool)     { set, ok := s[name]; return set, ok }
+func (s fileScope) Chain(string) bool                { return true }
+func (fileScope) Object(nft.ObjectKind, string) bool { return true }
+func (s fileScope) Flowtable(string) bool            { return true }
 
 // TestCompileFiles compiles everything in the files that package syntax reads:
 // declarations, elements and rules.

@@ -35,5 +35,7 @@ func TestTranslates(t *testing.T) {
 // anyChain is a scope that has every chain and no set.
 type anyChain struct{}
 
-func (anyChain) Set(string) (*Set, bool) { return nil, false }
-func (anyChain) Chain(string) bool       { return true }
+func (anyChain) Set(string) (*Set, bool)            { return nil, false }
+func (anyChain) Chain(string) bool                  { return true }
+func (anyChain) Object(nft.ObjectKind, string) bool { return true }
+func (anyChain) Flowtable(string) bool              { return true }

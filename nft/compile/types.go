@@ -29,6 +29,10 @@ type Rule struct {
 	// Sets are the names of the named sets and maps that the rule uses,
 	// sorted, without repeats.
 	Sets []string
+	// Objects are the named objects that the rule refers to, Flowtables the
+	// flowtables; both sorted, without repeats.
+	Objects    []ObjectRef
+	Flowtables []string
 	// Writes are the entries that packets make in maps by running the rule,
 	// without repeats.
 	Writes []Write

@@ -85,8 +85,10 @@ func ruleOf(t testing.TB, text, comment string) *compile.Rule {
 // anyScope knows all chains and no sets.
 type anyScope struct{}
 
-func (anyScope) Set(string) (*compile.Set, bool) { return nil, false }
-func (anyScope) Chain(string) bool               { return true }
+func (anyScope) Set(string) (*compile.Set, bool)    { return nil, false }
+func (anyScope) Chain(string) bool                  { return true }
+func (anyScope) Object(nft.ObjectKind, string) bool { return true }
+func (anyScope) Flowtable(string) bool              { return true }
 
 // contains checks that text has all the lines, whatever their indentation.
 func contains(t testing.TB, text string, lines ...string) {

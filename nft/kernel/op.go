@@ -20,6 +20,8 @@ type Op interface {
 type AddTable struct {
 	Table   nft.TableID
 	Comment string
+	// Dormant takes the table's base chains off their hooks (NFT_TABLE_F_DORMANT).
+	Dormant bool
 }
 
 // DeleteTable removes a table with everything in it.
@@ -100,17 +102,45 @@ type DeleteElements struct {
 	Elements []compile.Element
 }
 
-func (o AddTable) table() nft.TableID       { return o.Table }
-func (o DeleteTable) table() nft.TableID    { return o.Table }
-func (o AddChain) table() nft.TableID       { return o.Table }
-func (o DeleteChain) table() nft.TableID    { return o.Table }
-func (o AddRule) table() nft.TableID        { return o.Table }
-func (o DeleteRule) table() nft.TableID     { return o.Table }
-func (o AddSet) table() nft.TableID         { return o.Table }
-func (o DeleteSet) table() nft.TableID      { return o.Table }
-func (o FlushSet) table() nft.TableID       { return o.Table }
-func (o AddElements) table() nft.TableID    { return o.Table }
-func (o DeleteElements) table() nft.TableID { return o.Table }
+// AddObject creates a named object.
+type AddObject struct {
+	Table  nft.TableID
+	Object *compile.Object
+}
+
+// DeleteObject removes an object that nothing refers to.
+type DeleteObject struct {
+	Table nft.TableID
+	Ref   compile.ObjectRef
+}
+
+// AddFlowtable creates a flowtable.
+type AddFlowtable struct {
+	Table     nft.TableID
+	Flowtable *compile.Flowtable
+}
+
+// DeleteFlowtable removes a flowtable that no rule refers to.
+type DeleteFlowtable struct {
+	Table nft.TableID
+	Name  string
+}
+
+func (o AddObject) table() nft.TableID       { return o.Table }
+func (o DeleteObject) table() nft.TableID    { return o.Table }
+func (o AddFlowtable) table() nft.TableID    { return o.Table }
+func (o DeleteFlowtable) table() nft.TableID { return o.Table }
+func (o AddTable) table() nft.TableID        { return o.Table }
+func (o DeleteTable) table() nft.TableID     { return o.Table }
+func (o AddChain) table() nft.TableID        { return o.Table }
+func (o DeleteChain) table() nft.TableID     { return o.Table }
+func (o AddRule) table() nft.TableID         { return o.Table }
+func (o DeleteRule) table() nft.TableID      { return o.Table }
+func (o AddSet) table() nft.TableID          { return o.Table }
+func (o DeleteSet) table() nft.TableID       { return o.Table }
+func (o FlushSet) table() nft.TableID        { return o.Table }
+func (o AddElements) table() nft.TableID     { return o.Table }
+func (o DeleteElements) table() nft.TableID  { return o.Table }
 
 // TableOf returns the table that a change is about.
 func TableOf(op Op) nft.TableID { return op.table() }

@@ -12,6 +12,11 @@ type Table struct {
 	// Owned is true where this Conn may change the table: it created or
 	// claimed it.
 	Owned bool
+	// Dormant is true where the base chains are not on their hooks.
+	Dormant bool
+	// Objects and Flowtables are in no particular order.
+	Objects    []*compile.Object
+	Flowtables []*compile.Flowtable
 	// Chains are in the kernel's order, which is that of their creation.
 	Chains []Chain
 	// Sets are the named sets and maps; anonymous ones belong to their rules.

@@ -19,6 +19,8 @@ type setsScope map[string]*compile.Set
 
 func (s setsScope) Set(name string) (*compile.Set, bool) { set, ok := s[name]; return set, ok }
 func (setsScope) Chain(string) bool                      { return true }
+func (setsScope) Object(nft.ObjectKind, string) bool     { return true }
+func (setsScope) Flowtable(string) bool                  { return true }
 
 // TestWritesOfRules has rules write into maps: what their compilation says, what
 // a dump says, and what a packet then makes are the same.

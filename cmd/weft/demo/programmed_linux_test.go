@@ -163,6 +163,12 @@ func (s *tableScope) Set(name string) (*compile.Set, bool) { set, ok := s.sets[n
 // Chain is compile.Scope's.
 func (s *tableScope) Chain(name string) bool { return slices.Contains(s.chains, name) }
 
+// Object is compile.Scope's.
+func (s *tableScope) Object(nft.ObjectKind, string) bool { return false }
+
+// Flowtable is compile.Scope's.
+func (s *tableScope) Flowtable(string) bool { return false }
+
 // declare compiles the sets and maps of a table, and writes them for nft.
 func declare(t *testing.T, family nft.Family, table *weftv1.Table) *tableScope {
 	t.Helper()

@@ -64,8 +64,10 @@ func liveTable(t *testing.T, ns *nfttest.NS) {
 // nothing is a scope without sets and chains.
 type nothing struct{}
 
-func (nothing) Set(string) (*compile.Set, bool) { return nil, false }
-func (nothing) Chain(string) bool               { return false }
+func (nothing) Set(string) (*compile.Set, bool)    { return nil, false }
+func (nothing) Chain(string) bool                  { return false }
+func (nothing) Object(nft.ObjectKind, string) bool { return false }
+func (nothing) Flowtable(string) bool              { return false }
 
 // TestRemove removes kube-proxy's rules and leaves those of others, once weft's are live.
 //

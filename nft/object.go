@@ -1,0 +1,47 @@
+package nft
+
+// ObjectKind is the kind of a named object, in nft's words.
+type ObjectKind string
+
+// The kinds of named objects of nft(8) 1.0.6. Names are unique per kind in a table.
+const (
+	ObjectCounter       ObjectKind = "counter"
+	ObjectQuota         ObjectKind = "quota"
+	ObjectLimit         ObjectKind = "limit"
+	ObjectCTHelper      ObjectKind = "ct helper"
+	ObjectCTTimeout     ObjectKind = "ct timeout"
+	ObjectCTExpectation ObjectKind = "ct expectation"
+	ObjectSecMark       ObjectKind = "secmark"
+	ObjectSynProxy      ObjectKind = "synproxy"
+)
+
+// ObjectKinds are all kinds.
+var ObjectKinds = [...]ObjectKind{
+	ObjectCounter, ObjectQuota, ObjectLimit, ObjectCTHelper, ObjectCTTimeout, ObjectCTExpectation, ObjectSecMark, ObjectSynProxy,
+}
+
+// Object is a named object that rules and maps refer to.
+type Object struct {
+	Kind ObjectKind
+	Name string
+	// Text is what stands between the braces of its declaration, in nft's words and
+	// without the comment; statements are separated by "; ". It may be empty for a
+	// counter. Examples: "packets 0 bytes 0", "over 25 mbytes", "rate 10/second",
+	// `type "ftp" protocol tcp; l3proto ip`.
+	Text    string
+	Comment string
+}
+
+// Flowtable is a flowtable, to which "flow add @name" hands connections over.
+type Flowtable struct {
+	Name string
+	// Hook is ingress.
+	Hook string
+	// Priority is a number or a name with an optional offset, as in "filter + 10".
+	Priority string
+	Devices  []string
+	// Flags are in nft's words: "offload".
+	Flags []string
+	// Counter is true where flows are counted.
+	Counter bool
+}
