@@ -1,6 +1,7 @@
 package datatype
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -11,6 +12,9 @@ func appendIPv4(dst []byte, text string) ([]byte, error) {
 	if out, ok := appendQuad(dst, text); ok {
 		return out, nil
 	}
+	if v, ok := addressNumber(text); ok {
+		return IPv4Addr.AppendUint(dst, v, 4), nil
+	}
 	addr, err := netip.ParseAddr(text)
 	switch {
 	case err == nil && addr.Is6():
@@ -18,9 +22,12 @@ func appendIPv4(dst []byte, text string) ([]byte, error) {
 	case err == nil:
 		a := addr.As4()
 		return append(dst, a[:]...), nil
-	default:
-		return dst, fmt.Errorf("parse ipv4_addr: %q is no IPv4 address such as 10.0.0.1", text)
 	}
+	// As for inet_aton(3), a number is an address too.
+	if n, err := strconv.ParseUint(text, 0, 32); err == nil {
+		return binary.BigEndian.AppendUint32(dst, uint32(n)), nil
+	}
+	return dst, fmt.Errorf("parse ipv4_addr: %q is no IPv4 address such as 10.0.0.1", text)
 }
 
 // appendQuad is the fast path for dotted quads without leading zeros; it
@@ -55,6 +62,16 @@ func appendQuad(dst []byte, text string) ([]byte, bool) {
 	}
 	quad[3] = byte(value)
 	return append(dst, quad[:]...), true
+}
+
+// addressNumber reads an IPv4 address that is written as one number, as
+// inet_aton(3) does; masks often are.
+func addressNumber(text string) (uint64, bool) {
+	if text == "" || text[0] < '0' || text[0] > '9' {
+		return 0, false
+	}
+	v, ok := parseNumber(text)
+	return v, ok && v>>32 == 0
 }
 
 func appendIPv6(dst []byte, text string) ([]byte, error) {

@@ -5,10 +5,13 @@
 // The numbers are those that nft 1.0.6 puts into NFTA_SET_KEY_TYPE, the
 // names, symbols and output formats those of `nft describe` and `nft list`.
 //
-// Nothing here reads the system: service and protocol names come from
-// compiled-in tables (those of Debian 12), and names whose meaning depends on
-// the machine (users, interfaces by index but lo, routing realms, cgroup
-// paths) must be given as numbers. Hours and dates are UTC.
+// Nothing here reads the system, so that a rule means the same on every
+// machine: names of services, protocols, users and groups come from
+// compiled-in tables (those of Debian 12; of users and groups the ones that
+// every Debian system has). Names whose meaning depends on the machine (other
+// users, interfaces by index but lo, routing realms, marks and labels of
+// connections, cgroup paths) must be given as numbers. Hours and dates are UTC;
+// nft(8) takes those of its time zone, which is the same where TZ is UTC.
 //
 // The package knows single constants alone; concatenations, ranges and
 // prefixes are put together by package compile.

@@ -3,6 +3,7 @@ package datatype
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -125,7 +126,7 @@ func (t *Type) formatInteger(b []byte) string {
 	}
 	v := t.Uint(b)
 	if name, ok := t.symbolName(v); ok {
-		if t == IfIndex || t == Realm || t == DevGroup {
+		if t == IfIndex || t == Realm || t == DevGroup || t == Day {
 			return strconv.Quote(name)
 		}
 		return name
@@ -175,15 +176,21 @@ func (t *Type) appendClassID(dst []byte, text string) ([]byte, error) {
 	case "none":
 		return t.AppendUint(dst, 0, 4), nil
 	}
+	text = unquote(text)
 	major, minor, ok := strings.Cut(text, ":")
 	if !ok {
-		// nft takes a bare number for a handle's minor part in hexadecimal.
-		major, minor = "", text
+		// A bare number is the whole handle, in decimal.
+		if text != "" && text[0] >= '0' && text[0] <= '9' {
+			if v, ok := parseNumber(text); ok && v <= math.MaxUint32 {
+				return t.AppendUint(dst, v, 4), nil
+			}
+		}
+		major, minor = "", ""
 	}
 	hi, errHi := handlePart(major)
 	lo, errLo := handlePart(minor)
 	if errHi != nil || errLo != nil || major == "" && minor == "" {
-		return dst, fmt.Errorf("parse %s: %q is no traffic class: want root, none or MAJOR:MINOR in hexadecimal", t.Name, text)
+		return dst, fmt.Errorf("parse %s: %q is no traffic class: want root, none, MAJOR:MINOR in hexadecimal or a number", t.Name, text)
 	}
 	return t.AppendUint(dst, hi<<16|lo, 4), nil
 }
@@ -208,8 +215,11 @@ func (t *Type) formatClassID(b []byte) string {
 
 // appendLabel reads the number of a conntrack label, which is a bit.
 func (t *Type) appendLabel(dst []byte, text string) ([]byte, error) {
-	bit, err := strconv.ParseUint(text, 10, 8)
-	if err != nil || bit > 127 {
+	bit, ok := uint64(0), false
+	if name := unquote(text); name != "" && name[0] >= '0' && name[0] <= '9' {
+		bit, ok = parseNumber(name)
+	}
+	if !ok || bit > 127 {
 		return dst, fmt.Errorf("parse %s: %q is no label: want a number from 0 to 127 (names in connlabel.conf are not read)", t.Name, text)
 	}
 	var label [16]byte

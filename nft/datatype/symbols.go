@@ -1,7 +1,5 @@
 package datatype
 
-import "strings"
-
 // The symbol tables of nft 1.0.6, in the order of `nft describe`.
 var (
 	nfProtoSymbols = []Symbol{
@@ -303,7 +301,7 @@ var (
 )
 
 // protocolAlias returns the number of the names beside those in
-// inetProtoSymbols: the keywords of nft's grammar, and the capitals of
+// inetProtoSymbols: the keywords of nft's grammar, and the aliases of
 // /etc/protocols.
 func protocolAlias(name string) (uint64, bool) {
 	switch name {
@@ -311,13 +309,19 @@ func protocolAlias(name string) (uint64, bool) {
 		return 58, true
 	case "comp":
 		return 108, true
-	case "hopopt":
-		return 0, true
 	}
-	for _, s := range inetProtoSymbols {
-		if strings.EqualFold(s.Name, name) {
-			return s.Value, true
-		}
-	}
-	return 0, false
+	return lookupName(protocolAliases[:], name)
+}
+
+// protocolAliases are the aliases of Debian 12's /etc/protocols, and the second
+// name of 0.
+var protocolAliases = [...]Symbol{
+	{"hopopt", 0}, {"IP", 0}, {"HOPOPT", 0}, {"ICMP", 1}, {"IGMP", 2}, {"GGP", 3}, {"IP-ENCAP", 4}, {"ST", 5},
+	{"TCP", 6}, {"EGP", 8}, {"IGP", 9}, {"PUP", 12}, {"UDP", 17}, {"HMP", 20}, {"XNS-IDP", 22}, {"RDP", 27},
+	{"ISO-TP4", 29}, {"DCCP", 33}, {"XTP", 36}, {"DDP", 37}, {"IDPR-CMTP", 38}, {"IPv6", 41}, {"IPv6-Route", 43},
+	{"IPv6-Frag", 44}, {"IDRP", 45}, {"RSVP", 46}, {"GRE", 47}, {"IPSEC-ESP", 50}, {"IPSEC-AH", 51}, {"SKIP", 57},
+	{"IPv6-ICMP", 58}, {"IPv6-NoNxt", 59}, {"IPv6-Opts", 60}, {"RSPF", 73}, {"CPHB", 73}, {"VMTP", 81}, {"EIGRP", 88},
+	{"OSPFIGP", 89}, {"AX.25", 93}, {"IPIP", 94}, {"ETHERIP", 97}, {"ENCAP", 98}, {"PIM", 103}, {"IPCOMP", 108},
+	{"VRRP", 112}, {"L2TP", 115}, {"ISIS", 124}, {"SCTP", 132}, {"FC", 133}, {"Mobility-Header", 135}, {"UDPLite", 136},
+	{"MPLS-in-IP", 137}, {"HIP", 139}, {"Shim6", 140}, {"WESP", 141}, {"ROHC", 142}, {"Ethernet", 143},
 }

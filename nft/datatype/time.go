@@ -95,53 +95,111 @@ func (t *Type) formatTime(b []byte) string {
 	return FormatDuration(time.Duration(t.Uint(b)) * time.Millisecond)
 }
 
-// appendHour packs a time of day, "15:04" or "15:04:05" in UTC, as seconds.
+// secondsPerDay is one more than the greatest time of day.
+const secondsPerDay = 24 * 60 * 60
+
+// appendHour packs a time of day in UTC as seconds: "15:04", "15:04:05", a
+// time since midnight such as 15h4m, or a number of seconds.
 func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
-	clock, err := time.Parse(time.TimeOnly, s)
-	if err != nil {
-		clock, err = time.Parse("15:04", s)
+	if v, err := strconv.ParseUint(s, 10, 32); err == nil {
+		return t.AppendUint(dst, v, 4), nil
 	}
-	if err != nil {
-		if v, ok := parseSmall(s, 24*60*60); ok {
-			return t.AppendUint(dst, v, 4), nil
-		}
-		return dst, fmt.Errorf("parse hour: %q is no time of day such as 17:30 (UTC)", text)
+	if v, ok := clockTime(s); ok {
+		return t.AppendUint(dst, v, 4), nil
 	}
-	return t.AppendUint(dst, uint64(clock.Hour()*3600+clock.Minute()*60+clock.Second()), 4), nil
+	if d, err := ParseDuration(s); err == nil {
+		return t.AppendUint(dst, uint64(d/time.Second)%secondsPerDay, 4), nil
+	}
+	return dst, fmt.Errorf("parse hour: %q is no time of day such as \"17:30\" (UTC)", text)
 }
 
-func parseSmall(s string, limit uint64) (uint64, bool) {
+// clockTime reads hours and minutes, perhaps with seconds, each of one or two
+// digits, and returns the seconds since midnight.
+func clockTime(s string) (uint64, bool) {
+	total, fields := uint64(0), 0
+	for _, limit := range [...]uint64{24, 60, 60} {
+		field, rest, more := strings.Cut(s, ":")
+		v, ok := parseDigits(field, 2)
+		if !ok || v >= limit {
+			return 0, false
+		}
+		total, fields, s = total*60+v, fields+1, rest
+		if !more {
+			break
+		}
+		if fields == 3 {
+			return 0, false
+		}
+	}
+	switch fields {
+	case 2:
+		return total * 60, true
+	case 3:
+		return total, true
+	default:
+		return 0, false
+	}
+}
+
+// parseDigits reads a decimal number of one digit up to n.
+func parseDigits(s string, n int) (uint64, bool) {
+	if s == "" || len(s) > n || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
 	v, err := strconv.ParseUint(s, 10, 32)
-	return v, err == nil && v < limit
+	return v, err == nil
 }
 
 func (t *Type) formatHour(b []byte) string {
 	v := t.Uint(b)
+	if v >= secondsPerDay {
+		return strconv.FormatUint(v, 10)
+	}
 	if v%60 == 0 {
 		return fmt.Sprintf(`"%02d:%02d"`, v/3600, v/60%60)
 	}
 	return fmt.Sprintf(`"%02d:%02d:%02d"`, v/3600, v/60%60, v%60)
 }
 
-// appendDate packs a point in time in UTC as nanoseconds since 1970.
+// appendDate packs a point in time in UTC as nanoseconds since 1970: a date,
+// with a time of day or without, or a number of seconds.
 func (t *Type) appendDate(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
-	if v, err := strconv.ParseUint(s, 10, 64); err == nil && v < math.MaxInt64/uint64(time.Second) {
+	if v, err := strconv.ParseUint(s, 10, 64); err == nil && v <= math.MaxUint64/uint64(time.Second) {
 		return t.AppendUint(dst, v*uint64(time.Second), 8), nil
 	}
-	for _, layout := range []string{time.DateTime, "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.Parse(layout, s); err == nil && at.Year() >= 1970 && at.Year() < 2262 {
-			return t.AppendUint(dst, uint64(at.UnixNano()), 8), nil
-		}
+	if v, ok := dateTime(s); ok {
+		return t.AppendUint(dst, v*uint64(time.Second), 8), nil
 	}
 	return dst, fmt.Errorf("parse time: %q is no date such as \"2026-01-31 17:30\" (UTC)", text)
 }
 
+// dateTime reads "2006-01-02", perhaps with " 15:04" or " 15:04:05", and
+// returns the seconds since 1970.
+func dateTime(s string) (uint64, bool) {
+	day, clock, hasClock := strings.Cut(s, " ")
+	seconds := uint64(0)
+	if hasClock {
+		var ok bool
+		if seconds, ok = clockTime(strings.TrimLeft(clock, " ")); !ok {
+			return 0, false
+		}
+	}
+	year, rest, _ := strings.Cut(day, "-")
+	month, dom, _ := strings.Cut(rest, "-")
+	y, ok := parseDigits(year, 4)
+	m, okMonth := parseDigits(month, 2)
+	d, okDay := parseDigits(dom, 2)
+	// Nanoseconds since 1970 end in the year 2554.
+	if !ok || !okMonth || !okDay || y < 1970 || y > 2553 || m < 1 || m > 12 || d < 1 || d > 31 {
+		return 0, false
+	}
+	at := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, time.UTC)
+	return uint64(at.Unix()) + seconds, true
+}
+
 func (t *Type) formatDate(b []byte) string {
 	v := t.Uint(b)
-	if v > math.MaxInt64 {
-		return strconv.FormatUint(v/uint64(time.Second), 10)
-	}
-	return `"` + time.Unix(0, int64(v)).UTC().Format(time.DateTime) + `"`
+	return `"` + time.Unix(int64(v/uint64(time.Second)), 0).UTC().Format(time.DateTime) + `"`
 }

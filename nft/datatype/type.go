@@ -208,8 +208,24 @@ func (t *Type) symbolValue(name string) (uint64, bool) {
 			return t.Symbols[i].Value, true
 		}
 	}
-	if t == InetProto {
+	switch t {
+	case InetProto:
 		return protocolAlias(name)
+	case UID:
+		return lookupName(users[:], name)
+	case GID:
+		return lookupName(groups[:], name)
+	default:
+		return 0, false
+	}
+}
+
+// lookupName returns the value of a name in a table.
+func lookupName(table []Symbol, name string) (uint64, bool) {
+	for i := range table {
+		if table[i].Name == name {
+			return table[i].Value, true
+		}
 	}
 	return 0, false
 }
@@ -250,11 +266,13 @@ func (t *Type) expected() string {
 func (t *Type) numericOnly() string {
 	switch t {
 	case UID, GID:
-		return "a number (names of users and groups differ between machines)"
+		return "a number (of users and groups only those that every Debian system has are known by name)"
 	case IfIndex:
 		return "an interface number (match the name with ifname types such as iifname)"
-	case Realm, DevGroup, CGroupV2:
+	case Realm, DevGroup:
 		return "a number (names of the machine's own tables are not read)"
+	case CGroupV2:
+		return "a number (paths are not looked up: give what \"stat -c %i\" says of the cgroup's directory)"
 	default:
 		return ""
 	}

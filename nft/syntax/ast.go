@@ -43,6 +43,14 @@ type Payload struct {
 	FieldPos Pos
 }
 
+// RawPayload is payload by its place: "@th,16,16". Offset and Bits count bits.
+type RawPayload struct {
+	Pos
+	// Base is ll, nh, th or ih.
+	Base         string
+	Offset, Bits uint32
+}
+
 // Meta is packet metadata: "meta mark", "iifname".
 type Meta struct {
 	Pos
@@ -143,10 +151,11 @@ type Elem struct {
 	// Key is a Const, Prefix, Range, Concat or Wildcard, and any expression in
 	// dynamic statements.
 	Key Expr
-	// Timeout is 0 when the element has none of its own.
-	Timeout time.Duration
-	Comment string
-	// Stmts are the stateful statements of a dynamic statement's element.
+	// Timeout is 0 when the element has none of its own, Expires what is left
+	// of it if not all.
+	Timeout, Expires time.Duration
+	Comment          string
+	// Stmts are the element's stateful statements.
 	Stmts []Stmt
 	// Value is a map's data; a *Verdict in verdict maps; nil in sets.
 	Value Expr
@@ -162,20 +171,21 @@ type Map struct {
 	Table Expr
 }
 
-func (*Payload) expr()  {}
-func (*Meta) expr()     {}
-func (*CT) expr()       {}
-func (*FIB) expr()      {}
-func (*Numgen) expr()   {}
-func (*Const) expr()    {}
-func (*Prefix) expr()   {}
-func (*Range) expr()    {}
-func (*Concat) expr()   {}
-func (*List) expr()     {}
-func (*Masked) expr()   {}
-func (*Binary) expr()   {}
-func (*SetRef) expr()   {}
-func (*Set) expr()      {}
-func (*Wildcard) expr() {}
-func (*Map) expr()      {}
-func (*Verdict) expr()  {}
+func (*Payload) expr()    {}
+func (*RawPayload) expr() {}
+func (*Meta) expr()       {}
+func (*CT) expr()         {}
+func (*FIB) expr()        {}
+func (*Numgen) expr()     {}
+func (*Const) expr()      {}
+func (*Prefix) expr()     {}
+func (*Range) expr()      {}
+func (*Concat) expr()     {}
+func (*List) expr()       {}
+func (*Masked) expr()     {}
+func (*Binary) expr()     {}
+func (*SetRef) expr()     {}
+func (*Set) expr()        {}
+func (*Wildcard) expr()   {}
+func (*Map) expr()        {}
+func (*Verdict) expr()    {}

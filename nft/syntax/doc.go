@@ -7,12 +7,14 @@
 // the tree is small, and new header fields, meta keys and ct keys need no
 // change here.
 //
-// [ParseRule] and [ParseTypeOf] read single rules and declarations,
-// [ParseFile] a whole file into the object model, with its variables expanded.
+// [ParseRule], [ParseTypeOf] and [ParseObject] read single rules and declarations,
+// [ParseFile] a whole file into the object model, with its variables expanded and its
+// commands carried out. [Include] makes one text of several files, for programs that may
+// read files.
 //
 // The package refuses rules that are longer than [MaxRuleLength] or nested
 // deeper than [MaxDepth], and files longer than [MaxFileLength]; it reads no
-// other file (include is an error) and resolves no name but that of a
+// file (include is an error to [ParseFile]) and resolves no name but that of a
 // variable.
 //
 // # Printing

@@ -24,14 +24,22 @@ func (p Pos) String() string {
 
 // Error is an error at a place of the source.
 type Error struct {
-	Pos Pos
-	Msg string
+	// File is the name of the included file that Pos is a place of, empty for the
+	// text itself.
+	File string
+	Pos  Pos
+	Msg  string
 	// Line is the source line that Pos lies on, without its newline.
 	Line string
 }
 
-// Error returns "line:column: message".
-func (e *Error) Error() string { return e.Pos.String() + ": " + e.Msg }
+// Error returns "line:column: message", and before it the name of an included file.
+func (e *Error) Error() string {
+	if e.File != "" {
+		return e.File + ":" + e.Pos.String() + ": " + e.Msg
+	}
+	return e.Pos.String() + ": " + e.Msg
+}
 
 // Excerpt returns the source line and, in a second line, a caret below the
 // place of the error. It is empty when the place is not known.

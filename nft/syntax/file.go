@@ -32,7 +32,7 @@ func (l *ErrorList) Error() string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		if l.Name != "" {
+		if l.Name != "" && e.File == "" {
 			b.WriteString(l.Name)
 			b.WriteByte(':')
 		}
@@ -51,36 +51,57 @@ func (l *ErrorList) Unwrap() []error {
 }
 
 // ParseFile parses a whole file as `nft -f` reads it: table blocks and
-// commands that add (table, chain, rule, set, map, element), comments,
-// continued lines and variables. Tables, chains and sets that the file
-// mentions several times are joined, in the order of their first mention.
+// commands, comments, continued lines and variables. Tables, chains and sets that
+// the file mentions several times are joined, in the order of their first mention.
 //
-// The file is a declaration of what shall be, and so commands that refer to
-// what there was (flush, delete, insert, ...) are errors; as is include, which
-// would read other files. Rules are checked and brought into canonical form;
-// the types of sets and the keys of elements are text until package compile
-// sees them.
+// The file is a declaration of what shall be. Commands that flush, delete, insert or
+// rename change what the file has declared before them; of what there was before the
+// file, they can flush and delete what the file declares, which changes nothing. What
+// else refers to the kernel (handles, list, reset, ...) is an error; as is include,
+// which would read other files: see [Include]. Rules and the bodies of objects are
+// checked and brought into canonical form; the types of sets and the keys of elements
+// are text until package compile sees them.
+//
+// A file that begins with a brace is read by ParseJSON.
 //
 // The error is an *ErrorList with the errors of all statements.
 func ParseFile(name, text string) ([]nft.Table, error) {
-	if len(text) > MaxFileLength {
-		return nil, &ErrorList{name, []*Error{{Msg: fmt.Sprintf("file has %d bytes: at most %d are possible", len(text), MaxFileLength)}}}
+	if err := checkFileLength(name, len(text)); err != nil {
+		return nil, err
+	}
+	if isJSON(text) {
+		return ParseJSON(name, []byte(text))
 	}
 	p := newFileParser(text)
 	p.parse()
 	if len(p.errs) > 0 {
 		return nil, &ErrorList{name, sortErrors(p.errs)}
 	}
+	return p.build(), nil
+}
+
+// checkFileLength refuses a file that is too long.
+func checkFileLength(name string, n int) error {
+	if n > MaxFileLength {
+		return &ErrorList{name, []*Error{{Msg: fmt.Sprintf("file has %d bytes: at most %d are possible", n, MaxFileLength)}}}
+	}
+	return nil
+}
+
+// build returns the tables that were read.
+func (p *fileParser) build() []nft.Table {
 	tables := make([]nft.Table, 0, len(p.order))
 	for _, t := range p.order {
-		tables = append(tables, t.build())
+		if p.table(t.table.ID()) == t {
+			tables = append(tables, t.build())
+		}
 	}
-	return tables, nil
+	return tables
 }
 
 func newFileParser(text string) *fileParser {
 	src, errs := expandVariables(text)
-	return &fileParser{src: src, sc: NewScanner(src.text), errs: errs, bad: -1, tables: map[nft.TableID]*fileTable{}}
+	return &fileParser{src: src, sc: NewScanner(src.text), errs: errs, bad: -1, tables: map[nft.TableID]*fileTable{}, mentioned: map[nft.TableID]bool{}, flushes: map[nft.Family]int{}}
 }
 
 // parse reads the whole file.
@@ -90,6 +111,7 @@ func (p *fileParser) parse() {
 	for p.tok.Kind != EOF && len(p.errs) < MaxErrors {
 		p.command()
 	}
+	p.checkLater()
 }
 
 // fileParser is a recursive-descent parser of a file, with one token of
@@ -106,12 +128,22 @@ type fileParser struct {
 	// bad is the offset of the last thing that the scanner refused.
 	bad    int
 	tables map[nft.TableID]*fileTable
-	order  []*fileTable
+	// order are the tables in the order of their first mention, with those that were
+	// removed again.
+	order []*fileTable
+	// flushes count the "flush ruleset" of each family: tables from before are gone.
+	flushes map[nft.Family]int
+	// mentioned are all tables that the file declares or has declared, later those
+	// that it changes before.
+	mentioned map[nft.TableID]bool
+	later     []laterTable
+	// creating is true in a create command: what it declares must be new.
+	creating bool
+	// places notes where declarations are, if somebody asked.
+	places *Places
 	// braces counts the braces that are open at the current token, depth the
 	// lists of elements in one another.
 	braces, depth int
-	// wanted is the rule that FindRule looks for, if any.
-	wanted *wantedRule
 }
 
 // scan reads a token. What the scanner refuses is an error and a line end.
@@ -235,6 +267,10 @@ func (p *fileParser) name(want string) string {
 	at := p.tok
 	name := p.expectIdent(want)
 	if p.failed {
+		return ""
+	}
+	if p.src.fromVariable(at.Offset) {
+		p.fail(at, "unexpected variable: want %s as a word", want)
 		return ""
 	}
 	if err := datatype.CheckName(name); err != nil {

@@ -42,12 +42,23 @@ func (f *fileFormatter) comment(depth int, comment string) {
 func (f *fileFormatter) table(t *nft.Table) {
 	f.line(0, "table ", t.ID().String(), " {")
 	f.comment(1, t.Comment)
-	blank := t.Comment != ""
+	if len(t.Flags) > 0 {
+		f.line(1, "flags ", strings.Join(t.Flags, ","))
+	}
+	blank := t.Comment != "" || len(t.Flags) > 0
 	separate := func() {
 		if blank {
 			f.line(0)
 		}
 		blank = true
+	}
+	for i := range t.Objects {
+		separate()
+		f.object(&t.Objects[i])
+	}
+	for i := range t.Flowtables {
+		separate()
+		f.flowtable(&t.Flowtables[i])
 	}
 	for i := range t.Sets {
 		separate()
@@ -89,6 +100,9 @@ func (f *fileFormatter) set(noun string, s *nft.Set) {
 	if s.AutoMerge {
 		f.line(2, "auto-merge")
 	}
+	for _, text := range s.Stateful {
+		f.line(2, text)
+	}
 	f.comment(2, s.Comment)
 	if len(s.Elements) > 0 {
 		f.line(2, "elements = {")
@@ -102,8 +116,14 @@ func (f *fileFormatter) set(noun string, s *nft.Set) {
 
 func (f *fileFormatter) element(e *nft.Element, last bool) {
 	words := []string{e.Key}
+	for _, text := range e.Stateful {
+		words = append(words, " ", text)
+	}
 	if e.Timeout > 0 {
 		words = append(words, " timeout ", datatype.FormatDuration(e.Timeout))
+	}
+	if e.Expires > 0 {
+		words = append(words, " expires ", datatype.FormatDuration(e.Expires))
 	}
 	if e.Comment != "" {
 		words = append(words, ` comment "`, e.Comment, `"`)
@@ -126,6 +146,9 @@ func (f *fileFormatter) chain(c *nft.Chain) {
 		if c.Device != "" {
 			words = append(words, ` device "`, c.Device, `"`)
 		}
+		if len(c.Devices) > 0 {
+			words = append(words, " ", formatDevices(c.Devices))
+		}
 		words = append(words, " priority ", c.Priority, ";")
 	}
 	if c.Policy != "" {
@@ -137,6 +160,9 @@ func (f *fileFormatter) chain(c *nft.Chain) {
 	if words != nil {
 		f.line(2, words...)
 	}
+	if len(c.Flags) > 0 {
+		f.line(2, "flags ", strings.Join(c.Flags, ","))
+	}
 	for i := range c.Rules {
 		r := &c.Rules[i]
 		if r.Comment != "" {
@@ -146,4 +172,54 @@ func (f *fileFormatter) chain(c *nft.Chain) {
 		f.line(2, r.Text)
 	}
 	f.line(1, "}")
+}
+
+// object prints an object: the statements of its body on lines of their own.
+func (f *fileFormatter) object(o *nft.Object) {
+	f.line(1, string(o.Kind), " ", o.Name, " {")
+	f.comment(2, o.Comment)
+	if o.Text != "" {
+		for _, statement := range splitStatements(o.Text) {
+			f.line(2, statement)
+		}
+	}
+	f.line(1, "}")
+}
+
+// splitStatements splits a body at its semicolons, but for those in strings.
+func splitStatements(text string) []string {
+	var out []string
+	start, quoted := 0, false
+	for i := range len(text) {
+		switch {
+		case text[i] == '"':
+			quoted = !quoted
+		case text[i] == ';' && !quoted:
+			out = append(out, strings.TrimSpace(text[start:i]))
+			start = i + 1
+		}
+	}
+	return append(out, strings.TrimSpace(text[start:]))
+}
+
+func (f *fileFormatter) flowtable(t *nft.Flowtable) {
+	f.line(1, "flowtable ", t.Name, " {")
+	if t.Hook != "" {
+		f.line(2, "hook ", t.Hook, " priority ", t.Priority)
+	}
+	if len(t.Devices) > 0 {
+		f.line(2, formatDevices(t.Devices))
+	}
+	if t.Counter {
+		f.line(2, "counter")
+	}
+	if len(t.Flags) > 0 {
+		f.line(2, "flags ", strings.Join(t.Flags, ","))
+	}
+	f.line(1, "}")
+}
+
+// formatDevices is a list of devices in nft's words.
+func formatDevices(names []string) string {
+	return `devices = { "` + strings.Join(names, `", "`) + `" }`
 }

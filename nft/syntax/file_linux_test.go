@@ -1,13 +1,20 @@
 package syntax
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
+// otherErrors finds errors of nft that are not the kernel's.
+var otherErrors = regexp.MustCompile(`Error: ([^C]|C[^o]|Co[^u])`)
+
 // TestFilesAsNft offers the files that ParseFile takes, and what FormatFile
-// makes of them, to nft.
+// makes of them, to nft. Of a file marked [syntax] the kernel may refuse what it has
+// not, such as devices; one marked [newer] is of a newer nft, or what nft itself prints
+// and does not read.
 func TestFilesAsNft(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
@@ -18,7 +25,15 @@ func TestFilesAsNft(t *testing.T) {
 			continue
 		}
 		for what, file := range map[string]string{"the file": text, "the printed file": FormatFile(tables)} {
-			if _, err := ns.Output(file, "nft", "-c", "-f", "-"); err != nil {
+			comment := string(c.archive.Comment)
+			if what == "the file" && strings.Contains(comment, "[newer]") {
+				continue
+			}
+			_, err := ns.Output(file, "nft", "-c", "-f", "-")
+			if err != nil && strings.Contains(comment, "[") && !otherErrors.MatchString(err.Error()) {
+				continue
+			}
+			if err != nil {
 				t.Errorf("%s: nft refuses %s: %v\n%s", c.name, what, err, file)
 			}
 		}

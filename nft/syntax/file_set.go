@@ -21,8 +21,9 @@ func (p *fileParser) set(t *fileTable, isMap bool) {
 	if p.failed {
 		return
 	}
+	p.places.enter(&t.table, "set", name, at.Offset)
 	s := &fileSet{Set: nft.Set{Name: name}, isMap: isMap}
-	p.block(func() { p.setStatement(&s.Set) })
+	p.block(func() { p.setStatement(s) })
 	if p.failed {
 		return
 	}
@@ -45,36 +46,70 @@ func sameDeclaration(a, b *fileSet) bool {
 	x, y := &a.Set, &b.Set
 	return a.isMap == b.isMap && x.Type == y.Type && x.TypeOf == y.TypeOf && slices.Equal(x.Flags, y.Flags) &&
 		x.Timeout == y.Timeout && x.GCInterval == y.GCInterval && x.Size == y.Size &&
-		x.Policy == y.Policy && x.AutoMerge == y.AutoMerge && x.Comment == y.Comment
+		slices.Equal(x.Stateful, y.Stateful) && x.Policy == y.Policy && x.AutoMerge == y.AutoMerge && x.Comment == y.Comment
 }
 
 // setStatement parses one line of the declaration of a set or map.
-func (p *fileParser) setStatement(s *nft.Set) {
+func (p *fileParser) setStatement(s *fileSet) {
 	at := p.tok
 	switch word := p.expectIdent("type, typeof, flags, elements or another attribute of a set"); {
 	case p.failed:
 	case word == "type" || word == "typeof":
-		p.typeLine(at, word, s)
+		p.typeLine(at, word, &s.Set)
 	case word == "flags":
-		p.flags(at, s)
+		p.flags(at, &s.Set)
 	case word == "timeout":
 		s.Timeout = p.duration()
-	case word == "gc-interval":
-		s.GCInterval = p.duration()
 	case word == "size":
 		s.Size = p.size()
 	case word == "policy":
 		p.once(at, word, &s.Policy, p.expectIdent("performance or memory"))
-	case word == "auto-merge":
+	case word == "gc-interval" && !s.isMap:
+		s.GCInterval = p.duration()
+	case word == "auto-merge" && !s.isMap:
 		s.AutoMerge = true
+	case word == "gc-interval" || word == "auto-merge":
+		p.fail(at, "%s is not possible in a map: nft(8) takes it in sets alone", word)
 	case word == "comment":
 		p.setComment(at, &s.Comment)
 	case word == "elements":
 		p.expectPunct("=")
 		s.Elements = p.elements(s.Elements)
+	case slices.Contains(statefulWords[:], word):
+		s.Stateful = append(s.Stateful, p.stateful(at, false)...)
 	default:
-		p.fail(at, "unexpected %s in a set: want type, typeof, flags, timeout, gc-interval, size, policy, auto-merge, comment or elements", at)
+		p.fail(at, "unexpected %s in a set: want type, typeof, flags, timeout, gc-interval, size, policy, auto-merge, comment, elements, counter, limit, quota or ct count", at)
 	}
+}
+
+// statefulWords begin the statements that keep a state.
+var statefulWords = [...]string{"counter", "limit", "quota", "ct"}
+
+// elementStops end the key of an element.
+var elementStops = append([]string{":", ",", "}", "timeout", "expires", "comment"}, statefulWords[:]...)
+
+// stateful parses statements that keep a state, of which the first word was read,
+// and returns each in canonical form. Line ends count as blanks where newlines is
+// true.
+func (p *fileParser) stateful(at Token, newlines bool) []string {
+	p.text(newlines, ":", ",", "}", "timeout", "expires", "comment")
+	if p.failed {
+		return nil
+	}
+	list, err := ParseStateful(p.src.text[at.Offset:p.end])
+	if err != nil {
+		pos, msg := Pos{1, 1}, err.Error()
+		if e, ok := asError(err); ok {
+			pos, msg = e.Pos, e.Msg
+		}
+		p.report(p.src.offsetOf(at.Offset, pos), "%s", msg)
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = PrintStmt(s)
+	}
+	return out
 }
 
 func (p *fileParser) typeLine(at Token, word string, s *nft.Set) {
@@ -145,6 +180,7 @@ func (p *fileParser) addElements() {
 		p.fail(at, "set %s of table %s is not declared: write \"add set %s %s { ... }\" before", name, t.table.ID(), t.table.ID(), name)
 		return
 	}
+	p.places.enter(&t.table, "set", name, at.Offset)
 	s.Elements = p.elements(s.Elements)
 }
 
@@ -168,7 +204,9 @@ func (p *fileParser) elements(list []nft.Element) []nft.Element {
 		case p.isPunct("{"):
 			list = p.elements(list)
 		default:
+			at := p.tok.Offset
 			if e := p.element(); !p.failed {
+				p.places.element(at)
 				list = append(list, e)
 			}
 		}
@@ -180,28 +218,18 @@ func (p *fileParser) elements(list []nft.Element) []nft.Element {
 	return list
 }
 
-// element parses "KEY [timeout T] [comment C] [: VALUE]".
+// element parses "KEY [statements] [timeout T] [expires T] [comment C] [: VALUE]".
 func (p *fileParser) element() nft.Element {
 	var e nft.Element
-	if e.Key = p.text(true, ":", ",", "}", "timeout", "expires", "comment", "counter", "limit", "quota"); e.Key == "" {
+	if e.Key = p.text(true, elementStops...); e.Key == "" {
 		p.unexpected("the key of an element")
 		return e
 	}
-	for !p.failed && p.tok.Kind == Ident {
-		at := p.tok
+	if at := p.tok; at.Kind == Ident && slices.Contains(statefulWords[:], at.Text) && !p.failed {
 		p.advance()
-		switch at.Text {
-		case "timeout":
-			e.Timeout = p.duration()
-		case "comment":
-			p.setComment(at, &e.Comment)
-		case "expires":
-			p.fail(at, "expires is not possible here: a file declares timeouts, not what is left of them")
-		default:
-			p.fail(at, "%s of elements is not supported", at.Text)
-		}
-		p.skipNewlines()
+		e.Stateful = p.stateful(at, true)
 	}
+	p.elementOptions(&e)
 	if !p.acceptPunct(":") {
 		return e
 	}
@@ -210,4 +238,23 @@ func (p *fileParser) element() nft.Element {
 		p.unexpected("the value of an element")
 	}
 	return e
+}
+
+// elementOptions parses the times and the comment of an element.
+func (p *fileParser) elementOptions(e *nft.Element) {
+	for !p.failed && p.tok.Kind == Ident {
+		at := p.tok
+		p.advance()
+		switch at.Text {
+		case "timeout":
+			e.Timeout = p.duration()
+		case "expires":
+			e.Expires = p.duration()
+		case "comment":
+			p.setComment(at, &e.Comment)
+		default:
+			p.fail(at, "unexpected %s in an element: want timeout, expires, comment, \":\", \",\" or \"}\"; statements stand before them", at)
+		}
+		p.skipNewlines()
+	}
 }

@@ -53,6 +53,14 @@ func (p *parser) selectorPart() Expr { return p.binary(p.selectorPrimary, 1) }
 // value parses what is assigned, or where a packet is translated to: like a
 // selector, with ranges and prefixes.
 func (p *parser) value() Expr {
+	p.assigned = true
+	x := p.operand()
+	p.assigned = false
+	return x
+}
+
+// operand parses what a dynamic statement puts into a set.
+func (p *parser) operand() Expr {
 	return p.mapped(p.concat(func() Expr { return p.span(p.selectorPart) }))
 }
 
@@ -150,17 +158,14 @@ func (p *parser) addr() Expr {
 var unqualified = []string{
 	"mark", "iif", "iifname", "iiftype", "oif", "oifname", "oiftype", "skuid", "skgid", "nftrace", "rtclassid",
 	"ibriport", "ibrname", "obriport", "obrname", "pkttype", "cpu", "iifgroup", "oifgroup", "cgroup", "ipsec",
-}
-
-// headers are the packet headers whose fields are selectors.
-var headers = []string{
-	"ether", "vlan", "arp", "ip", "icmp", "igmp", "ip6", "icmpv6", "tcp", "udp", "udplite", "sctp", "dccp", "th",
-	"ah", "esp", "comp",
+	"time", "day", "hour",
 }
 
 // selectorPrimary parses one selector, constant or parenthesis.
 func (p *parser) selectorPrimary() Expr {
-	p.otherExpr()
+	if x := p.extension(); x != nil {
+		return x
+	}
 	pos, text := p.tok.Pos, p.tok.Text
 	if p.tok.Kind == Punct && text == "(" {
 		p.open()
@@ -168,8 +173,14 @@ func (p *parser) selectorPrimary() Expr {
 		p.close(")")
 		return x
 	}
+	if p.tok.Kind == Punct && text == "@" {
+		return p.rawPayload()
+	}
 	if p.tok.Kind != Ident {
 		return p.constantPrimary()
+	}
+	if x := p.hostSelector(); x != nil {
+		return x
 	}
 	switch {
 	case text == "meta":
@@ -186,11 +197,8 @@ func (p *parser) selectorPrimary() Expr {
 	case slices.Contains(unqualified, text):
 		p.advance()
 		return &Meta{Pos: pos, KeyPos: pos, Key: text}
-	case p.next.Kind == Ident && slices.Contains(headers, text):
-		p.advance()
-		x := &Payload{Pos: pos, Proto: text, FieldPos: p.tok.Pos}
-		x.Field = p.expectIdent("a header field")
-		return x
+	case slices.Contains(headers, text) && !p.isConstantHeader():
+		return p.payload()
 	default:
 		return p.constantPrimary()
 	}
@@ -266,65 +274,6 @@ func (p *parser) setRef() *SetRef {
 	p.expectPunct("@")
 	r.Name = p.expectIdent("the name of a set")
 	return r
-}
-
-// set parses an anonymous set or map. A comma may follow its last element.
-func (p *parser) set() *Set {
-	s := &Set{Pos: p.tok.Pos}
-	p.open()
-	for p.err == nil && !p.isPunct("}") {
-		s.Elems = append(s.Elems, p.element())
-		if !p.acceptPunct(",") {
-			break
-		}
-	}
-	p.close("}")
-	if len(s.Elems) == 0 {
-		p.fail(s.Pos, "set is empty")
-	}
-	return s
-}
-
-// element parses an element of an anonymous set or map.
-func (p *parser) element() *Elem {
-	e := &Elem{Pos: p.tok.Pos}
-	if p.isPunct("*") {
-		e.Key = &Wildcard{p.tok.Pos}
-		p.advance()
-	} else {
-		e.Key = p.constant()
-	}
-	p.elementOptions(e)
-	if p.acceptPunct(":") {
-		if v := p.verdict(); v != nil {
-			e.Value = v
-		} else {
-			e.Value = p.constant()
-		}
-	}
-	return e
-}
-
-// elementOptions parses the timeout and comment of an element.
-func (p *parser) elementOptions(e *Elem) {
-	for p.err == nil && p.tok.Kind == Ident {
-		switch p.tok.Text {
-		case "timeout":
-			p.advance()
-			d, ok := p.tok.duration()
-			if !ok {
-				p.unexpected("a time such as 5s")
-				return
-			}
-			p.advance()
-			e.Timeout = d
-		case "comment":
-			p.advance()
-			e.Comment = p.text("a comment")
-		default:
-			return
-		}
-	}
 }
 
 // typeOfList parses selectors joined by ".".

@@ -1,9 +1,6 @@
 package syntax
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // stmt parses one statement.
 func (p *parser) stmt() Stmt {
@@ -13,22 +10,33 @@ func (p *parser) stmt() Stmt {
 		if v := p.verdict(); v != nil {
 			return v
 		}
+		if s := p.stateful(); s != nil {
+			return s
+		}
+		if s := p.divert(); s != nil {
+			return s
+		}
+		if s := p.ctObject(); s != nil {
+			return s
+		}
 		switch p.tok.Text {
-		case "counter":
-			return p.counter()
 		case "log":
 			return p.log()
-		case "limit":
-			return p.limit()
 		case "reject":
 			return p.reject()
 		case "dnat", "snat", "masquerade", "redirect":
 			return p.nat()
+		case "reset":
+			return p.resetOption()
 		case "notrack":
 			p.advance()
 			return &Notrack{pos}
 		case "add", "update", "delete":
 			return p.dynamic()
+		case "set":
+			return p.oldDynamic()
+		case "meter":
+			return p.meter()
 		}
 	}
 	x := p.selector()
@@ -37,7 +45,7 @@ func (p *parser) stmt() Stmt {
 		return &Vmap{Pos: pos, Key: x, Table: p.table()}
 	case p.isIdent("set"):
 		p.advance()
-		return &Assign{Pos: pos, Target: x, Value: p.value()}
+		return p.assign(pos, x)
 	case p.isIdent("map"):
 		return p.match(p.mapped(x))
 	default:
@@ -90,7 +98,7 @@ func (p *parser) match(left Expr) Stmt {
 	m.Right = p.flags()
 	if p.isPunct("/") {
 		p.advance()
-		m.Right = &Masked{Pos: m.Right.Position(), Value: m.Right, Mask: p.flags()}
+		m.Right = &Masked{Pos: m.Right.Position(), Value: m.Right, Mask: p.mask()}
 	}
 	return m
 }
@@ -128,18 +136,6 @@ func (p *parser) verdict() *Verdict {
 	}
 }
 
-// counter parses "counter [packets N bytes N]".
-func (p *parser) counter() Stmt {
-	c := &Counter{Pos: p.tok.Pos}
-	p.advance()
-	if p.acceptIdent("packets") {
-		c.Packets = p.number("a number of packets", 64)
-		p.oneOf("bytes")
-		c.Bytes = p.number("a number of bytes", 64)
-	}
-	return c
-}
-
 // log parses "log" and its options.
 func (p *parser) log() Stmt {
 	l := &Log{Pos: p.tok.Pos}
@@ -153,10 +149,16 @@ func (p *parser) log() Stmt {
 		switch p.tok.Text {
 		case "prefix":
 			p.advance()
+			if p.tok.Kind == Addr || p.tok.Kind == Word {
+				p.tok.Kind = String // a word like others here
+			}
 			prefix := p.text("a log prefix")
 			l.Prefix = &prefix
 		case "level":
 			p.advance()
+			if p.tok.Kind == String {
+				p.tok.Kind = Ident // quotes change nothing here
+			}
 			l.Level = p.oneOf("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit")
 		case "group":
 			l.Group = u32(16)
@@ -201,41 +203,6 @@ func (p *parser) logFlags(l *Log) {
 	}
 }
 
-// limit parses "limit rate [over] N/second [burst N packets]".
-func (p *parser) limit() Stmt {
-	l := &Limit{Pos: p.tok.Pos}
-	p.advance()
-	p.oneOf("rate")
-	if !p.acceptIdent("until") {
-		l.Over = p.acceptIdent("over")
-	}
-	l.Rate = p.number("a rate", 64)
-	switch {
-	case p.acceptPunct("/"):
-		l.Per = p.oneOf("second", "minute", "hour", "day", "week")
-	default:
-		// "bytes/second" is one token, "bytes / second" three.
-		pos := p.tok.Pos
-		word := p.expectIdent("/second, /minute, ..., or bytes/second")
-		var ok bool
-		if l.Unit, l.Per, ok = strings.Cut(word, "/"); !ok {
-			p.expectPunct("/")
-		}
-		if l.Per == "" {
-			l.Per = p.oneOf("second", "minute", "hour", "day", "week")
-		}
-		if !slices.Contains([]string{"bytes", "kbytes", "mbytes"}, l.Unit) ||
-			!slices.Contains([]string{"second", "minute", "hour", "day", "week"}, l.Per) {
-			p.fail(pos, "unknown rate unit %q: want bytes, kbytes or mbytes per second, minute, hour, day or week", word)
-		}
-	}
-	if p.acceptIdent("burst") {
-		l.Burst = p.number("a burst", 32)
-		l.BurstUnit = p.oneOf("packets", "bytes", "kbytes", "mbytes")
-	}
-	return l
-}
-
 // reject parses "reject [with icmp X | icmpv6 X | icmpx X | tcp reset]".
 func (p *parser) reject() Stmt {
 	r := &Reject{Pos: p.tok.Pos}
@@ -250,93 +217,10 @@ func (p *parser) reject() Stmt {
 		return r
 	}
 	p.acceptIdent("type")
+	if p.tok.Kind != Ident && p.tok.Kind != Number {
+		p.unexpected("a code such as port-unreachable, or its number")
+		return r
+	}
 	r.Code = p.constantPrimary()
 	return r
-}
-
-// nat parses dnat, snat, masquerade and redirect.
-func (p *parser) nat() Stmt {
-	n := &NAT{Pos: p.tok.Pos, Kind: p.tok.Text}
-	p.advance()
-	switch n.Kind {
-	case "masquerade", "redirect":
-		if p.acceptIdent("to") {
-			p.expectPunct(":")
-			n.Port = p.value()
-		}
-	default:
-		p.natTarget(n)
-	}
-	for p.isIdent("random") || p.isIdent("fully-random") || p.isIdent("persistent") {
-		n.Flags = append(n.Flags, p.tok.Text)
-		p.advance()
-		if !p.acceptPunct(",") {
-			break
-		}
-		if !p.isIdent("random") && !p.isIdent("fully-random") && !p.isIdent("persistent") {
-			p.unexpected("random, fully-random or persistent")
-		}
-	}
-	slices.Sort(n.Flags)
-	n.Flags = slices.Compact(n.Flags)
-	return n
-}
-
-// natTarget parses "[ip|ip6] [addr . port|prefix] [to] ADDR[:PORT]".
-func (p *parser) natTarget(n *NAT) {
-	if (p.isIdent("ip") || p.isIdent("ip6")) && p.next.Kind == Ident {
-		switch p.next.Text {
-		case "to", "addr", "prefix":
-			n.Family = p.expectIdent("a family")
-		}
-	}
-	switch {
-	case p.acceptIdent("addr"):
-		p.expectPunct(".")
-		p.oneOf("port")
-		n.AddrPort = true
-	case p.isIdent("prefix") && p.next.Kind == Ident && p.next.Text == "to":
-		p.advance()
-		n.Prefix = true
-	}
-	p.acceptIdent("to")
-	if !p.isPunct(":") {
-		n.Addr = p.value()
-	}
-	if p.acceptPunct(":") {
-		n.Port = p.value()
-	}
-}
-
-// dynamic parses "add|update|delete @set { key [timeout T] [stmts] [: data] }".
-func (p *parser) dynamic() Stmt {
-	d := &Dynamic{Pos: p.tok.Pos, Op: p.tok.Text}
-	p.advance()
-	d.Set = p.setRef()
-	d.Elem = &Elem{Pos: p.tok.Pos}
-	if !p.isPunct("{") {
-		p.unexpected(`"{"`)
-		return d
-	}
-	p.open()
-	e := d.Elem
-	e.Pos = p.tok.Pos
-	e.Key = p.value()
-	p.elementOptions(e)
-	for p.err == nil {
-		switch {
-		case p.isIdent("limit"):
-			e.Stmts = append(e.Stmts, p.limit())
-			continue
-		case p.isIdent("counter"):
-			e.Stmts = append(e.Stmts, p.counter())
-			continue
-		}
-		break
-	}
-	if p.acceptPunct(":") {
-		e.Value = p.value()
-	}
-	p.close("}")
-	return d
 }

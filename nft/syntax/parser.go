@@ -73,6 +73,9 @@ type parser struct {
 	// inline is above 0 inside braces and parentheses of a rule, where line
 	// ends mean nothing.
 	inline int
+	// assigned is true in a value that is assigned, where nft takes no IPv6
+	// extension header.
+	assigned bool
 }
 
 // newParser returns a parser at the first token.

@@ -90,6 +90,10 @@ func (p *printer) expr(x Expr) {
 		p.str(x.Proto)
 		p.str(" ")
 		p.str(x.Field)
+	case *Exthdr:
+		p.exthdr(x)
+	case *RawPayload:
+		p.rawPayload(x)
 	case *Meta:
 		p.meta(x)
 	case *CT:
@@ -101,6 +105,8 @@ func (p *printer) expr(x Expr) {
 		p.str(x.Result)
 	case *Numgen:
 		p.numgen(x)
+	case *Rt, *Socket, *OSF, *IPsec, *Hash:
+		p.host(x)
 	case *Const:
 		p.constant(x)
 	case *Prefix:
@@ -237,29 +243,44 @@ func (p *printer) set(x *Set) {
 		if i > 0 {
 			p.str(", ")
 		}
-		p.elem(e)
+		p.elem(e, false)
 	}
 	p.str(" }")
 }
 
-// elem writes an element.
-func (p *printer) elem(e *Elem) {
+// elem writes an element. The statements of a dynamic statement's element come
+// behind its options, those of others before them.
+func (p *printer) elem(e *Elem, dynamic bool) {
 	p.expr(e.Key)
+	if !dynamic {
+		p.statefulList(e.Stmts)
+	}
 	if e.Timeout != 0 {
 		p.str(" timeout ")
 		p.str(datatype.FormatDuration(e.Timeout))
+	}
+	if e.Expires != 0 {
+		p.str(" expires ")
+		p.str(datatype.FormatDuration(e.Expires))
 	}
 	if e.Comment != "" {
 		p.str(" comment ")
 		p.quote(e.Comment)
 	}
-	for _, s := range e.Stmts {
-		p.str(" ")
-		p.stmt(s)
+	if dynamic {
+		p.statefulList(e.Stmts)
 	}
 	if e.Value != nil {
 		p.str(" : ")
 		p.expr(e.Value)
+	}
+}
+
+// statefulList writes the statements of an element.
+func (p *printer) statefulList(list []Stmt) {
+	for _, s := range list {
+		p.str(" ")
+		p.stmt(s)
 	}
 }
 

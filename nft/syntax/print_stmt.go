@@ -16,18 +16,8 @@ func (p *printer) stmt(s Stmt) {
 		p.expr(s.Key)
 		p.str(" vmap ")
 		p.expr(s.Table)
-	case *Counter:
-		p.str("counter")
-		if s.Packets != 0 || s.Bytes != 0 {
-			p.str(" packets ")
-			p.num(s.Packets)
-			p.str(" bytes ")
-			p.num(s.Bytes)
-		}
 	case *Log:
 		p.log(s)
-	case *Limit:
-		p.limit(s)
 	case *Reject:
 		p.reject(s)
 	case *NAT:
@@ -41,11 +31,19 @@ func (p *printer) stmt(s Stmt) {
 		p.str(" ")
 		p.expr(s.Set)
 		p.str(" { ")
-		p.elem(s.Elem)
+		p.elem(s.Elem, true)
 		p.str(" }")
+	case *Meter:
+		p.meter(s)
+	case *ResetOption:
+		p.str("reset ")
+		p.exthdr(s.Option)
 	case *Notrack:
 		p.str("notrack")
 	default:
+		if p.stateful(s) || p.divert(s) {
+			return
+		}
 		p.str(fmt.Sprintf("<unknown statement %T>", s))
 	}
 }
@@ -137,15 +135,7 @@ func (p *printer) nat(n *NAT) {
 	}
 	if n.Addr != nil || n.Port != nil {
 		p.str(" to ")
-	}
-	if n.Addr != nil {
-		p.brackets = n.Port != nil
-		p.expr(n.Addr)
-		p.brackets = false
-	}
-	if n.Port != nil {
-		p.str(":")
-		p.expr(n.Port)
+		p.addrPort(n.Addr, n.Port)
 	}
 	if len(n.Flags) > 0 {
 		p.str(" ")

@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,7 +21,8 @@ const (
 	// Semicolon is ";".
 	Semicolon
 	// Ident is a name or keyword: a letter or "_", then letters, digits and
-	// "/-_.", perhaps with a "*" at the end (an interface wildcard).
+	// "/-_.", perhaps with a "*" at the end (an interface wildcard) or a "\*"
+	// in it.
 	Ident
 	// Number is a decimal or 0x-hexadecimal number.
 	Number
@@ -134,8 +134,11 @@ func (s *Scanner) Next() (Token, *Error) {
 		t.Text = s.src[s.off+1 : s.off+1+end]
 		s.off += end + 2
 	case isLetter(c) || c == '_' || c == ':' || isDigit(c):
-		if n := s.address(); n > 0 {
+		if n := address(s.src[s.off:]); n > 0 {
 			t.Kind = Addr
+			s.off += n
+		} else if n := classID(s.src[s.off:]); n > 0 {
+			t.Kind = Word
 			s.off += n
 		} else if isDigit(c) {
 			t.Kind = s.digits()
@@ -146,6 +149,9 @@ func (s *Scanner) Next() (Token, *Error) {
 			s.ident()
 			t.Kind = Ident
 		}
+	case c == '\\' && strings.HasPrefix(s.src[s.off:], `\*`):
+		s.ident()
+		t.Kind = Ident
 	default:
 		n := operator(s.src[s.off:])
 		if n == 0 {
@@ -184,52 +190,6 @@ func (s *Scanner) skipBlank() {
 	}
 }
 
-// address returns the length of the address that the text goes on with, or 0.
-func (s *Scanner) address() int {
-	rest := s.src[s.off:]
-	n, colons, dots := 0, 0, 0
-	for n < len(rest) {
-		c := rest[n]
-		if c == ':' {
-			colons++
-		} else if c == '.' {
-			dots++
-		} else if !isHex(c) {
-			break
-		}
-		n++
-	}
-	word := rest[:n]
-	// An IPv4 address may be followed by ":" and a port or a value.
-	if v4, _, ok := strings.Cut(word, ":"); ok && dots == 3 && strings.Count(v4, ".") == 3 {
-		if _, err := netip.ParseAddr(v4); err == nil {
-			return len(v4)
-		}
-	}
-	if n < len(rest) && (isLetter(rest[n]) || rest[n] == '_') {
-		return 0
-	}
-	if colons == 0 {
-		if dots != 3 || !isDigit(word[0]) {
-			return 0
-		}
-		if _, err := netip.ParseAddr(word); err != nil {
-			return 0
-		}
-		return n
-	}
-	if colons < 2 {
-		return 0
-	}
-	if isMAC(word) {
-		return n
-	}
-	if _, err := netip.ParseAddr(word); err == nil {
-		return n
-	}
-	return 0
-}
-
 // digits consumes a word that begins with a digit and returns its kind.
 func (s *Scanner) digits() Kind {
 	start := s.off
@@ -252,16 +212,27 @@ func (s *Scanner) digits() Kind {
 	return Word
 }
 
-// ident consumes a name.
+// ident consumes a name. A star ends it; one behind a backslash is a letter of
+// it, as in an interface called "eth*".
 func (s *Scanner) ident() {
+	s.letters()
+	if strings.HasPrefix(s.src[s.off:], `\*`) {
+		s.off += 2
+		s.letters()
+		return
+	}
+	if s.off < len(s.src) && s.src[s.off] == '*' {
+		s.off++
+	}
+}
+
+// letters consumes what names consist of.
+func (s *Scanner) letters() {
 	for s.off < len(s.src) {
 		c := s.src[s.off]
 		if !isLetter(c) && !isDigit(c) && c != '_' && c != '/' && c != '-' && c != '.' {
 			break
 		}
-		s.off++
-	}
-	if s.off < len(s.src) && s.src[s.off] == '*' {
 		s.off++
 	}
 }
@@ -283,16 +254,3 @@ func operator(s string) int {
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func isHex(c byte) bool    { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
-
-// isMAC reports whether s is six groups of two hexadecimal digits.
-func isMAC(s string) bool {
-	if len(s) != 17 {
-		return false
-	}
-	for i := range len(s) {
-		if (i%3 == 2) != (s[i] == ':') || s[i] == '.' {
-			return false
-		}
-	}
-	return true
-}

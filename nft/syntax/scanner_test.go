@@ -57,6 +57,8 @@ func TestScanner(t *testing.T) {
 		"a # b\nc":                    "name(a) newline name(c)",
 		"a \\\n b;c":                  "name(a) name(b) ; name(c)",
 		"a\r\nb":                      "name(a) newline name(b)",
+		"1:10 ab:cd-1:2 80:accept":    "word(1:10) word(ab:cd) - word(1:2) number(80) : name(accept)",
+		"eth\\* \\*a x*":              "name(eth\\*) name(\\*a) name(x*)",
 		"\"a\nb\"":                    "error 1:1: string is not closed: add a double quote",
 		"a \x00":                      "name(a) error 1:3: unexpected character '\\x00'",
 		"ä":                           "error 1:1: unexpected character 'ä'",
