@@ -133,6 +133,10 @@ func CompileChain(family nft.Family, c *nft.Chain) (*Chain, error) {
 			return fail(fmt.Errorf("policy %s without type, hook and priority: only base chains have a policy", c.Policy))
 		case c.Device != "":
 			return fail(fmt.Errorf("device %q without type, hook and priority: only base chains have a device", c.Device))
+		case len(c.Devices) > 0:
+			return fail(fmt.Errorf("devices %s without type, hook and priority: only base chains have devices", strings.Join(c.Devices, ", ")))
+		case len(c.Flags) > 0:
+			return fail(fmt.Errorf("flags %s without type, hook and priority: only base chains have flags", strings.Join(c.Flags, ", ")))
 		}
 		return out, nil
 	}
@@ -167,7 +171,10 @@ func compileBase(family nft.Family, c *nft.Chain) (*Base, error) {
 	if c.Type == "nat" && prio <= minNATPriority {
 		return nil, fmt.Errorf("priority %d of a nat chain: want more than %d, after connection tracking", prio, minNATPriority)
 	}
-	base := &Base{Type: c.Type, Hook: h.num, Priority: prio, Device: c.Device}
+	base := &Base{Type: c.Type, Hook: h.num, Priority: prio}
+	if base.Offload, err = offloadFlag(c.Flags); err != nil {
+		return nil, err
+	}
 	switch c.Policy {
 	case "", "accept":
 	case "drop":
@@ -175,22 +182,7 @@ func compileBase(family nft.Family, c *nft.Chain) (*Base, error) {
 	default:
 		return nil, fmt.Errorf("unknown policy %q: want accept or drop", c.Policy)
 	}
-	return base, checkDevice(h, c.Device)
-}
-
-func checkDevice(h hook, device string) error {
-	switch {
-	case h.device && device == "":
-		return fmt.Errorf("hook %s needs a device", h.name)
-	case !h.device && device != "":
-		return fmt.Errorf("hook %s takes no device: remove device %q", h.name, device)
-	case !h.device:
-		return nil
-	}
-	if _, err := datatype.IfName.Parse(device); err != nil {
-		return fmt.Errorf("device: %w", err)
-	}
-	return nil
+	return base, base.setDevices(h, c)
 }
 
 // missing lists what a base chain lacks.

@@ -19,6 +19,10 @@ func (c *Chain) Declaration(family nft.Family) nft.Chain {
 	if c.Base.Drop {
 		d.Policy = "drop"
 	}
+	d.Devices = c.Base.Devices.List()
+	if c.Base.Offload {
+		d.Flags = []string{flagOffload}
+	}
 	d.Hook = fmt.Sprintf("hook%d", c.Base.Hook)
 	for _, h := range hooksOf(family) {
 		if h.num == c.Base.Hook {
@@ -39,6 +43,8 @@ func (s *Set) Declaration() nft.Set {
 	switch {
 	case s.Verdict:
 		d.Type += " : verdict"
+	case s.Object != "":
+		d.Type += " : " + string(s.Object)
 	case s.Map && s.DataInterval:
 		d.Type += " : interval " + strings.Join(s.Data.Names, " . ")
 	case s.Map:

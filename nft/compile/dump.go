@@ -41,7 +41,7 @@ func dumpKernelExpr(e expr.Any) string {
 	case *expr.Verdict:
 		return "immediate reg 0 " + dumpVerdict(e)
 	case *expr.Payload:
-		return fmt.Sprintf("payload load %db @ %s header + %d => reg %d", e.Len, payloadBase(e.Base), e.Offset, e.DestRegister)
+		return fmt.Sprintf("payload load %db @ %s header + %d => reg %d", e.Len, payloadBase(uint32(e.Base)), e.Offset, e.DestRegister)
 	case *expr.Meta:
 		if e.SourceRegister {
 			return fmt.Sprintf("meta set %s with reg %d", metaDumpName(e.Key), e.Register)
@@ -98,19 +98,6 @@ func dumpVerdict(e *expr.Verdict) string {
 		return "goto -> " + e.Chain
 	default:
 		return fmt.Sprintf("verdict %d", e.Kind)
-	}
-}
-
-func payloadBase(b expr.PayloadBase) string {
-	switch b {
-	case expr.PayloadBaseLLHeader:
-		return "link"
-	case expr.PayloadBaseNetworkHeader:
-		return "network"
-	case expr.PayloadBaseTransportHeader:
-		return "transport"
-	default:
-		return "unknown"
 	}
 }
 

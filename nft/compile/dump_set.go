@@ -10,6 +10,9 @@ import (
 func (r *Rule) DumpSets() string {
 	var b strings.Builder
 	for _, a := range r.Anonymous {
+		if a.Set.Flags&SetEval != 0 {
+			continue // a meter's, which has a name and no elements
+		}
 		fmt.Fprintf(&b, "%s %x size %d\n", a.Set.Name, a.Set.Flags, a.Set.Size)
 		for _, e := range kernelElements(a) {
 			fmt.Fprintf(&b, "  element %s\n", e)
@@ -84,6 +87,8 @@ func dumpElementData(s *Set, e Element) string {
 			return word + " -> " + chain + " "
 		}
 		return word + " "
+	case s.Object != "":
+		return "" // nft does not print the name
 	case s.Map:
 		return dumpWords(e.Data) + " "
 	default:

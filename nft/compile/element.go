@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,14 +25,16 @@ func (s *Set) Pack(e nft.Element) (Element, error) {
 		return Element{}, err
 	}
 	// One string for all, so that there is one allocation.
-	return s.element(string(b), keys, e), nil
+	return s.element(string(b), keys, e)
 }
 
 // pack appends an element's key (in interval sets with its end), whose length it
 // returns, and its data.
 func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
-	if b, err = s.appendKey(b, e.Key); err != nil {
-		return b, 0, s.elementError("pack", e.Key, err)
+	if e.Key != catchAll {
+		if b, err = s.appendKey(b, e.Key); err != nil {
+			return b, 0, s.elementError("pack", e.Key, err)
+		}
 	}
 	keys = len(b)
 	if s.Map {
@@ -41,7 +44,7 @@ func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
 	} else if e.Value != "" {
 		return b, 0, s.elementError("pack", e.Key, fmt.Errorf("unexpected value %q: this is a set, not a map", e.Value))
 	}
-	if e.Timeout != 0 || e.Comment != "" {
+	if e.Timeout != 0 || e.Expires != 0 || e.Comment != "" {
 		if err := s.checkOptions(e); err != nil {
 			return b, 0, s.elementError("pack", e.Key, err)
 		}
@@ -49,17 +52,68 @@ func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
 	return b, keys, nil
 }
 
+// catchAll is the key of the element that matches what no other does.
+const catchAll = "*"
+
 // element cuts what pack has appended.
-func (s *Set) element(packed string, keys int, e nft.Element) Element {
+func (s *Set) element(packed string, keys int, e nft.Element) (Element, error) {
 	out := Element{Key: packed[:keys], Data: packed[keys:], Timeout: e.Timeout, Comment: e.Comment}
+	if e.Expires != 0 || len(e.Stateful) > 0 {
+		var err error
+		if out.State, err = s.elementState(e); err != nil {
+			return Element{}, s.elementError("pack", e.Key, err)
+		}
+	}
 	if s.Flags&SetInterval != 0 {
 		out.Key, out.KeyEnd = packed[:keys/2], packed[keys/2:keys]
 	}
-	return out
+	return out, nil
+}
+
+// elementState packs the rare parts of an element.
+func (s *Set) elementState(e nft.Element) (string, error) {
+	words, err := declaredStateful(e.Stateful)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case len(words) == 0:
+	case len(s.Stateful) == 0 && s.Flags&SetEval == 0:
+		return "", fmt.Errorf("statement %q: the %s has no statements: declare them there", words[0], s.noun())
+	default:
+		err = s.checkStatements(words)
+	}
+	return NewState(e.Expires, words), err
+}
+
+// checkStatements checks whether an element can have the statements.
+func (s *Set) checkStatements(words []string) error {
+	if len(s.Stateful) > 0 && len(s.Stateful) != len(words) {
+		return fmt.Errorf("the element has %d statements, the %s %d: want the same", len(words), s.noun(), len(s.Stateful))
+	}
+	for i, text := range words {
+		switch {
+		case len(s.Stateful) > 0 && !sameStatement(s.Stateful[i], text):
+			return fmt.Errorf("statement %q: the %s has %q in its place", text, s.noun(), s.Stateful[i])
+		case s.Flags&SetTimeout != 0 && strings.HasPrefix(text, "ct "):
+			return fmt.Errorf("statement %q: it is not possible in a %s with the flag timeout", text, s.noun())
+		}
+	}
+	return nil
+}
+
+// sameStatement reports whether two statements that keep a state are of one kind.
+func sameStatement(a, b string) bool {
+	x, _, _ := strings.Cut(a, " ")
+	y, _, _ := strings.Cut(b, " ")
+	return x == y
 }
 
 // PackKey converts a key as Pack does it, for removals and lookups.
 func (s *Set) PackKey(key string) (Element, error) {
+	if key == catchAll {
+		return Element{}, nil
+	}
 	var buf [2 * MaxKey]byte
 	b, err := s.appendKey(buf[:0], key)
 	if err != nil {
@@ -76,6 +130,14 @@ func (s *Set) checkOptions(e nft.Element) error {
 	switch {
 	case e.Timeout < 0 || e.Timeout > 0 && e.Timeout < time.Millisecond:
 		return fmt.Errorf("timeout %v: the smallest is 1ms", e.Timeout)
+	case e.Expires < 0 || e.Expires > 0 && e.Expires < time.Millisecond:
+		return fmt.Errorf("expires %v: the smallest is 1ms", e.Expires)
+	case e.Expires > 0 && s.Flags&SetTimeout == 0:
+		return fmt.Errorf("expires %s: the %s needs flag timeout", datatype.FormatDuration(e.Expires), s.noun())
+	case e.Expires > 0 && e.Timeout == 0 && s.Timeout == 0:
+		return fmt.Errorf("expires %s: neither the element nor the %s has a timeout", datatype.FormatDuration(e.Expires), s.noun())
+	case e.Expires > cmp.Or(e.Timeout, s.Timeout):
+		return fmt.Errorf("expires %s: the timeout is shorter", datatype.FormatDuration(e.Expires))
 	case e.Timeout > 0 && s.Flags&SetTimeout == 0:
 		return fmt.Errorf("timeout %s: the %s needs flag timeout", datatype.FormatDuration(e.Timeout), s.noun())
 	}
@@ -103,9 +165,6 @@ func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
-	if text == "*" {
-		return b, errors.New("the catch-all element * is not supported in named sets and maps: add a rule after the lookup")
-	}
 	if s.Flags&SetInterval != 0 {
 		return appendInterval(b, parts, text, true)
 	}
@@ -120,8 +179,11 @@ func (s *Set) appendData(b []byte, text string) ([]byte, error) {
 	if text == "" {
 		return b, errors.New("no value: a map's element is KEY : VALUE")
 	}
-	if s.Verdict {
+	switch {
+	case s.Verdict:
 		return datatype.Verdict.AppendParse(b, text)
+	case s.Object != "":
+		return appendObjectName(b, text)
 	}
 	parts, err := s.dataParts()
 	if err == nil {

@@ -37,6 +37,8 @@ func appendInterval(b []byte, parts []part, text string, big bool) ([]byte, erro
 		b, end, rest, more = lo, hi, tail, ok
 		if len(parts) > 1 {
 			b, end = appendPadding(b, parts[i]), appendPadding(end, parts[i])
+		} else if big {
+			openEnd(end, parts[i].bits)
 		}
 	}
 	return append(b, end...), nil
@@ -133,8 +135,11 @@ func (p *part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]by
 // so that a word which is a constant as a whole is no range, and otherwise the
 // first dash with constants on both sides counts.
 func (p *part) cutRange(text string) (from, to string, ok bool) {
-	if strings.IndexByte(text, '-') < 0 || p.text() || strings.HasPrefix(text, `"`) {
+	if strings.IndexByte(text, '-') < 0 || p.text() {
 		return "", "", false
+	}
+	if text[0] == '"' {
+		return cutQuoted(text)
 	}
 	if c := text[0]; c >= '0' && c <= '9' && p.typ != datatype.Date {
 		// No name that holds a dash begins with a digit.
@@ -161,6 +166,17 @@ func (p *part) cutRange(text string) (from, to string, ok bool) {
 	return "", "", false
 }
 
+// cutQuoted splits FROM-TO where FROM is in quotes, such as "08:00"-"17:00".
+func cutQuoted(text string) (from, to string, ok bool) {
+	end := strings.IndexByte(text[1:], '"')
+	if end < 0 {
+		return "", "", false
+	}
+	from = text[:end+2]
+	to, ok = strings.CutPrefix(trim(text[end+2:]), "-")
+	return from, trim(to), ok
+}
+
 // hasInterval reports whether a part of text looks like a prefix or range.
 func hasInterval(parts []part, text string) bool {
 	for i := range parts {
@@ -180,13 +196,32 @@ func hasInterval(parts []part, text string) bool {
 // Normalize orders packed elements by key, drops repeats, and reports elements
 // that exclude each other: one key with different data or options, and
 // intervals that overlap. In sets with auto-merge intervals that overlap or
-// touch become one instead, if their data agree; comments and timeouts of
-// merged intervals are dropped, as nft does.
+// touch become one instead, if their data agree; it has the comment and the
+// timeout of the first of them, as in nft. The catch-all element comes last.
 func (s *Set) Normalize(elems []Element) ([]Element, error) {
 	out := slices.Clone(elems)
 	slices.SortStableFunc(out, func(a, b Element) int {
+		if s.AutoMerge {
+			return cmp.Compare(a.Key, b.Key)
+		}
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.KeyEnd, b.KeyEnd))
 	})
+	all := 0
+	for all < len(out) && out[all].Key == "" {
+		if out[all].Data != out[0].Data {
+			return nil, s.conflict(out[0], out[all], "has two values")
+		}
+		all++
+	}
+	rest, err := s.normalizeKeys(out[all:])
+	if err != nil || all == 0 {
+		return rest, err
+	}
+	return append(rest, out[0]), nil
+}
+
+// normalizeKeys is Normalize for sorted elements that have a key.
+func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 	if len(s.Key.Fields) > 0 && s.Flags&SetInterval != 0 {
 		return s.normalizeConcat(out)
 	}
@@ -205,7 +240,7 @@ func (s *Set) Normalize(elems []Element) ([]Element, error) {
 		case s.Flags&SetInterval == 0 || last.KeyEnd < e.Key && !(s.AutoMerge && touches(last.KeyEnd, e.Key)):
 			out[n], n = e, n+1
 		case s.AutoMerge && last.Data == e.Data:
-			*last = Element{Key: last.Key, KeyEnd: max(last.KeyEnd, e.KeyEnd), Data: last.Data}
+			last.KeyEnd = max(last.KeyEnd, e.KeyEnd)
 		case last.KeyEnd < e.Key:
 			out[n], n = e, n+1
 		default:
@@ -242,7 +277,7 @@ func (s *Set) normalizeConcat(sorted []Element) ([]Element, error) {
 
 // Overlap reports whether a key exists that both elements match.
 func (s *Set) Overlap(a, b Element) bool {
-	if s.Flags&SetInterval == 0 {
+	if s.Flags&SetInterval == 0 || a.Key == "" || b.Key == "" {
 		return a.Key == b.Key
 	}
 	if len(s.Key.Fields) == 0 {
@@ -283,6 +318,9 @@ func touches(a, b string) bool {
 
 // FormatKey returns the element's key in nft's words.
 func (s *Set) FormatKey(e Element) string {
+	if e.Key == "" {
+		return catchAll
+	}
 	parts, err := s.keyParts()
 	if err != nil || len(e.Key) != int(s.Key.Len) || e.KeyEnd != "" && len(e.KeyEnd) != len(e.Key) {
 		return fmt.Sprintf("0x%x", e.Key)
@@ -298,6 +336,9 @@ func (s *Set) FormatKey(e Element) string {
 func (s *Set) FormatData(e Element) string {
 	if !s.Map {
 		return ""
+	}
+	if s.Object != "" {
+		return e.Data
 	}
 	if s.Verdict {
 		return datatype.Verdict.Format([]byte(e.Data))
@@ -333,6 +374,7 @@ func formatParts(parts []part, lo, hi string, big bool) string {
 
 // format returns one part: a value, a prefix where nft prints one, or a range.
 func (p *part) format(lo, hi string, big bool) string {
+	hi = p.closedEnd(hi, big)
 	if lo == hi {
 		return p.typ.Format(p.native(lo, big))
 	}
@@ -347,6 +389,32 @@ func (p *part) format(lo, hi string, big bool) string {
 		}
 	}
 	return p.typ.FormatNumber(p.native(lo, big)) + "-" + p.typ.FormatNumber(p.native(hi, big))
+}
+
+// openEnd makes the end of an interval, big-endian, the greatest key where it is
+// the greatest number of a type whose bits do not fill its bytes: nft sends no
+// end then, so that the kernel's interval is open.
+func openEnd(end []byte, bits int) {
+	if bits%8 == 0 || !fullEnd(string(end), bits) {
+		return
+	}
+	end[0] = 0xff
+}
+
+// fullEnd reports whether all bits of the number are set.
+func fullEnd(end string, bits int) bool {
+	if end == "" || end[0] != 0xff>>(8-bits%8) {
+		return false
+	}
+	return strings.Count(end[1:], "\xff") == len(end)-1
+}
+
+// closedEnd is the inverse of openEnd.
+func (p *part) closedEnd(end string, big bool) string {
+	if !big || p.bits%8 == 0 || end == "" || strings.Count(end, "\xff") != len(end) {
+		return end
+	}
+	return string([]byte{0xff >> (8 - p.bits%8)}) + end[1:]
 }
 
 // native returns a packed value in the byte order of its type.

@@ -59,16 +59,21 @@ func (e *CT) Unmarshal(data []byte) error {
 // String is Expr's.
 func (e *CT) String() string {
 	if e.Set {
-		return fmt.Sprintf("ct set %s with reg %d", ctDumpName(e.Key), e.Register)
+		return fmt.Sprintf("ct set %s with reg %d", ctDumpName(e.Key), e.Register) + e.dumpDir()
 	}
-	s := fmt.Sprintf("ct load %s => reg %d", ctDumpName(e.Key), e.Register)
+	return fmt.Sprintf("ct load %s => reg %d", ctDumpName(e.Key), e.Register) + e.dumpDir()
+}
+
+// dumpDir prints the direction.
+func (e *CT) dumpDir() string {
 	switch e.Dir {
 	case directionOriginal:
-		s += " , dir original"
+		return " , dir original"
 	case directionReply:
-		s += " , dir reply"
+		return " , dir reply"
+	default:
+		return ""
 	}
-	return s
 }
 
 func (e *CT) setID() *uint32 { return nil }

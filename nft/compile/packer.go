@@ -38,5 +38,5 @@ func (p *Packer) Pack(e nft.Element) (Element, error) {
 	}
 	at := p.text.Len()
 	p.text.Write(b)
-	return p.set.element(p.text.String()[at:], keys, e), nil
+	return p.set.element(p.text.String()[at:], keys, e)
 }

@@ -40,5 +40,14 @@ func (s *registers) takeFor(t term) (register, error) {
 	return s.take(4, t.info().pos)
 }
 
+// release frees the registers that takeFor took last, for the same value.
+func (s *registers) release(t term) {
+	n := uint32(4)
+	if c, ok := t.(*concatTerm); ok {
+		n = c.slots()
+	}
+	s.used -= n
+}
+
 // reset frees all registers.
 func (s *registers) reset() { s.used = 0 }

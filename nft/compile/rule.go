@@ -40,10 +40,8 @@ type statement interface {
 type ruleCompiler struct {
 	scope Scope
 	ctx   context
-	// rangeData is true where the values of an anonymous map may be ranges.
-	rangeData bool
-	stmts     []statement
-	out       *Rule
+	stmts []statement
+	out   *Rule
 }
 
 func newRuleCompiler(family nft.Family, scope Scope) *ruleCompiler {
@@ -89,6 +87,8 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) error {
 	r.out.Exprs = g.out
 	slices.Sort(r.out.Chains)
 	slices.Sort(r.out.Sets)
+	slices.Sort(r.out.Flowtables)
+	sortObjects(r.out.Objects)
 	if err := r.out.seal(); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func terminal(s syntax.Stmt) bool {
 	switch s := s.(type) {
 	case *syntax.Verdict:
 		return s.Kind != "continue"
-	case *syntax.Reject, *syntax.NAT:
+	case *syntax.Reject, *syntax.NAT, *syntax.Queue, *syntax.Fwd:
 		return true
 	default:
 		return false
@@ -143,13 +143,17 @@ func (r *ruleCompiler) statement(s syntax.Stmt) error {
 		return r.nat(s)
 	case *syntax.Assign:
 		return r.assign(s)
+	case *syntax.ResetOption:
+		return r.resetOption(s)
 	case *syntax.Dynamic:
 		return r.dynamic(s)
+	case *syntax.Meter:
+		return r.meter(s)
 	case *syntax.Notrack:
 		r.add(notrackStmt{})
 		return nil
 	default:
-		return errorAt(s.Position(), "statement %T is not supported", s)
+		return r.action(s)
 	}
 }
 
@@ -175,12 +179,18 @@ func (r *Rule) seal() error {
 			put(v)
 		}
 		str(string(a.Set.UserData))
+		if a.Set.Object != "" {
+			str(string(a.Set.Object))
+		}
 		put(uint32(len(a.Elements)))
 		for _, e := range a.Elements {
 			str(e.Key)
 			str(e.KeyEnd)
 			str(e.Data)
 			str(e.Comment)
+			if e.State != "" {
+				str(e.State)
+			}
 		}
 	}
 	sum := sha256.Sum256(text)

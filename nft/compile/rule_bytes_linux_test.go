@@ -28,17 +28,14 @@ func TestSameBytesAsNFT(t *testing.T) {
 				bad[i] = true
 			}
 		}
-		script, _ := c.ruleset().Script(bad)
-		text, err := ns.Output(script, "nft", "--debug=mnl", "-c", "-f", "-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		sent, sentSets := newRules(t, text), newSets(t, text)
-		n := 0
+		text := ns.Messages(t, c.ruleset(), bad)
+		sent := sentRules(t, text)
 		for i, rule := range c.rules {
 			if bad[i] {
 				continue
 			}
+			want := sent[0]
+			sent = sent[1:]
 			r, err := CompileRule(c.family, nft.Rule{Text: rule}, c)
 			if err != nil {
 				continue // TestSameAsNFT tells.
@@ -48,21 +45,19 @@ func TestSameBytesAsNFT(t *testing.T) {
 				t.Fatal(err)
 			}
 			rules++
-			want := canonicalExprs(sent[n])
-			n++
-			for _, a := range r.Anonymous {
-				if len(sentSets) == 0 {
-					t.Fatalf("%s: nft makes fewer anonymous sets", rule)
-				}
+			if len(r.Anonymous) != len(want.sets) {
+				t.Errorf("%s: %d anonymous sets, nft makes %d", rule, len(r.Anonymous), len(want.sets))
+				continue
+			}
+			for i, a := range r.Anonymous {
 				// nft stores an expression for ct proto-dst that no nft(8) can
 				// read back: we leave it out.
-				if got := printSet(a.Set); got != sentSets[0] && !strings.Contains(rule, "ct original proto-") {
-					t.Errorf("%s\n--- nft\n%s\n+++ ours\n%s", rule, sentSets[0], got)
+				if got := printSet(a.Set); got != want.sets[i] && !strings.Contains(rule, "proto-") {
+					t.Errorf("%s\n--- nft\n%s\n+++ ours\n%s", rule, want.sets[i], got)
 				}
-				sentSets = sentSets[1:]
 			}
-			if got := canonicalExprs(b); got != want {
-				t.Errorf("%s\n--- nft\n%s+++ ours\n%s", rule, want, got)
+			if got := canonicalExprs(b); got != want.exprs {
+				t.Errorf("%s\n--- nft\n%s+++ ours\n%s", rule, want.exprs, got)
 			} else {
 				same++
 			}
@@ -74,15 +69,36 @@ func TestSameBytesAsNFT(t *testing.T) {
 // row matches a line of libmnl's message dump; the numbers may be coloured.
 var row = regexp.MustCompile(`^\|\s*(?:([0-9a-f]{2}) ([0-9a-f]{2}) ([0-9a-f]{2}) ([0-9a-f]{2})|(\d{5})\|(..)\|(\d{5}))\s*\|`)
 
-// newRules returns NFTA_RULE_EXPRESSIONS of each NEWRULE message that libmnl
-// printed.
-func newRules(t *testing.T, text string) [][]byte {
+// sentRule is a rule that nft(8) sends, with its anonymous sets, printed.
+type sentRule struct {
+	exprs string
+	sets  []string
+}
+
+// The messages of nfnetlink that sentRules reads, as libmnl prints them.
+const (
+	newRuleMessage = "02566"
+	newSetMessage  = "02569"
+)
+
+// sentRules returns the rules of the messages that libmnl printed. Sets come before
+// their rule.
+func sentRules(t *testing.T, text string) []sentRule {
 	t.Helper()
-	var out [][]byte
-	for _, b := range messages(t, text, "02566") {
-		err := eachAttr(b, func(typ uint16, v []byte) error {
+	var out []sentRule
+	var cur sentRule
+	for _, m := range messages(t, text) {
+		if m.typ == newSetMessage {
+			if s := sentSet(t, m.attrs); s.Flags&SetAnonymous != 0 {
+				cur.sets = append(cur.sets, printSet(s))
+			}
+			continue
+		}
+		err := eachAttr(m.attrs, func(typ uint16, v []byte) error {
 			if typ == 4 { // NFTA_RULE_EXPRESSIONS
-				out = append(out, v)
+				cur.exprs = canonicalExprs(v)
+				out = append(out, cur)
+				cur = sentRule{}
 			}
 			return nil
 		})
@@ -93,42 +109,43 @@ func newRules(t *testing.T, text string) [][]byte {
 	return out
 }
 
-// newSets prints the anonymous sets of the NEWSET messages that libmnl printed.
-func newSets(t *testing.T, text string) []string {
+// sentSet reads the attributes of a set.
+func sentSet(t *testing.T, attrs []byte) *Set {
 	t.Helper()
-	var out []string
-	for _, b := range messages(t, text, "02569") {
-		s := &Set{}
-		err := eachAttr(b, func(typ uint16, v []byte) (err error) {
-			switch typ {
-			case 2:
-				s.Name = string(v[:len(v)-1])
-			case 3:
-				s.Flags, err = attrU32(v)
-			case 4:
-				s.Key.ID, err = attrU32(v)
-			case 5:
-				s.Key.Len, err = attrU32(v)
-			case 6:
-				s.Data.ID, err = attrU32(v)
-			case 7:
-				s.Data.Len, err = attrU32(v)
-			case 13:
-				s.UserData = v
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	s := &Set{}
+	err := eachAttr(attrs, func(typ uint16, v []byte) (err error) {
+		switch typ {
+		case 2:
+			s.Name = string(v[:len(v)-1])
+		case 3:
+			s.Flags, err = attrU32(v)
+		case 4:
+			s.Key.ID, err = attrU32(v)
+		case 5:
+			s.Key.Len, err = attrU32(v)
+		case 6:
+			s.Data.ID, err = attrU32(v)
+		case 7:
+			s.Data.Len, err = attrU32(v)
+		case 13:
+			s.UserData = v
+		case 15:
+			var kind uint32
+			kind, err = attrU32(v)
+			s.Object = ObjectKindOf(kind)
 		}
-		if s.Flags&SetAnonymous != 0 {
-			out = append(out, printSet(s))
-		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
+	return s
 }
 
 func printSet(s *Set) string {
+	if s.Object != "" {
+		return fmt.Sprintf("%s flags %x key %x len %d object %s userdata %x", s.Name, s.Flags, s.Key.ID, s.Key.Len, s.Object, s.UserData)
+	}
 	dataLen := s.Data.Len
 	if s.Data.ID == VerdictType {
 		dataLen = 0
@@ -136,14 +153,23 @@ func printSet(s *Set) string {
 	return fmt.Sprintf("%s flags %x key %x len %d data %x len %d userdata %x", s.Name, s.Flags, s.Key.ID, s.Key.Len, s.Data.ID, dataLen, s.UserData)
 }
 
-// messages returns the attributes of the messages of a type that libmnl
-// printed.
-func messages(t *testing.T, text, typ string) [][]byte {
+// message is a message of nfnetlink: its type as libmnl prints it, and its attributes.
+type message struct {
+	typ   string
+	attrs []byte
+}
+
+// messages returns the messages about rules and sets that libmnl printed.
+func messages(t *testing.T, text string) []message {
 	t.Helper()
 	text = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(text, "")
-	var out [][]byte
+	var out []message
 	for _, msg := range strings.Split(text, "| message length |")[1:] {
-		if !strings.Contains(strings.SplitN(msg, "\n", 3)[1], "| "+typ+" |") {
+		head, typ := strings.SplitN(msg, "\n", 3)[1], newRuleMessage
+		if !strings.Contains(head, "| "+typ+" |") {
+			typ = newSetMessage
+		}
+		if !strings.Contains(head, "| "+typ+" |") {
 			continue
 		}
 		_, body, _ := strings.Cut(msg, "|  extra header  |\n")
@@ -164,7 +190,7 @@ func messages(t *testing.T, text, typ string) [][]byte {
 				b = append(b, byte(n), byte(n>>8), byte(typ), byte(typ>>8))
 			}
 		}
-		out = append(out, b)
+		out = append(out, message{typ, b})
 	}
 	return out
 }
@@ -195,12 +221,14 @@ func canonicalExpr(elem []byte) string {
 	_ = eachAttr(data, func(typ uint16, v []byte) error {
 		value := fmt.Sprintf("%x", v)
 		switch {
-		case name == "lookup" && typ == 4, name == "dynset" && typ == 2:
+		case name == "lookup" && typ == 4, name == "dynset" && typ == 2, name == "objref" && typ == 5:
 			return nil // the number of the set in the transaction
 		case strings.Trim(string(v), "\x00") == "" && defaultZero[fmt.Sprint(name, typ)]:
 			return nil
 		case name == "dynset" && typ == 7:
 			value = canonicalExpr(v)
+		case name == "dynset" && typ == nftaDynsetExpressions:
+			value = canonicalExprs(v)
 		case name == "immediate" && typ == 2:
 			value = ""
 			_ = eachAttr(v, func(typ uint16, v []byte) error {

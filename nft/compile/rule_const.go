@@ -10,6 +10,8 @@ type want struct {
 	typ   *datatype.Type
 	width uint32
 	order datatype.Order
+	// raw is true for raw payload.
+	raw bool
 	// parts is set in place of the others for concatenations.
 	parts []want
 	// max is the greatest value if limited.
@@ -160,22 +162,23 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) (term, error) {
 	if w.isString() {
 		return r.text(x, w)
 	}
+	if w.typ == datatype.Integer && w.width > 64 {
+		return wideNumber(x, w)
+	}
+	typ := w.typ
+	if typ == datatype.Boolean && x.Text != "" && '0' <= x.Text[0] && x.Text[0] <= '9' {
+		// nft takes any number that the field holds, beside exists and missing.
+		typ = datatype.Integer
+	}
 	var room [16]byte
-	b, err := w.typ.AppendParse(room[:0], x.Text)
+	b, err := typ.AppendParse(room[:0], x.Text)
 	if err != nil {
 		return nil, errorAt(x.Pos, "%s", err)
 	}
 	if len(b) > 16 {
 		return nil, errorAt(x.Pos, "%s is too long for type %s", describe(x), w.typ.Name)
 	}
-	order := w.typ.Order
-	if w.typ.Len() == 0 {
-		order = datatype.BigEndian
-		if w.typ != datatype.Integer {
-			order = w.order
-		}
-	}
-	v := parseValue(b, order)
+	v := parseValue(b, typ.Order)
 	if !v.and(valueMask(w.width).not()).isZero() {
 		return nil, errorAt(x.Pos, "value %s is out of range: %d bits hold 0 to %d", x.Text, w.width, valueMask(min(w.width, 64)).lo)
 	}
@@ -187,6 +190,9 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) (term, error) {
 
 // text evaluates a name; "eth*" is a prefix.
 func (r *ruleCompiler) text(x *syntax.Const, w want) (term, error) {
+	if !x.Quoted && (x.Text == "exists" || x.Text == "missing") {
+		return nil, errorAt(x.Pos, "%s is no name: put it into double quotes if you mean one", x.Text)
+	}
 	prefix, wildcard := datatype.IfNamePrefix(x.Text)
 	text := x.Text
 	if wildcard {
@@ -195,12 +201,12 @@ func (r *ruleCompiler) text(x *syntax.Const, w want) (term, error) {
 	if text == "" || text == "*" {
 		return nil, errorAt(x.Pos, "the name is empty: want one such as \"eth0\", or \"eth*\" for all that begin with it")
 	}
+	if len(x.Text) >= int(w.width/8) {
+		return nil, errorAt(x.Pos, "name %q has %d bytes: at most %d are possible", x.Text, len(x.Text), w.width/8-1)
+	}
 	b, err := w.typ.Parse(text)
 	if err != nil {
 		return nil, errorAt(x.Pos, "%s", err)
-	}
-	if len(b) > int(w.width/8) {
-		return nil, errorAt(x.Pos, "name %q has %d bytes: at most %d are possible", text, len(b), w.width/8)
 	}
 	v := parseValue(b, datatype.HostEndian)
 	if wildcard {
@@ -227,7 +233,7 @@ func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) (term, error) {
 
 // flagList evaluates a list of flags.
 func (r *ruleCompiler) flagList(x *syntax.List, w want) (term, error) {
-	if !w.typ.Bitmask {
+	if !isFlags(w.typ) {
 		return nil, errorAt(x.Pos, "a list is possible for flags only: write { %s } for a set of values", syntax.PrintExpr(x))
 	}
 	var v value

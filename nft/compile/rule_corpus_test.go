@@ -12,8 +12,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// corpus is a file of testdata/corpus in one family: a line "family F...", declarations
-// of sets, maps and objects, a line "---", and rules.
+// corpus is a file of testdata/corpus in one family: a line "family F...", perhaps a
+// line "unchecked" (see nfttest.Ruleset), declarations of sets, maps and objects, a
+// line "---", and rules.
 type corpus struct {
 	name    string
 	family  nft.Family
@@ -21,6 +22,8 @@ type corpus struct {
 	rules   []string
 	sets    map[string]*Set
 	objects []ObjectRef
+	// unchecked corpora need what the running kernel may lack.
+	unchecked bool
 }
 
 // Set is Scope's.
@@ -34,12 +37,12 @@ func (c *corpus) Object(kind nft.ObjectKind, name string) bool {
 	return slices.Contains(c.objects, ObjectRef{kind, name})
 }
 
-// Flowtable is Scope's: no corpus has one.
-func (c *corpus) Flowtable(string) bool { return false }
+// Flowtable is Scope's: corpora have the flowtable f, which nft does not look for.
+func (c *corpus) Flowtable(name string) bool { return name == "f" }
 
 // ruleset is the corpus for nft.
 func (c *corpus) ruleset() *nfttest.Ruleset {
-	return &nfttest.Ruleset{Family: c.family.String(), Decls: c.decls, Chains: []string{"a", "b"}, Rules: c.rules}
+	return &nfttest.Ruleset{Family: c.family.String(), Decls: c.decls, Chains: []string{"a", "b"}, Rules: c.rules, Unchecked: c.unchecked}
 }
 
 // readCorpora reads all corpora.
@@ -68,6 +71,7 @@ func parseCorpus(t testing.TB, name, text string) []*corpus {
 		t.Fatalf("%s: no line with ---", name)
 	}
 	var families, decls, rules []string
+	unchecked := false
 	for line := range strings.Lines(head) {
 		line = strings.TrimSpace(line)
 		words, isFamily := strings.CutPrefix(line, "family ")
@@ -75,6 +79,8 @@ func parseCorpus(t testing.TB, name, text string) []*corpus {
 		case line == "" || line[0] == '#':
 		case isFamily:
 			families = strings.Fields(words)
+		case line == "unchecked":
+			unchecked = true
 		default:
 			decls = append(decls, line)
 		}
@@ -90,7 +96,7 @@ func parseCorpus(t testing.TB, name, text string) []*corpus {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		out[i] = &corpus{name: name + "/" + word, family: family, decls: decls, rules: rules, sets: map[string]*Set{}}
+		out[i] = &corpus{name: name + "/" + word, family: family, decls: decls, rules: rules, sets: map[string]*Set{}, unchecked: unchecked}
 		out[i].compileDecls(t)
 	}
 	return out

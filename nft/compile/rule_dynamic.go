@@ -16,6 +16,8 @@ type dynamicStmt struct {
 	data    term
 	timeout time.Duration
 	exprs   []Expr
+	// id is the number of a meter's set; 0 for named ones.
+	id uint32
 }
 
 // dynamic evaluates "update @set { KEY timeout T : DATA }".
@@ -39,10 +41,14 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) error {
 	switch {
 	case set.Flags&SetInterval != 0:
 		return errorAt(s.Set.Pos, "@%s has the flag interval: the kernel cannot change it from a rule", set.Name)
+	case set.Flags&SetConstant != 0:
+		return errorAt(s.Set.Pos, "@%s has the flag constant: a rule cannot change it", set.Name)
 	case e.Comment != "":
 		return errorAt(e.Pos, "an element that a rule adds cannot have a comment")
 	case e.Timeout != 0 && set.Flags&SetTimeout == 0:
 		return errorAt(e.Pos, "@%s has no flag timeout: its elements cannot have one", set.Name)
+	case set.Object != "":
+		return errorAt(s.Set.Pos, "@%s is a map of objects: a rule cannot change it", set.Name)
 	case set.Map && set.Verdict:
 		return errorAt(s.Set.Pos, "@%s is a verdict map: a rule cannot change it", set.Name)
 	case set.Map && e.Value == nil && s.Op != "delete":
@@ -64,7 +70,28 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) error {
 	if out.exprs, err = statefulExprs(e.Stmts); err != nil {
 		return err
 	}
+	if err := checkDynamic(set, e.Stmts, out.exprs); err != nil {
+		return err
+	}
 	r.add(out)
+	return nil
+}
+
+// checkDynamic checks whether the elements of a set can have the statements.
+func checkDynamic(set *Set, stmts []syntax.Stmt, exprs []Expr) error {
+	if len(exprs) == 0 {
+		return nil
+	}
+	words := make([]string, len(exprs))
+	for i, e := range exprs {
+		var err error
+		if words[i], err = exprWords(e); err != nil {
+			return errorAt(stmts[i].Position(), "%s", err)
+		}
+	}
+	if err := set.checkStatements(words); err != nil {
+		return errorAt(stmts[0].Position(), "@%s: %s", set.Name, err)
+	}
 	return nil
 }
 
@@ -131,24 +158,43 @@ func statefulExprs(stmts []syntax.Stmt) ([]Expr, error) {
 				return nil, err
 			}
 			out = append(out, kernelExpr{l})
+		case *syntax.Quota:
+			q, err := newQuota(s)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, q)
+		case *syntax.ConnLimit:
+			out = append(out, newConnLimit(s))
 		default:
-			return nil, errorAt(s.Position(), "only counter and limit are possible in an element")
+			return nil, errorAt(s.Position(), "only counter, limit, quota and ct count are possible in an element")
 		}
 	}
 	return out, nil
 }
 
+// keyRegister takes the registers of the key. For maps nft takes a 128-bit register
+// each for key and data, also where the key is a concatenation; of a longer one it
+// overwrites the end, which is not repeated here.
+func (s *dynamicStmt) keyRegister(g *generator) (register, error) {
+	if s.data == nil {
+		return g.regs.takeFor(s.key)
+	}
+	i := s.key.info()
+	return g.regs.take((max(i.slots(), 1)+3)&^3, i.pos)
+}
+
 // generate is statement's.
 func (s *dynamicStmt) generate(g *generator) error {
 	defer g.regs.reset()
-	key, err := g.regs.takeFor(s.key)
+	key, err := s.keyRegister(g)
 	if err != nil {
 		return err
 	}
 	if err := g.load(s.key, key); err != nil {
 		return err
 	}
-	out := &Dynset{Op: s.op, Key: key.number(), SetName: s.set.Name, Timeout: s.timeout, Exprs: s.exprs}
+	out := &Dynset{Op: s.op, Key: key.number(), SetName: s.set.Name, SetID: s.id, Timeout: s.timeout, Exprs: s.exprs}
 	if s.data != nil {
 		data, err := g.regs.takeFor(s.data)
 		if err != nil {

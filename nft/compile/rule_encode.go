@@ -90,8 +90,8 @@ func appendAttr(b []byte, typ uint16, data []byte) []byte {
 	return append(b, zeros[:-len(data)&3]...)
 }
 
-// findSetID returns the offset of NFTA_LOOKUP_SET_ID or NFTA_DYNSET_SET_ID in
-// a marshalled expression.
+// findSetID returns the offset of NFTA_LOOKUP_SET_ID, NFTA_DYNSET_SET_ID or
+// NFTA_OBJREF_SET_ID in a marshalled expression.
 func findSetID(b []byte, id uint32) (uint32, bool) {
 	name, at := "", 0
 	for at+4 <= len(b) {
@@ -107,6 +107,8 @@ func findSetID(b []byte, id uint32) (uint32, bool) {
 			return findAttr(b, at+4, at+n, 4, id)
 		case typ == 2 && name == "dynset":
 			return findAttr(b, at+4, at+n, 2, id)
+		case typ == 2 && name == "objref":
+			return findAttr(b, at+4, at+n, 5, id)
 		}
 		at += (n + 3) &^ 3
 	}

@@ -9,9 +9,9 @@ import (
 // their own.
 func (r *ruleCompiler) eval(x syntax.Expr, w want) (term, error) {
 	switch x := x.(type) {
-	case *syntax.Payload, *syntax.Meta, *syntax.CT, *syntax.FIB:
+	case *syntax.Payload, *syntax.RawPayload, *syntax.Exthdr, *syntax.Meta, *syntax.CT, *syntax.FIB, *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec:
 		return r.selector(x)
-	case *syntax.Numgen:
+	case *syntax.Numgen, *syntax.Hash:
 		t, err := r.selector(x)
 		if err != nil {
 			return nil, err
@@ -54,9 +54,15 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) (term, error) {
 			return nil, err
 		}
 		if c, ok := t.(*ctTerm); ok {
-			if err := concatCT(c); err != nil {
+			if err := concatCT(c, parts[:i]); err != nil {
 				return nil, err
 			}
+		}
+		if t.info().typ == datatype.Bitmask {
+			return nil, errorAt(p.Position(), "%s cannot be a part of a concatenation: its type has no width of its own", describe(p))
+		}
+		if t.info().typ == datatype.String && w.parts == nil {
+			return nil, errorAt(p.Position(), "%s is text of any length, which cannot be a part of a concatenation", describe(p))
 		}
 		if _, ok := t.(*lookupTerm); ok {
 			return nil, errorAt(p.Position(), "a map cannot be a part of a concatenation")
@@ -66,17 +72,20 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) (term, error) {
 	return newConcat(x.Pos, parts), nil
 }
 
-// concatCT refuses the ct keys that may not be in a concatenation. nft 1.0.6
-// compiles the ports but aborts when it lists them.
-func concatCT(c *ctTerm) error {
+// concatCT refuses the ct keys that may not be in a concatenation behind the parts
+// before them. nft 1.0.6 compiles two ports but aborts when it lists them.
+func concatCT(c *ctTerm, before []term) error {
 	switch c.key.name {
 	case "proto-src", "proto-dst":
-		return errorAt(c.pos, "ct %s in a concatenation makes nft(8) 1.0.6 abort when it lists the rule: use th sport or th dport, or a match of its own", c.key.name)
+		for _, t := range before {
+			if o, ok := t.(*ctTerm); ok && (o.key.name == "proto-src" || o.key.name == "proto-dst") {
+				return errorAt(c.pos, "a second conntrack port in a concatenation makes nft(8) 1.0.6 abort when it lists the rule: use th sport or th dport, or a match of its own")
+			}
+		}
 	case "saddr", "daddr":
 		return errorAt(c.pos, "ct %s in a concatenation does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.name, c.key.name, c.key.name)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // binary evaluates an operation on bits: on a selector or on constants.
@@ -103,8 +112,7 @@ func (r *ruleCompiler) binary(x *syntax.Binary, w want) (term, error) {
 	return &binaryTerm{info, x.Op, left, c.v}, nil
 }
 
-// shift evaluates a shift, which the kernel makes in host byte order and nft
-// gives the type integer.
+// shift evaluates a shift, which the kernel makes in host byte order.
 func (r *ruleCompiler) shift(x *syntax.Binary, left term) (term, error) {
 	w := want{typ: datatype.Integer, width: 32, order: datatype.HostEndian}
 	c, err := r.single(x.Y, w)
@@ -116,7 +124,7 @@ func (r *ruleCompiler) shift(x *syntax.Binary, left term) (term, error) {
 	}
 	left = toOrder(left, datatype.HostEndian)
 	info := *left.info()
-	info.pos, info.typ, info.order = x.Pos, datatype.Integer, datatype.HostEndian
+	info.pos, info.order = x.Pos, datatype.HostEndian
 	return &binaryTerm{info, x.Op, left, c.v}, nil
 }
 

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
@@ -61,7 +62,7 @@ func TestFamilies(t *testing.T) {
 
 func BenchmarkCompileRule(b *testing.B) {
 	for _, c := range readCorpora(b) {
-		if c.name != "dataplane.txt" {
+		if c.name != "dataplane.txt/ip" {
 			continue
 		}
 		for _, bench := range []struct{ name, text string }{
@@ -79,6 +80,39 @@ func BenchmarkCompileRule(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkCompileCorpus parses and compiles all rules of the corpora: what it reports is
+// per rule.
+func BenchmarkCompileCorpus(b *testing.B) {
+	type input struct {
+		scope *corpus
+		rule  nft.Rule
+	}
+	var rules []input
+	for _, c := range readCorpora(b) {
+		for _, text := range c.rules {
+			if _, err := CompileRule(c.family, nft.Rule{Text: text}, c); err == nil {
+				rules = append(rules, input{c, nft.Rule{Text: text}})
+			}
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	n := 0
+	for b.Loop() {
+		for _, in := range rules {
+			if _, err := CompileRule(in.scope.family, in.rule, in.scope); err != nil {
+				b.Fatal(err)
+			}
+		}
+		n += len(rules)
+	}
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/rule")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(n), "allocs/rule")
+	b.ReportMetric(float64(len(rules)), "rules")
 }
 
 func BenchmarkParseRule(b *testing.B) {

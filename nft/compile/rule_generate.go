@@ -31,6 +31,8 @@ func (g *generator) load(t term, dst register) error {
 		g.emit(&expr.Immediate{Register: dst.number(), Data: t.v.bytes(t.bytes(), t.order)})
 	case *payloadTerm:
 		g.emit(&expr.Payload{DestRegister: dst.number(), Base: expr.PayloadBase(t.layer - 1), Offset: t.offset / 8, Len: t.bytes()})
+	case *exthdrTerm:
+		g.loadExthdr(t, dst)
 	case *metaTerm:
 		g.emit(&expr.Meta{Key: t.key.key, Register: dst.number()})
 	case *ctTerm:
@@ -59,6 +61,8 @@ func (g *generator) load(t term, dst register) error {
 		}
 	case *lookupTerm:
 		return g.lookup(t, dst)
+	case loader:
+		return t.load(g, dst)
 	default:
 		return errorAt(t.info().pos, "value %T cannot be loaded", t)
 	}
@@ -156,11 +160,24 @@ func (g *generator) lookup(t *lookupTerm, dst register) error {
 	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > registerSlots {
 		return errorAt(t.pos, "map takes more than the kernel's %d bytes of registers", 4*registerSlots)
 	}
-	if err := g.load(t.key, dst); err != nil {
+	if err := g.loadKey(t.key, dst); err != nil {
 		return err
 	}
 	g.emit(&expr.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})
 	return nil
+}
+
+// loadKey loads the key of a map. Of a concatenation nft keeps as many
+// registers again from what its parts take.
+func (g *generator) loadKey(key term, dst register) error {
+	space := uint32(0)
+	if c, ok := key.(*concatTerm); ok {
+		space = c.slots()
+	}
+	g.regs.used += space
+	err := g.load(key, dst)
+	g.regs.used -= space
+	return err
 }
 
 // generate is statement's.
@@ -263,14 +280,31 @@ func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register
 			return err
 		}
 		n := right.bytes()
-		mask := prefixMask(right.width, right.len)
-		g.emitOwn(&Bitwise{Source: reg.number(), Dest: reg.number(), Len: n, Mask: mask.bytes(n, order), Xor: make([]byte, n)})
+		mask := prefixMask(right.width, right.len).bytes(n, order)
+		if rest := right.width % 8; rest != 0 {
+			// Of a field that does not end at a byte's end nft puts what is
+			// left of the mask above its whole bytes into these.
+			n = right.width / 8
+			mask = prefixMask(rest, min(right.len, rest)).bytes(n, order)
+		}
+		g.emitOwn(&Bitwise{Source: reg.number(), Dest: reg.number(), Len: n, Mask: mask, Xor: make([]byte, n)})
+		n = right.bytes()
 		g.emit(&expr.Cmp{Op: op, Register: reg.number(), Data: right.v.bytes(n, order)})
 		return nil
 	}
 	data := right.v.bytes(right.bytes(), order)[:right.len/8]
-	if p, ok := s.left.(*payloadTerm); ok {
-		short := *p
+	switch left := s.left.(type) {
+	case *payloadTerm:
+		short := *left
+		short.bits = right.len
+		s.left = &short
+	case *exthdrTerm:
+		short := *left
+		short.bits = right.len
+		s.left = &short
+	case *binaryTerm:
+		// nft shortens the operation, not what it loads.
+		short := *left
 		short.bits = right.len
 		s.left = &short
 	}
@@ -288,7 +322,7 @@ func (s *vmapStmt) generate(g *generator) error {
 	if err != nil {
 		return err
 	}
-	if err := g.load(s.lookup.key, reg); err != nil {
+	if err := g.loadKey(s.lookup.key, reg); err != nil {
 		return err
 	}
 	g.emit(&expr.Lookup{SourceRegister: reg.number(), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: s.lookup.table.set.Name, SetID: s.lookup.table.id})

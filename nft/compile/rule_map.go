@@ -23,7 +23,7 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) (term, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !set.set.Map || set.set.Verdict {
+		if !set.set.Map || set.set.Verdict || set.set.Object != "" {
 			return nil, errorAt(table.Pos, "@%s is no map of values", table.Name)
 		}
 		return newLookup(x.Pos, key, set)
@@ -96,14 +96,14 @@ func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anon
 		if values[i], err = r.constant(e.Value, w); err != nil {
 			return nil, err
 		}
+		if len(e.Stmts) > 0 {
+			return nil, errorAt(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
+		}
 		keys[i].elem.Comment = e.Comment
 		if i > 0 && isSingle(values[i]) == spec.dataInterval {
 			return nil, errorAt(e.Value.Position(), "either all values of a map are ranges, or none is")
 		}
 		spec.dataInterval = !isSingle(values[i])
-	}
-	if spec.dataInterval && !r.rangeData {
-		return nil, errorAt(table.Elems[0].Value.Position(), "a range is not possible as a value here")
 	}
 	if w.parts == nil {
 		spec.data = []part{wantAsPart(w)}
@@ -114,8 +114,7 @@ func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anon
 	for i, v := range values {
 		keys[i].elem.Data = packData(v, spec.data, spec.dataInterval)
 	}
-	r.transferSet(spec, keys)
-	elems, err := spec.pack(keys)
+	elems, err := spec.pack(r.transferSet(spec, keys))
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +127,7 @@ func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anon
 
 // wantAsPart is the part of data of a type.
 func wantAsPart(w want) part {
-	return part{typ: w.typ, size: int(w.width+7) / 8, bits: int(w.width), order: w.order}
+	return part{typ: w.typ, size: int(w.width+7) / 8, bits: int(w.width), order: w.order, raw: w.raw}
 }
 
 // packData packs a map's value: the least and, for ranges, the greatest behind
@@ -204,11 +203,13 @@ func (r *ruleCompiler) anonymousVmap(table *syntax.Set, spec *anonymousSpec) (*s
 		if err != nil {
 			return nil, err
 		}
+		if len(e.Stmts) > 0 {
+			return nil, errorAt(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
+		}
 		keys[i].elem.Comment = e.Comment
 		keys[i].elem.Data = VerdictData(verdict)
 	}
-	r.transferSet(spec, keys)
-	elems, err := spec.pack(keys)
+	elems, err := spec.pack(r.transferSet(spec, keys))
 	if err != nil {
 		return nil, err
 	}

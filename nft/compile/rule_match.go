@@ -15,6 +15,9 @@ type matchStmt struct {
 
 // match evaluates a comparison.
 func (r *ruleCompiler) match(m *syntax.Match) error {
+	if err := unlistableOption(m.Left); err != nil {
+		return err
+	}
 	left, err := r.eval(m.Left, want{})
 	if err != nil {
 		return err
@@ -24,6 +27,9 @@ func (r *ruleCompiler) match(m *syntax.Match) error {
 	}
 	if _, ok := left.(*lookupTerm); ok {
 		return errorAt(m.Pos, "the result of a map cannot be compared: assign it or translate with it")
+	}
+	if err := checkSecmark(m, left); err != nil {
+		return err
 	}
 	op := m.Op
 	rightExpr := m.Right
@@ -35,18 +41,31 @@ func (r *ruleCompiler) match(m *syntax.Match) error {
 			op = "=="
 		}
 	}
+	if b, ok := left.(*binaryTerm); ok && shifted(b) && b.typ != datatype.Integer {
+		return errorAt(m.Pos, "datatype mismatch: a shifted %s cannot be compared, only integers can", typeName(left))
+	}
 	right, left, err := r.rightSide(m, rightExpr, left)
 	if err != nil {
 		return err
 	}
+	if t, ok := right.(outsideTerm); ok {
+		right, op = t.rangeTerm, inverse(op)
+	}
 	out := &matchStmt{left: left, op: op, right: right}
 	if op == "" || op == "==" {
-		r.learn(left, right)
+		if err := r.learn(left, right); err != nil {
+			return err
+		}
 	}
 	if err := r.checkMatch(m, out); err != nil {
 		return err
 	}
-	r.transfer(out)
+	if err := out.transfer(m); err != nil {
+		return err
+	}
+	if err := checkOptionMask(out); err != nil {
+		return err
+	}
 	r.add(out)
 	return nil
 }
@@ -59,7 +78,7 @@ func (r *ruleCompiler) masked(m *syntax.Match, x *syntax.Masked, left term) (ter
 		return nil, nil, errorAt(m.OpPos, "operator %s is not possible with a mask: want == or !=", m.Op)
 	}
 	info := *left.info()
-	if info.typ == nil || !info.typ.Bitmask {
+	if info.typ == nil || !isFlags(info.typ) {
 		return nil, nil, errorAt(x.Pos, "a mask behind \"/\" is possible for flags only: write %s & MASK == VALUE", syntax.PrintExpr(m.Left))
 	}
 	mask, err := r.single(x.Mask, wantLike(left))
@@ -80,9 +99,6 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 		if err != nil {
 			return nil, nil, err
 		}
-		if set.set.Map {
-			return nil, nil, errorAt(x.Pos, "@%s is a map: use map or vmap", x.Name)
-		}
 		if set.set.Flags&SetInterval != 0 {
 			left = toBig(left)
 		}
@@ -98,8 +114,16 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 			return nil, nil, err
 		}
 		return r.anonymousMatch(m, x, left)
+	case *syntax.Range:
+		if cyclic(left) && (m.Op == "" || m.Op == "==" || m.Op == "!=") {
+			right, err = r.cycle(x, wantLike(left))
+			return right, left, err
+		}
 	case *syntax.Const:
 		if f, ok := left.(*fibTerm); ok && (x.Text == "exists" || x.Text == "missing") && !x.Quoted {
+			if f.result != "oif" {
+				return nil, nil, errorAt(x.Pos, "fib: %s is possible for oif only", x.Text)
+			}
 			f.present = true
 			f.typ, f.bits, f.width = datatype.Boolean, 32, 32
 			right, err = r.constant(x, wantLike(f))
@@ -113,22 +137,20 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 	return right, left, err
 }
 
-// plainElem reports whether an element is only a key.
+// plainElem reports whether an element is a key alone, or a key with what nft
+// forgets of a single element.
 func plainElem(e *syntax.Elem) bool {
 	_, wild := e.Key.(*syntax.Wildcard)
-	return !wild && e.Value == nil && e.Comment == "" && e.Timeout == 0
+	return !wild && e.Value == nil
 }
 
 // checkMatch checks the operator against its sides and resolves the byte order.
 func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) error {
 	info := s.left.info()
-	if b, ok := s.left.(*binaryTerm); ok && info.typ == datatype.Integer && shifted(b) {
-		return errorAt(m.Pos, "the result of a shift cannot be compared: use a mask and a shifted constant")
-	}
 	switch s.op {
 	case "!":
 		c, ok := s.right.(*constTerm)
-		if !ok || !c.typ.Bitmask {
+		if !ok || !isFlags(c.typ) {
 			return errorAt(m.OpPos, "operator ! is possible with flags only: want !=")
 		}
 		if _, ok := s.left.(*binaryTerm); ok {
@@ -150,9 +172,13 @@ func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) error {
 		switch right := s.right.(type) {
 		case *rangeTerm:
 			s.left, s.right = toBig(s.left), toBig(s.right)
+		case *prefixTerm:
+			if right.width < 8 || right.len%8 == 0 && rawBits(s.left) {
+				return errorAt(right.pos, "nft(8) 1.0.6 aborts on this prefix of a field of %d bits: write a range", right.width)
+			}
 		case *constTerm:
 			_, operation := s.left.(*binaryTerm)
-			if s.op == "" && right.typ.Bitmask && !operation {
+			if s.op == "" && isFlags(right.typ) && !operation {
 				s.op = "any"
 			}
 		}
@@ -165,6 +191,10 @@ func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) error {
 	return nil
 }
 
+// isFlags reports whether the values of a type are sets of flags. The type
+// bitmask itself is a number to nft.
+func isFlags(t *datatype.Type) bool { return t.Bitmask && t != datatype.Bitmask }
+
 // shifted reports whether a term is a shift that the rule itself asks for; the
 // shifts of bit fields keep the field's type.
 func shifted(b *binaryTerm) bool {
@@ -175,36 +205,78 @@ func shifted(b *binaryTerm) bool {
 	if !ok {
 		return true
 	}
-	p, ok := and.x.(*payloadTerm)
-	return !ok || p.field.bits%8 == 0
+	switch x := and.x.(type) {
+	case *payloadTerm:
+		return !x.field.partial()
+	case *exthdrTerm:
+		return x.offset%8 == 0 && x.width%8 == 0
+	default:
+		return true
+	}
 }
 
 // transfer moves what can be inverted from the left side of a comparison to
-// its constants, as nft does: a shift right becomes a shift left of the
+// its constants, as nft does: a shift of a bit field or to the left becomes one of the
 // constant, an exclusive or changes sides.
-func (r *ruleCompiler) transfer(s *matchStmt) {
+func (s *matchStmt) transfer(m *syntax.Match) error {
 	b, ok := s.left.(*binaryTerm)
-	if !ok || b.op != ">>" && b.op != "^" {
-		return
+	if !ok || b.op != ">>" && b.op != "^" && b.op != "<<" {
+		return nil
 	}
 	move := mover(b)
 	switch right := s.right.(type) {
 	case *constTerm:
+		if err := checkShift(m, b, right.v); err != nil {
+			return err
+		}
 		right.v = move(right.v)
-		right.bits, right.width = b.bits, b.bits
 	case *rangeTerm:
+		for _, v := range []value{right.from, right.to} {
+			if err := checkShift(m, b, v); err != nil {
+				return err
+			}
+		}
 		right.from, right.to = move(right.from), move(right.to)
-		right.bits, right.width = b.bits, b.bits
+	case *setTerm:
+		if shifted(b) && right.id != 0 && right.set.Flags&SetInterval == 0 {
+			return errorAt(m.Pos, "nft(8) 1.0.6 stores the elements of an anonymous set wrongly where a shifted value is looked up: shift the elements, or use ranges")
+		}
+		return nil
 	default:
-		return
+		return nil
+	}
+	if b.op != "^" {
+		right := s.right.info()
+		right.bits, right.width = b.bits, b.bits
 	}
 	s.left = b.x
+	return nil
+}
+
+// checkShift refuses comparisons of a shift that is asked for: those that are never
+// true, and those of which nft 1.0.6 makes another one, as it has the constant in
+// network order or too wide.
+func checkShift(m *syntax.Match, b *binaryTerm, v value) error {
+	_, swapped := b.x.(*swapTerm)
+	switch {
+	case !shifted(b):
+		return nil
+	case b.op == ">>" || swapped:
+		return errorAt(m.Pos, "nft(8) 1.0.6 compares a shifted value with another constant than the one given: use a mask and a shifted constant")
+	case v.and(valueMask(uint32(b.y.lo))) != value{}:
+		return errorAt(m.Right.Position(), "comparison is always false: the last %d bits of the shifted value are 0", b.y.lo)
+	default:
+		return nil
+	}
 }
 
 // mover returns how a constant changes when the operation b moves to it.
 func mover(b *binaryTerm) func(value) value {
-	if b.op == "^" {
+	switch b.op {
+	case "^":
 		return func(v value) value { return v.xor(b.y) }
+	case "<<":
+		return func(v value) value { return v.shr(uint32(b.y.lo)) }
 	}
 	return func(v value) value { return v.shl(uint32(b.y.lo)) }
 }

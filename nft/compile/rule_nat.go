@@ -47,7 +47,8 @@ func (r *ruleCompiler) nat(s *syntax.NAT) error {
 	if err := r.natFamily(s, out); err != nil {
 		return err
 	}
-	if s.Prefix {
+	if s.Prefix && len(s.Flags) == 0 {
+		// The grammar of nft 1.0.6 lets flags take the place of this one.
 		out.flags |= natNetmap
 	}
 	if s.Addr != nil {
@@ -113,8 +114,6 @@ func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) error {
 	if out.family == nfprotoIPv6 {
 		w = wantIP6
 	}
-	r.rangeData = true
-	defer func() { r.rangeData = false }()
 	m, isMap := s.Addr.(*syntax.Map)
 	both := s.AddrPort
 	if isMap {
@@ -125,18 +124,20 @@ func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) error {
 		both = both || is
 	}
 	if both {
-		if !isMap {
-			return errorAt(s.Addr.Position(), "%s: address and port together come from a map only: write ADDRESS:PORT", s.Kind)
+		if !isMap && out.family == nfprotoIPv6 {
+			return errorAt(s.Addr.Position(), "%s: IPv6 address and port together come from a map only, nft(8) 1.0.6 aborts at others: write ADDRESS:PORT", s.Kind)
 		}
 		w = want{parts: []want{w, wantPort}}
 	}
-	before := r.ctx.at(layerTransport)
 	t, err := r.eval(s.Addr, w)
 	if err != nil {
 		return err
 	}
-	if both {
-		return r.natMap(s, out, m, t.(*lookupTerm), before == nil)
+	switch l, ok := t.(*lookupTerm); {
+	case both && ok:
+		return r.natMap(s, out, m, l)
+	case both:
+		return r.natPair(s, out, t, w)
 	}
 	if t, err = r.natValue(s.Addr, t, w); err != nil {
 		return err
@@ -148,8 +149,8 @@ func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) error {
 // natValue checks the type of an address or port. A prefix becomes the range
 // of its addresses.
 func (r *ruleCompiler) natValue(x syntax.Expr, t term, w want) (term, error) {
-	if t.info().typ != w.typ {
-		return nil, errorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
+	if err := checkArgument(x, t, w); err != nil {
+		return nil, err
 	}
 	if p, ok := t.(*prefixTerm); ok {
 		from, to := bounds(p)
@@ -178,7 +179,7 @@ func (r *ruleCompiler) concatData(m *syntax.Map) (bool, error) {
 }
 
 // natMap checks a map of addresses and ports.
-func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *lookupTerm, noTransport bool) error {
+func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *lookupTerm) error {
 	parts, err := t.table.set.Data.resolve()
 	if err != nil {
 		return errorAt(m.Pos, "%s", err)
@@ -190,8 +191,27 @@ func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *loo
 	if len(parts) != 2 || parts[0].typ != wantAddr || parts[1].typ != wantPort.typ {
 		return errorAt(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, wantAddr.Name, strings.Join(t.table.set.Data.Names, " . "))
 	}
+	if out.family == nfprotoIPv6 && t.table.set.DataInterval {
+		return errorAt(m.Table.Position(), "%s: a map to ranges of IPv6 addresses and ports makes nft(8) 1.0.6 use the wrong registers, which the kernel refuses: write single ports, or a map of addresses and a port behind it", s.Kind)
+	}
 	if r.ctx.at(layerTransport) == nil && !matchesTransport(t.key) {
 		return r.noTransport(m.Pos)
+	}
+	out.addr, out.both = t, true
+	return nil
+}
+
+// natPair takes an address and a port that do not come from a map.
+func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) error {
+	c, ok := t.(*concatTerm)
+	if !ok || len(c.parts) != 2 || c.parts[0].info().typ != w.parts[0].typ || c.parts[1].info().typ != w.parts[1].typ {
+		return errorAt(s.Addr.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(s.Addr), typeName(t))
+	}
+	if isConstant(t) && !isSingle(t) {
+		return errorAt(s.Addr.Position(), "%s is more than one value", describe(s.Addr))
+	}
+	if r.ctx.at(layerTransport) == nil {
+		return r.noTransport(s.Addr.Position())
 	}
 	out.addr, out.both = t, true
 	return nil
@@ -252,8 +272,8 @@ func (s *natStmt) generate(g *generator) error {
 		if regs.addrMin, regs.addrMax, err = s.loadRange(g, s.addr); err != nil {
 			return err
 		}
-		if l, ok := s.addr.(*lookupTerm); ok && (s.both || l.table.set.DataInterval) {
-			s.spread(&regs, l)
+		if l, ok := s.addr.(*lookupTerm); s.both || ok && l.table.set.DataInterval {
+			s.spread(&regs, ok && l.table.set.DataInterval)
 		}
 	}
 	if s.port != nil {
@@ -302,8 +322,8 @@ func (s *natStmt) loadRange(g *generator, t term) (low, high uint32, err error) 
 }
 
 // spread finds the parts of a map's data in the registers from the first on:
-// address, port, greatest address, greatest port.
-func (s *natStmt) spread(regs *natRegisters, l *lookupTerm) {
+// address, port and, if they are ranges, greatest address, greatest port.
+func (s *natStmt) spread(regs *natRegisters, ranges bool) {
 	slots := register(1)
 	if s.family == nfprotoIPv6 {
 		slots = 4
@@ -313,7 +333,7 @@ func (s *natStmt) spread(regs *natRegisters, l *lookupTerm) {
 		regs.portMin = at.number()
 		at++
 	}
-	if l.table.set.DataInterval {
+	if ranges {
 		regs.addrMax = at.number()
 		at += slots
 		if s.both {

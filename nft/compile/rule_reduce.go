@@ -7,9 +7,12 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// maxMerge is the widest comparison that merging makes, in bits: the kernel
-// compares up to 32 bits on its fast path.
-const maxMerge = 32
+// Widths of merged comparisons, in bits: the kernel compares up to 32 on its
+// fast path, and up to 128 at all.
+const (
+	fastMerge = 32
+	maxMerge  = 128
+)
 
 // reduce removes redundant comparisons and merges those of adjacent header
 // fields into one, as nft does.
@@ -94,18 +97,34 @@ func (r *ruleCompiler) merge(run []int) (drop []int) {
 			left.field = field(this).field
 		}
 		m := r.stmts[keep].(*matchStmt)
-		m.left, m.right = left, right
+		m.left, m.op, m.right = left, equality(m.op), right
 		drop = append(drop, gone)
 		last = keep
 	}
 	return drop
 }
 
-// mergeable reports whether two comparisons are of adjacent fields.
+// mergeable reports whether two comparisons are of adjacent bytes, and nft
+// merges them: not where it makes two fast comparisons into a slow one.
 func mergeable(a, b *matchStmt) bool {
 	x, y := a.left.(*payloadTerm), b.left.(*payloadTerm)
-	return a.op == b.op && a.op != "any" && x.layer == y.layer && x.header == y.header &&
-		x.offset+x.bits == y.offset && x.offset%8 == 0 && x.bits%8 == 0 && y.bits%8 == 0 && x.bits+y.bits <= maxMerge
+	switch {
+	case equality(a.op) != equality(b.op), x.layer != y.layer, x.offset+x.bits != y.offset:
+		return false
+	case x.offset%8 != 0, x.bits%8 != 0, y.bits%8 != 0, x.bits+y.bits > maxMerge:
+		return false
+	default:
+		return x.bits+y.bits <= fastMerge || x.layer == layerLink || x.bits > fastMerge || y.bits > fastMerge
+	}
+}
+
+// equality is the operator of a merged comparison: that for any of some flags
+// becomes one for just those.
+func equality(op string) string {
+	if op == "any" {
+		return "=="
+	}
+	return op
 }
 
 // joined returns both sides of a merged comparison.

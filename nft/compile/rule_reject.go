@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/google/nftables/expr"
@@ -41,9 +42,6 @@ var (
 
 // reject evaluates a reject statement.
 func (r *ruleCompiler) reject(s *syntax.Reject) error {
-	if r.ctx.family == nft.FamilyARP {
-		return errorAt(s.Pos, "reject is not possible in tables of family arp")
-	}
 	kind, err := r.rejectKind(s)
 	if err != nil {
 		return err
@@ -56,6 +54,9 @@ func (r *ruleCompiler) reject(s *syntax.Reject) error {
 		}
 		code = uint8(c.v.lo)
 	}
+	if err := r.checkReject(s, kind); err != nil {
+		return err
+	}
 	if err := r.rejectDependency(s, kind); err != nil {
 		return err
 	}
@@ -63,7 +64,8 @@ func (r *ruleCompiler) reject(s *syntax.Reject) error {
 	return nil
 }
 
-// rejectKind tells which answer is meant.
+// rejectKind tells which answer is meant. Without one in the text it is that
+// of the network protocol, or one that suits both.
 func (r *ruleCompiler) rejectKind(s *syntax.Reject) (rejectKind, error) {
 	switch s.With {
 	case "icmp":
@@ -71,9 +73,6 @@ func (r *ruleCompiler) rejectKind(s *syntax.Reject) (rejectKind, error) {
 	case "icmpv6":
 		return rejectICMPv6, nil
 	case "icmpx":
-		if r.ctx.family == nft.FamilyIP || r.ctx.family == nft.FamilyIP6 {
-			return rejectKind{}, errorAt(s.Pos, "reject with icmpx is not possible in tables of family %s: use icmp or icmpv6", r.ctx.family)
-		}
 		return rejectICMPx, nil
 	case "tcp reset":
 		return rejectTCP, nil
@@ -81,33 +80,85 @@ func (r *ruleCompiler) rejectKind(s *syntax.Reject) (rejectKind, error) {
 	default:
 		return rejectKind{}, errorAt(s.Pos, "reject with %s is not supported", s.With)
 	}
-	switch r.ctx.at(layerNetwork) {
+	known := r.ctx.at(layerNetwork)
+	if own := ownNetwork(r.ctx.family); own != nil {
+		known = own
+	}
+	switch known {
+	case nil:
+		return rejectICMPx, nil
 	case &headerIP:
 		return rejectICMP, nil
 	case &headerIP6:
 		return rejectICMPv6, nil
 	default:
-		return rejectICMPx, nil
+		return rejectKind{}, errorAt(s.Pos, "reject: the rule matches %s, and no answer is possible then", known.name)
 	}
+}
+
+// ownNetwork is the only network protocol that tables of a family see, or nil.
+func ownNetwork(family nft.Family) *header {
+	switch family {
+	case nft.FamilyIP:
+		return &headerIP
+	case nft.FamilyIP6:
+		return &headerIP6
+	default:
+		return nil
+	}
+}
+
+// checkReject refuses answers that what the rule matches excludes.
+func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) error {
+	network, transport := r.ctx.at(layerNetwork), r.ctx.at(layerTransport)
+	if kind.typ == unix.NFT_REJECT_TCP_RST && transport != nil && transport != &headerTCP {
+		return errorAt(s.Pos, "reject with tcp reset: the rule matches %s, and this answer is not possible then", transport.name)
+	}
+	switch r.ctx.family {
+	case nft.FamilyARP:
+		return errorAt(s.Pos, "reject is not possible in tables of family arp")
+	case nft.FamilyIP, nft.FamilyIP6:
+		if kind.typ == unix.NFT_REJECT_ICMPX_UNREACH {
+			return errorAt(s.Pos, "reject with icmpx is not possible in tables of family %s: use icmp or icmpv6", r.ctx.family)
+		}
+		if kind.header != nil && kind.header != ownNetwork(r.ctx.family) {
+			return errorAt(s.Pos, "reject with %s: the table is of family %s, and this answer is not possible there", s.With, r.ctx.family)
+		}
+		return nil
+	case nft.FamilyInet:
+		if kind.header == nil {
+			return nil
+		}
+	}
+	return r.checkRejectNetwork(s, kind, network)
+}
+
+// checkRejectNetwork checks the network protocol of packets that can have
+// several, where the answer depends on it.
+func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *header) error {
+	link := r.ctx.at(layerLink)
+	if r.ctx.family != nft.FamilyInet && link == &headerUnknown {
+		return errorAt(s.Pos, "reject: the rule matches a link layer that cannot be answered")
+	}
+	if network == nil {
+		return nil
+	}
+	_, carried := link.number(network)
+	if !carried || network != &headerIP && network != &headerIP6 || kind.header != nil && kind.header != network {
+		return errorAt(s.Pos, "reject with %s: the rule matches %s, and this answer is not possible then", cmp.Or(s.With, "icmp"), network.name)
+	}
+	return nil
 }
 
 // rejectDependency makes sure that the packet can be answered so. Unlike other
 // dependencies this one goes to the head of the rule, so that nothing is
 // logged or counted that is not rejected then.
 func (r *ruleCompiler) rejectDependency(s *syntax.Reject, kind rejectKind) error {
-	var need *header
-	switch {
-	case kind.typ == unix.NFT_REJECT_TCP_RST:
+	need := kind.header
+	if kind.typ == unix.NFT_REJECT_TCP_RST {
 		need = &headerTCP
-	case kind.header != nil:
-		need = kind.header
-	default:
-		return nil
 	}
-	if known := r.ctx.at(need.layer); known != nil {
-		if known != need {
-			return errorAt(s.Pos, "reject with %s: the rule matches %s, and this answer is not possible then", s.With, known.name)
-		}
+	if need == nil || r.ctx.at(need.layer) != nil {
 		return nil
 	}
 	n := len(r.stmts)

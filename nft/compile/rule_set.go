@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -59,19 +60,29 @@ func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term)
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := spec.checkMasked(); err != nil {
+		return nil, nil, err
+	}
 	for i, e := range x.Elems {
 		if e.Value != nil {
 			return nil, nil, errorAt(e.Value.Position(), "a set's element has no value: use map or vmap")
 		}
 		keys[i].elem.Comment = e.Comment
+		if keys[i].elem.State, err = elementStatements(e.Stmts); err != nil {
+			return nil, nil, err
+		}
 	}
-	r.transferSet(spec, keys)
-	elems, err := spec.pack(keys)
+	values := spec.singleValues(keys)
+	elems, err := spec.pack(r.transferSet(spec, keys))
 	if err != nil {
 		return nil, nil, err
 	}
 	set, err := r.newAnonymous(spec, elems)
-	return set, spec.key, err
+	if err != nil {
+		return nil, nil, err
+	}
+	set.values = values
+	return set, spec.key, nil
 }
 
 // anonymousSpec is what an anonymous set or map is made from.
@@ -86,7 +97,9 @@ type anonymousSpec struct {
 	// isMap and verdict tell maps; data are the parts of their data.
 	isMap, verdict bool
 	data           []part
-	dataInterval   bool
+	// object is the kind of objects in a map of them.
+	object       nft.ObjectKind
+	dataInterval bool
 }
 
 // elemKey is an element of an anonymous set whose key is not packed yet; the
@@ -99,9 +112,13 @@ type elemKey struct {
 // elementKeys evaluates the keys of an anonymous set.
 func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) ([]elemKey, error) {
 	w := wantLike(spec.key)
+	if spec.isMap {
+		// nft checks the range of a generator in sets, not in maps.
+		w.limited = false
+	}
 	keys := make([]elemKey, len(x.Elems))
 	for i, e := range x.Elems {
-		if e.Timeout != 0 {
+		if e.Timeout != 0 || e.Expires != 0 {
 			return nil, errorAt(e.Pos, "an element of an anonymous set cannot have a timeout: declare a named set")
 		}
 		if err := CheckComment(e.Comment); err != nil {
@@ -120,24 +137,32 @@ func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) ([]elemKe
 		keys[i].key = t
 	}
 	if spec.interval {
+		host := spec.key.info().order == datatype.HostEndian
 		spec.key = toBig(spec.key)
 		_, spec.swapped = spec.key.(*swapTerm)
+		// A single byte changes its order without a conversion; a map's key
+		// type keeps the old one.
+		spec.swapped = spec.swapped || host && spec.isMap
 	}
 	return keys, nil
 }
 
-// transferSet is transfer for the keys of an anonymous set.
-func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) {
+// transferSet is transfer for the keys of an anonymous set. Intervals are merged
+// before.
+func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) []elemKey {
 	b, ok := spec.key.(*binaryTerm)
-	if !ok || b.op != ">>" && b.op != "^" || b.typ == datatype.Integer && shifted(b) {
-		return
+	if !ok || b.op != ">>" && b.op != "^" || shifted(b) {
+		return keys
 	}
 	for i := range keys {
 		switch keys[i].key.(type) {
 		case *constTerm, *rangeTerm:
 		default:
-			return
+			return keys
 		}
+	}
+	if spec.interval && !spec.isMap {
+		keys = mergeKeys(keys)
 	}
 	move := mover(b)
 	for i := range keys {
@@ -152,6 +177,47 @@ func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) {
 	info.width = info.bits
 	*b.x.info() = info
 	spec.key = b.x
+	return keys
+}
+
+// mergeKeys joins intervals of numbers that overlap or touch.
+func mergeKeys(keys []elemKey) []elemKey {
+	slices.SortStableFunc(keys, func(a, b elemKey) int {
+		x, _ := bounds(a.key)
+		y, _ := bounds(b.key)
+		return x.cmp(y)
+	})
+	out := keys[:1]
+	for _, k := range keys[1:] {
+		from, to := bounds(k.key)
+		first, last := bounds(out[len(out)-1].key)
+		if last.cmp(from) < 0 && last.next() != from {
+			out = append(out, k)
+			continue
+		}
+		if to.cmp(last) > 0 {
+			out[len(out)-1].key = &rangeTerm{*k.key.info(), first, to}
+		}
+	}
+	return out
+}
+
+// elementStatements returns the statements of an element in canonical words.
+func elementStatements(list []syntax.Stmt) (string, error) {
+	if len(list) == 0 {
+		return "", nil
+	}
+	exprs, err := statefulExprs(list)
+	if err != nil {
+		return "", err
+	}
+	words := make([]string, len(exprs))
+	for i, e := range exprs {
+		if words[i], err = exprWords(e); err != nil {
+			return "", errorAt(list[i].Position(), "%s", err)
+		}
+	}
+	return NewState(0, words), nil
 }
 
 // parts returns the types of the set's key.
@@ -200,6 +266,9 @@ func (spec *anonymousSpec) pack(keys []elemKey) ([]Element, error) {
 			}
 		}
 		e.Key = string(lo)
+		if spec.interval && len(parts) == 1 && !parts[0].text() {
+			openEnd(hi, parts[0].bits)
+		}
 		if spec.interval {
 			e.KeyEnd = string(hi)
 		}
@@ -229,13 +298,20 @@ func bounds(t term) (from, to value) {
 
 // newAnonymous makes the anonymous set and returns the term that refers to it.
 func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []Element) (*setTerm, error) {
+	if err := spec.unlistable(elems); err != nil {
+		return nil, err
+	}
 	parts := spec.parts()
-	set := &Set{Name: "__set%d", Map: spec.isMap, Verdict: spec.verdict, DataInterval: spec.dataInterval, Flags: SetAnonymous | SetConstant}
+	set := &Set{Name: "__set%d", Map: spec.isMap, Verdict: spec.verdict, Object: spec.object, DataInterval: spec.dataInterval, Flags: SetAnonymous | SetConstant}
 	var err error
 	if set.Key, err = newType(parts); err != nil {
 		return nil, errorAt(spec.key.info().pos, "%s", err)
 	}
-	if spec.isMap {
+	switch {
+	case spec.object != "":
+		set.Name = "__objmap%d"
+		set.Flags |= SetObject
+	case spec.isMap:
 		set.Name = "__map%d"
 		set.Flags |= SetMap
 		if set.Data, err = spec.dataType(); err != nil {
@@ -279,8 +355,12 @@ func (spec *anonymousSpec) userData(set *Set) []byte {
 		order = datatype.HostEndian
 	}
 	b := appendUint32([]byte{udataSetKeyOrder}, uint32(order))
+	if spec.object != "" {
+		// nft has no expression of the key here.
+		return appendUint32(append(b, udataSetDataInterval), 0)
+	}
 	if spec.isMap {
-		b = appendUint32(append(b, udataSetDataOrder), uint32(orderOf(spec.data)))
+		b = appendUint32(append(b, udataSetDataOrder), uint32(spec.dataOrder()))
 	}
 	if set.AutoMerge {
 		b = appendUint32(append(b, udataSetMerge), 1)
@@ -327,7 +407,7 @@ func (spec *anonymousSpec) typeOf() []typeOfExpr {
 			t = s.x
 		}
 		switch t.(type) {
-		case *payloadTerm, *metaTerm, *ctTerm, *fibTerm, *numgenTerm:
+		case *payloadTerm, *exthdrTerm, *metaTerm, *ctTerm, *fibTerm, *numgenTerm, *rtTerm, *socketTerm, *osfTerm, *ipsecTerm, *hashTerm:
 		default:
 			return exprs
 		}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"strings"
 	"time"
 
 	"github.com/google/nftables/expr"
@@ -54,18 +55,18 @@ func (r *ruleCompiler) log(s *syntax.Log) error {
 		return errorAt(s.Pos, "log: flags and group exclude each other")
 	case s.Level == "audit" && (s.Prefix != nil || len(s.Flags) > 0):
 		return errorAt(s.Pos, "log: level audit takes no other option")
+	case s.Prefix != nil && strings.IndexByte(*s.Prefix, '$') >= 0:
+		return errorAt(s.Pos, "log: nft(8) takes a $ in the prefix for a variable, and there is none")
 	case s.Prefix != nil && len(*s.Prefix) > maxLogPrefix:
 		return errorAt(s.Pos, "log: prefix has %d bytes: at most %d are possible", len(*s.Prefix), maxLogPrefix)
-	case group && s.Group == nil:
-		// nft 1.0.6 takes these without a group and then forgets them.
-		return errorAt(s.Pos, "log: snaplen and queue-threshold need a group")
 	}
 	l := &expr.Log{}
 	if s.Prefix != nil {
 		l.Key |= 1 << unix.NFTA_LOG_PREFIX
 		l.Data = []byte(*s.Prefix)
 	}
-	if group {
+	// Without a group nft 1.0.6 takes the other two and forgets them.
+	if s.Group != nil {
 		l.Key |= 1 << unix.NFTA_LOG_GROUP
 		l.Group = uint16(*s.Group)
 		if s.Snaplen != nil {
@@ -189,6 +190,9 @@ func newLimit(s *syntax.Limit) (*expr.Limit, error) {
 // nanoseconds (nft_limit_init).
 func checkTokens(s *syntax.Limit, l *expr.Limit) error {
 	if l.Type != expr.LimitTypePktBytes {
+		if l.Rate+uint64(l.Burst) < l.Rate {
+			return errorAt(s.Pos, "limit: rate and burst are too large")
+		}
 		return nil
 	}
 	unit := uint64(l.Unit) * uint64(time.Second)
@@ -212,16 +216,20 @@ func scaled(n uint64, unit string) (uint64, bool) {
 
 // assignStmt assigns to packet or connection metadata.
 type assignStmt struct {
-	meta  *metaKey
-	ct    *ctKey
+	meta *metaKey
+	ct   *ctKey
+	// dir is that of the ct key.
+	dir   int
 	value term
 }
 
 // assign evaluates "TARGET set VALUE".
 func (r *ruleCompiler) assign(s *syntax.Assign) error {
-	out := &assignStmt{}
+	out := &assignStmt{dir: noDirection}
 	var w want
 	switch target := s.Target.(type) {
+	case *syntax.Payload, *syntax.RawPayload:
+		return r.assignField(s)
 	case *syntax.Meta:
 		out.meta = metaByName(target.Key)
 		if out.meta == nil || !out.meta.settable {
@@ -229,15 +237,24 @@ func (r *ruleCompiler) assign(s *syntax.Assign) error {
 		}
 		w = want{typ: out.meta.typ, width: out.meta.bits, order: out.meta.order}
 	case *syntax.CT:
-		if target.Dir == "" {
-			out.ct = ctByName("", target.Key)
+		out.ct = ctByName("", target.Key)
+		if out.ct == nil || !out.ct.settable || target.L3 != "" {
+			return errorAt(target.Pos, "%s cannot be set", syntax.PrintExpr(target))
 		}
-		if out.ct == nil || !out.ct.settable {
-			return errorAt(target.Pos, "ct %s cannot be set", target.Key)
+		switch {
+		case target.Dir != "" && out.ct.direction == directionNever:
+			return errorAt(target.Pos, "ct %s has no direction: write ct %s set", out.ct.name, out.ct.name)
+		case target.Dir != "":
+			out.dir = directionOf(target.Dir)
 		}
 		w = want{typ: out.ct.typ, width: out.ct.bits, order: out.ct.order}
+	case *syntax.Exthdr:
+		return r.assignExthdr(s, target)
 	default:
 		return errorAt(s.Target.Position(), "%s cannot be set", describe(s.Target))
+	}
+	if err := checkAssigned(s); err != nil {
+		return err
 	}
 	var err error
 	if out.value, err = r.argument(s.Value, w); err != nil {
@@ -256,15 +273,34 @@ func (r *ruleCompiler) argument(x syntax.Expr, w want) (term, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkArgument(x, t, w); err != nil {
+		return nil, err
+	}
+	if _, ok := t.(*rtTerm); ok {
+		// Of all that can be assigned, nft converts this alone.
+		return toOrder(t, w.order), nil
+	}
+	return t, nil
+}
+
+// checkArgument checks the type of a value. Integers go everywhere.
+func checkArgument(x syntax.Expr, t term, w want) error {
 	info := t.info()
+	typ := sourceType(t)
 	_, payload := t.(*payloadTerm)
 	switch {
 	case w.typ == nil:
-	case info.typ == datatype.Integer && (!payload || info.bits == w.width):
-	case info.typ != w.typ:
-		return nil, errorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
+	case typ == datatype.Integer && (!payload || info.bits == w.width):
+		// The kernel wants registers that were written in full.
+		if !isConstant(t) && info.slots() < (w.width+31)/32 {
+			return errorAt(x.Position(), "%s has %d bits: want the %d of %s", describe(x), info.bits, w.width, w.name())
+		}
+	case typ == datatype.Integer && w.typ == datatype.Integer:
+		return errorAt(x.Position(), "datatype mismatch: want %d bits, %s has %d", w.width, describe(x), info.bits)
+	case typ != w.typ:
+		return errorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
 	}
-	return t, nil
+	return nil
 }
 
 // generate is statement's.
@@ -281,6 +317,6 @@ func (s *assignStmt) generate(g *generator) error {
 		g.emit(&expr.Meta{Key: s.meta.key, SourceRegister: true, Register: reg.number()})
 		return nil
 	}
-	g.emitOwn(&CT{Key: s.ct.key, Register: reg.number(), Set: true, Dir: noDirection})
+	g.emitOwn(&CT{Key: s.ct.key, Register: reg.number(), Set: true, Dir: s.dir})
 	return nil
 }

@@ -121,6 +121,9 @@ type setTerm struct {
 	set *Set
 	// id is 0 for named sets.
 	id uint32
+	// values are the single values of an anonymous set of intervals, in the
+	// order of the text.
+	values []value
 }
 
 // lookupTerm is the value that a map gives for a key.
@@ -128,6 +131,11 @@ type lookupTerm struct {
 	termInfo
 	key   term
 	table *setTerm
+}
+
+// loader is a term that loads itself.
+type loader interface {
+	load(g *generator, dst register) error
 }
 
 // isConstant reports whether a term is known when the rule is compiled.

@@ -2,8 +2,10 @@ package compile
 
 import (
 	"encoding/binary"
+	"math/big"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // value is an unsigned number of up to 128 bits, the widest that a rule can
@@ -37,6 +39,22 @@ func (v value) shl(n uint32) value {
 		return value{v.lo << (n - 64), 0}
 	}
 	return value{v.hi<<n | v.lo>>(64-n), v.lo << n}
+}
+
+// shr shifts right.
+func (v value) shr(n uint32) value {
+	if n >= 64 {
+		return value{0, v.hi >> (n - 64)}
+	}
+	return value{v.hi >> n, v.lo>>n | v.hi<<(64-n)}
+}
+
+// next returns the number after v.
+func (v value) next() value {
+	if v.lo++; v.lo == 0 {
+		v.hi++
+	}
+	return v
 }
 
 // cmp compares two numbers.
@@ -87,3 +105,23 @@ func parseValue(b []byte, order datatype.Order) value {
 	}
 	return v
 }
+
+// wideNumber evaluates a number of a selector that is wider than 64 bits.
+func wideNumber(x *syntax.Const, w want) (*constTerm, error) {
+	n, ok := new(big.Int), false
+	if !x.Quoted && len(x.Text) <= maxDigits && x.Text != "" && x.Text[0] >= '0' && x.Text[0] <= '9' {
+		_, ok = n.SetString(x.Text, 0)
+	}
+	switch {
+	case !ok:
+		return nil, errorAt(x.Pos, "%s is no number", describe(x))
+	case n.BitLen() > int(w.width):
+		return nil, errorAt(x.Pos, "value %s is out of range: it can have %d bits", x.Text, w.width)
+	}
+	var b [16]byte
+	return &constTerm{w.info(x.Pos), parseValue(n.FillBytes(b[:]), datatype.BigEndian)}, nil
+}
+
+// maxDigits is the longest number of 128 bits, in octal with its prefix and
+// some zeros.
+const maxDigits = 64

@@ -21,6 +21,10 @@ func (r *ruleCompiler) selector(x syntax.Expr) (term, error) {
 	switch x := x.(type) {
 	case *syntax.Payload:
 		return r.payload(x)
+	case *syntax.Exthdr:
+		return r.exthdr(x)
+	case *syntax.RawPayload:
+		return r.rawPayload(x)
 	case *syntax.Meta:
 		return r.meta(x)
 	case *syntax.CT:
@@ -29,55 +33,11 @@ func (r *ruleCompiler) selector(x syntax.Expr) (term, error) {
 		return r.fib(x)
 	case *syntax.Numgen:
 		return r.numgen(x)
+	case *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec, *syntax.Hash:
+		return r.host(x)
 	default:
 		return nil, errorAt(x.Position(), "%s is no selector: want header fields, meta, ct, fib or numgen", syntax.PrintExpr(x))
 	}
-}
-
-// payload evaluates a header field.
-func (r *ruleCompiler) payload(x *syntax.Payload) (term, error) {
-	h := headerByName(x.Proto)
-	if h == nil {
-		return nil, errorAt(x.Pos, "header %s is not supported", x.Proto)
-	}
-	f := h.field(x.Field)
-	if f == nil {
-		names := make([]string, len(h.fields))
-		for i := range h.fields {
-			names[i] = h.fields[i].name
-		}
-		return nil, errorAt(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.name, strings.Join(names, ", "))
-	}
-	if err := r.require(h, x.Pos); err != nil {
-		return nil, err
-	}
-	if err := r.requireICMP(h, f, x.Pos); err != nil {
-		return nil, err
-	}
-	info := termInfo{pos: x.Pos, typ: f.typ, bits: f.bits, width: f.bits, order: datatype.BigEndian}
-	p := &payloadTerm{info, h, f, h.layer, f.offset}
-	if f.offset%8 == 0 && f.bits%8 == 0 {
-		return p, nil
-	}
-	return bitField(p), nil
-}
-
-// bitField masks and shifts a field that does not fill its bytes.
-func bitField(p *payloadTerm) term {
-	info := p.termInfo
-	shift := int(info.bits+7)&^7 - int(p.offset%8+info.bits)
-	extra := uint32(0)
-	for shift < 0 {
-		shift += 8
-		extra += 8
-	}
-	p.bits += extra
-	info.bits += uint32(shift)
-	and := &binaryTerm{info, "&", p, valueMask(p.width).shl(uint32(shift))}
-	if shift == 0 {
-		return and
-	}
-	return &binaryTerm{info, ">>", and, value{lo: uint64(shift)}}
 }
 
 // meta evaluates packet metadata.
@@ -88,10 +48,16 @@ func (r *ruleCompiler) meta(x *syntax.Meta) (term, error) {
 		for i := range metaSelectors {
 			names[i] = metaSelectors[i].name
 		}
-		return nil, errorAt(x.KeyPos, "meta key %q is not supported: want %s", x.Key, strings.Join(names, ", "))
+		return nil, errorAt(x.KeyPos, "unknown meta key %q: want %s", x.Key, strings.Join(names, ", "))
 	}
 	if key.name == "nfproto" && r.ctx.family != nft.FamilyInet {
 		return nil, errorAt(x.Pos, "meta nfproto is only useful in the inet family")
+	}
+	switch {
+	case key.unreadable:
+		return nil, errorAt(x.Pos, "meta %s can be set, not matched", key.name)
+	case key.bridge && r.ctx.family != nft.FamilyBridge:
+		return nil, errorAt(x.Pos, "meta %s exists in the bridge family only", key.name)
 	}
 	return &metaTerm{termInfo{pos: x.Pos, typ: key.typ, bits: key.bits, width: key.bits, order: key.order}, key}, nil
 }
@@ -104,18 +70,18 @@ func (r *ruleCompiler) ct(x *syntax.CT) (term, error) {
 		for i := range ctSelectors {
 			names[i] = ctSelectors[i].name
 		}
-		return nil, errorAt(x.KeyPos, "ct key %q is not supported: want %s", x.Key, strings.Join(names, ", "))
+		return nil, errorAt(x.KeyPos, "unknown ct key %q: want %s", x.Key, strings.Join(names, ", "))
 	}
 	t := &ctTerm{termInfo{pos: x.Pos, typ: key.typ, bits: key.bits, order: key.order}, key, noDirection}
 	switch {
 	case x.Dir == "" && key.direction == directionMust:
 		return nil, errorAt(x.KeyPos, "ct %s needs a direction: write ct original %s or ct reply %s", key.name, key.name, key.name)
+	case key.unreadable:
+		return nil, errorAt(x.Pos, "ct %s can be set, not matched", key.name)
 	case x.Dir != "" && key.direction == directionNever:
 		return nil, errorAt(x.Pos, "ct %s has no direction: write ct %s", key.name, key.name)
-	case x.Dir == "original":
-		t.dir = directionOriginal
-	case x.Dir == "reply":
-		t.dir = directionReply
+	default:
+		t.dir = directionOf(x.Dir)
 	}
 	if err := r.ctProtocol(t); err != nil {
 		return nil, err
@@ -155,11 +121,8 @@ func (r *ruleCompiler) ctProtocol(t *ctTerm) error {
 func (r *ruleCompiler) fib(x *syntax.FIB) (term, error) {
 	t := &fibTerm{termInfo: termInfo{pos: x.Pos}, inputs: x.Inputs, result: x.Result}
 	has := func(name string) bool { return slices.Contains(x.Inputs, name) }
-	for i, name := range x.Inputs {
-		switch {
-		case slices.Contains(x.Inputs[:i], name):
-			return nil, errorAt(x.Pos, "fib: %s is given twice", name)
-		case !slices.Contains(fibInputs[:], name):
+	for _, name := range x.Inputs {
+		if !slices.Contains(fibInputs[:], name) {
 			return nil, errorAt(x.Pos, "fib: unknown input %q", name)
 		}
 	}
@@ -198,8 +161,15 @@ func (r *ruleCompiler) numgen(x *syntax.Numgen) (term, error) {
 // maxValue returns the greatest value of a selector whose range is known to be
 // smaller than its type, as nft checks it.
 func maxValue(t term) (uint64, bool) {
-	if n, ok := t.(*numgenTerm); ok {
-		return uint64(n.mod) + uint64(n.offset) - 1, true
+	switch t := t.(type) {
+	case *numgenTerm:
+		return uint64(t.mod) + uint64(t.offset) - 1, true
+	case *hashTerm:
+		return uint64(t.mod) + uint64(t.offset) - 1, true
+	case *metaTerm:
+		return 6, t.key.key == metaTimeDay
+	case *socketTerm:
+		return 1, t.key.flag
 	}
 	return 0, false
 }

@@ -21,7 +21,8 @@ type ctKey struct {
 	direction directionUse
 	// protocol is the network protocol that the key belongs to, if any.
 	protocol *header
-	settable bool
+	// settable keys can be assigned to; unreadable ones cannot be matched.
+	settable, unreadable bool
 }
 
 // directionUse says whether a ct key takes a direction.
@@ -39,6 +40,7 @@ const (
 	ctDstIP  = 0x14
 	ctSrcIP6 = 0x15
 	ctDstIP6 = 0x16
+	ctID     = 0x17
 )
 
 // ctSelectors are the keys of this vocabulary. The types of saddr, daddr, proto-src
@@ -55,6 +57,15 @@ var ctSelectors = [...]ctKey{
 	{name: "daddr", key: unix.NFT_CT_DST, dump: "dst", order: datatype.BigEndian, direction: directionMust},
 	{name: "proto-src", key: unix.NFT_CT_PROTO_SRC, dump: "proto_src", bits: 16, order: datatype.BigEndian, direction: directionMust},
 	{name: "proto-dst", key: unix.NFT_CT_PROTO_DST, dump: "proto_dst", bits: 16, order: datatype.BigEndian, direction: directionMust},
+	{name: "helper", key: unix.NFT_CT_HELPER, typ: datatype.String, bits: 128, order: datatype.HostEndian},
+	{name: "label", key: unix.NFT_CT_LABELS, typ: datatype.CTLabel, bits: 128, order: datatype.HostEndian, settable: true},
+	{name: "bytes", key: unix.NFT_CT_BYTES, typ: datatype.Integer, bits: 64, order: datatype.HostEndian, direction: directionMay},
+	{name: "packets", key: unix.NFT_CT_PKTS, typ: datatype.Integer, bits: 64, order: datatype.HostEndian, direction: directionMay},
+	{name: "avgpkt", key: unix.NFT_CT_AVGPKT, typ: datatype.Integer, bits: 64, order: datatype.HostEndian, direction: directionMay},
+	{name: "zone", key: unix.NFT_CT_ZONE, typ: datatype.Integer, bits: 16, order: datatype.HostEndian, direction: directionMay, settable: true},
+	{name: "event", key: unix.NFT_CT_EVENTMASK, typ: datatype.CTEvent, bits: 32, order: datatype.HostEndian, settable: true, unreadable: true},
+	{name: "secmark", key: unix.NFT_CT_SECMARK, typ: datatype.Integer, bits: 32, order: datatype.HostEndian, settable: true},
+	{name: "id", key: ctID, dump: "unknown", typ: datatype.Integer, bits: 32, order: datatype.BigEndian},
 	{name: "ip saddr", key: ctSrcIP, dump: "src_ip", typ: datatype.IPv4Addr, bits: 32, order: datatype.BigEndian, direction: directionMust, protocol: &headerIP},
 	{name: "ip daddr", key: ctDstIP, dump: "dst_ip", typ: datatype.IPv4Addr, bits: 32, order: datatype.BigEndian, direction: directionMust, protocol: &headerIP},
 	{name: "ip6 saddr", key: ctSrcIP6, dump: "src_ip6", typ: datatype.IPv6Addr, bits: 128, order: datatype.BigEndian, direction: directionMust, protocol: &headerIP6},
@@ -83,6 +94,19 @@ func ctDumpName(key uint32) string {
 		}
 	}
 	return "unknown"
+}
+
+// directionOf returns the number of a direction's word, noDirection without
+// one.
+func directionOf(word string) int {
+	switch word {
+	case "original":
+		return directionOriginal
+	case "reply":
+		return directionReply
+	default:
+		return noDirection
+	}
 }
 
 // The directions of enum ip_conntrack_dir; noDirection is none.

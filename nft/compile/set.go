@@ -19,7 +19,9 @@ const (
 	SetMap       = 0x8
 	SetTimeout   = 0x10
 	SetEval      = 0x20
+	SetObject    = 0x40
 	SetConcat    = 0x80
+	SetExpr      = 0x100
 )
 
 // VerdictType is the data type of verdict maps (NFT_DATA_VERDICT).
@@ -66,8 +68,11 @@ func compileSet(s *nft.Set, isMap bool) (*Set, error) {
 	case !isMap && decl.isMap:
 		return nil, fmt.Errorf("%s %q has data: declare a map", decl.word, decl.text)
 	}
+	if err := decl.unlistable(); err != nil {
+		return nil, err
+	}
 	out := &Set{
-		Name: s.Name, Map: isMap, Verdict: decl.verdict, DataInterval: decl.interval,
+		Name: s.Name, Map: isMap, Verdict: decl.verdict, Object: decl.object, DataInterval: decl.interval,
 		Timeout: s.Timeout, GCInterval: s.GCInterval, Size: s.Size,
 		AutoMerge: s.AutoMerge, Comment: s.Comment,
 	}
@@ -75,6 +80,7 @@ func compileSet(s *nft.Set, isMap bool) (*Set, error) {
 		return nil, fmt.Errorf("key: %w", err)
 	}
 	switch {
+	case decl.object != "":
 	case decl.verdict:
 		out.Data = Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}
 	case isMap:
@@ -91,6 +97,15 @@ func compileSet(s *nft.Set, isMap bool) (*Set, error) {
 	if err := out.setOptions(s); err != nil {
 		return nil, err
 	}
+	if out.Stateful, err = declaredStateful(s.Stateful); err != nil {
+		return nil, err
+	}
+	if err := out.checkStatements(out.Stateful); err != nil {
+		return nil, err
+	}
+	if len(out.Stateful) > 1 {
+		out.Flags |= SetExpr
+	}
 	out.UserData = decl.userData(out)
 	if len(out.UserData) > MaxUserData {
 		return nil, fmt.Errorf("%s %q and the comment take %d bytes in the kernel: at most %d are possible; shorten the comment or use type in place of typeof", decl.word, decl.text, len(out.UserData), MaxUserData)
@@ -100,7 +115,10 @@ func compileSet(s *nft.Set, isMap bool) (*Set, error) {
 
 // setOptions fills in the flags and checks what the kernel wants of them.
 func (s *Set) setOptions(decl *nft.Set) error {
-	if s.Map {
+	switch {
+	case s.Object != "":
+		s.Flags |= SetObject
+	case s.Map:
 		s.Flags |= SetMap
 	}
 	for i, flag := range decl.Flags {
@@ -158,12 +176,12 @@ func (s *Set) setOptions(decl *nft.Set) error {
 // apart: a set declared as o can stay as it is where s is wanted. Timeouts
 // that differ by less than a kernel tick are equal.
 func (s *Set) Equal(o *Set) bool {
-	return s.Name == o.Name && s.Map == o.Map && s.Verdict == o.Verdict &&
+	return s.Name == o.Name && s.Map == o.Map && s.Verdict == o.Verdict && s.Object == o.Object &&
 		s.Key.ID == o.Key.ID && s.Key.Len == o.Key.Len &&
 		s.Data.ID == o.Data.ID && (s.Verdict || s.Data.Len == o.Data.Len) &&
 		s.Flags == o.Flags && s.Size == o.Size && s.Memory == o.Memory &&
 		near(s.Timeout, o.Timeout) && near(s.GCInterval, o.GCInterval) &&
-		string(s.UserData) == string(o.UserData)
+		slices.Equal(s.Stateful, o.Stateful) && string(s.UserData) == string(o.UserData)
 }
 
 func near(a, b time.Duration) bool { return max(a-b, b-a) < jiffy && (a == 0) == (b == 0) }
@@ -176,6 +194,8 @@ type part struct {
 	// order is the byte order of numbers: that of the expression for the
 	// types that have none of their own.
 	order datatype.Order
+	// raw is true for data that is written to raw payload.
+	raw bool
 }
 
 // padded is the room that the part takes in a concatenation.

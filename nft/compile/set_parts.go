@@ -13,7 +13,7 @@ import (
 // types. After it, elements are packed and formatted as by a Set of CompileSet.
 // Userdata and numbers that are not nft's leave out what they do not tell.
 func (s *Set) Complete() {
-	s.Map = s.Flags&SetMap != 0
+	s.Map = s.Flags&(SetMap|SetObject) != 0
 	s.Verdict = s.Map && s.Data.ID == VerdictType
 	if value, ok := findRecord(s.UserData, udataSetMerge); ok {
 		n, _ := parseUint32(value)
@@ -32,6 +32,8 @@ func (s *Set) Complete() {
 	case s.Verdict:
 		// The kernel gives the size of its own structure.
 		s.Data = Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}
+	case s.Object != "":
+		s.Data = Type{}
 	case s.Map:
 		s.Data.Names = typeNames(s.Data.ID)
 		s.Data.complete(s.dataParts())
@@ -102,7 +104,7 @@ func (t *Type) partsOf(n int, exprs []part) ([]part, error) {
 	}
 	parts := make([]part, 0, len(t.Names))
 	for i, name := range t.Names {
-		typ, ok := datatype.Lookup(name)
+		typ, ok := t.partType(i)
 		if !ok {
 			return nil, fmt.Errorf("unknown datatype %q", name)
 		}
@@ -125,4 +127,15 @@ func (t *Type) partsOf(n int, exprs []part) ([]part, error) {
 		parts = append(parts, p)
 	}
 	return parts, nil
+}
+
+// partType returns the datatype of a part: by its number, since some names are
+// those of two types or of one that cannot be declared, else by its name.
+func (t *Type) partType(i int) (*datatype.Type, bool) {
+	if t.ID != 0 {
+		if typ, ok := datatype.ByID(t.ID >> (6 * (len(t.Names) - 1 - i)) & 0x3f); ok {
+			return typ, true
+		}
+	}
+	return datatype.Lookup(t.Names[i])
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
@@ -33,6 +34,8 @@ type declaration struct {
 	isMap      bool
 	verdict    bool
 	interval   bool
+	// object is the kind of the objects in a map of objects.
+	object nft.ObjectKind
 	// keyExprs and dataExprs are the expressions of a typeof declaration.
 	keyExprs, dataExprs []typeOfExpr
 }
@@ -76,6 +79,14 @@ func parseTypes(text string) (*declaration, error) {
 		d.verdict = true
 		return d, nil
 	}
+	if kind := nft.ObjectKind(data); slices.Contains(nft.ObjectKinds[:], kind) {
+		// The grammar of nft 1.0.6 has no maps of ct objects but anonymous ones.
+		if strings.HasPrefix(data, "ct ") {
+			return nil, fmt.Errorf("maps of %s are possible in rules only: write %s set KEY map { ... }", data, data)
+		}
+		d.object = kind
+		return d, nil
+	}
 	if rest, ok := strings.CutPrefix(data, "interval "); ok {
 		d.interval, data = true, rest
 	}
@@ -101,7 +112,7 @@ func parseTypeList(text string) ([]part, error) {
 func (d *declaration) userData(s *Set) []byte {
 	b := append([]byte(nil), udataSetKeyOrder)
 	b = appendUint32(b, uint32(orderOf(d.key)))
-	if d.isMap {
+	if d.isMap && d.object == "" {
 		b = appendUint32(append(b, udataSetDataOrder), uint32(orderOf(d.data)))
 	}
 	if s.AutoMerge {

@@ -17,6 +17,11 @@ const (
 	exprCT      = 12
 	exprConcat  = 13
 	exprNumgen  = 23
+	exprSocket  = 10
+	exprOSF     = 11
+	exprHash    = 24
+	exprRt      = 25
+	exprXfrm    = 27
 	exprFIB     = 26
 )
 
@@ -54,6 +59,10 @@ func typeOfSelector(x syntax.Expr) (part, typeOfExpr, *Error) {
 	switch x := x.(type) {
 	case *syntax.Payload:
 		return typeOfPayload(x)
+	case *syntax.Exthdr:
+		return typeOfExthdr(x)
+	case *syntax.RawPayload:
+		return typeOfRawPayload(x)
 	case *syntax.Meta:
 		key := metaByName(x.Key)
 		if key == nil {
@@ -70,6 +79,8 @@ func typeOfSelector(x syntax.Expr) (part, typeOfExpr, *Error) {
 			mode = 1
 		}
 		return numgenPart, typeOfExpr{exprNumgen, []typeOfAttr{{0, mode}, {1, x.Mod}, {2, x.Offset}}}, nil
+	case *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec, *syntax.Hash:
+		return typeOfHost(x)
 	default:
 		return part{}, typeOfExpr{}, errorAt(x.Position(), "this is no selector: want a header field, meta, ct, fib or numgen")
 	}
@@ -96,6 +107,20 @@ func typeOfPayload(x *syntax.Payload) (part, typeOfExpr, *Error) {
 		// The width of an integer is not in its type.
 		e.attrs = append(e.attrs, typeOfAttr{4, f.bits})
 	}
+	return selectorPart(f.typ, f.bits, datatype.BigEndian), e, nil
+}
+
+// typeOfRawPayload returns what nft stores of raw payload: its place, or the
+// port that it is.
+func typeOfRawPayload(x *syntax.RawPayload) (part, typeOfExpr, *Error) {
+	h, f, l, err := rawField(x)
+	if err != nil {
+		return part{}, typeOfExpr{}, err
+	}
+	if h == &headerTH {
+		return typeOfPayload(&syntax.Payload{Pos: x.Pos, FieldPos: x.Pos, Proto: h.name, Field: f.name})
+	}
+	e := typeOfExpr{exprPayload, []typeOfAttr{{0, 0}, {1, 0}, {2, uint32(l)}, {3, x.Offset}, {4, x.Bits}}}
 	return selectorPart(f.typ, f.bits, datatype.BigEndian), e, nil
 }
 
@@ -186,7 +211,7 @@ var payloadDescs = [...]payloadDesc{
 	{"th", 11, []string{"sport", "dport"}},
 	{"ip", 12, []string{"version", "hdrlength", "dscp", "ecn", "length", "id", "frag-off", "ttl", "protocol", "checksum", "saddr", "daddr"}},
 	{"ip6", 13, []string{"version", "dscp", "ecn", "flowlabel", "length", "nexthdr", "hoplimit", "saddr", "daddr"}},
-	{"icmpv6", 14, []string{"type", "code", "checksum", "parameter-problem", "mtu", "id", "sequence", "max-delay"}},
+	{"icmpv6", 14, []string{"type", "code", "checksum", "param-problem", "mtu", "id", "sequence", "max-delay"}},
 	{"arp", 15, []string{"htype", "ptype", "hlen", "plen", "operation", "saddr ether", "saddr ip", "daddr ether", "daddr ip"}},
 	{"vlan", 16, []string{"pcp", "dei", "cfi", "id", "type"}},
 	{"ether", 17, []string{"daddr", "saddr", "type"}},

@@ -62,6 +62,10 @@ func parseTypeOfPart(expr uint32, data []byte) (part, bool) {
 	}
 	switch expr {
 	case exprPayload:
+		if attr(0) == 0 {
+			// Raw payload; the fourth attribute is its width.
+			return selectorPart(datatype.Integer, attr(4), datatype.BigEndian), attr(4) > 0
+		}
 		for _, d := range payloadDescs {
 			h, n := headerByName(d.proto), int(attr(1))
 			if d.id != attr(0) || h == nil || n < 1 || n > len(d.fields) {
@@ -71,6 +75,8 @@ func parseTypeOfPart(expr uint32, data []byte) (part, bool) {
 				return selectorPart(f.typ, f.bits, datatype.BigEndian), true
 			}
 		}
+	case exprExthdr:
+		return parseTypeOfExthdr(attr)
 	case exprMeta:
 		for _, k := range metaSelectors {
 			if uint32(k.key) == attr(0) {
@@ -85,8 +91,10 @@ func parseTypeOfPart(expr uint32, data []byte) (part, bool) {
 		}
 	case exprFIB:
 		return fibPart(attr(0))
-	case exprNumgen:
+	case exprNumgen, exprHash:
 		return numgenPart, true
+	case exprRt, exprSocket, exprOSF, exprXfrm:
+		return parseTypeOfHost(expr, attr(0))
 	}
 	return part{}, false
 }

@@ -74,6 +74,10 @@ type Base struct {
 	// Drop is true for policy drop.
 	Drop   bool
 	Device string
+	// Devices are several, in place of Device.
+	Devices Devices
+	// Offload is true where the rules go to the device's hardware.
+	Offload bool
 }
 
 // Set is a compiled declaration of a set or map, named or anonymous: what
@@ -86,10 +90,14 @@ type Set struct {
 	// Map is true for maps and verdict maps, Verdict for verdict maps.
 	Map     bool
 	Verdict bool
+	// Object is the kind of the objects that a map of objects names; such a
+	// Map has no Data type, and the Data of its elements are names.
+	Object nft.ObjectKind
 	// DataInterval is true where a map's data are ranges ("interval" before
 	// the type of the data); Data.Len then counts both ends.
 	DataInterval bool
-	// Flags are the kernel's NFT_SET_* bits, NFT_SET_MAP included;
+	// Flags are the kernel's NFT_SET_* bits, NFT_SET_MAP (or
+	// NFT_SET_OBJECT) included;
 	// NFT_SET_ANONYMOUS and NFT_SET_CONSTANT only in anonymous sets.
 	Flags      uint32
 	Timeout    time.Duration
@@ -99,6 +107,8 @@ type Set struct {
 	Memory    bool
 	AutoMerge bool
 	Comment   string
+	// Stateful are the statements that every new element gets, in nft's words.
+	Stateful []string
 	// UserData is what makes nft print the declaration as it was written
 	// (byte orders, typeof expressions, comment), encoded as nft 1.0.6 does.
 	UserData []byte
@@ -128,14 +138,19 @@ type Type struct {
 // and never change.
 type Element struct {
 	// Key is the packed key, in network or host byte order as its type wants.
-	// It is empty for the catch-all element "*" of an anonymous set.
+	// It is empty for the catch-all element "*".
 	Key string
 	// KeyEnd is the inclusive packed end of an interval, empty for a single
 	// value of a set without the interval flag; in interval sets a single
 	// value has KeyEnd == Key.
 	KeyEnd string
-	// Data is a map's packed data; for verdict maps it is a VerdictData.
+	// Data is a map's packed data; for verdict maps it is a VerdictData,
+	// for maps of objects a name.
 	Data    string
 	Timeout time.Duration
 	Comment string
+	// State is what few elements have, in canonical words: what is left of the
+	// timeout, and the statements that keep a state for the element. NewState makes
+	// it, Expires and Stateful take it apart.
+	State string
 }

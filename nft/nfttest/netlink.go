@@ -2,7 +2,9 @@ package nfttest
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,38 +21,95 @@ type Ruleset struct {
 	Chains []string
 	// Rules are the texts of the rules.
 	Rules []string
+	// Unchecked is true where the running kernel may lack what the rules need:
+	// only what nft itself refuses counts then.
+	Unchecked bool
 }
 
 // errorLine finds the place of an error of nft.
-var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: `)
+var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: (Could not process rule)?`)
 
 // Netlink returns what nft makes of each rule that it accepts, by the rule's
 // index: the anonymous sets and then the expressions as "nft --debug=netlink"
-// prints them, blanks apart. Nothing is committed.
+// prints them, blanks apart. Nothing is committed. A rule at which nft aborts counts
+// as refused.
 func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
 	t.Helper()
 	Require(t, NFT)
+	all := make([]int, len(r.Rules))
+	for i := range all {
+		all[i] = i
+	}
+	return ns.netlink(t, r, all)
+}
+
+// netlink is Netlink for some of the rules.
+func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
+	t.Helper()
 	bad := map[int]bool{}
+	for i := range r.Rules {
+		bad[i] = !slices.Contains(some, i)
+	}
 	// nft reports up to ten wrong rules at once and then prints nothing: leave
 	// them out and try again.
-	for range len(r.Rules) + 1 {
+	for {
 		script, lines := r.Script(bad)
 		text, err := ns.Output(script, "nft", "--debug=netlink", "-c", "-f", "-")
-		if err == nil {
-			return splitDebug(text)
+		if err == nil || r.Unchecked && kernelError(err) {
+			return SplitDebug(text)
 		}
-		n := len(bad)
+		found := false
 		for _, m := range errorLine.FindAllStringSubmatch(err.Error(), -1) {
+			if r.Unchecked && m[2] != "" {
+				continue
+			}
 			at, _ := strconv.Atoi(m[1])
-			if i, ok := lines[at]; ok {
-				bad[i] = true
+			if i, ok := lines[at]; ok && !bad[i] {
+				bad[i], found = true, true
 			}
 		}
-		if len(bad) == n {
+		if found {
+			continue
+		}
+		// It aborted, and does not say where.
+		left := slices.DeleteFunc(slices.Clone(some), func(i int) bool { return bad[i] })
+		switch len(left) {
+		case 0:
 			t.Fatalf("nft: %v", err)
+		case 1:
+			return nil
+		}
+		out := ns.netlink(t, r, left[:len(left)/2])
+		if out == nil {
+			out = map[int]string{}
+		}
+		maps.Copy(out, ns.netlink(t, r, left[len(left)/2:]))
+		return out
+	}
+}
+
+// kernelError reports whether an error of nft says only what the kernel has
+// refused; nft has compiled all rules then.
+func kernelError(err error) bool {
+	list := errorLine.FindAllStringSubmatch(err.Error(), -1)
+	for _, m := range list {
+		if m[2] == "" {
+			return false
 		}
 	}
-	return nil
+	return len(list) > 0
+}
+
+// Messages returns what nft sends to the kernel for a ruleset that it accepts, as
+// "nft --debug=mnl" prints it. Nothing is committed.
+func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
+	t.Helper()
+	script, _ := r.Script(skip)
+	text, err := ns.Output(script, "nft", "--debug=mnl", "-c", "-f", "-")
+	if err != nil && (!r.Unchecked || !kernelError(err)) {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // Script returns input for nft -f with each rule in a chain of its own, but
@@ -87,8 +146,9 @@ func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 // ruleChain and an index name the chain of a rule in a Script.
 const ruleChain = "nfttest-rule-"
 
-// splitDebug cuts nft's debugging output into that of the rules.
-func splitDebug(text string) map[int]string {
+// SplitDebug cuts what "nft --debug=netlink" prints for a Script into what it
+// makes of each rule, by the rule's index.
+func SplitDebug(text string) map[int]string {
 	out := map[int]string{}
 	var sets []string
 	cur := -1
@@ -99,7 +159,7 @@ func splitDebug(text string) map[int]string {
 		switch {
 		case len(f) == 0:
 			cur = -1
-		case strings.HasPrefix(line, "__set%d ") || strings.HasPrefix(line, "__map%d "):
+		case strings.HasPrefix(line, "__") && strings.HasSuffix(f[0], "%d"):
 			anonymous = true
 			if len(f) > 3 {
 				sets = append(sets, f[0]+" "+strings.Join(f[2:], " "))

@@ -1,0 +1,143 @@
+package compile
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// dupStmt sends a copy of a packet elsewhere; addr and device are nil when not
+// given.
+type dupStmt struct{ addr, device term }
+
+// wantDevice is the type of the device of dup and fwd.
+var wantDevice = want{typ: datatype.IfIndex, width: 32, order: datatype.HostEndian}
+
+// dup evaluates a dup statement.
+func (r *ruleCompiler) dup(s *syntax.Dup) error {
+	out := &dupStmt{}
+	var err error
+	switch r.ctx.family {
+	case nft.FamilyIP, nft.FamilyIP6:
+		if out.addr, err = r.target(s.To, wantAddr(uint32(r.ctx.family))); err != nil {
+			return err
+		}
+		if s.Device != nil {
+			if out.device, err = r.target(s.Device, wantDevice); err != nil {
+				return err
+			}
+		}
+	case nft.FamilyNetdev:
+		if s.Device != nil {
+			return errorAt(s.Device.Position(), "dup: in tables of family netdev the device is all there is: write dup to DEVICE")
+		}
+		if out.device, err = r.target(s.To, wantDevice); err != nil {
+			return err
+		}
+	default:
+		return errorAt(s.Pos, "dup is possible in tables of family ip, ip6 and netdev only")
+	}
+	r.add(out)
+	return nil
+}
+
+// wantAddr is the type of an address of a family.
+func wantAddr(family uint32) want {
+	if family == nfprotoIPv6 {
+		return wantIP6
+	}
+	return wantIP
+}
+
+// target evaluates where a packet is sent: one value, not a range.
+func (r *ruleCompiler) target(x syntax.Expr, w want) (term, error) {
+	t, err := r.argument(x, w)
+	if err != nil {
+		return nil, err
+	}
+	if isConstant(t) && !isSingle(t) {
+		return nil, errorAt(x.Position(), "%s is more than one value", describe(x))
+	}
+	return t, nil
+}
+
+// loadTarget loads a value into a register of its own and returns the
+// register's number; 0 where there is no value.
+func (g *generator) loadTarget(t term) (uint32, error) {
+	if t == nil {
+		return 0, nil
+	}
+	reg, err := g.regs.takeFor(t)
+	if err != nil {
+		return 0, err
+	}
+	return reg.number(), g.load(t, reg)
+}
+
+// generate is statement's.
+func (s *dupStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	var e Dup
+	var err error
+	if e.Addr, err = g.loadTarget(s.addr); err != nil {
+		return err
+	}
+	if e.Device, err = g.loadTarget(s.device); err != nil {
+		return err
+	}
+	g.emitOwn(&e)
+	return nil
+}
+
+// fwdStmt sends a packet out of a device, to a neighbour if addr is not nil.
+type fwdStmt struct {
+	family       uint32
+	addr, device term
+}
+
+// fwd evaluates a fwd statement.
+func (r *ruleCompiler) fwd(s *syntax.Fwd) error {
+	if r.ctx.family != nft.FamilyNetdev {
+		return errorAt(s.Pos, "fwd is possible in tables of family netdev only")
+	}
+	out := &fwdStmt{}
+	var err error
+	if out.device, err = r.target(s.Device, wantDevice); err != nil {
+		return err
+	}
+	if s.Addr != nil {
+		out.family = familyNumber(s.Family)
+		if out.addr, err = r.target(s.Addr, wantAddr(out.family)); err != nil {
+			return err
+		}
+	}
+	r.add(out)
+	return nil
+}
+
+// familyNumber returns the number of ip and ip6, 0 for no family.
+func familyNumber(name string) uint32 {
+	switch name {
+	case "ip":
+		return nfprotoIPv4
+	case "ip6":
+		return nfprotoIPv6
+	default:
+		return 0
+	}
+}
+
+// generate is statement's.
+func (s *fwdStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	e := Fwd{Family: s.family}
+	var err error
+	if e.Device, err = g.loadTarget(s.device); err != nil {
+		return err
+	}
+	if e.Addr, err = g.loadTarget(s.addr); err != nil {
+		return err
+	}
+	g.emitOwn(&e)
+	return nil
+}

@@ -1,0 +1,178 @@
+package compile
+
+import (
+	"cmp"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// ObjectNumber returns the kernel's number of a kind of objects (NFT_OBJECT_*); 0
+// for none.
+func ObjectNumber(kind nft.ObjectKind) uint32 {
+	switch kind {
+	case nft.ObjectCounter:
+		return unix.NFT_OBJECT_COUNTER
+	case nft.ObjectQuota:
+		return unix.NFT_OBJECT_QUOTA
+	case nft.ObjectLimit:
+		return unix.NFT_OBJECT_LIMIT
+	case nft.ObjectCTHelper:
+		return unix.NFT_OBJECT_CT_HELPER
+	case nft.ObjectCTTimeout:
+		return unix.NFT_OBJECT_CT_TIMEOUT
+	case nft.ObjectCTExpectation:
+		return unix.NFT_OBJECT_CT_EXPECT
+	case nft.ObjectSecMark:
+		return unix.NFT_OBJECT_SECMARK
+	case nft.ObjectSynProxy:
+		return unix.NFT_OBJECT_SYNPROXY
+	default:
+		return 0
+	}
+}
+
+// ObjectKindOf returns the kind of objects that the kernel has a number for;
+// empty for a number of none that nft 1.0.6 knows.
+func ObjectKindOf(number uint32) nft.ObjectKind {
+	for _, kind := range nft.ObjectKinds {
+		if ObjectNumber(kind) == number {
+			return kind
+		}
+	}
+	return ""
+}
+
+// objectMapStmt uses the object that a map gives for a key.
+type objectMapStmt struct {
+	key   term
+	table *setTerm
+}
+
+// objectRef evaluates the use of a named object.
+func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) error {
+	switch ref := s.Ref.(type) {
+	case *syntax.Const:
+		if err := r.object(ref, s.Kind); err != nil {
+			return err
+		}
+		r.add(exprStmt{&Objref{Type: ObjectNumber(s.Kind), Name: ref.Text}})
+		return nil
+	case *syntax.Map:
+		return r.objectMap(s.Kind, ref)
+	default:
+		return errorAt(ref.Position(), "%s is no name of a %s", describe(ref), s.Kind)
+	}
+}
+
+// object checks that there is an object, and notes that the rule uses it.
+func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) error {
+	if err := datatype.CheckName(name.Text); err != nil {
+		return errorAt(name.Pos, "%s: %s", kind, err)
+	}
+	if r.scope == nil || !r.scope.Object(kind, name.Text) {
+		return errorAt(name.Pos, "%s %q is not declared in this table", kind, name.Text)
+	}
+	if ref := (ObjectRef{kind, name.Text}); !slices.Contains(r.out.Objects, ref) {
+		r.out.Objects = append(r.out.Objects, ref)
+	}
+	return nil
+}
+
+// sortObjects orders the objects that a rule refers to.
+func sortObjects(refs []ObjectRef) {
+	slices.SortFunc(refs, func(a, b ObjectRef) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// objectMap evaluates "KEY map TABLE", whose values are names of objects.
+func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) error {
+	key, err := r.mapKey(x.Key)
+	if err != nil {
+		return err
+	}
+	out := &objectMapStmt{key: key}
+	switch table := x.Table.(type) {
+	case *syntax.SetRef:
+		if out.table, err = r.setRef(table, key); err != nil {
+			return err
+		}
+		switch set := out.table.set; {
+		case set.Object == "":
+			return errorAt(table.Pos, "@%s is no map of objects", table.Name)
+		case set.Object != kind:
+			return errorAt(table.Pos, "@%s is a map of kind %s: want %s", table.Name, set.Object, kind)
+		case set.Flags&SetInterval != 0:
+			out.key = toBig(key)
+		}
+	case *syntax.Set:
+		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true, object: kind}
+		if out.table, err = r.anonymousObjectMap(table, spec); err != nil {
+			return err
+		}
+		out.key = spec.key
+	default:
+		return errorAt(x.Pos, "a map needs { ... } or @name")
+	}
+	r.add(out)
+	return nil
+}
+
+// anonymousObjectMap makes an anonymous map of objects.
+func (r *ruleCompiler) anonymousObjectMap(table *syntax.Set, spec *anonymousSpec) (*setTerm, error) {
+	keys, err := r.elementKeys(spec, table)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range table.Elems {
+		name, ok := e.Value.(*syntax.Const)
+		if !ok {
+			return nil, errorAt(e.Pos, "element has no %s: write KEY : NAME", spec.object)
+		}
+		if err := r.object(name, spec.object); err != nil {
+			return nil, err
+		}
+		keys[i].elem.Comment = e.Comment
+		keys[i].elem.Data = name.Text
+	}
+	r.transferSet(spec, keys)
+	elems, err := spec.pack(keys)
+	if err != nil {
+		return nil, err
+	}
+	return r.newAnonymous(spec, elems)
+}
+
+// generate is statement's.
+func (s *objectMapStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	reg, err := g.regs.takeFor(s.key)
+	if err != nil {
+		return err
+	}
+	if err := g.load(s.key, reg); err != nil {
+		return err
+	}
+	g.emitOwn(&Objref{Register: reg.number(), SetName: s.table.set.Name, SetID: s.table.id})
+	return nil
+}
+
+// flowAdd evaluates "flow add @f".
+func (r *ruleCompiler) flowAdd(s *syntax.FlowAdd) error {
+	if err := datatype.CheckName(s.Flowtable); err != nil {
+		return errorAt(s.NamePos, "flowtable: %s", err)
+	}
+	if r.scope == nil || !r.scope.Flowtable(s.Flowtable) {
+		return errorAt(s.NamePos, "flowtable @%s is not declared in this table", s.Flowtable)
+	}
+	if !slices.Contains(r.out.Flowtables, s.Flowtable) {
+		r.out.Flowtables = append(r.out.Flowtables, s.Flowtable)
+	}
+	r.add(exprStmt{&FlowOffload{s.Flowtable}})
+	return nil
+}

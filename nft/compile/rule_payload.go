@@ -1,0 +1,124 @@
+package compile
+
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// payloadStmt changes a header field.
+type payloadStmt struct {
+	// target is what is written: whole bytes.
+	target *payloadTerm
+	value  term
+}
+
+// assignField evaluates "FIELD set VALUE".
+func (r *ruleCompiler) assignField(s *syntax.Assign) error {
+	var target *payloadTerm
+	var err error
+	switch x := s.Target.(type) {
+	case *syntax.Payload:
+		target, err = r.payloadField(x)
+	case *syntax.RawPayload:
+		target, err = newRawPayload(x)
+	default:
+		err = errorAt(s.Pos, "%s is no header field", describe(s.Target))
+	}
+	if err != nil {
+		return err
+	}
+	return r.assignPayload(s, target)
+}
+
+// assignPayload sets a field. Where the field does not fill its
+// bytes, or its bytes do not fill the words that a checksum is made of, the
+// rule loads what is around it, replaces the field's bits and writes it all
+// back.
+func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) error {
+	w := want{typ: target.typ, width: target.bits, order: target.order, raw: target.header == &headerRaw}
+	v, err := r.argument(s.Value, w)
+	if err != nil {
+		return err
+	}
+	if isConstant(v) && !isSingle(v) {
+		return errorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
+	}
+	if !isConstant(v) {
+		v = toOrder(v, target.order)
+	}
+	out := &payloadStmt{target: target, value: v}
+	if whole := target.writable(); whole.bits != target.bits || whole.offset != target.offset {
+		c, ok := v.(*constTerm)
+		if !ok {
+			return errorAt(s.Value.Position(), "%s is no constant: the kernel cannot put it among the other bits of %s", describe(s.Value), describe(s.Target))
+		}
+		out.target, out.value = whole, replaceBits(target, whole, c)
+	}
+	r.add(out)
+	return nil
+}
+
+// checksummed reports whether the kernel corrects a checksum when p is written.
+func (p *payloadTerm) checksummed() bool {
+	return p.layer == layerInner || p.header.checksum.kind != 0
+}
+
+// writable returns the bytes that are written for a field: for checksums they
+// are an even number, from an even offset on where that is possible.
+func (p *payloadTerm) writable() *payloadTerm {
+	whole := *p
+	_, extra := fieldShift(p.offset, p.bits)
+	whole.offset = p.offset &^ 7
+	whole.bits = (p.bits + extra + 7) &^ 7
+	if p.checksummed() && whole.bits%16 != 0 {
+		whole.bits += 8
+		if whole.offset%16 != 0 {
+			whole.offset -= 8
+		}
+	}
+	whole.width = whole.bits
+	return &whole
+}
+
+// replaceBits returns the bytes around a field with the field's bits replaced.
+func replaceBits(p, whole *payloadTerm, c *constTerm) term {
+	shift := whole.offset + whole.bits - p.offset - p.bits
+	info := whole.termInfo
+	info.order = datatype.BigEndian
+	keep := valueMask(whole.bits).xor(valueMask(p.bits).shl(shift))
+	and := &binaryTerm{info, "&", whole, keep}
+	return &binaryTerm{info, "^", and, c.v.shl(shift)}
+}
+
+// generate is statement's.
+func (s *payloadStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	reg, err := g.regs.takeFor(s.value)
+	if err != nil {
+		return err
+	}
+	if err := g.load(s.value, reg); err != nil {
+		return err
+	}
+	t := s.target
+	g.emitOwn(&PayloadWrite{
+		Source: reg.number(), Base: uint32(t.layer - 1), Offset: t.offset / 8, Len: t.bytes(),
+		CsumKind: t.header.checksum.kind, CsumOffset: t.header.checksum.offset,
+		Pseudo: t.field.pseudo || t.layer == layerInner,
+	})
+	return nil
+}
+
+// dataOrder is the byte order that nft stores of the data: that of the type,
+// but for numbers that of the selector; none of raw payload.
+func (spec *anonymousSpec) dataOrder() datatype.Order {
+	if len(spec.data) == 1 {
+		switch p := spec.data[0]; {
+		case p.raw:
+			return datatype.NoOrder
+		case p.typ != datatype.Integer:
+			return p.typ.Order
+		}
+	}
+	return orderOf(spec.data)
+}

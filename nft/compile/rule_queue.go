@@ -1,0 +1,72 @@
+package compile
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// queueStmt hands packets over to user space.
+type queueStmt struct {
+	// num is nil where the expression has the number.
+	num  term
+	expr *Queue
+}
+
+// wantQueue is the type of the number of a queue.
+var wantQueue = want{typ: datatype.Integer, width: 16, order: datatype.HostEndian}
+
+// maxQueue is the greatest number of a queue.
+const maxQueue = 1<<16 - 1
+
+// queue evaluates a queue statement.
+func (r *ruleCompiler) queue(s *syntax.Queue) error {
+	out := &queueStmt{expr: &Queue{
+		Total: 1, Bypass: slices.Contains(s.Flags, "bypass"), Fanout: slices.Contains(s.Flags, "fanout"),
+	}}
+	if s.Num == nil {
+		r.add(out)
+		return nil
+	}
+	t, err := r.argument(s.Num, wantQueue)
+	if err != nil {
+		return err
+	}
+	switch t := t.(type) {
+	case *constTerm:
+		out.expr.Num = uint16(t.v.lo)
+	case *rangeTerm:
+		out.expr.Num, out.expr.Total = uint16(t.from.lo), uint16(t.to.lo-t.from.lo+1)
+		if out.expr.Total == 0 {
+			return errorAt(s.Num.Position(), "queue: %s are 65536 queues: the kernel takes at most 65535", describe(s.Num))
+		}
+	default:
+		if limit, ok := maxValue(t); ok && limit > maxQueue {
+			return errorAt(s.Num.Position(), "queue: the number can be %d: want at most %d", limit, maxQueue)
+		}
+		out.num = t
+	}
+	if _, isRange := t.(*rangeTerm); out.expr.Fanout && !isRange {
+		return errorAt(s.Num.Position(), "queue: fanout needs a range of queues, such as 0-3")
+	}
+	r.add(out)
+	return nil
+}
+
+// generate is statement's.
+func (s *queueStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	if s.num != nil {
+		reg, err := g.regs.takeFor(s.num)
+		if err != nil {
+			return err
+		}
+		if err := g.load(s.num, reg); err != nil {
+			return err
+		}
+		s.expr.Register = reg.number()
+	}
+	g.emitOwn(s.expr)
+	return nil
+}

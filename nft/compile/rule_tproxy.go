@@ -1,0 +1,79 @@
+package compile
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// tproxyStmt hands a packet over to a local socket; addr and port are nil when
+// not given.
+type tproxyStmt struct {
+	family     uint32
+	addr, port term
+}
+
+// tproxy evaluates a tproxy statement.
+func (r *ruleCompiler) tproxy(s *syntax.TProxy) error {
+	out := &tproxyStmt{family: familyNumber(s.Family)}
+	switch r.ctx.family {
+	case nft.FamilyIP, nft.FamilyIP6:
+		if out.family == 0 {
+			out.family = uint32(r.ctx.family)
+		}
+	case nft.FamilyInet:
+	default:
+		return errorAt(s.Pos, "tproxy is possible in tables of family ip, ip6 and inet only")
+	}
+	if r.ctx.at(layerTransport) == nil {
+		return errorAt(s.Pos, "tproxy has a meaning only after a match of the transport protocol: write meta l4proto { tcp, udp } or so before it")
+	}
+	network := r.ctx.at(layerNetwork)
+	if network == &headerIP && out.family != nfprotoIPv4 || network == &headerIP6 && out.family != nfprotoIPv6 {
+		return errorAt(s.Pos, "conflicting protocols: the rule matches %s: write tproxy %s to", network.name, network.name)
+	}
+	var err error
+	if s.Addr != nil {
+		if out.family == 0 {
+			return errorAt(s.Pos, "tproxy: ip or ip6 must be given with an address in tables of family inet: write tproxy ip to or tproxy ip6 to")
+		}
+		if out.addr, err = r.target(s.Addr, wantAddr(out.family)); err != nil {
+			return err
+		}
+	}
+	if s.Port != nil {
+		if out.port, err = r.target(s.Port, wantPort); err != nil {
+			return err
+		}
+	}
+	r.add(out)
+	return nil
+}
+
+// generate is statement's.
+func (s *tproxyStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	e := TProxy{Family: s.family}
+	var err error
+	if e.Addr, err = g.loadTarget(s.addr); err != nil {
+		return err
+	}
+	if e.Port, err = g.loadTarget(s.port); err != nil {
+		return err
+	}
+	g.emitOwn(&e)
+	return nil
+}
+
+// newSynProxy makes a synproxy expression.
+func newSynProxy(s *syntax.SynProxy) *SynProxy {
+	e := &SynProxy{Flags: bit(s.SackPerm, synproxySackPerm) | bit(s.Timestamp, synproxyTimestamp)}
+	if s.MSS != nil {
+		e.MSS = *s.MSS
+		e.Flags |= synproxyMSS
+	}
+	if s.WScale != nil {
+		e.WScale = *s.WScale
+		e.Flags |= synproxyWScale
+	}
+	return e
+}

@@ -1,0 +1,167 @@
+package compile
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// exthdrTerm loads a field of an extension of a header, or whether there is
+// such an extension.
+type exthdrTerm struct {
+	termInfo
+	op  ExthdrOp
+	typ uint8
+	// offset is in bits.
+	offset  uint32
+	present bool
+	// unnamed is true for TCP options that nft has no name for.
+	unnamed bool
+}
+
+// exthdr evaluates an expression on an extension of a header. What it depends
+// on goes to the head of the rule, as nft 1.0.6 puts it there.
+func (r *ruleCompiler) exthdr(x *syntax.Exthdr) (term, error) {
+	t, err := newExthdr(x)
+	if err != nil {
+		return nil, err
+	}
+	switch x.Kind {
+	case syntax.ExthdrIPv6:
+		if err := r.requireFirst(&headerIP6, x.Pos); err != nil {
+			return nil, err
+		}
+	case syntax.ExthdrIPv4:
+		if err := r.requireFirst(&headerIP, x.Pos); err != nil {
+			return nil, err
+		}
+	}
+	return wholeBytes(t, t.offset), nil
+}
+
+// newExthdr makes the term of an expression on an extension.
+func newExthdr(x *syntax.Exthdr) (*exthdrTerm, error) {
+	e, err := resolveExthdr(x)
+	if err != nil {
+		return nil, err
+	}
+	info := termInfo{pos: x.Pos, typ: e.typ, bits: e.bits, width: e.bits, order: datatype.BigEndian}
+	if e.present {
+		info.typ = datatype.Boolean
+	}
+	return &exthdrTerm{info, e.op, e.ext.typ, e.offset, e.present, isNumber(e.ext.name)}, nil
+}
+
+// requireFirst is require for extensions of a network header: what it adds
+// goes to the head of the rule, and in bridges it is always the type of the
+// Ethernet frame.
+func (r *ruleCompiler) requireFirst(h *header, pos syntax.Pos) error {
+	switch base := r.ctx.at(layerNetwork); base {
+	case h:
+		return nil
+	case nil:
+	default:
+		return errorAt(pos, "conflicting protocols: the rule matches %s, and extensions of %s cannot match then", base.name, h.name)
+	}
+	at := len(r.stmts)
+	if err := r.depend(r.ctx.at(layerLink), h, pos); err != nil {
+		return err
+	}
+	added := slices.Clone(r.stmts[at:])
+	r.stmts = slices.Insert(r.stmts[:at], 0, added...)
+	return nil
+}
+
+// checkOptionMask refuses comparisons of masked bits of TCP options that nft
+// 1.0.6 has no name for: it aborts when it lists them.
+func checkOptionMask(s *matchStmt) error {
+	left, masked := s.left, false
+	if b, ok := left.(*binaryTerm); ok && b.op == ">>" {
+		left = b.x
+	}
+	if b, ok := left.(*binaryTerm); ok && b.op == "&" {
+		left, masked = b.x, true
+	}
+	t, ok := left.(*exthdrTerm)
+	if !ok || !t.unnamed {
+		return nil
+	}
+	if p, ok := s.right.(*prefixTerm); ok && (p.len%8 != 0 || p.len == 0) {
+		masked = true
+	}
+	if masked {
+		return errorAt(t.pos, "a mask on TCP option %d makes nft(8) 1.0.6 abort when it lists the rule: compare whole bytes", t.typ)
+	}
+	return nil
+}
+
+// loadExthdr loads a field of an extension.
+func (g *generator) loadExthdr(t *exthdrTerm, dst register) {
+	g.emitOwn(&Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Present: t.present, Register: dst.number()})
+}
+
+// exthdrStmt writes a field of an extension.
+type exthdrStmt struct {
+	target *exthdrTerm
+	value  term
+}
+
+// assignExthdr evaluates "tcp option maxseg size set VALUE". The kernel writes
+// TCP options only, two or four whole bytes of them.
+func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) error {
+	t, err := newExthdr(x)
+	if err != nil {
+		return err
+	}
+	whole := t.offset%8 == 0 && (t.bits == 16 || t.bits == 32)
+	switch {
+	case t.op != ExthdrTCP || t.present:
+		return errorAt(x.Pos, "%s cannot be set: the kernel writes fields of TCP options only", describe(x))
+	case !whole || t.offset < 16:
+		return errorAt(x.Pos, "%s cannot be set: the kernel writes fields of two or four bytes behind the option's length", describe(x))
+	}
+	out := &exthdrStmt{target: t}
+	if out.value, err = r.argument(s.Value, wantLike(t)); err != nil {
+		return err
+	}
+	if !isSingle(out.value) && isConstant(out.value) {
+		return errorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
+	}
+	r.add(out)
+	return nil
+}
+
+// generate is statement's.
+func (s *exthdrStmt) generate(g *generator) error {
+	defer g.regs.reset()
+	reg, err := g.regs.takeFor(s.value)
+	if err != nil {
+		return err
+	}
+	if err := g.load(s.value, reg); err != nil {
+		return err
+	}
+	t := s.target
+	g.emitOwn(&Exthdr{Action: ExthdrWrite, Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Register: reg.number()})
+	return nil
+}
+
+// resetStmt takes an option out of a TCP header.
+type resetStmt struct{ typ uint8 }
+
+// resetOption evaluates "reset tcp option NAME".
+func (r *ruleCompiler) resetOption(s *syntax.ResetOption) error {
+	t, err := newExthdr(s.Option)
+	if err != nil {
+		return err
+	}
+	r.add(&resetStmt{t.typ})
+	return nil
+}
+
+// generate is statement's.
+func (s *resetStmt) generate(g *generator) error {
+	g.emitOwn(&Exthdr{Action: ExthdrReset, Op: ExthdrTCP, Type: s.typ})
+	return nil
+}

@@ -1,0 +1,110 @@
+package compile
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// unlistable says why nft 1.0.6 crashes when it lists an anonymous set or map, and
+// with it the whole ruleset; nil where it does not. It takes such rules itself, but
+// cannot sort the elements: it takes flags for an operation, and loses the lengths of
+// numbers beside a field that it has to shift.
+func (spec *anonymousSpec) unlistable(elems []Element) error {
+	for _, p := range spec.parts() {
+		if p.typ == datatype.CTLabel {
+			return errorAt(spec.pos, "nft cannot list a set of %s: compare the labels one by one", p.typ.Name)
+		}
+	}
+	if len(elems) < 2 {
+		return nil
+	}
+	c, ok := spec.key.(*concatTerm)
+	if !ok {
+		if t := spec.key.info().typ; spec.interval && t != nil && isFlags(t) {
+			return errorAt(spec.pos, "nft cannot list a set with ranges of %s beside other elements: write the flags one by one", t.Name)
+		}
+		return nil
+	}
+	shifted, number, at := false, false, 0
+	for _, part := range c.parts {
+		p := partOfTerm(part)
+		typ := part.info().typ
+		if b, ok := part.(*binaryTerm); ok && b.op == ">>" {
+			shifted = true
+			typ = b.x.info().typ
+		}
+		number = number || typ == datatype.Integer
+		if typ != nil && isFlags(typ) && severalFlags(elems, at, p.size) {
+			return errorAt(part.info().pos, "nft cannot list a set with several flags of %s in one element: write an element for each", typ.Name)
+		}
+		at += p.padded()
+	}
+	if shifted && number && !spec.interval {
+		return errorAt(spec.pos, "nft cannot list a set of a field that does not begin at a byte beside a number: compare them one after the other")
+	}
+	return nil
+}
+
+// unlistable says why nft 1.0.6 cannot list a declared set or map, and what uses it.
+func (d *declaration) unlistable() error {
+	for i, p := range slices.Concat(d.key, d.data) {
+		switch {
+		case p.typ == datatype.CTLabel:
+			return fmt.Errorf("%s %q: nft cannot list sets of %s", d.word, d.text, p.typ.Name)
+		case i >= len(d.keyExprs)+len(d.dataExprs):
+		case slices.Concat(d.keyExprs, d.dataExprs)[i].jenkins():
+			return fmt.Errorf("%s %q: nft crashes when it lists a set of the type of jhash: write symhash or numgen, whose type is the same", d.word, d.text)
+		}
+	}
+	return nil
+}
+
+// jenkins reports whether the expression is jhash.
+func (e typeOfExpr) jenkins() bool {
+	return e.expr == exprHash && len(e.attrs) > 0 && e.attrs[0].value == unix.NFT_HASH_JENKINS
+}
+
+// severalFlags reports whether a part of a key, at an offset, is anything but one
+// flag or none in some element.
+func severalFlags(elems []Element, at, size int) bool {
+	for _, e := range elems {
+		if e.Key == "" {
+			continue
+		}
+		n := 0
+		for _, b := range []byte(e.Key[at : at+size]) {
+			n += bits.OnesCount8(b)
+		}
+		if n > 1 || e.KeyEnd != "" && e.KeyEnd[at:at+size] != e.Key[at:at+size] {
+			return true
+		}
+	}
+	return false
+}
+
+// unlistableOption is unlistable for a comparison of some bits of a TCP option that
+// nft has no name for.
+func unlistableOption(x syntax.Expr) error {
+	for depth := 0; depth <= syntax.MaxDepth; depth++ {
+		b, ok := x.(*syntax.Binary)
+		if !ok {
+			break
+		}
+		x = b.X
+	}
+	o, ok := x.(*syntax.Exthdr)
+	if !ok || !o.Raw || o.Offset%8 == 0 && o.Length%8 == 0 {
+		return nil
+	}
+	// An error comes again where the option is compiled.
+	if r, err := resolveExthdr(o); err == nil && isNumber(r.ext.name) {
+		return errorAt(o.Pos, "nft cannot list a comparison of bits of a tcp option that it does not know: want offset and length in whole bytes")
+	}
+	return nil
+}
