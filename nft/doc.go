@@ -8,6 +8,6 @@
 //	     -> compile (scope + datatypes -> netlink expressions)
 //	     -> kernel (one netlink batch)
 //
-// What the text fields accept is nft's own language; the tables of packages
-// datatype and compile are the vocabulary that is understood so far.
+// What the text fields accept is nft's own language: LANGUAGE.md says how that is
+// known, and where weft and nft(8) differ.
 package nft

@@ -24,7 +24,7 @@ func (c *Conn) Check(ops []Op) error {
 	for range maxAttempts {
 		e := &encoder{
 			owner: c.owner, ackEnd: c.ackEnd, destroy: c.destroy, guard: c.guarded(), gen: c.gen, check: true,
-			seq: c.seq, ours: c.owns, buf: c.keep[:0],
+			seq: c.seq, ours: c.owns, protected: c.protects, buf: c.keep[:0],
 		}
 		_, _, err := c.submit(e, ops)
 		switch {

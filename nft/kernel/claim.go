@@ -144,7 +144,7 @@ func (e *encoder) claims(tables []tableInfo) error {
 		}
 		at := e.begin(msgType(unix.NFT_MSG_NEWTABLE), 0, uint8(t.id.Family), -1)
 		e.buf = appendString(e.buf, unix.NFTA_TABLE_NAME, t.id.Name)
-		e.buf = appendUint32(e.buf, nftaTableFlags, tableFlagsWhenOwned)
+		e.buf = appendUint32(e.buf, nftaTableFlags, tableFlags(true, t.dormant))
 		e.buf = appendBytes(e.buf, nftaTableUserData, userData)
 		closeMessage(e.buf, at)
 	}

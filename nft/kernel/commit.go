@@ -64,7 +64,7 @@ func (c *Conn) Commit(ops []Op) (Stats, error) {
 func (c *Conn) try(ops []Op) (Stats, error) {
 	e := &encoder{
 		owner: c.owner, ackEnd: c.ackEnd, destroy: c.destroy, guard: c.guarded(), gen: c.gen,
-		seq: c.seq, ours: c.owns, buf: c.keep[:0],
+		seq: c.seq, ours: c.owns, protected: c.protects, buf: c.keep[:0],
 	}
 	result, stats, err := c.submit(e, ops)
 	if err != nil {

@@ -210,6 +210,14 @@ func (c *Conn) owns(id nft.TableID) bool {
 	return ok
 }
 
+// protects reports whether the kernel keeps others away from a table of the
+// connection's.
+func (c *Conn) protects(id nft.TableID) bool {
+	c.tablesMu.Lock()
+	defer c.tablesMu.Unlock()
+	return c.tables[id]
+}
+
 // setTables replaces what f changes of the connection's own tables.
 func (c *Conn) setTables(f func(tables map[nft.TableID]bool)) {
 	c.tablesMu.Lock()

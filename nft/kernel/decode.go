@@ -19,6 +19,8 @@ type tableInfo struct {
 	ours bool
 	// owner is the netlink port of the owner; 0 for none.
 	owner uint32
+	// dormant is true where the base chains are off their hooks.
+	dormant bool
 }
 
 // decodeTable decodes a NEWTABLE. Userdata that weft did not write is no error:
@@ -36,6 +38,8 @@ func decodeTable(m reply) (tableInfo, error) {
 			}
 		case nftaTableOwner:
 			t.owner = a.uint32()
+		case nftaTableFlags:
+			t.dormant = a.uint32()&unix.NFT_TABLE_F_DORMANT != 0
 		}
 	}
 	return t, a.err()
@@ -67,6 +71,10 @@ func decodeChain(m reply, table string) (*compile.Chain, error) {
 			base().Drop = a.uint32() == policy(true)
 		case unix.NFTA_CHAIN_TYPE:
 			base().Type = a.string()
+		case nftaChainFlags:
+			if a.uint32()&chainOffload != 0 {
+				base().Offload = true
+			}
 		case nftaChainUserData:
 			comment, err := compile.ParseChainUserData(a.value)
 			if err != nil {
@@ -89,6 +97,17 @@ func decodeHook(b []byte, base *compile.Base) error {
 			base.Priority = int32(a.uint32())
 		case unix.NFTA_HOOK_DEV:
 			base.Device = a.string()
+		case nftaHookDevs:
+			names, err := decodeDevices(a.value)
+			if err != nil {
+				return err
+			}
+			// The kernel gives a single device in both ways.
+			if len(names) == 1 {
+				base.Device = names[0]
+			} else {
+				base.Device, base.Devices = "", compile.NewDevices(names)
+			}
 		}
 	}
 	return a.err()

@@ -67,10 +67,14 @@ func (d *elementDecoder) element(b []byte) error {
 			keyEnd, err = dataValue(a.value)
 		case unix.NFTA_SET_ELEM_DATA:
 			e.Data, err = d.data(a.value)
+		case unix.NFTA_SET_ELEM_OBJREF:
+			e.Data = string(trimNUL(a.value))
 		case unix.NFTA_SET_ELEM_FLAGS:
 			flags = a.uint32()
 		case unix.NFTA_SET_ELEM_TIMEOUT:
 			e.Timeout = durationOf(a.uint64())
+		case unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs:
+			e.State = elementState(a.typ, a.value)
 		case unix.NFTA_SET_ELEM_USERDATA:
 			// An element that somebody else wrote may have any userdata.
 			if info, err := compile.ParseElementUserData(a.value); err == nil {
@@ -95,6 +99,24 @@ func (d *elementDecoder) element(b []byte) error {
 	e.Key, e.KeyEnd = string(key), string(keyEnd)
 	d.elements = append(d.elements, e)
 	return nil
+}
+
+// elementState decodes the statements of an element; nothing for those that nft
+// 1.0.6 does not have. What is left of a timeout is not read: it is another a moment
+// later.
+func elementState(typ uint16, value []byte) string {
+	if typ == unix.NFTA_SET_ELEM_EXPR {
+		words, err := compile.FormatStateful(value)
+		if err != nil {
+			return ""
+		}
+		return words
+	}
+	words, err := decodeStateful(value)
+	if err != nil {
+		return ""
+	}
+	return compile.NewState(0, words)
 }
 
 // dataValue returns the bytes of a key.

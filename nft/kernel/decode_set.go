@@ -31,6 +31,8 @@ func decodeSet(m reply, table string) (*compile.Set, error) {
 			set.Data.ID = a.uint32()
 		case unix.NFTA_SET_DATA_LEN:
 			set.Data.Len = a.uint32()
+		case unix.NFTA_SET_OBJ_TYPE:
+			set.Object = compile.ObjectKindOf(a.uint32())
 		case unix.NFTA_SET_TIMEOUT:
 			set.Timeout = durationOf(a.uint64())
 		case unix.NFTA_SET_GC_INTERVAL:
@@ -40,6 +42,17 @@ func decodeSet(m reply, table string) (*compile.Set, error) {
 		case unix.NFTA_SET_DESC:
 			if err := decodeDesc(a.value, set); err != nil {
 				return nil, fmt.Errorf("set %s: description: %w", set.Name, err)
+			}
+		case nftaSetExpr:
+			words, err := compile.FormatStateful(a.value)
+			if err != nil {
+				return nil, fmt.Errorf("set %s: %w", set.Name, err)
+			}
+			set.Stateful = []string{words}
+		case nftaSetExpressions:
+			var err error
+			if set.Stateful, err = decodeStateful(a.value); err != nil {
+				return nil, fmt.Errorf("set %s: %w", set.Name, err)
 			}
 		case unix.NFTA_SET_USERDATA:
 			set.UserData = append([]byte(nil), a.value...)

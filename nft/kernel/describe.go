@@ -40,10 +40,7 @@ func summarize(op Op, element int) string {
 func describe(op Op, limit int) string {
 	switch o := op.(type) {
 	case AddTable:
-		if o.Comment == "" {
-			return "add table " + o.Table.String()
-		}
-		return fmt.Sprintf("add table %s { comment %q; }", o.Table, o.Comment)
+		return describeTable(o)
 	case DeleteTable:
 		return "delete table " + o.Table.String()
 	case AddChain:
@@ -60,6 +57,14 @@ func describe(op Op, limit int) string {
 		return fmt.Sprintf("delete set %s %s", o.Table, o.Name)
 	case FlushSet:
 		return fmt.Sprintf("flush set %s %s", o.Table, o.Name)
+	case AddObject:
+		return describeObject(o)
+	case DeleteObject:
+		return fmt.Sprintf("delete %s %s %s", o.Ref.Kind, o.Table, o.Ref.Name)
+	case AddFlowtable:
+		return describeFlowtable(o)
+	case DeleteFlowtable:
+		return fmt.Sprintf("delete flowtable %s %s", o.Table, o.Name)
 	case AddElements:
 		return describeElements("add", o.Table, o.Set, o.Elements, limit)
 	case DeleteElements:
@@ -67,6 +72,17 @@ func describe(op Op, limit int) string {
 	default:
 		return fmt.Sprintf("unknown op %T", op)
 	}
+}
+
+func describeTable(o AddTable) string {
+	var parts []string
+	if o.Dormant {
+		parts = append(parts, "flags dormant;")
+	}
+	if o.Comment != "" {
+		parts = append(parts, fmt.Sprintf("comment %q;", o.Comment))
+	}
+	return fmt.Sprintf("add table %s%s", o.Table, block(parts))
 }
 
 func describeChain(o AddChain) string {
@@ -79,11 +95,17 @@ func describeChain(o AddChain) string {
 		if base.Device != "" {
 			at += fmt.Sprintf(" device %q", base.Device)
 		}
+		if base.Devices != "" {
+			at += " " + describeDevices(base.Devices.List())
+		}
 		policy := "accept"
 		if base.Drop {
 			policy = "drop"
 		}
 		parts = append(parts, fmt.Sprintf("type %s %s priority %d; policy %s;", base.Type, at, base.Priority, policy))
+		if base.Offload {
+			parts = append(parts, "flags offload;")
+		}
 	}
 	if o.Chain.Comment != "" {
 		parts = append(parts, fmt.Sprintf("comment %q;", o.Chain.Comment))
@@ -146,6 +168,9 @@ func describeSet(o AddSet) string {
 		data := strings.Join(set.Data.Names, " . ")
 		if set.Verdict {
 			data = "verdict"
+		}
+		if set.Object != "" {
+			data = string(set.Object)
 		}
 		types += " : " + data
 	}
@@ -219,8 +244,14 @@ func describeElements(verb string, table nft.TableID, set *compile.Set, elements
 		if verb != "add" {
 			continue
 		}
+		for _, text := range e.Stateful() {
+			b.WriteString(" " + text)
+		}
 		if e.Timeout != 0 {
 			b.WriteString(" timeout " + datatype.FormatDuration(e.Timeout))
+		}
+		if left := e.Expires(); left != 0 {
+			b.WriteString(" expires " + datatype.FormatDuration(left))
 		}
 		if e.Comment != "" {
 			fmt.Fprintf(&b, " comment %q", e.Comment)

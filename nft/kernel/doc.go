@@ -32,6 +32,12 @@
 // On older kernels such a deletion is ENOENT and rejects its batch: Dump,
 // compare, go on. In all other sets a missing element is an error everywhere.
 //
+// # Objects
+//
+// Named objects go before what refers to them, and are deleted after it; what they have
+// counted is in the Text of a dumped one. The kernel itself sends an event when a quota is
+// used up.
+//
 // # What rules write
 //
 // Of a dumped rule's expressions one thing is read: into which maps it has packets

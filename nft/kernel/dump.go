@@ -173,7 +173,7 @@ func (c *Conn) dumpTables() ([]Table, error) {
 		if !info.ours {
 			continue
 		}
-		t := Table{ID: info.id, Comment: info.comment, Owned: c.owns(info.id)}
+		t := Table{ID: info.id, Comment: info.comment, Owned: c.owns(info.id), Dormant: info.dormant}
 		if t.Chains, err = c.dumpChains(info.id); err != nil {
 			return nil, fmt.Errorf("table %s: %w", info.id, err)
 		}
@@ -181,6 +181,12 @@ func (c *Conn) dumpTables() ([]Table, error) {
 			return nil, fmt.Errorf("table %s: %w", info.id, err)
 		}
 		if t.Sets, err = c.dumpSets(info.id); err != nil {
+			return nil, fmt.Errorf("table %s: %w", info.id, err)
+		}
+		if t.Objects, err = c.dumpObjects(info.id); err != nil {
+			return nil, fmt.Errorf("table %s: %w", info.id, err)
+		}
+		if t.Flowtables, err = c.dumpFlowtables(info.id); err != nil {
 			return nil, fmt.Errorf("table %s: %w", info.id, err)
 		}
 		tables = append(tables, t)

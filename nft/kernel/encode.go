@@ -46,6 +46,9 @@ type encoder struct {
 	// ours tells which tables the connection may change; nil allows all, and
 	// takes none for existing.
 	ours func(nft.TableID) bool
+	// protected tells which of those that are there the kernel keeps others away
+	// from; nil is as owner.
+	protected func(nft.TableID) bool
 
 	buf      []byte
 	messages []message
@@ -207,6 +210,14 @@ func (e *encoder) encode(op Op) (element int, err error) {
 		e.named(unix.NFT_MSG_DELSET, op.Table, unix.NFTA_SET_TABLE, unix.NFTA_SET_NAME, op.Name)
 	case FlushSet:
 		e.named(unix.NFT_MSG_DELSETELEM, op.Table, unix.NFTA_SET_ELEM_LIST_TABLE, unix.NFTA_SET_ELEM_LIST_SET, op.Name)
+	case AddObject:
+		return -1, e.addObject(op)
+	case DeleteObject:
+		return -1, e.deleteObject(op)
+	case AddFlowtable:
+		return -1, e.addFlowtable(op)
+	case DeleteFlowtable:
+		e.named(unix.NFT_MSG_DELFLOWTABLE, op.Table, nftaFlowtableTable, nftaFlowtableName, op.Name)
 	case AddElements:
 		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements, add: true})
 	case DeleteElements:
@@ -264,22 +275,28 @@ func (e *encoder) addTable(op AddTable) error {
 	}
 	at := e.begin(msgType(unix.NFT_MSG_NEWTABLE), flags, uint8(op.Table.Family), -1)
 	e.buf = appendString(e.buf, unix.NFTA_TABLE_NAME, op.Table.Name)
-	if !known {
-		// Without flags the kernel leaves those of an existing table alone.
-		e.buf = appendUint32(e.buf, nftaTableFlags, tableFlags(e.owner))
+	// Of a table that is there the flags can change, but for those of ownership.
+	owner := e.owner
+	if known && !e.fresh[op.Table] && e.protected != nil {
+		owner = e.protected(op.Table)
 	}
+	e.buf = appendUint32(e.buf, nftaTableFlags, tableFlags(owner, op.Dormant))
 	e.buf = appendBytes(e.buf, nftaTableUserData, userData)
 	closeMessage(e.buf, at)
 	e.setTable(op.Table, true, !known || e.fresh[op.Table])
 	return nil
 }
 
-// tableFlags returns the flags of new tables.
-func tableFlags(owner bool) uint32 {
+// tableFlags returns the flags of tables that this connection has made or claimed.
+func tableFlags(owner, dormant bool) uint32 {
+	var flags uint32
 	if owner {
-		return tableFlagsWhenOwned
+		flags = tableFlagsWhenOwned
 	}
-	return 0
+	if dormant {
+		flags |= unix.NFT_TABLE_F_DORMANT
+	}
+	return flags
 }
 
 func (e *encoder) deleteTable(id nft.TableID) {
@@ -323,14 +340,7 @@ func (e *encoder) addChain(op AddChain) error {
 	e.buf = appendString(e.buf, unix.NFTA_CHAIN_TABLE, op.Table.Name)
 	e.buf = appendString(e.buf, unix.NFTA_CHAIN_NAME, op.Chain.Name)
 	if base != nil {
-		var nest int
-		e.buf, nest = openNest(e.buf, unix.NFTA_CHAIN_HOOK)
-		e.buf = appendUint32(e.buf, unix.NFTA_HOOK_HOOKNUM, base.Hook)
-		e.buf = appendUint32(e.buf, unix.NFTA_HOOK_PRIORITY, uint32(base.Priority))
-		if base.Device != "" {
-			e.buf = appendString(e.buf, unix.NFTA_HOOK_DEV, base.Device)
-		}
-		closeNest(e.buf, nest)
+		e.appendHook(base)
 		e.buf = appendUint32(e.buf, unix.NFTA_CHAIN_POLICY, policy(base.Drop))
 		e.buf = appendString(e.buf, unix.NFTA_CHAIN_TYPE, base.Type)
 	}

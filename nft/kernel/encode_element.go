@@ -69,6 +69,10 @@ func (ee *elementEncoder) check(e *compile.Element) error {
 	switch {
 	case !ee.set.Map && e.Data != "":
 		return errors.New("element has data: want a map")
+	case ee.set.Object != "":
+		if e.Data == "" {
+			return errors.New("element names no object")
+		}
 	case ee.set.Verdict && len(e.Data) < 4:
 		return errors.New("element has no verdict")
 	case ee.set.Map && !ee.set.Verdict && len(e.Data) != int(ee.set.Data.Len):
@@ -92,6 +96,8 @@ func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) (
 		return b, nil
 	}
 	switch {
+	case ee.set.Object != "":
+		b = appendString(b, unix.NFTA_SET_ELEM_OBJREF, e.Data)
 	case ee.set.Verdict:
 		b = appendVerdict(b, e.Data)
 	case ee.set.Map:
@@ -104,6 +110,12 @@ func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) (
 		}
 		b = appendUint64(b, unix.NFTA_SET_ELEM_TIMEOUT, ms)
 	}
+	if e.State != "" {
+		var err error
+		if b, err = appendState(b, e); err != nil {
+			return b, err
+		}
+	}
 	if e.Comment == "" && !open {
 		return b, nil
 	}
@@ -114,6 +126,19 @@ func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) (
 	}
 	closeNest(b, at)
 	return pad(b), nil
+}
+
+// appendState appends what few elements have: what is left of the timeout, and
+// statements.
+func appendState(b []byte, e *compile.Element) ([]byte, error) {
+	if left := e.Expires(); left != 0 {
+		ms, err := milliseconds(left)
+		if err != nil {
+			return b, err
+		}
+		b = appendUint64(b, unix.NFTA_SET_ELEM_EXPIRATION, ms)
+	}
+	return appendStateful(b, unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs, e.Stateful())
 }
 
 // appendEnd appends the end of an interval: the first key that is not in it.

@@ -28,6 +28,8 @@ func (e *encoder) addSet(table nft.TableID, set *compile.Set, id uint32, size in
 	e.buf = appendUint32(e.buf, unix.NFTA_SET_KEY_TYPE, set.Key.ID)
 	e.buf = appendUint32(e.buf, unix.NFTA_SET_KEY_LEN, set.Key.Len)
 	switch {
+	case set.Object != "":
+		e.buf = appendUint32(e.buf, unix.NFTA_SET_OBJ_TYPE, compile.ObjectNumber(set.Object))
 	case set.Verdict:
 		e.buf = appendUint32(e.buf, unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
 	case set.Map:
@@ -53,6 +55,10 @@ func (e *encoder) addSet(table nft.TableID, set *compile.Set, id uint32, size in
 		e.buf = appendUint32(e.buf, unix.NFTA_SET_POLICY, unix.NFT_SET_POL_MEMORY)
 	}
 	e.appendDesc(set, size)
+	var err error
+	if e.buf, err = appendStateful(e.buf, nftaSetExpr, nftaSetExpressions, set.Stateful); err != nil {
+		return err
+	}
 	if len(set.UserData) > 0 {
 		e.buf = appendBytes(e.buf, unix.NFTA_SET_USERDATA, set.UserData)
 	}

@@ -15,8 +15,8 @@ type Op interface {
 	table() nft.TableID
 }
 
-// AddTable creates a table marked as weft's (or, where this socket created it
-// before, changes nothing).
+// AddTable creates a table marked as weft's. Of one that this socket created or
+// claimed before it changes whether it is dormant, and nothing else.
 type AddTable struct {
 	Table   nft.TableID
 	Comment string

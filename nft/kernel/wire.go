@@ -17,6 +17,20 @@ const (
 	nftaTableUserData = 0x6
 	nftaTableOwner    = 0x7
 
+	nftaObjUserData = 0x8
+
+	nftaFlowtableTable        = 0x1
+	nftaFlowtableName         = 0x2
+	nftaFlowtableHook         = 0x3
+	nftaFlowtableFlags        = 0x7
+	nftaFlowtableHookNum      = 0x1
+	nftaFlowtableHookPriority = 0x2
+	nftaFlowtableHookDevs     = 0x3
+	nftaDeviceName            = 0x1
+	nftaHookDevs              = 0x4
+
+	chainOffload = 0x2 // NFT_CHAIN_HW_OFFLOAD
+
 	nftaChainUserData = 0xc
 	nftaChainFlags    = 0xa
 	nftaChainID       = 0xb
@@ -27,7 +41,10 @@ const (
 	nftaSetDescConcat = 0x2
 	nftaSetFieldLen   = 0x1
 
+	nftaSetExpr         = 0x11
+	nftaSetExpressions  = 0x12
 	nftaSetElemKeyEnd   = 0xa
+	nftaSetElemExprs    = 0xb
 	setElemCatchall     = 0x2 // NFT_SET_ELEM_CATCHALL
 	setElemIntervalEnd  = unix.NFT_SET_ELEM_INTERVAL_END
 	setConcat           = 0x80 // NFT_SET_CONCAT

@@ -1,0 +1,269 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// corpus is a file of ../compile/testdata/corpus in one of its families.
+type corpus struct {
+	name   string
+	family nft.Family
+	decls  []string
+	rules  []string
+	scope  *tableScope
+	// unchecked corpora need what the running kernel may lack.
+	unchecked bool
+}
+
+// tableScope is what a table declares. It is a compile.Scope.
+type tableScope struct {
+	table nft.Table
+	sets  map[string]*compile.Set
+	// order has the sets as they are declared.
+	order []*compile.Set
+	// elements are those that the table declares.
+	elements map[string][]compile.Element
+	extra    scopeObjects
+}
+
+func (s *tableScope) Set(name string) (*compile.Set, bool) { set, ok := s.sets[name]; return set, ok }
+
+// Chain is Scope's. Rules of corpora jump to a and b.
+func (s *tableScope) Chain(name string) bool { return name == "a" || name == "b" }
+
+// readCorpora reads all corpora of package compile.
+func readCorpora(t testing.TB) []*corpus {
+	t.Helper()
+	files, err := filepath.Glob("../compile/testdata/corpus/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus found: %v", err)
+	}
+	var out []*corpus
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, body, ok := strings.Cut(string(text), "\n---\n")
+		if !ok {
+			t.Fatalf("%s: no line with ---", f)
+		}
+		decls := lines(head)
+		families := strings.TrimPrefix(decls[0], "family ")
+		decls = decls[1:]
+		// Such a corpus needs what the running kernel may lack.
+		unchecked := slices.Contains(decls, "unchecked")
+		decls = slices.DeleteFunc(decls, func(line string) bool { return line == "unchecked" })
+		for family := range strings.FieldsSeq(families) {
+			c := newCorpus(t, filepath.Base(f), family, decls, lines(body))
+			c.unchecked = unchecked
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// lines returns the lines of text without blank ones and comments.
+func lines(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func newCorpus(t testing.TB, name, family string, decls, rules []string) *corpus {
+	t.Helper()
+	f, err := nft.ParseFamily(family)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	decls = slices.DeleteFunc(slices.Clone(decls), func(decl string) bool { return unusable(f, decl) })
+	tables, err := syntax.ParseFile(name, "table "+family+" t {\n"+strings.Join(decls, "\n")+"\n}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &corpus{name: name + "/" + family, family: f, decls: decls, rules: rules}
+	if c.scope, err = newScope(tables[0]); err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	return c
+}
+
+// unusable reports whether a declaration is one of an object that is not possible in
+// a family: corpora have one list of objects for several.
+func unusable(family nft.Family, decl string) bool {
+	tables, err := syntax.ParseFile("", "table "+family.String()+" t {\n"+decl+"\n}\n")
+	if err != nil || len(tables[0].Objects) == 0 {
+		return false
+	}
+	_, err = compile.CompileObject(family, &tables[0].Objects[0])
+	return err != nil
+}
+
+// newScope compiles the declarations of a table.
+func newScope(t nft.Table) (*tableScope, error) {
+	s := &tableScope{table: t, sets: map[string]*compile.Set{}, elements: map[string][]compile.Element{}}
+	add := func(set *compile.Set, err error, elements []nft.Element) error {
+		if err != nil {
+			return err
+		}
+		s.sets[set.Name] = set
+		s.order = append(s.order, set)
+		return s.pack(set, elements)
+	}
+	for i := range t.Sets {
+		set, err := compile.CompileSet(t.Family, &t.Sets[i])
+		if err := add(set, err, t.Sets[i].Elements); err != nil {
+			return nil, err
+		}
+	}
+	for i := range t.Maps {
+		set, err := compile.CompileMap(t.Family, &t.Maps[i])
+		if err := add(set, err, t.Maps[i].Elements); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.extra.compile(&t)
+}
+
+// pack packs the elements of a set.
+func (s *tableScope) pack(set *compile.Set, elements []nft.Element) error {
+	var packed []compile.Element
+	for _, e := range elements {
+		p, err := set.Pack(e)
+		if err != nil {
+			return err
+		}
+		packed = append(packed, p)
+	}
+	out, err := set.Normalize(packed)
+	s.elements[set.Name] = out
+	return err
+}
+
+// ruleset is the corpus for nft.
+func (c *corpus) ruleset(rules []string) *nfttest.Ruleset {
+	return &nfttest.Ruleset{Family: c.family.String(), Decls: c.decls, Chains: []string{"a", "b"}, Rules: rules}
+}
+
+// compiled is a rule of a corpus, with its text as given.
+type compiled struct {
+	text string
+	rule *compile.Rule
+}
+
+// compileAll compiles the rules that compile.
+func (c *corpus) compileAll(rules []string) []compiled {
+	var out []compiled
+	for _, text := range rules {
+		if rule, err := compile.CompileRule(c.family, nft.Rule{Text: text}, c.scope); err == nil {
+			out = append(out, compiled{text, rule})
+		}
+	}
+	return out
+}
+
+// chainOf is the chain of rule number i, named as nfttest.Ruleset does.
+func chainOf(i int) string { return fmt.Sprintf("nfttest-rule-%d", i) }
+
+// ops are the changes that make a table of the corpus with these rules, each in
+// a chain of its own.
+func (c *corpus) ops(rules []compiled) []Op {
+	id := nft.TableID{Family: c.family, Name: "t"}
+	ops := []Op{AddTable{Table: id}, AddChain{Table: id, Chain: chain("a")}, AddChain{Table: id, Chain: chain("b")}}
+	ops = append(ops, c.scope.extra.ops(id)...)
+	for _, s := range c.scope.order {
+		ops = append(ops, AddSet{Table: id, Set: s})
+	}
+	for _, s := range c.scope.order {
+		if elems := c.scope.elements[s.Name]; len(elems) > 0 {
+			ops = append(ops, AddElements{Table: id, Set: s, Elements: elems})
+		}
+	}
+	for i, r := range rules {
+		ops = append(ops, AddChain{Table: id, Chain: chain(chainOf(i))}, AddRule{Table: id, Chain: chainOf(i), Rule: r.rule, Handle: &Handle{}})
+	}
+	return ops
+}
+
+// commitRules commits a table with the rules, without those that the kernel
+// refuses, which it returns with the kernel's word.
+func (c *corpus) commitRules(t testing.TB, conn *Conn, rules []compiled) (kept []compiled, refused map[string]error) {
+	t.Helper()
+	refused = map[string]error{}
+	for {
+		_, err := conn.Commit(c.ops(rules))
+		if err == nil {
+			return rules, refused
+		}
+		bad := map[*compile.Rule]bool{}
+		if batch := (*BatchError)(nil); errors.As(err, &batch) {
+			for _, e := range append([]*BatchError{batch}, batch.Errors...) {
+				if op, ok := e.Op.(AddRule); ok {
+					bad[op.Rule] = true
+				}
+			}
+		}
+		if len(bad) == 0 {
+			t.Fatalf("%s: %+v", c.name, err)
+		}
+		var rest []compiled
+		for _, r := range rules {
+			if bad[r.rule] {
+				refused[r.text] = err
+			} else {
+				rest = append(rest, r)
+			}
+		}
+		rules = rest
+	}
+}
+
+// takenByKernel commits the rules in a namespace of their own, and returns which
+// the kernel takes and what it says to the others.
+func (c *corpus) takenByKernel(t testing.TB, rules []compiled) (kept []compiled, refused map[string]error) {
+	t.Helper()
+	conn := open(t, nfttest.New(t), Config{NoOwner: true})
+	return c.commitRules(t, conn, rules)
+}
+
+// tryList commits rules that the kernel takes in a namespace of their own, and has
+// nft list them.
+func (c *corpus) tryList(t testing.TB, rules []compiled) error {
+	t.Helper()
+	ns := nfttest.New(t)
+	conn := open(t, ns, Config{NoOwner: true})
+	commit(t, conn, c.ops(rules)...)
+	if _, err := ns.Output("", "nft", "list", "ruleset"); err != nil {
+		return err
+	}
+	_, err := ns.Output("", "nft", "-j", "list", "ruleset")
+	return err
+}
+
+// unlistable returns the rules on which nft fails when it lists them.
+func (c *corpus) unlistable(t testing.TB, rules []compiled) []compiled {
+	t.Helper()
+	switch {
+	case len(rules) == 0 || c.tryList(t, rules) == nil:
+		return nil
+	case len(rules) == 1:
+		return rules
+	}
+	half := len(rules) / 2
+	return append(c.unlistable(t, rules[:half]), c.unlistable(t, rules[half:])...)
+}

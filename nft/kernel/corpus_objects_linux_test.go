@@ -1,0 +1,55 @@
+package kernel
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// scopeObjects are the compiled objects and flowtables of a table.
+type scopeObjects struct {
+	objects    []*compile.Object
+	flowtables []*compile.Flowtable
+}
+
+// compile compiles the objects of a table.
+func (s *scopeObjects) compile(t *nft.Table) error {
+	for i := range t.Objects {
+		o, err := compile.CompileObject(t.Family, &t.Objects[i])
+		if err != nil {
+			return err
+		}
+		s.objects = append(s.objects, o)
+	}
+	for i := range t.Flowtables {
+		f, err := compile.CompileFlowtable(&t.Flowtables[i])
+		if err != nil {
+			return err
+		}
+		s.flowtables = append(s.flowtables, f)
+	}
+	return nil
+}
+
+// ops adds the objects.
+func (s *scopeObjects) ops(id nft.TableID) []Op {
+	var out []Op
+	for _, o := range s.objects {
+		out = append(out, AddObject{Table: id, Object: o})
+	}
+	for _, f := range s.flowtables {
+		out = append(out, AddFlowtable{Table: id, Flowtable: f})
+	}
+	return out
+}
+
+// Object is Scope's.
+func (s *tableScope) Object(kind nft.ObjectKind, name string) bool {
+	return slices.ContainsFunc(s.extra.objects, func(o *compile.Object) bool { return o.Kind == kind && o.Name == name })
+}
+
+// Flowtable is Scope's.
+func (s *tableScope) Flowtable(name string) bool {
+	return slices.ContainsFunc(s.extra.flowtables, func(f *compile.Flowtable) bool { return f.Name == name })
+}

@@ -1,0 +1,38 @@
+package kernel
+
+import (
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+func TestDescribeObjects(t *testing.T) {
+	id := testTable()
+	quota := &compile.Object{Kind: nft.ObjectQuota, Name: "q", Text: "over 1 mbytes", Comment: "daily"}
+	for _, tt := range []struct {
+		op   Op
+		want string
+	}{
+		{AddTable{Table: id, Comment: "c", Dormant: true}, `add table ip weft { flags dormant; comment "c"; }`},
+		{AddObject{Table: id, Object: quota}, `add quota ip weft q { comment "daily"; over 1 mbytes; }`},
+		{AddObject{Table: id, Object: &compile.Object{Kind: nft.ObjectSynProxy, Name: "s"}}, "add synproxy ip weft s"},
+		{AddObject{Table: id}, "add object ip weft (nil)"},
+		{DeleteObject{Table: id, Ref: quota.Ref()}, "delete quota ip weft q"},
+		{AddFlowtable{Table: id, Flowtable: &compile.Flowtable{Name: "f", Priority: -5}}, "add flowtable ip weft f { hook ingress priority -5; }"},
+		{AddFlowtable{Table: id, Flowtable: &compile.Flowtable{Name: "f", Devices: []string{"a", "b"}, Flags: 3}},
+			`add flowtable ip weft f { hook ingress priority 0; devices = { "a", "b" }; counter; flags offload; }`},
+		{AddFlowtable{Table: id}, "add flowtable ip weft (nil)"},
+		{DeleteFlowtable{Table: id, Name: "f"}, "delete flowtable ip weft f"},
+		{AddChain{Table: nft.TableID{Family: nft.FamilyNetdev, Name: "n"}, Chain: &compile.Chain{
+			Name: "c", Base: &compile.Base{Type: "filter", Devices: compile.NewDevices([]string{"b", "a"}), Offload: true},
+		}}, `add chain netdev n c { type filter hook ingress devices = { "a", "b" } priority 0; policy accept; flags offload; }`},
+	} {
+		if got := Describe(tt.op); got != tt.want {
+			t.Errorf("Describe = %s\n      want %s", got, tt.want)
+		}
+		if got := tt.op.String(); got != tt.want {
+			t.Errorf("String = %s\n    want %s", got, tt.want)
+		}
+	}
+}

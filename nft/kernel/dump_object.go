@@ -1,0 +1,135 @@
+package kernel
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// dumpObjects reads the named objects of a table.
+func (c *Conn) dumpObjects(id nft.TableID) ([]*compile.Object, error) {
+	var objects []*compile.Object
+	request := appendString(nil, unix.NFTA_OBJ_TABLE, id.Name)
+	err := c.dump(unix.NFT_MSG_GETOBJ, id.Family, request, func() { objects = objects[:0] }, func(m reply) error {
+		o, err := decodeObject(m, id)
+		if err == nil && o != nil {
+			objects = append(objects, o)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list objects: %w", err)
+	}
+	return objects, nil
+}
+
+// dumpFlowtables reads the flowtables of a table.
+func (c *Conn) dumpFlowtables(id nft.TableID) ([]*compile.Flowtable, error) {
+	var tables []*compile.Flowtable
+	request := appendString(nil, nftaFlowtableTable, id.Name)
+	err := c.dump(unix.NFT_MSG_GETFLOWTABLE, id.Family, request, func() { tables = tables[:0] }, func(m reply) error {
+		f, err := decodeFlowtable(m, id.Name)
+		if err == nil && f != nil {
+			tables = append(tables, f)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list flowtables: %w", err)
+	}
+	return tables, nil
+}
+
+// decodeObject decodes a NEWOBJ; nil for an object of another table, and for a kind
+// that nft(8) 1.0.6 does not make.
+func decodeObject(m reply, id nft.TableID) (*compile.Object, error) {
+	var (
+		name           string
+		typ            uint32
+		data, userData []byte
+	)
+	a := parseAttrs(m.attrs)
+	for a.next() {
+		switch a.typ {
+		case unix.NFTA_OBJ_TABLE:
+			if string(trimNUL(a.value)) != id.Name {
+				return nil, nil //nolint:nilnil // nothing of a foreign table is decoded
+			}
+		case unix.NFTA_OBJ_NAME:
+			name = a.string()
+		case unix.NFTA_OBJ_TYPE:
+			typ = a.uint32()
+		case unix.NFTA_OBJ_DATA:
+			data = a.value
+		case nftaObjUserData:
+			userData = a.value
+		}
+	}
+	if err := a.err(); err != nil {
+		return nil, err
+	}
+	o, err := compile.ParseObject(id.Family, name, typ, data, userData)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return o, nil
+}
+
+// decodeFlowtable decodes a NEWFLOWTABLE; nil for one of another table.
+func decodeFlowtable(m reply, table string) (*compile.Flowtable, error) {
+	f := &compile.Flowtable{}
+	a := parseAttrs(m.attrs)
+	for a.next() {
+		switch a.typ {
+		case nftaFlowtableTable:
+			if string(trimNUL(a.value)) != table {
+				return nil, nil //nolint:nilnil // nothing of a foreign table is decoded
+			}
+		case nftaFlowtableName:
+			f.Name = a.string()
+		case nftaFlowtableHook:
+			if err := decodeFlowtableHook(a.value, f); err != nil {
+				return nil, fmt.Errorf("flowtable %s: hook: %w", f.Name, err)
+			}
+		case nftaFlowtableFlags:
+			f.Flags = a.uint32()
+		}
+	}
+	return f, a.err()
+}
+
+// decodeFlowtableHook decodes where a flowtable is attached.
+func decodeFlowtableHook(b []byte, f *compile.Flowtable) error {
+	a := parseAttrs(b)
+	for a.next() {
+		switch a.typ {
+		case nftaFlowtableHookNum:
+			f.Hook = a.uint32()
+		case nftaFlowtableHookPriority:
+			f.Priority = int32(a.uint32())
+		case nftaFlowtableHookDevs:
+			var err error
+			if f.Devices, err = decodeDevices(a.value); err != nil {
+				return err
+			}
+			slices.Sort(f.Devices)
+		}
+	}
+	return a.err()
+}
+
+// decodeDevices decodes a list of devices.
+func decodeDevices(b []byte) ([]string, error) {
+	var names []string
+	a := parseAttrs(b)
+	for a.next() {
+		if a.typ == nftaDeviceName {
+			names = append(names, a.string())
+		}
+	}
+	return names, a.err()
+}

@@ -1,0 +1,338 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// objectsFile has objects of all kinds that any kernel takes.
+const objectsFile = `
+table inet weft {
+	counter web { comment "pages" }
+	counter mail { packets 12 bytes 3400 }
+	quota daily { over 25 mbytes used 3 kbytes }
+	quota guest { 512 bytes }
+	limit pings { rate 10/second }
+	limit bulk { rate over 3 mbytes/minute burst 8 kbytes; comment "slow" }
+	limit rare { rate 1/day burst 2 packets }
+	ct timeout fast { protocol tcp; l3proto ip; policy = { established : 300, close : 4 }
+	}
+	ct timeout dns { protocol udp; policy = { replied : 5 }
+	}
+	ct expectation rtsp { protocol tcp; dport 9876; timeout 2m; size 12; l3proto ip6
+	}
+	synproxy front { mss 1460 wscale 7 timestamp sack-perm }
+	synproxy back { mss 1200 wscale 3 }
+}
+table ip weft {
+	ct helper std { type "ftp" protocol tcp; l3proto ip
+	}
+}
+table netdev weft {
+	chain several { type filter hook ingress devices = { lo, veth0 } priority 5; policy drop;
+	}
+	chain one { type filter hook ingress device lo priority filter; policy accept; comment "one"
+	}
+}
+`
+
+// rareFile has what this machine's kernel may not have.
+const rareFile = `
+table ip weft {
+	secmark ssh { "system_u:object_r:ssh_server_packet_t:s0" }
+	ct helper voip { type "sip" protocol udp; }
+	flowtable fast { hook ingress priority filter + 5; devices = { lo }
+		counter; flags offload; }
+	flowtable several { hook ingress priority -7; devices = { eth0, veth1 }
+	}
+	flowtable plain { }
+}
+table netdev weft {
+	chain hard { type filter hook ingress device lo priority 7; flags offload; policy drop;
+	}
+}
+`
+
+// opsOf compiles what a file declares.
+func opsOf(t testing.TB, text string) []Op {
+	t.Helper()
+	tables, err := syntax.ParseFile("", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ops []Op
+	for _, table := range tables {
+		ops = append(ops, AddTable{Table: table.ID(), Comment: table.Comment, Dormant: slices.Contains(table.Flags, "dormant")})
+		for _, o := range table.Objects {
+			object, err := compile.CompileObject(table.Family, &o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, AddObject{Table: table.ID(), Object: object})
+		}
+		for _, f := range table.Flowtables {
+			flowtable, err := compile.CompileFlowtable(&f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, AddFlowtable{Table: table.ID(), Flowtable: flowtable})
+		}
+		for _, c := range table.Chains {
+			chain, err := compile.CompileChain(table.Family, &c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, AddChain{Table: table.ID(), Chain: chain})
+		}
+	}
+	return ops
+}
+
+// withVeth returns a namespace with a device to attach chains to.
+func withVeth(t testing.TB) *nfttest.NS {
+	t.Helper()
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	ns.Run(t, "ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1")
+	return ns
+}
+
+// listedRuleset is what nft lists, without what it says about who owns a table.
+func listedRuleset(t testing.TB, ns *nfttest.NS) string {
+	t.Helper()
+	return regexp.MustCompile(`(?m)^\tflags owner.*\n+| # progname.*$`).ReplaceAllString(ns.Run(t, "nft", "list", "ruleset"), "")
+}
+
+// TestObjectsAsNft commits objects, which nft then lists as it lists its own, and dumps
+// them as they were declared.
+func TestObjectsAsNft(t *testing.T) {
+	ours, theirs := withVeth(t), withVeth(t)
+	if _, err := theirs.Output(objectsFile, "nft", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, ours, Config{})
+	ops := opsOf(t, objectsFile)
+	commit(t, c, ops...)
+	if got, want := listedRuleset(t, ours), listedRuleset(t, theirs); got != want {
+		t.Errorf("nft lists\n%s\nwant\n%s", got, want)
+	}
+	checkDump(t, c, ops)
+	var remove []Op
+	for _, op := range ops {
+		switch op := op.(type) {
+		case AddObject:
+			remove = append(remove, DeleteObject{Table: op.Table, Ref: op.Object.Ref()})
+		case AddChain:
+			remove = append(remove, DeleteChain{Table: op.Table, Name: op.Chain.Name})
+		}
+	}
+	commit(t, c, remove...)
+	dumped, err := c.Dump()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range dumped {
+		if len(table.Objects)+len(table.Chains) > 0 {
+			t.Errorf("still there: %+v", table)
+		}
+	}
+}
+
+// checkDump compares a dump with what was committed.
+func checkDump(t *testing.T, c *Conn, ops []Op) {
+	t.Helper()
+	dumped, err := c.Dump()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := map[nft.TableID]*Table{}
+	for i := range dumped {
+		tables[dumped[i].ID] = &dumped[i]
+	}
+	for _, op := range ops {
+		switch op := op.(type) {
+		case AddObject:
+			i := slices.IndexFunc(tables[op.Table].Objects, func(o *compile.Object) bool { return o.Ref() == op.Object.Ref() })
+			if i < 0 || !tables[op.Table].Objects[i].Same(op.Object) || tables[op.Table].Objects[i].Text != op.Object.Text {
+				t.Errorf("%s: dumped among %+v", op, tables[op.Table].Objects)
+			}
+		case AddChain:
+			i := slices.IndexFunc(tables[op.Table].Chains, func(c Chain) bool { return c.Decl.Name == op.Chain.Name })
+			if i < 0 || !reflect.DeepEqual(tables[op.Table].Chains[i].Decl, op.Chain) {
+				t.Errorf("%s: dumped as %+v", op, tables[op.Table].Chains)
+			}
+		}
+	}
+}
+
+// TestObjectErrors commits what the kernel or the encoder refuses.
+func TestObjectErrors(t *testing.T) {
+	ns := withVeth(t)
+	c := open(t, ns, Config{})
+	id := testTable()
+	counter, err := compile.CompileObject(id.Family, &nft.Object{Kind: nft.ObjectCounter, Name: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, c, AddTable{Table: id}, AddObject{Table: id, Object: counter})
+	if _, err := c.Commit([]Op{AddObject{Table: id, Object: counter}}); err == nil {
+		t.Error("the object can be created twice")
+	}
+	if _, err := c.Commit([]Op{DeleteObject{Table: id, Ref: compile.ObjectRef{Kind: nft.ObjectQuota, Name: "web"}}}); err == nil {
+		t.Error("an object of another kind can be deleted")
+	}
+	for _, op := range []Op{AddObject{Table: id}, AddFlowtable{Table: id}, DeleteObject{Table: id}, AddObject{Table: id, Object: &compile.Object{}}} {
+		if _, err := c.Commit([]Op{op}); err == nil {
+			t.Errorf("%s is taken", op)
+		}
+	}
+}
+
+// TestDormantTable stays asleep when another connection claims it.
+func TestDormantTable(t *testing.T) {
+	ns := withVeth(t)
+	id := nft.TableID{Family: nft.FamilyInet, Name: "weft"}
+	c := open(t, ns, Config{})
+	commit(t, c, opsOf(t, `table inet weft { flags dormant; chain in { type filter hook input priority 0; policy drop; }; }`)...)
+	contains(t, ns.Run(t, "nft", "list", "ruleset"), "dormant")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c = open(t, ns, Config{})
+	dumped, err := c.Adopt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(dumped) != 1 || !dumped[0].Dormant || !dumped[0].Owned {
+		t.Errorf("adopted %+v", dumped)
+	}
+	commit(t, c, DeleteTable{Table: id}, AddTable{Table: id})
+	if dumped, err = c.Dump(); err != nil || len(dumped) != 1 || dumped[0].Dormant {
+		t.Errorf("awake: %+v, %v", dumped, err)
+	}
+}
+
+// TestObjectBytesAsNft compares the messages with those that nft sends.
+func TestObjectBytesAsNft(t *testing.T) {
+	ns := withVeth(t)
+	for _, file := range []string{objectsFile, rareFile} {
+		// What the kernel lacks it refuses, behind the bytes.
+		text, err := ns.Output(file, "nft", "--debug=mnl", "-c", "-f", "-")
+		if err != nil {
+			text = err.Error() + text
+		}
+		want := sentByNft(text)
+		batch, err := Encode(opsOf(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := sentByUs(t, batch)
+		if len(got) == 0 || len(want) == 0 {
+			t.Fatalf("%d messages, want %d:\n%s", len(got), len(want), text)
+		}
+		for name, attributes := range got {
+			if !reflect.DeepEqual(attributes, want[name]) {
+				t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(attributes, "\n"), strings.Join(want[name], "\n"))
+			}
+		}
+	}
+}
+
+// compared are the messages of which bytes are compared.
+var compared = []uint16{unix.NFT_MSG_NEWOBJ, unix.NFT_MSG_NEWFLOWTABLE, unix.NFT_MSG_NEWCHAIN}
+
+// sentByUs returns the attributes of the messages of a batch, by the names of what they
+// add.
+func sentByUs(t *testing.T, batch []byte) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for {
+		h, payload, rest, ok := nextMessage(batch)
+		if !ok {
+			return out
+		}
+		batch = rest
+		if typ := h.typ & 0xff; h.typ>>8 == unix.NFNL_SUBSYS_NFTABLES && slices.Contains(compared, typ) {
+			addMessage(out, int(typ), flatten(payload[genLen:]))
+		}
+	}
+}
+
+// addMessage adds a message under the number of its type and the name in it.
+func addMessage(out map[string][]string, typ int, attributes []string) {
+	if len(attributes) > 1 {
+		// Devices come in another order, which nobody sees.
+		slices.Sort(attributes[2:])
+		out[fmt.Sprintf("%d %s", typ, attributes[1])] = attributes
+	}
+}
+
+// flatten returns attributes as "TYPE LENGTH HEX", nested ones without their content,
+// which follows.
+func flatten(b []byte) []string {
+	var out []string
+	for len(b) >= attrLen {
+		n := int(binary.NativeEndian.Uint16(b))
+		typ := binary.NativeEndian.Uint16(b[2:])
+		value := b[attrLen:n]
+		if typ&unix.NLA_F_NESTED != 0 {
+			out = append(out, fmt.Sprintf("%d %d ", typ&attrTypeMask, n))
+			out = append(out, flatten(value)...)
+		} else {
+			padded := append(slices.Clone(value), make([]byte, (4-len(value)%4)%4)...)
+			out = append(out, fmt.Sprintf("%d %d %s", typ, n, hex.EncodeToString(padded)))
+		}
+		b = b[min((n+3)&^3, len(b)):]
+	}
+	return out
+}
+
+// The lines of "nft --debug=mnl".
+var (
+	debugColour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	debugType   = regexp.MustCompile(`^\|\s*(\d+) \|.*type \| flags`)
+	debugAttr   = regexp.MustCompile(`^\|(\d{5})\|..\|(\d{5})\|`)
+	debugData   = regexp.MustCompile(`^\| (..) (..) (..) (..)\s+\|.*data`)
+)
+
+// sentByNft is sentByUs for what nft prints.
+func sentByNft(text string) map[string][]string {
+	out := map[string][]string{}
+	var attributes []string
+	typ := 0
+	end := func() {
+		if slices.Contains(compared, uint16(typ)) {
+			addMessage(out, typ, attributes)
+		}
+		attributes = nil
+	}
+	for line := range strings.Lines(debugColour.ReplaceAllString(text, "")) {
+		if m := debugType.FindStringSubmatch(line); m != nil {
+			end()
+			typ, _ = strconv.Atoi(m[1])
+			typ &= 0xff
+		} else if m := debugAttr.FindStringSubmatch(line); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			a, _ := strconv.Atoi(m[2])
+			attributes = append(attributes, fmt.Sprintf("%d %d ", a, n))
+		} else if m := debugData.FindStringSubmatch(line); m != nil && len(attributes) > 0 {
+			attributes[len(attributes)-1] += m[1] + m[2] + m[3] + m[4]
+		}
+	}
+	end()
+	return out
+}

@@ -1,0 +1,276 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// listedOtherwise are rules that weft does not read from nft's list as nft does,
+// and why.
+var listedOtherwise = map[string]string{
+	"update @tim { ip saddr timeout 500ms }": "JSON has whole seconds",
+	"ct expiration 500ms":                    "JSON has whole seconds",
+	"ct original saddr 10.0.0.0/8":           "nft lists the prefix as a number of one byte",
+	"tcp option 253 { exists, missing }":     "JSON has the presence of an unknown option as its first byte",
+	"@nh,0,8 1":                              fieldPrefix,
+	"@nh,0,8 4 @nh,8,8 5":                    fieldPrefix,
+	"@nh,8,8 5 @nh,0,8 4":                    fieldPrefix,
+	"@nh,0,8 4 counter @nh,8,8 5":            fieldPrefix,
+	"@nh,0,8 != 4 @nh,8,8 != 5":              fieldPrefix,
+}
+
+// fieldPrefix is why raw payload over the header of IPv6 is another rule.
+const fieldPrefix = "nft lists it as prefixes of fields of some bits, which it reads otherwise or not at all"
+
+// madeOtherwise are chains and sets that nft lists otherwise where it made them
+// itself, by a piece of what it lists, and why.
+var madeOtherwise = map[string]string{
+	"[invalid type]":  "nft stores a typeof of ct proto-dst that it cannot read back: weft leaves it out",
+	"flags dynamic\n": "nft makes a set dynamic when a rule of the same file writes into it",
+}
+
+// excused reports whether a difference in what is listed is known.
+func excused(theirs string) bool {
+	for piece := range madeOtherwise {
+		if strings.Contains(theirs, piece) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRoundTrip commits the rules of all corpora. What nft lists must be what it
+// lists where it made the rules itself, as text and as JSON, and weft must read it
+// as nft does.
+func TestRoundTrip(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	total, again := 0, 0
+	for _, c := range readCorpora(t) {
+		t.Run(c.name, func(t *testing.T) {
+			rules, refused := c.takenByKernel(t, c.sameAsTold(t))
+			for text, err := range refused {
+				t.Errorf("%s\n  compiles, but the kernel refuses it: %v", text, err)
+			}
+			for _, bad := range c.unlistable(t, rules) {
+				t.Errorf("%s\n  compiles, but nft cannot list it: %v", bad.text, c.tryList(t, []compiled{bad}))
+				rules = slices.DeleteFunc(rules, func(r compiled) bool { return r.text == bad.text })
+			}
+			ns := nfttest.New(t)
+			commit(t, open(t, ns, Config{NoOwner: true}), c.ops(rules)...)
+			text, object := ns.Run(t, "nft", "list", "ruleset"), ns.Run(t, "nft", "-j", "list", "ruleset")
+			total += len(rules)
+			again += c.sameFromText(t, rules, text, object)
+			c.sameAsNFT(t, rules, text, object)
+		})
+	}
+	t.Logf("%d rules, %d are the same when they are read from nft's list", total, again)
+}
+
+// sameAsTold compiles the rules of which nft makes the same: the others are the
+// business of package compile's tests.
+func (c *corpus) sameAsTold(t *testing.T) []compiled {
+	t.Helper()
+	theirs := c.askNFT(t, nfttest.New(t), c.rules)
+	return slices.DeleteFunc(c.compileAll(c.rules), func(r compiled) bool {
+		a := theirs[r.text]
+		return !a.ok || a.text != r.rule.DumpSets()+r.rule.Dump()
+	})
+}
+
+// sameFromText reads what nft listed, and returns how many rules are those that
+// were committed. Not all are: nft leaves out what it thinks to be implied.
+func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object string) (same int) {
+	t.Helper()
+	tables, _, parseErr := syntax.ParsePlaces("list", text)
+	if len(tables) != 1 {
+		t.Fatalf("%s: %d tables in nft's list", c.name, len(tables))
+	}
+	scope := c.sameSets(t, tables[0], text)
+	listed := make([]string, len(rules))
+	blocks := blocksOf(text)
+	for i := range rules {
+		_, rule, _ := strings.Cut(blocks["chain "+chainOf(i)+" {"], "{\n")
+		listed[i] = strings.TrimSpace(strings.TrimSuffix(rule, "\t}\n"))
+	}
+	fromJSON := c.rulesFromJSON(t, object)
+	theirs := c.askNFT(t, nfttest.New(t), listed)
+	for i, want := range rules {
+		got, err := compile.CompileRule(c.family, nft.Rule{Text: listed[i]}, scope)
+		if err == nil && got.Fingerprint == want.rule.Fingerprint {
+			same++
+		}
+		if err == nil && listedOtherwise[want.text] == "" {
+			c.sameRule(t, want, got, fromJSON[chainOf(i)], scope)
+		}
+		if !theirs[listed[i]].ok {
+			// nft does not read its own list.
+			parseErr = nil
+		}
+		switch nft := theirs[listed[i]]; {
+		case nft.kernel || listedOtherwise[want.text] != "":
+		case !nft.ok && err == nil:
+			t.Errorf("%s\n  nft lists %s\n  which weft compiles, but nft refuses", want.text, listed[i])
+		case nft.ok && err != nil:
+			t.Errorf("%s\n  nft lists %s\n  which does not compile: %v", want.text, listed[i], err)
+		case nft.ok && got.DumpSets()+got.Dump() != nft.text:
+			t.Errorf("%s\n  nft lists %s\n--- nft\n%s+++ ours\n%s", want.text, listed[i], nft.text, got.DumpSets()+got.Dump())
+		}
+	}
+	if parseErr != nil {
+		t.Errorf("nft's list does not parse: %v", parseErr)
+	}
+	return same
+}
+
+// rulesFromJSON reads what nft listed as JSON and returns the rule of each chain.
+func (c *corpus) rulesFromJSON(t *testing.T, object string) map[string]nft.Rule {
+	t.Helper()
+	// What does not parse is missed when its rule is compared.
+	tables, _, err := syntax.ParsePlaces("list", object)
+	if len(tables) != 1 {
+		t.Fatalf("%d tables in nft's JSON: %v", len(tables), err)
+	}
+	out := map[string]nft.Rule{}
+	for _, ch := range tables[0].Chains {
+		if len(ch.Rules) == 1 {
+			out[ch.Name] = ch.Rules[0]
+		}
+	}
+	return out
+}
+
+// sameRule compiles a rule that came from JSON, which must be the one that was
+// committed, or at least the one that came from text: now this is nearer to the
+// truth, now that.
+func (c *corpus) sameRule(t *testing.T, made compiled, listed *compile.Rule, rule nft.Rule, scope *tableScope) {
+	t.Helper()
+	got, err := compile.CompileRule(c.family, rule, scope)
+	switch {
+	case strings.Contains(rule.Text, "exists") && !strings.Contains(listed.Text, "exists"):
+		// JSON makes true of every number of what is asked for its presence.
+	case err != nil:
+		t.Errorf("%s\n  in JSON is %q\n  which does not compile: %v", made.text, rule.Text, err)
+	case got.Fingerprint != listed.Fingerprint && got.Fingerprint != made.rule.Fingerprint:
+		t.Errorf("%s\n  in JSON is %s\n--- text\n%s+++ JSON\n%s", made.text, rule.Text, listed.DumpSets()+listed.Dump(), got.DumpSets()+got.Dump())
+	}
+}
+
+// sameSets compares the sets of a table that was read with those of the corpus.
+func (c *corpus) sameSets(t *testing.T, table nft.Table, text string) *tableScope {
+	t.Helper()
+	scope, err := newScope(table)
+	if err != nil {
+		t.Fatalf("%s: nft's list: %v", c.name, err)
+	}
+	for name, set := range c.scope.sets {
+		got := scope.sets[name]
+		if got != nil && set.Size == 0 {
+			// The kernel bounds a set that rules write into.
+			got.Size = 0
+		}
+		if !strings.Contains(text, "\tset "+name+" {") && !strings.Contains(text, "\tmap "+name+" {") {
+			// nft stops at a set of a type that it cannot read back (ct label).
+			continue
+		}
+		if set.DataInterval && strings.Contains(text, "typeof") {
+			// nft does not list the word interval of a map with typeof.
+			continue
+		}
+		if got == nil || !got.Equal(set) {
+			t.Errorf("set %s is another one in nft's list: %+v, want %+v", name, got, set)
+		}
+	}
+	return scope
+}
+
+// sameAsNFT has nft make the rules, and compares what it lists.
+func (c *corpus) sameAsNFT(t *testing.T, rules []compiled, text, object string) {
+	t.Helper()
+	texts := make([]string, len(rules))
+	for i, r := range rules {
+		texts[i] = r.text
+	}
+	ns := nfttest.New(t)
+	bad := map[int]bool{}
+	for {
+		script, at := c.ruleset(texts).Script(bad)
+		_, err := ns.Output(script, "nft", "-f", "-")
+		if err == nil {
+			break
+		}
+		wrong := wrongLines(err.Error(), at)
+		if len(wrong) == 0 {
+			t.Fatal(err)
+		}
+		for _, i := range wrong {
+			t.Errorf("%s\n  compiles, but nft refuses it: %v", texts[i], err)
+			bad[i] = true
+		}
+	}
+	list, err := ns.Output("", "nft", "list", "ruleset")
+	if err != nil {
+		// It cannot list what it stores itself, such as types of sets.
+		t.Logf("nft cannot list what it made: %v", err)
+		return
+	}
+	ours, theirs := blocksOf(text), blocksOf(list)
+	for name, want := range theirs {
+		if got := ours[name]; got != want && !excused(want) {
+			t.Errorf("nft lists\n%s\n  where weft made it, and\n%s\n  where nft did", got, want)
+		}
+	}
+	a, b := objectsOf(t, object), objectsOf(t, ns.Run(t, "nft", "-j", "list", "ruleset"))
+	for name, want := range b {
+		if got := a[name]; !reflect.DeepEqual(got, want) && !excused(fmt.Sprint(want)) {
+			t.Errorf("nft -j lists\n%v\n  where weft made it, and\n%v\n  where nft did", got, want)
+		}
+	}
+}
+
+// blocksOf cuts a listed table into its chains and sets.
+func blocksOf(text string) map[string]string {
+	out := map[string]string{}
+	name := ""
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "\t\t") && strings.HasSuffix(line, "{\n") {
+			name = strings.TrimSpace(line)
+		}
+		out[name] += line
+		if line == "\t}\n" {
+			name = ""
+		}
+	}
+	// What is outside of the blocks differs by the blank lines of rules left out.
+	delete(out, "")
+	return out
+}
+
+// objectsOf are the objects of nft's JSON by kind and name, without handles.
+func objectsOf(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var list struct {
+		Nftables []map[string]map[string]any `json:"nftables"`
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]any{}
+	for _, object := range list.Nftables {
+		for kind, o := range object {
+			delete(o, "handle")
+			if kind != "metainfo" {
+				out[fmt.Sprint(kind, o["chain"], o["name"])] = o
+			}
+		}
+	}
+	return out
+}

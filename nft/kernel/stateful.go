@@ -1,0 +1,42 @@
+package kernel
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// appendStateful appends statements that keep a state: one in an attribute of its
+// own, several in a list.
+func appendStateful(b []byte, one, list uint16, words []string) ([]byte, error) {
+	if len(words) == 0 {
+		return b, nil
+	}
+	exprs, err := compile.EncodeStateful(words)
+	if err != nil {
+		return b, err
+	}
+	if len(exprs) == 1 {
+		return appendBytes(b, one|unix.NLA_F_NESTED, exprs[0]), nil
+	}
+	b, at := openNest(b, list)
+	for _, e := range exprs {
+		b = appendBytes(b, unix.NFTA_LIST_ELEM|unix.NLA_F_NESTED, e)
+	}
+	closeNest(b, at)
+	return b, nil
+}
+
+// decodeStateful reads a list of expressions that keep a state.
+func decodeStateful(list []byte) ([]string, error) {
+	var words []string
+	a := parseAttrs(list)
+	for a.next() {
+		text, err := compile.FormatStateful(a.value)
+		if err != nil {
+			return nil, err
+		}
+		words = append(words, text)
+	}
+	return words, a.err()
+}
