@@ -40,7 +40,7 @@ type admission struct {
 	// file is the .nft text that the update comes from, if it does.
 	file string
 
-	bytes, chains, sets, rules, elements int
+	bytes, chains, sets, rules, elements, objects int
 
 	// access has the rights of the publisher; nil where it has no limits.
 	access  *access.Control
@@ -62,6 +62,8 @@ type lookup interface {
 type tableAdmission struct {
 	id      nft.TableID
 	comment string
+	dormant bool
+	objectsAdmission
 	// conntrack and affinity are the names of maps that are more than maps.
 	conntrack map[string]bool
 	affinity  map[string]bool
@@ -206,7 +208,10 @@ func (a *admission) recompile(u *desired.Update, outer lookup) (*desired.Update,
 
 // tableUpdate assembles a table's part, and collects its elements' violations.
 func (a *admission) tableUpdate(t *tableAdmission) desired.TableUpdate {
-	u := desired.TableUpdate{Table: t.id, Comment: t.comment, DeleteChains: t.deleteChains, DeleteSets: t.deleteSets, Uses: t.uses}
+	u := desired.TableUpdate{
+		Table: t.id, Comment: t.comment, Dormant: t.dormant, DeleteChains: t.deleteChains, DeleteSets: t.deleteSets, Uses: t.uses,
+		PutObjects: t.objects, DeleteObjects: t.deleteObjects, PutFlowtables: t.flowtables, DeleteFlowtables: t.deleteFlowtables,
+	}
 	for _, c := range t.chains {
 		u.PutChains = append(u.PutChains, desired.Chain{Decl: c.decl, Rules: c.out})
 	}

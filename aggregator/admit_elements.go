@@ -75,15 +75,32 @@ func (a *admission) packAdd(t nft.TableID, decl *compile.Set, elements []*weftv1
 		c.out = make([]compile.Element, 0, len(elements))
 		p := decl.Packer(len(elements))
 		for _, e := range elements {
-			if !c.pack(p, nft.Element{
-				Key: e.GetKey(), Value: e.GetValue(), Comment: e.GetComment(),
-				Timeout: time.Duration(e.GetTimeoutMs()) * time.Millisecond,
-			}) {
+			if !c.pack(p, elementOf(e)) {
 				return
 			}
 		}
 	})
 	return c
+}
+
+// elementOf turns a message into an element in nft's words.
+func elementOf(m *weftv1.Element) nft.Element {
+	e := nft.Element{
+		Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: time.Duration(m.GetTimeoutMs()) * time.Millisecond,
+	}
+	if s := m.GetState(); s != nil {
+		e.Expires, e.Stateful = time.Duration(s.GetExpiresMs())*time.Millisecond, s.GetStateful()
+	}
+	return e
+}
+
+// elementMessage turns an element of a set into a message.
+func elementMessage(d *compile.Set, e *compile.Element) *weftv1.Element {
+	m := &weftv1.Element{Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds()}
+	if e.State != "" {
+		m.State = &weftv1.ElementState{ExpiresMs: e.Expires().Milliseconds(), Stateful: e.Stateful()}
+	}
+	return m
 }
 
 // packFile packs elements of an nft file.

@@ -65,6 +65,8 @@ func (a *admission) addTable(m *weftv1.Table) {
 		}
 		t.comment = m.GetComment()
 	}
+	a.addFlags(t, m.GetFlags())
+	a.addObjects(t, m.GetObjects(), m.GetFlowtables())
 	for _, n := range m.GetConntrackMaps() {
 		addName(&t.conntrack, n)
 	}
@@ -109,6 +111,8 @@ func (a *admission) addPatch(p *weftv1.Patch) {
 		for _, n := range m.GetAffinityMaps() {
 			addName(&t.affinity, n)
 		}
+		a.deleteObjects(t, m)
+		a.addObjects(t, m.GetPutObjects(), m.GetPutFlowtables())
 		for _, s := range m.GetPutSets() {
 			a.addSet(t, s, false)
 		}
@@ -256,6 +260,13 @@ func (a *admission) addFile(text string) {
 			a.bad.add(weftv1.Reason_REASON_INVALID, "table "+id.String(), err.Error())
 		}
 		t.comment = m.Comment
+		a.addFlags(t, m.Flags)
+		for _, o := range m.Objects {
+			a.addObject(t, o)
+		}
+		for _, f := range m.Flowtables {
+			a.addFlowtable(t, f)
+		}
 		for _, s := range m.Sets {
 			a.addFileSet(t, s, false)
 		}
@@ -288,7 +299,7 @@ func (a *admission) addFileSet(t *tableAdmission, d nft.Set, isMap bool) {
 func chainOf(m *weftv1.Chain) nft.Chain {
 	c := nft.Chain{
 		Name: m.GetName(), Type: m.GetType(), Hook: m.GetHook(), Priority: m.GetPriority(),
-		Policy: m.GetPolicy(), Device: m.GetDevice(), Comment: m.GetComment(),
+		Policy: m.GetPolicy(), Device: m.GetDevice(), Devices: m.GetDevices(), Flags: m.GetFlags(), Comment: m.GetComment(),
 	}
 	if rules := m.GetRules(); len(rules) > 0 {
 		c.Rules = make([]nft.Rule, len(rules))
@@ -304,6 +315,6 @@ func setOf(m *weftv1.Set) nft.Set {
 	return nft.Set{
 		Name: m.GetName(), Type: m.GetType(), TypeOf: m.GetTypeof(), Flags: m.GetFlags(),
 		Timeout: m.GetTimeout().AsDuration(), GCInterval: m.GetGcInterval().AsDuration(),
-		Size: m.GetSize(), Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Comment: m.GetComment(),
+		Size: m.GetSize(), Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Stateful: m.GetStateful(), Comment: m.GetComment(),
 	}
 }

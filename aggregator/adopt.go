@@ -107,7 +107,7 @@ func (w *writer) returned() {
 // countsOf turns the counts of a plan into the message.
 func countsOf(c desired.Counts) *weftv1.Counts {
 	return &weftv1.Counts{
-		Tables: uint32(c.Tables), Chains: uint32(c.Chains), Sets: uint32(c.Sets), //nolint:gosec // counts
+		Tables: uint32(c.Tables), Chains: uint32(c.Chains), Sets: uint32(c.Sets), Objects: uint32(c.Objects), //nolint:gosec // counts
 		RulesAdded: uint32(c.RulesAdded), RulesDeleted: uint32(c.RulesDeleted), //nolint:gosec // counts
 		ElementsAdded: uint64(c.ElementsAdded), ElementsDeleted: uint64(c.ElementsDeleted), //nolint:gosec // counts
 	}

@@ -9,7 +9,23 @@ import (
 // adviceOn returns what an errno of the kernel most often means for an op, in
 // words that follow it; "" where it says enough, or nothing certain.
 func adviceOn(be *kernel.BatchError) string {
-	switch be.Op.(type) {
+	switch op := be.Op.(type) {
+	case kernel.AddTable:
+		if be.Errno == syscall.EOPNOTSUPP {
+			return ": its flags can not change together with its base chains, or while rules from before a restart are in it"
+		}
+	case kernel.AddObject:
+		switch be.Errno {
+		case syscall.ENOENT, syscall.EOPNOTSUPP:
+			return ": the kernel has no " + string(op.Object.Kind) + " like this (perhaps a module is not loaded)"
+		}
+	case kernel.AddFlowtable:
+		switch be.Errno {
+		case syscall.ENOENT:
+			return ": a device does not exist, or the kernel has no flowtables for this family"
+		case syscall.EOPNOTSUPP, syscall.EINVAL:
+			return ": the kernel has no flowtables (module nf_flow_table)"
+		}
 	case kernel.AddElements:
 		switch be.Errno {
 		case syscall.EEXIST:

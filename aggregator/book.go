@@ -225,6 +225,7 @@ func withViolations(s *weftv1.FragmentStatus, v []*weftv1.Violation) *weftv1.Fra
 		Publisher: s.GetPublisher(), Name: s.GetName(), Priority: s.GetPriority(), Lifetime: s.GetLifetime(),
 		State: s.GetState(), Revision: s.GetRevision(), Changed: s.GetChanged(),
 		Chains: s.GetChains(), Rules: s.GetRules(), Sets: s.GetSets(), Elements: s.GetElements(), Shadowed: s.GetShadowed(),
+		Objects:    s.GetObjects(),
 		Violations: v,
 	}
 }

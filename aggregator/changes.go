@@ -71,7 +71,7 @@ func (p *planning) addChanges(resp *weftv1.PlanResponse, i int, room *int) {
 		add(deleted, fmt.Sprintf("%s %s %s", kind(before.Set.Map), op.Table, op.Name))
 	case kernel.FlushSet:
 		add(flushed, fmt.Sprintf("%s %s %s", kind(before.Set.Map), op.Table, op.Name))
-	case kernel.DeleteTable, kernel.DeleteChain:
+	case kernel.DeleteTable, kernel.DeleteChain, kernel.DeleteObject, kernel.DeleteFlowtable:
 		add(deleted, noun(op))
 	default:
 		add(added, noun(op))

@@ -63,9 +63,11 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	w.accept()
 	w.failures, w.suspected = 0, false
 	w.revision++
-	counts := countsOf(plan.Counts)
+	counts, phases := countsOf(plan.Counts), w.phases(accepted, began, built)
+	// Whoever has an answer finds the commit counted.
+	w.metrics.committed(counts, w.revision, phases)
 	w.settle(accepted, Result{Revision: w.revision, Changes: counts}, true)
-	w.announce(accepted, plan, counts, stats, w.phases(accepted, began, built))
+	w.announce(accepted, plan, counts, stats, phases)
 	if w.purger.add(plan.Purges, len(plan.Stale) > 0); w.purger.busy() {
 		w.purger.step()
 	}
@@ -288,14 +290,14 @@ func (w *writer) settle(accepted []*submission, r Result, changed bool) {
 	w.metrics.shadowed.Set(float64(w.state.Shadowed()))
 	w.roster.committed(accepted)
 	w.publish(w.state.Scope())
+	w.count()
 	w.conclude(accepted, r)
 	w.returned()
 }
 
-// announce tells of a commit: log, metrics, watchers, and the flows.
+// announce tells of a commit: log, watchers, and the flows.
 func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *weftv1.Counts, stats kernel.Stats, p phases) {
 	took := p.build + p.kernel
-	w.metrics.committed(counts, w.revision, p)
 	keys := make([]string, 0, len(accepted))
 	for _, s := range accepted {
 		keys = append(keys, s.key().String())
@@ -321,6 +323,14 @@ func objectOf(op kernel.Op) string {
 		return "table " + o.Table.String()
 	case kernel.DeleteTable:
 		return "table " + o.Table.String()
+	case kernel.AddObject:
+		return fmt.Sprintf("table %s %s %s", o.Table, o.Object.Kind, o.Object.Name)
+	case kernel.DeleteObject:
+		return fmt.Sprintf("table %s %s %s", o.Table, o.Ref.Kind, o.Ref.Name)
+	case kernel.AddFlowtable:
+		return fmt.Sprintf("table %s flowtable %s", o.Table, o.Flowtable.Name)
+	case kernel.DeleteFlowtable:
+		return fmt.Sprintf("table %s flowtable %s", o.Table, o.Name)
 	case kernel.AddChain:
 		return fmt.Sprintf("table %s chain %s", o.Table, o.Chain.Name)
 	case kernel.DeleteChain:

@@ -73,7 +73,13 @@ func (r *read) fragment() *weftv1.Fragment {
 	for i := range r.content {
 		t := &r.content[i]
 		declared := r.declared[t.Table]
-		m := &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment}
+		m := &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment, Flags: flagsMessage(t.Dormant)}
+		for _, o := range t.PutObjects {
+			m.Objects = append(m.Objects, objectMessage(o))
+		}
+		for _, ft := range t.PutFlowtables {
+			m.Flowtables = append(m.Flowtables, flowtableMessage(ft))
+		}
 		for _, c := range t.PutChains {
 			m.Chains = append(m.Chains, chainMessage(declared.chains[c.Decl.Name], c))
 		}
@@ -98,7 +104,7 @@ func (r *read) fragment() *weftv1.Fragment {
 
 func chainMessage(d nft.Chain, c desired.Chain) *weftv1.Chain {
 	m := &weftv1.Chain{
-		Name: c.Decl.Name, Type: d.Type, Hook: d.Hook, Priority: d.Priority, Policy: d.Policy, Device: d.Device, Comment: d.Comment,
+		Name: c.Decl.Name, Type: d.Type, Hook: d.Hook, Priority: d.Priority, Policy: d.Policy, Device: d.Device, Devices: d.Devices, Flags: d.Flags, Comment: d.Comment,
 	}
 	for _, r := range c.Rules {
 		if r.Text == "" {
@@ -113,13 +119,11 @@ func chainMessage(d nft.Chain, c desired.Chain) *weftv1.Chain {
 func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
 	m := &weftv1.Set{
 		Name: s.Decl.Name, Type: d.Type, Typeof: d.TypeOf, Flags: d.Flags, Timeout: duration(d.Timeout), GcInterval: duration(d.GCInterval),
-		Size: d.Size, Policy: d.Policy, AutoMerge: d.AutoMerge, Comment: d.Comment,
+		Size: d.Size, Policy: d.Policy, AutoMerge: d.AutoMerge, Stateful: d.Stateful, Comment: d.Comment,
 		Elements: make([]*weftv1.Element, 0, len(s.Elements)),
 	}
-	for _, e := range s.Elements {
-		m.Elements = append(m.Elements, &weftv1.Element{
-			Key: s.Decl.FormatKey(e), Value: s.Decl.FormatData(e), Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds(),
-		})
+	for i := range s.Elements {
+		m.Elements = append(m.Elements, elementMessage(s.Decl, &s.Elements[i]))
 	}
 	return m
 }
@@ -136,6 +140,7 @@ func count(st *weftv1.FragmentStatus, state *desired.State) bool {
 	i, ok := state.Fragment(desired.Key{Publisher: st.GetPublisher(), Name: st.GetName()})
 	st.Chains, st.Rules, st.Sets = uint32(i.Chains), uint32(i.Rules), uint32(i.Sets) //nolint:gosec // counts
 	st.Elements, st.Shadowed = uint64(i.Elements), uint64(i.Shadowed)                //nolint:gosec // counts
+	st.Objects = uint32(i.Objects)                                                   //nolint:gosec // a count
 	return ok
 }
 

@@ -99,14 +99,10 @@ func TestForeignDamageIsRepairedWithinASecond(t *testing.T) {
 	t.Logf("%d kinds of damage, the slowest repair was told %v after the command's end", len(damage), worst)
 }
 
-// counters match what packets and objects that weft knows nothing of leave.
-var counters = regexp.MustCompile(`\tcounter total \{\n\t\tpackets 0 bytes 0\n\t\}\n\n`)
-
-// list returns the ruleset, less a foreign counter object: what nothing refers to
-// has no effect.
+// list returns the ruleset.
 func list(t *testing.T, ns *nfttest.NS) string {
 	t.Helper()
-	return counters.ReplaceAllString(ns.ListRuleset(t), "")
+	return ns.ListRuleset(t)
 }
 
 // nth waits for the event number n of those that match.

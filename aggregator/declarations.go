@@ -73,7 +73,8 @@ func (d tableDeclarations) redeclares(t *tableAdmission) bool {
 
 // sameDeclaration compares chains without their rules.
 func sameDeclaration(a, b nft.Chain) bool {
-	return a.Type == b.Type && a.Hook == b.Hook && a.Priority == b.Priority && a.Policy == b.Policy && a.Device == b.Device && a.Comment == b.Comment
+	return a.Type == b.Type && a.Hook == b.Hook && a.Priority == b.Priority && a.Policy == b.Policy && a.Device == b.Device && a.Comment == b.Comment &&
+		slices.Equal(a.Devices, b.Devices) && slices.Equal(a.Flags, b.Flags)
 }
 
 // after returns a table's declarations as the update leaves them.

@@ -44,6 +44,7 @@ func (a *admission) bulk(f *weftv1.Fragment) bool {
 		return true
 	}
 	for _, t := range f.GetTables() {
+		a.brought.rules += len(t.GetObjects()) + len(t.GetFlowtables())
 		for _, s := range t.GetSets() {
 			a.brought.elements += len(s.GetElements())
 		}
@@ -62,7 +63,7 @@ func (a *admission) bulk(f *weftv1.Fragment) bool {
 		held uint64
 	}{
 		{access.LimitElements, a.brought.elements, a.held.GetElements()},
-		{access.LimitRules, a.brought.rules, uint64(a.held.GetRules())},
+		{access.LimitRules, a.brought.rules, uint64(a.held.GetRules()) + uint64(a.held.GetObjects())},
 		{access.LimitBytes, a.brought.bytes, 0},
 	} {
 		if uint64(b.n) <= b.held { //nolint:gosec // a count

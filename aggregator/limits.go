@@ -21,17 +21,19 @@ const (
 	MaxChains = 100_000
 	// MaxSets is the number of sets and maps in an update.
 	MaxSets = 10_000
+	// MaxObjects is the number of named objects and flowtables in an update.
+	MaxObjects = 10_000
 	// MaxRules is the number of rules in an update.
 	MaxRules = 100_000
 	// MaxElements is the number of elements in an update, removals included.
 	MaxElements = 4_000_000
 	// MaxBytes is the encoded size of an update, over all its parts.
 	MaxBytes = 512 << 20
-	// MaxRuleText is the length of one rule's text in bytes.
+	// MaxRuleText is the length of the text of one rule or named object in bytes.
 	MaxRuleText = 16 << 10
 	// MaxElementText is the length of an element's key or value in bytes.
 	MaxElementText = 1 << 10
-	// MaxName is the length of the name of a table, chain, set or map in
+	// MaxName is the length of the name of a table, chain, set, map or object in
 	// bytes (NFT_NAME_MAXLEN less the final zero).
 	MaxName = 255
 	// MaxIdentity is the length of a publisher's or fragment's name in bytes.

@@ -29,6 +29,9 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weft
 	}
 	q := ownerQuery{id: id, req: req}
 	switch {
+	case req.GetObject() != nil:
+		ref := objectRef(req.GetObject())
+		err = a.ask(ctx, func(w *writer) { q.owners, q.object, q.found = w.state.OwnersOfObject(id, ref) })
 	case req.GetKey() != "":
 		return a.elementOwner(ctx, &q)
 	case req.GetSet() != "":
@@ -53,6 +56,8 @@ func checkOwnerRequest(req *weftv1.OwnerRequest) error {
 	switch {
 	case req.GetTable() == "":
 		return fmt.Errorf("%w: the table has no name", ErrProtocol)
+	case req.GetObject() != nil && (req.GetChain() != "" || req.GetSet() != ""):
+		return fmt.Errorf("%w: both a named object and a chain or set are named: ask for one of them", ErrProtocol)
 	case req.GetChain() != "" && req.GetSet() != "":
 		return fmt.Errorf("%w: both a chain and a set are named: ask for one of them", ErrProtocol)
 	case req.GetHandle() != 0 && req.GetChain() == "":
@@ -73,6 +78,8 @@ type ownerQuery struct {
 	// chain and set are the declarations, where the object is or is in one.
 	chain *compile.Chain
 	set   *compile.Set
+	// object is the declaration of a named object or flowtable.
+	object desired.MergedObject
 }
 
 // elementOwner packs the key against the declaration as it is known to
@@ -127,6 +134,10 @@ func (q *ownerQuery) text(o *desired.Owned) string {
 		return q.set.FormatKey(o.Element)
 	case q.set != nil:
 		return noun(kernel.AddSet{Table: q.id, Set: q.set})
+	case q.object.Object != nil:
+		return noun(kernel.AddObject{Table: q.id, Object: q.object.Object})
+	case q.object.Flowtable != nil:
+		return noun(kernel.AddFlowtable{Table: q.id, Flowtable: q.object.Flowtable})
 	case q.chain != nil:
 		return noun(kernel.AddChain{Table: q.id, Chain: q.chain})
 	default:
@@ -138,6 +149,8 @@ func (q *ownerQuery) text(o *desired.Owned) string {
 func (q *ownerQuery) name() string {
 	s := "table " + clip(q.id.String())
 	switch {
+	case q.req.GetObject() != nil:
+		s += " " + clip(objectRef(q.req.GetObject()).String())
 	case q.req.GetKey() != "":
 		s += fmt.Sprintf(" set %s element %s", clip(q.req.GetSet()), clip(q.req.GetKey()))
 	case q.req.GetSet() != "":

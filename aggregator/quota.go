@@ -35,7 +35,7 @@ func overLimit(p *access.Publisher, before, after desired.Usage) []*access.Refus
 		before, after int
 	}{
 		{access.LimitFragments, before.Fragments, after.Fragments},
-		{access.LimitRules, before.Rules, after.Rules},
+		{access.LimitRules, before.Rules + before.Objects, after.Rules + after.Objects},
 		{access.LimitElements, before.Elements, after.Elements},
 		{access.LimitBytes, before.Bytes, after.Bytes},
 	} {

@@ -103,6 +103,13 @@ func (v *tableView) set(s *compile.Set) nft.Set {
 // message puts a table into the words of the wire.
 func (v *tableView) message() *weftv1.GetTableResponse {
 	resp := &weftv1.GetTableResponse{Revision: v.revision, Status: tableStatus(&v.merged.Status)}
+	for _, o := range v.merged.Objects {
+		if o.Flowtable != nil {
+			resp.Flowtables = append(resp.Flowtables, &weftv1.MergedFlowtable{Flowtable: flowtableMessage(o.Flowtable), Fragments: names(o.Fragments)})
+		} else {
+			resp.Objects = append(resp.Objects, &weftv1.MergedObject{Object: objectMessage(o.Object), Fragments: names(o.Fragments)})
+		}
+	}
 	for i := range v.merged.Chains {
 		c := &v.merged.Chains[i]
 		m := &weftv1.MergedChain{
@@ -141,6 +148,7 @@ func tableStatus(st *desired.TableStatus) *weftv1.TableStatus {
 		Family: st.Table.Family.String(), Name: st.Table.Name, Comment: st.Comment, Fragments: names(st.Fragments),
 		Chains: uint32(st.Chains), Rules: uint32(st.Rules), Sets: uint32(st.Sets), //nolint:gosec // counts
 		Elements: uint64(st.Elements), Shadowed: uint64(st.Shadowed), //nolint:gosec // counts
+		Objects: uint32(st.Objects), Flags: flagsMessage(st.Dormant), //nolint:gosec // a count
 	}
 }
 

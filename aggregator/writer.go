@@ -98,6 +98,7 @@ func newWriter(a *Aggregator) *writer {
 		},
 		state: desired.New(), limiter: rate.NewLimiter(c.Rate, c.Burst), returning: true, again: make(chan struct{}, 1),
 	}
+	w.state.FixedFlags(w.undisturbed())
 	w.purger = newPurger(c.Kernel, w.state, c.Retry, a.flows)
 	return w
 }

@@ -45,10 +45,10 @@
 //	                   fragments of every publisher; default: false
 //	limits             of all its fragments and connections together:
 //	  fragments        number of fragments
-//	  rules            number of rules
+//	  rules            number of rules, named objects and flowtables
 //	  elements         number of elements of sets and maps
-//	  bytes            size of rule texts, packed elements, names and comments;
-//	                   a number, or one with Ki, Mi or Gi
+//	  bytes            size of texts of rules and objects, packed elements, names
+//	                   and comments; a number, or one with Ki, Mi or Gi
 //	  updatesPerSecond updates a second in the long run, plans included; may be a
 //	                   fraction
 //	  burst            updates at once after a quiet time; default: those of one

@@ -21,8 +21,9 @@ func (b *batch) do(op kernel.Op) (syscall.Errno, string) {
 	switch o := op.(type) {
 	case kernel.AddTable:
 		if b.tables[o.Table] == nil {
-			b.tables[o.Table] = &table{comment: o.Comment, chains: map[string]*chain{}, sets: map[string]*set{}}
+			b.tables[o.Table] = newTable(o.Comment)
 		}
+		b.tables[o.Table].dormant = o.Dormant
 		return 0, ""
 	case kernel.DeleteTable:
 		if b.tables[o.Table] == nil {
@@ -61,7 +62,7 @@ func (b *batch) do(op kernel.Op) (syscall.Errno, string) {
 	case kernel.DeleteElements:
 		return b.deleteElements(o)
 	default:
-		return syscall.EOPNOTSUPP, ""
+		return b.doObject(op)
 	}
 }
 
@@ -134,6 +135,9 @@ func (b *batch) addRule(o kernel.AddRule) (syscall.Errno, string) {
 			return syscall.ENOENT, "chain " + name
 		}
 	}
+	if errno, text := t.missing(o.Rule); errno != 0 {
+		return errno, text
+	}
 	b.handles++
 	at := 0
 	c := t.chains[o.Chain]
@@ -192,6 +196,9 @@ func (b *batch) addElements(o kernel.AddElements) (syscall.Errno, string) {
 		id := e.Key + "\x00" + e.KeyEnd
 		if old, ok := s.elements[id]; ok && old.Data != e.Data {
 			return syscall.EEXIST, ""
+		}
+		if s.decl.Object != "" && t.objects[compile.ObjectRef{Kind: s.decl.Object, Name: e.Data}] == nil {
+			return syscall.ENOENT, "object " + e.Data
 		}
 		if chain := target(e); s.decl.Verdict && chain != "" && t.chains[chain] == nil {
 			return syscall.ENOENT, "chain " + chain

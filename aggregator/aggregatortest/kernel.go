@@ -50,8 +50,19 @@ type failure struct {
 
 type table struct {
 	comment string
+	dormant bool
 	chains  map[string]*chain
 	sets    map[string]*set
+	// objects and flowtables are as they were added: nothing counts.
+	objects    map[compile.ObjectRef]*compile.Object
+	flowtables map[string]*compile.Flowtable
+}
+
+func newTable(comment string) *table {
+	return &table{
+		comment: comment, chains: make(map[string]*chain), sets: make(map[string]*set),
+		objects: make(map[compile.ObjectRef]*compile.Object), flowtables: make(map[string]*compile.Flowtable),
+	}
 }
 
 type chain struct {
@@ -192,7 +203,8 @@ func (k *Kernel) Commit(ops []kernel.Op) (kernel.Stats, error) {
 func clone(tables map[nft.TableID]*table) map[nft.TableID]*table {
 	out := make(map[nft.TableID]*table, len(tables))
 	for id, t := range tables {
-		n := &table{comment: t.comment, chains: make(map[string]*chain), sets: make(map[string]*set)}
+		n := newTable(t.comment)
+		n.dormant, n.objects, n.flowtables = t.dormant, maps.Clone(t.objects), maps.Clone(t.flowtables)
 		for name, c := range t.chains {
 			n.chains[name] = &chain{decl: c.decl, rules: slices.Clone(c.rules)}
 		}
@@ -210,7 +222,10 @@ func (k *Kernel) Dump() ([]kernel.Table, error) {
 	defer k.mu.Unlock()
 	var out []kernel.Table
 	for id, t := range k.tables {
-		d := kernel.Table{ID: id, Comment: t.comment, Owned: true}
+		d := kernel.Table{
+			ID: id, Comment: t.comment, Owned: true, Dormant: t.dormant,
+			Objects: slices.Collect(maps.Values(t.objects)), Flowtables: slices.Collect(maps.Values(t.flowtables)),
+		}
 		for _, name := range slices.Sorted(maps.Keys(t.chains)) {
 			c := kernel.Chain{Decl: t.chains[name].decl}
 			for _, r := range t.chains[name].rules {

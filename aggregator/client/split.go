@@ -20,6 +20,7 @@ const (
 func weigh(f *weftv1.Fragment) int {
 	n := len(f.GetNft()) / 32
 	for _, t := range f.GetTables() {
+		n += len(t.GetObjects()) + len(t.GetFlowtables())
 		for _, c := range t.GetChains() {
 			n += 1 + ruleWeight*len(c.GetRules())
 		}
@@ -94,11 +95,12 @@ func (s *splitter) next() bool {
 	return true
 }
 
-// addTable adds a table. The declarations of its sets, all of them, come in one
-// part before rules, which refer to them; then the elements.
+// addTable adds a table. The declarations of its objects and sets, all of them, come
+// in one part before rules, which refer to them; then the elements.
 func (s *splitter) addTable(t *weftv1.Table) bool {
 	s.table = &weftv1.Table{
 		Family: t.GetFamily(), Name: t.GetName(), Comment: t.GetComment(), ConntrackMaps: t.GetConntrackMaps(), AffinityMaps: t.GetAffinityMaps(),
+		Flags: t.GetFlags(), Objects: t.GetObjects(), Flowtables: t.GetFlowtables(),
 	}
 	s.part.Tables = append(s.part.Tables, s.table)
 	for _, d := range t.GetSets() {
@@ -107,7 +109,7 @@ func (s *splitter) addTable(t *weftv1.Table) bool {
 	for _, d := range t.GetMaps() {
 		s.table.Maps = append(s.table.Maps, declaration(d))
 	}
-	s.room -= len(t.GetSets()) + len(t.GetMaps())
+	s.room -= len(t.GetSets()) + len(t.GetMaps()) + len(t.GetObjects()) + len(t.GetFlowtables())
 	for _, c := range t.GetChains() {
 		// A chain's rules stay together: a chain is replaced as a whole.
 		if s.room <= 0 && !s.next() {
@@ -148,6 +150,6 @@ func declaration(s *weftv1.Set) *weftv1.Set {
 	return &weftv1.Set{
 		Name: s.GetName(), Type: s.GetType(), Typeof: s.GetTypeof(), Flags: s.GetFlags(),
 		Timeout: s.GetTimeout(), GcInterval: s.GetGcInterval(), Size: s.GetSize(),
-		Policy: s.GetPolicy(), AutoMerge: s.GetAutoMerge(), Comment: s.GetComment(),
+		Policy: s.GetPolicy(), AutoMerge: s.GetAutoMerge(), Stateful: s.GetStateful(), Comment: s.GetComment(),
 	}
 }

@@ -20,10 +20,10 @@ import (
 // or been withdrawn; where none is, nobody does until DropUnclaimed. What packets
 // have put into dynamic sets stays in any case.
 func (s *State) Adopt(dump []kernel.Table, record Record) {
-	work := s.work
+	work, fixed := s.work, s.fixedFlags
 	*s = *New()
-	s.work = work
-	ad := &adoption{s: s, chains: map[object][]recordedChain{}, sets: map[object][]recordedSet{}, priorities: map[Key]int32{}}
+	s.work, s.fixedFlags = work, fixed
+	ad := &adoption{s: s, chains: map[object][]recordedChain{}, sets: map[object][]recordedSet{}, priorities: map[Key]int32{}, items: map[nft.TableID]map[itemID][]Key{}}
 	ad.index(dump, record)
 	for i := range dump {
 		ad.table(&dump[i])
@@ -59,6 +59,7 @@ type adoption struct {
 	priorities map[Key]int32
 	chains     map[object][]recordedChain
 	sets       map[object][]recordedSet
+	items      map[nft.TableID]map[itemID][]Key
 }
 
 func (ad *adoption) index(dump []kernel.Table, record Record) {
@@ -79,7 +80,13 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 				continue
 			}
 			h := ad.hold(key, id)
-			h.comment = tr.Comment
+			h.comment, h.dormant = tr.Comment, tr.Dormant
+			for _, o := range tr.Objects {
+				if ad.items[id] == nil {
+					ad.items[id] = map[itemID][]Key{}
+				}
+				ad.items[id][o.id()] = append(ad.items[id][o.id()], key)
+			}
 			for _, c := range tr.Chains {
 				o := object{id, c.Name}
 				ad.chains[o] = append(ad.chains[o], recordedChain{key, c})
@@ -114,7 +121,10 @@ func (ad *adoption) holdFor(f *fragment, id nft.TableID) *holding {
 
 func (ad *adoption) table(d *kernel.Table) {
 	t := ad.s.table(d.ID)
-	t.kernel = true
+	t.kernel, t.asleep = true, d.Dormant
+	for _, decl := range itemsOf(d) {
+		ad.item(t, decl)
+	}
 	for i := range d.Sets {
 		ad.set(t, &d.Sets[i])
 	}
@@ -130,6 +140,33 @@ func (ad *adoption) table(d *kernel.Table) {
 	}
 	if !t.exists() {
 		ad.holdFor(ad.s.orphan, t.id)
+	}
+	if d.Dormant && !t.dormant() {
+		// Nothing says who wants it so: those who come back will.
+		for _, h := range t.holdings {
+			h.dormant = true
+		}
+	}
+}
+
+// item gives a dumped object or flowtable to those that are recorded for it, or to
+// nobody.
+func (ad *adoption) item(t *table, d itemDecl) {
+	o := t.item(d.id())
+	o.kernel = d
+	ad.s.markItem(o)
+	share := func(h *holding) {
+		if h.items[o.id] == nil {
+			sh := &itemShare{fragment: h.fragment, decl: d}
+			h.setItem(o.id, sh)
+			ad.s.linkItem(o, sh, true)
+		}
+	}
+	for _, key := range ad.items[t.id][o.id] {
+		share(ad.hold(key, t.id))
+	}
+	if !o.exists() {
+		share(ad.holdFor(ad.s.orphan, t.id))
 	}
 }
 
@@ -160,7 +197,12 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 				sh.chains = append(sh.chains, name)
 			}
 		}
-		sh.sets, sh.chains = unique(sh.sets), unique(sh.chains)
+		for _, r := range rec.Objects {
+			if target, ok := t.items[r.id()]; ok && target.kernel.given() {
+				sh.items = append(sh.items, r.id())
+			}
+		}
+		sh.sets, sh.chains, sh.items = unique(sh.sets), unique(sh.chains), uniqueItems(sh.items)
 	}
 	for i := range d.Rules {
 		f := ad.s.orphan
@@ -282,7 +324,7 @@ func (a *apply) settleOrphans(sets []*set) {
 
 // releaseOrphan ends nobody's holding in a table when nothing is left in it.
 func (a *apply) releaseOrphan(t *table) {
-	if h, ok := a.s.orphan.tables[t.id]; ok && len(h.chains) == 0 && len(h.sets) == 0 {
+	if h, ok := a.s.orphan.tables[t.id]; ok && len(h.chains) == 0 && len(h.sets) == 0 && len(h.items) == 0 {
 		a.s.release(h)
 	}
 }

@@ -31,7 +31,7 @@ func (s *State) Apply(u *Update) error {
 func (s *State) change(key Key, f func(*apply)) error {
 	mark := len(s.undo)
 	s.serial++
-	s.checkChains, s.checkSets = s.checkChains[:0], s.checkSets[:0]
+	s.checkChains, s.checkSets, s.checkItems = s.checkChains[:0], s.checkSets[:0], s.checkItems[:0]
 	s.plan = nil
 	a := &apply{s: s}
 	f(a)
@@ -97,7 +97,7 @@ func (a *apply) update(u *Update) {
 		a.dropOthers(f, u)
 	}
 	for i := range u.Tables {
-		a.table(f, &u.Tables[i])
+		a.table(f, &u.Tables[i], u.Snapshot)
 	}
 	for i := range u.Tables {
 		a.checkUses(&u.Tables[i])
@@ -117,8 +117,11 @@ func (a *apply) identify(f *fragment, priority int32) {
 		a.s.setIdentity(f, priority, false)
 		return
 	}
-	move := func(chain func(*chain, *chainShare), set func(*set, *setShare)) {
+	move := func(item func(*item, *itemShare), chain func(*chain, *chainShare), set func(*set, *setShare)) {
 		for _, h := range f.tables {
+			for id, sh := range h.items {
+				item(h.table.items[id], sh)
+			}
 			for name, sh := range h.chains {
 				chain(h.table.chains[name], sh)
 			}
@@ -130,14 +133,14 @@ func (a *apply) identify(f *fragment, priority int32) {
 		}
 	}
 	// A set with one share keeps it: its place in a list of one cannot change.
-	move(a.s.detachChain, a.s.detach)
+	move(a.s.detachItem, a.s.detachChain, a.s.detach)
 	a.s.setIdentity(f, priority, false)
-	move(a.s.attachChain, a.s.attach)
+	move(a.s.attachItem, a.s.attachChain, a.s.attach)
 }
 
 // dropOthers gives up what a snapshot does not have.
 func (a *apply) dropOthers(f *fragment, u *Update) {
-	tables, chains, sets := map[nft.TableID]bool{}, map[object]bool{}, map[object]bool{}
+	tables, chains, sets, items := map[nft.TableID]bool{}, map[object]bool{}, map[object]bool{}, map[nft.TableID]map[itemID]bool{}
 	for i := range u.Tables {
 		tu := &u.Tables[i]
 		tables[tu.Table] = true
@@ -151,6 +154,7 @@ func (a *apply) dropOthers(f *fragment, u *Update) {
 				sets[object{tu.Table, p.Decl.Name}] = true
 			}
 		}
+		items[tu.Table] = tu.itemIDs()
 	}
 	for id, h := range f.tables {
 		for name := range h.chains {
@@ -161,6 +165,11 @@ func (a *apply) dropOthers(f *fragment, u *Update) {
 		for name := range h.sets {
 			if !sets[object{id, name}] {
 				a.deleteSet(h, name)
+			}
+		}
+		for item := range h.items {
+			if !items[id][item] {
+				a.deleteItem(h, item)
 			}
 		}
 		if !tables[id] {
@@ -178,12 +187,16 @@ func (a *apply) withdraw(f *fragment) {
 }
 
 // table takes in the part of an update in one table.
-func (a *apply) table(f *fragment, tu *TableUpdate) {
+func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	h := a.s.hold(f, tu.Table)
 	a.releaseOrphan(h.table)
 	if tu.Comment != "" {
 		a.s.setTableComment(h, tu.Comment)
 	}
+	if snapshot {
+		a.s.setDormant(h, tu.Dormant)
+	}
+	a.items(h, tu)
 	for _, name := range tu.DeleteChains {
 		a.deleteChain(h, name)
 	}
@@ -265,16 +278,16 @@ func (a *apply) putChain(h *holding, p *Chain) {
 			a.deleteChain(a.s.orphan.tables[h.table.id], o.name)
 		}
 	}
-	rules, sets, chains := newRules(h.fragment, p.Rules)
+	l := newRules(h.fragment, p.Rules, a.s.serial)
 	if sh, ok := h.chains[o.name]; ok {
 		if !equalChain(sh.decl, p.Decl) {
 			a.s.redeclareChain(o, sh, p.Decl)
 		}
-		a.s.setRules(o, sh, rules, sets, chains)
+		a.s.setRules(o, sh, l)
 		return
 	}
-	sh := &chainShare{fragment: h.fragment, decl: p.Decl, rules: rules, sets: sets, chains: chains, serial: a.s.serial}
-	a.s.work.Rules += uint64(len(rules))
+	sh := &chainShare{fragment: h.fragment, decl: p.Decl, ruleList: l}
+	a.s.work.Rules += uint64(len(l.rules))
 	a.addChainShare(h, o, sh)
 }
 

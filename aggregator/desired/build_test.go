@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -25,19 +26,49 @@ var (
 )
 
 // rule makes a rule whose fingerprint is that of its text; refs are the sets
-// ("@name") and chains that it refers to.
+// ("@name"), objects and flowtables ("#kind name") and chains that it refers to.
 func rule(text string, refs ...string) *compile.Rule {
 	r := &compile.Rule{Family: nft.FamilyIP, Text: text}
 	for _, ref := range refs {
-		if ref[0] == '@' {
+		switch ref[0] {
+		case '@':
 			r.Sets = append(r.Sets, ref[1:])
-		} else {
+		case '#':
+			if id := named(ref[1:]); id.Kind == kindFlowtable {
+				r.Flowtables = append(r.Flowtables, id.Name)
+			} else {
+				r.Objects = append(r.Objects, id)
+			}
+		default:
 			r.Chains = append(r.Chains, ref)
 		}
 	}
 	sum := sha256.Sum256([]byte(text))
 	copy(r.Fingerprint[:], sum[:])
 	return r
+}
+
+// named is the ID of "kind name".
+func named(ref string) itemID {
+	i := strings.LastIndexByte(ref, ' ')
+	return itemID{Kind: nft.ObjectKind(ref[:i]), Name: ref[i+1:]}
+}
+
+// declared makes an object of "kind name" and the text of its declaration.
+func declared(ref, text string) *compile.Object {
+	id := named(ref)
+	return &compile.Object{Kind: id.Kind, Name: id.Name, Text: text}
+}
+
+func flowtable(name string, devices ...string) *compile.Flowtable {
+	return &compile.Flowtable{Name: name, Devices: devices}
+}
+
+// objectMap is a map that leads to counters.
+func objectMap(name string, elems ...compile.Element) Set {
+	s := addrMap(name, elems...)
+	s.Decl.Data, s.Decl.Object = compile.Type{}, nft.ObjectCounter
+	return s
 }
 
 // remember makes a rule that has packets write entries into a map: of a value,
@@ -149,7 +180,7 @@ func patch(key Key, tables ...TableUpdate) *Update {
 	return &Update{Fragment: key, Tables: tables}
 }
 
-// in makes a TableUpdate of chains, sets and changes of elements.
+// in makes a TableUpdate of chains, sets, objects, flowtables and changes of elements.
 func in(id nft.TableID, parts ...any) TableUpdate {
 	tu := TableUpdate{Table: id}
 	for _, p := range parts {
@@ -160,6 +191,12 @@ func in(id nft.TableID, parts ...any) TableUpdate {
 			tu.PutSets = append(tu.PutSets, p)
 		case Elements:
 			tu.Elements = append(tu.Elements, p)
+		case *compile.Object:
+			tu.PutObjects = append(tu.PutObjects, p)
+		case *compile.Flowtable:
+			tu.PutFlowtables = append(tu.PutFlowtables, p)
+		case itemID:
+			tu.DeleteObjects = append(tu.DeleteObjects, p)
 		}
 	}
 	return tu
@@ -233,7 +270,18 @@ func checkPlan(t testing.TB, p *Plan, pending int) {
 func opText(op kernel.Op) string {
 	switch op := op.(type) {
 	case kernel.AddTable:
+		if op.Dormant {
+			return "add table " + op.Table.Name + " dormant"
+		}
 		return "add table " + op.Table.Name
+	case kernel.AddObject:
+		return "add " + itemName(itemDecl{object: op.Object}.id())
+	case kernel.DeleteObject:
+		return "delete " + itemName(op.Ref)
+	case kernel.AddFlowtable:
+		return "add flowtable " + op.Flowtable.Name
+	case kernel.DeleteFlowtable:
+		return "delete flowtable " + op.Name
 	case kernel.DeleteTable:
 		return "delete table " + op.Table.Name
 	case kernel.AddChain:

@@ -25,9 +25,15 @@ type chain struct {
 type chainShare struct {
 	fragment *fragment
 	decl     *compile.Chain
-	rules    []*slot
-	// sets and chains are what the rules refer to, sorted.
+	ruleList
+}
+
+// ruleList is a share's rules.
+type ruleList struct {
+	rules []*slot
+	// sets, chains and items are what the rules refer to, sorted.
 	sets, chains []string
+	items        []itemID
 	// serial is that of the change that put the rules.
 	serial uint64
 }
@@ -88,15 +94,22 @@ func (o *chain) accept(rules []*slot) {
 	}
 }
 
-// newRules makes a share's rules, with what they refer to.
-func newRules(f *fragment, rules []*compile.Rule) (slots []*slot, sets, chains []string) {
-	slots = make([]*slot, len(rules))
+// newRules makes a share's rules.
+func newRules(f *fragment, rules []*compile.Rule, serial uint64) ruleList {
+	l := ruleList{rules: make([]*slot, len(rules)), serial: serial}
 	for i, r := range rules {
-		slots[i] = &slot{rule: r, owner: f.owner}
-		sets = append(sets, r.Sets...)
-		chains = append(chains, r.Chains...)
+		l.rules[i] = &slot{rule: r, owner: f.owner}
+		l.sets = append(l.sets, r.Sets...)
+		l.chains = append(l.chains, r.Chains...)
+		l.items = append(l.items, ruleItems(r)...)
 	}
-	return slots, unique(sets), unique(chains)
+	l.sets, l.chains, l.items = unique(l.sets), unique(l.chains), uniqueItems(l.items)
+	return l
+}
+
+// sameReferences reports whether the rules of both refer to the same.
+func (l *ruleList) sameReferences(o *ruleList) bool {
+	return slices.Equal(l.sets, o.sets) && slices.Equal(l.chains, o.chains) && slices.Equal(l.items, o.items)
 }
 
 func unique(names []string) []string {
@@ -157,27 +170,27 @@ func (s *State) linkChain(o *chain, sh *chainShare, in bool) {
 }
 
 // setRules replaces a share's rules.
-func (s *State) setRules(o *chain, sh *chainShare, rules []*slot, sets, chains []string) {
+func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 	s.stampChain(o, sh.fragment)
-	oldRules, oldSets, oldChains, oldSerial := sh.rules, sh.sets, sh.chains, sh.serial
-	write := func(rules []*slot, sets, chains []string, serial uint64) {
-		s.work.Rules += uint64(len(sh.rules) + len(rules))
-		changed := !slices.Equal(sh.sets, sets) || !slices.Equal(sh.chains, chains)
+	old := sh.ruleList
+	write := func(l ruleList) {
+		s.work.Rules += uint64(len(sh.rules) + len(l.rules))
+		changed := !sh.sameReferences(&l)
 		if changed {
 			s.referAll(o, sh, false)
 		}
 		s.charge(sh.fragment, rulesUsage(sh.rules), -1)
-		s.charge(sh.fragment, rulesUsage(rules), +1)
+		s.charge(sh.fragment, rulesUsage(l.rules), +1)
 		s.countWrites(o.table, sh.rules, false)
-		s.countWrites(o.table, rules, true)
-		sh.rules, sh.sets, sh.chains, sh.serial = rules, sets, chains, serial
+		s.countWrites(o.table, l.rules, true)
+		sh.ruleList = l
 		if changed {
 			s.referAll(o, sh, true)
 			s.recordedAt++
 		}
 	}
-	write(rules, sets, chains, s.serial)
-	s.undo = append(s.undo, func() { write(oldRules, oldSets, oldChains, oldSerial) })
+	write(l)
+	s.undo = append(s.undo, func() { write(old) })
 }
 
 // redeclareChain changes a share's declaration.
@@ -213,6 +226,9 @@ func (s *State) referAll(o *chain, sh *chainShare, in bool) {
 	}
 	for _, name := range sh.chains {
 		s.referChain(o.table.chain(name), by)
+	}
+	for _, id := range sh.items {
+		s.referItem(o.table.item(id), by)
 	}
 }
 

@@ -37,12 +37,26 @@ func (s *State) Diff(dump []kernel.Table) *Plan {
 		if !before {
 			d = &kernel.Table{ID: id}
 		}
-		tc := tableChange{table: t, before: before, forcedBy: -1}
+		tc := tableChange{table: t, before: before, asleep: d.Dormant, forcedBy: -1}
+		s.diffItems(&tc, d)
 		s.diffChains(&tc, d)
 		s.diffSets(&tc, d)
 		p.table(&tc)
 	}
 	return p.finish()
+}
+
+func (s *State) diffItems(tc *tableChange, d *kernel.Table) {
+	dumped := map[itemID]itemDecl{}
+	for _, decl := range itemsOf(d) {
+		dumped[decl.id()] = decl
+		tc.table.item(decl.id())
+	}
+	for _, id := range sortedItems(tc.table.items) {
+		o := tc.table.items[id]
+		s.markItem(o)
+		tc.items = append(tc.items, itemChange{item: o, before: dumped[id]})
+	}
 }
 
 func (s *State) diffChains(tc *tableChange, d *kernel.Table) {

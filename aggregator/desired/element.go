@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weft-proxy/weft/nft/compile"
@@ -25,7 +27,7 @@ const jiffy = 10 * time.Millisecond
 // sameElement reports whether the kernel's element a can stay where b is
 // wanted. Both have the same ID.
 func sameElement(d *compile.Set, a, b *compile.Element) bool {
-	if a.Data != b.Data || a.Comment != b.Comment {
+	if a.Data != b.Data || a.Comment != b.Comment || a.State != b.State && !sameStatements(d, a, b) {
 		return false
 	}
 	if a.Timeout == b.Timeout {
@@ -33,6 +35,30 @@ func sameElement(d *compile.Set, a, b *compile.Element) bool {
 	}
 	diff := timeout(d, a) - timeout(d, b)
 	return -jiffy < diff && diff < jiffy
+}
+
+// sameStatements reports whether the statements of two elements are the same, but
+// for what they have counted: that is what an element begins with, and its set's
+// statements are those of elements without their own. What was left of the timeout
+// does not matter either.
+func sameStatements(d *compile.Set, a, b *compile.Element) bool {
+	x, y := a.Stateful(), b.Stateful()
+	if len(x) == 0 {
+		x = d.Stateful
+	}
+	if len(y) == 0 {
+		y = d.Stateful
+	}
+	return slices.EqualFunc(x, y, func(x, y string) bool { return stateless(x) == stateless(y) })
+}
+
+// stateless is a statement without what it has counted.
+func stateless(statement string) string {
+	if strings.HasPrefix(statement, "counter") {
+		return "counter"
+	}
+	text, _, _ := strings.Cut(statement, " used ")
+	return text
 }
 
 // timeout is an element's own timeout or else its set's.
@@ -53,4 +79,17 @@ func verdictChain(data string) string {
 		return ""
 	}
 	return data[4:]
+}
+
+// hasTargets reports whether a map's elements lead to objects of the table: chains, or
+// named objects.
+func hasTargets(d *compile.Set) bool { return d.Verdict || d.Object != "" }
+
+// leadsItem is the object that an element of an object map leads to; its name is
+// empty for what leads to none.
+func leadsItem(d *compile.Set, data string) itemID {
+	if d.Object == "" {
+		return itemID{}
+	}
+	return itemID{Kind: d.Object, Name: data}
 }

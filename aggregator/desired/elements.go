@@ -14,13 +14,13 @@ import (
 // those that are put in.
 type elements struct {
 	shape
-	// records have the ID as their key, and as their value the data, or in verdict
-	// maps the number of a word.
+	// records have the ID as their key, and as their value the data, or in maps that
+	// lead to chains and objects the number of a word.
 	records
-	// verdicts are the data of a verdict map, which have no length in common and
-	// are few.
-	verdicts words
-	// extras are what most elements have not, by the number of the record.
+	// targets are the data of a map that leads to chains or objects, which have no
+	// length in common and are few.
+	targets words
+	// extras are what most elements do not have, by the number of the record.
 	extras map[int]options
 	// odd are elements that cannot be packed: those that others have put into the
 	// kernel without a key or data, or that were packed for another declaration.
@@ -30,26 +30,31 @@ type elements struct {
 // shape is what decides how elements are packed.
 type shape struct {
 	// keyLen is the length of a key, idLen that of an ID, dataLen that of the data;
-	// 0 in sets and verdict maps.
+	// 0 in sets and in maps that lead to chains or objects.
 	keyLen, idLen, dataLen int
-	verdict                bool
+	leads                  bool
 }
 
 // options are what of an element has its room beside its record.
 type options struct {
 	timeout time.Duration
 	comment string
+	state   string
+}
+
+func optionsOf(e *compile.Element) options {
+	return options{timeout: e.Timeout, comment: e.Comment, state: e.State}
 }
 
 // wordLen is the length of a word's number.
 const wordLen = 4
 
 func shapeOf(d *compile.Set) shape {
-	s := shape{keyLen: int(d.Key.Len), idLen: int(d.Key.Len), verdict: d.Verdict}
+	s := shape{keyLen: int(d.Key.Len), idLen: int(d.Key.Len), leads: hasTargets(d)}
 	if d.Flags&compile.SetInterval != 0 {
 		s.idLen *= 2
 	}
-	if d.Map && !d.Verdict {
+	if d.Map && !s.leads {
 		s.dataLen = int(d.Data.Len)
 	}
 	return s
@@ -58,14 +63,14 @@ func shapeOf(d *compile.Set) shape {
 // fits reports whether an element can be packed: what compile.Set.Pack returns can.
 func (s shape) fits(id string, e *compile.Element) bool {
 	end := e.KeyEnd == "" || s.idLen > s.keyLen && len(e.KeyEnd) == s.keyLen
-	return len(id) == s.idLen && len(e.Key) == s.keyLen && end && (s.verdict || len(e.Data) == s.dataLen)
+	return len(id) == s.idLen && len(e.Key) == s.keyLen && end && (s.leads || len(e.Data) == s.dataLen)
 }
 
 // newElements makes room for n elements of a declaration.
 func newElements(d *compile.Set, n int) *elements {
 	s := shapeOf(d)
 	value := s.dataLen
-	if s.verdict {
+	if s.leads {
 		value = wordLen
 	}
 	return &elements{shape: s, records: newRecords(s.idLen, value, n)}
@@ -94,17 +99,17 @@ func (el *elements) get(id string) (compile.Element, bool) {
 // element makes an element of a record, whose text is that without the link.
 func (el *elements) element(i int, text string) compile.Element {
 	e := compile.Element{Key: text[:el.keyLen], KeyEnd: text[el.keyLen:el.idLen], Data: text[el.idLen:]}
-	if el.verdict {
-		e.Data = el.verdicts.text(el.word(i))
+	if el.leads {
+		e.Data = el.targets.text(el.word(i))
 	}
 	if len(el.extras) > 0 {
 		x := el.extras[i]
-		e.Timeout, e.Comment = x.timeout, x.comment
+		e.Timeout, e.Comment, e.State = x.timeout, x.comment, x.state
 	}
 	return e
 }
 
-// word is the number of the verdict of a record.
+// word is the number of the data of a record of a map that leads somewhere.
 func (el *elements) word(i int) uint32 { return binary.NativeEndian.Uint32(el.valueAt(i)) }
 
 // same reports whether an element is there, and whether it is equal.
@@ -114,12 +119,12 @@ func (el *elements) same(id string, e *compile.Element) (had, same bool) {
 		odd, ok := el.odd[id]
 		return ok, odd == *e
 	}
-	return true, el.dataIs(i, e.Data) && el.extras[i] == options{e.Timeout, e.Comment}
+	return true, el.dataIs(i, e.Data) && el.extras[i] == optionsOf(e)
 }
 
 func (el *elements) dataIs(i int, data string) bool {
-	if el.verdict {
-		return el.verdicts.text(el.word(i)) == data
+	if el.leads {
+		return el.targets.text(el.word(i)) == data
 	}
 	return string(el.valueAt(i)) == data
 }
@@ -141,8 +146,8 @@ func (el *elements) data(id string) ([]byte, bool) {
 	case !ok:
 		e, ok := el.odd[id]
 		return []byte(e.Data), ok
-	case el.verdict:
-		return []byte(el.verdicts.text(el.word(i))), true
+	case el.leads:
+		return []byte(el.targets.text(el.word(i))), true
 	default:
 		return el.valueAt(i), true
 	}
@@ -163,23 +168,24 @@ func (el *elements) put(id string, e *compile.Element) {
 	if !had {
 		i = el.insert([]byte(id))
 	}
-	if el.verdict {
-		word := el.verdicts.take(e.Data)
+	if el.leads {
+		word := el.targets.take(e.Data)
 		if had {
-			el.verdicts.drop(el.word(i))
+			el.targets.drop(el.word(i))
 		}
 		binary.NativeEndian.PutUint32(el.valueAt(i), word)
 	} else {
 		copy(el.valueAt(i), e.Data)
 	}
-	if e.Timeout == 0 && e.Comment == "" {
+	x := optionsOf(e)
+	if x == (options{}) {
 		delete(el.extras, i)
 		return
 	}
 	if el.extras == nil {
 		el.extras = map[int]options{}
 	}
-	el.extras[i] = options{e.Timeout, e.Comment}
+	el.extras[i] = x
 }
 
 // remove takes out the element with an ID, if it is there.
@@ -189,8 +195,8 @@ func (el *elements) remove(id string) {
 		delete(el.odd, id)
 		return
 	}
-	if el.verdict {
-		el.verdicts.drop(el.word(i))
+	if el.leads {
+		el.targets.drop(el.word(i))
 	}
 	last := el.records.remove(i)
 	if len(el.extras) == 0 {
@@ -239,9 +245,9 @@ func (el *elements) ids() []string {
 
 // bytes is what the elements count for in Usage.
 func (el *elements) bytes() int {
-	n := el.n*(el.idLen+el.dataLen) + el.verdicts.bytes()
+	n := el.n*(el.idLen+el.dataLen) + el.targets.bytes()
 	for _, x := range el.extras {
-		n += len(x.comment)
+		n += len(x.comment) + len(x.state)
 	}
 	for id, e := range el.odd {
 		n += elementBytes(id, &e)
@@ -250,4 +256,6 @@ func (el *elements) bytes() int {
 }
 
 // elementBytes is what an element counts for in Usage.
-func elementBytes(id string, e *compile.Element) int { return len(id) + len(e.Data) + len(e.Comment) }
+func elementBytes(id string, e *compile.Element) int {
+	return len(id) + len(e.Data) + len(e.Comment) + len(e.State)
+}

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,8 +20,21 @@ type fakeKernel struct {
 }
 
 type fakeTable struct {
-	chains map[string]*fakeChain
-	sets   map[string]*fakeSet
+	dormant bool
+	chains  map[string]*fakeChain
+	sets    map[string]*fakeSet
+	items   map[itemID]fakeItem
+}
+
+// fakeItem is an object or flowtable; what it counts is the number of those that
+// were made before it, so that each is another.
+type fakeItem struct {
+	decl  itemDecl
+	state uint64
+}
+
+func newFakeTable() *fakeTable {
+	return &fakeTable{chains: map[string]*fakeChain{}, sets: map[string]*fakeSet{}, items: map[itemID]fakeItem{}}
 }
 
 type fakeChain struct {
@@ -45,7 +59,8 @@ func newFakeKernel() *fakeKernel { return &fakeKernel{tables: map[nft.TableID]*f
 func (k *fakeKernel) clone() *fakeKernel {
 	c := &fakeKernel{tables: map[nft.TableID]*fakeTable{}, handle: k.handle}
 	for id, t := range k.tables {
-		ct := &fakeTable{chains: map[string]*fakeChain{}, sets: map[string]*fakeSet{}}
+		ct := newFakeTable()
+		ct.dormant, ct.items = t.dormant, maps.Clone(t.items)
 		for name, ch := range t.chains {
 			ct.chains[name] = &fakeChain{decl: ch.decl, rules: slices.Clone(ch.rules)}
 		}
@@ -91,8 +106,9 @@ func (k *fakeKernel) exec(op kernel.Op) error {
 	switch op := op.(type) {
 	case kernel.AddTable:
 		if _, ok := k.tables[op.Table]; !ok {
-			k.tables[op.Table] = &fakeTable{chains: map[string]*fakeChain{}, sets: map[string]*fakeSet{}}
+			k.tables[op.Table] = newFakeTable()
 		}
+		k.tables[op.Table].dormant = op.Dormant
 		return nil
 	case kernel.DeleteTable:
 		_, err := k.table(op.Table)
@@ -129,6 +145,14 @@ func (k *fakeKernel) exec(op kernel.Op) error {
 		return k.on(op.Table, func(t *fakeTable) error { return t.addElements(op) })
 	case kernel.DeleteElements:
 		return k.on(op.Table, func(t *fakeTable) error { return t.deleteElements(op) })
+	case kernel.AddObject:
+		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, itemDecl{object: op.Object}) })
+	case kernel.DeleteObject:
+		return k.on(op.Table, func(t *fakeTable) error { return t.deleteItem(op.Ref) })
+	case kernel.AddFlowtable:
+		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, itemDecl{flowtable: op.Flowtable}) })
+	case kernel.DeleteFlowtable:
+		return k.on(op.Table, func(t *fakeTable) error { return t.deleteItem(itemID{Kind: kindFlowtable, Name: op.Name}) })
 	default:
 		return fmt.Errorf("unknown op %T", op)
 	}
@@ -140,6 +164,57 @@ func (k *fakeKernel) on(id nft.TableID, f func(*fakeTable) error) error {
 		return err
 	}
 	return f(t)
+}
+
+func (t *fakeTable) addItem(k *fakeKernel, d itemDecl) error {
+	if _, ok := t.items[d.id()]; ok {
+		return fmt.Errorf("%s: EEXIST", itemName(d.id()))
+	}
+	k.handle++
+	t.items[d.id()] = fakeItem{d, k.handle}
+	return nil
+}
+
+func (t *fakeTable) deleteItem(id itemID) error {
+	if _, ok := t.items[id]; !ok {
+		return fmt.Errorf("%s: ENOENT", itemName(id))
+	}
+	for cn, c := range t.chains {
+		for _, r := range c.rules {
+			if slices.Contains(ruleItems(r.rule), id) {
+				return fmt.Errorf("%s is used in chain %s: EBUSY", itemName(id), cn)
+			}
+		}
+	}
+	for sn, s := range t.sets {
+		for _, e := range s.elements {
+			if leadsItem(s.decl, e.Data) == id {
+				return fmt.Errorf("%s is in map %s: EBUSY", itemName(id), sn)
+			}
+		}
+	}
+	delete(t.items, id)
+	return nil
+}
+
+// dumpItems gives counters what they have counted.
+func (t *fakeTable) dumpItems(d *kernel.Table) {
+	d.Dormant = t.dormant
+	for _, id := range sortedItems(t.items) {
+		it := t.items[id]
+		if it.decl.flowtable != nil {
+			d.Flowtables = append(d.Flowtables, it.decl.flowtable)
+			continue
+		}
+		o := *it.decl.object
+		switch o.Kind {
+		case nft.ObjectCounter:
+			o.Text = fmt.Sprintf("packets %d bytes %d", it.state, 100*it.state)
+		case nft.ObjectQuota:
+			o.Text = fmt.Sprintf("%s used %d bytes", definition(&o), it.state)
+		}
+		d.Objects = append(d.Objects, &o)
+	}
 }
 
 func (t *fakeTable) addChain(op kernel.AddChain) error {
@@ -207,6 +282,11 @@ func (t *fakeTable) addRule(k *fakeKernel, op kernel.AddRule) error {
 			return fmt.Errorf("rule's set %s: EINVAL: rule loads %d bytes, key has %d", name, want, s.decl.Key.Len)
 		}
 	}
+	for _, id := range ruleItems(op.Rule) {
+		if _, ok := t.items[id]; !ok {
+			return fmt.Errorf("rule's %s: ENOENT", itemName(id))
+		}
+	}
 	for _, name := range op.Rule.Chains {
 		if err := t.target(name); err != nil {
 			return err
@@ -267,6 +347,9 @@ func (t *fakeTable) addElements(op kernel.AddElements) error {
 		if _, ok := s.elements[id]; ok {
 			return fmt.Errorf("set %s element %q: EEXIST", op.Set.Name, e.Key)
 		}
+		if id := leadsItem(s.decl, e.Data); id.Name != "" && t.items[id] == (fakeItem{}) {
+			return fmt.Errorf("element's %s: ENOENT", itemName(id))
+		}
 		if name := verdictChain(e.Data); s.decl.Verdict && name != "" {
 			if err := t.target(name); err != nil {
 				return err
@@ -307,6 +390,7 @@ func (k *fakeKernel) dump() []kernel.Table {
 	var tables []kernel.Table
 	for id, t := range k.tables {
 		d := kernel.Table{ID: id}
+		t.dumpItems(&d)
 		for _, name := range sortedKeys(t.chains) {
 			c := t.chains[name]
 			dc := kernel.Chain{Decl: c.decl}
@@ -336,7 +420,10 @@ func (k *fakeKernel) dump() []kernel.Table {
 func (k *fakeKernel) text() string {
 	var b strings.Builder
 	for _, d := range k.dump() {
-		fmt.Fprintf(&b, "table %s\n", d.ID)
+		fmt.Fprintf(&b, "table %s %t\n", d.ID, d.Dormant)
+		for _, decl := range itemsOf(&d) {
+			fmt.Fprintf(&b, " %s\n", itemText(decl))
+		}
 		for _, c := range d.Chains {
 			fmt.Fprintf(&b, " chain %s\n", chainText(c.Decl))
 			for _, r := range k.tables[d.ID].chains[c.Decl.Name].rules {
@@ -352,6 +439,8 @@ func (k *fakeKernel) text() string {
 	}
 	return b.String()
 }
+
+func itemText(d itemDecl) string { return itemName(d.id()) + " " + d.String() }
 
 func chainText(c *compile.Chain) string {
 	if c.Base == nil {

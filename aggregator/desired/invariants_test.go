@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/weft-proxy/weft/nft"
 )
 
 // tester is what a check needs of *testing.T or *rapid.T.
@@ -17,10 +19,15 @@ type tester interface {
 func checkInvariants(t tester, s *State) {
 	t.Helper()
 	chainRefs, setRefs := map[object]int{}, map[object]int{}
+	itemRefs := map[nft.TableID]map[itemID]int{}
 	writes := map[object]map[value]int{}
 	for id, tb := range s.tables {
+		itemRefs[id] = map[itemID]int{}
 		for _, o := range tb.chains {
 			for _, sh := range o.shares {
+				for _, item := range sh.items {
+					itemRefs[id][item]++
+				}
 				for _, name := range sh.chains {
 					chainRefs[object{id, name}]++
 				}
@@ -40,6 +47,9 @@ func checkInvariants(t tester, s *State) {
 		for _, o := range tb.sets {
 			for _, sh := range o.shares {
 				for _, e := range sh.elements.all() {
+					if item := leadsItem(sh.decl, e.Data); item.Name != "" {
+						itemRefs[id][item]++
+					}
 					if name := verdictChain(e.Data); sh.decl.Verdict && name != "" {
 						chainRefs[object{id, name}]++
 					}
@@ -48,6 +58,7 @@ func checkInvariants(t tester, s *State) {
 		}
 	}
 	for id, tb := range s.tables {
+		checkItems(t, tb, itemRefs[id])
 		for name, o := range tb.chains {
 			if want := chainRefs[object{id, name}]; o.refs != want {
 				t.Errorf("table %s chain %s has %d references, want %d", id, name, o.refs, want)
@@ -98,6 +109,23 @@ func checkInvariants(t tester, s *State) {
 		}
 	}
 	checkUsage(t, s)
+}
+
+func checkItems(t tester, tb *table, refs map[itemID]int) {
+	t.Helper()
+	for id, o := range tb.items {
+		if want := refs[id]; o.refs != want || want > 0 && !o.exists() {
+			t.Errorf("table %s %s has %d references, want %d; exists: %t", tb.id, o.name, o.refs, want, o.exists())
+		}
+		if !slices.IsSortedFunc(o.shares, func(a, b *itemShare) int { return order(a.fragment, b.fragment) }) {
+			t.Errorf("table %s %s: shares are not in order", tb.id, o.name)
+		}
+		for _, sh := range o.shares {
+			if h := sh.fragment.tables[tb.id]; h == nil || h.items[id] != sh || !sh.decl.equal(o.decl()) {
+				t.Errorf("table %s %s: share of %s is not held or disagrees", tb.id, o.name, sh.fragment)
+			}
+		}
+	}
 }
 
 func order(a, b *fragment) int {
@@ -173,10 +201,14 @@ func stateText(s *State) string {
 	for _, f := range append(s.sorted(), s.orphan) {
 		fmt.Fprintf(&b, "fragment %q %d adopted=%t\n", f.owner, f.priority, f.adopted)
 		for _, h := range f.holdings() {
-			fmt.Fprintf(&b, " table %s %q kernel=%t\n", h.table.id, h.comment, h.table.kernel)
+			fmt.Fprintf(&b, " table %s %q kernel=%t dormant=%t asleep=%t\n", h.table.id, h.comment, h.table.kernel, h.dormant, h.table.asleep)
+			for _, id := range sortedItems(h.items) {
+				o, sh := h.table.items[id], h.items[id]
+				fmt.Fprintf(&b, "  %s %v at %d kernel=%v refs %d\n", itemName(id), sh.decl, slices.Index(o.shares, sh), o.kernel, o.refs)
+			}
 			for _, name := range sortedKeys(h.chains) {
 				o, sh := h.table.chains[name], h.chains[name]
-				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d sets %v chains %v\n", chainText(sh.decl), slices.Index(o.shares, sh), o.kernel != nil, o.refs, sh.sets, sh.chains)
+				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d sets %v chains %v items %v\n", chainText(sh.decl), slices.Index(o.shares, sh), o.kernel != nil, o.refs, sh.sets, sh.chains, sh.items)
 				for _, r := range sh.rules {
 					fmt.Fprintf(&b, "   %p %x %q %v %t\n", r, r.rule.Fingerprint, r.owner, r.handle, r.adopted)
 				}

@@ -109,6 +109,11 @@ func (w *world) contradicts(u *Update, other Key, object string) bool {
 		if mt == nil {
 			continue
 		}
+		for _, d := range tu.itemDecls() {
+			if o, ok := mt.items[d.id()]; ok && object == "table "+tu.Table.String()+" "+itemName(d.id()) && !o.equal(d) {
+				return true
+			}
+		}
 		for _, c := range tu.PutChains {
 			if o, ok := mt.chains[c.Decl.Name]; ok && object == "table "+tu.Table.String()+" chain "+c.Decl.Name && !equalChain(o.Decl, c.Decl) {
 				return true
@@ -128,6 +133,11 @@ func (w *world) refers(key Key, object string) bool {
 	for id, mt := range w.m[key].tables {
 		for _, c := range mt.chains {
 			for _, r := range c.Rules {
+				for _, item := range ruleItems(r) {
+					if object == "table "+id.String()+" "+itemName(item) {
+						return true
+					}
+				}
 				for _, name := range r.Sets {
 					if object == "table "+id.String()+" set "+name {
 						return true
@@ -142,6 +152,9 @@ func (w *world) refers(key Key, object string) bool {
 		}
 		for _, s := range mt.sets {
 			for _, e := range s.elements {
+				if object == "table "+id.String()+" "+itemName(leadsItem(s.decl, e.Data)) {
+					return true
+				}
 				if s.decl.Verdict && object == "table "+id.String()+" chain "+verdictChain(e.Data) {
 					return true
 				}
@@ -157,14 +170,19 @@ func (w *world) refers(key Key, object string) bool {
 func TestLawConflict(t *testing.T) {
 	chains := []Chain{regular("o"), base("o", 0), base("o", 1), withPolicy(base("o", 0), true), {Decl: &compile.Chain{Name: "o", Comment: "odd"}}}
 	sets := []Set{addrSet("o"), intervalSet("o"), addrMap("o"), verdictMap("o"), withFlags(addrSet("o"), compile.SetTimeout), withFlags(addrMap("o"), compile.SetTimeout)}
+	objects := []*compile.Object{declared("limit o", "rate 1/second"), declared("limit o", "rate 2/second"), {Kind: nft.ObjectLimit, Name: "o", Text: "rate 1/second", Comment: "odd"}}
 	rapid.Check(t, func(t *rapid.T) {
 		keys := drawKeys(t, 3)
 		s := New()
 		var first, second, user any
-		if rapid.Bool().Draw(t, "set") {
+		switch rapid.SampledFrom([]string{"set", "chain", "object"}).Draw(t, "kind") {
+		case "set":
 			pair := rapid.Permutation(sets).Draw(t, "declarations")
 			first, second, user = pair[0], pair[1], regular("user", rule("use", "@o"))
-		} else {
+		case "object":
+			pair := rapid.Permutation(objects).Draw(t, "declarations")
+			first, second, user = pair[0], pair[1], regular("user", rule("use", "#limit o"))
+		default:
 			pair := rapid.Permutation(chains).Draw(t, "declarations")
 			first, second, user = pair[0], pair[1], regular("user", rule("use", "o"))
 		}

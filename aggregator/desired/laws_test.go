@@ -57,7 +57,10 @@ func told(t *rapid.T, s *State) string {
 		tables, _ := s.Content(st.Key)
 		fmt.Fprintf(&b, "%+v\n", st)
 		for _, tu := range tables {
-			fmt.Fprintf(&b, " %s %q\n", tu.Table, tu.Comment)
+			fmt.Fprintf(&b, " %s %q %t\n", tu.Table, tu.Comment, tu.Dormant)
+			for _, d := range tu.itemDecls() {
+				fmt.Fprintf(&b, "  %s\n", itemText(d))
+			}
 			for _, c := range tu.PutChains {
 				fmt.Fprintf(&b, "  %s", chainText(c.Decl))
 				for _, r := range c.Rules {

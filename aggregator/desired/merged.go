@@ -15,6 +15,10 @@ type TableStatus struct {
 	// nobody is counted, and in none of them.
 	Fragments           []Key
 	Chains, Rules, Sets int
+	// Objects counts named objects and flowtables.
+	Objects int
+	// Dormant says that the base chains are off their hooks.
+	Dormant bool
 	// Elements counts those in force, without what packets put in before a
 	// restart; Shadowed those whose value another fragment's hides.
 	Elements, Shadowed int
@@ -24,9 +28,17 @@ type TableStatus struct {
 // with the state.
 type Merged struct {
 	Status TableStatus
-	// Chains and Sets are ordered by name.
-	Chains []MergedChain
-	Sets   []MergedSet
+	// Chains and Sets are ordered by name, Objects by kind and name.
+	Chains  []MergedChain
+	Sets    []MergedSet
+	Objects []MergedObject
+}
+
+// MergedObject is a named object or a flowtable; the other is nil.
+type MergedObject struct {
+	Object    *compile.Object
+	Flowtable *compile.Flowtable
+	Fragments []Key
 }
 
 // MergedChain is a chain with its rules in the kernel's order.
@@ -74,6 +86,14 @@ func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
 		return nil, false
 	}
 	m := &Merged{Status: t.status()}
+	for _, id := range sortedItems(t.items) {
+		if o := t.items[id]; o.exists() {
+			m.Objects = append(m.Objects, MergedObject{
+				Object: o.decl().object, Flowtable: o.decl().flowtable,
+				Fragments: keysOf(o.shares, func(sh *itemShare) *fragment { return sh.fragment }),
+			})
+		}
+	}
 	for _, name := range sortedKeys(t.chains) {
 		if o := t.chains[name]; o.exists() {
 			m.Chains = append(m.Chains, o.mergedChain())
@@ -94,7 +114,7 @@ func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
 }
 
 func (t *table) status() TableStatus {
-	st := TableStatus{Table: t.id, Comment: t.comment()}
+	st := TableStatus{Table: t.id, Comment: t.comment(), Dormant: t.dormant()}
 	holdings := slices.Clone(t.holdings)
 	slices.SortFunc(holdings, func(a, b *holding) int {
 		if a.fragment.before(b.fragment) {
@@ -103,6 +123,9 @@ func (t *table) status() TableStatus {
 		return 1
 	})
 	st.Fragments = keysOf(holdings, func(h *holding) *fragment { return h.fragment })
+	for _, o := range t.items {
+		st.Objects += count(o.exists())
+	}
 	for _, o := range t.chains {
 		if o.exists() {
 			st.Chains++

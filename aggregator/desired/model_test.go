@@ -24,8 +24,10 @@ type modelFragment struct {
 }
 
 type modelTable struct {
-	chains map[string]Chain
-	sets   map[string]*modelSet
+	dormant bool
+	chains  map[string]Chain
+	sets    map[string]*modelSet
+	items   map[itemID]itemDecl
 }
 
 type modelSet struct {
@@ -40,7 +42,7 @@ func (m model) clone() model {
 	for key, f := range m {
 		cf := &modelFragment{key: key, priority: f.priority, tables: map[nft.TableID]*modelTable{}}
 		for id, t := range f.tables {
-			ct := &modelTable{chains: maps.Clone(t.chains), sets: map[string]*modelSet{}}
+			ct := &modelTable{dormant: t.dormant, chains: maps.Clone(t.chains), sets: map[string]*modelSet{}, items: maps.Clone(t.items)}
 			for name, s := range t.sets {
 				ct.sets[name] = &modelSet{decl: s.decl, conntrack: s.conntrack, affinity: s.affinity, elements: maps.Clone(s.elements)}
 			}
@@ -69,8 +71,20 @@ func (m model) apply(u *Update) (model, bool) {
 	for _, tu := range u.Tables {
 		t, ok := f.tables[tu.Table]
 		if !ok {
-			t = &modelTable{chains: map[string]Chain{}, sets: map[string]*modelSet{}}
+			t = &modelTable{chains: map[string]Chain{}, sets: map[string]*modelSet{}, items: map[itemID]itemDecl{}}
 			f.tables[tu.Table] = t
+		}
+		if u.Snapshot {
+			t.dormant = tu.Dormant
+		}
+		for _, id := range tu.DeleteObjects {
+			delete(t.items, id)
+		}
+		for _, name := range tu.DeleteFlowtables {
+			delete(t.items, itemID{Kind: kindFlowtable, Name: name})
+		}
+		for _, d := range tu.itemDecls() {
+			t.items[d.id()] = d
 		}
 		for _, name := range tu.DeleteChains {
 			delete(t.chains, name)
@@ -124,8 +138,10 @@ type mergedSet struct {
 }
 
 type mergedTable struct {
-	chains map[string]*mergedChain
-	sets   map[string]*mergedSet
+	dormant bool
+	chains  map[string]*mergedChain
+	sets    map[string]*mergedSet
+	items   map[itemID]itemDecl
 }
 
 // merge returns the ruleset as fakeKernel.text writes it, or why the
@@ -138,13 +154,16 @@ func (m model) merge() (string, error) {
 		for id, ft := range f.tables {
 			t, ok := tables[id]
 			if !ok {
-				t = &mergedTable{chains: map[string]*mergedChain{}, sets: map[string]*mergedSet{}}
+				t = &mergedTable{chains: map[string]*mergedChain{}, sets: map[string]*mergedSet{}, items: map[itemID]itemDecl{}}
 				tables[id] = t
 			}
-			errs = append(errs, t.addChains(f, id, ft, refs), t.addSets(id, ft, refs))
+			errs = append(errs, t.addChains(f, id, ft, refs), t.addSets(id, ft, refs), t.addItems(ft))
 		}
 	}
 	for id, t := range tables {
+		for item := range t.items {
+			delete(refs, itemRef(id, item))
+		}
 		for name, c := range t.chains {
 			if c.decl.Base == nil {
 				delete(refs, chainRef(id, name))
@@ -189,6 +208,9 @@ func (t *mergedTable) addChains(f *modelFragment, id nft.TableID, ft *modelTable
 			for _, target := range r.Chains {
 				refs[chainRef(id, target)] = true
 			}
+			for _, item := range ruleItems(r) {
+				refs[itemRef(id, item)] = true
+			}
 		}
 	}
 	return err
@@ -209,6 +231,9 @@ func (t *mergedTable) addSets(id nft.TableID, ft *modelTable, refs map[string]bo
 			if _, ok := ms.elements[eid]; !ok {
 				ms.elements[eid] = e
 			}
+			if item := leadsItem(s.decl, e.Data); item.Name != "" {
+				refs[itemRef(id, item)] = true
+			}
 			if s.decl.Verdict {
 				refs[chainRef(id, verdictChain(e.Data))] = true
 			}
@@ -221,7 +246,14 @@ func mergedText(tables map[nft.TableID]*mergedTable) string {
 	var b strings.Builder
 	for _, id := range slices.SortedFunc(maps.Keys(tables), compareTables) {
 		t := tables[id]
-		fmt.Fprintf(&b, "table %s\n", id)
+		fmt.Fprintf(&b, "table %s %t\n", id, t.dormant)
+		for _, flowtables := range []bool{false, true} {
+			for _, item := range sortedItems(t.items) {
+				if (item.Kind == kindFlowtable) == flowtables {
+					fmt.Fprintf(&b, " %s\n", itemText(t.items[item]))
+				}
+			}
+		}
 		for _, name := range sortedKeys(t.chains) {
 			fmt.Fprintf(&b, " chain %s\n", chainText(t.chains[name].decl))
 			for _, r := range t.chains[name].rules {
@@ -246,7 +278,7 @@ var (
 	drawTable = rapid.SampledFrom([]nft.TableID{ipWeft, ipDeny})
 	drawAddr  = rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"})
 	drawChain = rapid.SampledFrom([]string{"c0", "c1", "c2", "input"})
-	drawSet   = rapid.SampledFrom([]string{"s0", "s1", "i0", "m0", "v0", "e0", "d0"})
+	drawSet   = rapid.SampledFrom([]string{"s0", "s1", "i0", "m0", "v0", "e0", "d0", "p0"})
 )
 
 // drawDecl draws a declaration of a set; odd ones are rare.
@@ -267,6 +299,8 @@ func drawDecl(t *rapid.T, name string) Set {
 		s = addrMap(name)
 	case 'v':
 		s = verdictMap(name)
+	case 'p':
+		s = objectMap(name)
 	case 'd':
 		s = affinityMap(name)
 		s.Affinity = odd != 1
@@ -299,6 +333,8 @@ func drawElement(t *rapid.T, d *compile.Set) compile.Element {
 		e.KeyEnd = e.Key
 	case 'm':
 		e = mapped(a, drawAddr.Draw(t, "value"))
+	case 'p':
+		e = compile.Element{Key: addr(a), Data: rapid.SampledFrom([]string{"n0", "n1"}).Draw(t, "counter")}
 	case 'v':
 		e = leads(dest(a, 6, 80), rapid.SampledFrom([]string{"c0", "c1", "c2"}).Draw(t, "target"))
 	default:
@@ -318,7 +354,14 @@ func drawElements(t *rapid.T, d *compile.Set, n int) []compile.Element {
 
 func drawRule(t *rapid.T) *compile.Rule {
 	text := rapid.SampledFrom([]string{"accept", "drop", "counter"}).Draw(t, "verb")
-	switch rapid.IntRange(0, 7).Draw(t, "refs") {
+	switch rapid.IntRange(0, 10).Draw(t, "refs") {
+	case 8:
+		counter := rapid.SampledFrom([]string{"n0", "n1"}).Draw(t, "counter")
+		return rule("counter name "+counter, "#counter "+counter)
+	case 9:
+		return rule("limit name l0", "#limit l0")
+	case 10:
+		return rule("flow add @f0", "#flowtable f0")
 	case 0:
 		set := rapid.SampledFrom([]string{"s0", "s1"}).Draw(t, "set")
 		return rule("ip saddr @"+set+" len=4 "+text, "@"+set)
@@ -366,11 +409,15 @@ func drawTableUpdate(t *rapid.T, snapshot bool) TableUpdate {
 			tu.PutSets = append(tu.PutSets, s)
 		}
 	}
+	drawItems(t, &tu)
 	compileFor(&tu)
 	if snapshot {
+		tu.Dormant = rapid.IntRange(0, 5).Draw(t, "dormant") == 0
 		return tu
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "deletes") {
+		tu.DeleteObjects = append(tu.DeleteObjects, named(drawItem.Draw(t, "delete object")))
+		tu.DeleteFlowtables = append(tu.DeleteFlowtables, "f0")
 		tu.DeleteChains = append(tu.DeleteChains, drawChain.Draw(t, "delete chain"))
 		tu.DeleteSets = append(tu.DeleteSets, drawSet.Draw(t, "delete set"))
 	}

@@ -47,6 +47,21 @@ func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *compile.Ch
 	return owners, o.decl(), true
 }
 
+// OwnersOfObject returns who declares a named object, or with the kind flowtable a
+// flowtable, with its declaration.
+func (s *State) OwnersOfObject(id nft.TableID, ref compile.ObjectRef) ([]Owned, MergedObject, bool) {
+	t, ok := s.tables[id]
+	if !ok || t.items[ref] == nil || !t.items[ref].exists() {
+		return nil, MergedObject{}, false
+	}
+	o := t.items[ref]
+	var owners []Owned
+	for _, sh := range o.shares {
+		owners = append(owners, sh.fragment.owned())
+	}
+	return owners, MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable}, true
+}
+
 // OwnerOfRule returns whose rule has a handle.
 func (s *State) OwnerOfRule(id nft.TableID, chain string, handle uint64) (Owned, bool) {
 	o, ok := s.findChain(id, chain)

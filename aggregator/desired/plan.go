@@ -31,7 +31,7 @@ type Plan struct {
 // twice, a replaced element once as added and once as deleted; what goes with
 // its set or table is not counted.
 type Counts struct {
-	Tables, Chains, Sets           int
+	Tables, Chains, Sets, Objects  int
 	RulesAdded, RulesDeleted       int
 	ElementsAdded, ElementsDeleted int
 }
@@ -48,12 +48,16 @@ func (s *State) Plan() *Plan {
 	for _, t := range s.dirty {
 		slices.SortFunc(t.dirtyChains, func(a, b *chain) int { return a.compare(&b.node) })
 		slices.SortFunc(t.dirtySets, func(a, b *set) int { return a.compare(&b.node) })
-		tc := tableChange{table: t, before: t.kernel}
+		slices.SortFunc(t.dirtyItems, func(a, b *item) int { return a.compare(&b.node) })
+		tc := tableChange{table: t, before: t.kernel, asleep: t.asleep}
 		for _, o := range t.dirtyChains {
 			tc.chains = append(tc.chains, chainChange{chain: o, before: o.kernel, rules: o.rules})
 		}
 		for _, o := range t.dirtySets {
 			tc.sets = append(tc.sets, setChange{set: o, before: o.kernel, touched: o.touched})
+		}
+		for _, o := range t.dirtyItems {
+			tc.items = append(tc.items, itemChange{item: o, before: o.kernel})
 		}
 		p.table(&tc)
 	}
@@ -63,13 +67,15 @@ func (s *State) Plan() *Plan {
 // tableChange is a table in which something may differ from the kernel.
 type tableChange struct {
 	table *table
-	// before is true where the kernel has the table.
-	before bool
-	chains []chainChange
-	sets   []setChange
+	// before is true where the kernel has the table, asleep where it is dormant there.
+	before, asleep bool
+	chains         []chainChange
+	sets           []setChange
+	items          []itemChange
 	// forced has the objects that are made anew: what refers to them must go
 	// before and come back after.
 	forcedSets, forcedChains map[string]bool
+	forcedItems              map[itemID]bool
 	// forcedBy is the last update that made one of them so.
 	forcedBy int
 }
@@ -96,15 +102,20 @@ type setChange struct {
 type phase int
 
 const (
-	addTables phase = iota
+	dropTables phase = iota
+	addTables
 	deleteRules
 	deleteElements
 	deleteSets
 	deleteChains
+	deleteItems
+	addItems
 	addSets
 	addChains
 	addElements
 	addRules
+	// The kernel takes no base chain after a change of the table's flags.
+	changeTables
 	deleteTables
 	phases
 )
@@ -121,6 +132,9 @@ type planner struct {
 	decision decision
 	// repair is true in a Diff: what differs has no origin.
 	repair bool
+	// remade is the update that has a whole table made anew, for what no update has
+	// changed itself; -1 elsewhere.
+	remade int
 }
 
 // decision is what a plan has settled beside its ops, for Accept.
@@ -138,13 +152,15 @@ type assignment struct {
 }
 
 func newPlanner(s *State) *planner {
-	return &planner{s: s}
+	return &planner{s: s, remade: -1}
 }
 
 // add appends an op to a phase.
 func (p *planner) add(ph phase, origin int, op kernel.Op) {
 	if p.repair {
 		origin = -1
+	} else if origin < 0 {
+		origin = p.remade
 	}
 	p.ops[ph] = append(p.ops[ph], op)
 	p.origins[ph] = append(p.origins[ph], origin)
@@ -171,7 +187,7 @@ func (p *planner) finish() *Plan {
 
 func (p *planner) table(tc *tableChange) {
 	t := tc.table
-	p.s.work.Objects += uint64(len(tc.chains) + len(tc.sets))
+	p.s.work.Objects += uint64(len(tc.chains) + len(tc.sets) + len(tc.items))
 	for i := range tc.sets {
 		sc := &tc.sets[i]
 		sc.set.stale(sc.before, sc.touched, func(st conntrack.Stale, deserted bool) {
@@ -190,9 +206,21 @@ func (p *planner) table(tc *tableChange) {
 		return
 	case !tc.before:
 		p.counts.Tables++
-		p.add(addTables, t.origin, kernel.AddTable{Table: t.id, Comment: t.comment()})
+		p.add(addTables, t.origin, kernel.AddTable{Table: t.id, Comment: t.comment(), Dormant: t.dormant()})
+	case tc.asleep != t.dormant():
+		if p.reflag(tc) {
+			return
+		}
 	}
 	p.force(tc)
+	p.content(tc)
+}
+
+// content brings what is in a table to what it should be.
+func (p *planner) content(tc *tableChange) {
+	for i := range tc.items {
+		p.item(tc.table.id, &tc.items[i])
+	}
 	for i := range tc.sets {
 		p.set(tc, &tc.sets[i])
 	}
@@ -216,15 +244,13 @@ func (p *planner) force(tc *tableChange) {
 			tc.forcedBy = max(tc.forcedBy, cc.chain.origin)
 		}
 	}
-	if tc.forcedSets == nil && tc.forcedChains == nil {
+	tc.forceItems()
+	if tc.forcedSets == nil && tc.forcedChains == nil && tc.forcedItems == nil {
 		return
 	}
-	chains, sets := map[*chain]bool{}, map[*set]bool{}
+	chains := map[*chain]bool{}
 	for i := range tc.chains {
 		chains[tc.chains[i].chain] = true
-	}
-	for i := range tc.sets {
-		sets[tc.sets[i].set] = true
 	}
 	for _, name := range sortedKeys(tc.table.chains) {
 		o := tc.table.chains[name]
@@ -234,13 +260,35 @@ func (p *planner) force(tc *tableChange) {
 			tc.chains = append(tc.chains, chainChange{chain: o, before: o.kernel, rules: o.rules})
 		}
 	}
-	if tc.forcedChains == nil {
+	p.forceMaps(tc)
+}
+
+// forceItems finds the objects and flowtables that are made anew.
+func (tc *tableChange) forceItems() {
+	for i := range tc.items {
+		if ic := &tc.items[i]; ic.anew() {
+			if tc.forcedItems == nil {
+				tc.forcedItems = map[itemID]bool{}
+			}
+			tc.forcedItems[ic.item.id] = true
+			tc.forcedBy = max(tc.forcedBy, ic.item.origin)
+		}
+	}
+}
+
+// forceMaps takes in the maps that may lead to what is made anew.
+func (p *planner) forceMaps(tc *tableChange) {
+	if tc.forcedChains == nil && tc.forcedItems == nil {
 		return
+	}
+	sets := map[*set]bool{}
+	for i := range tc.sets {
+		sets[tc.sets[i].set] = true
 	}
 	for _, name := range sortedKeys(tc.table.sets) {
 		o := tc.table.sets[name]
 		p.s.work.Objects++
-		if !sets[o] && o.exists() && o.decl().Verdict {
+		if !sets[o] && o.exists() && hasTargets(o.decl()) {
 			tc.sets = append(tc.sets, setChange{set: o, before: o.kernel, touched: o.touched})
 		}
 	}
@@ -256,12 +304,14 @@ func put(m *map[string]bool, name string) {
 // forcesRule reports whether a rule refers to an object that is made anew.
 func (tc *tableChange) forcesRule(r *slot) bool {
 	return slices.ContainsFunc(r.rule.Sets, func(n string) bool { return tc.forcedSets[n] }) ||
-		slices.ContainsFunc(r.rule.Chains, func(n string) bool { return tc.forcedChains[n] })
+		slices.ContainsFunc(r.rule.Chains, func(n string) bool { return tc.forcedChains[n] }) ||
+		len(tc.forcedItems) > 0 && slices.ContainsFunc(ruleItems(r.rule), func(id itemID) bool { return tc.forcedItems[id] })
 }
 
-// forcesElement reports whether an element leads to a chain that is made anew.
-func (tc *tableChange) forcesElement(e *compile.Element) bool {
-	return len(tc.forcedChains) > 0 && tc.forcedChains[verdictChain(e.Data)]
+// forcesElement reports whether a map's element leads to what is made anew.
+func (tc *tableChange) forcesElement(d *compile.Set, e *compile.Element) bool {
+	return len(tc.forcedChains) > 0 && d.Verdict && tc.forcedChains[verdictChain(e.Data)] ||
+		len(tc.forcedItems) > 0 && tc.forcedItems[leadsItem(d, e.Data)]
 }
 
 // anew reports whether an object that is there must be made anew.

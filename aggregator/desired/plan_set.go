@@ -35,11 +35,11 @@ func (p *planner) set(tc *tableChange, sc *setChange) {
 	}
 }
 
-// deleteSet deletes a set. The verdict maps of older kernels let go of their
-// chains only when they are emptied first.
+// deleteSet deletes a set. On older kernels maps let go of the chains and objects
+// that they lead to only when they are emptied first.
 func (p *planner) deleteSet(tc *tableChange, sc *setChange) {
 	o, t := sc.set, tc.table.id
-	if sc.before.Verdict {
+	if hasTargets(sc.before) {
 		p.add(deleteSets, o.origin, kernel.FlushSet{Table: t, Name: o.name})
 	}
 	p.add(deleteSets, o.origin, kernel.DeleteSet{Table: t, Name: o.name})
@@ -106,7 +106,7 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 		p.s.work.Keys++
 		t := sc.touched[id]
 		e, ok := o.effective(id)
-		if t.had && ok && sameElement(d, &t.before, &e) && !tc.forcesElement(&e) {
+		if t.had && ok && sameElement(d, &t.before, &e) && !tc.forcesElement(d, &e) {
 			continue
 		}
 		if t.had {
@@ -116,7 +116,7 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 			add.add(t.origin, e)
 		}
 	}
-	if len(tc.forcedChains) > 0 && d.Verdict {
+	if len(tc.forcedChains)+len(tc.forcedItems) > 0 && hasTargets(d) {
 		p.forcedElements(tc, sc, &del, &add)
 	}
 	for _, g := range del {
@@ -126,17 +126,17 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 	p.addElements(tc, o, add)
 }
 
-// forcedElements deletes and adds again the untouched elements that lead to
-// chains that are made anew. They come from the update that changed the chain.
+// forcedElements deletes and adds again the untouched elements that lead to what is
+// made anew. They come from the update that changed that.
 func (p *planner) forcedElements(tc *tableChange, sc *setChange, del, add *elementBatch) {
 	for _, sh := range sc.set.shares {
 		for _, id := range sh.elements.ids() {
 			p.s.work.Keys++
 			e, _ := sh.elements.get(id)
-			if _, ok := sc.touched[id]; ok || !tc.forcesElement(&e) || sc.set.winner(id) != sh {
+			if _, ok := sc.touched[id]; ok || !tc.forcesElement(sh.decl, &e) || sc.set.winner(id) != sh {
 				continue
 			}
-			origin := tc.table.chains[verdictChain(e.Data)].origin
+			origin := tc.table.leadsOrigin(sh.decl, e.Data)
 			del.add(origin, e)
 			add.add(origin, e)
 		}
@@ -178,4 +178,12 @@ func (b *elementBatch) group(origin int) *elementGroup {
 		*b = slices.Insert(*b, i, elementGroup{origin: origin})
 	}
 	return &(*b)[i]
+}
+
+// leadsOrigin is the update that changed what an element leads to.
+func (t *table) leadsOrigin(d *compile.Set, data string) int {
+	if id := leadsItem(d, data); id.Name != "" {
+		return t.items[id].origin
+	}
+	return t.chains[verdictChain(data)].origin
 }

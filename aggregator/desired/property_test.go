@@ -24,6 +24,7 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, s: New(), k: newFakeKernel(), m: model{}, committed: model{}}
+	w.s.FixedFlags(rapid.Bool().Draw(t, "fixed flags"))
 	w.before = stateText(w.s)
 	return w
 }
@@ -112,7 +113,9 @@ func (w *world) damage() {
 	}
 	id := rapid.SampledFrom(ids).Draw(w.t, "damaged table")
 	t := w.k.tables[id]
-	switch rapid.IntRange(0, 3).Draw(w.t, "damage") {
+	switch rapid.IntRange(0, 4).Draw(w.t, "damage") {
+	case 4:
+		w.damageItems(t)
 	case 0:
 		delete(w.k.tables, id)
 	case 1:
@@ -137,6 +140,21 @@ func (w *world) damage() {
 					e.Comment = "broken"
 					s.elements[eid] = e
 				}
+			}
+		}
+	}
+}
+
+// damageItems removes objects that nothing refers to, and makes others of some.
+func (w *world) damageItems(t *fakeTable) {
+	t.dormant = !t.dormant
+	for _, id := range sortedItems(t.items) {
+		switch rapid.IntRange(0, 2).Draw(w.t, "damaged object") {
+		case 0:
+			_ = t.deleteItem(id) // it may be in use
+		case 1:
+			if id.Kind != kindFlowtable {
+				t.items[id] = fakeItem{itemDecl{object: declared(itemName(id), "rate 9/day")}, 0}
 			}
 		}
 	}
@@ -184,7 +202,7 @@ func (w *world) contents() (bare, whole []*Update) {
 		whole = append(whole, snapshot(st.Key, st.Priority, tables...))
 		var stripped []TableUpdate
 		for _, tu := range tables {
-			b := TableUpdate{Table: tu.Table, Comment: tu.Comment}
+			b := TableUpdate{Table: tu.Table, Comment: tu.Comment, Dormant: tu.Dormant, PutObjects: tu.PutObjects, PutFlowtables: tu.PutFlowtables}
 			for _, c := range tu.PutChains {
 				b.PutChains = append(b.PutChains, Chain{Decl: c.Decl})
 			}

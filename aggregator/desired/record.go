@@ -32,16 +32,36 @@ type TableRecord struct {
 	Family  string        `json:"family"`
 	Name    string        `json:"name"`
 	Comment string        `json:"comment,omitempty"`
+	Dormant bool          `json:"dormant,omitempty"`
 	Chains  []ChainRecord `json:"chains,omitempty"`
 	Sets    []SetRecord   `json:"sets,omitempty"`
+	// Objects are named objects and flowtables.
+	Objects []ObjectRecord `json:"objects,omitempty"`
 }
 
-// ChainRecord is a fragment's share of a chain, with the sets and chains that
-// its rules there refer to.
+// ObjectRecord names an object, or with the kind "flowtable" a flowtable.
+type ObjectRecord struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+func (r ObjectRecord) id() itemID { return itemID{Kind: nft.ObjectKind(r.Kind), Name: r.Name} }
+
+func recordItems(ids []itemID) []ObjectRecord {
+	var all []ObjectRecord
+	for _, id := range ids {
+		all = append(all, ObjectRecord{Kind: string(id.Kind), Name: id.Name})
+	}
+	return all
+}
+
+// ChainRecord is a fragment's share of a chain, with the sets, chains and objects
+// that its rules there refer to.
 type ChainRecord struct {
-	Name   string   `json:"name"`
-	Sets   []string `json:"sets,omitempty"`
-	Chains []string `json:"chains,omitempty"`
+	Name    string         `json:"name"`
+	Sets    []string       `json:"sets,omitempty"`
+	Chains  []string       `json:"chains,omitempty"`
+	Objects []ObjectRecord `json:"objects,omitempty"`
 }
 
 // SetRecord is a fragment's share of a set or map.
@@ -68,11 +88,13 @@ func (s *State) Record() Record {
 	for _, f := range s.sorted() {
 		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority}
 		for _, h := range f.holdings() {
-			s.work.Objects += uint64(len(h.chains) + len(h.sets))
-			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment}
+			s.work.Objects += uint64(len(h.chains) + len(h.sets) + len(h.items))
+			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant, Objects: recordItems(sortedItems(h.items))}
 			for _, name := range sortedKeys(h.chains) {
 				sh := h.chains[name]
-				tr.Chains = append(tr.Chains, ChainRecord{Name: name, Sets: slices.Clone(sh.sets), Chains: slices.Clone(sh.chains)})
+				tr.Chains = append(tr.Chains, ChainRecord{
+					Name: name, Sets: slices.Clone(sh.sets), Chains: slices.Clone(sh.chains), Objects: recordItems(sh.items),
+				})
 			}
 			for _, name := range sortedKeys(h.sets) {
 				sh := h.sets[name]

@@ -19,25 +19,31 @@ type reference struct {
 	serial uint64
 }
 
-// references finds the places that refer to a set or chain. It looks at the
+// target is what references are looked for to: one of these.
+type target struct {
+	set, chain string
+	item       itemID
+}
+
+// references finds the places that refer to a set, chain or item. It looks at the
 // whole table, so it is for errors and for declarations that change alone.
-func (t *table) references(set, chain string) []reference {
+func (t *table) references(to target) []reference {
 	var refs []reference
 	for _, name := range sortedKeys(t.chains) {
 		for _, sh := range t.chains[name].shares {
-			refs = sh.references(refs, name, set, chain)
+			refs = sh.references(refs, name, to)
 		}
 	}
-	if chain == "" {
+	if to.set != "" {
 		return refs
 	}
 	for _, name := range sortedKeys(t.sets) {
 		o := t.sets[name]
-		if !o.exists() || !o.decl().Verdict {
+		if !o.exists() || !hasTargets(o.decl()) {
 			continue
 		}
 		for _, sh := range o.shares {
-			if id, n := sh.leading(chain); n > 0 {
+			if id, n := sh.leading(to); n > 0 {
 				e, _ := sh.elements.get(id)
 				place := "map " + name + " element " + sh.decl.FormatKey(e)
 				if n > 1 {
@@ -50,8 +56,8 @@ func (t *table) references(set, chain string) []reference {
 	return refs
 }
 
-func (sh *chainShare) references(refs []reference, name, set, chain string) []reference {
-	if set != "" && !slices.Contains(sh.sets, set) || chain != "" && !slices.Contains(sh.chains, chain) {
+func (sh *chainShare) references(refs []reference, name string, to target) []reference {
+	if !slices.Contains(sh.sets, to.set) && !slices.Contains(sh.chains, to.chain) && !slices.Contains(sh.items, to.item) {
 		return refs
 	}
 	for i, r := range sh.rules {
@@ -59,7 +65,7 @@ func (sh *chainShare) references(refs []reference, name, set, chain string) []re
 			// Which of them it is, only the record of all of them tells.
 			return append(refs, reference{fragment: sh.fragment, place: "chain " + name, slot: r, serial: sh.serial})
 		}
-		if r.refersTo(set, chain) {
+		if r.refersTo(to) {
 			place := fmt.Sprintf("chain %s rule %d", name, i+1)
 			refs = append(refs, reference{fragment: sh.fragment, place: place, slot: r, serial: sh.serial})
 		}
@@ -67,15 +73,22 @@ func (sh *chainShare) references(refs []reference, name, set, chain string) []re
 	return refs
 }
 
-func (r *slot) refersTo(set, chain string) bool {
-	return set != "" && slices.Contains(r.rule.Sets, set) || chain != "" && slices.Contains(r.rule.Chains, chain)
+func (r *slot) refersTo(to target) bool {
+	return slices.Contains(r.rule.Sets, to.set) || slices.Contains(r.rule.Chains, to.chain) || slices.Contains(ruleItems(r.rule), to.item)
 }
 
-// leading returns the first key of a share that leads to a chain, and how
-// many do.
-func (sh *setShare) leading(chain string) (first string, n int) {
+// leadsTo reports whether a map's element leads to a target.
+func leadsTo(d *compile.Set, e *compile.Element, to target) bool {
+	if to.item.Name != "" {
+		return leadsItem(d, e.Data) == to.item
+	}
+	return d.Verdict && verdictChain(e.Data) == to.chain
+}
+
+// leading returns the first key of a share that leads to a target, and how many do.
+func (sh *setShare) leading(to target) (first string, n int) {
 	for id, e := range sh.elements.all() {
-		if verdictChain(e.Data) == chain {
+		if leadsTo(sh.decl, &e, to) {
 			if n == 0 || id < first {
 				first = id
 			}
@@ -93,18 +106,29 @@ func (a *apply) checkReferences() {
 		if o.refs <= 0 || o.exists() && o.decl().Base == nil {
 			continue
 		}
-		a.blame(&o.node, "chain", o.table.references("", o.name), o.exists())
+		a.blame(&o.node, "chain "+o.name, o.table.references(target{chain: o.name}), o.exists())
 	}
 	for _, o := range a.s.checkSets {
 		if o.refs > 0 && !o.exists() {
-			a.blame(&o.node, "set", o.table.references(o.name, ""), false)
+			a.blame(&o.node, "set "+o.name, o.table.references(target{set: o.name}), false)
+		}
+	}
+	a.checkItems()
+}
+
+// checkItems finds references to objects and flowtables that are not there.
+func (a *apply) checkItems() {
+	slices.SortFunc(a.s.checkItems, func(x, y queuedItem) int { return x.compare(&y.node) })
+	for _, o := range a.s.checkItems {
+		if o.refs > 0 && !o.exists() {
+			a.blame(&o.node, o.name, o.table.references(target{item: o.id}), false)
 		}
 	}
 }
 
 // blame reports each of the fragment's own references to an object that is
 // not there, or that is a base chain, and those of others together.
-func (a *apply) blame(o *node, kind string, refs []reference, base bool) {
+func (a *apply) blame(o *node, what string, refs []reference, base bool) {
 	reason, own, other := ReasonReference, "does not exist in table "+o.table.id.String()+": publish it first or with this", "is still in use"
 	if base {
 		reason, own, other = ReasonInvalid, "is a base chain: only a chain without a hook can be jumped to", "cannot become a base chain while it is in use"
@@ -115,13 +139,13 @@ func (a *apply) blame(o *node, kind string, refs []reference, base bool) {
 			others = append(others, r)
 			continue
 		}
-		a.violate(reason, o.table, r.place, "refers to %s %s, which %s", kind, o.name, own)
+		a.violate(reason, o.table, r.place, "refers to %s, which %s", what, own)
 	}
 	if len(others) > 0 {
-		a.violate(reason, o.table, kind+" "+o.name, "%s %s %s: %s", kind, o.name, other, dependents(others))
+		a.violate(reason, o.table, what, "%s %s: %s", what, other, dependents(others))
 	}
 	if len(refs) == 0 {
-		a.violate(reason, o.table, kind+" "+o.name, "%s %s %s: %d objects refer to it", kind, o.name, other, o.refs)
+		a.violate(reason, o.table, what, "%s %s: %d objects refer to it", what, other, o.refs)
 	}
 }
 
@@ -151,7 +175,7 @@ func (a *apply) checkRedeclared() {
 		}
 		compatible := sameTypes(o.old, o.decl())
 		var stuck []reference
-		for _, ref := range o.table.references(o.name, "") {
+		for _, ref := range o.table.references(target{set: o.name}) {
 			if ref.slot.adopted || !compatible && ref.serial != a.s.serial {
 				stuck = append(stuck, ref)
 			}
@@ -162,24 +186,34 @@ func (a *apply) checkRedeclared() {
 		}
 	}
 	for _, o := range a.s.checkChains {
-		if o.old == nil || !o.exists() || o.refs <= 0 || updatable(o.old, o.decl()) {
-			continue
+		if o.old != nil && o.exists() && o.refs > 0 && !updatable(o.old, o.decl()) {
+			a.checkStuck(&o.node, "chain "+o.name, target{chain: o.name})
 		}
-		var stuck []reference
-		for _, ref := range o.table.references("", o.name) {
-			if ref.slot != nil && ref.slot.adopted {
-				stuck = append(stuck, ref)
-			}
+	}
+	for _, o := range a.s.checkItems {
+		if o.old.given() && o.exists() && o.refs > 0 && !o.old.equal(o.decl()) {
+			a.checkStuck(&o.node, o.name, target{item: o.id})
 		}
-		if len(stuck) > 0 {
-			a.violate(ReasonConflict, o.table, "chain "+o.name, "declaration of chain %s changes while it is in use: %s", o.name, dependents(stuck))
+	}
+}
+
+// checkStuck reports the rules that refer to what is made anew and that cannot be
+// added again.
+func (a *apply) checkStuck(o *node, what string, to target) {
+	var stuck []reference
+	for _, ref := range o.table.references(to) {
+		if ref.slot != nil && ref.slot.adopted {
+			stuck = append(stuck, ref)
 		}
+	}
+	if len(stuck) > 0 {
+		a.violate(ReasonConflict, o.table, what, "declaration of %s changes while it is in use: %s", what, dependents(stuck))
 	}
 }
 
 // sameTypes reports whether rules that were compiled against a hold for b.
 func sameTypes(a, b *compile.Set) bool {
-	return a.Map == b.Map && a.Verdict == b.Verdict && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
+	return a.Map == b.Map && a.Verdict == b.Verdict && a.Object == b.Object && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
 		a.Data.ID == b.Data.ID && a.Data.Len == b.Data.Len
 }
 
@@ -194,6 +228,7 @@ func difference(a, b *compile.Set) string {
 	add(a.Map != b.Map, "map", a.Map, b.Map)
 	add(a.Key.ID != b.Key.ID || a.Key.Len != b.Key.Len, "key type", typeName(a.Key), typeName(b.Key))
 	add(a.Verdict != b.Verdict || a.Data.ID != b.Data.ID || a.Data.Len != b.Data.Len, "data type", typeName(a.Data), typeName(b.Data))
+	add(a.Object != b.Object, "objects", a.Object, b.Object)
 	add(a.Flags != b.Flags, "flags", fmt.Sprintf("%#x", a.Flags), fmt.Sprintf("%#x", b.Flags))
 	add(a.Timeout != b.Timeout, "timeout", a.Timeout, b.Timeout)
 	add(a.GCInterval != b.GCInterval, "gc-interval", a.GCInterval, b.GCInterval)

@@ -24,6 +24,8 @@ func (s *Scope) Table(id nft.TableID) *TableScope {
 type TableScope struct {
 	sets   map[string]*compile.Set
 	chains map[string]bool
+	// items is nil where there are none.
+	items map[itemID]itemDecl
 }
 
 var _ compile.Scope = (*TableScope)(nil)
@@ -37,11 +39,15 @@ func (t *TableScope) Set(name string) (*compile.Set, bool) {
 // Chain reports whether a chain exists.
 func (t *TableScope) Chain(name string) bool { return t.chains[name] }
 
-// Object is compile.Scope's. No fragment has objects yet.
-func (t *TableScope) Object(nft.ObjectKind, string) bool { return false }
+// Object reports whether a named object exists.
+func (t *TableScope) Object(kind nft.ObjectKind, name string) bool {
+	return t.items[itemID{Kind: kind, Name: name}].object != nil
+}
 
-// Flowtable is compile.Scope's. No fragment has flowtables yet.
-func (t *TableScope) Flowtable(string) bool { return false }
+// Flowtable reports whether a flowtable exists.
+func (t *TableScope) Flowtable(name string) bool {
+	return t.items[itemID{Kind: kindFlowtable, Name: name}].flowtable != nil
+}
 
 // Scope returns the declarations of all that has been applied. The same Scope
 // is returned until declarations change, and only the tables in which they did
@@ -57,7 +63,7 @@ func (s *State) Scope() *Scope {
 			delete(tables, id)
 			continue
 		}
-		s.work.Objects += uint64(len(t.sets) + len(t.chains))
+		s.work.Objects += uint64(len(t.sets) + len(t.chains) + len(t.items))
 		ts := &TableScope{sets: make(map[string]*compile.Set, len(t.sets)), chains: make(map[string]bool, len(t.chains))}
 		for name, o := range t.sets {
 			if o.exists() {
@@ -67,6 +73,14 @@ func (s *State) Scope() *Scope {
 		for name, o := range t.chains {
 			if o.exists() {
 				ts.chains[name] = true
+			}
+		}
+		for id, o := range t.items {
+			if o.exists() {
+				if ts.items == nil {
+					ts.items = make(map[itemID]itemDecl, len(t.items))
+				}
+				ts.items[id] = o.decl()
 			}
 		}
 		tables[id] = ts

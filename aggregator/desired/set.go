@@ -279,9 +279,9 @@ func (s *State) write(o *set, sh *setShare, id string, old compile.Element, had 
 	} else {
 		c.after, c.has = e, has
 	}
-	if o.decl().Verdict && old.Data != e.Data {
-		s.refer(o.table, old.Data, -1)
-		s.refer(o.table, e.Data, +1)
+	if d := o.decl(); hasTargets(d) && old.Data != e.Data {
+		s.refer(o.table, d, old.Data, -1)
+		s.refer(o.table, d, e.Data, +1)
 	}
 	o.pools.change(&c)
 	return c
@@ -294,9 +294,11 @@ func count(is bool) int {
 	return 0
 }
 
-// refer counts a verdict element's reference to a chain.
-func (s *State) refer(t *table, data string, by int) {
-	if name := verdictChain(data); name != "" {
+// refer counts an element's reference to a chain or object.
+func (s *State) refer(t *table, d *compile.Set, data string, by int) {
+	if id := leadsItem(d, data); id.Name != "" {
+		s.referItem(t.item(id), by)
+	} else if name := verdictChain(data); d.Verdict && name != "" {
 		s.referChain(t.chain(name), by)
 	}
 }
@@ -378,7 +380,7 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 		}
 	}
 	s.declared(o.table)
-	if visit != nil || others || o.pools != nil || sh.decl.Verdict {
+	if visit != nil || others || o.pools != nil || hasTargets(sh.decl) {
 		s.visit(o, sh, in, visit)
 	}
 	if others {
@@ -404,8 +406,8 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 	behind := false
 	for id, e := range sh.elements.all() {
 		s.work.Keys++
-		if sh.decl.Verdict {
-			s.refer(o.table, e.Data, by)
+		if hasTargets(sh.decl) {
+			s.refer(o.table, sh.decl, e.Data, by)
 		}
 		c, behind = change{}, false
 		for _, other := range o.shares {
@@ -446,16 +448,13 @@ func (s *State) redeclare(o *set, sh *setShare, d *compile.Set) {
 }
 
 func (s *State) writeDecl(o *set, sh *setShare, d *compile.Set) {
-	verdict := sh.decl.Verdict
+	old := sh.decl
 	s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(sh.decl.Comment)}, +1)
 	sh.decl = d
-	if verdict != d.Verdict {
-		by := -1
-		if d.Verdict {
-			by = +1
-		}
+	if old.Verdict != d.Verdict || old.Object != d.Object {
 		for _, e := range sh.elements.all() {
-			s.refer(o.table, e.Data, by)
+			s.refer(o.table, old, e.Data, -1)
+			s.refer(o.table, d, e.Data, +1)
 		}
 	}
 	s.declared(o.table)

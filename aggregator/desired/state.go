@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
@@ -28,9 +29,13 @@ type State struct {
 	// when it is done.
 	checkChains []queuedChain
 	checkSets   []queuedSet
+	checkItems  []queuedItem
 	// plan is what the last Plan or Diff decided beside its ops; nil when
 	// the state has changed since.
 	plan *decision
+
+	// fixedFlags is FixedFlags.
+	fixedFlags bool
 
 	scope      *Scope
 	scopeDirty map[nft.TableID]struct{}
@@ -78,6 +83,10 @@ type holding struct {
 	comment  string
 	chains   map[string]*chainShare
 	sets     map[string]*setShare
+	// items is nil where there are none.
+	items map[itemID]*itemShare
+	// dormant says that the fragment wants the table dormant.
+	dormant bool
 }
 
 // table is the merge in one table.
@@ -85,22 +94,25 @@ type table struct {
 	id       nft.TableID
 	chains   map[string]*chain
 	sets     map[string]*set
+	items    map[itemID]*item
 	holdings []*holding
-	// kernel is true when the table is in the kernel as of the last Accept.
-	kernel bool
-	origin int
+	// kernel is true when the table is in the kernel as of the last Accept, and
+	// asleep when it is dormant there.
+	kernel, asleep bool
+	origin         int
 
 	dirty       bool
 	dirtyChains []*chain
 	dirtySets   []*set
+	dirtyItems  []*item
 }
 
-// node is what chains and sets have in common.
+// node is what chains, sets and items have in common.
 type node struct {
 	name  string
 	table *table
-	// refs counts the shares of chains, and for chains also the elements of
-	// verdict maps, that refer to the object. Shadowed ones count.
+	// refs counts the shares of chains, and for chains and objects also the elements
+	// of maps, that refer to the object. Shadowed ones count.
 	refs int
 	// origin is the last update since the last Accept that changed the
 	// declaration or the shares, -1 if none did.
@@ -142,7 +154,10 @@ func (s *State) Accept() {
 		a.slot.handle = a.handle
 	}
 	for _, t := range s.dirty {
-		t.kernel = t.exists()
+		t.kernel, t.asleep = t.exists(), t.dormant()
+		for _, o := range t.dirtyItems {
+			o.accept()
+		}
 		for _, o := range t.dirtyChains {
 			o.accept(s.plan.orders[o])
 		}
@@ -184,7 +199,13 @@ func (s *State) settle() {
 				delete(t.sets, o.name)
 			}
 		}
-		t.dirty, t.dirtyChains, t.dirtySets = false, nil, nil
+		for _, o := range t.dirtyItems {
+			o.dirty, o.origin = false, -1
+			if !o.exists() && o.refs == 0 && t.items[o.id] == o {
+				delete(t.items, o.id)
+			}
+		}
+		t.dirty, t.dirtyChains, t.dirtySets, t.dirtyItems = false, nil, nil, nil
 		if !t.exists() && s.tables[t.id] == t {
 			delete(s.tables, t.id)
 		}
@@ -395,4 +416,25 @@ func (s *State) setTableComment(h *holding, comment string) {
 		h.comment = old
 		s.recordedAt++
 	})
+}
+
+// dormant reports whether the table is to be dormant: while a fragment says so.
+func (t *table) dormant() bool {
+	return slices.ContainsFunc(t.holdings, func(h *holding) bool { return h.dormant })
+}
+
+// setDormant changes whether a fragment wants a table dormant.
+func (s *State) setDormant(h *holding, dormant bool) {
+	old := h.dormant
+	if old == dormant {
+		return
+	}
+	s.markTable(h.table)
+	s.stamp(&h.table.origin)
+	write := func(dormant bool) {
+		h.dormant = dormant
+		s.recordedAt++
+	}
+	write(dormant)
+	s.undo = append(s.undo, func() { write(old) })
 }

@@ -13,6 +13,8 @@ type Status struct {
 	Adopted             bool
 	Chains, Rules, Sets int
 	Elements            int
+	// Objects counts named objects and flowtables.
+	Objects int
 	// Shadowed counts map elements whose value another fragment's hides.
 	Shadowed int
 }
@@ -60,6 +62,7 @@ func (f *fragment) status() Status {
 	for _, h := range f.tables {
 		st.Chains += len(h.chains)
 		st.Sets += len(h.sets)
+		st.Objects += len(h.items)
 	}
 	return st
 }
@@ -75,7 +78,14 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 	}
 	var tables []TableUpdate
 	for _, h := range f.holdings() {
-		tu := TableUpdate{Table: h.table.id, Comment: h.comment}
+		tu := TableUpdate{Table: h.table.id, Comment: h.comment, Dormant: h.dormant}
+		for _, id := range sortedItems(h.items) {
+			if d := h.items[id].decl; d.object != nil {
+				tu.PutObjects = append(tu.PutObjects, d.object)
+			} else {
+				tu.PutFlowtables = append(tu.PutFlowtables, d.flowtable)
+			}
+		}
 		for _, name := range sortedKeys(h.chains) {
 			sh := h.chains[name]
 			c := Chain{Decl: sh.decl, Rules: make([]*compile.Rule, len(sh.rules))}

@@ -28,6 +28,15 @@ type TableUpdate struct {
 	// Comment is given to the table when it is created; the kernel cannot
 	// change it later.
 	Comment string
+	// Dormant says that the table's base chains are off their hooks while the
+	// fragment holds something in the table. Only a snapshot changes it.
+	Dormant bool
+	// PutObjects and PutFlowtables declare objects and flowtables, DeleteObjects and
+	// DeleteFlowtables name those that the fragment gives up.
+	PutObjects       []*compile.Object
+	DeleteObjects    []compile.ObjectRef
+	PutFlowtables    []*compile.Flowtable
+	DeleteFlowtables []string
 	// PutChains and PutSets declare or replace objects with all that the
 	// fragment holds in them.
 	PutChains []Chain

@@ -15,7 +15,8 @@ var ErrNotAdopted = errors.New("fragment is not waiting for its publisher")
 // and that no fragment is known for.
 type Unclaimed struct {
 	Table nft.TableID
-	// Object is "chain input" or "set blocked"; "" is the table itself.
+	// Object is "chain input", "set blocked" or "counter drops"; "" is the table
+	// itself.
 	Object string
 	// Rules and Elements count what nobody has claimed in it.
 	Rules, Elements int
@@ -25,8 +26,11 @@ type Unclaimed struct {
 func (s *State) Unclaimed() []Unclaimed {
 	var all []Unclaimed
 	for _, h := range s.orphan.holdings() {
-		if len(h.chains) == 0 && len(h.sets) == 0 {
+		if len(h.chains) == 0 && len(h.sets) == 0 && len(h.items) == 0 {
 			all = append(all, Unclaimed{Table: h.table.id})
+		}
+		for _, id := range sortedItems(h.items) {
+			all = append(all, Unclaimed{Table: h.table.id, Object: itemName(id)})
 		}
 		for _, name := range sortedKeys(h.chains) {
 			all = append(all, Unclaimed{Table: h.table.id, Object: "chain " + name, Rules: len(h.chains[name].rules)})
@@ -57,6 +61,9 @@ func (s *State) DropUnclaimed() error {
 				if !h.sets[name].waiting {
 					a.deleteSet(h, name)
 				}
+			}
+			for _, id := range sortedItems(h.items) {
+				a.deleteItem(h, id)
 			}
 			a.releaseOrphan(h.table)
 		}

@@ -5,6 +5,8 @@ import "github.com/weft-proxy/weft/nft/compile"
 // Usage is how much a publisher holds, all its fragments together.
 type Usage struct {
 	Fragments, Rules, Elements int
+	// Objects are named objects and flowtables.
+	Objects int
 	// Bytes are those of rule texts, packed elements, names and comments. An
 	// adopted rule's text is not known, and counts nothing.
 	Bytes int
@@ -13,6 +15,7 @@ type Usage struct {
 func (u *Usage) add(o Usage, by int) {
 	u.Fragments += by * o.Fragments
 	u.Rules += by * o.Rules
+	u.Objects += by * o.Objects
 	u.Elements += by * o.Elements
 	u.Bytes += by * o.Bytes
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/weft-proxy/weft/nft/compile"
@@ -18,6 +19,15 @@ func checkUsage(t tester, s *State) {
 		before := u
 		u.Fragments++
 		for _, h := range f.tables {
+			for id, sh := range h.items {
+				u.Objects++
+				u.Bytes += len(id.Name)
+				if o := sh.decl.object; o != nil {
+					u.Bytes += len(definition(o)) + len(o.Comment)
+				} else {
+					u.Bytes += len(strings.Join(sh.decl.flowtable.Devices, ""))
+				}
+			}
 			for _, sh := range h.chains {
 				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
 				for _, r := range sh.rules {
@@ -31,7 +41,7 @@ func checkUsage(t tester, s *State) {
 				u.Elements += sh.elements.len()
 				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
 				for _, e := range sh.elements.all() {
-					u.Bytes += len(e.Key) + len(e.KeyEnd) + len(e.Data) + len(e.Comment)
+					u.Bytes += len(e.Key) + len(e.KeyEnd) + len(e.Data) + len(e.Comment) + len(e.State)
 				}
 				shadowed += sh.shadowed
 			}

@@ -261,7 +261,7 @@ func (x Change_Operation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Change_Operation.Descriptor instead.
 func (Change_Operation) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{25, 0}
+	return file_weft_proto_rawDescGZIP(), []int{29, 0}
 }
 
 // Fragment is a named unit of ruleset. Its content is either tables or nft.
@@ -360,7 +360,13 @@ type Table struct {
 	// Names of dynamic maps whose entries are made by packets, through rules such as
 	// "update @m { ip saddr timeout 3h : 10.1.0.1 . 8080 }". An entry goes after the
 	// commit in which the last rule went that makes entries of its value.
-	AffinityMaps  []string `protobuf:"bytes,8,rep,name=affinity_maps,json=affinityMaps,proto3" json:"affinity_maps,omitempty"`
+	AffinityMaps []string `protobuf:"bytes,8,rep,name=affinity_maps,json=affinityMaps,proto3" json:"affinity_maps,omitempty"`
+	// In nft's words; dormant is the only one. The table is dormant while one of its
+	// fragments says so.
+	Flags []string `protobuf:"bytes,9,rep,name=flags,proto3" json:"flags,omitempty"`
+	// Named objects, of all kinds.
+	Objects       []*Object    `protobuf:"bytes,10,rep,name=objects,proto3" json:"objects,omitempty"`
+	Flowtables    []*Flowtable `protobuf:"bytes,11,rep,name=flowtables,proto3" json:"flowtables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,25 +457,267 @@ func (x *Table) GetAffinityMaps() []string {
 	return nil
 }
 
+func (x *Table) GetFlags() []string {
+	if x != nil {
+		return x.Flags
+	}
+	return nil
+}
+
+func (x *Table) GetObjects() []*Object {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *Table) GetFlowtables() []*Flowtable {
+	if x != nil {
+		return x.Flowtables
+	}
+	return nil
+}
+
+// Object is a named object, to which rules and maps refer. What it counts is kept as
+// long as its declaration says the same; the state that the text gives is what it
+// begins with.
+type Object struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// counter, quota, limit, ct helper, ct timeout, ct expectation, secmark or synproxy.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Unique among those of its kind in the table.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// What stands between the braces of the declaration, statements separated by "; ":
+	// "packets 0 bytes 0", "over 25 mbytes", "type \"ftp\" protocol tcp". It may be empty
+	// for a counter.
+	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Comment       string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Object) Reset() {
+	*x = Object{}
+	mi := &file_weft_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Object) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Object) ProtoMessage() {}
+
+func (x *Object) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Object.ProtoReflect.Descriptor instead.
+func (*Object) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Object) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Object) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Object) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Object) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+// Flowtable is what "flow add @name" hands connections over to.
+type Flowtable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// ingress.
+	Hook     string   `protobuf:"bytes,2,opt,name=hook,proto3" json:"hook,omitempty"`
+	Priority string   `protobuf:"bytes,3,opt,name=priority,proto3" json:"priority,omitempty"`
+	Devices  []string `protobuf:"bytes,4,rep,name=devices,proto3" json:"devices,omitempty"`
+	// In nft's words: offload.
+	Flags []string `protobuf:"bytes,5,rep,name=flags,proto3" json:"flags,omitempty"`
+	// Count what goes through it.
+	Counter       bool `protobuf:"varint,6,opt,name=counter,proto3" json:"counter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Flowtable) Reset() {
+	*x = Flowtable{}
+	mi := &file_weft_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Flowtable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Flowtable) ProtoMessage() {}
+
+func (x *Flowtable) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Flowtable.ProtoReflect.Descriptor instead.
+func (*Flowtable) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Flowtable) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Flowtable) GetHook() string {
+	if x != nil {
+		return x.Hook
+	}
+	return ""
+}
+
+func (x *Flowtable) GetPriority() string {
+	if x != nil {
+		return x.Priority
+	}
+	return ""
+}
+
+func (x *Flowtable) GetDevices() []string {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *Flowtable) GetFlags() []string {
+	if x != nil {
+		return x.Flags
+	}
+	return nil
+}
+
+func (x *Flowtable) GetCounter() bool {
+	if x != nil {
+		return x.Counter
+	}
+	return false
+}
+
+// ObjectName names an object of a table.
+type ObjectName struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObjectName) Reset() {
+	*x = ObjectName{}
+	mi := &file_weft_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObjectName) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObjectName) ProtoMessage() {}
+
+func (x *ObjectName) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObjectName.ProtoReflect.Descriptor instead.
+func (*ObjectName) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ObjectName) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ObjectName) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // Chain is a declaration and this fragment's rules in it. A base chain has
 // type, hook and priority.
 type Chain struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Type          string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	Hook          string                 `protobuf:"bytes,3,opt,name=hook,proto3" json:"hook,omitempty"`
-	Priority      string                 `protobuf:"bytes,4,opt,name=priority,proto3" json:"priority,omitempty"`
-	Policy        string                 `protobuf:"bytes,5,opt,name=policy,proto3" json:"policy,omitempty"`
-	Device        string                 `protobuf:"bytes,6,opt,name=device,proto3" json:"device,omitempty"`
-	Comment       string                 `protobuf:"bytes,7,opt,name=comment,proto3" json:"comment,omitempty"`
-	Rules         []*Rule                `protobuf:"bytes,8,rep,name=rules,proto3" json:"rules,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Type     string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	Hook     string                 `protobuf:"bytes,3,opt,name=hook,proto3" json:"hook,omitempty"`
+	Priority string                 `protobuf:"bytes,4,opt,name=priority,proto3" json:"priority,omitempty"`
+	Policy   string                 `protobuf:"bytes,5,opt,name=policy,proto3" json:"policy,omitempty"`
+	Device   string                 `protobuf:"bytes,6,opt,name=device,proto3" json:"device,omitempty"`
+	Comment  string                 `protobuf:"bytes,7,opt,name=comment,proto3" json:"comment,omitempty"`
+	Rules    []*Rule                `protobuf:"bytes,8,rep,name=rules,proto3" json:"rules,omitempty"`
+	// Several devices, in place of device.
+	Devices []string `protobuf:"bytes,9,rep,name=devices,proto3" json:"devices,omitempty"`
+	// In nft's words: offload.
+	Flags         []string `protobuf:"bytes,10,rep,name=flags,proto3" json:"flags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Chain) Reset() {
 	*x = Chain{}
-	mi := &file_weft_proto_msgTypes[2]
+	mi := &file_weft_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -481,7 +729,7 @@ func (x *Chain) String() string {
 func (*Chain) ProtoMessage() {}
 
 func (x *Chain) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[2]
+	mi := &file_weft_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -494,7 +742,7 @@ func (x *Chain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chain.ProtoReflect.Descriptor instead.
 func (*Chain) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{2}
+	return file_weft_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Chain) GetName() string {
@@ -553,6 +801,20 @@ func (x *Chain) GetRules() []*Rule {
 	return nil
 }
 
+func (x *Chain) GetDevices() []string {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *Chain) GetFlags() []string {
+	if x != nil {
+		return x.Flags
+	}
+	return nil
+}
+
 type Rule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// nft rule text, such as "ip saddr @blocked counter drop".
@@ -564,7 +826,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_weft_proto_msgTypes[3]
+	mi := &file_weft_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +838,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[3]
+	mi := &file_weft_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +851,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{3}
+	return file_weft_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Rule) GetText() string {
@@ -611,23 +873,25 @@ type Set struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Exactly one of type and typeof.
-	Type          string               `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	Typeof        string               `protobuf:"bytes,3,opt,name=typeof,proto3" json:"typeof,omitempty"`
-	Flags         []string             `protobuf:"bytes,4,rep,name=flags,proto3" json:"flags,omitempty"`
-	Timeout       *durationpb.Duration `protobuf:"bytes,5,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	GcInterval    *durationpb.Duration `protobuf:"bytes,6,opt,name=gc_interval,json=gcInterval,proto3" json:"gc_interval,omitempty"`
-	Size          uint32               `protobuf:"varint,7,opt,name=size,proto3" json:"size,omitempty"`
-	Policy        string               `protobuf:"bytes,8,opt,name=policy,proto3" json:"policy,omitempty"`
-	AutoMerge     bool                 `protobuf:"varint,9,opt,name=auto_merge,json=autoMerge,proto3" json:"auto_merge,omitempty"`
-	Comment       string               `protobuf:"bytes,10,opt,name=comment,proto3" json:"comment,omitempty"`
-	Elements      []*Element           `protobuf:"bytes,11,rep,name=elements,proto3" json:"elements,omitempty"`
+	Type       string               `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	Typeof     string               `protobuf:"bytes,3,opt,name=typeof,proto3" json:"typeof,omitempty"`
+	Flags      []string             `protobuf:"bytes,4,rep,name=flags,proto3" json:"flags,omitempty"`
+	Timeout    *durationpb.Duration `protobuf:"bytes,5,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	GcInterval *durationpb.Duration `protobuf:"bytes,6,opt,name=gc_interval,json=gcInterval,proto3" json:"gc_interval,omitempty"`
+	Size       uint32               `protobuf:"varint,7,opt,name=size,proto3" json:"size,omitempty"`
+	Policy     string               `protobuf:"bytes,8,opt,name=policy,proto3" json:"policy,omitempty"`
+	AutoMerge  bool                 `protobuf:"varint,9,opt,name=auto_merge,json=autoMerge,proto3" json:"auto_merge,omitempty"`
+	Comment    string               `protobuf:"bytes,10,opt,name=comment,proto3" json:"comment,omitempty"`
+	Elements   []*Element           `protobuf:"bytes,11,rep,name=elements,proto3" json:"elements,omitempty"`
+	// Statements that every new element gets: "counter", "limit rate 10/second".
+	Stateful      []string `protobuf:"bytes,12,rep,name=stateful,proto3" json:"stateful,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Set) Reset() {
 	*x = Set{}
-	mi := &file_weft_proto_msgTypes[4]
+	mi := &file_weft_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +903,7 @@ func (x *Set) String() string {
 func (*Set) ProtoMessage() {}
 
 func (x *Set) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[4]
+	mi := &file_weft_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +916,7 @@ func (x *Set) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Set.ProtoReflect.Descriptor instead.
 func (*Set) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{4}
+	return file_weft_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Set) GetName() string {
@@ -732,6 +996,13 @@ func (x *Set) GetElements() []*Element {
 	return nil
 }
 
+func (x *Set) GetStateful() []string {
+	if x != nil {
+		return x.Stateful
+	}
+	return nil
+}
+
 type Element struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In nft's words: "10.0.0.1 . tcp . 80", "10.0.0.0/8", "1024-2048".
@@ -740,14 +1011,16 @@ type Element struct {
 	Value   string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	Comment string `protobuf:"bytes,3,opt,name=comment,proto3" json:"comment,omitempty"`
 	// Milliseconds; 0 means the set's timeout, or none.
-	TimeoutMs     int64 `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	TimeoutMs int64 `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	// What few elements have; a message of its own, so that the others stay small.
+	State         *ElementState `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Element) Reset() {
 	*x = Element{}
-	mi := &file_weft_proto_msgTypes[5]
+	mi := &file_weft_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +1032,7 @@ func (x *Element) String() string {
 func (*Element) ProtoMessage() {}
 
 func (x *Element) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[5]
+	mi := &file_weft_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +1045,7 @@ func (x *Element) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Element.ProtoReflect.Descriptor instead.
 func (*Element) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{5}
+	return file_weft_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Element) GetKey() string {
@@ -803,6 +1076,69 @@ func (x *Element) GetTimeoutMs() int64 {
 	return 0
 }
 
+func (x *Element) GetState() *ElementState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+// ElementState is what an element begins with.
+type ElementState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is left of the timeout when the element is added, in milliseconds; 0 means
+	// all of it.
+	ExpiresMs int64 `protobuf:"varint,1,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"`
+	// The element's own statements, in nft's words: "counter packets 3 bytes 180".
+	Stateful      []string `protobuf:"bytes,2,rep,name=stateful,proto3" json:"stateful,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ElementState) Reset() {
+	*x = ElementState{}
+	mi := &file_weft_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ElementState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ElementState) ProtoMessage() {}
+
+func (x *ElementState) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ElementState.ProtoReflect.Descriptor instead.
+func (*ElementState) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ElementState) GetExpiresMs() int64 {
+	if x != nil {
+		return x.ExpiresMs
+	}
+	return 0
+}
+
+func (x *ElementState) GetStateful() []string {
+	if x != nil {
+		return x.Stateful
+	}
+	return nil
+}
+
 type ApplyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fragment      *Fragment              `protobuf:"bytes,1,opt,name=fragment,proto3" json:"fragment,omitempty"`
@@ -812,7 +1148,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_weft_proto_msgTypes[6]
+	mi := &file_weft_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -824,7 +1160,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[6]
+	mi := &file_weft_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -837,7 +1173,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{6}
+	return file_weft_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ApplyRequest) GetFragment() *Fragment {
@@ -857,7 +1193,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_weft_proto_msgTypes[7]
+	mi := &file_weft_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -869,7 +1205,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[7]
+	mi := &file_weft_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -882,7 +1218,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{7}
+	return file_weft_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ApplyResponse) GetRevision() uint64 {
@@ -910,7 +1246,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_weft_proto_msgTypes[8]
+	mi := &file_weft_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1258,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[8]
+	mi := &file_weft_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1271,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{8}
+	return file_weft_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeleteRequest) GetFragment() string {
@@ -961,7 +1297,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_weft_proto_msgTypes[9]
+	mi := &file_weft_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1309,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[9]
+	mi := &file_weft_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1322,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{9}
+	return file_weft_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeleteResponse) GetRevision() uint64 {
@@ -1013,7 +1349,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_weft_proto_msgTypes[10]
+	mi := &file_weft_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1025,7 +1361,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[10]
+	mi := &file_weft_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1038,7 +1374,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{10}
+	return file_weft_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PublishRequest) GetId() uint64 {
@@ -1126,7 +1462,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_weft_proto_msgTypes[11]
+	mi := &file_weft_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1474,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[11]
+	mi := &file_weft_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1487,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{11}
+	return file_weft_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Patch) GetFragment() string {
@@ -1185,14 +1521,20 @@ type TablePatch struct {
 	// snapshot named stay conntrack maps.
 	ConntrackMaps []string `protobuf:"bytes,9,rep,name=conntrack_maps,json=conntrackMaps,proto3" json:"conntrack_maps,omitempty"`
 	// Names among put_maps, as in Table.affinity_maps. Maps that the last snapshot named stay affinity maps.
-	AffinityMaps  []string `protobuf:"bytes,10,rep,name=affinity_maps,json=affinityMaps,proto3" json:"affinity_maps,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	AffinityMaps []string `protobuf:"bytes,10,rep,name=affinity_maps,json=affinityMaps,proto3" json:"affinity_maps,omitempty"`
+	// Declare or replace objects and flowtables.
+	PutObjects    []*Object    `protobuf:"bytes,11,rep,name=put_objects,json=putObjects,proto3" json:"put_objects,omitempty"`
+	PutFlowtables []*Flowtable `protobuf:"bytes,12,rep,name=put_flowtables,json=putFlowtables,proto3" json:"put_flowtables,omitempty"`
+	// What this fragment no longer declares.
+	DeleteObjects    []*ObjectName `protobuf:"bytes,13,rep,name=delete_objects,json=deleteObjects,proto3" json:"delete_objects,omitempty"`
+	DeleteFlowtables []string      `protobuf:"bytes,14,rep,name=delete_flowtables,json=deleteFlowtables,proto3" json:"delete_flowtables,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *TablePatch) Reset() {
 	*x = TablePatch{}
-	mi := &file_weft_proto_msgTypes[12]
+	mi := &file_weft_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1546,7 @@ func (x *TablePatch) String() string {
 func (*TablePatch) ProtoMessage() {}
 
 func (x *TablePatch) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[12]
+	mi := &file_weft_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1559,7 @@ func (x *TablePatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TablePatch.ProtoReflect.Descriptor instead.
 func (*TablePatch) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{12}
+	return file_weft_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TablePatch) GetFamily() string {
@@ -1290,6 +1632,34 @@ func (x *TablePatch) GetAffinityMaps() []string {
 	return nil
 }
 
+func (x *TablePatch) GetPutObjects() []*Object {
+	if x != nil {
+		return x.PutObjects
+	}
+	return nil
+}
+
+func (x *TablePatch) GetPutFlowtables() []*Flowtable {
+	if x != nil {
+		return x.PutFlowtables
+	}
+	return nil
+}
+
+func (x *TablePatch) GetDeleteObjects() []*ObjectName {
+	if x != nil {
+		return x.DeleteObjects
+	}
+	return nil
+}
+
+func (x *TablePatch) GetDeleteFlowtables() []string {
+	if x != nil {
+		return x.DeleteFlowtables
+	}
+	return nil
+}
+
 // ElementPatch changes elements of one set or map. Removals come first.
 type ElementPatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1305,7 +1675,7 @@ type ElementPatch struct {
 
 func (x *ElementPatch) Reset() {
 	*x = ElementPatch{}
-	mi := &file_weft_proto_msgTypes[13]
+	mi := &file_weft_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1687,7 @@ func (x *ElementPatch) String() string {
 func (*ElementPatch) ProtoMessage() {}
 
 func (x *ElementPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[13]
+	mi := &file_weft_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1700,7 @@ func (x *ElementPatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ElementPatch.ProtoReflect.Descriptor instead.
 func (*ElementPatch) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{13}
+	return file_weft_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ElementPatch) GetSet() string {
@@ -1368,7 +1738,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_weft_proto_msgTypes[14]
+	mi := &file_weft_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1750,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[14]
+	mi := &file_weft_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1763,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{14}
+	return file_weft_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PublishResponse) GetId() uint64 {
@@ -1455,7 +1825,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_weft_proto_msgTypes[15]
+	mi := &file_weft_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1837,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[15]
+	mi := &file_weft_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1850,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{15}
+	return file_weft_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Committed) GetRevision() uint64 {
@@ -1500,7 +1870,7 @@ type Rejected struct {
 
 func (x *Rejected) Reset() {
 	*x = Rejected{}
-	mi := &file_weft_proto_msgTypes[16]
+	mi := &file_weft_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1882,7 @@ func (x *Rejected) String() string {
 func (*Rejected) ProtoMessage() {}
 
 func (x *Rejected) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[16]
+	mi := &file_weft_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1895,7 @@ func (x *Rejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
 func (*Rejected) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{16}
+	return file_weft_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Rejected) GetViolations() []*Violation {
@@ -1556,7 +1926,7 @@ type Violation struct {
 
 func (x *Violation) Reset() {
 	*x = Violation{}
-	mi := &file_weft_proto_msgTypes[17]
+	mi := &file_weft_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1938,7 @@ func (x *Violation) String() string {
 func (*Violation) ProtoMessage() {}
 
 func (x *Violation) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[17]
+	mi := &file_weft_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1951,7 @@ func (x *Violation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Violation.ProtoReflect.Descriptor instead.
 func (*Violation) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{17}
+	return file_weft_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Violation) GetObject() string {
@@ -1637,7 +2007,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_weft_proto_msgTypes[18]
+	mi := &file_weft_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +2019,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[18]
+	mi := &file_weft_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +2032,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{18}
+	return file_weft_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetRequest) GetFragment() string {
@@ -1689,7 +2059,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_weft_proto_msgTypes[19]
+	mi := &file_weft_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +2071,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[19]
+	mi := &file_weft_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +2084,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{19}
+	return file_weft_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetResponse) GetStatus() *FragmentStatus {
@@ -1739,7 +2109,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_weft_proto_msgTypes[20]
+	mi := &file_weft_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +2121,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[20]
+	mi := &file_weft_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +2134,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{20}
+	return file_weft_proto_rawDescGZIP(), []int{24}
 }
 
 type ListResponse struct {
@@ -1778,7 +2148,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_weft_proto_msgTypes[21]
+	mi := &file_weft_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1790,7 +2160,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[21]
+	mi := &file_weft_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1803,7 +2173,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{21}
+	return file_weft_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListResponse) GetFragments() []*FragmentStatus {
@@ -1837,14 +2207,16 @@ type FragmentStatus struct {
 	// Elements that another fragment's value hides.
 	Shadowed uint64 `protobuf:"varint,12,opt,name=shadowed,proto3" json:"shadowed,omitempty"`
 	// The last rejection since the last commit, if any.
-	Violations    []*Violation `protobuf:"bytes,13,rep,name=violations,proto3" json:"violations,omitempty"`
+	Violations []*Violation `protobuf:"bytes,13,rep,name=violations,proto3" json:"violations,omitempty"`
+	// Named objects and flowtables.
+	Objects       uint32 `protobuf:"varint,14,opt,name=objects,proto3" json:"objects,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FragmentStatus) Reset() {
 	*x = FragmentStatus{}
-	mi := &file_weft_proto_msgTypes[22]
+	mi := &file_weft_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1856,7 +2228,7 @@ func (x *FragmentStatus) String() string {
 func (*FragmentStatus) ProtoMessage() {}
 
 func (x *FragmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[22]
+	mi := &file_weft_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1869,7 +2241,7 @@ func (x *FragmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentStatus.ProtoReflect.Descriptor instead.
 func (*FragmentStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{22}
+	return file_weft_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FragmentStatus) GetPublisher() string {
@@ -1963,6 +2335,13 @@ func (x *FragmentStatus) GetViolations() []*Violation {
 	return nil
 }
 
+func (x *FragmentStatus) GetObjects() uint32 {
+	if x != nil {
+		return x.Objects
+	}
+	return 0
+}
+
 type PlanRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As they would be sent with Apply, one after the other, in one commit.
@@ -1977,7 +2356,7 @@ type PlanRequest struct {
 
 func (x *PlanRequest) Reset() {
 	*x = PlanRequest{}
-	mi := &file_weft_proto_msgTypes[23]
+	mi := &file_weft_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1989,7 +2368,7 @@ func (x *PlanRequest) String() string {
 func (*PlanRequest) ProtoMessage() {}
 
 func (x *PlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[23]
+	mi := &file_weft_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2002,7 +2381,7 @@ func (x *PlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRequest.ProtoReflect.Descriptor instead.
 func (*PlanRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{23}
+	return file_weft_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlanRequest) GetFragments() []*Fragment {
@@ -2046,7 +2425,7 @@ type PlanResponse struct {
 
 func (x *PlanResponse) Reset() {
 	*x = PlanResponse{}
-	mi := &file_weft_proto_msgTypes[24]
+	mi := &file_weft_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2437,7 @@ func (x *PlanResponse) String() string {
 func (*PlanResponse) ProtoMessage() {}
 
 func (x *PlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[24]
+	mi := &file_weft_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2450,7 @@ func (x *PlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
 func (*PlanResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{24}
+	return file_weft_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PlanResponse) GetChanges() []*Change {
@@ -2132,7 +2511,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_weft_proto_msgTypes[25]
+	mi := &file_weft_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2523,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[25]
+	mi := &file_weft_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2536,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{25}
+	return file_weft_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Change) GetOperation() Change_Operation {
@@ -2199,7 +2578,7 @@ type Shadow struct {
 
 func (x *Shadow) Reset() {
 	*x = Shadow{}
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2590,7 @@ func (x *Shadow) String() string {
 func (*Shadow) ProtoMessage() {}
 
 func (x *Shadow) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2603,7 @@ func (x *Shadow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shadow.ProtoReflect.Descriptor instead.
 func (*Shadow) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{26}
+	return file_weft_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Shadow) GetObject() string {
@@ -2277,7 +2656,7 @@ type ListTablesRequest struct {
 
 func (x *ListTablesRequest) Reset() {
 	*x = ListTablesRequest{}
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2289,7 +2668,7 @@ func (x *ListTablesRequest) String() string {
 func (*ListTablesRequest) ProtoMessage() {}
 
 func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2302,7 +2681,7 @@ func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesRequest.ProtoReflect.Descriptor instead.
 func (*ListTablesRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{27}
+	return file_weft_proto_rawDescGZIP(), []int{31}
 }
 
 type ListTablesResponse struct {
@@ -2315,7 +2694,7 @@ type ListTablesResponse struct {
 
 func (x *ListTablesResponse) Reset() {
 	*x = ListTablesResponse{}
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2706,7 @@ func (x *ListTablesResponse) String() string {
 func (*ListTablesResponse) ProtoMessage() {}
 
 func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2719,7 @@ func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesResponse.ProtoReflect.Descriptor instead.
 func (*ListTablesResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{28}
+	return file_weft_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListTablesResponse) GetTables() []*TableStatus {
@@ -2363,19 +2742,22 @@ type TableStatus struct {
 	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Comment string                 `protobuf:"bytes,3,opt,name=comment,proto3" json:"comment,omitempty"`
 	// "publisher/name" of those that have something in it, in merge order.
-	Fragments     []string `protobuf:"bytes,4,rep,name=fragments,proto3" json:"fragments,omitempty"`
-	Chains        uint32   `protobuf:"varint,5,opt,name=chains,proto3" json:"chains,omitempty"`
-	Rules         uint32   `protobuf:"varint,6,opt,name=rules,proto3" json:"rules,omitempty"`
-	Sets          uint32   `protobuf:"varint,7,opt,name=sets,proto3" json:"sets,omitempty"`
-	Elements      uint64   `protobuf:"varint,8,opt,name=elements,proto3" json:"elements,omitempty"`
-	Shadowed      uint64   `protobuf:"varint,9,opt,name=shadowed,proto3" json:"shadowed,omitempty"`
+	Fragments []string `protobuf:"bytes,4,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	Chains    uint32   `protobuf:"varint,5,opt,name=chains,proto3" json:"chains,omitempty"`
+	Rules     uint32   `protobuf:"varint,6,opt,name=rules,proto3" json:"rules,omitempty"`
+	Sets      uint32   `protobuf:"varint,7,opt,name=sets,proto3" json:"sets,omitempty"`
+	Elements  uint64   `protobuf:"varint,8,opt,name=elements,proto3" json:"elements,omitempty"`
+	Shadowed  uint64   `protobuf:"varint,9,opt,name=shadowed,proto3" json:"shadowed,omitempty"`
+	// Named objects and flowtables.
+	Objects       uint32   `protobuf:"varint,10,opt,name=objects,proto3" json:"objects,omitempty"`
+	Flags         []string `protobuf:"bytes,11,rep,name=flags,proto3" json:"flags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TableStatus) Reset() {
 	*x = TableStatus{}
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2769,7 @@ func (x *TableStatus) String() string {
 func (*TableStatus) ProtoMessage() {}
 
 func (x *TableStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2782,7 @@ func (x *TableStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableStatus.ProtoReflect.Descriptor instead.
 func (*TableStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{29}
+	return file_weft_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TableStatus) GetFamily() string {
@@ -2466,6 +2848,20 @@ func (x *TableStatus) GetShadowed() uint64 {
 	return 0
 }
 
+func (x *TableStatus) GetObjects() uint32 {
+	if x != nil {
+		return x.Objects
+	}
+	return 0
+}
+
+func (x *TableStatus) GetFlags() []string {
+	if x != nil {
+		return x.Flags
+	}
+	return nil
+}
+
 type GetTableRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Family string                 `protobuf:"bytes,1,opt,name=family,proto3" json:"family,omitempty"`
@@ -2478,7 +2874,7 @@ type GetTableRequest struct {
 
 func (x *GetTableRequest) Reset() {
 	*x = GetTableRequest{}
-	mi := &file_weft_proto_msgTypes[30]
+	mi := &file_weft_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2490,7 +2886,7 @@ func (x *GetTableRequest) String() string {
 func (*GetTableRequest) ProtoMessage() {}
 
 func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[30]
+	mi := &file_weft_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2503,7 +2899,7 @@ func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableRequest.ProtoReflect.Descriptor instead.
 func (*GetTableRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{30}
+	return file_weft_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetTableRequest) GetFamily() string {
@@ -2533,13 +2929,15 @@ type GetTableResponse struct {
 	Status        *TableStatus           `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
 	Chains        []*MergedChain         `protobuf:"bytes,3,rep,name=chains,proto3" json:"chains,omitempty"`
 	Sets          []*MergedSet           `protobuf:"bytes,4,rep,name=sets,proto3" json:"sets,omitempty"`
+	Objects       []*MergedObject        `protobuf:"bytes,5,rep,name=objects,proto3" json:"objects,omitempty"`
+	Flowtables    []*MergedFlowtable     `protobuf:"bytes,6,rep,name=flowtables,proto3" json:"flowtables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetTableResponse) Reset() {
 	*x = GetTableResponse{}
-	mi := &file_weft_proto_msgTypes[31]
+	mi := &file_weft_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2551,7 +2949,7 @@ func (x *GetTableResponse) String() string {
 func (*GetTableResponse) ProtoMessage() {}
 
 func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[31]
+	mi := &file_weft_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2564,7 +2962,7 @@ func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableResponse.ProtoReflect.Descriptor instead.
 func (*GetTableResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{31}
+	return file_weft_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetTableResponse) GetRevision() uint64 {
@@ -2595,6 +2993,125 @@ func (x *GetTableResponse) GetSets() []*MergedSet {
 	return nil
 }
 
+func (x *GetTableResponse) GetObjects() []*MergedObject {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *GetTableResponse) GetFlowtables() []*MergedFlowtable {
+	if x != nil {
+		return x.Flowtables
+	}
+	return nil
+}
+
+// MergedObject is a declaration: what the object has counted is in the kernel alone.
+type MergedObject struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Object        *Object                `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	Fragments     []string               `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MergedObject) Reset() {
+	*x = MergedObject{}
+	mi := &file_weft_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MergedObject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MergedObject) ProtoMessage() {}
+
+func (x *MergedObject) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MergedObject.ProtoReflect.Descriptor instead.
+func (*MergedObject) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *MergedObject) GetObject() *Object {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
+func (x *MergedObject) GetFragments() []string {
+	if x != nil {
+		return x.Fragments
+	}
+	return nil
+}
+
+type MergedFlowtable struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flowtable     *Flowtable             `protobuf:"bytes,1,opt,name=flowtable,proto3" json:"flowtable,omitempty"`
+	Fragments     []string               `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MergedFlowtable) Reset() {
+	*x = MergedFlowtable{}
+	mi := &file_weft_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MergedFlowtable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MergedFlowtable) ProtoMessage() {}
+
+func (x *MergedFlowtable) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MergedFlowtable.ProtoReflect.Descriptor instead.
+func (*MergedFlowtable) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *MergedFlowtable) GetFlowtable() *Flowtable {
+	if x != nil {
+		return x.Flowtable
+	}
+	return nil
+}
+
+func (x *MergedFlowtable) GetFragments() []string {
+	if x != nil {
+		return x.Fragments
+	}
+	return nil
+}
+
 type MergedChain struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The declaration, without rules.
@@ -2607,7 +3124,7 @@ type MergedChain struct {
 
 func (x *MergedChain) Reset() {
 	*x = MergedChain{}
-	mi := &file_weft_proto_msgTypes[32]
+	mi := &file_weft_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2619,7 +3136,7 @@ func (x *MergedChain) String() string {
 func (*MergedChain) ProtoMessage() {}
 
 func (x *MergedChain) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[32]
+	mi := &file_weft_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,7 +3149,7 @@ func (x *MergedChain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedChain.ProtoReflect.Descriptor instead.
 func (*MergedChain) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{32}
+	return file_weft_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *MergedChain) GetChain() *Chain {
@@ -2667,7 +3184,7 @@ type MergedRule struct {
 
 func (x *MergedRule) Reset() {
 	*x = MergedRule{}
-	mi := &file_weft_proto_msgTypes[33]
+	mi := &file_weft_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2679,7 +3196,7 @@ func (x *MergedRule) String() string {
 func (*MergedRule) ProtoMessage() {}
 
 func (x *MergedRule) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[33]
+	mi := &file_weft_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2692,7 +3209,7 @@ func (x *MergedRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedRule.ProtoReflect.Descriptor instead.
 func (*MergedRule) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{33}
+	return file_weft_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *MergedRule) GetRule() *Rule {
@@ -2728,7 +3245,7 @@ type MergedSet struct {
 
 func (x *MergedSet) Reset() {
 	*x = MergedSet{}
-	mi := &file_weft_proto_msgTypes[34]
+	mi := &file_weft_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +3257,7 @@ func (x *MergedSet) String() string {
 func (*MergedSet) ProtoMessage() {}
 
 func (x *MergedSet) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[34]
+	mi := &file_weft_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +3270,7 @@ func (x *MergedSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedSet.ProtoReflect.Descriptor instead.
 func (*MergedSet) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{34}
+	return file_weft_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *MergedSet) GetSet() *Set {
@@ -2785,7 +3302,7 @@ type ListPublishersRequest struct {
 
 func (x *ListPublishersRequest) Reset() {
 	*x = ListPublishersRequest{}
-	mi := &file_weft_proto_msgTypes[35]
+	mi := &file_weft_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2797,7 +3314,7 @@ func (x *ListPublishersRequest) String() string {
 func (*ListPublishersRequest) ProtoMessage() {}
 
 func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[35]
+	mi := &file_weft_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2810,7 +3327,7 @@ func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersRequest.ProtoReflect.Descriptor instead.
 func (*ListPublishersRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{35}
+	return file_weft_proto_rawDescGZIP(), []int{41}
 }
 
 type ListPublishersResponse struct {
@@ -2822,7 +3339,7 @@ type ListPublishersResponse struct {
 
 func (x *ListPublishersResponse) Reset() {
 	*x = ListPublishersResponse{}
-	mi := &file_weft_proto_msgTypes[36]
+	mi := &file_weft_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2834,7 +3351,7 @@ func (x *ListPublishersResponse) String() string {
 func (*ListPublishersResponse) ProtoMessage() {}
 
 func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[36]
+	mi := &file_weft_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2847,7 +3364,7 @@ func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersResponse.ProtoReflect.Descriptor instead.
 func (*ListPublishersResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{36}
+	return file_weft_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListPublishersResponse) GetPublishers() []*PublisherStatus {
@@ -2880,7 +3397,7 @@ type PublisherStatus struct {
 
 func (x *PublisherStatus) Reset() {
 	*x = PublisherStatus{}
-	mi := &file_weft_proto_msgTypes[37]
+	mi := &file_weft_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2892,7 +3409,7 @@ func (x *PublisherStatus) String() string {
 func (*PublisherStatus) ProtoMessage() {}
 
 func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[37]
+	mi := &file_weft_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2905,7 +3422,7 @@ func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublisherStatus.ProtoReflect.Descriptor instead.
 func (*PublisherStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{37}
+	return file_weft_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PublisherStatus) GetName() string {
@@ -2998,7 +3515,7 @@ type SessionStatus struct {
 
 func (x *SessionStatus) Reset() {
 	*x = SessionStatus{}
-	mi := &file_weft_proto_msgTypes[38]
+	mi := &file_weft_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3010,7 +3527,7 @@ func (x *SessionStatus) String() string {
 func (*SessionStatus) ProtoMessage() {}
 
 func (x *SessionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[38]
+	mi := &file_weft_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3023,7 +3540,7 @@ func (x *SessionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStatus.ProtoReflect.Descriptor instead.
 func (*SessionStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{38}
+	return file_weft_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SessionStatus) GetPid() int32 {
@@ -3055,7 +3572,7 @@ func (x *SessionStatus) GetPending() uint32 {
 }
 
 // OwnerRequest names a rule (chain and handle), an element (set and key), or an
-// object: a table, a chain or a set.
+// object: a table, a chain, a set, a named object or a flowtable.
 type OwnerRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Family string                 `protobuf:"bytes,1,opt,name=family,proto3" json:"family,omitempty"`
@@ -3063,15 +3580,17 @@ type OwnerRequest struct {
 	Chain  string                 `protobuf:"bytes,3,opt,name=chain,proto3" json:"chain,omitempty"`
 	Handle uint64                 `protobuf:"varint,4,opt,name=handle,proto3" json:"handle,omitempty"`
 	// A set or map.
-	Set           string `protobuf:"bytes,5,opt,name=set,proto3" json:"set,omitempty"`
-	Key           string `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`
+	Set string `protobuf:"bytes,5,opt,name=set,proto3" json:"set,omitempty"`
+	Key string `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`
+	// A named object, or with the kind flowtable a flowtable.
+	Object        *ObjectName `protobuf:"bytes,7,opt,name=object,proto3" json:"object,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OwnerRequest) Reset() {
 	*x = OwnerRequest{}
-	mi := &file_weft_proto_msgTypes[39]
+	mi := &file_weft_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3083,7 +3602,7 @@ func (x *OwnerRequest) String() string {
 func (*OwnerRequest) ProtoMessage() {}
 
 func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[39]
+	mi := &file_weft_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3096,7 +3615,7 @@ func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerRequest.ProtoReflect.Descriptor instead.
 func (*OwnerRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{39}
+	return file_weft_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *OwnerRequest) GetFamily() string {
@@ -3141,6 +3660,13 @@ func (x *OwnerRequest) GetKey() string {
 	return ""
 }
 
+func (x *OwnerRequest) GetObject() *ObjectName {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
 type OwnerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In merge order; the first is in force where only one can be.
@@ -3151,7 +3677,7 @@ type OwnerResponse struct {
 
 func (x *OwnerResponse) Reset() {
 	*x = OwnerResponse{}
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3163,7 +3689,7 @@ func (x *OwnerResponse) String() string {
 func (*OwnerResponse) ProtoMessage() {}
 
 func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3176,7 +3702,7 @@ func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerResponse.ProtoReflect.Descriptor instead.
 func (*OwnerResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{40}
+	return file_weft_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *OwnerResponse) GetOwners() []*OwnedBy {
@@ -3201,7 +3727,7 @@ type OwnedBy struct {
 
 func (x *OwnedBy) Reset() {
 	*x = OwnedBy{}
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3213,7 +3739,7 @@ func (x *OwnedBy) String() string {
 func (*OwnedBy) ProtoMessage() {}
 
 func (x *OwnedBy) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3226,7 +3752,7 @@ func (x *OwnedBy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedBy.ProtoReflect.Descriptor instead.
 func (*OwnedBy) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{41}
+	return file_weft_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *OwnedBy) GetPublisher() string {
@@ -3272,7 +3798,7 @@ type CleanupRequest struct {
 
 func (x *CleanupRequest) Reset() {
 	*x = CleanupRequest{}
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3810,7 @@ func (x *CleanupRequest) String() string {
 func (*CleanupRequest) ProtoMessage() {}
 
 func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3823,7 @@ func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupRequest.ProtoReflect.Descriptor instead.
 func (*CleanupRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{42}
+	return file_weft_proto_rawDescGZIP(), []int{48}
 }
 
 type CleanupResponse struct {
@@ -3310,7 +3836,7 @@ type CleanupResponse struct {
 
 func (x *CleanupResponse) Reset() {
 	*x = CleanupResponse{}
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3322,7 +3848,7 @@ func (x *CleanupResponse) String() string {
 func (*CleanupResponse) ProtoMessage() {}
 
 func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3335,7 +3861,7 @@ func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupResponse.ProtoReflect.Descriptor instead.
 func (*CleanupResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{43}
+	return file_weft_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CleanupResponse) GetTables() []string {
@@ -3353,7 +3879,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +3891,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +3904,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{44}
+	return file_weft_proto_rawDescGZIP(), []int{50}
 }
 
 type Event struct {
@@ -3397,7 +3923,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3409,7 +3935,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3422,7 +3948,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{45}
+	return file_weft_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Event) GetTime() *timestamppb.Timestamp {
@@ -3525,7 +4051,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3537,7 +4063,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3550,7 +4076,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{46}
+	return file_weft_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Commit) GetRevision() uint64 {
@@ -3618,13 +4144,15 @@ type Counts struct {
 	RulesDeleted    uint32                 `protobuf:"varint,5,opt,name=rules_deleted,json=rulesDeleted,proto3" json:"rules_deleted,omitempty"`
 	ElementsAdded   uint64                 `protobuf:"varint,6,opt,name=elements_added,json=elementsAdded,proto3" json:"elements_added,omitempty"`
 	ElementsDeleted uint64                 `protobuf:"varint,7,opt,name=elements_deleted,json=elementsDeleted,proto3" json:"elements_deleted,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Named objects and flowtables.
+	Objects       uint32 `protobuf:"varint,8,opt,name=objects,proto3" json:"objects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3636,7 +4164,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3649,7 +4177,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{47}
+	return file_weft_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Counts) GetTables() uint32 {
@@ -3701,6 +4229,13 @@ func (x *Counts) GetElementsDeleted() uint64 {
 	return 0
 }
 
+func (x *Counts) GetObjects() uint32 {
+	if x != nil {
+		return x.Objects
+	}
+	return 0
+}
+
 type Rejection struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fragment      string                 `protobuf:"bytes,1,opt,name=fragment,proto3" json:"fragment,omitempty"`
@@ -3711,7 +4246,7 @@ type Rejection struct {
 
 func (x *Rejection) Reset() {
 	*x = Rejection{}
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +4258,7 @@ func (x *Rejection) String() string {
 func (*Rejection) ProtoMessage() {}
 
 func (x *Rejection) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +4271,7 @@ func (x *Rejection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejection.ProtoReflect.Descriptor instead.
 func (*Rejection) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{48}
+	return file_weft_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Rejection) GetFragment() string {
@@ -3763,7 +4298,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3775,7 +4310,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3788,7 +4323,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{49}
+	return file_weft_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Drift) GetReason() string {
@@ -3816,7 +4351,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +4363,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +4376,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{50}
+	return file_weft_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Presence) GetPublisher() string {
@@ -3876,7 +4411,7 @@ const file_weft_proto_rawDesc = "" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12-\n" +
 	"\blifetime\x18\x03 \x01(\x0e2\x11.weft.v1.LifetimeR\blifetime\x12&\n" +
 	"\x06tables\x18\x04 \x03(\v2\x0e.weft.v1.TableR\x06tables\x12\x10\n" +
-	"\x03nft\x18\x05 \x01(\tR\x03nft\"\x85\x02\n" +
+	"\x03nft\x18\x05 \x01(\tR\x03nft\"\xfa\x02\n" +
 	"\x05Table\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3885,7 +4420,29 @@ const file_weft_proto_rawDesc = "" +
 	"\x04sets\x18\x05 \x03(\v2\f.weft.v1.SetR\x04sets\x12 \n" +
 	"\x04maps\x18\x06 \x03(\v2\f.weft.v1.SetR\x04maps\x12%\n" +
 	"\x0econntrack_maps\x18\a \x03(\tR\rconntrackMaps\x12#\n" +
-	"\raffinity_maps\x18\b \x03(\tR\faffinityMaps\"\xce\x01\n" +
+	"\raffinity_maps\x18\b \x03(\tR\faffinityMaps\x12\x14\n" +
+	"\x05flags\x18\t \x03(\tR\x05flags\x12)\n" +
+	"\aobjects\x18\n" +
+	" \x03(\v2\x0f.weft.v1.ObjectR\aobjects\x122\n" +
+	"\n" +
+	"flowtables\x18\v \x03(\v2\x12.weft.v1.FlowtableR\n" +
+	"flowtables\"^\n" +
+	"\x06Object\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x18\n" +
+	"\acomment\x18\x04 \x01(\tR\acomment\"\x99\x01\n" +
+	"\tFlowtable\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04hook\x18\x02 \x01(\tR\x04hook\x12\x1a\n" +
+	"\bpriority\x18\x03 \x01(\tR\bpriority\x12\x18\n" +
+	"\adevices\x18\x04 \x03(\tR\adevices\x12\x14\n" +
+	"\x05flags\x18\x05 \x03(\tR\x05flags\x12\x18\n" +
+	"\acounter\x18\x06 \x01(\bR\acounter\"4\n" +
+	"\n" +
+	"ObjectName\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xfe\x01\n" +
 	"\x05Chain\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x12\n" +
@@ -3894,10 +4451,13 @@ const file_weft_proto_rawDesc = "" +
 	"\x06policy\x18\x05 \x01(\tR\x06policy\x12\x16\n" +
 	"\x06device\x18\x06 \x01(\tR\x06device\x12\x18\n" +
 	"\acomment\x18\a \x01(\tR\acomment\x12#\n" +
-	"\x05rules\x18\b \x03(\v2\r.weft.v1.RuleR\x05rules\"4\n" +
+	"\x05rules\x18\b \x03(\v2\r.weft.v1.RuleR\x05rules\x12\x18\n" +
+	"\adevices\x18\t \x03(\tR\adevices\x12\x14\n" +
+	"\x05flags\x18\n" +
+	" \x03(\tR\x05flags\"4\n" +
 	"\x04Rule\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x18\n" +
-	"\acomment\x18\x02 \x01(\tR\acomment\"\xdf\x02\n" +
+	"\acomment\x18\x02 \x01(\tR\acomment\"\xfb\x02\n" +
 	"\x03Set\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -3912,13 +4472,19 @@ const file_weft_proto_rawDesc = "" +
 	"auto_merge\x18\t \x01(\bR\tautoMerge\x12\x18\n" +
 	"\acomment\x18\n" +
 	" \x01(\tR\acomment\x12,\n" +
-	"\belements\x18\v \x03(\v2\x10.weft.v1.ElementR\belements\"j\n" +
+	"\belements\x18\v \x03(\v2\x10.weft.v1.ElementR\belements\x12\x1a\n" +
+	"\bstateful\x18\f \x03(\tR\bstateful\"\x97\x01\n" +
 	"\aElement\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x18\n" +
 	"\acomment\x18\x03 \x01(\tR\acomment\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x04 \x01(\x03R\ttimeoutMs\"=\n" +
+	"timeout_ms\x18\x04 \x01(\x03R\ttimeoutMs\x12+\n" +
+	"\x05state\x18\x05 \x01(\v2\x15.weft.v1.ElementStateR\x05state\"I\n" +
+	"\fElementState\x12\x1d\n" +
+	"\n" +
+	"expires_ms\x18\x01 \x01(\x03R\texpiresMs\x12\x1a\n" +
+	"\bstateful\x18\x02 \x03(\tR\bstateful\"=\n" +
 	"\fApplyRequest\x12-\n" +
 	"\bfragment\x18\x01 \x01(\v2\x11.weft.v1.FragmentR\bfragment\"V\n" +
 	"\rApplyResponse\x12\x1a\n" +
@@ -3938,7 +4504,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x06update\"P\n" +
 	"\x05Patch\x12\x1a\n" +
 	"\bfragment\x18\x01 \x01(\tR\bfragment\x12+\n" +
-	"\x06tables\x18\x02 \x03(\v2\x13.weft.v1.TablePatchR\x06tables\"\xfe\x02\n" +
+	"\x06tables\x18\x02 \x03(\v2\x13.weft.v1.TablePatchR\x06tables\"\xd4\x04\n" +
 	"\n" +
 	"TablePatch\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
@@ -3953,7 +4519,12 @@ const file_weft_proto_rawDesc = "" +
 	"\belements\x18\b \x03(\v2\x15.weft.v1.ElementPatchR\belements\x12%\n" +
 	"\x0econntrack_maps\x18\t \x03(\tR\rconntrackMaps\x12#\n" +
 	"\raffinity_maps\x18\n" +
-	" \x03(\tR\faffinityMaps\"\\\n" +
+	" \x03(\tR\faffinityMaps\x120\n" +
+	"\vput_objects\x18\v \x03(\v2\x0f.weft.v1.ObjectR\n" +
+	"putObjects\x129\n" +
+	"\x0eput_flowtables\x18\f \x03(\v2\x12.weft.v1.FlowtableR\rputFlowtables\x12:\n" +
+	"\x0edelete_objects\x18\r \x03(\v2\x13.weft.v1.ObjectNameR\rdeleteObjects\x12+\n" +
+	"\x11delete_flowtables\x18\x0e \x03(\tR\x10deleteFlowtables\"\\\n" +
 	"\fElementPatch\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\"\n" +
 	"\x03add\x18\x02 \x03(\v2\x10.weft.v1.ElementR\x03add\x12\x16\n" +
@@ -3986,7 +4557,7 @@ const file_weft_proto_rawDesc = "" +
 	"\vListRequest\"a\n" +
 	"\fListResponse\x125\n" +
 	"\tfragments\x18\x01 \x03(\v2\x17.weft.v1.FragmentStatusR\tfragments\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\"\xb3\x03\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xcd\x03\n" +
 	"\x0eFragmentStatus\x12\x1c\n" +
 	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -4003,7 +4574,8 @@ const file_weft_proto_rawDesc = "" +
 	"\bshadowed\x18\f \x01(\x04R\bshadowed\x122\n" +
 	"\n" +
 	"violations\x18\r \x03(\v2\x12.weft.v1.ViolationR\n" +
-	"violations\"x\n" +
+	"violations\x12\x18\n" +
+	"\aobjects\x18\x0e \x01(\rR\aobjects\"x\n" +
 	"\vPlanRequest\x12/\n" +
 	"\tfragments\x18\x01 \x03(\v2\x11.weft.v1.FragmentR\tfragments\x12\x1a\n" +
 	"\bwithdraw\x18\x02 \x03(\tR\bwithdraw\x12\x1c\n" +
@@ -4036,7 +4608,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x11ListTablesRequest\"^\n" +
 	"\x12ListTablesResponse\x12,\n" +
 	"\x06tables\x18\x01 \x03(\v2\x14.weft.v1.TableStatusR\x06tables\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\"\xeb\x01\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\x9b\x02\n" +
 	"\vTableStatus\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -4046,16 +4618,29 @@ const file_weft_proto_rawDesc = "" +
 	"\x05rules\x18\x06 \x01(\rR\x05rules\x12\x12\n" +
 	"\x04sets\x18\a \x01(\rR\x04sets\x12\x1a\n" +
 	"\belements\x18\b \x01(\x04R\belements\x12\x1a\n" +
-	"\bshadowed\x18\t \x01(\x04R\bshadowed\"S\n" +
+	"\bshadowed\x18\t \x01(\x04R\bshadowed\x12\x18\n" +
+	"\aobjects\x18\n" +
+	" \x01(\rR\aobjects\x12\x14\n" +
+	"\x05flags\x18\v \x03(\tR\x05flags\"S\n" +
 	"\x0fGetTableRequest\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
-	"\x05terse\x18\x03 \x01(\bR\x05terse\"\xb2\x01\n" +
+	"\x05terse\x18\x03 \x01(\bR\x05terse\"\x9d\x02\n" +
 	"\x10GetTableResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12,\n" +
 	"\x06status\x18\x02 \x01(\v2\x14.weft.v1.TableStatusR\x06status\x12,\n" +
 	"\x06chains\x18\x03 \x03(\v2\x14.weft.v1.MergedChainR\x06chains\x12&\n" +
-	"\x04sets\x18\x04 \x03(\v2\x12.weft.v1.MergedSetR\x04sets\"|\n" +
+	"\x04sets\x18\x04 \x03(\v2\x12.weft.v1.MergedSetR\x04sets\x12/\n" +
+	"\aobjects\x18\x05 \x03(\v2\x15.weft.v1.MergedObjectR\aobjects\x128\n" +
+	"\n" +
+	"flowtables\x18\x06 \x03(\v2\x18.weft.v1.MergedFlowtableR\n" +
+	"flowtables\"U\n" +
+	"\fMergedObject\x12'\n" +
+	"\x06object\x18\x01 \x01(\v2\x0f.weft.v1.ObjectR\x06object\x12\x1c\n" +
+	"\tfragments\x18\x02 \x03(\tR\tfragments\"a\n" +
+	"\x0fMergedFlowtable\x120\n" +
+	"\tflowtable\x18\x01 \x01(\v2\x12.weft.v1.FlowtableR\tflowtable\x12\x1c\n" +
+	"\tfragments\x18\x02 \x03(\tR\tfragments\"|\n" +
 	"\vMergedChain\x12$\n" +
 	"\x05chain\x18\x01 \x01(\v2\x0e.weft.v1.ChainR\x05chain\x12\x1c\n" +
 	"\tfragments\x18\x02 \x03(\tR\tfragments\x12)\n" +
@@ -4091,14 +4676,15 @@ const file_weft_proto_rawDesc = "" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\rR\x03uid\x120\n" +
 	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x18\n" +
-	"\apending\x18\x04 \x01(\rR\apending\"\x8e\x01\n" +
+	"\apending\x18\x04 \x01(\rR\apending\"\xbb\x01\n" +
 	"\fOwnerRequest\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x14\n" +
 	"\x05table\x18\x02 \x01(\tR\x05table\x12\x14\n" +
 	"\x05chain\x18\x03 \x01(\tR\x05chain\x12\x16\n" +
 	"\x06handle\x18\x04 \x01(\x04R\x06handle\x12\x10\n" +
 	"\x03set\x18\x05 \x01(\tR\x03set\x12\x10\n" +
-	"\x03key\x18\x06 \x01(\tR\x03key\"9\n" +
+	"\x03key\x18\x06 \x01(\tR\x03key\x12+\n" +
+	"\x06object\x18\a \x01(\v2\x13.weft.v1.ObjectNameR\x06object\"9\n" +
 	"\rOwnerResponse\x12(\n" +
 	"\x06owners\x18\x01 \x03(\v2\x10.weft.v1.OwnedByR\x06owners\"\x89\x01\n" +
 	"\aOwnedBy\x12\x1c\n" +
@@ -4126,7 +4712,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x05flows\x18\x05 \x01(\x04R\x05flows\x12-\n" +
 	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12/\n" +
 	"\x05build\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05build\x121\n" +
-	"\x06kernel\x18\b \x01(\v2\x19.google.protobuf.DurationR\x06kernel\"\xe4\x01\n" +
+	"\x06kernel\x18\b \x01(\v2\x19.google.protobuf.DurationR\x06kernel\"\xfe\x01\n" +
 	"\x06Counts\x12\x16\n" +
 	"\x06tables\x18\x01 \x01(\rR\x06tables\x12\x16\n" +
 	"\x06chains\x18\x02 \x01(\rR\x06chains\x12\x12\n" +
@@ -4135,7 +4721,8 @@ const file_weft_proto_rawDesc = "" +
 	"rulesAdded\x12#\n" +
 	"\rrules_deleted\x18\x05 \x01(\rR\frulesDeleted\x12%\n" +
 	"\x0eelements_added\x18\x06 \x01(\x04R\relementsAdded\x12)\n" +
-	"\x10elements_deleted\x18\a \x01(\x04R\x0felementsDeleted\"[\n" +
+	"\x10elements_deleted\x18\a \x01(\x04R\x0felementsDeleted\x12\x18\n" +
+	"\aobjects\x18\b \x01(\rR\aobjects\"[\n" +
 	"\tRejection\x12\x1a\n" +
 	"\bfragment\x18\x01 \x01(\tR\bfragment\x122\n" +
 	"\n" +
@@ -4197,7 +4784,7 @@ func file_weft_proto_rawDescGZIP() []byte {
 }
 
 var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_weft_proto_goTypes = []any{
 	(Lifetime)(0),                  // 0: weft.v1.Lifetime
 	(Reason)(0),                    // 1: weft.v1.Reason
@@ -4205,150 +4792,167 @@ var file_weft_proto_goTypes = []any{
 	(Change_Operation)(0),          // 3: weft.v1.Change.Operation
 	(*Fragment)(nil),               // 4: weft.v1.Fragment
 	(*Table)(nil),                  // 5: weft.v1.Table
-	(*Chain)(nil),                  // 6: weft.v1.Chain
-	(*Rule)(nil),                   // 7: weft.v1.Rule
-	(*Set)(nil),                    // 8: weft.v1.Set
-	(*Element)(nil),                // 9: weft.v1.Element
-	(*ApplyRequest)(nil),           // 10: weft.v1.ApplyRequest
-	(*ApplyResponse)(nil),          // 11: weft.v1.ApplyResponse
-	(*DeleteRequest)(nil),          // 12: weft.v1.DeleteRequest
-	(*DeleteResponse)(nil),         // 13: weft.v1.DeleteResponse
-	(*PublishRequest)(nil),         // 14: weft.v1.PublishRequest
-	(*Patch)(nil),                  // 15: weft.v1.Patch
-	(*TablePatch)(nil),             // 16: weft.v1.TablePatch
-	(*ElementPatch)(nil),           // 17: weft.v1.ElementPatch
-	(*PublishResponse)(nil),        // 18: weft.v1.PublishResponse
-	(*Committed)(nil),              // 19: weft.v1.Committed
-	(*Rejected)(nil),               // 20: weft.v1.Rejected
-	(*Violation)(nil),              // 21: weft.v1.Violation
-	(*GetRequest)(nil),             // 22: weft.v1.GetRequest
-	(*GetResponse)(nil),            // 23: weft.v1.GetResponse
-	(*ListRequest)(nil),            // 24: weft.v1.ListRequest
-	(*ListResponse)(nil),           // 25: weft.v1.ListResponse
-	(*FragmentStatus)(nil),         // 26: weft.v1.FragmentStatus
-	(*PlanRequest)(nil),            // 27: weft.v1.PlanRequest
-	(*PlanResponse)(nil),           // 28: weft.v1.PlanResponse
-	(*Change)(nil),                 // 29: weft.v1.Change
-	(*Shadow)(nil),                 // 30: weft.v1.Shadow
-	(*ListTablesRequest)(nil),      // 31: weft.v1.ListTablesRequest
-	(*ListTablesResponse)(nil),     // 32: weft.v1.ListTablesResponse
-	(*TableStatus)(nil),            // 33: weft.v1.TableStatus
-	(*GetTableRequest)(nil),        // 34: weft.v1.GetTableRequest
-	(*GetTableResponse)(nil),       // 35: weft.v1.GetTableResponse
-	(*MergedChain)(nil),            // 36: weft.v1.MergedChain
-	(*MergedRule)(nil),             // 37: weft.v1.MergedRule
-	(*MergedSet)(nil),              // 38: weft.v1.MergedSet
-	(*ListPublishersRequest)(nil),  // 39: weft.v1.ListPublishersRequest
-	(*ListPublishersResponse)(nil), // 40: weft.v1.ListPublishersResponse
-	(*PublisherStatus)(nil),        // 41: weft.v1.PublisherStatus
-	(*SessionStatus)(nil),          // 42: weft.v1.SessionStatus
-	(*OwnerRequest)(nil),           // 43: weft.v1.OwnerRequest
-	(*OwnerResponse)(nil),          // 44: weft.v1.OwnerResponse
-	(*OwnedBy)(nil),                // 45: weft.v1.OwnedBy
-	(*CleanupRequest)(nil),         // 46: weft.v1.CleanupRequest
-	(*CleanupResponse)(nil),        // 47: weft.v1.CleanupResponse
-	(*WatchRequest)(nil),           // 48: weft.v1.WatchRequest
-	(*Event)(nil),                  // 49: weft.v1.Event
-	(*Commit)(nil),                 // 50: weft.v1.Commit
-	(*Counts)(nil),                 // 51: weft.v1.Counts
-	(*Rejection)(nil),              // 52: weft.v1.Rejection
-	(*Drift)(nil),                  // 53: weft.v1.Drift
-	(*Presence)(nil),               // 54: weft.v1.Presence
-	(*durationpb.Duration)(nil),    // 55: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 56: google.protobuf.Timestamp
+	(*Object)(nil),                 // 6: weft.v1.Object
+	(*Flowtable)(nil),              // 7: weft.v1.Flowtable
+	(*ObjectName)(nil),             // 8: weft.v1.ObjectName
+	(*Chain)(nil),                  // 9: weft.v1.Chain
+	(*Rule)(nil),                   // 10: weft.v1.Rule
+	(*Set)(nil),                    // 11: weft.v1.Set
+	(*Element)(nil),                // 12: weft.v1.Element
+	(*ElementState)(nil),           // 13: weft.v1.ElementState
+	(*ApplyRequest)(nil),           // 14: weft.v1.ApplyRequest
+	(*ApplyResponse)(nil),          // 15: weft.v1.ApplyResponse
+	(*DeleteRequest)(nil),          // 16: weft.v1.DeleteRequest
+	(*DeleteResponse)(nil),         // 17: weft.v1.DeleteResponse
+	(*PublishRequest)(nil),         // 18: weft.v1.PublishRequest
+	(*Patch)(nil),                  // 19: weft.v1.Patch
+	(*TablePatch)(nil),             // 20: weft.v1.TablePatch
+	(*ElementPatch)(nil),           // 21: weft.v1.ElementPatch
+	(*PublishResponse)(nil),        // 22: weft.v1.PublishResponse
+	(*Committed)(nil),              // 23: weft.v1.Committed
+	(*Rejected)(nil),               // 24: weft.v1.Rejected
+	(*Violation)(nil),              // 25: weft.v1.Violation
+	(*GetRequest)(nil),             // 26: weft.v1.GetRequest
+	(*GetResponse)(nil),            // 27: weft.v1.GetResponse
+	(*ListRequest)(nil),            // 28: weft.v1.ListRequest
+	(*ListResponse)(nil),           // 29: weft.v1.ListResponse
+	(*FragmentStatus)(nil),         // 30: weft.v1.FragmentStatus
+	(*PlanRequest)(nil),            // 31: weft.v1.PlanRequest
+	(*PlanResponse)(nil),           // 32: weft.v1.PlanResponse
+	(*Change)(nil),                 // 33: weft.v1.Change
+	(*Shadow)(nil),                 // 34: weft.v1.Shadow
+	(*ListTablesRequest)(nil),      // 35: weft.v1.ListTablesRequest
+	(*ListTablesResponse)(nil),     // 36: weft.v1.ListTablesResponse
+	(*TableStatus)(nil),            // 37: weft.v1.TableStatus
+	(*GetTableRequest)(nil),        // 38: weft.v1.GetTableRequest
+	(*GetTableResponse)(nil),       // 39: weft.v1.GetTableResponse
+	(*MergedObject)(nil),           // 40: weft.v1.MergedObject
+	(*MergedFlowtable)(nil),        // 41: weft.v1.MergedFlowtable
+	(*MergedChain)(nil),            // 42: weft.v1.MergedChain
+	(*MergedRule)(nil),             // 43: weft.v1.MergedRule
+	(*MergedSet)(nil),              // 44: weft.v1.MergedSet
+	(*ListPublishersRequest)(nil),  // 45: weft.v1.ListPublishersRequest
+	(*ListPublishersResponse)(nil), // 46: weft.v1.ListPublishersResponse
+	(*PublisherStatus)(nil),        // 47: weft.v1.PublisherStatus
+	(*SessionStatus)(nil),          // 48: weft.v1.SessionStatus
+	(*OwnerRequest)(nil),           // 49: weft.v1.OwnerRequest
+	(*OwnerResponse)(nil),          // 50: weft.v1.OwnerResponse
+	(*OwnedBy)(nil),                // 51: weft.v1.OwnedBy
+	(*CleanupRequest)(nil),         // 52: weft.v1.CleanupRequest
+	(*CleanupResponse)(nil),        // 53: weft.v1.CleanupResponse
+	(*WatchRequest)(nil),           // 54: weft.v1.WatchRequest
+	(*Event)(nil),                  // 55: weft.v1.Event
+	(*Commit)(nil),                 // 56: weft.v1.Commit
+	(*Counts)(nil),                 // 57: weft.v1.Counts
+	(*Rejection)(nil),              // 58: weft.v1.Rejection
+	(*Drift)(nil),                  // 59: weft.v1.Drift
+	(*Presence)(nil),               // 60: weft.v1.Presence
+	(*durationpb.Duration)(nil),    // 61: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 62: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,  // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
 	5,  // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	6,  // 2: weft.v1.Table.chains:type_name -> weft.v1.Chain
-	8,  // 3: weft.v1.Table.sets:type_name -> weft.v1.Set
-	8,  // 4: weft.v1.Table.maps:type_name -> weft.v1.Set
-	7,  // 5: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	55, // 6: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	55, // 7: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
-	9,  // 8: weft.v1.Set.elements:type_name -> weft.v1.Element
-	4,  // 9: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	51, // 10: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	4,  // 11: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
-	15, // 12: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
-	16, // 13: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
-	6,  // 14: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
-	8,  // 15: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
-	8,  // 16: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
-	17, // 17: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
-	9,  // 18: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
-	19, // 19: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
-	20, // 20: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
-	21, // 21: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
-	1,  // 22: weft.v1.Violation.reason:type_name -> weft.v1.Reason
-	26, // 23: weft.v1.GetResponse.status:type_name -> weft.v1.FragmentStatus
-	4,  // 24: weft.v1.GetResponse.fragment:type_name -> weft.v1.Fragment
-	26, // 25: weft.v1.ListResponse.fragments:type_name -> weft.v1.FragmentStatus
-	0,  // 26: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
-	2,  // 27: weft.v1.FragmentStatus.state:type_name -> weft.v1.State
-	56, // 28: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	21, // 29: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	4,  // 30: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
-	29, // 31: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
-	51, // 32: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
-	52, // 33: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
-	30, // 34: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
-	3,  // 35: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
-	33, // 36: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
-	33, // 37: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
-	36, // 38: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
-	38, // 39: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
-	6,  // 40: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
-	37, // 41: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
-	7,  // 42: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
-	8,  // 43: weft.v1.MergedSet.set:type_name -> weft.v1.Set
-	41, // 44: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	42, // 45: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	52, // 46: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	56, // 47: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	56, // 48: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	45, // 49: weft.v1.OwnerResponse.owners:type_name -> weft.v1.OwnedBy
-	56, // 50: weft.v1.Event.time:type_name -> google.protobuf.Timestamp
-	50, // 51: weft.v1.Event.commit:type_name -> weft.v1.Commit
-	52, // 52: weft.v1.Event.rejection:type_name -> weft.v1.Rejection
-	53, // 53: weft.v1.Event.drift:type_name -> weft.v1.Drift
-	54, // 54: weft.v1.Event.presence:type_name -> weft.v1.Presence
-	51, // 55: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	55, // 56: weft.v1.Commit.duration:type_name -> google.protobuf.Duration
-	55, // 57: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	55, // 58: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	55, // 59: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	21, // 60: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	51, // 61: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	10, // 62: weft.v1.Aggregator.Apply:input_type -> weft.v1.ApplyRequest
-	14, // 63: weft.v1.Aggregator.Publish:input_type -> weft.v1.PublishRequest
-	12, // 64: weft.v1.Aggregator.Delete:input_type -> weft.v1.DeleteRequest
-	22, // 65: weft.v1.Aggregator.Get:input_type -> weft.v1.GetRequest
-	24, // 66: weft.v1.Aggregator.List:input_type -> weft.v1.ListRequest
-	48, // 67: weft.v1.Aggregator.Watch:input_type -> weft.v1.WatchRequest
-	27, // 68: weft.v1.Aggregator.Plan:input_type -> weft.v1.PlanRequest
-	31, // 69: weft.v1.Aggregator.ListTables:input_type -> weft.v1.ListTablesRequest
-	34, // 70: weft.v1.Aggregator.GetTable:input_type -> weft.v1.GetTableRequest
-	39, // 71: weft.v1.Aggregator.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	43, // 72: weft.v1.Aggregator.Owner:input_type -> weft.v1.OwnerRequest
-	46, // 73: weft.v1.Aggregator.Cleanup:input_type -> weft.v1.CleanupRequest
-	11, // 74: weft.v1.Aggregator.Apply:output_type -> weft.v1.ApplyResponse
-	18, // 75: weft.v1.Aggregator.Publish:output_type -> weft.v1.PublishResponse
-	13, // 76: weft.v1.Aggregator.Delete:output_type -> weft.v1.DeleteResponse
-	23, // 77: weft.v1.Aggregator.Get:output_type -> weft.v1.GetResponse
-	25, // 78: weft.v1.Aggregator.List:output_type -> weft.v1.ListResponse
-	49, // 79: weft.v1.Aggregator.Watch:output_type -> weft.v1.Event
-	28, // 80: weft.v1.Aggregator.Plan:output_type -> weft.v1.PlanResponse
-	32, // 81: weft.v1.Aggregator.ListTables:output_type -> weft.v1.ListTablesResponse
-	35, // 82: weft.v1.Aggregator.GetTable:output_type -> weft.v1.GetTableResponse
-	40, // 83: weft.v1.Aggregator.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	44, // 84: weft.v1.Aggregator.Owner:output_type -> weft.v1.OwnerResponse
-	47, // 85: weft.v1.Aggregator.Cleanup:output_type -> weft.v1.CleanupResponse
-	74, // [74:86] is the sub-list for method output_type
-	62, // [62:74] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	9,  // 2: weft.v1.Table.chains:type_name -> weft.v1.Chain
+	11, // 3: weft.v1.Table.sets:type_name -> weft.v1.Set
+	11, // 4: weft.v1.Table.maps:type_name -> weft.v1.Set
+	6,  // 5: weft.v1.Table.objects:type_name -> weft.v1.Object
+	7,  // 6: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
+	10, // 7: weft.v1.Chain.rules:type_name -> weft.v1.Rule
+	61, // 8: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	61, // 9: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	12, // 10: weft.v1.Set.elements:type_name -> weft.v1.Element
+	13, // 11: weft.v1.Element.state:type_name -> weft.v1.ElementState
+	4,  // 12: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
+	57, // 13: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	4,  // 14: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
+	19, // 15: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
+	20, // 16: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
+	9,  // 17: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
+	11, // 18: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
+	11, // 19: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
+	21, // 20: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
+	6,  // 21: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
+	7,  // 22: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
+	8,  // 23: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectName
+	12, // 24: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
+	23, // 25: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
+	24, // 26: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
+	25, // 27: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
+	1,  // 28: weft.v1.Violation.reason:type_name -> weft.v1.Reason
+	30, // 29: weft.v1.GetResponse.status:type_name -> weft.v1.FragmentStatus
+	4,  // 30: weft.v1.GetResponse.fragment:type_name -> weft.v1.Fragment
+	30, // 31: weft.v1.ListResponse.fragments:type_name -> weft.v1.FragmentStatus
+	0,  // 32: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
+	2,  // 33: weft.v1.FragmentStatus.state:type_name -> weft.v1.State
+	62, // 34: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	25, // 35: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	4,  // 36: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
+	33, // 37: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
+	57, // 38: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	58, // 39: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	34, // 40: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
+	3,  // 41: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	37, // 42: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	37, // 43: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	42, // 44: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	44, // 45: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	40, // 46: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
+	41, // 47: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
+	6,  // 48: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	7,  // 49: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	9,  // 50: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	43, // 51: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	10, // 52: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	11, // 53: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	47, // 54: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	48, // 55: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	58, // 56: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	62, // 57: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	62, // 58: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	8,  // 59: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	51, // 60: weft.v1.OwnerResponse.owners:type_name -> weft.v1.OwnedBy
+	62, // 61: weft.v1.Event.time:type_name -> google.protobuf.Timestamp
+	56, // 62: weft.v1.Event.commit:type_name -> weft.v1.Commit
+	58, // 63: weft.v1.Event.rejection:type_name -> weft.v1.Rejection
+	59, // 64: weft.v1.Event.drift:type_name -> weft.v1.Drift
+	60, // 65: weft.v1.Event.presence:type_name -> weft.v1.Presence
+	57, // 66: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	61, // 67: weft.v1.Commit.duration:type_name -> google.protobuf.Duration
+	61, // 68: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	61, // 69: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	61, // 70: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	25, // 71: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	57, // 72: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	14, // 73: weft.v1.Aggregator.Apply:input_type -> weft.v1.ApplyRequest
+	18, // 74: weft.v1.Aggregator.Publish:input_type -> weft.v1.PublishRequest
+	16, // 75: weft.v1.Aggregator.Delete:input_type -> weft.v1.DeleteRequest
+	26, // 76: weft.v1.Aggregator.Get:input_type -> weft.v1.GetRequest
+	28, // 77: weft.v1.Aggregator.List:input_type -> weft.v1.ListRequest
+	54, // 78: weft.v1.Aggregator.Watch:input_type -> weft.v1.WatchRequest
+	31, // 79: weft.v1.Aggregator.Plan:input_type -> weft.v1.PlanRequest
+	35, // 80: weft.v1.Aggregator.ListTables:input_type -> weft.v1.ListTablesRequest
+	38, // 81: weft.v1.Aggregator.GetTable:input_type -> weft.v1.GetTableRequest
+	45, // 82: weft.v1.Aggregator.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	49, // 83: weft.v1.Aggregator.Owner:input_type -> weft.v1.OwnerRequest
+	52, // 84: weft.v1.Aggregator.Cleanup:input_type -> weft.v1.CleanupRequest
+	15, // 85: weft.v1.Aggregator.Apply:output_type -> weft.v1.ApplyResponse
+	22, // 86: weft.v1.Aggregator.Publish:output_type -> weft.v1.PublishResponse
+	17, // 87: weft.v1.Aggregator.Delete:output_type -> weft.v1.DeleteResponse
+	27, // 88: weft.v1.Aggregator.Get:output_type -> weft.v1.GetResponse
+	29, // 89: weft.v1.Aggregator.List:output_type -> weft.v1.ListResponse
+	55, // 90: weft.v1.Aggregator.Watch:output_type -> weft.v1.Event
+	32, // 91: weft.v1.Aggregator.Plan:output_type -> weft.v1.PlanResponse
+	36, // 92: weft.v1.Aggregator.ListTables:output_type -> weft.v1.ListTablesResponse
+	39, // 93: weft.v1.Aggregator.GetTable:output_type -> weft.v1.GetTableResponse
+	46, // 94: weft.v1.Aggregator.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	50, // 95: weft.v1.Aggregator.Owner:output_type -> weft.v1.OwnerResponse
+	53, // 96: weft.v1.Aggregator.Cleanup:output_type -> weft.v1.CleanupResponse
+	85, // [85:97] is the sub-list for method output_type
+	73, // [73:85] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -4356,16 +4960,16 @@ func file_weft_proto_init() {
 	if File_weft_proto != nil {
 		return
 	}
-	file_weft_proto_msgTypes[10].OneofWrappers = []any{
+	file_weft_proto_msgTypes[14].OneofWrappers = []any{
 		(*PublishRequest_Snapshot)(nil),
 		(*PublishRequest_Patch)(nil),
 		(*PublishRequest_Withdraw)(nil),
 	}
-	file_weft_proto_msgTypes[14].OneofWrappers = []any{
+	file_weft_proto_msgTypes[18].OneofWrappers = []any{
 		(*PublishResponse_Committed)(nil),
 		(*PublishResponse_Rejected)(nil),
 	}
-	file_weft_proto_msgTypes[45].OneofWrappers = []any{
+	file_weft_proto_msgTypes[51].OneofWrappers = []any{
 		(*Event_Commit)(nil),
 		(*Event_Rejection)(nil),
 		(*Event_Drift)(nil),
@@ -4377,7 +4981,7 @@ func file_weft_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   51,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,18 +26,7 @@ func TestUnsupported(t *testing.T) {
 	commits := len(k.Commits())
 	rule := func(text string) *knftables.Rule { return &knftables.Rule{Chain: "base", Rule: text} }
 	for text, do := range map[string]func(tx *knftables.Transaction){
-		"add counter hits":    func(tx *knftables.Transaction) { tx.Add(&knftables.Counter{Name: "hits"}) },
-		"create counter hits": func(tx *knftables.Transaction) { tx.Create(&knftables.Counter{Name: "hits"}) },
-		"delete counter hits": func(tx *knftables.Transaction) { tx.Delete(&knftables.Counter{Name: "hits"}) },
-		"reset counter hits":  func(tx *knftables.Transaction) { tx.Reset(&knftables.Counter{Name: "hits"}) },
-		"add flowtable fast": func(tx *knftables.Transaction) {
-			tx.Add(&knftables.Flowtable{Name: "fast", Priority: ptr(knftables.FilterIngressPriority)})
-		},
-		"destroy flowtable fast": func(tx *knftables.Transaction) { tx.Destroy(&knftables.Flowtable{Name: "fast"}) },
-		"named counter":          func(tx *knftables.Transaction) { tx.Add(rule(`tcp dport 80 counter name "hits" accept`)) },
-		"named quota":            func(tx *knftables.Transaction) { tx.Add(rule("quota name q drop")) },
-		"named limit":            func(tx *knftables.Transaction) { tx.Insert(rule("limit name l accept")) },
-		"flowtable":              func(tx *knftables.Transaction) { tx.Add(rule("ip protocol tcp flow add @fast")) },
+		"reset counter hits": func(tx *knftables.Transaction) { tx.Reset(&knftables.Counter{Name: "hits"}) },
 		"flags dormant": func(tx *knftables.Transaction) {
 			tx.Add(&knftables.Table{Flags: []knftables.TableFlag{knftables.DormantFlag}})
 		},
@@ -65,6 +55,67 @@ func TestUnsupported(t *testing.T) {
 	}
 	if n := len(k.Commits()); n != commits {
 		t.Errorf("%d commits were made", n-commits)
+	}
+}
+
+// TestObjects adds, lists and deletes counters and flowtables, beside another
+// adapter that has some of them.
+func TestObjects(t *testing.T) {
+	d, k := startFake(t)
+	nft, other := newAdapter(t, d.Dial(t, "agent"), sharedConfig), newAdapter(t, d.Dial(t, "other"), sharedConfig)
+	counter := func(name string) *knftables.Counter {
+		return &knftables.Counter{Name: name, Comment: ptr("of " + name), Packets: ptr(uint64(3)), Bytes: ptr(uint64(180))}
+	}
+	must(t, nft, func(tx *knftables.Transaction) {
+		tx.Add(&knftables.Table{})
+		tx.Add(counter("hits"))
+		tx.Add(&knftables.Flowtable{Name: "fast", Priority: ptr(knftables.FilterIngressPriority), Devices: []string{"eth0", "eth1"}})
+		tx.Add(&knftables.Chain{Name: "base"})
+		tx.Add(&knftables.Rule{Chain: "base", Rule: `counter name "hits" accept`})
+	})
+	must(t, nft, func(tx *knftables.Transaction) {
+		tx.Add(&knftables.Counter{Name: "hits"})
+		tx.Add(counter("more"))
+	})
+	must(t, other, func(tx *knftables.Transaction) {
+		tx.Add(&knftables.Table{})
+		tx.Add(counter("theirs"))
+	})
+	ctx := aggregatortest.Context(t)
+	for what, want := range map[string][]string{"counters": {"hits", "more", "theirs"}, "flowtables": {"fast"}} {
+		if got, err := nft.List(ctx, what); err != nil || !slices.Equal(got, want) {
+			t.Errorf("list %s: %v, %v: want %v", what, got, err, want)
+		}
+	}
+	if _, err := nft.ListCounters(ctx); !errors.Is(err, knft.ErrUnsupported) {
+		t.Errorf("list counters: %v", err)
+	}
+	for name, is := range map[string]func(error) bool{
+		"hits":    knftables.IsAlreadyExists,
+		"missing": knftables.IsNotFound,
+		"theirs":  func(err error) bool { return errors.Is(err, knft.ErrForeign) },
+	} {
+		if err := run(t, nft, func(tx *knftables.Transaction) {
+			if name == "hits" {
+				tx.Create(counter(name))
+				return
+			}
+			tx.Delete(&knftables.Counter{Name: name})
+		}); !is(err) {
+			t.Errorf("counter %s: %v", name, err)
+		}
+	}
+	if err := run(t, nft, func(tx *knftables.Transaction) { tx.Delete(&knftables.Counter{Name: "hits"}) }); err == nil || !strings.Contains(err.Error(), "counter hits") {
+		t.Errorf("delete a counter in use: %v", err)
+	}
+	must(t, nft, func(tx *knftables.Transaction) {
+		tx.Flush(&knftables.Chain{Name: "base"})
+		tx.Delete(&knftables.Counter{Name: "hits"})
+		tx.Destroy(&knftables.Counter{Name: "missing"})
+		tx.Delete(&knftables.Flowtable{Name: "fast"})
+	})
+	if got, err := nft.List(ctx, "counters"); err != nil || !slices.Equal(got, []string{"more", "theirs"}) {
+		t.Errorf("counters after deletion: %v, %v in\n%s", got, err, k)
 	}
 }
 

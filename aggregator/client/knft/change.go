@@ -29,8 +29,9 @@ type change struct {
 
 // touchedTable is what differs in a table.
 type touchedTable struct {
-	chains map[string]bool
-	sets   map[string]*touchedSet
+	chains  map[string]bool
+	sets    map[string]*touchedSet
+	objects map[objectID]bool
 }
 
 // touchedSet is what differs in a set: all of it, or elements, by packed key, with
@@ -116,7 +117,7 @@ func (c *change) command(cmd *command) error {
 	case kindElement:
 		return c.element(cmd)
 	case kindFlowtable, kindCounter:
-		return ErrUnsupported
+		return c.object(cmd)
 	default:
 		return fmt.Errorf("unknown kind of object %q", cmd.kind)
 	}
@@ -144,7 +145,7 @@ func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 func (c *change) touch(id nft.TableID) *touchedTable {
 	t := c.touched[id]
 	if t == nil {
-		t = &touchedTable{chains: make(map[string]bool), sets: make(map[string]*touchedSet)}
+		t = &touchedTable{chains: make(map[string]bool), sets: make(map[string]*touchedSet), objects: make(map[objectID]bool)}
 		c.touched[id] = t
 	}
 	return t
@@ -200,6 +201,18 @@ func (c *change) patch(fragment string) *weftv1.Patch {
 
 func (d *touchedTable) patch(t *table) *weftv1.TablePatch {
 	p := &weftv1.TablePatch{Family: t.id.Family.String(), Name: t.id.Name}
+	for _, id := range sortedObjects(d.objects) {
+		switch o := t.objects[id]; {
+		case o.counter != nil:
+			p.PutObjects = append(p.PutObjects, o.counter)
+		case o.flowtable != nil:
+			p.PutFlowtables = append(p.PutFlowtables, o.flowtable)
+		case id.kind == kindFlowtable:
+			p.DeleteFlowtables = append(p.DeleteFlowtables, id.name)
+		default:
+			p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectName{Kind: string(id.kind), Name: id.name})
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.chains)) {
 		if o := t.chains[name]; o != nil {
 			p.PutChains = append(p.PutChains, o.message())

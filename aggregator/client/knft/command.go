@@ -162,7 +162,7 @@ func parse(line string) (command, error) {
 	}
 	c.verb, c.kind = verb(word()), kind(word())
 	family, table := word(), word()
-	if c.kind == kindFlowtable || c.kind == kindCounter || c.verb == verbReset {
+	if c.verb == verbReset {
 		return c, fmt.Errorf("%s %s %s: %w", c.verb, c.kind, clip(word()), ErrUnsupported)
 	}
 	var err error

@@ -27,10 +27,11 @@ type table struct {
 	comment string
 	chains  map[string]*chain
 	sets    map[string]*set
+	objects map[objectID]declared
 }
 
 func newTable(id nft.TableID) *table {
-	return &table{id: id, chains: make(map[string]*chain), sets: make(map[string]*set)}
+	return &table{id: id, chains: make(map[string]*chain), sets: make(map[string]*set), objects: make(map[objectID]declared)}
 }
 
 // chain is the fragment's part of a chain. Rules are immutable, and told apart by
@@ -64,7 +65,7 @@ func newSet(family nft.Family, d *weftv1.Set, isMap bool) (*set, error) {
 	source := nft.Set{
 		Name: d.GetName(), Type: d.GetType(), TypeOf: d.GetTypeof(), Flags: d.GetFlags(),
 		Timeout: d.GetTimeout().AsDuration(), GCInterval: d.GetGcInterval().AsDuration(),
-		Size: d.GetSize(), Policy: d.GetPolicy(), AutoMerge: d.GetAutoMerge(), Comment: d.GetComment(),
+		Size: d.GetSize(), Policy: d.GetPolicy(), AutoMerge: d.GetAutoMerge(), Stateful: d.GetStateful(), Comment: d.GetComment(),
 	}
 	s := &set{decl: d, elements: make(map[string]*weftv1.Element)}
 	var err error
@@ -115,7 +116,7 @@ func (s *set) message() *weftv1.Set {
 func copySet(d *weftv1.Set) *weftv1.Set {
 	return &weftv1.Set{
 		Name: d.GetName(), Type: d.GetType(), Typeof: d.GetTypeof(), Flags: d.GetFlags(), Timeout: d.GetTimeout(), GcInterval: d.GetGcInterval(),
-		Size: d.GetSize(), Policy: d.GetPolicy(), AutoMerge: d.GetAutoMerge(), Comment: d.GetComment(),
+		Size: d.GetSize(), Policy: d.GetPolicy(), AutoMerge: d.GetAutoMerge(), Stateful: d.GetStateful(), Comment: d.GetComment(),
 	}
 }
 
@@ -130,12 +131,20 @@ func (c *chain) message() *weftv1.Chain {
 func copyChain(d *weftv1.Chain) *weftv1.Chain {
 	return &weftv1.Chain{
 		Name: d.GetName(), Type: d.GetType(), Hook: d.GetHook(), Priority: d.GetPriority(), Policy: d.GetPolicy(), Device: d.GetDevice(), Comment: d.GetComment(),
+		Devices: d.GetDevices(), Flags: d.GetFlags(),
 	}
 }
 
 // message returns the table with all that it holds, in order of names.
 func (t *table) message() *weftv1.Table {
 	m := &weftv1.Table{Family: t.id.Family.String(), Name: t.id.Name, Comment: t.comment}
+	for _, id := range sortedObjects(t.objects) {
+		if d := t.objects[id]; d.flowtable != nil {
+			m.Flowtables = append(m.Flowtables, d.flowtable)
+		} else {
+			m.Objects = append(m.Objects, d.counter)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.chains)) {
 		m.Chains = append(m.Chains, t.chains[name].message())
 	}
@@ -148,6 +157,14 @@ func (t *table) message() *weftv1.Table {
 		}
 	}
 	return m
+}
+
+// sortedObjects returns the counters and flowtables that a map is of, in a fixed
+// order.
+func sortedObjects[V any](m map[objectID]V) []objectID {
+	return slices.SortedFunc(maps.Keys(m), func(a, b objectID) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
+	})
 }
 
 // fragment returns the content as a snapshot; nil where there is none. The

@@ -22,10 +22,10 @@
 //
 // Run and Check take
 //
-//	add, create        table, chain, set, map, element
+//	add, create        table, chain, set, map, element, counter, flowtable
 //	add, insert        rule, at the ends or by Index or Handle
 //	replace, delete    rule by Handle
-//	delete, destroy    table, chain, set, map by name, element by key
+//	delete, destroy    table, chain, set, map, counter, flowtable by name, element by key
 //	destroy            rule by Handle
 //	flush              table, chain, set, map
 //
@@ -40,16 +40,17 @@
 //
 // knftables.IsNotFound and IsAlreadyExists hold where they do with nft(8): for
 // objects that do not exist, or are created twice; for declarations that
-// contradict what is there; for rules and verdicts that refer to something that
-// does not exist at their place in the transaction. Of several errors in one
+// contradict what is there; for rules and verdicts that refer to a chain, set or map
+// that does not exist at their place in the transaction (a named object that does not
+// exist is a *client.RejectedError). Of several errors in one
 // transaction the first is reported.
 //
 // # What is refused
 //
-// These return ErrUnsupported, before anything is sent: counters as objects
-// (and reset), flowtables, rules that refer to a named object, counters of
-// elements, table flags (dormant), and delete or destroy of a table, chain, set or
-// map by Handle, which nothing in knftables tells.
+// These return ErrUnsupported, before anything is sent: reset of counters and
+// ListCounters where there are some (what they have counted is in the kernel alone),
+// counters of elements, table flags (dormant), and delete or destroy of a table, chain,
+// set, map, counter or flowtable by Handle, which nothing in knftables tells.
 //
 // An adapter changes its own fragment alone. To add rules or elements to a chain
 // or set that another fragment has declared is possible, and joins it; to delete

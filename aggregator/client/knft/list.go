@@ -21,7 +21,7 @@ func (a *Adapter) ListAll(ctx context.Context) (map[string][]string, error) {
 		return nil, err
 	}
 	out := map[string][]string{"table": {a.cfg.Table}}
-	for _, k := range []kind{kindChain, kindSet, kindMap} {
+	for _, k := range []kind{kindChain, kindSet, kindMap, kindCounter, kindFlowtable} {
 		if names := names(m, k); len(names) > 0 {
 			out[string(k)] = names
 		}
@@ -29,7 +29,7 @@ func (a *Adapter) ListAll(ctx context.Context) (map[string][]string, error) {
 	return out, nil
 }
 
-// List is part of knftables.Interface. There are no counters and flowtables.
+// List is part of knftables.Interface.
 //
 // Possible errors: those of ListAll.
 func (a *Adapter) List(ctx context.Context, objectType string) ([]string, error) {
@@ -152,13 +152,17 @@ func field(part string) string {
 	return part
 }
 
-// ListCounters is part of knftables.Interface. weft has no counters as objects, so
-// the list is empty.
+// ListCounters is part of knftables.Interface. What counters have counted is in the
+// kernel alone, so where there are some it is not possible.
 //
-// Possible errors: those of ListAll.
+// Possible errors: ErrUnsupported; those of ListAll.
 func (a *Adapter) ListCounters(ctx context.Context) ([]*knftables.Counter, error) {
-	if _, err := a.merged(ctx, "list counters", true); err != nil {
+	m, err := a.merged(ctx, "list counters", true)
+	if err != nil {
 		return nil, err
+	}
+	if n := names(m, kindCounter); len(n) > 0 {
+		return nil, fmt.Errorf("list counters: what counter %s has counted: %w", n[0], ErrUnsupported)
 	}
 	return []*knftables.Counter{}, nil
 }
@@ -169,6 +173,16 @@ func names(m *weftv1.GetTableResponse, k kind) []string {
 	if k == kindChain {
 		for _, c := range m.GetChains() {
 			out = append(out, c.GetChain().GetName())
+		}
+	}
+	for _, o := range m.GetObjects() {
+		if k == kindCounter && o.GetObject().GetKind() == string(k) {
+			out = append(out, o.GetObject().GetName())
+		}
+	}
+	for _, f := range m.GetFlowtables() {
+		if k == kindFlowtable {
+			out = append(out, f.GetFlowtable().GetName())
 		}
 	}
 	for _, s := range m.GetSets() {

@@ -68,6 +68,7 @@ func (a *Adapter) read(ctx context.Context, resp *weftv1.GetResponse) (*content,
 func readTable(id nft.TableID, m *weftv1.Table) (*table, error) {
 	t := newTable(id)
 	t.comment = m.GetComment()
+	t.readObjects(m)
 	for _, c := range m.GetChains() {
 		t.chains[c.GetName()] = &chain{decl: copyChain(c), rules: c.GetRules()}
 	}
@@ -90,6 +91,7 @@ func readTable(id nft.TableID, m *weftv1.Table) (*table, error) {
 func readAdopted(id nft.TableID, m *weftv1.Table, v *view) *table {
 	t := newTable(id)
 	t.comment = m.GetComment()
+	t.readObjects(m)
 	for _, c := range m.GetChains() {
 		o := &chain{decl: copyChain(c)}
 		if merged := v.chains[c.GetName()]; merged != nil {

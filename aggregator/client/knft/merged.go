@@ -22,6 +22,8 @@ type view struct {
 	fragments []string
 	chains    map[string]*weftv1.MergedChain
 	sets      map[string]*weftv1.MergedSet
+	// objects has the fragments that declare counters and flowtables.
+	objects map[objectID][]string
 	// rules has all of them by handle.
 	rules map[uint64]*weftv1.MergedRule
 }
@@ -31,7 +33,13 @@ func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
 		own: own, elements: elements, fragments: m.GetStatus().GetFragments(),
 		chains: make(map[string]*weftv1.MergedChain), sets: make(map[string]*weftv1.MergedSet),
-		rules: make(map[uint64]*weftv1.MergedRule),
+		rules: make(map[uint64]*weftv1.MergedRule), objects: make(map[objectID][]string),
+	}
+	for _, o := range m.GetObjects() {
+		v.objects[objectID{kind(o.GetObject().GetKind()), o.GetObject().GetName()}] = o.GetFragments()
+	}
+	for _, f := range m.GetFlowtables() {
+		v.objects[objectID{kindFlowtable, f.GetFlowtable().GetName()}] = f.GetFragments()
 	}
 	for _, c := range m.GetChains() {
 		v.chains[c.GetChain().GetName()] = c
@@ -58,6 +66,9 @@ func (v *view) othersOfChain(name string) []string { return v.except(v.chains[na
 
 // othersOfSet returns the other fragments that declare a set or map.
 func (v *view) othersOfSet(name string) []string { return v.except(v.sets[name].GetFragments()) }
+
+// othersOfObject returns the other fragments that declare a counter or flowtable.
+func (v *view) othersOfObject(id objectID) []string { return v.except(v.objects[id]) }
 
 // ownRules returns the adapter's rules in a chain, in order.
 func (v *view) ownRules(chain string) []*weftv1.MergedRule {

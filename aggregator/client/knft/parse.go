@@ -27,7 +27,7 @@ func parseTable(rest string) (comment string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if len(tables) != 1 || len(tables[0].Chains)+len(tables[0].Sets)+len(tables[0].Maps) > 0 {
+	if len(tables) != 1 || holds(&tables[0]) > 0 {
 		return "", errors.New("more than a comment in the table")
 	}
 	return tables[0].Comment, nil
@@ -70,6 +70,7 @@ func parseSet(c *command) (*weftv1.Set, error) {
 	}
 	s := &weftv1.Set{
 		Name: d.Name, Type: d.Type, Typeof: d.TypeOf, Flags: d.Flags, Size: d.Size, Policy: d.Policy, AutoMerge: d.AutoMerge, Comment: d.Comment,
+		Stateful: d.Stateful,
 	}
 	if d.Timeout != 0 {
 		s.Timeout = durationpb.New(d.Timeout)
@@ -87,10 +88,15 @@ func parseDeclaration(c *command, body string) (*nft.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(tables) != 1 || len(tables[0].Chains)+len(tables[0].Sets)+len(tables[0].Maps) != 1 {
+	if len(tables) != 1 || holds(&tables[0]) != 1 {
 		return nil, fmt.Errorf("malformed declaration of a %s", c.kind)
 	}
 	return &tables[0], nil
+}
+
+// holds counts what is in a table.
+func holds(t *nft.Table) int {
+	return len(t.Chains) + len(t.Sets) + len(t.Maps) + len(t.Objects) + len(t.Flowtables)
 }
 
 // position is where a rule goes.

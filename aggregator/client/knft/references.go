@@ -1,17 +1,11 @@
 package knft
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // checkRule finds what a rule refers to and is not there: as in nft(8), it must be
 // there when the rule comes.
 func (c *change) checkRule(t *table, text string) error {
 	refs := references(text)
-	if refs.object != "" {
-		return fmt.Errorf("rule refers to a %s: %w", refs.object, ErrUnsupported)
-	}
 	for _, name := range refs.sets {
 		if err := c.checkSet(t, name); err != nil {
 			return err
@@ -58,33 +52,28 @@ func (c *change) checkChain(t *table, name string) error {
 // ruleReferences are the names that a rule's text mentions.
 type ruleReferences struct {
 	sets, chains []string
-	// object is the kind of named object that weft has no form for.
-	object string
 }
 
 // references finds the names in a rule's text. It knows words and strings, not the
 // grammar: the aggregator judges the text itself.
 func references(text string) ruleReferences {
 	var out ruleReferences
-	var last string
+	var last, before string
 	for text != "" {
 		var word string
 		word, text = cutWord(text)
 		switch {
 		case word == "":
 		case word[0] == '@':
-			// "@th,16,8" is a part of the packet.
-			if !strings.HasPrefix(text, ",") {
+			// "@th,16,8" is a part of the packet, and what flows are added to is a
+			// flowtable, which the aggregator looks for.
+			if flow := before == "flow" && (last == "add" || last == "offload"); !flow && !strings.HasPrefix(text, ",") {
 				out.sets = append(out.sets, word[1:])
 			}
 		case (last == "jump" || last == "goto") && nameStart(word[0]):
 			out.chains = append(out.chains, word)
-		case word == "name" && (last == "counter" || last == "quota" || last == "limit" || last == "synproxy"):
-			out.object = "named " + last
-		case (word == "add" || word == "offload") && last == "flow":
-			out.object = "flowtable"
 		}
-		last = word
+		before, last = last, word
 	}
 	return out
 }

@@ -1,0 +1,49 @@
+package desired
+
+import (
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+func itemRef(id nft.TableID, item itemID) string {
+	return fmt.Sprintf("%s %s", id, itemName(item))
+}
+
+func (t *mergedTable) addItems(ft *modelTable) error {
+	t.dormant = t.dormant || ft.dormant
+	for id, d := range ft.items {
+		if have, ok := t.items[id]; ok && !have.equal(d) {
+			return fmt.Errorf("%s contradicts", itemName(id))
+		}
+		t.items[id] = d
+	}
+	return nil
+}
+
+var drawItem = rapid.SampledFrom([]string{"counter n0", "counter n1", "limit l0", "quota q0", "flowtable f0"})
+
+// drawItems declares objects, some of them in another way or with another state.
+func drawItems(t *rapid.T, tu *TableUpdate) {
+	for _, ref := range rapid.SliceOfNDistinct(drawItem, 0, 3, rapid.ID[string]).Draw(t, "objects") {
+		odd := rapid.IntRange(0, 5).Draw(t, "odd object") == 0
+		pick := func(usual, other string) string {
+			if odd {
+				return other
+			}
+			return usual
+		}
+		switch named(ref).Kind {
+		case nft.ObjectCounter:
+			tu.PutObjects = append(tu.PutObjects, declared(ref, pick("", "packets 5 bytes 7")))
+		case nft.ObjectLimit:
+			tu.PutObjects = append(tu.PutObjects, declared(ref, pick("rate 1/second", "rate 2/second")))
+		case nft.ObjectQuota:
+			tu.PutObjects = append(tu.PutObjects, declared(ref, pick("over 1 mbytes used 0 bytes", "over 1 mbytes used 9 bytes")))
+		default:
+			tu.PutFlowtables = append(tu.PutFlowtables, flowtable(named(ref).Name, "eth0", pick("eth1", "eth2")))
+		}
+	}
+}
