@@ -18,6 +18,7 @@ import (
 func newApplyCmd() *cobra.Command {
 	var (
 		conn     connection
+		includes includePath
 		file     string
 		name     string
 		priority int32
@@ -27,7 +28,8 @@ func newApplyCmd() *cobra.Command {
 		Use:   "apply -f FILE",
 		Short: "Publish a .nft file as a fragment and wait until it is committed",
 		Long: `Publish a .nft file as a fragment and wait until it is committed. The file
-replaces whatever the fragment held before: applying it again changes nothing.`,
+replaces whatever the fragment held before: applying it again changes nothing.
+Files that it includes are read here, not by the daemon.`,
 		Example: `  weft apply -f deny.nft
   weft apply --name deny -f - < deny.nft`,
 		Args: cobra.NoArgs,
@@ -39,7 +41,7 @@ replaces whatever the fragment held before: applying it again changes nothing.`,
 			if file == "" {
 				return usage("weft apply: name the file with -f (see weft apply --help)")
 			}
-			text, err := readFile(cmd.InOrStdin(), file)
+			bundle, err := includes.read(cmd.InOrStdin(), file)
 			if err != nil {
 				return err
 			}
@@ -51,10 +53,10 @@ replaces whatever the fragment held before: applying it again changes nothing.`,
 			}
 			return conn.withClient(cmd.Context(), func(c *client.Client) error {
 				revision, err := c.Apply(cmd.Context(), &weftv1.Fragment{
-					Name: name, Priority: priority, Lifetime: weftv1.Lifetime(life), Nft: text,
+					Name: name, Priority: priority, Lifetime: weftv1.Lifetime(life), Nft: bundle.Text,
 				})
 				if err != nil {
-					return err
+					return locateError(bundle, err)
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s committed, revision %d\n", name, revision)
 				return nil
@@ -62,6 +64,7 @@ replaces whatever the fragment held before: applying it again changes nothing.`,
 		},
 	}
 	conn.addFlags(cmd)
+	includes.addFlag(cmd.Flags())
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the .nft file; - reads standard input")
 	cmd.Flags().StringVar(&name, "name", "", "name of the fragment (default: the file's name without .nft)")
 	cmd.Flags().Int32Var(&priority, "priority", 0, "place among the fragments that share an object, lowest first")

@@ -87,7 +87,13 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	if err != nil {
 		return fmt.Errorf("print table %s: %w", st.GetName(), err)
 	}
-	table := nft.Table{Family: family, Name: st.GetName(), Comment: st.GetComment()}
+	table := nft.Table{Family: family, Name: st.GetName(), Comment: st.GetComment(), Flags: st.GetFlags()}
+	for _, o := range t.GetObjects() {
+		table.Objects = append(table.Objects, objectOf(o.GetObject()))
+	}
+	for _, f := range t.GetFlowtables() {
+		table.Flowtables = append(table.Flowtables, flowtableOf(f.GetFlowtable()))
+	}
 	for _, s := range t.GetSets() {
 		if s.GetMap() {
 			table.Maps = append(table.Maps, nft.Map(setOf(s.GetSet())))

@@ -12,6 +12,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // exitCode is the end of a command that has said all that there is to say.
@@ -53,6 +54,7 @@ is wrong.`,
 				if err != nil {
 					return err
 				}
+				req.locate(plan)
 				w := cmd.OutOrStdout()
 				if err := output.write(w, plan, func() error { return printPlan(w, plan) }); err != nil {
 					return err
@@ -92,9 +94,23 @@ type planRequest struct {
 	deletes  []string
 	name     string
 	priority int32
+	includes includePath
+	// bundles are the files by the names of their fragments.
+	bundles map[string]*syntax.Bundle
+}
+
+// locate makes the places of violations those of the included files.
+func (p *planRequest) locate(plan *weftv1.PlanResponse) {
+	for _, r := range plan.GetRejections() {
+		_, name := splitName(r.GetFragment())
+		if b := p.bundles[name]; b != nil {
+			locate(b, r.GetViolations())
+		}
+	}
 }
 
 func (p *planRequest) addFlags(cmd *cobra.Command) {
+	p.includes.addFlag(cmd.Flags())
 	cmd.Flags().StringArrayVarP(&p.files, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input")
 	cmd.Flags().StringArrayVar(&p.deletes, "delete", nil, "a fragment to withdraw first: [PUBLISHER/]NAME")
 	cmd.Flags().StringVar(&p.name, "name", "", "name of the fragment (default: the file's name without .nft)")
@@ -125,6 +141,7 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 		return nil, usage("weft plan: --name is for one file, and there are %d", len(paths))
 	}
 	taken := map[string]string{}
+	p.bundles = map[string]*syntax.Bundle{}
 	for _, path := range paths {
 		name := p.name
 		if name == "" {
@@ -137,11 +154,10 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 			return nil, usage("weft plan: %s and %s would both be fragment %s", other, path, name)
 		}
 		taken[name] = path
-		text, err := readFile(stdin, path)
-		if err != nil {
+		if p.bundles[name], err = p.includes.read(stdin, path); err != nil {
 			return nil, err
 		}
-		req.Fragments = append(req.Fragments, &weftv1.Fragment{Name: name, Priority: p.priority, Nft: text})
+		req.Fragments = append(req.Fragments, &weftv1.Fragment{Name: name, Priority: p.priority, Nft: p.bundles[name].Text})
 	}
 	return req, nil
 }

@@ -15,6 +15,7 @@ import (
 func newPublishCmd() *cobra.Command {
 	var (
 		conn     connection
+		includes includePath
 		stdin    bool
 		lifetime = "sticky"
 	)
@@ -50,7 +51,7 @@ if everything was committed, and with 1 if anything was refused.`,
 			}
 			defer func() { _ = c.Close() }()
 			result, err := publish.Run(cmd.Context(), publish.Config{
-				Client: c, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Lifetime: weftv1.Lifetime(life), Logger: log,
+				Client: c, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Lifetime: weftv1.Lifetime(life), Include: includes.expand, Logger: log,
 			})
 			if err != nil {
 				return fmt.Errorf("publish: %w", err)
@@ -62,6 +63,7 @@ if everything was committed, and with 1 if anything was refused.`,
 		},
 	}
 	conn.addFlags(cmd)
+	includes.addFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&stdin, "stdin", false, "read updates from standard input")
 	cmd.Flags().StringVar(&lifetime, "lifetime", lifetime, "of snapshots that name none: sticky, session (withdrawn when weft publish ends) or durable")
 	return cmd

@@ -126,7 +126,7 @@ func counts(c *weftv1.Counts) string {
 	for _, n := range []struct {
 		count uint32
 		what  string
-	}{{c.GetTables(), "tables"}, {c.GetChains(), "chains"}, {c.GetSets(), "sets"}} {
+	}{{c.GetTables(), "tables"}, {c.GetChains(), "chains"}, {c.GetSets(), "sets"}, {c.GetObjects(), "objects"}} {
 		if n.count > 0 {
 			add("%d %s", n.count, n.what)
 		}

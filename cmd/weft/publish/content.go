@@ -29,6 +29,7 @@ type table struct {
 	sets      []*set
 	conntrack []string
 	affinity  []string
+	objects
 }
 
 // set is a set or map with its elements by packed key: one key can be written
@@ -65,6 +66,7 @@ func newContent(f *weftv1.Fragment) (*content, error) {
 		if m.GetComment() != "" {
 			t.comment = m.GetComment()
 		}
+		t.addObjects(m)
 		t.conntrack = append(t.conntrack, m.GetConntrackMaps()...)
 		t.affinity = append(t.affinity, m.GetAffinityMaps()...)
 		t.chains = append(t.chains, m.GetChains()...)
@@ -96,7 +98,10 @@ func (c *content) table(family, name string) (*table, error) {
 func (c *content) clone() *content {
 	d := &content{head: c.head, tables: make([]*table, 0, len(c.tables))}
 	for _, t := range c.tables {
-		u := &table{id: t.id, comment: t.comment, chains: slices.Clone(t.chains), conntrack: slices.Clone(t.conntrack), affinity: slices.Clone(t.affinity)}
+		u := &table{
+			id: t.id, comment: t.comment, chains: slices.Clone(t.chains), conntrack: slices.Clone(t.conntrack), affinity: slices.Clone(t.affinity),
+			objects: t.objects.clone(),
+		}
 		for _, s := range t.sets {
 			u.sets = append(u.sets, &set{decl: s.decl, isMap: s.isMap, compiled: s.compiled, elements: maps.Clone(s.elements)})
 		}
@@ -121,6 +126,7 @@ func (c *content) patch(p *weftv1.Patch) error {
 }
 
 func (t *table) patch(m *weftv1.TablePatch) error {
+	t.patchObjects(m)
 	t.chains = slices.DeleteFunc(t.chains, func(c *weftv1.Chain) bool { return slices.Contains(m.GetDeleteChains(), c.GetName()) })
 	t.sets = slices.DeleteFunc(t.sets, func(s *set) bool { return slices.Contains(m.GetDeleteSets(), s.decl.GetName()) })
 	for _, c := range m.GetPutChains() {
@@ -143,13 +149,13 @@ func (t *table) patch(m *weftv1.TablePatch) error {
 			return err
 		}
 	}
-	t.conntrack = t.named(append(t.conntrack, m.GetConntrackMaps()...))
-	t.affinity = t.named(append(t.affinity, m.GetAffinityMaps()...))
+	t.conntrack = t.maps(append(t.conntrack, m.GetConntrackMaps()...))
+	t.affinity = t.maps(append(t.affinity, m.GetAffinityMaps()...))
 	return nil
 }
 
-// named returns the names of maps that the fragment has, each once.
-func (t *table) named(names []string) []string {
+// maps returns the names of maps that the fragment has, each once.
+func (t *table) maps(names []string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return t.set(name) == nil })
 }
@@ -231,6 +237,9 @@ func (s *set) change(remove []string, add []*weftv1.Element) error {
 		if timeout == 0 {
 			timeout = s.compiled.Timeout
 		}
+		if left := e.GetState().GetExpiresMs(); left > 0 {
+			timeout = time.Duration(left) * time.Millisecond
+		}
 		if timeout > 0 {
 			kept.expires = now.Add(timeout)
 		}
@@ -256,6 +265,7 @@ func (c *content) fragment(now time.Time) *weftv1.Fragment {
 		m := &weftv1.Table{
 			Family: t.id.Family.String(), Name: t.id.Name, Comment: t.comment, Chains: slices.Clone(t.chains),
 			ConntrackMaps: slices.Clone(t.conntrack), AffinityMaps: slices.Clone(t.affinity),
+			Flags: slices.Clone(t.flags), Objects: slices.Clone(t.named), Flowtables: slices.Clone(t.flowtables),
 		}
 		for _, s := range t.sets {
 			if s.isMap {

@@ -18,7 +18,15 @@ func parseFile(text string) ([]*weftv1.Table, error) {
 	}
 	out := make([]*weftv1.Table, 0, len(tables))
 	for _, t := range tables {
-		m := &weftv1.Table{Family: t.Family.String(), Name: t.Name, Comment: t.Comment}
+		m := &weftv1.Table{Family: t.Family.String(), Name: t.Name, Comment: t.Comment, Flags: t.Flags}
+		for _, o := range t.Objects {
+			m.Objects = append(m.Objects, &weftv1.Object{Kind: string(o.Kind), Name: o.Name, Text: o.Text, Comment: o.Comment})
+		}
+		for _, f := range t.Flowtables {
+			m.Flowtables = append(m.Flowtables, &weftv1.Flowtable{
+				Name: f.Name, Hook: f.Hook, Priority: f.Priority, Devices: f.Devices, Flags: f.Flags, Counter: f.Counter,
+			})
+		}
 		for _, c := range t.Chains {
 			m.Chains = append(m.Chains, chainMessage(c))
 		}
@@ -36,7 +44,7 @@ func parseFile(text string) ([]*weftv1.Table, error) {
 func chainMessage(c nft.Chain) *weftv1.Chain {
 	m := &weftv1.Chain{
 		Name: c.Name, Type: c.Type, Hook: c.Hook, Priority: c.Priority,
-		Policy: c.Policy, Device: c.Device, Comment: c.Comment,
+		Policy: c.Policy, Device: c.Device, Devices: c.Devices, Flags: c.Flags, Comment: c.Comment,
 	}
 	for _, r := range c.Rules {
 		m.Rules = append(m.Rules, &weftv1.Rule{Text: r.Text, Comment: r.Comment})
@@ -48,10 +56,18 @@ func setMessage(s nft.Set) *weftv1.Set {
 	m := &weftv1.Set{
 		Name: s.Name, Type: s.Type, Typeof: s.TypeOf, Flags: s.Flags,
 		Timeout: duration(s.Timeout), GcInterval: duration(s.GCInterval), Size: s.Size,
-		Policy: s.Policy, AutoMerge: s.AutoMerge, Comment: s.Comment,
+		Policy: s.Policy, AutoMerge: s.AutoMerge, Stateful: s.Stateful, Comment: s.Comment,
 	}
 	for _, e := range s.Elements {
-		m.Elements = append(m.Elements, &weftv1.Element{Key: e.Key, Value: e.Value, Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds()})
+		m.Elements = append(m.Elements, elementMessage(e))
+	}
+	return m
+}
+
+func elementMessage(e nft.Element) *weftv1.Element {
+	m := &weftv1.Element{Key: e.Key, Value: e.Value, Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds()}
+	if e.Expires != 0 || len(e.Stateful) > 0 {
+		m.State = &weftv1.ElementState{ExpiresMs: e.Expires.Milliseconds(), Stateful: e.Stateful}
 	}
 	return m
 }
@@ -69,7 +85,7 @@ func setOf(m *weftv1.Set) nft.Set {
 	return nft.Set{
 		Name: m.GetName(), Type: m.GetType(), TypeOf: m.GetTypeof(), Flags: m.GetFlags(),
 		Timeout: m.GetTimeout().AsDuration(), GCInterval: m.GetGcInterval().AsDuration(), Size: m.GetSize(),
-		Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Comment: m.GetComment(),
+		Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Stateful: m.GetStateful(), Comment: m.GetComment(),
 	}
 }
 
@@ -78,6 +94,6 @@ func declaration(m *weftv1.Set) *weftv1.Set {
 	return &weftv1.Set{
 		Name: m.GetName(), Type: m.GetType(), Typeof: m.GetTypeof(), Flags: m.GetFlags(),
 		Timeout: m.GetTimeout(), GcInterval: m.GetGcInterval(), Size: m.GetSize(),
-		Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Comment: m.GetComment(),
+		Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Stateful: m.GetStateful(), Comment: m.GetComment(),
 	}
 }

@@ -31,6 +31,9 @@ type Config struct {
 	Out io.Writer
 	// Lifetime is that of snapshots that name none.
 	Lifetime weftv1.Lifetime
+	// Include puts the files that a .nft text includes in their places; nil leaves the
+	// text as it is.
+	Include func(text string) (string, error)
 	// Logger gets resyncs that are refused; nil discards.
 	Logger *slog.Logger
 }
@@ -130,6 +133,11 @@ func (b *bridge) send(s *submission, line []byte) {
 	}
 	if f := req.GetSnapshot(); f != nil && f.GetLifetime() == weftv1.Lifetime_LIFETIME_UNSPECIFIED {
 		f.Lifetime = b.cfg.Lifetime
+	}
+	if f := req.GetSnapshot(); f.GetNft() != "" && b.cfg.Include != nil {
+		if f.Nft, s.err = b.cfg.Include(f.GetNft()); s.err != nil {
+			return
+		}
 	}
 	s.update = b.session.start(req)
 }

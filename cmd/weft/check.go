@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/cmd/weft/check"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+func newCheckCmd() *cobra.Command {
+	var (
+		output   outputFormat
+		paths    []string
+		with     []string
+		includes includePath
+	)
+	cmd := &cobra.Command{
+		Use:   "check -f FILE|DIR|-... [--with FILE|DIR]...",
+		Short: "Parse and compile .nft files, without a daemon, and report all their errors",
+		Long: `Parse and compile .nft files as the daemon would, and report all errors of all
+files at once. No daemon is asked, no kernel and no privilege needed. Of a
+directory each .nft file is checked. What "nft -j list ruleset" prints is read
+as well.
+
+The files are one ruleset: what one of them refers to must be declared in one of
+them. Chains, sets and objects that other publishers declare are given with
+--with: of those files only the declarations count.
+
+With -o netlink the expressions of every rule and the elements of every set are
+printed, in the notation of "nft --debug=netlink".
+
+Exit code 0 means that all is right, 1 that a file has errors or could not be
+read, 2 that the command line is wrong.`,
+		Example: `  weft check -f deny.nft
+  weft check -f policies/ --with base.nft
+  weft check -f deny.nft -o netlink`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(paths) == 0 {
+				return usage("weft check: name files with -f (see weft check --help)")
+			}
+			files, err := readFiles(cmd.InOrStdin(), paths, with, includes.open)
+			if err != nil {
+				return err
+			}
+			return runCheck(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, output.value == "netlink")
+		},
+	}
+	output.addFlag(cmd, "text", "netlink")
+	cmd.Flags().StringArrayVarP(&paths, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input")
+	cmd.Flags().StringArrayVar(&with, "with", nil, "a .nft file, or a directory of them, that declares what the others refer to")
+	includes.addFlag(cmd.Flags())
+	// The only errors are flags that do not exist.
+	_ = cmd.MarkFlagFilename("file", "nft")
+	_ = cmd.MarkFlagFilename("with", "nft")
+	return cmd
+}
+
+// readFiles reads the files to check, and those that they build on.
+func readFiles(stdin io.Reader, paths, with []string, open syntax.OpenFunc) ([]check.File, error) {
+	var files []check.File
+	inputs := 0
+	for i, args := range [][]string{with, paths} {
+		names, err := nftFiles(args)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if name == "-" {
+				if inputs++; inputs > 1 {
+					return nil, usage("weft check: standard input can be read once only")
+				}
+			}
+			text, err := readFile(stdin, name)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, check.File{Name: name, Text: text, Context: i == 0, Open: open})
+		}
+	}
+	return files, nil
+}
+
+// runCheck checks files and prints what there is to say.
+func runCheck(stdout, stderr io.Writer, files []check.File, netlink bool) error {
+	r := check.Run(files)
+	wrong := map[string]bool{}
+	var b strings.Builder
+	for _, p := range r.Problems {
+		wrong[p.File] = true
+		b.WriteString(p.String())
+		b.WriteByte('\n')
+	}
+	if _, err := io.WriteString(stderr, b.String()); err != nil {
+		return fmt.Errorf("print errors: %w", err)
+	}
+	if len(r.Problems) > 0 {
+		return fmt.Errorf("check: %s in %s", counted(len(r.Problems), "error"), counted(len(wrong), "file"))
+	}
+	if netlink {
+		return r.Netlink(stdout)
+	}
+	_, err := fmt.Fprintf(stdout, "ok: %s, %s, %s with %s, %s\n", counted(r.Tables, "table"), counted(r.Rules, "rule"),
+		counted(r.Sets, "set"), counted(r.Elements, "element"), counted(r.Objects, "object"))
+	return err
+}
+
+// counted returns "1 error", "2 errors".
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

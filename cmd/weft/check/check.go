@@ -1,0 +1,301 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// File is a file to check.
+type File struct {
+	// Name is what errors call the file.
+	Name string
+	// Text is its content.
+	Text string
+	// Context is true for a file that is there for its declarations only.
+	Context bool
+	// Open finds what the file includes; nil refuses include statements.
+	Open syntax.OpenFunc
+}
+
+// Problem is an error of a file.
+type Problem struct {
+	File string
+	// Err has the place, if it is known, and the source line.
+	Err *syntax.Error
+}
+
+// String returns "FILE:LINE:COL: message", and below it the source line with a
+// caret where the place is known.
+func (p Problem) String() string {
+	if p.Err.File != "" {
+		// What a file includes.
+		p.File = p.Err.File
+	}
+	if !p.Err.Pos.IsValid() {
+		return p.File + ": " + p.Err.Msg
+	}
+	return p.File + ":" + p.Err.Pos.String() + ": " + p.Err.Msg + "\n" + p.Err.Excerpt()
+}
+
+// Result is what the files hold.
+type Result struct {
+	// Problems are in the order of the files and of the places in them.
+	Problems []Problem
+	// Tables, Rules, Sets, Elements and Objects count what was compiled, maps among
+	// the sets, flowtables among the objects.
+	Tables, Rules, Sets, Elements, Objects int
+
+	tables []*table
+}
+
+// Run checks the files.
+func Run(files []File) *Result {
+	c := &checker{scopes: map[nft.TableID]*scope{}}
+	units := make([]*unit, len(files))
+	for i := range files {
+		units[i] = c.read(&files[i])
+	}
+	// Rules of the first file may refer to what the last one declares.
+	for _, u := range units {
+		c.declare(u)
+	}
+	for _, u := range units {
+		c.compile(u)
+	}
+	for _, u := range units {
+		c.out.Problems = append(c.out.Problems, u.sorted()...)
+	}
+	return &c.out
+}
+
+// checker is one run.
+type checker struct {
+	scopes map[nft.TableID]*scope
+	out    Result
+}
+
+// unit is a file on its way through the checker.
+type unit struct {
+	*File
+	parsed []nft.Table
+	// tables are those of parsed as far as they are compiled.
+	tables []*table
+	places *syntax.Places
+	// bundle is the file with those that it includes, nil if it may include none.
+	bundle *syntax.Bundle
+	errs   []*syntax.Error
+}
+
+// table is a table's part in a file, compiled.
+type table struct {
+	id     nft.TableID
+	sets   []setContent
+	chains []chainContent
+}
+
+// setContent is a compiled set and its elements in the order of the file.
+type setContent struct {
+	decl     *compile.Set
+	elements []compile.Element
+}
+
+// chainContent is a chain's rules.
+type chainContent struct {
+	name  string
+	rules []*compile.Rule
+}
+
+// fail records an error.
+func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
+
+// sorted returns the problems by place.
+func (u *unit) sorted() []Problem {
+	slices.SortStableFunc(u.errs, func(a, b *syntax.Error) int {
+		if a.Pos.Line != b.Pos.Line {
+			return a.Pos.Line - b.Pos.Line
+		}
+		return a.Pos.Column - b.Pos.Column
+	})
+	out := make([]Problem, len(u.errs))
+	for i, err := range u.errs {
+		if u.bundle != nil && err.Pos.IsValid() {
+			err.File, err.Pos, err.Line = u.bundle.Place(err.Pos)
+		}
+		out[i] = Problem{u.Name, err}
+	}
+	return out
+}
+
+// read parses a file.
+func (c *checker) read(f *File) *unit {
+	u := &unit{File: f}
+	text, err := f.Text, error(nil)
+	if f.Open != nil {
+		if u.bundle, err = syntax.Include(f.Name, text, f.Open); err == nil {
+			text = u.bundle.Text
+		}
+	}
+	if err == nil {
+		u.parsed, u.places, err = syntax.ParsePlaces("", text)
+	}
+	if list := (*syntax.ErrorList)(nil); errors.As(err, &list) {
+		u.errs = list.Errors
+	}
+	for i := range u.parsed {
+		t := &u.parsed[i]
+		u.tables = append(u.tables, &table{id: t.ID()})
+		if c.scopes[t.ID()] == nil {
+			c.scopes[t.ID()] = newScope(t.ID())
+		}
+		if s := c.scopes[t.ID()]; !u.Context && !s.counted {
+			s.counted = true
+			c.out.Tables++
+		}
+		c.scopes[t.ID()].files = append(c.scopes[t.ID()].files, u)
+	}
+	return u
+}
+
+// declare compiles the declarations of a file.
+func (c *checker) declare(u *unit) {
+	for i := range u.parsed {
+		t, out := &u.parsed[i], u.tables[i]
+		s := c.scopes[t.ID()]
+		c.objects(u, t, s)
+		for j := range t.Sets {
+			set, err := compile.CompileSet(t.Family, &t.Sets[j])
+			c.set(u, out, s, &t.Sets[j], set, err)
+		}
+		for j := range t.Maps {
+			set, err := compile.CompileMap(t.Family, &t.Maps[j])
+			c.set(u, out, s, (*nft.Set)(&t.Maps[j]), set, err)
+		}
+		for j := range t.Chains {
+			c.chain(u, t, s, &t.Chains[j])
+		}
+	}
+}
+
+// chain compiles a chain's declaration.
+func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
+	id := syntax.PlaceID{Table: t.ID(), Kind: "chain", Name: decl.Name}
+	chain, err := compile.CompileChain(t.Family, decl)
+	if err != nil {
+		u.fail(u.places.Error(id, err.Error()))
+		return
+	}
+	old := s.chains[decl.Name]
+	if old != nil && old.Base != nil && chain.Base != nil && *old.Base != *chain.Base {
+		u.fail(u.places.Error(id, fmt.Sprintf("chain %s is declared otherwise in %s", decl.Name, s.first(id, u))))
+	}
+	if old == nil || old.Base == nil {
+		s.chains[decl.Name] = chain
+	}
+}
+
+// set takes a compiled set or map, or the error about its declaration, and
+// packs its elements.
+func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, set *compile.Set, err error) {
+	id := syntax.PlaceID{Table: out.id, Kind: "set", Name: decl.Name}
+	if err != nil {
+		u.fail(u.places.Error(id, err.Error()))
+		return
+	}
+	if old := s.sets[decl.Name]; old == nil {
+		s.sets[decl.Name] = set
+	} else if !old.Equal(set) {
+		u.fail(u.places.Error(id, fmt.Sprintf("set %s is declared otherwise in %s", decl.Name, s.first(id, u))))
+		return
+	}
+	if u.Context {
+		return
+	}
+	c.out.Sets++
+	content := setContent{decl: set, elements: make([]compile.Element, 0, len(decl.Elements))}
+	for i := range decl.Elements {
+		e, err := set.Pack(decl.Elements[i])
+		if err != nil {
+			u.fail(u.places.ElementError(id, i, err.Error()))
+			continue
+		}
+		content.elements = append(content.elements, e)
+	}
+	c.out.Elements += len(content.elements)
+	if _, err := set.Normalize(content.elements); err != nil {
+		u.fail(u.places.Error(id, err.Error()))
+		return
+	}
+	out.sets = append(out.sets, content)
+}
+
+// compile compiles the rules of a file and looks for the chains that the
+// elements of verdict maps lead to.
+func (c *checker) compile(u *unit) {
+	if u.Context {
+		return
+	}
+	for i := range u.parsed {
+		t, out := &u.parsed[i], u.tables[i]
+		s := c.scopes[t.ID()]
+		for j := range out.sets {
+			checkVerdicts(u, s, &out.sets[j])
+		}
+		for j := range t.Chains {
+			out.chains = append(out.chains, c.rules(u, s, &t.Chains[j]))
+		}
+		c.out.tables = append(c.out.tables, out)
+	}
+}
+
+// checkVerdicts looks for the chains that elements lead to.
+func checkVerdicts(u *unit, s *scope, set *setContent) {
+	if !set.decl.Verdict {
+		return
+	}
+	id := syntax.PlaceID{Table: s.id, Kind: "set", Name: set.decl.Name}
+	for i, e := range set.elements {
+		v, err := compile.ParseVerdictData(e.Data)
+		if err == nil && v.Chain != "" && !s.Chain(v.Chain) {
+			u.fail(u.places.ElementError(id, i, fmt.Sprintf("unknown chain %q", v.Chain)))
+		}
+	}
+}
+
+// rules compiles the rules of a chain.
+func (c *checker) rules(u *unit, s *scope, chain *nft.Chain) chainContent {
+	out := chainContent{name: chain.Name}
+	for i, r := range chain.Rules {
+		s.incomplete = false
+		rule, err := compile.CompileRule(s.id.Family, r, s)
+		switch {
+		case err == nil:
+			c.out.Rules++
+			out.rules = append(out.rules, rule)
+		case !s.incomplete:
+			u.fail(ruleError(u, s, chain.Name, i, r, err))
+		}
+	}
+	return out
+}
+
+// ruleError returns the error of a rule as one about its file. Rules are
+// compiled in canonical form; that of the file may have the place elsewhere.
+func ruleError(u *unit, s *scope, chain string, n int, r nft.Rule, err error) *syntax.Error {
+	at := (*syntax.Error)(nil)
+	if src, ok := u.places.Rule(s.id, chain, n); ok {
+		_, again := compile.CompileRule(s.id.Family, nft.Rule{Text: src.Text}, s)
+		if errors.As(again, &at) {
+			return src.Error(at)
+		}
+	}
+	where := fmt.Sprintf("table %s chain %s rule %d %q", s.id, chain, n+1, r.Text)
+	if errors.As(err, &at) {
+		return &syntax.Error{Msg: fmt.Sprintf("%s: %s\n%s", where, at.Error(), at.Excerpt())}
+	}
+	return &syntax.Error{Msg: fmt.Sprintf("%s: %s", where, err)}
+}

@@ -1,0 +1,33 @@
+package check
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// objects compiles the objects and flowtables of a table.
+func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
+	count := func(kind, name string, err error) bool {
+		if err != nil {
+			u.fail(u.places.Error(syntax.PlaceID{Table: t.ID(), Kind: kind, Name: name}, err.Error()))
+			return false
+		}
+		if !u.Context {
+			c.out.Objects++
+		}
+		return true
+	}
+	for i := range t.Objects {
+		o := &t.Objects[i]
+		if _, err := compile.CompileObject(t.Family, o); count(string(o.Kind), o.Name, err) {
+			s.objects[compile.ObjectRef{Kind: o.Kind, Name: o.Name}] = true
+		}
+	}
+	for i := range t.Flowtables {
+		f := &t.Flowtables[i]
+		if _, err := compile.CompileFlowtable(f); count("flowtable", f.Name, err) {
+			s.flowtables[f.Name] = true
+		}
+	}
+}
