@@ -102,3 +102,39 @@ func TestTokenDuration(t *testing.T) {
 		}
 	}
 }
+
+// FuzzScanner scans anything: it ends, every token stands where it says, in order, and
+// between tokens there are blanks, comments and continued lines only.
+func FuzzScanner(f *testing.F) {
+	for i, text := range corpusRules(f) {
+		if i%50 == 0 {
+			f.Add(text)
+		}
+	}
+	f.Add("a # b\n\\\n\"c d\" 10.0.0.1 ::1:80 1:2 00:11:22:33:44:55 eth*\\*")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, end := NewScanner(text), 0
+		for {
+			tok, err := s.Next()
+			if err != nil {
+				if !err.Pos.IsValid() {
+					t.Fatalf("%q: error without a place: %v", text, err)
+				}
+				return
+			}
+			if tok.Offset < end || tok.End > len(text) || tok.End < tok.Offset {
+				t.Fatalf("%q: token %v from %d to %d, behind %d", text, tok, tok.Offset, tok.End, end)
+			}
+			if gap := text[end:tok.Offset]; !strings.Contains(gap, "#") && strings.Trim(gap, " \t\r\n\\") != "" {
+				t.Fatalf("%q: %q is in no token", text, gap)
+			}
+			if tok.Kind == EOF {
+				return
+			}
+			if tok.End == tok.Offset || tok.Kind != String && tok.Text != text[tok.Offset:tok.End] {
+				t.Fatalf("%q: token %v from %d to %d", text, tok, tok.Offset, tok.End)
+			}
+			end = tok.End
+		}
+	})
+}
