@@ -209,6 +209,17 @@ func rolloutUnderLoad(t *testing.T, e *env) {
 		t.Fatal(err)
 	}
 	loads := e.rolloutLoads(t, s, d.running())
+	reached := func(generation string, pods int) {
+		within(t, e.ctx, settled, "the loads reach "+generation, func() error {
+			for _, l := range loads {
+				if n := l.Answered(); n < pods {
+					return fmt.Errorf("%s: %d of %d pods answered", l.what, n, pods)
+				}
+			}
+			return nil
+		})
+	}
+	reached("the old generation", d.replicas)
 	// What the machine itself makes of such a load, without a Service.
 	floor := e.startLoad(t, e.clients[1].Namespace, "tcp", netip.AddrPortFrom(e.web[0].Addresses.V4, webPorts[0]), requestRate)
 	start := time.Now()
@@ -218,25 +229,20 @@ func rolloutUnderLoad(t *testing.T, e *env) {
 	tail := time.NewTimer(time.Second)
 	defer tail.Stop()
 	<-tail.C
-	e.report(t, append(loads, floor))
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+	} else {
+		reached("both generations", 2*d.replicas)
 	}
+	e.report(t, append(loads, floor))
 	e.spread(t, e.clients[1], "tcp", s.vip(false, 80), d.running()...)
 	e.note(t, "20 of 20 pods replaced in %s (5 more and 5 fewer at a time, grace %s)", took.Round(100*time.Millisecond), d.grace)
-	for _, l := range loads {
-		if got := len(l.pods); got < 40 {
-			t.Errorf("%s: %d pods answered, want both generations: 40", l.what, got)
-		}
-	}
 }
 
 // namedLoad is a load of which the report tells.
 type namedLoad struct {
 	what string
 	*lab.Load
-	// pods are those that answered, after the load's end.
-	pods map[string]int
 }
 
 // startLoad starts one, which ends with the scenario at the latest.
@@ -267,7 +273,6 @@ func (e *env) report(t *testing.T, loads []*namedLoad) {
 	t.Helper()
 	for _, l := range loads {
 		r := l.Stop()
-		l.pods = r.Pods
 		e.note(t, "%s: %s", l.what, strings.TrimSpace(r.String()))
 		if err := r.Err(); err != nil {
 			t.Errorf("%s: %v", l.what, err)

@@ -84,6 +84,13 @@ func (l *Load) Stop() LoadResult {
 	return l.result
 }
 
+// Answered returns how many pods have answered so far.
+func (l *Load) Answered() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.result.Pods)
+}
+
 // run sends each request at its time, or late if the machine was too busy.
 func (l *Load) run(ctx context.Context) {
 	defer close(l.done)
