@@ -52,6 +52,9 @@ func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) erro
 		if !ok {
 			return errorAt(s.Value.Position(), "%s is no constant: the kernel cannot put it among the other bits of %s", describe(s.Value), describe(s.Target))
 		}
+		if err := r.unlistableWrite(target); err != nil {
+			return err
+		}
 		out.target, out.value = whole, replaceBits(target, whole, c)
 	}
 	r.add(out)

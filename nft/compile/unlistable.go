@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -26,6 +27,9 @@ func (spec *anonymousSpec) unlistable(elems []Element) error {
 	}
 	c, ok := spec.key.(*concatTerm)
 	if !ok {
+		if spec.interval && spec.key.info().isString() && adjacentWildcards(elems) {
+			return errorAt(spec.pos, "nft cannot list a set of wildcards with no name between them: write a rule for each")
+		}
 		if t := spec.key.info().typ; spec.interval && t != nil && isFlags(t) {
 			return errorAt(spec.pos, "nft cannot list a set with ranges of %s beside other elements: write the flags one by one", t.Name)
 		}
@@ -68,6 +72,50 @@ func (d *declaration) unlistable() error {
 // jenkins reports whether the expression is jhash.
 func (e typeOfExpr) jenkins() bool {
 	return e.expr == exprHash && len(e.attrs) > 0 && e.attrs[0].value == unix.NFT_HASH_JENKINS
+}
+
+// adjacentWildcards returns two elements of text that are wildcards with nothing between
+// them: nft merges them to a range, which it cannot list.
+func adjacentWildcards(elems []Element) bool {
+	sorted := slices.SortedFunc(slices.Values(elems), func(a, b Element) int { return strings.Compare(a.Key, b.Key) })
+	for i := 1; i < len(sorted); i++ {
+		before := sorted[i-1]
+		if before.Key == "" || before.KeyEnd == "" {
+			continue
+		}
+		next := []byte(before.KeyEnd)
+		for at := len(next) - 1; at >= 0; at-- {
+			if next[at]++; next[at] != 0 {
+				break
+			}
+		}
+		if string(next) == sorted[i].Key {
+			return true
+		}
+	}
+	return false
+}
+
+// unlistableWrite says why nft 1.0.6 crashes when it lists a write to bits of raw
+// payload: it takes them for several fields of the header that it knows there.
+func (r *ruleCompiler) unlistableWrite(p *payloadTerm) error {
+	h := r.ctx.at(p.layer)
+	if p.header != &headerRaw || h == nil {
+		return nil
+	}
+	begins, ends := -1, -1
+	for i, f := range h.fields {
+		if f.offset == p.offset {
+			begins = i
+		}
+		if f.offset+f.bits == p.offset+p.bits {
+			ends = i
+		}
+	}
+	if begins < 0 || ends < 0 || begins == ends {
+		return nil
+	}
+	return errorAt(p.pos, "nft cannot list a write to the fields %s to %s of %s at once: write them one by one", h.fields[begins].name, h.fields[ends].name, h.name)
 }
 
 // severalFlags reports whether a part of a key, at an offset, is anything but one

@@ -51,7 +51,10 @@ func (p *parser) extensionHeader() Expr {
 	x.Field = p.expectIdent("a field of the header")
 	if x.Name == "rt0" && x.Field == "addr" || x.Name == "srh" && x.Field == "sid" {
 		p.expectPunct("[")
-		x.Index = uint32(p.number("a number from 1", 32))
+		at := p.tok.Pos
+		if x.Index = uint32(p.number("a number from 1", 32)); x.Index == 0 {
+			p.fail(at, "unexpected \"0\": want a number from 1")
+		}
 		p.expectPunct("]")
 	}
 	return x

@@ -187,7 +187,7 @@ func (p *printer) constant(x *Const) {
 	switch {
 	case x.Quoted:
 		p.quote(x.Text)
-	case p.brackets && strings.IndexByte(x.Text, ':') >= 0:
+	case p.brackets && strings.Count(x.Text, ":") > 1:
 		p.str("[")
 		p.str(x.Text)
 		p.str("]")
