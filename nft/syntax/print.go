@@ -211,7 +211,12 @@ func (p *printer) rangeExpr(x *Range) {
 // are letters of names.
 func wordly(x Expr) bool {
 	c, ok := x.(*Const)
-	return !ok || c.Quoted || c.Text == "" || !isDigit(c.Text[0]) && strings.IndexByte(c.Text, ':') < 0
+	if !ok {
+		return true
+	}
+	// A class of traffic control has one colon, addresses have more or none.
+	colons := strings.Count(c.Text, ":")
+	return c.Quoted || c.Text == "" || colons == 1 || colons == 0 && !isDigit(c.Text[0])
 }
 
 // list writes a list of flags.

@@ -87,8 +87,28 @@ func (p *printer) addrPort(addr, port Expr) {
 		if _, ok := addr.(*Prefix); ok {
 			p.str(" ") // nft(8) reads "24:80" as one word
 		}
+		if c := lastConst(addr); c != nil && classID(c.Text+":0") > 0 {
+			// Such a word and a port would be one word, a class of traffic control.
+			p.str(" ")
+		}
 		p.str(":")
 		p.expr(port)
+	}
+}
+
+// lastConst returns the constant that an expression ends in, or nil.
+func lastConst(x Expr) *Const {
+	switch x := x.(type) {
+	case *Const:
+		return x
+	case *Range:
+		return lastConst(x.To)
+	case *Binary:
+		return lastConst(x.Y)
+	case *Concat:
+		return lastConst(x.Parts[len(x.Parts)-1])
+	default:
+		return nil
 	}
 }
 

@@ -87,7 +87,7 @@ var samples = []struct{ in, want string }{
 	{"meta mark set symhash mod 2 offset 1", ""},
 	{"ct event set new,related ct original zone set 5", ""},
 	{"hour \"22:00\"-\"06:00\" day Monday time > \"2024-01-01\"", "meta hour \"22:00\" - \"06:00\" meta day Monday meta time > \"2024-01-01\""},
-	{"meta priority { 1:2, ab:cd-ab:ce, root }", ""},
+	{"meta priority { 1:2, ab:cd-ab:ce, root }", "meta priority { 1:2, ab:cd - ab:ce, root }"},
 	{"ip saddr . tcp dport { 10.0.0.0/8 . 1-5 }", ""},
 	{"frag more-fragments 1 exthdr  hbh missing rt type 4 srh sid [ 2 ] fd00::1", "frag more-fragments 1 exthdr hbh missing rt type 4 srh sid[2] fd00::1"},
 	{"tcp option mss size eq 5 tcp option sack-perm exists tcp option @0x22 , 0x10, 8 1", "tcp option mss size == 5 tcp option sack-perm exists tcp option @0x22,16,8 1"},
