@@ -67,11 +67,8 @@ func (g *generator) loadTarget(t term) (uint32, error) {
 	if t == nil {
 		return 0, nil
 	}
-	reg, err := g.regs.takeFor(t)
-	if err != nil {
-		return 0, err
-	}
-	return reg.number(), g.load(t, reg)
+	reg, err := g.loadNew(t)
+	return reg.number(), err
 }
 
 // generate is statement's.

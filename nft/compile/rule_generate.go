@@ -24,6 +24,15 @@ func (g *generator) emit(e expr.Any) { g.out = append(g.out, kernelExpr{e}) }
 // emitOwn appends an expression of ours.
 func (g *generator) emitOwn(e Expr) { g.out = append(g.out, e) }
 
+// loadNew loads a term into registers of its own.
+func (g *generator) loadNew(t term) (register, error) {
+	reg, err := g.regs.takeFor(t)
+	if err != nil {
+		return 0, err
+	}
+	return reg, g.load(t, reg)
+}
+
 // load puts the value of a term into registers.
 func (g *generator) load(t term, dst register) error {
 	switch t := t.(type) {

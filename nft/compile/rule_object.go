@@ -151,11 +151,8 @@ func (r *ruleCompiler) anonymousObjectMap(table *syntax.Set, spec *anonymousSpec
 // generate is statement's.
 func (s *objectMapStmt) generate(g *generator) error {
 	defer g.regs.reset()
-	reg, err := g.regs.takeFor(s.key)
+	reg, err := g.loadNew(s.key)
 	if err != nil {
-		return err
-	}
-	if err := g.load(s.key, reg); err != nil {
 		return err
 	}
 	g.emitOwn(&Objref{Register: reg.number(), SetName: s.table.set.Name, SetID: s.table.id})

@@ -96,11 +96,8 @@ func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 // generate is statement's.
 func (s *payloadStmt) generate(g *generator) error {
 	defer g.regs.reset()
-	reg, err := g.regs.takeFor(s.value)
+	reg, err := g.loadNew(s.value)
 	if err != nil {
-		return err
-	}
-	if err := g.load(s.value, reg); err != nil {
 		return err
 	}
 	t := s.target

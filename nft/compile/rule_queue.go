@@ -58,11 +58,8 @@ func (r *ruleCompiler) queue(s *syntax.Queue) error {
 func (s *queueStmt) generate(g *generator) error {
 	defer g.regs.reset()
 	if s.num != nil {
-		reg, err := g.regs.takeFor(s.num)
+		reg, err := g.loadNew(s.num)
 		if err != nil {
-			return err
-		}
-		if err := g.load(s.num, reg); err != nil {
 			return err
 		}
 		s.expr.Register = reg.number()

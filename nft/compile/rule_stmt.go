@@ -306,11 +306,8 @@ func checkArgument(x syntax.Expr, t term, w want) error {
 // generate is statement's.
 func (s *assignStmt) generate(g *generator) error {
 	defer g.regs.reset()
-	reg, err := g.regs.takeFor(s.value)
+	reg, err := g.loadNew(s.value)
 	if err != nil {
-		return err
-	}
-	if err := g.load(s.value, reg); err != nil {
 		return err
 	}
 	if s.meta != nil {

@@ -135,11 +135,8 @@ func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) error {
 // generate is statement's.
 func (s *exthdrStmt) generate(g *generator) error {
 	defer g.regs.reset()
-	reg, err := g.regs.takeFor(s.value)
+	reg, err := g.loadNew(s.value)
 	if err != nil {
-		return err
-	}
-	if err := g.load(s.value, reg); err != nil {
 		return err
 	}
 	t := s.target
