@@ -1,0 +1,80 @@
+package attr
+
+import (
+	"encoding/binary"
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// HeaderLen is the length of an attribute's header.
+	HeaderLen = unix.NLA_HDRLEN
+	// MaxLen is the greatest length of an attribute, header included.
+	MaxLen = math.MaxUint16
+)
+
+// zeros is the longest padding, and a NUL.
+const zeros = "\x00\x00\x00\x00"
+
+// appendHeader appends the header of an attribute whose payload has n bytes.
+func appendHeader(b []byte, typ uint16, n int) []byte {
+	b = binary.NativeEndian.AppendUint16(b, uint16(HeaderLen+n))
+	return binary.NativeEndian.AppendUint16(b, typ)
+}
+
+// AppendBytes appends an attribute that holds v.
+func AppendBytes[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
+	b = append(appendHeader(b, typ, len(v)), v...)
+	return append(b, zeros[:-len(v)&3]...)
+}
+
+// AppendString appends an attribute that holds s and a terminating NUL.
+func AppendString(b []byte, typ uint16, s string) []byte {
+	b = append(appendHeader(b, typ, len(s)+1), s...)
+	return append(b, zeros[:1+-(len(s)+1)&3]...)
+}
+
+// AppendUint8 appends an attribute that holds one byte.
+func AppendUint8(b []byte, typ uint16, v uint8) []byte {
+	return append(appendHeader(b, typ, 1), v, 0, 0, 0)
+}
+
+// AppendUint16BE appends an attribute that holds a big-endian number.
+func AppendUint16BE(b []byte, typ, v uint16) []byte {
+	return append(binary.BigEndian.AppendUint16(appendHeader(b, typ, 2), v), 0, 0)
+}
+
+// AppendUint32BE appends an attribute that holds a big-endian number.
+func AppendUint32BE(b []byte, typ uint16, v uint32) []byte {
+	return binary.BigEndian.AppendUint32(appendHeader(b, typ, 4), v)
+}
+
+// AppendUint64BE appends an attribute that holds a big-endian number.
+func AppendUint64BE(b []byte, typ uint16, v uint64) []byte {
+	return binary.BigEndian.AppendUint64(appendHeader(b, typ, 8), v)
+}
+
+// AppendUint32NE appends an attribute that holds a number in the machine's byte order.
+func AppendUint32NE(b []byte, typ uint16, v uint32) []byte {
+	return binary.NativeEndian.AppendUint32(appendHeader(b, typ, 4), v)
+}
+
+// Open begins an attribute whose length is not known yet. It returns the buffer and
+// the offset at which the attribute begins, which Close requires.
+func Open(b []byte, typ uint16) (out []byte, at int) {
+	return appendHeader(b, typ, 0), len(b)
+}
+
+// OpenNested is Open for an attribute that holds attributes. It sets NLA_F_NESTED.
+func OpenNested(b []byte, typ uint16) (out []byte, at int) {
+	return Open(b, typ|unix.NLA_F_NESTED)
+}
+
+// Close ends the attribute that begins at offset at: everything appended since Open is
+// its payload. The caller makes sure that it has at most MaxLen bytes.
+func Close(b []byte, at int) []byte {
+	n := len(b) - at
+	binary.NativeEndian.PutUint16(b[at:], uint16(n))
+	return append(b, zeros[:-n&3]...)
+}

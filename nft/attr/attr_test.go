@@ -1,0 +1,129 @@
+package attr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/mdlayher/netlink"
+)
+
+// all is a buffer with one attribute of each kind.
+func all() []byte {
+	b := AppendString(nil, 1, "four")
+	b = AppendBytes(b, 2, []byte{1, 2, 3})
+	b, nest := OpenNested(b, 3)
+	b = AppendUint8(b, 4, 5)
+	b = AppendUint16BE(b, 5, 6)
+	b = AppendUint32BE(b, 6, 7)
+	b = AppendUint64BE(b, 7, 8)
+	b = AppendUint32NE(b, 8, 9)
+	b = Close(b, nest)
+	b, at := Open(b, 9)
+	return Close(append(b, 1, 2, 3, 4, 5), at)
+}
+
+func TestRoundTrip(t *testing.T) {
+	r := NewReader(all())
+	if !r.Next() || r.Type() != 1 || r.Text() != "four" || !r.TextIs("four") || r.TextIs("fou") {
+		t.Errorf("string = %d %q", r.Type(), r.Bytes())
+	}
+	if !r.Next() || r.Type() != 2 || !bytes.Equal(r.Bytes(), []byte{1, 2, 3}) || r.Text() != "\x01\x02\x03" {
+		t.Errorf("bytes = %d %x", r.Type(), r.Bytes())
+	}
+	if !r.Next() || r.Type() != 3 {
+		t.Fatalf("nested = %d %x", r.Type(), r.Bytes())
+	}
+	in := r.Nested()
+	if !in.Next() || in.Uint8() != 5 || !in.Next() || in.Uint16BE() != 6 || !in.Next() || in.Uint32BE() != 7 ||
+		!in.Next() || in.Uint64BE() != 8 || !in.Next() || in.Uint32NE() != 9 || in.Next() || in.Err() != nil {
+		t.Errorf("numbers: %+v", in)
+	}
+	if !r.Next() || r.Type() != 9 || len(r.Bytes()) != 5 || r.Remaining() != 0 {
+		t.Errorf("open = %d %x", r.Type(), r.Bytes())
+	}
+	if r.Next() || r.Err() != nil {
+		t.Errorf("end: %+v", r)
+	}
+	if f, ok := Find(all(), 2); !ok || len(f.Bytes()) != 3 {
+		t.Errorf("Find = %+v %v", f, ok)
+	}
+	if _, ok := Find(all(), 4); ok {
+		t.Error("Find looked into a nested attribute")
+	}
+}
+
+// The bytes are those of the netlink library.
+func TestSameBytesAsLibrary(t *testing.T) {
+	e := netlink.NewAttributeEncoder()
+	e.String(1, "four")
+	e.Bytes(2, []byte{1, 2, 3})
+	e.Nested(3, func(e *netlink.AttributeEncoder) error {
+		e.Uint8(4, 5)
+		e.ByteOrder = binary.BigEndian
+		e.Uint16(5, 6)
+		e.Uint32(6, 7)
+		e.Uint64(7, 8)
+		e.ByteOrder = binary.NativeEndian
+		e.Uint32(8, 9)
+		return nil
+	})
+	e.Bytes(9, []byte{1, 2, 3, 4, 5})
+	want, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := all(); !bytes.Equal(got, want) {
+		t.Errorf("got  %x\nwant %x", got, want)
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	for _, b := range [][]byte{{1}, {3, 0, 1, 0}, {9, 0, 1, 0, 0, 0, 0, 0}, {0, 0, 0, 0}} {
+		r := NewReader(b)
+		for r.Next() {
+		}
+		if r.Err() == nil {
+			t.Errorf("attributes %x were accepted", b)
+		}
+	}
+	for name, read := range map[string]func(*Reader){
+		"Uint8":    func(r *Reader) { r.Uint8() },
+		"Uint16BE": func(r *Reader) { r.Uint16BE() },
+		"Uint32BE": func(r *Reader) { r.Uint32BE() },
+		"Uint64BE": func(r *Reader) { r.Uint64BE() },
+		"Uint32NE": func(r *Reader) { r.Uint32NE() },
+	} {
+		r, _ := Find(AppendBytes(nil, 1, []byte{1, 2, 3}), 1)
+		if read(&r); r.Err() == nil {
+			t.Errorf("%s accepted three bytes", name)
+		}
+	}
+}
+
+// FuzzReader checks that a Reader never panics, and that what it read can be written.
+func FuzzReader(f *testing.F) {
+	f.Add(all())
+	f.Add(all()[:30])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var out []byte
+		r := NewReader(b)
+		for r.Next() {
+			r.Uint8()
+			r.Uint16BE()
+			r.Uint32BE()
+			r.Uint64BE()
+			r.Uint32NE()
+			_ = r.Text()
+			for in := r.Nested(); in.Next(); {
+			}
+			out = AppendBytes(out, r.Type(), r.Bytes())
+		}
+		again := NewReader(out)
+		for r := NewReader(b); r.Next(); {
+			if !again.Next() || again.Type() != r.Type() || !bytes.Equal(again.Bytes(), r.Bytes()) {
+				t.Fatalf("read %d %x, wrote %d %x", r.Type(), r.Bytes(), again.Type(), again.Bytes())
+			}
+		}
+	})
+}

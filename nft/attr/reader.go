@@ -1,0 +1,144 @@
+package attr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+)
+
+// ErrMalformed is the error of a Reader whose buffer does not hold valid attributes,
+// or not the numbers that were asked for.
+var ErrMalformed = errors.New("malformed netlink attribute")
+
+// typeMask clears NLA_F_NESTED and NLA_F_NET_BYTEORDER.
+const typeMask = 0x3fff
+
+// Reader iterates over the attributes of a buffer, as a bufio.Scanner does over lines:
+//
+//	for r := attr.NewReader(b); r.Next(); {
+//		switch r.Type() { ... }
+//	}
+//
+// The zero value has no attributes.
+type Reader struct {
+	rest      []byte
+	typ       uint16
+	value     []byte
+	malformed bool
+}
+
+// NewReader returns a Reader of the attributes in b. It refers to b and does not copy it.
+func NewReader(b []byte) Reader { return Reader{rest: b} }
+
+// Find returns a Reader whose current attribute is the first of type typ in b, and
+// whether there is one.
+func Find(b []byte, typ uint16) (r Reader, ok bool) {
+	for r = NewReader(b); r.Next(); {
+		if r.typ == typ {
+			return r, true
+		}
+	}
+	return r, false
+}
+
+// Next advances to the next attribute. It returns false at the end and if the next
+// attribute is malformed, see Err.
+func (r *Reader) Next() bool {
+	if len(r.rest) == 0 {
+		return false
+	}
+	if len(r.rest) < HeaderLen {
+		r.malformed = true
+		return false
+	}
+	n := int(binary.NativeEndian.Uint16(r.rest))
+	if n < HeaderLen || n > len(r.rest) {
+		r.malformed = true
+		return false
+	}
+	r.typ = binary.NativeEndian.Uint16(r.rest[2:]) & typeMask
+	r.value = r.rest[HeaderLen:n]
+	r.rest = r.rest[min((n+3)&^3, len(r.rest)):]
+	return true
+}
+
+// Err returns ErrMalformed if the iteration ended early or a number had another size
+// than the caller expected, and nil otherwise.
+func (r *Reader) Err() error {
+	if r.malformed {
+		return ErrMalformed
+	}
+	return nil
+}
+
+// Remaining returns how many bytes follow the current attribute and its padding.
+func (r *Reader) Remaining() int { return len(r.rest) }
+
+// Type returns the type of the current attribute, without flags.
+func (r *Reader) Type() uint16 { return r.typ }
+
+// Bytes returns the payload of the current attribute. It is part of the buffer.
+func (r *Reader) Bytes() []byte { return r.value }
+
+// Text returns the payload of the current attribute up to its first NUL.
+func (r *Reader) Text() string { return string(r.text()) }
+
+// TextIs reports whether Text would return s. It does not allocate.
+func (r *Reader) TextIs(s string) bool { return string(r.text()) == s }
+
+func (r *Reader) text() []byte {
+	if i := bytes.IndexByte(r.value, 0); i >= 0 {
+		return r.value[:i]
+	}
+	return r.value
+}
+
+// Nested returns a Reader of the attributes in the current one. Its error is its own.
+func (r *Reader) Nested() Reader { return NewReader(r.value) }
+
+// has reports whether the payload has n bytes, and makes Err return an error if not.
+func (r *Reader) has(n int) bool {
+	r.malformed = r.malformed || len(r.value) != n
+	return len(r.value) == n
+}
+
+// Uint8 returns the current attribute's byte; 0 and an error from Err if it has
+// another size.
+func (r *Reader) Uint8() uint8 {
+	if !r.has(1) {
+		return 0
+	}
+	return r.value[0]
+}
+
+// Uint16BE is Uint8 for a big-endian number of two bytes.
+func (r *Reader) Uint16BE() uint16 {
+	if !r.has(2) {
+		return 0
+	}
+	return binary.BigEndian.Uint16(r.value)
+}
+
+// Uint32BE is Uint8 for a big-endian number of four bytes.
+func (r *Reader) Uint32BE() uint32 {
+	if !r.has(4) {
+		return 0
+	}
+	return binary.BigEndian.Uint32(r.value)
+}
+
+// Uint64BE is Uint8 for a big-endian number of eight bytes.
+func (r *Reader) Uint64BE() uint64 {
+	if !r.has(8) {
+		return 0
+	}
+	return binary.BigEndian.Uint64(r.value)
+}
+
+// Uint32NE is Uint8 for a number of four bytes in the machine's byte order.
+func (r *Reader) Uint32NE() uint32 {
+	if !r.has(4) {
+		return 0
+	}
+	return binary.NativeEndian.Uint32(r.value)
+}
