@@ -9,7 +9,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/json"
 )
 
 // addFragment adds a part of a snapshot. The first part decides the fragment's
@@ -243,7 +243,7 @@ func (a *admission) addChain(t *tableAdmission, c nft.Chain) {
 
 // addFile adds a whole .nft file.
 func (a *admission) addFile(text string) {
-	tables, err := syntax.ParseFile(a.key.Name, text)
+	tables, err := json.ParseFile(a.key.Name, text)
 	if err != nil {
 		a.bad.file(err)
 		return

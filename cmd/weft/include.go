@@ -13,6 +13,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/nft/json"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -53,7 +54,7 @@ func (p includePath) bundle(path, text string) (*syntax.Bundle, error) {
 		return nil, fmt.Errorf("read fragment: %w", withExcerpts(err))
 	}
 	if bundle.Text != text {
-		if _, err := bundle.Parse(); err != nil {
+		if _, err := bundle.Parse(json.ParseFile); err != nil {
 			return nil, fmt.Errorf("read fragment: %w", withExcerpts(err))
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	nftjson "github.com/weft-proxy/weft/nft/json"
 	"github.com/weft-proxy/weft/nft/nfttest"
-	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // listedOtherwise are rules that weft does not read from nft's list as nft does,
@@ -90,7 +90,7 @@ func (c *corpus) sameAsTold(t *testing.T) []compiled {
 // were committed. Not all are: nft leaves out what it thinks to be implied.
 func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object string) (same int) {
 	t.Helper()
-	tables, _, parseErr := syntax.ParsePlaces("list", text)
+	tables, _, parseErr := nftjson.ParsePlaces("list", text)
 	if len(tables) != 1 {
 		t.Fatalf("%s: %d tables in nft's list", c.name, len(tables))
 	}
@@ -135,7 +135,7 @@ func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object strin
 func (c *corpus) rulesFromJSON(t *testing.T, object string) map[string]nft.Rule {
 	t.Helper()
 	// What does not parse is missed when its rule is compared.
-	tables, _, err := syntax.ParsePlaces("list", object)
+	tables, _, err := nftjson.ParsePlaces("list", object)
 	if len(tables) != 1 {
 		t.Fatalf("%d tables in nft's JSON: %v", len(tables), err)
 	}

@@ -62,15 +62,10 @@ func (l *ErrorList) Unwrap() []error {
 // checked and brought into canonical form; the types of sets and the keys of elements
 // are text until package compile sees them.
 //
-// A file that begins with a brace is read by ParseJSON.
-//
 // The error is an *ErrorList with the errors of all statements.
 func ParseFile(name, text string) ([]nft.Table, error) {
 	if err := checkFileLength(name, len(text)); err != nil {
 		return nil, err
-	}
-	if isJSON(text) {
-		return ParseJSON(name, []byte(text))
 	}
 	p := newFileParser(text)
 	p.parse()

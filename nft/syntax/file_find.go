@@ -23,16 +23,11 @@ func FindRule(text string, table nft.TableID, chain string, n int) (*FileRule, b
 }
 
 // ParsePlaces is ParseFile for a checker: beside an error it returns what it
-// understood of the tables, and in any case where everything stands. It knows no
-// places in JSON.
+// understood of the tables, and in any case where everything stands.
 func ParsePlaces(name, text string) ([]nft.Table, *Places, error) {
 	places := &Places{of: map[PlaceID]*place{}}
 	if err := checkFileLength(name, len(text)); err != nil {
 		return nil, places, err
-	}
-	if isJSON(text) {
-		tables, err := parseJSON(name, []byte(text))
-		return tables, places, err
 	}
 	p := newFileParser(text)
 	p.places, places.parser = places, p

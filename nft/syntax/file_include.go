@@ -57,9 +57,10 @@ func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	return i.bundle, nil
 }
 
-// Parse is ParseFile of the bundle; its errors name places of the files.
-func (b *Bundle) Parse() ([]nft.Table, error) {
-	tables, err := ParseFile(b.Name, b.Text)
+// Parse parses the bundle with a function such as ParseFile. Its errors name the files
+// and the places in them.
+func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nft.Table, error) {
+	tables, err := parse(b.Name, b.Text)
 	var list *ErrorList
 	if errors.As(err, &list) {
 		for _, e := range list.Errors {

@@ -39,7 +39,7 @@ table ip x {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := b.Parse()
+	tables, err := b.Parse(ParseFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestIncludePlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Parse()
+	_, err = b.Parse(ParseFile)
 	var list *ErrorList
 	if !errors.As(err, &list) {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func FuzzInclude(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, err = b.Parse()
+		_, err = b.Parse(ParseFile)
 		var list *ErrorList
 		if err != nil && !errors.As(err, &list) {
 			t.Fatal(err)

@@ -168,6 +168,20 @@ func (s *Scanner) Next() (Token, *Error) {
 	return t, nil
 }
 
+// IsName reports whether text is one name, such as that of a chain.
+func IsName(text string) bool {
+	t, err := NewScanner(text).Next()
+	return err == nil && t.Kind == Ident && t.End == len(text) && t.Offset == 0
+}
+
+// IsWord reports whether text is one name, number, address or other word, so that it
+// needs no quotes.
+func IsWord(text string) bool {
+	t, err := NewScanner(text).Next()
+	return err == nil && t.End == len(text) && t.Offset == 0 &&
+		(t.Kind == Ident || t.Kind == Number || t.Kind == Addr || t.Kind == Word)
+}
+
 // skipBlank moves to the next token.
 func (s *Scanner) skipBlank() {
 	for s.off < len(s.src) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/json"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -141,7 +142,7 @@ func (c *checker) read(f *File) *unit {
 		}
 	}
 	if err == nil {
-		u.parsed, u.places, err = syntax.ParsePlaces("", text)
+		u.parsed, u.places, err = json.ParsePlaces("", text)
 	}
 	if list := (*syntax.ErrorList)(nil); errors.As(err, &list) {
 		u.errs = list.Errors

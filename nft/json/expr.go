@@ -1,20 +1,20 @@
-package syntax
+package json
 
 import "slices"
 
 // expr writes an expression. Kinds are those of the selector that it is compared
 // with, if any.
-func (x *jsonText) expr(n jsonNode, kinds []jsonKind) {
+func (x *writer) expr(n node, forms []form) {
 	defer x.leave()
 	if !x.enter(n) {
 		return
 	}
 	if n.isList() {
-		x.listOf(n, kinds)
+		x.listOf(n, forms)
 		return
 	}
 	if n.object() == nil {
-		x.constant(n, kinds)
+		x.constant(n, forms)
 		return
 	}
 	name, arg, ok := n.only()
@@ -22,66 +22,66 @@ func (x *jsonText) expr(n jsonNode, kinds []jsonKind) {
 		x.fail(n, "unexpected object with %d members: want one that names an expression", len(n.object()))
 		return
 	}
-	if x.composite(name, arg, kinds) || x.verdict(name, arg) || x.selector(name, arg) || x.generator(name, arg) {
+	if x.composite(name, arg, forms) || x.verdict(name, arg) || x.selector(name, arg) || x.generator(name, arg) {
 		return
 	}
 	x.fail(n, "unknown expression %q", name)
 }
 
 // listOf writes a list of flags.
-func (x *jsonText) listOf(n jsonNode, kinds []jsonKind) {
+func (x *writer) listOf(n node, forms []form) {
 	for i, item := range n.list() {
 		if i > 0 {
 			x.str(",")
 		}
-		x.expr(item, kinds)
+		x.expr(item, forms)
 	}
 }
 
 // composite writes what is made of other expressions.
-func (x *jsonText) composite(name string, arg jsonNode, kinds []jsonKind) bool {
+func (x *writer) composite(name string, arg node, forms []form) bool {
 	switch name {
 	case "concat":
-		x.concat(arg, kinds)
+		x.concat(arg, forms)
 	case "set":
-		x.set(arg, kinds)
+		x.set(arg, forms)
 	case "range":
 		ends := arg.list()
 		if len(ends) != 2 {
 			x.fail(arg, "unexpected %d ends of a range: want 2", len(ends))
 			return true
 		}
-		x.expr(ends[0], kinds)
+		x.expr(ends[0], forms)
 		// Blanks, since "-" is a letter of names.
 		x.str(" - ")
-		x.expr(ends[1], kinds)
+		x.expr(ends[1], forms)
 	case "prefix":
-		x.expr(arg.get("addr"), kinds)
+		x.expr(arg.get("addr"), forms)
 		x.str("/")
 		x.num(arg.get("len"))
 	case "&", "|", "^", "<<", ">>":
 		x.binary(name, arg)
 	case "map", "vmap":
 		members := arg.get("data").get("set").list()
-		x.asked(arg.get("key"), slices.ContainsFunc(members, func(m jsonNode) bool { return len(m.list()) == 2 && m.list()[0].hasBool() }))
+		x.asked(arg.get("key"), slices.ContainsFunc(members, func(m node) bool { return len(m.list()) == 2 && m.list()[0].hasBool() }))
 		x.str(" " + name + " ")
-		x.expr(arg.get("data"), kindsOf(arg.get("key")))
+		x.expr(arg.get("data"), formsOf(arg.get("key")))
 	case "elem":
-		x.elem(arg, kinds, jsonNode{})
+		x.elem(arg, forms, node{})
 	default:
 		return false
 	}
 	return true
 }
 
-func (x *jsonText) concat(n jsonNode, kinds []jsonKind) {
+func (x *writer) concat(n node, forms []form) {
 	for i, part := range n.list() {
 		if i > 0 {
 			x.str(" . ")
 		}
-		var kind []jsonKind
-		if i < len(kinds) {
-			kind = kinds[i : i+1]
+		var kind []form
+		if i < len(forms) {
+			kind = forms[i : i+1]
 		}
 		x.expr(part, kind)
 	}
@@ -89,7 +89,7 @@ func (x *jsonText) concat(n jsonNode, kinds []jsonKind) {
 
 // binary writes an operation on bits, its operands in parentheses where they are
 // operations. A list of flags is their union.
-func (x *jsonText) binary(op string, n jsonNode) {
+func (x *writer) binary(op string, n node) {
 	operands := n.list()
 	if len(operands) < 2 {
 		x.fail(n, "unexpected %d operands of %s: want 2", len(operands), op)
@@ -104,7 +104,7 @@ func (x *jsonText) binary(op string, n jsonNode) {
 }
 
 // operand writes an operand of an operation on bits.
-func (x *jsonText) operand(n jsonNode) {
+func (x *writer) operand(n node) {
 	name, _, _ := n.only()
 	switch {
 	case n.isList() && len(n.list()) > 1:
@@ -121,23 +121,23 @@ func (x *jsonText) operand(n jsonNode) {
 }
 
 // set writes an anonymous set or map.
-func (x *jsonText) set(n jsonNode, kinds []jsonKind) {
+func (x *writer) set(n node, forms []form) {
 	x.str("{ ")
 	for i, e := range n.list() {
 		if i > 0 {
 			x.str(", ")
 		}
 		if pair := e.list(); e.isList() && len(pair) == 2 {
-			x.elem(pair[0], kinds, pair[1])
+			x.elem(pair[0], forms, pair[1])
 			continue
 		}
-		x.elem(e, kinds, jsonNode{})
+		x.elem(e, forms, node{})
 	}
 	x.str(" }")
 }
 
 // elem writes an element of a set or map with its options. Value is a map's data.
-func (x *jsonText) elem(n jsonNode, kinds []jsonKind, value jsonNode) {
+func (x *writer) elem(n node, forms []form, value node) {
 	defer x.leave()
 	if !x.enter(n) {
 		return
@@ -152,7 +152,7 @@ func (x *jsonText) elem(n jsonNode, kinds []jsonKind, value jsonNode) {
 	if key.text() == "*" {
 		x.str("*")
 	} else {
-		x.expr(key, kinds)
+		x.expr(key, forms)
 	}
 	if n.has("val") {
 		x.elemOptions(n)
@@ -164,7 +164,7 @@ func (x *jsonText) elem(n jsonNode, kinds []jsonKind, value jsonNode) {
 }
 
 // elemOptions writes what an element has beside its key.
-func (x *jsonText) elemOptions(n jsonNode) {
+func (x *writer) elemOptions(n node) {
 	for _, key := range statefulNames {
 		if _, ok := n.object()[key]; ok {
 			x.str(" ")
@@ -187,7 +187,7 @@ func (x *jsonText) elemOptions(n jsonNode) {
 var statefulNames = []string{"counter", "limit", "quota", "ct count"}
 
 // verdict writes a verdict.
-func (x *jsonText) verdict(name string, arg jsonNode) bool {
+func (x *writer) verdict(name string, arg node) bool {
 	switch name {
 	case "accept", "drop", "continue", "return":
 		x.str(name)

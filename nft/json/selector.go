@@ -1,7 +1,7 @@
-package syntax
+package json
 
 // selector writes what is read from a packet, its connection or its route.
-func (x *jsonText) selector(name string, arg jsonNode) bool {
+func (x *writer) selector(name string, arg node) bool {
 	switch name {
 	case "payload":
 		x.payload(arg)
@@ -56,7 +56,7 @@ func (x *jsonText) selector(name string, arg jsonNode) bool {
 }
 
 // optional writes a word and a blank where it is there.
-func (x *jsonText) optional(n jsonNode) {
+func (x *writer) optional(n node) {
 	if n.v != nil {
 		x.word(n)
 		x.str(" ")
@@ -64,7 +64,7 @@ func (x *jsonText) optional(n jsonNode) {
 }
 
 // payload writes a header field, or raw payload.
-func (x *jsonText) payload(n jsonNode) {
+func (x *writer) payload(n node) {
 	if n.has("base") {
 		x.raw(n.get("base").text(), n)
 		return
@@ -75,7 +75,7 @@ func (x *jsonText) payload(n jsonNode) {
 }
 
 // raw writes "@base,offset,length". A TCP option has a number for its base.
-func (x *jsonText) raw(base string, n jsonNode) {
+func (x *writer) raw(base string, n node) {
 	x.str("@")
 	switch base {
 	case "ll", "nh", "th", "ih":
@@ -92,7 +92,7 @@ func (x *jsonText) raw(base string, n jsonNode) {
 }
 
 // field writes the name of an option or extension header, and its field.
-func (x *jsonText) field(n jsonNode) {
+func (x *writer) field(n node) {
 	x.word(n.get("name"))
 	if n.has("field") {
 		x.str(" ")
@@ -101,7 +101,7 @@ func (x *jsonText) field(n jsonNode) {
 }
 
 // generator writes what is computed: lookups, numbers and hashes.
-func (x *jsonText) generator(name string, arg jsonNode) bool {
+func (x *writer) generator(name string, arg node) bool {
 	switch name {
 	case "fib":
 		x.str("fib ")
@@ -135,7 +135,7 @@ func (x *jsonText) generator(name string, arg jsonNode) bool {
 }
 
 // offset writes the offset of a generator, if it is not 0.
-func (x *jsonText) offset(n jsonNode) {
+func (x *writer) offset(n node) {
 	if n.get("offset").number() != "0" {
 		x.option32(n, "offset", "offset")
 	}

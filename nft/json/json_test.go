@@ -1,4 +1,4 @@
-package syntax
+package json
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // TestJSONRules has statements of libnftables-json(5) and what they mean.
@@ -52,7 +53,7 @@ func TestJSONRules(t *testing.T) {
 		{`{"notrack": null}`, "notrack"},
 		{`"tcp dport 80 accept"`, "tcp dport 80 accept"},
 	} {
-		tables, err := ParseJSON("", []byte(document(tt.json)))
+		tables, err := Parse("", document(tt.json))
 		if err != nil {
 			t.Errorf("%s: %v", tt.json, err)
 			continue
@@ -131,13 +132,13 @@ func TestJSONObjects(t *testing.T) {
 
 // TestJSONErrors names the place of each error.
 func TestJSONErrors(t *testing.T) {
-	deep := strings.Repeat(`{"&": [`, MaxDepth+2) + "1" + strings.Repeat(", 1]}", MaxDepth+2)
+	deep := strings.Repeat(`{"&": [`, syntax.MaxDepth+2) + "1" + strings.Repeat(", 1]}", syntax.MaxDepth+2)
 	for _, tt := range []struct{ json, want string }{
 		{`{"nftables": [}`, "1:15: parse JSON: invalid character '}'"},
 		{`{"nftables": {}}`, "parse JSON: json: cannot unmarshal object"},
-		{`{"nftables": []} x`, "there is more behind the first value"},
+		{`{"nftables": []} x`, "unexpected data after the first value"},
 		{`{"nftables": [5]}`, "nftables[0]: unexpected 5: want an object with one member"},
-		{`{"nftables": [{"flush": {"ruleset": null}}]}`, "nftables[0]: flush is not possible here: JSON declares"},
+		{`{"nftables": [{"flush": {"ruleset": null}}]}`, "nftables[0]: flush is not possible here: a document declares"},
 		{`{"nftables": [{"table": {"family": "ipx", "name": "t"}}]}`, `nftables[0].table.family: unexpected "ipx"`},
 		{`{"nftables": [{"table": {"family": "ip", "name": "a b"}}]}`, `nftables[0].table.name: unexpected "a b": want a name`},
 		{`{"nftables": [{"widget": {"family": "ip", "table": "t"}}]}`, `nftables[0].widget: unknown object "widget"`},
@@ -151,11 +152,11 @@ func TestJSONErrors(t *testing.T) {
 		{document(`{"xt": {"type": "match", "name": "tcp"}}`), "xt is not possible here"},
 		{document(`{"frobnicate": null}`), `unknown statement "frobnicate"`},
 		{document(`{"match": {"op": "==", "left": {"frobnicate": 1}, "right": 1}}`), `nftables[3].rule.expr[0].match.left: unknown expression "frobnicate"`},
-		{document(`{"match": {"op": "==", "left": {"meta": {"key": "mark"}}, "right": ` + deep + `}}`), fmt.Sprintf("nested deeper than %d levels", MaxDepth)},
-		{document(`{"log": {"prefix": "a", "level": "loud"}}`), `nftables[3].rule.expr: which reads "log prefix \"a\" level loud": 1:`},
+		{document(`{"match": {"op": "==", "left": {"meta": {"key": "mark"}}, "right": ` + deep + `}}`), fmt.Sprintf("nested deeper than %d levels", syntax.MaxDepth)},
+		{document(`{"log": {"prefix": "a", "level": "loud"}}`), `nftables[3].rule.expr: it reads "log prefix \"a\" level loud": 1:`},
 	} {
-		tables, err := ParseJSON("f", []byte(tt.json))
-		list := (*ErrorList)(nil)
+		tables, err := Parse("f", tt.json)
+		list := (*syntax.ErrorList)(nil)
 		if !errors.As(err, &list) || tables != nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.120s: tables %v, error %v: want %s", tt.json, tables, err, tt.want)
 		}
@@ -169,7 +170,7 @@ func FuzzParseJSON(f *testing.F) {
 	f.Add(document(`{"dnat": {"family": "ip6", "addr": "fe80::1", "port": 80}}`))
 	f.Add(`{"nftables": [{"map": {"family": "ip", "name": "m", "table": "t", "type": "mark", "map": "verdict", "elem": [["*", {"drop": null}]]}}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		tables, err := ParseJSON("", []byte(text))
+		tables, err := Parse("", text)
 		if err != nil {
 			if tables != nil {
 				t.Fatalf("tables beside the error %v", err)
@@ -179,7 +180,7 @@ func FuzzParseJSON(f *testing.F) {
 		for _, table := range tables {
 			for _, c := range table.Chains {
 				for _, r := range c.Rules {
-					if again, err := ParseRule(table.Family, r.Text); err != nil || Print(again) != r.Text {
+					if again, err := syntax.ParseRule(table.Family, r.Text); err != nil || syntax.Print(again) != r.Text {
 						t.Fatalf("rule %q: %v", r.Text, err)
 					}
 				}

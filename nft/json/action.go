@@ -1,9 +1,13 @@
-package syntax
+package json
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/syntax"
+)
 
 // action writes the statements that do something with a packet.
-func (x *jsonText) action(name string, arg jsonNode) bool {
+func (x *writer) action(name string, arg node) bool {
 	switch name {
 	case "dnat", "snat", "masquerade", "redirect":
 		x.nat(name, arg)
@@ -17,10 +21,10 @@ func (x *jsonText) action(name string, arg jsonNode) bool {
 		x.target(arg)
 	case "dup":
 		x.str("dup to ")
-		x.expr(arg.get("addr"), []jsonKind{deviceKind(arg, "dev")})
+		x.expr(arg.get("addr"), []form{deviceForm(arg, "dev")})
 		if arg.has("dev") {
 			x.str(" device ")
-			x.expr(arg.get("dev"), []jsonKind{kindString})
+			x.expr(arg.get("dev"), []form{formQuoted})
 		}
 	case "fwd":
 		x.str("fwd ")
@@ -30,7 +34,7 @@ func (x *jsonText) action(name string, arg jsonNode) bool {
 			x.expr(arg.get("addr"), nil)
 			x.str(" device ")
 		}
-		x.expr(arg.get("dev"), []jsonKind{kindString})
+		x.expr(arg.get("dev"), []form{formQuoted})
 	case "queue":
 		x.str("queue")
 		x.words(arg.get("flags"), " flags ", ",")
@@ -44,17 +48,17 @@ func (x *jsonText) action(name string, arg jsonNode) bool {
 	return true
 }
 
-// deviceKind is the kind of a target that is a device where the other member is
+// deviceForm is the kind of a target that is a device where the other member is
 // missing and it is no address.
-func deviceKind(n jsonNode, other string) jsonKind {
-	if s := n.get("addr").text(); !n.has(other) && isName(s) {
-		return kindString
+func deviceForm(n node, other string) form {
+	if s := n.get("addr").text(); !n.has(other) && syntax.IsName(s) {
+		return formQuoted
 	}
-	return kindPlain
+	return formPlain
 }
 
 // nat writes dnat, snat, masquerade or redirect.
-func (x *jsonText) nat(name string, n jsonNode) {
+func (x *writer) nat(name string, n node) {
 	x.str(name)
 	prefix := n.get("type_flags").text() == "prefix"
 	if n.has("addr") && n.has("family") {
@@ -85,7 +89,7 @@ func (x *jsonText) nat(name string, n jsonNode) {
 }
 
 // target writes "to ADDR:PORT".
-func (x *jsonText) target(n jsonNode) {
+func (x *writer) target(n node) {
 	x.str("to ")
 	if n.has("addr") {
 		x.address(n.get("addr"), n.has("port"))
@@ -97,7 +101,7 @@ func (x *jsonText) target(n jsonNode) {
 }
 
 // address writes an address, in brackets where a port follows and it has colons.
-func (x *jsonText) address(n jsonNode, port bool) {
+func (x *writer) address(n node, port bool) {
 	name, arg, _ := n.only()
 	switch ends := arg.list(); {
 	case port && name == "range" && len(ends) == 2:
@@ -114,7 +118,7 @@ func (x *jsonText) address(n jsonNode, port bool) {
 }
 
 // reject writes a reject statement.
-func (x *jsonText) reject(n jsonNode) {
+func (x *writer) reject(n node) {
 	x.str("reject")
 	if !n.has("type") {
 		return
@@ -128,7 +132,7 @@ func (x *jsonText) reject(n jsonNode) {
 }
 
 // log writes a log statement.
-func (x *jsonText) log(n jsonNode) {
+func (x *writer) log(n node) {
 	x.str("log")
 	if n.has("prefix") {
 		x.str(" prefix ")

@@ -1,9 +1,9 @@
-package syntax
+package json
 
 import "strings"
 
 // stmt writes a statement. nft writes those that it has no JSON for as text.
-func (x *jsonText) stmt(n jsonNode) {
+func (x *writer) stmt(n node) {
 	if text := n.text(); text != "" {
 		x.str(text)
 		return
@@ -17,7 +17,7 @@ func (x *jsonText) stmt(n jsonNode) {
 }
 
 // named writes the statement of a name.
-func (x *jsonText) named(name string, arg jsonNode) {
+func (x *writer) named(name string, arg node) {
 	defer x.leave()
 	if !x.enter(arg) || x.verdict(name, arg) {
 		return
@@ -28,7 +28,7 @@ func (x *jsonText) named(name string, arg jsonNode) {
 	case "mangle":
 		x.expr(arg.get("key"), nil)
 		x.str(" set ")
-		x.expr(arg.get("value"), kindsOf(arg.get("key")))
+		x.expr(arg.get("value"), formsOf(arg.get("key")))
 	case "vmap":
 		x.composite(name, arg, nil)
 	case "set":
@@ -63,7 +63,7 @@ var refusedStatements = map[string]string{
 
 // match writes a comparison. Of a list of flags on the right, each is one of them
 // where there is no operator, and all of them behind operations on bits.
-func (x *jsonText) match(n jsonNode) {
+func (x *writer) match(n node) {
 	left, right, op := n.get("left"), n.get("right"), n.get("op").text()
 	name, _, _ := left.only()
 	bits := name == "&" || name == "|" || name == "^" || name == "<<" || name == ">>"
@@ -90,28 +90,28 @@ func (x *jsonText) match(n jsonNode) {
 		x.binary("|", right)
 		return
 	}
-	x.expr(right, kindsOf(left))
+	x.expr(right, formsOf(left))
 }
 
 // asked writes a selector; presence is true where it is asked for its presence.
-func (x *jsonText) asked(n jsonNode, presence bool) {
+func (x *writer) asked(n node, presence bool) {
 	x.presence = presence
 	x.expr(n, nil)
 	x.presence = false
 }
 
 // hasFlags reports whether a selector's values are flags.
-func hasFlags(left jsonNode) bool {
+func hasFlags(left node) bool {
 	return left.object()["ct"] != nil || left.get("payload").get("field").text() == "flags"
 }
 
 // dynamic writes what packets put into a set.
-func (x *jsonText) dynamic(n jsonNode) {
+func (x *writer) dynamic(n node) {
 	x.word(n.get("op"))
 	x.str(" ")
 	x.name(n.get("set"))
 	x.str(" { ")
-	x.elem(n.get("elem"), nil, jsonNode{})
+	x.elem(n.get("elem"), nil, node{})
 	for _, s := range n.get("stmt").list() {
 		x.str(" ")
 		x.stmt(s)
@@ -120,14 +120,14 @@ func (x *jsonText) dynamic(n jsonNode) {
 }
 
 // meter writes a meter.
-func (x *jsonText) meter(n jsonNode) {
+func (x *writer) meter(n node) {
 	x.str("meter ")
 	x.name(n.get("name"))
 	if n.has("size") {
 		x.option(n, "size", "size")
 	}
 	x.str(" { ")
-	x.elem(n.get("key"), nil, jsonNode{})
+	x.elem(n.get("key"), nil, node{})
 	x.str(" ")
 	x.stmt(n.get("stmt"))
 	x.str(" }")
@@ -135,7 +135,7 @@ func (x *jsonText) meter(n jsonNode) {
 
 // stateful writes the statements that count. With a name or a map for their
 // argument they refer to objects.
-func (x *jsonText) stateful(name string, arg jsonNode) bool {
+func (x *writer) stateful(name string, arg node) bool {
 	if _, isMap, _ := arg.only(); arg.text() != "" || arg.object()["map"] != nil && isMap.path != nil {
 		return x.reference(name, arg)
 	}
@@ -176,7 +176,7 @@ func (x *jsonText) stateful(name string, arg jsonNode) bool {
 }
 
 // reference writes a statement that names an object.
-func (x *jsonText) reference(name string, arg jsonNode) bool {
+func (x *writer) reference(name string, arg node) bool {
 	switch name {
 	case "counter", "quota", "limit", "synproxy":
 		x.str(name + " name ")
@@ -187,19 +187,19 @@ func (x *jsonText) reference(name string, arg jsonNode) bool {
 	default:
 		return false
 	}
-	x.expr(arg, []jsonKind{kindString})
+	x.expr(arg, []form{formQuoted})
 	return true
 }
 
 // over writes "over " where the member inv is true.
-func (x *jsonText) over(n jsonNode) {
+func (x *writer) over(n node) {
 	if inv, _ := n.get("inv").v.(bool); inv {
 		x.str("over ")
 	}
 }
 
 // limit writes "rate over 10 kbytes/second burst 5 kbytes".
-func (x *jsonText) limit(n jsonNode) {
+func (x *writer) limit(n node) {
 	x.str("rate ")
 	x.over(n)
 	x.num(n.get("rate"))
@@ -223,7 +223,7 @@ func (x *jsonText) limit(n jsonNode) {
 
 // words writes words, which may be one or a list, with before in front of all and
 // between them sep.
-func (x *jsonText) words(n jsonNode, before, sep string) {
+func (x *writer) words(n node, before, sep string) {
 	for i, w := range n.list() {
 		if i == 0 {
 			x.str(before)

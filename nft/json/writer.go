@@ -1,31 +1,33 @@
-package syntax
+package json
 
 import (
 	"strings"
+
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// jsonText writes what JSON says in nft's own words, which the parser of rules
+// writer writes what JSON says in nft's own words, which the parser of rules
 // then reads: JSON means what the text means, whatever the parser learns.
-type jsonText struct {
+type writer struct {
 	b     strings.Builder
 	depth int
 	// presence is true where the selector at hand is asked for its presence.
 	presence bool
 	// err is the first error; nothing is written after it.
-	err *Error
+	err *syntax.Error
 }
 
 // fail records the first error.
-func (x *jsonText) fail(n jsonNode, format string, args ...any) {
+func (x *writer) fail(n node, format string, args ...any) {
 	if x.err == nil {
 		x.err = n.errorf(format, args...)
 	}
 }
 
-func (x *jsonText) str(s string) { x.b.WriteString(s) }
+func (x *writer) str(s string) { x.b.WriteString(s) }
 
 // quoted writes a quoted string.
-func (x *jsonText) quoted(n jsonNode, s string) {
+func (x *writer) quoted(n node, s string) {
 	if strings.ContainsAny(s, "\"\n") {
 		x.fail(n, "%q cannot be written in nft: it has quotes or line ends", s)
 		return
@@ -34,7 +36,7 @@ func (x *jsonText) quoted(n jsonNode, s string) {
 }
 
 // word writes words of nft's vocabulary, such as a key: at most two.
-func (x *jsonText) word(n jsonNode) {
+func (x *writer) word(n node) {
 	s := n.text()
 	if s == "" || strings.Count(s, " ") > 1 || strings.Trim(s, wordChars) != "" {
 		x.fail(n, "unexpected %s: want a word of nft", n.describe())
@@ -47,7 +49,7 @@ func (x *jsonText) word(n jsonNode) {
 const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_[] "
 
 // num writes a number.
-func (x *jsonText) num(n jsonNode) {
+func (x *writer) num(n node) {
 	s := n.number()
 	if s == "" {
 		x.fail(n, "unexpected %s: want a number", n.describe())
@@ -56,7 +58,7 @@ func (x *jsonText) num(n jsonNode) {
 }
 
 // num32 writes a number of 32 bits.
-func (x *jsonText) num32(n jsonNode) {
+func (x *writer) num32(n node) {
 	s := n.number32()
 	if s == "" {
 		x.fail(n, "unexpected %s: want a number", n.describe())
@@ -65,22 +67,16 @@ func (x *jsonText) num32(n jsonNode) {
 }
 
 // name writes the name of an object, perhaps with "@" before it.
-func (x *jsonText) name(n jsonNode) {
+func (x *writer) name(n node) {
 	s := n.text()
-	if !isName(strings.TrimPrefix(s, "@")) {
+	if !syntax.IsName(strings.TrimPrefix(s, "@")) {
 		x.fail(n, "unexpected %s: want a name", n.describe())
 	}
 	x.str(s)
 }
 
-// isName reports whether the scanner takes text for one name.
-func isName(text string) bool {
-	tok, err := NewScanner(text).Next()
-	return err == nil && tok.Kind == Ident && tok.End == len(text) && tok.Offset == 0
-}
-
 // option writes " WORD NUMBER" where the member is there.
-func (x *jsonText) option(n jsonNode, key, word string) {
+func (x *writer) option(n node, key, word string) {
 	if n.has(key) {
 		x.str(" " + word + " ")
 		x.num(n.get(key))
@@ -88,7 +84,7 @@ func (x *jsonText) option(n jsonNode, key, word string) {
 }
 
 // option32 is option for a number of 32 bits.
-func (x *jsonText) option32(n jsonNode, key, word string) {
+func (x *writer) option32(n node, key, word string) {
 	if n.has(key) {
 		x.str(" " + word + " ")
 		x.num32(n.get(key))
@@ -96,47 +92,47 @@ func (x *jsonText) option32(n jsonNode, key, word string) {
 }
 
 // enter and leave bound the depth.
-func (x *jsonText) enter(n jsonNode) bool {
-	if x.depth++; x.depth > MaxDepth {
-		x.fail(n, "nested deeper than %d levels", MaxDepth)
+func (x *writer) enter(n node) bool {
+	if x.depth++; x.depth > syntax.MaxDepth {
+		x.fail(n, "nested deeper than %d levels", syntax.MaxDepth)
 	}
-	if x.b.Len() > MaxRuleLength {
-		x.fail(n, "text of the rule is longer than %d bytes", MaxRuleLength)
+	if x.b.Len() > syntax.MaxRuleLength {
+		x.fail(n, "text of the rule is longer than %d bytes", syntax.MaxRuleLength)
 	}
 	return x.err == nil
 }
 
-func (x *jsonText) leave() { x.depth-- }
+func (x *writer) leave() { x.depth-- }
 
-// jsonKind says how constants beside a selector are written.
-type jsonKind uint8
+// form says how constants beside a selector are written.
+type form uint8
 
 const (
-	// kindPlain is for numbers and symbols.
-	kindPlain jsonKind = iota
-	// kindString is for what is quoted in nft.
-	kindString
-	// kindExists is for exists and missing.
-	kindExists
-	// kindSeconds is for times, which JSON has in seconds.
-	kindSeconds
+	// formPlain is for numbers and symbols.
+	formPlain form = iota
+	// formQuoted is for what is quoted in nft.
+	formQuoted
+	// formPresence is for exists and missing.
+	formPresence
+	// formSeconds is for times, which JSON has in seconds.
+	formSeconds
 )
 
 // stringKeys are the meta keys whose values are quoted.
 const stringKeys = " iif oif iifname oifname ibrname obrname sdif sdifname iifkind oifkind ibriport obriport bri_iifname bri_oifname hour day time "
 
-// kindsOf returns the kind of each part of a selector.
-func kindsOf(n jsonNode) []jsonKind {
+// formsOf returns the kind of each part of a selector.
+func formsOf(n node) []form {
 	name, arg, ok := n.only()
 	if !ok {
 		return nil
 	}
 	switch name {
 	case "concat":
-		var out []jsonKind
+		var out []form
 		for _, part := range arg.list() {
-			kind := kindPlain
-			if k := kindsOf(part); len(k) == 1 {
+			kind := formPlain
+			if k := formsOf(part); len(k) == 1 {
 				kind = k[0]
 			}
 			out = append(out, kind)
@@ -144,35 +140,35 @@ func kindsOf(n jsonNode) []jsonKind {
 		return out
 	case "meta":
 		if key := arg.get("key").text(); key != "" && strings.Contains(stringKeys, " "+key+" ") {
-			return []jsonKind{kindString}
+			return []form{formQuoted}
 		}
 	case "osf":
-		return []jsonKind{kindString}
+		return []form{formQuoted}
 	case "ct":
 		switch arg.get("key").text() {
 		case "helper":
-			return []jsonKind{kindString}
+			return []form{formQuoted}
 		case "expiration":
-			return []jsonKind{kindSeconds}
+			return []form{formSeconds}
 		}
 	case "fib":
 		if arg.get("result").text() == "oifname" {
-			return []jsonKind{kindString}
+			return []form{formQuoted}
 		}
-		return []jsonKind{kindExists}
+		return []form{formPresence}
 	case "exthdr", "tcp option", "ip option", "sctp chunk":
 		if !arg.has("field") {
-			return []jsonKind{kindExists}
+			return []form{formPresence}
 		}
 	}
 	return nil
 }
 
 // constant writes a number, string or boolean.
-func (x *jsonText) constant(n jsonNode, kinds []jsonKind) {
-	kind := kindPlain
-	if len(kinds) == 1 {
-		kind = kinds[0]
+func (x *writer) constant(n node, forms []form) {
+	kind := formPlain
+	if len(forms) == 1 {
+		kind = forms[0]
 	}
 	switch v := n.v.(type) {
 	case bool:
@@ -181,18 +177,18 @@ func (x *jsonText) constant(n jsonNode, kinds []jsonKind) {
 		x.symbol(n, v, kind)
 	default:
 		x.num(n)
-		if kind == kindSeconds {
+		if kind == formSeconds {
 			x.str("s")
 		}
 	}
 }
 
 // boolean writes true or false.
-func (x *jsonText) boolean(v bool, kind jsonKind) {
+func (x *writer) boolean(v bool, kind form) {
 	switch {
-	case kind == kindExists && v:
+	case kind == formPresence && v:
 		x.str("exists")
-	case kind == kindExists:
+	case kind == formPresence:
 		x.str("missing")
 	case v:
 		x.str("1")
@@ -202,12 +198,11 @@ func (x *jsonText) boolean(v bool, kind jsonKind) {
 }
 
 // symbol writes a string: a reference to a set, a word, or a quoted string.
-func (x *jsonText) symbol(n jsonNode, s string, kind jsonKind) {
-	tok, err := NewScanner(s).Next()
+func (x *writer) symbol(n node, s string, kind form) {
 	switch {
-	case strings.HasPrefix(s, "@") && isName(s[1:]):
+	case strings.HasPrefix(s, "@") && syntax.IsName(s[1:]):
 		x.str(s)
-	case kind != kindString && err == nil && tok.End == len(s) && tok.Offset == 0 && (tok.Kind == Ident || tok.Kind == Number || tok.Kind == Addr || tok.Kind == Word):
+	case kind != formQuoted && syntax.IsWord(s):
 		x.str(s)
 	default:
 		x.quoted(n, s)

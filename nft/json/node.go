@@ -1,4 +1,4 @@
-package syntax
+package json
 
 import (
 	"encoding/json"
@@ -6,24 +6,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// jsonNode is a value of a JSON document that knows its place.
-type jsonNode struct {
+// node is a value of a JSON document that knows its place.
+type node struct {
 	v    any
-	path *jsonPath
+	path *path
 }
 
-// jsonPath is the way to a value: a key of an object, or an index of a list
+// path is the way to a value: a key of an object, or an index of a list
 // where key is empty.
-type jsonPath struct {
-	up    *jsonPath
+type path struct {
+	up    *path
 	key   string
 	index int
 }
 
 // String returns the path as in "nftables[3].rule.expr[0]".
-func (p *jsonPath) String() string {
+func (p *path) String() string {
 	var steps []string
 	for ; p != nil; p = p.up {
 		if p.key == "" {
@@ -40,26 +42,26 @@ func (p *jsonPath) String() string {
 }
 
 // errorf makes an error about the value.
-func (n jsonNode) errorf(format string, args ...any) *Error {
-	return &Error{Msg: n.path.String() + ": " + fmt.Sprintf(format, args...)}
+func (n node) errorf(format string, args ...any) *syntax.Error {
+	return &syntax.Error{Msg: n.path.String() + ": " + fmt.Sprintf(format, args...)}
 }
 
 // object returns the value as an object, nil where it is none.
-func (n jsonNode) object() map[string]any {
+func (n node) object() map[string]any {
 	o, _ := n.v.(map[string]any)
 	return o
 }
 
 // get returns a member of an object; its value is nil where there is none.
-func (n jsonNode) get(key string) jsonNode {
-	return jsonNode{n.object()[key], &jsonPath{up: n.path, key: key}}
+func (n node) get(key string) node {
+	return node{n.object()[key], &path{up: n.path, key: key}}
 }
 
 // has reports whether an object has a member that is not null.
-func (n jsonNode) has(key string) bool { return n.object()[key] != nil }
+func (n node) has(key string) bool { return n.object()[key] != nil }
 
 // only returns the single member of an object.
-func (n jsonNode) only() (string, jsonNode, bool) {
+func (n node) only() (string, node, bool) {
 	o := n.object()
 	if len(o) != 1 {
 		return "", n, false
@@ -72,30 +74,39 @@ func (n jsonNode) only() (string, jsonNode, bool) {
 
 // list returns the items of a list. What is no list is its own only item, null
 // none: nft writes lists of one so.
-func (n jsonNode) list() []jsonNode {
+func (n node) list() []node {
 	items, ok := n.v.([]any)
 	switch {
 	case n.v == nil:
 		return nil
 	case !ok:
-		return []jsonNode{n}
+		return []node{n}
 	}
-	out := make([]jsonNode, len(items))
+	out := make([]node, len(items))
 	for i, v := range items {
-		out[i] = jsonNode{v, &jsonPath{up: n.path, index: i}}
+		out[i] = node{v, &path{up: n.path, index: i}}
+	}
+	return out
+}
+
+// texts returns the strings of a list.
+func (n node) texts() []string {
+	var out []string
+	for _, item := range n.list() {
+		out = append(out, item.text())
 	}
 	return out
 }
 
 // isList reports whether the value is a list.
-func (n jsonNode) isList() bool { _, ok := n.v.([]any); return ok }
+func (n node) isList() bool { _, ok := n.v.([]any); return ok }
 
 // text returns the value of a string, and "" of anything else.
-func (n jsonNode) text() string { s, _ := n.v.(string); return s }
+func (n node) text() string { s, _ := n.v.(string); return s }
 
 // number returns a number as it is written, and "" of anything else. nft prints
 // unsigned numbers as if they were signed.
-func (n jsonNode) number() string {
+func (n node) number() string {
 	s, ok := n.v.(json.Number)
 	switch digits, negative := strings.CutPrefix(s.String(), "-"); {
 	case !ok || strings.Trim(digits, "0123456789") != "":
@@ -111,7 +122,7 @@ func (n jsonNode) number() string {
 }
 
 // number32 is number where nft has 32 bits.
-func (n jsonNode) number32() string {
+func (n node) number32() string {
 	s, _ := n.v.(json.Number)
 	if v, err := strconv.ParseInt(s.String(), 10, 32); err == nil && v < 0 {
 		return strconv.FormatUint(uint64(uint32(v)), 10)
@@ -120,12 +131,12 @@ func (n jsonNode) number32() string {
 }
 
 // hasBool reports whether there is a boolean in the value.
-func (n jsonNode) hasBool() bool {
+func (n node) hasBool() bool {
 	if _, ok := n.v.(bool); ok {
 		return true
 	}
 	if n.isList() {
-		return slices.ContainsFunc(n.list(), jsonNode.hasBool)
+		return slices.ContainsFunc(n.list(), node.hasBool)
 	}
 	for _, key := range []string{"set", "elem", "val"} {
 		if n.has(key) {
@@ -136,7 +147,7 @@ func (n jsonNode) hasBool() bool {
 }
 
 // describe names the value for messages.
-func (n jsonNode) describe() string {
+func (n node) describe() string {
 	switch v := n.v.(type) {
 	case nil:
 		return "null"

@@ -1,0 +1,108 @@
+package json
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// flowtable reads a flowtable.
+func (r *reader) flowtable(o node, t *table) {
+	f := nft.Flowtable{Name: r.name(o.get("name")), Hook: o.get("hook").text(), Devices: o.get("dev").texts(), Flags: o.get("flags").texts()}
+	if n := o.get("prio"); n.v != nil {
+		f.Priority = n.describe()
+	}
+	t.Flowtables = append(t.Flowtables, f)
+}
+
+// named reads a named object.
+func (r *reader) named(kind nft.ObjectKind, o node, t *table) {
+	x := &writer{}
+	name := r.name(o.get("name"))
+	switch kind {
+	case nft.ObjectCounter:
+		x.option(o, "packets", "packets")
+		x.option(o, "bytes", "bytes")
+	case nft.ObjectQuota:
+		x.over(o)
+		x.num(o.get("bytes"))
+		x.str(" bytes")
+		if o.has("used") && o.get("used").number() != "0" {
+			x.option(o, "used", "used")
+			x.str(" bytes")
+		}
+	case nft.ObjectLimit:
+		x.limit(o)
+	case nft.ObjectSecMark:
+		x.quoted(o.get("context"), o.get("context").text())
+	case nft.ObjectSynProxy:
+		x.str("mss ")
+		x.num(o.get("mss"))
+		x.str("; wscale ")
+		x.num(o.get("wscale"))
+		x.words(o.get("flags"), "; ", " ")
+	case nft.ObjectCTHelper:
+		x.str("type ")
+		x.quoted(o.get("type"), o.get("type").text())
+		x.str(" protocol ")
+		x.word(o.get("protocol"))
+	case nft.ObjectCTTimeout:
+		x.str("protocol ")
+		x.word(o.get("protocol"))
+	case nft.ObjectCTExpectation:
+		x.expectation(o)
+	}
+	if o.has("l3proto") {
+		x.str("; l3proto ")
+		x.word(o.get("l3proto"))
+	}
+	if kind == nft.ObjectCTTimeout {
+		x.policy(o.get("policy"))
+	}
+	if x.err != nil {
+		r.fail(x.err)
+		return
+	}
+	t.Objects = append(t.Objects, nft.Object{
+		Kind: kind, Name: name, Text: strings.TrimSpace(x.b.String()), Comment: o.get("comment").text(),
+	})
+}
+
+// expectation writes the attributes of a ct expectation.
+func (x *writer) expectation(o node) {
+	x.str("protocol ")
+	x.word(o.get("protocol"))
+	x.str("; dport ")
+	x.num(o.get("dport"))
+	x.str("; timeout ")
+	x.num(o.get("timeout"))
+	// Milliseconds, unlike any other time of nft's JSON.
+	x.str("ms; size ")
+	x.num(o.get("size"))
+}
+
+// policy writes the times of a ct timeout in the order of their names.
+func (x *writer) policy(n node) {
+	var states []string
+	for state := range n.object() {
+		states = append(states, state)
+	}
+	if len(states) == 0 {
+		return
+	}
+	slices.Sort(states)
+	x.str("; policy = { ")
+	for i, s := range states {
+		if i > 0 {
+			x.str(", ")
+		}
+		if !syntax.IsName(s) {
+			x.fail(n.get(s), "unexpected %q: want a state", s)
+		}
+		x.str(s + " : ")
+		x.num(n.get(s))
+	}
+	x.str(" }")
+}

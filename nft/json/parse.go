@@ -1,0 +1,116 @@
+package json
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// Is reports whether a file is JSON. No file in nft's own syntax begins with a brace.
+func Is(text string) bool {
+	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
+}
+
+// ParseFile parses a file that is JSON or in nft's own syntax. The error is a
+// *syntax.ErrorList.
+func ParseFile(name, text string) ([]nft.Table, error) {
+	if Is(text) {
+		return Parse(name, text)
+	}
+	return syntax.ParseFile(name, text)
+}
+
+// ParsePlaces is ParseFile for a checker: with an error it also returns the tables as
+// far as they were understood. The places of JSON are unknown.
+func ParsePlaces(name, text string) ([]nft.Table, *syntax.Places, error) {
+	if !Is(text) {
+		return syntax.ParsePlaces(name, text)
+	}
+	tables, err := parse(name, text)
+	return tables, &syntax.Places{}, err
+}
+
+// Parse parses a JSON document. Sets that a rule writes to become dynamic. The error
+// is a *syntax.ErrorList.
+func Parse(name, text string) ([]nft.Table, error) {
+	tables, err := parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	return tables, nil
+}
+
+// parse is Parse, but with an error it also returns the tables that it understood.
+func parse(name, text string) ([]nft.Table, error) {
+	if len(text) > syntax.MaxFileLength {
+		return nil, &syntax.ErrorList{Name: name, Errors: []*syntax.Error{
+			{Msg: fmt.Sprintf("file has %d bytes: the limit is %d", len(text), syntax.MaxFileLength)},
+		}}
+	}
+	var document struct {
+		Nftables []json.RawMessage `json:"nftables"`
+	}
+	if err := decode([]byte(text), &document); err != nil {
+		return nil, &syntax.ErrorList{Name: name, Errors: []*syntax.Error{decodeError(text, err)}}
+	}
+	r := &reader{byID: map[nft.TableID]*table{}}
+	for i, raw := range document.Nftables {
+		var v any
+		if err := decode(raw, &v); err != nil {
+			r.fail(&syntax.Error{Msg: fmt.Sprintf("nftables[%d]: %v", i, err)})
+			break
+		}
+		r.entry(node{v, &path{up: &path{key: "nftables"}, index: i}})
+		if len(r.errs) >= syntax.MaxErrors {
+			break
+		}
+	}
+	if len(r.errs) > 0 {
+		return r.finish(), &syntax.ErrorList{Name: name, Errors: r.errs}
+	}
+	return r.finish(), nil
+}
+
+// decode decodes exactly one value. It keeps numbers as they are written.
+func decode(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("parse JSON: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("parse JSON: unexpected data after the first value")
+	}
+	return nil
+}
+
+// maxLine is the length of the longest line that an error shows. nft prints a whole
+// document on one line.
+const maxLine = 200
+
+// decodeError adds the place in text to an error of decode.
+func decodeError(text string, err error) *syntax.Error {
+	offset := int64(-1)
+	if e := (*json.SyntaxError)(nil); errors.As(err, &e) {
+		offset = e.Offset
+	}
+	if e := (*json.UnmarshalTypeError)(nil); errors.As(err, &e) {
+		offset = e.Offset
+	}
+	if offset < 0 || offset > int64(len(text)) {
+		return &syntax.Error{Msg: err.Error()}
+	}
+	before := text[:max(offset-1, 0)]
+	pos := syntax.Pos{Line: 1 + strings.Count(before, "\n"), Column: len(before) - strings.LastIndexByte(before, '\n')}
+	line := syntax.SourceLine(text, pos.Line)
+	if len(line) > maxLine {
+		return &syntax.Error{Msg: fmt.Sprintf("line %d column %d: %s", pos.Line, pos.Column, err)}
+	}
+	return &syntax.Error{Pos: pos, Msg: err.Error(), Line: line}
+}

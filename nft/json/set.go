@@ -1,0 +1,135 @@
+package json
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// set reads the declaration of a set or map.
+func (r *reader) set(o node, t *table, isMap bool) {
+	name := r.name(o.get("name"))
+	if name == "" {
+		return
+	}
+	s := nft.Set{Name: name, Type: strings.Join(o.get("type").texts(), " . "), Flags: o.get("flags").texts()}
+	if isMap {
+		s.Type += " : " + o.get("map").text()
+	}
+	s.Timeout, s.GCInterval = r.seconds(o.get("timeout")), r.seconds(o.get("gc-interval"))
+	if n := o.get("size"); n.v != nil {
+		size, err := strconv.ParseUint(n.number32(), 10, 32)
+		if err != nil {
+			r.fail(n.errorf("unexpected %s: want a number of at most 32 bits", n.describe()))
+		}
+		s.Size = uint32(size)
+	}
+	s.Policy, s.Comment = o.get("policy").text(), o.get("comment").text()
+	s.AutoMerge, _ = o.get("auto-merge").v.(bool)
+	for _, stmt := range o.get("stmt").list() {
+		s.Stateful = append(s.Stateful, r.text(func(x *writer) { x.stmt(stmt) }))
+	}
+	if t.set(name) != nil {
+		r.fail(o.get("name").errorf("set %s is declared twice", name))
+		return
+	}
+	r.elem(o.get("elem"), &s)
+	if isMap {
+		t.maps[name] = len(t.Maps)
+		t.Maps = append(t.Maps, nft.Map(s))
+	} else {
+		t.sets[name] = len(t.Sets)
+		t.Sets = append(t.Sets, s)
+	}
+}
+
+// elements reads the elements of an add command.
+func (r *reader) elements(o node, t *table) {
+	s := t.set(o.get("name").text())
+	if s == nil {
+		r.fail(o.get("name").errorf("set %s of table %s is not declared", o.get("name").describe(), t.ID()))
+		return
+	}
+	r.elem(o.get("elem"), s)
+}
+
+// elem reads elements of a set or map.
+func (r *reader) elem(n node, s *nft.Set) {
+	forms := typeForms(s.Type)
+	for _, e := range n.list() {
+		key, value := e, node{}
+		if pair := e.list(); e.isList() && len(pair) == 2 {
+			key, value = pair[0], pair[1]
+		}
+		if len(r.errs) >= syntax.MaxErrors {
+			return
+		}
+		s.Elements = append(s.Elements, r.element(key, value, forms))
+	}
+}
+
+// typeForms returns how the parts of keys of a type are written.
+func typeForms(typ string) []form {
+	key, _, _ := strings.Cut(typ, " : ")
+	parts := strings.Split(key, " . ")
+	out := make([]form, len(parts))
+	for i, p := range parts {
+		switch p {
+		case "ifname", "iface_index", "string", "hour", "day", "time":
+			out[i] = formQuoted
+		case "relative_time":
+			out[i] = formSeconds
+		}
+	}
+	return out
+}
+
+// element reads one element; value is a map's data.
+func (r *reader) element(n, value node, forms []form) nft.Element {
+	if name, arg, ok := n.only(); ok && name == "elem" {
+		n = arg
+	}
+	var e nft.Element
+	key := n
+	if n.has("val") {
+		key = n.get("val")
+		e.Timeout, e.Expires = r.seconds(n.get("timeout")), r.seconds(n.get("expires"))
+		e.Comment = n.get("comment").text()
+		for _, stmt := range statefulNames {
+			if _, ok := n.object()[stmt]; ok {
+				e.Stateful = append(e.Stateful, r.text(func(x *writer) { x.named(stmt, n.get(stmt)) }))
+			}
+		}
+	}
+	e.Key = r.text(func(x *writer) { x.elem(key, forms, node{}) })
+	if value.v != nil {
+		e.Value = r.text(func(x *writer) { x.expr(value, nil) })
+	}
+	return e
+}
+
+// text returns what f writes.
+func (r *reader) text(f func(*writer)) string {
+	x := &writer{}
+	if f(x); x.err != nil {
+		r.fail(x.err)
+	}
+	return x.b.String()
+}
+
+// seconds reads a time; null is none.
+func (r *reader) seconds(n node) time.Duration {
+	if n.v == nil {
+		return 0
+	}
+	s, err := strconv.ParseUint(n.number(), 10, 63)
+	if err != nil || s > math.MaxInt64/uint64(time.Second) {
+		r.fail(n.errorf("unexpected %s: want a number of seconds", n.describe()))
+		return 0
+	}
+	return time.Duration(s) * time.Second
+}
