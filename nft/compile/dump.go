@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/datatype"
 )
 
 // Dump returns a rule's expressions in libnftnl's notation, one in a line, as
@@ -181,10 +183,7 @@ func dumpLog(e *expr.Log) string {
 }
 
 func dumpLimit(e *expr.Limit) string {
-	per := map[expr.LimitTime]string{
-		expr.LimitTimeSecond: "second", expr.LimitTimeMinute: "minute", expr.LimitTimeHour: "hour",
-		expr.LimitTimeDay: "day", expr.LimitTimeWeek: "week",
-	}[e.Unit]
+	per, _ := datatype.TimeUnits.Name(uint64(e.Unit))
 	typ, flags := "packets", 0
 	if e.Type == expr.LimitTypePktBytes {
 		typ = "bytes"

@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/google/nftables/expr"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -39,14 +41,12 @@ func (a *objectAttrs) body(family nft.Family, typ uint32) (syntax.ObjectBody, er
 	case objectCounter:
 		return &syntax.Counter{Packets: a.number(unix.NFTA_COUNTER_PACKETS), Bytes: a.number(unix.NFTA_COUNTER_BYTES)}, nil
 	case objectQuota:
-		o := &syntax.Quota{Over: a.number(unix.NFTA_QUOTA_FLAGS)&quotaInvert != 0}
-		o.Bytes, o.Unit = amountOf(a.number(unix.NFTA_QUOTA_BYTES))
-		if used := a.number(unix.NFTA_QUOTA_CONSUMED); used != 0 {
-			o.Used, o.UsedUnit = amountOf(used)
-		}
-		return o, nil
+		return quotaOf(&Quota{
+			Bytes: a.number(unix.NFTA_QUOTA_BYTES), Consumed: a.number(unix.NFTA_QUOTA_CONSUMED),
+			Over: a.number(unix.NFTA_QUOTA_FLAGS)&quotaInvert != 0,
+		}), nil
 	case objectLimit:
-		return a.limit(), nil
+		return a.limit()
 	case objectCTHelper:
 		o := &syntax.HelperBody{
 			Type: textOf(a[nftaCTHelperName]), Protocol: a.protocol(nftaCTHelperL4Proto), L3Proto: a.l3proto(nftaCTHelperL3Proto, family),
@@ -106,35 +106,12 @@ func (a *objectAttrs) l3proto(typ int, family nft.Family) string {
 	return family.String()
 }
 
-func (a *objectAttrs) limit() syntax.ObjectBody {
-	l := &syntax.Limit{
-		Over: a.number(unix.NFTA_LIMIT_FLAGS)&unix.NFT_LIMIT_F_INV != 0, Rate: a.number(unix.NFTA_LIMIT_RATE),
-		Burst: a.number(unix.NFTA_LIMIT_BURST),
-	}
-	switch a.number(unix.NFTA_LIMIT_UNIT) {
-	case 1:
-		l.Per = "second"
-	case 60:
-		l.Per = "minute"
-	case 60 * 60:
-		l.Per = "hour"
-	case 24 * 60 * 60:
-		l.Per = "day"
-	default:
-		l.Per = "week"
-	}
-	if a.number(unix.NFTA_LIMIT_TYPE) == unix.NFT_LIMIT_PKTS {
-		// nft leaves out the burst that it takes when none is given.
-		if l.Burst != 0 && l.Burst != 5 {
-			l.BurstUnit = "packets"
-		}
-		return l
-	}
-	l.Rate, l.Unit = amountOf(l.Rate)
-	if l.Burst != 0 {
-		l.Burst, l.BurstUnit = amountOf(l.Burst)
-	}
-	return l
+func (a *objectAttrs) limit() (syntax.ObjectBody, error) {
+	return limitOf(&expr.Limit{
+		Type: expr.LimitType(a.number(unix.NFTA_LIMIT_TYPE)), Rate: a.number(unix.NFTA_LIMIT_RATE),
+		Over: a.number(unix.NFTA_LIMIT_FLAGS)&unix.NFT_LIMIT_F_INV != 0,
+		Unit: expr.LimitTime(a.number(unix.NFTA_LIMIT_UNIT)), Burst: uint32(a.number(unix.NFTA_LIMIT_BURST)),
+	})
 }
 
 func (a *objectAttrs) timeout(family nft.Family) (syntax.ObjectBody, error) {
@@ -152,16 +129,6 @@ func (a *objectAttrs) timeout(family nft.Family) (syntax.ObjectBody, error) {
 		return err
 	})
 	return o, err
-}
-
-// amountOf returns a number of bytes in the greatest unit that it is a multiple of.
-func amountOf(n uint64) (uint64, string) {
-	units := [...]string{"bytes", "kbytes", "mbytes"}
-	i := 0
-	for n != 0 && n%1024 == 0 && i < len(units)-1 {
-		n, i = n/1024, i+1
-	}
-	return n, units[i]
 }
 
 // textOf returns a string up to its NUL, if it has one.

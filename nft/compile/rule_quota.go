@@ -1,6 +1,9 @@
 package compile
 
-import "github.com/weft-proxy/weft/nft/syntax"
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
 
 // maxQuota is the greatest quota of the kernel (nft_quota_do_init).
 const maxQuota = 1<<63 - 1
@@ -8,17 +11,31 @@ const maxQuota = 1<<63 - 1
 // newQuota makes a quota expression.
 func newQuota(s *syntax.Quota) (*Quota, error) {
 	q := &Quota{Over: s.Over}
+	if s.Unit == "" {
+		// A quota object may be declared without an amount.
+		return q, nil
+	}
 	var ok bool
-	if q.Bytes, ok = scaled(s.Bytes, s.Unit); !ok || q.Bytes > maxQuota {
+	if q.Bytes, ok = datatype.ByteUnits.Scale(s.Bytes, s.Unit); !ok || q.Bytes > maxQuota {
 		return nil, errorAt(s.Pos, "quota: the amount is too large: want at most %d bytes", uint64(maxQuota))
 	}
 	if s.UsedUnit == "" {
 		return q, nil
 	}
-	if q.Consumed, ok = scaled(s.Used, s.UsedUnit); !ok || q.Consumed > q.Bytes {
+	if q.Consumed, ok = datatype.ByteUnits.Scale(s.Used, s.UsedUnit); !ok || q.Consumed > q.Bytes {
 		return nil, errorAt(s.Pos, "quota: more is used than the quota has: the kernel refuses that")
 	}
 	return q, nil
+}
+
+// quotaOf is the inverse of newQuota.
+func quotaOf(q *Quota) *syntax.Quota {
+	s := &syntax.Quota{Over: q.Over}
+	s.Bytes, s.Unit = datatype.ByteUnits.Reduce(q.Bytes)
+	if q.Consumed != 0 {
+		s.Used, s.UsedUnit = datatype.ByteUnits.Reduce(q.Consumed)
+	}
+	return s
 }
 
 // newConnLimit makes a connlimit expression.

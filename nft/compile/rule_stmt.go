@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -146,26 +147,14 @@ func newLimit(s *syntax.Limit) (*expr.Limit, error) {
 	if s.Rate == 0 {
 		return nil, errorAt(s.Pos, "limit: the rate is 0: want 1 or more")
 	}
-	l := &expr.Limit{Rate: s.Rate, Over: s.Over, Type: expr.LimitTypePkts, Burst: 5}
-	switch s.Per {
-	case "second":
-		l.Unit = expr.LimitTimeSecond
-	case "minute":
-		l.Unit = expr.LimitTimeMinute
-	case "hour":
-		l.Unit = expr.LimitTimeHour
-	case "day":
-		l.Unit = expr.LimitTimeDay
-	case "week":
-		l.Unit = expr.LimitTimeWeek
-	default:
+	seconds, ok := datatype.TimeUnits.Size(s.Per)
+	if !ok {
 		return nil, errorAt(s.Pos, "limit: unknown unit of time %q", s.Per)
 	}
-	burst := s.Burst
+	l := &expr.Limit{Rate: s.Rate, Over: s.Over, Type: expr.LimitTypePkts, Unit: expr.LimitTime(seconds), Burst: defaultBurst}
 	if s.Unit != "" {
 		l.Type, l.Burst = expr.LimitTypePktBytes, 0
-		var ok bool
-		if l.Rate, ok = scaled(s.Rate, s.Unit); !ok {
+		if l.Rate, ok = datatype.ByteUnits.Scale(s.Rate, s.Unit); !ok {
 			return nil, errorAt(s.Pos, "limit: the rate is too large")
 		}
 	}
@@ -175,7 +164,10 @@ func newLimit(s *syntax.Limit) (*expr.Limit, error) {
 	if (s.BurstUnit == "packets") != (s.Unit == "") {
 		return nil, errorAt(s.Pos, "limit: rate and burst must both be in packets, or both in bytes")
 	}
-	burst, ok := scaled(burst, s.BurstUnit)
+	burst := s.Burst
+	if s.BurstUnit != "packets" {
+		burst, ok = datatype.ByteUnits.Scale(burst, s.BurstUnit)
+	}
 	if !ok || burst > 1<<32-1 {
 		return nil, errorAt(s.Pos, "limit: the burst is too large")
 	}
@@ -202,16 +194,25 @@ func checkTokens(s *syntax.Limit, l *expr.Limit) error {
 	return nil
 }
 
-// scaled converts to bytes.
-func scaled(n uint64, unit string) (uint64, bool) {
-	shift := 0
-	switch unit {
-	case "kbytes":
-		shift = 10
-	case "mbytes":
-		shift = 20
+// defaultBurst is the burst that nft gives a limit in packets without one.
+const defaultBurst = 5
+
+// limitOf is the inverse of newLimit. It leaves out a burst that nft adds.
+func limitOf(l *expr.Limit) (*syntax.Limit, error) {
+	s := &syntax.Limit{Over: l.Over, Rate: l.Rate}
+	var ok bool
+	if s.Per, ok = datatype.TimeUnits.Name(uint64(l.Unit)); !ok {
+		return nil, fmt.Errorf("limit: unknown unit of time of %d seconds", uint64(l.Unit))
 	}
-	return n << shift, n<<shift>>shift == n
+	if l.Type == expr.LimitTypePktBytes {
+		s.Rate, s.Unit = datatype.ByteUnits.Reduce(l.Rate)
+		if l.Burst != 0 {
+			s.Burst, s.BurstUnit = datatype.ByteUnits.Reduce(uint64(l.Burst))
+		}
+	} else if l.Burst != 0 && l.Burst != defaultBurst {
+		s.Burst, s.BurstUnit = uint64(l.Burst), "packets"
+	}
+	return s, nil
 }
 
 // assignStmt assigns to packet or connection metadata.

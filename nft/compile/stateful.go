@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -136,76 +135,32 @@ func statefulOf(name string, n map[uint16]uint64) Expr {
 	}
 }
 
-// statefulWords returns a statement that keeps a state in canonical words.
+// statefulWords returns a statement that keeps a state in canonical words, and false
+// for any other expression.
 func statefulWords(e Expr) (string, bool) {
+	var s syntax.Stmt
 	switch e := e.(type) {
 	case kernelExpr:
 		switch e := e.Any.(type) {
 		case *expr.Counter:
-			return counterWords(e), true
+			s = &syntax.Counter{Packets: e.Packets, Bytes: e.Bytes}
 		case *expr.Limit:
-			return limitWords(e)
+			l, err := limitOf(e)
+			if err != nil {
+				return "", false
+			}
+			s = l
+		default:
+			return "", false
 		}
-		return "", false
 	case *Quota:
-		s := "quota " + over(e.Over) + amount(e.Bytes)
-		if e.Consumed != 0 {
-			s += " used " + amount(e.Consumed)
-		}
-		return s, true
+		s = quotaOf(e)
 	case *ConnLimit:
-		return "ct count " + over(e.Over) + strconv.FormatUint(uint64(e.Count), 10), true
+		s = &syntax.ConnLimit{Count: e.Count, Over: e.Over}
 	default:
 		return "", false
 	}
-}
-
-// counterWords returns a counter in nft's words.
-func counterWords(c *expr.Counter) string {
-	if c.Packets == 0 && c.Bytes == 0 {
-		return "counter"
-	}
-	return "counter packets " + strconv.FormatUint(c.Packets, 10) + " bytes " + strconv.FormatUint(c.Bytes, 10)
-}
-
-// limitWords returns a limit in nft's words.
-func limitWords(l *expr.Limit) (string, bool) {
-	per, ok := map[expr.LimitTime]string{
-		expr.LimitTimeSecond: "second", expr.LimitTimeMinute: "minute", expr.LimitTimeHour: "hour",
-		expr.LimitTimeDay: "day", expr.LimitTimeWeek: "week",
-	}[l.Unit]
-	switch {
-	case !ok:
-		return "", false
-	case l.Type == expr.LimitTypePktBytes:
-		s := "limit rate " + over(l.Over) + amount(l.Rate) + "/" + per
-		if l.Burst != 0 {
-			s += " burst " + amount(uint64(l.Burst))
-		}
-		return s, true
-	default:
-		s := "limit rate " + over(l.Over) + strconv.FormatUint(l.Rate, 10) + "/" + per
-		if l.Burst != 0 && l.Burst != defaultBurst {
-			s += " burst " + strconv.FormatUint(uint64(l.Burst), 10) + " packets"
-		}
-		return s, true
-	}
-}
-
-// defaultBurst is nft's burst of a limit in packets.
-const defaultBurst = 5
-
-func over(yes bool) string {
-	if yes {
-		return "over "
-	}
-	return ""
-}
-
-// amount is amountOf as text.
-func amount(n uint64) string {
-	n, unit := amountOf(n)
-	return strconv.FormatUint(n, 10) + " " + unit
+	return syntax.PrintStmt(s), true
 }
 
 // expiresWord begins what is left of an element's timeout in Element.State.

@@ -1,16 +1,10 @@
 package syntax
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
-)
-
-// Words of rates and amounts.
-var (
-	byteUnits = []string{"bytes", "kbytes", "mbytes"}
-	timeUnits = []string{"second", "minute", "hour", "day", "week"}
+	"github.com/weft-proxy/weft/nft/datatype"
 )
 
 // stateful parses a statement that keeps a state, or returns nil, without an
@@ -69,7 +63,7 @@ func (p *parser) rate(l *Limit) {
 	l.Rate = p.number("a rate", 64)
 	switch {
 	case p.acceptPunct("/"):
-		l.Per = p.oneOf(timeUnits...)
+		l.Per = p.oneOf(datatype.TimeUnits.Names()...)
 	default:
 		// "bytes/second" is one token, "bytes / second" three.
 		pos := p.tok.Pos
@@ -79,15 +73,16 @@ func (p *parser) rate(l *Limit) {
 			p.expectPunct("/")
 		}
 		if l.Per == "" {
-			l.Per = p.oneOf(timeUnits...)
+			l.Per = p.oneOf(datatype.TimeUnits.Names()...)
 		}
-		if !slices.Contains(byteUnits, l.Unit) || !slices.Contains(timeUnits, l.Per) {
+		_, isBytes := datatype.ByteUnits.Size(l.Unit)
+		if _, isTime := datatype.TimeUnits.Size(l.Per); !isBytes || !isTime {
 			p.fail(pos, "unknown rate unit %q: want bytes, kbytes or mbytes per second, minute, hour, day or week", word)
 		}
 	}
 	if p.acceptIdent("burst") {
 		l.Burst = p.number("a burst", 32)
-		l.BurstUnit = p.oneOf("packets", "bytes", "kbytes", "mbytes")
+		l.BurstUnit = p.oneOf(append([]string{"packets"}, datatype.ByteUnits.Names()...)...)
 	}
 }
 
@@ -108,10 +103,10 @@ func (p *parser) amounts(q *Quota) {
 		q.Over = p.acceptIdent("over")
 	}
 	q.Bytes = p.number("a number of bytes, kbytes or mbytes", 64)
-	q.Unit = p.oneOf(byteUnits...)
+	q.Unit = p.oneOf(datatype.ByteUnits.Names()...)
 	if p.acceptIdent("used") {
 		q.Used = p.number("a number of bytes, kbytes or mbytes", 64)
-		q.UsedUnit = p.oneOf(byteUnits...)
+		q.UsedUnit = p.oneOf(datatype.ByteUnits.Names()...)
 	}
 }
 

@@ -1,0 +1,70 @@
+package datatype
+
+import "math/bits"
+
+// Unit is a unit of rates or amounts.
+type Unit struct {
+	Name string
+	// Size is the unit in seconds or bytes.
+	Size uint64
+}
+
+// Units are units of the same quantity, from the smallest to the largest.
+type Units []Unit
+
+// The units of limits and quotas. Do not modify.
+var (
+	// TimeUnits are the units of time of a rate. Their sizes are the values of
+	// NFTA_LIMIT_UNIT.
+	TimeUnits = Units{{"second", 1}, {"minute", 60}, {"hour", 60 * 60}, {"day", 24 * 60 * 60}, {"week", 7 * 24 * 60 * 60}}
+	// ByteUnits are the units of amounts of data.
+	ByteUnits = Units{{"bytes", 1}, {"kbytes", 1 << 10}, {"mbytes", 1 << 20}}
+)
+
+// Names returns the names of the units.
+func (u Units) Names() []string {
+	names := make([]string, len(u))
+	for i := range u {
+		names[i] = u[i].Name
+	}
+	return names
+}
+
+// Size returns the size of the unit with the given name.
+func (u Units) Size(name string) (uint64, bool) {
+	for i := range u {
+		if u[i].Name == name {
+			return u[i].Size, true
+		}
+	}
+	return 0, false
+}
+
+// Name returns the name of the unit with the given size.
+func (u Units) Name(size uint64) (string, bool) {
+	for i := range u {
+		if u[i].Size == size {
+			return u[i].Name, true
+		}
+	}
+	return "", false
+}
+
+// Scale converts n of the named unit to seconds or bytes. It returns false if the unit
+// is unknown or the result does not fit in 64 bits.
+func (u Units) Scale(n uint64, name string) (uint64, bool) {
+	size, ok := u.Size(name)
+	overflow, product := bits.Mul64(n, size)
+	return product, ok && overflow == 0
+}
+
+// Reduce converts seconds or bytes to the largest unit that gives a whole number. It is
+// the inverse of Scale.
+func (u Units) Reduce(n uint64) (uint64, string) {
+	for i := len(u) - 1; i > 0; i-- {
+		if n != 0 && n%u[i].Size == 0 {
+			return n / u[i].Size, u[i].Name
+		}
+	}
+	return n, u[0].Name
+}
