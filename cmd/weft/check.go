@@ -8,74 +8,75 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/cmd/weft/check"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/nftfile"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 func newCheckCmd() *cobra.Command {
 	var (
-		output   outputFormat
+		output   cli.Output
 		paths    []string
 		with     []string
-		includes includePath
+		includes nftfile.IncludePath
 	)
 	cmd := &cobra.Command{
 		Use:   "check -f FILE|DIR|-... [--with FILE|DIR]...",
 		Short: "Parse and compile .nft files, without a daemon, and report all their errors",
-		Long: `Parse and compile .nft files as the daemon would, and report all errors of all
-files at once. No daemon is asked, no kernel and no privilege needed. Of a
-directory each .nft file is checked. What "nft -j list ruleset" prints is read
-as well.
+		Long: `Parse and compile .nft files as the daemon does, and report all errors of all
+files at once. It needs no daemon, no kernel and no privilege. A directory stands
+for its .nft files. It also reads the output of "nft -j list ruleset".
 
 The files are one ruleset: what one of them refers to must be declared in one of
-them. Chains, sets and objects that other publishers declare are given with
---with: of those files only the declarations count.
+them. Use --with for chains, sets and objects that other publishers declare: only
+the declarations of those files count.
 
 With -o netlink the expressions of every rule and the elements of every set are
 printed, in the notation of "nft --debug=netlink".
 
-Exit code 0 means that all is right, 1 that a file has errors or could not be
-read, 2 that the command line is wrong.`,
+Exit codes: 0 no errors, 1 a file has errors or cannot be read, 2 the command line
+is wrong.`,
 		Example: `  weft check -f deny.nft
   weft check -f policies/ --with base.nft
   weft check -f deny.nft -o netlink`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(paths) == 0 {
-				return usage("weft check: name files with -f (see weft check --help)")
+				return cli.Usagef("weft check: name files with -f (see weft check --help)")
 			}
-			files, err := readFiles(cmd.InOrStdin(), paths, with, includes.open)
+			files, err := readFiles(cmd.InOrStdin(), paths, with, includes.Open)
 			if err != nil {
 				return err
 			}
-			return runCheck(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, output.value == "netlink")
+			return runCheck(cmd.OutOrStdout(), cmd.ErrOrStderr(), files, output.Format == "netlink")
 		},
 	}
-	output.addFlag(cmd, "text", "netlink")
+	output.AddFlag(cmd, "text", "netlink")
 	cmd.Flags().StringArrayVarP(&paths, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input")
 	cmd.Flags().StringArrayVar(&with, "with", nil, "a .nft file, or a directory of them, that declares what the others refer to")
-	includes.addFlag(cmd.Flags())
-	// The only errors are flags that do not exist.
+	includes.AddFlag(cmd.Flags())
+	// The only errors are unknown flags.
 	_ = cmd.MarkFlagFilename("file", "nft")
 	_ = cmd.MarkFlagFilename("with", "nft")
 	return cmd
 }
 
-// readFiles reads the files to check, and those that they build on.
+// readFiles reads the files to check, and the files of --with.
 func readFiles(stdin io.Reader, paths, with []string, open syntax.OpenFunc) ([]check.File, error) {
 	var files []check.File
 	inputs := 0
 	for i, args := range [][]string{with, paths} {
-		names, err := nftFiles(args)
+		names, err := nftfile.Paths(args)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
 			if name == "-" {
 				if inputs++; inputs > 1 {
-					return nil, usage("weft check: standard input can be read once only")
+					return nil, cli.Usagef("weft check: standard input can be read once only")
 				}
 			}
-			text, err := readFile(stdin, name)
+			text, err := nftfile.Read(stdin, name)
 			if err != nil {
 				return nil, err
 			}
@@ -85,7 +86,7 @@ func readFiles(stdin io.Reader, paths, with []string, open syntax.OpenFunc) ([]c
 	return files, nil
 }
 
-// runCheck checks files and prints what there is to say.
+// runCheck checks files and prints the result.
 func runCheck(stdout, stderr io.Writer, files []check.File, netlink bool) error {
 	r := check.Run(files)
 	wrong := map[string]bool{}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -43,7 +44,7 @@ refuses.`,
 				return err
 			}
 			if force {
-				return usage("--force: it goes with --kube-proxy")
+				return cli.Usagef("--force: it goes with --kube-proxy")
 			}
 			tables, daemon, err := cleanUp(cmd.Context(), socket)
 			if err != nil {

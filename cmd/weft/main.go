@@ -1,7 +1,8 @@
 // Command weft is a node agent for Kubernetes that owns nftables: an
 // aggregator that merges fragments of ruleset from many publishers and is the
 // only writer to the kernel, and the Service frontend that replaces
-// kube-proxy. Each verb is in a file of its own.
+// kube-proxy. Each verb is in a file of its own; daemons are in package daemon,
+// and "weft get" is in package get.
 package main
 
 import (
@@ -17,18 +18,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run executes one command line and returns its exit code: 0 done, 1 failed,
-// 2 the command line is wrong, 3 what "weft plan" says.
+// run executes one command line and returns its exit code: 0 success, 1 failure,
+// 2 a wrong command line, 3 a plan with changes ("weft plan").
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process at once, if an orderly end takes too long.
+	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 	root := newRootCmd()
 	root.SetArgs(args)
@@ -39,18 +42,18 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	if code := (exitCode)(0); errors.As(err, &code) {
+	if code := (cli.ExitCode)(0); errors.As(err, &code) {
 		return int(code)
 	}
 	fmt.Fprintf(stderr, "weft: %s\n", describe(err))
-	if errors.As(err, new(*usageError)) {
+	if errors.As(err, new(*cli.UsageError)) {
 		return 2
 	}
 	return 1
 }
 
-// describe returns an error's text; of a rejection every violation, with the
-// offending line of text.
+// describe returns the text of an error. For a rejection that is every violation, with
+// the line of text it is in.
 func describe(err error) string {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {
@@ -59,37 +62,12 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// usageError is a command line that means nothing.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// usage makes an error that ends in exit code 2.
-func usage(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
-}
-
-// unknownCommand names what the word may be meant for.
+// unknownCommand suggests commands like the word.
 func unknownCommand(root *cobra.Command, word string) error {
 	if like := root.SuggestionsFor(word); len(like) > 0 {
-		return usage("unknown command %q: did you mean %s?", word, strings.Join(like, " or "))
+		return cli.Usagef("unknown command %q: did you mean %s?", word, strings.Join(like, " or "))
 	}
-	return usage("unknown command %q (see weft --help)", word)
-}
-
-// checkArgs makes wrong arguments of a command a wrong command line.
-func checkArgs(cmd *cobra.Command) {
-	check := cmd.Args
-	if check == nil {
-		return
-	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usage("%s: %w (see %s --help)", cmd.CommandPath(), err, cmd.CommandPath())
-		}
-		return nil
-	}
+	return cli.Usagef("unknown command %q (see weft --help)", word)
 }
 
 func newRootCmd() *cobra.Command {
@@ -106,7 +84,7 @@ only writer to the kernel.`,
 		if words := cmd.Flags().Args(); cmd == root && len(words) > 0 {
 			return unknownCommand(root, words[0])
 		}
-		return usage("%s: %w (see %s --help)", cmd.CommandPath(), err, cmd.CommandPath())
+		return cli.Usagef("%s: %w (see %s --help)", cmd.CommandPath(), err, cmd.CommandPath())
 	})
 	root.AddCommand(
 		newRunCmd(),
@@ -117,7 +95,7 @@ only writer to the kernel.`,
 		newDeleteCmd(),
 		newCheckCmd(),
 		newPlanCmd(),
-		newGetCmd(),
+		get.New(),
 		newWatchCmd(),
 		newCleanupCmd(),
 		newDemoCmd(),
@@ -132,7 +110,7 @@ only writer to the kernel.`,
 		return unknownCommand(root, args[0])
 	}
 	for _, cmd := range root.Commands() {
-		checkArgs(cmd)
+		cli.CheckArgs(cmd)
 	}
 	return root
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,35 +10,31 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/nftfile"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// exitCode is the end of a command that has said all that there is to say.
-type exitCode int
-
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
 // planChanges is the exit code of a plan with changes.
-const planChanges exitCode = 3
+const planChanges cli.ExitCode = 3
 
 func newPlanCmd() *cobra.Command {
 	var (
-		conn   connection
-		output outputFormat
+		conn   cli.Connection
+		output cli.Output
 		req    planRequest
 	)
 	cmd := &cobra.Command{
 		Use:   "plan [-f FILE|DIR|-]... [--delete NAME]...",
 		Short: "Show what a commit would change in the kernel, and what would be refused; change nothing",
-		Long: `Show what the kernel would be told if files were applied and fragments deleted,
-together in one commit, and what would be refused: by the parser, by other
-fragments, or by the kernel itself, which checks the batch and drops it.
-Nothing changes. Of a directory each .nft file is a fragment, in the order of
-their names: one that needs another comes after it.
+		Long: `Show what one commit would change in the kernel that applies the files and deletes
+the fragments, and what would be refused: by the parser, because of other
+fragments, or by the kernel itself, which checks the batch and drops it. Nothing
+changes. In a directory each .nft file is a fragment. They are planned in the
+order of their names, so a fragment that needs another must sort after it.
 
-Exit code 0 means that nothing would change, 3 that something would, 1 that
-something would be refused (or that there is no answer), 2 that the command line
-is wrong.`,
+Exit codes: 0 nothing would change, 3 something would change, 1 something would be
+refused or there is no answer, 2 the command line is wrong.`,
 		Example: `  weft plan -f deny.nft
   weft plan -f fragments/ --delete old -o json`,
 		Args: cobra.NoArgs,
@@ -49,14 +43,14 @@ is wrong.`,
 			if err != nil {
 				return err
 			}
-			return conn.withClient(cmd.Context(), func(c *client.Client) error {
+			return conn.Do(cmd.Context(), func(c *client.Client) error {
 				plan, err := c.Plan(cmd.Context(), message)
 				if err != nil {
 					return err
 				}
 				req.locate(plan)
 				w := cmd.OutOrStdout()
-				if err := output.write(w, plan, func() error { return printPlan(w, plan) }); err != nil {
+				if err := output.Write(w, plan, func() error { return printPlan(w, plan) }); err != nil {
 					return err
 				}
 				switch {
@@ -70,91 +64,88 @@ is wrong.`,
 			})
 		},
 	}
-	conn.addFlags(cmd)
-	output.addFlag(cmd, "text", "json", "yaml")
+	conn.AddFlags(cmd)
+	output.AddFlag(cmd, "text", "json", "yaml")
 	req.addFlags(cmd)
-	// The only errors are flags that do not exist.
+	// The only errors are unknown flags.
 	_ = cmd.MarkFlagFilename("file", "nft")
-	_ = cmd.RegisterFlagCompletionFunc("delete", conn.completeNames)
+	_ = cmd.RegisterFlagCompletionFunc("delete", conn.CompleteFragments)
 	return cmd
 }
 
-// refusedPlan names the fragments that would be refused.
+// refusedPlan returns the error that names the fragments that would be refused.
 func refusedPlan(rejections []*weftv1.Rejection) error {
 	names := make([]string, 0, len(rejections))
 	for _, r := range rejections {
 		names = append(names, r.GetFragment())
 	}
-	return fmt.Errorf("plan: would be refused: %s", some(names))
+	return fmt.Errorf("plan: would be refused: %s", cli.Some(names))
 }
 
-// planRequest are the flags that say what is planned.
+// planRequest are the flags that say what to plan.
 type planRequest struct {
 	files    []string
 	deletes  []string
 	name     string
 	priority int32
-	includes includePath
-	// bundles are the files by the names of their fragments.
+	includes nftfile.IncludePath
+	// bundles are the files, by the names of their fragments.
 	bundles map[string]*syntax.Bundle
 }
 
-// locate makes the places of violations those of the included files.
+// locate translates the places of violations into places of the included files.
 func (p *planRequest) locate(plan *weftv1.PlanResponse) {
 	for _, r := range plan.GetRejections() {
-		_, name := splitName(r.GetFragment())
+		_, name := cli.SplitName(r.GetFragment())
 		if b := p.bundles[name]; b != nil {
-			locate(b, r.GetViolations())
+			nftfile.Locate(b, r.GetViolations())
 		}
 	}
 }
 
 func (p *planRequest) addFlags(cmd *cobra.Command) {
-	p.includes.addFlag(cmd.Flags())
+	p.includes.AddFlag(cmd.Flags())
 	cmd.Flags().StringArrayVarP(&p.files, "file", "f", nil, "a .nft file, or a directory of them; - reads standard input")
 	cmd.Flags().StringArrayVar(&p.deletes, "delete", nil, "a fragment to withdraw first: [PUBLISHER/]NAME")
 	cmd.Flags().StringVar(&p.name, "name", "", "name of the fragment (default: the file's name without .nft)")
-	cmd.Flags().Int32Var(&p.priority, "priority", 0, "place among the fragments that share an object, lowest first")
+	cmd.Flags().Int32Var(&p.priority, "priority", 0, "order among the fragments that share an object, lowest first")
 }
 
-// message reads the files.
+// message reads the files and returns the request.
 func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 	if len(p.files)+len(p.deletes) == 0 {
-		return nil, usage("weft plan: name files with -f, or fragments with --delete (see weft plan --help)")
+		return nil, cli.Usagef("weft plan: name files with -f, or fragments with --delete (see weft plan --help)")
 	}
 	req := &weftv1.PlanRequest{}
 	for _, arg := range p.deletes {
-		publisher, name := splitName(arg)
+		publisher, name := cli.SplitName(arg)
 		if publisher != "" && req.Publisher != "" && publisher != req.Publisher {
-			return nil, usage("weft plan: --delete names fragments of %s and %s: plan one publisher at a time", req.Publisher, publisher)
+			return nil, cli.Usagef("weft plan: --delete names fragments of %s and %s: plan one publisher at a time", req.Publisher, publisher)
 		}
 		if publisher != "" {
 			req.Publisher = publisher
 		}
 		req.Withdraw = append(req.Withdraw, name)
 	}
-	paths, err := nftFiles(p.files)
+	paths, err := nftfile.Paths(p.files)
 	if err != nil {
 		return nil, err
 	}
 	if p.name != "" && len(paths) != 1 {
-		return nil, usage("weft plan: --name is for one file, and there are %d", len(paths))
+		return nil, cli.Usagef("weft plan: --name is for one file, and there are %d", len(paths))
 	}
 	taken := map[string]string{}
 	p.bundles = map[string]*syntax.Bundle{}
 	for _, path := range paths {
-		name := p.name
+		name := nftfile.FragmentName(p.name, path)
 		if name == "" {
-			if path == "-" {
-				return nil, usage("plan -f -: give the fragment a --name")
-			}
-			name = strings.TrimSuffix(filepath.Base(path), ".nft")
+			return nil, cli.Usagef("plan -f -: give the fragment a --name")
 		}
 		if other, ok := taken[name]; ok {
-			return nil, usage("weft plan: %s and %s would both be fragment %s", other, path, name)
+			return nil, cli.Usagef("weft plan: %s and %s would both be fragment %s", other, path, name)
 		}
 		taken[name] = path
-		if p.bundles[name], err = p.includes.read(stdin, path); err != nil {
+		if p.bundles[name], err = p.includes.Read(stdin, path); err != nil {
 			return nil, err
 		}
 		req.Fragments = append(req.Fragments, &weftv1.Fragment{Name: name, Priority: p.priority, Nft: p.bundles[name].Text})
@@ -162,42 +153,8 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 	return req, nil
 }
 
-// nftFiles returns the files of the arguments: of a directory its .nft files, by
-// name.
-func nftFiles(args []string) ([]string, error) {
-	var paths []string
-	for _, arg := range args {
-		if arg == "-" {
-			paths = append(paths, arg)
-			continue
-		}
-		info, err := os.Stat(arg)
-		if err != nil {
-			return nil, fmt.Errorf("read fragment: %w", err)
-		}
-		if !info.IsDir() {
-			paths = append(paths, arg)
-			continue
-		}
-		entries, err := os.ReadDir(arg)
-		if err != nil {
-			return nil, fmt.Errorf("read fragments: %w", err)
-		}
-		n := len(paths)
-		for _, e := range entries {
-			if !e.IsDir() && strings.HasSuffix(e.Name(), ".nft") {
-				paths = append(paths, filepath.Join(arg, e.Name()))
-			}
-		}
-		if len(paths) == n {
-			return nil, fmt.Errorf("read fragments: directory %s has no .nft files", arg)
-		}
-	}
-	return paths, nil
-}
-
-// printPlan prints a line for each change, then what is hidden and refused, and
-// a summary.
+// printPlan prints a line for each change, then the hidden elements, the rejections
+// and a summary.
 func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 	var b strings.Builder
 	several := slices.ContainsFunc(p.GetChanges(), func(c *weftv1.Change) bool { return c.GetFragment() != p.GetChanges()[0].GetFragment() })
@@ -221,8 +178,8 @@ func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 	return err
 }
 
-// changeLine is a change as a line of a diff; of several fragments it names the
-// one.
+// changeLine returns a change as a line of a diff. If several is set it names the
+// fragment.
 func changeLine(c *weftv1.Change, several bool) string {
 	sign := "?"
 	switch c.GetOperation() {

@@ -9,13 +9,15 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/nftfile"
 	"github.com/weft-proxy/weft/cmd/weft/publish"
 )
 
 func newPublishCmd() *cobra.Command {
 	var (
-		conn     connection
-		includes includePath
+		conn     cli.Connection
+		includes nftfile.IncludePath
 		stdin    bool
 		lifetime = "sticky"
 	)
@@ -28,9 +30,9 @@ withdraw, with an id. Standard output has one line of JSON for each, in the same
 order: the id and the revision of the commit, or the error and its violations.
 A line that is malformed gets an error with its number, and the next is read.
 
-Lost connections come back by themselves, and the fragments are brought back in
-step. At the end of the input weft waits for what is on its way. It exits with 0
-if everything was committed, and with 1 if anything was refused.`,
+weft reconnects by itself after a lost connection and sends the fragments again. At
+the end of the input it waits for the updates in flight. It exits with 0 if
+everything was committed, and with 1 if anything was refused.`,
 		Example: `  weft publish --stdin --publisher demo <<'END'
   {"id": 1, "snapshot": {"name": "deny", "nft": "table ip demo { set blocked { type ipv4_addr; }; }"}}
   {"id": 2, "patch": {"fragment": "deny", "tables": [{"family": "ip", "name": "demo", "elements": [{"set": "blocked", "add": [{"key": "192.0.2.1"}]}]}]}}
@@ -39,19 +41,19 @@ if everything was committed, and with 1 if anything was refused.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			life, ok := weftv1.Lifetime_value["LIFETIME_"+strings.ToUpper(lifetime)]
 			if !ok || life == 0 {
-				return usage("--lifetime %q: want sticky, session or durable", lifetime)
+				return cli.Usagef("--lifetime %q: want sticky, session or durable", lifetime)
 			}
 			if !stdin {
-				return usage("weft publish: say where updates come from: --stdin (see weft publish --help)")
+				return cli.Usagef("weft publish: say where updates come from: --stdin (see weft publish --help)")
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-			c, err := client.Dial(cmd.Context(), client.Config{Socket: conn.socket, Publisher: conn.publisher, Logger: log})
+			c, err := client.Dial(cmd.Context(), client.Config{Socket: conn.Socket, Publisher: conn.Publisher, Logger: log})
 			if err != nil {
 				return err
 			}
 			defer func() { _ = c.Close() }()
 			result, err := publish.Run(cmd.Context(), publish.Config{
-				Client: c, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Lifetime: weftv1.Lifetime(life), Include: includes.expand, Logger: log,
+				Client: c, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Lifetime: weftv1.Lifetime(life), Include: includes.Expand, Logger: log,
 			})
 			if err != nil {
 				return fmt.Errorf("publish: %w", err)
@@ -62,8 +64,8 @@ if everything was committed, and with 1 if anything was refused.`,
 			return nil
 		},
 	}
-	conn.addFlags(cmd)
-	includes.addFlag(cmd.Flags())
+	conn.AddFlags(cmd)
+	includes.AddFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&stdin, "stdin", false, "read updates from standard input")
 	cmd.Flags().StringVar(&lifetime, "lifetime", lifetime, "of snapshots that name none: sticky, session (withdrawn when weft publish ends) or durable")
 	return cmd

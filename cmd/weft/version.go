@@ -5,13 +5,15 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // version is set by the linker (see the Makefile).
 var version = "unknown"
 
 func newVersionCmd() *cobra.Command {
-	var output outputFormat
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
@@ -23,12 +25,12 @@ func newVersionCmd() *cobra.Command {
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
 			}{version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			return output.write(cmd.OutOrStdout(), v, func() error {
+			return output.Write(cmd.OutOrStdout(), v, func() error {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "weft %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch)
 				return err
 			})
 		},
 	}
-	output.addFlag(cmd, "table", "json", "yaml")
+	output.AddFlag(cmd, "table", "json", "yaml")
 	return cmd
 }

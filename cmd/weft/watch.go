@@ -13,32 +13,32 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 func newWatchCmd() *cobra.Command {
 	var (
-		conn   connection
-		output outputFormat
+		conn   cli.Connection
+		output cli.Output
 	)
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Show commits, rejections, drift and publishers as they happen",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return conn.withClient(cmd.Context(), func(c *client.Client) error {
+			return conn.Do(cmd.Context(), func(c *client.Client) error {
 				return c.Watch(cmd.Context(), func(ev *weftv1.Event) error {
-					return writeEvent(cmd.OutOrStdout(), output.value, ev)
+					return writeEvent(cmd.OutOrStdout(), output.Format, ev)
 				})
 			})
 		},
 	}
-	conn.addFlags(cmd)
-	output.addFlag(cmd, "table", "json", "yaml")
+	conn.AddFlags(cmd)
+	output.AddFlag(cmd, "table", "json", "yaml")
 	return cmd
 }
 
-// writeEvent writes an event: as a line of JSON, as a YAML document, or for
-// people.
+// writeEvent prints an event as a line of text or JSON, or as a YAML document.
 func writeEvent(w io.Writer, format string, ev *weftv1.Event) error {
 	if format == "table" {
 		return printEvent(w, ev)
@@ -58,14 +58,14 @@ func writeEvent(w io.Writer, format string, ev *weftv1.Event) error {
 	return err
 }
 
-// printEvent writes one line, and one more for each violation of a rejection.
+// printEvent prints one line, and one for each violation of a rejection.
 func printEvent(w io.Writer, ev *weftv1.Event) error {
 	at := ev.GetTime().AsTime().Local().Format("15:04:05.000")
 	switch e := ev.GetEvent().(type) {
 	case *weftv1.Event_Commit:
 		c := e.Commit
 		_, err := fmt.Fprintf(w, "%s  commit %d  %s  %s  %s%s\n", at, c.GetRevision(),
-			some(c.GetFragments()), counts(c.GetChanges()), spent(c), flows(c.GetFlows()))
+			cli.Some(c.GetFragments()), counts(c.GetChanges()), spent(c), flows(c.GetFlows()))
 		return err
 	case *weftv1.Event_Rejection:
 		_, err := fmt.Fprintf(w, "%s  rejected  %s\n", at, (&client.RejectedError{
@@ -89,22 +89,8 @@ func printEvent(w io.Writer, ev *weftv1.Event) error {
 	}
 }
 
-// maxNamed is how many fragments of a commit a line names.
-const maxNamed = 8
-
-// some joins the first names, and says how many more there are.
-func some(names []string) string {
-	if len(names) == 0 {
-		return "-"
-	}
-	if n := len(names) - maxNamed; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ","), n)
-	}
-	return strings.Join(names, ",")
-}
-
-// spent says where the time of a commit went. An older aggregator tells the sum
-// alone.
+// spent returns the phases of a commit and their durations. An older aggregator reports
+// only their sum.
 func spent(c *weftv1.Commit) string {
 	round := func(d *durationpb.Duration) time.Duration { return d.AsDuration().Round(10 * time.Microsecond) }
 	if c.GetBuild() == nil && c.GetKernel() == nil {
@@ -113,7 +99,7 @@ func spent(c *weftv1.Commit) string {
 	return fmt.Sprintf("wait %v build %v kernel %v", round(c.GetWait()), round(c.GetBuild()), round(c.GetKernel()))
 }
 
-// counts says what a commit changed, such as "+3 -1 elements, +1 rules".
+// counts returns what a commit changed, such as "+3 -1 elements, +1 rules".
 func counts(c *weftv1.Counts) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

@@ -10,18 +10,20 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/kube-proxy/config/v1alpha1"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // Complete returns the settings that flags, which were parsed, and a file, if
 // there is one, amount to.
 //
-// Possible errors: a *FlagError, an *access.FileError, the file system's.
+// Possible errors: a *cli.UsageError, an *access.FileError, the file system's.
 func (o *Options) Complete(flags *pflag.FlagSet, file string) (*Settings, error) {
 	if o.cleanup {
-		return nil, &FlagError{"--cleanup: that is a verb of its own: weft cleanup --kube-proxy removes the rules of kube-proxy"}
+		return nil, cli.Usagef("--cleanup: use the verb: weft cleanup --kube-proxy removes the rules of kube-proxy")
 	}
 	if given(flags, "hostname-override") && o.config.HostnameOverride != "" && strings.TrimSpace(o.config.HostnameOverride) == "" {
-		return nil, &FlagError{"--hostname-override: want the name of this node, or nothing for the host's name"}
+		return nil, cli.Usagef("--hostname-override: want the name of this node, or nothing for the host's name")
 	}
 	if file == "" {
 		return o.fromFlags(flags)
@@ -195,7 +197,7 @@ func flagError(flags *pflag.FlagSet, found []violation) error {
 		}
 		errs = append(errs, fmt.Errorf("%s %s: want %s", name, v.got, v.want))
 	}
-	return &FlagError{errors.Join(errs...).Error()}
+	return cli.Usagef("%w", errors.Join(errs...))
 }
 
 // Same reports whether two settings mean the same.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-proxy/weft/aggregator/access"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // TestFileErrors: everything that is wrong in a file is reported at once, with its
@@ -156,13 +157,13 @@ func TestFlagErrors(t *testing.T) {
 		"--proxy-mode=kernelspace":                 `--proxy-mode "kernelspace": want nftables (or iptables, ipvs or nothing, which weft takes for it)`,
 		"--detect-local-mode=BridgeInterface":      `--pod-bridge-interface "": want the name of an interface, for BridgeInterface`,
 		"--hostname-override=  ":                   `--hostname-override: want the name of this node, or nothing for the host's name`,
-		"--cleanup":                                `--cleanup: that is a verb of its own: weft cleanup --kube-proxy removes the rules of kube-proxy`,
+		"--cleanup":                                `--cleanup: use the verb: weft cleanup --kube-proxy removes the rules of kube-proxy`,
 		"--conntrack-tcp-timeout-established=-10s": `--conntrack-tcp-timeout-established -10s: want at least 0`,
 		"--bind-address=here":                      `--bind-address "here": want an address`,
 	} {
 		o, flags := command(t, arg)
 		_, err := o.Complete(flags, "")
-		if !errors.As(err, new(*FlagError)) || err.Error() != want {
+		if !errors.As(err, new(*cli.UsageError)) || err.Error() != want {
 			t.Errorf("%s: error %q: want %q", arg, err, want)
 		}
 	}

@@ -34,5 +34,5 @@
 // # Errors
 //
 // What is wrong in a file is an *access.FileError, and what is wrong on the
-// command line a *FlagError.
+// command line a *cli.UsageError.
 package kubeproxy

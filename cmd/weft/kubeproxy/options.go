@@ -37,14 +37,9 @@ func New() *Options {
 	return o
 }
 
-// FlagError is a flag that makes no sense.
-type FlagError struct{ Text string }
-
-func (e *FlagError) Error() string { return e.Text }
-
-// AddFlags adds every flag of kube-proxy that is not another part of weft's:
-// --config and the addresses of the HTTP servers are registered by who serves them.
-// Flags that are deprecated, or do nothing, are left out of the help.
+// AddFlags adds the flags of kube-proxy, except --config and the addresses of the HTTP
+// servers, which package daemon adds. Flags that are deprecated or have no effect are
+// hidden from the help.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.all = true
 	o.addClientFlags(flags)
@@ -58,7 +53,18 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	hide(flags, "cleanup")
 }
 
-// AddHostFlags adds the flags of what is the whole machine's: connection tracking
+// HideHostFlags hides the flags of connection tracking from the help of a command that
+// has no capability for it, and --init-only.
+func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
+	hide(flags, "init-only")
+	hostFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "oom-score-adj" {
+			hide(flags, f.Name)
+		}
+	})
+}
+
+// AddHostFlags adds the flags of settings of the whole machine: connection tracking
 // and the OOM killer.
 func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	c := &o.config.Conntrack

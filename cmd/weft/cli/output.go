@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+)
+
+// Output is the -o flag.
+type Output struct {
+	Format  string
+	allowed []string
+}
+
+// AddFlag adds -o with the formats that a verb has; the first is the default.
+func (o *Output) AddFlag(cmd *cobra.Command, allowed ...string) {
+	o.Format, o.allowed = allowed[0], allowed
+	cmd.Flags().VarP(o, "output", "o", "output format: "+strings.Join(allowed, ", "))
+	// The only error is an unknown flag.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// String returns the format. With Set and Type it makes Output a pflag.Value.
+func (o *Output) String() string { return o.Format }
+
+// Set accepts a format that the verb has.
+func (o *Output) Set(s string) error {
+	if !slices.Contains(o.allowed, s) {
+		return fmt.Errorf("want one of %s", strings.Join(o.allowed, ", "))
+	}
+	o.Format = s
+	return nil
+}
+
+// Type returns the word that the help shows for the value.
+func (o *Output) Type() string { return "format" }
+
+// Write prints v as JSON or YAML if the flag says so, and calls text otherwise.
+func (o *Output) Write(w io.Writer, v any, text func() error) error {
+	switch o.Format {
+	case "json":
+		b, err := marshalJSON(v)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s\n", b)
+		return err
+	case "yaml":
+		b, err := marshalJSON(v)
+		if err != nil {
+			return err
+		}
+		if b, err = yaml.JSONToYAML(b); err != nil {
+			return err
+		}
+		_, err = w.Write(b)
+		return err
+	default:
+		return text()
+	}
+}
+
+// marshalJSON returns indented JSON. Protobuf messages follow their own JSON
+// mapping.
+func marshalJSON(v any) ([]byte, error) {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return json.MarshalIndent(v, "", "  ")
+	}
+	b, err := protojson.MarshalOptions{EmitUnpopulated: false}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	// protojson varies its spacing on purpose; indenting again makes it stable.
+	var raw json.RawMessage = b
+	return json.MarshalIndent(raw, "", "  ")
+}
+
+// Word returns the value of an enum as tables show it: "STATE_ADOPTED" with the
+// prefix "STATE_" is "adopted".
+func Word(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
+
+// maxNamed is how many names of a list a line shows.
+const maxNamed = 8
+
+// Some joins names by commas. Of a long list it shows the first, and the number of
+// the others.
+func Some(names []string) string {
+	if len(names) == 0 {
+		return "-"
+	}
+	if n := len(names) - maxNamed; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ","), n)
+	}
+	return strings.Join(names, ",")
+}

@@ -1,0 +1,180 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// defaultStateDir survives a reboot, as durable fragments must.
+const defaultStateDir = "/var/lib/weft"
+
+// aggregatorFlags are the flags of the aggregator.
+type aggregatorFlags struct {
+	socket                          string
+	stateDir                        string
+	rate                            float64
+	burst                           int
+	standby                         bool
+	readyGrace                      time.Duration
+	keepaliveTime, keepaliveTimeout time.Duration
+}
+
+func (a *aggregatorFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&a.socket, "socket", client.DefaultSocket, "path of the Unix socket")
+	set.StringVar(&a.stateDir, "state-dir", defaultStateDir, "directory of the state that survives a restart")
+	set.Float64Var(&a.rate, "commit-rate", float64(aggregator.DefaultRate), "commits a second under load; 0 means no limit")
+	set.IntVar(&a.burst, "commit-burst", aggregator.DefaultBurst, "commits without a wait after an idle time")
+	set.DurationVar(&a.keepaliveTime, "keepalive-time", server.DefaultKeepaliveTime, "how long a publisher may be silent before it is pinged, at least 1s")
+	set.DurationVar(&a.keepaliveTimeout, "keepalive-timeout", server.DefaultKeepaliveTimeout, "how long a publisher may leave a ping unanswered before its connection is closed, at least 1s")
+	set.BoolVar(&a.standby, "standby", false, "while another weft has the socket, its ports or the tables, wait instead of failing, and then take over")
+	set.DurationVar(&a.readyGrace, "ready-grace", aggregator.DefaultReadyGrace,
+		"how long after a start /readyz waits for the publishers of before the restart; 0 does not wait")
+}
+
+// check rejects wrong values.
+func (a *aggregatorFlags) check() error {
+	if !(a.rate >= 0) || a.burst < 1 { // NaN is rejected too
+		return cli.Usagef("--commit-rate %v --commit-burst %d: want at least 0 and 1", a.rate, a.burst)
+	}
+	if a.readyGrace < 0 {
+		return cli.Usagef("--ready-grace %v: want at least 0", a.readyGrace)
+	}
+	if a.keepaliveTime < time.Second || a.keepaliveTimeout < time.Second {
+		return cli.Usagef("--keepalive-time %v --keepalive-timeout %v: want at least 1s each", a.keepaliveTime, a.keepaliveTimeout)
+	}
+	return nil
+}
+
+// aggregatorParts is what the aggregator needs of the rest of the daemon.
+type aggregatorParts struct {
+	// accessFile says who may publish what; empty means root and this user.
+	accessFile string
+	log        *slog.Logger
+	registry   prometheus.Registerer
+	// register adds services to the socket; nil adds none.
+	register func(grpc.ServiceRegistrar)
+	// listen binds the HTTP ports after the socket: somebody who starts weft twice
+	// is told about the socket first. It is not called for a standby.
+	listen func() error
+}
+
+// runningAggregator is an aggregator that has been added to an errgroup.
+type runningAggregator struct {
+	*aggregator.Aggregator
+	// listening is closed once the socket belongs to this process.
+	listening chan struct{}
+}
+
+// start opens the kernel and the socket, and adds the aggregator and its server to g.
+func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggregatorParts) (*runningAggregator, error) {
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	limit := rate.Limit(a.rate)
+	if a.rate == 0 {
+		limit = rate.Inf
+	}
+	control, err := openAccess(ctx, g, p)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := kernel.Open(kernel.Config{})
+	if err != nil {
+		return nil, err
+	}
+	if !conn.Owner() {
+		p.log.Warn("this kernel cannot protect tables from other processes (that needs Linux 6.9): foreign changes are repaired after they happen")
+	}
+	flows, err := conntrack.Open()
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	// The tables stay in the kernel when the socket that owns them closes.
+	closeAll := func() { _, _ = conn.Close(), flows.Close() }
+	agg, err := aggregator.New(aggregator.Config{
+		Kernel: conn, Flows: measureFlows(flows, p.registry), StateDir: a.stateDir, Access: control, Rate: limit, Burst: a.burst, Standby: a.standby,
+		// The aggregator's default is 0.
+		ReadyGrace: max(a.readyGrace, time.Nanosecond),
+		Logger:     p.log, Registerer: p.registry,
+	})
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	listen := server.Config{
+		Socket: a.socket, Aggregator: agg, Access: control, Logger: p.log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
+		Register: p.register,
+	}
+	running := &runningAggregator{Aggregator: agg, listening: make(chan struct{})}
+	run := func(srv *server.Server) error {
+		close(running.listening)
+		g.Go(func() error { return srv.Serve(ctx) })
+		defer closeAll()
+		return agg.Run(ctx)
+	}
+	if a.standby {
+		g.Go(func() error { return standBy(ctx, listen, run, closeAll) })
+		return running, nil
+	}
+	srv, err := server.Listen(listen)
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	if err := p.listen(); err != nil {
+		_ = srv.Close()
+		closeAll()
+		return nil, err
+	}
+	g.Go(func() error { return run(srv) })
+	return running, nil
+}
+
+// whenListening calls start once the socket belongs to this process: before, a frontend
+// would publish to another weft, and that weft has the ports.
+func (r *runningAggregator) whenListening(ctx context.Context, g *errgroup.Group, standby bool, start func() error) error {
+	if !standby {
+		return start()
+	}
+	g.Go(func() error {
+		select {
+		case <-r.listening:
+			return start()
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	return nil
+}
+
+// healthy answers /healthz and /livez. A daemon that starts is healthy.
+func (r *runningAggregator) healthy() error {
+	if err := r.Healthy(); err != nil {
+		return fmt.Errorf("aggregator: %w", err)
+	}
+	return nil
+}
+
+// ready answers /readyz. After a restart it waits for the earlier publishers.
+func (r *runningAggregator) ready() error {
+	if err := r.Settled(); err != nil {
+		return fmt.Errorf("aggregator: %w", err)
+	}
+	return nil
+}

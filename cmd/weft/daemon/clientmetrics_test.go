@@ -1,0 +1,84 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/metrics"
+
+	"github.com/weft-proxy/weft/conntrack"
+)
+
+// TestClientMetrics has a real client of the API ask a server.
+//
+// Behaviour: 164.
+func TestClientMetrics(t *testing.T) {
+	// The first receiver in the process stays: it may be another test's.
+	newClientMetrics(prometheus.NewPedanticRegistry()).install()
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	c, err := kubernetes.NewForConfig(&rest.Config{Host: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{}); err == nil {
+		t.Fatal("a server without anything has a node")
+	}
+	requests, ok := metrics.RequestResult.(restResult)
+	if !ok {
+		t.Fatalf("client-go reports to %T", metrics.RequestResult)
+	}
+	if n := testutil.ToFloat64(requests.WithLabelValues("404", "GET", strings.TrimPrefix(srv.URL, "http://"))); n != 1 {
+		t.Errorf("%v requests were counted", n)
+	}
+	for name, l := range map[string]metrics.LatencyMetric{metricRequestSeconds: metrics.RequestLatency, metricLimiterSeconds: metrics.RateLimiterLatency} {
+		if n := testutil.CollectAndCount(l.(restLatency), name); n == 0 {
+			t.Errorf("%s has no series", name)
+		}
+	}
+}
+
+// someFlows removes as many flows as there are entries, and then fails.
+type someFlows struct{}
+
+func (someFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, error) {
+	return len(stale), nil
+}
+
+func (someFlows) Reconcile(_ context.Context, live []conntrack.Live) (int, error) {
+	return len(live), errors.New("interrupted")
+}
+
+// TestFlowMetrics counts what passes over the flows remove.
+//
+// Behaviour: 164.
+func TestFlowMetrics(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := measureFlows(someFlows{}, reg)
+	if n, err := m.Flush(t.Context(), make([]conntrack.Stale, 2)); n != 2 || err != nil {
+		t.Errorf("flush gave %d, %v", n, err)
+	}
+	if n, err := m.Reconcile(t.Context(), make([]conntrack.Live, 3)); n != 3 || err == nil {
+		t.Errorf("reconcile gave %d, %v", n, err)
+	}
+	want := `
+		# HELP kubeproxy_conntrack_reconciler_deleted_entries_total Cumulative conntrack flows deleted by conntrack reconciler
+		# TYPE kubeproxy_conntrack_reconciler_deleted_entries_total counter
+		kubeproxy_conntrack_reconciler_deleted_entries_total 5
+	`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), metricFlowDeleted); err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(reg, metricFlowSeconds); n != 1 || err != nil {
+		t.Errorf("%s has %d series (%v)", metricFlowSeconds, n, err)
+	}
+}

@@ -1,0 +1,165 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weft-proxy/weft/aggregator/access"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
+	"github.com/weft-proxy/weft/cmd/weft/sysctl"
+	"github.com/weft-proxy/weft/conntrack"
+)
+
+// Settings are what the flags and the files of --config amount to.
+type Settings struct {
+	*kubeproxy.Settings
+	HTTP httpSettings
+	// accessFile is the file that says who may publish what; empty if there is none.
+	accessFile string
+}
+
+// configurationFlags are --config and the flags of kube-proxy.
+type configurationFlags struct {
+	files []string
+	proxy *kubeproxy.Options
+}
+
+func (c *configurationFlags) add(set *pflag.FlagSet, verb Verb) {
+	help := "file with kube-proxy's KubeProxyConfiguration, or one that says who may publish what (see deploy/examples); may be given once for each"
+	switch verb {
+	case Aggregator:
+		help = "file that says who may publish what (see deploy/examples/config.yaml; without one only root and this user may), or kube-proxy's; may be given once for each"
+		c.proxy.AddHostFlags(set)
+	case Services:
+		help = "file with a KubeProxyConfiguration; most flags have no effect beside it"
+		c.proxy.AddFlags(set)
+		c.proxy.HideHostFlags(set)
+	default:
+		c.proxy.AddFlags(set)
+	}
+	set.StringArrayVar(&c.files, "config", nil, help)
+}
+
+// complete reads the files and makes the log. Its first lines are the warnings.
+func (f *Flags) complete(stderr io.Writer) (*Settings, *slog.Logger, error) {
+	proxyFile, accessFile, err := f.configuration.sort(f.verb)
+	if err != nil {
+		return nil, nil, err
+	}
+	proxy, err := f.configuration.proxy.Complete(f.set, proxyFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := f.log.withProxy(proxy, f.set).logger(stderr)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, text := range proxy.Warnings {
+		log.Warn(text)
+	}
+	s := &Settings{Settings: proxy, HTTP: f.http.settings(f.verb, proxy), accessFile: accessFile}
+	if f.verb == Services {
+		if f.configuration.proxy.InitOnly {
+			return nil, nil, cli.Usagef("--init-only: weft services has no capability to set up connection tracking: use weft run --init-only")
+		}
+		if s.HostGiven && s.File == "" && !s.OOMGiven {
+			log.Warn("weft aggregator sets up connection tracking: give it the --conntrack flags")
+		}
+	}
+	return s, log, nil
+}
+
+// sort returns the files of --config by their kind.
+func (c *configurationFlags) sort(verb Verb) (proxyFile, accessFile string, err error) {
+	for _, file := range c.files {
+		into, kind := &accessFile, kubeproxy.KindOf(file)
+		switch {
+		case kind == kubeproxy.Kind, kind == "" && verb == Services:
+			into = &proxyFile
+		case kind == access.Kind && verb == Services:
+			return "", "", cli.Usagef("--config %s: that is a configuration for weft aggregator or weft run", file)
+		case kind == access.Kind, kind == "":
+			// Reading the file reports what is wrong with it.
+		default:
+			return "", "", fmt.Errorf("%s: got kind %q: want %s of %s, or %s of %s", file, kind, access.Kind, access.APIVersion, kubeproxy.Kind, kubeproxy.APIVersion)
+		}
+		if *into != "" {
+			return "", "", cli.Usagef("--config %s and %s: give one file of each kind", *into, file)
+		}
+		*into = file
+	}
+	return proxyFile, accessFile, nil
+}
+
+// runOnce does what --write-config-to and --init-only ask for, and reports whether
+// the process is done.
+func (c *configurationFlags) runOnce(ctx context.Context, s *Settings, log *slog.Logger) (done bool, err error) {
+	switch {
+	case c.proxy.WriteTo != "":
+		return true, s.Write(c.proxy.WriteTo)
+	case c.proxy.InitOnly:
+		return true, setUpConntrack(ctx, s, log)
+	}
+	return false, nil
+}
+
+// setUpConntrack sets up connection tracking for a weft that runs with CAP_NET_ADMIN
+// alone.
+func setUpConntrack(ctx context.Context, s *Settings, log *slog.Logger) error {
+	flows, err := conntrack.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = flows.Close() }()
+	// Reading the table makes the kernel load the module. No flow matches this one.
+	nowhere := conntrack.Live{Addr: netip.IPv4Unspecified()}
+	if _, err := flows.Reconcile(ctx, []conntrack.Live{nowhere}); err != nil {
+		log.Warn("cannot read the connection tracking table", "error", err)
+	}
+	return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Once: true, Logger: log})
+}
+
+// tune sets up connection tracking and the OOM score of this process. weft run
+// replaces kube-proxy, and therefore applies kube-proxy's defaults; the other verbs may
+// run where there is no Kubernetes, and apply only what a flag or a file says.
+func (c *configurationFlags) tune(ctx context.Context, g *errgroup.Group, verb Verb, s *Settings, log *slog.Logger) {
+	if verb == Run || verb == Aggregator && s.HostGiven || verb == Services && s.OOMGiven {
+		setOOMScore(ctx, s, log)
+	}
+	if verb == Run || verb == Aggregator && s.HostGiven {
+		g.Go(func() error { return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Logger: log}) })
+	}
+}
+
+// setOOMScore sets the OOM score. It warns only if the operator asked for it: the
+// kubelet has a score of its own for the containers of critical pods.
+func setOOMScore(ctx context.Context, s *Settings, log *slog.Logger) {
+	level := slog.LevelDebug
+	if s.OOMGiven {
+		level = slog.LevelWarn
+	}
+	if err := sysctl.SetOOMScore("/", s.OOMScoreAdj); err != nil {
+		log.Log(ctx, level, "cannot set the OOM score: lowering it requires CAP_SYS_RESOURCE", "want", s.OOMScoreAdj, "error", err)
+	}
+}
+
+// follow ends the daemon when kube-proxy's configuration file changes, so that it is
+// started again with the new one. The aggregator alone uses only the settings of the
+// machine, and ignores changes of the others.
+func (c *configurationFlags) follow(ctx context.Context, g *errgroup.Group, verb Verb, s *Settings, set *pflag.FlagSet, log *slog.Logger) {
+	if s.File == "" {
+		return
+	}
+	follower := kubeproxy.Follower{Flags: set, Logger: log}
+	if verb == Aggregator {
+		follower.Same = (*kubeproxy.Settings).SameHost
+	}
+	g.Go(func() error { return c.proxy.Follow(ctx, s.Settings, follower) })
+}

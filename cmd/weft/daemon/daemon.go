@@ -1,0 +1,159 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
+)
+
+// Verb says which parts a daemon has. It is the name of the command.
+type Verb string
+
+// The verbs.
+const (
+	Run        Verb = "run"
+	Aggregator Verb = "aggregator"
+	Services   Verb = "services"
+)
+
+// hasAggregator reports whether the aggregator is in this process.
+func (v Verb) hasAggregator() bool { return v != Services }
+
+// hasServices reports whether the Service frontend is in this process.
+func (v Verb) hasServices() bool { return v != Aggregator }
+
+// Flags are the flags of a daemon.
+type Flags struct {
+	verb          Verb
+	set           *pflag.FlagSet
+	log           logFlags
+	http          httpFlags
+	aggregator    aggregatorFlags
+	services      servicesFlags
+	configuration configurationFlags
+}
+
+// AddFlags adds the flags that a verb has.
+func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
+	f := &Flags{verb: verb, set: set, configuration: configurationFlags{proxy: kubeproxy.New()}}
+	f.log.add(set)
+	f.http.add(set)
+	if verb.hasAggregator() {
+		f.aggregator.add(set)
+	}
+	if verb.hasServices() {
+		f.services.add(set, verb)
+	}
+	f.configuration.add(set, verb)
+	return f
+}
+
+// Run runs the daemon until ctx ends, a part fails, the tables were cleaned up, or
+// the configuration file of kube-proxy changed; the last two are not errors. Version
+// is weft's own.
+func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error {
+	settings, log, err := f.complete(stderr)
+	if err != nil {
+		return err
+	}
+	if done, err := f.configuration.runOnce(ctx, settings, log); done || err != nil {
+		return err
+	}
+	log.Info(fmt.Sprintf("weft %s starts", f.verb), "version", version)
+	if f.verb.hasAggregator() {
+		if err := kubeproxy.CheckKernel(); err != nil {
+			return err
+		}
+	}
+	d := &daemon{Flags: f, settings: settings, version: version, log: log, registry: newRegistry(version)}
+	if f.verb.hasServices() {
+		if d.frontend, err = f.services.newFrontend(settings, d); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return newIdler().run(ctx) })
+	if err := d.start(ctx, g); err != nil {
+		cancel()
+		// The first error is the cause of the others.
+		_ = g.Wait()
+		return err
+	}
+	err = g.Wait()
+	if errors.Is(err, aggregator.ErrCleanedUp) || errors.Is(err, kubeproxy.ErrChanged) {
+		return nil
+	}
+	return err
+}
+
+// daemon is one run of Flags.
+type daemon struct {
+	*Flags
+	settings *Settings
+	version  string
+	log      *slog.Logger
+	registry *prometheus.Registry
+	// frontend is nil without the Service frontend.
+	frontend *frontend
+}
+
+// start starts the parts. What needs the socket or the ports of another weft waits,
+// with --standby, until that weft has ended.
+func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
+	if !d.verb.hasAggregator() {
+		ports, err := d.settings.HTTP.listen(ctx)
+		if err != nil {
+			return err
+		}
+		d.follow(ctx, g)
+		d.frontend.serveLocalState(ctx, g, d.services.localState(), d.log)
+		return d.serve(ctx, g, ports, func() error { return nil }, nil)
+	}
+	var ports listeners
+	agg, err := d.aggregator.start(ctx, g, aggregatorParts{
+		accessFile: d.settings.accessFile, log: component(d.log, "aggregator"), registry: d.registry, register: d.frontend.register(),
+		listen: func() (err error) { ports, err = d.settings.HTTP.listen(ctx); return err },
+	})
+	if err != nil {
+		return err
+	}
+	d.follow(ctx, g)
+	return agg.whenListening(ctx, g, d.aggregator.standby, func() error { return d.serve(ctx, g, ports, agg.healthy, agg.ready) })
+}
+
+// follow sets up the machine and the process, and follows the configuration file.
+func (d *daemon) follow(ctx context.Context, g *errgroup.Group) {
+	d.configuration.tune(ctx, g, d.verb, d.settings, d.log)
+	d.configuration.follow(ctx, g, d.verb, d.settings, d.set, d.log)
+}
+
+// serve starts the frontend, and the HTTP servers.
+func (d *daemon) serve(ctx context.Context, g *errgroup.Group, ports listeners, healthy, ready check) error {
+	srv := &httpServers{httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, ready: ready, log: d.log}
+	if d.frontend != nil {
+		d.frontend.run(ctx, g)
+		srv.proxy, srv.events = d.frontend.Health(), d.frontend.events
+	}
+	return srv.run(ctx, g, d.registry)
+}
+
+// register returns the function that adds the frontend's service to the aggregator's
+// socket; nil without a frontend.
+func (f *frontend) register() func(grpc.ServiceRegistrar) {
+	if f == nil {
+		return nil
+	}
+	return f.LocalState().Register
+}

@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/conntrack"
+)
+
+// Names of kube-proxy's metrics about connection tracking. They have no label ip_family
+// here, because one pass reads the flows of both families.
+const (
+	metricFlowSeconds = "kubeproxy_conntrack_reconciler_sync_duration_seconds"
+	metricFlowDeleted = "kubeproxy_conntrack_reconciler_deleted_entries_total"
+)
+
+// measuredFlows removes stale UDP flows and measures each pass.
+type measuredFlows struct {
+	flows   aggregator.Flows
+	seconds prometheus.Histogram
+	deleted prometheus.Counter
+}
+
+// measureFlows makes and registers the metrics.
+func measureFlows(flows aggregator.Flows, reg prometheus.Registerer) *measuredFlows {
+	m := &measuredFlows{
+		flows: flows,
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricFlowSeconds,
+			Help: "ReconcileConntrackFlowsLatency latency in seconds", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
+		deleted: prometheus.NewCounter(prometheus.CounterOpts{Name: metricFlowDeleted,
+			Help: "Cumulative conntrack flows deleted by conntrack reconciler"}),
+	}
+	reg.MustRegister(m.seconds, m.deleted)
+	return m
+}
+
+// Flush implements aggregator.Flows.
+func (m *measuredFlows) Flush(ctx context.Context, stale []conntrack.Stale) (deleted int, err error) {
+	return m.measure(func() (int, error) { return m.flows.Flush(ctx, stale) })
+}
+
+// Reconcile implements aggregator.Flows.
+func (m *measuredFlows) Reconcile(ctx context.Context, live []conntrack.Live) (deleted int, err error) {
+	return m.measure(func() (int, error) { return m.flows.Reconcile(ctx, live) })
+}
+
+func (m *measuredFlows) measure(pass func() (int, error)) (deleted int, err error) {
+	began := time.Now()
+	deleted, err = pass()
+	m.seconds.Observe(time.Since(began).Seconds())
+	m.deleted.Add(float64(deleted))
+	return deleted, err
+}

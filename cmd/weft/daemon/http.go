@@ -1,0 +1,269 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
+)
+
+// The flags of the addresses, and kube-proxy's defaults.
+const (
+	flagMetrics = "metrics-bind-address"
+	flagHealthz = "healthz-bind-address"
+
+	defaultMetricsAddress = "127.0.0.1:10249"
+	defaultHealthzAddress = "0.0.0.0:10256"
+)
+
+// serveRetry is how long after a failure a server is started again, as in kube-proxy.
+const serveRetry = 5 * time.Second
+
+// httpFlags are the flags of the HTTP servers.
+type httpFlags struct {
+	metrics string
+	healthz string
+}
+
+func (f *httpFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.metrics, flagMetrics, defaultMetricsAddress, "address of /metrics; empty turns it off")
+	set.StringVar(&f.healthz, flagHealthz, defaultHealthzAddress, "address of /healthz, /livez and /readyz; empty turns it off")
+}
+
+// settings returns the settings. kube-proxy's addresses belong to the Service frontend:
+// the aggregator alone uses its own flags.
+func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings {
+	if !verb.hasServices() {
+		return httpSettings{metrics: f.metrics, healthz: f.healthz}
+	}
+	return httpSettings{
+		metrics: proxy.MetricsAddress, healthz: proxy.HealthzAddress, configuration: proxy.Configuration,
+		hardFail: proxy.Configuration.BindAddressHardFail, profiling: proxy.Configuration.EnableProfiling,
+	}
+}
+
+// httpSettings are the addresses of the HTTP servers and what they offer. An empty
+// address turns a server off. Ports and paths are kube-proxy's.
+type httpSettings struct {
+	metrics string
+	healthz string
+	// hardFail ends the daemon if a server fails, instead of retrying (kube-proxy's
+	// bindAddressHardFail).
+	hardFail bool
+	// profiling adds /debug/pprof to the address of the metrics.
+	profiling bool
+	// configuration is what /configz shows as JSON; nil means the flags.
+	configuration any
+}
+
+// endpoint is one HTTP server.
+type endpoint struct {
+	flag    string
+	address string
+	// reason is the reason of the event if the server fails, as in kube-proxy.
+	reason string
+}
+
+func (s *httpSettings) endpoints() []endpoint {
+	return []endpoint{
+		{flagMetrics, s.metrics, "FailedToStartMetricServer"},
+		{flagHealthz, s.healthz, "FailedToStartProxierHealthcheck"},
+	}
+}
+
+// check returns why a part is not healthy or not ready; nil means that it is.
+type check func() error
+
+// proxyHealth is the health of a Service frontend.
+type proxyHealth interface {
+	Healthz(http.ResponseWriter, *http.Request)
+	Livez(http.ResponseWriter, *http.Request)
+	Require(check func() error)
+}
+
+// nodeEvents records events about this node. It does not block.
+type nodeEvents interface {
+	Node(kind, reason, message string)
+}
+
+// httpServers are the HTTP servers of a daemon.
+type httpServers struct {
+	httpSettings
+	// ports are bound already; nil binds them in run.
+	ports   listeners
+	flags   *pflag.FlagSet
+	version string
+	healthy check
+	// ready answers /readyz; nil means healthy.
+	ready check
+	// proxy answers /healthz and /livez as kube-proxy does; nil without a frontend,
+	// when healthy answers.
+	proxy proxyHealth
+	// events may be nil.
+	events nodeEvents
+	log    *slog.Logger
+	// retry replaces serveRetry if it is not 0.
+	retry time.Duration
+}
+
+// newRegistry returns a registry with the metrics of the process.
+func newRegistry(version string) *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "weft_build_info", Help: "Always 1; the label is weft's version.",
+	}, []string{"version"})
+	build.WithLabelValues(version).Set(1)
+	reg.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	newClientMetrics(reg).install()
+	return reg
+}
+
+// run adds the servers to g.
+func (s *httpServers) run(ctx context.Context, g *errgroup.Group, reg *prometheus.Registry) error {
+	if s.ports == nil {
+		var err error
+		if s.ports, err = s.listen(ctx); err != nil {
+			return err
+		}
+	}
+	for _, e := range s.endpoints() {
+		if e.address == "" {
+			continue
+		}
+		handler := s.metricsHandler(reg)
+		if e.flag == flagHealthz {
+			handler = s.healthHandler()
+		}
+		g.Go(func() error { return s.keep(ctx, e, handler) })
+	}
+	return nil
+}
+
+// keep serves until ctx ends. With hardFail a failure ends it; without, the failure is
+// logged and recorded as an event, and the server is started again.
+func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler) error {
+	retry := s.retry
+	if retry == 0 {
+		retry = serveRetry
+	}
+	reported := ""
+	for l := s.ports[e.flag]; ; l = nil {
+		err := serveHTTP(ctx, l, e.address, handler)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if reported != err.Error() {
+			reported = err.Error()
+			s.report(e, err, retry)
+		}
+		if s.hardFail {
+			return fmt.Errorf("--%s: %w", e.flag, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retry):
+		}
+	}
+}
+
+// report logs a server's failure and records an event.
+func (s *httpServers) report(e endpoint, err error, retry time.Duration) {
+	if s.log != nil {
+		s.log.Error("an HTTP server failed", "flag", "--"+e.flag, "address", e.address, "error", err.Error(), "fatal", s.hardFail, "retry", retry)
+	}
+	if s.events != nil {
+		s.events.Node("Warning", e.reason, err.Error())
+	}
+}
+
+// serveHTTP serves until ctx ends or the server fails. If l is nil it binds the address.
+func serveHTTP(ctx context.Context, l net.Listener, address string, handler http.Handler) error {
+	if l == nil {
+		var err error
+		if l, err = bind(ctx, address); err != nil {
+			return err
+		}
+	}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	// The process is ending: it does not wait for a scrape.
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	return fmt.Errorf("serve http on %s: %w", l.Addr(), srv.Serve(l))
+}
+
+// healthHandler answers load balancers and the kubelet.
+func (s *httpServers) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	if s.proxy != nil {
+		s.proxy.Require(s.healthy)
+		mux.HandleFunc("/healthz", s.proxy.Healthz)
+		mux.HandleFunc("/livez", s.proxy.Livez)
+	} else {
+		mux.HandleFunc("/healthz", answer(s.healthy))
+		mux.HandleFunc("/livez", answer(s.healthy))
+	}
+	mux.HandleFunc("/readyz", s.answerReady())
+	return mux
+}
+
+// metricsHandler answers monitoring systems and people.
+func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
+	pages := newPages(s.version, s.flags, s.configuration)
+	pages.handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
+	pages.handle("/healthz", pages.healthz(s.healthy))
+	pages.handle("/readyz", s.answerReady())
+	pages.handle("/proxyMode", func(w http.ResponseWriter, _ *http.Request) {
+		plain(w)
+		fmt.Fprint(w, "nftables")
+	})
+	if s.profiling {
+		pages.handle("/debug/pprof/", pprof.Index)
+		pages.handle("/debug/pprof/cmdline", pprof.Cmdline)
+		pages.handle("/debug/pprof/profile", pprof.Profile)
+		pages.handle("/debug/pprof/symbol", pprof.Symbol)
+		pages.handle("/debug/pprof/trace", pprof.Trace)
+	}
+	return pages.mux
+}
+
+// answerReady answers /readyz.
+func (s *httpServers) answerReady() http.HandlerFunc {
+	if s.ready == nil {
+		return answer(s.healthy)
+	}
+	return answer(s.ready)
+}
+
+// answer returns a health handler: 200 or 503, with the reason as JSON.
+func answer(check check) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		body := struct {
+			Time    time.Time `json:"currentTime"`
+			Healthy bool      `json:"healthy"`
+			Reason  string    `json:"reason,omitempty"`
+		}{Time: time.Now().UTC(), Healthy: true}
+		status := http.StatusOK
+		if err := check(); err != nil {
+			body.Healthy, body.Reason, status = false, strings.TrimSpace(err.Error()), http.StatusServiceUnavailable
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.WriteHeader(status)
+		// An error means that the reader has gone.
+		_ = json.NewEncoder(w).Encode(body)
+	}
+}

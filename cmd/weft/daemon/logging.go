@@ -1,0 +1,52 @@
+package daemon
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
+)
+
+// logFlags are the flags of a daemon's log.
+type logFlags struct {
+	level  slog.Level
+	format string
+}
+
+func (l *logFlags) add(set *pflag.FlagSet) {
+	set.TextVar(&l.level, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	set.StringVar(&l.format, "log-format", "text", "text or json")
+}
+
+// withProxy returns the flags with kube-proxy's settings in place of those that were
+// not given.
+func (l logFlags) withProxy(proxy *kubeproxy.Settings, set *pflag.FlagSet) logFlags {
+	if proxy.LogGiven && !set.Changed("log-level") {
+		l.level = proxy.LogLevel
+	}
+	if proxy.LogGiven && !set.Changed("log-format") {
+		l.format = proxy.LogFormat
+	}
+	return l
+}
+
+// logger returns a log that writes to w.
+func (l logFlags) logger(w io.Writer) (*slog.Logger, error) {
+	opts := &slog.HandlerOptions{Level: l.level}
+	switch l.format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	default:
+		return nil, cli.Usagef("--log-format %q: want text or json", l.format)
+	}
+}
+
+// component returns the log of a part of the process.
+func component(log *slog.Logger, name string) *slog.Logger {
+	return log.With(slog.String("component", name))
+}

@@ -1,0 +1,162 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+)
+
+// Names of the metrics of /metrics/slis, which every component of Kubernetes has.
+const (
+	metricHealthcheck  = "kubernetes_healthcheck"
+	metricHealthchecks = "kubernetes_healthchecks_total"
+)
+
+// configGroup is the key of kube-proxy's configuration in /configz.
+const configGroup = "kubeproxy.config.k8s.io"
+
+// pages are the pages of every component of Kubernetes besides /metrics: /healthz,
+// /metrics/slis, /configz, /flagz and /statusz.
+type pages struct {
+	mux     *http.ServeMux
+	paths   []string
+	flags   *pflag.FlagSet
+	started time.Time
+	version string
+
+	current *prometheus.GaugeVec
+	results *prometheus.CounterVec
+}
+
+// newPages returns the pages. /configz shows configuration, or the flags if it is nil.
+func newPages(version string, flags *pflag.FlagSet, configuration any) *pages {
+	p := &pages{
+		mux: http.NewServeMux(), flags: flags, started: time.Now(), version: version,
+		current: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: metricHealthcheck,
+			Help: "This metric records the result of a single healthcheck."}, []string{"name", "type"}),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricHealthchecks,
+			Help: "This metric records the results of all healthcheck."}, []string{"name", "type", "status"}),
+	}
+	slis := prometheus.NewRegistry()
+	slis.MustRegister(p.current, p.results)
+	p.handle("/metrics/slis", promhttp.HandlerFor(slis, promhttp.HandlerOpts{}).ServeHTTP)
+	p.handle("/configz", p.configz(configuration))
+	p.handle("/flagz", p.flagz)
+	p.handle("/statusz", p.statusz)
+	return p
+}
+
+func (p *pages) handle(path string, handler http.HandlerFunc) {
+	p.paths = append(p.paths, path)
+	p.mux.HandleFunc(path, handler)
+}
+
+// plain sets the headers of a text answer.
+func plain(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+}
+
+// healthz answers as the API machinery does: "ok", or 500 and a line for each
+// check. With ?verbose it always prints the lines.
+func (p *pages) healthz(healthy check) http.HandlerFunc {
+	checks := []struct {
+		name  string
+		check check
+	}{{"ping", func() error { return nil }}, {"weft", healthy}}
+	return func(w http.ResponseWriter, r *http.Request) {
+		var lines strings.Builder
+		healthy := true
+		for _, c := range checks {
+			if err := c.check(); err != nil {
+				healthy = false
+				p.observe(c.name, "error", 0)
+				fmt.Fprintf(&lines, "[-]%s failed: %v\n", c.name, err)
+				continue
+			}
+			p.observe(c.name, "success", 1)
+			fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
+		}
+		plain(w)
+		switch {
+		case !healthy:
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintf(w, "%shealthz check failed\n", lines.String())
+		case r.URL.Query().Has("verbose"):
+			fmt.Fprintf(w, "%shealthz check passed\n", lines.String())
+		default:
+			fmt.Fprint(w, "ok")
+		}
+	}
+}
+
+// observe records the result of a check for /metrics/slis.
+func (p *pages) observe(name, status string, value float64) {
+	const kind = "healthz"
+	p.current.WithLabelValues(name, kind).Set(value)
+	p.results.WithLabelValues(name, kind, status).Inc()
+}
+
+// configz shows the configuration in force.
+func (p *pages) configz(configuration any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		all := map[string]any{configGroup: configuration}
+		if configuration == nil {
+			all = map[string]any{"weft": p.values()}
+		}
+		b, err := json.Marshal(all)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_, _ = w.Write(b)
+	}
+}
+
+// values returns the flags in force.
+func (p *pages) values() map[string]string {
+	out := make(map[string]string)
+	if p.flags != nil {
+		p.flags.VisitAll(func(f *pflag.Flag) { out[f.Name] = f.Value.String() })
+	}
+	return out
+}
+
+// forPeople writes the head of a page that is not meant for programs.
+func forPeople(w http.ResponseWriter, page string) {
+	plain(w)
+	fmt.Fprintf(w, "\nweft %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n", page)
+}
+
+// flagz shows the flags.
+func (p *pages) flagz(w http.ResponseWriter, _ *http.Request) {
+	forPeople(w, "flagz")
+	values := p.values()
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(w, "%s=%s\n", name, values[name])
+	}
+}
+
+// statusz shows the version, the start time, and the other paths.
+func (p *pages) statusz(w http.ResponseWriter, _ *http.Request) {
+	forPeople(w, "statusz")
+	up := time.Since(p.started).Round(time.Second)
+	fmt.Fprintf(w, "\nStarted: %s\nUp: %d hr %02d min %02d sec\nGo version: %s\nBinary version: %s\n\nPaths: %s\n",
+		p.started.Format(time.UnixDate), int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60,
+		runtime.Version(), p.version, strings.Join(slices.Sorted(slices.Values(p.paths)), " "))
+}

@@ -1,0 +1,126 @@
+package get
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+)
+
+// newFragmentsCmd returns the command that lists fragments and, as "get NAME", shows
+// one.
+func newFragmentsCmd(use string) *cobra.Command {
+	var (
+		conn   cli.Connection
+		output cli.Output
+	)
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "Show the fragments: owner, state, revision, age, size, and the last error",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return conn.Do(cmd.Context(), func(c *client.Client) error {
+				if len(args) == 0 {
+					return listFragments(cmd, c, &output)
+				}
+				return getFragment(cmd, c, &output, args[0])
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	formats := []string{"table", "json", "yaml"}
+	if use != "fragments" {
+		cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), conn.CompleteFragments
+		formats = append(formats, "nft")
+	}
+	conn.AddFlags(cmd)
+	output.AddFlag(cmd, formats...)
+	return cmd
+}
+
+func newFragmentCmd() *cobra.Command {
+	var (
+		conn   cli.Connection
+		output cli.Output
+	)
+	cmd := &cobra.Command{
+		Use:   "fragment [PUBLISHER/]NAME",
+		Short: "Show the state and content of one fragment",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return conn.Do(cmd.Context(), func(c *client.Client) error {
+				return getFragment(cmd, c, &output, args[0])
+			})
+		},
+		ValidArgsFunction: conn.CompleteFragments,
+	}
+	conn.AddFlags(cmd)
+	output.AddFlag(cmd, "table", "json", "yaml", "nft")
+	return cmd
+}
+
+func listFragments(cmd *cobra.Command, c *client.Client, output *cli.Output) error {
+	if output.Format == "nft" {
+		return cli.Usagef("get -o nft: name a fragment")
+	}
+	list, err := c.List(cmd.Context())
+	if err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	return output.Write(w, list, func() error { return printFragments(w, list.GetFragments(), time.Now()) })
+}
+
+func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg string) error {
+	publisher, name := cli.SplitName(arg)
+	got, err := c.Get(cmd.Context(), publisher, name)
+	if err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	return output.Write(w, got, func() error {
+		if output.Format == "nft" {
+			text, err := formatFragment(got.GetFragment())
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(w, text)
+			return err
+		}
+		return printFragments(w, []*weftv1.FragmentStatus{got.GetStatus()}, time.Now())
+	})
+}
+
+// printFragments prints a row for each fragment, then the last rejections.
+func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Time) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "FRAGMENT\tPRIORITY\tLIFETIME\tSTATE\tREVISION\tAGE\tCHAINS\tRULES\tSETS\tELEMENTS\tSHADOWED")
+	for _, f := range fragments {
+		age := "-"
+		if f.GetChanged().IsValid() {
+			age = now.Sub(f.GetChanged().AsTime()).Round(time.Second).String()
+		}
+		fmt.Fprintf(tw, "%s/%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%d\n", f.GetPublisher(), f.GetName(), f.GetPriority(),
+			cli.Word(f.GetLifetime().String(), "LIFETIME_"), cli.Word(f.GetState().String(), "STATE_"), f.GetRevision(), age,
+			f.GetChains(), f.GetRules(), f.GetSets(), f.GetElements(), f.GetShadowed())
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, f := range fragments {
+		if len(f.GetViolations()) == 0 {
+			continue
+		}
+		e := client.RejectedError{Fragment: f.GetPublisher() + "/" + f.GetName(), Violations: f.GetViolations()}
+		if _, err := fmt.Fprintf(w, "last update: %s\n", e.Detail()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

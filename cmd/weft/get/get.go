@@ -1,0 +1,55 @@
+package get
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+)
+
+// New returns the verb.
+func New() *cobra.Command {
+	cmd := newFragmentsCmd("get [[PUBLISHER/]NAME]")
+	cmd.Short = "Show fragments, tables, publishers, Services, and who owns a rule or element"
+	cmd.Long = `Show the fragments, or the content of one. The subcommands show the rest; a
+fragment with the name of one of them is shown by "weft get fragment NAME".`
+	cmd.Example = `  weft get
+  weft get deny -o nft
+  weft get table ip weft
+  weft get owner ip weft input 7
+  weft get element ip weft services 10.96.0.1 . tcp . 80
+  weft get services
+  weft get endpoints kube-system/kube-dns`
+	cmd.AddCommand(
+		newFragmentsCmd("fragments"), newFragmentCmd(),
+		newTablesCmd(), newTableCmd(), newPublishersCmd(), newOwnerCmd(), newElementCmd(),
+		newServicesCmd(), newEndpointsCmd(),
+	)
+	for _, sub := range cmd.Commands() {
+		cli.CheckArgs(sub)
+	}
+	return cmd
+}
+
+// query completes a subcommand that asks the aggregator one question and prints the
+// answer in the format text, or as JSON or YAML.
+func query[T any](cmd *cobra.Command, conn *cli.Connection, text string,
+	ask func(ctx context.Context, c *client.Client, args []string) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
+	var output cli.Output
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return conn.Do(cmd.Context(), func(c *client.Client) error {
+			answer, err := ask(cmd.Context(), c, args)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			return output.Write(w, answer, func() error { return print(w, answer) })
+		})
+	}
+	conn.AddFlags(cmd)
+	output.AddFlag(cmd, text, "json", "yaml")
+	return cmd
+}

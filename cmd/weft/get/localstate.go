@@ -1,0 +1,113 @@
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/services/localstate"
+	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
+)
+
+// localState is the state of this node's Service frontend.
+type localState struct {
+	model.Snapshot
+	counters *modelpb.Counters
+}
+
+// readLocalState asks the Service frontend for the state of one Service, or of all if
+// only is nil. It asks on weft's socket, on which "weft run" serves it, and then on the
+// socket of "weft services" in the same directory.
+func readLocalState(ctx context.Context, c *cli.Connection, only *model.Key) (*localState, error) {
+	state, err := readState(ctx, c.Socket, c.Publisher, only)
+	if status.Code(err) != codes.Unimplemented && !errors.Is(err, client.ErrUnavailable) {
+		return state, explainState(err)
+	}
+	own := filepath.Join(filepath.Dir(c.Socket), localstate.SocketName)
+	if state, otherErr := readState(ctx, own, "", only); !errors.Is(otherErr, client.ErrUnavailable) {
+		return state, explainState(otherErr)
+	}
+	if errors.Is(err, client.ErrUnavailable) {
+		return nil, err
+	}
+	return nil, fmt.Errorf("read services: the weft on %s has no Service frontend, and none listens on %s: start \"weft run\" or \"weft services\"", c.Socket, own)
+}
+
+// explainState returns the message of a gRPC error without its code.
+func explainState(err error) error {
+	if s, ok := status.FromError(err); ok && err != nil {
+		return fmt.Errorf("read services: %s", s.Message())
+	}
+	return err
+}
+
+// readState reads the state from one socket.
+func readState(ctx context.Context, socket, publisher string, only *model.Key) (*localState, error) {
+	conn, err := client.Dial(ctx, client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	req := &modelpb.WatchRequest{Once: true}
+	if only != nil {
+		req.Namespace, req.Name = only.Namespace, only.Name
+	}
+	stream, err := modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	out := &localState{}
+	all := &modelpb.Model{}
+	for {
+		m, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			out.Snapshot, err = model.FromProto(all)
+			return out, err
+		case err != nil:
+			return nil, err
+		}
+		services := append(all.GetServices(), m.GetState().GetServices()...)
+		if m.GetState().GetNode() != nil {
+			all = m.GetState()
+		}
+		all.Services, all.Revision = services, m.GetState().GetRevision()
+		if m.GetCounters() != nil {
+			out.counters = m.GetCounters()
+		}
+	}
+}
+
+// parseServiceName parses "NAMESPACE/NAME", or "NAME" in the namespace default.
+func parseServiceName(text string) (model.Key, error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok {
+		namespace, name = "default", text
+	}
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return model.Key{}, cli.Usagef("%q is not the name of a Service: want NAMESPACE/NAME, or NAME in the namespace default", text)
+	}
+	return model.Key{Namespace: namespace, Name: name}, nil
+}
+
+// serviceNames returns the names of all Services.
+func serviceNames(ctx context.Context, c *cli.Connection) []string {
+	state, err := readLocalState(ctx, c, nil)
+	if err != nil {
+		return nil
+	}
+	out := make([]string, len(state.Services))
+	for i, s := range state.Services {
+		out[i] = s.Name.String()
+	}
+	return out
+}

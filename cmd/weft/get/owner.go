@@ -1,0 +1,85 @@
+package get
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+)
+
+func newOwnerCmd() *cobra.Command {
+	return ownerQuery(&cobra.Command{
+		Use:   "owner FAMILY TABLE [CHAIN [HANDLE]]",
+		Short: "Show which fragment a rule comes from, or which fragments share a chain or table",
+		Args:  cobra.RangeArgs(2, 4),
+	}, cli.ObjectRule, func(args []string) (*weftv1.OwnerRequest, error) {
+		req := &weftv1.OwnerRequest{Family: args[0], Table: args[1]}
+		if len(args) > 2 {
+			req.Chain = args[2]
+		}
+		if len(args) > 3 {
+			handle, err := strconv.ParseUint(args[3], 10, 64)
+			if err != nil || handle == 0 {
+				return nil, cli.Usagef(`weft get owner: handle %q: want a number, as "nft -a list" shows it`, args[3])
+			}
+			req.Handle = handle
+		}
+		return req, nil
+	})
+}
+
+func newElementCmd() *cobra.Command {
+	return ownerQuery(&cobra.Command{
+		Use:   "element FAMILY TABLE SET [KEY...]",
+		Short: "Show which fragments an element comes from; the first is in force",
+		Long: `Show which fragments an element of a set or map comes from, or without a key
+which fragments share the set. The first is in force. An element of an interval
+set is named as it was added, such as 10.0.0.0/8.`,
+		Args: cobra.MinimumNArgs(3),
+	}, cli.ObjectElement, func(args []string) (*weftv1.OwnerRequest, error) {
+		return &weftv1.OwnerRequest{Family: args[0], Table: args[1], Set: args[2], Key: strings.Join(args[3:], " ")}, nil
+	})
+}
+
+// ownerQuery completes a subcommand that asks for the owners of the object that
+// parse makes of the arguments.
+func ownerQuery(cmd *cobra.Command, what cli.Object, parse func(args []string) (*weftv1.OwnerRequest, error)) *cobra.Command {
+	var conn cli.Connection
+	cmd.ValidArgsFunction = conn.CompleteObject(what)
+	return query(cmd, &conn, "table", func(ctx context.Context, c *client.Client, args []string) (*weftv1.OwnerResponse, error) {
+		req, err := parse(args)
+		if err != nil {
+			return nil, err
+		}
+		return c.Owner(ctx, req)
+	}, printOwners)
+}
+
+// unowned stands for the fragment of what was in the kernel before a restart and
+// belongs to no known fragment.
+const unowned = "unknown"
+
+// printOwners prints a row for each fragment.
+func printOwners(w io.Writer, answer *weftv1.OwnerResponse) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "FRAGMENT\tPRIORITY\tRULE\tTEXT")
+	for _, o := range answer.GetOwners() {
+		fragment, index := o.GetPublisher()+"/"+o.GetFragment(), "-"
+		if o.GetPublisher() == "" {
+			fragment = unowned
+		}
+		if o.GetIndex() > 0 {
+			index = strconv.FormatUint(uint64(o.GetIndex()), 10)
+		}
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\n", fragment, o.GetPriority(), index, o.GetText())
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,115 @@
+package get
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+func newTablesCmd() *cobra.Command {
+	var conn cli.Connection
+	return query(&cobra.Command{
+		Use:               "tables",
+		Short:             "Show the tables that weft has in the kernel, and the fragments in each",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}, &conn, "table", func(ctx context.Context, c *client.Client, _ []string) (*weftv1.ListTablesResponse, error) {
+		return c.ListTables(ctx)
+	}, printTables)
+}
+
+// printTables prints a row for each table.
+func printTables(w io.Writer, list *weftv1.ListTablesResponse) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "TABLE\tCHAINS\tRULES\tSETS\tELEMENTS\tSHADOWED\tFRAGMENTS")
+	for _, t := range list.GetTables() {
+		fmt.Fprintf(tw, "%s %s\t%d\t%d\t%d\t%d\t%d\t%s\n", t.GetFamily(), t.GetName(),
+			t.GetChains(), t.GetRules(), t.GetSets(), t.GetElements(), t.GetShadowed(), cli.Some(t.GetFragments()))
+	}
+	return tw.Flush()
+}
+
+func newTableCmd() *cobra.Command {
+	var (
+		conn           cli.Connection
+		terse, handles bool
+	)
+	cmd := query(&cobra.Command{
+		Use:               "table FAMILY NAME",
+		Short:             "Show the merged content of a table, with the fragment that each rule comes from",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: conn.CompleteObject(cli.ObjectTable),
+	}, &conn, "nft", func(ctx context.Context, c *client.Client, args []string) (*weftv1.GetTableResponse, error) {
+		return c.GetTable(ctx, args[0], args[1], terse)
+	}, func(w io.Writer, table *weftv1.GetTableResponse) error { return printTable(w, table, handles) })
+	cmd.Flags().BoolVarP(&terse, "terse", "t", false, "leave out the elements of sets and maps")
+	cmd.Flags().BoolVarP(&handles, "handle", "a", false, "show the handles of rules")
+	return cmd
+}
+
+// printTable prints a table as nft does. What nft's language cannot say, such as the
+// fragment of a rule, is in comments, so that nft can read the output.
+func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
+	st := t.GetStatus()
+	family, err := nft.ParseFamily(st.GetFamily())
+	if err != nil {
+		return fmt.Errorf("print table %s: %w", st.GetName(), err)
+	}
+	table := nft.Table{Family: family, Name: st.GetName(), Comment: st.GetComment(), Flags: st.GetFlags()}
+	for _, o := range t.GetObjects() {
+		table.Objects = append(table.Objects, objectOf(o.GetObject()))
+	}
+	for _, f := range t.GetFlowtables() {
+		table.Flowtables = append(table.Flowtables, flowtableOf(f.GetFlowtable()))
+	}
+	for _, s := range t.GetSets() {
+		if s.GetMap() {
+			table.Maps = append(table.Maps, nft.Map(setOf(s.GetSet())))
+		} else {
+			table.Sets = append(table.Sets, setOf(s.GetSet()))
+		}
+	}
+	for _, c := range t.GetChains() {
+		chain := chainOf(c.GetChain())
+		for _, r := range c.GetRules() {
+			chain.Rules = append(chain.Rules, nft.Rule{Text: ruleLine(r, handles)})
+		}
+		table.Chains = append(table.Chains, chain)
+	}
+	_, err = fmt.Fprintf(w, "# revision %d, fragments: %s\n%s", t.GetRevision(), strings.Join(st.GetFragments(), ", "), syntax.FormatFile([]nft.Table{table}))
+	return err
+}
+
+// ruleLine returns a rule, followed by a comment with its fragment and handle.
+func ruleLine(r *weftv1.MergedRule, handles bool) string {
+	fragment := r.GetFragment()
+	if fragment == "" {
+		fragment = unowned
+	}
+	var b strings.Builder
+	b.WriteString(r.GetRule().GetText())
+	if c := r.GetRule().GetComment(); c != "" && b.Len() > 0 {
+		// nft has no escapes in strings.
+		b.WriteString(` comment "` + c + `"`)
+	}
+	if b.Len() > 0 {
+		b.WriteByte(' ')
+	}
+	b.WriteString("# " + fragment)
+	if r.GetRule().GetText() == "" {
+		fmt.Fprintf(&b, ": a rule from before the restart, handle %d: the text comes back with its publisher", r.GetHandle())
+	} else if handles {
+		fmt.Fprintf(&b, " handle %d", r.GetHandle())
+	}
+	return b.String()
+}

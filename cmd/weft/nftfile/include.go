@@ -1,0 +1,180 @@
+package nftfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/nft/json"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// IncludePath lists the directories in which included files are looked up, after
+// the directory of the file that includes them.
+type IncludePath []string
+
+// AddFlag adds --include-path, with the default of nft(8).
+func (p *IncludePath) AddFlag(flags *pflag.FlagSet) {
+	flags.StringArrayVarP((*[]string)(p), "include-path", "I", []string{"/etc"}, "directory in which to look for included files")
+}
+
+// Read returns a file together with the files that it includes. It leaves errors
+// in the text to the daemon, except in a file with includes: the daemon could not
+// name their places.
+func (p IncludePath) Read(stdin io.Reader, path string) (*syntax.Bundle, error) {
+	text, err := Read(stdin, path)
+	if err != nil {
+		return nil, err
+	}
+	return p.bundle(path, text)
+}
+
+// Expand is Read for text that is not in a file. Its includes are looked up in the
+// current directory.
+func (p IncludePath) Expand(text string) (string, error) {
+	bundle, err := p.bundle("-", text)
+	if err != nil {
+		return "", err
+	}
+	return bundle.Text, nil
+}
+
+// bundle joins a text and the files that it includes.
+func (p IncludePath) bundle(path, text string) (*syntax.Bundle, error) {
+	bundle, err := syntax.Include(path, text, p.Open)
+	if err != nil {
+		return nil, fmt.Errorf("read fragment: %w", withExcerpts(err))
+	}
+	if bundle.Text != text {
+		if _, err := bundle.Parse(json.ParseFile); err != nil {
+			return nil, fmt.Errorf("read fragment: %w", withExcerpts(err))
+		}
+	}
+	return bundle, nil
+}
+
+// Open reads included files. It looks in the directory of the file that includes
+// them and, unless the name begins with a dot, in the include path. A pattern
+// stands for all files that match, sorted by name.
+func (p IncludePath) Open(from, pattern string) ([]syntax.SourceFile, error) {
+	dirs := []string{""}
+	if !filepath.IsAbs(pattern) {
+		dirs[0] = "."
+		if from != "-" {
+			dirs[0] = filepath.Dir(from)
+		}
+		if !strings.HasPrefix(pattern, "./") && !strings.HasPrefix(pattern, "../") {
+			dirs = append(dirs, p...)
+		}
+	}
+	wild := strings.ContainsAny(pattern, "*?[")
+	var files []syntax.SourceFile
+	for _, dir := range dirs {
+		paths, err := includedPaths(filepath.Join(dir, pattern), wild)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			text, err := Read(nil, path)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, syntax.SourceFile{Name: path, Text: text})
+		}
+		if len(files) > 0 && !wild {
+			break
+		}
+	}
+	if len(files) == 0 && !wild {
+		return nil, fmt.Errorf("no such file in %s", strings.Join(dirs, ", "))
+	}
+	return files, nil
+}
+
+// includedPaths returns the files that a path or, if wild is set, a pattern names.
+// It leaves directories out; no file is not an error.
+func includedPaths(pattern string, wild bool) ([]string, error) {
+	paths := []string{pattern}
+	if wild {
+		var err error
+		if paths, err = filepath.Glob(pattern); err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+		}
+	}
+	var out []string
+	for _, path := range paths {
+		// As in a shell, wildcards do not match hidden files.
+		if wild && strings.HasPrefix(filepath.Base(path), ".") && !strings.HasPrefix(filepath.Base(pattern), ".") {
+			continue
+		}
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case !info.IsDir():
+			out = append(out, path)
+		}
+	}
+	return out, nil
+}
+
+// excerptError is the errors of a file, shown with the lines they are in.
+type excerptError struct{ list *syntax.ErrorList }
+
+// Error returns all errors, each with its line and a caret.
+func (e *excerptError) Error() string {
+	var b strings.Builder
+	for i, err := range e.list.Errors {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString((&syntax.ErrorList{Name: e.list.Name, Errors: []*syntax.Error{err}}).Error())
+		for line := range strings.Lines(err.Excerpt()) {
+			b.WriteString("\n  " + strings.TrimRight(line, "\n"))
+		}
+	}
+	return b.String()
+}
+
+// Unwrap returns the errors.
+func (e *excerptError) Unwrap() error { return e.list }
+
+func withExcerpts(err error) error {
+	var list *syntax.ErrorList
+	if errors.As(err, &list) {
+		return &excerptError{list}
+	}
+	return err
+}
+
+// Locate translates the places of violations into places of the included files.
+func Locate(b *syntax.Bundle, violations []*weftv1.Violation) {
+	for _, v := range violations {
+		if v.GetLine() == 0 {
+			continue
+		}
+		file, pos, _ := b.Place(syntax.Pos{Line: int(v.GetLine()), Column: int(v.GetColumn())})
+		v.Line, v.Column = uint32(pos.Line), uint32(pos.Column)
+		if file != "" {
+			v.Message = file + ": " + v.GetMessage()
+		}
+	}
+}
+
+// LocateError is Locate for an error that is a *client.RejectedError.
+func LocateError(b *syntax.Bundle, err error) error {
+	var rejected *client.RejectedError
+	if errors.As(err, &rejected) {
+		Locate(b, rejected.Violations)
+	}
+	return err
+}
