@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// ErrMalformed is the error of a Reader whose buffer does not hold valid attributes,
-// or not the numbers that were asked for.
-var ErrMalformed = errors.New("malformed netlink attribute")
+// ErrMalformed says that a netlink message cannot be decoded: an attribute exceeds the
+// buffer, or does not have the size that its type requires.
+var ErrMalformed = errors.New("malformed netlink message")
 
 // typeMask clears NLA_F_NESTED and NLA_F_NET_BYTEORDER.
 const typeMask = 0x3fff

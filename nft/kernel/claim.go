@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -143,9 +144,9 @@ func (e *encoder) claims(tables []tableInfo) error {
 			return err
 		}
 		at := e.begin(msgType(unix.NFT_MSG_NEWTABLE), 0, uint8(t.id.Family), -1)
-		e.buf = appendString(e.buf, unix.NFTA_TABLE_NAME, t.id.Name)
-		e.buf = appendUint32(e.buf, nftaTableFlags, tableFlags(true, t.dormant))
-		e.buf = appendBytes(e.buf, nftaTableUserData, userData)
+		e.buf = attr.AppendString(e.buf, unix.NFTA_TABLE_NAME, t.id.Name)
+		e.buf = attr.AppendUint32BE(e.buf, nftaTableFlags, tableFlags(true, t.dormant))
+		e.buf = attr.AppendBytes(e.buf, nftaTableUserData, userData)
 		closeMessage(e.buf, at)
 	}
 	e.end()

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 )
 
 // Config says how to open a Conn. Its zero value is right outside of tests.
@@ -88,13 +89,13 @@ func (c *Conn) Generation() (uint32, error) {
 // generation is Generation with the lock held.
 func (c *Conn) generation() (gen uint32, err error) {
 	err = c.request(msgType(unix.NFT_MSG_GETGEN), 0, unix.AF_UNSPEC, nil, func(m reply) error {
-		a := parseAttrs(m.attrs)
-		for a.next() {
-			if a.typ == unix.NFTA_GEN_ID {
-				gen = a.uint32()
+		a := attr.NewReader(m.attrs)
+		for a.Next() {
+			if a.Type() == unix.NFTA_GEN_ID {
+				gen = a.Uint32BE()
 			}
 		}
-		return a.err()
+		return a.Err()
 	})
 	return gen, err
 }
@@ -113,8 +114,8 @@ func (c *Conn) probe(noOwner bool) error {
 	closeMessage(e.buf, at)
 	probe := e.seq + uint32(len(e.messages))
 	at = e.begin(msgType(unix.NFT_MSG_NEWTABLE), unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, uint8(table.Family), -1)
-	e.buf = appendString(e.buf, unix.NFTA_TABLE_NAME, table.Name)
-	e.buf = appendUint32(e.buf, nftaTableFlags, tableFlagsWhenOwned)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_TABLE_NAME, table.Name)
+	e.buf = attr.AppendUint32BE(e.buf, nftaTableFlags, tableFlagsWhenOwned)
 	closeMessage(e.buf, at)
 	e.named(nftMsgDestroySetElem, table, unix.NFTA_SET_ELEM_LIST_TABLE, unix.NFTA_SET_ELEM_LIST_SET, "probe")
 

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -27,22 +28,22 @@ type tableInfo struct {
 // the table is just not ours.
 func decodeTable(m reply) (tableInfo, error) {
 	t := tableInfo{id: nft.TableID{Family: m.family}}
-	a := parseAttrs(m.attrs)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_TABLE_NAME:
-			t.id.Name = a.string()
+			t.id.Name = a.Text()
 		case nftaTableUserData:
-			if info, err := compile.ParseTableUserData(a.value); err == nil {
+			if info, err := compile.ParseTableUserData(a.Bytes()); err == nil {
 				t.ours, t.comment = info.Ours, info.Comment
 			}
 		case nftaTableOwner:
-			t.owner = a.uint32()
+			t.owner = a.Uint32BE()
 		case nftaTableFlags:
-			t.dormant = a.uint32()&unix.NFT_TABLE_F_DORMANT != 0
+			t.dormant = a.Uint32BE()&unix.NFT_TABLE_F_DORMANT != 0
 		}
 	}
-	return t, a.err()
+	return t, a.Err()
 }
 
 // decodeChain decodes a NEWCHAIN; nil for a chain of another table.
@@ -54,51 +55,51 @@ func decodeChain(m reply, table string) (*compile.Chain, error) {
 		}
 		return chain.Base
 	}
-	a := parseAttrs(m.attrs)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_CHAIN_TABLE:
-			if string(trimNUL(a.value)) != table {
+			if !a.TextIs(table) {
 				return nil, nil //nolint:nilnil // nothing of a foreign table is decoded
 			}
 		case unix.NFTA_CHAIN_NAME:
-			chain.Name = a.string()
+			chain.Name = a.Text()
 		case unix.NFTA_CHAIN_HOOK:
-			if err := decodeHook(a.value, base()); err != nil {
+			if err := decodeHook(a.Bytes(), base()); err != nil {
 				return nil, fmt.Errorf("chain %s: hook: %w", chain.Name, err)
 			}
 		case unix.NFTA_CHAIN_POLICY:
-			base().Drop = a.uint32() == policy(true)
+			base().Drop = a.Uint32BE() == policy(true)
 		case unix.NFTA_CHAIN_TYPE:
-			base().Type = a.string()
+			base().Type = a.Text()
 		case nftaChainFlags:
-			if a.uint32()&chainOffload != 0 {
+			if a.Uint32BE()&chainOffload != 0 {
 				base().Offload = true
 			}
 		case nftaChainUserData:
-			comment, err := compile.ParseChainUserData(a.value)
+			comment, err := compile.ParseChainUserData(a.Bytes())
 			if err != nil {
 				return nil, fmt.Errorf("chain %s: %w", chain.Name, err)
 			}
 			chain.Comment = comment
 		}
 	}
-	return chain, a.err()
+	return chain, a.Err()
 }
 
 // decodeHook decodes where a base chain is attached.
 func decodeHook(b []byte, base *compile.Base) error {
-	a := parseAttrs(b)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(b)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_HOOK_HOOKNUM:
-			base.Hook = a.uint32()
+			base.Hook = a.Uint32BE()
 		case unix.NFTA_HOOK_PRIORITY:
-			base.Priority = int32(a.uint32())
+			base.Priority = int32(a.Uint32BE())
 		case unix.NFTA_HOOK_DEV:
-			base.Device = a.string()
+			base.Device = a.Text()
 		case nftaHookDevs:
-			names, err := decodeDevices(a.value)
+			names, err := decodeDevices(a.Bytes())
 			if err != nil {
 				return err
 			}
@@ -110,7 +111,7 @@ func decodeHook(b []byte, base *compile.Base) error {
 			}
 		}
 	}
-	return a.err()
+	return a.Err()
 }
 
 // ruleInfo is what is read of a rule.
@@ -126,31 +127,31 @@ type ruleInfo struct {
 // that cannot be read is that of somebody else's rule.
 func decodeRule(m reply) (ruleInfo, error) {
 	var r ruleInfo
-	a := parseAttrs(m.attrs)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_RULE_TABLE:
-			r.table = a.string()
+			r.table = a.Text()
 		case unix.NFTA_RULE_CHAIN:
-			r.chain = a.string()
+			r.chain = a.Text()
 		case unix.NFTA_RULE_HANDLE:
-			r.handle = a.uint64()
+			r.handle = a.Uint64BE()
 		case unix.NFTA_RULE_USERDATA:
-			if info, err := compile.ParseRuleUserData(a.value); err == nil {
+			if info, err := compile.ParseRuleUserData(a.Bytes()); err == nil {
 				r.info = info
 			}
 		case unix.NFTA_RULE_EXPRESSIONS:
 			// Almost no rule has one.
-			if !bytes.Contains(a.value, []byte("dynset\x00")) {
+			if !bytes.Contains(a.Bytes(), []byte("dynset\x00")) {
 				continue
 			}
 			var err error
-			if r.writes, err = compile.ParseWrites(a.value); err != nil {
+			if r.writes, err = compile.ParseWrites(a.Bytes()); err != nil {
 				return r, fmt.Errorf("rule %d of chain %s: %w: %w", r.handle, r.chain, ErrMalformed, err)
 			}
 		}
 	}
-	return r, a.err()
+	return r, a.Err()
 }
 
 // decodeHandle returns the handle of an echoed NEWRULE.
@@ -158,12 +159,12 @@ func decodeHandle(payload []byte) (uint64, error) {
 	if len(payload) < genLen {
 		return 0, ErrMalformed
 	}
-	a := parseAttrs(payload[genLen:])
-	for a.next() {
-		if a.typ == unix.NFTA_RULE_HANDLE {
-			n := a.uint64()
-			return n, a.err()
+	a := attr.NewReader(payload[genLen:])
+	for a.Next() {
+		if a.Type() == unix.NFTA_RULE_HANDLE {
+			n := a.Uint64BE()
+			return n, a.Err()
 		}
 	}
-	return 0, errors.Join(ErrMalformed, a.err())
+	return 0, errors.Join(ErrMalformed, a.Err())
 }

@@ -2,13 +2,13 @@ package kernel
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -34,22 +34,22 @@ func (d *elementDecoder) reset() { d.elements, d.ends = d.elements[:0], d.ends[:
 
 // message decodes a NEWSETELEM.
 func (d *elementDecoder) message(m reply) error {
-	a := parseAttrs(m.attrs)
-	for a.next() {
-		if a.typ != unix.NFTA_SET_ELEM_LIST_ELEMENTS {
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		if a.Type() != unix.NFTA_SET_ELEM_LIST_ELEMENTS {
 			continue
 		}
-		list := parseAttrs(a.value)
-		for list.next() {
-			if err := d.element(list.value); err != nil {
+		list := a.Nested()
+		for list.Next() {
+			if err := d.element(list.Bytes()); err != nil {
 				return err
 			}
 		}
-		if err := list.err(); err != nil {
+		if err := list.Err(); err != nil {
 			return err
 		}
 	}
-	return a.err()
+	return a.Err()
 }
 
 // element decodes an entry of the list.
@@ -57,27 +57,27 @@ func (d *elementDecoder) element(b []byte) error {
 	var e compile.Element
 	var key, keyEnd []byte
 	var flags uint32
-	a := parseAttrs(b)
-	for a.next() {
+	a := attr.NewReader(b)
+	for a.Next() {
 		var err error
-		switch a.typ {
+		switch a.Type() {
 		case unix.NFTA_SET_ELEM_KEY:
-			key, err = dataValue(a.value)
+			key, err = dataValue(a.Bytes())
 		case nftaSetElemKeyEnd:
-			keyEnd, err = dataValue(a.value)
+			keyEnd, err = dataValue(a.Bytes())
 		case unix.NFTA_SET_ELEM_DATA:
-			e.Data, err = d.data(a.value)
+			e.Data, err = d.data(a.Bytes())
 		case unix.NFTA_SET_ELEM_OBJREF:
-			e.Data = string(trimNUL(a.value))
+			e.Data = a.Text()
 		case unix.NFTA_SET_ELEM_FLAGS:
-			flags = a.uint32()
+			flags = a.Uint32BE()
 		case unix.NFTA_SET_ELEM_TIMEOUT:
-			e.Timeout = durationOf(a.uint64())
+			e.Timeout = durationOf(a.Uint64BE())
 		case unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs:
-			e.State = elementState(a.typ, a.value)
+			e.State = elementState(a.Type(), a.Bytes())
 		case unix.NFTA_SET_ELEM_USERDATA:
 			// An element that somebody else wrote may have any userdata.
-			if info, err := compile.ParseElementUserData(a.value); err == nil {
+			if info, err := compile.ParseElementUserData(a.Bytes()); err == nil {
 				e.Comment = info.Comment
 			}
 		}
@@ -85,7 +85,7 @@ func (d *elementDecoder) element(b []byte) error {
 			return err
 		}
 	}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return err
 	}
 	want := int(d.set.Key.Len)
@@ -121,10 +121,10 @@ func elementState(typ uint16, value []byte) string {
 
 // dataValue returns the bytes of a key.
 func dataValue(b []byte) ([]byte, error) {
-	a := parseAttrs(b)
-	for a.next() {
-		if a.typ == unix.NFTA_DATA_VALUE {
-			return a.value, nil
+	a := attr.NewReader(b)
+	for a.Next() {
+		if a.Type() == unix.NFTA_DATA_VALUE {
+			return a.Bytes(), nil
 		}
 	}
 	return nil, ErrMalformed
@@ -132,13 +132,13 @@ func dataValue(b []byte) ([]byte, error) {
 
 // data decodes the data of a map's element; verdicts into their packed form.
 func (d *elementDecoder) data(b []byte) (string, error) {
-	a := parseAttrs(b)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(b)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_DATA_VALUE:
-			return string(a.value), nil
+			return string(a.Bytes()), nil
 		case unix.NFTA_DATA_VERDICT:
-			return d.verdict(a.value)
+			return d.verdict(a.Bytes())
 		}
 	}
 	return "", ErrMalformed
@@ -149,22 +149,23 @@ func (d *elementDecoder) verdict(b []byte) (string, error) {
 	if v, ok := d.verdicts[string(b)]; ok {
 		return v, nil
 	}
-	var code, chain []byte
-	a := parseAttrs(b)
-	for a.next() {
-		switch a.typ {
+	var v []byte
+	var chain string
+	a := attr.NewReader(b)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_VERDICT_CODE:
-			code = a.value
+			v = a.Bytes()
 		case unix.NFTA_VERDICT_CHAIN:
-			chain = trimNUL(a.value)
+			chain = a.Text()
 		}
 	}
-	if a.err() != nil || len(code) != 4 {
+	if a.Err() != nil || len(v) != 4 {
 		return "", ErrMalformed
 	}
-	v := string(append(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(code)), chain...))
-	d.verdicts[string(b)] = v
-	return v, nil
+	packed := string(v) + chain
+	d.verdicts[string(b)] = packed
+	return packed, nil
 }
 
 // dedupe removes elements that came twice and reports whether there were any.

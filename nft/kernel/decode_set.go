@@ -6,59 +6,60 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
 // decodeSet decodes a NEWSET; nil for a set of another table.
 func decodeSet(m reply, table string) (*compile.Set, error) {
 	set := &compile.Set{}
-	a := parseAttrs(m.attrs)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_SET_TABLE:
-			if string(trimNUL(a.value)) != table {
+			if !a.TextIs(table) {
 				return nil, nil //nolint:nilnil // nothing of a foreign table is decoded
 			}
 		case unix.NFTA_SET_NAME:
-			set.Name = a.string()
+			set.Name = a.Text()
 		case unix.NFTA_SET_FLAGS:
-			set.Flags = a.uint32()
+			set.Flags = a.Uint32BE()
 		case unix.NFTA_SET_KEY_TYPE:
-			set.Key.ID = a.uint32()
+			set.Key.ID = a.Uint32BE()
 		case unix.NFTA_SET_KEY_LEN:
-			set.Key.Len = a.uint32()
+			set.Key.Len = a.Uint32BE()
 		case unix.NFTA_SET_DATA_TYPE:
-			set.Data.ID = a.uint32()
+			set.Data.ID = a.Uint32BE()
 		case unix.NFTA_SET_DATA_LEN:
-			set.Data.Len = a.uint32()
+			set.Data.Len = a.Uint32BE()
 		case unix.NFTA_SET_OBJ_TYPE:
-			set.Object = compile.ObjectKindOf(a.uint32())
+			set.Object = compile.ObjectKindOf(a.Uint32BE())
 		case unix.NFTA_SET_TIMEOUT:
-			set.Timeout = durationOf(a.uint64())
+			set.Timeout = durationOf(a.Uint64BE())
 		case unix.NFTA_SET_GC_INTERVAL:
-			set.GCInterval = durationOf(uint64(a.uint32()))
+			set.GCInterval = durationOf(uint64(a.Uint32BE()))
 		case unix.NFTA_SET_POLICY:
-			set.Memory = a.uint32() == unix.NFT_SET_POL_MEMORY
+			set.Memory = a.Uint32BE() == unix.NFT_SET_POL_MEMORY
 		case unix.NFTA_SET_DESC:
-			if err := decodeDesc(a.value, set); err != nil {
+			if err := decodeDesc(a.Bytes(), set); err != nil {
 				return nil, fmt.Errorf("set %s: description: %w", set.Name, err)
 			}
 		case nftaSetExpr:
-			words, err := compile.FormatStateful(a.value)
+			words, err := compile.FormatStateful(a.Bytes())
 			if err != nil {
 				return nil, fmt.Errorf("set %s: %w", set.Name, err)
 			}
 			set.Stateful = []string{words}
 		case nftaSetExpressions:
 			var err error
-			if set.Stateful, err = decodeStateful(a.value); err != nil {
+			if set.Stateful, err = decodeStateful(a.Bytes()); err != nil {
 				return nil, fmt.Errorf("set %s: %w", set.Name, err)
 			}
 		case unix.NFTA_SET_USERDATA:
-			set.UserData = append([]byte(nil), a.value...)
+			set.UserData = append([]byte(nil), a.Bytes()...)
 		}
 	}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return nil, fmt.Errorf("set %s: %w", set.Name, err)
 	}
 	set.Complete()
@@ -73,28 +74,28 @@ func durationOf(ms uint64) time.Duration {
 
 // decodeDesc decodes the size and the lengths of a concatenation's parts.
 func decodeDesc(b []byte, set *compile.Set) error {
-	a := parseAttrs(b)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(b)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_SET_DESC_SIZE:
-			set.Size = a.uint32()
+			set.Size = a.Uint32BE()
 		case nftaSetDescConcat:
-			fields := parseAttrs(a.value)
-			for fields.next() {
-				field := parseAttrs(fields.value)
-				for field.next() {
-					if field.typ == nftaSetFieldLen {
-						set.Key.Fields = append(set.Key.Fields, field.uint32())
+			fields := a.Nested()
+			for fields.Next() {
+				field := fields.Nested()
+				for field.Next() {
+					if field.Type() == nftaSetFieldLen {
+						set.Key.Fields = append(set.Key.Fields, field.Uint32BE())
 					}
 				}
-				if err := field.err(); err != nil {
+				if err := field.Err(); err != nil {
 					return err
 				}
 			}
-			if err := fields.err(); err != nil {
+			if err := fields.Err(); err != nil {
 				return err
 			}
 		}
 	}
-	return a.err()
+	return a.Err()
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -211,7 +212,7 @@ func (c *Conn) listTables() ([]tableInfo, error) {
 // table reads one table's name, owner and userdata.
 func (c *Conn) table(id nft.TableID) (tableInfo, error) {
 	var t tableInfo
-	name := appendString(nil, unix.NFTA_TABLE_NAME, id.Name)
+	name := attr.AppendString(nil, unix.NFTA_TABLE_NAME, id.Name)
 	err := c.request(msgType(unix.NFT_MSG_GETTABLE), 0, uint8(id.Family), name, func(m reply) (err error) {
 		t, err = decodeTable(m)
 		return err
@@ -250,7 +251,7 @@ func (c *Conn) dumpRules(id nft.TableID, chains []Chain) error {
 			chains[i].Rules = nil
 		}
 	}
-	request := appendString(nil, unix.NFTA_RULE_TABLE, id.Name)
+	request := attr.AppendString(nil, unix.NFTA_RULE_TABLE, id.Name)
 	err := c.dumpInTable(unix.NFT_MSG_GETRULE, id.Family, request, reset, func(m reply) error {
 		r, err := decodeRule(m)
 		if i, ok := byName[r.chain]; ok && err == nil && r.table == id.Name {
@@ -267,7 +268,7 @@ func (c *Conn) dumpRules(id nft.TableID, chains []Chain) error {
 // dumpSets reads the named sets of a table and their elements.
 func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 	var sets []Set
-	request := appendString(nil, unix.NFTA_SET_TABLE, id.Name)
+	request := attr.AppendString(nil, unix.NFTA_SET_TABLE, id.Name)
 	err := c.dump(unix.NFT_MSG_GETSET, id.Family, request, func() { sets = sets[:0] }, func(m reply) error {
 		set, err := decodeSet(m, id.Name)
 		if err == nil && set != nil && set.Flags&unix.NFT_SET_ANONYMOUS == 0 {
@@ -311,8 +312,8 @@ func (c *Conn) dumpElements(id nft.TableID, set *compile.Set) ([]compile.Element
 // readElements reads the elements of a set once, and reports whether some came
 // twice.
 func (c *Conn) readElements(d *elementDecoder, id nft.TableID, set *compile.Set) (repeats bool, err error) {
-	request := appendString(nil, unix.NFTA_SET_ELEM_LIST_TABLE, id.Name)
-	request = appendString(request, unix.NFTA_SET_ELEM_LIST_SET, set.Name)
+	request := attr.AppendString(nil, unix.NFTA_SET_ELEM_LIST_TABLE, id.Name)
+	request = attr.AppendString(request, unix.NFTA_SET_ELEM_LIST_SET, set.Name)
 	if err := c.dumpInTable(unix.NFT_MSG_GETSETELEM, id.Family, request, d.reset, d.message); err != nil {
 		return false, err
 	}

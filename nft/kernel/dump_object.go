@@ -7,13 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
 // dumpObjects reads the named objects of a table.
 func (c *Conn) dumpObjects(id nft.TableID) ([]*compile.Object, error) {
 	var objects []*compile.Object
-	request := appendString(nil, unix.NFTA_OBJ_TABLE, id.Name)
+	request := attr.AppendString(nil, unix.NFTA_OBJ_TABLE, id.Name)
 	err := c.dump(unix.NFT_MSG_GETOBJ, id.Family, request, func() { objects = objects[:0] }, func(m reply) error {
 		o, err := decodeObject(m, id)
 		if err == nil && o != nil {
@@ -30,7 +31,7 @@ func (c *Conn) dumpObjects(id nft.TableID) ([]*compile.Object, error) {
 // dumpFlowtables reads the flowtables of a table.
 func (c *Conn) dumpFlowtables(id nft.TableID) ([]*compile.Flowtable, error) {
 	var tables []*compile.Flowtable
-	request := appendString(nil, nftaFlowtableTable, id.Name)
+	request := attr.AppendString(nil, nftaFlowtableTable, id.Name)
 	err := c.dump(unix.NFT_MSG_GETFLOWTABLE, id.Family, request, func() { tables = tables[:0] }, func(m reply) error {
 		f, err := decodeFlowtable(m, id.Name)
 		if err == nil && f != nil {
@@ -52,24 +53,24 @@ func decodeObject(m reply, id nft.TableID) (*compile.Object, error) {
 		typ            uint32
 		data, userData []byte
 	)
-	a := parseAttrs(m.attrs)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_OBJ_TABLE:
-			if string(trimNUL(a.value)) != id.Name {
+			if !a.TextIs(id.Name) {
 				return nil, nil //nolint:nilnil // nothing of a foreign table is decoded
 			}
 		case unix.NFTA_OBJ_NAME:
-			name = a.string()
+			name = a.Text()
 		case unix.NFTA_OBJ_TYPE:
-			typ = a.uint32()
+			typ = a.Uint32BE()
 		case unix.NFTA_OBJ_DATA:
-			data = a.value
+			data = a.Bytes()
 		case nftaObjUserData:
-			userData = a.value
+			userData = a.Bytes()
 		}
 	}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return nil, err
 	}
 	o, err := compile.ParseObject(id.Family, name, typ, data, userData)
@@ -82,54 +83,54 @@ func decodeObject(m reply, id nft.TableID) (*compile.Object, error) {
 // decodeFlowtable decodes a NEWFLOWTABLE; nil for one of another table.
 func decodeFlowtable(m reply, table string) (*compile.Flowtable, error) {
 	f := &compile.Flowtable{}
-	a := parseAttrs(m.attrs)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		switch a.Type() {
 		case nftaFlowtableTable:
-			if string(trimNUL(a.value)) != table {
+			if !a.TextIs(table) {
 				return nil, nil //nolint:nilnil // nothing of a foreign table is decoded
 			}
 		case nftaFlowtableName:
-			f.Name = a.string()
+			f.Name = a.Text()
 		case nftaFlowtableHook:
-			if err := decodeFlowtableHook(a.value, f); err != nil {
+			if err := decodeFlowtableHook(a.Bytes(), f); err != nil {
 				return nil, fmt.Errorf("flowtable %s: hook: %w", f.Name, err)
 			}
 		case nftaFlowtableFlags:
-			f.Flags = a.uint32()
+			f.Flags = a.Uint32BE()
 		}
 	}
-	return f, a.err()
+	return f, a.Err()
 }
 
 // decodeFlowtableHook decodes where a flowtable is attached.
 func decodeFlowtableHook(b []byte, f *compile.Flowtable) error {
-	a := parseAttrs(b)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(b)
+	for a.Next() {
+		switch a.Type() {
 		case nftaFlowtableHookNum:
-			f.Hook = a.uint32()
+			f.Hook = a.Uint32BE()
 		case nftaFlowtableHookPriority:
-			f.Priority = int32(a.uint32())
+			f.Priority = int32(a.Uint32BE())
 		case nftaFlowtableHookDevs:
 			var err error
-			if f.Devices, err = decodeDevices(a.value); err != nil {
+			if f.Devices, err = decodeDevices(a.Bytes()); err != nil {
 				return err
 			}
 			slices.Sort(f.Devices)
 		}
 	}
-	return a.err()
+	return a.Err()
 }
 
 // decodeDevices decodes a list of devices.
 func decodeDevices(b []byte) ([]string, error) {
 	var names []string
-	a := parseAttrs(b)
-	for a.next() {
-		if a.typ == nftaDeviceName {
-			names = append(names, a.string())
+	a := attr.NewReader(b)
+	for a.Next() {
+		if a.Type() == nftaDeviceName {
+			names = append(names, a.Text())
 		}
 	}
-	return names, a.err()
+	return names, a.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -102,7 +103,7 @@ func (e *encoder) batch(ops []Op) error {
 	e.messages = make([]message, 0, len(ops)+2)
 	at := e.begin(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.AF_UNSPEC, -1)
 	if e.guard {
-		e.buf = appendUint32(e.buf, unix.NFNL_BATCH_GENID, e.gen)
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFNL_BATCH_GENID, e.gen)
 	}
 	closeMessage(e.buf, at)
 	for i, op := range ops {
@@ -274,14 +275,14 @@ func (e *encoder) addTable(op AddTable) error {
 		flags |= unix.NLM_F_EXCL
 	}
 	at := e.begin(msgType(unix.NFT_MSG_NEWTABLE), flags, uint8(op.Table.Family), -1)
-	e.buf = appendString(e.buf, unix.NFTA_TABLE_NAME, op.Table.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_TABLE_NAME, op.Table.Name)
 	// Of a table that is there the flags can change, but for those of ownership.
 	owner := e.owner
 	if known && !e.fresh[op.Table] && e.protected != nil {
 		owner = e.protected(op.Table)
 	}
-	e.buf = appendUint32(e.buf, nftaTableFlags, tableFlags(owner, op.Dormant))
-	e.buf = appendBytes(e.buf, nftaTableUserData, userData)
+	e.buf = attr.AppendUint32BE(e.buf, nftaTableFlags, tableFlags(owner, op.Dormant))
+	e.buf = attr.AppendBytes(e.buf, nftaTableUserData, userData)
 	closeMessage(e.buf, at)
 	e.setTable(op.Table, true, !known || e.fresh[op.Table])
 	return nil
@@ -301,7 +302,7 @@ func tableFlags(owner, dormant bool) uint32 {
 
 func (e *encoder) deleteTable(id nft.TableID) {
 	at := e.begin(msgType(unix.NFT_MSG_DELTABLE), 0, uint8(id.Family), -1)
-	e.buf = appendString(e.buf, unix.NFTA_TABLE_NAME, id.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_TABLE_NAME, id.Name)
 	closeMessage(e.buf, at)
 	e.setTable(id, false, false)
 	for chain := range e.tails {
@@ -314,8 +315,8 @@ func (e *encoder) deleteTable(id nft.TableID) {
 // named appends a message that only names an object.
 func (e *encoder) named(typ int, table nft.TableID, tableAttr, nameAttr uint16, name string) {
 	at := e.begin(msgType(typ), 0, uint8(table.Family), -1)
-	e.buf = appendString(e.buf, tableAttr, table.Name)
-	e.buf = appendString(e.buf, nameAttr, name)
+	e.buf = attr.AppendString(e.buf, tableAttr, table.Name)
+	e.buf = attr.AppendString(e.buf, nameAttr, name)
 	closeMessage(e.buf, at)
 }
 
@@ -337,15 +338,15 @@ func (e *encoder) addChain(op AddChain) error {
 		flags |= unix.NLM_F_EXCL
 	}
 	at := e.begin(msgType(unix.NFT_MSG_NEWCHAIN), flags, uint8(op.Table.Family), -1)
-	e.buf = appendString(e.buf, unix.NFTA_CHAIN_TABLE, op.Table.Name)
-	e.buf = appendString(e.buf, unix.NFTA_CHAIN_NAME, op.Chain.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_CHAIN_TABLE, op.Table.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_CHAIN_NAME, op.Chain.Name)
 	if base != nil {
 		e.appendHook(base)
-		e.buf = appendUint32(e.buf, unix.NFTA_CHAIN_POLICY, policy(base.Drop))
-		e.buf = appendString(e.buf, unix.NFTA_CHAIN_TYPE, base.Type)
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_CHAIN_POLICY, policy(base.Drop))
+		e.buf = attr.AppendString(e.buf, unix.NFTA_CHAIN_TYPE, base.Type)
 	}
 	if len(userData) > 0 {
-		e.buf = appendBytes(e.buf, nftaChainUserData, userData)
+		e.buf = attr.AppendBytes(e.buf, nftaChainUserData, userData)
 	}
 	closeMessage(e.buf, at)
 	if base == nil || e.fresh[op.Table] {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -36,12 +37,12 @@ func (ee *elementEncoder) append(b []byte, e *compile.Element) ([]byte, error) {
 	if ee.ranges && e.Key != "" {
 		open = allOnes(rangeEnd(e))
 	}
-	b, at := openNest(b, unix.NFTA_LIST_ELEM)
+	b, at := attr.OpenNested(b, unix.NFTA_LIST_ELEM)
 	b, err := ee.appendFirst(b, e, open)
 	if err != nil {
 		return b, err
 	}
-	closeNest(b, at)
+	b = attr.Close(b, at)
 	if !ee.ranges || open || e.Key == "" {
 		return b, nil
 	}
@@ -85,7 +86,7 @@ func (ee *elementEncoder) check(e *compile.Element) error {
 // interval. An element without a key is the catch-all element "*".
 func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) ([]byte, error) {
 	if e.Key == "" {
-		b = appendUint32(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)
+		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)
 	} else {
 		b = appendValue(b, unix.NFTA_SET_ELEM_KEY, e.Key)
 	}
@@ -97,7 +98,7 @@ func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) (
 	}
 	switch {
 	case ee.set.Object != "":
-		b = appendString(b, unix.NFTA_SET_ELEM_OBJREF, e.Data)
+		b = attr.AppendString(b, unix.NFTA_SET_ELEM_OBJREF, e.Data)
 	case ee.set.Verdict:
 		b = appendVerdict(b, e.Data)
 	case ee.set.Map:
@@ -108,7 +109,7 @@ func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) (
 		if err != nil {
 			return b, err
 		}
-		b = appendUint64(b, unix.NFTA_SET_ELEM_TIMEOUT, ms)
+		b = attr.AppendUint64BE(b, unix.NFTA_SET_ELEM_TIMEOUT, ms)
 	}
 	if e.State != "" {
 		var err error
@@ -119,13 +120,12 @@ func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) (
 	if e.Comment == "" && !open {
 		return b, nil
 	}
-	at := len(b)
-	b, err := compile.AppendElementUserData(appendAttrHeader(b, unix.NFTA_SET_ELEM_USERDATA, 0), e.Comment, open)
+	b, at := attr.Open(b, unix.NFTA_SET_ELEM_USERDATA)
+	b, err := compile.AppendElementUserData(b, e.Comment, open)
 	if err != nil {
 		return b, err
 	}
-	closeNest(b, at)
-	return pad(b), nil
+	return attr.Close(b, at), nil
 }
 
 // appendState appends what few elements have: what is left of the timeout, and
@@ -136,25 +136,25 @@ func appendState(b []byte, e *compile.Element) ([]byte, error) {
 		if err != nil {
 			return b, err
 		}
-		b = appendUint64(b, unix.NFTA_SET_ELEM_EXPIRATION, ms)
+		b = attr.AppendUint64BE(b, unix.NFTA_SET_ELEM_EXPIRATION, ms)
 	}
 	return appendStateful(b, unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs, e.Stateful())
 }
 
 // appendEnd appends the end of an interval: the first key that is not in it.
 func (ee *elementEncoder) appendEnd(b []byte, last string) []byte {
-	b, at := openNest(b, unix.NFTA_LIST_ELEM)
-	b, key := openNest(b, unix.NFTA_SET_ELEM_KEY)
-	b = appendBytes(b, unix.NFTA_DATA_VALUE, last)
-	value := b[key+2*attrLen:][:len(last)]
+	b, at := attr.OpenNested(b, unix.NFTA_LIST_ELEM)
+	b, key := attr.OpenNested(b, unix.NFTA_SET_ELEM_KEY)
+	b = attr.AppendBytes(b, unix.NFTA_DATA_VALUE, last)
+	value := b[key+2*attr.HeaderLen:][:len(last)]
 	for i := len(value) - 1; i >= 0; i-- {
 		if value[i]++; value[i] != 0 {
 			break
 		}
 	}
-	closeNest(b, key)
-	b = appendUint32(b, unix.NFTA_SET_ELEM_FLAGS, setElemIntervalEnd)
-	closeNest(b, at)
+	b = attr.Close(b, key)
+	b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, setElemIntervalEnd)
+	b = attr.Close(b, at)
 	return b
 }
 
@@ -178,24 +178,23 @@ func allOnes(key string) bool {
 
 // appendValue appends a key or data.
 func appendValue(b []byte, typ uint16, v string) []byte {
-	b, at := openNest(b, typ)
-	b = appendBytes(b, unix.NFTA_DATA_VALUE, v)
-	closeNest(b, at)
+	b, at := attr.OpenNested(b, typ)
+	b = attr.AppendBytes(b, unix.NFTA_DATA_VALUE, v)
+	b = attr.Close(b, at)
 	return b
 }
 
 // appendVerdict appends the data of a verdict map from its packed form, four
 // bytes of code and the name of the chain. It has at least four bytes.
 func appendVerdict(b []byte, data string) []byte {
-	b, at := openNest(b, unix.NFTA_SET_ELEM_DATA)
-	b, verdict := openNest(b, unix.NFTA_DATA_VERDICT)
-	b = appendAttrHeader(b, unix.NFTA_VERDICT_CODE, 4)
-	b = append(b, data[:4]...)
+	b, at := attr.OpenNested(b, unix.NFTA_SET_ELEM_DATA)
+	b, verdict := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
+	b = attr.AppendBytes(b, unix.NFTA_VERDICT_CODE, data[:4])
 	if len(data) > 4 {
-		b = appendString(b, unix.NFTA_VERDICT_CHAIN, data[4:])
+		b = attr.AppendString(b, unix.NFTA_VERDICT_CHAIN, data[4:])
 	}
-	closeNest(b, verdict)
-	closeNest(b, at)
+	b = attr.Close(b, verdict)
+	b = attr.Close(b, at)
 	return b
 }
 
@@ -207,9 +206,9 @@ func elementAt(message []byte, off int) int {
 		return -1
 	}
 	at := headerLen + genLen
-	for a := parseAttrs(message[at:]); a.next(); at = len(message) - len(a.rest) {
-		if a.typ == unix.NFTA_SET_ELEM_LIST_ELEMENTS {
-			return elementInList(a.value, off-at-attrLen)
+	for a := attr.NewReader(message[at:]); a.Next(); at = len(message) - a.Remaining() {
+		if a.Type() == unix.NFTA_SET_ELEM_LIST_ELEMENTS {
+			return elementInList(a.Bytes(), off-at-attr.HeaderLen)
 		}
 	}
 	return -1
@@ -221,11 +220,11 @@ func elementInList(list []byte, off int) int {
 		return -1
 	}
 	n := -1
-	for a := parseAttrs(list); a.next(); {
-		if !isIntervalEnd(a.value) {
+	for a := attr.NewReader(list); a.Next(); {
+		if !isIntervalEnd(a.Bytes()) {
 			n++
 		}
-		if off < len(list)-len(a.rest) {
+		if off < len(list)-a.Remaining() {
 			return n
 		}
 	}
@@ -234,9 +233,9 @@ func elementInList(list []byte, off int) int {
 
 // isIntervalEnd reports whether an encoded element is the end of an interval.
 func isIntervalEnd(element []byte) bool {
-	for a := parseAttrs(element); a.next(); {
-		if a.typ == unix.NFTA_SET_ELEM_FLAGS && len(a.value) == 4 {
-			return binary.BigEndian.Uint32(a.value)&setElemIntervalEnd != 0
+	for a := attr.NewReader(element); a.Next(); {
+		if a.Type() == unix.NFTA_SET_ELEM_FLAGS && len(a.Bytes()) == 4 {
+			return binary.BigEndian.Uint32(a.Bytes())&setElemIntervalEnd != 0
 		}
 	}
 	return false

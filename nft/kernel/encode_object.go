@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -25,13 +26,13 @@ func (e *encoder) addObject(op AddObject) error {
 		return err
 	}
 	at := e.begin(msgType(unix.NFT_MSG_NEWOBJ), unix.NLM_F_CREATE|unix.NLM_F_EXCL, uint8(op.Table.Family), -1)
-	e.buf = appendString(e.buf, unix.NFTA_OBJ_TABLE, op.Table.Name)
-	e.buf = appendString(e.buf, unix.NFTA_OBJ_NAME, o.Name)
-	e.buf = appendUint32(e.buf, unix.NFTA_OBJ_TYPE, o.Type)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_OBJ_TABLE, op.Table.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_OBJ_NAME, o.Name)
+	e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_OBJ_TYPE, o.Type)
 	if len(userData) > 0 {
-		e.buf = appendBytes(e.buf, nftaObjUserData, userData)
+		e.buf = attr.AppendBytes(e.buf, nftaObjUserData, userData)
 	}
-	e.buf = appendBytes(e.buf, unix.NFTA_OBJ_DATA|unix.NLA_F_NESTED, o.Data)
+	e.buf = attr.AppendBytes(e.buf, unix.NFTA_OBJ_DATA|unix.NLA_F_NESTED, o.Data)
 	closeMessage(e.buf, at)
 	return nil
 }
@@ -43,9 +44,9 @@ func (e *encoder) deleteObject(op DeleteObject) error {
 		return fmt.Errorf("unknown kind of object %q", op.Ref.Kind)
 	}
 	at := e.begin(msgType(unix.NFT_MSG_DELOBJ), 0, uint8(op.Table.Family), -1)
-	e.buf = appendString(e.buf, unix.NFTA_OBJ_TABLE, op.Table.Name)
-	e.buf = appendString(e.buf, unix.NFTA_OBJ_NAME, op.Ref.Name)
-	e.buf = appendUint32(e.buf, unix.NFTA_OBJ_TYPE, typ)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_OBJ_TABLE, op.Table.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_OBJ_NAME, op.Ref.Name)
+	e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_OBJ_TYPE, typ)
 	closeMessage(e.buf, at)
 	return nil
 }
@@ -60,17 +61,17 @@ func (e *encoder) addFlowtable(op AddFlowtable) error {
 		return err
 	}
 	at := e.begin(msgType(unix.NFT_MSG_NEWFLOWTABLE), unix.NLM_F_CREATE|unix.NLM_F_EXCL, uint8(op.Table.Family), -1)
-	e.buf = appendString(e.buf, nftaFlowtableTable, op.Table.Name)
-	e.buf = appendString(e.buf, nftaFlowtableName, f.Name)
+	e.buf = attr.AppendString(e.buf, nftaFlowtableTable, op.Table.Name)
+	e.buf = attr.AppendString(e.buf, nftaFlowtableName, f.Name)
 	var hook int
-	e.buf, hook = openNest(e.buf, nftaFlowtableHook)
-	e.buf = appendUint32(e.buf, nftaFlowtableHookNum, f.Hook)
-	e.buf = appendUint32(e.buf, nftaFlowtableHookPriority, uint32(f.Priority))
+	e.buf, hook = attr.OpenNested(e.buf, nftaFlowtableHook)
+	e.buf = attr.AppendUint32BE(e.buf, nftaFlowtableHookNum, f.Hook)
+	e.buf = attr.AppendUint32BE(e.buf, nftaFlowtableHookPriority, uint32(f.Priority))
 	if len(f.Devices) > 0 {
 		e.appendDevices(nftaFlowtableHookDevs, f.Devices)
 	}
-	closeNest(e.buf, hook)
-	e.buf = appendUint32(e.buf, nftaFlowtableFlags, f.Flags)
+	e.buf = attr.Close(e.buf, hook)
+	e.buf = attr.AppendUint32BE(e.buf, nftaFlowtableFlags, f.Flags)
 	closeMessage(e.buf, at)
 	return nil
 }
@@ -78,28 +79,28 @@ func (e *encoder) addFlowtable(op AddFlowtable) error {
 // appendDevices appends a list of devices.
 func (e *encoder) appendDevices(typ uint16, names []string) {
 	var at int
-	e.buf, at = openNest(e.buf, typ)
+	e.buf, at = attr.OpenNested(e.buf, typ)
 	for _, name := range names {
-		e.buf = appendString(e.buf, nftaDeviceName, name)
+		e.buf = attr.AppendString(e.buf, nftaDeviceName, name)
 	}
-	closeNest(e.buf, at)
+	e.buf = attr.Close(e.buf, at)
 }
 
 // appendHook appends where a base chain is attached.
 func (e *encoder) appendHook(base *compile.Base) {
 	var at int
-	e.buf, at = openNest(e.buf, unix.NFTA_CHAIN_HOOK)
-	e.buf = appendUint32(e.buf, unix.NFTA_HOOK_HOOKNUM, base.Hook)
-	e.buf = appendUint32(e.buf, unix.NFTA_HOOK_PRIORITY, uint32(base.Priority))
+	e.buf, at = attr.OpenNested(e.buf, unix.NFTA_CHAIN_HOOK)
+	e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_HOOK_HOOKNUM, base.Hook)
+	e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_HOOK_PRIORITY, uint32(base.Priority))
 	switch devices := base.Devices.List(); {
 	case len(devices) > 0:
 		e.appendDevices(nftaHookDevs, devices)
 	case base.Device != "":
-		e.buf = appendString(e.buf, unix.NFTA_HOOK_DEV, base.Device)
+		e.buf = attr.AppendString(e.buf, unix.NFTA_HOOK_DEV, base.Device)
 	}
-	closeNest(e.buf, at)
+	e.buf = attr.Close(e.buf, at)
 	if base.Offload {
-		e.buf = appendUint32(e.buf, nftaChainFlags, chainOffload)
+		e.buf = attr.AppendUint32BE(e.buf, nftaChainFlags, chainOffload)
 	}
 }
 

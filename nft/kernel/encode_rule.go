@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -44,20 +45,21 @@ func (e *encoder) addRule(op AddRule) error {
 		flags |= unix.NLM_F_APPEND
 	}
 	at := e.begin(msgType(unix.NFT_MSG_NEWRULE), flags, uint8(op.Table.Family), -1)
-	e.buf = appendString(e.buf, unix.NFTA_RULE_TABLE, op.Table.Name)
-	e.buf = appendString(e.buf, unix.NFTA_RULE_CHAIN, op.Chain)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_TABLE, op.Table.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_CHAIN, op.Chain)
 	var nest int
-	e.buf, nest = openNest(e.buf, unix.NFTA_RULE_EXPRESSIONS)
+	e.buf, nest = attr.OpenNested(e.buf, unix.NFTA_RULE_EXPRESSIONS)
 	e.buf = append(e.buf, expressions...)
-	if !closeNest(e.buf, nest) {
-		return fmt.Errorf("expressions of the rule take %d bytes: want at most %d", len(expressions), maxAttr-attrLen)
+	if len(e.buf)-nest > attr.MaxLen {
+		return fmt.Errorf("expressions of the rule take %d bytes: want at most %d", len(expressions), attr.MaxLen-attr.HeaderLen)
 	}
-	e.buf = appendBytes(e.buf, unix.NFTA_RULE_USERDATA, userData)
+	e.buf = attr.Close(e.buf, nest)
+	e.buf = attr.AppendBytes(e.buf, unix.NFTA_RULE_USERDATA, userData)
 	switch {
 	case position.handle != 0:
-		e.buf = appendUint64(e.buf, unix.NFTA_RULE_POSITION, position.handle)
+		e.buf = attr.AppendUint64BE(e.buf, unix.NFTA_RULE_POSITION, position.handle)
 	case position.id != 0:
-		e.buf = appendUint32(e.buf, nftaRulePositionID, position.id)
+		e.buf = attr.AppendUint32BE(e.buf, nftaRulePositionID, position.id)
 	}
 	if op.Handle != nil {
 		e.ids++
@@ -65,7 +67,7 @@ func (e *encoder) addRule(op AddRule) error {
 			e.rules = map[*Handle]uint32{}
 		}
 		e.rules[op.Handle] = e.ids
-		e.buf = appendUint32(e.buf, unix.NFTA_RULE_ID, e.ids)
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_RULE_ID, e.ids)
 	}
 	closeMessage(e.buf, at)
 	return nil
@@ -113,15 +115,15 @@ func (e *encoder) deleteRule(op DeleteRule) error {
 		return errors.New("the rule has no handle: it is neither committed nor earlier in the batch")
 	}
 	at := e.begin(msgType(unix.NFT_MSG_DELRULE), 0, uint8(op.Table.Family), -1)
-	e.buf = appendString(e.buf, unix.NFTA_RULE_TABLE, op.Table.Name)
-	e.buf = appendString(e.buf, unix.NFTA_RULE_CHAIN, op.Chain)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_TABLE, op.Table.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_CHAIN, op.Chain)
 	if inBatch {
-		e.buf = appendUint32(e.buf, unix.NFTA_RULE_ID, ruleID)
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_RULE_ID, ruleID)
 		delete(e.rules, op.Handle)
 		delete(e.tails, chainID{op.Table, op.Chain})
 		e.unwant(op.Handle)
 	} else {
-		e.buf = appendUint64(e.buf, unix.NFTA_RULE_HANDLE, op.Handle.N)
+		e.buf = attr.AppendUint64BE(e.buf, unix.NFTA_RULE_HANDLE, op.Handle.N)
 	}
 	closeMessage(e.buf, at)
 	return nil

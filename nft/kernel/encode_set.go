@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -22,37 +23,37 @@ func (e *encoder) addSet(table nft.TableID, set *compile.Set, id uint32, size in
 		return err
 	}
 	at := e.begin(msgType(unix.NFT_MSG_NEWSET), unix.NLM_F_CREATE, uint8(table.Family), -1)
-	e.buf = appendString(e.buf, unix.NFTA_SET_TABLE, table.Name)
-	e.buf = appendString(e.buf, unix.NFTA_SET_NAME, set.Name)
-	e.buf = appendUint32(e.buf, unix.NFTA_SET_FLAGS, set.Flags)
-	e.buf = appendUint32(e.buf, unix.NFTA_SET_KEY_TYPE, set.Key.ID)
-	e.buf = appendUint32(e.buf, unix.NFTA_SET_KEY_LEN, set.Key.Len)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_SET_TABLE, table.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_SET_NAME, set.Name)
+	e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_FLAGS, set.Flags)
+	e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_KEY_TYPE, set.Key.ID)
+	e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_KEY_LEN, set.Key.Len)
 	switch {
 	case set.Object != "":
-		e.buf = appendUint32(e.buf, unix.NFTA_SET_OBJ_TYPE, compile.ObjectNumber(set.Object))
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_OBJ_TYPE, compile.ObjectNumber(set.Object))
 	case set.Verdict:
-		e.buf = appendUint32(e.buf, unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
 	case set.Map:
-		e.buf = appendUint32(e.buf, unix.NFTA_SET_DATA_TYPE, set.Data.ID)
-		e.buf = appendUint32(e.buf, unix.NFTA_SET_DATA_LEN, set.Data.Len)
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_DATA_TYPE, set.Data.ID)
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_DATA_LEN, set.Data.Len)
 	}
-	e.buf = appendUint32(e.buf, unix.NFTA_SET_ID, id)
+	e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_ID, id)
 	if set.Timeout != 0 {
 		ms, err := milliseconds(set.Timeout)
 		if err != nil {
 			return err
 		}
-		e.buf = appendUint64(e.buf, unix.NFTA_SET_TIMEOUT, ms)
+		e.buf = attr.AppendUint64BE(e.buf, unix.NFTA_SET_TIMEOUT, ms)
 	}
 	if set.GCInterval != 0 {
 		ms, err := milliseconds(set.GCInterval)
 		if err != nil || ms > math.MaxUint32 {
 			return fmt.Errorf("gc-interval %s: want 1ms to %s", set.GCInterval, time.Duration(math.MaxUint32)*time.Millisecond)
 		}
-		e.buf = appendUint32(e.buf, unix.NFTA_SET_GC_INTERVAL, uint32(ms))
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_GC_INTERVAL, uint32(ms))
 	}
 	if set.Memory {
-		e.buf = appendUint32(e.buf, unix.NFTA_SET_POLICY, unix.NFT_SET_POL_MEMORY)
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_POLICY, unix.NFT_SET_POL_MEMORY)
 	}
 	e.appendDesc(set, size)
 	var err error
@@ -60,7 +61,7 @@ func (e *encoder) addSet(table nft.TableID, set *compile.Set, id uint32, size in
 		return err
 	}
 	if len(set.UserData) > 0 {
-		e.buf = appendBytes(e.buf, unix.NFTA_SET_USERDATA, set.UserData)
+		e.buf = attr.AppendBytes(e.buf, unix.NFTA_SET_USERDATA, set.UserData)
 	}
 	closeMessage(e.buf, at)
 	return nil
@@ -77,22 +78,22 @@ func (e *encoder) appendDesc(set *compile.Set, size int) {
 		return
 	}
 	var desc int
-	e.buf, desc = openNest(e.buf, unix.NFTA_SET_DESC)
+	e.buf, desc = attr.OpenNested(e.buf, unix.NFTA_SET_DESC)
 	if size != 0 {
-		e.buf = appendUint32(e.buf, unix.NFTA_SET_DESC_SIZE, uint32(size))
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_DESC_SIZE, uint32(size))
 	}
 	if concat {
 		var list int
-		e.buf, list = openNest(e.buf, nftaSetDescConcat)
+		e.buf, list = attr.OpenNested(e.buf, nftaSetDescConcat)
 		for _, n := range set.Key.Fields {
 			var field int
-			e.buf, field = openNest(e.buf, unix.NFTA_LIST_ELEM)
-			e.buf = appendUint32(e.buf, nftaSetFieldLen, n)
-			closeNest(e.buf, field)
+			e.buf, field = attr.OpenNested(e.buf, unix.NFTA_LIST_ELEM)
+			e.buf = attr.AppendUint32BE(e.buf, nftaSetFieldLen, n)
+			e.buf = attr.Close(e.buf, field)
 		}
-		closeNest(e.buf, list)
+		e.buf = attr.Close(e.buf, list)
 	}
-	closeNest(e.buf, desc)
+	e.buf = attr.Close(e.buf, desc)
 }
 
 // milliseconds converts a duration that the kernel takes in milliseconds.
@@ -136,15 +137,15 @@ func (e *encoder) changeElements(op elementsOp) (int, error) {
 			if e.buf, err = enc.append(e.buf, &op.elements[i]); err != nil {
 				return i, err
 			}
-			if len(e.buf)-list > maxAttr {
+			if len(e.buf)-list > attr.MaxLen {
 				if before == empty {
-					return i, fmt.Errorf("element takes %d bytes: want at most %d", len(e.buf)-before, maxAttr)
+					return i, fmt.Errorf("element takes %d bytes: want at most %d", len(e.buf)-before, attr.MaxLen)
 				}
 				e.buf = e.buf[:before]
 				break
 			}
 		}
-		closeNest(e.buf, list)
+		e.buf = attr.Close(e.buf, list)
 		closeMessage(e.buf, at)
 	}
 	return -1, nil
@@ -161,11 +162,11 @@ func (e *encoder) beginElements(op elementsOp, first int) (at, list int) {
 		typ = nftMsgDestroySetElem
 	}
 	at = e.begin(msgType(typ), flags, uint8(op.table.Family), first)
-	e.buf = appendString(e.buf, unix.NFTA_SET_ELEM_LIST_TABLE, op.table.Name)
-	e.buf = appendString(e.buf, unix.NFTA_SET_ELEM_LIST_SET, op.set.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_SET_ELEM_LIST_TABLE, op.table.Name)
+	e.buf = attr.AppendString(e.buf, unix.NFTA_SET_ELEM_LIST_SET, op.set.Name)
 	if op.setID != 0 {
-		e.buf = appendUint32(e.buf, unix.NFTA_SET_ELEM_LIST_SET_ID, op.setID)
+		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_SET_ELEM_LIST_SET_ID, op.setID)
 	}
-	e.buf, list = openNest(e.buf, unix.NFTA_SET_ELEM_LIST_ELEMENTS)
+	e.buf, list = attr.OpenNested(e.buf, unix.NFTA_SET_ELEM_LIST_ELEMENTS)
 	return at, list
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -35,9 +36,9 @@ func TestOnlyTheEndIsAcknowledged(t *testing.T) {
 			t.Errorf("message %d of type %#x: acknowledged %v", seq, h.typ, ack)
 		}
 		if h.typ == msgType(unix.NFT_MSG_NEWSETELEM) {
-			for a := parseAttrs(payload[genLen:]); a.next(); {
-				if len(a.value)+attrLen > maxAttr {
-					t.Errorf("message %d: list of %d bytes", seq, len(a.value))
+			for a := attr.NewReader(payload[genLen:]); a.Next(); {
+				if len(a.Bytes())+attr.HeaderLen > attr.MaxLen {
+					t.Errorf("message %d: list of %d bytes", seq, len(a.Bytes()))
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 )
 
 // Errors of Open.
@@ -43,7 +44,7 @@ var (
 	// Dump, compare, go on.
 	ErrDrift = errors.New("another process deleted or replaced the table: reread the ruleset")
 	// ErrMalformed says that an answer of the kernel could not be decoded.
-	ErrMalformed = errors.New("malformed netlink message")
+	ErrMalformed = attr.ErrMalformed
 	// ErrClosed says that the Conn was closed.
 	ErrClosed = errors.New("connection is closed")
 )

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -77,7 +78,7 @@ func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list chains of table %s: %w", id, err)
 	}
-	request := appendString(nil, unix.NFTA_RULE_TABLE, id.Name)
+	request := attr.AppendString(nil, unix.NFTA_RULE_TABLE, id.Name)
 	reset = func() {
 		for i := range s.Chains {
 			s.Chains[i].Rules = nil
@@ -114,30 +115,30 @@ func ruleTarget(m reply) (string, error) {
 // end: of several ways the first that gets there. The data of expressions other than
 // immediate have other attributes under the same numbers, so these are left out.
 func descend(b []byte, path []uint16) (string, error) {
-	a := parseAttrs(b)
-	for a.next() {
-		if a.typ != path[0] {
+	a := attr.NewReader(b)
+	for a.Next() {
+		if a.Type() != path[0] {
 			continue
 		}
 		if len(path) == 1 {
-			return a.string(), nil
+			return a.Text(), nil
 		}
-		if path[0] == unix.NFTA_LIST_ELEM && !isImmediate(a.value) {
+		if path[0] == unix.NFTA_LIST_ELEM && !isImmediate(a.Bytes()) {
 			continue
 		}
-		if s, err := descend(a.value, path[1:]); s != "" || err != nil {
+		if s, err := descend(a.Bytes(), path[1:]); s != "" || err != nil {
 			return s, err
 		}
 	}
-	return "", a.err()
+	return "", a.Err()
 }
 
 // isImmediate says whether an expression is the one that holds verdicts.
 func isImmediate(b []byte) bool {
-	a := parseAttrs(b)
-	for a.next() {
-		if a.typ == unix.NFTA_EXPR_NAME {
-			return a.string() == "immediate"
+	a := attr.NewReader(b)
+	for a.Next() {
+		if a.Type() == unix.NFTA_EXPR_NAME {
+			return a.Text() == "immediate"
 		}
 	}
 	return false
@@ -187,15 +188,15 @@ func (c *Conn) RemoveForeign(removals ...Removal) error {
 func (e *encoder) removal(r Removal, names []string) []string {
 	if r.Whole {
 		at := e.begin(msgType(unix.NFT_MSG_DELTABLE), 0, uint8(r.Table.Family), -1)
-		e.buf = appendString(e.buf, unix.NFTA_TABLE_NAME, r.Table.Name)
+		e.buf = attr.AppendString(e.buf, unix.NFTA_TABLE_NAME, r.Table.Name)
 		closeMessage(e.buf, at)
 		return append(names, "table "+r.Table.String())
 	}
 	for _, rule := range r.Rules {
 		at := e.begin(msgType(unix.NFT_MSG_DELRULE), 0, uint8(r.Table.Family), -1)
-		e.buf = appendString(e.buf, unix.NFTA_RULE_TABLE, r.Table.Name)
-		e.buf = appendString(e.buf, unix.NFTA_RULE_CHAIN, rule.Chain)
-		e.buf = appendUint64(e.buf, unix.NFTA_RULE_HANDLE, rule.Handle)
+		e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_TABLE, r.Table.Name)
+		e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_CHAIN, rule.Chain)
+		e.buf = attr.AppendUint64BE(e.buf, unix.NFTA_RULE_HANDLE, rule.Handle)
 		closeMessage(e.buf, at)
 		names = append(names, fmt.Sprintf("rule %d of chain %s %s", rule.Handle, r.Table, rule.Chain))
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 )
 
 // findHandles reads the handles of rules that a batch added and whose echoes
@@ -49,8 +50,8 @@ func (c *Conn) findHandles(lost []AddRule) error {
 // chainRules reads the rules of one chain.
 func (c *Conn) chainRules(id nft.TableID, chain string) ([]ruleInfo, error) {
 	var rules []ruleInfo
-	request := appendString(nil, unix.NFTA_RULE_TABLE, id.Name)
-	request = appendString(request, unix.NFTA_RULE_CHAIN, chain)
+	request := attr.AppendString(nil, unix.NFTA_RULE_TABLE, id.Name)
+	request = attr.AppendString(request, unix.NFTA_RULE_CHAIN, chain)
 	err := c.dumpInTable(unix.NFT_MSG_GETRULE, id.Family, request, func() { rules = rules[:0] }, func(m reply) error {
 		r, err := decodeRule(m)
 		rules = append(rules, r)

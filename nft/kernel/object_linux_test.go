@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -285,12 +286,12 @@ func addMessage(out map[string][]string, typ int, attributes []string) {
 // which follows.
 func flatten(b []byte) []string {
 	var out []string
-	for len(b) >= attrLen {
+	for len(b) >= attr.HeaderLen {
 		n := int(binary.NativeEndian.Uint16(b))
 		typ := binary.NativeEndian.Uint16(b[2:])
-		value := b[attrLen:n]
+		value := b[attr.HeaderLen:n]
 		if typ&unix.NLA_F_NESTED != 0 {
-			out = append(out, fmt.Sprintf("%d %d ", typ&attrTypeMask, n))
+			out = append(out, fmt.Sprintf("%d %d ", typ&0x3fff, n))
 			out = append(out, flatten(value)...)
 		} else {
 			padded := append(slices.Clone(value), make([]byte, (4-len(value)%4)%4)...)

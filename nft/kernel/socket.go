@@ -10,6 +10,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/attr"
 )
 
 // recvBuffer is the room for one datagram. The kernel fills dumps into buffers
@@ -201,16 +203,16 @@ func parseError(flags uint16, payload []byte) (kernelError, error) {
 	if skip < headerLen || skip > len(payload)-4 {
 		return kernelError{}, ErrMalformed
 	}
-	a := parseAttrs(payload[4+skip:])
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(payload[4+skip:])
+	for a.Next() {
+		switch a.Type() {
 		case unix.NLMSGERR_ATTR_MSG:
-			ke.message = a.string()
+			ke.message = a.Text()
 		case unix.NLMSGERR_ATTR_OFFS:
-			if len(a.value) == 4 {
-				ke.offset = int(binary.NativeEndian.Uint32(a.value))
+			if len(a.Bytes()) == 4 {
+				ke.offset = int(binary.NativeEndian.Uint32(a.Bytes()))
 			}
 		}
 	}
-	return ke, a.err()
+	return ke, a.Err()
 }

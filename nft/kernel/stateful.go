@@ -3,6 +3,7 @@ package kernel
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
@@ -17,26 +18,26 @@ func appendStateful(b []byte, one, list uint16, words []string) ([]byte, error) 
 		return b, err
 	}
 	if len(exprs) == 1 {
-		return appendBytes(b, one|unix.NLA_F_NESTED, exprs[0]), nil
+		return attr.AppendBytes(b, one|unix.NLA_F_NESTED, exprs[0]), nil
 	}
-	b, at := openNest(b, list)
+	b, at := attr.OpenNested(b, list)
 	for _, e := range exprs {
-		b = appendBytes(b, unix.NFTA_LIST_ELEM|unix.NLA_F_NESTED, e)
+		b = attr.AppendBytes(b, unix.NFTA_LIST_ELEM|unix.NLA_F_NESTED, e)
 	}
-	closeNest(b, at)
+	b = attr.Close(b, at)
 	return b, nil
 }
 
 // decodeStateful reads a list of expressions that keep a state.
 func decodeStateful(list []byte) ([]string, error) {
 	var words []string
-	a := parseAttrs(list)
-	for a.next() {
-		text, err := compile.FormatStateful(a.value)
+	a := attr.NewReader(list)
+	for a.Next() {
+		text, err := compile.FormatStateful(a.Bytes())
 		if err != nil {
 			return nil, err
 		}
 		words = append(words, text)
 	}
-	return words, a.err()
+	return words, a.Err()
 }

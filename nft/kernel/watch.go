@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 )
 
 // watchBuffer is the receive buffer of the monitor socket. What does not fit
@@ -230,15 +231,15 @@ func (w *watcher) transactionEnd(m reply) []Change {
 		return nil
 	}
 	var end Change
-	a := parseAttrs(m.attrs)
-	for a.next() {
-		switch a.typ {
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		switch a.Type() {
 		case unix.NFTA_GEN_ID:
-			end.Generation = a.uint32()
+			end.Generation = a.Uint32BE()
 		case unix.NFTA_GEN_PROC_PID:
-			end.PID = a.uint32()
+			end.PID = a.Uint32BE()
 		case unix.NFTA_GEN_PROC_NAME:
-			end.Process = a.string()
+			end.Process = a.Text()
 		}
 	}
 	for i := range changes {
@@ -259,10 +260,10 @@ func reasonOf(typ uint16) Reason {
 // first attribute of all kinds of objects: NFTA_TABLE_NAME,
 // NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, NFTA_SET_TABLE and so on are all 1.
 func eventTable(m reply) (nft.TableID, bool) {
-	a := parseAttrs(m.attrs)
-	for a.next() {
-		if a.typ == unix.NFTA_TABLE_NAME {
-			return nft.TableID{Family: m.family, Name: a.string()}, true
+	a := attr.NewReader(m.attrs)
+	for a.Next() {
+		if a.Type() == unix.NFTA_TABLE_NAME {
+			return nft.TableID{Family: m.family, Name: a.Text()}, true
 		}
 	}
 	return nft.TableID{}, false
