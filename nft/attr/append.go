@@ -23,10 +23,18 @@ func appendHeader(b []byte, typ uint16, n int) []byte {
 	return binary.NativeEndian.AppendUint16(b, typ)
 }
 
+// pad appends the padding of an attribute of n bytes. Most attributes have none, and
+// the test costs less than a copy of nothing.
+func pad(b []byte, n int) []byte {
+	if n&3 == 0 {
+		return b
+	}
+	return append(b, zeros[:-n&3]...)
+}
+
 // AppendBytes appends an attribute that holds v.
 func AppendBytes[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
-	b = append(appendHeader(b, typ, len(v)), v...)
-	return append(b, zeros[:-len(v)&3]...)
+	return pad(append(appendHeader(b, typ, len(v)), v...), len(v))
 }
 
 // AppendString appends an attribute that holds s and a terminating NUL.
@@ -76,5 +84,5 @@ func OpenNested(b []byte, typ uint16) (out []byte, at int) {
 func Close(b []byte, at int) []byte {
 	n := len(b) - at
 	binary.NativeEndian.PutUint16(b[at:], uint16(n))
-	return append(b, zeros[:-n&3]...)
+	return pad(b, n)
 }
