@@ -32,7 +32,7 @@ func (w *writer) start(ctx context.Context) error {
 	}
 	w.intact = found
 	w.state.Adopt(dump, rec.Desired)
-	w.purger.add(w.state.Unpurged(dump), true)
+	w.purger.Add(w.state.Unpurged(dump), true)
 	w.revision = max(rec.Revision, uint64(w.now().UnixMilli())) //nolint:gosec // after 1970
 	w.book.adopt(rec, w.state, w.revision, w.now())
 	w.publish(w.state.Scope())
@@ -44,7 +44,7 @@ func (w *writer) start(ctx context.Context) error {
 	if err := w.restore(); err != nil {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
-	w.flows.resume(w.state.Live)
+	w.flows.Resume(w.state.Live)
 	w.returned()
 	return nil
 }
@@ -93,7 +93,7 @@ func (w *writer) returned() {
 	flows, some := w.book.returning()
 	if !flows && !w.reconciled {
 		w.reconciled = true
-		w.flows.reconcile(w.state.Live())
+		w.flows.Reconcile(w.state.Live())
 	}
 	if some {
 		return
@@ -188,10 +188,10 @@ func (w *writer) dropUnclaimed() error {
 	plan := w.state.Plan()
 	if len(plan.Ops) == 0 {
 		w.state.Accept()
-		w.purger.add(plan.Purges, len(plan.Stale) > 0)
+		w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 		return nil
 	}
-	w.flows.before(plan.Deserted)
+	w.flows.Before(plan.Deserted)
 	if _, err := w.kernel.Commit(plan.Ops); err != nil {
 		w.state.Rollback()
 		w.drift = err.Error()
@@ -202,8 +202,8 @@ func (w *writer) dropUnclaimed() error {
 	w.book.advance(w.revision)
 	counts := countsOf(plan.Counts)
 	w.metrics.committed(counts, w.revision, phases{})
-	w.purger.add(plan.Purges, len(plan.Stale) > 0)
+	w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 	w.log.Info("removed what belonged to nobody", "revision", w.revision, "ops", len(plan.Ops))
-	w.flows.after(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
+	w.flows.After(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
 	return nil
 }

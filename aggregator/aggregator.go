@@ -13,10 +13,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weft-proxy/weft/aggregator/access"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/desired"
-	"github.com/weft-proxy/weft/conntrack"
-	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -44,17 +43,8 @@ type Owner interface {
 	Owner() bool
 }
 
-// SetDumper is a Kernel that reads one set or map alone, beside other calls that
-// go on meanwhile. Without it the entries of affinity maps are left to run out.
-type SetDumper interface {
-	DumpSet(table nft.TableID, set *compile.Set) ([]compile.Element, error)
-}
-
-// Flows is what the writer needs of conntrack.
-type Flows interface {
-	Flush(ctx context.Context, stale []conntrack.Stale) (deleted int, err error)
-	Reconcile(ctx context.Context, live []conntrack.Live) (deleted int, err error)
-}
+// Flows is what the aggregator needs of conntrack.
+type Flows = flows.Conntrack
 
 // Defaults of Config.
 const (
@@ -163,15 +153,16 @@ type Aggregator struct {
 	metrics *metrics
 	queue   *queue
 	hub     *hub
-	flows   *flusher
+	flows   *flows.Flusher
 	// durables stores durable fragments.
 	durables *durables
 	// roster knows the publishers.
 	roster *roster
 	writer *writer
 
-	// scope is the picture of all declarations that admission compiles
-	// against.
+	// admission is what updates are checked against.
+	admission admission.Config
+	// scope has the declarations that admission compiles against.
 	scope atomic.Pointer[desired.Scope]
 
 	// state is where Run stands.
@@ -238,9 +229,16 @@ func New(cfg Config) (*Aggregator, error) {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a.metrics = m
-	a.flows = newFlusher(cfg.Flows, cfg.StateDir, a.hub, a.log, a.metrics)
+	fc := flows.Config{
+		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(stateFlows), Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
+	}
+	if cfg.StateDir != "" {
+		fc.Notes = &flowNotes{dir: cfg.StateDir}
+	}
+	a.flows = flows.NewFlusher(fc)
 	a.durables = newDurables(cfg.StateDir, a.log, m, cfg.Retry, func(r *RejectedError) { a.writer.tell(r) })
 	a.writer = newWriter(a)
+	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.durables.room, Status: a.writer.book.get}
 	a.scope.Store(a.writer.state.Scope())
 	return a, nil
 }
@@ -269,12 +267,12 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	// What runs behind the writer ends after it.
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	wg.Go(func() { a.flows.run(behind) })
+	wg.Go(func() { a.flows.Run(behind) })
 	wg.Go(func() { a.durables.run(behind) })
-	wg.Go(func() { a.writer.purger.run(behind) })
+	wg.Go(func() { a.writer.purger.Run(behind) })
 	defer func() {
 		// What the last commit made stale is flushed, within the drain time.
-		a.flows.close(a.cfg.Drain)
+		a.flows.Close(a.cfg.Drain)
 		cancel()
 		wg.Wait()
 	}()

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -27,7 +28,7 @@ var stages = []struct {
 	}},
 	{"pack", func(_ *testing.B, s *staged) func() error {
 		return func() error {
-			_, _, err := aggregator.Admit(stageKey, s.fragment)
+			_, _, err := admit(stageKey, s.fragment)
 			return err
 		}
 	}},
@@ -106,7 +107,7 @@ func newStaged(b *testing.B, services aggregatortest.Services) *staged {
 	if s.message, err = proto.Marshal(s.fragment); err != nil {
 		b.Fatal(err)
 	}
-	if s.update, s.admit, err = aggregator.Admit(stageKey, s.fragment); err != nil {
+	if s.update, s.admit, err = admit(stageKey, s.fragment); err != nil {
 		b.Fatal(err)
 	}
 	state := desired.New()
@@ -262,4 +263,22 @@ func benchmarkCommitOne(b *testing.B, s *staged) {
 		r.note(r.commit(b, ops[turn], batches[turn]))
 	}
 	r.report(b)
+}
+
+// admit compiles and packs a snapshot as Push does, and returns a function that
+// does the same to patches of the fragment.
+func admit(key desired.Key, f *weftv1.Fragment) (*desired.Update, func(*weftv1.Patch) (*desired.Update, error), error) {
+	outer := desired.New().Scope()
+	b := admission.NewSnapshot(admission.Config{}, key, outer)
+	b.AddFragment(f)
+	u, err := b.Finish()
+	if err != nil {
+		return nil, nil, err
+	}
+	own, _ := b.Declared()
+	return u, func(p *weftv1.Patch) (*desired.Update, error) {
+		b := admission.NewPatch(admission.Config{}, key, own, outer)
+		b.AddPatch(p)
+		return b.Finish()
+	}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
@@ -44,7 +45,7 @@ type claim struct {
 	// while it holds a map whose flows are watched.
 	adopted, conntrack bool
 	// declared is what the fragment declares; nil while it is adopted.
-	declared declarations
+	declared admission.Declared
 }
 
 type journalEntry struct {

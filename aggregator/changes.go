@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
@@ -68,9 +69,9 @@ func (p *planning) addChanges(resp *weftv1.PlanResponse, i int, room *int) {
 	case kernel.DeleteRule:
 		add(deleted, ruleText(op.Table, op.Chain, before.Rule)+fmt.Sprintf(" # handle %d", op.Handle.N))
 	case kernel.DeleteSet:
-		add(deleted, fmt.Sprintf("%s %s %s", kind(before.Set.Map), op.Table, op.Name))
+		add(deleted, fmt.Sprintf("%s %s %s", admission.SetKind(before.Set.Map), op.Table, op.Name))
 	case kernel.FlushSet:
-		add(flushed, fmt.Sprintf("%s %s %s", kind(before.Set.Map), op.Table, op.Name))
+		add(flushed, fmt.Sprintf("%s %s %s", admission.SetKind(before.Set.Map), op.Table, op.Name))
 	case kernel.DeleteTable, kernel.DeleteChain, kernel.DeleteObject, kernel.DeleteFlowtable:
 		add(deleted, noun(op))
 	default:

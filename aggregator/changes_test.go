@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
@@ -28,7 +29,7 @@ func TestPlanOmitsWhatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	const objects = 2 // the table and the set
-	for _, room := range []int{0, 100, 10_000, MaxPlanBytes} {
+	for _, room := range []int{0, 100, 10_000, admission.MaxPlanBytes} {
 		resp := p.message(room)
 		listed, size := len(resp.GetChanges()), 0
 		for _, c := range resp.GetChanges() {
@@ -37,7 +38,7 @@ func TestPlanOmitsWhatDoesNotFit(t *testing.T) {
 		if uint64(listed)+resp.GetOmitted() != objects+elements {
 			t.Errorf("room for %d bytes: %d changes and %d omitted: want %d together", room, listed, resp.GetOmitted(), objects+elements)
 		}
-		if size > room || room > 0 && listed == 0 || room == MaxPlanBytes && resp.GetOmitted() > 0 {
+		if size > room || room > 0 && listed == 0 || room == admission.MaxPlanBytes && resp.GetOmitted() > 0 {
 			t.Errorf("room for %d bytes: %d changes of %d bytes", room, listed, size)
 		}
 		if resp.GetCounts().GetElementsAdded() != elements {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -46,11 +47,11 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	}
 	if len(plan.Ops) == 0 {
 		w.accept()
-		w.purger.add(plan.Purges, len(plan.Stale) > 0)
+		w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 		w.settle(accepted, Result{Revision: w.revision}, false)
 		return nil, nil
 	}
-	w.flows.before(plan.Deserted)
+	w.flows.Before(plan.Deserted)
 	built := w.now()
 	stats, err := w.kernel.Commit(plan.Ops)
 	if err != nil {
@@ -68,8 +69,8 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	w.metrics.committed(counts, w.revision, phases)
 	w.settle(accepted, Result{Revision: w.revision, Changes: counts}, true)
 	w.announce(accepted, plan, counts, stats, phases)
-	if w.purger.add(plan.Purges, len(plan.Stale) > 0); w.purger.busy() {
-		w.purger.step()
+	if w.purger.Add(plan.Purges, len(plan.Stale) > 0); w.purger.Busy() {
+		w.purger.Step()
 	}
 	return nil, nil
 }
@@ -106,7 +107,7 @@ func (w *writer) apply(batch []*submission) []*submission {
 		} else if done {
 			continue
 		}
-		err := w.take(s)
+		err := w.applyWithin(s)
 		if errors.Is(err, desired.ErrStale) && s.admitted != nil {
 			err = w.applyStale(s)
 		}
@@ -124,12 +125,12 @@ func (w *writer) apply(batch []*submission) []*submission {
 // happens when a fragment changed a declaration while the update was waiting,
 // which is rare enough to be done here.
 func (w *writer) applyStale(s *submission) error {
-	u, err := s.admitted.recompile(s.update, mergedScope{w.state.Scope()})
+	u, err := s.admitted.Recompile(s.update, w.state.Scope())
 	if err != nil {
 		return err
 	}
 	s.update = u
-	err = w.take(s)
+	err = w.applyWithin(s)
 	if errors.Is(err, desired.ErrStale) {
 		return snapshotNeeded(s.key())
 	}
@@ -163,14 +164,14 @@ func (w *writer) gate(s *submission) (done bool, err error) {
 		}
 		s.answer(Result{Revision: w.revision})
 		return true, nil
-	case s.update.Snapshot && !ok && len(w.book.claims) >= MaxFragments:
-		return false, reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", MaxFragments)
+	case s.update.Snapshot && !ok && len(w.book.claims) >= admission.MaxFragments:
+		return false, admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", admission.MaxFragments)
 	case s.update.Snapshot:
 		return false, nil
 	case !ok || c.session == nil || s.session.broken[s.key().Name] > c.snapshot:
 		return false, snapshotNeeded(s.key())
 	case c.session != s.session:
-		return false, reject(s.key(), weftv1.Reason_REASON_TAKEN_OVER, "",
+		return false, admission.Reject(s.key(), weftv1.Reason_REASON_TAKEN_OVER, "",
 			"another stream of publisher %s has sent a snapshot of this fragment since (process %d)", s.key().Publisher, c.session.pid)
 	default:
 		return false, nil
@@ -233,7 +234,7 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 		}
 		w.suspected = false
 		if i := culprit(plan, be.Index, len(batch)); i >= 0 {
-			w.refuse(batch[i], kernelRejection(batch[i], err))
+			w.refuse(batch[i], admission.KernelRejection(batch[i].key(), err))
 			return [][]*submission{slices.Delete(batch, i, i+1)}, nil
 		}
 	case errors.Is(err, kernel.ErrTooLarge):
@@ -248,7 +249,7 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 	}
 	// Nobody can be blamed: find out by trying fewer.
 	if len(batch) == 1 {
-		w.refuse(batch[0], kernelRejection(batch[0], err))
+		w.refuse(batch[0], admission.KernelRejection(batch[0].key(), err))
 		return nil, nil
 	}
 	half := len(batch) / 2
@@ -271,16 +272,6 @@ func culprit(plan *desired.Plan, op, updates int) int {
 		return i
 	}
 	return -1
-}
-
-// kernelRejection is the rejection of an update by the kernel.
-func kernelRejection(s *submission, err error) *RejectedError {
-	object, advice := "", ""
-	var be *kernel.BatchError
-	if errors.As(err, &be) {
-		object, advice = objectOf(be.Op), adviceOn(be)
-	}
-	return reject(s.key(), weftv1.Reason_REASON_KERNEL, object, "the kernel refuses it: %v%s", err, advice)
 }
 
 // settle keeps the books after a commit and answers its updates.
@@ -310,46 +301,8 @@ func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *we
 		slog.Duration("wait", p.wait), slog.Duration("build", p.build), slog.Duration("kernel", p.kernel),
 		slog.Int("rules_added", plan.Counts.RulesAdded), slog.Int("rules_deleted", plan.Counts.RulesDeleted),
 		slog.Int("elements_added", plan.Counts.ElementsAdded), slog.Int("elements_deleted", plan.Counts.ElementsDeleted))
-	w.flows.after(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{
+	w.flows.After(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{
 		Revision: w.revision, Fragments: keys, Changes: counts, Duration: durationpb.New(took),
 		Wait: durationpb.New(p.wait), Build: durationpb.New(p.build), Kernel: durationpb.New(p.kernel),
 	}}})
-}
-
-// objectOf names the object of an op as violations do.
-func objectOf(op kernel.Op) string {
-	switch o := op.(type) {
-	case kernel.AddTable:
-		return "table " + o.Table.String()
-	case kernel.DeleteTable:
-		return "table " + o.Table.String()
-	case kernel.AddObject:
-		return fmt.Sprintf("table %s %s %s", o.Table, o.Object.Kind, o.Object.Name)
-	case kernel.DeleteObject:
-		return fmt.Sprintf("table %s %s %s", o.Table, o.Ref.Kind, o.Ref.Name)
-	case kernel.AddFlowtable:
-		return fmt.Sprintf("table %s flowtable %s", o.Table, o.Flowtable.Name)
-	case kernel.DeleteFlowtable:
-		return fmt.Sprintf("table %s flowtable %s", o.Table, o.Name)
-	case kernel.AddChain:
-		return fmt.Sprintf("table %s chain %s", o.Table, o.Chain.Name)
-	case kernel.DeleteChain:
-		return fmt.Sprintf("table %s chain %s", o.Table, o.Name)
-	case kernel.AddRule:
-		return fmt.Sprintf("table %s chain %s rule %q", o.Table, o.Chain, clip(o.Rule.Text))
-	case kernel.DeleteRule:
-		return fmt.Sprintf("table %s chain %s", o.Table, o.Chain)
-	case kernel.AddSet:
-		return fmt.Sprintf("table %s %s %s", o.Table, kind(o.Set.Map), o.Set.Name)
-	case kernel.DeleteSet:
-		return fmt.Sprintf("table %s set %s", o.Table, o.Name)
-	case kernel.FlushSet:
-		return fmt.Sprintf("table %s set %s", o.Table, o.Name)
-	case kernel.AddElements:
-		return fmt.Sprintf("table %s %s %s", o.Table, kind(o.Set.Map), o.Set.Name)
-	case kernel.DeleteElements:
-		return fmt.Sprintf("table %s %s %s", o.Table, kind(o.Set.Map), o.Set.Name)
-	default:
-		return fmt.Sprintf("%T", op)
-	}
 }

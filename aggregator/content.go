@@ -8,9 +8,11 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
 )
 
 // List returns the status of all fragments, ordered by publisher and name, and
@@ -25,10 +27,10 @@ func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64
 //
 // Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
 func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, *weftv1.Fragment, error) {
-	if err := CheckIdentity("publisher", publisher); err != nil {
+	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, nil, err
 	}
-	if err := CheckIdentity("fragment", name); err != nil {
+	if err := admission.CheckIdentity("fragment", name); err != nil {
 		return nil, nil, err
 	}
 	key := desired.Key{Publisher: publisher, Name: name}
@@ -48,7 +50,7 @@ type read struct {
 	key      desired.Key
 	status   *weftv1.FragmentStatus
 	content  []desired.TableUpdate
-	declared declarations
+	declared admission.Declared
 }
 
 // serve answers a read.
@@ -81,14 +83,14 @@ func (r *read) fragment() *weftv1.Fragment {
 			m.Flowtables = append(m.Flowtables, flowtableMessage(ft))
 		}
 		for _, c := range t.PutChains {
-			m.Chains = append(m.Chains, chainMessage(declared.chains[c.Decl.Name], c))
+			m.Chains = append(m.Chains, chainMessage(declared.Chains[c.Decl.Name], c))
 		}
 		for _, s := range t.PutSets {
 			slices.SortFunc(s.Elements, compareElements)
 			if s.Decl.Map {
-				m.Maps = append(m.Maps, setMessage(declared.sets[s.Decl.Name].source, s))
+				m.Maps = append(m.Maps, setMessage(declared.Sets[s.Decl.Name].Source, s))
 			} else {
-				m.Sets = append(m.Sets, setMessage(declared.sets[s.Decl.Name].source, s))
+				m.Sets = append(m.Sets, setMessage(declared.Sets[s.Decl.Name].Source, s))
 			}
 			if s.Conntrack {
 				m.ConntrackMaps = append(m.ConntrackMaps, s.Decl.Name)
@@ -126,6 +128,33 @@ func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
 		m.Elements = append(m.Elements, elementMessage(s.Decl, &s.Elements[i]))
 	}
 	return m
+}
+
+// elementMessage converts an element of a set to a message.
+func elementMessage(d *compile.Set, e *compile.Element) *weftv1.Element {
+	m := &weftv1.Element{Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds()}
+	if e.State != "" {
+		m.State = &weftv1.ElementState{ExpiresMs: e.Expires().Milliseconds(), Stateful: e.Stateful()}
+	}
+	return m
+}
+
+func objectMessage(o *compile.Object) *weftv1.Object {
+	d := o.Declaration()
+	return &weftv1.Object{Kind: string(d.Kind), Name: d.Name, Text: d.Text, Comment: d.Comment}
+}
+
+func flowtableMessage(f *compile.Flowtable) *weftv1.Flowtable {
+	d := f.Declaration()
+	return &weftv1.Flowtable{Name: d.Name, Hook: d.Hook, Priority: d.Priority, Devices: d.Devices, Flags: d.Flags, Counter: d.Counter}
+}
+
+// flagsMessage returns the flags of a table.
+func flagsMessage(dormant bool) []string {
+	if dormant {
+		return []string{"dormant"}
+	}
+	return nil
 }
 
 func duration(d time.Duration) *durationpb.Duration {

@@ -1,7 +1,7 @@
 // Package aggregator merges the fragments of all publishers into one ruleset
 // and is the only thing that writes it to the kernel.
 //
-// An Aggregator has two halves. Admission (admit*.go) runs on the goroutine of
+// An Aggregator has two halves. Package admission runs on the goroutine of
 // a request: it checks names and limits, parses rule text and packs elements,
 // and answers with every violation that it finds. What it admits goes into a
 // queue. The writer (writer.go) is one goroutine that owns the merged state and
@@ -9,7 +9,7 @@
 // difference as one batch, and answers with the revision.
 //
 // What a publisher may have (package access) is judged in two places: tables,
-// hooks, NAT and priorities at admission (guard.go), what all its fragments come
+// hooks, NAT and priorities at admission, what all its fragments come
 // to by the writer (quota.go), whose state counts it and takes it back with
 // whatever undoes an update.
 //
@@ -44,7 +44,7 @@
 //
 // The comparison knows nothing of destinations that are gone. So those that a commit
 // leaves without a backend are noted in the state directory before it, until their
-// flows are removed (flows_note.go): a process that is killed in between leaves them to
+// flows are removed (package flows): a process that is killed in between leaves them to
 // the next one, which takes those that lead nowhere. What was deleted while no weft ran
 // needs no note: its elements are still in the kernel, and go with a commit.
 //
@@ -58,7 +58,7 @@
 // them from the compiled expressions, and after a start from those of the kernel's
 // dump, so that nothing is to be remembered. When a commit takes the last rule of
 // a value away, that one map is read right after the commit, on a goroutine and a
-// socket of their own, and the writer removes what is left over (purge.go): nothing
+// socket of their own, and the writer removes what is left over (package flows): nothing
 // is read otherwise, and no commit waits for the reading. The removal is in batches of
 // 4,096, between which other commits take their turn. At a start, and after a repair, every
 // affinity map is compared with the dump that was made anyway. A removal that fails is

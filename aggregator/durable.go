@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
@@ -137,7 +138,7 @@ func (d *durables) drain() {
 
 // notStored is the answer to an update that is in force and not stored.
 func notStored(key desired.Key, revision uint64, err error) *RejectedError {
-	return reject(key, weftv1.Reason_REASON_LIMIT, "",
+	return admission.Reject(key, weftv1.Reason_REASON_LIMIT, "",
 		"revision %d has it in force, but the state directory does not take it: %v: it is stored as soon as that is possible", revision, err)
 }
 
@@ -184,14 +185,9 @@ func (d *durables) refuse(s *submission, c claim) error {
 		return nil
 	}
 	if err := d.failing.Load(); err != nil {
-		return reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "%s", noRoom(*err))
+		return admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "%s", admission.NoRoom(*err))
 	}
 	return nil
-}
-
-// noRoom says that the state directory takes nothing.
-func noRoom(err error) string {
-	return fmt.Sprintf("the state directory can not store a durable fragment: %v: make room, or use another lifetime", err)
 }
 
 func (d *durables) path(key desired.Key) string {
@@ -271,7 +267,7 @@ func (d *durables) lose(path string, err error) {
 }
 
 func readFragment(path string, key desired.Key) (*weftv1.Fragment, error) {
-	if err := errors.Join(CheckIdentity("publisher", key.Publisher), CheckIdentity("fragment", key.Name)); err != nil {
+	if err := errors.Join(admission.CheckIdentity("publisher", key.Publisher), admission.CheckIdentity("fragment", key.Name)); err != nil {
 		return nil, err
 	}
 	b, err := durableSeal.read(path)
@@ -288,7 +284,7 @@ func parseFragment(b []byte, key desired.Key) (*weftv1.Fragment, error) {
 		return nil, err
 	}
 	if f.GetName() != key.Name {
-		return nil, fmt.Errorf("file holds fragment %q", clip(f.GetName()))
+		return nil, fmt.Errorf("file holds fragment %q", admission.Clip(f.GetName()))
 	}
 	return f, nil
 }
@@ -327,14 +323,14 @@ func (w *writer) restore() error {
 // restoreOne commits one durable fragment. The error is a *RejectedError, or the
 // kernel's.
 func (w *writer) restoreOne(key desired.Key, f *weftv1.Fragment) error {
-	adm := newAdmission(key, true, nil, mergedScope{w.state.Scope()}, true)
-	adm.addFragment(f, true)
-	u, err := adm.finish()
+	adm := admission.NewSnapshot(admission.Config{Durable: true}, key, w.state.Scope())
+	adm.AddFragment(f)
+	u, err := adm.Finish()
 	if err != nil {
 		return err
 	}
-	after, _ := adm.own.after(adm)
-	s := &submission{update: u, admitted: adm, lifetime: adm.lifetime, after: after, stored: true, result: make(chan Result, 1)}
+	after, _ := adm.Declared()
+	s := &submission{update: u, admitted: adm, lifetime: adm.Lifetime(), after: after, stored: true, result: make(chan Result, 1)}
 	for groups := [][]*submission{{s}}; len(groups) > 0; {
 		again, err := w.commit(groups[0])
 		if err != nil {

@@ -2,11 +2,8 @@ package aggregator
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/weft-proxy/weft/aggregator/access"
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/admission"
 )
 
 var (
@@ -15,7 +12,7 @@ var (
 	// ErrNoObject means that the kernel holds no such object of weft's.
 	ErrNoObject = errors.New("no such object")
 	// ErrInvalidName means that a publisher or fragment name is malformed.
-	ErrInvalidName = errors.New("invalid name")
+	ErrInvalidName = admission.ErrInvalidName
 	// ErrProtocol means that a request makes no sense where it came.
 	ErrProtocol = errors.New("protocol error")
 	// ErrStarting means that the kernel's tables are not adopted yet.
@@ -35,37 +32,6 @@ var (
 	ErrKernel = errors.New("kernel unavailable")
 )
 
-// RejectedError is the refusal of an update. Its fragment stays at the last
+// RejectedError is the refusal of an update. Its fragment keeps the last
 // committed content.
-type RejectedError struct {
-	Fragment desired.Key
-	// Violations has at least one entry, in the order of the request.
-	Violations []*weftv1.Violation
-	// Refusals are those of the violations that the configuration makes of
-	// it, one for each right and limit.
-	Refusals []*access.Refusal
-}
-
-// Error returns the first violation and how many more there are.
-func (e *RejectedError) Error() string {
-	s := "fragment " + e.Fragment.String() + " rejected"
-	if len(e.Violations) == 0 {
-		return s
-	}
-	v := e.Violations[0]
-	if v.GetObject() != "" {
-		s += ": " + v.GetObject()
-	}
-	s += ": " + v.GetMessage()
-	if n := len(e.Violations) - 1; n > 0 {
-		s += fmt.Sprintf(" (and %d more)", n)
-	}
-	return s
-}
-
-// reject makes a RejectedError with one violation.
-func reject(key desired.Key, reason weftv1.Reason, object, format string, args ...any) *RejectedError {
-	return &RejectedError{Fragment: key, Violations: []*weftv1.Violation{{
-		Object: object, Message: fmt.Sprintf(format, args...), Reason: reason,
-	}}}
-}
+type RejectedError = admission.RejectedError

@@ -10,6 +10,10 @@ import (
 )
 
 // TestSlowWatcherIsDropped has a watcher that does not return while events come.
+func commitEvent() *weftv1.Event {
+	return &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{}}}
+}
+
 func TestSlowWatcherIsDropped(t *testing.T) {
 	a := &Aggregator{hub: newHub(time.Now)}
 	started, stuck, release := make(chan struct{}), make(chan struct{}), make(chan struct{})

@@ -5,89 +5,52 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// noteName is the file of the note in the state directory.
+// noteName is the file of the notes in the state directory.
 const noteName = "flows.json"
 
-// maxNoted bounds the destinations in a note. What exceeds it is not noted.
-const maxNoted = 1 << 14
-
-// noteSeal is that of the note's file.
+// noteSeal marks the file of the notes.
 var noteSeal = seal{kind: "weft-flows", version: 1}
 
-// note keeps, in a file, the destinations that commits have left without a backend and
-// whose flows are not removed yet. Others need none: the comparison of all flows with
-// the present state that each start makes finds their flows, but it knows nothing of a
-// destination that is gone.
-//
-// The file is not synced to the disk: flows do not outlive the kernel.
-type note struct {
-	dir   string
-	noted []conntrack.Stale
-	// written is true while there may be a file.
+// flowNotes stores the notes of package flows in a file of the state directory.
+// It implements flows.Notes. The file is not synced to the disk, because flows do
+// not outlive the kernel.
+type flowNotes struct {
+	dir string
+	// written is true while the file may exist.
 	written bool
 }
 
-func (n *note) path() string { return filepath.Join(n.dir, noteName) }
+func (n *flowNotes) path() string { return filepath.Join(n.dir, noteName) }
 
-// add notes destinations.
-func (n *note) add(deserted []conntrack.Stale) error {
-	if n.dir == "" {
-		return nil
-	}
-	room := maxNoted - len(n.noted)
-	if len(deserted) > room {
-		n.noted = append(n.noted, deserted[:room]...)
-		return errors.Join(fmt.Errorf("note flows: %d destinations have lost all backends at once, and %d are noted: should weft be killed now, flows to the others stay until they time out",
-			len(deserted), room), n.write())
-	}
-	n.noted = append(n.noted, deserted...)
-	return n.write()
-}
-
-// strike forgets the first count destinations.
-func (n *note) strike(count int) error {
-	if count == 0 {
-		return nil
-	}
-	n.noted = n.noted[count:]
-	if len(n.noted) > 0 {
-		return n.write()
-	}
-	n.noted = nil
-	return n.remove()
-}
-
-// load reads what an earlier run has noted. A file that can't be read is removed.
-func (n *note) load() error {
-	if n.dir == "" {
-		return nil
-	}
+// Load reads what an earlier run has noted. A file that cannot be read is
+// removed.
+func (n *flowNotes) Load() (noted []conntrack.Stale, err error) {
 	n.written = true
 	b, err := noteSeal.read(n.path())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
-	var noted []conntrack.Stale
 	if err == nil {
 		err = json.Unmarshal(b, &noted)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("read note %s: %w", n.path(), err), n.remove())
+		return nil, errors.Join(fmt.Errorf("read note %s: %w", n.path(), err), n.remove())
 	}
-	n.noted = append(n.noted, noted...)
-	return nil
+	return noted, nil
 }
 
-// write replaces the file.
-func (n *note) write() error {
-	b, err := json.Marshal(n.noted)
+// Save replaces the file, or removes it if there are no notes.
+func (n *flowNotes) Save(noted []conntrack.Stale) error {
+	if len(noted) == 0 {
+		return n.remove()
+	}
+	b, err := json.Marshal(noted)
 	if err != nil {
 		return fmt.Errorf("encode note: %w", err)
 	}
@@ -98,7 +61,7 @@ func (n *note) write() error {
 	return nil
 }
 
-func (n *note) remove() error {
+func (n *flowNotes) remove() error {
 	if !n.written {
 		return nil
 	}
@@ -109,29 +72,7 @@ func (n *note) remove() error {
 	return nil
 }
 
-// without returns what is noted, less the destinations that lead somewhere.
-func (n *note) without(live []conntrack.Live) []conntrack.Stale {
-	if len(n.noted) == 0 {
-		return nil
-	}
-	type dest struct {
-		addr netip.Addr
-		port uint16
-	}
-	leads := make(map[dest]bool, len(live))
-	for _, l := range live {
-		leads[dest{l.Addr, l.Port}] = true
-	}
-	var out []conntrack.Stale
-	for _, s := range n.noted {
-		if !leads[dest{s.Addr, s.Port}] {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// writeUnsynced replaces a file as a whole, for other processes.
+// writeUnsynced replaces a file atomically, without syncing it to the disk.
 func writeUnsynced(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+tmpMark+"*")
 	if err != nil {

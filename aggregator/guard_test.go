@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
@@ -337,7 +338,7 @@ func TestConfiguredNamesAreThoseOfTheWire(t *testing.T) {
 		"a", "0", "a.b_c-d", "a" + strings.Repeat("b", 62), "a" + strings.Repeat("b", 63), "A", "aB", "-a", ".a", "_a", "a/b", "a b", "ä", "a\x00", "a:",
 	} {
 		_, err := access.Parse("f", fmt.Appendf(nil, "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers: [{name: %q, match: {uid: 1}}]\n", name), access.System())
-		if want := aggregator.CheckIdentity("publisher", name); (err == nil) != (want == nil) {
+		if want := admission.CheckIdentity("publisher", name); (err == nil) != (want == nil) {
 			t.Errorf("name %q: in a configuration %v, on the wire %v", name, err, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/flows"
 )
 
 // Names of the metrics.
@@ -20,15 +21,11 @@ const (
 	metricShadowed      = "weft_shadowed_elements"
 	metricDropped       = "weft_updates_dropped_total"
 	metricRepairs       = "weft_drift_repairs_total"
-	metricFlows         = "weft_flows_flushed_total"
-	metricFlowErrors    = "weft_flow_flush_errors_total"
 	metricSessions      = "weft_sessions"
 	metricPending       = "weft_pending_updates"
 	metricRevision      = "weft_revision"
 	metricUnrepaired    = "weft_unrepaired_tables"
 	metricStateErrors   = "weft_state_errors_total"
-	metricPurged        = "weft_affinity_purged_total"
-	metricPurgeErrors   = "weft_affinity_errors_total"
 	metricWork          = "weft_aggregator_work_total"
 )
 
@@ -65,13 +62,9 @@ type metrics struct {
 	shadowed   prometheus.Gauge
 	dropped    prometheus.Counter
 	repairs    prometheus.Counter
-	flows      prometheus.Counter
-	flowErrors prometheus.Counter
-	// purged and purgeErrors are of entries in affinity maps.
-	purged      prometheus.Counter
-	purgeErrors prometheus.Counter
-	sessions    prometheus.Gauge
-	revision    prometheus.Gauge
+	flows      *flows.Metrics
+	sessions   prometheus.Gauge
+	revision   prometheus.Gauge
 	// unrepaired is how many tables the last repair had to leave out.
 	unrepaired prometheus.Gauge
 	// stateErrors counts what went wrong with files of the state directory.
@@ -109,14 +102,15 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 		dropped:    counter(metricDropped, "Updates dropped as their sender was gone before they took effect."),
 		shadowed:   gauge(metricShadowed, "Map elements that another fragment's value hides."),
 		repairs:    counter(metricRepairs, "Commits that repaired what others changed in the kernel."),
-		flows:      counter(metricFlows, "UDP conntrack entries removed after commits."),
-		flowErrors: counter(metricFlowErrors, "Removals of UDP conntrack entries that did not succeed."),
 		sessions:   gauge(metricSessions, "Publish streams that are open."),
 		revision:   gauge(metricRevision, "Number of the last commit."),
 	}
 	m.stateErrors = vec(metricStateErrors, "Files of the state directory that could not be read or written.", "file")
-	m.purged = counter(metricPurged, "Entries of affinity maps removed as no rule makes them any more.")
-	m.purgeErrors = counter(metricPurgeErrors, "Removals of entries of affinity maps that did not succeed.")
+	removals, err := flows.NewMetrics(reg)
+	if err != nil {
+		return nil, err
+	}
+	m.flows = removals
 	m.unrepaired = gauge(metricUnrepaired, "Tables that are not as committed, as the kernel refuses to have them repaired.")
 	m.work = vec(metricWork, "What the writer looked at: elements, rules, chains and sets, whole dumps of the kernel, records written.", "kind")
 	for _, kind := range []string{workKeys, workRules, workObjects, workDumps, workRecords} {
@@ -139,7 +133,7 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 		func() float64 { return float64(pending()) })
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.commits, m.duration, m.elements, m.rules, m.rejections, m.dropped, m.shadowed, m.repairs, m.flows, m.flowErrors, m.sessions, m.revision, m.stateErrors, m.unrepaired, m.purged, m.purgeErrors, m.work, queued,
+		m.commits, m.duration, m.elements, m.rules, m.rejections, m.dropped, m.shadowed, m.repairs, m.sessions, m.revision, m.stateErrors, m.unrepaired, m.work, queued,
 	} {
 		errs = append(errs, reg.Register(c))
 	}

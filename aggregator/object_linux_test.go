@@ -247,7 +247,7 @@ func TestKernelDormant(t *testing.T) {
 			f.Tables[0].Flags = flags
 			return f
 		}
-		refusedFor(t, one, f("a", "offload"), weftv1.Reason_REASON_INVALID, `table ip demo: flag "offload": a table can be dormant`)
+		refusedFor(t, one, f("a", "offload"), weftv1.Reason_REASON_INVALID, `table ip demo: unknown table flag "offload"`)
 		mustApply(t, one, f("a"))
 		for i, step := range []struct {
 			c     *client.Client

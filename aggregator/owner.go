@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
@@ -30,7 +31,7 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weft
 	q := ownerQuery{id: id, req: req}
 	switch {
 	case req.GetObject() != nil:
-		ref := objectRef(req.GetObject())
+		ref := admission.ObjectRef(req.GetObject())
 		err = a.ask(ctx, func(w *writer) { q.owners, q.object, q.found = w.state.OwnersOfObject(id, ref) })
 	case req.GetKey() != "":
 		return a.elementOwner(ctx, &q)
@@ -63,7 +64,7 @@ func checkOwnerRequest(req *weftv1.OwnerRequest) error {
 	case req.GetHandle() != 0 && req.GetChain() == "":
 		return fmt.Errorf("%w: handle %d is in no chain: name that too", ErrProtocol, req.GetHandle())
 	case req.GetKey() != "" && req.GetSet() == "":
-		return fmt.Errorf("%w: key %s is in no set: name that too", ErrProtocol, clip(req.GetKey()))
+		return fmt.Errorf("%w: key %s is in no set: name that too", ErrProtocol, admission.Clip(req.GetKey()))
 	default:
 		return nil
 	}
@@ -92,12 +93,12 @@ func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (*weftv1.O
 	if !ok {
 		return q.answer()
 	}
-	if len(q.req.GetKey()) > MaxElementText {
-		return nil, fmt.Errorf("%w: the key has %d bytes: at most %d are allowed", ErrInvalidName, len(q.req.GetKey()), MaxElementText)
+	if len(q.req.GetKey()) > admission.MaxElementText {
+		return nil, fmt.Errorf("%w: the key has %d bytes: at most %d are allowed", ErrInvalidName, len(q.req.GetKey()), admission.MaxElementText)
 	}
 	e, err := set.PackKey(q.req.GetKey())
 	if err != nil {
-		return nil, fmt.Errorf("%w: element %s of %s %s: %w", ErrInvalidName, clip(q.req.GetKey()), kind(set.Map), set.Name, err)
+		return nil, fmt.Errorf("%w: element %s of %s %s: %w", ErrInvalidName, admission.Clip(q.req.GetKey()), admission.SetKind(set.Map), set.Name, err)
 	}
 	q.set = set
 	if err := a.ask(ctx, func(w *writer) { q.owners, q.found = w.state.OwnersOfElement(q.id, set.Name, e) }); err != nil {
@@ -147,18 +148,18 @@ func (q *ownerQuery) text(o *desired.Owned) string {
 
 // name says what was asked for.
 func (q *ownerQuery) name() string {
-	s := "table " + clip(q.id.String())
+	s := "table " + admission.Clip(q.id.String())
 	switch {
 	case q.req.GetObject() != nil:
-		s += " " + clip(objectRef(q.req.GetObject()).String())
+		s += " " + admission.Clip(admission.ObjectRef(q.req.GetObject()).String())
 	case q.req.GetKey() != "":
-		s += fmt.Sprintf(" set %s element %s", clip(q.req.GetSet()), clip(q.req.GetKey()))
+		s += fmt.Sprintf(" set %s element %s", admission.Clip(q.req.GetSet()), admission.Clip(q.req.GetKey()))
 	case q.req.GetSet() != "":
-		s += " set " + clip(q.req.GetSet())
+		s += " set " + admission.Clip(q.req.GetSet())
 	case q.req.GetHandle() != 0:
-		s += fmt.Sprintf(" chain %s rule handle %d", clip(q.req.GetChain()), q.req.GetHandle())
+		s += fmt.Sprintf(" chain %s rule handle %d", admission.Clip(q.req.GetChain()), q.req.GetHandle())
 	case q.req.GetChain() != "":
-		s += " chain " + clip(q.req.GetChain())
+		s += " chain " + admission.Clip(q.req.GetChain())
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
@@ -28,14 +29,14 @@ type Checker interface {
 // Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many
 // fragments), ErrKernel, ErrStandby, ErrStopped, ctx's.
 func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
-	if err := CheckIdentity("publisher", publisher); err != nil {
+	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, err
 	}
 	if err := a.admitting(ctx.Done()); err != nil {
 		return nil, err
 	}
-	if n := len(req.GetFragments()) + len(req.GetWithdraw()); n > MaxPlan {
-		return nil, fmt.Errorf("%w: the plan has %d fragments: at most %d are allowed", ErrProtocol, n, MaxPlan)
+	if n := len(req.GetFragments()) + len(req.GetWithdraw()); n > admission.MaxPlan {
+		return nil, fmt.Errorf("%w: the plan has %d fragments: at most %d are allowed", ErrProtocol, n, admission.MaxPlan)
 	}
 	p := a.newPlanning(publisher, req)
 	var failed error
@@ -45,7 +46,7 @@ func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.Pla
 	if failed != nil {
 		return nil, failed
 	}
-	return p.message(MaxPlanBytes), nil
+	return p.message(admission.MaxPlanBytes), nil
 }
 
 // planning is a plan on its way to the writer and back.
@@ -68,20 +69,20 @@ func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *pla
 	p := &planning{place: make(map[desired.Key]int)}
 	for _, name := range req.GetWithdraw() {
 		key := desired.Key{Publisher: publisher, Name: name}
-		p.add(key, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true}, CheckIdentity("fragment", name))
+		p.add(key, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true}, admission.CheckIdentity("fragment", name))
 	}
 	scope := planScope{scope: a.scope.Load()}
 	for _, f := range req.GetFragments() {
 		key := desired.Key{Publisher: publisher, Name: f.GetName()}
-		if err := CheckIdentity("fragment", f.GetName()); err != nil {
+		if err := admission.CheckIdentity("fragment", f.GetName()); err != nil {
 			p.add(key, nil, err)
 			continue
 		}
-		adm := a.newAdmission(key, true, nil, &scope)
-		adm.addFragment(f, true)
-		u, err := adm.finish()
-		after, _ := adm.own.after(adm)
-		p.add(key, &submission{update: u, admitted: adm, lifetime: adm.lifetime, after: after}, err)
+		adm := admission.NewSnapshot(a.admission, key, &scope)
+		adm.AddFragment(f)
+		u, err := adm.Finish()
+		after, _ := adm.Declared()
+		p.add(key, &submission{update: u, admitted: adm, lifetime: adm.Lifetime(), after: after}, err)
 		if err == nil {
 			scope.planned = append(scope.planned, after)
 		}
@@ -93,7 +94,7 @@ func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *pla
 func (p *planning) add(key desired.Key, s *submission, err error) {
 	if errors.Is(err, ErrInvalidName) {
 		err = invalidName(key, err)
-		key.Name = clip(key.Name)
+		key.Name = admission.Clip(key.Name)
 	}
 	if _, ok := p.place[key]; !ok {
 		p.place[key] = len(p.place)
@@ -122,17 +123,18 @@ func (p *planning) refuse(err error) bool {
 // planScope finds the declarations of the fragments before one in a plan, and
 // then those of everybody.
 type planScope struct {
-	planned []declarations
+	planned []admission.Declared
 	scope   *desired.Scope
 }
 
-func (l *planScope) set(table nft.TableID, name string) (*compile.Set, bool) {
+// Set implements admission.Scope.
+func (l *planScope) Set(table nft.TableID, name string) (*compile.Set, bool) {
 	for _, d := range slices.Backward(l.planned) {
-		if s, ok := d.set(table, name); ok {
+		if s, ok := d.Set(table, name); ok {
 			return s, true
 		}
 	}
-	return l.scope.Table(table).Set(name)
+	return l.scope.Set(table, name)
 }
 
 // plan works out a plan against the state, and leaves the state as it was.
@@ -165,7 +167,7 @@ func (w *writer) plan(p *planning) error {
 			if i < 0 {
 				i = w.planCulprit(steps)
 			}
-			p.refuse(kernelRejection(steps[i], err))
+			p.refuse(admission.KernelRejection(steps[i].key(), err))
 			steps = slices.Concat(steps[:i], steps[i+1:])
 		case repaired:
 			return fmt.Errorf("%w: %w", ErrKernel, err)
@@ -189,7 +191,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	for _, s := range steps {
 		err := w.planGate(s, &fresh)
 		if err == nil {
-			err = w.take(s)
+			err = w.applyWithin(s)
 		}
 		if errors.Is(err, desired.ErrStale) && s.admitted != nil {
 			err = w.applyStale(s)
@@ -197,7 +199,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 		if err == nil {
 			accepted = append(accepted, s)
 		} else if !p.refuse(err) {
-			p.refuse(reject(s.key(), weftv1.Reason_REASON_INVALID, "", "%v", err))
+			p.refuse(admission.Reject(s.key(), weftv1.Reason_REASON_INVALID, "", "%v", err))
 		}
 	}
 	return accepted
@@ -211,12 +213,12 @@ func (w *writer) planGate(s *submission, fresh *int) error {
 	case there:
 		return nil
 	case s.mustExist:
-		return reject(s.key(), weftv1.Reason_REASON_REFERENCE, "", "there is no such fragment to withdraw")
+		return admission.Reject(s.key(), weftv1.Reason_REASON_REFERENCE, "", "there is no such fragment to withdraw")
 	case s.withdraws():
 		return nil
 	}
-	if *fresh++; len(w.book.claims)+*fresh > MaxFragments {
-		return reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", len(w.book.claims))
+	if *fresh++; len(w.book.claims)+*fresh > admission.MaxFragments {
+		return admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", len(w.book.claims))
 	}
 	return nil
 }

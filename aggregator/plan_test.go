@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -237,7 +238,7 @@ func TestPlanErrors(t *testing.T) {
 	if _, err := d.Aggregator.Plan(ctx, "Nobody!", &weftv1.PlanRequest{}); !errors.Is(err, aggregator.ErrInvalidName) {
 		t.Errorf("error is %v: want ErrInvalidName", err)
 	}
-	if _, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{Withdraw: make([]string, aggregator.MaxPlan+1)}); !errors.Is(err, aggregator.ErrProtocol) {
+	if _, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{Withdraw: make([]string, admission.MaxPlan+1)}); !errors.Is(err, aggregator.ErrProtocol) {
 		t.Errorf("error is %v: want ErrProtocol", err)
 	}
 	if resp, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{}); err != nil || len(resp.GetChanges()) > 0 {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
@@ -24,7 +25,7 @@ type Result struct {
 type submission struct {
 	update *desired.Update
 	// admitted allows to compile the rules again; nil for withdrawals.
-	admitted *admission
+	admitted *admission.Builder
 	lifetime weftv1.Lifetime
 	// session is who sends it, nil for unary calls.
 	session *Session
@@ -36,7 +37,7 @@ type submission struct {
 	// patches of the session are compiled against it.
 	declares bool
 	// after are the fragment's declarations once the update is committed.
-	after declarations
+	after admission.Declared
 	// durable is set by the writer where the fragment is durable before the
 	// update or after it. A stored one comes from the state directory.
 	durable, stored bool

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -257,19 +258,19 @@ func TestStreamHoldsBoundedFragments(t *testing.T) {
 	empty := func(i int) *weftv1.PublishRequest {
 		return snapshotOf(1, &weftv1.Fragment{Name: fmt.Sprintf("f-%d", i)})
 	}
-	for i := range aggregator.MaxFragments {
+	for i := range admission.MaxFragments {
 		if err := push(empty(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var rejected *aggregator.RejectedError
-	if err := push(empty(aggregator.MaxFragments)); !errors.As(err, &rejected) || rejected.Violations[0].GetReason() != weftv1.Reason_REASON_LIMIT {
+	if err := push(empty(admission.MaxFragments)); !errors.As(err, &rejected) || rejected.Violations[0].GetReason() != weftv1.Reason_REASON_LIMIT {
 		t.Fatalf("one too many: %v", err)
 	}
 	if err := push(&weftv1.PublishRequest{Id: 2, Update: &weftv1.PublishRequest_Withdraw{Withdraw: "f-0"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := push(empty(aggregator.MaxFragments)); err != nil {
+	if err := push(empty(admission.MaxFragments)); err != nil {
 		t.Fatalf("after a withdrawal: %v", err)
 	}
 }

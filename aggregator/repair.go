@@ -47,7 +47,7 @@ func (w *writer) tryRepair(last bool) error {
 	}
 	w.state.Accept()
 	w.drift = ""
-	w.purger.add(w.state.Unpurged(dump), true)
+	w.purger.Add(w.state.Unpurged(dump), true)
 	w.leaveOut(refused)
 	left := 0
 	for _, op := range plan.Ops {
@@ -67,7 +67,7 @@ func (w *writer) tryRepair(last bool) error {
 	w.metrics.repaired(counts)
 	w.log.Warn("repaired the kernel", "revision", w.revision, "reason", reason, "ops", len(plan.Ops)-left)
 	w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
-	w.flows.reconcile(w.state.Live())
+	w.flows.Reconcile(w.state.Live())
 	return nil
 }
 

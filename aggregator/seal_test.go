@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
@@ -153,9 +154,9 @@ func FuzzFragmentFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		adm := newAdmission(key, true, nil, nowhere{}, true)
-		adm.addFragment(m, true)
-		if u, err := adm.finish(); (u == nil) == (err == nil) {
+		adm := admission.NewSnapshot(admission.Config{Durable: true}, key, desired.New().Scope())
+		adm.AddFragment(m)
+		if u, err := adm.Finish(); (u == nil) == (err == nil) {
 			t.Fatalf("update %v, error %v", u, err)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
@@ -33,7 +34,7 @@ type Session struct {
 	done  <-chan struct{}
 
 	// fragments is used by the goroutine that pushes only.
-	fragments map[string]declarations
+	fragments map[string]admission.Declared
 	// serial counts the updates that were queued.
 	serial uint64
 	// broken has the serial of the last refused update of a fragment that
@@ -41,7 +42,7 @@ type Session struct {
 	// the writer's.
 	broken map[string]uint64
 	// building collects the parts of a snapshot.
-	building   *admission
+	building   *admission.Builder
 	buildingID uint64
 
 	closed sync.Once
@@ -51,7 +52,7 @@ type Session struct {
 //
 // Possible errors: ErrInvalidName, ErrStandby, ErrStopped.
 func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session, error) {
-	if err := CheckIdentity("publisher", publisher); err != nil {
+	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, err
 	}
 	if err := a.condition(); err != nil {
@@ -61,7 +62,7 @@ func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session,
 	a.hub.publish(presence(publisher, pid, true))
 	s := &Session{
 		a: a, publisher: publisher, pid: pid, uid: uid,
-		fragments: make(map[string]declarations), broken: make(map[string]uint64),
+		fragments: make(map[string]admission.Declared), broken: make(map[string]uint64),
 	}
 	a.roster.join(s)
 	return s, nil
@@ -79,7 +80,7 @@ func (s *Session) Close() {
 		s.a.roster.leave(s)
 		s.a.hub.publish(presence(s.publisher, s.pid, false))
 		if s.building != nil {
-			s.building.pool.wg.Wait()
+			s.building.Wait()
 		}
 		if s.serial > 0 {
 			s.a.queue.put(&submission{
@@ -119,7 +120,7 @@ func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
 
 // key validates a fragment's name.
 func (s *Session) key(name string) (desired.Key, error) {
-	return desired.Key{Publisher: s.publisher, Name: name}, CheckIdentity("fragment", name)
+	return desired.Key{Publisher: s.publisher, Name: name}, admission.CheckIdentity("fragment", name)
 }
 
 // rejected is the outcome of an update that was not admitted.
@@ -132,26 +133,22 @@ func (s *Session) rejected(err error) <-chan Result {
 
 // invalidName is the rejection of an update whose fragment can not be named.
 func invalidName(key desired.Key, err error) error {
-	key.Name = clip(key.Name)
-	return reject(key, weftv1.Reason_REASON_INVALID, "", "%v", err)
+	key.Name = admission.Clip(key.Name)
+	return admission.Reject(key, weftv1.Reason_REASON_INVALID, "", "%v", err)
 }
 
 func (s *Session) pushSnapshot(id uint64, f *weftv1.Fragment, more bool) (<-chan Result, error) {
 	adm := s.building
 	if adm == nil {
 		key, err := s.key(f.GetName())
-		adm = s.a.newAdmission(key, true, nil, sessionScope{s: s, scope: s.a.scope.Load()})
+		adm = admission.NewSnapshot(s.a.admission, key, sessionScope{s: s, scope: s.a.scope.Load()})
 		if err != nil {
-			adm.key.Name = clip(key.Name)
-			adm.bad.add(weftv1.Reason_REASON_INVALID, "", err.Error())
+			adm.RejectName(err)
 		}
-		adm.addFragment(f, true)
-	} else {
-		if f.GetName() != adm.key.Name {
-			return nil, fmt.Errorf("%w: update %d has parts of two fragments, %s and %s", ErrProtocol, id, adm.key.Name, clip(f.GetName()))
-		}
-		adm.addFragment(f, false)
+	} else if f.GetName() != adm.Key().Name {
+		return nil, fmt.Errorf("%w: update %d has parts of two fragments, %s and %s", ErrProtocol, id, adm.Key().Name, admission.Clip(f.GetName()))
 	}
+	adm.AddFragment(f)
 	if more {
 		s.building, s.buildingID = adm, id
 		return nil, nil
@@ -169,13 +166,13 @@ func (s *Session) pushPatch(p *weftv1.Patch) (<-chan Result, error) {
 	if !ok {
 		return s.rejected(snapshotNeeded(key)), nil
 	}
-	adm := s.a.newAdmission(key, false, own, sessionScope{s: s, scope: s.a.scope.Load()})
-	adm.addPatch(p)
+	adm := admission.NewPatch(s.a.admission, key, own, sessionScope{s: s, scope: s.a.scope.Load()})
+	adm.AddPatch(p)
 	return s.submit(adm)
 }
 
 func snapshotNeeded(key desired.Key) error {
-	return reject(key, weftv1.Reason_REASON_SNAPSHOT_NEEDED, "", "patches need a snapshot that was sent on the same stream: send one")
+	return admission.Reject(key, weftv1.Reason_REASON_SNAPSHOT_NEEDED, "", "patches need a snapshot that was sent on the same stream: send one")
 }
 
 func (s *Session) pushWithdraw(name string) (<-chan Result, error) {
@@ -191,19 +188,20 @@ func (s *Session) pushWithdraw(name string) (<-chan Result, error) {
 }
 
 // submit finishes the admission of an update and queues it.
-func (s *Session) submit(adm *admission) (<-chan Result, error) {
-	u, err := adm.finish()
+func (s *Session) submit(adm *admission.Builder) (<-chan Result, error) {
+	u, err := adm.Finish()
 	if err != nil {
 		return s.rejected(err), nil
 	}
-	if _, ok := s.fragments[adm.key.Name]; !ok && len(s.fragments) >= MaxFragments {
-		return s.rejected(reject(adm.key, weftv1.Reason_REASON_LIMIT, "", "the stream has sent %d fragments, and no more are taken: withdraw some", MaxFragments)), nil
+	name := adm.Key().Name
+	if _, ok := s.fragments[name]; !ok && len(s.fragments) >= admission.MaxFragments {
+		return s.rejected(admission.Reject(adm.Key(), weftv1.Reason_REASON_LIMIT, "", "the stream has sent %d fragments, and no more are taken: withdraw some", admission.MaxFragments)), nil
 	}
-	after, declares := adm.own.after(adm)
+	after, declares := adm.Declared()
 	if after != nil {
-		s.fragments[adm.key.Name] = after
+		s.fragments[name] = after
 	}
-	return s.enqueue(&submission{update: u, admitted: adm, lifetime: adm.lifetime, session: s, declares: declares, after: after})
+	return s.enqueue(&submission{update: u, admitted: adm, lifetime: adm.Lifetime(), session: s, declares: declares, after: after})
 }
 
 func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
@@ -224,25 +222,19 @@ type sessionScope struct {
 	scope *desired.Scope
 }
 
-func (l sessionScope) set(table nft.TableID, name string) (*compile.Set, bool) {
-	if d, ok := l.scope.Table(table).Set(name); ok {
+// Set implements admission.Scope.
+func (l sessionScope) Set(table nft.TableID, name string) (*compile.Set, bool) {
+	if d, ok := l.scope.Set(table, name); ok {
 		return d, true
 	}
 	// A set has one declaration, whichever fragment has it, so the order of
 	// this loop does not matter.
 	for _, f := range l.s.fragments {
-		if d, ok := f.set(table, name); ok {
+		if d, ok := f.Set(table, name); ok {
 			return d, true
 		}
 	}
 	return nil, false
-}
-
-// mergedScope finds the declarations of everybody.
-type mergedScope struct{ scope *desired.Scope }
-
-func (l mergedScope) set(table nft.TableID, name string) (*compile.Set, bool) {
-	return l.scope.Table(table).Set(name)
 }
 
 // Apply replaces a fragment and returns the outcome of that.
@@ -253,23 +245,23 @@ func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Frag
 	if err := a.admitting(ctx.Done()); err != nil {
 		return Result{}, err
 	}
-	if err := CheckIdentity("publisher", publisher); err != nil {
+	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return Result{}, err
 	}
-	if err := CheckIdentity("fragment", f.GetName()); err != nil {
+	if err := admission.CheckIdentity("fragment", f.GetName()); err != nil {
 		return Result{}, a.rejected(invalidName(key, err))
 	}
-	adm := a.newAdmission(key, true, nil, mergedScope{a.scope.Load()})
+	adm := admission.NewSnapshot(a.admission, key, a.scope.Load())
 	if f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
-		adm.bad.add(weftv1.Reason_REASON_INVALID, "", "lifetime session needs a Publish stream: it would end with this call")
+		adm.Reject(weftv1.Reason_REASON_INVALID, "lifetime session needs a Publish stream: it would end with this call")
 	}
-	adm.addFragment(f, true)
-	u, err := adm.finish()
+	adm.AddFragment(f)
+	u, err := adm.Finish()
 	if err != nil {
 		return Result{}, a.rejected(err)
 	}
-	after, _ := adm.own.after(adm)
-	return a.submit(ctx, &submission{update: u, admitted: adm, lifetime: adm.lifetime, after: after})
+	after, _ := adm.Declared()
+	return a.submit(ctx, &submission{update: u, admitted: adm, lifetime: adm.Lifetime(), after: after})
 }
 
 // Delete withdraws a fragment.
@@ -280,10 +272,10 @@ func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result
 	if err := a.admitting(ctx.Done()); err != nil {
 		return Result{}, err
 	}
-	if err := CheckIdentity("publisher", publisher); err != nil {
+	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return Result{}, err
 	}
-	if err := CheckIdentity("fragment", name); err != nil {
+	if err := admission.CheckIdentity("fragment", name); err != nil {
 		return Result{}, err
 	}
 	return a.submit(ctx, &submission{

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
@@ -42,7 +43,7 @@ type bookRecord struct {
 func (r bookRecord) key() desired.Key { return desired.Key{Publisher: r.Publisher, Name: r.Name} }
 
 func (r bookRecord) lifetime() weftv1.Lifetime {
-	return lifetime(weftv1.Lifetime(weftv1.Lifetime_value[r.Lifetime]))
+	return admission.EffectiveLifetime(weftv1.Lifetime(weftv1.Lifetime_value[r.Lifetime]))
 }
 
 // recordSeal is that of the record's file.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
@@ -43,7 +44,7 @@ func (a *Aggregator) GetTable(ctx context.Context, family, name string, terse bo
 		return nil, err
 	}
 	if v.merged == nil {
-		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, clip(id.String()))
+		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, admission.Clip(id.String()))
 	}
 	return v.message(), nil
 }
@@ -62,7 +63,7 @@ type tableView struct {
 	revision uint64
 	// declared are the declarations of the table's fragments as they were
 	// written, in merge order.
-	declared []tableDeclarations
+	declared []admission.DeclaredTable
 }
 
 func (w *writer) viewTable(id nft.TableID, elements bool) tableView {
@@ -83,7 +84,7 @@ func (w *writer) viewTable(id nft.TableID, elements bool) tableView {
 // has come back.
 func (v *tableView) chain(c *compile.Chain) nft.Chain {
 	for _, d := range v.declared {
-		if src, ok := d.chains[c.Name]; ok {
+		if src, ok := d.Chains[c.Name]; ok {
 			return src
 		}
 	}
@@ -93,8 +94,8 @@ func (v *tableView) chain(c *compile.Chain) nft.Chain {
 // set is chain for sets and maps.
 func (v *tableView) set(s *compile.Set) nft.Set {
 	for _, d := range v.declared {
-		if src, ok := d.sets[s.Name]; ok {
-			return src.source
+		if src, ok := d.Sets[s.Name]; ok {
+			return src.Source
 		}
 	}
 	return s.Declaration()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -32,7 +33,7 @@ type writer struct {
 	// cleanups are asked for by administrators.
 	cleanups chan *cleanup
 	hub      *hub
-	flows    *flusher
+	flows    *flows.Flusher
 	book     *book
 	// roster knows the publishers.
 	roster *roster
@@ -79,7 +80,7 @@ type writer struct {
 	// sweep is true when what belongs to nobody is to be removed.
 	sweep bool
 	// purger removes what packets have put into affinity maps.
-	purger *purger
+	purger *flows.Purger
 }
 
 func newWriter(a *Aggregator) *writer {
@@ -99,7 +100,9 @@ func newWriter(a *Aggregator) *writer {
 		state: desired.New(), limiter: rate.NewLimiter(c.Rate, c.Burst), returning: true, again: make(chan struct{}, 1),
 	}
 	w.state.FixedFlags(w.undisturbed())
-	w.purger = newPurger(c.Kernel, w.state, c.Retry, a.flows)
+	w.purger = flows.NewPurger(flows.PurgerConfig{
+		Kernel: c.Kernel, State: w.state, Delay: c.Retry, Removed: a.flows.Ask, Log: a.log, Metrics: a.metrics.flows,
+	})
 	return w
 }
 
@@ -144,16 +147,14 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			r(w)
 		case <-grace.C:
 			w.orphaned = w.book.abandon()
-		case <-w.flows.behind:
-			w.flows.reconcile(w.state.Live())
+		case <-w.flows.Overdue():
+			w.flows.Reconcile(w.state.Live())
 		case <-w.again:
 			w.tryAgain()
-		case <-w.purger.due():
-			w.purger.step()
-		case r := <-w.purger.results:
-			w.purger.read(r)
-		case <-w.purger.again:
-			w.purger.retry()
+		case <-w.purger.Due():
+			w.purger.Step()
+		case f := <-w.purger.Events():
+			f()
 		case c, ok := <-changes:
 			if !ok {
 				changes = w.rewatch(ctx)
@@ -260,7 +261,7 @@ func (w *writer) count() {
 func (w *writer) cost(s *submission) int {
 	n := 1
 	if s.admitted != nil {
-		n += s.admitted.rules + s.admitted.elements
+		n += s.admitted.Cost()
 	}
 	var gone []desired.Key
 	switch {
@@ -320,7 +321,7 @@ func (w *writer) finish() {
 	for _, s := range w.held {
 		s.answer(Result{Err: ErrStopped})
 	}
-	w.purger.drain(deadline.Sub(w.now()))
+	w.purger.Drain(deadline.Sub(w.now()))
 	w.held = nil
 	if err := w.save(); err != nil {
 		w.log.Error("record is not saved", "error", err)

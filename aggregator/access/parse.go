@@ -224,7 +224,7 @@ func (p *parser) name(path string, n *yaml.Node, pub *Publisher) {
 }
 
 // validName reports whether a publisher may have a name: the rule is that of
-// aggregator.CheckIdentity.
+// admission.CheckIdentity.
 func validName(name string) bool {
 	if name == "" || len(name) > 63 || strings.IndexByte("._-", name[0]) >= 0 {
 		return false

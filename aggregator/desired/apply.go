@@ -18,6 +18,8 @@ type apply struct {
 	f          *fragment
 	violations []Violation
 	stale      error
+	// overLimit is the error of a Limit.
+	overLimit error
 }
 
 // Apply takes in an update. On an error nothing has changed.
@@ -37,7 +39,7 @@ func (s *State) change(key Key, f func(*apply)) error {
 	f(a)
 	a.checkReferences()
 	a.checkRedeclared()
-	if a.stale == nil && len(a.violations) == 0 {
+	if a.stale == nil && len(a.violations) == 0 && a.overLimit == nil {
 		s.origin++
 		return nil
 	}
@@ -45,10 +47,14 @@ func (s *State) change(key Key, f func(*apply)) error {
 	if mark == 0 && s.origin == 0 {
 		s.Rollback()
 	}
-	if a.stale != nil {
+	switch {
+	case a.stale != nil:
 		return fmt.Errorf("apply fragment %s: %w", key, a.stale)
+	case a.overLimit != nil:
+		return a.overLimit
+	default:
+		return &Rejection{Fragment: key, Violations: a.violations}
 	}
-	return &Rejection{Fragment: key, Violations: a.violations}
 }
 
 // violate reports what is wrong at a place in a table.

@@ -20,6 +20,11 @@ func (s *Scope) Table(id nft.TableID) *TableScope {
 	return &TableScope{}
 }
 
+// Set returns the declaration of a set or map of a table.
+func (s *Scope) Set(id nft.TableID, name string) (*compile.Set, bool) {
+	return s.Table(id).Set(name)
+}
+
 // TableScope is the part of a Scope in one table. It is a compile.Scope.
 type TableScope struct {
 	sets   map[string]*compile.Set

@@ -20,23 +20,23 @@ func (u *Usage) add(o Usage, by int) {
 	u.Bytes += by * o.Bytes
 }
 
-// Limit judges a change of what a publisher holds; without violations it may
-// be made.
-type Limit func(before, after Usage) []Violation
+// Limit returns why a publisher that holds before must not come to hold after,
+// or nil.
+type Limit func(before, after Usage) error
 
 // Usage returns what a publisher holds. It costs nothing.
 func (s *State) Usage(publisher string) Usage { return s.usage[publisher] }
 
 // ApplyWithin is Apply for a publisher with limits. On an error nothing has
-// changed, in what is counted either.
+// changed, including the publisher's usage.
 //
-// Possible errors: those of Apply; limit's violations as a *[Rejection].
+// Possible errors: those of Apply; limit's.
 func (s *State) ApplyWithin(u *Update, limit Limit) error {
 	return s.change(u.Fragment, func(a *apply) {
 		before := s.Usage(u.Fragment.Publisher)
 		a.update(u)
 		if a.stale == nil && len(a.violations) == 0 {
-			a.violations = append(a.violations, limit(before, s.Usage(u.Fragment.Publisher))...)
+			a.overLimit = limit(before, s.Usage(u.Fragment.Publisher))
 		}
 	})
 }

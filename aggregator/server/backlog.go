@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
@@ -18,7 +18,7 @@ const (
 	maxInFlightBytes = 64 << 20
 	// maxUnfinished is the encoded size of all parts of snapshots whose last
 	// part has not come; one publisher may have as much as one update.
-	maxUnfinished = 2 * aggregator.MaxBytes
+	maxUnfinished = 2 * admission.MaxBytes
 )
 
 // unfinished counts the parts of snapshots that are not complete.
@@ -36,8 +36,8 @@ func newUnfinished() *unfinished { return &unfinished{by: make(map[string]int)} 
 func (u *unfinished) add(publisher string, n int) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.by[publisher]+n > aggregator.MaxBytes {
-		return fmt.Errorf("%w: unfinished snapshots of publisher %s have more than %d bytes: finish one before the next", errCrowded, publisher, aggregator.MaxBytes)
+	if u.by[publisher]+n > admission.MaxBytes {
+		return fmt.Errorf("%w: unfinished snapshots of publisher %s have more than %d bytes: finish one before the next", errCrowded, publisher, admission.MaxBytes)
 	}
 	if u.total+n > maxUnfinished {
 		return fmt.Errorf("%w: unfinished snapshots of all publishers have more than %d bytes: try again later", errCrowded, maxUnfinished)

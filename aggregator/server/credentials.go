@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
+	"github.com/weft-proxy/weft/aggregator/admission"
 )
 
 // PublisherKey is the metadata in which a caller names the publisher.
@@ -105,7 +106,7 @@ func (a *authorizer) authorize(ctx context.Context) (caller, error) {
 	case 0:
 	case 1:
 		want = names[0]
-		if err := aggregator.CheckIdentity("publisher", want); err != nil {
+		if err := admission.CheckIdentity("publisher", want); err != nil {
 			return c, err
 		}
 	default:

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
@@ -56,7 +56,7 @@ func TestCrowd(t *testing.T) {
 
 func TestUnfinishedSnapshotsAreBounded(t *testing.T) {
 	u := newUnfinished()
-	half := aggregator.MaxBytes / 2
+	half := admission.MaxBytes / 2
 	for _, step := range []struct {
 		publisher string
 		ok        bool

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
@@ -274,10 +274,10 @@ func TestDeepNesting(t *testing.T) {
 	}
 	for _, open := range []string{"(", "{", "[", "tcp dport { ", "jump { ", "\"", "a . ", "1-", "! ", "- ", "include \"", "@"} {
 		f := table()
-		f.Tables[0].Chains = []*weftv1.Chain{{Name: "c", Rules: []*weftv1.Rule{{Text: strings.Repeat(open, aggregator.MaxRuleText/len(open))}}}}
+		f.Tables[0].Chains = []*weftv1.Chain{{Name: "c", Rules: []*weftv1.Rule{{Text: strings.Repeat(open, admission.MaxRuleText/len(open))}}}}
 		refused("rule of "+open, f)
 		f = table()
-		f.Tables[0].Sets[0].Elements = []*weftv1.Element{{Key: strings.Repeat(open, aggregator.MaxElementText/len(open))}}
+		f.Tables[0].Sets[0].Elements = []*weftv1.Element{{Key: strings.Repeat(open, admission.MaxElementText/len(open))}}
 		refused("element of "+open, f)
 		refused("file of "+open, &weftv1.Fragment{Name: "file", Nft: "table ip t { chain c { " + strings.Repeat(open, (256<<10)/len(open))})
 	}

@@ -1,19 +1,19 @@
-package aggregator
+package admission
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Limits, of one update unless they say otherwise. They bound what a publisher can make the aggregator
-// hold and do; a node's real rulesets stay far below them.
+// The limits of one update, unless stated otherwise. They bound the memory and
+// work that a publisher can cause. Real rulesets stay far below them.
 const (
 	// MaxFragments is the number of fragments of all publishers together.
 	MaxFragments = 10_000
 	// MaxPlan is the number of fragments in a plan.
 	MaxPlan = 1_000
 	// MaxPlanBytes is the size of the changes and shadows that the answer to a
-	// plan lists; what exceeds it is counted.
+	// plan lists. Changes and shadows beyond it are only counted.
 	MaxPlanBytes = 32 << 20
 	// MaxTables is the number of tables in an update.
 	MaxTables = 64
@@ -38,14 +38,14 @@ const (
 	MaxName = 255
 	// MaxIdentity is the length of a publisher's or fragment's name in bytes.
 	MaxIdentity = 63
-	// MaxViolations is how many violations an answer holds; what exceeds them
-	// is counted.
+	// MaxViolations is the number of violations that an answer lists. Violations
+	// beyond it are only counted.
 	MaxViolations = 32
 )
 
-// CheckIdentity validates the name of a publisher or fragment: 1 to 63 of
-// [a-z0-9._-], beginning with a letter or digit. The result wraps
-// ErrInvalidName.
+// CheckIdentity validates the name of a publisher or fragment: 1 to 63
+// characters of [a-z0-9._-], the first a letter or digit. The error wraps
+// [ErrInvalidName].
 func CheckIdentity(kind, name string) error {
 	switch {
 	case name == "":
@@ -65,8 +65,8 @@ func CheckIdentity(kind, name string) error {
 	return nil
 }
 
-// checkName validates the name of an nft object: what nft(8) can read back
-// without quotes. The message is for a violation.
+// checkName validates the name of an nft object: nft(8) can read it without
+// quotes. The error is the message of a violation.
 func checkName(name string) error {
 	if name == "" {
 		return fmt.Errorf("name is empty")

@@ -1,4 +1,4 @@
-package aggregator
+package admission
 
 import (
 	"errors"
@@ -38,13 +38,15 @@ func FuzzAdmit(f *testing.F) {
 			return
 		}
 		snapshot := m.GetSnapshot() != nil
-		a := newAdmission(desired.Key{Publisher: "p", Name: "f"}, snapshot, nil, nowhere{}, false)
+		key := desired.Key{Publisher: "p", Name: "f"}
+		a := NewSnapshot(Config{}, key, nowhere{})
 		if snapshot {
-			a.addFragment(m.GetSnapshot(), true)
+			a.AddFragment(m.GetSnapshot())
 		} else {
-			a.addPatch(m.GetPatch())
+			a = NewPatch(Config{}, key, nil, nowhere{})
+			a.AddPatch(m.GetPatch())
 		}
-		u, err := a.finish()
+		u, err := a.Finish()
 		var r *RejectedError
 		switch {
 		case err == nil && u == nil:
@@ -52,6 +54,6 @@ func FuzzAdmit(f *testing.F) {
 		case err != nil && (u != nil || !errors.As(err, &r) || len(r.Violations) == 0):
 			t.Fatalf("update %v, error %v", u, err)
 		}
-		a.own.after(a)
+		a.Declared()
 	})
 }

@@ -1,4 +1,4 @@
-package aggregator
+package admission
 
 import (
 	"errors"
@@ -15,12 +15,12 @@ import (
 // nowhere finds no declarations.
 type nowhere struct{}
 
-func (nowhere) set(nft.TableID, string) (*compile.Set, bool) { return nil, false }
+func (nowhere) Set(nft.TableID, string) (*compile.Set, bool) { return nil, false }
 
 func admit(f *weftv1.Fragment) (*desired.Update, error) {
-	a := newAdmission(desired.Key{Publisher: "p", Name: f.GetName()}, true, nil, nowhere{}, false)
-	a.addFragment(f, true)
-	return a.finish()
+	b := NewSnapshot(Config{}, desired.Key{Publisher: "p", Name: f.GetName()}, nowhere{})
+	b.AddFragment(f)
+	return b.Finish()
 }
 
 func TestAdmitTablesAndFile(t *testing.T) {

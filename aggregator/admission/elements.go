@@ -1,4 +1,4 @@
-package aggregator
+package admission
 
 import (
 	"fmt"
@@ -20,21 +20,22 @@ type chunk struct {
 	bad   violations
 }
 
-// inlineElements is the number of elements up to which packing them where they
-// arrive is cheaper than a goroutine.
+// inlineElements is the number of elements up to which packing them at once is
+// cheaper than starting a goroutine.
 const inlineElements = 256
 
-// packers runs the packing of chunks beside the decoding of messages.
-type packers struct {
-	// slots is made for the first goroutine.
+// pool runs functions in at most GOMAXPROCS goroutines.
+type pool struct {
+	// slots has room for the running goroutines. It is made for the first one.
 	slots chan struct{}
 	wg    sync.WaitGroup
 	// panicked is the first panic of a goroutine.
 	panicked atomic.Pointer[any]
 }
 
-// run calls f for a chunk of n elements, now or in a goroutine.
-func (p *packers) run(n int, f func()) {
+// run calls f, which packs n elements: at once if they are few, else in a
+// goroutine.
+func (p *pool) run(n int, f func()) {
 	if n <= inlineElements {
 		f()
 		return
@@ -42,8 +43,8 @@ func (p *packers) run(n int, f func()) {
 	p.spawn(f)
 }
 
-// spawn calls f in a goroutine, once there is a place for one.
-func (p *packers) spawn(f func()) {
+// spawn calls f in a goroutine as soon as one may start.
+func (p *pool) spawn(f func()) {
 	if p.slots == nil {
 		p.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
 	}
@@ -59,23 +60,33 @@ func (p *packers) spawn(f func()) {
 	})
 }
 
-// wait waits for all chunks. A panic in one comes up again here, on the
-// goroutine of the request, whose server knows what to do with it.
-func (p *packers) wait() {
+// wait waits for all goroutines. It raises a panic of one of them again, on the
+// goroutine of the request, where the server handles it.
+func (p *pool) wait() {
 	p.wg.Wait()
 	if v := p.panicked.Load(); v != nil {
 		panic(*v)
 	}
 }
 
-// packAdd packs elements of a message.
-func (a *admission) packAdd(t nft.TableID, decl *compile.Set, elements []*weftv1.Element) *chunk {
+// packMessages packs the elements of a message.
+func (b *Builder) packMessages(t nft.TableID, decl *compile.Set, elements []*weftv1.Element) *chunk {
+	return packAll(b, t, decl, elements, elementOf)
+}
+
+// packElements packs the elements of an nft file.
+func (b *Builder) packElements(t nft.TableID, decl *compile.Set, elements []nft.Element) *chunk {
+	return packAll(b, t, decl, elements, func(e nft.Element) nft.Element { return e })
+}
+
+// packAll packs elements after turning each into an nft.Element.
+func packAll[T any](b *Builder, t nft.TableID, decl *compile.Set, elements []T, of func(T) nft.Element) *chunk {
 	c := &chunk{table: t, decl: decl}
-	a.pool.run(len(elements), func() {
+	b.pool.run(len(elements), func() {
 		c.out = make([]compile.Element, 0, len(elements))
 		p := decl.Packer(len(elements))
 		for _, e := range elements {
-			if !c.pack(p, elementOf(e)) {
+			if !c.pack(p, of(e)) {
 				return
 			}
 		}
@@ -83,7 +94,7 @@ func (a *admission) packAdd(t nft.TableID, decl *compile.Set, elements []*weftv1
 	return c
 }
 
-// elementOf turns a message into an element in nft's words.
+// elementOf converts a message to an nft.Element.
 func elementOf(m *weftv1.Element) nft.Element {
 	e := nft.Element{
 		Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: time.Duration(m.GetTimeoutMs()) * time.Millisecond,
@@ -94,34 +105,10 @@ func elementOf(m *weftv1.Element) nft.Element {
 	return e
 }
 
-// elementMessage turns an element of a set into a message.
-func elementMessage(d *compile.Set, e *compile.Element) *weftv1.Element {
-	m := &weftv1.Element{Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds()}
-	if e.State != "" {
-		m.State = &weftv1.ElementState{ExpiresMs: e.Expires().Milliseconds(), Stateful: e.Stateful()}
-	}
-	return m
-}
-
-// packFile packs elements of an nft file.
-func (a *admission) packFile(t nft.TableID, decl *compile.Set, elements []nft.Element) *chunk {
+// packKeys packs the keys of elements to remove.
+func (b *Builder) packKeys(t nft.TableID, decl *compile.Set, keys []string) *chunk {
 	c := &chunk{table: t, decl: decl}
-	a.pool.run(len(elements), func() {
-		c.out = make([]compile.Element, 0, len(elements))
-		p := decl.Packer(len(elements))
-		for _, e := range elements {
-			if !c.pack(p, e) {
-				return
-			}
-		}
-	})
-	return c
-}
-
-// packKeys packs the keys of removals.
-func (a *admission) packKeys(t nft.TableID, decl *compile.Set, keys []string) *chunk {
-	c := &chunk{table: t, decl: decl}
-	a.pool.run(len(keys), func() {
+	b.pool.run(len(keys), func() {
 		c.out = make([]compile.Element, 0, len(keys))
 		for _, k := range keys {
 			if !c.packKey(k) {
@@ -132,7 +119,8 @@ func (a *admission) packKeys(t nft.TableID, decl *compile.Set, keys []string) *c
 	return c
 }
 
-// pack appends one element; false means that there are violations enough.
+// pack appends one element. It returns false once the chunk has as many
+// violations as are reported.
 func (c *chunk) pack(p *compile.Packer, e nft.Element) bool {
 	if len(e.Key) > MaxElementText || len(e.Value) > MaxElementText {
 		return c.tooLong(e.Key)
@@ -150,7 +138,7 @@ func (c *chunk) pack(p *compile.Packer, e nft.Element) bool {
 	return true
 }
 
-// packKey appends one key; false means that there are violations enough.
+// packKey is pack for the key of an element to remove.
 func (c *chunk) packKey(key string) bool {
 	if len(key) > MaxElementText {
 		return c.tooLong(key)
@@ -170,11 +158,11 @@ func (c *chunk) tooLong(key string) bool {
 }
 
 func (c *chunk) object(key string) string {
-	return fmt.Sprintf("table %s %s %s element %s", c.table, kind(c.decl.Map), c.decl.Name, clip(key))
+	return fmt.Sprintf("table %s %s %s element %s", c.table, SetKind(c.decl.Map), c.decl.Name, Clip(key))
 }
 
-// kind is nft's word for a set or map.
-func kind(isMap bool) string {
+// SetKind returns the nft keyword for a set or map.
+func SetKind(isMap bool) string {
 	if isMap {
 		return "map"
 	}

@@ -1,12 +1,15 @@
-package aggregator
+package flows
 
 import (
 	"context"
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/conntrack"
@@ -37,18 +40,35 @@ func (f *stuckFlows) Flush(ctx context.Context, stale []conntrack.Stale) (int, e
 
 func (f *stuckFlows) Reconcile(context.Context, []conntrack.Live) (int, error) { return 0, nil }
 
-func newTestFlusher(t *testing.T, flows Flows) *flusher {
+// testFlusher returns a Flusher that does not run, and the events that it has
+// published.
+func testFlusher(t *testing.T, c Conntrack, notes Notes) (*Flusher, *events) {
 	t.Helper()
-	m, err := newMetrics(nil, func() int { return 0 })
+	m, err := NewMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFlusher(flows, "", newHub(time.Now), slog.New(slog.DiscardHandler), m)
+	published := &events{}
+	return NewFlusher(Config{
+		Conntrack: c, Notes: notes, NoteErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "errors"}),
+		Publish: published.add, Log: slog.New(slog.DiscardHandler), Metrics: m,
+	}), published
+}
+
+// events counts published events.
+type events struct{ n atomic.Int32 }
+
+func (e *events) add(*weftv1.Event) { e.n.Add(1) }
+
+// runFlusher is testFlusher with a running Flusher.
+func runFlusher(t *testing.T, c Conntrack) (*Flusher, *events) {
+	t.Helper()
+	f, published := testFlusher(t, c, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); f.run(ctx) }()
+	go func() { defer close(done); f.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	return f
+	return f, published
 }
 
 func commitEvent() *weftv1.Event {
@@ -58,15 +78,15 @@ func commitEvent() *weftv1.Event {
 // TestFlusherJoinsAndNeverBlocks has commits go on while a pass is stuck.
 func TestFlusherJoinsAndNeverBlocks(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
-	f := newTestFlusher(t, flows)
-	f.after(make([]conntrack.Stale, 1), commitEvent())
+	f, _ := runFlusher(t, flows)
+	f.After(make([]conntrack.Stale, 1), commitEvent())
 	<-flows.entered
 	for range 10 {
-		f.after(make([]conntrack.Stale, 2), commitEvent())
+		f.After(make([]conntrack.Stale, 2), commitEvent())
 	}
 	close(flows.release)
 	<-flows.entered
-	f.close(10 * time.Second)
+	f.Close(10 * time.Second)
 	flows.mu.Lock()
 	defer flows.mu.Unlock()
 	if len(flows.flushed) != 2 || flows.flushed[0] != 1 || flows.flushed[1] != 20 {
@@ -76,16 +96,16 @@ func TestFlusherJoinsAndNeverBlocks(t *testing.T) {
 
 func TestFlusherIsBounded(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
-	f := newTestFlusher(t, flows)
-	f.after(make([]conntrack.Stale, 1), commitEvent())
+	f, _ := runFlusher(t, flows)
+	f.After(make([]conntrack.Stale, 1), commitEvent())
 	<-flows.entered
 	for range 3 {
-		f.after(make([]conntrack.Stale, maxStale/2), commitEvent())
+		f.After(make([]conntrack.Stale, maxStale/2), commitEvent())
 	}
 	select {
-	case <-f.behind:
+	case <-f.overdue:
 	default:
-		t.Fatal("nobody asked for a comparison of all flows")
+		t.Fatal("no comparison of all flows was asked for")
 	}
 	f.mu.Lock()
 	n := len(f.stale)
@@ -100,19 +120,17 @@ func TestFlusherIsBounded(t *testing.T) {
 // their events are told, though nobody knows the flows.
 func TestFlusherKeepsFewEvents(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
-	f := newTestFlusher(t, flows)
-	f.after(make([]conntrack.Stale, 1), commitEvent())
+	f, published := runFlusher(t, flows)
+	f.After(make([]conntrack.Stale, 1), commitEvent())
 	<-flows.entered
-	w := &watcher{events: make(chan *weftv1.Event, 2*watcherBuffer)}
-	f.hub.watchers[w] = struct{}{}
-	for range watcherBuffer + 10 {
-		f.after(nil, commitEvent())
+	for range maxEvents + 10 {
+		f.After(nil, commitEvent())
 	}
 	f.mu.Lock()
 	n := len(f.events)
 	f.mu.Unlock()
-	if n != watcherBuffer || len(w.events) != 10 {
-		t.Fatalf("%d events are kept and %d told: want %d and 10", n, len(w.events), watcherBuffer)
+	if told := published.n.Load(); n != maxEvents || told != 10 {
+		t.Fatalf("%d events are kept and %d published: want %d and 10", n, told, maxEvents)
 	}
 	close(flows.release)
 }
@@ -120,11 +138,11 @@ func TestFlusherKeepsFewEvents(t *testing.T) {
 func TestFlusherAsksAgainAfterAnError(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}, 1), release: make(chan struct{}), err: errors.New("no")}
 	close(flows.release)
-	f := newTestFlusher(t, flows)
-	f.after(make([]conntrack.Stale, 1), commitEvent())
+	f, _ := runFlusher(t, flows)
+	f.After(make([]conntrack.Stale, 1), commitEvent())
 	select {
-	case <-f.behind:
+	case <-f.overdue:
 	case <-time.After(20 * time.Second):
-		t.Fatal("nobody asked for a comparison of all flows")
+		t.Fatal("no comparison of all flows was asked for")
 	}
 }

@@ -1,8 +1,9 @@
-package aggregator
+package admission
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/aggregator/access"
@@ -12,11 +13,11 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// violations collects what is wrong with an update, up to MaxViolations.
+// violations collects the violations of an update, up to MaxViolations.
 type violations struct {
 	list    []*weftv1.Violation
 	dropped int
-	// refusals are the first of each right and limit that are among them.
+	// refusals has the first refusal for each right and limit.
 	refusals []*access.Refusal
 }
 
@@ -33,7 +34,23 @@ func (v *violations) append(w *weftv1.Violation) {
 	v.list = append(v.list, w)
 }
 
-// merge appends those of a part.
+// refused records that the publisher's configuration does not allow something.
+// It does nothing if r is nil.
+func (v *violations) refused(object string, r *access.Refusal) {
+	if r == nil {
+		return
+	}
+	if !slices.ContainsFunc(v.refusals, func(o *access.Refusal) bool { return o.Limit == r.Limit }) {
+		v.refusals = append(v.refusals, r)
+	}
+	reason := weftv1.Reason_REASON_LIMIT
+	if r.Limit.Right() {
+		reason = weftv1.Reason_REASON_PERMISSION
+	}
+	v.add(reason, object, r.Text)
+}
+
+// merge appends the violations of o.
 func (v *violations) merge(o *violations) {
 	for _, w := range o.list {
 		v.append(w)
@@ -44,12 +61,12 @@ func (v *violations) merge(o *violations) {
 // full reports whether further violations would only be counted.
 func (v *violations) full() bool { return len(v.list) >= MaxViolations }
 
-// compile records an error of the compiler, with its place in the text.
+// compile records an error of the compiler, with its position in the text.
 func (v *violations) compile(object string, err error) {
 	v.append(violation(object, err))
 }
 
-// file records the errors of a file that does not parse.
+// file records the errors of a file that cannot be parsed.
 func (v *violations) file(err error) {
 	list := (*syntax.ErrorList)(nil)
 	if !errors.As(err, &list) {
@@ -63,7 +80,7 @@ func (v *violations) file(err error) {
 	}
 }
 
-// err returns the rejection, or nil where nothing is wrong.
+// err returns a *RejectedError, or nil if there are no violations.
 func (v *violations) err(key desired.Key) error {
 	if len(v.list) == 0 {
 		return nil
@@ -78,8 +95,8 @@ func (v *violations) err(key desired.Key) error {
 	return &RejectedError{Fragment: key, Violations: list, Refusals: v.refusals}
 }
 
-// violation turns an error of syntax or compile into a violation: what the
-// parser refuses is REASON_SYNTAX, what the compiler refuses REASON_INVALID.
+// violation converts an error of package syntax or compile: errors of the parser
+// are REASON_SYNTAX, errors of the compiler REASON_INVALID.
 func violation(object string, err error) *weftv1.Violation {
 	v := &weftv1.Violation{Object: object, Message: err.Error(), Reason: weftv1.Reason_REASON_INVALID}
 	if errors.Is(err, compile.ErrSyntax) {
@@ -92,12 +109,12 @@ func violation(object string, err error) *weftv1.Violation {
 	return v
 }
 
-// excerptWidth is how much of a line an excerpt shows to either side of the
-// place.
+// excerptWidth is how many bytes of a line an excerpt shows on each side of the
+// error.
 const excerptWidth = 120
 
-// excerpt returns the line of an error with a caret; of a long line what is
-// around the place.
+// excerpt returns the line of an error with a caret below the error. It cuts a
+// long line on both sides.
 func excerpt(e *syntax.Error) string {
 	if !e.Pos.IsValid() || len(e.Line) <= 2*excerptWidth {
 		return e.Excerpt()
@@ -119,4 +136,12 @@ func position(p syntax.Pos) (line, column uint32) {
 		return 0, 0
 	}
 	return uint32(max(p.Line, 0)), uint32(max(p.Column, 0)) //nolint:gosec // lengths of texts below 1 GiB
+}
+
+// Clip shortens a name for a message.
+func Clip(s string) string {
+	if len(s) > 64 {
+		return fmt.Sprintf("%.64s...", s)
+	}
+	return s
 }

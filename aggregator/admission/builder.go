@@ -1,0 +1,315 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/weft-proxy/weft/aggregator/access"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// Config describes what updates are checked against. The zero value accepts
+// fragments of any publisher, but no durable ones.
+type Config struct {
+	// Access has the rights and limits of publishers. If it is nil, there are
+	// none.
+	Access *access.Control
+	// Durable is true if durable fragments can be stored.
+	Durable bool
+	// Room returns why a durable fragment of n bytes cannot be stored. If it is
+	// nil, storage is not checked.
+	Room func(n int) error
+	// Status returns the status of a fragment, or nil if there is no such
+	// fragment. It may be nil. It is called only if Access is set.
+	Status func(desired.Key) *weftv1.FragmentStatus
+}
+
+// Scope finds the declarations of sets and maps outside an update.
+type Scope interface {
+	Set(table nft.TableID, name string) (*compile.Set, bool)
+}
+
+// Builder turns the messages of one update into a [desired.Update]. Messages
+// are added as they arrive. Declarations are compiled at once. Elements are
+// packed by goroutines while the next message is decoded. Rules are compiled by
+// Finish, because only then is everything known that they may refer to.
+type Builder struct {
+	cfg      Config
+	key      desired.Key
+	snapshot bool
+	priority int32
+	lifetime weftv1.Lifetime
+	// outer finds the declarations that the update does not make.
+	outer Scope
+	// own has the fragment's declarations before this update.
+	own Declared
+
+	tables []*tablePart
+	byID   map[nft.TableID]*tablePart
+	bad    violations
+	// file is the .nft text that the update comes from, or "".
+	file string
+	// parts counts the messages of a snapshot.
+	parts int
+
+	bytes, chains, sets, rules, elements, objects int
+
+	unpacked unpacked
+	// status is the fragment's status before the update, or nil.
+	status *weftv1.FragmentStatus
+
+	pool pool
+}
+
+// tablePart is the part of an update in one table.
+type tablePart struct {
+	id      nft.TableID
+	comment string
+	dormant bool
+	objectsPart
+	// conntrack and affinity are the names in conntrack_maps and affinity_maps.
+	conntrack map[string]bool
+	affinity  map[string]bool
+	sets      []*setPart
+	setByName map[string]*setPart
+	chains    []*chainPart
+	chainName map[string]bool
+	// deleteChains, deleteSets and changes come from a TablePatch.
+	deleteChains, deleteSets []string
+	changes                  []*elementsPart
+
+	// uses are the outer declarations that rules were compiled against.
+	mu   sync.Mutex
+	uses map[string]*compile.Set
+}
+
+// setPart is a set or map that the update declares.
+type setPart struct {
+	// source is the declaration as it was written, without elements.
+	source nft.Set
+	// decl is nil if the declaration is invalid. Its elements are skipped.
+	decl   *compile.Set
+	chunks []*chunk
+}
+
+// chainPart is a chain that the update declares.
+type chainPart struct {
+	// source is the declaration as it was written, without rules.
+	source   nft.Chain
+	decl     *compile.Chain
+	rules    []nft.Rule
+	compiled []*compile.Rule
+}
+
+// elementsPart is a change of the elements of a declared set.
+type elementsPart struct {
+	set         string
+	decl        *compile.Set
+	remove, add []*chunk
+}
+
+// NewSnapshot returns a Builder for a snapshot of a fragment.
+func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
+	b := &Builder{cfg: cfg, key: key, snapshot: true, outer: outer, byID: make(map[nft.TableID]*tablePart)}
+	if cfg.Access != nil && cfg.Status != nil {
+		b.status = cfg.Status(key)
+	}
+	return b
+}
+
+// NewPatch returns a Builder for a patch of a fragment that has made the
+// declarations own.
+func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
+	b := NewSnapshot(cfg, key, outer)
+	b.snapshot, b.own = false, own
+	return b
+}
+
+// Key returns the fragment that the update is for.
+func (b *Builder) Key() desired.Key { return b.key }
+
+// Lifetime returns the lifetime that a snapshot gives to the fragment.
+func (b *Builder) Lifetime() weftv1.Lifetime { return b.lifetime }
+
+// Cost returns how many elements and rules the update has.
+func (b *Builder) Cost() int { return b.rules + b.elements }
+
+// Reject adds a violation of the whole update.
+func (b *Builder) Reject(reason weftv1.Reason, message string) { b.bad.add(reason, "", message) }
+
+// RejectName adds the violation that the fragment's name is invalid, and
+// shortens the name for messages.
+func (b *Builder) RejectName(err error) {
+	b.key.Name = Clip(b.key.Name)
+	b.Reject(weftv1.Reason_REASON_INVALID, err.Error())
+}
+
+// Wait returns after all goroutines of the Builder have ended. Finish does the
+// same: Wait is for updates that are given up.
+func (b *Builder) Wait() { b.pool.wg.Wait() }
+
+// table returns the update's part in a table.
+func (b *Builder) table(id nft.TableID) *tablePart {
+	t := b.byID[id]
+	if t == nil {
+		t = &tablePart{id: id}
+		b.byID[id] = t
+		b.tables = append(b.tables, t)
+	}
+	return t
+}
+
+// identify validates a table's family and name.
+func (b *Builder) identify(family, name string) (nft.TableID, bool) {
+	f, err := nft.ParseFamily(family)
+	if err != nil {
+		b.bad.add(weftv1.Reason_REASON_INVALID, "table "+Clip(name), err.Error())
+		return nft.TableID{}, false
+	}
+	id := nft.TableID{Family: f, Name: name}
+	if err := checkName(name); err != nil {
+		b.bad.add(weftv1.Reason_REASON_INVALID, "table "+f.String()+" "+Clip(name), err.Error())
+		return id, false
+	}
+	return id, true
+}
+
+// count adds to a counter of the update and reports whether it stays within
+// the limit. The first time that it does not, count adds a violation.
+func (b *Builder) count(n *int, by, limit int, what string) bool {
+	was := *n
+	*n += by
+	if *n <= limit {
+		return true
+	}
+	if was <= limit {
+		b.Reject(weftv1.Reason_REASON_LIMIT, fmt.Sprintf("the update has more than %d %s: split it into several fragments", limit, what))
+	}
+	return false
+}
+
+// Finish waits for the packing of elements, compiles the rules and returns the
+// update.
+//
+// Possible errors: *RejectedError.
+func (b *Builder) Finish() (*desired.Update, error) {
+	b.pool.wait()
+	b.compileRules()
+	b.checkRights()
+	u := &desired.Update{Fragment: b.key, Snapshot: b.snapshot, Priority: b.priority}
+	for _, t := range b.tables {
+		u.Tables = append(u.Tables, b.tableUpdate(t))
+	}
+	if b.cfg.Room != nil && b.lifetime == weftv1.Lifetime_LIFETIME_DURABLE && b.cfg.Durable && len(u.Tables) > 0 && len(b.bad.list) == 0 {
+		if err := b.cfg.Room(b.bytes); err != nil {
+			b.Reject(weftv1.Reason_REASON_LIMIT, NoRoom(err))
+		}
+	}
+	if err := b.bad.err(b.key); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// NoRoom returns the message of a violation: a durable fragment cannot be
+// stored because of err.
+func NoRoom(err error) string {
+	return fmt.Sprintf("cannot store a durable fragment in the state directory: %v: free some space, or use another lifetime", err)
+}
+
+// Recompile returns the update with its rules compiled against other
+// declarations. It is for an update whose declarations changed after it was
+// finished.
+//
+// Possible errors: *RejectedError.
+func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, error) {
+	b.outer = outer
+	for _, t := range b.tables {
+		t.uses = nil
+	}
+	b.compileRules()
+	if err := b.bad.err(b.key); err != nil {
+		return nil, err
+	}
+	again := *u
+	again.Tables = slices.Clone(u.Tables)
+	for i, t := range b.tables {
+		again.Tables[i].PutChains, again.Tables[i].Uses = t.putChains(), t.uses
+	}
+	return &again, nil
+}
+
+// putChains returns the chains that a table's part declares.
+func (t *tablePart) putChains() []desired.Chain {
+	put := make([]desired.Chain, 0, len(t.chains))
+	for _, c := range t.chains {
+		put = append(put, desired.Chain{Decl: c.decl, Rules: c.compiled})
+	}
+	return put
+}
+
+// tableUpdate assembles a table's part and collects the violations of its
+// elements.
+func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
+	u := desired.TableUpdate{
+		Table: t.id, Comment: t.comment, Dormant: t.dormant, DeleteChains: t.deleteChains, DeleteSets: t.deleteSets, Uses: t.uses,
+		PutObjects: t.objects, DeleteObjects: t.deleteObjects, PutFlowtables: t.flowtables, DeleteFlowtables: t.deleteFlowtables,
+		PutChains: t.putChains(),
+	}
+	for _, s := range t.sets {
+		if s.decl != nil {
+			u.PutSets = append(u.PutSets, desired.Set{
+				Decl: s.decl, Elements: b.join(s.chunks), Conntrack: t.conntrack[s.source.Name], Affinity: t.affinity[s.source.Name],
+			})
+		}
+	}
+	b.checkMaps(t, "conntrack_maps", t.conntrack, b.own.conntrackMaps(t.id))
+	b.checkMaps(t, "affinity_maps", t.affinity, b.own.affinityMaps(t.id))
+	for _, e := range t.changes {
+		u.Elements = append(u.Elements, desired.Elements{Set: e.set, Decl: e.decl, Remove: b.join(e.remove), Add: b.join(e.add)})
+	}
+	return u
+}
+
+// checkMaps adds a violation for each name in a list of maps that is not a map
+// of the update. Names that the fragment has listed before stay in force in
+// patches.
+func (b *Builder) checkMaps(t *tablePart, field string, names, before map[string]bool) {
+	var unknown []string
+	for name := range names {
+		s := t.setByName[name]
+		if known := s != nil && (s.decl == nil || s.decl.Map); !known && (b.snapshot || !before[name]) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		b.bad.add(weftv1.Reason_REASON_REFERENCE, "table "+t.id.String(), fmt.Sprintf("%s names %q: the fragment has no such map", field, Clip(name)))
+	}
+}
+
+// join concatenates packed chunks in the order of the request.
+func (b *Builder) join(chunks []*chunk) []compile.Element {
+	n := 0
+	for _, c := range chunks {
+		b.bad.merge(&c.bad)
+		n += len(c.out)
+	}
+	if len(chunks) == 1 {
+		return chunks[0].out
+	}
+	if n == 0 {
+		return nil
+	}
+	all := make([]compile.Element, 0, n)
+	for _, c := range chunks {
+		all = append(all, c.out...)
+		// The Builder stays in memory until the update is answered.
+		c.out = nil
+	}
+	return all
+}

@@ -1,0 +1,317 @@
+package admission
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/json"
+)
+
+// AddFragment adds one part of a snapshot. The first part has the fragment's
+// priority and lifetime.
+func (b *Builder) AddFragment(f *weftv1.Fragment) {
+	first := b.parts == 0
+	b.parts++
+	if !b.count(&b.bytes, proto.Size(f), MaxBytes, "bytes") || !b.checkSize(f) {
+		return
+	}
+	if first {
+		b.priority, b.lifetime = f.GetPriority(), EffectiveLifetime(f.GetLifetime())
+		if _, ok := weftv1.Lifetime_name[int32(f.GetLifetime())]; !ok {
+			b.Reject(weftv1.Reason_REASON_INVALID, fmt.Sprintf("lifetime %d is unknown", f.GetLifetime()))
+		}
+	}
+	if first && b.lifetime == weftv1.Lifetime_LIFETIME_DURABLE && !b.cfg.Durable {
+		b.Reject(weftv1.Reason_REASON_INVALID, "lifetime durable needs a state directory: start the aggregator with --state-dir")
+	}
+	if f.GetNft() != "" {
+		if len(f.GetTables()) > 0 {
+			b.Reject(weftv1.Reason_REASON_INVALID, "the fragment has both tables and nft: give one of them")
+			return
+		}
+		b.addFile(f.GetNft())
+		return
+	}
+	for _, t := range f.GetTables() {
+		b.addTable(t)
+	}
+}
+
+// EffectiveLifetime returns the lifetime of a fragment whose message has l: an
+// unspecified lifetime means sticky.
+func EffectiveLifetime(l weftv1.Lifetime) weftv1.Lifetime {
+	if l == weftv1.Lifetime_LIFETIME_UNSPECIFIED {
+		return weftv1.Lifetime_LIFETIME_STICKY
+	}
+	return l
+}
+
+// addTable adds a table of a snapshot, or a further part of one.
+func (b *Builder) addTable(m *weftv1.Table) {
+	id, ok := b.identify(m.GetFamily(), m.GetName())
+	if !ok {
+		return
+	}
+	t := b.table(id)
+	if len(b.tables) == MaxTables+1 {
+		b.Reject(weftv1.Reason_REASON_LIMIT, fmt.Sprintf("the update has more than %d tables", MaxTables))
+		return
+	}
+	if m.GetComment() != "" {
+		if err := compile.CheckComment(m.GetComment()); err != nil {
+			b.bad.add(weftv1.Reason_REASON_INVALID, "table "+id.String(), err.Error())
+		}
+		t.comment = m.GetComment()
+	}
+	b.addFlags(t, m.GetFlags())
+	b.addObjects(t, m.GetObjects(), m.GetFlowtables())
+	addNames(&t.conntrack, slices.Values(m.GetConntrackMaps()))
+	addNames(&t.affinity, slices.Values(m.GetAffinityMaps()))
+	for _, s := range m.GetSets() {
+		b.addSet(t, s, false)
+	}
+	for _, s := range m.GetMaps() {
+		b.addSet(t, s, true)
+	}
+	for _, c := range m.GetChains() {
+		b.addChain(t, chainOf(c))
+	}
+}
+
+// AddPatch adds a patch.
+func (b *Builder) AddPatch(p *weftv1.Patch) {
+	if !b.count(&b.bytes, proto.Size(p), MaxBytes, "bytes") {
+		return
+	}
+	if len(p.GetTables()) > MaxTables {
+		b.Reject(weftv1.Reason_REASON_LIMIT, fmt.Sprintf("the update has more than %d tables", MaxTables))
+		return
+	}
+	for _, m := range p.GetTables() {
+		id, ok := b.identify(m.GetFamily(), m.GetName())
+		if !ok {
+			continue
+		}
+		t := b.table(id)
+		addNames(&t.conntrack, maps.Keys(b.own.conntrackMaps(id)))
+		addNames(&t.affinity, maps.Keys(b.own.affinityMaps(id)))
+		addNames(&t.conntrack, slices.Values(m.GetConntrackMaps()))
+		addNames(&t.affinity, slices.Values(m.GetAffinityMaps()))
+		b.deleteObjects(t, m)
+		b.addObjects(t, m.GetPutObjects(), m.GetPutFlowtables())
+		for _, s := range m.GetPutSets() {
+			b.addSet(t, s, false)
+		}
+		for _, s := range m.GetPutMaps() {
+			b.addSet(t, s, true)
+		}
+		for _, c := range m.GetPutChains() {
+			b.addChain(t, chainOf(c))
+		}
+		t.deleteChains = append(t.deleteChains, m.GetDeleteChains()...)
+		t.deleteSets = append(t.deleteSets, m.GetDeleteSets()...)
+		for _, e := range m.GetElements() {
+			b.addElements(t, e)
+		}
+	}
+}
+
+// addNames adds names to a set of names, which it makes when it is needed.
+func addNames(set *map[string]bool, names iter.Seq[string]) {
+	for name := range names {
+		if *set == nil {
+			*set = make(map[string]bool)
+		}
+		(*set)[name] = true
+	}
+}
+
+// addElements adds a change of the elements of a set that the fragment has
+// declared or that the same patch declares.
+func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
+	if !b.count(&b.elements, len(e.GetAdd())+len(e.GetRemove()), MaxElements, "elements") {
+		return
+	}
+	var decl *compile.Set
+	if s := t.setByName[e.GetSet()]; s != nil {
+		decl = s.decl
+		if decl == nil {
+			return
+		}
+	} else if decl, _ = b.own.Set(t.id, e.GetSet()); decl == nil || slices.Contains(t.deleteSets, e.GetSet()) {
+		b.bad.add(weftv1.Reason_REASON_REFERENCE, fmt.Sprintf("table %s set %s", t.id, Clip(e.GetSet())),
+			"the fragment has no such set or map: declare it in put_sets or put_maps")
+		return
+	}
+	x := &elementsPart{set: e.GetSet(), decl: decl}
+	if len(e.GetRemove()) > 0 {
+		x.remove = []*chunk{b.packKeys(t.id, decl, e.GetRemove())}
+	}
+	if len(e.GetAdd()) > 0 {
+		x.add = []*chunk{b.packMessages(t.id, decl, e.GetAdd())}
+	}
+	t.changes = append(t.changes, x)
+}
+
+// addSet adds a set or map of a message. Later parts of a snapshot repeat its
+// name without a type, to add elements.
+func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
+	if !b.count(&b.elements, len(m.GetElements()), MaxElements, "elements") {
+		return
+	}
+	s := t.setByName[m.GetName()]
+	if s == nil {
+		s = b.declare(t, setOf(m), isMap)
+	} else if m.GetType() != "" || m.GetTypeof() != "" {
+		b.bad.add(weftv1.Reason_REASON_INVALID, fmt.Sprintf("table %s %s %s", t.id, SetKind(isMap), Clip(m.GetName())), "it is declared twice")
+		return
+	}
+	if s == nil || s.decl == nil || len(m.GetElements()) == 0 {
+		return
+	}
+	s.chunks = append(s.chunks, b.packMessages(t.id, s.decl, m.GetElements()))
+}
+
+// declare compiles the declaration of a set or map. It returns nil if there are
+// too many.
+func (b *Builder) declare(t *tablePart, d nft.Set, isMap bool) *setPart {
+	if !b.count(&b.sets, 1, MaxSets, "sets and maps") {
+		return nil
+	}
+	s := &setPart{source: d}
+	s.source.Elements = nil
+	object := fmt.Sprintf("table %s %s %s", t.id, SetKind(isMap), Clip(d.Name))
+	if t.setByName == nil {
+		t.setByName = make(map[string]*setPart)
+	}
+	t.setByName[d.Name] = s
+	t.sets = append(t.sets, s)
+	if err := checkName(d.Name); err != nil {
+		b.bad.add(weftv1.Reason_REASON_INVALID, object, err.Error())
+		return s
+	}
+	var err error
+	if isMap {
+		m := nft.Map(d)
+		s.decl, err = compile.CompileMap(t.id.Family, &m)
+	} else {
+		s.decl, err = compile.CompileSet(t.id.Family, &d)
+	}
+	if err != nil {
+		b.bad.compile(object, err)
+		s.decl = nil
+	}
+	return s
+}
+
+// addChain adds a chain with its rules, which are compiled later.
+func (b *Builder) addChain(t *tablePart, c nft.Chain) {
+	if !b.count(&b.chains, 1, MaxChains, "chains") || !b.count(&b.rules, len(c.Rules), MaxRules, "rules") {
+		return
+	}
+	object := fmt.Sprintf("table %s chain %s", t.id, Clip(c.Name))
+	if err := checkName(c.Name); err != nil {
+		b.bad.add(weftv1.Reason_REASON_INVALID, object, err.Error())
+		return
+	}
+	if t.chainName[c.Name] {
+		b.bad.add(weftv1.Reason_REASON_INVALID, object, "it is declared twice: give all its rules at once")
+		return
+	}
+	addNames(&t.chainName, slices.Values([]string{c.Name}))
+	decl, err := compile.CompileChain(t.id.Family, &c)
+	if err != nil {
+		b.bad.compile(object, err)
+		// Its rules are compiled nevertheless, to report all violations at once.
+		decl = &compile.Chain{Name: c.Name}
+	}
+	rules := c.Rules
+	c.Rules = nil
+	t.chains = append(t.chains, &chainPart{source: c, decl: decl, rules: rules})
+}
+
+// addFile adds a whole .nft file.
+func (b *Builder) addFile(text string) {
+	tables, err := json.ParseFile(b.key.Name, text)
+	if err != nil {
+		b.bad.file(err)
+		return
+	}
+	b.file = text
+	for i := range tables {
+		m := &tables[i]
+		id, ok := b.identify(m.Family.String(), m.Name)
+		if !ok {
+			continue
+		}
+		t := b.table(id)
+		if err := compile.CheckComment(m.Comment); err != nil {
+			b.bad.add(weftv1.Reason_REASON_INVALID, "table "+id.String(), err.Error())
+		}
+		t.comment = m.Comment
+		b.addFlags(t, m.Flags)
+		for _, o := range m.Objects {
+			b.addObject(t, o)
+		}
+		for _, f := range m.Flowtables {
+			b.addFlowtable(t, f)
+		}
+		for _, s := range m.Sets {
+			b.addFileSet(t, s, false)
+		}
+		for _, s := range m.Maps {
+			b.addFileSet(t, nft.Set(s), true)
+		}
+		for _, c := range m.Chains {
+			b.addChain(t, c)
+		}
+	}
+	if len(b.tables) > MaxTables {
+		b.Reject(weftv1.Reason_REASON_LIMIT, fmt.Sprintf("the file has more than %d tables", MaxTables))
+	}
+}
+
+func (b *Builder) addFileSet(t *tablePart, d nft.Set, isMap bool) {
+	if !b.count(&b.elements, len(d.Elements), MaxElements, "elements") {
+		return
+	}
+	if t.setByName[d.Name] != nil {
+		b.bad.add(weftv1.Reason_REASON_INVALID, fmt.Sprintf("table %s %s %s", t.id, SetKind(isMap), Clip(d.Name)), "it is declared twice")
+		return
+	}
+	if s := b.declare(t, d, isMap); s != nil && s.decl != nil && len(d.Elements) > 0 {
+		s.chunks = append(s.chunks, b.packElements(t.id, s.decl, d.Elements))
+	}
+}
+
+// chainOf converts a message to an nft.Chain.
+func chainOf(m *weftv1.Chain) nft.Chain {
+	c := nft.Chain{
+		Name: m.GetName(), Type: m.GetType(), Hook: m.GetHook(), Priority: m.GetPriority(),
+		Policy: m.GetPolicy(), Device: m.GetDevice(), Devices: m.GetDevices(), Flags: m.GetFlags(), Comment: m.GetComment(),
+	}
+	if rules := m.GetRules(); len(rules) > 0 {
+		c.Rules = make([]nft.Rule, len(rules))
+		for i, r := range rules {
+			c.Rules[i] = nft.Rule{Text: r.GetText(), Comment: r.GetComment()}
+		}
+	}
+	return c
+}
+
+// setOf converts a message to an nft.Set without elements, which are packed
+// directly from the message.
+func setOf(m *weftv1.Set) nft.Set {
+	return nft.Set{
+		Name: m.GetName(), Type: m.GetType(), TypeOf: m.GetTypeof(), Flags: m.GetFlags(),
+		Timeout: m.GetTimeout().AsDuration(), GCInterval: m.GetGcInterval().AsDuration(),
+		Size: m.GetSize(), Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Stateful: m.GetStateful(), Comment: m.GetComment(),
+	}
+}

@@ -1,0 +1,123 @@
+package admission
+
+import (
+	"fmt"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+)
+
+// kindFlowtable is the kind of flowtables among named objects.
+const kindFlowtable nft.ObjectKind = "flowtable"
+
+// objectsPart has the named objects and flowtables that an update declares or
+// deletes in a table.
+type objectsPart struct {
+	objects          []*compile.Object
+	deleteObjects    []compile.ObjectRef
+	flowtables       []*compile.Flowtable
+	deleteFlowtables []string
+	// seen has the names that are declared, to find repeats.
+	seen map[compile.ObjectRef]bool
+}
+
+// addObjects adds the objects and flowtables of a message.
+func (b *Builder) addObjects(t *tablePart, objects []*weftv1.Object, flowtables []*weftv1.Flowtable) {
+	for _, o := range objects {
+		b.addObject(t, objectOf(o))
+	}
+	for _, f := range flowtables {
+		b.addFlowtable(t, flowtableOf(f))
+	}
+}
+
+// deleteObjects adds the objects and flowtables that a patch deletes.
+func (b *Builder) deleteObjects(t *tablePart, m *weftv1.TablePatch) {
+	for _, n := range m.GetDeleteObjects() {
+		t.deleteObjects = append(t.deleteObjects, ObjectRef(n))
+	}
+	t.deleteFlowtables = append(t.deleteFlowtables, m.GetDeleteFlowtables()...)
+}
+
+// addObject compiles the declaration of an object.
+func (b *Builder) addObject(t *tablePart, o nft.Object) {
+	object, ok := b.nameObject(t, compile.ObjectRef{Kind: o.Kind, Name: o.Name})
+	if !ok {
+		return
+	}
+	if len(o.Text) > MaxRuleText {
+		b.bad.add(weftv1.Reason_REASON_LIMIT, object, textTooLong(o.Text))
+		return
+	}
+	out, err := compile.CompileObject(t.id.Family, &o)
+	if err != nil {
+		b.bad.compile(object, err)
+		return
+	}
+	t.objects = append(t.objects, out)
+}
+
+// addFlowtable compiles the declaration of a flowtable.
+func (b *Builder) addFlowtable(t *tablePart, f nft.Flowtable) {
+	object, ok := b.nameObject(t, compile.ObjectRef{Kind: kindFlowtable, Name: f.Name})
+	if !ok {
+		return
+	}
+	out, err := compile.CompileFlowtable(&f)
+	if err != nil {
+		b.bad.compile(object, err)
+		return
+	}
+	t.flowtables = append(t.flowtables, out)
+}
+
+// nameObject counts an object and checks its name. It returns the object's name
+// for violations.
+func (b *Builder) nameObject(t *tablePart, ref compile.ObjectRef) (string, bool) {
+	if !b.count(&b.objects, 1, MaxObjects, "named objects and flowtables") {
+		return "", false
+	}
+	object := fmt.Sprintf("table %s %s %s", t.id, Clip(string(ref.Kind)), Clip(ref.Name))
+	if err := checkName(ref.Name); err != nil {
+		b.bad.add(weftv1.Reason_REASON_INVALID, object, err.Error())
+		return "", false
+	}
+	if t.seen[ref] {
+		b.bad.add(weftv1.Reason_REASON_INVALID, object, "it is declared twice")
+		return "", false
+	}
+	if t.seen == nil {
+		t.seen = make(map[compile.ObjectRef]bool)
+	}
+	t.seen[ref] = true
+	return object, true
+}
+
+// addFlags adds the flags of a table.
+func (b *Builder) addFlags(t *tablePart, flags []string) {
+	for _, f := range flags {
+		if f != "dormant" {
+			b.bad.add(weftv1.Reason_REASON_INVALID, "table "+t.id.String(), fmt.Sprintf("unknown table flag %q: the only flag is dormant", Clip(f)))
+			continue
+		}
+		t.dormant = true
+	}
+}
+
+// ObjectRef converts the name of an object in a message.
+func ObjectRef(m *weftv1.ObjectName) compile.ObjectRef {
+	return compile.ObjectRef{Kind: nft.ObjectKind(m.GetKind()), Name: m.GetName()}
+}
+
+// objectOf converts a message to an nft.Object.
+func objectOf(m *weftv1.Object) nft.Object {
+	return nft.Object{Kind: nft.ObjectKind(m.GetKind()), Name: m.GetName(), Text: m.GetText(), Comment: m.GetComment()}
+}
+
+// flowtableOf converts a message to an nft.Flowtable.
+func flowtableOf(m *weftv1.Flowtable) nft.Flowtable {
+	return nft.Flowtable{
+		Name: m.GetName(), Hook: m.GetHook(), Priority: m.GetPriority(), Devices: m.GetDevices(), Flags: m.GetFlags(), Counter: m.GetCounter(),
+	}
+}

@@ -1,0 +1,142 @@
+package admission
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator/access"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// textPerByte bounds how much longer the messages of a snapshot may be than what
+// they pack to: an IPv6 address of 16 bytes has up to 39 bytes as text, and each
+// element has some bytes of its message. textBase is allowed in addition, for
+// small snapshots.
+const (
+	textPerByte = 8
+	textBase    = 64 << 10
+)
+
+// unpacked counts what the parts of a snapshot have before they are unpacked.
+type unpacked struct {
+	rules, elements, bytes int
+	// refused is true after it exceeded a limit.
+	refused bool
+}
+
+// checkSize compares a part of a snapshot with the publisher's limits before it
+// is unpacked, because a snapshot that exceeds them would only fill the memory.
+// Repeated elements count, because they are not known yet.
+func (b *Builder) checkSize(f *weftv1.Fragment) bool {
+	p := b.cfg.Access.Publisher(b.key.Publisher)
+	if p == nil {
+		return true
+	}
+	n := &b.unpacked
+	for _, t := range f.GetTables() {
+		n.rules += len(t.GetObjects()) + len(t.GetFlowtables())
+		for _, s := range t.GetSets() {
+			n.elements += len(s.GetElements())
+		}
+		for _, s := range t.GetMaps() {
+			n.elements += len(s.GetElements())
+		}
+		for _, c := range t.GetChains() {
+			n.rules += len(c.GetRules())
+		}
+	}
+	n.bytes += max(0, proto.Size(f)-textBase) / textPerByte
+	for _, c := range []struct {
+		limit access.Limit
+		n     int
+		// held is what the fragment has already. It may have as much again.
+		held uint64
+	}{
+		{access.LimitElements, n.elements, b.status.GetElements()},
+		{access.LimitRules, n.rules, uint64(b.status.GetRules()) + uint64(b.status.GetObjects())},
+		{access.LimitBytes, n.bytes, 0},
+	} {
+		if uint64(c.n) <= c.held { //nolint:gosec // a count
+			continue
+		}
+		r := p.Brings(c.limit, c.n)
+		if r == nil {
+			continue
+		}
+		if !n.refused {
+			b.bad.refused("", r)
+		}
+		n.refused = true
+		return false
+	}
+	return true
+}
+
+// checkRights compares what the update asks for with the rights of its
+// publisher. The violations that it finds come before all others.
+func (b *Builder) checkRights() {
+	p := b.cfg.Access.Publisher(b.key.Publisher)
+	if p == nil {
+		return
+	}
+	var bad violations
+	if b.snapshot {
+		bad.refused("", p.Priority(b.priority))
+	}
+	for _, t := range b.tables {
+		table := "table " + t.id.String()
+		if r := p.Table(t.id); r != nil {
+			// The table's content does not matter then.
+			bad.refused(table, r)
+			continue
+		}
+		for _, c := range t.chains {
+			checkChain(p, table+" chain "+Clip(c.source.Name), c, &bad)
+		}
+	}
+	bad.merge(&b.bad)
+	bad.refusals = append(bad.refusals, b.bad.refusals...)
+	b.bad = bad
+}
+
+// checkChain checks the right to a chain's hook, and to address translation if
+// a rule of the chain does that.
+func checkChain(p *access.Publisher, object string, c *chainPart, bad *violations) {
+	if base := c.decl.Base; base != nil {
+		for _, r := range p.Chain(c.source.Hook, base.Type, base.Priority) {
+			bad.refused(object, r)
+		}
+	}
+	r := p.NAT()
+	if r == nil || bad.full() {
+		return
+	}
+	for _, rule := range c.compiled {
+		if rule.Translates() {
+			// One violation for each chain is enough.
+			bad.refused(object, r)
+			return
+		}
+	}
+}
+
+// OverLimit returns a [desired.Limit] that compares what a publisher would hold
+// after an update of a fragment with the publisher's limits. Its error is a
+// *[RejectedError].
+func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
+	return func(before, after desired.Usage) error {
+		var bad violations
+		for _, l := range []struct {
+			limit         access.Limit
+			before, after int
+		}{
+			{access.LimitFragments, before.Fragments, after.Fragments},
+			{access.LimitRules, before.Rules + before.Objects, after.Rules + after.Objects},
+			{access.LimitElements, before.Elements, after.Elements},
+			{access.LimitBytes, before.Bytes, after.Bytes},
+		} {
+			bad.refused("", p.Holds(l.limit, l.before, l.after))
+		}
+		return bad.err(key)
+	}
+}

@@ -1,0 +1,137 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// parallelRules is the number of rules from which compiling them in several
+// goroutines is faster.
+const parallelRules = 64
+
+// compileRules compiles the rules of all chains.
+func (b *Builder) compileRules() {
+	type job struct {
+		t *tablePart
+		c *chainPart
+	}
+	var jobs []job
+	for _, t := range b.tables {
+		for _, c := range t.chains {
+			if len(c.rules) > 0 {
+				jobs = append(jobs, job{t, c})
+			}
+		}
+	}
+	bad := make([]violations, len(jobs))
+	work := func(from, step int) {
+		for i := from; i < len(jobs); i += step {
+			b.compileChain(jobs[i].t, jobs[i].c, &bad[i])
+		}
+	}
+	if workers := runtime.GOMAXPROCS(0); workers > 1 && b.rules >= parallelRules {
+		for w := range workers {
+			b.pool.spawn(func() { work(w, workers) })
+		}
+		b.pool.wait()
+	} else {
+		work(0, 1)
+	}
+	for i := range bad {
+		b.bad.merge(&bad[i])
+	}
+}
+
+// compileChain compiles the rules of one chain.
+func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
+	scope := ruleScope{b: b, t: t}
+	c.compiled = make([]*compile.Rule, 0, len(c.rules))
+	for i, r := range c.rules {
+		if bad.full() {
+			return
+		}
+		object := func() string { return fmt.Sprintf("table %s chain %s rule %d", t.id, c.decl.Name, i+1) }
+		if len(r.Text) > MaxRuleText {
+			bad.add(weftv1.Reason_REASON_LIMIT, object(), textTooLong(r.Text))
+			continue
+		}
+		rule, err := compile.CompileRule(t.id.Family, r, scope)
+		if err != nil {
+			bad.compile(object(), b.inFile(t.id, c.decl.Name, i, scope, err))
+			continue
+		}
+		c.compiled = append(c.compiled, rule)
+	}
+}
+
+func textTooLong(text string) string {
+	return fmt.Sprintf("text has %d bytes: at most %d are allowed", len(text), MaxRuleText)
+}
+
+// inFile turns the error of a rule into one with its place in the file that the
+// rule comes from. The rules of a file are compiled in canonical form, so the
+// text that the author wrote is compiled again to find that place.
+func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.Scope, err error) error {
+	if b.file == "" {
+		return err
+	}
+	src, ok := syntax.FindRule(b.file, table, chain, n)
+	if !ok {
+		return err
+	}
+	_, again := compile.CompileRule(table.Family, nft.Rule{Text: src.Text}, scope)
+	at := (*syntax.Error)(nil)
+	if !errors.As(again, &at) {
+		return err
+	}
+	return src.Error(at)
+}
+
+// ruleScope finds what the rules of one table refer to: first in the update,
+// then in the fragment, then in the outer scope.
+type ruleScope struct {
+	b *Builder
+	t *tablePart
+}
+
+// Set implements compile.Scope.
+func (s ruleScope) Set(name string) (*compile.Set, bool) {
+	if d := s.t.setByName[name]; d != nil {
+		return d.decl, d.decl != nil
+	}
+	d, ok := s.b.own.Set(s.t.id, name)
+	if !ok {
+		d, ok = s.b.outer.Set(s.t.id, name)
+	}
+	if ok {
+		s.t.use(name, d)
+	}
+	return d, ok
+}
+
+// use records that a rule was compiled against a declaration that the update
+// does not make.
+func (t *tablePart) use(name string, d *compile.Set) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.uses == nil {
+		t.uses = make(map[string]*compile.Set)
+	}
+	t.uses[name] = d
+}
+
+// Chain implements compile.Scope. Whether the chain exists is checked when the
+// fragments are merged.
+func (s ruleScope) Chain(string) bool { return true }
+
+// Object implements compile.Scope, in the same way as Chain.
+func (s ruleScope) Object(nft.ObjectKind, string) bool { return true }
+
+// Flowtable implements compile.Scope, in the same way as Chain.
+func (s ruleScope) Flowtable(string) bool { return true }

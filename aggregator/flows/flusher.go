@@ -1,0 +1,273 @@
+package flows
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/conntrack"
+)
+
+const (
+	// maxStale bounds the destinations that wait for a removal. If there are
+	// more, one comparison of all flows with the present ruleset replaces them.
+	maxStale = 1 << 16
+	// maxEvents bounds the events of commits that wait for a removal.
+	maxEvents = 256
+	// retryDelay is the time between a failed removal and the next one.
+	retryDelay = time.Second
+)
+
+// Conntrack is the part of package conntrack that a Flusher needs.
+type Conntrack interface {
+	// Flush removes the flows that are stale.
+	Flush(ctx context.Context, stale []conntrack.Stale) (deleted int, err error)
+	// Reconcile removes the flows that lead elsewhere than live says.
+	Reconcile(ctx context.Context, live []conntrack.Live) (deleted int, err error)
+}
+
+// Config describes a Flusher.
+type Config struct {
+	// Conntrack removes flows. If it is nil, flows stay.
+	Conntrack Conntrack
+	// Notes stores destinations that have lost their last backend. If it is nil,
+	// a process that is killed leaves their flows.
+	Notes Notes
+	// NoteErrors counts errors of Notes.
+	NoteErrors prometheus.Counter
+	// Publish publishes the event of a commit.
+	Publish func(*weftv1.Event)
+	Log     *slog.Logger
+	Metrics *Metrics
+}
+
+// Flusher removes UDP flows after commits, on a goroutine of its own, so that
+// the next commit never waits for conntrack. Each pass removes everything that
+// commits have made stale until then.
+type Flusher struct {
+	cfg Config
+	// overdue asks the writer to call Reconcile.
+	overdue chan struct{}
+	nudge   chan struct{}
+	idle    chan struct{}
+
+	mu     sync.Mutex
+	stale  []conntrack.Stale
+	live   []conntrack.Live
+	all    bool
+	events []*weftv1.Event
+	busy   bool
+	note   note
+	// committing is true between Before and After.
+	committing bool
+	// incomplete is true if some of the noted destinations are not in stale.
+	// They are added by the next Reconcile.
+	incomplete bool
+}
+
+// NewFlusher returns a Flusher that works once Run is called.
+func NewFlusher(cfg Config) *Flusher {
+	return &Flusher{
+		cfg: cfg, note: note{store: cfg.Notes},
+		overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+	}
+}
+
+// Overdue delivers a value if all flows are to be compared with the ruleset:
+// the receiver has to call Reconcile.
+func (f *Flusher) Overdue() <-chan struct{} { return f.overdue }
+
+// Before notes the destinations that a commit is about to leave without a
+// backend. If the process dies before their flows are removed, only the note
+// tells the next process about them. An error does not stop the commit.
+func (f *Flusher) Before(deserted []conntrack.Stale) {
+	if f.cfg.Conntrack == nil || len(deserted) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.committing = true
+	f.noteFailed(f.note.add(deserted))
+}
+
+// noteFailed reports an error of the notes.
+func (f *Flusher) noteFailed(err error) {
+	if err != nil {
+		f.cfg.NoteErrors.Inc()
+		f.cfg.Log.Error("cannot note the flows to remove", "error", err)
+	}
+}
+
+// Resume removes the flows that an earlier process has noted and not removed.
+// Destinations in live are left out: they have a backend, because that process
+// died before its commit.
+func (f *Flusher) Resume(live func() []conntrack.Live) {
+	if f.cfg.Conntrack == nil {
+		return
+	}
+	f.mu.Lock()
+	f.noteFailed(f.note.load())
+	noted := len(f.note.noted) > 0
+	if noted {
+		f.stale = append(f.stale, f.note.without(live())...)
+	}
+	f.mu.Unlock()
+	if noted {
+		wake(f.nudge)
+	}
+}
+
+// After receives what a commit made stale, and the event of the commit, which is
+// published with the number of flows that were removed. If several commits share
+// a pass, the event of the last one has the number. After never blocks.
+func (f *Flusher) After(stale []conntrack.Stale, e *weftv1.Event) {
+	f.mu.Lock()
+	f.committing = false
+	if f.cfg.Conntrack == nil || len(stale) == 0 && len(f.events) == 0 && !f.busy {
+		f.mu.Unlock()
+		f.cfg.Publish(e)
+		return
+	}
+	if len(f.events) >= maxEvents {
+		// The pass takes too long: publish the oldest event without the number.
+		f.cfg.Publish(f.events[0])
+		f.events = f.events[1:]
+	}
+	f.events = append(f.events, e)
+	f.stale = append(f.stale, stale...)
+	if len(f.stale) > maxStale {
+		f.stale, f.incomplete = nil, true
+		f.Ask()
+	}
+	f.mu.Unlock()
+	wake(f.nudge)
+}
+
+// Reconcile compares all flows with live, the destinations and backends of the
+// present ruleset, and removes those that lead elsewhere.
+func (f *Flusher) Reconcile(live []conntrack.Live) {
+	if f.cfg.Conntrack == nil {
+		return
+	}
+	f.mu.Lock()
+	f.live, f.all, f.incomplete = live, true, false
+	// A removal may have failed, or been replaced by this comparison.
+	f.stale = append(f.stale, f.note.without(live)...)
+	f.mu.Unlock()
+	wake(f.nudge)
+}
+
+// Ask has Overdue deliver a value.
+func (f *Flusher) Ask() { wake(f.overdue) }
+
+// wake sends to a channel with room for one value, unless it is full.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run removes flows until ctx ends.
+func (f *Flusher) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.nudge:
+		}
+		if f.pass(ctx) {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryDelay):
+			f.Ask()
+		}
+	}
+}
+
+// pass removes what has become stale so far, and reports whether it succeeded.
+func (f *Flusher) pass(ctx context.Context) bool {
+	f.mu.Lock()
+	stale, live, all, events := f.stale, f.live, f.all, f.events
+	f.stale, f.live, f.all, f.events = nil, nil, false, nil
+	f.busy = true
+	noted := len(f.note.noted)
+	if f.committing || f.incomplete {
+		noted = 0
+	}
+	f.mu.Unlock()
+	var (
+		deleted int
+		err     error
+	)
+	if len(stale) > 0 {
+		deleted, err = f.cfg.Conntrack.Flush(ctx, stale)
+	}
+	if all && err == nil {
+		var n int
+		n, err = f.cfg.Conntrack.Reconcile(ctx, live)
+		deleted += n
+	}
+	f.cfg.Metrics.flows.Add(float64(deleted))
+	if err != nil && ctx.Err() == nil {
+		f.cfg.Metrics.flowErrors.Inc()
+		f.cfg.Log.Error("cannot remove stale UDP flows", "error", err, "retry", retryDelay)
+	}
+	if deleted > 0 {
+		f.cfg.Log.Info("removed stale UDP flows", "flows", deleted)
+	}
+	if n := len(events); n > 0 {
+		events[n-1].GetCommit().Flows = uint64(deleted) //nolint:gosec // a count
+	}
+	f.mu.Lock()
+	for _, e := range events {
+		f.cfg.Publish(e)
+	}
+	f.busy = false
+	if err == nil {
+		f.noteFailed(f.note.strike(noted))
+	} else {
+		f.incomplete = true
+	}
+	done := f.done()
+	f.mu.Unlock()
+	if done {
+		wake(f.idle)
+	} else {
+		wake(f.nudge)
+	}
+	return err == nil
+}
+
+// done reports whether nothing is left to remove. It is called with the lock
+// held.
+func (f *Flusher) done() bool {
+	return !f.busy && len(f.stale) == 0 && !f.all && len(f.events) == 0
+}
+
+// Close waits until everything that commits made stale is removed, at most for
+// d.
+func (f *Flusher) Close(d time.Duration) {
+	deadline := time.NewTimer(d)
+	defer deadline.Stop()
+	for {
+		f.mu.Lock()
+		done := f.done()
+		f.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-f.idle:
+		case <-deadline.C:
+			return
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package flows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/conntrack"
+)
+
+// scriptedFlows answers removals with errors, while there are any, and notes the ports
+// of what it is asked to remove.
+type scriptedFlows struct {
+	mu      sync.Mutex
+	errs    []error
+	flushed []string
+}
+
+func (f *scriptedFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var ports []string
+	for _, s := range stale {
+		ports = append(ports, fmt.Sprint(s.Port))
+	}
+	f.flushed = append(f.flushed, strings.Join(ports, " "))
+	if len(f.errs) == 0 {
+		return 0, nil
+	}
+	err := f.errs[0]
+	f.errs = f.errs[1:]
+	return 0, err
+}
+
+func (f *scriptedFlows) Reconcile(context.Context, []conntrack.Live) (int, error) { return 0, nil }
+
+func (f *scriptedFlows) want(t *testing.T, what string, want ...string) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Equal(f.flushed, want) {
+		t.Errorf("%s: removals of %q, want %q", what, f.flushed, want)
+	}
+	f.flushed = nil
+}
+
+// lost is a destination that has lost its last backend, told by its port.
+func lost(ports ...uint16) []conntrack.Stale {
+	var out []conntrack.Stale
+	for _, port := range ports {
+		out = append(out, conntrack.Stale{Addr: netip.MustParseAddr("10.96.0.1"), Port: port, Gone: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}})
+	}
+	return out
+}
+
+func leads(ports ...uint16) []conntrack.Live {
+	var out []conntrack.Live
+	for _, s := range lost(ports...) {
+		out = append(out, conntrack.Live{Addr: s.Addr, Port: s.Port, Backends: s.Gone})
+	}
+	return out
+}
+
+// memory is a Notes. Its error is that of the next Load, which loses the notes.
+type memory struct {
+	stored []conntrack.Stale
+	err    error
+}
+
+func (m *memory) Load() ([]conntrack.Stale, error) {
+	if err := m.err; err != nil {
+		m.stored, m.err = nil, nil
+		return nil, err
+	}
+	return m.stored, nil
+}
+
+func (m *memory) Save(noted []conntrack.Stale) error {
+	m.stored = slices.Clone(noted)
+	return nil
+}
+
+// want compares what the next start would read.
+func (m *memory) want(t *testing.T, what string, want ...conntrack.Stale) {
+	t.Helper()
+	if fmt.Sprint(m.stored) != fmt.Sprint(want) {
+		t.Errorf("%s: %v is noted, want %v", what, m.stored, want)
+	}
+}
+
+func TestFlowsAreNotedUntilRemoved(t *testing.T) {
+	notes, flows := &memory{}, &scriptedFlows{}
+	f, _ := testFlusher(t, flows, notes)
+	pass := func(want bool) {
+		t.Helper()
+		if got := f.pass(t.Context()); got != want {
+			t.Errorf("pass = %v, want %v", got, want)
+		}
+	}
+	f.Before(nil)
+	f.After(lost(1), commitEvent())
+	notes.want(t, "a destination that has other backends")
+	f.Before(lost(2))
+	notes.want(t, "before the commit", lost(2)...)
+	pass(true)
+	notes.want(t, "a pass during the commit", lost(2)...)
+	f.After(lost(2), commitEvent())
+	f.Before(lost(3))
+	f.After(lost(3), commitEvent())
+	notes.want(t, "two commits", lost(2, 3)...)
+	pass(true)
+	notes.want(t, "after the pass")
+	flows.want(t, "three commits", "1", "2 3")
+
+	flows.errs = []error{errors.New("no")}
+	f.Before(lost(4, 5))
+	f.After(lost(4, 5), commitEvent())
+	pass(false)
+	notes.want(t, "after a failure", lost(4, 5)...)
+	f.After(lost(6), commitEvent())
+	pass(true)
+	notes.want(t, "after another commit's pass", lost(4, 5)...)
+	f.Reconcile(leads(5))
+	pass(true)
+	notes.want(t, "after the comparison")
+	flows.want(t, "a failure", "4 5", "6", "4")
+}
+
+func TestFlowsOfTheRunBefore(t *testing.T) {
+	notes, flows := &memory{}, &scriptedFlows{}
+	f, _ := testFlusher(t, flows, notes)
+	f.Before(lost(1, 2, 3))
+	f, _ = testFlusher(t, flows, notes)
+	f.Resume(func() []conntrack.Live { return leads(2) })
+	notes.want(t, "before the pass", lost(1, 2, 3)...)
+	f.pass(t.Context())
+	flows.want(t, "the start", "1 3")
+	notes.want(t, "after the pass")
+
+	f, _ = testFlusher(t, flows, notes)
+	f.Resume(func() []conntrack.Live { t.Error("the state is listed, though nothing is noted"); return nil })
+
+	notes.err = errors.New("damaged")
+	f, _ = testFlusher(t, flows, notes)
+	f.Resume(func() []conntrack.Live { return nil })
+	notes.want(t, "damaged notes, which have to go")
+	f.Before(lost(7))
+	notes.want(t, "after damage", lost(7)...)
+}
+
+// TestFlowNotesAreBounded has too many destinations lose everything.
+func TestFlowNotesAreBounded(t *testing.T) {
+	n := note{store: &memory{}}
+	many := make([]conntrack.Stale, maxNoted)
+	if err := n.add(many[:maxNoted-1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.add(many[:2]); err == nil || !strings.Contains(err.Error(), "and 1 are noted") {
+		t.Errorf("add = %v, want an error that says how many", err)
+	}
+	if len(n.noted) != maxNoted {
+		t.Errorf("%d are noted", len(n.noted))
+	}
+	if err := n.strike(maxNoted); err != nil {
+		t.Fatal(err)
+	}
+	// Without a store nothing is noted.
+	n = note{}
+	if err := errors.Join(n.add(lost(1)), n.load(), n.strike(0)); err != nil || len(n.noted) > 0 {
+		t.Errorf("%v, %v noted", err, n.noted)
+	}
+}
+
+// TestFlowNoteOfAnOverflow has so much wait that the comparison takes its place.
+func TestFlowNoteOfAnOverflow(t *testing.T) {
+	notes, flows := &memory{}, &scriptedFlows{}
+	f, _ := testFlusher(t, flows, notes)
+	f.Before(lost(1))
+	f.After(append(lost(1), make([]conntrack.Stale, maxStale)...), commitEvent())
+	f.pass(t.Context())
+	notes.want(t, "before the comparison", lost(1)...)
+	select {
+	case <-f.overdue:
+	case <-time.After(time.Second):
+		t.Fatal("the comparison was not asked for")
+	}
+	f.Reconcile(nil)
+	f.pass(t.Context())
+	flows.want(t, "the comparison", "1")
+	notes.want(t, "after the comparison")
+}

@@ -1,0 +1,289 @@
+package flows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+const (
+	// purgeChunk is how many entries of an affinity map one batch removes, and
+	// purgeScan how many entries are checked before. Other commits run between two
+	// of either.
+	purgeChunk = 4096
+	purgeScan  = 4 * purgeChunk
+)
+
+// Kernel is the part of nft/kernel that a Purger needs.
+type Kernel interface {
+	Commit(ops []kernel.Op) (kernel.Stats, error)
+}
+
+// SetDumper is a Kernel that reads one set or map, concurrently with other
+// calls. With another Kernel the entries of affinity maps stay until they time
+// out.
+type SetDumper interface {
+	DumpSet(table nft.TableID, set *compile.Set) ([]compile.Element, error)
+}
+
+// Purger removes entries from affinity maps that packets have made and that no
+// rule makes any more. It belongs to the goroutine that owns the kernel. Reading
+// a map takes long, so Run does that on a goroutine of its own.
+//
+// A map is read after a commit took the last rule of a value away, and once more
+// after a delay: a packet that passed the old rules during the commit can make
+// its entry after the first reading. Entries are compared with the rules of the
+// moment, so an additional or late reading does no harm. After an error the map
+// is read again.
+//
+// Reading is the expensive part, and nearly all of it is spent in the kernel. The
+// kernel cannot filter a dump by value, so it sends every entry. It continues
+// each part of 32 KiB by walking from the start of the map. That costs 3 us of
+// processor time for each of 16,384 entries, and 4 us for each of 65,536. Asking
+// for single keys is not possible, because the clients are not known.
+//
+// Until an entry is removed, new connections of its client follow it. UDP flows
+// that begin in this time begin after the flows of the commit were removed. So
+// all flows are compared again if entries were removed after a commit that made
+// flows stale.
+type Purger struct {
+	cfg PurgerConfig
+	// dumper is nil if the kernel cannot read one map alone.
+	dumper SetDumper
+
+	// pending are maps to read, later those to read when the timer fires.
+	pending, later []purge
+	armed          bool
+	// current is the map that is being purged. entries were read from it and not
+	// checked yet; found are to be removed.
+	current        purge
+	entries, found []compile.Element
+	// reading is true while Run reads a map.
+	reading bool
+	reads   chan desired.Purge
+	// events delivers what Run and the timer ask the owner to do.
+	events chan func()
+	// ready is closed.
+	ready chan struct{}
+}
+
+// PurgerConfig describes a Purger.
+type PurgerConfig struct {
+	// Kernel removes entries. If it is not a SetDumper, the Purger does nothing.
+	Kernel Kernel
+	State  *desired.State
+	// Delay is the time until the second reading of a map, and until the retry of
+	// a failed one.
+	Delay time.Duration
+	// Removed is called if entries were removed that UDP flows may have followed.
+	Removed func()
+	Log     *slog.Logger
+	Metrics *Metrics
+}
+
+// purge is a map to purge.
+type purge struct {
+	desired.Purge
+	// last is true for the second reading.
+	last bool
+	// flows is true if UDP flows may follow the entries.
+	flows bool
+	// removed counts the removed entries.
+	removed int
+}
+
+// NewPurger returns a Purger without work.
+func NewPurger(cfg PurgerConfig) *Purger {
+	p := &Purger{cfg: cfg, reads: make(chan desired.Purge, 1), events: make(chan func(), 2), ready: make(chan struct{})}
+	p.dumper, _ = cfg.Kernel.(SetDumper)
+	close(p.ready)
+	return p
+}
+
+// Run reads maps until ctx ends.
+func (p *Purger) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-p.reads:
+			entries, err := p.dumper.DumpSet(m.Table, m.Decl)
+			// There is room, because one map is read at a time.
+			p.events <- func() { p.read(entries, err) }
+		}
+	}
+}
+
+// Add schedules the purge of maps. If flows is true, UDP flows may follow their
+// entries.
+func (p *Purger) Add(maps []desired.Purge, flows bool) {
+	if p.dumper == nil {
+		return
+	}
+	for _, m := range maps {
+		p.pending = schedule(p.pending, purge{Purge: m, flows: flows})
+	}
+}
+
+// schedule appends a purge, or joins it with one of the same map.
+func schedule(queue []purge, next purge) []purge {
+	i := slices.IndexFunc(queue, func(o purge) bool { return o.Table == next.Table && o.Decl.Name == next.Decl.Name })
+	if i < 0 {
+		return append(queue, next)
+	}
+	queue[i].last, queue[i].flows = queue[i].last && next.last, queue[i].flows || next.flows
+	queue[i].Decl = next.Decl
+	return queue
+}
+
+// Busy reports whether Step has something to do.
+func (p *Purger) Busy() bool {
+	return len(p.found) > 0 || len(p.entries) > 0 || len(p.pending) > 0 && !p.reading
+}
+
+// Due returns a channel that is ready while Step has something to do.
+func (p *Purger) Due() <-chan struct{} {
+	if p.Busy() {
+		return p.ready
+	}
+	return nil
+}
+
+// Events delivers functions that the owner has to call.
+func (p *Purger) Events() <-chan func() { return p.events }
+
+// Step does a part of the work: it asks Run to read a map, or checks and removes
+// entries of the map that was read.
+func (p *Purger) Step() {
+	switch {
+	case len(p.found) > 0 || len(p.entries) > 0:
+		p.removeSome()
+	case len(p.pending) > 0 && !p.reading:
+		p.current, p.pending = p.pending[0], p.pending[1:]
+		p.reading = true
+		p.reads <- p.current.Purge
+	}
+}
+
+// read receives the entries of a map.
+func (p *Purger) read(entries []compile.Element, err error) {
+	p.reading = false
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		// Another process has deleted the map. The writer repairs that.
+	case err != nil:
+		p.fail(fmt.Errorf("read map: %w", err))
+	default:
+		p.entries = entries
+		p.removeSome()
+	}
+}
+
+// removeSome removes some entries, after checking more of them if there are none
+// to remove.
+func (p *Purger) removeSome() {
+	if len(p.found) == 0 {
+		n := min(purgeScan, len(p.entries))
+		p.found, p.entries = p.cfg.State.Leftovers(p.current.Purge, p.entries[:n]), p.entries[n:]
+	}
+	chunk := p.found[:min(purgeChunk, len(p.found))]
+	p.found = p.found[len(chunk):]
+	// Another commit may have brought rules back since they were checked.
+	n, err := p.remove(p.cfg.State.Leftovers(p.current.Purge, chunk))
+	p.current.removed += n
+	p.cfg.Metrics.purged.Add(float64(n))
+	if err != nil {
+		p.fail(fmt.Errorf("remove entries: %w", err))
+		return
+	}
+	if len(p.found) > 0 || len(p.entries) > 0 {
+		return
+	}
+	p.found, p.entries = nil, nil
+	if p.current.removed > 0 {
+		p.cfg.Log.Info("removed affinity entries", "table", p.current.Table.String(), "map", p.current.Decl.Name, "entries", p.current.removed)
+		if p.current.flows {
+			p.cfg.Removed()
+		}
+	}
+	if !p.current.last {
+		p.postpone(purge{Purge: p.current.Purge, last: true, flows: p.current.flows})
+	}
+}
+
+// Drain does the remaining work at a stop, at most for d.
+func (p *Purger) Drain(d time.Duration) {
+	deadline := time.NewTimer(d)
+	defer deadline.Stop()
+	for p.Busy() || p.reading {
+		select {
+		case <-deadline.C:
+			return
+		case f := <-p.events:
+			f()
+		case <-p.Due():
+			p.Step()
+		}
+	}
+}
+
+// remove deletes entries and returns how many it deleted. It uses one batch,
+// unless the kernel refuses that because some entries have timed out meanwhile.
+func (p *Purger) remove(entries []compile.Element) (int, error) {
+	if len(entries) == 0 {
+		return 0, nil
+	}
+	_, err := p.cfg.Kernel.Commit([]kernel.Op{kernel.DeleteElements{Table: p.current.Table, Set: p.current.Decl, Elements: entries}})
+	var be *kernel.BatchError
+	switch {
+	case err == nil:
+		return len(entries), nil
+	case !errors.As(err, &be) || !errors.Is(be.Errno, syscall.ENOENT):
+		return 0, err
+	case len(entries) == 1:
+		return 0, nil
+	}
+	half := len(entries) / 2
+	first, err := p.remove(entries[:half])
+	if err != nil {
+		return first, err
+	}
+	second, err := p.remove(entries[half:])
+	return first + second, err
+}
+
+// fail retries the current purge later.
+func (p *Purger) fail(err error) {
+	p.cfg.Metrics.purgeErrors.Inc()
+	p.cfg.Log.Error("cannot remove affinity entries", "table", p.current.Table.String(), "map", p.current.Decl.Name, "error", err, "retry", p.cfg.Delay)
+	p.found, p.entries = nil, nil
+	p.postpone(purge{Purge: p.current.Purge, last: p.current.last, flows: p.current.flows})
+}
+
+// postpone schedules a purge after the delay.
+func (p *Purger) postpone(next purge) {
+	p.later = schedule(p.later, next)
+	if p.armed {
+		return
+	}
+	p.armed = true
+	time.AfterFunc(p.cfg.Delay, func() { p.events <- p.retry })
+}
+
+// retry schedules the postponed purges now.
+func (p *Purger) retry() {
+	p.armed = false
+	for _, next := range p.later {
+		p.pending = schedule(p.pending, next)
+	}
+	p.later = nil
+}
