@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // Frontend follows Services and publishes the rules for them.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 

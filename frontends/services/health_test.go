@@ -20,7 +20,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // hands is a clock that the test turns.

@@ -14,7 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 

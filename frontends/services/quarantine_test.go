@@ -10,7 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 )
 
 const ipv4 = discoveryv1.AddressTypeIPv4

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/frontends/services/render"
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )

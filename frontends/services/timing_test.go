@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // TestMinSyncPeriod publishes the first change after a quiet time at once, and what

@@ -15,8 +15,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weft-proxy/weft/frontends/services/source"
-	"github.com/weft-proxy/weft/frontends/services/source/apitest"
+	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
 // A trace is half an hour of a cluster in which little happens, but much is

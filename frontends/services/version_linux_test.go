@@ -10,7 +10,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/render"
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 

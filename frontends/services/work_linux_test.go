@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // work returns what every layer has looked at so far: model, rendering and aggregator,

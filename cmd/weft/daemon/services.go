@@ -19,7 +19,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services"
 	"github.com/weft-proxy/weft/frontends/services/event"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // servicesFlags are the flags of the Service frontend that kube-proxy does not

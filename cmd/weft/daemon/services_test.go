@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
-	"github.com/weft-proxy/weft/frontends/services/source"
+	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // complete returns the settings and the log of a command line of weft run.

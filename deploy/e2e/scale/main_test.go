@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	const module = "../../.."
 	tests.Programs = append(tests.Programs, suite.Weft(module), suite.Program{
-		Name: replay, Dir: module, Package: "./frontends/services/source/apitest/replay", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"},
+		Name: replay, Dir: module, Package: "./frontends/source/apitest/replay", Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0"},
 	})
 	if slices.Contains(list(apisFlag), realAPI) {
 		tests.Programs = append(tests.Programs, suite.Kubernetes("controlplane", "(kube-apiserver and etcd: minutes when the build cache is cold)", "..", "./cmd/controlplane"))

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
-	"github.com/weft-proxy/weft/frontends/services/source/quiet"
+	"github.com/weft-proxy/weft/frontends/source/quiet"
 )
 
 // The kinds of events.

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/weft-proxy/weft/frontends/services/source/apitest"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
 func kubeService(name, ip string) *corev1.Service {

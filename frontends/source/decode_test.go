@@ -95,7 +95,7 @@ func TestDecode(t *testing.T) {
 
 // TestExamples keeps the examples of the repository good.
 func TestExamples(t *testing.T) {
-	files, _ := filepath.Glob("../../../deploy/examples/manifests/*.yaml")
+	files, _ := filepath.Glob("../../deploy/examples/manifests/*.yaml")
 	if len(files) == 0 {
 		t.Fatal("no example manifests")
 	}
@@ -117,7 +117,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [{}, 1, null, {kind: List, apiVersion: v1, items: []}]\n"))
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Add([]byte("--- \n---x\n...\n"))
-	files, _ := filepath.Glob("../../../deploy/examples/manifests/*.yaml")
+	files, _ := filepath.Glob("../../deploy/examples/manifests/*.yaml")
 	for _, file := range files {
 		if content, err := os.ReadFile(file); err == nil {
 			f.Add(content)

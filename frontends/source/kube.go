@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/weft-proxy/weft/frontends/services/source/quiet"
+	"github.com/weft-proxy/weft/frontends/source/quiet"
 )
 
 // optionalGrace is how long what is not in every cluster is waited for once

@@ -11,7 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/frontends/services/source/apitest"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
 // modelled is a receiver that keeps a model, refreshed after every batch.

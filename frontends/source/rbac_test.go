@@ -10,13 +10,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/weft-proxy/weft/frontends/services/source/apitest"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
 // TestRightsAreEnough compares what is asked of the API with the rights that the
 // manifest gives, and keeps those to reading and to events.
 func TestRightsAreEnough(t *testing.T) {
-	content, err := os.ReadFile("../../../deploy/kubernetes/rbac.yaml")
+	content, err := os.ReadFile("../../deploy/kubernetes/rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

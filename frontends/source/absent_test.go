@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/frontends/services/source/apitest"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
 // without lets every request for a resource fail.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/weft-proxy/weft/frontends/services/source/apitest"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
 // kubeconfig writes a kubeconfig for a server and returns its path.

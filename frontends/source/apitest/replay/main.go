@@ -14,7 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/weft-proxy/weft/frontends/services/source/apitest"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
 func main() {
