@@ -189,10 +189,7 @@ func startBench(b *testing.B, k aggregator.Kernel) (*aggregatortest.Daemon, *cli
 	}
 	b.Cleanup(func() { _ = c.Close() })
 	var current *weftv1.Fragment
-	s, err := c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return current }})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return current }})
 	b.Cleanup(func() { _ = s.Close() })
 	return d, s, func(f *weftv1.Fragment) { current = f }
 }

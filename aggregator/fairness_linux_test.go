@@ -102,10 +102,7 @@ func startFair(b *testing.B, limit rate.Limit) *fair {
 	f := &fair{kernel: &timed{Conn: k.Conn}}
 	f.daemon = aggregatortest.Start(b, aggregatortest.Config{Config: aggregator.Config{Kernel: f.kernel, StateDir: b.TempDir(), Rate: limit}})
 	join := func(publisher string) *client.Session {
-		s, err := f.daemon.Dial(b, publisher).Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return fairFragment(publisher, 0, 0) }})
-		if err != nil {
-			b.Fatal(err)
-		}
+		s := f.daemon.Dial(b, publisher).Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return fairFragment(publisher, 0, 0) }})
 		return s
 	}
 	f.busy, f.large, f.small = join("busy"), join("large"), join("small")

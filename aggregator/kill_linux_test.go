@@ -205,16 +205,14 @@ func (p *tenant) change(rnd *rand.Rand) *weftv1.Patch {
 // run publishes until stop is closed; every update must be acknowledged in the
 // end, whatever happens in between.
 func (p *tenant) run(ctx context.Context, c *client.Client, rnd *rand.Rand, stop <-chan struct{}) error {
-	s, err := c.Session(client.SessionConfig{Snapshot: p.fragment})
-	if err != nil {
-		return err
-	}
+	s := c.Session(client.SessionConfig{Snapshot: p.fragment})
 	for {
 		select {
 		case <-stop:
 			return s.Close()
 		default:
 		}
+		var err error
 		u := p.change(rnd)
 		if u == nil {
 			_, err = s.Put(ctx, p.fragment(""))

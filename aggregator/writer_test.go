@@ -56,10 +56,7 @@ func patch(fragment string, add, remove []string) *weftv1.Patch {
 // the patches that were made to current.
 func session(t *testing.T, c *client.Client, snapshot func(string) *weftv1.Fragment) *client.Session {
 	t.Helper()
-	s, err := c.Session(client.SessionConfig{Snapshot: snapshot})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := c.Session(client.SessionConfig{Snapshot: snapshot})
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -70,10 +70,7 @@ func TestPoisonsAreTheKernels(t *testing.T) {
 	base := &content{tables: make(map[string]*table)}
 	declare(base.table("inet own"), "hosts").elements["10.200.0.1"] = element{}
 	want := base
-	s, err := d.Dial(t, "tester").Session(client.SessionConfig{Snapshot: func(name string) *weftv1.Fragment { return want.fragment(name) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := d.Dial(t, "tester").Session(client.SessionConfig{Snapshot: func(name string) *weftv1.Fragment { return want.fragment(name) }})
 	defer s.Close()
 	for _, p := range poisons {
 		t.Run(p.name, func(t *testing.T) {

@@ -92,10 +92,7 @@ func (p *publisher) syncs() int {
 
 func startSession(t *testing.T, c *client.Client, cfg client.SessionConfig) *client.Session {
 	t.Helper()
-	s, err := c.Session(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := c.Session(cfg)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

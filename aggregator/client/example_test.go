@@ -54,15 +54,12 @@ func ExampleSession() {
 	}
 	defer c.Close()
 	list := newDenyList()
-	s, err := c.Session(client.SessionConfig{
+	s := c.Session(client.SessionConfig{
 		Snapshot: list.fragment,
 		OnSync: func(name string, revision uint64, err error) {
 			log.Printf("resync of %s: revision %d, error %v", name, revision, err)
 		},
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
 	defer s.Close()
 	if _, err := s.Put(ctx, list.fragment("main")); err != nil {
 		log.Fatal(err)

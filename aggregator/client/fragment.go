@@ -6,117 +6,111 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// fragment is what the session knows of one of its fragments.
+// mode says where the content of a fragment is.
+type mode int
+
+const (
+	// plain is the content of the last Put: an update says all.
+	plain mode = iota
+	// live is the content that SessionConfig.Snapshot returns.
+	live
+	// patched is a Content, which has what was committed: each update is judged
+	// by itself.
+	patched
+)
+
+// fragment is what the session knows of one fragment.
 type fragment struct {
 	name string
-	// wish counts Puts and Withdraws: an update that carries an older number is
-	// not what the publisher wants any more.
-	wish uint64
-	// kept is the last Put, and committed the last that was; only where there is
-	// no SessionConfig.Snapshot.
-	kept, committed *weftv1.Fragment
-	// reverted is true when the last Put was refused: what is committed is what
-	// is wanted.
-	reverted bool
-	// withdrawn is true once Withdraw was called, gone once it is committed.
-	withdrawn, gone bool
-	// leaving is true when a Withdraw was refused and nothing was put since.
-	leaving bool
-	// snapshot is the number of the last update that states the fragment as a
-	// whole: the outcome of an earlier one does not matter any more.
-	snapshot uint64
-	// dirty is true when the aggregator may not have what patches build on.
+	// number orders fragments as they were put first.
+	number uint64
+	mode   mode
+	// committed is what was committed last and revision the commit; nil and 0 if
+	// there is nothing.
+	committed Content
+	revision  uint64
+	// source is the live content, wanted the same from a Put until a Withdraw.
+	source, wanted Content
+	// leaving is true after a Withdraw of live content was rejected, stuck if
+	// the content cannot be encoded.
+	leaving, stuck bool
+	// latest is the last Put or Withdraw, as long as it has no answer.
+	latest *update
+	// unanswered counts updates, inflight messages, and resyncing is true while
+	// one of these is a snapshot that patches must wait for.
+	unanswered, inflight int
+	resyncing            bool
+	// known is true if the stream has acknowledged what is committed.
+	known bool
+	// behind is true if the stream needs a snapshot, in retry at the earliest;
+	// delay is how long the last retry waited.
+	behind bool
+	retry  time.Time
+	delay  time.Duration
+	// unsure is true if the aggregator may have an update that was answered
+	// otherwise: it must hear what was committed, also if that is nothing.
+	unsure bool
+	// refused is why the last resync failed.
+	refused error
+	// dirty is true if live content has a change that was rejected: the next
+	// patch has to be a snapshot.
 	dirty bool
-	// lost is set while another stream of the publisher owns the fragment, to
-	// what said so; lostWish is the wish that it was said of.
-	lost     *RejectedError
-	lostWish uint64
-	// stuck is true when the fragment can not be sent as it is.
-	stuck bool
-	// retry is when a refused resync is tried again, zero for never; delay is
-	// how long it waited for that.
-	retry time.Time
-	delay time.Duration
+	// lost is set while another stream of the publisher owns the fragment, to the
+	// rejection that said so. Only a Put takes it back.
+	lost *RejectedError
 }
 
-// want notes a Put, or with nil a Withdraw.
-func (f *fragment) want(put *weftv1.Fragment, keep bool) {
-	f.wish++
-	f.withdrawn, f.gone, f.leaving, f.reverted, f.stuck = put == nil, false, false, false, false
-	f.retry = time.Time{}
-	if keep {
-		f.kept = put
+// want notes that an update was started.
+func (f *fragment) want(u *update, snapshot func(string) *weftv1.Fragment) {
+	f.unanswered++
+	if u.patch != nil {
+		return
 	}
-}
-
-// void reports whether there is nothing that the session holds.
-func (f *fragment) void() bool { return f.withdrawn && f.gone || f.reverted && f.kept == nil }
-
-// idle reports whether there is nothing to bring the aggregator in step with.
-func (f *fragment) idle() bool { return f.lost != nil || f.stuck || f.void() }
-
-// accepted follows the commit of an update.
-func (f *fragment) accepted(u *update) {
-	if u.patch == nil {
-		f.delay = 0
-		f.committed = u.content
-	}
-	if f.reverted {
-		f.kept = f.committed
-	}
-	if u.wish == f.wish && f.withdrawn {
-		f.gone = true
-	}
-}
-
-// refused follows the refusal of an update, which has not happened then. It
-// returns true if the fragment, as it is wanted now, is to be sent once more.
-func (f *fragment) refused(u *update, r *RejectedError, keep bool, p pace) (again bool) {
-	if u.id < f.snapshot {
-		return false
-	}
-	if r.Is(ErrTakenOver) {
-		f.lost, f.lostWish = r, u.wish
-		return false
-	}
-	f.dirty = true
+	f.latest, f.leaving, f.stuck, f.wanted, f.retry = u, false, false, nil, time.Time{}
+	_, whole := u.content.(fixed)
 	switch {
-	case u.wish != f.wish || u.patch != nil:
-		return false
-	case f.withdrawn:
-		f.withdrawn, f.leaving = false, true
-		return keep && f.revert(u)
-	case keep && u.content != f.committed:
-		return f.revert(u)
-	case u.resync && r.passing():
-		f.later(p)
-	}
-	return false
-}
-
-// unsendable follows an update that can not be sent. It returns true if the
-// fragment is to be sent once more, without it.
-func (f *fragment) unsendable(u *update, keep bool) (again bool) {
-	f.dirty = true
-	switch {
-	case u.wish != f.wish || u.patch != nil:
-		return false
-	case keep && u.content != f.committed:
-		return f.revert(u)
+	case u.content == nil:
+	case !whole:
+		f.mode = patched
+	case snapshot == nil:
+		f.mode = plain
 	default:
-		f.stuck = true
-		return false
+		f.mode, f.source = live, callback{f.name, snapshot}
+		f.wanted = f.source
 	}
 }
 
-// revert makes what was committed last the publisher's wish. It returns true if
-// that is to be sent, as after a lost connection it may be gone.
-func (f *fragment) revert(u *update) (again bool) {
-	f.reverted, f.kept = true, f.committed
-	return u.resync && f.kept != nil
+// base returns what the aggregator should have, apart from updates on their way.
+func (f *fragment) base() Content {
+	if f.mode == live {
+		return f.wanted
+	}
+	return f.committed
 }
 
-// later has the fragment's resync tried again after a while.
+// next returns the content that the fragment has after all updates that were
+// started, if they succeed.
+func (f *fragment) next() Content {
+	if f.latest != nil {
+		return f.latest.content
+	}
+	return f.base()
+}
+
+// patchable reports whether there is content that a patch can change.
+func (f *fragment) patchable() bool { return f != nil && f.mode != plain && f.next() != nil }
+
+// sendable reports whether the stream has what a patch builds on.
+func (f *fragment) sendable() bool {
+	return !f.behind && !f.dirty && !f.resyncing && f.lost == nil && f.refused == nil
+}
+
+// idle reports whether there is nothing to remember.
+func (f *fragment) idle() bool {
+	return f.unanswered+f.inflight == 0 && f.committed == nil && f.wanted == nil && f.lost == nil && !f.unsure
+}
+
+// later has the resync tried again after a while.
 func (f *fragment) later(p pace) {
 	f.delay = min(max(p.retry, 2*f.delay), p.maxRetry)
 	f.retry = time.Now().Add(jitter(f.delay))

@@ -1,26 +1,6 @@
 package client
 
-import (
-	"testing"
-
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-)
-
-// TestLateRefusalDoesNotCount has the answer to a patch come after a snapshot
-// was sent: what was wrong before that is not wrong any more.
-func TestLateRefusalDoesNotCount(t *testing.T) {
-	for _, reason := range []weftv1.Reason{weftv1.Reason_REASON_TAKEN_OVER, weftv1.Reason_REASON_CONFLICT} {
-		r := &RejectedError{Violations: []*weftv1.Violation{{Reason: reason}}}
-		f := &fragment{snapshot: 5}
-		if again := f.refused(&update{id: 4, patch: &weftv1.Patch{}}, r, false, defaultPace()); again || f.lost != nil || f.dirty {
-			t.Errorf("%v of an update before the snapshot: again %v, fragment %+v", reason, again, f)
-		}
-		f.refused(&update{id: 6, patch: &weftv1.Patch{}}, r, false, defaultPace())
-		if f.lost == nil && !f.dirty {
-			t.Errorf("%v of an update after the snapshot: fragment %+v", reason, f)
-		}
-	}
-}
+import "testing"
 
 // TestRetriesSlowDown has a resync refused again and again.
 func TestRetriesSlowDown(t *testing.T) {
@@ -41,7 +21,7 @@ func TestRetriesSlowDown(t *testing.T) {
 			t.Fatalf("jitter of %v is %v", p.maxRetry, d)
 		}
 	}
-	f.accepted(&update{})
+	f.commit(&message{}, 1)
 	if f.delay != 0 {
 		t.Fatalf("delay %v after a success", f.delay)
 	}

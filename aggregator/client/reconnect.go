@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -91,60 +90,12 @@ func (s *Session) tell(err error) {
 	}
 }
 
-// fail answers all updates with an error; their fragments need a resync.
-func (s *Session) fail(err error) {
+// due returns when the next resync is due, zero for never.
+func (s *Session) due() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, u := range s.takeAll() {
-		u.answer(0, fmt.Errorf("publish %s: %w", u.name, err))
-	}
-}
-
-// restart puts a resync of every fragment in the place of all updates that were
-// on their way: whoever waits for one of those gets the outcome of the resync.
-func (s *Session) restart() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	merged := make(map[string]*update)
-	for _, u := range s.takeAll() {
-		if m := merged[u.name]; m != nil {
-			m.absorb(u)
-		} else {
-			merged[u.name] = u
-		}
-	}
-	for _, name := range s.order {
-		f, u := s.fragments[name], merged[name]
-		switch {
-		case u == nil && f.idle():
-			continue
-		case u == nil:
-			u = &update{name: name}
-		case f.lost != nil && u.wish == f.lostWish:
-			// A patch must not take the fragment back.
-			u.answer(0, f.lost)
-			continue
-		}
-		// A Put that nothing came after says itself what is wanted.
-		u.patch, u.resync, u.wish, u.content = nil, true, f.wish, nil
-		f.retry = time.Time{}
-		s.queue = append(s.queue, u)
-	}
-}
-
-// due queues the resyncs whose time has come, and returns when the next one is
-// due, zero for never.
-func (s *Session) due(now time.Time) (next time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, name := range s.order {
-		f := s.fragments[name]
-		switch {
-		case f.retry.IsZero():
-		case !f.retry.After(now):
-			f.retry = time.Time{}
-			s.queue = append(s.queue, &update{name: name, resync: true, wish: f.wish})
-		case next.IsZero() || f.retry.Before(next):
+	for _, f := range s.behind {
+		if !f.retry.IsZero() && (next.IsZero() || f.retry.Before(next)) {
 			next = f.retry
 		}
 	}

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,49 +9,45 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// SessionConfig describes a publisher's lasting presence. Its functions are
-// called on the session's own goroutines: they must not call the session, nor
-// wait for a lock that is held across a call of Put or Patch.
+// SessionConfig is optional: without it, a session keeps the fragments that Put
+// is given, and sends what is different from the last one.
+//
+// The session calls these functions on its own goroutines, and holds none of its
+// locks while it does. They must not wait for the outcome of an update, nor for a
+// lock whose holder waits for one (in Put, Patch, Withdraw or Wait). The Start
+// methods do not wait for them.
 type SessionConfig struct {
-	// Snapshot returns a fragment as the publisher wants it now, with every
-	// change that it has passed to Put or Patch before; the session calls it
-	// when a resync needs the whole content. The result is not changed, and must
-	// not be changed by the publisher until the update is acknowledged.
-	//
-	// Nil means that the session keeps each fragment that Put was given, and
-	// that Patch can not be used. A nil result means that there is none: the
-	// resync is not made, and answered with ErrNoSnapshot.
+	// Snapshot is for a publisher that has the content of its fragments at hand,
+	// and patches them itself: the session keeps no copy then. It returns the
+	// fragment with all changes that the publisher has passed to Put or Patch;
+	// the session calls it if the aggregator needs the whole content, and does
+	// not change the result. A nil result means that the content is unknown.
 	Snapshot func(name string) *weftv1.Fragment
 	// OnSync is called with the outcome of every resync: after a lost
-	// connection, when the aggregator asked for a snapshot, and each time that
-	// one which was refused is tried again; nil ignores it. Updates whose outcome
-	// is that of the resync are answered after it returned. The error is one of
-	// those of Put, or ErrNoSnapshot. A refusal that can pass (another fragment,
-	// the kernel, a permission or a limit is in the way) is tried again by
-	// itself, after 250 ms at first and 30 s at most; after any other the
-	// aggregator is out of step until the publisher's next update.
+	// connection, after the aggregator asked for a snapshot, and each time that
+	// a rejected one is tried again. It returns before those who wait for the
+	// same outcome go on. The error is one of those of Put, or ErrNoSnapshot. If
+	// the reason for a rejection can go away by itself (the violation lies with
+	// another fragment, the kernel, a permission or a limit), the session tries
+	// again after 250 ms at first, and every 30 s in the end.
 	OnSync func(name string, revision uint64, err error)
 	// OnStream is called with nil when the aggregator has accepted the stream,
-	// and with the reason when it could not be opened, or ended; nil ignores it.
-	// The session goes on trying whatever the reason: ErrUnavailable,
-	// ErrPermission, ErrLimit or another. It is not called at Close.
+	// and with the reason when it could not be opened, or ended. The session
+	// tries again whatever the reason is. OnStream is not called at Close.
 	OnStream func(err error)
 }
 
-// Session holds a publisher's fragments at the aggregator. Made by
-// Client.Session, it connects in the background, and after a lost connection
-// brings the aggregator back in step with a snapshot of each fragment.
+// Session holds a publisher's fragments at the aggregator. It connects in the
+// background, and after a lost connection it sends each fragment again.
 //
-// Updates of one fragment take effect in the order in which Put, Patch,
-// Withdraw or their Start forms were called. Several may be in flight.
+// Updates of one fragment take effect in the order in which they were started.
+// Several may be in flight.
 //
-// An update that is answered with a *RejectedError has not happened. The session
-// goes by what was committed last: where it keeps the content itself, a later
-// resync sends that; a fragment whose Withdraw was refused is still there, and
-// can be patched. Where SessionConfig.Snapshot has the content, it says what is
-// wanted, and the next patch of that fragment travels as a snapshot.
+// An update that is answered with a *RejectedError has not happened: the fragment
+// is what was committed last. (With SessionConfig.Snapshot, the publisher's
+// content decides what is sent next: the next patch is sent as a snapshot.)
 //
-// Any other error says nothing about the outcome: the session goes on trying to
+// Any other error says nothing about the outcome: the session continues to try to
 // bring about what was asked for last.
 type Session struct {
 	client *Client
@@ -61,125 +56,89 @@ type Session struct {
 	done   chan struct{}
 	wake   chan struct{}
 
-	// sending is held by who writes to the stream; it is locked before mu.
+	// sending is held while somebody writes to the stream; it is locked before mu.
 	sending sync.Mutex
 
 	mu sync.Mutex
-	// stream is that to write to; nil while there is none, or a resync is to be
+	// stream is the one to write to; nil if there is none, or if a resync must be
 	// written first.
 	stream publishStream
 	// online is true while there is a stream.
 	online    bool
 	fragments map[string]*fragment
-	order     []string
-	queue     []*update
-	inflight  map[uint64]*update
-	lastID    uint64
-	closed    bool
+	// behind are the fragments of which the stream needs a snapshot.
+	behind []*fragment
+	// queue has the updates that this stream does not have, in order.
+	queue []*update
+	// inflight has what this stream was sent and has not acknowledged, by number.
+	inflight map[uint64]*message
+	started  uint64
+	lastID   uint64
+	closed   bool
 }
 
-// update is one change on its way. Exactly one of put and patch is set, or
-// neither for a withdrawal or a resync.
-type update struct {
-	id    uint64
-	name  string
-	put   *weftv1.Fragment
-	patch *weftv1.Patch
-	// resync asks for the fragment as it is now, whatever that is.
-	resync bool
-	// wish is fragment.wish as of this update.
-	wish uint64
-	// content is what was sent, where the session keeps that.
-	content *weftv1.Fragment
-	waiters []*Pending
-}
-
-// errNothing is an update without content.
-var errNothing = fmt.Errorf("%w: there is no fragment", ErrInvalid)
-
-// Pending is an update that has not been answered yet.
-type Pending struct {
-	done     chan struct{}
-	revision uint64
-	err      error
-}
-
-// Wait returns the update's outcome. When ctx ends first the update may still
-// be committed.
-func (p *Pending) Wait(ctx context.Context) (revision uint64, err error) {
-	select {
-	case <-p.done:
-		return p.revision, p.err
-	case <-ctx.Done():
-		// An answer that is there wins.
-		select {
-		case <-p.done:
-			return p.revision, p.err
-		default:
-			return 0, ctx.Err()
-		}
-	}
-}
-
-func (p *Pending) answer(revision uint64, err error) {
-	p.revision, p.err = revision, err
-	close(p.done)
-}
-
-// Session starts a session. It never fails for want of an aggregator: updates
-// wait until there is one.
-func (c *Client) Session(cfg SessionConfig) (*Session, error) {
+// Session starts a session. Updates wait until there is an aggregator.
+func (c *Client) Session(cfg SessionConfig) *Session {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Session{
 		client: c, cfg: cfg, cancel: cancel,
 		done: make(chan struct{}), wake: make(chan struct{}, 1),
 		fragments: make(map[string]*fragment),
-		inflight:  make(map[uint64]*update),
+		inflight:  make(map[uint64]*message),
 	}
 	go s.run(c.outgoing(ctx))
-	return s, nil
+	return s
 }
 
-// Put sends a fragment as a snapshot, and returns the revision that carries it.
-// The fragment must not be changed until Put returns (for good, where the
-// session keeps it).
+// Put makes the fragment what f says, and returns the revision that carries it.
+// It sends only what is different from the last Put, and nothing if that is
+// nothing. The session keeps f (unless there is SessionConfig.Snapshot): it must
+// not be changed afterwards.
 //
 // Possible errors: *RejectedError, ErrPermission, ErrLimit, ErrTooLarge,
 // ErrInvalid, ErrClosed, ctx's. A lost connection is not an error: Put waits for
-// the resync.
+// the next one.
 func (s *Session) Put(ctx context.Context, f *weftv1.Fragment) (revision uint64, err error) {
 	return s.StartPut(f).Wait(ctx)
 }
 
-// Patch sends a change of a fragment that was Put before, and returns the
-// revision that carries it.
+// Patch sends a change of a fragment that was put before, and returns the
+// revision that carries it. It requires SessionConfig.Snapshot or
+// StartPutContent.
 //
 // Possible errors: those of Put, and ErrNoSnapshot.
 func (s *Session) Patch(ctx context.Context, p *weftv1.Patch) (revision uint64, err error) {
 	return s.StartPatch(p).Wait(ctx)
 }
 
-// Withdraw takes a fragment away, and returns the revision that does. It is an
-// error while something still refers to it.
+// Withdraw removes a fragment, and returns the revision that does. It is rejected
+// while another fragment refers to it.
 //
 // Possible errors: those of Put.
 func (s *Session) Withdraw(ctx context.Context, name string) (revision uint64, err error) {
 	return s.StartWithdraw(name).Wait(ctx)
 }
 
-// StartPut is Put without the wait for the outcome. The Start forms can wait for
+// StartPut is Put without the wait for the outcome. The Start methods may wait for
 // the aggregator to read what was sent before.
 func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 	if f == nil {
-		return answered(fmt.Errorf("put: %w", errNothing))
+		return newPending().answer(0, fmt.Errorf("put: %w", errNothing))
 	}
-	return s.start(&update{name: f.GetName(), put: f})
+	return s.start(&update{name: f.GetName(), content: fixed{f}})
+}
+
+// StartPutContent is StartPut for a fragment that is changed by patches. Each of
+// its updates is judged by itself, also if several are sent again as one after a
+// lost connection: one that is rejected has no effect on the others.
+func (s *Session) StartPutContent(name string, c Content) *Pending {
+	return s.start(&update{name: name, content: c})
 }
 
 // StartPatch is Patch without the wait.
 func (s *Session) StartPatch(p *weftv1.Patch) *Pending {
 	if p == nil {
-		return answered(fmt.Errorf("patch: %w", errNothing))
+		return newPending().answer(0, fmt.Errorf("patch: %w", errNothing))
 	}
 	return s.start(&update{name: p.GetFragment(), patch: p})
 }
@@ -189,43 +148,30 @@ func (s *Session) StartWithdraw(name string) *Pending {
 	return s.start(&update{name: name})
 }
 
-// answered returns an update that failed before it was one.
-func answered(err error) *Pending {
-	p := &Pending{done: make(chan struct{})}
-	p.answer(0, err)
-	return p
-}
+// errNothing is the error of an update without content.
+var errNothing = fmt.Errorf("%w: there is no fragment", ErrInvalid)
 
-// start takes an update, and sends it at once where nothing stands before it:
-// a patch is mostly the only thing that is on its way, and then need not wait
-// for the session's goroutine.
+// start accepts an update. It sends a patch on the caller's goroutine if nothing
+// else is to be sent: a patch is mostly the only thing on its way, and need not
+// wait for the session's goroutine then.
 func (s *Session) start(u *update) *Pending {
-	p := &Pending{done: make(chan struct{})}
+	p := newPending()
 	u.waiters = []*Pending{p}
 	direct := u.patch != nil && s.sending.TryLock()
 	if direct {
 		defer s.sending.Unlock()
 	}
-	stream, req := s.enqueue(u, p, direct)
-	if stream == nil {
-		return p
+	if stream, m := s.enqueue(u, p, direct); stream != nil {
+		// An error of the stream also reaches its receiver: the update is in
+		// flight, and answered after the next resync.
+		_ = s.send(stream, m)
 	}
-	err := s.transmit(stream, req)
-	if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
-		if errors.Is(err, ErrTooLarge) && s.requeue(u) {
-			return p
-		}
-		s.drop(u, err)
-	}
-	// Any other error is the stream's, and whoever receives from it gets it
-	// too: the update is in flight, and answered by the resync.
 	return p
 }
 
-// enqueue queues an update. Where direct says that the caller can send it, and
-// nothing stands before it, it is registered as in flight instead, and what to send
-// on which stream is returned: from then on the update is the session's.
-func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *weftv1.PublishRequest) {
+// enqueue queues an update. If direct is true and nothing comes before it, it is
+// registered as in flight instead, and the caller has to send the message.
+func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -233,28 +179,27 @@ func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *w
 		return nil, nil
 	}
 	f := s.fragments[u.name]
-	if u.patch != nil {
-		if err := s.patchable(f); err != nil {
-			p.answer(0, fmt.Errorf("patch %s: %w", u.name, err))
-			return nil, nil
-		}
+	if u.patch != nil && !f.patchable() {
+		p.answer(0, fmt.Errorf("patch %s: %w: put the fragment first, with SessionConfig.Snapshot or StartPutContent", u.name, ErrNoSnapshot))
+		return nil, nil
 	}
 	if f == nil {
-		f = &fragment{name: u.name}
+		f = &fragment{name: u.name, number: s.started}
 		s.fragments[u.name] = f
-		s.order = append(s.order, u.name)
 	}
-	if u.patch == nil {
-		f.want(u.put, s.cfg.Snapshot == nil)
+	f.want(u, s.cfg.Snapshot)
+	s.started++
+	u.number = s.started
+	if direct && s.stream != nil && len(s.queue)+len(s.inflight)+len(s.behind) == 0 && f.sendable() {
+		return s.stream, s.register(f, &message{updates: []*update{u}, patch: u.patch})
 	}
-	u.wish = f.wish
-	if direct && s.stream != nil && len(s.queue)+len(s.inflight) == 0 && !f.dirty {
-		s.register(u)
-		return s.stream, &weftv1.PublishRequest{Id: u.id, Update: &weftv1.PublishRequest_Patch{Patch: u.patch}}
-	}
-	if q := s.queued(u.name); q != nil && !s.online {
-		// Nothing of it was sent: one update per fragment is enough.
-		q.absorb(u)
+	if last := s.queued(u.name); last != nil && !s.online && f.mode != patched {
+		// One update per fragment is enough while nothing is sent.
+		last.absorb(u, f.wanted)
+		if u.patch == nil {
+			f.latest = last
+		}
+		f.unanswered--
 		return nil, nil
 	}
 	s.queue = append(s.queue, u)
@@ -262,19 +207,7 @@ func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *w
 	return nil, nil
 }
 
-// patchable returns why a fragment can not be patched, or nil.
-func (s *Session) patchable(f *fragment) error {
-	switch {
-	case s.cfg.Snapshot == nil:
-		return fmt.Errorf("%w: the session was made without SessionConfig.Snapshot", ErrNoSnapshot)
-	case f == nil || f.withdrawn:
-		return fmt.Errorf("%w: put the fragment first", ErrNoSnapshot)
-	default:
-		return nil
-	}
-}
-
-// queued returns the last update of a fragment that was not sent yet, or nil.
+// queued returns the last update of a fragment in the queue, or nil.
 func (s *Session) queued(name string) *update {
 	for _, u := range slices.Backward(s.queue) {
 		if u.name == name {
@@ -282,15 +215,6 @@ func (s *Session) queued(name string) *update {
 		}
 	}
 	return nil
-}
-
-// absorb makes an update that was not sent one that has the effect of the next as
-// well.
-func (u *update) absorb(next *update) {
-	u.waiters = append(u.waiters, next.waiters...)
-	u.put, u.patch, u.wish = next.put, nil, next.wish
-	// The snapshot of now has the patch; a Put or Withdraw is the whole wish.
-	u.resync = u.resync || next.patch != nil
 }
 
 // nudge wakes the session's goroutine.
@@ -302,7 +226,7 @@ func (s *Session) nudge() {
 }
 
 // Close ends the session's stream, and with it the fragments whose lifetime is
-// that of the session. Updates that are still waiting get ErrClosed.
+// LIFETIME_SESSION. Updates without an answer get ErrClosed.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -317,27 +241,10 @@ func (s *Session) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for _, u := range s.takeAll() {
+	s.recall()
+	for _, u := range s.queue {
 		u.answer(0, ErrClosed)
 	}
-	close(s.done)
-}
-
-func (u *update) answer(revision uint64, err error) {
-	for _, w := range u.waiters {
-		w.answer(revision, err)
-	}
-	u.waiters = nil
-}
-
-// takeAll removes and returns all updates, sent or not, in order.
-func (s *Session) takeAll() []*update {
-	all := make([]*update, 0, len(s.inflight)+len(s.queue))
-	for _, id := range sortedKeys(s.inflight) {
-		all = append(all, s.inflight[id])
-	}
-	clear(s.inflight)
-	all = append(all, s.queue...)
 	s.queue = nil
-	return all
+	close(s.done)
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -50,9 +48,6 @@ func (s *Session) serve(ctx context.Context, opened func()) (up bool, err error)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		if next := s.due(time.Now()); !next.IsZero() {
-			timer.Reset(time.Until(next))
-		}
 		if err := s.flush(stream); err != nil {
 			// An update that can not be sent is answered, but its first parts
 			// are sent: begin anew. Else the reason is to be received.
@@ -61,6 +56,9 @@ func (s *Session) serve(ctx context.Context, opened func()) (up bool, err error)
 			}
 			<-r.broken
 			return false, r.err
+		}
+		if next := s.due(); !next.IsZero() {
+			timer.Reset(time.Until(next))
 		}
 		select {
 		case <-r.broken:
@@ -83,8 +81,8 @@ type receiver struct {
 func (s *Session) flush(stream publishStream) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	for u := s.next(); u != nil; u = s.next() {
-		if err := s.send(stream, u); err != nil {
+	for m := s.next(time.Now()); m != nil; m = s.next(time.Now()) {
+		if err := s.send(stream, m); err != nil {
 			return err
 		}
 	}
@@ -114,70 +112,46 @@ func (s *Session) streamError(err error) error {
 	}
 }
 
-// next takes the first update of the queue, gives it a number and registers it
-// as in flight.
-func (s *Session) next() *update {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
+// send writes a message. An error means that the stream is broken, or that it has
+// half of an update that cannot be sent. A message of which nothing can be sent is
+// answered instead.
+func (s *Session) send(stream publishStream, m *message) error {
+	if m.whole() && m.content != nil {
+		return s.sendContent(stream, m)
+	}
+	req := &weftv1.PublishRequest{Id: m.id, Update: &weftv1.PublishRequest_Patch{Patch: m.patch}}
+	if m.patch == nil {
+		req.Update = &weftv1.PublishRequest_Withdraw{Withdraw: m.name}
+	}
+	err := s.transmit(stream, req)
+	if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
+		s.outcome(m.id, 0, err)
 		return nil
 	}
-	u := s.queue[0]
-	s.queue = slices.Delete(s.queue, 0, 1)
-	if s.fragments[u.name].dirty && u.patch != nil {
-		// Everything that follows builds on the snapshot.
-		u.patch, u.resync = nil, true
-	}
-	s.register(u)
-	return u
+	return err
 }
 
-// register numbers an update and notes it as in flight.
-func (s *Session) register(u *update) {
-	s.lastID++
-	u.id = s.lastID
-	s.inflight[u.id] = u
-	if f := s.fragments[u.name]; u.patch == nil {
-		f.snapshot, f.dirty, f.lost, f.retry = u.id, false, nil, time.Time{}
-	}
-}
-
-// send writes one update. An error means that the stream is broken, or that it
-// has half of an update that can not be sent; one of which nothing can be sent
-// is answered instead.
-func (s *Session) send(stream publishStream, u *update) error {
-	if u.patch != nil {
-		err := s.transmit(stream, &weftv1.PublishRequest{Id: u.id, Update: &weftv1.PublishRequest_Patch{Patch: u.patch}})
-		unsendable := (*unsendableError)(nil)
-		switch {
-		case !errors.As(err, &unsendable):
-			return err
-		case !errors.Is(err, ErrTooLarge):
-			s.drop(u, err)
-			return nil
-		}
-		// A patch is one message; a snapshot of the same outcome is not.
-		s.whole(u)
-	}
-	f, err := s.content(u)
-	if err != nil {
-		s.drop(u, fmt.Errorf("publish %s: %w", u.name, err))
+// sendContent writes a message that says all that a fragment holds.
+func (s *Session) sendContent(stream publishStream, m *message) error {
+	f := m.content.Fragment()
+	switch {
+	case f == nil && s.leaves(m):
+		return s.send(stream, m)
+	case f == nil:
+		s.outcome(m.id, 0, fmt.Errorf("publish %s: %w", m.name, ErrNoSnapshot))
+		return nil
+	case f.GetName() != m.name:
+		s.outcome(m.id, 0, &unsendableError{fmt.Errorf("publish %s: %w: the snapshot is of fragment %q", m.name, ErrInvalid, f.GetName())})
 		return nil
 	}
-	if f == nil {
-		err := s.transmit(stream, &weftv1.PublishRequest{Id: u.id, Update: &weftv1.PublishRequest_Withdraw{Withdraw: u.name}})
-		if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
-			s.drop(u, err)
-			return nil
-		}
+	if sent, err := s.sendDifference(stream, m, f); sent {
 		return err
 	}
 	first := true
-	for part := range split(f, u.id) {
+	for part := range split(f, m.id) {
 		err := s.transmit(stream, part)
 		if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
-			err = fmt.Errorf("publish %s: %w", u.name, err)
-			s.drop(u, err)
+			s.outcome(m.id, 0, fmt.Errorf("publish %s: %w", m.name, err))
 			if first {
 				return nil
 			}
@@ -188,6 +162,48 @@ func (s *Session) send(stream publishStream, u *update) error {
 		first = false
 	}
 	return nil
+}
+
+// leaves makes a message a withdrawal if the publisher has no content any more and
+// wanted the fragment gone.
+func (s *Session) leaves(m *message) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	leaving := s.fragments[m.name].leaving
+	if leaving {
+		m.content = nil
+	}
+	return leaving
+}
+
+// sendDifference sends a Put as what it changes. It reports false if that must be
+// a snapshot.
+func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fragment) (sent bool, err error) {
+	before, ok := m.before.(fixed)
+	if !ok {
+		return false, nil
+	}
+	p, ok := diff(before.fragment, f)
+	if !ok {
+		return false, nil
+	}
+	s.mu.Lock()
+	m.patch = p
+	revision := s.fragments[m.name].revision
+	s.mu.Unlock()
+	if p == nil {
+		s.outcome(m.id, revision, nil)
+		return true, nil
+	}
+	err = s.transmit(stream, &weftv1.PublishRequest{Id: m.id, Update: &weftv1.PublishRequest_Patch{Patch: p}})
+	if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
+		// The snapshot goes in parts, or says what is wrong.
+		s.mu.Lock()
+		m.patch = nil
+		s.mu.Unlock()
+		return false, nil
+	}
+	return true, err
 }
 
 // unsendableError is a message that can not be encoded, or is too large. It
@@ -212,106 +228,6 @@ func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) err
 	return stream.SendMsg(&m)
 }
 
-// whole makes an update that was a patch one of the fragment as a whole.
-func (s *Session) whole(u *update) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u.patch, u.resync = nil, true
-	f := s.fragments[u.name]
-	f.snapshot, f.dirty = u.id, false
-}
-
-// requeue takes an update out of those in flight, and makes it one of the
-// fragment as a whole. False means that it has been answered meanwhile.
-func (s *Session) requeue(u *update) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.inflight[u.id] == nil {
-		return false
-	}
-	delete(s.inflight, u.id)
-	u.patch, u.resync = nil, true
-	s.queue = append(s.queue, u)
-	s.nudge()
-	return true
-}
-
-// content returns the fragment that an update is to bring about, nil for none.
-//
-// Possible errors: ErrNoSnapshot, ErrInvalid.
-func (s *Session) content(u *update) (*weftv1.Fragment, error) {
-	s.mu.Lock()
-	f := s.fragments[u.name]
-	kept, withdrawn, leaving := f.kept, f.withdrawn, f.leaving
-	s.mu.Unlock()
-	c := u.put
-	switch {
-	case c != nil:
-	case withdrawn || !u.resync:
-		return nil, nil
-	case s.cfg.Snapshot == nil:
-		c = kept
-	default:
-		c = s.cfg.Snapshot(u.name)
-	}
-	switch {
-	case c == nil && leaving:
-		// It was to go all the time.
-		return nil, nil
-	case c == nil:
-		return nil, ErrNoSnapshot
-	case c.GetName() != u.name:
-		return nil, fmt.Errorf("%w: the snapshot is of fragment %q", ErrInvalid, c.GetName())
-	}
-	if s.cfg.Snapshot == nil {
-		s.mu.Lock()
-		u.content = c
-		s.mu.Unlock()
-	}
-	return c, nil
-}
-
-// drop answers an update that can not be sent.
-func (s *Session) drop(u *update, err error) {
-	s.mu.Lock()
-	if s.inflight[u.id] == nil {
-		s.mu.Unlock()
-		return
-	}
-	delete(s.inflight, u.id)
-	if f := s.fragments[u.name]; errors.Is(err, ErrNoSnapshot) {
-		f.dirty = true
-	} else if f.unsendable(u, s.cfg.Snapshot == nil) {
-		s.queue = append(s.queue, &update{name: u.name, resync: true, wish: f.wish})
-	}
-	s.forget(u.name)
-	s.mu.Unlock()
-	s.outcome(u, 0, err)
-}
-
-// forget drops a fragment of which there is nothing and nothing on its way.
-func (s *Session) forget(name string) {
-	if f := s.fragments[name]; !f.void() || s.queued(name) != nil {
-		return
-	}
-	for _, u := range s.inflight {
-		if u.name == name {
-			return
-		}
-	}
-	delete(s.fragments, name)
-	s.order = slices.DeleteFunc(s.order, func(n string) bool { return n == name })
-}
-
-// outcome answers those who wait for an update. OnSync has returned before they
-// go on.
-func (s *Session) outcome(u *update, revision uint64, err error) {
-	if u.resync && s.cfg.OnSync != nil {
-		s.cfg.OnSync(u.name, revision, err)
-	}
-	u.answer(revision, err)
-}
-
 // receive hands out acknowledgements until the stream ends. It calls opened, and
 // reports up, once the aggregator has accepted the stream.
 func (s *Session) receive(stream publishStream, opened func()) (up bool, _ error) {
@@ -328,62 +244,3 @@ func (s *Session) receive(stream publishStream, opened func()) (up bool, _ error
 		s.acknowledge(resp)
 	}
 }
-
-// acknowledge takes the answer to an update.
-func (s *Session) acknowledge(resp *weftv1.PublishResponse) {
-	s.mu.Lock()
-	u := s.inflight[resp.GetId()]
-	if u == nil {
-		s.mu.Unlock()
-		return
-	}
-	delete(s.inflight, u.id)
-	f := s.fragments[u.name]
-	r := resp.GetRejected()
-	if r == nil {
-		f.accepted(u)
-		s.forget(u.name)
-		s.mu.Unlock()
-		s.outcome(u, resp.GetCommitted().GetRevision(), nil)
-		return
-	}
-	rejected := &RejectedError{Fragment: u.name, Violations: r.GetViolations()}
-	switch {
-	case u.patch != nil && rejected.Has(weftv1.Reason_REASON_SNAPSHOT_NEEDED) && f.lost == nil:
-		s.resync(u)
-		s.mu.Unlock()
-		return
-	case u.patch != nil && rejected.Has(weftv1.Reason_REASON_SNAPSHOT_NEEDED):
-		// A snapshot would take the fragment back from the other stream.
-		rejected = f.lost
-	case f.refused(u, rejected, s.cfg.Snapshot == nil, s.client.cfg.pace):
-		s.queue = append(s.queue, &update{name: u.name, resync: true, wish: f.wish})
-	}
-	s.forget(u.name)
-	s.mu.Unlock()
-	s.nudge()
-	s.outcome(u, 0, rejected)
-}
-
-// resync answers an update by the outcome of a snapshot, as the aggregator asked
-// for one: by one that is already on its way, as that has the update's change
-// too, or by a new one ahead of what is queued.
-func (s *Session) resync(u *update) {
-	for _, v := range s.inflight {
-		if v.name == u.name && v.resync {
-			v.waiters = append(v.waiters, u.waiters...)
-			return
-		}
-	}
-	for _, v := range s.queue {
-		if v.name == u.name && v.resync {
-			v.waiters = append(v.waiters, u.waiters...)
-			return
-		}
-	}
-	u.patch, u.resync = nil, true
-	s.queue = slices.Insert(s.queue, 0, u)
-	s.nudge()
-}
-
-func sortedKeys[V any](m map[uint64]V) []uint64 { return slices.Sorted(maps.Keys(m)) }

@@ -153,10 +153,7 @@ func lastingSession(t *testing.T, socket, publisher string) func(*weftv1.Fragmen
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Session(client.SessionConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := c.Session(client.SessionConfig{})
 	return func(f *weftv1.Fragment) error {
 		ctx, cancel := context.WithTimeout(t.Context(), aggregatortest.Wait)
 		defer cancel()

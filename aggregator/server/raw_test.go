@@ -184,10 +184,7 @@ func unlimited(t testing.TB) *aggregatortest.Daemon {
 type neighbour struct{ session *client.Session }
 
 func newNeighbour(t testing.TB, d *aggregatortest.Daemon) *neighbour {
-	s, err := d.Dial(t, "neighbour").Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return neighbourFragment() }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := d.Dial(t, "neighbour").Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return neighbourFragment() }})
 	t.Cleanup(func() { _ = s.Close() })
 	if _, err := s.Put(aggregatortest.Context(t), neighbourFragment()); err != nil {
 		t.Fatal(err)

@@ -166,10 +166,7 @@ func (p *grower) told() []string {
 // stream patches over a session until ctx ends. Nothing is tried again: that is
 // the session's business.
 func (p *grower) stream(ctx context.Context, c *client.Client) error {
-	s, err := c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return p.fragment() }})
-	if err != nil {
-		return err
-	}
+	s := c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return p.fragment() }})
 	defer func() { _ = s.Close() }()
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

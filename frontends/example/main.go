@@ -57,10 +57,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	}
 	defer c.Close()
 	var p publisher
-	session, err := c.Session(client.SessionConfig{Snapshot: p.snapshot})
-	if err != nil {
-		return err
-	}
+	session := c.Session(client.SessionConfig{Snapshot: p.snapshot})
 	defer session.Close()
 	tick := time.NewTicker(*interval)
 	defer tick.Stop()

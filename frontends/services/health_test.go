@@ -218,10 +218,7 @@ func TestServiceHealthAfterCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	s, err := c.Session(client.SessionConfig{Snapshot: f.snapshot, OnSync: f.onSync})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := c.Session(client.SessionConfig{Snapshot: f.snapshot, OnSync: f.onSync})
 	defer s.Close()
 	p := newPublisher(f, c, s)
 	key := model.Key{Namespace: "default", Name: "web"}

@@ -44,14 +44,11 @@ func newPlane(t testing.TB, s *stack, edit ...func(*render.Config)) *plane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.session, err = c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment {
+	p.session = c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.r.Snapshot()
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { _, _ = p.session.Close(), c.Close() })
 	return p
 }

@@ -68,10 +68,7 @@ func (f *Frontend) publish(ctx context.Context) error {
 	if !f.restore(ctx, c) {
 		return nil
 	}
-	s, err := c.Session(client.SessionConfig{Snapshot: f.snapshot, OnSync: f.onSync})
-	if err != nil {
-		return fmt.Errorf("publish services: %w", err)
-	}
+	s := c.Session(client.SessionConfig{Snapshot: f.snapshot, OnSync: f.onSync})
 	defer s.Close()
 	return newPublisher(f, c, s).loop(ctx)
 }

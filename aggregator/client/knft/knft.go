@@ -91,10 +91,7 @@ func New(c *client.Client, cfg Config) (*Adapter, error) {
 		cfg: cfg, client: c, blank: knftables.NewFake(cfg.Family, cfg.Table),
 		turn: make(chan struct{}, 1), content: newContent(),
 	}
-	var err error
-	if a.session, err = c.Session(client.SessionConfig{Snapshot: a.snapshot}); err != nil {
-		return nil, fmt.Errorf("new knftables adapter: %w", err)
-	}
+	a.session = c.Session(client.SessionConfig{Snapshot: a.snapshot})
 	return a, nil
 }
 

@@ -40,10 +40,7 @@ func Publish(ctx context.Context, socket string, stdin io.Reader, stdout io.Writ
 	}
 	defer func() { _ = c.Close() }()
 	p := &policy{}
-	p.session, err = c.Session(client.SessionConfig{Snapshot: p.snapshot})
-	if err != nil {
-		return err
-	}
+	p.session = c.Session(client.SessionConfig{Snapshot: p.snapshot})
 	defer func() { _ = p.session.Close() }()
 	revision, err := p.session.Put(ctx, p.snapshot(policyFragment))
 	if err != nil {

@@ -1,0 +1,138 @@
+package client
+
+import (
+	"errors"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// acknowledge accepts an answer of the aggregator.
+func (s *Session) acknowledge(resp *weftv1.PublishResponse) {
+	if r := resp.GetRejected(); r != nil {
+		s.outcome(resp.GetId(), 0, &RejectedError{Violations: r.GetViolations()})
+	} else {
+		s.outcome(resp.GetId(), resp.GetCommitted().GetRevision(), nil)
+	}
+}
+
+// outcome ends a message that is in flight.
+func (s *Session) outcome(id, revision uint64, err error) {
+	s.mu.Lock()
+	m := s.inflight[id]
+	if m == nil {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.inflight, id)
+	f := s.fragments[m.name]
+	f.inflight--
+	if m.whole() {
+		f.resyncing = false
+	}
+	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
+		rejected.Fragment = m.name
+	}
+	again := false
+	if err == nil {
+		f.commit(m, revision)
+	} else {
+		err, again = s.refuse(f, m, err)
+	}
+	s.mu.Unlock()
+	// Something may have waited for this.
+	s.nudge()
+	if again {
+		return
+	}
+	if m.resync && s.cfg.OnSync != nil {
+		s.cfg.OnSync(m.name, revision, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range m.updates {
+		s.settle(u, revision, err)
+	}
+	s.forget(f)
+}
+
+// commit notes that a message was committed.
+func (f *fragment) commit(m *message, revision uint64) {
+	f.revision = revision
+	if !m.whole() {
+		if f.committed != nil {
+			f.committed.Apply(m.patch)
+		}
+		return
+	}
+	f.committed, f.known = m.content, m.content != nil
+	if f.mode == live && f.committed != nil {
+		f.committed = f.source
+	}
+	f.behind, f.dirty, f.leaving, f.unsure = false, false, false, false
+	f.refused, f.lost, f.delay = nil, nil, 0
+}
+
+// refuse notes that a message was rejected, or could not be sent. It returns the
+// error for those who wait, or reports that the updates will be sent again.
+func (s *Session) refuse(f *fragment, m *message, err error) (_ error, again bool) {
+	rejected := (*RejectedError)(nil)
+	if isRejected := errors.As(err, &rejected); m.patch != nil {
+		switch {
+		case !isRejected && f.mode == live && errors.Is(err, ErrTooLarge):
+			// A patch is one message, a snapshot need not be.
+			f.dirty = true
+			s.requeue(m.updates)
+			return nil, true
+		case !isRejected:
+		case rejected.Is(ErrTakenOver):
+			f.lost, f.behind, f.known = rejected, false, false
+			return rejected, false
+		case !rejected.Has(weftv1.Reason_REASON_SNAPSHOT_NEEDED):
+		case f.lost != nil:
+			return f.lost, false
+		case f.next() != nil:
+			s.requeue(m.updates)
+			s.need(f)
+			return nil, true
+		}
+	}
+	passing := rejected != nil && rejected.passing()
+	switch {
+	case f.mode == live:
+		s.refuseLive(f, m, err, passing)
+	case m.resync && len(m.updates) == 0:
+		if f.refused = err; passing {
+			f.later(s.client.cfg.pace)
+			s.need(f)
+		}
+	case m.resync && f.mode == patched && (len(m.updates) > 1 || m.updates[0].patch != nil):
+		// What was committed comes first, and then each by itself.
+		s.separate(m.updates)
+		s.need(f)
+		return nil, true
+	case m.whole() && !f.known && (f.committed != nil || f.unsure):
+		// The stream does not have what was committed last.
+		s.need(f)
+	}
+	return err, false
+}
+
+// refuseLive is refuse for a fragment whose content the publisher keeps.
+func (s *Session) refuseLive(f *fragment, m *message, err error, passing bool) {
+	if n := len(m.updates); f.latest != nil && (n == 0 || f.latest.number > m.updates[n-1].number) {
+		// It is not what the publisher wants any more.
+		f.dirty = true
+		return
+	}
+	if m.content == nil && m.patch == nil {
+		f.wanted, f.leaving = f.committed, true
+		return
+	}
+	f.dirty = true
+	if m.resync && m.patch == nil && passing {
+		f.later(s.client.cfg.pace)
+		s.need(f)
+	}
+	unsendable := (*unsendableError)(nil)
+	f.stuck = m.patch == nil && errors.As(err, &unsendable)
+}

@@ -1,0 +1,239 @@
+package client
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// diff returns the patch that turns one fragment into another, or nil if they
+// hold the same. It reports false if only a snapshot can say the difference: a
+// patch cannot change the priority or the lifetime, what a table says of itself,
+// which tables there are, whether a name is that of a set or of a map, or a
+// fragment that is nft text. Neither fragment is changed; the patch shares their
+// objects.
+//
+// Applying the patch has the same effect as the snapshot. The order of chains,
+// sets and elements means nothing in a fragment; that of rules does.
+func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
+	if !proto.Equal(header(from), header(to)) || len(from.GetTables()) != len(to.GetTables()) {
+		return nil, false
+	}
+	old, ok := index(from.GetTables(), tableID)
+	if !ok {
+		return nil, false
+	}
+	p := &weftv1.Patch{Fragment: to.GetName()}
+	for _, t := range to.GetTables() {
+		before := old[tableID(t)]
+		if before == nil {
+			return nil, false
+		}
+		delete(old, tableID(t))
+		change, ok := diffTable(before, t)
+		if !ok {
+			return nil, false
+		}
+		if change != nil {
+			p.Tables = append(p.Tables, change)
+		}
+	}
+	if len(p.GetTables()) == 0 {
+		return nil, true
+	}
+	return p, true
+}
+
+func diffTable(from, to *weftv1.Table) (*weftv1.TablePatch, bool) {
+	if !proto.Equal(header(from), header(to)) {
+		return nil, false
+	}
+	p := &weftv1.TablePatch{Family: to.GetFamily(), Name: to.GetName()}
+	ok := diffObjects(p, from, to) && diffSets(p, from, to)
+	if empty := (&weftv1.TablePatch{Family: p.GetFamily(), Name: p.GetName()}); ok && proto.Equal(p, empty) {
+		return nil, true
+	}
+	return p, ok
+}
+
+// diffObjects compares what is replaced as a whole: chains, objects, flowtables.
+func diffObjects(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
+	chains, okChains := compare(from.GetChains(), to.GetChains(), (*weftv1.Chain).GetName)
+	objects, okObjects := compare(from.GetObjects(), to.GetObjects(), objectID)
+	flowtables, okFlowtables := compare(from.GetFlowtables(), to.GetFlowtables(), (*weftv1.Flowtable).GetName)
+	p.PutChains, p.PutObjects, p.PutFlowtables = chains.put, objects.put, flowtables.put
+	for _, c := range chains.gone {
+		p.DeleteChains = append(p.DeleteChains, c.GetName())
+	}
+	for _, o := range objects.gone {
+		p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectName{Kind: o.GetKind(), Name: o.GetName()})
+	}
+	for _, f := range flowtables.gone {
+		p.DeleteFlowtables = append(p.DeleteFlowtables, f.GetName())
+	}
+	return okChains && okObjects && okFlowtables
+}
+
+// diffSets compares sets and maps, and their elements.
+func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
+	// A name that changes from one kind to the other is in both lists.
+	all := slices.Concat(to.GetSets(), to.GetMaps())
+	old, ok := index(slices.Concat(from.GetSets(), from.GetMaps()), (*weftv1.Set).GetName)
+	if _, unique := index(all, (*weftv1.Set).GetName); !ok || !unique {
+		return false
+	}
+	maps, _ := index(from.GetMaps(), (*weftv1.Set).GetName)
+	for i, s := range all {
+		isMap, before := i >= len(to.GetSets()), old[s.GetName()]
+		delete(old, s.GetName())
+		change := (*weftv1.ElementPatch)(nil)
+		whole := before == nil || !proto.Equal(header(before), header(s))
+		if before != nil && (maps[s.GetName()] != nil) != isMap {
+			return false
+		}
+		if !whole {
+			change, ok = diffElements(before, s)
+			whole = !ok
+		}
+		switch {
+		case whole && isMap:
+			p.PutMaps = append(p.PutMaps, s)
+		case whole:
+			p.PutSets = append(p.PutSets, s)
+		case change != nil:
+			p.Elements = append(p.Elements, change)
+		}
+	}
+	for _, s := range slices.Concat(from.GetSets(), from.GetMaps()) {
+		if old[s.GetName()] != nil {
+			p.DeleteSets = append(p.DeleteSets, s.GetName())
+		}
+	}
+	return true
+}
+
+// diffElements returns the change of a set's elements, or nil. It reports false
+// if the set must be replaced: it has a key twice, or lost one that may be another
+// spelling of a key that stays.
+func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
+	c, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey)
+	if len(c.put)+len(c.gone) == 0 || !ok {
+		return nil, ok
+	}
+	p := &weftv1.ElementPatch{Set: to.GetName(), Add: c.put}
+	for _, e := range c.gone {
+		p.Remove = append(p.Remove, e.GetKey())
+	}
+	return p, len(p.GetRemove()) == 0 || spelledOnce(from.GetElements())
+}
+
+// changes are the objects of a list that are new or different, and those that a
+// list no longer has.
+type changes[T any] struct{ put, gone []T }
+
+// compare compares two lists whose objects have names. It reports false if a name
+// occurs twice in a list.
+func compare[T proto.Message, K comparable](from, to []T, name func(T) K) (changes[T], bool) {
+	var c changes[T]
+	position, seen := make(map[K]int, len(from)), make([]bool, len(from))
+	for i, o := range from {
+		position[name(o)] = i
+	}
+	if len(position) < len(from) {
+		return c, false
+	}
+	for _, o := range to {
+		i, there := position[name(o)]
+		switch {
+		case !there:
+			position[name(o)], seen = len(seen), append(seen, true)
+			c.put = append(c.put, o)
+			continue
+		case seen[i]:
+			return c, false
+		case !proto.Equal(from[i], o):
+			c.put = append(c.put, o)
+		}
+		seen[i] = true
+	}
+	for i, o := range from {
+		if !seen[i] {
+			c.gone = append(c.gone, o)
+		}
+	}
+	return c, true
+}
+
+// index returns the objects of a list by name. It reports false if a name occurs
+// twice.
+func index[T any, K comparable](list []T, name func(T) K) (map[K]T, bool) {
+	m := make(map[K]T, len(list))
+	for _, o := range list {
+		m[name(o)] = o
+	}
+	return m, len(m) == len(list)
+}
+
+func tableID(t *weftv1.Table) [2]string   { return [2]string{t.GetFamily(), t.GetName()} }
+func objectID(o *weftv1.Object) [2]string { return [2]string{o.GetKind(), o.GetName()} }
+
+// spelledOnce reports whether elements whose keys differ as text certainly have
+// different keys. The kernel has one element for 10.0.0.1, 10.0.0.1/32 and
+// 0xa000001, and a patch that removes one of them removes it: only the usual
+// spellings of addresses, prefixes and numbers can be told apart without knowing
+// the type.
+func spelledOnce(elements []*weftv1.Element) bool {
+	var shape []byte
+	for i, e := range elements {
+		var own []byte
+		for field := range strings.SplitSeq(e.GetKey(), " . ") {
+			own = append(own, spelling(field))
+		}
+		if slices.Contains(own, otherSpelling) || i > 0 && !slices.Equal(own, shape) {
+			return false
+		}
+		shape = own
+	}
+	return true
+}
+
+const (
+	otherSpelling byte = iota
+	addressSpelling
+	numberSpelling
+)
+
+// spelling returns which of the usual spellings a field of a key has.
+func spelling(field string) byte {
+	if a, err := netip.ParseAddr(field); err == nil && a.String() == field && a.Zone() == "" {
+		return addressSpelling
+	}
+	if p, err := netip.ParsePrefix(field); err == nil && p.String() == field && p.Masked() == p && !p.IsSingleIP() {
+		return addressSpelling
+	}
+	if n, err := strconv.ParseUint(field, 10, 64); err == nil && strconv.FormatUint(n, 10) == field {
+		return numberSpelling
+	}
+	return otherSpelling
+}
+
+// header returns what a fragment, table or set says of itself: a shallow copy
+// without its lists of messages. A field that is added to the protocol is part
+// of it.
+func header[T proto.Message](m T) T {
+	from := m.ProtoReflect()
+	to := from.New()
+	from.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if !field.IsList() || field.Message() == nil {
+			to.Set(field, v)
+		}
+		return true
+	})
+	return to.Interface().(T) //nolint:forcetypeassert // New returns the type of its receiver
+}

@@ -1,0 +1,315 @@
+package client
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// update is a Put, Patch or Withdraw that has no answer yet.
+type update struct {
+	// number orders updates as they were started.
+	number uint64
+	name   string
+	// content is that of a Put, patch that of a Patch; a Withdraw has neither.
+	content Content
+	patch   *weftv1.Patch
+	// seen is true if an earlier stream had the update: it may have been
+	// committed.
+	seen    bool
+	waiters []*Pending
+}
+
+func (u *update) answer(revision uint64, err error) {
+	for _, w := range u.waiters {
+		w.answer(revision, err)
+	}
+	u.waiters = nil
+}
+
+// absorb gives an update that was not sent the effect of the next one as well.
+// The live content has the change of a patch already.
+func (u *update) absorb(next *update, live Content) {
+	u.waiters = append(u.waiters, next.waiters...)
+	switch {
+	case next.patch == nil:
+		u.content, u.patch = next.content, nil
+	case u.patch == nil:
+		u.content = live
+	}
+}
+
+// message is what is sent at once: an update, or a snapshot that stands for
+// several, or for none.
+type message struct {
+	id   uint64
+	name string
+	// updates are those that the message stands for, in order.
+	updates []*update
+	// patch is set if the message is a patch.
+	patch *weftv1.Patch
+	// content is what the fragment holds once the message is committed, unless
+	// patch says so; nil if it is gone.
+	content Content
+	// before is what the fragment held before a Put, if the stream has that.
+	before Content
+	// resync is true if OnSync is told the outcome.
+	resync bool
+}
+
+// whole reports whether the message says all that the fragment holds.
+func (m *message) whole() bool { return m.patch == nil || m.content != nil }
+
+// register numbers a message and notes it as in flight.
+func (s *Session) register(f *fragment, m *message) *message {
+	s.lastID++
+	m.id, m.name = s.lastID, f.name
+	s.inflight[m.id] = m
+	f.inflight++
+	f.resyncing = f.resyncing || m.whole() && (m.resync || f.mode == live)
+	return m
+}
+
+// need notes that the stream needs a snapshot of a fragment.
+func (s *Session) need(f *fragment) {
+	f.known = false
+	if !f.behind {
+		f.behind = true
+		s.behind = append(s.behind, f)
+	}
+	s.nudge()
+}
+
+// next returns what to send next, or nil.
+func (s *Session) next(now time.Time) *message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.prune()
+	for _, f := range s.behind {
+		if f.behind && f.inflight == 0 && !f.retry.After(now) {
+			if m := s.resync(f); m != nil {
+				return s.register(f, m)
+			}
+		}
+	}
+	// A fragment whose first update has to wait holds back its others.
+	held := make(map[string]bool)
+	for i := 0; i < len(s.queue); {
+		u := s.queue[i]
+		f := s.fragments[u.name]
+		if held[u.name] {
+			i++
+			continue
+		}
+		if err := f.unfit(u); err != nil {
+			s.take(u)
+			s.settle(u, 0, err)
+			continue
+		}
+		if m := s.message(f, u); m != nil {
+			return s.register(f, m)
+		}
+		held[u.name] = true
+		i++
+	}
+	return nil
+}
+
+// prune forgets the fragments that are not behind any more.
+func (s *Session) prune() {
+	s.behind = slices.DeleteFunc(s.behind, func(f *fragment) bool { return !f.behind })
+}
+
+// unfit returns why an update cannot be sent at all, or nil.
+func (f *fragment) unfit(u *update) error {
+	switch {
+	case u.patch == nil || u.seen || f.latest != nil:
+		return nil
+	case f.lost != nil:
+		// A snapshot would take the fragment back from the other stream.
+		return f.lost
+	case f.mode == patched && f.refused != nil:
+		return fmt.Errorf("patch %s: the fragment could not be sent again after a reconnect: put it again: %w", u.name, f.refused)
+	case f.mode == patched && f.committed == nil && f.inflight == 0:
+		return fmt.Errorf("patch %s: %w: put the fragment first", u.name, ErrNoSnapshot)
+	default:
+		return nil
+	}
+}
+
+// message takes the first update of a fragment from the queue and returns what
+// sends it, or nil if it has to wait.
+func (s *Session) message(f *fragment, u *update) *message {
+	switch {
+	case f.resyncing:
+		return nil
+	case u.patch != nil && !f.behind && !f.dirty:
+		s.take(u)
+		return &message{updates: []*update{u}, patch: u.patch}
+	case f.inflight > 0 || f.mode == patched && u.patch != nil:
+		return nil
+	case f.mode == live:
+		m := s.joined(f)
+		m.resync = f.dirty || m.updates[0].patch != nil
+		return m
+	}
+	s.take(u)
+	m := &message{updates: []*update{u}, content: u.content}
+	if f.known {
+		m.before = f.committed
+	}
+	return m
+}
+
+// resync returns the snapshot that brings a new stream up to date, or nil if there
+// is nothing to send.
+func (s *Session) resync(f *fragment) *message {
+	f.behind, f.retry = false, time.Time{}
+	m := &message{}
+	if f.mode == patched {
+		m.updates, m.content = s.seen(f)
+	} else {
+		m = s.joined(f)
+	}
+	m.resync = true
+	if m.content == nil && len(m.updates) == 0 && !f.unsure {
+		return nil
+	}
+	return m
+}
+
+// joined takes all updates of a fragment from the queue and returns the message
+// for them: the last Put or Withdraw says all, or the live content does.
+func (s *Session) joined(f *fragment) *message {
+	m := &message{updates: s.takeAll(func(u *update) bool { return u.name == f.name }), content: f.base()}
+	for _, u := range m.updates {
+		if m.content = u.content; u.patch != nil {
+			m.content = f.wanted
+		}
+	}
+	return m
+}
+
+// seen takes the updates that an earlier stream had from the queue, and returns
+// the content that the fragment has with them: without them, the snapshot could
+// undo for a moment what was committed. There are none if the last of them would
+// hide what the aggregator makes of the others.
+func (s *Session) seen(f *fragment) ([]*update, Content) {
+	updates, content := s.takeAll(func(u *update) bool { return u.name == f.name && u.seen }), f.committed
+	for i, u := range updates {
+		if u.patch == nil && i > 0 {
+			s.separate(updates)
+			return nil, f.committed
+		}
+		if u.patch == nil {
+			content = u.content
+		}
+	}
+	if content == nil || len(updates) == 0 {
+		return updates, content
+	}
+	content = content.Clone()
+	for _, u := range updates {
+		if u.patch != nil {
+			content.Apply(u.patch)
+		}
+	}
+	return updates, content
+}
+
+// separate puts updates back into the queue, each to be judged by itself.
+func (s *Session) separate(updates []*update) {
+	for _, u := range updates {
+		u.seen = false
+	}
+	s.requeue(updates)
+}
+
+// requeue puts updates back into the queue.
+func (s *Session) requeue(updates []*update) {
+	s.queue = append(s.queue, updates...)
+	slices.SortFunc(s.queue, func(a, b *update) int { return cmp.Compare(a.number, b.number) })
+}
+
+// take removes an update from the queue.
+func (s *Session) take(u *update) { s.takeAll(func(v *update) bool { return u == v }) }
+
+// takeAll removes the updates for which the function returns true from the queue.
+func (s *Session) takeAll(match func(*update) bool) []*update {
+	var taken []*update
+	s.queue = slices.DeleteFunc(s.queue, func(u *update) bool {
+		if !match(u) {
+			return false
+		}
+		taken = append(taken, u)
+		return true
+	})
+	return taken
+}
+
+// recall puts everything that is in flight back into the queue: a new stream has
+// nothing.
+func (s *Session) recall() {
+	for _, id := range slices.Sorted(maps.Keys(s.inflight)) {
+		m := s.inflight[id]
+		for _, u := range m.updates {
+			u.seen = true
+			s.fragments[u.name].unsure = s.fragments[u.name].mode != live
+		}
+		s.requeue(m.updates)
+	}
+	clear(s.inflight)
+}
+
+// restart prepares for a new stream, which needs a snapshot of every fragment.
+func (s *Session) restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recall()
+	for _, f := range slices.SortedFunc(maps.Values(s.fragments), func(a, b *fragment) int { return cmp.Compare(a.number, b.number) }) {
+		f.inflight, f.resyncing, f.retry, f.known = 0, false, time.Time{}, false
+		if f.lost == nil && !f.stuck && (f.base() != nil || f.unanswered > 0 || f.unsure) {
+			s.need(f)
+		}
+	}
+}
+
+// fail answers all updates with an error that says nothing about them. They are
+// still wanted, except for those that are judged one by one.
+func (s *Session) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recall()
+	for _, u := range slices.Clone(s.queue) {
+		f, failure := s.fragments[u.name], fmt.Errorf("publish %s: %w", u.name, err)
+		if u == f.latest && f.mode != patched {
+			u.answer(0, failure)
+			continue
+		}
+		s.take(u)
+		s.settle(u, 0, failure)
+	}
+}
+
+// settle answers an update that is not in the queue any more.
+func (s *Session) settle(u *update, revision uint64, err error) {
+	f := s.fragments[u.name]
+	f.unanswered--
+	if f.latest == u {
+		f.latest = nil
+	}
+	u.answer(revision, err)
+	s.forget(f)
+}
+
+// forget drops a fragment of which there is nothing to remember.
+func (s *Session) forget(f *fragment) {
+	if f.idle() && s.fragments[f.name] == f {
+		f.behind = false
+		delete(s.fragments, f.name)
+	}
+}
