@@ -13,9 +13,9 @@ import (
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // stickyNode is a namespace in which clients, a VIP and backends are addresses of
@@ -255,7 +255,7 @@ type gatedKernel struct {
 	gate chan struct{}
 }
 
-func (k *gatedKernel) DumpSet(id nft.TableID, set *compile.Set) ([]compile.Element, error) {
+func (k *gatedKernel) DumpSet(id nft.TableID, set *set.Set) ([]set.Element, error) {
 	<-k.gate
 	return k.Conn.DumpSet(id, set)
 }

@@ -16,9 +16,9 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // timedKernel measures what the removal of entries asks of the kernel.
@@ -30,7 +30,7 @@ type timedKernel struct {
 	removed   int
 }
 
-func (k *timedKernel) DumpSet(id nft.TableID, set *compile.Set) ([]compile.Element, error) {
+func (k *timedKernel) DumpSet(id nft.TableID, set *set.Set) ([]set.Element, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began, cpu := time.Now(), threadTime()
@@ -140,18 +140,18 @@ func fill(b *testing.B, conn *kernel.Conn, backends []string, entries int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	set := dump[0].Sets[0].Decl
-	if set.Name != "affinity" {
-		set = dump[0].Sets[1].Decl
+	s := dump[0].Sets[0].Decl
+	if s.Name != "affinity" {
+		s = dump[0].Sets[1].Decl
 	}
-	packed := make([]compile.Element, entries)
+	packed := make([]set.Element, entries)
 	for i := range packed {
 		e := nft.Element{Key: fmt.Sprintf("10.%d.%d.%d", 9+i>>16, i>>8&255, i&255), Value: backends[i%len(backends)] + " . 8080", Timeout: 3 * time.Hour}
-		if packed[i], err = set.Pack(e); err != nil {
+		if packed[i], err = s.Pack(e); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if _, err := conn.Commit([]kernel.Op{kernel.AddElements{Table: demo, Set: set, Elements: packed}}); err != nil {
+	if _, err := conn.Commit([]kernel.Op{kernel.AddElements{Table: demo, Set: s, Elements: packed}}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // message puts a plan into the words of the wire; room is the size of what it
@@ -48,7 +49,7 @@ func (p *planning) addChanges(resp *weftv1.PlanResponse, i int, room *int) {
 		}
 		resp.Changes = append(resp.Changes, c)
 	}
-	elements := func(op weftv1.Change_Operation, table nft.TableID, set *compile.Set, elements []compile.Element) {
+	elements := func(op weftv1.Change_Operation, table nft.TableID, set *set.Set, elements []set.Element) {
 		if *room < 0 {
 			resp.Omitted += uint64(len(elements))
 			return

@@ -12,7 +12,8 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // List returns the status of all fragments, ordered by publisher and name, and
@@ -131,7 +132,7 @@ func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
 }
 
 // elementMessage converts an element of a set to a message.
-func elementMessage(d *compile.Set, e *compile.Element) *weftv1.Element {
+func elementMessage(d *set.Set, e *set.Element) *weftv1.Element {
 	m := &weftv1.Element{Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds()}
 	if e.State != "" {
 		m.State = &weftv1.ElementState{ExpiresMs: e.Expires().Milliseconds(), Stateful: e.Stateful()}
@@ -139,12 +140,12 @@ func elementMessage(d *compile.Set, e *compile.Element) *weftv1.Element {
 	return m
 }
 
-func objectMessage(o *compile.Object) *weftv1.Object {
+func objectMessage(o *object.Object) *weftv1.Object {
 	d := o.Declaration()
 	return &weftv1.Object{Kind: string(d.Kind), Name: d.Name, Text: d.Text, Comment: d.Comment}
 }
 
-func flowtableMessage(f *compile.Flowtable) *weftv1.Flowtable {
+func flowtableMessage(f *object.Flowtable) *weftv1.Flowtable {
 	d := f.Declaration()
 	return &weftv1.Flowtable{Name: d.Name, Hook: d.Hook, Priority: d.Priority, Devices: d.Devices, Flags: d.Flags, Counter: d.Counter}
 }

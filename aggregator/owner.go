@@ -9,8 +9,9 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Owner says which fragments an object of the kernel comes from, in merge order.
@@ -77,8 +78,8 @@ type ownerQuery struct {
 	owners []desired.Owned
 	found  bool
 	// chain and set are the declarations, where the object is or is in one.
-	chain *compile.Chain
-	set   *compile.Set
+	chain *object.Chain
+	set   *set.Set
 	// object is the declaration of a named object or flowtable.
 	object desired.MergedObject
 }

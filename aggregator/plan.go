@@ -11,8 +11,8 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Checker is a Kernel that can say whether a commit would succeed, without
@@ -128,7 +128,7 @@ type planScope struct {
 }
 
 // Set implements admission.Scope.
-func (l *planScope) Set(table nft.TableID, name string) (*compile.Set, bool) {
+func (l *planScope) Set(table nft.TableID, name string) (*set.Set, bool) {
 	for _, d := range slices.Backward(l.planned) {
 		if s, ok := d.Set(table, name); ok {
 			return s, true

@@ -12,7 +12,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Session is one Publish stream of a publisher. It remembers what the stream
@@ -223,7 +223,7 @@ type sessionScope struct {
 }
 
 // Set implements admission.Scope.
-func (l sessionScope) Set(table nft.TableID, name string) (*compile.Set, bool) {
+func (l sessionScope) Set(table nft.TableID, name string) (*set.Set, bool) {
 	if d, ok := l.scope.Set(table, name); ok {
 		return d, true
 	}

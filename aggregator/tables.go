@@ -10,7 +10,8 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // ListTables returns the tables that weft has in the kernel, by family and name.
@@ -82,7 +83,7 @@ func (w *writer) viewTable(id nft.TableID, elements bool) tableView {
 
 // chain returns a chain's declaration as the first fragment has written it that
 // has come back.
-func (v *tableView) chain(c *compile.Chain) nft.Chain {
+func (v *tableView) chain(c *object.Chain) nft.Chain {
 	for _, d := range v.declared {
 		if src, ok := d.Chains[c.Name]; ok {
 			return src
@@ -92,7 +93,7 @@ func (v *tableView) chain(c *compile.Chain) nft.Chain {
 }
 
 // set is chain for sets and maps.
-func (v *tableView) set(s *compile.Set) nft.Set {
+func (v *tableView) set(s *set.Set) nft.Set {
 	for _, d := range v.declared {
 		if src, ok := d.Sets[s.Name]; ok {
 			return src.Source
@@ -137,7 +138,7 @@ func (v *tableView) message() *weftv1.GetTableResponse {
 
 // compareElements orders elements of one set by their packed keys: numbers and
 // addresses come in their own order.
-func compareElements(a, b compile.Element) int {
+func compareElements(a, b set.Element) int {
 	if c := strings.Compare(a.Key, b.Key); c != 0 {
 		return c
 	}

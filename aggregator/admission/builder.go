@@ -10,6 +10,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Config describes what updates are checked against. The zero value accepts
@@ -30,7 +32,7 @@ type Config struct {
 
 // Scope finds the declarations of sets and maps outside an update.
 type Scope interface {
-	Set(table nft.TableID, name string) (*compile.Set, bool)
+	Set(table nft.TableID, name string) (*set.Set, bool)
 }
 
 // Builder turns the messages of one update into a [desired.Update]. Messages
@@ -84,7 +86,7 @@ type tablePart struct {
 
 	// uses are the outer declarations that rules were compiled against.
 	mu   sync.Mutex
-	uses map[string]*compile.Set
+	uses map[string]*set.Set
 }
 
 // setPart is a set or map that the update declares.
@@ -92,7 +94,7 @@ type setPart struct {
 	// source is the declaration as it was written, without elements.
 	source nft.Set
 	// decl is nil if the declaration is invalid. Its elements are skipped.
-	decl   *compile.Set
+	decl   *set.Set
 	chunks []*chunk
 }
 
@@ -100,7 +102,7 @@ type setPart struct {
 type chainPart struct {
 	// source is the declaration as it was written, without rules.
 	source   nft.Chain
-	decl     *compile.Chain
+	decl     *object.Chain
 	rules    []nft.Rule
 	compiled []*compile.Rule
 }
@@ -108,7 +110,7 @@ type chainPart struct {
 // elementsPart is a change of the elements of a declared set.
 type elementsPart struct {
 	set         string
-	decl        *compile.Set
+	decl        *set.Set
 	remove, add []*chunk
 }
 
@@ -293,7 +295,7 @@ func (b *Builder) checkMaps(t *tablePart, field string, names, before map[string
 }
 
 // join concatenates packed chunks in the order of the request.
-func (b *Builder) join(chunks []*chunk) []compile.Element {
+func (b *Builder) join(chunks []*chunk) []set.Element {
 	n := 0
 	for _, c := range chunks {
 		b.bad.merge(&c.bad)
@@ -305,7 +307,7 @@ func (b *Builder) join(chunks []*chunk) []compile.Element {
 	if n == 0 {
 		return nil
 	}
-	all := make([]compile.Element, 0, n)
+	all := make([]set.Element, 0, n)
 	for _, c := range chunks {
 		all = append(all, c.out...)
 		// The Builder stays in memory until the update is answered.

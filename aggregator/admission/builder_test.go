@@ -9,13 +9,13 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // nowhere finds no declarations.
 type nowhere struct{}
 
-func (nowhere) Set(nft.TableID, string) (*compile.Set, bool) { return nil, false }
+func (nowhere) Set(nft.TableID, string) (*set.Set, bool) { return nil, false }
 
 func admit(f *weftv1.Fragment) (*desired.Update, error) {
 	b := NewSnapshot(Config{}, desired.Key{Publisher: "p", Name: f.GetName()}, nowhere{})

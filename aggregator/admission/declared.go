@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Declared is what a fragment declares, by table: the elements of its patches
@@ -26,11 +26,11 @@ type DeclaredTable struct {
 // compiled.
 type DeclaredSet struct {
 	Source   nft.Set
-	compiled *compile.Set
+	compiled *set.Set
 }
 
 // Set returns the declaration of a set or map.
-func (d Declared) Set(table nft.TableID, name string) (*compile.Set, bool) {
+func (d Declared) Set(table nft.TableID, name string) (*set.Set, bool) {
 	s, ok := d[table].Sets[name]
 	return s.compiled, ok
 }

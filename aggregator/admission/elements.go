@@ -9,14 +9,14 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // chunk is a run of elements of one set, packed by one goroutine.
 type chunk struct {
 	table nft.TableID
-	decl  *compile.Set
-	out   []compile.Element
+	decl  *set.Set
+	out   []set.Element
 	bad   violations
 }
 
@@ -70,20 +70,20 @@ func (p *pool) wait() {
 }
 
 // packMessages packs the elements of a message.
-func (b *Builder) packMessages(t nft.TableID, decl *compile.Set, elements []*weftv1.Element) *chunk {
+func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
 	return packAll(b, t, decl, elements, elementOf)
 }
 
 // packElements packs the elements of an nft file.
-func (b *Builder) packElements(t nft.TableID, decl *compile.Set, elements []nft.Element) *chunk {
+func (b *Builder) packElements(t nft.TableID, decl *set.Set, elements []nft.Element) *chunk {
 	return packAll(b, t, decl, elements, func(e nft.Element) nft.Element { return e })
 }
 
 // packAll packs elements after turning each into an nft.Element.
-func packAll[T any](b *Builder, t nft.TableID, decl *compile.Set, elements []T, of func(T) nft.Element) *chunk {
+func packAll[T any](b *Builder, t nft.TableID, decl *set.Set, elements []T, of func(T) nft.Element) *chunk {
 	c := &chunk{table: t, decl: decl}
 	b.pool.run(len(elements), func() {
-		c.out = make([]compile.Element, 0, len(elements))
+		c.out = make([]set.Element, 0, len(elements))
 		p := decl.Packer(len(elements))
 		for _, e := range elements {
 			if !c.pack(p, of(e)) {
@@ -106,10 +106,10 @@ func elementOf(m *weftv1.Element) nft.Element {
 }
 
 // packKeys packs the keys of elements to remove.
-func (b *Builder) packKeys(t nft.TableID, decl *compile.Set, keys []string) *chunk {
+func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
 	c := &chunk{table: t, decl: decl}
 	b.pool.run(len(keys), func() {
-		c.out = make([]compile.Element, 0, len(keys))
+		c.out = make([]set.Element, 0, len(keys))
 		for _, k := range keys {
 			if !c.packKey(k) {
 				return
@@ -121,7 +121,7 @@ func (b *Builder) packKeys(t nft.TableID, decl *compile.Set, keys []string) *chu
 
 // pack appends one element. It returns false once the chunk has as many
 // violations as are reported.
-func (c *chunk) pack(p *compile.Packer, e nft.Element) bool {
+func (c *chunk) pack(p *set.Packer, e nft.Element) bool {
 	if len(e.Key) > MaxElementText || len(e.Value) > MaxElementText {
 		return c.tooLong(e.Key)
 	}

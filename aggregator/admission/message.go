@@ -10,8 +10,10 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/json"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // AddFragment adds one part of a snapshot. The first part has the fragment's
@@ -65,7 +67,7 @@ func (b *Builder) addTable(m *weftv1.Table) {
 		return
 	}
 	if m.GetComment() != "" {
-		if err := compile.CheckComment(m.GetComment()); err != nil {
+		if err := userdata.CheckComment(m.GetComment()); err != nil {
 			b.bad.add(weftv1.Reason_REASON_INVALID, "table "+id.String(), err.Error())
 		}
 		t.comment = m.GetComment()
@@ -139,7 +141,7 @@ func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	if !b.count(&b.elements, len(e.GetAdd())+len(e.GetRemove()), MaxElements, "elements") {
 		return
 	}
-	var decl *compile.Set
+	var decl *set.Set
 	if s := t.setByName[e.GetSet()]; s != nil {
 		decl = s.decl
 		if decl == nil {
@@ -200,9 +202,9 @@ func (b *Builder) declare(t *tablePart, d nft.Set, isMap bool) *setPart {
 	var err error
 	if isMap {
 		m := nft.Map(d)
-		s.decl, err = compile.CompileMap(t.id.Family, &m)
+		s.decl, err = set.CompileMap(t.id.Family, &m)
 	} else {
-		s.decl, err = compile.CompileSet(t.id.Family, &d)
+		s.decl, err = set.Compile(t.id.Family, &d)
 	}
 	if err != nil {
 		b.bad.compile(object, err)
@@ -216,21 +218,21 @@ func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	if !b.count(&b.chains, 1, MaxChains, "chains") || !b.count(&b.rules, len(c.Rules), MaxRules, "rules") {
 		return
 	}
-	object := fmt.Sprintf("table %s chain %s", t.id, Clip(c.Name))
+	what := fmt.Sprintf("table %s chain %s", t.id, Clip(c.Name))
 	if err := checkName(c.Name); err != nil {
-		b.bad.add(weftv1.Reason_REASON_INVALID, object, err.Error())
+		b.bad.add(weftv1.Reason_REASON_INVALID, what, err.Error())
 		return
 	}
 	if t.chainName[c.Name] {
-		b.bad.add(weftv1.Reason_REASON_INVALID, object, "it is declared twice: give all its rules at once")
+		b.bad.add(weftv1.Reason_REASON_INVALID, what, "it is declared twice: give all its rules at once")
 		return
 	}
 	addNames(&t.chainName, slices.Values([]string{c.Name}))
-	decl, err := compile.CompileChain(t.id.Family, &c)
+	decl, err := object.CompileChain(t.id.Family, &c)
 	if err != nil {
-		b.bad.compile(object, err)
+		b.bad.compile(what, err)
 		// Its rules are compiled nevertheless, to report all violations at once.
-		decl = &compile.Chain{Name: c.Name}
+		decl = &object.Chain{Name: c.Name}
 	}
 	rules := c.Rules
 	c.Rules = nil
@@ -252,7 +254,7 @@ func (b *Builder) addFile(text string) {
 			continue
 		}
 		t := b.table(id)
-		if err := compile.CheckComment(m.Comment); err != nil {
+		if err := userdata.CheckComment(m.Comment); err != nil {
 			b.bad.add(weftv1.Reason_REASON_INVALID, "table "+id.String(), err.Error())
 		}
 		t.comment = m.Comment

@@ -5,7 +5,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
 )
 
 // kindFlowtable is the kind of flowtables among named objects.
@@ -14,12 +14,12 @@ const kindFlowtable nft.ObjectKind = "flowtable"
 // objectsPart has the named objects and flowtables that an update declares or
 // deletes in a table.
 type objectsPart struct {
-	objects          []*compile.Object
-	deleteObjects    []compile.ObjectRef
-	flowtables       []*compile.Flowtable
+	objects          []*object.Object
+	deleteObjects    []object.Ref
+	flowtables       []*object.Flowtable
 	deleteFlowtables []string
 	// seen has the names that are declared, to find repeats.
-	seen map[compile.ObjectRef]bool
+	seen map[object.Ref]bool
 }
 
 // addObjects adds the objects and flowtables of a message.
@@ -42,17 +42,17 @@ func (b *Builder) deleteObjects(t *tablePart, m *weftv1.TablePatch) {
 
 // addObject compiles the declaration of an object.
 func (b *Builder) addObject(t *tablePart, o nft.Object) {
-	object, ok := b.nameObject(t, compile.ObjectRef{Kind: o.Kind, Name: o.Name})
+	what, ok := b.nameObject(t, object.Ref{Kind: o.Kind, Name: o.Name})
 	if !ok {
 		return
 	}
 	if len(o.Text) > MaxRuleText {
-		b.bad.add(weftv1.Reason_REASON_LIMIT, object, textTooLong(o.Text))
+		b.bad.add(weftv1.Reason_REASON_LIMIT, what, textTooLong(o.Text))
 		return
 	}
-	out, err := compile.CompileObject(t.id.Family, &o)
+	out, err := object.Compile(t.id.Family, &o)
 	if err != nil {
-		b.bad.compile(object, err)
+		b.bad.compile(what, err)
 		return
 	}
 	t.objects = append(t.objects, out)
@@ -60,13 +60,13 @@ func (b *Builder) addObject(t *tablePart, o nft.Object) {
 
 // addFlowtable compiles the declaration of a flowtable.
 func (b *Builder) addFlowtable(t *tablePart, f nft.Flowtable) {
-	object, ok := b.nameObject(t, compile.ObjectRef{Kind: kindFlowtable, Name: f.Name})
+	what, ok := b.nameObject(t, object.Ref{Kind: kindFlowtable, Name: f.Name})
 	if !ok {
 		return
 	}
-	out, err := compile.CompileFlowtable(&f)
+	out, err := object.CompileFlowtable(&f)
 	if err != nil {
-		b.bad.compile(object, err)
+		b.bad.compile(what, err)
 		return
 	}
 	t.flowtables = append(t.flowtables, out)
@@ -74,24 +74,24 @@ func (b *Builder) addFlowtable(t *tablePart, f nft.Flowtable) {
 
 // nameObject counts an object and checks its name. It returns the object's name
 // for violations.
-func (b *Builder) nameObject(t *tablePart, ref compile.ObjectRef) (string, bool) {
+func (b *Builder) nameObject(t *tablePart, ref object.Ref) (string, bool) {
 	if !b.count(&b.objects, 1, MaxObjects, "named objects and flowtables") {
 		return "", false
 	}
-	object := fmt.Sprintf("table %s %s %s", t.id, Clip(string(ref.Kind)), Clip(ref.Name))
+	what := fmt.Sprintf("table %s %s %s", t.id, Clip(string(ref.Kind)), Clip(ref.Name))
 	if err := checkName(ref.Name); err != nil {
-		b.bad.add(weftv1.Reason_REASON_INVALID, object, err.Error())
+		b.bad.add(weftv1.Reason_REASON_INVALID, what, err.Error())
 		return "", false
 	}
 	if t.seen[ref] {
-		b.bad.add(weftv1.Reason_REASON_INVALID, object, "it is declared twice")
+		b.bad.add(weftv1.Reason_REASON_INVALID, what, "it is declared twice")
 		return "", false
 	}
 	if t.seen == nil {
-		t.seen = make(map[compile.ObjectRef]bool)
+		t.seen = make(map[object.Ref]bool)
 	}
 	t.seen[ref] = true
-	return object, true
+	return what, true
 }
 
 // addFlags adds the flags of a table.
@@ -106,8 +106,8 @@ func (b *Builder) addFlags(t *tablePart, flags []string) {
 }
 
 // ObjectRef converts the name of an object in a message.
-func ObjectRef(m *weftv1.ObjectName) compile.ObjectRef {
-	return compile.ObjectRef{Kind: nft.ObjectKind(m.GetKind()), Name: m.GetName()}
+func ObjectRef(m *weftv1.ObjectName) object.Ref {
+	return object.Ref{Kind: nft.ObjectKind(m.GetKind()), Name: m.GetName()}
 }
 
 // objectOf converts a message to an nft.Object.

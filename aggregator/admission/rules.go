@@ -8,6 +8,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -101,7 +102,7 @@ type ruleScope struct {
 }
 
 // Set implements compile.Scope.
-func (s ruleScope) Set(name string) (*compile.Set, bool) {
+func (s ruleScope) Set(name string) (*set.Set, bool) {
 	if d := s.t.setByName[name]; d != nil {
 		return d.decl, d.decl != nil
 	}
@@ -117,11 +118,11 @@ func (s ruleScope) Set(name string) (*compile.Set, bool) {
 
 // use records that a rule was compiled against a declaration that the update
 // does not make.
-func (t *tablePart) use(name string, d *compile.Set) {
+func (t *tablePart) use(name string, d *set.Set) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.uses == nil {
-		t.uses = make(map[string]*compile.Set)
+		t.uses = make(map[string]*set.Set)
 	}
 	t.uses[name] = d
 }

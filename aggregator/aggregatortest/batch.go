@@ -7,6 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // batch is a copy on which ops are tried.
@@ -45,7 +47,7 @@ func (b *batch) do(op kernel.Op) (syscall.Errno, string) {
 			return syscall.ENOENT, ""
 		}
 		if t.sets[o.Set.Name] == nil {
-			t.sets[o.Set.Name] = &set{decl: o.Set, elements: map[string]compile.Element{}}
+			t.sets[o.Set.Name] = &set{decl: o.Set, elements: map[string]nftset.Element{}}
 		}
 		return 0, ""
 	case kernel.DeleteSet:
@@ -100,8 +102,8 @@ func (b *batch) deleteChain(o kernel.DeleteChain) (syscall.Errno, string) {
 }
 
 // target is the chain that an element of a verdict map leads to, or "".
-func target(e compile.Element) string {
-	v, err := compile.ParseVerdictData(e.Data)
+func target(e nftset.Element) string {
+	v, err := nftset.ParseVerdictData(e.Data)
 	if err != nil {
 		return ""
 	}
@@ -197,7 +199,7 @@ func (b *batch) addElements(o kernel.AddElements) (syscall.Errno, string) {
 		if old, ok := s.elements[id]; ok && old.Data != e.Data {
 			return syscall.EEXIST, ""
 		}
-		if s.decl.Object != "" && t.objects[compile.ObjectRef{Kind: s.decl.Object, Name: e.Data}] == nil {
+		if s.decl.Object != "" && t.objects[object.Ref{Kind: s.decl.Object, Name: e.Data}] == nil {
 			return syscall.ENOENT, "object " + e.Data
 		}
 		if chain := target(e); s.decl.Verdict && chain != "" && t.chains[chain] == nil {

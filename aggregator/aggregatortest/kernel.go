@@ -12,6 +12,9 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // Kernel is nf_tables in memory. Its zero value is ready for use, by several
@@ -54,19 +57,19 @@ type table struct {
 	chains  map[string]*chain
 	sets    map[string]*set
 	// objects and flowtables are as they were added: nothing counts.
-	objects    map[compile.ObjectRef]*compile.Object
-	flowtables map[string]*compile.Flowtable
+	objects    map[object.Ref]*object.Object
+	flowtables map[string]*object.Flowtable
 }
 
 func newTable(comment string) *table {
 	return &table{
 		comment: comment, chains: make(map[string]*chain), sets: make(map[string]*set),
-		objects: make(map[compile.ObjectRef]*compile.Object), flowtables: make(map[string]*compile.Flowtable),
+		objects: make(map[object.Ref]*object.Object), flowtables: make(map[string]*object.Flowtable),
 	}
 }
 
 type chain struct {
-	decl  *compile.Chain
+	decl  *object.Chain
 	rules []rule
 }
 
@@ -77,8 +80,8 @@ type rule struct {
 }
 
 type set struct {
-	decl     *compile.Set
-	elements map[string]compile.Element
+	decl     *nftset.Set
+	elements map[string]nftset.Element
 }
 
 // FailNext makes the next commit return err; applied says whether it takes
@@ -231,7 +234,7 @@ func (k *Kernel) Dump() ([]kernel.Table, error) {
 			for _, r := range t.chains[name].rules {
 				c.Rules = append(c.Rules, kernel.Rule{
 					Handle: &kernel.Handle{N: r.handle},
-					Info:   compile.RuleInfo{Comment: r.rule.Comment, Fingerprint: r.rule.Fingerprint, Owner: r.owner, Ours: true},
+					Info:   userdata.RuleInfo{Comment: r.rule.Comment, Fingerprint: r.rule.Fingerprint, Owner: r.owner, Ours: true},
 					Writes: r.rule.Writes,
 				})
 			}

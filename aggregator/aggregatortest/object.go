@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/object"
 )
 
 // doObject carries out an op on a named object or flowtable.
@@ -16,7 +17,7 @@ func (b *batch) doObject(op kernel.Op) (syscall.Errno, string) {
 	}
 	switch o := op.(type) {
 	case kernel.AddObject:
-		ref := compile.ObjectRef{Kind: o.Object.Kind, Name: o.Object.Name}
+		ref := object.Ref{Kind: o.Object.Kind, Name: o.Object.Name}
 		if t.objects[ref] == nil {
 			// One that is there stays as it is.
 			t.objects[ref] = o.Object
@@ -42,7 +43,7 @@ func (b *batch) doObject(op kernel.Op) (syscall.Errno, string) {
 }
 
 // deleteObject refuses objects that a rule or an element refers to.
-func (t *table) deleteObject(ref compile.ObjectRef) (syscall.Errno, string) {
+func (t *table) deleteObject(ref object.Ref) (syscall.Errno, string) {
 	if t.objects[ref] == nil {
 		return syscall.ENOENT, ""
 	}

@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Packet puts an entry into a map, as a packet would that runs an update
@@ -33,7 +33,7 @@ func (k *Kernel) Packet(id nft.TableID, name, key, value string) error {
 }
 
 // DumpSet returns the elements of one set or map.
-func (k *Kernel) DumpSet(id nft.TableID, set *compile.Set) ([]compile.Element, error) {
+func (k *Kernel) DumpSet(id nft.TableID, s *nftset.Set) ([]nftset.Element, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.RefuseDump != nil {
@@ -42,11 +42,11 @@ func (k *Kernel) DumpSet(id nft.TableID, set *compile.Set) ([]compile.Element, e
 		}
 	}
 	t := k.tables[id]
-	if t == nil || t.sets[set.Name] == nil {
-		return nil, fmt.Errorf("dump set %s of table %s: %w", set.Name, id, syscall.ENOENT)
+	if t == nil || t.sets[s.Name] == nil {
+		return nil, fmt.Errorf("dump set %s of table %s: %w", s.Name, id, syscall.ENOENT)
 	}
-	var out []compile.Element
-	for _, e := range t.sets[set.Name].elements {
+	var out []nftset.Element
+	for _, e := range t.sets[s.Name].elements {
 		out = append(out, e)
 	}
 	return out, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Adopt starts anew from what the kernel holds and what was recorded of it.
@@ -284,9 +285,9 @@ func (ad *adoption) share(o *set, h *holding, sh *setShare) {
 
 // learn puts a fragment's own declaration in the place of the equal one from
 // a dump, which knows less of how it was written.
-func (s *State) learn(o *set, sh *setShare, d *compile.Set) {
+func (s *State) learn(o *set, sh *setShare, d *nftset.Set) {
 	old := sh.decl
-	write := func(d *compile.Set, dumped bool) {
+	write := func(d *nftset.Set, dumped bool) {
 		sh.dumped = dumped
 		s.writeDecl(o, sh, d)
 	}

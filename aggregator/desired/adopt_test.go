@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // restart gives the harness a new State that has adopted the kernel, with
@@ -111,7 +111,7 @@ func TestAdoptKeepsTheWinner(t *testing.T) {
 	}
 }
 
-func withComment(e compile.Element, comment string) compile.Element {
+func withComment(e nftset.Element, comment string) nftset.Element {
 	e.Comment = comment
 	return e
 }
@@ -149,7 +149,7 @@ func TestAdoptedReferencesHold(t *testing.T) {
 	)
 	h.restart(h.Record())
 	h.reject(snapshot(services, 0, in(ipWeft, addrSet("s"))), ReasonReference, "table ip weft chain c", "chain input of fragment policy/web", "not yet published again")
-	h.reject(snapshot(services, 0, in(ipWeft, withFlags(addrSet("s"), compile.SetTimeout), regular("c"))), ReasonConflict, "table ip weft set s", "policy/web")
+	h.reject(snapshot(services, 0, in(ipWeft, withFlags(addrSet("s"), nftset.FlagTimeout), regular("c"))), ReasonConflict, "table ip weft set s", "policy/web")
 	h.reject(snapshot(extra, 0, in(ipWeft, addrMap("s"))), ReasonConflict, "table ip weft set s", "services/all")
 }
 
@@ -169,7 +169,7 @@ func TestAdoptWithoutRecord(t *testing.T) {
 	table.PutSets = table.PutSets[:1]
 	empty(t, "when the publisher is back", h.commit(snapshot(services, 3, table)))
 	// What it has claimed is its own to withdraw.
-	p := h.commit(patch(services, in(ipWeft, Elements{Set: "s", Remove: []compile.Element{member("10.0.0.2")}})))
+	p := h.commit(patch(services, in(ipWeft, Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.2")}})))
 	if planText(p) != "delete elements s 1\n" {
 		t.Errorf("plan of a removal:\n%s", planText(p))
 	}
@@ -240,15 +240,15 @@ func TestDropUnclaimedInUse(t *testing.T) {
 
 func TestAdoptDynamicSet(t *testing.T) {
 	h := newHarness(t)
-	aff := withFlags(addrMap("affinity"), compile.SetEval|compile.SetTimeout)
-	fragment := func(elems ...compile.Element) *Update {
+	aff := withFlags(addrMap("affinity"), nftset.FlagEval|nftset.FlagTimeout)
+	fragment := func(elems ...nftset.Element) *Update {
 		s := aff
 		s.Elements = elems
 		return snapshot(services, 0, in(ipWeft, s))
 	}
 	mine := mapped("10.0.0.1", "10.1.0.1")
 	h.commit(fragment(mine))
-	byPacket := func(e compile.Element) {
+	byPacket := func(e nftset.Element) {
 		e.Timeout = 3 * time.Hour
 		h.k.tables[ipWeft].sets["affinity"].elements[e.Key] = e
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Purge names an affinity map in which there may be entries that packets have made
@@ -15,7 +16,7 @@ import (
 type Purge struct {
 	Table nft.TableID
 	// Decl is the declaration that the kernel has.
-	Decl *compile.Set
+	Decl *nftset.Set
 }
 
 func comparePurges(a, b Purge) int {
@@ -69,7 +70,7 @@ func (w *written) lost() bool {
 }
 
 // makes reports whether a rule writes entries with an element's value.
-func (w *written) makes(e *compile.Element) bool {
+func (w *written) makes(e *nftset.Element) bool {
 	return w.rules[value{any: true}] > 0 || w.rules[value{data: compile.PadData(e.Data)}] > 0
 }
 
@@ -123,14 +124,14 @@ func (o *set) stated(id string) bool {
 }
 
 // leftover reports whether an entry of an affinity map is to go.
-func (o *set) leftover(e *compile.Element) bool {
+func (o *set) leftover(e *nftset.Element) bool {
 	return !o.written.makes(e) && !o.stated(elementID(o.decl(), e))
 }
 
 // Leftovers returns those of a map's entries, as dumped, that are to go: no rule
 // makes them any more, and no fragment states them. Changes since the last Accept
 // count. It is nil where the map is not an affinity map, or is another one by now.
-func (s *State) Leftovers(p Purge, entries []compile.Element) []compile.Element {
+func (s *State) Leftovers(p Purge, entries []nftset.Element) []nftset.Element {
 	t, ok := s.tables[p.Table]
 	if !ok {
 		return nil
@@ -139,7 +140,7 @@ func (s *State) Leftovers(p Purge, entries []compile.Element) []compile.Element 
 	if !ok || !o.affinity() || !p.Decl.Equal(o.decl()) {
 		return nil
 	}
-	var gone []compile.Element
+	var gone []nftset.Element
 	for i := range entries {
 		if o.leftover(&entries[i]) {
 			gone = append(gone, entries[i])
@@ -166,7 +167,7 @@ func (s *State) Unpurged(dump []kernel.Table) []Purge {
 			if !ok || !o.affinity() || !d.Decl.Equal(o.decl()) {
 				continue
 			}
-			if slices.ContainsFunc(d.Elements, func(e compile.Element) bool { return o.leftover(&e) }) {
+			if slices.ContainsFunc(d.Elements, func(e nftset.Element) bool { return o.leftover(&e) }) {
 				purges = append(purges, Purge{Table: t.id, Decl: o.decl()})
 			}
 		}

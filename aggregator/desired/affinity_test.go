@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // values are what the rules of a model have packets write into a map, and whether
@@ -66,11 +67,11 @@ func wantPurges(t *testing.T, when string, got []Purge, want ...string) {
 }
 
 // byPacket puts an entry into a map of the kernel.
-func (h *harness) byPacket(name string, e compile.Element) {
+func (h *harness) byPacket(name string, e nftset.Element) {
 	h.k.tables[ipWeft].sets[name].elements[e.Key] = e
 }
 
-func keys(elems []compile.Element) string {
+func keys(elems []nftset.Element) string {
 	var out []string
 	for _, e := range elems {
 		out = append(out, fmt.Sprintf("%x", e.Key))
@@ -129,7 +130,7 @@ func TestLeftovers(t *testing.T) {
 		return h.commit(snapshot(services, 0, in(ipWeft, m, regular("c", rules...))))
 	}
 	publish(affinityMap("m", stated), remember("m", "10.1.0.1"))
-	entries := []compile.Element{mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2"), stated}
+	entries := []nftset.Element{mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2"), stated}
 	look := func() string {
 		return keys(h.Leftovers(Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries))
 	}
@@ -185,7 +186,7 @@ func TestAffinityOverARestart(t *testing.T) {
 	h.restart(h.Record())
 	dump := h.k.dump()
 	wantPurges(t, "after a crash", h.Unpurged(dump), "m")
-	if got, want := keys(h.Leftovers(h.Unpurged(dump)[0], dump[0].Sets[0].Elements)), keys([]compile.Element{dead}); got != want {
+	if got, want := keys(h.Leftovers(h.Unpurged(dump)[0], dump[0].Sets[0].Elements)), keys([]nftset.Element{dead}); got != want {
 		t.Errorf("leftovers %s, want %s", got, want)
 	}
 
@@ -202,7 +203,7 @@ func TestAffinityOverARestart(t *testing.T) {
 
 // TestAffinityOfOtherMaps refuses to purge what packets do not fill.
 func TestAffinityOfOtherMaps(t *testing.T) {
-	for _, s := range []Set{addrMap("m"), withFlags(addrMap("m"), compile.SetTimeout), withFlags(addrSet("m"), compile.SetEval), verdictMap("m")} {
+	for _, s := range []Set{addrMap("m"), withFlags(addrMap("m"), nftset.FlagTimeout), withFlags(addrSet("m"), nftset.FlagEval), verdictMap("m")} {
 		s.Affinity = true
 		newHarness(t).reject(snapshot(services, 0, in(ipWeft, s)), ReasonInvalid, "table ip weft map m", "dynamic")
 	}

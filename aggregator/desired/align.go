@@ -4,12 +4,12 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // ruleID is what lets a rule of the kernel stay in the place of a wanted one.
 type ruleID struct {
-	fingerprint compile.Fingerprint
+	fingerprint userdata.Fingerprint
 	owner       string
 }
 

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 func slots(text string) []*slot {
@@ -134,7 +135,7 @@ func BenchmarkAlign(b *testing.B) {
 			if i%100 == skip {
 				continue
 			}
-			all = append(all, &slot{rule: &compile.Rule{Fingerprint: compile.Fingerprint([]byte(fmt.Sprintf("%16d", i)))}})
+			all = append(all, &slot{rule: &compile.Rule{Fingerprint: userdata.Fingerprint([]byte(fmt.Sprintf("%16d", i)))}})
 		}
 		return all
 	}

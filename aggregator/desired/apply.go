@@ -7,7 +7,8 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // apply is one change that is being made. It is made first and checked
@@ -307,7 +308,7 @@ func (a *apply) addChainShare(h *holding, o *chain, sh *chainShare) {
 }
 
 // contradicts returns another fragment's share with a different declaration.
-func (o *chain) contradicts(f *fragment, d *compile.Chain) *chainShare {
+func (o *chain) contradicts(f *fragment, d *nftobject.Chain) *chainShare {
 	for _, sh := range o.shares {
 		if sh.fragment != f && !equalChain(sh.decl, d) {
 			return sh
@@ -381,7 +382,7 @@ func (a *apply) addSetShare(h *holding, o *set, sh *setShare) {
 }
 
 // contradicts returns another fragment's share with a different declaration.
-func (o *set) contradicts(f *fragment, d *compile.Set) *setShare {
+func (o *set) contradicts(f *fragment, d *nftset.Set) *setShare {
 	for _, sh := range o.shares {
 		if sh.fragment != f && sh.decl != d && !sh.decl.Equal(d) {
 			return sh
@@ -391,7 +392,7 @@ func (o *set) contradicts(f *fragment, d *compile.Set) *setShare {
 }
 
 // replaceElements makes elems all that a share has.
-func (a *apply) replaceElements(o *set, sh *setShare, elems []compile.Element) {
+func (a *apply) replaceElements(o *set, sh *setShare, elems []nftset.Element) {
 	last := make(map[string]int, len(elems))
 	for i := range elems {
 		last[elementID(sh.decl, &elems[i])] = i
@@ -404,7 +405,7 @@ func (a *apply) replaceElements(o *set, sh *setShare, elems []compile.Element) {
 	}
 	a.s.expect(o, len(gone)+max(len(last)-sh.elements.len()+len(gone), 0))
 	for _, id := range gone {
-		a.s.put(o, sh, id, compile.Element{}, false)
+		a.s.put(o, sh, id, nftset.Element{}, false)
 	}
 	for id, i := range last {
 		a.s.put(o, sh, id, elems[i], true)
@@ -425,7 +426,7 @@ func (a *apply) elements(h *holding, eu *Elements) {
 	}
 	o := h.table.sets[eu.Set]
 	for i := range eu.Remove {
-		a.s.put(o, sh, elementID(sh.decl, &eu.Remove[i]), compile.Element{}, false)
+		a.s.put(o, sh, elementID(sh.decl, &eu.Remove[i]), nftset.Element{}, false)
 	}
 	for i := range eu.Add {
 		a.s.put(o, sh, elementID(sh.decl, &eu.Add[i]), eu.Add[i], true)

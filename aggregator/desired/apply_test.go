@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // reject applies an update that must be rejected with one violation, and
@@ -46,7 +47,7 @@ func TestApplyPatch(t *testing.T) {
 		addrSet("blocked", member("10.0.0.1"), member("10.0.0.2")),
 		base("input", 0, rule("ip saddr @blocked drop", "@blocked")))))
 	tu := in(ipWeft,
-		Elements{Set: "blocked", Remove: []compile.Element{member("10.0.0.1"), member("10.9.9.9")}, Add: []compile.Element{member("10.0.0.3")}},
+		Elements{Set: "blocked", Remove: []nftset.Element{member("10.0.0.1"), member("10.9.9.9")}, Add: []nftset.Element{member("10.0.0.3")}},
 		regular("extra"))
 	tu.DeleteChains, tu.DeleteSets = []string{"not there"}, []string{"nor this"}
 	p := h.commit(patch(policy, tu))
@@ -105,7 +106,7 @@ func TestApplyInvalid(t *testing.T) {
 func TestApplyElementsOfOthers(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))), snapshot(policy, 0, in(ipWeft, regular("c"))))
-	h.reject(patch(policy, in(ipWeft, Elements{Set: "s", Add: []compile.Element{member("10.0.0.1")}})),
+	h.reject(patch(policy, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{member("10.0.0.1")}})),
 		ReasonReference, "table ip weft set s", "policy/web", "declare")
 }
 
@@ -117,14 +118,14 @@ func TestApplyConflicts(t *testing.T) {
 		object string
 		words  []string
 	}{
-		{"set flags", in(ipWeft, withFlags(addrSet("s"), compile.SetTimeout)), "set s", []string{"flags 0x0, not 0x10"}},
+		{"set flags", in(ipWeft, withFlags(addrSet("s"), nftset.FlagTimeout)), "set s", []string{"flags 0x0, not 0x10"}},
 		{"set for map", in(ipWeft, addrMap("s")), "set s", []string{"map false, not true"}},
-		{"set type", in(ipWeft, Set{Decl: &compile.Set{Name: "s", Key: typeAddr6}}), "set s", []string{"key type ipv4_addr, not ipv6_addr"}},
+		{"set type", in(ipWeft, Set{Decl: &nftset.Set{Name: "s", Key: typeAddr6}}), "set s", []string{"key type ipv4_addr, not ipv6_addr"}},
 		{"priority", in(ipWeft, base("input", 10)), "chain input", nil},
 		{"policy", in(ipWeft, withPolicy(base("input", 0), true)), "chain input", nil},
 		{"regular beside base", in(ipWeft, regular("input")), "chain input", nil},
 		{"base beside regular", in(ipWeft, base("r", 0)), "chain r", nil},
-		{"comment", in(ipWeft, Chain{Decl: &compile.Chain{Name: "r", Comment: "other"}}), "chain r", nil},
+		{"comment", in(ipWeft, Chain{Decl: &nftobject.Chain{Name: "r", Comment: "other"}}), "chain r", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -145,16 +146,16 @@ func TestApplyStale(t *testing.T) {
 	h := newHarness(t)
 	old := addrSet("s")
 	h.commit(snapshot(services, 0, in(ipWeft, old)), snapshot(policy, 0, in(ipWeft, regular("c"))))
-	other := withFlags(old, compile.SetTimeout)
+	other := withFlags(old, nftset.FlagTimeout)
 	h.commit(snapshot(services, 0, in(ipWeft, other)))
 
 	tu := in(ipWeft, regular("c", rule("ip saddr @s drop", "@s")))
-	tu.Uses = map[string]*compile.Set{"s": old.Decl}
+	tu.Uses = map[string]*nftset.Set{"s": old.Decl}
 	before := stateText(h.State)
 	if err := h.Apply(patch(policy, tu)); !errors.Is(err, ErrStale) {
 		t.Errorf("rule compiled for an older set: %v, want ErrStale", err)
 	}
-	eu := Elements{Set: "s", Decl: old.Decl, Add: []compile.Element{member("10.0.0.1")}}
+	eu := Elements{Set: "s", Decl: old.Decl, Add: []nftset.Element{member("10.0.0.1")}}
 	if err := h.Apply(patch(services, in(ipWeft, eu))); !errors.Is(err, ErrStale) {
 		t.Errorf("element packed for an older set: %v, want ErrStale", err)
 	}
@@ -193,7 +194,7 @@ func TestApplyWorkIsThatOfTheChange(t *testing.T) {
 	h.commit(cluster(1_000, 10))
 	before := h.Work()
 	e := endpoint(vipOf(1), 17, 80, 3, "10.7.0.1:80")
-	h.commit(patch(services, in(ipWeft, Elements{Set: "endpoints", Add: []compile.Element{e}})))
+	h.commit(patch(services, in(ipWeft, Elements{Set: "endpoints", Add: []nftset.Element{e}})))
 	after := h.Work()
 	if after.Keys-before.Keys > 4 || after.Objects-before.Objects > 4 || after.Rules != before.Rules {
 		t.Errorf("replacing one of 11,000 elements cost %+v after %+v", after, before)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // heap returns the bytes of the heap that are in use.
@@ -28,7 +28,7 @@ func received(u *Update) *Update {
 		t.PutSets = append([]Set(nil), t.PutSets...)
 		for j := range t.PutSets {
 			p := &t.PutSets[j]
-			p.Elements = append([]compile.Element(nil), p.Elements...)
+			p.Elements = append([]nftset.Element(nil), p.Elements...)
 			for k := range p.Elements {
 				e := &p.Elements[k]
 				packed := strings.Clone(e.Key + e.Data)
@@ -56,8 +56,8 @@ func BenchmarkHeap(b *testing.B) {
 		b.ReportMetric(float64(heap()-before)/n, "snapshot-B/element")
 		elements := u.Tables[0].PutSets[1].Elements
 		for i := range elements {
-			e := compile.Element{Key: strings.Clone(elements[i].Key), Data: strings.Clone(elements[len(elements)-1-i].Data)}
-			p := patch(services, in(ipWeft, Elements{Set: "endpoints", Add: []compile.Element{e}}))
+			e := nftset.Element{Key: strings.Clone(elements[i].Key), Data: strings.Clone(elements[len(elements)-1-i].Data)}
+			p := patch(services, in(ipWeft, Elements{Set: "endpoints", Add: []nftset.Element{e}}))
 			if err := s.Apply(p); err != nil {
 				b.Fatal(err)
 			}

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // cluster is the snapshot of a number of services with some endpoints each,
 // every other one UDP, as the Service frontend publishes them.
 func cluster(count, endpoints int) *Update {
-	vips := make([]compile.Element, 0, count)
-	slots := make([]compile.Element, 0, count*endpoints)
+	vips := make([]nftset.Element, 0, count)
+	slots := make([]nftset.Element, 0, count*endpoints)
 	chain := fmt.Sprintf("pick-%d", endpoints)
 	for i := range count {
 		proto := []byte{6, 17}[i%2]
@@ -62,7 +63,7 @@ func BenchmarkMaps(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, p := range u.Tables[0].PutSets {
-			m := make(map[string]compile.Element, len(p.Elements))
+			m := make(map[string]nftset.Element, len(p.Elements))
 			for i := range p.Elements {
 				m[p.Elements[i].Key] = p.Elements[i]
 			}
@@ -102,7 +103,7 @@ func BenchmarkReplaceEndpoint(b *testing.B) {
 			var patches [2]*Update
 			for i := range patches {
 				e := endpoint(vipOf(7), 17, 80, 3, backendOf(7, 3+i*9))
-				patches[i] = patch(services, in(ipWeft, Elements{Set: "endpoints", Decl: d, Add: []compile.Element{e}}))
+				patches[i] = patch(services, in(ipWeft, Elements{Set: "endpoints", Decl: d, Add: []nftset.Element{e}}))
 			}
 			b.ReportAllocs()
 			n := 0
@@ -156,7 +157,7 @@ func BenchmarkChangeRule(b *testing.B) {
 func BenchmarkReplaceAll(b *testing.B) {
 	var updates [2]*Update
 	for turn := range updates {
-		var elems []compile.Element
+		var elems []nftset.Element
 		for i := range 100_000 {
 			elems = append(elems, member(fmt.Sprintf("%d.%d.%d.%d", 10+turn, i>>16, i>>8&255, i&255)))
 		}

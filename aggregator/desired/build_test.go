@@ -12,6 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Objects for tests, packed by hand.
@@ -55,19 +57,19 @@ func named(ref string) itemID {
 }
 
 // declared makes an object of "kind name" and the text of its declaration.
-func declared(ref, text string) *compile.Object {
+func declared(ref, text string) *nftobject.Object {
 	id := named(ref)
-	return &compile.Object{Kind: id.Kind, Name: id.Name, Text: text}
+	return &nftobject.Object{Kind: id.Kind, Name: id.Name, Text: text}
 }
 
-func flowtable(name string, devices ...string) *compile.Flowtable {
-	return &compile.Flowtable{Name: name, Devices: devices}
+func flowtable(name string, devices ...string) *nftobject.Flowtable {
+	return &nftobject.Flowtable{Name: name, Devices: devices}
 }
 
 // objectMap is a map that leads to counters.
-func objectMap(name string, elems ...compile.Element) Set {
+func objectMap(name string, elems ...nftset.Element) Set {
 	s := addrMap(name, elems...)
-	s.Decl.Data, s.Decl.Object = compile.Type{}, nft.ObjectCounter
+	s.Decl.Data, s.Decl.Object = nftset.Type{}, nft.ObjectCounter
 	return s
 }
 
@@ -84,12 +86,12 @@ func remember(name, data string) *compile.Rule {
 }
 
 func regular(name string, rules ...*compile.Rule) Chain {
-	return Chain{Decl: &compile.Chain{Name: name}, Rules: rules}
+	return Chain{Decl: &nftobject.Chain{Name: name}, Rules: rules}
 }
 
 func base(name string, priority int32, rules ...*compile.Rule) Chain {
-	b := &compile.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_IN, Priority: priority}
-	return Chain{Decl: &compile.Chain{Name: name, Base: b}, Rules: rules}
+	b := &nftobject.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_IN, Priority: priority}
+	return Chain{Decl: &nftobject.Chain{Name: name, Base: b}, Rules: rules}
 }
 
 func withPolicy(c Chain, drop bool) Chain {
@@ -100,38 +102,38 @@ func withPolicy(c Chain, drop bool) Chain {
 }
 
 var (
-	typeAddr    = compile.Type{ID: 7, Len: 4, Names: []string{"ipv4_addr"}}
-	typeAddr6   = compile.Type{ID: 8, Len: 16, Names: []string{"ipv6_addr"}}
-	typeDest    = compile.Type{ID: 7<<12 | 12<<6 | 13, Len: 12, Fields: []uint32{4, 1, 2}, Names: []string{"ipv4_addr", "inet_proto", "inet_service"}}
-	typeSlot    = compile.Type{ID: 7<<18 | 12<<12 | 13<<6 | 4, Len: 16, Fields: []uint32{4, 1, 2, 4}, Names: []string{"ipv4_addr", "inet_proto", "inet_service", "integer"}}
-	typePort    = compile.Type{ID: 12<<12 | 13<<6 | 4, Len: 12, Fields: []uint32{1, 2, 4}, Names: []string{"inet_proto", "inet_service", "integer"}}
-	typeBackend = compile.Type{ID: 7<<6 | 13, Len: 8, Fields: []uint32{4, 2}, Names: []string{"ipv4_addr", "inet_service"}}
+	typeAddr    = nftset.Type{ID: 7, Len: 4, Names: []string{"ipv4_addr"}}
+	typeAddr6   = nftset.Type{ID: 8, Len: 16, Names: []string{"ipv6_addr"}}
+	typeDest    = nftset.Type{ID: 7<<12 | 12<<6 | 13, Len: 12, Fields: []uint32{4, 1, 2}, Names: []string{"ipv4_addr", "inet_proto", "inet_service"}}
+	typeSlot    = nftset.Type{ID: 7<<18 | 12<<12 | 13<<6 | 4, Len: 16, Fields: []uint32{4, 1, 2, 4}, Names: []string{"ipv4_addr", "inet_proto", "inet_service", "integer"}}
+	typePort    = nftset.Type{ID: 12<<12 | 13<<6 | 4, Len: 12, Fields: []uint32{1, 2, 4}, Names: []string{"inet_proto", "inet_service", "integer"}}
+	typeBackend = nftset.Type{ID: 7<<6 | 13, Len: 8, Fields: []uint32{4, 2}, Names: []string{"ipv4_addr", "inet_service"}}
 )
 
-func addrSet(name string, elems ...compile.Element) Set {
-	return Set{Decl: &compile.Set{Name: name, Key: typeAddr}, Elements: elems}
+func addrSet(name string, elems ...nftset.Element) Set {
+	return Set{Decl: &nftset.Set{Name: name, Key: typeAddr}, Elements: elems}
 }
 
-func intervalSet(name string, elems ...compile.Element) Set {
-	return Set{Decl: &compile.Set{Name: name, Key: typeAddr, Flags: compile.SetInterval}, Elements: elems}
+func intervalSet(name string, elems ...nftset.Element) Set {
+	return Set{Decl: &nftset.Set{Name: name, Key: typeAddr, Flags: nftset.FlagInterval}, Elements: elems}
 }
 
-func addrMap(name string, elems ...compile.Element) Set {
-	return Set{Decl: &compile.Set{Name: name, Key: typeAddr, Data: typeAddr, Map: true, Flags: compile.SetMap}, Elements: elems}
+func addrMap(name string, elems ...nftset.Element) Set {
+	return Set{Decl: &nftset.Set{Name: name, Key: typeAddr, Data: typeAddr, Map: true, Flags: nftset.FlagMap}, Elements: elems}
 }
 
-func verdictMap(name string, elems ...compile.Element) Set {
-	data := compile.Type{ID: 0xffffff00, Len: 16}
-	return Set{Decl: &compile.Set{Name: name, Key: typeDest, Data: data, Map: true, Verdict: true, Flags: compile.SetMap}, Elements: elems}
+func verdictMap(name string, elems ...nftset.Element) Set {
+	data := nftset.Type{ID: 0xffffff00, Len: 16}
+	return Set{Decl: &nftset.Set{Name: name, Key: typeDest, Data: data, Map: true, Verdict: true, Flags: nftset.FlagMap}, Elements: elems}
 }
 
-func endpointMap(name string, elems ...compile.Element) Set {
-	d := &compile.Set{Name: name, Key: typeSlot, Data: typeBackend, Map: true, Flags: compile.SetMap}
+func endpointMap(name string, elems ...nftset.Element) Set {
+	d := &nftset.Set{Name: name, Key: typeSlot, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
 	return Set{Decl: d, Elements: elems, Conntrack: true}
 }
 
-func affinityMap(name string, elems ...compile.Element) Set {
-	s := withFlags(addrMap(name, elems...), compile.SetEval|compile.SetTimeout)
+func affinityMap(name string, elems ...nftset.Element) Set {
+	s := withFlags(addrMap(name, elems...), nftset.FlagEval|nftset.FlagTimeout)
 	s.Affinity = true
 	return s
 }
@@ -147,10 +149,10 @@ func addr(text string) string {
 	return string(netip.MustParseAddr(text).AsSlice())
 }
 
-func member(text string) compile.Element { return compile.Element{Key: addr(text)} }
+func member(text string) nftset.Element { return nftset.Element{Key: addr(text)} }
 
-func mapped(key, value string) compile.Element {
-	return compile.Element{Key: addr(key), Data: addr(value)}
+func mapped(key, value string) nftset.Element {
+	return nftset.Element{Key: addr(key), Data: addr(value)}
 }
 
 func port(n uint16) string { return string(binary.BigEndian.AppendUint16(nil, n)) + "\x00\x00" }
@@ -159,14 +161,14 @@ func dest(vip string, proto byte, p uint16) string {
 	return addr(vip) + string([]byte{proto, 0, 0, 0}) + port(p)
 }
 
-func leads(key, chain string) compile.Element {
+func leads(key, chain string) nftset.Element {
 	const gotoCode = 0xfffffffc // NFT_GOTO
-	return compile.Element{Key: key, Data: string(binary.BigEndian.AppendUint32(nil, gotoCode)) + chain}
+	return nftset.Element{Key: key, Data: string(binary.BigEndian.AppendUint32(nil, gotoCode)) + chain}
 }
 
-func endpoint(vip string, proto byte, p uint16, slot uint32, backend string) compile.Element {
+func endpoint(vip string, proto byte, p uint16, slot uint32, backend string) nftset.Element {
 	b := netip.MustParseAddrPort(backend)
-	return compile.Element{
+	return nftset.Element{
 		Key:  dest(vip, proto, p) + string(binary.NativeEndian.AppendUint32(nil, slot)),
 		Data: string(b.Addr().AsSlice()) + port(b.Port()),
 	}
@@ -191,9 +193,9 @@ func in(id nft.TableID, parts ...any) TableUpdate {
 			tu.PutSets = append(tu.PutSets, p)
 		case Elements:
 			tu.Elements = append(tu.Elements, p)
-		case *compile.Object:
+		case *nftobject.Object:
 			tu.PutObjects = append(tu.PutObjects, p)
-		case *compile.Flowtable:
+		case *nftobject.Flowtable:
 			tu.PutFlowtables = append(tu.PutFlowtables, p)
 		case itemID:
 			tu.DeleteObjects = append(tu.DeleteObjects, p)

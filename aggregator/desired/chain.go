@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
 // chain is the merge of one chain: each fragment's rules in order of
@@ -14,7 +15,7 @@ type chain struct {
 	shares []*chainShare
 	// kernel is the declaration in the kernel as of the last Accept, nil when
 	// it is not there, and rules are the kernel's, in its order.
-	kernel *compile.Chain
+	kernel *nftobject.Chain
 	rules  []*slot
 	// origins has the last update of each owner that changed its share since
 	// the last Accept.
@@ -24,7 +25,7 @@ type chain struct {
 // chainShare is one fragment's share of a chain.
 type chainShare struct {
 	fragment *fragment
-	decl     *compile.Chain
+	decl     *nftobject.Chain
 	ruleList
 }
 
@@ -63,7 +64,7 @@ func (t *table) chain(name string) *chain {
 func (o *chain) exists() bool { return len(o.shares) > 0 }
 
 // decl is the declaration; all shares agree on it.
-func (o *chain) decl() *compile.Chain { return o.shares[0].decl }
+func (o *chain) decl() *nftobject.Chain { return o.shares[0].decl }
 
 // merged returns the rules in order of precedence.
 func (o *chain) merged() []*slot {
@@ -194,7 +195,7 @@ func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 }
 
 // redeclareChain changes a share's declaration.
-func (s *State) redeclareChain(o *chain, sh *chainShare, d *compile.Chain) {
+func (s *State) redeclareChain(o *chain, sh *chainShare, d *nftobject.Chain) {
 	old := sh.decl
 	s.stampChain(o, sh.fragment)
 	s.queueChain(o)
@@ -262,15 +263,15 @@ func (s *State) queueChain(o *chain) {
 // nil where it did not exist.
 type queuedChain struct {
 	*chain
-	old *compile.Chain
+	old *nftobject.Chain
 }
 
 // equalChain reports whether two declarations agree.
-func equalChain(a, b *compile.Chain) bool {
+func equalChain(a, b *nftobject.Chain) bool {
 	return a.Comment == b.Comment && sameBase(a.Base, b.Base)
 }
 
-func sameBase(a, b *compile.Base) bool {
+func sameBase(a, b *nftobject.Base) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -279,7 +280,7 @@ func sameBase(a, b *compile.Base) bool {
 
 // updatable reports whether the kernel can turn a chain from a to b: of a
 // base chain it can change the policy, and nothing else.
-func updatable(a, b *compile.Chain) bool {
+func updatable(a, b *nftobject.Chain) bool {
 	if a.Comment != b.Comment {
 		return false
 	}

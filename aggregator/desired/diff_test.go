@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // repair commits a Diff and checks that nothing is left to do.
@@ -62,10 +62,10 @@ func TestDiffRepairs(t *testing.T) {
 		{"chain foreign", func(t *fakeTable) { t.chains["z"] = &fakeChain{decl: regular("z").Decl} }, Counts{Chains: 1}},
 		{"policy changed", func(t *fakeTable) { t.chains["input"].decl = withPolicy(base("input", 0), true).Decl }, Counts{Chains: 1}},
 		{"set foreign", func(t *fakeTable) {
-			t.sets["z"] = &fakeSet{decl: addrSet("z").Decl, elements: map[string]compile.Element{}}
+			t.sets["z"] = &fakeSet{decl: addrSet("z").Decl, elements: map[string]nftset.Element{}}
 		}, Counts{Sets: 1}},
 		{"set with other flags", func(t *fakeTable) {
-			t.sets["s"].decl = withFlags(addrSet("s"), compile.SetTimeout).Decl
+			t.sets["s"].decl = withFlags(addrSet("s"), nftset.FlagTimeout).Decl
 		}, Counts{Sets: 2, ElementsAdded: 2, RulesAdded: 1, RulesDeleted: 1}},
 		{"all flushed", func(t *fakeTable) { clear(t.chains); clear(t.sets) }, Counts{Sets: 2, Chains: 2, RulesAdded: 4, ElementsAdded: 3}},
 	}
@@ -99,7 +99,7 @@ func TestDiffTables(t *testing.T) {
 
 func TestDiffWithPendingUpdates(t *testing.T) {
 	h, _ := diffHarness(t)
-	h.apply(patch(services, in(ipWeft, regular("new", rule("n")), Elements{Set: "s", Add: []compile.Element{member("10.0.0.7")}})))
+	h.apply(patch(services, in(ipWeft, regular("new", rule("n")), Elements{Set: "s", Add: []nftset.Element{member("10.0.0.7")}})))
 	delete(h.k.tables[ipWeft].sets["s"].elements, addr("10.0.0.1"))
 	if p := h.repair(); p.Counts != (Counts{Chains: 1, RulesAdded: 1, ElementsAdded: 2}) {
 		t.Errorf("counts %+v", p.Counts)
@@ -110,7 +110,7 @@ func TestDiffTimeouts(t *testing.T) {
 	h := newHarness(t)
 	e := member("10.0.0.1")
 	e.Timeout = time.Minute
-	s := withFlags(addrSet("bans", e), compile.SetTimeout)
+	s := withFlags(addrSet("bans", e), nftset.FlagTimeout)
 	h.commit(snapshot(policy, 0, in(ipWeft, s)))
 	delete(h.k.tables[ipWeft].sets["bans"].elements, e.Key)
 	if p := h.Diff(h.k.dump()); !p.Empty() {
@@ -118,8 +118,8 @@ func TestDiffTimeouts(t *testing.T) {
 	}
 	h.Accept()
 	// It can be withdrawn, and stated again.
-	gone := patch(policy, in(ipWeft, Elements{Set: "bans", Remove: []compile.Element{e}}))
-	again := patch(policy, in(ipWeft, Elements{Set: "bans", Add: []compile.Element{e}}))
+	gone := patch(policy, in(ipWeft, Elements{Set: "bans", Remove: []nftset.Element{e}}))
+	again := patch(policy, in(ipWeft, Elements{Set: "bans", Add: []nftset.Element{e}}))
 	h.apply(gone)
 	empty(t, "of withdrawing what has run out", h.Plan())
 	h.Rollback()

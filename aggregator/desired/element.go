@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // elementID is what makes two elements of a set the same member: the key, and
 // in interval sets the end as well.
-func elementID(d *compile.Set, e *compile.Element) string {
-	if d.Flags&compile.SetInterval == 0 {
+func elementID(d *nftset.Set, e *nftset.Element) string {
+	if d.Flags&nftset.FlagInterval == 0 {
 		return e.Key
 	}
 	if e.KeyEnd == "" {
@@ -26,7 +26,7 @@ const jiffy = 10 * time.Millisecond
 
 // sameElement reports whether the kernel's element a can stay where b is
 // wanted. Both have the same ID.
-func sameElement(d *compile.Set, a, b *compile.Element) bool {
+func sameElement(d *nftset.Set, a, b *nftset.Element) bool {
 	if a.Data != b.Data || a.Comment != b.Comment || a.State != b.State && !sameStatements(d, a, b) {
 		return false
 	}
@@ -41,7 +41,7 @@ func sameElement(d *compile.Set, a, b *compile.Element) bool {
 // for what they have counted: that is what an element begins with, and its set's
 // statements are those of elements without their own. What was left of the timeout
 // does not matter either.
-func sameStatements(d *compile.Set, a, b *compile.Element) bool {
+func sameStatements(d *nftset.Set, a, b *nftset.Element) bool {
 	x, y := a.Stateful(), b.Stateful()
 	if len(x) == 0 {
 		x = d.Stateful
@@ -62,7 +62,7 @@ func stateless(statement string) string {
 }
 
 // timeout is an element's own timeout or else its set's.
-func timeout(d *compile.Set, e *compile.Element) time.Duration {
+func timeout(d *nftset.Set, e *nftset.Element) time.Duration {
 	if e.Timeout != 0 {
 		return e.Timeout
 	}
@@ -70,7 +70,7 @@ func timeout(d *compile.Set, e *compile.Element) time.Duration {
 }
 
 // dynamic reports whether packets put elements into the set.
-func dynamic(d *compile.Set) bool { return d.Flags&compile.SetEval != 0 }
+func dynamic(d *nftset.Set) bool { return d.Flags&nftset.FlagEval != 0 }
 
 // verdictChain returns the chain that a verdict map's data leads to, or "".
 // See compile.VerdictData: four bytes of verdict code, then the name.
@@ -83,11 +83,11 @@ func verdictChain(data string) string {
 
 // hasTargets reports whether a map's elements lead to objects of the table: chains, or
 // named objects.
-func hasTargets(d *compile.Set) bool { return d.Verdict || d.Object != "" }
+func hasTargets(d *nftset.Set) bool { return d.Verdict || d.Object != "" }
 
 // leadsItem is the object that an element of an object map leads to; its name is
 // empty for what leads to none.
-func leadsItem(d *compile.Set, data string) itemID {
+func leadsItem(d *nftset.Set, data string) itemID {
 	if d.Object == "" {
 		return itemID{}
 	}

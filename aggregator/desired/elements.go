@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // elements are those of one share of a set, by their IDs. They are packed: a
@@ -24,7 +24,7 @@ type elements struct {
 	extras map[int]options
 	// odd are elements that cannot be packed: those that others have put into the
 	// kernel without a key or data, or that were packed for another declaration.
-	odd map[string]compile.Element
+	odd map[string]nftset.Element
 }
 
 // shape is what decides how elements are packed.
@@ -42,16 +42,16 @@ type options struct {
 	state   string
 }
 
-func optionsOf(e *compile.Element) options {
+func optionsOf(e *nftset.Element) options {
 	return options{timeout: e.Timeout, comment: e.Comment, state: e.State}
 }
 
 // wordLen is the length of a word's number.
 const wordLen = 4
 
-func shapeOf(d *compile.Set) shape {
+func shapeOf(d *nftset.Set) shape {
 	s := shape{keyLen: int(d.Key.Len), idLen: int(d.Key.Len), leads: hasTargets(d)}
-	if d.Flags&compile.SetInterval != 0 {
+	if d.Flags&nftset.FlagInterval != 0 {
 		s.idLen *= 2
 	}
 	if d.Map && !s.leads {
@@ -61,13 +61,13 @@ func shapeOf(d *compile.Set) shape {
 }
 
 // fits reports whether an element can be packed: what compile.Set.Pack returns can.
-func (s shape) fits(id string, e *compile.Element) bool {
+func (s shape) fits(id string, e *nftset.Element) bool {
 	end := e.KeyEnd == "" || s.idLen > s.keyLen && len(e.KeyEnd) == s.keyLen
 	return len(id) == s.idLen && len(e.Key) == s.keyLen && end && (s.leads || len(e.Data) == s.dataLen)
 }
 
 // newElements makes room for n elements of a declaration.
-func newElements(d *compile.Set, n int) *elements {
+func newElements(d *nftset.Set, n int) *elements {
 	s := shapeOf(d)
 	value := s.dataLen
 	if s.leads {
@@ -87,7 +87,7 @@ func (el *elements) has(id string) bool {
 }
 
 // get returns the element with an ID.
-func (el *elements) get(id string) (compile.Element, bool) {
+func (el *elements) get(id string) (nftset.Element, bool) {
 	i, ok := el.find([]byte(id))
 	if !ok {
 		e, ok := el.odd[id]
@@ -97,8 +97,8 @@ func (el *elements) get(id string) (compile.Element, bool) {
 }
 
 // element makes an element of a record, whose text is that without the link.
-func (el *elements) element(i int, text string) compile.Element {
-	e := compile.Element{Key: text[:el.keyLen], KeyEnd: text[el.keyLen:el.idLen], Data: text[el.idLen:]}
+func (el *elements) element(i int, text string) nftset.Element {
+	e := nftset.Element{Key: text[:el.keyLen], KeyEnd: text[el.keyLen:el.idLen], Data: text[el.idLen:]}
 	if el.leads {
 		e.Data = el.targets.text(el.word(i))
 	}
@@ -113,7 +113,7 @@ func (el *elements) element(i int, text string) compile.Element {
 func (el *elements) word(i int) uint32 { return binary.NativeEndian.Uint32(el.valueAt(i)) }
 
 // same reports whether an element is there, and whether it is equal.
-func (el *elements) same(id string, e *compile.Element) (had, same bool) {
+func (el *elements) same(id string, e *nftset.Element) (had, same bool) {
 	i, ok := el.find([]byte(id))
 	if !ok {
 		odd, ok := el.odd[id]
@@ -154,11 +154,11 @@ func (el *elements) data(id string) ([]byte, bool) {
 }
 
 // put adds an element, or replaces the one with its ID.
-func (el *elements) put(id string, e *compile.Element) {
+func (el *elements) put(id string, e *nftset.Element) {
 	if !el.fits(id, e) {
 		el.remove(id)
 		if el.odd == nil {
-			el.odd = map[string]compile.Element{}
+			el.odd = map[string]nftset.Element{}
 		}
 		el.odd[id] = *e
 		return
@@ -211,8 +211,8 @@ func (el *elements) remove(id string) {
 
 // all returns the elements by their IDs, in no order. None may be put in or taken
 // out meanwhile.
-func (el *elements) all() iter.Seq2[string, compile.Element] {
-	return func(yield func(string, compile.Element) bool) {
+func (el *elements) all() iter.Seq2[string, nftset.Element] {
+	return func(yield func(string, nftset.Element) bool) {
 		size := el.size()
 		for first := 0; first < el.n; first += recordsPerChunk {
 			n := min(el.n-first, recordsPerChunk)
@@ -256,6 +256,6 @@ func (el *elements) bytes() int {
 }
 
 // elementBytes is what an element counts for in Usage.
-func elementBytes(id string, e *compile.Element) int {
+func elementBytes(id string, e *nftset.Element) int {
 	return len(id) + len(e.Data) + len(e.Comment) + len(e.State)
 }

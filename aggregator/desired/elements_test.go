@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // TestElementsAreAMap does the same to packed elements and to a map, through
 // growing and shrinking over several chunks.
 func TestElementsAreAMap(t *testing.T) {
-	for name, d := range map[string]*compile.Set{
-		"set":      withFlags(addrSet("s"), compile.SetTimeout).Decl,
+	for name, d := range map[string]*nftset.Set{
+		"set":      withFlags(addrSet("s"), nftset.FlagTimeout).Decl,
 		"interval": intervalSet("i").Decl,
 		"map":      endpointMap("m").Decl,
 		"verdicts": verdictMap("v").Decl,
@@ -25,7 +25,7 @@ func TestElementsAreAMap(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			r := rand.New(rand.NewPCG(seed, 1))
-			el, want := newElements(d, r.IntN(3)), map[string]compile.Element{}
+			el, want := newElements(d, r.IntN(3)), map[string]nftset.Element{}
 			for step := range 30_000 {
 				e := anyElement(r, d)
 				id := elementID(d, &e)
@@ -57,11 +57,11 @@ func TestElementsAreAMap(t *testing.T) {
 }
 
 // anyElement makes one of about 4,000 elements of a declaration; few are odd.
-func anyElement(r *rand.Rand, d *compile.Set) compile.Element {
+func anyElement(r *rand.Rand, d *nftset.Set) nftset.Element {
 	key := make([]byte, d.Key.Len)
 	binary.BigEndian.PutUint32(key, r.Uint32N(4000))
-	e := compile.Element{Key: string(key)}
-	if d.Flags&compile.SetInterval != 0 {
+	e := nftset.Element{Key: string(key)}
+	if d.Flags&nftset.FlagInterval != 0 {
 		key[0] = 1
 		e.KeyEnd = string(key)
 	}
@@ -84,7 +84,7 @@ func anyElement(r *rand.Rand, d *compile.Set) compile.Element {
 	return e
 }
 
-func compareElements(t *testing.T, el *elements, want map[string]compile.Element) {
+func compareElements(t *testing.T, el *elements, want map[string]nftset.Element) {
 	t.Helper()
 	if got := maps.Collect(el.all()); !maps.Equal(got, want) {
 		t.Fatalf("%d elements, want %d, or they differ", len(got), len(want))
@@ -148,7 +148,7 @@ func TestLookupsAllocateNothing(t *testing.T) {
 func TestRedeclareWithOtherKeys(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2")))))
-	wide := addrSet("s", compile.Element{Key: addr("::1")})
+	wide := addrSet("s", nftset.Element{Key: addr("::1")})
 	wide.Decl.Key = typeAddr6
 	if p := h.commit(snapshot(policy, 0, in(ipWeft, wide))); p.Counts.Sets != 2 || p.Counts.ElementsAdded != 1 {
 		t.Errorf("plan of another type of key: %+v\n%s", p.Counts, planText(p))

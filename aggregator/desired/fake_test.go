@@ -9,6 +9,9 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // fakeKernel is a model of nf_tables: it executes a batch as a whole or not
@@ -38,7 +41,7 @@ func newFakeTable() *fakeTable {
 }
 
 type fakeChain struct {
-	decl  *compile.Chain
+	decl  *nftobject.Chain
 	rules []fakeRule
 }
 
@@ -50,8 +53,8 @@ type fakeRule struct {
 }
 
 type fakeSet struct {
-	decl     *compile.Set
-	elements map[string]compile.Element
+	decl     *nftset.Set
+	elements map[string]nftset.Element
 }
 
 func newFakeKernel() *fakeKernel { return &fakeKernel{tables: map[nft.TableID]*fakeTable{}} }
@@ -65,7 +68,7 @@ func (k *fakeKernel) clone() *fakeKernel {
 			ct.chains[name] = &fakeChain{decl: ch.decl, rules: slices.Clone(ch.rules)}
 		}
 		for name, s := range t.sets {
-			cs := &fakeSet{decl: s.decl, elements: make(map[string]compile.Element, len(s.elements))}
+			cs := &fakeSet{decl: s.decl, elements: make(map[string]nftset.Element, len(s.elements))}
 			for id, e := range s.elements {
 				cs.elements[id] = e
 			}
@@ -127,7 +130,7 @@ func (k *fakeKernel) exec(op kernel.Op) error {
 			if _, ok := t.sets[op.Set.Name]; ok {
 				return fmt.Errorf("set %s: EEXIST", op.Set.Name)
 			}
-			t.sets[op.Set.Name] = &fakeSet{decl: op.Set, elements: map[string]compile.Element{}}
+			t.sets[op.Set.Name] = &fakeSet{decl: op.Set, elements: map[string]nftset.Element{}}
 			return nil
 		})
 	case kernel.DeleteSet:
@@ -395,7 +398,7 @@ func (k *fakeKernel) dump() []kernel.Table {
 			c := t.chains[name]
 			dc := kernel.Chain{Decl: c.decl}
 			for _, r := range c.rules {
-				info := compile.RuleInfo{Comment: r.rule.Comment, Fingerprint: r.rule.Fingerprint, Owner: r.owner, Ours: r.owner != ""}
+				info := userdata.RuleInfo{Comment: r.rule.Comment, Fingerprint: r.rule.Fingerprint, Owner: r.owner, Ours: r.owner != ""}
 				dc.Rules = append(dc.Rules, kernel.Rule{Handle: &kernel.Handle{N: r.n}, Info: info, Writes: r.rule.Writes})
 			}
 			d.Chains = append(d.Chains, dc)
@@ -442,17 +445,17 @@ func (k *fakeKernel) text() string {
 
 func itemText(d itemDecl) string { return itemName(d.id()) + " " + d.String() }
 
-func chainText(c *compile.Chain) string {
+func chainText(c *nftobject.Chain) string {
 	if c.Base == nil {
 		return fmt.Sprintf("%s %q", c.Name, c.Comment)
 	}
 	return fmt.Sprintf("%s %q %v", c.Name, c.Comment, *c.Base)
 }
 
-func setText(s *compile.Set) string {
+func setText(s *nftset.Set) string {
 	return fmt.Sprintf("%s key %d data %d flags %#x timeout %s", s.Name, s.Key.Len, s.Data.Len, s.Flags, s.Timeout)
 }
 
-func elementText(e *compile.Element) string {
+func elementText(e *nftset.Element) string {
 	return fmt.Sprintf("%q-%q: %q %s %q", e.Key, e.KeyEnd, e.Data, e.Timeout, e.Comment)
 }

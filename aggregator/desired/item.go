@@ -8,13 +8,14 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
 // kindFlowtable is the kind of flowtables among items.
 const kindFlowtable nft.ObjectKind = "flowtable"
 
 // itemID names an item in its table: the names of each kind are their own.
-type itemID = compile.ObjectRef
+type itemID = nftobject.Ref
 
 // item is the merge of one declaration without content: a named object or a
 // flowtable. Fragments share it, and it is there while one of them declares it.
@@ -35,8 +36,8 @@ type itemShare struct {
 
 // itemDecl is the declaration of an object or of a flowtable; the other is nil.
 type itemDecl struct {
-	object    *compile.Object
-	flowtable *compile.Flowtable
+	object    *nftobject.Object
+	flowtable *nftobject.Flowtable
 }
 
 func (d itemDecl) given() bool { return d.object != nil || d.flowtable != nil }
@@ -81,7 +82,7 @@ func (d itemDecl) equal(o itemDecl) bool {
 }
 
 // definition is the text of a declaration without the state.
-func definition(o *compile.Object) string {
+func definition(o *nftobject.Object) string {
 	switch o.Kind {
 	case nft.ObjectCounter:
 		return ""
@@ -93,7 +94,7 @@ func definition(o *compile.Object) string {
 	}
 }
 
-func equalFlowtable(a, b *compile.Flowtable) bool {
+func equalFlowtable(a, b *nftobject.Flowtable) bool {
 	return a == b || a.Name == b.Name && a.Hook == b.Hook && a.Priority == b.Priority && a.Flags == b.Flags &&
 		slices.Equal(a.Devices, b.Devices)
 }

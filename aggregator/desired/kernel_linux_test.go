@@ -9,6 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -41,12 +43,12 @@ func (l *live) open() {
 // sets lets rules be compiled against the sets of the same text before those
 // of the state.
 type sets struct {
-	own   map[string]*compile.Set
+	own   map[string]*nftset.Set
 	other *TableScope
-	used  map[string]*compile.Set
+	used  map[string]*nftset.Set
 }
 
-func (s *sets) Set(name string) (*compile.Set, bool) {
+func (s *sets) Set(name string) (*nftset.Set, bool) {
 	if d, ok := s.own[name]; ok {
 		return d, true
 	}
@@ -82,8 +84,8 @@ func (l *live) compile(key Key, text string) *Update {
 
 func compileTable(t *nft.Table, scope *Scope) (TableUpdate, error) {
 	tu := TableUpdate{Table: t.ID(), Comment: t.Comment}
-	sc := &sets{own: map[string]*compile.Set{}, other: scope.Table(t.ID()), used: map[string]*compile.Set{}}
-	add := func(d *compile.Set, err error, elems []nft.Element) error {
+	sc := &sets{own: map[string]*nftset.Set{}, other: scope.Table(t.ID()), used: map[string]*nftset.Set{}}
+	add := func(d *nftset.Set, err error, elems []nft.Element) error {
 		if err != nil {
 			return err
 		}
@@ -100,19 +102,19 @@ func compileTable(t *nft.Table, scope *Scope) (TableUpdate, error) {
 		return nil
 	}
 	for i := range t.Sets {
-		d, err := compile.CompileSet(t.Family, &t.Sets[i])
+		d, err := nftset.Compile(t.Family, &t.Sets[i])
 		if err := add(d, err, t.Sets[i].Elements); err != nil {
 			return tu, err
 		}
 	}
 	for i := range t.Maps {
-		d, err := compile.CompileMap(t.Family, &t.Maps[i])
+		d, err := nftset.CompileMap(t.Family, &t.Maps[i])
 		if err := add(d, err, t.Maps[i].Elements); err != nil {
 			return tu, err
 		}
 	}
 	for i := range t.Chains {
-		d, err := compile.CompileChain(t.Family, &t.Chains[i])
+		d, err := nftobject.CompileChain(t.Family, &t.Chains[i])
 		if err != nil {
 			return tu, err
 		}

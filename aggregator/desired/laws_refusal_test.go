@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // TestLawRefusal has random updates refused: for the reason that the model finds,
@@ -168,9 +169,9 @@ func (w *world) refers(key Key, object string) bool {
 // the other has: whoever would break it is refused, with the name of the other one,
 // until that one has given way.
 func TestLawConflict(t *testing.T) {
-	chains := []Chain{regular("o"), base("o", 0), base("o", 1), withPolicy(base("o", 0), true), {Decl: &compile.Chain{Name: "o", Comment: "odd"}}}
-	sets := []Set{addrSet("o"), intervalSet("o"), addrMap("o"), verdictMap("o"), withFlags(addrSet("o"), compile.SetTimeout), withFlags(addrMap("o"), compile.SetTimeout)}
-	objects := []*compile.Object{declared("limit o", "rate 1/second"), declared("limit o", "rate 2/second"), {Kind: nft.ObjectLimit, Name: "o", Text: "rate 1/second", Comment: "odd"}}
+	chains := []Chain{regular("o"), base("o", 0), base("o", 1), withPolicy(base("o", 0), true), {Decl: &nftobject.Chain{Name: "o", Comment: "odd"}}}
+	sets := []Set{addrSet("o"), intervalSet("o"), addrMap("o"), verdictMap("o"), withFlags(addrSet("o"), nftset.FlagTimeout), withFlags(addrMap("o"), nftset.FlagTimeout)}
+	objects := []*nftobject.Object{declared("limit o", "rate 1/second"), declared("limit o", "rate 2/second"), {Kind: nft.ObjectLimit, Name: "o", Text: "rate 1/second", Comment: "odd"}}
 	rapid.Check(t, func(t *rapid.T) {
 		keys := drawKeys(t, 3)
 		s := New()

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // The laws of the merge, each with a property of its own: what TestHistory finds
@@ -167,13 +167,13 @@ func TestLawSharedSet(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			key := rapid.SampledFrom(keys).Draw(t, "fragment")
 			e := drawAddr.Draw(t, "element")
-			change := Elements{Set: "s", Add: []compile.Element{member(e)}}
+			change := Elements{Set: "s", Add: []nftset.Element{member(e)}}
 			if owners[e] == nil {
 				owners[e] = map[Key]bool{}
 			}
 			owners[e][key] = true
 			if rapid.Bool().Draw(t, "remove") {
-				change = Elements{Set: "s", Remove: []compile.Element{member(e)}}
+				change = Elements{Set: "s", Remove: []nftset.Element{member(e)}}
 				delete(owners[e], key)
 			}
 			if err := s.Apply(patch(key, in(ipWeft, change))); err != nil {
@@ -227,10 +227,10 @@ func TestLawShadowing(t *testing.T) {
 			switch what {
 			case "put":
 				values[key][addr] = value
-				u = patch(key, in(ipWeft, Elements{Set: "m", Add: []compile.Element{mapped(addr, value)}}))
+				u = patch(key, in(ipWeft, Elements{Set: "m", Add: []nftset.Element{mapped(addr, value)}}))
 			case "remove":
 				delete(values[key], addr)
-				u = patch(key, in(ipWeft, Elements{Set: "m", Remove: []compile.Element{mapped(addr, value)}}))
+				u = patch(key, in(ipWeft, Elements{Set: "m", Remove: []nftset.Element{mapped(addr, value)}}))
 			case "withdraw":
 				delete(values, key)
 				u = snapshot(key, 0)

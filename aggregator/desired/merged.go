@@ -5,6 +5,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // TableStatus says what a table holds, and whose it is.
@@ -36,14 +38,14 @@ type Merged struct {
 
 // MergedObject is a named object or a flowtable; the other is nil.
 type MergedObject struct {
-	Object    *compile.Object
-	Flowtable *compile.Flowtable
+	Object    *nftobject.Object
+	Flowtable *nftobject.Flowtable
 	Fragments []Key
 }
 
 // MergedChain is a chain with its rules in the kernel's order.
 type MergedChain struct {
-	Decl      *compile.Chain
+	Decl      *nftobject.Chain
 	Fragments []Key
 	Rules     []MergedRule
 }
@@ -58,11 +60,11 @@ type MergedRule struct {
 
 // MergedSet is a set or map.
 type MergedSet struct {
-	Decl      *compile.Set
+	Decl      *nftset.Set
 	Fragments []Key
 	// Elements are those in force, in no order: to put 100,000 into one takes
 	// longer than to copy them.
-	Elements []compile.Element
+	Elements []nftset.Element
 }
 
 // Tables returns the status of all tables, by family and name. It costs what
@@ -169,8 +171,8 @@ func (o *chain) mergedChain() MergedChain {
 }
 
 // inForce returns the merged elements in no order.
-func (o *set) inForce() []compile.Element {
-	all := make([]compile.Element, 0, o.size())
+func (o *set) inForce() []nftset.Element {
+	all := make([]nftset.Element, 0, o.size())
 	for i, sh := range o.shares {
 		if sh.passive {
 			continue

@@ -12,6 +12,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // model is the merge as a plain function of all fragments, for comparing.
@@ -31,10 +33,10 @@ type modelTable struct {
 }
 
 type modelSet struct {
-	decl      *compile.Set
+	decl      *nftset.Set
 	conntrack bool
 	affinity  bool
-	elements  map[string]compile.Element
+	elements  map[string]nftset.Element
 }
 
 func (m model) clone() model {
@@ -93,7 +95,7 @@ func (m model) apply(u *Update) (model, bool) {
 			delete(t.sets, name)
 		}
 		for _, p := range tu.PutSets {
-			s := &modelSet{decl: p.Decl, conntrack: p.Conntrack, affinity: p.Affinity, elements: map[string]compile.Element{}}
+			s := &modelSet{decl: p.Decl, conntrack: p.Conntrack, affinity: p.Affinity, elements: map[string]nftset.Element{}}
 			for _, e := range p.Elements {
 				s.elements[elementID(p.Decl, &e)] = e
 			}
@@ -128,13 +130,13 @@ func (m model) sorted() []*modelFragment {
 
 // mergedChain and mergedSet are what the kernel must hold of an object.
 type mergedChain struct {
-	decl  *compile.Chain
+	decl  *nftobject.Chain
 	rules []string
 }
 
 type mergedSet struct {
-	decl     *compile.Set
-	elements map[string]compile.Element
+	decl     *nftset.Set
+	elements map[string]nftset.Element
 }
 
 type mergedTable struct {
@@ -221,7 +223,7 @@ func (t *mergedTable) addSets(id nft.TableID, ft *modelTable, refs map[string]bo
 	for name, s := range ft.sets {
 		ms, ok := t.sets[name]
 		if !ok {
-			ms = &mergedSet{decl: s.decl, elements: map[string]compile.Element{}}
+			ms = &mergedSet{decl: s.decl, elements: map[string]nftset.Element{}}
 			t.sets[name] = ms
 		}
 		if !ms.decl.Equal(s.decl) {
@@ -310,22 +312,22 @@ func drawDecl(t *rapid.T, name string) Set {
 		s.Conntrack = odd != 1
 	}
 	if odd == 2 && name[0] != 'i' {
-		s = withFlags(s, compile.SetTimeout)
+		s = withFlags(s, nftset.FlagTimeout)
 	}
 	return s
 }
 
-func drawElement(t *rapid.T, d *compile.Set) compile.Element {
+func drawElement(t *rapid.T, d *nftset.Set) nftset.Element {
 	a := drawAddr.Draw(t, "addr")
-	var e compile.Element
+	var e nftset.Element
 	switch d.Name[0] {
 	case 's':
 		e = member(a)
 		if d.Key.Len == 16 {
 			e.Key = addr("2001:db8::" + a[len(a)-1:])
 		}
-		if d.Flags&compile.SetTimeout != 0 {
-			e.Timeout = 1 << 40 * rapid.SampledFrom([]compile.Element{{}, {Timeout: 1}, {Timeout: 2}}).Draw(t, "timeout").Timeout
+		if d.Flags&nftset.FlagTimeout != 0 {
+			e.Timeout = 1 << 40 * rapid.SampledFrom([]nftset.Element{{}, {Timeout: 1}, {Timeout: 2}}).Draw(t, "timeout").Timeout
 		}
 	case 'i':
 		// Intervals that never overlap.
@@ -334,7 +336,7 @@ func drawElement(t *rapid.T, d *compile.Set) compile.Element {
 	case 'm':
 		e = mapped(a, drawAddr.Draw(t, "value"))
 	case 'p':
-		e = compile.Element{Key: addr(a), Data: rapid.SampledFrom([]string{"n0", "n1"}).Draw(t, "counter")}
+		e = nftset.Element{Key: addr(a), Data: rapid.SampledFrom([]string{"n0", "n1"}).Draw(t, "counter")}
 	case 'v':
 		e = leads(dest(a, 6, 80), rapid.SampledFrom([]string{"c0", "c1", "c2"}).Draw(t, "target"))
 	default:
@@ -345,11 +347,11 @@ func drawElement(t *rapid.T, d *compile.Set) compile.Element {
 	return e
 }
 
-func drawElements(t *rapid.T, d *compile.Set, n int) []compile.Element {
+func drawElements(t *rapid.T, d *nftset.Set, n int) []nftset.Element {
 	if dynamic(d) {
 		return nil // packets make them
 	}
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) compile.Element { return drawElement(t, d) }), 0, n).Draw(t, "elements")
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) nftset.Element { return drawElement(t, d) }), 0, n).Draw(t, "elements")
 }
 
 func drawRule(t *rapid.T) *compile.Rule {
@@ -447,7 +449,7 @@ func compileFor(tu *TableUpdate) {
 func use(u *Update, scope *Scope) {
 	for i := range u.Tables {
 		tu := &u.Tables[i]
-		tu.Uses = map[string]*compile.Set{}
+		tu.Uses = map[string]*nftset.Set{}
 		for _, c := range tu.PutChains {
 			for _, r := range c.Rules {
 				for _, name := range r.Sets {

@@ -3,6 +3,8 @@ package desired
 import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Owned is a fragment's part in an object.
@@ -15,7 +17,7 @@ type Owned struct {
 	Rule  *compile.Rule
 	Index int
 	// Element is the fragment's element, where the object is one.
-	Element compile.Element
+	Element nftset.Element
 }
 
 func (f *fragment) owned() Owned { return Owned{Fragment: f.key, Priority: f.priority} }
@@ -35,7 +37,7 @@ func (s *State) OwnersOfTable(id nft.TableID) ([]Owned, bool) {
 }
 
 // OwnersOfChain returns who declares a chain, with its declaration.
-func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *compile.Chain, bool) {
+func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *nftobject.Chain, bool) {
 	o, ok := s.findChain(id, name)
 	if !ok {
 		return nil, nil, false
@@ -49,7 +51,7 @@ func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *compile.Ch
 
 // OwnersOfObject returns who declares a named object, or with the kind flowtable a
 // flowtable, with its declaration.
-func (s *State) OwnersOfObject(id nft.TableID, ref compile.ObjectRef) ([]Owned, MergedObject, bool) {
+func (s *State) OwnersOfObject(id nft.TableID, ref nftobject.Ref) ([]Owned, MergedObject, bool) {
 	t, ok := s.tables[id]
 	if !ok || t.items[ref] == nil || !t.items[ref].exists() {
 		return nil, MergedObject{}, false
@@ -88,7 +90,7 @@ func (s *State) OwnerOfRule(id nft.TableID, chain string, handle uint64) (Owned,
 }
 
 // OwnersOfSet returns who declares a set or map, with its declaration.
-func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *compile.Set, bool) {
+func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *nftset.Set, bool) {
 	o, ok := s.findSet(id, name)
 	if !ok {
 		return nil, nil, false
@@ -102,7 +104,7 @@ func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *compile.Set,
 
 // OwnersOfElement returns who states an element, packed for the set, in merge
 // order: the first has its way.
-func (s *State) OwnersOfElement(id nft.TableID, name string, e compile.Element) ([]Owned, bool) {
+func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) ([]Owned, bool) {
 	o, ok := s.findSet(id, name)
 	if !ok {
 		return nil, false

@@ -4,8 +4,9 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/conntrack"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Plan is an ordered list of kernel operations and what follows from them.
@@ -83,7 +84,7 @@ type tableChange struct {
 // chainChange is a chain with what the kernel has of it.
 type chainChange struct {
 	chain  *chain
-	before *compile.Chain
+	before *nftobject.Chain
 	rules  []*slot
 }
 
@@ -92,7 +93,7 @@ type chainChange struct {
 // origins.
 type setChange struct {
 	set     *set
-	before  *compile.Set
+	before  *nftset.Set
 	touched map[string]touch
 }
 
@@ -309,7 +310,7 @@ func (tc *tableChange) forcesRule(r *slot) bool {
 }
 
 // forcesElement reports whether a map's element leads to what is made anew.
-func (tc *tableChange) forcesElement(d *compile.Set, e *compile.Element) bool {
+func (tc *tableChange) forcesElement(d *nftset.Set, e *nftset.Element) bool {
 	return len(tc.forcedChains) > 0 && d.Verdict && tc.forcedChains[verdictChain(e.Data)] ||
 		len(tc.forcedItems) > 0 && tc.forcedItems[leadsItem(d, e.Data)]
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // set brings a set's declaration and elements to what they should be.
@@ -156,16 +156,16 @@ type elementBatch []elementGroup
 
 type elementGroup struct {
 	origin   int
-	elements []compile.Element
+	elements []nftset.Element
 }
 
-func (b *elementBatch) add(origin int, e compile.Element) {
+func (b *elementBatch) add(origin int, e nftset.Element) {
 	g := b.group(origin)
 	g.elements = append(g.elements, e)
 }
 
 // take uses elements as they are, without a copy.
-func (b *elementBatch) take(origin int, elems []compile.Element) {
+func (b *elementBatch) take(origin int, elems []nftset.Element) {
 	if len(elems) > 0 {
 		b.group(origin).elements = elems
 	}
@@ -181,7 +181,7 @@ func (b *elementBatch) group(origin int) *elementGroup {
 }
 
 // leadsOrigin is the update that changed what an element leads to.
-func (t *table) leadsOrigin(d *compile.Set, data string) int {
+func (t *table) leadsOrigin(d *nftset.Set, data string) int {
 	if id := leadsItem(d, data); id.Name != "" {
 		return t.items[id].origin
 	}

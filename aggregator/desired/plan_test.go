@@ -7,6 +7,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 func TestPlanOrder(t *testing.T) {
@@ -68,7 +70,7 @@ func TestPlanOrigins(t *testing.T) {
 	h.apply(
 		snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), base("input", 0, rule("one")))),
 		snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.2")), base("input", 0, rule("two")))),
-		patch(services, in(ipWeft, Elements{Set: "s", Add: []compile.Element{member("10.0.0.3")}})),
+		patch(services, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{member("10.0.0.3")}})),
 	)
 	if err := h.Apply(patch(policy, in(ipWeft, regular("c", rule("jump nowhere", "nowhere"))))); err == nil {
 		t.Error("a dangling reference was accepted")
@@ -92,8 +94,8 @@ add rule input one
 		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
 	}
 	h.apply(
-		patch(services, in(ipWeft, Elements{Set: "s", Remove: []compile.Element{member("10.0.0.1")}})),
-		patch(policy, in(ipWeft, base("input", 0, rule("three")), Elements{Set: "s", Remove: []compile.Element{member("10.0.0.2")}})),
+		patch(services, in(ipWeft, Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.1")}})),
+		patch(policy, in(ipWeft, base("input", 0, rule("three")), Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.2")}})),
 		patch(services, in(ipWeft, base("input", 0))),
 	)
 	p = h.commit()
@@ -146,7 +148,7 @@ func TestPlanChainAnew(t *testing.T) {
 	h := newHarness(t)
 	one, two := dest("10.0.0.1", 6, 80), dest("10.0.0.2", 6, 80)
 	pick := func(comment string) Chain {
-		return Chain{Decl: &compile.Chain{Name: "pick", Comment: comment}, Rules: []*compile.Rule{rule("a")}}
+		return Chain{Decl: &nftobject.Chain{Name: "pick", Comment: comment}, Rules: []*compile.Rule{rule("a")}}
 	}
 	h.commit(
 		snapshot(services, 0, in(ipWeft, pick(""), regular("other"))),
@@ -174,7 +176,7 @@ func TestRollbackAfterRejectionByTheKernel(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), base("input", 0, rule("a", "@s")))))
 	before := stateText(h.State)
-	good := patch(services, in(ipWeft, Elements{Set: "s", Add: []compile.Element{member("10.0.0.2")}}))
+	good := patch(services, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{member("10.0.0.2")}}))
 	bad := snapshot(policy, 0, in(ipWeft, base("input", 0, rule("refused"))))
 	h.apply(good, bad)
 	p := h.Plan()
@@ -209,8 +211,8 @@ func TestPlanIsRepeatable(t *testing.T) {
 	h.commit()
 }
 
-func elementsOf(p *Plan) []compile.Element {
-	var all []compile.Element
+func elementsOf(p *Plan) []nftset.Element {
+	var all []nftset.Element
 	for _, op := range p.Ops {
 		switch op := op.(type) {
 		case kernel.AddElements:

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/conntrack"
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // pools is the index of a map's UDP backends, kept up to date with its merged
@@ -43,7 +43,7 @@ type layout struct {
 // begins with an optional address, inet_proto and inet_service, in this
 // order, and its data is an address and a port. It goes by the names of the
 // types alone, which is all that a dumped declaration has.
-func newLayout(d *compile.Set) (layout, bool) {
+func newLayout(d *nftset.Set) (layout, bool) {
 	var l layout
 	if !d.Map || d.Verdict || len(d.Data.Names) != 2 {
 		return l, false
@@ -79,7 +79,7 @@ func addrLen(name string) int {
 }
 
 // backend returns an element's destination and backend where it is UDP.
-func (l *layout) backend(e *compile.Element) (backend, bool) {
+func (l *layout) backend(e *nftset.Element) (backend, bool) {
 	if len(e.Key) < l.end || e.Key[l.proto] != unix.IPPROTO_UDP || len(e.Data) < l.dataLen+2 || len(e.Data) != l.backendLen {
 		return backend{}, false
 	}
@@ -115,7 +115,7 @@ func (p *pools) change(c *change) {
 	}
 }
 
-func (p *pools) count(e *compile.Element, by int) {
+func (p *pools) count(e *nftset.Element, by int) {
 	b, ok := p.layout.backend(e)
 	if !ok {
 		return
@@ -155,7 +155,7 @@ func (s *State) index(o *set, anew bool) {
 // whose flows are watched. touched has what the kernel holds, packed for
 // before; a nil before means that it holds nothing. Deserted means that the
 // destination has no element any more.
-func (o *set) stale(before *compile.Set, touched map[string]touch, add func(st conntrack.Stale, deserted bool)) {
+func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st conntrack.Stale, deserted bool)) {
 	var old layout
 	packed := false
 	if before != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/conntrack"
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 const (
@@ -32,8 +32,8 @@ func stale(vip string, port uint16, unrouted bool, gone ...string) conntrack.Sta
 	return st
 }
 
-func slotsOf(vip string, proto byte, backends ...string) []compile.Element {
-	var all []compile.Element
+func slotsOf(vip string, proto byte, backends ...string) []nftset.Element {
+	var all []nftset.Element
 	for i, b := range backends {
 		all = append(all, endpoint(vip, proto, 53, uint32(i), b))
 	}
@@ -44,7 +44,7 @@ func TestStale(t *testing.T) {
 	const a, b, c = "10.1.0.1:53", "10.1.0.2:53", "10.1.0.3:53"
 	h := newHarness(t)
 	vip := "10.96.0.10"
-	publish := func(elems ...compile.Element) *Plan {
+	publish := func(elems ...nftset.Element) *Plan {
 		t.Helper()
 		return h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", elems...))))
 	}
@@ -71,7 +71,7 @@ func TestDeserted(t *testing.T) {
 			t.Errorf("deserted %s, want %s", got, want)
 		}
 	}
-	publish := func(elems ...compile.Element) *Update {
+	publish := func(elems ...nftset.Element) *Update {
 		return snapshot(services, 0, in(ipWeft, endpointMap("endpoints", elems...)))
 	}
 	one, two := slotsOf("10.96.0.10", udp, a, b), slotsOf("10.96.0.11", udp, b)
@@ -92,20 +92,20 @@ func TestStaleOfPatch(t *testing.T) {
 	i := 7 // an odd one: UDP
 	p := h.commit(patch(services, in(ipWeft, Elements{
 		Set:    "endpoints",
-		Remove: []compile.Element{endpoint(vipOf(i), udp, 80, 4, backendOf(i, 4))},
-		Add:    []compile.Element{endpoint(vipOf(i), udp, 80, 1, backendOf(i, 4))},
+		Remove: []nftset.Element{endpoint(vipOf(i), udp, 80, 4, backendOf(i, 4))},
+		Add:    []nftset.Element{endpoint(vipOf(i), udp, 80, 1, backendOf(i, 4))},
 	})))
 	wantStale(t, p, stale(vipOf(i), 80, false, backendOf(i, 1)))
 }
 
 func TestStaleNodePort(t *testing.T) {
-	d := &compile.Set{Name: "nodeports", Key: typePort, Data: typeBackend, Map: true, Flags: compile.SetMap}
-	node := func(slot uint32, backend string) compile.Element {
+	d := &nftset.Set{Name: "nodeports", Key: typePort, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
+	node := func(slot uint32, backend string) nftset.Element {
 		e := endpoint("0.0.0.0", udp, 30053, slot, backend)
 		e.Key = e.Key[4:]
 		return e
 	}
-	publish := func(elems ...compile.Element) *Update {
+	publish := func(elems ...nftset.Element) *Update {
 		return snapshot(services, 0, in(ipWeft, Set{Decl: d, Conntrack: true, Elements: elems}))
 	}
 	h := newHarness(t)
@@ -162,7 +162,7 @@ func TestLayoutRefusesOtherMaps(t *testing.T) {
 	if !ok {
 		t.Fatal("the endpoints map has no layout")
 	}
-	for _, e := range []compile.Element{{}, {Key: "short"}, {Key: dest("10.0.0.1", udp, 53), Data: "abc"}} {
+	for _, e := range []nftset.Element{{}, {Key: "short"}, {Key: dest("10.0.0.1", udp, 53), Data: "abc"}} {
 		if b, ok := l.backend(&e); ok {
 			t.Errorf("backend of %q is %v", e.Key, b)
 		}
@@ -173,7 +173,7 @@ func TestLayoutRefusesOtherMaps(t *testing.T) {
 	if l, ok := newLayout(&six); !ok || l.addrLen != 16 || l.port != 20 || l.end != 24 || l.dataLen != 16 {
 		t.Errorf("layout of IPv6: %+v, %t", l, ok)
 	}
-	for _, d := range []*compile.Set{addrMap("m").Decl, verdictMap("v").Decl, addrSet("s").Decl} {
+	for _, d := range []*nftset.Set{addrMap("m").Decl, verdictMap("v").Decl, addrSet("s").Decl} {
 		if _, ok := newLayout(d); ok {
 			t.Errorf("%s has a layout", d.Name)
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Preview is a Plan with what it takes to put it into words after a Rollback.
@@ -21,7 +22,7 @@ type Preview struct {
 // deleted or flushed.
 type Before struct {
 	Rule *compile.Rule
-	Set  *compile.Set
+	Set  *nftset.Set
 	// Head is true for a rule that is added in front of the rules of its chain.
 	Head bool
 }
@@ -29,11 +30,11 @@ type Before struct {
 // Shadow is a map element of which two fragments have different values.
 type Shadow struct {
 	Table nft.TableID
-	Decl  *compile.Set
+	Decl  *nftset.Set
 	// Winner has its way; it is the zero Key where it is nobody's.
 	Winner, Hidden Key
 	// Element is the winner's, HiddenElement the other's.
-	Element, HiddenElement compile.Element
+	Element, HiddenElement nftset.Element
 }
 
 // Preview returns the Plan, and what is needed to describe it, for the given

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // TestPreview previews random updates on random states: the ops are those of
@@ -157,7 +157,7 @@ func (w *world) checkMerged(st *TableStatus) {
 	}
 }
 
-func (w *world) checkElementOwner(st *TableStatus, d *compile.Set, e compile.Element) {
+func (w *world) checkElementOwner(st *TableStatus, d *nftset.Set, e nftset.Element) {
 	w.t.Helper()
 	owners, ok := w.s.OwnersOfElement(st.Table, d.Name, e)
 	if !ok || owners[0].Element != e {

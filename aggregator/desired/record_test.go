@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 func TestRecord(t *testing.T) {
@@ -39,7 +39,7 @@ func TestRecordVersion(t *testing.T) {
 		{"references", patch(services, in(ipWeft, regular("c", rule("b", "@e")))), true},
 		{"sets", patch(services, in(ipWeft, addrSet("s"))), true},
 		{"priority", snapshot(services, 1, in(ipWeft, endpointMap("e"))), true},
-		{"conntrack", snapshot(services, 1, in(ipWeft, Set{Decl: endpointMap("e").Decl, Elements: []compile.Element{}})), true},
+		{"conntrack", snapshot(services, 1, in(ipWeft, Set{Decl: endpointMap("e").Decl, Elements: []nftset.Element{}})), true},
 		{"withdrawal", snapshot(services, 0), true},
 	}
 	for _, st := range steps {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // reference is one place that refers to an object.
@@ -78,7 +78,7 @@ func (r *slot) refersTo(to target) bool {
 }
 
 // leadsTo reports whether a map's element leads to a target.
-func leadsTo(d *compile.Set, e *compile.Element, to target) bool {
+func leadsTo(d *nftset.Set, e *nftset.Element, to target) bool {
 	if to.item.Name != "" {
 		return leadsItem(d, e.Data) == to.item
 	}
@@ -212,13 +212,13 @@ func (a *apply) checkStuck(o *node, what string, to target) {
 }
 
 // sameTypes reports whether rules that were compiled against a hold for b.
-func sameTypes(a, b *compile.Set) bool {
+func sameTypes(a, b *nftset.Set) bool {
 	return a.Map == b.Map && a.Verdict == b.Verdict && a.Object == b.Object && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
 		a.Data.ID == b.Data.ID && a.Data.Len == b.Data.Len
 }
 
 // difference says in words how two declarations of a set differ.
-func difference(a, b *compile.Set) string {
+func difference(a, b *nftset.Set) string {
 	var parts []string
 	add := func(differs bool, what string, x, y any) {
 		if differs {
@@ -241,7 +241,7 @@ func difference(a, b *compile.Set) string {
 	return strings.Join(parts, ", ")
 }
 
-func typeName(t compile.Type) string {
+func typeName(t nftset.Type) string {
 	if len(t.Names) == 0 {
 		return fmt.Sprintf("type %d", t.ID)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 func TestDanglingReferences(t *testing.T) {
@@ -86,13 +87,13 @@ func TestRedeclareInUse(t *testing.T) {
 		snapshot(policy, 0, in(ipWeft, base("input", 0, rule("first"), uses, rule("last")))),
 	)
 	// Other types: the rule that others compiled means nothing any more.
-	other := Set{Decl: &compile.Set{Name: "s", Key: typeAddr6}}
+	other := Set{Decl: &nftset.Set{Name: "s", Key: typeAddr6}}
 	h.reject(snapshot(services, 0, in(ipWeft, other)), ReasonConflict, "table ip weft set s", "key type ipv4_addr, not ipv6_addr", "policy/web")
 	// Other flags: the set is made anew, and the rule beside it.
 	tu := in(ipWeft, other)
 	tu.DeleteSets = []string{"s"}
 	h.reject(patch(services, tu), ReasonConflict, "table ip weft set s", "policy/web")
-	p := h.commit(snapshot(services, 0, in(ipWeft, withFlags(addrSet("s", member("10.0.0.1")), compile.SetTimeout))))
+	p := h.commit(snapshot(services, 0, in(ipWeft, withFlags(addrSet("s", member("10.0.0.1")), nftset.FlagTimeout))))
 	want := "delete rule input\ndelete set s\nadd set s\nadd elements s 1\nadd rule input ip saddr @s drop\n"
 	if got := planText(p); got != want {
 		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
@@ -107,7 +108,7 @@ func TestRedeclareOwnSetWithItsRules(t *testing.T) {
 		return in(ipWeft, s, base("input", 0, rule(text, "@s")))
 	}
 	h.commit(snapshot(policy, 0, table(addrSet("s", member("10.0.0.1")), "ip saddr @s len=4")))
-	six := Set{Decl: &compile.Set{Name: "s", Key: typeAddr6}, Elements: []compile.Element{member("2001:db8::1")}}
+	six := Set{Decl: &nftset.Set{Name: "s", Key: typeAddr6}, Elements: []nftset.Element{member("2001:db8::1")}}
 	h.reject(patch(policy, in(ipWeft, six)), ReasonConflict, "table ip weft set s", "chain input rule 1")
 	h.commit(snapshot(policy, 0, table(six, "ip6 saddr @s len=16")))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Scope is an immutable picture of all declarations, for compiling rules away
@@ -21,13 +22,13 @@ func (s *Scope) Table(id nft.TableID) *TableScope {
 }
 
 // Set returns the declaration of a set or map of a table.
-func (s *Scope) Set(id nft.TableID, name string) (*compile.Set, bool) {
+func (s *Scope) Set(id nft.TableID, name string) (*nftset.Set, bool) {
 	return s.Table(id).Set(name)
 }
 
 // TableScope is the part of a Scope in one table. It is a compile.Scope.
 type TableScope struct {
-	sets   map[string]*compile.Set
+	sets   map[string]*nftset.Set
 	chains map[string]bool
 	// items is nil where there are none.
 	items map[itemID]itemDecl
@@ -36,7 +37,7 @@ type TableScope struct {
 var _ compile.Scope = (*TableScope)(nil)
 
 // Set returns the declaration of a set or map.
-func (t *TableScope) Set(name string) (*compile.Set, bool) {
+func (t *TableScope) Set(name string) (*nftset.Set, bool) {
 	s, ok := t.sets[name]
 	return s, ok
 }
@@ -69,7 +70,7 @@ func (s *State) Scope() *Scope {
 			continue
 		}
 		s.work.Objects += uint64(len(t.sets) + len(t.chains) + len(t.items))
-		ts := &TableScope{sets: make(map[string]*compile.Set, len(t.sets)), chains: make(map[string]bool, len(t.chains))}
+		ts := &TableScope{sets: make(map[string]*nftset.Set, len(t.sets)), chains: make(map[string]bool, len(t.chains))}
 		for name, o := range t.sets {
 			if o.exists() {
 				ts.sets[name] = o.decl()

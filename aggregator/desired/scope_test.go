@@ -3,7 +3,7 @@ package desired
 import (
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 func TestScope(t *testing.T) {
@@ -20,7 +20,7 @@ func TestScope(t *testing.T) {
 	if !scope.Table(ipWeft).Chain("c") || scope.Table(ipWeft).Chain("d") || scope.Table(ipDeny).Chain("c") {
 		t.Error("chains are wrong")
 	}
-	h.commit(patch(services, in(ipWeft, Elements{Set: "s", Add: []compile.Element{member("10.0.0.1")}})))
+	h.commit(patch(services, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{member("10.0.0.1")}})))
 	if h.Scope() != scope {
 		t.Error("elements made a new scope")
 	}

@@ -3,7 +3,7 @@ package desired
 import (
 	"slices"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // set is the merge of one set or map: the shares in order of precedence. For
@@ -13,7 +13,7 @@ type set struct {
 	shares []*setShare
 	// kernel is the declaration in the kernel as of the last Accept; nil when
 	// it is not there.
-	kernel *compile.Set
+	kernel *nftset.Set
 	// touched has the keys whose merged element has changed since the last
 	// Accept. Where kernel is nil nothing was there before, and it only says
 	// which update an element comes from that is not its share's first.
@@ -40,7 +40,7 @@ type set struct {
 // touch is what the kernel has for a key, and the last update that changed
 // the merged element.
 type touch struct {
-	before compile.Element
+	before nftset.Element
 	had    bool
 	origin int
 }
@@ -48,7 +48,7 @@ type touch struct {
 // setShare is one fragment's share of a set.
 type setShare struct {
 	fragment *fragment
-	decl     *compile.Set
+	decl     *nftset.Set
 	// dumped is true while decl comes from the kernel.
 	dumped              bool
 	conntrack, affinity bool
@@ -59,7 +59,7 @@ type setShare struct {
 	// fresh are the elements that it brought, in its order; nil from then on,
 	// and where it does not say everything.
 	origin int
-	fresh  []compile.Element
+	fresh  []nftset.Element
 	// shadowed counts elements whose data another share's hides.
 	shadowed int
 
@@ -80,7 +80,7 @@ func (sh *setShare) claimable() bool { return sh.fragment.orphan && (!sh.waiting
 
 // change is what one step does to the merged element of a key.
 type change struct {
-	before, after compile.Element
+	before, after nftset.Element
 	had, has      bool
 }
 
@@ -97,7 +97,7 @@ func (o *set) exists() bool { return len(o.shares) > 0 }
 
 // decl is the declaration. All shares agree on it, but one that comes from a
 // dump knows less of it.
-func (o *set) decl() *compile.Set {
+func (o *set) decl() *nftset.Set {
 	for _, sh := range o.shares {
 		if !sh.dumped {
 			return sh.decl
@@ -107,13 +107,13 @@ func (o *set) decl() *compile.Set {
 }
 
 // effective returns the merged element of a key.
-func (o *set) effective(id string) (compile.Element, bool) {
+func (o *set) effective(id string) (nftset.Element, bool) {
 	for _, sh := range o.shares {
 		if e, ok := sh.elements.get(id); ok {
 			return e, true
 		}
 	}
-	return compile.Element{}, false
+	return nftset.Element{}, false
 }
 
 // winner returns the share that decides on a key.
@@ -183,7 +183,7 @@ func (o *set) forget() {
 }
 
 // put changes a share's element: to e, or to nothing where has is false.
-func (s *State) put(o *set, sh *setShare, id string, e compile.Element, has bool) {
+func (s *State) put(o *set, sh *setShare, id string, e nftset.Element, has bool) {
 	s.work.Keys++
 	had, same := sh.elements.same(id, &e)
 	_, lapsed := o.lapsed[id]
@@ -219,7 +219,7 @@ func (s *State) expect(o *set, n int) {
 func (s *State) claim(o *set, id string) {
 	if sh := o.orphan(); sh != nil && sh.claimable() {
 		if sh.elements.has(id) {
-			s.put(o, sh, id, compile.Element{}, false)
+			s.put(o, sh, id, nftset.Element{}, false)
 		}
 	}
 }
@@ -254,7 +254,7 @@ func (o *set) untouch(id string, prev touch, was bool) {
 
 // write changes a share's element from old to e and all that is counted from it, and
 // says what became of the merged one. It is its own inverse and writes no journal.
-func (s *State) write(o *set, sh *setShare, id string, old compile.Element, had bool, e compile.Element, has bool) change {
+func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) change {
 	var c change
 	several := len(o.shares) > 1
 	if several && o.decl().Map {
@@ -295,7 +295,7 @@ func count(is bool) int {
 }
 
 // refer counts an element's reference to a chain or object.
-func (s *State) refer(t *table, d *compile.Set, data string, by int) {
+func (s *State) refer(t *table, d *nftset.Set, data string, by int) {
 	if id := leadsItem(d, data); id.Name != "" {
 		s.referItem(t.item(id), by)
 	} else if name := verdictChain(data); d.Verdict && name != "" {
@@ -438,7 +438,7 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 }
 
 // redeclare changes a share's declaration.
-func (s *State) redeclare(o *set, sh *setShare, d *compile.Set) {
+func (s *State) redeclare(o *set, sh *setShare, d *nftset.Set) {
 	old := sh.decl
 	s.markSet(o)
 	s.stamp(&o.origin)
@@ -447,7 +447,7 @@ func (s *State) redeclare(o *set, sh *setShare, d *compile.Set) {
 	s.undo = append(s.undo, func() { s.writeDecl(o, sh, old) })
 }
 
-func (s *State) writeDecl(o *set, sh *setShare, d *compile.Set) {
+func (s *State) writeDecl(o *set, sh *setShare, d *nftset.Set) {
 	old := sh.decl
 	s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(sh.decl.Comment)}, +1)
 	sh.decl = d
@@ -493,5 +493,5 @@ func (s *State) queueSet(o *set) {
 // where it did not exist.
 type queuedSet struct {
 	*set
-	old *compile.Set
+	old *nftset.Set
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 func TestSetOwnersAreCounted(t *testing.T) {
@@ -34,11 +34,11 @@ func TestMapShadowing(t *testing.T) {
 		t.Errorf("status of the shadowed: %+v", st)
 	}
 	// A change in the shadow changes nothing.
-	p = h.commit(patch(extra, in(ipWeft, Elements{Set: "m", Add: []compile.Element{mapped("10.0.0.1", "10.1.0.7")}})))
+	p = h.commit(patch(extra, in(ipWeft, Elements{Set: "m", Add: []nftset.Element{mapped("10.0.0.1", "10.1.0.7")}})))
 	if !p.Empty() {
 		t.Errorf("plan of a change in the shadow:\n%s", planText(p))
 	}
-	p = h.commit(patch(policy, in(ipWeft, Elements{Set: "m", Remove: []compile.Element{member("10.0.0.1")}})))
+	p = h.commit(patch(policy, in(ipWeft, Elements{Set: "m", Remove: []nftset.Element{member("10.0.0.1")}})))
 	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
 		t.Errorf("plan of the winner's going:\n%s", planText(p))
 	}
@@ -52,10 +52,10 @@ func TestMapShadowing(t *testing.T) {
 
 func TestIntervals(t *testing.T) {
 	h := newHarness(t)
-	wide := compile.Element{Key: addr("10.0.0.0"), KeyEnd: addr("10.255.255.255")}
-	narrow := compile.Element{Key: addr("10.0.0.0"), KeyEnd: addr("10.0.0.255")}
+	wide := nftset.Element{Key: addr("10.0.0.0"), KeyEnd: addr("10.255.255.255")}
+	narrow := nftset.Element{Key: addr("10.0.0.0"), KeyEnd: addr("10.0.0.255")}
 	h.commit(snapshot(policy, 0, in(ipWeft, intervalSet("i", wide))))
-	h.commit(patch(policy, in(ipWeft, Elements{Set: "i", Remove: []compile.Element{wide}, Add: []compile.Element{narrow}})))
+	h.commit(patch(policy, in(ipWeft, Elements{Set: "i", Remove: []nftset.Element{wide}, Add: []nftset.Element{narrow}})))
 	if got := len(h.k.tables[ipWeft].sets["i"].elements); got != 1 {
 		t.Errorf("%d elements, want 1", got)
 	}
@@ -69,12 +69,12 @@ func TestIntervals(t *testing.T) {
 
 func TestElementOptionsReplace(t *testing.T) {
 	h := newHarness(t)
-	s := withFlags(addrSet("s"), compile.SetTimeout)
+	s := withFlags(addrSet("s"), nftset.FlagTimeout)
 	d := *s.Decl
 	d.Timeout = time.Minute
 	s.Decl = &d
 	e := member("10.0.0.1")
-	s.Elements = []compile.Element{e}
+	s.Elements = []nftset.Element{e}
 	h.commit(snapshot(policy, 0, in(ipWeft, s)))
 	for _, tt := range []struct {
 		timeout time.Duration
@@ -88,7 +88,7 @@ func TestElementOptionsReplace(t *testing.T) {
 		{time.Hour, "why", 0},
 	} {
 		e.Timeout, e.Comment = tt.timeout, tt.comment
-		p := h.commit(patch(policy, in(ipWeft, Elements{Set: "s", Add: []compile.Element{e}})))
+		p := h.commit(patch(policy, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{e}})))
 		if len(p.Ops) != tt.ops {
 			t.Errorf("timeout %s comment %q: plan:\n%s\nwant %d ops", tt.timeout, tt.comment, planText(p), tt.ops)
 		}

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Status says how much a fragment holds.
@@ -96,7 +97,7 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 		}
 		for _, name := range sortedKeys(h.sets) {
 			sh := h.sets[name]
-			p := Set{Decl: sh.decl, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]compile.Element, 0, sh.elements.len())}
+			p := Set{Decl: sh.decl, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]nftset.Element, 0, sh.elements.len())}
 			for _, e := range sh.elements.all() {
 				p.Elements = append(p.Elements, e)
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 func TestContent(t *testing.T) {
@@ -20,7 +20,7 @@ func TestContent(t *testing.T) {
 	got, ok := h.Content(services)
 	for i := range got {
 		for _, s := range got[i].PutSets {
-			slices.SortFunc(s.Elements, func(a, b compile.Element) int { return strings.Compare(a.Key, b.Key) })
+			slices.SortFunc(s.Elements, func(a, b nftset.Element) int { return strings.Compare(a.Key, b.Key) })
 		}
 	}
 	if !ok || fmt.Sprint(got) != fmt.Sprint(tables) {

@@ -3,6 +3,8 @@ package desired
 import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Key names a fragment.
@@ -33,9 +35,9 @@ type TableUpdate struct {
 	Dormant bool
 	// PutObjects and PutFlowtables declare objects and flowtables, DeleteObjects and
 	// DeleteFlowtables name those that the fragment gives up.
-	PutObjects       []*compile.Object
-	DeleteObjects    []compile.ObjectRef
-	PutFlowtables    []*compile.Flowtable
+	PutObjects       []*nftobject.Object
+	DeleteObjects    []nftobject.Ref
+	PutFlowtables    []*nftobject.Flowtable
 	DeleteFlowtables []string
 	// PutChains and PutSets declare or replace objects with all that the
 	// fragment holds in them.
@@ -51,20 +53,20 @@ type TableUpdate struct {
 	// Uses are declarations outside of this update that its rules were
 	// compiled against, by name. Where one is no longer what the table has,
 	// Apply returns ErrStale.
-	Uses map[string]*compile.Set
+	Uses map[string]*nftset.Set
 }
 
 // Chain is a fragment's share of a chain.
 type Chain struct {
-	Decl  *compile.Chain
+	Decl  *nftobject.Chain
 	Rules []*compile.Rule
 }
 
 // Set is a fragment's share of a set or map. Of several elements with the
 // same key the last counts.
 type Set struct {
-	Decl     *compile.Set
-	Elements []compile.Element
+	Decl     *nftset.Set
+	Elements []nftset.Element
 	// Conntrack is true for a map whose UDP flows are flushed when a commit
 	// changes where they go.
 	Conntrack bool
@@ -81,7 +83,7 @@ type Elements struct {
 	// Decl is the declaration that the elements were packed for. Where the
 	// fragment's own is no longer equal to it, Apply returns ErrStale; nil
 	// skips the check.
-	Decl   *compile.Set
-	Remove []compile.Element
-	Add    []compile.Element
+	Decl   *nftset.Set
+	Remove []nftset.Element
+	Add    []nftset.Element
 }

@@ -1,6 +1,6 @@
 package desired
 
-import "github.com/weft-proxy/weft/nft/compile"
+import nftset "github.com/weft-proxy/weft/nft/set"
 
 // Usage is how much a publisher holds, all its fragments together.
 type Usage struct {
@@ -60,7 +60,7 @@ func (s *State) charge(f *fragment, o Usage, by int) {
 }
 
 // chargeElement counts the change of one element of a share.
-func (s *State) chargeElement(sh *setShare, id string, old compile.Element, had bool, e compile.Element, has bool) {
+func (s *State) chargeElement(sh *setShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) {
 	var u Usage
 	if had {
 		u.add(Usage{Elements: 1, Bytes: elementBytes(id, &old)}, -1)

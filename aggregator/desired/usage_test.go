@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // checkUsage recomputes what every publisher holds.
@@ -86,7 +86,7 @@ func TestApplyWithinCountsAllFragmentsOfAPublisher(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What is over a limit that was lowered may stay, and shrink.
-	less := patch(policy, in(ipWeft, Elements{Set: "a", Remove: []compile.Element{member("10.0.0.1")}}))
+	less := patch(policy, in(ipWeft, Elements{Set: "a", Remove: []nftset.Element{member("10.0.0.1")}}))
 	if err := h.ApplyWithin(less, most(1)); err != nil {
 		t.Fatalf("an update that gives back: %v", err)
 	}

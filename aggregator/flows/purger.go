@@ -11,8 +11,8 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 const (
@@ -32,7 +32,7 @@ type Kernel interface {
 // calls. With another Kernel the entries of affinity maps stay until they time
 // out.
 type SetDumper interface {
-	DumpSet(table nft.TableID, set *compile.Set) ([]compile.Element, error)
+	DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error)
 }
 
 // Purger removes entries from affinity maps that packets have made and that no
@@ -66,7 +66,7 @@ type Purger struct {
 	// current is the map that is being purged. entries were read from it and not
 	// checked yet; found are to be removed.
 	current        purge
-	entries, found []compile.Element
+	entries, found []set.Element
 	// reading is true while Run reads a map.
 	reading bool
 	reads   chan desired.Purge
@@ -175,7 +175,7 @@ func (p *Purger) Step() {
 }
 
 // read receives the entries of a map.
-func (p *Purger) read(entries []compile.Element, err error) {
+func (p *Purger) read(entries []set.Element, err error) {
 	p.reading = false
 	switch {
 	case errors.Is(err, syscall.ENOENT):
@@ -238,7 +238,7 @@ func (p *Purger) Drain(d time.Duration) {
 
 // remove deletes entries and returns how many it deleted. It uses one batch,
 // unless the kernel refuses that because some entries have timed out meanwhile.
-func (p *Purger) remove(entries []compile.Element) (int, error) {
+func (p *Purger) remove(entries []set.Element) (int, error) {
 	if len(entries) == 0 {
 		return 0, nil
 	}

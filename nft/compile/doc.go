@@ -1,4 +1,4 @@
-// Package compile turns the objects of package nft into what the kernel takes:
+// package compile turns the objects of package nft into what the kernel takes:
 // rules into expressions, declarations into their numbers, elements into packed
 // bytes.
 //
@@ -43,7 +43,7 @@
 //
 // # Errors
 //
-// Errors in the text of a rule or of a typeof declaration are an [*Error],
+// Errors in the text of a rule or of a typeof declaration are an [*syntax.Error],
 // wrapped; all others say which object they are of.
 //
 // # Concurrency

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -14,9 +13,3 @@ type Error = syntax.Error
 // ErrSyntax is wrapped by CompileRule's error about a text that does not parse.
 // Its other errors are about what the text means.
 var ErrSyntax = errors.New("parse rule")
-
-// errorAt makes an error at a place. CompileRule adds the source line, which
-// only it knows.
-func errorAt(pos syntax.Pos, format string, args ...any) *Error {
-	return &Error{Pos: pos, Msg: fmt.Sprintf(format, args...)}
-}

@@ -1,6 +1,8 @@
 package compile
 
-import "github.com/weft-proxy/weft/nft/syntax"
+import (
+	"github.com/weft-proxy/weft/nft/syntax"
+)
 
 // register is a place among the 16 registers of 32 bits, counted from 0.
 type register uint32
@@ -24,7 +26,7 @@ type registers struct{ used uint32 }
 // take returns n free 32-bit registers in a row.
 func (s *registers) take(n uint32, pos syntax.Pos) (register, error) {
 	if s.used+n > registerSlots {
-		return 0, errorAt(pos, "expression takes more than the kernel's %d bytes of registers", 4*registerSlots)
+		return 0, syntax.ErrorAt(pos, "expression takes more than the kernel's %d bytes of registers", 4*registerSlots)
 	}
 	r := register(s.used)
 	s.used += n

@@ -9,11 +9,13 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // CompileRule parses a rule and compiles it to what the kernel runs, which is
-// what nft 1.0.6 makes of the same text. Errors of the text are an *Error.
+// what nft 1.0.6 makes of the same text. Errors of the text are an *syntax.Error.
 func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	parsed, err := syntax.ParseRule(family, rule.Text)
 	if err != nil {
@@ -21,7 +23,7 @@ func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	}
 	r := newRuleCompiler(family, scope)
 	if err := r.compile(parsed, rule.Comment); err != nil {
-		var e *Error
+		var e *syntax.Error
 		if errors.As(err, &e) && e.Line == "" {
 			e.Line = syntax.SourceLine(rule.Text, e.Pos.Line)
 		}
@@ -59,12 +61,12 @@ func (r *ruleCompiler) prepend(s statement) { r.stmts = append(r.stmts, s) }
 func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) error {
 	switch {
 	case parsed.Comment != "" && comment != "" && parsed.Comment != comment:
-		return errorAt(syntax.Pos{Line: 1, Column: 1}, "the rule has two comments: %q in its text and %q beside it", parsed.Comment, comment)
+		return syntax.ErrorAt(syntax.Pos{Line: 1, Column: 1}, "the rule has two comments: %q in its text and %q beside it", parsed.Comment, comment)
 	case comment == "":
 		comment = parsed.Comment
 	}
-	if err := CheckComment(comment); err != nil {
-		return errorAt(syntax.Pos{Line: 1, Column: 1}, "%s", err)
+	if err := userdata.CheckComment(comment); err != nil {
+		return syntax.ErrorAt(syntax.Pos{Line: 1, Column: 1}, "%s", err)
 	}
 	parsed.Comment = ""
 	r.out.Text, r.out.Comment = syntax.Print(parsed), comment
@@ -74,11 +76,11 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) error {
 			return err
 		}
 		if terminal(s) && i < len(parsed.Stmts)-1 {
-			return errorAt(parsed.Stmts[i+1].Position(), "statement after a terminal statement has no effect")
+			return syntax.ErrorAt(parsed.Stmts[i+1].Position(), "statement after a terminal statement has no effect")
 		}
 	}
 	r.reduce()
-	g := &generator{family: r.out.Family, out: make([]Expr, 0, 2*len(r.stmts)+2)}
+	g := &generator{family: r.out.Family, out: make([]expr.Expr, 0, 2*len(r.stmts)+2)}
 	for _, s := range r.stmts {
 		if err := s.generate(g); err != nil {
 			return err
@@ -94,7 +96,7 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) error {
 	}
 	if slices.ContainsFunc(r.stmts, writes) {
 		var err error
-		if r.out.Writes, err = ParseWrites(r.out.encoded.bytes); err != nil {
+		if r.out.Writes, err = ParseWrites(r.out.encoded.Bytes); err != nil {
 			return fmt.Errorf("find what the rule writes: %w", err)
 		}
 	}
@@ -159,10 +161,11 @@ func (r *ruleCompiler) statement(s syntax.Stmt) error {
 
 // seal computes the encoding and the fingerprint.
 func (r *Rule) seal() error {
-	b, err := r.encode()
-	if err != nil {
+	var err error
+	if r.encoded, err = expr.EncodeList(uint8(r.Family), r.Exprs); err != nil {
 		return err
 	}
+	b := r.encoded.Bytes
 	text := make([]byte, 0, len(b)+256)
 	put := func(v uint32) { text = binary.BigEndian.AppendUint32(text, v) }
 	str := func(s string) {

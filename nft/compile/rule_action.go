@@ -2,11 +2,12 @@ package compile
 
 import (
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // exprStmt is a statement that is one expression and needs no register.
-type exprStmt struct{ Expr }
+type exprStmt struct{ expr.Expr }
 
 // generate is statement's.
 func (s exprStmt) generate(g *generator) error {
@@ -21,16 +22,16 @@ func (r *ruleCompiler) action(s syntax.Stmt) error {
 	case *syntax.ConnLimit, *syntax.SynProxy:
 		// The kernel has no connection tracking for them (nf_ct_netns_get).
 		if r.ctx.family == nft.FamilyARP || r.ctx.family == nft.FamilyNetdev {
-			return errorAt(s.Position(), "a statement on connections is not possible in tables of family %s", r.ctx.family)
+			return syntax.ErrorAt(s.Position(), "a statement on connections is not possible in tables of family %s", r.ctx.family)
 		}
 	}
 	switch s := s.(type) {
 	case *syntax.Quota:
-		q, err := newQuota(s)
+		q, err := expr.NewQuota(s)
 		r.add(exprStmt{q})
 		return err
 	case *syntax.ConnLimit:
-		r.add(exprStmt{newConnLimit(s)})
+		r.add(exprStmt{expr.NewConnLimit(s)})
 		return nil
 	case *syntax.ObjectRef:
 		return r.objectRef(s)
@@ -48,6 +49,6 @@ func (r *ruleCompiler) action(s syntax.Stmt) error {
 	case *syntax.FlowAdd:
 		return r.flowAdd(s)
 	default:
-		return errorAt(s.Position(), "statement %T is not supported", s)
+		return syntax.ErrorAt(s.Position(), "statement %T is not supported", s)
 	}
 }

@@ -11,14 +11,14 @@ func checkSecmark(m *syntax.Match, left term) error {
 	name := ""
 	switch t := left.(type) {
 	case *metaTerm:
-		name = t.key.name
+		name = t.key.Name
 	case *ctTerm:
-		name = t.key.name
+		name = t.key.Name
 	}
 	if name != "secmark" {
 		return nil
 	}
-	return errorAt(m.Right.Position(), "%s cannot be compared with a constant", describe(m.Left))
+	return syntax.ErrorAt(m.Right.Position(), "%s cannot be compared with a constant", describe(m.Left))
 }
 
 // checkAssigned refuses the values that nft's grammar has no place for in an
@@ -27,11 +27,11 @@ func checkAssigned(s *syntax.Assign) error {
 	switch target := s.Target.(type) {
 	case *syntax.Meta:
 		if _, ok := s.Value.(*syntax.CT); target.Key == "secmark" && !ok {
-			return errorAt(s.Value.Position(), "meta secmark takes ct secmark or the name of a secmark object")
+			return syntax.ErrorAt(s.Value.Position(), "meta secmark takes ct secmark or the name of a secmark object")
 		}
 	case *syntax.CT:
 		if c, ok := s.Value.(*syntax.Const); target.Key == "secmark" && ok {
-			return errorAt(c.Pos, "ct secmark cannot be set to a constant: write ct secmark set meta secmark")
+			return syntax.ErrorAt(c.Pos, "ct secmark cannot be set to a constant: write ct secmark set meta secmark")
 		}
 		if target.Key == "event" {
 			if err := checkEvents(s.Value); err != nil {
@@ -50,7 +50,7 @@ func checkEvents(x syntax.Expr) error {
 		switch x.Text {
 		case "helper", "mark", "secmark":
 			if !x.Quoted {
-				return errorAt(x.Pos, "%s is a word of the language: put the event into double quotes", x.Text)
+				return syntax.ErrorAt(x.Pos, "%s is a word of the language: put the event into double quotes", x.Text)
 			}
 		}
 	case *syntax.List:
@@ -72,7 +72,7 @@ func checkEvents(x syntax.Expr) error {
 func checkAssignable(x syntax.Expr) error {
 	switch x := x.(type) {
 	case *syntax.FIB, *syntax.IPsec:
-		return errorAt(x.Position(), "%s can be matched, not assigned", describe(x))
+		return syntax.ErrorAt(x.Position(), "%s can be matched, not assigned", describe(x))
 	case *syntax.Map:
 		return checkAssignable(x.Key)
 	case *syntax.Binary:

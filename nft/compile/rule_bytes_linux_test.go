@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // TestSameBytesAsNFT compares the marshalled expressions with those that nft(8)
@@ -89,12 +91,12 @@ func sentRules(t *testing.T, text string) []sentRule {
 	var cur sentRule
 	for _, m := range messages(t, text) {
 		if m.typ == newSetMessage {
-			if s := sentSet(t, m.attrs); s.Flags&SetAnonymous != 0 {
+			if s := sentSet(t, m.attrs); s.Flags&set.FlagAnonymous != 0 {
 				cur.sets = append(cur.sets, printSet(s))
 			}
 			continue
 		}
-		err := eachAttr(m.attrs, func(typ uint16, v []byte) error {
+		err := expr.EachAttr(m.attrs, func(typ uint16, v []byte) error {
 			if typ == 4 { // NFTA_RULE_EXPRESSIONS
 				cur.exprs = canonicalExprs(v)
 				out = append(out, cur)
@@ -110,28 +112,28 @@ func sentRules(t *testing.T, text string) []sentRule {
 }
 
 // sentSet reads the attributes of a set.
-func sentSet(t *testing.T, attrs []byte) *Set {
+func sentSet(t *testing.T, attrs []byte) *set.Set {
 	t.Helper()
-	s := &Set{}
-	err := eachAttr(attrs, func(typ uint16, v []byte) (err error) {
+	s := &set.Set{}
+	err := expr.EachAttr(attrs, func(typ uint16, v []byte) (err error) {
 		switch typ {
 		case 2:
 			s.Name = string(v[:len(v)-1])
 		case 3:
-			s.Flags, err = attrU32(v)
+			s.Flags, err = expr.AttrU32(v)
 		case 4:
-			s.Key.ID, err = attrU32(v)
+			s.Key.ID, err = expr.AttrU32(v)
 		case 5:
-			s.Key.Len, err = attrU32(v)
+			s.Key.Len, err = expr.AttrU32(v)
 		case 6:
-			s.Data.ID, err = attrU32(v)
+			s.Data.ID, err = expr.AttrU32(v)
 		case 7:
-			s.Data.Len, err = attrU32(v)
+			s.Data.Len, err = expr.AttrU32(v)
 		case 13:
 			s.UserData = v
 		case 15:
 			var kind uint32
-			kind, err = attrU32(v)
+			kind, err = expr.AttrU32(v)
 			s.Object = ObjectKindOf(kind)
 		}
 		return err
@@ -142,12 +144,12 @@ func sentSet(t *testing.T, attrs []byte) *Set {
 	return s
 }
 
-func printSet(s *Set) string {
+func printSet(s *set.Set) string {
 	if s.Object != "" {
 		return fmt.Sprintf("%s flags %x key %x len %d object %s userdata %x", s.Name, s.Flags, s.Key.ID, s.Key.Len, s.Object, s.UserData)
 	}
 	dataLen := s.Data.Len
-	if s.Data.ID == VerdictType {
+	if s.Data.ID == set.VerdictType {
 		dataLen = 0
 	}
 	return fmt.Sprintf("%s flags %x key %x len %d data %x len %d userdata %x", s.Name, s.Flags, s.Key.ID, s.Key.Len, s.Data.ID, dataLen, s.UserData)
@@ -205,7 +207,7 @@ var defaultZero = map[string]bool{
 // canonicalExprs prints expressions with their attributes in order of type.
 func canonicalExprs(b []byte) string {
 	var s strings.Builder
-	_ = eachAttr(b, func(_ uint16, elem []byte) error {
+	_ = expr.EachAttr(b, func(_ uint16, elem []byte) error {
 		s.WriteString("  " + canonicalExpr(elem) + "\n")
 		return nil
 	})
@@ -213,12 +215,12 @@ func canonicalExprs(b []byte) string {
 }
 
 func canonicalExpr(elem []byte) string {
-	name, data, err := unmarshalNamed(elem)
+	name, data, err := expr.Unmarshal(elem)
 	if err != nil {
 		return err.Error()
 	}
 	var attrs []string
-	_ = eachAttr(data, func(typ uint16, v []byte) error {
+	_ = expr.EachAttr(data, func(typ uint16, v []byte) error {
 		value := fmt.Sprintf("%x", v)
 		switch {
 		case name == "lookup" && typ == 4, name == "dynset" && typ == 2, name == "objref" && typ == 5:
@@ -227,11 +229,11 @@ func canonicalExpr(elem []byte) string {
 			return nil
 		case name == "dynset" && typ == 7:
 			value = canonicalExpr(v)
-		case name == "dynset" && typ == nftaDynsetExpressions:
+		case name == "dynset" && typ == expr.NftaDynsetExpressions:
 			value = canonicalExprs(v)
 		case name == "immediate" && typ == 2:
 			value = ""
-			_ = eachAttr(v, func(typ uint16, v []byte) error {
+			_ = expr.EachAttr(v, func(typ uint16, v []byte) error {
 				value += fmt.Sprintf("{%d=%x}", typ, v)
 				return nil
 			})

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -37,8 +38,8 @@ func wantLike(t term) want {
 }
 
 // wantOf returns the type of a set's keys or data.
-func wantOf(t *Type) (want, error) {
-	parts, err := t.resolve()
+func wantOf(t *set.Type) (want, error) {
+	parts, err := t.Resolve()
 	if err != nil {
 		return want{}, err
 	}
@@ -52,7 +53,7 @@ func wantOf(t *Type) (want, error) {
 	return w, nil
 }
 
-func wantPart(p part) want { return want{typ: p.typ, width: uint32(p.bits), order: p.order} }
+func wantPart(p set.Part) want { return want{typ: p.Type, width: uint32(p.Bits), order: p.Order} }
 
 // name names the type for messages.
 func (w want) name() string {
@@ -95,10 +96,10 @@ func (r *ruleCompiler) constant(x syntax.Expr, w want) (term, error) {
 			return nil, err
 		}
 		if w.isString() {
-			return nil, errorAt(x.Pos, "a range of %s is not possible", w.typ.Name)
+			return nil, syntax.ErrorAt(x.Pos, "a range of %s is not possible", w.typ.Name)
 		}
 		if from.v.cmp(to.v) > 0 {
-			return nil, errorAt(x.Pos, "range %s ends before it begins", describe(x))
+			return nil, syntax.ErrorAt(x.Pos, "range %s ends before it begins", describe(x))
 		}
 		return &rangeTerm{w.info(x.Pos), from.v, to.v}, nil
 	case *syntax.List:
@@ -106,7 +107,7 @@ func (r *ruleCompiler) constant(x syntax.Expr, w want) (term, error) {
 	case *syntax.Binary:
 		return r.constantBinary(x, w)
 	default:
-		return nil, errorAt(x.Position(), "%s is no constant: want a value of type %s", describe(x), w.name())
+		return nil, syntax.ErrorAt(x.Position(), "%s is no constant: want a value of type %s", describe(x), w.name())
 	}
 }
 
@@ -118,7 +119,7 @@ func (r *ruleCompiler) single(x syntax.Expr, w want) (*constTerm, error) {
 	}
 	c, ok := t.(*constTerm)
 	if !ok {
-		return nil, errorAt(x.Position(), "%s is more than one value", describe(x))
+		return nil, syntax.ErrorAt(x.Position(), "%s is more than one value", describe(x))
 	}
 	return c, nil
 }
@@ -131,11 +132,11 @@ func (r *ruleCompiler) constantConcat(x syntax.Expr, c *syntax.Concat, w want) (
 	}
 	switch {
 	case w.typ != nil:
-		return nil, errorAt(x.Position(), "%s is a concatenation: want one %s", describe(x), w.name())
+		return nil, syntax.ErrorAt(x.Position(), "%s is a concatenation: want one %s", describe(x), w.name())
 	case c == nil:
-		return nil, errorAt(x.Position(), "%s is one value: want %s", describe(x), w.name())
+		return nil, syntax.ErrorAt(x.Position(), "%s is one value: want %s", describe(x), w.name())
 	case n != len(w.parts):
-		return nil, errorAt(x.Position(), "%s has %d parts: want %s", describe(x), n, w.name())
+		return nil, syntax.ErrorAt(x.Position(), "%s has %d parts: want %s", describe(x), n, w.name())
 	}
 	parts := make([]term, n)
 	for i, p := range c.Parts {
@@ -173,17 +174,17 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) (term, error) {
 	var room [16]byte
 	b, err := typ.AppendParse(room[:0], x.Text)
 	if err != nil {
-		return nil, errorAt(x.Pos, "%s", err)
+		return nil, syntax.ErrorAt(x.Pos, "%s", err)
 	}
 	if len(b) > 16 {
-		return nil, errorAt(x.Pos, "%s is too long for type %s", describe(x), w.typ.Name)
+		return nil, syntax.ErrorAt(x.Pos, "%s is too long for type %s", describe(x), w.typ.Name)
 	}
 	v := parseValue(b, typ.Order)
 	if !v.and(valueMask(w.width).not()).isZero() {
-		return nil, errorAt(x.Pos, "value %s is out of range: %d bits hold 0 to %d", x.Text, w.width, valueMask(min(w.width, 64)).lo)
+		return nil, syntax.ErrorAt(x.Pos, "value %s is out of range: %d bits hold 0 to %d", x.Text, w.width, valueMask(min(w.width, 64)).lo)
 	}
 	if w.limited && v.cmp(value{lo: w.max}) > 0 {
-		return nil, errorAt(x.Pos, "value %s is out of range: it can be 0 to %d", x.Text, w.max)
+		return nil, syntax.ErrorAt(x.Pos, "value %s is out of range: it can be 0 to %d", x.Text, w.max)
 	}
 	return &constTerm{w.info(x.Pos), v}, nil
 }
@@ -191,7 +192,7 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) (term, error) {
 // text evaluates a name; "eth*" is a prefix.
 func (r *ruleCompiler) text(x *syntax.Const, w want) (term, error) {
 	if !x.Quoted && (x.Text == "exists" || x.Text == "missing") {
-		return nil, errorAt(x.Pos, "%s is no name: put it into double quotes if you mean one", x.Text)
+		return nil, syntax.ErrorAt(x.Pos, "%s is no name: put it into double quotes if you mean one", x.Text)
 	}
 	prefix, wildcard := datatype.IfNamePrefix(x.Text)
 	text := x.Text
@@ -199,14 +200,14 @@ func (r *ruleCompiler) text(x *syntax.Const, w want) (term, error) {
 		text = prefix
 	}
 	if text == "" || text == "*" {
-		return nil, errorAt(x.Pos, "the name is empty: want one such as \"eth0\", or \"eth*\" for all that begin with it")
+		return nil, syntax.ErrorAt(x.Pos, "the name is empty: want one such as \"eth0\", or \"eth*\" for all that begin with it")
 	}
 	if len(x.Text) >= int(w.width/8) {
-		return nil, errorAt(x.Pos, "name %q has %d bytes: at most %d are possible", x.Text, len(x.Text), w.width/8-1)
+		return nil, syntax.ErrorAt(x.Pos, "name %q has %d bytes: at most %d are possible", x.Text, len(x.Text), w.width/8-1)
 	}
 	b, err := w.typ.Parse(text)
 	if err != nil {
-		return nil, errorAt(x.Pos, "%s", err)
+		return nil, syntax.ErrorAt(x.Pos, "%s", err)
 	}
 	v := parseValue(b, datatype.HostEndian)
 	if wildcard {
@@ -222,10 +223,10 @@ func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) (term, error) {
 		return nil, err
 	}
 	if w.isString() {
-		return nil, errorAt(x.Pos, "a prefix of %s is not possible", w.typ.Name)
+		return nil, syntax.ErrorAt(x.Pos, "a prefix of %s is not possible", w.typ.Name)
 	}
 	if x.Len < 0 || uint32(x.Len) > w.width {
-		return nil, errorAt(x.Pos, "prefix length %d: want 0 to %d", x.Len, w.width)
+		return nil, syntax.ErrorAt(x.Pos, "prefix length %d: want 0 to %d", x.Len, w.width)
 	}
 	n := uint32(x.Len)
 	return &prefixTerm{w.info(x.Pos), c.v.and(prefixMask(w.width, n)), n}, nil
@@ -233,8 +234,8 @@ func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) (term, error) {
 
 // flagList evaluates a list of flags.
 func (r *ruleCompiler) flagList(x *syntax.List, w want) (term, error) {
-	if !isFlags(w.typ) {
-		return nil, errorAt(x.Pos, "a list is possible for flags only: write { %s } for a set of values", syntax.PrintExpr(x))
+	if !set.IsFlags(w.typ) {
+		return nil, syntax.ErrorAt(x.Pos, "a list is possible for flags only: write { %s } for a set of values", syntax.PrintExpr(x))
 	}
 	var v value
 	for _, item := range x.Items {
@@ -250,7 +251,7 @@ func (r *ruleCompiler) flagList(x *syntax.List, w want) (term, error) {
 // constantBinary computes an operation on constants.
 func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) (term, error) {
 	if w.isString() {
-		return nil, errorAt(x.Pos, "%s is not possible with type %s", x.Op, w.typ.Name)
+		return nil, syntax.ErrorAt(x.Pos, "%s is not possible with type %s", x.Op, w.typ.Name)
 	}
 	a, err := r.single(x.X, w)
 	if err != nil {
@@ -258,7 +259,7 @@ func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) (term, error) {
 	}
 	if x.Op == "<<" || x.Op == ">>" {
 		// nft 1.0.6 aborts on these.
-		return nil, errorAt(x.Pos, "shift of a constant: write its result")
+		return nil, syntax.ErrorAt(x.Pos, "shift of a constant: write its result")
 	}
 	b, err := r.single(x.Y, w)
 	if err != nil {
@@ -273,7 +274,7 @@ func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) (term, error) {
 	case "^":
 		v = v.xor(b.v)
 	default:
-		return nil, errorAt(x.Pos, "unknown operation %q", x.Op)
+		return nil, syntax.ErrorAt(x.Pos, "unknown operation %q", x.Op)
 	}
 	return &constTerm{w.info(x.Pos), v}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -11,10 +12,10 @@ import (
 // packet. It decides which implicit dependencies a selector needs.
 type context struct {
 	family nft.Family
-	layers [layers]knownLayer
+	layers [selector.Layers]knownLayer
 	// stacked are the link headers in front of the one that is known: the
 	// Ethernet header of a tagged frame, and outer tags.
-	stacked []*header
+	stacked []*selector.Header
 	// icmpType is the type of ICMP message that the rule matches, 0 while that
 	// is not known. An echo reply counts as an echo request, since both have
 	// the same fields.
@@ -24,9 +25,9 @@ type context struct {
 // knownLayer is a layer of the context.
 type knownLayer struct {
 	// header is the protocol that was matched last.
-	header *header
+	header *selector.Header
 	// first is another protocol than header if several are possible.
-	first *header
+	first *selector.Header
 }
 
 // newContext returns what a table's family says by itself.
@@ -34,40 +35,40 @@ func newContext(family nft.Family) context {
 	c := context{family: family}
 	switch family {
 	case nft.FamilyIP:
-		c.know(&headerIP)
+		c.know(&selector.HeaderIP)
 	case nft.FamilyIP6:
-		c.know(&headerIP6)
+		c.know(&selector.HeaderIP6)
 	case nft.FamilyInet:
-		c.know(&headerInet)
+		c.know(&selector.HeaderInet)
 	case nft.FamilyARP:
-		c.know(&headerARP)
+		c.know(&selector.HeaderARP)
 	case nft.FamilyBridge:
-		c.know(&headerEther)
+		c.know(&selector.HeaderEther)
 	default:
-		c.know(&headerLink)
+		c.know(&selector.HeaderLink)
 	}
 	return c
 }
 
 // know records that the packet has (or may have) a header.
-func (c *context) know(h *header) { c.knowAt(h.layer, h) }
+func (c *context) know(h *selector.Header) { c.knowAt(h.Layer, h) }
 
 // knowAt records a header of a layer; headerUnknown can be of any. Of the
 // layers below the transport nft remembers only the last one.
-func (c *context) knowAt(l layer, h *header) {
+func (c *context) knowAt(l selector.Layer, h *selector.Header) {
 	k := &c.layers[l]
-	if l == layerTransport && k.header != nil && k.header != h && k.first == nil {
+	if l == selector.LayerTransport && k.header != nil && k.header != h && k.first == nil {
 		k.first = k.header
 	}
 	k.header = h
 }
 
 // at returns the protocol of a layer, or nil.
-func (c *context) at(l layer) *header { return c.layers[l].header }
+func (c *context) at(l selector.Layer) *selector.Header { return c.layers[l].header }
 
 // ambiguous returns a protocol beside h that a layer can have, or nil.
-func (c *context) ambiguous(h *header) *header {
-	k := c.layers[h.layer]
+func (c *context) ambiguous(h *selector.Header) *selector.Header {
+	k := c.layers[h.Layer]
 	switch {
 	case k.first == nil:
 		return nil
@@ -79,11 +80,11 @@ func (c *context) ambiguous(h *header) *header {
 }
 
 // stackedBits is where the known header of a layer begins, in bits.
-func (c *context) stackedBits(l layer) uint32 {
+func (c *context) stackedBits(l selector.Layer) uint32 {
 	n := uint32(0)
-	if l == layerLink {
+	if l == selector.LayerLink {
 		for _, h := range c.stacked {
-			n += h.length
+			n += h.Length
 		}
 	}
 	return n
@@ -91,26 +92,26 @@ func (c *context) stackedBits(l layer) uint32 {
 
 // require makes sure that the packet has a header, by matching for it before
 // the statement at hand if the rule has not done so yet.
-func (r *ruleCompiler) require(h *header, pos syntax.Pos) error {
+func (r *ruleCompiler) require(h *selector.Header, pos syntax.Pos) error {
 	_, err := r.locate(h, pos)
 	return err
 }
 
 // locate is require, and returns where the header begins in its layer, in
 // bits: a VLAN tag comes after the Ethernet header.
-func (r *ruleCompiler) locate(h *header, pos syntax.Pos) (uint32, error) {
-	if h.raw {
+func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) (uint32, error) {
+	if h.Raw {
 		return 0, nil
 	}
-	known := r.ctx.at(h.layer)
+	known := r.ctx.at(h.Layer)
 	if known == nil {
 		if err := r.requireLower(h, pos); err != nil {
 			return 0, err
 		}
-		if known = r.ctx.at(h.layer); known == h {
+		if known = r.ctx.at(h.Layer); known == h {
 			return 0, nil
 		}
-		if num, ok := known.number(h); ok && h.layer == layerLink {
+		if num, ok := known.Number(h); ok && h.Layer == selector.LayerLink {
 			return r.stackOn(known, num, pos)
 		}
 	}
@@ -118,34 +119,34 @@ func (r *ruleCompiler) locate(h *header, pos syntax.Pos) (uint32, error) {
 		return 0, errConflict(other, h, pos)
 	}
 	if known == h {
-		return r.ctx.stackedBits(h.layer), nil
+		return r.ctx.stackedBits(h.Layer), nil
 	}
-	if known.layer != layerLink || h.layer != layerLink {
+	if known.Layer != selector.LayerLink || h.Layer != selector.LayerLink {
 		return 0, errConflict(known, h, pos)
 	}
 	return r.stack(known, h, pos)
 }
 
 // errConflict refuses a header that excludes what the rule matches.
-func errConflict(known, h *header, pos syntax.Pos) error {
-	return errorAt(pos, "conflicting protocols: the rule matches %s, and %s cannot match then", known.name, h.name)
+func errConflict(known, h *selector.Header, pos syntax.Pos) error {
+	return syntax.ErrorAt(pos, "conflicting protocols: the rule matches %s, and %s cannot match then", known.Name, h.Name)
 }
 
 // requireLower matches for a header of a layer that nothing is known of.
-func (r *ruleCompiler) requireLower(h *header, pos syntax.Pos) error {
-	if h.layer == layerLink {
+func (r *ruleCompiler) requireLower(h *selector.Header, pos syntax.Pos) error {
+	if h.Layer == selector.LayerLink {
 		return r.requireEther(pos)
 	}
-	lower := r.ctx.at(h.layer - 1)
+	lower := r.ctx.at(h.Layer - 1)
 	switch {
 	case lower == nil:
 		var err error
 		if lower, err = r.requireNetwork(h, pos); err != nil {
 			return err
 		}
-	case lower == &headerEther && r.ctx.family == nft.FamilyBridge && (h == &headerIP || h == &headerIP6):
+	case lower == &selector.HeaderEther && r.ctx.family == nft.FamilyBridge && (h == &selector.HeaderIP || h == &selector.HeaderIP6):
 		// By meta protocol nft matches packets in tagged frames too.
-		lower = &headerLink
+		lower = &selector.HeaderLink
 	}
 	return r.depend(lower, h, pos)
 }
@@ -153,49 +154,49 @@ func (r *ruleCompiler) requireLower(h *header, pos syntax.Pos) error {
 // requireNetwork returns the network protocol that carries a transport
 // protocol, if none is known. Of ICMP it is known without a match, so that the
 // network protocol is matched too; of others it can be any.
-func (r *ruleCompiler) requireNetwork(h *header, pos syntax.Pos) (*header, error) {
-	var network *header
+func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) (*selector.Header, error) {
+	var network *selector.Header
 	switch h {
-	case &headerICMP, &headerIGMP:
-		network = &headerIP
-	case &headerICMPv6:
-		network = &headerIP6
+	case &selector.HeaderICMP, &selector.HeaderIGMP:
+		network = &selector.HeaderIP
+	case &selector.HeaderICMPv6:
+		network = &selector.HeaderIP6
 	default:
-		return &headerService, nil
+		return &selector.HeaderService, nil
 	}
-	return network, r.depend(r.ctx.at(layerLink), network, pos)
+	return network, r.depend(r.ctx.at(selector.LayerLink), network, pos)
 }
 
 // requireEther matches for packets that came in with an Ethernet header.
 func (r *ruleCompiler) requireEther(pos syntax.Pos) error {
-	return r.prependMatch(r.metaTerm("iiftype", pos), arphrdEther)
+	return r.prependMatch(r.metaTerm("iiftype", pos), selector.ARPHRDEther)
 }
 
 // depend matches that a header carries another.
-func (r *ruleCompiler) depend(lower, h *header, pos syntax.Pos) error {
-	num, ok := lower.number(h)
+func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) error {
+	num, ok := lower.Number(h)
 	if !ok {
-		return errorAt(pos, "conflicting protocols: %s cannot be in %s", h.name, lower.name)
+		return syntax.ErrorAt(pos, "conflicting protocols: %s cannot be in %s", h.Name, lower.Name)
 	}
-	if lower.key != "" {
-		return r.prependMatch(r.metaTerm(lower.key, pos), num)
+	if lower.Key != "" {
+		return r.prependMatch(r.metaTerm(lower.Key, pos), num)
 	}
 	return r.dependOnField(num, pos, lower)
 }
 
 // dependOnField matches the field of a header that says what it carries.
-func (r *ruleCompiler) dependOnField(num uint64, pos syntax.Pos, h *header) error {
+func (r *ruleCompiler) dependOnField(num uint64, pos syntax.Pos, h *selector.Header) error {
 	offset, err := r.locate(h, pos)
 	if err != nil {
 		return err
 	}
-	return r.prependMatch(newPayload(pos, h, h.protocolField(), offset), num)
+	return r.prependMatch(newPayload(pos, h, h.ProtocolField(), offset), num)
 }
 
 // metaTerm returns a meta selector.
 func (r *ruleCompiler) metaTerm(name string, pos syntax.Pos) *metaTerm {
-	key := metaByName(name)
-	return &metaTerm{termInfo{pos: pos, typ: key.typ, bits: key.bits, width: key.bits, order: key.order}, key}
+	key := selector.MetaByName(name)
+	return &metaTerm{termInfo{pos: pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
 }
 
 // prependMatch adds the dependency that a selector has a value, and learns
@@ -208,10 +209,10 @@ func (r *ruleCompiler) prependMatch(left term, num uint64) error {
 
 // stack resolves that a link header is wanted where the rule matches another:
 // the header is behind that one, or was in front of it.
-func (r *ruleCompiler) stack(known, h *header, pos syntax.Pos) (uint32, error) {
+func (r *ruleCompiler) stack(known, h *selector.Header, pos syntax.Pos) (uint32, error) {
 	lower := known
 	switch {
-	case known == &headerInet || known == &headerLink:
+	case known == &selector.HeaderInet || known == &selector.HeaderLink:
 		// Packets of these tables need not have an Ethernet header at all.
 		if err := r.requireEther(pos); err != nil {
 			return 0, err
@@ -220,21 +221,21 @@ func (r *ruleCompiler) stack(known, h *header, pos syntax.Pos) (uint32, error) {
 	case slices.Contains(r.ctx.stacked, h):
 		return 0, nil
 	}
-	num, ok := lower.number(h)
-	if !ok || r.ctx.at(layerNetwork) != nil {
-		if known = r.ctx.at(layerLink); known == h {
+	num, ok := lower.Number(h)
+	if !ok || r.ctx.at(selector.LayerNetwork) != nil {
+		if known = r.ctx.at(selector.LayerLink); known == h {
 			return 0, nil
 		}
 		return 0, errConflict(known, h, pos)
 	}
-	return r.stackOn(r.ctx.at(layerLink), num, pos)
+	return r.stackOn(r.ctx.at(selector.LayerLink), num, pos)
 }
 
 // stackOn matches that a link header carries one with a number, and returns
 // where that begins.
-func (r *ruleCompiler) stackOn(known *header, num uint64, pos syntax.Pos) (uint32, error) {
+func (r *ruleCompiler) stackOn(known *selector.Header, num uint64, pos syntax.Pos) (uint32, error) {
 	if err := r.dependOnField(num, pos, known); err != nil {
 		return 0, err
 	}
-	return r.ctx.stackedBits(layerLink), nil
+	return r.ctx.stackedBits(selector.LayerLink), nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -20,21 +22,21 @@ type corpus struct {
 	family  nft.Family
 	decls   []string
 	rules   []string
-	sets    map[string]*Set
-	objects []ObjectRef
+	sets    map[string]*set.Set
+	objects []object.Ref
 	// unchecked corpora need what the running kernel may lack.
 	unchecked bool
 }
 
 // Set is Scope's.
-func (c *corpus) Set(name string) (*Set, bool) { s, ok := c.sets[name]; return s, ok }
+func (c *corpus) Set(name string) (*set.Set, bool) { s, ok := c.sets[name]; return s, ok }
 
 // Chain is Scope's: corpora have the chains a and b.
 func (c *corpus) Chain(name string) bool { return name == "a" || name == "b" }
 
 // Object is Scope's.
 func (c *corpus) Object(kind nft.ObjectKind, name string) bool {
-	return slices.Contains(c.objects, ObjectRef{kind, name})
+	return slices.Contains(c.objects, object.Ref{Kind: kind, Name: name})
 }
 
 // Flowtable is Scope's: corpora have the flowtable f, which nft does not look for.
@@ -96,7 +98,7 @@ func parseCorpus(t testing.TB, name, text string) []*corpus {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		out[i] = &corpus{name: name + "/" + word, family: family, decls: decls, rules: rules, sets: map[string]*Set{}, unchecked: unchecked}
+		out[i] = &corpus{name: name + "/" + word, family: family, decls: decls, rules: rules, sets: map[string]*set.Set{}, unchecked: unchecked}
 		out[i].compileDecls(t)
 	}
 	return out
@@ -119,14 +121,14 @@ func (c *corpus) compileDecls(t testing.TB) {
 	}
 	for _, table := range tables {
 		for i := range table.Sets {
-			s, err := CompileSet(c.family, &table.Sets[i])
+			s, err := set.Compile(c.family, &table.Sets[i])
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
 			c.sets[s.Name] = s
 		}
 		for i := range table.Maps {
-			s, err := CompileMap(c.family, &table.Maps[i])
+			s, err := set.CompileMap(c.family, &table.Maps[i])
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -136,11 +138,11 @@ func (c *corpus) compileDecls(t testing.TB) {
 }
 
 // objectRef returns the object that a line declares.
-func objectRef(decl string) (ObjectRef, bool) {
+func objectRef(decl string) (object.Ref, bool) {
 	for _, kind := range nft.ObjectKinds {
 		if rest, ok := strings.CutPrefix(decl, string(kind)+" "); ok {
-			return ObjectRef{kind, strings.Fields(rest)[0]}, true
+			return object.Ref{Kind: kind, Name: strings.Fields(rest)[0]}, true
 		}
 	}
-	return ObjectRef{}, false
+	return object.Ref{}, false
 }

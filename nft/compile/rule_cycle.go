@@ -1,12 +1,15 @@
 package compile
 
-import "github.com/weft-proxy/weft/nft/syntax"
+import (
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
 
 // cyclic reports whether a selector's values begin again after the greatest:
 // hours and days.
 func cyclic(t term) bool {
 	m, ok := t.(*metaTerm)
-	return ok && (m.key.key == metaTimeHour || m.key.key == metaTimeDay)
+	return ok && (m.key.Key == selector.MetaTimeHour || m.key.Key == selector.MetaTimeDay)
 }
 
 // cycle evaluates a range of a cyclic selector. One that begins after its end,

@@ -3,6 +3,8 @@ package compile
 import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -29,13 +31,13 @@ func (r *ruleCompiler) dup(s *syntax.Dup) error {
 		}
 	case nft.FamilyNetdev:
 		if s.Device != nil {
-			return errorAt(s.Device.Position(), "dup: in tables of family netdev the device is all there is: write dup to DEVICE")
+			return syntax.ErrorAt(s.Device.Position(), "dup: in tables of family netdev the device is all there is: write dup to DEVICE")
 		}
 		if out.device, err = r.target(s.To, wantDevice); err != nil {
 			return err
 		}
 	default:
-		return errorAt(s.Pos, "dup is possible in tables of family ip, ip6 and netdev only")
+		return syntax.ErrorAt(s.Pos, "dup is possible in tables of family ip, ip6 and netdev only")
 	}
 	r.add(out)
 	return nil
@@ -43,7 +45,7 @@ func (r *ruleCompiler) dup(s *syntax.Dup) error {
 
 // wantAddr is the type of an address of a family.
 func wantAddr(family uint32) want {
-	if family == nfprotoIPv6 {
+	if family == selector.NFProtoIPv6 {
 		return wantIP6
 	}
 	return wantIP
@@ -56,7 +58,7 @@ func (r *ruleCompiler) target(x syntax.Expr, w want) (term, error) {
 		return nil, err
 	}
 	if isConstant(t) && !isSingle(t) {
-		return nil, errorAt(x.Position(), "%s is more than one value", describe(x))
+		return nil, syntax.ErrorAt(x.Position(), "%s is more than one value", describe(x))
 	}
 	return t, nil
 }
@@ -74,7 +76,7 @@ func (g *generator) loadTarget(t term) (uint32, error) {
 // generate is statement's.
 func (s *dupStmt) generate(g *generator) error {
 	defer g.regs.reset()
-	var e Dup
+	var e expr.Dup
 	var err error
 	if e.Addr, err = g.loadTarget(s.addr); err != nil {
 		return err
@@ -95,7 +97,7 @@ type fwdStmt struct {
 // fwd evaluates a fwd statement.
 func (r *ruleCompiler) fwd(s *syntax.Fwd) error {
 	if r.ctx.family != nft.FamilyNetdev {
-		return errorAt(s.Pos, "fwd is possible in tables of family netdev only")
+		return syntax.ErrorAt(s.Pos, "fwd is possible in tables of family netdev only")
 	}
 	out := &fwdStmt{}
 	var err error
@@ -116,9 +118,9 @@ func (r *ruleCompiler) fwd(s *syntax.Fwd) error {
 func familyNumber(name string) uint32 {
 	switch name {
 	case "ip":
-		return nfprotoIPv4
+		return selector.NFProtoIPv4
 	case "ip6":
-		return nfprotoIPv6
+		return selector.NFProtoIPv6
 	default:
 		return 0
 	}
@@ -127,7 +129,7 @@ func familyNumber(name string) uint32 {
 // generate is statement's.
 func (s *fwdStmt) generate(g *generator) error {
 	defer g.regs.reset()
-	e := Fwd{Family: s.family}
+	e := expr.Fwd{Family: s.family}
 	var err error
 	if e.Device, err = g.loadTarget(s.device); err != nil {
 		return err

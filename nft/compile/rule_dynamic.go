@@ -5,72 +5,74 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // dynamicStmt changes a named set from the packet path.
 type dynamicStmt struct {
 	op      uint32
-	set     *Set
+	set     *set.Set
 	key     term
 	data    term
 	timeout time.Duration
-	exprs   []Expr
+	exprs   []expr.Expr
 	// id is the number of a meter's set; 0 for named ones.
 	id uint32
 }
 
 // dynamic evaluates "update @set { KEY timeout T : DATA }".
 func (r *ruleCompiler) dynamic(s *syntax.Dynamic) error {
-	set, err := r.named(s.Set)
+	declared, err := r.named(s.Set)
 	if err != nil {
 		return err
 	}
-	out := &dynamicStmt{set: set, timeout: s.Elem.Timeout}
+	out := &dynamicStmt{set: declared, timeout: s.Elem.Timeout}
 	switch s.Op {
 	case "add":
 		out.op = unix.NFT_DYNSET_OP_ADD
 	case "update":
 		out.op = unix.NFT_DYNSET_OP_UPDATE
 	case "delete":
-		out.op = nftDynsetDelete
+		out.op = expr.NftDynsetDelete
 	default:
-		return errorAt(s.Pos, "unknown operation %q: want add, update or delete", s.Op)
+		return syntax.ErrorAt(s.Pos, "unknown operation %q: want add, update or delete", s.Op)
 	}
 	e := s.Elem
 	switch {
-	case set.Flags&SetInterval != 0:
-		return errorAt(s.Set.Pos, "@%s has the flag interval: the kernel cannot change it from a rule", set.Name)
-	case set.Flags&SetConstant != 0:
-		return errorAt(s.Set.Pos, "@%s has the flag constant: a rule cannot change it", set.Name)
+	case declared.Flags&set.FlagInterval != 0:
+		return syntax.ErrorAt(s.Set.Pos, "@%s has the flag interval: the kernel cannot change it from a rule", declared.Name)
+	case declared.Flags&set.FlagConstant != 0:
+		return syntax.ErrorAt(s.Set.Pos, "@%s has the flag constant: a rule cannot change it", declared.Name)
 	case e.Comment != "":
-		return errorAt(e.Pos, "an element that a rule adds cannot have a comment")
-	case e.Timeout != 0 && set.Flags&SetTimeout == 0:
-		return errorAt(e.Pos, "@%s has no flag timeout: its elements cannot have one", set.Name)
-	case set.Object != "":
-		return errorAt(s.Set.Pos, "@%s is a map of objects: a rule cannot change it", set.Name)
-	case set.Map && set.Verdict:
-		return errorAt(s.Set.Pos, "@%s is a verdict map: a rule cannot change it", set.Name)
-	case set.Map && e.Value == nil && s.Op != "delete":
-		return errorAt(e.Pos, "@%s is a map: write { KEY : DATA }", set.Name)
-	case !set.Map && e.Value != nil:
-		return errorAt(e.Value.Position(), "@%s is a set: its elements have no data", set.Name)
+		return syntax.ErrorAt(e.Pos, "an element that a rule adds cannot have a comment")
+	case e.Timeout != 0 && declared.Flags&set.FlagTimeout == 0:
+		return syntax.ErrorAt(e.Pos, "@%s has no flag timeout: its elements cannot have one", declared.Name)
+	case declared.Object != "":
+		return syntax.ErrorAt(s.Set.Pos, "@%s is a map of objects: a rule cannot change it", declared.Name)
+	case declared.Map && declared.Verdict:
+		return syntax.ErrorAt(s.Set.Pos, "@%s is a verdict map: a rule cannot change it", declared.Name)
+	case declared.Map && e.Value == nil && s.Op != "delete":
+		return syntax.ErrorAt(e.Pos, "@%s is a map: write { KEY : DATA }", declared.Name)
+	case !declared.Map && e.Value != nil:
+		return syntax.ErrorAt(e.Value.Position(), "@%s is a set: its elements have no data", declared.Name)
 	}
-	if out.key, err = r.dynamicPart(e.Key, &set.Key); err != nil {
+	if out.key, err = r.dynamicPart(e.Key, &declared.Key); err != nil {
 		return err
 	}
 	if e.Value != nil {
 		if containsMap(e.Value) {
-			return errorAt(e.Value.Position(), "the result of a map as data of a dynamic update makes nft(8) 1.0.6 abort when it lists the rule: use constants or header fields")
+			return syntax.ErrorAt(e.Value.Position(), "the result of a map as data of a dynamic update makes nft(8) 1.0.6 abort when it lists the rule: use constants or header fields")
 		}
-		if out.data, err = r.dynamicPart(e.Value, &set.Data); err != nil {
+		if out.data, err = r.dynamicPart(e.Value, &declared.Data); err != nil {
 			return err
 		}
 	}
-	if out.exprs, err = statefulExprs(e.Stmts); err != nil {
+	if out.exprs, err = expr.StatefulExprs(e.Stmts); err != nil {
 		return err
 	}
-	if err := checkDynamic(set, e.Stmts, out.exprs); err != nil {
+	if err := checkDynamic(declared, e.Stmts, out.exprs); err != nil {
 		return err
 	}
 	r.add(out)
@@ -78,31 +80,31 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) error {
 }
 
 // checkDynamic checks whether the elements of a set can have the statements.
-func checkDynamic(set *Set, stmts []syntax.Stmt, exprs []Expr) error {
+func checkDynamic(set *set.Set, stmts []syntax.Stmt, exprs []expr.Expr) error {
 	if len(exprs) == 0 {
 		return nil
 	}
 	words := make([]string, len(exprs))
 	for i, e := range exprs {
 		var err error
-		if words[i], err = exprWords(e); err != nil {
-			return errorAt(stmts[i].Position(), "%s", err)
+		if words[i], err = expr.ExprWords(e); err != nil {
+			return syntax.ErrorAt(stmts[i].Position(), "%s", err)
 		}
 	}
-	if err := set.checkStatements(words); err != nil {
-		return errorAt(stmts[0].Position(), "@%s: %s", set.Name, err)
+	if err := set.CheckStatements(words); err != nil {
+		return syntax.ErrorAt(stmts[0].Position(), "@%s: %s", set.Name, err)
 	}
 	return nil
 }
 
 // dynamicPart evaluates the key or the data of a dynamic statement.
-func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *Type) (term, error) {
+func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *set.Type) (term, error) {
 	w, err := wantOf(typ)
 	if err != nil {
-		return nil, errorAt(x.Position(), "%s", err)
+		return nil, syntax.ErrorAt(x.Position(), "%s", err)
 	}
 	if containsMap(x) {
-		return nil, errorAt(x.Position(), "a map is not possible as the key of a dynamic statement")
+		return nil, syntax.ErrorAt(x.Position(), "a map is not possible as the key of a dynamic statement")
 	}
 	t, err := r.eval(x, w)
 	if err != nil {
@@ -121,9 +123,9 @@ func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *Type) (term, error) {
 	}
 	switch {
 	case !same:
-		return nil, errorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
+		return nil, syntax.ErrorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
 	case isConstant(t) && !isSingle(t):
-		return nil, errorAt(x.Position(), "%s is more than one value", describe(x))
+		return nil, syntax.ErrorAt(x.Position(), "%s is more than one value", describe(x))
 	}
 	return t, nil
 }
@@ -143,34 +145,6 @@ func containsMap(x syntax.Expr) bool {
 		return containsMap(x.X)
 	}
 	return false
-}
-
-// statefulExprs makes the expressions that each element keeps for itself.
-func statefulExprs(stmts []syntax.Stmt) ([]Expr, error) {
-	var out []Expr
-	for _, s := range stmts {
-		switch s := s.(type) {
-		case *syntax.Counter:
-			out = append(out, kernelExpr{newCounter(s)})
-		case *syntax.Limit:
-			l, err := newLimit(s)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, kernelExpr{l})
-		case *syntax.Quota:
-			q, err := newQuota(s)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, q)
-		case *syntax.ConnLimit:
-			out = append(out, newConnLimit(s))
-		default:
-			return nil, errorAt(s.Position(), "only counter, limit, quota and ct count are possible in an element")
-		}
-	}
-	return out, nil
 }
 
 // keyRegister takes the registers of the key. For maps nft takes a 128-bit register
@@ -194,7 +168,7 @@ func (s *dynamicStmt) generate(g *generator) error {
 	if err := g.load(s.key, key); err != nil {
 		return err
 	}
-	out := &Dynset{Op: s.op, Key: key.number(), SetName: s.set.Name, SetID: s.id, Timeout: s.timeout, Exprs: s.exprs}
+	out := &expr.Dynset{Op: s.op, Key: key.number(), SetName: s.set.Name, SetID: s.id, Timeout: s.timeout, Exprs: s.exprs}
 	if s.data != nil {
 		data, err := g.regs.takeFor(s.data)
 		if err != nil {

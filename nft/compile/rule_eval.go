@@ -30,18 +30,18 @@ func (r *ruleCompiler) eval(x syntax.Expr, w want) (term, error) {
 		return r.mapExpr(x, w)
 	case *syntax.Const, *syntax.Prefix, *syntax.Range, *syntax.List:
 		if w.typ == nil && w.parts == nil {
-			return nil, errorAt(x.Position(), "%s has no type here: begin with a selector such as ip saddr or meta mark", describe(x))
+			return nil, syntax.ErrorAt(x.Position(), "%s has no type here: begin with a selector such as ip saddr or meta mark", describe(x))
 		}
 		return r.constant(x, w)
 	default:
-		return nil, errorAt(x.Position(), "%s is not possible here", describe(x))
+		return nil, syntax.ErrorAt(x.Position(), "%s is not possible here", describe(x))
 	}
 }
 
 // concat evaluates a concatenation, of selectors and constants alike.
 func (r *ruleCompiler) concat(x *syntax.Concat, w want) (term, error) {
 	if w.parts != nil && len(w.parts) != len(x.Parts) {
-		return nil, errorAt(x.Pos, "%s has %d parts: want %s", describe(x), len(x.Parts), w.name())
+		return nil, syntax.ErrorAt(x.Pos, "%s has %d parts: want %s", describe(x), len(x.Parts), w.name())
 	}
 	parts := make([]term, len(x.Parts))
 	for i, p := range x.Parts {
@@ -59,13 +59,13 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) (term, error) {
 			}
 		}
 		if t.info().typ == datatype.Bitmask {
-			return nil, errorAt(p.Position(), "%s cannot be a part of a concatenation: its type has no width of its own", describe(p))
+			return nil, syntax.ErrorAt(p.Position(), "%s cannot be a part of a concatenation: its type has no width of its own", describe(p))
 		}
 		if t.info().typ == datatype.String && w.parts == nil {
-			return nil, errorAt(p.Position(), "%s is text of any length, which cannot be a part of a concatenation", describe(p))
+			return nil, syntax.ErrorAt(p.Position(), "%s is text of any length, which cannot be a part of a concatenation", describe(p))
 		}
 		if _, ok := t.(*lookupTerm); ok {
-			return nil, errorAt(p.Position(), "a map cannot be a part of a concatenation")
+			return nil, syntax.ErrorAt(p.Position(), "a map cannot be a part of a concatenation")
 		}
 		parts[i] = t
 	}
@@ -75,15 +75,15 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) (term, error) {
 // concatCT refuses the ct keys that may not be in a concatenation behind the parts
 // before them. nft 1.0.6 compiles two ports but aborts when it lists them.
 func concatCT(c *ctTerm, before []term) error {
-	switch c.key.name {
+	switch c.key.Name {
 	case "proto-src", "proto-dst":
 		for _, t := range before {
-			if o, ok := t.(*ctTerm); ok && (o.key.name == "proto-src" || o.key.name == "proto-dst") {
-				return errorAt(c.pos, "a second conntrack port in a concatenation makes nft(8) 1.0.6 abort when it lists the rule: use th sport or th dport, or a match of its own")
+			if o, ok := t.(*ctTerm); ok && (o.key.Name == "proto-src" || o.key.Name == "proto-dst") {
+				return syntax.ErrorAt(c.pos, "a second conntrack port in a concatenation makes nft(8) 1.0.6 abort when it lists the rule: use th sport or th dport, or a match of its own")
 			}
 		}
 	case "saddr", "daddr":
-		return errorAt(c.pos, "ct %s in a concatenation does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.name, c.key.name, c.key.name)
+		return syntax.ErrorAt(c.pos, "ct %s in a concatenation does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (r *ruleCompiler) binary(x *syntax.Binary, w want) (term, error) {
 		return r.constantBinary(x, w)
 	}
 	if info.typ == nil || info.isString() {
-		return nil, errorAt(x.Pos, "%s is not possible with type %s", x.Op, typeName(left))
+		return nil, syntax.ErrorAt(x.Pos, "%s is not possible with type %s", x.Op, typeName(left))
 	}
 	if x.Op == "<<" || x.Op == ">>" {
 		return r.shift(x, left)
@@ -120,7 +120,7 @@ func (r *ruleCompiler) shift(x *syntax.Binary, left term) (term, error) {
 		return nil, err
 	}
 	if c.v.cmp(value{lo: uint64(left.info().bits)}) >= 0 {
-		return nil, errorAt(x.Y.Position(), "shift by %d bits: the value has %d", c.v.lo, left.info().bits)
+		return nil, syntax.ErrorAt(x.Y.Position(), "shift by %d bits: the value has %d", c.v.lo, left.info().bits)
 	}
 	left = toOrder(left, datatype.HostEndian)
 	info := *left.info()

@@ -26,7 +26,7 @@ func FuzzCompileRule(f *testing.F) {
 		c := scopes[int(which)%len(scopes)]
 		rule, err := CompileRule(c.family, nft.Rule{Text: text}, c)
 		if err != nil {
-			var e *Error
+			var e *syntax.Error
 			if rule != nil || !errors.As(err, &e) || !e.Pos.IsValid() {
 				t.Fatalf("rule %v, error without a place: %v", rule, err)
 			}

@@ -4,25 +4,28 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/nftables/expr"
+	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // generator turns evaluated statements into kernel expressions.
 type generator struct {
 	family nft.Family
 	regs   registers
-	out    []Expr
+	out    []expr.Expr
 }
 
 // emit appends an expression of google/nftables.
-func (g *generator) emit(e expr.Any) { g.out = append(g.out, kernelExpr{e}) }
+func (g *generator) emit(e google.Any) { g.out = append(g.out, expr.Library{Any: e}) }
 
 // emitOwn appends an expression of ours.
-func (g *generator) emitOwn(e Expr) { g.out = append(g.out, e) }
+func (g *generator) emitOwn(e expr.Expr) { g.out = append(g.out, e) }
 
 // loadNew loads a term into registers of its own.
 func (g *generator) loadNew(t term) (register, error) {
@@ -37,15 +40,15 @@ func (g *generator) loadNew(t term) (register, error) {
 func (g *generator) load(t term, dst register) error {
 	switch t := t.(type) {
 	case *constTerm:
-		g.emit(&expr.Immediate{Register: dst.number(), Data: t.v.bytes(t.bytes(), t.order)})
+		g.emit(&google.Immediate{Register: dst.number(), Data: t.v.bytes(t.bytes(), t.order)})
 	case *payloadTerm:
-		g.emit(&expr.Payload{DestRegister: dst.number(), Base: expr.PayloadBase(t.layer - 1), Offset: t.offset / 8, Len: t.bytes()})
+		g.emit(&google.Payload{DestRegister: dst.number(), Base: google.PayloadBase(t.layer - 1), Offset: t.offset / 8, Len: t.bytes()})
 	case *exthdrTerm:
 		g.loadExthdr(t, dst)
 	case *metaTerm:
-		g.emit(&expr.Meta{Key: t.key.key, Register: dst.number()})
+		g.emit(&google.Meta{Key: t.key.Key, Register: dst.number()})
 	case *ctTerm:
-		g.emitOwn(&CT{Key: t.key.key, Register: dst.number(), Dir: t.dir})
+		g.emitOwn(&expr.CT{Key: t.key.Key, Register: dst.number(), Dir: t.dir})
 	case *fibTerm:
 		g.emit(newFib(t, dst))
 	case *numgenTerm:
@@ -53,7 +56,7 @@ func (g *generator) load(t term, dst register) error {
 		if t.random {
 			mode = unix.NFT_NG_RANDOM
 		}
-		g.emit(&expr.Numgen{Register: dst.number(), Modulus: t.mod, Type: mode, Offset: t.offset})
+		g.emit(&google.Numgen{Register: dst.number(), Modulus: t.mod, Type: mode, Offset: t.offset})
 	case *binaryTerm:
 		if t.op == "<<" || t.op == ">>" {
 			return g.shift(t, dst)
@@ -73,15 +76,15 @@ func (g *generator) load(t term, dst register) error {
 	case loader:
 		return t.load(g, dst)
 	default:
-		return errorAt(t.info().pos, "value %T cannot be loaded", t)
+		return syntax.ErrorAt(t.info().pos, "value %T cannot be loaded", t)
 	}
 	return nil
 }
 
 // newFib makes a fib expression.
-func newFib(t *fibTerm, dst register) *expr.Fib {
+func newFib(t *fibTerm, dst register) *google.Fib {
 	has := func(s string) bool { return slices.Contains(t.inputs, s) }
-	return &expr.Fib{
+	return &google.Fib{
 		Register:  dst.number(),
 		FlagSADDR: has("saddr"), FlagDADDR: has("daddr"), FlagMARK: has("mark"), FlagIIF: has("iif"), FlagOIF: has("oif"),
 		FlagPRESENT: t.present,
@@ -117,13 +120,13 @@ func (g *generator) bitwise(t *binaryTerm, dst register) error {
 		case "^":
 			m, x = all, b.y
 		default:
-			return errorAt(b.pos, "unknown operation %q", b.op)
+			return syntax.ErrorAt(b.pos, "unknown operation %q", b.op)
 		}
 		xor = x.xor(xor.and(m))
 		mask = mask.and(m)
 	}
 	n := t.bytes()
-	g.emitOwn(&Bitwise{
+	g.emitOwn(&expr.Bitwise{
 		Source: dst.number(), Dest: dst.number(), Len: n,
 		Mask: mask.bytes(n, t.order), Xor: xor.bytes(n, t.order),
 	})
@@ -135,11 +138,11 @@ func (g *generator) shift(t *binaryTerm, dst register) error {
 	if err := g.load(t.x, dst); err != nil {
 		return err
 	}
-	op := BitwiseLshift
+	op := expr.BitwiseLshift
 	if t.op == ">>" {
-		op = BitwiseRshift
+		op = expr.BitwiseRshift
 	}
-	g.emitOwn(&Bitwise{Source: dst.number(), Dest: dst.number(), Len: t.bytes(), Op: op, Shift: uint32(t.y.lo)})
+	g.emitOwn(&expr.Bitwise{Source: dst.number(), Dest: dst.number(), Len: t.bytes(), Op: op, Shift: uint32(t.y.lo)})
 	return nil
 }
 
@@ -155,11 +158,11 @@ func (g *generator) swap(t *swapTerm, dst register) error {
 	case t.bits%32 == 0:
 		size = 4
 	}
-	op := expr.ByteorderHton
+	op := google.ByteorderHton
 	if t.order == datatype.HostEndian {
-		op = expr.ByteorderNtoh
+		op = google.ByteorderNtoh
 	}
-	g.emit(&expr.Byteorder{SourceRegister: dst.number(), DestRegister: dst.number(), Op: op, Len: t.bits / 8, Size: size})
+	g.emit(&google.Byteorder{SourceRegister: dst.number(), DestRegister: dst.number(), Op: op, Len: t.bits / 8, Size: size})
 	return nil
 }
 
@@ -167,12 +170,12 @@ func (g *generator) swap(t *swapTerm, dst register) error {
 // registers that the value then takes.
 func (g *generator) lookup(t *lookupTerm, dst register) error {
 	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > registerSlots {
-		return errorAt(t.pos, "map takes more than the kernel's %d bytes of registers", 4*registerSlots)
+		return syntax.ErrorAt(t.pos, "map takes more than the kernel's %d bytes of registers", 4*registerSlots)
 	}
 	if err := g.loadKey(t.key, dst); err != nil {
 		return err
 	}
-	g.emit(&expr.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})
+	g.emit(&google.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})
 	return nil
 }
 
@@ -201,7 +204,7 @@ func (s *matchStmt) generate(g *generator) error {
 		if err := g.load(s.left, reg); err != nil {
 			return err
 		}
-		g.emit(&expr.Lookup{SourceRegister: reg.number(), SetName: right.set.Name, SetID: right.id, Invert: s.op == "!="})
+		g.emit(&google.Lookup{SourceRegister: reg.number(), SetName: right.set.Name, SetID: right.id, Invert: s.op == "!="})
 		return nil
 	case *rangeTerm:
 		return s.generateRange(g, right, reg)
@@ -210,7 +213,7 @@ func (s *matchStmt) generate(g *generator) error {
 	case *constTerm:
 		return s.generateValue(g, right, reg)
 	default:
-		return errorAt(s.right.info().pos, "%T cannot be compared with", s.right)
+		return syntax.ErrorAt(s.right.info().pos, "%T cannot be compared with", s.right)
 	}
 }
 
@@ -223,39 +226,39 @@ func (s *matchStmt) generateValue(g *generator, right *constTerm, reg register) 
 	data := right.v.bytes(n, right.order)
 	if s.op == "any" || s.op == "none" {
 		zero := make([]byte, n)
-		g.emitOwn(&Bitwise{Source: reg.number(), Dest: reg.number(), Len: s.left.info().bytes(), Mask: data, Xor: zero})
-		op := expr.CmpOpNeq
+		g.emitOwn(&expr.Bitwise{Source: reg.number(), Dest: reg.number(), Len: s.left.info().bytes(), Mask: data, Xor: zero})
+		op := google.CmpOpNeq
 		if s.op == "none" {
-			op = expr.CmpOpEq
+			op = google.CmpOpEq
 		}
-		g.emit(&expr.Cmp{Op: op, Register: reg.number(), Data: zero})
+		g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: zero})
 		return nil
 	}
 	op, err := s.cmpOp()
 	if err != nil {
 		return err
 	}
-	g.emit(&expr.Cmp{Op: op, Register: reg.number(), Data: data})
+	g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: data})
 	return nil
 }
 
 // cmpOp returns the kernel's comparison.
-func (s *matchStmt) cmpOp() (expr.CmpOp, error) {
+func (s *matchStmt) cmpOp() (google.CmpOp, error) {
 	switch s.op {
 	case "==":
-		return expr.CmpOpEq, nil
+		return google.CmpOpEq, nil
 	case "!=":
-		return expr.CmpOpNeq, nil
+		return google.CmpOpNeq, nil
 	case "<":
-		return expr.CmpOpLt, nil
+		return google.CmpOpLt, nil
 	case "<=":
-		return expr.CmpOpLte, nil
+		return google.CmpOpLte, nil
 	case ">":
-		return expr.CmpOpGt, nil
+		return google.CmpOpGt, nil
 	case ">=":
-		return expr.CmpOpGte, nil
+		return google.CmpOpGte, nil
 	default:
-		return 0, errorAt(s.left.info().pos, "unknown operator %q", s.op)
+		return 0, syntax.ErrorAt(s.left.info().pos, "unknown operator %q", s.op)
 	}
 }
 
@@ -266,11 +269,11 @@ func (s *matchStmt) generateRange(g *generator, right *rangeTerm, reg register) 
 	}
 	from, to := right.from.bytes(right.bytes(), right.order), right.to.bytes(right.bytes(), right.order)
 	if s.op == "!=" {
-		g.emit(&expr.Range{Op: expr.CmpOpNeq, Register: reg.number(), FromData: from, ToData: to})
+		g.emit(&google.Range{Op: google.CmpOpNeq, Register: reg.number(), FromData: from, ToData: to})
 		return nil
 	}
-	g.emit(&expr.Cmp{Op: expr.CmpOpGte, Register: reg.number(), Data: from})
-	g.emit(&expr.Cmp{Op: expr.CmpOpLte, Register: reg.number(), Data: to})
+	g.emit(&google.Cmp{Op: google.CmpOpGte, Register: reg.number(), Data: from})
+	g.emit(&google.Cmp{Op: google.CmpOpLte, Register: reg.number(), Data: to})
 	return nil
 }
 
@@ -296,9 +299,9 @@ func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register
 			n = right.width / 8
 			mask = prefixMask(rest, min(right.len, rest)).bytes(n, order)
 		}
-		g.emitOwn(&Bitwise{Source: reg.number(), Dest: reg.number(), Len: n, Mask: mask, Xor: make([]byte, n)})
+		g.emitOwn(&expr.Bitwise{Source: reg.number(), Dest: reg.number(), Len: n, Mask: mask, Xor: make([]byte, n)})
 		n = right.bytes()
-		g.emit(&expr.Cmp{Op: op, Register: reg.number(), Data: right.v.bytes(n, order)})
+		g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: right.v.bytes(n, order)})
 		return nil
 	}
 	data := right.v.bytes(right.bytes(), order)[:right.len/8]
@@ -320,7 +323,7 @@ func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register
 	if err := g.load(s.left, reg); err != nil {
 		return err
 	}
-	g.emit(&expr.Cmp{Op: op, Register: reg.number(), Data: data})
+	g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: data})
 	return nil
 }
 
@@ -334,29 +337,29 @@ func (s *vmapStmt) generate(g *generator) error {
 	if err := g.loadKey(s.lookup.key, reg); err != nil {
 		return err
 	}
-	g.emit(&expr.Lookup{SourceRegister: reg.number(), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: s.lookup.table.set.Name, SetID: s.lookup.table.id})
+	g.emit(&google.Lookup{SourceRegister: reg.number(), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: s.lookup.table.set.Name, SetID: s.lookup.table.id})
 	return nil
 }
 
 // verdictStmt is a verdict.
-type verdictStmt struct{ Verdict }
+type verdictStmt struct{ set.Verdict }
 
 // generate is statement's.
 func (s *verdictStmt) generate(g *generator) error {
-	v := &expr.Verdict{Chain: s.Chain}
+	v := &google.Verdict{Chain: s.Chain}
 	switch s.Code {
 	case datatype.VerdictAccept:
-		v.Kind = expr.VerdictAccept
+		v.Kind = google.VerdictAccept
 	case datatype.VerdictDrop:
-		v.Kind = expr.VerdictDrop
+		v.Kind = google.VerdictDrop
 	case datatype.VerdictContinue:
-		v.Kind = expr.VerdictContinue
+		v.Kind = google.VerdictContinue
 	case datatype.VerdictReturn:
-		v.Kind = expr.VerdictReturn
+		v.Kind = google.VerdictReturn
 	case datatype.VerdictJump:
-		v.Kind = expr.VerdictJump
+		v.Kind = google.VerdictJump
 	case datatype.VerdictGoto:
-		v.Kind = expr.VerdictGoto
+		v.Kind = google.VerdictGoto
 	default:
 		return fmt.Errorf("generate verdict: unknown code %d", s.Code)
 	}

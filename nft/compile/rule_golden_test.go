@@ -11,6 +11,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -76,7 +77,7 @@ func result(t *testing.T, c *corpus, text string) txtar.File {
 	if err == nil {
 		return txtar.File{Name: "expr", Data: []byte(rule.DumpSets() + rule.Dump())}
 	}
-	var e *Error
+	var e *syntax.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("%s: error has no place: %v", text, err)
 	}

@@ -2,6 +2,8 @@ package compile
 
 import (
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -23,7 +25,7 @@ func (r *ruleCompiler) learn(left, right term) error {
 			}
 		}
 		a := &r.out.Anonymous[right.id-1]
-		if a.Set.Map || a.Set.Flags&SetInterval != 0 || len(a.Set.Key.Fields) > 0 {
+		if a.Set.Map || a.Set.Flags&set.FlagInterval != 0 || len(a.Set.Key.Fields) > 0 {
 			return nil
 		}
 		for _, e := range a.Elements {
@@ -60,15 +62,15 @@ func (r *ruleCompiler) learnValue(left term, num uint64) error {
 	case *metaTerm:
 		r.learnMeta(left.key, num)
 	case *ctTerm:
-		switch left.key.name {
+		switch left.key.Name {
 		case "l3proto":
-			r.learnUpper(layerLink, num)
+			r.learnUpper(selector.LayerLink, num)
 		case "protocol":
-			r.learnUpper(layerNetwork, num)
+			r.learnUpper(selector.LayerNetwork, num)
 		}
 	case *payloadTerm:
-		if left.field.protocol {
-			return r.learnField(left.header.layer, num, left.pos)
+		if left.field.Protocol {
+			return r.learnField(left.header.Layer, num, left.pos)
 		}
 	}
 	return nil
@@ -76,9 +78,9 @@ func (r *ruleCompiler) learnValue(left term, num uint64) error {
 
 // learnUpper updates the context by the number of what the known header of a
 // layer carries.
-func (r *ruleCompiler) learnUpper(l layer, num uint64) {
+func (r *ruleCompiler) learnUpper(l selector.Layer, num uint64) {
 	if lower := r.ctx.at(l); lower != nil {
-		if h := lower.upper(num); h != nil {
+		if h := lower.Upper(num); h != nil {
 			r.ctx.know(h)
 		}
 	}
@@ -86,16 +88,16 @@ func (r *ruleCompiler) learnUpper(l layer, num uint64) {
 
 // learnField updates the context by a header's field that names what it
 // carries, or the type of an ICMP message.
-func (r *ruleCompiler) learnField(l layer, num uint64, pos syntax.Pos) error {
+func (r *ruleCompiler) learnField(l selector.Layer, num uint64, pos syntax.Pos) error {
 	known := r.ctx.at(l)
-	h := known.upper(num)
+	h := known.Upper(num)
 	switch {
 	case h == nil:
 		r.learnICMP(known, num)
 		return nil
-	case h.layer != known.layer:
-	case known.length == 0:
-		return errorAt(pos, "%s in %s: nft(8) 1.0.6 aborts on this", h.name, known.name)
+	case h.Layer != known.Layer:
+	case known.Length == 0:
+		return syntax.ErrorAt(pos, "%s in %s: nft(8) 1.0.6 aborts on this", h.Name, known.Name)
 	case len(r.ctx.stacked) < maxStacked:
 		r.ctx.stacked = append(r.ctx.stacked, known)
 	}
@@ -104,47 +106,47 @@ func (r *ruleCompiler) learnField(l layer, num uint64, pos syntax.Pos) error {
 }
 
 // learnICMP updates the context by the type of an ICMP message.
-func (r *ruleCompiler) learnICMP(known *header, num uint64) {
+func (r *ruleCompiler) learnICMP(known *selector.Header, num uint64) {
 	switch {
-	case known == &headerICMP && num == icmpEchoReply:
-		r.ctx.icmpType = icmpEchoRequest
-	case known == &headerICMPv6 && num == icmpv6EchoReply:
-		r.ctx.icmpType = icmpv6EchoRequest
-	case known == &headerICMP || known == &headerICMPv6:
+	case known == &selector.HeaderICMP && num == selector.ICMPEchoReply:
+		r.ctx.icmpType = selector.ICMPEchoRequest
+	case known == &selector.HeaderICMPv6 && num == selector.ICMPv6EchoReply:
+		r.ctx.icmpType = selector.ICMPv6EchoRequest
+	case known == &selector.HeaderICMP || known == &selector.HeaderICMPv6:
 		r.ctx.icmpType = num
 	}
 }
 
 // learnMeta updates the context by a meta key.
-func (r *ruleCompiler) learnMeta(key *metaKey, num uint64) {
-	switch key.name {
+func (r *ruleCompiler) learnMeta(key *selector.MetaKey, num uint64) {
+	switch key.Name {
 	case "l4proto":
-		r.learnNumber(&headerService, layerTransport, num)
+		r.learnNumber(&selector.HeaderService, selector.LayerTransport, num)
 	case "nfproto":
 		if r.ctx.family == nft.FamilyInet {
-			r.learnNumber(&headerInet, layerNetwork, num)
+			r.learnNumber(&selector.HeaderInet, selector.LayerNetwork, num)
 		}
 	case "protocol":
 		switch r.ctx.family {
 		case nft.FamilyBridge, nft.FamilyNetdev:
-			r.learnNumber(&headerLink, layerNetwork, num)
+			r.learnNumber(&selector.HeaderLink, selector.LayerNetwork, num)
 		}
 	case "iiftype":
 		switch {
 		case r.ctx.family == nft.FamilyBridge:
-		case num == arphrdEther:
-			r.ctx.know(&headerEther)
+		case num == selector.ARPHRDEther:
+			r.ctx.know(&selector.HeaderEther)
 		default:
-			r.ctx.knowAt(layerLink, &headerUnknown)
+			r.ctx.knowAt(selector.LayerLink, &selector.HeaderUnknown)
 		}
 	}
 }
 
 // learnNumber updates a layer by the number of its protocol.
-func (r *ruleCompiler) learnNumber(lower *header, l layer, num uint64) {
-	h := lower.upper(num)
+func (r *ruleCompiler) learnNumber(lower *selector.Header, l selector.Layer, num uint64) {
+	h := lower.Upper(num)
 	if h == nil {
-		h = &headerUnknown
+		h = &selector.HeaderUnknown
 	}
 	// nft puts a VLAN tag where the network protocol should be.
 	r.ctx.knowAt(l, h)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -11,7 +12,7 @@ import (
 // data; a named map has its own.
 func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) (term, error) {
 	if w.typ == nil && w.parts == nil {
-		return nil, errorAt(x.Pos, "a map is not possible here")
+		return nil, syntax.ErrorAt(x.Pos, "a map is not possible here")
 	}
 	key, err := r.mapKey(x.Key)
 	if err != nil {
@@ -24,14 +25,14 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) (term, error) {
 			return nil, err
 		}
 		if !set.set.Map || set.set.Verdict || set.set.Object != "" {
-			return nil, errorAt(table.Pos, "@%s is no map of values", table.Name)
+			return nil, syntax.ErrorAt(table.Pos, "@%s is no map of values", table.Name)
 		}
 		return newLookup(x.Pos, key, set)
 	case *syntax.Set:
 		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true}
 		return r.anonymousMap(x, table, spec, w)
 	default:
-		return nil, errorAt(x.Pos, "a map needs { ... } or @name")
+		return nil, syntax.ErrorAt(x.Pos, "a map needs { ... } or @name")
 	}
 }
 
@@ -42,7 +43,7 @@ func (r *ruleCompiler) mapKey(x syntax.Expr) (term, error) {
 		return nil, err
 	}
 	if isConstant(key) {
-		return nil, errorAt(x.Position(), "%s is a constant: nothing to look up", describe(x))
+		return nil, syntax.ErrorAt(x.Position(), "%s is a constant: nothing to look up", describe(x))
 	}
 	return key, lookupCT(key)
 }
@@ -51,28 +52,28 @@ func (r *ruleCompiler) mapKey(x syntax.Expr) (term, error) {
 // protocol: nft could not tell the type of the set.
 func lookupCT(key term) error {
 	c, ok := key.(*ctTerm)
-	if !ok || c.key.name != "saddr" && c.key.name != "daddr" {
+	if !ok || c.key.Name != "saddr" && c.key.Name != "daddr" {
 		return nil
 	}
-	return errorAt(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.name, c.key.name, c.key.name)
+	return syntax.ErrorAt(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
 }
 
 // newLookup makes the term of a looked-up value.
-func newLookup(pos syntax.Pos, key term, set *setTerm) (*lookupTerm, error) {
-	parts, err := set.set.Data.resolve()
+func newLookup(pos syntax.Pos, key term, s *setTerm) (*lookupTerm, error) {
+	parts, err := s.set.Data.Resolve()
 	if err != nil {
-		return nil, errorAt(pos, "map %s: %s", set.set.Name, err)
+		return nil, syntax.ErrorAt(pos, "map %s: %s", s.set.Name, err)
 	}
-	if set.set.Flags&SetInterval != 0 {
+	if s.set.Flags&set.FlagInterval != 0 {
 		key = toBig(key)
 	}
-	t := &lookupTerm{termInfo: termInfo{pos: pos}, key: key, table: set}
+	t := &lookupTerm{termInfo: termInfo{pos: pos}, key: key, table: s}
 	if len(parts) == 1 {
 		p := parts[0]
-		t.typ, t.bits, t.width, t.order = p.typ, uint32(8*p.size), uint32(p.bits), p.order
+		t.typ, t.bits, t.width, t.order = p.Type, uint32(8*p.Size), uint32(p.Bits), p.Order
 	} else {
 		for _, p := range parts {
-			t.bits += uint32(8 * p.padded())
+			t.bits += uint32(8 * p.Padded())
 		}
 		t.width = t.bits
 	}
@@ -88,25 +89,25 @@ func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anon
 	values := make([]term, len(keys))
 	for i, e := range table.Elems {
 		if e.Value == nil {
-			return nil, errorAt(e.Pos, "element has no value: write KEY : VALUE")
+			return nil, syntax.ErrorAt(e.Pos, "element has no value: write KEY : VALUE")
 		}
 		if _, ok := e.Value.(*syntax.Verdict); ok {
-			return nil, errorAt(e.Value.Position(), "a verdict is no value: use vmap")
+			return nil, syntax.ErrorAt(e.Value.Position(), "a verdict is no value: use vmap")
 		}
 		if values[i], err = r.constant(e.Value, w); err != nil {
 			return nil, err
 		}
 		if len(e.Stmts) > 0 {
-			return nil, errorAt(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
+			return nil, syntax.ErrorAt(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
 		}
 		keys[i].elem.Comment = e.Comment
 		if i > 0 && isSingle(values[i]) == spec.dataInterval {
-			return nil, errorAt(e.Value.Position(), "either all values of a map are ranges, or none is")
+			return nil, syntax.ErrorAt(e.Value.Position(), "either all values of a map are ranges, or none is")
 		}
 		spec.dataInterval = !isSingle(values[i])
 	}
 	if w.parts == nil {
-		spec.data = []part{wantAsPart(w)}
+		spec.data = []set.Part{wantAsPart(w)}
 	}
 	for _, p := range w.parts {
 		spec.data = append(spec.data, wantAsPart(p))
@@ -126,26 +127,26 @@ func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anon
 }
 
 // wantAsPart is the part of data of a type.
-func wantAsPart(w want) part {
-	return part{typ: w.typ, size: int(w.width+7) / 8, bits: int(w.width), order: w.order, raw: w.raw}
+func wantAsPart(w want) set.Part {
+	return set.Part{Type: w.typ, Size: int(w.width+7) / 8, Bits: int(w.width), Order: w.order, Raw: w.raw}
 }
 
 // packData packs a map's value: the least and, for ranges, the greatest behind
 // it.
-func packData(t term, parts []part, interval bool) string {
+func packData(t term, parts []set.Part, interval bool) string {
 	terms := []term{t}
 	if c, ok := t.(*concatTerm); ok {
 		terms = c.parts
 	}
-	var low, high [2 * MaxKey]byte
+	var low, high [2 * set.MaxKey]byte
 	lo, hi := low[:0], high[:0]
 	for i, t := range terms {
 		from, to := bounds(t)
 		p := parts[i]
-		lo = appendValue(lo, from, uint32(p.size), p.order)
-		hi = appendValue(hi, to, uint32(p.size), p.order)
+		lo = appendValue(lo, from, uint32(p.Size), p.Order)
+		hi = appendValue(hi, to, uint32(p.Size), p.Order)
 		if len(terms) > 1 {
-			lo, hi = appendPadding(lo, p), appendPadding(hi, p)
+			lo, hi = set.AppendPadding(lo, p), set.AppendPadding(hi, p)
 		}
 	}
 	if interval {
@@ -163,28 +164,28 @@ func (r *ruleCompiler) vmap(x *syntax.Vmap) error {
 	if err != nil {
 		return err
 	}
-	var set *setTerm
+	var s *setTerm
 	switch table := x.Table.(type) {
 	case *syntax.SetRef:
-		if set, err = r.setRef(table, key); err != nil {
+		if s, err = r.setRef(table, key); err != nil {
 			return err
 		}
-		if !set.set.Verdict {
-			return errorAt(table.Pos, "@%s is no map of verdicts", table.Name)
+		if !s.set.Verdict {
+			return syntax.ErrorAt(table.Pos, "@%s is no map of verdicts", table.Name)
 		}
-		if set.set.Flags&SetInterval != 0 {
+		if s.set.Flags&set.FlagInterval != 0 {
 			key = toBig(key)
 		}
 	case *syntax.Set:
 		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true, verdict: true}
-		if set, err = r.anonymousVmap(table, spec); err != nil {
+		if s, err = r.anonymousVmap(table, spec); err != nil {
 			return err
 		}
 		key = spec.key
 	default:
-		return errorAt(x.Pos, "vmap needs { ... } or @name")
+		return syntax.ErrorAt(x.Pos, "vmap needs { ... } or @name")
 	}
-	r.add(&vmapStmt{&lookupTerm{termInfo: termInfo{pos: x.Pos, typ: datatype.Verdict}, key: key, table: set}})
+	r.add(&vmapStmt{&lookupTerm{termInfo: termInfo{pos: x.Pos, typ: datatype.Verdict}, key: key, table: s}})
 	return nil
 }
 
@@ -197,17 +198,17 @@ func (r *ruleCompiler) anonymousVmap(table *syntax.Set, spec *anonymousSpec) (*s
 	for i, e := range table.Elems {
 		v, ok := e.Value.(*syntax.Verdict)
 		if !ok {
-			return nil, errorAt(e.Pos, "element has no verdict: write KEY : accept, drop, jump CHAIN ...")
+			return nil, syntax.ErrorAt(e.Pos, "element has no verdict: write KEY : accept, drop, jump CHAIN ...")
 		}
 		verdict, err := r.verdict(v)
 		if err != nil {
 			return nil, err
 		}
 		if len(e.Stmts) > 0 {
-			return nil, errorAt(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
+			return nil, syntax.ErrorAt(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
 		}
 		keys[i].elem.Comment = e.Comment
-		keys[i].elem.Data = VerdictData(verdict)
+		keys[i].elem.Data = set.VerdictData(verdict)
 	}
 	elems, err := spec.pack(r.transferSet(spec, keys))
 	if err != nil {
@@ -217,20 +218,20 @@ func (r *ruleCompiler) anonymousVmap(table *syntax.Set, spec *anonymousSpec) (*s
 }
 
 // verdict checks a verdict and notes the chain that it names.
-func (r *ruleCompiler) verdict(v *syntax.Verdict) (Verdict, error) {
+func (r *ruleCompiler) verdict(v *syntax.Verdict) (set.Verdict, error) {
 	code, ok := datatype.VerdictCode(v.Kind)
 	if !ok {
-		return Verdict{}, errorAt(v.Pos, "unknown verdict %q", v.Kind)
+		return set.Verdict{}, syntax.ErrorAt(v.Pos, "unknown verdict %q", v.Kind)
 	}
-	out := Verdict{Code: code, Chain: v.Chain}
+	out := set.Verdict{Code: code, Chain: v.Chain}
 	if code != datatype.VerdictJump && code != datatype.VerdictGoto {
 		return out, nil
 	}
 	if err := datatype.CheckName(v.Chain); err != nil {
-		return Verdict{}, errorAt(v.Pos, "%s: %s", v.Kind, err)
+		return set.Verdict{}, syntax.ErrorAt(v.Pos, "%s: %s", v.Kind, err)
 	}
 	if r.scope != nil && !r.scope.Chain(v.Chain) {
-		return Verdict{}, errorAt(v.Pos, "chain %q is not declared in this table", v.Chain)
+		return set.Verdict{}, syntax.ErrorAt(v.Pos, "chain %q is not declared in this table", v.Chain)
 	}
 	if !slices.Contains(r.out.Chains, v.Chain) {
 		r.out.Chains = append(r.out.Chains, v.Chain)

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -23,10 +24,10 @@ func (r *ruleCompiler) match(m *syntax.Match) error {
 		return err
 	}
 	if isConstant(left) {
-		return errorAt(m.Pos, "%s is a constant: nothing to match", describe(m.Left))
+		return syntax.ErrorAt(m.Pos, "%s is a constant: nothing to match", describe(m.Left))
 	}
 	if _, ok := left.(*lookupTerm); ok {
-		return errorAt(m.Pos, "the result of a map cannot be compared: assign it or translate with it")
+		return syntax.ErrorAt(m.Pos, "the result of a map cannot be compared: assign it or translate with it")
 	}
 	if err := checkSecmark(m, left); err != nil {
 		return err
@@ -42,7 +43,7 @@ func (r *ruleCompiler) match(m *syntax.Match) error {
 		}
 	}
 	if b, ok := left.(*binaryTerm); ok && shifted(b) && b.typ != datatype.Integer {
-		return errorAt(m.Pos, "datatype mismatch: a shifted %s cannot be compared, only integers can", typeName(left))
+		return syntax.ErrorAt(m.Pos, "datatype mismatch: a shifted %s cannot be compared, only integers can", typeName(left))
 	}
 	right, left, err := r.rightSide(m, rightExpr, left)
 	if err != nil {
@@ -75,11 +76,11 @@ func (r *ruleCompiler) masked(m *syntax.Match, x *syntax.Masked, left term) (ter
 	switch m.Op {
 	case "", "==", "!=":
 	default:
-		return nil, nil, errorAt(m.OpPos, "operator %s is not possible with a mask: want == or !=", m.Op)
+		return nil, nil, syntax.ErrorAt(m.OpPos, "operator %s is not possible with a mask: want == or !=", m.Op)
 	}
 	info := *left.info()
-	if info.typ == nil || !isFlags(info.typ) {
-		return nil, nil, errorAt(x.Pos, "a mask behind \"/\" is possible for flags only: write %s & MASK == VALUE", syntax.PrintExpr(m.Left))
+	if info.typ == nil || !set.IsFlags(info.typ) {
+		return nil, nil, syntax.ErrorAt(x.Pos, "a mask behind \"/\" is possible for flags only: write %s & MASK == VALUE", syntax.PrintExpr(m.Left))
 	}
 	mask, err := r.single(x.Mask, wantLike(left))
 	if err != nil {
@@ -95,14 +96,14 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 		if err := lookupCT(left); err != nil {
 			return nil, nil, err
 		}
-		set, err := r.setRef(x, left)
+		s, err := r.setRef(x, left)
 		if err != nil {
 			return nil, nil, err
 		}
-		if set.set.Flags&SetInterval != 0 {
+		if s.set.Flags&set.FlagInterval != 0 {
 			left = toBig(left)
 		}
-		return set, left, nil
+		return s, left, nil
 	case *syntax.Set:
 		if len(x.Elems) == 1 && plainElem(x.Elems[0]) {
 			right, err = r.constant(x.Elems[0].Key, wantLike(left))
@@ -122,7 +123,7 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 	case *syntax.Const:
 		if f, ok := left.(*fibTerm); ok && (x.Text == "exists" || x.Text == "missing") && !x.Quoted {
 			if f.result != "oif" {
-				return nil, nil, errorAt(x.Pos, "fib: %s is possible for oif only", x.Text)
+				return nil, nil, syntax.ErrorAt(x.Pos, "fib: %s is possible for oif only", x.Text)
 			}
 			f.present = true
 			f.typ, f.bits, f.width = datatype.Boolean, 32, 32
@@ -131,7 +132,7 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 		}
 	}
 	if _, ok := x.(*syntax.Concat); ok {
-		return nil, nil, errorAt(x.Position(), "a concatenation can be matched with sets and maps only: write { %s }", syntax.PrintExpr(x))
+		return nil, nil, syntax.ErrorAt(x.Position(), "a concatenation can be matched with sets and maps only: write { %s }", syntax.PrintExpr(x))
 	}
 	right, err = r.constant(x, wantLike(left))
 	return right, left, err
@@ -150,22 +151,22 @@ func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) error {
 	switch s.op {
 	case "!":
 		c, ok := s.right.(*constTerm)
-		if !ok || !isFlags(c.typ) {
-			return errorAt(m.OpPos, "operator ! is possible with flags only: want !=")
+		if !ok || !set.IsFlags(c.typ) {
+			return syntax.ErrorAt(m.OpPos, "operator ! is possible with flags only: want !=")
 		}
 		if _, ok := s.left.(*binaryTerm); ok {
-			return errorAt(m.OpPos, "operator ! is not possible after an operation on bits")
+			return syntax.ErrorAt(m.OpPos, "operator ! is not possible after an operation on bits")
 		}
 		s.op = "none"
 	case "<", ">", "<=", ">=":
 		if info.typ == nil {
-			return errorAt(m.OpPos, "operator %s is not possible with a concatenation", s.op)
+			return syntax.ErrorAt(m.OpPos, "operator %s is not possible with a concatenation", s.op)
 		}
 		if _, ok := s.right.(*constTerm); !ok {
-			return errorAt(m.OpPos, "operator %s wants a single value", s.op)
+			return syntax.ErrorAt(m.OpPos, "operator %s wants a single value", s.op)
 		}
 		if info.isString() {
-			return errorAt(m.OpPos, "operator %s is not possible with type %s", s.op, info.typ.Name)
+			return syntax.ErrorAt(m.OpPos, "operator %s is not possible with type %s", s.op, info.typ.Name)
 		}
 		s.left, s.right = toBig(s.left), toBig(s.right)
 	case "", "==", "!=":
@@ -174,11 +175,11 @@ func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) error {
 			s.left, s.right = toBig(s.left), toBig(s.right)
 		case *prefixTerm:
 			if right.width < 8 || right.len%8 == 0 && rawBits(s.left) {
-				return errorAt(right.pos, "nft(8) 1.0.6 aborts on this prefix of a field of %d bits: write a range", right.width)
+				return syntax.ErrorAt(right.pos, "nft(8) 1.0.6 aborts on this prefix of a field of %d bits: write a range", right.width)
 			}
 		case *constTerm:
 			_, operation := s.left.(*binaryTerm)
-			if s.op == "" && isFlags(right.typ) && !operation {
+			if s.op == "" && set.IsFlags(right.typ) && !operation {
 				s.op = "any"
 			}
 		}
@@ -186,14 +187,10 @@ func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) error {
 			s.op = "=="
 		}
 	default:
-		return errorAt(m.OpPos, "unknown operator %q", s.op)
+		return syntax.ErrorAt(m.OpPos, "unknown operator %q", s.op)
 	}
 	return nil
 }
-
-// isFlags reports whether the values of a type are sets of flags. The type
-// bitmask itself is a number to nft.
-func isFlags(t *datatype.Type) bool { return t.Bitmask && t != datatype.Bitmask }
 
 // shifted reports whether a term is a shift that the rule itself asks for; the
 // shifts of bit fields keep the field's type.
@@ -207,7 +204,7 @@ func shifted(b *binaryTerm) bool {
 	}
 	switch x := and.x.(type) {
 	case *payloadTerm:
-		return !x.field.partial()
+		return !x.field.Partial()
 	case *exthdrTerm:
 		return x.offset%8 == 0 && x.width%8 == 0
 	default:
@@ -238,8 +235,8 @@ func (s *matchStmt) transfer(m *syntax.Match) error {
 		}
 		right.from, right.to = move(right.from), move(right.to)
 	case *setTerm:
-		if shifted(b) && right.id != 0 && right.set.Flags&SetInterval == 0 {
-			return errorAt(m.Pos, "nft(8) 1.0.6 stores the elements of an anonymous set wrongly where a shifted value is looked up: shift the elements, or use ranges")
+		if shifted(b) && right.id != 0 && right.set.Flags&set.FlagInterval == 0 {
+			return syntax.ErrorAt(m.Pos, "nft(8) 1.0.6 stores the elements of an anonymous set wrongly where a shifted value is looked up: shift the elements, or use ranges")
 		}
 		return nil
 	default:
@@ -262,9 +259,9 @@ func checkShift(m *syntax.Match, b *binaryTerm, v value) error {
 	case !shifted(b):
 		return nil
 	case b.op == ">>" || swapped:
-		return errorAt(m.Pos, "nft(8) 1.0.6 compares a shifted value with another constant than the one given: use a mask and a shifted constant")
+		return syntax.ErrorAt(m.Pos, "nft(8) 1.0.6 compares a shifted value with another constant than the one given: use a mask and a shifted constant")
 	case v.and(valueMask(uint32(b.y.lo))) != value{}:
-		return errorAt(m.Right.Position(), "comparison is always false: the last %d bits of the shifted value are 0", b.y.lo)
+		return syntax.ErrorAt(m.Right.Position(), "comparison is always false: the last %d bits of the shifted value are 0", b.y.lo)
 	default:
 		return nil
 	}

@@ -1,11 +1,13 @@
 package compile
 
 import (
-	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 	"strings"
 
+	google "github.com/google/nftables/expr"
+
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -20,28 +22,19 @@ type natStmt struct {
 	flags uint32
 }
 
-// NAT flags (linux/netfilter/nf_nat.h).
-const (
-	natSpecified   = unix.NF_NAT_RANGE_PROTO_SPECIFIED
-	natRandom      = unix.NF_NAT_RANGE_PROTO_RANDOM
-	natPersistent  = unix.NF_NAT_RANGE_PERSISTENT
-	natFullyRandom = unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
-	natNetmap      = unix.NF_NAT_RANGE_NETMAP
-)
-
 // nat evaluates dnat, snat, masquerade and redirect.
 func (r *ruleCompiler) nat(s *syntax.NAT) error {
 	out := &natStmt{kind: s.Kind}
 	for _, f := range s.Flags {
 		switch f {
 		case "random":
-			out.flags |= natRandom
+			out.flags |= expr.NatRandom
 		case "fully-random":
-			out.flags |= natFullyRandom
+			out.flags |= expr.NatFullyRandom
 		case "persistent":
-			out.flags |= natPersistent
+			out.flags |= expr.NatPersistent
 		default:
-			return errorAt(s.Pos, "%s: unknown flag %q", s.Kind, f)
+			return syntax.ErrorAt(s.Pos, "%s: unknown flag %q", s.Kind, f)
 		}
 	}
 	if err := r.natFamily(s, out); err != nil {
@@ -49,7 +42,7 @@ func (r *ruleCompiler) nat(s *syntax.NAT) error {
 	}
 	if s.Prefix && len(s.Flags) == 0 {
 		// The grammar of nft 1.0.6 lets flags take the place of this one.
-		out.flags |= natNetmap
+		out.flags |= expr.NatNetmap
 	}
 	if s.Addr != nil {
 		if err := r.natAddr(s, out); err != nil {
@@ -58,13 +51,13 @@ func (r *ruleCompiler) nat(s *syntax.NAT) error {
 	}
 	switch {
 	case s.Port != nil && out.both:
-		return errorAt(s.Port.Position(), "%s: the map has the port already", s.Kind)
+		return syntax.ErrorAt(s.Port.Position(), "%s: the map has the port already", s.Kind)
 	case s.Port != nil:
 		if err := r.natPort(s, out); err != nil {
 			return err
 		}
 	case s.Addr == nil && (s.Kind == "dnat" || s.Kind == "snat"):
-		return errorAt(s.Pos, "%s needs an address or a port", s.Kind)
+		return syntax.ErrorAt(s.Pos, "%s needs an address or a port", s.Kind)
 	}
 	r.add(out)
 	return nil
@@ -72,38 +65,38 @@ func (r *ruleCompiler) nat(s *syntax.NAT) error {
 
 // natFamily finds out which addresses are translated.
 func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) error {
-	network := r.ctx.at(layerNetwork)
+	network := r.ctx.at(selector.LayerNetwork)
 	given := uint32(0)
 	switch s.Family {
 	case "ip":
-		given = nfprotoIPv4
+		given = selector.NFProtoIPv4
 	case "ip6":
-		given = nfprotoIPv6
+		given = selector.NFProtoIPv6
 	}
 	switch r.ctx.family {
 	case nft.FamilyIP, nft.FamilyIP6:
 		out.family = uint32(r.ctx.family)
 		if given != 0 && given != out.family {
-			return errorAt(s.Pos, "conflicting protocols: %s to %s in a table of family %s", s.Kind, s.Family, r.ctx.family)
+			return syntax.ErrorAt(s.Pos, "conflicting protocols: %s to %s in a table of family %s", s.Kind, s.Family, r.ctx.family)
 		}
 	case nft.FamilyInet:
 		switch {
 		case s.Addr == nil:
-			out.family = nfprotoInet
+			out.family = selector.NFProtoInet
 		case given != 0:
 			out.family = given
-		case network == &headerIP:
-			out.family = nfprotoIPv4
-		case network == &headerIP6:
-			out.family = nfprotoIPv6
+		case network == &selector.HeaderIP:
+			out.family = selector.NFProtoIPv4
+		case network == &selector.HeaderIP6:
+			out.family = selector.NFProtoIPv6
 		default:
-			return errorAt(s.Pos, "%s: ip or ip6 must be given with an address in tables of family inet: write %s ip to or %s ip6 to", s.Kind, s.Kind, s.Kind)
+			return syntax.ErrorAt(s.Pos, "%s: ip or ip6 must be given with an address in tables of family inet: write %s ip to or %s ip6 to", s.Kind, s.Kind, s.Kind)
 		}
 	default:
-		return errorAt(s.Pos, "%s is possible in tables of family ip, ip6 and inet only", s.Kind)
+		return syntax.ErrorAt(s.Pos, "%s is possible in tables of family ip, ip6 and inet only", s.Kind)
 	}
-	if s.Addr != nil && (network == &headerIP && out.family != nfprotoIPv4 || network == &headerIP6 && out.family != nfprotoIPv6) {
-		return errorAt(s.Pos, "conflicting protocols: the rule matches %s, and %s translates the other", network.name, s.Kind)
+	if s.Addr != nil && (network == &selector.HeaderIP && out.family != selector.NFProtoIPv4 || network == &selector.HeaderIP6 && out.family != selector.NFProtoIPv6) {
+		return syntax.ErrorAt(s.Pos, "conflicting protocols: the rule matches %s, and %s translates the other", network.Name, s.Kind)
 	}
 	return nil
 }
@@ -111,7 +104,7 @@ func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) error {
 // natAddr evaluates the address, which may be a map of addresses and ports.
 func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) error {
 	w := wantIP
-	if out.family == nfprotoIPv6 {
+	if out.family == selector.NFProtoIPv6 {
 		w = wantIP6
 	}
 	m, isMap := s.Addr.(*syntax.Map)
@@ -124,8 +117,8 @@ func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) error {
 		both = both || is
 	}
 	if both {
-		if !isMap && out.family == nfprotoIPv6 {
-			return errorAt(s.Addr.Position(), "%s: IPv6 address and port together come from a map only, nft(8) 1.0.6 aborts at others: write ADDRESS:PORT", s.Kind)
+		if !isMap && out.family == selector.NFProtoIPv6 {
+			return syntax.ErrorAt(s.Addr.Position(), "%s: IPv6 address and port together come from a map only, nft(8) 1.0.6 aborts at others: write ADDRESS:PORT", s.Kind)
 		}
 		w = want{parts: []want{w, wantPort}}
 	}
@@ -180,21 +173,21 @@ func (r *ruleCompiler) concatData(m *syntax.Map) (bool, error) {
 
 // natMap checks a map of addresses and ports.
 func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *lookupTerm) error {
-	parts, err := t.table.set.Data.resolve()
+	parts, err := t.table.set.Data.Resolve()
 	if err != nil {
-		return errorAt(m.Pos, "%s", err)
+		return syntax.ErrorAt(m.Pos, "%s", err)
 	}
 	wantAddr := wantIP.typ
-	if out.family == nfprotoIPv6 {
+	if out.family == selector.NFProtoIPv6 {
 		wantAddr = wantIP6.typ
 	}
-	if len(parts) != 2 || parts[0].typ != wantAddr || parts[1].typ != wantPort.typ {
-		return errorAt(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, wantAddr.Name, strings.Join(t.table.set.Data.Names, " . "))
+	if len(parts) != 2 || parts[0].Type != wantAddr || parts[1].Type != wantPort.typ {
+		return syntax.ErrorAt(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, wantAddr.Name, strings.Join(t.table.set.Data.Names, " . "))
 	}
-	if out.family == nfprotoIPv6 && t.table.set.DataInterval {
-		return errorAt(m.Table.Position(), "%s: a map to ranges of IPv6 addresses and ports makes nft(8) 1.0.6 use the wrong registers, which the kernel refuses: write single ports, or a map of addresses and a port behind it", s.Kind)
+	if out.family == selector.NFProtoIPv6 && t.table.set.DataInterval {
+		return syntax.ErrorAt(m.Table.Position(), "%s: a map to ranges of IPv6 addresses and ports makes nft(8) 1.0.6 use the wrong registers, which the kernel refuses: write single ports, or a map of addresses and a port behind it", s.Kind)
 	}
-	if r.ctx.at(layerTransport) == nil && !matchesTransport(t.key) {
+	if r.ctx.at(selector.LayerTransport) == nil && !matchesTransport(t.key) {
 		return r.noTransport(m.Pos)
 	}
 	out.addr, out.both = t, true
@@ -205,12 +198,12 @@ func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *loo
 func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) error {
 	c, ok := t.(*concatTerm)
 	if !ok || len(c.parts) != 2 || c.parts[0].info().typ != w.parts[0].typ || c.parts[1].info().typ != w.parts[1].typ {
-		return errorAt(s.Addr.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(s.Addr), typeName(t))
+		return syntax.ErrorAt(s.Addr.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(s.Addr), typeName(t))
 	}
 	if isConstant(t) && !isSingle(t) {
-		return errorAt(s.Addr.Position(), "%s is more than one value", describe(s.Addr))
+		return syntax.ErrorAt(s.Addr.Position(), "%s is more than one value", describe(s.Addr))
 	}
-	if r.ctx.at(layerTransport) == nil {
+	if r.ctx.at(selector.LayerTransport) == nil {
 		return r.noTransport(s.Addr.Position())
 	}
 	out.addr, out.both = t, true
@@ -227,11 +220,11 @@ func matchesTransport(key term) bool {
 	for _, p := range c.parts {
 		switch p := p.(type) {
 		case *payloadTerm:
-			if p.layer == layerTransport && !p.header.raw || p.field.protocol && p.layer == layerNetwork {
+			if p.layer == selector.LayerTransport && !p.header.Raw || p.field.Protocol && p.layer == selector.LayerNetwork {
 				return true
 			}
 		case *metaTerm:
-			if p.key.layer == layerTransport {
+			if p.key.Layer == selector.LayerTransport {
 				return true
 			}
 		}
@@ -241,12 +234,12 @@ func matchesTransport(key term) bool {
 
 // noTransport is the error of ports without a protocol.
 func (r *ruleCompiler) noTransport(pos syntax.Pos) error {
-	return errorAt(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
+	return syntax.ErrorAt(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
 }
 
 // natPort evaluates the port.
 func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) error {
-	if r.ctx.at(layerTransport) == nil {
+	if r.ctx.at(selector.LayerTransport) == nil {
 		return r.noTransport(s.Port.Position())
 	}
 	t, err := r.eval(s.Port, wantPort)
@@ -256,7 +249,7 @@ func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) error {
 	if out.port, err = r.natValue(s.Port, t, wantPort); err != nil {
 		return err
 	}
-	out.flags |= natSpecified
+	out.flags |= expr.NatSpecified
 	return nil
 }
 
@@ -283,18 +276,18 @@ func (s *natStmt) generate(g *generator) error {
 	}
 	switch s.kind {
 	case "masquerade":
-		g.emitOwn(&Masq{MinPort: regs.portMin, MaxPort: regs.portMax, Flags: s.flags})
+		g.emitOwn(&expr.Masq{MinPort: regs.portMin, MaxPort: regs.portMax, Flags: s.flags})
 	case "redirect":
-		g.emit(&expr.Redir{RegisterProtoMin: regs.portMin, RegisterProtoMax: regs.portMax, Flags: s.flags})
+		g.emit(&google.Redir{RegisterProtoMin: regs.portMin, RegisterProtoMax: regs.portMax, Flags: s.flags})
 	default:
-		n := &expr.NAT{
-			Type: expr.NATTypeDestNAT, Family: s.family,
+		n := &google.NAT{
+			Type: google.NATTypeDestNAT, Family: s.family,
 			RegAddrMin: regs.addrMin, RegAddrMax: regs.addrMax, RegProtoMin: regs.portMin, RegProtoMax: regs.portMax,
-			Random: s.flags&natRandom != 0, FullyRandom: s.flags&natFullyRandom != 0, Persistent: s.flags&natPersistent != 0,
-			Prefix: s.flags&natNetmap != 0, Specified: s.flags&natSpecified != 0,
+			Random: s.flags&expr.NatRandom != 0, FullyRandom: s.flags&expr.NatFullyRandom != 0, Persistent: s.flags&expr.NatPersistent != 0,
+			Prefix: s.flags&expr.NatNetmap != 0, Specified: s.flags&expr.NatSpecified != 0,
 		}
 		if s.kind == "snat" {
-			n.Type = expr.NATTypeSourceNAT
+			n.Type = google.NATTypeSourceNAT
 		}
 		g.emit(n)
 	}
@@ -325,7 +318,7 @@ func (s *natStmt) loadRange(g *generator, t term) (low, high uint32, err error) 
 // address, port and, if they are ranges, greatest address, greatest port.
 func (s *natStmt) spread(regs *natRegisters, ranges bool) {
 	slots := register(1)
-	if s.family == nfprotoIPv6 {
+	if s.family == selector.NFProtoIPv6 {
 		slots = 4
 	}
 	at := slots

@@ -8,6 +8,9 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -60,32 +63,32 @@ func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) error {
 		if err := r.object(ref, s.Kind); err != nil {
 			return err
 		}
-		r.add(exprStmt{&Objref{Type: ObjectNumber(s.Kind), Name: ref.Text}})
+		r.add(exprStmt{&expr.Objref{Type: ObjectNumber(s.Kind), Name: ref.Text}})
 		return nil
 	case *syntax.Map:
 		return r.objectMap(s.Kind, ref)
 	default:
-		return errorAt(ref.Position(), "%s is no name of a %s", describe(ref), s.Kind)
+		return syntax.ErrorAt(ref.Position(), "%s is no name of a %s", describe(ref), s.Kind)
 	}
 }
 
 // object checks that there is an object, and notes that the rule uses it.
 func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) error {
 	if err := datatype.CheckName(name.Text); err != nil {
-		return errorAt(name.Pos, "%s: %s", kind, err)
+		return syntax.ErrorAt(name.Pos, "%s: %s", kind, err)
 	}
 	if r.scope == nil || !r.scope.Object(kind, name.Text) {
-		return errorAt(name.Pos, "%s %q is not declared in this table", kind, name.Text)
+		return syntax.ErrorAt(name.Pos, "%s %q is not declared in this table", kind, name.Text)
 	}
-	if ref := (ObjectRef{kind, name.Text}); !slices.Contains(r.out.Objects, ref) {
+	if ref := (object.Ref{Kind: kind, Name: name.Text}); !slices.Contains(r.out.Objects, ref) {
 		r.out.Objects = append(r.out.Objects, ref)
 	}
 	return nil
 }
 
 // sortObjects orders the objects that a rule refers to.
-func sortObjects(refs []ObjectRef) {
-	slices.SortFunc(refs, func(a, b ObjectRef) int {
+func sortObjects(refs []object.Ref) {
+	slices.SortFunc(refs, func(a, b object.Ref) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 }
@@ -102,12 +105,12 @@ func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) error {
 		if out.table, err = r.setRef(table, key); err != nil {
 			return err
 		}
-		switch set := out.table.set; {
-		case set.Object == "":
-			return errorAt(table.Pos, "@%s is no map of objects", table.Name)
-		case set.Object != kind:
-			return errorAt(table.Pos, "@%s is a map of kind %s: want %s", table.Name, set.Object, kind)
-		case set.Flags&SetInterval != 0:
+		switch s := out.table.set; {
+		case s.Object == "":
+			return syntax.ErrorAt(table.Pos, "@%s is no map of objects", table.Name)
+		case s.Object != kind:
+			return syntax.ErrorAt(table.Pos, "@%s is a map of kind %s: want %s", table.Name, s.Object, kind)
+		case s.Flags&set.FlagInterval != 0:
 			out.key = toBig(key)
 		}
 	case *syntax.Set:
@@ -117,7 +120,7 @@ func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) error {
 		}
 		out.key = spec.key
 	default:
-		return errorAt(x.Pos, "a map needs { ... } or @name")
+		return syntax.ErrorAt(x.Pos, "a map needs { ... } or @name")
 	}
 	r.add(out)
 	return nil
@@ -132,7 +135,7 @@ func (r *ruleCompiler) anonymousObjectMap(table *syntax.Set, spec *anonymousSpec
 	for i, e := range table.Elems {
 		name, ok := e.Value.(*syntax.Const)
 		if !ok {
-			return nil, errorAt(e.Pos, "element has no %s: write KEY : NAME", spec.object)
+			return nil, syntax.ErrorAt(e.Pos, "element has no %s: write KEY : NAME", spec.object)
 		}
 		if err := r.object(name, spec.object); err != nil {
 			return nil, err
@@ -155,21 +158,21 @@ func (s *objectMapStmt) generate(g *generator) error {
 	if err != nil {
 		return err
 	}
-	g.emitOwn(&Objref{Register: reg.number(), SetName: s.table.set.Name, SetID: s.table.id})
+	g.emitOwn(&expr.Objref{Register: reg.number(), SetName: s.table.set.Name, SetID: s.table.id})
 	return nil
 }
 
 // flowAdd evaluates "flow add @f".
 func (r *ruleCompiler) flowAdd(s *syntax.FlowAdd) error {
 	if err := datatype.CheckName(s.Flowtable); err != nil {
-		return errorAt(s.NamePos, "flowtable: %s", err)
+		return syntax.ErrorAt(s.NamePos, "flowtable: %s", err)
 	}
 	if r.scope == nil || !r.scope.Flowtable(s.Flowtable) {
-		return errorAt(s.NamePos, "flowtable @%s is not declared in this table", s.Flowtable)
+		return syntax.ErrorAt(s.NamePos, "flowtable @%s is not declared in this table", s.Flowtable)
 	}
 	if !slices.Contains(r.out.Flowtables, s.Flowtable) {
 		r.out.Flowtables = append(r.out.Flowtables, s.Flowtable)
 	}
-	r.add(exprStmt{&FlowOffload{s.Flowtable}})
+	r.add(exprStmt{&expr.FlowOffload{Flowtable: s.Flowtable}})
 	return nil
 }

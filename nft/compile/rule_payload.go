@@ -2,6 +2,9 @@ package compile
 
 import (
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -22,7 +25,7 @@ func (r *ruleCompiler) assignField(s *syntax.Assign) error {
 	case *syntax.RawPayload:
 		target, err = newRawPayload(x)
 	default:
-		err = errorAt(s.Pos, "%s is no header field", describe(s.Target))
+		err = syntax.ErrorAt(s.Pos, "%s is no header field", describe(s.Target))
 	}
 	if err != nil {
 		return err
@@ -35,13 +38,13 @@ func (r *ruleCompiler) assignField(s *syntax.Assign) error {
 // rule loads what is around it, replaces the field's bits and writes it all
 // back.
 func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) error {
-	w := want{typ: target.typ, width: target.bits, order: target.order, raw: target.header == &headerRaw}
+	w := want{typ: target.typ, width: target.bits, order: target.order, raw: target.header == &selector.HeaderRaw}
 	v, err := r.argument(s.Value, w)
 	if err != nil {
 		return err
 	}
 	if isConstant(v) && !isSingle(v) {
-		return errorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
+		return syntax.ErrorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
 	}
 	if !isConstant(v) {
 		v = toOrder(v, target.order)
@@ -50,7 +53,7 @@ func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) erro
 	if whole := target.writable(); whole.bits != target.bits || whole.offset != target.offset {
 		c, ok := v.(*constTerm)
 		if !ok {
-			return errorAt(s.Value.Position(), "%s is no constant: the kernel cannot put it among the other bits of %s", describe(s.Value), describe(s.Target))
+			return syntax.ErrorAt(s.Value.Position(), "%s is no constant: the kernel cannot put it among the other bits of %s", describe(s.Value), describe(s.Target))
 		}
 		if err := r.unlistableWrite(target); err != nil {
 			return err
@@ -63,7 +66,7 @@ func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) erro
 
 // checksummed reports whether the kernel corrects a checksum when p is written.
 func (p *payloadTerm) checksummed() bool {
-	return p.layer == layerInner || p.header.checksum.kind != 0
+	return p.layer == selector.LayerInner || p.header.Checksum.Kind != 0
 }
 
 // writable returns the bytes that are written for a field: for checksums they
@@ -101,10 +104,10 @@ func (s *payloadStmt) generate(g *generator) error {
 		return err
 	}
 	t := s.target
-	g.emitOwn(&PayloadWrite{
+	g.emitOwn(&expr.PayloadWrite{
 		Source: reg.number(), Base: uint32(t.layer - 1), Offset: t.offset / 8, Len: t.bytes(),
-		CsumKind: t.header.checksum.kind, CsumOffset: t.header.checksum.offset,
-		Pseudo: t.field.pseudo || t.layer == layerInner,
+		CsumKind: t.header.Checksum.Kind, CsumOffset: t.header.Checksum.Offset,
+		Pseudo: t.field.Pseudo || t.layer == selector.LayerInner,
 	})
 	return nil
 }
@@ -114,11 +117,11 @@ func (s *payloadStmt) generate(g *generator) error {
 func (spec *anonymousSpec) dataOrder() datatype.Order {
 	if len(spec.data) == 1 {
 		switch p := spec.data[0]; {
-		case p.raw:
+		case p.Raw:
 			return datatype.NoOrder
-		case p.typ != datatype.Integer:
-			return p.typ.Order
+		case p.Type != datatype.Integer:
+			return p.Type.Order
 		}
 	}
-	return orderOf(spec.data)
+	return set.OrderOf(spec.data)
 }

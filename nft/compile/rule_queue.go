@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -11,7 +12,7 @@ import (
 type queueStmt struct {
 	// num is nil where the expression has the number.
 	num  term
-	expr *Queue
+	expr *expr.Queue
 }
 
 // wantQueue is the type of the number of a queue.
@@ -22,7 +23,7 @@ const maxQueue = 1<<16 - 1
 
 // queue evaluates a queue statement.
 func (r *ruleCompiler) queue(s *syntax.Queue) error {
-	out := &queueStmt{expr: &Queue{
+	out := &queueStmt{expr: &expr.Queue{
 		Total: 1, Bypass: slices.Contains(s.Flags, "bypass"), Fanout: slices.Contains(s.Flags, "fanout"),
 	}}
 	if s.Num == nil {
@@ -39,16 +40,16 @@ func (r *ruleCompiler) queue(s *syntax.Queue) error {
 	case *rangeTerm:
 		out.expr.Num, out.expr.Total = uint16(t.from.lo), uint16(t.to.lo-t.from.lo+1)
 		if out.expr.Total == 0 {
-			return errorAt(s.Num.Position(), "queue: %s are 65536 queues: the kernel takes at most 65535", describe(s.Num))
+			return syntax.ErrorAt(s.Num.Position(), "queue: %s are 65536 queues: the kernel takes at most 65535", describe(s.Num))
 		}
 	default:
 		if limit, ok := maxValue(t); ok && limit > maxQueue {
-			return errorAt(s.Num.Position(), "queue: the number can be %d: want at most %d", limit, maxQueue)
+			return syntax.ErrorAt(s.Num.Position(), "queue: the number can be %d: want at most %d", limit, maxQueue)
 		}
 		out.num = t
 	}
 	if _, isRange := t.(*rangeTerm); out.expr.Fanout && !isRange {
-		return errorAt(s.Num.Position(), "queue: fanout needs a range of queues, such as 0-3")
+		return syntax.ErrorAt(s.Num.Position(), "queue: fanout needs a range of queues, such as 0-3")
 	}
 	r.add(out)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/selector"
 )
 
 // Widths of merged comparisons, in bits: the kernel compares up to 32 on its
@@ -63,11 +64,11 @@ func (r *ruleCompiler) reduce() {
 
 // saysNothing reports whether a comparison is always true in the table's
 // family.
-func (r *ruleCompiler) saysNothing(key *metaKey, num uint64) bool {
-	if key.name != "protocol" {
+func (r *ruleCompiler) saysNothing(key *selector.MetaKey, num uint64) bool {
+	if key.Name != "protocol" {
 		return false
 	}
-	return r.ctx.family == nft.FamilyIP && num == etherIP || r.ctx.family == nft.FamilyIP6 && num == etherIP6
+	return r.ctx.family == nft.FamilyIP && num == selector.EtherIP || r.ctx.family == nft.FamilyIP6 && num == selector.EtherIP6
 }
 
 // merge merges the comparisons at the given places and returns the places that
@@ -90,7 +91,7 @@ func (r *ruleCompiler) merge(run []int) (drop []int) {
 		}
 		left, right := joined(a, b)
 		keep, gone := last, this
-		if field(this).field.protocol {
+		if field(this).field.Protocol {
 			// The comparison that says what the next header is keeps its
 			// place.
 			keep, gone = this, last
@@ -114,7 +115,7 @@ func mergeable(a, b *matchStmt) bool {
 	case x.offset%8 != 0, x.bits%8 != 0, y.bits%8 != 0, x.bits+y.bits > maxMerge:
 		return false
 	default:
-		return x.bits+y.bits <= fastMerge || x.layer == layerLink || x.bits > fastMerge || y.bits > fastMerge
+		return x.bits+y.bits <= fastMerge || x.layer == selector.LayerLink || x.bits > fastMerge || y.bits > fastMerge
 	}
 }
 

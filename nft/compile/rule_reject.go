@@ -4,16 +4,17 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/google/nftables/expr"
+	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // rejectStmt answers a packet.
-type rejectStmt struct{ *expr.Reject }
+type rejectStmt struct{ *google.Reject }
 
 // generate is statement's.
 func (s *rejectStmt) generate(g *generator) error {
@@ -25,7 +26,7 @@ func (s *rejectStmt) generate(g *generator) error {
 type rejectKind struct {
 	typ uint32
 	// header is the network protocol of the answer, nil for any.
-	header *header
+	header *selector.Header
 	codes  *datatype.Type
 	// code is the one for "port unreachable".
 	code uint8
@@ -34,8 +35,8 @@ type rejectKind struct {
 // The ways to answer. The codes of port unreachable are those of linux/icmp.h,
 // linux/icmpv6.h and enum nft_reject_inet_code.
 var (
-	rejectICMP   = rejectKind{unix.NFT_REJECT_ICMP_UNREACH, &headerIP, datatype.ICMPCode, 3}
-	rejectICMPv6 = rejectKind{unix.NFT_REJECT_ICMP_UNREACH, &headerIP6, datatype.ICMPv6Code, 4}
+	rejectICMP   = rejectKind{unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP, datatype.ICMPCode, 3}
+	rejectICMPv6 = rejectKind{unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP6, datatype.ICMPv6Code, 4}
 	rejectICMPx  = rejectKind{unix.NFT_REJECT_ICMPX_UNREACH, nil, datatype.ICMPxCode, 1}
 	rejectTCP    = rejectKind{typ: unix.NFT_REJECT_TCP_RST}
 )
@@ -60,7 +61,7 @@ func (r *ruleCompiler) reject(s *syntax.Reject) error {
 	if err := r.rejectDependency(s, kind); err != nil {
 		return err
 	}
-	r.add(&rejectStmt{&expr.Reject{Type: kind.typ, Code: code}})
+	r.add(&rejectStmt{&google.Reject{Type: kind.typ, Code: code}})
 	return nil
 }
 
@@ -78,31 +79,31 @@ func (r *ruleCompiler) rejectKind(s *syntax.Reject) (rejectKind, error) {
 		return rejectTCP, nil
 	case "":
 	default:
-		return rejectKind{}, errorAt(s.Pos, "reject with %s is not supported", s.With)
+		return rejectKind{}, syntax.ErrorAt(s.Pos, "reject with %s is not supported", s.With)
 	}
-	known := r.ctx.at(layerNetwork)
+	known := r.ctx.at(selector.LayerNetwork)
 	if own := ownNetwork(r.ctx.family); own != nil {
 		known = own
 	}
 	switch known {
 	case nil:
 		return rejectICMPx, nil
-	case &headerIP:
+	case &selector.HeaderIP:
 		return rejectICMP, nil
-	case &headerIP6:
+	case &selector.HeaderIP6:
 		return rejectICMPv6, nil
 	default:
-		return rejectKind{}, errorAt(s.Pos, "reject: the rule matches %s, and no answer is possible then", known.name)
+		return rejectKind{}, syntax.ErrorAt(s.Pos, "reject: the rule matches %s, and no answer is possible then", known.Name)
 	}
 }
 
 // ownNetwork is the only network protocol that tables of a family see, or nil.
-func ownNetwork(family nft.Family) *header {
+func ownNetwork(family nft.Family) *selector.Header {
 	switch family {
 	case nft.FamilyIP:
-		return &headerIP
+		return &selector.HeaderIP
 	case nft.FamilyIP6:
-		return &headerIP6
+		return &selector.HeaderIP6
 	default:
 		return nil
 	}
@@ -110,19 +111,19 @@ func ownNetwork(family nft.Family) *header {
 
 // checkReject refuses answers that what the rule matches excludes.
 func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) error {
-	network, transport := r.ctx.at(layerNetwork), r.ctx.at(layerTransport)
-	if kind.typ == unix.NFT_REJECT_TCP_RST && transport != nil && transport != &headerTCP {
-		return errorAt(s.Pos, "reject with tcp reset: the rule matches %s, and this answer is not possible then", transport.name)
+	network, transport := r.ctx.at(selector.LayerNetwork), r.ctx.at(selector.LayerTransport)
+	if kind.typ == unix.NFT_REJECT_TCP_RST && transport != nil && transport != &selector.HeaderTCP {
+		return syntax.ErrorAt(s.Pos, "reject with tcp reset: the rule matches %s, and this answer is not possible then", transport.Name)
 	}
 	switch r.ctx.family {
 	case nft.FamilyARP:
-		return errorAt(s.Pos, "reject is not possible in tables of family arp")
+		return syntax.ErrorAt(s.Pos, "reject is not possible in tables of family arp")
 	case nft.FamilyIP, nft.FamilyIP6:
 		if kind.typ == unix.NFT_REJECT_ICMPX_UNREACH {
-			return errorAt(s.Pos, "reject with icmpx is not possible in tables of family %s: use icmp or icmpv6", r.ctx.family)
+			return syntax.ErrorAt(s.Pos, "reject with icmpx is not possible in tables of family %s: use icmp or icmpv6", r.ctx.family)
 		}
 		if kind.header != nil && kind.header != ownNetwork(r.ctx.family) {
-			return errorAt(s.Pos, "reject with %s: the table is of family %s, and this answer is not possible there", s.With, r.ctx.family)
+			return syntax.ErrorAt(s.Pos, "reject with %s: the table is of family %s, and this answer is not possible there", s.With, r.ctx.family)
 		}
 		return nil
 	case nft.FamilyInet:
@@ -135,17 +136,17 @@ func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) error {
 
 // checkRejectNetwork checks the network protocol of packets that can have
 // several, where the answer depends on it.
-func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *header) error {
-	link := r.ctx.at(layerLink)
-	if r.ctx.family != nft.FamilyInet && link == &headerUnknown {
-		return errorAt(s.Pos, "reject: the rule matches a link layer that cannot be answered")
+func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *selector.Header) error {
+	link := r.ctx.at(selector.LayerLink)
+	if r.ctx.family != nft.FamilyInet && link == &selector.HeaderUnknown {
+		return syntax.ErrorAt(s.Pos, "reject: the rule matches a link layer that cannot be answered")
 	}
 	if network == nil {
 		return nil
 	}
-	_, carried := link.number(network)
-	if !carried || network != &headerIP && network != &headerIP6 || kind.header != nil && kind.header != network {
-		return errorAt(s.Pos, "reject with %s: the rule matches %s, and this answer is not possible then", cmp.Or(s.With, "icmp"), network.name)
+	_, carried := link.Number(network)
+	if !carried || network != &selector.HeaderIP && network != &selector.HeaderIP6 || kind.header != nil && kind.header != network {
+		return syntax.ErrorAt(s.Pos, "reject with %s: the rule matches %s, and this answer is not possible then", cmp.Or(s.With, "icmp"), network.Name)
 	}
 	return nil
 }
@@ -156,9 +157,9 @@ func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, net
 func (r *ruleCompiler) rejectDependency(s *syntax.Reject, kind rejectKind) error {
 	need := kind.header
 	if kind.typ == unix.NFT_REJECT_TCP_RST {
-		need = &headerTCP
+		need = &selector.HeaderTCP
 	}
-	if need == nil || r.ctx.at(need.layer) != nil {
+	if need == nil || r.ctx.at(need.Layer) != nil {
 		return nil
 	}
 	n := len(r.stmts)

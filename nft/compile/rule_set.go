@@ -7,7 +7,10 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // setRef resolves a named set that a term is looked up in, or that a dynamic
@@ -17,9 +20,9 @@ func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) (*setTerm, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := set.Key.resolve()
+	parts, err := set.Key.Resolve()
 	if err != nil {
-		return nil, errorAt(x.Pos, "set @%s: %s", x.Name, err)
+		return nil, syntax.ErrorAt(x.Pos, "set @%s: %s", x.Name, err)
 	}
 	got := []term{key}
 	if c, ok := key.(*concatTerm); ok {
@@ -27,22 +30,22 @@ func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) (*setTerm, error) {
 	}
 	same := len(got) == len(parts)
 	for i := 0; same && i < len(got); i++ {
-		same = got[i].info().typ == parts[i].typ
+		same = got[i].info().typ == parts[i].Type
 	}
 	if !same {
-		return nil, errorAt(x.Pos, "datatype mismatch: the keys of @%s are %s, %s is looked up", x.Name, strings.Join(set.Key.Names, " . "), typeName(key))
+		return nil, syntax.ErrorAt(x.Pos, "datatype mismatch: the keys of @%s are %s, %s is looked up", x.Name, strings.Join(set.Key.Names, " . "), typeName(key))
 	}
 	return &setTerm{termInfo: termInfo{pos: x.Pos}, set: set}, nil
 }
 
 // named finds a set of the table and notes that the rule uses it.
-func (r *ruleCompiler) named(x *syntax.SetRef) (*Set, error) {
+func (r *ruleCompiler) named(x *syntax.SetRef) (*set.Set, error) {
 	if r.scope == nil {
-		return nil, errorAt(x.Pos, "set @%s is not declared", x.Name)
+		return nil, syntax.ErrorAt(x.Pos, "set @%s is not declared", x.Name)
 	}
 	set, ok := r.scope.Set(x.Name)
 	if !ok || set == nil {
-		return nil, errorAt(x.Pos, "set or map @%s is not declared in this table", x.Name)
+		return nil, syntax.ErrorAt(x.Pos, "set or map @%s is not declared in this table", x.Name)
 	}
 	if !slices.Contains(r.out.Sets, x.Name) {
 		r.out.Sets = append(r.out.Sets, x.Name)
@@ -53,7 +56,7 @@ func (r *ruleCompiler) named(x *syntax.SetRef) (*Set, error) {
 // anonymousMatch evaluates "left { ... }".
 func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term) (right, newLeft term, err error) {
 	if m.Op != "" && m.Op != "==" && m.Op != "!=" {
-		return nil, nil, errorAt(m.OpPos, "operator %s is not possible with a set: want ==, != or none", m.Op)
+		return nil, nil, syntax.ErrorAt(m.OpPos, "operator %s is not possible with a set: want ==, != or none", m.Op)
 	}
 	spec := &anonymousSpec{key: left, syntaxKey: m.Left, pos: x.Pos}
 	keys, err := r.elementKeys(spec, x)
@@ -65,7 +68,7 @@ func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term)
 	}
 	for i, e := range x.Elems {
 		if e.Value != nil {
-			return nil, nil, errorAt(e.Value.Position(), "a set's element has no value: use map or vmap")
+			return nil, nil, syntax.ErrorAt(e.Value.Position(), "a set's element has no value: use map or vmap")
 		}
 		keys[i].elem.Comment = e.Comment
 		if keys[i].elem.State, err = elementStatements(e.Stmts); err != nil {
@@ -96,7 +99,7 @@ type anonymousSpec struct {
 	interval, swapped bool
 	// isMap and verdict tell maps; data are the parts of their data.
 	isMap, verdict bool
-	data           []part
+	data           []set.Part
 	// object is the kind of objects in a map of them.
 	object       nft.ObjectKind
 	dataInterval bool
@@ -106,7 +109,7 @@ type anonymousSpec struct {
 // key of the catch-all element is nil.
 type elemKey struct {
 	key  term
-	elem Element
+	elem set.Element
 }
 
 // elementKeys evaluates the keys of an anonymous set.
@@ -119,10 +122,10 @@ func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) ([]elemKe
 	keys := make([]elemKey, len(x.Elems))
 	for i, e := range x.Elems {
 		if e.Timeout != 0 || e.Expires != 0 {
-			return nil, errorAt(e.Pos, "an element of an anonymous set cannot have a timeout: declare a named set")
+			return nil, syntax.ErrorAt(e.Pos, "an element of an anonymous set cannot have a timeout: declare a named set")
 		}
-		if err := CheckComment(e.Comment); err != nil {
-			return nil, errorAt(e.Pos, "%s", err)
+		if err := userdata.CheckComment(e.Comment); err != nil {
+			return nil, syntax.ErrorAt(e.Pos, "%s", err)
 		}
 		if _, ok := e.Key.(*syntax.Wildcard); ok {
 			continue
@@ -207,46 +210,46 @@ func elementStatements(list []syntax.Stmt) (string, error) {
 	if len(list) == 0 {
 		return "", nil
 	}
-	exprs, err := statefulExprs(list)
+	exprs, err := expr.StatefulExprs(list)
 	if err != nil {
 		return "", err
 	}
 	words := make([]string, len(exprs))
 	for i, e := range exprs {
-		if words[i], err = exprWords(e); err != nil {
-			return "", errorAt(list[i].Position(), "%s", err)
+		if words[i], err = expr.ExprWords(e); err != nil {
+			return "", syntax.ErrorAt(list[i].Position(), "%s", err)
 		}
 	}
-	return NewState(0, words), nil
+	return set.NewState(0, words), nil
 }
 
 // parts returns the types of the set's key.
-func (spec *anonymousSpec) parts() []part {
+func (spec *anonymousSpec) parts() []set.Part {
 	if c, ok := spec.key.(*concatTerm); ok {
-		parts := make([]part, len(c.parts))
+		parts := make([]set.Part, len(c.parts))
 		for i, p := range c.parts {
 			parts[i] = partOfTerm(p)
 		}
 		return parts
 	}
-	return []part{partOfTerm(spec.key)}
+	return []set.Part{partOfTerm(spec.key)}
 }
 
 // pack packs the keys.
-func (spec *anonymousSpec) pack(keys []elemKey) ([]Element, error) {
+func (spec *anonymousSpec) pack(keys []elemKey) ([]set.Element, error) {
 	order := datatype.NoOrder
 	if spec.interval {
 		order = datatype.BigEndian
 	}
 	parts := spec.parts()
-	elems := make([]Element, len(keys))
+	elems := make([]set.Element, len(keys))
 	for i := range keys {
 		e := keys[i].elem
 		if keys[i].key == nil {
 			elems[i] = e
 			continue
 		}
-		var low, high [MaxKey]byte
+		var low, high [set.MaxKey]byte
 		lo, hi := low[:0], high[:0]
 		terms := []term{keys[i].key}
 		if c, ok := keys[i].key.(*concatTerm); ok {
@@ -255,19 +258,19 @@ func (spec *anonymousSpec) pack(keys []elemKey) ([]Element, error) {
 		for j, t := range terms {
 			from, to := bounds(t)
 			p := parts[j]
-			o := p.order
-			if order != datatype.NoOrder && !p.text() {
+			o := p.Order
+			if order != datatype.NoOrder && !p.Text() {
 				o = order
 			}
-			lo = appendValue(lo, from, uint32(p.size), o)
-			hi = appendValue(hi, to, uint32(p.size), o)
+			lo = appendValue(lo, from, uint32(p.Size), o)
+			hi = appendValue(hi, to, uint32(p.Size), o)
 			if len(terms) > 1 {
-				lo, hi = appendPadding(lo, p), appendPadding(hi, p)
+				lo, hi = set.AppendPadding(lo, p), set.AppendPadding(hi, p)
 			}
 		}
 		e.Key = string(lo)
-		if spec.interval && len(parts) == 1 && !parts[0].text() {
-			openEnd(hi, parts[0].bits)
+		if spec.interval && len(parts) == 1 && !parts[0].Text() {
+			set.OpenEnd(hi, parts[0].Bits)
 		}
 		if spec.interval {
 			e.KeyEnd = string(hi)
@@ -286,7 +289,7 @@ func bounds(t term) (from, to value) {
 		return t.from, t.to
 	case *prefixTerm:
 		rest := valueMask(t.width).xor(prefixMask(t.width, t.len))
-		if t.isString() && littleHost {
+		if t.isString() && set.LittleHost {
 			// Text is packed from its first byte on, which is the low one.
 			rest = valueMask(t.width).xor(valueMask(t.len))
 		}
@@ -297,48 +300,48 @@ func bounds(t term) (from, to value) {
 }
 
 // newAnonymous makes the anonymous set and returns the term that refers to it.
-func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []Element) (*setTerm, error) {
+func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) (*setTerm, error) {
 	if err := spec.unlistable(elems); err != nil {
 		return nil, err
 	}
 	parts := spec.parts()
-	set := &Set{Name: "__set%d", Map: spec.isMap, Verdict: spec.verdict, Object: spec.object, DataInterval: spec.dataInterval, Flags: SetAnonymous | SetConstant}
+	s := &set.Set{Name: "__set%d", Map: spec.isMap, Verdict: spec.verdict, Object: spec.object, DataInterval: spec.dataInterval, Flags: set.FlagAnonymous | set.FlagConstant}
 	var err error
-	if set.Key, err = newType(parts); err != nil {
-		return nil, errorAt(spec.key.info().pos, "%s", err)
+	if s.Key, err = set.NewType(parts); err != nil {
+		return nil, syntax.ErrorAt(spec.key.info().pos, "%s", err)
 	}
 	switch {
 	case spec.object != "":
-		set.Name = "__objmap%d"
-		set.Flags |= SetObject
+		s.Name = "__objmap%d"
+		s.Flags |= set.FlagObject
 	case spec.isMap:
-		set.Name = "__map%d"
-		set.Flags |= SetMap
-		if set.Data, err = spec.dataType(); err != nil {
-			return nil, errorAt(spec.pos, "%s", err)
+		s.Name = "__map%d"
+		s.Flags |= set.FlagMap
+		if s.Data, err = spec.dataType(); err != nil {
+			return nil, syntax.ErrorAt(spec.pos, "%s", err)
 		}
 	}
 	if spec.interval {
-		set.Flags |= SetInterval
+		s.Flags |= set.FlagInterval
 		if len(parts) > 1 {
-			set.Flags |= SetConcat
+			s.Flags |= set.FlagConcat
 		}
-		set.AutoMerge = !spec.isMap
+		s.AutoMerge = !spec.isMap
 	}
-	if elems, err = finishElements(set, elems); err != nil {
-		return nil, errorAt(spec.pos, "%s", err)
+	if elems, err = finishElements(s, elems); err != nil {
+		return nil, syntax.ErrorAt(spec.pos, "%s", err)
 	}
-	set.UserData = spec.userData(set)
-	r.out.Anonymous = append(r.out.Anonymous, AnonymousSet{Set: set, Elements: elems})
-	return &setTerm{termInfo: termInfo{pos: spec.pos}, set: set, id: uint32(len(r.out.Anonymous))}, nil
+	s.UserData = spec.userData(s)
+	r.out.Anonymous = append(r.out.Anonymous, set.Anonymous{Set: s, Elements: elems})
+	return &setTerm{termInfo: termInfo{pos: spec.pos}, set: s, id: uint32(len(r.out.Anonymous))}, nil
 }
 
 // dataType returns the type of a map's data.
-func (spec *anonymousSpec) dataType() (Type, error) {
+func (spec *anonymousSpec) dataType() (set.Type, error) {
 	if spec.verdict {
-		return Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}, nil
+		return set.Type{ID: set.VerdictType, Names: []string{datatype.Verdict.Name}}, nil
 	}
-	t, err := newType(spec.data)
+	t, err := set.NewType(spec.data)
 	if err == nil && spec.dataInterval {
 		t.Len *= 2
 	}
@@ -348,53 +351,53 @@ func (spec *anonymousSpec) dataType() (Type, error) {
 // userData encodes what nft 1.0.6 stores of an anonymous set: of the key's
 // expressions those that it can store, up to the first that it cannot, and of
 // a map's single key and of its data none.
-func (spec *anonymousSpec) userData(set *Set) []byte {
+func (spec *anonymousSpec) userData(s *set.Set) []byte {
 	parts := spec.parts()
-	order := orderOf(parts)
+	order := set.OrderOf(parts)
 	if spec.swapped {
 		order = datatype.HostEndian
 	}
-	b := appendUint32([]byte{udataSetKeyOrder}, uint32(order))
+	b := userdata.AppendUint32([]byte{set.UdataSetKeyOrder}, uint32(order))
 	if spec.object != "" {
 		// nft has no expression of the key here.
-		return appendUint32(append(b, udataSetDataInterval), 0)
+		return userdata.AppendUint32(append(b, set.UdataSetDataInterval), 0)
 	}
 	if spec.isMap {
-		b = appendUint32(append(b, udataSetDataOrder), uint32(spec.dataOrder()))
+		b = userdata.AppendUint32(append(b, set.UdataSetDataOrder), uint32(spec.dataOrder()))
 	}
-	if set.AutoMerge {
-		b = appendUint32(append(b, udataSetMerge), 1)
+	if s.AutoMerge {
+		b = userdata.AppendUint32(append(b, set.UdataSetMerge), 1)
 	}
 	exprs := spec.typeOf()
 	switch {
 	case len(parts) > 1:
-		b = appendTypeOf(b, udataSetKeyTypeOf, exprs, len(parts))
+		b = set.AppendTypeOf(b, set.UdataSetKeyTypeOf, exprs, len(parts))
 	case !spec.isMap && len(exprs) == 1:
-		b = appendTypeOf(b, udataSetKeyTypeOf, exprs, 1)
+		b = set.AppendTypeOf(b, set.UdataSetKeyTypeOf, exprs, 1)
 	}
 	if spec.verdict {
-		b = append(b, udataSetDataTypeOf, 8, udataTypeOfExpr)
-		b = appendUint32(b, exprVerdict)
-		b = append(b, udataTypeOfData, 0)
+		b = append(b, set.UdataSetDataTypeOf, 8, set.UdataTypeOfExpr)
+		b = userdata.AppendUint32(b, set.ExprVerdict)
+		b = append(b, set.UdataTypeOfData, 0)
 	}
 	if spec.isMap {
 		interval := uint32(0)
 		if spec.dataInterval {
 			interval = 1
 		}
-		b = appendUint32(append(b, udataSetDataInterval), interval)
+		b = userdata.AppendUint32(append(b, set.UdataSetDataInterval), interval)
 	}
 	return b
 }
 
 // typeOf returns how nft stores the expressions of the key.
-func (spec *anonymousSpec) typeOf() []typeOfExpr {
+func (spec *anonymousSpec) typeOf() []set.TypeOfExpr {
 	list, terms := []syntax.Expr{spec.syntaxKey}, []term{spec.key}
 	if c, ok := spec.syntaxKey.(*syntax.Concat); ok {
 		list = c.Parts
 		terms = spec.key.(*concatTerm).parts
 	}
-	var exprs []typeOfExpr
+	var exprs []set.TypeOfExpr
 	for i, x := range list {
 		t := terms[i]
 		if len(list) > 1 {
@@ -411,7 +414,7 @@ func (spec *anonymousSpec) typeOf() []typeOfExpr {
 		default:
 			return exprs
 		}
-		_, e, err := typeOfSelector(x)
+		_, e, err := set.TypeOfSelector(x)
 		if err != nil {
 			return exprs
 		}
@@ -439,32 +442,32 @@ func withoutMask(x syntax.Expr, t term) (syntax.Expr, term) {
 
 // finishElements orders the elements as nft does, merges intervals and sets
 // the set's size.
-func finishElements(set *Set, elems []Element) ([]Element, error) {
-	if set.Flags&SetInterval == 0 || set.Flags&SetConcat != 0 {
-		set.Size = uint32(len(elems))
-		return elems, checkRepeats(set, elems)
+func finishElements(s *set.Set, elems []set.Element) ([]set.Element, error) {
+	if s.Flags&set.FlagInterval == 0 || s.Flags&set.FlagConcat != 0 {
+		s.Size = uint32(len(elems))
+		return elems, checkRepeats(s, elems)
 	}
-	var rest []Element
-	elems = slices.DeleteFunc(elems, func(e Element) bool {
+	var rest []set.Element
+	elems = slices.DeleteFunc(elems, func(e set.Element) bool {
 		if e.Key == "" {
 			rest = append(rest, e)
 		}
 		return e.Key == ""
 	})
-	if err := checkRepeats(set, rest); err != nil {
+	if err := checkRepeats(s, rest); err != nil {
 		return nil, err
 	}
-	elems, err := set.Normalize(elems)
+	elems, err := s.Normalize(elems)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(elems, func(a, b Element) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortStableFunc(elems, func(a, b set.Element) int { return cmp.Compare(a.Key, b.Key) })
 	// Each interval has a begin and an end, and before the first one nft puts
 	// an end at 0.
-	set.Size = uint32(2*len(elems) + len(rest))
+	s.Size = uint32(2*len(elems) + len(rest))
 	for _, c := range []byte(elems[0].Key) {
 		if c != 0 {
-			set.Size++
+			s.Size++
 			break
 		}
 	}
@@ -472,15 +475,15 @@ func finishElements(set *Set, elems []Element) ([]Element, error) {
 }
 
 // checkRepeats refuses maps that give one key two values.
-func checkRepeats(set *Set, elems []Element) error {
-	if !set.Map || len(elems) < 2 {
+func checkRepeats(s *set.Set, elems []set.Element) error {
+	if !s.Map || len(elems) < 2 {
 		return nil
 	}
 	seen := make(map[string]string, len(elems))
 	for _, e := range elems {
 		key := e.Key + e.KeyEnd
 		if data, ok := seen[key]; ok && data != e.Data {
-			return set.conflict(Element{Key: e.Key, KeyEnd: e.KeyEnd, Data: data}, e, "has two values")
+			return s.Conflict(set.Element{Key: e.Key, KeyEnd: e.KeyEnd, Data: data}, e, "has two values")
 		}
 		seen[key] = e.Data
 	}

@@ -1,14 +1,14 @@
 package compile
 
 import (
-	"fmt"
 	"strings"
-	"time"
 
-	"github.com/google/nftables/expr"
+	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -17,12 +17,8 @@ type counterStmt struct{ s *syntax.Counter }
 
 // generate is statement's.
 func (c *counterStmt) generate(g *generator) error {
-	g.emit(newCounter(c.s))
+	g.emit(expr.NewCounter(c.s))
 	return nil
-}
-
-func newCounter(s *syntax.Counter) *expr.Counter {
-	return &expr.Counter{Packets: s.Packets, Bytes: s.Bytes}
 }
 
 // notrackStmt keeps a packet out of conntrack.
@@ -30,12 +26,12 @@ type notrackStmt struct{}
 
 // generate is statement's.
 func (notrackStmt) generate(g *generator) error {
-	g.emit(&expr.Notrack{})
+	g.emit(&google.Notrack{})
 	return nil
 }
 
 // logStmt logs.
-type logStmt struct{ *expr.Log }
+type logStmt struct{ *google.Log }
 
 // generate is statement's.
 func (s *logStmt) generate(g *generator) error {
@@ -51,17 +47,17 @@ func (r *ruleCompiler) log(s *syntax.Log) error {
 	group := s.Group != nil || s.Snaplen != nil || s.QueueThreshold != nil
 	switch {
 	case group && s.Level != "":
-		return errorAt(s.Pos, "log: level and group exclude each other")
+		return syntax.ErrorAt(s.Pos, "log: level and group exclude each other")
 	case group && len(s.Flags) > 0:
-		return errorAt(s.Pos, "log: flags and group exclude each other")
+		return syntax.ErrorAt(s.Pos, "log: flags and group exclude each other")
 	case s.Level == "audit" && (s.Prefix != nil || len(s.Flags) > 0):
-		return errorAt(s.Pos, "log: level audit takes no other option")
+		return syntax.ErrorAt(s.Pos, "log: level audit takes no other option")
 	case s.Prefix != nil && strings.IndexByte(*s.Prefix, '$') >= 0:
-		return errorAt(s.Pos, "log: nft(8) takes a $ in the prefix for a variable, and there is none")
+		return syntax.ErrorAt(s.Pos, "log: nft(8) takes a $ in the prefix for a variable, and there is none")
 	case s.Prefix != nil && len(*s.Prefix) > maxLogPrefix:
-		return errorAt(s.Pos, "log: prefix has %d bytes: at most %d are possible", len(*s.Prefix), maxLogPrefix)
+		return syntax.ErrorAt(s.Pos, "log: prefix has %d bytes: at most %d are possible", len(*s.Prefix), maxLogPrefix)
 	}
-	l := &expr.Log{}
+	l := &google.Log{}
 	if s.Prefix != nil {
 		l.Key |= 1 << unix.NFTA_LOG_PREFIX
 		l.Data = []byte(*s.Prefix)
@@ -82,7 +78,7 @@ func (r *ruleCompiler) log(s *syntax.Log) error {
 	if s.Level != "" {
 		level, ok := logLevel(s.Level)
 		if !ok {
-			return errorAt(s.Pos, "log: unknown level %q", s.Level)
+			return syntax.ErrorAt(s.Pos, "log: unknown level %q", s.Level)
 		}
 		l.Key |= 1 << unix.NFTA_LOG_LEVEL
 		l.Level = level
@@ -96,35 +92,35 @@ func (r *ruleCompiler) log(s *syntax.Log) error {
 }
 
 // logLevel returns the number of a log level.
-func logLevel(name string) (expr.LogLevel, bool) {
+func logLevel(name string) (google.LogLevel, bool) {
 	for i, s := range [...]string{"emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"} {
 		if s == name {
-			return expr.LogLevel(i), true
+			return google.LogLevel(i), true
 		}
 	}
 	return 0, false
 }
 
 // logFlag returns the bits of a log flag.
-func logFlag(name string) expr.LogFlags {
+func logFlag(name string) google.LogFlags {
 	switch name {
 	case "tcp sequence":
-		return expr.LogFlagsTCPSeq
+		return google.LogFlagsTCPSeq
 	case "tcp options":
-		return expr.LogFlagsTCPOpt
+		return google.LogFlagsTCPOpt
 	case "ip options":
-		return expr.LogFlagsIPOpt
+		return google.LogFlagsIPOpt
 	case "skuid":
-		return expr.LogFlagsUID
+		return google.LogFlagsUID
 	case "ether":
-		return expr.LogFlagsMACDecode
+		return google.LogFlagsMACDecode
 	default: // "all"
-		return expr.LogFlagsMask
+		return google.LogFlagsMask
 	}
 }
 
 // limitStmt limits a rate.
-type limitStmt struct{ *expr.Limit }
+type limitStmt struct{ *google.Limit }
 
 // generate is statement's.
 func (s *limitStmt) generate(g *generator) error {
@@ -134,7 +130,7 @@ func (s *limitStmt) generate(g *generator) error {
 
 // limit evaluates a limit statement.
 func (r *ruleCompiler) limit(s *syntax.Limit) error {
-	l, err := newLimit(s)
+	l, err := expr.NewLimit(s)
 	if err != nil {
 		return err
 	}
@@ -142,83 +138,10 @@ func (r *ruleCompiler) limit(s *syntax.Limit) error {
 	return nil
 }
 
-// newLimit makes a limit expression.
-func newLimit(s *syntax.Limit) (*expr.Limit, error) {
-	if s.Rate == 0 {
-		return nil, errorAt(s.Pos, "limit: the rate is 0: want 1 or more")
-	}
-	seconds, ok := datatype.TimeUnits.Size(s.Per)
-	if !ok {
-		return nil, errorAt(s.Pos, "limit: unknown unit of time %q", s.Per)
-	}
-	l := &expr.Limit{Rate: s.Rate, Over: s.Over, Type: expr.LimitTypePkts, Unit: expr.LimitTime(seconds), Burst: defaultBurst}
-	if s.Unit != "" {
-		l.Type, l.Burst = expr.LimitTypePktBytes, 0
-		if l.Rate, ok = datatype.ByteUnits.Scale(s.Rate, s.Unit); !ok {
-			return nil, errorAt(s.Pos, "limit: the rate is too large")
-		}
-	}
-	if s.BurstUnit == "" {
-		return l, checkTokens(s, l)
-	}
-	if (s.BurstUnit == "packets") != (s.Unit == "") {
-		return nil, errorAt(s.Pos, "limit: rate and burst must both be in packets, or both in bytes")
-	}
-	burst := s.Burst
-	if s.BurstUnit != "packets" {
-		burst, ok = datatype.ByteUnits.Scale(burst, s.BurstUnit)
-	}
-	if !ok || burst > 1<<32-1 {
-		return nil, errorAt(s.Pos, "limit: the burst is too large")
-	}
-	if burst == 0 && s.Unit == "" {
-		return nil, errorAt(s.Pos, "limit: the burst is 0: want 1 or more")
-	}
-	l.Burst = uint32(burst)
-	return l, checkTokens(s, l)
-}
-
-// checkTokens refuses what the kernel cannot compute in 64 bits of
-// nanoseconds (nft_limit_init).
-func checkTokens(s *syntax.Limit, l *expr.Limit) error {
-	if l.Type != expr.LimitTypePktBytes {
-		if l.Rate+uint64(l.Burst) < l.Rate {
-			return errorAt(s.Pos, "limit: rate and burst are too large")
-		}
-		return nil
-	}
-	unit := uint64(l.Unit) * uint64(time.Second)
-	if l.Rate+uint64(l.Burst) > (1<<64-1)/unit {
-		return errorAt(s.Pos, "limit: rate and burst are too large for a %s", s.Per)
-	}
-	return nil
-}
-
-// defaultBurst is the burst that nft gives a limit in packets without one.
-const defaultBurst = 5
-
-// limitOf is the inverse of newLimit. It leaves out a burst that nft adds.
-func limitOf(l *expr.Limit) (*syntax.Limit, error) {
-	s := &syntax.Limit{Over: l.Over, Rate: l.Rate}
-	var ok bool
-	if s.Per, ok = datatype.TimeUnits.Name(uint64(l.Unit)); !ok {
-		return nil, fmt.Errorf("limit: unknown unit of time of %d seconds", uint64(l.Unit))
-	}
-	if l.Type == expr.LimitTypePktBytes {
-		s.Rate, s.Unit = datatype.ByteUnits.Reduce(l.Rate)
-		if l.Burst != 0 {
-			s.Burst, s.BurstUnit = datatype.ByteUnits.Reduce(uint64(l.Burst))
-		}
-	} else if l.Burst != 0 && l.Burst != defaultBurst {
-		s.Burst, s.BurstUnit = uint64(l.Burst), "packets"
-	}
-	return s, nil
-}
-
 // assignStmt assigns to packet or connection metadata.
 type assignStmt struct {
-	meta *metaKey
-	ct   *ctKey
+	meta *selector.MetaKey
+	ct   *selector.CTKey
 	// dir is that of the ct key.
 	dir   int
 	value term
@@ -226,33 +149,33 @@ type assignStmt struct {
 
 // assign evaluates "TARGET set VALUE".
 func (r *ruleCompiler) assign(s *syntax.Assign) error {
-	out := &assignStmt{dir: noDirection}
+	out := &assignStmt{dir: selector.NoDirection}
 	var w want
 	switch target := s.Target.(type) {
 	case *syntax.Payload, *syntax.RawPayload:
 		return r.assignField(s)
 	case *syntax.Meta:
-		out.meta = metaByName(target.Key)
-		if out.meta == nil || !out.meta.settable {
-			return errorAt(target.Pos, "meta %s cannot be set", target.Key)
+		out.meta = selector.MetaByName(target.Key)
+		if out.meta == nil || !out.meta.Settable {
+			return syntax.ErrorAt(target.Pos, "meta %s cannot be set", target.Key)
 		}
-		w = want{typ: out.meta.typ, width: out.meta.bits, order: out.meta.order}
+		w = want{typ: out.meta.Type, width: out.meta.Bits, order: out.meta.Order}
 	case *syntax.CT:
-		out.ct = ctByName("", target.Key)
-		if out.ct == nil || !out.ct.settable || target.L3 != "" {
-			return errorAt(target.Pos, "%s cannot be set", syntax.PrintExpr(target))
+		out.ct = selector.CTByName("", target.Key)
+		if out.ct == nil || !out.ct.Settable || target.L3 != "" {
+			return syntax.ErrorAt(target.Pos, "%s cannot be set", syntax.PrintExpr(target))
 		}
 		switch {
-		case target.Dir != "" && out.ct.direction == directionNever:
-			return errorAt(target.Pos, "ct %s has no direction: write ct %s set", out.ct.name, out.ct.name)
+		case target.Dir != "" && out.ct.Direction == selector.DirectionNever:
+			return syntax.ErrorAt(target.Pos, "ct %s has no direction: write ct %s set", out.ct.Name, out.ct.Name)
 		case target.Dir != "":
-			out.dir = directionOf(target.Dir)
+			out.dir = selector.DirectionOf(target.Dir)
 		}
-		w = want{typ: out.ct.typ, width: out.ct.bits, order: out.ct.order}
+		w = want{typ: out.ct.Type, width: out.ct.Bits, order: out.ct.Order}
 	case *syntax.Exthdr:
 		return r.assignExthdr(s, target)
 	default:
-		return errorAt(s.Target.Position(), "%s cannot be set", describe(s.Target))
+		return syntax.ErrorAt(s.Target.Position(), "%s cannot be set", describe(s.Target))
 	}
 	if err := checkAssigned(s); err != nil {
 		return err
@@ -262,7 +185,7 @@ func (r *ruleCompiler) assign(s *syntax.Assign) error {
 		return err
 	}
 	if !isSingle(out.value) && isConstant(out.value) {
-		return errorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
+		return syntax.ErrorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
 	}
 	r.add(out)
 	return nil
@@ -294,12 +217,12 @@ func checkArgument(x syntax.Expr, t term, w want) error {
 	case typ == datatype.Integer && (!payload || info.bits == w.width):
 		// The kernel wants registers that were written in full.
 		if !isConstant(t) && info.slots() < (w.width+31)/32 {
-			return errorAt(x.Position(), "%s has %d bits: want the %d of %s", describe(x), info.bits, w.width, w.name())
+			return syntax.ErrorAt(x.Position(), "%s has %d bits: want the %d of %s", describe(x), info.bits, w.width, w.name())
 		}
 	case typ == datatype.Integer && w.typ == datatype.Integer:
-		return errorAt(x.Position(), "datatype mismatch: want %d bits, %s has %d", w.width, describe(x), info.bits)
+		return syntax.ErrorAt(x.Position(), "datatype mismatch: want %d bits, %s has %d", w.width, describe(x), info.bits)
 	case typ != w.typ:
-		return errorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
+		return syntax.ErrorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
 	}
 	return nil
 }
@@ -312,9 +235,9 @@ func (s *assignStmt) generate(g *generator) error {
 		return err
 	}
 	if s.meta != nil {
-		g.emit(&expr.Meta{Key: s.meta.key, SourceRegister: true, Register: reg.number()})
+		g.emit(&google.Meta{Key: s.meta.Key, SourceRegister: true, Register: reg.number()})
 		return nil
 	}
-	g.emitOwn(&CT{Key: s.ct.key, Register: reg.number(), Set: true, Dir: s.dir})
+	g.emitOwn(&expr.CT{Key: s.ct.Key, Register: reg.number(), Set: true, Dir: s.dir})
 	return nil
 }

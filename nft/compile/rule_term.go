@@ -2,6 +2,8 @@ package compile
 
 import (
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -57,9 +59,9 @@ type rangeTerm struct {
 // payloadTerm loads a header field.
 type payloadTerm struct {
 	termInfo
-	header *header
-	field  *field
-	layer  layer
+	header *selector.Header
+	field  *selector.Field
+	layer  selector.Layer
 	// offset is in bits.
 	offset uint32
 }
@@ -67,13 +69,13 @@ type payloadTerm struct {
 // metaTerm loads packet metadata.
 type metaTerm struct {
 	termInfo
-	key *metaKey
+	key *selector.MetaKey
 }
 
 // ctTerm loads conntrack information.
 type ctTerm struct {
 	termInfo
-	key *ctKey
+	key *selector.CTKey
 	// dir is directionOriginal, directionReply or noDirection.
 	dir int
 }
@@ -118,7 +120,7 @@ type concatTerm struct {
 // its number.
 type setTerm struct {
 	termInfo
-	set *Set
+	set *set.Set
 	// id is 0 for named sets.
 	id uint32
 	// values are the single values of an anonymous set of intervals, in the

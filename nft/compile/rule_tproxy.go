@@ -2,6 +2,8 @@ package compile
 
 import (
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -22,19 +24,19 @@ func (r *ruleCompiler) tproxy(s *syntax.TProxy) error {
 		}
 	case nft.FamilyInet:
 	default:
-		return errorAt(s.Pos, "tproxy is possible in tables of family ip, ip6 and inet only")
+		return syntax.ErrorAt(s.Pos, "tproxy is possible in tables of family ip, ip6 and inet only")
 	}
-	if r.ctx.at(layerTransport) == nil {
-		return errorAt(s.Pos, "tproxy has a meaning only after a match of the transport protocol: write meta l4proto { tcp, udp } or so before it")
+	if r.ctx.at(selector.LayerTransport) == nil {
+		return syntax.ErrorAt(s.Pos, "tproxy has a meaning only after a match of the transport protocol: write meta l4proto { tcp, udp } or so before it")
 	}
-	network := r.ctx.at(layerNetwork)
-	if network == &headerIP && out.family != nfprotoIPv4 || network == &headerIP6 && out.family != nfprotoIPv6 {
-		return errorAt(s.Pos, "conflicting protocols: the rule matches %s: write tproxy %s to", network.name, network.name)
+	network := r.ctx.at(selector.LayerNetwork)
+	if network == &selector.HeaderIP && out.family != selector.NFProtoIPv4 || network == &selector.HeaderIP6 && out.family != selector.NFProtoIPv6 {
+		return syntax.ErrorAt(s.Pos, "conflicting protocols: the rule matches %s: write tproxy %s to", network.Name, network.Name)
 	}
 	var err error
 	if s.Addr != nil {
 		if out.family == 0 {
-			return errorAt(s.Pos, "tproxy: ip or ip6 must be given with an address in tables of family inet: write tproxy ip to or tproxy ip6 to")
+			return syntax.ErrorAt(s.Pos, "tproxy: ip or ip6 must be given with an address in tables of family inet: write tproxy ip to or tproxy ip6 to")
 		}
 		if out.addr, err = r.target(s.Addr, wantAddr(out.family)); err != nil {
 			return err
@@ -52,7 +54,7 @@ func (r *ruleCompiler) tproxy(s *syntax.TProxy) error {
 // generate is statement's.
 func (s *tproxyStmt) generate(g *generator) error {
 	defer g.regs.reset()
-	e := TProxy{Family: s.family}
+	e := expr.TProxy{Family: s.family}
 	var err error
 	if e.Addr, err = g.loadTarget(s.addr); err != nil {
 		return err
@@ -65,15 +67,15 @@ func (s *tproxyStmt) generate(g *generator) error {
 }
 
 // newSynProxy makes a synproxy expression.
-func newSynProxy(s *syntax.SynProxy) *SynProxy {
-	e := &SynProxy{Flags: bit(s.SackPerm, synproxySackPerm) | bit(s.Timestamp, synproxyTimestamp)}
+func newSynProxy(s *syntax.SynProxy) *expr.SynProxy {
+	e := &expr.SynProxy{Flags: expr.Bit(s.SackPerm, expr.SynproxySackPerm) | expr.Bit(s.Timestamp, expr.SynproxyTimestamp)}
 	if s.MSS != nil {
 		e.MSS = *s.MSS
-		e.Flags |= synproxyMSS
+		e.Flags |= expr.SynproxyMSS
 	}
 	if s.WScale != nil {
 		e.WScale = *s.WScale
-		e.Flags |= synproxyWScale
+		e.Flags |= expr.SynproxyWScale
 	}
 	return e
 }

@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -28,10 +29,14 @@ func valueMask(n uint32) value {
 func prefixMask(width, n uint32) value { return valueMask(width).xor(valueMask(width - n)) }
 
 func (v value) and(o value) value { return value{v.hi & o.hi, v.lo & o.lo} }
-func (v value) or(o value) value  { return value{v.hi | o.hi, v.lo | o.lo} }
+
+func (v value) or(o value) value { return value{v.hi | o.hi, v.lo | o.lo} }
+
 func (v value) xor(o value) value { return value{v.hi ^ o.hi, v.lo ^ o.lo} }
-func (v value) not() value        { return value{^v.hi, ^v.lo} }
-func (v value) isZero() bool      { return v.hi|v.lo == 0 }
+
+func (v value) not() value { return value{^v.hi, ^v.lo} }
+
+func (v value) isZero() bool { return v.hi|v.lo == 0 }
 
 // shl shifts left.
 func (v value) shl(n uint32) value {
@@ -69,15 +74,12 @@ func (v value) cmp(o value) int {
 	}
 }
 
-// littleHost is true on little-endian machines.
-var littleHost = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
-
 // appendValue appends the low n bytes of v in a byte order.
 func appendValue(dst []byte, v value, n uint32, order datatype.Order) []byte {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], v.hi)
 	binary.BigEndian.PutUint64(b[8:], v.lo)
-	if order == datatype.HostEndian && littleHost {
+	if order == datatype.HostEndian && set.LittleHost {
 		for i := range n {
 			dst = append(dst, b[15-i])
 		}
@@ -94,7 +96,7 @@ func (v value) bytes(n uint32, order datatype.Order) []byte {
 // parseValue reads up to 16 bytes in a byte order.
 func parseValue(b []byte, order datatype.Order) value {
 	var v value
-	little := order == datatype.HostEndian && littleHost
+	little := order == datatype.HostEndian && set.LittleHost
 	for i := range b {
 		c := b[i]
 		if little {
@@ -114,9 +116,9 @@ func wideNumber(x *syntax.Const, w want) (*constTerm, error) {
 	}
 	switch {
 	case !ok:
-		return nil, errorAt(x.Pos, "%s is no number", describe(x))
+		return nil, syntax.ErrorAt(x.Pos, "%s is no number", describe(x))
 	case n.BitLen() > int(w.width):
-		return nil, errorAt(x.Pos, "value %s is out of range: it can have %d bits", x.Text, w.width)
+		return nil, syntax.ErrorAt(x.Pos, "value %s is out of range: it can have %d bits", x.Text, w.width)
 	}
 	var b [16]byte
 	return &constTerm{w.info(x.Pos), parseValue(n.FillBytes(b[:]), datatype.BigEndian)}, nil

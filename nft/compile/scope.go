@@ -1,12 +1,15 @@
 package compile
 
-import "github.com/weft-proxy/weft/nft"
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/set"
+)
 
 // Scope is what a rule can refer to besides itself: the declarations of its
 // table.
 type Scope interface {
 	// Set returns the named set or map.
-	Set(name string) (*Set, bool)
+	Set(name string) (*set.Set, bool)
 	// Chain reports whether a chain of that name can be a target of jump and
 	// goto. A scope that checks references elsewhere answers true.
 	Chain(name string) bool

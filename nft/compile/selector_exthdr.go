@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -11,7 +13,7 @@ import (
 // such an extension.
 type exthdrTerm struct {
 	termInfo
-	op  ExthdrOp
+	op  selector.ExthdrOp
 	typ uint8
 	// offset is in bits.
 	offset  uint32
@@ -29,11 +31,11 @@ func (r *ruleCompiler) exthdr(x *syntax.Exthdr) (term, error) {
 	}
 	switch x.Kind {
 	case syntax.ExthdrIPv6:
-		if err := r.requireFirst(&headerIP6, x.Pos); err != nil {
+		if err := r.requireFirst(&selector.HeaderIP6, x.Pos); err != nil {
 			return nil, err
 		}
 	case syntax.ExthdrIPv4:
-		if err := r.requireFirst(&headerIP, x.Pos); err != nil {
+		if err := r.requireFirst(&selector.HeaderIP, x.Pos); err != nil {
 			return nil, err
 		}
 	}
@@ -42,30 +44,30 @@ func (r *ruleCompiler) exthdr(x *syntax.Exthdr) (term, error) {
 
 // newExthdr makes the term of an expression on an extension.
 func newExthdr(x *syntax.Exthdr) (*exthdrTerm, error) {
-	e, err := resolveExthdr(x)
+	e, err := selector.ResolveExthdr(x)
 	if err != nil {
 		return nil, err
 	}
-	info := termInfo{pos: x.Pos, typ: e.typ, bits: e.bits, width: e.bits, order: datatype.BigEndian}
-	if e.present {
+	info := termInfo{pos: x.Pos, typ: e.Type, bits: e.Bits, width: e.Bits, order: datatype.BigEndian}
+	if e.Present {
 		info.typ = datatype.Boolean
 	}
-	return &exthdrTerm{info, e.op, e.ext.typ, e.offset, e.present, isNumber(e.ext.name)}, nil
+	return &exthdrTerm{info, e.Op, e.Ext.Type, e.Offset, e.Present, selector.IsNumber(e.Ext.Name)}, nil
 }
 
 // requireFirst is require for extensions of a network header: what it adds
 // goes to the head of the rule, and in bridges it is always the type of the
 // Ethernet frame.
-func (r *ruleCompiler) requireFirst(h *header, pos syntax.Pos) error {
-	switch base := r.ctx.at(layerNetwork); base {
+func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) error {
+	switch base := r.ctx.at(selector.LayerNetwork); base {
 	case h:
 		return nil
 	case nil:
 	default:
-		return errorAt(pos, "conflicting protocols: the rule matches %s, and extensions of %s cannot match then", base.name, h.name)
+		return syntax.ErrorAt(pos, "conflicting protocols: the rule matches %s, and extensions of %s cannot match then", base.Name, h.Name)
 	}
 	at := len(r.stmts)
-	if err := r.depend(r.ctx.at(layerLink), h, pos); err != nil {
+	if err := r.depend(r.ctx.at(selector.LayerLink), h, pos); err != nil {
 		return err
 	}
 	added := slices.Clone(r.stmts[at:])
@@ -91,14 +93,14 @@ func checkOptionMask(s *matchStmt) error {
 		masked = true
 	}
 	if masked {
-		return errorAt(t.pos, "a mask on TCP option %d makes nft(8) 1.0.6 abort when it lists the rule: compare whole bytes", t.typ)
+		return syntax.ErrorAt(t.pos, "a mask on TCP option %d makes nft(8) 1.0.6 abort when it lists the rule: compare whole bytes", t.typ)
 	}
 	return nil
 }
 
 // loadExthdr loads a field of an extension.
 func (g *generator) loadExthdr(t *exthdrTerm, dst register) {
-	g.emitOwn(&Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Present: t.present, Register: dst.number()})
+	g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Present: t.present, Register: dst.number()})
 }
 
 // exthdrStmt writes a field of an extension.
@@ -116,17 +118,17 @@ func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) error {
 	}
 	whole := t.offset%8 == 0 && (t.bits == 16 || t.bits == 32)
 	switch {
-	case t.op != ExthdrTCP || t.present:
-		return errorAt(x.Pos, "%s cannot be set: the kernel writes fields of TCP options only", describe(x))
+	case t.op != selector.ExthdrTCP || t.present:
+		return syntax.ErrorAt(x.Pos, "%s cannot be set: the kernel writes fields of TCP options only", describe(x))
 	case !whole || t.offset < 16:
-		return errorAt(x.Pos, "%s cannot be set: the kernel writes fields of two or four bytes behind the option's length", describe(x))
+		return syntax.ErrorAt(x.Pos, "%s cannot be set: the kernel writes fields of two or four bytes behind the option's length", describe(x))
 	}
 	out := &exthdrStmt{target: t}
 	if out.value, err = r.argument(s.Value, wantLike(t)); err != nil {
 		return err
 	}
 	if !isSingle(out.value) && isConstant(out.value) {
-		return errorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
+		return syntax.ErrorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
 	}
 	r.add(out)
 	return nil
@@ -140,7 +142,7 @@ func (s *exthdrStmt) generate(g *generator) error {
 		return err
 	}
 	t := s.target
-	g.emitOwn(&Exthdr{Action: ExthdrWrite, Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Register: reg.number()})
+	g.emitOwn(&expr.Exthdr{Action: expr.ExthdrWrite, Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Register: reg.number()})
 	return nil
 }
 
@@ -159,6 +161,6 @@ func (r *ruleCompiler) resetOption(s *syntax.ResetOption) error {
 
 // generate is statement's.
 func (s *resetStmt) generate(g *generator) error {
-	g.emitOwn(&Exthdr{Action: ExthdrReset, Op: ExthdrTCP, Type: s.typ})
+	g.emitOwn(&expr.Exthdr{Action: expr.ExthdrReset, Op: selector.ExthdrTCP, Type: s.typ})
 	return nil
 }

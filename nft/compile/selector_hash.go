@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -24,9 +25,9 @@ func (r *ruleCompiler) hash(x *syntax.Hash) (term, error) {
 	}
 	switch {
 	case x.Mod == 0:
-		return nil, errorAt(x.Pos, "%s: the modulus is 0: want 1 or more", word)
+		return nil, syntax.ErrorAt(x.Pos, "%s: the modulus is 0: want 1 or more", word)
 	case uint64(x.Mod)+uint64(x.Offset)-1 > 1<<32-1:
-		return nil, errorAt(x.Pos, "%s: offset %d is too large for modulus %d", word, x.Offset, x.Mod)
+		return nil, syntax.ErrorAt(x.Pos, "%s: offset %d is too large for modulus %d", word, x.Offset, x.Mod)
 	}
 	info := termInfo{pos: x.Pos, typ: datatype.Integer, bits: 32, width: 32, order: datatype.HostEndian}
 	t := &hashTerm{termInfo: info, seed: x.Seed, mod: x.Mod, offset: x.Offset}
@@ -38,22 +39,14 @@ func (r *ruleCompiler) hash(x *syntax.Hash) (term, error) {
 		return nil, err
 	}
 	if isConstant(t.x) {
-		return nil, errorAt(x.X.Position(), "%s is a constant: nothing to hash", describe(x.X))
+		return nil, syntax.ErrorAt(x.X.Position(), "%s is a constant: nothing to hash", describe(x.X))
 	}
 	return t, nil
 }
 
-// hashKind returns the kernel's number of a hash (enum nft_hash_types).
-func hashKind(x *syntax.Hash) uint32 {
-	if x.X == nil {
-		return unix.NFT_HASH_SYM
-	}
-	return unix.NFT_HASH_JENKINS
-}
-
 // load is loader's.
 func (t *hashTerm) load(g *generator, dst register) error {
-	e := &Hash{Dest: dst.number(), Mod: t.mod, Seed: t.seed, Offset: t.offset, Type: unix.NFT_HASH_SYM}
+	e := &expr.Hash{Dest: dst.number(), Mod: t.mod, Seed: t.seed, Offset: t.offset, Type: unix.NFT_HASH_SYM}
 	if t.x != nil {
 		src, err := g.regs.takeFor(t.x)
 		if err != nil {

@@ -5,14 +5,16 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // newPayload returns the term that loads a field of a header which begins at
 // an offset of its layer, in bits.
-func newPayload(pos syntax.Pos, h *header, f *field, offset uint32) *payloadTerm {
-	info := termInfo{pos: pos, typ: f.typ, bits: f.bits, width: f.bits, order: datatype.BigEndian}
-	return &payloadTerm{info, h, f, h.layer, offset + f.offset}
+func newPayload(pos syntax.Pos, h *selector.Header, f *selector.Field, offset uint32) *payloadTerm {
+	info := termInfo{pos: pos, typ: f.Type, bits: f.Bits, width: f.Bits, order: datatype.BigEndian}
+	return &payloadTerm{info, h, f, h.Layer, offset + f.Offset}
 }
 
 // payload evaluates a header field.
@@ -27,17 +29,17 @@ func (r *ruleCompiler) payload(x *syntax.Payload) (term, error) {
 // payloadField evaluates a header field without the operations that a bit
 // field needs.
 func (r *ruleCompiler) payloadField(x *syntax.Payload) (*payloadTerm, error) {
-	h := headerByName(x.Proto)
+	h := selector.HeaderByName(x.Proto)
 	if h == nil {
-		return nil, errorAt(x.Pos, "header %s is not supported", x.Proto)
+		return nil, syntax.ErrorAt(x.Pos, "header %s is not supported", x.Proto)
 	}
-	f := h.field(x.Field)
+	f := h.Field(x.Field)
 	if f == nil {
-		names := make([]string, len(h.fields))
-		for i := range h.fields {
-			names[i] = h.fields[i].name
+		names := make([]string, len(h.Fields))
+		for i := range h.Fields {
+			names[i] = h.Fields[i].Name
 		}
-		return nil, errorAt(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.name, strings.Join(names, ", "))
+		return nil, syntax.ErrorAt(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.Name, strings.Join(names, ", "))
 	}
 	offset, err := r.locate(h, x.Pos)
 	if err != nil {
@@ -50,32 +52,32 @@ func (r *ruleCompiler) payloadField(x *syntax.Payload) (*payloadTerm, error) {
 }
 
 // requireICMP makes sure that the ICMP message has a field.
-func (r *ruleCompiler) requireICMP(h *header, f *field, pos syntax.Pos) error {
-	if len(f.icmpTypes) == 0 {
+func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos syntax.Pos) error {
+	if len(f.ICMPTypes) == 0 {
 		return nil
 	}
 	if known := r.ctx.icmpType; known != 0 {
-		if slices.Contains(f.icmpTypes, known) {
+		if slices.Contains(f.ICMPTypes, known) {
 			return nil
 		}
-		return errorAt(pos, "%s %s: the rule matches ICMP type %d, which has no such field", h.name, f.name, known)
+		return syntax.ErrorAt(pos, "%s %s: the rule matches ICMP type %d, which has no such field", h.Name, f.Name, known)
 	}
-	m := &matchStmt{left: newPayload(pos, h, h.protocolField(), 0), op: "=="}
-	if len(f.icmpTypes) == 1 {
-		m.right = &constTerm{*m.left.info(), value{lo: f.icmpTypes[0]}}
+	m := &matchStmt{left: newPayload(pos, h, h.ProtocolField(), 0), op: "=="}
+	if len(f.ICMPTypes) == 1 {
+		m.right = &constTerm{*m.left.info(), value{lo: f.ICMPTypes[0]}}
 	} else {
-		elems := make([]Element, len(f.icmpTypes))
-		for i, n := range f.icmpTypes {
+		elems := make([]set.Element, len(f.ICMPTypes))
+		for i, n := range f.ICMPTypes {
 			elems[i].Key = string([]byte{byte(n)})
 		}
-		set, err := r.newAnonymous(&anonymousSpec{key: m.left, syntaxKey: &syntax.Payload{Proto: h.name, Field: "type"}}, elems)
+		set, err := r.newAnonymous(&anonymousSpec{key: m.left, syntaxKey: &syntax.Payload{Proto: h.Name, Field: "type"}}, elems)
 		if err != nil {
 			return err
 		}
 		m.right = set
 	}
 	r.prepend(m)
-	r.ctx.icmpType = f.icmpTypes[0]
+	r.ctx.icmpType = f.ICMPTypes[0]
 	return nil
 }
 
@@ -107,9 +109,6 @@ func fieldShift(offset, bits uint32) (shift, extra uint32) {
 	return uint32(n), extra
 }
 
-// maxRaw is the widest raw payload, in bits: what the kernel compares.
-const maxRaw = 128
-
 // rawPayload evaluates raw payload.
 func (r *ruleCompiler) rawPayload(x *syntax.RawPayload) (term, error) {
 	p, err := newRawPayload(x)
@@ -121,7 +120,7 @@ func (r *ruleCompiler) rawPayload(x *syntax.RawPayload) (term, error) {
 
 // newRawPayload returns the term that loads raw payload.
 func newRawPayload(x *syntax.RawPayload) (*payloadTerm, error) {
-	h, f, l, err := rawField(x)
+	h, f, l, err := selector.RawField(x)
 	if err != nil {
 		return nil, err
 	}
@@ -129,32 +128,6 @@ func newRawPayload(x *syntax.RawPayload) (*payloadTerm, error) {
 	p.layer = l
 	return p, nil
 }
-
-// rawField returns what raw payload is: the ports of the transport header, or
-// a number.
-func rawField(x *syntax.RawPayload) (*header, *field, layer, *Error) {
-	l := layer(slices.Index(rawBases[:], x.Base))
-	f := &field{typ: datatype.Integer, offset: x.Offset, bits: x.Bits}
-	switch {
-	case l > layerInner || x.Base == "":
-		return nil, nil, 0, errorAt(x.Pos, "unknown base %q of raw payload: want ll, nh, th or ih", x.Base)
-	case x.Bits == 0:
-		return nil, nil, 0, errorAt(x.Pos, "raw payload of 0 bits has no value")
-	case x.Bits > maxRaw, x.Offset%8+x.Bits > maxRaw:
-		return nil, nil, 0, errorAt(x.Pos, "raw payload of %d bits is too wide: at most %d are possible, in whole bytes", x.Bits, maxRaw)
-	case x.Offset/8 > maxRawOffset:
-		return nil, nil, 0, errorAt(x.Pos, "offset %d of raw payload is too large: the greatest is %d", x.Offset, maxRawOffset*8+7)
-	case l == layerTransport && x.Bits == 16 && x.Offset <= 16 && x.Offset%16 == 0:
-		return &headerTH, &headerTH.fields[x.Offset/16], l, nil
-	}
-	return &headerRaw, f, l, nil
-}
-
-// rawBases are the names of the layers, in their order.
-var rawBases = [...]string{"", "ll", "nh", "th", "ih"}
-
-// maxRawOffset is the greatest offset that the kernel takes, in bytes.
-const maxRawOffset = 1<<16 - 1
 
 // checkMasked refuses operations on bit fields that are looked up in a set:
 // the field has fewer bytes than were loaded for it, and nft makes a set that
@@ -164,7 +137,7 @@ func (spec *anonymousSpec) checkMasked() error {
 	if !ok || b.op == ">>" || spec.interval || (b.width+7)/8 == b.bytes() {
 		return nil
 	}
-	return errorAt(b.pos, "the kernel has no sets for an operation on a field of %d bits in %d bytes: write a comparison for each value", b.width, b.bytes())
+	return syntax.ErrorAt(b.pos, "the kernel has no sets for an operation on a field of %d bits in %d bytes: write a comparison for each value", b.width, b.bytes())
 }
 
 // rawBits reports whether a term is made of raw payload that does not fill its
@@ -178,5 +151,5 @@ func rawBits(t term) bool {
 		t = b.x
 	}
 	p, ok := t.(*payloadTerm)
-	return ok && p.header == &headerRaw && p.field.partial()
+	return ok && p.header == &selector.HeaderRaw && p.field.Partial()
 }

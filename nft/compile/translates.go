@@ -1,17 +1,21 @@
 package compile
 
-import "github.com/google/nftables/expr"
+import (
+	google "github.com/google/nftables/expr"
+
+	"github.com/weft-proxy/weft/nft/expr"
+)
 
 // Translates reports whether the rule translates addresses: dnat, snat,
 // masquerade or redirect.
 func (r *Rule) Translates() bool {
 	for _, e := range r.Exprs {
 		switch e := e.(type) {
-		case *Masq:
+		case *expr.Masq:
 			return true
-		case kernelExpr:
+		case expr.Library:
 			switch e.Any.(type) {
-			case *expr.NAT, *expr.Masq, *expr.Redir:
+			case *google.NAT, *google.Masq, *google.Redir:
 				return true
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 func TestTranslates(t *testing.T) {
@@ -35,7 +36,10 @@ func TestTranslates(t *testing.T) {
 // anyChain is a scope that has every chain and no set.
 type anyChain struct{}
 
-func (anyChain) Set(string) (*Set, bool)            { return nil, false }
-func (anyChain) Chain(string) bool                  { return true }
+func (anyChain) Set(string) (*set.Set, bool) { return nil, false }
+
+func (anyChain) Chain(string) bool { return true }
+
 func (anyChain) Object(nft.ObjectKind, string) bool { return true }
-func (anyChain) Flowtable(string) bool              { return true }
+
+func (anyChain) Flowtable(string) bool { return true }

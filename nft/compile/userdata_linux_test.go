@@ -11,6 +11,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // TestUserDataIsListed writes objects with our userdata into the kernel and
@@ -18,20 +20,20 @@ import (
 func TestUserDataIsListed(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
-	table, err := TableUserData("a table")
+	table, err := userdata.Table("a table")
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain, err := ChainUserData("a chain")
+	chain, err := userdata.Chain("a chain")
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := strings.Repeat("r", MaxComment)
-	rule, err := (&Rule{Comment: long, Fingerprint: Fingerprint{7}}).UserData(strings.Repeat("o", MaxOwner))
+	long := strings.Repeat("r", userdata.MaxComment)
+	rule, err := (&Rule{Comment: long, Fingerprint: userdata.Fingerprint{7}}).UserData(strings.Repeat("o", userdata.MaxOwner))
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := CompileMap(nft.FamilyIP, &nft.Map{
+	set, err := set.CompileMap(nft.FamilyIP, &nft.Map{
 		Name: "m", Comment: "a map", Size: 7,
 		TypeOf: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport",
 	})
@@ -92,7 +94,7 @@ func counterExpr(t *testing.T) []byte {
 	return attributes(t, netlink.Attribute{Type: unix.NFTA_LIST_ELEM | unix.NLA_F_NESTED, Data: counter})
 }
 
-func setAttributes(t *testing.T, table netlink.Attribute, s *Set) []netlink.Attribute {
+func setAttributes(t *testing.T, table netlink.Attribute, s *set.Set) []netlink.Attribute {
 	t.Helper()
 	return []netlink.Attribute{
 		table, {Type: unix.NFTA_SET_NAME, Data: []byte(s.Name + "\x00")},

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Write says that packets that run a rule put entries into a map ("add @m
@@ -19,10 +22,10 @@ type Write struct {
 }
 
 // Writes reports whether the entry of a map is one that w makes.
-func (w *Write) Writes(e *Element) bool { return w.Any || w.Data == PadData(e.Data) }
+func (w *Write) Writes(e *set.Element) bool { return w.Any || w.Data == PadData(e.Data) }
 
 // PadData returns an element's data as a Write has it.
-func PadData(data string) string { return data + zeros[:-len(data)&3] }
+func PadData(data string) string { return data + expr.Zeros[:-len(data)&3] }
 
 // ParseWrites finds the writes of a rule in its expressions, the payload of
 // NFTA_RULE_EXPRESSIONS as Encode makes it or as the kernel dumps it. A value is
@@ -31,8 +34,8 @@ func PadData(data string) string { return data + zeros[:-len(data)&3] }
 func ParseWrites(list []byte) ([]Write, error) {
 	var writes []Write
 	var run immediates
-	err := eachAttr(list, func(_ uint16, v []byte) error {
-		name, data, err := unmarshalNamed(v)
+	err := expr.EachAttr(list, func(_ uint16, v []byte) error {
+		name, data, err := expr.Unmarshal(v)
 		if err != nil {
 			return err
 		}
@@ -40,11 +43,11 @@ func ParseWrites(list []byte) ([]Write, error) {
 		case "immediate":
 			return run.add(data)
 		case "dynset":
-			var d Dynset
+			var d expr.Dynset
 			if err := d.Unmarshal(data); err != nil {
 				return err
 			}
-			if d.Data == 0 || d.SetID != 0 || d.Op == nftDynsetDelete {
+			if d.Data == 0 || d.SetID != 0 || d.Op == expr.NftDynsetDelete {
 				break
 			}
 			w := Write{Map: d.SetName}
@@ -69,12 +72,12 @@ type immediates struct {
 func (r *immediates) add(attributes []byte) error {
 	var number uint32
 	var value []byte
-	err := eachAttr(attributes, func(typ uint16, v []byte) (err error) {
+	err := expr.EachAttr(attributes, func(typ uint16, v []byte) (err error) {
 		switch typ {
 		case unix.NFTA_IMMEDIATE_DREG:
-			number, err = attrU32(v)
+			number, err = expr.AttrU32(v)
 		case unix.NFTA_IMMEDIATE_DATA:
-			value, err = attrData(v)
+			value, err = expr.AttrData(v)
 		}
 		return err
 	})

@@ -4,22 +4,23 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // mapScope has one map and every chain.
 type mapScope struct {
 	anyChain
-	m *Set
+	m *set.Set
 }
 
-func (s mapScope) Set(string) (*Set, bool) { return s.m, true }
+func (s mapScope) Set(string) (*set.Set, bool) { return s.m, true }
 
 // TestParseWritesOfDamagedBytes cuts a rule's expressions off at every byte, and
 // damages every one: nothing panics, and nothing is found that is longer than
 // the registers.
 func TestParseWritesOfDamagedBytes(t *testing.T) {
 	decl := nft.Map{Name: "m", Type: "ipv4_addr : ipv6_addr . inet_service", Flags: []string{"dynamic"}}
-	m, err := CompileMap(nft.FamilyIP, &decl)
+	m, err := set.CompileMap(nft.FamilyIP, &decl)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
 )
 
 // TestCheckChangesNothing checks a batch with every kind of op, and then that
@@ -20,7 +20,7 @@ func TestCheckChangesNothing(t *testing.T) {
 		c := open(t, ns, cfg)
 		id, other := testTable(), nft.TableID{Family: nft.FamilyInet, Name: "other"}
 		set := setOf(t, nft.Set{Name: "blocked", Type: "ipv4_addr"})
-		base := &compile.Chain{Name: "input", Base: &compile.Base{Type: "filter", Hook: 1}}
+		base := &object.Chain{Name: "input", Base: &object.Base{Type: "filter", Hook: 1}}
 		kept, gone := &Handle{}, &Handle{}
 		commit(t, c,
 			AddTable{Table: id}, AddTable{Table: other}, AddSet{Table: id, Set: set}, AddChain{Table: id, Chain: base},
@@ -92,7 +92,7 @@ func TestCheckNamesTheCulprit(t *testing.T) {
 		id := testTable()
 		set := setOf(t, nft.Set{Name: "small", Type: "ipv4_addr", Size: 2})
 		ranges := setOf(t, nft.Set{Name: "ranges", Type: "ipv4_addr", Flags: []string{"interval"}})
-		base := &compile.Chain{Name: "input", Base: &compile.Base{Type: "filter", Hook: 1}}
+		base := &object.Chain{Name: "input", Base: &object.Base{Type: "filter", Hook: 1}}
 		commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddSet{Table: id, Set: ranges}, AddChain{Table: id, Chain: base},
 			AddElements{Table: id, Set: ranges, Elements: pack(t, ranges, "10.0.0.0/24")})
 		for _, tt := range []struct {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // Claim makes tables the connection's own that an earlier one left; their
@@ -139,7 +139,7 @@ func (e *encoder) claims(tables []tableInfo) error {
 	closeMessage(e.buf, at)
 	for i, t := range tables {
 		e.op = i
-		userData, err := compile.TableUserData(t.comment)
+		userData, err := userdata.Table(t.comment)
 		if err != nil {
 			return err
 		}

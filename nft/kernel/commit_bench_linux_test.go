@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // serviceOps is the ruleset of services with ten endpoints each.
-func serviceOps(t testing.TB, services int) (ops []Op, endpoints *compile.Set, elements []compile.Element) {
+func serviceOps(t testing.TB, services int) (ops []Op, endpoints *set.Set, elements []set.Element) {
 	t.Helper()
 	id := testTable()
 	endpoints, elements = loadEndpoints(t, 10*services)
 	vmap := mapOf(t, nft.Map{Name: "services", TypeOf: "ip daddr . meta l4proto . th dport : verdict"})
-	vips := make([]compile.Element, services)
+	vips := make([]set.Element, services)
 	for i := range vips {
 		vips[i] = pack(t, vmap, fmt.Sprintf("10.%d.%d.%d . tcp . 80 : goto pick-10", 96+i>>16, i>>8&255, i&255))[0]
 	}
@@ -124,7 +124,7 @@ func BenchmarkCommit110k(b *testing.B) {
 // floor sends batches of the same two messages over a bare socket, to a table of the
 // same size.
 func BenchmarkReplaceElement(b *testing.B) {
-	ops, set, elements := serviceOps(b, 10_000)
+	ops, s, elements := serviceOps(b, 10_000)
 	c := open(b, nfttest.New(b), Config{})
 	commit(b, c, ops...)
 	bare := openBare(b, nfttest.New(b))
@@ -137,12 +137,12 @@ func BenchmarkReplaceElement(b *testing.B) {
 
 	// Two states of the same slot, to go to and fro.
 	id := testTable()
-	states := [2]compile.Element{elements[54_321], elements[54_321]}
+	states := [2]set.Element{elements[54_321], elements[54_321]}
 	states[1].Data = elements[0].Data
 	replace := func(i int) []Op {
 		return []Op{
-			DeleteElements{Table: id, Set: set, Elements: states[i&1 : i&1+1]},
-			AddElements{Table: id, Set: set, Elements: states[1-i&1 : 2-i&1]},
+			DeleteElements{Table: id, Set: s, Elements: states[i&1 : i&1+1]},
+			AddElements{Table: id, Set: s, Elements: states[1-i&1 : 2-i&1]},
 		}
 	}
 	var batches [2][]byte

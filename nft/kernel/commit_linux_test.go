@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // modes runs a test with and without table ownership.
@@ -35,8 +36,8 @@ func TestCommitListsAsWritten(t *testing.T) {
 			AddTable{Table: id, Comment: "made by weft"},
 			AddSet{Table: id, Set: services}, AddSet{Table: id, Set: endpoints},
 			AddChain{Table: id, Chain: chain("pick-3")},
-			AddChain{Table: id, Chain: &compile.Chain{Name: "nat-prerouting", Comment: "entry", Base: &compile.Base{Type: "nat", Hook: 0, Priority: -100}}},
-			AddChain{Table: id, Chain: &compile.Chain{Name: "filter", Base: &compile.Base{Type: "filter", Hook: 2, Priority: 10, Drop: true}}},
+			AddChain{Table: id, Chain: &object.Chain{Name: "nat-prerouting", Comment: "entry", Base: &object.Base{Type: "nat", Hook: 0, Priority: -100}}},
+			AddChain{Table: id, Chain: &object.Chain{Name: "filter", Base: &object.Base{Type: "filter", Hook: 2, Priority: 10, Drop: true}}},
 			AddElements{Table: id, Set: services, Elements: vip},
 			AddElements{Table: id, Set: endpoints, Elements: pack(t, endpoints,
 				"10.96.0.1 . tcp . 80 . 0 : 10.1.0.1 . 8080", "10.96.0.1 . tcp . 80 . 1 : 10.1.0.2 . 8080")},
@@ -131,13 +132,13 @@ func TestElementOptions(t *testing.T) {
 }
 
 // loadEndpoints makes the table and n endpoints elements.
-func loadEndpoints(t testing.TB, n int) (*compile.Set, []compile.Element) {
+func loadEndpoints(t testing.TB, n int) (*set.Set, []set.Element) {
 	t.Helper()
-	set := mapOf(t, nft.Map{Name: "endpoints", TypeOf: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"})
-	elements := make([]compile.Element, 0, n)
+	s := mapOf(t, nft.Map{Name: "endpoints", TypeOf: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"})
+	elements := make([]set.Element, 0, n)
 	for i := range n {
 		svc, slot := i/10, i%10
-		e, err := set.Pack(nft.Element{
+		e, err := s.Pack(nft.Element{
 			Key:   fmt.Sprintf("10.%d.%d.%d . tcp . 80 . %d", 96+svc>>16, svc>>8&255, svc&255, slot),
 			Value: fmt.Sprintf("10.1.%d.%d . 8080", svc>>8&255, slot),
 		})
@@ -146,15 +147,15 @@ func loadEndpoints(t testing.TB, n int) (*compile.Set, []compile.Element) {
 		}
 		elements = append(elements, e)
 	}
-	return set, elements
+	return s, elements
 }
 
 func TestManyElementsInChunks(t *testing.T) {
 	ns := nfttest.New(t)
 	c := open(t, ns, Config{})
 	id := testTable()
-	set, elements := loadEndpoints(t, 110_000)
-	stats := commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddElements{Table: id, Set: set, Elements: elements})
+	s, elements := loadEndpoints(t, 110_000)
+	stats := commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: s}, AddElements{Table: id, Set: s, Elements: elements})
 	if stats.Elements != len(elements) || stats.Messages < 70 {
 		t.Errorf("stats = %+v, want %d elements in more than 70 messages", stats, len(elements))
 	}
@@ -165,7 +166,7 @@ func TestManyElementsInChunks(t *testing.T) {
 	}
 	t.Logf("dump of %d elements: %v", len(elements), time.Since(start))
 	got := tables[0].Sets[0].Elements
-	want := make(map[string]compile.Element, len(elements))
+	want := make(map[string]set.Element, len(elements))
 	for _, e := range elements {
 		want[e.Key] = e
 	}
@@ -180,7 +181,7 @@ func TestManyElementsInChunks(t *testing.T) {
 	}
 	// nft takes many seconds to list all of them.
 	const rest = 10_000
-	stats = commit(t, c, DeleteElements{Table: id, Set: set, Elements: elements[rest:]})
+	stats = commit(t, c, DeleteElements{Table: id, Set: s, Elements: elements[rest:]})
 	if stats.Elements != len(elements)-rest {
 		t.Errorf("stats of deletion = %+v", stats)
 	}
@@ -233,9 +234,9 @@ func TestRejections(t *testing.T) {
 	ns := nfttest.New(t)
 	c := open(t, ns, Config{})
 	id := testTable()
-	set, elements := loadEndpoints(t, 3)
+	s, elements := loadEndpoints(t, 3)
 	vmap := mapOf(t, nft.Map{Name: "services", Type: "ipv4_addr : verdict"})
-	commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddSet{Table: id, Set: vmap}, AddElements{Table: id, Set: set, Elements: elements[:1]})
+	commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: s}, AddSet{Table: id, Set: vmap}, AddElements{Table: id, Set: s, Elements: elements[:1]})
 	bad := elements[0]
 	bad.Key = bad.Key[1:]
 	long := pack(t, vmap, "10.0.0.1 : drop")
@@ -248,16 +249,16 @@ func TestRejections(t *testing.T) {
 		text    string
 	}{
 		{"missing chain of a verdict", AddElements{Table: id, Set: vmap, Elements: pack(t, vmap, "10.0.0.1 : accept", "10.0.0.2 : goto nowhere", "10.0.0.3 : drop")}, 1, unix.ENOENT, "10.0.0.2 : goto nowhere"},
-		{"missing element", DeleteElements{Table: id, Set: set, Elements: elements[:2]}, 1, unix.ENOENT, "10.96.0.0 . tcp . 80 . 1"},
+		{"missing element", DeleteElements{Table: id, Set: s, Elements: elements[:2]}, 1, unix.ENOENT, "10.96.0.0 . tcp . 80 . 1"},
 		{"missing chain of a rule", AddRule{Table: id, Chain: "nowhere", Rule: ruleOf(t, "accept", "")}, -1, unix.ENOENT, "insert rule ip weft nowhere accept"},
 		{"missing rule", DeleteRule{Table: id, Chain: "nowhere", Handle: &Handle{N: 99}}, -1, unix.ENOENT, "handle 99"},
 		{"rule without handle", DeleteRule{Table: id, Chain: "nowhere", Handle: &Handle{}}, -1, nil, "no handle"},
 		{"after nothing", AddRule{Table: id, Chain: "nowhere", Rule: ruleOf(t, "accept", ""), After: &Handle{}}, -1, nil, "neither committed nor earlier"},
 		{"missing set", DeleteSet{Table: id, Name: "nowhere"}, -1, unix.ENOENT, "delete set ip weft nowhere"},
-		{"short key", AddElements{Table: id, Set: set, Elements: []compile.Element{elements[1], bad}}, 1, nil, "key has 15 bytes: want 16"},
+		{"short key", AddElements{Table: id, Set: s, Elements: []set.Element{elements[1], bad}}, 1, nil, "key has 15 bytes: want 16"},
 		{"long comment", AddElements{Table: id, Set: vmap, Elements: long}, 0, nil, "129 bytes"},
-		{"interval", AddElements{Table: id, Set: vmap, Elements: []compile.Element{{Key: "abcd", KeyEnd: "abce", Data: "\x00\x00\x00\x00"}}}, 0, nil, "flags interval"},
-		{"no verdict", AddElements{Table: id, Set: vmap, Elements: []compile.Element{{Key: "abcd"}}}, 0, nil, "no verdict"},
+		{"interval", AddElements{Table: id, Set: vmap, Elements: []set.Element{{Key: "abcd", KeyEnd: "abce", Data: "\x00\x00\x00\x00"}}}, 0, nil, "flags interval"},
+		{"no verdict", AddElements{Table: id, Set: vmap, Elements: []set.Element{{Key: "abcd"}}}, 0, nil, "no verdict"},
 		{"foreign table", AddChain{Table: nft.TableID{Family: nft.FamilyIP, Name: "other"}, Chain: chain("c")}, -1, ErrNotClaimed, "ip other"},
 		{"no chain", AddChain{Table: id}, -1, nil, "chain is nil"},
 		{"no set", AddElements{Table: id}, -1, nil, "set is nil"},

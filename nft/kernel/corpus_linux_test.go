@@ -12,6 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -29,15 +31,15 @@ type corpus struct {
 // tableScope is what a table declares. It is a compile.Scope.
 type tableScope struct {
 	table nft.Table
-	sets  map[string]*compile.Set
+	sets  map[string]*set.Set
 	// order has the sets as they are declared.
-	order []*compile.Set
+	order []*set.Set
 	// elements are those that the table declares.
-	elements map[string][]compile.Element
+	elements map[string][]set.Element
 	extra    scopeObjects
 }
 
-func (s *tableScope) Set(name string) (*compile.Set, bool) { set, ok := s.sets[name]; return set, ok }
+func (s *tableScope) Set(name string) (*set.Set, bool) { set, ok := s.sets[name]; return set, ok }
 
 // Chain is Scope's. Rules of corpora jump to a and b.
 func (s *tableScope) Chain(name string) bool { return name == "a" || name == "b" }
@@ -110,14 +112,14 @@ func unusable(family nft.Family, decl string) bool {
 	if err != nil || len(tables[0].Objects) == 0 {
 		return false
 	}
-	_, err = compile.CompileObject(family, &tables[0].Objects[0])
+	_, err = object.Compile(family, &tables[0].Objects[0])
 	return err != nil
 }
 
 // newScope compiles the declarations of a table.
 func newScope(t nft.Table) (*tableScope, error) {
-	s := &tableScope{table: t, sets: map[string]*compile.Set{}, elements: map[string][]compile.Element{}}
-	add := func(set *compile.Set, err error, elements []nft.Element) error {
+	s := &tableScope{table: t, sets: map[string]*set.Set{}, elements: map[string][]set.Element{}}
+	add := func(set *set.Set, err error, elements []nft.Element) error {
 		if err != nil {
 			return err
 		}
@@ -126,13 +128,13 @@ func newScope(t nft.Table) (*tableScope, error) {
 		return s.pack(set, elements)
 	}
 	for i := range t.Sets {
-		set, err := compile.CompileSet(t.Family, &t.Sets[i])
+		set, err := set.Compile(t.Family, &t.Sets[i])
 		if err := add(set, err, t.Sets[i].Elements); err != nil {
 			return nil, err
 		}
 	}
 	for i := range t.Maps {
-		set, err := compile.CompileMap(t.Family, &t.Maps[i])
+		set, err := set.CompileMap(t.Family, &t.Maps[i])
 		if err := add(set, err, t.Maps[i].Elements); err != nil {
 			return nil, err
 		}
@@ -141,17 +143,17 @@ func newScope(t nft.Table) (*tableScope, error) {
 }
 
 // pack packs the elements of a set.
-func (s *tableScope) pack(set *compile.Set, elements []nft.Element) error {
-	var packed []compile.Element
+func (s *tableScope) pack(declared *set.Set, elements []nft.Element) error {
+	var packed []set.Element
 	for _, e := range elements {
-		p, err := set.Pack(e)
+		p, err := declared.Pack(e)
 		if err != nil {
 			return err
 		}
 		packed = append(packed, p)
 	}
-	out, err := set.Normalize(packed)
-	s.elements[set.Name] = out
+	out, err := declared.Normalize(packed)
+	s.elements[declared.Name] = out
 	return err
 }
 

@@ -4,26 +4,26 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
 )
 
 // scopeObjects are the compiled objects and flowtables of a table.
 type scopeObjects struct {
-	objects    []*compile.Object
-	flowtables []*compile.Flowtable
+	objects    []*object.Object
+	flowtables []*object.Flowtable
 }
 
 // compile compiles the objects of a table.
 func (s *scopeObjects) compile(t *nft.Table) error {
 	for i := range t.Objects {
-		o, err := compile.CompileObject(t.Family, &t.Objects[i])
+		o, err := object.Compile(t.Family, &t.Objects[i])
 		if err != nil {
 			return err
 		}
 		s.objects = append(s.objects, o)
 	}
 	for i := range t.Flowtables {
-		f, err := compile.CompileFlowtable(&t.Flowtables[i])
+		f, err := object.CompileFlowtable(&t.Flowtables[i])
 		if err != nil {
 			return err
 		}
@@ -46,10 +46,10 @@ func (s *scopeObjects) ops(id nft.TableID) []Op {
 
 // Object is Scope's.
 func (s *tableScope) Object(kind nft.ObjectKind, name string) bool {
-	return slices.ContainsFunc(s.extra.objects, func(o *compile.Object) bool { return o.Kind == kind && o.Name == name })
+	return slices.ContainsFunc(s.extra.objects, func(o *object.Object) bool { return o.Kind == kind && o.Name == name })
 }
 
 // Flowtable is Scope's.
 func (s *tableScope) Flowtable(name string) bool {
-	return slices.ContainsFunc(s.extra.flowtables, func(f *compile.Flowtable) bool { return f.Name == name })
+	return slices.ContainsFunc(s.extra.flowtables, func(f *object.Flowtable) bool { return f.Name == name })
 }

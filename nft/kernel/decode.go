@@ -10,6 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // tableInfo is what is read of any table.
@@ -34,7 +36,7 @@ func decodeTable(m reply) (tableInfo, error) {
 		case unix.NFTA_TABLE_NAME:
 			t.id.Name = a.Text()
 		case nftaTableUserData:
-			if info, err := compile.ParseTableUserData(a.Bytes()); err == nil {
+			if info, err := userdata.ParseTable(a.Bytes()); err == nil {
 				t.ours, t.comment = info.Ours, info.Comment
 			}
 		case nftaTableOwner:
@@ -47,11 +49,11 @@ func decodeTable(m reply) (tableInfo, error) {
 }
 
 // decodeChain decodes a NEWCHAIN; nil for a chain of another table.
-func decodeChain(m reply, table string) (*compile.Chain, error) {
-	chain := &compile.Chain{}
-	base := func() *compile.Base {
+func decodeChain(m reply, table string) (*object.Chain, error) {
+	chain := &object.Chain{}
+	base := func() *object.Base {
 		if chain.Base == nil {
-			chain.Base = &compile.Base{}
+			chain.Base = &object.Base{}
 		}
 		return chain.Base
 	}
@@ -77,7 +79,7 @@ func decodeChain(m reply, table string) (*compile.Chain, error) {
 				base().Offload = true
 			}
 		case nftaChainUserData:
-			comment, err := compile.ParseChainUserData(a.Bytes())
+			comment, err := userdata.ParseChain(a.Bytes())
 			if err != nil {
 				return nil, fmt.Errorf("chain %s: %w", chain.Name, err)
 			}
@@ -88,7 +90,7 @@ func decodeChain(m reply, table string) (*compile.Chain, error) {
 }
 
 // decodeHook decodes where a base chain is attached.
-func decodeHook(b []byte, base *compile.Base) error {
+func decodeHook(b []byte, base *object.Base) error {
 	a := attr.NewReader(b)
 	for a.Next() {
 		switch a.Type() {
@@ -107,7 +109,7 @@ func decodeHook(b []byte, base *compile.Base) error {
 			if len(names) == 1 {
 				base.Device = names[0]
 			} else {
-				base.Device, base.Devices = "", compile.NewDevices(names)
+				base.Device, base.Devices = "", object.NewDevices(names)
 			}
 		}
 	}
@@ -118,7 +120,7 @@ func decodeHook(b []byte, base *compile.Base) error {
 type ruleInfo struct {
 	table, chain string
 	handle       uint64
-	info         compile.RuleInfo
+	info         userdata.RuleInfo
 	writes       []compile.Write
 }
 
@@ -137,7 +139,7 @@ func decodeRule(m reply) (ruleInfo, error) {
 		case unix.NFTA_RULE_HANDLE:
 			r.handle = a.Uint64BE()
 		case unix.NFTA_RULE_USERDATA:
-			if info, err := compile.ParseRuleUserData(a.Bytes()); err == nil {
+			if info, err := userdata.ParseRule(a.Bytes()); err == nil {
 				r.info = info
 			}
 		case unix.NFTA_RULE_EXPRESSIONS:

@@ -9,22 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // elementDecoder collects the elements of one set from a dump.
 type elementDecoder struct {
-	set *compile.Set
+	set *set.Set
 	// ranges is true where an interval comes as two elements.
 	ranges   bool
-	elements []compile.Element
+	elements []set.Element
 	// ends are the ends of intervals: the first keys that are not in them.
 	ends []string
 	// verdicts are those seen so far: thousands of elements share a few.
 	verdicts map[string]string
 }
 
-func newElementDecoder(set *compile.Set) *elementDecoder {
+func newElementDecoder(set *set.Set) *elementDecoder {
 	enc := newElementEncoder(set, true)
 	return &elementDecoder{set: set, ranges: enc.ranges, verdicts: map[string]string{}}
 }
@@ -54,7 +56,7 @@ func (d *elementDecoder) message(m reply) error {
 
 // element decodes an entry of the list.
 func (d *elementDecoder) element(b []byte) error {
-	var e compile.Element
+	var e set.Element
 	var key, keyEnd []byte
 	var flags uint32
 	a := attr.NewReader(b)
@@ -77,7 +79,7 @@ func (d *elementDecoder) element(b []byte) error {
 			e.State = elementState(a.Type(), a.Bytes())
 		case unix.NFTA_SET_ELEM_USERDATA:
 			// An element that somebody else wrote may have any userdata.
-			if info, err := compile.ParseElementUserData(a.Bytes()); err == nil {
+			if info, err := userdata.ParseElement(a.Bytes()); err == nil {
 				e.Comment = info.Comment
 			}
 		}
@@ -106,7 +108,7 @@ func (d *elementDecoder) element(b []byte) error {
 // later.
 func elementState(typ uint16, value []byte) string {
 	if typ == unix.NFTA_SET_ELEM_EXPR {
-		words, err := compile.FormatStateful(value)
+		words, err := expr.FormatStateful(value)
 		if err != nil {
 			return ""
 		}
@@ -116,7 +118,7 @@ func elementState(typ uint16, value []byte) string {
 	if err != nil {
 		return ""
 	}
-	return compile.NewState(0, words)
+	return set.NewState(0, words)
 }
 
 // dataValue returns the bytes of a key.
@@ -173,7 +175,7 @@ func (d *elementDecoder) dedupe() bool {
 	type key struct{ first, last string }
 	seen := make(map[key]struct{}, len(d.elements))
 	n := len(d.elements)
-	d.elements = slices.DeleteFunc(d.elements, func(e compile.Element) bool {
+	d.elements = slices.DeleteFunc(d.elements, func(e set.Element) bool {
 		k := key{e.Key, e.KeyEnd}
 		_, twice := seen[k]
 		seen[k] = struct{}{}
@@ -184,11 +186,11 @@ func (d *elementDecoder) dedupe() bool {
 
 // finish returns the elements, with the ends of intervals joined to their
 // begins.
-func (d *elementDecoder) finish() []compile.Element {
+func (d *elementDecoder) finish() []set.Element {
 	if !d.ranges {
 		return slices.Clip(d.elements)
 	}
-	slices.SortFunc(d.elements, func(a, b compile.Element) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(d.elements, func(a, b set.Element) int { return strings.Compare(a.Key, b.Key) })
 	slices.SortFunc(d.ends, cmp.Compare[string])
 	ends := d.ends
 	for i := range d.elements {

@@ -8,11 +8,13 @@ import (
 
 	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // decodeSet decodes a NEWSET; nil for a set of another table.
-func decodeSet(m reply, table string) (*compile.Set, error) {
-	set := &compile.Set{}
+func decodeSet(m reply, table string) (*set.Set, error) {
+	set := &set.Set{}
 	a := attr.NewReader(m.attrs)
 	for a.Next() {
 		switch a.Type() {
@@ -45,7 +47,7 @@ func decodeSet(m reply, table string) (*compile.Set, error) {
 				return nil, fmt.Errorf("set %s: description: %w", set.Name, err)
 			}
 		case nftaSetExpr:
-			words, err := compile.FormatStateful(a.Bytes())
+			words, err := expr.FormatStateful(a.Bytes())
 			if err != nil {
 				return nil, fmt.Errorf("set %s: %w", set.Name, err)
 			}
@@ -73,7 +75,7 @@ func durationOf(ms uint64) time.Duration {
 }
 
 // decodeDesc decodes the size and the lengths of a concatenation's parts.
-func decodeDesc(b []byte, set *compile.Set) error {
+func decodeDesc(b []byte, set *set.Set) error {
 	a := attr.NewReader(b)
 	for a.Next() {
 		switch a.Type() {

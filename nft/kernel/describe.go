@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // summaryElements is how many elements String and errors show.
@@ -161,16 +161,16 @@ func describeSet(o AddSet) string {
 	if o.Set == nil {
 		return fmt.Sprintf("add set %s (nil)", o.Table)
 	}
-	set := o.Set
-	noun, types := "set", strings.Join(set.Key.Names, " . ")
-	if set.Map {
+	s := o.Set
+	noun, types := "set", strings.Join(s.Key.Names, " . ")
+	if s.Map {
 		noun = "map"
-		data := strings.Join(set.Data.Names, " . ")
-		if set.Verdict {
+		data := strings.Join(s.Data.Names, " . ")
+		if s.Verdict {
 			data = "verdict"
 		}
-		if set.Object != "" {
-			data = string(set.Object)
+		if s.Object != "" {
+			data = string(s.Object)
 		}
 		types += " : " + data
 	}
@@ -180,10 +180,10 @@ func describeSet(o AddSet) string {
 		bit  uint32
 		name string
 	}{
-		{compile.SetConstant, "constant"}, {compile.SetInterval, "interval"},
-		{compile.SetTimeout, "timeout"}, {compile.SetEval, "dynamic"},
+		{set.FlagConstant, "constant"}, {set.FlagInterval, "interval"},
+		{set.FlagTimeout, "timeout"}, {set.FlagEval, "dynamic"},
 	} {
-		if set.Flags&f.bit != 0 {
+		if s.Flags&f.bit != 0 {
 			flags = append(flags, f.name)
 		}
 	}
@@ -193,24 +193,24 @@ func describeSet(o AddSet) string {
 	for _, d := range []struct {
 		word  string
 		value time.Duration
-	}{{"timeout", set.Timeout}, {"gc-interval", set.GCInterval}} {
+	}{{"timeout", s.Timeout}, {"gc-interval", s.GCInterval}} {
 		if d.value != 0 {
 			parts = append(parts, d.word+" "+datatype.FormatDuration(d.value)+";")
 		}
 	}
-	if set.Size != 0 {
-		parts = append(parts, fmt.Sprintf("size %d;", set.Size))
+	if s.Size != 0 {
+		parts = append(parts, fmt.Sprintf("size %d;", s.Size))
 	}
-	if set.Memory {
+	if s.Memory {
 		parts = append(parts, "policy memory;")
 	}
-	if set.AutoMerge {
+	if s.AutoMerge {
 		parts = append(parts, "auto-merge;")
 	}
-	if set.Comment != "" {
-		parts = append(parts, fmt.Sprintf("comment %q;", set.Comment))
+	if s.Comment != "" {
+		parts = append(parts, fmt.Sprintf("comment %q;", s.Comment))
 	}
-	return fmt.Sprintf("add %s %s %s%s", noun, o.Table, set.Name, block(parts))
+	return fmt.Sprintf("add %s %s %s%s", noun, o.Table, s.Name, block(parts))
 }
 
 // block puts declarations into braces; nothing for none.
@@ -221,7 +221,7 @@ func block(parts []string) string {
 	return " { " + strings.Join(parts, " ") + " }"
 }
 
-func describeElements(verb string, table nft.TableID, set *compile.Set, elements []compile.Element, limit int) string {
+func describeElements(verb string, table nft.TableID, set *set.Set, elements []set.Element, limit int) string {
 	var b strings.Builder
 	if set == nil {
 		return fmt.Sprintf("%s element %s (nil)", verb, table)

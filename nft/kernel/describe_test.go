@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 func TestDescribe(t *testing.T) {
@@ -26,9 +27,9 @@ func TestDescribe(t *testing.T) {
 		{AddTable{Table: id, Comment: "c"}, `add table ip weft { comment "c"; }`},
 		{DeleteTable{Table: id}, "delete table ip weft"},
 		{AddChain{Table: id, Chain: chain("c")}, "add chain ip weft c"},
-		{AddChain{Table: id, Chain: &compile.Chain{Name: "c", Comment: "x", Base: &compile.Base{Type: "nat", Hook: 0, Priority: -100}}},
+		{AddChain{Table: id, Chain: &object.Chain{Name: "c", Comment: "x", Base: &object.Base{Type: "nat", Hook: 0, Priority: -100}}},
 			`add chain ip weft c { type nat hook prerouting priority -100; policy accept; comment "x"; }`},
-		{AddChain{Table: nft.TableID{Family: nft.FamilyNetdev, Name: "n"}, Chain: &compile.Chain{Name: "c", Base: &compile.Base{Type: "filter", Device: "eth0", Drop: true}}},
+		{AddChain{Table: nft.TableID{Family: nft.FamilyNetdev, Name: "n"}, Chain: &object.Chain{Name: "c", Base: &object.Base{Type: "filter", Device: "eth0", Drop: true}}},
 			`add chain netdev n c { type filter hook ingress device "eth0" priority 0; policy drop; }`},
 		{DeleteChain{Table: id, Name: "c"}, "delete chain ip weft c"},
 		{AddRule{Table: id, Chain: "c", Rule: ruleOf(t, "counter accept", "why")}, `insert rule ip weft c counter accept comment "why"`},
@@ -43,7 +44,7 @@ func TestDescribe(t *testing.T) {
 			"add element ip weft services { 10.96.0.1 . tcp . 80 : goto pick-3, 10.96.0.2 . udp . 53 : drop }"},
 		{AddElements{Table: id, Set: blocked, Elements: lease}, `add element ip weft blocked { 10.0.0.0/8 timeout 1m comment "why" }`},
 		{DeleteElements{Table: id, Set: blocked, Elements: lease}, "delete element ip weft blocked { 10.0.0.0/8 }"},
-		{AddElements{Table: id, Set: blocked, Elements: []compile.Element{{}}}, "add element ip weft blocked { * }"},
+		{AddElements{Table: id, Set: blocked, Elements: []set.Element{{}}}, "add element ip weft blocked { * }"},
 		{AddElements{Table: id}, "add element ip weft (nil)"},
 		{AddSet{Table: id}, "add set ip weft (nil)"},
 		{AddChain{Table: id}, "add chain ip weft (nil)"},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // maxInterrupted bounds how often a dump starts again because the ruleset
@@ -53,7 +53,7 @@ const maxRepeats = 3
 // twice and others not at all, and after three such readings what was found is
 // returned. Its errors are those of Dump; one that wraps ENOENT says that there is no
 // such set.
-func (c *Conn) DumpSet(table nft.TableID, set *compile.Set) ([]compile.Element, error) {
+func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
 	sock, err := dial(c.netNS)
 	if err != nil {
 		return nil, fmt.Errorf("dump set %s of table %s: %w", set.Name, table, err)
@@ -294,7 +294,7 @@ func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 // order changes: some come twice, and as many are left out, without
 // NLM_F_DUMP_INTR. So a dump with repeats is done again. Sets whose elements come and
 // go by themselves are never still; of those the dump is taken as it is.
-func (c *Conn) dumpElements(id nft.TableID, set *compile.Set) ([]compile.Element, error) {
+func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error) {
 	const volatile = unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL
 	d := newElementDecoder(set)
 	for range maxInterrupted {
@@ -311,7 +311,7 @@ func (c *Conn) dumpElements(id nft.TableID, set *compile.Set) ([]compile.Element
 
 // readElements reads the elements of a set once, and reports whether some came
 // twice.
-func (c *Conn) readElements(d *elementDecoder, id nft.TableID, set *compile.Set) (repeats bool, err error) {
+func (c *Conn) readElements(d *elementDecoder, id nft.TableID, set *set.Set) (repeats bool, err error) {
 	request := attr.AppendString(nil, unix.NFTA_SET_ELEM_LIST_TABLE, id.Name)
 	request = attr.AppendString(request, unix.NFTA_SET_ELEM_LIST_SET, set.Name)
 	if err := c.dumpInTable(unix.NFT_MSG_GETSETELEM, id.Family, request, d.reset, d.message); err != nil {

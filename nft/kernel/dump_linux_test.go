@@ -11,8 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 func TestDumpReturnsWhatWasCommitted(t *testing.T) {
@@ -21,20 +23,20 @@ func TestDumpReturnsWhatWasCommitted(t *testing.T) {
 		ns.Nft(t, "table ip foreign {\n set s {\n type ipv4_addr\n elements = { 1.2.3.4 }\n }\n chain c {\n counter\n }\n}\n")
 		c := open(t, ns, cfg)
 		id := testTable()
-		chains := []*compile.Chain{
+		chains := []*object.Chain{
 			{Name: "regular", Comment: "a comment"},
-			{Name: "base", Base: &compile.Base{Type: "nat", Hook: 0, Priority: -100}},
-			{Name: "drops", Base: &compile.Base{Type: "filter", Hook: 3, Priority: 2147483647, Drop: true}},
+			{Name: "base", Base: &object.Base{Type: "nat", Hook: 0, Priority: -100}},
+			{Name: "drops", Base: &object.Base{Type: "filter", Hook: 3, Priority: 2147483647, Drop: true}},
 		}
 		type content struct {
-			set      *compile.Set
-			elements []compile.Element
+			set      *set.Set
+			elements []set.Element
 		}
 		timeouts := setOf(t, nft.Set{Name: "timeouts", Type: "ipv4_addr", Flags: []string{"timeout"}, Timeout: time.Hour, GCInterval: 5 * time.Second, Size: 4096})
 		expiring := pack(t, timeouts, "10.0.0.1", "10.0.0.2")
 		expiring[1].Timeout, expiring[1].Comment = 30*time.Minute, "expires"
 		contents := []content{{set: timeouts, elements: expiring}}
-		add := func(set *compile.Set, texts ...string) {
+		add := func(set *set.Set, texts ...string) {
 			contents = append(contents, content{set, pack(t, set, texts...)})
 		}
 		add(setOf(t, nft.Set{Name: "plain", Type: "inet_service", Comment: "ports"}), "80", "443")
@@ -81,7 +83,7 @@ func TestDumpReturnsWhatWasCommitted(t *testing.T) {
 			}
 		}
 		rules := tables[0].Chains[0].Rules
-		want := compile.RuleInfo{Comment: "why", Fingerprint: rule.Fingerprint, Owner: "alice/web", Ours: true}
+		want := userdata.RuleInfo{Comment: "why", Fingerprint: rule.Fingerprint, Owner: "alice/web", Ours: true}
 		if len(rules) != 2 || rules[0].Info != want || *rules[0].Handle != *first || rules[1].Info.Owner != "bob" || *rules[1].Handle != *second {
 			t.Errorf("rules = %+v", rules)
 		}
@@ -111,8 +113,8 @@ func TestDumpReturnsWhatWasCommitted(t *testing.T) {
 }
 
 // sort puts elements in the order of their keys.
-func sort(elements []compile.Element) {
-	slices.SortFunc(elements, func(a, b compile.Element) int { return strings.Compare(a.Key, b.Key) })
+func sort(elements []set.Element) {
+	slices.SortFunc(elements, func(a, b set.Element) int { return strings.Compare(a.Key, b.Key) })
 }
 
 func TestDumpWhileAnotherWriterIsBusy(t *testing.T) {

@@ -8,12 +8,12 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
 )
 
 // dumpObjects reads the named objects of a table.
-func (c *Conn) dumpObjects(id nft.TableID) ([]*compile.Object, error) {
-	var objects []*compile.Object
+func (c *Conn) dumpObjects(id nft.TableID) ([]*object.Object, error) {
+	var objects []*object.Object
 	request := attr.AppendString(nil, unix.NFTA_OBJ_TABLE, id.Name)
 	err := c.dump(unix.NFT_MSG_GETOBJ, id.Family, request, func() { objects = objects[:0] }, func(m reply) error {
 		o, err := decodeObject(m, id)
@@ -29,8 +29,8 @@ func (c *Conn) dumpObjects(id nft.TableID) ([]*compile.Object, error) {
 }
 
 // dumpFlowtables reads the flowtables of a table.
-func (c *Conn) dumpFlowtables(id nft.TableID) ([]*compile.Flowtable, error) {
-	var tables []*compile.Flowtable
+func (c *Conn) dumpFlowtables(id nft.TableID) ([]*object.Flowtable, error) {
+	var tables []*object.Flowtable
 	request := attr.AppendString(nil, nftaFlowtableTable, id.Name)
 	err := c.dump(unix.NFT_MSG_GETFLOWTABLE, id.Family, request, func() { tables = tables[:0] }, func(m reply) error {
 		f, err := decodeFlowtable(m, id.Name)
@@ -47,7 +47,7 @@ func (c *Conn) dumpFlowtables(id nft.TableID) ([]*compile.Flowtable, error) {
 
 // decodeObject decodes a NEWOBJ; nil for an object of another table, and for a kind
 // that nft(8) 1.0.6 does not make.
-func decodeObject(m reply, id nft.TableID) (*compile.Object, error) {
+func decodeObject(m reply, id nft.TableID) (*object.Object, error) {
 	var (
 		name           string
 		typ            uint32
@@ -73,7 +73,7 @@ func decodeObject(m reply, id nft.TableID) (*compile.Object, error) {
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	o, err := compile.ParseObject(id.Family, name, typ, data, userData)
+	o, err := object.Parse(id.Family, name, typ, data, userData)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
@@ -81,8 +81,8 @@ func decodeObject(m reply, id nft.TableID) (*compile.Object, error) {
 }
 
 // decodeFlowtable decodes a NEWFLOWTABLE; nil for one of another table.
-func decodeFlowtable(m reply, table string) (*compile.Flowtable, error) {
-	f := &compile.Flowtable{}
+func decodeFlowtable(m reply, table string) (*object.Flowtable, error) {
+	f := &object.Flowtable{}
 	a := attr.NewReader(m.attrs)
 	for a.Next() {
 		switch a.Type() {
@@ -104,7 +104,7 @@ func decodeFlowtable(m reply, table string) (*compile.Flowtable, error) {
 }
 
 // decodeFlowtableHook decodes where a flowtable is attached.
-func decodeFlowtableHook(b []byte, f *compile.Flowtable) error {
+func decodeFlowtableHook(b []byte, f *object.Flowtable) error {
 	a := attr.NewReader(b)
 	for a.Next() {
 		switch a.Type() {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // Encode returns the batch that Commit sends for ops to a kernel that has all
@@ -126,23 +128,23 @@ func estimate(ops []Op) int {
 	const perOp, perElement, perVerdict = 256, 64, 40
 	n := 2*perOp + len(ops)*perOp
 	for _, op := range ops {
-		var set *compile.Set
-		var elements []compile.Element
+		var s *set.Set
+		var elements []set.Element
 		switch op := op.(type) {
 		case AddElements:
-			set, elements = op.Set, op.Elements
+			s, elements = op.Set, op.Elements
 		case DeleteElements:
-			set, elements = op.Set, op.Elements
+			s, elements = op.Set, op.Elements
 		}
-		if set == nil || len(elements) == 0 {
+		if s == nil || len(elements) == 0 {
 			continue
 		}
-		one := perElement + int(set.Key.Len) + int(set.Data.Len)
-		if set.Verdict {
+		one := perElement + int(s.Key.Len) + int(s.Data.Len)
+		if s.Verdict {
 			one += perVerdict
 		}
-		if set.Flags&unix.NFT_SET_INTERVAL != 0 {
-			one += perElement + int(set.Key.Len)
+		if s.Flags&unix.NFT_SET_INTERVAL != 0 {
+			one += perElement + int(s.Key.Len)
 		}
 		n += one * len(elements)
 	}
@@ -265,7 +267,7 @@ func (e *encoder) addTable(op AddTable) error {
 	if err := checkName("table", op.Table.Name); err != nil {
 		return err
 	}
-	userData, err := compile.TableUserData(op.Comment)
+	userData, err := userdata.Table(op.Comment)
 	if err != nil {
 		return err
 	}
@@ -327,7 +329,7 @@ func (e *encoder) addChain(op AddChain) error {
 	if err := checkName("chain", op.Chain.Name); err != nil {
 		return err
 	}
-	userData, err := compile.ChainUserData(op.Chain.Comment)
+	userData, err := userdata.Chain(op.Chain.Comment)
 	if err != nil {
 		return err
 	}
@@ -370,8 +372,8 @@ func policy(drop bool) uint32 {
 
 // checkName keeps names out that the kernel would cut short.
 func checkName(object, name string) error {
-	if name == "" || len(name) > compile.MaxName || strings.IndexByte(name, 0) >= 0 {
-		return fmt.Errorf("name %.40q of the %s: want 1 to %d bytes without NUL", name, object, compile.MaxName)
+	if name == "" || len(name) > datatype.MaxName || strings.IndexByte(name, 0) >= 0 {
+		return fmt.Errorf("name %.40q of the %s: want 1 to %d bytes without NUL", name, object, datatype.MaxName)
 	}
 	return nil
 }

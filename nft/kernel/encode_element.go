@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // elementEncoder appends the elements of one set. It allocates nothing.
 type elementEncoder struct {
-	set *compile.Set
+	set *set.Set
 	// add is false where elements are only named, to delete them.
 	add bool
 	// ranges is true for sets whose intervals are two elements, the first key
@@ -21,7 +22,7 @@ type elementEncoder struct {
 	ranges, keyEnd bool
 }
 
-func newElementEncoder(set *compile.Set, add bool) elementEncoder {
+func newElementEncoder(set *set.Set, add bool) elementEncoder {
 	interval := set.Flags&unix.NFT_SET_INTERVAL != 0
 	concat := set.Flags&setConcat != 0
 	return elementEncoder{set: set, add: add, ranges: interval && !concat, keyEnd: interval && concat}
@@ -29,7 +30,7 @@ func newElementEncoder(set *compile.Set, add bool) elementEncoder {
 
 // append appends an element: one list entry, or two for an interval of a set
 // that is no concatenation.
-func (ee *elementEncoder) append(b []byte, e *compile.Element) ([]byte, error) {
+func (ee *elementEncoder) append(b []byte, e *set.Element) ([]byte, error) {
 	if err := ee.check(e); err != nil {
 		return b, err
 	}
@@ -50,7 +51,7 @@ func (ee *elementEncoder) append(b []byte, e *compile.Element) ([]byte, error) {
 }
 
 // check compares lengths, about which the kernel would only say EINVAL.
-func (ee *elementEncoder) check(e *compile.Element) error {
+func (ee *elementEncoder) check(e *set.Element) error {
 	want := int(ee.set.Key.Len)
 	if len(e.Key) != want && e.Key != "" {
 		return fmt.Errorf("key has %d bytes: want %d", len(e.Key), want)
@@ -84,7 +85,7 @@ func (ee *elementEncoder) check(e *compile.Element) error {
 
 // appendFirst appends the attributes of an element, or of the begin of an
 // interval. An element without a key is the catch-all element "*".
-func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) ([]byte, error) {
+func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]byte, error) {
 	if e.Key == "" {
 		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)
 	} else {
@@ -121,7 +122,7 @@ func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) (
 		return b, nil
 	}
 	b, at := attr.Open(b, unix.NFTA_SET_ELEM_USERDATA)
-	b, err := compile.AppendElementUserData(b, e.Comment, open)
+	b, err := userdata.AppendElement(b, e.Comment, open)
 	if err != nil {
 		return b, err
 	}
@@ -130,7 +131,7 @@ func (ee *elementEncoder) appendFirst(b []byte, e *compile.Element, open bool) (
 
 // appendState appends what few elements have: what is left of the timeout, and
 // statements.
-func appendState(b []byte, e *compile.Element) ([]byte, error) {
+func appendState(b []byte, e *set.Element) ([]byte, error) {
 	if left := e.Expires(); left != 0 {
 		ms, err := milliseconds(left)
 		if err != nil {
@@ -159,7 +160,7 @@ func (ee *elementEncoder) appendEnd(b []byte, last string) []byte {
 }
 
 // rangeEnd returns the last key of an element.
-func rangeEnd(e *compile.Element) string {
+func rangeEnd(e *set.Element) string {
 	if e.KeyEnd == "" {
 		return e.Key
 	}

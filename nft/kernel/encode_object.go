@@ -9,7 +9,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // addObject appends a named object.
@@ -21,7 +22,7 @@ func (e *encoder) addObject(op AddObject) error {
 	if err := checkName(string(o.Kind), o.Name); err != nil {
 		return err
 	}
-	userData, err := compile.ObjectUserData(o.Comment)
+	userData, err := userdata.Object(o.Comment)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (e *encoder) appendDevices(typ uint16, names []string) {
 }
 
 // appendHook appends where a base chain is attached.
-func (e *encoder) appendHook(base *compile.Base) {
+func (e *encoder) appendHook(base *object.Base) {
 	var at int
 	e.buf, at = attr.OpenNested(e.buf, unix.NFTA_CHAIN_HOOK)
 	e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_HOOK_HOOKNUM, base.Hook)
@@ -129,10 +130,10 @@ func describeFlowtable(o AddFlowtable) string {
 	if len(f.Devices) > 0 {
 		parts = append(parts, describeDevices(f.Devices)+";")
 	}
-	if f.Flags&compile.FlowtableCounter != 0 {
+	if f.Flags&object.FlowtableCounter != 0 {
 		parts = append(parts, "counter;")
 	}
-	if f.Flags&compile.FlowtableOffload != 0 {
+	if f.Flags&object.FlowtableOffload != 0 {
 		parts = append(parts, "flags offload;")
 	}
 	return fmt.Sprintf("add flowtable %s %s%s", o.Table, f.Name, block(parts))

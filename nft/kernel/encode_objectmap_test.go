@@ -7,32 +7,32 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // TestObjectMapRoundTrip encodes maps of objects with their elements and decodes
 // what the kernel would return.
 func TestObjectMapRoundTrip(t *testing.T) {
 	for _, flags := range [][]string{nil, {"interval"}} {
-		set, err := compile.CompileMap(nft.FamilyInet, &nft.Map{Name: "m", Type: "inet_service : counter", Flags: flags})
+		s, err := set.CompileMap(nft.FamilyInet, &nft.Map{Name: "m", Type: "inet_service : counter", Flags: flags})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var elements []compile.Element
+		var elements []set.Element
 		for _, e := range []nft.Element{{Key: "22", Value: "ssh"}, {Key: "80", Value: "web", Comment: "x"}} {
-			packed, err := set.Pack(e)
+			packed, err := s.Pack(e)
 			if err != nil {
 				t.Fatal(err)
 			}
 			elements = append(elements, packed)
 		}
 		table := nft.TableID{Family: nft.FamilyInet, Name: "t"}
-		batch, err := Encode([]Op{AddSet{Table: table, Set: set}, AddElements{Table: table, Set: set, Elements: elements}})
+		batch, err := Encode([]Op{AddSet{Table: table, Set: s}, AddElements{Table: table, Set: s, Elements: elements}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got *compile.Set
-		d := newElementDecoder(set)
+		var got *set.Set
+		d := newElementDecoder(s)
 		for b := batch; len(b) > 0; {
 			h, payload, rest, ok := nextMessage(b)
 			if !ok {
@@ -49,14 +49,14 @@ func TestObjectMapRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got == nil || !got.Equal(set) {
-			t.Errorf("set %+v: want %+v", got, set)
+		if got == nil || !got.Equal(s) {
+			t.Errorf("set %+v: want %+v", got, s)
 		}
 		if back := d.finish(); !reflect.DeepEqual(back, elements) {
 			t.Errorf("elements %+v: want %+v", back, elements)
 		}
 		elements[0].Data = ""
-		if _, err := Encode([]Op{AddElements{Table: table, Set: set, Elements: elements}}); err == nil {
+		if _, err := Encode([]Op{AddElements{Table: table, Set: s, Elements: elements}}); err == nil {
 			t.Error("an element without an object was encoded")
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // addRule appends a rule after its anonymous sets, which are known by their
@@ -140,7 +140,7 @@ func (e *encoder) unwant(h *Handle) {
 }
 
 // addAnonymous appends a set that belongs to a rule, and its elements.
-func (e *encoder) addAnonymous(table nft.TableID, set compile.AnonymousSet, id uint32) error {
+func (e *encoder) addAnonymous(table nft.TableID, set set.Anonymous, id uint32) error {
 	if err := e.addSet(table, set.Set, id, len(set.Elements)); err != nil {
 		return err
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // addSet appends the declaration of a set or map. The kernel wants a number
 // that is unique in the batch even for named ones.
-func (e *encoder) addSet(table nft.TableID, set *compile.Set, id uint32, size int) error {
+func (e *encoder) addSet(table nft.TableID, set *set.Set, id uint32, size int) error {
 	if set == nil {
 		return errors.New("set is nil")
 	}
@@ -69,7 +70,7 @@ func (e *encoder) addSet(table nft.TableID, set *compile.Set, id uint32, size in
 
 // appendDesc appends the size, and the lengths of a concatenation's parts
 // where the kernel takes them: only with NFT_SET_CONCAT.
-func (e *encoder) appendDesc(set *compile.Set, size int) {
+func (e *encoder) appendDesc(set *set.Set, size int) {
 	if set.Size != 0 {
 		size = int(set.Size)
 	}
@@ -107,8 +108,8 @@ func milliseconds(d time.Duration) (uint64, error) {
 // elementsOp is a change of a set's elements.
 type elementsOp struct {
 	table    nft.TableID
-	set      *compile.Set
-	elements []compile.Element
+	set      *set.Set
+	elements []set.Element
 	add      bool
 	// setID is the batch's own number of an anonymous set; 0 for named ones.
 	setID uint32

@@ -8,7 +8,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 func TestOnlyTheEndIsAcknowledged(t *testing.T) {
@@ -64,10 +65,10 @@ func TestLastMessageIsAcknowledgedOnOldKernels(t *testing.T) {
 }
 
 func TestElementAt(t *testing.T) {
-	set := &compile.Set{Name: "s", Key: compile.Type{ID: 7, Len: 4}, Flags: unix.NFT_SET_INTERVAL}
+	s := &set.Set{Name: "s", Key: set.Type{ID: 7, Len: 4}, Flags: unix.NFT_SET_INTERVAL}
 	e := encoder{}
-	elements := []compile.Element{{Key: "aaaa", KeyEnd: "aaab"}, {Key: "bbbb"}, {Key: "cccc", KeyEnd: "\xff\xff\xff\xff"}}
-	if _, err := e.encode(AddElements{Table: testTable(), Set: set, Elements: elements}); err != nil {
+	elements := []set.Element{{Key: "aaaa", KeyEnd: "aaab"}, {Key: "bbbb"}, {Key: "cccc", KeyEnd: "\xff\xff\xff\xff"}}
+	if _, err := e.encode(AddElements{Table: testTable(), Set: s, Elements: elements}); err != nil {
 		t.Fatal(err)
 	}
 	closeMessage(e.buf, 0)
@@ -101,7 +102,7 @@ func TestEncodeDoesNotAllocatePerElement(t *testing.T) {
 
 func TestBaseChainOfOwnTableIsNotFresh(t *testing.T) {
 	id := nft.TableID{Family: nft.FamilyIP, Name: "weft"}
-	base := AddChain{Table: id, Chain: &compile.Chain{Name: "b", Base: &compile.Base{Type: "filter"}}}
+	base := AddChain{Table: id, Chain: &object.Chain{Name: "b", Base: &object.Base{Type: "filter"}}}
 	e := encoder{seq: 1, ours: func(nft.TableID) bool { return true }}
 	if err := e.batch([]Op{AddTable{Table: id}, base}); err != nil {
 		t.Fatal(err)

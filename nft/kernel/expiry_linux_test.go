@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 func TestDeleteOfAnElementThatRanOut(t *testing.T) {
@@ -58,14 +58,14 @@ func TestDeleteOfAnElementThatRanOut(t *testing.T) {
 // is a drift that the caller wants to know.
 func TestOnlySetsWithTimeoutsAreDestroyedFrom(t *testing.T) {
 	for _, tt := range []struct {
-		set  compile.Set
+		set  set.Set
 		want uint16
 	}{
-		{compile.Set{Name: "s", Key: compile.Type{Len: 4}}, unix.NFT_MSG_DELSETELEM},
-		{compile.Set{Name: "s", Key: compile.Type{Len: 4}, Flags: unix.NFT_SET_TIMEOUT}, nftMsgDestroySetElem},
+		{set.Set{Name: "s", Key: set.Type{Len: 4}}, unix.NFT_MSG_DELSETELEM},
+		{set.Set{Name: "s", Key: set.Type{Len: 4}, Flags: unix.NFT_SET_TIMEOUT}, nftMsgDestroySetElem},
 	} {
 		e := encoder{destroy: true, seq: 1}
-		if _, err := e.encode(DeleteElements{Table: testTable(), Set: &tt.set, Elements: []compile.Element{{Key: "abcd"}}}); err != nil {
+		if _, err := e.encode(DeleteElements{Table: testTable(), Set: &tt.set, Elements: []set.Element{{Key: "abcd"}}}); err != nil {
 			t.Fatal(err)
 		}
 		if h, _, _, ok := nextMessage(e.buf); !ok || h.typ != msgType(int(tt.want)) {

@@ -7,6 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // testTable is the table of most tests.
@@ -35,9 +37,9 @@ func commit(t testing.TB, c *Conn, ops ...Op) Stats {
 }
 
 // mapOf compiles a map.
-func mapOf(t testing.TB, m nft.Map) *compile.Set {
+func mapOf(t testing.TB, m nft.Map) *set.Set {
 	t.Helper()
-	set, err := compile.CompileMap(nft.FamilyIP, &m)
+	set, err := set.CompileMap(nft.FamilyIP, &m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +47,9 @@ func mapOf(t testing.TB, m nft.Map) *compile.Set {
 }
 
 // setOf compiles a set.
-func setOf(t testing.TB, s nft.Set) *compile.Set {
+func setOf(t testing.TB, s nft.Set) *set.Set {
 	t.Helper()
-	set, err := compile.CompileSet(nft.FamilyIP, &s)
+	set, err := set.Compile(nft.FamilyIP, &s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +57,12 @@ func setOf(t testing.TB, s nft.Set) *compile.Set {
 }
 
 // pack packs elements of the form "key" or "key : value".
-func pack(t testing.TB, set *compile.Set, texts ...string) []compile.Element {
+func pack(t testing.TB, s *set.Set, texts ...string) []set.Element {
 	t.Helper()
-	elements := make([]compile.Element, len(texts))
+	elements := make([]set.Element, len(texts))
 	for i, text := range texts {
 		key, value, _ := strings.Cut(text, " : ")
-		e, err := set.Pack(nft.Element{Key: key, Value: value})
+		e, err := s.Pack(nft.Element{Key: key, Value: value})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +72,7 @@ func pack(t testing.TB, set *compile.Set, texts ...string) []compile.Element {
 }
 
 // chain is a regular chain.
-func chain(name string) *compile.Chain { return &compile.Chain{Name: name} }
+func chain(name string) *object.Chain { return &object.Chain{Name: name} }
 
 // ruleOf compiles a rule.
 func ruleOf(t testing.TB, text, comment string) *compile.Rule {
@@ -85,7 +87,7 @@ func ruleOf(t testing.TB, text, comment string) *compile.Rule {
 // anyScope knows all chains and no sets.
 type anyScope struct{}
 
-func (anyScope) Set(string) (*compile.Set, bool)    { return nil, false }
+func (anyScope) Set(string) (*set.Set, bool)        { return nil, false }
 func (anyScope) Chain(string) bool                  { return true }
 func (anyScope) Object(nft.ObjectKind, string) bool { return true }
 func (anyScope) Flowtable(string) bool              { return true }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
 )
 
 // Survey is what is read of any table, weft's or not: its chains, and which
@@ -23,7 +23,7 @@ type Survey struct {
 // SurveyChain is a chain of a Survey. Base is nil for a chain that is no base chain.
 type SurveyChain struct {
 	Name  string
-	Base  *compile.Base
+	Base  *object.Base
 	Rules []SurveyRule
 }
 

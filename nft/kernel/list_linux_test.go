@@ -12,6 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -65,7 +66,7 @@ func checkDumped(t *testing.T, want packedSet, got Set) {
 	if !want.decl.Equal(got.Decl) {
 		t.Errorf("set %s is dumped as %+v, it was declared as %+v", want.decl.Name, got.Decl, want.decl)
 	}
-	words := func(s *compile.Set, list []compile.Element) map[string]string {
+	words := func(s *set.Set, list []set.Element) map[string]string {
 		out := map[string]string{}
 		for _, e := range list {
 			state := strings.Join(e.Stateful(), " ")
@@ -83,15 +84,15 @@ func checkDumped(t *testing.T, want packedSet, got Set) {
 
 // packedSet is a compiled set with its packed elements.
 type packedSet struct {
-	decl     *compile.Set
-	elements []compile.Element
+	decl     *set.Set
+	elements []set.Element
 }
 
 // tableSets compiles the sets and maps of a table.
 func tableSets(t *testing.T, table nft.Table) []packedSet {
 	t.Helper()
 	var out []packedSet
-	add := func(decl *compile.Set, err error, elements []nft.Element) {
+	add := func(decl *set.Set, err error, elements []nft.Element) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,12 +111,12 @@ func tableSets(t *testing.T, table nft.Table) []packedSet {
 	}
 	for i := range table.Sets {
 		s := &table.Sets[i]
-		decl, err := compile.CompileSet(table.Family, s)
+		decl, err := set.Compile(table.Family, s)
 		add(decl, err, s.Elements)
 	}
 	for i := range table.Maps {
 		m := &table.Maps[i]
-		decl, err := compile.CompileMap(table.Family, m)
+		decl, err := set.CompileMap(table.Family, m)
 		add(decl, err, m.Elements)
 	}
 	return out
@@ -154,7 +155,7 @@ func tableOps(t *testing.T, table nft.Table) []Op {
 // setScope has the sets of a table.
 type setScope []packedSet
 
-func (s setScope) Set(name string) (*compile.Set, bool) {
+func (s setScope) Set(name string) (*set.Set, bool) {
 	for _, p := range s {
 		if p.decl.Name == name {
 			return p.decl, true

@@ -15,8 +15,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -79,21 +79,21 @@ func opsOf(t testing.TB, text string) []Op {
 	for _, table := range tables {
 		ops = append(ops, AddTable{Table: table.ID(), Comment: table.Comment, Dormant: slices.Contains(table.Flags, "dormant")})
 		for _, o := range table.Objects {
-			object, err := compile.CompileObject(table.Family, &o)
+			object, err := object.Compile(table.Family, &o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ops = append(ops, AddObject{Table: table.ID(), Object: object})
 		}
 		for _, f := range table.Flowtables {
-			flowtable, err := compile.CompileFlowtable(&f)
+			flowtable, err := object.CompileFlowtable(&f)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ops = append(ops, AddFlowtable{Table: table.ID(), Flowtable: flowtable})
 		}
 		for _, c := range table.Chains {
-			chain, err := compile.CompileChain(table.Family, &c)
+			chain, err := object.CompileChain(table.Family, &c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func checkDump(t *testing.T, c *Conn, ops []Op) {
 	for _, op := range ops {
 		switch op := op.(type) {
 		case AddObject:
-			i := slices.IndexFunc(tables[op.Table].Objects, func(o *compile.Object) bool { return o.Ref() == op.Object.Ref() })
+			i := slices.IndexFunc(tables[op.Table].Objects, func(o *object.Object) bool { return o.Ref() == op.Object.Ref() })
 			if i < 0 || !tables[op.Table].Objects[i].Same(op.Object) || tables[op.Table].Objects[i].Text != op.Object.Text {
 				t.Errorf("%s: dumped among %+v", op, tables[op.Table].Objects)
 			}
@@ -185,7 +185,7 @@ func TestObjectErrors(t *testing.T) {
 	ns := withVeth(t)
 	c := open(t, ns, Config{})
 	id := testTable()
-	counter, err := compile.CompileObject(id.Family, &nft.Object{Kind: nft.ObjectCounter, Name: "web"})
+	counter, err := object.Compile(id.Family, &nft.Object{Kind: nft.ObjectCounter, Name: "web"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,10 +193,10 @@ func TestObjectErrors(t *testing.T) {
 	if _, err := c.Commit([]Op{AddObject{Table: id, Object: counter}}); err == nil {
 		t.Error("the object can be created twice")
 	}
-	if _, err := c.Commit([]Op{DeleteObject{Table: id, Ref: compile.ObjectRef{Kind: nft.ObjectQuota, Name: "web"}}}); err == nil {
+	if _, err := c.Commit([]Op{DeleteObject{Table: id, Ref: object.Ref{Kind: nft.ObjectQuota, Name: "web"}}}); err == nil {
 		t.Error("an object of another kind can be deleted")
 	}
-	for _, op := range []Op{AddObject{Table: id}, AddFlowtable{Table: id}, DeleteObject{Table: id}, AddObject{Table: id, Object: &compile.Object{}}} {
+	for _, op := range []Op{AddObject{Table: id}, AddFlowtable{Table: id}, DeleteObject{Table: id}, AddObject{Table: id, Object: &object.Object{}}} {
 		if _, err := c.Commit([]Op{op}); err == nil {
 			t.Errorf("%s is taken", op)
 		}

@@ -3,6 +3,8 @@ package kernel
 import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Op is one change of the ruleset. A batch is a list of them; all take effect
@@ -30,7 +32,7 @@ type DeleteTable struct{ Table nft.TableID }
 // AddChain creates a chain; of an existing base chain it can change the policy.
 type AddChain struct {
 	Table nft.TableID
-	Chain *compile.Chain
+	Chain *object.Chain
 }
 
 // DeleteChain removes an empty chain that nothing refers to.
@@ -71,7 +73,7 @@ type Handle struct {
 // AddSet creates a set or map.
 type AddSet struct {
 	Table nft.TableID
-	Set   *compile.Set
+	Set   *set.Set
 }
 
 // DeleteSet removes a set or map that no rule uses, with its elements.
@@ -89,8 +91,8 @@ type FlushSet struct {
 // AddElements adds elements; it is an error if one exists with other data.
 type AddElements struct {
 	Table    nft.TableID
-	Set      *compile.Set
-	Elements []compile.Element
+	Set      *set.Set
+	Elements []set.Element
 }
 
 // DeleteElements removes elements by Key and KeyEnd; it is an error if one
@@ -98,26 +100,26 @@ type AddElements struct {
 // that is no error where the kernel can tell so (Linux 6.3), and ENOENT elsewhere.
 type DeleteElements struct {
 	Table    nft.TableID
-	Set      *compile.Set
-	Elements []compile.Element
+	Set      *set.Set
+	Elements []set.Element
 }
 
 // AddObject creates a named object.
 type AddObject struct {
 	Table  nft.TableID
-	Object *compile.Object
+	Object *object.Object
 }
 
 // DeleteObject removes an object that nothing refers to.
 type DeleteObject struct {
 	Table nft.TableID
-	Ref   compile.ObjectRef
+	Ref   object.Ref
 }
 
 // AddFlowtable creates a flowtable.
 type AddFlowtable struct {
 	Table     nft.TableID
-	Flowtable *compile.Flowtable
+	Flowtable *object.Flowtable
 }
 
 // DeleteFlowtable removes a flowtable that no rule refers to.

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
 )
 
 // comments lists the comments of a chain's rules in order.
@@ -37,7 +38,7 @@ func TestRulePositions(t *testing.T) {
 		}
 		return AddRule{Table: id, Chain: chain, Rule: ruleOf(t, "counter", name), Owner: "o", After: place, Handle: h}
 	}
-	base := &compile.Chain{Name: "b", Base: &compile.Base{Type: "filter", Hook: 1, Priority: 0}}
+	base := &object.Chain{Name: "b", Base: &object.Base{Type: "filter", Hook: 1, Priority: 0}}
 	check := func(chain, want string) {
 		t.Helper()
 		if got := comments(t, ns, chain); got != want {

@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/expr"
 )
 
 // appendStateful appends statements that keep a state: one in an attribute of its
@@ -13,7 +13,7 @@ func appendStateful(b []byte, one, list uint16, words []string) ([]byte, error) 
 	if len(words) == 0 {
 		return b, nil
 	}
-	exprs, err := compile.EncodeStateful(words)
+	exprs, err := expr.EncodeStateful(words)
 	if err != nil {
 		return b, err
 	}
@@ -33,7 +33,7 @@ func decodeStateful(list []byte) ([]string, error) {
 	var words []string
 	a := attr.NewReader(list)
 	for a.Next() {
-		text, err := compile.FormatStateful(a.Bytes())
+		text, err := expr.FormatStateful(a.Bytes())
 		if err != nil {
 			return nil, err
 		}

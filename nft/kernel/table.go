@@ -3,6 +3,9 @@ package kernel
 import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // Table is a table of weft's as the kernel holds it.
@@ -15,8 +18,8 @@ type Table struct {
 	// Dormant is true where the base chains are not on their hooks.
 	Dormant bool
 	// Objects and Flowtables are in no particular order.
-	Objects    []*compile.Object
-	Flowtables []*compile.Flowtable
+	Objects    []*object.Object
+	Flowtables []*object.Flowtable
 	// Chains are in the kernel's order, which is that of their creation.
 	Chains []Chain
 	// Sets are the named sets and maps; anonymous ones belong to their rules.
@@ -25,7 +28,7 @@ type Table struct {
 
 // Chain is a chain and its rules, in order.
 type Chain struct {
-	Decl  *compile.Chain
+	Decl  *object.Chain
 	Rules []Rule
 }
 
@@ -33,7 +36,7 @@ type Chain struct {
 // not write.
 type Rule struct {
 	Handle *Handle
-	Info   compile.RuleInfo
+	Info   userdata.RuleInfo
 	// Writes are the entries that packets make in maps by running the rule: of
 	// its expressions this alone is read.
 	Writes []compile.Write
@@ -43,11 +46,11 @@ type Rule struct {
 type Set struct {
 	// Decl is rebuilt from the kernel's attributes and the userdata, as far as
 	// these tell: see [compile.Set.Complete].
-	Decl *compile.Set
+	Decl *set.Set
 	// Elements are in no particular order; those of interval sets that are not
 	// concatenations are in the order of their keys. An element with a timeout
 	// of its own has it in Timeout, whatever is left of it.
-	Elements []compile.Element
+	Elements []set.Element
 }
 
 // Stats says what a commit took.

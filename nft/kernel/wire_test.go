@@ -8,7 +8,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 func TestMessageRoundTrip(t *testing.T) {
@@ -30,13 +31,13 @@ func TestMessageRoundTrip(t *testing.T) {
 // FuzzDecode feeds every decoder with hostile bytes: none may panic, and what
 // an interval set returns must be ordered.
 func FuzzDecode(f *testing.F) {
-	set := &compile.Set{Name: "s", Key: compile.Type{ID: 7, Len: 4}, Map: true, Verdict: true, Flags: unix.NFT_SET_MAP | unix.NFT_SET_INTERVAL}
+	s := &set.Set{Name: "s", Key: set.Type{ID: 7, Len: 4}, Map: true, Verdict: true, Flags: unix.NFT_SET_MAP | unix.NFT_SET_INTERVAL}
 	data := "\x00\x00\x00\x00"
 	batch, err := Encode([]Op{
 		AddTable{Table: testTable(), Comment: "c"},
-		AddChain{Table: testTable(), Chain: &compile.Chain{Name: "b", Comment: "c", Base: &compile.Base{Type: "nat", Device: "eth0"}}},
-		AddSet{Table: testTable(), Set: set},
-		AddElements{Table: testTable(), Set: set, Elements: []compile.Element{
+		AddChain{Table: testTable(), Chain: &object.Chain{Name: "b", Comment: "c", Base: &object.Base{Type: "nat", Device: "eth0"}}},
+		AddSet{Table: testTable(), Set: s},
+		AddElements{Table: testTable(), Set: s, Elements: []set.Element{
 			{Key: "abcd", KeyEnd: "abce", Data: data, Comment: "c", Timeout: 1e9}, {Key: "bbcd", KeyEnd: "\xff\xff\xff\xff", Data: data + "chain"},
 		}},
 	})
@@ -66,15 +67,15 @@ func FuzzDecode(f *testing.F) {
 			if !ok {
 				break
 			}
-			decodeAll(t, set, payload)
+			decodeAll(t, s, payload)
 			rest = after
 		}
-		decodeAll(t, set, b)
+		decodeAll(t, s, b)
 	})
 }
 
 // decodeAll runs all decoders of objects.
-func decodeAll(t *testing.T, set *compile.Set, payload []byte) {
+func decodeAll(t *testing.T, declared *set.Set, payload []byte) {
 	t.Helper()
 	if len(payload) < genLen {
 		return
@@ -87,15 +88,15 @@ func decodeAll(t *testing.T, set *compile.Set, payload []byte) {
 		_ = describe(AddSet{Table: testTable(), Set: s}, -1)
 	}
 	_, _ = eventTable(m)
-	plain := &compile.Set{Key: set.Key}
-	for _, s := range []*compile.Set{set, plain} {
+	plain := &set.Set{Key: declared.Key}
+	for _, s := range []*set.Set{declared, plain} {
 		d := newElementDecoder(s)
 		if d.message(m) != nil {
 			continue
 		}
 		d.dedupe()
 		for i, e := range d.finish() {
-			if s == set && e.Key != "" && (len(e.KeyEnd) != len(e.Key) || e.KeyEnd < e.Key && i+1 == len(d.elements)) {
+			if s == declared && e.Key != "" && (len(e.KeyEnd) != len(e.Key) || e.KeyEnd < e.Key && i+1 == len(d.elements)) {
 				t.Errorf("element %d: key %x end %x", i, e.Key, e.KeyEnd)
 			}
 		}

@@ -12,15 +12,17 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // setsScope knows some sets and all chains.
-type setsScope map[string]*compile.Set
+type setsScope map[string]*set.Set
 
-func (s setsScope) Set(name string) (*compile.Set, bool) { set, ok := s[name]; return set, ok }
-func (setsScope) Chain(string) bool                      { return true }
-func (setsScope) Object(nft.ObjectKind, string) bool     { return true }
-func (setsScope) Flowtable(string) bool                  { return true }
+func (s setsScope) Set(name string) (*set.Set, bool) { set, ok := s[name]; return set, ok }
+func (setsScope) Chain(string) bool                  { return true }
+func (setsScope) Object(nft.ObjectKind, string) bool { return true }
+func (setsScope) Flowtable(string) bool              { return true }
 
 // TestWritesOfRules has rules write into maps: what their compilation says, what
 // a dump says, and what a packet then makes are the same.
@@ -47,14 +49,14 @@ func TestWritesOfRules(t *testing.T) {
 			c := open(t, ns, Config{})
 			id := testTable()
 			tt.decl.Name, tt.decl.Flags, tt.decl.Size = "m", []string{"dynamic", "timeout"}, 64
-			set := mapOf(t, tt.decl)
+			s := mapOf(t, tt.decl)
 			text := fmt.Sprintf("udp dport 9 meta mark set 0x1 update @m { %s } counter", tt.rule)
-			rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, setsScope{"m": set})
+			rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, setsScope{"m": s})
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := &compile.Chain{Name: "out", Base: &compile.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_OUT}}
-			commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddChain{Table: id, Chain: out},
+			out := &object.Chain{Name: "out", Base: &object.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_OUT}}
+			commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: s}, AddChain{Table: id, Chain: out},
 				AddRule{Table: id, Chain: "out", Rule: rule, Handle: &Handle{}})
 			dump, err := c.Dump()
 			if err != nil {
@@ -64,7 +66,7 @@ func TestWritesOfRules(t *testing.T) {
 				t.Fatalf("the dump has writes %+v, the compiled rule %+v", got, rule.Writes)
 			}
 			sendPacket(t, ns)
-			entries, err := c.DumpSet(id, set)
+			entries, err := c.DumpSet(id, s)
 			if err != nil || len(entries) != 1 {
 				t.Fatalf("entries %q, error %v: want that of the packet\n%s", entries, err, ns.ListRuleset(t))
 			}
@@ -72,7 +74,7 @@ func TestWritesOfRules(t *testing.T) {
 			if w.Map != "m" || w.Any == tt.known || !w.Writes(&entries[0]) {
 				t.Errorf("write %+v, entry %q: known %t", *w, entries[0], tt.known)
 			}
-			other := compile.Element{Data: entries[0].Data[1:] + "x"}
+			other := set.Element{Data: entries[0].Data[1:] + "x"}
 			if w.Writes(&other) == tt.known {
 				t.Errorf("write %+v, entry %q", *w, other)
 			}

@@ -33,6 +33,11 @@ type Error struct {
 	Line string
 }
 
+// ErrorAt returns an error at pos. The caller sets Line if it knows the text.
+func ErrorAt(pos Pos, format string, args ...any) *Error {
+	return &Error{Pos: pos, Msg: fmt.Sprintf(format, args...)}
+}
+
 // Error returns "line:column: message", and before it the name of an included file.
 func (e *Error) Error() string {
 	if e.File != "" {

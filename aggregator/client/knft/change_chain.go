@@ -7,7 +7,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
 )
 
 // chain makes an operation on a chain.
@@ -128,8 +128,8 @@ func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 }
 
 // compiledChain compiles a declaration.
-func compiledChain(id nft.TableID, d *weftv1.Chain) (*compile.Chain, error) {
-	return compile.CompileChain(id.Family, &nft.Chain{
+func compiledChain(id nft.TableID, d *weftv1.Chain) (*object.Chain, error) {
+	return object.CompileChain(id.Family, &nft.Chain{
 		Name: d.GetName(), Type: d.GetType(), Hook: d.GetHook(), Priority: d.GetPriority(), Policy: d.GetPolicy(), Device: d.GetDevice(), Comment: d.GetComment(),
 	})
 }

@@ -5,7 +5,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // set makes an operation on a set or map. Where it is named, nft(8) does not tell
@@ -137,7 +137,7 @@ func (c *change) learnSet(t *table, old, s *set) {
 }
 
 // sameTypes reports whether the kernel takes two declarations for that of one set.
-func sameTypes(a, b *compile.Set) bool {
+func sameTypes(a, b *nftset.Set) bool {
 	return a.Map == b.Map && a.Verdict == b.Verdict && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
 		a.Data.ID == b.Data.ID && (a.Verdict || a.Data.Len == b.Data.Len) && a.Flags == b.Flags
 }

@@ -8,7 +8,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // content is what the fragment holds: what was published last, or what is about
@@ -48,7 +48,7 @@ type set struct {
 	decl *weftv1.Set
 	// packed is the compiled declaration: it decides which keys are equal,
 	// however they are written.
-	packed *compile.Set
+	packed *nftset.Set
 	// elements has them by packed key.
 	elements map[string]*weftv1.Element
 	// deadlines has when those with a timeout have run out in the kernel.
@@ -71,9 +71,9 @@ func newSet(family nft.Family, d *weftv1.Set, isMap bool) (*set, error) {
 	var err error
 	if isMap {
 		m := nft.Map(source)
-		s.packed, err = compile.CompileMap(family, &m)
+		s.packed, err = nftset.CompileMap(family, &m)
 	} else {
-		s.packed, err = compile.CompileSet(family, &source)
+		s.packed, err = nftset.Compile(family, &source)
 	}
 	if err != nil {
 		return nil, err

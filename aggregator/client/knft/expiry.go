@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // margin is what a deadline lies behind the acknowledgement: the kernel counts in
@@ -63,7 +63,7 @@ func (s *set) startAll(now time.Time) {
 			delete(s.deadlines, id)
 		}
 	}
-	if s.packed.Flags&compile.SetTimeout == 0 {
+	if s.packed.Flags&nftset.FlagTimeout == 0 {
 		return
 	}
 	for id := range s.elements {

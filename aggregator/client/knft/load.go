@@ -10,7 +10,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // load reads back what the aggregator has of the fragment, once.
@@ -107,7 +107,7 @@ func readAdopted(id nft.TableID, m *weftv1.Table, v *view) *table {
 			err = o.put(s.GetElements())
 		}
 		if err != nil {
-			o = &set{decl: copySet(s), packed: &compile.Set{Name: name, Map: isMap}, elements: map[string]*weftv1.Element{}, unknown: true}
+			o = &set{decl: copySet(s), packed: &nftset.Set{Name: name, Map: isMap}, elements: map[string]*weftv1.Element{}, unknown: true}
 		}
 		// Whose elements those of a shared set are is not known.
 		o.adopted, o.unknown = true, o.unknown || len(v.othersOfSet(name)) > 0

@@ -8,6 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/json"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -101,8 +103,8 @@ type table struct {
 
 // setContent is a compiled set and its elements in the order of the file.
 type setContent struct {
-	decl     *compile.Set
-	elements []compile.Element
+	decl     *set.Set
+	elements []set.Element
 }
 
 // chainContent is a chain's rules.
@@ -169,11 +171,11 @@ func (c *checker) declare(u *unit) {
 		s := c.scopes[t.ID()]
 		c.objects(u, t, s)
 		for j := range t.Sets {
-			set, err := compile.CompileSet(t.Family, &t.Sets[j])
+			set, err := set.Compile(t.Family, &t.Sets[j])
 			c.set(u, out, s, &t.Sets[j], set, err)
 		}
 		for j := range t.Maps {
-			set, err := compile.CompileMap(t.Family, &t.Maps[j])
+			set, err := set.CompileMap(t.Family, &t.Maps[j])
 			c.set(u, out, s, (*nft.Set)(&t.Maps[j]), set, err)
 		}
 		for j := range t.Chains {
@@ -185,7 +187,7 @@ func (c *checker) declare(u *unit) {
 // chain compiles a chain's declaration.
 func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	id := syntax.PlaceID{Table: t.ID(), Kind: "chain", Name: decl.Name}
-	chain, err := compile.CompileChain(t.Family, decl)
+	chain, err := object.CompileChain(t.Family, decl)
 	if err != nil {
 		u.fail(u.places.Error(id, err.Error()))
 		return
@@ -201,15 +203,15 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 
 // set takes a compiled set or map, or the error about its declaration, and
 // packs its elements.
-func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, set *compile.Set, err error) {
+func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
 	id := syntax.PlaceID{Table: out.id, Kind: "set", Name: decl.Name}
 	if err != nil {
 		u.fail(u.places.Error(id, err.Error()))
 		return
 	}
 	if old := s.sets[decl.Name]; old == nil {
-		s.sets[decl.Name] = set
-	} else if !old.Equal(set) {
+		s.sets[decl.Name] = declared
+	} else if !old.Equal(declared) {
 		u.fail(u.places.Error(id, fmt.Sprintf("set %s is declared otherwise in %s", decl.Name, s.first(id, u))))
 		return
 	}
@@ -217,9 +219,9 @@ func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, set *compile
 		return
 	}
 	c.out.Sets++
-	content := setContent{decl: set, elements: make([]compile.Element, 0, len(decl.Elements))}
+	content := setContent{decl: declared, elements: make([]set.Element, 0, len(decl.Elements))}
 	for i := range decl.Elements {
-		e, err := set.Pack(decl.Elements[i])
+		e, err := declared.Pack(decl.Elements[i])
 		if err != nil {
 			u.fail(u.places.ElementError(id, i, err.Error()))
 			continue
@@ -227,7 +229,7 @@ func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, set *compile
 		content.elements = append(content.elements, e)
 	}
 	c.out.Elements += len(content.elements)
-	if _, err := set.Normalize(content.elements); err != nil {
+	if _, err := declared.Normalize(content.elements); err != nil {
 		u.fail(u.places.Error(id, err.Error()))
 		return
 	}
@@ -254,13 +256,13 @@ func (c *checker) compile(u *unit) {
 }
 
 // checkVerdicts looks for the chains that elements lead to.
-func checkVerdicts(u *unit, s *scope, set *setContent) {
-	if !set.decl.Verdict {
+func checkVerdicts(u *unit, s *scope, declared *setContent) {
+	if !declared.decl.Verdict {
 		return
 	}
-	id := syntax.PlaceID{Table: s.id, Kind: "set", Name: set.decl.Name}
-	for i, e := range set.elements {
-		v, err := compile.ParseVerdictData(e.Data)
+	id := syntax.PlaceID{Table: s.id, Kind: "set", Name: declared.decl.Name}
+	for i, e := range declared.elements {
+		v, err := set.ParseVerdictData(e.Data)
 		if err == nil && v.Chain != "" && !s.Chain(v.Chain) {
 			u.fail(u.places.ElementError(id, i, fmt.Sprintf("unknown chain %q", v.Chain)))
 		}

@@ -2,7 +2,7 @@ package check
 
 import (
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -20,13 +20,13 @@ func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
 	}
 	for i := range t.Objects {
 		o := &t.Objects[i]
-		if _, err := compile.CompileObject(t.Family, o); count(string(o.Kind), o.Name, err) {
-			s.objects[compile.ObjectRef{Kind: o.Kind, Name: o.Name}] = true
+		if _, err := object.Compile(t.Family, o); count(string(o.Kind), o.Name, err) {
+			s.objects[object.Ref{Kind: o.Kind, Name: o.Name}] = true
 		}
 	}
 	for i := range t.Flowtables {
 		f := &t.Flowtables[i]
-		if _, err := compile.CompileFlowtable(f); count("flowtable", f.Name, err) {
+		if _, err := object.CompileFlowtable(f); count("flowtable", f.Name, err) {
 			s.flowtables[f.Name] = true
 		}
 	}

@@ -2,16 +2,17 @@ package check
 
 import (
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // scope is what the files declare in one table. It implements compile.Scope.
 type scope struct {
 	id         nft.TableID
-	sets       map[string]*compile.Set
-	chains     map[string]*compile.Chain
-	objects    map[compile.ObjectRef]bool
+	sets       map[string]*set.Set
+	chains     map[string]*object.Chain
+	objects    map[object.Ref]bool
 	flowtables map[string]bool
 	// files are those that have a part in the table.
 	files []*unit
@@ -24,13 +25,13 @@ type scope struct {
 
 func newScope(id nft.TableID) *scope {
 	return &scope{
-		id: id, sets: map[string]*compile.Set{}, chains: map[string]*compile.Chain{},
-		objects: map[compile.ObjectRef]bool{}, flowtables: map[string]bool{},
+		id: id, sets: map[string]*set.Set{}, chains: map[string]*object.Chain{},
+		objects: map[object.Ref]bool{}, flowtables: map[string]bool{},
 	}
 }
 
 // Set is Scope's.
-func (s *scope) Set(name string) (*compile.Set, bool) {
+func (s *scope) Set(name string) (*set.Set, bool) {
 	set := s.sets[name]
 	return set, s.found(set != nil, "set", name)
 }
@@ -40,7 +41,7 @@ func (s *scope) Chain(name string) bool { return s.found(s.chains[name] != nil, 
 
 // Object is Scope's.
 func (s *scope) Object(kind nft.ObjectKind, name string) bool {
-	return s.found(s.objects[compile.ObjectRef{Kind: kind, Name: name}], string(kind), name)
+	return s.found(s.objects[object.Ref{Kind: kind, Name: name}], string(kind), name)
 }
 
 // Flowtable is Scope's.

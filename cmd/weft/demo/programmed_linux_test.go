@@ -14,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // TestProgrammedRulesAreNFTs renders what weft itself publishes, the Services
@@ -153,12 +154,12 @@ func compareRules(t *testing.T, ns *nfttest.NS, table *weftv1.Table, seen map[st
 // tableScope is what the rules of a table can refer to.
 type tableScope struct {
 	decls  []string
-	sets   map[string]*compile.Set
+	sets   map[string]*set.Set
 	chains []string
 }
 
 // Set is compile.Scope's.
-func (s *tableScope) Set(name string) (*compile.Set, bool) { set, ok := s.sets[name]; return set, ok }
+func (s *tableScope) Set(name string) (*set.Set, bool) { set, ok := s.sets[name]; return set, ok }
 
 // Chain is compile.Scope's.
 func (s *tableScope) Chain(name string) bool { return slices.Contains(s.chains, name) }
@@ -172,8 +173,8 @@ func (s *tableScope) Flowtable(string) bool { return false }
 // declare compiles the sets and maps of a table, and writes them for nft.
 func declare(t *testing.T, family nft.Family, table *weftv1.Table) *tableScope {
 	t.Helper()
-	s := &tableScope{sets: map[string]*compile.Set{}}
-	add := func(kind string, d *weftv1.Set, set *compile.Set, err error) {
+	s := &tableScope{sets: map[string]*set.Set{}}
+	add := func(kind string, d *weftv1.Set, set *set.Set, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,11 +191,11 @@ func declare(t *testing.T, family nft.Family, table *weftv1.Table) *tableScope {
 		s.decls = append(s.decls, text+"}")
 	}
 	for _, d := range table.GetSets() {
-		set, err := compile.CompileSet(family, &nft.Set{Name: d.GetName(), Type: d.GetType(), TypeOf: d.GetTypeof(), Flags: d.GetFlags()})
+		set, err := set.Compile(family, &nft.Set{Name: d.GetName(), Type: d.GetType(), TypeOf: d.GetTypeof(), Flags: d.GetFlags()})
 		add("set", d, set, err)
 	}
 	for _, d := range table.GetMaps() {
-		set, err := compile.CompileMap(family, &nft.Map{Name: d.GetName(), Type: d.GetType(), TypeOf: d.GetTypeof(), Flags: d.GetFlags()})
+		set, err := set.CompileMap(family, &nft.Map{Name: d.GetName(), Type: d.GetType(), TypeOf: d.GetTypeof(), Flags: d.GetFlags()})
 		add("map", d, set, err)
 	}
 	return s

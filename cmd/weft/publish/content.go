@@ -10,7 +10,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // content is what a fragment holds, in a form that patches can be applied to at
@@ -37,7 +37,7 @@ type table struct {
 type set struct {
 	decl     *weftv1.Set
 	isMap    bool
-	compiled *compile.Set
+	compiled *nftset.Set
 	elements map[string]element
 }
 
@@ -207,9 +207,9 @@ func newSet(family nft.Family, m *weftv1.Set, isMap bool) (*set, error) {
 	var err error
 	if isMap {
 		asMap := nft.Map(d)
-		s.compiled, err = compile.CompileMap(family, &asMap)
+		s.compiled, err = nftset.CompileMap(family, &asMap)
 	} else {
-		s.compiled, err = compile.CompileSet(family, &d)
+		s.compiled, err = nftset.Compile(family, &d)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("declare %s: %w", m.GetName(), err)

@@ -11,6 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // peerRules are what kube-proxy leaves in nftables and iptables mode, and what
@@ -48,7 +50,7 @@ func liveTable(t *testing.T, ns *nfttest.NS) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain, err := compile.CompileChain(nft.FamilyIP, &nft.Chain{Name: "nat-prerouting", Type: "nat", Hook: "prerouting", Priority: "dstnat"})
+	chain, err := object.CompileChain(nft.FamilyIP, &nft.Chain{Name: "nat-prerouting", Type: "nat", Hook: "prerouting", Priority: "dstnat"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func liveTable(t *testing.T, ns *nfttest.NS) {
 // nothing is a scope without sets and chains.
 type nothing struct{}
 
-func (nothing) Set(string) (*compile.Set, bool)    { return nil, false }
+func (nothing) Set(string) (*set.Set, bool)        { return nil, false }
 func (nothing) Chain(string) bool                  { return false }
 func (nothing) Object(nft.ObjectKind, string) bool { return false }
 func (nothing) Flowtable(string) bool              { return false }

@@ -1,0 +1,69 @@
+package compile
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	google "github.com/google/nftables/expr"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
+)
+
+// TestAppendMatchesLibrary compares our marshalling of the library's
+// expressions with its own, for all expressions of the corpora.
+func TestAppendMatchesLibrary(t *testing.T) {
+	known, compared := map[string]bool{}, 0
+	for _, c := range readCorpora(t) {
+		for _, text := range c.rules {
+			rule, err := CompileRule(c.family, nft.Rule{Text: text}, c)
+			if err != nil {
+				continue
+			}
+			for _, e := range rule.Exprs {
+				k, ok := e.(expr.Library)
+				if !ok {
+					continue
+				}
+				got, ok := expr.AppendLibrary(nil, k.Any)
+				if !ok {
+					continue
+				}
+				want, err := k.Marshal(uint8(c.family))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(got, want) {
+					t.Errorf("%s: %s\n got %x\nwant %x", text, e, got, want)
+				}
+				known[reflect.TypeOf(k.Any).String()] = true
+				compared++
+			}
+		}
+	}
+	if len(known) != 6 || compared < 100 {
+		t.Errorf("compared %d expressions of %d kinds: want six kinds", compared, len(known))
+	}
+}
+
+// TestDumpKnowsAll fails if an expression that rules compile to has no dump.
+func TestDumpKnowsAll(t *testing.T) {
+	if got := expr.DumpKernelExpr(&google.Socket{}); got != "unknown *expr.Socket" {
+		t.Errorf("dump of an expression that no rule has: %q", got)
+	}
+	for _, c := range readCorpora(t) {
+		for _, text := range c.rules {
+			rule, err := CompileRule(c.family, nft.Rule{Text: text}, c)
+			if err != nil {
+				continue
+			}
+			// libnftnl itself has no name for ct id.
+			dump := strings.ReplaceAll(rule.Dump(), "ct load unknown =>", "")
+			if strings.Contains(dump, "unknown") {
+				t.Errorf("%s: %s", text, rule.Dump())
+			}
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package object
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// Numbers of hooks: enum nf_inet_hooks, nf_arp_hooks and nf_dev_hooks of
+// linux/netfilter*.h. The bridge family uses those of inet.
+const (
+	hookPrerouting  = 0
+	hookInput       = 1
+	hookForward     = 2
+	hookOutput      = 3
+	hookPostrouting = 4
+	hookInetIngress = 5
+
+	hookARPInput  = 0
+	hookARPOutput = 1
+
+	hookNetdevIngress = 0
+	hookNetdevEgress  = 1
+)
+
+// hook is a place where a base chain can be attached.
+type hook struct {
+	name string
+	num  uint32
+	// device is true where the chain belongs to a device.
+	device bool
+	// types are the chain types that the hook takes.
+	types []string
+}
+
+// MaxDevice is the longest name of a device in bytes: IFNAMSIZ without its NUL.
+const MaxDevice = datatype.IfNameSize - 1
+
+// hooksOf returns the hooks of a family; nil for a family without tables.
+func hooksOf(family nft.Family) []hook {
+	filter, nat, all := []string{"filter"}, []string{"filter", "nat"}, []string{"filter", "nat", "route"}
+	switch family {
+	case nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet:
+		hooks := []hook{
+			{name: "prerouting", num: hookPrerouting, types: nat},
+			{name: "input", num: hookInput, types: nat},
+			{name: "forward", num: hookForward, types: filter},
+			{name: "output", num: hookOutput, types: all},
+			{name: "postrouting", num: hookPostrouting, types: nat},
+		}
+		if family == nft.FamilyInet {
+			hooks = append(hooks, hook{name: "ingress", num: hookInetIngress, device: true, types: filter})
+		}
+		return hooks
+	case nft.FamilyBridge:
+		return []hook{
+			{name: "prerouting", num: hookPrerouting, types: filter},
+			{name: "input", num: hookInput, types: filter},
+			{name: "forward", num: hookForward, types: filter},
+			{name: "output", num: hookOutput, types: filter},
+			{name: "postrouting", num: hookPostrouting, types: filter},
+		}
+	case nft.FamilyARP:
+		return []hook{
+			{name: "input", num: hookARPInput, types: filter},
+			{name: "output", num: hookARPOutput, types: filter},
+		}
+	case nft.FamilyNetdev:
+		return []hook{
+			{name: "ingress", num: hookNetdevIngress, device: true, types: filter},
+			{name: "egress", num: hookNetdevEgress, device: true, types: filter},
+		}
+	default:
+		return nil
+	}
+}
+
+// priority is a name of a priority, and the hooks where nft knows it (nil
+// means all hooks of the family).
+type priority struct {
+	name  string
+	value int32
+	hooks []string
+}
+
+// prioritiesOf returns the names of priorities in a family: those of
+// enum nf_ip_hook_priorities, in the bridge family nf_br_hook_priorities.
+func prioritiesOf(family nft.Family) []priority {
+	pre, post := []string{"prerouting"}, []string{"postrouting"}
+	switch family {
+	case nft.FamilyBridge:
+		return []priority{
+			{"dstnat", -300, pre}, {"filter", -200, nil}, {"out", 100, []string{"output"}}, {"srcnat", 300, post},
+		}
+	case nft.FamilyARP, nft.FamilyNetdev:
+		return []priority{{"filter", 0, nil}}
+	default:
+		return []priority{
+			{"raw", -300, nil}, {"mangle", -150, nil}, {"dstnat", -100, pre},
+			{"filter", 0, nil}, {"security", 50, nil}, {"srcnat", 100, post},
+		}
+	}
+}
+
+// minNATPriority is the lowest priority that the kernel takes for a nat
+// chain: below it connection tracking has not run (NF_IP_PRI_CONNTRACK).
+const minNATPriority = -200
+
+// CompileChain compiles a chain's declaration; its rules are CompileRule's
+// work.
+func CompileChain(family nft.Family, c *nft.Chain) (*Chain, error) {
+	if err := datatype.CheckName(c.Name); err != nil {
+		return nil, fmt.Errorf("compile chain: %w", err)
+	}
+	out := &Chain{Name: c.Name, Comment: c.Comment}
+	fail := func(err error) (*Chain, error) {
+		return nil, fmt.Errorf("compile chain %s: %w", c.Name, err)
+	}
+	if err := userdata.CheckComment(c.Comment); err != nil {
+		return fail(err)
+	}
+	if hooksOf(family) == nil {
+		return fail(fmt.Errorf("no chains in %s", family))
+	}
+	if !c.Base() {
+		switch {
+		case c.Policy != "":
+			return fail(fmt.Errorf("policy %s without type, hook and priority: only base chains have a policy", c.Policy))
+		case c.Device != "":
+			return fail(fmt.Errorf("device %q without type, hook and priority: only base chains have a device", c.Device))
+		case len(c.Devices) > 0:
+			return fail(fmt.Errorf("devices %s without type, hook and priority: only base chains have devices", strings.Join(c.Devices, ", ")))
+		case len(c.Flags) > 0:
+			return fail(fmt.Errorf("flags %s without type, hook and priority: only base chains have flags", strings.Join(c.Flags, ", ")))
+		}
+		return out, nil
+	}
+	base, err := compileBase(family, c)
+	if err != nil {
+		return fail(err)
+	}
+	out.Base = base
+	return out, nil
+}
+
+func compileBase(family nft.Family, c *nft.Chain) (*Base, error) {
+	if c.Type == "" || c.Hook == "" || c.Priority == "" {
+		return nil, fmt.Errorf("a base chain has type, hook and priority: missing %s", missing(c))
+	}
+	hooks := hooksOf(family)
+	i := slices.IndexFunc(hooks, func(h hook) bool { return h.name == c.Hook })
+	if i < 0 {
+		return nil, fmt.Errorf("unknown hook %q in family %s: want %s", c.Hook, family, joinHooks(hooks))
+	}
+	h := hooks[i]
+	if !slices.Contains([]string{"filter", "nat", "route"}, c.Type) {
+		return nil, fmt.Errorf("unknown chain type %q: want filter, nat or route", c.Type)
+	}
+	if !slices.Contains(h.types, c.Type) {
+		return nil, fmt.Errorf("chain type %s is not possible at hook %s of family %s: want %s", c.Type, c.Hook, family, strings.Join(h.types, " or "))
+	}
+	prio, err := parsePriority(family, c.Hook, c.Priority)
+	if err != nil {
+		return nil, err
+	}
+	if c.Type == "nat" && prio <= minNATPriority {
+		return nil, fmt.Errorf("priority %d of a nat chain: want more than %d, after connection tracking", prio, minNATPriority)
+	}
+	base := &Base{Type: c.Type, Hook: h.num, Priority: prio}
+	if base.Offload, err = offloadFlag(c.Flags); err != nil {
+		return nil, err
+	}
+	switch c.Policy {
+	case "", "accept":
+	case "drop":
+		base.Drop = true
+	default:
+		return nil, fmt.Errorf("unknown policy %q: want accept or drop", c.Policy)
+	}
+	return base, base.setDevices(h, c)
+}
+
+// missing lists what a base chain lacks.
+func missing(c *nft.Chain) string {
+	var words []string
+	for _, f := range []struct{ name, value string }{{"type", c.Type}, {"hook", c.Hook}, {"priority", c.Priority}} {
+		if f.value == "" {
+			words = append(words, f.name)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func joinHooks(hooks []hook) string {
+	names := make([]string, len(hooks))
+	for i, h := range hooks {
+		names[i] = h.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// parsePriority reads a number or a name with an optional offset, such as
+// "-100", "dstnat" or "dstnat - 10".
+func parsePriority(family nft.Family, hook, text string) (int32, error) {
+	if v, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return int32(v), nil
+	}
+	name, offset := strings.TrimSpace(text), int64(0)
+	if i := strings.IndexAny(name, "+-"); i >= 0 {
+		sign, digits := name[i], strings.TrimSpace(name[i+1:])
+		v, err := strconv.ParseInt(digits, 10, 33)
+		if err != nil || digits == "" || digits[0] == '+' || digits[0] == '-' {
+			return 0, fmt.Errorf("malformed priority %q: want a number, or a name with + or - and a number such as \"dstnat - 10\"", text)
+		}
+		if offset = v; sign == '-' {
+			offset = -v
+		}
+		name = strings.TrimSpace(name[:i])
+	}
+	priorities := prioritiesOf(family)
+	var names []string
+	for _, p := range priorities {
+		if p.hooks != nil && !slices.Contains(p.hooks, hook) {
+			if p.name == name {
+				return 0, fmt.Errorf("priority %s is not possible at hook %s of family %s: want hook %s", name, hook, family, strings.Join(p.hooks, " or "))
+			}
+			continue
+		}
+		if p.name == name {
+			sum := int64(p.value) + offset
+			if sum < math.MinInt32 || sum > math.MaxInt32 {
+				return 0, fmt.Errorf("priority %q is out of range", text)
+			}
+			return int32(sum), nil
+		}
+		names = append(names, p.name)
+	}
+	return 0, fmt.Errorf("unknown priority %q at hook %s of family %s: want a number, or %s with an optional + or - and a number", text, hook, family, strings.Join(names, ", "))
+}
+
+// Declaration returns the chain's declaration in nft's words, as CompileChain
+// takes it. The priority is a number, however it was written.
+func (c *Chain) Declaration(family nft.Family) nft.Chain {
+	d := nft.Chain{Name: c.Name, Comment: c.Comment}
+	if c.Base == nil {
+		return d
+	}
+	d.Type, d.Priority, d.Policy, d.Device = c.Base.Type, strconv.Itoa(int(c.Base.Priority)), "accept", c.Base.Device
+	if c.Base.Drop {
+		d.Policy = "drop"
+	}
+	d.Devices = c.Base.Devices.List()
+	if c.Base.Offload {
+		d.Flags = []string{flagOffload}
+	}
+	d.Hook = fmt.Sprintf("hook%d", c.Base.Hook)
+	for _, h := range hooksOf(family) {
+		if h.num == c.Base.Hook {
+			d.Hook = h.name
+		}
+	}
+	return d
+}
+
+// Chain is a compiled chain declaration.
+type Chain struct {
+	Name string
+	// Base is nil for a regular chain.
+	Base    *Base
+	Comment string
+}
+
+// Base is what makes a chain a base chain. It is comparable.
+type Base struct {
+	// Type is filter, nat or route.
+	Type string
+	// Hook is the kernel's hook number in the family of the table.
+	Hook     uint32
+	Priority int32
+	// Drop is true for policy drop.
+	Drop   bool
+	Device string
+	// Devices are several, in place of Device.
+	Devices Devices
+	// Offload is true where the rules go to the device's hardware.
+	Offload bool
+}

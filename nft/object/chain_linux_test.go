@@ -1,0 +1,104 @@
+package object
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// TestChainsAsNft offers every combination of family, hook, type and priority
+// to nft and to CompileChain: both must take the same ones, and the kernel must
+// see the same numbers.
+func TestChainsAsNft(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	for _, family := range []nft.Family{nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet, nft.FamilyBridge, nft.FamilyARP, nft.FamilyNetdev} {
+		// One file of all chains that we take, which nft must take as a whole.
+		var file strings.Builder
+		want := map[string]*Chain{}
+		refused := 0
+		for _, hook := range []string{"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"} {
+			for _, typ := range []string{"filter", "nat", "route"} {
+				for _, prio := range []string{"raw", "mangle", "dstnat", "filter", "security", "srcnat", "out", "-199", "-200", "filter + 7", "filter - 7"} {
+					c := nft.Chain{Name: fmt.Sprintf("c%d", len(want)), Type: typ, Hook: hook, Priority: prio, Policy: "accept"}
+					device := ""
+					if hook == "ingress" || hook == "egress" {
+						c.Device, device = "lo", "device lo "
+					}
+					text := fmt.Sprintf("chain %s { type %s hook %s %spriority %s; policy accept; }\n", c.Name, typ, hook, device, prio)
+					compiled, err := CompileChain(family, &c)
+					if err == nil {
+						want[c.Name] = compiled
+						file.WriteString(text)
+						continue
+					}
+					if refused++; refused%7 == 0 { // a sample: each is a run of nft
+						in := fmt.Sprintf("table %s t { %s }\n", family, text)
+						if _, nftErr := ns.Output(in, "nft", "-c", "-f", "-"); nftErr == nil {
+							t.Errorf("%s: %s is refused (%v), but nft takes it", family, strings.TrimSpace(text), err)
+						}
+					}
+				}
+			}
+		}
+		ns.Nft(t, fmt.Sprintf("table %s t {\n%s}\n", family, file.String()))
+		got := dumpBases(t, ns, family)
+		for name, c := range want {
+			if got[name] != *c.Base {
+				t.Errorf("%s %s: the kernel has %+v, we %+v", family, name, got[name], *c.Base)
+			}
+		}
+		ns.Nft(t, fmt.Sprintf("delete table %s t\n", family))
+	}
+}
+
+// dumpBases returns the base chains of a family as the kernel describes them.
+func dumpBases(t *testing.T, ns *nfttest.NS, family nft.Family) map[string]Base {
+	t.Helper()
+	out := map[string]Base{}
+	for _, reply := range ns.Dump(t, uint8(family), unix.NFT_MSG_GETCHAIN, nil) {
+		var b Base
+		var name string
+		ad, err := netlink.NewAttributeDecoder(reply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ad.ByteOrder = binary.BigEndian
+		for ad.Next() {
+			switch ad.Type() {
+			case unix.NFTA_CHAIN_NAME:
+				name = ad.String()
+			case unix.NFTA_CHAIN_TYPE:
+				b.Type = ad.String()
+			case unix.NFTA_CHAIN_POLICY:
+				b.Drop = ad.Uint32() == 0
+			case unix.NFTA_CHAIN_HOOK:
+				ad.Nested(func(ad *netlink.AttributeDecoder) error {
+					for ad.Next() {
+						switch ad.Type() {
+						case unix.NFTA_HOOK_HOOKNUM:
+							b.Hook = ad.Uint32()
+						case unix.NFTA_HOOK_PRIORITY:
+							b.Priority = int32(ad.Uint32())
+						case unix.NFTA_HOOK_DEV:
+							b.Device = ad.String()
+						}
+					}
+					return nil
+				})
+			}
+		}
+		if err := ad.Err(); err != nil {
+			t.Fatal(err)
+		}
+		out[name] = b
+	}
+	return out
+}

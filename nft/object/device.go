@@ -1,0 +1,91 @@
+package object
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// MaxDevices is how many devices a chain or flowtable may have
+// (NFT_NETDEVICE_MAX).
+const MaxDevices = 256
+
+// flagOffload is the flag of chains and flowtables that are handed to the hardware.
+const flagOffload = "offload"
+
+// Devices are names of devices as a comparable value: sorted, and separated by
+// slashes, which no name has. Nobody sees in which order devices were given.
+type Devices string
+
+// NewDevices returns the devices of these names.
+func NewDevices(names []string) Devices {
+	return Devices(strings.Join(slices.Sorted(slices.Values(names)), "/"))
+}
+
+// List returns the names in order; nil for none.
+func (d Devices) List() []string {
+	if d == "" {
+		return nil
+	}
+	return strings.Split(string(d), "/")
+}
+
+// checkDevices refuses what is no list of devices.
+func checkDevices(names []string) error {
+	if len(names) > MaxDevices {
+		return fmt.Errorf("%d devices: want at most %d", len(names), MaxDevices)
+	}
+	sorted := slices.Sorted(slices.Values(names))
+	for i, name := range sorted {
+		switch {
+		case name == "." || name == ".." || strings.ContainsAny(name, "/: \t\n*"):
+			return fmt.Errorf("device: %q is no name of a device", name)
+		case i > 0 && sorted[i-1] == name:
+			return fmt.Errorf("device %q is given twice", name)
+		}
+		if _, err := datatype.IfName.Parse(name); err != nil {
+			return fmt.Errorf("device: %w", err)
+		}
+	}
+	return nil
+}
+
+// setDevices checks the devices of a chain and puts them in.
+func (b *Base) setDevices(h hook, c *nft.Chain) error {
+	names := c.Devices
+	switch {
+	case c.Device != "" && len(names) > 0:
+		return fmt.Errorf("device %q and devices %s: give one of both", c.Device, strings.Join(names, ", "))
+	case c.Device != "":
+		names = []string{c.Device}
+	}
+	switch {
+	case h.device && len(names) == 0:
+		return fmt.Errorf("hook %s needs a device", h.name)
+	case !h.device && len(names) > 0:
+		return fmt.Errorf("hook %s takes no device: remove device %q", h.name, names[0])
+	case len(names) == 1:
+		b.Device = names[0]
+	default:
+		b.Devices = NewDevices(names)
+	}
+	return checkDevices(names)
+}
+
+// offloadFlag reports whether the flags of a chain or flowtable say offload.
+func offloadFlag(flags []string) (bool, error) {
+	switch {
+	case len(flags) == 0:
+		return false, nil
+	case len(flags) > 1:
+		return false, errors.New("flags: want offload alone")
+	case flags[0] != flagOffload:
+		return false, fmt.Errorf("unknown flag %q: want offload", flags[0])
+	default:
+		return true, nil
+	}
+}

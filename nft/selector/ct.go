@@ -1,0 +1,117 @@
+package selector
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// CTKey is a key of the ct expression.
+type CTKey struct {
+	// Name is the key's name, with "ip " or "ip6 " in front where the rule
+	// says which protocol it means.
+	Name string
+	Key  uint32
+	// dump is libnftnl's name where it is another.
+	dump  string
+	Type  *datatype.Type
+	Bits  uint32
+	Order datatype.Order
+	// Direction says whether "original" or "reply" goes with the key.
+	Direction directionUse
+	// Protocol is the network protocol that the key belongs to, if any.
+	Protocol *Header
+	// Settable keys can be assigned to; unreadable ones cannot be matched.
+	Settable, Unreadable bool
+}
+
+// directionUse says whether a ct key takes a direction.
+type directionUse uint8
+
+const (
+	DirectionNever directionUse = iota
+	directionMay
+	DirectionMust
+)
+
+// The ct keys that golang.org/x/sys has no names for (enum nft_ct_keys).
+const (
+	ctSrcIP  = 0x13
+	CTDstIP  = 0x14
+	ctSrcIP6 = 0x15
+	ctDstIP6 = 0x16
+	ctID     = 0x17
+)
+
+// CTKeys are the keys of this vocabulary. The types of saddr, daddr, proto-src
+// and proto-dst depend on what the rule has matched before.
+var CTKeys = [...]CTKey{
+	{Name: "state", Key: unix.NFT_CT_STATE, Type: datatype.CTState, Bits: 32, Order: datatype.HostEndian},
+	{Name: "direction", Key: unix.NFT_CT_DIRECTION, Type: datatype.CTDir, Bits: 8, Order: datatype.HostEndian},
+	{Name: "status", Key: unix.NFT_CT_STATUS, Type: datatype.CTStatus, Bits: 32, Order: datatype.HostEndian},
+	{Name: "mark", Key: unix.NFT_CT_MARK, Type: datatype.Mark, Bits: 32, Order: datatype.HostEndian, Settable: true},
+	{Name: "expiration", Key: unix.NFT_CT_EXPIRATION, Type: datatype.Time, Bits: 32, Order: datatype.HostEndian},
+	{Name: "l3proto", Key: unix.NFT_CT_L3PROTOCOL, dump: "l3protocol", Type: datatype.NFProto, Bits: 8, Order: datatype.HostEndian, Direction: directionMay},
+	{Name: "protocol", Key: unix.NFT_CT_PROTOCOL, Type: datatype.InetProto, Bits: 8, Order: datatype.BigEndian, Direction: directionMay},
+	{Name: "saddr", Key: unix.NFT_CT_SRC, dump: "src", Order: datatype.BigEndian, Direction: DirectionMust},
+	{Name: "daddr", Key: unix.NFT_CT_DST, dump: "dst", Order: datatype.BigEndian, Direction: DirectionMust},
+	{Name: "proto-src", Key: unix.NFT_CT_PROTO_SRC, dump: "proto_src", Bits: 16, Order: datatype.BigEndian, Direction: DirectionMust},
+	{Name: "proto-dst", Key: unix.NFT_CT_PROTO_DST, dump: "proto_dst", Bits: 16, Order: datatype.BigEndian, Direction: DirectionMust},
+	{Name: "helper", Key: unix.NFT_CT_HELPER, Type: datatype.String, Bits: 128, Order: datatype.HostEndian},
+	{Name: "label", Key: unix.NFT_CT_LABELS, Type: datatype.CTLabel, Bits: 128, Order: datatype.HostEndian, Settable: true},
+	{Name: "bytes", Key: unix.NFT_CT_BYTES, Type: datatype.Integer, Bits: 64, Order: datatype.HostEndian, Direction: directionMay},
+	{Name: "packets", Key: unix.NFT_CT_PKTS, Type: datatype.Integer, Bits: 64, Order: datatype.HostEndian, Direction: directionMay},
+	{Name: "avgpkt", Key: unix.NFT_CT_AVGPKT, Type: datatype.Integer, Bits: 64, Order: datatype.HostEndian, Direction: directionMay},
+	{Name: "zone", Key: unix.NFT_CT_ZONE, Type: datatype.Integer, Bits: 16, Order: datatype.HostEndian, Direction: directionMay, Settable: true},
+	{Name: "event", Key: unix.NFT_CT_EVENTMASK, Type: datatype.CTEvent, Bits: 32, Order: datatype.HostEndian, Settable: true, Unreadable: true},
+	{Name: "secmark", Key: unix.NFT_CT_SECMARK, Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian, Settable: true},
+	{Name: "id", Key: ctID, dump: "unknown", Type: datatype.Integer, Bits: 32, Order: datatype.BigEndian},
+	{Name: "ip saddr", Key: ctSrcIP, dump: "src_ip", Type: datatype.IPv4Addr, Bits: 32, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP},
+	{Name: "ip daddr", Key: CTDstIP, dump: "dst_ip", Type: datatype.IPv4Addr, Bits: 32, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP},
+	{Name: "ip6 saddr", Key: ctSrcIP6, dump: "src_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
+	{Name: "ip6 daddr", Key: ctDstIP6, dump: "dst_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
+}
+
+// CTByName returns a ct key, or nil.
+func CTByName(l3, name string) *CTKey {
+	for i := range CTKeys {
+		k := CTKeys[i].Name
+		if l3 == "" && k == name || l3 != "" && len(k) == len(l3)+1+len(name) && k[:len(l3)] == l3 && k[len(l3)] == ' ' && k[len(l3)+1:] == name {
+			return &CTKeys[i]
+		}
+	}
+	return nil
+}
+
+// CTDumpName returns libnftnl's name of a kernel key.
+func CTDumpName(key uint32) string {
+	for i := range CTKeys {
+		if k := &CTKeys[i]; k.Key == key {
+			if k.dump != "" {
+				return k.dump
+			}
+			return k.Name
+		}
+	}
+	return "unknown"
+}
+
+// DirectionOf returns the number of a direction's word, noDirection without
+// one.
+func DirectionOf(word string) int {
+	switch word {
+	case "original":
+		return DirectionOriginal
+	case "reply":
+		return DirectionReply
+	default:
+		return NoDirection
+	}
+}
+
+// The directions of enum ip_conntrack_dir; noDirection is none.
+const (
+	DirectionOriginal = 0
+	DirectionReply    = 1
+	NoDirection       = -1
+)

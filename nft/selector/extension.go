@@ -1,0 +1,192 @@
+package selector
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// extension is an extension of a packet header: an IPv6 extension header, an
+// option of IPv4 or TCP, a chunk of SCTP.
+type extension struct {
+	Name string
+	// Type is its number in the packet.
+	Type uint8
+	// Desc is how nft numbers it in a typeof declaration: 0 where that is typ.
+	Desc uint32
+	// Presence is the field that nft loads to ask for the extension itself; it
+	// has no word where it is none of fields.
+	Presence ExtensionField
+	Fields   []ExtensionField
+}
+
+// ExtensionField is a field of an extension. Offset and width are in bits.
+type ExtensionField struct {
+	Name string
+	// Index is how nft numbers the field in a typeof declaration.
+	Index        uint32
+	Type         *datatype.Type
+	offset, Bits uint32
+}
+
+// field returns the field of a name, or nil.
+func (e *extension) field(name string) *ExtensionField {
+	for i := range e.Fields {
+		if e.Fields[i].Name == name {
+			return &e.Fields[i]
+		}
+	}
+	return nil
+}
+
+// fieldAt returns the field at a place, as nft finds it for raw options; nil
+// where there is none.
+func (e *extension) fieldAt(offset, bits uint32) *ExtensionField {
+	if e.Presence.offset == offset && e.Presence.Bits == bits {
+		return &e.Presence
+	}
+	for i := range e.Fields {
+		if f := &e.Fields[i]; f.offset == offset && f.Bits == bits {
+			return f
+		}
+	}
+	return nil
+}
+
+// ExtensionsOf returns the extensions of a kind and how the kernel names their
+// place.
+func ExtensionsOf(kind syntax.ExthdrKind) ([]extension, ExthdrOp) {
+	switch kind {
+	case syntax.ExthdrIPv4:
+		return ipv4Options[:], ExthdrIPv4
+	case syntax.ExthdrTCP:
+		return tcpOptions[:], ExthdrTCP
+	case syntax.ExthdrSCTP:
+		return sctpChunks[:], ExthdrSCTP
+	default:
+		return ipv6Extensions[:], ExthdrIPv6
+	}
+}
+
+// resolved is what an expression on an extension refers to.
+type resolved struct {
+	Ext *extension
+	Op  ExthdrOp
+	// Field is nil for raw options at a place that is no field.
+	Field        *ExtensionField
+	Type         *datatype.Type
+	Offset, Bits uint32
+	Present      bool
+}
+
+// ResolveExthdr finds the extension and field of an expression.
+func ResolveExthdr(x *syntax.Exthdr) (resolved, *syntax.Error) {
+	list, op := ExtensionsOf(x.Kind)
+	r := resolved{Op: op}
+	var err *syntax.Error
+	if r.Ext, err = findExtension(x, list); err != nil {
+		return resolved{}, err
+	}
+	switch {
+	case x.Raw:
+		return resolveRaw(x, r)
+	case x.Field == "":
+		r.Field, r.Present = &r.Ext.Presence, true
+	default:
+		if r.Field = r.Ext.field(fieldName(x)); r.Field == nil || IsNumber(x.Name) && x.Field != "length" {
+			return resolved{}, unknownExtensionField(x, r.Ext)
+		}
+	}
+	r.Type, r.Offset, r.Bits = r.Field.Type, r.Field.offset, r.Field.Bits
+	return r, nil
+}
+
+// fieldName is the field's name with the number in its brackets.
+func fieldName(x *syntax.Exthdr) string {
+	switch {
+	case x.Index != 0:
+		return x.Field + "[" + strconv.FormatUint(uint64(x.Index), 10) + "]"
+	case x.Name == "rt0" && x.Field == "addr", x.Name == "srh" && x.Field == "sid":
+		return x.Field + "[0]" // which is none: they count from 1
+	default:
+		return x.Field
+	}
+}
+
+// IsNumber reports whether a name is the number of a TCP option.
+func IsNumber(name string) bool { return name != "" && '0' <= name[0] && name[0] <= '9' }
+
+// findExtension returns the extension that an expression names.
+func findExtension(x *syntax.Exthdr, list []extension) (*extension, *syntax.Error) {
+	if IsNumber(x.Name) && x.Kind == syntax.ExthdrTCP {
+		n, err := syntax.ParseNumber(x.Name, 8)
+		if err != nil {
+			return nil, syntax.ErrorAt(x.NamePos, "option %s: want a number from 0 to 255", x.Name)
+		}
+		for i := range list {
+			if list[i].Type == uint8(n) {
+				return &list[i], nil
+			}
+		}
+		return &extension{Name: x.Name, Type: uint8(n), Presence: TCPKind}, nil
+	}
+	for i := range list {
+		// "exthdr" goes by the protocol number, which rt0, rt2 and srh share
+		// with rt.
+		if list[i].Name == x.Name && (x.Field != "" || x.Kind != syntax.ExthdrIPv6 || list[i].Presence.Bits != 0) {
+			return &list[i], nil
+		}
+	}
+	names := make([]string, 0, len(list))
+	for i := range list {
+		if x.Kind != syntax.ExthdrIPv6 || x.Field != "" || list[i].Presence.Bits != 0 {
+			names = append(names, list[i].Name)
+		}
+	}
+	what := x.Kind.String()
+	if x.Kind == syntax.ExthdrIPv6 {
+		what = "extension header"
+	}
+	return nil, syntax.ErrorAt(x.NamePos, "unknown %s %q: want %s", what, x.Name, strings.Join(names, ", "))
+}
+
+// unknownExtensionField says which fields an extension has.
+func unknownExtensionField(x *syntax.Exthdr, e *extension) *syntax.Error {
+	what := x.Name
+	if x.Kind != syntax.ExthdrIPv6 {
+		what = x.Kind.String() + " " + x.Name
+	}
+	var names []string
+	for i := range e.Fields {
+		if name := e.Fields[i].Name; !IsNumber(x.Name) || name == "length" {
+			names = append(names, name)
+		}
+	}
+	if x.Kind != syntax.ExthdrIPv6 {
+		names = append(names, "exists or missing")
+	}
+	if len(names) == 0 {
+		return syntax.ErrorAt(x.FieldPos, "%s has no field that nft(8) 1.0.6 knows", what)
+	}
+	return syntax.ErrorAt(x.FieldPos, "unknown field %q of %s: want %s", fieldName(x), what, strings.Join(names, ", "))
+}
+
+// maxTCPOptions is the room for options in a TCP header, in bits.
+const maxTCPOptions = 40 * 8
+
+// resolveRaw checks the place of "tcp option @KIND,OFFSET,LENGTH".
+func resolveRaw(x *syntax.Exthdr, r resolved) (resolved, *syntax.Error) {
+	r.Type, r.Offset, r.Bits = datatype.Integer, x.Offset, x.Length
+	r.Field = r.Ext.fieldAt(x.Offset, x.Length)
+	switch {
+	case x.Length == 0:
+		return resolved{}, syntax.ErrorAt(x.Pos, "tcp option: the length is 0: want 1 to 128 bits")
+	case x.Length > 128 || x.Length+x.Offset%8 > 128:
+		return resolved{}, syntax.ErrorAt(x.Pos, "tcp option: %d bits from bit %d on do not fit in a register of 128 bits", x.Length, x.Offset%8)
+	case x.Offset > maxTCPOptions:
+		return resolved{}, syntax.ErrorAt(x.Pos, "tcp option: offset %d is behind the longest TCP header: want 0 to %d bits", x.Offset, maxTCPOptions)
+	}
+	return r, nil
+}

@@ -1,0 +1,77 @@
+package selector
+
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// Protocol numbers of the IPv6 extension headers (linux/in6.h).
+const (
+	protoHopByHop    = 0
+	protoRouting     = 43
+	protoFragment    = 44
+	protoDestination = 60
+	protoMobility    = 135
+)
+
+// nextHeader begins every extension header of IPv6.
+var nextHeader = ExtensionField{Name: "nexthdr", Index: 1, Type: datatype.InetProto, offset: 0, Bits: 8}
+
+// headerLength follows the next header in most of them.
+var headerLength = ExtensionField{Name: "hdrlength", Index: 2, Type: datatype.Integer, offset: 8, Bits: 8}
+
+// ipv6Extensions are the extension headers of IPv6. Routing headers of the
+// types 0, 2 and 4 (segment routing) have names of their own for what follows
+// the common part; of type 2 nft 1.0.6 knows no field.
+var ipv6Extensions = [...]extension{
+	{Name: "hbh", Type: protoHopByHop, Desc: 1, Presence: nextHeader, Fields: []ExtensionField{nextHeader, headerLength}},
+	{Name: "rt", Type: protoRouting, Desc: 2, Presence: nextHeader, Fields: []ExtensionField{
+		nextHeader, headerLength,
+		{Name: "type", Index: 3, Type: datatype.Integer, offset: 16, Bits: 8},
+		{Name: "seg-left", Index: 4, Type: datatype.Integer, offset: 24, Bits: 8},
+	}},
+	{Name: "rt0", Type: protoRouting, Desc: 3, Fields: []ExtensionField{
+		{Name: "addr[1]", Index: 2, Type: datatype.IPv6Addr, offset: 64, Bits: 128},
+		{Name: "addr[2]", Index: 3, Type: datatype.IPv6Addr, offset: 192, Bits: 128},
+	}},
+	{Name: "rt2", Type: protoRouting, Desc: 4},
+	{Name: "srh", Type: protoRouting, Desc: 5, Fields: []ExtensionField{
+		{Name: "last-entry", Index: 1, Type: datatype.Integer, offset: 32, Bits: 8},
+		{Name: "flags", Index: 2, Type: datatype.Integer, offset: 40, Bits: 8},
+		{Name: "tag", Index: 3, Type: datatype.Integer, offset: 48, Bits: 16},
+		{Name: "sid[1]", Index: 4, Type: datatype.IPv6Addr, offset: 64, Bits: 128},
+		{Name: "sid[2]", Index: 5, Type: datatype.IPv6Addr, offset: 192, Bits: 128},
+	}},
+	{Name: "frag", Type: protoFragment, Desc: 6, Presence: nextHeader, Fields: []ExtensionField{
+		nextHeader,
+		{Name: "reserved", Index: 2, Type: datatype.Integer, offset: 8, Bits: 8},
+		{Name: "frag-off", Index: 3, Type: datatype.Integer, offset: 16, Bits: 13},
+		{Name: "reserved2", Index: 4, Type: datatype.Integer, offset: 29, Bits: 2},
+		{Name: "more-fragments", Index: 5, Type: datatype.Integer, offset: 31, Bits: 1},
+		{Name: "id", Index: 6, Type: datatype.Integer, offset: 32, Bits: 32},
+	}},
+	{Name: "dst", Type: protoDestination, Desc: 7, Presence: nextHeader, Fields: []ExtensionField{nextHeader, headerLength}},
+	{Name: "mh", Type: protoMobility, Desc: 8, Presence: nextHeader, Fields: []ExtensionField{
+		nextHeader, headerLength,
+		{Name: "type", Index: 3, Type: datatype.MHType, offset: 16, Bits: 8},
+		{Name: "reserved", Index: 4, Type: datatype.Integer, offset: 24, Bits: 8},
+		{Name: "checksum", Index: 5, Type: datatype.Integer, offset: 32, Bits: 16},
+	}},
+}
+
+// The fields of IPv4 options.
+var (
+	ipv4Type   = ExtensionField{Name: "type", Index: 1, Type: datatype.Integer, offset: 0, Bits: 8}
+	ipv4Length = ExtensionField{Name: "length", Index: 2, Type: datatype.Integer, offset: 8, Bits: 8}
+	ipv4Value  = ExtensionField{Name: "value", Index: 3, Type: datatype.Integer, offset: 16, Bits: 16}
+	ipv4Ptr    = ExtensionField{Name: "ptr", Index: 4, Type: datatype.Integer, offset: 16, Bits: 8}
+	ipv4Addr   = ExtensionField{Name: "addr", Index: 5, Type: datatype.Integer, offset: 24, Bits: 32}
+)
+
+// ipv4Options are the options of IPv4 (linux/ip.h): loose and strict source
+// routes, the record of a route, and the router alert.
+var ipv4Options = [...]extension{
+	{Name: "lsrr", Type: 131, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Ptr, ipv4Addr}},
+	{Name: "rr", Type: 7, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Ptr, ipv4Addr}},
+	{Name: "ssrr", Type: 137, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Ptr, ipv4Addr}},
+	{Name: "ra", Type: 148, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Value}},
+}

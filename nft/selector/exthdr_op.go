@@ -1,0 +1,13 @@
+package selector
+
+// ExthdrOp says where the extension is (enum nft_exthdr_op).
+type ExthdrOp uint32
+
+// The places of extensions.
+const (
+	ExthdrIPv6 ExthdrOp = 0
+	ExthdrTCP  ExthdrOp = 1
+	ExthdrIPv4 ExthdrOp = 2
+	// ExthdrSCTP is a chunk of SCTP (kernel 5.14).
+	ExthdrSCTP ExthdrOp = 3
+)

@@ -1,0 +1,135 @@
+package selector
+
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// Layer is a protocol layer of a packet. Minus one, it is the kernel's
+// payload base (NFT_PAYLOAD_LL_HEADER, ...); nft stores it in userdata.
+type Layer uint8
+
+const (
+	layerNone Layer = iota
+	LayerLink
+	LayerNetwork
+	LayerTransport
+	// LayerInner is what the transport header is in front of. No header of
+	// this vocabulary is in it; raw payload can be.
+	LayerInner
+	Layers
+)
+
+// Header is a protocol: the fields of its header and the protocols that it
+// carries. Headers are compared by pointer.
+type Header struct {
+	Name  string
+	Layer Layer
+	// Key is the meta key that tells what the header carries, as nft uses it
+	// for implicit dependencies. Where it is empty the header's own field
+	// tells, if it has one.
+	Key    string
+	Uppers []upper
+	Fields []Field
+	// Length is the size of the header in bits, of those that can carry
+	// another header of their layer.
+	Length uint32
+	// Checksum says how the kernel corrects the checksum when a rule changes
+	// the header.
+	Checksum checksum
+	// Raw headers are used without knowing the protocol ("th").
+	Raw bool
+}
+
+// checksum is a kind of checksum (enum nft_payload_csum_types) and its place in
+// the header, in bytes. The zero value means that there is none.
+type checksum struct{ Kind, Offset uint32 }
+
+// The kinds of checksums.
+const (
+	checksumInet = 1
+	checksumSCTP = 2
+)
+
+// upper is a protocol that a header carries: its number in the key, and the
+// name of its header.
+type upper struct {
+	Num  uint64
+	Name string
+}
+
+// Field is a field of a header. Offsets and widths are in bits.
+type Field struct {
+	Name         string
+	Type         *datatype.Type
+	Offset, Bits uint32
+	// Protocol is true for the field that names what the header carries.
+	Protocol bool
+	// Pseudo is true for fields that the checksums of transport headers cover.
+	Pseudo bool
+	// ICMPTypes are the types of ICMP messages that have the field; the rule
+	// must match one of them.
+	ICMPTypes []uint64
+}
+
+// Partial reports whether the field does not fill its bytes.
+func (f *Field) Partial() bool { return f.Offset%8 != 0 || f.Bits%8 != 0 }
+
+// Number returns the number of a protocol that h carries.
+func (h *Header) Number(up *Header) (uint64, bool) {
+	for _, u := range h.Uppers {
+		if u.Name == up.Name {
+			return u.Num, true
+		}
+	}
+	return 0, false
+}
+
+// Upper returns the protocol with a number, or nil.
+func (h *Header) Upper(num uint64) *Header {
+	for _, u := range h.Uppers {
+		if u.Num == num {
+			return HeaderByName(u.Name)
+		}
+	}
+	return nil
+}
+
+// Field returns the field of a name, or nil.
+func (h *Header) Field(name string) *Field {
+	for i := range h.Fields {
+		if h.Fields[i].Name == name {
+			return &h.Fields[i]
+		}
+	}
+	return nil
+}
+
+// ProtocolField returns the field that names what the header carries, or nil.
+func (h *Header) ProtocolField() *Field {
+	for i := range h.Fields {
+		if h.Fields[i].Protocol {
+			return &h.Fields[i]
+		}
+	}
+	return nil
+}
+
+// HeaderByName returns the header that a selector names, or nil.
+func HeaderByName(name string) *Header {
+	for _, h := range [...]*Header{
+		&HeaderTCP, &HeaderIP, &headerUDP, &HeaderIP6, &HeaderTH, &headerSCTP, &HeaderICMP, &HeaderICMPv6, &HeaderEther, &headerVLAN,
+		&HeaderARP, &HeaderIGMP, &headerUDPLite, &headerDCCP, &headerAH, &headerESP, &headerComp,
+	} {
+		if h.Name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// headerRaw is that of raw payload, headerUnknown stands for a protocol that
+// has no header here.
+var (
+	HeaderRaw     = Header{Name: "raw payload", Raw: true}
+	HeaderUnknown = Header{Name: "another protocol"}
+)

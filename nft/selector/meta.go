@@ -1,0 +1,106 @@
+package selector
+
+import (
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// MetaKey is a key of the meta expression.
+type MetaKey struct {
+	Name string
+	// alias is an older name that nft takes too.
+	alias string
+	Key   google.MetaKey
+	// dump is libnftnl's name where it is another.
+	dump  string
+	Type  *datatype.Type
+	Bits  uint32
+	Order datatype.Order
+	// Layer is that of the protocol that the key names; layerNone for others.
+	Layer Layer
+	// Settable keys can be assigned to; unreadable ones cannot be matched.
+	Settable, Unreadable bool
+	// Bridge is true for the keys that the kernel has in the bridge family
+	// only.
+	Bridge bool
+}
+
+// MetaKeys are the keys of nft 1.0.6 (linux/netfilter/nf_tables.h enum
+// nft_meta_keys) with the types that nft gives them.
+var MetaKeys = [...]MetaKey{
+	{Name: "length", Key: unix.NFT_META_LEN, dump: "len", Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian},
+	{Name: "protocol", Key: unix.NFT_META_PROTOCOL, Type: datatype.EtherType, Bits: 16, Order: datatype.BigEndian, Layer: LayerNetwork},
+	{Name: "nfproto", Key: unix.NFT_META_NFPROTO, Type: datatype.NFProto, Bits: 8, Order: datatype.HostEndian, Layer: LayerNetwork},
+	{Name: "l4proto", Key: unix.NFT_META_L4PROTO, Type: datatype.InetProto, Bits: 8, Order: datatype.HostEndian, Layer: LayerTransport},
+	{Name: "priority", Key: unix.NFT_META_PRIORITY, Type: datatype.ClassID, Bits: 32, Order: datatype.HostEndian, Settable: true},
+	{Name: "mark", Key: unix.NFT_META_MARK, Type: datatype.Mark, Bits: 32, Order: datatype.HostEndian, Settable: true},
+	{Name: "iif", Key: unix.NFT_META_IIF, Type: datatype.IfIndex, Bits: 32, Order: datatype.HostEndian},
+	{Name: "iiftype", Key: unix.NFT_META_IIFTYPE, Type: datatype.IfType, Bits: 16, Order: datatype.HostEndian},
+	{Name: "iifname", Key: unix.NFT_META_IIFNAME, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
+	{Name: "oif", Key: unix.NFT_META_OIF, Type: datatype.IfIndex, Bits: 32, Order: datatype.HostEndian},
+	{Name: "oifname", Key: unix.NFT_META_OIFNAME, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
+	{Name: "oiftype", Key: unix.NFT_META_OIFTYPE, Type: datatype.IfType, Bits: 16, Order: datatype.HostEndian},
+	{Name: "skuid", Key: unix.NFT_META_SKUID, Type: datatype.UID, Bits: 32, Order: datatype.HostEndian},
+	{Name: "skgid", Key: unix.NFT_META_SKGID, Type: datatype.GID, Bits: 32, Order: datatype.HostEndian},
+	{Name: "nftrace", Key: unix.NFT_META_NFTRACE, Type: datatype.Integer, Bits: 1, Order: datatype.HostEndian, Settable: true, Unreadable: true},
+	{Name: "rtclassid", Key: unix.NFT_META_RTCLASSID, Type: datatype.Realm, Bits: 32, Order: datatype.HostEndian},
+	{Name: "ibrname", alias: "ibriport", Key: unix.NFT_META_BRI_IIFNAME, dump: "bri_iifname", Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian, Bridge: true},
+	{Name: "obrname", alias: "obriport", Key: unix.NFT_META_BRI_OIFNAME, dump: "bri_oifname", Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian, Bridge: true},
+	{Name: "pkttype", Key: unix.NFT_META_PKTTYPE, Type: datatype.PktType, Bits: 8, Order: datatype.HostEndian, Settable: true},
+	{Name: "cpu", Key: unix.NFT_META_CPU, Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian},
+	{Name: "iifgroup", Key: unix.NFT_META_IIFGROUP, Type: datatype.DevGroup, Bits: 32, Order: datatype.HostEndian},
+	{Name: "oifgroup", Key: unix.NFT_META_OIFGROUP, Type: datatype.DevGroup, Bits: 32, Order: datatype.HostEndian},
+	{Name: "cgroup", Key: unix.NFT_META_CGROUP, Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian},
+	// Any order does for a random number: with this one nothing is converted.
+	{Name: "random", Key: unix.NFT_META_PRANDOM, dump: "prandom", Type: datatype.Integer, Bits: 32, Order: datatype.BigEndian},
+	{Name: "ipsec", alias: "secpath", Key: metaSecpath, dump: "secpath", Type: datatype.Boolean, Bits: 8, Order: datatype.HostEndian},
+	{Name: "iifkind", Key: metaIifKind, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
+	{Name: "oifkind", Key: metaOifKind, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
+	{Name: "ibrpvid", Key: metaBriIifPvid, dump: "bri_iifpvid", Type: datatype.Integer, Bits: 16, Order: datatype.HostEndian, Bridge: true},
+	{Name: "ibrvproto", Key: metaBriIifVproto, dump: "bri_iifvproto", Type: datatype.EtherType, Bits: 16, Order: datatype.BigEndian, Bridge: true},
+	{Name: "time", Key: metaTimeNS, Type: datatype.Date, Bits: 64, Order: datatype.HostEndian},
+	{Name: "day", Key: MetaTimeDay, Type: datatype.Day, Bits: 8, Order: datatype.HostEndian},
+	{Name: "hour", Key: MetaTimeHour, Type: datatype.Hour, Bits: 32, Order: datatype.HostEndian},
+	{Name: "secmark", Key: unix.NFT_META_SECMARK, Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian, Settable: true},
+	{Name: "sdif", Key: metaSdif, Type: datatype.IfIndex, Bits: 32, Order: datatype.HostEndian},
+	{Name: "sdifname", Key: metaSdifName, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},
+}
+
+// The meta keys that golang.org/x/sys has no names for (enum nft_meta_keys).
+const (
+	metaSecpath      google.MetaKey = 25
+	metaIifKind      google.MetaKey = 26
+	metaOifKind      google.MetaKey = 27
+	metaBriIifPvid   google.MetaKey = 28
+	metaBriIifVproto google.MetaKey = 29
+	metaTimeNS       google.MetaKey = 30
+	MetaTimeDay      google.MetaKey = 31
+	MetaTimeHour     google.MetaKey = 32
+	metaSdif         google.MetaKey = 33
+	metaSdifName     google.MetaKey = 34
+)
+
+// MetaByName returns a meta key, or nil.
+func MetaByName(name string) *MetaKey {
+	for i := range MetaKeys {
+		if k := &MetaKeys[i]; k.Name == name || k.alias == name && name != "" {
+			return k
+		}
+	}
+	return nil
+}
+
+// MetaDumpName returns libnftnl's name of a kernel key.
+func MetaDumpName(key google.MetaKey) string {
+	for i := range MetaKeys {
+		if k := &MetaKeys[i]; k.Key == key {
+			if k.dump != "" {
+				return k.dump
+			}
+			return k.Name
+		}
+	}
+	return "unknown"
+}

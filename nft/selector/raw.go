@@ -1,0 +1,37 @@
+package selector
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// maxRaw is the widest raw payload, in bits: what the kernel compares.
+const maxRaw = 128
+
+// RawField returns what raw payload is: the ports of the transport header, or
+// a number.
+func RawField(x *syntax.RawPayload) (*Header, *Field, Layer, *syntax.Error) {
+	l := Layer(slices.Index(rawBases[:], x.Base))
+	f := &Field{Type: datatype.Integer, Offset: x.Offset, Bits: x.Bits}
+	switch {
+	case l > LayerInner || x.Base == "":
+		return nil, nil, 0, syntax.ErrorAt(x.Pos, "unknown base %q of raw payload: want ll, nh, th or ih", x.Base)
+	case x.Bits == 0:
+		return nil, nil, 0, syntax.ErrorAt(x.Pos, "raw payload of 0 bits has no value")
+	case x.Bits > maxRaw, x.Offset%8+x.Bits > maxRaw:
+		return nil, nil, 0, syntax.ErrorAt(x.Pos, "raw payload of %d bits is too wide: at most %d are possible, in whole bytes", x.Bits, maxRaw)
+	case x.Offset/8 > maxRawOffset:
+		return nil, nil, 0, syntax.ErrorAt(x.Pos, "offset %d of raw payload is too large: the greatest is %d", x.Offset, maxRawOffset*8+7)
+	case l == LayerTransport && x.Bits == 16 && x.Offset <= 16 && x.Offset%16 == 0:
+		return &HeaderTH, &HeaderTH.Fields[x.Offset/16], l, nil
+	}
+	return &HeaderRaw, f, l, nil
+}
+
+// rawBases are the names of the layers, in their order.
+var rawBases = [...]string{"", "ll", "nh", "th", "ih"}
+
+// maxRawOffset is the greatest offset that the kernel takes, in bytes.
+const maxRawOffset = 1<<16 - 1

@@ -1,0 +1,176 @@
+package selector
+
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// The protocol numbers of linux/in.h and linux/in6.h.
+const (
+	protoICMP    = 1
+	protoIGMP    = 2
+	protoTCP     = 6
+	protoUDP     = 17
+	protoDCCP    = 33
+	protoESP     = 50
+	protoAH      = 51
+	protoICMPv6  = 58
+	protoComp    = 108
+	protoSCTP    = 132
+	protoUDPLite = 136
+)
+
+var HeaderTCP = Header{
+	Name: "tcp", Layer: LayerTransport, Checksum: checksum{checksumInet, 16},
+	Fields: []Field{
+		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
+		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
+		{Name: "sequence", Type: datatype.Integer, Offset: 32, Bits: 32},
+		{Name: "ackseq", Type: datatype.Integer, Offset: 64, Bits: 32},
+		{Name: "doff", Type: datatype.Integer, Offset: 96, Bits: 4},
+		{Name: "reserved", Type: datatype.Integer, Offset: 100, Bits: 4},
+		{Name: "flags", Type: datatype.TCPFlag, Offset: 104, Bits: 8},
+		{Name: "window", Type: datatype.Integer, Offset: 112, Bits: 16},
+		{Name: "checksum", Type: datatype.Integer, Offset: 128, Bits: 16},
+		{Name: "urgptr", Type: datatype.Integer, Offset: 144, Bits: 16},
+	},
+}
+
+var headerUDP = Header{
+	Name: "udp", Layer: LayerTransport, Checksum: checksum{checksumInet, 6},
+	Fields: []Field{
+		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
+		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
+		{Name: "length", Type: datatype.Integer, Offset: 32, Bits: 16},
+		{Name: "checksum", Type: datatype.Integer, Offset: 48, Bits: 16},
+	},
+}
+
+// headerUDPLite has the same form as UDP; its second word says how much the
+// checksum covers. The kernel does not correct that one.
+var headerUDPLite = Header{
+	Name: "udplite", Layer: LayerTransport,
+	Fields: []Field{
+		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
+		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
+		{Name: "csumcov", Type: datatype.Integer, Offset: 32, Bits: 16},
+		{Name: "checksum", Type: datatype.Integer, Offset: 48, Bits: 16},
+	},
+}
+
+var headerSCTP = Header{
+	Name: "sctp", Layer: LayerTransport, Checksum: checksum{checksumSCTP, 8},
+	Fields: []Field{
+		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
+		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
+		{Name: "vtag", Type: datatype.Integer, Offset: 32, Bits: 32},
+		{Name: "checksum", Type: datatype.Integer, Offset: 64, Bits: 32},
+	},
+}
+
+var headerDCCP = Header{
+	Name: "dccp", Layer: LayerTransport,
+	Fields: []Field{
+		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
+		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
+		{Name: "type", Type: datatype.DCCPPktType, Offset: 67, Bits: 4},
+	},
+}
+
+// HeaderTH is what TCP, UDP, UDP-Lite, DCCP and SCTP have in common; it adds no dependency.
+var HeaderTH = Header{
+	Name: "th", Layer: LayerTransport, Raw: true,
+	Fields: []Field{
+		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
+		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
+	},
+}
+
+var headerAH = Header{
+	Name: "ah", Layer: LayerTransport, Uppers: secured,
+	Fields: []Field{
+		{Name: "nexthdr", Type: datatype.InetProto, Offset: 0, Bits: 8, Protocol: true},
+		{Name: "hdrlength", Type: datatype.Integer, Offset: 8, Bits: 8},
+		{Name: "reserved", Type: datatype.Integer, Offset: 16, Bits: 16},
+		{Name: "spi", Type: datatype.Integer, Offset: 32, Bits: 32},
+		{Name: "sequence", Type: datatype.Integer, Offset: 64, Bits: 32},
+	},
+}
+
+var headerESP = Header{
+	Name: "esp", Layer: LayerTransport,
+	Fields: []Field{
+		{Name: "spi", Type: datatype.Integer, Offset: 0, Bits: 32},
+		{Name: "sequence", Type: datatype.Integer, Offset: 32, Bits: 32},
+	},
+}
+
+var headerComp = Header{
+	Name: "comp", Layer: LayerTransport, Uppers: secured,
+	Fields: []Field{
+		{Name: "nexthdr", Type: datatype.InetProto, Offset: 0, Bits: 8, Protocol: true},
+		{Name: "flags", Type: datatype.Bitmask, Offset: 8, Bits: 8},
+		{Name: "cpi", Type: datatype.Integer, Offset: 16, Bits: 16},
+	},
+}
+
+// secured are the protocols behind AH and IPComp. They are of the same layer,
+// which nft 1.0.6 cannot stack above the link layer: it aborts.
+var secured = []upper{
+	{protoESP, "esp"},
+	{protoAH, "ah"},
+	{protoComp, "comp"},
+	{protoUDP, "udp"},
+	{protoUDPLite, "udplite"},
+	{protoTCP, "tcp"},
+	{protoDCCP, "dccp"},
+	{protoSCTP, "sctp"},
+}
+
+// HeaderIGMP has no dependencies between its fields.
+var HeaderIGMP = Header{
+	Name: "igmp", Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
+	Fields: []Field{
+		{Name: "type", Type: datatype.IGMPType, Offset: 0, Bits: 8},
+		{Name: "mrt", Type: datatype.Integer, Offset: 8, Bits: 8},
+		{Name: "checksum", Type: datatype.Integer, Offset: 16, Bits: 16},
+		{Name: "group", Type: datatype.Integer, Offset: 32, Bits: 32},
+	},
+}
+
+// The ICMP messages that nft takes for the same when it matches fields.
+const (
+	ICMPEchoReply     = 0
+	ICMPEchoRequest   = 8
+	ICMPv6EchoRequest = 128
+	ICMPv6EchoReply   = 129
+)
+
+// ICMP message types that decide which fields a message has (linux/icmp.h,
+// linux/icmpv6.h). For messages that come in pairs nft checks the request
+// before the reply.
+var HeaderICMP = Header{
+	Name: "icmp", Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
+	Fields: []Field{
+		{Name: "type", Type: datatype.ICMPType, Offset: 0, Bits: 8, Protocol: true},
+		{Name: "code", Type: datatype.ICMPCode, Offset: 8, Bits: 8},
+		{Name: "checksum", Type: datatype.Integer, Offset: 16, Bits: 16},
+		{Name: "id", Type: datatype.Integer, Offset: 32, Bits: 16, ICMPTypes: []uint64{8, 0}},
+		{Name: "sequence", Type: datatype.Integer, Offset: 48, Bits: 16, ICMPTypes: []uint64{8, 0}},
+		{Name: "gateway", Type: datatype.Integer, Offset: 32, Bits: 32, ICMPTypes: []uint64{5}},
+		{Name: "mtu", Type: datatype.Integer, Offset: 48, Bits: 16, ICMPTypes: []uint64{3}},
+	},
+}
+
+var HeaderICMPv6 = Header{
+	Name: "icmpv6", Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
+	Fields: []Field{
+		{Name: "type", Type: datatype.ICMPv6Type, Offset: 0, Bits: 8, Protocol: true},
+		{Name: "code", Type: datatype.ICMPv6Code, Offset: 8, Bits: 8},
+		{Name: "checksum", Type: datatype.Integer, Offset: 16, Bits: 16},
+		{Name: "param-problem", Type: datatype.Integer, Offset: 32, Bits: 32, ICMPTypes: []uint64{4}},
+		{Name: "mtu", Type: datatype.Integer, Offset: 32, Bits: 32, ICMPTypes: []uint64{2}},
+		{Name: "id", Type: datatype.Integer, Offset: 32, Bits: 16, ICMPTypes: []uint64{128, 129}},
+		{Name: "sequence", Type: datatype.Integer, Offset: 48, Bits: 16, ICMPTypes: []uint64{128, 129}},
+		{Name: "max-delay", Type: datatype.Integer, Offset: 32, Bits: 16, ICMPTypes: []uint64{130}},
+	},
+}

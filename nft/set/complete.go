@@ -1,0 +1,142 @@
+package set
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// Complete derives what a dump of the kernel says only in other ways: from
+// Flags, the numbers and lengths of Key and Data, and UserData it fills in Map,
+// Verdict, DataInterval, AutoMerge, Comment, and the names and widths of the
+// types. After it, elements are packed and formatted as by a Set of CompileSet.
+// Userdata and numbers that are not nft's leave out what they do not tell.
+func (s *Set) Complete() {
+	s.Map = s.Flags&(FlagMap|FlagObject) != 0
+	s.Verdict = s.Map && s.Data.ID == VerdictType
+	if value, ok := userdata.FindRecord(s.UserData, UdataSetMerge); ok {
+		n, _ := userdata.ParseUint32(value)
+		s.AutoMerge = n != 0
+	}
+	if value, ok := userdata.FindRecord(s.UserData, UdataSetDataInterval); ok {
+		n, _ := userdata.ParseUint32(value)
+		s.DataInterval = n != 0
+	}
+	if value, ok := userdata.FindRecord(s.UserData, udataSetComment); ok {
+		s.Comment, _ = userdata.ParseComment(value)
+	}
+	s.Key.Names = typeNames(s.Key.ID)
+	s.Key.complete(s.keyParts())
+	switch {
+	case s.Verdict:
+		// The kernel gives the size of its own structure.
+		s.Data = Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}
+	case s.Object != "":
+		s.Data = Type{}
+	case s.Map:
+		s.Data.Names = typeNames(s.Data.ID)
+		s.Data.complete(s.dataParts())
+	}
+}
+
+// complete sets the parts, if they could be found.
+func (t *Type) complete(parts []Part, err error) {
+	if err != nil {
+		return
+	}
+	t.parts = parts
+	if len(parts) > 1 && t.Fields == nil {
+		for _, p := range parts {
+			t.Fields = append(t.Fields, uint32(p.Size))
+		}
+	}
+}
+
+// typeNames returns the names of the datatypes in a type number, six bits for
+// each part of a concatenation; nil where one is not known.
+func typeNames(id uint32) []string {
+	var names []string
+	for ; id != 0; id >>= 6 {
+		t, ok := datatype.ByID(id & 0x3f)
+		if !ok {
+			return nil
+		}
+		names = append([]string{t.Name}, names...)
+	}
+	return names
+}
+
+// keyParts are the parts of the key, also in a Set that did not come from
+// CompileSet: a dump of the kernel gives numbers, names and userdata.
+func (s *Set) keyParts() ([]Part, error) {
+	if s.Key.parts != nil {
+		return s.Key.parts, nil
+	}
+	return s.Key.partsOf(int(s.Key.Len), typeOfParts(s.UserData, UdataSetKeyTypeOf))
+}
+
+// dataParts are the parts of a map's data.
+func (s *Set) dataParts() ([]Part, error) {
+	if s.Data.parts != nil {
+		return s.Data.parts, nil
+	}
+	n := int(s.Data.Len)
+	if s.DataInterval {
+		n /= 2
+	}
+	return s.Data.partsOf(n, typeOfParts(s.UserData, UdataSetDataTypeOf))
+}
+
+// Resolve returns the parts of a type whose set is not at hand.
+func (t *Type) Resolve() ([]Part, error) {
+	if t.parts != nil {
+		return t.parts, nil
+	}
+	return t.partsOf(int(t.Len), nil)
+}
+
+// partsOf makes the parts of a type of n bytes from its names, with the widths
+// that its fields or else its typeof expressions say.
+func (t *Type) partsOf(n int, exprs []Part) ([]Part, error) {
+	if len(t.Names) == 0 {
+		return nil, errors.New("no datatype given")
+	}
+	parts := make([]Part, 0, len(t.Names))
+	for i, name := range t.Names {
+		typ, ok := t.partType(i)
+		if !ok {
+			return nil, fmt.Errorf("unknown datatype %q", name)
+		}
+		p := partOf(typ)
+		if i < len(exprs) && len(exprs) == len(t.Names) && exprs[i].Type.ID == typ.ID {
+			p = exprs[i]
+		}
+		switch {
+		case p.Size != 0:
+		case i < len(t.Fields):
+			p.Size = int(t.Fields[i])
+		case len(t.Names) == 1:
+			p.Size = n
+		default:
+			return nil, fmt.Errorf("the width of part %d, %s, is not known", i+1, name)
+		}
+		if p.Bits == 0 {
+			p.Bits = 8 * p.Size
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// partType returns the datatype of a part: by its number, since some names are
+// those of two types or of one that cannot be declared, else by its name.
+func (t *Type) partType(i int) (*datatype.Type, bool) {
+	if t.ID != 0 {
+		if typ, ok := datatype.ByID(t.ID >> (6 * (len(t.Names) - 1 - i)) & 0x3f); ok {
+			return typ, true
+		}
+	}
+	return datatype.Lookup(t.Names[i])
+}

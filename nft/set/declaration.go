@@ -1,0 +1,39 @@
+package set
+
+import (
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// Declaration returns the declaration of the set or map in nft's words, without
+// elements. It has the names of types, also where the set was declared with
+// typeof: a declaration that comes from a dump knows no more.
+func (s *Set) Declaration() nft.Set {
+	d := nft.Set{
+		Name: s.Name, Type: strings.Join(s.Key.Names, " . "), Timeout: s.Timeout, GCInterval: s.GCInterval,
+		Size: s.Size, AutoMerge: s.AutoMerge, Comment: s.Comment,
+	}
+	switch {
+	case s.Verdict:
+		d.Type += " : verdict"
+	case s.Object != "":
+		d.Type += " : " + string(s.Object)
+	case s.Map && s.DataInterval:
+		d.Type += " : interval " + strings.Join(s.Data.Names, " . ")
+	case s.Map:
+		d.Type += " : " + strings.Join(s.Data.Names, " . ")
+	}
+	for _, f := range []struct {
+		bit  uint32
+		name string
+	}{{FlagConstant, "constant"}, {FlagInterval, "interval"}, {FlagTimeout, "timeout"}, {FlagEval, "dynamic"}} {
+		if s.Flags&f.bit != 0 {
+			d.Flags = append(d.Flags, f.name)
+		}
+	}
+	if s.Memory {
+		d.Policy = "memory"
+	}
+	return d
+}

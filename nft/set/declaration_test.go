@@ -1,0 +1,45 @@
+package set
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+func TestSetDeclaration(t *testing.T) {
+	for _, in := range []nft.Set{
+		{Name: "plain", Type: "ipv4_addr"},
+		{Name: "concat", Type: "ipv4_addr . inet_proto . inet_service", Flags: []string{"interval"}, Size: 100, Comment: "who"},
+		{Name: "dyn", Type: "ipv6_addr", Flags: []string{"timeout", "dynamic"}, Timeout: time.Minute, GCInterval: time.Second},
+		{Name: "memory", Type: "mark", Policy: "memory"},
+		{Name: "vmap", Type: "inet_service : verdict"},
+		{Name: "nat", Type: "ipv4_addr . inet_service : ipv4_addr . inet_service"},
+		{Name: "ranges", Type: "ipv4_addr : interval ipv4_addr"},
+	} {
+		var s *Set
+		var err error
+		if m := nft.Map(in); m.Type == "" || !isMapType(in.Type) {
+			s, err = Compile(nft.FamilyIP, &in)
+		} else {
+			s, err = CompileMap(nft.FamilyIP, &m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(in, s.Declaration()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", in.Name, diff)
+		}
+	}
+}
+
+func isMapType(typ string) bool {
+	for i := range len(typ) - 1 {
+		if typ[i:i+2] == ": " {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,206 @@
+package set
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// Records of a set's userdata (enum nftnl_udata_set_types) and of a typeof
+// expression in it (enum nftnl_udata_set_typeof_types).
+const (
+	UdataSetKeyOrder     = 0
+	UdataSetDataOrder    = 1
+	UdataSetMerge        = 2
+	UdataSetKeyTypeOf    = 3
+	UdataSetDataTypeOf   = 4
+	UdataSetDataInterval = 6
+	udataSetComment      = 7
+
+	UdataTypeOfExpr = 0
+	UdataTypeOfData = 1
+)
+
+// declaration is what a "type" or "typeof" line says.
+type declaration struct {
+	// word is "type" or "typeof", text what comes after it.
+	word, text string
+	key, data  []Part
+	isMap      bool
+	verdict    bool
+	interval   bool
+	// object is the kind of the objects in a map of objects.
+	object nft.ObjectKind
+	// keyExprs and dataExprs are the expressions of a typeof declaration.
+	keyExprs, dataExprs []TypeOfExpr
+}
+
+// declaredTypes reads the Type or TypeOf of a set or map.
+func declaredTypes(s *nft.Set) (*declaration, error) {
+	switch {
+	case s.Type != "" && s.TypeOf != "":
+		return nil, fmt.Errorf("both type %q and typeof %q are given: want one", s.Type, s.TypeOf)
+	case s.Type != "":
+		d, err := parseTypes(s.Type)
+		if err != nil {
+			return nil, fmt.Errorf("type %q: %w", s.Type, err)
+		}
+		return d, nil
+	case s.TypeOf != "":
+		d, err := parseTypeOf(s.TypeOf)
+		if err != nil {
+			return nil, fmt.Errorf("typeof %q: %w", s.TypeOf, err)
+		}
+		return d, nil
+	default:
+		return nil, errors.New("no type given: want type or typeof")
+	}
+}
+
+// parseTypes reads "ipv4_addr . inet_service : verdict".
+func parseTypes(text string) (*declaration, error) {
+	d := &declaration{word: "type", text: text}
+	key, data, isMap := strings.Cut(text, ":")
+	d.isMap = isMap
+	var err error
+	if d.key, err = parseTypeList(key); err != nil {
+		return nil, err
+	}
+	if !isMap {
+		return d, nil
+	}
+	data = strings.TrimSpace(data)
+	if data == datatype.Verdict.Name {
+		d.verdict = true
+		return d, nil
+	}
+	if kind := nft.ObjectKind(data); slices.Contains(nft.ObjectKinds[:], kind) {
+		// The grammar of nft 1.0.6 has no maps of ct objects but anonymous ones.
+		if strings.HasPrefix(data, "ct ") {
+			return nil, fmt.Errorf("maps of %s are possible in rules only: write %s set KEY map { ... }", data, data)
+		}
+		d.object = kind
+		return d, nil
+	}
+	if rest, ok := strings.CutPrefix(data, "interval "); ok {
+		d.interval, data = true, rest
+	}
+	d.data, err = parseTypeList(data)
+	return d, err
+}
+
+func parseTypeList(text string) ([]Part, error) {
+	var parts []Part
+	for name := range strings.SplitSeq(text, ".") {
+		name = strings.TrimSpace(name)
+		t, ok := datatype.Lookup(name)
+		if !ok {
+			return nil, fmt.Errorf("unknown datatype %q: want names such as ipv4_addr, ipv6_addr, inet_proto, inet_service, mark or ifname, joined by \" . \"", name)
+		}
+		parts = append(parts, partOf(t))
+	}
+	return parts, nil
+}
+
+// userData encodes what makes nft print the declaration as it was written, in
+// the order of nft 1.0.6 (mnl_nft_set_add).
+func (d *declaration) userData(s *Set) []byte {
+	b := append([]byte(nil), UdataSetKeyOrder)
+	b = userdata.AppendUint32(b, uint32(OrderOf(d.key)))
+	if d.isMap && d.object == "" {
+		b = userdata.AppendUint32(append(b, UdataSetDataOrder), uint32(OrderOf(d.data)))
+	}
+	if s.AutoMerge {
+		b = userdata.AppendUint32(append(b, UdataSetMerge), 1)
+	}
+	b = AppendTypeOf(b, UdataSetKeyTypeOf, d.keyExprs, len(d.key))
+	switch {
+	case d.verdict && d.word == "typeof":
+		b = append(b, UdataSetDataTypeOf, 8, UdataTypeOfExpr)
+		b = userdata.AppendUint32(b, ExprVerdict)
+		b = append(b, UdataTypeOfData, 0)
+	case d.isMap:
+		b = AppendTypeOf(b, UdataSetDataTypeOf, d.dataExprs, len(d.data))
+	}
+	if d.isMap {
+		interval := uint32(0)
+		if d.interval {
+			interval = 1
+		}
+		b = userdata.AppendUint32(append(b, UdataSetDataInterval), interval)
+	}
+	if s.Comment != "" {
+		b = userdata.AppendString(b, udataSetComment, s.Comment)
+	}
+	return b
+}
+
+// OrderOf is the byte order that nft stores: that of a single part, none for
+// concatenations and verdicts.
+func OrderOf(parts []Part) datatype.Order {
+	if len(parts) != 1 {
+		return datatype.NoOrder
+	}
+	return parts[0].Order
+}
+
+// AppendTypeOf appends the expressions of a typeof declaration. Of a "type"
+// declaration nft stores that it is a concatenation, and nothing for a single
+// type.
+func AppendTypeOf(b []byte, record byte, exprs []TypeOfExpr, n int) []byte {
+	switch {
+	case n == 1 && len(exprs) == 1:
+		return appendNested(b, record, exprs[0].append)
+	case n > 1:
+		return appendNested(b, record, func(b []byte) []byte {
+			b = userdata.AppendUint32(append(b, UdataTypeOfExpr), exprConcat)
+			return appendNested(b, UdataTypeOfData, func(b []byte) []byte {
+				for i, e := range exprs {
+					b = appendNested(b, byte(i), e.append)
+				}
+				return b
+			})
+		})
+	default:
+		return b
+	}
+}
+
+// appendNested appends a record with the records that f appends in it. A
+// record that is too long for its length byte makes the userdata too long as a
+// whole, which compileSet refuses.
+func appendNested(b []byte, record byte, f func([]byte) []byte) []byte {
+	at := len(b)
+	b = f(append(b, record, 0))
+	b[at+1] = byte(len(b) - at - 2)
+	return b
+}
+
+// TypeOfExpr is an expression of a typeof declaration as nft stores it: its
+// number (enum expr_types) and its attributes, which are numbers.
+type TypeOfExpr struct {
+	expr  uint32
+	attrs []typeOfAttr
+}
+
+type typeOfAttr struct {
+	typ   byte
+	value uint32
+}
+
+func (e TypeOfExpr) append(b []byte) []byte {
+	b = userdata.AppendUint32(append(b, UdataTypeOfExpr), e.expr)
+	return appendNested(b, UdataTypeOfData, func(b []byte) []byte {
+		for _, a := range e.attrs {
+			b = append(b, a.typ, 4)
+			b = binary.NativeEndian.AppendUint32(b, a.value)
+		}
+		return b
+	})
+}

@@ -1,0 +1,142 @@
+package set
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// DumpDeclaration returns the declaration of a set or map, named or anonymous, as
+// `nft --debug=netlink` prints it.
+func (s *Set) DumpDeclaration(table string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %x", s.Name, table, s.Flags)
+	if s.Timeout > 0 {
+		fmt.Fprintf(&b, " timeout %dms", s.Timeout.Milliseconds())
+	}
+	if s.GCInterval > 0 {
+		fmt.Fprintf(&b, " gc_interval %dms", s.GCInterval.Milliseconds())
+	}
+	if s.Memory {
+		// NFT_SET_POL_MEMORY
+		b.WriteString(" policy 1")
+	}
+	if s.Size > 0 {
+		fmt.Fprintf(&b, " size %d", s.Size)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// DumpElements returns elements of the set or map as `nft --debug=netlink` prints
+// them; nothing for none. Intervals are brought into the order of their keys.
+func (s *Set) DumpElements(table string, elems []Element) string {
+	if len(elems) == 0 {
+		return ""
+	}
+	if s.Flags&FlagInterval != 0 && s.Flags&FlagAnonymous == 0 {
+		if sorted, err := s.Normalize(elems); err == nil {
+			elems = sorted
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s 0\n", s.Name, table)
+	for _, e := range KernelElements(Anonymous{Set: s, Elements: elems}) {
+		// libnftnl has a blank behind every word of a key, and another before
+		// what follows.
+		key, rest, _ := strings.Cut(e, ": ")
+		key = strings.Replace(key, " - ", "  - ", 1)
+		rest = strings.Replace(rest, "[end] userdata", "[end]  userdata", 1)
+		b.WriteString("\telement " + key + " : " + rest)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// KernelElements prints the elements of a set as the kernel gets them: an
+// interval is a begin and an end.
+func KernelElements(a Anonymous) []string {
+	var out []string
+	plain := a.Set.Flags&FlagInterval != 0 && a.Set.Flags&FlagConcat == 0
+	for i, e := range a.Elements {
+		key, data := dumpWords(e.Key), dumpElementData(a.Set, e)
+		if e.Key == "" {
+			out = append(out, ": "+data+"2 [end]"+DumpComment(e, false))
+			continue
+		}
+		if !plain {
+			if e.KeyEnd != "" {
+				key += " - " + dumpWords(e.KeyEnd)
+			}
+			out = append(out, key+" : "+data+"0 [end]"+DumpComment(e, false))
+			continue
+		}
+		if i == 0 && strings.Trim(e.Key, "\x00") != "" {
+			out = append(out, dumpWords(strings.Repeat("\x00", len(e.Key)))+" : 1 [end]")
+		}
+		end, ok := nextKey(e.KeyEnd)
+		out = append(out, key+" : "+data+"0 [end]"+DumpComment(e, !ok))
+		if ok && (i == len(a.Elements)-1 || a.Elements[i+1].Key != end) {
+			out = append(out, dumpWords(end)+" : 1 [end]")
+		}
+	}
+	return out
+}
+
+// DumpComment prints the userdata of an element: its comment, and whether its
+// interval is open.
+func DumpComment(e Element, open bool) string {
+	b, _ := userdata.Element(e.Comment, open)
+	if len(b) == 0 {
+		return ""
+	}
+	s := ""
+	for _, c := range b {
+		if c >= ' ' && c < 0x7f {
+			s += string(rune(c))
+		} else {
+			s += fmt.Sprintf("\\x%02x", c)
+		}
+	}
+	return " userdata = { " + s + " }"
+}
+
+// dumpWords prints data in words without their 0x, as elements have them.
+func dumpWords(s string) string {
+	return strings.ReplaceAll(strings.TrimSpace(expr.DumpData([]byte(s))), "0x", "")
+}
+
+// dumpElementData prints what a map gives for an element.
+func dumpElementData(s *Set, e Element) string {
+	switch {
+	case s.Verdict:
+		v, err := ParseVerdictData(e.Data)
+		if err != nil {
+			return err.Error()
+		}
+		word, chain, ok := strings.Cut(v.String(), " ")
+		if ok {
+			return word + " -> " + chain + " "
+		}
+		return word + " "
+	case s.Object != "":
+		return "" // nft does not print the name
+	case s.Map:
+		return dumpWords(e.Data) + " "
+	default:
+		return ""
+	}
+}
+
+// nextKey returns the key after an interval's end.
+func nextKey(end string) (string, bool) {
+	b := []byte(end)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i]++; b[i] != 0 {
+			return string(b), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,450 @@
+package set
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// appendInterval packs the begin and, behind it, the inclusive end of
+// "10.0.0.0/8", "1024-2048", a single value, or a concatenation of such. Big
+// selects big-endian numbers, as keys of interval sets want them.
+func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, error) {
+	var room [MaxKey]byte
+	end := room[:0]
+	rest, more := text, true
+	for i := range parts {
+		field, tail, ok := trim(rest), "", false
+		if len(parts) > 1 {
+			field, tail, ok = cutField(rest)
+		}
+		if !more || ok != (i < len(parts)-1) {
+			return b, countError(parts, text)
+		}
+		lo, hi, err := parts[i].appendRange(b, end, field, big)
+		if err != nil && len(parts) > 1 {
+			return b, fmt.Errorf("part %d: %w", i+1, err)
+		}
+		if err != nil {
+			return b, err
+		}
+		b, end, rest, more = lo, hi, tail, ok
+		if len(parts) > 1 {
+			b, end = AppendPadding(b, parts[i]), AppendPadding(end, parts[i])
+		} else if big {
+			OpenEnd(end, parts[i].Bits)
+		}
+	}
+	return append(b, end...), nil
+}
+
+// appendRange appends the begin of one part to lo and its inclusive end to hi.
+func (p *Part) appendRange(lo, hi []byte, text string, big bool) ([]byte, []byte, error) {
+	at, atHi := len(lo), len(hi)
+	if p.Type == datatype.IfName {
+		if prefix, ok := datatype.IfNamePrefix(text); ok {
+			return p.appendWildcard(lo, hi, prefix)
+		}
+	}
+	if value, length, ok := strings.Cut(text, "/"); ok && !p.Text() {
+		return p.appendPrefix(lo, hi, value, length, big)
+	}
+	if from, to, ok := p.cutRange(text); ok {
+		lo, err := p.appendParse(lo, from, big)
+		if err != nil {
+			return lo, hi, err
+		}
+		hi, err := p.appendParse(hi, to, big)
+		if err != nil {
+			return lo, hi, err
+		}
+		if p.compare(lo[at:], hi[atHi:], big) > 0 {
+			return lo, hi, fmt.Errorf("range %q ends before it begins", text)
+		}
+		return lo, hi, nil
+	}
+	lo, err := p.appendParse(lo, text, big)
+	if err != nil {
+		return lo, hi, err
+	}
+	return lo, append(hi, lo[at:]...), nil
+}
+
+// compare orders two packed values.
+func (p *Part) compare(a, b []byte, big bool) int {
+	if !big && p.Order == datatype.HostEndian && LittleHost && !p.Text() {
+		for i := len(a) - 1; i >= 0; i-- {
+			if c := cmp.Compare(a[i], b[i]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	}
+	return bytes.Compare(a, b)
+}
+
+// appendWildcard packs the names that begin with prefix.
+func (p *Part) appendWildcard(lo, hi []byte, prefix string) ([]byte, []byte, error) {
+	begin, err := p.Type.Parse(prefix)
+	if err != nil {
+		return lo, hi, err
+	}
+	lo = append(lo, begin...)
+	hi = append(hi, prefix...)
+	for range p.Size - len(prefix) {
+		hi = append(hi, 0xff)
+	}
+	return lo, hi, nil
+}
+
+// appendPrefix packs VALUE/LENGTH; bits behind the prefix are dropped, as nft
+// does.
+func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]byte, []byte, error) {
+	n, err := strconv.ParseUint(length, 10, 8)
+	if err != nil || int(n) > p.Bits {
+		return lo, hi, fmt.Errorf("parse %s: prefix length %q: want 0 to %d", p.Type, length, p.Bits)
+	}
+	if p.Bits%8 != 0 {
+		return lo, hi, fmt.Errorf("parse %s: prefixes are not possible in a type of %d bits", p.Type, p.Bits)
+	}
+	at, atHi := len(lo), len(hi)
+	if lo, err = p.appendParse(lo, value, true); err != nil {
+		return lo, hi, err
+	}
+	hi = append(hi, lo[at:]...)
+	for i := range p.Size {
+		keep := min(max(int(n)-8*i, 0), 8)
+		mask := byte(0xff >> keep)
+		lo[at+i] &^= mask
+		hi[atHi+i] |= mask
+	}
+	if !big && p.Order == datatype.HostEndian && LittleHost {
+		reverse(lo[at:])
+		reverse(hi[atHi:])
+	}
+	return lo, hi, nil
+}
+
+// cutRange splits FROM-TO. Names can hold dashes too (echo-request, ftp-data),
+// so that a word which is a constant as a whole is no range, and otherwise the
+// first dash with constants on both sides counts.
+func (p *Part) cutRange(text string) (from, to string, ok bool) {
+	if strings.IndexByte(text, '-') < 0 || p.Text() {
+		return "", "", false
+	}
+	if text[0] == '"' {
+		return cutQuoted(text)
+	}
+	if c := text[0]; c >= '0' && c <= '9' && p.Type != datatype.Date {
+		// No name that holds a dash begins with a digit.
+		from, to, _ = strings.Cut(text, "-")
+		return trim(from), trim(to), true
+	}
+	var room [MaxKey]byte
+	if _, err := p.appendParse(room[:0], text, true); err == nil {
+		return "", "", false
+	}
+	for i := range len(text) {
+		if text[i] != '-' {
+			continue
+		}
+		a, b := trim(text[:i]), trim(text[i+1:])
+		if _, err := p.appendParse(room[:0], a, true); err != nil {
+			continue
+		}
+		if _, err := p.appendParse(room[:0], b, true); err == nil {
+			return a, b, true
+		}
+	}
+	// A misspelled name rather than a range.
+	return "", "", false
+}
+
+// cutQuoted splits FROM-TO where FROM is in quotes, such as "08:00"-"17:00".
+func cutQuoted(text string) (from, to string, ok bool) {
+	end := strings.IndexByte(text[1:], '"')
+	if end < 0 {
+		return "", "", false
+	}
+	from = text[:end+2]
+	to, ok = strings.CutPrefix(trim(text[end+2:]), "-")
+	return from, trim(to), ok
+}
+
+// hasInterval reports whether a part of text looks like a prefix or range.
+func hasInterval(parts []Part, text string) bool {
+	for i := range parts {
+		field, rest, _ := cutField(text)
+		_, wildcard := datatype.IfNamePrefix(field)
+		if wildcard && parts[i].Type == datatype.IfName || strings.Contains(field, "/") && !parts[i].Text() {
+			return true
+		}
+		if _, _, ok := parts[i].cutRange(field); ok {
+			return true
+		}
+		text = rest
+	}
+	return false
+}
+
+// Normalize orders packed elements by key, drops repeats, and reports elements
+// that exclude each other: one key with different data or options, and
+// intervals that overlap. In sets with auto-merge intervals that overlap or
+// touch become one instead, if their data agree; it has the comment and the
+// timeout of the first of them, as in nft. The catch-all element comes last.
+func (s *Set) Normalize(elems []Element) ([]Element, error) {
+	out := slices.Clone(elems)
+	slices.SortStableFunc(out, func(a, b Element) int {
+		if s.AutoMerge {
+			return cmp.Compare(a.Key, b.Key)
+		}
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.KeyEnd, b.KeyEnd))
+	})
+	all := 0
+	for all < len(out) && out[all].Key == "" {
+		if out[all].Data != out[0].Data {
+			return nil, s.Conflict(out[0], out[all], "has two values")
+		}
+		all++
+	}
+	rest, err := s.normalizeKeys(out[all:])
+	if err != nil || all == 0 {
+		return rest, err
+	}
+	return append(rest, out[0]), nil
+}
+
+// normalizeKeys is Normalize for sorted elements that have a key.
+func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
+	if len(s.Key.Fields) > 0 && s.Flags&FlagInterval != 0 {
+		return s.normalizeConcat(out)
+	}
+	n := 0
+	for _, e := range out {
+		if n == 0 {
+			out[0], n = e, 1
+			continue
+		}
+		last := &out[n-1]
+		switch {
+		case last.Key == e.Key && last.KeyEnd == e.KeyEnd:
+			if last.Data != e.Data {
+				return nil, s.Conflict(*last, e, "has two values")
+			}
+		case s.Flags&FlagInterval == 0 || last.KeyEnd < e.Key && !(s.AutoMerge && touches(last.KeyEnd, e.Key)):
+			out[n], n = e, n+1
+		case s.AutoMerge && last.Data == e.Data:
+			last.KeyEnd = max(last.KeyEnd, e.KeyEnd)
+		case last.KeyEnd < e.Key:
+			out[n], n = e, n+1
+		default:
+			return nil, s.Conflict(*last, e, "overlaps")
+		}
+	}
+	return out[:n], nil
+}
+
+// normalizeConcat finds overlaps of concatenations, which have no order.
+func (s *Set) normalizeConcat(sorted []Element) ([]Element, error) {
+	out := sorted[:0]
+	for _, e := range sorted {
+		if n := len(out); n > 0 && out[n-1].Key == e.Key && out[n-1].KeyEnd == e.KeyEnd {
+			if out[n-1].Data != e.Data {
+				return nil, s.Conflict(out[n-1], e, "has two values")
+			}
+			continue
+		}
+		out = append(out, e)
+	}
+	// Only elements whose first part begins before this one's ends can
+	// overlap it; the keys are sorted by their first part.
+	first := int(s.Key.Fields[0])
+	for i := range out {
+		for j := i + 1; j < len(out) && out[j].Key[:first] <= out[i].KeyEnd[:first]; j++ {
+			if s.Overlap(out[i], out[j]) {
+				return nil, s.Conflict(out[i], out[j], "overlaps")
+			}
+		}
+	}
+	return out, nil
+}
+
+// Overlap reports whether a key exists that both elements match.
+func (s *Set) Overlap(a, b Element) bool {
+	if s.Flags&FlagInterval == 0 || a.Key == "" || b.Key == "" {
+		return a.Key == b.Key
+	}
+	if len(s.Key.Fields) == 0 {
+		return a.Key <= b.KeyEnd && b.Key <= a.KeyEnd
+	}
+	at := 0
+	for _, n := range s.Key.Fields {
+		end := at + int(n)
+		if a.Key[at:end] > b.KeyEnd[at:end] || b.Key[at:end] > a.KeyEnd[at:end] {
+			return false
+		}
+		at += int(n+3) &^ 3
+	}
+	return true
+}
+
+func (s *Set) Conflict(a, b Element, what string) error {
+	if a.Key == b.Key && a.KeyEnd == b.KeyEnd {
+		return s.elementError("add", s.FormatKey(a), fmt.Errorf("the key %s: %s and %s", what, s.FormatData(a), s.FormatData(b)))
+	}
+	return s.elementError("add", s.FormatKey(b), fmt.Errorf("it %s %s: remove one of them, or declare the set with auto-merge", what, s.FormatKey(a)))
+}
+
+// touches reports whether b is the value after a.
+func touches(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	next := []byte(a)
+	for i := len(next) - 1; i >= 0; i-- {
+		next[i]++
+		if next[i] != 0 {
+			return string(next) == b
+		}
+	}
+	return false
+}
+
+// FormatKey returns the element's key in nft's words.
+func (s *Set) FormatKey(e Element) string {
+	if e.Key == "" {
+		return catchAll
+	}
+	parts, err := s.keyParts()
+	if err != nil || len(e.Key) != int(s.Key.Len) || e.KeyEnd != "" && len(e.KeyEnd) != len(e.Key) {
+		return fmt.Sprintf("0x%x", e.Key)
+	}
+	end := e.KeyEnd
+	if end == "" {
+		end = e.Key
+	}
+	return formatParts(parts, e.Key, end, s.Flags&FlagInterval != 0)
+}
+
+// FormatData returns the element's data in nft's words; empty for sets.
+func (s *Set) FormatData(e Element) string {
+	if !s.Map {
+		return ""
+	}
+	if s.Object != "" {
+		return e.Data
+	}
+	if s.Verdict {
+		return datatype.Verdict.Format([]byte(e.Data))
+	}
+	parts, err := s.dataParts()
+	if err != nil || len(e.Data) != int(s.Data.Len) {
+		return fmt.Sprintf("0x%x", e.Data)
+	}
+	if s.DataInterval {
+		half := len(e.Data) / 2
+		return formatParts(parts, e.Data[:half], e.Data[half:], false)
+	}
+	return formatParts(parts, e.Data, e.Data, false)
+}
+
+// formatParts joins the parts of a packed key or of data.
+func formatParts(parts []Part, lo, hi string, big bool) string {
+	var out strings.Builder
+	at := 0
+	for i := range parts {
+		if i > 0 {
+			out.WriteString(" . ")
+		}
+		end := at + parts[i].Size
+		if end > len(lo) {
+			return fmt.Sprintf("0x%x", lo)
+		}
+		out.WriteString(parts[i].format(lo[at:end], hi[at:end], big))
+		at += parts[i].Padded()
+	}
+	return out.String()
+}
+
+// format returns one part: a value, a prefix where nft prints one, or a range.
+func (p *Part) format(lo, hi string, big bool) string {
+	hi = p.closedEnd(hi, big)
+	if lo == hi {
+		return p.Type.Format(p.native(lo, big))
+	}
+	if p.Type == datatype.IfName {
+		if n := strings.IndexByte(lo, 0); n > 0 && lo[:n] == hi[:n] && strings.Count(hi[n:], "\xff") == len(hi)-n {
+			return `"` + lo[:n] + `*"`
+		}
+	}
+	if p.Type == datatype.IPv4Addr || p.Type == datatype.IPv6Addr || p.Type == datatype.Mark && big {
+		if n, ok := prefixLen(lo, hi); ok {
+			return p.Type.Format(p.native(lo, big)) + "/" + strconv.Itoa(n)
+		}
+	}
+	return p.Type.FormatNumber(p.native(lo, big)) + "-" + p.Type.FormatNumber(p.native(hi, big))
+}
+
+// OpenEnd makes the end of an interval, big-endian, the greatest key where it is
+// the greatest number of a type whose bits do not fill its bytes: nft sends no
+// end then, so that the kernel's interval is open.
+func OpenEnd(end []byte, bits int) {
+	if bits%8 == 0 || !fullEnd(string(end), bits) {
+		return
+	}
+	end[0] = 0xff
+}
+
+// fullEnd reports whether all bits of the number are set.
+func fullEnd(end string, bits int) bool {
+	if end == "" || end[0] != 0xff>>(8-bits%8) {
+		return false
+	}
+	return strings.Count(end[1:], "\xff") == len(end)-1
+}
+
+// closedEnd is the inverse of openEnd.
+func (p *Part) closedEnd(end string, big bool) string {
+	if !big || p.Bits%8 == 0 || end == "" || strings.Count(end, "\xff") != len(end) {
+		return end
+	}
+	return string([]byte{0xff >> (8 - p.Bits%8)}) + end[1:]
+}
+
+// native returns a packed value in the byte order of its type.
+func (p *Part) native(v string, big bool) []byte {
+	b := []byte(v)
+	if p.Order != datatype.HostEndian || !LittleHost || p.Text() {
+		return b
+	}
+	if big != (p.Type.Len() == 0) {
+		// Types without a width of their own format big-endian numbers.
+		reverse(b)
+	}
+	return b
+}
+
+// prefixLen returns the length of the prefix that covers exactly the values
+// from lo to hi, big-endian.
+func prefixLen(lo, hi string) (int, bool) {
+	n := 0
+	for n < 8*len(lo) && lo[n/8] == hi[n/8] {
+		n += 8
+	}
+	if n < 8*len(lo) {
+		n += bits.LeadingZeros8(lo[n/8] ^ hi[n/8])
+	}
+	for i := range len(lo) {
+		mask := byte(0xff >> min(max(n-8*i, 0), 8))
+		if lo[i]&mask != 0 || hi[i] != lo[i]|mask {
+			return 0, false
+		}
+	}
+	return n, true
+}

@@ -1,0 +1,351 @@
+package set
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// maxPacked is room for a key, its end, data of both ends and a verdict's
+// chain.
+const maxPacked = 4*MaxKey + 4 + datatype.MaxName
+
+// Pack converts an element from nft's words to what the kernel stores. Keys
+// and data of interval sets and of maps with interval data can be prefixes and
+// ranges; the result's Data is empty in sets, and a VerdictData in verdict maps.
+func (s *Set) Pack(e nft.Element) (Element, error) {
+	var buf [maxPacked]byte
+	b, keys, err := s.pack(buf[:0], e)
+	if err != nil {
+		return Element{}, err
+	}
+	// One string for all, so that there is one allocation.
+	return s.element(string(b), keys, e)
+}
+
+// pack appends an element's key (in interval sets with its end), whose length it
+// returns, and its data.
+func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
+	if e.Key != catchAll {
+		if b, err = s.appendKey(b, e.Key); err != nil {
+			return b, 0, s.elementError("pack", e.Key, err)
+		}
+	}
+	keys = len(b)
+	if s.Map {
+		if b, err = s.appendData(b, e.Value); err != nil {
+			return b, 0, s.elementError("pack", e.Key, err)
+		}
+	} else if e.Value != "" {
+		return b, 0, s.elementError("pack", e.Key, fmt.Errorf("unexpected value %q: this is a set, not a map", e.Value))
+	}
+	if e.Timeout != 0 || e.Expires != 0 || e.Comment != "" {
+		if err := s.checkOptions(e); err != nil {
+			return b, 0, s.elementError("pack", e.Key, err)
+		}
+	}
+	return b, keys, nil
+}
+
+// catchAll is the key of the element that matches what no other does.
+const catchAll = "*"
+
+// element cuts what pack has appended.
+func (s *Set) element(packed string, keys int, e nft.Element) (Element, error) {
+	out := Element{Key: packed[:keys], Data: packed[keys:], Timeout: e.Timeout, Comment: e.Comment}
+	if e.Expires != 0 || len(e.Stateful) > 0 {
+		var err error
+		if out.State, err = s.elementState(e); err != nil {
+			return Element{}, s.elementError("pack", e.Key, err)
+		}
+	}
+	if s.Flags&FlagInterval != 0 {
+		out.Key, out.KeyEnd = packed[:keys/2], packed[keys/2:keys]
+	}
+	return out, nil
+}
+
+// elementState packs the rare parts of an element.
+func (s *Set) elementState(e nft.Element) (string, error) {
+	words, err := declaredStateful(e.Stateful)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case len(words) == 0:
+	case len(s.Stateful) == 0 && s.Flags&FlagEval == 0:
+		return "", fmt.Errorf("statement %q: the %s has no statements: declare them there", words[0], s.noun())
+	default:
+		err = s.CheckStatements(words)
+	}
+	return NewState(e.Expires, words), err
+}
+
+// CheckStatements checks whether an element can have the statements.
+func (s *Set) CheckStatements(words []string) error {
+	if len(s.Stateful) > 0 && len(s.Stateful) != len(words) {
+		return fmt.Errorf("the element has %d statements, the %s %d: want the same", len(words), s.noun(), len(s.Stateful))
+	}
+	for i, text := range words {
+		switch {
+		case len(s.Stateful) > 0 && !sameStatement(s.Stateful[i], text):
+			return fmt.Errorf("statement %q: the %s has %q in its place", text, s.noun(), s.Stateful[i])
+		case s.Flags&FlagTimeout != 0 && strings.HasPrefix(text, "ct "):
+			return fmt.Errorf("statement %q: it is not possible in a %s with the flag timeout", text, s.noun())
+		}
+	}
+	return nil
+}
+
+// sameStatement reports whether two statements that keep a state are of one kind.
+func sameStatement(a, b string) bool {
+	x, _, _ := strings.Cut(a, " ")
+	y, _, _ := strings.Cut(b, " ")
+	return x == y
+}
+
+// PackKey converts a key as Pack does it, for removals and lookups.
+func (s *Set) PackKey(key string) (Element, error) {
+	if key == catchAll {
+		return Element{}, nil
+	}
+	var buf [2 * MaxKey]byte
+	b, err := s.appendKey(buf[:0], key)
+	if err != nil {
+		return Element{}, s.elementError("pack", key, err)
+	}
+	packed := string(b)
+	if s.Flags&FlagInterval != 0 {
+		return Element{Key: packed[:len(b)/2], KeyEnd: packed[len(b)/2:]}, nil
+	}
+	return Element{Key: packed}, nil
+}
+
+func (s *Set) checkOptions(e nft.Element) error {
+	switch {
+	case e.Timeout < 0 || e.Timeout > 0 && e.Timeout < time.Millisecond:
+		return fmt.Errorf("timeout %v: the smallest is 1ms", e.Timeout)
+	case e.Expires < 0 || e.Expires > 0 && e.Expires < time.Millisecond:
+		return fmt.Errorf("expires %v: the smallest is 1ms", e.Expires)
+	case e.Expires > 0 && s.Flags&FlagTimeout == 0:
+		return fmt.Errorf("expires %s: the %s needs flag timeout", datatype.FormatDuration(e.Expires), s.noun())
+	case e.Expires > 0 && e.Timeout == 0 && s.Timeout == 0:
+		return fmt.Errorf("expires %s: neither the element nor the %s has a timeout", datatype.FormatDuration(e.Expires), s.noun())
+	case e.Expires > cmp.Or(e.Timeout, s.Timeout):
+		return fmt.Errorf("expires %s: the timeout is shorter", datatype.FormatDuration(e.Expires))
+	case e.Timeout > 0 && s.Flags&FlagTimeout == 0:
+		return fmt.Errorf("timeout %s: the %s needs flag timeout", datatype.FormatDuration(e.Timeout), s.noun())
+	}
+	return userdata.CheckComment(e.Comment)
+}
+
+// noun is "set" or "map".
+func (s *Set) noun() string {
+	if s.Map {
+		return "map"
+	}
+	return "set"
+}
+
+func (s *Set) elementError(verb, key string, err error) error {
+	if len(key) > 256 {
+		key = key[:256] + "..."
+	}
+	return fmt.Errorf("%s element %q of %s %s: %w", verb, key, s.noun(), s.Name, err)
+}
+
+// appendKey packs a key; in interval sets its end comes behind it.
+func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
+	parts, err := s.keyParts()
+	if err != nil {
+		return b, err
+	}
+	if s.Flags&FlagInterval != 0 {
+		return appendInterval(b, parts, text, true)
+	}
+	b, err = appendConstants(b, parts, text)
+	if err != nil && hasInterval(parts, text) {
+		err = fmt.Errorf("%w (prefixes and ranges need flags interval)", err)
+	}
+	return b, err
+}
+
+func (s *Set) appendData(b []byte, text string) ([]byte, error) {
+	if text == "" {
+		return b, errors.New("no value: a map's element is KEY : VALUE")
+	}
+	switch {
+	case s.Verdict:
+		return datatype.Verdict.AppendParse(b, text)
+	case s.Object != "":
+		return appendObjectName(b, text)
+	}
+	parts, err := s.dataParts()
+	if err == nil {
+		if s.DataInterval {
+			b, err = appendInterval(b, parts, text, false)
+		} else {
+			b, err = appendConstants(b, parts, text)
+		}
+	}
+	if err != nil {
+		return b, fmt.Errorf("value %q: %w", text, err)
+	}
+	return b, nil
+}
+
+// appendConstants packs "10.0.0.1 . tcp . 80", each part padded to a multiple
+// of four bytes where there are several.
+func appendConstants(b []byte, parts []Part, text string) ([]byte, error) {
+	if len(parts) == 1 {
+		return parts[0].appendParse(b, trim(text), false)
+	}
+	rest := text
+	for i := range parts {
+		field, more, ok := cutField(rest)
+		if ok != (i < len(parts)-1) {
+			return b, countError(parts, text)
+		}
+		out, err := parts[i].appendParse(b, field, false)
+		if err != nil {
+			return b, fmt.Errorf("part %d: %w", i+1, err)
+		}
+		b, rest = AppendPadding(out, parts[i]), more
+	}
+	return b, nil
+}
+
+// AppendPadding fills a part up to a multiple of four bytes.
+func AppendPadding(b []byte, p Part) []byte {
+	for range p.Padded() - p.Size {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// countError says that a concatenation has too few or too many parts.
+func countError(parts []Part, text string) error {
+	n := 1
+	for rest, ok := text, true; ok; n++ {
+		if _, rest, ok = cutField(rest); !ok {
+			break
+		}
+	}
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = p.Type.Name
+	}
+	return fmt.Errorf("%d parts: want %d, %s, joined by \" . \"", n, len(parts), strings.Join(names, " . "))
+}
+
+// cutField cuts text at the first dot that stands between blanks and outside
+// of quotes.
+func cutField(text string) (field, rest string, found bool) {
+	// One pass where there are neither quotes nor tabs, which is nearly always.
+	i := 0
+	for ; i+2 < len(text) && text[i] != '"' && text[i] != '\t'; i++ {
+		if text[i] == ' ' && text[i+1] == '.' && text[i+2] == ' ' {
+			return trim(text[:i]), text[i+3:], true
+		}
+	}
+	if i+2 >= len(text) {
+		return trim(text), "", false
+	}
+	quoted := false
+	for i := range len(text) {
+		switch text[i] {
+		case '"':
+			quoted = !quoted
+		case '.':
+			if !quoted && i > 0 && blank(text[i-1]) && i+1 < len(text) && blank(text[i+1]) {
+				return trim(text[:i]), text[i+1:], true
+			}
+		}
+	}
+	return trim(text), "", false
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' }
+
+// trim takes blanks off both ends.
+func trim(s string) string {
+	for s != "" && blank(s[0]) {
+		s = s[1:]
+	}
+	for s != "" && blank(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// appendParse packs one constant, unpadded. Interval sets compare bytes from
+// the first to the last and so want all numbers big-endian.
+func (p *Part) appendParse(b []byte, text string, big bool) ([]byte, error) {
+	if p.Type.Len() == 0 && !p.Text() {
+		return p.appendNumber(b, text, big)
+	}
+	at := len(b)
+	b, err := p.Type.AppendParse(b, text)
+	if err != nil {
+		return b, err
+	}
+	if p.Text() {
+		if len(b)-at > p.Size {
+			return b[:at], fmt.Errorf("parse %s: %q has %d bytes: want at most %d", p.Type, text, len(b)-at, p.Size)
+		}
+		for len(b)-at < p.Size {
+			b = append(b, 0)
+		}
+		return b, nil
+	}
+	if big && p.Order == datatype.HostEndian && LittleHost {
+		reverse(b[at:])
+	}
+	return b, nil
+}
+
+// appendNumber packs a number of a type whose width the expression gives.
+func (p *Part) appendNumber(b []byte, text string, big bool) ([]byte, error) {
+	v, err := p.Type.ParseUint(text)
+	if err != nil {
+		return b, err
+	}
+	if p.Bits < 64 && v>>p.Bits != 0 {
+		return b, fmt.Errorf("parse %s: %s is out of range: the greatest is %d", p.Type, text, uint64(1)<<p.Bits-1)
+	}
+	at := len(b)
+	b = datatype.Integer.AppendUint(b, v, p.Size)
+	if !big && p.Order == datatype.HostEndian && LittleHost {
+		reverse(b[at:])
+	}
+	return b, nil
+}
+
+func reverse(b []byte) {
+	for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
+		b[i], b[j] = b[j], b[i]
+	}
+}
+
+// appendObjectName appends the name of an object, which may be quoted, as nft
+// lists it.
+func appendObjectName(b []byte, text string) ([]byte, error) {
+	name := strings.TrimSpace(text)
+	if len(name) > 1 && name[0] == '"' && name[len(name)-1] == '"' {
+		name = name[1 : len(name)-1]
+	}
+	if err := datatype.CheckName(name); err != nil {
+		return b, fmt.Errorf("object: %w", err)
+	}
+	return append(b, name...), nil
+}
+
+// LittleHost is true on little-endian machines.
+var LittleHost = binary.NativeEndian.Uint16([]byte{1, 0}) == 1

@@ -1,0 +1,42 @@
+package set
+
+import (
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// Packer packs the elements of one batch. Many of them share one string, so that a
+// large batch takes few allocations; whoever keeps one element keeps the string. It is
+// for one goroutine.
+type Packer struct {
+	set  *Set
+	text strings.Builder
+}
+
+// packerText is the size of the strings that elements share.
+const packerText = 16 << 10
+
+// Packer returns a packer for about as many elements.
+func (s *Set) Packer(elements int) *Packer {
+	p := &Packer{set: s}
+	p.text.Grow(min(elements*int(2*s.Key.Len+s.Data.Len), packerText))
+	return p
+}
+
+// Pack is Set.Pack.
+func (p *Packer) Pack(e nft.Element) (Element, error) {
+	var buf [maxPacked]byte
+	b, keys, err := p.set.pack(buf[:0], e)
+	if err != nil {
+		return Element{}, err
+	}
+	// A Builder that has no room would copy what it has.
+	if p.text.Cap()-p.text.Len() < len(b) {
+		p.text = strings.Builder{}
+		p.text.Grow(max(packerText, len(b)))
+	}
+	at := p.text.Len()
+	p.text.Write(b)
+	return p.set.element(p.text.String()[at:], keys, e)
+}

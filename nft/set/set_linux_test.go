@@ -1,0 +1,308 @@
+package set
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// declare writes a declaration as nft reads it.
+func declare(family nft.Family, isMap bool, s nft.Set) string {
+	var b strings.Builder
+	noun := "set"
+	if isMap {
+		noun = "map"
+	}
+	fmt.Fprintf(&b, "table %s t {\nchain c1 { }\n %s s {\n", family, noun)
+	if s.Type != "" {
+		fmt.Fprintf(&b, "type %s\n", s.Type)
+	} else {
+		fmt.Fprintf(&b, "typeof %s\n", s.TypeOf)
+	}
+	if len(s.Flags) > 0 {
+		fmt.Fprintf(&b, "flags %s\n", strings.Join(s.Flags, ","))
+	}
+	if s.Timeout > 0 {
+		fmt.Fprintf(&b, "timeout %dms\n", s.Timeout.Milliseconds())
+	}
+	if s.GCInterval > 0 {
+		fmt.Fprintf(&b, "gc-interval %dms\n", s.GCInterval.Milliseconds())
+	}
+	if s.Size > 0 {
+		fmt.Fprintf(&b, "size %d\n", s.Size)
+	}
+	if s.Policy != "" {
+		fmt.Fprintf(&b, "policy %s\n", s.Policy)
+	}
+	if s.AutoMerge {
+		fmt.Fprintf(&b, "auto-merge\n")
+	}
+	if s.Comment != "" {
+		fmt.Fprintf(&b, "comment \"%s\"\n", s.Comment)
+	}
+	for i, e := range s.Elements {
+		if i == 0 {
+			b.WriteString("elements = {")
+		}
+		b.WriteString(e.Key)
+		if e.Timeout > 0 {
+			fmt.Fprintf(&b, " timeout %dms", e.Timeout.Milliseconds())
+		}
+		if e.Comment != "" {
+			fmt.Fprintf(&b, " comment \"%s\"", e.Comment)
+		}
+		if e.Value != "" {
+			b.WriteString(" : " + e.Value)
+		}
+		b.WriteString(",")
+		if i == len(s.Elements)-1 {
+			b.WriteString("}\n")
+		}
+	}
+	b.WriteString("}\n}\n")
+	return b.String()
+}
+
+func compileEither(family nft.Family, s nft.Set) (*Set, error) {
+	s.Name = "s"
+	if strings.Contains(s.Type+s.TypeOf, ":") {
+		return CompileMap(family, (*nft.Map)(&s))
+	}
+	return Compile(family, &s)
+}
+
+// TestDeclarationsAsNft compares the kernel's view of sets that nft declares
+// with what CompileSet makes of the same declaration.
+func TestDeclarationsAsNft(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	sets := []nft.Set{
+		{Type: "ipv4_addr"},
+		{Type: "ipv6_addr", Flags: []string{"interval"}},
+		{Type: "inet_proto"},
+		{Type: "inet_service", Flags: []string{"interval"}, AutoMerge: true, Comment: "ports"},
+		{Type: "mark", Flags: []string{"interval"}},
+		{Type: "ipv4_addr", Timeout: 5 * time.Second},
+		{Type: "ipv4_addr", Flags: []string{"timeout"}, GCInterval: 3 * time.Second},
+		{Type: "ipv4_addr", Flags: []string{"dynamic", "timeout"}, Size: 65535, Timeout: 90 * time.Minute},
+		{Type: "ipv4_addr", Policy: "memory", Size: 17},
+		{Type: "ipv4_addr", Comment: strings.Repeat("x", userdata.MaxComment)},
+		{Type: "ipv4_addr . inet_service"},
+		{Type: "ipv4_addr . inet_proto . inet_service", Flags: []string{"interval"}, Comment: "c"},
+		{Type: "ifname . ipv6_addr . ether_addr . mark . dscp", Flags: []string{"interval"}},
+		{Type: "ipv4_addr : verdict"},
+		{Type: "ipv4_addr : verdict", Comment: "verdicts", Flags: []string{"interval"}},
+		{Type: "ipv4_addr . inet_service : ipv4_addr . inet_service", Comment: "both"},
+		{Type: "inet_service : mark"},
+		{Type: "mark : inet_service"},
+		{Type: "ipv4_addr : interval ipv4_addr"},
+		{Type: "ipv4_addr : interval ipv4_addr . inet_service", Flags: []string{"interval"}},
+		{TypeOf: "ip saddr"},
+		{TypeOf: "ip6 saddr", Flags: []string{"interval"}, AutoMerge: true, Comment: "x"},
+		{TypeOf: "ip daddr . meta l4proto . th dport : verdict"},
+		{TypeOf: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
+		{TypeOf: "ip daddr . meta l4proto . th dport . numgen inc mod 7 offset 2 : verdict", Comment: "sticky"},
+		{TypeOf: "ip saddr . ip daddr . meta l4proto . th dport : ip daddr . th dport", Flags: []string{"dynamic", "timeout"}, Size: 65536},
+		{TypeOf: "meta l4proto"},
+		{TypeOf: "meta nfproto"},
+		{TypeOf: "iifname", Flags: []string{"interval"}},
+		{TypeOf: "meta iifname . meta oifname"},
+		{TypeOf: "meta mark : meta mark"},
+		{TypeOf: "ct state"},
+		{TypeOf: "ct status"},
+		{TypeOf: "ct mark", Flags: []string{"interval"}},
+		{TypeOf: "ct original ip saddr . ct reply ip daddr"},
+		{TypeOf: "ct original ip6 daddr"},
+		{TypeOf: "fib daddr type"},
+		{TypeOf: "ip saddr . fib daddr . iif type"},
+		{TypeOf: "fib saddr . iif oif"},
+		{TypeOf: "ip protocol"},
+		{TypeOf: "tcp dport . udp sport . sctp dport"},
+		{TypeOf: "tcp flags"},
+		{TypeOf: "icmp type . icmp code"},
+		{TypeOf: "icmpv6 type"},
+		{TypeOf: "ip dscp"},
+		{TypeOf: "ip length . ip id"},
+		{TypeOf: "udp length"},
+		{TypeOf: "ip daddr : interval ip daddr"},
+		{TypeOf: "ip daddr . tcp dport : tcp dport", Flags: []string{"interval"}},
+	}
+	for _, name := range datatype.Names() {
+		if typ, _ := datatype.Lookup(name); typ.Bits != 0 {
+			sets = append(sets, nft.Set{Type: name})
+		}
+	}
+	for _, decl := range sets {
+		t.Run(decl.Type+decl.TypeOf, func(t *testing.T) {
+			ours, err := compileEither(nft.FamilyIP, decl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ns.Nft(t, declare(nft.FamilyIP, ours.Map, decl))
+			defer ns.Nft(t, "delete table ip t")
+			theirs := dumpSet(t, ns, nft.FamilyIP)
+			if diff := gocmp.Diff(theirs, ours.wire()); diff != "" {
+				t.Errorf("declaration differs (-nft +weft):\n%s", diff)
+			}
+			if dumped := asDumped(ours); !reflect.DeepEqual(dumped, ours) || !dumped.Equal(ours) {
+				t.Errorf("the dump reads as %+v, want %+v", *dumped, *ours)
+			}
+		})
+	}
+}
+
+// TestElementsAsNft compares the elements that nft puts into the kernel with
+// what Pack makes of the same text.
+func TestElementsAsNft(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	interval := []string{"interval"}
+	keys := func(keys ...string) []nft.Element {
+		var out []nft.Element
+		for _, k := range keys {
+			k, v, _ := strings.Cut(k, " : ")
+			out = append(out, nft.Element{Key: k, Value: v})
+		}
+		return out
+	}
+	sets := []nft.Set{
+		{Type: "ipv4_addr", Elements: keys("10.0.0.1", "255.255.255.255", "0.0.0.0")},
+		{Type: "ipv4_addr", Flags: interval, Elements: keys("10.0.0.0/8", "11.0.0.5-11.0.0.9", "12.1.2.3", "13.0.0.7/24")},
+		{Type: "ipv4_addr", Flags: interval, Elements: keys("0.0.0.0/1", "255.0.0.0/8")},
+		{Type: "ipv6_addr", Flags: interval, Elements: keys("fe80::/10", "::1", "2001:db8::1-2001:db8::9")},
+		{Type: "inet_service", Flags: interval, Elements: keys("22", "1024-2048", "http", "60000-65535")},
+		{Type: "mark", Flags: interval, Elements: keys("1-5", "0xff", "0x100-0x1ff", "0x300-0x3fe")},
+		{Type: "mark", Elements: keys("1", "0xdeadbeef")},
+		{Type: "inet_proto", Elements: keys("tcp", "udp", "icmpv6", "200")},
+		{Type: "ct_state", Elements: keys("new", "established")},
+		{Type: "ct_status", Elements: keys("dnat", "seen-reply")},
+		{Type: "icmp_type", Flags: interval, Elements: keys("echo-request", "0-3")},
+		{Type: "icmpv6_type", Elements: keys("nd-neighbor-solicit", "mld-listener-done")},
+		{Type: "ether_addr", Elements: keys("00:11:22:33:44:55", "1:2:3:4:5:6")},
+		{Type: "ether_type", Elements: keys("ip", "ip6", "arp", "0x88a8")},
+		{Type: "ifname", Elements: keys("eth0", "\"lo\"", "a.b-c_d")},
+		{Type: "ifname", Flags: interval, Elements: keys("\"eth*\"", "\"lo\"")},
+		{Type: "ifname . mark", Flags: interval, Elements: keys("\"eth*\" . 1-5", "\"lo\" . 0x10", "\"lo\" . 0x20-0x2f")},
+		{Type: "dscp", Elements: keys("cs1", "ef", "7")},
+		{Type: "time", Elements: keys("5s", "1h30m", "90", "1d2h")},
+		{Type: "fib_addrtype", Elements: keys("local", "unicast")},
+		{Type: "boolean", Elements: keys("exists", "missing")},
+		{Type: "classid", Elements: keys("1:2", "root", "ab:cd")},
+		{Type: "uid", Elements: keys("0", "1000")},
+		{Type: "pkt_type", Elements: keys("host", "broadcast", "multicast")},
+		{Type: "tcp_flag", Elements: keys("syn", "fin | ack")},
+		{Type: "nf_proto", Elements: keys("ipv4", "ipv6")},
+		{Type: "ipv4_addr . inet_service", Flags: interval, Elements: keys("10.0.0.0/8 . 80", "11.0.0.1-11.0.0.7 . 1-5", "12.0.0.1 . http")},
+		{Type: "ipv4_addr . ipv6_addr . ether_addr . inet_proto . mark", Elements: keys("1.2.3.4 . ::1 . 00:11:22:33:44:55 . tcp . 0x7")},
+		{Type: "inet_service : mark", Elements: keys("80 : 0x1", "443 : 2")},
+		{Type: "mark : inet_service", Flags: interval, Elements: keys("1-5 : 80", "7 : 443")},
+		{Type: "ipv4_addr : verdict", Elements: keys("1.1.1.1 : accept", "1.1.1.2 : drop", "1.1.1.3 : jump c1", "1.1.1.4 : goto c1", "1.1.1.5 : return", "1.1.1.6 : continue")},
+		{Type: "ipv4_addr : verdict", Flags: interval, Elements: keys("1.0.0.0/8 : accept", "2.0.0.0-2.0.0.8 : goto c1")},
+		{Type: "ipv4_addr : interval ipv4_addr", Elements: keys("1.1.1.1 : 10.0.0.1-10.0.0.5")},
+		{Type: "ipv4_addr : interval ipv4_addr . inet_service", Elements: keys("1.1.1.1 : 10.0.0.1-10.0.0.5 . 80-90")},
+		{TypeOf: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport", Elements: keys("10.96.0.1 . tcp . 80 . 3 : 10.1.0.1 . 8080")},
+		{TypeOf: "numgen inc mod 9 : ip daddr", Elements: keys("5 : 10.0.0.7")},
+		{TypeOf: "ip length . ip id", Elements: keys("5 . 0x1234")},
+		{TypeOf: "frag frag-off", Elements: keys("1", "8191")},
+		{TypeOf: "tcp option maxseg size . tcp option mptcp subtype", Flags: interval, Elements: keys("500-1400 . 1-3", "1460 . 15")},
+		{TypeOf: "srh tag : tcp option timestamp tsval", Elements: keys("7 : 0xffffffff")},
+		{TypeOf: "sctp chunk data ppid : verdict", Flags: interval, Elements: keys("18-46 : drop", "60 : accept")},
+		{TypeOf: "mh type . rt0 addr[1]", Elements: keys("binding-update . fd00::1")},
+		{TypeOf: "meta hour", Flags: interval, Elements: keys("\"08:00\"-\"17:30\"", "\"20:00\"")},
+		{TypeOf: "meta day", Elements: keys("\"Monday\"", "\"Saturday\"")},
+		{TypeOf: "meta time", Flags: interval, Elements: keys("\"2024-01-01 00:00:00\"-\"2024-06-30 12:00:00\"")},
+		{TypeOf: "meta priority", Elements: keys("1:10", "none", "ffff:1")},
+		{TypeOf: "meta mark . meta priority", Flags: interval, Elements: keys("1-5 . 1:0-1:f")},
+		{TypeOf: "meta skuid", Elements: keys("33", "1000")},
+		{TypeOf: "rt mtu", Flags: interval, Elements: keys("1000-1460", "9000")},
+		{TypeOf: "rt ip nexthop", Flags: interval, Elements: keys("192.0.2.0/25", "198.51.100.1-198.51.100.9")},
+		{TypeOf: "ct bytes", Flags: interval, Elements: keys("1000-5000000000", "18446744073709551615")},
+		{TypeOf: "ct zone : verdict", Elements: keys("1 : accept", "65535 : drop")},
+		{TypeOf: "ct id", Elements: keys("1", "305419896")},
+		{TypeOf: "ct expiration", Elements: keys("5s", "1h30m")},
+		{TypeOf: "ipsec in spi", Flags: interval, Elements: keys("1-255", "4096")},
+		{TypeOf: "ipsec in reqid . ipsec in spi", Flags: interval, Elements: keys("1-5 . 7", "9 . 1-2")},
+		{TypeOf: "socket mark . socket transparent", Elements: keys("0x00000001 . 1")},
+		{TypeOf: "symhash mod 4 : meta mark", Elements: keys("1 : 0x00000002")},
+		{TypeOf: "meta sdifname . meta pkttype", Elements: keys("\"vrf0\" . host")},
+		{TypeOf: "ip saddr . fib daddr type . ct mark", Elements: keys("1.2.3.4 . local . 5")},
+		{Type: "ipv4_addr", Flags: []string{"timeout"}, Elements: []nft.Element{
+			{Key: "1.1.1.1", Timeout: time.Hour, Comment: "an hour"}, {Key: "1.1.1.2", Comment: strings.Repeat("y", userdata.MaxComment)},
+		}},
+		{Type: "ipv4_addr", Flags: interval, Elements: []nft.Element{
+			{Key: "1.0.0.0/8", Comment: "one"}, {Key: "240.0.0.0/4", Comment: "to the end"},
+		}},
+	}
+	for _, decl := range sets {
+		t.Run(decl.Type+decl.TypeOf, func(t *testing.T) {
+			ours, err := compileEither(nft.FamilyIP, decl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ns.Nft(t, declare(nft.FamilyIP, ours.Map, decl))
+			defer ns.Nft(t, "delete table ip t")
+			var packed []Element
+			for _, e := range decl.Elements {
+				p, err := ours.Pack(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				packed = append(packed, p)
+				again, err := ours.Pack(nft.Element{Key: ours.FormatKey(p), Value: ours.FormatData(p), Timeout: p.Timeout, Comment: p.Comment})
+				if err != nil || again != p {
+					t.Errorf("%s : %s packs to %q, from %q (%v)", ours.FormatKey(p), ours.FormatData(p), again, p, err)
+				}
+				if got, err := asDumped(ours).Pack(e); err != nil || got != p {
+					t.Errorf("%s packs to %q (%v) by a dumped declaration, want %q", e.Key, got, err, p)
+				}
+				if key, err := ours.PackKey(e.Key); err != nil || key.Key != p.Key || key.KeyEnd != p.KeyEnd {
+					t.Errorf("PackKey gives %q (%v), Pack %q", key, err, p)
+				}
+			}
+			theirs, want := dumpElements(t, ns, nft.FamilyIP), ours.wireElems(t, packed)
+			// The end element before everything is nft's way to close the
+			// gap at zero; the kernel package decides on it.
+			theirs = slices.DeleteFunc(theirs, func(e wireElem) bool { return e.Flags == 1 && strings.Trim(e.Key, "\x00") == "" })
+			for _, list := range [][]wireElem{theirs, want} {
+				slices.SortFunc(list, func(a, b wireElem) int {
+					return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Flags, b.Flags))
+				})
+			}
+			if diff := gocmp.Diff(theirs, want); diff != "" {
+				t.Errorf("elements differ (-nft +weft):\n%s", diff)
+			}
+			for _, p := range packed {
+				listed := ns.Run(t, "nft", "list", "table", "ip", "t")
+				if key := ours.FormatKey(p); !strings.Contains(listed, key) {
+					t.Errorf("nft does not print %s:\n%s", key, listed)
+				}
+				if data := ours.FormatData(p); !strings.Contains(listed, " : "+data) && data != "" {
+					t.Errorf("nft does not print the value %s:\n%s", data, listed)
+				}
+			}
+		})
+	}
+}
+
+// asDumped is a declaration as the kernel gives it back.
+func asDumped(s *Set) *Set {
+	w := s.wire()
+	out := &Set{
+		Name: w.Name, Flags: w.Flags, UserData: w.UserData,
+		Key: Type{ID: w.KeyID, Len: w.KeyLen, Fields: w.Fields}, Data: Type{ID: w.DataID, Len: w.DataLen},
+		Timeout: s.Timeout, GCInterval: s.GCInterval, Size: s.Size, Memory: s.Memory,
+	}
+	out.Complete()
+	return out
+}

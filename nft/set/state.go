@@ -1,0 +1,52 @@
+package set
+
+import (
+	"strings"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// expiresWord begins what is left of an element's timeout in Element.State.
+const expiresWord = "expires "
+
+// statefulSeparator joins statements in Element.State.
+const statefulSeparator = "; "
+
+// NewState returns an Element.State.
+func NewState(expires time.Duration, stateful []string) string {
+	if expires == 0 {
+		return strings.Join(stateful, statefulSeparator)
+	}
+	s := expiresWord + datatype.FormatDuration(expires)
+	if len(stateful) > 0 {
+		s += statefulSeparator + strings.Join(stateful, statefulSeparator)
+	}
+	return s
+}
+
+// Expires returns what is left of the element's timeout, 0 for all of it.
+func (e *Element) Expires() time.Duration {
+	rest, ok := strings.CutPrefix(e.State, expiresWord)
+	if !ok {
+		return 0
+	}
+	rest, _, _ = strings.Cut(rest, statefulSeparator)
+	d, err := datatype.ParseDuration(rest)
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+// Stateful returns the element's statements in nft's words, with their state.
+func (e *Element) Stateful() []string {
+	s := e.State
+	if strings.HasPrefix(s, expiresWord) {
+		_, s, _ = strings.Cut(s, statefulSeparator)
+	}
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, statefulSeparator)
+}

@@ -1,0 +1,20 @@
+package set
+
+import (
+	"fmt"
+
+	"github.com/weft-proxy/weft/nft/expr"
+)
+
+// declaredStateful reads the statements of a set's declaration or of an element.
+func declaredStateful(texts []string) ([]string, error) {
+	var out []string
+	for _, text := range texts {
+		words, err := expr.ParseStateful(text)
+		if err != nil {
+			return nil, fmt.Errorf("statement %q: %w", text, err)
+		}
+		out = append(out, words...)
+	}
+	return out, nil
+}

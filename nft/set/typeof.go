@@ -1,0 +1,216 @@
+package set
+
+import (
+	"math"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// IsFlags reports whether the values of a type are sets of flags. The type
+// bitmask itself is a number to nft.
+func IsFlags(t *datatype.Type) bool { return t.Bitmask && t != datatype.Bitmask }
+
+// Numbers that nft 1.0.6 stores for the expressions of a typeof declaration
+// (enum expr_types of its expression.h).
+const (
+	ExprVerdict = 1
+	exprPayload = 7
+	exprMeta    = 9
+	exprCT      = 12
+	exprConcat  = 13
+	exprNumgen  = 23
+	exprSocket  = 10
+	exprOSF     = 11
+	exprHash    = 24
+	exprRt      = 25
+	exprXfrm    = 27
+	exprFIB     = 26
+)
+
+// parseTypeOf reads "ip daddr . th dport : verdict". Errors are a
+// *syntax.Error or an *syntax.Error.
+func parseTypeOf(text string) (*declaration, error) {
+	t, err := syntax.ParseTypeOf(text)
+	if err != nil {
+		return nil, err
+	}
+	d := &declaration{word: "typeof", text: text, isMap: t.Map, verdict: t.Verdict, interval: t.Interval}
+	if d.key, d.keyExprs, err = typeOfList(text, t.Key); err != nil {
+		return nil, err
+	}
+	d.data, d.dataExprs, err = typeOfList(text, t.Data)
+	return d, err
+}
+
+func typeOfList(text string, list []syntax.Expr) ([]Part, []TypeOfExpr, error) {
+	var parts []Part
+	var exprs []TypeOfExpr
+	for _, x := range list {
+		p, e, err := TypeOfSelector(x)
+		if err != nil {
+			err.Line = syntax.SourceLine(text, err.Pos.Line)
+			return nil, nil, err
+		}
+		parts, exprs = append(parts, p), append(exprs, e)
+	}
+	return parts, exprs, nil
+}
+
+// TypeOfSelector returns the type of a selector, and how nft stores it.
+func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
+	switch x := x.(type) {
+	case *syntax.Payload:
+		return typeOfPayload(x)
+	case *syntax.Exthdr:
+		return typeOfExthdr(x)
+	case *syntax.RawPayload:
+		return typeOfRawPayload(x)
+	case *syntax.Meta:
+		key := selector.MetaByName(x.Key)
+		if key == nil {
+			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of meta", x.Key)
+		}
+		return selectorPart(key.Type, key.Bits, key.Order), TypeOfExpr{exprMeta, []typeOfAttr{{0, uint32(key.Key)}}}, nil
+	case *syntax.CT:
+		return typeOfCT(x)
+	case *syntax.FIB:
+		return typeOfFIB(x)
+	case *syntax.Numgen:
+		mode := uint32(0)
+		if x.Mode == "random" {
+			mode = 1
+		}
+		return NumgenPart, TypeOfExpr{exprNumgen, []typeOfAttr{{0, mode}, {1, x.Mod}, {2, x.Offset}}}, nil
+	case *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec, *syntax.Hash:
+		return typeOfHost(x)
+	default:
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Position(), "this is no selector: want a header field, meta, ct, fib or numgen")
+	}
+}
+
+// selectorPart is the part that a selector's value takes.
+func selectorPart(t *datatype.Type, bits uint32, order datatype.Order) Part {
+	return Part{Type: t, Size: int(bits+7) / 8, Bits: int(bits), Order: order}
+}
+
+func typeOfPayload(x *syntax.Payload) (Part, TypeOfExpr, *syntax.Error) {
+	h := selector.HeaderByName(x.Proto)
+	i := slices.IndexFunc(payloadDescs[:], func(d payloadDesc) bool { return d.proto == x.Proto })
+	if h == nil || i < 0 {
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown header %q", x.Proto)
+	}
+	f := h.Field(x.Field)
+	number := slices.Index(payloadDescs[i].fields, x.Field) + 1
+	if f == nil || number == 0 {
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.FieldPos, "unknown field %q of %s", x.Field, x.Proto)
+	}
+	e := TypeOfExpr{exprPayload, []typeOfAttr{{0, payloadDescs[i].id}, {1, uint32(number)}}}
+	if f.Type == datatype.Integer {
+		// The width of an integer is not in its type.
+		e.attrs = append(e.attrs, typeOfAttr{4, f.Bits})
+	}
+	return selectorPart(f.Type, f.Bits, datatype.BigEndian), e, nil
+}
+
+// typeOfRawPayload returns what nft stores of raw payload: its place, or the
+// port that it is.
+func typeOfRawPayload(x *syntax.RawPayload) (Part, TypeOfExpr, *syntax.Error) {
+	h, f, l, err := selector.RawField(x)
+	if err != nil {
+		return Part{}, TypeOfExpr{}, err
+	}
+	if h == &selector.HeaderTH {
+		return typeOfPayload(&syntax.Payload{Pos: x.Pos, FieldPos: x.Pos, Proto: h.Name, Field: f.Name})
+	}
+	e := TypeOfExpr{exprPayload, []typeOfAttr{{0, 0}, {1, 0}, {2, uint32(l)}, {3, x.Offset}, {4, x.Bits}}}
+	return selectorPart(f.Type, f.Bits, datatype.BigEndian), e, nil
+}
+
+func typeOfCT(x *syntax.CT) (Part, TypeOfExpr, *syntax.Error) {
+	key := selector.CTByName(x.L3, x.Key)
+	switch {
+	case key == nil:
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of ct", x.Key)
+	case key.Type == nil && (x.Key == "saddr" || x.Key == "daddr"):
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "the type of ct %s depends on the packet: write ct %s ip %s or ct %s ip6 %s", x.Key, x.Dir, x.Key, x.Dir, x.Key)
+	case key.Type == nil:
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "ct %s has no type that nft(8) could list: use \"type inet_service\"", x.Key)
+	}
+	dir := uint32(math.MaxUint32)
+	switch x.Dir {
+	case "original":
+		dir = selector.DirectionOriginal
+	case "reply":
+		dir = selector.DirectionReply
+	}
+	return selectorPart(key.Type, key.Bits, key.Order), TypeOfExpr{exprCT, []typeOfAttr{{0, key.Key}, {1, dir}}}, nil
+}
+
+func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
+	result := slices.Index(selector.FIBResults[:], x.Result)
+	flags := uint32(0)
+	for _, in := range x.Inputs {
+		i := slices.Index(selector.FIBInputs[:], in)
+		if i < 0 {
+			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown input %q of fib", in)
+		}
+		flags |= 1 << i
+	}
+	p, ok := FIBPart(uint32(max(result, 0)))
+	if !ok {
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown result %q of fib", x.Result)
+	}
+	return p, TypeOfExpr{exprFIB, []typeOfAttr{{0, uint32(result)}, {1, flags}}}, nil
+}
+
+// NumgenPart is the type of a number generator.
+var NumgenPart = selectorPart(datatype.Integer, 32, datatype.HostEndian)
+
+// FIBPart is the type of a fib result, an index of fibResults.
+func FIBPart(result uint32) (Part, bool) {
+	if result >= uint32(len(selector.FIBResults)) {
+		return Part{}, false
+	}
+	switch selector.FIBResults[result] {
+	case "oif":
+		return selectorPart(datatype.IfIndex, 32, datatype.HostEndian), true
+	case "oifname":
+		return selectorPart(datatype.String, 8*datatype.IfNameSize, datatype.HostEndian), true
+	case "type":
+		return selectorPart(datatype.FIBAddrType, 32, datatype.HostEndian), true
+	default:
+		return Part{}, false
+	}
+}
+
+// payloadDesc is a protocol as nft numbers it: enum proto_desc_id of its
+// proto.h, and the fields of its header from 1.
+type payloadDesc struct {
+	proto  string
+	id     uint32
+	fields []string
+}
+
+// payloadDescs are the protocols of nft 1.0.6.
+var payloadDescs = [...]payloadDesc{
+	{"ah", 1, []string{"nexthdr", "hdrlength", "reserved", "spi", "sequence"}},
+	{"esp", 2, []string{"spi", "sequence"}},
+	{"comp", 3, []string{"nexthdr", "flags", "cpi"}},
+	{"icmp", 4, []string{"type", "code", "checksum", "id", "sequence", "gateway", "mtu"}},
+	{"igmp", 5, []string{"type", "checksum", "mrt", "group"}},
+	{"udp", 6, []string{"sport", "dport", "length", "checksum"}},
+	{"udplite", 7, []string{"sport", "dport", "csumcov", "checksum"}},
+	{"tcp", 8, []string{"sport", "dport", "sequence", "ackseq", "doff", "reserved", "flags", "window", "checksum", "urgptr"}},
+	{"dccp", 9, []string{"sport", "dport", "type"}},
+	{"sctp", 10, []string{"sport", "dport", "vtag", "checksum"}},
+	{"th", 11, []string{"sport", "dport"}},
+	{"ip", 12, []string{"version", "hdrlength", "dscp", "ecn", "length", "id", "frag-off", "ttl", "protocol", "checksum", "saddr", "daddr"}},
+	{"ip6", 13, []string{"version", "dscp", "ecn", "flowlabel", "length", "nexthdr", "hoplimit", "saddr", "daddr"}},
+	{"icmpv6", 14, []string{"type", "code", "checksum", "param-problem", "mtu", "id", "sequence", "max-delay"}},
+	{"arp", 15, []string{"htype", "ptype", "hlen", "plen", "operation", "saddr ether", "saddr ip", "daddr ether", "daddr ip"}},
+	{"vlan", 16, []string{"pcp", "dei", "cfi", "id", "type"}},
+	{"ether", 17, []string{"daddr", "saddr", "type"}},
+}

@@ -1,0 +1,66 @@
+package set
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// typeOfExthdr returns the type of an expression on an extension, and how nft
+// stores it. Of the options that nft knows it can read raw ones back only
+// where they are one of the fields: it aborts on others.
+func typeOfExthdr(x *syntax.Exthdr) (Part, TypeOfExpr, *syntax.Error) {
+	r, err := selector.ResolveExthdr(x)
+	switch {
+	case err != nil:
+		return Part{}, TypeOfExpr{}, err
+	case r.Field == nil:
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "nft(8) 1.0.6 cannot list the type of a raw tcp option: use \"type\"")
+	}
+	e := TypeOfExpr{exprExthdr, []typeOfAttr{{udataExthdrField, r.Field.Index}}}
+	if x.Kind == syntax.ExthdrIPv6 {
+		e.attrs = append(e.attrs, typeOfAttr{udataExthdrDesc, r.Ext.Desc})
+	} else {
+		e.attrs = append(e.attrs, typeOfAttr{udataExthdrOp, uint32(r.Op)}, typeOfAttr{udataExthdrDesc, uint32(r.Ext.Type)})
+	}
+	return selectorPart(r.Type, r.Bits, datatype.BigEndian), e, nil
+}
+
+// Attributes that nft stores of an expression on an extension, and the number
+// of the expression (enum expr_types).
+const (
+	exprExthdr = 8
+
+	udataExthdrDesc  = 0
+	udataExthdrField = 1
+	udataExthdrOp    = 2
+)
+
+// parseTypeOfExthdr is the inverse of typeOfExthdr.
+func parseTypeOfExthdr(attr func(byte) uint32) (Part, bool) {
+	op := selector.ExthdrOp(attr(udataExthdrOp))
+	kinds := [...]syntax.ExthdrKind{syntax.ExthdrIPv6, syntax.ExthdrTCP, syntax.ExthdrIPv4, syntax.ExthdrSCTP}
+	if int(op) >= len(kinds) {
+		return Part{}, false
+	}
+	list, _ := selector.ExtensionsOf(kinds[op])
+	desc, index := attr(udataExthdrDesc), attr(udataExthdrField)
+	for i := range list {
+		e := &list[i]
+		if op == selector.ExthdrIPv6 && e.Desc != desc || op != selector.ExthdrIPv6 && uint32(e.Type) != desc {
+			continue
+		}
+		if e.Presence.Bits != 0 && e.Presence.Index == index {
+			return selectorPart(e.Presence.Type, e.Presence.Bits, datatype.BigEndian), true
+		}
+		if f := slices.IndexFunc(e.Fields, func(f selector.ExtensionField) bool { return f.Index == index }); f >= 0 {
+			return selectorPart(e.Fields[f].Type, e.Fields[f].Bits, datatype.BigEndian), true
+		}
+	}
+	if op == selector.ExthdrTCP && index == selector.TCPKind.Index {
+		return selectorPart(selector.TCPKind.Type, selector.TCPKind.Bits, datatype.BigEndian), true
+	}
+	return Part{}, false
+}

@@ -1,0 +1,102 @@
+package set
+
+import (
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// typeOfParts returns the types of the typeof expressions in a set's
+// userdata, nil where there are none or one of them is not known here.
+func typeOfParts(userData []byte, record byte) []Part {
+	nested, ok := userdata.FindRecord(userData, record)
+	if !ok {
+		return nil
+	}
+	expr, data, ok := parseTypeOfExpr(nested)
+	if !ok {
+		return nil
+	}
+	if expr != exprConcat {
+		if p, ok := parseTypeOfPart(expr, data); ok {
+			return []Part{p}
+		}
+		return nil
+	}
+	var parts []Part
+	err := userdata.EachRecord(data, func(_ byte, value []byte) error {
+		expr, data, ok := parseTypeOfExpr(value)
+		if !ok {
+			return userdata.ErrMalformed
+		}
+		p, ok := parseTypeOfPart(expr, data)
+		if !ok {
+			return userdata.ErrMalformed
+		}
+		parts = append(parts, p)
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return parts
+}
+
+// parseTypeOfExpr splits a typeof expression into its number and attributes.
+func parseTypeOfExpr(b []byte) (expr uint32, data []byte, ok bool) {
+	number, ok := userdata.FindRecord(b, UdataTypeOfExpr)
+	if !ok {
+		return 0, nil, false
+	}
+	if expr, ok = userdata.ParseUint32(number); !ok {
+		return 0, nil, false
+	}
+	data, ok = userdata.FindRecord(b, UdataTypeOfData)
+	return expr, data, ok
+}
+
+// parseTypeOfPart is the inverse of typeOfSelector.
+func parseTypeOfPart(expr uint32, data []byte) (Part, bool) {
+	attr := func(typ byte) uint32 {
+		value, _ := userdata.FindRecord(data, typ)
+		n, _ := userdata.ParseUint32(value)
+		return n
+	}
+	switch expr {
+	case exprPayload:
+		if attr(0) == 0 {
+			// Raw payload; the fourth attribute is its width.
+			return selectorPart(datatype.Integer, attr(4), datatype.BigEndian), attr(4) > 0
+		}
+		for _, d := range payloadDescs {
+			h, n := selector.HeaderByName(d.proto), int(attr(1))
+			if d.id != attr(0) || h == nil || n < 1 || n > len(d.fields) {
+				continue
+			}
+			if f := h.Field(d.fields[n-1]); f != nil {
+				return selectorPart(f.Type, f.Bits, datatype.BigEndian), true
+			}
+		}
+	case exprExthdr:
+		return parseTypeOfExthdr(attr)
+	case exprMeta:
+		for _, k := range selector.MetaKeys {
+			if uint32(k.Key) == attr(0) {
+				return selectorPart(k.Type, k.Bits, k.Order), true
+			}
+		}
+	case exprCT:
+		for _, k := range selector.CTKeys {
+			if k.Key == attr(0) && k.Type != nil {
+				return selectorPart(k.Type, k.Bits, k.Order), true
+			}
+		}
+	case exprFIB:
+		return FIBPart(attr(0))
+	case exprNumgen, exprHash:
+		return NumgenPart, true
+	case exprRt, exprSocket, exprOSF, exprXfrm:
+		return parseTypeOfHost(expr, attr(0))
+	}
+	return Part{}, false
+}
