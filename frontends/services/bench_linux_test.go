@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
@@ -37,9 +37,9 @@ const sliceSize = 100
 func (z benchSize) perService() int { return (z.endpoints + sliceSize - 1) / sliceSize }
 
 // service is Service i.
-func (z benchSize) service(i int) source.Event {
-	e := setService(fmt.Sprintf("s%d", i), 0, fmt.Sprintf("10.%d.%d.%d", 96+i/62500, i/250%250, i%250+1)).(source.ServiceSet)
-	e.Service.Spec.Ports = e.Service.Spec.Ports[:1]
+func (z benchSize) service(i int) *corev1.Service {
+	e := setService(fmt.Sprintf("s%d", i), 0, fmt.Sprintf("10.%d.%d.%d", 96+i/62500, i/250%250, i%250+1))
+	e.Spec.Ports = e.Spec.Ports[:1]
 	return e
 }
 
@@ -50,7 +50,7 @@ func (z benchSize) address(n int) string {
 
 // slice is slice k of Service i; from turn 1 on one of its endpoints is another one
 // each turn.
-func (z benchSize) slice(i, k, turn int) source.Event {
+func (z benchSize) slice(i, k, turn int) *discoveryv1.EndpointSlice {
 	addrs := make([]string, min(sliceSize, z.endpoints-k*sliceSize))
 	for j := range addrs {
 		addrs[j] = z.address(i*z.endpoints + k*sliceSize + j)
@@ -66,16 +66,16 @@ func (z benchSize) replaced(turn int) string {
 	return fmt.Sprintf("10.%d.%d.%d", 200+turn/62500%50, turn/250%250, turn%250+1)
 }
 
-func (z benchSize) named(i, k int, addrs []string) source.Event {
-	e := setSlice(fmt.Sprintf("s%d", i), ipv4, addrs...).(source.SliceSet)
-	e.Slice.Name = fmt.Sprintf("s%d-%d", i, k)
-	e.Slice.Ports = e.Slice.Ports[:1]
+func (z benchSize) named(i, k int, addrs []string) *discoveryv1.EndpointSlice {
+	e := setSlice(fmt.Sprintf("s%d", i), ipv4, addrs...)
+	e.Name = fmt.Sprintf("s%d-%d", i, k)
+	e.Ports = e.Ports[:1]
 	return e
 }
 
 // all is everything that there is at first.
-func (z benchSize) all() []source.Event {
-	var out []source.Event
+func (z benchSize) all() []any {
+	var out []any
 	for i := range z.services {
 		out = append(out, z.service(i))
 		for k := range z.perService() {
@@ -86,18 +86,18 @@ func (z benchSize) all() []source.Event {
 }
 
 // replace is the event of a turn, over all Services and slices in turn.
-func (z benchSize) replace(turn int) source.Event {
+func (z benchSize) replace(turn int) *discoveryv1.EndpointSlice {
 	at := turn * 7 % (z.services * z.perService())
 	return z.slice(at/z.perService(), at%z.perService(), turn)
 }
 
 // resize takes the last endpoint away in odd turns, of the slice that the next turn
 // gives it back to.
-func (z benchSize) resize(turn int) source.Event {
+func (z benchSize) resize(turn int) *discoveryv1.EndpointSlice {
 	at := (turn - 1) / 2 * 7 % (z.services * z.perService())
-	e := z.slice(at/z.perService(), at%z.perService(), 0).(source.SliceSet)
+	e := z.slice(at/z.perService(), at%z.perService(), 0)
 	if turn%2 == 1 {
-		e.Slice.Endpoints = slices.Clip(e.Slice.Endpoints[:len(e.Slice.Endpoints)-1])
+		e.Endpoints = slices.Clip(e.Endpoints[:len(e.Endpoints)-1])
 	}
 	return e
 }
@@ -123,7 +123,7 @@ type rig struct {
 }
 
 // newRig starts everything and returns when what exists is committed.
-func newRig(b testing.TB, events []source.Event) *rig {
+func newRig(b testing.TB, events []any) *rig {
 	b.Helper()
 	r := &rig{stack: newStack(b, nfttest.New(b)), src: newScript(events...), seen: make(waiting, 1), metrics: prometheus.NewPedanticRegistry()}
 	r.log, r.registerer = slog.New(slog.DiscardHandler), r.metrics
@@ -135,7 +135,7 @@ func newRig(b testing.TB, events []source.Event) *rig {
 	f.metrics.latency, r.frontend = r.seen, f
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }()
+	go func() { done <- runWithSource(ctx, f) }()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -201,7 +201,7 @@ func BenchmarkEventToCommit(b *testing.B) {
 	for _, z := range benchSizes {
 		for _, change := range []struct {
 			name  string
-			event func(int) source.Event
+			event func(int) *discoveryv1.EndpointSlice
 		}{{"replace", z.replace}, {"resize", z.resize}} {
 			b.Run(fmt.Sprintf("%s/%s", z, change.name), func(b *testing.B) { benchChanges(b, z, change.event, 0) })
 		}
@@ -211,7 +211,7 @@ func BenchmarkEventToCommit(b *testing.B) {
 	}
 }
 
-func benchChanges(b *testing.B, z benchSize, event func(int) source.Event, pause time.Duration) {
+func benchChanges(b *testing.B, z benchSize, event func(int) *discoveryv1.EndpointSlice, pause time.Duration) {
 	b.ReportAllocs()
 	r := newRig(b, z.all())
 	runtime.GC()
@@ -230,9 +230,7 @@ func benchChanges(b *testing.B, z benchSize, event func(int) source.Event, pause
 	}
 	b.StopTimer()
 	used := cpu(b) - before
-	if e, ok := event(turn).(source.SliceSet); ok {
-		r.holds(b, e.Slice)
-	}
+	r.holds(b, event(turn))
 	slices.Sort(took)
 	quantile := func(q float64) float64 { return ms(took[int(q*float64(len(took)-1))]) }
 	b.ReportMetric(0, "ns/op")
@@ -282,7 +280,7 @@ func BenchmarkRolling(b *testing.B) {
 		}
 		late = append(late, time.Since(last))
 		used = append(used, cpu(b)-before)
-		r.holds(b, z.named(z.services-1, 0, []string{z.replaced(z.services*at - 1)}).(source.SliceSet).Slice)
+		r.holds(b, z.named(z.services-1, 0, []string{z.replaced(z.services*at - 1)}))
 		r.stop()
 	}
 	slices.Sort(late)

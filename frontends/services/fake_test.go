@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -210,6 +211,14 @@ func runAt(t *testing.T, cfg Config, period time.Duration) (f *Frontend, ended <
 	return f, start(t, f)
 }
 
+// runWithSource runs a frontend and its source until one of them fails.
+func runWithSource(ctx context.Context, f *Frontend) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.cfg.Source.Run(ctx) })
+	g.Go(func() error { return f.Run(ctx) })
+	return g.Wait()
+}
+
 // start runs a frontend until the test ends; the channel gives Run's error.
 func start(t testing.TB, f *Frontend) <-chan error {
 	t.Helper()
@@ -217,7 +226,7 @@ func start(t testing.TB, f *Frontend) <-chan error {
 	done, out := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(done)
-		out <- f.Run(ctx)
+		out <- runWithSource(ctx, f)
 	}()
 	t.Cleanup(func() { cancel(errStopped); <-done })
 	return out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/health"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/objects"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/source"
 )
@@ -27,8 +29,7 @@ type Frontend struct {
 	// nudge has room for one: there is something to look at.
 	nudge chan struct{}
 	// synced is closed once the source has delivered what there is.
-	synced   chan struct{}
-	syncOnce sync.Once
+	synced chan struct{}
 
 	// modelMu is held for the time of a batch of events or a refresh.
 	modelMu sync.Mutex
@@ -45,7 +46,6 @@ type Frontend struct {
 	// health and servers answer over HTTP for what is committed.
 	health  *health.Proxy
 	servers *health.Servers
-	node    eligibility
 
 	statusMu sync.Mutex
 	status   Status
@@ -97,7 +97,6 @@ func New(cfg Config) (*Frontend, error) {
 		}),
 		renderer: r,
 		queue:    queue{now: cfg.Now},
-		node:     eligibility{node: cfg.NodeName},
 	}
 	f.local = localstate.New(state{f})
 	if f.metrics, err = newMetrics(cfg.Registerer, newProxyMetrics(have, cfg.IgnoreExternalIPs), &f.queue, f.rendered); err != nil {
@@ -113,19 +112,18 @@ func New(cfg Config) (*Frontend, error) {
 		Healthy: f.health.Healthy, Network: cfg.Network, Events: cfg.Events, Logger: cfg.Logger,
 	})
 	cfg.warn(have)
+	if err := cfg.Source.Subscribe(source.Subscription{
+		User: Publisher, Kinds: objects.Kinds(cfg.NodeName, f.model), Deliver: f.deliver, Synced: f.setSynced,
+	}); err != nil {
+		return nil, fmt.Errorf("configure services: %w", err)
+	}
 	return f, nil
 }
 
-// Run works until ctx ends, and returns nil then. It leaves all rules in place.
+// Run works until ctx ends, and returns nil then. It leaves all rules in place. The
+// source runs on its own, because other frontends may follow it too.
 func (f *Frontend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		err := f.cfg.Source.Run(ctx, f.deliver)
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("follow services: %w", err)
-		}
-		return nil
-	})
 	g.Go(func() error { return f.publish(ctx) })
 	g.Go(func() error { return f.servers.Run(ctx) })
 	return g.Wait()
@@ -150,69 +148,52 @@ func (f *Frontend) Model() model.Snapshot {
 	return f.model.Snapshot()
 }
 
-// deliver takes a batch of events: one lock, so that no refresh sees half of it.
+// deliver applies a batch of events to the model, under one lock so that no refresh
+// sees half of it.
 func (f *Frontend) deliver(events []source.Event) {
-	synced, judged, services, slices := false, false, 0, 0
+	services, slices := 0, 0
 	f.modelMu.Lock()
 	for _, e := range events {
-		judged = f.node.take(e) || judged
-		var kind string
-		switch e := e.(type) {
-		case source.ServiceSet:
-			kind, services = "service", services+1
-			f.model.SetService(e.Service)
-		case source.ServiceGone:
-			kind, services = "service", services+1
-			f.model.DeleteService(e.Name)
-		case source.SliceSet:
-			kind, slices = "endpointslice", slices+1
-			f.model.SetSlice(e.Slice)
-		case source.SliceGone:
-			kind, slices = "endpointslice", slices+1
-			f.model.DeleteSlice(e.Name)
-		case source.NodeSet:
-			kind = "node"
-			f.model.SetNode(e.Node)
-		case source.NodeGone:
-			kind = "node"
-			f.model.DeleteNode(e.Name)
-		case source.ServiceCIDRSet:
-			kind = "servicecidr"
-			f.model.SetServiceCIDR(e.ServiceCIDR)
-		case source.ServiceCIDRGone:
-			kind = "servicecidr"
-			f.model.DeleteServiceCIDR(e.Name)
-		case source.Synced:
-			synced = true
-			continue
-		default:
-			f.log.Error("source delivered an unknown event: ignored", "event", fmt.Sprintf("%T", e))
-			continue
+		e.Apply()
+		kind := strings.TrimSuffix(e.Resource(), "s")
+		switch kind {
+		case "service":
+			services++
+		case "endpointslice":
+			slices++
 		}
 		f.metrics.events.WithLabelValues(kind).Inc()
 	}
 	dirty := f.model.Dirty()
 	if dirty {
-		// With the model's lock, so that who refreshes takes what it refreshed.
+		// Under the lock of the model, so that a refresh and the queue agree.
 		f.queue.add(services, slices)
 	}
+	eligible := f.model.NodeEligible()
 	f.modelMu.Unlock()
 	f.metrics.proxy.events(services, slices, dirty, f.cfg.Now())
-	if synced {
-		f.syncOnce.Do(func() {
-			f.queue.start()
-			f.statusMu.Lock()
-			f.status.Synced = true
-			f.statusMu.Unlock()
-			close(f.synced)
-		})
-	}
-	if judged && f.node.synced {
-		f.health.SetEligible(f.node.stays)
+	select {
+	case <-f.synced:
+		f.health.SetEligible(eligible)
+	default:
+		// While the frontend starts, a missing Node does not matter.
 	}
 	if dirty {
 		f.wake()
 	}
+}
+
+// setSynced notes that the source has delivered everything that existed.
+func (f *Frontend) setSynced() {
+	f.queue.start()
+	f.statusMu.Lock()
+	f.status.Synced = true
+	f.statusMu.Unlock()
+	f.modelMu.Lock()
+	eligible := f.model.NodeEligible()
+	f.modelMu.Unlock()
+	f.health.SetEligible(eligible)
+	close(f.synced)
 }
 
 // wake makes the publisher look.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,14 +34,14 @@ func TestConfigErrors(t *testing.T) {
 // Behaviour: 131.
 func TestNothingBeforeSync(t *testing.T) {
 	f := newFake(t)
-	src := &script{batches: make(chan []source.Event, 10)}
+	src := &script{batches: make(chan []any, 10)}
 	frontend, _ := run(t, Config{Source: src, Socket: f.socket})
 	src.deliver(many(2)...)
 	await(t, "the model", func() bool { return frontend.modelDirty() })
 	if n := f.count(); n != 0 || frontend.Status().Synced {
 		t.Errorf("%d updates before everything is known", n)
 	}
-	src.deliver(source.Synced{})
+	src.deliver(allKnown{})
 	await(t, "all Services", func() bool { return f.served() == all(2) })
 }
 
@@ -125,14 +124,12 @@ func TestAggregatorComesAndGoes(t *testing.T) {
 
 type brokenSource struct{}
 
-func (brokenSource) Run(context.Context, func([]source.Event)) error {
-	return errors.New("nothing to read")
-}
+func (brokenSource) Subscribe(source.Subscription) error { return errors.New("nothing to read") }
+func (brokenSource) Run(context.Context) error           { return nil }
 
 func TestBrokenSource(t *testing.T) {
-	_, ended := run(t, Config{Source: brokenSource{}, Socket: filepath.Join(t.TempDir(), "none")})
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "nothing to read") {
-		t.Errorf("run ended with %v", err)
+	if _, err := New(Config{Source: brokenSource{}, NodeName: "node-1"}); err == nil || !strings.Contains(err.Error(), "nothing to read") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -10,17 +10,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // balanced makes the Service of setService one of a load balancer that asks on a
 // port.
-func balanced(name string, port int32, policy corev1.ServiceExternalTrafficPolicy, ip string) source.Event {
-	e := setService(name, 30080, ip).(source.ServiceSet)
-	e.Service.Spec.Type = corev1.ServiceTypeLoadBalancer
-	e.Service.Spec.ExternalTrafficPolicy = policy
-	e.Service.Spec.HealthCheckNodePort = port
+func balanced(name string, port int32, policy corev1.ServiceExternalTrafficPolicy, ip string) *corev1.Service {
+	e := setService(name, 30080, ip)
+	e.Spec.Type = corev1.ServiceTypeLoadBalancer
+	e.Spec.ExternalTrafficPolicy = policy
+	e.Spec.HealthCheckNodePort = port
 	return e
 }
 
@@ -43,9 +41,9 @@ func TestServiceHealthFromEvents(t *testing.T) {
 	src.deliver(setSlice("web", ipv4, "10.244.0.1*", "10.244.0.3*", "10.244.0.2"))
 	expect("0.0.0.0:32000", "200 2")
 	// Terminating endpoints serve, and do not count.
-	leaving := setSlice("web", ipv4, "10.244.0.1*", "10.244.0.3*").(source.SliceSet)
-	for i := range leaving.Slice.Endpoints {
-		c := &leaving.Slice.Endpoints[i].Conditions
+	leaving := setSlice("web", ipv4, "10.244.0.1*", "10.244.0.3*")
+	for i := range leaving.Endpoints {
+		c := &leaving.Endpoints[i].Conditions
 		c.Ready, c.Serving, c.Terminating = ptr.To(false), ptr.To(true), ptr.To(true)
 	}
 	src.deliver(leaving)
@@ -72,8 +70,8 @@ func TestProgrammingLatencyFromEvents(t *testing.T) {
 	f, _ := run(t, Config{Source: src, Socket: fake.socket, Registerer: reg})
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
 	at := time.Now().UTC()
-	e := setSlice("s0", ipv4, "10.244.9.9").(source.SliceSet)
-	e.Slice.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: at.Format(time.RFC3339Nano)}
+	e := setSlice("s0", ipv4, "10.244.9.9")
+	e.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: at.Format(time.RFC3339Nano)}
 	src.deliver(e)
 	await(t, "the commit", func() bool { return f.Status().Revision == 2 && f.Status().Pending.IsZero() })
 	took := time.Since(at).Seconds()
@@ -91,14 +89,14 @@ func TestProgrammingLatencyFromEvents(t *testing.T) {
 //
 // Behaviour: 73, 137.
 func TestZoneChangesAtOnce(t *testing.T) {
-	zone := func(name string) source.Event {
-		e := setNode().(source.NodeSet)
-		e.Node.Labels = map[string]string{corev1.LabelTopologyZone: name}
+	zone := func(name string) *corev1.Node {
+		e := setNode()
+		e.Labels = map[string]string{corev1.LabelTopologyZone: name}
 		return e
 	}
-	slice := setSlice("s0", ipv4, "10.244.0.1", "10.244.0.2").(source.SliceSet)
+	slice := setSlice("s0", ipv4, "10.244.0.1", "10.244.0.2")
 	for i, z := range []string{"a", "b"} {
-		slice.Slice.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: z}}}
+		slice.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: z}}}
 	}
 	fake := newFake(t)
 	src := newScript(setService("s0", 0, "10.96.0.1"), slice, zone("a"))
@@ -148,9 +146,9 @@ func has(t *testing.T, reg prometheus.Gatherer, family string) bool {
 func TestConflictIsAnEvent(t *testing.T) {
 	fake := newFake(t)
 	var events notes
-	older, younger := setService("older", 0, "10.96.0.1").(source.ServiceSet), setService("younger", 0, "10.96.0.1").(source.ServiceSet)
-	older.Service.CreationTimestamp.Time = time.Unix(1000, 0)
-	younger.Service.CreationTimestamp.Time = time.Unix(2000, 0)
+	older, younger := setService("older", 0, "10.96.0.1"), setService("younger", 0, "10.96.0.1")
+	older.CreationTimestamp.Time = time.Unix(1000, 0)
+	younger.CreationTimestamp.Time = time.Unix(2000, 0)
 	_, _ = run(t, Config{Source: newScript(younger, older), Socket: fake.socket, Events: &events})
 	await(t, "the event", func() bool { return strings.Contains(events.String(), "default/younger Warning AddressConflict ") })
 	if got := events.String(); strings.Contains(got, "default/older Warning") {

@@ -20,7 +20,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // hands is a clock that the test turns.
@@ -136,39 +135,45 @@ func TestEligible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	deliver := func(changes ...any) {
+		t.Helper()
+		if err := src.apply(changes); err != nil {
+			t.Fatal(err)
+		}
+	}
 	check := func(what, want string) {
 		t.Helper()
 		if got := probes(f); got != want {
 			t.Errorf("%s: /healthz and /livez are %s, want %s", what, got, want)
 		}
 	}
-	f.deliver(many(1))
+	deliver(many(1)...)
 	check("starting up", "200 200")
-	f.deliver((<-src.batches)[2:])
+	deliver((<-src.batches)[2:]...)
 	check("no Node object", "503 200")
-	f.deliver(append(many(0), setNode(netip.MustParseAddr("192.0.2.1"))))
+	deliver(setNode(netip.MustParseAddr("192.0.2.1")))
 	check("a Node", "200 200")
-	node := func(change func(*corev1.Node)) source.Event {
-		e := setNode(netip.MustParseAddr("192.0.2.1")).(source.NodeSet)
-		change(e.Node)
+	node := func(change func(*corev1.Node)) *corev1.Node {
+		e := setNode(netip.MustParseAddr("192.0.2.1"))
+		change(e)
 		return e
 	}
 	for what, tt := range map[string]struct {
-		event source.Event
+		event any
 		want  string
 	}{
 		"deleted soon":  {node(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), "503 200"},
-		"deleted":       {source.NodeGone{Name: "node-1"}, "503 200"},
-		"autoscaler":    {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: leavingTaint}} }), "503 200"},
+		"deleted":       {nodeGone("node-1"), "503 200"},
+		"autoscaler":    {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: model.DeletionTaint}} }), "503 200"},
 		"another taint": {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "other"}} }), "200 200"},
-		"another's end": {source.NodeGone{Name: "node-2"}, "200 200"},
+		"another's end": {nodeGone("node-2"), "200 200"},
 		"another's taint": {node(func(n *corev1.Node) {
-			n.Name, n.Spec.Taints = "node-2", []corev1.Taint{{Key: leavingTaint}}
+			n.Name, n.Spec.Taints = "node-2", []corev1.Taint{{Key: model.DeletionTaint}}
 		}), "200 200"},
 	} {
-		f.deliver([]source.Event{tt.event})
+		deliver(tt.event)
 		check(what, tt.want)
-		f.deliver([]source.Event{node(func(*corev1.Node) {})})
+		deliver(node(func(*corev1.Node) {}))
 		check("after "+what, "200 200")
 	}
 }

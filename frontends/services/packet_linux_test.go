@@ -14,13 +14,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// objects are three Services of both families: s1 with pods 2 and 3, s2 with
+// threeServices are three Services of both families: s1 with pods 2 and 3, s2 with
 // none, s3 with pod 1 alone. NodePorts are 30080 and up.
-func objects(node ...source.Event) []source.Event {
+func threeServices(node ...any) []any {
 	out := node
 	for i, pods := range [][]int{1: {2, 3}, 2: {}, 3: {1}} {
 		if i == 0 {
@@ -46,7 +45,7 @@ func TestPackets(t *testing.T) {
 	c := newCluster(t)
 	s := newStack(t, c.node)
 	s.aggregator(t)
-	src := newScript(objects(setNode(nodeAddr[0], nodeAddr[1]))...)
+	src := newScript(threeServices(setNode(nodeAddr[0], nodeAddr[1]))...)
 	frontend, _ := s.frontend(t, src)
 	await(t, "the first commit", func() bool { return frontend.Status().Published })
 	c.node.ListRuleset(t)
@@ -145,23 +144,23 @@ func TestNodePortAddresses(t *testing.T) {
 	s.aggregator(t)
 	c.node.Run(t, "ip", "addr", "add", "192.0.2.2/24", "dev", "ext")
 	c.node.Run(t, "ip", "-6", "addr", "add", "2001:db8::2/64", "dev", "ext", "nodad")
-	primary := []source.Event{setNode(nodeAddr[0], nodeAddr[1])}
+	primary := []any{setNode(nodeAddr[0], nodeAddr[1])}
 	for _, tt := range []struct {
 		name     string
 		prefixes []netip.Prefix
-		node     []source.Event
+		node     []any
 		// want is for each family whether the first and the second address answer.
 		want [2][2]bool
 	}{
 		{"primary", nil, primary, [2][2]bool{{true, false}, {true, false}}},
-		{"primary of one family", nil, []source.Event{setNode(second[0])}, [2][2]bool{{false, true}, {}}},
+		{"primary of one family", nil, []any{setNode(second[0])}, [2][2]bool{{false, true}, {}}},
 		{"no Node object", nil, nil, [2][2]bool{{true, true}, {true, true}}},
 		{"prefixes", prefixesOf("192.0.2.0/25", "2001:db8::2/128"), primary, [2][2]bool{{true, true}, {false, true}}},
 		{"prefixes of one family", prefixesOf("2001:db8::/64"), primary, [2][2]bool{{}, {true, true}}},
 		{"all", prefixesOf("0.0.0.0/0", "::/0"), primary, [2][2]bool{{true, true}, {true, true}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			frontend, stop := s.frontend(t, newScript(objects(tt.node...)...), tt.prefixes...)
+			frontend, stop := s.frontend(t, newScript(threeServices(tt.node...)...), tt.prefixes...)
 			defer stop()
 			await(t, "the first commit", func() bool { return frontend.Status().Published })
 			for f := range model.Families {
@@ -222,7 +221,7 @@ func TestFlowsFollowBackends(t *testing.T) {
 			t.Errorf("%s answers after %v, want %v", name, took, limit)
 		}
 	}
-	revision := func(change ...source.Event) {
+	revision := func(change ...any) {
 		t.Helper()
 		before := frontend.Status().Revision
 		src.deliver(change...)
@@ -230,9 +229,9 @@ func TestFlowsFollowBackends(t *testing.T) {
 	}
 	within("pod2", time.Second)
 	// The backend begins to terminate but still serves: the flow stays.
-	leaving := setSlice("s1", discoveryv1.AddressTypeIPv4, pod(2), pod(3)).(source.SliceSet)
+	leaving := setSlice("s1", discoveryv1.AddressTypeIPv4, pod(2), pod(3))
 	no, yes := false, true
-	leaving.Slice.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes}
+	leaving.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes}
 	revision(leaving)
 	for range 20 {
 		if !answers("pod2") {

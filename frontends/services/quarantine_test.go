@@ -10,13 +10,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/frontends/source"
 )
 
 const ipv4 = discoveryv1.AddressTypeIPv4
 
 // many returns Services s0 to s(n-1), each with the endpoint 10.244.0.(i+1).
-func many(n int) (out []source.Event) {
+func many(n int) (out []any) {
 	for i := range n {
 		name := fmt.Sprintf("s%d", i)
 		out = append(out, setService(name, 0, fmt.Sprintf("10.96.0.%d", i+1)), setSlice(name, ipv4, fmt.Sprintf("10.244.0.%d", i+1)))

@@ -99,7 +99,7 @@ func (s *stack) frontend(t testing.TB, src source.Source, nodePorts ...netip.Pre
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }()
+	go func() { done <- runWithSource(ctx, f) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

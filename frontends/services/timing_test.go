@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/weft-proxy/weft/frontends/source"
 )
 
 // TestMinSyncPeriod publishes the first change after a quiet time at once, and what
@@ -69,7 +67,7 @@ func (o *observations) list() []float64 {
 // where the first attempts fail, and nothing for events without an outcome.
 func TestEventToCommit(t *testing.T) {
 	fake, clock := newFake(t), newHands()
-	src := &script{batches: make(chan []source.Event, 100)}
+	src := &script{batches: make(chan []any, 100)}
 	seen := &observations{}
 	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.socket, Now: clock.Now, MinSyncPeriod: -1})
 	if err != nil {
@@ -81,7 +79,7 @@ func TestEventToCommit(t *testing.T) {
 	await(t, "the events", func() bool { return !f.Status().Pending.IsZero() })
 	// Before everything is known nothing can be published: it counts from then.
 	clock.turn(time.Hour)
-	src.deliver(source.Synced{})
+	src.deliver(allKnown{})
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
 	src.deliver(many(2)...)
 	await(t, "the events without an outcome", func() bool { return f.Status().Pending.IsZero() && len(src.batches) == 0 })

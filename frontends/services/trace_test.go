@@ -14,6 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/frontends/source/apitest"
@@ -164,29 +167,47 @@ type newest struct {
 	events   int
 }
 
-func (s *newest) take(t *testing.T, events []source.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range events {
-		s.events++
-		var o metav1.Object
-		switch e := e.(type) {
-		case source.ServiceSet:
-			o = e.Service
-		case source.SliceSet:
-			o = e.Slice
-		case source.NodeSet:
-			o = e.Node
-		default:
-			continue
-		}
-		version, err := strconv.Atoi(o.GetResourceVersion())
-		if err != nil {
-			t.Error(err)
-		}
-		// A list comes in any order.
-		kind := fmt.Sprintf("%T", o)
-		s.versions[kind] = max(s.versions[kind], version)
+// subscribe adds the notes to a source, as a second user of its watches. f is
+// refreshed after every batch.
+func (s *newest) subscribe(t *testing.T, src source.Source, f *Frontend) {
+	t.Helper()
+	err := src.Subscribe(source.Subscription{
+		User: "newest",
+		Kinds: []source.AnyKind{
+			noted(s, t, corev1.SchemeGroupVersion.WithResource("services"), &corev1.Service{}, "!service.kubernetes.io/service-proxy-name", "spec.clusterIP!=None"),
+			noted(s, t, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &discoveryv1.EndpointSlice{}, "!"+corev1.IsHeadlessService, ""),
+			noted(s, t, corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{}, "", "metadata.name=node-1"),
+		},
+		Deliver: func(events []source.Event) {
+			f.refresh()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.events += len(events)
+			for _, e := range events {
+				e.Apply()
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noted is a kind of which only the newest version is kept. A list comes in any order.
+func noted[O source.Object](s *newest, t *testing.T, resource schema.GroupVersionResource, object O, labels, selected string) source.AnyKind {
+	kind := fmt.Sprintf("%T", object)
+	return source.Kind[O, string]{
+		Resource: resource, Object: object, LabelSelector: labels, FieldSelector: selected,
+		Fields: func(O) fields.Set { return fields.Set{"spec.clusterIP": ""} },
+		Decode: func(o O) string { return o.GetResourceVersion() },
+		Set: func(_ types.NamespacedName, v string) {
+			version, err := strconv.Atoi(v)
+			if err != nil {
+				t.Error(err)
+			}
+			s.versions[kind] = max(s.versions[kind], version)
+		},
+		Delete: func(types.NamespacedName) {},
 	}
 }
 
@@ -239,7 +260,7 @@ func heapInUse() int64 {
 // that was sent stays in memory.
 func TestTrace(t *testing.T) {
 	p := newTrace(t)
-	src, err := source.NewKube(source.KubeConfig{Server: p.api.URL(), NodeName: "node-1", QPS: -1})
+	src, err := source.NewKube(source.KubeConfig{Server: p.api.URL(), QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,14 +271,9 @@ func TestTrace(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	seen := &newest{versions: make(map[string]int)}
+	seen.subscribe(t, src, f)
 	done := make(chan error, 1)
-	go func() {
-		done <- src.Run(ctx, func(events []source.Event) {
-			f.deliver(events)
-			f.refresh()
-			seen.take(t, events)
-		})
-	}()
+	go func() { done <- src.Run(ctx) }()
 	<-f.synced
 	revision := func() uint64 {
 		f.modelMu.Lock()

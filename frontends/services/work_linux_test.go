@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weft-proxy/weft/frontends/source"
+	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
 // work returns what every layer has looked at so far: model, rendering and aggregator,
@@ -43,7 +43,7 @@ func (r *rig) work(t *testing.T) map[string]float64 {
 func TestWorkIsThatOfTheChange(t *testing.T) {
 	for _, change := range []struct {
 		name  string
-		event func(benchSize, int) source.Event
+		event func(benchSize, int) *discoveryv1.EndpointSlice
 	}{{"replace", benchSize.replace}, {"resize", benchSize.resize}} {
 		small := workPerChange(t, benchSize{100, 10}, change.event)
 		if small["model"] == 0 || small["render"] == 0 || small["aggregator keys"] == 0 || small["aggregator dumps"] != 0 {
@@ -87,7 +87,7 @@ func allocated(n int, call func()) float64 {
 }
 
 // workPerChange is what twenty changes look at in a cluster, after some others.
-func workPerChange(t *testing.T, z benchSize, event func(benchSize, int) source.Event) map[string]float64 {
+func workPerChange(t *testing.T, z benchSize, event func(benchSize, int) *discoveryv1.EndpointSlice) map[string]float64 {
 	t.Helper()
 	r := newRig(t, z.all())
 	defer r.stop()

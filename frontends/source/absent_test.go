@@ -34,7 +34,7 @@ func TestKubeWithoutServiceCIDRs(t *testing.T) {
 			k := kubeOf(t, api, KubeConfig{Logger: logger})
 			k.retryAbsent, k.grace = 10*time.Millisecond, time.Hour
 			r := newRecorder()
-			follow(t, k, r.deliver)
+			follow(t, k, r)
 			r.await(t, "Service default/a=10.96.0.1")
 			eventually(t, "several attempts", func() bool { return len(api.Requests("servicecidrs")) >= 10 })
 			log.mu.Lock()
@@ -64,7 +64,7 @@ func TestKubeServiceCIDRsInTrouble(t *testing.T) {
 	k := kubeOf(t, api, KubeConfig{Logger: logger})
 	k.grace = 50 * time.Millisecond
 	r := newRecorder()
-	follow(t, k, r.deliver)
+	follow(t, k, r)
 	log.await(t, "has not been listed yet")
 	r.await(t, "Service default/a=10.96.0.1")
 }

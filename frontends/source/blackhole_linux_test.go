@@ -32,11 +32,11 @@ func TestKubeBlackHole(t *testing.T) {
 			}
 			want := fill(api, 3)
 			r := newRecorder()
-			k, err := newKube(KubeConfig{Server: api.URL(), NodeName: "n1", QPS: -1}, inside)
+			k, err := newKube(KubeConfig{Server: api.URL(), QPS: -1}, inside)
 			if err != nil {
 				t.Fatal(err)
 			}
-			follow(t, k, r.deliver)
+			follow(t, k, r)
 			r.await(t, want...)
 			_, port, _ := net.SplitHostPort(api.Address())
 			ns.Nft(t, fmt.Sprintf("table inet hole { chain c { type filter hook input priority 0; tcp dport %s drop; tcp sport %s drop; }; }", port, port))

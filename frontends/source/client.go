@@ -10,16 +10,23 @@ import (
 	"path/filepath"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 const (
 	protobufContent = "application/vnd.kubernetes.protobuf"
 	jsonContent     = "application/json"
 
-	// What a kube-proxy may ask by default; watches are not counted.
+	// The default limits of kube-proxy. Watches do not count.
 	defaultQPS   = 5
 	defaultBurst = 10
 
@@ -27,14 +34,31 @@ const (
 	serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 )
 
-// newClient returns a client for the API, and the transport's client below it.
-func newClient(cfg KubeConfig, dial dial) (kubernetes.Interface, *http.Client, error) {
+// client makes requests of one API server.
+type client struct {
+	config *rest.Config
+	http   *http.Client
+	typed  kubernetes.Interface
+	server string
+	// groups has a client for each API group and scheme in use.
+	groups map[groupKey]rest.Interface
+}
+
+type groupKey struct {
+	version schema.GroupVersion
+	scheme  *runtime.Scheme
+}
+
+func newClient(cfg KubeConfig, dial dial) (*client, error) {
 	rc, err := restConfig(cfg, serviceAccountDir)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	rc.UserAgent = cmp.Or(cfg.UserAgent, "weft")
 	rc.QPS, rc.Burst = cmp.Or(cfg.QPS, defaultQPS), cmp.Or(cfg.Burst, defaultBurst)
+	if rc.QPS > 0 {
+		rc.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(rc.QPS, rc.Burst)
+	}
 	rc.ContentType = cmp.Or(cfg.ContentType, protobufContent)
 	rc.AcceptContentTypes = cfg.AcceptContentTypes
 	if rc.AcceptContentTypes == "" {
@@ -47,19 +71,48 @@ func newClient(cfg KubeConfig, dial dial) (kubernetes.Interface, *http.Client, e
 	rc.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &reach{next: next, server: rc.Host, log: cfg.Logger}
 	})
-	transport, err := rest.HTTPClientFor(rc)
-	if err != nil {
-		return nil, nil, fmt.Errorf("configure kubernetes client: %w", err)
+	c := &client{config: rc, server: rc.Host, groups: make(map[groupKey]rest.Interface)}
+	if c.http, err = rest.HTTPClientFor(rc); err != nil {
+		return nil, fmt.Errorf("configure kubernetes client: %w", err)
 	}
-	client, err := kubernetes.NewForConfigAndClient(rc, transport)
-	if err != nil {
-		return nil, nil, fmt.Errorf("configure kubernetes client: %w", err)
+	if c.typed, err = kubernetes.NewForConfigAndClient(rc, c.http); err != nil {
+		return nil, fmt.Errorf("configure kubernetes client: %w", err)
 	}
-	return client, transport, nil
+	return c, nil
 }
 
-// restConfig says where the API is and who asks: a kubeconfig, or else the
-// service account of the pod that this runs in. Server goes before both.
+// listWatch returns the list and watch requests for a kind.
+func (c *client) listWatch(k *kind) (*cache.ListWatch, error) {
+	group, err := c.group(groupKey{k.resource.GroupVersion(), k.scheme})
+	if err != nil {
+		return nil, fmt.Errorf("configure kubernetes client: %w", err)
+	}
+	return cache.NewFilteredListWatchFromClient(group, k.resource.Resource, metav1.NamespaceAll, func(o *metav1.ListOptions) {
+		o.LabelSelector, o.FieldSelector = k.labels.String(), k.fields.String()
+	}), nil
+}
+
+// group returns the client for an API group.
+func (c *client) group(key groupKey) (rest.Interface, error) {
+	if g := c.groups[key]; g != nil {
+		return g, nil
+	}
+	rc := rest.CopyConfig(c.config)
+	rc.GroupVersion, rc.APIPath = &key.version, "/apis"
+	if key.version.Group == corev1.GroupName {
+		rc.APIPath = "/api"
+	}
+	rc.NegotiatedSerializer = serializer.NewCodecFactory(key.scheme).WithoutConversion()
+	g, err := rest.RESTClientForConfigAndClient(rc, c.http)
+	if err != nil {
+		return nil, err
+	}
+	c.groups[key] = g
+	return g, nil
+}
+
+// restConfig returns the address and the credentials from a kubeconfig, or from the
+// service account of the pod that the process runs in.
 func restConfig(cfg KubeConfig, accountDir string) (*rest.Config, error) {
 	if cfg.Kubeconfig != "" {
 		rc, err := clientcmd.BuildConfigFromFlags(cfg.Server, cfg.Kubeconfig)
@@ -70,17 +123,17 @@ func restConfig(cfg KubeConfig, accountDir string) (*rest.Config, error) {
 	}
 	rc, err := serviceAccount(accountDir, cfg.Server)
 	if err != nil {
-		return nil, fmt.Errorf("read service account: %w: outside of a pod give --kubeconfig or --manifests", err)
+		return nil, fmt.Errorf("read service account: %w: outside a pod use --kubeconfig or --manifests", err)
 	}
 	return rc, nil
 }
 
 var errNoCluster = errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
 
-// serviceAccount is rest.InClusterConfig, but for the server: the address that
-// the kubelet gives to pods is a ClusterIP, which leads nowhere before a
-// kube-proxy runs (rule 151). With a server of its own a missing account is no
-// error: it may be one that asks for none.
+// serviceAccount is rest.InClusterConfig with a server that overrides the address
+// that the kubelet gives to pods: that is a ClusterIP, which is not reachable before
+// a kube-proxy runs (rule 151). With such a server a missing account is not an
+// error, because the server may not require one.
 func serviceAccount(dir, server string) (*rest.Config, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	rc := &rest.Config{Host: server}
@@ -94,7 +147,7 @@ func serviceAccount(dir, server string) (*rest.Config, error) {
 	token, err := os.ReadFile(path) //nolint:gosec // the kubelet's file
 	switch {
 	case err == nil:
-		// The kubelet renews the file; client-go reads it again.
+		// The kubelet renews the file, and client-go rereads it.
 		rc.BearerToken, rc.BearerTokenFile = strings.TrimSpace(string(token)), path
 	case server == "" || !errors.Is(err, os.ErrNotExist):
 		return nil, err

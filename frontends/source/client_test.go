@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
@@ -29,17 +28,14 @@ func kubeconfig(t testing.TB, server string) string {
 }
 
 func TestKubeconfigErrors(t *testing.T) {
-	if _, err := NewKube(KubeConfig{Kubeconfig: "/nonexistent/kubeconfig", NodeName: "n1"}); err == nil || !strings.Contains(err.Error(), "/nonexistent/kubeconfig") {
+	if _, err := NewKube(KubeConfig{Kubeconfig: "/nonexistent/kubeconfig"}); err == nil || !strings.Contains(err.Error(), "/nonexistent/kubeconfig") {
 		t.Errorf("missing kubeconfig: %v", err)
 	}
-	if _, err := NewKube(KubeConfig{Client: fake.NewClientset()}); err == nil {
-		t.Error("no error without a node name")
-	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	if _, err := NewKube(KubeConfig{NodeName: "n1"}); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
+	if _, err := NewKube(KubeConfig{}); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("outside of a cluster: %v", err)
 	}
-	if _, err := NewKube(KubeConfig{NodeName: "n1", Server: "http://["}); err == nil {
+	if _, err := NewKube(KubeConfig{Server: "http://["}); err == nil {
 		t.Error("no error for a server that is no URL")
 	}
 }
@@ -52,7 +48,7 @@ func TestServerOverrides(t *testing.T) {
 	api := apitest.New(t)
 	api.Set(kubeService("a", "10.96.0.1"))
 	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{Kubeconfig: kubeconfig(t, "http://192.0.2.1:1"), Server: api.URL()}), r.deliver)
+	follow(t, kubeOf(t, api, KubeConfig{Kubeconfig: kubeconfig(t, "http://192.0.2.1:1"), Server: api.URL()}), r)
 	r.await(t, "Service default/a=10.96.0.1")
 	// Credentials go over TLS alone, there too.
 	rc, err := restConfig(KubeConfig{Kubeconfig: kubeconfig(t, "https://192.0.2.1:1"), Server: "https://192.0.2.2:2"}, "")
@@ -130,11 +126,11 @@ func TestClientLimits(t *testing.T) {
 		qps  float32
 		want float32
 	}{{0, 5}, {50, 50}, {-1, 0}} {
-		k, err := NewKube(KubeConfig{Server: "http://192.0.2.1", NodeName: "n1", QPS: tt.qps, Burst: 7})
+		k, err := NewKube(KubeConfig{Server: "http://192.0.2.1", QPS: tt.qps, Burst: 7})
 		if err != nil {
 			t.Fatal(err)
 		}
-		limiter := k.client.CoreV1().RESTClient().GetRateLimiter()
+		limiter := k.Client().CoreV1().RESTClient().GetRateLimiter()
 		var got float32
 		if limiter != nil {
 			got = limiter.QPS()

@@ -2,39 +2,34 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
-// maxManifest is the greatest manifest file: far beyond what is written by hand
-// or by a generator, and small enough to be read into memory.
+// maxManifest is the size of the largest manifest file that is read into memory.
 const maxManifest = 64 << 20
 
-// FileError is what is wrong in a manifest.
+// FileError is an error in a manifest.
 type FileError struct {
-	// File is the file's name, Line counts from 1; 0 means the whole file.
 	File string
+	// Line counts from 1; 0 means the whole file.
 	Line int
-	// Err says what is wrong.
-	Err error
+	Err  error
 }
 
-// Error returns "file:line: what".
+// Error returns "file:line: cause".
 func (e *FileError) Error() string {
 	if e.Line == 0 {
 		return fmt.Sprintf("%s: %v", e.File, e.Err)
@@ -46,27 +41,30 @@ func (e *FileError) Error() string {
 func (e *FileError) Unwrap() error { return e.Err }
 
 // identity names an object among all kinds.
-type identity struct{ kind, namespace, name string }
+type identity struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
 
 func (id identity) String() string {
 	if id.namespace == "" {
-		return id.kind + " " + id.name
+		return id.kind.Kind + " " + id.name
 	}
-	return id.kind + " " + id.namespace + "/" + id.name
+	return id.kind.Kind + " " + id.namespace + "/" + id.name
 }
 
 // object is one decoded object of a file.
 type object struct {
 	id   identity
+	gvk  schema.GroupVersionKind
 	line int
-	// text is the canonical JSON that it was decoded from: equal text means
-	// equal objects.
+	// text is the canonical JSON of the file: equal text means equal objects.
 	text string
-	set  Event
-	gone Event
+	// object is complete, and is not modified any more.
+	object Object
 }
 
-// skipped is an object of a kind that is none of ours.
+// skipped is an object of a kind that no user follows.
 type skipped struct {
 	line int
 	kind string
@@ -75,23 +73,18 @@ type skipped struct {
 // decoder decodes one file.
 type decoder struct {
 	file    string
-	strict  runtime.Decoder
+	kinds   map[schema.GroupVersionKind][]*kind
 	objects []object
 	skipped []skipped
 	seen    map[identity]int
 }
 
-// decode returns the objects of a manifest file, which may have several
-// documents, lists too. The whole file is good, or it is an error, a *FileError
-// (several joined): a part of what its author meant may be worse than what was
-// there before.
-func decode(file string, content []byte) ([]object, []skipped, error) {
-	d := &decoder{
-		file: file,
-		strict: json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme,
-			json.SerializerOptions{Strict: true}),
-		seen: make(map[identity]int),
-	}
+// decode returns the objects of a manifest file, which may contain several documents
+// and lists, and which of them no kind describes. An error in one document rejects
+// the file: a part of what its author meant may be worse than its previous state. All
+// errors are *FileError, several joined.
+func decode(file string, content []byte, kinds map[schema.GroupVersionKind][]*kind) ([]object, []skipped, error) {
+	d := &decoder{file: file, kinds: kinds, seen: make(map[identity]int)}
 	if len(bytes.TrimSpace(content)) == 0 {
 		return nil, nil, &FileError{File: file, Err: errors.New("the file is empty: remove it to remove its objects")}
 	}
@@ -107,7 +100,7 @@ func decode(file string, content []byte) ([]object, []skipped, error) {
 	return d.objects, d.skipped, nil
 }
 
-// documents yields each document with the line before its first one.
+// documents yields each document with the number of lines before it.
 func documents(content []byte) func(yield func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		start, from, n := 0, 0, 0
@@ -121,7 +114,7 @@ func documents(content []byte) func(yield func(int, []byte) bool) {
 				if !yield(from, content[start:at]) {
 					return
 				}
-				// What follows the marker on its own line is content.
+				// The rest of the marker's line belongs to the document.
 				start, from = at+3, n
 			}
 			at = next
@@ -131,7 +124,7 @@ func documents(content []byte) func(yield func(int, []byte) bool) {
 	}
 }
 
-// document decodes one document, which begins after so many lines.
+// document decodes one document; before is the number of lines before it.
 func (d *decoder) document(before int, doc []byte) error {
 	var root yamlv3.Node
 	if err := yamlv3.NewDecoder(bytes.NewReader(doc)).Decode(&root); err != nil {
@@ -164,41 +157,41 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	if err != nil {
 		return &FileError{File: d.file, Line: d.lineOf(before, node, "apiVersion"), Err: err}
 	}
-	kind := gv.WithKind(meta.Kind)
-	if strings.HasSuffix(kind.Kind, "List") && (ours(kind, strings.TrimSuffix(kind.Kind, "List")) || kind == corev1.SchemeGroupVersion.WithKind("List")) {
+	gvk := gv.WithKind(meta.Kind)
+	if item, ok := strings.CutSuffix(gvk.Kind, "List"); ok && (len(d.kinds[gv.WithKind(item)]) > 0 || gvk == corev1.SchemeGroupVersion.WithKind("List")) {
 		return d.list(before, node)
 	}
-	if !ours(kind, kind.Kind) {
-		if !scheme.Scheme.Recognizes(kind) && slices.Contains(ourGroups(), kind.Group) {
-			return &FileError{File: d.file, Line: d.lineOf(before, node, "kind"), Err: fmt.Errorf("unknown kind %s of %s", kind.Kind, meta.APIVersion)}
+	kinds := d.kinds[gvk]
+	if len(kinds) == 0 {
+		if d.unknown(gvk) {
+			return &FileError{File: d.file, Line: d.lineOf(before, node, "kind"), Err: fmt.Errorf("unknown kind %s of %s", gvk.Kind, meta.APIVersion)}
 		}
 		d.skipped = append(d.skipped, skipped{line: line, kind: meta.APIVersion + " " + meta.Kind})
 		return nil
 	}
-	decoded, _, err := d.strict.Decode(text, nil, nil)
+	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, kinds[0].scheme, kinds[0].scheme, json.SerializerOptions{Strict: true})
+	decoded, _, err := strict.Decode(text, nil, nil)
 	if err != nil {
 		return d.decodeErrors(before, node, err)
 	}
-	return d.add(before, node, decoded, string(text))
-}
-
-// ourGroups are the API groups of the kinds that the frontend follows: a kind of
-// theirs that does not exist is a slip.
-func ourGroups() []string {
-	return []string{corev1.GroupName, discoveryv1.GroupName, networkingv1.GroupName}
-}
-
-// ours reports whether a kind is one that the frontend follows.
-func ours(k schema.GroupVersionKind, kind string) bool {
-	switch k.GroupVersion() {
-	case corev1.SchemeGroupVersion:
-		return kind == "Service" || kind == "Node"
-	case discoveryv1.SchemeGroupVersion:
-		return kind == "EndpointSlice"
-	case networkingv1.SchemeGroupVersion:
-		return kind == "ServiceCIDR"
+	o, err := kinds[0].accepts(decoded)
+	if err != nil {
+		return &FileError{File: d.file, Line: line, Err: err}
 	}
-	return false
+	return d.add(object{gvk: gvk, line: line, text: string(text), object: o})
+}
+
+// unknown reports whether a kind does not exist, although kinds of its group are
+// followed: its name is misspelled.
+func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
+	inGroup := false
+	for known, kinds := range d.kinds {
+		inGroup = inGroup || known.Group == gvk.Group
+		if kinds[0].scheme.Recognizes(gvk) {
+			return false
+		}
+	}
+	return inGroup
 }
 
 // list decodes the items of a list.
@@ -223,23 +216,18 @@ func (d *decoder) list(before int, node *yamlv3.Node) error {
 	return errors.Join(errs...)
 }
 
-// add checks what every use of an object needs, and keeps it.
-func (d *decoder) add(before int, node *yamlv3.Node, decoded runtime.Object, text string) error {
-	o := object{line: before + node.Line, text: text}
-	var missing string
-	switch v := decoded.(type) {
-	case *corev1.Service:
-		missing = d.service(v, &o)
-	case *discoveryv1.EndpointSlice:
-		missing = d.slice(v, &o)
-	case *corev1.Node:
-		o.id = identity{kind: "Node", name: v.Name}
-		o.set, o.gone = NodeSet{v}, NodeGone{v.Name}
-	case *networkingv1.ServiceCIDR:
-		missing = d.serviceCIDR(v, &o)
-	default:
-		return &FileError{File: d.file, Line: o.line, Err: fmt.Errorf("unexpected object %T", decoded)}
+// add completes an object, and keeps it if it is valid.
+func (d *decoder) add(o object) error {
+	missing := ""
+	for _, k := range d.kinds[o.gvk] {
+		if k.namespaced && o.object.GetNamespace() == "" {
+			o.object.SetNamespace(corev1.NamespaceDefault)
+		}
+		if k.complete != nil {
+			missing = cmp.Or(missing, k.complete(o.object))
+		}
 	}
+	o.id = identity{kind: o.gvk.GroupKind(), namespace: o.object.GetNamespace(), name: o.object.GetName()}
 	if o.id.name == "" {
 		missing = "metadata.name"
 	}
@@ -255,15 +243,15 @@ func (d *decoder) add(before int, node *yamlv3.Node, decoded runtime.Object, tex
 }
 
 var (
-	// jsonField finds the field in what encoding/json says of a wrong type.
+	// jsonField finds the field in encoding/json's error about a wrong type.
 	jsonField = regexp.MustCompile(`Go struct field [A-Za-z0-9]+\.([A-Za-z0-9_.]+) of type`)
-	// strictField finds the field in what the strict decoder says.
+	// strictField finds the field in an error of the strict decoder.
 	strictField = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"`)
-	// yamlPosition finds the line in what the YAML parsers say.
+	// yamlPosition finds the line in an error of the YAML parsers.
 	yamlPosition = regexp.MustCompile(`line (\d+): ?`)
 )
 
-// decodeErrors gives each error of the decoder its line.
+// decodeErrors adds the line to each error of the strict decoder.
 func (d *decoder) decodeErrors(before int, node *yamlv3.Node, err error) error {
 	all := []error{err}
 	if s, ok := runtime.AsStrictDecodingError(err); ok {
@@ -288,8 +276,8 @@ func (d *decoder) errorf(before, line int, err error) error {
 }
 
 // lineOf returns the line of the field at a path such as "spec.ports[0].port",
-// or of the innermost part of it that exists. Where a list has no index, as in
-// the decoder's type errors, its first entry is taken.
+// or of the innermost part of it that exists. If a list has no index, as in the type
+// errors of encoding/json, it is that of the first element.
 func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	line := node.Line
 	for _, part := range strings.Split(path, ".") {
@@ -298,7 +286,7 @@ func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 			node = node.Content[0]
 		}
 		if name != "" {
-			key, value := entry(node, name)
+			key, value := field(node, name)
 			if key == nil {
 				break
 			}
@@ -316,8 +304,8 @@ func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	return before + line
 }
 
-// entry returns the key and value of a mapping.
-func entry(node *yamlv3.Node, name string) (key, value *yamlv3.Node) {
+// field returns the key and the value of a field of a mapping.
+func field(node *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	if node.Kind == yamlv3.AliasNode {
 		node = node.Alias
 	}
@@ -333,7 +321,7 @@ func entry(node *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 }
 
 func child(node *yamlv3.Node, name string) *yamlv3.Node {
-	_, v := entry(node, name)
+	_, v := field(node, name)
 	return v
 }
 
@@ -345,7 +333,7 @@ func yamlLine(err error) int {
 	return 0
 }
 
-// yamlText is a parser's message in one line, without its own line number.
+// yamlText returns a parser's message in one line, without its line number.
 func yamlText(err error) string {
 	s := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	s = yamlPosition.ReplaceAllString(s, "")

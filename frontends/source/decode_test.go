@@ -53,7 +53,7 @@ func TestDecodeErrorsNameTheLine(t *testing.T) {
 			[]string{"f.yaml:"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			objects, _, err := decode("f.yaml", []byte(tt.text))
+			objects, _, err := decode("f.yaml", []byte(tt.text), compiled(t))
 			if err == nil {
 				t.Fatalf("no error, %d objects", len(objects))
 			}
@@ -77,7 +77,7 @@ func TestDecode(t *testing.T) {
 		"---\napiVersion: v1\nkind: NodeList\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: n1}}\n"+
 		"---\n{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"n2\"}}\n"+
 		"---\napiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: kubernetes}\nspec: {cidrs: [10.96.0.0/16, fd00:96::/112]}\n"+
-		"---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: deny}\nspec: {}\n"))
+		"---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: deny}\nspec: {}\n"), compiled(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, other, err := decode(filepath.Base(file), content)
+		objects, other, err := decode(filepath.Base(file), content, compiled(t))
 		if err != nil || len(other) > 0 || len(objects) == 0 {
 			t.Errorf("%s: %d objects, %v skipped, error %v", file, len(objects), other, err)
 		}
@@ -123,9 +123,10 @@ func FuzzDecode(f *testing.F) {
 			f.Add(content)
 		}
 	}
+	kinds := compiled(f)
 	f.Fuzz(func(t *testing.T, content []byte) {
 		began := time.Now()
-		objects, _, err := decode("f.yaml", content)
+		objects, _, err := decode("f.yaml", content, kinds)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("decoding %d bytes took %v", len(content), took)
 		}

@@ -1,32 +1,39 @@
-// Package source delivers Services, EndpointSlices, ServiceCIDRs and the node's
-// own Node object to the service frontend, from a directory of manifests or from
-// the Kubernetes API, as one stream of events.
+// Package source delivers objects of Kubernetes to the frontends of a process, from
+// the Kubernetes API (Kube) or from a directory of manifests (Manifests).
 //
-// It decides which objects there are, not what they mean: what is selected on
-// the server for the API is left in the events for manifests, and the model
-// judges both alike. It caches nothing beyond what its source needs: the model
-// is the cache. Of an object in the API that is its version; objects in events
-// have only the fields that the model uses.
+// In come descriptions of kinds, one Kind for each resource that a user follows: the
+// resource, its selectors, and the functions that decode an object to what the user
+// keeps of it. Out go batches of events to each user. Read source.go and kind.go
+// first; store.go decides what is new.
+//
+// Users that select the same objects of a resource share one watch. Each gets its own
+// copy of the objects, and learns by itself when it knows everything (Synced). The
+// package caches no objects: it remembers only the version of each object in the API.
+// It does not judge what an object means.
 //
 // # The API
 //
-// Lists are streamed where the server can (client-go's feature WatchListClient,
-// Kubernetes 1.34), and paged where not. Nothing is withdrawn before a complete
-// list says so, however lists and watches end. A server that is back is found
-// back within seconds: waits between attempts end at 3 s. There is no periodic
-// resync: what is known is not delivered again. A server without ServiceCIDRs,
-// or one that does not give them to us, is followed without them.
+// Lists are streamed if the server can do so (client-go's feature WatchListClient,
+// Kubernetes 1.34), and paged otherwise. An object is deleted only if a watch or a
+// complete list says so, however lists and watches end. Waits between two attempts are
+// at most 3 s, so a server that comes back is found soon. There is no periodic resync.
+//
+// A resource that is not Required may be unknown to the server, or forbidden. Its users
+// are synced without it, and get its objects when it appears.
+//
+// # Manifests
+//
+// A directory applies the selectors of a kind, as the API server does. A file that is
+// not valid keeps its last valid state in force, and the log names the line.
 //
 // # Concurrency
 //
-// A Source is run once, by Run, which returns when its context ends or the
-// source can not work at all, and leaves nothing running. Batches are delivered
-// one at a time, from goroutines of the source, so the receiver should return
-// soon.
+// Subscribe to a Source first, then call Run once. Run returns when its context ends or
+// the source cannot work at all, and leaves no goroutine running. The functions of one
+// user are called one at a time; a user that blocks delays the users of the same watch.
 //
 // # Errors
 //
-// What is wrong with a single object or file is logged and skipped, and the
-// last good state of it is kept. Run's own error means that there is nothing to
-// watch: a directory that does not exist, a kubeconfig that does not parse.
+// An error in one object or file is logged, and its last valid state stays. Run's error
+// means that there is nothing to watch, such as a directory that does not exist.
 package source

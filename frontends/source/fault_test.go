@@ -66,7 +66,7 @@ func TestKubeFaultyStart(t *testing.T) {
 					return apitest.Fault{}
 				})
 				r := newRecorder()
-				follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: accept}), r.deliver)
+				follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: accept}), r)
 				r.until(t, "the end of the lists", func() bool { return r.synced == 1 })
 				r.mu.Lock()
 				if n := len(r.objects); n != 41 {
@@ -92,7 +92,7 @@ func TestKubeFaultyWatch(t *testing.T) {
 			api := apitest.New(t)
 			want := fill(api, 20)
 			r := newRecorder()
-			follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+			follow(t, kubeOf(t, api, KubeConfig{}), r)
 			r.await(t, want...)
 			api.Fault(faultyTwice(fault))
 			api.Cut()
@@ -134,7 +134,7 @@ func TestKubeCompacted(t *testing.T) {
 	api := apitest.New(t)
 	want := fill(api, 20)
 	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+	follow(t, kubeOf(t, api, KubeConfig{}), r)
 	r.await(t, want...)
 	api.Stop()
 	api.Delete(kubeService("s0", ""), kubeSlice("s0-1"))
@@ -162,7 +162,7 @@ func TestKubeBookmarks(t *testing.T) {
 	api := apitest.New(t)
 	want := fill(api, 2)
 	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: jsonContent}), r.deliver)
+	follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: jsonContent}), r)
 	r.await(t, want...)
 	// Other kinds change, and so does the version.
 	for i := range 10 {
@@ -198,7 +198,7 @@ func TestKubeRestart(t *testing.T) {
 	api := apitest.New(t)
 	want := fill(api, 5)
 	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+	follow(t, kubeOf(t, api, KubeConfig{}), r)
 	r.await(t, want...)
 	for i, away := range []time.Duration{0, 300 * time.Millisecond, 4 * time.Second} {
 		api.Stop()
@@ -234,9 +234,10 @@ func TestKubeLeavesNothing(t *testing.T) {
 			before := goroutines()
 			api.Fault(func(apitest.Request) apitest.Fault { return fault })
 			k := kubeOf(t, api, KubeConfig{})
+			subscribe(t, k, newRecorder())
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
-			go func() { done <- k.Run(ctx, newRecorder().deliver) }()
+			go func() { done <- k.Run(ctx) }()
 			eventually(t, "requests", func() bool { return len(api.Requests("services")) > 0 && len(api.Requests("servicecidrs")) > 0 })
 			cancel()
 			select {
@@ -290,20 +291,22 @@ func TestKubeOneAtATime(t *testing.T) {
 	defer cancel()
 	var busy sync.Mutex
 	synced := make(chan struct{})
+	alone := func() {
+		if !busy.TryLock() {
+			t.Error("two calls at once")
+			return
+		}
+		defer busy.Unlock()
+		runtime.Gosched()
+	}
+	sub := newRecorder().subscription()
+	sub.Deliver = func([]Event) { alone() }
+	sub.Synced = func() { alone(); close(synced) }
+	if err := k.Subscribe(sub); err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan error, 1)
-	go func() {
-		done <- k.Run(ctx, func(events []Event) {
-			if !busy.TryLock() {
-				t.Error("two batches at once")
-				return
-			}
-			defer busy.Unlock()
-			runtime.Gosched()
-			if _, ok := events[len(events)-1].(Synced); ok {
-				close(synced)
-			}
-		})
-	}()
+	go func() { done <- k.Run(ctx) }()
 	<-synced
 	cancel()
 	if err := <-done; err != nil {

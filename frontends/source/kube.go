@@ -2,9 +2,8 @@ package source
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -16,46 +15,48 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/quiet"
 )
 
-// optionalGrace is how long what is not in every cluster is waited for once
-// everything else is there.
+// optionalGrace is how long Synced waits for resources that are not Required, after
+// the first lists of all others.
 const optionalGrace = 5 * time.Second
 
-// KubeConfig says which API server to follow, and as which node.
+// KubeConfig says which API server to follow.
 type KubeConfig struct {
-	// Kubeconfig is the path of a kubeconfig file. Empty means the service
-	// account of the pod that this runs in.
+	// Kubeconfig is the path of a kubeconfig file. Empty means the service account of
+	// the pod that the process runs in.
 	Kubeconfig string
-	// Server is the address of the API server, such as https://192.0.2.1:6443;
-	// it goes before the one that the kubeconfig or the pod's environment has.
+	// Server is the address of the API server, such as https://192.0.2.1:6443. It
+	// overrides the address in the kubeconfig and in the pod's environment.
 	Server string
-	// QPS and Burst limit requests a second; watches do not count. 0 means 5 and
-	// 10, a negative QPS no limit.
+	// QPS and Burst limit requests per second; watches do not count. 0 means 5 and
+	// 10, a negative QPS means no limit.
 	QPS   float32
 	Burst int
-	// ContentType is what is sent, AcceptContentTypes what is asked for. Empty
-	// means protobuf, and that or else JSON.
+	// ContentType is the encoding of requests, AcceptContentTypes that of responses.
+	// Empty means protobuf, or JSON for what has no protobuf encoding.
 	ContentType        string
 	AcceptContentTypes string
-	// Client is used in place of all these if it is given.
-	Client kubernetes.Interface
-	// NodeName is the name of the Node object to follow. Required.
-	NodeName string
 	// UserAgent names the client in the API server's logs; empty means "weft".
 	UserAgent string
-	// Logger also takes what client-go logs, but for what it gives to klog's
+	// Logger also receives the log of client-go, except what that writes to klog's
 	// global logger; nil discards.
 	Logger *slog.Logger
 }
 
-// Kube is the Kubernetes API as a source.
+// Kube is the Kubernetes API as a Source.
 type Kube struct {
-	client kubernetes.Interface
-	// transport is what client uses, nil if it was given.
-	transport   *http.Client
-	node        string
-	log         *slog.Logger
+	client  *client
+	log     *slog.Logger
+	users   []kubeUser
+	watches []*resourceWatch
+	// retryAbsent and grace are the constants, and shorter in tests.
 	retryAbsent time.Duration
 	grace       time.Duration
+}
+
+// kubeUser is a user and its watches.
+type kubeUser struct {
+	*user
+	watches []*resourceWatch
 }
 
 // NewKube returns a source. It reads the kubeconfig but does not connect.
@@ -66,78 +67,101 @@ func newKube(cfg KubeConfig, dial dial) (*Kube, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.NodeName == "" {
-		return nil, errors.New("configure kubernetes source: no node name")
+	c, err := newClient(cfg, dial)
+	if err != nil {
+		return nil, err
 	}
-	k := &Kube{client: cfg.Client, node: cfg.NodeName, log: cfg.Logger, retryAbsent: retryAbsent, grace: optionalGrace}
-	if k.client == nil {
-		var err error
-		if k.client, k.transport, err = newClient(cfg, dial); err != nil {
-			return nil, err
-		}
-	}
-	return k, nil
+	return &Kube{client: c, log: cfg.Logger, retryAbsent: retryAbsent, grace: optionalGrace}, nil
 }
 
-// Client returns the client for the same API server, with the same limits.
-func (k *Kube) Client() kubernetes.Interface { return k.client }
+// Client returns a client for the same API server, within the same limits.
+func (k *Kube) Client() kubernetes.Interface { return k.client.typed }
 
-// Run implements Source. An API server that does not answer, or not any more,
-// is no error: it is asked again, and what was delivered stays.
-func (k *Kube) Run(ctx context.Context, deliver func([]Event)) error {
-	// client-go logs through the context where it has one, and elsewhere through
-	// klog's global logger, which is the program's to set.
-	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet.New(k.log.With("component", "client-go").Handler())))
-	var mu sync.Mutex
-	inTurn := func(events []Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		deliver(events)
+// Subscribe implements Source. Users that ask for the same objects of a resource
+// share one watch, and get copies of the objects.
+func (k *Kube) Subscribe(s Subscription) error {
+	u, err := newUser(s)
+	if err != nil {
+		return err
 	}
-	var stores []*store
-	var all sync.WaitGroup
-	for _, kind := range k.kinds() {
-		s := newStore(kind, inTurn)
-		stores = append(stores, s)
-		all.Go(func() { k.track(ctx, kind, s) })
+	with := kubeUser{user: u}
+	for _, kind := range u.kinds {
+		w, err := k.watch(kind)
+		if err != nil {
+			return fmt.Errorf("subscribe %s to %s: %w", s.User, kind.resource.Resource, err)
+		}
+		w.store.users = append(w.store.users, follower{u, kind})
+		with.watches = append(with.watches, w)
 	}
-	k.log.Info("following the kubernetes API", "node", k.node)
-	// Only when all first lists have been delivered is it known what exists
-	// (rule 131).
-	if k.awaitLists(ctx, stores) {
-		inTurn([]Event{Synced{}})
-	}
-	all.Wait()
-	if k.transport != nil {
-		utilnet.CloseIdleConnectionsFor(k.transport.Transport)
-	}
+	k.users = append(k.users, with)
 	return nil
 }
 
-// awaitLists waits until it is known what exists, and reports whether it is:
-// without what is optional it is known well enough after a while.
-func (k *Kube) awaitLists(ctx context.Context, stores []*store) bool {
-	for _, s := range stores {
-		if s.kind.optional {
+// watch returns the watch of a kind.
+func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
+	key := watchKey{kind.resource, kind.labels.String(), kind.fields.String()}
+	for _, w := range k.watches {
+		if w.key != key {
 			continue
 		}
-		select {
-		case <-s.ready:
-		case <-ctx.Done():
-			return false
+		if first := w.store.users[0]; first.kind.presence != kind.presence || !first.kind.sameType(kind) {
+			return nil, fmt.Errorf("Presence, Object or Scheme is different from that of %s", first.user.User)
 		}
+		return w, nil
 	}
-	grace := time.NewTimer(k.grace)
-	defer grace.Stop()
-	for _, s := range stores {
-		select {
-		case <-s.ready:
-		case <-grace.C:
-			k.log.Warn("a resource has not been listed yet: going on without it", "resource", s.kind.resource)
-			return true
-		case <-ctx.Done():
-			return false
+	requests, err := k.client.listWatch(kind)
+	if err != nil {
+		return nil, err
+	}
+	w := &resourceWatch{key: key, object: kind.object, presence: kind.presence, requests: requests, store: newStore(), log: k.log, retryAbsent: k.retryAbsent}
+	k.watches = append(k.watches, w)
+	return w, nil
+}
+
+// Run implements Source. An API server that does not answer is not an error: requests
+// are repeated, and what was delivered stays.
+func (k *Kube) Run(ctx context.Context) error {
+	// client-go logs to the logger in the context, except for a few messages to klog's
+	// global logger, which belongs to the program.
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet.New(k.log.With("component", "client-go").Handler())))
+	var all sync.WaitGroup
+	for _, w := range k.watches {
+		w.retryAbsent = k.retryAbsent
+		all.Go(func() { w.run(ctx) })
+	}
+	for _, u := range k.users {
+		all.Go(func() {
+			if k.awaitLists(ctx, u) {
+				u.synced()
+			}
+		})
+	}
+	k.log.Info("following the Kubernetes API", "server", k.client.server, "watches", len(k.watches))
+	all.Wait()
+	utilnet.CloseIdleConnectionsFor(k.client.http.Transport)
+	return nil
+}
+
+// awaitLists waits until the first lists of a user's kinds have been delivered
+// (rule 131), and returns false if ctx ends before. After a while it does not wait
+// for resources that are not Required.
+func (k *Kube) awaitLists(ctx context.Context, u kubeUser) bool {
+	var grace <-chan time.Time
+	for _, required := range []bool{true, false} {
+		for _, w := range u.watches {
+			if (w.presence == Required) != required {
+				continue
+			}
+			select {
+			case <-w.store.ready:
+			case <-grace:
+				k.log.Warn("a resource has not been listed yet: continuing without it", "user", u.User, "resource", w.key.resource.Resource)
+				return true
+			case <-ctx.Done():
+				return false
+			}
 		}
+		grace = time.After(k.grace)
 	}
 	return true
 }

@@ -9,7 +9,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
@@ -45,7 +44,7 @@ func kubeOf(t testing.TB, api *apitest.Server, cfg KubeConfig) *Kube {
 	if cfg.Server == "" {
 		cfg.Server = api.URL()
 	}
-	cfg.NodeName, cfg.QPS = "n1", -1
+	cfg.QPS = -1
 	k, err := NewKube(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +62,7 @@ func TestKubeFollowsObjects(t *testing.T) {
 			api := apitest.New(t)
 			api.Set(kubeService("a", "10.96.0.1"), kubeSlice("a-1", "10.1.0.1"), kubeNode("n1"), kubeNode("n2"), kubeCIDR("kubernetes", "10.96.0.0/16", "fd00:96::/112"))
 			r := newRecorder()
-			follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: accept}), r.deliver)
+			follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: accept}), r)
 			r.await(t, "Service default/a=10.96.0.1", "EndpointSlice default/a-1=10.1.0.1", "Node n1=1", "ServiceCIDR kubernetes=10.96.0.0/16,fd00:96::/112")
 
 			api.Set(kubeSlice("b-1", "10.1.0.3"), kubeSlice("a-1", "10.1.0.2"), kubeService("b", "10.96.0.2"), kubeCIDR("more", "10.97.0.0/16"))
@@ -75,44 +74,22 @@ func TestKubeFollowsObjects(t *testing.T) {
 	}
 }
 
-// TestKubeFakeClient follows the fake that other tests give.
-func TestKubeFakeClient(t *testing.T) {
-	client := fake.NewClientset(kubeService("a", "10.96.0.1"), kubeNode("n1"))
-	k, err := NewKube(KubeConfig{Client: client, NodeName: "n1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if k.Client() != client {
-		t.Error("Client is another one than was given")
-	}
-	r := newRecorder()
-	follow(t, k, r.deliver)
-	r.await(t, "Service default/a=10.96.0.1", "Node n1=1")
-	if _, err := client.CoreV1().Services("default").Update(t.Context(), kubeService("a", "10.96.0.2"), metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r.await(t, "Service default/a=10.96.0.2", "Node n1=1")
-}
-
-// TestKubeSelects lets the server leave out what other proxies implement and
-// what has no address; a label that comes takes an object away, and brings it
-// back when it goes.
-//
-// Behaviour: 102, 103, 104.
+// TestKubeSelects lets the server apply the selectors: a label that is added makes
+// an object disappear, and one that is removed makes it appear.
 func TestKubeSelects(t *testing.T) {
 	api := apitest.New(t)
 	mine := kubeService("mine", "10.96.0.1")
 	foreign := kubeService("foreign", "10.96.0.2")
-	foreign.Labels = map[string]string{proxyNameLabel: ""}
+	foreign.Labels = map[string]string{"other": ""}
 	headless := kubeSlice("headless-1", "10.1.0.9")
 	headless.Labels = map[string]string{corev1.IsHeadlessService: ""}
 	api.Set(mine, foreign, kubeService("headless", corev1.ClusterIPNone), kubeSlice("mine-1", "10.1.0.1"), headless, kubeNode("n1"))
 	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+	follow(t, kubeOf(t, api, KubeConfig{}), r)
 	slice, node := "EndpointSlice default/mine-1=10.1.0.1", "Node n1=1"
 	r.await(t, "Service default/mine=10.96.0.1", slice, node)
 
-	mine.Labels = map[string]string{proxyNameLabel: "other"}
+	mine.Labels = map[string]string{"other": "x"}
 	api.Set(mine)
 	r.await(t, slice, node)
 	mine.Labels = nil
@@ -121,7 +98,7 @@ func TestKubeSelects(t *testing.T) {
 	r.await(t, "Service default/mine=10.96.0.1", slice, "EndpointSlice default/headless-1=10.1.0.9", node)
 
 	for resource, want := range map[string]string{
-		"services":       "!service.kubernetes.io/service-proxy-name spec.clusterIP!=None",
+		"services":       "!other spec.clusterIP!=None",
 		"endpointslices": "!service.kubernetes.io/headless ",
 		"nodes":          " metadata.name=n1",
 		"servicecidrs":   " ",
@@ -142,7 +119,7 @@ func TestKubeOwnService(t *testing.T) {
 	slice.Labels = map[string]string{discoveryv1.LabelServiceName: "kubernetes"}
 	api.Set(kubeService("kubernetes", "10.96.0.1"), slice)
 	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+	follow(t, kubeOf(t, api, KubeConfig{}), r)
 	r.await(t, "Service default/kubernetes=10.96.0.1", "EndpointSlice default/kubernetes=192.0.2.10,192.0.2.11")
 }
 
@@ -163,7 +140,7 @@ func TestKubeSynced(t *testing.T) {
 				return apitest.Fault{}
 			})
 			r := newRecorder()
-			follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+			follow(t, kubeOf(t, api, KubeConfig{}), r)
 			r.until(t, "the other kinds", func() bool { return len(r.objects) == 2 })
 			if r.syncedNow() != 0 {
 				t.Errorf("synced before the %s were listed", last)
@@ -189,7 +166,7 @@ func TestKubeStreams(t *testing.T) {
 			})
 		}
 		r := newRecorder()
-		follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
+		follow(t, kubeOf(t, api, KubeConfig{}), r)
 		r.await(t, "Service default/a=10.96.0.1")
 		want := "stream"
 		if !has {
@@ -226,7 +203,7 @@ func TestKubeRequests(t *testing.T) {
 	} {
 		api := apitest.New(t)
 		r := newRecorder()
-		follow(t, kubeOf(t, api, tt.cfg), r.deliver)
+		follow(t, kubeOf(t, api, tt.cfg), r)
 		r.await(t)
 		for _, q := range api.Requests("services") {
 			// client-go adds ";stream=watch" to the types of a watch, in front.

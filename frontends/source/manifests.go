@@ -16,42 +16,46 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
-	// settle is how long a directory must have been quiet before it is read: a
-	// file that is written in steps is read once.
-	settle = 50 * time.Millisecond
-	// maxSettle bounds that time when the directory never is.
-	maxSettle = 500 * time.Millisecond
-	// poll is how often the directory is looked at without being told: for
-	// file systems that do not tell, and for the directory's own replacement.
+	// quietTime is how long a directory must be unchanged before it is read: a file
+	// that is written in steps is read once.
+	quietTime = 50 * time.Millisecond
+	// maxQuietTime bounds the wait for a directory that keeps changing.
+	maxQuietTime = 500 * time.Millisecond
+	// poll is how often the directory is read without a notification: some file
+	// systems send none, and the directory itself may be replaced.
 	poll = 5 * time.Second
 )
 
-// Manifests is a directory of YAML or JSON files as a source: *.yaml, *.yml and
-// *.json, not those whose name begins with a dot, and not subdirectories.
+// Manifests is a directory of YAML or JSON files as a Source: *.yaml, *.yml and
+// *.json, except files whose name begins with a dot. Subdirectories are not read.
 type Manifests struct {
-	dir string
-	log *slog.Logger
+	dir   string
+	log   *slog.Logger
+	users []*user
+	// kinds are what the users follow.
+	kinds map[schema.GroupVersionKind][]*kind
 
 	files map[string]*file
-	// owners are the files that have an object, sorted: the first one's counts.
+	// owners are the files that contain an object, sorted: the object of the first
+	// file is in force.
 	owners map[identity][]string
 }
 
-// file is a manifest file in its last good state.
+// file is a manifest file in its last valid state.
 type file struct {
-	stamp stamp
-	// objects of the last good state.
+	stamp   stamp
 	objects map[identity]object
-	// broken is what is wrong now, empty if nothing.
-	broken string
+	// invalid is the error of the present state, empty if it is valid.
+	invalid string
 	// seen marks files during a scan.
 	seen bool
 }
 
-// stamp tells whether a file may have changed since it was read.
+// stamp shows whether a file may have changed since it was read.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -70,44 +74,60 @@ func NewManifests(dir string, log *slog.Logger) (*Manifests, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Manifests{dir: dir, log: log, files: make(map[string]*file), owners: make(map[identity][]string)}, nil
+	return &Manifests{
+		dir: dir, log: log, kinds: make(map[schema.GroupVersionKind][]*kind), files: make(map[string]*file), owners: make(map[identity][]string),
+	}, nil
 }
 
-// Run implements Source. It fails if the directory can not be read at the start;
-// later everything that it delivered stays until the directory is back.
-func (m *Manifests) Run(ctx context.Context, deliver func([]Event)) error {
+// Subscribe implements Source.
+func (m *Manifests) Subscribe(s Subscription) error {
+	u, err := newUser(s)
+	if err != nil {
+		return err
+	}
+	m.users = append(m.users, u)
+	for _, k := range u.kinds {
+		m.kinds[k.gvk] = append(m.kinds[k.gvk], k)
+	}
+	return nil
+}
+
+// Run implements Source. It fails if the directory cannot be read at the start. If
+// it cannot be read later, what was delivered stays.
+func (m *Manifests) Run(ctx context.Context) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch manifests in %s: %w", m.dir, err)
 	}
 	defer w.Close()
-	// First the watch, then the scan: nothing is missed between them.
+	// The watch precedes the scan, so no change is missed between them.
 	if err := w.Add(m.dir); err != nil {
 		return fmt.Errorf("watch manifests in %s: %w", m.dir, err)
 	}
-	events, err := m.scan()
-	if err != nil {
+	if err := m.scan(); err != nil {
 		return fmt.Errorf("read manifests in %s: %w", m.dir, err)
 	}
 	m.log.Info("following manifests", "directory", m.dir, "files", len(m.files), "objects", len(m.owners))
-	deliver(append(events, Synced{}))
-	m.watch(ctx, w, deliver)
+	for _, u := range m.users {
+		u.synced()
+	}
+	m.watch(ctx, w)
 	return nil
 }
 
-// watch scans whenever the directory has changed and come to rest.
-func (m *Manifests) watch(ctx context.Context, w *fsnotify.Watcher, deliver func([]Event)) {
+// watch scans the directory after each change, once it is quiet.
+func (m *Manifests) watch(ctx context.Context, w *fsnotify.Watcher) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
-	rest := time.NewTimer(time.Hour)
-	rest.Stop()
+	quiet := time.NewTimer(time.Hour)
+	quiet.Stop()
 	var first time.Time
-	stir := func() {
+	changed := func() {
 		now := time.Now()
 		if first.IsZero() {
 			first = now
 		}
-		rest.Reset(min(settle, max(0, time.Until(first.Add(maxSettle)))))
+		quiet.Reset(min(quietTime, max(0, time.Until(first.Add(maxQuietTime)))))
 	}
 	lost := false
 	for {
@@ -118,42 +138,39 @@ func (m *Manifests) watch(ctx context.Context, w *fsnotify.Watcher, deliver func
 			if !ok {
 				return
 			}
-			stir()
+			changed()
 			continue
 		case err := <-w.Errors:
-			// An overflow loses events: look at everything.
-			m.log.Warn("watch of the manifests failed: reading them again", "directory", m.dir, "error", err)
-			stir()
+			// An overflow loses notifications.
+			m.log.Warn("watch of the manifests failed: reading all of them again", "directory", m.dir, "error", err)
+			changed()
 			continue
-		case <-rest.C:
+		case <-quiet.C:
 			first = time.Time{}
 		case <-tick.C:
-			// A directory that was replaced has to be watched anew; for one
-			// that is still watched this does nothing.
+			// A directory that was replaced needs a new watch. For one that is still
+			// watched this does nothing.
 			if err := w.Add(m.dir); err != nil && !lost {
-				m.log.Error("the manifests can not be watched: keeping the last state", "directory", m.dir, "error", err)
+				m.log.Error("cannot watch the manifests: keeping the last state", "directory", m.dir, "error", err)
 			}
 		}
-		events, err := m.scan()
+		err := m.scan()
 		switch {
 		case err != nil && !lost:
-			m.log.Error("the manifests can not be read: keeping the last state", "directory", m.dir, "error", err)
+			m.log.Error("cannot read the manifests: keeping the last state", "directory", m.dir, "error", err)
 		case err == nil && lost:
 			m.log.Info("the manifests can be read again", "directory", m.dir)
 		}
 		lost = err != nil
-		if len(events) > 0 {
-			deliver(events)
-		}
 	}
 }
 
-// scan reads what has changed in the directory and returns what that means. An
-// error means that the directory itself can not be read.
-func (m *Manifests) scan() ([]Event, error) {
+// scan reads the files that have changed, and delivers the changes. An error means
+// that the directory itself cannot be read.
+func (m *Manifests) scan() error {
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, f := range m.files {
 		f.seen = false
@@ -177,13 +194,12 @@ func (m *Manifests) scan() ([]Event, error) {
 			m.log.Info("manifest is gone", "file", name)
 		}
 	}
-	events := m.events(before)
-	m.orphans(events)
-	return events, nil
+	m.deliver(before)
+	return nil
 }
 
-// visit reads one file if it has changed. Objects that it had or has now go to
-// before, in the form that counted until now.
+// visit reads one file if it has changed. The previous forms of the objects that it
+// had or has now are noted in before.
 func (m *Manifests) visit(name string, before map[identity]*object) {
 	path := filepath.Join(m.dir, name)
 	info, err := os.Stat(path)
@@ -196,7 +212,7 @@ func (m *Manifests) visit(name string, before map[identity]*object) {
 			// Gone since the directory was read.
 			return
 		}
-		err = errors.New("the link leads to a file that is not there")
+		err = errors.New("the target of the symbolic link does not exist")
 	}
 	if f == nil {
 		f = &file{}
@@ -204,7 +220,7 @@ func (m *Manifests) visit(name string, before map[identity]*object) {
 	}
 	f.seen = true
 	if err != nil {
-		m.broken(f, &FileError{File: name, Err: err})
+		m.setInvalid(f, &FileError{File: name, Err: err})
 		f.stamp = stamp{}
 		return
 	}
@@ -214,20 +230,20 @@ func (m *Manifests) visit(name string, before map[identity]*object) {
 	}
 	content, err := read(path)
 	if err != nil {
-		m.broken(f, &FileError{File: name, Err: err})
-		// It may come back as it was, which has to be seen as well.
+		m.setInvalid(f, &FileError{File: name, Err: err})
+		// It may become readable without another change.
 		f.stamp = stamp{}
 		return
 	}
 	f.stamp = now
-	objects, other, err := decode(name, content)
+	objects, other, err := decode(name, content, m.kinds)
 	if err != nil {
-		m.broken(f, err)
+		m.setInvalid(f, err)
 		return
 	}
-	if f.broken != "" {
-		f.broken = ""
-		m.log.Info("manifest is good again", "file", name)
+	if f.invalid != "" {
+		f.invalid = ""
+		m.log.Info("manifest is valid again", "file", name)
 	}
 	for _, s := range other {
 		m.log.Info("manifest has an object of another kind: ignored", "file", name, "line", s.line, "kind", s.kind)
@@ -235,8 +251,8 @@ func (m *Manifests) visit(name string, before map[identity]*object) {
 	m.replace(name, f, objects, before)
 }
 
-// read returns a file's content, within bounds. What is not a regular file is
-// an error: a pipe would hold up the source until somebody writes to it.
+// read returns the content of a regular file within bounds. Reading a pipe would
+// block until there is a writer.
 func read(path string) ([]byte, error) {
 	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator's directory
 	if err != nil {
@@ -261,18 +277,18 @@ func read(path string) ([]byte, error) {
 
 var errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxManifest>>20)
 
-// broken reports what is wrong with a file, once; its last good state stays.
-func (m *Manifests) broken(f *file, err error) {
-	if f.broken == err.Error() {
+// setInvalid reports an error of a file once. The last valid state stays in force.
+func (m *Manifests) setInvalid(f *file, err error) {
+	if f.invalid == err.Error() {
 		return
 	}
-	f.broken = err.Error()
-	for line := range strings.Lines(f.broken) {
-		m.log.Error("manifest is broken: keeping its last good state", "error", strings.TrimSuffix(line, "\n"), "kept", len(f.objects))
+	f.invalid = err.Error()
+	for line := range strings.Lines(f.invalid) {
+		m.log.Error("manifest is invalid: keeping its last valid state", "error", strings.TrimSuffix(line, "\n"), "kept", len(f.objects))
 	}
 }
 
-// replace makes objects those of a file.
+// replace sets the objects of a file.
 func (m *Manifests) replace(name string, f *file, objects []object, before map[identity]*object) {
 	now := make(map[identity]object, len(objects))
 	for _, o := range objects {
@@ -281,7 +297,7 @@ func (m *Manifests) replace(name string, f *file, objects []object, before map[i
 	for id := range f.objects {
 		m.remember(id, before)
 		if _, still := now[id]; !still {
-			m.disown(id, name)
+			m.removeOwner(id, name)
 		}
 	}
 	for _, o := range objects {
@@ -294,21 +310,21 @@ func (m *Manifests) replace(name string, f *file, objects []object, before map[i
 		all = slices.Insert(all, at, name)
 		m.owners[o.id] = all
 		if len(all) > 1 {
-			m.log.Error("object is in several manifests: that of the file whose name sorts first counts", "object", o.id.String(),
-				"file", name, "line", o.line, "counts", all[0], "files", strings.Join(all, " "))
+			m.log.Error("object is in several manifests: using the first file in the order of names", "object", o.id.String(),
+				"file", name, "line", o.line, "using", all[0], "files", strings.Join(all, " "))
 		}
 	}
 	f.objects = now
 }
 
-// remember notes the form of an object that counted before this scan.
+// remember notes the form of an object before this scan.
 func (m *Manifests) remember(id identity, before map[identity]*object) {
 	if _, noted := before[id]; !noted {
 		before[id] = m.current(id)
 	}
 }
 
-// current returns the form of an object that counts, nil if there is none.
+// current returns the form of an object that is in force, nil if there is none.
 func (m *Manifests) current(id identity) *object {
 	all := m.owners[id]
 	if len(all) == 0 {
@@ -321,29 +337,62 @@ func (m *Manifests) current(id identity) *object {
 	return &o
 }
 
-func (m *Manifests) disown(id identity, name string) {
+// removeOwner notes that a file does not contain an object any more.
+func (m *Manifests) removeOwner(id identity, name string) {
 	all := slices.DeleteFunc(m.owners[id], func(n string) bool { return n == name })
 	if len(all) == 0 {
 		delete(m.owners, id)
 		return
 	}
 	m.owners[id] = all
-	m.log.Info("object comes from another manifest now", "object", id.String(), "file", all[0])
+	m.log.Info("object is taken from another manifest now", "object", id.String(), "file", all[0])
 }
 
-// events compares the forms that counted before with those that count now.
-// Sorted by kind and name: endpoints come before the Services that use them.
-func (m *Manifests) events(before map[identity]*object) []Event {
+// deliver compares the present forms of objects with those before, and delivers the
+// differences. They are sorted by kind and name: endpoints precede the Services that
+// use them.
+func (m *Manifests) deliver(before map[identity]*object) {
 	ids := slices.SortedFunc(maps.Keys(before), func(a, b identity) int { return strings.Compare(a.String(), b.String()) })
-	var out []Event
+	events := make([][]Event, len(m.users))
 	for _, id := range ids {
-		was, now := before[id], m.current(id)
-		switch {
-		case now == nil && was != nil:
-			out = append(out, was.gone)
-		case now != nil && (was == nil || was.text != now.text):
-			out = append(out, now.set)
+		var was, is Object
+		old, now := before[id], m.current(id)
+		if old != nil {
+			was = old.object
+		}
+		if now != nil {
+			if old != nil && old.text == now.text {
+				continue
+			}
+			is = now.object
+			m.warnOrphan(now)
+		}
+		for i, u := range m.users {
+			events[i] = append(events[i], u.change(was, is)...)
 		}
 	}
-	return out
+	for i, u := range m.users {
+		u.deliver(events[i])
+	}
+}
+
+// warnOrphan reports an object whose owner is in no manifest. With an API server
+// that is a passing state; in files it is most often a wrong name. The object is
+// delivered, because its owner may appear.
+func (m *Manifests) warnOrphan(o *object) {
+	for _, k := range m.kinds[o.gvk] {
+		if k.owner == nil {
+			continue
+		}
+		owner := k.owner(o.object)
+		id := identity{kind: owner.GroupKind, namespace: owner.Name.Namespace, name: owner.Name.Name}
+		log := m.log.With("object", o.id.String(), "file", m.owners[o.id][0], "line", o.line)
+		switch {
+		case owner.Missing != "":
+			log.Warn("object has no effect: " + owner.Missing)
+		case len(m.owners[id]) == 0:
+			log.Warn("object has no effect until its owner appears in a manifest", "owner", id.String())
+		}
+		return
+	}
 }

@@ -13,64 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// recorder is a receiver of events that keeps what exists.
-type recorder struct {
-	mu      sync.Mutex
-	objects map[string]string
-	synced  int
-	batches int
-	// gone counts what was taken away.
-	gone    int
-	changed chan struct{}
-}
-
-func newRecorder() *recorder {
-	return &recorder{objects: make(map[string]string), changed: make(chan struct{}, 1)}
-}
-
-func (r *recorder) deliver(events []Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.batches++
-	for _, e := range events {
-		switch e.(type) {
-		case ServiceGone, SliceGone, NodeGone, ServiceCIDRGone:
-			r.gone++
-		}
-		switch e := e.(type) {
-		case ServiceSet:
-			r.objects["Service "+e.Service.Namespace+"/"+e.Service.Name] = e.Service.Spec.ClusterIP
-		case ServiceGone:
-			delete(r.objects, "Service "+e.Name.String())
-		case SliceSet:
-			var addrs []string
-			for _, ep := range e.Slice.Endpoints {
-				addrs = append(addrs, ep.Addresses...)
-			}
-			r.objects["EndpointSlice "+e.Slice.Namespace+"/"+e.Slice.Name] = strings.Join(addrs, ",")
-		case SliceGone:
-			delete(r.objects, "EndpointSlice "+e.Name.String())
-		case NodeSet:
-			r.objects["Node "+e.Node.Name] = fmt.Sprint(len(e.Node.Status.Addresses))
-		case NodeGone:
-			delete(r.objects, "Node "+e.Name)
-		case ServiceCIDRSet:
-			r.objects["ServiceCIDR "+e.ServiceCIDR.Name] = strings.Join(e.ServiceCIDR.Spec.CIDRs, ",")
-		case ServiceCIDRGone:
-			delete(r.objects, "ServiceCIDR "+e.Name)
-		case Synced:
-			r.synced++
-		}
-	}
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
-}
 
 // await waits until the objects are these, given as "kind ns/name=value".
 func (r *recorder) await(t *testing.T, want ...string) {
@@ -181,17 +124,32 @@ func write(t *testing.T, dir, name, content string) {
 }
 
 // follow runs a source until the test ends.
-func follow(t *testing.T, s Source, deliver func([]Event)) {
+func follow(t *testing.T, s Source, r *recorder) {
+	t.Helper()
+	subscribe(t, s, r)
+	run(t, s)
+}
+
+// run runs a source with the users that it has until the test ends.
+func run(t *testing.T, s Source) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx, deliver) }()
+	go func() { done <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
 		}
 	})
+}
+
+// subscribe adds a recorder with all kinds to a source.
+func subscribe(t testing.TB, s Source, r *recorder) {
+	t.Helper()
+	if err := s.Subscribe(r.subscription()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestManifests(t *testing.T) {
@@ -209,7 +167,7 @@ func TestManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRecorder()
-	follow(t, m, r.deliver)
+	follow(t, m, r)
 	r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2")
 
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.3"))
@@ -226,7 +184,7 @@ func TestManifests(t *testing.T) {
 	log.await(t, "a.yaml: the file is empty")
 	r.await(t, "Service default/a=10.96.0.3", "Service default/b=10.96.0.5")
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.6")+"---\n"+manifest("a2", "10.96.0.7"))
-	log.await(t, "manifest is good again")
+	log.await(t, "manifest is valid again")
 	r.await(t, "Service default/a=10.96.0.6", "Service default/a2=10.96.0.7", "Service default/b=10.96.0.5")
 
 	// An object that leaves its file goes, and so do all of a file that goes.
@@ -242,7 +200,7 @@ func TestManifests(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	log.await(t, "object comes from another manifest now")
+	log.await(t, "object is taken from another manifest now")
 	r.await(t, "Service default/a2=10.96.0.7")
 }
 
@@ -252,12 +210,12 @@ func TestManifestsDuplicates(t *testing.T) {
 	log, logger := newLog()
 	m, _ := NewManifests(dir, logger)
 	r := newRecorder()
-	follow(t, m, r.deliver)
+	follow(t, m, r)
 	r.await(t, "Service default/a=10.96.0.2")
 	// The file whose name sorts first wins, whenever it came.
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
 	r.await(t, "Service default/a=10.96.0.1")
-	log.await(t, `object="Service default/a" file=a.yaml line=1 counts=a.yaml files="a.yaml b.yaml"`)
+	log.await(t, `object="Service default/a" file=a.yaml line=1 using=a.yaml files="a.yaml b.yaml"`)
 	write(t, dir, "b.yaml", manifest("a", "10.96.0.3"))
 	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
 		t.Fatal(err)
@@ -289,7 +247,7 @@ func TestManifestsSymlinks(t *testing.T) {
 	link("..data/a.yaml", "a.yaml")
 	m, _ := NewManifests(dir, nil)
 	r := newRecorder()
-	follow(t, m, r.deliver)
+	follow(t, m, r)
 	r.await(t, "Service default/a=10.96.0.1")
 	link("..v1", "..data")
 	r.await(t, "Service default/a=10.96.0.2")
@@ -303,7 +261,7 @@ func TestManifestsOddFiles(t *testing.T) {
 	log, logger := newLog()
 	m, _ := NewManifests(dir, logger)
 	r := newRecorder()
-	follow(t, m, r.deliver)
+	follow(t, m, r)
 	r.await(t, "Service default/a=10.96.0.1")
 	path := func(name string) string { return filepath.Join(dir, name) }
 
@@ -337,19 +295,19 @@ func TestManifestsOddFiles(t *testing.T) {
 	if err := os.Rename(path("a.kept"), path("a.away")); err != nil {
 		t.Fatal(err)
 	}
-	log.await(t, "a.yaml: the link leads to a file that is not there")
+	log.await(t, "a.yaml: the target of the symbolic link does not exist")
 	r.await(t, "Service default/a=10.96.0.1")
 	if err := os.Rename(path("a.away"), path("a.kept")); err != nil {
 		t.Fatal(err)
 	}
-	log.await(t, `"manifest is good again" file=a.yaml`)
+	log.await(t, `"manifest is valid again" file=a.yaml`)
 	write(t, dir, "b.yaml", manifest("b", "10.96.0.2"))
 	r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2")
 }
 
 func TestManifestsWithoutDirectory(t *testing.T) {
 	m, _ := NewManifests(filepath.Join(t.TempDir(), "missing"), nil)
-	if err := m.Run(t.Context(), newRecorder().deliver); err == nil || !strings.Contains(err.Error(), "missing") {
+	if err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("error %v, want one that names the directory", err)
 	}
 	if _, err := NewManifests("", nil); err == nil {
@@ -362,13 +320,15 @@ func TestManifestsScan(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
 	m, _ := NewManifests(dir, nil)
+	r := newRecorder()
+	subscribe(t, m, r)
 	scan := func() string {
 		t.Helper()
-		events, err := m.scan()
-		if err != nil {
+		before := r.batches
+		if err := m.scan(); err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf("%T", events)[len("[]source.Event"):] + fmt.Sprint(len(events))
+		return fmt.Sprint(r.batches - before)
 	}
 	if got := scan(); got != "1" {
 		t.Errorf("first scan: %s events", got)
@@ -390,9 +350,8 @@ func TestManifestsScan(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	events, err := m.scan()
-	if err != nil || len(events) != 1 || events[0] != (ServiceGone{types.NamespacedName{Namespace: "default", Name: "a"}}) {
-		t.Errorf("removed file: %v, %v", events, err)
+	if got := scan(); got != "1" || r.gone != 1 || len(r.objects) != 0 {
+		t.Errorf("removed file: %s batches, %d deleted, left %v", got, r.gone, r.objects)
 	}
 	if len(m.files) != 0 || len(m.owners) != 0 {
 		t.Errorf("left over: %v %v", m.files, m.owners)

@@ -30,14 +30,15 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 		t.Fatal(err)
 	}
 	log, logger := newLog()
-	k, err := NewKube(KubeConfig{Kubeconfig: path, NodeName: "node-a", Logger: logger})
+	k, err := NewKube(KubeConfig{Kubeconfig: path, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
+	subscribe(t, k, newRecorder())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- k.Run(ctx, newRecorder().deliver) }()
+	go func() { done <- k.Run(ctx) }()
 	log.await(t, "the kubernetes API does not answer")
 	log.await(t, "connection refused")
 	if l, err = net.Listen("tcp", address); err != nil {

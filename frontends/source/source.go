@@ -2,60 +2,116 @@ package source
 
 import (
 	"context"
-
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"errors"
+	"fmt"
+	"sync"
 )
 
-// Source is where the objects come from.
+// Source delivers the objects of a cluster to its users: *Kube or *Manifests.
 type Source interface {
-	// Run delivers batches of events until ctx ends; it returns nil then.
-	// The first batches bring what there is, the last of those ends with
-	// Synced; from then on each batch is a change. Objects in events are
-	// never changed afterwards, by either side.
-	Run(ctx context.Context, deliver func([]Event)) error
+	// Subscribe adds a user. It must not be called after Run.
+	Subscribe(s Subscription) error
+	// Run delivers events to all users until ctx ends, and returns nil then. The
+	// first batches of a user bring what exists, then its Synced is called; from
+	// then on each batch is a change.
+	Run(ctx context.Context) error
 }
 
-// Event is one change: ServiceSet, ServiceGone, SliceSet, SliceGone, NodeSet,
-// NodeGone, ServiceCIDRSet, ServiceCIDRGone or Synced.
-type Event interface{ event() }
+// Subscription is one user of a Source: what it follows, and the functions that
+// receive it. Deliver and Synced are called from goroutines of the source, one call
+// at a time for each user, so they should return soon.
+type Subscription struct {
+	// User names the user in logs. Required.
+	User string
+	// Kinds are the kinds of objects to follow, each a Kind. Required.
+	Kinds []AnyKind
+	// Deliver receives a batch of changes, which become visible with Event.Apply.
+	// Required.
+	Deliver func(events []Event)
+	// Synced is called once: everything that existed at the start has been
+	// delivered.
+	Synced func()
+}
 
-// ServiceSet says that a Service exists in this form.
-type ServiceSet struct{ Service *corev1.Service }
+// Event is one change: an object of a kind exists in a new form, or no longer.
+type Event struct {
+	kind  *kind
+	apply func()
+}
 
-// ServiceGone says that a Service does not exist any more.
-type ServiceGone struct{ Name types.NamespacedName }
+// Resource returns the resource of the object, such as "services".
+func (e Event) Resource() string { return e.kind.resource.Resource }
 
-// SliceSet says that an EndpointSlice exists in this form.
-type SliceSet struct{ Slice *discoveryv1.EndpointSlice }
+// Apply calls Set or Delete of the object's Kind.
+func (e Event) Apply() { e.apply() }
 
-// SliceGone says that an EndpointSlice does not exist any more.
-type SliceGone struct{ Name types.NamespacedName }
+// Change returns the events of a change for a Source that is not of this package:
+// before or after is nil if the object did not exist or does not exist any more. It
+// does not modify them.
+func (s *Subscription) Change(before, after Object) ([]Event, error) {
+	u, err := newUser(*s)
+	if err != nil {
+		return nil, err
+	}
+	return u.change(before, after), nil
+}
 
-// NodeSet says that a Node exists in this form.
-type NodeSet struct{ Node *corev1.Node }
+// user is a subscription that is in force.
+type user struct {
+	Subscription
+	kinds []*kind
+	// mu lets one goroutine at a time call the functions of the subscription.
+	mu sync.Mutex
+}
 
-// NodeGone says that a Node does not exist any more.
-type NodeGone struct{ Name string }
+// newUser validates a subscription.
+func newUser(s Subscription) (*user, error) {
+	if s.User == "" || len(s.Kinds) == 0 || s.Deliver == nil {
+		return nil, errors.New("subscribe: User, Kinds and Deliver are required")
+	}
+	u := &user{Subscription: s}
+	for _, k := range s.Kinds {
+		compiled, err := k.compile()
+		if err != nil {
+			return nil, fmt.Errorf("subscribe %s to %s: %w", s.User, compiled.resource.Resource, err)
+		}
+		u.kinds = append(u.kinds, compiled)
+	}
+	return u, nil
+}
 
-// ServiceCIDRSet says that a ServiceCIDR exists in this form.
-type ServiceCIDRSet struct{ ServiceCIDR *networkingv1.ServiceCIDR }
+// deliver passes events on, if there are any.
+func (u *user) deliver(events []Event) {
+	if len(events) == 0 {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.Deliver(events)
+}
 
-// ServiceCIDRGone says that a ServiceCIDR does not exist any more.
-type ServiceCIDRGone struct{ Name string }
+// synced tells the user that it knows everything.
+func (u *user) synced() {
+	if u.Synced == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.Synced()
+}
 
-// Synced says that everything that existed at the start has been delivered.
-// It comes once.
-type Synced struct{}
-
-func (ServiceSet) event()      {}
-func (ServiceGone) event()     {}
-func (SliceSet) event()        {}
-func (SliceGone) event()       {}
-func (NodeSet) event()         {}
-func (NodeGone) event()        {}
-func (ServiceCIDRSet) event()  {}
-func (ServiceCIDRGone) event() {}
-func (Synced) event()          {}
+// change returns the events of a change, without a server that applies the selectors.
+func (u *user) change(before, after Object) []Event {
+	var out []Event
+	for _, k := range u.kinds {
+		_, was := k.accepts(before)
+		_, is := k.accepts(after)
+		switch {
+		case is == nil && k.selects(after):
+			out = append(out, k.set(after.DeepCopyObject().(Object))) //nolint:forcetypeassert // a copy of one
+		case was == nil && k.selects(before):
+			out = append(out, k.deleted(nameOf(before)))
+		}
+	}
+	return out
+}

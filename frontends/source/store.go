@@ -1,22 +1,19 @@
 package source
 
 import (
-	"fmt"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
-// store is what a reflector of client-go feeds. It remembers of each object only
-// the version, as much as it takes to see what is new in a list and what has
-// gone: the objects themselves are the model's.
+// store receives the objects of one watch from a reflector of client-go, and passes
+// what is new on to all users. It remembers only the version of each object, which
+// is enough to see what is new in a list and what is missing from it.
 //
 // A reflector calls it from one goroutine at a time, so it needs no lock.
 type store struct {
-	kind    *kind
-	deliver func([]Event)
+	users []follower
 	// versions are the resource versions that were delivered last.
 	versions map[types.NamespacedName]string
 	// ready is closed once it is known what exists.
@@ -24,107 +21,153 @@ type store struct {
 	readySet sync.Once
 }
 
-var _ cache.TransformingStore = (*store)(nil)
-
-func newStore(k *kind, deliver func([]Event)) *store {
-	return &store{kind: k, deliver: deliver, versions: make(map[types.NamespacedName]string), ready: make(chan struct{})}
+// follower is a user of one watch, and what it follows there.
+type follower struct {
+	user *user
+	kind *kind
 }
 
-// Transformer implements cache.TransformingStore: a streamed list is trimmed
-// while it comes in.
-func (s *store) Transformer() cache.TransformFunc { return trim }
+// item is an object after each user has decoded it.
+type item struct {
+	name    types.NamespacedName
+	version string
+	// events has one for each user. It is empty if the version is known.
+	events []Event
+}
+
+var _ cache.TransformingStore = (*store)(nil)
+
+func newStore() *store {
+	return &store{versions: make(map[types.NamespacedName]string), ready: make(chan struct{})}
+}
+
+// Transformer implements cache.TransformingStore: a streamed list is decoded while
+// it arrives, so the reflector does not hold the objects until its end.
+func (s *store) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) { return s.decode(obj) }
+}
 
 // Add implements cache.ReflectorStore.
-func (s *store) Add(obj any) error {
-	_, e, err := s.set(obj)
-	if err == nil && e != nil {
-		s.deliver([]Event{e})
-	}
+func (s *store) Add(obj any) error { return s.set(obj) }
+
+// Update implements cache.ReflectorStore.
+func (s *store) Update(obj any) error { return s.set(obj) }
+
+func (s *store) set(objects ...any) error {
+	_, events, err := s.take(objects)
+	s.deliver(events)
 	return err
 }
 
-// Update implements cache.ReflectorStore.
-func (s *store) Update(obj any) error { return s.Add(obj) }
-
-// Delete implements cache.ReflectorStore. An object that is known to be gone is
+// Delete implements cache.ReflectorStore. An object that is known to be deleted is
 // not reported again.
 func (s *store) Delete(obj any) error {
-	o, ok := obj.(metav1.Object)
-	if !ok {
-		return fmt.Errorf("take away %s: unexpected object %T", s.kind.resource, obj)
+	o, err := s.users[0].kind.accepts(obj)
+	if err == nil {
+		s.deliver(s.delete(nil, nameOf(o)))
 	}
-	name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-	if _, known := s.versions[name]; known {
-		delete(s.versions, name)
-		s.deliver([]Event{s.kind.gone(name)})
-	}
-	return nil
+	return err
 }
 
 // Replace implements cache.ReflectorStore: these objects are all that exist. What
-// is not among them went while nobody looked, or between two servers.
+// is missing was deleted while there was no watch.
 func (s *store) Replace(objects []any, _ string) error {
-	here, events, err := s.setAll(objects)
+	exist, events, err := s.take(objects)
 	if err == nil {
 		for name := range s.versions {
-			if _, still := here[name]; !still {
-				delete(s.versions, name)
-				events = append(events, s.kind.gone(name))
+			if _, ok := exist[name]; !ok {
+				events = s.delete(events, name)
 			}
 		}
 	}
-	// What was taken before an error is known now, and has to be told.
-	if len(events) > 0 {
-		s.deliver(events)
-	}
+	// The versions before an error are noted, so they have to be delivered.
+	s.deliver(events)
 	if err == nil {
-		s.settle()
+		s.setReady()
 	}
 	return err
 }
 
-// setAll returns the names in a list, and the events for what is new in it.
-func (s *store) setAll(objects []any) (here map[types.NamespacedName]struct{}, events []Event, err error) {
-	here = make(map[types.NamespacedName]struct{}, len(objects))
-	for _, obj := range objects {
-		name, e, err := s.set(obj)
-		if err != nil {
-			return here, events, err
-		}
-		here[name] = struct{}{}
-		if e != nil {
-			events = append(events, e)
-		}
-	}
-	return here, events, nil
-}
-
-// Resync implements cache.ReflectorStore. The model forgets nothing that it
-// would have to be told again.
+// Resync implements cache.ReflectorStore. It does nothing: users have all objects.
 func (s *store) Resync() error { return nil }
 
-// settle notes that it is known what exists.
-func (s *store) settle() { s.readySet.Do(func() { close(s.ready) }) }
+// setReady notes that it is known what exists.
+func (s *store) setReady() { s.readySet.Do(func() { close(s.ready) }) }
 
-// set returns an object's name, and the event for it: nil if it is known in this
-// version, as a list after a lost watch repeats what has not changed.
-func (s *store) set(obj any) (types.NamespacedName, Event, error) {
-	o, ok := obj.(metav1.Object)
-	if !ok {
-		return types.NamespacedName{}, nil, fmt.Errorf("take %s: unexpected object %T", s.kind.resource, obj)
+// deleteAll reports all objects as deleted.
+func (s *store) deleteAll() {
+	var events [][]Event
+	for name := range s.versions {
+		events = s.delete(events, name)
 	}
-	name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-	version := o.GetResourceVersion()
-	if known, ok := s.versions[name]; ok && version != "" && version == known {
-		return name, nil, nil
+	s.deliver(events)
+}
+
+// delete forgets an object, and appends the events for each user if it was known.
+func (s *store) delete(events [][]Event, name types.NamespacedName) [][]Event {
+	if _, known := s.versions[name]; !known {
+		return events
 	}
-	if _, err := trim(obj); err != nil {
-		return name, nil, err
+	delete(s.versions, name)
+	deleted := make([]Event, len(s.users))
+	for i, f := range s.users {
+		deleted[i] = f.kind.deleted(name)
 	}
-	e, ok := s.kind.set(obj)
-	if !ok {
-		return name, nil, fmt.Errorf("take %s: unexpected object %T", s.kind.resource, obj)
+	return append(events, deleted)
+}
+
+// take returns the names of objects, and the events for what is new among them.
+func (s *store) take(objects []any) (exist map[types.NamespacedName]struct{}, events [][]Event, err error) {
+	exist = make(map[types.NamespacedName]struct{}, len(objects))
+	for _, obj := range objects {
+		// What came in a streamed list has been decoded.
+		it, ok := obj.(*item)
+		if !ok {
+			if it, err = s.decode(obj); err != nil {
+				return exist, events, err
+			}
+		}
+		exist[it.name] = struct{}{}
+		if it.events != nil {
+			s.versions[it.name] = it.version
+			events = append(events, it.events)
+		}
 	}
-	s.versions[name] = version
-	return name, e, nil
+	return exist, events, nil
+}
+
+// decode decodes an object for each user, unless it is known in this version: a list
+// after a lost watch repeats what has not changed.
+func (s *store) decode(obj any) (*item, error) {
+	o, err := s.users[0].kind.accepts(obj)
+	if err != nil {
+		return nil, err
+	}
+	it := &item{name: nameOf(o), version: o.GetResourceVersion()}
+	if known, ok := s.versions[it.name]; ok && it.version != "" && it.version == known {
+		return it, nil
+	}
+	it.events = make([]Event, len(s.users))
+	for i, f := range s.users {
+		own := o
+		if i < len(s.users)-1 {
+			own = o.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy of one
+		}
+		it.events[i] = f.kind.set(own)
+	}
+	return it, nil
+}
+
+// deliver passes events on, of which each has one part for each user.
+func (s *store) deliver(events [][]Event) {
+	if len(events) == 0 {
+		return
+	}
+	for i, f := range s.users {
+		batch := make([]Event, len(events))
+		for j := range events {
+			batch[j] = events[j][i]
+		}
+		f.user.deliver(batch)
+	}
 }

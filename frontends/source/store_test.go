@@ -4,29 +4,25 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/fake"
 )
 
 // serviceStore returns a store of Services that delivers to a recorder.
 func serviceStore(t testing.TB) (*store, *recorder) {
 	t.Helper()
 	r := newRecorder()
-	return newStore(fakeKinds(t)[0], r.deliver), r
+	return storeOf(t, r.subscribed(serviceKind(r))), r
 }
 
-// sliceStore returns a store of EndpointSlices.
-func sliceStore(t testing.TB, deliver func([]Event)) *store {
+// storeOf returns a store with one user of one kind.
+func storeOf(t testing.TB, sub Subscription) *store {
 	t.Helper()
-	return newStore(fakeKinds(t)[1], deliver)
-}
-
-func fakeKinds(t testing.TB) []*kind {
-	t.Helper()
-	k, err := NewKube(KubeConfig{Client: fake.NewClientset(), NodeName: "n1"})
+	u, err := newUser(sub)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k.kinds()
+	s := newStore()
+	s.users = []follower{{u, u.kinds[0]}}
+	return s
 }
 
 func versioned(name, ip, version string) *corev1.Service {

@@ -8,10 +8,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/weft-proxy/weft/frontends/services/event"
 	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
 // TestEventsReachTheAPI reports as the daemon does, to the API server that its
@@ -20,8 +20,7 @@ import (
 // Behaviour: 165.
 func TestEventsReachTheAPI(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	api := fake.NewClientset()
-	src, err := source.NewKube(source.KubeConfig{Client: api, NodeName: "node-1"})
+	src, err := source.NewKube(source.KubeConfig{Server: apitest.New(t).URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +41,7 @@ func TestEventsReachTheAPI(t *testing.T) {
 	e.report(endpoint{flag: flagHealthz, reason: "FailedToStartProxierHealthcheck"}, context.DeadlineExceeded, 0)
 	rec.Service(types.NamespacedName{Namespace: "default", Name: "web"}, "Warning", "ServiceRefused", "no")
 	poll(t, "both events", func() bool {
-		list, err := api.EventsV1().Events("").List(ctx, metav1.ListOptions{})
+		list, err := src.Client().EventsV1().Events("").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false
 		}

@@ -50,6 +50,7 @@ func (s *servicesFlags) localState() string {
 // frontend is the Service frontend and its events.
 type frontend struct {
 	*services.Frontend
+	source  source.Source
 	events  *event.Recorder
 	version string
 }
@@ -65,11 +66,11 @@ func (s *servicesFlags) newFrontend(set *Settings, d *daemon) (*frontend, error)
 		name = strings.ToLower(strings.TrimSpace(name))
 	}
 	log := component(d.log, "services")
-	src, api, err := s.source(set.Settings, name, d.version, log)
+	src, api, err := s.source(set.Settings, d.version, log)
 	if err != nil {
 		return nil, err
 	}
-	f := &frontend{version: d.version}
+	f := &frontend{source: src, version: d.version}
 	if f.events, err = event.New(event.Config{Client: api, NodeName: name, Logger: log}); err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (s *servicesFlags) newFrontend(set *Settings, d *daemon) (*frontend, error)
 
 // source returns the objects to follow, and a client of the API server if they come
 // from one.
-func (s *servicesFlags) source(set *kubeproxy.Settings, node, version string, log *slog.Logger) (source.Source, kubernetes.Interface, error) {
+func (s *servicesFlags) source(set *kubeproxy.Settings, version string, log *slog.Logger) (source.Source, kubernetes.Interface, error) {
 	if s.manifests != "" {
 		if set.Configuration.ClientConnection.Kubeconfig != "" && set.File == "" {
 			return nil, nil, cli.Usagef("--manifests and --kubeconfig: give one of them")
@@ -97,7 +98,7 @@ func (s *servicesFlags) source(set *kubeproxy.Settings, node, version string, lo
 	// client-go has one logger for the whole process.
 	klog.SetSlogLogger(component(log, "client-go"))
 	cfg := kubeConfig(set, version)
-	cfg.NodeName, cfg.Logger = node, log
+	cfg.Logger = log
 	src, err := source.NewKube(cfg)
 	if err != nil {
 		return nil, nil, err
@@ -126,10 +127,11 @@ func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {
 	}
 }
 
-// run adds the frontend to g.
+// run adds the frontend and its source to g.
 func (f *frontend) run(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return f.events.Run(ctx) })
 	f.events.Node(event.Normal, event.Starting, "weft "+f.version)
+	g.Go(func() error { return f.source.Run(ctx) })
 	g.Go(func() error { return f.Run(ctx) })
 }
 

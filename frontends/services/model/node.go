@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// deletionTaint is what the cluster autoscaler puts on a node that it is about
-// to remove.
-const deletionTaint = "ToBeDeletedByClusterAutoscaler"
+// DeletionTaint is set by the cluster autoscaler on a node that it is about to
+// remove.
+const DeletionTaint = "ToBeDeletedByClusterAutoscaler"
 
 // SetNode takes the Node as it is now; other nodes than this one are ignored.
 func (m *Model) SetNode(o *corev1.Node) {
@@ -38,6 +38,10 @@ func (m *Model) DeleteNode(name string) {
 		m.setNode(n)
 	}
 }
+
+// NodeEligible reports whether load balancers may send new traffic to the node: its
+// object exists, and it is not about to be removed. It does not wait for Refresh.
+func (m *Model) NodeEligible() bool { return m.this.Known && !m.this.Leaving }
 
 // setNode marks the Services whose outcome depends on what changes: those with
 // hints for a zone, and those with source ranges for an address.
@@ -69,7 +73,7 @@ func (m *Model) parseNode(o *corev1.Node) (Node, findings) {
 	var bad findings
 	n := Node{
 		Known: true, Name: m.node, Addresses: m.nodeAddresses,
-		Leaving: o.DeletionTimestamp != nil || slices.ContainsFunc(o.Spec.Taints, func(t corev1.Taint) bool { return t.Key == deletionTaint }),
+		Leaving: o.DeletionTimestamp != nil || slices.ContainsFunc(o.Spec.Taints, func(t corev1.Taint) bool { return t.Key == DeletionTaint }),
 	}
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
 		for i, a := range o.Status.Addresses {

@@ -44,7 +44,7 @@ func TestNodeFields(t *testing.T) {
 	now := metav1.Now()
 	for name, change := range map[string]func(*corev1.Node){
 		"taint": func(n *corev1.Node) {
-			n.Spec.Taints = []corev1.Taint{{Key: "other"}, {Key: deletionTaint, Effect: corev1.TaintEffectNoSchedule}}
+			n.Spec.Taints = []corev1.Taint{{Key: "other"}, {Key: DeletionTaint, Effect: corev1.TaintEffectNoSchedule}}
 		},
 		"deletion": func(n *corev1.Node) { n.DeletionTimestamp = &now },
 	} {

@@ -44,7 +44,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := s.admit(&q)
-	enc, err := newEncoder(r, k.group)
+	enc, err := newEncoder(r, k.gvk.GroupVersion())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotAcceptable)
 		return
@@ -113,8 +113,11 @@ func (s selection) has(o Object) bool {
 		return false
 	}
 	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
-	if svc, ok := o.(*corev1.Service); ok {
-		set["spec.clusterIP"] = svc.Spec.ClusterIP
+	switch o := o.(type) {
+	case *corev1.Service:
+		set["spec.clusterIP"] = o.Spec.ClusterIP
+	case *corev1.Pod:
+		set["spec.nodeName"] = o.Spec.NodeName
 	}
 	return s.labels.Matches(labels.Set(o.GetLabels())) && s.fields.Matches(set)
 }

@@ -13,10 +13,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // maxHistory is how many changes a watch can catch up with, as in the watch
@@ -49,13 +52,19 @@ type Server struct {
 
 // kind is one resource.
 type kind struct {
-	group   schema.GroupVersion
-	list    func([]runtime.Object) runtime.Object
-	empty   func() Object
+	gvk     schema.GroupVersionKind
 	objects map[string]Object
 	history []change
 	// compacted is the last version that is not in history.
 	compacted int
+}
+
+// resources are those that the server has, with an object of each.
+func resources() map[string]Object {
+	return map[string]Object{
+		"services": &corev1.Service{}, "nodes": &corev1.Node{}, "pods": &corev1.Pod{}, "endpointslices": &discoveryv1.EndpointSlice{},
+		"servicecidrs": &networkingv1.ServiceCIDR{}, "leases": &coordinationv1.Lease{}, "events": &eventsv1.Event{},
+	}
 }
 
 // change is one step of an object; before or after is nil at its ends.
@@ -99,40 +108,40 @@ func NewOn(t testing.TB, listen Listen) *Server {
 
 // Start starts a server on an address, for a process that is no test.
 func Start(listen Listen, address string) (*Server, error) {
-	s := &Server{listen: listen, changed: make(chan struct{}), conns: make(map[net.Conn]struct{}), version: 1, kinds: map[string]*kind{
-		"services": newKind(corev1.SchemeGroupVersion, func() Object { return &corev1.Service{} },
-			func(o []runtime.Object) runtime.Object { return &corev1.ServiceList{Items: items[corev1.Service](o)} }),
-		"nodes": newKind(corev1.SchemeGroupVersion, func() Object { return &corev1.Node{} },
-			func(o []runtime.Object) runtime.Object { return &corev1.NodeList{Items: items[corev1.Node](o)} }),
-		"endpointslices": newKind(discoveryv1.SchemeGroupVersion, func() Object { return &discoveryv1.EndpointSlice{} },
-			func(o []runtime.Object) runtime.Object {
-				return &discoveryv1.EndpointSliceList{Items: items[discoveryv1.EndpointSlice](o)}
-			}),
-		"servicecidrs": newKind(networkingv1.SchemeGroupVersion, func() Object { return &networkingv1.ServiceCIDR{} },
-			func(o []runtime.Object) runtime.Object {
-				return &networkingv1.ServiceCIDRList{Items: items[networkingv1.ServiceCIDR](o)}
-			}),
-		"leases": newKind(coordinationv1.SchemeGroupVersion, func() Object { return &coordinationv1.Lease{} },
-			func(o []runtime.Object) runtime.Object {
-				return &coordinationv1.LeaseList{Items: items[coordinationv1.Lease](o)}
-			}),
-	}}
+	s := &Server{listen: listen, changed: make(chan struct{}), conns: make(map[net.Conn]struct{}), version: 1, kinds: make(map[string]*kind)}
+	for resource, o := range resources() {
+		s.kinds[resource] = &kind{gvk: gvkOf(o), objects: make(map[string]Object)}
+	}
 	return s, s.start(address)
 }
 
-func newKind(group schema.GroupVersion, empty func() Object, list func([]runtime.Object) runtime.Object) *kind {
-	return &kind{group: group, empty: empty, list: list, objects: make(map[string]Object)}
+// gvkOf returns the kind of an object, as client-go's scheme has it.
+func gvkOf(o Object) schema.GroupVersionKind {
+	all, _, err := scheme.Scheme.ObjectKinds(o)
+	if err != nil {
+		panic(fmt.Sprintf("apitest: %v", err))
+	}
+	return all[0]
 }
 
-// items copies objects into the form of a list.
-func items[T any](objects []runtime.Object) []T {
-	out := make([]T, 0, len(objects))
-	for _, o := range objects {
-		if p, ok := o.(any).(*T); ok {
-			out = append(out, *p)
-		}
+// empty returns a new object of the kind.
+func (k *kind) empty() Object { return k.new("").(Object) } //nolint:forcetypeassert // every kind is an Object
+
+// list returns a list of objects.
+func (k *kind) list(objects []runtime.Object) runtime.Object {
+	l := k.new("List")
+	if err := meta.SetList(l, objects); err != nil {
+		panic(fmt.Sprintf("apitest: %v", err))
 	}
-	return out
+	return l
+}
+
+func (k *kind) new(suffix string) runtime.Object {
+	o, err := scheme.Scheme.New(k.gvk.GroupVersion().WithKind(k.gvk.Kind + suffix))
+	if err != nil {
+		panic(fmt.Sprintf("apitest: %v", err))
+	}
+	return o
 }
 
 // URL returns where the server is.
@@ -198,9 +207,9 @@ func (s *Server) Set(objects ...Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range objects {
-		k, key := s.kinds[resource(o)], name(o)
+		k, key := s.kindOf(o), name(o)
 		after, ok := o.DeepCopyObject().(Object)
-		if !ok || k == nil {
+		if !ok {
 			panic(fmt.Sprintf("apitest: %T", o))
 		}
 		s.version++
@@ -216,7 +225,7 @@ func (s *Server) Delete(objects ...Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range objects {
-		k, key := s.kinds[resource(o)], name(o)
+		k, key := s.kindOf(o), name(o)
 		before := k.objects[key]
 		if before == nil {
 			continue
@@ -297,21 +306,15 @@ func (k *kind) note(c change) {
 	}
 }
 
-func resource(o Object) string {
-	switch o.(type) {
-	case *corev1.Service:
-		return "services"
-	case *corev1.Node:
-		return "nodes"
-	case *discoveryv1.EndpointSlice:
-		return "endpointslices"
-	case *networkingv1.ServiceCIDR:
-		return "servicecidrs"
-	case *coordinationv1.Lease:
-		return "leases"
-	default:
-		return ""
+// kindOf returns the kind of an object. The lock is held.
+func (s *Server) kindOf(o Object) *kind {
+	gvk := gvkOf(o)
+	for _, k := range s.kinds {
+		if k.gvk == gvk {
+			return k
+		}
 	}
+	panic(fmt.Sprintf("apitest: %T", o))
 }
 
 func name(o Object) string { return o.GetNamespace() + "/" + o.GetName() }

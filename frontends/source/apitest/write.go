@@ -23,7 +23,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	enc, err := newEncoder(r, k.group)
+	enc, err := newEncoder(r, k.gvk.GroupVersion())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotAcceptable)
 		return

@@ -1,4 +1,4 @@
-package source
+package objects
 
 import (
 	"net/http"
@@ -13,10 +13,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
-// TestRightsAreEnough compares what is asked of the API with the rights that the
-// manifest gives, and keeps those to reading and to events.
+// TestRightsAreEnough compares the requests to the API with the rights in the
+// manifest, which are limited to reading and to events.
 func TestRightsAreEnough(t *testing.T) {
-	content, err := os.ReadFile("../../deploy/kubernetes/rbac.yaml")
+	content, err := os.ReadFile("../../../deploy/kubernetes/rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +48,9 @@ func TestRightsAreEnough(t *testing.T) {
 		}
 		return apitest.Fault{}
 	})
-	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{}), r.deliver)
-	r.await(t)
+	m := newModelled()
+	follow(t, api, m)
+	m.await(t, "the end of the lists", func() bool { return m.synced })
 	for _, resource := range []string{"services", "endpointslices", "nodes", "servicecidrs"} {
 		for _, q := range api.Requests(resource) {
 			verb := q.Verb

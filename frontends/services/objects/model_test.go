@@ -1,46 +1,54 @@
-package source
+package objects
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/frontends/source/apitest"
 )
 
-// modelled is a receiver that keeps a model, refreshed after every batch.
+// modelled is a user of a source that keeps a model, refreshed after every batch.
 type modelled struct {
-	*recorder
 	mu    sync.Mutex
 	model *model.Model
-	// seen are the forms that the Services had after each batch, without
-	// repeats.
-	seen []string
+	// seen are the forms that the Services had after each batch, without repeats.
+	seen    []string
+	synced  bool
+	changed chan struct{}
 }
 
 func newModelled() *modelled {
-	return &modelled{recorder: newRecorder(), model: model.New(model.Config{NodeName: "n1"})}
+	return &modelled{model: model.New(model.Config{NodeName: "n1"}), changed: make(chan struct{}, 1)}
 }
 
-func (m *modelled) deliver(events []Event) {
+// subscribe adds the model to a source.
+func (m *modelled) subscribe(t *testing.T, s source.Source) {
+	t.Helper()
+	if err := s.Subscribe(source.Subscription{User: "test", Kinds: Kinds("n1", m.model), Deliver: m.deliver, Synced: m.setSynced}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *modelled) deliver(events []source.Event) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, e := range events {
-		switch e := e.(type) {
-		case ServiceSet:
-			m.model.SetService(e.Service)
-		case ServiceGone:
-			m.model.DeleteService(e.Name)
-		case SliceSet:
-			m.model.SetSlice(e.Slice)
-		case SliceGone:
-			m.model.DeleteSlice(e.Name)
-		}
+		e.Apply()
 	}
 	m.model.Refresh()
 	var all []string
@@ -58,21 +66,91 @@ func (m *modelled) deliver(events []Event) {
 	if now := strings.Join(all, " "); len(m.seen) == 0 || m.seen[len(m.seen)-1] != now {
 		m.seen = append(m.seen, now)
 	}
-	m.mu.Unlock()
-	m.recorder.deliver(events)
+	m.wake()
+}
+
+func (m *modelled) setSynced() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.synced = true
+	m.wake()
+}
+
+func (m *modelled) wake() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+// await waits for a condition, which is called with the lock held.
+func (m *modelled) await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		m.mu.Lock()
+		done := ok()
+		m.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-m.changed:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
 }
 
 // awaitSeen waits until the Services have a form, and returns all until then.
 func (m *modelled) awaitSeen(t *testing.T, want string) []string {
 	t.Helper()
 	var seen []string
-	m.until(t, want, func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
+	m.await(t, want, func() bool {
 		seen = slices.Clone(m.seen)
 		return len(seen) > 0 && seen[len(seen)-1] == want
 	})
 	return seen
+}
+
+// follow has a model follow an API server until the test ends.
+func follow(t *testing.T, api *apitest.Server, m *modelled) {
+	t.Helper()
+	k, err := source.NewKube(source.KubeConfig{Server: api.URL(), QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, k, m)
+}
+
+// run runs a source with a model until the test ends.
+func run(t *testing.T, s source.Source, m *modelled) {
+	t.Helper()
+	m.subscribe(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+func kubeService(name, ip string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+}
+
+func kubeSlice(name string, addrs ...string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, AddressType: discoveryv1.AddressTypeIPv4}
+	for _, a := range addrs {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
+	}
+	return s
 }
 
 // sliceOf is a slice of a Service with the port 8080.
@@ -104,15 +182,15 @@ func TestModelAnyOrder(t *testing.T) {
 				return apitest.Fault{}
 			})
 			m := newModelled()
-			follow(t, kubeOf(t, api, KubeConfig{}), m.deliver)
-			m.until(t, "the other kind", func() bool { return len(m.objects) == 1 })
+			follow(t, api, m)
+			m.await(t, "the other kind", func() bool { return len(m.seen) > 0 })
 			close(hold)
 			m.awaitSeen(t, "a=10.1.0.1:8080")
 
 			b, slice := kubeService("b", "10.96.0.2"), sliceOf("b", "b-1", discoveryv1.AddressTypeIPv4, "10.1.0.2")
 			if late == "services" {
 				api.Set(slice)
-				m.until(t, "the slice", func() bool { return m.objects["EndpointSlice default/b-1"] != "" })
+				m.await(t, "the slice", func() bool { return m.model.Stats().SliceEvents == 2 })
 				api.Set(b)
 			} else {
 				api.Set(b)
@@ -133,7 +211,7 @@ func TestModelMove(t *testing.T) {
 	v4 := discoveryv1.AddressTypeIPv4
 	api.Set(kubeService("a", "10.96.0.1"), sliceOf("a", "a-1", v4, "10.1.0.1", "10.1.0.2"), sliceOf("a", "a-2", v4, "10.1.0.3"))
 	m := newModelled()
-	follow(t, kubeOf(t, api, KubeConfig{}), m.deliver)
+	follow(t, api, m)
 	before := len(m.awaitSeen(t, "a=10.1.0.1:8080,10.1.0.2:8080,10.1.0.3:8080"))
 	for range 20 {
 		// The controller creates before it takes away.
@@ -166,19 +244,28 @@ func TestModelIgnores(t *testing.T) {
 		sliceOf("", "a-2", v4, "10.1.0.2"), sliceOf("a", "a-3", discoveryv1.AddressTypeFQDN, "a.example.com"), headless}
 	api.Set(objects...)
 	m := newModelled()
-	follow(t, kubeOf(t, api, KubeConfig{}), m.deliver)
+	follow(t, api, m)
 	m.awaitSeen(t, "a=10.1.0.1:8080")
 
-	events := []Event{}
-	for _, o := range objects {
-		switch o := o.(type) {
-		case *corev1.Service:
-			events = append(events, ServiceSet{o})
-		case *discoveryv1.EndpointSlice:
-			events = append(events, SliceSet{o})
+	dir := t.TempDir()
+	for i, o := range objects {
+		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"})
+		if _, ok := o.(*corev1.Service); ok {
+			o.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
+		}
+		b, err := yaml.Marshal(o)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, fmt.Sprint(i, ".yaml")), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-	direct := newModelled()
-	direct.deliver(events)
-	direct.awaitSeen(t, "a=10.1.0.1:8080")
+	files, err := source.NewManifests(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = newModelled()
+	run(t, files, m)
+	m.awaitSeen(t, "a=10.1.0.1:8080")
 }

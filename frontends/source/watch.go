@@ -1,0 +1,142 @@
+package source
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// retryFirst and retryMost bound how long a reflector waits between two attempts,
+	// plus as much again at random. An API server that comes back is found within
+	// 3 s; the bounds of client-go make that a minute.
+	retryFirst = 100 * time.Millisecond
+	retryMost  = 1500 * time.Millisecond
+	// retryAbsent is the time between two attempts to list a resource that the API
+	// server does not have, plus as much again at random. It appears with a new version
+	// of the server or with a CustomResourceDefinition.
+	retryAbsent = time.Minute
+)
+
+// watchKey is what all users of a watch have in common.
+type watchKey struct {
+	resource       schema.GroupVersionResource
+	labels, fields string
+}
+
+// resourceWatch is one watch of the API, and the store that it feeds.
+type resourceWatch struct {
+	key      watchKey
+	object   Object
+	presence Presence
+	requests *cache.ListWatch
+	store    *store
+	log      *slog.Logger
+	// retryAbsent is the constant, and shorter in tests.
+	retryAbsent time.Duration
+}
+
+// run follows the resource until ctx ends.
+func (w *resourceWatch) run(ctx context.Context) {
+	if w.presence == Required {
+		w.reflect(ctx, w.requests)
+		return
+	}
+	logged := ""
+	for {
+		sub, cancel := context.WithCancelCause(ctx)
+		w.reflect(sub, untilAbsent(w.requests, cancel))
+		err := context.Cause(sub)
+		cancel(nil)
+		if ctx.Err() != nil {
+			return
+		}
+		if err.Error() != logged {
+			logged = err.Error()
+			w.log.Warn("cannot list a resource: continuing without it", "resource", w.key.resource.Resource, "error", err)
+		}
+		if w.presence == Custom && apierrors.IsNotFound(err) {
+			w.store.deleteAll()
+		}
+		w.store.setReady()
+		pause := time.NewTimer(wait.Jitter(w.retryAbsent, 1))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// reflect runs a reflector of client-go until ctx ends. The reflector never resyncs:
+// users have every object already.
+func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) {
+	logger := klog.FromContext(ctx)
+	r := cache.NewReflectorWithOptions(requests, w.object, w.store, cache.ReflectorOptions{
+		Name: w.key.resource.Resource, Logger: &logger, Clock: endingClock{ctx: ctx}, Backoff: backoff(),
+	})
+	r.RunWithContext(ctx)
+}
+
+// backoff returns how long a reflector waits after each failure.
+func backoff() *wait.Backoff {
+	return &wait.Backoff{Duration: retryFirst, Cap: retryMost, Factor: 2, Jitter: 1, Steps: 10}
+}
+
+// isAbsent reports whether an error means that the API server does not have a
+// resource, or does not let us list it.
+func isAbsent(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// untilAbsent returns requests that cancel the reflector at the first error that
+// isAbsent, which a reflector would retry at its own pace.
+func untilAbsent(requests *cache.ListWatch, cancel context.CancelCauseFunc) *cache.ListWatch {
+	check := func(err error) error {
+		if err == nil || !isAbsent(err) {
+			return err
+		}
+		cancel(err)
+		return context.Canceled
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			l, err := requests.ListWithContextFunc(ctx, o)
+			return l, check(err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := requests.WatchFuncWithContext(ctx, o)
+			return w, check(err)
+		},
+	}
+}
+
+// endingClock is the real clock, except that the end of its context ends all waits:
+// the reflector of client-go v0.36 does not look at its context while it waits to
+// request a streamed list again.
+type endingClock struct {
+	clock.RealClock
+	ctx context.Context //nolint:containedctx // its purpose
+}
+
+// After implements clock.Clock.
+func (c endingClock) After(d time.Duration) <-chan time.Time {
+	ch := make(chan time.Time, 1)
+	sub, cancel := context.WithTimeout(c.ctx, d)
+	context.AfterFunc(sub, func() {
+		cancel()
+		ch <- c.Now()
+	})
+	return ch
+}
