@@ -75,8 +75,8 @@ func TestCheckChangesNothing(t *testing.T) {
 			}
 		}
 		// The tables of the batch are as little the connection's as before.
-		if err := c.Check([]Op{AddChain{Table: third, Chain: chain("new")}}); !errors.Is(err, ErrNotClaimed) {
-			t.Errorf("error is %v: want ErrNotClaimed", err)
+		if err := c.Check([]Op{AddChain{Table: third, Chain: chain("new")}}); !errors.Is(err, ErrNotAdopted) {
+			t.Errorf("error is %v: want ErrNotAdopted", err)
 		}
 		// And what was checked can be committed.
 		commit(t, c, DeleteRule{Table: id, Chain: "input", Handle: gone}, DeleteTable{Table: other})

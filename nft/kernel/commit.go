@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often a batch is sent again because another
-	// writer was faster.
+	// maxAttempts limits how often a batch is sent because another process changed
+	// the ruleset first.
 	maxAttempts = 16
-	// keepBuffer is the greatest batch buffer that is used again.
-	keepBuffer = 1 << 20
-	// Room in the receive buffer, in bytes: a floor, what an error takes, and
-	// what the echo of a rule takes beyond its own bytes. The kernel accounts
-	// whole buffers.
+	// maxSpare is the size of the largest batch buffer that is kept for the next batch.
+	maxSpare = 1 << 20
+	// Room in the receive buffer, in bytes: a minimum, the room for an error, and the
+	// room for the echo of a rule in addition to the rule itself. The kernel
+	// accounts whole buffers.
 	minReceive  = 256 << 10
 	perError    = 1 << 10
 	perEcho     = 4 << 10
@@ -26,106 +26,101 @@ const (
 	sendReserve = 4 << 10
 )
 
-// Commit sends ops as one batch: all of it takes effect, or nothing. It fills
-// in the Handles of added rules. Errors:
+// Commit sends ops as one batch: either all of them take effect, or none does. It sets
+// the Handles of added rules. Errors:
 //
-//   - *BatchError: rejected by the kernel, or not encodable; it names the op.
-//     It wraps the errno, and ErrForeignTable, ErrNotClaimed or *OwnedError
-//     where these apply.
-//   - ErrTooLarge, ErrBusy, ErrDrift: not sent, or not taken; nothing of it
-//     took effect.
-//   - ErrUnknownOutcome: the socket failed after the batch went out.
+//   - *BatchError: the kernel rejected the batch, or an op could not be encoded. It names
+//     the op, and wraps the errno, ErrForeignTable, ErrNotAdopted or *OwnedError if
+//     they apply.
+//   - ErrTooLarge, ErrBusy, ErrDrift: nothing took effect.
+//   - ErrUnknownOutcome: the socket failed after the batch was sent.
 //   - ErrClosed.
 //
-// Where tables are not owned, the batch carries the generation that the Conn
-// last saw. When another writer was faster, Commit checks that its tables are
-// still there and tries again, up to 16 times, with the generation of that
-// check; a table that is gone is ErrDrift.
+// If another process can change the tables, the batch carries the generation that the
+// Conn knows. If the kernel rejects it because another process was faster, Commit checks
+// that its tables still exist and sends the batch again with the new generation, up to
+// 16 times. A missing table is ErrDrift.
 func (c *Conn) Commit(ops []Op) (Stats, error) {
 	if len(ops) == 0 {
 		return Stats{}, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	e, r, stats, err := c.submit(ops, false)
+	if err == nil {
+		err = c.committed(e, r)
+	}
+	return stats, withContext("commit batch", err)
+}
+
+// Check lets the kernel validate ops as Commit would send them, and changes
+// nothing: the batch has no end, so the kernel drops it after validating all of
+// it, as for "nft --check". The kernel sends no events, and the generation, handles,
+// counters and timeouts stay as they are. Check does not set the Handles of added rules.
+//
+// What the kernel does only when it commits can still fail, such as allocating
+// memory. Errors are those of Commit except ErrUnknownOutcome.
+func (c *Conn) Check(ops []Op) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _, _, err := c.submit(ops, true)
+	switch {
+	case errors.Is(err, ErrClosed):
+		err = ErrClosed
+	case errors.Is(err, ErrUnknownOutcome):
+		// The outcome is known: the kernel changed nothing.
+		err = fmt.Errorf("no answer: %w", ErrMalformed)
+	}
+	return withContext("check batch", err)
+}
+
+// withContext adds what failed to an error. A BatchError says it itself.
+func withContext(what string, err error) error {
+	if be := (*BatchError)(nil); err == nil || errors.As(err, &be) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// submit sends ops until no other process changes the ruleset at the same time. The
+// error is a *BatchError if the kernel rejected the batch.
+func (c *Conn) submit(ops []Op, check bool) (*encoder, *result, Stats, error) {
+	var stats Stats
 	for attempt := range maxAttempts {
-		stats, err := c.try(ops)
-		stats.Retries = attempt
-		if !errors.Is(err, unix.ERESTART) {
-			return stats, err
+		e := &encoder{
+			features: c.features, guard: c.guarded(), gen: c.gen, check: check,
+			seq: c.seq, own: c.lookup, buf: c.spare[:0],
+		}
+		stats = Stats{Retries: attempt}
+		if err := e.batch(ops); err != nil {
+			return e, nil, stats, err
+		}
+		if cap(e.buf) <= maxSpare {
+			c.spare = e.buf
+		}
+		stats.Messages, stats.Bytes, stats.Elements = len(e.messages), len(e.buf), e.elements
+		r, err := c.send(e)
+		if err != nil {
+			return e, nil, stats, err
+		}
+		if !r.outdated() {
+			return e, r, stats, c.rejection(e, r, ops)
 		}
 		if err := c.recheck(ops); err != nil {
-			return stats, err
+			return e, nil, stats, err
 		}
 	}
-	return Stats{}, fmt.Errorf("commit batch: %w", ErrBusy)
+	return nil, nil, Stats{}, ErrBusy
 }
 
-// try sends a batch once.
-func (c *Conn) try(ops []Op) (Stats, error) {
-	e := &encoder{
-		owner: c.owner, ackEnd: c.ackEnd, destroy: c.destroy, guard: c.guarded(), gen: c.gen,
-		seq: c.seq, ours: c.owns, protected: c.protects, buf: c.keep[:0],
-	}
-	result, stats, err := c.submit(e, ops)
-	if err != nil {
-		return stats, err
-	}
-	return stats, c.committed(e, result)
-}
-
-// submit encodes a batch, sends it and returns what the kernel answered.
-func (c *Conn) submit(e *encoder, ops []Op) (result, Stats, error) {
-	if err := e.batch(ops); err != nil {
-		return result{}, Stats{}, err
-	}
-	if cap(e.buf) <= keepBuffer {
-		c.keep = e.buf
-	}
-	stats := Stats{Messages: len(e.messages), Bytes: len(e.buf), Elements: e.elements}
-	receive := max(minReceive, len(e.messages)*perError)
-	for _, w := range e.wanted {
-		receive += e.messageLen(w.message) + perEcho
-	}
-	if err := c.sock.reserve(len(e.buf)+sendReserve, min(receive, maxReceive)); err != nil {
-		return result{}, stats, fmt.Errorf("commit batch: %w", err)
-	}
-	if err := c.sock.drain(); err != nil {
-		return result{}, stats, fmt.Errorf("commit batch: %w", err)
-	}
-	c.seq += uint32(len(e.messages))
-	if err := c.sock.send(e.buf); err != nil {
-		switch {
-		case errors.Is(err, unix.EMSGSIZE):
-			return result{}, stats, fmt.Errorf("commit batch of %d bytes: %w", len(e.buf), ErrTooLarge)
-		case errors.Is(err, ErrClosed):
-			return result{}, stats, fmt.Errorf("commit batch: %w", err)
-		}
-		return result{}, stats, fmt.Errorf("commit batch: %w: %w", ErrUnknownOutcome, err)
-	}
-	r, err := c.collect(e)
-	if err == nil {
-		err = r.failure(c, e, ops)
-	}
-	return r, stats, err
-}
-
-// messageLen returns the length of a message of the batch.
-func (e *encoder) messageLen(i int) int {
-	return e.messageEnd(i) - e.messages[i].offset
-}
-
-// messageEnd returns where a message of the batch ends.
-func (e *encoder) messageEnd(i int) int {
-	if i+1 < len(e.messages) {
-		return e.messages[i+1].offset
-	}
-	return len(e.buf)
-}
-
-// result is what the kernel answered to a batch.
+// result is the kernel's answer to a batch.
 type result struct {
 	acknowledged bool
-	failures     []failure
+	// failures are the errors in the order of messages.
+	failures []failure
 	// handles are the echoed handles by message.
 	handles map[int]uint64
 }
@@ -136,183 +131,147 @@ type failure struct {
 	kernelError
 }
 
-// collect reads the answers to a batch. The kernel put all of them into the
-// receive buffer before the batch was sent completely.
-func (c *Conn) collect(e *encoder) (result, error) {
-	var r result
-	if len(e.wanted) > 0 {
-		r.handles = make(map[int]uint64, len(e.wanted))
+// outdated reports whether the kernel rejected the batch because the ruleset has another
+// generation.
+func (r *result) outdated() bool {
+	return len(r.failures) > 0 && r.failures[0].message == 0 && r.failures[0].errno == unix.ERESTART
+}
+
+// send sends a batch and returns the kernel's answer. The error is about the socket.
+func (c *Conn) send(e *encoder) (*result, error) {
+	if !e.changes() {
+		return &result{}, nil // and before Linux 6.10 nothing would request an answer
 	}
-	for {
-		err := c.replies(func(h header, payload []byte) error {
-			i := int(h.seq - e.seq)
-			if i < 0 || i >= len(e.messages) {
-				return nil // an answer to something older
-			}
-			switch h.typ {
-			case unix.NLMSG_ERROR:
-				ke, err := parseError(h.flags, payload)
-				if err != nil {
-					return err
-				}
-				if ke.errno == 0 {
-					r.acknowledged = true
-				} else {
-					r.failures = append(r.failures, failure{message: i, kernelError: ke})
-				}
-			case msgType(unix.NFT_MSG_NEWRULE):
-				handle, err := decodeHandle(payload)
-				if err != nil {
-					return err
-				}
-				if r.handles != nil {
-					r.handles[i] = handle
-				}
-			}
-			return nil
-		})
+	receive := max(minReceive, len(e.messages)*perError)
+	for _, echo := range e.echoes {
+		receive += e.end(echo.message) - e.messages[echo.message].offset + perEcho
+	}
+	if err := c.sock.reserve(len(e.buf)+sendReserve, min(receive, maxReceive)); err != nil {
+		return nil, err
+	}
+	if err := c.sock.drain(); err != nil {
+		return nil, err
+	}
+	c.seq += uint32(len(e.messages))
+	if err := c.sock.send(e.buf); err != nil {
 		switch {
-		case errors.Is(err, unix.ENOBUFS):
-			continue // what did fit is still there
+		case errors.Is(err, unix.EMSGSIZE):
+			return nil, fmt.Errorf("send %d bytes: %w", len(e.buf), ErrTooLarge)
 		case errors.Is(err, ErrClosed):
-			return r, fmt.Errorf("commit batch: %w: %w", ErrUnknownOutcome, err)
-		case err != nil && len(r.failures) == 0:
-			return r, fmt.Errorf("commit batch: %w: %w", ErrUnknownOutcome, err)
+			return nil, err
 		}
-		break
+		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
-	if len(r.failures) == 0 && !r.acknowledged {
-		return r, fmt.Errorf("commit batch: %w: no acknowledgement", ErrUnknownOutcome)
+	r, err := c.collect(e)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	return r, nil
 }
 
-// failure returns the error of a rejected batch, nil where it was accepted. It
-// is ERESTART alone where the generation was not the kernel's.
-func (r *result) failure(c *Conn, e *encoder, ops []Op) error {
-	if len(r.failures) == 0 {
-		return nil
+// collect reads the answers to a batch. The kernel puts all of them into the
+// receive buffer before the system call that sends the batch returns.
+func (c *Conn) collect(e *encoder) (*result, error) {
+	r := &result{handles: make(map[int]uint64, len(e.echoes))}
+	err := error(unix.ENOBUFS)
+	for errors.Is(err, unix.ENOBUFS) { // answers that fitted into the buffer are still there
+		err = c.replies(func(h header, payload []byte) error { return r.add(e, h, payload) })
+	}
+	switch {
+	case errors.Is(err, ErrClosed), err != nil && len(r.failures) == 0:
+		return nil, err
+	case len(r.failures) == 0 && !r.acknowledged:
+		return nil, errors.New("no acknowledgement")
 	}
 	slices.SortStableFunc(r.failures, func(a, b failure) int { return a.message - b.message })
-	first := r.failures[0]
-	if first.message == 0 && first.errno == unix.ERESTART {
-		return unix.ERESTART
-	}
-	culprit := e.batchError(first, ops)
-	for _, f := range r.failures[1:] {
-		culprit.Errors = append(culprit.Errors, e.batchError(f, ops))
-	}
-	c.explain(culprit)
-	return culprit
+	return r, nil
 }
 
-// batchError maps an error of the kernel to the op, and the element where it
-// points at one.
-func (e *encoder) batchError(f failure, ops []Op) *BatchError {
-	m := e.messages[f.message]
-	be := &BatchError{Index: m.op, Element: -1, Errno: f.errno, ExtAck: f.kernelError.message}
-	if m.op < 0 {
-		return be
+// add adds one answer to the result.
+func (r *result) add(e *encoder, h header, payload []byte) error {
+	i := int(h.seq - e.seq)
+	if i < 0 || i >= len(e.messages) {
+		return nil // an answer to an earlier message
 	}
-	be.Op = ops[m.op]
-	if m.element >= 0 && f.offset > 0 {
-		if i := elementAt(e.buf[m.offset:e.messageEnd(f.message)], f.offset); i >= 0 {
-			be.Element = m.element + i
+	switch h.typ {
+	case unix.NLMSG_ERROR:
+		ke, err := parseError(h.flags, payload)
+		if err != nil {
+			return err
 		}
-	}
-	return be
-}
-
-// explain adds what can be found out about a rejection.
-func (c *Conn) explain(be *BatchError) {
-	switch {
-	case be.Index < 0 && be.Errno == unix.EPERM:
-		be.Err = ErrPermission
-	case be.Op == nil:
-	case be.Errno == unix.EPERM:
-		be.Err = c.ownedError(be.Op.table())
-	case be.Errno == unix.EEXIST:
-		if add, ok := be.Op.(AddTable); ok {
-			be.Err = c.whoseTable(add.Table)
+		if ke.errno == 0 {
+			r.acknowledged = true
+		} else {
+			r.failures = append(r.failures, failure{message: i, kernelError: ke})
 		}
+	case msgType(unix.NFT_MSG_NEWRULE):
+		handle, err := decodeHandle(payload)
+		if err != nil {
+			return err
+		}
+		r.handles[i] = handle
 	}
+	return nil
 }
 
-// whoseTable says why a table could not be created.
-func (c *Conn) whoseTable(id nft.TableID) error {
-	t, err := c.table(id)
-	switch {
-	case err != nil:
-		return err
-	case !t.ours:
-		return fmt.Errorf("table %s: %w", id, ErrForeignTable)
-	default:
-		return fmt.Errorf("table %s: %w", id, ErrNotClaimed)
+// committed records the effects of a batch that was accepted.
+func (c *Conn) committed(e *encoder, r *result) error {
+	if !e.changes() {
+		return nil
 	}
-}
-
-// committed records what a batch that was accepted changed.
-func (c *Conn) committed(e *encoder, r result) error {
 	c.gen++
 	if c.gen == 0 {
 		c.gen = 1 // the kernel skips 0
 	}
 	c.setTables(func(tables map[nft.TableID]bool) {
-		for id, exists := range e.tables {
-			if !exists {
+		for id, t := range e.tables {
+			if !t.exists {
 				delete(tables, id)
-			} else if _, known := tables[id]; !known || e.fresh[id] {
+			} else if _, known := tables[id]; !known || t.created {
 				tables[id] = c.owner
 			}
 		}
 	})
-	var lost []AddRule
-	for _, w := range e.wanted {
-		if n, ok := r.handles[w.message]; ok {
-			w.rule.Handle.N = n
+	var missing []AddRule
+	for _, echo := range e.echoes {
+		if n, ok := r.handles[echo.message]; ok {
+			echo.rule.Handle.N = n
 		} else {
-			lost = append(lost, w.rule)
+			missing = append(missing, echo.rule)
 		}
 	}
-	if len(lost) == 0 {
-		return nil
-	}
-	if err := c.findHandles(lost); err != nil {
-		return fmt.Errorf("commit batch: %w: read handles of new rules: %w", ErrUnknownOutcome, err)
+	if err := c.findHandles(missing); err != nil {
+		return fmt.Errorf("%w: read handles of new rules: %w", ErrUnknownOutcome, err)
 	}
 	return nil
 }
 
-// recheck finds out after a change by another writer whether the tables of a
-// batch are still the connection's own, and takes the generation in which they are.
+// recheck checks, after another process changed the ruleset, that the tables of a
+// batch still belong to the connection, and reads the generation in which they do.
 func (c *Conn) recheck(ops []Op) error {
 	gen, err := c.generation()
 	if err != nil {
-		return fmt.Errorf("commit batch: %w", err)
+		return err
 	}
 	tables, err := c.listTables()
 	if err != nil {
-		return fmt.Errorf("commit batch: %w", err)
+		return err
 	}
 	marked := make(map[nft.TableID]bool, len(tables))
 	for _, t := range tables {
 		marked[t.id] = t.ours
 	}
-	seen := map[nft.TableID]bool{}
 	for _, op := range ops {
 		id := op.table()
-		if seen[id] || !c.owns(id) {
+		if _, ok := c.lookup(id); !ok || marked[id] {
 			continue
 		}
-		seen[id] = true
-		if _, isAdd := op.(AddTable); isAdd && !marked[id] {
-			if _, foreign := marked[id]; !foreign {
-				continue // it creates the table again
-			}
+		_, exists := marked[id]
+		if _, isAdd := op.(AddTable); isAdd && !exists {
+			marked[id] = true // this op creates it again
+			continue
 		}
-		if !marked[id] {
-			return fmt.Errorf("commit batch: table %s: %w", id, ErrDrift)
-		}
+		return fmt.Errorf("table %s: %w", id, ErrDrift)
 	}
 	c.gen = gen
 	return nil

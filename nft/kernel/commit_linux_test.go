@@ -259,7 +259,7 @@ func TestRejections(t *testing.T) {
 		{"long comment", AddElements{Table: id, Set: vmap, Elements: long}, 0, nil, "129 bytes"},
 		{"interval", AddElements{Table: id, Set: vmap, Elements: []set.Element{{Key: "abcd", KeyEnd: "abce", Data: "\x00\x00\x00\x00"}}}, 0, nil, "flags interval"},
 		{"no verdict", AddElements{Table: id, Set: vmap, Elements: []set.Element{{Key: "abcd"}}}, 0, nil, "no verdict"},
-		{"foreign table", AddChain{Table: nft.TableID{Family: nft.FamilyIP, Name: "other"}, Chain: chain("c")}, -1, ErrNotClaimed, "ip other"},
+		{"foreign table", AddChain{Table: nft.TableID{Family: nft.FamilyIP, Name: "other"}, Chain: chain("c")}, -1, ErrNotAdopted, "ip other"},
 		{"no chain", AddChain{Table: id}, -1, nil, "chain is nil"},
 		{"no set", AddElements{Table: id}, -1, nil, "set is nil"},
 		{"no name", AddTable{Table: nft.TableID{Family: nft.FamilyIP}}, -1, nil, "want 1 to 255 bytes"},

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -18,16 +17,16 @@ import (
 type tableInfo struct {
 	id      nft.TableID
 	comment string
-	// ours is true where the userdata carries weft's mark.
+	// ours is true if the userdata carries weft's mark.
 	ours bool
-	// owner is the netlink port of the owner; 0 for none.
+	// owner is the netlink port of the owner; 0 if there is none.
 	owner uint32
-	// dormant is true where the base chains are off their hooks.
+	// dormant is true if the base chains are detached from their hooks.
 	dormant bool
 }
 
-// decodeTable decodes a NEWTABLE. Userdata that weft did not write is no error:
-// the table is just not ours.
+// decodeTable decodes a NEWTABLE. Userdata that cannot be parsed means that weft did
+// not create the table.
 func decodeTable(m reply) (tableInfo, error) {
 	t := tableInfo{id: nft.TableID{Family: m.family}}
 	a := attr.NewReader(m.attrs)
@@ -41,15 +40,15 @@ func decodeTable(m reply) (tableInfo, error) {
 			}
 		case nftaTableOwner:
 			t.owner = a.Uint32BE()
-		case nftaTableFlags:
+		case unix.NFTA_TABLE_FLAGS:
 			t.dormant = a.Uint32BE()&unix.NFT_TABLE_F_DORMANT != 0
 		}
 	}
 	return t, a.Err()
 }
 
-// decodeChain decodes a NEWCHAIN; nil for a chain of another table.
-func decodeChain(m reply, table string) (*object.Chain, error) {
+// decodeChain decodes a NEWCHAIN.
+func decodeChain(m reply) (*object.Chain, error) {
 	chain := &object.Chain{}
 	base := func() *object.Base {
 		if chain.Base == nil {
@@ -60,14 +59,10 @@ func decodeChain(m reply, table string) (*object.Chain, error) {
 	a := attr.NewReader(m.attrs)
 	for a.Next() {
 		switch a.Type() {
-		case unix.NFTA_CHAIN_TABLE:
-			if !a.TextIs(table) {
-				return nil, nil //nolint:nilnil // nothing of a foreign table is decoded
-			}
 		case unix.NFTA_CHAIN_NAME:
 			chain.Name = a.Text()
 		case unix.NFTA_CHAIN_HOOK:
-			if err := decodeHook(a.Bytes(), base()); err != nil {
+			if err := decodeHook(a.Nested(), base()); err != nil {
 				return nil, fmt.Errorf("chain %s: hook: %w", chain.Name, err)
 			}
 		case unix.NFTA_CHAIN_POLICY:
@@ -90,8 +85,7 @@ func decodeChain(m reply, table string) (*object.Chain, error) {
 }
 
 // decodeHook decodes where a base chain is attached.
-func decodeHook(b []byte, base *object.Base) error {
-	a := attr.NewReader(b)
+func decodeHook(a attr.Reader, base *object.Base) error {
 	for a.Next() {
 		switch a.Type() {
 		case unix.NFTA_HOOK_HOOKNUM:
@@ -101,11 +95,11 @@ func decodeHook(b []byte, base *object.Base) error {
 		case unix.NFTA_HOOK_DEV:
 			base.Device = a.Text()
 		case nftaHookDevs:
-			names, err := decodeDevices(a.Bytes())
+			names, err := decodeDevices(a.Nested())
 			if err != nil {
 				return err
 			}
-			// The kernel gives a single device in both ways.
+			// The kernel reports a single device in both attributes.
 			if len(names) == 1 {
 				base.Device = names[0]
 			} else {
@@ -116,24 +110,33 @@ func decodeHook(b []byte, base *object.Base) error {
 	return a.Err()
 }
 
-// ruleInfo is what is read of a rule.
-type ruleInfo struct {
-	table, chain string
-	handle       uint64
-	info         userdata.RuleInfo
-	writes       []compile.Write
+// decodeDevices decodes a list of devices.
+func decodeDevices(a attr.Reader) ([]string, error) {
+	var names []string
+	for a.Next() {
+		if a.Type() == nftaDeviceName {
+			names = append(names, a.Text())
+		}
+	}
+	return names, a.Err()
 }
 
-// decodeRule decodes a NEWRULE, without its expressions: the fingerprint in
-// the userdata stands for them, but for what the rule writes into maps. Userdata
-// that cannot be read is that of somebody else's rule.
+// ruleInfo is what is read of a rule.
+type ruleInfo struct {
+	chain  string
+	handle uint64
+	info   userdata.RuleInfo
+	writes []compile.Write
+}
+
+// decodeRule decodes a NEWRULE. Of the expressions it reads only what the rule writes
+// into maps, because the fingerprint in the userdata identifies them. Userdata that
+// cannot be parsed belongs to a rule that weft did not create.
 func decodeRule(m reply) (ruleInfo, error) {
 	var r ruleInfo
 	a := attr.NewReader(m.attrs)
 	for a.Next() {
 		switch a.Type() {
-		case unix.NFTA_RULE_TABLE:
-			r.table = a.Text()
 		case unix.NFTA_RULE_CHAIN:
 			r.chain = a.Text()
 		case unix.NFTA_RULE_HANDLE:
@@ -143,7 +146,7 @@ func decodeRule(m reply) (ruleInfo, error) {
 				r.info = info
 			}
 		case unix.NFTA_RULE_EXPRESSIONS:
-			// Almost no rule has one.
+			// Few rules write into maps. This test is cheaper than parsing.
 			if !bytes.Contains(a.Bytes(), []byte("dynset\x00")) {
 				continue
 			}
@@ -158,15 +161,14 @@ func decodeRule(m reply) (ruleInfo, error) {
 
 // decodeHandle returns the handle of an echoed NEWRULE.
 func decodeHandle(payload []byte) (uint64, error) {
-	if len(payload) < genLen {
+	m, err := parseReply(payload)
+	if err != nil {
+		return 0, err
+	}
+	r, ok := attr.Find(m.attrs, unix.NFTA_RULE_HANDLE)
+	if !ok {
 		return 0, ErrMalformed
 	}
-	a := attr.NewReader(payload[genLen:])
-	for a.Next() {
-		if a.Type() == unix.NFTA_RULE_HANDLE {
-			n := a.Uint64BE()
-			return n, a.Err()
-		}
-	}
-	return 0, errors.Join(ErrMalformed, a.Err())
+	n := r.Uint64BE()
+	return n, r.Err()
 }

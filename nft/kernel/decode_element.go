@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,12 +18,12 @@ import (
 // elementDecoder collects the elements of one set from a dump.
 type elementDecoder struct {
 	set *set.Set
-	// ranges is true where an interval comes as two elements.
+	// ranges is true if an interval is two elements.
 	ranges   bool
 	elements []set.Element
-	// ends are the ends of intervals: the first keys that are not in them.
+	// ends are the ends of intervals: the first keys after them.
 	ends []string
-	// verdicts are those seen so far: thousands of elements share a few.
+	// verdicts are the packed verdicts by attribute: thousands of elements share a few.
 	verdicts map[string]string
 }
 
@@ -31,27 +32,19 @@ func newElementDecoder(set *set.Set) *elementDecoder {
 	return &elementDecoder{set: set, ranges: enc.ranges, verdicts: map[string]string{}}
 }
 
-// reset forgets what was collected.
+// reset drops the collected elements.
 func (d *elementDecoder) reset() { d.elements, d.ends = d.elements[:0], d.ends[:0] }
 
 // message decodes a NEWSETELEM.
 func (d *elementDecoder) message(m reply) error {
-	a := attr.NewReader(m.attrs)
-	for a.Next() {
-		if a.Type() != unix.NFTA_SET_ELEM_LIST_ELEMENTS {
-			continue
-		}
-		list := a.Nested()
-		for list.Next() {
-			if err := d.element(list.Bytes()); err != nil {
-				return err
-			}
-		}
-		if err := list.Err(); err != nil {
+	elements, _ := attr.Find(m.attrs, unix.NFTA_SET_ELEM_LIST_ELEMENTS)
+	list := elements.Nested()
+	for list.Next() {
+		if err := d.element(list.Bytes()); err != nil {
 			return err
 		}
 	}
-	return a.Err()
+	return errors.Join(elements.Err(), list.Err())
 }
 
 // element decodes an entry of the list.
@@ -64,11 +57,11 @@ func (d *elementDecoder) element(b []byte) error {
 		var err error
 		switch a.Type() {
 		case unix.NFTA_SET_ELEM_KEY:
-			key, err = dataValue(a.Bytes())
+			key, err = dataValue(a.Nested())
 		case nftaSetElemKeyEnd:
-			keyEnd, err = dataValue(a.Bytes())
+			keyEnd, err = dataValue(a.Nested())
 		case unix.NFTA_SET_ELEM_DATA:
-			e.Data, err = d.data(a.Bytes())
+			e.Data, err = d.data(a.Nested())
 		case unix.NFTA_SET_ELEM_OBJREF:
 			e.Data = a.Text()
 		case unix.NFTA_SET_ELEM_FLAGS:
@@ -76,9 +69,9 @@ func (d *elementDecoder) element(b []byte) error {
 		case unix.NFTA_SET_ELEM_TIMEOUT:
 			e.Timeout = durationOf(a.Uint64BE())
 		case unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs:
-			e.State = elementState(a.Type(), a.Bytes())
+			e.State = elementState(a)
 		case unix.NFTA_SET_ELEM_USERDATA:
-			// An element that somebody else wrote may have any userdata.
+			// Other programs write userdata of any form.
 			if info, err := userdata.ParseElement(a.Bytes()); err == nil {
 				e.Comment = info.Comment
 			}
@@ -103,18 +96,17 @@ func (d *elementDecoder) element(b []byte) error {
 	return nil
 }
 
-// elementState decodes the statements of an element; nothing for those that nft
-// 1.0.6 does not have. What is left of a timeout is not read: it is another a moment
-// later.
-func elementState(typ uint16, value []byte) string {
-	if typ == unix.NFTA_SET_ELEM_EXPR {
-		words, err := expr.FormatStateful(value)
+// elementState decodes the statements of an element. It returns nothing for statements
+// that nft 1.0.6 does not have. The remaining time is not decoded because it changes.
+func elementState(a attr.Reader) string {
+	if a.Type() == unix.NFTA_SET_ELEM_EXPR {
+		words, err := expr.FormatStateful(a.Bytes())
 		if err != nil {
 			return ""
 		}
 		return words
 	}
-	words, err := decodeStateful(value)
+	words, err := decodeStateful(a.Nested())
 	if err != nil {
 		return ""
 	}
@@ -122,8 +114,7 @@ func elementState(typ uint16, value []byte) string {
 }
 
 // dataValue returns the bytes of a key.
-func dataValue(b []byte) ([]byte, error) {
-	a := attr.NewReader(b)
+func dataValue(a attr.Reader) ([]byte, error) {
 	for a.Next() {
 		if a.Type() == unix.NFTA_DATA_VALUE {
 			return a.Bytes(), nil
@@ -132,9 +123,8 @@ func dataValue(b []byte) ([]byte, error) {
 	return nil, ErrMalformed
 }
 
-// data decodes the data of a map's element; verdicts into their packed form.
-func (d *elementDecoder) data(b []byte) (string, error) {
-	a := attr.NewReader(b)
+// data decodes the data of a map's element. Verdicts are returned in their packed form.
+func (d *elementDecoder) data(a attr.Reader) (string, error) {
 	for a.Next() {
 		switch a.Type() {
 		case unix.NFTA_DATA_VALUE:
@@ -170,22 +160,22 @@ func (d *elementDecoder) verdict(b []byte) (string, error) {
 	return packed, nil
 }
 
-// dedupe removes elements that came twice and reports whether there were any.
+// dedupe removes duplicates and reports whether there were any.
 func (d *elementDecoder) dedupe() bool {
 	type key struct{ first, last string }
 	seen := make(map[key]struct{}, len(d.elements))
 	n := len(d.elements)
 	d.elements = slices.DeleteFunc(d.elements, func(e set.Element) bool {
 		k := key{e.Key, e.KeyEnd}
-		_, twice := seen[k]
+		_, duplicate := seen[k]
 		seen[k] = struct{}{}
-		return twice
+		return duplicate
 	})
 	return len(d.elements) < n
 }
 
-// finish returns the elements, with the ends of intervals joined to their
-// begins.
+// finish returns the elements. In a set with ranges it joins the begins and ends of
+// intervals.
 func (d *elementDecoder) finish() []set.Element {
 	if !d.ranges {
 		return slices.Clip(d.elements)
@@ -199,22 +189,21 @@ func (d *elementDecoder) finish() []set.Element {
 			continue // the catch-all element
 		}
 		for len(ends) > 0 && ends[0] <= e.Key {
-			ends = ends[1:] // nft(8) writes such an end before the first interval
+			ends = ends[1:] // nft(8) adds an end before the first interval
 		}
-		next := "" // the key after the interval; empty for none
+		next := "" // the key after the interval; empty if there is none
 		if len(ends) > 0 {
 			next = ends[0]
 		}
 		if i+1 < len(d.elements) && (next == "" || d.elements[i+1].Key < next) {
-			next = d.elements[i+1].Key // nft(8) leaves out an end where the next interval begins
+			next = d.elements[i+1].Key // nft(8) omits an end at which the next interval begins
 		}
 		e.KeyEnd = keyBefore(next, len(e.Key))
 	}
 	return slices.Clip(d.elements)
 }
 
-// keyBefore returns the key of n bytes before next; the greatest one where
-// next is empty.
+// keyBefore returns the key of n bytes before next, or the greatest key if next is empty.
 func keyBefore(next string, n int) string {
 	if next == "" {
 		return strings.Repeat("\xff", n)

@@ -12,16 +12,12 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// decodeSet decodes a NEWSET; nil for a set of another table.
-func decodeSet(m reply, table string) (*set.Set, error) {
+// decodeSet decodes a NEWSET.
+func decodeSet(m reply) (*set.Set, error) {
 	set := &set.Set{}
 	a := attr.NewReader(m.attrs)
 	for a.Next() {
 		switch a.Type() {
-		case unix.NFTA_SET_TABLE:
-			if !a.TextIs(table) {
-				return nil, nil //nolint:nilnil // nothing of a foreign table is decoded
-			}
 		case unix.NFTA_SET_NAME:
 			set.Name = a.Text()
 		case unix.NFTA_SET_FLAGS:
@@ -43,7 +39,7 @@ func decodeSet(m reply, table string) (*set.Set, error) {
 		case unix.NFTA_SET_POLICY:
 			set.Memory = a.Uint32BE() == unix.NFT_SET_POL_MEMORY
 		case unix.NFTA_SET_DESC:
-			if err := decodeDesc(a.Bytes(), set); err != nil {
+			if err := decodeDesc(a.Nested(), set); err != nil {
 				return nil, fmt.Errorf("set %s: description: %w", set.Name, err)
 			}
 		case nftaSetExpr:
@@ -54,7 +50,7 @@ func decodeSet(m reply, table string) (*set.Set, error) {
 			set.Stateful = []string{words}
 		case nftaSetExpressions:
 			var err error
-			if set.Stateful, err = decodeStateful(a.Bytes()); err != nil {
+			if set.Stateful, err = decodeStateful(a.Nested()); err != nil {
 				return nil, fmt.Errorf("set %s: %w", set.Name, err)
 			}
 		case unix.NFTA_SET_USERDATA:
@@ -68,15 +64,14 @@ func decodeSet(m reply, table string) (*set.Set, error) {
 	return set, nil
 }
 
-// durationOf converts milliseconds, keeping to what a duration can hold.
+// durationOf converts milliseconds. Longer times become the greatest duration.
 func durationOf(ms uint64) time.Duration {
-	const most = uint64(1<<63-1) / uint64(time.Millisecond)
-	return time.Duration(min(ms, most)) * time.Millisecond
+	const longest = uint64(1<<63-1) / uint64(time.Millisecond)
+	return time.Duration(min(ms, longest)) * time.Millisecond
 }
 
-// decodeDesc decodes the size and the lengths of a concatenation's parts.
-func decodeDesc(b []byte, set *set.Set) error {
-	a := attr.NewReader(b)
+// decodeDesc decodes the size and the lengths of a concatenation's fields.
+func decodeDesc(a attr.Reader, set *set.Set) error {
 	for a.Next() {
 		switch a.Type() {
 		case unix.NFTA_SET_DESC_SIZE:
@@ -84,13 +79,9 @@ func decodeDesc(b []byte, set *set.Set) error {
 		case nftaSetDescConcat:
 			fields := a.Nested()
 			for fields.Next() {
-				field := fields.Nested()
-				for field.Next() {
-					if field.Type() == nftaSetFieldLen {
-						set.Key.Fields = append(set.Key.Fields, field.Uint32BE())
-					}
-				}
-				if err := field.Err(); err != nil {
+				length, _ := attr.Find(fields.Bytes(), nftaSetFieldLen)
+				set.Key.Fields = append(set.Key.Fields, length.Uint32BE())
+				if err := length.Err(); err != nil {
 					return err
 				}
 			}

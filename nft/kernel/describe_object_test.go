@@ -14,7 +14,7 @@ func TestDescribeObjects(t *testing.T) {
 		op   Op
 		want string
 	}{
-		{AddTable{Table: id, Comment: "c", Dormant: true}, `add table ip weft { flags dormant; comment "c"; }`},
+		{AddTable{Table: id, Comment: "c", Dormant: true}, `add table ip weft { comment "c"; flags dormant; }`},
 		{AddObject{Table: id, Object: quota}, `add quota ip weft q { comment "daily"; over 1 mbytes; }`},
 		{AddObject{Table: id, Object: &object.Object{Kind: nft.ObjectSynProxy, Name: "s"}}, "add synproxy ip weft s"},
 		{AddObject{Table: id}, "add object ip weft (nil)"},

@@ -28,7 +28,7 @@ func TestDescribe(t *testing.T) {
 		{DeleteTable{Table: id}, "delete table ip weft"},
 		{AddChain{Table: id, Chain: chain("c")}, "add chain ip weft c"},
 		{AddChain{Table: id, Chain: &object.Chain{Name: "c", Comment: "x", Base: &object.Base{Type: "nat", Hook: 0, Priority: -100}}},
-			`add chain ip weft c { type nat hook prerouting priority -100; policy accept; comment "x"; }`},
+			`add chain ip weft c { comment "x"; type nat hook prerouting priority -100; policy accept; }`},
 		{AddChain{Table: nft.TableID{Family: nft.FamilyNetdev, Name: "n"}, Chain: &object.Chain{Name: "c", Base: &object.Base{Type: "filter", Device: "eth0", Drop: true}}},
 			`add chain netdev n c { type filter hook ingress device "eth0" priority 0; policy drop; }`},
 		{DeleteChain{Table: id, Name: "c"}, "delete chain ip weft c"},

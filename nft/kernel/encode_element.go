@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -12,14 +11,16 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// elementEncoder appends the elements of one set. It allocates nothing.
+// elementEncoder appends the elements of one set. It does not allocate.
 type elementEncoder struct {
 	set *set.Set
-	// add is false where elements are only named, to delete them.
+	// add is false if elements are to be deleted, so that only their keys are needed.
 	add bool
-	// ranges is true for sets whose intervals are two elements, the first key
-	// and the first key after it; keyEnd for those that carry both ends in one.
-	ranges, keyEnd bool
+	// ranges is true for sets in which an interval is two elements: its first key,
+	// and the first key after it.
+	ranges bool
+	// keyEnd is true for sets in which an element has both ends of an interval.
+	keyEnd bool
 }
 
 func newElementEncoder(set *set.Set, add bool) elementEncoder {
@@ -28,8 +29,7 @@ func newElementEncoder(set *set.Set, add bool) elementEncoder {
 	return elementEncoder{set: set, add: add, ranges: interval && !concat, keyEnd: interval && concat}
 }
 
-// append appends an element: one list entry, or two for an interval of a set
-// that is no concatenation.
+// append appends an element as one list entry, or as two if the set has ranges.
 func (ee *elementEncoder) append(b []byte, e *set.Element) ([]byte, error) {
 	if err := ee.check(e); err != nil {
 		return b, err
@@ -50,7 +50,7 @@ func (ee *elementEncoder) append(b []byte, e *set.Element) ([]byte, error) {
 	return ee.appendEnd(b, rangeEnd(e)), nil
 }
 
-// check compares lengths, about which the kernel would only say EINVAL.
+// check checks an element, because the kernel would only answer EINVAL.
 func (ee *elementEncoder) check(e *set.Element) error {
 	want := int(ee.set.Key.Len)
 	if len(e.Key) != want && e.Key != "" {
@@ -73,7 +73,7 @@ func (ee *elementEncoder) check(e *set.Element) error {
 		return errors.New("element has data: want a map")
 	case ee.set.Object != "":
 		if e.Data == "" {
-			return errors.New("element names no object")
+			return errors.New("element does not name an object")
 		}
 	case ee.set.Verdict && len(e.Data) < 4:
 		return errors.New("element has no verdict")
@@ -84,7 +84,8 @@ func (ee *elementEncoder) check(e *set.Element) error {
 }
 
 // appendFirst appends the attributes of an element, or of the begin of an
-// interval. An element without a key is the catch-all element "*".
+// interval. An element without a key is the catch-all element "*". open means that the
+// interval has no end because it extends to the greatest key.
 func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]byte, error) {
 	if e.Key == "" {
 		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)
@@ -129,8 +130,7 @@ func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]by
 	return attr.Close(b, at), nil
 }
 
-// appendState appends what few elements have: what is left of the timeout, and
-// statements.
+// appendState appends the remaining time and the statements of an element.
 func appendState(b []byte, e *set.Element) ([]byte, error) {
 	if left := e.Expires(); left != 0 {
 		ms, err := milliseconds(left)
@@ -142,7 +142,7 @@ func appendState(b []byte, e *set.Element) ([]byte, error) {
 	return appendStateful(b, unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs, e.Stateful())
 }
 
-// appendEnd appends the end of an interval: the first key that is not in it.
+// appendEnd appends the end of an interval: the first key after last.
 func (ee *elementEncoder) appendEnd(b []byte, last string) []byte {
 	b, at := attr.OpenNested(b, unix.NFTA_LIST_ELEM)
 	b, key := attr.OpenNested(b, unix.NFTA_SET_ELEM_KEY)
@@ -167,7 +167,7 @@ func rangeEnd(e *set.Element) string {
 	return e.KeyEnd
 }
 
-// allOnes reports whether no key is greater.
+// allOnes reports whether key is the greatest key of its length.
 func allOnes(key string) bool {
 	for i := range len(key) {
 		if key[i] != 0xff {
@@ -185,8 +185,8 @@ func appendValue(b []byte, typ uint16, v string) []byte {
 	return b
 }
 
-// appendVerdict appends the data of a verdict map from its packed form, four
-// bytes of code and the name of the chain. It has at least four bytes.
+// appendVerdict appends the data of a verdict map from its packed form: four
+// bytes of code, then the name of the chain.
 func appendVerdict(b []byte, data string) []byte {
 	b, at := attr.OpenNested(b, unix.NFTA_SET_ELEM_DATA)
 	b, verdict := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
@@ -199,45 +199,26 @@ func appendVerdict(b []byte, data string) []byte {
 	return b
 }
 
-// elementAt returns how many elements begin in a message's list before the
-// offset off of the message; intervals count once. It is -1 where the offset
-// is not inside of an element.
+// elementAt returns which element of a message's list has the attribute at offset off
+// of the message, counting an interval as one element. It is -1 if the offset is not in an
+// element.
 func elementAt(message []byte, off int) int {
 	if off < headerLen+genLen || off >= len(message) {
 		return -1
 	}
-	at := headerLen + genLen
-	for a := attr.NewReader(message[at:]); a.Next(); at = len(message) - a.Remaining() {
-		if a.Type() == unix.NFTA_SET_ELEM_LIST_ELEMENTS {
-			return elementInList(a.Bytes(), off-at-attr.HeaderLen)
-		}
-	}
-	return -1
-}
-
-// elementInList is elementAt within the list.
-func elementInList(list []byte, off int) int {
-	if off < 0 {
+	list, ok := attr.Find(message[headerLen+genLen:], unix.NFTA_SET_ELEM_LIST_ELEMENTS)
+	if !ok {
 		return -1
 	}
 	n := -1
-	for a := attr.NewReader(list); a.Next(); {
-		if !isIntervalEnd(a.Bytes()) {
+	off -= len(message) - list.Remaining() - len(list.Bytes())
+	for a := list.Nested(); off >= 0 && a.Next(); {
+		if flags, ok := attr.Find(a.Bytes(), unix.NFTA_SET_ELEM_FLAGS); !ok || flags.Uint32BE()&setElemIntervalEnd == 0 {
 			n++
 		}
-		if off < len(list)-a.Remaining() {
+		if off < len(list.Bytes())-a.Remaining() {
 			return n
 		}
 	}
 	return -1
-}
-
-// isIntervalEnd reports whether an encoded element is the end of an interval.
-func isIntervalEnd(element []byte) bool {
-	for a := attr.NewReader(element); a.Next(); {
-		if a.Type() == unix.NFTA_SET_ELEM_FLAGS && len(a.Bytes()) == 4 {
-			return binary.BigEndian.Uint32(a.Bytes())&setElemIntervalEnd != 0
-		}
-	}
-	return false
 }

@@ -41,7 +41,7 @@ func TestObjectMapRoundTrip(t *testing.T) {
 			b = rest
 			switch h.typ {
 			case msgType(unix.NFT_MSG_NEWSET):
-				got, err = decodeSet(reply{nft.FamilyInet, payload[genLen:]}, "t")
+				got, err = decodeSet(reply{nft.FamilyInet, payload[genLen:]})
 			case msgType(unix.NFT_MSG_NEWSETELEM):
 				err = d.message(reply{nft.FamilyInet, payload[genLen:]})
 			}

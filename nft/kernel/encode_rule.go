@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// addRule appends a rule after its anonymous sets, which are known by their
+// addRule appends a rule, after its anonymous sets. The rule refers to them by their
 // numbers in the batch.
 func (e *encoder) addRule(op AddRule) error {
 	if op.Rule == nil {
@@ -35,7 +36,7 @@ func (e *encoder) addRule(op AddRule) error {
 	flags := uint16(unix.NLM_F_CREATE)
 	if op.Handle != nil {
 		flags |= unix.NLM_F_ECHO
-		e.wanted = append(e.wanted, wantedHandle{message: len(e.messages), rule: op})
+		e.echoes = append(e.echoes, echo{message: len(e.messages), rule: op})
 	}
 	position, err := e.position(op)
 	if err != nil {
@@ -44,22 +45,18 @@ func (e *encoder) addRule(op AddRule) error {
 	if position.append {
 		flags |= unix.NLM_F_APPEND
 	}
-	at := e.begin(msgType(unix.NFT_MSG_NEWRULE), flags, uint8(op.Table.Family), -1)
-	e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_TABLE, op.Table.Name)
-	e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_CHAIN, op.Chain)
-	var nest int
-	e.buf, nest = attr.OpenNested(e.buf, unix.NFTA_RULE_EXPRESSIONS)
-	e.buf = append(e.buf, expressions...)
-	if len(e.buf)-nest > attr.MaxLen {
-		return fmt.Errorf("expressions of the rule take %d bytes: want at most %d", len(expressions), attr.MaxLen-attr.HeaderLen)
+	e.open(unix.NFT_MSG_NEWRULE, flags, op.Table)
+	e.string(unix.NFTA_RULE_CHAIN, op.Chain)
+	if len(expressions) > attr.MaxLen-attr.HeaderLen {
+		return fmt.Errorf("expressions of the rule have %d bytes: want at most %d", len(expressions), attr.MaxLen-attr.HeaderLen)
 	}
-	e.buf = attr.Close(e.buf, nest)
-	e.buf = attr.AppendBytes(e.buf, unix.NFTA_RULE_USERDATA, userData)
+	e.bytes(unix.NFTA_RULE_EXPRESSIONS|unix.NLA_F_NESTED, expressions)
+	e.bytes(unix.NFTA_RULE_USERDATA, userData)
 	switch {
 	case position.handle != 0:
-		e.buf = attr.AppendUint64BE(e.buf, unix.NFTA_RULE_POSITION, position.handle)
+		e.uint64(unix.NFTA_RULE_POSITION, position.handle)
 	case position.id != 0:
-		e.buf = attr.AppendUint32BE(e.buf, nftaRulePositionID, position.id)
+		e.uint32(nftaRulePositionID, position.id)
 	}
 	if op.Handle != nil {
 		e.ids++
@@ -67,30 +64,30 @@ func (e *encoder) addRule(op AddRule) error {
 			e.rules = map[*Handle]uint32{}
 		}
 		e.rules[op.Handle] = e.ids
-		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_RULE_ID, e.ids)
+		e.uint32(unix.NFTA_RULE_ID, e.ids)
 	}
-	closeMessage(e.buf, at)
 	return nil
 }
 
-// position is where a rule goes: with append, after the rule with the handle
-// or with the batch's own id, or at the end of the chain; without, at its head.
+// position is where a rule is inserted. With append, that is after the rule with the
+// handle or the batch's id, or at the end of the chain if both are 0; without, it is the
+// head of the chain.
 type position struct {
 	append bool
 	handle uint64
 	id     uint32
 }
 
-// position finds a rule's place. Rules that the batch adds one after another
-// to a chain of its own just go to the end: the kernel finds an id by a
-// walk over the whole batch, which would make the load of a long chain quadratic.
+// position returns where a rule goes. Rules that the batch adds one after another
+// to a chain that it creates are appended without an id, because the kernel finds
+// an id by walking the whole batch: loading a long chain would be quadratic.
 func (e *encoder) position(op AddRule) (position, error) {
 	id := chainID{op.Table, op.Chain}
-	tail, fresh := e.tails[id]
-	if fresh && op.After == tail {
+	tail, created := e.tails[id]
+	if created && op.After == tail {
 		e.tails[id] = op.Handle
 		if op.Handle == nil {
-			e.tails[id] = new(Handle) // the tail has no name: nothing goes after it
+			e.tails[id] = new(Handle) // no rule can be added after this one
 		}
 		return position{append: true}, nil
 	}
@@ -101,11 +98,12 @@ func (e *encoder) position(op AddRule) (position, error) {
 		return position{append: true, id: ruleID}, nil
 	}
 	if op.After.N == 0 {
-		return position{}, errors.New("the rule to go after has no handle: it is neither committed nor earlier in the batch")
+		return position{}, errors.New("the rule to add after has no handle: it is neither committed nor earlier in the batch")
 	}
 	return position{append: true, handle: op.After.N}, nil
 }
 
+// deleteRule appends the deletion of a rule.
 func (e *encoder) deleteRule(op DeleteRule) error {
 	if op.Handle == nil {
 		return errors.New("handle of the rule is nil")
@@ -114,32 +112,19 @@ func (e *encoder) deleteRule(op DeleteRule) error {
 	if !inBatch && op.Handle.N == 0 {
 		return errors.New("the rule has no handle: it is neither committed nor earlier in the batch")
 	}
-	at := e.begin(msgType(unix.NFT_MSG_DELRULE), 0, uint8(op.Table.Family), -1)
-	e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_TABLE, op.Table.Name)
-	e.buf = attr.AppendString(e.buf, unix.NFTA_RULE_CHAIN, op.Chain)
-	if inBatch {
-		e.buf = attr.AppendUint32BE(e.buf, unix.NFTA_RULE_ID, ruleID)
-		delete(e.rules, op.Handle)
-		delete(e.tails, chainID{op.Table, op.Chain})
-		e.unwant(op.Handle)
-	} else {
-		e.buf = attr.AppendUint64BE(e.buf, unix.NFTA_RULE_HANDLE, op.Handle.N)
+	e.remove(unix.NFT_MSG_DELRULE, op.Table, unix.NFTA_RULE_CHAIN, op.Chain)
+	if !inBatch {
+		e.uint64(unix.NFTA_RULE_HANDLE, op.Handle.N)
+		return nil
 	}
-	closeMessage(e.buf, at)
+	e.uint32(unix.NFTA_RULE_ID, ruleID)
+	delete(e.rules, op.Handle)
+	delete(e.tails, chainID{op.Table, op.Chain})
+	e.echoes = slices.DeleteFunc(e.echoes, func(x echo) bool { return x.rule.Handle == op.Handle })
 	return nil
 }
 
-// unwant forgets a rule that the batch itself deletes again.
-func (e *encoder) unwant(h *Handle) {
-	for i := range e.wanted {
-		if e.wanted[i].rule.Handle == h {
-			e.wanted = append(e.wanted[:i], e.wanted[i+1:]...)
-			return
-		}
-	}
-}
-
-// addAnonymous appends a set that belongs to a rule, and its elements.
+// addAnonymous appends an anonymous set of a rule, and its elements.
 func (e *encoder) addAnonymous(table nft.TableID, set set.Anonymous, id uint32) error {
 	if err := e.addSet(table, set.Set, id, len(set.Elements)); err != nil {
 		return err

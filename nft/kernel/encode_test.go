@@ -71,7 +71,7 @@ func TestElementAt(t *testing.T) {
 	if _, err := e.encode(AddElements{Table: testTable(), Set: s, Elements: elements}); err != nil {
 		t.Fatal(err)
 	}
-	closeMessage(e.buf, 0)
+	e.closeLast()
 	for i, el := range elements {
 		if got := elementAt(e.buf, bytes.Index(e.buf, []byte(el.Key))); got != i {
 			t.Errorf("element at %s = %d, want %d", el.Key, got, i)
@@ -103,18 +103,43 @@ func TestEncodeDoesNotAllocatePerElement(t *testing.T) {
 func TestBaseChainOfOwnTableIsNotFresh(t *testing.T) {
 	id := nft.TableID{Family: nft.FamilyIP, Name: "weft"}
 	base := AddChain{Table: id, Chain: &object.Chain{Name: "b", Base: &object.Base{Type: "filter"}}}
-	e := encoder{seq: 1, ours: func(nft.TableID) bool { return true }}
+	own := func(nft.TableID) (protected, ok bool) { return false, true }
+	e := encoder{seq: 1, own: own}
 	if err := e.batch([]Op{AddTable{Table: id}, base}); err != nil {
 		t.Fatal(err)
 	}
 	if _, fresh := e.tails[chainID{id, "b"}]; fresh {
 		t.Error("a base chain of a table that exists is taken for a new one")
 	}
-	e = encoder{seq: 1, ours: func(nft.TableID) bool { return true }}
+	e = encoder{seq: 1, own: own}
 	if err := e.batch([]Op{DeleteTable{Table: id}, AddTable{Table: id}, base}); err != nil {
 		t.Fatal(err)
 	}
 	if _, fresh := e.tails[chainID{id, "b"}]; !fresh {
 		t.Error("a base chain of a new table is taken for an old one")
+	}
+}
+
+// Before Linux 6.10 the kernel does not answer a batch without messages.
+func TestBatchWithoutMessagesIsNotSent(t *testing.T) {
+	s := &set.Set{Name: "s", Key: set.Type{ID: 7, Len: 4}}
+	c := &Conn{tables: map[nft.TableID]bool{testTable(): true}}
+	ops := []Op{AddElements{Table: testTable(), Set: s}}
+	if stats, err := c.Commit(ops); err != nil || stats.Elements != 0 || c.gen != 0 {
+		t.Errorf("Commit = %+v, %v, generation %d", stats, err, c.gen)
+	}
+	if err := c.Check(ops); err != nil {
+		t.Errorf("Check = %v", err)
+	}
+}
+
+// The kernel reports a used-up quota with port 0 and without the end of a transaction.
+func TestQuotaEventIsNotPending(t *testing.T) {
+	w := watcher{portID: 1, owns: func(nft.TableID) bool { return true }}
+	b := appendHeader(nil, msgType(unix.NFT_MSG_NEWOBJ), 0, 0, uint8(nft.FamilyIP), 0)
+	b = attr.AppendString(b, nftaTable, "weft")
+	closeMessage(b, 0)
+	if changes := w.datagram(b); len(changes) != 0 || len(w.pending) != 0 {
+		t.Errorf("changes %+v, pending %+v", changes, w.pending)
 	}
 }

@@ -13,66 +13,65 @@ import (
 
 // Errors of Open.
 var (
-	// ErrPermission says that the process may not change the ruleset.
+	// ErrPermission says that the process is not permitted to change the ruleset.
 	ErrPermission = errors.New("missing CAP_NET_ADMIN in the user namespace that owns the network namespace: run as root, or give the process that capability")
-	// ErrNoNFTables says that the kernel has no nf_tables.
+	// ErrNoNFTables says that the kernel lacks nf_tables.
 	ErrNoNFTables = errors.New("kernel has no nf_tables: load the module nf_tables, or build it in")
 )
 
-// Errors of Commit, Claim and Dump.
+// Errors of Commit, Adopt and Dump.
 var (
-	// ErrUnknownOutcome says that the socket failed after a batch was sent: it
-	// may have taken effect or not. Dump tells.
+	// ErrUnknownOutcome says that the socket failed after a batch was sent. The batch
+	// took effect completely or not at all; call Dump to find out.
 	ErrUnknownOutcome = errors.New("outcome of the batch is unknown: reread the ruleset")
-	// ErrForeignTable says that a table of that name exists which weft did not
-	// create.
+	// ErrForeignTable says that the table exists and that weft did not create it.
 	ErrForeignTable = errors.New("table exists and was not created by weft: rename one of the two, or delete the table if nothing needs it")
-	// ErrOurs says that a table is weft's where one of somebody else's is meant.
-	ErrOurs = errors.New("table was created by weft: withdraw its fragments, or clean up")
-	// ErrNotClaimed says that an Op names a table that this Conn neither
-	// created nor claimed.
-	ErrNotClaimed = errors.New("table was neither created nor claimed by this connection: claim it first")
-	// ErrTooLarge says that a batch does not fit into the socket's send buffer;
-	// only processes without CAP_NET_ADMIN in the initial user namespace are
-	// bound by one.
+	// ErrOurs says that weft created a table from which RemoveForeign was to remove
+	// something.
+	ErrOurs = errors.New("table was created by weft: withdraw its fragments, or run weft cleanup")
+	// ErrNotAdopted says that an Op names a table that this Conn neither created nor
+	// adopted.
+	ErrNotAdopted = errors.New("table was neither created nor adopted by this connection: adopt it first")
+	// ErrTooLarge says that a batch does not fit into the socket's send buffer. The
+	// buffer is limited only for processes without CAP_NET_ADMIN in the initial user
+	// namespace.
 	ErrTooLarge = errors.New("batch exceeds the socket's send buffer: raise net.core.wmem_max, or give the process CAP_NET_ADMIN in the initial user namespace")
-	// ErrBusy says that other writers changed the ruleset each time that a
-	// batch, or a dump, was tried. Nothing took effect.
-	ErrBusy = errors.New("other writers kept changing the ruleset: try again")
-	// ErrDrift says that a table of the connection's was deleted or replaced by
-	// another process (only where tables are not owned). Nothing took effect;
-	// Dump, compare, go on.
+	// ErrBusy says that other processes changed the ruleset during each attempt of a
+	// commit or dump. Nothing took effect.
+	ErrBusy = errors.New("other processes keep changing the ruleset: try again")
+	// ErrDrift says that another process deleted or replaced one of the connection's
+	// tables, which is possible only without ownership. Nothing took effect; call Dump
+	// and compare.
 	ErrDrift = errors.New("another process deleted or replaced the table: reread the ruleset")
-	// ErrMalformed says that an answer of the kernel could not be decoded.
+	// ErrMalformed says that a message from the kernel could not be decoded.
 	ErrMalformed = attr.ErrMalformed
 	// ErrClosed says that the Conn was closed.
 	ErrClosed = errors.New("connection is closed")
 )
 
-// BatchError is the rejection of a batch; nothing of it took effect.
+// BatchError says why a batch was rejected. Nothing of the batch took effect.
 type BatchError struct {
-	// Index is the culprit's place in the batch's ops; -1 where the kernel
-	// blames the batch as a whole.
+	// Index is the index of the op that caused the error; -1 if the error is about the
+	// batch as a whole.
 	Index int
-	// Element is the place of the element that the kernel points at in the
-	// op's Elements; -1 where it does not.
+	// Element is the index in the op's Elements of the element that caused the error;
+	// -1 if that is not known.
 	Element int
-	// Op is the culprit; nil where Index is -1.
+	// Op is the op that caused the error; nil if Index is -1.
 	Op Op
-	// Errno is the kernel's answer; 0 where the op could not be encoded, and
-	// Err says why.
+	// Errno is the kernel's answer; 0 if the op could not be encoded for the reason in
+	// Err.
 	Errno syscall.Errno
 	// ExtAck is the kernel's explanation, often empty.
 	ExtAck string
-	// Err tells more than Errno where more is known, such as ErrForeignTable or
-	// an *OwnedError.
+	// Err adds to Errno if more is known, such as ErrForeignTable or an *OwnedError.
 	Err error
-	// Errors are the kernel's further errors in the same batch. Most of them
-	// follow from the first.
+	// Errors are the kernel's further errors about the same batch. Most of them are
+	// consequences of the first.
 	Errors []*BatchError
 }
 
-// Error names the op in nft's words, cut short where it is long.
+// Error returns the op as a command of nft(8), abbreviated if it is long, and the cause.
 func (e *BatchError) Error() string {
 	var b strings.Builder
 	b.WriteString("commit ")
@@ -89,7 +88,7 @@ func (e *BatchError) Error() string {
 	return b.String()
 }
 
-// Format prints all errors of the batch under %+v, and Error otherwise.
+// Format prints all errors of the batch for %+v, and Error otherwise.
 func (e *BatchError) Format(s fmt.State, verb rune) {
 	_, _ = io.WriteString(s, e.Error())
 	if verb != 'v' || !s.Flag('+') {
@@ -100,7 +99,7 @@ func (e *BatchError) Format(s fmt.State, verb rune) {
 	}
 }
 
-// Unwrap returns the errno and what is known beyond it.
+// Unwrap returns Errno and Err.
 func (e *BatchError) Unwrap() []error {
 	var errs []error
 	if e.Errno != 0 {
@@ -112,7 +111,7 @@ func (e *BatchError) Unwrap() []error {
 	return errs
 }
 
-// cause puts the errno into words.
+// cause returns the texts of Errno, ExtAck and Err.
 func (e *BatchError) cause() string {
 	var parts []string
 	if e.Errno != 0 {
@@ -127,18 +126,18 @@ func (e *BatchError) cause() string {
 	return strings.Join(parts, ": ")
 }
 
-// OwnedError says that a table belongs to another process.
+// OwnedError says that another process owns a table.
 type OwnedError struct {
 	Table nft.TableID
-	// PortID is the netlink port of the owner; 0 where it is not known.
+	// PortID is the netlink port of the owner; 0 if it is not known.
 	PortID uint32
-	// PID and Process are the owner's; 0 and empty where the process could not
-	// be found, as when it is in another PID namespace.
+	// PID and Process identify the owner. They are 0 and empty if the process was not
+	// found, for example because it is in another PID namespace.
 	PID     int
 	Process string
 }
 
-// Error names the table and its owner.
+// Error returns the table and its owner.
 func (e *OwnedError) Error() string {
 	switch {
 	case e.PID != 0:

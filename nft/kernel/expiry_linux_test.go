@@ -64,10 +64,11 @@ func TestOnlySetsWithTimeoutsAreDestroyedFrom(t *testing.T) {
 		{set.Set{Name: "s", Key: set.Type{Len: 4}}, unix.NFT_MSG_DELSETELEM},
 		{set.Set{Name: "s", Key: set.Type{Len: 4}, Flags: unix.NFT_SET_TIMEOUT}, nftMsgDestroySetElem},
 	} {
-		e := encoder{destroy: true, seq: 1}
+		e := encoder{features: features{destroy: true}, seq: 1}
 		if _, err := e.encode(DeleteElements{Table: testTable(), Set: &tt.set, Elements: []set.Element{{Key: "abcd"}}}); err != nil {
 			t.Fatal(err)
 		}
+		e.closeLast()
 		if h, _, _, ok := nextMessage(e.buf); !ok || h.typ != msgType(int(tt.want)) {
 			t.Errorf("flags %#x: message type %#x, want %#x", tt.set.Flags, h.typ, msgType(int(tt.want)))
 		}

@@ -4,22 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// findHandles reads the handles of rules that a batch added and whose echoes
-// did not come: the kernel drops the echo of a rule that takes more than a page.
+// findHandles reads the handles of added rules whose echoes were lost: the kernel drops
+// the echo of a rule that is larger than a page.
 //
-// Of the rules with the same content and owner, those with the greatest
-// handles are the new ones, and handles grow in the order of the batch.
-func (c *Conn) findHandles(lost []AddRule) error {
+// Of the rules with the same content and owner, the new ones have the
+// greatest handles, and handles increase in the order of the batch.
+func (c *Conn) findHandles(missing []AddRule) error {
 	byChain := map[chainID][]AddRule{}
 	var order []chainID
-	for _, r := range lost {
+	for _, r := range missing {
 		id := chainID{r.Table, r.Chain}
 		if byChain[id] == nil {
 			order = append(order, id)
@@ -27,13 +22,12 @@ func (c *Conn) findHandles(lost []AddRule) error {
 		byChain[id] = append(byChain[id], r)
 	}
 	for _, id := range order {
-		rules, err := c.chainRules(id.table, id.name)
+		rules, err := listRules(c, id.table, id.name, decodeRule)
 		if err != nil {
-			return err
+			return fmt.Errorf("chain %s %s: %w", id.table, id.name, err)
 		}
 		slices.SortFunc(rules, func(a, b ruleInfo) int { return cmp.Compare(b.handle, a.handle) })
-		missing := byChain[id]
-		for _, add := range slices.Backward(missing) {
+		for _, add := range slices.Backward(byChain[id]) {
 			i := slices.IndexFunc(rules, func(r ruleInfo) bool {
 				return r.info.Ours && r.info.Fingerprint == add.Rule.Fingerprint && r.info.Owner == add.Owner
 			})
@@ -45,20 +39,4 @@ func (c *Conn) findHandles(lost []AddRule) error {
 		}
 	}
 	return nil
-}
-
-// chainRules reads the rules of one chain.
-func (c *Conn) chainRules(id nft.TableID, chain string) ([]ruleInfo, error) {
-	var rules []ruleInfo
-	request := attr.AppendString(nil, unix.NFTA_RULE_TABLE, id.Name)
-	request = attr.AppendString(request, unix.NFTA_RULE_CHAIN, chain)
-	err := c.dumpInTable(unix.NFT_MSG_GETRULE, id.Family, request, func() { rules = rules[:0] }, func(m reply) error {
-		r, err := decodeRule(m)
-		rules = append(rules, r)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list rules of chain %s %s: %w", id, chain, err)
-	}
-	return rules, nil
 }

@@ -7,52 +7,51 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Op is one change of the ruleset. A batch is a list of them; all take effect
-// at once, or none does. Ops are executed in order, so an object comes after
-// what it needs and goes before what it needs.
+// Op is one change of the ruleset. A batch is a list of ops, executed in order. An
+// object must be added after the objects that it needs, and deleted before them.
 type Op interface {
-	// String is the change in nft's words, with a few of its elements at most.
+	// String returns the op as a command of nft(8), with a few of its elements at most.
 	String() string
-	// table is the table that the change is about.
+	// table returns the table that the op changes.
 	table() nft.TableID
 }
 
-// AddTable creates a table marked as weft's. Of one that this socket created or
-// claimed before it changes whether it is dormant, and nothing else.
+// AddTable creates a table with weft's mark. For a table that the connection created or
+// adopted before, it changes only whether the table is dormant.
 type AddTable struct {
 	Table   nft.TableID
 	Comment string
-	// Dormant takes the table's base chains off their hooks (NFT_TABLE_F_DORMANT).
+	// Dormant detaches the table's base chains from their hooks (NFT_TABLE_F_DORMANT).
 	Dormant bool
 }
 
-// DeleteTable removes a table with everything in it.
+// DeleteTable removes a table and everything in it.
 type DeleteTable struct{ Table nft.TableID }
 
-// AddChain creates a chain; of an existing base chain it can change the policy.
+// AddChain creates a chain, or changes the policy of an existing base chain.
 type AddChain struct {
 	Table nft.TableID
 	Chain *object.Chain
 }
 
-// DeleteChain removes an empty chain that nothing refers to.
+// DeleteChain removes an empty chain to which nothing refers.
 type DeleteChain struct {
 	Table nft.TableID
 	Name  string
 }
 
-// AddRule adds a rule after the rule that After names, or at the head of the
-// chain where After is nil. The kernel's handle is in *Handle after a commit.
+// AddRule adds a rule after another one, or at the head of the chain if After is nil.
+// If Handle is not nil, a commit sets it to the kernel's handle.
 type AddRule struct {
 	Table nft.TableID
 	Chain string
 	Rule  *compile.Rule
-	// Owner is stored beside the fingerprint in the rule's userdata.
+	// Owner is stored with the fingerprint in the rule's userdata.
 	Owner string
-	// After is the handle of the rule before this one: that of a committed
-	// rule, or of one that the same batch adds earlier.
+	// After is the handle of the preceding rule, which is committed or was added
+	// earlier in the batch.
 	After *Handle
-	// Handle is this rule's own; the batch fills it in.
+	// Handle is the handle of the new rule.
 	Handle *Handle
 }
 
@@ -63,11 +62,19 @@ type DeleteRule struct {
 	Handle *Handle
 }
 
-// Handle is the place of a rule's handle. It is zero until the batch that adds
-// the rule is committed.
+// Handle holds the handle of a rule. It is zero until the batch that adds the rule is
+// committed.
 type Handle struct {
 	// N is the kernel's handle (NFTA_RULE_HANDLE).
 	N uint64
+}
+
+// number returns the handle, 0 if there is none.
+func (h *Handle) number() uint64 {
+	if h == nil {
+		return 0
+	}
+	return h.N
 }
 
 // AddSet creates a set or map.
@@ -88,16 +95,15 @@ type FlushSet struct {
 	Name  string
 }
 
-// AddElements adds elements; it is an error if one exists with other data.
+// AddElements adds elements. It fails if an element exists with other data.
 type AddElements struct {
 	Table    nft.TableID
 	Set      *set.Set
 	Elements []set.Element
 }
 
-// DeleteElements removes elements by Key and KeyEnd; it is an error if one
-// does not exist. In a set with flags timeout the element may have run out before:
-// that is no error where the kernel can tell so (Linux 6.3), and ENOENT elsewhere.
+// DeleteElements removes elements by Key and KeyEnd. A missing element is ENOENT, except
+// in a set with flag timeout from Linux 6.3 on, because it can have expired.
 type DeleteElements struct {
 	Table    nft.TableID
 	Set      *set.Set
@@ -110,7 +116,7 @@ type AddObject struct {
 	Object *object.Object
 }
 
-// DeleteObject removes an object that nothing refers to.
+// DeleteObject removes an object to which nothing refers.
 type DeleteObject struct {
 	Table nft.TableID
 	Ref   object.Ref
@@ -122,16 +128,12 @@ type AddFlowtable struct {
 	Flowtable *object.Flowtable
 }
 
-// DeleteFlowtable removes a flowtable that no rule refers to.
+// DeleteFlowtable removes a flowtable to which no rule refers.
 type DeleteFlowtable struct {
 	Table nft.TableID
 	Name  string
 }
 
-func (o AddObject) table() nft.TableID       { return o.Table }
-func (o DeleteObject) table() nft.TableID    { return o.Table }
-func (o AddFlowtable) table() nft.TableID    { return o.Table }
-func (o DeleteFlowtable) table() nft.TableID { return o.Table }
 func (o AddTable) table() nft.TableID        { return o.Table }
 func (o DeleteTable) table() nft.TableID     { return o.Table }
 func (o AddChain) table() nft.TableID        { return o.Table }
@@ -143,6 +145,55 @@ func (o DeleteSet) table() nft.TableID       { return o.Table }
 func (o FlushSet) table() nft.TableID        { return o.Table }
 func (o AddElements) table() nft.TableID     { return o.Table }
 func (o DeleteElements) table() nft.TableID  { return o.Table }
+func (o AddObject) table() nft.TableID       { return o.Table }
+func (o DeleteObject) table() nft.TableID    { return o.Table }
+func (o AddFlowtable) table() nft.TableID    { return o.Table }
+func (o DeleteFlowtable) table() nft.TableID { return o.Table }
 
-// TableOf returns the table that a change is about.
+// String implements Op.
+func (o AddTable) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o DeleteTable) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o AddChain) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o DeleteChain) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o AddRule) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o DeleteRule) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o AddSet) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o DeleteSet) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o FlushSet) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o AddElements) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o DeleteElements) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o AddObject) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o DeleteObject) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o AddFlowtable) String() string { return describe(o, summaryElements) }
+
+// String implements Op.
+func (o DeleteFlowtable) String() string { return describe(o, summaryElements) }
+
+// TableOf returns the table that an op changes.
 func TableOf(op Op) nft.TableID { return op.table() }

@@ -3,7 +3,6 @@ package kernel
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processOf finds the process that has a netlink socket of NETLINK_NETFILTER
-// with a port, by way of /proc/net/netlink and the file descriptors of
-// all processes. It returns 0 where it cannot see the process.
+// processOf returns the process that has a NETLINK_NETFILTER socket with the port. It
+// reads /proc/net/netlink and the file descriptors of all processes, and returns 0 if it
+// does not find the process, for example in another PID namespace.
 func processOf(netNS int, portID uint32) (pid int, name string) {
 	table, err := netlinkTable(netNS)
 	if err != nil {
@@ -48,32 +47,27 @@ func processOf(netNS int, portID uint32) (pid int, name string) {
 	return 0, ""
 }
 
-// netlinkTable reads /proc/net/netlink of a network namespace; 0 means that of
-// the calling thread.
+// netlinkTable reads /proc/net/netlink of a network namespace, or of the calling thread's
+// if netNS is 0.
 func netlinkTable(netNS int) (table []byte, err error) {
 	const path = "/proc/thread-self/net/netlink"
 	if netNS == 0 {
 		return os.ReadFile(path)
 	}
 	done := make(chan struct{})
-	go inNamespace(netNS, done, func() { table, err = os.ReadFile(path) }, func(e error) { err = e })
+	go func() {
+		defer close(done)
+		// The thread is never unlocked, so the runtime ends it with the goroutine.
+		runtime.LockOSThread()
+		if err = unix.Setns(netNS, unix.CLONE_NEWNET); err == nil {
+			table, err = os.ReadFile(path)
+		}
+	}()
 	<-done
 	return table, err
 }
 
-// inNamespace runs f on a thread in a network namespace. It does not unlock
-// the thread, so that the runtime ends it.
-func inNamespace(netNS int, done chan<- struct{}, f func(), fail func(error)) {
-	defer close(done)
-	runtime.LockOSThread()
-	if err := unix.Setns(netNS, unix.CLONE_NEWNET); err != nil {
-		fail(fmt.Errorf("enter network namespace: %w", err))
-		return
-	}
-	f()
-}
-
-// socketInode finds the inode of the socket with a port. The columns of the
+// socketInode returns the inode of the socket with a port. The columns of the
 // table are: sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode.
 func socketInode(table io.Reader, portID uint32) string {
 	protocol, port := strconv.Itoa(unix.NETLINK_NETFILTER), strconv.FormatUint(uint64(portID), 10)

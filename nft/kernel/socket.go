@@ -14,24 +14,24 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// recvBuffer is the room for one datagram. The kernel fills dumps into buffers
-// of at most 32 KiB, and echoes and errors into smaller ones.
+// recvBuffer is the size of the buffer for one datagram. The kernel sends dumps in
+// datagrams of at most 32 KiB, and smaller echoes and errors.
 const recvBuffer = 64 << 10
 
-// socket is a netlink socket of NETLINK_NETFILTER. What it sends is handled by
-// the kernel before send returns, and the answers wait in the receive buffer.
+// socket is a NETLINK_NETFILTER socket. The kernel handles a datagram before send
+// returns, and puts the answers into the receive buffer.
 type socket struct {
 	nl     *netlink.Conn
 	raw    syscall.RawConn
 	portID uint32
 	buf    []byte
-	// sendSize and recvSize are the sizes that were asked for last.
+	// sendSize and recvSize are the requested sizes of the buffers.
 	sendSize, recvSize int
 	closed             atomic.Bool
-	// stale is true where answers may still be in the receive buffer.
-	stale bool
-	// reading and writing are the system calls of recv and send, with what they take
-	// and return: made once, as each commit makes several of them.
+	// pending is true if the receive buffer may hold answers.
+	pending bool
+	// reading and writing hold the system calls of recv and send with their arguments
+	// and results. The closures are made once because each commit needs several calls.
 	reading reading
 	writing writing
 }
@@ -53,8 +53,8 @@ type writing struct {
 	errno error
 }
 
-// dial opens a socket in the namespace of the calling thread, or in that of
-// the file descriptor netNS where it is not 0.
+// dial opens a socket in the network namespace of the file descriptor netNS, or of the
+// calling thread if netNS is 0.
 func dial(netNS int) (*socket, error) {
 	nl, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: netNS})
 	if err != nil {
@@ -64,7 +64,8 @@ func dial(netNS int) (*socket, error) {
 	if s.raw, err = nl.SyscallConn(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open nftables netlink socket: %w", err), nl.Close())
 	}
-	// Both are as old as Linux 4.12 and 4.2; without them errors say less.
+	// Since Linux 4.12 and 4.2. The first adds explanations to errors, the second
+	// omits the request from them.
 	for _, o := range []netlink.ConnOption{netlink.ExtendedAcknowledge, netlink.CapAcknowledge} {
 		if err := nl.SetOption(o, true); err != nil {
 			return nil, errors.Join(fmt.Errorf("set option of nftables netlink socket: %w", err), nl.Close())
@@ -85,15 +86,14 @@ func dial(netNS int) (*socket, error) {
 	return s, nil
 }
 
-// close closes the socket; the kernel gives up the ownership of its tables.
+// close closes the socket. The kernel then ends the ownership of its tables.
 func (s *socket) close() error {
 	s.closed.Store(true)
 	return s.nl.Close()
 }
 
-// reserve makes room for sending and receiving as many bytes. The sizes only
-// grow. Without CAP_NET_ADMIN in the initial user namespace the kernel grants
-// less; send then fails with EMSGSIZE.
+// reserve enlarges the buffers to at least send and recv bytes. Without CAP_NET_ADMIN in
+// the initial user namespace the kernel grants less; send then fails with EMSGSIZE.
 func (s *socket) reserve(send, recv int) error {
 	if send > s.sendSize {
 		if err := s.nl.SetWriteBuffer(send); err != nil {
@@ -112,17 +112,17 @@ func (s *socket) reserve(send, recv int) error {
 
 // send sends one datagram to the kernel in one system call.
 func (s *socket) send(b []byte) error {
-	s.stale = true
+	s.pending = true
 	s.writing.b = b
 	err := s.raw.Write(s.writing.call)
-	// The batch may be large, and is not the socket's.
+	// The batch may be large and belongs to the caller.
 	s.writing.b = nil
 	return s.failure("sendmsg", err, s.writing.errno)
 }
 
 // recv reads one datagram into the socket's buffer, which the next call reuses.
-// Where there is none, it returns EAGAIN, or with wait blocks until there is. Datagrams
-// that did not come from the kernel are skipped.
+// If there is none, it blocks if wait is true and returns EAGAIN otherwise. It skips
+// datagrams that the kernel did not send.
 func (s *socket) recv(wait bool) ([]byte, error) {
 	for {
 		s.reading.wait = wait
@@ -133,7 +133,7 @@ func (s *socket) recv(wait bool) ([]byte, error) {
 				continue
 			}
 			if errors.Is(err, unix.EAGAIN) {
-				s.stale = false
+				s.pending = false
 			}
 			return nil, err
 		}
@@ -147,9 +147,9 @@ func (s *socket) recv(wait bool) ([]byte, error) {
 	}
 }
 
-// drain throws away answers that nobody waits for any more.
+// drain discards the answers to earlier requests.
 func (s *socket) drain() error {
-	for s.stale {
+	for s.pending {
 		_, err := s.recv(false)
 		switch {
 		case err == nil, errors.Is(err, unix.ENOBUFS), errors.Is(err, ErrMalformed):
@@ -161,8 +161,8 @@ func (s *socket) drain() error {
 	return nil
 }
 
-// failure joins the errors of the runtime's poller and of the system call. The
-// poller's error about a closed socket is of a type that cannot be matched.
+// failure returns the error of the runtime's poller or of the system call. It returns
+// ErrClosed for a closed socket, because the type of the poller's error cannot be matched.
 func (s *socket) failure(call string, err, errno error) error {
 	switch {
 	case err == nil && errno == nil:
@@ -176,13 +176,13 @@ func (s *socket) failure(call string, err, errno error) error {
 	}
 }
 
-// kernelError is an NLMSG_ERROR: an acknowledgement where errno is 0.
+// kernelError is an NLMSG_ERROR. It is an acknowledgement if errno is 0.
 type kernelError struct {
 	errno syscall.Errno
 	// message is the kernel's explanation.
 	message string
-	// offset is where the culprit attribute begins in the request; 0 where the
-	// kernel does not say.
+	// offset is where the attribute that caused the error begins in the request; 0 if
+	// the kernel does not report it.
 	offset int
 }
 
@@ -197,7 +197,7 @@ func parseError(flags uint16, payload []byte) (kernelError, error) {
 	}
 	skip := headerLen
 	if flags&unix.NLM_F_CAPPED == 0 {
-		// The request follows whole.
+		// The whole request follows.
 		skip = int((uint64(binary.NativeEndian.Uint32(payload[4:])) + 3) &^ 3)
 	}
 	if skip < headerLen || skip > len(payload)-4 {
@@ -209,9 +209,7 @@ func parseError(flags uint16, payload []byte) (kernelError, error) {
 		case unix.NLMSGERR_ATTR_MSG:
 			ke.message = a.Text()
 		case unix.NLMSGERR_ATTR_OFFS:
-			if len(a.Bytes()) == 4 {
-				ke.offset = int(binary.NativeEndian.Uint32(a.Bytes()))
-			}
+			ke.offset = int(a.Uint32NE())
 		}
 	}
 	return ke, a.Err()

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// appendStateful appends statements that keep a state: one in an attribute of its
-// own, several in a list.
+// appendStateful appends stateful statements: a single one as attribute one, several as
+// a list.
 func appendStateful(b []byte, one, list uint16, words []string) ([]byte, error) {
 	if len(words) == 0 {
 		return b, nil
@@ -24,20 +24,18 @@ func appendStateful(b []byte, one, list uint16, words []string) ([]byte, error) 
 	for _, e := range exprs {
 		b = attr.AppendBytes(b, unix.NFTA_LIST_ELEM|unix.NLA_F_NESTED, e)
 	}
-	b = attr.Close(b, at)
-	return b, nil
+	return attr.Close(b, at), nil
 }
 
-// decodeStateful reads a list of expressions that keep a state.
-func decodeStateful(list []byte) ([]string, error) {
+// decodeStateful decodes a list of stateful statements.
+func decodeStateful(list attr.Reader) ([]string, error) {
 	var words []string
-	a := attr.NewReader(list)
-	for a.Next() {
-		text, err := expr.FormatStateful(a.Bytes())
+	for list.Next() {
+		text, err := expr.FormatStateful(list.Bytes())
 		if err != nil {
 			return nil, err
 		}
 		words = append(words, text)
 	}
-	return words, a.Err()
+	return words, list.Err()
 }

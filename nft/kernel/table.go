@@ -8,21 +8,20 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Table is a table of weft's as the kernel holds it.
+// Table is one of weft's tables with the contents that it has in the kernel.
 type Table struct {
 	ID      nft.TableID
 	Comment string
-	// Owned is true where this Conn may change the table: it created or
-	// claimed it.
+	// Owned is true if the Conn created or adopted the table, so that it may change it.
 	Owned bool
-	// Dormant is true where the base chains are not on their hooks.
+	// Dormant is true if the base chains are detached from their hooks.
 	Dormant bool
-	// Objects and Flowtables are in no particular order.
+	// The order of Objects and Flowtables is not specified.
 	Objects    []*object.Object
 	Flowtables []*object.Flowtable
-	// Chains are in the kernel's order, which is that of their creation.
+	// Chains are in the order of their creation.
 	Chains []Chain
-	// Sets are the named sets and maps; anonymous ones belong to their rules.
+	// Sets are the named sets and maps. Anonymous sets belong to their rules.
 	Sets []Set
 }
 
@@ -32,35 +31,35 @@ type Chain struct {
 	Rules []Rule
 }
 
-// Rule is a rule of the kernel's. Info.Ours is false for a rule that weft did
-// not write.
+// Rule is a rule as the kernel holds it. Info.Ours is false for a rule that weft did
+// not create.
 type Rule struct {
 	Handle *Handle
 	Info   userdata.RuleInfo
-	// Writes are the entries that packets make in maps by running the rule: of
-	// its expressions this alone is read.
+	// Writes are the elements that the rule adds to maps when packets match it. Nothing
+	// else is read of the rule's expressions.
 	Writes []compile.Write
 }
 
 // Set is a named set or map and its elements.
 type Set struct {
-	// Decl is rebuilt from the kernel's attributes and the userdata, as far as
-	// these tell: see [compile.Set.Complete].
+	// Decl is reconstructed from the kernel's attributes and the userdata, see
+	// [set.Set.Complete].
 	Decl *set.Set
-	// Elements are in no particular order; those of interval sets that are not
-	// concatenations are in the order of their keys. An element with a timeout
-	// of its own has it in Timeout, whatever is left of it.
+	// Elements of interval sets that are not concatenations are ordered by key; the
+	// order of others is not specified. Timeout of an element is its whole timeout,
+	// not the remaining time.
 	Elements []set.Element
 }
 
-// Stats says what a commit took.
+// Stats counts the work of a commit.
 type Stats struct {
-	// Messages and Bytes count the batch as it was sent, with its begin and end.
+	// Messages and Bytes are the size of the batch, including its begin and end.
 	Messages int
 	Bytes    int
-	// Elements counts added and deleted elements.
+	// Elements is the number of added and deleted elements.
 	Elements int
-	// Retries counts how often another writer was faster (only on kernels
-	// without table ownership).
+	// Retries is how often the batch was sent again because another process changed
+	// the ruleset first.
 	Retries int
 }

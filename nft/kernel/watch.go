@@ -13,11 +13,11 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// watchBuffer is the receive buffer of the monitor socket. What does not fit
-// is reported as an overrun.
+// watchBuffer is the size of the monitor socket's receive buffer. If it overflows, the
+// watch reports Overrun.
 const watchBuffer = 4 << 20
 
-// watchQueue is how many changes wait for a receiver that is slow.
+// watchQueue is how many changes are queued for a slow receiver.
 const watchQueue = 64
 
 // Reason says what happened to the ruleset.
@@ -25,18 +25,17 @@ type Reason int
 
 // The reasons of changes.
 const (
-	// Changed: another process changed the contents of a table of ours.
+	// Changed means that another process changed the contents of a table.
 	Changed Reason = iota
-	// Deleted: another process deleted a table of ours.
+	// Deleted means that another process deleted a table.
 	Deleted
-	// Overrun: so much happened at once that events were lost; any table of
-	// ours may have changed.
+	// Overrun means that events were lost. Any table may have changed.
 	Overrun
-	// Failed: the monitor socket failed, and the watch ends. Err says why.
+	// Failed means that the monitor socket failed, for the reason in Err. The watch ends.
 	Failed
 )
 
-// String names the reason.
+// String returns the reason as a lower-case word.
 func (r Reason) String() string {
 	switch r {
 	case Changed:
@@ -52,40 +51,39 @@ func (r Reason) String() string {
 	}
 }
 
-// Change is a change that another process made to a table of the connection's.
+// Change is a change that another process made to one of the connection's tables.
 type Change struct {
 	// Table is the zero TableID for Overrun and Failed.
 	Table  nft.TableID
 	Reason Reason
-	// PortID is the netlink port of the process; PID and Process are what the
-	// kernel says about it.
+	// PortID is the netlink port of the process. PID and Process come from the kernel.
 	PortID  uint32
 	PID     uint32
 	Process string
-	// Generation is that of the ruleset after the change.
+	// Generation is the generation of the ruleset after the change.
 	Generation uint32
 	// Err is the cause of Failed.
 	Err error
 }
 
-// Watch reports what other processes do to the connection's tables, one Change
-// per table and transaction, until ctx is done or a Change with Reason Failed; then the
-// channel is closed. Where tables are owned nobody else can change them, and
-// only Overrun and Failed can come. Elements that the packet path adds, and
-// that time out, are no changes.
+// Watch reports changes that other processes make to the connection's tables, one Change
+// per table and transaction. It closes the channel when ctx is done and after a Change
+// with Reason Failed. If the connection owns its tables, only Overrun and Failed can
+// occur. Elements that packets add or that expire are not reported.
 //
-// A receiver that is slow makes the kernel drop events, which is an Overrun.
+// If the receiver is slow, the kernel drops events, which is reported as Overrun.
 func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 	sock, err := c.listen()
 	if err != nil {
 		return nil, fmt.Errorf("watch nftables: %w", err)
 	}
-	w := &watcher{sock: sock, portID: c.portID, owns: c.owns, out: make(chan Change, watchQueue)}
+	owns := func(id nft.TableID) bool { _, ok := c.lookup(id); return ok }
+	w := &watcher{sock: sock, portID: c.portID, owns: owns, out: make(chan Change, watchQueue)}
 	go w.run(ctx)
 	return w.out, nil
 }
 
-// listen opens a socket that receives the events of other processes' changes.
+// listen opens a socket that receives the events of changes by other processes.
 func (c *Conn) listen() (*socket, error) {
 	sock, err := dial(c.netNS)
 	if err != nil {
@@ -113,9 +111,9 @@ func (c *Conn) listen() (*socket, error) {
 	return sock, nil
 }
 
-// exceptPort is a socket filter that drops what a port itself did: a large
-// commit would overrun the monitor socket. All messages of a datagram belong to one
-// transaction, so the first one's header tells.
+// exceptPort returns a socket filter that drops the events of changes by one port. Without
+// it, a large commit of the connection itself would overflow the monitor socket. All
+// messages of a datagram belong to one transaction, so the first header is enough.
 func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
 	// Loads of BPF are big-endian, headers of netlink are not.
 	var b [4]byte
@@ -139,8 +137,8 @@ type watcher struct {
 	portID uint32
 	owns   func(nft.TableID) bool
 	out    chan Change
-	// pending are the changes of the transaction that is being reported, until
-	// its end tells the generation.
+	// pending are the changes of the current transaction. Their generation is in the
+	// message at its end.
 	pending []Change
 }
 
@@ -176,7 +174,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// emit delivers a change; false where ctx ended first.
+// emit sends a change to the receiver. It returns false if ctx is done first.
 func (w *watcher) emit(ctx context.Context, change Change) bool {
 	select {
 	case w.out <- change:
@@ -187,32 +185,37 @@ func (w *watcher) emit(ctx context.Context, change Change) bool {
 }
 
 // datagram decodes events and returns the changes of the transactions that end
-// in it. What cannot be decoded counts as an overrun.
+// in it. It returns Overrun for events that cannot be decoded.
 func (w *watcher) datagram(b []byte) []Change {
 	var changes []Change
 	for len(b) > 0 {
 		h, payload, rest, ok := nextMessage(b)
-		if !ok || len(payload) < genLen {
+		m, err := parseReply(payload)
+		if !ok || err != nil {
 			return append(changes, Change{Reason: Overrun})
 		}
 		b = rest
 		if h.portID == w.portID || h.typ>>8 != unix.NFNL_SUBSYS_NFTABLES {
 			continue
 		}
-		m := reply{family: nft.Family(payload[0]), attrs: payload[genLen:]}
+		if h.portID == 0 && h.typ == msgType(unix.NFT_MSG_NEWOBJ) {
+			// The kernel itself reports that a quota is used up (nft_quota.c). That
+			// is not part of a transaction.
+			continue
+		}
 		if h.typ == msgType(unix.NFT_MSG_NEWGEN) {
 			changes = append(changes, w.transactionEnd(m)...)
 			continue
 		}
-		if id, ok := eventTable(m); ok && w.owns(id) {
-			w.note(Change{Table: id, Reason: reasonOf(h.typ), PortID: h.portID})
+		if id, ok := m.table(); ok && w.owns(id) {
+			w.record(Change{Table: id, Reason: reasonOf(h.typ), PortID: h.portID})
 		}
 	}
 	return changes
 }
 
-// note adds a change to the transaction, once per table.
-func (w *watcher) note(change Change) {
+// record adds a change to the current transaction, once per table.
+func (w *watcher) record(change Change) {
 	for i := range w.pending {
 		if w.pending[i].Table == change.Table {
 			w.pending[i].Reason = max(w.pending[i].Reason, change.Reason)
@@ -222,8 +225,8 @@ func (w *watcher) note(change Change) {
 	w.pending = append(w.pending, change)
 }
 
-// transactionEnd returns the changes of the transaction with what its end says
-// about all of them.
+// transactionEnd returns the changes of the transaction, completed with the generation
+// and process from the message at its end.
 func (w *watcher) transactionEnd(m reply) []Change {
 	changes := w.pending
 	w.pending = nil
@@ -248,23 +251,10 @@ func (w *watcher) transactionEnd(m reply) []Change {
 	return changes
 }
 
-// reasonOf tells a table's end from other changes.
+// reasonOf returns the reason for an event of a message type.
 func reasonOf(typ uint16) Reason {
 	if typ == msgType(unix.NFT_MSG_DELTABLE) {
 		return Deleted
 	}
 	return Changed
-}
-
-// eventTable returns the table that an event is about. The table's name is the
-// first attribute of all kinds of objects: NFTA_TABLE_NAME,
-// NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, NFTA_SET_TABLE and so on are all 1.
-func eventTable(m reply) (nft.TableID, bool) {
-	a := attr.NewReader(m.attrs)
-	for a.Next() {
-		if a.Type() == unix.NFTA_TABLE_NAME {
-			return nft.TableID{Family: m.family, Name: a.Text()}, true
-		}
-	}
-	return nft.TableID{}, false
 }

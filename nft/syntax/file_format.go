@@ -107,34 +107,37 @@ func (f *fileFormatter) set(noun string, s *nft.Set) {
 	if len(s.Elements) > 0 {
 		f.line(2, "elements = {")
 		for i := range s.Elements {
-			f.element(&s.Elements[i], i == len(s.Elements)-1)
+			comma := ","
+			if i == len(s.Elements)-1 {
+				comma = ""
+			}
+			f.line(3, FormatElement(&s.Elements[i]), comma)
 		}
 		f.line(2, "}")
 	}
 	f.line(1, "}")
 }
 
-func (f *fileFormatter) element(e *nft.Element, last bool) {
-	words := []string{e.Key}
+// FormatElement prints an element as it stands in a file, without a comma.
+func FormatElement(e *nft.Element) string {
+	var b strings.Builder
+	b.WriteString(e.Key)
 	for _, text := range e.Stateful {
-		words = append(words, " ", text)
+		b.WriteString(" " + text)
 	}
 	if e.Timeout > 0 {
-		words = append(words, " timeout ", datatype.FormatDuration(e.Timeout))
+		b.WriteString(" timeout " + datatype.FormatDuration(e.Timeout))
 	}
 	if e.Expires > 0 {
-		words = append(words, " expires ", datatype.FormatDuration(e.Expires))
+		b.WriteString(" expires " + datatype.FormatDuration(e.Expires))
 	}
 	if e.Comment != "" {
-		words = append(words, ` comment "`, e.Comment, `"`)
+		b.WriteString(` comment "` + e.Comment + `"`)
 	}
 	if e.Value != "" {
-		words = append(words, " : ", e.Value)
+		b.WriteString(" : " + e.Value)
 	}
-	if !last {
-		words = append(words, ",")
-	}
-	f.line(3, words...)
+	return b.String()
 }
 
 func (f *fileFormatter) chain(c *nft.Chain) {

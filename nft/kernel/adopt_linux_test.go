@@ -8,9 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
@@ -78,28 +75,25 @@ func TestTakeover(t *testing.T) {
 	if len(dump) != 1 || dump[0].Owned {
 		t.Fatalf("dump = %+v, want one table that is not owned", dump)
 	}
-	err = second.Claim(dump)
+	_, err = second.Adopt()
 	var owned *OwnedError
 	if !errors.As(err, &owned) || owned.Table != testTable() || owned.PortID != first.portID || owned.PID != os.Getpid() {
-		t.Fatalf("Claim of an owned table = %v (%+v), want an OwnedError that names process %d", err, owned, os.Getpid())
+		t.Fatalf("Adopt of an owned table = %v (%+v), want an OwnedError that names process %d", err, owned, os.Getpid())
 	}
 	contains(t, err.Error(), "table ip weft is owned by process", "kernel.test")
 	if _, err := second.Commit([]Op{AddTable{Table: testTable()}}); !errors.As(err, &owned) {
 		t.Errorf("AddTable of an owned table = %v, want an OwnedError", err)
-	}
-	if _, err := second.Adopt(); !errors.As(err, &owned) {
-		t.Errorf("Adopt of an owned table = %v, want an OwnedError", err)
 	}
 
 	before := ns.ListRuleset(t)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.Commit([]Op{AddTable{Table: testTable()}}); !errors.Is(err, ErrNotClaimed) {
-		t.Errorf("AddTable of an unclaimed table = %v, want ErrNotClaimed", err)
+	if _, err := second.Commit([]Op{AddTable{Table: testTable()}}); !errors.Is(err, ErrNotAdopted) {
+		t.Errorf("AddTable of an unadopted table = %v, want ErrNotAdopted", err)
 	}
-	if _, err := second.Commit([]Op{DeleteTable{Table: testTable()}}); !errors.Is(err, ErrNotClaimed) {
-		t.Errorf("DeleteTable of an unclaimed table = %v, want ErrNotClaimed", err)
+	if _, err := second.Commit([]Op{DeleteTable{Table: testTable()}}); !errors.Is(err, ErrNotAdopted) {
+		t.Errorf("DeleteTable of an unadopted table = %v, want ErrNotAdopted", err)
 	}
 	if dump, err = second.Adopt(); err != nil {
 		t.Fatal(err)
@@ -120,8 +114,8 @@ func TestTakeover(t *testing.T) {
 	commit(t, second, AddTable{Table: testTable()}, // changes nothing
 		DeleteRule{Table: testTable(), Chain: "pick", Handle: rule.Handle},
 		AddChain{Table: testTable(), Chain: chain("more")})
-	if err := second.Claim(dump); err != nil {
-		t.Errorf("second Claim of an own table = %v", err)
+	if _, err := second.Adopt(); err != nil {
+		t.Errorf("second Adopt of an own table = %v", err)
 	}
 }
 
@@ -137,11 +131,11 @@ func TestForeignTableIsRefused(t *testing.T) {
 			t.Errorf("AddTable of a foreign table = %v, want ErrForeignTable at op 0", err)
 		}
 		contains(t, err.Error(), "table ip weft")
-		if err := c.Claim([]Table{{ID: testTable()}}); !errors.Is(err, ErrForeignTable) {
-			t.Errorf("Claim of a foreign table = %v, want ErrForeignTable", err)
+		if dump, err := c.Adopt(); err != nil || len(dump) != 0 {
+			t.Errorf("Adopt = %+v, %v, want no tables", dump, err)
 		}
-		if err := c.Claim([]Table{{ID: nft.TableID{Family: nft.FamilyIP6, Name: "weft"}}}); !errors.Is(err, unix.ENOENT) {
-			t.Errorf("Claim of a missing table = %v, want ENOENT", err)
+		if _, err := c.Commit([]Op{DeleteTable{Table: testTable()}}); !errors.Is(err, ErrNotAdopted) {
+			t.Errorf("DeleteTable of a foreign table = %v, want ErrNotAdopted", err)
 		}
 		if dump, err := c.Dump(); err != nil || len(dump) != 0 {
 			t.Errorf("Dump = %+v, %v, want no tables", dump, err)
@@ -152,7 +146,7 @@ func TestForeignTableIsRefused(t *testing.T) {
 	})
 }
 
-func TestClaimOfTableMadeWithoutOwnership(t *testing.T) {
+func TestAdoptTableCreatedWithoutOwnership(t *testing.T) {
 	ns := nfttest.New(t)
 	old := open(t, ns, Config{NoOwner: true})
 	if old.Owner() {

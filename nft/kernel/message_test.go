@@ -82,12 +82,12 @@ func decodeAll(t *testing.T, declared *set.Set, payload []byte) {
 	}
 	m := reply{family: nft.Family(payload[0]), attrs: payload[genLen:]}
 	_, _ = decodeTable(m)
-	_, _ = decodeChain(m, "weft")
+	_, _ = decodeChain(m)
 	_, _ = decodeRule(m)
-	if s, err := decodeSet(m, "weft"); err == nil && s != nil {
+	if s, err := decodeSet(m); err == nil {
 		_ = describe(AddSet{Table: testTable(), Set: s}, -1)
 	}
-	_, _ = eventTable(m)
+	_, _ = m.table()
 	plain := &set.Set{Key: declared.Key}
 	for _, s := range []*set.Set{declared, plain} {
 		d := newElementDecoder(s)

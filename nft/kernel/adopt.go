@@ -1,0 +1,109 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// Adopt makes all tables that carry weft's mark the connection's own, and returns them
+// with their contents. Either all are adopted, or none is. The kernel protects adopted
+// tables from then on, except those that were created without ownership, by an older
+// weft or on an older kernel.
+//
+// Possible errors: *OwnedError, ErrUnknownOutcome, ErrBusy, ErrClosed, and those of Dump.
+func (c *Conn) Adopt() ([]Table, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.adopt(); err != nil {
+		return nil, fmt.Errorf("adopt tables: %w", err)
+	}
+	tables, err := c.dumpStable()
+	if err != nil {
+		return nil, fmt.Errorf("dump ruleset: %w", err)
+	}
+	return tables, nil
+}
+
+// adopt makes the marked tables the connection's own.
+func (c *Conn) adopt() error {
+	tables, err := c.listTables()
+	if err != nil {
+		return err
+	}
+	tables = slices.DeleteFunc(tables, func(t tableInfo) bool { return !t.ours })
+	for _, t := range tables {
+		if t.owner != 0 && t.owner != c.portID {
+			return c.ownedError(t.id)
+		}
+	}
+	protected := map[nft.TableID]bool{}
+	if c.owner {
+		if protected, err = c.acquire(tables); err != nil {
+			return err
+		}
+	}
+	c.setTables(func(own map[nft.TableID]bool) {
+		for _, t := range tables {
+			own[t.id] = protected[t.id]
+		}
+	})
+	return nil
+}
+
+// acquire makes the connection the owner of tables, and returns of which it became the
+// owner: the kernel refuses for tables that were created without NFT_TABLE_F_PERSIST.
+func (c *Conn) acquire(tables []tableInfo) (map[nft.TableID]bool, error) {
+	tables = slices.Clone(tables)
+	for len(tables) > 0 {
+		e := &encoder{features: c.features, seq: c.seq}
+		ops := make([]Op, len(tables))
+		for i, t := range tables {
+			ops[i] = AddTable{Table: t.id, Comment: t.comment}
+		}
+		if err := e.acquire(tables); err != nil {
+			return nil, err
+		}
+		r, err := c.send(e)
+		if err != nil {
+			return nil, err
+		}
+		err = c.rejection(e, r, ops)
+		if err == nil {
+			break
+		}
+		var be *BatchError
+		if !errors.As(err, &be) || be.Index < 0 || be.Errno != unix.EOPNOTSUPP {
+			return nil, err
+		}
+		tables = slices.Delete(tables, be.Index, be.Index+1)
+	}
+	protected := make(map[nft.TableID]bool, len(tables))
+	for _, t := range tables {
+		protected[t.id] = true
+	}
+	return protected, nil
+}
+
+// acquire encodes a batch that makes the connection the owner of tables. A table that
+// was deleted since it was listed is created again, with weft's mark.
+func (e *encoder) acquire(tables []tableInfo) error {
+	e.beginBatch()
+	for i, t := range tables {
+		e.op = i
+		userData, err := userdata.Table(t.comment)
+		if err != nil {
+			return err
+		}
+		e.open(unix.NFT_MSG_NEWTABLE, 0, t.id)
+		e.uint32(unix.NFTA_TABLE_FLAGS, tableFlags(true, t.dormant))
+		e.bytes(nftaTableUserData, userData)
+	}
+	e.endBatch()
+	return nil
+}

@@ -1,0 +1,132 @@
+package kernel
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/userdata"
+)
+
+// addTable appends a new table, or a change of an existing one.
+func (e *encoder) addTable(op AddTable) error {
+	if err := checkName("table", op.Table.Name); err != nil {
+		return err
+	}
+	userData, err := userdata.Table(op.Comment)
+	if err != nil {
+		return err
+	}
+	exists, created := e.exists(op.Table), e.tables[op.Table].created
+	flags := uint16(unix.NLM_F_CREATE)
+	if !exists {
+		flags |= unix.NLM_F_EXCL
+	}
+	// The kernel refuses to change the flags of ownership of an existing table.
+	owner := e.owner
+	if exists && !created && e.own != nil {
+		owner, _ = e.own(op.Table)
+	}
+	e.open(unix.NFT_MSG_NEWTABLE, flags, op.Table)
+	e.uint32(unix.NFTA_TABLE_FLAGS, tableFlags(owner, op.Dormant))
+	e.bytes(nftaTableUserData, userData)
+	e.setTable(op.Table, tableChange{exists: true, created: !exists || created})
+	return nil
+}
+
+// tableFlags returns the flags of a table that this connection created or adopted.
+func tableFlags(owner, dormant bool) uint32 {
+	var flags uint32
+	if owner {
+		flags = tableFlagsWhenOwned
+	}
+	if dormant {
+		flags |= unix.NFT_TABLE_F_DORMANT
+	}
+	return flags
+}
+
+func (e *encoder) deleteTable(id nft.TableID) {
+	e.open(unix.NFT_MSG_DELTABLE, 0, id)
+	e.setTable(id, tableChange{})
+	for chain := range e.tails {
+		if chain.table == id {
+			delete(e.tails, chain)
+		}
+	}
+}
+
+// addChain appends a new chain, or a change of an existing base chain.
+func (e *encoder) addChain(op AddChain) error {
+	if op.Chain == nil {
+		return errors.New("chain is nil")
+	}
+	if err := checkName("chain", op.Chain.Name); err != nil {
+		return err
+	}
+	userData, err := userdata.Chain(op.Chain.Comment)
+	if err != nil {
+		return err
+	}
+	base := op.Chain.Base
+	flags := uint16(unix.NLM_F_CREATE)
+	if base == nil {
+		// A regular chain has nothing that can be changed.
+		flags |= unix.NLM_F_EXCL
+	}
+	e.open(unix.NFT_MSG_NEWCHAIN, flags, op.Table)
+	e.string(unix.NFTA_CHAIN_NAME, op.Chain.Name)
+	if base != nil {
+		e.appendHook(base)
+		e.uint32(unix.NFTA_CHAIN_POLICY, policy(base.Drop))
+		e.string(unix.NFTA_CHAIN_TYPE, base.Type)
+	}
+	if len(userData) > 0 {
+		e.bytes(nftaChainUserData, userData)
+	}
+	if base == nil || e.tables[op.Table].created {
+		if e.tails == nil {
+			e.tails = map[chainID]*Handle{}
+		}
+		if id := (chainID{op.Table, op.Chain.Name}); base == nil || e.tails[id] == nil {
+			e.tails[id] = nil
+		}
+	}
+	return nil
+}
+
+// policy returns the verdict at the end of a chain: NF_DROP or NF_ACCEPT.
+func policy(drop bool) uint32 {
+	if drop {
+		return 0
+	}
+	return 1
+}
+
+// appendHook appends where a base chain is attached.
+func (e *encoder) appendHook(base *object.Base) {
+	e.nested(unix.NFTA_CHAIN_HOOK, func() {
+		e.uint32(unix.NFTA_HOOK_HOOKNUM, base.Hook)
+		e.uint32(unix.NFTA_HOOK_PRIORITY, uint32(base.Priority))
+		switch devices := base.Devices.List(); {
+		case len(devices) > 0:
+			e.appendDevices(nftaHookDevs, devices)
+		case base.Device != "":
+			e.string(unix.NFTA_HOOK_DEV, base.Device)
+		}
+	})
+	if base.Offload {
+		e.uint32(nftaChainFlags, chainOffload)
+	}
+}
+
+// appendDevices appends a list of devices.
+func (e *encoder) appendDevices(typ uint16, names []string) {
+	e.nested(typ, func() {
+		for _, name := range names {
+			e.string(nftaDeviceName, name)
+		}
+	})
+}

@@ -1,0 +1,326 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// Encode returns the bytes that Commit sends for ops on a kernel with all features, if
+// the connection has not created a table yet. Sequence numbers start at 1. It exists for
+// tests and benchmarks of other packages. Possible errors: *BatchError.
+func Encode(ops []Op) ([]byte, error) {
+	e := encoder{features: features{owner: true, ackEnd: true, destroy: true}, seq: 1}
+	if err := e.batch(ops); err != nil {
+		return nil, err
+	}
+	return e.buf, nil
+}
+
+// features are the abilities of the kernel on which the bytes of a batch depend.
+type features struct {
+	// owner is true if new tables get NFT_TABLE_F_OWNER and NFT_TABLE_F_PERSIST
+	// (Linux 6.9).
+	owner bool
+	// ackEnd is true if the kernel acknowledges the end of a batch (Linux 6.10). If
+	// not, the last message before the end requests the acknowledgement.
+	ackEnd bool
+	// destroy is true if the kernel has NFT_MSG_DESTROYSETELEM (Linux 6.3).
+	destroy bool
+}
+
+// encoder encodes ops as one netlink batch. It is used for one batch.
+type encoder struct {
+	features
+	// guard is true if the batch carries the generation gen: the kernel then rejects
+	// it if the ruleset has another generation.
+	guard bool
+	gen   uint32
+	// check omits the end of the batch: the kernel validates such a batch and then
+	// drops it.
+	check bool
+	// seq is the sequence number of the batch's first message.
+	seq uint32
+	// own returns whether the connection owns a table, as Conn.lookup does. If it is
+	// nil, all tables may be changed and none exists.
+	own func(nft.TableID) (protected, ok bool)
+
+	buf      []byte
+	messages []message
+	elements int
+	// op is the index of the op that is being encoded.
+	op int
+	// ids is the last number that the batch gave to a set or rule.
+	ids uint32
+	// tables are the tables that the batch creates or deletes.
+	tables map[nft.TableID]tableChange
+	// rules are the batch's numbers of the rules that it adds.
+	rules map[*Handle]uint32
+	// tails are the last rules of the chains that the batch creates; nil if the chain
+	// is empty.
+	tails map[chainID]*Handle
+	// echoes are the rules whose handles the caller wants.
+	echoes []echo
+}
+
+// message is what is known of a message of the batch when the kernel rejects it.
+type message struct {
+	// op is the index of its op; -1 for begin and end.
+	op int
+	// element is the index in the op's Elements of the first element; -1 for
+	// messages without elements of the op.
+	element int
+	// offset is where the message begins in the batch.
+	offset int
+}
+
+// tableChange is what the batch has done to a table so far.
+type tableChange struct {
+	// exists is false after the table was deleted.
+	exists bool
+	// created is true if the batch creates the table.
+	created bool
+}
+
+// chainID names a chain.
+type chainID struct {
+	table nft.TableID
+	name  string
+}
+
+// echo is a rule whose handle the kernel sends back.
+type echo struct {
+	message int
+	rule    AddRule
+}
+
+// batch encodes a whole batch.
+func (e *encoder) batch(ops []Op) error {
+	e.buf = slices.Grow(e.buf, estimate(ops))
+	e.messages = make([]message, 0, len(ops)+2)
+	e.beginBatch()
+	if e.guard {
+		e.uint32(unix.NFNL_BATCH_GENID, e.gen)
+	}
+	for i, op := range ops {
+		e.op = i
+		element, err := e.encode(op)
+		if err != nil {
+			return &BatchError{Index: i, Element: element, Op: op, Err: err}
+		}
+	}
+	e.endBatch()
+	if uint64(len(e.buf)) > math.MaxInt32 {
+		return &BatchError{Index: -1, Element: -1, Err: ErrTooLarge}
+	}
+	return nil
+}
+
+// estimate returns a generous estimate of a batch's length: growing a large buffer step
+// by step costs more than encoding into it.
+func estimate(ops []Op) int {
+	const perOp, perElement, perVerdict = 256, 64, 40
+	n := 2*perOp + len(ops)*perOp
+	for _, op := range ops {
+		var s *set.Set
+		var elements []set.Element
+		switch op := op.(type) {
+		case AddElements:
+			s, elements = op.Set, op.Elements
+		case DeleteElements:
+			s, elements = op.Set, op.Elements
+		}
+		if s == nil || len(elements) == 0 {
+			continue
+		}
+		one := perElement + int(s.Key.Len) + int(s.Data.Len)
+		if s.Verdict {
+			one += perVerdict
+		}
+		if s.Flags&unix.NFT_SET_INTERVAL != 0 {
+			one += perElement + int(s.Key.Len)
+		}
+		n += one * len(elements)
+	}
+	return n
+}
+
+// begin closes the last message and opens another one. The family of the begin and end
+// of a batch is AF_UNSPEC, and they name the subsystem.
+func (e *encoder) begin(typ, flags uint16, family nft.Family) {
+	e.closeLast()
+	m := message{op: e.op, element: -1, offset: len(e.buf)}
+	resID := uint16(0)
+	if typ == unix.NFNL_MSG_BATCH_BEGIN || typ == unix.NFNL_MSG_BATCH_END {
+		resID, m.op = unix.NFNL_SUBSYS_NFTABLES, -1
+	}
+	seq := e.seq + uint32(len(e.messages))
+	e.messages = append(e.messages, m)
+	e.buf = appendHeader(e.buf, typ, unix.NLM_F_REQUEST|flags, seq, uint8(family), resID)
+}
+
+// closeLast sets the length of the last message.
+func (e *encoder) closeLast() {
+	if n := len(e.messages); n > 0 {
+		closeMessage(e.buf, e.messages[n-1].offset)
+	}
+}
+
+// open begins a message about a table or an object in it.
+func (e *encoder) open(msg int, flags uint16, table nft.TableID) {
+	e.begin(msgType(msg), flags, table.Family)
+	e.string(nftaTable, table.Name)
+}
+
+// remove begins a message that names an object. Most need no other attributes.
+func (e *encoder) remove(msg int, table nft.TableID, nameAttr uint16, name string) {
+	e.open(msg, 0, table)
+	e.string(nameAttr, name)
+}
+
+// beginBatch appends the begin of the batch.
+func (e *encoder) beginBatch() { e.begin(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.AF_UNSPEC) }
+
+// endBatch appends the end of the batch, unless the batch is only to be checked. One
+// message requests an acknowledgement: the end, or the last message before it if the
+// kernel does not acknowledge the end.
+func (e *encoder) endBatch() {
+	flags := uint16(0)
+	if e.ackEnd && !e.check {
+		flags = unix.NLM_F_ACK
+	} else if e.changes() {
+		last := e.buf[e.messages[len(e.messages)-1].offset+6:]
+		binary.NativeEndian.PutUint16(last, binary.NativeEndian.Uint16(last)|unix.NLM_F_ACK)
+	}
+	if !e.check {
+		e.begin(unix.NFNL_MSG_BATCH_END, flags, unix.AF_UNSPEC)
+	}
+	e.closeLast()
+}
+
+// changes reports whether the batch has a message besides its begin and end.
+func (e *encoder) changes() bool {
+	return slices.ContainsFunc(e.messages, func(m message) bool { return m.op >= 0 })
+}
+
+// end returns where a message of the batch ends.
+func (e *encoder) end(message int) int {
+	if message+1 < len(e.messages) {
+		return e.messages[message+1].offset
+	}
+	return len(e.buf)
+}
+
+// string appends an attribute to the open message, as the following methods do.
+func (e *encoder) string(typ uint16, v string) { e.buf = attr.AppendString(e.buf, typ, v) }
+
+func (e *encoder) bytes(typ uint16, v []byte) { e.buf = attr.AppendBytes(e.buf, typ, v) }
+
+func (e *encoder) uint32(typ uint16, v uint32) { e.buf = attr.AppendUint32BE(e.buf, typ, v) }
+
+func (e *encoder) uint64(typ uint16, v uint64) { e.buf = attr.AppendUint64BE(e.buf, typ, v) }
+
+// nested appends an attribute that holds the attributes that f appends.
+func (e *encoder) nested(typ uint16, f func()) {
+	var at int
+	e.buf, at = attr.OpenNested(e.buf, typ)
+	f()
+	e.buf = attr.Close(e.buf, at)
+}
+
+// encode appends the messages of one op. On errors it returns the index of the
+// element that caused it, or -1.
+func (e *encoder) encode(op Op) (element int, err error) {
+	if err := e.checkTable(op); err != nil {
+		return -1, err
+	}
+	switch op := op.(type) {
+	case AddTable:
+		return -1, e.addTable(op)
+	case DeleteTable:
+		e.deleteTable(op.Table)
+	case AddChain:
+		return -1, e.addChain(op)
+	case DeleteChain:
+		e.remove(unix.NFT_MSG_DELCHAIN, op.Table, unix.NFTA_CHAIN_NAME, op.Name)
+		delete(e.tails, chainID{op.Table, op.Name})
+	case AddRule:
+		return -1, e.addRule(op)
+	case DeleteRule:
+		return -1, e.deleteRule(op)
+	case AddSet:
+		e.ids++
+		return -1, e.addSet(op.Table, op.Set, e.ids, 0)
+	case DeleteSet:
+		e.remove(unix.NFT_MSG_DELSET, op.Table, unix.NFTA_SET_NAME, op.Name)
+	case FlushSet:
+		e.remove(unix.NFT_MSG_DELSETELEM, op.Table, unix.NFTA_SET_ELEM_LIST_SET, op.Name)
+	case AddObject:
+		return -1, e.addObject(op)
+	case DeleteObject:
+		return -1, e.deleteObject(op)
+	case AddFlowtable:
+		return -1, e.addFlowtable(op)
+	case DeleteFlowtable:
+		e.remove(unix.NFT_MSG_DELFLOWTABLE, op.Table, nftaFlowtableName, op.Name)
+	case AddElements:
+		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements, add: true})
+	case DeleteElements:
+		return e.changeElements(elementsOp{table: op.Table, set: op.Set, elements: op.Elements})
+	default:
+		return -1, fmt.Errorf("unknown op %T", op)
+	}
+	return -1, nil
+}
+
+// checkTable rejects ops on tables that do not belong to the connection.
+func (e *encoder) checkTable(op Op) error {
+	if op == nil {
+		return errors.New("op is nil")
+	}
+	if _, isAdd := op.(AddTable); isAdd || e.own == nil {
+		return nil
+	}
+	if id := op.table(); !e.exists(id) {
+		return fmt.Errorf("table %s: %w", id, ErrNotAdopted)
+	}
+	return nil
+}
+
+// exists reports whether the connection owns the table at this point of the batch.
+func (e *encoder) exists(id nft.TableID) bool {
+	if t, ok := e.tables[id]; ok {
+		return t.exists
+	}
+	if e.own == nil {
+		return false
+	}
+	_, ok := e.own(id)
+	return ok
+}
+
+// setTable records that the batch creates, changes or deletes a table.
+func (e *encoder) setTable(id nft.TableID, t tableChange) {
+	if e.tables == nil {
+		e.tables = map[nft.TableID]tableChange{}
+	}
+	e.tables[id] = t
+}
+
+// checkName rejects names that the kernel would truncate.
+func checkName(object, name string) error {
+	if name == "" || len(name) > datatype.MaxName || strings.IndexByte(name, 0) >= 0 {
+		return fmt.Errorf("name %.40q of the %s: want 1 to %d bytes without NUL", name, object, datatype.MaxName)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package kernel
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
+)
+
+// Lengths of headers.
+const (
+	headerLen = unix.NLMSG_HDRLEN
+	// genLen is the length of struct nfgenmsg.
+	genLen = 4
+)
+
+// Constants of linux/netfilter/nf_tables.h that golang.org/x/sys/unix lacks.
+const (
+	// nftMsgDestroySetElem deletes elements like NFT_MSG_DELSETELEM, but ignores
+	// elements that do not exist (Linux 6.3).
+	nftMsgDestroySetElem = 0x1e
+
+	nftaTableUserData = 0x6
+	nftaTableOwner    = 0x7
+
+	nftaChainFlags    = 0xa
+	nftaChainUserData = 0xc
+	nftaHookDevs      = 0x4
+	nftaDeviceName    = 0x1
+	chainOffload      = 0x2 // NFT_CHAIN_HW_OFFLOAD
+
+	nftaRulePositionID = 0xa
+
+	nftaSetDescConcat  = 0x2
+	nftaSetFieldLen    = 0x1
+	nftaSetExpr        = 0x11
+	nftaSetExpressions = 0x12
+	setConcat          = 0x80 // NFT_SET_CONCAT
+
+	nftaSetElemKeyEnd  = 0xa
+	nftaSetElemExprs   = 0xb
+	setElemCatchall    = 0x2 // NFT_SET_ELEM_CATCHALL
+	setElemIntervalEnd = unix.NFT_SET_ELEM_INTERVAL_END
+
+	nftaObjUserData = 0x8
+
+	nftaFlowtableName         = 0x2
+	nftaFlowtableHook         = 0x3
+	nftaFlowtableFlags        = 0x7
+	nftaFlowtableHookNum      = 0x1
+	nftaFlowtableHookPriority = 0x2
+	nftaFlowtableHookDevs     = 0x3
+
+	tableFlagOwner      = 0x2 // NFT_TABLE_F_OWNER, Linux 5.12
+	tableFlagPersist    = 0x4 // NFT_TABLE_F_PERSIST, Linux 6.9
+	tableFlagsWhenOwned = tableFlagOwner | tableFlagPersist
+)
+
+// nftaTable is the attribute with the table's name. It has the same number in the
+// messages of all kinds of objects: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE,
+// NFTA_SET_TABLE, NFTA_SET_ELEM_LIST_TABLE, NFTA_OBJ_TABLE and NFTA_FLOWTABLE_TABLE.
+const nftaTable = 0x1
+
+// msgType returns the netlink message type of an NFT_MSG_* number.
+func msgType(m int) uint16 { return unix.NFNL_SUBSYS_NFTABLES<<8 | uint16(m) }
+
+// appendHeader appends a netlink header, in which the length is 0, and a struct
+// nfgenmsg. closeMessage sets the length.
+func appendHeader(b []byte, typ, flags uint16, seq uint32, family uint8, resID uint16) []byte {
+	b = append(b, 0, 0, 0, 0)
+	b = binary.NativeEndian.AppendUint16(b, typ)
+	b = binary.NativeEndian.AppendUint16(b, flags)
+	b = binary.NativeEndian.AppendUint32(b, seq)
+	b = append(b, 0, 0, 0, 0, family, unix.NFNETLINK_V0)
+	return binary.BigEndian.AppendUint16(b, resID)
+}
+
+// closeMessage sets the length of the message that begins at offset at: everything up
+// to the end of b belongs to it.
+func closeMessage(b []byte, at int) {
+	binary.NativeEndian.PutUint32(b[at:], uint32(len(b)-at))
+}
+
+// header is a decoded netlink header.
+type header struct {
+	length uint32
+	typ    uint16
+	flags  uint16
+	seq    uint32
+	portID uint32
+}
+
+// nextMessage returns the header and payload of the first message in b, and what
+// follows it. ok is false if b is empty or the header is malformed.
+func nextMessage(b []byte) (h header, payload, rest []byte, ok bool) {
+	if len(b) < headerLen {
+		return header{}, nil, nil, false
+	}
+	h = header{
+		length: binary.NativeEndian.Uint32(b),
+		typ:    binary.NativeEndian.Uint16(b[4:]),
+		flags:  binary.NativeEndian.Uint16(b[6:]),
+		seq:    binary.NativeEndian.Uint32(b[8:]),
+		portID: binary.NativeEndian.Uint32(b[12:]),
+	}
+	if h.length < headerLen || uint64(h.length) > uint64(len(b)) {
+		return header{}, nil, nil, false
+	}
+	next := min((int(h.length)+3)&^3, len(b))
+	return h, b[headerLen:h.length], b[next:], true
+}
+
+// reply is a message about an object: an answer to a request, or an event.
+type reply struct {
+	family nft.Family
+	attrs  []byte
+}
+
+// parseReply splits the payload of a message into struct nfgenmsg and attributes.
+func parseReply(payload []byte) (reply, error) {
+	if len(payload) < genLen {
+		return reply{}, ErrMalformed
+	}
+	return reply{family: nft.Family(payload[0]), attrs: payload[genLen:]}, nil
+}
+
+// table returns the table that the message is about.
+func (m reply) table() (id nft.TableID, ok bool) {
+	r, ok := attr.Find(m.attrs, nftaTable)
+	if !ok {
+		return nft.TableID{}, false
+	}
+	return nft.TableID{Family: m.family, Name: r.Text()}, true
+}

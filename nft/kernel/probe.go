@@ -1,0 +1,87 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// probe finds out whether the process may change the ruleset, and the kernel's features.
+//
+// The first batch creates a table with an owner and destroys an element. It has no
+// end, so the kernel validates it and drops it. Destroying an element of a missing set
+// is ENOENT, or EINVAL if the kernel does not know the message. The second batch is
+// empty.
+func (c *Conn) probe(noOwner bool) error {
+	table := nft.TableID{Family: nft.FamilyIP, Name: fmt.Sprintf("weft-probe-%d", c.portID)}
+	e := encoder{seq: c.seq}
+	e.beginBatch()
+	probe := e.seq + uint32(len(e.messages))
+	e.open(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, table)
+	e.uint32(unix.NFTA_TABLE_FLAGS, tableFlagsWhenOwned)
+	e.remove(nftMsgDestroySetElem, table, unix.NFTA_SET_ELEM_LIST_SET, "probe")
+	e.closeLast()
+
+	answered := false
+	err := c.exchange(&e, func(h header, ke kernelError) error {
+		switch {
+		case errors.Is(ke.errno, unix.EPERM):
+			return ErrPermission
+		case h.seq == probe+1:
+			c.destroy = errors.Is(ke.errno, unix.ENOENT)
+			return nil
+		case h.seq != probe:
+			return fmt.Errorf("%w (%w)", ErrNoNFTables, ke.errno)
+		}
+		answered = true
+		c.owner = ke.errno == 0 && !noOwner
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !answered {
+		return fmt.Errorf("probe table ownership: no answer: %w", ErrMalformed)
+	}
+
+	e = encoder{features: features{ackEnd: true}, seq: c.seq}
+	if err := e.batch(nil); err != nil {
+		return err
+	}
+	err = c.exchange(&e, func(h header, ke kernelError) error {
+		if ke.errno != 0 {
+			return fmt.Errorf("commit empty batch: %w", ke.errno)
+		}
+		c.ackEnd = h.seq == e.seq+1
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.gen, err = c.generation()
+	return err
+}
+
+// exchange sends a batch and calls f for each error or acknowledgement.
+func (c *Conn) exchange(e *encoder, f func(header, kernelError) error) error {
+	if err := c.sock.drain(); err != nil {
+		return err
+	}
+	c.seq += uint32(len(e.messages))
+	if err := c.sock.send(e.buf); err != nil {
+		return err
+	}
+	return c.replies(func(h header, payload []byte) error {
+		if h.typ != unix.NLMSG_ERROR {
+			return nil
+		}
+		ke, err := parseError(h.flags, payload)
+		if err != nil {
+			return err
+		}
+		return f(h, ke)
+	})
+}

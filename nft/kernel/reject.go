@@ -1,0 +1,80 @@
+package kernel
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// rejection returns the error of a batch that the kernel rejected, and nil if it
+// accepted the batch.
+func (c *Conn) rejection(e *encoder, r *result, ops []Op) error {
+	if len(r.failures) == 0 {
+		return nil
+	}
+	be := e.batchError(r.failures[0], ops)
+	for _, f := range r.failures[1:] {
+		be.Errors = append(be.Errors, e.batchError(f, ops))
+	}
+	c.explain(be)
+	return be
+}
+
+// batchError maps an error of the kernel to the op, and to the element if the kernel
+// points at one.
+func (e *encoder) batchError(f failure, ops []Op) *BatchError {
+	m := e.messages[f.message]
+	be := &BatchError{Index: m.op, Element: -1, Errno: f.errno, ExtAck: f.kernelError.message}
+	if m.op < 0 {
+		return be
+	}
+	be.Op = ops[m.op]
+	if m.element >= 0 && f.offset > 0 {
+		if i := elementAt(e.buf[m.offset:e.end(f.message)], f.offset); i >= 0 {
+			be.Element = m.element + i
+		}
+	}
+	return be
+}
+
+// explain sets Err to what is known about the cause of a rejection beyond the errno.
+func (c *Conn) explain(be *BatchError) {
+	switch {
+	case be.Index < 0 && be.Errno == unix.EPERM:
+		be.Err = ErrPermission
+	case be.Op == nil:
+	case be.Errno == unix.EPERM:
+		be.Err = c.ownedError(be.Op.table())
+	case be.Errno == unix.EEXIST:
+		if add, ok := be.Op.(AddTable); ok {
+			be.Err = c.existsError(add.Table)
+		}
+	}
+}
+
+// existsError says why a table could not be created.
+func (c *Conn) existsError(id nft.TableID) error {
+	t, err := c.table(id)
+	switch {
+	case err != nil:
+		return err
+	case !t.ours:
+		return fmt.Errorf("table %s: %w", id, ErrForeignTable)
+	default:
+		return fmt.Errorf("table %s: %w", id, ErrNotAdopted)
+	}
+}
+
+// ownedError names the owner of a table, if it can be found.
+func (c *Conn) ownedError(id nft.TableID) error {
+	owned := &OwnedError{Table: id}
+	if t, err := c.table(id); err == nil {
+		owned.PortID = t.owner
+	}
+	if owned.PortID != 0 {
+		owned.PID, owned.Process = processOf(c.netNS, owned.PortID)
+	}
+	return owned
+}

@@ -1,0 +1,170 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
+)
+
+// maxInterrupted limits how often a dump is repeated because the ruleset changed
+// during it.
+const maxInterrupted = 32
+
+// errInterrupted says that a dump is inconsistent (NLM_F_DUMP_INTR).
+var errInterrupted = errors.New("dump interrupted")
+
+// request sends one message and calls f for each object of the answer.
+func (c *Conn) request(typ, flags uint16, family nft.Family, attributes []byte, f func(reply) error) error {
+	if err := c.sock.drain(); err != nil {
+		return err
+	}
+	seq := c.seq
+	c.seq++
+	b := appendHeader(nil, typ, unix.NLM_F_REQUEST|flags, seq, uint8(family), 0)
+	b = append(b, attributes...)
+	closeMessage(b, 0)
+	if err := c.sock.send(b); err != nil {
+		return err
+	}
+	done, interrupted := false, false
+	err := c.replies(func(h header, payload []byte) error {
+		if h.seq != seq {
+			return nil
+		}
+		interrupted = interrupted || h.flags&unix.NLM_F_DUMP_INTR != 0
+		switch h.typ {
+		case unix.NLMSG_DONE:
+			done = true
+			return doneError(payload)
+		case unix.NLMSG_ERROR:
+			ke, err := parseError(h.flags, payload)
+			if err != nil {
+				return err
+			}
+			if done = true; ke.errno != 0 {
+				return ke.errno
+			}
+			return nil
+		}
+		if h.flags&unix.NLM_F_MULTI == 0 {
+			done = true
+		}
+		m, err := parseReply(payload)
+		if err != nil {
+			return err
+		}
+		return f(m)
+	})
+	switch {
+	case err != nil:
+		return err
+	case interrupted:
+		return errInterrupted
+	case !done:
+		return fmt.Errorf("answer is incomplete: %w", ErrMalformed)
+	}
+	return nil
+}
+
+// doneError returns the error with which a dump ended.
+func doneError(payload []byte) error {
+	if len(payload) < 4 {
+		return nil
+	}
+	if n := int32(binary.NativeEndian.Uint32(payload)); n < 0 {
+		return unix.Errno(-n)
+	}
+	return nil
+}
+
+// replies calls f for each message in the receive buffer.
+func (c *Conn) replies(f func(h header, payload []byte) error) error {
+	for {
+		b, err := c.sock.recv(false)
+		if errors.Is(err, unix.EAGAIN) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for len(b) > 0 {
+			h, payload, rest, ok := nextMessage(b)
+			if !ok {
+				return ErrMalformed
+			}
+			if err := f(h, payload); err != nil {
+				return err
+			}
+			b = rest
+		}
+	}
+}
+
+// generation returns the generation of the ruleset.
+func (c *Conn) generation() (gen uint32, err error) {
+	err = c.request(msgType(unix.NFT_MSG_GETGEN), 0, unix.AF_UNSPEC, nil, func(m reply) error {
+		r, _ := attr.Find(m.attrs, unix.NFTA_GEN_ID)
+		gen = r.Uint32BE()
+		return r.Err()
+	})
+	return gen, err
+}
+
+// dump requests all objects of a kind and calls f for each. If the ruleset changed
+// during the dump, it calls reset and starts again.
+func (c *Conn) dump(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
+	for range maxInterrupted {
+		reset()
+		err := c.request(msgType(typ), unix.NLM_F_DUMP, family, request, f)
+		if !errors.Is(err, errInterrupted) {
+			return err
+		}
+	}
+	return ErrBusy
+}
+
+// dumpInTable is dump for objects that the kernel finds through their table. Changes of
+// other tables do not affect such a dump, so an interruption is ignored; callers detect
+// changes of the table itself by other means.
+func (c *Conn) dumpInTable(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
+	reset()
+	err := c.request(msgType(typ), unix.NLM_F_DUMP, family, request, f)
+	if errors.Is(err, errInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// list returns the objects of a kind in a table, in the kernel's order. A table without
+// a name means all of them. dump is Conn.dump or Conn.dumpInTable; names are the
+// attributes of the request that select the objects, if the kernel can select.
+func list[T any](
+	dump func(int, nft.Family, []byte, func(), func(reply) error) error,
+	typ int, table nft.TableID, names []byte, decode func(reply) (T, error),
+) ([]T, error) {
+	var all []T
+	err := dump(typ, table.Family, names, func() { all = all[:0] }, func(m reply) error {
+		if id, _ := m.table(); table.Name != "" && id.Name != table.Name {
+			return nil // nothing of other tables is decoded
+		}
+		v, err := decode(m)
+		all = append(all, v)
+		return err
+	})
+	return all, err
+}
+
+// named returns the attributes of a request that names a table and, if name is not
+// empty, an object in it.
+func named(table string, nameAttr uint16, name string) []byte {
+	b := attr.AppendString(nil, nftaTable, table)
+	if name != "" {
+		b = attr.AppendString(b, nameAttr, name)
+	}
+	return b
+}
