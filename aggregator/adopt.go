@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
-
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -34,10 +30,10 @@ func (w *writer) start(ctx context.Context) error {
 	w.state.Adopt(dump, rec.Desired)
 	w.purger.Add(w.state.Unpurged(dump), true)
 	w.revision = max(rec.Revision, uint64(w.now().UnixMilli())) //nolint:gosec // after 1970
-	w.book.adopt(rec, w.state, w.revision, w.now())
+	w.statuses.adopt(w.state, w.revision, w.now())
 	w.publish(w.state.Scope())
 	w.metrics.revision.Set(float64(w.revision))
-	w.log.Info("adopted tables", "tables", len(dump), "fragments", len(w.book.claims), "revision", w.revision)
+	w.log.Info("adopted tables", "tables", len(dump), "fragments", w.state.Len(), "revision", w.revision)
 	if len(dump) > 0 && !found {
 		w.log.Warn("tables of an earlier run are there, but no record of their fragments: what its publishers do not claim stays until weft cleanup")
 	}
@@ -90,12 +86,12 @@ func (w *writer) returned() {
 	if !w.returning {
 		return
 	}
-	flows, some := w.book.returning()
+	fragments, flows := w.state.Awaited()
 	if !flows && !w.reconciled {
 		w.reconciled = true
 		w.flows.Reconcile(w.state.Live())
 	}
-	if some {
+	if fragments {
 		return
 	}
 	w.returning = false
@@ -111,71 +107,6 @@ func countsOf(c desired.Counts) *weftv1.Counts {
 		RulesAdded: uint32(c.RulesAdded), RulesDeleted: uint32(c.RulesDeleted), //nolint:gosec // counts
 		ElementsAdded: uint64(c.ElementsAdded), ElementsDeleted: uint64(c.ElementsDeleted), //nolint:gosec // counts
 	}
-}
-
-// adopt opens the books with the fragments of the last run: those that the
-// record tells of, and those that only the rules in the kernel do, as after a
-// record was lost. Nothing is swept while any of them is away.
-func (b *book) adopt(rec record, state *desired.State, revision uint64, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.revision = revision
-	lifetimes := make(map[desired.Key]bookRecord)
-	for _, r := range rec.Books {
-		lifetimes[r.key()] = r
-	}
-	conntrack := make(map[desired.Key]bool)
-	for _, f := range rec.Desired.Fragments {
-		key := desired.Key{Publisher: f.Publisher, Name: f.Name}
-		for _, t := range f.Tables {
-			for _, s := range t.Sets {
-				conntrack[key] = conntrack[key] || s.Conntrack
-			}
-		}
-	}
-	for _, f := range state.Fragments() {
-		c := claim{lifetime: lifetimes[f.Key].lifetime(), priority: f.Priority, adopted: true, conntrack: conntrack[f.Key]}
-		st := &weftv1.FragmentStatus{
-			Publisher: f.Key.Publisher, Name: f.Key.Name, Priority: c.priority, Lifetime: c.lifetime,
-			State: weftv1.State_STATE_ADOPTED, Revision: revision, Changed: timestamppb.New(now),
-		}
-		count(st, state)
-		b.claims[f.Key] = c
-		b.status[f.Key] = st
-	}
-}
-
-// records returns what the record says of the fragments beside desired.Record.
-func (b *book) records() []bookRecord {
-	before := make(map[desired.Key]weftv1.Lifetime, len(b.journal))
-	for _, j := range slices.Backward(b.journal) {
-		before[j.key] = j.old.lifetime
-	}
-	out := make([]bookRecord, 0, len(b.claims))
-	for _, key := range slices.SortedFunc(maps.Keys(b.claims), compareKeys) {
-		life := b.claims[key].lifetime
-		// A fragment that stays does not become one of a session before that is
-		// committed: after a crash in between it would be withdrawn.
-		if old, ok := before[key]; ok && old != weftv1.Lifetime_LIFETIME_UNSPECIFIED && life == weftv1.Lifetime_LIFETIME_SESSION {
-			life = old
-		}
-		out = append(out, bookRecord{Publisher: key.Publisher, Name: key.Name, Lifetime: life.String()})
-	}
-	return out
-}
-
-// advance notes a commit that changed no fragment.
-func (b *book) advance(revision uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.revision = revision
-}
-
-// last returns the number of the last commit.
-func (b *book) last() uint64 {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.revision
 }
 
 // dropUnclaimed removes what a crash between record and commit left behind.
@@ -199,7 +130,7 @@ func (w *writer) dropUnclaimed() error {
 	}
 	w.state.Accept()
 	w.revision++
-	w.book.advance(w.revision)
+	w.statuses.advance(w.revision)
 	counts := countsOf(plan.Counts)
 	w.metrics.committed(counts, w.revision, phases{})
 	w.purger.Add(plan.Purges, len(plan.Stale) > 0)

@@ -157,8 +157,13 @@ type Aggregator struct {
 	// durables stores durable fragments.
 	durables *durables
 	// roster knows the publishers.
-	roster *roster
-	writer *writer
+	roster   *roster
+	statuses *statuses
+	// sessions counts the sessions, for their IDs.
+	sessions atomic.Uint64
+	// requests are functions that the writer calls between two commits.
+	requests chan func(*writer)
+	writer   *writer
 
 	// admission is what updates are checked against.
 	admission admission.Config
@@ -223,7 +228,7 @@ func New(cfg Config) (*Aggregator, error) {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{})}
-	a.queue, a.roster = newQueue(cfg.Now), newRoster(cfg.Now)
+	a.queue, a.roster, a.statuses, a.requests = newQueue(cfg.Now), newRoster(cfg.Now), newStatuses(), make(chan func(*writer))
 	m, err := newMetrics(cfg.Registerer, a.queue.len)
 	if err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
@@ -236,9 +241,9 @@ func New(cfg Config) (*Aggregator, error) {
 		fc.Notes = &flowNotes{dir: cfg.StateDir}
 	}
 	a.flows = flows.NewFlusher(fc)
-	a.durables = newDurables(cfg.StateDir, a.log, m, cfg.Retry, func(r *RejectedError) { a.writer.tell(r) })
+	a.durables = newDurables(cfg.StateDir, a.log, m, cfg.Retry, a.report)
 	a.writer = newWriter(a)
-	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.durables.room, Status: a.writer.book.get}
+	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.durables.room, Status: a.statuses.get}
 	a.scope.Store(a.writer.state.Scope())
 	return a, nil
 }
@@ -254,7 +259,7 @@ func (a *Aggregator) Stopped() <-chan struct{} { return a.stopped }
 func (a *Aggregator) Pending() int { return a.queue.len() }
 
 // Revision returns the number of the last commit.
-func (a *Aggregator) Revision() uint64 { return a.writer.book.last() }
+func (a *Aggregator) Revision() uint64 { return a.statuses.last() }
 
 // Run adopts what the kernel holds and commits updates until ctx ends; then it
 // commits what is pending and returns nil. It is the one goroutine that uses

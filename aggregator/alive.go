@@ -1,10 +1,6 @@
 package aggregator
 
-import (
-	"context"
-
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-)
+import "context"
 
 // Alive reports whether the sender of updates is still there to hear the answers.
 // Once it is false it stays so. The writer asks for each update, at the time at
@@ -46,6 +42,6 @@ func (s *submission) gone() bool { return s.alive != nil && !s.alive() }
 func (w *writer) dropGone(s *submission) {
 	w.metrics.dropped.Inc()
 	w.log.Debug("dropped an update whose sender is gone", "fragment", s.key().String(), "snapshot", s.update.Snapshot,
-		"lifetime", weftv1.Lifetime_name[int32(s.lifetime)])
+		"lifetime", s.update.Lifetime.String())
 	s.answer(Result{Err: ErrGone})
 }

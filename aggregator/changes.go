@@ -126,7 +126,7 @@ func (p *planning) addShadows(resp *weftv1.PlanResponse, room *int) {
 	slices.SortFunc(shadows, func(a, b desired.Shadow) int {
 		return cmp.Or(
 			cmp.Compare(a.Table.Family, b.Table.Family), strings.Compare(a.Table.Name, b.Table.Name), strings.Compare(a.Decl.Name, b.Decl.Name),
-			compareElements(a.Element, b.Element), compareKeys(a.Winner, b.Winner), compareKeys(a.Hidden, b.Hidden),
+			compareElements(a.Element, b.Element), a.Winner.Compare(b.Winner), a.Hidden.Compare(b.Hidden),
 		)
 	})
 	for i := range shadows {

@@ -12,55 +12,37 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// cleanup asks the writer to remove everything.
-type cleanup struct {
-	tables []nft.TableID
-	err    error
-	done   chan struct{}
-}
-
 // Cleanup removes all tables that weft made, in one transaction, and returns them.
-// Then Run ends with ErrCleanedUp, and what is pending is answered with ErrStopped.
-// Durable fragments stay in the state directory: the next start commits them again.
-// On an error nothing is removed, and Run goes on.
+// Then Run ends with ErrCleanedUp, and pending updates are answered with
+// ErrStopped. Durable fragments stay in the state directory: the next start
+// commits them again. On an error nothing is removed, and Run goes on.
 //
 // Possible errors: ErrStandby, ErrStopped, the kernel's, ctx's.
-func (a *Aggregator) Cleanup(ctx context.Context) ([]nft.TableID, error) {
-	if err := a.condition(); err != nil {
-		return nil, err
+func (a *Aggregator) Cleanup(ctx context.Context) (tables []nft.TableID, err error) {
+	if asked := a.ask(ctx, func(w *writer) { tables, err = w.cleanup() }); asked != nil {
+		return nil, asked
 	}
-	c := &cleanup{done: make(chan struct{})}
-	select {
-	case a.writer.cleanups <- c:
-	case <-a.stopped:
-		return nil, ErrStopped
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	<-c.done
-	return c.tables, c.err
+	return tables, err
 }
 
-// cleanup removes all tables; false means that it could not.
-func (w *writer) cleanup(c *cleanup) bool {
-	defer close(c.done)
+// cleanup removes all tables, after which the writer ends.
+func (w *writer) cleanup() ([]nft.TableID, error) {
 	tables, err := w.removeAll()
 	if err != nil {
-		c.err = fmt.Errorf("remove all tables: %w", err)
-		w.log.Error("tables are not removed", "error", err)
-		return false
+		w.log.Error("cannot remove all tables", "error", err)
+		return nil, fmt.Errorf("remove all tables: %w", err)
 	}
-	c.tables = tables
-	w.log.Warn("removed all tables on request: the aggregator ends", "tables", len(tables))
+	w.log.Warn("removed all tables on request, stopping", "tables", len(tables))
 	for _, s := range w.held {
 		s.answer(Result{Err: ErrStopped})
 	}
 	w.held = nil
-	// The record tells of what has gone.
+	// The record describes tables that are gone.
 	if err := w.store.remove(); err != nil {
-		w.log.Error("record stays", "error", err)
+		w.log.Error("cannot remove the record", "error", err)
 	}
-	return true
+	w.cleanedUp = true
+	return tables, nil
 }
 
 // removeAll deletes every table that carries weft's mark.

@@ -36,7 +36,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	began := w.now()
 	accepted := w.apply(batch)
 	if len(accepted) == 0 {
-		w.rollback()
+		w.state.Rollback()
 		return nil, nil
 	}
 	plan := w.state.Plan()
@@ -46,7 +46,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 		w.log.Error("record is not saved", "error", err)
 	}
 	if len(plan.Ops) == 0 {
-		w.accept()
+		w.state.Accept()
 		w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 		w.settle(accepted, Result{Revision: w.revision}, false)
 		return nil, nil
@@ -55,13 +55,13 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	built := w.now()
 	stats, err := w.kernel.Commit(plan.Ops)
 	if err != nil {
-		w.rollback()
+		w.state.Rollback()
 		if err := w.save(); err != nil {
 			w.log.Error("record is not saved", "error", err)
 		}
 		return w.refused(accepted, plan, err)
 	}
-	w.accept()
+	w.state.Accept()
 	w.failures, w.suspected = 0, false
 	w.revision++
 	counts, phases := countsOf(plan.Counts), w.phases(accepted, began, built)
@@ -75,17 +75,6 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	return nil, nil
 }
 
-// accept and rollback conclude what was applied, in the state and in the books.
-func (w *writer) accept() {
-	w.state.Accept()
-	w.book.accept()
-}
-
-func (w *writer) rollback() {
-	w.state.Rollback()
-	w.book.rollback()
-}
-
 // apply applies updates to the state, answers those that it refuses, and
 // returns the others: their order is that of desired.Plan.Origin.
 func (w *writer) apply(batch []*submission) []*submission {
@@ -94,19 +83,22 @@ func (w *writer) apply(batch []*submission) []*submission {
 		s := batch[i]
 		switch {
 		case s.ends:
-			batch = slices.Insert(batch, i+1, w.departures(s)...)
+			batch = slices.Insert(batch, i+1, w.end(s.session)...)
 			s.answer(Result{Revision: w.revision})
 			continue
 		case s.gone():
 			w.dropGone(s)
 			continue
 		}
-		if done, err := w.gate(s); err != nil {
+		f, ok := w.state.Fragment(s.key())
+		if done, err := w.checkOwner(s, f, ok); err != nil {
 			w.refuse(s, err)
 			continue
 		} else if done {
+			s.answer(Result{Revision: w.revision})
 			continue
 		}
+		s.durable = f.Lifetime == desired.LifetimeDurable || s.update.Snapshot && s.update.Lifetime == desired.LifetimeDurable
 		err := w.applyWithin(s)
 		if errors.Is(err, desired.ErrStale) && s.admitted != nil {
 			err = w.applyStale(s)
@@ -115,7 +107,6 @@ func (w *writer) apply(batch []*submission) []*submission {
 			w.refuse(s, err)
 			continue
 		}
-		w.book.apply(s)
 		accepted = append(accepted, s)
 	}
 	return accepted
@@ -137,42 +128,43 @@ func (w *writer) applyStale(s *submission) error {
 	return err
 }
 
-// gate judges what is not the state's business: who owns a fragment. Done
-// means that the update has been answered, as there is nothing to do.
-func (w *writer) gate(s *submission) (done bool, err error) {
-	c, ok := w.book.claim(s.key())
-	if s.session != nil && s.withdraws() {
-		// Later patches have no snapshot to build on, broken or not.
-		delete(s.session.broken, s.key().Name)
+// checkOwner checks who may change a fragment, which is f if ok is true. Done
+// means that there is nothing to do.
+func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool, err error) {
+	if c := s.session; c != nil && !s.leaving {
+		if !c.ended {
+			w.sessions[c.id] = c
+		}
+		if s.withdraws() {
+			// Later patches have no snapshot to build on, valid or not.
+			delete(c.broken, s.key().Name)
+		}
 	}
-	if err := w.durables.refuse(s, c); err != nil {
+	if err := w.durables.refuse(s, f); err != nil {
 		return false, err
 	}
 	switch {
 	case s.leaving:
-		if ok && c.session == s.session {
-			if c.lifetime == weftv1.Lifetime_LIFETIME_SESSION {
-				return false, nil
-			}
-			w.book.leave(s.key())
-		}
-		s.answer(Result{Revision: w.revision})
-		return true, nil
+		return !ok || !w.isAbandoned(f), nil
 	case s.withdraws() && !ok:
 		if s.mustExist {
 			return false, fmt.Errorf("%w: %s", ErrNotFound, s.key())
 		}
-		s.answer(Result{Revision: w.revision})
 		return true, nil
-	case s.update.Snapshot && !ok && len(w.book.claims) >= admission.MaxFragments:
-		return false, admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", admission.MaxFragments)
+	case s.update.Snapshot && !ok && w.state.Len() >= admission.MaxFragments:
+		return false, admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are accepted: delete some", admission.MaxFragments)
 	case s.update.Snapshot:
 		return false, nil
-	case !ok || c.session == nil || s.session.broken[s.key().Name] > c.snapshot:
+	case !ok:
 		return false, snapshotNeeded(s.key())
-	case c.session != s.session:
-		return false, admission.Reject(s.key(), weftv1.Reason_REASON_TAKEN_OVER, "",
-			"another stream of publisher %s has sent a snapshot of this fragment since (process %d)", s.key().Publisher, c.session.pid)
+	case f.Session != s.session.id:
+		if owner := w.sessions[f.Session]; owner != nil {
+			return false, admission.Reject(s.key(), weftv1.Reason_REASON_TAKEN_OVER, "",
+				"another stream of publisher %s has sent a snapshot of this fragment since (process %d)", s.key().Publisher, owner.pid)
+		}
+		return false, snapshotNeeded(s.key())
+	case s.session.broken[s.key().Name] > f.Serial:
+		return false, snapshotNeeded(s.key())
 	default:
 		return false, nil
 	}
@@ -185,28 +177,28 @@ func (w *writer) refuse(s *submission, err error) {
 		err = rejection(r)
 	}
 	if s.session != nil && s.declares {
-		s.session.broken[s.key().Name] = s.serial
+		s.session.broken[s.key().Name] = s.update.Serial
 	}
 	first := true
 	if s.leaving {
-		w.book.leave(s.key())
-		first = w.book.orphan(s.key())
+		first = !w.abandoned[s.key()]
+		w.abandoned[s.key()] = true
 	}
 	// Stored fragments are tried several times: whoever does has the last word.
 	var rejected *RejectedError
 	if errors.As(err, &rejected) && first && !s.stored {
-		w.tell(rejected)
+		w.report(rejected)
 	}
 	s.answer(Result{Err: err})
 }
 
-// tell announces a rejection. It is safe for concurrent use.
-func (w *writer) tell(r *RejectedError) {
-	w.book.rejected(r)
-	w.roster.rejected(r)
-	w.metrics.rejected(r)
-	w.log.Info("update rejected", "fragment", r.Fragment.String(), "violations", len(r.Violations), "error", r.Error())
-	w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Rejection{Rejection: &weftv1.Rejection{
+// report announces a rejection.
+func (a *Aggregator) report(r *RejectedError) {
+	a.statuses.rejected(r)
+	a.roster.rejected(r)
+	a.metrics.rejected(r)
+	a.log.Info("update rejected", "fragment", r.Fragment.String(), "violations", len(r.Violations), "error", r.Error())
+	a.hub.publish(&weftv1.Event{Event: &weftv1.Event_Rejection{Rejection: &weftv1.Rejection{
 		Fragment: r.Fragment.String(), Violations: r.Violations,
 	}}})
 }
@@ -276,8 +268,7 @@ func culprit(plan *desired.Plan, op, updates int) int {
 
 // settle keeps the books after a commit and answers its updates.
 func (w *writer) settle(accepted []*submission, r Result, changed bool) {
-	w.book.settle(accepted, w.state, w.revision, w.now(), changed)
-	w.book.reshade(w.state)
+	w.statuses.committed(accepted, w.state, w.revision, w.now(), changed)
 	w.metrics.shadowed.Set(float64(w.state.Shadowed()))
 	w.roster.committed(accepted)
 	w.publish(w.state.Scope())

@@ -19,7 +19,7 @@ import (
 // List returns the status of all fragments, ordered by publisher and name, and
 // the last revision. The messages are shared: they must not be changed.
 func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
-	return a.writer.book.list()
+	return a.statuses.list()
 }
 
 // Get returns one fragment's status and committed content, in canonical form.
@@ -35,47 +35,36 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 		return nil, nil, err
 	}
 	key := desired.Key{Publisher: publisher, Name: name}
-	r := &read{key: key}
-	if err := a.ask(ctx, func(w *writer) { w.serve(r) }); err != nil {
+	var c *content
+	if err := a.ask(ctx, func(w *writer) { c = w.content(key) }); err != nil {
 		return nil, nil, err
 	}
-	if r.status == nil {
+	if c.status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	return r.status, r.fragment(), nil
+	return c.status, c.message(), nil
 }
 
-// read asks the writer for a fragment's content. The writer hands out what it
-// has (which is never changed); putting it into words is the reader's work.
-type read struct {
-	key      desired.Key
-	status   *weftv1.FragmentStatus
-	content  []desired.TableUpdate
-	declared admission.Declared
+// content is a fragment as the writer hands it out: nothing of it changes, so
+// that the reader's goroutine can turn it into a message.
+type content struct {
+	key    desired.Key
+	status *weftv1.FragmentStatus
+	tables []desired.TableUpdate
 }
 
-// serve answers a read.
-func (w *writer) serve(r *read) {
-	r.status = w.book.get(r.key)
-	if c, ok := w.book.claim(r.key); ok && r.status != nil {
-		r.content, _ = w.state.Content(r.key)
-		r.declared = c.declared
-	}
+// content returns the content of a fragment, with a nil status if there is none.
+func (w *writer) content(key desired.Key) *content {
+	c := &content{key: key, status: w.statuses.get(key)}
+	c.tables, _ = w.state.Content(key)
+	return c
 }
 
-// get returns a fragment's status, or nil.
-func (b *book) get(key desired.Key) *weftv1.FragmentStatus {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.status[key]
-}
-
-// fragment puts the content into the words of the wire.
-func (r *read) fragment() *weftv1.Fragment {
-	f := &weftv1.Fragment{Name: r.status.GetName(), Priority: r.status.GetPriority(), Lifetime: r.status.GetLifetime()}
-	for i := range r.content {
-		t := &r.content[i]
-		declared := r.declared[t.Table]
+// message converts the content to a fragment.
+func (c *content) message() *weftv1.Fragment {
+	f := &weftv1.Fragment{Name: c.status.GetName(), Priority: c.status.GetPriority(), Lifetime: c.status.GetLifetime()}
+	for i := range c.tables {
+		t := &c.tables[i]
 		m := &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment, Flags: flagsMessage(t.Dormant)}
 		for _, o := range t.PutObjects {
 			m.Objects = append(m.Objects, objectMessage(o))
@@ -84,14 +73,14 @@ func (r *read) fragment() *weftv1.Fragment {
 			m.Flowtables = append(m.Flowtables, flowtableMessage(ft))
 		}
 		for _, c := range t.PutChains {
-			m.Chains = append(m.Chains, chainMessage(declared.Chains[c.Decl.Name], c))
+			m.Chains = append(m.Chains, chainMessage(written(c.Source), c))
 		}
 		for _, s := range t.PutSets {
 			slices.SortFunc(s.Elements, compareElements)
 			if s.Decl.Map {
-				m.Maps = append(m.Maps, setMessage(declared.Sets[s.Decl.Name].Source, s))
+				m.Maps = append(m.Maps, setMessage(written(s.Source), s))
 			} else {
-				m.Sets = append(m.Sets, setMessage(declared.Sets[s.Decl.Name].Source, s))
+				m.Sets = append(m.Sets, setMessage(written(s.Source), s))
 			}
 			if s.Conntrack {
 				m.ConntrackMaps = append(m.ConntrackMaps, s.Decl.Name)
@@ -103,6 +92,15 @@ func (r *read) fragment() *weftv1.Fragment {
 		f.Tables = append(f.Tables, m)
 	}
 	return f
+}
+
+// written returns a declaration as its publisher wrote it, which is empty for an
+// adopted fragment.
+func written[T any](source *T) (d T) {
+	if source != nil {
+		d = *source
+	}
+	return d
 }
 
 func chainMessage(d nft.Chain, c desired.Chain) *weftv1.Chain {
@@ -163,34 +161,4 @@ func duration(d time.Duration) *durationpb.Duration {
 		return nil
 	}
 	return durationpb.New(d)
-}
-
-// count fills in what a fragment holds; false means that there is none.
-func count(st *weftv1.FragmentStatus, state *desired.State) bool {
-	i, ok := state.Fragment(desired.Key{Publisher: st.GetPublisher(), Name: st.GetName()})
-	st.Chains, st.Rules, st.Sets = uint32(i.Chains), uint32(i.Rules), uint32(i.Sets) //nolint:gosec // counts
-	st.Elements, st.Shadowed = uint64(i.Elements), uint64(i.Shadowed)                //nolint:gosec // counts
-	st.Objects = uint32(i.Objects)                                                   //nolint:gosec // a count
-	return ok
-}
-
-// reshade brings the number of shadowed elements up to date in the status of
-// those whose elements others began or ceased to hide.
-func (b *book) reshade(state *desired.State) {
-	keys := state.Shaded()
-	if len(keys) == 0 {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, key := range keys {
-		old := b.status[key]
-		i, ok := state.Fragment(key)
-		if old == nil || !ok || old.GetShadowed() == uint64(i.Shadowed) { //nolint:gosec // a count
-			continue
-		}
-		st := withViolations(old, old.GetViolations())
-		st.Shadowed = uint64(i.Shadowed) //nolint:gosec // a count
-		b.status[key] = st
-	}
 }

@@ -54,19 +54,19 @@ type durables struct {
 	queue []durableWrite
 
 	// unstored has the content that is to be tried again. It is run's.
-	unstored map[desired.Key]*read
+	unstored map[desired.Key]*content
 }
 
 // durableWrite is a durable fragment to be stored, or removed where it has no
 // status, and who waits for that.
 type durableWrite struct {
-	content *read
+	content *content
 	waiting []*submission
 	result  Result
 }
 
 func newDurables(stateDir string, log *slog.Logger, m *metrics, retry time.Duration, tell func(*RejectedError)) *durables {
-	d := &durables{log: log, metrics: m, retry: retry, tell: tell, nudge: make(chan struct{}, 1), unstored: map[desired.Key]*read{}}
+	d := &durables{log: log, metrics: m, retry: retry, tell: tell, nudge: make(chan struct{}, 1), unstored: map[desired.Key]*content{}}
 	if stateDir != "" {
 		d.dir = filepath.Join(stateDir, durableDir)
 	}
@@ -143,7 +143,7 @@ func notStored(key desired.Key, revision uint64, err error) *RejectedError {
 }
 
 // store writes one fragment now, and remembers it where that fails.
-func (d *durables) store(r *read) error {
+func (d *durables) store(r *content) error {
 	err := d.write(r)
 	if err == nil {
 		delete(d.unstored, r.key)
@@ -161,7 +161,7 @@ func (d *durables) store(r *read) error {
 
 // again tries what could not be stored.
 func (d *durables) again() {
-	for _, key := range slices.SortedFunc(maps.Keys(d.unstored), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(d.unstored), desired.Key.Compare) {
 		if d.store(d.unstored[key]) == nil {
 			d.log.Info("durable fragment is stored at last", "fragment", key.String())
 		}
@@ -180,8 +180,8 @@ func (d *durables) room(n int) error {
 // refuse returns the rejection of a patch of a durable fragment while committed
 // content waits for the disk; nil where none does. (A snapshot has looked for room
 // on its way here.)
-func (d *durables) refuse(s *submission, c claim) error {
-	if s.update.Snapshot || c.lifetime != weftv1.Lifetime_LIFETIME_DURABLE {
+func (d *durables) refuse(s *submission, f desired.Status) error {
+	if s.update.Snapshot || f.Lifetime != desired.LifetimeDurable {
 		return nil
 	}
 	if err := d.failing.Load(); err != nil {
@@ -196,12 +196,12 @@ func (d *durables) path(key desired.Key) string {
 }
 
 // write stores one fragment, or removes it.
-func (d *durables) write(r *read) error {
+func (d *durables) write(r *content) error {
 	path := d.path(r.key)
 	if r.status == nil {
 		return removeFile(path)
 	}
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.fragment())
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.message())
 	if err != nil {
 		return err
 	}
@@ -329,8 +329,7 @@ func (w *writer) restoreOne(key desired.Key, f *weftv1.Fragment) error {
 	if err != nil {
 		return err
 	}
-	after, _ := adm.Declared()
-	s := &submission{update: u, admitted: adm, lifetime: adm.Lifetime(), after: after, stored: true, result: make(chan Result, 1)}
+	s := &submission{update: u, admitted: adm, stored: true, result: make(chan Result, 1)}
 	for groups := [][]*submission{{s}}; len(groups) > 0; {
 		again, err := w.commit(groups[0])
 		if err != nil {
@@ -353,14 +352,13 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 		if !last {
 			continue
 		}
-		write := durableWrite{content: &read{key: s.key()}, result: r}
+		write := durableWrite{content: w.content(s.key()), result: r}
 		for _, o := range accepted[:i+1] {
 			if o.durable && o.key() == s.key() {
 				write.waiting = append(write.waiting, o)
 			}
 		}
-		w.serve(write.content)
-		if c, ok := w.book.claim(s.key()); ok && c.lifetime != weftv1.Lifetime_LIFETIME_DURABLE {
+		if write.content.status.GetLifetime() != weftv1.Lifetime_LIFETIME_DURABLE {
 			write.content.status = nil
 		}
 		w.durables.put(write)

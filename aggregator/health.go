@@ -54,7 +54,7 @@ func (a *Aggregator) Settled() error {
 	if a.settled.Load() {
 		return nil
 	}
-	missing := a.writer.book.missing()
+	missing := a.statuses.missing()
 	missing.Grace = a.cfg.ReadyGrace - a.cfg.Now().Sub(time.Unix(0, a.began.Load()))
 	if missing.Fragments > 0 && missing.Grace > 0 {
 		return missing
@@ -65,9 +65,9 @@ func (a *Aggregator) Settled() error {
 }
 
 // missing returns the fragments that wait for their publishers.
-func (b *book) missing() *MissingError {
+func (s *statuses) missing() *MissingError {
 	e := &MissingError{}
-	fragments, _ := b.list()
+	fragments, _ := s.list()
 	for _, f := range fragments {
 		if f.GetState() != weftv1.State_STATE_ADOPTED || f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
 			continue

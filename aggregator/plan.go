@@ -81,10 +81,10 @@ func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *pla
 		adm := admission.NewSnapshot(a.admission, key, &scope)
 		adm.AddFragment(f)
 		u, err := adm.Finish()
-		after, _ := adm.Declared()
-		p.add(key, &submission{update: u, admitted: adm, lifetime: adm.Lifetime(), after: after}, err)
+		p.add(key, &submission{update: u, admitted: adm}, err)
 		if err == nil {
-			scope.planned = append(scope.planned, after)
+			declared, _ := adm.Declared()
+			scope.planned = append(scope.planned, declared)
 		}
 	}
 	return p
@@ -208,7 +208,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 // planGate is gate for a plan: what a fragment needs beside its content. Fresh
 // counts the plan's fragments that are not there yet.
 func (w *writer) planGate(s *submission, fresh *int) error {
-	_, there := w.book.claim(s.key())
+	_, there := w.state.Fragment(s.key())
 	switch {
 	case there:
 		return nil
@@ -217,8 +217,8 @@ func (w *writer) planGate(s *submission, fresh *int) error {
 	case s.withdraws():
 		return nil
 	}
-	if *fresh++; len(w.book.claims)+*fresh > admission.MaxFragments {
-		return admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", len(w.book.claims))
+	if *fresh++; w.state.Len()+*fresh > admission.MaxFragments {
+		return admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", w.state.Len())
 	}
 	return nil
 }

@@ -26,18 +26,13 @@ type submission struct {
 	update *desired.Update
 	// admitted allows to compile the rules again; nil for withdrawals.
 	admitted *admission.Builder
-	lifetime weftv1.Lifetime
 	// session is who sends it, nil for unary calls.
 	session *Session
 	// alive reports whether its sender is still there; nil means always.
 	alive Alive
-	// serial numbers the updates of a session.
-	serial uint64
 	// declares is true when the update changes declarations, so that later
 	// patches of the session are compiled against it.
 	declares bool
-	// after are the fragment's declarations once the update is committed.
-	after admission.Declared
 	// durable is set by the writer where the fragment is durable before the
 	// update or after it. A stored one comes from the state directory.
 	durable, stored bool

@@ -13,7 +13,7 @@ func (a *Aggregator) ask(ctx context.Context, f func(*writer)) error {
 	}
 	done := make(chan struct{})
 	select {
-	case a.writer.reads <- func(w *writer) {
+	case a.requests <- func(w *writer) {
 		defer close(done)
 		f(w)
 	}:

@@ -59,7 +59,7 @@ func (w *writer) tryRepair(last bool) error {
 		return nil
 	}
 	w.revision++
-	w.book.advance(w.revision)
+	w.statuses.advance(w.revision)
 	counts := countsOf(plan.Counts)
 	if left > 0 {
 		counts = nil // of all tables together

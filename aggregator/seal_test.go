@@ -119,7 +119,7 @@ func FuzzRecordFile(f *testing.F) {
 		}
 		state := desired.New()
 		state.Adopt(nil, r.Desired)
-		newBook().adopt(r, state, r.Revision, time.Unix(0, 0))
+		newStatuses().adopt(state, r.Revision, time.Unix(0, 0))
 		if plan := state.Plan(); len(plan.Ops) > 0 {
 			t.Fatalf("adopting a record alone plans %v", plan.Ops)
 		}

@@ -22,7 +22,9 @@ import (
 // stream of the same publisher sends one it takes the fragment over, and
 // patches of the former owner are refused with REASON_TAKEN_OVER.
 type Session struct {
-	a         *Aggregator
+	a *Aggregator
+	// id tells the session from all others of this process. It is not 0.
+	id        uint64
 	publisher string
 	pid       int32
 	uid       uint32
@@ -33,14 +35,19 @@ type Session struct {
 	alive Alive
 	done  <-chan struct{}
 
-	// fragments is used by the goroutine that pushes only.
-	fragments map[string]admission.Declared
+	// declared is what the fragments declare if all updates until now are
+	// committed. The writer checks what patches were compiled against, and decides
+	// what a fragment really declares. Only the goroutine that pushes uses it.
+	declared map[string]admission.Declared
 	// serial counts the updates that were queued.
 	serial uint64
+
 	// broken has the serial of the last refused update of a fragment that
-	// changed declarations: later patches were compiled against those. It is
-	// the writer's.
+	// changed declarations: later patches were compiled against those. ended is
+	// true once the writer has seen the end of the session. Both belong to the
+	// writer.
 	broken map[string]uint64
+	ended  bool
 	// building collects the parts of a snapshot.
 	building   *admission.Builder
 	buildingID uint64
@@ -61,8 +68,8 @@ func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session,
 	a.metrics.sessions.Inc()
 	a.hub.publish(presence(publisher, pid, true))
 	s := &Session{
-		a: a, publisher: publisher, pid: pid, uid: uid,
-		fragments: make(map[string]admission.Declared), broken: make(map[string]uint64),
+		a: a, id: a.sessions.Add(1), publisher: publisher, pid: pid, uid: uid,
+		declared: make(map[string]admission.Declared), broken: make(map[string]uint64),
 	}
 	a.roster.join(s)
 	return s, nil
@@ -162,7 +169,7 @@ func (s *Session) pushPatch(p *weftv1.Patch) (<-chan Result, error) {
 	if err != nil {
 		return s.rejected(invalidName(key, err)), nil
 	}
-	own, ok := s.fragments[key.Name]
+	own, ok := s.declared[key.Name]
 	if !ok {
 		return s.rejected(snapshotNeeded(key)), nil
 	}
@@ -180,7 +187,7 @@ func (s *Session) pushWithdraw(name string) (<-chan Result, error) {
 	if err != nil {
 		return s.rejected(invalidName(key, err)), nil
 	}
-	delete(s.fragments, name)
+	delete(s.declared, name)
 	return s.enqueue(&submission{
 		update:  &desired.Update{Fragment: key, Snapshot: true},
 		session: s,
@@ -194,19 +201,17 @@ func (s *Session) submit(adm *admission.Builder) (<-chan Result, error) {
 		return s.rejected(err), nil
 	}
 	name := adm.Key().Name
-	if _, ok := s.fragments[name]; !ok && len(s.fragments) >= admission.MaxFragments {
+	if _, ok := s.declared[name]; !ok && len(s.declared) >= admission.MaxFragments {
 		return s.rejected(admission.Reject(adm.Key(), weftv1.Reason_REASON_LIMIT, "", "the stream has sent %d fragments, and no more are taken: withdraw some", admission.MaxFragments)), nil
 	}
-	after, declares := adm.Declared()
-	if after != nil {
-		s.fragments[name] = after
-	}
-	return s.enqueue(&submission{update: u, admitted: adm, lifetime: adm.Lifetime(), session: s, declares: declares, after: after})
+	declared, changed := adm.Declared()
+	s.declared[name] = declared
+	return s.enqueue(&submission{update: u, admitted: adm, session: s, declares: changed})
 }
 
 func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
 	s.serial++
-	sub.serial, sub.alive = s.serial, s.alive
+	sub.update.Session, sub.update.Serial, sub.alive = s.id, s.serial, s.alive
 	sub.result = make(chan Result, 1)
 	s.pending.Add(1)
 	if !s.a.queue.put(sub) {
@@ -229,7 +234,7 @@ func (l sessionScope) Set(table nft.TableID, name string) (*set.Set, bool) {
 	}
 	// A set has one declaration, whichever fragment has it, so the order of
 	// this loop does not matter.
-	for _, f := range l.s.fragments {
+	for _, f := range l.s.declared {
 		if d, ok := f.Set(table, name); ok {
 			return d, true
 		}
@@ -260,8 +265,7 @@ func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Frag
 	if err != nil {
 		return Result{}, a.rejected(err)
 	}
-	after, _ := adm.Declared()
-	return a.submit(ctx, &submission{update: u, admitted: adm, lifetime: adm.Lifetime(), after: after})
+	return a.submit(ctx, &submission{update: u, admitted: adm})
 }
 
 // Delete withdraws a fragment.
@@ -307,6 +311,6 @@ func (a *Aggregator) rejected(err error) error {
 // tell counts and announces an error that is a rejection.
 func (a *Aggregator) tell(err error) {
 	if r := (*RejectedError)(nil); errors.As(err, &r) {
-		a.writer.tell(r)
+		a.report(r)
 	}
 }

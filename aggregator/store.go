@@ -9,9 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
-	"github.com/weft-proxy/weft/aggregator/admission"
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
@@ -29,21 +28,22 @@ type record struct {
 	// Partial is true while there is something in the kernel that no fragment is
 	// known for, as the record before this one was lost.
 	Partial bool           `json:"partial,omitempty"`
-	Books   []bookRecord   `json:"books,omitempty"`
 	Desired desired.Record `json:"desired"`
+	// Books has the lifetimes in records of earlier versions.
+	Books []struct {
+		Publisher string `json:"publisher"`
+		Name      string `json:"name"`
+		Lifetime  string `json:"lifetime"`
+	} `json:"books,omitempty"`
 }
 
-// bookRecord is what the books say of a fragment.
-type bookRecord struct {
-	Publisher string `json:"publisher"`
-	Name      string `json:"name"`
-	Lifetime  string `json:"lifetime"`
-}
-
-func (r bookRecord) key() desired.Key { return desired.Key{Publisher: r.Publisher, Name: r.Name} }
-
-func (r bookRecord) lifetime() weftv1.Lifetime {
-	return admission.EffectiveLifetime(weftv1.Lifetime(weftv1.Lifetime_value[r.Lifetime]))
+// identities returns the record without anything that the fragments hold.
+func (r record) identities() record {
+	out := record{Version: r.Version, Revision: r.Revision}
+	for _, f := range r.Desired.Fragments {
+		out.Desired.Fragments = append(out.Desired.Fragments, desired.FragmentRecord{Publisher: f.Publisher, Name: f.Name, Lifetime: f.Lifetime})
+	}
+	return out
 }
 
 // recordSeal is that of the record's file.
@@ -89,7 +89,7 @@ func (s *store) load() (r record, found bool, err error) {
 	}
 	if err := reserve(s.dir, 0); err != nil {
 		// What was committed last may not be in it.
-		return record{Version: r.Version, Revision: r.Revision, Books: r.Books}, false,
+		return r.identities(), false,
 			fmt.Errorf("state directory can not be written, so the record may be old: what only it knew belongs to nobody until its publishers return: %w", err)
 	}
 	return r, !r.Partial, nil
@@ -105,7 +105,7 @@ func (s *store) loadStale() (record, bool, error) {
 	if err != nil {
 		return record{}, false, fmt.Errorf("read record %s: %w", s.path()+staleMark, err)
 	}
-	return record{Version: r.Version, Revision: r.Revision, Books: r.Books}, false,
+	return r.identities(), false,
 		fmt.Errorf("the last record could not be written: what only it knew belongs to nobody until its publishers return")
 }
 
@@ -134,6 +134,14 @@ func parseRecord(b []byte) (r record, err error) {
 	if r.Version != recordVersion {
 		return record{}, fmt.Errorf("version %d: want %d", r.Version, recordVersion)
 	}
+	for _, old := range r.Books {
+		for i, f := range r.Desired.Fragments {
+			if f.Publisher == old.Publisher && f.Name == old.Name {
+				r.Desired.Fragments[i].Lifetime = strings.ToLower(strings.TrimPrefix(old.Lifetime, "LIFETIME_"))
+			}
+		}
+	}
+	r.Books = nil
 	return r, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -62,44 +61,29 @@ func tableID(family, name string) (nft.TableID, error) {
 type tableView struct {
 	merged   *desired.Merged
 	revision uint64
-	// declared are the declarations of the table's fragments as they were
-	// written, in merge order.
-	declared []admission.DeclaredTable
 }
 
 func (w *writer) viewTable(id nft.TableID, elements bool) tableView {
 	v := tableView{revision: w.revision}
 	v.merged, _ = w.state.Merged(id, elements)
-	if v.merged == nil {
-		return v
-	}
-	for _, key := range v.merged.Status.Fragments {
-		if c, ok := w.book.claim(key); ok {
-			v.declared = append(v.declared, c.declared[id])
-		}
-	}
 	return v
 }
 
-// chain returns a chain's declaration as the first fragment has written it that
-// has come back.
-func (v *tableView) chain(c *object.Chain) nft.Chain {
-	for _, d := range v.declared {
-		if src, ok := d.Chains[c.Name]; ok {
-			return src
-		}
+// chain returns a chain's declaration as a fragment wrote it, or as the kernel
+// has it.
+func (v *tableView) chain(c *desired.MergedChain) nft.Chain {
+	if c.Source != nil {
+		return *c.Source
 	}
-	return c.Declaration(v.merged.Status.Table.Family)
+	return c.Decl.Declaration(v.merged.Status.Table.Family)
 }
 
 // set is chain for sets and maps.
-func (v *tableView) set(s *set.Set) nft.Set {
-	for _, d := range v.declared {
-		if src, ok := d.Sets[s.Name]; ok {
-			return src.Source
-		}
+func (v *tableView) set(s *desired.MergedSet) nft.Set {
+	if s.Source != nil {
+		return *s.Source
 	}
-	return s.Declaration()
+	return s.Decl.Declaration()
 }
 
 // message puts a table into the words of the wire.
@@ -115,7 +99,7 @@ func (v *tableView) message() *weftv1.GetTableResponse {
 	for i := range v.merged.Chains {
 		c := &v.merged.Chains[i]
 		m := &weftv1.MergedChain{
-			Chain:     chainMessage(v.chain(c.Decl), desired.Chain{Decl: c.Decl}),
+			Chain:     chainMessage(v.chain(c), desired.Chain{Decl: c.Decl}),
 			Fragments: names(c.Fragments), Rules: make([]*weftv1.MergedRule, 0, len(c.Rules)),
 		}
 		for _, r := range c.Rules {
@@ -129,7 +113,7 @@ func (v *tableView) message() *weftv1.GetTableResponse {
 		s := &v.merged.Sets[i]
 		slices.SortFunc(s.Elements, compareElements)
 		resp.Sets = append(resp.Sets, &weftv1.MergedSet{
-			Set: setMessage(v.set(s.Decl), desired.Set{Decl: s.Decl, Elements: s.Elements}),
+			Set: setMessage(v.set(s), desired.Set{Decl: s.Decl, Elements: s.Elements}),
 			Map: s.Decl.Map, Fragments: names(s.Fragments),
 		})
 	}

@@ -28,13 +28,11 @@ type writer struct {
 	grace   time.Duration
 	standby bool
 
-	queue *queue
-	reads chan func(*writer)
-	// cleanups are asked for by administrators.
-	cleanups chan *cleanup
+	queue    *queue
+	requests <-chan func(*writer)
 	hub      *hub
 	flows    *flows.Flusher
-	book     *book
+	statuses *statuses
 	// roster knows the publishers.
 	roster *roster
 	store  *store
@@ -42,6 +40,8 @@ type writer struct {
 	durables *durables
 	// access has the rights and limits of publishers.
 	access *access.Control
+	// report announces a rejection.
+	report func(*RejectedError)
 	// publish makes the scope known to admission.
 	publish func(*desired.Scope)
 	// stand says that the aggregator stands by (or no longer does).
@@ -74,9 +74,15 @@ type writer struct {
 	// returning is true until all adopted fragments are back, and reconciled
 	// once those with watched flows are.
 	returning, reconciled bool
-	// orphaned is true when session fragments are to be withdrawn whose
-	// session has not come back after a restart.
-	orphaned bool
+	// sessions are those that have sent updates and have not ended.
+	sessions map[uint64]*Session
+	// abandoned are fragments of sessions that have ended, and that could not be
+	// withdrawn yet. retryAbandoned is true if that is to be tried without waiting
+	// for another update.
+	abandoned      map[desired.Key]bool
+	retryAbandoned bool
+	// cleanedUp is true after all tables were removed on request.
+	cleanedUp bool
 	// sweep is true when what belongs to nobody is to be removed.
 	sweep bool
 	// purger removes what packets have put into affinity maps.
@@ -87,7 +93,7 @@ func newWriter(a *Aggregator) *writer {
 	c := a.cfg
 	w := &writer{
 		kernel: c.Kernel, log: a.log, metrics: a.metrics, now: c.Now, retry: c.Retry, drain: c.Drain, grace: c.SessionGrace, standby: c.Standby,
-		queue: a.queue, reads: make(chan func(*writer)), cleanups: make(chan *cleanup), hub: a.hub, flows: a.flows, book: newBook(), roster: a.roster, store: newStore(c.StateDir), durables: a.durables,
+		queue: a.queue, requests: a.requests, hub: a.hub, flows: a.flows, statuses: a.statuses, report: a.report, roster: a.roster, store: newStore(c.StateDir), durables: a.durables,
 		access:  c.Access,
 		publish: func(s *desired.Scope) { a.scope.Store(s) },
 		stand: func(on bool) {
@@ -98,6 +104,7 @@ func newWriter(a *Aggregator) *writer {
 			}
 		},
 		state: desired.New(), limiter: rate.NewLimiter(c.Rate, c.Burst), returning: true, again: make(chan struct{}, 1),
+		sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool),
 	}
 	w.state.FixedFlags(w.undisturbed())
 	w.purger = flows.NewPurger(flows.PurgerConfig{
@@ -139,14 +146,12 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			return nil
 		case <-again:
 		case <-w.queue.nudge:
-		case c := <-w.cleanups:
-			if w.cleanup(c) {
+		case f := <-w.requests:
+			if f(w); w.cleanedUp {
 				return ErrCleanedUp
 			}
-		case r := <-w.reads:
-			r(w)
 		case <-grace.C:
-			w.orphaned = w.book.abandon()
+			w.abandonAdopted()
 		case <-w.flows.Overdue():
 			w.flows.Reconcile(w.state.Live())
 		case <-w.again:
@@ -220,7 +225,7 @@ func (w *writer) attempt() (delay time.Duration) {
 
 // work reports whether there is something to do.
 func (w *writer) work() bool {
-	return w.drift != "" || w.sweep || w.orphaned || len(w.held) > 0 || w.queue.len() > 0
+	return w.drift != "" || w.sweep || w.retryAbandoned || len(w.held) > 0 || w.queue.len() > 0
 }
 
 // step repairs what has drifted, and then commits what comes next.
@@ -266,47 +271,31 @@ func (w *writer) cost(s *submission) int {
 	var gone []desired.Key
 	switch {
 	case s.ends:
-		gone = w.book.of(s.session)
+		gone = w.state.SessionFragments(s.session.id)
 	case s.update.Snapshot:
 		gone = []desired.Key{s.key()}
 	}
 	for _, key := range gone {
-		st := w.book.get(key)
+		st := w.statuses.get(key)
 		n += int(st.GetRules()) + int(st.GetElements()) //nolint:gosec // counts
 	}
 	return n
 }
 
-// departures are the withdrawals for a session that has ended.
-func (w *writer) departures(ended *submission) []*submission {
-	var out []*submission
-	for _, key := range w.book.of(ended.session) {
-		out = append(out, &submission{
-			update:  &desired.Update{Fragment: key, Snapshot: true},
-			session: ended.session, leaving: true, result: make(chan Result, 1),
-		})
-	}
-	return out
-}
-
-// batch takes what was held, or else what comes next in the queue.
+// batch returns the updates of the next commit: those that were held, or else
+// the next ones in the queue.
 func (w *writer) batch() []*submission {
 	batch := w.held
 	w.held = nil
 	if len(batch) == 0 {
 		batch = w.queue.take(w.cost)
 	}
-	if len(batch) == 0 && !w.orphaned {
+	if len(batch) == 0 && !w.retryAbandoned {
 		return nil
 	}
-	w.orphaned = false
-	// Whoever held on to a fragment that should have gone may be leaving.
-	for _, key := range w.book.orphans() {
-		batch = append(batch, &submission{
-			update: &desired.Update{Fragment: key, Snapshot: true}, leaving: true, result: make(chan Result, 1),
-		})
-	}
-	return batch
+	w.retryAbandoned = false
+	// A fragment that prevented a withdrawal may be withdrawn by this batch.
+	return append(batch, w.withdrawals(w.stillAbandoned(), nil)...)
 }
 
 // finish commits what is pending at a graceful stop, within the drain time.
@@ -330,12 +319,12 @@ func (w *writer) finish() {
 
 // save writes the record where it may have changed.
 func (w *writer) save() error {
-	if w.saved == w.state.RecordVersion()+w.book.version {
+	version := w.state.RecordVersion()
+	if w.saved == version {
 		return nil
 	}
-	version := w.state.RecordVersion() + w.book.version
 	partial := !w.intact && len(w.state.Unclaimed()) > 0
-	if err := w.store.save(record{Revision: w.revision, Partial: partial, Books: w.book.records(), Desired: w.state.Record()}); err != nil {
+	if err := w.store.save(record{Revision: w.revision, Partial: partial, Desired: w.state.Record()}); err != nil {
 		w.metrics.stateErrors.WithLabelValues(stateRecord).Inc()
 		return err
 	}

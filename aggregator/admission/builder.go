@@ -92,7 +92,7 @@ type tablePart struct {
 // setPart is a set or map that the update declares.
 type setPart struct {
 	// source is the declaration as it was written, without elements.
-	source nft.Set
+	source *nft.Set
 	// decl is nil if the declaration is invalid. Its elements are skipped.
 	decl   *set.Set
 	chunks []*chunk
@@ -101,7 +101,7 @@ type setPart struct {
 // chainPart is a chain that the update declares.
 type chainPart struct {
 	// source is the declaration as it was written, without rules.
-	source   nft.Chain
+	source   *nft.Chain
 	decl     *object.Chain
 	rules    []nft.Rule
 	compiled []*compile.Rule
@@ -133,9 +133,6 @@ func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 
 // Key returns the fragment that the update is for.
 func (b *Builder) Key() desired.Key { return b.key }
-
-// Lifetime returns the lifetime that a snapshot gives to the fragment.
-func (b *Builder) Lifetime() weftv1.Lifetime { return b.lifetime }
 
 // Cost returns how many elements and rules the update has.
 func (b *Builder) Cost() int { return b.rules + b.elements }
@@ -202,7 +199,7 @@ func (b *Builder) Finish() (*desired.Update, error) {
 	b.pool.wait()
 	b.compileRules()
 	b.checkRights()
-	u := &desired.Update{Fragment: b.key, Snapshot: b.snapshot, Priority: b.priority}
+	u := &desired.Update{Fragment: b.key, Snapshot: b.snapshot, Priority: b.priority, Lifetime: desired.Lifetime(b.lifetime)}
 	for _, t := range b.tables {
 		u.Tables = append(u.Tables, b.tableUpdate(t))
 	}
@@ -249,7 +246,7 @@ func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, er
 func (t *tablePart) putChains() []desired.Chain {
 	put := make([]desired.Chain, 0, len(t.chains))
 	for _, c := range t.chains {
-		put = append(put, desired.Chain{Decl: c.decl, Rules: c.compiled})
+		put = append(put, desired.Chain{Decl: c.decl, Source: c.source, Rules: c.compiled})
 	}
 	return put
 }
@@ -265,7 +262,7 @@ func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	for _, s := range t.sets {
 		if s.decl != nil {
 			u.PutSets = append(u.PutSets, desired.Set{
-				Decl: s.decl, Elements: b.join(s.chunks), Conntrack: t.conntrack[s.source.Name], Affinity: t.affinity[s.source.Name],
+				Decl: s.decl, Source: s.source, Elements: b.join(s.chunks), Conntrack: t.conntrack[s.source.Name], Affinity: t.affinity[s.source.Name],
 			})
 		}
 	}

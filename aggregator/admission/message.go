@@ -187,8 +187,9 @@ func (b *Builder) declare(t *tablePart, d nft.Set, isMap bool) *setPart {
 	if !b.count(&b.sets, 1, MaxSets, "sets and maps") {
 		return nil
 	}
-	s := &setPart{source: d}
-	s.source.Elements = nil
+	source := d
+	source.Elements = nil
+	s := &setPart{source: &source}
 	object := fmt.Sprintf("table %s %s %s", t.id, SetKind(isMap), Clip(d.Name))
 	if t.setByName == nil {
 		t.setByName = make(map[string]*setPart)
@@ -236,7 +237,7 @@ func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	}
 	rules := c.Rules
 	c.Rules = nil
-	t.chains = append(t.chains, &chainPart{source: c, decl: decl, rules: rules})
+	t.chains = append(t.chains, &chainPart{source: &c, decl: decl, rules: rules})
 }
 
 // addFile adds a whole .nft file.

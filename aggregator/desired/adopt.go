@@ -24,7 +24,7 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 	work, fixed := s.work, s.fixedFlags
 	*s = *New()
 	s.work, s.fixedFlags = work, fixed
-	ad := &adoption{s: s, chains: map[object][]recordedChain{}, sets: map[object][]recordedSet{}, priorities: map[Key]int32{}, items: map[nft.TableID]map[itemID][]Key{}}
+	ad := &adoption{s: s, chains: map[object][]recordedChain{}, sets: map[object][]recordedSet{}, identities: map[Key]identity{}, items: map[nft.TableID]map[itemID][]Key{}}
 	ad.index(dump, record)
 	for i := range dump {
 		ad.table(&dump[i])
@@ -57,7 +57,7 @@ type recordedSet struct {
 // adoption is the index of a record while Adopt runs.
 type adoption struct {
 	s          *State
-	priorities map[Key]int32
+	identities map[Key]identity
 	chains     map[object][]recordedChain
 	sets       map[object][]recordedSet
 	items      map[nft.TableID]map[itemID][]Key
@@ -70,10 +70,10 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 	}
 	for _, fr := range record.Fragments {
 		key := Key{fr.Publisher, fr.Name}
-		if _, twice := ad.priorities[key]; twice {
+		if _, twice := ad.identities[key]; twice {
 			continue
 		}
-		ad.priorities[key] = fr.Priority
+		ad.identities[key] = identity{priority: fr.Priority, lifetime: parseLifetime(fr.Lifetime)}
 		for i := range fr.Tables {
 			tr := &fr.Tables[i]
 			id, err := tr.tableID()
@@ -104,8 +104,9 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 func (ad *adoption) hold(key Key, id nft.TableID) *holding {
 	f, ok := ad.s.fragments[key]
 	if !ok {
-		f = newFragment(key, ad.priorities[key])
-		f.adopted = true
+		id := ad.identities[key]
+		id.adopted = true
+		f = newFragment(key, id)
 		ad.s.writeFragment(key, f)
 	}
 	return ad.holdFor(f, id)

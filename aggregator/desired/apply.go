@@ -93,14 +93,14 @@ func (a *apply) update(u *Update) {
 		}
 		return
 	case f == nil:
-		f = newFragment(u.Fragment, u.Priority)
+		f = newFragment(u.Fragment, u.identity())
 		a.s.setFragment(u.Fragment, f)
 	}
 	a.f = f
 	var shared []*set
 	if u.Snapshot {
 		shared = f.setsShared()
-		a.identify(f, u.Priority)
+		a.identify(f, u.identity())
 		a.dropOthers(f, u)
 	}
 	for i := range u.Tables {
@@ -114,14 +114,13 @@ func (a *apply) update(u *Update) {
 	}
 }
 
-// identify takes over a snapshot's priority, and ends the time in which the
-// fragment is known from the kernel alone.
-func (a *apply) identify(f *fragment, priority int32) {
-	if f.priority == priority && !f.adopted {
+// identify gives a fragment the identity of its snapshot.
+func (a *apply) identify(f *fragment, id identity) {
+	if f.identity == id {
 		return
 	}
-	if f.priority == priority {
-		a.s.setIdentity(f, priority, false)
+	if f.priority == id.priority {
+		a.s.setIdentity(f, id)
 		return
 	}
 	move := func(item func(*item, *itemShare), chain func(*chain, *chainShare), set func(*set, *setShare)) {
@@ -141,7 +140,7 @@ func (a *apply) identify(f *fragment, priority int32) {
 	}
 	// A set with one share keeps it: its place in a list of one cannot change.
 	move(a.s.detachItem, a.s.detachChain, a.s.detach)
-	a.s.setIdentity(f, priority, false)
+	a.s.setIdentity(f, id)
 	move(a.s.attachItem, a.s.attachChain, a.s.attach)
 }
 
@@ -290,10 +289,11 @@ func (a *apply) putChain(h *holding, p *Chain) {
 		if !equalChain(sh.decl, p.Decl) {
 			a.s.redeclareChain(o, sh, p.Decl)
 		}
+		assign(a.s, &sh.source, p.Source)
 		a.s.setRules(o, sh, l)
 		return
 	}
-	sh := &chainShare{fragment: h.fragment, decl: p.Decl, ruleList: l}
+	sh := &chainShare{fragment: h.fragment, decl: p.Decl, source: p.Source, ruleList: l}
 	a.s.work.Rules += uint64(len(l.rules))
 	a.addChainShare(h, o, sh)
 }
@@ -351,6 +351,7 @@ func (a *apply) putSet(h *holding, p *Set) {
 		} else if sh.dumped {
 			a.s.learn(o, sh, p.Decl)
 		}
+		assign(a.s, &sh.source, p.Source)
 		a.s.setConntrack(o, sh, p.Conntrack)
 		a.s.setAffinity(o, sh, p.Affinity)
 		a.replaceElements(o, sh, p.Elements)
@@ -362,7 +363,7 @@ func (a *apply) putSet(h *holding, p *Set) {
 // newSet makes a share of what a fragment has in a set that it had not, or had
 // with elements of another shape.
 func (a *apply) newSet(h *holding, o *set, p *Set) {
-	sh := &setShare{fragment: h.fragment, decl: p.Decl, conntrack: p.Conntrack, affinity: p.Affinity, origin: a.s.origin, fresh: p.Elements}
+	sh := &setShare{fragment: h.fragment, decl: p.Decl, source: p.Source, conntrack: p.Conntrack, affinity: p.Affinity, origin: a.s.origin, fresh: p.Elements}
 	sh.elements = newElements(p.Decl, len(p.Elements))
 	for i := range p.Elements {
 		sh.elements.put(elementID(p.Decl, &p.Elements[i]), &p.Elements[i])

@@ -3,6 +3,7 @@ package desired
 import (
 	"slices"
 
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftobject "github.com/weft-proxy/weft/nft/object"
@@ -26,6 +27,9 @@ type chain struct {
 type chainShare struct {
 	fragment *fragment
 	decl     *nftobject.Chain
+	// source is the declaration as its publisher wrote it; nil if that is not
+	// known.
+	source *nft.Chain
 	ruleList
 }
 

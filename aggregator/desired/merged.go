@@ -45,7 +45,10 @@ type MergedObject struct {
 
 // MergedChain is a chain with its rules in the kernel's order.
 type MergedChain struct {
-	Decl      *nftobject.Chain
+	Decl *nftobject.Chain
+	// Source is the declaration as the first fragment wrote it whose text is known,
+	// or nil.
+	Source    *nft.Chain
 	Fragments []Key
 	Rules     []MergedRule
 }
@@ -60,7 +63,9 @@ type MergedRule struct {
 
 // MergedSet is a set or map.
 type MergedSet struct {
-	Decl      *nftset.Set
+	Decl *nftset.Set
+	// Source is like that of a MergedChain.
+	Source    *nft.Set
 	Fragments []Key
 	// Elements are those in force, in no order: to put 100,000 into one takes
 	// longer than to copy them.
@@ -106,7 +111,7 @@ func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
 		if !o.exists() {
 			continue
 		}
-		ms := MergedSet{Decl: o.decl(), Fragments: keysOf(o.shares, func(sh *setShare) *fragment { return sh.fragment })}
+		ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *setShare) *nft.Set { return sh.source }), Fragments: keysOf(o.shares, func(sh *setShare) *fragment { return sh.fragment })}
 		if elements {
 			ms.Elements = o.inForce()
 		}
@@ -158,8 +163,18 @@ func keysOf[T any](shares []T, of func(T) *fragment) []Key {
 	return keys
 }
 
+// sourceOf returns the first source of shares that is known.
+func sourceOf[T, S any](shares []T, of func(T) *S) *S {
+	for _, sh := range shares {
+		if source := of(sh); source != nil {
+			return source
+		}
+	}
+	return nil
+}
+
 func (o *chain) mergedChain() MergedChain {
-	c := MergedChain{Decl: o.decl(), Fragments: keysOf(o.shares, func(sh *chainShare) *fragment { return sh.fragment })}
+	c := MergedChain{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *chainShare) *nft.Chain { return sh.source }), Fragments: keysOf(o.shares, func(sh *chainShare) *fragment { return sh.fragment })}
 	c.Rules = make([]MergedRule, len(o.rules))
 	for i, r := range o.rules {
 		c.Rules[i] = MergedRule{Rule: r.rule, Owner: r.owner}

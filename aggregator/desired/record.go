@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
@@ -20,10 +19,12 @@ type Record struct {
 
 // FragmentRecord is one fragment in a Record.
 type FragmentRecord struct {
-	Publisher string        `json:"publisher"`
-	Name      string        `json:"name"`
-	Priority  int32         `json:"priority,omitempty"`
-	Tables    []TableRecord `json:"tables,omitempty"`
+	Publisher string `json:"publisher"`
+	Name      string `json:"name"`
+	Priority  int32  `json:"priority,omitempty"`
+	// Lifetime is the name of a Lifetime.
+	Lifetime string        `json:"lifetime,omitempty"`
+	Tables   []TableRecord `json:"tables,omitempty"`
 }
 
 // TableRecord is what a fragment holds in one table.
@@ -86,7 +87,7 @@ func (s *State) RecordVersion() uint64 { return s.recordedAt }
 func (s *State) Record() Record {
 	var r Record
 	for _, f := range s.sorted() {
-		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority}
+		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority, Lifetime: s.recordedLifetime(f).String()}
 		for _, h := range f.holdings() {
 			s.work.Objects += uint64(len(h.chains) + len(h.sets) + len(h.items))
 			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant, Objects: recordItems(sortedItems(h.items))}
@@ -113,9 +114,7 @@ func (s *State) sorted() []*fragment {
 	for _, f := range s.fragments {
 		all = append(all, f)
 	}
-	slices.SortFunc(all, func(a, b *fragment) int {
-		return cmp.Or(cmp.Compare(a.key.Publisher, b.key.Publisher), cmp.Compare(a.key.Name, b.key.Name))
-	})
+	slices.SortFunc(all, func(a, b *fragment) int { return a.key.Compare(b.key) })
 	return all
 }
 

@@ -3,6 +3,7 @@ package desired
 import (
 	"slices"
 
+	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -49,6 +50,9 @@ type touch struct {
 type setShare struct {
 	fragment *fragment
 	decl     *nftset.Set
+	// source is the declaration as its publisher wrote it; nil if that is not
+	// known.
+	source *nft.Set
 	// dumped is true while decl comes from the kernel.
 	dumped              bool
 	conntrack, affinity bool

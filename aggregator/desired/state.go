@@ -40,7 +40,10 @@ type State struct {
 	scope      *Scope
 	scopeDirty map[nft.TableID]struct{}
 	recordedAt uint64
-	work       Work
+	// lifetimes has the lifetime as of the last Accept of the fragments whose
+	// lifetime may have changed since. It is LifetimeUnspecified for new fragments.
+	lifetimes map[Key]Lifetime
+	work      Work
 
 	// shadowed counts shadowed elements; shaded are the fragments whose count
 	// may have changed since the last Shaded.
@@ -63,10 +66,8 @@ type Work struct {
 type fragment struct {
 	key Key
 	// owner is the key as rules carry it, "" for what is nobody's.
-	owner    string
-	priority int32
-	// adopted is true from Adopt until the fragment's snapshot arrives.
-	adopted bool
+	owner string
+	identity
 	// orphan is true for the one fragment that stands for nobody.
 	orphan bool
 	tables map[nft.TableID]*holding
@@ -130,6 +131,7 @@ func New() *State {
 		orphan:     &fragment{orphan: true, tables: map[nft.TableID]*holding{}},
 		scope:      &Scope{tables: map[nft.TableID]*TableScope{}},
 		scopeDirty: map[nft.TableID]struct{}{},
+		lifetimes:  map[Key]Lifetime{},
 		shaded:     map[*fragment]struct{}{},
 		usage:      map[string]Usage{},
 	}
@@ -165,6 +167,7 @@ func (s *State) Accept() {
 			o.accept()
 		}
 	}
+	s.acceptLifetimes()
 	s.settle()
 }
 
@@ -211,6 +214,7 @@ func (s *State) settle() {
 		}
 	}
 	s.dirty = s.dirty[:0]
+	clear(s.lifetimes)
 	s.undo = nil
 	s.origin = 0
 	s.plan = nil
@@ -260,11 +264,17 @@ func (s *State) markSet(o *set) {
 	}
 }
 
+// assign changes a value, with the journal.
+func assign[T any](s *State, at *T, v T) {
+	old := *at
+	*at = v
+	s.undo = append(s.undo, func() { *at = old })
+}
+
 // stamp makes the running update the origin of what becomes of an object.
 func (s *State) stamp(origin *int) {
-	if old := *origin; old != s.origin {
-		*origin = s.origin
-		s.undo = append(s.undo, func() { *origin = old })
+	if *origin != s.origin {
+		assign(s, origin, s.origin)
 	}
 }
 
@@ -315,8 +325,8 @@ func (f *fragment) before(g *fragment) bool {
 	return f.key.Name < g.key.Name
 }
 
-func newFragment(key Key, priority int32) *fragment {
-	return &fragment{key: key, owner: key.String(), priority: priority, tables: map[nft.TableID]*holding{}}
+func newFragment(key Key, id identity) *fragment {
+	return &fragment{key: key, owner: key.String(), identity: id, tables: map[nft.TableID]*holding{}}
 }
 
 // String names the fragment in messages.
@@ -333,6 +343,7 @@ func (f *fragment) String() string {
 
 // setFragment registers a fragment, or removes it where f is nil.
 func (s *State) setFragment(key Key, f *fragment) {
+	s.noteLifetime(key)
 	old := s.fragments[key]
 	s.writeFragment(key, f)
 	s.undo = append(s.undo, func() { s.writeFragment(key, old) })
@@ -349,18 +360,6 @@ func (s *State) writeFragment(key Key, f *fragment) {
 	}
 	s.charge(f, Usage{Fragments: 1}, +1)
 	s.fragments[key] = f
-}
-
-// setIdentity changes what decides on a fragment's precedence. Its shares
-// must not be in any list while that happens.
-func (s *State) setIdentity(f *fragment, priority int32, adopted bool) {
-	oldPriority, oldAdopted := f.priority, f.adopted
-	f.priority, f.adopted = priority, adopted
-	s.recordedAt++
-	s.undo = append(s.undo, func() {
-		f.priority, f.adopted = oldPriority, oldAdopted
-		s.recordedAt++
-	})
 }
 
 // hold returns a fragment's holding in a table, made when it is new.

@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"slices"
+
 	"github.com/weft-proxy/weft/nft/compile"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -9,8 +11,11 @@ import (
 type Status struct {
 	Key      Key
 	Priority int32
-	// Adopted is true for a fragment that is known from before a restart
-	// alone; its publisher has not come back.
+	Lifetime Lifetime
+	// Session and Serial are those of the last snapshot.
+	Session, Serial uint64
+	// Adopted is true for a fragment that is known only from before a restart:
+	// its publisher has not sent it again.
 	Adopted             bool
 	Chains, Rules, Sets int
 	Elements            int
@@ -39,6 +44,39 @@ func (s *State) Fragments() []Status {
 	return all
 }
 
+// Len returns the number of fragments.
+func (s *State) Len() int { return len(s.fragments) }
+
+// SessionFragments returns the fragments whose last snapshot a session has sent,
+// by publisher and name.
+func (s *State) SessionFragments(session uint64) []Key {
+	var keys []Key
+	for key, f := range s.fragments {
+		if f.session == session {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, Key.Compare)
+	return keys
+}
+
+// Awaited reports whether adopted fragments wait for their snapshots, and
+// whether one of them has a map whose flows are watched.
+func (s *State) Awaited() (fragments, flows bool) {
+	for _, f := range s.fragments {
+		if !f.adopted {
+			continue
+		}
+		fragments = true
+		for _, h := range f.tables {
+			for _, sh := range h.sets {
+				flows = flows || sh.conntrack
+			}
+		}
+	}
+	return fragments, flows
+}
+
 // Shadowed returns the number of shadowed elements of all fragments.
 func (s *State) Shadowed() int { return s.shadowed }
 
@@ -59,7 +97,10 @@ func (s *State) Shaded() []Key {
 }
 
 func (f *fragment) status() Status {
-	st := Status{Key: f.key, Priority: f.priority, Adopted: f.adopted, Rules: f.holds.Rules, Elements: f.holds.Elements, Shadowed: f.shadowed}
+	st := Status{
+		Key: f.key, Priority: f.priority, Lifetime: f.lifetime, Session: f.session, Serial: f.serial, Adopted: f.adopted,
+		Rules: f.holds.Rules, Elements: f.holds.Elements, Shadowed: f.shadowed,
+	}
 	for _, h := range f.tables {
 		st.Chains += len(h.chains)
 		st.Sets += len(h.sets)
@@ -89,7 +130,7 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 		}
 		for _, name := range sortedKeys(h.chains) {
 			sh := h.chains[name]
-			c := Chain{Decl: sh.decl, Rules: make([]*compile.Rule, len(sh.rules))}
+			c := Chain{Decl: sh.decl, Source: sh.source, Rules: make([]*compile.Rule, len(sh.rules))}
 			for i, r := range sh.rules {
 				c.Rules[i] = r.rule
 			}
@@ -97,7 +138,7 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 		}
 		for _, name := range sortedKeys(h.sets) {
 			sh := h.sets[name]
-			p := Set{Decl: sh.decl, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]nftset.Element, 0, sh.elements.len())}
+			p := Set{Decl: sh.decl, Source: sh.source, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]nftset.Element, 0, sh.elements.len())}
 			for _, e := range sh.elements.all() {
 				p.Elements = append(p.Elements, e)
 			}

@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"cmp"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftobject "github.com/weft-proxy/weft/nft/object"
@@ -13,6 +15,11 @@ type Key struct{ Publisher, Name string }
 // String returns "publisher/name".
 func (k Key) String() string { return k.Publisher + "/" + k.Name }
 
+// Compare orders keys by publisher and name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Publisher, other.Publisher), cmp.Compare(k.Name, other.Name))
+}
+
 // Update is one change of one fragment, compiled. Updates are immutable.
 type Update struct {
 	Fragment Key
@@ -21,7 +28,17 @@ type Update struct {
 	// withdraws the fragment.
 	Snapshot bool
 	Priority int32
-	Tables   []TableUpdate
+	// Lifetime, like Priority, takes effect with a snapshot.
+	Lifetime Lifetime
+	// Session identifies the stream that sends the update, and Serial counts the
+	// updates of that stream. They are 0 if the update comes from no stream.
+	// Status returns those of the last snapshot.
+	Session, Serial uint64
+	Tables          []TableUpdate
+}
+
+func (u *Update) identity() identity {
+	return identity{priority: u.Priority, lifetime: u.Lifetime, session: u.Session, serial: u.Serial}
 }
 
 // TableUpdate is the part of an update in one table.
@@ -58,14 +75,20 @@ type TableUpdate struct {
 
 // Chain is a fragment's share of a chain.
 type Chain struct {
-	Decl  *nftobject.Chain
-	Rules []*compile.Rule
+	Decl *nftobject.Chain
+	// Source is the declaration as its publisher wrote it, without rules. It may
+	// be nil.
+	Source *nft.Chain
+	Rules  []*compile.Rule
 }
 
 // Set is a fragment's share of a set or map. Of several elements with the
 // same key the last counts.
 type Set struct {
-	Decl     *nftset.Set
+	Decl *nftset.Set
+	// Source is the declaration as its publisher wrote it, without elements. It
+	// may be nil.
+	Source   *nft.Set
 	Elements []nftset.Element
 	// Conntrack is true for a map whose UDP flows are flushed when a commit
 	// changes where they go.

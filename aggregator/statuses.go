@@ -1,0 +1,127 @@
+package aggregator
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/weft-proxy/weft/aggregator/admission"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// statuses has the status of every fragment as of the last commit. The writer
+// updates it; any goroutine may read it.
+type statuses struct {
+	mu       sync.RWMutex
+	revision uint64
+	// byKey has immutable values.
+	byKey map[desired.Key]*weftv1.FragmentStatus
+}
+
+func newStatuses() *statuses {
+	return &statuses{byKey: make(map[desired.Key]*weftv1.FragmentStatus)}
+}
+
+// get returns the status of a fragment, or nil.
+func (s *statuses) get(key desired.Key) *weftv1.FragmentStatus {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byKey[key]
+}
+
+// list returns the statuses by publisher and name, and the last revision.
+func (s *statuses) list() ([]*weftv1.FragmentStatus, uint64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	keys := slices.SortedFunc(maps.Keys(s.byKey), desired.Key.Compare)
+	out := make([]*weftv1.FragmentStatus, 0, len(keys))
+	for _, k := range keys {
+		out = append(out, s.byKey[k])
+	}
+	return out, s.revision
+}
+
+// last returns the number of the last commit.
+func (s *statuses) last() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.revision
+}
+
+// advance records a commit that changed no fragment.
+func (s *statuses) advance(revision uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision = revision
+}
+
+// adopt lists the fragments of the last run.
+func (s *statuses) adopt(state *desired.State, revision uint64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision = revision
+	for _, f := range state.Fragments() {
+		s.byKey[f.Key] = fragmentStatus(f, revision, timestamppb.New(now))
+	}
+}
+
+// committed updates the status of fragments after their updates were accepted.
+// Changed is true if there was a commit.
+func (s *statuses) committed(accepted []*submission, state *desired.State, revision uint64, now time.Time, changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision = revision
+	for _, u := range accepted {
+		key := u.key()
+		f, ok := state.Fragment(key)
+		if !ok {
+			delete(s.byKey, key)
+			continue
+		}
+		st := fragmentStatus(f, revision, timestamppb.New(now))
+		if old := s.byKey[key]; old != nil && !changed {
+			st.Revision, st.Changed = old.GetRevision(), old.GetChanged()
+		}
+		s.byKey[key] = st
+	}
+	// Updates can shadow elements of other fragments, or show them again.
+	for _, key := range state.Shaded() {
+		f, ok := state.Fragment(key)
+		if old := s.byKey[key]; ok && old != nil && old.GetShadowed() != uint64(f.Shadowed) { //nolint:gosec // a count
+			st := proto.CloneOf(old)
+			st.Shadowed = uint64(f.Shadowed) //nolint:gosec // a count
+			s.byKey[key] = st
+		}
+	}
+}
+
+// rejected adds the violations of a rejection to the status of its fragment.
+func (s *statuses) rejected(r *RejectedError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.byKey[r.Fragment]; old != nil {
+		st := proto.CloneOf(old)
+		st.Violations = r.Violations
+		s.byKey[r.Fragment] = st
+	}
+}
+
+// fragmentStatus converts a status to a message.
+func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Timestamp) *weftv1.FragmentStatus {
+	st := &weftv1.FragmentStatus{
+		Publisher: f.Key.Publisher, Name: f.Key.Name, Priority: f.Priority,
+		Lifetime: admission.EffectiveLifetime(weftv1.Lifetime(f.Lifetime)),
+		State:    weftv1.State_STATE_COMMITTED, Revision: revision, Changed: changed,
+		Chains: uint32(f.Chains), Rules: uint32(f.Rules), Sets: uint32(f.Sets), Objects: uint32(f.Objects), //nolint:gosec // counts
+		Elements: uint64(f.Elements), Shadowed: uint64(f.Shadowed), //nolint:gosec // counts
+	}
+	if f.Adopted {
+		st.State = weftv1.State_STATE_ADOPTED
+	}
+	return st
+}
