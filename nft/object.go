@@ -1,5 +1,7 @@
 package nft
 
+import "slices"
+
 // ObjectKind is the kind of a named object, in nft's words.
 type ObjectKind string
 
@@ -19,6 +21,9 @@ const (
 var ObjectKinds = [...]ObjectKind{
 	ObjectCounter, ObjectQuota, ObjectLimit, ObjectCTHelper, ObjectCTTimeout, ObjectCTExpectation, ObjectSecMark, ObjectSynProxy,
 }
+
+// IsValid reports whether the kind is one of ObjectKinds.
+func (k ObjectKind) IsValid() bool { return slices.Contains(ObjectKinds[:], k) }
 
 // Object is a named object that rules and maps refer to.
 type Object struct {

@@ -8,6 +8,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -82,7 +83,7 @@ func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.S
 	if b.file == "" {
 		return err
 	}
-	src, ok := syntax.FindRule(b.file, table, chain, n)
+	src, ok := ruleset.FindRule(b.file, table, chain, n)
 	if !ok {
 		return err
 	}

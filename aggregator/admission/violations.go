@@ -10,6 +10,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -68,7 +69,7 @@ func (v *violations) compile(object string, err error) {
 
 // file records the errors of a file that cannot be parsed.
 func (v *violations) file(err error) {
-	list := (*syntax.ErrorList)(nil)
+	list := (*ruleset.ErrorList)(nil)
 	if !errors.As(err, &list) {
 		v.append(violation("", err))
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
 	nftobject "github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	nftset "github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // live is a State with a real kernel behind it.
@@ -67,7 +67,7 @@ func (s *sets) Flowtable(string) bool              { return true }
 // flows watched.
 func (l *live) compile(key Key, text string) *Update {
 	l.t.Helper()
-	tables, err := syntax.ParseFile(key.String(), text)
+	tables, err := ruleset.Parse(key.String(), text)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/check"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/nftfile"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 func newCheckCmd() *cobra.Command {
@@ -62,7 +62,7 @@ is wrong.`,
 }
 
 // readFiles reads the files to check, and the files of --with.
-func readFiles(stdin io.Reader, paths, with []string, open syntax.OpenFunc) ([]check.File, error) {
+func readFiles(stdin io.Reader, paths, with []string, open ruleset.OpenFunc) ([]check.File, error) {
 	var files []check.File
 	inputs := 0
 	for i, args := range [][]string{with, paths} {

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/nftfile"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // planChanges is the exit code of a plan with changes.
@@ -90,7 +90,7 @@ type planRequest struct {
 	priority int32
 	includes nftfile.IncludePath
 	// bundles are the files, by the names of their fragments.
-	bundles map[string]*syntax.Bundle
+	bundles map[string]*ruleset.Bundle
 }
 
 // locate translates the places of violations into places of the included files.
@@ -135,7 +135,7 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 		return nil, cli.Usagef("weft plan: --name is for one file, and there are %d", len(paths))
 	}
 	taken := map[string]string{}
-	p.bundles = map[string]*syntax.Bundle{}
+	p.bundles = map[string]*ruleset.Bundle{}
 	for _, path := range paths {
 		name := nftfile.FragmentName(p.name, path)
 		if name == "" {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // fileScope answers for the declarations of one table of a file.
@@ -36,7 +36,7 @@ func TestCompileFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables, err := syntax.ParseFile(path, string(archive.Files[0].Data))
+		tables, err := ruleset.Parse(path, string(archive.Files[0].Data))
 		if err != nil {
 			continue // what package syntax refuses is its own test
 		}

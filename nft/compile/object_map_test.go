@@ -6,8 +6,8 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
@@ -111,7 +111,7 @@ func TestNoScope(t *testing.T) {
 
 // TestObjectMapOfFile reads a map of objects from a file.
 func TestObjectMapOfFile(t *testing.T) {
-	tables, err := syntax.ParseFile("f", "table ip t {\n map m { type inet_service : counter; flags interval; elements = { 22 : \"ssh\", 80-90 comment \"w\" : web } }\n}\n")
+	tables, err := ruleset.Parse("f", "table ip t {\n map m { type inet_service : counter; flags interval; elements = { 22 : \"ssh\", 80-90 comment \"w\" : web } }\n}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // corpus is a file of testdata/corpus in one family: a line "family F...", perhaps a
@@ -115,7 +115,7 @@ func (c *corpus) compileDecls(t testing.TB) {
 			decls = append(decls, d)
 		}
 	}
-	tables, err := syntax.ParseFile(c.name, "table "+c.family.String()+" t {\n"+strings.Join(decls, "\n")+"\n}\n")
+	tables, err := ruleset.Parse(c.name, "table "+c.family.String()+" t {\n"+strings.Join(decls, "\n")+"\n}\n")
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}

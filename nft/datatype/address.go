@@ -70,7 +70,7 @@ func addressNumber(text string) (uint64, bool) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, false
 	}
-	v, ok := parseNumber(text)
+	v, ok := ParseNumber(text, 64)
 	return v, ok && v>>32 == 0
 }
 

@@ -62,7 +62,7 @@ func (t *Type) ParseUint(text string) (uint64, error) {
 
 func (t *Type) parseOne(text string) (uint64, error) {
 	if text != "" && text[0] >= '0' && text[0] <= '9' {
-		if v, ok := parseNumber(text); ok {
+		if v, ok := ParseNumber(text, 64); ok {
 			if t.Bits != 0 && t.Bits < 64 && v>>t.Bits != 0 {
 				return 0, fmt.Errorf("parse %s: %s is out of range: the greatest is %d", t.Name, text, uint64(1)<<t.Bits-1)
 			}
@@ -81,13 +81,13 @@ func (t *Type) parseOne(text string) (uint64, error) {
 	return 0, fmt.Errorf("parse %s: unknown name %q: want %s", t.Name, text, t.expected())
 }
 
-// parseNumber reads a number as nft's scanner does: decimal, hexadecimal
-// after 0x, octal after 0.
-func parseNumber(text string) (uint64, bool) {
-	if len(text) <= 5 && text[0] != '0' {
-		// Most numbers are ports and slots; they do not need strconv.
+// ParseNumber parses a number of at most the given bits as nft's scanner does:
+// decimal, hexadecimal after 0x, octal after 0.
+func ParseNumber(text string, bits int) (uint64, bool) {
+	if n := len(text); n > 0 && n <= 5 && text[0] != '0' && bits >= 32 {
+		// Most numbers are ports and slots. They do not need strconv.
 		var v uint64
-		for i := range len(text) {
+		for i := range n {
 			c := text[i] - '0'
 			if c > 9 {
 				return 0, false
@@ -98,13 +98,12 @@ func parseNumber(text string) (uint64, bool) {
 	}
 	base, digits := 10, text
 	switch {
-	case text == "0":
 	case strings.HasPrefix(text, "0x"), strings.HasPrefix(text, "0X"):
 		base, digits = 16, text[2:]
-	case text[0] == '0':
+	case len(text) > 1 && text[0] == '0':
 		base, digits = 8, text[1:]
 	}
-	v, err := strconv.ParseUint(digits, base, 64)
+	v, err := strconv.ParseUint(digits, base, bits)
 	return v, err == nil
 }
 
@@ -181,7 +180,7 @@ func (t *Type) appendClassID(dst []byte, text string) ([]byte, error) {
 	if !ok {
 		// A bare number is the whole handle, in decimal.
 		if text != "" && text[0] >= '0' && text[0] <= '9' {
-			if v, ok := parseNumber(text); ok && v <= math.MaxUint32 {
+			if v, ok := ParseNumber(text, 64); ok && v <= math.MaxUint32 {
 				return t.AppendUint(dst, v, 4), nil
 			}
 		}
@@ -217,7 +216,7 @@ func (t *Type) formatClassID(b []byte) string {
 func (t *Type) appendLabel(dst []byte, text string) ([]byte, error) {
 	bit, ok := uint64(0), false
 	if name := unquote(text); name != "" && name[0] >= '0' && name[0] <= '9' {
-		bit, ok = parseNumber(name)
+		bit, ok = ParseNumber(name, 64)
 	}
 	if !ok || bit > 127 {
 		return dst, fmt.Errorf("parse %s: %q is no label: want a number from 0 to 127 (names in connlabel.conf are not read)", t.Name, text)

@@ -3,7 +3,7 @@ package json
 import (
 	"strings"
 
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
 // action writes the statements that do something with a packet.
@@ -51,7 +51,7 @@ func (x *writer) action(name string, arg node) bool {
 // deviceForm is the kind of a target that is a device where the other member is
 // missing and it is no address.
 func deviceForm(n node, other string) form {
-	if s := n.get("addr").text(); !n.has(other) && syntax.IsName(s) {
+	if s := n.get("addr").text(); !n.has(other) && scan.IsName(s) {
 		return formQuoted
 	}
 	return formPlain

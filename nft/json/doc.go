@@ -16,7 +16,7 @@
 //
 // # Errors
 //
-// Every error is a [*syntax.ErrorList]. Its elements name a place in the document,
+// Every error is a [*ruleset.ErrorList]. Its elements name a place in the document,
 // such as nftables[3].rule.expr[0].match.left, instead of a line.
 //
 // # Concurrency

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -156,7 +157,7 @@ func TestJSONErrors(t *testing.T) {
 		{document(`{"log": {"prefix": "a", "level": "loud"}}`), `nftables[3].rule.expr: it reads "log prefix \"a\" level loud": 1:`},
 	} {
 		tables, err := Parse("f", tt.json)
-		list := (*syntax.ErrorList)(nil)
+		list := (*ruleset.ErrorList)(nil)
 		if !errors.As(err, &list) || tables != nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.120s: tables %v, error %v: want %s", tt.json, tables, err, tt.want)
 		}

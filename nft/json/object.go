@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
 // flowtable reads a flowtable.
@@ -98,7 +98,7 @@ func (x *writer) policy(n node) {
 		if i > 0 {
 			x.str(", ")
 		}
-		if !syntax.IsName(s) {
+		if !scan.IsName(s) {
 			x.fail(n.get(s), "unexpected %q: want a state", s)
 		}
 		x.str(s + " : ")

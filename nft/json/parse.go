@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -18,26 +19,26 @@ func Is(text string) bool {
 }
 
 // ParseFile parses a file that is JSON or in nft's own syntax. The error is a
-// *syntax.ErrorList.
+// *ruleset.ErrorList.
 func ParseFile(name, text string) ([]nft.Table, error) {
 	if Is(text) {
 		return Parse(name, text)
 	}
-	return syntax.ParseFile(name, text)
+	return ruleset.Parse(name, text)
 }
 
 // ParsePlaces is ParseFile for a checker: with an error it also returns the tables as
 // far as they were understood. The places of JSON are unknown.
-func ParsePlaces(name, text string) ([]nft.Table, *syntax.Places, error) {
+func ParsePlaces(name, text string) ([]nft.Table, *ruleset.Places, error) {
 	if !Is(text) {
-		return syntax.ParsePlaces(name, text)
+		return ruleset.ParsePlaces(name, text)
 	}
 	tables, err := parse(name, text)
-	return tables, &syntax.Places{}, err
+	return tables, &ruleset.Places{}, err
 }
 
 // Parse parses a JSON document. Sets that a rule writes to become dynamic. The error
-// is a *syntax.ErrorList.
+// is a *ruleset.ErrorList.
 func Parse(name, text string) ([]nft.Table, error) {
 	tables, err := parse(name, text)
 	if err != nil {
@@ -48,16 +49,14 @@ func Parse(name, text string) ([]nft.Table, error) {
 
 // parse is Parse, but with an error it also returns the tables that it understood.
 func parse(name, text string) ([]nft.Table, error) {
-	if len(text) > syntax.MaxFileLength {
-		return nil, &syntax.ErrorList{Name: name, Errors: []*syntax.Error{
-			{Msg: fmt.Sprintf("file has %d bytes: the limit is %d", len(text), syntax.MaxFileLength)},
-		}}
+	if err := ruleset.CheckLength(name, text); err != nil {
+		return nil, err
 	}
 	var document struct {
 		Nftables []json.RawMessage `json:"nftables"`
 	}
 	if err := decode([]byte(text), &document); err != nil {
-		return nil, &syntax.ErrorList{Name: name, Errors: []*syntax.Error{decodeError(text, err)}}
+		return nil, &ruleset.ErrorList{Name: name, Errors: []*syntax.Error{decodeError(text, err)}}
 	}
 	r := &reader{byID: map[nft.TableID]*table{}}
 	for i, raw := range document.Nftables {
@@ -67,12 +66,12 @@ func parse(name, text string) ([]nft.Table, error) {
 			break
 		}
 		r.entry(node{v, &path{up: &path{key: "nftables"}, index: i}})
-		if len(r.errs) >= syntax.MaxErrors {
+		if len(r.errs) >= ruleset.MaxErrors {
 			break
 		}
 	}
 	if len(r.errs) > 0 {
-		return r.finish(), &syntax.ErrorList{Name: name, Errors: r.errs}
+		return r.finish(), &ruleset.ErrorList{Name: name, Errors: r.errs}
 	}
 	return r.finish(), nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/internal/scan"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -116,7 +117,7 @@ func (r *reader) table(o node, key string) *table {
 
 // name returns a name. It returns "" and records an error if the value is not one.
 func (r *reader) name(n node) string {
-	if !syntax.IsName(n.text()) {
+	if !scan.IsName(n.text()) {
 		r.fail(n.errorf("unexpected %s: want a name", n.describe()))
 		return ""
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // set reads the declaration of a set or map.
@@ -65,7 +65,7 @@ func (r *reader) elem(n node, s *nft.Set) {
 		if pair := e.list(); e.isList() && len(pair) == 2 {
 			key, value = pair[0], pair[1]
 		}
-		if len(r.errs) >= syntax.MaxErrors {
+		if len(r.errs) >= ruleset.MaxErrors {
 			return
 		}
 		s.Elements = append(s.Elements, r.element(key, value, forms))

@@ -3,6 +3,7 @@ package json
 import (
 	"strings"
 
+	"github.com/weft-proxy/weft/nft/internal/scan"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -69,7 +70,7 @@ func (x *writer) num32(n node) {
 // name writes the name of an object, perhaps with "@" before it.
 func (x *writer) name(n node) {
 	s := n.text()
-	if !syntax.IsName(strings.TrimPrefix(s, "@")) {
+	if !scan.IsName(strings.TrimPrefix(s, "@")) {
 		x.fail(n, "unexpected %s: want a name", n.describe())
 	}
 	x.str(s)
@@ -200,9 +201,9 @@ func (x *writer) boolean(v bool, kind form) {
 // symbol writes a string: a reference to a set, a word, or a quoted string.
 func (x *writer) symbol(n node, s string, kind form) {
 	switch {
-	case strings.HasPrefix(s, "@") && syntax.IsName(s[1:]):
+	case strings.HasPrefix(s, "@") && scan.IsName(s[1:]):
 		x.str(s)
-	case kind != formQuoted && syntax.IsWord(s):
+	case kind != formQuoted && scan.IsWord(s):
 		x.str(s)
 	default:
 		x.quoted(n, s)

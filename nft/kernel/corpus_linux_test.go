@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // corpus is a file of ../compile/testdata/corpus in one of its families.
@@ -94,7 +94,7 @@ func newCorpus(t testing.TB, name, family string, decls, rules []string) *corpus
 		t.Fatalf("%s: %v", name, err)
 	}
 	decls = slices.DeleteFunc(slices.Clone(decls), func(decl string) bool { return unusable(f, decl) })
-	tables, err := syntax.ParseFile(name, "table "+family+" t {\n"+strings.Join(decls, "\n")+"\n}\n")
+	tables, err := ruleset.Parse(name, "table "+family+" t {\n"+strings.Join(decls, "\n")+"\n}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func newCorpus(t testing.TB, name, family string, decls, rules []string) *corpus
 // unusable reports whether a declaration is one of an object that is not possible in
 // a family: corpora have one list of objects for several.
 func unusable(family nft.Family, decl string) bool {
-	tables, err := syntax.ParseFile("", "table "+family.String()+" t {\n"+decl+"\n}\n")
+	tables, err := ruleset.Parse("", "table "+family.String()+" t {\n"+decl+"\n}\n")
 	if err != nil || len(tables[0].Objects) == 0 {
 		return false
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // summaryElements is how many elements String and errors show.
@@ -89,7 +89,7 @@ func describe(op Op, limit int) string {
 // id, or the table itself if t is empty.
 func declaration(id nft.TableID, t nft.Table) string {
 	t.Family, t.Name = id.Family, id.Name
-	lines := strings.Split(strings.TrimSpace(syntax.FormatFile([]nft.Table{t})), "\n")
+	lines := strings.Split(strings.TrimSpace(ruleset.Format([]nft.Table{t})), "\n")
 	noun, name := "table", id.String()
 	if len(t.Chains)+len(t.Sets)+len(t.Maps)+len(t.Objects)+len(t.Flowtables) > 0 {
 		lines = lines[1 : len(lines)-1]
@@ -166,7 +166,7 @@ func describeElements(verb string, table nft.TableID, set *set.Set, elements []s
 				decl.Value = set.FormatData(e)
 			}
 		}
-		b.WriteString(" " + syntax.FormatElement(&decl))
+		b.WriteString(" " + ruleset.FormatElement(&decl))
 	}
 	b.WriteString(" }")
 	return b.String()

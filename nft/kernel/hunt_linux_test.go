@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/internal/scan"
 	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -68,14 +69,14 @@ type hunt struct {
 	// stmts and words are what rules are made of: statements, and the tokens of
 	// all rules by their kind.
 	stmts []string
-	words map[syntax.Kind][]string
+	words map[scan.Kind][]string
 
 	made, taken, same, refused, nftRefuses, weRefuse, crash, kernelRefuses int
 }
 
 // collect cuts the rules of all corpora into pieces.
 func (h *hunt) collect() {
-	h.words = map[syntax.Kind][]string{}
+	h.words = map[scan.Kind][]string{}
 	known := map[string]bool{}
 	for _, c := range h.corpora {
 		for _, text := range c.rules {
@@ -96,18 +97,18 @@ func (h *hunt) collect() {
 			}
 		}
 	}
-	h.words[syntax.Number] = append(h.words[syntax.Number], "0", "1", "2", "7", "8", "31", "32", "63", "64", "127", "128", "255", "256",
+	h.words[scan.Number] = append(h.words[scan.Number], "0", "1", "2", "7", "8", "31", "32", "63", "64", "127", "128", "255", "256",
 		"4095", "65535", "65536", "0xffffffff", "0x100000000", "18446744073709551615")
-	h.words[syntax.Punct] = append(h.words[syntax.Punct], "!=", "==", "<", ">", "<=", ">=", "!", "&", "|", "^", "<<", ">>", ".", "-", "/", ",")
+	h.words[scan.Punct] = append(h.words[scan.Punct], "!=", "==", "<", ">", "<=", ">=", "!", "&", "|", "^", "<<", ">>", ".", "-", "/", ",")
 }
 
-// tokensOf cuts a rule, as far as the scanner takes it.
-func tokensOf(text string) []syntax.Token {
-	var out []syntax.Token
-	sc := syntax.NewScanner(text)
+// tokensOf returns the tokens of a rule up to the first illegal one.
+func tokensOf(text string) []scan.Token {
+	var out []scan.Token
+	sc := scan.New(text)
 	for {
-		tok, err := sc.Next()
-		if err != nil || tok.Kind == syntax.EOF {
+		tok := sc.Next()
+		if tok.Kind == scan.Illegal || tok.Kind == scan.EOF {
 			return out
 		}
 		out = append(out, tok)
@@ -143,9 +144,9 @@ func (h *hunt) mutate(text string) string {
 	case 0:
 		return text[:tok.Offset] + text[tok.End:]
 	case 1:
-		return text[:tok.End] + " " + pick(h, h.words[syntax.Punct]) + " " + pick(h, h.words[syntax.Number]) + " " + text[tok.End:]
+		return text[:tok.End] + " " + pick(h, h.words[scan.Punct]) + " " + pick(h, h.words[scan.Number]) + " " + text[tok.End:]
 	case 2:
-		kinds := []syntax.Kind{syntax.Ident, syntax.Number, syntax.Addr, syntax.Punct}
+		kinds := []scan.Kind{scan.Ident, scan.Number, scan.Addr, scan.Punct}
 		return text[:tok.Offset] + pick(h, h.words[pick(h, kinds)]) + text[tok.End:]
 	case 3:
 		other := pick(h, tokens)

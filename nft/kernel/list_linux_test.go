@@ -12,8 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // TestListedAsNFT applies declarations and elements with nft(8) in one namespace
@@ -26,7 +26,7 @@ func TestListedAsNFT(t *testing.T) {
 	}
 	theirs, ours := nfttest.New(t), nfttest.New(t)
 	theirs.Nft(t, string(text))
-	tables, err := syntax.ParseFile("list.nft", string(text))
+	tables, err := ruleset.Parse("list.nft", string(text))
 	if err != nil {
 		t.Fatal(err)
 	}

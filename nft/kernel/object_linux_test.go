@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // objectsFile has objects of all kinds that any kernel takes.
@@ -71,7 +71,7 @@ table netdev weft {
 // opsOf compiles what a file declares.
 func opsOf(t testing.TB, text string) []Op {
 	t.Helper()
-	tables, err := syntax.ParseFile("", text)
+	tables, err := ruleset.Parse("", text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,8 +121,8 @@ func IsNumber(name string) bool { return name != "" && '0' <= name[0] && name[0]
 // findExtension returns the extension that an expression names.
 func findExtension(x *syntax.Exthdr, list []extension) (*extension, *syntax.Error) {
 	if IsNumber(x.Name) && x.Kind == syntax.ExthdrTCP {
-		n, err := syntax.ParseNumber(x.Name, 8)
-		if err != nil {
+		n, ok := datatype.ParseNumber(x.Name, 8)
+		if !ok {
 			return nil, syntax.ErrorAt(x.NamePos, "option %s: want a number from 0 to 255", x.Name)
 		}
 		for i := range list {

@@ -1,34 +1,41 @@
-// Package syntax reads and prints the language of nft(8): a scanner, a
-// recursive-descent parser, the syntax tree and a canonical printer.
+// Package syntax parses and prints rules of nft(8).
 //
-// It knows how statements and expressions are put together, not what they
-// mean: that "ip saddr" is a payload field of 32 bits is the business of
-// package compile, and constants stay text until a datatype reads them. So
-// the tree is small, and new header fields, meta keys and ct keys need no
-// change here.
+// Text goes in: [ParseRule] reads a rule, [ParseTypeOf] the selectors of a typeof
+// declaration, [ParseStateful] the statements of an element, [ParseObject] the body of a
+// named object. Trees come out, and [Print] and its siblings turn them back into text.
+// Files are the business of package ruleset.
 //
-// [ParseRule], [ParseTypeOf] and [ParseObject] read single rules and declarations,
-// [ParseFile] a whole file into the object model, with its variables expanded and its
-// commands carried out. [Include] makes one text of several files, for programs that may
-// read files.
+// The package knows how statements and expressions are composed, not what they mean.
+// That "ip saddr" is a header field of 32 bits is known to package compile, and constants
+// stay text until a datatype reads them. New header fields, meta keys and ct keys need no
+// change here. The package refuses rules that are longer than [MaxRuleLength] or nested
+// deeper than [MaxDepth].
 //
-// The package refuses rules that are longer than [MaxRuleLength] or nested
-// deeper than [MaxDepth], and files longer than [MaxFileLength]; it reads no
-// file (include is an error to [ParseFile]) and resolves no name but that of a
-// variable.
+// Read parser.go first, then stmt.go and expr.go. Each statement has a file of its own
+// (stmt_queue.go) with its type, its parser and its printer; the file of an expression
+// (expr_payload.go) has one or a few related ones.
+//
+// # Adding a statement
+//
+// Here: write stmt_NAME.go (type, parse function, printStmt), add the first word to the
+// switch in stmt.go, and add a sample to samples in print_test.go.
+// In package compile: add the file of the rule statement and its case in the switch over
+// statements; package json has a case in stmt.go.
+// A new option of a statement needs stmt_NAME.go here, stmt.go in package json, and the
+// files of the statement and its expression in packages compile and expr.
 //
 // # Printing
 //
-// Printing is canonical and idempotent: parsing what [Print] returned gives
-// the same tree, and nft(8) accepts it.
+// Printing is canonical and idempotent. Parsing the printed text gives the same tree, and
+// nft(8) accepts the text.
 //
 // # Errors
 //
-// Every error of the parsers is an [*Error] with line, column and the source
-// line, or for files an [*ErrorList] of them; [Error.Excerpt] draws the caret.
+// Every error is an [*Error] with line, column and the source line. [Error.Excerpt] draws
+// a caret below the place.
 //
 // # Concurrency
 //
-// All functions are pure. Trees are not changed after parsing, so they may be
-// read by any number of goroutines.
+// All functions are pure. Trees do not change after parsing, so any number of goroutines
+// may read them.
 package syntax

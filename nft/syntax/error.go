@@ -3,33 +3,22 @@ package syntax
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Pos is a place in the source text: line and byte column, both from 1. The
-// zero value means that the place is not known.
-type Pos struct {
-	Line, Column int
-}
-
-// IsValid reports whether the place is known.
-func (p Pos) IsValid() bool { return p.Line > 0 }
-
-// String returns "line:column", or "-" for an unknown place.
-func (p Pos) String() string {
-	if !p.IsValid() {
-		return "-"
-	}
-	return fmt.Sprintf("%d:%d", p.Line, p.Column)
-}
+// Pos is a place in the source text: line and byte column, both from 1. The zero value
+// means that the place is unknown.
+type Pos = scan.Pos
 
 // Error is an error at a place of the source.
 type Error struct {
-	// File is the name of the included file that Pos is a place of, empty for the
-	// text itself.
+	// File is the name of the included file that contains Pos. It is empty for the text
+	// itself.
 	File string
 	Pos  Pos
 	Msg  string
-	// Line is the source line that Pos lies on, without its newline.
+	// Line is the source line at Pos, without its newline.
 	Line string
 }
 
@@ -38,7 +27,7 @@ func ErrorAt(pos Pos, format string, args ...any) *Error {
 	return &Error{Pos: pos, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Error returns "line:column: message", and before it the name of an included file.
+// Error returns "line:column: message", after the name of the included file if any.
 func (e *Error) Error() string {
 	if e.File != "" {
 		return e.File + ":" + e.Pos.String() + ": " + e.Msg
@@ -46,8 +35,8 @@ func (e *Error) Error() string {
 	return e.Pos.String() + ": " + e.Msg
 }
 
-// Excerpt returns the source line and, in a second line, a caret below the
-// place of the error. It is empty when the place is not known.
+// Excerpt returns the source line and a second line with a caret below the place of the
+// error. It is empty if the place is unknown.
 func (e *Error) Excerpt() string {
 	if !e.Pos.IsValid() {
 		return ""
@@ -55,9 +44,8 @@ func (e *Error) Excerpt() string {
 	return Caret(e.Line, e.Pos.Column)
 }
 
-// Caret returns the line with a second line that has a caret below the given
-// byte column (from 1). Tabs are kept, so that the caret stands right in any
-// terminal.
+// Caret returns the line and a second line with a caret below the given byte column (from
+// 1). It keeps tabs, so that the caret is at the right place in every terminal.
 func Caret(line string, column int) string {
 	n := min(max(column-1, 0), len(line))
 	var b strings.Builder

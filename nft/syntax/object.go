@@ -6,96 +6,21 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// ObjectBody is what stands between the braces of a named object's declaration: a
-// *Counter, *Limit, *Quota, *HelperBody, *TimeoutBody, *ExpectationBody,
-// *SecMarkBody or *SynProxyBody. What was not given is zero.
-type ObjectBody interface{ object() }
-
-// HelperBody is the body of a ct helper: `type "ftp" protocol tcp; l3proto ip`.
-type HelperBody struct {
-	Type, Protocol, L3Proto string
+// ObjectBody is the text between the braces of a named object's declaration: a *Counter,
+// *Limit, *Quota, *HelperBody, *TimeoutBody, *ExpectationBody, *SecMarkBody or
+// *SynProxyBody. Fields that were not given are zero.
+type ObjectBody interface {
+	// parseBody parses one statement. As in nft(8), it overrides an earlier one.
+	parseBody(p *parser)
+	// printBody writes the body in canonical form.
+	printBody(p *printer)
 }
 
-// TimeoutBody is the body of a ct timeout: "protocol tcp; l3proto ip; policy = {
-// established : 100 }".
-type TimeoutBody struct {
-	Protocol, L3Proto string
-	Policy            []StateTimeout
-}
-
-// StateTimeout is how long a connection in a state is kept.
-type StateTimeout struct {
-	Pos
-	State   string
-	Seconds uint32
-}
-
-// ExpectationBody is the body of a ct expectation: "protocol tcp; dport 9876;
-// timeout 2m; size 12; l3proto ip".
-type ExpectationBody struct {
-	Protocol, L3Proto string
-	DPort             uint16
-	Timeout           time.Duration
-	Size              uint8
-}
-
-// SecMarkBody is the body of a secmark: a security context in double quotes.
-type SecMarkBody struct{ Context string }
-
-// SynProxyBody is the body of a synproxy: "mss 1460 wscale 7 timestamp sack-perm".
-type SynProxyBody struct {
-	// Given is true where there is an mss and a wscale.
-	Given               bool
-	MSS                 uint16
-	WScale              uint8
-	Timestamp, SackPerm bool
-}
-
-func (*Counter) object()         {}
-func (*Limit) object()           {}
-func (*Quota) object()           {}
-func (*HelperBody) object()      {}
-func (*TimeoutBody) object()     {}
-func (*ExpectationBody) object() {}
-func (*SecMarkBody) object()     {}
-func (*SynProxyBody) object()    {}
-
-// The bounds of names in objects, in bytes: those of nft(8) 1.0.6.
-const (
-	// MaxHelper is the longest name of a conntrack helper (NF_CT_HELPER_NAME_LEN
-	// without its NUL).
-	MaxHelper = 15
-	// MaxSecContext is the longest security context (NFT_SECMARK_CTX_MAXLEN
-	// without its NUL).
-	MaxSecContext = 255
-)
-
-// ParseObject parses the body of an object's declaration. The error is an *Error.
-func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
-	body := newBody(kind)
-	if body == nil {
-		return nil, &Error{Msg: fmt.Sprintf("unknown kind of object %q", kind)}
-	}
-	p := newParser(text)
-	p.checkLength()
-	for p.err == nil {
-		for p.tok.Kind == Newline || p.tok.Kind == Semicolon {
-			p.advance()
-		}
-		if p.tok.Kind == EOF {
-			break
-		}
-		p.objectStatement(body)
-	}
-	if p.err != nil {
-		return nil, p.err
-	}
-	return body, nil
-}
-
-// newBody returns an empty body of a kind; nil for an unknown kind.
+// newBody returns an empty body of an object, or nil if the kind is unknown.
 func newBody(kind nft.ObjectKind) ObjectBody {
 	switch kind {
 	case nft.ObjectCounter:
@@ -119,43 +44,261 @@ func newBody(kind nft.ObjectKind) ObjectBody {
 	}
 }
 
+// ParseObject parses the body of an object's declaration. The error is an *Error.
+func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
+	body := newBody(kind)
+	if body == nil {
+		return nil, &Error{Msg: fmt.Sprintf("unknown kind of object %q", kind)}
+	}
+	p := newParser(text)
+	for p.SkipEnds(); p.Tok.Kind != scan.EOF; p.SkipEnds() {
+		body.parseBody(p)
+	}
+	return result(p, body, "")
+}
+
 // PrintObject returns a body in canonical form: its statements, separated by "; ".
 func PrintObject(body ObjectBody) string {
-	var b strings.Builder
-	switch o := body.(type) {
-	case *Counter:
-		fmt.Fprintf(&b, "packets %d bytes %d", o.Packets, o.Bytes)
-	case *Limit:
-		if o.Per == "" {
-			return ""
-		}
-		p := printer{}
-		p.limit(o)
-		b.WriteString(strings.TrimPrefix(p.b.String(), "limit "))
-	case *Quota:
-		if o.Unit == "" {
-			return ""
-		}
-		p := printer{}
-		p.quota(o)
-		b.WriteString(strings.TrimPrefix(p.b.String(), "quota "))
-	case *HelperBody:
-		if o.Type != "" {
-			fmt.Fprintf(&b, "type \"%s\" protocol %s", o.Type, o.Protocol)
-		}
-		attribute(&b, "l3proto", o.L3Proto)
-	case *TimeoutBody:
-		o.print(&b)
-	case *ExpectationBody:
-		o.print(&b)
-	case *SecMarkBody:
-		if o.Context != "" {
-			fmt.Fprintf(&b, "\"%s\"", o.Context)
-		}
-	case *SynProxyBody:
-		o.print(&b)
-	default:
-		fmt.Fprintf(&b, "<unknown object %T>", body)
+	p := &printer{}
+	body.printBody(p)
+	return p.b.String()
+}
+
+// attribute writes "NAME VALUE", after "; " unless it is the first attribute. It writes
+// nothing for an empty value.
+func (p *printer) attribute(name, value string) {
+	if value == "" {
+		return
 	}
-	return b.String()
+	if p.b.Len() > 0 {
+		p.str("; ")
+	}
+	p.str(name, " ", value)
+}
+
+// number is attribute for a number. It writes nothing for 0.
+func (p *printer) number(name string, n uint64) {
+	if n != 0 {
+		p.attribute(name, fmt.Sprint(n))
+	}
+}
+
+// bodyEnd fails unless a statement of a body ends at the current token.
+func (p *parser) bodyEnd() {
+	if p.Tok.Kind != scan.EOF && p.Tok.Kind != scan.Newline && p.Tok.Kind != scan.Semicolon {
+		p.Unexpected("the end of the line or \";\"")
+	}
+}
+
+// l3proto parses the family of an l3proto statement.
+func (p *parser) l3proto() string {
+	return p.OneOf("ip", "ip6", "inet", "arp", "bridge", "netdev")
+}
+
+// MaxHelper is the greatest length of the name of a conntrack helper in bytes
+// (NF_CT_HELPER_NAME_LEN without its NUL).
+const MaxHelper = 15
+
+// HelperBody is the body of a ct helper: `type "ftp" protocol tcp; l3proto ip`.
+type HelperBody struct {
+	Type, Protocol, L3Proto string
+}
+
+func (o *HelperBody) parseBody(p *parser) {
+	if p.OneOf("type", "l3proto") == "l3proto" {
+		o.L3Proto = p.l3proto()
+		p.bodyEnd()
+		return
+	}
+	at := p.Tok
+	if at.Kind != scan.String {
+		p.Unexpected("the name of a helper in double quotes")
+		return
+	}
+	if o.Type = at.Text; len(o.Type) == 0 || len(o.Type) > MaxHelper {
+		p.Fail(at, "name %q of a helper has %d bytes: want 1 to %d", o.Type, len(o.Type), MaxHelper)
+	}
+	p.Advance()
+	p.OneOf("protocol")
+	o.Protocol = p.OneOf("tcp", "udp")
+	p.bodyEnd()
+}
+
+func (o *HelperBody) printBody(p *printer) {
+	if o.Type != "" {
+		p.attribute("type", `"`+o.Type+`" protocol `+o.Protocol)
+	}
+	p.attribute("l3proto", o.L3Proto)
+}
+
+// TimeoutBody is the body of a ct timeout: "protocol tcp; l3proto ip; policy = {
+// established : 100 }".
+type TimeoutBody struct {
+	Protocol, L3Proto string
+	Policy            []StateTimeout
+}
+
+// StateTimeout is the time after which a connection in a state expires.
+type StateTimeout struct {
+	Pos
+	State   string
+	Seconds uint32
+}
+
+func (o *TimeoutBody) parseBody(p *parser) {
+	switch p.OneOf("protocol", "l3proto", "policy") {
+	case "protocol":
+		o.Protocol = p.OneOf("tcp", "udp")
+	case "l3proto":
+		o.L3Proto = p.l3proto()
+	case "policy":
+		p.ExpectPunct("=")
+		o.parsePolicy(p)
+	}
+	p.bodyEnd()
+}
+
+// parsePolicy parses "{ STATE : SECONDS, ... }". The braces may be empty, because nft(8)
+// lists a policy so if all timeouts are the kernel's own.
+func (o *TimeoutBody) parsePolicy(p *parser) {
+	if !p.IsPunct("{") {
+		p.Unexpected(`"{"`)
+		return
+	}
+	p.open()
+	for p.err == nil && !p.IsPunct("}") {
+		t := StateTimeout{Pos: p.Tok.Pos}
+		t.State = p.ExpectIdent("a state such as established")
+		p.ExpectPunct(":")
+		t.Seconds = p.uint32("a number of seconds")
+		o.Policy = append(o.Policy, t)
+		if !p.AcceptPunct(",") {
+			break
+		}
+		if p.IsPunct("}") {
+			p.Unexpected("a state such as established")
+		}
+	}
+	p.close("}")
+}
+
+func (o *TimeoutBody) printBody(p *printer) {
+	p.attribute("protocol", o.Protocol)
+	p.attribute("l3proto", o.L3Proto)
+	if len(o.Policy) == 0 {
+		return
+	}
+	states := make([]string, len(o.Policy))
+	for i, t := range o.Policy {
+		states[i] = fmt.Sprintf("%s : %d", t.State, t.Seconds)
+	}
+	p.attribute("policy", "= { "+strings.Join(states, ", ")+" }")
+}
+
+// ExpectationBody is the body of a ct expectation: "protocol tcp; dport 9876; timeout 2m;
+// size 12; l3proto ip".
+type ExpectationBody struct {
+	Protocol, L3Proto string
+	DPort             uint16
+	Timeout           time.Duration
+	Size              uint8
+}
+
+func (o *ExpectationBody) parseBody(p *parser) {
+	switch p.OneOf("protocol", "dport", "timeout", "size", "l3proto") {
+	case "protocol":
+		o.Protocol = p.OneOf("tcp", "udp")
+	case "dport":
+		o.DPort = uint16(p.number("a port", 16))
+	case "timeout":
+		o.parseTimeout(p)
+	case "size":
+		o.Size = uint8(p.number("a number of expectations", 8))
+	case "l3proto":
+		o.L3Proto = p.l3proto()
+	}
+	p.bodyEnd()
+}
+
+// parseTimeout parses a time. The kernel stores it as milliseconds in 32 bits.
+func (o *ExpectationBody) parseTimeout(p *parser) {
+	d, ok := p.Tok.Duration()
+	switch {
+	case !ok:
+		p.Unexpected("a time such as 1h30m or 5s")
+	case d.Milliseconds() >= 1<<32:
+		p.Fail(p.Tok, "time %s is too long: want less than 49 days", p.Tok.Text)
+	default:
+		o.Timeout = d
+		p.Advance()
+	}
+}
+
+func (o *ExpectationBody) printBody(p *printer) {
+	p.attribute("protocol", o.Protocol)
+	p.number("dport", uint64(o.DPort))
+	if o.Timeout != 0 {
+		p.attribute("timeout", datatype.FormatDuration(o.Timeout))
+	}
+	p.number("size", uint64(o.Size))
+	p.attribute("l3proto", o.L3Proto)
+}
+
+// MaxSecContext is the greatest length of a security context in bytes
+// (NFT_SECMARK_CTX_MAXLEN without its NUL).
+const MaxSecContext = 255
+
+// SecMarkBody is the body of a secmark: a security context in double quotes.
+type SecMarkBody struct{ Context string }
+
+func (o *SecMarkBody) parseBody(p *parser) {
+	at := p.Tok
+	o.Context = p.text("a security context")
+	if len(o.Context) == 0 || len(o.Context) > MaxSecContext {
+		p.Fail(at, "security context %.40q has %d bytes: want 1 to %d", o.Context, len(o.Context), MaxSecContext)
+	}
+}
+
+func (o *SecMarkBody) printBody(p *printer) {
+	if o.Context != "" {
+		p.quote(o.Context)
+	}
+}
+
+// SynProxyBody is the body of a synproxy: "mss 1460 wscale 7 timestamp sack-perm".
+type SynProxyBody struct {
+	// Given is true if there is an mss and a wscale.
+	Given               bool
+	MSS                 uint16
+	WScale              uint8
+	Timestamp, SackPerm bool
+}
+
+// parseBody parses "mss N wscale N [timestamp] [sack-perm]". An end mark may follow the mss
+// and the wscale.
+func (o *SynProxyBody) parseBody(p *parser) {
+	*o = SynProxyBody{Given: true}
+	p.OneOf("mss")
+	o.MSS = uint16(p.number("a segment size", 16))
+	p.SkipEnds()
+	p.OneOf("wscale")
+	o.WScale = uint8(p.number("a window scale", 8))
+	p.SkipEnds()
+	o.Timestamp = p.AcceptIdent("timestamp")
+	o.SackPerm = p.AcceptIdent("sack-perm")
+}
+
+func (o *SynProxyBody) printBody(p *printer) {
+	if !o.Given {
+		return
+	}
+	p.str("mss ")
+	p.num(uint64(o.MSS))
+	p.option("wscale", uint64(o.WScale))
+	if o.Timestamp {
+		p.str(" timestamp")
+	}
+	if o.SackPerm {
+		p.str(" sack-perm")
+	}
 }

@@ -36,7 +36,7 @@ func TestParsePositions(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := r.Stmts[0].(*Match)
-	if m.Left.Position() != (Pos{1, 1}) || m.Right.Position() != (Pos{1, 10}) || m.OpPos != (Pos{1, 10}) {
+	if m.Left.Position() != (Pos{Line: 1, Column: 1}) || m.Right.Position() != (Pos{Line: 1, Column: 10}) || m.OpPos != (Pos{Line: 1, Column: 10}) {
 		t.Errorf("left %v, right %v, operator %v", m.Left.Position(), m.Right.Position(), m.OpPos)
 	}
 	if r.Family != nft.FamilyIP {

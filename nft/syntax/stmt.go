@@ -1,129 +1,125 @@
 package syntax
 
-// Stmt is a statement of a rule.
+import "github.com/weft-proxy/weft/nft/internal/scan"
+
+// Stmt is a statement of a rule. Only the types of this package implement it.
 type Stmt interface {
 	// Position returns where the statement begins.
 	Position() Pos
-	stmt()
+	// printStmt writes the statement in canonical form.
+	printStmt(p *printer)
 }
 
-// Match compares: "tcp dport 80", "ip saddr != @blocked".
-type Match struct {
-	Pos
-	Left Expr
-	// Op is "", "==", "!=", "<", ">", "<=", ">=" or "!". Empty means that the
-	// type decides: equal, member of the set, any of the flags.
-	Op string
-	// OpPos is the place of the operator, or of the right side.
-	OpPos Pos
-	Right Expr
+// statement returns the parser of the statement that word begins, or nil if it begins
+// none. Next is the token after word.
+func statement(word, next scan.Token) func(*parser) Stmt {
+	if word.Kind != scan.Ident {
+		return nil
+	}
+	if isVerdict(word) {
+		return func(p *parser) Stmt { return p.verdict() }
+	}
+	switch word.Text {
+	case "add", "update", "delete":
+		return (*parser).dynamic
+	case "counter":
+		return (*parser).counter
+	case "ct":
+		switch {
+		case next.IsWord("count"):
+			return (*parser).ctCount
+		case next.IsWord("timeout", "expectation"):
+			return (*parser).ctObject
+		}
+	case "dnat", "snat", "masquerade", "redirect":
+		return (*parser).nat
+	case "dup":
+		return (*parser).dup
+	case "flow":
+		return (*parser).flow
+	case "fwd":
+		return (*parser).fwd
+	case "limit":
+		return (*parser).limit
+	case "log":
+		return (*parser).log
+	case "meter":
+		return (*parser).meter
+	case "notrack":
+		return (*parser).notrack
+	case "queue":
+		return (*parser).queue
+	case "quota":
+		return (*parser).quota
+	case "reject":
+		return (*parser).reject
+	case "reset":
+		return (*parser).reset
+	case "set":
+		return (*parser).oldDynamic
+	case "synproxy":
+		return (*parser).synproxy
+	case "tproxy":
+		return (*parser).tproxy
+	case "xt":
+		return (*parser).xt
+	}
+	return nil
 }
 
-// Verdict ends the evaluation of a rule: accept, drop, return, continue, jump
-// or goto, the last two with a Chain. It is also the data of verdict maps.
-type Verdict struct {
-	Pos
-	Kind  string
-	Chain string
+// stmt parses one statement.
+func (p *parser) stmt() Stmt {
+	if parse := statement(p.Tok, p.Ahead); parse != nil {
+		return parse(p)
+	}
+	pos := p.Tok.Pos
+	x := p.selector()
+	switch {
+	case p.AcceptIdent("vmap"):
+		return &Vmap{Pos: pos, Key: x, Table: p.table()}
+	case p.AcceptIdent("set"):
+		return p.assign(pos, x)
+	default:
+		return p.match(p.mapped(x))
+	}
 }
 
-// Vmap looks up a verdict: "tcp dport vmap { 22 : accept }".
-type Vmap struct {
-	Pos
-	Key   Expr
-	Table Expr
+// stateful parses a statement that keeps a state. It returns nil if there is none. The
+// elements of sets can have such statements too.
+func (p *parser) stateful() Stmt {
+	if !p.Tok.IsWord("counter", "limit", "quota") && !(p.IsIdent("ct") && p.Ahead.IsWord("count")) {
+		return nil
+	}
+	return statement(p.Tok, p.Ahead)(p)
 }
 
-// Counter counts packets and bytes.
-type Counter struct {
-	Pos
-	Packets, Bytes uint64
+// statefulList parses as many statements that keep a state as there are.
+func (p *parser) statefulList() []Stmt {
+	var list []Stmt
+	for p.err == nil {
+		s := p.stateful()
+		if s == nil {
+			break
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
-// Log logs the packet. A pointer that is nil was not given.
-type Log struct {
-	Pos
-	Prefix *string
-	// Level is empty or a syslog level such as "warn".
-	Level string
-	// Flags are "tcp sequence", "tcp options", "ip options", "skuid", "ether"
-	// or "all".
-	Flags          []string
-	Group          *uint32
-	Snaplen        *uint32
-	QueueThreshold *uint32
+// ParseStateful parses the statements of a set's declaration or of an element, such as
+// "counter limit rate 5/second". The error is an *Error.
+func ParseStateful(text string) ([]Stmt, error) {
+	p := newParser(text)
+	p.Inline++
+	list := p.statefulList()
+	if p.Tok.Kind != scan.EOF || len(list) == 0 {
+		p.Unexpected("counter, limit, quota or ct count")
+	}
+	return result(p, list, "")
 }
 
-// Limit matches until a rate is reached, or from there on when Over is set.
-type Limit struct {
-	Pos
-	Over bool
-	// Rate is in packets, or in Unit: bytes, kbytes or mbytes.
-	Rate uint64
-	Unit string
-	// Per is second, minute, hour, day or week.
-	Per string
-	// Burst is 0 when it was not given; BurstUnit is packets, bytes, kbytes or
-	// mbytes.
-	Burst     uint64
-	BurstUnit string
+// xt fails: nft(8) has the statement, but cannot load it.
+func (p *parser) xt() Stmt {
+	p.Fail(p.Tok, "xt statements are extensions of iptables, which nft(8) can list but not load: write the rule in nft's own words")
+	return &Notrack{}
 }
-
-// Reject drops the packet and answers it.
-type Reject struct {
-	Pos
-	// With is empty, icmp, icmpv6, icmpx or "tcp reset".
-	With string
-	// Code is nil or the ICMP code.
-	Code Expr
-}
-
-// NAT is dnat, snat, masquerade or redirect.
-type NAT struct {
-	Pos
-	Kind string
-	// Family is ip, ip6 or empty.
-	Family string
-	// Addr and Port are nil when not given. Addr may be a Map whose data has
-	// both.
-	Addr, Port Expr
-	// AddrPort is true for "ip addr . port to", the older way to say that a
-	// map's data has both.
-	AddrPort bool
-	// Prefix is true for "ip prefix to".
-	Prefix bool
-	// Flags are random, fully-random and persistent.
-	Flags []string
-}
-
-// Assign changes the packet or its metadata: "meta mark set 0x1".
-type Assign struct {
-	Pos
-	Target Expr
-	Value  Expr
-}
-
-// Dynamic changes a named set from the packet path:
-// "update @seen { ip saddr timeout 5s }".
-type Dynamic struct {
-	Pos
-	// Op is add, update or delete.
-	Op   string
-	Set  *SetRef
-	Elem *Elem
-}
-
-// Notrack keeps the packet out of conntrack.
-type Notrack struct{ Pos }
-
-func (*Match) stmt()   {}
-func (*Verdict) stmt() {}
-func (*Vmap) stmt()    {}
-func (*Counter) stmt() {}
-func (*Log) stmt()     {}
-func (*Limit) stmt()   {}
-func (*Reject) stmt()  {}
-func (*NAT) stmt()     {}
-func (*Assign) stmt()  {}
-func (*Dynamic) stmt() {}
-func (*Notrack) stmt() {}

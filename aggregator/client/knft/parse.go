@@ -11,7 +11,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // parseTable reads what follows a table's name, "{ comment "x" ; flags f ; }".
@@ -23,7 +23,7 @@ func parseTable(rest string) (comment string, err error) {
 		flags, _, _ := strings.Cut(rest[i+len(" flags "):], " ;")
 		return "", fmt.Errorf("table flags %s: %w", clip(flags), ErrUnsupported)
 	}
-	tables, err := syntax.ParseFile("", "table ip t "+rest)
+	tables, err := ruleset.Parse("", "table ip t "+rest)
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +84,7 @@ func parseSet(c *command) (*weftv1.Set, error) {
 // parseDeclaration reads the body of an object as nft(8) does, and returns the
 // table that has that object alone.
 func parseDeclaration(c *command, body string) (*nft.Table, error) {
-	tables, err := syntax.ParseFile("", fmt.Sprintf("table %s t {\n%s %s %s\n}", c.table.Family, c.kind, c.name, body))
+	tables, err := ruleset.Parse("", fmt.Sprintf("table %s t {\n%s %s %s\n}", c.table.Family, c.kind, c.name, body))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/json"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -22,7 +23,7 @@ type File struct {
 	// Context is true for a file that is there for its declarations only.
 	Context bool
 	// Open finds what the file includes; nil refuses include statements.
-	Open syntax.OpenFunc
+	Open ruleset.OpenFunc
 }
 
 // Problem is an error of a file.
@@ -88,9 +89,9 @@ type unit struct {
 	parsed []nft.Table
 	// tables are those of parsed as far as they are compiled.
 	tables []*table
-	places *syntax.Places
+	places *ruleset.Places
 	// bundle is the file with those that it includes, nil if it may include none.
-	bundle *syntax.Bundle
+	bundle *ruleset.Bundle
 	errs   []*syntax.Error
 }
 
@@ -139,14 +140,14 @@ func (c *checker) read(f *File) *unit {
 	u := &unit{File: f}
 	text, err := f.Text, error(nil)
 	if f.Open != nil {
-		if u.bundle, err = syntax.Include(f.Name, text, f.Open); err == nil {
+		if u.bundle, err = ruleset.Include(f.Name, text, f.Open); err == nil {
 			text = u.bundle.Text
 		}
 	}
 	if err == nil {
 		u.parsed, u.places, err = json.ParsePlaces("", text)
 	}
-	if list := (*syntax.ErrorList)(nil); errors.As(err, &list) {
+	if list := (*ruleset.ErrorList)(nil); errors.As(err, &list) {
 		u.errs = list.Errors
 	}
 	for i := range u.parsed {
@@ -186,7 +187,7 @@ func (c *checker) declare(u *unit) {
 
 // chain compiles a chain's declaration.
 func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
-	id := syntax.PlaceID{Table: t.ID(), Kind: "chain", Name: decl.Name}
+	id := ruleset.PlaceID{Table: t.ID(), Kind: "chain", Name: decl.Name}
 	chain, err := object.CompileChain(t.Family, decl)
 	if err != nil {
 		u.fail(u.places.Error(id, err.Error()))
@@ -204,7 +205,7 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 // set takes a compiled set or map, or the error about its declaration, and
 // packs its elements.
 func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
-	id := syntax.PlaceID{Table: out.id, Kind: "set", Name: decl.Name}
+	id := ruleset.PlaceID{Table: out.id, Kind: "set", Name: decl.Name}
 	if err != nil {
 		u.fail(u.places.Error(id, err.Error()))
 		return
@@ -260,7 +261,7 @@ func checkVerdicts(u *unit, s *scope, declared *setContent) {
 	if !declared.decl.Verdict {
 		return
 	}
-	id := syntax.PlaceID{Table: s.id, Kind: "set", Name: declared.decl.Name}
+	id := ruleset.PlaceID{Table: s.id, Kind: "set", Name: declared.decl.Name}
 	for i, e := range declared.elements {
 		v, err := set.ParseVerdictData(e.Data)
 		if err == nil && v.Chain != "" && !s.Chain(v.Chain) {

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// ruleset has something of everything that -o netlink prints.
-const ruleset = `table inet t {
+// sampleRuleset has something of everything that -o netlink prints.
+const sampleRuleset = `table inet t {
 	set s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8, 192.168.0.1 comment "x" }; }
 	set e { type ipv4_addr . inet_service; flags interval, timeout; timeout 1m; gc-interval 5s; elements = { 10.0.0.1 . 80-90 timeout 5s }; }
 	set n { type ipv4_addr; size 5; policy memory; elements = { 10.0.0.9, 10.0.0.1 }; }
@@ -34,11 +34,11 @@ table ip u {
 // about tables and base chains.
 func TestNetlinkAsNFT(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	theirs, err := nfttest.New(t).Output(ruleset, "nft", "--debug=netlink", "-c", "-f", "-")
+	theirs, err := nfttest.New(t).Output(sampleRuleset, "nft", "--debug=netlink", "-c", "-f", "-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Run([]File{{Name: "ruleset", Text: ruleset}})
+	r := Run([]File{{Name: "ruleset", Text: sampleRuleset}})
 	if len(r.Problems) > 0 {
 		t.Fatal(r.Problems)
 	}
@@ -61,8 +61,8 @@ func TestNetlinkAsNFT(t *testing.T) {
 func TestCheckJSON(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
-	ns.Nft(t, ruleset)
-	r := Run([]File{{Name: "list", Text: ns.Run(t, "nft", "-j", "list", "ruleset")}})
+	ns.Nft(t, sampleRuleset)
+	r := Run([]File{{Name: "list", Text: ns.Run(t, "nft", "-j", "list", "sampleRuleset")}})
 	if len(r.Problems) > 0 || r.Rules != 6 || r.Sets != 5 || r.Elements != 9 {
 		t.Errorf("problems %v, %d rules, %d sets, %d elements", r.Problems, r.Rules, r.Sets, r.Elements)
 	}

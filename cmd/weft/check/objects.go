@@ -3,14 +3,14 @@ package check
 import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // objects compiles the objects and flowtables of a table.
 func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
 	count := func(kind, name string, err error) bool {
 		if err != nil {
-			u.fail(u.places.Error(syntax.PlaceID{Table: t.ID(), Kind: kind, Name: name}, err.Error()))
+			u.fail(u.places.Error(ruleset.PlaceID{Table: t.ID(), Kind: kind, Name: name}, err.Error()))
 			return false
 		}
 		if !u.Context {

@@ -3,8 +3,8 @@ package check
 import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // scope is what the files declare in one table. It implements compile.Scope.
@@ -52,7 +52,7 @@ func (s *scope) Flowtable(name string) bool {
 // found returns ok. Where something is missing it notes whether that is so
 // because its declaration is wrong.
 func (s *scope) found(ok bool, kind, name string) bool {
-	id := syntax.PlaceID{Table: s.id, Kind: kind, Name: name}
+	id := ruleset.PlaceID{Table: s.id, Kind: kind, Name: name}
 	for i := 0; !ok && i < len(s.files); i++ {
 		s.incomplete = s.incomplete || s.files[i].places.Declared(id)
 	}
@@ -60,7 +60,7 @@ func (s *scope) found(ok bool, kind, name string) bool {
 }
 
 // first names the first file, other than u, that declares something.
-func (s *scope) first(id syntax.PlaceID, u *unit) string {
+func (s *scope) first(id ruleset.PlaceID, u *unit) string {
 	for _, f := range s.files {
 		if f != u && f.places.Declared(id) {
 			return f.Name

@@ -6,7 +6,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // formatFragment prints a fragment as a .nft file.
@@ -35,7 +35,7 @@ func formatFragment(f *weftv1.Fragment) (string, error) {
 		}
 		tables = append(tables, table)
 	}
-	return syntax.FormatFile(tables), nil
+	return ruleset.Format(tables), nil
 }
 
 func objectOf(o *weftv1.Object) nft.Object {

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 func newTablesCmd() *cobra.Command {
@@ -86,7 +86,7 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 		}
 		table.Chains = append(table.Chains, chain)
 	}
-	_, err = fmt.Fprintf(w, "# revision %d, fragments: %s\n%s", t.GetRevision(), strings.Join(st.GetFragments(), ", "), syntax.FormatFile([]nft.Table{table}))
+	_, err = fmt.Fprintf(w, "# revision %d, fragments: %s\n%s", t.GetRevision(), strings.Join(st.GetFragments(), ", "), ruleset.Format([]nft.Table{table}))
 	return err
 }
 

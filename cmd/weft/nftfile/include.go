@@ -14,6 +14,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/nft/json"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -29,7 +30,7 @@ func (p *IncludePath) AddFlag(flags *pflag.FlagSet) {
 // Read returns a file together with the files that it includes. It leaves errors
 // in the text to the daemon, except in a file with includes: the daemon could not
 // name their places.
-func (p IncludePath) Read(stdin io.Reader, path string) (*syntax.Bundle, error) {
+func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error) {
 	text, err := Read(stdin, path)
 	if err != nil {
 		return nil, err
@@ -48,8 +49,8 @@ func (p IncludePath) Expand(text string) (string, error) {
 }
 
 // bundle joins a text and the files that it includes.
-func (p IncludePath) bundle(path, text string) (*syntax.Bundle, error) {
-	bundle, err := syntax.Include(path, text, p.Open)
+func (p IncludePath) bundle(path, text string) (*ruleset.Bundle, error) {
+	bundle, err := ruleset.Include(path, text, p.Open)
 	if err != nil {
 		return nil, fmt.Errorf("read fragment: %w", withExcerpts(err))
 	}
@@ -64,7 +65,7 @@ func (p IncludePath) bundle(path, text string) (*syntax.Bundle, error) {
 // Open reads included files. It looks in the directory of the file that includes
 // them and, unless the name begins with a dot, in the include path. A pattern
 // stands for all files that match, sorted by name.
-func (p IncludePath) Open(from, pattern string) ([]syntax.SourceFile, error) {
+func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	dirs := []string{""}
 	if !filepath.IsAbs(pattern) {
 		dirs[0] = "."
@@ -76,7 +77,7 @@ func (p IncludePath) Open(from, pattern string) ([]syntax.SourceFile, error) {
 		}
 	}
 	wild := strings.ContainsAny(pattern, "*?[")
-	var files []syntax.SourceFile
+	var files []ruleset.SourceFile
 	for _, dir := range dirs {
 		paths, err := includedPaths(filepath.Join(dir, pattern), wild)
 		if err != nil {
@@ -87,7 +88,7 @@ func (p IncludePath) Open(from, pattern string) ([]syntax.SourceFile, error) {
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, syntax.SourceFile{Name: path, Text: text})
+			files = append(files, ruleset.SourceFile{Name: path, Text: text})
 		}
 		if len(files) > 0 && !wild {
 			break
@@ -128,7 +129,7 @@ func includedPaths(pattern string, wild bool) ([]string, error) {
 }
 
 // excerptError is the errors of a file, shown with the lines they are in.
-type excerptError struct{ list *syntax.ErrorList }
+type excerptError struct{ list *ruleset.ErrorList }
 
 // Error returns all errors, each with its line and a caret.
 func (e *excerptError) Error() string {
@@ -137,7 +138,7 @@ func (e *excerptError) Error() string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString((&syntax.ErrorList{Name: e.list.Name, Errors: []*syntax.Error{err}}).Error())
+		b.WriteString((&ruleset.ErrorList{Name: e.list.Name, Errors: []*syntax.Error{err}}).Error())
 		for line := range strings.Lines(err.Excerpt()) {
 			b.WriteString("\n  " + strings.TrimRight(line, "\n"))
 		}
@@ -149,7 +150,7 @@ func (e *excerptError) Error() string {
 func (e *excerptError) Unwrap() error { return e.list }
 
 func withExcerpts(err error) error {
-	var list *syntax.ErrorList
+	var list *ruleset.ErrorList
 	if errors.As(err, &list) {
 		return &excerptError{list}
 	}
@@ -157,7 +158,7 @@ func withExcerpts(err error) error {
 }
 
 // Locate translates the places of violations into places of the included files.
-func Locate(b *syntax.Bundle, violations []*weftv1.Violation) {
+func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	for _, v := range violations {
 		if v.GetLine() == 0 {
 			continue
@@ -171,7 +172,7 @@ func Locate(b *syntax.Bundle, violations []*weftv1.Violation) {
 }
 
 // LocateError is Locate for an error that is a *client.RejectedError.
-func LocateError(b *syntax.Bundle, err error) error {
+func LocateError(b *ruleset.Bundle, err error) error {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {
 		Locate(b, rejected.Violations)

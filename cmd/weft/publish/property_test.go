@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // Keys in several spellings, and one that is none.
@@ -136,7 +136,7 @@ func file(f *weftv1.Fragment) string {
 		}
 		tables = append(tables, t)
 	}
-	return syntax.FormatFile(tables)
+	return ruleset.Format(tables)
 }
 
 // whole is a set with its elements.

@@ -1,0 +1,123 @@
+package scan
+
+import "strings"
+
+// address returns the length of the address that text begins with, or 0. As in nft(8),
+// the form that matches the longest text wins.
+func address(text string) int {
+	return max(ipv4Length(text), ipv6Length(text), macLength(text))
+}
+
+// ipv4Length matches four groups of one to three digits.
+func ipv4Length(text string) int {
+	n := 0
+	for group := range 4 {
+		if group > 0 {
+			if n == len(text) || text[n] != '.' {
+				return 0
+			}
+			n++
+		}
+		digits := 0
+		for digits < 3 && n < len(text) && isDigit(text[n]) {
+			n++
+			digits++
+		}
+		if digits == 0 {
+			return 0
+		}
+	}
+	return n
+}
+
+// macLength matches six groups of one or two hexadecimal digits.
+func macLength(text string) int {
+	n := 0
+	for group := range 6 {
+		if group > 0 {
+			if n == len(text) || text[n] != ':' {
+				return 0
+			}
+			n++
+		}
+		digits := hexLength(text[n:], 2)
+		if digits == 0 {
+			return 0
+		}
+		n += digits
+	}
+	return n
+}
+
+// hexLength counts the hexadecimal digits at the start of text, at most most.
+func hexLength(text string, most int) int {
+	n := 0
+	for n < most && n < len(text) && isHex(text[n]) {
+		n++
+	}
+	return n
+}
+
+// ipv6Length matches eight groups of one to four hexadecimal digits, or up to seven
+// groups with "::" among them. Of the forms that end in an IPv4 address, nft knows ::A
+// and ::ffff:A.
+func ipv6Length(text string) int {
+	best, n, groups, gap := 0, 0, 0, false
+	for {
+		digits := hexLength(text[n:], 4)
+		if digits > 0 {
+			n += digits
+			groups++
+		}
+		if groups == 8 && !gap || gap && groups <= 7 {
+			best = n
+		}
+		switch {
+		case groups >= 8, !strings.HasPrefix(text[n:], ":"):
+			return max(best, mappedLength(text))
+		case strings.HasPrefix(text[n:], "::") && !gap:
+			gap = true
+			n += 2
+			if groups <= 7 {
+				best = n
+			}
+		case digits == 0, hexLength(text[n+1:], 1) == 0:
+			return best
+		default:
+			n++
+		}
+	}
+}
+
+// mappedLength matches an IPv6 address that ends in an IPv4 address.
+func mappedLength(text string) int {
+	rest, ok := strings.CutPrefix(text, "::")
+	if !ok {
+		return 0
+	}
+	if len(rest) > 5 && strings.EqualFold(rest[:5], "ffff:") {
+		rest = rest[5:]
+	}
+	if n := ipv4Length(rest); n > 0 {
+		return len(text) - len(rest) + n
+	}
+	return 0
+}
+
+// classID returns the length of the class of traffic control, such as "1:2a", that text
+// begins with, or 0. As in nft(8), a class ends before a blank, ",", "}", ":" or "-".
+func classID(text string) int {
+	n := hexLength(text, 4)
+	if n == 0 || n == len(text) || text[n] != ':' {
+		return 0
+	}
+	minor := hexLength(text[n+1:], 4)
+	end := n + 1 + minor
+	if minor == 0 || end < len(text) && !strings.ContainsRune(" \t\n:-},", rune(text[end])) {
+		return 0
+	}
+	return end
+}
+
+// IsClassID reports whether text begins with a class of traffic control.
+func IsClassID(text string) bool { return classID(text) > 0 }

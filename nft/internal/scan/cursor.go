@@ -1,0 +1,149 @@
+package scan
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Cursor is a place in a sequence of tokens. Parsers embed it.
+type Cursor struct {
+	// Tok is the current token, Ahead the one after it.
+	Tok, Ahead Token
+	// End is the offset after the token that was consumed last.
+	End int
+	// Inline is above 0 inside brackets in which line ends have no meaning.
+	Inline int
+	// Braces is the number of braces that are open at the current token.
+	Braces int
+	// Failed is true from an error to the next Recover. While it is set, no Accept or Is
+	// method matches and Fail is not called.
+	Failed bool
+
+	read func() Token
+	fail func(at Token, format string, args ...any)
+}
+
+// Start makes the first token of read the current one. The parser's fail records an
+// error at a token and sets Failed.
+func (c *Cursor) Start(read func() Token, fail func(at Token, format string, args ...any)) {
+	c.read, c.fail = read, fail
+	c.Ahead = read()
+	c.Advance()
+}
+
+// Advance moves to the next token. At the end of the text it stays there.
+func (c *Cursor) Advance() {
+	if c.Tok.Kind == Punct {
+		switch c.Tok.Text {
+		case "{":
+			c.Braces++
+		case "}":
+			c.Braces = max(0, c.Braces-1)
+		}
+	}
+	c.End = c.Tok.End
+	c.step()
+	for c.Inline > 0 && c.Tok.Kind == Newline {
+		c.step()
+	}
+	if c.Tok.Kind == Illegal {
+		c.Fail(c.Tok, "%s", c.Tok.Text)
+	}
+}
+
+func (c *Cursor) step() {
+	c.Tok = c.Ahead
+	if c.Tok.Kind != EOF {
+		c.Ahead = c.read()
+	}
+}
+
+// Fail records an error at a token unless an earlier error was recorded.
+func (c *Cursor) Fail(at Token, format string, args ...any) {
+	if !c.Failed {
+		c.fail(at, format, args...)
+	}
+}
+
+// Unexpected fails at the current token. Want describes what is valid there.
+func (c *Cursor) Unexpected(want string) {
+	c.Fail(c.Tok, "unexpected %s: want %s", c.Tok, want)
+}
+
+// IsPunct reports whether the current token is the given punctuation.
+func (c *Cursor) IsPunct(text string) bool {
+	return !c.Failed && c.Tok.Kind == Punct && c.Tok.Text == text
+}
+
+// IsIdent reports whether the current token is the given word.
+func (c *Cursor) IsIdent(text string) bool {
+	return !c.Failed && c.Tok.Kind == Ident && c.Tok.Text == text
+}
+
+// AcceptPunct consumes the given punctuation if it is the current token.
+func (c *Cursor) AcceptPunct(text string) bool {
+	if !c.IsPunct(text) {
+		return false
+	}
+	c.Advance()
+	return true
+}
+
+// AcceptIdent consumes the given word if it is the current token.
+func (c *Cursor) AcceptIdent(text string) bool {
+	if !c.IsIdent(text) {
+		return false
+	}
+	c.Advance()
+	return true
+}
+
+// ExpectPunct consumes the given punctuation. Any other token is an error.
+func (c *Cursor) ExpectPunct(text string) {
+	if !c.AcceptPunct(text) {
+		c.Unexpected(strconv.Quote(text))
+	}
+}
+
+// ExpectIdent consumes a name. Want describes it in the error for any other token.
+func (c *Cursor) ExpectIdent(want string) string { return c.expect(want, Ident) }
+
+// ExpectText consumes a name or a quoted string.
+func (c *Cursor) ExpectText(want string) string { return c.expect(want, Ident, String) }
+
+func (c *Cursor) expect(want string, kinds ...Kind) string {
+	for _, k := range kinds {
+		if !c.Failed && c.Tok.Kind == k {
+			text := c.Tok.Text
+			c.Advance()
+			return text
+		}
+	}
+	c.Unexpected(want)
+	return ""
+}
+
+// OneOf consumes one of the given words.
+func (c *Cursor) OneOf(words ...string) string {
+	for _, w := range words {
+		if c.AcceptIdent(w) {
+			return w
+		}
+	}
+	c.Unexpected(strings.Join(words, ", "))
+	return ""
+}
+
+// SkipNewlines skips line ends.
+func (c *Cursor) SkipNewlines() {
+	for !c.Failed && c.Tok.Kind == Newline {
+		c.Advance()
+	}
+}
+
+// SkipEnds skips line ends and semicolons.
+func (c *Cursor) SkipEnds() {
+	for c.Tok.Kind == Newline || c.Tok.Kind == Semicolon {
+		c.Advance()
+	}
+}

@@ -1,0 +1,111 @@
+package scan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// Pos is a place in the source text: line and byte column, both from 1. The
+// zero value means that the place is unknown.
+type Pos struct {
+	Line, Column int
+}
+
+// IsValid reports whether the place is known.
+func (p Pos) IsValid() bool { return p.Line > 0 }
+
+// Position returns p. Nodes of a syntax tree embed a Pos for it.
+func (p Pos) Position() Pos { return p }
+
+// String returns "line:column", or "-" for an unknown place.
+func (p Pos) String() string {
+	if !p.IsValid() {
+		return "-"
+	}
+	return fmt.Sprintf("%d:%d", p.Line, p.Column)
+}
+
+// Kind is the kind of a token.
+type Kind uint8
+
+// The kinds of tokens.
+const (
+	// EOF ends the text.
+	EOF Kind = iota
+	// Newline is the end of a line that no backslash continues.
+	Newline
+	// Semicolon is ";".
+	Semicolon
+	// Ident is a name or keyword: a letter or "_", then letters, digits and "/-_.".
+	// It may end in "*" (an interface wildcard) and contain "\*".
+	Ident
+	// Number is a decimal or 0x-hexadecimal number.
+	Number
+	// Addr is an IPv4, IPv6 or MAC address.
+	Addr
+	// Word is any other word that begins with a digit, such as "5s".
+	Word
+	// String is a quoted string; its Text has no quotes.
+	String
+	// Punct is punctuation or an operator.
+	Punct
+	// Illegal is text that is not a token. Its Text is the error message.
+	Illegal
+)
+
+// kindNames are the names of kinds for messages.
+var kindNames = [...]string{
+	EOF: "end of text", Newline: "end of line", Semicolon: `";"`, Ident: "name", Number: "number", Addr: "address",
+	Word: "word", String: "string", Punct: "operator", Illegal: "illegal text",
+}
+
+// String returns the name of the kind for messages.
+func (k Kind) String() string { return kindNames[k] }
+
+// Token is one token of the source.
+type Token struct {
+	Kind Kind
+	// Text is the token as written; for strings without the quotes.
+	Text string
+	Pos  Pos
+	// Offset and End are the byte offsets in the source text, quotes included.
+	Offset, End int
+}
+
+// String describes the token for messages.
+func (t Token) String() string {
+	switch t.Kind {
+	case EOF, Newline, Semicolon:
+		return t.Kind.String()
+	default:
+		return fmt.Sprintf("%q", t.Text)
+	}
+}
+
+// Is reports whether the token is one of the given operators or punctuation marks.
+func (t Token) Is(texts ...string) bool {
+	return t.Kind == Punct && slices.Contains(texts, t.Text)
+}
+
+// IsWord reports whether the token is one of the given names or keywords.
+func (t Token) IsWord(texts ...string) bool {
+	return t.Kind == Ident && slices.Contains(texts, t.Text)
+}
+
+// EndsStatement reports whether a statement ends before the token.
+func (t Token) EndsStatement() bool {
+	return t.Kind == EOF || t.Kind == Newline || t.Kind == Semicolon || t.Is("}")
+}
+
+// Duration returns the time that the token stands for. As in nft, a time requires a
+// unit: "30" alone is not one.
+func (t Token) Duration() (time.Duration, bool) {
+	if t.Kind != Word {
+		return 0, false
+	}
+	d, err := datatype.ParseDuration(t.Text)
+	return d, err == nil
+}

@@ -1,0 +1,254 @@
+package ruleset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/internal/scan"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// MaxIndexed is the greatest number of rules of a chain in which a rule can be placed by
+// its index, because moving the other rules costs time.
+const MaxIndexed = 4096
+
+// chain parses "NAME [{ ... }]".
+func (p *parser) chain(t *table) {
+	at := p.Tok
+	name := p.name("the name of a chain")
+	if p.Failed {
+		return
+	}
+	p.places.enter(&t.table, "chain", name, at.Offset)
+	c := t.chains.get(name)
+	if c != nil && !p.mayExist(at, "chain "+name) {
+		return
+	}
+	if c == nil {
+		c = t.chains.add(name, &chain{Chain: nft.Chain{Name: name}})
+	}
+	if p.IsPunct("{") {
+		p.block(func() { p.chainStatement(t, c) })
+	}
+}
+
+// chainStatement parses one line of a chain block.
+func (p *parser) chainStatement(t *table, c *chain) {
+	at := p.Tok
+	switch {
+	case p.IsIdent("type") && p.Ahead.Kind == scan.Ident:
+		p.Advance()
+		p.base(at, &c.Chain)
+	case p.AcceptIdent("policy"):
+		p.once(at, "policy", &c.Policy, p.ExpectIdent("accept or drop"))
+	case p.IsIdent("comment"):
+		p.Advance()
+		p.setComment(at, &c.Comment)
+	case p.AcceptIdent("flags"):
+		p.flagsOffload(&c.Flags)
+	default:
+		p.rule(t, c, rulePlace{})
+	}
+}
+
+// flagsOffload parses the flags of a chain or flowtable.
+func (p *parser) flagsOffload(flags *[]string) {
+	at := p.Tok
+	if word := p.ExpectIdent("offload"); !p.Failed && word != "offload" {
+		p.Fail(at, "unknown flag %q: want offload", word)
+	}
+	*flags = []string{"offload"}
+}
+
+// once sets an attribute that may be repeated only with the same value.
+func (p *parser) once(at scan.Token, what string, dst *string, value string) {
+	if p.Failed {
+		return
+	}
+	if *dst != "" && *dst != value {
+		p.Fail(at, "%s is given twice: %s and %s", what, *dst, value)
+		return
+	}
+	*dst = value
+}
+
+// base parses "filter hook input [device D | devices = { ... }] priority 0".
+func (p *parser) base(at scan.Token, c *nft.Chain) {
+	typ := p.ExpectIdent("filter, nat or route")
+	if !p.AcceptIdent("hook") {
+		p.Unexpected("hook")
+	}
+	hook, device := p.ExpectIdent("a hook such as input"), ""
+	var devices []string
+	switch {
+	case p.AcceptIdent("device"):
+		device = p.ExpectText("the name of a device")
+	case p.AcceptIdent("devices"):
+		p.ExpectPunct("=")
+		devices = p.deviceList(nil)
+	}
+	priority := p.priority()
+	p.once(at, "chain type", &c.Type, typ)
+	p.once(at, "hook", &c.Hook, hook)
+	p.once(at, "device", &c.Device, device)
+	p.once(at, "priority", &c.Priority, priority)
+	switch {
+	case p.Failed || devices == nil:
+	case c.Devices != nil && !slices.Equal(c.Devices, devices):
+		p.Fail(at, "devices are given twice")
+	default:
+		c.Devices = devices
+	}
+}
+
+// priority parses "priority NUMBER" or "priority NAME [+|- NUMBER]".
+func (p *parser) priority() string {
+	if !p.AcceptIdent("priority") {
+		p.Unexpected("priority")
+	}
+	priority := p.text(false)
+	if !p.Failed && priority == "" {
+		p.Unexpected("a priority such as 0 or \"dstnat - 10\"")
+	}
+	// "- 10" is nft's spelling of -10 too.
+	if rest, ok := strings.CutPrefix(priority, "- "); ok {
+		priority = "-" + rest
+	}
+	return priority
+}
+
+// deviceList parses "{ DEVICE, ... }" and appends to list. Braces inside the braces come
+// from variables.
+func (p *parser) deviceList(list []string) []string {
+	open := p.Tok
+	p.ExpectPunct("{")
+	if p.depth++; p.depth > syntax.MaxDepth {
+		p.Fail(open, "nested deeper than %d levels", syntax.MaxDepth)
+	}
+	defer func() { p.depth-- }()
+	for p.SkipNewlines(); !p.Failed && !p.AcceptPunct("}"); p.SkipNewlines() {
+		if p.IsPunct("{") {
+			list = p.deviceList(list)
+		} else if name := p.ExpectText("the name of a device"); !p.Failed {
+			list = append(list, name)
+		}
+		p.SkipNewlines()
+		if !p.Failed && !p.AcceptPunct(",") && !p.IsPunct("}") {
+			p.Unexpected("\",\" or \"}\"")
+		}
+	}
+	return list
+}
+
+// rulePlace is where a rule goes. The zero value is the end of the chain.
+type rulePlace struct {
+	// insert is true for the start of the chain, or the place before rule number index.
+	insert bool
+	// indexed reports whether index is set.
+	indexed bool
+	index   int
+}
+
+// addRule parses "[family] TABLE CHAIN [index N] RULE" of an add or insert command.
+func (p *parser) addRule(insert bool) {
+	t := p.existingTable()
+	at := p.Tok
+	name := p.name("the name of a chain")
+	if p.Failed {
+		return
+	}
+	c := t.chains.get(name)
+	if c == nil {
+		p.Fail(at, "chain %s of table %s is not declared: write \"add chain %s %s\" before", name, t.table.ID(), t.table.ID(), name)
+		return
+	}
+	place := rulePlace{insert: insert}
+	if p.Tok.Kind == scan.Ident && p.Ahead.Kind == scan.Number {
+		switch p.Tok.Text {
+		case "handle", "position":
+			p.Fail(p.Tok, "%s is not possible here: a file declares rules, which have no handles", p.Tok.Text)
+			return
+		case "index":
+			p.index(c, &place)
+		}
+	}
+	if !p.Failed {
+		p.rule(t, c, place)
+	}
+}
+
+// index parses "index N", the number of a rule that is in the chain already.
+func (p *parser) index(c *chain, place *rulePlace) {
+	p.Advance()
+	n, ok := datatype.ParseNumber(p.Tok.Text, 31)
+	rules := len(c.head) + len(c.tail)
+	switch {
+	case !ok || int(n) >= rules:
+		p.Fail(p.Tok, "there is no rule of index %s: the file has %d rules of chain %s before this one", p.Tok.Text, rules, c.Name)
+	case rules >= MaxIndexed:
+		p.Fail(p.Tok, "index is not possible in a chain of more than %d rules", MaxIndexed)
+	}
+	place.indexed, place.index = true, int(n)
+	p.Advance()
+}
+
+// rule parses one rule, which ends with the line, and stores it in canonical form.
+func (p *parser) rule(t *table, c *chain, place rulePlace) {
+	start := p.Tok
+	if p.ends() {
+		p.Unexpected("a rule")
+		return
+	}
+	if why, ok := refusedInBlock(start, p.Ahead); ok {
+		p.Fail(start, "%s is not possible here: %s", start.Text, why)
+		return
+	}
+	for braces := p.Braces; p.Tok.Kind != scan.EOF && (p.Braces > braces || !p.ends()); {
+		p.Advance()
+	}
+	if start.Offset <= p.illegal && p.illegal <= p.Tok.Offset {
+		// The illegal token was reported before.
+		return
+	}
+	r, err := syntax.ParseRule(t.table.Family, p.src.text[start.Offset:p.End])
+	if err != nil {
+		p.reportInside(start.Offset, err)
+		return
+	}
+	if len(c.head)+len(c.tail) == 0 {
+		t.filled = append(t.filled, c)
+	}
+	comment := r.Comment
+	r.Comment = ""
+	c.put(place, rule{Rule: nft.Rule{Text: syntax.Print(r), Comment: comment}, start: start.Offset, end: p.End})
+}
+
+// put adds a rule.
+func (c *chain) put(place rulePlace, r rule) {
+	switch {
+	case place.indexed && place.insert:
+		c.tail = slices.Insert(c.rules(), place.index, r)
+	case place.indexed:
+		c.tail = slices.Insert(c.rules(), place.index+1, r)
+	case place.insert:
+		c.head = append(c.head, r)
+	default:
+		c.tail = append(c.tail, r)
+	}
+}
+
+// mayExist fails if a create command declares something that exists already.
+func (p *parser) mayExist(at scan.Token, what string) bool {
+	if p.creating {
+		p.Fail(at, "%s exists already: the file has declared it before", what)
+	}
+	return !p.Failed
+}
+
+// notDeclared is the message about something that the file has not declared.
+func notDeclared(what string, id nft.TableID) string {
+	return fmt.Sprintf("%s of table %s is not declared", what, id)
+}

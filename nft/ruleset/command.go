@@ -1,0 +1,274 @@
+package ruleset
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/internal/scan"
+)
+
+// refusedCommands are the commands of nft that a file that declares a ruleset cannot
+// contain, with the reason.
+var refusedCommands = map[string]string{
+	"include":  "a published file cannot read others: only the command that publishes it can",
+	"replace":  "a file declares rules, which have no handles",
+	"rename":   "declare the chain with its new name",
+	"reset":    "a file declares rules, it cannot reset counters",
+	"list":     "a file declares rules, it cannot ask for them",
+	"get":      "a file declares rules, it cannot ask for them",
+	"monitor":  "a file declares rules, it cannot ask for them",
+	"describe": "a file declares rules, it cannot ask for types",
+	"export":   "a file declares rules, it cannot ask for them",
+	"import":   "write the ruleset in nft's own syntax",
+}
+
+// commandsOnly are the commands that are possible only outside of blocks.
+var commandsOnly = map[string]bool{
+	"add": true, "create": true, "insert": true, "delete": true, "destroy": true, "flush": true,
+}
+
+// refusedInBlock reports whether two words in a block begin a command, and returns the
+// reason why it is refused. A statement of a rule can begin with some of the same words.
+func refusedInBlock(word, next scan.Token) (string, bool) {
+	if word.Kind != scan.Ident || next.Kind != scan.Ident && (word.Text != "include" || next.Kind != scan.String) || word.Text == "reset" && next.Text == "tcp" {
+		return "", false
+	}
+	if commandsOnly[word.Text] {
+		return "write it as a command, outside of the braces", true
+	}
+	why, ok := refusedCommands[word.Text]
+	return why, ok
+}
+
+// command parses one command of the file.
+func (p *parser) command() {
+	p.SkipEnds()
+	if p.Tok.Kind == scan.EOF {
+		return
+	}
+	start := p.Tok
+	if p.IsPunct("}") {
+		p.report(start.Offset, "unexpected \"}\": no block is open here")
+		p.Advance()
+		return
+	}
+	if p.Tok.Kind != scan.Ident {
+		p.Unexpected("a command such as table or add")
+		p.recover(0)
+		return
+	}
+	if why, ok := refusedCommands[p.Tok.Text]; ok {
+		p.Fail(start, "%s is not possible here: %s", p.Tok.Text, why)
+		p.recover(0)
+		return
+	}
+	p.creating = false
+	switch start.Text {
+	case "add", "create":
+		p.Advance()
+		p.creating = start.Text == "create"
+		p.object()
+	case "insert":
+		p.Advance()
+		if !p.AcceptIdent("rule") {
+			p.Unexpected("rule")
+		}
+		p.addRule(true)
+	case "flush":
+		p.Advance()
+		p.flush(start)
+	case "delete", "destroy":
+		p.Advance()
+		p.remove(start)
+	default:
+		p.object()
+	}
+	p.expectEnd()
+	p.recover(0)
+}
+
+// object parses what an add or create command adds.
+func (p *parser) object() {
+	if p.bareRule() {
+		p.addRule(false)
+		return
+	}
+	kind := p.Tok
+	switch word := p.ExpectIdent("table, chain, rule, set, map, element, flowtable or an object such as counter"); {
+	case p.Failed:
+	case word == "table":
+		p.addTableCommand()
+	case word == "chain":
+		if t := p.existingTable(); t != nil {
+			p.chain(t)
+		}
+	case word == "rule":
+		p.addRule(false)
+	case word == "set" || word == "map":
+		if t := p.existingTable(); t != nil {
+			p.addSet(t, word == "map")
+		}
+	case word == "element":
+		p.addElements()
+	case word == "flowtable":
+		if t := p.existingTable(); t != nil {
+			p.declareFlowtable(t)
+		}
+	case word == "meter":
+		p.Fail(kind, "meter is not possible here: write a set with the flag dynamic")
+	default:
+		if objectKind := p.objectKind(word); objectKind != "" {
+			if t := p.existingTable(); t != nil {
+				p.declareObject(t, objectKind, true)
+			}
+			return
+		}
+		p.Fail(kind, "unexpected %s: want table, chain, rule, set, map, element, flowtable or an object such as counter", kind)
+	}
+}
+
+// bareRule reports whether a rule without "rule" begins here. It begins with the name of
+// a table that is declared.
+func (p *parser) bareRule() bool {
+	if p.Tok.Kind != scan.Ident || p.Ahead.Kind != scan.Ident || p.creating {
+		return false
+	}
+	if family, err := nft.ParseFamily(p.Tok.Text); err == nil {
+		return p.table(nft.TableID{Family: family, Name: p.Ahead.Text}) != nil
+	}
+	switch p.Tok.Text {
+	case "table", "chain", "rule", "set", "map", "element", "flowtable", "ct", "meter":
+		return false
+	}
+	return !nft.ObjectKind(p.Tok.Text).IsValid() && p.table(nft.TableID{Family: nft.FamilyIP, Name: p.Tok.Text}) != nil
+}
+
+// addTableCommand parses "[family] NAME [{ ... }]".
+func (p *parser) addTableCommand() {
+	at := p.Tok
+	id := p.tableID()
+	if p.Failed || p.table(id) != nil && !p.mayExist(at, "table "+id.String()) {
+		return
+	}
+	t := p.addTable(id)
+	p.creating = false
+	if p.IsPunct("{") {
+		p.block(func() { p.tableStatement(t) })
+	}
+}
+
+// addSet parses the declaration of a set or map by a command.
+func (p *parser) addSet(t *table, isMap bool) {
+	if p.Tok.Kind == scan.Ident && t.sets.get(p.Tok.Text) != nil && !p.mayExist(p.Tok, "set "+p.Tok.Text) {
+		return
+	}
+	p.set(t, isMap)
+}
+
+// tableID parses "[family] name".
+func (p *parser) tableID() nft.TableID {
+	family := nft.FamilyIP
+	if p.Tok.Kind == scan.Ident && p.Ahead.Kind == scan.Ident {
+		f, err := nft.ParseFamily(p.Tok.Text)
+		if err != nil {
+			// "add rule x y accept" has no family.
+			return nft.TableID{Family: family, Name: p.name("the name of a table")}
+		}
+		family = f
+		p.Advance()
+	}
+	return nft.TableID{Family: family, Name: p.name("the name of a table")}
+}
+
+// table returns the declared table with the given name, or nil.
+func (p *parser) table(id nft.TableID) *table {
+	if t := p.tables[id]; t != nil && t.flushes == p.flushes[id.Family] {
+		return t
+	}
+	return nil
+}
+
+func (p *parser) addTable(id nft.TableID) *table {
+	t := p.table(id)
+	if t == nil {
+		t = &table{table: nft.Table{Family: id.Family, Name: id.Name}}
+		t.flushes = p.flushes[id.Family]
+		p.tables[id] = t
+		p.mentioned[id] = true
+		p.order = append(p.order, t)
+	}
+	return t
+}
+
+// existingTable parses the table of a command that adds something to it.
+func (p *parser) existingTable() *table {
+	at := p.Tok
+	id := p.tableID()
+	if p.Failed {
+		return nil
+	}
+	t := p.table(id)
+	if t == nil {
+		p.Fail(at, "table %s is not declared: write \"add table %s\" before", id, id)
+	}
+	return t
+}
+
+// tableStatement parses one statement of a table block.
+func (p *parser) tableStatement(t *table) {
+	at := p.Tok
+	switch word := p.ExpectIdent("chain, set, map, flowtable, flags, comment or an object such as counter"); {
+	case p.Failed:
+	case word == "chain":
+		p.chain(t)
+	case word == "set" || word == "map":
+		p.set(t, word == "map")
+	case word == "flowtable":
+		p.declareFlowtable(t)
+	case word == "comment":
+		p.setComment(at, &t.table.Comment)
+	case word == "flags":
+		p.tableFlags(t)
+	case word == "meter":
+		p.Fail(at, "meter is not possible here: write a set with the flag dynamic")
+	case refusedCommands[word] != "":
+		p.Fail(at, "%s is not possible here: %s", word, refusedCommands[word])
+	case commandsOnly[word]:
+		p.Fail(at, "%s is not possible here: write it as a command, outside of the braces", word)
+	default:
+		if kind := p.objectKind(word); kind != "" {
+			p.declareObject(t, kind, false)
+			return
+		}
+		p.Fail(at, "unexpected %s in a table: want chain, set, map, flowtable, flags, comment or an object such as counter", at)
+	}
+}
+
+// tableFlags parses "flags dormant".
+func (p *parser) tableFlags(t *table) {
+	at := p.Tok
+	switch word := p.ExpectIdent("dormant"); {
+	case p.Failed:
+	case word == "owner":
+		p.Fail(at, "flag owner is not possible: weft owns the tables that it publishes")
+	case word != "dormant":
+		p.Fail(at, "unknown flag %q of a table: want dormant", word)
+	default:
+		t.table.Flags = []string{"dormant"}
+	}
+}
+
+// setComment parses the text of a comment. A second comment must be equal to the first.
+func (p *parser) setComment(at scan.Token, dst *string) {
+	if p.Failed {
+		return
+	}
+	if p.Tok.Kind != scan.String && p.Tok.Kind != scan.Ident || p.src.fromVariable(p.Tok.Offset) {
+		p.Unexpected("a comment in double quotes")
+		return
+	}
+	if *dst != "" && *dst != p.Tok.Text {
+		p.Fail(at, "comment is given twice")
+		return
+	}
+	*dst = p.Tok.Text
+	p.Advance()
+}

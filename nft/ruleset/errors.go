@@ -1,0 +1,50 @@
+package ruleset
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// ErrorList is the list of the errors of a file, in the order of the text.
+// errors.As finds its elements.
+type ErrorList struct {
+	// Name is the file's name.
+	Name   string
+	Errors []*syntax.Error
+}
+
+// Error returns one line "name:line:column: message" for each error.
+func (l *ErrorList) Error() string {
+	var b strings.Builder
+	for i, e := range l.Errors {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if l.Name != "" && e.File == "" {
+			b.WriteString(l.Name)
+			b.WriteByte(':')
+		}
+		b.WriteString(e.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns the errors.
+func (l *ErrorList) Unwrap() []error {
+	out := make([]error, len(l.Errors))
+	for i, e := range l.Errors {
+		out[i] = e
+	}
+	return out
+}
+
+// sortErrors orders errors by their place and keeps the first of each place.
+func sortErrors(errs []*syntax.Error) []*syntax.Error {
+	slices.SortStableFunc(errs, func(a, b *syntax.Error) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+	return slices.CompactFunc(errs, func(a, b *syntax.Error) bool { return a.Pos == b.Pos })
+}

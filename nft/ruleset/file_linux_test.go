@@ -1,0 +1,41 @@
+package ruleset
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// otherErrors finds errors of nft that are not the kernel's.
+var otherErrors = regexp.MustCompile(`Error: ([^C]|C[^o]|Co[^u])`)
+
+// TestFilesAsNft offers the files that Parse takes, and what Format
+// makes of them, to nft. Of a file marked [syntax] the kernel may refuse what it has
+// not, such as devices; one marked [newer] is of a newer nft, or what nft itself prints
+// and does not read.
+func TestFilesAsNft(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	for _, c := range fileCases(t) {
+		text, _ := c.section("file.nft")
+		tables, err := Parse("file.nft", text)
+		if err != nil {
+			continue
+		}
+		for what, file := range map[string]string{"the file": text, "the printed file": Format(tables)} {
+			comment := string(c.archive.Comment)
+			if what == "the file" && strings.Contains(comment, "[newer]") {
+				continue
+			}
+			_, err := ns.Output(file, "nft", "-c", "-f", "-")
+			if err != nil && strings.Contains(comment, "[") && !otherErrors.MatchString(err.Error()) {
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s: nft refuses %s: %v\n%s", c.name, what, err, file)
+			}
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package ruleset
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/internal/scan"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// The limits of Include.
+const (
+	// MaxIncludeDepth is how deep includes may be nested, as in nft(8).
+	MaxIncludeDepth = 16
+	// MaxIncludes is how many files may be included.
+	MaxIncludes = 1024
+)
+
+// SourceFile is a file that another one includes.
+type SourceFile struct{ Name, Text string }
+
+// OpenFunc returns the files that match the pattern of an include statement. From is the
+// file with the statement. A pattern with wildcards may match no file.
+type OpenFunc func(from, pattern string) ([]SourceFile, error)
+
+// Bundle is a file in which the include statements are replaced by the included files.
+type Bundle struct {
+	// Name is the name of the file that includes the others.
+	Name string
+	Text string
+	// pieces are the origins of the parts of Text, in order.
+	pieces []bundlePiece
+	files  []bundleFile
+}
+
+// bundlePiece is a part of the text: it begins at offset at of the text, and at offset
+// from of the file.
+type bundlePiece struct{ at, file, from int }
+
+// bundleFile is one of the files of a bundle.
+type bundleFile struct {
+	name string
+	src  *source
+}
+
+// Include replaces the include statements of a file by the files that open returns. The
+// package itself does not read files. The error is an *ErrorList; an error of open is
+// reported at the place of the statement.
+func Include(name, text string, open OpenFunc) (*Bundle, error) {
+	i := &includer{open: open, bundle: &Bundle{Name: name}}
+	i.file(name, text, 0)
+	i.bundle.Text = i.out.String()
+	if len(i.errs) > 0 {
+		return nil, &ErrorList{name, i.errs}
+	}
+	return i.bundle, nil
+}
+
+// Parse parses the bundle with a function such as Parse. Its errors name the files
+// and the places in them.
+func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nft.Table, error) {
+	tables, err := parse(b.Name, b.Text)
+	var list *ErrorList
+	if errors.As(err, &list) {
+		for _, e := range list.Errors {
+			if e.Pos.IsValid() {
+				e.File, e.Pos, e.Line = b.Place(e.Pos)
+			}
+		}
+	}
+	return tables, err
+}
+
+// Place converts a place in Text to the file, the place in it, and its line. The file is
+// empty for the file that includes the others.
+func (b *Bundle) Place(pos syntax.Pos) (file string, at syntax.Pos, line string) {
+	whole := source{text: b.Text}
+	offset := whole.offsetOf(0, pos)
+	i := sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].at > offset }) - 1
+	if i < 0 {
+		return "", pos, syntax.SourceLine(b.Text, pos.Line)
+	}
+	p := b.pieces[i]
+	e := b.files[p.file].src.errorAt(p.from+offset-p.at, "")
+	if p.file > 0 {
+		file = b.files[p.file].name
+	}
+	return file, e.Pos, e.Line
+}
+
+// includer builds a bundle.
+type includer struct {
+	open   OpenFunc
+	bundle *Bundle
+	out    strings.Builder
+	errs   []*syntax.Error
+}
+
+// includedFile is a file while its include statements are replaced.
+type includedFile struct {
+	number, depth int
+	text          string
+	sc            *scan.Scanner
+	tok           scan.Token
+	copied        int
+}
+
+// next reads a token. An illegal token ends the line. The parser reports it later.
+func (f *includedFile) next() {
+	if f.tok = f.sc.Next(); f.tok.Kind == scan.Illegal {
+		f.tok.Kind = scan.Newline
+		f.sc.SkipLine()
+	}
+}
+
+// file appends a file and the files that it includes.
+func (i *includer) file(name, text string, depth int) {
+	f := &includedFile{number: len(i.bundle.files), depth: depth, text: text, sc: scan.New(text)}
+	i.bundle.files = append(i.bundle.files, bundleFile{name, &source{text: text, original: text}})
+	if strings.Contains(text, "include") {
+		i.statements(f)
+	}
+	i.copy(f, len(text))
+}
+
+// statements replaces the include statements of a file.
+func (i *includer) statements(f *includedFile) {
+	begins := true
+	for f.next(); f.tok.Kind != scan.EOF && len(i.errs) < MaxErrors; f.next() {
+		if begins && f.tok.IsWord("include") {
+			i.include(f)
+		}
+		begins = f.tok.EndsStatement() || f.tok.Is("{")
+	}
+}
+
+// include replaces an include statement. The token after it becomes the current one.
+func (i *includer) include(f *includedFile) {
+	at := f.tok.Offset
+	f.next()
+	pattern := f.tok
+	if pattern.Kind != scan.String {
+		i.report(f, pattern.Offset, fmt.Sprintf("unexpected %s: want the name of a file in double quotes", pattern))
+		return
+	}
+	if f.next(); !f.tok.EndsStatement() {
+		i.report(f, f.tok.Offset, fmt.Sprintf("unexpected %s: want the end of the line or \";\"", f.tok))
+		return
+	}
+	i.copy(f, at)
+	f.copied = pattern.End
+	if f.depth >= MaxIncludeDepth {
+		i.report(f, at, fmt.Sprintf("include %q: files are included more than %d levels deep", pattern.Text, MaxIncludeDepth))
+		return
+	}
+	files, err := i.open(i.bundle.files[f.number].name, pattern.Text)
+	if err != nil {
+		i.report(f, at, fmt.Sprintf("include %q: %s", pattern.Text, err))
+		return
+	}
+	for _, file := range files {
+		if len(i.bundle.files) > MaxIncludes || i.out.Len()+len(file.Text) > MaxLength {
+			i.report(f, at, fmt.Sprintf("include %q: want at most %d files, of %d bytes together", pattern.Text, MaxIncludes, MaxLength))
+			return
+		}
+		i.file(file.Name, file.Text, f.depth+1)
+		// The last line may lack its end.
+		i.out.WriteByte('\n')
+	}
+}
+
+// copy appends a file's text up to an offset.
+func (i *includer) copy(f *includedFile, offset int) {
+	i.bundle.pieces = append(i.bundle.pieces, bundlePiece{at: i.out.Len(), file: f.number, from: f.copied})
+	i.out.WriteString(f.text[f.copied:offset])
+	f.copied = offset
+}
+
+// report records an error at an offset of a file.
+func (i *includer) report(f *includedFile, offset int, msg string) {
+	if len(i.errs) >= MaxErrors {
+		return
+	}
+	file := i.bundle.files[f.number]
+	e := file.src.errorAt(offset, msg)
+	if f.number > 0 {
+		e.File = file.name
+	}
+	i.errs = append(i.errs, e)
+}

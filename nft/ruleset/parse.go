@@ -1,0 +1,247 @@
+package ruleset
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/internal/scan"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// The limits of Parse.
+const (
+	// MaxLength is the greatest length of a file in bytes, before and after its
+	// variables are replaced.
+	MaxLength = 64 << 20
+	// MaxErrors is how many errors of a file are reported.
+	MaxErrors = 50
+)
+
+// Parse parses a whole file as `nft -f` reads it: table blocks and commands, comments,
+// continued lines and variables. Tables, chains and sets that the file mentions several
+// times are joined, in the order of their first mention.
+//
+// The file declares the desired ruleset. Commands that flush, delete, insert or rename
+// change what the file has declared before them. A table from before the file can be
+// flushed and deleted if the file declares it, which changes nothing. Everything else
+// that refers to the kernel (handles, list, reset, ...) is an error, and so is include,
+// which would read other files: see [Include].
+//
+// The error is an *ErrorList with the errors of all statements.
+func Parse(name, text string) ([]nft.Table, error) {
+	if err := CheckLength(name, text); err != nil {
+		return nil, err
+	}
+	p := newParser(text)
+	p.parse()
+	if len(p.errs) > 0 {
+		return nil, &ErrorList{name, sortErrors(p.errs)}
+	}
+	return p.build(), nil
+}
+
+// CheckLength returns an *ErrorList if a file is longer than MaxLength.
+func CheckLength(name, text string) error {
+	if len(text) > MaxLength {
+		return &ErrorList{name, []*syntax.Error{{Msg: fmt.Sprintf("file has %d bytes: the limit is %d", len(text), MaxLength)}}}
+	}
+	return nil
+}
+
+// parser is a recursive-descent parser of a file. Unlike the parser of rules it
+// continues after an error, at the next statement.
+type parser struct {
+	scan.Cursor
+	src  *source
+	sc   *scan.Scanner
+	errs []*syntax.Error
+	// illegal is the offset of the last token that is not legal, -1 before the first.
+	illegal int
+	tables  map[nft.TableID]*table
+	// order has the tables in the order of their first mention, including tables that
+	// were deleted again.
+	order []*table
+	// flushes counts the "flush ruleset" commands of each family. A table that was
+	// declared before the last of them is deleted.
+	flushes map[nft.Family]int
+	// mentioned has all tables that the file has declared so far, deleted or not.
+	mentioned map[nft.TableID]bool
+	// later has the tables that were flushed or deleted before their declaration.
+	later []laterTable
+	// creating is true in a create command: what it declares must be new.
+	creating bool
+	// places records where declarations are. It is nil if the caller does not need them.
+	places *Places
+	// depth counts the lists of elements that are nested in one another.
+	depth int
+}
+
+func newParser(text string) *parser {
+	src, errs := expandVariables(text)
+	return &parser{
+		src: src, sc: scan.New(src.text), errs: errs, illegal: -1,
+		tables: map[nft.TableID]*table{}, mentioned: map[nft.TableID]bool{}, flushes: map[nft.Family]int{},
+	}
+}
+
+// parse reads the whole file.
+func (p *parser) parse() {
+	p.Start(p.scan, p.fail)
+	for p.Tok.Kind != scan.EOF && len(p.errs) < MaxErrors {
+		p.command()
+	}
+	p.checkLater()
+}
+
+// build returns the tables that were read.
+func (p *parser) build() []nft.Table {
+	tables := make([]nft.Table, 0, len(p.order))
+	for _, t := range p.order {
+		if p.table(t.table.ID()) == t {
+			tables = append(tables, t.build())
+		}
+	}
+	return tables
+}
+
+// scan reads a token. It reports an illegal token and returns the end of its line.
+func (p *parser) scan() scan.Token {
+	t := p.sc.Next()
+	if t.Kind == scan.Illegal {
+		p.report(t.Offset, "%s", t.Text)
+		p.illegal = t.Offset
+		p.sc.SkipLine()
+		t.Kind, t.End = scan.Newline, p.sc.Offset()
+	}
+	return t
+}
+
+// report records an error at an offset of the expanded text.
+func (p *parser) report(offset int, format string, args ...any) {
+	if len(p.errs) < MaxErrors {
+		p.errs = append(p.errs, p.src.errorAt(offset, fmt.Sprintf(format, args...)))
+	}
+}
+
+// reportInside records the error of another parser. The text of that parser begins at
+// an offset of the expanded text.
+func (p *parser) reportInside(offset int, err error) {
+	pos, msg := syntax.Pos{Line: 1, Column: 1}, err.Error()
+	if e := (*syntax.Error)(nil); errors.As(err, &e) {
+		pos, msg = e.Pos, e.Msg
+	}
+	p.report(p.src.offsetOf(offset, pos), "%s", msg)
+}
+
+// fail records an error at a token. Until recover is called, the parser consumes and
+// records nothing.
+func (p *parser) fail(t scan.Token, format string, args ...any) {
+	p.report(t.Offset, format, args...)
+	p.Failed = true
+}
+
+// recover skips to the end of the statement that failed: to the line end or semicolon
+// outside of the braces that the statement opened, or before the brace that closes the
+// block. Braces is the number of braces that are open in the block.
+func (p *parser) recover(braces int) {
+	if !p.Failed {
+		return
+	}
+	p.Failed = false
+	for p.Tok.Kind != scan.EOF {
+		switch {
+		case p.Braces > braces:
+		case p.Tok.Kind == scan.Newline, p.Tok.Kind == scan.Semicolon:
+			return
+		case braces > 0 && p.IsPunct("}"):
+			return
+		}
+		p.Advance()
+	}
+}
+
+// name consumes the name of a table, chain or set.
+func (p *parser) name(want string) string {
+	at := p.Tok
+	name := p.ExpectIdent(want)
+	if p.Failed {
+		return ""
+	}
+	if p.src.fromVariable(at.Offset) {
+		p.Fail(at, "unexpected variable: want %s, written as a word", want)
+		return ""
+	}
+	if err := datatype.CheckName(name); err != nil {
+		p.Fail(at, "%s", err)
+		return ""
+	}
+	return name
+}
+
+// ends reports whether a statement ends at the current token.
+func (p *parser) ends() bool {
+	return p.Failed || p.Tok.EndsStatement()
+}
+
+// expectEnd fails unless the statement ends at the current token.
+func (p *parser) expectEnd() {
+	if !p.ends() {
+		p.Unexpected("the end of the line or \";\"")
+	}
+}
+
+// block parses "{ statement ... }".
+func (p *parser) block(statement func()) {
+	open := p.Tok
+	p.ExpectPunct("{")
+	if p.Failed {
+		return
+	}
+	inside := p.Braces
+	for len(p.errs) < MaxErrors && p.Braces >= inside {
+		p.SkipEnds()
+		switch {
+		case p.AcceptPunct("}"):
+			return
+		case p.Tok.Kind == scan.EOF:
+			p.Fail(open, "block is not closed: add \"}\"")
+			return
+		}
+		statement()
+		p.expectEnd()
+		p.recover(inside)
+	}
+}
+
+// text consumes the rest of a statement, up to its end, a bracket, or one of the words
+// and operators in stop. It returns the text on one line and without comments. If
+// newlines is true, line ends count as blanks.
+func (p *parser) text(newlines bool, stop ...string) string {
+	var b strings.Builder
+	end := -1
+	for !p.Failed && p.Tok.Kind != scan.EOF && !p.stops(stop) {
+		if p.Tok.Kind == scan.Punct && strings.Contains("{}()", p.Tok.Text) {
+			break
+		}
+		if p.ends() && !(newlines && p.Tok.Kind == scan.Newline) {
+			break
+		}
+		if p.Tok.Kind != scan.Newline {
+			if end >= 0 && p.Tok.Offset > end {
+				b.WriteByte(' ')
+			}
+			b.WriteString(p.src.text[p.Tok.Offset:p.Tok.End])
+			end = p.Tok.End
+		}
+		p.Advance()
+	}
+	return b.String()
+}
+
+func (p *parser) stops(stop []string) bool {
+	return (p.Tok.Kind == scan.Punct || p.Tok.Kind == scan.Ident) && slices.Contains(stop, p.Tok.Text)
+}

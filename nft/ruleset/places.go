@@ -1,0 +1,122 @@
+package ruleset
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// Rule is a rule as it is written in a file.
+type Rule struct {
+	// Text is the rule as it was written, with variables expanded.
+	Text   string
+	src    *source
+	offset int
+}
+
+// Error converts an error in Text to an error in the file.
+func (r *Rule) Error(e *syntax.Error) *syntax.Error {
+	return r.src.errorAt(r.src.offsetOf(r.offset, e.Pos), e.Msg)
+}
+
+// FindRule returns rule number n (from 0) of a chain as it is written in a file.
+func FindRule(text string, table nft.TableID, chain string, n int) (*Rule, bool) {
+	_, places, _ := ParsePlaces("", text)
+	return places.Rule(table, chain, n)
+}
+
+// ParsePlaces is Parse for a checker: with an error it also returns the tables as far as
+// they were understood, and it always returns the places of the declarations.
+func ParsePlaces(name, text string) ([]nft.Table, *Places, error) {
+	places := &Places{of: map[PlaceID]*place{}}
+	if err := CheckLength(name, text); err != nil {
+		return nil, places, err
+	}
+	p := newParser(text)
+	p.places, places.parser = places, p
+	p.parse()
+	if len(p.errs) > 0 {
+		return p.build(), places, &ErrorList{name, sortErrors(p.errs)}
+	}
+	return p.build(), places, nil
+}
+
+// Places has the places of the declarations of a file. The zero value has none.
+type Places struct {
+	// parser has read the file. It is nil in the zero value.
+	parser *parser
+	of     map[PlaceID]*place
+	// now is the declaration whose elements are being read.
+	now *place
+}
+
+// PlaceID names a declaration. Kind is "chain", "set" (also for maps), "flowtable" or the
+// kind of an object.
+type PlaceID struct {
+	Table      nft.TableID
+	Kind, Name string
+}
+
+// place has the offsets of a declaration and its elements in the expanded text. An
+// element can be declared apart from its set.
+type place struct {
+	at    int
+	parts []int
+}
+
+// Declared reports whether the file has a declaration, valid or not.
+func (p *Places) Declared(id PlaceID) bool { return p.of[id] != nil }
+
+// Error returns an error about a declaration. Its place is unknown if the file does not
+// have the declaration.
+func (p *Places) Error(id PlaceID, msg string) *syntax.Error {
+	if d := p.of[id]; d != nil {
+		return p.parser.src.errorAt(d.at, msg)
+	}
+	return &syntax.Error{Msg: msg}
+}
+
+// ElementError returns an error about element number n (from 0) of a set or map. If the
+// file deletes elements of the set, the error is about the set.
+func (p *Places) ElementError(id PlaceID, n int, msg string) *syntax.Error {
+	d := p.of[id]
+	if d == nil || n >= len(d.parts) {
+		return p.Error(id, msg)
+	}
+	if t := p.parser.table(id.Table); t == nil || t.sets.get(id.Name) == nil || len(t.sets.get(id.Name).Elements) != len(d.parts) {
+		return p.Error(id, msg)
+	}
+	return p.parser.src.errorAt(d.parts[n], msg)
+}
+
+// Rule returns rule number n (from 0) of a chain as it is written in the file.
+func (p *Places) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
+	if p.parser == nil || p.parser.table(table) == nil {
+		return nil, false
+	}
+	c := p.parser.table(table).chains.get(chain)
+	if c == nil || n < 0 || n >= len(c.head)+len(c.tail) {
+		return nil, false
+	}
+	r, src := c.rules()[n], p.parser.src
+	return &Rule{Text: src.text[r.start:r.end], src: src, offset: r.start}, true
+}
+
+// enter is called at the start of a declaration, or of a command that adds to it. Like
+// element it does nothing if p is nil.
+func (p *Places) enter(table *nft.Table, kind, name string, at int) {
+	if p == nil {
+		return
+	}
+	id := PlaceID{table.ID(), kind, name}
+	if p.of[id] == nil {
+		p.of[id] = &place{at: at}
+	}
+	p.now = p.of[id]
+}
+
+// element is called for each element of a set.
+func (p *Places) element(at int) {
+	if p != nil && p.now != nil {
+		p.now.parts = append(p.now.parts, at)
+	}
+}

@@ -1,0 +1,251 @@
+package ruleset
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/internal/scan"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// set parses "NAME { ... }", the declaration of a set or map.
+func (p *parser) set(t *table, isMap bool) {
+	at := p.Tok
+	name := p.name("the name of a set or map")
+	if p.Failed {
+		return
+	}
+	p.places.enter(&t.table, "set", name, at.Offset)
+	s := &set{Set: nft.Set{Name: name}, isMap: isMap}
+	p.block(func() { p.setStatement(s) })
+	if p.Failed {
+		return
+	}
+	old := t.sets.get(name)
+	switch {
+	case s.Type == "" && s.TypeOf == "":
+		p.report(at.Offset, "set %s has no type: add type or typeof", name)
+	case old == nil:
+		t.sets.add(name, s)
+	case !sameDeclaration(old, s):
+		p.report(at.Offset, "set %s is declared before with other attributes", name)
+	default:
+		old.Elements = append(old.Elements, s.Elements...)
+	}
+}
+
+// sameDeclaration compares everything except the elements.
+func sameDeclaration(a, b *set) bool {
+	x, y := &a.Set, &b.Set
+	return a.isMap == b.isMap && x.Type == y.Type && x.TypeOf == y.TypeOf && slices.Equal(x.Flags, y.Flags) &&
+		x.Timeout == y.Timeout && x.GCInterval == y.GCInterval && x.Size == y.Size &&
+		slices.Equal(x.Stateful, y.Stateful) && x.Policy == y.Policy && x.AutoMerge == y.AutoMerge && x.Comment == y.Comment
+}
+
+// setStatement parses one line of the declaration of a set or map.
+func (p *parser) setStatement(s *set) {
+	at := p.Tok
+	switch word := p.ExpectIdent("type, typeof, flags, elements or another attribute of a set"); {
+	case p.Failed:
+	case word == "type" || word == "typeof":
+		p.typeLine(at, word, &s.Set)
+	case word == "flags":
+		p.flags(at, &s.Set)
+	case word == "timeout":
+		s.Timeout = p.duration()
+	case word == "size":
+		s.Size = p.size()
+	case word == "policy":
+		p.once(at, word, &s.Policy, p.ExpectIdent("performance or memory"))
+	case word == "gc-interval" && !s.isMap:
+		s.GCInterval = p.duration()
+	case word == "auto-merge" && !s.isMap:
+		s.AutoMerge = true
+	case word == "gc-interval" || word == "auto-merge":
+		p.Fail(at, "%s is not possible in a map: nft(8) accepts it only in sets", word)
+	case word == "comment":
+		p.setComment(at, &s.Comment)
+	case word == "elements":
+		p.ExpectPunct("=")
+		s.Elements = p.elements(s.Elements)
+	case slices.Contains(statefulWords[:], word):
+		s.Stateful = append(s.Stateful, p.stateful(at, false)...)
+	default:
+		p.Fail(at, "unexpected %s in a set: want type, typeof, flags, timeout, gc-interval, size, policy, auto-merge, comment, elements, counter, limit, quota or ct count", at)
+	}
+}
+
+// statefulWords are the first words of the statements that keep a state.
+var statefulWords = [...]string{"counter", "limit", "quota", "ct"}
+
+// elementStops end the key of an element.
+var elementStops = append([]string{":", ",", "}", "timeout", "expires", "comment"}, statefulWords[:]...)
+
+// stateful parses statements that keep a state and returns each in canonical form. at is
+// the first word, which was consumed already. If newlines is true, line ends count as
+// blanks.
+func (p *parser) stateful(at scan.Token, newlines bool) []string {
+	p.text(newlines, ":", ",", "}", "timeout", "expires", "comment")
+	if p.Failed {
+		return nil
+	}
+	list, err := syntax.ParseStateful(p.src.text[at.Offset:p.End])
+	if err != nil {
+		p.reportInside(at.Offset, err)
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = syntax.PrintStmt(s)
+	}
+	return out
+}
+
+func (p *parser) typeLine(at scan.Token, word string, s *nft.Set) {
+	text := p.text(false)
+	switch {
+	case p.Failed:
+	case text == "":
+		p.Unexpected("a type")
+	case s.Type != "" || s.TypeOf != "":
+		p.Fail(at, "the type is given twice")
+	case word == "type":
+		s.Type = text
+	default:
+		s.TypeOf = text
+	}
+}
+
+func (p *parser) flags(at scan.Token, s *nft.Set) {
+	if len(s.Flags) > 0 {
+		p.Fail(at, "flags are given twice")
+		return
+	}
+	for !p.Failed {
+		s.Flags = append(s.Flags, p.ExpectIdent("constant, interval, timeout or dynamic"))
+		if !p.AcceptPunct(",") {
+			return
+		}
+	}
+}
+
+func (p *parser) duration() time.Duration {
+	if p.Failed {
+		return 0
+	}
+	d, ok := p.Tok.Duration()
+	if !ok {
+		p.Unexpected("a time such as 1h30m or 5s")
+		return 0
+	}
+	p.Advance()
+	return d
+}
+
+func (p *parser) size() uint32 {
+	if p.Tok.Kind != scan.Number {
+		p.Unexpected("a number")
+		return 0
+	}
+	n, ok := datatype.ParseNumber(p.Tok.Text, 32)
+	if !ok {
+		p.Fail(p.Tok, "size %s does not fit in 32 bits", p.Tok.Text)
+		return 0
+	}
+	p.Advance()
+	return uint32(n)
+}
+
+// addElements parses "[family] TABLE SET { ... }" of an add command.
+func (p *parser) addElements() {
+	t := p.existingTable()
+	at := p.Tok
+	name := p.name("the name of a set or map")
+	if p.Failed {
+		return
+	}
+	s := t.sets.get(name)
+	if s == nil {
+		p.Fail(at, "set %s of table %s is not declared: write \"add set %s %s { ... }\" before", name, t.table.ID(), t.table.ID(), name)
+		return
+	}
+	p.places.enter(&t.table, "set", name, at.Offset)
+	s.Elements = p.elements(s.Elements)
+}
+
+// elements parses "{ ELEMENT, ... }" and appends to list. Braces inside the braces come
+// from variables and are flattened.
+func (p *parser) elements(list []nft.Element) []nft.Element {
+	open := p.Tok
+	p.ExpectPunct("{")
+	if p.depth++; p.depth > syntax.MaxDepth {
+		p.Fail(open, "nested deeper than %d levels", syntax.MaxDepth)
+	}
+	defer func() { p.depth-- }()
+	for !p.Failed {
+		p.SkipNewlines()
+		switch {
+		case p.AcceptPunct("}"):
+			return list
+		case p.Tok.Kind == scan.EOF:
+			p.Fail(open, "list of elements is not closed: add \"}\"")
+			return list
+		case p.IsPunct("{"):
+			list = p.elements(list)
+		default:
+			at := p.Tok.Offset
+			if e := p.element(); !p.Failed {
+				p.places.element(at)
+				list = append(list, e)
+			}
+		}
+		p.SkipNewlines()
+		if !p.Failed && !p.AcceptPunct(",") && !p.IsPunct("}") {
+			p.Unexpected("\",\" or \"}\"")
+		}
+	}
+	return list
+}
+
+// element parses "KEY [statements] [timeout T] [expires T] [comment C] [: VALUE]".
+func (p *parser) element() nft.Element {
+	var e nft.Element
+	if e.Key = p.text(true, elementStops...); e.Key == "" {
+		p.Unexpected("the key of an element")
+		return e
+	}
+	if at := p.Tok; at.Kind == scan.Ident && slices.Contains(statefulWords[:], at.Text) && !p.Failed {
+		p.Advance()
+		e.Stateful = p.stateful(at, true)
+	}
+	p.elementOptions(&e)
+	if !p.AcceptPunct(":") {
+		return e
+	}
+	p.SkipNewlines()
+	if e.Value = p.text(true, ",", "}"); e.Value == "" {
+		p.Unexpected("the value of an element")
+	}
+	return e
+}
+
+// elementOptions parses the times and the comment of an element.
+func (p *parser) elementOptions(e *nft.Element) {
+	for !p.Failed && p.Tok.Kind == scan.Ident {
+		at := p.Tok
+		p.Advance()
+		switch at.Text {
+		case "timeout":
+			e.Timeout = p.duration()
+		case "expires":
+			e.Expires = p.duration()
+		case "comment":
+			p.setComment(at, &e.Comment)
+		default:
+			p.Fail(at, "unexpected %s in an element: want timeout, expires, comment, \":\", \",\" or \"}\"; statements come before them", at)
+		}
+		p.SkipNewlines()
+	}
+}

@@ -1,0 +1,77 @@
+package ruleset
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// source is the text of a file after its variables were replaced, with the
+// way back to the text as written.
+type source struct {
+	// text is what is parsed, original what was given.
+	text, original string
+	// pieces tell where parts of text come from, in order; none where text
+	// is the original.
+	pieces []piece
+	lines  []int
+}
+
+// piece says that text from offset at comes from the original at from. A
+// variable's value comes as a whole from the place where it is used.
+type piece struct {
+	at, from int
+	variable bool
+}
+
+// errorAt makes an error at an offset of the expanded text.
+func (s *source) errorAt(offset int, msg string) *syntax.Error {
+	if i := sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].at > offset }) - 1; i >= 0 {
+		if p := s.pieces[i]; p.variable {
+			offset = p.from
+		} else {
+			offset = p.from + offset - p.at
+		}
+	}
+	if s.lines == nil {
+		s.lines = []int{0}
+		for i := range len(s.original) {
+			if s.original[i] == '\n' {
+				s.lines = append(s.lines, i+1)
+			}
+		}
+	}
+	offset = min(offset, len(s.original))
+	line := sort.SearchInts(s.lines, offset+1) - 1
+	end := len(s.original)
+	if line+1 < len(s.lines) {
+		end = s.lines[line+1] - 1
+	}
+	return &syntax.Error{
+		Pos:  syntax.Pos{Line: line + 1, Column: offset - s.lines[line] + 1},
+		Msg:  msg,
+		Line: strings.TrimSuffix(s.original[s.lines[line]:end], "\r"),
+	}
+}
+
+// offsetOf returns the offset in text of a place in the part of it that
+// begins at base.
+func (s *source) offsetOf(base int, pos syntax.Pos) int {
+	at := base
+	for line := 1; line < pos.Line; line++ {
+		i := strings.IndexByte(s.text[at:], '\n')
+		if i < 0 {
+			return len(s.text)
+		}
+		at += i + 1
+	}
+	return min(at+max(pos.Column-1, 0), len(s.text))
+}
+
+// fromVariable reports whether what stands at an offset of the expanded text comes
+// from a variable.
+func (s *source) fromVariable(offset int) bool {
+	i := sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].at > offset }) - 1
+	return i >= 0 && s.pieces[i].variable
+}

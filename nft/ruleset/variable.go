@@ -1,0 +1,335 @@
+package ruleset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/internal/scan"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// expandVariables removes the definitions ("define NAME = VALUE") from a file and
+// replaces $NAME by the values. A variable is known from its definition to the end of
+// the table or chain that contains the definition, or until it is undefined.
+func expandVariables(text string) (*source, []*syntax.Error) {
+	src := &source{text: text, original: text}
+	if !strings.Contains(text, "define") && !strings.Contains(text, "$") {
+		return src, nil
+	}
+	e := &expander{sc: scan.New(text), src: src, scopes: []map[string]variable{{}}, blocks: []bool{}, line: true}
+	e.next()
+	for e.tok.Kind != scan.EOF && len(e.errs) < MaxErrors {
+		e.step()
+	}
+	e.copyTo(len(text))
+	src.text, src.pieces = e.out.String(), e.pieces
+	return src, e.errs
+}
+
+// variable is the value of a variable.
+type variable struct {
+	text string
+	// set is true for a value in braces.
+	set bool
+	// operation is true for a value such as 0x1 | 0x2, which needs parentheses next to
+	// another operator.
+	operation bool
+}
+
+// expander is the pass over a file that replaces its variables.
+type expander struct {
+	sc  *scan.Scanner
+	src *source
+	// prev is the last token before tok that is not a line end.
+	prev, tok scan.Token
+	out       strings.Builder
+	pieces    []piece
+	errs      []*syntax.Error
+	// copied is the offset up to which the original was copied to out.
+	copied int
+	// scopes are the variables of the file and of the tables and chains that contain the
+	// current place.
+	scopes []map[string]variable
+	// blocks are the open braces at the current place, with true for those that have a
+	// scope. Braces that are nested too deeply for a scope are only counted, in tooDeep.
+	blocks  []bool
+	tooDeep int
+	// line is true at the start of a statement, scope in a statement that may open a
+	// scope.
+	line, scope bool
+}
+
+func (e *expander) next() {
+	if e.tok.Kind != scan.Newline {
+		e.prev = e.tok
+	}
+	if e.tok = e.sc.Next(); e.tok.Kind == scan.Illegal {
+		// The parser reports it. Continue with the next line.
+		e.sc.SkipLine()
+		e.tok.Kind, e.tok.Text = scan.Newline, ""
+	}
+}
+
+// report records an error at an offset of the original.
+func (e *expander) report(offset int, format string, args ...any) {
+	plain := source{original: e.src.original}
+	e.errs = append(e.errs, plain.errorAt(offset, fmt.Sprintf(format, args...)))
+}
+
+// copyTo copies the original up to an offset.
+func (e *expander) copyTo(offset int) {
+	if offset > e.copied {
+		e.pieces = append(e.pieces, piece{at: e.out.Len(), from: e.copied})
+		e.out.WriteString(e.src.original[e.copied:offset])
+		e.copied = offset
+	}
+}
+
+// step handles one token.
+func (e *expander) step() {
+	begins := e.line
+	e.line = e.tok.EndsStatement() || e.tok.Is("{")
+	switch {
+	case e.tok.Is("{"):
+		e.open()
+	case e.tok.Is("}"):
+		e.close()
+	case e.tok.Is("$"):
+		if !e.use() {
+			return
+		}
+	case begins && e.tok.Kind == scan.Ident:
+		if e.tok.IsWord("define", "redefine", "undefine") {
+			e.define(e.tok.Text)
+			return
+		}
+		// "add table" goes on with the noun.
+		e.line = e.tok.IsWord("add", "create")
+		e.scope = e.tok.IsWord("table", "chain")
+	}
+	if e.tok.EndsStatement() {
+		e.scope = false
+	}
+	e.next()
+}
+
+// open enters braces. The braces of a table or chain have a scope.
+func (e *expander) open() {
+	if len(e.blocks) >= syntax.MaxDepth {
+		e.tooDeep++
+		return
+	}
+	e.blocks = append(e.blocks, e.scope)
+	if e.scope {
+		e.scopes = append(e.scopes, nil)
+	}
+	e.scope = false
+}
+
+// close leaves braces.
+func (e *expander) close() {
+	n := len(e.blocks) - 1
+	switch {
+	case e.tooDeep > 0:
+		e.tooDeep--
+	case n >= 0:
+		if e.blocks[n] {
+			e.scopes = e.scopes[:len(e.scopes)-1]
+		}
+		e.blocks = e.blocks[:n]
+	}
+}
+
+// use replaces the variable that begins at the current token. It returns false if there
+// is none.
+func (e *expander) use() bool {
+	at, prev := e.tok.Offset, e.prev
+	value, ok := e.variable()
+	if !ok {
+		return false
+	}
+	text := e.fit(value, prev)
+	e.copyTo(at)
+	e.pieces = append(e.pieces, piece{at: e.out.Len(), from: at, variable: true})
+	e.out.WriteString(text)
+	e.copied = e.tok.End
+	if e.out.Len() > MaxLength {
+		e.report(at, "variables expand to more than %d bytes", MaxLength)
+		e.tok.Kind = scan.EOF
+		return false
+	}
+	return true
+}
+
+// fit returns a value as the place of its use requires it. The tokens around the value
+// must not merge with it, an operation keeps its own operands, and the elements of a set
+// in a set become elements of the outer set. Where nft requires a word, the value may
+// have quotes.
+func (e *expander) fit(v variable, prev scan.Token) string {
+	text := v.text
+	if prev.IsWord("jump", "goto", "policy", "priority") {
+		if inner, ok := strings.CutPrefix(text, `"`); ok && strings.IndexByte(inner, '"') == len(inner)-1 {
+			text = strings.TrimSuffix(inner, `"`)
+		}
+	}
+	if v.set && prev.Is("{", ",") && e.peek().Is("}", ",") {
+		if inner := strings.Trim(text[1:len(text)-1], " ,"); inner != "" {
+			text = inner
+		}
+	}
+	if v.operation && (isOperation(prev) || isOperation(e.peek())) {
+		text = "(" + text + ")"
+	}
+	if prev.End == e.tok.Offset-1 && (prev.Kind == scan.Ident || prev.Kind == scan.Number || prev.Kind == scan.Word || prev.Kind == scan.Addr) {
+		text = " " + text
+	}
+	return text
+}
+
+// peek returns the next token that is not a line end.
+func (e *expander) peek() scan.Token {
+	sc := *e.sc
+	for {
+		if t := sc.Next(); t.Kind != scan.Newline {
+			return t
+		}
+	}
+}
+
+// isOperation reports whether a token is an operator on bits.
+func isOperation(t scan.Token) bool {
+	return t.Is("|", "&", "^", "<<", ">>") || t.IsWord("or", "and", "xor", "lshift", "rshift")
+}
+
+// variable reads the name after a "$" and returns the value of the variable. The name
+// stays the current token.
+func (e *expander) variable() (variable, bool) {
+	at := e.tok
+	e.next()
+	if e.tok.Kind != scan.Ident || e.tok.Offset != at.End {
+		e.report(at.Offset, "unexpected \"$\": want a variable such as $NAME")
+		return variable{}, false
+	}
+	for i := len(e.scopes) - 1; i >= 0; i-- {
+		if v, ok := e.scopes[i][e.tok.Text]; ok {
+			return v, true
+		}
+	}
+	e.report(at.Offset, "unknown variable $%s: define it before its use", e.tok.Text)
+	return variable{}, true
+}
+
+// define carries out a statement about a variable and removes it from the text.
+func (e *expander) define(word string) {
+	at := e.tok.Offset
+	if word == "undefine" {
+		e.undefinition()
+	} else {
+		e.definition(word == "redefine")
+	}
+	e.copyTo(at)
+	e.copied = max(e.copied, e.tok.Offset)
+	e.line = true
+}
+
+// undefinition reads "undefine NAME". As in nft(8), the variable need not exist.
+func (e *expander) undefinition() {
+	e.next()
+	if e.tok.Kind != scan.Ident {
+		e.report(e.tok.Offset, "unexpected %s: want the name of a variable", e.tok)
+		e.skipStatement()
+		return
+	}
+	delete(e.scopes[len(e.scopes)-1], e.tok.Text)
+	if e.next(); !e.tok.EndsStatement() {
+		e.report(e.tok.Offset, "unexpected %s: want the end of the line or \";\"", e.tok)
+		e.skipStatement()
+	}
+}
+
+// definition reads "define NAME = VALUE" up to the end of the statement.
+func (e *expander) definition(redefine bool) {
+	e.next()
+	name := e.tok
+	if name.Kind != scan.Ident {
+		e.report(name.Offset, "unexpected %s: want the name of a variable", name)
+		e.skipStatement()
+		return
+	}
+	if e.next(); !e.tok.Is("=") {
+		e.report(e.tok.Offset, "unexpected %s: want \"=\"", e.tok)
+		e.skipStatement()
+		return
+	}
+	e.next()
+	value := e.value()
+	known := slices.ContainsFunc(e.scopes, func(scope map[string]variable) bool { _, ok := scope[name.Text]; return ok })
+	switch {
+	case value.text == "":
+		e.report(name.Offset, "variable %s has no value", name.Text)
+	case known && !redefine:
+		e.report(name.Offset, "variable %s is defined twice", name.Text)
+	}
+	scope := e.scopes[len(e.scopes)-1]
+	if scope == nil {
+		scope = map[string]variable{}
+		e.scopes[len(e.scopes)-1] = scope
+	}
+	scope[name.Text] = value
+}
+
+func (e *expander) skipStatement() {
+	for e.tok.Kind != scan.EOF && e.tok.Kind != scan.Newline && e.tok.Kind != scan.Semicolon {
+		e.next()
+	}
+}
+
+// value reads the rest of a definition onto one line.
+func (e *expander) value() variable {
+	var (
+		b strings.Builder
+		v variable
+	)
+	v.set = e.tok.Is("{")
+	depth, end := 0, -1
+	for e.tok.Kind != scan.EOF {
+		switch {
+		case e.tok.Is("{", "("):
+			depth++
+		case e.tok.Is("}", ")"):
+			depth--
+		}
+		if depth < 0 || depth == 0 && (e.tok.Kind == scan.Newline || e.tok.Kind == scan.Semicolon) {
+			break
+		}
+		v.set = v.set && (depth > 0 || e.tok.Is("}"))
+		v.operation = v.operation || depth == 0 && isOperation(e.tok)
+		text, at := e.src.original[e.tok.Offset:e.tok.End], e.tok.Offset
+		if e.tok.Is("$") {
+			prev := e.prev
+			used, ok := e.variable()
+			if !ok {
+				continue
+			}
+			v.operation = v.operation || depth == 0 && used.operation
+			v.set = v.set || used.set && b.Len() == 0 && depth == 0
+			text = e.fit(used, prev)
+		}
+		if e.tok.Kind != scan.Newline {
+			if end >= 0 && at > end {
+				b.WriteByte(' ')
+			}
+			b.WriteString(text)
+			end = e.tok.End
+		}
+		if b.Len() > MaxLength {
+			e.report(at, "variables expand to more than %d bytes", MaxLength)
+			e.tok.Kind = scan.EOF
+			break
+		}
+		e.next()
+	}
+	v.text = b.String()
+	return v
+}

@@ -1,0 +1,232 @@
+package syntax
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/internal/scan"
+)
+
+// Expr is an expression. Only the types of this package implement it.
+type Expr interface {
+	// Position returns where the expression begins.
+	Position() Pos
+	// printExpr writes the expression in canonical form.
+	printExpr(p *printer)
+}
+
+// precedence returns how tightly a binary operator binds, as in nft's grammar. It is 0
+// for anything else.
+func precedence(op string) int {
+	switch op {
+	case "|":
+		return 1
+	case "^":
+		return 2
+	case "&":
+		return 3
+	case "<<", ">>":
+		return 4
+	default:
+		return 0
+	}
+}
+
+// binaryOp returns the binary operator that the current token is, or "".
+func (p *parser) binaryOp() string {
+	switch p.Tok.Kind {
+	case scan.Punct:
+		if precedence(p.Tok.Text) > 0 {
+			return p.Tok.Text
+		}
+	case scan.Ident:
+		switch p.Tok.Text {
+		case "and":
+			return "&"
+		case "or":
+			return "|"
+		case "xor":
+			return "^"
+		case "lshift":
+			return "<<"
+		case "rshift":
+			return ">>"
+		}
+	}
+	return ""
+}
+
+// selector parses the left side of a statement: selectors or constants joined by " . ",
+// with operations on bits.
+func (p *parser) selector() Expr { return p.concat(p.selectorPart) }
+
+// selectorPart parses one part of a concatenation on the left side.
+func (p *parser) selectorPart() Expr { return p.binary(p.selectorPrimary, 1) }
+
+// value parses a value that is assigned, or the target of an address translation. In
+// addition to a selector it can be a range, a prefix or a map.
+func (p *parser) value() Expr {
+	p.assigned = true
+	x := p.operand()
+	p.assigned = false
+	return x
+}
+
+// operand parses a key or value of a dynamic statement.
+func (p *parser) operand() Expr {
+	return p.mapped(p.concat(func() Expr { return p.span(p.selectorPart) }))
+}
+
+// constant parses the right side of a comparison, which has only constants.
+func (p *parser) constant() Expr {
+	return p.concat(func() Expr { return p.span(p.constantPart) })
+}
+
+// constantPart parses one part of the right side, with operations on bits.
+func (p *parser) constantPart() Expr { return p.binary(p.constantPrimary, 1) }
+
+// concat parses parts joined by ".".
+func (p *parser) concat(part func() Expr) Expr {
+	x := part()
+	if !p.IsPunct(".") {
+		return x
+	}
+	c := &Concat{Pos: x.Position(), Parts: []Expr{x}}
+	for p.AcceptPunct(".") {
+		c.Parts = append(c.Parts, part())
+	}
+	return c
+}
+
+// span parses a single value, a range or a prefix.
+func (p *parser) span(part func() Expr) Expr {
+	x := part()
+	switch {
+	case p.AcceptPunct("-"):
+		return &Range{Pos: x.Position(), From: x, To: part()}
+	case p.IsPunct("/") && p.Ahead.Kind == scan.Number:
+		p.Advance()
+		return &Prefix{Pos: x.Position(), X: x, Len: int(p.number("prefix length", 16))}
+	default:
+		return x
+	}
+}
+
+// binary parses operations that bind at least as tightly as level.
+func (p *parser) binary(primary func() Expr, level int) Expr {
+	x := primary()
+	for p.err == nil {
+		op := p.binaryOp()
+		if op == "" || precedence(op) < level {
+			return x
+		}
+		p.Advance()
+		x = &Binary{Pos: x.Position(), Op: op, X: x, Y: p.binary(p.constantPrimary, precedence(op)+1)}
+		// Every later walk over the tree recurses into the left operands.
+		p.nest()
+		defer p.unnest()
+	}
+	return x
+}
+
+// constantPrimary parses one constant or constants in parentheses.
+func (p *parser) constantPrimary() Expr {
+	pos := p.Tok.Pos
+	switch {
+	case p.IsPunct("("):
+		p.open()
+		x := p.constantPart()
+		p.close(")")
+		return x
+	case p.AcceptPunct("["):
+		x := p.constantOf(scan.Addr, "an IPv6 address")
+		p.ExpectPunct("]")
+		return x
+	}
+	switch p.Tok.Kind {
+	case scan.Ident, scan.Number, scan.Addr, scan.Word, scan.String:
+		c := &Const{Pos: pos, Text: p.Tok.Text, Quoted: p.Tok.Kind == scan.String}
+		p.Advance()
+		return c
+	default:
+		p.Unexpected("a value")
+		return &Const{Pos: pos}
+	}
+}
+
+// constantOf parses a constant that is a token of the given kind.
+func (p *parser) constantOf(kind scan.Kind, want string) Expr {
+	c := &Const{Pos: p.Tok.Pos, Text: p.Tok.Text}
+	if p.Tok.Kind != kind {
+		p.Unexpected(want)
+	}
+	p.Advance()
+	return c
+}
+
+// selectorPrimary parses one selector, a constant, or selectors in parentheses.
+func (p *parser) selectorPrimary() Expr {
+	switch {
+	case p.IsPunct("("):
+		p.open()
+		x := p.selectorPart()
+		p.close(")")
+		return x
+	case p.IsPunct("@"):
+		return p.rawPayload()
+	}
+	if parse := selector(p.Tok, p.Ahead); parse != nil && !p.isConstantHeader() {
+		return parse(p)
+	}
+	return p.constantPrimary()
+}
+
+// selector returns the parser of the selector that word begins, or nil if it begins none.
+// Next is the token after word.
+func selector(word, next scan.Token) func(*parser) Expr {
+	if word.Kind != scan.Ident {
+		return nil
+	}
+	text := word.Text
+	switch {
+	case (text == "ip" || text == "tcp") && next.IsWord("option"), text == "sctp" && next.IsWord("chunk"):
+		return (*parser).option
+	case text == "rt" && next.Kind == scan.Ident && !next.IsWord(routingFields...):
+		return (*parser).rt
+	case (text == "exthdr" || slices.Contains(extensionHeaders, text)) && next.Kind == scan.Ident:
+		return (*parser).extensionHeader
+	case text == "ipsec" && next.IsWord("in", "out"):
+		return (*parser).ipsec
+	case text == "meta", slices.Contains(metaKeys, text):
+		return (*parser).meta
+	case slices.Contains(headers, text):
+		return (*parser).payload
+	}
+	switch text {
+	case "ct":
+		return (*parser).ct
+	case "fib":
+		return (*parser).fib
+	case "jhash", "symhash":
+		return (*parser).hash
+	case "numgen":
+		return (*parser).numgen
+	case "osf":
+		return (*parser).osf
+	case "socket":
+		return (*parser).socket
+	default:
+		return nil
+	}
+}
+
+// isConstantHeader reports whether the current token is the name of a header that is used
+// as a constant, such as an Ethernet type. Then no field follows it, but the end of the
+// text, an operator, or a word that begins something else.
+func (p *parser) isConstantHeader() bool {
+	if !slices.Contains(constantHeaders, p.Tok.Text) {
+		return false
+	}
+	next := p.Ahead
+	return next.Kind != scan.Ident || next.Text == "comment" ||
+		statement(next, scan.Token{}) != nil || selector(next, scan.Token{}) != nil
+}

@@ -1,0 +1,153 @@
+package syntax
+
+import "github.com/weft-proxy/weft/nft/internal/scan"
+
+// Exthdr is a field of an extension header, option or chunk: "frag id", "tcp option maxseg
+// size". Without a field it tells whether the packet has the extension: "exthdr frag",
+// "tcp option sack-perm".
+type Exthdr struct {
+	Pos
+	Kind ExthdrKind
+	// Name is the extension's name, or the number of a TCP option.
+	Name string
+	// NamePos is where Name begins.
+	NamePos Pos
+	// Field is empty if only the extension is named.
+	Field string
+	// FieldPos is where Field begins.
+	FieldPos Pos
+	// Index is the number in the brackets of "rt0 addr[1]" and "srh sid[1]".
+	Index uint32
+	// Raw is true for "tcp option @NAME,OFFSET,LENGTH". Offset and Length are in bits.
+	Raw            bool
+	Offset, Length uint32
+}
+
+// ExthdrKind is the header that an extension belongs to.
+type ExthdrKind uint8
+
+// The kinds of extensions.
+const (
+	// ExthdrIPv6 is an extension header of IPv6.
+	ExthdrIPv6 ExthdrKind = iota
+	// ExthdrIPv4 is an option of IPv4.
+	ExthdrIPv4
+	// ExthdrTCP is an option of TCP.
+	ExthdrTCP
+	// ExthdrSCTP is a chunk of SCTP.
+	ExthdrSCTP
+)
+
+// String returns the words before the extension's name.
+func (k ExthdrKind) String() string {
+	switch k {
+	case ExthdrIPv4:
+		return "ip option"
+	case ExthdrTCP:
+		return "tcp option"
+	case ExthdrSCTP:
+		return "sctp chunk"
+	default:
+		return "exthdr"
+	}
+}
+
+// extensionHeaders are the names of the IPv6 extension headers. "rt" is one of them only if
+// one of routingFields follows.
+var extensionHeaders = []string{"hbh", "rt", "rt0", "rt2", "srh", "frag", "dst", "mh"}
+
+// routingFields are the fields of the IPv6 routing header.
+var routingFields = []string{"nexthdr", "hdrlength", "type", "seg-left"}
+
+// extensionHeader parses "exthdr frag", "frag id" and "rt0 addr[1]".
+func (p *parser) extensionHeader() Expr {
+	if p.assigned {
+		p.Fail(p.Tok, "%s %s cannot be assigned: IPv6 extension headers can only be matched and put into sets", p.Tok.Text, p.Ahead.Text)
+	}
+	x := &Exthdr{Pos: p.Tok.Pos}
+	if p.AcceptIdent("exthdr") {
+		x.NamePos = p.Tok.Pos
+		x.Name = p.ExpectIdent("the name of an extension header")
+		return x
+	}
+	x.Name, x.NamePos = p.Tok.Text, p.Tok.Pos
+	p.Advance()
+	x.FieldPos = p.Tok.Pos
+	x.Field = p.ExpectIdent("a field of the header")
+	if x.Name == "rt0" && x.Field == "addr" || x.Name == "srh" && x.Field == "sid" {
+		p.ExpectPunct("[")
+		at := p.Tok
+		if x.Index = p.uint32("a number from 1"); x.Index == 0 {
+			p.Fail(at, "unexpected \"0\": want a number from 1")
+		}
+		p.ExpectPunct("]")
+	}
+	return x
+}
+
+// option parses "ip option NAME [FIELD]", "tcp option NAME [FIELD]" and
+// "sctp chunk NAME [FIELD]".
+func (p *parser) option() Expr {
+	x := &Exthdr{Pos: p.Tok.Pos}
+	switch p.Tok.Text {
+	case "ip":
+		x.Kind = ExthdrIPv4
+	case "tcp":
+		x.Kind = ExthdrTCP
+	default:
+		x.Kind = ExthdrSCTP
+	}
+	p.Advance()
+	p.Advance()
+	if x.Kind == ExthdrTCP && p.AcceptPunct("@") {
+		x.Raw = true
+		p.optionName(x)
+		x.Offset, x.Length = p.offsetAndLength()
+		return x
+	}
+	p.optionName(x)
+	if p.Tok.Kind == scan.Ident && !followsOption(p.Tok.Text) {
+		x.Field, x.FieldPos = p.Tok.Text, p.Tok.Pos
+		p.Advance()
+	}
+	return x
+}
+
+// optionName parses the name of an option or chunk, or the number of a TCP option.
+func (p *parser) optionName(x *Exthdr) {
+	x.NamePos = p.Tok.Pos
+	if x.Kind != ExthdrTCP || p.Tok.Kind != scan.Number {
+		x.Name = p.ExpectIdent("the name of an " + x.Kind.String())
+		return
+	}
+	x.Name = p.Tok.Text
+	p.number("option", 8)
+}
+
+// followsOption reports whether a word can follow an option without a field.
+func followsOption(word string) bool {
+	switch word {
+	case "exists", "missing", "eq", "ne", "lt", "gt", "le", "ge", "not", "and", "or", "xor", "lshift", "rshift",
+		"set", "map", "vmap", "timeout", "expires", "comment", "counter", "limit", "quota", "ct", "last":
+		return true
+	default:
+		return false
+	}
+}
+
+func (x *Exthdr) printExpr(p *printer) {
+	if x.Kind != ExthdrIPv6 || x.Field == "" {
+		p.str(x.Kind.String(), " ")
+	}
+	if x.Raw {
+		p.str("@", x.Name)
+		p.offsetAndLength(x.Offset, x.Length)
+		return
+	}
+	p.words(x.Name, x.Field)
+	if x.Index != 0 {
+		p.str("[")
+		p.num(uint64(x.Index))
+		p.str("]")
+	}
+}

@@ -1,0 +1,93 @@
+package syntax
+
+// Numgen is a number generator: "numgen random mod 3 offset 1".
+type Numgen struct {
+	Pos
+	// Mode is random or inc.
+	Mode        string
+	Mod, Offset uint32
+}
+
+// Hash is a hash value: "jhash ip saddr mod 4 seed 0x1 offset 8", "symhash mod 2".
+type Hash struct {
+	Pos
+	// X is the expression that jhash hashes. It is nil for symhash.
+	X Expr
+	// Seed is nil if the kernel chooses one.
+	Seed        *uint32
+	Mod, Offset uint32
+}
+
+// numgen parses "numgen random mod 3 offset 1".
+func (p *parser) numgen() Expr {
+	n := &Numgen{Pos: p.Tok.Pos}
+	p.Advance()
+	n.Mode = p.OneOf("random", "inc")
+	n.Mod = p.modulus()
+	n.Offset = p.offset()
+	return n
+}
+
+// hash parses "jhash EXPR mod N [seed N] [offset N]" and "symhash mod N [offset N]".
+func (p *parser) hash() Expr {
+	x := &Hash{Pos: p.Tok.Pos}
+	sym := p.IsIdent("symhash")
+	p.Advance()
+	if !sym {
+		// A hash can be hashed again.
+		p.nest()
+		assigned := p.assigned
+		p.assigned = false
+		x.X = p.selector()
+		p.assigned = assigned
+		p.unnest()
+	}
+	x.Mod = p.modulus()
+	if !sym && p.AcceptIdent("seed") {
+		seed := p.uint32("a seed")
+		x.Seed = &seed
+	}
+	x.Offset = p.offset()
+	return x
+}
+
+// modulus parses "mod N".
+func (p *parser) modulus() uint32 {
+	p.OneOf("mod")
+	return p.uint32("a modulus")
+}
+
+// offset parses "[offset N]".
+func (p *parser) offset() uint32 {
+	if !p.AcceptIdent("offset") {
+		return 0
+	}
+	return p.uint32("an offset")
+}
+
+func (x *Numgen) printExpr(p *printer) {
+	p.str("numgen ", x.Mode)
+	p.option("mod", uint64(x.Mod))
+	p.offset(x.Offset)
+}
+
+func (x *Hash) printExpr(p *printer) {
+	if x.X == nil {
+		p.str("symhash")
+	} else {
+		p.str("jhash ")
+		x.X.printExpr(p)
+	}
+	p.option("mod", uint64(x.Mod))
+	if x.Seed != nil {
+		p.option("seed", uint64(*x.Seed))
+	}
+	p.offset(x.Offset)
+}
+
+// offset writes an offset that is not 0.
+func (p *printer) offset(n uint32) {
+	if n != 0 {
+		p.option("offset", uint64(n))
+	}
+}

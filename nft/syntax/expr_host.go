@@ -1,0 +1,145 @@
+package syntax
+
+import "strings"
+
+// FIB is a lookup in the routing table: "fib daddr . iif type".
+type FIB struct {
+	Pos
+	Inputs []string
+	Result string
+}
+
+// Rt is a property of the packet's route: "rt nexthop", "rt mtu".
+type Rt struct {
+	Pos
+	// Family is ip, ip6 or empty.
+	Family string
+	Key    string
+	// KeyPos is where Key begins.
+	KeyPos Pos
+}
+
+// Socket is a property of the packet's socket: "socket transparent",
+// "socket cgroupv2 level 2".
+type Socket struct {
+	Pos
+	// Key is transparent, mark, wildcard or cgroupv2.
+	Key string
+	// KeyPos is where Key begins.
+	KeyPos Pos
+	// Level is the level of cgroupv2.
+	Level uint32
+}
+
+// OSF is the operating system that probably sent a TCP SYN: "osf name".
+type OSF struct {
+	Pos
+	// TTL is how the TTL is compared: loose, skip, or empty for an exact comparison.
+	TTL string
+	// Key is name or version.
+	Key string
+}
+
+// IPsec is a state of the IPsec transformation of a packet: "ipsec in spnum 1 reqid",
+// "ipsec out ip saddr".
+type IPsec struct {
+	Pos
+	// Dir is in or out.
+	Dir string
+	// Spnum is the number of the packet's state, from 0.
+	Spnum uint32
+	// L3 is ip or ip6 for addresses, otherwise empty.
+	L3 string
+	// Key is spi, reqid, saddr or daddr.
+	Key string
+}
+
+// fib parses "fib saddr . iif oif".
+func (p *parser) fib() Expr {
+	f := &FIB{Pos: p.Tok.Pos}
+	p.Advance()
+	for {
+		f.Inputs = append(f.Inputs, p.OneOf("saddr", "daddr", "mark", "iif", "oif"))
+		if !p.AcceptPunct(".") {
+			break
+		}
+	}
+	f.Result = p.OneOf("oifname", "oif", "type")
+	return f
+}
+
+// rt parses "rt [ip|ip6] KEY".
+func (p *parser) rt() Expr {
+	x := &Rt{Pos: p.Tok.Pos}
+	p.Advance()
+	x.Family = p.family()
+	x.KeyPos = p.Tok.Pos
+	x.Key = p.OneOf("classid", "nexthop", "mtu", "ipsec")
+	return x
+}
+
+// socket parses "socket KEY [level N]".
+func (p *parser) socket() Expr {
+	x := &Socket{Pos: p.Tok.Pos}
+	p.Advance()
+	x.KeyPos = p.Tok.Pos
+	x.Key = p.OneOf("transparent", "mark", "wildcard", "cgroupv2")
+	if x.Key == "cgroupv2" {
+		p.OneOf("level")
+		x.Level = p.uint32("a level")
+	}
+	return x
+}
+
+// osf parses "osf [ttl loose|skip] name|version".
+func (p *parser) osf() Expr {
+	x := &OSF{Pos: p.Tok.Pos}
+	p.Advance()
+	if p.AcceptIdent("ttl") {
+		x.TTL = p.OneOf("loose", "skip")
+	}
+	x.Key = p.OneOf("name", "version")
+	return x
+}
+
+// ipsec parses "ipsec in|out [spnum N] [ip|ip6] KEY".
+func (p *parser) ipsec() Expr {
+	x := &IPsec{Pos: p.Tok.Pos}
+	p.Advance()
+	x.Dir = p.OneOf("in", "out")
+	if p.AcceptIdent("spnum") {
+		x.Spnum = uint32(p.number("the number of a state", 8))
+	}
+	if x.L3 = p.family(); x.L3 != "" {
+		x.Key = p.OneOf("saddr", "daddr")
+	} else {
+		x.Key = p.OneOf("spi", "reqid", "ip", "ip6")
+	}
+	return x
+}
+
+func (x *FIB) printExpr(p *printer) { p.words("fib", strings.Join(x.Inputs, " . "), x.Result) }
+func (x *Rt) printExpr(p *printer)  { p.words("rt", x.Family, x.Key) }
+
+func (x *Socket) printExpr(p *printer) {
+	p.words("socket", x.Key)
+	if x.Key == "cgroupv2" {
+		p.option("level", uint64(x.Level))
+	}
+}
+
+func (x *OSF) printExpr(p *printer) {
+	p.str("osf")
+	if x.TTL != "" {
+		p.str(" ttl ", x.TTL)
+	}
+	p.str(" ", x.Key)
+}
+
+func (x *IPsec) printExpr(p *printer) {
+	p.words("ipsec", x.Dir)
+	if x.Spnum != 0 {
+		p.option("spnum", uint64(x.Spnum))
+	}
+	p.words("", x.L3, x.Key)
+}

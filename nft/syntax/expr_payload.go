@@ -1,0 +1,72 @@
+package syntax
+
+// Payload is a field of a packet header, such as "ip saddr".
+type Payload struct {
+	Pos
+	Proto, Field string
+	// FieldPos is where Field begins.
+	FieldPos Pos
+}
+
+// RawPayload is payload at a given place: "@th,16,16". Offset and Bits count bits.
+type RawPayload struct {
+	Pos
+	// Base is ll (link layer), nh (network header), th (transport header) or ih (data after
+	// the transport header).
+	Base         string
+	Offset, Bits uint32
+}
+
+// headers are the packet headers whose fields are selectors.
+var headers = []string{
+	"ether", "vlan", "arp", "ip", "icmp", "igmp", "ip6", "icmpv6", "tcp", "udp", "udplite", "sctp", "dccp", "th",
+	"ah", "esp", "comp",
+}
+
+// constantHeaders are the names of headers that are also constants, such as Ethernet
+// types.
+var constantHeaders = []string{"ether", "vlan", "arp", "ip", "ip6"}
+
+// payload parses a field of a header: "ip saddr", "arp saddr ether".
+func (p *parser) payload() Expr {
+	x := &Payload{Pos: p.Tok.Pos, Proto: p.Tok.Text}
+	p.Advance()
+	x.FieldPos = p.Tok.Pos
+	x.Field = p.ExpectIdent("a field of the " + x.Proto + " header")
+	if x.Proto == "arp" && (x.Field == "saddr" || x.Field == "daddr") {
+		x.Field += " " + p.OneOf("ether", "ip")
+	}
+	return x
+}
+
+// rawPayload parses "@BASE,OFFSET,LENGTH".
+func (p *parser) rawPayload() Expr {
+	x := &RawPayload{Pos: p.Tok.Pos}
+	p.ExpectPunct("@")
+	x.Base = p.OneOf("ll", "nh", "th", "ih")
+	x.Offset, x.Bits = p.offsetAndLength()
+	return x
+}
+
+// offsetAndLength parses ",OFFSET,LENGTH".
+func (p *parser) offsetAndLength() (offset, length uint32) {
+	p.ExpectPunct(",")
+	offset = p.uint32("an offset in bits")
+	p.ExpectPunct(",")
+	return offset, p.uint32("a length in bits")
+}
+
+func (x *Payload) printExpr(p *printer) { p.str(x.Proto, " ", x.Field) }
+
+func (x *RawPayload) printExpr(p *printer) {
+	p.str("@", x.Base)
+	p.offsetAndLength(x.Offset, x.Bits)
+}
+
+// offsetAndLength writes ",OFFSET,LENGTH".
+func (p *printer) offsetAndLength(offset, length uint32) {
+	p.str(",")
+	p.num(uint64(offset))
+	p.str(",")
+	p.num(uint64(length))
+}

@@ -1,0 +1,94 @@
+package syntax
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Print returns the rule in canonical form, with its comment.
+func Print(r *Rule) string {
+	p := &printer{}
+	p.b.Grow(64)
+	for i, s := range r.Stmts {
+		if i > 0 {
+			p.str(" ")
+		}
+		s.printStmt(p)
+	}
+	if r.Comment != "" {
+		p.str(" comment ")
+		p.quote(r.Comment)
+	}
+	return p.b.String()
+}
+
+// PrintStmt returns a statement in canonical form.
+func PrintStmt(s Stmt) string {
+	p := &printer{}
+	s.printStmt(p)
+	return p.b.String()
+}
+
+// PrintExpr returns an expression in canonical form.
+func PrintExpr(x Expr) string {
+	p := &printer{}
+	x.printExpr(p)
+	return p.b.String()
+}
+
+// printer builds text.
+type printer struct {
+	b strings.Builder
+	// brackets is true if an IPv6 address needs brackets, because a port follows.
+	brackets bool
+}
+
+// str writes text as it is.
+func (p *printer) str(text ...string) {
+	for _, s := range text {
+		p.b.WriteString(s)
+	}
+}
+
+// words writes a word and, with a blank before each, the others that are not empty.
+func (p *printer) words(first string, more ...string) {
+	p.str(first)
+	for _, w := range more {
+		if w != "" {
+			p.str(" ", w)
+		}
+	}
+}
+
+// num writes a number.
+func (p *printer) num(n uint64) {
+	var buf [20]byte
+	p.b.Write(strconv.AppendUint(buf[:0], n, 10))
+}
+
+// option writes " NAME NUMBER".
+func (p *printer) option(name string, n uint64) {
+	p.str(" ", name, " ")
+	p.num(n)
+}
+
+// quote writes a quoted string. The language has no escapes, and the scanner does not
+// accept a quote in a string.
+func (p *printer) quote(s string) { p.str(`"`, s, `"`) }
+
+// over writes "over " for a limit that matches above its value.
+func (p *printer) over(over bool) {
+	if over {
+		p.str("over ")
+	}
+}
+
+// parts writes expressions joined by " . ".
+func (p *printer) parts(xs []Expr) {
+	for i, x := range xs {
+		if i > 0 {
+			p.str(" . ")
+		}
+		x.printExpr(p)
+	}
+}

@@ -1,0 +1,51 @@
+package syntax
+
+import "github.com/weft-proxy/weft/nft"
+
+// Counter counts packets and bytes. It is also the body of a counter object.
+type Counter struct {
+	Pos
+	Packets, Bytes uint64
+}
+
+// counter parses "counter [packets N] [bytes N]" and "counter name X".
+func (p *parser) counter() Stmt {
+	c := &Counter{Pos: p.Tok.Pos}
+	p.Advance()
+	if p.AcceptIdent("name") {
+		return p.objectRef(c.Pos, nft.ObjectCounter)
+	}
+	for p.err == nil {
+		switch {
+		case p.AcceptIdent("packets"):
+			c.Packets = p.number("a number of packets", 64)
+		case p.AcceptIdent("bytes"):
+			c.Bytes = p.number("a number of bytes", 64)
+		default:
+			return c
+		}
+	}
+	return c
+}
+
+func (c *Counter) printStmt(p *printer) {
+	p.str("counter")
+	if c.Packets != 0 || c.Bytes != 0 {
+		p.str(" ")
+		c.printBody(p)
+	}
+}
+
+func (c *Counter) parseBody(p *parser) {
+	c.Pos = p.Tok.Pos
+	p.OneOf("packets")
+	c.Packets = p.number("a number of packets", 64)
+	p.OneOf("bytes")
+	c.Bytes = p.number("a number of bytes", 64)
+}
+
+func (c *Counter) printBody(p *printer) {
+	p.str("packets ")
+	p.num(c.Packets)
+	p.option("bytes", c.Bytes)
+}

@@ -1,0 +1,25 @@
+package syntax
+
+// ConnLimit matches up to a number of connections, or above it if Over is set:
+// "ct count over 10".
+type ConnLimit struct {
+	Pos
+	Over  bool
+	Count uint32
+}
+
+// ctCount parses "ct count [over] N".
+func (p *parser) ctCount() Stmt {
+	c := &ConnLimit{Pos: p.Tok.Pos}
+	p.Advance()
+	p.Advance()
+	c.Over = p.AcceptIdent("over")
+	c.Count = p.uint32("a number of connections")
+	return c
+}
+
+func (c *ConnLimit) printStmt(p *printer) {
+	p.str("ct count ")
+	p.over(c.Over)
+	p.num(uint64(c.Count))
+}

@@ -1,0 +1,31 @@
+package syntax
+
+// Dup sends a copy of the packet to another host or device.
+type Dup struct {
+	Pos
+	// To is an address, or a device in tables of family netdev.
+	To Expr
+	// Device is nil if it was not given.
+	Device Expr
+}
+
+// dup parses "dup to ADDR [device DEVICE]" and "dup to DEVICE".
+func (p *parser) dup() Stmt {
+	d := &Dup{Pos: p.Tok.Pos}
+	p.Advance()
+	p.OneOf("to")
+	d.To = p.value()
+	if p.AcceptIdent("device") {
+		d.Device = p.value()
+	}
+	return d
+}
+
+func (d *Dup) printStmt(p *printer) {
+	p.str("dup to ")
+	d.To.printExpr(p)
+	if d.Device != nil {
+		p.str(" device ")
+		d.Device.printExpr(p)
+	}
+}

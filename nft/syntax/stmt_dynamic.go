@@ -1,0 +1,69 @@
+package syntax
+
+// Dynamic changes a named set from the packet path: "update @seen { ip saddr timeout 5s }".
+type Dynamic struct {
+	Pos
+	// Op is add, update or delete.
+	Op   string
+	Set  *SetRef
+	Elem *Elem
+}
+
+// dynamic parses "add|update|delete @SET { KEY [OPTIONS] [STATEMENTS] [: DATA] }".
+func (p *parser) dynamic() Stmt {
+	d := &Dynamic{Pos: p.Tok.Pos, Op: p.Tok.Text}
+	p.Advance()
+	d.Set = p.setRef()
+	d.Elem = p.dynamicElem(func(e *Elem) {
+		e.Stmts = p.statefulList()
+		if p.AcceptPunct(":") {
+			e.Value = p.operand()
+			if p.Tok.IsWord("timeout", "expires", "comment") {
+				p.Fail(p.Tok, "%s is possible only after the key", p.Tok.Text)
+			}
+		}
+	})
+	return d
+}
+
+// dynamicElem parses "{ KEY [OPTIONS] ... }", of which rest parses the end.
+func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
+	e := &Elem{Pos: p.Tok.Pos}
+	if !p.IsPunct("{") {
+		p.Unexpected(`"{"`)
+		return e
+	}
+	p.open()
+	e.Pos = p.Tok.Pos
+	e.Key = p.operand()
+	p.elementOptions(e)
+	rest(e)
+	p.close("}")
+	return e
+}
+
+// oldDynamic parses "set add|update|delete KEY [OPTIONS] @SET", the older form of the
+// statement.
+func (p *parser) oldDynamic() Stmt {
+	d := &Dynamic{Pos: p.Tok.Pos}
+	p.Advance()
+	d.Op = p.OneOf("add", "update", "delete")
+	d.Elem = &Elem{Pos: p.Tok.Pos}
+	d.Elem.Key = p.operand()
+	p.elementOptions(d.Elem)
+	d.Set = p.setRef()
+	return d
+}
+
+func (d *Dynamic) printStmt(p *printer) {
+	p.str(d.Op, " ")
+	d.Set.printExpr(p)
+	p.dynamicElem(d.Elem)
+}
+
+// dynamicElem writes the element of a dynamic statement.
+func (p *printer) dynamicElem(e *Elem) {
+	p.str(" { ")
+	p.elem(e, true)
+	p.str(" }")
+}

@@ -1,0 +1,22 @@
+package syntax
+
+// FlowAdd adds the connection to a flowtable: "flow add @f".
+type FlowAdd struct {
+	Pos
+	Flowtable string
+	// NamePos is where the flowtable's name begins.
+	NamePos Pos
+}
+
+// flow parses "flow add @f" and its older form "flow offload @f".
+func (p *parser) flow() Stmt {
+	f := &FlowAdd{Pos: p.Tok.Pos}
+	p.Advance()
+	p.OneOf("add", "offload")
+	p.ExpectPunct("@")
+	f.NamePos = p.Tok.Pos
+	f.Flowtable = p.text("the name of a flowtable")
+	return f
+}
+
+func (f *FlowAdd) printStmt(p *printer) { p.str("flow add @", f.Flowtable) }

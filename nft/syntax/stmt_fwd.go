@@ -1,0 +1,34 @@
+package syntax
+
+// Fwd forwards the packet to a device.
+type Fwd struct {
+	Pos
+	// Family is ip or ip6 if there is an Addr, otherwise empty.
+	Family string
+	// Addr is the neighbour, nil if it was not given.
+	Addr   Expr
+	Device Expr
+}
+
+// fwd parses "fwd to DEVICE" and "fwd ip|ip6 to ADDR device DEVICE".
+func (p *parser) fwd() Stmt {
+	f := &Fwd{Pos: p.Tok.Pos}
+	p.Advance()
+	f.Family = p.family()
+	p.OneOf("to")
+	if f.Family != "" {
+		f.Addr = p.value()
+		p.OneOf("device")
+	}
+	f.Device = p.value()
+	return f
+}
+
+func (f *Fwd) printStmt(p *printer) {
+	p.words("fwd", f.Family, "to ")
+	if f.Addr != nil {
+		f.Addr.printExpr(p)
+		p.str(" device ")
+	}
+	f.Device.printExpr(p)
+}

@@ -1,0 +1,93 @@
+package syntax
+
+import (
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// Limit matches until a rate is reached, or above the rate if Over is set. It is also the
+// body of a limit object, in which Per is empty if no rate was given.
+type Limit struct {
+	Pos
+	Over bool
+	// Rate is in packets, or in Unit, which is a unit of datatype.ByteUnits.
+	Rate uint64
+	Unit string
+	// Per is a unit of datatype.TimeUnits.
+	Per string
+	// Burst is in BurstUnit: packets or a unit of datatype.ByteUnits. BurstUnit is empty
+	// if no burst was given.
+	Burst     uint64
+	BurstUnit string
+}
+
+// limit parses "limit rate [over] N/second [burst N packets]" and "limit name X".
+func (p *parser) limit() Stmt {
+	l := &Limit{Pos: p.Tok.Pos}
+	p.Advance()
+	if p.AcceptIdent("name") {
+		return p.objectRef(l.Pos, nft.ObjectLimit)
+	}
+	l.parseRate(p)
+	return l
+}
+
+// parseRate parses a limit without its first word.
+func (l *Limit) parseRate(p *parser) {
+	p.OneOf("rate")
+	l.Over = p.AcceptIdent("over")
+	l.Rate = p.number("a rate", 64)
+	if p.AcceptPunct("/") {
+		l.Per = p.OneOf(datatype.TimeUnits.Names()...)
+	} else {
+		l.parseUnits(p)
+	}
+	if p.AcceptIdent("burst") {
+		l.Burst = p.number("a burst", 32)
+		l.BurstUnit = p.OneOf(append([]string{"packets"}, datatype.ByteUnits.Names()...)...)
+	}
+}
+
+// parseUnits parses "bytes/second", which is one token, or "bytes / second".
+func (l *Limit) parseUnits(p *parser) {
+	at := p.Tok
+	word := p.ExpectIdent("/second, /minute, ..., or bytes/second")
+	var ok bool
+	if l.Unit, l.Per, ok = strings.Cut(word, "/"); !ok {
+		p.ExpectPunct("/")
+	}
+	if l.Per == "" {
+		l.Per = p.OneOf(datatype.TimeUnits.Names()...)
+	}
+	_, isBytes := datatype.ByteUnits.Size(l.Unit)
+	if _, isTime := datatype.TimeUnits.Size(l.Per); !isBytes || !isTime {
+		p.Fail(at, "unknown rate unit %q: want bytes, kbytes or mbytes per second, minute, hour, day or week", word)
+	}
+}
+
+func (l *Limit) printStmt(p *printer) {
+	p.str("limit ")
+	l.printBody(p)
+}
+
+func (l *Limit) parseBody(p *parser) {
+	*l = Limit{Pos: p.Tok.Pos}
+	l.parseRate(p)
+}
+
+func (l *Limit) printBody(p *printer) {
+	if l.Per == "" {
+		return
+	}
+	p.str("rate ")
+	p.over(l.Over)
+	p.num(l.Rate)
+	p.words("", l.Unit)
+	p.str("/", l.Per)
+	if l.BurstUnit != "" {
+		p.option("burst", l.Burst)
+		p.str(" ", l.BurstUnit)
+	}
+}

@@ -1,0 +1,92 @@
+package syntax
+
+import "github.com/weft-proxy/weft/nft/internal/scan"
+
+// Match compares: "tcp dport 80", "ip saddr != @blocked".
+type Match struct {
+	Pos
+	Left Expr
+	// Op is "", "==", "!=", "<", ">", "<=", ">=" or "!". If it is empty, the type
+	// decides: equal, member of the set, or any of the flags.
+	Op string
+	// OpPos is the place of the operator, or of the right side if Op is empty.
+	OpPos Pos
+	Right Expr
+}
+
+// comparison returns the comparison operator that the current token is, or "".
+func (p *parser) comparison() string {
+	if p.Tok.Is("==", "!=", "<", ">", "<=", ">=", "!") {
+		return p.Tok.Text
+	}
+	if p.Tok.Kind == scan.Ident {
+		switch p.Tok.Text {
+		case "eq":
+			return "=="
+		case "ne":
+			return "!="
+		case "lt":
+			return "<"
+		case "gt":
+			return ">"
+		case "le":
+			return "<="
+		case "ge":
+			return ">="
+		case "not":
+			return "!"
+		}
+	}
+	return ""
+}
+
+// match parses the rest of a comparison.
+func (p *parser) match(left Expr) Stmt {
+	m := &Match{Pos: left.Position(), Left: left, Op: p.comparison(), OpPos: p.Tok.Pos}
+	if m.Op != "" {
+		p.Advance()
+	}
+	if p.IsPunct("{") || p.IsPunct("@") {
+		m.Right = p.table()
+		return m
+	}
+	if p.Tok.EndsStatement() && !p.Tok.Is("}") {
+		p.Unexpected("a value to compare with")
+	}
+	m.Right = p.flags()
+	if p.AcceptPunct("/") {
+		m.Right = &Masked{Pos: m.Right.Position(), Value: m.Right, Mask: p.mask()}
+	}
+	return m
+}
+
+// flags parses a constant or a list of them.
+func (p *parser) flags() Expr {
+	x := p.constant()
+	if !p.IsPunct(",") {
+		return x
+	}
+	l := &List{Pos: x.Position(), Items: []Expr{x}}
+	for p.AcceptPunct(",") {
+		l.Items = append(l.Items, p.constantPart())
+	}
+	return l
+}
+
+// mask parses the mask of a flag comparison, which is a list of at least two flags.
+func (p *parser) mask() Expr {
+	x := p.flags()
+	if _, ok := x.(*List); !ok {
+		p.Unexpected("a comma: a mask of one flag is written & FLAG == VALUE")
+	}
+	return x
+}
+
+// printStmt writes the comparison. nft(8) writes "==" only after operations on bits,
+// where it is required.
+func (m *Match) printStmt(p *printer) {
+	m.Left.printExpr(p)
+	p.words("", m.Op)
+	p.str(" ")
+	m.Right.printExpr(p)
+}

@@ -1,0 +1,167 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/internal/scan"
+)
+
+// NAT is dnat, snat, masquerade or redirect.
+type NAT struct {
+	Pos
+	Kind string
+	// Family is ip, ip6 or empty.
+	Family string
+	// Addr and Port are nil if they were not given. Addr may be a Map whose data has both.
+	Addr, Port Expr
+	// AddrPort is true for "ip addr . port to", the older way to say that a map's data has
+	// both.
+	AddrPort bool
+	// Prefix is true for "ip prefix to".
+	Prefix bool
+	// Flags are random, fully-random and persistent.
+	Flags []string
+}
+
+// nat parses dnat, snat, masquerade and redirect.
+func (p *parser) nat() Stmt {
+	n := &NAT{Pos: p.Tok.Pos, Kind: p.Tok.Text}
+	p.Advance()
+	switch n.Kind {
+	case "masquerade", "redirect":
+		if p.AcceptIdent("to") {
+			if n.Kind == "masquerade" {
+				p.ExpectPunct(":")
+			} else {
+				p.AcceptPunct(":")
+			}
+			n.Port = p.value()
+		}
+		if p.natFlagAhead() {
+			p.natFlags(n)
+		}
+	default:
+		p.natTarget(n)
+		// nft uses only the last of several groups of flags.
+		for p.natFlagAhead() {
+			p.natFlags(n)
+		}
+	}
+	return n
+}
+
+// natFlagAhead reports whether the current token is a flag of NAT.
+func (p *parser) natFlagAhead() bool { return p.Tok.IsWord("random", "fully-random", "persistent") }
+
+// natFlags replaces the flags of n by "random,persistent".
+func (p *parser) natFlags(n *NAT) {
+	n.Flags = n.Flags[:0]
+	for {
+		if !p.natFlagAhead() {
+			p.Unexpected("random, fully-random or persistent")
+			return
+		}
+		n.Flags = append(n.Flags, p.Tok.Text)
+		p.Advance()
+		if !p.AcceptPunct(",") {
+			break
+		}
+	}
+	slices.Sort(n.Flags)
+	n.Flags = slices.Compact(n.Flags)
+}
+
+// natTarget parses "[ip|ip6] [addr . port|interval|prefix] [to] [ADDR][:PORT]".
+func (p *parser) natTarget(n *NAT) {
+	if p.Ahead.IsWord("to", "addr", "interval", "prefix") {
+		n.Family = p.family()
+	}
+	switch {
+	case n.Family != "" && p.AcceptIdent("addr"):
+		p.ExpectPunct(".")
+		p.OneOf("port")
+		p.OneOf("to")
+		n.AddrPort = true
+		n.Addr = p.value()
+		return
+	case p.Tok.IsWord("prefix", "interval") && p.Ahead.IsWord("to"):
+		// "interval" is the older way to say that a map gives ranges. nft finds that out by
+		// itself.
+		n.Prefix = p.Tok.Text == "prefix"
+		p.Advance()
+		p.Advance()
+		n.Addr = p.value()
+		return
+	case n.Family != "":
+		p.OneOf("to")
+		if p.IsPunct(":") {
+			p.Unexpected("an address: a port alone is written without " + n.Family)
+		}
+	default:
+		p.AcceptIdent("to")
+	}
+	n.Addr, n.Port = p.addrPort()
+}
+
+// addrPort parses "[ADDR][:PORT]".
+func (p *parser) addrPort() (addr, port Expr) {
+	if !p.IsPunct(":") {
+		addr = p.value()
+	}
+	if p.AcceptPunct(":") {
+		port = p.value()
+	}
+	return addr, port
+}
+
+func (n *NAT) printStmt(p *printer) {
+	p.words(n.Kind, n.Family)
+	if n.AddrPort {
+		p.str(" addr . port")
+	}
+	if n.Prefix {
+		p.str(" prefix")
+	}
+	if n.Addr != nil || n.Port != nil {
+		p.str(" to ")
+		p.addrPort(n.Addr, n.Port)
+	}
+	p.words("", strings.Join(n.Flags, ","))
+}
+
+// addrPort writes "ADDR:PORT". One of them may be nil.
+func (p *printer) addrPort(addr, port Expr) {
+	if addr != nil {
+		p.brackets = port != nil
+		addr.printExpr(p)
+		p.brackets = false
+	}
+	if port == nil {
+		return
+	}
+	_, prefix := addr.(*Prefix)
+	if c := lastConst(addr); prefix || c != nil && scan.IsClassID(c.Text+":0") {
+		// Without a blank, nft(8) reads "24:80" as one word, and the scanner reads "ab:80"
+		// as a class of traffic control.
+		p.str(" ")
+	}
+	p.str(":")
+	port.printExpr(p)
+}
+
+// lastConst returns the constant that an expression ends in, or nil.
+func lastConst(x Expr) *Const {
+	switch x := x.(type) {
+	case *Const:
+		return x
+	case *Range:
+		return lastConst(x.To)
+	case *Binary:
+		return lastConst(x.Y)
+	case *Concat:
+		return lastConst(x.Parts[len(x.Parts)-1])
+	default:
+		return nil
+	}
+}

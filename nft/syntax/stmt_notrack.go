@@ -1,0 +1,13 @@
+package syntax
+
+// Notrack keeps the packet out of conntrack.
+type Notrack struct{ Pos }
+
+// notrack parses "notrack".
+func (p *parser) notrack() Stmt {
+	s := &Notrack{p.Tok.Pos}
+	p.Advance()
+	return s
+}
+
+func (s *Notrack) printStmt(p *printer) { p.str("notrack") }

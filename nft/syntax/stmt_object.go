@@ -1,0 +1,45 @@
+package syntax
+
+import "github.com/weft-proxy/weft/nft"
+
+// ObjectRef uses a named object: "counter name x", "ct helper set x".
+type ObjectRef struct {
+	Pos
+	Kind nft.ObjectKind
+	// Ref is the name, a Const, or a Map from keys to names.
+	Ref Expr
+}
+
+// objectRef parses the name of an object, or a map to names.
+func (p *parser) objectRef(pos Pos, kind nft.ObjectKind) Stmt {
+	return newObjectRef(pos, kind, p.value())
+}
+
+// newObjectRef returns the use of an object. As in nft's listing, the name is quoted.
+func newObjectRef(pos Pos, kind nft.ObjectKind, ref Expr) *ObjectRef {
+	if c, ok := ref.(*Const); ok {
+		ref = &Const{Pos: c.Pos, Text: c.Text, Quoted: true}
+	}
+	return &ObjectRef{Pos: pos, Kind: kind, Ref: ref}
+}
+
+// ctObject parses "ct timeout set X" and "ct expectation set X".
+func (p *parser) ctObject() Stmt {
+	pos := p.Tok.Pos
+	p.Advance()
+	kind := nft.ObjectKind("ct " + p.OneOf("timeout", "expectation"))
+	p.OneOf("set")
+	return p.objectRef(pos, kind)
+}
+
+func (s *ObjectRef) printStmt(p *printer) {
+	switch s.Kind {
+	case nft.ObjectCTHelper, nft.ObjectCTTimeout, nft.ObjectCTExpectation:
+		p.str(string(s.Kind), " set ")
+	case nft.ObjectSecMark:
+		p.str("meta secmark set ")
+	default:
+		p.str(string(s.Kind), " name ")
+	}
+	s.Ref.printExpr(p)
+}

@@ -1,0 +1,95 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/internal/scan"
+)
+
+// Queue passes the packet to a program in user space.
+type Queue struct {
+	Pos
+	// Num is nil (queue 0), a number, a range of numbers, a generator of numbers or a Map.
+	Num Expr
+	// Flags are bypass and fanout.
+	Flags []string
+}
+
+// queue parses the three forms of queue: "queue [num N[-N]] [FLAGS]" in any order,
+// "queue [flags FLAGS] to WHAT" and "queue flags FLAGS num N[-N]".
+func (p *parser) queue() Stmt {
+	q := &Queue{Pos: p.Tok.Pos}
+	p.Advance()
+	switch {
+	case p.AcceptIdent("flags"):
+		p.queueFlags(q)
+		if p.AcceptIdent("num") {
+			q.Num = p.queueNumbers()
+			return q
+		}
+		p.OneOf("to")
+		q.Num = p.queueTarget()
+		return q
+	case p.AcceptIdent("to"):
+		q.Num = p.queueTarget()
+		return q
+	}
+	for p.err == nil {
+		switch {
+		case p.AcceptIdent("num"):
+			q.Num = p.queueNumbers()
+		case p.IsIdent("bypass"), p.IsIdent("fanout"):
+			p.queueFlags(q)
+		default:
+			return q
+		}
+	}
+	return q
+}
+
+// queueFlags parses "bypass,fanout".
+func (p *parser) queueFlags(q *Queue) {
+	for {
+		if flag := p.OneOf("bypass", "fanout"); !slices.Contains(q.Flags, flag) {
+			q.Flags = append(q.Flags, flag)
+			slices.Sort(q.Flags)
+		}
+		if !p.AcceptPunct(",") {
+			return
+		}
+	}
+}
+
+// queueNumbers parses the number of a queue or a range of them.
+func (p *parser) queueNumbers() Expr {
+	return p.span(func() Expr { return p.constantOf(scan.Number, "the number of a queue") })
+}
+
+// queueTarget parses what comes after "queue to": numbers, or an expression that gives a
+// number. nft accepts a generator or a hash there, whose range is known, but no selector.
+func (p *parser) queueTarget() Expr {
+	if p.Tok.Kind == scan.Number {
+		return p.queueNumbers()
+	}
+	pos := p.Tok.Pos
+	generator := p.Tok.IsWord("numgen", "jhash", "symhash")
+	x := p.value()
+	if _, ok := x.(*Map); !ok && !generator {
+		p.fail(pos, "a queue is a number, a range, numgen, jhash, symhash or a map: write KEY map { ... }")
+	}
+	return x
+}
+
+func (q *Queue) printStmt(p *printer) {
+	flags := strings.Join(q.Flags, ",")
+	if q.Num == nil {
+		p.words("queue", flags)
+		return
+	}
+	if flags != "" {
+		flags = "flags " + flags
+	}
+	p.words("queue", flags, "to ")
+	q.Num.printExpr(p)
+}

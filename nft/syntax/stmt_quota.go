@@ -1,0 +1,67 @@
+package syntax
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// Quota matches until an amount of bytes has passed, or after that if Over is set. It is
+// also the body of a quota object, in which Unit is empty if no amount was given.
+type Quota struct {
+	Pos
+	Over bool
+	// Bytes is in Unit, Used in UsedUnit, which are units of datatype.ByteUnits. UsedUnit
+	// is empty if the amount that has passed already was not given.
+	Bytes    uint64
+	Unit     string
+	Used     uint64
+	UsedUnit string
+}
+
+// quota parses "quota [over|until] N UNIT [used N UNIT]" and "quota name X".
+func (p *parser) quota() Stmt {
+	q := &Quota{Pos: p.Tok.Pos}
+	p.Advance()
+	if p.AcceptIdent("name") {
+		return p.objectRef(q.Pos, nft.ObjectQuota)
+	}
+	q.parseAmounts(p)
+	return q
+}
+
+// parseAmounts parses a quota without its first word.
+func (q *Quota) parseAmounts(p *parser) {
+	if !p.AcceptIdent("until") {
+		q.Over = p.AcceptIdent("over")
+	}
+	amount := func() (uint64, string) {
+		return p.number("a number of bytes, kbytes or mbytes", 64), p.OneOf(datatype.ByteUnits.Names()...)
+	}
+	q.Bytes, q.Unit = amount()
+	if p.AcceptIdent("used") {
+		q.Used, q.UsedUnit = amount()
+	}
+}
+
+func (q *Quota) printStmt(p *printer) {
+	p.str("quota ")
+	q.printBody(p)
+}
+
+func (q *Quota) parseBody(p *parser) {
+	*q = Quota{Pos: p.Tok.Pos}
+	q.parseAmounts(p)
+}
+
+func (q *Quota) printBody(p *printer) {
+	if q.Unit == "" {
+		return
+	}
+	p.over(q.Over)
+	p.num(q.Bytes)
+	p.str(" ", q.Unit)
+	if q.UsedUnit != "" {
+		p.option("used", q.Used)
+		p.str(" ", q.UsedUnit)
+	}
+}

@@ -1,0 +1,55 @@
+package syntax
+
+import "github.com/weft-proxy/weft/nft"
+
+// SynProxy answers the first packets of a TCP connection.
+type SynProxy struct {
+	Pos
+	// MSS and WScale are nil if they were not given.
+	MSS                 *uint16
+	WScale              *uint8
+	Timestamp, SackPerm bool
+}
+
+// synproxy parses "synproxy [mss N] [wscale N] [timestamp] [sack-perm]" and
+// "synproxy name X".
+func (p *parser) synproxy() Stmt {
+	s := &SynProxy{Pos: p.Tok.Pos}
+	p.Advance()
+	if p.AcceptIdent("name") {
+		return p.objectRef(s.Pos, nft.ObjectSynProxy)
+	}
+	for p.err == nil {
+		switch {
+		case p.AcceptIdent("mss"):
+			n := uint16(p.number("a segment size", 16))
+			s.MSS = &n
+		case p.AcceptIdent("wscale"):
+			n := uint8(p.number("a window scale", 8))
+			s.WScale = &n
+		case p.AcceptIdent("timestamp"):
+			s.Timestamp = true
+		case p.AcceptIdent("sack-perm"):
+			s.SackPerm = true
+		default:
+			return s
+		}
+	}
+	return s
+}
+
+func (s *SynProxy) printStmt(p *printer) {
+	p.str("synproxy")
+	if s.MSS != nil {
+		p.option("mss", uint64(*s.MSS))
+	}
+	if s.WScale != nil {
+		p.option("wscale", uint64(*s.WScale))
+	}
+	if s.Timestamp {
+		p.str(" timestamp")
+	}
+	if s.SackPerm {
+		p.str(" sack-perm")
+	}
+}

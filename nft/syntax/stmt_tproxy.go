@@ -1,0 +1,25 @@
+package syntax
+
+// TProxy passes the packet to a local socket.
+type TProxy struct {
+	Pos
+	// Family is ip, ip6 or empty.
+	Family string
+	// Addr and Port are nil if they were not given.
+	Addr, Port Expr
+}
+
+// tproxy parses "tproxy [ip|ip6] to [ADDR][:PORT]".
+func (p *parser) tproxy() Stmt {
+	t := &TProxy{Pos: p.Tok.Pos}
+	p.Advance()
+	t.Family = p.family()
+	p.OneOf("to")
+	t.Addr, t.Port = p.addrPort()
+	return t
+}
+
+func (t *TProxy) printStmt(p *printer) {
+	p.words("tproxy", t.Family, "to ")
+	p.addrPort(t.Addr, t.Port)
+}

@@ -1,0 +1,42 @@
+package syntax
+
+import "github.com/weft-proxy/weft/nft/internal/scan"
+
+// Verdict ends the evaluation of a rule: accept, drop, return, continue, jump or goto.
+// Jump and goto have a Chain. A Verdict is also the data of verdict maps.
+type Verdict struct {
+	Pos
+	Kind  string
+	Chain string
+}
+
+// Vmap looks up a verdict: "tcp dport vmap { 22 : accept }".
+type Vmap struct {
+	Pos
+	Key   Expr
+	Table Expr
+}
+
+// isVerdict reports whether a token begins a verdict.
+func isVerdict(t scan.Token) bool {
+	return t.IsWord("accept", "drop", "return", "continue", "jump", "goto")
+}
+
+// verdict parses a verdict, which begins at the current token.
+func (p *parser) verdict() *Verdict {
+	v := &Verdict{Pos: p.Tok.Pos, Kind: p.Tok.Text}
+	p.Advance()
+	if v.Kind == "jump" || v.Kind == "goto" {
+		v.Chain = p.ExpectIdent("the name of a chain")
+	}
+	return v
+}
+
+func (v *Verdict) printStmt(p *printer) { p.words(v.Kind, v.Chain) }
+func (v *Verdict) printExpr(p *printer) { v.printStmt(p) }
+
+func (v *Vmap) printStmt(p *printer) {
+	v.Key.printExpr(p)
+	p.str(" vmap ")
+	v.Table.printExpr(p)
+}

@@ -1,0 +1,55 @@
+package syntax
+
+// TypeOf is a parsed typeof declaration: the selectors that give the types of a set's key
+// and of a map's data.
+type TypeOf struct {
+	Key []Expr
+	// Map is true if there is a ": DATA", Verdict if the data is "verdict".
+	Map     bool
+	Verdict bool
+	// Interval is true for ": interval DATA".
+	Interval bool
+	Data     []Expr
+}
+
+// ParseTypeOf parses the selectors of a typeof declaration, such as
+// "ip daddr . tcp dport" or "ip daddr : verdict". The error is an *Error.
+func ParseTypeOf(text string) (*TypeOf, error) {
+	p := newParser(text)
+	t := &TypeOf{Key: p.typeOfList()}
+	if p.AcceptPunct(":") {
+		t.Map = true
+		if p.AcceptIdent("verdict") {
+			t.Verdict = true
+		} else {
+			t.Interval = p.AcceptIdent("interval")
+			t.Data = p.typeOfList()
+		}
+	}
+	return result(p, t, "in a typeof declaration")
+}
+
+// typeOfList parses selectors joined by ".".
+func (p *parser) typeOfList() []Expr {
+	x := p.selector()
+	if c, ok := x.(*Concat); ok {
+		return c.Parts
+	}
+	return []Expr{x}
+}
+
+// PrintTypeOf returns a typeof declaration in canonical form, without the word "typeof".
+func PrintTypeOf(t *TypeOf) string {
+	p := &printer{}
+	p.parts(t.Key)
+	switch {
+	case t.Verdict:
+		p.str(" : verdict")
+	case t.Map && t.Interval:
+		p.str(" : interval ")
+	case t.Map:
+		p.str(" : ")
+	}
+	p.parts(t.Data)
+	return p.b.String()
+}
