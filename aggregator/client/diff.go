@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -22,7 +21,7 @@ import (
 // Applying the patch has the same effect as the snapshot. The order of chains,
 // sets and elements means nothing in a fragment; that of rules does.
 func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
-	if !proto.Equal(header(from), header(to)) || len(from.GetTables()) != len(to.GetTables()) {
+	if !proto.Equal(Declaration(from), Declaration(to)) || len(from.GetTables()) != len(to.GetTables()) {
 		return nil, false
 	}
 	old, ok := index(from.GetTables(), tableID)
@@ -51,7 +50,7 @@ func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
 }
 
 func diffTable(from, to *weftv1.Table) (*weftv1.TablePatch, bool) {
-	if !proto.Equal(header(from), header(to)) {
+	if !proto.Equal(Declaration(from), Declaration(to)) {
 		return nil, false
 	}
 	p := &weftv1.TablePatch{Family: to.GetFamily(), Name: to.GetName()}
@@ -93,7 +92,7 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 		isMap, before := i >= len(to.GetSets()), old[s.GetName()]
 		delete(old, s.GetName())
 		change := (*weftv1.ElementPatch)(nil)
-		whole := before == nil || !proto.Equal(header(before), header(s))
+		whole := before == nil || !proto.Equal(Declaration(before), Declaration(s))
 		if before != nil && (maps[s.GetName()] != nil) != isMap {
 			return false
 		}
@@ -221,19 +220,4 @@ func spelling(field string) byte {
 		return numberSpelling
 	}
 	return otherSpelling
-}
-
-// header returns what a fragment, table or set says of itself: a shallow copy
-// without its lists of messages. A field that is added to the protocol is part
-// of it.
-func header[T proto.Message](m T) T {
-	from := m.ProtoReflect()
-	to := from.New()
-	from.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if !field.IsList() || field.Message() == nil {
-			to.Set(field, v)
-		}
-		return true
-	})
-	return to.Interface().(T) //nolint:forcetypeassert // New returns the type of its receiver
 }

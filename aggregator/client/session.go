@@ -180,7 +180,7 @@ func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *m
 	}
 	f := s.fragments[u.name]
 	if u.patch != nil && !f.patchable() {
-		p.answer(0, fmt.Errorf("patch %s: %w: put the fragment first, with SessionConfig.Snapshot or StartPutContent", u.name, ErrNoSnapshot))
+		p.answer(0, fmt.Errorf("patch of %s: %w: send a snapshot first", u.name, ErrNoSnapshot))
 		return nil, nil
 	}
 	if f == nil {

@@ -73,9 +73,9 @@ type splitter struct {
 	room  int
 }
 
-// begin starts a part, which repeats the fragment's head.
+// begin starts a part, which repeats what the fragment says of itself.
 func (s *splitter) begin() {
-	s.part = &weftv1.Fragment{Name: s.whole.GetName(), Priority: s.whole.GetPriority(), Lifetime: s.whole.GetLifetime()}
+	s.part = Declaration(s.whole)
 	s.room = partWeight
 }
 
@@ -98,16 +98,14 @@ func (s *splitter) next() bool {
 // addTable adds a table. The declarations of its objects and sets, all of them, come
 // in one part before rules, which refer to them; then the elements.
 func (s *splitter) addTable(t *weftv1.Table) bool {
-	s.table = &weftv1.Table{
-		Family: t.GetFamily(), Name: t.GetName(), Comment: t.GetComment(), ConntrackMaps: t.GetConntrackMaps(), AffinityMaps: t.GetAffinityMaps(),
-		Flags: t.GetFlags(), Objects: t.GetObjects(), Flowtables: t.GetFlowtables(),
-	}
+	s.table = Declaration(t)
+	s.table.Objects, s.table.Flowtables = t.GetObjects(), t.GetFlowtables()
 	s.part.Tables = append(s.part.Tables, s.table)
 	for _, d := range t.GetSets() {
-		s.table.Sets = append(s.table.Sets, declaration(d))
+		s.table.Sets = append(s.table.Sets, Declaration(d))
 	}
 	for _, d := range t.GetMaps() {
-		s.table.Maps = append(s.table.Maps, declaration(d))
+		s.table.Maps = append(s.table.Maps, Declaration(d))
 	}
 	s.room -= len(t.GetSets()) + len(t.GetMaps()) + len(t.GetObjects()) + len(t.GetFlowtables())
 	for _, c := range t.GetChains() {
@@ -143,13 +141,4 @@ func (s *splitter) addElements(d *weftv1.Set, put func(*weftv1.Set)) bool {
 		rest = rest[n:]
 	}
 	return true
-}
-
-// declaration returns a set without its elements.
-func declaration(s *weftv1.Set) *weftv1.Set {
-	return &weftv1.Set{
-		Name: s.GetName(), Type: s.GetType(), Typeof: s.GetTypeof(), Flags: s.GetFlags(),
-		Timeout: s.GetTimeout(), GcInterval: s.GetGcInterval(), Size: s.GetSize(),
-		Policy: s.GetPolicy(), AutoMerge: s.GetAutoMerge(), Stateful: s.GetStateful(), Comment: s.GetComment(),
-	}
 }

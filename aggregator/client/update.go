@@ -96,15 +96,11 @@ func (s *Session) next(now time.Time) *message {
 			}
 		}
 	}
-	// A fragment whose first update has to wait holds back its others.
-	held := make(map[string]bool)
-	for i := 0; i < len(s.queue); {
-		u := s.queue[i]
+	// An update that has to wait for an answer holds back all others: updates of
+	// different fragments may need each other.
+	for len(s.queue) > 0 {
+		u := s.queue[0]
 		f := s.fragments[u.name]
-		if held[u.name] {
-			i++
-			continue
-		}
 		if err := f.unfit(u); err != nil {
 			s.take(u)
 			s.settle(u, 0, err)
@@ -113,8 +109,7 @@ func (s *Session) next(now time.Time) *message {
 		if m := s.message(f, u); m != nil {
 			return s.register(f, m)
 		}
-		held[u.name] = true
-		i++
+		break
 	}
 	return nil
 }
@@ -127,15 +122,15 @@ func (s *Session) prune() {
 // unfit returns why an update cannot be sent at all, or nil.
 func (f *fragment) unfit(u *update) error {
 	switch {
-	case u.patch == nil || u.seen || f.latest != nil:
+	case u.patch == nil || u.seen || f.latest != nil || f.resyncing:
 		return nil
 	case f.lost != nil:
 		// A snapshot would take the fragment back from the other stream.
 		return f.lost
 	case f.mode == patched && f.refused != nil:
-		return fmt.Errorf("patch %s: the fragment could not be sent again after a reconnect: put it again: %w", u.name, f.refused)
+		return fmt.Errorf("patch of %s: the fragment could not be sent again after a reconnect: send a snapshot: %w", u.name, f.refused)
 	case f.mode == patched && f.committed == nil && f.inflight == 0:
-		return fmt.Errorf("patch %s: %w: put the fragment first", u.name, ErrNoSnapshot)
+		return fmt.Errorf("patch of %s: %w: send a snapshot first", u.name, ErrNoSnapshot)
 	default:
 		return nil
 	}

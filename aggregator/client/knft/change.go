@@ -171,7 +171,7 @@ func (c *change) hold(id nft.TableID) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(v.others()) == 0 {
+	if len(v.othersOf(kindTable, "")) == 0 {
 		return nil, notFound("no such table %s", id)
 	}
 	return c.addTable(id, ""), nil

@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/client/convert"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
 )
@@ -18,37 +20,21 @@ func (c *change) chain(cmd *command) error {
 	if cmd.rest != "" {
 		return fmt.Errorf("unexpected %s", clip(cmd.rest))
 	}
-	t := c.content.tables[cmd.table]
-	var o *chain
-	if t != nil {
-		o = t.chains[cmd.name]
-	}
+	t := c.ownTable(cmd)
+	o := t.chains[cmd.name]
 	switch {
-	case cmd.verb == verbFlush && o != nil:
-		c.flushChain(t, o)
-		return nil
-	case (cmd.verb == verbDelete || cmd.verb == verbDestroy) && o != nil:
-		delete(t.chains, cmd.name)
-		c.undo = append(c.undo, func() { t.chains[cmd.name] = o })
-		c.touch(t.id).chains[cmd.name] = true
-		return nil
 	case cmd.verb != verbFlush && cmd.verb != verbDelete && cmd.verb != verbDestroy:
 		return fmt.Errorf("%s of a chain: %w", cmd.verb, ErrUnsupported)
-	}
-	v, err := c.view(cmd.table, false)
-	if err != nil {
-		return err
-	}
-	switch others := v.othersOfChain(cmd.name); {
-	case len(others) > 0 && cmd.verb == verbFlush:
-		// None of the rules are this fragment's.
-		return nil
-	case len(others) > 0:
-		return foreign(others)
-	case cmd.verb == verbDestroy:
+	case o == nil:
+		return c.absent(cmd)
+	case cmd.verb == verbFlush:
+		c.flushChain(t, o)
 		return nil
 	}
-	return notFound("no such chain %s in table %s", cmd.name, cmd.table)
+	delete(t.chains, cmd.name)
+	c.undo = append(c.undo, func() { t.chains[cmd.name] = o })
+	c.touch(t.id).chains[cmd.name] = true
+	return nil
 }
 
 // declareChain adds or creates a chain.
@@ -61,23 +47,15 @@ func (c *change) declareChain(cmd *command) error {
 	if err != nil {
 		return err
 	}
-	if o := t.chains[cmd.name]; o != nil {
-		switch {
-		case d.GetPolicy() != "" && o.decl.GetHook() == "":
-			return fmt.Errorf("chain %s has no hook, and so no policy: %w", cmd.name, syscall.EOPNOTSUPP)
-		case cmd.verb == verbCreate:
-			return exists("chain %s already exists in table %s", cmd.name, cmd.table)
-		}
-		return c.redeclareChain(t, o, d)
+	o := t.chains[cmd.name]
+	if o != nil && d.GetPolicy() != "" && o.decl.GetHook() == "" {
+		return fmt.Errorf("chain %s has no hook, and so no policy: %w", cmd.name, syscall.EOPNOTSUPP)
 	}
-	if cmd.verb == verbCreate {
-		v, err := c.view(cmd.table, false)
-		if err != nil {
-			return err
-		}
-		if others := v.othersOfChain(cmd.name); len(others) > 0 {
-			return exists("chain %s already exists in table %s: %v", cmd.name, cmd.table, foreign(others))
-		}
+	if err := c.unique(cmd, o != nil); err != nil {
+		return err
+	}
+	if o != nil {
+		return c.redeclareChain(t, o, d)
 	}
 	if _, err := compiledChain(cmd.table, d); err != nil {
 		return err
@@ -120,7 +98,7 @@ func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 		return nil
 	}
 	old := o.decl
-	o.decl = copyChain(old)
+	o.decl = client.Declaration(old)
 	o.decl.Policy = d.GetPolicy()
 	c.undo = append(c.undo, func() { o.decl = old })
 	c.touch(t.id).chains[d.GetName()] = true
@@ -129,9 +107,8 @@ func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 
 // compiledChain compiles a declaration.
 func compiledChain(id nft.TableID, d *weftv1.Chain) (*object.Chain, error) {
-	return object.CompileChain(id.Family, &nft.Chain{
-		Name: d.GetName(), Type: d.GetType(), Hook: d.GetHook(), Priority: d.GetPriority(), Policy: d.GetPolicy(), Device: d.GetDevice(), Comment: d.GetComment(),
-	})
+	declared := convert.ChainOf(d)
+	return object.CompileChain(id.Family, &declared)
 }
 
 // flushChain removes the fragment's rules from a chain.
@@ -165,12 +142,9 @@ func (c *change) chainOf(id nft.TableID, name string) (*table, *chain, error) {
 	if o := t.chains[name]; o != nil {
 		return t, o, nil
 	}
-	v, err := c.view(id, false)
+	v, err := c.elsewhere(t, kindChain, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(v.othersOfChain(name)) == 0 {
-		return nil, nil, notFound("no such chain %s in table %s", name, id)
-	}
-	return t, c.addChain(t, copyChain(v.chains[name].GetChain())), nil
+	return t, c.addChain(t, client.Declaration(v.chains[name].GetChain())), nil
 }

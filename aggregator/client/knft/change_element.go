@@ -2,10 +2,9 @@ package knft
 
 import (
 	"fmt"
-	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/aggregator/client/convert"
 )
 
 // element makes an operation on elements of a set or map.
@@ -35,7 +34,7 @@ func (c *change) element(cmd *command) error {
 }
 
 func (c *change) addElement(cmd *command, t *table, s *set, e *weftv1.Element) error {
-	packed, err := s.packed.Pack(elementOf(e))
+	packed, err := s.packed.Pack(convert.ElementOf(e))
 	if err != nil {
 		return err
 	}
@@ -48,7 +47,7 @@ func (c *change) addElement(cmd *command, t *table, s *set, e *weftv1.Element) e
 		}
 	}
 	if old := s.elements[id]; old != nil {
-		was, err := s.packed.Pack(elementOf(old))
+		was, err := s.packed.Pack(convert.ElementOf(old))
 		if err != nil {
 			return err
 		}
@@ -64,7 +63,7 @@ func (c *change) addElement(cmd *command, t *table, s *set, e *weftv1.Element) e
 		if there, err := c.foreignElement(cmd, s, id); err != nil {
 			return err
 		} else if there {
-			return exists("element %s already exists in %s: %v", clip(e.GetKey()), cmd.name, foreign(c.merged[cmd.table].othersOfSet(cmd.name)))
+			return exists("element %s already exists in %s: %v", clip(e.GetKey()), cmd.name, foreign(c.merged[cmd.table].othersOf(kindSet, cmd.name)))
 		}
 	}
 	c.putElement(t, s, id, e)
@@ -88,7 +87,7 @@ func (c *change) deleteElement(cmd *command, t *table, s *set, key string) error
 	case err != nil:
 		return err
 	case there:
-		return foreign(c.merged[cmd.table].othersOfSet(cmd.name))
+		return foreign(c.merged[cmd.table].othersOf(kindSet, cmd.name))
 	case cmd.verb == verbDestroy:
 		return nil
 	}
@@ -99,7 +98,7 @@ func (c *change) deleteElement(cmd *command, t *table, s *set, key string) error
 // one of another fragment.
 func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 	v, err := c.view(cmd.table, false)
-	if err != nil || len(v.othersOfSet(cmd.name)) == 0 {
+	if err != nil || len(v.othersOf(kindSet, cmd.name)) == 0 {
 		return false, err
 	}
 	if v, err = c.view(cmd.table, true); err != nil {
@@ -140,11 +139,4 @@ func (c *change) putElement(t *table, s *set, id string, e *weftv1.Element) {
 			elements[id] = old
 		}
 	})
-}
-
-// elementOf turns a message into nft's object.
-func elementOf(e *weftv1.Element) nft.Element {
-	return nft.Element{
-		Key: e.GetKey(), Value: e.GetValue(), Comment: e.GetComment(), Timeout: time.Duration(e.GetTimeoutMs()) * time.Millisecond,
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client/convert"
 )
 
 // objectID names a counter or flowtable in its table.
@@ -30,21 +31,12 @@ func (c *change) object(cmd *command) error {
 	default:
 		return fmt.Errorf("%s of a %s: %w", cmd.verb, cmd.kind, ErrUnsupported)
 	}
-	t := c.content.tables[cmd.table]
-	if t != nil && t.objects[id] != (declared{}) {
-		c.setObject(t, id, declared{})
-		return nil
+	t := c.ownTable(cmd)
+	if t.objects[id] == (declared{}) {
+		return c.absent(cmd)
 	}
-	v, err := c.view(cmd.table, false)
-	switch {
-	case err != nil:
-		return err
-	case len(v.othersOfObject(id)) > 0:
-		return foreign(v.othersOfObject(id))
-	case cmd.verb == verbDestroy:
-		return nil
-	}
-	return notFound("no such %s %s in table %s", cmd.kind, cmd.name, cmd.table)
+	c.setObject(t, id, declared{})
+	return nil
 }
 
 // declareObject adds or creates a counter or flowtable. As in nft(8), one that is
@@ -59,17 +51,10 @@ func (c *change) declareObject(cmd *command, id objectID) error {
 		return err
 	}
 	there := t.objects[id] != (declared{})
-	if cmd.verb == verbCreate && !there {
-		v, err := c.view(cmd.table, false)
-		if err != nil {
-			return err
-		}
-		there = len(v.othersOfObject(id)) > 0
+	if err := c.unique(cmd, there); err != nil {
+		return err
 	}
-	switch {
-	case there && cmd.verb == verbCreate:
-		return exists("%s %s already exists in table %s", cmd.kind, cmd.name, cmd.table)
-	case !there:
+	if !there {
 		c.setObject(t, id, d)
 	}
 	return nil
@@ -95,13 +80,9 @@ func parseObject(cmd *command) (declared, error) {
 	}
 	switch {
 	case len(t.Objects) == 1 && cmd.kind == kindCounter:
-		o := t.Objects[0]
-		return declared{counter: &weftv1.Object{Kind: string(o.Kind), Name: o.Name, Text: o.Text, Comment: o.Comment}}, nil
+		return declared{counter: convert.Object(t.Objects[0])}, nil
 	case len(t.Flowtables) == 1 && cmd.kind == kindFlowtable:
-		f := t.Flowtables[0]
-		return declared{flowtable: &weftv1.Flowtable{
-			Name: f.Name, Hook: f.Hook, Priority: f.Priority, Devices: f.Devices, Flags: f.Flags, Counter: f.Counter,
-		}}, nil
+		return declared{flowtable: convert.Flowtable(t.Flowtables[0])}, nil
 	}
 	return declared{}, fmt.Errorf("malformed declaration of a %s", cmd.kind)
 }

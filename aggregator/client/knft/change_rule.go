@@ -113,6 +113,6 @@ func (c *change) place(cmd *command, o *chain, at position) (int, error) {
 	case at.index >= before+len(o.rules)+after:
 		return 0, notFound("no rule with index %d in chain %s", at.index, cmd.name)
 	default:
-		return 0, fmt.Errorf("rule %d of chain %s: %w", at.index, cmd.name, foreign(v.othersOfChain(cmd.name)))
+		return 0, fmt.Errorf("rule %d of chain %s: %w", at.index, cmd.name, foreign(v.othersOf(kindChain, cmd.name)))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -17,37 +18,21 @@ func (c *change) set(cmd *command) error {
 	if cmd.rest != "" {
 		return fmt.Errorf("unexpected %s", clip(cmd.rest))
 	}
-	t := c.content.tables[cmd.table]
-	var s *set
-	if t != nil {
-		s = t.sets[cmd.name]
-	}
+	t := c.ownTable(cmd)
+	s := t.sets[cmd.name]
 	switch {
-	case cmd.verb == verbFlush && s != nil:
-		c.flushSet(t, s)
-		return nil
-	case (cmd.verb == verbDelete || cmd.verb == verbDestroy) && s != nil:
-		delete(t.sets, cmd.name)
-		c.undo = append(c.undo, func() { t.sets[cmd.name] = s })
-		c.touch(t.id).set(cmd.name).whole = true
-		return nil
 	case cmd.verb != verbFlush && cmd.verb != verbDelete && cmd.verb != verbDestroy:
 		return fmt.Errorf("%s of a %s: %w", cmd.verb, cmd.kind, ErrUnsupported)
-	}
-	v, err := c.view(cmd.table, false)
-	if err != nil {
-		return err
-	}
-	switch others := v.othersOfSet(cmd.name); {
-	case len(others) > 0 && cmd.verb == verbFlush:
-		// None of the elements are this fragment's.
-		return nil
-	case len(others) > 0:
-		return foreign(others)
-	case cmd.verb == verbDestroy:
+	case s == nil:
+		return c.absent(cmd)
+	case cmd.verb == verbFlush:
+		c.flushSet(t, s)
 		return nil
 	}
-	return notFound("no such %s %s in table %s", cmd.kind, cmd.name, cmd.table)
+	delete(t.sets, cmd.name)
+	c.undo = append(c.undo, func() { t.sets[cmd.name] = s })
+	c.touch(t.id).set(cmd.name).whole = true
+	return nil
 }
 
 // declareSet adds or creates a set or map.
@@ -64,20 +49,12 @@ func (c *change) declareSet(cmd *command) error {
 	if err != nil {
 		return err
 	}
-	if old := t.sets[cmd.name]; old != nil {
-		if cmd.verb == verbCreate {
-			return exists("%s %s already exists in table %s", cmd.kind, cmd.name, cmd.table)
-		}
-		return c.redeclareSet(t, old, s)
+	old := t.sets[cmd.name]
+	if err := c.unique(cmd, old != nil); err != nil {
+		return err
 	}
-	if cmd.verb == verbCreate {
-		v, err := c.view(cmd.table, false)
-		if err != nil {
-			return err
-		}
-		if others := v.othersOfSet(cmd.name); len(others) > 0 {
-			return exists("%s %s already exists in table %s: %v", cmd.kind, cmd.name, cmd.table, foreign(others))
-		}
+	if old != nil {
+		return c.redeclareSet(t, old, s)
 	}
 	c.addSet(t, s)
 	return nil
@@ -112,7 +89,7 @@ func (c *change) redeclareSet(t *table, old, s *set) error {
 	if size == 0 {
 		size = old.decl.GetSize()
 	}
-	d := copySet(old.decl)
+	d := client.Declaration(old.decl)
 	d.Timeout, d.GcInterval, d.Size = timeout, gc, size
 	now, err := newSet(t.id.Family, d, s.packed.Map)
 	if err != nil {
@@ -163,15 +140,12 @@ func (c *change) setOf(id nft.TableID, name string) (*table, *set, error) {
 	if s := t.sets[name]; s != nil {
 		return t, s, nil
 	}
-	v, err := c.view(id, false)
+	v, err := c.elsewhere(t, kindSet, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(v.othersOfSet(name)) == 0 {
-		return nil, nil, notFound("no such set or map %s in table %s", name, id)
-	}
 	m := v.sets[name]
-	s, err := newSet(id.Family, copySet(m.GetSet()), m.GetMap())
+	s, err := newSet(id.Family, client.Declaration(m.GetSet()), m.GetMap())
 	if err != nil {
 		return nil, nil, err
 	}

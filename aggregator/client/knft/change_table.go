@@ -16,10 +16,14 @@ func (c *change) table(cmd *command) error {
 		}
 		return nil
 	case verbCreate:
-		return c.createTable(cmd, comment)
+		if err := c.unique(cmd, t != nil); err != nil {
+			return err
+		}
+		c.addTable(cmd.table, comment)
+		return nil
 	case verbDelete, verbDestroy:
 		if t == nil {
-			return c.absentTable(cmd)
+			return c.absent(cmd)
 		}
 		c.deleteTable(t)
 		return nil
@@ -35,35 +39,6 @@ func (c *change) table(cmd *command) error {
 	default:
 		return fmt.Errorf("%s of a table: %w", cmd.verb, ErrUnsupported)
 	}
-}
-
-func (c *change) createTable(cmd *command, comment string) error {
-	if c.content.tables[cmd.table] != nil {
-		return exists("table %s already exists", cmd.table)
-	}
-	v, err := c.view(cmd.table, false)
-	if err != nil {
-		return err
-	}
-	if others := v.others(); len(others) > 0 {
-		return exists("table %s already exists: %v", cmd.table, foreign(others))
-	}
-	c.addTable(cmd.table, comment)
-	return nil
-}
-
-// absentTable answers a deletion of a table in which the fragment has no part.
-func (c *change) absentTable(cmd *command) error {
-	v, err := c.view(cmd.table, false)
-	switch {
-	case err != nil:
-		return err
-	case len(v.others()) > 0:
-		return foreign(v.others())
-	case cmd.verb == verbDestroy:
-		return nil
-	}
-	return notFound("no such table %s", cmd.table)
 }
 
 // deleteTable gives up the fragment's part of a table.

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client/convert"
 	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -62,19 +65,9 @@ type set struct {
 
 // newSet compiles a declaration.
 func newSet(family nft.Family, d *weftv1.Set, isMap bool) (*set, error) {
-	source := nft.Set{
-		Name: d.GetName(), Type: d.GetType(), TypeOf: d.GetTypeof(), Flags: d.GetFlags(),
-		Timeout: d.GetTimeout().AsDuration(), GCInterval: d.GetGcInterval().AsDuration(),
-		Size: d.GetSize(), Policy: d.GetPolicy(), AutoMerge: d.GetAutoMerge(), Stateful: d.GetStateful(), Comment: d.GetComment(),
-	}
 	s := &set{decl: d, elements: make(map[string]*weftv1.Element)}
 	var err error
-	if isMap {
-		m := nft.Map(source)
-		s.packed, err = nftset.CompileMap(family, &m)
-	} else {
-		s.packed, err = nftset.Compile(family, &source)
-	}
+	s.packed, err = convert.CompileSet(family, d, isMap)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +97,7 @@ func (s *set) put(elements []*weftv1.Element) error {
 
 // message returns the set with all its elements, in the order of their keys.
 func (s *set) message() *weftv1.Set {
-	m := copySet(s.decl)
+	m := proto.CloneOf(s.decl)
 	m.Elements = make([]*weftv1.Element, 0, len(s.elements))
 	for _, id := range slices.Sorted(maps.Keys(s.elements)) {
 		m.Elements = append(m.Elements, s.elements[id])
@@ -112,27 +105,11 @@ func (s *set) message() *weftv1.Set {
 	return m
 }
 
-// copySet copies a declaration, without elements.
-func copySet(d *weftv1.Set) *weftv1.Set {
-	return &weftv1.Set{
-		Name: d.GetName(), Type: d.GetType(), Typeof: d.GetTypeof(), Flags: d.GetFlags(), Timeout: d.GetTimeout(), GcInterval: d.GetGcInterval(),
-		Size: d.GetSize(), Policy: d.GetPolicy(), AutoMerge: d.GetAutoMerge(), Stateful: d.GetStateful(), Comment: d.GetComment(),
-	}
-}
-
 // message returns the chain with all its rules.
 func (c *chain) message() *weftv1.Chain {
-	m := copyChain(c.decl)
+	m := proto.CloneOf(c.decl)
 	m.Rules = slices.Clone(c.rules)
 	return m
-}
-
-// copyChain copies a declaration, without rules.
-func copyChain(d *weftv1.Chain) *weftv1.Chain {
-	return &weftv1.Chain{
-		Name: d.GetName(), Type: d.GetType(), Hook: d.GetHook(), Priority: d.GetPriority(), Policy: d.GetPolicy(), Device: d.GetDevice(), Comment: d.GetComment(),
-		Devices: d.GetDevices(), Flags: d.GetFlags(),
-	}
 }
 
 // message returns the table with all that it holds, in order of names.

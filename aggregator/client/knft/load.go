@@ -70,10 +70,10 @@ func readTable(id nft.TableID, m *weftv1.Table) (*table, error) {
 	t.comment = m.GetComment()
 	t.readObjects(m)
 	for _, c := range m.GetChains() {
-		t.chains[c.GetName()] = &chain{decl: copyChain(c), rules: c.GetRules()}
+		t.chains[c.GetName()] = &chain{decl: client.Declaration(c), rules: c.GetRules()}
 	}
 	for i, s := range slices.Concat(m.GetSets(), m.GetMaps()) {
-		o, err := newSet(id.Family, copySet(s), i >= len(m.GetSets()))
+		o, err := newSet(id.Family, client.Declaration(s), i >= len(m.GetSets()))
 		if err != nil {
 			return nil, err
 		}
@@ -93,24 +93,24 @@ func readAdopted(id nft.TableID, m *weftv1.Table, v *view) *table {
 	t.comment = m.GetComment()
 	t.readObjects(m)
 	for _, c := range m.GetChains() {
-		o := &chain{decl: copyChain(c)}
+		o := &chain{decl: client.Declaration(c)}
 		if merged := v.chains[c.GetName()]; merged != nil {
-			o.decl = copyChain(merged.GetChain())
+			o.decl = client.Declaration(merged.GetChain())
 		}
 		o.unknown = len(v.ownRules(c.GetName())) > 0
 		t.chains[c.GetName()] = o
 	}
 	for i, s := range slices.Concat(m.GetSets(), m.GetMaps()) {
 		name, isMap := s.GetName(), i >= len(m.GetSets())
-		o, err := newSet(id.Family, copySet(v.sets[name].GetSet()), isMap)
+		o, err := newSet(id.Family, client.Declaration(v.sets[name].GetSet()), isMap)
 		if err == nil {
 			err = o.put(s.GetElements())
 		}
 		if err != nil {
-			o = &set{decl: copySet(s), packed: &nftset.Set{Name: name, Map: isMap}, elements: map[string]*weftv1.Element{}, unknown: true}
+			o = &set{decl: client.Declaration(s), packed: &nftset.Set{Name: name, Map: isMap}, elements: map[string]*weftv1.Element{}, unknown: true}
 		}
 		// Whose elements those of a shared set are is not known.
-		o.adopted, o.unknown = true, o.unknown || len(v.othersOfSet(name)) > 0
+		o.adopted, o.unknown = true, o.unknown || len(v.othersOf(kindSet, name)) > 0
 		t.sets[name] = o
 	}
 	return t

@@ -58,17 +58,22 @@ func (v *view) except(fragments []string) []string {
 	return slices.DeleteFunc(slices.Clone(fragments), func(f string) bool { return f == v.own })
 }
 
-// others returns the other fragments that have a part in the table.
-func (v *view) others() []string { return v.except(v.fragments) }
-
-// othersOfChain returns the other fragments that declare a chain.
-func (v *view) othersOfChain(name string) []string { return v.except(v.chains[name].GetFragments()) }
-
-// othersOfSet returns the other fragments that declare a set or map.
-func (v *view) othersOfSet(name string) []string { return v.except(v.sets[name].GetFragments()) }
-
-// othersOfObject returns the other fragments that declare a counter or flowtable.
-func (v *view) othersOfObject(id objectID) []string { return v.except(v.objects[id]) }
+// othersOf returns the other fragments that declare an object, or have a part in
+// the table.
+func (v *view) othersOf(k kind, name string) []string {
+	switch k {
+	case kindTable:
+		return v.except(v.fragments)
+	case kindChain, kindRule:
+		return v.except(v.chains[name].GetFragments())
+	case kindSet, kindMap, kindElement:
+		return v.except(v.sets[name].GetFragments())
+	case kindCounter, kindFlowtable:
+		return v.except(v.objects[objectID{k, name}])
+	default:
+		panic("unknown kind of object " + string(k))
+	}
+}
 
 // ownRules returns the adapter's rules in a chain, in order.
 func (v *view) ownRules(chain string) []*weftv1.MergedRule {
@@ -91,7 +96,7 @@ func (v *view) around(chain string) (before, after int) {
 func foreign(fragments []string) error {
 	names := strings.Join(fragments, ", ")
 	if names == "" {
-		names = "it is of nobody that is known"
+		names = "its owner is unknown"
 	}
 	return fmt.Errorf("%w: %s", ErrForeign, names)
 }

@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client/convert"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/ruleset"
@@ -46,10 +45,7 @@ func parseChain(c *command) (*weftv1.Chain, error) {
 	if len(t.Chains) != 1 || len(t.Chains[0].Rules) > 0 {
 		return nil, errors.New("malformed declaration of a chain")
 	}
-	d := t.Chains[0]
-	return &weftv1.Chain{
-		Name: d.Name, Type: d.Type, Hook: d.Hook, Priority: d.Priority, Policy: d.Policy, Device: d.Device, Comment: d.Comment,
-	}, nil
+	return convert.Chain(t.Chains[0]), nil
 }
 
 // parseSet reads the declaration of a set or map.
@@ -68,17 +64,7 @@ func parseSet(c *command) (*weftv1.Set, error) {
 	if d.Name != c.name || len(d.Elements) > 0 {
 		return nil, fmt.Errorf("malformed declaration of a %s", c.kind)
 	}
-	s := &weftv1.Set{
-		Name: d.Name, Type: d.Type, Typeof: d.TypeOf, Flags: d.Flags, Size: d.Size, Policy: d.Policy, AutoMerge: d.AutoMerge, Comment: d.Comment,
-		Stateful: d.Stateful,
-	}
-	if d.Timeout != 0 {
-		s.Timeout = durationpb.New(d.Timeout)
-	}
-	if d.GCInterval != 0 {
-		s.GcInterval = durationpb.New(d.GCInterval)
-	}
-	return s, nil
+	return convert.Set(d), nil
 }
 
 // parseDeclaration reads the body of an object as nft(8) does, and returns the

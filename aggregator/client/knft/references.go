@@ -7,8 +7,10 @@ import "strings"
 func (c *change) checkRule(t *table, text string) error {
 	refs := references(text)
 	for _, name := range refs.sets {
-		if err := c.checkSet(t, name); err != nil {
-			return err
+		if t.sets[name] == nil {
+			if _, err := c.elsewhere(t, kindSet, name); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range refs.chains {
@@ -19,34 +21,13 @@ func (c *change) checkRule(t *table, text string) error {
 	return nil
 }
 
-// checkSet reports a set or map that neither this fragment nor another has.
-func (c *change) checkSet(t *table, name string) error {
-	if t.sets[name] != nil {
-		return nil
-	}
-	v, err := c.view(t.id, false)
-	if err != nil {
-		return err
-	}
-	if len(v.othersOfSet(name)) == 0 {
-		return notFound("no such set or map %s in table %s", clip(name), t.id)
-	}
-	return nil
-}
-
 // checkChain reports a chain that neither this fragment nor another has.
 func (c *change) checkChain(t *table, name string) error {
 	if t.chains[name] != nil {
 		return nil
 	}
-	v, err := c.view(t.id, false)
-	if err != nil {
-		return err
-	}
-	if len(v.othersOfChain(name)) == 0 {
-		return notFound("no such chain %s in table %s", clip(name), t.id)
-	}
-	return nil
+	_, err := c.elsewhere(t, kindChain, name)
+	return err
 }
 
 // ruleReferences are the names that a rule's text mentions.

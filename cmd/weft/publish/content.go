@@ -9,9 +9,52 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/client/convert"
 	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
+
+// kept is the content of a fragment, as the session sends it again. It is a
+// snapshot until the first patch is applied.
+type kept struct {
+	snapshot *weftv1.Fragment
+	content  *content
+}
+
+var _ client.Content = (*kept)(nil)
+
+// Fragment implements client.Content.
+func (k *kept) Fragment() *weftv1.Fragment {
+	if k.content != nil {
+		return k.content.fragment(time.Now())
+	}
+	return k.snapshot
+}
+
+// Apply implements client.Content.
+func (k *kept) Apply(p *weftv1.Patch) {
+	var err error
+	if k.snapshot != nil {
+		k.content, err = newContent(k.snapshot)
+		k.snapshot = nil
+	}
+	if err == nil && k.content != nil {
+		err = k.content.patch(p)
+	}
+	if err != nil {
+		// The content is not known any more.
+		k.content = nil
+	}
+}
+
+// Clone implements client.Content.
+func (k *kept) Clone() client.Content {
+	if k.content == nil {
+		return &kept{snapshot: k.snapshot}
+	}
+	return &kept{content: k.content.clone()}
+}
 
 // content is what a fragment holds, in a form that patches can be applied to at
 // the cost of the patch.
@@ -54,7 +97,7 @@ func newContent(f *weftv1.Fragment) (*content, error) {
 	tables := f.GetTables()
 	if f.GetNft() != "" {
 		var err error
-		if tables, err = parseFile(f.GetNft()); err != nil {
+		if tables, err = convert.File(f.GetNft()); err != nil {
 			return nil, err
 		}
 	}
@@ -202,15 +245,10 @@ func (t *table) putSets(sets, vmaps []*weftv1.Set, join bool) error {
 }
 
 func newSet(family nft.Family, m *weftv1.Set, isMap bool) (*set, error) {
-	s := &set{decl: proto.CloneOf(declaration(m)), isMap: isMap, elements: make(map[string]element, len(m.GetElements()))}
-	d := setOf(m)
+	s := &set{decl: proto.CloneOf(m), isMap: isMap, elements: make(map[string]element, len(m.GetElements()))}
+	s.decl.Elements = nil
 	var err error
-	if isMap {
-		asMap := nft.Map(d)
-		s.compiled, err = nftset.CompileMap(family, &asMap)
-	} else {
-		s.compiled, err = nftset.Compile(family, &d)
-	}
+	s.compiled, err = convert.CompileSet(family, m, isMap)
 	if err != nil {
 		return nil, fmt.Errorf("declare %s: %w", m.GetName(), err)
 	}

@@ -86,6 +86,9 @@ func (l *lines) read() ([]byte, error) {
 	}
 }
 
+// errEmpty is the error of an update that has nothing to do.
+var errEmpty = errors.New("the update is empty: want one of snapshot, patch and withdraw")
+
 // decode reads an update. With an error it still returns the update's id, if
 // that can be found.
 func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
@@ -101,7 +104,7 @@ func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
 		}
 	case *weftv1.PublishRequest_Patch, *weftv1.PublishRequest_Withdraw:
 	default:
-		return nil, &id, errors.New("the update is empty: want one of snapshot, patch and withdraw")
+		return nil, &id, errEmpty
 	}
 	if req.GetMore() {
 		return nil, &id, errors.New("more is for gRPC: send the whole snapshot in one line, it is sent on in parts")
@@ -131,18 +134,6 @@ func findID(line []byte) *uint64 {
 		return nil
 	}
 	return &id
-}
-
-// fragmentOf returns the name of the fragment that an update is about.
-func fragmentOf(req *weftv1.PublishRequest) string {
-	switch u := req.GetUpdate().(type) {
-	case *weftv1.PublishRequest_Snapshot:
-		return u.Snapshot.GetName()
-	case *weftv1.PublishRequest_Patch:
-		return u.Patch.GetFragment()
-	default:
-		return req.GetWithdraw()
-	}
 }
 
 // answer is a line of output.

@@ -1,16 +1,18 @@
 package publish
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/client/convert"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
@@ -113,9 +115,6 @@ func drawPatch(t *rapid.T, name, table string) *weftv1.PublishRequest {
 	return &weftv1.PublishRequest{Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{Fragment: name, Tables: []*weftv1.TablePatch{m}}}}
 }
 
-// snapshot is the content as it would be sent now.
-func (k *kept) snapshot() *weftv1.Fragment { return k.message(time.Now()) }
-
 // file prints a content as a .nft file.
 func file(f *weftv1.Fragment) string {
 	tables := make([]nft.Table, 0, len(f.GetTables()))
@@ -141,7 +140,7 @@ func file(f *weftv1.Fragment) string {
 
 // whole is a set with its elements.
 func whole(m *weftv1.Set) nft.Set {
-	s := setOf(m)
+	s := convert.SetOf(m)
 	for _, e := range m.GetElements() {
 		s.Elements = append(s.Elements, nft.Element{Key: e.GetKey(), Value: e.GetValue(), Comment: e.GetComment()})
 	}
@@ -158,60 +157,56 @@ func TestKeptIsWhatTheAggregatorHas(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
 		name, table := fmt.Sprintf("f%d", n), fmt.Sprintf("t%d", n)
-		stream, err := c.OpenStream(ctx)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer stream.Close()
-		var k kept
+		session := c.Session(client.SessionConfig{})
+		defer func() { _ = session.Close() }()
+		var k *kept
 		for i := range rapid.IntRange(1, 8).Draw(rt, "updates") {
 			req := drawPut(rt, name, table)
 			if i > 0 && rapid.IntRange(0, 5).Draw(rt, "kind") > 0 {
 				req = drawPatch(rt, name, table)
 			}
+			var err error
 			if p := req.GetPatch(); p != nil {
-				err = stream.Patch(1, p)
+				_, err = session.Patch(ctx, p)
 			} else {
-				err = stream.Put(1, req.GetSnapshot())
+				_, err = session.StartPutContent(name, &kept{snapshot: req.GetSnapshot()}).Wait(ctx)
 			}
-			if err != nil {
-				rt.Fatal(err)
-			}
-			resp, err := stream.Recv()
-			if err != nil {
-				rt.Fatal(err)
-			}
-			if resp.GetRejected() != nil {
+			switch rejected := (*client.RejectedError)(nil); {
+			case errors.As(err, &rejected), errors.Is(err, client.ErrNoSnapshot):
 				refused++
 				continue
+			case err != nil:
+				rt.Fatal(err)
 			}
-			if k.apply(req); k.err != nil {
-				rt.Fatalf("accepted by the aggregator but not kept: %v\n%v", k.err, req)
+			if p := req.GetPatch(); p == nil {
+				k = &kept{snapshot: req.GetSnapshot()}
+			} else if k.Apply(p); k.content == nil {
+				rt.Fatalf("accepted by the aggregator but not kept: %v", req)
 			}
 			if k.content != nil {
 				patched++
 			}
 		}
-		if !k.there() {
+		if k == nil {
 			return
 		}
 		has, err := c.Get(ctx, "", name)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if got, want := affinity(k.snapshot()), affinity(has.GetFragment()); got != want {
+		if got, want := affinity(k.Fragment()), affinity(has.GetFragment()); got != want {
 			rt.Fatalf("affinity maps %s are kept: the aggregator has %s", got, want)
 		}
 		before, err := c.List(ctx)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		applied, err := c.Apply(ctx, k.snapshot())
+		applied, err := c.Apply(ctx, k.Fragment())
 		if err != nil {
-			rt.Fatalf("the kept content is refused: %v\n%v", err, k.snapshot())
+			rt.Fatalf("the kept content is refused: %v\n%v", err, k.Fragment())
 		}
 		if applied != before.GetRevision() {
-			rt.Fatalf("the kept content is not what the aggregator has:\n%v", k.snapshot())
+			rt.Fatalf("the kept content is not what the aggregator has:\n%v", k.Fragment())
 		}
 	})
 	if refused == 0 || patched == 0 {
@@ -239,17 +234,18 @@ func TestContentIsNotChangedByItsSnapshots(t *testing.T) {
 		}
 		return req
 	}
-	elements := func(k kept) []string {
+	elements := func(k client.Content) []string {
 		var out []string
-		for _, e := range k.snapshot().GetTables()[0].GetSets()[0].GetElements() {
+		for _, e := range k.Fragment().GetTables()[0].GetSets()[0].GetElements() {
 			out = append(out, e.GetKey())
 		}
 		return out
 	}
-	var k kept
-	k.apply(line(declare))
-	k.apply(line(patchLine(2, "10.0.0.2", "")))
-	with := k.with([]*update{{req: line(patchLine(3, "10.0.0.3", "10.0.0.1"))}, {req: line(patchLine(4, "10.0.0.4", ""))}})
+	k := &kept{snapshot: line(declare).GetSnapshot()}
+	k.Apply(line(patchLine(2, "10.0.0.2", "")).GetPatch())
+	with := k.Clone()
+	with.Apply(line(patchLine(3, "10.0.0.3", "10.0.0.1")).GetPatch())
+	with.Apply(line(patchLine(4, "10.0.0.4", "")).GetPatch())
 	if got := elements(with); !slices.Equal(got, []string{"10.0.0.2", "10.0.0.3", "10.0.0.4"}) {
 		t.Errorf("with updates: %v", got)
 	}

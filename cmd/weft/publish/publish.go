@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 
 	"golang.org/x/sync/semaphore"
 
@@ -56,16 +55,16 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	b := &bridge{
-		cfg: cfg, session: newSession(cfg.Client, cfg.Logger),
-		answers: make(chan submission, maxInFlight), room: semaphore.NewWeighted(maxBytes),
-	}
-	publishing, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	session := cfg.Client.Session(client.SessionConfig{OnSync: func(name string, _ uint64, err error) {
+		if err != nil {
+			cfg.Logger.Error("cannot send the fragment again after a reconnect", "fragment", name, "error", err)
+		}
+	}})
+	defer func() { _ = session.Close() }()
+	b := &bridge{cfg: cfg, session: session, answers: make(chan submission, maxInFlight), room: semaphore.NewWeighted(maxBytes)}
+	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wg.Go(func() { b.session.run(publishing) })
-	go b.read(publishing)
+	go b.read(reading)
 	err := b.answer(ctx)
 	return b.result, err
 }
@@ -73,7 +72,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 // bridge is one run: one goroutine reads, one holds the session, and one answers.
 type bridge struct {
 	cfg     Config
-	session *session
+	session *client.Session
 	answers chan submission
 	room    *semaphore.Weighted
 	// result is the answering goroutine's.
@@ -84,9 +83,9 @@ type bridge struct {
 type submission struct {
 	id   *uint64
 	line int
-	// update is set where it is one, else err.
-	update *update
-	err    error
+	// pending is set if the line is an update, else err.
+	pending *client.Pending
+	err     error
 	// last is the end of the input; err is its error.
 	last   bool
 	weight int64
@@ -139,7 +138,16 @@ func (b *bridge) send(s *submission, line []byte) {
 			return
 		}
 	}
-	s.update = b.session.start(req)
+	switch u := req.GetUpdate().(type) {
+	case *weftv1.PublishRequest_Snapshot:
+		s.pending = b.session.StartPutContent(u.Snapshot.GetName(), &kept{snapshot: u.Snapshot})
+	case *weftv1.PublishRequest_Patch:
+		s.pending = b.session.StartPatch(u.Patch)
+	case *weftv1.PublishRequest_Withdraw:
+		s.pending = b.session.StartWithdraw(u.Withdraw)
+	default:
+		s.err = errEmpty
+	}
 }
 
 // answer writes answers, in the order of the lines, until the last.
@@ -156,13 +164,10 @@ func (b *bridge) answer(ctx context.Context) error {
 		}
 		a := answer{ID: s.id}
 		err := s.err
-		if s.update != nil {
-			select {
-			case <-s.update.done:
-			case <-ctx.Done():
+		if s.pending != nil {
+			if a.Revision, err = s.pending.Wait(ctx); err != nil && ctx.Err() != nil {
 				return b.interrupted(1)
 			}
-			a.Revision, err = s.update.revision, s.update.err
 		}
 		b.room.Release(s.weight)
 		if err != nil {

@@ -86,7 +86,7 @@ func TestSecondInstanceTakesOver(t *testing.T) {
 	}
 	restart(t, k, d)
 	awaitElements(t, k, "10.0.0.2")
-	first.expect(patchLine(3, "10.0.0.3", ""), "send one")
+	first.expect(patchLine(3, "10.0.0.3", ""), "another stream")
 	second.expect(patchLine(2, "10.0.0.4", ""), "")
 	awaitElements(t, k, "10.0.0.2", "10.0.0.4")
 	first.expect(declare, "")
@@ -112,7 +112,7 @@ func TestResyncThatIsRefusedIsTriedAgain(t *testing.T) {
 	aggregatortest.Eventually(t, "a patch is refused for want of its fragment", func() bool {
 		c.say(patchLine(2, "10.0.0.2", ""))
 		a := c.hear()
-		return strings.Contains(a.Error, "could not be brought back after a reconnect") && len(a.Violations) == 1
+		return strings.Contains(a.Error, "could not be sent again after a reconnect") && len(a.Violations) == 1
 	})
 	full.Store(false)
 	awaitElements(t, k, "10.0.0.1")

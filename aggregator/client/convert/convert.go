@@ -1,0 +1,120 @@
+package convert
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// File returns the tables of a .nft file.
+//
+// Possible errors: *syntax.Error.
+func File(text string) ([]*weftv1.Table, error) {
+	tables, err := syntax.ParseFile("", text)
+	if err != nil {
+		return nil, err
+	}
+	return each(tables, func(t nft.Table) *weftv1.Table {
+		return &weftv1.Table{
+			Family: t.Family.String(), Name: t.Name, Comment: t.Comment, Flags: t.Flags,
+			Objects: each(t.Objects, Object), Flowtables: each(t.Flowtables, Flowtable), Chains: each(t.Chains, Chain),
+			Sets: each(t.Sets, Set), Maps: each(t.Maps, func(m nft.Map) *weftv1.Set { return Set(nft.Set(m)) }),
+		}
+	}), nil
+}
+
+func each[T, M any](list []T, f func(T) M) []M {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]M, len(list))
+	for i, v := range list {
+		out[i] = f(v)
+	}
+	return out
+}
+
+// Object returns the message of a named object.
+func Object(o nft.Object) *weftv1.Object {
+	return &weftv1.Object{Kind: string(o.Kind), Name: o.Name, Text: o.Text, Comment: o.Comment}
+}
+
+// Flowtable returns the message of a flowtable.
+func Flowtable(f nft.Flowtable) *weftv1.Flowtable {
+	return &weftv1.Flowtable{Name: f.Name, Hook: f.Hook, Priority: f.Priority, Devices: f.Devices, Flags: f.Flags, Counter: f.Counter}
+}
+
+// Chain returns the message of a chain and its rules.
+func Chain(c nft.Chain) *weftv1.Chain {
+	return &weftv1.Chain{
+		Name: c.Name, Type: c.Type, Hook: c.Hook, Priority: c.Priority,
+		Policy: c.Policy, Device: c.Device, Devices: c.Devices, Flags: c.Flags, Comment: c.Comment,
+		Rules: each(c.Rules, func(r nft.Rule) *weftv1.Rule { return &weftv1.Rule{Text: r.Text, Comment: r.Comment} }),
+	}
+}
+
+// ChainOf returns the declaration of a chain, without its rules.
+func ChainOf(m *weftv1.Chain) nft.Chain {
+	return nft.Chain{
+		Name: m.GetName(), Type: m.GetType(), Hook: m.GetHook(), Priority: m.GetPriority(),
+		Policy: m.GetPolicy(), Device: m.GetDevice(), Devices: m.GetDevices(), Flags: m.GetFlags(), Comment: m.GetComment(),
+	}
+}
+
+// Set returns the message of a set and its elements.
+func Set(s nft.Set) *weftv1.Set {
+	return &weftv1.Set{
+		Name: s.Name, Type: s.Type, Typeof: s.TypeOf, Flags: s.Flags,
+		Timeout: duration(s.Timeout), GcInterval: duration(s.GCInterval), Size: s.Size,
+		Policy: s.Policy, AutoMerge: s.AutoMerge, Stateful: s.Stateful, Comment: s.Comment, Elements: each(s.Elements, Element),
+	}
+}
+
+// SetOf returns the declaration of a set or map, without its elements.
+func SetOf(m *weftv1.Set) nft.Set {
+	return nft.Set{
+		Name: m.GetName(), Type: m.GetType(), TypeOf: m.GetTypeof(), Flags: m.GetFlags(),
+		Timeout: m.GetTimeout().AsDuration(), GCInterval: m.GetGcInterval().AsDuration(), Size: m.GetSize(),
+		Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Stateful: m.GetStateful(), Comment: m.GetComment(),
+	}
+}
+
+// CompileSet compiles the declaration of a set or map.
+//
+// Possible errors: those of package set.
+func CompileSet(family nft.Family, m *weftv1.Set, isMap bool) (*set.Set, error) {
+	s := SetOf(m)
+	if isMap {
+		return set.CompileMap(family, (*nft.Map)(&s))
+	}
+	return set.Compile(family, &s)
+}
+
+// Element returns the message of an element.
+func Element(e nft.Element) *weftv1.Element {
+	m := &weftv1.Element{Key: e.Key, Value: e.Value, Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds()}
+	if e.Expires != 0 || len(e.Stateful) > 0 {
+		m.State = &weftv1.ElementState{ExpiresMs: e.Expires.Milliseconds(), Stateful: e.Stateful}
+	}
+	return m
+}
+
+// ElementOf returns what a message says of an element, without its state.
+func ElementOf(m *weftv1.Element) nft.Element {
+	return nft.Element{
+		Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: time.Duration(m.GetTimeoutMs()) * time.Millisecond,
+	}
+}
+
+// duration leaves out what is not set.
+func duration(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}

@@ -1,0 +1,72 @@
+package knft
+
+// absent answers a command that deletes, destroys or flushes an object that the
+// fragment does not have.
+func (c *change) absent(cmd *command) error {
+	v, err := c.view(cmd.table, false)
+	if err != nil {
+		return err
+	}
+	switch others := v.othersOf(cmd.kind, cmd.name); {
+	case len(others) > 0 && cmd.verb == verbFlush:
+		// What is in it belongs to other fragments.
+		return nil
+	case len(others) > 0:
+		return foreign(others)
+	case cmd.verb == verbDestroy:
+		return nil
+	}
+	if cmd.kind == kindTable {
+		return notFound("no such table %s", cmd.table)
+	}
+	return notFound("no such %s %s in table %s", cmd.kind, cmd.name, cmd.table)
+}
+
+// unique returns an error if a command creates an object that this fragment has,
+// or another one.
+func (c *change) unique(cmd *command, own bool) error {
+	if cmd.verb != verbCreate {
+		return nil
+	}
+	what, where := string(cmd.kind)+" "+cmd.name, " in table "+cmd.table.String()
+	if cmd.kind == kindTable {
+		what, where = "table "+cmd.table.String(), ""
+	}
+	if own {
+		return exists("%s already exists%s", what, where)
+	}
+	v, err := c.view(cmd.table, false)
+	if err != nil {
+		return err
+	}
+	if others := v.othersOf(cmd.kind, cmd.name); len(others) > 0 {
+		return exists("%s already exists%s: %v", what, where, foreign(others))
+	}
+	return nil
+}
+
+// elsewhere returns the merged table if another fragment declares an object that
+// this fragment does not have, and an error if no fragment does.
+func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
+	v, err := c.view(t.id, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.othersOf(k, name)) == 0 {
+		what := string(k)
+		if k == kindSet {
+			what = "set or map"
+		}
+		return nil, notFound("no such %s %s in table %s", what, clip(name), t.id)
+	}
+	return v, nil
+}
+
+// ownTable returns the fragment's part of the table that a command names, which is
+// empty if there is none.
+func (c *change) ownTable(cmd *command) *table {
+	if t := c.content.tables[cmd.table]; t != nil {
+		return t
+	}
+	return newTable(cmd.table)
+}
