@@ -46,8 +46,8 @@ func (c *Config) warnDetect() {
 	}
 }
 
-// noteNode says what the Node object lacks, or has and this node cannot use.
-func (c *Config) noteNode(n *model.Node, have [model.Families]bool) {
+// warnNode logs what the Node object lacks, or has and this node cannot use.
+func (c *Config) warnNode(n *model.Node, have [model.Families]bool) {
 	if n == nil || !n.Known {
 		return
 	}

@@ -70,7 +70,7 @@ func TestUnknownPods(t *testing.T) {
 		var log bytes.Buffer
 		cfg := Config{Detect: tt.detect, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		cfg.warnDetect()
-		cfg.noteNode(tt.node, onlyIPv4)
+		cfg.warnNode(tt.node, onlyIPv4)
 		if tt.want == "" && log.Len() > 0 || !strings.Contains(log.String(), tt.want) {
 			t.Errorf("%s: the log is %q, want %q", name, &log, tt.want)
 		}
@@ -78,9 +78,9 @@ func TestUnknownPods(t *testing.T) {
 	var log bytes.Buffer
 	cfg := Config{Detect: render.Detect{Mode: render.DetectNode}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	cidrs := model.Prefixes{{netip.MustParsePrefix("10.244.1.0/24")}}
-	cfg.noteNode(&model.Node{Known: true, PodCIDRs: cidrs}, bothFamilies)
-	cfg.noteNode(nil, bothFamilies)
-	cfg.noteNode(&model.Node{}, bothFamilies)
+	cfg.warnNode(&model.Node{Known: true, PodCIDRs: cidrs}, bothFamilies)
+	cfg.warnNode(nil, bothFamilies)
+	cfg.warnNode(&model.Node{}, bothFamilies)
 	if log.Len() > 0 {
 		t.Errorf("a node with podCIDRs is worth %q", &log)
 	}

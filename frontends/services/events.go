@@ -6,14 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Events takes what the owner of a Service should hear of: kind is "Normal" or
-// "Warning", reason one word. It must not block.
+// Events reports events about Services: kind is "Normal" or "Warning", reason is one
+// word.
 type Events interface {
+	// Service must not block.
 	Service(name types.NamespacedName, kind, reason, message string)
 }
 
-// warnOf tells the owner of a Service, if somebody can.
-func (c *Config) warnOf(name types.NamespacedName, reason, message string) {
+// warnService reports a warning about a Service, if there is a receiver.
+func (c *Config) warnService(name types.NamespacedName, reason, message string) {
 	if c.Events == nil {
 		return
 	}
@@ -23,5 +24,5 @@ func (c *Config) warnOf(name types.NamespacedName, reason, message string) {
 	c.Events.Service(name, "Warning", reason, message)
 }
 
-// maxMessage is the most that the API server takes as an event's note.
+// maxMessage is the API server's limit for the note of an event, in bytes.
 const maxMessage = 1024

@@ -45,11 +45,18 @@ func TestNothingBeforeSync(t *testing.T) {
 	await(t, "all Services", func() bool { return f.served() == all(2) })
 }
 
+// statsOf returns the statistics of the model.
+func statsOf(f *Frontend) model.Stats {
+	f.state.mu.Lock()
+	defer f.state.mu.Unlock()
+	return f.state.model.Stats()
+}
+
 // modelDirty reports whether events wait for a refresh.
 func (f *Frontend) modelDirty() bool {
-	f.modelMu.Lock()
-	defer f.modelMu.Unlock()
-	return f.model.Dirty()
+	f.state.mu.Lock()
+	defer f.state.mu.Unlock()
+	return f.state.model.Dirty()
 }
 
 // TestSteadyStateIsPatches counts what is sent and what is not.

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -81,7 +81,7 @@ func TestHealthFollowsCommits(t *testing.T) {
 	clock.turn(time.Minute - 1)
 	// What comes later does not make it younger.
 	src.deliver(many(3)...)
-	await(t, "the later event", func() bool { n, _ := f.queue.length(); return n >= 5 })
+	await(t, "the later event", func() bool { return f.state.backlog.Length(serviceEvents) >= 5 })
 	check("just in time", "200 200")
 	clock.turn(1)
 	check("late", "503 503")
@@ -210,75 +210,45 @@ func (p ports) ask(address string) string {
 // Behaviour: 117, 118, 121, 124.
 func TestServiceHealthAfterCommit(t *testing.T) {
 	fake, network := newFake(t), ports{t.TempDir()}
-	f, err := New(Config{Source: newScript(), NodeName: "node-1", Socket: fake.socket, Network: network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = f.servers.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
-	c, err := client.Dial(ctx, client.Config{Socket: fake.socket, Publisher: Publisher})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	s := c.Session(client.SessionConfig{Snapshot: f.snapshot, OnSync: f.onSync})
-	defer s.Close()
-	p := newPublisher(f, c, s)
-	key := model.Key{Namespace: "default", Name: "web"}
-	// offer publishes the Service with so many local endpoints.
-	offer := func(port uint16, local int) {
-		t.Helper()
-		svc := &model.Service{
-			Name: key, ClusterIPs: [model.Families]netip.Addr{netip.MustParseAddr("10.96.0.1")},
-			ExternalLocal: true, HealthCheckNodePort: port, LocalReady: [model.Families]int{local},
-		}
-		var endpoints []model.Endpoint
-		for i := range local {
-			e := model.Endpoint{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 244, 0, byte(i + 1)}), 8080), Local: true}
-			endpoints = append(endpoints, e)
-		}
-		b := model.Backends{Cluster: model.MakeEndpoints(endpoints...), Local: model.MakeEndpoints(endpoints...)}
-		svc.Ports = []model.Port{{Protocol: model.TCP, Number: 80, ClusterIPs: svc.ClusterIPs, NodePort: 30080, Backends: [model.Families]model.Backends{b}}}
-		if err := p.offer(ctx, model.Changes{Services: []model.Change{{Name: key, New: svc}}}); err != nil {
-			t.Error(err)
-		}
-	}
-	const address = "0.0.0.0:32000"
-	// A refused update: nothing is served yet.
 	fake.judge(func(map[string]string) []*weftv1.Violation {
 		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
 	})
-	offer(32000, 2)
+	service := func(port int32) *corev1.Service {
+		return balanced("web", port, corev1.ServiceExternalTrafficPolicyLocal, "10.96.0.1")
+	}
+	// slice has so many local endpoints.
+	slice := func(local int) *discoveryv1.EndpointSlice {
+		var addrs []string
+		for i := range local {
+			addrs = append(addrs, fmt.Sprintf("10.244.0.%d*", i+1))
+		}
+		return setSlice("web", ipv4, addrs...)
+	}
+	src := newScript(service(32000), slice(2))
+	_, _ = run(t, Config{Source: src, Socket: fake.socket, Network: network})
+	const address = "0.0.0.0:32000"
+	// A rejected update: nothing is served yet.
+	await(t, "an attempt", func() bool { return fake.count() >= 1 })
 	if got := network.ask(address); got != "closed" {
 		t.Errorf("before the commit: %s", got)
 	}
 	fake.judge(nil)
-	if err := p.offer(ctx, model.Changes{}); err != nil {
-		t.Fatal(err)
-	}
 	await(t, "the port", func() bool { return network.ask(address) == "200 2" })
 	// A commit that waits: the count is the old one.
-	reached, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	reached, release := make(chan struct{}), make(chan struct{})
 	fake.judge(func(map[string]string) []*weftv1.Violation { close(reached); <-release; return nil })
-	go func() { defer close(done); offer(32000, 3) }()
+	src.deliver(slice(3))
 	<-reached
 	if got := network.ask(address); got != "200 2" {
 		t.Errorf("while the commit waits: %s", got)
 	}
 	close(release)
-	<-done
-	if got := network.ask(address); got != "200 3" {
-		t.Errorf("after the commit: %s", got)
-	}
+	await(t, "the commit", func() bool { return network.ask(address) == "200 3" })
 	fake.judge(nil)
-	offer(32000, 0)
-	if got := network.ask(address); got != "503 0" {
-		t.Errorf("without local endpoints: %s", got)
-	}
-	// What needs no commit is there at once.
-	offer(32001, 0)
+	src.deliver(slice(0))
+	await(t, "no local endpoints", func() bool { return network.ask(address) == "503 0" })
+	// A change without a commit takes effect, too.
+	src.deliver(service(32001))
 	await(t, "the new port", func() bool { return network.ask("0.0.0.0:32001") == "503 0" && network.ask(address) == "closed" })
 }
 
@@ -310,11 +280,11 @@ func TestRefusedServiceIsAnEvent(t *testing.T) {
 	f, _ := run(t, Config{Source: newScript(many(3)...), Socket: fake.socket, Events: &events})
 	await(t, "the good Services", func() bool { return fake.served() == all(3, 1) && len(f.Status().Quarantined) == 1 })
 	got := events.String()
-	if !strings.HasPrefix(got, "default/s1 Warning ServiceRefused its rules are refused, so it is not served on node node-1: ") ||
+	if !strings.HasPrefix(got, "default/s1 Warning ServiceRefused its rules are rejected, so it does not work on node node-1: ") ||
 		!strings.Contains(got, "operation not supported") || strings.Contains(got, "\n") {
 		t.Errorf("events:\n%s", got)
 	}
-	f.cfg.warnOf(model.Key{Name: "x"}, "Long", strings.Repeat("ä", 2000))
+	f.cfg.warnService(model.Key{Name: "x"}, "Long", strings.Repeat("ä", 2000))
 	if last := strings.TrimPrefix(events.list[1], "/x Warning Long "); len(last) > 1024 || !strings.HasSuffix(last, "ä...") {
 		t.Errorf("a long message has %d bytes", len(last))
 	}

@@ -36,7 +36,6 @@ type metrics struct {
 	duration    prometheus.Histogram
 	quarantined prometheus.Gauge
 	model       prometheus.Gauge
-	revision    prometheus.Gauge
 	// latency observes each update that is committed, from the arrival of the
 	// oldest event that it carries to its acknowledgement. What came before
 	// everything was known counts from then.
@@ -45,9 +44,8 @@ type metrics struct {
 	proxy *proxyMetrics
 }
 
-// newMetrics registers the metrics; rendered returns the numbers of Services and
-// of filled slots, q knows what waits.
-func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, q *queue, rendered func() (services, endpoints int)) (*metrics, error) {
+// newMetrics registers the metrics of a frontend.
+func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*metrics, error) {
 	latency := prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
 		Help:    "Time from the arrival of an event to the acknowledged commit that carries it; of an update the longest.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20)})
@@ -66,19 +64,19 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, q *queue, render
 			Help: "Services that the aggregator refused and that are left out."}),
 		model: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricModel,
 			Help: "Revision of the local model."}),
-		revision: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricRevision,
-			Help: "Revision of the commit that carries the last acknowledged update."}),
 	}
 	if reg == nil {
 		return m, nil
 	}
 	var errs []error
-	for _, c := range append(proxy.collectors(q),
-		m.events, m.changes, m.publishes, m.duration, m.quarantined, m.model, m.revision, latency,
+	for _, c := range append(proxy.collectors(f.state.backlog),
+		m.events, m.changes, m.publishes, m.duration, m.quarantined, m.model, latency,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricRevision, Help: "Revision of the commit that carries the last acknowledged update."},
+			func() float64 { return float64(f.publisher.Status().Revision) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricServices, Help: "Services that are rendered."},
-			func() float64 { n, _ := rendered(); return float64(n) }),
+			func() float64 { n, _ := f.content.size(); return float64(n) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricEndpoints, Help: "Endpoint slots that are filled, over all addresses of all Services."},
-			func() float64 { _, n := rendered(); return float64(n) }),
+			func() float64 { _, n := f.content.size(); return float64(n) }),
 	) {
 		errs = append(errs, reg.Register(c))
 	}

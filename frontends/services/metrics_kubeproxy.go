@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -120,16 +121,16 @@ func newProxyMetrics(have [model.Families]bool, ignoreExternalIPs bool) *proxyMe
 	return m
 }
 
-// collectors returns what is to be registered; q knows what waits.
-func (m *proxyMetrics) collectors(q *queue) []prometheus.Collector {
-	pending := func(name, help string, of func() int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(of()) })
+// collectors returns what is to be registered; b has the events that wait.
+func (m *proxyMetrics) collectors(b *publish.Backlog) []prometheus.Collector {
+	pending := func(name, help, resource string) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(b.Length(resource)) })
 	}
 	return []prometheus.Collector{
 		m.sync, m.full, m.partial, m.synced, m.queued, m.programming, m.endpoints, m.services,
 		m.syncFailures, m.cleanupFailures, m.noLocalTotal, m.features,
-		pending(metricServicePending, "Pending proxy rules Service changes", func() int { n, _ := q.length(); return n }),
-		pending(metricEndpointPending, "Pending proxy rules Endpoint changes", func() int { _, n := q.length(); return n }),
+		pending(metricServicePending, "Pending proxy rules Service changes", serviceEvents),
+		pending(metricEndpointPending, "Pending proxy rules Endpoint changes", sliceEvents),
 	}
 }
 
@@ -168,8 +169,8 @@ func (m *proxyMetrics) updated(whole bool, took time.Duration, now time.Time, er
 	})
 }
 
-// notSwept counts a removal of unused chains that did not get through.
-func (m *proxyMetrics) notSwept() {
+// cleanupFailed counts a failed removal of unused chains.
+func (m *proxyMetrics) cleanupFailed() {
 	m.each(func(f string) { m.cleanupFailures.WithLabelValues(f).Inc() })
 }
 

@@ -138,16 +138,16 @@ func TestProgrammingLatency(t *testing.T) {
 	m := newProxyMetrics(both, false)
 	reg.MustRegister(m.programming)
 	commit := time.Unix(1000, 0)
-	var out outstanding
+	var out triggers
 	port := func(v4, v6 int) *model.Service {
 		return &model.Service{Ports: []model.Port{{Backends: [model.Families]model.Backends{endpoints(v4, 0), endpoints(v6, 0)}}}}
 	}
-	out.triggered(&model.Changes{
+	out.add(&model.Changes{
 		Services: []model.Change{{Old: port(1, 1), New: port(2, 1)}},
 		Triggers: []time.Time{commit.Add(-400 * time.Millisecond), commit.Add(-90 * time.Second)},
 	})
-	out.triggered(&model.Changes{Services: []model.Change{{New: port(1, 1)}}, Triggers: []time.Time{commit.Add(-2 * time.Second)}})
-	m.programmed(out.triggers, commit)
+	out.add(&model.Changes{Services: []model.Change{{New: port(1, 1)}}, Triggers: []time.Time{commit.Add(-2 * time.Second)}})
+	m.programmed(out.list, commit)
 	v4, v6 := histogram(t, reg, metricProgramming, "IPv4"), histogram(t, reg, metricProgramming, "IPv6")
 	if v4.count != 3 || v6.count != 1 || v4.sum != 92.4 || v6.sum != 2 {
 		t.Errorf("observed %d in %v s of IPv4 and %d in %v s of IPv6", v4.count, v4.sum, v6.count, v6.sum)
@@ -167,7 +167,7 @@ func TestNoLocalEndpoints(t *testing.T) {
 		p := model.Port{Backends: [model.Families]model.Backends{v4, v6}}
 		return &model.Service{ClusterIPs: vip, InternalLocal: internalLocal, ExternalLocal: externalLocal, Ports: []model.Port{p, p}}
 	}
-	l := localBooks{of: make(map[model.Key]missing)}
+	l := newNoLocalEndpoints()
 	key := model.Key{Name: "web"}
 	for _, tt := range []struct {
 		what string
@@ -187,7 +187,7 @@ func TestNoLocalEndpoints(t *testing.T) {
 		}
 	}
 	if len(l.of) != 0 {
-		t.Errorf("the books keep %v", l.of)
+		t.Errorf("left over: %v", l.of)
 	}
 	reg := prometheus.NewPedanticRegistry()
 	m := newProxyMetrics([model.Families]bool{model.IPv4: true}, true)
@@ -212,7 +212,7 @@ func TestSyncMetricsOfFailures(t *testing.T) {
 	m := newProxyMetrics(both, true)
 	reg.MustRegister(m.sync, m.synced, m.syncFailures, m.cleanupFailures)
 	m.updated(true, time.Second, time.Unix(1000, 0), errors.New("refused"))
-	m.notSwept()
+	m.cleanupFailed()
 	if n := histogram(t, reg, metricSync, "IPv6").count; n != 1 {
 		t.Errorf("%d syncs", n)
 	}

@@ -156,7 +156,7 @@ func TestRefusalIsLoggedOnce(t *testing.T) {
 		await(t, "the list of bad ones", func() bool {
 			return strings.Join(frontend.Status().Quarantined, " ") == "default/s2" && f.served() == all(4, 2)
 		})
-		if n := strings.Count(log.String(), "operation not supported"); n != 1 || !strings.Contains(log.String(), "services=[default/s2]") {
+		if n := strings.Count(log.String(), "operation not supported"); n != 1 || !strings.Contains(log.String(), "items=[default/s2]") {
 			t.Errorf("named %v: the refusal is logged %d times:\n%s", named, n, log.String())
 		}
 	}

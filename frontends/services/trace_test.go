@@ -179,7 +179,7 @@ func (s *newest) subscribe(t *testing.T, src source.Source, f *Frontend) {
 			noted(s, t, corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{}, "", "metadata.name=node-1"),
 		},
 		Deliver: func(events []source.Event) {
-			f.refresh()
+			f.content.Refresh()
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.events += len(events)
@@ -276,9 +276,7 @@ func TestTrace(t *testing.T) {
 	go func() { done <- src.Run(ctx) }()
 	<-f.synced
 	revision := func() uint64 {
-		f.modelMu.Lock()
-		defer f.modelMu.Unlock()
-		return f.model.Stats().Revision
+		return statsOf(f).Revision
 	}
 	p.settle(t, seen)
 	first := revision()

@@ -14,12 +14,10 @@ import (
 func (r *rig) work(t *testing.T) map[string]float64 {
 	t.Helper()
 	out := make(map[string]float64)
-	r.frontend.modelMu.Lock()
-	out["model"] = float64(r.frontend.model.Stats().Work)
-	r.frontend.modelMu.Unlock()
-	r.frontend.renderMu.Lock()
-	out["render"] = float64(r.frontend.renderer.Work())
-	r.frontend.renderMu.Unlock()
+	out["model"] = float64(statsOf(r.frontend).Work)
+	r.frontend.content.mu.Lock()
+	out["render"] = float64(r.frontend.content.renderer.Work())
+	r.frontend.content.mu.Unlock()
 	families, err := r.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,9 @@ func (r *Renderer) SetAside(f model.Family, kept *weftv1.Table) {
 // Readmit ends SetAside. The next thing to publish must be a snapshot.
 func (r *Renderer) Readmit(f model.Family) { r.tables[f].aside = aside{} }
 
+// InUse reports whether a Service has an address of a family.
+func (r *Renderer) InUse(f model.Family) bool { return len(r.tables[f].clusterIPs.uses) > 0 }
+
 // FamilyOf returns the family whose table the object of a violation is, or is in.
 func (r *Renderer) FamilyOf(object string) (model.Family, bool) {
 	for f, t := range r.tables {

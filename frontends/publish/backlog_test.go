@@ -1,52 +1,53 @@
-package services
+package publish
 
 import (
+	"sync"
 	"testing"
 	"time"
 )
 
-// TestQueue adds, takes, fails and settles: the oldest of what is not committed
+// TestBacklog adds, takes, fails and settles: the oldest of what is not committed
 // counts.
 //
 // Behaviour: 125.
-func TestQueue(t *testing.T) {
+func TestBacklog(t *testing.T) {
 	clock := newHands()
 	began := clock.Now()
-	q := queue{now: clock.Now}
+	q := NewBacklog(clock.Now)
 	check := func(what string, since time.Duration, services, slices int) {
 		t.Helper()
 		want := time.Time{}
 		if since >= 0 {
 			want = began.Add(since)
 		}
-		n, m := q.length()
-		if got := q.oldest(); !got.Equal(want) || n != services || m != slices {
+		n, m := q.Length("service"), q.Length("slice")
+		if got := q.Oldest(); !got.Equal(want) || n != services || m != slices {
 			t.Errorf("%s: %d and %d events wait since %v, want %d and %d since %v", what, n, m, got, services, slices, want)
 		}
 	}
 	const none = -1
 	check("empty", none, 0, 0)
-	q.add(1, 2)
+	q.Add(events(1, 2))
 	clock.turn(1)
-	q.add(1, 0)
+	q.Add(events(1, 0))
 	check("two batches", 0, 2, 2)
-	q.take()
+	q.Take()
 	q.fail()
 	check("taken", 0, 2, 2)
 	clock.turn(1)
-	q.add(0, 1)
-	q.take()
+	q.Add(events(0, 1))
+	q.Take()
 	check("taken twice", 0, 2, 3)
 	clock.turn(1)
-	q.add(3, 0)
+	q.Add(events(3, 0))
 	if since := q.settle(); !since.Equal(began) {
 		t.Errorf("the commit has waited since %v", since)
 	}
 	check("what came during the commit", 3, 3, 0)
 	clock.turn(1)
-	q.start()
+	q.Restart()
 	check("counted from the start", 4, 3, 0)
-	q.take()
+	q.Take()
 	q.settle()
 	check("all settled", none, 0, 0)
 	q.fail()
@@ -55,19 +56,44 @@ func TestQueue(t *testing.T) {
 		t.Errorf("the failure waited since %v", since)
 	}
 	clock.turn(1)
-	q.add(1, 0)
-	q.take()
+	q.Add(events(1, 0))
+	q.Take()
 	q.refuse()
 	q.settle()
 	check("a family is refused", 5, 0, 0)
 	clock.turn(1)
-	q.add(1, 0)
+	q.Add(events(1, 0))
 	q.refuse()
 	check("refused again, and another event", 5, 1, 0)
 	q.readmit()
 	check("the family is back", 6, 1, 0)
-	q.take()
+	q.Take()
 	q.settle()
 	q.refuse()
 	check("refused without an event", 6, 0, 0)
+}
+
+// events counts events of two kinds.
+func events(services, slices int) map[string]int {
+	return map[string]int{"service": services, "slice": slices}
+}
+
+// hands is a clock that a test moves.
+type hands struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func newHands() *hands { return &hands{at: time.Unix(1_700_000_000, 0)} }
+
+func (h *hands) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at
+}
+
+func (h *hands) turn(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at = h.at.Add(d)
 }

@@ -1,0 +1,132 @@
+package publish
+
+import (
+	"sync"
+	"time"
+)
+
+// Backlog has the events that arrived and are not committed, and since when: the
+// health of a node is judged by it. It is safe for concurrent use.
+type Backlog struct {
+	now func() time.Time
+
+	mu sync.Mutex
+	// arrived came in since the last Refresh, taken is what the Refreshes before found
+	// and no commit has.
+	arrived, taken batch
+	// frozen is since when a part of the fragment is frozen, zero if none is.
+	frozen time.Time
+}
+
+// batch are events that wait.
+type batch struct {
+	// since is when the oldest arrived, zero if there is none.
+	since  time.Time
+	counts map[string]int
+}
+
+// NewBacklog returns an empty backlog; nil means time.Now.
+func NewBacklog(now func() time.Time) *Backlog {
+	if now == nil {
+		now = time.Now
+	}
+	return &Backlog{now: now}
+}
+
+// Add adds events that may change something, counted by kind. The caller holds the lock
+// under which Take is called, so that both see the same events.
+func (b *Backlog) Add(counts map[string]int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.arrived.add(batch{since: b.now(), counts: counts})
+}
+
+// add joins batches.
+func (b *batch) add(o batch) {
+	if b.since.IsZero() {
+		b.since = o.since
+	}
+	for kind, n := range o.counts {
+		if b.counts == nil {
+			b.counts = make(map[string]int)
+		}
+		b.counts[kind] += n
+	}
+}
+
+// Restart counts the wait of all events from now on: nothing is published before
+// everything is known.
+func (b *Backlog) Restart() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.arrived.since.IsZero() {
+		b.arrived.since = b.now()
+	}
+}
+
+// Take notes that the next update carries the events that arrived. A Renderer calls it
+// in Refresh.
+func (b *Backlog) Take() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken.add(b.arrived)
+	b.arrived = batch{}
+}
+
+// fail notes that an update failed: something waits, even without an event.
+func (b *Backlog) fail() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken.add(batch{since: b.now()})
+}
+
+// refuse notes that a part is frozen: what it lacks waits until readmit, however many
+// commits there are of the rest.
+func (b *Backlog) refuse() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.frozen.IsZero() {
+		return
+	}
+	if b.frozen = b.taken.since; b.frozen.IsZero() {
+		b.frozen = b.now()
+	}
+}
+
+// readmit notes that no part is frozen any more, or none with items.
+func (b *Backlog) readmit() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.frozen = time.Time{}
+}
+
+// settle notes that what was taken is committed or needed no commit, and returns since
+// when it waited, zero if there was nothing.
+func (b *Backlog) settle() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	since := b.taken.since
+	b.taken = batch{}
+	return since
+}
+
+// Oldest returns since when the oldest event waits, zero if none does.
+func (b *Backlog) Oldest() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	since := b.taken.since
+	if since.IsZero() {
+		since = b.arrived.since
+	}
+	if since.IsZero() || !b.frozen.IsZero() && b.frozen.Before(since) {
+		since = b.frozen
+	}
+	return since
+}
+
+// Length returns how many events of a kind wait.
+func (b *Backlog) Length(kind string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.taken.counts[kind] + b.arrived.counts[kind]
+}

@@ -1,0 +1,46 @@
+package publish
+
+import "slices"
+
+// keepRoom is the number of changes for which a set keeps its memory.
+const keepRoom = 256
+
+// changeSet joins the changes of items: of an item the first Old and the last New stay.
+// The zero value is empty.
+type changeSet[K comparable, V any] struct {
+	items map[K]Change[K, V]
+}
+
+func (s *changeSet[K, V]) add(changes []Change[K, V]) {
+	if s.items == nil {
+		s.items = make(map[K]Change[K, V], len(changes))
+	}
+	for _, c := range changes {
+		if first, ok := s.items[c.Key]; ok {
+			c.Old = first.Old
+		}
+		s.items[c.Key] = c
+	}
+}
+
+// list returns the changes in order.
+func (s *changeSet[K, V]) list(compare func(a, b K) int) []Change[K, V] {
+	out := make([]Change[K, V], 0, len(s.items))
+	for _, c := range s.items {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b Change[K, V]) int { return compare(a.Key, b.Key) })
+	return out
+}
+
+// take returns the changes in order, and empties the set.
+func (s *changeSet[K, V]) take(compare func(a, b K) int) []Change[K, V] {
+	out := s.list(compare)
+	// To clear a map, or to range over it, costs as much as it once held.
+	if len(out) > keepRoom {
+		s.items = nil
+	} else {
+		clear(s.items)
+	}
+	return out
+}

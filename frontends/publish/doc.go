@@ -1,0 +1,38 @@
+// Package publish is the loop that a frontend needs between its model and weft's
+// aggregator: it keeps one fragment at the aggregator as the frontend wants it.
+//
+// In come changes of items, such as Services or NetworkPolicies, from a Renderer; out
+// go a snapshot of the fragment first, and patches from then on. One update is in
+// flight at a time, and the changes that arrive meanwhile are in the next one. Read
+// publisher.go first; quarantine.go finds the items that the aggregator rejects,
+// session.go is all that talks to the aggregator.
+//
+// The package does not look into items, and does not render. It publishes nothing
+// before Config.Ready, so a restart does not withdraw what is not known yet.
+//
+// # Rejected updates
+//
+// If violations name items, the fragment is published without these. Otherwise the
+// fragment is sent once more as a whole, because the cause may have passed; then the
+// items that changed are tried in halves until the rejected ones are found. An item
+// that is left out is quarantined: it is tried again after 10 s, and then at growing
+// intervals up to 5 min; if it changes, after a second at the earliest.
+//
+// A Renderer whose fragment has parts, such as a table for each IP family, can freeze
+// one (see Parts): if everything that a rejection names lies in one part, the content
+// of that part which is in force stays, and the rest goes on.
+//
+// Every other failure is followed by a snapshot, after a second at first and in the end
+// after Config.MaxRetry. Changes do not shorten that wait.
+//
+// # Concurrency
+//
+// Publisher.Run is one goroutine that owns all bookkeeping. It calls the Renderer; only
+// Renderer.Snapshot is also called by the session's goroutines, when a connection is
+// made anew. Wake, Status and Backlog are safe for concurrent use.
+//
+// # Errors
+//
+// Run ends with an error only if another process publishes the fragment. While there is
+// no aggregator, it waits.
+package publish

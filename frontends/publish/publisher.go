@@ -1,0 +1,471 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+)
+
+const (
+	// minRetry is the first wait after a failed update.
+	minRetry = time.Second
+	// cleanupDelay is how long nothing must have been published before Cleanup.
+	cleanupDelay = time.Second
+)
+
+// Change is the change of one item. Old is the value in force, New the wanted one; nil
+// means that the item does not exist.
+type Change[K comparable, V any] struct {
+	Key      K
+	Old, New *V
+}
+
+// Update is what the Renderer has for the aggregator.
+type Update struct {
+	// Patch leads from the content before to the present one. It is nil if nothing
+	// changed, or if Snapshot is true.
+	Patch *weftv1.Patch
+	// Snapshot is true if no patch can carry the change.
+	Snapshot bool
+	// Added and Removed count elements, for the log.
+	Added, Removed int
+}
+
+// empty reports whether there is nothing to send.
+func (u *Update) empty() bool { return u.Patch == nil && !u.Snapshot }
+
+// Renderer is the content of a frontend's fragment.
+type Renderer[K comparable, V any] interface {
+	// Refresh returns the items whose wanted value changed since the last call, and
+	// whether anything else did, which the next Render includes. A value must not be
+	// modified afterwards.
+	Refresh() (items []Change[K, V], other bool)
+	// Value returns the wanted value of an item at the last Refresh, nil if it does not
+	// exist.
+	Value(key K) *V
+	// Render makes items what their New is, whatever they were rendered as. If patch
+	// is false, a snapshot follows, and the result is not used.
+	Render(items []Change[K, V], patch bool) Update
+	// Snapshot returns the whole content. It is safe for concurrent use.
+	Snapshot() *weftv1.Fragment
+	// Owner returns the item that an object of a violation belongs to, such as
+	// "table ip weft map endpoints element 10.96.0.1 . tcp . 80".
+	Owner(object string) (key K, ok bool)
+	// Restore adopts the fragment that an earlier process left, before the first
+	// Refresh.
+	Restore(f *weftv1.Fragment)
+}
+
+// Cleaner is a Renderer that leaves objects without a use in place for a while.
+type Cleaner interface {
+	// Idle reports whether there are objects without a use.
+	Idle() bool
+	// Cleanup returns the patch that removes them, nil if there are none.
+	Cleanup() *weftv1.Patch
+}
+
+// Parts is a Renderer whose fragment consists of parts that can be left as they are.
+type Parts interface {
+	// Part returns the part that an object of a violation is, or is in.
+	Part(object string) (name string, ok bool)
+	// Freeze leaves a part as it is in the committed fragment, which is nil if there is
+	// none. It reports whether the part matters, that is whether items are in it.
+	Freeze(part string, committed *weftv1.Fragment) bool
+	// Thaw ends Freeze. A snapshot follows.
+	Thaw(part string)
+}
+
+// Observer is told what happens. It is called by the goroutine of Run, and must not
+// block.
+type Observer[K comparable, V any] interface {
+	// Sent is called after each update was answered.
+	Sent(s Sent)
+	// Committed receives the items whose present value is in force now.
+	Committed(items []Change[K, V])
+	// Quarantined receives the items that are left out, after a change of the list.
+	Quarantined(keys []K)
+	// Rejected receives the reason why an item is left out.
+	Rejected(key K, err error)
+	// Settled is called when everything known is in force. since is when the oldest
+	// event arrived, committed the time of the last commit; zero if none was needed.
+	Settled(since, committed time.Time)
+}
+
+// Sent is an update that was answered.
+type Sent struct {
+	Snapshot bool
+	// Cleanup is true for a patch of Cleaner.
+	Cleanup bool
+	// Revision is that of the commit. Err is nil if there was one.
+	Revision uint64
+	Err      error
+	// Wait is the time until the answer, Total that with rendering.
+	Wait, Total time.Duration
+}
+
+// Config is what a Publisher needs.
+type Config[K comparable, V any] struct {
+	// Socket is the path of the aggregator's socket; empty means the default.
+	Socket string
+	// Publisher and Fragment are the names to publish under. Required.
+	Publisher, Fragment string
+	// Renderer has the content, and may be a Cleaner and Parts. Required.
+	Renderer Renderer[K, V]
+	// Observer is told what happens. Required.
+	Observer Observer[K, V]
+	// Compare orders keys. Required.
+	Compare func(a, b K) int
+	// Ready is closed when everything that existed at the start is known. Required.
+	Ready <-chan struct{}
+	// Backlog has the events that wait for a commit. Required.
+	Backlog *Backlog
+	// MinInterval is the least time between two updates.
+	MinInterval time.Duration
+	// MaxRetry bounds the wait after failed updates.
+	MaxRetry time.Duration
+	// Now is the clock of the backlog; nil means time.Now.
+	Now func() time.Time
+	// Logger; nil discards.
+	Logger *slog.Logger
+}
+
+func (c *Config[K, V]) validate() error {
+	if c.Publisher == "" || c.Fragment == "" || c.Renderer == nil || c.Observer == nil || c.Compare == nil || c.Ready == nil || c.Backlog == nil {
+		return errors.New("configure publisher: Publisher, Fragment, Renderer, Observer, Compare, Ready and Backlog are required")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// Status is the progress of a Publisher.
+type Status struct {
+	// Published is true after the first commit.
+	Published bool
+	// Revision is that of the last commit, Acknowledged its time.
+	Revision     uint64
+	Acknowledged time.Time
+}
+
+// Publisher publishes one fragment.
+type Publisher[K comparable, V any] struct {
+	cfg Config[K, V]
+	log *slog.Logger
+	// nudge has room for one: there may be something to publish.
+	nudge chan struct{}
+
+	mu     sync.Mutex
+	status Status
+	// resync is the error of a resync that the session made on its own.
+	resync error
+}
+
+// New returns a publisher. It does no I/O.
+func New[K comparable, V any](cfg Config[K, V]) (*Publisher[K, V], error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Publisher[K, V]{cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1)}, nil
+}
+
+// Wake makes Run call Refresh soon.
+func (p *Publisher[K, V]) Wake() {
+	select {
+	case p.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// Status returns the progress.
+func (p *Publisher[K, V]) Status() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status
+}
+
+// Run publishes until ctx ends, and returns nil then. It leaves the fragment in place.
+func (p *Publisher[K, V]) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.cfg.Ready:
+	}
+	s := p.open(ctx)
+	if s == nil {
+		return nil
+	}
+	defer s.close()
+	l := newLoop(p, s)
+	for {
+		if err := l.step(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("publish %s: %w", p.cfg.Fragment, err)
+		}
+		if !l.wait(ctx) {
+			return nil
+		}
+	}
+}
+
+// loop is the state of the goroutine of Run.
+type loop[K comparable, V any] struct {
+	*Publisher[K, V]
+	session *session
+	// snapshot is true if the next update must be a snapshot: the first one, and the
+	// one after an update whose outcome is not known.
+	snapshot bool
+	// retry is when that snapshot may be sent; retryDelay grows with each failure.
+	retry      time.Time
+	retryDelay time.Duration
+	// last is when the last update was answered, committed when one was committed in
+	// the present step.
+	last, committed time.Time
+	// rejections are those of the present step.
+	rejections []*client.RejectedError
+	// pending are changes that are not rendered, uncommitted those that are rendered
+	// and not in force.
+	pending, uncommitted changeSet[K, V]
+	quarantine           map[K]*quarantined
+	frozen               frozenParts
+}
+
+func newLoop[K comparable, V any](p *Publisher[K, V], s *session) *loop[K, V] {
+	return &loop[K, V]{Publisher: p, session: s, snapshot: true, quarantine: make(map[K]*quarantined), frozen: newFrozenParts()}
+}
+
+// step publishes what there is. An error ends Run.
+func (l *loop[K, V]) step(ctx context.Context) error {
+	if err := l.checkResync(); err != nil {
+		return err
+	}
+	l.rejections, l.committed = nil, time.Time{}
+	items, other := l.cfg.Renderer.Refresh()
+	l.collect(items)
+	if l.waiting() {
+		return nil
+	}
+	if changes := l.pending.take(l.cfg.Compare); l.snapshot || other || len(changes) > 0 {
+		if err := l.publish(ctx, changes); err != nil {
+			return err
+		}
+	}
+	l.settle()
+	if err := l.readmit(ctx); err != nil {
+		return err
+	}
+	if err := l.thaw(ctx); err != nil {
+		return err
+	}
+	return l.cleanup(ctx)
+}
+
+// waiting reports whether a failed update waits for its next attempt.
+func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.retry) }
+
+// settle reports that everything known is in force, if that is so.
+func (l *loop[K, V]) settle() {
+	if l.snapshot {
+		return
+	}
+	if len(l.frozen.until) == 0 {
+		l.cfg.Backlog.readmit()
+	}
+	if since := l.cfg.Backlog.settle(); !since.IsZero() {
+		l.cfg.Observer.Settled(since, l.committed)
+	}
+}
+
+// checkResync handles the error of a resync that the session made on its own, unless it
+// was also the answer to an update.
+func (l *loop[K, V]) checkResync() error {
+	l.mu.Lock()
+	err := l.resync
+	l.resync = nil
+	l.mu.Unlock()
+	var rejected *client.RejectedError
+	if err == nil || errors.As(err, &rejected) && slices.Contains(l.rejections, rejected) {
+		return nil
+	}
+	if takenOver(err) {
+		return errTakenOver(err)
+	}
+	if !l.waiting() {
+		l.log.Warn("the aggregator rejected the resync: sending the fragment again", "error", err.Error())
+		l.snapshot, l.retry = true, time.Time{}
+	}
+	l.cfg.Backlog.fail()
+	return nil
+}
+
+// cleanup removes what has no use, if nothing was published for a while.
+func (l *loop[K, V]) cleanup(ctx context.Context) error {
+	c, ok := l.cfg.Renderer.(Cleaner)
+	if !ok || l.snapshot || time.Since(l.last) < cleanupDelay {
+		return nil
+	}
+	patch := c.Cleanup()
+	if patch == nil {
+		return nil
+	}
+	sent := Sent{Cleanup: true}
+	if err := l.answer(ctx, l.session.patch(patch), &sent, 0, &Update{Patch: patch}); err != nil {
+		return l.fail(ctx, err)
+	}
+	return nil
+}
+
+// send renders changes and sends them.
+//
+// Possible errors: those of client.Session.Put.
+func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
+	began := time.Now()
+	l.uncommitted.add(changes)
+	u := l.cfg.Renderer.Render(changes, !l.snapshot)
+	if !l.snapshot && u.empty() {
+		l.setCommitted()
+		return nil
+	}
+	sent := Sent{Snapshot: l.snapshot || u.Snapshot}
+	var pending *client.Pending
+	if sent.Snapshot {
+		pending = l.session.put(l.cfg.Renderer.Snapshot())
+	} else {
+		pending = l.session.patch(u.Patch)
+	}
+	sent.Total = time.Since(began)
+	err := l.answer(ctx, pending, &sent, len(changes), &u)
+	if err != nil {
+		l.snapshot = l.snapshot || u.Snapshot
+		return err
+	}
+	l.snapshot, l.retryDelay = false, 0
+	l.setCommitted()
+	return nil
+}
+
+// answer waits for the answer to an update.
+func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *Sent, items int, u *Update) error {
+	began := time.Now()
+	sent.Revision, sent.Err = pending.Wait(ctx)
+	l.last = time.Now()
+	sent.Wait = l.last.Sub(began)
+	sent.Total += sent.Wait
+	var rejected *client.RejectedError
+	switch {
+	case sent.Err == nil:
+		l.committed = l.cfg.Now()
+		l.acknowledge(sent.Revision, true)
+		l.log.Info("published", "revision", sent.Revision, "items", items, "snapshot", sent.Snapshot,
+			"elements_added", u.Added, "elements_removed", u.Removed, "duration", sent.Wait)
+	case errors.As(sent.Err, &rejected):
+		l.rejections = append(l.rejections, rejected)
+	}
+	l.cfg.Observer.Sent(*sent)
+	return sent.Err
+}
+
+// setCommitted reports that everything rendered is in force.
+func (l *loop[K, V]) setCommitted() { l.cfg.Observer.Committed(l.uncommitted.take(l.cfg.Compare)) }
+
+// fail schedules a snapshot after an update that failed through no fault of an item. It
+// returns an error if that is useless.
+func (l *loop[K, V]) fail(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if takenOver(err) {
+		return errTakenOver(err)
+	}
+	l.retryDelay = min(max(minRetry, 2*l.retryDelay), max(minRetry, l.cfg.MaxRetry))
+	l.cfg.Backlog.fail()
+	l.snapshot, l.retry = true, time.Now().Add(l.retryDelay)
+	l.log.Error("cannot publish the fragment", "error", err.Error(), "retry", l.retryDelay)
+	return nil
+}
+
+// acknowledge notes a commit; update is false for a resync of the session's own.
+func (p *Publisher[K, V]) acknowledge(revision uint64, update bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status.Published = p.status.Published || update
+	p.status.Revision, p.status.Acknowledged = revision, time.Now()
+}
+
+// wait returns true if there may be something to publish, and false when ctx ends.
+func (l *loop[K, V]) wait(ctx context.Context) bool {
+	var timer <-chan time.Time
+	if due := l.due(); !due.IsZero() {
+		t := time.NewTimer(time.Until(due))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer:
+	case <-l.nudge:
+	}
+	return pause(ctx, time.Until(l.last.Add(l.cfg.MinInterval)))
+}
+
+// due returns when there is something to publish without an event, zero if never.
+func (l *loop[K, V]) due() time.Time {
+	if l.snapshot {
+		// A zero retry means now, and the zero time means never.
+		return latest(l.retry, l.last)
+	}
+	var due time.Time
+	for _, q := range l.quarantine {
+		due = soonest(due, q.until)
+	}
+	for _, f := range l.frozen.until {
+		due = soonest(due, f)
+	}
+	if c, ok := l.cfg.Renderer.(Cleaner); ok && c.Idle() {
+		due = soonest(due, l.last.Add(cleanupDelay))
+	}
+	return due
+}
+
+// soonest returns the earlier of two times, of which a is zero for never.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// pause waits; it returns false when ctx ends.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,80 @@
+package services
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/services/model"
+)
+
+// reasonRefused is the reason of the event about a Service that is left out.
+const reasonRefused = "ServiceRefused"
+
+// observer tells metrics and health checks what is in force: it implements
+// publish.Observer. What answers for the state of the kernel learns of a change with its
+// commit.
+type observer struct {
+	*Frontend
+	noLocal *noLocalEndpoints
+}
+
+// Sent implements publish.Observer.
+func (o *observer) Sent(s publish.Sent) {
+	result := resultFailed
+	var rejected *client.RejectedError
+	switch {
+	case s.Err == nil:
+		result = resultCommitted
+		o.metrics.duration.Observe(s.Wait.Seconds())
+	case errors.As(s.Err, &rejected):
+		result = resultRejected
+	}
+	o.metrics.publishes.WithLabelValues(result).Inc()
+	if !s.Cleanup {
+		o.metrics.proxy.updated(s.Snapshot, s.Total, o.cfg.Now(), s.Err)
+	} else if s.Err != nil {
+		o.metrics.proxy.cleanupFailed()
+	}
+}
+
+// Committed implements publish.Observer.
+func (o *observer) Committed(items []change) {
+	node := o.content.committing
+	if len(items) == 0 && node == nil {
+		return
+	}
+	o.content.committing = nil
+	changes := modelChanges(items)
+	o.servers.Apply(changes, node)
+	o.noLocal.apply(changes)
+	o.metrics.proxy.noLocal(&o.noLocal.sum)
+}
+
+// Quarantined implements publish.Observer.
+func (o *observer) Quarantined(keys []model.Key) {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.String()
+	}
+	o.metrics.quarantined.Set(float64(len(names)))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.quarantined = names
+}
+
+// Rejected implements publish.Observer.
+func (o *observer) Rejected(key model.Key, err error) {
+	o.cfg.warnService(key, reasonRefused, "its rules are rejected, so it does not work on node "+o.cfg.NodeName+": "+err.Error())
+}
+
+// Settled implements publish.Observer.
+func (o *observer) Settled(since, committed time.Time) {
+	if !committed.IsZero() {
+		o.metrics.latency.Observe(committed.Sub(since).Seconds())
+		o.metrics.proxy.programmed(o.content.triggers.list, committed)
+	}
+	o.content.triggers.list = nil
+	o.health.Updated()
+}
