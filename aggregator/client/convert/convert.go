@@ -8,14 +8,14 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/json"
 )
 
 // File returns the tables of a .nft file.
 //
 // Possible errors: *syntax.Error.
 func File(text string) ([]*weftv1.Table, error) {
-	tables, err := syntax.ParseFile("", text)
+	tables, err := json.ParseFile("", text)
 	if err != nil {
 		return nil, err
 	}
