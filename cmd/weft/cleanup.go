@@ -22,18 +22,17 @@ func newCleanupCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove every table that weft made in this network namespace, and end weft if it runs; or the rules of kube-proxy",
-		Long: `Remove every table that weft made in this network namespace, in one
-transaction. Tables of others are not touched.
+		Long: `Remove every table of weft in this network namespace, in one transaction. Tables
+of other programs are not touched.
 
 A running weft that answers on the socket removes its tables itself, and ends.
-Durable fragments stay in its state directory, and come back when it is started
-again: delete them before if that is not wanted.
+Durable fragments stay in its state directory and are published again when weft
+starts: delete them first if you do not want that.
 
-With --kube-proxy, remove the rules that kube-proxy left behind instead, of its modes
-nftables and iptables; weft and its tables stay as they are. To take over a
-node without losing a packet: start weft, wait until it is ready, stop
-kube-proxy, and then do this. As long as weft's own rules are not there, it
-refuses.`,
+With --kube-proxy, remove the rules that kube-proxy left behind instead (modes
+nftables and iptables); weft and its tables do not change. To take over a node
+without losing a packet, start weft, wait until it is ready, stop kube-proxy, and
+then run this. It refuses to run while weft's own rules are missing.`,
 		Example: `  weft cleanup
   weft cleanup --kube-proxy`,
 		Args: cobra.NoArgs,
@@ -54,21 +53,21 @@ refuses.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", client.DefaultSocket, "path of the Unix socket of a weft that may be running")
-	cmd.Flags().BoolVar(&kubeProxy, "kube-proxy", false, "remove the rules of kube-proxy, and nothing of weft")
-	cmd.Flags().BoolVar(&force, "force", false, "with --kube-proxy: also where weft's own rules for Services are not there")
+	cmd.Flags().StringVar(&socket, "socket", client.DefaultSocket, "path of the Unix socket of a running weft, if there is one")
+	cmd.Flags().BoolVar(&kubeProxy, "kube-proxy", false, "remove the rules of kube-proxy, and not those of weft")
+	cmd.Flags().BoolVar(&force, "force", false, "with --kube-proxy: even if weft's own rules for Services are missing")
 	return cmd
 }
 
-// cleanUp has a running weft remove its tables, or else removes them; daemon says
-// that there was one.
+// cleanUp makes a running weft remove its tables, and removes them itself if none runs.
+// daemon reports whether one ran.
 func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, err error) {
 	c, err := client.Dial(ctx, client.Config{Socket: socket, DialTimeout: -1})
 	if err == nil {
 		defer func() { _ = c.Close() }()
 		tables, err = c.Cleanup(ctx)
 	}
-	// Nobody, or one that stands by.
+	// No weft listens, or one that stands by.
 	if !errors.Is(err, client.ErrUnavailable) {
 		return tables, true, err
 	}
@@ -76,7 +75,7 @@ func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, 
 	return tables, false, err
 }
 
-// cleanKernel removes tables that nobody owns.
+// cleanKernel removes the tables of weft if no process owns them.
 func cleanKernel() ([]string, error) {
 	conn, err := kernel.Open(kernel.Config{})
 	if err != nil {
@@ -115,13 +114,13 @@ func printCleanup(w io.Writer, tables []string, daemon bool) {
 	}
 }
 
-// printTakeover says what was removed of kube-proxy's, also when an error ended it.
+// printTakeover prints what was removed, even if an error ended the removal.
 func printTakeover(w io.Writer, report takeover.Report, err error) {
 	for _, what := range report.Removed {
 		fmt.Fprintf(w, "removed %s\n", what)
 	}
 	if len(report.Removed) == 0 && err == nil {
-		fmt.Fprintln(w, "nothing of kube-proxy to remove")
+		fmt.Fprintln(w, "no rules of kube-proxy found")
 	}
 	for _, notice := range report.Notices {
 		fmt.Fprintf(w, "note: %s\n", notice)

@@ -16,28 +16,28 @@ import (
 
 // File is a file to check.
 type File struct {
-	// Name is what errors call the file.
+	// Name is the name of the file in errors.
 	Name string
 	// Text is its content.
 	Text string
-	// Context is true for a file that is there for its declarations only.
+	// Context is true for a file of which only the declarations count.
 	Context bool
-	// Open finds what the file includes; nil refuses include statements.
+	// Open reads the files that it includes; nil refuses include statements.
 	Open ruleset.OpenFunc
 }
 
 // Problem is an error of a file.
 type Problem struct {
 	File string
-	// Err has the place, if it is known, and the source line.
+	// Err has the place and the source line, if they are known.
 	Err *syntax.Error
 }
 
-// String returns "FILE:LINE:COL: message", and below it the source line with a
-// caret where the place is known.
+// String returns "FILE:LINE:COL: message", followed by the source line with a caret if
+// the place is known.
 func (p Problem) String() string {
 	if p.Err.File != "" {
-		// What a file includes.
+		// The error is in an included file.
 		p.File = p.Err.File
 	}
 	if !p.Err.Pos.IsValid() {
@@ -46,12 +46,12 @@ func (p Problem) String() string {
 	return p.File + ":" + p.Err.Pos.String() + ": " + p.Err.Msg + "\n" + p.Err.Excerpt()
 }
 
-// Result is what the files hold.
+// Result is the result of a check.
 type Result struct {
-	// Problems are in the order of the files and of the places in them.
+	// Problems are sorted by file and place.
 	Problems []Problem
-	// Tables, Rules, Sets, Elements and Objects count what was compiled, maps among
-	// the sets, flowtables among the objects.
+	// Tables, Rules, Sets, Elements and Objects count what was compiled. Sets include
+	// maps, and Objects include flowtables.
 	Tables, Rules, Sets, Elements, Objects int
 
 	tables []*table
@@ -64,7 +64,7 @@ func Run(files []File) *Result {
 	for i := range files {
 		units[i] = c.read(&files[i])
 	}
-	// Rules of the first file may refer to what the last one declares.
+	// Rules of the first file may refer to declarations of the last.
 	for _, u := range units {
 		c.declare(u)
 	}
@@ -83,19 +83,19 @@ type checker struct {
 	out    Result
 }
 
-// unit is a file on its way through the checker.
+// unit is a file and its state in the checker.
 type unit struct {
 	*File
 	parsed []nft.Table
-	// tables are those of parsed as far as they are compiled.
+	// tables are the tables of the file, as far as they are compiled.
 	tables []*table
 	places *ruleset.Places
-	// bundle is the file with those that it includes, nil if it may include none.
+	// bundle is the file with the files that it includes; nil if it may not include any.
 	bundle *ruleset.Bundle
 	errs   []*syntax.Error
 }
 
-// table is a table's part in a file, compiled.
+// table is the compiled part of a table in one file.
 type table struct {
 	id     nft.TableID
 	sets   []setContent
@@ -108,7 +108,7 @@ type setContent struct {
 	elements []set.Element
 }
 
-// chainContent is a chain's rules.
+// chainContent is the rules of a chain.
 type chainContent struct {
 	name  string
 	rules []*compile.Rule
@@ -117,7 +117,7 @@ type chainContent struct {
 // fail records an error.
 func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
 
-// sorted returns the problems by place.
+// sorted returns the problems, sorted by place.
 func (u *unit) sorted() []Problem {
 	slices.SortStableFunc(u.errs, func(a, b *syntax.Error) int {
 		if a.Pos.Line != b.Pos.Line {
@@ -195,15 +195,15 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	}
 	old := s.chains[decl.Name]
 	if old != nil && old.Base != nil && chain.Base != nil && *old.Base != *chain.Base {
-		u.fail(u.places.Error(id, fmt.Sprintf("chain %s is declared otherwise in %s", decl.Name, s.first(id, u))))
+		u.fail(u.places.Error(id, fmt.Sprintf("chain %s is declared differently in %s", decl.Name, s.first(id, u))))
 	}
 	if old == nil || old.Base == nil {
 		s.chains[decl.Name] = chain
 	}
 }
 
-// set takes a compiled set or map, or the error about its declaration, and
-// packs its elements.
+// set records a compiled set or map, or the error of its declaration, and packs its
+// elements.
 func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
 	id := ruleset.PlaceID{Table: out.id, Kind: "set", Name: decl.Name}
 	if err != nil {
@@ -213,7 +213,7 @@ func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *se
 	if old := s.sets[decl.Name]; old == nil {
 		s.sets[decl.Name] = declared
 	} else if !old.Equal(declared) {
-		u.fail(u.places.Error(id, fmt.Sprintf("set %s is declared otherwise in %s", decl.Name, s.first(id, u))))
+		u.fail(u.places.Error(id, fmt.Sprintf("set %s is declared differently in %s", decl.Name, s.first(id, u))))
 		return
 	}
 	if u.Context {
@@ -237,8 +237,8 @@ func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *se
 	out.sets = append(out.sets, content)
 }
 
-// compile compiles the rules of a file and looks for the chains that the
-// elements of verdict maps lead to.
+// compile compiles the rules of a file and checks that the chains of verdict maps
+// exist.
 func (c *checker) compile(u *unit) {
 	if u.Context {
 		return
@@ -256,7 +256,7 @@ func (c *checker) compile(u *unit) {
 	}
 }
 
-// checkVerdicts looks for the chains that elements lead to.
+// checkVerdicts checks that the chains to which elements lead exist.
 func checkVerdicts(u *unit, s *scope, declared *setContent) {
 	if !declared.decl.Verdict {
 		return
@@ -287,8 +287,8 @@ func (c *checker) rules(u *unit, s *scope, chain *nft.Chain) chainContent {
 	return out
 }
 
-// ruleError returns the error of a rule as one about its file. Rules are
-// compiled in canonical form; that of the file may have the place elsewhere.
+// ruleError returns the error of a rule with its place in the file. Rules are compiled
+// in canonical form, which may have other columns than the file.
 func ruleError(u *unit, s *scope, chain string, n int, r nft.Rule, err error) *syntax.Error {
 	at := (*syntax.Error)(nil)
 	if src, ok := u.places.Rule(s.id, chain, n); ok {

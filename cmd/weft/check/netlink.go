@@ -8,8 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
-// Netlink prints what the kernel would be given for each set and each rule, in
-// the notation of "nft --debug=netlink".
+// Netlink prints the elements of each set and the expressions of each rule, in the
+// notation of "nft --debug=netlink".
 func (r *Result) Netlink(w io.Writer) error {
 	var b strings.Builder
 	for _, t := range r.tables {

@@ -10,7 +10,7 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// parseAddr reads an address as kube-proxy does: leading zeros are let pass.
+// parseAddr parses an address as kube-proxy does: it accepts leading zeros.
 func parseAddr(s string) (netip.Addr, error) {
 	a, ok := netip.AddrFromSlice(netutils.ParseIPSloppy(strings.TrimSpace(s)))
 	if !ok {
@@ -19,7 +19,7 @@ func parseAddr(s string) (netip.Addr, error) {
 	return a.Unmap(), nil
 }
 
-// parsePrefix reads a CIDR as kube-proxy does.
+// parsePrefix parses a CIDR as kube-proxy does.
 func parsePrefix(s string) (netip.Prefix, error) {
 	_, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(s))
 	if err != nil {
@@ -30,8 +30,8 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return netip.PrefixFrom(a.Unmap(), bits), nil
 }
 
-// withPort adds a port to an address that has none; anything else is left for the
-// validation.
+// withPort adds a port to an address that has none. It returns anything else
+// unchanged, for the validation to judge.
 func withPort(address string, port int) string {
 	if a, err := parseAddr(address); err == nil {
 		return net.JoinHostPort(a.String(), strconv.Itoa(port))
@@ -39,7 +39,7 @@ func withPort(address string, port int) string {
 	return address
 }
 
-// checkAddrPort says whether an address is one to listen on.
+// checkAddrPort returns an error unless s is an address and a port.
 func checkAddrPort(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

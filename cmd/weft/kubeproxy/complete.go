@@ -14,10 +14,10 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// Complete returns the settings that flags, which were parsed, and a file, if
-// there is one, amount to.
+// Complete returns the settings that the parsed flags and the file say. An empty file
+// name means that there is none.
 //
-// Possible errors: a *cli.UsageError, an *access.FileError, the file system's.
+// Possible errors: a *cli.UsageError, an *access.FileError, an error of the file system.
 func (o *Options) Complete(flags *pflag.FlagSet, file string) (*Settings, error) {
 	if o.cleanup {
 		return nil, cli.Usagef("--cleanup: use the verb: weft cleanup --kube-proxy removes the rules of kube-proxy")
@@ -31,15 +31,15 @@ func (o *Options) Complete(flags *pflag.FlagSet, file string) (*Settings, error)
 	return o.fromFile(flags, file)
 }
 
-// fromFlags makes the settings of a command line without a file.
+// fromFlags returns the settings of a command line without a file.
 func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	c := o.config.DeepCopy()
 	c.ClusterCIDR = strings.Join(o.clusterCIDRs, ",")
 	c.NFTables.MinSyncPeriod.Duration = o.minSyncPeriod
-	// What is wrong with these shows when they are listened on.
+	// The HTTP servers report errors in these when they bind them.
 	metrics, healthz := o.flagAddress(flags, "metrics-bind-address", o.metricsPort), o.flagAddress(flags, "healthz-bind-address", o.healthzPort)
 	c.MetricsBindAddress, c.HealthzBindAddress = "", ""
-	found, idle := validate(c)
+	found := validate(c)
 	if len(found) > 0 {
 		return nil, flagError(flags, found)
 	}
@@ -60,7 +60,7 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	if given(flags, "proxy-mode") {
 		s.Warnings = append(s.Warnings, warnMode(c)...)
 	}
-	s.warnGates(idle)
+	s.warnGates(c.FeatureGates)
 	s.LogGiven = given(flags, "v") || given(flags, "logging-format")
 	s.Conntrack.Exact = given(flags, "conntrack-max-per-core") || given(flags, "conntrack-min")
 	s.OOMGiven = given(flags, "oom-score-adj")
@@ -69,8 +69,8 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	return s, nil
 }
 
-// flagAddress returns the address of a flag that another part of weft registers.
-// A deprecated port of 0 turns it off, as an empty address does.
+// flagAddress returns the address of a flag that package daemon adds. A deprecated port
+// of 0 turns the server off, as an empty address does.
 func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) string {
 	f := flags.Lookup(name)
 	if f == nil || port == 0 {
@@ -78,13 +78,13 @@ func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) strin
 	}
 	address := f.Value.String()
 	if host, _, err := net.SplitHostPort(address); err == nil && !f.Changed {
-		// The default has kube-proxy's own port.
+		// The default address has kube-proxy's port.
 		address = host
 	}
 	return withPort(address, port)
 }
 
-// fromFile makes the settings of a file.
+// fromFile returns the settings of a file.
 func (o *Options) fromFile(flags *pflag.FlagSet, file string) (*Settings, error) {
 	data, err := read(file)
 	if err != nil {
@@ -95,18 +95,18 @@ func (o *Options) fromFile(flags *pflag.FlagSet, file string) (*Settings, error)
 		return nil, err
 	}
 	if ignored := o.ignored(flags); len(ignored) > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%s: ignored, as %s has these settings", strings.Join(ignored, ", "), file))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%s: ignored, because %s has these settings", strings.Join(ignored, ", "), file))
 	}
 	return s, nil
 }
 
-// ignored lists the flags that were given and do not count beside a file.
+// ignored returns the flags that were given and have no effect beside a file.
 func (o *Options) ignored(flags *pflag.FlagSet) []string {
 	host := hostFlags()
 	var out []string
 	for _, f := range fields() {
 		for _, name := range f.flags {
-			// Others of this name are not kube-proxy's.
+			// Without AddFlags, a flag of this name is not kube-proxy's.
 			mine := o.all || host.Lookup(name) != nil
 			if mine && given(flags, name) && !slices.Contains(besideFile, name) {
 				out = append(out, "--"+name)
@@ -116,14 +116,14 @@ func (o *Options) ignored(flags *pflag.FlagSet) []string {
 	return out
 }
 
-// hostFlags are the flags of AddHostFlags.
+// hostFlags returns the flags of AddHostFlags.
 func hostFlags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("host", pflag.ContinueOnError)
 	New().AddHostFlags(flags)
 	return flags
 }
 
-// fromData makes the settings of what a file held.
+// fromData returns the settings in the content of a file.
 func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Settings, error) {
 	doc, err := parse(file, data)
 	if err != nil {
@@ -135,13 +135,8 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 	warnings := fallBack(c)
 	setDefaults(c)
 	o.copyLogFlags(flags, &c.Logging)
-	found, idle := validate(c)
-	for _, v := range found {
-		if v.got != "" {
-			doc.problem(doc.line(v.path), v.path, "got %s: want %s", v.got, v.want)
-		} else {
-			doc.problem(doc.line(v.path), v.path, "%s", v.want)
-		}
+	for _, v := range validate(c) {
+		doc.problem(doc.line(v.path), v.path, "got %s: want %s", v.got, v.want)
 	}
 	if err := doc.err(); err != nil {
 		return nil, err
@@ -152,14 +147,14 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 	}
 	s := settings(c)
 	s.File, s.data, s.Server, s.Warnings = file, data, o.server, warnings
-	s.warnGates(idle)
+	s.warnGates(c.FeatureGates)
 	s.Conntrack.Exact, s.HostGiven, s.OOMGiven = exact, true, doc.config.OOMScoreAdj != nil
 	s.LogGiven = verbose || given(flags, "v") || given(flags, "logging-format")
 	s.finish(c)
 	return s, nil
 }
 
-// finish notes in the configuration in force what weft made of it.
+// finish sets the configuration in force.
 func (s *Settings) finish(c *v1alpha1.KubeProxyConfiguration) {
 	s.Configuration = *c
 	s.Configuration.Mode = modeNFTables
@@ -168,14 +163,7 @@ func (s *Settings) finish(c *v1alpha1.KubeProxyConfiguration) {
 	}
 }
 
-func (s *Settings) warnGates(idle []string) {
-	if len(idle) > 0 {
-		s.Warnings = append(s.Warnings, "feature gates "+strings.Join(idle, ", ")+": no effect in weft")
-	}
-}
-
-// flagError says what is wrong on a command line, by the names of the flags that
-// were given.
+// flagError returns the violations as an error that names the flags that were given.
 func flagError(flags *pflag.FlagSet, found []violation) error {
 	var errs []error
 	for _, v := range found {
@@ -190,22 +178,18 @@ func flagError(flags *pflag.FlagSet, found []violation) error {
 				}
 			}
 		}
-		if v.got == "" {
-			_, gate, _ := strings.Cut(v.path, ".")
-			errs = append(errs, fmt.Errorf("%s %s: %s", name, gate, v.want))
-			continue
-		}
 		errs = append(errs, fmt.Errorf("%s %s: want %s", name, v.got, v.want))
 	}
 	return cli.Usagef("%w", errors.Join(errs...))
 }
 
-// Same reports whether two settings mean the same.
+// Same reports whether two settings are equal.
 func (s *Settings) Same(other *Settings) bool {
 	return reflect.DeepEqual(s.Configuration, other.Configuration) && s.SameHost(other)
 }
 
-// SameHost reports whether two settings mean the same for the machine.
+// SameHost reports whether two settings are equal for the machine: connection tracking
+// and the OOM score.
 func (s *Settings) SameHost(other *Settings) bool {
 	return s.Conntrack == other.Conntrack && s.OOMScoreAdj == other.OOMScoreAdj
 }

@@ -23,7 +23,7 @@ func TestFileErrors(t *testing.T) {
 		"unknown": {"clusterCidr: 10.0.0.0/8\nconntrack:\n  maxPerCor: 1\n", `3: unknown field "clusterCidr": did you mean clusterCIDR?
 5: conntrack: unknown field "maxPerCor"`},
 		"repeated": {"bindAddress: 192.0.2.1\nmode: nftables\nbindAddress: 192.0.2.2\n",
-			`5: bindAddress: the field is there twice, also in line 3: remove one`},
+			`5: bindAddress: duplicate field, first set in line 3: remove one`},
 		"types": {"oomScoreAdj: low\nbindAddressHardFail: 1\nenableProfiling: \"yes\"\nnodePortAddresses: primary\nconntrack: []\nclusterCIDR: 10\nclientConnection: {qps: fast, burst: 99999999999}\nnftables: {syncPeriod: 30}\nipvs: {excludeCIDRs: [1]}\n", `3: oomScoreAdj: got "low": want a whole number
 4: bindAddressHardFail: got "1": want true or false
 5: enableProfiling: got "yes": want true or false
@@ -34,8 +34,8 @@ func TestFileErrors(t *testing.T) {
 9: clientConnection.burst: got "99999999999": want a whole number
 10: nftables.syncPeriod: got "30": want a value such as "30s" for a time, "64Ki" for a size
 11: ipvs.excludeCIDRs[0]: got "1": want a text in quotes`},
-		"alias":   {"clusterCIDR: &a 10.0.0.0/8\nbindAddress: *a\n", `4: bindAddress: aliases are not read: write the value out`},
-		"second":  {"---\nmode: nftables\n", `3: there is a second document: put everything into one`},
+		"alias":   {"clusterCIDR: &a 10.0.0.0/8\nbindAddress: *a\n", `4: bindAddress: aliases are not supported: write the value out`},
+		"second":  {"---\nmode: nftables\n", `3: the file has a second document: put everything into one`},
 		"no YAML": {"mode: [\n", `3: did not find expected node content`},
 		"values": {`mode: userspace
 bindAddress: localhost
@@ -61,7 +61,7 @@ showHiddenMetricsForVersion: next
 logging: {format: xml}
 featureGates:
   Nonsense: true
-`, `3: mode: got "userspace": want nftables (or iptables, ipvs or nothing, which weft takes for it)
+`, `3: mode: got "userspace": want nftables (or iptables, ipvs or nothing, which mean the same in weft)
 4: bindAddress: got "localhost": want an address
 5: healthzBindAddress: got "1.2.3.4:0": want an address, or an address and a port such as 0.0.0.0:10256
 6: metricsBindAddress: got "here": want an address, or an address and a port such as 0.0.0.0:10256
@@ -77,13 +77,12 @@ featureGates:
 21: nodePortAddresses[1]: got "primary": want primary alone, or CIDRs
 22: nodePortAddresses[2]: got "10.0.0.1": want an address and a prefix length, such as 10.244.0.0/16
 23: showHiddenMetricsForVersion: got "next": want a version such as 1.35
-24: logging.format: got "xml": want text or json
-26: featureGates.Nonsense: unknown feature gate: kube-proxy 1.36 has none of this name`},
+24: logging.format: got "xml": want text or json`},
 		"one family twice": {"clusterCIDR: 10.0.0.0/8,10.1.0.0/16\n", `3: clusterCIDR: got "10.0.0.0/8,10.1.0.0/16": want one CIDR, or one of each family`},
 		"three":            {"clusterCIDR: 10.0.0.0/8,fd00::/8,fd01::/16\n", `3: clusterCIDR: got "10.0.0.0/8,fd00::/8,fd01::/16": want one CIDR, or one of each family`},
 		"no CIDR":          {"clusterCIDR: pods\n", `3: clusterCIDR: got "pods": want an address and a prefix length, such as 10.244.0.0/16`},
 		"no bridge":        {"detectLocalMode: BridgeInterface\n", `0: detectLocal.bridgeInterface: got "": want the name of an interface, for BridgeInterface`},
-		"no prefix":        {"detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: 'a\" b'}\n", `4: detectLocal.interfaceNamePrefix: got "a\" b": want what the names of interfaces begin with, for InterfaceNamePrefix`},
+		"no prefix":        {"detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: 'a\" b'}\n", `4: detectLocal.interfaceNamePrefix: got "a\" b": want a prefix of the names of interfaces, for InterfaceNamePrefix`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, flags := command(t)
@@ -153,8 +152,7 @@ func TestFlagErrors(t *testing.T) {
 		"--min-sync-period=31s":                    `--min-sync-period 31s: want at most nftables.syncPeriod, 30s`,
 		"--cluster-cidr=10.0.0.1":                  `--cluster-cidr "10.0.0.1": want an address and a prefix length, such as 10.244.0.0/16`,
 		"--nodeport-addresses=primary,10.0.0.0/8":  `--nodeport-addresses "primary": want primary alone, or CIDRs`,
-		"--feature-gates=Nonsense=true":            `--feature-gates Nonsense: unknown feature gate: kube-proxy 1.36 has none of this name`,
-		"--proxy-mode=kernelspace":                 `--proxy-mode "kernelspace": want nftables (or iptables, ipvs or nothing, which weft takes for it)`,
+		"--proxy-mode=kernelspace":                 `--proxy-mode "kernelspace": want nftables (or iptables, ipvs or nothing, which mean the same in weft)`,
 		"--detect-local-mode=BridgeInterface":      `--pod-bridge-interface "": want the name of an interface, for BridgeInterface`,
 		"--hostname-override=  ":                   `--hostname-override: want the name of this node, or nothing for the host's name`,
 		"--cleanup":                                `--cleanup: use the verb: weft cleanup --kube-proxy removes the rules of kube-proxy`,
@@ -189,7 +187,7 @@ func TestBesideFile(t *testing.T) {
 	if s.NodeName != "flag" || s.Server != "https://192.0.2.1" || s.LogLevel != level(5) || s.LogFormat != "json" {
 		t.Errorf("node %q, server %q, log %v %s: want what the flags say", s.NodeName, s.Server, s.LogLevel, s.LogFormat)
 	}
-	want := "--metrics-bind-address, --masquerade-all, --min-sync-period, --cluster-cidr: ignored, as " + s.File + " has these settings"
+	want := "--metrics-bind-address, --masquerade-all, --min-sync-period, --cluster-cidr: ignored, because " + s.File + " has these settings"
 	if !slices.Equal(s.Warnings, []string{want}) {
 		t.Errorf("warnings %q: want %q", s.Warnings, want)
 	}

@@ -12,14 +12,15 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// maxProblems bounds what one error lists.
+// maxProblems is how many problems one error lists at most.
 const maxProblems = 100
 
-// decoder puts a YAML document into a Go value by its JSON names, and collects
-// what is wrong, with lines. The libraries of Kubernetes say neither.
+// decoder decodes a YAML document into a Go value by its JSON names, and collects all
+// problems with their lines. The decoders of Kubernetes stop at the first wrong type
+// and do not report lines.
 type decoder struct {
 	problems []access.Problem
-	// lines has the line of each field that the document has, by its path.
+	// lines has the line of each field in the document, by its path.
 	lines map[string]int
 }
 
@@ -34,7 +35,7 @@ func (d *decoder) problem(line int, path, format string, args ...any) {
 	d.problems = append(d.problems, access.Problem{Line: line, Text: text})
 }
 
-// line returns the line of a field, or of what it is in.
+// line returns the line of a field, or of the field that contains it.
 func (d *decoder) line(path string) int {
 	for {
 		if n, ok := d.lines[path]; ok {
@@ -48,11 +49,11 @@ func (d *decoder) line(path string) int {
 	}
 }
 
-// value decodes n into v. A null is a field that is left out, as kubeadm writes
-// them.
+// value decodes n into v. A null means that the field is not set: kubeadm writes
+// such fields.
 func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind == yaml.AliasNode {
-		d.problem(n.Line, path, "aliases are not read: write the value out")
+		d.problem(n.Line, path, "aliases are not supported: write the value out")
 		return
 	}
 	if n.Tag == "!!null" {
@@ -78,7 +79,7 @@ func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// custom decodes a scalar into a type that reads its own JSON.
+// custom decodes a scalar into a type that has its own UnmarshalJSON.
 func (d *decoder) custom(path string, n *yaml.Node, u json.Unmarshaler) {
 	text := n.Value
 	if n.Tag == "!!str" {
@@ -96,7 +97,7 @@ func (d *decoder) custom(path string, n *yaml.Node, u json.Unmarshaler) {
 	}
 }
 
-// kinds say in messages what a kind is.
+// kinds are the names of types in messages.
 var kinds = map[reflect.Kind]string{
 	reflect.String: "a text", reflect.Bool: "true or false", reflect.Int32: "a whole number", reflect.Uint32: "a whole number of at least 0",
 	reflect.Float32: "a number",
@@ -108,8 +109,8 @@ func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value) {
 		d.problem(n.Line, path, "weft cannot read a field of type %s", v.Type())
 		return
 	}
-	// A number is no text, and true is no name: kube-proxy does not guess either. But
-	// yes and no are true and false, as they were in the YAML of old.
+	// Like kube-proxy, the decoder does not accept a number for a string. It accepts
+	// yes and no for true and false, as YAML 1.1 does.
 	plain := n.Tag != "!!str" || v.Kind() == reflect.Bool && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 	if n.Kind != yaml.ScalarNode || plain == (v.Kind() == reflect.String) {
 		if n.Kind == yaml.ScalarNode && v.Kind() == reflect.String {
@@ -164,7 +165,7 @@ func (d *decoder) fields(path string, n *yaml.Node, v reflect.Value) {
 	})
 }
 
-// jsonFields lists the fields of a struct by their JSON names.
+// jsonFields collects the fields of a struct by their JSON names.
 func jsonFields(v reflect.Value, out map[string]reflect.Value) {
 	for i := range v.NumField() {
 		name, rest, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
@@ -177,7 +178,7 @@ func jsonFields(v reflect.Value, out map[string]reflect.Value) {
 	}
 }
 
-// mapping calls f for each key of a mapping that is there once.
+// mapping calls f for the first occurrence of each key of a mapping.
 func (d *decoder) mapping(path string, n *yaml.Node, f func(sub string, key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		d.problem(n.Line, path, "got %s: want a mapping of fields", describe(n))
@@ -190,7 +191,7 @@ func (d *decoder) mapping(path string, n *yaml.Node, f func(sub string, key, val
 			sub = path + "." + sub
 		}
 		if first, twice := d.lines[sub]; twice {
-			d.problem(key.Line, sub, "the field is there twice, also in line %d: remove one", first)
+			d.problem(key.Line, sub, "duplicate field, first set in line %d: remove one", first)
 			continue
 		}
 		d.lines[sub] = key.Line
@@ -198,7 +199,7 @@ func (d *decoder) mapping(path string, n *yaml.Node, f func(sub string, key, val
 	}
 }
 
-// describe names what a node is, in an error.
+// describe returns a node as errors name it.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

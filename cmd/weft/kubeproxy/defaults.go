@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services"
 )
 
-// kube-proxy's modes, and its ways to know flows from pods.
+// kube-proxy's modes, and its ways to detect local traffic.
 const (
 	modeIPTables = "iptables"
 	modeIPVS     = "ipvs"
@@ -26,16 +26,15 @@ const (
 	primary = "primary"
 )
 
-// The ports of kube-proxy, and its place with the OOM killer.
+// kube-proxy's ports and OOM score.
 const (
 	healthzPort = 10256
 	metricsPort = 10249
 	oomScore    = -999
 )
 
-// setDefaults fills what is left out as kube-proxy 1.36 does, but for the least
-// time between two updates and the lists of addresses, where empty says more than
-// a default.
+// setDefaults sets the defaults of kube-proxy 1.36, except for the minimum sync period
+// and for lists of addresses, for which empty has a meaning of its own.
 func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 	c.APIVersion, c.Kind = APIVersion, Kind
 	c.BindAddress = cmp.Or(c.BindAddress, "0.0.0.0")
@@ -69,7 +68,7 @@ func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 	logsapi.SetRecommendedLoggingConfiguration(&c.Logging)
 }
 
-// setDefault fills an optional value.
+// setDefault sets an optional value that is nil.
 func setDefault[T any](p **T, value T) {
 	if *p == nil {
 		*p = &value

@@ -1,38 +1,39 @@
 // Package kubeproxy reads kube-proxy's command line and its configuration file,
-// KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1), and says what they
-// mean for weft. Who replaces kube-proxy keeps both as they are.
+// KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1), so that an operator who
+// replaces kube-proxy can keep both.
 //
-// It starts nothing and sets nothing: the verbs of cmd/weft do what Settings say.
+// In come flags and a file ([Options]); out go [Settings] and warnings. Read options.go
+// and complete.go first, then fields.go: its table has every setting, the flags that
+// set it, and for a setting without effect the reason.
+//
+// The package starts nothing and sets nothing: package daemon applies the settings.
 //
 // # Which settings count
 //
-// As with kube-proxy 1.36, a file stands in place of the flags: beside it only
-// --hostname-override, --master and the flags of the log count, and of the others
-// a warning names those that were given. The fields table says of every field
-// which flag it has, and of one that has no effect, why. A setting without effect
-// that differs from its default is named in a warning, as are modes other than
-// nftables. In such a mode iptables.masqueradeAll and iptables.masqueradeBit are
-// what kube-proxy went by, so they count unless the nftables section says
-// something else.
+// As in kube-proxy 1.36, a file replaces the flags. Beside a file only
+// --hostname-override, --master and the flags of the log have an effect, and a warning
+// names the others that were given. A warning also names each setting that has no
+// effect and differs from its default, and modes other than nftables. In such a mode
+// kube-proxy used iptables.masqueradeAll and iptables.masqueradeBit, so weft uses them
+// unless the nftables section sets its own.
 //
-// Defaults are kube-proxy's, but for nftables.minSyncPeriod: weft needs no
-// second between two updates, so without a value it is 100 ms.
+// The defaults are kube-proxy's, except that nftables.minSyncPeriod is 100 ms: weft
+// does not need a second between two updates.
 //
 // # The file
 //
-// One YAML or JSON document. An unknown or repeated field and a wrong type is an
-// error, where kube-proxy itself tries again without looking at these; all of them
-// are reported at once, with their lines. What is wrong with a value is, too.
+// The file is one YAML or JSON document. Unknown fields, repeated fields and wrong types
+// are errors, although kube-proxy retries without checking them. All errors are
+// reported at once, with their lines.
 //
 // # Changes
 //
-// Follow returns ErrChanged when the file says something else than at the start;
-// weft then ends without a failure, as the DaemonSet starts it again. Its rules
-// stay meanwhile. A changed file that cannot be used is reported, and weft goes
-// on.
+// Follow returns ErrChanged when the file no longer says what it said at the start.
+// weft then ends with exit code 0, and the DaemonSet starts it again; its rules stay
+// in the kernel. A changed file with an error is logged, and weft continues.
 //
 // # Errors
 //
-// What is wrong in a file is an *access.FileError, and what is wrong on the
-// command line a *cli.UsageError.
+// An error in a file is an *access.FileError, an error on the command line a
+// *cli.UsageError.
 package kubeproxy

@@ -12,12 +12,11 @@ import (
 // field is a setting of a KubeProxyConfiguration.
 type field struct {
 	path string
-	// flags are those of the command line that say the same, if any; the first is
-	// the one that messages name.
+	// flags are the flags that set it; messages name the first.
 	flags []string
-	// unused is why the setting has no effect in weft; empty where it has one.
+	// unused is why the setting has no effect in weft; empty if it has one.
 	unused string
-	// fallback settings count only where the mode is not nftables.
+	// fallback settings have an effect only if the mode is not nftables.
 	fallback bool
 }
 
@@ -26,12 +25,12 @@ const (
 	ofIPTables  = "it is of mode iptables"
 	ofIPVS      = "it is of mode ipvs"
 	ofWindows   = "it is for Windows"
-	ofResync    = "what the API server says has its effect at once and is kept, so there is nothing to go through again"
-	ofLogOutput = "weft writes each line of its log at once, to its standard error"
+	ofResync    = "changes take effect at once, so there is no periodic resync"
+	ofLogOutput = "weft writes each line of its log to standard error at once"
 )
 
-// fields has every setting; a test fails when a release of kube-proxy brings one
-// that is not here.
+// fields returns every setting. A test fails if kube-proxy has a setting that is not
+// listed.
 func fields() []field {
 	return []field{
 		{path: "featureGates", flags: []string{"feature-gates"}},
@@ -96,17 +95,17 @@ func fields() []field {
 		{path: "conntrack.udpTimeout", flags: []string{"conntrack-udp-timeout"}},
 		{path: "conntrack.udpStreamTimeout", flags: []string{"conntrack-udp-timeout-stream"}},
 		{path: "configSyncPeriod", flags: []string{"config-sync-period"}, unused: ofResync},
-		{path: "portRange", unused: "kube-proxy itself has no use for it any more"},
+		{path: "portRange", unused: "kube-proxy does not use it any more"},
 		{path: "windowsRunAsService", unused: ofWindows},
 	}
 }
 
-// besideFile are the flags that count beside a file too, as with kube-proxy.
+// besideFile are the flags that have an effect beside a file too, as in kube-proxy.
 var besideFile = []string{"hostname-override", "logging-format", "v", "log-flush-frequency", "vmodule", "log-text-split-stream",
 	"log-text-info-buffer-size", "log-json-split-stream", "log-json-info-buffer-size"}
 
-// eachSetting calls f for every setting of c that is no part of what c says that
-// it is. A list is one setting, and so is a value that reads its own JSON.
+// eachSetting calls f for every setting of c, except apiVersion and kind. A list is one
+// setting, and so is a value with its own UnmarshalJSON.
 func eachSetting(c *v1alpha1.KubeProxyConfiguration, f func(path string, v reflect.Value)) {
 	walk("", reflect.ValueOf(c).Elem(), f)
 }
@@ -129,8 +128,8 @@ func walk(path string, v reflect.Value, f func(string, reflect.Value)) {
 	}
 }
 
-// unusedSettings lists the settings of c that have no effect and are not what
-// they are by default, each with the reason.
+// unusedSettings returns a line for each reason why settings of c have no effect.
+// Settings at their defaults are left out.
 func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	plain := new(v1alpha1.KubeProxyConfiguration)
 	setDefaults(plain)
@@ -157,8 +156,7 @@ func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	return out
 }
 
-// same compares a setting with its default; an empty list is one that is not
-// there.
+// same reports whether a setting has its default value. An empty list equals nil.
 func same(v reflect.Value, def any) bool {
 	if (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
 		return reflect.ValueOf(def).Len() == 0

@@ -1,7 +1,6 @@
 package kubeproxy
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -153,25 +152,11 @@ func TestFallBack(t *testing.T) {
 	}
 }
 
-// TestGates: gates are judged as kube-proxy 1.36 does.
+// TestGates checks that gates without effect, known or not, are named in a warning.
 //
 // Behaviour: 35, 150.
 func TestGates(t *testing.T) {
-	all := gates()
-	if len(all) < 200 || !all[externalIPs].enabled || all[externalIPs].locked || !all["MultiCIDRServiceAllocator"].locked {
-		t.Fatalf("%d gates are known: %v", len(all), slices.Sorted(maps.Keys(all)))
-	}
-	wrong, idle := checkGates(map[string]bool{
-		externalIPs: false, "MultiCIDRServiceAllocator": true, "PreferSameTrafficDistribution": false, "NoSuchThing": true,
-		"WatchList": false, "ContextualLogging": true,
-	})
-	if !slices.Equal(idle, []string{"WatchList"}) {
-		t.Errorf("gates that do nothing: %q", idle)
-	}
-	if len(wrong) != 2 || !strings.Contains(wrong["NoSuchThing"], "unknown") || !strings.Contains(wrong["PreferSameTrafficDistribution"], "locked") {
-		t.Errorf("gates that are refused: %q", wrong)
-	}
-	if w := fromText(t, "mode: nftables\nfeatureGates: {WatchList: false, AllAlpha: true}\n").Warnings; len(w) != 1 || w[0] != "feature gates AllAlpha, WatchList: no effect in weft" {
+	if w := fromText(t, "mode: nftables\nfeatureGates: {WatchList: false, NoSuchThing: true, AllowServiceExternalIPs: true}\n").Warnings; len(w) != 1 || w[0] != "feature gates NoSuchThing, WatchList: no effect in weft" {
 		t.Errorf("warnings %q", w)
 	}
 	if !fromText(t, "featureGates: {AllowServiceExternalIPs: false}\n").IgnoreExternalIPs || fromText(t, "").IgnoreExternalIPs {

@@ -10,30 +10,29 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// recheck is how often the file is read. The kubelet takes a minute to bring a
-// changed ConfigMap to the node, so two seconds are soon; and to read it sees what
-// a watch misses, such as links to links and bind mounts.
+// recheck is how often the file is read. The kubelet needs a minute to bring a changed
+// ConfigMap to the node. Reading the file also notices changes that a watch misses,
+// such as links to links and bind mounts.
 const recheck = 2 * time.Second
 
-// ErrChanged says that the configuration file says something else than at the
+// ErrChanged means that the configuration file no longer says what it said at the
 // start.
 var ErrChanged = errors.New("the configuration has changed")
 
 // Follower watches the file that settings come from.
 type Follower struct {
-	// Flags are those that the settings were made with.
+	// Flags are the flags that the settings were made from.
 	Flags *pflag.FlagSet
-	// Same says that a change of the settings does not matter; nil means
-	// Settings.Same.
+	// Same reports whether two settings are equal; nil means Settings.Same.
 	Same func(was, is *Settings) bool
-	// Tick is when the file is read; nil means every 2 s.
+	// Tick triggers reading the file; nil means every 2 s.
 	Tick <-chan time.Time
-	// Logger gets what becomes of changes. Required.
+	// Logger receives the outcome of changes. Required.
 	Logger *slog.Logger
 }
 
-// Follow returns ErrChanged once the file of s means something else, and nil when
-// ctx ends. What cannot be used is logged, once.
+// Follow returns ErrChanged once the file says something other than s, and nil when ctx
+// ends. A file with an error is logged once.
 func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 	log, same, tick := f.Logger, f.Same, f.Tick
 	if same == nil {
@@ -54,7 +53,7 @@ func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 		data, err := read(s.File)
 		if err != nil {
 			if err.Error() != lost {
-				log.Error("the configuration cannot be read any more: the one of the start stays", "error", err)
+				log.Error("cannot read the configuration any more: the settings of the start stay in force", "error", err)
 			}
 			lost = err.Error()
 			continue
@@ -67,9 +66,9 @@ func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 		now, err := o.fromData(f.Flags, s.File, data)
 		switch {
 		case err != nil:
-			log.Error("the changed configuration cannot be used: the one of the start stays", "error", err)
+			log.Error("the changed configuration has an error: the settings of the start stay in force", "error", err)
 		case !same(s, now):
-			log.Info("the configuration has changed: weft ends, to be started with it; its rules stay", "file", s.File)
+			log.Info("the configuration has changed: weft ends, to be started again with it; its rules stay", "file", s.File)
 			return ErrChanged
 		}
 	}

@@ -50,7 +50,7 @@ func TestFollow(t *testing.T) {
 	see("# A comment.\n" + header + "clusterCIDR: '10.0.0.0/16'\nmetricsBindAddress: 127.0.0.1\n")
 	see(header + "clusterCIDR: [\n")
 	see("")
-	if got := strings.Count(log.String(), "level=ERROR"); got != 2 || !strings.Contains(log.String(), "cannot be used") || !strings.Contains(log.String(), "cannot be read") {
+	if got := strings.Count(log.String(), "level=ERROR"); got != 2 || !strings.Contains(log.String(), "has an error") || !strings.Contains(log.String(), "cannot read") {
 		t.Errorf("the log has %d errors: want one of each kind:\n%s", got, &log)
 	}
 	replace(t, file, header+"clusterCIDR: 10.1.0.0/16\n")

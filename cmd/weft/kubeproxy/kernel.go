@@ -7,21 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Environment variables that turn the check of the kernel off: kube-proxy's, and
-// weft's own.
+// Environment variables that turn off the check of the kernel: kube-proxy's and weft's.
 const (
 	skipKubeProxy = "KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK"
 	skipWeft      = "WEFT_SKIP_KERNEL_VERSION_CHECK"
 )
 
-// The first kernel that has what weft's rules need, and distributions whose nft
-// reads them.
+// The first kernel that has everything weft's rules need.
 const (
 	leastMajor = 5
 	leastMinor = 13
 )
 
-// CheckKernel refuses a kernel before 5.13, unless the environment says otherwise.
+// CheckKernel returns an error for a kernel before 5.13, unless the environment turns
+// the check off.
 func CheckKernel() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

@@ -7,12 +7,10 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// debugVerbosity is the verbosity of kube-proxy from which on it logs what weft
-// calls debugging.
+// debugVerbosity is the verbosity of kube-proxy that corresponds to weft's level debug.
 const debugVerbosity = 4
 
-// addLogFlags adds the flags of the log, which are those of every program of
-// Kubernetes.
+// addLogFlags adds the flags of the log that every component of Kubernetes has.
 func (o *Options) addLogFlags(flags *pflag.FlagSet) {
 	c := &o.config.Logging
 	flags.StringVar(&c.Format, "logging-format", c.Format, "text or json: see --log-format")
@@ -27,7 +25,7 @@ func (o *Options) addLogFlags(flags *pflag.FlagSet) {
 		"log-json-info-buffer-size")
 }
 
-// copyLogFlags puts the flags of the log that were given over what a file says.
+// copyLogFlags overrides the settings of a file by the flags of the log that were given.
 func (o *Options) copyLogFlags(flags *pflag.FlagSet, to *logsapi.LoggingConfiguration) {
 	from := &o.config.Logging
 	for name, set := range map[string]func(){
@@ -46,7 +44,7 @@ func (o *Options) copyLogFlags(flags *pflag.FlagSet, to *logsapi.LoggingConfigur
 	}
 }
 
-// level returns weft's level for a verbosity of kube-proxy.
+// level returns the level of weft's log for a verbosity of kube-proxy.
 func level(v logsapi.VerbosityLevel) slog.Level {
 	if v >= debugVerbosity {
 		return slog.LevelDebug
@@ -54,7 +52,7 @@ func level(v logsapi.VerbosityLevel) slog.Level {
 	return slog.LevelInfo
 }
 
-// given reports whether a flag is there and was given.
+// given reports whether a flag exists and was given.
 func given(flags *pflag.FlagSet, name string) bool {
 	f := flags.Lookup(name)
 	return f != nil && f.Changed

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// WriteTo is the file that --write-config-to names.
 	WriteTo string
-	// InitOnly is --init-only: what takes more than CAP_NET_ADMIN, and no more.
+	// InitOnly is --init-only: only do what requires more than CAP_NET_ADMIN.
 	InitOnly bool
 
 	config        v1alpha1.KubeProxyConfiguration
@@ -26,7 +26,7 @@ type Options struct {
 	healthzPort   int
 	metricsPort   int
 	cleanup       bool
-	// all says that AddFlags was called, and not AddHostFlags alone.
+	// all is set by AddFlags.
 	all bool
 }
 
@@ -47,8 +47,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.AddHostFlags(flags)
 	o.addOtherModes(flags)
 	o.addLogFlags(flags)
-	flags.StringVar(&o.WriteTo, "write-config-to", "", "write the configuration that is in force to this file, and end")
-	flags.BoolVar(&o.InitOnly, "init-only", false, "set connection tracking up, and end: weft can then run with CAP_NET_ADMIN alone")
+	flags.StringVar(&o.WriteTo, "write-config-to", "", "write the configuration in force to this file, and exit")
+	flags.BoolVar(&o.InitOnly, "init-only", false, "set up connection tracking, and exit: weft can then run with CAP_NET_ADMIN alone")
 	flags.BoolVar(&o.cleanup, "cleanup", false, "see weft cleanup --kube-proxy")
 	hide(flags, "cleanup")
 }
@@ -68,27 +68,27 @@ func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 // and the OOM killer.
 func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	c := &o.config.Conntrack
-	flags.Int32Var(c.MaxPerCore, "conntrack-max-per-core", *c.MaxPerCore, "flows to track for each CPU, 1048576 in all; 0 leaves the kernel's limit, and ignores --conntrack-min")
-	flags.Int32Var(c.Min, "conntrack-min", *c.Min, "least number of flows to track, however few CPUs there are")
-	flags.DurationVar(&c.TCPEstablishedTimeout.Duration, "conntrack-tcp-timeout-established", c.TCPEstablishedTimeout.Duration, "how long an idle TCP connection is tracked; 0 leaves it")
-	flags.DurationVar(&c.TCPCloseWaitTimeout.Duration, "conntrack-tcp-timeout-close-wait", c.TCPCloseWaitTimeout.Duration, "how long a half-closed TCP connection is tracked; 0 leaves it")
-	flags.BoolVar(&c.TCPBeLiberal, "conntrack-tcp-be-liberal", false, "track TCP packets outside of the window too")
-	flags.DurationVar(&c.UDPTimeout.Duration, "conntrack-udp-timeout", 0, "how long a UDP flow without an answer is tracked; 0 leaves it")
-	flags.DurationVar(&c.UDPStreamTimeout.Duration, "conntrack-udp-timeout-stream", 0, "how long an idle UDP flow with answers is tracked; 0 leaves it")
-	flags.Int32Var(o.config.OOMScoreAdj, "oom-score-adj", *o.config.OOMScoreAdj, "how soon the kernel kills this process when memory runs out, from -1000, never, to 1000")
+	flags.Int32Var(c.MaxPerCore, "conntrack-max-per-core", *c.MaxPerCore, "maximum number of tracked connections for each CPU, at most 1048576 in total; 0 keeps the kernel's limit and ignores --conntrack-min")
+	flags.Int32Var(c.Min, "conntrack-min", *c.Min, "minimum of the limit of tracked connections, regardless of the number of CPUs")
+	flags.DurationVar(&c.TCPEstablishedTimeout.Duration, "conntrack-tcp-timeout-established", c.TCPEstablishedTimeout.Duration, "how long an idle TCP connection is tracked; 0 keeps the kernel's value")
+	flags.DurationVar(&c.TCPCloseWaitTimeout.Duration, "conntrack-tcp-timeout-close-wait", c.TCPCloseWaitTimeout.Duration, "how long a half-closed TCP connection is tracked; 0 keeps the kernel's value")
+	flags.BoolVar(&c.TCPBeLiberal, "conntrack-tcp-be-liberal", false, "also track TCP packets outside the window")
+	flags.DurationVar(&c.UDPTimeout.Duration, "conntrack-udp-timeout", 0, "how long a UDP flow without replies is tracked; 0 keeps the kernel's value")
+	flags.DurationVar(&c.UDPStreamTimeout.Duration, "conntrack-udp-timeout-stream", 0, "how long an idle UDP flow with replies is tracked; 0 keeps the kernel's value")
+	flags.Int32Var(o.config.OOMScoreAdj, "oom-score-adj", *o.config.OOMScoreAdj, "OOM score of this process, from -1000 (never killed) to 1000 (killed first)")
 }
 
 func (o *Options) addClientFlags(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file")
-	flags.StringVar(&o.server, "master", "", "address of the API server, in place of the one in the kubeconfig")
-	flags.Float32Var(&c.ClientConnection.QPS, "kube-api-qps", c.ClientConnection.QPS, "requests a second to the API server in the long run")
+	flags.StringVar(&o.server, "master", "", "address of the API server; overrides the kubeconfig")
+	flags.Float32Var(&c.ClientConnection.QPS, "kube-api-qps", c.ClientConnection.QPS, "requests a second to the API server, on average")
 	flags.Int32Var(&c.ClientConnection.Burst, "kube-api-burst", c.ClientConnection.Burst, "requests to the API server at once")
 	flags.StringVar(&c.ClientConnection.ContentType, "kube-api-content-type", c.ClientConnection.ContentType, "content type of requests to the API server")
-	flags.Var(gateFlag{&c.FeatureGates}, "feature-gates", "NAME=true or NAME=false, several with commas; AllowServiceExternalIPs=false leaves spec.externalIPs out")
+	flags.Var(gateFlag{&c.FeatureGates}, "feature-gates", "NAME=true or NAME=false, separated by commas; AllowServiceExternalIPs=false ignores spec.externalIPs")
 	flags.StringVar(&c.HostnameOverride, "hostname-override", "", "name of this node in Kubernetes (default: the host's name)")
 	flags.BoolVar(&c.EnableProfiling, "profiling", false, "serve /debug/pprof beside /metrics")
-	flags.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "end when an HTTP server cannot have its address")
+	flags.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "exit if an HTTP server cannot listen on its address")
 	flags.DurationVar(&c.ConfigSyncPeriod.Duration, "config-sync-period", c.ConfigSyncPeriod.Duration, "no effect")
 	flags.StringVar(&c.ShowHiddenMetricsForVersion, "show-hidden-metrics-for-version", "", "no effect")
 	flags.IntVar(&o.healthzPort, "healthz-port", healthzPort, "see --healthz-bind-address")
@@ -98,25 +98,25 @@ func (o *Options) addClientFlags(flags *pflag.FlagSet) {
 
 func (o *Options) addRuleFlags(flags *pflag.FlagSet) {
 	c := &o.config
-	flags.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil, "addresses of pods, one CIDR per family; flows to a ClusterIP from elsewhere are masqueraded")
+	flags.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil, "addresses of pods, one CIDR per family; connections to a ClusterIP from other addresses are masqueraded")
 	flags.StringVar((*string)(&c.DetectLocalMode), "detect-local-mode", localClusterCIDR,
-		"how flows from pods are known: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix")
+		"how to detect traffic from pods: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix")
 	flags.StringVar(&c.DetectLocal.BridgeInterface, "pod-bridge-interface", "", "bridge of the pods, for BridgeInterface")
-	flags.StringVar(&c.DetectLocal.InterfaceNamePrefix, "pod-interface-name-prefix", "", "what the names of the pods' interfaces begin with, for InterfaceNamePrefix")
-	flags.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "address of this node, in place of the one that its Node object has; nothing listens there")
+	flags.StringVar(&c.DetectLocal.InterfaceNamePrefix, "pod-interface-name-prefix", "", "prefix of the names of the pods' interfaces, for InterfaceNamePrefix")
+	flags.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "address of this node; overrides the address in its Node object. weft does not listen on it")
 	flags.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDRs of the local addresses that answer on NodePorts, or "primary": the node's own`)
-	flags.StringVar((*string)(&c.Mode), "proxy-mode", "", "nftables; kube-proxy's other modes are taken for it, with a warning")
-	flags.BoolVar(&c.NFTables.MasqueradeAll, "masquerade-all", false, "masquerade every flow to a ClusterIP")
-	flags.Int32Var(c.NFTables.MasqueradeBit, "masquerade-bit", *c.NFTables.MasqueradeBit, "bit of the packet mark that asks for masquerading, 0 to 31")
+	flags.StringVar((*string)(&c.Mode), "proxy-mode", "", "nftables; kube-proxy's other modes mean nftables, with a warning")
+	flags.BoolVar(&c.NFTables.MasqueradeAll, "masquerade-all", false, "masquerade every connection to a ClusterIP")
+	flags.Int32Var(c.NFTables.MasqueradeBit, "masquerade-bit", *c.NFTables.MasqueradeBit, "bit of the packet mark that requests masquerading, 0 to 31")
 	flags.Int32Var(c.NFTables.MasqueradeBit, "iptables-masquerade-bit", *c.NFTables.MasqueradeBit, "see --masquerade-bit")
-	flags.DurationVar(&o.minSyncPeriod, "min-sync-period", o.minSyncPeriod, "least time between two updates; the first after a quiet time goes out at once")
+	flags.DurationVar(&o.minSyncPeriod, "min-sync-period", o.minSyncPeriod, "minimum time between two updates; the first one after an idle time is sent at once")
 	flags.DurationVar(&o.minSyncPeriod, "iptables-min-sync-period", o.minSyncPeriod, "see --min-sync-period")
 	flags.DurationVar(&c.NFTables.SyncPeriod.Duration, "iptables-sync-period", c.NFTables.SyncPeriod.Duration,
-		"the node counts as unhealthy when a change waits for twice this time")
+		"the node is unhealthy if a change waits for twice this time")
 	hide(flags, "iptables-masquerade-bit", "iptables-min-sync-period", "iptables-sync-period")
 }
 
-// addOtherModes adds the flags of modes that weft has not.
+// addOtherModes adds the flags of modes that weft does not have.
 func (o *Options) addOtherModes(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.BoolVar(c.IPTables.LocalhostNodePorts, "iptables-localhost-nodeports", *c.IPTables.LocalhostNodePorts, "no effect")
@@ -138,7 +138,7 @@ func hide(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// gateFlag is a flag that takes feature gates.
+// gateFlag is the value of --feature-gates.
 type gateFlag struct{ gates *map[string]bool }
 
 func (g gateFlag) Type() string { return "name=bool" }
@@ -155,7 +155,7 @@ func (g gateFlag) String() string {
 	return strings.Join(out, ",")
 }
 
-// Set adds gates; a flag that is given twice adds to the first.
+// Set adds gates to those that were given before.
 func (g gateFlag) Set(text string) error {
 	for _, part := range strings.Split(text, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")

@@ -18,17 +18,17 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// What a file says that it is.
+// The apiVersion and kind of a file.
 const (
 	APIVersion = v1alpha1.GroupName + "/v1alpha1"
 	Kind       = "KubeProxyConfiguration"
 )
 
-// maxFile is the greatest file in bytes that is read.
+// maxFile is the maximum size of a file in bytes.
 const maxFile = 1 << 20
 
-// KindOf returns what a file says that it is; empty where it does not say, or
-// cannot be read, or is no YAML: whoever reads it next will find out.
+// KindOf returns the kind in a file. It is empty if the file has none, cannot be read or
+// is not YAML: reading the file as a configuration reports that.
 func KindOf(file string) string {
 	data, err := read(file)
 	if err != nil {
@@ -64,7 +64,7 @@ func read(file string) ([]byte, error) {
 	return data, nil
 }
 
-// document is a file that was read.
+// document is a decoded file.
 type document struct {
 	file   string
 	data   []byte
@@ -72,8 +72,8 @@ type document struct {
 	decoder
 }
 
-// parse reads a configuration as it stands in a file; no defaults are set, and no
-// value is looked at.
+// parse decodes the configuration in a file. It sets no defaults and does not validate
+// values.
 //
 // Possible errors: an *access.FileError.
 func parse(file string, data []byte) (*document, error) {
@@ -88,7 +88,7 @@ func parse(file string, data []byte) (*document, error) {
 	return doc, doc.err()
 }
 
-// err returns what was collected, or nil.
+// err returns the collected problems, or nil.
 func (d *document) err() error {
 	if len(d.problems) == 0 {
 		return nil
@@ -97,21 +97,21 @@ func (d *document) err() error {
 	return &access.FileError{File: d.file, Problems: d.problems}
 }
 
-// yamlLine finds the line in what the YAML parser says.
+// yamlLine matches the errors of the YAML parser, which have no type with the line.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// root returns the one document of the file; nil where there is none.
+// root returns the only document of the file; nil if there is an error.
 func (d *document) root() *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(d.data))
 	var doc, more yaml.Node
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
-		d.problem(0, "", "the file is empty: begin it with apiVersion: %s and kind: %s", APIVersion, Kind)
+		d.problem(0, "", "the file is empty: start it with apiVersion: %s and kind: %s", APIVersion, Kind)
 		return nil
 	}
 	if err == nil {
 		if err = dec.Decode(&more); err == nil {
-			d.problem(more.Line, "", "there is a second document: put everything into one")
+			d.problem(more.Line, "", "the file has a second document: put everything into one")
 			return nil
 		}
 	}

@@ -13,18 +13,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// Settings are what a command line and a file mean for weft.
+// Settings are the settings of weft that a command line and a file say.
 type Settings struct {
-	// Configuration is what is in force, with its defaults, in kube-proxy's words.
+	// Configuration is the configuration in force, with defaults, in kube-proxy's form.
 	Configuration v1alpha1.KubeProxyConfiguration
-	// File is where it comes from; empty means the command line.
+	// File is the file it comes from; empty means the command line.
 	File string
-	// Warnings are what an operator should know before weft starts.
+	// Warnings are for the operator, before weft starts.
 	Warnings []string
 
-	// NodeName is empty where the host's name counts.
+	// NodeName is empty if it is the host's name.
 	NodeName string
-	// Server is the address of the API server, in place of the kubeconfig's.
+	// Server is the address of the API server; it overrides the kubeconfig.
 	Server string
 
 	Detect            render.Detect
@@ -32,37 +32,37 @@ type Settings struct {
 	NodePortAddresses []netip.Prefix
 	IgnoreExternalIPs bool
 	SyncPeriod        time.Duration
-	// MinSyncPeriod is 0 for no wait at all.
+	// MinSyncPeriod is 0 if updates do not wait.
 	MinSyncPeriod time.Duration
 
-	// MetricsAddress and HealthzAddress are empty where nothing is served.
+	// MetricsAddress and HealthzAddress are empty if the server is off.
 	MetricsAddress string
 	HealthzAddress string
 
 	LogFormat string
 	LogLevel  slog.Level
-	// LogGiven says that a file or a flag of kube-proxy asks for this log.
+	// LogGiven reports whether a file or a flag of kube-proxy sets the log.
 	LogGiven bool
 
 	Conntrack   sysctl.Conntrack
 	OOMScoreAdj int
-	// HostGiven says that a file or a flag asks for Conntrack or OOMScoreAdj, and
-	// OOMGiven for the latter; otherwise they are kube-proxy's defaults.
+	// HostGiven reports whether a file or a flag sets Conntrack or OOMScoreAdj, and
+	// OOMGiven whether one sets the latter. Otherwise they are kube-proxy's defaults.
 	HostGiven bool
 	OOMGiven  bool
 
-	// data is what the file held.
+	// data is the content of the file.
 	data []byte
 }
 
-// settings makes weft's settings of a configuration that is valid and has its
-// defaults.
+// settings translates a valid configuration with its defaults.
 func settings(c *v1alpha1.KubeProxyConfiguration) *Settings {
+	allowed, set := c.FeatureGates[externalIPs]
 	s := &Settings{
 		Configuration:     *c,
 		NodeName:          strings.ToLower(strings.TrimSpace(c.HostnameOverride)),
 		Detect:            detect(c),
-		IgnoreExternalIPs: !enabled(c.FeatureGates, externalIPs),
+		IgnoreExternalIPs: set && !allowed,
 		SyncPeriod:        c.NFTables.SyncPeriod.Duration,
 		MinSyncPeriod:     c.NFTables.MinSyncPeriod.Duration,
 		MetricsAddress:    c.MetricsBindAddress,
@@ -90,7 +90,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration) *Settings {
 	return s
 }
 
-// detect says how flows from pods are known. Of each family the first CIDR counts.
+// detect returns how to detect traffic from pods. It uses the first CIDR of each family.
 func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 	switch c.DetectLocalMode {
 	case localNodeCIDR:
@@ -109,23 +109,15 @@ func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 	return d
 }
 
-// enabled returns a feature gate.
-func enabled(set map[string]bool, name string) bool {
-	if on, ok := set[name]; ok {
-		return on
-	}
-	return gates()[name].enabled
-}
-
-// fallBack lets the iptables section say what the nftables section does not, where
-// kube-proxy went by it.
+// fallBack uses the iptables section for what the nftables section does not set, if
+// the mode is not nftables, as kube-proxy does.
 func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	if c.Mode == modeNFTables {
 		return nil
 	}
 	if c.IPTables.MasqueradeAll && !c.NFTables.MasqueradeAll {
 		c.NFTables.MasqueradeAll = true
-		warnings = append(warnings, "iptables.masqueradeAll counts as nftables.masqueradeAll: say so there")
+		warnings = append(warnings, "iptables.masqueradeAll is used as nftables.masqueradeAll: set that instead")
 	}
 	if bit := c.IPTables.MasqueradeBit; bit != nil && c.NFTables.MasqueradeBit == nil {
 		c.NFTables.MasqueradeBit = bit
@@ -133,13 +125,13 @@ func fallBack(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	return warnings
 }
 
-// warnMode says what another mode leads to.
+// warnMode returns warnings about modes other than nftables.
 func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	if c.Mode == modeIPTables || c.Mode == modeIPVS {
 		warnings = append(warnings, "mode "+string(c.Mode)+": weft always uses nftables")
 	}
 	if c.Mode != modeNFTables && len(c.NodePortAddresses) == 0 {
-		warnings = append(warnings, "NodePorts answer on the node's own addresses, as in kube-proxy's mode nftables; in its other modes they answer on all: "+
+		warnings = append(warnings, "NodePorts answer on the node's own addresses, as in kube-proxy's nftables mode; in its other modes they answer on all local addresses: "+
 			"for that, set nodePortAddresses to 0.0.0.0/0 and ::/0")
 	}
 	return warnings

@@ -2,7 +2,6 @@ package kubeproxy
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,7 +9,7 @@ import (
 	"k8s.io/kube-proxy/config/v1alpha1"
 )
 
-// violation is a value that makes no sense. The path is the setting's.
+// violation is an invalid value of the setting at path.
 type violation struct {
 	path string
 	got  string
@@ -20,7 +19,7 @@ type violation struct {
 // checker collects violations.
 type checker struct{ found []violation }
 
-// check notes a violation unless ok.
+// check records a violation unless ok.
 func (k *checker) check(ok bool, path string, got any, want string) {
 	if !ok {
 		text := fmt.Sprint(got)
@@ -31,29 +30,25 @@ func (k *checker) check(ok bool, path string, got any, want string) {
 	}
 }
 
-// versionPattern is what a version looks like.
+// versionPattern matches a version such as 1.35.
 var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// validate judges a configuration with its defaults by kube-proxy's rules, and
-// returns the feature gates that are known but do nothing here.
-func validate(c *v1alpha1.KubeProxyConfiguration) (found []violation, idle []string) {
+// validate returns the violations of kube-proxy's rules in a configuration with its
+// defaults.
+func validate(c *v1alpha1.KubeProxyConfiguration) []violation {
 	var k checker
 	modes := []string{"", modeNFTables, modeIPTables, modeIPVS}
-	k.check(slices.Contains(modes, string(c.Mode)), "mode", string(c.Mode), "nftables (or iptables, ipvs or nothing, which weft takes for it)")
+	k.check(slices.Contains(modes, string(c.Mode)), "mode", string(c.Mode), "nftables (or iptables, ipvs or nothing, which mean the same in weft)")
 	k.detect(c)
 	k.addresses(c)
 	k.numbers(c)
 	v := c.ShowHiddenMetricsForVersion
 	k.check(v == "" || versionPattern.MatchString(v), "showHiddenMetricsForVersion", v, "a version such as 1.35")
 	k.check(c.Logging.Format == "text" || c.Logging.Format == "json", "logging.format", c.Logging.Format, "text or json")
-	wrong, idle := checkGates(c.FeatureGates)
-	for _, name := range slices.Sorted(maps.Keys(wrong)) {
-		k.found = append(k.found, violation{"featureGates." + name, "", wrong[name]})
-	}
-	return k.found, idle
+	return k.found
 }
 
-// numbers judges numbers and times.
+// numbers checks numbers and durations.
 func (k *checker) numbers(c *v1alpha1.KubeProxyConfiguration) {
 	for _, n := range []struct {
 		path        string
@@ -78,11 +73,11 @@ func (k *checker) numbers(c *v1alpha1.KubeProxyConfiguration) {
 
 	sync, minimum := c.NFTables.SyncPeriod.Duration, c.NFTables.MinSyncPeriod.Duration
 	k.check(sync > 0, "nftables.syncPeriod", sync, "more than 0")
-	k.check(minimum >= 0, "nftables.minSyncPeriod", minimum, "at least 0, which does not wait")
+	k.check(minimum >= 0, "nftables.minSyncPeriod", minimum, "at least 0, which means no wait")
 	k.check(sync <= 0 || minimum <= sync, "nftables.minSyncPeriod", minimum, fmt.Sprintf("at most nftables.syncPeriod, %v", sync))
 }
 
-// addresses judges what is an address or a CIDR.
+// addresses checks addresses and CIDRs.
 func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
 	_, err := parseAddr(c.BindAddress)
 	k.check(err == nil, "bindAddress", c.BindAddress, "an address")
@@ -102,7 +97,7 @@ func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
 
 const wantPrefix = "an address and a prefix length, such as 10.244.0.0/16"
 
-// detect judges how flows from pods are known.
+// detect checks how traffic from pods is detected.
 func (k *checker) detect(c *v1alpha1.KubeProxyConfiguration) {
 	switch c.DetectLocalMode {
 	case localNodeCIDR:
@@ -112,7 +107,7 @@ func (k *checker) detect(c *v1alpha1.KubeProxyConfiguration) {
 		k.check(isInterface(c.DetectLocal.BridgeInterface), "detectLocal.bridgeInterface", c.DetectLocal.BridgeInterface, "the name of an interface, for BridgeInterface")
 	case localPrefix:
 		k.check(isInterface(c.DetectLocal.InterfaceNamePrefix), "detectLocal.interfaceNamePrefix", c.DetectLocal.InterfaceNamePrefix,
-			"what the names of interfaces begin with, for InterfaceNamePrefix")
+			"a prefix of the names of interfaces, for InterfaceNamePrefix")
 	default:
 		k.check(false, "detectLocalMode", string(c.DetectLocalMode), strings.Join([]string{localClusterCIDR, localNodeCIDR, localBridge, localPrefix}, ", "))
 	}
@@ -133,7 +128,7 @@ func (k *checker) clusterCIDR(text string) {
 	k.check(len(list) < 2 || good < 2 || len(list) == 2 && six[0] != six[1], "clusterCIDR", text, "one CIDR, or one of each family")
 }
 
-// splitList splits at commas; nothing is an empty list.
+// splitList splits a list at commas. An empty text is an empty list.
 func splitList(text string) []string {
 	if text == "" {
 		return nil
@@ -141,8 +136,8 @@ func splitList(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// isInterface reports whether the kernel would let an interface have this name, or
-// one that begins so.
+// isInterface reports whether the kernel accepts the name, or a prefix of a name, of an
+// interface.
 func isInterface(name string) bool {
 	const most = 15
 	return name != "" && len(name) <= most && !strings.ContainsFunc(name, func(r rune) bool {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// maxFlows bounds what a machine with many CPUs would get, as kube-proxy does.
+// maxFlows is the maximum on a machine with many CPUs, as in kube-proxy.
 const maxFlows = 1 << 20
 
-// Files, below the root of the file system.
+// Files, relative to the root of the file system.
 const (
 	netfilterDir = "proc/sys/net/netfilter"
 	maxFile      = netfilterDir + "/nf_conntrack_max"
@@ -23,28 +23,29 @@ const (
 	onlineFile   = "sys/devices/system/cpu/online"
 )
 
-// ErrNotLoaded says that the kernel tracks no connections yet: the module
-// nf_conntrack is not there.
+// ErrNotLoaded means that the module nf_conntrack is not loaded: the kernel does not
+// track connections yet.
 var ErrNotLoaded = errors.New("nf_conntrack is not loaded")
 
-// Conntrack is how connections are tracked. Zero values are left as the system
-// has them.
+// Conntrack are the settings of connection tracking. A zero value keeps the kernel's
+// setting.
 type Conntrack struct {
-	// Max is how many flows may be tracked.
+	// Max is the maximum number of tracked connections.
 	Max int
-	// Exact sets Max also where the system allows more.
+	// Exact sets Max even if the kernel's limit is higher.
 	Exact bool
-	// The timeouts count in whole seconds, rounded up.
+	// The timeouts are rounded up to seconds.
 	TCPEstablishedTimeout time.Duration
 	TCPCloseWaitTimeout   time.Duration
 	UDPTimeout            time.Duration
 	UDPStreamTimeout      time.Duration
-	// TCPBeLiberal takes packets outside of the window for valid.
+	// TCPBeLiberal accepts packets outside the window as valid.
 	TCPBeLiberal bool
 }
 
-// MaxFlows is how many flows kube-proxy allows: so many for each CPU but at most
-// 1048576, and at least floor. 0 for each CPU leaves the limit alone.
+// MaxFlows returns kube-proxy's limit of tracked connections: perCore for each CPU, but
+// at most 1048576 and at least floor. If perCore is 0 it returns 0, which keeps the
+// kernel's limit.
 func MaxFlows(perCPU, floor, cpus int) int {
 	if perCPU <= 0 {
 		return 0
@@ -52,8 +53,8 @@ func MaxFlows(perCPU, floor, cpus int) int {
 	return max(floor, min(maxFlows, perCPU*cpus))
 }
 
-// CPUs counts the machine's CPUs, also those that this process may not use. root
-// is that of the file system.
+// CPUs returns the number of the machine's CPUs, including those that this process may
+// not use. root is the root of the file system.
 func CPUs(root string) int {
 	n := 0
 	b, err := os.ReadFile(filepath.Join(root, onlineFile))
@@ -75,7 +76,7 @@ func CPUs(root string) int {
 	return n
 }
 
-// Outcome is what became of one file that had another value than the wanted one.
+// Outcome is the result for one file whose value differed from the wanted one.
 type Outcome struct {
 	File       string
 	Have, Want int
@@ -91,7 +92,8 @@ type setting struct {
 	raise bool
 }
 
-// settings lists what c asks for, the limit first, as the hash size follows it.
+// settings returns the settings of c. The limit is first, because the hash size depends
+// on it.
 func (c Conntrack) settings() []setting {
 	var out []setting
 	if c.Max > 0 {
@@ -116,8 +118,8 @@ func (c Conntrack) settings() []setting {
 	return out
 }
 
-// Apply writes what differs from c, and returns what it wrote and what it could
-// not write. root is that of the file system.
+// Apply writes the values that differ from c, and returns an Outcome for each. root is
+// the root of the file system.
 //
 // Possible errors: ErrNotLoaded.
 func (c Conntrack) Apply(root string) ([]Outcome, error) {
@@ -155,7 +157,7 @@ func readInt(path string) (int, error) {
 	return n, nil
 }
 
-// writeInt writes a file that is there; it never makes one.
+// writeInt writes an existing file. It does not create one.
 func writeInt(path string, value int) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // one of the files above
 	if err != nil {

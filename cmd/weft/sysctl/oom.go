@@ -2,9 +2,9 @@ package sysctl
 
 import "path/filepath"
 
-// SetOOMScore says how soon the kernel kills this process when memory runs out,
-// from -1000, never, to 1000. root is that of the file system. To lower the value
-// takes CAP_SYS_RESOURCE.
+// SetOOMScore sets oom_score_adj of this process, from -1000 (the kernel never kills it)
+// to 1000. root is the root of the file system. Lowering the value requires
+// CAP_SYS_RESOURCE.
 func SetOOMScore(root string, score int) error {
 	path := filepath.Join(root, "proc/self/oom_score_adj")
 	have, err := readInt(path)

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// recheck is how often a missing nf_conntrack is looked for. It comes with
-// weft's own first chain; nothing depends on these settings in the meantime.
+// recheck is how often Run looks for a missing nf_conntrack. The kernel loads it with
+// weft's first NAT chain, and connections are not tracked before that.
 const recheck = 2 * time.Second
 
-// Config says what the system should have.
+// Config configures Run.
 type Config struct {
 	Conntrack Conntrack
-	// Root is that of the file system; empty means "/".
+	// Root is the root of the file system; empty means "/".
 	Root string
-	// Once does not wait for nf_conntrack where it is not loaded.
+	// Once makes Run return instead of waiting for nf_conntrack.
 	Once bool
-	// Tick is when a missing nf_conntrack is looked for; nil means every 2 s.
+	// Tick triggers looking for nf_conntrack; nil means every 2 s.
 	Tick <-chan time.Time
-	// Logger; nil discards.
+	// Logger may be nil, which discards.
 	Logger *slog.Logger
 }
 
-// Run applies the settings, once nf_conntrack is there. It returns when that is
-// done or ctx ends, and always nil: see the package's documentation.
+// Run applies the settings once nf_conntrack is loaded. It returns nil when that is done
+// or ctx ends: errors are logged, see the package documentation.
 func Run(ctx context.Context, cfg Config) error {
 	log := cfg.Logger
 	if log == nil {
@@ -36,7 +36,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	outcomes, err := cfg.Conntrack.Apply(cfg.Root)
 	if errors.Is(err, ErrNotLoaded) {
-		log.Info("nf_conntrack is not loaded: its settings follow when the kernel loads it")
+		log.Info("nf_conntrack is not loaded: its settings will be applied when the kernel loads it")
 		if cfg.Once {
 			return nil
 		}
@@ -56,7 +56,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	for _, o := range outcomes {
 		if o.Err != nil {
-			log.Warn("connection tracking stays as it is: set the value from where it may be set", "file", o.File, "want", o.Want, "have", o.Have, "error", o.Err)
+			log.Warn("cannot change connection tracking: set the value with sysctl on the node", "file", o.File, "want", o.Want, "have", o.Have, "error", o.Err)
 			continue
 		}
 		log.Info("connection tracking set", "file", o.File, "value", o.Want, "before", o.Have)

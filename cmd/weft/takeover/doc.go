@@ -1,20 +1,23 @@
-// Package takeover removes the rules that kube-proxy left on a node, when weft
-// has taken its place: the tables of its nftables mode, the chains of its iptables
-// mode (in iptables-nft over netlink, in legacy iptables by its programs), and
-// of its ipvs mode those chains, with a word on the rest.
+// Package takeover removes the rules that kube-proxy left on a node, after weft has
+// replaced it: the tables of its nftables mode, the chains of its iptables mode
+// (iptables-nft over netlink, legacy iptables with its programs), and the iptables
+// chains of its ipvs mode.
 //
-// What is removed is what kube-proxy's own --cleanup removes: its chains by
-// their names, and the jumps to them from base chains. Chains of
-// the kubelet (KUBE-FIREWALL, KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT,
-// KUBE-MARK-DROP) and everything of others stay. It does not stop kube-proxy, which
-// would write its rules again.
+// In comes a network namespace; out goes a [Report] of what was removed, and of what
+// the operator has to remove. Read takeover.go first, then names.go for the names of
+// kube-proxy's chains and legacy.go for legacy iptables.
 //
-// Removing the rules of a proxy stops no connection: established ones follow
-// connection tracking. New ones need somebody's rules, so Remove refuses as long as
-// weft's are not there.
+// The package removes what "kube-proxy --cleanup" removes: kube-proxy's chains, by
+// their names, and the jumps to them from base chains. It keeps the chains of the
+// kubelet (KUBE-FIREWALL, KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT, KUBE-MARK-DROP) and of
+// all other programs. It does not stop kube-proxy, which would write its rules again.
+//
+// Established connections survive the removal, because they follow connection tracking.
+// New ones need rules, so Remove refuses to run while weft's rules are missing.
 //
 // # Errors
 //
-// ErrNotLive says that weft's rules are missing; the rest are those of package
-// nft/kernel and of the programs of legacy iptables. What was removed before an error is in the report.
+// ErrNotLive means that weft's rules are missing. Other errors come from package
+// nft/kernel and from the programs of legacy iptables. The report is valid if there is
+// an error.
 package takeover

@@ -15,17 +15,17 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Legacy iptables has an interface to the kernel of its own, which only its own
-// programs speak. They are used where they are installed and legacy tables exist.
+// Legacy iptables has its own interface to the kernel, which only its programs use. They
+// are called if they are installed and legacy tables exist.
 
-// legacyTable is what is to go of one table of legacy iptables.
+// legacyTable is what to remove from one table of legacy iptables.
 type legacyTable struct {
 	family  nft.Family
 	program string // iptables-legacy or ip6tables-legacy
 	name    string
 	chains  []string
 	jumps   []string // as iptables-save prints them, "-A CHAIN ..."
-	// kept are chains that somebody else's chain leads to, and which.
+	// kept are the chains that other programs' chains jump to, with those chains.
 	kept map[string]string
 }
 
@@ -33,8 +33,8 @@ func (l legacyTable) what() string {
 	return fmt.Sprintf("%d chains of %s table %s, and %d jumps to them", len(l.chains), l.program, l.name, len(l.jumps))
 }
 
-// surveyLegacy finds kube-proxy's chains in legacy iptables. Where the
-// programs are not installed, a notice says so.
+// surveyLegacy finds kube-proxy's chains in legacy iptables. If the programs are not
+// installed, it returns a notice.
 func surveyLegacy(ctx context.Context, proc string) (all []legacyTable, notices []string, err error) {
 	for _, f := range []struct {
 		family         nft.Family
@@ -72,8 +72,8 @@ func surveyLegacy(ctx context.Context, proc string) (all []legacyTable, notices 
 	return all, notices, nil
 }
 
-// parse finds kube-proxy's chains, and the jumps to them from base chains, in
-// what iptables-save printed. Chains that are declared with a policy are base chains.
+// parse finds kube-proxy's chains, and the jumps to them from base chains, in the output
+// of iptables-save. Chains that are declared with a policy are base chains.
 func (l *legacyTable) parse(text string) {
 	l.kept = map[string]string{}
 	base, filled := map[string]bool{}, map[string]bool{}
@@ -91,7 +91,7 @@ func (l *legacyTable) parse(text string) {
 		case isPeers(l.name, words[1]):
 			filled[words[1]] = true
 		default:
-			// The target comes last: a jump has no options.
+			// The target is last: a jump has no options.
 			verb, target := words[len(words)-2], words[len(words)-1]
 			switch {
 			case verb != "-j" && verb != "-g" || !isPeers(l.name, target):
@@ -109,7 +109,7 @@ func (l *legacyTable) parse(text string) {
 	}
 }
 
-// notices tell of the chains that stay.
+// notices returns a notice for each chain that stays.
 func (l *legacyTable) notices() []string {
 	var all []string
 	for _, c := range l.chains {
@@ -124,7 +124,7 @@ func (l *legacyTable) notices() []string {
 func (l *legacyTable) remove(ctx context.Context) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s\n", l.name)
-	// To declare a chain empties it.
+	// Declaring a chain empties it.
 	for _, c := range l.chains {
 		fmt.Fprintf(&b, ":%s - [0:0]\n", c)
 	}
@@ -141,7 +141,7 @@ func (l *legacyTable) remove(ctx context.Context) error {
 	return err
 }
 
-// run executes a program with its input and returns what it printed.
+// run executes a program and returns its output.
 func run(ctx context.Context, input, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = strings.NewReader(input)

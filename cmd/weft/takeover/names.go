@@ -8,21 +8,21 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// peerTable is the table of kube-proxy's nftables mode.
+// peerTable is the name of the tables of kube-proxy's nftables mode.
 const peerTable = "kube-proxy"
 
-// families are those of both proxies, in the order of reports.
+// families are the families of both proxies, in the order of reports.
 var families = []nft.Family{nft.FamilyIP, nft.FamilyIP6}
 
-// weftTable is where weft has the rules of Services.
+// weftTable is the name of weft's tables for Services.
 func weftTable(f nft.Family) nft.TableID { return nft.TableID{Family: f, Name: render.Table} }
 
-// tables are those of iptables in which kube-proxy has chains, and the
-// names of these: of mode iptables, and of mode ipvs.
+// tables are the tables of iptables in which kube-proxy has chains, with the names of the
+// chains: of mode iptables, and of mode ipvs.
 var tables = []struct {
 	name   string
 	chains []string
-	// prefixes are of the chains of Services and endpoints.
+	// prefixes are the prefixes of the chains of Services and endpoints.
 	prefixes []string
 }{
 	{
@@ -43,7 +43,7 @@ var tables = []struct {
 	{name: "mangle", chains: []string{"KUBE-PROXY-CANARY"}},
 }
 
-// isPeers reports whether a chain of a table of iptables is kube-proxy's.
+// isPeers reports whether a chain of an iptables table is kube-proxy's.
 func isPeers(table, chain string) bool {
 	for _, t := range tables {
 		if t.name == table {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// sameNamespace lists the processes of a name that are in the network namespace
-// of this one, as far as they can be seen; for the reader alone.
+// sameNamespace returns the visible processes of a name in this network namespace, for a
+// notice.
 func sameNamespace(proc, name string) string {
 	own, err := os.Readlink(filepath.Join(proc, "self/ns/net"))
 	if err != nil {

@@ -10,26 +10,28 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// ErrNotLive says that weft has no rules for Services in a family in which
-// kube-proxy has some: without them no new connection would reach a Service.
-var ErrNotLive = errors.New("weft's own rules are not there yet")
+// ErrNotLive means that weft has no rules for Services in a family in which kube-proxy
+// has some: after the removal no new connection would reach a Service.
+var ErrNotLive = errors.New("weft's own rules are missing")
 
-// Config says how to remove.
+// Config configures Remove.
 type Config struct {
-	// Force removes whether or not weft's rules are there.
+	// Force removes kube-proxy's rules even if weft's are missing.
 	Force bool
-	// Proc is where /proc is; empty means there.
+	// Proc is the path of /proc; empty means "/proc".
 	Proc string
-	// NetNS is a file descriptor of the network namespace whose rules are meant;
-	// 0 means that of the calling thread, whose /proc and programs are used anyway.
+	// NetNS is a file descriptor of the network namespace to clean; 0 means the
+	// namespace of the calling thread. /proc and programs are those of the calling
+	// thread.
 	NetNS int
 }
 
-// Report is what became of kube-proxy's rules.
+// Report is the result of Remove.
 type Report struct {
-	// Removed are the things removed: "table ip kube-proxy", "12 chains of iptables table ip nat".
+	// Removed names what was removed: "table ip kube-proxy", "12 chains of iptables
+	// table ip nat".
 	Removed []string
-	// Notices are what is left for the reader to do.
+	// Notices say what the operator has to do.
 	Notices []string
 }
 
@@ -58,7 +60,7 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 			return report, err
 		}
 	}
-	// Of one family after the other, so that what is refused in one does not keep the other.
+	// One family after the other: an error in one does not affect the other.
 	var errs []error
 	for _, p := range plans {
 		if err := conn.RemoveForeign(p.removal); err != nil {
@@ -79,15 +81,15 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// plan is what is to go of one table.
+// plan is what to remove from one table.
 type plan struct {
 	what    string
 	removal kernel.Removal
 	notices []string
 }
 
-// survey finds kube-proxy's rules in nftables: tables of its own, and chains
-// in those of iptables-nft.
+// survey finds kube-proxy's rules in nftables: its own tables, and its chains in the
+// tables of iptables-nft.
 func survey(conn *kernel.Conn) ([]plan, error) {
 	var plans []plan
 	for _, f := range families {
@@ -106,7 +108,7 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 			if err != nil {
 				return nil, err
 			}
-			// A table of weft's publishers may have any name.
+			// A table of weft may have any name.
 			if s == nil || s.Ours {
 				continue
 			}
@@ -118,8 +120,8 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 	return plans, nil
 }
 
-// iptables is what is to go of a table of iptables-nft. A chain that somebody
-// else's rule leads to is emptied, and stays.
+// iptables returns what to remove from a table of iptables-nft. A chain that another
+// program's rule jumps to is emptied, and stays.
 func iptables(s *kernel.Survey) plan {
 	p := plan{removal: kernel.Removal{Table: s.ID}}
 	kept := map[string]string{}
@@ -142,7 +144,7 @@ func iptables(s *kernel.Survey) plan {
 		if !stays {
 			p.removal.Chains = append(p.removal.Chains, c.Name)
 		} else if len(c.Rules) == 0 {
-			continue // so was it left the last time
+			continue // an earlier call left it so
 		} else {
 			p.notices = append(p.notices, stayed(c.Name, s.ID.String(), by))
 		}
@@ -152,13 +154,13 @@ func iptables(s *kernel.Survey) plan {
 	return p
 }
 
-// stayed tells of a chain that somebody else's rule leads to.
+// stayed returns the notice of a chain that another program's rule jumps to.
 func stayed(chain, table, by string) string {
 	return fmt.Sprintf("chain %s of table %s is empty now, but stays: chain %s, which is not kube-proxy's, jumps to it", chain, table, by)
 }
 
-// live returns an error unless weft has rules for Services in every family in
-// which something is to be removed.
+// live returns ErrNotLive unless weft has rules for Services in every family from which
+// something will be removed.
 func live(conn *kernel.Conn, plans []plan, legacy []legacyTable) error {
 	needed := map[nft.Family]bool{}
 	for _, p := range plans {
@@ -177,13 +179,13 @@ func live(conn *kernel.Conn, plans []plan, legacy []legacyTable) error {
 			return fmt.Errorf("look for weft's rules: %w", err)
 		}
 		if s == nil || !s.Ours || !translates(s) {
-			return fmt.Errorf("remove rules of kube-proxy: %w: no table %s in this network namespace: start weft and wait for its readiness, or say --force to leave the node without rules for Services", ErrNotLive, id)
+			return fmt.Errorf("remove rules of kube-proxy: %w: no table %s in this network namespace: start weft and wait until it is ready, or use --force to leave the node without rules for Services", ErrNotLive, id)
 		}
 	}
 	return nil
 }
 
-// translates says whether a table has a chain where destinations are translated.
+// translates reports whether a table has a chain that translates destinations.
 func translates(s *kernel.Survey) bool {
 	for _, c := range s.Chains {
 		if c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 {
@@ -193,7 +195,7 @@ func translates(s *kernel.Survey) bool {
 	return false
 }
 
-// look finds what this package does not remove.
+// look returns notices about what this package does not remove.
 func look(proc string) []string {
 	var notices []string
 	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {
