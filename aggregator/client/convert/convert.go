@@ -7,8 +7,8 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/json"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // File returns the tables of a .nft file.
