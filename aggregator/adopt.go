@@ -21,23 +21,22 @@ func (w *writer) start(ctx context.Context) error {
 		return err
 	}
 	// Not before the tables are ours: until then their owner writes it.
-	rec, found, err := w.store.load()
+	stored, err := w.dir.Load()
 	if err != nil {
-		w.metrics.stateErrors.WithLabelValues(stateRecord).Inc()
-		w.log.Error("record is lost", "error", err)
+		return err
 	}
-	w.intact = found
-	w.state.Adopt(dump, rec.Desired)
+	w.intact = stored.Trusted
+	w.state.Adopt(dump, stored.Record.Desired)
 	w.purger.Add(w.state.Unpurged(dump), true)
-	w.revision = max(rec.Revision, uint64(w.now().UnixMilli())) //nolint:gosec // after 1970
+	w.revision = max(stored.Revision, uint64(w.now().UnixMilli())) //nolint:gosec // after 1970
 	w.statuses.adopt(w.state, w.revision, w.now())
 	w.publish(w.state.Scope())
 	w.metrics.revision.Set(float64(w.revision))
 	w.log.Info("adopted tables", "tables", len(dump), "fragments", w.state.Len(), "revision", w.revision)
-	if len(dump) > 0 && !found {
+	if len(dump) > 0 && !stored.Trusted {
 		w.log.Warn("tables of an earlier run are there, but no record of their fragments: what its publishers do not claim stays until weft cleanup")
 	}
-	if err := w.restore(); err != nil {
+	if err := w.restore(stored.Fragments); err != nil {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
 	w.flows.Resume(w.state.Live)

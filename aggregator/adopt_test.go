@@ -25,9 +25,8 @@ func TestRecordOfNothing(t *testing.T) {
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "record.json"), aggregator.SealRecord(`{"version":2,"books":[{}],"desired":{}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(database(dir)))
+	must(t, os.WriteFile(filepath.Join(dir, "record.json"), sealed("weft-record", 2, []byte(`{"version":2,"books":[{}],"desired":{}}`)), 0o600))
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	c := d.Dial(t, "other")
 	if _, err := c.Apply(ctx, blocklist("other", "10.0.0.9")); err != nil {

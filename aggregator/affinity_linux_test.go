@@ -169,6 +169,8 @@ func TestAffinityWithPackets(t *testing.T) {
 			if err := conn.Close(); err != nil {
 				t.Fatal(err)
 			}
+			// The kernel also closes the state directory.
+			_ = d.Stop()
 			d, conn = startKernel(t, n.ns, cfg, noOwner)
 			generation, err := conn.Generation()
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/flows"
+	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -154,8 +155,7 @@ type Aggregator struct {
 	queue   *queue
 	hub     *hub
 	flows   *flows.Flusher
-	// durables stores durable fragments.
-	durables *durables
+	dir     *statedir.Dir
 	// roster knows the publishers.
 	roster   *roster
 	statuses *statuses
@@ -234,16 +234,19 @@ func New(cfg Config) (*Aggregator, error) {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a.metrics = m
+	a.dir = statedir.New(statedir.Config{
+		Path: cfg.StateDir, Retry: cfg.Retry, Logger: a.log,
+		Failed: func(k statedir.Kind) { m.stateErrors.WithLabelValues(string(k)).Inc() },
+	})
 	fc := flows.Config{
-		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(stateFlows), Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
+		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
 	}
 	if cfg.StateDir != "" {
-		fc.Notes = &flowNotes{dir: cfg.StateDir}
+		fc.Notes = a.dir.FlowNotes()
 	}
 	a.flows = flows.NewFlusher(fc)
-	a.durables = newDurables(cfg.StateDir, a.log, m, cfg.Retry, a.report)
 	a.writer = newWriter(a)
-	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.durables.room, Status: a.statuses.get}
+	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.get}
 	a.scope.Store(a.writer.state.Scope())
 	return a, nil
 }
@@ -273,13 +276,16 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { a.flows.Run(behind) })
-	wg.Go(func() { a.durables.run(behind) })
+	wg.Go(func() { a.dir.Run(behind) })
 	wg.Go(func() { a.writer.purger.Run(behind) })
 	defer func() {
 		// What the last commit made stale is flushed, within the drain time.
 		a.flows.Close(a.cfg.Drain)
 		cancel()
 		wg.Wait()
+		if err := a.dir.Close(); err != nil {
+			a.log.Error("state directory is not closed", "error", err)
+		}
 	}()
 	// Before the first dump, so that nothing is missed in between.
 	changes, err := a.writer.watch(ctx)

@@ -7,11 +7,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/nfttest"
@@ -48,8 +48,16 @@ var stages = []struct {
 	}},
 	{"record", func(b *testing.B, s *staged) func() error {
 		// It is written where declarations change, and not for a change of elements.
-		state, dir := s.committed(b), b.TempDir()
-		return func() error { return aggregator.SaveRecord(dir, state) }
+		state, dir := s.committed(b), statedir.New(statedir.Config{Path: b.TempDir(), Retry: time.Second})
+		if _, err := dir.Load(); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = dir.Close() })
+		partial := false
+		return func() error {
+			partial = !partial
+			return dir.SaveRecord(statedir.Record{Partial: partial, Desired: state.Record()}, 1)
+		}
 	}},
 	{"pack-one", func(_ *testing.B, s *staged) func() error {
 		return func() error {

@@ -2,11 +2,7 @@ package aggregator
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -38,7 +34,7 @@ func (w *writer) cleanup() ([]nft.TableID, error) {
 	}
 	w.held = nil
 	// The record describes tables that are gone.
-	if err := w.store.remove(); err != nil {
+	if err := w.dir.RemoveRecord(); err != nil {
 		w.log.Error("cannot remove the record", "error", err)
 	}
 	w.cleanedUp = true
@@ -61,15 +57,4 @@ func (w *writer) removeAll() ([]nft.TableID, error) {
 		return nil, err
 	}
 	return tables, nil
-}
-
-// remove removes the record, so that the next start knows of nothing.
-func (s *store) remove() error {
-	if s.dir == "" {
-		return nil
-	}
-	if err := os.Remove(filepath.Join(s.dir, recordName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return syncDir(s.dir)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"syscall"
+	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -34,7 +35,12 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 		return nil, nil
 	}
 	began := w.now()
-	accepted := w.apply(batch)
+	return w.commitApplied(w.apply(batch), began)
+}
+
+// commitApplied commits the updates that have been applied since began. It
+// returns what commit does.
+func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [][]*submission, err error) {
 	if len(accepted) == 0 {
 		w.state.Rollback()
 		return nil, nil
@@ -140,7 +146,7 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 			delete(c.broken, s.key().Name)
 		}
 	}
-	if err := w.durables.refuse(s, f); err != nil {
+	if err := w.storable(s, f); err != nil {
 		return false, err
 	}
 	switch {

@@ -42,7 +42,13 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	if c.status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	return c.status, c.message(), nil
+	head := &weftv1.Fragment{Name: c.status.GetName(), Priority: c.status.GetPriority(), Lifetime: c.status.GetLifetime()}
+	for _, t := range c.tables {
+		for _, s := range t.PutSets {
+			slices.SortFunc(s.Elements, compareElements)
+		}
+	}
+	return c.status, fragmentMessage(head, c.tables), nil
 }
 
 // content is a fragment as the writer hands it out: nothing of it changes, so
@@ -60,38 +66,74 @@ func (w *writer) content(key desired.Key) *content {
 	return c
 }
 
-// message converts the content to a fragment.
-func (c *content) message() *weftv1.Fragment {
-	f := &weftv1.Fragment{Name: c.status.GetName(), Priority: c.status.GetPriority(), Lifetime: c.status.GetLifetime()}
-	for i := range c.tables {
-		t := &c.tables[i]
-		m := &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment, Flags: flagsMessage(t.Dormant)}
-		for _, o := range t.PutObjects {
-			m.Objects = append(m.Objects, objectMessage(o))
-		}
-		for _, ft := range t.PutFlowtables {
-			m.Flowtables = append(m.Flowtables, flowtableMessage(ft))
-		}
-		for _, c := range t.PutChains {
-			m.Chains = append(m.Chains, chainMessage(written(c.Source), c))
-		}
-		for _, s := range t.PutSets {
-			slices.SortFunc(s.Elements, compareElements)
-			if s.Decl.Map {
-				m.Maps = append(m.Maps, setMessage(written(s.Source), s))
-			} else {
-				m.Sets = append(m.Sets, setMessage(written(s.Source), s))
-			}
-			if s.Conntrack {
-				m.ConntrackMaps = append(m.ConntrackMaps, s.Decl.Name)
-			}
-			if s.Affinity {
-				m.AffinityMaps = append(m.AffinityMaps, s.Decl.Name)
-			}
-		}
-		f.Tables = append(f.Tables, m)
+// fragmentMessage returns a fragment with what updates put into tables.
+func fragmentMessage(head *weftv1.Fragment, tables []desired.TableUpdate) *weftv1.Fragment {
+	for i := range tables {
+		head.Tables = append(head.Tables, tableMessage(&tables[i]))
 	}
-	return f
+	return head
+}
+
+// tableMessage returns what an update puts into a table.
+func tableMessage(t *desired.TableUpdate) *weftv1.Table {
+	m := &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment, Flags: flagsMessage(t.Dormant)}
+	for _, o := range t.PutObjects {
+		m.Objects = append(m.Objects, objectMessage(o))
+	}
+	for _, ft := range t.PutFlowtables {
+		m.Flowtables = append(m.Flowtables, flowtableMessage(ft))
+	}
+	for _, c := range t.PutChains {
+		m.Chains = append(m.Chains, chainMessage(written(c.Source), c))
+	}
+	for _, s := range t.PutSets {
+		if s.Decl.Map {
+			m.Maps = append(m.Maps, setMessage(written(s.Source), s))
+		} else {
+			m.Sets = append(m.Sets, setMessage(written(s.Source), s))
+		}
+		if s.Conntrack {
+			m.ConntrackMaps = append(m.ConntrackMaps, s.Decl.Name)
+		}
+		if s.Affinity {
+			m.AffinityMaps = append(m.AffinityMaps, s.Decl.Name)
+		}
+	}
+	return m
+}
+
+// patchMessage returns a patch that does what an update does.
+func patchMessage(u *desired.Update) *weftv1.Patch {
+	p := &weftv1.Patch{Fragment: u.Fragment.Name}
+	for i := range u.Tables {
+		t := &u.Tables[i]
+		put := tableMessage(t)
+		m := &weftv1.TablePatch{
+			Family: put.GetFamily(), Name: put.GetName(),
+			DeleteChains: t.DeleteChains, DeleteSets: t.DeleteSets, DeleteFlowtables: t.DeleteFlowtables,
+			PutChains: put.GetChains(), PutSets: put.GetSets(), PutMaps: put.GetMaps(), PutObjects: put.GetObjects(), PutFlowtables: put.GetFlowtables(),
+			ConntrackMaps: put.GetConntrackMaps(), AffinityMaps: put.GetAffinityMaps(),
+		}
+		for _, o := range t.DeleteObjects {
+			m.DeleteObjects = append(m.DeleteObjects, &weftv1.ObjectName{Kind: string(o.Kind), Name: o.Name})
+		}
+		for _, e := range t.Elements {
+			m.Elements = append(m.Elements, elementsMessage(&e))
+		}
+		p.Tables = append(p.Tables, m)
+	}
+	return p
+}
+
+func elementsMessage(e *desired.Elements) *weftv1.ElementPatch {
+	m := &weftv1.ElementPatch{Set: e.Set}
+	for i := range e.Remove {
+		m.Remove = append(m.Remove, e.Decl.FormatKey(e.Remove[i]))
+	}
+	for i := range e.Add {
+		m.Add = append(m.Add, elementMessage(e.Decl, &e.Add[i]))
+	}
+	return m
 }
 
 // written returns a declaration as its publisher wrote it, which is empty for an

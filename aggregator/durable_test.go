@@ -54,6 +54,7 @@ func TestDurableSurvivesReboot(t *testing.T) {
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	legacyState(t, dir)
 	if err := os.WriteFile(filepath.Join(dir, "durable", "tester", "broken.pb"), []byte("\xff\xff"), 0o600); err != nil {
 		t.Fatal(err)
 	}

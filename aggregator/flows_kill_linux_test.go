@@ -1,8 +1,6 @@
 package aggregator_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
@@ -47,15 +45,14 @@ func TestFlowsOfAKilledDaemon(t *testing.T) {
 			}
 			_ = daemon.Wait()
 			n.wantFlows(t, flow1, flowOther, nodeFlow)
-			note := filepath.Join(m.StateDir, "flows.json")
-			if _, err := os.Stat(note); err != nil {
-				t.Fatalf("nothing is noted: %v", err)
+			if _, noted := state(t, m.StateDir); len(noted) == 0 {
+				t.Fatal("nothing is noted")
 			}
 
 			m.spawn(t, n.ns)
-			aggregatortest.Eventually(t, "the note is worked off", func() bool {
-				_, err := os.Stat(note)
-				return os.IsNotExist(err)
+			aggregatortest.Eventually(t, "the flows that were noted are removed", func() bool {
+				_, noted := state(t, m.StateDir)
+				return len(noted) == 0
 			})
 			n.wantFlows(t, tt.left...)
 		})

@@ -198,6 +198,8 @@ func TestKernelRestart(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
+	// The kernel also closes the state directory.
+	_ = d.Stop()
 	d, conn = startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
 	generation, err := conn.Generation()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/flows"
+	"github.com/weft-proxy/weft/aggregator/statedir"
 )
 
 // Names of the metrics.
@@ -27,13 +28,6 @@ const (
 	metricUnrepaired    = "weft_unrepaired_tables"
 	metricStateErrors   = "weft_state_errors_total"
 	metricWork          = "weft_aggregator_work_total"
-)
-
-// Values of the label of metricStateErrors.
-const (
-	stateRecord  = "record"
-	stateDurable = "durable"
-	stateFlows   = "flows"
 )
 
 // Values of the label of metricWork. Those of a desired.Work come first.
@@ -116,9 +110,9 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	for _, kind := range []string{workKeys, workRules, workObjects, workDumps, workRecords} {
 		m.work.WithLabelValues(kind)
 	}
-	m.stateErrors.WithLabelValues(stateRecord)
-	m.stateErrors.WithLabelValues(stateDurable)
-	m.stateErrors.WithLabelValues(stateFlows)
+	for _, kind := range []statedir.Kind{statedir.KindRecord, statedir.KindFragment, statedir.KindFlows} {
+		m.stateErrors.WithLabelValues(string(kind))
+	}
 	for _, change := range []string{"added", "deleted"} {
 		m.elements.WithLabelValues(change)
 		m.rules.WithLabelValues(change)

@@ -12,12 +12,13 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/flows"
+	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // writer is the one goroutine that owns the merged state and the kernel. Its
-// fields are that goroutine's; book and store are safe for others.
+// fields are that goroutine's; statuses and dir are safe for others.
 type writer struct {
 	kernel  Kernel
 	log     *slog.Logger
@@ -35,9 +36,7 @@ type writer struct {
 	statuses *statuses
 	// roster knows the publishers.
 	roster *roster
-	store  *store
-	// durables stores durable fragments.
-	durables *durables
+	dir    *statedir.Dir
 	// access has the rights and limits of publishers.
 	access *access.Control
 	// report announces a rejection.
@@ -93,7 +92,7 @@ func newWriter(a *Aggregator) *writer {
 	c := a.cfg
 	w := &writer{
 		kernel: c.Kernel, log: a.log, metrics: a.metrics, now: c.Now, retry: c.Retry, drain: c.Drain, grace: c.SessionGrace, standby: c.Standby,
-		queue: a.queue, requests: a.requests, hub: a.hub, flows: a.flows, statuses: a.statuses, report: a.report, roster: a.roster, store: newStore(c.StateDir), durables: a.durables,
+		queue: a.queue, requests: a.requests, hub: a.hub, flows: a.flows, statuses: a.statuses, report: a.report, roster: a.roster, dir: a.dir,
 		access:  c.Access,
 		publish: func(s *desired.Scope) { a.scope.Store(s) },
 		stand: func(on bool) {
@@ -317,15 +316,15 @@ func (w *writer) finish() {
 	}
 }
 
-// save writes the record where it may have changed.
+// save stores the record if it may have changed, before the commit that it
+// describes.
 func (w *writer) save() error {
-	version := w.state.RecordVersion()
+	version, next := w.state.RecordVersion(), w.revision+1
 	if w.saved == version {
-		return nil
+		return w.dir.ReserveRevision(next)
 	}
 	partial := !w.intact && len(w.state.Unclaimed()) > 0
-	if err := w.store.save(record{Revision: w.revision, Partial: partial, Desired: w.state.Record()}); err != nil {
-		w.metrics.stateErrors.WithLabelValues(stateRecord).Inc()
+	if err := w.dir.SaveRecord(statedir.Record{Partial: partial, Desired: w.state.Record()}, next); err != nil {
 		return err
 	}
 	w.metrics.work.WithLabelValues(workRecords).Inc()

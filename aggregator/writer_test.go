@@ -321,6 +321,7 @@ func TestDamagedRecordIsSetAside(t *testing.T) {
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	legacyState(t, dir)
 	path := filepath.Join(dir, "record.json")
 	b, err := os.ReadFile(path)
 	if err != nil {

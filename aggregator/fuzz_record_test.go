@@ -1,0 +1,29 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/statedir"
+)
+
+// FuzzRecord adopts arbitrary records, on a kernel that has nothing: no panic, and
+// nothing to be changed.
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"desired":{"fragments":[
+{"publisher":"p","name":"f","priority":-1,"lifetime":"durable","tables":[{"family":"ip","name":"t","chains":[{"name":"c","sets":["s"],"chains":["d"]}],"sets":[{"name":"s","conntrack":true}]}]}]}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r statedir.Record
+		if json.Unmarshal(b, &r) != nil {
+			return
+		}
+		state := desired.New()
+		state.Adopt(nil, r.Desired)
+		newStatuses().adopt(state, 7, time.Unix(0, 0))
+		if plan := state.Plan(); len(plan.Ops) > 0 {
+			t.Fatalf("adopting a record alone plans %v", plan.Ops)
+		}
+	})
+}

@@ -1,0 +1,328 @@
+package statedir
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+	"google.golang.org/protobuf/proto"
+)
+
+// The buckets, and the keys of the first one. See doc.go.
+var (
+	stateBucket     = []byte("state")
+	fragmentsBucket = []byte("fragments")
+	stagedBucket    = []byte("staged")
+
+	versionKey   = []byte("version")
+	revisionKey  = []byte("revision")
+	recordKey    = []byte("record")
+	flowsKey     = []byte("flows")
+	fragmentsKey = []byte("fragments")
+)
+
+// formatVersion is the version of the database's format.
+const formatVersion = 1
+
+// lockTimeout bounds how long the database of another process is waited for: one
+// that stops has up to Config.Drain of package aggregator to store what is left.
+const lockTimeout = 10 * time.Second
+
+// errDamaged means that a part of the database is not what was written.
+var errDamaged = errors.New("database is damaged")
+
+// damageError is the parts of a database that could not be read.
+type damageError struct{ parts []damagedPart }
+
+type damagedPart struct {
+	kind Kind
+	err  error
+}
+
+// all returns the parts; none of nil.
+func (e *damageError) all() []damagedPart {
+	if e == nil {
+		return nil
+	}
+	return e.parts
+}
+
+func (e *damageError) Error() string {
+	errs := make([]error, len(e.parts))
+	for i, p := range e.parts {
+		errs[i] = p.err
+	}
+	return errors.Join(errs...).Error()
+}
+
+// guarded calls f and returns a panic as an error. bbolt panics if it meets a
+// damaged page, and reads a memory map, where a page beyond the end of the file
+// is a fault.
+func guarded(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", errDamaged, r)
+		}
+	}()
+	return f()
+}
+
+// createDatabase creates a database that holds c, in place of the one that is
+// there. A database is never written by another process than the one that created
+// it: damage that reading does not find, such as in the list of free pages, does
+// not spread.
+func createDatabase(path string, c *Contents) (*bolt.DB, error) {
+	temporary := path + temporarySuffix
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := reserve(filepath.Dir(path), c.size()); err != nil {
+		return nil, err
+	}
+	// It is synced once, as a whole.
+	db, err := bolt.Open(temporary, 0o600, &bolt.Options{NoSync: true, FreelistType: bolt.FreelistMapType, OpenFile: openTrusted})
+	if err != nil {
+		return nil, err
+	}
+	err = c.write(db)
+	if err == nil {
+		err = db.Sync()
+	}
+	if err == nil {
+		err = rename(temporary, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close(), os.Remove(temporary))
+	}
+	db.NoSync = false
+	return db, nil
+}
+
+// size is about the number of bytes that the contents have in a database.
+func (c *Contents) size() int64 {
+	n := minRoom
+	for _, f := range c.Fragments {
+		n += proto.Size(f.Content)
+	}
+	return int64(n)
+}
+
+// write writes the contents to a new database.
+func (c *Contents) write(db *bolt.DB) error {
+	if err := db.Update(c.writeState); err != nil {
+		return err
+	}
+	for _, f := range c.Fragments {
+		for part := range slices.Chunk(fragmentEntries(f.Content), stageEntries) {
+			err := db.Update(func(tx *bolt.Tx) error {
+				return changeFragments(tx, func(fs *fragments) error {
+					return fs.change(f.Key, func(w *fragmentWriter) { w.putAll(part) })
+				})
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeState writes the buckets, and all but the fragments.
+func (c *Contents) writeState(tx *bolt.Tx) error {
+	for _, name := range [][]byte{stateBucket, fragmentsBucket, stagedBucket} {
+		if _, err := tx.CreateBucket(name); err != nil {
+			return err
+		}
+	}
+	errs := []error{putState(tx, versionKey, []byte(strconv.Itoa(formatVersion))), putRevision(tx, c.Revision)}
+	if c.recorded {
+		errs = append(errs, putJSON(tx, recordKey, c.Record))
+	}
+	if len(c.flows) > 0 {
+		errs = append(errs, putJSON(tx, flowsKey, c.flows))
+	}
+	return errors.Join(errs...)
+}
+
+// openDatabase opens a database for reading.
+//
+// Possible errors: fs.ErrNotExist, ErrInUse, ErrVersion, others if it cannot be
+// read.
+func openDatabase(path string) (db *bolt.DB, err error) {
+	err = guarded(func() error {
+		db, err = bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout, OpenFile: openTrusted})
+		return err
+	})
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return nil, ErrInUse
+	case errors.Is(err, berrors.ErrVersionMismatch):
+		return nil, fmt.Errorf("%w: %w", ErrVersion, err)
+	}
+	return db, err
+}
+
+// readDatabase returns what a database holds.
+//
+// Possible errors: fs.ErrNotExist, ErrVersion, ErrInUse; a *damageError, and then
+// the contents are those that could be read.
+func readDatabase(path string) (*Contents, error) {
+	c := &Contents{}
+	db, err := openDatabase(path)
+	var damage *damageError
+	if err == nil {
+		defer func() { _ = db.Close() }()
+		err = guarded(func() error { return db.View(func(tx *bolt.Tx) error { return c.read(tx) }) })
+		if lost := checkMeta(path, int64(db.Info().PageSize)); lost != nil && (err == nil || errors.As(err, &damage)) {
+			c.distrust()
+			err = &damageError{append(damage.all(), damagedPart{KindRecord, lost}, damagedPart{KindFragment, lost})}
+		}
+	}
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrVersion), errors.Is(err, ErrInUse), errors.As(err, &damage):
+		return c, err
+	}
+	// Nothing of it can be used.
+	err = fmt.Errorf("read database %s: %w", filepath.Base(path), err)
+	return &Contents{}, &damageError{[]damagedPart{{KindRecord, err}, {KindFragment, err}}}
+}
+
+const (
+	// metaOffset is where the meta data of bbolt begins in pages 0 and 1, metaSize
+	// its length without the checksum (bbolt's internal/common.Meta).
+	metaOffset = 16
+	metaSize   = 56
+)
+
+// checkMeta returns an error if one of the two copies of the meta data is damaged.
+// bbolt falls back to the other one, which is that of the transaction before. No
+// crash leaves a copy damaged: it is less than a sector.
+func checkMeta(path string, pageSize int64) error {
+	f, err := os.Open(path) //nolint:gosec // the operator's directory
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	for page := range int64(2) {
+		var b [metaSize + 8]byte
+		if _, err := f.ReadAt(b[:], page*pageSize+metaOffset); err != nil {
+			return err
+		}
+		h := fnv.New64a()
+		_, _ = h.Write(b[:metaSize])
+		if binary.NativeEndian.Uint64(b[metaSize:]) != h.Sum64() {
+			return fmt.Errorf("%w: the last change may be missing", errDamaged)
+		}
+	}
+	return nil
+}
+
+// read reads all that a database holds, each part on its own.
+func (c *Contents) read(tx *bolt.Tx) error {
+	version, err := getState(tx, versionKey)
+	if err != nil {
+		return err
+	}
+	if version == nil {
+		return fmt.Errorf("%w: it has no version", errDamaged)
+	}
+	if string(version) != strconv.Itoa(formatVersion) {
+		return fmt.Errorf("%w: its version is %s, and this weft reads version %d: start the version of weft that wrote it", ErrVersion, version, formatVersion)
+	}
+	damage := &damageError{}
+	part := func(kind Kind, f func() error) {
+		if err := guarded(f); err != nil {
+			damage.parts = append(damage.parts, damagedPart{kind, err})
+		}
+	}
+	part(KindRecord, func() error {
+		b, err := getState(tx, revisionKey)
+		if err == nil && b != nil {
+			c.Revision = binary.BigEndian.Uint64(b)
+		}
+		return err
+	})
+	part(KindRecord, func() (err error) {
+		c.recorded, err = getJSON(tx, recordKey, &c.Record)
+		c.Trusted = c.recorded && !c.Record.Partial
+		return err
+	})
+	part(KindFlows, func() error {
+		_, err := getJSON(tx, flowsKey, &c.flows)
+		return err
+	})
+	c.readFragments(tx, part)
+	if len(damage.parts) > 0 {
+		return damage
+	}
+	return nil
+}
+
+// checksum is FNV-1a of texts, each with its length.
+func checksum(parts ...[]byte) uint64 {
+	h := fnv.New64a()
+	var n [4]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint32(n[:], uint32(len(p))) //nolint:gosec // a value has at most 2 GiB
+		_, _ = h.Write(n[:])
+		_, _ = h.Write(p)
+	}
+	return h.Sum64()
+}
+
+// putState stores a value of the bucket "state", followed by a checksum of the
+// key and the value.
+func putState(tx *bolt.Tx, key, value []byte) error {
+	b := append(make([]byte, 0, len(value)+8), value...)
+	return tx.Bucket(stateBucket).Put(key, binary.BigEndian.AppendUint64(b, checksum(key, value)))
+}
+
+// getState returns a value of the bucket "state"; nil if it is missing.
+func getState(tx *bolt.Tx, key []byte) ([]byte, error) {
+	bucket := tx.Bucket(stateBucket)
+	if bucket == nil {
+		return nil, errDamaged
+	}
+	b := bucket.Get(key)
+	if b == nil {
+		return nil, nil
+	}
+	if len(b) < 8 {
+		return nil, errDamaged
+	}
+	value, sum := b[:len(b)-8], b[len(b)-8:]
+	if binary.BigEndian.Uint64(sum) != checksum(key, value) {
+		return nil, errDamaged
+	}
+	return value, nil
+}
+
+// putJSON stores a value of the bucket "state" as JSON.
+func putJSON(tx *bolt.Tx, key []byte, value any) error {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return putState(tx, key, b)
+}
+
+// getJSON reads what putJSON stored; false means that it is missing.
+func getJSON(tx *bolt.Tx, key []byte, value any) (bool, error) {
+	b, err := getState(tx, key)
+	if err != nil || b == nil {
+		return false, err
+	}
+	return true, json.Unmarshal(b, value)
+}

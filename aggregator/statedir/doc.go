@@ -1,0 +1,90 @@
+// Package statedir stores what the next start of the aggregator must know and the
+// kernel does not tell: the durable fragments, the record of which fragment
+// declares what, and the destinations whose flows are still to be removed.
+//
+// In comes a [Change] for each committed update of a durable fragment, a [Record]
+// before each commit that changes one, and the notes of package flows. Out come, at
+// the start, the [Contents]. The package does not decide what is stored, knows no
+// rules, and does not touch the kernel.
+//
+// Read first: statedir.go (Load, and what happens to a directory that is damaged or
+// cannot be written), then fragment.go (how a fragment becomes entries), then
+// queue.go (who waits for what).
+//
+// # Files
+//
+//	weft.db           a bbolt database
+//	weft.db.outdated  the same, after the record could not be stored
+//	*.damaged, *.damaged-N  damaged files that were renamed, at most ten of a name
+//
+// A rename needs no room on a full disk, so a start does not trust a record that
+// the kernel has outrun.
+//
+// # The database
+//
+//	state
+//	  version    "1", the version of this format
+//	  revision   8 bytes: no revision above it was used
+//	  record     JSON of Record
+//	  flows      JSON of []conntrack.Stale
+//	  fragments  8 bytes: the sum of the sums of all fragments
+//	fragments
+//	  PUBLISHER/NAME
+//	    head                             weft.v1.Fragment without tables
+//	    FAMILY TABLE                     weft.v1.Table: comment and flags
+//	    FAMILY TABLE chain NAME          weft.v1.Table with this chain
+//	    FAMILY TABLE flowtable NAME      weft.v1.Table with this flowtable
+//	    FAMILY TABLE object KIND NAME    weft.v1.Table with this object
+//	    FAMILY TABLE set NAME            weft.v1.Table with this set or map, without elements
+//	    FAMILY TABLE set NAME ELEMENT    weft.v1.Element
+//	    sum                              8 bytes: the sum of the checksums of the entries
+//	staged
+//	  PUBLISHER/NAME  a snapshot that is being stored
+//
+// Numbers are big-endian. The messages of a table's entries, merged in the order of
+// their keys, are the table. A patch reads and writes only the entries that it
+// changes.
+//
+// # Damage
+//
+// bbolt has no checksums of data. So each value of "state" ends with the FNV-1a
+// checksum of its key and value, and a fragment has the sum of the checksums of its
+// entries, each with the names of the fragment and the key: a change of a byte, a
+// missing entry and a fragment that was moved to another publisher are noticed. What
+// is lost is logged and counted, and the rest is used. A damaged page makes bbolt
+// panic, or read beyond the file; both become errors.
+//
+// A start copies what it reads to a new database, because damage to what reading
+// does not need, such as the list of free pages, would spread with the next write.
+// The copy also leaves out the pages that are not used any more.
+//
+// A database of another version is left as it is, and Load returns [ErrVersion].
+// Versions of weft before the database wrote sealed files (legacy.go). They are
+// read once, and removed after the database has their contents.
+//
+// # Durability
+//
+// Each transaction is synced to the disk before it is answered; there are two syncs
+// for each. A change is answered once it is stored, and changes that wait are
+// stored together. A snapshot of more than 8,192 entries is stored in several
+// transactions, none of which Load sees before the last. After a failure changes
+// stay queued, and are tried again with every new change and after Config.Retry.
+//
+// A revision is never used twice, whatever the clock does: SaveRecord and
+// ReserveRevision store a revision some thousand ahead of the commit, and a start
+// counts from there. If the directory cannot be written only the clock is left.
+//
+// # Concurrency
+//
+// Load comes first. After it, Store, Failing, Room and the FlowNotes may be used
+// by any goroutine; SaveRecord, ReserveRevision and RemoveRecord belong to the
+// writer. Run stores changes on the goroutine that calls it: Store only queues, and
+// the writer waits for the disk only where it stores a record. bbolt has one
+// transaction at a time, and one of Run takes milliseconds (a patch that changes
+// 100,000 elements: some hundred).
+//
+// # Errors
+//
+// Load fails with ErrVersion or ErrInUse. Everything else is an error of a write,
+// which names the operation.
+package statedir

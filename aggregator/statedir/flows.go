@@ -1,0 +1,33 @@
+package statedir
+
+import (
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/weft-proxy/weft/conntrack"
+)
+
+// FlowNotes stores the destinations whose flows are to be removed. It implements
+// flows.Notes.
+type FlowNotes struct{ dir *Dir }
+
+// FlowNotes returns the notes of package flows.
+func (d *Dir) FlowNotes() *FlowNotes { return &FlowNotes{d} }
+
+// Load returns what an earlier run stored last.
+func (n *FlowNotes) Load() ([]conntrack.Stale, error) { return n.dir.flows, nil }
+
+// Save stores destinations in place of those before.
+func (n *FlowNotes) Save(deserted []conntrack.Stale) error {
+	err := n.dir.update(func(tx *bolt.Tx) error {
+		if len(deserted) == 0 {
+			return tx.Bucket(stateBucket).Delete(flowsKey)
+		}
+		return putJSON(tx, flowsKey, deserted)
+	})
+	if err != nil {
+		return fmt.Errorf("store flows: %w", err)
+	}
+	return nil
+}

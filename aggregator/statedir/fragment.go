@@ -1,0 +1,278 @@
+package statedir
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// changeFragments changes durable fragments in a transaction.
+func changeFragments(tx *bolt.Tx, f func(*fragments) error) error {
+	total, err := getState(tx, fragmentsKey)
+	if err != nil {
+		return err
+	}
+	fs := &fragments{live: tx.Bucket(fragmentsBucket), staged: tx.Bucket(stagedBucket), tx: tx}
+	if total != nil {
+		fs.total = binary.BigEndian.Uint64(total)
+	}
+	if err := f(fs); err != nil {
+		return err
+	}
+	return putState(tx, fragmentsKey, binary.BigEndian.AppendUint64(nil, fs.total))
+}
+
+// fragments are the durable fragments in a transaction.
+type fragments struct {
+	tx           *bolt.Tx
+	live, staged *bolt.Bucket
+	// total is the sum of the sums of all fragments: it shows that one is missing.
+	total uint64
+}
+
+// remove removes a fragment, if there is one.
+func (fs *fragments) remove(key desired.Key) error {
+	id := []byte(key.String())
+	b := fs.live.Bucket(id)
+	if b == nil {
+		return nil
+	}
+	fs.total -= storedSum(b)
+	return fs.live.DeleteBucket(id)
+}
+
+// replace stores the whole content of a fragment.
+func (fs *fragments) replace(key desired.Key, entries []entry) error {
+	if err := fs.remove(key); err != nil {
+		return err
+	}
+	return fs.change(key, func(w *fragmentWriter) { w.putAll(entries) })
+}
+
+// stage stores a part of a fragment's whole content, where Load does not see it.
+// The first part replaces what was staged before.
+func (fs *fragments) stage(key desired.Key, entries []entry, first bool) error {
+	id := []byte(key.String())
+	if first {
+		if err := fs.staged.DeleteBucket(id); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
+			return err
+		}
+	}
+	_, err := writeFragment(fs.staged, id, func(w *fragmentWriter) { w.putAll(entries) })
+	return err
+}
+
+// adopt stores what was staged as the whole content of a fragment.
+func (fs *fragments) adopt(key desired.Key) error {
+	if err := fs.remove(key); err != nil {
+		return err
+	}
+	id := []byte(key.String())
+	if err := fs.tx.MoveBucket(id, fs.staged, fs.live); err != nil {
+		return err
+	}
+	fs.total += storedSum(fs.live.Bucket(id))
+	return nil
+}
+
+// change changes the entries of a fragment.
+func (fs *fragments) change(key desired.Key, f func(*fragmentWriter)) error {
+	added, err := writeFragment(fs.live, []byte(key.String()), f)
+	fs.total += added
+	return err
+}
+
+// writeFragment changes the entries of a fragment in a bucket of fragments, and
+// returns what that added to its sum.
+func writeFragment(parent *bolt.Bucket, id []byte, f func(*fragmentWriter)) (added uint64, err error) {
+	b, err := parent.CreateBucketIfNotExists(id)
+	if err != nil {
+		return 0, err
+	}
+	was := storedSum(b)
+	w := &fragmentWriter{bucket: b, id: id, sum: was}
+	f(w)
+	if w.err == nil {
+		w.err = b.Put([]byte(sumKey), binary.BigEndian.AppendUint64(nil, w.sum))
+	}
+	return w.sum - was, w.err
+}
+
+// storedSum returns the sum that a fragment's bucket has.
+func storedSum(b *bolt.Bucket) uint64 {
+	sum := b.Get([]byte(sumKey))
+	if len(sum) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(sum)
+}
+
+// fragmentWriter changes the entries of a fragment. After an error it does
+// nothing.
+type fragmentWriter struct {
+	bucket *bolt.Bucket
+	id     []byte
+	// sum is that of the checksums of all entries, each with the fragment's name.
+	sum uint64
+	err error
+}
+
+func (w *fragmentWriter) putAll(entries []entry) {
+	// They are appended, so that no room has to be left for others.
+	w.bucket.FillPercent = 0.9
+	for _, e := range entries {
+		w.put(e)
+	}
+}
+
+func (w *fragmentWriter) put(e entry) {
+	if w.err != nil {
+		return
+	}
+	key := []byte(e.key)
+	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, e.value)
+	if err != nil {
+		w.err = fmt.Errorf("encode %q: %w", e.key, err)
+		return
+	}
+	w.subtract(key)
+	w.sum += checksum(w.id, key, value)
+	w.err = w.bucket.Put(key, value)
+}
+
+func (w *fragmentWriter) delete(key string) {
+	if w.err == nil && w.subtract([]byte(key)) {
+		w.err = w.bucket.Delete([]byte(key))
+	}
+}
+
+// subtract takes an entry out of the sum; false means that there is none.
+func (w *fragmentWriter) subtract(key []byte) bool {
+	value := w.bucket.Get(key)
+	if value == nil {
+		return false
+	}
+	w.sum -= checksum(w.id, key, value)
+	return true
+}
+
+// deleteSet deletes a set or map and its elements.
+func (w *fragmentWriter) deleteSet(key string) {
+	w.delete(key)
+	prefix := []byte(elementsPrefix(key))
+	for cursor := w.bucket.Cursor(); w.err == nil; {
+		k, _ := cursor.Seek(prefix)
+		if !bytes.HasPrefix(k, prefix) {
+			return
+		}
+		w.delete(string(k))
+	}
+}
+
+// patch applies a patch.
+func (w *fragmentWriter) patch(p *weftv1.Patch) {
+	for _, t := range p.GetTables() {
+		w.patchTable(t)
+	}
+}
+
+// patchTable applies the part of a patch in one table: what it deletes, what it
+// declares, and then the elements.
+func (w *fragmentWriter) patchTable(t *weftv1.TablePatch) {
+	table := tableKey(t.GetFamily(), t.GetName())
+	if w.bucket.Get([]byte(table)) == nil {
+		w.put(entry{table, &weftv1.Table{}})
+	}
+	for _, o := range t.GetDeleteObjects() {
+		w.delete(objectKey(table, o.GetKind(), o.GetName()))
+	}
+	for _, name := range t.GetDeleteFlowtables() {
+		w.delete(flowtableKey(table, name))
+	}
+	for _, name := range t.GetDeleteChains() {
+		w.delete(chainKey(table, name))
+	}
+	for _, name := range t.GetDeleteSets() {
+		w.deleteSet(setKey(table, name))
+	}
+	declared := &weftv1.Table{
+		Chains: t.GetPutChains(), Sets: t.GetPutSets(), Maps: t.GetPutMaps(), Objects: t.GetPutObjects(), Flowtables: t.GetPutFlowtables(),
+		ConntrackMaps: t.GetConntrackMaps(), AffinityMaps: t.GetAffinityMaps(),
+	}
+	for _, sets := range [][]*weftv1.Set{declared.GetSets(), declared.GetMaps()} {
+		for _, s := range sets {
+			w.deleteSet(setKey(table, s.GetName()))
+		}
+	}
+	w.putAll(tableEntries(table, declared))
+	for _, e := range t.GetElements() {
+		set := setKey(table, e.GetSet())
+		for _, key := range e.GetRemove() {
+			w.delete(elementKey(set, key))
+		}
+		for _, added := range e.GetAdd() {
+			w.put(entry{elementKey(set, added.GetKey()), added})
+		}
+	}
+}
+
+// readFragments reads the durable fragments, each as a part of its own.
+func (c *Contents) readFragments(tx *bolt.Tx, part func(Kind, func() error)) {
+	var sum uint64
+	part(KindFragment, func() error {
+		b := tx.Bucket(fragmentsBucket)
+		if b == nil {
+			return errDamaged
+		}
+		cursor := b.Cursor()
+		for id, _ := cursor.First(); id != nil; id, _ = cursor.Next() {
+			part(KindFragment, func() error {
+				sum += storedSum(b.Bucket(id))
+				f, err := readFragment(b.Bucket(id), id)
+				if err != nil {
+					return fmt.Errorf("fragment %s: %w", id, err)
+				}
+				c.Fragments = append(c.Fragments, f)
+				return nil
+			})
+		}
+		return nil
+	})
+	part(KindFragment, func() error {
+		total, err := getState(tx, fragmentsKey)
+		if err == nil && len(total) == 8 && binary.BigEndian.Uint64(total) != sum {
+			err = fmt.Errorf("%w: fragments are missing", errDamaged)
+		}
+		return err
+	})
+}
+
+// readFragment reads one fragment.
+func readFragment(b *bolt.Bucket, id []byte) (Fragment, error) {
+	publisher, name, ok := strings.Cut(string(id), "/")
+	if !ok || b == nil {
+		return Fragment{}, errDamaged
+	}
+	var sum uint64
+	a := &assembler{fragment: &weftv1.Fragment{}}
+	err := b.ForEach(func(key, value []byte) error {
+		if string(key) == sumKey {
+			return nil
+		}
+		sum += checksum(id, key, value)
+		return a.add(string(key), value)
+	})
+	if err == nil && sum != storedSum(b) {
+		err = errDamaged
+	}
+	return Fragment{Key: desired.Key{Publisher: publisher, Name: name}, Content: a.fragment}, err
+}

@@ -1,0 +1,154 @@
+package statedir
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seal makes a sealed file.
+func (s seal) seal(payload []byte) []byte {
+	return fmt.Appendf(nil, "%s %d sha256:%x\n%s", s.kind, s.version, sha256.Sum256(payload), payload)
+}
+
+// watched is a Dir whose log and failures a test reads.
+type watched struct {
+	*Dir
+	log    bytes.Buffer
+	failed map[Kind]int
+}
+
+func watch(path string) *watched {
+	w := &watched{failed: make(map[Kind]int)}
+	w.Dir = New(Config{Path: path, Retry: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Failed: func(k Kind) { w.failed[k]++ }})
+	return w
+}
+
+// load loads a directory that is whole.
+func load(t testing.TB, path string) (*Dir, *Contents) {
+	t.Helper()
+	w := watch(path)
+	c, err := w.Load()
+	must(t, err)
+	if len(w.failed) > 0 {
+		t.Fatalf("failures %v: %s", w.failed, w.log.String())
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	return w.Dir, c
+}
+
+// wantFragments compares the fragments of contents; elements and objects have no
+// order.
+func wantFragments(t testing.TB, c *Contents, want ...*weftv1.Fragment) {
+	t.Helper()
+	if len(c.Fragments) != len(want) {
+		t.Fatalf("%d fragments, want %d", len(c.Fragments), len(want))
+	}
+	for i, f := range c.Fragments {
+		if got, want := sorted(f.Content), sorted(want[i]); !proto.Equal(got, want) {
+			t.Fatalf("fragment %v\nwant     %v", got, want)
+		}
+	}
+}
+
+// sorted returns a fragment with everything in a fixed order.
+func sorted(f *weftv1.Fragment) *weftv1.Fragment {
+	f = proto.CloneOf(f)
+	for _, t := range f.GetTables() {
+		slices.Sort(t.GetConntrackMaps())
+		slices.Sort(t.GetAffinityMaps())
+		slices.SortFunc(t.GetChains(), func(a, b *weftv1.Chain) int { return cmp.Compare(a.GetName(), b.GetName()) })
+		slices.SortFunc(t.GetObjects(), func(a, b *weftv1.Object) int {
+			return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
+		})
+		for _, sets := range [][]*weftv1.Set{t.GetSets(), t.GetMaps()} {
+			slices.SortFunc(sets, func(a, b *weftv1.Set) int { return cmp.Compare(a.GetName(), b.GetName()) })
+			for _, s := range sets {
+				slices.SortFunc(s.GetElements(), func(a, b *weftv1.Element) int { return cmp.Compare(a.GetKey(), b.GetKey()) })
+			}
+		}
+	}
+	slices.SortFunc(f.GetTables(), func(a, b *weftv1.Table) int {
+		return cmp.Compare(tableKey(a.GetFamily(), a.GetName()), tableKey(b.GetFamily(), b.GetName()))
+	})
+	return f
+}
+
+func key(name string) desired.Key { return desired.Key{Publisher: "p", Name: name} }
+
+// fragment is one with everything that a fragment can have, and n elements.
+func fragment(name string, n int) *weftv1.Fragment {
+	f := &weftv1.Fragment{Name: name, Priority: -3, Lifetime: weftv1.Lifetime_LIFETIME_DURABLE, Tables: []*weftv1.Table{
+		{
+			Family: "ip", Name: "demo", Comment: "why", Flags: []string{"dormant"},
+			Chains: []*weftv1.Chain{
+				{Name: "input", Type: "filter", Hook: "input", Priority: "filter", Rules: []*weftv1.Rule{{Text: "accept", Comment: "all"}, {Text: "drop"}}},
+				{Name: "in"},
+			},
+			Sets:          []*weftv1.Set{{Name: "a", Type: "ipv4_addr"}, {Name: "a-b", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: "10.0.0.1"}}}},
+			Maps:          []*weftv1.Set{{Name: "m", Type: "ipv4_addr : verdict", Elements: []*weftv1.Element{{Key: "10.0.0.1 . tcp", Value: "drop", Comment: "c", TimeoutMs: 7}}}},
+			ConntrackMaps: []string{"m"}, AffinityMaps: []string{"m"},
+			Objects:    []*weftv1.Object{{Kind: "counter", Name: "c"}, {Kind: "ct helper", Name: "c", Text: "x"}},
+			Flowtables: []*weftv1.Flowtable{{Name: "f", Devices: []string{"eth0"}}},
+		},
+		{Family: "ip", Name: "demo-b"},
+		{Family: "inet", Name: "demo", Chains: []*weftv1.Chain{{Name: "c"}}},
+	}}
+	for i := range n {
+		f.Tables[0].Sets[0].Elements = append(f.Tables[0].Sets[0].Elements, &weftv1.Element{Key: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)})
+	}
+	return f
+}
+
+// snapshot is the change that stores a fragment.
+func snapshot(f *weftv1.Fragment) Change {
+	return Change{Fragment: key(f.GetName()), Snapshot: func() *weftv1.Fragment { return proto.CloneOf(f) }}
+}
+
+// store stores changes, and returns what was answered.
+func store(d *Dir, changes ...Change) error {
+	var errs []error
+	for _, c := range changes {
+		c.Done = func(err error) { errs = append(errs, err) }
+		d.Store(c)
+	}
+	d.storeAll()
+	if len(errs) != len(changes) {
+		errs = append(errs, fmt.Errorf("%d of %d changes are answered", len(errs), len(changes)))
+	}
+	return errors.Join(errs...)
+}
+
+// files returns the names in a directory, and below it.
+func files(t testing.TB, dir string) string {
+	t.Helper()
+	var names []string
+	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && path != dir {
+			names = append(names, strings.TrimPrefix(path, dir+"/"))
+		}
+		return err
+	}))
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,82 @@
+package statedir
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// Record is what the next start must know and the kernel does not tell.
+type Record struct {
+	// Partial is true while the kernel holds something that no fragment is known
+	// for, because the record before this one was lost.
+	Partial bool `json:"partial,omitempty"`
+	// Desired says which fragments declare what.
+	Desired desired.Record `json:"desired"`
+}
+
+// revisionsAhead is how many revisions one write allows to be used.
+const revisionsAhead = 10_000
+
+// SaveRecord stores the record, if it differs from the one that is stored, before
+// the commit that it describes; the commit may use the given revision. If it
+// cannot be stored, the one that is there is marked as outdated.
+func (d *Dir) SaveRecord(r Record, revision uint64) error {
+	if d.path == "" {
+		return nil
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode record: %w", err)
+	}
+	if bytes.Equal(text, d.record) {
+		return d.ReserveRevision(revision)
+	}
+	err = d.update(func(tx *bolt.Tx) error {
+		return errors.Join(putState(tx, recordKey, text), putRevision(tx, revision+revisionsAhead))
+	})
+	if err != nil {
+		d.failed(KindRecord)
+		d.record = nil
+		return errors.Join(fmt.Errorf("store record: %w", err), d.setOutdated(true))
+	}
+	d.record, d.reserved = text, revision+revisionsAhead
+	return d.setOutdated(false)
+}
+
+// ReserveRevision makes sure that no later start uses a revision again. It writes
+// once in some thousand revisions.
+func (d *Dir) ReserveRevision(revision uint64) error {
+	if d.path == "" || revision <= d.reserved {
+		return nil
+	}
+	if err := d.update(func(tx *bolt.Tx) error { return putRevision(tx, revision+revisionsAhead) }); err != nil {
+		d.failed(KindRecord)
+		return fmt.Errorf("store revision: %w", err)
+	}
+	d.reserved = revision + revisionsAhead
+	return nil
+}
+
+func putRevision(tx *bolt.Tx, revision uint64) error {
+	return putState(tx, revisionKey, binary.BigEndian.AppendUint64(nil, revision))
+}
+
+// RemoveRecord removes the record: the kernel holds nothing that it describes.
+// Fragments stay.
+func (d *Dir) RemoveRecord() error {
+	if d.path == "" {
+		return nil
+	}
+	d.record = nil
+	if err := d.update(func(tx *bolt.Tx) error { return tx.Bucket(stateBucket).Delete(recordKey) }); err != nil {
+		return fmt.Errorf("remove record: %w", err)
+	}
+	return nil
+}

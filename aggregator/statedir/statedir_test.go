@@ -1,0 +1,356 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// TestContentsSurvive stores everything, and reads it again.
+func TestContentsSurvive(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "by", "weft")
+	d, c := load(t, dir)
+	if c.recorded || c.Trusted || c.Revision+uint64(len(c.Fragments)+len(c.flows)) > 0 {
+		t.Fatalf("a new directory holds %+v", c)
+	}
+	r := Record{Desired: desired.Record{Fragments: []desired.FragmentRecord{{Publisher: "p", Name: "one"}}}}
+	must(t, d.SaveRecord(r, 7))
+	one, large, gone := fragment("one", 3), fragment("large", 3*stageEntries), fragment("gone", 1)
+	must(t, store(d, snapshot(one), snapshot(large), snapshot(gone)))
+	must(t, store(d, Change{Fragment: key("gone")}, Change{Fragment: key("unknown")}))
+	must(t, d.Close())
+
+	d, c = load(t, dir)
+	if !c.Trusted || !reflect.DeepEqual(c.Record, r) || c.Revision < 7 {
+		t.Fatalf("contents %+v", c)
+	}
+	wantFragments(t, c, large, one)
+	// A large one is replaced by a small one, and the other way round.
+	one, large = large, one
+	one.Name, large.Name = "one", "large"
+	must(t, store(d, snapshot(one), snapshot(large)))
+	must(t, d.RemoveRecord())
+	must(t, d.Close())
+	_, c = load(t, dir)
+	if c.Trusted {
+		t.Error("the record is still there")
+	}
+	wantFragments(t, c, large, one)
+}
+
+// TestNothingIsStoredWithoutADirectory calls everything on a Dir without a path.
+func TestNothingIsStoredWithoutADirectory(t *testing.T) {
+	d, c := load(t, "")
+	if !reflect.DeepEqual(c, &Contents{}) {
+		t.Fatalf("contents %+v", c)
+	}
+	must(t, errors.Join(d.SaveRecord(Record{}, 1), d.ReserveRevision(1<<40), d.RemoveRecord(), d.Close()))
+}
+
+// TestPatchesLeadToSnapshots stores random patches, and compares what is stored
+// with the fragment that they lead to.
+func TestPatchesLeadToSnapshots(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	dir := t.TempDir()
+	d, _ := load(t, dir)
+	want := fragment("f", 10)
+	must(t, store(d, snapshot(want)))
+	for range 40 {
+		var changes []Change
+		for range 1 + rnd.IntN(4) {
+			p := &weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{randomPatch(rnd)}}
+			follow(want, p.GetTables()[0])
+			changes = append(changes, Change{Fragment: key("f"), Patch: func() *weftv1.Patch { return p }})
+		}
+		must(t, store(d, changes...))
+		must(t, d.Close())
+		var c *Contents
+		d, c = load(t, dir)
+		wantFragments(t, c, want)
+	}
+}
+
+// randomPatch changes a few things of table ip demo.
+func randomPatch(rnd *rand.Rand) *weftv1.TablePatch {
+	p := &weftv1.TablePatch{Family: "ip", Name: "demo"}
+	name := func() string { return string(rune('a' + rnd.IntN(3))) }
+	member := func() string { return fmt.Sprintf("10.0.0.%d", rnd.IntN(20)) }
+	switch rnd.IntN(5) {
+	case 0:
+		p.DeleteChains = []string{name()}
+		p.PutChains = []*weftv1.Chain{{Name: name(), Rules: []*weftv1.Rule{{Text: member()}}}}
+	case 1:
+		p.DeleteSets = []string{name()}
+		p.PutSets = []*weftv1.Set{{Name: name(), Comment: member(), Elements: []*weftv1.Element{{Key: member()}}}}
+	case 2:
+		p.DeleteObjects = []*weftv1.ObjectName{{Kind: "counter", Name: name()}}
+		p.PutObjects = []*weftv1.Object{{Kind: "ct helper", Name: name(), Text: member()}}
+		p.DeleteFlowtables, p.PutFlowtables = []string{"f"}, []*weftv1.Flowtable{{Name: "f", Hook: member()}}
+	default:
+		p.Elements = []*weftv1.ElementPatch{{Set: "a-b", Remove: []string{member()}, Add: []*weftv1.Element{{Key: member(), Comment: member()}}}}
+	}
+	return p
+}
+
+// follow applies a patch of randomPatch to a fragment.
+func follow(f *weftv1.Fragment, p *weftv1.TablePatch) {
+	t := f.GetTables()[0]
+	for _, o := range p.GetDeleteObjects() {
+		t.Objects = without(t.GetObjects(), func(x *weftv1.Object) bool { return x.GetKind() == o.GetKind() && x.GetName() == o.GetName() })
+	}
+	for _, n := range p.GetDeleteFlowtables() {
+		t.Flowtables = without(t.GetFlowtables(), func(x *weftv1.Flowtable) bool { return x.GetName() == n })
+	}
+	for _, n := range p.GetDeleteChains() {
+		t.Chains = without(t.GetChains(), func(x *weftv1.Chain) bool { return x.GetName() == n })
+	}
+	for _, n := range p.GetDeleteSets() {
+		t.Sets = without(t.GetSets(), func(x *weftv1.Set) bool { return x.GetName() == n })
+	}
+	for _, o := range p.GetPutObjects() {
+		t.Objects = append(without(t.GetObjects(), func(x *weftv1.Object) bool { return x.GetKind() == o.GetKind() && x.GetName() == o.GetName() }), o)
+	}
+	for _, c := range p.GetPutChains() {
+		t.Chains = append(without(t.GetChains(), func(x *weftv1.Chain) bool { return x.GetName() == c.GetName() }), c)
+	}
+	for _, s := range p.GetPutSets() {
+		// The patch is stored later, and gives its elements away.
+		whole := &weftv1.Set{Name: s.GetName(), Comment: s.GetComment(), Elements: s.GetElements()}
+		t.Sets = append(without(t.GetSets(), func(x *weftv1.Set) bool { return x.GetName() == s.GetName() }), whole)
+	}
+	t.Flowtables = append(t.GetFlowtables(), p.GetPutFlowtables()...)
+	for _, e := range p.GetElements() {
+		for _, s := range t.GetSets() {
+			if s.GetName() != e.GetSet() {
+				continue
+			}
+			for _, gone := range append(e.GetRemove(), e.GetAdd()[0].GetKey()) {
+				s.Elements = without(s.GetElements(), func(x *weftv1.Element) bool { return x.GetKey() == gone })
+			}
+			s.Elements = append(s.Elements, e.GetAdd()...)
+		}
+	}
+}
+
+func without[T any](list []T, gone func(T) bool) []T {
+	var out []T
+	for _, x := range list {
+		if !gone(x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// TestRevisionsAreNeverReused starts again and again; every start may use only
+// revisions that no one before it may have used.
+func TestRevisionsAreNeverReused(t *testing.T) {
+	dir := t.TempDir()
+	used := uint64(0)
+	for i := range 5 {
+		d, c := load(t, dir)
+		if c.Revision < used {
+			t.Fatalf("start %d may use revision %d, and %d was used", i, c.Revision+1, used)
+		}
+		used = c.Revision
+		for range 3 * revisionsAhead {
+			used++
+			must(t, d.ReserveRevision(used))
+		}
+		must(t, d.SaveRecord(Record{}, used+1))
+		used++
+		// No Close: as after a crash. The next process can lock the database.
+		must(t, d.db.Close())
+	}
+}
+
+// TestUnstoredRecordIsNotTrusted has the store of a record fail.
+func TestUnstoredRecordIsNotTrusted(t *testing.T) {
+	dir := t.TempDir()
+	d, _ := load(t, dir)
+	identity := desired.FragmentRecord{Publisher: "p", Name: "f", Lifetime: "sticky"}
+	described := Record{Desired: desired.Record{Fragments: []desired.FragmentRecord{identity}}}
+	described.Desired.Fragments[0].Tables = []desired.TableRecord{{Family: "ip", Name: "t"}}
+	must(t, d.SaveRecord(described, 1))
+	must(t, store(d, snapshot(fragment("f", 2))))
+	must(t, d.db.Close()) // Every transaction fails now.
+	if err := d.SaveRecord(Record{}, 2); err == nil {
+		t.Fatal("the record is stored")
+	}
+	if got := files(t, dir); got != outdatedName {
+		t.Fatalf("files %q", got)
+	}
+	w := watch(dir)
+	c, err := w.Load()
+	must(t, err)
+	if c.Trusted || !reflect.DeepEqual(c.Record.Desired.Fragments, []desired.FragmentRecord{identity}) || w.failed[KindRecord] != 1 {
+		t.Errorf("contents %+v, failures %v", c, w.failed)
+	}
+	wantFragments(t, c, fragment("f", 2))
+	must(t, w.SaveRecord(described, 3))
+	if got := files(t, dir); got != databaseName {
+		t.Errorf("files %q", got)
+	}
+	must(t, w.Close())
+	if _, c = load(t, dir); !c.Trusted {
+		t.Error("the record is not trusted")
+	}
+}
+
+// TestChangesAreRetried has transactions fail for a while.
+func TestChangesAreRetried(t *testing.T) {
+	dir := t.TempDir()
+	d, _ := load(t, dir)
+	must(t, store(d, snapshot(fragment("f", 1)), snapshot(fragment("g", 1))))
+	broken := d.db
+	must(t, broken.Close())
+	if err := store(d, snapshot(fragment("f", 2))); err == nil || d.Failing() == nil {
+		t.Fatalf("stored (%v), failing %v", err, d.Failing())
+	}
+	add := func(key string) func() *weftv1.Patch {
+		return func() *weftv1.Patch {
+			return &weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{{Family: "ip", Name: "demo", Elements: []*weftv1.ElementPatch{{Set: "a", Add: []*weftv1.Element{{Key: key}}}}}}}
+		}
+	}
+	if err := store(d, Change{Fragment: key("f"), Patch: add("10.0.0.2")}, Change{Fragment: key("g")}); err == nil {
+		t.Fatal("stored")
+	}
+	db, err := bolt.Open(d.file(), 0o600, nil)
+	must(t, err)
+	d.db = db
+	must(t, store(d, Change{Fragment: key("f"), Patch: add("10.0.0.3")}))
+	if d.Failing() != nil || len(d.pending) > 0 {
+		t.Errorf("failing %v, %d pending", d.Failing(), len(d.pending))
+	}
+	must(t, d.Close())
+	_, c := load(t, dir)
+	wantFragments(t, c, fragment("f", 4))
+}
+
+// TestChangesCoalesce queues many changes of one fragment.
+func TestChangesCoalesce(t *testing.T) {
+	d, _ := load(t, t.TempDir())
+	for i := range 1000 {
+		d.Store(snapshot(fragment("f", i)))
+	}
+	if p := d.pending[key("f")]; len(d.pending) != 1 || len(p.changes) != 1 {
+		t.Fatalf("%d fragments are queued, %d changes of the first one", len(d.pending), len(p.changes))
+	}
+}
+
+// TestInterruptedStageIsForgotten stages a part of a large snapshot.
+func TestInterruptedStageIsForgotten(t *testing.T) {
+	dir := t.TempDir()
+	d, _ := load(t, dir)
+	must(t, store(d, snapshot(fragment("f", 1))))
+	must(t, d.stage(key("f"), fragmentEntries(fragment("f", stageEntries+100))))
+	must(t, d.Close())
+	d, c := load(t, dir)
+	wantFragments(t, c, fragment("f", 1))
+	must(t, d.update(func(tx *bolt.Tx) error {
+		if k, _ := tx.Bucket(stagedBucket).Cursor().First(); k != nil {
+			return fmt.Errorf("%s is still staged", k)
+		}
+		return nil
+	}))
+}
+
+// TestSecondProcessIsRefused loads a directory that is in use.
+func TestSecondProcessIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the lock")
+	}
+	dir := t.TempDir()
+	load(t, dir)
+	if _, err := New(Config{Path: dir, Retry: 1}).Load(); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) {
+		t.Fatalf("load: %v", err)
+	}
+}
+
+// TestNewerVersionIsRefused names both versions, and changes nothing.
+func TestNewerVersionIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	d, _ := load(t, dir)
+	must(t, store(d, snapshot(fragment("f", 1))))
+	must(t, d.update(func(tx *bolt.Tx) error { return putState(tx, versionKey, []byte("2")) }))
+	must(t, d.Close())
+	before, err := os.ReadFile(d.file())
+	must(t, err)
+	_, err = New(Config{Path: dir, Retry: 1}).Load()
+	if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "its version is 2, and this weft reads version 1") {
+		t.Errorf("load: %v", err)
+	}
+	after, err := os.ReadFile(d.file())
+	must(t, err)
+	if got := files(t, dir); got != databaseName || string(after) != string(before) {
+		t.Errorf("files %s, the database changed: %v", got, string(after) != string(before))
+	}
+}
+
+// TestCreateLeavesNothing creates a database where that is not possible.
+func TestCreateLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "busy", "x"), 0o700))
+	if _, err := createDatabase(filepath.Join(dir, "busy"), &Contents{}); err == nil {
+		t.Fatal("a directory was replaced by a database")
+	}
+	if got := files(t, dir); got != "busy busy/x" {
+		t.Fatalf("files %q: want the directory alone", got)
+	}
+}
+
+// TestTemporaryFilesAreRemoved spares all but what Load and Room make.
+func TestTemporaryFilesAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"weft.db.tmp", "room12.tmp", "c.tmp-x", "tmp"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	must(t, os.Mkdir(filepath.Join(dir, "d.tmp"), 0o700))
+	removeTemporary(dir)
+	if got := files(t, dir); got != "c.tmp-x d.tmp tmp" {
+		t.Fatalf("files %q", got)
+	}
+}
+
+// TestSetAsideIsBounded keeps a few damaged files, and says when there are too
+// many.
+func TestSetAsideIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	for i := range maxDamaged + 1 {
+		must(t, os.WriteFile(path, []byte{byte(i)}, 0o600))
+		if _, err := setAside(path); (err == nil) != (i < maxDamaged) {
+			t.Fatalf("file %d: %v", i, err)
+		}
+	}
+	if b, err := os.ReadFile(path + ".damaged"); err != nil || len(b) != 1 || b[0] != 0 {
+		t.Fatalf("the first one renamed is %v, %v", b, err)
+	}
+}
+
+// TestRoom asks for more than a disk has.
+func TestRoom(t *testing.T) {
+	d, _ := load(t, t.TempDir())
+	must(t, d.Room(1000))
+	if err := d.Room(1 << 60); err == nil {
+		t.Error("there is room for an exbibyte")
+	}
+	if got := files(t, d.path); got != databaseName {
+		t.Errorf("files %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(d.path, "x")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
