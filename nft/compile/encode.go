@@ -10,7 +10,7 @@ import (
 func (r *Rule) Encode(base uint32) ([]byte, error) {
 	if r.encoded == nil {
 		// A Rule that was put together by hand.
-		encoded, err := expr.EncodeList(uint8(r.Family), r.Exprs)
+		encoded, err := expr.Encode(uint8(r.Family), r.Exprs)
 		if err != nil {
 			return nil, err
 		}

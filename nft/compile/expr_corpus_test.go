@@ -27,11 +27,11 @@ func TestAppendMatchesLibrary(t *testing.T) {
 				if !ok {
 					continue
 				}
-				got, ok := expr.AppendLibrary(nil, k.Any)
-				if !ok {
-					continue
+				got, err := expr.Marshal(uint8(c.family), e)
+				if err != nil {
+					t.Fatal(err)
 				}
-				want, err := k.Marshal(uint8(c.family))
+				want, err := google.Marshal(uint8(c.family), k.Any)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -43,16 +43,13 @@ func TestAppendMatchesLibrary(t *testing.T) {
 			}
 		}
 	}
-	if len(known) != 6 || compared < 100 {
-		t.Errorf("compared %d expressions of %d kinds: want six kinds", compared, len(known))
+	if len(known) < 20 || compared < 100 {
+		t.Errorf("compared %d expressions of %d kinds: want 20 kinds", compared, len(known))
 	}
 }
 
 // TestDumpKnowsAll fails if an expression that rules compile to has no dump.
 func TestDumpKnowsAll(t *testing.T) {
-	if got := expr.DumpKernelExpr(&google.Socket{}); got != "unknown *expr.Socket" {
-		t.Errorf("dump of an expression that no rule has: %q", got)
-	}
 	for _, c := range readCorpora(t) {
 		for _, text := range c.rules {
 			rule, err := CompileRule(c.family, nft.Rule{Text: text}, c)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	google "github.com/google/nftables/expr"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
@@ -132,13 +134,15 @@ func (r *ruleCompiler) statement(s syntax.Stmt) error {
 		return err
 	case *syntax.Vmap:
 		return r.vmap(s)
-	case *syntax.Counter:
-		r.add(&counterStmt{s})
-		return nil
+	case *syntax.Counter, *syntax.Limit, *syntax.Quota:
+		return r.stateful(s)
+	case *syntax.ConnLimit:
+		if err := r.requireConntrack(s); err != nil {
+			return err
+		}
+		return r.stateful(s)
 	case *syntax.Log:
 		return r.log(s)
-	case *syntax.Limit:
-		return r.limit(s)
 	case *syntax.Reject:
 		return r.reject(s)
 	case *syntax.NAT:
@@ -152,17 +156,31 @@ func (r *ruleCompiler) statement(s syntax.Stmt) error {
 	case *syntax.Meter:
 		return r.meter(s)
 	case *syntax.Notrack:
-		r.add(notrackStmt{})
+		r.addLibrary(&google.Notrack{})
 		return nil
+	case *syntax.ObjectRef:
+		return r.objectRef(s)
+	case *syntax.Queue:
+		return r.queue(s)
+	case *syntax.Dup:
+		return r.dup(s)
+	case *syntax.Fwd:
+		return r.fwd(s)
+	case *syntax.TProxy:
+		return r.tproxy(s)
+	case *syntax.SynProxy:
+		return r.synproxy(s)
+	case *syntax.FlowAdd:
+		return r.flowAdd(s)
 	default:
-		return r.action(s)
+		return syntax.ErrorAt(s.Position(), "statement %T is not supported", s)
 	}
 }
 
 // seal computes the encoding and the fingerprint.
 func (r *Rule) seal() error {
 	var err error
-	if r.encoded, err = expr.EncodeList(uint8(r.Family), r.Exprs); err != nil {
+	if r.encoded, err = expr.Encode(uint8(r.Family), r.Exprs); err != nil {
 		return err
 	}
 	b := r.encoded.Bytes

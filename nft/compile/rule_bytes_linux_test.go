@@ -9,9 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -96,16 +100,10 @@ func sentRules(t *testing.T, text string) []sentRule {
 			}
 			continue
 		}
-		err := expr.EachAttr(m.attrs, func(typ uint16, v []byte) error {
-			if typ == 4 { // NFTA_RULE_EXPRESSIONS
-				cur.exprs = canonicalExprs(v)
-				out = append(out, cur)
-				cur = sentRule{}
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+		if v, ok := attr.Find(m.attrs, unix.NFTA_RULE_EXPRESSIONS); ok {
+			cur.exprs = canonicalExprs(v.Bytes())
+			out = append(out, cur)
+			cur = sentRule{}
 		}
 	}
 	return out
@@ -115,30 +113,28 @@ func sentRules(t *testing.T, text string) []sentRule {
 func sentSet(t *testing.T, attrs []byte) *set.Set {
 	t.Helper()
 	s := &set.Set{}
-	err := expr.EachAttr(attrs, func(typ uint16, v []byte) (err error) {
-		switch typ {
-		case 2:
-			s.Name = string(v[:len(v)-1])
-		case 3:
-			s.Flags, err = expr.AttrU32(v)
-		case 4:
-			s.Key.ID, err = expr.AttrU32(v)
-		case 5:
-			s.Key.Len, err = expr.AttrU32(v)
-		case 6:
-			s.Data.ID, err = expr.AttrU32(v)
-		case 7:
-			s.Data.Len, err = expr.AttrU32(v)
-		case 13:
-			s.UserData = v
-		case 15:
-			var kind uint32
-			kind, err = expr.AttrU32(v)
-			s.Object = ObjectKindOf(kind)
+	r := attr.NewReader(attrs)
+	for r.Next() {
+		switch r.Type() {
+		case unix.NFTA_SET_NAME:
+			s.Name = r.Text()
+		case unix.NFTA_SET_FLAGS:
+			s.Flags = r.Uint32BE()
+		case unix.NFTA_SET_KEY_TYPE:
+			s.Key.ID = r.Uint32BE()
+		case unix.NFTA_SET_KEY_LEN:
+			s.Key.Len = r.Uint32BE()
+		case unix.NFTA_SET_DATA_TYPE:
+			s.Data.ID = r.Uint32BE()
+		case unix.NFTA_SET_DATA_LEN:
+			s.Data.Len = r.Uint32BE()
+		case unix.NFTA_SET_USERDATA:
+			s.UserData = r.Bytes()
+		case unix.NFTA_SET_OBJ_TYPE:
+			s.Object = object.KindOf(r.Uint32BE())
 		}
-		return err
-	})
-	if err != nil {
+	}
+	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -207,40 +203,38 @@ var defaultZero = map[string]bool{
 // canonicalExprs prints expressions with their attributes in order of type.
 func canonicalExprs(b []byte) string {
 	var s strings.Builder
-	_ = expr.EachAttr(b, func(_ uint16, elem []byte) error {
-		s.WriteString("  " + canonicalExpr(elem) + "\n")
-		return nil
-	})
+	for r := attr.NewReader(b); r.Next(); {
+		s.WriteString("  " + canonicalExpr(r.Bytes()) + "\n")
+	}
 	return s.String()
 }
 
 func canonicalExpr(elem []byte) string {
-	name, data, err := expr.Unmarshal(elem)
+	name, data, err := expr.Split(elem)
 	if err != nil {
 		return err.Error()
 	}
 	var attrs []string
-	_ = expr.EachAttr(data, func(typ uint16, v []byte) error {
+	for r := attr.NewReader(data); r.Next(); {
+		typ, v := r.Type(), r.Bytes()
 		value := fmt.Sprintf("%x", v)
 		switch {
 		case name == "lookup" && typ == 4, name == "dynset" && typ == 2, name == "objref" && typ == 5:
-			return nil // the number of the set in the transaction
+			continue // the number of the set in the transaction
 		case strings.Trim(string(v), "\x00") == "" && defaultZero[fmt.Sprint(name, typ)]:
-			return nil
+			continue
 		case name == "dynset" && typ == 7:
 			value = canonicalExpr(v)
-		case name == "dynset" && typ == expr.NftaDynsetExpressions:
+		case name == "dynset" && typ == 10: // NFTA_DYNSET_EXPRESSIONS
 			value = canonicalExprs(v)
 		case name == "immediate" && typ == 2:
 			value = ""
-			_ = expr.EachAttr(v, func(typ uint16, v []byte) error {
-				value += fmt.Sprintf("{%d=%x}", typ, v)
-				return nil
-			})
+			for in := r.Nested(); in.Next(); {
+				value += fmt.Sprintf("{%d=%x}", in.Type(), in.Bytes())
+			}
 		}
 		attrs = append(attrs, fmt.Sprintf("%d=%s", typ, value))
-		return nil
-	})
+	}
 	slices.Sort(attrs)
 	return strings.TrimSpace(name + " " + strings.Join(attrs, " "))
 }

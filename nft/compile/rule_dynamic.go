@@ -35,7 +35,7 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) error {
 	case "update":
 		out.op = unix.NFT_DYNSET_OP_UPDATE
 	case "delete":
-		out.op = expr.NftDynsetDelete
+		out.op = expr.DynsetDelete
 	default:
 		return syntax.ErrorAt(s.Pos, "unknown operation %q: want add, update or delete", s.Op)
 	}
@@ -69,32 +69,27 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) error {
 			return err
 		}
 	}
-	if out.exprs, err = expr.StatefulExprs(e.Stmts); err != nil {
-		return err
-	}
-	if err := checkDynamic(declared, e.Stmts, out.exprs); err != nil {
+	if out.exprs, err = dynamicExprs(declared, e.Stmts); err != nil {
 		return err
 	}
 	r.add(out)
 	return nil
 }
 
-// checkDynamic checks whether the elements of a set can have the statements.
-func checkDynamic(set *set.Set, stmts []syntax.Stmt, exprs []expr.Expr) error {
-	if len(exprs) == 0 {
-		return nil
+// dynamicExprs returns the expressions of the statements that each new element of a
+// set gets.
+func dynamicExprs(declared *set.Set, stmts []syntax.Stmt) ([]expr.Expr, error) {
+	if len(stmts) == 0 {
+		return nil, nil
 	}
-	words := make([]string, len(exprs))
-	for i, e := range exprs {
-		var err error
-		if words[i], err = expr.ExprWords(e); err != nil {
-			return syntax.ErrorAt(stmts[i].Position(), "%s", err)
-		}
+	words, err := expr.StatefulWords(stmts)
+	if err != nil {
+		return nil, err
 	}
-	if err := set.CheckStatements(words); err != nil {
-		return syntax.ErrorAt(stmts[0].Position(), "@%s: %s", set.Name, err)
+	if err := declared.CheckStatements(words); err != nil {
+		return nil, syntax.ErrorAt(stmts[0].Position(), "@%s: %s", declared.Name, err)
 	}
-	return nil
+	return expr.NewStatefuls(stmts)
 }
 
 // dynamicPart evaluates the key or the data of a dynamic statement.

@@ -48,7 +48,7 @@ func (g *generator) load(t term, dst register) error {
 	case *metaTerm:
 		g.emit(&google.Meta{Key: t.key.Key, Register: dst.number()})
 	case *ctTerm:
-		g.emitOwn(&expr.CT{Key: t.key.Key, Register: dst.number(), Dir: t.dir})
+		g.emitOwn(&expr.CT{Key: t.key.Key, Dest: dst.number(), Direction: t.dir})
 	case *fibTerm:
 		g.emit(newFib(t, dst))
 	case *numgenTerm:

@@ -4,7 +4,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/datatype"
-	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 	"github.com/weft-proxy/weft/nft/userdata"
@@ -46,10 +45,7 @@ func (r *ruleCompiler) meter(s *syntax.Meter) error {
 	if declared.Key, err = set.NewType(parts); err != nil {
 		return syntax.ErrorAt(e.Key.Position(), "%s", err)
 	}
-	if out.exprs, err = expr.StatefulExprs(e.Stmts); err != nil {
-		return err
-	}
-	if err := checkDynamic(declared, e.Stmts, out.exprs); err != nil {
+	if out.exprs, err = dynamicExprs(declared, e.Stmts); err != nil {
 		return err
 	}
 	declared.UserData = userdata.AppendUint32([]byte{set.UdataSetKeyOrder}, uint32(set.OrderOf(parts)))

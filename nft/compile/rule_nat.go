@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/expr"
@@ -28,11 +29,11 @@ func (r *ruleCompiler) nat(s *syntax.NAT) error {
 	for _, f := range s.Flags {
 		switch f {
 		case "random":
-			out.flags |= expr.NatRandom
+			out.flags |= unix.NF_NAT_RANGE_PROTO_RANDOM
 		case "fully-random":
-			out.flags |= expr.NatFullyRandom
+			out.flags |= unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
 		case "persistent":
-			out.flags |= expr.NatPersistent
+			out.flags |= unix.NF_NAT_RANGE_PERSISTENT
 		default:
 			return syntax.ErrorAt(s.Pos, "%s: unknown flag %q", s.Kind, f)
 		}
@@ -42,7 +43,7 @@ func (r *ruleCompiler) nat(s *syntax.NAT) error {
 	}
 	if s.Prefix && len(s.Flags) == 0 {
 		// The grammar of nft 1.0.6 lets flags take the place of this one.
-		out.flags |= expr.NatNetmap
+		out.flags |= unix.NF_NAT_RANGE_NETMAP
 	}
 	if s.Addr != nil {
 		if err := r.natAddr(s, out); err != nil {
@@ -249,7 +250,7 @@ func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) error {
 	if out.port, err = r.natValue(s.Port, t, wantPort); err != nil {
 		return err
 	}
-	out.flags |= expr.NatSpecified
+	out.flags |= unix.NF_NAT_RANGE_PROTO_SPECIFIED
 	return nil
 }
 
@@ -283,8 +284,8 @@ func (s *natStmt) generate(g *generator) error {
 		n := &google.NAT{
 			Type: google.NATTypeDestNAT, Family: s.family,
 			RegAddrMin: regs.addrMin, RegAddrMax: regs.addrMax, RegProtoMin: regs.portMin, RegProtoMax: regs.portMax,
-			Random: s.flags&expr.NatRandom != 0, FullyRandom: s.flags&expr.NatFullyRandom != 0, Persistent: s.flags&expr.NatPersistent != 0,
-			Prefix: s.flags&expr.NatNetmap != 0, Specified: s.flags&expr.NatSpecified != 0,
+			Random: s.flags&unix.NF_NAT_RANGE_PROTO_RANDOM != 0, FullyRandom: s.flags&unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY != 0, Persistent: s.flags&unix.NF_NAT_RANGE_PERSISTENT != 0,
+			Prefix: s.flags&unix.NF_NAT_RANGE_NETMAP != 0, Specified: s.flags&unix.NF_NAT_RANGE_PROTO_SPECIFIED != 0,
 		}
 		if s.kind == "snat" {
 			n.Type = google.NATTypeSourceNAT

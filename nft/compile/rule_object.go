@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"golang.org/x/sys/unix"
+	google "github.com/google/nftables/expr"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
@@ -13,42 +13,6 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
-
-// ObjectNumber returns the kernel's number of a kind of objects (NFT_OBJECT_*); 0
-// for none.
-func ObjectNumber(kind nft.ObjectKind) uint32 {
-	switch kind {
-	case nft.ObjectCounter:
-		return unix.NFT_OBJECT_COUNTER
-	case nft.ObjectQuota:
-		return unix.NFT_OBJECT_QUOTA
-	case nft.ObjectLimit:
-		return unix.NFT_OBJECT_LIMIT
-	case nft.ObjectCTHelper:
-		return unix.NFT_OBJECT_CT_HELPER
-	case nft.ObjectCTTimeout:
-		return unix.NFT_OBJECT_CT_TIMEOUT
-	case nft.ObjectCTExpectation:
-		return unix.NFT_OBJECT_CT_EXPECT
-	case nft.ObjectSecMark:
-		return unix.NFT_OBJECT_SECMARK
-	case nft.ObjectSynProxy:
-		return unix.NFT_OBJECT_SYNPROXY
-	default:
-		return 0
-	}
-}
-
-// ObjectKindOf returns the kind of objects that the kernel has a number for;
-// empty for a number of none that nft 1.0.6 knows.
-func ObjectKindOf(number uint32) nft.ObjectKind {
-	for _, kind := range nft.ObjectKinds {
-		if ObjectNumber(kind) == number {
-			return kind
-		}
-	}
-	return ""
-}
 
 // objectMapStmt uses the object that a map gives for a key.
 type objectMapStmt struct {
@@ -63,7 +27,7 @@ func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) error {
 		if err := r.object(ref, s.Kind); err != nil {
 			return err
 		}
-		r.add(exprStmt{&expr.Objref{Type: ObjectNumber(s.Kind), Name: ref.Text}})
+		r.addLibrary(&google.Objref{Type: int(object.Number(s.Kind)), Name: ref.Text})
 		return nil
 	case *syntax.Map:
 		return r.objectMap(s.Kind, ref)
@@ -158,7 +122,7 @@ func (s *objectMapStmt) generate(g *generator) error {
 	if err != nil {
 		return err
 	}
-	g.emitOwn(&expr.Objref{Register: reg.number(), SetName: s.table.set.Name, SetID: s.table.id})
+	g.emitOwn(&expr.ObjrefMap{Register: reg.number(), SetName: s.table.set.Name, SetID: s.table.id})
 	return nil
 }
 

@@ -3,6 +3,8 @@ package compile
 import (
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -24,7 +26,7 @@ const maxQueue = 1<<16 - 1
 // queue evaluates a queue statement.
 func (r *ruleCompiler) queue(s *syntax.Queue) error {
 	out := &queueStmt{expr: &expr.Queue{
-		Total: 1, Bypass: slices.Contains(s.Flags, "bypass"), Fanout: slices.Contains(s.Flags, "fanout"),
+		Total: 1, Flags: queueFlags(s.Flags),
 	}}
 	if s.Num == nil {
 		r.add(out)
@@ -48,11 +50,23 @@ func (r *ruleCompiler) queue(s *syntax.Queue) error {
 		}
 		out.num = t
 	}
-	if _, isRange := t.(*rangeTerm); out.expr.Fanout && !isRange {
+	if _, isRange := t.(*rangeTerm); out.expr.Flags&unix.NFT_QUEUE_FLAG_CPU_FANOUT != 0 && !isRange {
 		return syntax.ErrorAt(s.Num.Position(), "queue: fanout needs a range of queues, such as 0-3")
 	}
 	r.add(out)
 	return nil
+}
+
+// queueFlags returns the kernel's flags.
+func queueFlags(words []string) uint16 {
+	var flags uint16
+	if slices.Contains(words, "bypass") {
+		flags |= unix.NFT_QUEUE_FLAG_BYPASS
+	}
+	if slices.Contains(words, "fanout") {
+		flags |= unix.NFT_QUEUE_FLAG_CPU_FANOUT
+	}
+	return flags
 }
 
 // generate is statement's.

@@ -207,18 +207,9 @@ func mergeKeys(keys []elemKey) []elemKey {
 
 // elementStatements returns the statements of an element in canonical words.
 func elementStatements(list []syntax.Stmt) (string, error) {
-	if len(list) == 0 {
-		return "", nil
-	}
-	exprs, err := expr.StatefulExprs(list)
+	words, err := expr.StatefulWords(list)
 	if err != nil {
 		return "", err
-	}
-	words := make([]string, len(exprs))
-	for i, e := range exprs {
-		if words[i], err = expr.ExprWords(e); err != nil {
-			return "", syntax.ErrorAt(list[i].Position(), "%s", err)
-		}
 	}
 	return set.NewState(0, words), nil
 }

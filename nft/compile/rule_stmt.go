@@ -12,33 +12,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// counterStmt counts.
-type counterStmt struct{ s *syntax.Counter }
-
-// generate is statement's.
-func (c *counterStmt) generate(g *generator) error {
-	g.emit(expr.NewCounter(c.s))
-	return nil
-}
-
-// notrackStmt keeps a packet out of conntrack.
-type notrackStmt struct{}
-
-// generate is statement's.
-func (notrackStmt) generate(g *generator) error {
-	g.emit(&google.Notrack{})
-	return nil
-}
-
-// logStmt logs.
-type logStmt struct{ *google.Log }
-
-// generate is statement's.
-func (s *logStmt) generate(g *generator) error {
-	g.emit(s.Log)
-	return nil
-}
-
 // maxLogPrefix is NF_LOG_PREFIXLEN without the NUL.
 const maxLogPrefix = 127
 
@@ -87,7 +60,7 @@ func (r *ruleCompiler) log(s *syntax.Log) error {
 		l.Key |= 1 << unix.NFTA_LOG_FLAGS
 		l.Flags |= logFlag(f)
 	}
-	r.add(&logStmt{l})
+	r.addLibrary(l)
 	return nil
 }
 
@@ -119,37 +92,18 @@ func logFlag(name string) google.LogFlags {
 	}
 }
 
-// limitStmt limits a rate.
-type limitStmt struct{ *google.Limit }
-
-// generate is statement's.
-func (s *limitStmt) generate(g *generator) error {
-	g.emit(s.Limit)
-	return nil
-}
-
-// limit evaluates a limit statement.
-func (r *ruleCompiler) limit(s *syntax.Limit) error {
-	l, err := expr.NewLimit(s)
-	if err != nil {
-		return err
-	}
-	r.add(&limitStmt{l})
-	return nil
-}
-
 // assignStmt assigns to packet or connection metadata.
 type assignStmt struct {
 	meta *selector.MetaKey
 	ct   *selector.CTKey
 	// dir is that of the ct key.
-	dir   int
+	dir   selector.Direction
 	value term
 }
 
 // assign evaluates "TARGET set VALUE".
 func (r *ruleCompiler) assign(s *syntax.Assign) error {
-	out := &assignStmt{dir: selector.NoDirection}
+	out := &assignStmt{}
 	var w want
 	switch target := s.Target.(type) {
 	case *syntax.Payload, *syntax.RawPayload:
@@ -169,7 +123,7 @@ func (r *ruleCompiler) assign(s *syntax.Assign) error {
 		case target.Dir != "" && out.ct.Direction == selector.DirectionNever:
 			return syntax.ErrorAt(target.Pos, "ct %s has no direction: write ct %s set", out.ct.Name, out.ct.Name)
 		case target.Dir != "":
-			out.dir = selector.DirectionOf(target.Dir)
+			out.dir = selector.ParseDirection(target.Dir)
 		}
 		w = want{typ: out.ct.Type, width: out.ct.Bits, order: out.ct.Order}
 	case *syntax.Exthdr:
@@ -238,6 +192,6 @@ func (s *assignStmt) generate(g *generator) error {
 		g.emit(&google.Meta{Key: s.meta.Key, SourceRegister: true, Register: reg.number()})
 		return nil
 	}
-	g.emitOwn(&expr.CT{Key: s.ct.Key, Register: reg.number(), Set: true, Dir: s.dir})
+	g.emitOwn(&expr.CT{Key: s.ct.Key, Source: reg.number(), Direction: s.dir})
 	return nil
 }

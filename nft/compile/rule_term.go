@@ -76,8 +76,7 @@ type metaTerm struct {
 type ctTerm struct {
 	termInfo
 	key *selector.CTKey
-	// dir is directionOriginal, directionReply or noDirection.
-	dir int
+	dir selector.Direction
 }
 
 // fibTerm looks into the routing table.

@@ -65,17 +65,3 @@ func (s *tproxyStmt) generate(g *generator) error {
 	g.emitOwn(&e)
 	return nil
 }
-
-// newSynProxy makes a synproxy expression.
-func newSynProxy(s *syntax.SynProxy) *expr.SynProxy {
-	e := &expr.SynProxy{Flags: expr.Bit(s.SackPerm, expr.SynproxySackPerm) | expr.Bit(s.Timestamp, expr.SynproxyTimestamp)}
-	if s.MSS != nil {
-		e.MSS = *s.MSS
-		e.Flags |= expr.SynproxyMSS
-	}
-	if s.WScale != nil {
-		e.WScale = *s.WScale
-		e.Flags |= expr.SynproxyWScale
-	}
-	return e
-}

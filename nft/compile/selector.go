@@ -83,7 +83,7 @@ func (r *ruleCompiler) ct(x *syntax.CT) (term, error) {
 	case x.Dir != "" && key.Direction == selector.DirectionNever:
 		return nil, syntax.ErrorAt(x.Pos, "ct %s has no direction: write ct %s", key.Name, key.Name)
 	default:
-		t.dir = selector.DirectionOf(x.Dir)
+		t.dir = selector.ParseDirection(x.Dir)
 	}
 	if err := r.ctProtocol(t); err != nil {
 		return nil, err

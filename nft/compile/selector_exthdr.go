@@ -100,7 +100,7 @@ func checkOptionMask(s *matchStmt) error {
 
 // loadExthdr loads a field of an extension.
 func (g *generator) loadExthdr(t *exthdrTerm, dst register) {
-	g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Present: t.present, Register: dst.number()})
+	g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Present: t.present, Dest: dst.number()})
 }
 
 // exthdrStmt writes a field of an extension.
@@ -142,7 +142,7 @@ func (s *exthdrStmt) generate(g *generator) error {
 		return err
 	}
 	t := s.target
-	g.emitOwn(&expr.Exthdr{Action: expr.ExthdrWrite, Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Register: reg.number()})
+	g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Source: reg.number()})
 	return nil
 }
 
@@ -161,6 +161,6 @@ func (r *ruleCompiler) resetOption(s *syntax.ResetOption) error {
 
 // generate is statement's.
 func (s *resetStmt) generate(g *generator) error {
-	g.emitOwn(&expr.Exthdr{Action: expr.ExthdrReset, Op: selector.ExthdrTCP, Type: s.typ})
+	g.emitOwn(&expr.Exthdr{Op: selector.ExthdrTCP, Type: s.typ})
 	return nil
 }

@@ -23,9 +23,9 @@ func (r *ruleCompiler) osf(x *syntax.OSF) (term, error) {
 	switch x.TTL {
 	case "":
 	case "loose":
-		t.ttl = expr.OsfTTLLess
+		t.ttl = expr.OSFTTLLess
 	case "skip":
-		t.ttl = expr.OsfTTLNoCheck
+		t.ttl = expr.OSFTTLNoCheck
 	default:
 		return nil, syntax.ErrorAt(x.Pos, "osf: unknown ttl option %q: want loose or skip", x.TTL)
 	}

@@ -1,8 +1,9 @@
 package compile
 
 import (
+	google "github.com/google/nftables/expr"
+
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -40,6 +41,6 @@ func (r *ruleCompiler) rt(x *syntax.Rt) (term, error) {
 
 // load is loader's.
 func (t *rtTerm) load(g *generator, dst register) error {
-	g.emitOwn(&expr.Rt{Key: t.key.Key, Register: dst.number()})
+	g.emit(&google.Rt{Key: google.RtKey(t.key.Key), Register: dst.number()})
 	return nil
 }

@@ -15,7 +15,7 @@ func (r *Rule) Translates() bool {
 			return true
 		case expr.Library:
 			switch e.Any.(type) {
-			case *google.NAT, *google.Masq, *google.Redir:
+			case *google.NAT, *google.Redir:
 				return true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 )
@@ -25,41 +26,42 @@ type Write struct {
 func (w *Write) Writes(e *set.Element) bool { return w.Any || w.Data == PadData(e.Data) }
 
 // PadData returns an element's data as a Write has it.
-func PadData(data string) string { return data + expr.Zeros[:-len(data)&3] }
+func PadData(data string) string { return data + "\x00\x00\x00"[:-len(data)&3] }
 
 // ParseWrites finds the writes of a rule in its expressions, the payload of
 // NFTA_RULE_EXPRESSIONS as Encode makes it or as the kernel dumps it. A value is
-// known where the dynset expression comes right after the immediate ones that
+// known if the dynset expression comes right after the immediate expressions that
 // load it, which is how constants are compiled.
 func ParseWrites(list []byte) ([]Write, error) {
 	var writes []Write
 	var run immediates
-	err := expr.EachAttr(list, func(_ uint16, v []byte) error {
-		name, data, err := expr.Unmarshal(v)
+	r := attr.NewReader(list)
+	for r.Next() {
+		name, data, err := expr.Split(r.Bytes())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		switch name {
-		case "immediate":
-			return run.add(data)
-		case "dynset":
+		if name == "immediate" {
+			if err := run.add(data); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if name == "dynset" {
 			var d expr.Dynset
-			if err := d.Unmarshal(data); err != nil {
-				return err
+			if err := expr.Unmarshal(data, &d); err != nil {
+				return nil, err
 			}
-			if d.Data == 0 || d.SetID != 0 || d.Op == expr.NftDynsetDelete {
-				break
-			}
-			w := Write{Map: d.SetName}
-			w.Data, w.Any = run.value(d.Data)
-			if !slices.Contains(writes, w) {
-				writes = append(writes, w)
+			if w := (Write{Map: d.SetName}); d.Data != 0 && d.SetID == 0 && d.Op != expr.DynsetDelete {
+				w.Data, w.Any = run.value(d.Data)
+				if !slices.Contains(writes, w) {
+					writes = append(writes, w)
+				}
 			}
 		}
 		run = immediates{}
-		return nil
-	})
-	return writes, err
+	}
+	return writes, r.Err()
 }
 
 // immediates are the constants that expressions in a row have loaded.
@@ -69,31 +71,31 @@ type immediates struct {
 }
 
 // add reads the attributes of an immediate expression. Verdicts are passed over.
-func (r *immediates) add(attributes []byte) error {
+func (m *immediates) add(attributes []byte) error {
 	var number uint32
 	var value []byte
-	err := expr.EachAttr(attributes, func(typ uint16, v []byte) (err error) {
-		switch typ {
+	r := attr.NewReader(attributes)
+	for r.Next() {
+		switch r.Type() {
 		case unix.NFTA_IMMEDIATE_DREG:
-			number, err = expr.AttrU32(v)
+			number = r.Uint32BE()
 		case unix.NFTA_IMMEDIATE_DATA:
-			value, err = expr.AttrData(v)
+			value = expr.Data(&r)
 		}
-		return err
-	})
-	for at := slotOf(number); err == nil && at < registerSlots && len(value) > 0; at++ {
-		r.known[at], r.words[at] = true, [4]byte{}
-		value = value[copy(r.words[at][:], value):]
 	}
-	return err
+	for at := slotOf(number); at < registerSlots && len(value) > 0; at++ {
+		m.known[at], m.words[at] = true, [4]byte{}
+		value = value[copy(m.words[at][:], value):]
+	}
+	return r.Err()
 }
 
 // value returns the constant that begins in a register; unknown is true where there
 // is none.
-func (r *immediates) value(number uint32) (data string, unknown bool) {
+func (m *immediates) value(number uint32) (data string, unknown bool) {
 	var b []byte
-	for at := slotOf(number); at < registerSlots && r.known[at]; at++ {
-		b = append(b, r.words[at][:]...)
+	for at := slotOf(number); at < registerSlots && m.known[at]; at++ {
+		b = append(b, m.words[at][:]...)
 	}
 	return string(b), len(b) == 0
 }

@@ -24,9 +24,9 @@ func DumpData(data []byte) string {
 	return b.String()
 }
 
-// DumpKernelExpr prints an expression of google/nftables.
-func DumpKernelExpr(e google.Any) string {
-	switch e := e.(type) {
+// String is Expr's.
+func (k Library) String() string {
+	switch e := k.Any.(type) {
 	case *google.Immediate:
 		return fmt.Sprintf("immediate reg %d%s", e.Register, DumpData(e.Data))
 	case *google.Verdict:
@@ -66,6 +66,16 @@ func DumpKernelExpr(e google.Any) string {
 		return dumpNAT(e)
 	case *google.Redir:
 		return "redir" + dumpRegs(0, 0, e.RegisterProtoMin, e.RegisterProtoMax) + dumpFlags(e.Flags)
+	case *google.Rt:
+		return fmt.Sprintf("rt load %s => reg %d", selector.HostDumpName(selector.RtKeys[:], uint32(e.Key)), e.Register)
+	case *google.Quota:
+		return fmt.Sprintf("quota bytes %d consumed %d flags %d", e.Bytes, e.Consumed, flag(e.Over, unix.NFT_QUOTA_F_INV))
+	case *google.Connlimit:
+		return fmt.Sprintf("connlimit count %d flags %x", e.Count, e.Flags)
+	case *google.SynProxy:
+		return fmt.Sprintf("synproxy mss %d wscale %d", e.Mss, e.Wscale)
+	case *google.Objref:
+		return fmt.Sprintf("objref type %d name %s", e.Type, e.Name)
 	case *google.Notrack:
 		return "notrack"
 	default:
@@ -138,11 +148,7 @@ func dumpNumgen(e *google.Numgen) string {
 	if e.Type == unix.NFT_NG_RANDOM {
 		mode = "random"
 	}
-	s := fmt.Sprintf("numgen reg %d = %s mod %d", e.Register, mode, e.Modulus)
-	if e.Offset != 0 {
-		s += fmt.Sprintf(" offset %d", e.Offset)
-	}
-	return s
+	return fmt.Sprintf("numgen reg %d = %s mod %d", e.Register, mode, e.Modulus) + dumpIf(" offset %d", e.Offset)
 }
 
 func dumpLog(e *google.Log) string {
@@ -173,14 +179,11 @@ func dumpLog(e *google.Log) string {
 
 func dumpLimit(e *google.Limit) string {
 	per, _ := datatype.TimeUnits.Name(uint64(e.Unit))
-	typ, flags := "packets", 0
+	typ := "packets"
 	if e.Type == google.LimitTypePktBytes {
 		typ = "bytes"
 	}
-	if e.Over {
-		flags = 1
-	}
-	return fmt.Sprintf("limit rate %d/%s burst %d type %s flags 0x%x", e.Rate, per, e.Burst, typ, flags)
+	return fmt.Sprintf("limit rate %d/%s burst %d type %s flags 0x%x", e.Rate, per, e.Burst, typ, flag(e.Over, unix.NFT_LIMIT_F_INV))
 }
 
 func dumpNAT(e *google.NAT) string {
@@ -194,34 +197,22 @@ func dumpNAT(e *google.NAT) string {
 	case selector.NFProtoInet:
 		family = "inet"
 	}
-	flags := uint32(0)
-	for _, f := range []struct {
-		set bool
-		bit uint32
-	}{{e.Random, NatRandom}, {e.FullyRandom, NatFullyRandom}, {e.Persistent, NatPersistent}, {e.Prefix, NatNetmap}, {e.Specified, NatSpecified}} {
-		if f.set {
-			flags |= f.bit
-		}
-	}
+	flags := flag(e.Random, unix.NF_NAT_RANGE_PROTO_RANDOM) | flag(e.FullyRandom, unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY) |
+		flag(e.Persistent, unix.NF_NAT_RANGE_PERSISTENT) | flag(e.Prefix, unix.NF_NAT_RANGE_NETMAP) | flag(e.Specified, unix.NF_NAT_RANGE_PROTO_SPECIFIED)
 	return fmt.Sprintf("nat %s %s", kind, family) + dumpRegs(e.RegAddrMin, e.RegAddrMax, e.RegProtoMin, e.RegProtoMax) + dumpFlags(flags)
 }
 
 func dumpRegs(addrMin, addrMax, portMin, portMax uint32) string {
-	s := ""
-	for _, r := range []struct {
-		name string
-		reg  uint32
-	}{{"addr_min", addrMin}, {"addr_max", addrMax}, {"proto_min", portMin}, {"proto_max", portMax}} {
-		if r.reg != 0 {
-			s += fmt.Sprintf(" %s reg %d", r.name, r.reg)
-		}
-	}
-	return s
+	return dumpIf(" addr_min reg %d", addrMin) + dumpIf(" addr_max reg %d", addrMax) +
+		dumpIf(" proto_min reg %d", portMin) + dumpIf(" proto_max reg %d", portMax)
 }
 
-func dumpFlags(flags uint32) string {
-	if flags == 0 {
+func dumpFlags(flags uint32) string { return dumpIf(" flags 0x%x", flags) }
+
+// dumpIf formats a register or number, and returns nothing for 0.
+func dumpIf(format string, v uint32) string {
+	if v == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" flags 0x%x", flags)
+	return fmt.Sprintf(format, v)
 }

@@ -21,44 +21,16 @@ const (
 	nftaFwdNFProto  = 3
 )
 
-// Marshal is Expr's.
-func (e *Fwd) Marshal(uint8) ([]byte, error) {
-	b := AppendU32(nil, unix.NFTA_FWD_SREG_DEV, e.Device)
-	if e.Addr != 0 {
-		b = AppendU32(b, nftaFwdSregAddr, e.Addr)
-	}
-	if e.Family != 0 {
-		b = AppendU32(b, nftaFwdNFProto, e.Family)
-	}
-	return marshalNamed("fwd", b), nil
-}
-
-// Unmarshal reads the attributes of NFTA_EXPR_DATA.
-func (e *Fwd) Unmarshal(data []byte) error {
-	*e = Fwd{}
-	return EachAttr(data, func(typ uint16, v []byte) (err error) {
-		switch typ {
-		case unix.NFTA_FWD_SREG_DEV:
-			e.Device, err = AttrU32(v)
-		case nftaFwdSregAddr:
-			e.Addr, err = AttrU32(v)
-		case nftaFwdNFProto:
-			e.Family, err = AttrU32(v)
-		}
-		return err
-	})
+// table is Expr's.
+func (e *Fwd) table() table {
+	return table{"fwd", []attribute{
+		{unix.NFTA_FWD_SREG_DEV, &e.Device, always},
+		{nftaFwdSregAddr, &e.Addr, e.Addr != 0},
+		{nftaFwdNFProto, &e.Family, e.Family != 0},
+	}}
 }
 
 // String is Expr's.
 func (e *Fwd) String() string {
-	s := fmt.Sprintf("fwd sreg_dev %d", e.Device)
-	if e.Addr != 0 {
-		s += fmt.Sprintf(" sreg_addr %d", e.Addr)
-	}
-	if e.Family != 0 {
-		s += fmt.Sprintf(" nfproto %d", e.Family)
-	}
-	return s
+	return fmt.Sprintf("fwd sreg_dev %d", e.Device) + dumpIf(" sreg_addr %d", e.Addr) + dumpIf(" nfproto %d", e.Family)
 }
-
-func (e *Fwd) setID() *uint32 { return nil }

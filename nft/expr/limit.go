@@ -10,10 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-func NewCounter(s *syntax.Counter) *google.Counter {
-	return &google.Counter{Packets: s.Packets, Bytes: s.Bytes}
-}
-
 // NewLimit makes a limit expression.
 func NewLimit(s *syntax.Limit) (*google.Limit, error) {
 	if s.Rate == 0 {
@@ -50,7 +46,7 @@ func NewLimit(s *syntax.Limit) (*google.Limit, error) {
 	return l, checkTokens(s, l)
 }
 
-// checkTokens refuses what the kernel cannot compute in 64 bits of
+// checkTokens rejects what the kernel cannot compute in 64 bits of
 // nanoseconds (nft_limit_init).
 func checkTokens(s *syntax.Limit, l *google.Limit) error {
 	if l.Type != google.LimitTypePktBytes {
@@ -69,8 +65,8 @@ func checkTokens(s *syntax.Limit, l *google.Limit) error {
 // defaultBurst is the burst that nft gives a limit in packets without one.
 const defaultBurst = 5
 
-// LimitOf is the inverse of newLimit. It leaves out a burst that nft adds.
-func LimitOf(l *google.Limit) (*syntax.Limit, error) {
+// limitStmt is the inverse of NewLimit. It leaves out a burst that nft adds.
+func limitStmt(l *google.Limit) (*syntax.Limit, error) {
 	s := &syntax.Limit{Over: l.Over, Rate: l.Rate}
 	var ok bool
 	if s.Per, ok = datatype.TimeUnits.Name(uint64(l.Unit)); !ok {

@@ -7,8 +7,8 @@ import (
 )
 
 // PayloadWrite is the kernel's payload expression that changes a packet.
-// google/nftables leaves out the checksum's attributes where nft(8) sends
-// zeros.
+// google/nftables sends the flag of the pseudo header only together with a
+// checksum of the header that is changed.
 type PayloadWrite struct {
 	// Source is the register with the bytes.
 	Source uint32
@@ -17,66 +17,31 @@ type PayloadWrite struct {
 	// CsumKind is how the checksum of the header at CsumOffset is corrected
 	// (enum nft_payload_csum_types).
 	CsumKind, CsumOffset uint32
-	// Pseudo is true where the checksum of the transport header changes too.
+	// Pseudo is true if the checksum of the transport header changes too.
 	Pseudo bool
 }
 
-// Marshal is Expr's.
-func (e *PayloadWrite) Marshal(uint8) ([]byte, error) {
-	var b []byte
-	b = AppendU32(b, unix.NFTA_PAYLOAD_SREG, e.Source)
-	b = AppendU32(b, unix.NFTA_PAYLOAD_BASE, e.Base)
-	b = AppendU32(b, unix.NFTA_PAYLOAD_OFFSET, e.Offset)
-	b = AppendU32(b, unix.NFTA_PAYLOAD_LEN, e.Len)
-	if e.CsumKind != 0 {
-		b = AppendU32(b, unix.NFTA_PAYLOAD_CSUM_TYPE, e.CsumKind)
-		b = AppendU32(b, unix.NFTA_PAYLOAD_CSUM_OFFSET, e.CsumOffset)
-	}
-	if e.Pseudo {
-		b = AppendU32(b, unix.NFTA_PAYLOAD_CSUM_FLAGS, unix.NFT_PAYLOAD_L4CSUM_PSEUDOHDR)
-	}
-	return marshalNamed("payload", b), nil
-}
-
-// Unmarshal reads the attributes of NFTA_EXPR_DATA.
-func (e *PayloadWrite) Unmarshal(data []byte) error {
-	*e = PayloadWrite{}
-	return EachAttr(data, func(typ uint16, v []byte) (err error) {
-		switch typ {
-		case unix.NFTA_PAYLOAD_SREG:
-			e.Source, err = AttrU32(v)
-		case unix.NFTA_PAYLOAD_BASE:
-			e.Base, err = AttrU32(v)
-		case unix.NFTA_PAYLOAD_OFFSET:
-			e.Offset, err = AttrU32(v)
-		case unix.NFTA_PAYLOAD_LEN:
-			e.Len, err = AttrU32(v)
-		case unix.NFTA_PAYLOAD_CSUM_TYPE:
-			e.CsumKind, err = AttrU32(v)
-		case unix.NFTA_PAYLOAD_CSUM_OFFSET:
-			e.CsumOffset, err = AttrU32(v)
-		case unix.NFTA_PAYLOAD_CSUM_FLAGS:
-			var flags uint32
-			flags, err = AttrU32(v)
-			e.Pseudo = flags&unix.NFT_PAYLOAD_L4CSUM_PSEUDOHDR != 0
-		}
-		return err
-	})
+// table is Expr's.
+func (e *PayloadWrite) table() table {
+	return table{"payload", []attribute{
+		{unix.NFTA_PAYLOAD_SREG, &e.Source, always},
+		{unix.NFTA_PAYLOAD_BASE, &e.Base, always},
+		{unix.NFTA_PAYLOAD_OFFSET, &e.Offset, always},
+		{unix.NFTA_PAYLOAD_LEN, &e.Len, always},
+		{unix.NFTA_PAYLOAD_CSUM_TYPE, &e.CsumKind, e.CsumKind != 0},
+		{unix.NFTA_PAYLOAD_CSUM_OFFSET, &e.CsumOffset, e.CsumKind != 0},
+		{unix.NFTA_PAYLOAD_CSUM_FLAGS, &e.Pseudo, e.Pseudo}, // NFT_PAYLOAD_L4CSUM_PSEUDOHDR
+	}}
 }
 
 // String is Expr's.
 func (e *PayloadWrite) String() string {
-	flags := 0
-	if e.Pseudo {
-		flags = unix.NFT_PAYLOAD_L4CSUM_PSEUDOHDR
-	}
 	return fmt.Sprintf("payload write reg %d => %db @ %s header + %d csum_type %d csum_off %d csum_flags 0x%x",
-		e.Source, e.Len, payloadBase(e.Base), e.Offset, e.CsumKind, e.CsumOffset, flags)
+		e.Source, e.Len, payloadBase(e.Base), e.Offset, e.CsumKind, e.CsumOffset, flag(e.Pseudo, unix.NFT_PAYLOAD_L4CSUM_PSEUDOHDR))
 }
 
-func (e *PayloadWrite) setID() *uint32 { return nil }
-
-// payloadBase is libnftnl's name of a payload base (enum nft_payload_bases).
+// payloadBase returns libnftnl's name of a payload base (enum
+// nft_payload_bases).
 func payloadBase(base uint32) string {
 	names := [...]string{"link", "network", "transport", "inner"}
 	if base < uint32(len(names)) {

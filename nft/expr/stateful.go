@@ -9,88 +9,111 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// StatefulExprs makes the expressions that each element keeps for itself.
-func StatefulExprs(stmts []syntax.Stmt) ([]Expr, error) {
+// NewStateful makes the expression of a statement that keeps a state: a counter,
+// limit, quota or number of connections.
+func NewStateful(s syntax.Stmt) (Library, error) {
+	var e google.Any
+	var err error
+	switch s := s.(type) {
+	case *syntax.Counter:
+		e = &google.Counter{Packets: s.Packets, Bytes: s.Bytes}
+	case *syntax.Limit:
+		e, err = NewLimit(s)
+	case *syntax.Quota:
+		e, err = NewQuota(s)
+	case *syntax.ConnLimit:
+		e = &google.Connlimit{Count: s.Count, Flags: flag(s.Over, google.NFT_CONNLIMIT_F_INV)}
+	default:
+		return Library{}, syntax.ErrorAt(s.Position(), "only counter, limit, quota and ct count are possible in an element")
+	}
+	if err != nil {
+		return Library{}, err
+	}
+	return Library{e}, nil
+}
+
+// NewStatefuls makes the expressions of statements that keep a state.
+func NewStatefuls(stmts []syntax.Stmt) ([]Expr, error) {
 	var out []Expr
 	for _, s := range stmts {
-		switch s := s.(type) {
-		case *syntax.Counter:
-			out = append(out, Library{NewCounter(s)})
-		case *syntax.Limit:
-			l, err := NewLimit(s)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, Library{l})
-		case *syntax.Quota:
-			q, err := NewQuota(s)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, q)
-		case *syntax.ConnLimit:
-			out = append(out, NewConnLimit(s))
-		default:
-			return nil, syntax.ErrorAt(s.Position(), "only counter, limit, quota and ct count are possible in an element")
+		e, err := NewStateful(s)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, e)
 	}
 	return out, nil
 }
 
-// Statements that keep a state are kept in nft's words, as [FormatStateful] makes
-// them from what the kernel has: "counter packets 3 bytes 180",
-// "limit rate 5/second". They are rare, and words are small and can be compared.
+// StatefulStmt is the inverse of NewStateful. Its error wraps
+// errors.ErrUnsupported for other expressions.
+func StatefulStmt(e Expr) (syntax.Stmt, error) {
+	k, _ := e.(Library)
+	switch k := k.Any.(type) {
+	case *google.Counter:
+		return &syntax.Counter{Packets: k.Packets, Bytes: k.Bytes}, nil
+	case *google.Limit:
+		return limitStmt(k)
+	case *google.Quota:
+		return quotaStmt(k), nil
+	case *google.Connlimit:
+		return &syntax.ConnLimit{Count: k.Count, Over: k.Flags&google.NFT_CONNLIMIT_F_INV != 0}, nil
+	default:
+		return nil, fmt.Errorf("expression %s keeps no state: %w", e, errors.ErrUnsupported)
+	}
+}
 
-// ParseStateful reads statements and returns them in canonical words.
+// Statements that keep a state are kept in nft's words: "counter packets 3
+// bytes 180", "limit rate 5/second". They are rare, and words are small and can
+// be compared. The words are canonical if they are what syntax.PrintStmt prints
+// of what StatefulStmt returns.
+
+// StatefulWords returns statements that keep a state in canonical words.
+func StatefulWords(list []syntax.Stmt) ([]string, error) {
+	out := make([]string, len(list))
+	for i, s := range list {
+		e, err := NewStateful(s)
+		if err != nil {
+			return nil, err
+		}
+		if s, err = StatefulStmt(e); err != nil {
+			return nil, err
+		}
+		out[i] = syntax.PrintStmt(s)
+	}
+	return out, nil
+}
+
+// ParseStateful parses statements that keep a state and returns them in
+// canonical words.
 func ParseStateful(text string) ([]string, error) {
 	list, err := syntax.ParseStateful(text)
 	if err != nil {
 		return nil, err
 	}
-	exprs, err := StatefulExprs(list)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]string, len(exprs))
-	for i, e := range exprs {
-		if out[i], err = ExprWords(e); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// ExprWords returns the statement that an expression was made of in canonical
-// words.
-func ExprWords(e Expr) (string, error) {
-	if words, ok := statefulWords(e); ok {
-		return words, nil
-	}
-	return "", fmt.Errorf("%q keeps no state", e)
+	return StatefulWords(list)
 }
 
 // EncodeStateful returns the expression of each statement, in canonical words, as
-// the kernel takes it: its name and its attributes.
+// the kernel expects it: its name and its attributes.
 func EncodeStateful(words []string) ([][]byte, error) {
 	var out [][]byte
 	for _, text := range words {
 		list, err := syntax.ParseStateful(text)
-		if err != nil {
-			return nil, fmt.Errorf("encode statement %q: %w", text, err)
-		}
-		exprs, err := StatefulExprs(list)
-		if err != nil {
-			return nil, fmt.Errorf("encode statement %q: %w", text, err)
-		}
-		for _, e := range exprs {
-			b, err := Append(nil, e, uint8(nft.FamilyInet))
-			if err != nil {
-				return nil, fmt.Errorf("encode statement %q: %w", text, err)
+		for i := 0; err == nil && i < len(list); i++ {
+			var e Library
+			if e, err = NewStateful(list[i]); err == nil {
+				var b []byte
+				b, err = Marshal(uint8(nft.FamilyInet), e)
+				out = append(out, b)
 			}
-			out = append(out, b)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("encode statement %q: %w", text, err)
 		}
 	}
 	return out, nil
@@ -99,78 +122,51 @@ func EncodeStateful(words []string) ([][]byte, error) {
 // FormatStateful returns an expression that keeps a state, as the kernel dumps it,
 // in canonical words.
 func FormatStateful(encoded []byte) (string, error) {
-	name, data, err := Unmarshal(encoded)
+	name, data, err := Split(encoded)
 	if err != nil {
 		return "", err
 	}
-	numbers := map[uint16]uint64{}
-	err = EachAttr(data, func(typ uint16, v []byte) error {
-		switch len(v) {
-		case 4:
-			numbers[typ] = uint64(binary.BigEndian.Uint32(v))
-		case 8:
-			numbers[typ] = binary.BigEndian.Uint64(v)
-		}
-		return nil
-	})
+	s, err := DecodeStateful(name, data)
 	if err != nil {
-		return "", fmt.Errorf("read expression %s: %w", name, err)
+		return "", err
 	}
-	words, ok := statefulWords(statefulOf(name, numbers))
-	if !ok {
-		return "", fmt.Errorf("expression %s: %w", name, errors.ErrUnsupported)
-	}
-	return words, nil
+	return syntax.PrintStmt(s), nil
 }
 
-// statefulOf makes an expression of the numbers among its attributes; nil for one
-// that keeps no state.
-func statefulOf(name string, n map[uint16]uint64) Expr {
+// DecodeStateful returns the statement of an expression that keeps a state, or of
+// a named object of the same name. Data are its attributes. The library's
+// Unmarshal is not used because it panics on a connlimit that is truncated.
+func DecodeStateful(name string, data []byte) (syntax.Stmt, error) {
+	n := map[uint16]uint64{}
+	r := attr.NewReader(data)
+	for r.Next() {
+		switch v := r.Bytes(); len(v) {
+		case 4:
+			n[r.Type()] = uint64(binary.BigEndian.Uint32(v))
+		case 8:
+			n[r.Type()] = binary.BigEndian.Uint64(v)
+		}
+	}
+	if err := r.Err(); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", name, err)
+	}
 	switch name {
 	case "counter":
-		return Library{&google.Counter{Bytes: n[unix.NFTA_COUNTER_BYTES], Packets: n[unix.NFTA_COUNTER_PACKETS]}}
+		return &syntax.Counter{Packets: n[unix.NFTA_COUNTER_PACKETS], Bytes: n[unix.NFTA_COUNTER_BYTES]}, nil
 	case "limit":
-		return Library{&google.Limit{
+		return limitStmt(&google.Limit{
 			Type: google.LimitType(n[unix.NFTA_LIMIT_TYPE]), Rate: n[unix.NFTA_LIMIT_RATE],
 			Over: n[unix.NFTA_LIMIT_FLAGS]&unix.NFT_LIMIT_F_INV != 0,
 			Unit: google.LimitTime(n[unix.NFTA_LIMIT_UNIT]), Burst: uint32(n[unix.NFTA_LIMIT_BURST]),
-		}}
+		})
 	case "quota":
-		return &Quota{
+		return quotaStmt(&google.Quota{
 			Bytes: n[unix.NFTA_QUOTA_BYTES], Consumed: n[unix.NFTA_QUOTA_CONSUMED],
-			Over: n[unix.NFTA_QUOTA_FLAGS]&QuotaInvert != 0,
-		}
+			Over: n[unix.NFTA_QUOTA_FLAGS]&unix.NFT_QUOTA_F_INV != 0,
+		}), nil
 	case "connlimit":
-		return &ConnLimit{Count: uint32(n[nftaConnLimitCount]), Over: n[nftaConnLimitFlags]&connLimitInvert != 0}
+		return &syntax.ConnLimit{Count: uint32(n[google.NFTA_CONNLIMIT_COUNT]), Over: n[google.NFTA_CONNLIMIT_FLAGS]&google.NFT_CONNLIMIT_F_INV != 0}, nil
 	default:
-		return nil
+		return nil, fmt.Errorf("expression %s keeps no state: %w", name, errors.ErrUnsupported)
 	}
-}
-
-// statefulWords returns a statement that keeps a state in canonical words, and false
-// for any other expression.
-func statefulWords(e Expr) (string, bool) {
-	var s syntax.Stmt
-	switch e := e.(type) {
-	case Library:
-		switch e := e.Any.(type) {
-		case *google.Counter:
-			s = &syntax.Counter{Packets: e.Packets, Bytes: e.Bytes}
-		case *google.Limit:
-			l, err := LimitOf(e)
-			if err != nil {
-				return "", false
-			}
-			s = l
-		default:
-			return "", false
-		}
-	case *Quota:
-		s = QuotaOf(e)
-	case *ConnLimit:
-		s = &syntax.ConnLimit{Count: e.Count, Over: e.Over}
-	default:
-		return "", false
-	}
-	return syntax.PrintStmt(s), true
 }

@@ -1,13 +1,13 @@
 package expr
 
 import (
-	"fmt"
+	google "github.com/google/nftables/expr"
 
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
 // TProxy is the kernel's tproxy expression. google/nftables always marshals a
-// port, and no family where there is none.
+// port, and puts it before the address.
 type TProxy struct {
 	// Family is NFPROTO_IPV4 or NFPROTO_IPV6, 0 for both.
 	Family uint32
@@ -15,39 +15,13 @@ type TProxy struct {
 	Addr, Port uint32
 }
 
-// Attributes of tproxy (enum nft_tproxy_attributes).
-const (
-	nftaTProxyFamily = 1
-	nftaTProxyAddr   = 2
-	nftaTProxyPort   = 3
-)
-
-// Marshal is Expr's.
-func (e *TProxy) Marshal(uint8) ([]byte, error) {
-	b := AppendU32(nil, nftaTProxyFamily, e.Family)
-	if e.Addr != 0 {
-		b = AppendU32(b, nftaTProxyAddr, e.Addr)
-	}
-	if e.Port != 0 {
-		b = AppendU32(b, nftaTProxyPort, e.Port)
-	}
-	return marshalNamed("tproxy", b), nil
-}
-
-// Unmarshal reads the attributes of NFTA_EXPR_DATA.
-func (e *TProxy) Unmarshal(data []byte) error {
-	*e = TProxy{}
-	return EachAttr(data, func(typ uint16, v []byte) (err error) {
-		switch typ {
-		case nftaTProxyFamily:
-			e.Family, err = AttrU32(v)
-		case nftaTProxyAddr:
-			e.Addr, err = AttrU32(v)
-		case nftaTProxyPort:
-			e.Port, err = AttrU32(v)
-		}
-		return err
-	})
+// table is Expr's.
+func (e *TProxy) table() table {
+	return table{"tproxy", []attribute{
+		{google.NFTA_TPROXY_FAMILY, &e.Family, always},
+		{google.NFTA_TPROXY_REG_ADDR, &e.Addr, e.Addr != 0},
+		{google.NFTA_TPROXY_REG_PORT, &e.Port, e.Port != 0},
+	}}
 }
 
 // String is Expr's.
@@ -59,13 +33,5 @@ func (e *TProxy) String() string {
 	case selector.NFProtoIPv6:
 		s += " ip6"
 	}
-	if e.Addr != 0 {
-		s += fmt.Sprintf(" addr reg %d", e.Addr)
-	}
-	if e.Port != 0 {
-		s += fmt.Sprintf(" port reg %d", e.Port)
-	}
-	return s
+	return s + dumpIf(" addr reg %d", e.Addr) + dumpIf(" port reg %d", e.Port)
 }
-
-func (e *TProxy) setID() *uint32 { return nil }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -31,7 +31,7 @@ func decodeSet(m reply) (*set.Set, error) {
 		case unix.NFTA_SET_DATA_LEN:
 			set.Data.Len = a.Uint32BE()
 		case unix.NFTA_SET_OBJ_TYPE:
-			set.Object = compile.ObjectKindOf(a.Uint32BE())
+			set.Object = object.KindOf(a.Uint32BE())
 		case unix.NFTA_SET_TIMEOUT:
 			set.Timeout = durationOf(a.Uint64BE())
 		case unix.NFTA_SET_GC_INTERVAL:

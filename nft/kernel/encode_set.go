@@ -10,7 +10,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -31,7 +31,7 @@ func (e *encoder) addSet(table nft.TableID, set *set.Set, id uint32, size int) e
 	e.uint32(unix.NFTA_SET_KEY_LEN, set.Key.Len)
 	switch {
 	case set.Object != "":
-		e.uint32(unix.NFTA_SET_OBJ_TYPE, compile.ObjectNumber(set.Object))
+		e.uint32(unix.NFTA_SET_OBJ_TYPE, object.Number(set.Object))
 	case set.Verdict:
 		e.uint32(unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
 	case set.Map:

@@ -3,7 +3,6 @@ package object
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
@@ -11,23 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
-
-// Numbers of the kinds of objects: NFT_OBJECT_* of linux/netfilter/nf_tables.h.
-const (
-	objectCounter       = 1
-	objectQuota         = 2
-	objectCTHelper      = 3
-	objectLimit         = 4
-	objectCTTimeout     = 7
-	objectSecMark       = 8
-	objectCTExpectation = 9
-	objectSynProxy      = 10
-)
-
-// objectTypes are the kinds in the order of [nft.ObjectKinds].
-var objectTypes = [len(nft.ObjectKinds)]uint32{
-	objectCounter, objectQuota, objectLimit, objectCTHelper, objectCTTimeout, objectCTExpectation, objectSecMark, objectSynProxy,
-}
 
 // Ref names an object of a table.
 type Ref struct {
@@ -38,15 +20,8 @@ type Ref struct {
 // String returns the object in nft's words, such as "counter web".
 func (r Ref) String() string { return string(r.Kind) + " " + r.Name }
 
-// Type returns the kernel's number of the object's kind; 0 for an unknown kind.
-func (r Ref) Type() uint32 {
-	for i, kind := range nft.ObjectKinds {
-		if kind == r.Kind {
-			return objectTypes[i]
-		}
-	}
-	return 0
-}
+// Type returns the kernel's number of the object's kind, 0 for an unknown kind.
+func (r Ref) Type() uint32 { return Number(r.Kind) }
 
 // Object is a compiled named object.
 type Object struct {
@@ -74,9 +49,9 @@ func Compile(family nft.Family, o *nft.Object) (*Object, error) {
 }
 
 func compileObject(family nft.Family, o *nft.Object) (*Object, error) {
-	typ := Ref{Kind: o.Kind}.Type()
-	if typ == 0 {
-		return nil, fmt.Errorf("unknown kind of object %q: want counter, quota, limit, ct helper, ct timeout, ct expectation, secmark or synproxy", o.Kind)
+	k := kindOf(o.Kind)
+	if k == nil {
+		return nil, fmt.Errorf("unknown kind of object %q: want %s", o.Kind, kindNames())
 	}
 	if err := datatype.CheckName(o.Name); err != nil {
 		return nil, err
@@ -88,7 +63,7 @@ func compileObject(family nft.Family, o *nft.Object) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := encodeObject(family, body)
+	data, err := k.encode(family, body)
 	if err != nil {
 		var e *syntax.Error
 		if errors.As(err, &e) && e.Line == "" {
@@ -96,29 +71,34 @@ func compileObject(family nft.Family, o *nft.Object) (*Object, error) {
 		}
 		return nil, err
 	}
-	out := &Object{Kind: o.Kind, Name: o.Name, Comment: o.Comment, Type: typ, Data: data}
-	out.Text, err = objectText(family, typ, data)
+	out := &Object{Kind: o.Kind, Name: o.Name, Comment: o.Comment, Type: k.number, Data: data}
+	out.Text, err = k.text(family, data)
 	return out, err
 }
 
-// Parse makes an object of what the kernel holds: the content of NFTA_OBJ_DATA
-// and NFTA_OBJ_USERDATA. It returns nil for an object of a kind that nft(8) 1.0.6
-// does not make.
-func Parse(family nft.Family, name string, typ uint32, data, userData []byte) (*Object, error) {
-	out := &Object{Name: name, Type: typ, Data: append([]byte(nil), data...)}
-	for i, t := range objectTypes {
-		if t == typ {
-			out.Kind = nft.ObjectKinds[i]
-		}
+// kindNames lists the kinds for an error.
+func kindNames() string {
+	names := make([]string, len(kinds))
+	for i := range kinds {
+		names[i] = string(kinds[i].name)
 	}
-	if out.Kind == "" {
+	return strings.Join(names, ", ")
+}
+
+// Parse returns the object that the kernel holds: data is the payload of
+// NFTA_OBJ_DATA, userData that of NFTA_OBJ_USERDATA. It returns nil for a kind
+// that nft(8) 1.0.6 does not know.
+func Parse(family nft.Family, name string, typ uint32, data, userData []byte) (*Object, error) {
+	k := kindOf(KindOf(typ))
+	if k == nil {
 		return nil, nil //nolint:nilnil // nothing that could be declared
 	}
+	out := &Object{Kind: k.name, Name: name, Type: typ, Data: append([]byte(nil), data...)}
 	var err error
-	if out.Text, err = objectText(family, typ, data); err != nil {
-		return nil, fmt.Errorf("parse %s %s: %w", out.Kind, name, err)
+	if out.Text, err = k.text(family, data); err == nil {
+		out.Comment, err = userdata.ParseObject(userData)
 	}
-	if out.Comment, err = userdata.ParseObject(userData); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("parse %s %s: %w", out.Kind, name, err)
 	}
 	return out, nil
@@ -127,37 +107,28 @@ func Parse(family nft.Family, name string, typ uint32, data, userData []byte) (*
 // Ref returns what names the object.
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind, Name: o.Name} }
 
-// Declaration returns the object in nft's words, as CompileObject takes it; with the
-// state that it holds, where it came from a dump.
+// Declaration returns the object in nft's words, as Compile accepts it. It includes
+// the state that the object holds if it came from a dump.
 func (o *Object) Declaration() nft.Object {
 	return nft.Object{Kind: o.Kind, Name: o.Name, Text: o.Text, Comment: o.Comment}
 }
 
-// The parts of a text that two objects may differ in all the same: what they have
-// counted, and the family of a helper.
-var (
-	objectUsed    = regexp.MustCompile(` used \d+ [km]?bytes$`)
-	objectL3Proto = regexp.MustCompile(`; l3proto \w+$`)
-)
-
 // Same reports whether two objects are declared alike, whatever they have counted. A
-// helper for inet is the same as one for the families that the kernel has found the
-// helper in.
+// helper for inet is the same as one for the family in which the kernel has found
+// the helper.
 func (o *Object) Same(other *Object) bool {
 	if o.Kind != other.Kind || o.Name != other.Name || o.Comment != other.Comment {
 		return false
 	}
-	a, b := o.Text, other.Text
-	switch o.Kind {
-	case nft.ObjectCounter:
-		return true
-	case nft.ObjectQuota:
-		a, b = objectUsed.ReplaceAllString(a, ""), objectUsed.ReplaceAllString(b, "")
-	case nft.ObjectCTHelper:
-		const inet = "; l3proto inet"
-		if strings.HasSuffix(a, inet) || strings.HasSuffix(b, inet) {
-			a, b = objectL3Proto.ReplaceAllString(a, ""), objectL3Proto.ReplaceAllString(b, "")
-		}
+	k := kindOf(o.Kind)
+	if o.Text == other.Text || k == nil || k.align == nil {
+		return o.Text == other.Text
 	}
-	return a == b
+	a, errA := syntax.ParseObject(o.Kind, o.Text)
+	b, errB := syntax.ParseObject(o.Kind, other.Text)
+	if errA != nil || errB != nil {
+		return false
+	}
+	k.align(a, b)
+	return syntax.PrintObject(a) == syntax.PrintObject(b)
 }

@@ -96,9 +96,19 @@ func CTDumpName(key uint32) string {
 	return "unknown"
 }
 
-// DirectionOf returns the number of a direction's word, noDirection without
-// one.
-func DirectionOf(word string) int {
+// Direction is a direction of a connection: enum ip_conntrack_dir plus one.
+type Direction uint8
+
+// The directions.
+const (
+	NoDirection Direction = iota
+	DirectionOriginal
+	DirectionReply
+)
+
+// ParseDirection returns the direction that a word names, NoDirection for an
+// empty word.
+func ParseDirection(word string) Direction {
 	switch word {
 	case "original":
 		return DirectionOriginal
@@ -108,10 +118,3 @@ func DirectionOf(word string) int {
 		return NoDirection
 	}
 }
-
-// The directions of enum ip_conntrack_dir; noDirection is none.
-const (
-	DirectionOriginal = 0
-	DirectionReply    = 1
-	NoDirection       = -1
-)

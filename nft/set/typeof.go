@@ -1,7 +1,6 @@
 package set
 
 import (
-	"math"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft/datatype"
@@ -139,13 +138,7 @@ func typeOfCT(x *syntax.CT) (Part, TypeOfExpr, *syntax.Error) {
 	case key.Type == nil:
 		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "ct %s has no type that nft(8) could list: use \"type inet_service\"", x.Key)
 	}
-	dir := uint32(math.MaxUint32)
-	switch x.Dir {
-	case "original":
-		dir = selector.DirectionOriginal
-	case "reply":
-		dir = selector.DirectionReply
-	}
+	dir := uint32(selector.ParseDirection(x.Dir)) - 1 // no direction is the greatest number
 	return selectorPart(key.Type, key.Bits, key.Order), TypeOfExpr{exprCT, []typeOfAttr{{0, key.Key}, {1, dir}}}, nil
 }
 
