@@ -63,9 +63,9 @@ func diffTable(from, to *weftv1.Table) (*weftv1.TablePatch, bool) {
 
 // diffObjects compares what is replaced as a whole: chains, objects, flowtables.
 func diffObjects(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
-	chains, okChains := compare(from.GetChains(), to.GetChains(), (*weftv1.Chain).GetName)
-	objects, okObjects := compare(from.GetObjects(), to.GetObjects(), objectID)
-	flowtables, okFlowtables := compare(from.GetFlowtables(), to.GetFlowtables(), (*weftv1.Flowtable).GetName)
+	chains, okChains := compare(from.GetChains(), to.GetChains(), (*weftv1.Chain).GetName, same)
+	objects, okObjects := compare(from.GetObjects(), to.GetObjects(), objectID, same)
+	flowtables, okFlowtables := compare(from.GetFlowtables(), to.GetFlowtables(), (*weftv1.Flowtable).GetName, same)
 	p.PutChains, p.PutObjects, p.PutFlowtables = chains.put, objects.put, flowtables.put
 	for _, c := range chains.gone {
 		p.DeleteChains = append(p.DeleteChains, c.GetName())
@@ -121,7 +121,7 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 // if the set must be replaced: it has a key twice, or lost one that may be another
 // spelling of a key that stays.
 func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
-	c, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey)
+	c, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey, sameElement)
 	if len(c.put)+len(c.gone) == 0 || !ok {
 		return nil, ok
 	}
@@ -138,7 +138,7 @@ type changes[T any] struct{ put, gone []T }
 
 // compare compares two lists whose objects have names. It reports false if a name
 // occurs twice in a list.
-func compare[T proto.Message, K comparable](from, to []T, name func(T) K) (changes[T], bool) {
+func compare[T any, K comparable](from, to []T, name func(T) K, same func(a, b T) bool) (changes[T], bool) {
 	var c changes[T]
 	position, seen := make(map[K]int, len(from)), make([]bool, len(from))
 	for i, o := range from {
@@ -156,7 +156,7 @@ func compare[T proto.Message, K comparable](from, to []T, name func(T) K) (chang
 			continue
 		case seen[i]:
 			return c, false
-		case !proto.Equal(from[i], o):
+		case !same(from[i], o):
 			c.put = append(c.put, o)
 		}
 		seen[i] = true
@@ -167,6 +167,14 @@ func compare[T proto.Message, K comparable](from, to []T, name func(T) K) (chang
 		}
 	}
 	return c, true
+}
+
+func same[T proto.Message](a, b T) bool { return proto.Equal(a, b) }
+
+// sameElement compares elements without reflection: there can be 100,000.
+func sameElement(a, b *weftv1.Element) bool {
+	return a == b || a.GetKey() == b.GetKey() && a.GetValue() == b.GetValue() && a.GetComment() == b.GetComment() &&
+		a.GetTimeoutMs() == b.GetTimeoutMs() && (a.GetState() == nil && b.GetState() == nil || proto.Equal(a.GetState(), b.GetState()))
 }
 
 // index returns the objects of a list by name. It reports false if a name occurs
@@ -188,16 +196,18 @@ func objectID(o *weftv1.Object) [2]string { return [2]string{o.GetKind(), o.GetN
 // spellings of addresses, prefixes and numbers can be told apart without knowing
 // the type.
 func spelledOnce(elements []*weftv1.Element) bool {
-	var shape []byte
+	var first, own []byte
 	for i, e := range elements {
-		var own []byte
+		own = own[:0]
 		for field := range strings.SplitSeq(e.GetKey(), " . ") {
 			own = append(own, spelling(field))
 		}
-		if slices.Contains(own, otherSpelling) || i > 0 && !slices.Equal(own, shape) {
+		if i == 0 {
+			first = slices.Clone(own)
+		}
+		if slices.Contains(own, otherSpelling) || !slices.Equal(own, first) {
 			return false
 		}
-		shape = own
 	}
 	return true
 }

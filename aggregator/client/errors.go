@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -192,6 +195,30 @@ func fromStatus(fragment string, err error) error {
 	return err
 }
 
+// RetryAfter returns how long the aggregator asks to wait before the call that
+// failed with err is made again; false if it does not say.
+func RetryAfter(err error) (time.Duration, bool) {
+	rpc := (*rpcError)(nil)
+	if !errors.As(err, &rpc) {
+		return 0, false
+	}
+	for _, d := range rpc.st.Details() {
+		if r, ok := d.(*errdetails.RetryInfo); ok {
+			return r.GetRetryDelay().AsDuration(), true
+		}
+	}
+	return 0, false
+}
+
+// checkSize returns ErrTooLarge if no message can hold a request: if gRPC finds
+// out, the error has no details, and the stream ends.
+func checkSize(req proto.Message) error {
+	if n := proto.Size(req); n > MaxMessage {
+		return fmt.Errorf("%w: %d bytes that cannot be divided, of at most %d: make several fragments of it, or several chains", ErrTooLarge, n, MaxMessage)
+	}
+	return nil
+}
+
 // sentinelOf returns what a status stands for, or nil.
 func sentinelOf(st *status.Status) error {
 	switch st.Code() {
@@ -204,10 +231,6 @@ func sentinelOf(st *status.Status) error {
 	case codes.InvalidArgument:
 		return ErrInvalid
 	case codes.ResourceExhausted:
-		// The transport's own refusal of a message, ours and the aggregator's.
-		if strings.Contains(st.Message(), "message larger than max") {
-			return ErrTooLarge
-		}
 		return ErrLimit
 	case codes.Unimplemented:
 		// An older aggregator, which does not know the call.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -18,7 +19,11 @@ func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64
 	if parts(f) > 1 && f.GetLifetime() != weftv1.Lifetime_LIFETIME_SESSION {
 		return c.applyLarge(ctx, f)
 	}
-	resp, err := c.api.Apply(c.outgoing(ctx), &weftv1.ApplyRequest{Fragment: f})
+	req := &weftv1.ApplyRequest{Fragment: f}
+	if err := checkSize(req); err != nil {
+		return 0, fmt.Errorf("apply %s: %w", f.GetName(), err)
+	}
+	resp, err := c.api.Apply(c.outgoing(ctx), req)
 	if err != nil {
 		return 0, c.failed("apply "+f.GetName(), f.GetName(), err)
 	}

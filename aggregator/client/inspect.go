@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -13,6 +14,9 @@ import (
 // Possible errors: ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid,
 // ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
+	if err := checkSize(req); err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
 	resp, err := c.api.Plan(c.outgoing(ctx), req)
 	if err != nil {
 		return nil, c.failed("plan", "", err)

@@ -2,27 +2,79 @@ package client
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-func TestSplitJoinsToTheSame(t *testing.T) {
-	f := &weftv1.Fragment{Name: "f", Priority: 7, Lifetime: weftv1.Lifetime_LIFETIME_SESSION}
-	for i := range 3 {
-		table := &weftv1.Table{Family: "ip", Name: fmt.Sprintf("t%d", i), Comment: "c", ConntrackMaps: []string{"m"}, AffinityMaps: []string{"a"}}
-		table.Chains = []*weftv1.Chain{{Name: "a", Rules: make([]*weftv1.Rule, 300)}, {Name: "b"}}
-		for j := range table.Chains[0].Rules {
-			table.Chains[0].Rules[j] = &weftv1.Rule{Text: fmt.Sprintf("tcp dport %d drop", j+1)}
+// fill sets every field of a message, and of those in it, to something that tells
+// it from the others.
+func fill(m protoreflect.Message, name string) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		value := func() protoreflect.Value { return scalar(field, fmt.Sprint(name, field.Name())) }
+		switch {
+		case field.ContainingOneof() != nil && !field.HasOptionalKeyword() && i > 0 && field.ContainingOneof() == fields.Get(i-1).ContainingOneof():
+		case field.IsList() && field.Message() != nil:
+			fill(m.Mutable(field).List().AppendMutable().Message(), name+string(field.Name()))
+		case field.IsList():
+			m.Mutable(field).List().Append(value())
+		case field.Message() != nil:
+			fill(m.Mutable(field).Message(), name+string(field.Name()))
+		default:
+			m.Set(field, value())
 		}
-		set := &weftv1.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"interval"}, Comment: "c"}
+	}
+}
+
+// scalar returns a value of a field that has no message.
+func scalar(field protoreflect.FieldDescriptor, text string) protoreflect.Value {
+	switch field.Kind() {
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString(text)
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(true)
+	case protoreflect.EnumKind:
+		return protoreflect.ValueOfEnum(1)
+	case protoreflect.Int32Kind:
+		return protoreflect.ValueOfInt32(7)
+	case protoreflect.Int64Kind:
+		return protoreflect.ValueOfInt64(7)
+	case protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(7)
+	case protoreflect.Uint64Kind:
+		return protoreflect.ValueOfUint64(7)
+	default:
+		panic("a field of another kind: " + field.FullName())
+	}
+}
+
+// filled returns a fragment that has every field of the protocol.
+func filled(name string) *weftv1.Fragment {
+	f := &weftv1.Fragment{}
+	fill(f.ProtoReflect(), "")
+	f.Name, f.Nft = name, ""
+	return f
+}
+
+func TestSplitJoinsToTheSame(t *testing.T) {
+	f := filled("f")
+	for i := range 3 {
+		table := filled("f").GetTables()[0]
+		table.Name = fmt.Sprintf("t%d", i)
+		table.Chains = append(table.Chains, &weftv1.Chain{Name: "a", Rules: make([]*weftv1.Rule, 300)})
+		for j := range table.Chains[1].Rules {
+			table.Chains[1].Rules[j] = &weftv1.Rule{Text: fmt.Sprintf("tcp dport %d drop", j+1)}
+		}
+		set := table.GetSets()[0]
 		for j := range 9000 {
 			set.Elements = append(set.Elements, &weftv1.Element{Key: fmt.Sprintf("10.%d.%d.%d", i, j>>8, j&255)})
 		}
-		table.Sets = []*weftv1.Set{set}
-		table.Maps = []*weftv1.Set{{Name: "m", Type: "ipv4_addr : verdict", Elements: []*weftv1.Element{{Key: "10.0.0.1", Value: "drop"}}}}
 		f.Tables = append(f.Tables, table)
 	}
 	joined := &weftv1.Fragment{}
@@ -34,7 +86,7 @@ func TestSplitJoinsToTheSame(t *testing.T) {
 		n++
 		last = !part.GetMore()
 		s := part.GetSnapshot()
-		if part.GetId() != 5 || s.GetName() != "f" || s.GetPriority() != 7 || s.GetLifetime() != f.GetLifetime() {
+		if part.GetId() != 5 || !proto.Equal(Declaration(s), Declaration(f)) {
 			t.Fatalf("part %d has the head %v %v", n, part.GetId(), s)
 		}
 		if got := weigh(s); got > partWeight+301*ruleWeight {
@@ -56,21 +108,20 @@ func TestSplitJoinsToTheSame(t *testing.T) {
 	}
 }
 
-// join does what the aggregator does with parts.
+// join does what the aggregator does with parts: what a table says of itself is in
+// the first of its parts.
 func join(f, part *weftv1.Fragment) {
 	f.Name, f.Priority, f.Lifetime = part.GetName(), part.GetPriority(), part.GetLifetime()
 	for _, pt := range part.GetTables() {
-		var table *weftv1.Table
-		for _, t := range f.GetTables() {
-			if t.GetName() == pt.GetName() {
-				table = t
-			}
+		i := slices.IndexFunc(f.GetTables(), func(t *weftv1.Table) bool { return t.GetName() == pt.GetName() })
+		if i < 0 {
+			i = len(f.GetTables())
+			f.Tables = append(f.Tables, Declaration(pt))
 		}
-		if table == nil {
-			table = &weftv1.Table{Family: pt.GetFamily(), Name: pt.GetName(), Comment: pt.GetComment(), ConntrackMaps: pt.GetConntrackMaps(), AffinityMaps: pt.GetAffinityMaps()}
-			f.Tables = append(f.Tables, table)
-		}
+		table := f.GetTables()[i]
 		table.Chains = append(table.Chains, pt.GetChains()...)
+		table.Objects = append(table.Objects, pt.GetObjects()...)
+		table.Flowtables = append(table.Flowtables, pt.GetFlowtables()...)
 		table.Sets = joinSets(table.GetSets(), pt.GetSets())
 		table.Maps = joinSets(table.GetMaps(), pt.GetMaps())
 	}
@@ -88,4 +139,36 @@ next:
 		sets = append(sets, proto.CloneOf(p))
 	}
 	return sets
+}
+
+// TestDifferenceOfEachField changes one field at a time, of every message of a
+// fragment: diff finds it.
+func TestDifferenceOfEachField(t *testing.T) {
+	fields := 0
+	var clearOne func(m protoreflect.Message, then func(string))
+	clearOne = func(m protoreflect.Message, then func(string)) {
+		m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			was := v
+			switch {
+			case field.IsList() && field.Message() != nil:
+				clearOne(v.List().Get(0).Message(), then)
+			case field.Message() != nil:
+				clearOne(v.Message(), then)
+			}
+			m.Clear(field)
+			then(string(field.FullName()))
+			m.Set(field, was)
+			return true
+		})
+	}
+	from, to := filled("f"), filled("f")
+	clearOne(to.ProtoReflect(), func(field string) {
+		fields++
+		if p, ok := diff(from, to); p == nil && ok {
+			t.Errorf("a change of %s is not seen", field)
+		}
+	})
+	if fields < 40 {
+		t.Errorf("%d fields: the test does not test", fields)
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -179,11 +178,14 @@ func (s *Session) leaves(m *message) bool {
 // sendDifference sends a Put as what it changes. It reports false if that must be
 // a snapshot.
 func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fragment) (sent bool, err error) {
-	before, ok := m.before.(fixed)
-	if !ok {
+	if m.before == nil {
 		return false, nil
 	}
-	p, ok := diff(before.fragment, f)
+	before := m.before.Fragment()
+	if before == nil {
+		return false, nil
+	}
+	p, ok := diff(before, f)
 	if !ok {
 		return false, nil
 	}
@@ -218,8 +220,8 @@ func (e *unsendableError) Unwrap() error { return e.err }
 //
 // Possible errors: *unsendableError (ErrTooLarge, ErrInvalid), the stream's.
 func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) error {
-	if n := proto.Size(req); n > MaxMessage {
-		return &unsendableError{fmt.Errorf("%w: %d bytes that can not be divided, of at most %d: make several fragments of it, or several chains", ErrTooLarge, n, MaxMessage)}
+	if err := checkSize(req); err != nil {
+		return &unsendableError{err}
 	}
 	var m grpc.PreparedMsg
 	if err := m.Encode(stream, req); err != nil {
