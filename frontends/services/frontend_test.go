@@ -35,7 +35,7 @@ func TestConfigErrors(t *testing.T) {
 func TestNothingBeforeSync(t *testing.T) {
 	f := newFake(t)
 	src := &script{batches: make(chan []any, 10)}
-	frontend, _ := run(t, Config{Source: src, Socket: f.socket})
+	frontend, _ := run(t, Config{Source: src, Socket: f.Socket})
 	src.deliver(many(2)...)
 	await(t, "the model", func() bool { return frontend.modelDirty() })
 	if n := f.count(); n != 0 || frontend.Status().Synced {
@@ -66,7 +66,7 @@ func TestSteadyStateIsPatches(t *testing.T) {
 	f := newFake(t)
 	src := newScript(many(3)...)
 	reg := prometheus.NewPedanticRegistry()
-	frontend, _ := run(t, Config{Source: src, Socket: f.socket, Registerer: reg})
+	frontend, _ := run(t, Config{Source: src, Socket: f.Socket, Registerer: reg})
 	await(t, "all Services", func() bool { return f.served() == all(3) })
 	src.deliver(setService("s3", 0, "10.96.0.4"), setSlice("s3", ipv4, "10.244.0.4"))
 	await(t, "another Service", func() bool { return f.served() == all(4) })
@@ -75,7 +75,7 @@ func TestSteadyStateIsPatches(t *testing.T) {
 	src.deliver(serviceGone("s0"))
 	await(t, "one Service less", func() bool { return f.served() == all(4, 0) })
 	await(t, "the acknowledgement", func() bool { return frontend.Status().Revision == 3 })
-	if got := strings.Join(f.updates, " "); got != "snapshot patch patch" {
+	if got := strings.Join(f.Updates(), " "); got != "snapshot patch patch" {
 		t.Errorf("updates %q", got)
 	}
 	want := `
@@ -112,19 +112,17 @@ func TestSteadyStateIsPatches(t *testing.T) {
 
 func TestAggregatorComesAndGoes(t *testing.T) {
 	f := newFake(t)
-	f.server.Stop()
+	f.Stop()
 	src := newScript(many(1)...)
-	frontend, _ := run(t, Config{Source: src, Socket: f.socket})
+	frontend, _ := run(t, Config{Source: src, Socket: f.Socket})
 	await(t, "the source", func() bool { return frontend.Status().Synced })
-	f.listen(t)
+	f.Start(t)
 	await(t, "the first Service", func() bool { return f.served() == all(1) })
-	f.server.Stop()
+	f.Stop()
 	src.deliver(many(2)...)
 	await(t, "the event", func() bool { return !frontend.Status().Pending.IsZero() })
-	f.mu.Lock()
-	clear(f.elements)
-	f.mu.Unlock()
-	f.listen(t)
+	f.Clear()
+	f.Start(t)
 	await(t, "both Services", func() bool { return f.served() == all(2) })
 	await(t, "the acknowledgement", func() bool { return frontend.Status().Pending.IsZero() })
 }

@@ -29,7 +29,7 @@ func balanced(name string, port int32, policy corev1.ServiceExternalTrafficPolic
 func TestServiceHealthFromEvents(t *testing.T) {
 	fake, network := newFake(t), ports{t.TempDir()}
 	src := newScript(balanced("web", 32000, corev1.ServiceExternalTrafficPolicyLocal, "10.96.0.1"), setSlice("web", ipv4, "10.244.0.1*", "10.244.0.2"))
-	_, _ = run(t, Config{Source: src, Socket: fake.socket, Network: network})
+	_, _ = run(t, Config{Source: src, Socket: fake.Socket, Network: network})
 	expect := func(address, want string) {
 		t.Helper()
 		await(t, address+" "+want, func() bool { return network.ask(address) == want })
@@ -67,7 +67,7 @@ func TestProgrammingLatencyFromEvents(t *testing.T) {
 	fake := newFake(t)
 	reg := prometheus.NewPedanticRegistry()
 	src := newScript(many(1)...)
-	f, _ := run(t, Config{Source: src, Socket: fake.socket, Registerer: reg})
+	f, _ := run(t, Config{Source: src, Socket: fake.Socket, Registerer: reg})
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
 	at := time.Now().UTC()
 	e := setSlice("s0", ipv4, "10.244.9.9")
@@ -100,15 +100,13 @@ func TestZoneChangesAtOnce(t *testing.T) {
 	}
 	fake := newFake(t)
 	src := newScript(setService("s0", 0, "10.96.0.1"), slice, zone("a"))
-	_, _ = run(t, Config{Source: src, Socket: fake.socket})
+	_, _ = run(t, Config{Source: src, Socket: fake.Socket})
 	// first is where the only slot leads to.
 	first := func() string {
-		fake.mu.Lock()
-		defer fake.mu.Unlock()
-		if fake.elements[object("ip", "endpoints", "10.96.0.1 . tcp . 80 . 1")] != "" {
+		if fake.Elements()[object("ip", "endpoints", "10.96.0.1 . tcp . 80 . 1")] != "" {
 			return "several"
 		}
-		return fake.elements[object("ip", "endpoints", "10.96.0.1 . tcp . 80 . 0")]
+		return fake.Elements()[object("ip", "endpoints", "10.96.0.1 . tcp . 80 . 0")]
 	}
 	await(t, "zone a", func() bool { return first() == "10.244.0.1 . 8080" })
 	src.deliver(zone("b"))
@@ -149,7 +147,7 @@ func TestConflictIsAnEvent(t *testing.T) {
 	older, younger := setService("older", 0, "10.96.0.1"), setService("younger", 0, "10.96.0.1")
 	older.CreationTimestamp.Time = time.Unix(1000, 0)
 	younger.CreationTimestamp.Time = time.Unix(2000, 0)
-	_, _ = run(t, Config{Source: newScript(younger, older), Socket: fake.socket, Events: &events})
+	_, _ = run(t, Config{Source: newScript(younger, older), Socket: fake.Socket, Events: &events})
 	await(t, "the event", func() bool { return strings.Contains(events.String(), "default/younger Warning AddressConflict ") })
 	if got := events.String(); strings.Contains(got, "default/older Warning") {
 		t.Errorf("events:\n%s", got)

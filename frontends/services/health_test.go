@@ -59,7 +59,7 @@ func probes(f *Frontend) string {
 func TestHealthFollowsCommits(t *testing.T) {
 	fake, clock := newFake(t), newHands()
 	src := newScript(append(many(1), setNode(netip.MustParseAddr("192.0.2.1")))...)
-	f, _ := run(t, Config{Source: src, Socket: fake.socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
+	f, _ := run(t, Config{Source: src, Socket: fake.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
 	check := func(what, want string) {
 		t.Helper()
@@ -70,7 +70,7 @@ func TestHealthFollowsCommits(t *testing.T) {
 	check("after the first commit", "200 200")
 	clock.turn(time.Hour)
 	check("an hour without a change", "200 200")
-	fake.server.Stop()
+	fake.Stop()
 	clock.turn(time.Hour)
 	check("an hour without an aggregator and without a change", "200 200")
 	src.deliver(many(2)...)
@@ -85,7 +85,7 @@ func TestHealthFollowsCommits(t *testing.T) {
 	check("just in time", "200 200")
 	clock.turn(1)
 	check("late", "503 503")
-	fake.listen(t)
+	fake.Start(t)
 	await(t, "all Services", func() bool { return fake.served() == all(3) })
 	await(t, "the acknowledgement", func() bool { return f.Status().Pending.IsZero() })
 	check("caught up", "200 200")
@@ -98,16 +98,16 @@ func TestHealthFollowsCommits(t *testing.T) {
 func TestHealthWhileRefused(t *testing.T) {
 	fake, clock := newFake(t), newHands()
 	src := newScript(append(many(2), setNode(netip.MustParseAddr("192.0.2.1")))...)
-	f, _ := run(t, Config{Source: src, Socket: fake.socket, Now: clock.Now})
+	f, _ := run(t, Config{Source: src, Socket: fake.Socket, Now: clock.Now})
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
-	fake.judge(poisoned(true, endpointOf(2)))
+	fake.Judge(poisoned(true, endpointOf(2)))
 	src.deliver(many(3)...)
 	await(t, "the list of bad ones", func() bool { return len(f.Status().Quarantined) == 1 && f.Status().Pending.IsZero() })
 	clock.turn(time.Hour)
 	if got := probes(f); got != "200 200" {
 		t.Errorf("one refused Service makes it %s", got)
 	}
-	fake.judge(func(map[string]string) []*weftv1.Violation {
+	fake.Judge(func(map[string]string) []*weftv1.Violation {
 		return []*weftv1.Violation{{Object: "table ip weft chain services rule 1", Message: "syntax", Reason: weftv1.Reason_REASON_SYNTAX}}
 	})
 	before := fake.count()
@@ -118,7 +118,7 @@ func TestHealthWhileRefused(t *testing.T) {
 	if got := probes(f); got != "503 503" {
 		t.Errorf("a minute of refusals makes it %s", got)
 	}
-	fake.judge(nil)
+	fake.Judge(nil)
 	await(t, "the acknowledgement", func() bool { return f.Status().Pending.IsZero() })
 	if got := probes(f); got != "200 200" {
 		t.Errorf("after the commit it is %s", got)
@@ -131,7 +131,7 @@ func TestHealthWhileRefused(t *testing.T) {
 func TestEligible(t *testing.T) {
 	fake := newFake(t)
 	src := newScript(many(1)...)
-	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.socket})
+	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.Socket})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func (p ports) ask(address string) string {
 // Behaviour: 117, 118, 121, 124.
 func TestServiceHealthAfterCommit(t *testing.T) {
 	fake, network := newFake(t), ports{t.TempDir()}
-	fake.judge(func(map[string]string) []*weftv1.Violation {
+	fake.Judge(func(map[string]string) []*weftv1.Violation {
 		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
 	})
 	service := func(port int32) *corev1.Service {
@@ -225,18 +225,18 @@ func TestServiceHealthAfterCommit(t *testing.T) {
 		return setSlice("web", ipv4, addrs...)
 	}
 	src := newScript(service(32000), slice(2))
-	_, _ = run(t, Config{Source: src, Socket: fake.socket, Network: network})
+	_, _ = run(t, Config{Source: src, Socket: fake.Socket, Network: network})
 	const address = "0.0.0.0:32000"
 	// A rejected update: nothing is served yet.
 	await(t, "an attempt", func() bool { return fake.count() >= 1 })
 	if got := network.ask(address); got != "closed" {
 		t.Errorf("before the commit: %s", got)
 	}
-	fake.judge(nil)
+	fake.Judge(nil)
 	await(t, "the port", func() bool { return network.ask(address) == "200 2" })
 	// A commit that waits: the count is the old one.
 	reached, release := make(chan struct{}), make(chan struct{})
-	fake.judge(func(map[string]string) []*weftv1.Violation { close(reached); <-release; return nil })
+	fake.Judge(func(map[string]string) []*weftv1.Violation { close(reached); <-release; return nil })
 	src.deliver(slice(3))
 	<-reached
 	if got := network.ask(address); got != "200 2" {
@@ -244,7 +244,7 @@ func TestServiceHealthAfterCommit(t *testing.T) {
 	}
 	close(release)
 	await(t, "the commit", func() bool { return network.ask(address) == "200 3" })
-	fake.judge(nil)
+	fake.Judge(nil)
 	src.deliver(slice(0))
 	await(t, "no local endpoints", func() bool { return network.ask(address) == "503 0" })
 	// A change without a commit takes effect, too.
@@ -275,9 +275,9 @@ func (n *notes) String() string {
 // Behaviour: 169.
 func TestRefusedServiceIsAnEvent(t *testing.T) {
 	fake := newFake(t)
-	fake.judge(poisoned(true, endpointOf(1)))
+	fake.Judge(poisoned(true, endpointOf(1)))
 	var events notes
-	f, _ := run(t, Config{Source: newScript(many(3)...), Socket: fake.socket, Events: &events})
+	f, _ := run(t, Config{Source: newScript(many(3)...), Socket: fake.Socket, Events: &events})
 	await(t, "the good Services", func() bool { return fake.served() == all(3, 1) && len(f.Status().Quarantined) == 1 })
 	got := events.String()
 	if !strings.HasPrefix(got, "default/s1 Warning ServiceRefused its rules are rejected, so it does not work on node node-1: ") ||

@@ -26,7 +26,7 @@ func TestKubeProxyMetrics(t *testing.T) {
 	fake, clock := newFake(t), newHands()
 	reg := prometheus.NewPedanticRegistry()
 	src := newScript(many(2)...)
-	f, _ := run(t, Config{Source: src, Socket: fake.socket, Registerer: reg, Now: clock.Now})
+	f, _ := run(t, Config{Source: src, Socket: fake.Socket, Registerer: reg, Now: clock.Now})
 	settled := func() bool { return f.Status().Published && f.Status().Pending.IsZero() }
 	await(t, "the first commit", settled)
 	first := seconds(clock.Now())
@@ -34,7 +34,7 @@ func TestKubeProxyMetrics(t *testing.T) {
 	src.deliver(many(3)...)
 	await(t, "the second commit", func() bool { return fake.served() == all(3) && settled() })
 	second := seconds(clock.Now())
-	fake.judge(func(map[string]string) []*weftv1.Violation {
+	fake.Judge(func(map[string]string) []*weftv1.Violation {
 		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
 	})
 	clock.turn(10 * time.Second)

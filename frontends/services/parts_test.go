@@ -17,7 +17,7 @@ import (
 // Behaviour: 96.
 func TestOneFamilyRefused(t *testing.T) {
 	f := newFake(t)
-	f.judge(func(elements map[string]string) []*weftv1.Violation {
+	f.Judge(func(elements map[string]string) []*weftv1.Violation {
 		var out []*weftv1.Violation
 		for _, k := range slices.Sorted(maps.Keys(elements)) {
 			if strings.HasPrefix(k, "table ip6 ") {
@@ -31,7 +31,7 @@ func TestOneFamilyRefused(t *testing.T) {
 	})
 	events := append(many(3), setService("six", 0, "10.96.0.4", "fd00::4"), setSlice("six", ipv4, "10.244.0.4"))
 	src := newScript(events...)
-	frontend, _ := run(t, Config{Source: src, Socket: f.socket})
+	frontend, _ := run(t, Config{Source: src, Socket: f.Socket})
 	await(t, "IPv4 to be served", func() bool { return f.served() == all(4) })
 	src.deliver(setService("s4", 0, "10.96.0.5"), setSlice("s4", ipv4, "10.244.0.5"))
 	await(t, "a new Service", func() bool { return f.served() == all(5) })
@@ -52,12 +52,10 @@ func TestFamilyStays(t *testing.T) {
 	events := append(many(2), setService("six", 0, "10.96.0.3", "fd00::3"), setSlice("six", ipv4, "10.244.0.3"), setNode(netip.MustParseAddr("192.0.2.1")))
 	src := newScript(events...)
 	clock := newHands()
-	frontend, _ := run(t, Config{Source: src, Socket: f.socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
+	frontend, _ := run(t, Config{Source: src, Socket: f.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
 	six := func() string {
-		f.mu.Lock()
-		defer f.mu.Unlock()
 		var out []string
-		for k := range f.elements {
+		for k := range f.Elements() {
 			if rest, ok := strings.CutPrefix(k, object("ip6", "cluster-ips", "")); ok {
 				out = append(out, rest)
 			}
@@ -66,7 +64,7 @@ func TestFamilyStays(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	await(t, "both families", func() bool { return f.served() == all(3) && six() == "fd00::3" })
-	f.judge(func(elements map[string]string) []*weftv1.Violation {
+	f.Judge(func(elements map[string]string) []*weftv1.Violation {
 		if _, other := elements[object("ip6", "cluster-ips", "fd00::9")]; !other {
 			return nil
 		}
@@ -84,7 +82,7 @@ func TestFamilyStays(t *testing.T) {
 	if got := probes(frontend); got != "503 503" {
 		t.Errorf("/healthz and /livez are %s, though a family is late", got)
 	}
-	f.judge(nil)
+	f.Judge(nil)
 	await(t, "IPv6 again", func() bool { return six() == "fd00::3 fd00::9" })
 	await(t, "health", func() bool { return frontend.Status().Pending.IsZero() && probes(frontend) == "200 200" })
 }
@@ -97,14 +95,14 @@ func TestUnusedFamilyRefused(t *testing.T) {
 	f, clock := newFake(t), newHands()
 	// Twice: as it is, and once more as a whole. Then the family is set aside.
 	refusals := 0
-	f.judge(func(map[string]string) []*weftv1.Violation {
+	f.Judge(func(map[string]string) []*weftv1.Violation {
 		if refusals == 2 {
 			return nil
 		}
 		refusals++
 		return []*weftv1.Violation{{Object: "table ip6 weft", Message: "operation not supported", Reason: weftv1.Reason_REASON_KERNEL}}
 	})
-	frontend, _ := run(t, Config{Source: newScript(append(many(3), setNode(netip.MustParseAddr("192.0.2.1")))...), Socket: f.socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
+	frontend, _ := run(t, Config{Source: newScript(append(many(3), setNode(netip.MustParseAddr("192.0.2.1")))...), Socket: f.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
 	await(t, "IPv4 to be served", func() bool { return f.served() == all(3) && frontend.Status().Pending.IsZero() })
 	clock.turn(time.Hour)
 	// A fourth update would be that with the family.

@@ -48,9 +48,9 @@ func TestRefusedServices(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		t.Run(fmt.Sprintf("named=%t", named), func(t *testing.T) {
 			f := newFake(t)
-			f.judge(poisoned(named, endpointOf(2), endpointOf(5)))
+			f.Judge(poisoned(named, endpointOf(2), endpointOf(5)))
 			src := newScript(many(8)...)
-			frontend, _ := run(t, Config{Source: src, Socket: f.socket})
+			frontend, _ := run(t, Config{Source: src, Socket: f.Socket})
 			await(t, "the good Services", func() bool { return f.served() == all(8, 2, 5) })
 			await(t, "the list of bad ones", func() bool {
 				return strings.Join(frontend.Status().Quarantined, " ") == "default/s2 default/s5"
@@ -63,12 +63,10 @@ func TestRefusedServices(t *testing.T) {
 			await(t, "the repaired Service", func() bool { return f.served() == all(9, 5) })
 			await(t, "an empty list", func() bool { return len(frontend.Status().Quarantined) == 0 })
 			// A Service that is there turns bad.
-			f.judge(poisoned(named, "10.244.6.6 . 8080"))
+			f.Judge(poisoned(named, "10.244.6.6 . 8080"))
 			src.deliver(setSlice("s0", ipv4, "10.244.6.6"), setSlice("s1", ipv4, "10.244.7.7"))
 			await(t, "the other change", func() bool {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				return f.elements[object("ip", "endpoints", "10.96.0.2 . tcp . 80 . 0")] == "10.244.7.7 . 8080"
+				return f.Elements()[object("ip", "endpoints", "10.96.0.2 . tcp . 80 . 0")] == "10.244.7.7 . 8080"
 			})
 			await(t, "going on without it", func() bool { return f.served() == all(9, 0, 5) })
 		})
@@ -78,17 +76,17 @@ func TestRefusedServices(t *testing.T) {
 func TestPassingRefusal(t *testing.T) {
 	f := newFake(t)
 	n := 0
-	f.judge(func(map[string]string) []*weftv1.Violation {
+	f.Judge(func(map[string]string) []*weftv1.Violation {
 		if n++; n > 1 {
 			return nil
 		}
 		return []*weftv1.Violation{{Message: "out of memory", Reason: weftv1.Reason_REASON_KERNEL}}
 	})
-	frontend, _ := run(t, Config{Source: newScript(many(3)...), Socket: f.socket})
+	frontend, _ := run(t, Config{Source: newScript(many(3)...), Socket: f.Socket})
 	await(t, "all Services", func() bool { return f.served() == all(3) })
 	await(t, "the acknowledgement", func() bool { return frontend.Status().Published })
 	if q := frontend.Status().Quarantined; len(q) != 0 || f.count() != 2 {
-		t.Errorf("after %v quarantined %v", f.updates, q)
+		t.Errorf("after %v quarantined %v", f.Updates(), q)
 	}
 }
 
@@ -98,27 +96,27 @@ func TestPassingRefusal(t *testing.T) {
 func TestRefusalOfEverything(t *testing.T) {
 	f := newFake(t)
 	// What all Services share is refused, then it is not any more.
-	f.judge(func(map[string]string) []*weftv1.Violation {
+	f.Judge(func(map[string]string) []*weftv1.Violation {
 		return []*weftv1.Violation{{Object: "table ip weft chain services rule 1", Message: "syntax", Reason: weftv1.Reason_REASON_SYNTAX}}
 	})
-	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.socket})
+	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.Socket})
 	await(t, "a few attempts", func() bool { return f.count() >= 3 })
 	if st := frontend.Status(); st.Pending.IsZero() || st.Published {
 		t.Errorf("status %+v", st)
 	}
-	f.judge(nil)
+	f.Judge(nil)
 	await(t, "all Services", func() bool { return f.served() == all(4) })
 	await(t, "an empty list", func() bool { return len(frontend.Status().Quarantined) == 0 && frontend.Status().Pending.IsZero() })
 }
 
 func TestPermission(t *testing.T) {
 	f := newFake(t)
-	f.judge(func(map[string]string) []*weftv1.Violation {
+	f.Judge(func(map[string]string) []*weftv1.Violation {
 		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
 	})
-	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.socket})
+	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.Socket})
 	await(t, "an attempt", func() bool { return f.count() >= 1 })
-	f.judge(nil)
+	f.Judge(nil)
 	await(t, "all Services", func() bool { return f.served() == all(4) })
 	if q := frontend.Status().Quarantined; len(q) > 0 {
 		t.Errorf("quarantined %v for a permission", q)
@@ -127,13 +125,13 @@ func TestPermission(t *testing.T) {
 
 func TestTakenOver(t *testing.T) {
 	f := newFake(t)
-	_, ended := run(t, Config{Source: newScript(many(1)...), Socket: f.socket})
+	_, ended := run(t, Config{Source: newScript(many(1)...), Socket: f.Socket})
 	await(t, "all Services", func() bool { return f.served() == all(1) })
-	f.judge(func(map[string]string) []*weftv1.Violation {
+	f.Judge(func(map[string]string) []*weftv1.Violation {
 		return []*weftv1.Violation{{Message: "taken over", Reason: weftv1.Reason_REASON_TAKEN_OVER}}
 	})
 	src := newScript(many(2)...)
-	_, ended2 := run(t, Config{Source: src, Socket: f.socket})
+	_, ended2 := run(t, Config{Source: src, Socket: f.Socket})
 	if err := <-ended2; err == nil || !strings.Contains(err.Error(), "run only one") {
 		t.Errorf("run ended with %v", err)
 	}
@@ -148,10 +146,10 @@ func TestTakenOver(t *testing.T) {
 func TestRefusalIsLoggedOnce(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		f := newFake(t)
-		f.judge(poisoned(named, endpointOf(2)))
+		f.Judge(poisoned(named, endpointOf(2)))
 		var log lines
 		frontend, _ := run(t, Config{
-			Source: newScript(many(4)...), Socket: f.socket, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Source: newScript(many(4)...), Socket: f.Socket, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		await(t, "the list of bad ones", func() bool {
 			return strings.Join(frontend.Status().Quarantined, " ") == "default/s2" && f.served() == all(4, 2)

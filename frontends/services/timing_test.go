@@ -17,7 +17,7 @@ func TestMinSyncPeriod(t *testing.T) {
 	const period = time.Second
 	fake := newFake(t)
 	src := newScript(many(1)...)
-	f, _ := runAt(t, Config{Source: src, Socket: fake.socket}, period)
+	f, _ := runAt(t, Config{Source: src, Socket: fake.Socket}, period)
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
 	first := f.Status()
 	await(t, "a quiet time", func() bool { return time.Since(first.Acknowledged) > period })
@@ -69,7 +69,7 @@ func TestEventToCommit(t *testing.T) {
 	fake, clock := newFake(t), newHands()
 	src := &script{batches: make(chan []any, 100)}
 	seen := &observations{}
-	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.socket, Now: clock.Now, MinSyncPeriod: -1})
+	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.Socket, Now: clock.Now, MinSyncPeriod: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,12 +83,12 @@ func TestEventToCommit(t *testing.T) {
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
 	src.deliver(many(2)...)
 	await(t, "the events without an outcome", func() bool { return f.Status().Pending.IsZero() && len(src.batches) == 0 })
-	fake.server.Stop()
+	fake.Stop()
 	src.deliver(many(3)...)
 	await(t, "the event", func() bool { return !f.Status().Pending.IsZero() })
 	clock.turn(7 * time.Second)
 	src.deliver(many(4)...)
-	fake.listen(t)
+	fake.Start(t)
 	await(t, "all Services", func() bool { return fake.served() == all(4) && f.Status().Pending.IsZero() })
 	await(t, "two observations", func() bool { return len(seen.list()) >= 2 })
 	// The later event is in the same update, or in one of its own.

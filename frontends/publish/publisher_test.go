@@ -1,0 +1,362 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/publish/publishtest"
+)
+
+// names is a Renderer of items whose key and value are strings: each is an element of
+// one map. It records what an Observer is told.
+type names struct {
+	mu sync.Mutex
+	// changed has the wanted values since the last Refresh, wanted all of them.
+	changed, wanted, rendered map[string]string
+	committed                 map[string]string
+	quarantined               []string
+	rejected, settled         int
+	restored                  bool
+	p                         *Publisher[string, string]
+	backlog                   *Backlog
+}
+
+const (
+	family, table, set = "ip", "names", "all"
+)
+
+func newNames() *names {
+	return &names{
+		changed: make(map[string]string), wanted: make(map[string]string), rendered: make(map[string]string), committed: make(map[string]string),
+		backlog: NewBacklog(nil),
+	}
+}
+
+// want changes items; an empty value deletes one.
+func (n *names) want(items map[string]string) {
+	n.mu.Lock()
+	maps.Copy(n.changed, items)
+	n.backlog.Add(map[string]int{"item": len(items)})
+	n.mu.Unlock()
+	n.p.Wake()
+}
+
+func value(m map[string]string, key string) *string {
+	if v := m[key]; v != "" {
+		return &v
+	}
+	return nil
+}
+
+func (n *names) Refresh() ([]Change[string, string], bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.backlog.Take()
+	var out []Change[string, string]
+	for _, k := range slices.Sorted(maps.Keys(n.changed)) {
+		if n.changed[k] != n.wanted[k] {
+			out = append(out, Change[string, string]{Key: k, Old: value(n.wanted, k), New: value(n.changed, k)})
+			n.wanted[k] = n.changed[k]
+		}
+	}
+	clear(n.changed)
+	return out, false
+}
+
+func (n *names) Value(key string) *string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return value(n.wanted, key)
+}
+
+func (n *names) Render(items []Change[string, string], _ bool) Update {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := &weftv1.ElementPatch{Set: set}
+	for _, c := range items {
+		old := n.rendered[c.Key]
+		switch {
+		case c.New == nil && old != "":
+			delete(n.rendered, c.Key)
+			e.Remove = append(e.Remove, c.Key)
+		case c.New != nil && *c.New != old:
+			n.rendered[c.Key] = *c.New
+			e.Add = append(e.Add, &weftv1.Element{Key: c.Key, Value: *c.New})
+		}
+	}
+	if len(e.Add)+len(e.Remove) == 0 {
+		return Update{}
+	}
+	return Update{Patch: &weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{{Family: family, Name: table, Elements: []*weftv1.ElementPatch{e}}}}}
+}
+
+func (n *names) Snapshot() *weftv1.Fragment {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := &weftv1.Set{Name: set}
+	for _, k := range slices.Sorted(maps.Keys(n.rendered)) {
+		m.Elements = append(m.Elements, &weftv1.Element{Key: k, Value: n.rendered[k]})
+	}
+	return &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{Family: family, Name: table, Maps: []*weftv1.Set{m}}}}
+}
+
+func (n *names) Owner(object string) (string, bool) {
+	_, key, ok := strings.Cut(object, " element ")
+	return key, ok
+}
+
+func (n *names) Restore(*weftv1.Fragment) { n.restored = true }
+
+func (n *names) Sent(Sent) {}
+
+func (n *names) Committed(items []Change[string, string]) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range items {
+		delete(n.committed, c.Key)
+		if c.New != nil {
+			n.committed[c.Key] = *c.New
+		}
+	}
+}
+
+func (n *names) Quarantined(keys []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.quarantined = keys
+}
+
+func (n *names) Rejected(string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rejected++
+}
+
+func (n *names) Settled(time.Time, time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.settled++
+}
+
+// has reports whether an item has a wanted value.
+func (n *names) has(key, v string) bool {
+	got := n.Value(key)
+	return got != nil && *got == v
+}
+
+// left returns the quarantined items.
+func (n *names) left() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.quarantined, " ")
+}
+
+// run publishes names at an aggregator until the test ends. The channel has Run's error.
+func run(t *testing.T, n *names, agg *publishtest.Aggregator) <-chan error {
+	t.Helper()
+	ready := make(chan struct{})
+	close(ready)
+	p, err := New(Config[string, string]{
+		Socket: agg.Socket, Publisher: "test", Fragment: "f", Renderer: n, Observer: n, Compare: cmp.Compare[string], Ready: ready, Backlog: n.backlog,
+		MaxRetry: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.p = p
+	ctx, cancel := context.WithCancel(t.Context())
+	out, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		out <- p.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return out
+}
+
+// await polls a condition.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(15 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// published returns the elements that the aggregator has, as "key=value".
+func published(agg *publishtest.Aggregator) string {
+	var out []string
+	for k, v := range agg.Elements() {
+		_, key, _ := strings.Cut(k, " element ")
+		out = append(out, key+"="+v)
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+// rejects is a judge that rejects updates with a value, and names the elements or not.
+func rejects(named bool, bad string) publishtest.Judge {
+	return func(elements map[string]string) []*weftv1.Violation {
+		for _, k := range slices.Sorted(maps.Keys(elements)) {
+			if elements[k] != bad {
+				continue
+			}
+			v := &weftv1.Violation{Message: "operation not supported", Reason: weftv1.Reason_REASON_KERNEL}
+			if named {
+				v.Object = k
+			}
+			return []*weftv1.Violation{v}
+		}
+		return nil
+	}
+}
+
+// TestPublish sends a snapshot, and patches from then on.
+func TestPublish(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	run(t, n, agg)
+	await(t, "the empty snapshot", func() bool { return n.p.Status().Published })
+	n.want(map[string]string{"a": "1", "b": "1"})
+	await(t, "two items", func() bool { return published(agg) == "a=1 b=1" })
+	n.want(map[string]string{"a": "", "b": "2"})
+	await(t, "their changes", func() bool { return published(agg) == "b=2" })
+	await(t, "the end of the backlog", func() bool { return n.backlog.Oldest().IsZero() })
+	if got := strings.Join(agg.Updates(), " "); got != "snapshot patch patch" {
+		t.Errorf("updates %s", got)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !maps.Equal(n.committed, map[string]string{"b": "2"}) || n.settled < 2 {
+		t.Errorf("committed %v, settled %d times", n.committed, n.settled)
+	}
+}
+
+// TestBisection finds bad items among many, old and new, without their names: the good
+// ones are published, and the old value of a bad one does not stay.
+func TestBisection(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		t.Run(fmt.Sprintf("named=%t", named), func(t *testing.T) {
+			agg, n := publishtest.New(t), newNames()
+			run(t, n, agg)
+			first := make(map[string]string)
+			for i := range 20 {
+				first[fmt.Sprintf("k%02d", i)] = "1"
+			}
+			n.want(first)
+			await(t, "the first items", func() bool { return len(agg.Elements()) == 20 })
+			agg.Judge(rejects(named, "bad"))
+			next := make(map[string]string)
+			for k := range first {
+				next[k] = "2"
+			}
+			next["k03"], next["k07"], next["k19"], next["new"] = "bad", "bad", "bad", "bad"
+			n.want(next)
+			await(t, "the quarantine", func() bool { return n.left() == "k03 k07 k19 new" })
+			await(t, "the good items", func() bool { return strings.Count(published(agg), "=2") == 17 && len(agg.Elements()) == 17 })
+			// One is repaired, one is deleted, one stays.
+			n.want(map[string]string{"k03": "3", "k07": ""})
+			await(t, "the repaired item", func() bool { return strings.Contains(published(agg), "k03=3") && n.left() == "k19 new" })
+			if n.rejected < 4 {
+				t.Errorf("%d items were reported", n.rejected)
+			}
+		})
+	}
+}
+
+// TestBackoff rejects every update while items change: the changes wait for the next
+// attempt, and take effect with it.
+func TestBackoff(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	agg.Judge(func(map[string]string) []*weftv1.Violation {
+		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
+	})
+	run(t, n, agg)
+	await(t, "an attempt", func() bool { return len(agg.Updates()) == 1 })
+	for i := range 300 {
+		n.want(map[string]string{"a": fmt.Sprint(i + 1)})
+		await(t, "a refresh", func() bool { return n.has("a", fmt.Sprint(i+1)) })
+	}
+	// The session repeats a rejected snapshot on its own, too, at growing intervals.
+	if got := len(agg.Updates()); got > 10 {
+		t.Errorf("%d updates for 300 changes while all are rejected", got)
+	}
+	if n.backlog.Oldest().IsZero() {
+		t.Error("nothing waits")
+	}
+	agg.Judge(nil)
+	await(t, "the last value", func() bool { return published(agg) == "a=300" && n.backlog.Oldest().IsZero() })
+}
+
+// TestQuarantinedItemChanges changes a rejected item all the time: it is tried once a
+// second at most.
+func TestQuarantinedItemChanges(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
+		for k, v := range elements {
+			if strings.HasPrefix(v, "bad") {
+				return []*weftv1.Violation{{Object: k, Message: "no", Reason: weftv1.Reason_REASON_KERNEL}}
+			}
+		}
+		return nil
+	})
+	run(t, n, agg)
+	n.want(map[string]string{"a": "bad", "b": "1"})
+	await(t, "the quarantine", func() bool { return n.left() == "a" && published(agg) == "b=1" })
+	before, began := len(agg.Updates()), time.Now()
+	for i := range 300 {
+		v := fmt.Sprint("bad", i)
+		n.want(map[string]string{"a": v})
+		await(t, "a refresh", func() bool { return n.has("a", v) })
+	}
+	// An attempt is an update with the item and one without it.
+	if got, most := len(agg.Updates())-before, 2*(int(time.Since(began)/minRetry)+1); got > most {
+		t.Errorf("%d updates in %v, want at most %d", got, time.Since(began), most)
+	}
+}
+
+// TestTakenOver ends if another process publishes the fragment.
+func TestTakenOver(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	agg.Judge(func(map[string]string) []*weftv1.Violation {
+		return []*weftv1.Violation{{Message: "taken over", Reason: weftv1.Reason_REASON_TAKEN_OVER}}
+	})
+	if err := <-run(t, n, agg); err == nil || !strings.Contains(err.Error(), "run only one") {
+		t.Errorf("run ended with %v", err)
+	}
+}
+
+// TestRestore adopts the fragment of an earlier process.
+func TestRestore(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	run(t, n, agg)
+	n.want(map[string]string{"a": "1"})
+	await(t, "an item", func() bool { return published(agg) == "a=1" })
+	m := newNames()
+	run(t, m, agg)
+	m.want(map[string]string{"a": "1"})
+	await(t, "an update", func() bool { return m.p.Status().Published })
+	if !m.restored || n.restored {
+		t.Errorf("restored %t, and the first %t", m.restored, n.restored)
+	}
+}
+
+// TestConfig refuses a configuration that lacks something.
+func TestConfig(t *testing.T) {
+	if _, err := New(Config[string, string]{Publisher: "test"}); err == nil || !strings.Contains(err.Error(), "are required") {
+		t.Errorf("error %v", err)
+	}
+}

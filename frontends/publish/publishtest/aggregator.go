@@ -1,0 +1,181 @@
+package publishtest
+
+import (
+	"context"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// Aggregator keeps what was published.
+type Aggregator struct {
+	weftv1.UnimplementedAggregatorServer
+	// Socket is the path to connect to.
+	Socket string
+	server *grpc.Server
+
+	mu       sync.Mutex
+	judge    Judge
+	elements map[string]string
+	revision uint64
+	updates  []string
+}
+
+// Judge returns why an update is rejected, nil if it is accepted. It receives the values
+// of all elements that the update leads to, by Element.
+type Judge func(elements map[string]string) []*weftv1.Violation
+
+// New starts an aggregator, which ends with the test.
+func New(t testing.TB) *Aggregator {
+	t.Helper()
+	f := &Aggregator{Socket: filepath.Join(t.TempDir(), "weft.sock"), elements: make(map[string]string)}
+	f.Start(t)
+	return f
+}
+
+// Stop closes all connections and the socket.
+func (f *Aggregator) Stop() { f.server.Stop() }
+
+// Start listens again after Stop.
+func (f *Aggregator) Start(t testing.TB) {
+	t.Helper()
+	l, err := net.Listen("unix", f.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := grpc.NewServer()
+	f.server = srv
+	weftv1.RegisterAggregatorServer(srv, f)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = srv.Serve(l) }()
+	t.Cleanup(func() { srv.Stop(); <-done })
+}
+
+// Get implements the method of the API: all elements are in maps.
+func (f *Aggregator) Get(_ context.Context, req *weftv1.GetRequest) (*weftv1.GetResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.elements) == 0 {
+		return nil, status.Error(codes.NotFound, "no such fragment")
+	}
+	out := &weftv1.Fragment{Name: req.GetFragment()}
+	for _, k := range slices.Sorted(maps.Keys(f.elements)) {
+		head, key, _ := strings.Cut(k, " element ")
+		words := strings.Fields(head)
+		if n := len(out.Tables); n == 0 || out.Tables[n-1].GetFamily() != words[1] {
+			out.Tables = append(out.Tables, &weftv1.Table{Family: words[1], Name: words[2]})
+		}
+		t := out.Tables[len(out.Tables)-1]
+		t.Maps = append(t.Maps, &weftv1.Set{Name: words[4], Elements: []*weftv1.Element{{Key: key, Value: f.elements[k]}}})
+	}
+	return &weftv1.GetResponse{Fragment: out}, nil
+}
+
+// Publish implements the method of the API.
+func (f *Aggregator) Publish(stream grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]) error {
+	parts := make(map[string]string)
+	for {
+		req, err := stream.Recv()
+		if err != nil {
+			return nil
+		}
+		if s := req.GetSnapshot(); s != nil {
+			add(parts, s)
+			if req.GetMore() {
+				continue
+			}
+		}
+		resp := f.update(req, parts)
+		clear(parts)
+		if err := stream.Send(resp); err != nil {
+			return nil
+		}
+	}
+}
+
+// add adds the elements of a snapshot.
+func add(to map[string]string, s *weftv1.Fragment) {
+	for _, t := range s.GetTables() {
+		for _, sets := range [][]*weftv1.Set{t.GetSets(), t.GetMaps()} {
+			for _, set := range sets {
+				for _, e := range set.GetElements() {
+					to[Element(t.GetFamily(), t.GetName(), set.GetName(), e.GetKey())] = e.GetValue()
+				}
+			}
+		}
+	}
+}
+
+// Element names an element as violations do.
+func Element(family, table, set, key string) string {
+	return "table " + family + " " + table + " map " + set + " element " + key
+}
+
+func (f *Aggregator) update(req *weftv1.PublishRequest, parts map[string]string) *weftv1.PublishResponse {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next, kind := maps.Clone(parts), "snapshot"
+	if p := req.GetPatch(); p != nil {
+		next, kind = maps.Clone(f.elements), "patch"
+		for _, t := range p.GetTables() {
+			for _, e := range t.GetElements() {
+				for _, k := range e.GetRemove() {
+					delete(next, Element(t.GetFamily(), t.GetName(), e.GetSet(), k))
+				}
+				for _, el := range e.GetAdd() {
+					next[Element(t.GetFamily(), t.GetName(), e.GetSet(), el.GetKey())] = el.GetValue()
+				}
+			}
+		}
+	}
+	f.updates = append(f.updates, kind)
+	resp := &weftv1.PublishResponse{Id: req.GetId()}
+	if f.judge != nil {
+		if v := f.judge(next); v != nil {
+			resp.Result = &weftv1.PublishResponse_Rejected{Rejected: &weftv1.Rejected{Violations: v}}
+			return resp
+		}
+	}
+	f.elements = next
+	f.revision++
+	resp.Result = &weftv1.PublishResponse_Committed{Committed: &weftv1.Committed{Revision: f.revision}}
+	return resp
+}
+
+// Judge changes how updates are judged; nil accepts all.
+func (f *Aggregator) Judge(judge Judge) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.judge = judge
+}
+
+// Elements returns a copy of the elements, by Element.
+func (f *Aggregator) Elements() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.elements)
+}
+
+// Clear forgets the elements, as if somebody had deleted the fragment.
+func (f *Aggregator) Clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.elements)
+}
+
+// Updates returns "snapshot" and "patch" in the order in which they came.
+func (f *Aggregator) Updates() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.updates)
+}
