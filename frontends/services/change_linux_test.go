@@ -123,7 +123,7 @@ func TestNoGap(t *testing.T) {
 			}
 		}
 		u := p.put(t, moved, newService(60+i%5, []string{"3", "2"}[i%2]))
-		if u.Whole {
+		if u.Snapshot {
 			t.Fatal("a change of a Service is a snapshot")
 		}
 		p.drop(t, fmt.Sprintf("s%d", 60+i%5))

@@ -18,61 +18,59 @@ import (
 )
 
 const (
-	// Publisher is the name under which the frontend publishes.
+	// Publisher is the publisher's name of the frontend.
 	Publisher = "services"
-	// DefaultMasqueradeBit is the bit of the packet mark that asks for
-	// masquerading, kube-proxy's.
+	// DefaultMasqueradeBit is the bit of the packet mark that requests masquerading, as
+	// in kube-proxy.
 	DefaultMasqueradeBit = render.DefaultMasqueradeBit
-	// DefaultSyncPeriod is kube-proxy's.
+	// DefaultSyncPeriod is that of kube-proxy.
 	DefaultSyncPeriod = 30 * time.Second
-	// DefaultMinSyncPeriod is the least time between two updates.
+	// DefaultMinSyncPeriod is the minimum time between two updates.
 	DefaultMinSyncPeriod = 100 * time.Millisecond
 )
 
-// Config says what to follow and how the node's rules should be.
+// Config describes a Frontend.
 type Config struct {
-	// Source is where the objects come from. Required.
+	// Source has the objects. Required. The caller runs it.
 	Source source.Source
-	// NodeName is this node's name in Kubernetes. Required: it says which
-	// endpoints are local and which Node object is meant.
+	// NodeName is this node's name in Kubernetes, which selects the Node object and the
+	// local endpoints. Required.
 	NodeName string
 	// Socket is the path of the aggregator's socket; empty means the default.
 	Socket string
-	// Detect says which flows come from pods.
+	// Detect is how flows from pods are recognized.
 	Detect render.Detect
-	// NodeAddresses are this node's, in place of those of the Node object where
-	// valid (kube-proxy's bindAddress).
+	// NodeAddresses override those of the Node object if they are valid (kube-proxy's
+	// bindAddress).
 	NodeAddresses [model.Families]netip.Addr
-	// IgnoreExternalIPs leaves spec.externalIPs out (feature gate
-	// AllowServiceExternalIPs off).
+	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs
+	// off).
 	IgnoreExternalIPs bool
-	// NodePortAddresses are the prefixes of the local addresses that answer on
-	// NodePorts; a family that the list leaves out has no NodePorts. Empty
-	// means the addresses of the Node object ("primary").
+	// NodePortAddresses are the prefixes of the local addresses that accept NodePorts. A
+	// family that is not in the list has no NodePorts. Empty means the addresses of the
+	// Node object ("primary").
 	NodePortAddresses []netip.Prefix
 	// MasqueradeAll masquerades every flow to a ClusterIP.
 	MasqueradeAll bool
 	// MasqueradeBit is a bit of the packet mark, 0 to 31; nil means
 	// DefaultMasqueradeBit.
 	MasqueradeBit *int
-	// SyncPeriod is how long a change may wait for its commit before the node
-	// counts as not healthy, twice over. 0 means DefaultSyncPeriod.
+	// SyncPeriod bounds the wait after a failed update. A change that waits twice as long
+	// for its commit makes the node unhealthy. 0 means DefaultSyncPeriod.
 	SyncPeriod time.Duration
-	// MinSyncPeriod is the least time from the end of one update to the start
-	// of the next. The first one after a quiet time goes out at once. 0 means
-	// DefaultMinSyncPeriod, negative none.
+	// MinSyncPeriod is the minimum time from the end of one update to the start of the
+	// next. 0 means DefaultMinSyncPeriod, negative none.
 	MinSyncPeriod time.Duration
-	// Events takes warnings about Services; nil means that nobody does.
+	// Events receives warnings about Services; nil discards.
 	Events Events
 	// Network is where the health checks of Services listen; nil means the
 	// network namespace of the process.
 	Network health.Network
-	// Now is the clock that health and latencies are judged by; nil means
-	// time.Now.
+	// Now is the clock of health and latencies; nil means time.Now.
 	Now func() time.Time
 	// Logger; nil discards.
 	Logger *slog.Logger
-	// Registerer takes the metrics; nil means none.
+	// Registerer receives the metrics; nil means none.
 	Registerer prometheus.Registerer
 }
 
@@ -106,8 +104,8 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// families returns the IP families that the network namespace has: IPv6 may be
-// compiled out or disabled (rule 100). proc is where procfs is mounted.
+// families returns the IP families of the network namespace: IPv6 may be compiled out or
+// disabled (rule 100). proc is the mount point of procfs.
 func families(proc string) [model.Families]bool {
 	out := [model.Families]bool{model.IPv4: true, model.IPv6: true}
 	if _, err := os.Stat(proc + "/net/if_inet6"); err != nil {
@@ -119,16 +117,16 @@ func families(proc string) [model.Families]bool {
 	return out
 }
 
-// warn logs what the configuration leads to where that may surprise.
+// warn logs the effects of the configuration that may surprise.
 func (c *Config) warn(have [model.Families]bool) {
 	if !have[model.IPv6] {
-		c.Logger.Info("this node has no IPv6: only IPv4 is served")
+		c.Logger.Info("this node does not have IPv6: only IPv4 works")
 	}
 	c.warnDetect()
 	var listed [model.Families]int
 	for _, p := range c.NodePortAddresses {
 		if p.Addr().IsLoopback() {
-			c.Logger.Warn("loopback addresses never answer on NodePorts: ignored", "prefix", p)
+			c.Logger.Warn("loopback addresses do not accept NodePorts: ignoring them", "prefix", p)
 			continue
 		}
 		listed[model.FamilyOf(p.Addr())]++
@@ -138,7 +136,7 @@ func (c *Config) warn(have [model.Families]bool) {
 	}
 	for f, n := range listed {
 		if n == 0 && have[f] {
-			c.Logger.Warn(fmt.Sprintf("the NodePort addresses have none of %s: no NodePort answers there", model.Family(f)))
+			c.Logger.Warn(fmt.Sprintf("the NodePort addresses have none of %s: it has no NodePorts", model.Family(f)))
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (c *content) Render(items []change, patch bool) publish.Update {
 		return publish.Update{}
 	}
 	u := c.renderer.Update(changes)
-	return publish.Update{Patch: u.Patch, Snapshot: u.Whole, Added: u.Added, Removed: u.Removed}
+	return publish.Update{Patch: u.Patch, Snapshot: u.Snapshot, Added: u.Added, Removed: u.Removed}
 }
 
 func modelChanges(items []change) []model.Change {
@@ -103,7 +103,7 @@ func (c *content) Idle() bool {
 func (c *content) Cleanup() *weftv1.Patch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.renderer.Sweep()
+	return c.renderer.Cleanup()
 }
 
 // Part implements publish.Parts: the table of an IP family.
@@ -124,7 +124,7 @@ func (c *content) Freeze(part string, committed *weftv1.Fragment) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.renderer.SetAside(family, kept)
+	c.renderer.Freeze(family, kept)
 	return c.renderer.InUse(family)
 }
 
@@ -132,7 +132,7 @@ func (c *content) Freeze(part string, committed *weftv1.Fragment) bool {
 func (c *content) Thaw(part string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.renderer.Readmit(familyNamed(part))
+	c.renderer.Thaw(familyNamed(part))
 }
 
 // familyNamed is the inverse of model.Family.String.

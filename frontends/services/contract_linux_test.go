@@ -186,7 +186,7 @@ func TestLongNames(t *testing.T) {
 	})
 	c.check(t, []flow{{"ext", "lb 1", "pod2 pod3 masq"}, {"ext", "lb 4", "pod2 kept"}, {"ext", "nodeport 4", "pod2 kept"}})
 	u := p.put(t, long(1, newService(1, "2*")), long(4, newService(4, "3")))
-	if u.Whole {
+	if u.Snapshot {
 		t.Error("a change of Services is a snapshot")
 	}
 	p.sweep(t)

@@ -33,7 +33,7 @@ func TestFamilyIsMissing(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"the node's address": {Config{NodeAddresses: [model.Families]netip.Addr{{}, six}}, "2001:db8::1, and this node has no IPv6"},
+		"the node's address": {Config{NodeAddresses: [model.Families]netip.Addr{{}, six}}, "2001:db8::1, but this node does not have IPv6"},
 		"both addresses":     {Config{NodeAddresses: [model.Families]netip.Addr{four, six}}, ""},
 		"pods":               {Config{Detect: cidr("fd00::/48")}, "[fd00::/48], and this node does not have"},
 		"pods of both":       {Config{Detect: cidr("fd00::/48", "10.0.0.0/8")}, ""},
@@ -59,9 +59,9 @@ func TestUnknownPods(t *testing.T) {
 		node   *model.Node
 		want   string
 	}{
-		"no CIDRs":    {render.Detect{}, nil, "level=WARN msg=\"no addresses of pods are given"},
+		"no CIDRs":    {render.Detect{}, nil, "level=WARN msg=\"no addresses of pods are configured"},
 		"CIDRs":       {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, nil, ""},
-		"the node":    {render.Detect{Mode: render.DetectNode}, nil, "level=INFO msg=\"flows from pods are known by the podCIDRs"},
+		"the node":    {render.Detect{Mode: render.DetectNode}, nil, "level=INFO msg=\"flows from pods are recognized by the podCIDRs"},
 		"none yet":    {render.Detect{Mode: render.DetectNode}, &model.Node{Known: true, Name: "n"}, "level=WARN msg=\"the node has no podCIDRs yet"},
 		"an instance": {render.Detect{Mode: render.DetectInterface, Interface: "cni0"}, nil, "flows from this node itself count as from elsewhere"},
 		"IPv6 alone": {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},

@@ -1,41 +1,39 @@
 // Package services is the Kubernetes Service frontend: it follows Services,
-// EndpointSlices and the node's Node object, and publishes what this node should
-// do for them as one fragment over the aggregator's socket.
+// EndpointSlices, ServiceCIDRs and the node's Node object, and publishes the rules of
+// this node for them as one fragment over the aggregator's socket.
 //
-//	source (manifests | kube API) -> model (node-local) -> render (fragment, patches) -> aggregator/client
+//	source (manifests | kube API) -> objects -> model (node-local) -> render (fragment, patches) -> publish -> aggregator
 //
-// It needs no capability and touches no kernel interface; rules cross the socket
-// as text. Nothing is published before the source has delivered everything that
-// existed at the start, so a restart never withdraws what is merely not known
-// yet.
+// The package connects these parts, in frontend.go: state.go has the model, content.go
+// is the fragment for package publish, and observer.go passes commits on to metrics and
+// health checks. It needs no capability and uses no kernel interface; rules cross the
+// socket as text. Nothing is published before the source has delivered everything that
+// exists, so a restart does not withdraw what is not known yet.
 //
 // # Concurrency
 //
-// Frontend.Run runs three goroutines: the source delivers events, which only mark
-// Services dirty, while the second one publishes what has become of them, one
-// update in flight at a time; what arrives meanwhile is in the next one. The third
-// opens and closes the ports of health checks (package health).
+// The source delivers events from its goroutines, which only mark Services dirty.
+// Frontend.Run runs two goroutines: one publishes the changes, with one update in flight
+// at a time (package publish), the other opens and closes the ports of health checks
+// (package health).
 //
 // # Health
 //
-// A change is queued from the arrival of its event until the commit that carries
-// it, or until it turns out to need none. Once one is queued for twice
-// Config.SyncPeriod the node is not healthy; a Service that is left out as it is
-// refused does not count. What answers for the state of the kernel, the health
-// checks of Services and some metrics, learns of a change only with its commit.
-// A failed update is sent again as a whole, first after a second and then at most
-// every Config.SyncPeriod. There is no full sync every hour, as kube-proxy has it:
-// the aggregator compares and repairs whatever others change in the kernel.
+// A change waits from the arrival of its event until the commit that carries it, or until
+// it turns out to need none. If one waits for twice Config.SyncPeriod, the node is
+// unhealthy; Services that are left out because they are rejected do not count. Health
+// checks of Services, and the metrics about the kernel, change only with a commit. There
+// is no hourly full sync as in kube-proxy: the aggregator compares and repairs whatever
+// others change in the kernel.
 //
-// For /healthz alone the node must also be one that load balancers may use: its Node
-// object is there, whatever the source, and not about to be deleted.
+// For /healthz the node must also be one that load balancers may use: its Node object
+// exists and is not about to be deleted.
 //
 // # Errors
 //
-// Run ends with an error only if it can never work: the source has nothing to
-// read, or another process has taken over the fragment. A Service that the
-// aggregator refuses is left out, logged with the reason, reported as an event of
-// the Service, and tried again later; the others are published without it. Where
-// one IP family is refused as a whole, its table stays as it is, and the other goes
-// on; if Services have addresses of it, the node is unhealthy after a while. While no aggregator answers, Run waits.
+// Run ends with an error only if another process publishes the fragment. A Service that
+// the aggregator rejects is left out, logged with the reason, reported as an event of the
+// Service, and tried again later; the others are published. If one IP family is rejected
+// as a whole, its table stays as it is, and the other family continues; if Services have
+// addresses of it, the node becomes unhealthy. While no aggregator answers, Run waits.
 package services

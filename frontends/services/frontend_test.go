@@ -79,14 +79,14 @@ func TestSteadyStateIsPatches(t *testing.T) {
 		t.Errorf("updates %q", got)
 	}
 	want := `
-		# HELP weft_services_changes_total Services whose outcome on this node really changed.
+		# HELP weft_services_changes_total Services whose outcome on this node changed.
 		# TYPE weft_services_changes_total counter
 		weft_services_changes_total 5
 		# HELP weft_services_events_total Events received from the source.
 		# TYPE weft_services_events_total counter
 		weft_services_events_total{kind="endpointslice"} 8
 		weft_services_events_total{kind="service"} 9
-		# HELP weft_services_publishes_total Updates sent to the aggregator, by outcome.
+		# HELP weft_services_publishes_total Updates sent to the aggregator, by result.
 		# TYPE weft_services_publishes_total counter
 		weft_services_publishes_total{result="committed"} 3
 		# HELP weft_services_services Services that are rendered.

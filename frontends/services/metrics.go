@@ -21,7 +21,7 @@ const (
 	metricLatency     = "weft_services_event_to_commit_seconds"
 )
 
-// Outcomes of an update, as a label.
+// The values of the label result.
 const (
 	resultCommitted = "committed"
 	resultRejected  = "rejected"
@@ -36,32 +36,31 @@ type metrics struct {
 	duration    prometheus.Histogram
 	quarantined prometheus.Gauge
 	model       prometheus.Gauge
-	// latency observes each update that is committed, from the arrival of the
-	// oldest event that it carries to its acknowledgement. What came before
-	// everything was known counts from then.
+	// latency observes each committed update, from the arrival of the oldest event in it
+	// to its acknowledgement. Events from before the first sync count from the sync.
 	latency prometheus.Observer
-	// proxy are those with kube-proxy's names.
+	// proxy has the metrics of kube-proxy.
 	proxy *proxyMetrics
 }
 
 // newMetrics registers the metrics of a frontend.
 func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*metrics, error) {
 	latency := prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
-		Help:    "Time from the arrival of an event to the acknowledged commit that carries it; of an update the longest.",
+		Help:    "Time from the arrival of the oldest event of an update to the acknowledged commit, in seconds.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20)})
 	m := &metrics{
 		latency: latency, proxy: proxy,
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents,
 			Help: "Events received from the source."}, []string{"kind"}),
 		changes: prometheus.NewCounter(prometheus.CounterOpts{Name: metricChanges,
-			Help: "Services whose outcome on this node really changed."}),
+			Help: "Services whose outcome on this node changed."}),
 		publishes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricPublishes,
-			Help: "Updates sent to the aggregator, by outcome."}, []string{"result"}),
+			Help: "Updates sent to the aggregator, by result."}, []string{"result"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricDuration,
-			Help:    "Time from sending an update to its acknowledgement.",
+			Help:    "Time from sending an update to its acknowledgement, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
 		quarantined: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricQuarantined,
-			Help: "Services that the aggregator refused and that are left out."}),
+			Help: "Services that the aggregator rejected and that are left out."}),
 		model: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricModel,
 			Help: "Revision of the local model."}),
 	}
@@ -75,7 +74,7 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 			func() float64 { return float64(f.publisher.Status().Revision) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricServices, Help: "Services that are rendered."},
 			func() float64 { n, _ := f.content.size(); return float64(n) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricEndpoints, Help: "Endpoint slots that are filled, over all addresses of all Services."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricEndpoints, Help: "Filled endpoint slots, over all addresses of all Services."},
 			func() float64 { _, n := f.content.size(); return float64(n) }),
 	) {
 		errs = append(errs, reg.Register(c))

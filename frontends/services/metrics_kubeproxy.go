@@ -9,44 +9,43 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Names of the metrics that kube-proxy has, too: dashboards and alerts expect them.
-// A sync is an update here. One commit carries both families, so what kube-proxy
-// measures for each of them has the same value for both, but for what can be told
-// apart.
+// Names of metrics of kube-proxy, which dashboards and alerts expect. A sync is an
+// update. One commit carries both families, so most metrics that kube-proxy has for each
+// family have the same value for both.
 const (
-	// An update, from the moment its rendering begins until it is answered; full
-	// are snapshots of the whole fragment, partial the patches.
+	// An update, from the start of rendering to the answer. Full updates are snapshots,
+	// partial ones patches.
 	metricSync        = "kubeproxy_sync_proxy_rules_duration_seconds"
 	metricSyncFull    = "kubeproxy_sync_full_proxy_rules_duration_seconds"
 	metricSyncPartial = "kubeproxy_sync_partial_proxy_rules_duration_seconds"
-	// The last update that was committed, and the last event that asked for one.
+	// The last committed update, and the last event that may need one.
 	metricSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
 	metricQueued = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
 	// From the change in the cluster (annotation
 	// endpoints.kubernetes.io/last-change-trigger-time) to the acknowledged commit.
 	metricProgramming = "kubeproxy_network_programming_duration_seconds"
-	// Events, and those that wait. They count as pending until the commit, where
-	// kube-proxy forgets them at the attempt.
+	// All events, and those that wait. An event is pending until its commit; kube-proxy
+	// counts it until the attempt.
 	metricEndpointTotal   = "kubeproxy_sync_proxy_rules_endpoint_changes_total"
 	metricEndpointPending = "kubeproxy_sync_proxy_rules_endpoint_changes_pending"
 	metricServiceTotal    = "kubeproxy_sync_proxy_rules_service_changes_total"
 	metricServicePending  = "kubeproxy_sync_proxy_rules_service_changes_pending"
-	// Updates that were refused or got no answer, and removals of unused chains
-	// that were.
+	// Updates that were rejected or not answered, and removals of unused chains that
+	// were.
 	metricSyncFailures    = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total"
 	metricCleanupFailures = "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total"
 	metricNoLocal         = "kubeproxy_sync_proxy_rules_no_local_endpoints_total"
-	// Of the feature gates, those that change what this frontend does.
+	// The feature gates that change the frontend.
 	metricFeature = "kubernetes_feature_enabled"
 )
 
-// allowExternalIPs is the one feature gate that the frontend knows.
+// allowExternalIPs is the feature gate that the frontend knows.
 const allowExternalIPs = "AllowServiceExternalIPs"
 
-// proxyMetrics are those with kube-proxy's names. What it has besides is of the
-// iptables and ipvs modes; its conntrack metrics are the aggregator's business.
+// proxyMetrics are the metrics of kube-proxy. The other metrics of kube-proxy belong to
+// the iptables and ipvs modes, or to conntrack, which is the aggregator's.
 type proxyMetrics struct {
-	// families are the values of the label ip_family, empty for one that the node
+	// families are the values of the label ip_family, empty for a family that the node
 	// does not have.
 	families        [model.Families]string
 	sync            *prometheus.HistogramVec
@@ -63,8 +62,8 @@ type proxyMetrics struct {
 	features        *prometheus.GaugeVec
 }
 
-// programmingBuckets are kube-proxy's: 0, 0.25 s, 0.5 s, 1 to 59 s, 60 to 115 s by 5,
-// 120 to 300 s by 30.
+// programmingBuckets returns the buckets of kube-proxy: 0, 0.25 s, 0.5 s, 1 to 59 s, 60
+// to 115 s by 5, 120 to 300 s by 30.
 func programmingBuckets() []float64 {
 	out := append([]float64{0}, prometheus.LinearBuckets(0.25, 0.25, 2)...)
 	out = append(out, prometheus.LinearBuckets(1, 1, 59)...)
@@ -107,7 +106,7 @@ func newProxyMetrics(have [model.Families]bool, ignoreExternalIPs bool) *proxyMe
 		}
 		name := model.Family(f).String()
 		m.families[f] = name
-		// A rate needs the zero that came before the first failure.
+		// A rate needs the zero before the first failure.
 		m.syncFailures.WithLabelValues(name)
 		m.cleanupFailures.WithLabelValues(name)
 	}
@@ -116,12 +115,12 @@ func newProxyMetrics(have [model.Families]bool, ignoreExternalIPs bool) *proxyMe
 	if ignoreExternalIPs {
 		enabled = 0
 	}
-	// The empty stage is GA.
+	// The empty stage means GA.
 	m.features.WithLabelValues(allowExternalIPs, "").Set(enabled)
 	return m
 }
 
-// collectors returns what is to be registered; b has the events that wait.
+// collectors returns the metrics to register; b has the events that wait.
 func (m *proxyMetrics) collectors(b *publish.Backlog) []prometheus.Collector {
 	pending := func(name, help, resource string) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(b.Length(resource)) })
@@ -143,7 +142,7 @@ func (m *proxyMetrics) each(f func(family string)) {
 	}
 }
 
-// events counts what the source delivered; queued means that it may change something.
+// events counts events; queued means that they may change something.
 func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Time) {
 	m.services.Add(float64(services))
 	m.endpoints.Add(float64(endpoints))
@@ -152,7 +151,7 @@ func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Tim
 	}
 }
 
-// updated counts an update that was answered.
+// updated counts an answered update.
 func (m *proxyMetrics) updated(whole bool, took time.Duration, now time.Time, err error) {
 	kind := m.partial
 	if whole {
@@ -174,7 +173,7 @@ func (m *proxyMetrics) cleanupFailed() {
 	m.each(func(f string) { m.cleanupFailures.WithLabelValues(f).Inc() })
 }
 
-// programmed measures changes in the cluster that a commit carries.
+// programmed observes the changes in the cluster that a commit carries.
 func (m *proxyMetrics) programmed(triggers []trigger, committed time.Time) {
 	for _, t := range triggers {
 		for f, affected := range t.families {
@@ -185,7 +184,7 @@ func (m *proxyMetrics) programmed(triggers []trigger, committed time.Time) {
 	}
 }
 
-// noLocal publishes how many ports have no local endpoints.
+// noLocal sets the numbers of ports without local endpoints.
 func (m *proxyMetrics) noLocal(sum *missing) {
 	for f, name := range m.families {
 		if name != "" {
@@ -195,5 +194,5 @@ func (m *proxyMetrics) noLocal(sum *missing) {
 	}
 }
 
-// seconds is a time as Prometheus has it.
+// seconds returns a time in the unit of Prometheus.
 func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -10,8 +10,8 @@ const (
 	policyCount
 )
 
-// missing counts the ports of Services whose policy is Local and that have endpoints
-// elsewhere but none on this node, by policy and family.
+// missing is the number of ports with the policy Local that have endpoints on other nodes
+// but none on this one, by policy and family.
 type missing [policyCount][model.Families]int
 
 // missingOf counts the ports of one Service. As for kube-proxy, a family counts if the
@@ -39,7 +39,7 @@ func missingOf(s *model.Service) (out missing) {
 
 // noLocalEndpoints is the sum of missing over all committed Services.
 type noLocalEndpoints struct {
-	// of has the Services that are not zero.
+	// of has the Services whose value is not zero.
 	of  map[model.Key]missing
 	sum missing
 }

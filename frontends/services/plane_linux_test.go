@@ -64,7 +64,7 @@ func (p *plane) publish(t testing.TB, c model.Changes) render.Update {
 		return u
 	}
 	var pending *client.Pending
-	if u.Whole || !p.begun {
+	if u.Snapshot || !p.begun {
 		snapshot := p.r.Snapshot()
 		p.mu.Unlock()
 		pending = p.session.StartPut(snapshot)
@@ -81,7 +81,7 @@ func (p *plane) publish(t testing.TB, c model.Changes) render.Update {
 func (p *plane) sweep(t testing.TB) {
 	t.Helper()
 	p.mu.Lock()
-	patch := p.r.Sweep()
+	patch := p.r.Cleanup()
 	p.mu.Unlock()
 	if patch != nil {
 		p.wait(t, p.session.StartPatch(patch))

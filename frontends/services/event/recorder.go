@@ -21,13 +21,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/quiet"
 )
 
-// The kinds of events.
+// The types of events.
 const (
 	Normal  = corev1.EventTypeNormal
 	Warning = corev1.EventTypeWarning
 )
 
-// The reasons that a kube-proxy gives, which dashboards look for.
+// The reasons of kube-proxy's events, which dashboards look for.
 const (
 	Starting                        = "Starting"
 	FailedToStartProxierHealthcheck = "FailedToStartProxierHealthcheck"
@@ -36,38 +36,38 @@ const (
 )
 
 const (
-	// controller is who reports.
+	// controller is the reporting controller.
 	controller = "weft"
-	// maxQueue is how many events wait for the API server.
+	// maxQueue is the number of events that wait for the API server.
 	maxQueue = 100
-	// burst events go at once, then one every interval: every node of a cluster
-	// may find the same thing at the same time.
+	// burst events are sent at once, and then one every interval: each node of a cluster
+	// may have the same event at the same time.
 	burst    = 25
 	interval = 5 * time.Second
-	// maxMessage is the API's limit, in bytes.
+	// maxMessage is the limit of the API in bytes.
 	maxMessage = 1024
-	// lookup bounds how long a Service's identity is asked for.
+	// lookup bounds the request for the UID of a Service.
 	lookup = 3 * time.Second
 )
 
-// Config says where events go.
+// Config describes where events are sent.
 type Config struct {
 	// Client writes the events; nil means that there is no API server.
 	Client kubernetes.Interface
-	// NodeName is the node that this runs on. Required.
+	// NodeName is the node of this process. Required.
 	NodeName string
-	// Logger takes what could not be reported; nil discards.
+	// Logger receives what could not be reported; nil discards.
 	Logger *slog.Logger
 }
 
-// Recorder reports events. A nil one reports nothing.
+// Recorder reports events. A nil Recorder does nothing.
 type Recorder struct {
 	client  kubernetes.Interface
 	node    string
 	log     *slog.Logger
 	queue   chan report
 	limiter *rate.Limiter
-	// dropping keeps the log short where events are many.
+	// dropping limits the log if there are many events.
 	dropping rate.Sometimes
 }
 
@@ -94,17 +94,17 @@ func New(cfg Config) (*Recorder, error) {
 	}, nil
 }
 
-// Node reports something about this node's proxy.
+// Node reports an event about the proxy of this node.
 func (r *Recorder) Node(kind, reason, message string) {
 	if r == nil {
 		return
 	}
-	// A kube-proxy gives the name as the UID, and kubectl looks for that.
+	// kube-proxy uses the name as the UID, and kubectl searches for that.
 	ref := corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: r.node, UID: types.UID(r.node)}
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: "StartKubeProxy"})
 }
 
-// Service reports something about a Service.
+// Service reports an event about a Service.
 func (r *Recorder) Service(name types.NamespacedName, kind, reason, message string) {
 	action := "Program"
 	if reason == FailedToStartServiceHealthcheck {
@@ -129,8 +129,8 @@ func (r *Recorder) put(e report) {
 	}
 }
 
-// Run sends events until ctx ends, and returns nil then; without an API server it
-// returns at once. What has not been sent at the end is not sent.
+// Run sends events until ctx ends, and returns nil then. Without an API server it returns
+// at once. Events that are queued at the end are dropped.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r == nil || r.client == nil {
 		return nil
@@ -157,8 +157,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// identify gives the reference to a Service the UID that "kubectl describe" looks
-// for. Without it the event is found by name alone.
+// identify sets the UID of a Service, by which "kubectl describe" finds the event.
+// Without it the event is found only by name.
 func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
 	if ref.Kind != "Service" {
 		return
@@ -170,7 +170,7 @@ func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
 	}
 }
 
-// shorten cuts a message to what the API takes.
+// shorten cuts a message to the limit of the API.
 func shorten(s string) string {
 	const more = "..."
 	if len(s) <= maxMessage {

@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Names of the metrics, kube-proxy's.
+// Names of the metrics, which are those of kube-proxy.
 const (
 	metricHealthz = "kubeproxy_proxy_healthz_total"
 	metricLivez   = "kubeproxy_proxy_livez_total"
 )
 
-// metrics are those of the answers.
+// metrics count the answers.
 type metrics struct {
 	healthz *prometheus.CounterVec
 	livez   *prometheus.CounterVec

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Network is what the servers need of the host.
+// Network is the part of the host that the servers use.
 type Network interface {
 	// Listen is net.ListenConfig.Listen.
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
@@ -42,8 +42,8 @@ func (Host) Addresses() ([]netip.Addr, error) {
 	return out, nil
 }
 
-// tcp is the network of a family in the words of package net. An IPv6 one takes no
-// IPv4 connections, so the two never get in each other's way.
+// tcp returns the network of a family for package net. An IPv6 listener does not accept
+// IPv4 connections, so the two families do not conflict.
 func tcp(f model.Family) string {
 	if f == model.IPv4 {
 		return "tcp4"
@@ -51,7 +51,7 @@ func tcp(f model.Family) string {
 	return "tcp6"
 }
 
-// unspecified stands for all addresses of a family.
+// unspecified returns the address that means all addresses of a family.
 func unspecified(f model.Family) netip.Addr {
 	if f == model.IPv4 {
 		return netip.IPv4Unspecified()
@@ -59,48 +59,15 @@ func unspecified(f model.Family) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// nodePorts are the prefixes of the addresses that answer on NodePorts in one
-// family; all means every address of the host.
-type nodePorts struct {
-	all      bool
-	prefixes []netip.Prefix
-}
-
-// nodePortsOf says it as the rules for NodePorts do: those of the configuration,
-// where a family that is left out has none, or else the node's own addresses, or
-// before there is one every address.
-func nodePortsOf(configured []netip.Prefix, node *model.Node, f model.Family) nodePorts {
-	var out nodePorts
-	if len(configured) > 0 {
-		for _, p := range configured {
-			if model.FamilyOf(p.Addr()) != f || p.Addr().IsLoopback() {
-				continue
-			}
-			if p.Bits() == 0 {
-				return nodePorts{all: true}
-			}
-			out.prefixes = append(out.prefixes, p)
-		}
-		return out
-	}
-	if node.Addresses == ([model.Families]netip.Addr{}) {
-		return nodePorts{all: true}
-	}
-	if a := node.Addresses[f]; a.IsValid() {
-		out.prefixes = append(out.prefixes, netip.PrefixFrom(a, a.BitLen()))
-	}
-	return out
-}
-
-// match returns those of the host's addresses that the prefixes have. Link-local
-// addresses of IPv6 are left out: without an interface they cannot be listened on.
-func (n *nodePorts) match(host []netip.Addr) []netip.Addr {
+// matching returns the addresses of the host that are inside prefixes. Link-local
+// addresses of IPv6 are left out: they cannot be listened on without an interface.
+func matching(host []netip.Addr, prefixes []netip.Prefix) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range host {
 		if a.IsLoopback() || a.Is6() && a.IsLinkLocalUnicast() {
 			continue
 		}
-		for _, p := range n.prefixes {
+		for _, p := range prefixes {
 			if p.Contains(a) {
 				out = append(out, a)
 				break

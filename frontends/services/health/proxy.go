@@ -12,9 +12,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// ProxyConfig says what the health of the proxy is made of.
+// ProxyConfig describes when the proxy is healthy.
 type ProxyConfig struct {
-	// Families are those that the node has.
+	// Families are those of the node.
 	Families [model.Families]bool
 	// Timeout is how long a change may wait for its commit.
 	Timeout time.Duration
@@ -22,7 +22,7 @@ type ProxyConfig struct {
 	Pending func() time.Time
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Registerer takes the metrics; nil means none.
+	// Registerer receives the metrics; nil means none.
 	Registerer prometheus.Registerer
 }
 
@@ -34,12 +34,12 @@ type Proxy struct {
 	mu sync.Mutex
 	// updated is when the last commit was acknowledged, zero before the first.
 	updated time.Time
-	// ineligible is true while load balancers should leave the node out.
+	// ineligible is true while load balancers should not use the node.
 	ineligible bool
 	required   []func() error
 }
 
-// NewProxy returns a proxy that is starting up, which counts as healthy.
+// NewProxy returns a proxy that is starting, which counts as healthy.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -54,7 +54,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	return &Proxy{cfg: cfg, metrics: m}, nil
 }
 
-// Updated notes that everything that had come in until a moment ago is committed.
+// Updated notes that everything known is committed.
 func (p *Proxy) Updated() {
 	now := p.cfg.Now()
 	p.mu.Lock()
@@ -62,47 +62,47 @@ func (p *Proxy) Updated() {
 	p.updated = now
 }
 
-// SetEligible notes whether load balancers may send new traffic to this node.
+// SetEligible sets whether load balancers may send new traffic to this node.
 func (p *Proxy) SetEligible(eligible bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ineligible = !eligible
 }
 
-// Require adds a condition of another part of the process: while it returns an
-// error, the proxy is not healthy, and the answer has the error's text.
+// Require adds a condition of another part of the process: while it returns an error, the
+// proxy is unhealthy, and the answer has the error's text.
 func (p *Proxy) Require(check func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.required = append(p.required, check)
 }
 
-// FamilyHealth is the state of one IP family. The names in JSON are kube-proxy's.
+// FamilyHealth is the state of one IP family. The names in JSON are those of kube-proxy.
 type FamilyHealth struct {
 	LastUpdated time.Time `json:"lastUpdated"`
 	Healthy     bool      `json:"healthy"`
 }
 
-// Health is the answer of /healthz and /livez. The names in JSON and their order
-// are kube-proxy's.
+// Health is the answer of /healthz and /livez. The names in JSON and their order are
+// those of kube-proxy.
 type Health struct {
-	// LastUpdated is when the last commit was acknowledged; in the answer of a
-	// healthy node it is the present, as it has always been in kube-proxy.
+	// LastUpdated is when the last commit was acknowledged. For a healthy node it is the
+	// present time, as in kube-proxy.
 	LastUpdated time.Time `json:"lastUpdated"`
 	CurrentTime time.Time `json:"currentTime"`
-	// NodeEligible is in the answer of /healthz alone.
+	// NodeEligible is set only in the answer of /healthz.
 	NodeEligible *bool `json:"nodeEligible,omitempty"`
-	// Healthy is the proxy's own state; the node's eligibility is not in it.
+	// Healthy is the state of the proxy without the eligibility of the node.
 	Healthy bool `json:"healthy"`
-	// Status has an entry for each family once it was updated.
+	// Status has an entry for each family after its first commit.
 	Status map[string]FamilyHealth `json:"status,omitempty"`
-	// Reason says what else is wrong. kube-proxy has no such field.
+	// Reason has the error of a condition. kube-proxy has no such field.
 	Reason string `json:"reason,omitempty"`
 }
 
 // Health returns the state, without the node's eligibility.
 func (p *Proxy) Health() Health {
-	// The order matters: what is pending after it was read is younger than now.
+	// The order matters: a change that is pending after this is younger than now.
 	pending, now := p.cfg.Pending(), p.cfg.Now()
 	p.mu.Lock()
 	updated, required := p.updated, p.required
@@ -135,14 +135,14 @@ func (p *Proxy) Eligible() bool {
 	return !p.ineligible
 }
 
-// Healthz answers /healthz: the proxy's health and the node's eligibility.
+// Healthz answers /healthz: the health of the proxy and the eligibility of the node.
 func (p *Proxy) Healthz(w http.ResponseWriter, _ *http.Request) {
 	h, eligible := p.Health(), p.Eligible()
 	h.NodeEligible = &eligible
 	p.answer(w, h, h.Healthy && eligible, p.metrics.healthz)
 }
 
-// Livez answers /livez: the proxy's health alone.
+// Livez answers /livez: the health of the proxy.
 func (p *Proxy) Livez(w http.ResponseWriter, _ *http.Request) {
 	h := p.Health()
 	p.answer(w, h, h.Healthy, p.metrics.livez)
@@ -157,8 +157,8 @@ func (p *Proxy) answer(w http.ResponseWriter, h Health, healthy bool, total *pro
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// kube-proxy ends the body without a newline, which Marshal does, too. All
-	// that can fail is that the reader has gone.
+	// kube-proxy ends the body without a newline, as Marshal does. The only possible
+	// error is that the connection is closed.
 	if b, err := json.Marshal(h); err == nil {
 		_, _ = w.Write(b)
 	}

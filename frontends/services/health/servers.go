@@ -22,53 +22,54 @@ import (
 // DefaultRetry is the time until a port that could not be opened is tried again.
 const DefaultRetry = 5 * time.Second
 
-// reasonNotStarted is kube-proxy's reason of the event about a port that cannot be
+// reasonNotStarted is the reason of kube-proxy's event about a port that cannot be
 // opened.
 const reasonNotStarted = "FailedToStartServiceHealthcheck"
 
-// Events takes what the owner of a Service should hear of. It must not block.
+// Events reports events about Services. It must not block.
 type Events interface {
 	Service(name types.NamespacedName, kind, reason, message string)
 }
 
-// ServersConfig says where the servers of Services listen.
+// ServersConfig describes where the servers of Services listen.
 type ServersConfig struct {
 	// NodeName is this node's name in Kubernetes, for events.
 	NodeName string
-	// Families are those that the node has.
+	// Families are those of the node.
 	Families [model.Families]bool
-	// NodePortAddresses are as in render.Config.
+	// NodePortAddresses are as in model.NodePortAddressesOf.
 	NodePortAddresses []netip.Prefix
-	// Healthy reports whether the proxy is healthy; nil means that it is.
+	// Healthy reports whether the proxy is healthy; nil means always.
 	Healthy func() bool
 	// Network is the host's; nil means Host.
 	Network Network
-	// Events takes warnings about Services; nil means that nobody does.
+	// Events receives warnings about Services; nil discards.
 	Events Events
-	// Retry is the time until a port that could not be opened is tried again,
-	// and until addresses of interfaces are looked at again where
-	// NodePortAddresses asks for some of them. 0 means DefaultRetry.
+	// Retry is the time until a port that could not be opened is tried again, and until
+	// the addresses of interfaces are read again if NodePortAddresses selects some of
+	// them. 0 means DefaultRetry.
 	Retry time.Duration
 	// Logger; nil discards.
 	Logger *slog.Logger
 }
 
-// target is what is committed of one Service.
+// target is the committed state of one Service.
 type target struct {
 	port uint16
-	// served are the families that the Service has, local the endpoints here.
+	// served are the families of the Service, local the numbers of endpoints on this
+	// node.
 	served [model.Families]bool
 	local  [model.Families]int
 }
 
-// spot is where the server of one Service listens.
-type spot struct {
+// listenAddress is an address and port on which the server of one Service listens.
+type listenAddress struct {
 	service model.Key
 	at      netip.AddrPort
 }
 
-// server is one open port. Both are closed: one that does not serve yet does not
-// know of its listener.
+// server is one open port. Both fields are needed to close it: a server that does not
+// serve yet does not know its listener.
 type server struct {
 	http     *http.Server
 	listener net.Listener
@@ -83,12 +84,12 @@ type Servers struct {
 	mu     sync.Mutex
 	node   model.Node
 	wanted map[model.Key]target
-	open   map[spot]*server
-	// told is the last error of each Service that was reported.
-	told map[model.Key]string
+	open   map[listenAddress]*server
+	// reported has the last error of each Service that was reported.
+	reported map[model.Key]string
 }
 
-// NewServers returns servers that listen nowhere yet.
+// NewServers returns servers that do not listen yet.
 func NewServers(cfg ServersConfig) *Servers {
 	if cfg.Network == nil {
 		cfg.Network = Host{}
@@ -104,17 +105,17 @@ func NewServers(cfg ServersConfig) *Servers {
 	}
 	return &Servers{
 		cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1),
-		wanted: make(map[model.Key]target), open: make(map[spot]*server), told: make(map[model.Key]string),
+		wanted: make(map[model.Key]target), open: make(map[listenAddress]*server), reported: make(map[model.Key]string),
 	}
 }
 
-// Apply takes what a commit has changed. Counts are answered from now on. Only where
-// ports, families or the node differ, or a port could not be opened before, Run looks
-// at what to open and to close.
+// Apply stores the changes of a commit. Counts are answered at once. Run opens and closes
+// ports only if ports, families or the node changed, or if a port could not be opened
+// before.
 func (s *Servers) Apply(services []model.Change, node *model.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	moved := node != nil || len(s.told) > 0
+	moved := node != nil || len(s.reported) > 0
 	for _, c := range services {
 		was, had := s.wanted[c.Name]
 		if c.New == nil || c.New.HealthCheckNodePort == 0 {
@@ -163,10 +164,9 @@ func (s *Servers) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile listens where it should and nowhere else. It returns true if it should
-// be called again soon.
+// reconcile opens and closes ports. It returns true if it should be called again soon.
 func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again bool) {
-	want, again := s.spots()
+	want, again := s.listenAddresses()
 	s.close(want)
 	failed := make(map[model.Key]error)
 	for _, at := range want {
@@ -179,8 +179,8 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 		err := s.listen(ctx, at, serving)
 		switch {
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			// The address has just gone, or is one of IPv6 that the kernel still
-			// looks for duplicates of: nobody has to hear of it.
+			// The address was just removed, or is an IPv6 address in duplicate address
+			// detection. This is not reported.
 			again = true
 		case err != nil:
 			failed[at.service] = errors.Join(failed[at.service], err)
@@ -192,9 +192,9 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 	return again || len(failed) > 0
 }
 
-// spots returns where to listen, ordered, so that of two Services with one port the
-// same one is always first; again is true where that can change without a commit.
-func (s *Servers) spots() (out []spot, again bool) {
+// listenAddresses returns where to listen, in order, so that of two Services with one port the same
+// one is always first. again is true if the result can change without a commit.
+func (s *Servers) listenAddresses() (out []listenAddress, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.wanted) == 0 {
@@ -205,12 +205,12 @@ func (s *Servers) spots() (out []spot, again bool) {
 		if !have {
 			continue
 		}
-		n := nodePortsOf(s.cfg.NodePortAddresses, &s.node, model.Family(f))
-		if n.all {
+		n := model.NodePortAddressesOf(s.cfg.NodePortAddresses, &s.node, model.Family(f))
+		if n.All {
 			addrs = append(addrs, unspecified(model.Family(f)))
 			continue
 		}
-		if len(n.prefixes) == 0 {
+		if len(n.Prefixes) == 0 {
 			continue
 		}
 		again = true
@@ -218,16 +218,16 @@ func (s *Servers) spots() (out []spot, again bool) {
 			var err error
 			if host, err = s.cfg.Network.Addresses(); err != nil {
 				s.log.Error("the addresses for health checks of Services are not known: trying again", "error", err, "after", s.cfg.Retry)
-				// What is open stays.
+				// Open ports stay open.
 				return s.opened(), true
 			}
 		}
-		addrs = append(addrs, n.match(host)...)
+		addrs = append(addrs, matching(host, n.Prefixes)...)
 	}
 	for name, t := range s.wanted {
 		for _, a := range addrs {
 			if t.served[model.FamilyOf(a)] {
-				out = append(out, spot{name, netip.AddrPortFrom(a, t.port)})
+				out = append(out, listenAddress{name, netip.AddrPortFrom(a, t.port)})
 			}
 		}
 	}
@@ -235,8 +235,8 @@ func (s *Servers) spots() (out []spot, again bool) {
 	return out, again
 }
 
-// opened returns where something listens; s.mu is held.
-func (s *Servers) opened() (out []spot) {
+// opened returns where servers listen; s.mu is held.
+func (s *Servers) opened() (out []listenAddress) {
 	for at := range s.open {
 		if t, ok := s.wanted[at.service]; ok && t.port == at.at.Port() && t.served[model.FamilyOf(at.at.Addr())] {
 			out = append(out, at)
@@ -246,15 +246,15 @@ func (s *Servers) opened() (out []spot) {
 	return out
 }
 
-func sortSpots(list []spot) {
-	slices.SortFunc(list, func(a, b spot) int {
+func sortSpots(list []listenAddress) {
+	slices.SortFunc(list, func(a, b listenAddress) int {
 		return cmp.Or(model.CompareKeys(a.service, b.service), a.at.Compare(b.at))
 	})
 }
 
-// close closes what is open and not in want.
-func (s *Servers) close(want []spot) {
-	keep := make(map[spot]bool, len(want))
+// close closes the open ports that are not in want.
+func (s *Servers) close(want []listenAddress) {
+	keep := make(map[listenAddress]bool, len(want))
 	for _, at := range want {
 		keep[at] = true
 	}
@@ -264,7 +264,7 @@ func (s *Servers) close(want []spot) {
 		if keep[at] {
 			continue
 		}
-		// The listener is closed in any case; who is connected has no claim.
+		// The listener is closed in any case, and open connections may be cut.
 		_, _ = srv.http.Close(), srv.listener.Close()
 		delete(s.open, at)
 		s.log.Debug("closed the health check of a Service", "service", at.service.String(), "address", at.at)
@@ -272,7 +272,7 @@ func (s *Servers) close(want []spot) {
 }
 
 // listen opens one address and serves it.
-func (s *Servers) listen(ctx context.Context, at spot, serving *sync.WaitGroup) error {
+func (s *Servers) listen(ctx context.Context, at listenAddress, serving *sync.WaitGroup) error {
 	l, err := s.cfg.Network.Listen(ctx, tcp(model.FamilyOf(at.at.Addr())), at.at.String())
 	if err != nil {
 		return err
@@ -290,9 +290,8 @@ func (s *Servers) listen(ctx context.Context, at spot, serving *sync.WaitGroup) 
 	return nil
 }
 
-// serve serves one address until it is closed; should it end by itself, it is
-// opened again.
-func (s *Servers) serve(at spot, srv *server) {
+// serve serves one address until it is closed. If it fails, reconcile opens it again.
+func (s *Servers) serve(at listenAddress, srv *server) {
 	err := srv.http.Serve(srv.listener)
 	if errors.Is(err, http.ErrServerClosed) {
 		return
@@ -306,20 +305,20 @@ func (s *Servers) serve(at spot, srv *server) {
 	s.wake()
 }
 
-// report says of each Service once why its port cannot be opened.
+// report reports once for each Service why its port cannot be opened.
 func (s *Servers) report(failed map[model.Key]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.told {
+	for name := range s.reported {
 		if failed[name] == nil {
-			delete(s.told, name)
+			delete(s.reported, name)
 		}
 	}
 	for name, err := range failed {
-		if s.told[name] == err.Error() {
+		if s.reported[name] == err.Error() {
 			continue
 		}
-		s.told[name] = err.Error()
+		s.reported[name] = err.Error()
 		port := s.wanted[name].port
 		s.log.Error("the health check of a Service cannot be opened: trying again",
 			"service", name.String(), "port", port, "error", err.Error(), "after", s.cfg.Retry)
@@ -330,7 +329,7 @@ func (s *Servers) report(failed map[model.Key]error) {
 	}
 }
 
-// body is kube-proxy's, character by character.
+// body has the bytes of kube-proxy's answer.
 const body = `{
 	"service": {
 		"namespace": %q,
@@ -340,8 +339,8 @@ const body = `{
 	"serviceProxyHealthy": %v
 }`
 
-// answer tells a load balancer whether to send traffic for a Service here, of the
-// family by which it asks.
+// answer tells a load balancer whether to send traffic for a Service to this node, in the
+// family of the request.
 func (s *Servers) answer(w http.ResponseWriter, name model.Key, f model.Family) {
 	healthy := s.cfg.Healthy()
 	s.mu.Lock()
@@ -355,6 +354,6 @@ func (s *Servers) answer(w http.ResponseWriter, name model.Key, f model.Family) 
 		status = http.StatusOK
 	}
 	w.WriteHeader(status)
-	// The reader may have gone; there is nobody to tell.
+	// The connection may be closed, which does not matter.
 	_, _ = fmt.Fprintf(w, body, name.Namespace, name.Name, local, healthy)
 }

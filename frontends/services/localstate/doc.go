@@ -1,17 +1,17 @@
-// Package localstate offers the local model to readers over gRPC, as the service
-// LocalState: the state as it is, and then what changes.
+// Package localstate serves the local model to readers over gRPC, as the service
+// LocalState: first the state as it is, and then the changes.
 //
-// It changes nothing and decides nothing. What it sends is package model's own
-// serialised form, so that another back end can be built on it: whoever has applied
-// all responses has what the renderer of this frontend has.
+// In come snapshots and changes of the model; out go messages of package modelpb. Read
+// localstate.go first. A reader that has applied all responses has what the renderer of
+// this frontend has, so another back end can be built on it. The package does not change
+// the model.
 //
 // # Concurrency
 //
-// Changed never blocks: a reader's part is the set of Services that it has not seen
-// in their latest state, however slow it is. Each call of Watch runs on the
-// goroutine that gRPC gives it.
+// Changed never blocks: however slow a reader is, it has only a set of the Services whose
+// latest state it has not received. Each call of Watch runs on the goroutine of gRPC.
 //
 // # Errors
 //
-// Only Watch's, as localstate.proto has them.
+// Only Watch returns errors, which localstate.proto describes.
 package localstate

@@ -13,15 +13,15 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// maxEndpoints is how many endpoints one response has, but for one Service that has
-// more: it keeps messages far below what gRPC takes.
+// maxEndpoints is the number of endpoints in one response, unless a single Service has
+// more. It keeps messages far below the limit of gRPC.
 const maxEndpoints = 1 << 14
 
-// Source is the state that is offered.
+// Source is the state to serve.
 type Source interface {
-	// State returns the Services that names names, those of them that exist, or all
-	// for nil, with the counters of the same instant. It calls names while the
-	// state can not change.
+	// State returns the Services that names returns, or all if names is nil, with the
+	// counters of the same instant. Names that do not exist are ignored. It calls names
+	// while the state cannot change.
 	State(names func() []model.Key) (model.Snapshot, model.Stats)
 }
 
@@ -43,12 +43,12 @@ func New(source Source) *Server {
 	return &Server{source: source, known: make(chan struct{}), watchers: make(map[*watcher]struct{})}
 }
 
-// Register makes the service one of a gRPC server's.
+// Register registers the service with a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { modelpb.RegisterLocalStateServer(r, s) }
 
-// watcher is a reader: what it has not seen yet.
+// watcher is a reader, and what it has not received.
 type watcher struct {
-	// only is the one Service that it asks for, nil for all.
+	// only is the one Service that it wants, nil for all.
 	only *model.Key
 	// nudge has room for one: there is something to send.
 	nudge chan struct{}
@@ -58,9 +58,9 @@ type watcher struct {
 	node     bool
 }
 
-// Changed tells the readers what a refresh of the source has changed, before the
-// state can change again or be read. The first call, with or without changes, says
-// that everything that exists is known.
+// Changed passes the changes of a refresh to the readers, before the state can change
+// again or be read. The first call, even without changes, means that everything that
+// exists is known.
 func (s *Server) Changed(c *model.Changes) {
 	s.begin.Do(func() { close(s.known) })
 	if c.Empty() {
@@ -94,7 +94,7 @@ func (w *watcher) mark(c *model.Changes) {
 	}
 }
 
-// take returns what is to be sent, sorted.
+// take returns the Services to send, sorted.
 func (w *watcher) take() (names []model.Key, node bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Server) Watch(req *modelpb.WatchRequest, to grpc.ServerStreamingServer[
 			return status.FromContextError(to.Context().Err()).Err()
 		}
 	}
-	// First the registration, then the state: a change between is sent twice and
+	// The registration precedes the state, so a change between them is sent twice and
 	// none is missed.
 	s.mu.Lock()
 	s.watchers[w] = struct{}{}
@@ -158,7 +158,7 @@ func newWatcher(req *modelpb.WatchRequest) (*watcher, error) {
 	return w, nil
 }
 
-// follow sends changes until the reader goes.
+// follow sends changes until the reader ends the call.
 func (s *Server) follow(w *watcher, to grpc.ServerStreamingServer[modelpb.WatchResponse]) error {
 	for {
 		select {
@@ -183,7 +183,7 @@ func (s *Server) follow(w *watcher, to grpc.ServerStreamingServer[modelpb.WatchR
 	}
 }
 
-// send sends a state in parts; those of names that it has not are gone.
+// send sends a state in parts. Names that are not in it are sent as deleted.
 func send(to grpc.ServerStreamingServer[modelpb.WatchResponse], state model.Snapshot, stats model.Stats, names []model.Key, node bool) error {
 	all := state.Services
 	removed := gone(names, all)
@@ -219,7 +219,7 @@ func gone(names []model.Key, services []*model.Service) (out []*modelpb.ServiceN
 	return out
 }
 
-// fit returns how many of the Services go into one response.
+// fit returns how many of the Services fit in one response.
 func fit(services []*model.Service) int {
 	weight := 0
 	for i, s := range services {

@@ -15,16 +15,16 @@ import (
 	"google.golang.org/grpc/reflection"
 )
 
-// SocketName is the name of the frontend's own socket, beside the aggregator's.
+// SocketName is the name of the frontend's own socket, in the directory of the
+// aggregator's.
 const SocketName = "services.sock"
 
-// drain is how long a reader may take to end when the process does.
+// drain is how long a reader has to end when the process ends.
 const drain = 100 * time.Millisecond
 
-// Serve offers the service on a Unix socket of its own until ctx ends: for a
-// frontend whose aggregator is another process. Only the owner's user and group
-// may connect (mode 0660). A socket that a predecessor left is replaced; one on
-// which something answers is an error.
+// Serve serves on a Unix socket until ctx ends, for a frontend whose aggregator is
+// another process. Only the owner's user and group may connect (mode 0660). A socket of
+// an earlier process is replaced; if a process answers on it, Serve returns an error.
 func Serve(ctx context.Context, path string, s *Server) error {
 	l, err := listen(ctx, path)
 	if err != nil {
@@ -34,7 +34,7 @@ func Serve(ctx context.Context, path string, s *Server) error {
 	s.Register(srv)
 	reflection.Register(srv)
 	stop := context.AfterFunc(ctx, func() {
-		// Watches end with their connections, not by themselves.
+		// Watches end only with their connections.
 		t := time.AfterFunc(drain, srv.Stop)
 		srv.GracefulStop()
 		t.Stop()
@@ -56,7 +56,7 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 		_ = c.Close()
 		return nil, errors.New("another process answers there: run only one frontend, or give it another socket")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		// Left by a process that was killed.
+		// A process that was killed has left it.
 		if err := os.Remove(path); err != nil {
 			return nil, err
 		}

@@ -12,11 +12,11 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// errSpecial is why an address can not be a destination.
-var errSpecial = errors.New("unspecified, loopback and multicast addresses can not be used")
+// errSpecial means that an address cannot be a destination.
+var errSpecial = errors.New("unspecified, loopback and multicast addresses cannot be used")
 
-// parseAddr parses an address as Kubernetes objects have it: old ones may have
-// leading zeros, which are decimal, and space around them (rule 14).
+// parseAddr parses an address in a Kubernetes object. Old objects may have decimal
+// leading zeros, and space around the address (rule 14).
 func parseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
@@ -27,7 +27,7 @@ func parseAddr(s string) (netip.Addr, error) {
 		}
 	}
 	if a.Zone() != "" {
-		return netip.Addr{}, fmt.Errorf("parse address %q: an address with a zone can not be used", s)
+		return netip.Addr{}, fmt.Errorf("parse address %q: an address with a zone cannot be used", s)
 	}
 	a = a.Unmap()
 	if a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() {
@@ -36,12 +36,12 @@ func parseAddr(s string) (netip.Addr, error) {
 	return a, nil
 }
 
-// parsePrefix parses a range of addresses with the same tolerance. Bits beyond
-// its length are cleared.
+// parsePrefix parses a prefix with the same tolerance, and clears the bits beyond its
+// length.
 func parsePrefix(s string) (netip.Prefix, error) {
 	_, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(s))
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("parse range %q: want an address, a slash and a number of bits", s)
+		return netip.Prefix{}, fmt.Errorf("parse prefix %q: want an address, a slash and a number of bits", s)
 	}
 	a, _ := netip.AddrFromSlice(n.IP)
 	ones, bits := n.Mask.Size()
@@ -51,8 +51,8 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return netip.PrefixFrom(a, ones), nil
 }
 
-// parsePrefixes parses ranges into those of each family, sorted, without
-// repeats. It reports the bad ones; blank ones are nothing to speak of.
+// parsePrefixes returns the prefixes of each family, sorted, without duplicates. It adds
+// the invalid ones to bad, and ignores blank ones.
 func parsePrefixes(field string, in []string, bad *findings) (out Prefixes) {
 	for i, text := range in {
 		if strings.TrimSpace(text) == "" {
@@ -72,13 +72,13 @@ func parsePrefixes(field string, in []string, bad *findings) (out Prefixes) {
 	return out
 }
 
-// sortPrefixes sorts in place and removes repeats.
+// sortPrefixes sorts in place and removes duplicates.
 func sortPrefixes(in []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(in, comparePrefixes)
 	return slices.Clip(slices.Compact(in))
 }
 
-// comparePrefixes orders by address, of two with one address the wider first.
+// comparePrefixes orders by address, and then by length.
 func comparePrefixes(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }
@@ -92,7 +92,7 @@ func equalPrefixes(a, b *Prefixes) bool {
 	return true
 }
 
-// parsePort checks a port number.
+// parsePort validates a port number.
 func parsePort(n int32) (uint16, error) {
 	if n < 1 || n > 65535 {
 		return 0, fmt.Errorf("port %d is not in 1 to 65535", n)
@@ -100,5 +100,5 @@ func parsePort(n int32) (uint16, error) {
 	return uint16(n), nil
 }
 
-// index names a list's entry.
+// index names an element of a list.
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

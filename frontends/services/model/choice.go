@@ -1,15 +1,15 @@
 package model
 
-// tally counts the endpoints of a port in one family that decide which are used:
-// those that are ready, and of them those with a trait.
-type tally struct {
+// readyCounts counts the ready endpoints of a port in one family, and those of them with
+// certain flags. They decide which endpoints are used.
+type readyCounts struct {
 	ready, local            int
 	hintedNode, forThisNode int
 	hintedZone, forThisZone int
 }
 
-// add counts n endpoints with these traits; -1 takes one away.
-func (c *tally) add(t traits, n int) {
+// add counts n endpoints with these flags; n may be negative.
+func (c *readyCounts) add(t flags, n int) {
 	if t.state() != ready {
 		return
 	}
@@ -18,7 +18,7 @@ func (c *tally) add(t traits, n int) {
 		c.local += n
 	}
 	for _, x := range [...]struct {
-		trait traits
+		trait flags
 		to    *int
 	}{{hintedNode, &c.hintedNode}, {forThisNode, &c.forThisNode}, {hintedZone, &c.hintedZone}, {forThisZone, &c.forThisZone}} {
 		if t&x.trait != 0 {
@@ -27,10 +27,10 @@ func (c *tally) add(t traits, n int) {
 	}
 }
 
-// topology returns which ready endpoints the policy Cluster uses: near ones count
-// only where every endpoint has hints and one of them is for here; node hints before
-// zone hints (rules 71, 72).
-func (c *tally) topology() topology {
+// topology returns which ready endpoints the policy Cluster uses. Hints count only if
+// every endpoint has them and one is for this node; hints for nodes precede those for
+// zones (rules 71, 72).
+func (c *readyCounts) topology() topology {
 	switch {
 	case c.ready == 0:
 		return anywhere
@@ -43,25 +43,25 @@ func (c *tally) topology() topology {
 	}
 }
 
-// choice says which endpoints of a port are in which list.
+// choice decides which endpoints of a port are in which list.
 type choice struct {
 	// cluster and local are the worst states that are used.
 	cluster, local state
 	near           topology
-	// hasLocal and hasDraining are false where there is no such list.
+	// hasLocal and hasDraining are false if there is no such list.
 	hasLocal, hasDraining bool
 }
 
-// choose decides from the endpoints of a Service's port.
-func (c *tally) choose(s *service, p *servicePort) choice {
+// choose returns the choice for a port of a Service.
+func (c *readyCounts) choose(s *service, p *servicePort) choice {
 	return choice{
 		cluster: worst(c.ready), local: worst(c.local), near: c.topology(),
 		hasLocal: s.internalLocal || s.externalLocal, hasDraining: p.protocol == UDP,
 	}
 }
 
-// worst returns the worst state that is used: ready where there is such an endpoint,
-// or else leaving (rules 63, 64).
+// worst returns the worst state that is used: ready if there is such an endpoint, or else
+// leaving (rules 63, 64).
 func worst(readyOnes int) state {
 	if readyOnes > 0 {
 		return ready
@@ -69,18 +69,18 @@ func worst(readyOnes int) state {
 	return leaving
 }
 
-func (c choice) inCluster(t traits) bool { return t.state() <= c.cluster && c.near.fits(t) }
+func (c choice) inCluster(t flags) bool { return t.state() <= c.cluster && c.near.fits(t) }
 
-func (c choice) inLocal(t traits) bool { return c.hasLocal && t.local() && t.state() <= c.local }
+func (c choice) inLocal(t flags) bool { return c.hasLocal && t.local() && t.state() <= c.local }
 
-func (c choice) inDraining(t traits) bool {
+func (c choice) inDraining(t flags) bool {
 	return c.hasDraining && t.state() <= serving && !c.inCluster(t)
 }
 
-// list is one of the lists of Backends, with what is in it by a choice.
+// list is one of the lists of Backends, and which endpoints are in it.
 type list struct {
 	*Endpoints
-	has func(traits) bool
+	has func(flags) bool
 }
 
 func (c choice) lists(b *Backends) [3]list {

@@ -13,8 +13,8 @@ type serviceCIDR struct {
 	bad    findings
 }
 
-// SetServiceCIDR takes a ServiceCIDR as it is now. One that is being deleted
-// counts until it is gone: ClusterIPs may be left in it (rule 16).
+// SetServiceCIDR stores a ServiceCIDR. One that is being deleted counts until it is
+// deleted, because it may still have ClusterIPs (rule 16).
 func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
 	m.stats.ServiceCIDREvents++
 	c := &serviceCIDR{name: strings.Clone(o.Name)}
@@ -23,12 +23,12 @@ func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
 	if was := m.cidrs[c.name]; was != nil {
 		before = was.bad
 	}
-	m.tell("ServiceCIDR", Key{Name: c.name}, before, c.bad)
+	m.reportFindings("ServiceCIDR", Key{Name: c.name}, before, c.bad)
 	m.cidrs[c.name] = c
 	m.cidrsDirty = true
 }
 
-// DeleteServiceCIDR takes a ServiceCIDR away.
+// DeleteServiceCIDR removes a ServiceCIDR.
 func (m *Model) DeleteServiceCIDR(name string) {
 	m.stats.ServiceCIDREvents++
 	if _, ok := m.cidrs[name]; ok {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// claim is a right that one Service can have: to a port of an address, whatever
-// kind of address it is, or with the zero address to a NodePort (rule 27).
+// claim is something that only one Service can have: a port of an address of any kind,
+// or with the zero address a NodePort (rule 27).
 type claim struct {
 	addr     netip.Addr
 	protocol Protocol
@@ -27,12 +27,12 @@ func (c claim) compare(d claim) int {
 	return cmp.Or(c.addr.Compare(d.addr), cmp.Compare(c.protocol, d.protocol), cmp.Compare(c.port, d.port))
 }
 
-// claims has who wants what.
+// claims has the Services that claim something.
 type claims struct {
-	// holders has for each claim who has it: a Service whose own ClusterIP it is, as
-	// nobody else may take that away, or else the oldest.
+	// holders has the winner of each claim: the Service whose own ClusterIP it is, or
+	// else the oldest.
 	holders map[claim]*service
-	// others has who goes without, in the order in which they would have it.
+	// others has the losers, in the order in which they would win it.
 	others map[claim][]*service
 }
 
@@ -42,8 +42,8 @@ func newClaims() claims {
 
 func (c *claims) holds(k claim, s *service) bool { return c.holders[k] == s }
 
-// enter takes note that a Service wants a claim.
-func (c *claims) enter(k claim, s *service) {
+// add adds a claim of a Service.
+func (c *claims) add(k claim, s *service) {
 	h := c.holders[k]
 	if h == nil {
 		c.holders[k] = s
@@ -56,8 +56,8 @@ func (c *claims) enter(k claim, s *service) {
 	c.others[k] = slices.Insert(c.others[k], at, s)
 }
 
-// withdraw takes note that it does no longer.
-func (c *claims) withdraw(k claim, s *service) {
+// remove takes note that it does no longer.
+func (c *claims) remove(k claim, s *service) {
 	others, at := c.others[k], 0
 	if c.holders[k] != s {
 		at = slices.Index(others, s)
@@ -75,12 +75,12 @@ func (c *claims) withdraw(k claim, s *service) {
 	}
 }
 
-// older orders claimants: creationTimestamp, then namespace and name.
+// older orders Services by creationTimestamp, then by namespace and name.
 func older(a, b *service) int {
 	return cmp.Or(a.created.Compare(b.created), CompareKeys(a.of.key, b.of.key))
 }
 
-// before orders the claimants of a claim.
+// before orders the Services that have a claim.
 func (c claim) before(a, b *service) int {
 	rank := func(s *service) int {
 		if c.addr.IsValid() && s.clusterIPs[FamilyOf(c.addr)] == c.addr {
@@ -91,8 +91,8 @@ func (c claim) before(a, b *service) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), older(a, b))
 }
 
-// wanted calls f for each claim of a Service.
-func (s *service) wanted(f func(claim)) {
+// eachClaim calls f for each claim of a Service.
+func (s *service) eachClaim(f func(claim)) {
 	for i := range s.ports {
 		p := &s.ports[i]
 		for fam, ip := range s.clusterIPs {
@@ -109,27 +109,26 @@ func (s *service) wanted(f func(claim)) {
 	}
 }
 
-// contest brings the claims of the named Services up to date and returns their
-// names together with those of the Services that won or lost a claim by it.
-func (m *Model) contest(dirty []Key) []Key {
+// resolveClaims updates the claims of the named Services, and returns their names and
+// those of the Services that won or lost a claim by it.
+func (m *Model) resolveClaims(dirty []Key) []Key {
 	touched := make(map[Key]struct{}, len(dirty))
-	// before has the claims that are looked at and who wanted them until now,
-	// the holder first.
+	// before has the Services that had each claim until now, the winner first.
 	before := make(map[claim][]Key)
 	for _, key := range dirty {
 		touched[key] = struct{}{}
 		r := m.records[key]
-		was, now := r.contested, r.parsed
+		was, now := r.claimed, r.parsed
 		if was == now {
 			continue
 		}
 		if was != nil {
-			was.wanted(func(k claim) { m.note(k, before); m.claims.withdraw(k, was) })
+			was.eachClaim(func(k claim) { m.rememberClaimants(k, before); m.claims.remove(k, was) })
 		}
 		if now != nil {
-			now.wanted(func(k claim) { m.note(k, before); m.claims.enter(k, now) })
+			now.eachClaim(func(k claim) { m.rememberClaimants(k, before); m.claims.add(k, now) })
 		}
-		r.contested = now
+		r.claimed = now
 	}
 	m.stats.Work += uint64(len(dirty) + len(before))
 	for k, had := range before {
@@ -145,8 +144,8 @@ func (m *Model) contest(dirty []Key) []Key {
 	return sortedKeys(touched)
 }
 
-// note remembers who wanted a claim before this contest.
-func (m *Model) note(k claim, before map[claim][]Key) {
+// rememberClaimants notes the Services that had a claim until now.
+func (m *Model) rememberClaimants(k claim, before map[claim][]Key) {
 	if _, seen := before[k]; seen {
 		return
 	}

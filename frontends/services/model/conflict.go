@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// AddressConflict is the Reason of a Notice to a Service that goes without
-// something because another one has it.
+// AddressConflict is the Reason of a Notice to a Service that lost a claim to another
+// one.
 const AddressConflict = "AddressConflict"
 
-// maxNamed is how many claims a Notice names; an Event's text is limited.
+// maxNamed is the number of claims that a Notice names: the text of an Event is limited.
 const maxNamed = 8
 
-// loss is what a Service goes without because of another one.
+// loss has the claims that a Service lost to another one.
 type loss struct {
 	service, holder Key
 	claims          []claim
 }
 
-// report tells who goes without from now on, in a stable order: not who did
-// before because of the same Service.
+// report reports the Services that lose claims from now on, in a stable order. It does
+// not repeat a loss to the same Service.
 func (m *Model) report(before map[claim][]Key) {
 	losses := make(map[[2]Key]*loss)
 	for k, had := range before {
@@ -56,13 +56,13 @@ func (m *Model) report(before map[claim][]Key) {
 		return cmp.Or(CompareKeys(a.service, b.service), CompareKeys(a.holder, b.holder))
 	})
 	for _, l := range sorted {
-		m.log.Warn("two Services claim the same address: the one whose ClusterIP it is has it, or else the older one, of two as old the one whose name sorts first",
-			"claims", l.names(), "has", l.holder.String(), "without", l.service.String())
+		m.log.Warn("two Services claim the same address: the Service whose ClusterIP it is wins, then the older one; ties are broken by name",
+			"claims", l.names(), "winner", l.holder.String(), "loser", l.service.String())
 		m.notify(Notice{Service: l.service, Reason: AddressConflict, Message: l.message()})
 	}
 }
 
-// names lists the first of the claims and says how many more there are.
+// names lists the first claims, and the number of the others.
 func (l *loss) names() string {
 	var b strings.Builder
 	for i, k := range l.claims {
@@ -79,6 +79,6 @@ func (l *loss) names() string {
 }
 
 func (l *loss) message() string {
-	return fmt.Sprintf("Service %s has %s already, because it is older, or as old with a name that sorts first: this Service is not served there.",
+	return fmt.Sprintf("Service %s already has %s, because it is older (ties are broken by name): this Service does not work there.",
 		l.holder, l.names())
 }

@@ -194,7 +194,7 @@ func TestNotices(t *testing.T) {
 	m.SetService(old)
 	n := refresh()
 	if len(n) != 1 || n[0].Service != key("young") || n[0].Reason != "AddressConflict" ||
-		!strings.Contains(n[0].Message, "Service default/old has 203.0.113.1:80/tcp, 203.0.113.1:81/tcp already") {
+		!strings.Contains(n[0].Message, "Service default/old already has 203.0.113.1:80/tcp, 203.0.113.1:81/tcp") {
 		t.Fatalf("notices %+v", n)
 	}
 	// Other changes of either, and of their endpoints, are no news.

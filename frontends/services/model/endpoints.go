@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Endpoint is where traffic can be sent to.
+// Endpoint is a destination of traffic.
 type Endpoint struct {
 	// Addr has no zone.
 	Addr netip.AddrPort
@@ -15,18 +15,18 @@ type Endpoint struct {
 }
 
 // Endpoints is an immutable list of endpoints, sorted by address and port, without
-// repeats of those. The zero value is empty. Lists that came of one another share
-// what does not differ: to compare them costs what differs.
+// duplicates. The zero value is empty. Versions of a list share what is equal, so
+// comparing them costs only the difference.
 type Endpoints struct {
-	// all are entries with markLocal or none: narrow ones if all are IPv4.
+	// all has the flag flagLocal or none. It has widthIPv4 if all are IPv4.
 	all *tree
 }
 
-// markLocal marks the entry of an endpoint on this node.
-const markLocal = 1
+// flagLocal is the flag of an endpoint on this node.
+const flagLocal = 1
 
-// MakeEndpoints returns the list of these, which are in any order; of repeats the
-// first one stays.
+// MakeEndpoints returns the list of endpoints, which are in any order. Of duplicates
+// the first one stays.
 func MakeEndpoints(in ...Endpoint) Endpoints {
 	if len(in) == 0 {
 		return Endpoints{}
@@ -34,41 +34,41 @@ func MakeEndpoints(in ...Endpoint) Endpoints {
 	list := slices.Clone(in)
 	slices.SortStableFunc(list, func(a, b Endpoint) int { return a.Addr.Compare(b.Addr) })
 	list = slices.CompactFunc(list, func(a, b Endpoint) bool { return a.Addr == b.Addr })
-	width := narrow
+	width := widthIPv4
 	if slices.ContainsFunc(list, func(e Endpoint) bool { return !e.Addr.Addr().Is4() }) {
-		width = wide
+		width = widthIPv6
 	}
-	all := make([]entry, len(list))
+	all := make([]packedEndpoint, len(list))
 	for i, e := range list {
 		all[i] = e.pack(width)
 	}
 	return Endpoints{buildTree(all, width)}
 }
 
-func (e Endpoint) pack(width int) entry {
+func (e Endpoint) pack(width int) packedEndpoint {
 	if e.Local {
-		return pack(e.Addr, markLocal, width)
+		return pack(e.Addr, flagLocal, width)
 	}
 	return pack(e.Addr, 0, width)
 }
 
 func unpackEndpoint(s string) Endpoint {
-	return Endpoint{Addr: unpack(s), Local: s[len(s)-1] == markLocal}
+	return Endpoint{Addr: unpack(s), Local: s[len(s)-1] == flagLocal}
 }
 
-// Len returns how many there are.
+// Len returns the number of endpoints.
 func (e Endpoints) Len() int { return e.all.len() }
 
-// All yields them in order.
+// All yields the endpoints in order.
 func (e Endpoints) All() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
 		e.all.each(func(s string) bool { return yield(unpackEndpoint(s)) })
 	}
 }
 
-// Has reports whether one with this address and port is in the list.
+// Has reports whether the list has an endpoint with an address and port.
 func (e Endpoints) Has(addr netip.AddrPort) bool {
-	if e.all == nil || e.all.width == narrow && !addr.Addr().Is4() {
+	if e.all == nil || e.all.width == widthIPv4 && !addr.Addr().Is4() {
 		return false
 	}
 	var work uint64
@@ -91,10 +91,9 @@ func (e Endpoints) equal(o Endpoints, work *uint64) bool {
 	return same
 }
 
-// Since calls left for each endpoint that old has and e has not, and came for each
-// that e has and old has not, in order of addresses. One that differs in Local alone
-// leaves and comes.
-func (e Endpoints) Since(old Endpoints, left, came func(Endpoint)) {
+// Diff calls left for each endpoint that only old has, and came for each that only e
+// has, in order of addresses. An endpoint that differs in Local is in both.
+func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 	was, now := old.all, e.all
 	switch {
 	case was == nil:
@@ -118,17 +117,17 @@ func (e Endpoints) Since(old Endpoints, left, came func(Endpoint)) {
 	}, &work)
 }
 
-// widened returns the same endpoints in wide entries.
+// widened returns the same endpoints with widthIPv6.
 func (t *tree) widened() *tree {
-	if t.width == wide {
+	if t.width == widthIPv6 {
 		return t
 	}
-	all := make([]entry, 0, t.len())
+	all := make([]packedEndpoint, 0, t.len())
 	t.each(func(s string) bool {
-		all = append(all, unpackEndpoint(s).pack(wide))
+		all = append(all, unpackEndpoint(s).pack(widthIPv6))
 		return true
 	})
-	return buildTree(all, wide)
+	return buildTree(all, widthIPv6)
 }
 
 // Equal reports whether both have the same endpoints in each list.
@@ -141,5 +140,5 @@ func (b *Backends) equal(o *Backends, work *uint64) bool {
 	return b.Cluster.equal(o.Cluster, work) && b.Local.equal(o.Local, work) && b.Draining.equal(o.Draining, work)
 }
 
-// Empty reports whether there is no endpoint in any list.
+// Empty reports whether all lists are empty.
 func (b *Backends) Empty() bool { return b.Cluster.Len()+b.Local.Len()+b.Draining.Len() == 0 }

@@ -28,31 +28,31 @@ func listed(in []Endpoint) []Endpoint {
 // TestEndpointsAreAList: lists of any endpoints do what plain ones do.
 func TestEndpointsAreAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var plain [2][]Endpoint
+		var noExtras [2][]Endpoint
 		var packed [2]Endpoints
-		for i := range plain {
+		for i := range noExtras {
 			all := rapid.SliceOfN(rapid.Custom(drawAny), 0, 100).Draw(t, "endpoints")
 			if rapid.Bool().Draw(t, "one family") {
 				all = slices.DeleteFunc(all, func(e Endpoint) bool { return !e.Addr.Addr().Is4() })
 			}
-			plain[i], packed[i] = listed(all), MakeEndpoints(all...)
+			noExtras[i], packed[i] = listed(all), MakeEndpoints(all...)
 		}
-		for i := range plain {
-			if got := slices.Collect(packed[i].All()); !slices.Equal(got, plain[i]) || packed[i].Len() != len(plain[i]) {
-				t.Fatalf("%v, want %v", got, plain[i])
+		for i := range noExtras {
+			if got := slices.Collect(packed[i].All()); !slices.Equal(got, noExtras[i]) || packed[i].Len() != len(noExtras[i]) {
+				t.Fatalf("%v, want %v", got, noExtras[i])
 			}
 			for range packed[i].All() {
 				break
 			}
 		}
-		for _, e := range slices.Concat(plain[0], plain[1]) {
-			want := slices.ContainsFunc(plain[0], func(o Endpoint) bool { return o.Addr == e.Addr })
+		for _, e := range slices.Concat(noExtras[0], noExtras[1]) {
+			want := slices.ContainsFunc(noExtras[0], func(o Endpoint) bool { return o.Addr == e.Addr })
 			if packed[0].Has(e.Addr) != want {
 				t.Fatalf("has %s: want %v", e.Addr, want)
 			}
 		}
-		checkSince(t, plain[0], plain[1], packed[0], packed[1])
-		checkSince(t, plain[0], plain[0], packed[0], MakeEndpoints(plain[0]...))
+		checkSince(t, noExtras[0], noExtras[1], packed[0], packed[1])
+		checkSince(t, noExtras[0], noExtras[0], packed[0], MakeEndpoints(noExtras[0]...))
 	})
 }
 
@@ -77,7 +77,7 @@ func checkSince(t *rapid.T, was, now []Endpoint, a, b Endpoints) {
 		}
 	}
 	slices.SortStableFunc(want, func(a, b move) int { return a.Addr.Compare(b.Addr) })
-	b.Since(a, func(e Endpoint) { got = append(got, move{e, false}) }, func(e Endpoint) { got = append(got, move{e, true}) })
+	b.Diff(a, func(e Endpoint) { got = append(got, move{e, false}) }, func(e Endpoint) { got = append(got, move{e, true}) })
 	if !slices.Equal(got, want) {
 		t.Fatalf("since: %v, want %v", got, want)
 	}

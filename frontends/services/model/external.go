@@ -11,18 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// defaultAffinity is how long a client keeps its endpoint where the Service
-// does not say.
+// defaultAffinity is how long a client keeps its endpoint if the Service does not
+// specify it.
 const defaultAffinity = time.Duration(corev1.DefaultClientIPServiceAffinitySeconds) * time.Second
 
 var (
-	errOwnClusterIP = errors.New("is the Service's own ClusterIP, and stays that")
-	errNoHealthPort = errors.New("a load balancer's Service with externalTrafficPolicy Local needs one")
+	errOwnClusterIP = errors.New("is the Service's own ClusterIP")
+	errNoHealthPort = errors.New("a Service of type LoadBalancer with externalTrafficPolicy Local requires it")
 )
 
-// externalLocal reports whether a Service has the external policy Local and can
-// be reached from outside. Its list of external addresses counts as it stands,
-// whether any of them is used or not (rules 35, 55).
+// externalLocal reports whether a Service has the external policy Local and can be
+// reached from outside. Its external addresses count even if none is used (rules 35,
+// 55).
 func externalLocal(o *corev1.Service) bool {
 	switch o.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
@@ -36,7 +36,7 @@ func externalLocal(o *corev1.Service) bool {
 	return o.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// parseAffinity takes the session affinity ClientIP.
+// parseAffinity parses the session affinity ClientIP.
 func (s *service) parseAffinity(o *corev1.Service) {
 	if o.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return
@@ -45,16 +45,16 @@ func (s *service) parseAffinity(o *corev1.Service) {
 	if c := o.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
 		n := *c.ClientIP.TimeoutSeconds
 		if n < 1 {
-			s.bad.add("spec.sessionAffinityConfig.clientIP.timeoutSeconds", fmt.Errorf("%d s is no time: %s are used", n, defaultAffinity))
+			s.bad.add("spec.sessionAffinityConfig.clientIP.timeoutSeconds", fmt.Errorf("%d s is not valid: using %s", n, defaultAffinity))
 			return
 		}
 		s.affinity = time.Duration(n) * time.Second
 	}
 }
 
-// parseExternal takes the addresses from outside of the cluster's own ranges, in
-// the families that the Service has. An address counts once: as the ClusterIP,
-// or else as one of a load balancer, or else as an external one.
+// parseExternal parses the addresses outside of the cluster's ranges, in the families
+// of the Service. An address counts once: as the ClusterIP, or else as one of a load
+// balancer, or else as an external one.
 func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
 	if !ignoreExternalIPs {
 		for i, text := range o.Spec.ExternalIPs {
@@ -101,8 +101,8 @@ func (s *service) addExternal(field, text string, loadBalancer bool) {
 	}
 }
 
-// parseRanges takes who may reach the addresses of load balancers. No range of
-// a family, or one of everything, limits nobody (rules 45, 46).
+// parseRanges parses the source ranges of load balancers. A family without a range, or
+// with a range of all addresses, allows all (rules 45, 46).
 func (s *service) parseRanges(o *corev1.Service) {
 	all := parsePrefixes("spec.loadBalancerSourceRanges", o.Spec.LoadBalancerSourceRanges, &s.bad)
 	for f := range all {
@@ -112,10 +112,10 @@ func (s *service) parseRanges(o *corev1.Service) {
 	}
 }
 
-// allowed returns the source ranges of a family on this node. If they have the
-// node's own address, so do the addresses of the load balancer: they are often
-// the node's as well, and a flow from the node to one of them then comes from
-// that address and never meets the load balancer (rule 44).
+// allowed returns the source ranges of a family on this node. If they contain the
+// node's own address, the addresses of the load balancer are added: the node often has
+// them too, and a flow from the node to one of them then has that source and does not
+// pass the load balancer (rule 44).
 func (s *service) allowed(f Family, node netip.Addr) []netip.Prefix {
 	base := s.ranges[f]
 	if !node.IsValid() || !slices.ContainsFunc(base, func(p netip.Prefix) bool { return p.Contains(node) }) {
@@ -130,7 +130,7 @@ func (s *service) allowed(f Family, node netip.Addr) []netip.Prefix {
 	return sortPrefixes(out)
 }
 
-// parseHealthPort takes the port for load balancers' questions about this node.
+// parseHealthPort parses the port of the health check for load balancers.
 func (s *service) parseHealthPort(o *corev1.Service) {
 	if o.Spec.Type != corev1.ServiceTypeLoadBalancer || !s.externalLocal {
 		return

@@ -44,7 +44,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	m.SetSlice(huge)
 	m.Refresh()
-	if m.Stats().Conflicts == 0 || m.records[key("service-0")].large == nil {
+	if m.Stats().Conflicts == 0 || m.records[key("service-0")].incremental == nil {
 		t.Fatalf("the test is too small: %+v", m.Stats())
 	}
 	// Slices that move and Services that go before their slices.
@@ -76,7 +76,7 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Errorf("%s has %d entries left", path, v.Len())
 			}
 		case reflect.Slice:
-			if v.Cap() > keptRoom {
+			if v.Cap() > maxIdleRoom {
 				t.Errorf("%s has room for %d", path, v.Cap())
 			}
 		case reflect.Struct:
@@ -159,7 +159,7 @@ func eachString(v reflect.Value, seen map[uintptr]bool, f func(path, text string
 		}
 	case reflect.Struct:
 		// The logger and the clock's zones are none of the model's.
-		if t := v.Type(); t.PkgPath() != reflect.TypeFor[Model]().PkgPath() && t != reflect.TypeFor[Key]() && t != reflect.TypeFor[word]() {
+		if t := v.Type(); t.PkgPath() != reflect.TypeFor[Model]().PkgPath() && t != reflect.TypeFor[Key]() && t != reflect.TypeFor[interned]() {
 			return
 		}
 		for i := range v.NumField() {

@@ -4,22 +4,22 @@ import (
 	"slices"
 )
 
-// merger puts the endpoints of many slices in order. Each slice is sorted when
-// it comes, so they are runs to merge: for a Service with many slices that is
-// several times as fast as sorting them all when one of them changes.
+// merger sorts the endpoints of many slices. Each slice is sorted already, so the list
+// consists of sorted runs: merging these is several times as fast as sorting when one of
+// many slices changes.
 type merger struct {
-	// room is where a list is put together, spare is as large.
-	room, spare []entry
+	// room is the memory of the list, spare is as large.
+	room, spare []packedEndpoint
 	runs        []int
-	// packed is room for the bytes of a list.
+	// packed is memory for the bytes of a list.
 	packed []byte
 }
 
 // start returns an empty list. It is valid until the next call.
-func (m *merger) start() []entry { return m.room[:0] }
+func (m *merger) start() []packedEndpoint { return m.room[:0] }
 
-// finish sorts the list that was put together.
-func (m *merger) finish(all []entry) []entry {
+// finish sorts a list that began with start.
+func (m *merger) finish(all []packedEndpoint) []packedEndpoint {
 	m.room = all
 	runs := append(m.runs[:0], 0)
 	for i := 1; i < len(all); i++ {
@@ -39,9 +39,9 @@ func (m *merger) finish(all []entry) []entry {
 	return all
 }
 
-// mergePairs merges each two runs that are side by side and returns where the
-// longer runs begin.
-func mergePairs(to, from []entry, runs []int) []int {
+// mergePairs merges each pair of adjacent runs, and returns the beginnings of the merged
+// ones.
+func mergePairs(to, from []packedEndpoint, runs []int) []int {
 	bound := func(i int) int {
 		if i < len(runs) {
 			return runs[i]
@@ -58,8 +58,8 @@ func mergePairs(to, from []entry, runs []int) []int {
 	return runs[:n]
 }
 
-// mergeRuns merges two sorted lists into one that has room for both.
-func mergeRuns(to, a, b []entry) {
+// mergeRuns merges two sorted lists into one.
+func mergeRuns(to, a, b []packedEndpoint) {
 	for len(a) > 0 && len(b) > 0 {
 		if a[0].compare(&b[0]) <= 0 {
 			to[0], a = a[0], a[1:]
@@ -72,12 +72,12 @@ func mergeRuns(to, a, b []entry) {
 	copy(to[len(a):], b)
 }
 
-// shrink gives back room that few Services need.
+// shrink frees memory that few Services need.
 func (m *merger) shrink() {
-	if cap(m.room) > keptRoom {
+	if cap(m.room) > maxIdleRoom {
 		*m = merger{}
 	}
-	if cap(m.packed) > keptRoom {
+	if cap(m.packed) > maxIdleRoom {
 		m.packed = nil
 	}
 }

@@ -13,23 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Config says for which node the model is.
+// Config describes the node of the model.
 type Config struct {
 	// NodeName is the name of this node; endpoints with it are local.
 	NodeName string
-	// NodeAddresses are used in place of those of the Node object, where valid
-	// (kube-proxy's bindAddress).
+	// NodeAddresses override those of the Node object if they are valid (kube-proxy's
+	// bindAddress).
 	NodeAddresses [Families]netip.Addr
-	// IgnoreExternalIPs leaves spec.externalIPs out (feature gate
-	// AllowServiceExternalIPs off).
+	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs
+	// off).
 	IgnoreExternalIPs bool
-	// Started is since when this process is responsible: what triggered changes
-	// before it is no news. The zero time means now.
+	// Started is when this process became responsible: triggers before it are ignored.
+	// The zero time means now.
 	Started time.Time
-	// Notify is told of conflicts between Services; nil means nobody is. It is
-	// called from SetX and Refresh and must not call back.
+	// Notify receives conflicts between Services; nil discards. It is called from the
+	// Set methods and Refresh, and must not call the model.
 	Notify func(Notice)
-	// Logger gets a line for everything that is left out; nil discards.
+	// Logger receives a line for each invalid part of an object; nil discards.
 	Logger *slog.Logger
 }
 
@@ -45,7 +45,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Model is the state, the inputs in parsed form included.
+// Model is the state, with all objects in parsed form.
 type Model struct {
 	node              string
 	nodeAddresses     [Families]netip.Addr
@@ -55,22 +55,22 @@ type Model struct {
 	records           map[Key]*record
 	slices            map[types.NamespacedName]*slice
 	cidrs             map[string]*serviceCIDR
-	// aLot is how many slices and endpoints make a Service a large one.
-	aLot   int
-	claims claims
-	// plain are the extras of Services that have none.
-	plain    *extras
+	// largeSize is the constant, and smaller in tests.
+	largeSize int
+	claims    claims
+	// noExtras is shared by the Services without extras.
+	noExtras *extras
 	dirty    map[Key]struct{}
 	triggers triggers
-	// this is the node as events have it, badNode what was wrong with them.
-	this       Node
-	badNode    findings
-	cidrsDirty bool
-	// shownNode and shownCIDRs are the outcome of the last Refresh.
-	shownNode  Node
-	shownCIDRs Prefixes
-	stats      Stats
-	merger     merger
+	// this is the node according to the last event.
+	this         Node
+	nodeFindings findings
+	cidrsDirty   bool
+	// reportedNode and reportedCIDRs are those of the last Refresh.
+	reportedNode  Node
+	reportedCIDRs Prefixes
+	stats         Stats
+	merger        merger
 }
 
 // New returns an empty model.
@@ -85,16 +85,16 @@ func New(cfg Config) *Model {
 		records:           make(map[Key]*record),
 		slices:            make(map[types.NamespacedName]*slice),
 		cidrs:             make(map[string]*serviceCIDR),
-		aLot:              aLot,
+		largeSize:         largeSize,
 		claims:            newClaims(),
-		plain:             new(extras),
+		noExtras:          new(extras),
 		dirty:             make(map[Key]struct{}),
 		triggers:          triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]time.Time)},
 		this:              Node{Addresses: cfg.NodeAddresses},
 	}
 }
 
-// SetService takes a Service as it is now.
+// SetService stores a Service.
 func (m *Model) SetService(o *corev1.Service) {
 	m.stats.ServiceEvents++
 	m.stats.Work += uint64(1 + len(o.Spec.Ports))
@@ -106,7 +106,7 @@ func (m *Model) SetService(o *corev1.Service) {
 		was = r.parsed
 		before = was.bad
 	}
-	m.tell("Service", key, before, bad)
+	m.reportFindings("Service", key, before, bad)
 	if s == nil {
 		m.dropService(was)
 	} else if was == nil || !equalParsed(was, s) {
@@ -118,7 +118,7 @@ func (m *Model) SetService(o *corev1.Service) {
 	}
 }
 
-// DeleteService takes a Service away.
+// DeleteService removes a Service.
 func (m *Model) DeleteService(key Key) {
 	m.stats.ServiceEvents++
 	if r := m.records[key]; r != nil {
@@ -126,7 +126,7 @@ func (m *Model) DeleteService(key Key) {
 	}
 }
 
-// dropService takes a Service away; nil is none.
+// dropService removes a Service, which may be nil.
 func (m *Model) dropService(s *service) {
 	if s != nil {
 		s.of.parsed = nil
@@ -135,7 +135,7 @@ func (m *Model) dropService(s *service) {
 	}
 }
 
-// SetSlice takes an EndpointSlice as it is now.
+// SetSlice stores an EndpointSlice.
 func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 	m.stats.SliceEvents++
 	m.stats.Work += uint64(1 + len(o.Endpoints))
@@ -146,7 +146,7 @@ func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 	if was != nil {
 		before = was.bad
 	}
-	m.tell("EndpointSlice", name, before, bad)
+	m.reportFindings("EndpointSlice", name, before, bad)
 	switch {
 	case s == nil:
 		m.dropSlice(was)
@@ -161,38 +161,38 @@ func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 		was = nil
 	}
 	s.of.link(was, s)
-	m.shift(was, s)
+	m.updatePools(was, s)
 	m.slices[s.name] = s
 	m.dirty[s.of.key] = struct{}{}
 }
 
-// DeleteSlice takes an EndpointSlice away.
+// DeleteSlice removes an EndpointSlice.
 func (m *Model) DeleteSlice(name types.NamespacedName) {
 	m.stats.SliceEvents++
 	m.dropSlice(m.slices[name])
 }
 
-// dropSlice takes a slice away; nil is none.
+// dropSlice removes a slice, which may be nil.
 func (m *Model) dropSlice(s *slice) {
 	if s == nil {
 		return
 	}
 	delete(m.slices, s.name)
 	s.of.unlink(s)
-	m.shift(s, nil)
+	m.updatePools(s, nil)
 	m.dirty[s.of.key] = struct{}{}
 }
 
-// Dirty reports whether Refresh has anything to look at.
+// Dirty reports whether Refresh has anything to do.
 func (m *Model) Dirty() bool {
-	return len(m.dirty) > 0 || m.cidrsDirty || !equalNode(m.this, m.shownNode)
+	return len(m.dirty) > 0 || m.cidrsDirty || !equalNode(m.this, m.reportedNode)
 }
 
-// Refresh computes the Services that events have touched since the last time,
-// and those whose claims that affects.
+// Refresh computes the Services that events have touched since the last call, and the
+// Services whose claims are affected by these.
 func (m *Model) Refresh() Changes {
 	var out Changes
-	for _, key := range m.contest(sortedKeys(m.dirty)) {
+	for _, key := range m.resolveClaims(sortedKeys(m.dirty)) {
 		r := m.records[key]
 		old, now := r.outcome, m.compute(r)
 		if now == nil {
@@ -206,18 +206,18 @@ func (m *Model) Refresh() Changes {
 		out.Services = append(out.Services, Change{Name: key, Old: old, New: now})
 		out.Triggers = append(out.Triggers, m.triggers.of[key]...)
 	}
-	if !equalNode(m.this, m.shownNode) {
+	if !equalNode(m.this, m.reportedNode) {
 		node := m.this
-		out.Node, m.shownNode = &node, node
+		out.Node, m.reportedNode = &node, node
 		m.stats.NodeChanges++
 	}
 	if m.cidrsDirty {
-		if now := m.serviceCIDRs(); !equalPrefixes(&now, &m.shownCIDRs) {
-			out.ServiceCIDRs, m.shownCIDRs = &now, now
+		if now := m.serviceCIDRs(); !equalPrefixes(&now, &m.reportedCIDRs) {
+			out.ServiceCIDRs, m.reportedCIDRs = &now, now
 		}
 		m.cidrsDirty = false
 	}
-	m.tidy()
+	m.reset()
 	m.stats.ServiceChanges += uint64(len(out.Services))
 	if !out.Empty() {
 		m.stats.Revision++
@@ -225,14 +225,13 @@ func (m *Model) Refresh() Changes {
 	return out
 }
 
-// keptRoom is how much room is kept for what the next Refresh may need.
-const keptRoom = 256
+// maxIdleRoom is the number of elements for which memory is kept until the next Refresh.
+const maxIdleRoom = 256
 
-// tidy forgets what this Refresh was about, and gives back what it needed more
-// room for than the next one will: maps that were once large stay so, and
-// clearing them costs as much each time.
-func (m *Model) tidy() {
-	if len(m.dirty) > keptRoom {
+// reset prepares the next Refresh. It frees large maps: clearing a map costs as much as
+// it once held.
+func (m *Model) reset() {
+	if len(m.dirty) > maxIdleRoom {
 		m.dirty = make(map[Key]struct{})
 	} else {
 		clear(m.dirty)
@@ -241,7 +240,7 @@ func (m *Model) tidy() {
 	m.merger.shrink()
 }
 
-// Service returns a Service as Refresh last computed it, nil if there is none.
+// Service returns a Service as of the last Refresh, nil if it does not exist.
 func (m *Model) Service(key Key) *Service {
 	if r := m.records[key]; r != nil {
 		return r.outcome
@@ -249,8 +248,8 @@ func (m *Model) Service(key Key) *Service {
 	return nil
 }
 
-// Node returns this node as Refresh last saw it.
-func (m *Model) Node() Node { return m.shownNode }
+// Node returns this node as of the last Refresh.
+func (m *Model) Node() Node { return m.reportedNode }
 
 // Stats returns the counters.
 func (m *Model) Stats() Stats {
@@ -259,16 +258,16 @@ func (m *Model) Stats() Stats {
 	return s
 }
 
-// Snapshot returns the whole state as Refresh last computed it.
+// Snapshot returns the whole state as of the last Refresh.
 func (m *Model) Snapshot() Snapshot {
 	return m.Select(sortedKeys(m.records))
 }
 
-// Select returns the state of the named Services alone, those of them that exist,
-// in the order of names.
+// Select returns the state with only the named Services, in the order of names. Names
+// that do not exist are ignored.
 func (m *Model) Select(names []Key) Snapshot {
 	s := Snapshot{
-		Revision: m.stats.Revision, Node: m.shownNode, ServiceCIDRs: m.shownCIDRs,
+		Revision: m.stats.Revision, Node: m.reportedNode, ServiceCIDRs: m.reportedCIDRs,
 		Services: make([]*Service, 0, len(names)),
 	}
 	for _, key := range names {
@@ -290,7 +289,7 @@ func CompareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// equalService adds to work what it looked at.
+// equalService adds to work the number of things that it looked at.
 func equalService(a, b *Service, work *uint64) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -11,21 +11,21 @@ import (
 // remove.
 const DeletionTaint = "ToBeDeletedByClusterAutoscaler"
 
-// SetNode takes the Node as it is now; other nodes than this one are ignored.
+// SetNode stores the Node. Other nodes than this one are ignored.
 func (m *Model) SetNode(o *corev1.Node) {
 	m.stats.NodeEvents++
 	if o.Name != m.node {
 		return
 	}
 	n, bad := m.parseNode(o)
-	m.tell("Node", Key{Name: m.node}, m.badNode, bad)
-	m.badNode = bad
+	m.reportFindings("Node", Key{Name: m.node}, m.nodeFindings, bad)
+	m.nodeFindings = bad
 	m.setNode(n)
 }
 
-// DeleteNode says that the Node's object is gone. The node itself may well be
-// there: it keeps its addresses, its zone and its pods' CIDRs, but load
-// balancers should leave it alone.
+// DeleteNode notes that the Node object was deleted. The node itself may still exist: it
+// keeps its addresses, its zone and the CIDRs of its pods, but load balancers should not
+// use it.
 func (m *Model) DeleteNode(name string) {
 	m.stats.NodeEvents++
 	if name != m.node || !m.this.Known {
@@ -34,7 +34,7 @@ func (m *Model) DeleteNode(name string) {
 	n := m.this
 	n.Leaving = true
 	if !equalNode(n, m.this) {
-		m.log.Warn("node object is gone: its last known addresses stay", "node", name)
+		m.log.Warn("Node object is deleted: keeping its last addresses", "node", name)
 		m.setNode(n)
 	}
 }
@@ -43,8 +43,8 @@ func (m *Model) DeleteNode(name string) {
 // object exists, and it is not about to be removed. It does not wait for Refresh.
 func (m *Model) NodeEligible() bool { return m.this.Known && !m.this.Leaving }
 
-// setNode marks the Services whose outcome depends on what changes: those with
-// hints for a zone, and those with source ranges for an address.
+// setNode marks the Services whose outcome depends on the change: those with hints if
+// the zone changes, those with source ranges if an address changes.
 func (m *Model) setNode(n Node) {
 	was := m.this
 	m.this = n
@@ -54,7 +54,7 @@ func (m *Model) setNode(n Node) {
 		for _, s := range m.slices {
 			if len(s.zones) > 0 {
 				m.dirty[s.of.key] = struct{}{}
-				s.of.large = nil
+				s.of.incremental = nil
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (m *Model) setNode(n Node) {
 	}
 }
 
-// parseNode takes what matters of a Node.
+// parseNode parses a Node.
 func (m *Model) parseNode(o *corev1.Node) (Node, findings) {
 	var bad findings
 	n := Node{

@@ -242,7 +242,7 @@ func TestOutcomeDependsOnObjectsAlone(t *testing.T) {
 	port := cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
 	rapid.Check(t, func(t *rapid.T) {
 		w, m := newObjects(), New(Config{NodeName: "n1"})
-		m.aLot = pick(t, "a lot", 1, 10, aLot)
+		m.largeSize = pick(t, "a lot", 1, 10, largeSize)
 		r := &mirror{services: make(map[Key]*Service)}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w.step(t, m)

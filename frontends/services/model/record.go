@@ -5,24 +5,24 @@ import (
 	"unique"
 )
 
-// record is what the model has of one Service, or of one that is to come or is gone.
+// record has what the model knows of one Service, which may not exist yet or any more.
 type record struct {
-	// key is in strings of the model's own.
+	// key does not refer to a string of an API object.
 	key Key
-	// parsed is the Service as events have it, contested as claims have it; nil where
+	// parsed is the Service of the last event, claimed the one that is in claims; nil if
 	// there is none.
-	parsed    *service
-	contested *service
-	// slices is one of the Service's slices; the others come after it.
+	parsed  *service
+	claimed *service
+	// slices is the head of the list of the Service's slices.
 	slices *slice
-	// large is nil unless there are many endpoints.
-	large *large
-	// outcome is what Refresh computed last, nil if there is none.
+	// incremental is nil unless there are many endpoints.
+	incremental *incremental
+	// outcome is the result of the last Refresh, nil if there is none.
 	outcome *Service
 }
 
-// recordOf returns the record of a Service, a new one if need be.
-func (m *Model) recordOf(namespace, name string) *record {
+// recordFor returns the record of a Service, and makes one if there is none.
+func (m *Model) recordFor(namespace, name string) *record {
 	r := m.records[Key{Namespace: namespace, Name: name}]
 	if r == nil {
 		r = &record{key: Key{Namespace: unique.Make(namespace).Value(), Name: strings.Clone(name)}}
@@ -31,15 +31,14 @@ func (m *Model) recordOf(namespace, name string) *record {
 	return r
 }
 
-// forget drops the record of a Service of which nothing is left.
+// forget removes an empty record.
 func (m *Model) forget(key Key) {
 	if r := m.records[key]; r != nil && *r == (record{key: r.key}) {
 		delete(m.records, key)
 	}
 }
 
-// link puts a slice into the place of its older form, or before the others of its
-// Service.
+// link puts a slice in place of its older form, or at the head of the list.
 func (r *record) link(was, now *slice) {
 	if was == nil {
 		now.next = r.slices

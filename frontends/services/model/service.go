@@ -12,15 +12,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// proxyNameLabel on a Service says that another proxy implements it.
+// proxyNameLabel means that another proxy implements the Service.
 const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
 
-// word is an interned string: many objects have the same port names and zones,
-// and none of their bytes are an API object's own.
-type word = unique.Handle[string]
+// interned is an interned string: many objects have the same port names and zones. It
+// does not refer to a string of an API object.
+type interned = unique.Handle[string]
 
-// service is a Service in parsed form. Nothing in it refers to the API object,
-// whose memory is many times as large.
+// service is a Service in parsed form. It does not refer to the API object, which needs
+// many times as much memory.
 type service struct {
 	of            *record
 	created       time.Time
@@ -29,13 +29,13 @@ type service struct {
 	healthPort    uint16
 	internalLocal bool
 	externalLocal bool
-	// crowded is set once it has been said that a port has too many endpoints.
-	crowded bool
-	ports   []servicePort
+	// tooManyReported is true after a port was reported to have too many endpoints.
+	tooManyReported bool
+	ports           []servicePort
 	*extras
 }
 
-// extras are what few Services have. Those that have nothing of it share one.
+// extras are fields that few Services use. All others share an empty value.
 type extras struct {
 	external [Families][]External
 	ranges   Prefixes
@@ -43,13 +43,13 @@ type extras struct {
 }
 
 type servicePort struct {
-	name     word
+	name     interned
 	protocol Protocol
 	number   uint16
 	nodePort uint16
 }
 
-// equalParsed reports whether two forms of a Service say the same.
+// equalParsed reports whether two forms of a Service are equal.
 func equalParsed(a, b *service) bool {
 	return a.of == b.of && a.created.Equal(b.created) && a.clusterIPs == b.clusterIPs &&
 		a.affinity == b.affinity && a.healthPort == b.healthPort &&
@@ -65,8 +65,8 @@ func equalExtras(a, b *extras) bool {
 		equalPrefixes(&a.ranges, &b.ranges) && slices.Equal(a.bad, b.bad)
 }
 
-// parseService returns nil for a Service that has no rules: a headless one, an
-// ExternalName, or one that another proxy implements (rules 101, 102).
+// parseService returns nil for a Service without rules: a headless one, an ExternalName,
+// or one that another proxy implements (rules 101, 102).
 func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	if _, foreign := o.Labels[proxyNameLabel]; foreign || o.Spec.Type == corev1.ServiceTypeExternalName || o.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil, nil
@@ -93,7 +93,7 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 		if p.number == 0 {
 			continue
 		}
-		if field, err = s.admit(&p); err != nil {
+		if field, err = s.checkRepeats(&p); err != nil {
 			s.bad.add(index("spec.ports", i)+field, err)
 		}
 		if p.number != 0 {
@@ -103,16 +103,15 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	slices.SortFunc(s.ports, func(a, b servicePort) int {
 		return cmp.Or(cmp.Compare(a.name.Value(), b.name.Value()), cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
 	})
-	if equalExtras(s.extras, m.plain) {
-		s.extras = m.plain
+	if equalExtras(s.extras, m.noExtras) {
+		s.extras = m.noExtras
 	}
-	s.of = m.recordOf(o.Namespace, o.Name)
+	s.of = m.recordFor(o.Namespace, o.Name)
 	return s, s.bad
 }
 
-// parseClusterIPs reports whether the Service has any. The API server says with
-// ipFamilies which family each one is of; where a file says nothing, each has
-// its own (rule 97).
+// parseClusterIPs reports whether the Service has any. The API server sets the family of
+// each in ipFamilies; a file without that field has one address of each family (rule 97).
 func (s *service) parseClusterIPs(o *corev1.Service) bool {
 	ips, field := o.Spec.ClusterIPs, "spec.clusterIPs"
 	if len(ips) == 0 {
@@ -146,8 +145,8 @@ func (s *service) parseClusterIPs(o *corev1.Service) bool {
 	return any
 }
 
-// parseServicePort returns a port whose number is 0 if it can not be used, and
-// otherwise the field that the error is about.
+// parseServicePort returns a port and the field that the error is about. The number is 0
+// if the port cannot be used.
 func parseServicePort(o *corev1.ServicePort) (p servicePort, field string, err error) {
 	p.name = unique.Make(o.Name)
 	if p.protocol, err = parseProtocol(o.Protocol); err != nil {
@@ -170,10 +169,10 @@ var (
 	errRepeatedNode = errors.New("the Service has another port with this nodePort and protocol")
 )
 
-// admit checks a port against those before it. It takes the number of a port
-// that repeats another, so that its caller leaves it out, and only the nodePort
-// where that is what repeats.
-func (s *service) admit(p *servicePort) (field string, err error) {
+// checkRepeats compares a port with those before it. If it repeats one of them, its
+// number is set to 0, so that the caller leaves it out. If only its nodePort repeats one,
+// that is set to 0.
+func (s *service) checkRepeats(p *servicePort) (field string, err error) {
 	for i := range s.ports {
 		q := &s.ports[i]
 		switch {
@@ -201,10 +200,10 @@ func (m *Model) compute(r *record) *Service {
 	s := r.parsed
 	m.stats.Work++
 	if s == nil {
-		r.large = nil
+		r.incremental = nil
 		return nil
 	}
-	m.resize(r)
+	m.updateIncremental(r)
 	out := &Service{
 		Name: r.key, Created: s.created, ClusterIPs: s.clusterIPs,
 		InternalLocal: s.internalLocal, ExternalLocal: s.externalLocal, Affinity: s.affinity,
@@ -227,22 +226,22 @@ func (m *Model) compute(r *record) *Service {
 			if m.claims.holds(claim{addr: ip, protocol: p.protocol, port: p.number}, s) {
 				q.ClusterIPs[f] = ip
 			}
-			q.External[f] = m.held(s, p, Family(f))
+			q.External[f] = m.heldExternal(s, p, Family(f))
 			q.Backends[f] = m.backends(s, p, Family(f))
 		}
 		if p.nodePort != 0 && m.claims.holds(claim{protocol: p.protocol, port: p.nodePort}, s) {
 			q.NodePort = p.nodePort
 		}
 	}
-	if r.large != nil {
-		r.large.before = nil
+	if r.incremental != nil {
+		r.incremental.before = nil
 	}
 	return out
 }
 
-// held returns the external addresses where a port's claim holds: as a rule all
-// of them, in one list for every port.
-func (m *Model) held(s *service, p *servicePort, f Family) []External {
+// heldExternal returns the external addresses on which a port has won its claim. Usually
+// it has all of them, and all ports share one list.
+func (m *Model) heldExternal(s *service, p *servicePort, f Family) []External {
 	all := s.external[f]
 	has := func(e External) bool {
 		return m.claims.holds(claim{addr: e.Addr, protocol: p.protocol, port: p.number}, s)

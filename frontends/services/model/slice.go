@@ -15,19 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// slice is an EndpointSlice in parsed form. Nothing in it refers to the API
-// object.
+// slice is an EndpointSlice in parsed form. It does not refer to the API object.
 type slice struct {
 	name   types.NamespacedName
 	of     *record
 	family Family
 	ports  []slicePort
-	// endpoints are sorted by address: of each the 4 or 16 bytes of its address, the
-	// traits, and if there are zones, 1 + the index of its own ones, 0 for no hint, in
-	// as many bytes as zoneBytes says.
+	// endpoints are sorted by address. Each has the 4 or 16 bytes of its address, the
+	// flags, and if the slice has zones, zoneBytes bytes with 1 + the index of its zones,
+	// 0 for no hint.
 	endpoints string
-	// zones are the different lists of zones that endpoints are hinted for.
-	zones [][]word
+	// zones are the different lists of zones in hints.
+	zones [][]interned
 	// prev and next are other slices of the Service.
 	prev, next *slice
 	// trigger is the last-change-trigger-time in nanoseconds, 0 for none.
@@ -36,34 +35,33 @@ type slice struct {
 }
 
 type slicePort struct {
-	name     word
+	name     interned
 	protocol Protocol
 	number   uint16
 }
 
-// endpoint is one of a slice while the slice is parsed.
+// endpoint is an endpoint of a slice while the slice is parsed.
 type endpoint struct {
 	addr netip.Addr
-	traits
+	flags
 	// zones is 1 + the index of its list in the slice's zones, 0 for no hint.
 	zones uint32
 }
 
 var (
 	errNoAddress = errors.New("an endpoint needs an address")
-	errNoName    = errors.New("a port without a name belongs to no port of a Service")
-	errNoPort    = errors.New("a port without a number means all ports, which a Service can not use")
+	errNoName    = errors.New("a port without a name does not match any port of a Service")
+	errNoPort    = errors.New("a port without a number means all ports, which a Service cannot use")
 )
 
-// equalSlice reports whether two forms of a slice say the same, whatever
-// triggered them.
+// equalSlice reports whether two forms of a slice are equal, except for the trigger.
 func equalSlice(a, b *slice) bool {
 	return a.of == b.of && a.family == b.family && slices.Equal(a.ports, b.ports) &&
 		a.endpoints == b.endpoints && slices.EqualFunc(a.zones, b.zones, slices.Equal) && slices.Equal(a.bad, b.bad)
 }
 
-// parseSlice returns nil for a slice that no Service uses: a headless one, one
-// without a Service's name, one of names (rules 69, 99, 103).
+// parseSlice returns nil for a slice that no Service uses: a headless one, one without
+// the name of a Service, or one of host names (rules 69, 99, 103).
 func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 	owner := o.Labels[discoveryv1.LabelServiceName]
 	if _, headless := o.Labels[corev1.IsHeadlessService]; headless || owner == "" {
@@ -81,7 +79,7 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 		s.bad.add("addressType", fmt.Errorf("unknown address type %q: want IPv4 or IPv6", o.AddressType))
 		return nil, s.bad
 	}
-	s.of = m.recordOf(o.Namespace, owner)
+	s.of = m.recordFor(o.Namespace, owner)
 	s.name = types.NamespacedName{Namespace: s.of.key.Namespace, Name: strings.Clone(o.Name)}
 	s.ports = make([]slicePort, 0, len(o.Ports))
 	for i := range o.Ports {
@@ -101,29 +99,29 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 			s.bad.add(index("endpoints", i)+".addresses[0]", err)
 			continue
 		}
-		e := endpoint{addr: a, traits: stateOf(&from.Conditions)}
+		e := endpoint{addr: a, flags: stateFlags(&from.Conditions)}
 		if m.node == "" || from.NodeName == nil || *from.NodeName != m.node {
-			e.traits |= elsewhere
+			e.flags |= elsewhere
 		}
 		if from.Hints != nil {
-			e.traits |= nodeHints(from.Hints, m.node)
+			e.flags |= nodeHints(from.Hints, m.node)
 			e.zones = s.zoneHints(from.Hints, zones)
 		}
 		all = append(all, e)
 	}
 	slices.SortFunc(all, func(a, b endpoint) int {
-		return cmp.Or(a.addr.Compare(b.addr), cmp.Compare(a.traits, b.traits), cmp.Compare(a.zones, b.zones))
+		return cmp.Or(a.addr.Compare(b.addr), cmp.Compare(a.flags, b.flags), cmp.Compare(a.zones, b.zones))
 	})
 	s.pack(all)
 	return s, s.bad
 }
 
-// pack keeps the endpoints.
+// pack stores the endpoints.
 func (s *slice) pack(all []endpoint) {
 	packed := make([]byte, 0, len(all)*s.stride())
 	for _, e := range all {
 		packed = append(packed, e.addr.AsSlice()...)
-		packed = append(packed, byte(e.traits))
+		packed = append(packed, byte(e.flags))
 		for n := s.zoneBytes(); n > 0; n-- {
 			packed = append(packed, byte(e.zones>>(8*(n-1))))
 		}
@@ -131,7 +129,7 @@ func (s *slice) pack(all []endpoint) {
 	s.endpoints = string(packed)
 }
 
-// zoneBytes returns how many bytes tell the zones of an endpoint.
+// zoneBytes returns the number of bytes for the zones of an endpoint.
 func (s *slice) zoneBytes() int {
 	switch n := len(s.zones); {
 	case n == 0:
@@ -143,7 +141,7 @@ func (s *slice) zoneBytes() int {
 	}
 }
 
-// stride returns how many bytes an endpoint has.
+// stride returns the number of bytes of an endpoint.
 func (s *slice) stride() int { return addrBytes(s.family) + 1 + s.zoneBytes() }
 
 func addrBytes(f Family) int {
@@ -153,14 +151,14 @@ func addrBytes(f Family) int {
 	return 16
 }
 
-// len returns how many endpoints there are.
+// len returns the number of endpoints.
 func (s *slice) len() int { return len(s.endpoints) / s.stride() }
 
-// gather appends the endpoints of a slice with one port number. zones are what each
-// list of zones says of this node.
-func (s *slice) gather(all []entry, port uint16, zones []traits) []entry {
+// gather appends the endpoints with one port number. zones has the flags of this node for
+// each list of zones.
+func (s *slice) gather(all []packedEndpoint, port uint16, zones []flags) []packedEndpoint {
 	w := widthOf(s.family)
-	var e entry
+	var e packedEndpoint
 	addr := e[:4]
 	if s.family == IPv6 {
 		e[0] = kindIPv6
@@ -170,7 +168,7 @@ func (s *slice) gather(all []entry, port uint16, zones []traits) []entry {
 	for rest := s.endpoints; rest != ""; {
 		copy(addr, rest)
 		rest = rest[len(addr):]
-		t, n := traits(rest[0]), uint32(0)
+		t, n := flags(rest[0]), uint32(0)
 		rest = rest[1:]
 		for range s.zoneBytes() {
 			n, rest = n<<8|uint32(rest[0]), rest[1:]

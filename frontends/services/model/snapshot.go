@@ -25,8 +25,8 @@ func (s Snapshot) MarshalBinary() ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(s.Proto())
 }
 
-// UnmarshalBinary decodes what MarshalBinary made. It does not trust the input:
-// an address or number out of range is an error.
+// UnmarshalBinary decodes the result of MarshalBinary. It validates the input: an address
+// or number out of range is an error.
 func (s *Snapshot) UnmarshalBinary(b []byte) error {
 	var p modelpb.Model
 	if err := proto.Unmarshal(b, &p); err != nil {
@@ -40,7 +40,7 @@ func (s *Snapshot) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// Proto returns the snapshot's serialised form.
+// Proto returns the snapshot as a message.
 func (s Snapshot) Proto() *modelpb.Model {
 	out := &modelpb.Model{
 		Revision: s.Revision,
@@ -80,7 +80,7 @@ func serviceProto(s *Service) *modelpb.Service {
 	return out
 }
 
-// countsProto leaves out what is nothing.
+// countsProto returns nil if all counts are 0.
 func countsProto(in [Families]int) []uint32 {
 	if in == ([Families]int{}) {
 		return nil
@@ -141,7 +141,7 @@ func endpointsProto(in Endpoints) []*modelpb.Endpoint {
 	return out
 }
 
-// FromProto returns the snapshot of a serialised form.
+// FromProto returns the snapshot of a message.
 func FromProto(p *modelpb.Model) (Snapshot, error) {
 	out := Snapshot{
 		Revision: p.GetRevision(),

@@ -8,7 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// topology says which ready endpoints the policy Cluster uses.
+// topology decides which ready endpoints the policy Cluster uses.
 type topology uint8
 
 const (
@@ -17,8 +17,8 @@ const (
 	sameZone
 )
 
-// fits reports whether an endpoint is used.
-func (t topology) fits(of traits) bool {
+// fits reports whether an endpoint with these flags is used.
+func (t topology) fits(of flags) bool {
 	switch t {
 	case sameNode:
 		return of&forThisNode != 0
@@ -29,8 +29,8 @@ func (t topology) fits(of traits) bool {
 	}
 }
 
-// nodeHints returns what an endpoint's hints say of a node.
-func nodeHints(h *discoveryv1.EndpointHints, node string) (t traits) {
+// nodeHints returns the flags of the hints for nodes.
+func nodeHints(h *discoveryv1.EndpointHints, node string) (t flags) {
 	if len(h.ForNodes) == 0 {
 		return 0
 	}
@@ -41,9 +41,9 @@ func nodeHints(h *discoveryv1.EndpointHints, node string) (t traits) {
 	return t
 }
 
-// zoneHints returns which of the slice's lists of zones an endpoint has, and
-// adds its list if it is new. Endpoints share lists: they are as many as there
-// are zones. seen has those so far, by their joined names.
+// zoneHints returns 1 + the index of an endpoint's list of zones, and adds the list if it
+// is new. Endpoints share lists: there are about as many as zones. seen has the index of
+// each list by its joined names.
 func (s *slice) zoneHints(h *discoveryv1.EndpointHints, seen map[string]uint32) uint32 {
 	if len(h.ForZones) == 0 {
 		return 0
@@ -56,7 +56,7 @@ func (s *slice) zoneHints(h *discoveryv1.EndpointHints, seen map[string]uint32) 
 	if n := seen[key]; n != 0 {
 		return n
 	}
-	list := make([]word, len(names))
+	list := make([]interned, len(names))
 	for i, n := range names {
 		list[i] = unique.Make(n)
 	}
@@ -66,16 +66,16 @@ func (s *slice) zoneHints(h *discoveryv1.EndpointHints, seen map[string]uint32) 
 	return n
 }
 
-// zoneTraits returns what each of a slice's lists of zones says of this node.
-// Without a zone the node is in none (rule 73).
-func (m *Model) zoneTraits(s *slice) []traits {
+// zoneFlags returns the flags of this node for each list of zones. A node without a zone
+// is in none (rule 73).
+func (m *Model) zoneFlags(s *slice) []flags {
 	if len(s.zones) == 0 {
 		return nil
 	}
-	out := make([]traits, len(s.zones))
+	out := make([]flags, len(s.zones))
 	for i, list := range s.zones {
 		out[i] = hintedZone
-		if m.this.Zone != "" && slices.ContainsFunc(list, func(z word) bool { return z.Value() == m.this.Zone }) {
+		if m.this.Zone != "" && slices.ContainsFunc(list, func(z interned) bool { return z.Value() == m.this.Zone }) {
 			out[i] |= forThisZone
 		}
 	}

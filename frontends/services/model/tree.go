@@ -6,43 +6,39 @@ import (
 	"strings"
 )
 
-// tree is an immutable sorted list of packed entries of one width, repeats
-// allowed: a B+tree whose versions share the nodes that do not differ. nil is the
-// empty list. Up to maxFan entries are a single leaf; nothing in a leaf is for the
-// garbage collector to follow.
-//
-// Functions add to work how many entries and children they looked at.
+// tree is an immutable sorted list of packed endpoints of one width, with duplicates
+// allowed. It is a B+tree whose versions share equal nodes. nil is the empty list. A leaf
+// has up to maxFan entries, and contains nothing that the garbage collector has to
+// follow. Functions add to work the number of entries and children that they looked at.
 type tree struct {
-	// packed are the entries of a leaf one after the other, or the first entry of
-	// each child.
+	// packed has the entries of a leaf, or the first entry of each child.
 	packed string
 	// children is nil for a leaf. All have the same height.
 	children *[maxFan]*tree
-	// count is of the entries in all of the leaves.
+	// count is the number of entries in all leaves.
 	count  uint32
 	width  uint8
 	height uint8
 }
 
 const (
-	// maxFan is how many entries a leaf and how many children an inner node has at
-	// most.
+	// maxFan is the maximum of entries in a leaf and of children in an inner node.
 	maxFan = 64
-	// minFan is how many they have at least after a change, unless there are no more
-	// beside them.
+	// minFan is their minimum after a change, unless the node is the only one of its
+	// level.
 	minFan = 16
-	// usualFan is how many they have at most after a split: room for more.
+	// usualFan is their maximum after a split, which leaves room for more.
 	usualFan = 48
 )
 
-// edit adds an entry, or takes one that is equal away.
+// edit adds an entry, or removes an equal one.
 type edit struct {
-	entry
+	packedEndpoint
 	add bool
 }
 
 // buildTree returns the tree of sorted entries.
-func buildTree(all []entry, width int) *tree {
+func buildTree(all []packedEndpoint, width int) *tree {
 	packed := make([]byte, 0, len(all)*width)
 	for i := range all {
 		packed = append(packed, all[i][:width]...)
@@ -50,7 +46,7 @@ func buildTree(all []entry, width int) *tree {
 	return rooted(inLeaves(packed, width))
 }
 
-// len returns how many entries there are.
+// len returns the number of entries.
 func (t *tree) len() int {
 	if t == nil {
 		return 0
@@ -58,7 +54,7 @@ func (t *tree) len() int {
 	return int(t.count)
 }
 
-// fan returns how many entries or children the node itself has.
+// fan returns the number of entries or children of the node itself.
 func (t *tree) fan() int { return len(t.packed) / int(t.width) }
 
 // at returns an entry, or the first one of a child.
@@ -89,8 +85,8 @@ func (t *tree) each(yield func(string) bool) bool {
 // first returns the first entry with a prefix, "" if there is none.
 func (t *tree) first(prefix string, work *uint64) string {
 	for next := ""; t != nil; {
-		// i is where entries are not less than the prefix, which begins in the child
-		// before that one, if not with it.
+		// i is the first entry that is not less than the prefix. The entries with the
+		// prefix begin in the child before it, or with it.
 		i := sort.Search(t.fan(), func(i int) bool { return t.at(i) >= prefix })
 		*work++
 		if i < t.fan() {
@@ -108,15 +104,15 @@ func (t *tree) first(prefix string, work *uint64) string {
 	return ""
 }
 
-// with returns the tree after edits, which are sorted by entry. To take away what
-// is not there does nothing.
-func (t *tree) with(edits []edit, width int, work *uint64) *tree {
-	same := func(a, b edit) bool { return a.entry == b.entry }
+// apply returns the tree after edits, which are sorted by entry. Removing an entry that
+// does not exist does nothing.
+func (t *tree) apply(edits []edit, width int, work *uint64) *tree {
+	same := func(a, b edit) bool { return a.packedEndpoint == b.packedEndpoint }
 	for len(edits) > 0 {
 		if t == nil {
 			t = &tree{width: uint8(width)}
 		}
-		// Repeats may be in different leaves: they are edited one by one.
+		// Duplicates may be in different leaves, so they are edited one by one.
 		once := slices.CompactFunc(slices.Clone(edits), same)
 		t = rooted(t.edited(once, work))
 		if len(once) == len(edits) {
@@ -133,8 +129,8 @@ func (t *tree) with(edits []edit, width int, work *uint64) *tree {
 	return t
 }
 
-// edited returns the nodes that take a node's place: of its height, or none. Of each
-// entry there is one edit.
+// edited returns the nodes that replace a node, of its height. Each entry has at most one
+// edit.
 func (t *tree) edited(edits []edit, work *uint64) []*tree {
 	*work += uint64(t.fan() + len(edits))
 	if t.children == nil {
@@ -145,7 +141,7 @@ func (t *tree) edited(edits []edit, work *uint64) []*tree {
 		mine := edits
 		if i+1 < t.fan() && len(edits) > 0 {
 			next := t.at(i + 1)
-			cut := sort.Search(len(edits), func(j int) bool { return string(edits[j].entry[:t.width]) >= next })
+			cut := sort.Search(len(edits), func(j int) bool { return string(edits[j].packedEndpoint[:t.width]) >= next })
 			mine, edits = edits[:cut], edits[cut:]
 		}
 		if len(mine) == 0 {
@@ -168,7 +164,7 @@ func (t *tree) editedLeaf(edits []edit) []*tree {
 	w, rest := int(t.width), t.packed
 	packed := make([]byte, 0, len(rest)+len(edits)*w)
 	for i := range edits {
-		e := edits[i].entry[:w]
+		e := edits[i].packedEndpoint[:w]
 		at := w * sort.Search(len(rest)/w, func(j int) bool { return rest[j*w:(j+1)*w] >= string(e) })
 		packed, rest = append(packed, rest[:at]...), rest[at:]
 		if edits[i].add {
@@ -180,8 +176,8 @@ func (t *tree) editedLeaf(edits []edit) []*tree {
 	return inLeaves(append(packed, rest...), w)
 }
 
-// pieces calls f with the bounds of even parts of n things, none larger than a
-// node may be; one part if they fit.
+// pieces calls f with the bounds of even parts of n things, so that each part fits in a
+// node.
 func pieces(n int, f func(low, high int)) {
 	parts := 1
 	if n > maxFan {
@@ -192,7 +188,7 @@ func pieces(n int, f func(low, high int)) {
 	}
 }
 
-// inLeaves returns packed entries in leaves.
+// inLeaves distributes packed entries to leaves.
 func inLeaves(packed []byte, width int) (out []*tree) {
 	if len(packed) == 0 {
 		return nil
@@ -203,7 +199,7 @@ func inLeaves(packed []byte, width int) (out []*tree) {
 	return out
 }
 
-// inParents returns nodes of one height in parents.
+// inParents distributes nodes of one height to parents.
 func inParents(kids []*tree) (out []*tree) {
 	if len(kids) == 0 {
 		return nil
@@ -223,7 +219,7 @@ func inParents(kids []*tree) (out []*tree) {
 	return out
 }
 
-// rooted puts nodes of one height under one root that has no only child.
+// rooted returns the root above nodes of one height. A root has more than one child.
 func rooted(level []*tree) *tree {
 	for len(level) > 1 {
 		level = inParents(level)
@@ -238,8 +234,8 @@ func rooted(level []*tree) *tree {
 	return t
 }
 
-// joinSmall joins nodes that have too little with those beside them. It changes
-// the list in place.
+// joinSmall joins nodes that have fewer than minFan entries with their neighbours. It
+// modifies the list in place.
 func joinSmall(level []*tree) []*tree {
 	out := level[:0]
 	for _, t := range level {
@@ -252,7 +248,7 @@ func joinSmall(level []*tree) []*tree {
 	return out
 }
 
-// joined returns what two nodes side by side have, in one or two.
+// joined distributes the content of two neighbours to one or two nodes.
 func joined(a, b *tree) []*tree {
 	if a.children == nil {
 		return inLeaves([]byte(a.packed+b.packed), int(a.width))

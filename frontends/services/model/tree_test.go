@@ -11,9 +11,9 @@ import (
 )
 
 // entryOf is a narrow entry that has a number for its address.
-func entryOf(n uint32, marks byte) (e entry) {
+func entryOf(n uint32, marks byte) (e packedEndpoint) {
 	binary.BigEndian.PutUint32(e[:], n)
-	e[narrow-1] = marks
+	e[widthIPv4-1] = marks
 	return e
 }
 
@@ -45,9 +45,9 @@ func sound(t *rapid.T, n *tree, root bool) {
 }
 
 // entries lists a tree.
-func entries(n *tree) (out []entry) {
+func entries(n *tree) (out []packedEndpoint) {
 	n.each(func(s string) bool {
-		var e entry
+		var e packedEndpoint
 		copy(e[:], s)
 		out = append(out, e)
 		return true
@@ -56,7 +56,7 @@ func entries(n *tree) (out []entry) {
 }
 
 // drawEdits are edits of about the entries of a list, most of them in one place.
-func drawEdits(t *rapid.T, have []entry) (out []edit) {
+func drawEdits(t *rapid.T, have []packedEndpoint) (out []edit) {
 	n := rapid.SampledFrom([]int{0, 1, 1, 2, 20, 200, 2000}).Draw(t, "edits")
 	from, span := rapid.Uint32Range(0, 3000).Draw(t, "from"), rapid.SampledFrom([]uint32{1, 50, 1000, 5000}).Draw(t, "span")
 	add := rapid.SampledFrom([]int{0, 1, 5, 9, 10}).Draw(t, "added of ten")
@@ -64,22 +64,22 @@ func drawEdits(t *rapid.T, have []entry) (out []edit) {
 	for range n {
 		e := edit{entryOf(from+r.Uint32N(span), byte(r.IntN(3))), r.IntN(10) < add}
 		if !e.add && len(have) > 0 && r.IntN(4) > 0 {
-			e.entry = have[r.IntN(len(have))]
+			e.packedEndpoint = have[r.IntN(len(have))]
 		}
 		out = append(out, e)
 	}
-	slices.SortStableFunc(out, func(a, b edit) int { return a.entry.compare(&b.entry) })
+	slices.SortStableFunc(out, func(a, b edit) int { return a.packedEndpoint.compare(&b.packedEndpoint) })
 	return out
 }
 
 // apply does edits to a plain list.
-func apply(all []entry, edits []edit) []entry {
+func apply(all []packedEndpoint, edits []edit) []packedEndpoint {
 	all = slices.Clone(all)
 	for _, e := range edits {
-		at, found := slices.BinarySearchFunc(all, e.entry, compareEntries)
+		at, found := slices.BinarySearchFunc(all, e.packedEndpoint, comparePacked)
 		switch {
 		case e.add:
-			all = slices.Insert(all, at, e.entry)
+			all = slices.Insert(all, at, e.packedEndpoint)
 		case found:
 			all = slices.Delete(all, at, at+1)
 		}
@@ -91,38 +91,38 @@ func apply(all []entry, edits []edit) []entry {
 // have all of its versions; two of them differ as the lists do.
 func TestTreeIsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		plain, trees := [][]entry{nil}, []*tree{nil}
+		noExtras, trees := [][]packedEndpoint{nil}, []*tree{nil}
 		var work uint64
 		for range rapid.IntRange(1, 15).Draw(t, "steps") {
 			at := len(trees) - 1
-			edits := drawEdits(t, plain[at])
-			plain, trees = append(plain, apply(plain[at], edits)), append(trees, trees[at].with(edits, narrow, &work))
+			edits := drawEdits(t, noExtras[at])
+			noExtras, trees = append(noExtras, apply(noExtras[at], edits)), append(trees, trees[at].apply(edits, widthIPv4, &work))
 			sound(t, trees[at+1], true)
 		}
 		for i := range trees {
-			if got := entries(trees[i]); !slices.Equal(got, plain[i]) || trees[i].len() != len(plain[i]) {
-				t.Fatalf("version %d: %v, want %v", i, got, plain[i])
+			if got := entries(trees[i]); !slices.Equal(got, noExtras[i]) || trees[i].len() != len(noExtras[i]) {
+				t.Fatalf("version %d: %v, want %v", i, got, noExtras[i])
 			}
 		}
 		i, j := rapid.IntRange(0, len(trees)-1).Draw(t, "one"), rapid.IntRange(0, len(trees)-1).Draw(t, "other")
-		checkDiff(t, plain[i], plain[j], trees[i], trees[j])
-		checkDiff(t, plain[i], plain[j], trees[i], buildTree(plain[j], narrow))
-		checkFirst(t, plain[i], trees[i])
+		checkDiff(t, noExtras[i], noExtras[j], trees[i], trees[j])
+		checkDiff(t, noExtras[i], noExtras[j], trees[i], buildTree(noExtras[j], widthIPv4))
+		checkFirst(t, noExtras[i], trees[i])
 	})
 }
 
 // checkDiff: what left and what came lead from one list to the other.
-func checkDiff(t *rapid.T, was, now []entry, a, b *tree) {
+func checkDiff(t *rapid.T, was, now []packedEndpoint, a, b *tree) {
 	var work uint64
 	out, equal := slices.Clone(was), true
 	last := ""
 	diffTrees(a, b, func(s string, came bool) bool {
-		var e entry
+		var e packedEndpoint
 		copy(e[:], s)
-		if equal = false; s[:narrow-1] < last {
+		if equal = false; s[:widthIPv4-1] < last {
 			t.Fatalf("%x comes after %x", s, last)
 		}
-		last = s[:narrow-1]
+		last = s[:widthIPv4-1]
 		out = apply(out, []edit{{e, came}})
 		return true
 	}, &work)
@@ -136,14 +136,14 @@ func checkDiff(t *rapid.T, was, now []entry, a, b *tree) {
 	}
 }
 
-func checkFirst(t *rapid.T, all []entry, n *tree) {
+func checkFirst(t *rapid.T, all []packedEndpoint, n *tree) {
 	var work uint64
 	for i := range uint32(3100) {
 		e := entryOf(i, 0)
-		prefix := string(e[:narrow-1])
+		prefix := string(e[:widthIPv4-1])
 		want := ""
-		if at, _ := slices.BinarySearchFunc(all, e, compareEntries); at < len(all) && strings.HasPrefix(string(all[at][:]), prefix) {
-			want = string(all[at][:narrow])
+		if at, _ := slices.BinarySearchFunc(all, e, comparePacked); at < len(all) && strings.HasPrefix(string(all[at][:]), prefix) {
+			want = string(all[at][:widthIPv4])
 		}
 		if got := n.first(prefix, &work); got != want {
 			t.Fatalf("first of %x: %x, want %x", prefix, got, want)
@@ -155,22 +155,22 @@ func checkFirst(t *rapid.T, all []entry, n *tree) {
 // does the comparison of the versions before and after it.
 func TestVersionsShare(t *testing.T) {
 	for _, n := range []int{100, 10_000, 250_000} {
-		all := make([]entry, n)
+		all := make([]packedEndpoint, n)
 		for i := range all {
 			all[i] = entryOf(uint32(2*i), 0)
 		}
-		whole := buildTree(all, narrow)
+		whole := buildTree(all, widthIPv4)
 		nodes := make(map[*tree]bool)
 		mark(whole, nodes, func(*tree) {})
 		var work uint64
 		// A path of at most 4 nodes, each with maxFan parts, once to change it and
 		// twice to compare.
 		const most = 4 * maxFan * 3
-		now := whole.with([]edit{{entryOf(uint32(n/2*2), 0), false}, {entryOf(uint32(n/2*2+1), 0), true}}, narrow, &work)
+		now := whole.apply([]edit{{entryOf(uint32(n/2*2), 0), false}, {entryOf(uint32(n/2*2+1), 0), true}}, widthIPv4, &work)
 		made, moved := 0, 0
 		mark(now, nodes, func(*tree) { made++ })
 		diffTrees(whole, now, func(string, bool) bool { moved++; return true }, &work)
-		now.first(string(all[n/2][:narrow-1]), &work)
+		now.first(string(all[n/2][:widthIPv4-1]), &work)
 		if moved != 2 || made > 5 || work > most || int(whole.height) > 3 {
 			t.Errorf("%d entries: %d differ, %d of %d nodes are new, work %d, height %d", n, moved, made, len(nodes), work, whole.height)
 		}
@@ -195,15 +195,15 @@ func mark(t *tree, known map[*tree]bool, f func(*tree)) {
 // TestSmallNodesAreJoined: a tree that shrinks and moves does not keep a node for
 // each few entries.
 func TestSmallNodesAreJoined(t *testing.T) {
-	all := make([]entry, 50_000)
+	all := make([]packedEndpoint, 50_000)
 	for i := range all {
 		all[i] = entryOf(uint32(i), 0)
 	}
-	n := buildTree(all, narrow)
+	n := buildTree(all, widthIPv4)
 	var work uint64
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, i := range r.Perm(len(all))[:49_000] {
-		n = n.with([]edit{{entry: all[i]}}, narrow, &work)
+		n = n.apply([]edit{{packedEndpoint: all[i]}}, widthIPv4, &work)
 	}
 	nodes := 0
 	mark(n, make(map[*tree]bool), func(*tree) { nodes++ })

@@ -1,15 +1,14 @@
 package model
 
-// cursor is a place in a tree, with what comes after it.
+// cursor is a position in a tree.
 type cursor struct {
-	// later are subtrees, for each height the brothers that come after the one that
-	// was opened; the last ones come next.
+	// later are the subtrees after the position, for each height those beside the one
+	// that was opened. The last element comes first.
 	later [][]*tree
-	// rest is what comes first: the entries of an opened leaf.
+	// rest has the remaining entries of an opened leaf, which precede later.
 	rest  string
 	width int
-	// root is the room for the first of later, room for all of them in a tree of
-	// the usual height.
+	// root and room are the memory of later for a tree of the usual height.
 	root [1]*tree
 	room [6][]*tree
 }
@@ -22,7 +21,7 @@ func (c *cursor) start(t *tree) {
 	}
 }
 
-// at returns the subtree that begins here; nil at the end and inside of a leaf.
+// at returns the subtree that begins here. It is nil at the end and inside a leaf.
 func (c *cursor) at() *tree {
 	if c.rest != "" {
 		return nil
@@ -37,13 +36,13 @@ func (c *cursor) at() *tree {
 	return nil
 }
 
-// skip goes behind the subtree that begins here.
+// skip moves after the subtree that begins here.
 func (c *cursor) skip() {
 	last := len(c.later) - 1
 	c.later[last] = c.later[last][1:]
 }
 
-// open goes into the subtree that begins here.
+// open moves into the subtree that begins here.
 func (c *cursor) open(work *uint64) {
 	t := c.at()
 	c.skip()
@@ -55,18 +54,17 @@ func (c *cursor) open(work *uint64) {
 	c.later = append(c.later, t.kids())
 }
 
-// take returns the next entry of the opened leaf and goes behind it.
+// take returns the next entry of the opened leaf, and moves after it.
 func (c *cursor) take() string {
 	e := c.rest[:c.width]
 	c.rest = c.rest[c.width:]
 	return e
 }
 
-// diffTrees calls f for each entry that one of two trees has and the other has not,
-// in order: came is true for those of now. Where two differ in their marks alone,
-// the one that left is first. It stops when f returns false. What the trees share
-// is not looked at.
-func diffTrees(was, now *tree, f func(entry string, came bool) bool, work *uint64) {
+// diffTrees calls f for each entry that only one of two trees has, in order; came is true
+// for those of now. If two entries differ only in their flags, that of was comes first.
+// It stops when f returns false. Shared nodes are not looked at.
+func diffTrees(was, now *tree, f func(packedEndpoint string, came bool) bool, work *uint64) {
 	if was == now {
 		*work++
 		return
@@ -95,8 +93,8 @@ func diffTrees(was, now *tree, f func(entry string, came bool) bool, work *uint6
 	}
 }
 
-// step goes on by one entry of either leaf, or of both where they are the same.
-func step(x, y *cursor, f func(entry string, came bool) bool) bool {
+// step advances by one entry of either leaf, or of both if they are equal.
+func step(x, y *cursor, f func(packedEndpoint string, came bool) bool) bool {
 	switch {
 	case y.rest == "":
 		return f(x.take(), false)

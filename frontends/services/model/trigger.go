@@ -7,21 +7,20 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// maxTriggers is how many triggers are kept between two calls of Refresh. There
-// are more only while nothing can be published for long, and then they tell
-// nothing new.
+// maxTriggers bounds the triggers between two calls of Refresh. There are more only if
+// nothing can be published for long.
 const maxTriggers = 1 << 14
 
-// triggers are when the endpoints of Services changed in the cluster, until it
-// is known whether that makes a difference on this node.
+// triggers are the times at which the endpoints of Services changed in the cluster, until
+// the next Refresh.
 type triggers struct {
 	started int64
 	count   int
 	of      map[Key][]time.Time
 }
 
-// triggerOf returns the trigger time of a slice in nanoseconds, 0 if it has
-// none that makes sense (rule 158).
+// triggerOf returns the trigger time of a slice in nanoseconds, 0 if it has none that is
+// valid (rule 158).
 func triggerOf(o *discoveryv1.EndpointSlice) int64 {
 	text, ok := o.Annotations[corev1.EndpointsLastChangeTriggerTime]
 	if !ok {
@@ -34,9 +33,8 @@ func triggerOf(o *discoveryv1.EndpointSlice) int64 {
 	return t.UnixNano()
 }
 
-// collect keeps the trigger of a slice that changed, if it is news: a slice
-// keeps its annotation from then on, and what was there at the start was not
-// programmed by this process.
+// collect keeps the trigger of a slice that changed, if it is new: a slice keeps its
+// annotation, and what existed at the start was not programmed by this process.
 func (t *triggers) collect(was, now *slice) {
 	if now.trigger <= t.started || was != nil && was.trigger == now.trigger || t.count >= maxTriggers {
 		return
@@ -45,7 +43,7 @@ func (t *triggers) collect(was, now *slice) {
 	t.count++
 }
 
-// clear forgets all.
+// clear removes all.
 func (t *triggers) clear() {
 	if t.count > 0 {
 		t.of, t.count = make(map[Key][]time.Time), 0

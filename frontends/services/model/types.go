@@ -49,7 +49,7 @@ const (
 	SCTP Protocol = 132
 )
 
-// String returns the name as nft and Kubernetes know it, in lower case.
+// String returns the name that nft uses, in lower case.
 func (p Protocol) String() string {
 	switch p {
 	case TCP:
@@ -77,8 +77,8 @@ func parseProtocol(p corev1.Protocol) (Protocol, error) {
 	}
 }
 
-// MaxEndpoints is how many endpoints of one port are used: a bound for what one
-// Service can ask of a node.
+// MaxEndpoints is the number of endpoints of one port that are used. It bounds the load
+// that one Service can cause on a node.
 const MaxEndpoints = 1 << 18
 
 // Service is one Service as this node sees it. It is immutable.
@@ -87,18 +87,18 @@ type Service struct {
 	Created time.Time
 	// ClusterIPs has at most one address for each family.
 	ClusterIPs [Families]netip.Addr
-	// InternalLocal and ExternalLocal are true for the traffic policy Local; the
-	// external one only where the Service can be reached from outside.
+	// InternalLocal and ExternalLocal are true for the traffic policy Local. The
+	// external one is false if the Service cannot be reached from outside.
 	InternalLocal bool
 	ExternalLocal bool
-	// HealthCheckNodePort is the TCP port on which load balancers ask how many
-	// endpoints are on this node; 0 for none.
+	// HealthCheckNodePort is the TCP port of the health check for load balancers, 0
+	// for none.
 	HealthCheckNodePort uint16
-	// Affinity is for how long after its last new flow a client keeps its
-	// endpoint (session affinity ClientIP), in whole seconds; 0 is none.
+	// Affinity is how long a client keeps its endpoint after its last new flow
+	// (session affinity ClientIP), in whole seconds; 0 means no affinity.
 	Affinity time.Duration
-	// SourceRanges are who may reach the addresses of load balancers, sorted.
-	// A nil list does not limit anybody.
+	// SourceRanges are the sources that may reach the addresses of load balancers,
+	// sorted. A nil list allows all.
 	SourceRanges [Families][]netip.Prefix
 	// LocalReady counts the distinct addresses of ready endpoints on this node, over
 	// all ports, for each family. 0 without HealthCheckNodePort.
@@ -113,13 +113,13 @@ type Port struct {
 	Name     string
 	Protocol Protocol
 	Number   uint16
-	// ClusterIPs are those of the Service where this port's claim on the
-	// address, protocol and number holds; another Service may have the older one.
+	// ClusterIPs are those of the Service on which this port has won the claim to the
+	// address, protocol and number; another Service may have an older claim.
 	ClusterIPs [Families]netip.Addr
-	// External are the addresses from outside of the cluster's own ranges on
-	// which this port's claim holds, sorted, without repeats.
+	// External are the addresses outside of the cluster's ranges on which this port
+	// has won the claim, sorted, without duplicates.
 	External [Families][]External
-	// NodePort is 0 if there is none or another Service has the older claim.
+	// NodePort is 0 if there is none, or if another Service has an older claim.
 	NodePort uint16
 	Backends [Families]Backends
 }
@@ -128,25 +128,26 @@ type Port struct {
 // balancer whose traffic this node takes (ipMode VIP).
 type External struct {
 	Addr netip.Addr
-	// LoadBalancer is true for one of status.loadBalancer: SourceRanges hold.
+	// LoadBalancer is true for an address in status.loadBalancer, to which SourceRanges
+	// apply.
 	LoadBalancer bool
 }
 
 // Backends are the endpoints of a port in one family.
 type Backends struct {
-	// Cluster are those for the policy Cluster: the ready ones, or if there is
+	// Cluster are those for the policy Cluster: the ready ones, or if there are
 	// none, those that still serve while they terminate.
 	Cluster Endpoints
-	// Local are those on this node, chosen by the same rule among themselves.
-	// None unless a policy of the Service is Local.
+	// Local are those on this node, chosen by the same rule. The list is empty unless
+	// a policy of the Service is Local.
 	Local Endpoints
-	// Draining are the endpoints that get no new flows from Cluster but still
-	// serve the ones they have. Only for UDP, where a flow ends when its
-	// endpoint is gone from here.
+	// Draining are the endpoints that receive no new flows from Cluster but still
+	// serve the flows that they have. It is used only for UDP, because there a flow
+	// ends when its endpoint is in none of the lists.
 	Draining Endpoints
 }
 
-// Prefixes are prefixes of each family, sorted, without repeats.
+// Prefixes are prefixes of each family, sorted, without duplicates.
 type Prefixes = [Families][]netip.Prefix
 
 // Node is what matters of this node's Node object.
@@ -154,28 +155,27 @@ type Node struct {
 	// Known is true once the object has been seen.
 	Known bool
 	Name  string
-	// Addresses are the node's primary ones: of each family the first InternalIP,
-	// or else the first ExternalIP, unless the configuration has one.
+	// Addresses are the primary addresses of the node: the one in the configuration,
+	// the first InternalIP, or the first ExternalIP of each family.
 	Addresses [Families]netip.Addr
 	// PodCIDRs are the addresses of the pods on this node.
 	PodCIDRs Prefixes
 	// Zone is the label topology.kubernetes.io/zone, empty if there is none.
 	Zone string
-	// Leaving is true while the node should get no new traffic from load
-	// balancers: its object is gone or being deleted, or has the taint
-	// ToBeDeletedByClusterAutoscaler.
+	// Leaving is true while load balancers should not send new traffic to the node:
+	// its object is deleted or being deleted, or has the DeletionTaint.
 	Leaving bool
 }
 
-// Change is a Service whose outcome differs. Old is nil for a new one, New for
-// one that is gone.
+// Change is a Service whose outcome differs. Old is nil for a new Service, New for a
+// deleted one.
 type Change struct {
 	Name Key
 	Old  *Service
 	New  *Service
 }
 
-// Changes are what Refresh found.
+// Changes are the result of Refresh.
 type Changes struct {
 	// Services are sorted by name.
 	Services []Change
@@ -183,8 +183,8 @@ type Changes struct {
 	Node *Node
 	// ServiceCIDRs are the ranges of all ClusterIPs, nil if they do not differ.
 	ServiceCIDRs *Prefixes
-	// Triggers are when the endpoints changed in the cluster that led to
-	// Services: annotation endpoints.kubernetes.io/last-change-trigger-time.
+	// Triggers are the times at which the endpoints behind Services changed in the
+	// cluster: annotation endpoints.kubernetes.io/last-change-trigger-time.
 	Triggers []time.Time
 }
 
@@ -193,7 +193,7 @@ func (c *Changes) Empty() bool {
 	return len(c.Services) == 0 && c.Node == nil && c.ServiceCIDRs == nil
 }
 
-// Notice is something about a Service that who owns it should hear of.
+// Notice is a message to the owner of a Service.
 type Notice struct {
 	Service Key
 	// Reason is one word, Message a sentence.
@@ -201,25 +201,25 @@ type Notice struct {
 	Message string
 }
 
-// Stats count what came in and what it amounted to.
+// Stats count the events and their outcome.
 type Stats struct {
 	ServiceEvents     uint64
 	SliceEvents       uint64
 	NodeEvents        uint64
 	ServiceCIDREvents uint64
-	// ServiceChanges and NodeChanges are the events' real outcome.
+	// ServiceChanges and NodeChanges count differences in the outcome.
 	ServiceChanges uint64
 	NodeChanges    uint64
-	// Revision advances when Refresh found a change.
+	// Revision advances when Refresh finds a change.
 	Revision uint64
-	// Skipped are parts of objects left out because they make no sense.
+	// Skipped counts invalid parts of objects.
 	Skipped uint64
-	// Conflicts are claims that lose against another Service's, now.
+	// Conflicts is the number of claims that currently lose against another Service.
 	Conflicts int
-	// Work is how many endpoints, slices, Services and claims were looked at, those of
-	// the inside of lists included.
+	// Work counts the endpoints, slices, Services, claims and nodes of lists that were
+	// looked at.
 	Work uint64
-	// Services and Slices are how many objects are held, now.
+	// Services and Slices are the numbers of objects in the model.
 	Services int
 	Slices   int
 }

@@ -24,7 +24,7 @@ func workOf(t *testing.T, s size, forms func(*discoveryv1.EndpointSlice) [2]*dis
 		most = max(most, m.Stats().Work-before)
 		turned := 0
 		count := func(Endpoint) { turned++ }
-		c.Services[0].New.Ports[0].Backends[IPv4].Cluster.Since(c.Services[0].Old.Ports[0].Backends[IPv4].Cluster, count, count)
+		c.Services[0].New.Ports[0].Backends[IPv4].Cluster.Diff(c.Services[0].Old.Ports[0].Backends[IPv4].Cluster, count, count)
 		if turned == 0 || turned > 2 {
 			t.Errorf("%s: %d endpoints left and came", s, turned)
 		}

@@ -14,49 +14,48 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// listPrefix begins the names of what belongs to a list.
+// listPrefix begins the names of the objects of a list.
 var listPrefix = [numLists]string{byCluster: "", byLocal: "local-"}
 
 const (
 	affinityPrefix = "affinity-"
 	rememberPrefix = "remember-"
-	// endpointMark stands between a port and an endpoint in names, as kube-proxy
-	// writes them.
+	// endpointMark separates a port and an endpoint in names, as in those of kube-proxy.
 	endpointMark = "__"
-	// maxName is what the name of a chain or a map can hold (NFT_NAME_MAXLEN).
+	// maxName is the maximum length of the name of a chain or a map (NFT_NAME_MAXLEN).
 	maxName = 255
-	// affinitySize is how many clients one port remembers.
+	// affinitySize is the number of clients that one port remembers.
 	affinitySize = 65536
 )
 
-// affinity is what a port with session affinity has in one family. For each list
-// that is in use there is a map from client to endpoint, which packets fill, and
-// for each endpoint in the list a chain. The map of a port, not of a front, is
-// asked: all of a port's fronts send a client to the same endpoint.
+// affinity is the state of a port with session affinity in one family. Each list in use
+// has a map from client to endpoint, which packets fill, and a chain for each endpoint in
+// the list. All listeners of a port use its map, so they send a client to the same
+// endpoint.
 type affinity struct {
 	family   model.Family
 	protocol model.Protocol
 	timeout  time.Duration
-	// name has namespace, Service, protocol and port.
+	// name has the namespace, the Service, the protocol and the port.
 	name  string
 	lists [numLists]affinityList
 }
 
-// affinityList are the endpoints of a list; none if it is not used.
+// affinityList has the endpoints of a list; it is empty if the list is not used.
 type affinityList struct {
 	used      bool
 	endpoints model.Endpoints
 }
 
-// affinityName names a port, as kube-proxy does. The hash keeps apart what has to
-// be cut to fit, and is the same on every node.
+// affinityName names a port, as kube-proxy does. The hash makes names unique that are cut
+// to fit, and is the same on every node.
 func affinityName(s model.Key, p *model.Port) string {
 	name := fmt.Sprintf("%s/%s/%s/%s", s.Namespace, s.Name, p.Protocol, p.Name)
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:4]) + "-" + name
 }
 
-// fit cuts a name that is too long; its end then is a hash of the whole.
+// fit cuts a name that is too long, and replaces its end by a hash of the whole.
 func fit(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -66,21 +65,21 @@ func fit(name string) string {
 	return name[:maxName-1-2*bytes] + "-" + hex.EncodeToString(sum[:bytes])
 }
 
-// mapName names the map of a list.
+// mapName returns the name of the map of a list.
 func (a *affinity) mapName(l list) string { return fit(listPrefix[l] + affinityPrefix + a.name) }
 
-// chainPrefix begins the names of a list's chains.
+// chainPrefix returns the prefix of the names of a list's chains.
 func (a *affinity) chainPrefix(l list) string {
 	return listPrefix[l] + rememberPrefix + a.name + endpointMark
 }
 
-// rememberName names the chain of an endpoint. Names have no colons.
+// rememberName returns the name of the chain of an endpoint. Names cannot have colons.
 func rememberName(prefix string, ep netip.AddrPort) string {
 	addr := strings.ReplaceAll(ep.Addr().String(), ":", ".")
 	return fit(prefix + addr + "/" + strconv.Itoa(int(ep.Port())))
 }
 
-// parseRemember returns the endpoint of a chain's name.
+// parseRemember returns the endpoint in the name of a chain.
 func parseRemember(name string, f model.Family) (netip.AddrPort, bool) {
 	at := strings.LastIndex(name, endpointMark)
 	if at < 0 {
@@ -95,7 +94,8 @@ func parseRemember(name string, f model.Family) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a, uint16(n)), err == nil && err2 == nil
 }
 
-// isRemember and isAffinity recognise names of ours.
+// isRemember and isAffinity report whether a name is that of a chain or of a map of this
+// file.
 func isRemember(name string) bool { return hasListPrefix(name, rememberPrefix) }
 func isAffinity(name string) bool { return hasListPrefix(name, affinityPrefix) }
 
@@ -108,16 +108,16 @@ func hasListPrefix(name, of string) bool {
 	return false
 }
 
-// other returns the other list if it has the endpoint too: who gets it by one
-// policy is to have it by the other.
+// other returns the other list if it has the endpoint too: a client keeps its endpoint
+// under both policies.
 func (a *affinity) other(l list, ep netip.AddrPort) (list, bool) {
 	o := byCluster + byLocal - l
 	return o, a.lists[o].used && a.lists[o].endpoints.Has(ep)
 }
 
-// chain remembers an endpoint for a client that has none yet, and sends the flow
-// to the one that is remembered: an update leaves the value of an entry that is
-// there and begins its time anew. Where the map is full the last rule decides.
+// chain remembers an endpoint for a client that has none, and sends the flow to the one
+// that is remembered: an update keeps the value of an existing entry, and restarts its
+// timeout. If the map is full, the last rule decides.
 func (a *affinity) chain(w family, l list, ep netip.AddrPort) *weftv1.Chain {
 	update := func(of list) string {
 		return w.spell(fmt.Sprintf("update @%s { ip saddr timeout %ds : %s . %d }",
@@ -146,7 +146,7 @@ func (a *affinity) same(o *affinity, l list, ep netip.AddrPort) bool {
 	return a.timeout == o.timeout && both == before
 }
 
-// affinity returns the affinity of this family and name, nil if there is none.
+// affinity returns the affinity with a family and name, nil if there is none.
 func (r *rendered) affinity(of *affinity) *affinity {
 	if r == nil {
 		return nil
@@ -159,9 +159,9 @@ func (r *rendered) affinity(of *affinity) *affinity {
 	return nil
 }
 
-// remember declares the maps and chains that are new or different. It empties the
-// chains of endpoints that are no longer picked, so that nothing writes their entries
-// any more, and leaves them and maps without a use to Sweep.
+// remember declares the maps and chains that are new or different. It empties the chains
+// of endpoints that are no longer picked, so that nothing writes their entries any more.
+// Cleanup removes those chains, and the maps without a use.
 func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) {
 	if old != nil {
 		for _, a := range old.affinities {
@@ -182,7 +182,7 @@ func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) 
 	}
 }
 
-// stick renders what a port remembers in place of what it did.
+// stick renders the change of what a port remembers.
 func (r *Renderer) stick(was, is *affinity, patches *[model.Families]patch) {
 	t, p := r.tables[is.family], &patches[is.family]
 	for l := range numLists {
@@ -194,8 +194,8 @@ func (r *Renderer) stick(was, is *affinity, patches *[model.Families]patch) {
 			t.idleMaps[name] = struct{}{}
 		case has && idle:
 			delete(t.idleMaps, name)
-		case has && !had && !p.mute:
-			p.maps = append(p.maps, is.declare(t.words, l))
+		case has && !had && !p.discard:
+			p.maps = append(p.maps, is.declare(t.names, l))
 		}
 		prefix := is.chainPrefix(l)
 		for _, ep := range is.differing(was, l) {
@@ -210,16 +210,16 @@ func (r *Renderer) stick(was, is *affinity, patches *[model.Families]patch) {
 				if len(t.idleChains) > 0 {
 					delete(t.idleChains, rememberName(prefix, ep))
 				}
-				if !p.mute {
-					p.chain(is.chain(t.words, l, ep))
+				if !p.discard {
+					p.chain(is.chain(t.names, l, ep))
 				}
 			}
 		}
 	}
 }
 
-// differing returns the endpoints whose chains for a list can be others than they
-// were, sorted: what a chain says depends on both lists.
+// differing returns the endpoints whose chains for a list may differ, sorted. A chain
+// depends on both lists.
 func (a *affinity) differing(was *affinity, l list) (out []netip.AddrPort) {
 	note := func(e model.Endpoint) { out = append(out, e.Addr) }
 	if a.timeout != was.timeout {
@@ -228,7 +228,7 @@ func (a *affinity) differing(was *affinity, l list) (out []netip.AddrPort) {
 		}
 	}
 	for l := range numLists {
-		a.lists[l].endpoints.Since(was.lists[l].endpoints, note, note)
+		a.lists[l].endpoints.Diff(was.lists[l].endpoints, note, note)
 	}
 	slices.SortFunc(out, netip.AddrPort.Compare)
 	return slices.Compact(out)

@@ -103,7 +103,7 @@ func TestAffinityPatches(t *testing.T) {
 				t.Errorf("%d objects, want %d: %v", len(got), tt.put, got)
 			}
 			rules.patch(t, u.Patch)
-			swept := r.Sweep()
+			swept := r.Cleanup()
 			rules.patch(t, swept)
 			for _, want := range tt.idle {
 				if !slices.ContainsFunc(names(swept), func(n string) bool { return strings.HasSuffix(n, want) }) {

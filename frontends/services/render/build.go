@@ -7,82 +7,82 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// rendered is a Service together with its fronts.
+// rendered is a Service with its listeners.
 type rendered struct {
-	service *model.Service
-	fronts  []front
+	service   *model.Service
+	listeners []listener
 	// affinities are those of its ports.
 	affinities []*affinity
 }
 
-// index returns the place of the front of a key, -1 if there is none. It is most
-// likely at the place hint.
-func (r *rendered) index(k frontKey, hint int) int {
+// index returns the index of the listener with a key, -1 if there is none. It tries hint
+// first.
+func (r *rendered) index(k listenerKey, previousSlots int) int {
 	if r == nil {
 		return -1
 	}
-	if hint < len(r.fronts) && r.fronts[hint].key == k {
-		return hint
+	if previousSlots < len(r.listeners) && r.listeners[previousSlots].key == k {
+		return previousSlots
 	}
-	return slices.IndexFunc(r.fronts, func(f front) bool { return f.key == k })
+	return slices.IndexFunc(r.listeners, func(f listener) bool { return f.key == k })
 }
 
-// find returns the front of a key, nil if there is none.
-func (r *rendered) find(k frontKey, hint int) *front {
-	if i := r.index(k, hint); i >= 0 {
-		return &r.fronts[i]
+// find returns the listener with a key, nil if there is none.
+func (r *rendered) find(k listenerKey, previousSlots int) *listener {
+	if i := r.index(k, previousSlots); i >= 0 {
+		return &r.listeners[i]
 	}
 	return nil
 }
 
-// revision is a pool that stays, and its slots that have another endpoint.
+// revision is a pool that is updated in place, and its slots whose endpoint changed.
 type revision struct {
 	pool    *pool
 	changed []int
 }
 
-// builder builds the fronts of a Service.
+// builder builds the listeners of a Service.
 type builder struct {
 	*Renderer
 	service *model.Service
 	old     *rendered
 	out     *rendered
-	// wants are what the fronts in out need.
+	// wants are the lists that the listeners in out require.
 	wants []want
-	// revised are the pools of old that stay with other endpoints.
+	// revised are the pools of old that were updated in place.
 	revised []revision
 }
 
-// want is which endpoints of which port a front is for.
+// want is the list of endpoints that a listener requires.
 type want struct {
 	backends *model.Backends
-	// inside is true for traffic from inside of the cluster.
+	// inside is true for traffic from inside the cluster.
 	inside bool
 	main   list
-	// local is true if the front has both lists.
+	// local is true if the listener has both lists.
 	local bool
 }
 
-// uses reports whether the list is one of those wanted.
+// uses reports whether a listener requires a list.
 func (w *want) uses(l list) bool { return w.main == l || w.local && l == byLocal }
 
-// build renders a Service, nil for none, starting from the pools that its fronts
-// had. Pools stay where they can, and are revised: the fronts of old then are good
-// for all but the endpoints in those.
+// build renders a Service, which may be nil, from the pools that its listeners had. Pools
+// are updated in place if possible; the listeners of old are then valid except for the
+// endpoints in those pools.
 func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, []revision) {
 	if s == nil {
 		return nil, nil
 	}
 	var wants [8]want
 	b := builder{Renderer: r, service: s, old: old, out: &rendered{service: s}, wants: wants[:0]}
-	b.out.fronts = make([]front, 0, r.size(s))
+	b.out.listeners = make([]listener, 0, r.size(s))
 	r.each(s, b.port)
 	b.pools()
-	r.work += uint64(len(b.out.fronts))
+	r.work += uint64(len(b.out.listeners))
 	return b.out, b.revised
 }
 
-// each calls f for the ports of a Service in the families that it has.
+// each calls f for the ports of a Service in its families.
 func (r *Renderer) each(s *model.Service, f func(*model.Port, model.Family)) {
 	for i := range s.Ports {
 		for fam := range model.Families {
@@ -93,7 +93,7 @@ func (r *Renderer) each(s *model.Service, f func(*model.Port, model.Family)) {
 	}
 }
 
-// size returns how many fronts a Service has.
+// size returns the number of listeners of a Service.
 func (r *Renderer) size(s *model.Service) (n int) {
 	r.each(s, func(p *model.Port, f model.Family) {
 		n += index(p.ClusterIPs[f].IsValid()) + len(p.External[f]) + index(p.NodePort != 0)
@@ -101,22 +101,22 @@ func (r *Renderer) size(s *model.Service) (n int) {
 	return n
 }
 
-// port builds the fronts of a port in one family.
+// port builds the listeners of a port in one family.
 func (b *builder) port(p *model.Port, f model.Family) {
 	s := b.service
 	var a *affinity
 	if s.Affinity > 0 {
 		a = &affinity{family: f, protocol: p.Protocol, timeout: s.Affinity, name: affinityName(s.Name, p)}
 	}
-	from := len(b.out.fronts)
+	from := len(b.out.listeners)
 	add := func(addr netip.Addr, number uint16, inside bool, sources []netip.Prefix) {
 		w := want{backends: &p.Backends[f], inside: inside, local: !inside && s.ExternalLocal}
 		if inside && s.InternalLocal {
 			w.main = byLocal
 		}
 		b.wants = append(b.wants, w)
-		b.out.fronts = append(b.out.fronts, front{
-			key:  frontKey{addr: addr, port: number, protocol: p.Protocol, family: f},
+		b.out.listeners = append(b.out.listeners, listener{
+			key:  listenerKey{addr: addr, port: number, protocol: p.Protocol, family: f},
 			port: p.Name, list: w.main, sources: sources, sticky: a,
 		})
 	}
@@ -126,7 +126,7 @@ func (b *builder) port(p *model.Port, f model.Family) {
 	for _, e := range p.External[f] {
 		var sources []netip.Prefix
 		if ranges := s.SourceRanges[f]; e.LoadBalancer && ranges != nil {
-			// An empty list lets nobody through, no list everybody.
+			// An empty list allows no source, and no list allows all.
 			sources = append([]netip.Prefix{}, prefixes(ranges, f)...)
 		}
 		add(e.Addr, p.Number, false, sources)
@@ -134,12 +134,12 @@ func (b *builder) port(p *model.Port, f model.Family) {
 	if p.NodePort != 0 {
 		add(netip.Addr{}, p.NodePort, false, nil)
 	}
-	if a != nil && len(b.out.fronts) > from {
+	if a != nil && len(b.out.listeners) > from {
 		b.out.affinities = append(b.out.affinities, a)
 	}
 }
 
-// pools gives the fronts their pools, and decides what becomes of flows to them.
+// pools sets the pools of the listeners, and decides what happens to flows to them.
 func (b *builder) pools() {
 	for from := 0; from < len(b.wants); {
 		to := from + 1
@@ -151,12 +151,12 @@ func (b *builder) pools() {
 			if pools[l] = b.pool(from, to, l); pools[l] == nil {
 				continue
 			}
-			if a := b.out.fronts[from].sticky; a != nil {
+			if a := b.out.listeners[from].sticky; a != nil {
 				a.lists[l] = affinityList{true, l.of(b.wants[from].backends)}
 			}
 		}
 		for i := from; i < to; i++ {
-			f, w := &b.out.fronts[i], &b.wants[i]
+			f, w := &b.out.listeners[i], &b.wants[i]
 			f.main = pools[w.main]
 			if w.local {
 				f.local = pools[byLocal]
@@ -168,8 +168,8 @@ func (b *builder) pools() {
 	}
 }
 
-// pool returns the pool that the fronts from from to to, which are those of a port,
-// have for a list; nil if they need none.
+// pool returns the pool of the listeners from to to, which are those of a port, for a
+// list; nil if they require none.
 func (b *builder) pool(from, to int, l list) *pool {
 	var base, other *pool
 	var had []byte
@@ -181,13 +181,13 @@ func (b *builder) pool(from, to int, l list) *pool {
 		if used < 0 {
 			used = i
 		}
-		k := b.out.fronts[i].key
+		k := b.out.listeners[i].key
 		if was := b.old.find(k, i); was != nil {
 			base = was.pool(l)
 			if other == nil {
 				other = was.main
 			}
-		} else if h := b.tables[k.family].hints[k]; h != nil && had == nil {
+		} else if h := b.tables[k.family].previous[k]; h != nil && had == nil {
 			had = h.slots
 			if b.wants[i].main != l {
 				had = h.local
@@ -197,7 +197,7 @@ func (b *builder) pool(from, to int, l list) *pool {
 	if used < 0 {
 		return nil
 	}
-	w, k := &b.wants[used], b.out.fronts[used].key
+	w, k := &b.wants[used], b.out.listeners[used].key
 	if base == nil {
 		base = other
 	}
@@ -211,7 +211,7 @@ func (b *builder) pool(from, to int, l list) *pool {
 		base.of = w.backends
 		return base
 	}
-	b.work += uint64(len(b.old.fronts))
+	b.work += uint64(len(b.old.listeners))
 	if !b.stays(base, w.backends, l) {
 		base = base.clone()
 		b.work += uint64(base.slots.len())
@@ -222,11 +222,11 @@ func (b *builder) pool(from, to int, l list) *pool {
 	return base
 }
 
-// stays reports whether a pool can become the one of a port for a list in place: no
-// front that had it goes on with another one.
+// stays reports whether a pool can be updated in place for a list of a port: it must not
+// be shared with a listener that gets another pool.
 func (b *builder) stays(p *pool, backends *model.Backends, l list) bool {
-	for i := range b.old.fronts {
-		was := &b.old.fronts[i]
+	for i := range b.old.listeners {
+		was := &b.old.listeners[i]
 		if was.main != p && was.local != p {
 			continue
 		}

@@ -7,12 +7,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// maxComment is what an element's comment can hold (NFTNL_UDATA_COMMENT_MAXLEN).
+// maxComment is the maximum length of an element's comment (NFTNL_UDATA_COMMENT_MAXLEN).
 const maxComment = 128
 
-// appendComment names a Service's port as "namespace/name:port". What does not fit is
-// cut and ends in a hash of the whole, so that it stays unique and is the same
-// on every node.
+// appendComment names a port of a Service as "namespace/name:port". A name that is too
+// long is cut, and its end replaced by a hash of the whole, so that it is unique and the
+// same on every node.
 func appendComment(b []byte, name model.Key, port string) []byte {
 	from := len(b)
 	b = append(append(append(b, name.Namespace...), '/'), name.Name...)

@@ -14,55 +14,51 @@ const (
 	Fragment = "services"
 	// Table is the name of its tables, one in each family.
 	Table = "weft"
-	// DefaultMasqueradeBit is kube-proxy's.
+	// DefaultMasqueradeBit is that of kube-proxy.
 	DefaultMasqueradeBit = 14
 )
 
-// Config says what the node's ruleset is to look like.
+// Config describes the ruleset of the node.
 type Config struct {
-	// Families are those that this node can use.
+	// Families are those that this node has.
 	Families [model.Families]bool
-	// Detect says which flows come from pods.
+	// Detect is how flows from pods are recognized.
 	Detect Detect
 	// MasqueradeAll masquerades every flow to a ClusterIP.
 	MasqueradeAll bool
-	// MasqueradeBit is the bit of the packet mark, 0 to 31, that asks for
-	// masquerading.
+	// MasqueradeBit is the bit of the packet mark, 0 to 31, that requests masquerading.
 	MasqueradeBit int
-	// NodePortAddresses are the local addresses that answer on NodePorts.
-	// Empty means the addresses of the Node object, or before there is one
-	// all local addresses but the loopback. A family that a non-empty list
-	// leaves out has no NodePorts.
+	// NodePortAddresses are as in model.NodePortAddresses.
 	NodePortAddresses []netip.Prefix
 }
 
-// Detect says how flows from pods are known (kube-proxy's detectLocal): those to
-// a ClusterIP from elsewhere are masqueraded, and pods reach all endpoints of a
-// Service whose externalTrafficPolicy is Local. Where no flow is known to come from
-// a pod, flows to a ClusterIP are never masqueraded.
+// Detect is how flows from pods are recognized (kube-proxy's detectLocal). Flows to a
+// ClusterIP from other sources are masqueraded, and pods reach all endpoints of a Service
+// whose externalTrafficPolicy is Local. If no flow can be recognized, flows to a
+// ClusterIP are never masqueraded.
 type Detect struct {
 	Mode DetectMode
 	// CIDRs are for DetectCIDRs.
 	CIDRs []netip.Prefix
-	// Interface is the name or the prefix of the name of the interfaces of pods,
-	// for DetectInterface and DetectInterfacePrefix.
+	// Interface is the name of the interface of pods, or the prefix of the names, for
+	// DetectInterface and DetectInterfacePrefix.
 	Interface string
 }
 
-// DetectMode is a way to know flows from pods.
+// DetectMode is a way to recognize flows from pods.
 type DetectMode uint8
 
-// The ways.
+// The values of DetectMode, with those of kube-proxy.
 const (
-	// DetectCIDRs: the source is inside Detect.CIDRs (ClusterCIDR). None means
-	// that no flow is known to come from a pod.
+	// DetectCIDRs: the source is inside Detect.CIDRs (ClusterCIDR). Without CIDRs no flow
+	// is recognized.
 	DetectCIDRs DetectMode = iota
 	// DetectNode: the source is inside the PodCIDRs of the Node (NodeCIDR).
 	DetectNode
 	// DetectInterface: the packet came in by the interface (BridgeInterface).
 	DetectInterface
-	// DetectInterfacePrefix: the packet came in by an interface whose name
-	// begins so (InterfaceNamePrefix).
+	// DetectInterfacePrefix: the packet came in by an interface whose name has the prefix
+	// (InterfaceNamePrefix).
 	DetectInterfacePrefix
 )
 
@@ -85,8 +81,8 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// prefixes returns the prefixes of one family: masked, sorted, and without
-// those that lie in another.
+// prefixes returns the prefixes of one family: masked, sorted, and without those inside
+// another one.
 func prefixes(in []netip.Prefix, f model.Family) []netip.Prefix {
 	var all []netip.Prefix
 	for _, p := range in {
@@ -97,7 +93,8 @@ func prefixes(in []netip.Prefix, f model.Family) []netip.Prefix {
 	slices.SortFunc(all, netip.Prefix.Compare)
 	var out []netip.Prefix
 	for _, p := range all {
-		// Sorted by address and then length: what contains p came before it.
+		// They are sorted by address and then length, so a prefix that contains p
+		// precedes it.
 		if n := len(out); n > 0 && out[n-1].Bits() <= p.Bits() && out[n-1].Contains(p.Addr()) {
 			continue
 		}
@@ -106,9 +103,9 @@ func prefixes(in []netip.Prefix, f model.Family) []netip.Prefix {
 	return out
 }
 
-// family is nft's words for a family.
+// family has nft's keywords for a family.
 type family struct {
-	// table is the table's family, and what addresses are called in rules.
+	// table is the family of the table, and the keyword of its addresses in rules.
 	table    string
 	loopback string
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxInterface is the longest name of an interface (IFNAMSIZ, and its end).
+// maxInterface is the maximum length of an interface's name (IFNAMSIZ without the NUL).
 const maxInterface = 15
 
-// validate checks the words of a detection. An interface is quoted in rules, and
-// nothing is escaped there.
+// validate validates a detection. An interface is quoted in rules, and nothing is escaped
+// there.
 func (d *Detect) validate() error {
 	switch d.Mode {
 	case DetectCIDRs, DetectNode:
@@ -30,13 +30,14 @@ func (d *Detect) validate() error {
 	return nil
 }
 
-// detection is how one family's rules tell flows of pods. The zero value can not.
+// detection has the expressions by which the rules of a family recognize flows of pods.
+// The zero value recognizes none.
 type detection struct {
-	// field is what is compared, value what with.
+	// field is compared with value.
 	field, value string
 }
 
-// detect works out how this node's pods are known.
+// detect returns the detection of this node.
 func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 	d := &cfg.Detect
 	switch d.Mode {
@@ -44,7 +45,7 @@ func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 		return detection{"iifname", `"` + d.Interface + `"`}
 	case DetectInterfacePrefix:
 		if len(d.Interface) == maxInterface {
-			// No longer name can begin so, and nft has no room for the star.
+			// No longer name can have this prefix, and nft has no room for the star.
 			return detection{"iifname", `"` + d.Interface + `"`}
 		}
 		return detection{"iifname", `"` + d.Interface + `*"`}
@@ -60,19 +61,19 @@ func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 	for i, c := range cidrs {
 		texts[i] = prefixText(c)
 	}
-	field := t.words.spell("ip saddr")
+	field := t.names.spell("ip saddr")
 	if len(texts) == 1 {
 		return detection{field, texts[0]}
 	}
 	return detection{field, "{ " + strings.Join(texts, ", ") + " }"}
 }
 
-// works reports whether there is a way to tell.
+// works reports whether flows of pods can be recognized.
 func (d detection) works() bool { return d.field != "" }
 
 // pod matches flows from pods.
 func (d detection) pod() string { return d.field + " " + d.value }
 
-// notPod matches flows from elsewhere. In the output hook there is no interface
-// that the packet came in by, and so it is not from a pod.
+// notPod matches flows from other sources. A packet in the output hook has no input
+// interface, so it is not from a pod.
 func (d detection) notPod() string { return d.field + " != " + d.value }

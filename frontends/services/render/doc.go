@@ -3,12 +3,12 @@
 //
 // The ruleset has a constant number of objects; only map elements grow with the
 // Services (but for session affinity, below). Each address, protocol and port
-// that a Service answers on is a front. A front's endpoints sit in numbered slots
+// that a Service answers on is a listener. A listener's endpoints sit in numbered slots
 // of the map endpoints, the ones that get new flows in slots 0 to N-1 without a
 // gap, and its entry in the map services sends it to the chain pick-N, which all
-// fronts with N endpoints share. So an endpoint that is replaced costs one
+// listeners with N endpoints share. So an endpoint that is replaced costs one
 // element, and one that comes or goes two or three, however many there are. Behind
-// the N slots a UDP front keeps the endpoints that drain, and those that serve by
+// the N slots a UDP listener keeps the endpoints that drain, and those that serve by
 // another policy: no packet is sent there, but the aggregator, which flushes UDP
 // flows to what left the map, sees that they are not gone.
 //
@@ -25,9 +25,9 @@
 // # Policy Local
 //
 // This node's pods and processes need not keep to the policy Local for traffic from
-// outside. The chain shortcut finds them by their source, and looks the front up in
+// outside. The chain shortcut finds them by their source, and looks the listener up in
 // the map shortcuts, which sends it to all endpoints; nodes are masqueraded then.
-// Where a Service has no endpoint here the front goes to shortcut alone, and what
+// Where a Service has no endpoint here the listener goes to shortcut alone, and what
 // comes back from there is dropped by the map no-endpoint-services.
 //
 // # Session affinity
@@ -61,10 +61,10 @@
 //
 // # Cost
 //
-// An update costs what differs: the fronts of the Services that changed, and of
+// An update costs what differs: the listeners of the Services that changed, and of
 // their endpoints those that came, went or moved. How much else there is does not
-// matter; Renderer.Work counts it. For that all fronts of a port share a pool of
-// slots, which is changed in place, and which has an index if it is large. A front
+// matter; Renderer.Work counts it. For that all listeners of a port share a pool of
+// slots, which is changed in place, and which has an index if it is large. A listener
 // that comes or goes, moves to another port, or turns to the other list of endpoints
 // costs all of its slots.
 //

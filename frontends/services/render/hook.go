@@ -11,16 +11,16 @@ import (
 // hook is a chain on one of the kernel's hooks.
 type hook struct{ name, kind, hook, priority, rule string }
 
-// chain returns the hook's message.
+// chain returns the message of the hook.
 func (h *hook) chain() *weftv1.Chain {
 	c := chain(h.name, h.rule)
 	c.Type, c.Hook, c.Priority, c.Policy = h.kind, h.hook, h.priority, "accept"
 	return c
 }
 
-// onDemand are the chains on hooks that are there while a front has an element for a
-// role, and, so that a Service that comes and goes moves no hook, until Sweep. Source
-// ranges are about addresses before destination NAT.
+// onDemand are the chains on hooks that exist only while a listener has an element for a
+// role. They stay until Cleanup, so that a Service that comes and goes does not change
+// hooks. Source ranges apply to addresses before destination NAT.
 var onDemand = [numRoles][]hook{
 	unserved: {{"filter-input", "filter", "input", "filter", "ct state new jump " + chainInputCheck}},
 	limited: {
@@ -29,16 +29,15 @@ var onDemand = [numRoles][]hook{
 	},
 }
 
-// useHooks counts a front's verdict for a role.
+// useHooks counts a listener's verdict for a role.
 func (t *table) useHooks(r role, v verdict, by int) {
 	if v.to != absent && onDemand[r] != nil {
 		t.hooked.add(r, by)
 	}
 }
 
-// settleHooks declares chains that came into use. Those that went out of it stay
-// until Sweep.
-func (t *table) settleHooks(p *patch) {
+// renderHooks declares chains that came into use. Those without a use stay until Cleanup.
+func (t *table) renderHooks(p *patch) {
 	began, ended := t.hooked.take(cmp.Compare[role])
 	for _, r := range began {
 		if _, declared := t.idleHooks[r]; declared {
@@ -61,15 +60,15 @@ func (t *table) declareHooks(p *patch) {
 	}
 }
 
-// hooks declares a role's chains on demand.
+// hooks returns the chains on demand of a role.
 func (p *patch) hooks(r role) {
 	for i := range onDemand[r] {
 		p.chain(onDemand[r][i].chain())
 	}
 }
 
-// sweepHooks forgets the idle chains and returns their names.
-func (t *table) sweepHooks() (names []string) {
+// cleanupHooks removes the idle chains from the state and returns their names.
+func (t *table) cleanupHooks() (names []string) {
 	for _, r := range slices.Sorted(maps.Keys(t.idleHooks)) {
 		for i := range onDemand[r] {
 			names = append(names, onDemand[r][i].name)
@@ -79,7 +78,7 @@ func (t *table) sweepHooks() (names []string) {
 	return names
 }
 
-// restoreHooks takes over chains of an earlier renderer.
+// restoreHooks adopts the chains of an earlier renderer.
 func (t *table) restoreHooks(of *weftv1.Table) {
 	for r := range numRoles {
 		if onDemand[r] != nil && hasHooks(of, onDemand[r]) {

@@ -66,7 +66,7 @@ func TestHooksOnDemand(t *testing.T) {
 	} {
 		var patch *weftv1.Patch
 		if step.sweep {
-			patch = r.Sweep()
+			patch = r.Cleanup()
 		} else {
 			patch = r.Update(model.Changes{Services: step.changes}).Patch
 			for _, c := range step.changes {

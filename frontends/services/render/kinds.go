@@ -10,26 +10,26 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// localSlots is the first slot of the endpoints for the traffic policy Local of
-// fronts that have both policies: it leaves room for those that get new flows by
-// the policy Cluster and those that drain.
+// localSlots is the first slot of the endpoints for the traffic policy Local of a
+// listener with both policies. It leaves room for the endpoints of the policy Cluster and
+// those that drain.
 const localSlots = 1_000_000
 
-// target is what a map of fronts says about one of them.
+// target is what a map has for a listener.
 type target uint8
 
 const (
-	// absent: the map has no such key.
+	// absent means that the map has no such key.
 	absent target = iota
-	// present: the key of a set, which has no data.
+	// present is the key of a set, which has no data.
 	present
 	dropped
 	rejected
-	// shortcut and nodePortShortcut serve only who need not keep to the
-	// traffic policy Local.
+	// shortcut and nodePortShortcut accept only traffic that need not keep to the traffic
+	// policy Local.
 	shortcut
 	nodePortShortcut
-	// The rest are kinds of chains, one chain for each number of endpoints.
+	// The others are kinds of chains, with one chain for each number of endpoints.
 	pick
 	externalPick
 	localPick
@@ -45,24 +45,24 @@ const (
 	numTargets
 )
 
-// step is what a chain does before it picks an endpoint.
+// step is a part of a chain before it picks an endpoint.
 type step uint8
 
 const (
 	nothing step = iota
-	// mark asks for masquerading.
+	// mark requests masquerading.
 	mark
-	// jumpShortcut lets those through who need not keep to the policy Local.
+	// jumpShortcut sends traffic that need not keep to the policy Local to all endpoints.
 	jumpShortcut
 )
 
-// targets say how each is written. Those with a map are chains.
+// targets are the texts of each target. Those with a map are chains.
 var targets = [numTargets]struct {
-	// text is the whole verdict, or the name of the chain up to its number.
+	// text is the whole verdict, or the name of the chain without the number.
 	text   string
 	before step
 	in     set
-	// local is true where the slots from localSlots on are picked from.
+	// local is true if the endpoint is picked from the slots from localSlots on.
 	local bool
 }{
 	dropped:          {text: "drop"},
@@ -85,7 +85,7 @@ var targets = [numTargets]struct {
 	nodePortLocalSticky:    {text: "nodeport-local-sticky-", in: nodePortStickyEndpoints, before: jumpShortcut, local: true},
 }
 
-// way is how a flow may reach endpoints.
+// way is how a flow reaches endpoints.
 type way uint8
 
 const (
@@ -93,13 +93,13 @@ const (
 	direct way = iota
 	// masqueraded does not.
 	masqueraded
-	// kept keeps the source and, but for shortcuts, to the endpoints on this node.
+	// kept keeps the source, and except for shortcuts uses only endpoints on this node.
 	kept
 	numWays
 )
 
-// picks are the kinds of chains by NodePort (1) or address (0), affinity (1) or
-// none (0), and way.
+// picks are the kinds of chains by NodePort (1) or address (0), affinity (1) or none (0),
+// and way.
 var picks = [2][2][numWays]target{
 	{{pick, externalPick, localPick}, {sticky, externalSticky, localSticky}},
 	{{nodePortShortcutPick, nodePortPick, nodePortLocalPick}, {nodePortShortcutSticky, nodePortSticky, nodePortLocalSticky}},
@@ -111,14 +111,14 @@ type verdict struct {
 	n  int32
 }
 
-// picks reports whether the verdict goes to a chain that picks an endpoint.
+// picks reports whether the verdict is a chain that picks an endpoint.
 func (v verdict) picks() bool { return v.to >= pick }
 
 func (v verdict) compare(o verdict) int {
 	return cmp.Or(cmp.Compare(v.to, o.to), cmp.Compare(v.n, o.n))
 }
 
-// chain is the name of the chain that picks.
+// chain returns the name of the chain that picks.
 func (v verdict) chain() string { return targets[v.to].text + strconv.Itoa(int(v.n)) }
 
 // append writes the verdict as an element's value.
@@ -148,9 +148,9 @@ func parsePick(name string) (verdict, bool) {
 // pick returns the chain that sends a flow to one of n endpoints.
 func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 	k := &targets[v.to]
-	jump, front := chainShortcut, "ip daddr . meta l4proto . th dport"
+	jump, listener := chainShortcut, "ip daddr . meta l4proto . th dport"
 	if declarations[k.in].nodePort {
-		jump, front = chainNodePortShortcut, "meta l4proto . th dport"
+		jump, listener = chainNodePortShortcut, "meta l4proto . th dport"
 	}
 	var rules []string
 	switch k.before {
@@ -160,14 +160,14 @@ func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
 		rules = append(rules, "jump "+jump)
 	case nothing:
 	}
-	slot := fmt.Sprintf("%s . numgen random mod %d", front, v.n)
+	slot := fmt.Sprintf("%s . numgen random mod %d", listener, v.n)
 	if k.local {
 		slot += fmt.Sprintf(" offset %d", localSlots)
 	}
 	name := declarations[k.in].name
 	if declarations[k.in].sticky {
-		return chain(v.chain(), append(rules, t.words.spell(slot+" vmap @"+name))...)
+		return chain(v.chain(), append(rules, t.names.spell(slot+" vmap @"+name))...)
 	}
-	// nft wants to know that there are ports before it maps to one.
-	return chain(v.chain(), append(rules, t.words.spell("meta l4proto { tcp, udp, sctp } dnat ip to "+slot+" map @"+name))...)
+	// nft requires a match of the protocol before it maps to a port.
+	return chain(v.chain(), append(rules, t.names.spell("meta l4proto { tcp, udp, sctp } dnat ip to "+slot+" map @"+name))...)
 }

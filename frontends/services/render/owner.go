@@ -14,19 +14,19 @@ import (
 // chain remember-01234567-default/web/tcp/http__10.244.1.1/8080 rule 1".
 func (r *Renderer) Owner(object string) (model.Key, bool) {
 	head, key, element := strings.Cut(object, " element ")
-	words := strings.Fields(head)
-	if len(words) < 5 || words[0] != "table" {
+	names := strings.Fields(head)
+	if len(names) < 5 || names[0] != "table" {
 		return model.Key{}, false
 	}
 	for _, t := range r.tables {
-		if words[1] != t.words.table {
+		if names[1] != t.names.table {
 			continue
 		}
 		r.work++
 		if !element {
-			return r.namesake(words[4])
+			return r.ownerByName(names[4])
 		}
-		if k, ok := t.frontOf(words[4], key); ok {
+		if k, ok := t.listenerOf(names[4], key); ok {
 			return r.owners.of(k)
 		}
 	}
@@ -34,16 +34,16 @@ func (r *Renderer) Owner(object string) (model.Key, bool) {
 }
 
 // addressKey is the key of the owner of an address.
-func addressKey(a netip.Addr) frontKey { return frontKey{addr: a, family: model.FamilyOf(a)} }
+func addressKey(a netip.Addr) listenerKey { return listenerKey{addr: a, family: model.FamilyOf(a)} }
 
-// keys yields what a Service is the owner of: its fronts and addresses.
-func (r *rendered) keys() iter.Seq[frontKey] {
-	return func(yield func(frontKey) bool) {
+// keys yields what a Service owns: its listeners and addresses.
+func (r *rendered) keys() iter.Seq[listenerKey] {
+	return func(yield func(listenerKey) bool) {
 		if r == nil {
 			return
 		}
-		for i := range r.fronts {
-			if !yield(r.fronts[i].key) {
+		for i := range r.listeners {
+			if !yield(r.listeners[i].key) {
 				return
 			}
 		}
@@ -55,9 +55,9 @@ func (r *rendered) keys() iter.Seq[frontKey] {
 	}
 }
 
-// owners are the Services of fronts and addresses: the last one rendered, where two
-// have the same, as they can for a moment while an update is tried in parts. There are
-// very many keys, and it is rare that anybody asks: hashes of them do.
+// owners has the Services of listeners and addresses. If two have the same, as may happen
+// for a moment while an update is tried in parts, it is the one rendered last. There are
+// very many keys and few lookups, so it has hashes.
 type owners struct {
 	seed maphash.Seed
 	all  map[uint64]*rendered
@@ -67,8 +67,8 @@ func newOwners() owners {
 	return owners{seed: maphash.MakeSeed(), all: make(map[uint64]*rendered)}
 }
 
-// of returns the Service that owns a front or an address.
-func (o *owners) of(k frontKey) (model.Key, bool) {
+// of returns the Service that owns a listener or an address.
+func (o *owners) of(k listenerKey) (model.Key, bool) {
 	s := o.all[maphash.Comparable(o.seed, k)]
 	if s == nil || s.find(k, 0) == nil && addressKey(s.service.ClusterIPs[k.family]) != k {
 		return model.Key{}, false
@@ -76,7 +76,7 @@ func (o *owners) of(k frontKey) (model.Key, bool) {
 	return s.service.Name, true
 }
 
-// change makes a Service the owner of what it has in place of what it had.
+// change replaces what a Service owns.
 func (o *owners) change(old, now *rendered) {
 	for k := range old.keys() {
 		if h := maphash.Comparable(o.seed, k); o.all[h] == old {
@@ -88,14 +88,14 @@ func (o *owners) change(old, now *rendered) {
 	}
 }
 
-// namesake returns the Service that a chain or map is one of the own ones of, by its
-// name: namespace and name of the Service are in it.
-func (r *Renderer) namesake(object string) (model.Key, bool) {
+// ownerByName returns the Service whose namespace and name are in the name of a chain or
+// map.
+func (r *Renderer) ownerByName(object string) (model.Key, bool) {
 	if !isRemember(object) && !isAffinity(object) {
 		return model.Key{}, false
 	}
 	namespace, rest, _ := strings.Cut(object, "/")
-	// Before the namespace, which can have dashes, is the hash of an affinityName.
+	// The hash of an affinityName precedes the namespace, which may contain dashes.
 	for l := range numLists {
 		for _, prefix := range []string{rememberPrefix, affinityPrefix} {
 			if after, ok := strings.CutPrefix(namespace, listPrefix[l]+prefix); ok {
@@ -113,8 +113,8 @@ func (r *Renderer) namesake(object string) (model.Key, bool) {
 	return key, s.names(object)
 }
 
-// names reports whether a chain or map is one of the Service's own. Names that had to
-// be cut are long enough for that.
+// names reports whether a chain or map belongs to the Service. Names that were cut are
+// long enough for that.
 func (r *rendered) names(object string) bool {
 	for _, a := range r.affinities {
 		for l := range numLists {
@@ -126,9 +126,9 @@ func (r *rendered) names(object string) bool {
 	return false
 }
 
-// frontOf returns the key of an element's owner: the front that it belongs to, or for
-// one of cluster-ips the address.
-func (t *table) frontOf(name, key string) (k frontKey, ok bool) {
+// listenerOf returns the key of an element's owner: its listener, or for an element of
+// cluster-ips its address.
+func (t *table) listenerOf(name, key string) (k listenerKey, ok bool) {
 	s, ok := setOf(name)
 	if !ok {
 		return k, false
@@ -137,17 +137,17 @@ func (t *table) frontOf(name, key string) (k frontKey, ok bool) {
 	switch d := &declarations[s]; {
 	case d.slot:
 		if _, ok = parseNumber(parts[len(parts)-1]); ok {
-			k, ok = t.parseFront(parts[:len(parts)-1], !d.nodePort)
+			k, ok = t.parseListener(parts[:len(parts)-1], !d.nodePort)
 		}
 	case d.nodePort:
-		k, ok = t.parseFront(parts, false)
+		k, ok = t.parseListener(parts, false)
 	case s == clusterIPs:
 		a, err := netip.ParseAddr(key)
 		return addressKey(a), err == nil
 	case s == allowedSources:
-		k, ok = t.parseFront(parts[:len(parts)-1], true)
+		k, ok = t.parseListener(parts[:len(parts)-1], true)
 	case s == firewalled || d.isMap:
-		k, ok = t.parseFront(parts, true)
+		k, ok = t.parseListener(parts, true)
 	default:
 		return k, false
 	}

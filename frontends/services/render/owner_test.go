@@ -79,7 +79,7 @@ func TestOwnerWork(t *testing.T) {
 	}
 }
 
-// TestOwnerOfTwo: while two Services have a front the last one rendered owns it, and
+// TestOwnerOfTwo: while two Services have a listener the last one rendered owns it, and
 // what the other one does then takes nothing from it.
 func TestOwnerOfTwo(t *testing.T) {
 	const object = "table ip weft map services element 10.96.0.1 . tcp . 80"

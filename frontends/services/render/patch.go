@@ -7,26 +7,26 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// patch collects one table's changes.
+// patch collects the changes of one table.
 type patch struct {
 	add    [numSets][]*weftv1.Element
 	remove [numSets][]string
 	put    []*weftv1.Chain
-	// maps are new ones that packets fill.
+	// maps are new maps that packets fill.
 	maps []*weftv1.Set
 	slab slab
-	// mute drops elements: only the renderer's own state is to change.
-	mute bool
+	// discard drops elements, so that only the state of the renderer changes.
+	discard bool
 }
 
 // set adds or replaces an element. It copies the texts.
 func (p *patch) set(in set, key, value, comment []byte) {
-	if !p.mute {
+	if !p.discard {
 		p.add[in] = append(p.add[in], p.slab.element(key, value, comment))
 	}
 }
 
-// key adds an element that is a key alone.
+// key adds an element that has only a key.
 func (p *patch) key(in set, key string) { p.set(in, []byte(key), nil, nil) }
 
 // address adds an address of a Service.
@@ -37,19 +37,19 @@ func (p *patch) address(a netip.Addr) {
 
 // unset removes an element.
 func (p *patch) unset(in set, key string) {
-	if !p.mute {
+	if !p.discard {
 		p.remove[in] = append(p.remove[in], key)
 	}
 }
 
 // chain declares or replaces a chain.
 func (p *patch) chain(c *weftv1.Chain) {
-	if !p.mute {
+	if !p.discard {
 		p.put = append(p.put, c)
 	}
 }
 
-// keys makes a set's keys those of a list in place of those of another.
+// keys replaces the keys of a set.
 func (p *patch) keys(in set, from, to []string) {
 	for _, k := range from {
 		if !slices.Contains(to, k) {
@@ -66,14 +66,14 @@ func (p *patch) keys(in set, from, to []string) {
 // message returns the patch of a table, nil if it is empty.
 func (p *patch) message(t *table) *weftv1.TablePatch {
 	p.slab.seal()
-	out := &weftv1.TablePatch{Family: t.words.table, Name: Table, PutChains: p.put, PutMaps: p.maps}
+	out := &weftv1.TablePatch{Family: t.names.table, Name: Table, PutChains: p.put, PutMaps: p.maps}
 	for _, m := range p.maps {
 		out.AffinityMaps = append(out.AffinityMaps, m.GetName())
 	}
 	for s := range numSets {
 		remove := p.remove[s]
 		if len(remove) > 0 && len(p.add[s]) > 0 {
-			// What one Service lost and another one won is a replacement.
+			// If one Service lost an element to another one, it is replaced.
 			again := make(map[string]struct{}, len(p.add[s]))
 			for _, e := range p.add[s] {
 				again[e.GetKey()] = struct{}{}

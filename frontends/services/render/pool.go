@@ -7,17 +7,17 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// list is one of the two choices of endpoints of a port.
+// list is one of the two lists of endpoints of a port.
 type list uint8
 
 const (
-	// byCluster is the choice of the traffic policy Cluster, byLocal that of Local.
+	// byCluster is the list of the traffic policy Cluster, byLocal that of Local.
 	byCluster list = iota
 	byLocal
 	numLists
 )
 
-// of returns the endpoints of the choice.
+// of returns the endpoints of the list.
 func (l list) of(b *model.Backends) model.Endpoints {
 	if l == byCluster {
 		return b.Cluster
@@ -25,10 +25,10 @@ func (l list) of(b *model.Backends) model.Endpoints {
 	return b.Local
 }
 
-// pool is where the endpoints of a port sit, in one family and for one list. All
-// fronts of the port with that list share it. The first active ones get new flows.
-// Behind them, for UDP, are those that keep the flows that they have: whatever
-// else serves.
+// pool assigns the endpoints of a port, in one family and for one list, to slots. All
+// listeners of the port with that list share it. The first active slots get new flows.
+// For UDP they are followed by endpoints that keep the flows that they have: all others
+// that serve.
 type pool struct {
 	list   list
 	drains bool
@@ -37,8 +37,8 @@ type pool struct {
 	slots  slots
 }
 
-// newPool returns a pool in which endpoints stay, as far as they can, in the slots
-// where a predecessor had them; had is as in hint.
+// newPool returns a pool in which endpoints keep, if possible, the slots of an earlier
+// process; had is as in previousSlots.
 func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends, had []byte) *pool {
 	p := &pool{list: l, drains: protocol == model.UDP, active: l.of(b).Len(), of: b, slots: newSlots(f)}
 	draining := p.draining()
@@ -63,7 +63,7 @@ func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends,
 	return p
 }
 
-// keep fills the empty slots of a pool with those that may stay where they were.
+// keep fills the empty slots with endpoints that can stay in them.
 func (p *pool) keep(had []byte) {
 	old := slots{width: p.slots.width, packed: had}
 	for i := range min(old.len(), p.slots.len()) {
@@ -80,7 +80,7 @@ func (p *pool) keep(had []byte) {
 	}
 }
 
-// draining returns the endpoints behind the active ones.
+// draining returns the endpoints after the active ones.
 func (p *pool) draining() model.Endpoints {
 	if !p.drains {
 		return model.Endpoints{}
@@ -96,7 +96,7 @@ func (p *pool) draining() model.Endpoints {
 	return model.MakeEndpoints(out...)
 }
 
-// part is where in a pool an endpoint belongs.
+// part is a section of a pool.
 type part uint8
 
 const (
@@ -105,7 +105,7 @@ const (
 	behind
 )
 
-// part returns where an endpoint belongs.
+// part returns the section that an endpoint belongs to.
 func (p *pool) part(ep netip.AddrPort) part {
 	switch {
 	case p.list.of(p.of).Has(ep):
@@ -117,26 +117,26 @@ func (p *pool) part(ep netip.AddrPort) part {
 	}
 }
 
-// clone returns a pool that can be revised while this one stays.
+// clone returns a copy that can be revised.
 func (p *pool) clone() *pool {
 	out := *p
 	out.slots = p.slots.clone()
 	return &out
 }
 
-// candidate is an endpoint that may have to move: where it is, -1 for nowhere, and
-// where it belongs.
+// candidate is an endpoint that may have to move: its slot, -1 for none, and the section
+// it belongs to.
 type candidate struct {
 	ep   netip.AddrPort
 	slot int
 	part part
 }
 
-// revise makes the pool that of other endpoints, or of another list; candidates are
-// what differing said of them. Whatever can stay stays, the others fill the gaps in
-// their order; the result depends on nothing but the slots and the endpoints. The cost
-// is that of those that differ. It returns the slots that have another endpoint, in
-// order, and how much it looked at.
+// revise updates the pool to other endpoints, or to another list; candidates are the
+// result of differing. Endpoints keep their slots if possible, and the others fill the
+// gaps in order, so the result depends only on the slots and the endpoints. The cost is
+// that of the difference. It returns the slots with another endpoint, in order, and how
+// much it looked at.
 func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (changed []int, looked int) {
 	p.list, p.of = l, b
 	find := func(c *candidate) {
@@ -155,7 +155,7 @@ func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (change
 			total++
 		}
 	}
-	// Where a part ends elsewhere, those at its end may have to move.
+	// If a section ends elsewhere, the endpoints at its end may have to move.
 	var edges []candidate
 	for _, edge := range [2][2]int{{min(p.active, active), max(p.active, active)}, {total, p.slots.len()}} {
 		for i := edge[0]; i < min(edge[1], p.slots.len()); i++ {
@@ -172,21 +172,21 @@ func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (change
 	return p.move(candidates, active, total), looked
 }
 
-// differing returns the endpoints that are in other lists than they were, sorted.
+// differing returns the endpoints whose lists changed, sorted.
 func (p *pool) differing(l list, b *model.Backends) (out []candidate) {
 	note := func(e model.Endpoint) { out = append(out, candidate{ep: e.Addr}) }
-	l.of(b).Since(p.list.of(p.of), note, note)
+	l.of(b).Diff(p.list.of(p.of), note, note)
 	if p.drains {
-		b.Cluster.Since(p.of.Cluster, note, note)
-		b.Local.Since(p.of.Local, note, note)
-		b.Draining.Since(p.of.Draining, note, note)
+		b.Cluster.Diff(p.of.Cluster, note, note)
+		b.Local.Diff(p.of.Local, note, note)
+		b.Draining.Diff(p.of.Draining, note, note)
 	}
 	slices.SortFunc(out, func(a, b candidate) int { return a.ep.Compare(b.ep) })
 	return slices.CompactFunc(out, func(a, b candidate) bool { return a.ep == b.ep })
 }
 
-// move brings sorted candidates to where they belong, with total slots in the end,
-// of which the first active ones get new flows.
+// move assigns slots to sorted candidates, so that there are total slots, of which the
+// first active ones get new flows.
 func (p *pool) move(candidates []candidate, active, total int) (changed []int) {
 	var gaps []int
 	var homeless [behind + 1][]netip.AddrPort

@@ -17,14 +17,14 @@ import (
 func assign(old []netip.AddrPort, active, draining model.Endpoints) []netip.AddrPort {
 	n := active.Len()
 	out := make([]netip.AddrPort, n+draining.Len())
-	fill(out[:n], old[:min(n, len(old))], active)
-	fill(out[n:], old[min(n, len(old)):], draining)
+	setSlots(out[:n], old[:min(n, len(old))], active)
+	setSlots(out[n:], old[min(n, len(old)):], draining)
 	return out
 }
 
-// fill places endpoints in to, which has room for exactly those; old is what
+// setSlots places endpoints in to, which has room for exactly those; old is what
 // the slots held.
-func fill(to, old []netip.AddrPort, in model.Endpoints) {
+func setSlots(to, old []netip.AddrPort, in model.Endpoints) {
 	placed := make(map[netip.AddrPort]bool, in.Len())
 	for e := range in.All() {
 		placed[e.Addr] = false
@@ -116,11 +116,11 @@ func TestReviseIsAssign(t *testing.T) {
 			if again := assign(got, l.of(b), p.draining()); !slices.Equal(again, got) {
 				t.Fatalf("seed %d step %d: from %v: again %v", seed, step, got, again)
 			}
-			var hint []byte
+			var previousSlots []byte
 			for i, ep := range old {
-				hint = putPacked(hint, i, ep)
+				previousSlots = putPacked(previousSlots, i, ep)
 			}
-			if restored := endpointsIn(&newPool(f, protocol, l, b, hint).slots); !slices.Equal(restored, want) {
+			if restored := endpointsIn(&newPool(f, protocol, l, b, previousSlots).slots); !slices.Equal(restored, want) {
 				t.Fatalf("seed %d step %d: from %v: restored to %v, assigned %v", seed, step, old, restored, want)
 			}
 			if p.active != l.of(b).Len() {

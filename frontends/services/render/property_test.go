@@ -156,12 +156,12 @@ func TestPatchesLeadToSnapshot(t *testing.T) {
 		rules := load(t, r.Snapshot())
 		for step := range 40 {
 			u := r.Update(w.change())
-			if u.Whole {
+			if u.Snapshot {
 				t.Fatalf("seed %d step %d: snapshot where a patch does", seed, step)
 			}
 			rules.patch(t, u.Patch)
 			if w.chance(3) {
-				rules.patch(t, r.Sweep())
+				rules.patch(t, r.Cleanup())
 			}
 			snapshot := r.Snapshot()
 			want := load(t, snapshot)
@@ -223,7 +223,7 @@ func TestPatchesOfLargeServices(t *testing.T) {
 			all := model.Changes{Services: put(kindsOfService[kind](1, eps))}
 			rules.patch(t, r.Update(all).Patch)
 			if rng.IntN(3) == 0 {
-				rules.patch(t, r.Sweep())
+				rules.patch(t, r.Cleanup())
 			}
 			snapshot := r.Snapshot()
 			want := load(t, snapshot).text()
@@ -240,7 +240,7 @@ func TestPatchesOfLargeServices(t *testing.T) {
 	}
 }
 
-// TestFrontMoves: a front that goes from port to port takes the endpoints of the port that
+// TestFrontMoves: a listener that goes from port to port takes the endpoints of the port that
 // it is on, also where two ports have the same ones for a while.
 func TestFrontMoves(t *testing.T) {
 	for seed := range uint64(20) {
@@ -273,7 +273,7 @@ func TestFrontMoves(t *testing.T) {
 				t.Fatalf("seed %d step %d: snapshot and patches differ (-snapshot +patches):\n%s", seed, step, diff)
 			}
 			for _, port := range s.Ports {
-				k := frontKey{addr: s.ClusterIPs[model.IPv4], port: port.Number, protocol: model.TCP}
+				k := listenerKey{addr: s.ClusterIPs[model.IPv4], port: port.Number, protocol: model.TCP}
 				f := r.services[s.Name].find(k, 0)
 				if got, want := f.main.slots.len(), f.list.of(&port.Backends[model.IPv4]); got != want.Len() {
 					t.Fatalf("seed %d step %d: port %s has %d endpoints, want %d", seed, step, port.Name, got, want.Len())
@@ -289,7 +289,7 @@ func TestFrontMoves(t *testing.T) {
 }
 
 // TestChangesTouchOnlyWhatTheyMust: whatever a Service looks like, a replaced
-// endpoint is one element of each front, and what is the same as before nothing.
+// endpoint is one element of each listener, and what is the same as before nothing.
 func TestChangesTouchOnlyWhatTheyMust(t *testing.T) {
 	for seed := range uint64(100) {
 		w := &world{rng: rand.New(rand.NewPCG(seed, 2)), services: make(map[model.Key]*model.Service)}
@@ -297,7 +297,7 @@ func TestChangesTouchOnlyWhatTheyMust(t *testing.T) {
 		s := w.service(1)
 		for j := range s.Ports {
 			for f := range model.Families {
-				// One remote endpoint, no local one, nothing that drains: all fronts have it, or none.
+				// One remote endpoint, no local one, nothing that drains: all listeners have it, or none.
 				addr := []string{"10.244.0.2:80", "[fd00:10:244::2]:80"}[f]
 				s.Ports[j].Backends[f] = model.Backends{Cluster: endpointsOf(addr)}
 			}

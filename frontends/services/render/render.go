@@ -10,15 +10,15 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Renderer holds what has been rendered: which endpoint sits in which slot, and
-// how often the shared objects are used.
+// Renderer holds what is rendered: the slot of each endpoint, and the number of uses of
+// shared objects.
 type Renderer struct {
 	cfg      Config
 	tables   [model.Families]*table
 	services map[model.Key]*rendered
 	node     model.Node
 	owners   owners
-	// elements are how many slots are filled.
+	// elements is the number of filled slots.
 	elements int
 	work     uint64
 }
@@ -26,15 +26,15 @@ type Renderer struct {
 // table is the state of one family's table.
 type table struct {
 	family model.Family
-	words  family
-	// on is true once the family is in use; a table is never taken away
-	// while the frontend runs.
-	on    bool
-	aside aside
+	names  family
+	// on is true once the family is in use; a table is not removed while the frontend
+	// runs.
+	on     bool
+	frozen frozen
 
-	nodePort     nodePortMode
+	nodePort     model.NodePortAddresses
 	nodePortKeys []string
-	// pods are how flows of this node's pods are known.
+	// pods is how flows of this node's pods are recognized.
 	pods         detection
 	serviceCIDRs []string
 
@@ -45,28 +45,18 @@ type table struct {
 	hooked counted[role]
 	// idleHooks are the roles whose chains on demand are declared without a use.
 	idleHooks map[role]struct{}
-	// idlePicks are declared chains that pick without a use, idleChains and idleMaps
-	// the names of what remembered endpoints. Those chains are empty.
+	// idlePicks are declared chains that pick without a use. idleChains and idleMaps are
+	// the names of chains and maps of session affinity without a use; those chains are
+	// empty.
 	idlePicks  map[verdict]struct{}
 	idleChains map[string]struct{}
 	idleMaps   map[string]struct{}
-	// hints are the slots that a predecessor had assigned.
-	hints map[frontKey]*hint
+	// previous are the slots that an earlier process assigned.
+	previous map[listenerKey]*previousSlots
 }
 
-// nodePortMode says how the addresses that answer on NodePorts are known.
-type nodePortMode uint8
-
-const (
-	// nodePortAddresses: those in the set nodeport-ips.
-	nodePortAddresses nodePortMode = iota
-	// nodePortPrefixes: local ones inside the prefixes in that set.
-	nodePortPrefixes
-	// nodePortAll: local ones but the loopback.
-	nodePortAll
-)
-
-// hairpinKey is an endpoint that may talk to itself.
+// hairpinKey is an endpoint on this node, which may be the source and the destination of
+// a flow.
 type hairpinKey struct {
 	addr     netip.AddrPort
 	protocol model.Protocol
@@ -89,7 +79,7 @@ func New(cfg Config) (*Renderer, error) {
 	r := &Renderer{cfg: cfg, services: make(map[model.Key]*rendered), owners: newOwners()}
 	for f := range model.Families {
 		t := &table{
-			family: f, words: familyOf(f),
+			family: f, names: familyOf(f),
 			clusterIPs: newCounted[netip.Addr](), hairpins: newCounted[hairpinKey](),
 			picks: newCounted[verdict](), idlePicks: make(map[verdict]struct{}),
 			hooked: newCounted[role](), idleHooks: make(map[role]struct{}),
@@ -102,51 +92,32 @@ func New(cfg Config) (*Renderer, error) {
 	return r, nil
 }
 
-// setNode works out which addresses answer on NodePorts, and who the node's pods
-// are.
+// setNode updates the addresses that accept NodePorts, and how the node's pods are
+// recognized.
 func (r *Renderer) setNode(n model.Node) {
 	r.node = n
 	for f, t := range r.tables {
-		t.nodePort, t.nodePortKeys = r.nodePortsOf(model.Family(f))
+		t.nodePort = model.NodePortAddressesOf(r.cfg.NodePortAddresses, &n, model.Family(f))
+		t.nodePortKeys = nil
+		for _, p := range prefixes(t.nodePort.Prefixes, model.Family(f)) {
+			t.nodePortKeys = append(t.nodePortKeys, prefixText(p))
+		}
 		t.pods = t.detect(&r.cfg, n.PodCIDRs[f])
 	}
 }
 
-func (r *Renderer) nodePortsOf(f model.Family) (nodePortMode, []string) {
-	var keys []string
-	if len(r.cfg.NodePortAddresses) > 0 {
-		for _, p := range prefixes(r.cfg.NodePortAddresses, f) {
-			if p.Bits() == 0 {
-				return nodePortAll, nil
-			}
-			if !p.Addr().IsLoopback() {
-				keys = append(keys, prefixText(p))
-			}
-		}
-		return nodePortPrefixes, keys
-	}
-	n := &r.node.Addresses
-	if !n[model.IPv4].IsValid() && !n[model.IPv6].IsValid() {
-		return nodePortAll, nil
-	}
-	if n[f].IsValid() {
-		keys = append(keys, n[f].String())
-	}
-	return nodePortAddresses, keys
-}
-
-// Services returns how many Services are rendered.
+// Services returns the number of rendered Services.
 func (r *Renderer) Services() int { return len(r.services) }
 
-// Elements returns how many endpoint slots are filled.
+// Elements returns the number of filled slots.
 func (r *Renderer) Elements() int { return r.elements }
 
-// Work returns how much has been looked at so far, but for snapshots: fronts, slots,
-// endpoints that differ, chains, and keys of elements. What an update adds to it does
-// not depend on how much else there is.
+// Work counts what updates have looked at: listeners, slots, endpoints that differ,
+// chains, and keys of elements. Snapshots do not count. The work of an update does not
+// depend on the size of the rest.
 func (r *Renderer) Work() uint64 { return r.work }
 
-// Idle reports whether chains or maps wait for Sweep.
+// Idle reports whether there are chains or maps for Cleanup.
 func (r *Renderer) Idle() bool {
 	for _, t := range r.tables {
 		if len(t.idleHooks)+len(t.idlePicks)+len(t.idleChains)+len(t.idleMaps) > 0 {
@@ -156,11 +127,11 @@ func (r *Renderer) Idle() bool {
 	return false
 }
 
-// counted counts uses, and remembers what began or ended since the last time
-// that it was asked.
+// counted counts uses, and remembers which keys came into use or went out of it since the
+// last take.
 type counted[K comparable] struct {
 	uses map[K]int
-	// before has whether a key that was touched had uses.
+	// before has whether a changed key was in use.
 	before map[K]bool
 }
 
@@ -181,7 +152,7 @@ func (c *counted[K]) add(k K, by int) {
 	c.uses[k] = n
 }
 
-// take returns the keys that came into use and went out of it, sorted.
+// take returns the keys that came into use and those that went out of it, sorted.
 func (c *counted[K]) take(compare func(a, b K) int) (began, ended []K) {
 	for k, had := range c.before {
 		switch has := c.uses[k] > 0; {
@@ -192,7 +163,7 @@ func (c *counted[K]) take(compare func(a, b K) int) (began, ended []K) {
 		}
 	}
 	if len(c.before) > 0 {
-		// To clear a map, or to range over it, costs what it once held.
+		// To clear a map, or to range over it, costs as much as it once held.
 		c.before = make(map[K]bool)
 	}
 	slices.SortFunc(began, compare)

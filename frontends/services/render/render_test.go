@@ -175,7 +175,7 @@ func TestTakeOverOfAnAddress(t *testing.T) {
 	if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
 		t.Errorf("patch and snapshot differ:\n%s", diff)
 	}
-	rules.patch(t, r.Sweep())
+	rules.patch(t, r.Cleanup())
 	fresh := mustNew(t, testConfig())
 	fresh.Update(model.Changes{Services: put(a)})
 	if diff := cmp.Diff(load(t, fresh.Snapshot()).text(), rules.text()); diff != "" {
@@ -188,11 +188,11 @@ func TestSecondFamilyNeedsSnapshot(t *testing.T) {
 	cfg.Detect.CIDRs = cfg.Detect.CIDRs[:1]
 	r := mustNew(t, cfg)
 	u := r.Update(model.Changes{Services: put(service("default/a", "10.96.0.1", port("http tcp 80 0", "10.244.1.1:80")))})
-	if u.Whole || len(r.Snapshot().GetTables()) != 1 {
+	if u.Snapshot || len(r.Snapshot().GetTables()) != 1 {
 		t.Fatal("there is an ip6 table without a use")
 	}
 	u = r.Update(model.Changes{Services: put(service("default/b", "fd00::1", port("http tcp 80 0", "[fd00:10:244::1]:80")))})
-	if !u.Whole || u.Patch != nil || len(r.Snapshot().GetTables()) != 2 {
+	if !u.Snapshot || u.Patch != nil || len(r.Snapshot().GetTables()) != 2 {
 		t.Errorf("update %+v, want a snapshot with two tables", u)
 	}
 	cfg.Families[model.IPv6] = false
@@ -230,10 +230,10 @@ func TestServiceCIDRsNeedTable(t *testing.T) {
 	cfg := testConfig()
 	cfg.Detect.CIDRs = cfg.Detect.CIDRs[:1]
 	r := mustNew(t, cfg)
-	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16")}); u.Whole || u.Added != 1 {
+	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16")}); u.Snapshot || u.Added != 1 {
 		t.Errorf("update %+v, want one element", u)
 	}
-	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16", "fd00:10:96::/108")}); !u.Whole || len(r.Snapshot().GetTables()) != 2 {
+	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16", "fd00:10:96::/108")}); !u.Snapshot || len(r.Snapshot().GetTables()) != 2 {
 		t.Errorf("update %+v, want a snapshot with two tables", u)
 	}
 	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16", "fd00:10:96::/108")}); !u.Empty() {

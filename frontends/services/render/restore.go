@@ -9,14 +9,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Restore takes over the slots and chains of a fragment that an earlier
-// renderer made, so that the first update moves no endpoint that is still
-// there. It ignores what it does not know, and is to be called before the first
-// Update.
+// Restore adopts the slots and chains of a fragment of an earlier process, so that the
+// first update does not move endpoints. It ignores what it does not know, and must be
+// called before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	for _, of := range f.GetTables() {
 		for _, t := range r.tables {
-			if of.GetName() == Table && of.GetFamily() == t.words.table {
+			if of.GetName() == Table && of.GetFamily() == t.names.table {
 				t.restore(of)
 			}
 		}
@@ -32,7 +31,7 @@ func (t *table) restore(of *weftv1.Table) {
 			t.idleChains[c.GetName()] = struct{}{}
 		}
 	}
-	t.hints = make(map[frontKey]*hint)
+	t.previous = make(map[listenerKey]*previousSlots)
 	for _, s := range of.GetMaps() {
 		if isAffinity(s.GetName()) {
 			t.idleMaps[s.GetName()] = struct{}{}
@@ -44,29 +43,29 @@ func (t *table) restore(of *weftv1.Table) {
 	}
 }
 
-// hint are the slots that a front had, packed as in slots; what is all zeros is empty.
-type hint struct{ slots, local []byte }
+// previousSlots are the slots that a listener had, packed as in slots; zeros mean an
+// empty slot.
+type previousSlots struct{ slots, local []byte }
 
-// restoreSlots notes who sat in slots. Of a front with affinity both maps may say
-// it, and what one of them says of slots that the other has not is kept. The elements
-// of a front mostly follow one another.
+// restoreSlots notes the endpoints of slots. A listener with affinity has slots in two
+// maps, which are joined. The elements of a listener usually follow one another.
 func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
-	var h *hint
+	var h *previousSlots
 	last := ""
 	for _, e := range elements {
 		at := strings.LastIndex(e.GetKey(), separator)
 		if at < 0 {
 			continue
 		}
-		if front := e.GetKey()[:at]; h == nil || front != last {
-			k, ok := t.parseFront(strings.Split(front, separator), !declarations[in].nodePort)
+		if listener := e.GetKey()[:at]; h == nil || listener != last {
+			k, ok := t.parseListener(strings.Split(listener, separator), !declarations[in].nodePort)
 			if !ok {
 				h = nil
 				continue
 			}
-			if h, last = t.hints[k], front; h == nil {
-				h = new(hint)
-				t.hints[k] = h
+			if h, last = t.previous[k], listener; h == nil {
+				h = new(previousSlots)
+				t.previous[k] = h
 			}
 		}
 		slot, ok := parseNumber(e.GetKey()[at+len(separator):])
@@ -90,7 +89,7 @@ func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 	}
 }
 
-// putPacked fills a slot, with empty ones before it if need be.
+// putPacked fills a slot, and adds empty ones before it if there are too few.
 func putPacked(b []byte, slot int, ep netip.AddrPort) []byte {
 	var scratch [width6]byte
 	raw := pack(scratch[:0], ep)
@@ -101,7 +100,7 @@ func putPacked(b []byte, slot int, ep netip.AddrPort) []byte {
 	return b
 }
 
-// setOf returns the set of a name.
+// setOf returns the set with a name.
 func setOf(name string) (set, bool) {
 	for s := range numSets {
 		if declarations[s].name == name {
@@ -111,7 +110,7 @@ func setOf(name string) (set, bool) {
 	return 0, false
 }
 
-// separator stands between the parts of a key.
+// separator separates the parts of a key.
 const separator = " . "
 
 // parseNumber returns the number of a slot.
@@ -121,8 +120,8 @@ func parseNumber(text string) (slot int, ok bool) {
 	return slot, ok
 }
 
-// parseFront is the inverse of frontKey.append.
-func (t *table) parseFront(parts []string, withAddr bool) (k frontKey, ok bool) {
+// parseListener is the inverse of listenerKey.append.
+func (t *table) parseListener(parts []string, withAddr bool) (k listenerKey, ok bool) {
 	k.family = t.family
 	if withAddr && len(parts) > 0 {
 		a, err := netip.ParseAddr(parts[0])

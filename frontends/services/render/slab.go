@@ -3,22 +3,22 @@ package render
 import weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 
 const (
-	// slabSize is how many elements a patch allocates at once.
+	// slabSize is the number of elements that a patch allocates at once.
 	slabSize = 8
-	// slabText is how many bytes of text share an allocation, at least, where there
-	// are so many.
+	// slabText is the minimum of bytes of text that share an allocation, if there are so
+	// many.
 	slabText = 1 << 15
 )
 
-// slab hands out elements, many of which come from one allocation, as do their
-// texts. They have none until seal is called.
+// slab allocates many elements at once, and their texts. They have no texts until seal is
+// called.
 type slab struct {
 	free []weftv1.Element
 	text []byte
 	cuts []cut
 }
 
-// cut says where the texts of an element end. They begin where those before end.
+// cut has the ends of an element's texts. They begin at the end of the previous ones.
 type cut struct {
 	element             *weftv1.Element
 	key, value, comment int32
@@ -43,7 +43,7 @@ func (s *slab) element(key, value, comment []byte) *weftv1.Element {
 	return c.element
 }
 
-// seal gives all elements so far their texts.
+// seal sets the texts of all elements so far.
 func (s *slab) seal() {
 	text, from := string(s.text), int32(0)
 	for _, c := range s.cuts {

@@ -9,25 +9,25 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// What one slot takes: the address, then the port, both big-endian.
+// The sizes of a slot: the address and then the port, both big-endian.
 const (
 	portBytes = 2
 	width4    = 4 + portBytes
 	width6    = 16 + portBytes
 )
 
-// indexedFrom is from how many slots on there is an index: fewer are looked
-// through faster.
+// indexedFrom is the number of slots from which there is an index. Fewer slots are
+// searched faster without.
 const indexedFrom = 64
 
-// slots are endpoints of one family by number, packed: a Service can have very many
-// of them, and a node has very many Services. None is there twice.
+// slots are the endpoints of one family by number, packed: a Service can have very many
+// endpoints, and a node has very many Services. No endpoint has two slots.
 type slots struct {
-	// width is how many bytes one takes.
+	// width is the number of bytes of a slot.
 	width  int
 	packed []byte
-	// index is a hash table with linear probing over the slots of endpoints, plus
-	// one; 0 is free. It is nil for a short list.
+	// index is a hash table with linear probing of slot numbers plus one; 0 is free. It
+	// is nil for a short list.
 	index []uint32
 }
 
@@ -38,7 +38,7 @@ func newSlots(f model.Family) slots {
 	return slots{width: width6}
 }
 
-// pack appends an endpoint in the form that slots have it in.
+// pack appends an endpoint in packed form.
 func pack(b []byte, ep netip.AddrPort) []byte {
 	if ep.Addr().Is4() {
 		a := ep.Addr().As4()
@@ -50,7 +50,7 @@ func pack(b []byte, ep netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(b, ep.Port())
 }
 
-// len returns how many slots there are.
+// len returns the number of slots.
 func (s *slots) len() int { return len(s.packed) / s.width }
 
 // raw returns the bytes of a slot.
@@ -63,7 +63,7 @@ func (s *slots) at(i int) netip.AddrPort {
 	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16(raw[s.width-portBytes:]))
 }
 
-// make makes n empty slots, which are to be filled.
+// make makes n empty slots, which have to be filled.
 func (s *slots) make(n int) {
 	s.packed = make([]byte, n*s.width)
 	s.reindex()
@@ -75,8 +75,8 @@ func (s *slots) vacant(i int) bool {
 	return bytes.Equal(s.raw(i), empty[:s.width])
 }
 
-// find returns the slot of an endpoint, -1 if it has none, and how many slots it
-// looked at.
+// find returns the slot of an endpoint, -1 if it has none, and how many slots it looked
+// at.
 func (s *slots) find(ep netip.AddrPort) (slot, looked int) {
 	var scratch [width6]byte
 	raw := pack(scratch[:0], ep)
@@ -98,7 +98,7 @@ func (s *slots) find(ep netip.AddrPort) (slot, looked int) {
 	return -1, looked + 1
 }
 
-// put fills a slot that is empty, or the one behind the last.
+// put fills an empty slot, or the one after the last.
 func (s *slots) put(i int, ep netip.AddrPort) {
 	if i == s.len() {
 		s.packed = pack(s.packed, ep)
@@ -115,7 +115,7 @@ func (s *slots) put(i int, ep netip.AddrPort) {
 	s.note(i)
 }
 
-// vacate empties a slot, which is to be filled or cut off then.
+// vacate empties a slot, which has to be filled or cut off.
 func (s *slots) vacate(i int) {
 	if s.index != nil {
 		s.drop(i)
@@ -123,7 +123,7 @@ func (s *slots) vacate(i int) {
 	clear(s.raw(i))
 }
 
-// cut leaves the first n slots; those behind are empty.
+// cut keeps the first n slots. The others are empty.
 func (s *slots) cut(n int) {
 	s.packed = s.packed[:n*s.width]
 	const sparse = 4
@@ -140,10 +140,10 @@ func (s *slots) clone() slots {
 	return slots{width: s.width, packed: slices.Clone(s.packed), index: slices.Clone(s.index)}
 }
 
-// crowded reports whether the index has too few free places for one more slot.
+// crowded reports whether the index has too few free places for another slot.
 func (s *slots) crowded() bool { return 4*s.len() > 3*len(s.index) }
 
-// reindex makes the index anew, with room for half as many slots again.
+// reindex makes a new index, with room for half as many slots again.
 func (s *slots) reindex() {
 	s.index = nil
 	if s.len() < indexedFrom {
@@ -161,7 +161,7 @@ func (s *slots) reindex() {
 	}
 }
 
-// note enters a slot into the index.
+// note adds a slot to the index.
 func (s *slots) note(i int) {
 	mask := len(s.index) - 1
 	at := hash(s.raw(i)) & mask
@@ -171,8 +171,8 @@ func (s *slots) note(i int) {
 	s.index[at] = uint32(i) + 1
 }
 
-// drop takes a slot out of the index. What was entered behind it moves up where
-// the gap would hide it.
+// drop removes a slot from the index. Entries after it move up if the gap would hide
+// them.
 func (s *slots) drop(i int) {
 	mask := len(s.index) - 1
 	at := hash(s.raw(i)) & mask

@@ -9,28 +9,28 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Snapshot returns the whole fragment: what all updates so far lead to.
+// Snapshot returns the whole fragment.
 func (r *Renderer) Snapshot() *weftv1.Fragment {
 	all := slices.AppendSeq(make([]*rendered, 0, len(r.services)), maps.Values(r.services))
 	slices.SortFunc(all, func(a, b *rendered) int { return model.CompareKeys(a.service.Name, b.service.Name) })
 	patches := r.room(all)
 	for _, s := range all {
-		for i := range s.fronts {
-			f := &s.fronts[i]
+		for i := range s.listeners {
+			f := &s.listeners[i]
 			p := &patches[f.key.family]
 			for _, g := range f.groups() {
-				p.fill(f.key, &g, &group{}, nil)
+				p.setSlots(f.key, &g, &group{}, nil)
 			}
-			p.front(s.service.Name, f, nil)
+			p.listener(s.service.Name, f, nil)
 		}
 		for _, a := range s.affinities {
 			p, t := &patches[a.family], r.tables[a.family]
 			for l := range numLists {
 				if a.lists[l].used {
-					p.maps = append(p.maps, a.declare(t.words, l))
+					p.maps = append(p.maps, a.declare(t.names, l))
 				}
 				for ep := range a.lists[l].endpoints.All() {
-					p.chain(a.chain(t.words, l, ep.Addr))
+					p.chain(a.chain(t.names, l, ep.Addr))
 				}
 			}
 		}
@@ -38,22 +38,22 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 	out := &weftv1.Fragment{Name: Fragment}
 	for f, t := range r.tables {
 		switch {
-		case t.aside.on && t.aside.kept != nil:
-			out.Tables = append(out.Tables, t.aside.kept)
-		case t.on && !t.aside.on:
+		case t.frozen.on && t.frozen.kept != nil:
+			out.Tables = append(out.Tables, t.frozen.kept)
+		case t.on && !t.frozen.on:
 			out.Tables = append(out.Tables, t.message(&r.cfg, &patches[f]))
 		}
 	}
 	return out
 }
 
-// room returns empty patches with room for all elements of Services: to grow would
-// cost as much memory again.
+// room returns empty patches with memory for all elements of Services. To grow them would
+// need as much memory again.
 func (r *Renderer) room(all []*rendered) (patches [model.Families]patch) {
 	var n [model.Families][numSets]int
 	for _, s := range all {
-		for i := range s.fronts {
-			f := &s.fronts[i]
+		for i := range s.listeners {
+			f := &s.listeners[i]
 			of := &n[f.key.family]
 			for _, g := range f.groups() {
 				of[g.in] += g.n
@@ -79,7 +79,7 @@ func (r *Renderer) room(all []*rendered) (patches [model.Families]patch) {
 	return patches
 }
 
-// message returns the table with all that it holds.
+// message returns the table with its whole content.
 func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	p.keys(nodePortIPs, nil, t.nodePortKeys)
 	p.keys(serviceCIDRs, nil, t.serviceCIDRs)
@@ -97,10 +97,10 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 		p.chain(chain(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.idleMaps)) {
-		p.maps = append(p.maps, declareAffinity(t.words, name))
+		p.maps = append(p.maps, declareAffinity(t.names, name))
 	}
 	p.slab.seal()
-	out := &weftv1.Table{Family: t.words.table, Name: Table, Chains: append(t.chains(cfg), p.put...)}
+	out := &weftv1.Table{Family: t.names.table, Name: Table, Chains: append(t.chains(cfg), p.put...)}
 	for s := range numSets {
 		d := t.declare(s)
 		d.Elements = p.add[s]

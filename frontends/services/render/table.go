@@ -31,45 +31,46 @@ const (
 	numSets
 )
 
-// declarations are the sets and maps that are always there; "ip" stands for the
-// family's word.
+// declarations are the sets and maps that always exist; "ip" stands for the keyword of
+// the family.
 var declarations = [numSets]struct {
 	name   string
 	typeof string
 	flags  []string
-	// isMap and conntrack say which list of weftv1.Table it is in.
+	// isMap and conntrack decide which list of weftv1.Table it is in.
 	isMap     bool
 	conntrack bool
 	// nodePort is true if keys have no address, slot if they end in the slot of an
-	// endpoint, and sticky if the endpoint is then a chain that remembers it.
+	// endpoint, and sticky if the value is the chain that remembers the endpoint.
 	nodePort bool
 	slot     bool
 	sticky   bool
 }{
-	// Addresses of Services: what reaches one but no port of it is rejected.
+	// Addresses of Services. Packets to one of them but not to a port of a Service are
+	// rejected.
 	clusterIPs: {name: "cluster-ips", typeof: "ip daddr"},
-	// The ranges of all ClusterIPs: what goes to one that is not in use is dropped.
+	// The ranges of all ClusterIPs. Packets to an address that is not in use are dropped.
 	serviceCIDRs: {name: "service-cidrs", typeof: "ip daddr", flags: []string{"interval"}},
-	// Addresses and prefixes of this node that answer on NodePorts.
+	// Addresses and prefixes of this node that accept NodePorts.
 	nodePortIPs: {name: "nodeport-ips", typeof: "ip daddr", flags: []string{"interval"}},
 	// Endpoints on this node, as source and destination of a flow to themselves.
 	hairpin: {name: "hairpin", typeof: "ip saddr . ip daddr . meta l4proto . th dport"},
-	// Fronts with source ranges, and who may reach them.
+	// Listeners with source ranges, and the sources that may reach them.
 	firewalled:     {name: "firewalled", typeof: "ip daddr . meta l4proto . th dport"},
 	allowedSources: {name: "allowed-sources", typeof: "ip daddr . meta l4proto . th dport . ip saddr", flags: []string{"interval"}},
-	// Front to the chain that picks an endpoint.
+	// Listener to the chain that picks an endpoint.
 	services: {name: "services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	// The same for who need not keep to the traffic policy Local.
+	// The same for traffic that need not keep to the traffic policy Local.
 	shortcuts: {name: "shortcuts", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	// Front and slot to endpoint.
+	// Listener and slot to endpoint.
 	endpoints: {name: "endpoints", isMap: true, conntrack: true, slot: true,
 		typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
-	// Front and slot to the chain that remembers the endpoint.
+	// Listener and slot to the chain that remembers the endpoint.
 	stickyEndpoints: {name: "sticky-endpoints", isMap: true, slot: true, sticky: true,
 		typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : verdict"},
-	// Fronts without an endpoint to reject-chain or drop.
+	// Listeners without an endpoint to reject-chain or drop.
 	noEndpoints: {name: "no-endpoint-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	// What NodePorts have of these.
+	// The same for NodePorts.
 	nodePorts:         {name: "nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	nodePortShortcuts: {name: "nodeport-shortcuts", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	nodePortEndpoints: {name: "nodeport-endpoints", isMap: true, conntrack: true, nodePort: true, slot: true,
@@ -79,7 +80,7 @@ var declarations = [numSets]struct {
 	noEndpointNodePorts: {name: "no-endpoint-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 }
 
-// spell replaces the words "ip saddr" and "ip daddr", and the family in dnat.
+// spell replaces the keywords "ip saddr" and "ip daddr", and the family in dnat.
 func (w family) spell(text string) string {
 	if w.table == "ip" {
 		return text
@@ -87,7 +88,7 @@ func (w family) spell(text string) string {
 	return strings.NewReplacer("ip saddr", w.table+" saddr", "ip daddr", w.table+" daddr", "dnat ip ", "dnat "+w.table+" ").Replace(text)
 }
 
-// Names of chains that are built at more than one place.
+// Names of chains that are used at more than one place.
 const (
 	chainServices         = "services"
 	chainFirewall         = "firewall"
@@ -99,10 +100,10 @@ const (
 	chainNodePortShortcut = "nodeport-shortcut"
 )
 
-// base are the chains on hooks that are always there. Established packets pass one
-// rule on each filter hook and none in the nat chains, which the kernel runs for the
-// first packet of a flow only. The output hook has no name for the priority of
-// destination NAT.
+// base are the chains on hooks that always exist. Established packets pass one rule on
+// each filter hook and none in the nat chains, which the kernel runs only for the first
+// packet of a flow. In the output hook nft has no name for the priority of destination
+// NAT.
 var base = []hook{
 	{"nat-prerouting", "nat", "prerouting", "dstnat", "jump " + chainServices},
 	{"nat-output", "nat", "output", "-100", "jump " + chainServices},
@@ -110,11 +111,10 @@ var base = []hook{
 	{"filter-output", "filter", "output", "filter", "ct state new jump " + chainServiceCheck},
 }
 
-// served spares a flow that was sent to an endpoint the lookups for those that were
-// not.
+// served skips the lookups for traffic without endpoints if a flow was sent to one.
 const served = "ct status dnat return"
 
-// chain returns a chain's message; Rules are as given.
+// chain returns the message of a chain.
 func chain(name string, rules ...string) *weftv1.Chain {
 	c := &weftv1.Chain{Name: name}
 	for _, r := range rules {
@@ -123,17 +123,17 @@ func chain(name string, rules ...string) *weftv1.Chain {
 	return c
 }
 
-// chains returns the chains that nothing but the configuration and the node decide:
-// all but those that pick or remember an endpoint, and those on demand.
+// chains returns the chains that depend only on the configuration and the node: all
+// except those that pick or remember an endpoint, and those on demand.
 func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	out := []*weftv1.Chain{
 		chain(chainMark, cfg.mark()),
 		chain(chainReject, "reject"),
 		chain(chainServiceCheck, served,
-			t.words.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
-			t.words.spell("ip daddr @cluster-ips reject"),
-			t.words.spell("ip daddr @service-cidrs drop")),
-		chain(chainFirewall, t.words.spell("ip daddr . meta l4proto . th dport @firewalled "+
+			t.names.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
+			t.names.spell("ip daddr @cluster-ips reject"),
+			t.names.spell("ip daddr @service-cidrs drop")),
+		chain(chainFirewall, t.names.spell("ip daddr . meta l4proto . th dport @firewalled "+
 			"ip daddr . meta l4proto . th dport . ip saddr != @allowed-sources drop")),
 	}
 	out = append(out, t.nodeChains(cfg)...)
@@ -143,43 +143,43 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	bit := cfg.bit()
 	post := chain("nat-postrouting",
 		fmt.Sprintf("meta mark & 0x%08x == 0x%08x meta mark set meta mark xor 0x%08x masquerade fully-random", bit, bit, bit),
-		t.words.spell("ct status dnat ip saddr . ip daddr . meta l4proto . th dport @hairpin masquerade fully-random"))
+		t.names.spell("ct status dnat ip saddr . ip daddr . meta l4proto . th dport @hairpin masquerade fully-random"))
 	post.Type, post.Hook, post.Priority, post.Policy = "nat", "postrouting", "srcnat", "accept"
 	return append(out, post)
 }
 
-// bit is the bit of the mark that asks for masquerading.
+// bit is the bit of the mark that requests masquerading.
 func (c *Config) bit() uint32 { return 1 << c.MasqueradeBit }
 
-// mark is the statement that asks for masquerading in nat-postrouting.
+// mark is the statement that requests masquerading in nat-postrouting.
 func (c *Config) mark() string { return fmt.Sprintf("meta mark set meta mark or 0x%08x", c.bit()) }
 
-// nodeChains returns the chains that depend on the node: on which addresses
-// answer on NodePorts, and on who its pods are.
+// nodeChains returns the chains that depend on the node: on the addresses that accept
+// NodePorts, and on how its pods are recognized.
 func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 	var rules []string
-	switch clusterIPs := t.words.spell("ip daddr @cluster-ips jump " + chainMark); {
+	switch clusterIPs := t.names.spell("ip daddr @cluster-ips jump " + chainMark); {
 	case cfg.MasqueradeAll:
 		rules = append(rules, clusterIPs)
 	case t.pods.works():
-		// The source comes first: it spares pods the set lookup.
+		// The source comes first, which saves pods the set lookup.
 		rules = append(rules, t.pods.notPod()+" "+clusterIPs)
 	}
 	rules = append(rules,
-		t.words.spell("ip daddr . meta l4proto . th dport vmap @services"),
+		t.names.spell("ip daddr . meta l4proto . th dport vmap @services"),
 		t.nodePortMatch()+" meta l4proto . th dport vmap @nodeports")
 	return []*weftv1.Chain{
 		chain(chainServices, rules...),
 		chain(chainInputCheck, served,
-			t.words.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
+			t.names.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
 			t.nodePortMatch()+" meta l4proto . th dport vmap @no-endpoint-nodeports"),
-		chain(chainShortcut, t.shortcutRules(cfg, t.words.spell("ip daddr . meta l4proto . th dport vmap @shortcuts"))...),
+		chain(chainShortcut, t.shortcutRules(cfg, t.names.spell("ip daddr . meta l4proto . th dport vmap @shortcuts"))...),
 		chain(chainNodePortShortcut, t.shortcutRules(cfg, "meta l4proto . th dport vmap @nodeport-shortcuts")...),
 	}
 }
 
-// shortcutRules let pods keep their source on the way to all endpoints; this
-// node's own processes, which may have any of its addresses, do not.
+// shortcutRules let pods keep their source on the way to all endpoints. Processes of the
+// node, which may have any of its addresses, do not.
 func (t *table) shortcutRules(cfg *Config, lookup string) (out []string) {
 	if t.pods.works() {
 		out = append(out, t.pods.pod()+" "+lookup)
@@ -187,19 +187,19 @@ func (t *table) shortcutRules(cfg *Config, lookup string) (out []string) {
 	return append(out, "fib saddr type local "+cfg.mark()+" "+lookup)
 }
 
-// nodePortMatch matches packets to an address that answers on NodePorts.
+// nodePortMatch matches packets to an address that accepts NodePorts.
 func (t *table) nodePortMatch() string {
-	switch t.nodePort {
-	case nodePortAll:
-		return t.words.spell("ip daddr != ") + t.words.loopback + " fib daddr type local"
-	case nodePortPrefixes:
-		return t.words.spell("ip daddr @nodeport-ips fib daddr type local")
+	switch {
+	case t.nodePort.All:
+		return t.names.spell("ip daddr != ") + t.names.loopback + " fib daddr type local"
+	case !t.nodePort.Primary:
+		return t.names.spell("ip daddr @nodeport-ips fib daddr type local")
 	default:
-		return t.words.spell("ip daddr @nodeport-ips")
+		return t.names.spell("ip daddr @nodeport-ips")
 	}
 }
 
-// prefixText is a prefix in nft's words: a single address has no length.
+// prefixText is a prefix in nft syntax: a single address has no length.
 func prefixText(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -210,5 +210,5 @@ func prefixText(p netip.Prefix) string {
 // declare returns an empty set or map.
 func (t *table) declare(s set) *weftv1.Set {
 	d := &declarations[s]
-	return &weftv1.Set{Name: d.name, Typeof: t.words.spell(d.typeof), Flags: d.flags}
+	return &weftv1.Set{Name: d.name, Typeof: t.names.spell(d.typeof), Flags: d.flags}
 }

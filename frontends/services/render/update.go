@@ -11,34 +11,33 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Update is what a change of the model amounts to.
+// Update is the result of a change of the model.
 type Update struct {
-	// Patch is nil if nothing changed, or if Whole is true.
+	// Patch is nil if nothing changed, or if Snapshot is true.
 	Patch *weftv1.Patch
-	// Whole is true if only a snapshot can carry the change: a table came
-	// into use.
-	Whole bool
+	// Snapshot is true if only a snapshot can carry the change, because a table came into
+	// use.
+	Snapshot bool
 	// Added and Removed count elements.
 	Added   int
 	Removed int
 }
 
 // Empty reports whether there is nothing to publish.
-func (u *Update) Empty() bool { return u.Patch == nil && !u.Whole }
+func (u *Update) Empty() bool { return u.Patch == nil && !u.Snapshot }
 
-// Update renders what changed. Changes of Services are by New alone: it replaces
-// whatever the Service was rendered as.
+// Update renders changes. Only the New of a Service counts: it replaces whatever the
+// Service was rendered as.
 func (r *Renderer) Update(c model.Changes) Update {
 	var patches [model.Families]patch
 	return r.update(c, &patches)
 }
 
-// Load does what Update does for one who sends a snapshot anyway, and so needs
-// no patch.
+// Load is Update without a patch, for a caller that sends a snapshot.
 func (r *Renderer) Load(c model.Changes) {
 	var patches [model.Families]patch
 	for f := range patches {
-		patches[f].mute = true
+		patches[f].discard = true
 	}
 	r.update(c, &patches)
 }
@@ -49,19 +48,19 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Updat
 	}
 	var out Update
 	if c.ServiceCIDRs != nil {
-		out.Whole = r.changeServiceCIDRs(*c.ServiceCIDRs, patches)
+		out.Snapshot = r.changeServiceCIDRs(*c.ServiceCIDRs, patches)
 	}
 	for _, c := range c.Services {
-		out.Whole = r.enable(c.New) || out.Whole
+		out.Snapshot = r.enable(c.New) || out.Snapshot
 		r.replace(c, patches)
 	}
 	for _, t := range r.tables {
-		t.hints = nil
+		t.previous = nil
 	}
 	p := &weftv1.Patch{Fragment: Fragment}
 	for f, t := range r.tables {
-		t.settle(&r.cfg, &patches[f])
-		if tp := patches[f].message(t); tp != nil && t.on && !t.aside.on {
+		t.renderCounts(&r.cfg, &patches[f])
+		if tp := patches[f].message(t); tp != nil && t.on && !t.frozen.on {
 			p.Tables = append(p.Tables, tp)
 		}
 		for s := range numSets {
@@ -71,26 +70,26 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Updat
 		r.work += uint64(len(patches[f].put))
 	}
 	r.work += uint64(out.Added + out.Removed)
-	if !out.Whole && len(p.Tables) > 0 {
+	if !out.Snapshot && len(p.Tables) > 0 {
 		out.Patch = p
 	}
 	return out
 }
 
-// enable turns tables on that a Service needs, and reports whether it did.
-func (r *Renderer) enable(s *model.Service) (whole bool) {
+// enable turns on the tables that a Service requires, and reports whether it did.
+func (r *Renderer) enable(s *model.Service) (snapshot bool) {
 	if s == nil {
 		return false
 	}
 	for f, t := range r.tables {
 		if !t.on && r.cfg.Families[f] && s.ClusterIPs[f].IsValid() {
-			t.on, whole = true, true
+			t.on, snapshot = true, true
 		}
 	}
-	return whole
+	return snapshot
 }
 
-// changeNode renders other addresses for NodePorts and other pods.
+// changeNode renders the change of the addresses for NodePorts and of the pods.
 func (r *Renderer) changeNode(n model.Node, patches *[model.Families]patch) {
 	var chains [model.Families][]*weftv1.Chain
 	var keys [model.Families][]string
@@ -109,9 +108,9 @@ func (r *Renderer) changeNode(n model.Node, patches *[model.Families]patch) {
 	}
 }
 
-// changeServiceCIDRs renders other ranges of ClusterIPs, and reports whether a table
-// came into use by that.
-func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.Families]patch) (whole bool) {
+// changeServiceCIDRs renders the change of the ranges of ClusterIPs, and reports whether
+// a table came into use.
+func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.Families]patch) (snapshot bool) {
 	for f, t := range r.tables {
 		var keys []string
 		for _, p := range prefixes(c[f], model.Family(f)) {
@@ -120,26 +119,26 @@ func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.Families
 		patches[f].keys(serviceCIDRs, t.serviceCIDRs, keys)
 		t.serviceCIDRs = keys
 		if len(keys) > 0 && !t.on && r.cfg.Families[f] {
-			t.on, whole = true, true
+			t.on, snapshot = true, true
 		}
 	}
-	return whole
+	return snapshot
 }
 
-// replace renders one Service anew. The order of Services in an update does not matter:
-// what one of them loses and another one wins, a front or its slots, is replaced.
+// replace renders one Service. The order of Services in an update does not matter: what
+// one loses and another one wins, a listener or its slots, is replaced.
 func (r *Renderer) replace(c model.Change, patches *[model.Families]patch) {
 	old := r.services[c.Name]
 	now, revised := r.build(c.New, old)
-	r.retire(old, now, patches)
-	r.introduce(old, now, revised, patches)
+	r.removeOld(old, now, patches)
+	r.addNew(old, now, revised, patches)
 	var was *model.Service
 	if old != nil {
 		was = old.service
 	}
 	r.count(was, -1)
 	r.count(c.New, 1)
-	r.pin(was, c.New)
+	r.countHairpins(was, c.New)
 	r.remember(old, now, patches)
 	r.owners.change(old, now)
 	if now == nil {
@@ -149,25 +148,25 @@ func (r *Renderer) replace(c model.Change, patches *[model.Families]patch) {
 	}
 }
 
-// retire takes away the fronts that a Service had and has no longer, and of the
-// others what they have no longer but slots.
-func (r *Renderer) retire(old, now *rendered, patches *[model.Families]patch) {
+// removeOld removes the listeners that a Service no longer has, and the elements except
+// slots that its other listeners no longer have.
+func (r *Renderer) removeOld(old, now *rendered, patches *[model.Families]patch) {
 	if old == nil {
 		return
 	}
-	r.work += uint64(len(old.fronts))
-	for i := range old.fronts {
-		was := &old.fronts[i]
+	r.work += uint64(len(old.listeners))
+	for i := range old.listeners {
+		was := &old.listeners[i]
 		p, t := &patches[was.key.family], r.tables[was.key.family]
 		is := now.find(was.key, i)
-		t.use(was, -1)
+		t.countUses(was, -1)
 		r.elements -= was.elements()
-		if p.mute {
+		if p.discard {
 			continue
 		}
 		if is == nil {
 			for _, g := range was.groups() {
-				p.trim(was.key, &g, 0)
+				p.removeSlots(was.key, &g, 0)
 			}
 		}
 		for r, v := range was.verdicts {
@@ -183,30 +182,30 @@ func (r *Renderer) retire(old, now *rendered, patches *[model.Families]patch) {
 	}
 }
 
-// introduce adds what a Service has now and had not, or had differently.
-func (r *Renderer) introduce(old, now *rendered, revised []revision, patches *[model.Families]patch) {
+// addNew adds what a Service did not have, or had differently.
+func (r *Renderer) addNew(old, now *rendered, revised []revision, patches *[model.Families]patch) {
 	if now == nil {
 		return
 	}
-	for i := range now.fronts {
-		is := &now.fronts[i]
+	for i := range now.listeners {
+		is := &now.listeners[i]
 		p, t := &patches[is.key.family], r.tables[is.key.family]
-		t.use(is, 1)
+		t.countUses(is, 1)
 		r.elements += is.elements()
-		if p.mute {
+		if p.discard {
 			continue
 		}
 		was := old.find(is.key, i)
 		had := was.groups()
 		for n, g := range is.groups() {
-			r.work += p.fill(is.key, &g, &had[n], revised)
+			r.work += p.setSlots(is.key, &g, &had[n], revised)
 		}
-		p.front(now.service.Name, is, was)
+		p.listener(now.service.Name, is, was)
 	}
 }
 
-// front adds a front's elements that differ from those that it had, but for slots.
-func (p *patch) front(of model.Key, is, was *front) {
+// listener adds the elements of a listener that changed, except slots.
+func (p *patch) listener(of model.Key, is, was *listener) {
 	for r, v := range is.verdicts {
 		if v.to == absent || was != nil && was.port == is.port && was.verdicts[r] == v {
 			continue
@@ -222,19 +221,19 @@ func (p *patch) front(of model.Key, is, was *front) {
 	}
 }
 
-// allows reports whether sorted source ranges have this one.
+// allows reports whether sorted source ranges contain a range.
 func allows(sources []netip.Prefix, s netip.Prefix) bool {
 	_, ok := slices.BinarySearchFunc(sources, s, netip.Prefix.Compare)
 	return ok
 }
 
-// sourceKey is an element of the allowed sources.
-func sourceKey(k frontKey, source netip.Prefix) string {
+// sourceKey is the key of an element of the allowed sources.
+func sourceKey(k listenerKey, source netip.Prefix) string {
 	return string(append(append(k.append(nil), separator...), prefixText(source)...))
 }
 
-// trim removes the slots of a group from the kept-th on.
-func (p *patch) trim(k frontKey, g *group, kept int) {
+// removeSlots removes the slots of a group from the kept-th on.
+func (p *patch) removeSlots(k listenerKey, g *group, kept int) {
 	var scratch [64]byte
 	prefix := append(k.append(scratch[:0]), separator...)
 	for slot := kept; slot < g.n; slot++ {
@@ -242,9 +241,8 @@ func (p *patch) trim(k frontKey, g *group, kept int) {
 	}
 }
 
-// fill makes the slots of a group those that it has in place of those that it had, and
-// returns how many it looked at.
-func (p *patch) fill(k frontKey, g, had *group, revised []revision) (looked uint64) {
+// setSlots replaces the slots of a group, and returns how many it looked at.
+func (p *patch) setSlots(k listenerKey, g, had *group, revised []revision) (looked uint64) {
 	var scratch, value [128]byte
 	prefix := append(k.append(scratch[:0]), separator...)
 	set := func(slot int) {
@@ -277,12 +275,12 @@ func (p *patch) fill(k frontKey, g, had *group, revised []revision) (looked uint
 	for slot := kept; slot < g.n; slot++ {
 		set(slot)
 	}
-	p.trim(k, had, g.n)
+	p.removeSlots(k, had, g.n)
 	return looked
 }
 
-// use counts a front's chains.
-func (t *table) use(f *front, by int) {
+// countUses counts the chains of a listener.
+func (t *table) countUses(f *listener, by int) {
 	for r, v := range f.verdicts {
 		if v.picks() {
 			t.picks.add(v, by)
@@ -291,7 +289,7 @@ func (t *table) use(f *front, by int) {
 	}
 }
 
-// count counts the addresses of a Service, which others can have, too.
+// count counts the addresses of a Service, which other Services may have too.
 func (r *Renderer) count(s *model.Service, by int) {
 	if s == nil {
 		return
@@ -303,9 +301,9 @@ func (r *Renderer) count(s *model.Service, by int) {
 	}
 }
 
-// pin counts the endpoints on this node, to which a flow of theirs can come back: by
-// ports, at the cost of what differs where a Service has the ports that it had.
-func (r *Renderer) pin(old, now *model.Service) {
+// countHairpins counts the endpoints on this node, which may send a flow to themselves.
+// It compares port by port, so the cost is that of the difference.
+func (r *Renderer) countHairpins(old, now *model.Service) {
 	none := &model.Port{}
 	for i := range max(ports(old), ports(now)) {
 		was, is := none, none
@@ -316,10 +314,10 @@ func (r *Renderer) pin(old, now *model.Service) {
 			is = &now.Ports[i]
 		}
 		if was.Protocol == is.Protocol {
-			r.pinPort(is.Protocol, &was.Backends, &is.Backends)
+			r.countPortHairpins(is.Protocol, &was.Backends, &is.Backends)
 		} else {
-			r.pinPort(was.Protocol, &was.Backends, &none.Backends)
-			r.pinPort(is.Protocol, &none.Backends, &is.Backends)
+			r.countPortHairpins(was.Protocol, &was.Backends, &none.Backends)
+			r.countPortHairpins(is.Protocol, &none.Backends, &is.Backends)
 		}
 	}
 }
@@ -331,7 +329,7 @@ func ports(s *model.Service) int {
 	return len(s.Ports)
 }
 
-func (r *Renderer) pinPort(protocol model.Protocol, was, is *[model.Families]model.Backends) {
+func (r *Renderer) countPortHairpins(protocol model.Protocol, was, is *[model.Families]model.Backends) {
 	for f, t := range r.tables {
 		if !r.cfg.Families[f] {
 			continue
@@ -345,15 +343,15 @@ func (r *Renderer) pinPort(protocol model.Protocol, was, is *[model.Families]mod
 			}
 		}
 		for l := range numLists {
-			l.of(&is[f]).Since(l.of(&was[f]), add(-1), add(1))
+			l.of(&is[f]).Diff(l.of(&was[f]), add(-1), add(1))
 		}
 	}
 }
 
-// settle turns changed counts into elements and chains. Chains that went out of
-// use stay until Sweep: on kernels before 6.2 an element keeps its chain busy
-// for a moment after it is gone.
-func (t *table) settle(cfg *Config, p *patch) {
+// renderCounts renders the changed counts as elements and chains. Chains without a use
+// stay until Cleanup: on kernels before 6.2 an element keeps its chain busy for a moment
+// after it is deleted.
+func (t *table) renderCounts(cfg *Config, p *patch) {
 	began, ended := t.clusterIPs.take(netip.Addr.Compare)
 	for _, a := range began {
 		p.address(a)
@@ -368,7 +366,7 @@ func (t *table) settle(cfg *Config, p *patch) {
 	for _, h := range unpinned {
 		p.unset(hairpin, h.String())
 	}
-	t.settleHooks(p)
+	t.renderHooks(p)
 	picked, left := t.picks.take(verdict.compare)
 	for _, v := range picked {
 		if _, declared := t.idlePicks[v]; declared {

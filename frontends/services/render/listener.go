@@ -7,19 +7,19 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// frontKey is where a Service answers: a port of an address, or with the zero
+// listenerKey is a port of an address on which a Service accepts flows, or with the zero
 // address a NodePort.
-type frontKey struct {
+type listenerKey struct {
 	addr     netip.Addr
 	port     uint16
 	protocol model.Protocol
 	family   model.Family
 }
 
-func (k frontKey) nodePort() bool { return !k.addr.IsValid() }
+func (k listenerKey) nodePort() bool { return !k.addr.IsValid() }
 
-// append writes the key's part of an element key, without slot.
-func (k frontKey) append(b []byte) []byte {
+// append writes the part of an element's key that is the listener's, without the slot.
+func (k listenerKey) append(b []byte) []byte {
 	if !k.nodePort() {
 		b = k.addr.AppendTo(b)
 		b = append(b, " . "...)
@@ -29,51 +29,52 @@ func (k frontKey) append(b []byte) []byte {
 	return strconv.AppendUint(b, uint64(k.port), 10)
 }
 
-func (k frontKey) String() string { return string(k.append(nil)) }
+func (k listenerKey) String() string { return string(k.append(nil)) }
 
-// role is what a front can have an element for, besides its slots.
+// role is a purpose of the elements of a listener, besides slots.
 type role uint8
 
 const (
-	// answers says what happens to new flows to the front.
+	// answers decides about new flows to the listener.
 	answers role = iota
-	// cuts says it for those that take a shortcut.
+	// cuts decides about those that may take a shortcut.
 	cuts
-	// unserved says it where nothing else did.
+	// unserved decides about those that no other role handled.
 	unserved
-	// limited is whether there are source ranges.
+	// limited means that there are source ranges.
 	limited
 	numRoles
 )
 
-// roleSets are the sets and maps of the roles, by NodePort (1) or address (0).
-// NodePorts have no source ranges.
+// roleSets are the sets and maps of the roles, by NodePort (1) or address (0). NodePorts
+// have no source ranges.
 var roleSets = [2][numRoles]set{
 	{answers: services, cuts: shortcuts, unserved: noEndpoints, limited: firewalled},
 	{answers: nodePorts, cuts: nodePortShortcuts, unserved: noEndpointNodePorts},
 }
 
-// slotSets have the slots by NodePort or address, and affinity (1) or none (0).
+// slotSets are the maps of slots, by NodePort or address, and affinity (1) or none (0).
 var slotSets = [2][2]set{
 	{endpoints, stickyEndpoints},
 	{nodePortEndpoints, nodePortStickyEndpoints},
 }
 
-// front is one place where a Service answers, as it is rendered.
-type front struct {
-	key frontKey
+// listener is an address, protocol and port on which a Service accepts flows, as it is
+// rendered.
+type listener struct {
+	key listenerKey
 	// port is the name of the Service's port.
 	port string
-	// main has the endpoints of the list that the front is for, local those for
-	// the traffic policy Local of a front that has both; else it is nil. They are
-	// shared, and those of a front that an update replaces may be of the next one.
+	// main has the endpoints of the listener's list. local has those for the traffic
+	// policy Local if the listener has both lists, and is nil otherwise. Pools are
+	// shared; an update may pass them on to the listener that replaces this one.
 	main, local *pool
 	verdicts    [numRoles]verdict
-	// total, active and kept are how many slots main had, how many of them got new
-	// flows, and how many did in local, when the front was rendered.
+	// total is the number of slots of main when the listener was rendered; active and
+	// kept are the numbers of those that got new flows, in main and in local.
 	total, active, kept int32
 	list                list
-	// sources are who may reach the front, if it is limited.
+	// sources may reach the listener, if it is limited.
 	sources []netip.Prefix
 	// sticky is nil without session affinity.
 	sticky *affinity
@@ -87,19 +88,19 @@ func index(b bool) int {
 }
 
 // in returns the set of a role.
-func (f *front) in(r role) set { return roleSets[index(f.key.nodePort())][r] }
+func (f *listener) in(r role) set { return roleSets[index(f.key.nodePort())][r] }
 
-// measure notes how many endpoints there are.
-func (f *front) measure() {
+// measure stores the numbers of endpoints.
+func (f *listener) measure() {
 	f.total, f.active, f.kept = int32(f.main.slots.len()), int32(f.main.active), 0
 	if f.local != nil {
 		f.kept = int32(f.local.active)
 	}
 }
 
-// decide works out the verdicts, for traffic from inside or outside of the
-// cluster; elsewhere is whether there are endpoints on other nodes.
-func (f *front) decide(inside, local, elsewhere bool) {
+// decide sets the verdicts for traffic from inside or outside the cluster; elsewhere is
+// true if there are endpoints on other nodes.
+func (f *listener) decide(inside, local, elsewhere bool) {
 	kinds := &picks[index(f.key.nodePort())][index(f.sticky != nil)]
 	none := verdict{to: rejected}
 	if elsewhere {
@@ -135,8 +136,8 @@ func (f *front) decide(inside, local, elsewhere bool) {
 	}
 }
 
-// pool returns the pool that a front has for a list, nil if it has none.
-func (f *front) pool(l list) *pool {
+// pool returns the pool of a listener for a list, nil if it has none.
+func (f *listener) pool(l list) *pool {
 	switch {
 	case f.list == l:
 		return f.main
@@ -147,24 +148,24 @@ func (f *front) pool(l list) *pool {
 	}
 }
 
-// group is a run of slots in one map: the first n of a pool.
+// group is the first n slots of a pool, in one map.
 type group struct {
 	in   set
 	base int
 	pool *pool
 	n    int
-	// remember begins the names of the chains that the slots go to; empty where
-	// the slots have the endpoints themselves.
+	// remember is the prefix of the names of the chains that the slots point to. It is
+	// empty if the slots have the endpoints themselves.
 	remember string
 }
 
-// numGroups is how many groups a front can have.
+// numGroups is the maximum number of groups of a listener.
 const numGroups = 4
 
-// groups returns the slots as they are in maps. The place of a group in the result
-// says which one it is; one without endpoints is not there. UDP fronts have all
-// endpoints in a map of conntrack's, with affinity too.
-func (f *front) groups() (out [numGroups]group) {
+// groups returns the slots by map. The index of a group is fixed; a group without
+// endpoints is empty. UDP listeners have all endpoints in a map for conntrack, with
+// affinity too.
+func (f *listener) groups() (out [numGroups]group) {
 	if f == nil {
 		return out
 	}
@@ -180,8 +181,8 @@ func (f *front) groups() (out [numGroups]group) {
 	return out
 }
 
-// elements returns how many slots are filled.
-func (f *front) elements() (n int) {
+// elements returns the number of filled slots.
+func (f *listener) elements() (n int) {
 	for _, g := range f.groups() {
 		n += g.n
 	}

@@ -10,16 +10,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// crowd is a world of one Service whose slices have endpoints in common.
-type crowd struct {
+// reportTooMany is a world of one Service whose slices have endpoints in common.
+type reportTooMany struct {
 	r       *rand.Rand
 	service *corev1.Service
 	slices  map[string]*discoveryv1.EndpointSlice
 	zone    string
 }
 
-func newCrowd(seed uint64) *crowd {
-	w := &crowd{r: rand.New(rand.NewPCG(seed, 1)), slices: make(map[string]*discoveryv1.EndpointSlice)}
+func newCrowd(seed uint64) *reportTooMany {
+	w := &reportTooMany{r: rand.New(rand.NewPCG(seed, 1)), slices: make(map[string]*discoveryv1.EndpointSlice)}
 	w.service = svc("web", "10.96.0.1", 80, 81)
 	w.service.Spec.Ports[1].Protocol = corev1.ProtocolUDP
 	w.service.Spec.ClusterIPs = append(w.service.Spec.ClusterIPs, "fd00::1")
@@ -28,7 +28,7 @@ func newCrowd(seed uint64) *crowd {
 }
 
 // endpoint is any endpoint: most of them are usual ones, so that decisions stay.
-func (w *crowd) endpoint(six bool) discoveryv1.Endpoint {
+func (w *reportTooMany) endpoint(six bool) discoveryv1.Endpoint {
 	text := fmt.Sprintf("10.1.0.%d", w.r.IntN(150)+1)
 	if six {
 		text = fmt.Sprintf("fd00:1::%d", w.r.IntN(150)+1)
@@ -47,7 +47,7 @@ func (w *crowd) endpoint(six bool) discoveryv1.Endpoint {
 }
 
 // slice is a new slice.
-func (w *crowd) slice(name string) *discoveryv1.EndpointSlice {
+func (w *reportTooMany) slice(name string) *discoveryv1.EndpointSlice {
 	e := eps(name, "web")
 	six := w.r.IntN(3) == 0
 	if six {
@@ -65,7 +65,7 @@ func (w *crowd) slice(name string) *discoveryv1.EndpointSlice {
 }
 
 // step changes something in the world and in a model.
-func (w *crowd) step(m *Model) {
+func (w *reportTooMany) step(m *Model) {
 	name := fmt.Sprint("s", w.r.IntN(6))
 	e := w.slices[name]
 	switch n := w.r.IntN(40); {
@@ -109,16 +109,16 @@ func (w *crowd) step(m *Model) {
 	}
 }
 
-func (w *crowd) node() *corev1.Node {
+func (w *reportTooMany) node() *corev1.Node {
 	n := node("n1", "192.0.2.1")
 	n.Labels[corev1.LabelTopologyZone] = w.zone
 	return n
 }
 
 // fresh is the outcome of a model that looks at everything, once.
-func (w *crowd) fresh() *Service {
+func (w *reportTooMany) fresh() *Service {
 	m := New(Config{NodeName: "n1"})
-	m.aLot = 1 << 30
+	m.largeSize = 1 << 30
 	m.SetNode(w.node())
 	m.SetService(w.service)
 	for _, e := range w.slices {
@@ -135,7 +135,7 @@ func TestLargeIsAsSmall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newCrowd(rapid.Uint64().Draw(t, "seed"))
 		m := New(Config{NodeName: "n1"})
-		m.aLot = pick(t, "a lot", 1, 1, 300)
+		m.largeSize = pick(t, "a lot", 1, 1, 300)
 		m.SetNode(w.node())
 		m.SetService(w.service)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -166,8 +166,8 @@ func TestLargeIsAsSmall(t *testing.T) {
 // pools are what is kept of the Service web.
 func (m *Model) pools() map[source]pool {
 	out := make(map[source]pool)
-	if r := m.records[key("web")]; r != nil && r.large != nil {
-		for of, p := range r.large.pools {
+	if r := m.records[key("web")]; r != nil && r.incremental != nil {
+		for of, p := range r.incremental.pools {
 			out[of] = *p
 		}
 	}

@@ -7,21 +7,21 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Sweep removes the chains and maps that have no use. It returns nil if there is
-// none.
-func (r *Renderer) Sweep() *weftv1.Patch {
+// Cleanup returns the patch that removes the chains and maps without a use, nil if there
+// are none.
+func (r *Renderer) Cleanup() *weftv1.Patch {
 	out := &weftv1.Patch{Fragment: Fragment}
 	for _, t := range r.tables {
 		var chains []string
 		for _, v := range slices.SortedFunc(maps.Keys(t.idlePicks), verdict.compare) {
 			chains = append(chains, v.chain())
 		}
-		chains = append(append(chains, slices.Sorted(maps.Keys(t.idleChains))...), t.sweepHooks()...)
+		chains = append(append(chains, slices.Sorted(maps.Keys(t.idleChains))...), t.cleanupHooks()...)
 		sets := slices.Sorted(maps.Keys(t.idleMaps))
-		// To clear a map, or to range over it, costs what it once held.
+		// To clear a map, or to range over it, costs as much as it once held.
 		t.idlePicks, t.idleChains, t.idleMaps = make(map[verdict]struct{}), make(map[string]struct{}), make(map[string]struct{})
-		if len(chains)+len(sets) > 0 && t.on && !t.aside.on {
-			out.Tables = append(out.Tables, &weftv1.TablePatch{Family: t.words.table, Name: Table, DeleteChains: chains, DeleteSets: sets})
+		if len(chains)+len(sets) > 0 && t.on && !t.frozen.on {
+			out.Tables = append(out.Tables, &weftv1.TablePatch{Family: t.names.table, Name: Table, DeleteChains: chains, DeleteSets: sets})
 		}
 	}
 	if len(out.Tables) == 0 {

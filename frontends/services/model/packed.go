@@ -1,0 +1,95 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"net/netip"
+)
+
+// packedEndpoint is an address, a port and a byte of flags, in the byte order by which
+// endpoints are sorted. A list of IPv4 uses widthIPv4 bytes: 4 of address, 2 of port, the
+// flags. Other lists use widthIPv6: the kind of address, 16 of address, 2 of port, the
+// flags. The rest is zero.
+type packedEndpoint [widthIPv6]byte
+
+// The widths of a packedEndpoint in bytes.
+const (
+	widthIPv4 = 7
+	widthIPv6 = 20
+)
+
+// The kinds of addresses in widthIPv6; 0 means no address. Only lists of both families
+// have IPv4 there.
+const (
+	kindIPv4 = 4
+	kindIPv6 = 6
+)
+
+// widthOf returns the width in lists of one family.
+func widthOf(f Family) int {
+	if f == IPv4 {
+		return widthIPv4
+	}
+	return widthIPv6
+}
+
+// pack packs an endpoint in a width that its address fits in.
+func pack(a netip.AddrPort, marks byte, width int) (e packedEndpoint) {
+	if width == widthIPv4 {
+		b := a.Addr().As4()
+		copy(e[:], b[:])
+	} else if a.Addr().IsValid() {
+		e[0] = kindIPv6
+		if a.Addr().Is4() {
+			e[0] = kindIPv4
+		}
+		b := a.Addr().As16()
+		copy(e[1:], b[:])
+	}
+	binary.BigEndian.PutUint16(e[width-3:], a.Port())
+	e[width-1] = marks
+	return e
+}
+
+// unpack returns the address and port of a packedEndpoint of either width.
+func unpack(s string) netip.AddrPort {
+	w := len(s)
+	port := uint16(s[w-3])<<8 | uint16(s[w-2])
+	if w == widthIPv4 {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{s[0], s[1], s[2], s[3]}), port)
+	}
+	var b [16]byte
+	copy(b[:], s[1:])
+	switch s[0] {
+	case kindIPv6:
+		return netip.AddrPortFrom(netip.AddrFrom16(b), port)
+	case kindIPv4:
+		return netip.AddrPortFrom(netip.AddrFrom16(b).Unmap(), port)
+	default:
+		return netip.AddrPortFrom(netip.Addr{}, port)
+	}
+}
+
+// compare compares the first 8 bytes, which are all of widthIPv4, as a number. That makes
+// sorting several times as fast.
+func (e *packedEndpoint) compare(o *packedEndpoint) int {
+	if a, b := binary.BigEndian.Uint64(e[:]), binary.BigEndian.Uint64(o[:]); a != b {
+		return cmp.Compare(a, b)
+	}
+	return bytes.Compare(e[8:], o[8:])
+}
+
+func comparePacked(a, b packedEndpoint) int { return a.compare(&b) }
+
+// withoutRepeats keeps the first of the endpoints that differ only in their flags. The
+// list is sorted, and modified in place.
+func withoutRepeats(all []packedEndpoint, width int) []packedEndpoint {
+	out := all[:0]
+	for _, e := range all {
+		if n := len(out); n == 0 || !bytes.Equal(out[n-1][:width-1], e[:width-1]) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
