@@ -48,7 +48,7 @@ func TestConflicts(t *testing.T) {
 	if ip, _, node := ports("b-old"); !ip.IsValid() || node != 30080 {
 		t.Errorf("the older Service has %v %d", ip, node)
 	}
-	if !strings.Contains(log.String(), "has=default/b-old without=default/a-young") || m.Stats().Conflicts != 2 {
+	if !strings.Contains(log.String(), "winner=default/b-old loser=default/a-young") || m.Stats().Conflicts != 2 {
 		t.Errorf("conflicts %d, log:\n%s", m.Stats().Conflicts, log)
 	}
 	m.DeleteService(key("b-old"))
