@@ -23,7 +23,7 @@
 // it turns out to need none. If one waits for twice Config.SyncPeriod, the node is
 // unhealthy; Services that are left out because they are rejected do not count. Health
 // checks of Services, and the metrics about the kernel, change only with a commit. There
-// is no hourly full sync as in kube-proxy: the aggregator compares and repairs whatever
+// is not an hourly full sync as in kube-proxy: the aggregator compares and repairs whatever
 // others change in the kernel.
 //
 // For /healthz the node must also be one that load balancers may use: its Node object

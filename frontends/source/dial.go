@@ -9,25 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How soon it is noticed that the other end is gone without a word, as after a
-// power failure, or behind a firewall that restarts: an idle watch would wait
-// for minutes, or for HTTP/2's ping for 45 s.
+// The limits after which a connection without answers is closed, such as after a power
+// failure or behind a firewall that restarts. Without them an idle watch waits for
+// minutes, or for the ping of HTTP/2 for 45 s.
 const (
-	// dialTimeout is short: the next attempt begins anew, while a SYN that was
-	// lost is repeated at intervals that double.
+	// dialTimeout is short because a new attempt sends a SYN at once, while a lost SYN is
+	// repeated at intervals that double.
 	dialTimeout = 3 * time.Second
-	// An idle connection is probed after keepIdle, then every keepInterval.
+	// An idle connection is probed after keepIdle, and then every keepInterval.
 	keepIdle     = 5 * time.Second
 	keepInterval = 2 * time.Second
 	keepCount    = 3
-	// unanswered is how long what was sent may wait to be confirmed.
+	// unanswered is how long sent data may stay unacknowledged.
 	unanswered = 10 * time.Second
 )
 
-// dial opens a connection, as net.Dialer's DialContext.
+// dial opens a connection, as DialContext of net.Dialer.
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// newDial returns the dial for the API.
+// newDial returns the dial for the API server.
 func newDial() dial {
 	d := &net.Dialer{
 		Timeout:         dialTimeout,

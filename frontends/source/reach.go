@@ -8,9 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// reach reports when the API server stops to answer and when it answers again.
-// The reflectors of client-go v0.36 do not: they retry a refused connection
-// without a word.
+// reach logs when the API server stops answering and when it answers again. The
+// reflectors of client-go v0.36 do not: they retry a refused connection silently.
 type reach struct {
 	next   http.RoundTripper
 	server string
@@ -24,15 +23,15 @@ func (r *reach) RoundTrip(q *http.Request) (*http.Response, error) {
 	switch {
 	case err == nil:
 		if r.lost.CompareAndSwap(true, false) {
-			r.log.Info("the kubernetes API answers again", "server", r.server)
+			r.log.Info("the Kubernetes API answers again", "server", r.server)
 		}
 	case errors.Is(err, context.Canceled):
 	case r.lost.CompareAndSwap(false, true):
-		r.log.Error("the kubernetes API does not answer: keeping the last state, and trying again", "server", r.server, "error", err)
+		r.log.Error("the Kubernetes API does not answer: keeping the last state and retrying", "server", r.server, "error", err)
 	}
 	return a, err
 }
 
-// WrappedRoundTripper lets client-go reach the transport that is wrapped, to
-// close its idle connections.
+// WrappedRoundTripper returns the wrapped transport, so that client-go can close its idle
+// connections.
 func (r *reach) WrappedRoundTripper() http.RoundTripper { return r.next }

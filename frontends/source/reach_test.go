@@ -39,14 +39,14 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- k.Run(ctx) }()
-	log.await(t, "the kubernetes API does not answer")
+	log.await(t, "the Kubernetes API does not answer")
 	log.await(t, "connection refused")
 	if l, err = net.Listen("tcp", address); err != nil {
 		t.Skipf("port is taken by another process: %v", err)
 	}
 	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.NotFoundHandler()}} //nolint:gosec // a test
 	srv.Start()
-	log.await(t, "the kubernetes API answers again")
+	log.await(t, "the Kubernetes API answers again")
 	srv.Close()
 	began := time.Now()
 	cancel()

@@ -1,13 +1,12 @@
-// Package apitest is a Kubernetes API server for tests of what follows one: it
-// lists, streams and watches the kinds that a Service frontend follows, over
-// HTTP, in JSON or protobuf, with the server's selectors and versions, and with
-// faults where a test wants them.
+// Package apitest is a Kubernetes API server for the tests of frontends. It lists,
+// streams and watches objects over HTTP, in JSON or protobuf, with selectors and
+// versions, and with the faults that a test sets.
 //
-// It judges nothing and forgets nothing but what Compact and its limit of
-// history tell it to. Objects come from the test, by Set and Delete, or from a client
-// of the API, by POST, PUT and DELETE. Command replay is a server in a process of its own.
+// In come objects, from the test (Set, Delete) or from a client of the API (POST, PUT,
+// DELETE); out go the answers of an API server. Read server.go first. The server does
+// not validate objects. Command replay runs it as a process.
 //
 // # Concurrency
 //
-// All methods can be called at any time from any goroutine.
+// All methods are safe for concurrent use.
 package apitest

@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// encoder writes what one request accepts.
+// encoder encodes answers in a type that the request accepts.
 type encoder struct {
 	info  runtime.SerializerInfo
 	group schema.GroupVersion
 }
 
-// newEncoder takes the first type of the request's Accept that there is.
+// newEncoder uses the first supported type of the request's Accept.
 func newEncoder(r *http.Request, group schema.GroupVersion) (encoder, error) {
 	accept := r.Header.Get("Accept")
 	for _, one := range strings.Split(accept, ",") {
@@ -29,7 +29,7 @@ func newEncoder(r *http.Request, group schema.GroupVersion) (encoder, error) {
 			return encoder{info: info, group: group}, nil
 		}
 	}
-	return encoder{}, fmt.Errorf("no type of %q is known", accept)
+	return encoder{}, fmt.Errorf("no supported type in Accept: %q", accept)
 }
 
 // bytes encodes an object in its version.
@@ -38,7 +38,7 @@ func (e encoder) bytes(o runtime.Object) []byte {
 	if _, ok := o.(*metav1.Status); ok {
 		group = schema.GroupVersion{Version: "v1"}
 	}
-	// Encoding writes the kind into the object, which other answers have too.
+	// Encoding sets the kind in the object, which other answers share.
 	b, err := runtime.Encode(scheme.Codecs.EncoderForVersion(e.info.Serializer, group), o.DeepCopyObject())
 	if err != nil {
 		panic(fmt.Sprintf("apitest: encode %T: %v", o, err))
@@ -46,14 +46,14 @@ func (e encoder) bytes(o runtime.Object) []byte {
 	return b
 }
 
-// object writes a whole answer.
+// object writes an answer with one object.
 func (e encoder) object(w http.ResponseWriter, code int, o runtime.Object) {
 	w.Header().Set("Content-Type", e.info.MediaType)
 	w.WriteHeader(code)
 	_, _ = w.Write(e.bytes(o))
 }
 
-// stream begins an answer that is a watch.
+// stream begins the answer to a watch.
 func (e encoder) stream(w http.ResponseWriter) *stream {
 	w.Header().Set("Content-Type", e.info.MediaType+";stream=watch")
 	w.WriteHeader(http.StatusOK)
@@ -62,7 +62,7 @@ func (e encoder) stream(w http.ResponseWriter) *stream {
 	return &stream{enc: e, w: w, out: streaming.NewEncoder(e.info.StreamSerializer.NewFrameWriter(w), events)}
 }
 
-// stream is a watch being answered. Its err is set when nobody reads any more.
+// stream is the answer to a watch. Its err is set when the connection is closed.
 type stream struct {
 	enc encoder
 	w   http.ResponseWriter

@@ -8,28 +8,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault is what goes wrong with one request.
+// Fault is the fault of one request.
 type Fault struct {
-	// Status is answered in place of what was asked for, with RetryAfter in
-	// seconds if that is not 0.
+	// Status is the status of the answer, with RetryAfter in seconds if that is not 0.
 	Status     int
 	RetryAfter int
-	// Garbage is answered as if it was good.
+	// Garbage is the body of an answer with status 200.
 	Garbage string
 	// Hold delays the answer until it is closed.
 	Hold <-chan struct{}
-	// CutAfter closes the connection after so many bytes of the answer.
+	// CutAfter closes the connection after this number of bytes of the answer.
 	CutAfter int
-	// Event is sent in a watch as an error, in place of what was asked for.
+	// Event is sent as an error in a watch, instead of objects.
 	Event *metav1.Status
 }
 
-// Expired is the event that says that a watch's version is too old.
+// Expired is the event of a watch whose version is too old.
 func Expired() *metav1.Status {
 	return status(http.StatusGone, metav1.StatusReasonExpired, "too old resource version")
 }
 
-// before does what comes before the answer, and reports whether that is all.
+// before applies the faults before the answer, and reports whether they replace it.
 func (f Fault) before(ctx context.Context, w http.ResponseWriter, enc encoder) bool {
 	if f.Hold != nil {
 		select {
@@ -76,7 +75,7 @@ func reason(code int) metav1.StatusReason {
 	}
 }
 
-// limit wraps an answer that is cut.
+// limit wraps the writer of an answer that is cut off.
 func (f Fault) limit(w http.ResponseWriter) http.ResponseWriter {
 	if f.CutAfter == 0 {
 		return w
@@ -84,7 +83,7 @@ func (f Fault) limit(w http.ResponseWriter) http.ResponseWriter {
 	return &cutWriter{ResponseWriter: w, left: f.CutAfter}
 }
 
-// cutWriter closes the connection in the middle of what it writes.
+// cutWriter closes the connection after a number of bytes.
 type cutWriter struct {
 	http.ResponseWriter
 	left int

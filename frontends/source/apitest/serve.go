@@ -64,7 +64,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.watch(r.Context(), out, enc, k, chosen, q, f)
 }
 
-// admit counts a request and decides on its fault.
+// admit counts a request and returns its fault.
 func (s *Server) admit(q *Request) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *Server) admit(q *Request) Fault {
 	return s.fault(*q)
 }
 
-// one answers with one object.
+// one answers a request for one object.
 func (s *Server) one(w http.ResponseWriter, enc encoder, k *kind, p place) {
 	s.mu.Lock()
 	o := k.objects[p.namespace+"/"+p.name]
@@ -93,7 +93,7 @@ func (s *Server) one(w http.ResponseWriter, enc encoder, k *kind, p place) {
 	enc.object(w, http.StatusOK, o)
 }
 
-// selection is what a request wants to see.
+// selection has the selectors of a request.
 type selection struct {
 	labels labels.Selector
 	fields fields.Selector
@@ -122,7 +122,7 @@ func (s selection) has(o Object) bool {
 	return s.labels.Matches(labels.Set(o.GetLabels())) && s.fields.Matches(set)
 }
 
-// selected returns what there is, sorted by name, and its version.
+// selected returns the selected objects, sorted by name, and the version.
 func (s *Server) selected(k *kind, chosen selection) ([]runtime.Object, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Server) selected(k *kind, chosen selection) ([]runtime.Object, int) {
 func (s *Server) list(w http.ResponseWriter, enc encoder, k *kind, chosen selection, q Request) {
 	objects, version := s.selected(k, chosen)
 	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}
-	// As an API server does, it pages only what is not from its cache.
+	// Like an API server, it pages only lists that are not from its cache.
 	if limit, _ := strconv.Atoi(q.Query.Get("limit")); limit > 0 && q.Query.Get("resourceVersion") != "0" {
 		from, _ := strconv.Atoi(q.Query.Get("continue"))
 		from = min(from, len(objects))
@@ -157,7 +157,7 @@ func (s *Server) list(w http.ResponseWriter, enc encoder, k *kind, chosen select
 	enc.object(w, http.StatusOK, list)
 }
 
-// watch streams what changes, and before that what there is if it is asked to.
+// watch streams changes, after the existing objects if the request wants these.
 func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, k *kind, chosen selection, q Request, f Fault) {
 	stream := enc.stream(w)
 	if f.Event != nil {
@@ -199,7 +199,7 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, 
 				stream.send(watch.Deleted, c.last())
 			}
 		}
-		// What was compacted since is not missed: it has been sent.
+		// Changes that were compacted since have been sent.
 		at = version
 		if mark {
 			stream.send(watch.Bookmark, bookmark(k, version, nil))
@@ -212,13 +212,13 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, 
 	}
 }
 
-// after returns what changed since a version. The server's lock is held.
+// after returns the changes since a version. The server's lock is held.
 func (k *kind) after(version int) []change {
 	at, _ := slices.BinarySearchFunc(k.history, version+1, func(c change, v int) int { return cmp.Compare(c.version, v) })
 	return slices.Clone(k.history[at:])
 }
 
-// last is an object as it was, in the version in which it went.
+// last returns a deleted object with the version of its deletion.
 func (c change) last() Object {
 	o := c.before.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy of one
 	o.SetResourceVersion(strconv.Itoa(c.version))

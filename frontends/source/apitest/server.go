@@ -22,18 +22,17 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// maxHistory is how many changes a watch can catch up with, as in the watch
+// maxHistory is the number of changes that a watch can catch up with, as in the watch
 // cache of an API server.
 const maxHistory = 1000
 
-// Object is what the server can hold.
+// Object is an object of the server.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// Server is an API server. It listens on an address of its own, which it keeps
-// when it is stopped and started again.
+// Server is an API server. It keeps its address when it is stopped and started again.
 type Server struct {
 	address string
 	listen  Listen
@@ -42,7 +41,7 @@ type Server struct {
 	http    *http.Server
 	version int
 	kinds   map[string]*kind
-	// changed is closed, and replaced, whenever a watch may have news.
+	// changed is closed and replaced when a watch may have something to send.
 	changed  chan struct{}
 	bookmark int
 	fault    func(Request) Fault
@@ -59,7 +58,7 @@ type kind struct {
 	compacted int
 }
 
-// resources are those that the server has, with an object of each.
+// resources returns the resources of the server, each with an empty object.
 func resources() map[string]Object {
 	return map[string]Object{
 		"services": &corev1.Service{}, "nodes": &corev1.Node{}, "pods": &corev1.Pod{}, "endpointslices": &discoveryv1.EndpointSlice{},
@@ -67,35 +66,34 @@ func resources() map[string]Object {
 	}
 }
 
-// change is one step of an object; before or after is nil at its ends.
+// change is a change of an object. before or after is nil if it did not exist.
 type change struct {
 	version       int
 	before, after Object
 }
 
-// Request is what the server was asked.
+// Request is a request that the server received.
 type Request struct {
-	// Resource is such as "services".
+	// Resource is the resource, such as "services".
 	Resource string
 	// Verb is "get", "list", "stream" (a list as a watch) or "watch".
 	Verb   string
 	Query  url.Values
 	Header http.Header
-	// N counts the requests with this resource and verb, from 1.
+	// N counts the requests with this resource and verb from 1.
 	N int
 }
 
-// Listen opens the listening socket of a server, as net.Listen.
+// Listen is net.Listen, or opens the socket elsewhere.
 type Listen func(network, address string) (net.Listener, error)
 
-// New starts a server, which ends with the test.
+// New starts a server that ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
 	return NewOn(t, net.Listen)
 }
 
-// NewOn starts a server that listens elsewhere, such as in another network
-// namespace.
+// NewOn starts a server with another Listen, such as in another network namespace.
 func NewOn(t testing.TB, listen Listen) *Server {
 	t.Helper()
 	s, err := Start(listen, "127.0.0.1:0")
@@ -106,7 +104,7 @@ func NewOn(t testing.TB, listen Listen) *Server {
 	return s
 }
 
-// Start starts a server on an address, for a process that is no test.
+// Start starts a server on an address, for a process that is not a test.
 func Start(listen Listen, address string) (*Server, error) {
 	s := &Server{listen: listen, changed: make(chan struct{}), conns: make(map[net.Conn]struct{}), version: 1, kinds: make(map[string]*kind)}
 	for resource, o := range resources() {
@@ -115,7 +113,7 @@ func Start(listen Listen, address string) (*Server, error) {
 	return s, s.start(address)
 }
 
-// gvkOf returns the kind of an object, as client-go's scheme has it.
+// gvkOf returns the kind of an object in the scheme of client-go.
 func gvkOf(o Object) schema.GroupVersionKind {
 	all, _, err := scheme.Scheme.ObjectKinds(o)
 	if err != nil {
@@ -127,7 +125,7 @@ func gvkOf(o Object) schema.GroupVersionKind {
 // empty returns a new object of the kind.
 func (k *kind) empty() Object { return k.new("").(Object) } //nolint:forcetypeassert // every kind is an Object
 
-// list returns a list of objects.
+// list returns a list with objects.
 func (k *kind) list(objects []runtime.Object) runtime.Object {
 	l := k.new("List")
 	if err := meta.SetList(l, objects); err != nil {
@@ -144,13 +142,13 @@ func (k *kind) new(suffix string) runtime.Object {
 	return o
 }
 
-// URL returns where the server is.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return "http://" + s.address }
 
 // Address returns the server's address and port.
 func (s *Server) Address() string { return s.address }
 
-// Start begins to answer again after Stop.
+// Start starts the server again after Stop.
 func (s *Server) Start() error { return s.start(s.address) }
 
 func (s *Server) start(address string) error {
@@ -166,7 +164,7 @@ func (s *Server) start(address string) error {
 	return nil
 }
 
-// Stop closes everything; the objects stay.
+// Stop closes all connections and the socket. The objects stay.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	srv := s.http
@@ -174,7 +172,7 @@ func (s *Server) Stop() {
 	_ = srv.Close()
 }
 
-// Cut closes all connections in the middle of what they do.
+// Cut closes all connections, even in the middle of an answer.
 func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +181,7 @@ func (s *Server) Cut() {
 	}
 }
 
-// Connections returns how many are open.
+// Connections returns the number of open connections.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +200,7 @@ func (s *Server) connState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// Set makes or replaces objects, each with a new version.
+// Set creates or replaces objects, each with a new version.
 func (s *Server) Set(objects ...Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +218,7 @@ func (s *Server) Set(objects ...Object) {
 	s.wake()
 }
 
-// Delete takes objects away; what does not exist is ignored.
+// Delete deletes objects, and ignores those that do not exist.
 func (s *Server) Delete(objects ...Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,8 +242,8 @@ func (s *Server) Version() int {
 	return s.version
 }
 
-// Compact forgets the history: a watch that begins at an old version fails with
-// 410, and so does one that has not caught up.
+// Compact deletes the history: a watch that begins at an old version, or has not caught
+// up, fails with 410.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,22 +262,22 @@ func (s *Server) Bookmark() {
 	s.wake()
 }
 
-// Fault decides what goes wrong from now on; nil means nothing. It is called for
-// each request, one at a time.
+// Fault sets the faults from now on; nil means none. f is called for each request, one at
+// a time.
 func (s *Server) Fault(f func(Request) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
 }
 
-// Forget clears what Requests returns, and begins to count anew.
+// Forget clears the result of Requests, and restarts the counts.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = nil
 }
 
-// Requests returns what the server was asked for a resource.
+// Requests returns the requests for a resource.
 func (s *Server) Requests(resource string) []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,7 +290,7 @@ func (s *Server) Requests(resource string) []Request {
 	return out
 }
 
-// wake tells the watches to look. The lock is held.
+// wake wakes the watches. The lock is held.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// managed is what the endpoint slice controller's updates leave in a slice.
+// managed is the managedFields entry of the endpoint slice controller.
 const managed = `{"f:addressType":{},"f:endpoints":{},"f:metadata":{"f:annotations":{".":{},"f:endpoints.kubernetes.io/last-change-trigger-time":{}},` +
 	`"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:endpointslice.kubernetes.io/managed-by":{},"f:kubernetes.io/service-name":{}},` +
 	`"f:ownerReferences":{".":{},"k:{\"uid\":\"5b0a6b1f-6f0a-4c52-9a42-0a0f6d0c9d11\"}":{}}},"f:ports":{}}`
 
-// FullSlice returns an EndpointSlice as the API server sends it, decoded from its
-// protobuf form so that no two of them share a string.
+// FullSlice returns an EndpointSlice as the API server sends it. It is decoded from
+// protobuf, so that no two slices share a string.
 func FullSlice(t testing.TB, n, endpoints int) *discoveryv1.EndpointSlice {
 	t.Helper()
 	owner, name, port := fmt.Sprint("service-", n), "http", int32(8080)

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// write answers a request that makes, replaces or takes away an object, as a
-// client of the Kubernetes API sends it: POST to the resource, PUT to the object or to
-// its status, DELETE of the object. Nothing is validated, and whoever writes last wins.
+// write answers a request that creates, replaces or deletes an object: POST to the
+// resource, PUT to the object or its status, DELETE of the object. Nothing is validated,
+// and the last write wins.
 func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	place := parsePlace(r.URL.Path)
 	s.mu.Lock()
@@ -65,15 +65,15 @@ func decode(r *http.Request) (Object, error) {
 	}
 	o, ok := decoded.(Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no object", decoded)
+		return nil, fmt.Errorf("%T is not an object", decoded)
 	}
 	return o, nil
 }
 
-// place is what a path of the API names.
+// place is the resource and object in a path of the API.
 type place struct{ namespace, resource, name string }
 
-// parsePlace reads /api/v1/RESOURCE/NAME/status and
+// parsePlace parses /api/v1/RESOURCE/NAME/status and
 // /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME.
 func parsePlace(path string) place {
 	parts := strings.Split(strings.Trim(path, "/"), "/")

@@ -11,29 +11,28 @@ import (
 )
 
 const (
-	// quietFor is how long a message is not repeated. client-go logs every
-	// attempt at an API server that is in trouble.
+	// quietFor is how long a message is not repeated.
 	quietFor = time.Minute
-	// quietMost bounds how many messages are remembered.
+	// quietMost is the maximum of messages that are remembered.
 	quietMost = 1000
 )
 
-// handler is a slog.Handler that does not repeat itself, and says nothing of
-// requests that were only cut short by their own context.
+// handler is a slog.Handler that drops repeated messages, and messages about canceled
+// requests.
 type handler struct {
 	slog.Handler
-	// prefix is what the attributes of With contribute to a message's identity.
+	// prefix is the part of a message's identity that comes from With.
 	prefix string
 	said   *said
 }
 
-// said remembers when a message was passed on last.
+// said has the time at which each message was logged last.
 type said struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-// New returns a handler that passes on to another what is new.
+// New returns a handler that passes new messages on to next.
 func New(next slog.Handler) slog.Handler {
 	return handler{Handler: next, said: &said{at: make(map[string]time.Time)}}
 }
@@ -66,8 +65,8 @@ func (q handler) WithGroup(name string) slog.Handler {
 	return handler{Handler: q.Handler.WithGroup(name), prefix: q.prefix + name, said: q.said}
 }
 
-// recently reports whether a message was passed on not long ago; if not, it is
-// taken to be passed on now.
+// recently reports whether a message was logged within quietFor. If not, it notes that it
+// is logged now.
 func (s *said) recently(id string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

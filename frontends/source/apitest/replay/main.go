@@ -1,6 +1,5 @@
-// Command replay is package apitest in a process of its own: an API server that
-// costs next to nothing, for measuring what follows one. It validates nothing and starts
-// empty; the objects come over HTTP.
+// Command replay runs package apitest as a process: an API server with little cost of its
+// own, for measurements of its clients. It starts empty, and objects come over HTTP.
 //
 //	replay -listen 127.0.0.1:8001
 package main
