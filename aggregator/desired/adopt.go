@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
@@ -24,7 +23,7 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 	work, fixed := s.work, s.fixedFlags
 	*s = *New()
 	s.work, s.fixedFlags = work, fixed
-	ad := &adoption{s: s, chains: map[object][]recordedChain{}, sets: map[object][]recordedSet{}, identities: map[Key]identity{}, items: map[nft.TableID]map[itemID][]Key{}}
+	ad := &adoption{s: s, chains: map[objectName][]recordedChain{}, sets: map[objectName][]recordedSet{}, identities: map[Key]identity{}, objects: map[nft.TableID]map[objectID][]Key{}}
 	ad.index(dump, record)
 	for i := range dump {
 		ad.table(&dump[i])
@@ -34,11 +33,11 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 			o.watched, o.purged = o.pools != nil, o.affinity()
 		}
 	}
-	s.settle()
+	s.reset()
 }
 
 // object names a chain or set of any table.
-type object struct {
+type objectName struct {
 	table nft.TableID
 	name  string
 }
@@ -58,9 +57,9 @@ type recordedSet struct {
 type adoption struct {
 	s          *State
 	identities map[Key]identity
-	chains     map[object][]recordedChain
-	sets       map[object][]recordedSet
-	items      map[nft.TableID]map[itemID][]Key
+	chains     map[objectName][]recordedChain
+	sets       map[objectName][]recordedSet
+	objects    map[nft.TableID]map[objectID][]Key
 }
 
 func (ad *adoption) index(dump []kernel.Table, record Record) {
@@ -83,17 +82,17 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 			h := ad.hold(key, id)
 			h.comment, h.dormant = tr.Comment, tr.Dormant
 			for _, o := range tr.Objects {
-				if ad.items[id] == nil {
-					ad.items[id] = map[itemID][]Key{}
+				if ad.objects[id] == nil {
+					ad.objects[id] = map[objectID][]Key{}
 				}
-				ad.items[id][o.id()] = append(ad.items[id][o.id()], key)
+				ad.objects[id][o.id()] = append(ad.objects[id][o.id()], key)
 			}
 			for _, c := range tr.Chains {
-				o := object{id, c.Name}
+				o := objectName{id, c.Name}
 				ad.chains[o] = append(ad.chains[o], recordedChain{key, c})
 			}
 			for _, st := range tr.Sets {
-				o := object{id, st.Name}
+				o := objectName{id, st.Name}
 				ad.sets[o] = append(ad.sets[o], recordedSet{key, st.Conntrack, st.Affinity, st.Wins})
 			}
 		}
@@ -124,8 +123,8 @@ func (ad *adoption) holdFor(f *fragment, id nft.TableID) *holding {
 func (ad *adoption) table(d *kernel.Table) {
 	t := ad.s.table(d.ID)
 	t.kernel, t.asleep = true, d.Dormant
-	for _, decl := range itemsOf(d) {
-		ad.item(t, decl)
+	for _, decl := range objectsOf(d) {
+		ad.object(t, decl)
 	}
 	for i := range d.Sets {
 		ad.set(t, &d.Sets[i])
@@ -153,18 +152,18 @@ func (ad *adoption) table(d *kernel.Table) {
 
 // item gives a dumped object or flowtable to those that are recorded for it, or to
 // nobody.
-func (ad *adoption) item(t *table, d itemDecl) {
-	o := t.item(d.id())
+func (ad *adoption) object(t *table, d objectDecl) {
+	o := t.object(d.id())
 	o.kernel = d
-	ad.s.markItem(o)
+	ad.s.markObject(o)
 	share := func(h *holding) {
-		if h.items[o.id] == nil {
-			sh := &itemShare{fragment: h.fragment, decl: d}
-			h.setItem(o.id, sh)
-			ad.s.linkItem(o, sh, true)
+		if h.objects[o.id] == nil {
+			sh := &objectShare{fragment: h.fragment, decl: d}
+			h.setObject(o.id, sh)
+			ad.s.linkObject(o, sh, true)
 		}
 	}
-	for _, key := range ad.items[t.id][o.id] {
+	for _, key := range ad.objects[t.id][o.id] {
 		share(ad.hold(key, t.id))
 	}
 	if !o.exists() {
@@ -186,7 +185,7 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 		}
 		return sh
 	}
-	for _, rec := range ad.chains[object{t.id, o.name}] {
+	for _, rec := range ad.chains[objectName{t.id, o.name}] {
 		sh := share(ad.hold(rec.key, t.id).fragment)
 		// Only what is there: a record can be ahead of the kernel.
 		for _, name := range rec.Sets {
@@ -200,11 +199,11 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 			}
 		}
 		for _, r := range rec.Objects {
-			if target, ok := t.items[r.id()]; ok && target.kernel.given() {
-				sh.items = append(sh.items, r.id())
+			if target, ok := t.objects[r.id()]; ok && target.kernel.given() {
+				sh.objects = append(sh.objects, r.id())
 			}
 		}
-		sh.sets, sh.chains, sh.items = unique(sh.sets), unique(sh.chains), uniqueItems(sh.items)
+		sh.sets, sh.chains, sh.objects = unique(sh.sets), unique(sh.chains), uniqueObjects(sh.objects)
 	}
 	for i := range d.Rules {
 		f := ad.s.orphan
@@ -254,7 +253,7 @@ func (ad *adoption) set(t *table, d *kernel.Set) {
 	for i := range d.Elements {
 		elements.put(elementID(d.Decl, &d.Elements[i]), &d.Elements[i])
 	}
-	recorded := ad.sets[object{t.id, o.name}]
+	recorded := ad.sets[objectName{t.id, o.name}]
 	for _, rec := range recorded {
 		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.conntrack, affinity: rec.affinity, origin: -1, elements: newElements(d.Decl, 0)}
 		switch {
@@ -284,9 +283,9 @@ func (ad *adoption) share(o *set, h *holding, sh *setShare) {
 	ad.s.link(o, sh, true, nil)
 }
 
-// learn puts a fragment's own declaration in the place of the equal one from
+// replaceDumped puts a fragment's own declaration in the place of the equal one from
 // a dump, which knows less of how it was written.
-func (s *State) learn(o *set, sh *setShare, d *nftset.Set) {
+func (s *State) replaceDumped(o *set, sh *setShare, d *nftset.Set) {
 	old := sh.decl
 	write := func(d *nftset.Set, dumped bool) {
 		sh.dumped = dumped
@@ -309,12 +308,12 @@ func (f *fragment) setsShared() []*set {
 	return shared
 }
 
-// settleOrphans drops nobody's share of sets where it has had its time: all
+// resolveOrphans drops nobody's share of sets where it has had its time: all
 // whom it waited for have come back, or nothing is left in it.
-func (a *apply) settleOrphans(sets []*set) {
+func (a *apply) resolveOrphans(sets []*set) {
 	for _, o := range sets {
 		sh := o.orphan()
-		if sh == nil || slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.fragment.adopted }) {
+		if sh == nil || o.awaited() {
 			continue
 		}
 		if sh.waiting || len(o.shares) > 1 && (sh.passive || sh.elements.len() == 0) {
@@ -326,7 +325,7 @@ func (a *apply) settleOrphans(sets []*set) {
 
 // releaseOrphan ends nobody's holding in a table when nothing is left in it.
 func (a *apply) releaseOrphan(t *table) {
-	if h, ok := a.s.orphan.tables[t.id]; ok && len(h.chains) == 0 && len(h.sets) == 0 && len(h.items) == 0 {
+	if h, ok := a.s.orphan.tables[t.id]; ok && len(h.chains) == 0 && len(h.sets) == 0 && len(h.objects) == 0 {
 		a.s.release(h)
 	}
 }

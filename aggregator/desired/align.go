@@ -24,7 +24,7 @@ func (r *slot) id() ruleID { return ruleID{r.rule.Fingerprint, r.owner} }
 // wanted ones that are not there any more are left out. The wanted rules as
 // they will be are returned.
 func align(before, after []*slot, keep func(*slot) bool) ([]*slot, []int) {
-	after, anchors := pinAdopted(before, after)
+	after, anchors := keepAdopted(before, after)
 	match := make([]int, len(after))
 	b, a := 0, 0
 	for _, x := range anchors {
@@ -39,7 +39,7 @@ func align(before, after []*slot, keep func(*slot) bool) ([]*slot, []int) {
 // anchor is an adopted rule that stays.
 type anchor struct{ before, after int }
 
-func pinAdopted(before, after []*slot) ([]*slot, []anchor) {
+func keepAdopted(before, after []*slot) ([]*slot, []anchor) {
 	adopted := func(r *slot) bool { return r.adopted }
 	if !slices.ContainsFunc(after, adopted) {
 		return after, nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
-	nftobject "github.com/weft-proxy/weft/nft/object"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -34,7 +33,7 @@ func (s *State) Apply(u *Update) error {
 func (s *State) change(key Key, f func(*apply)) error {
 	mark := len(s.undo)
 	s.serial++
-	s.checkChains, s.checkSets, s.checkItems = s.checkChains[:0], s.checkSets[:0], s.checkItems[:0]
+	s.checkChains, s.checkSets, s.checkObjects = s.checkChains[:0], s.checkSets[:0], s.checkObjects[:0]
 	s.plan = nil
 	a := &apply{s: s}
 	f(a)
@@ -110,7 +109,7 @@ func (a *apply) update(u *Update) {
 		a.checkUses(&u.Tables[i])
 	}
 	if u.Snapshot {
-		a.settleOrphans(append(shared, f.setsShared()...))
+		a.resolveOrphans(append(shared, f.setsShared()...))
 	}
 }
 
@@ -123,10 +122,10 @@ func (a *apply) identify(f *fragment, id identity) {
 		a.s.setIdentity(f, id)
 		return
 	}
-	move := func(item func(*item, *itemShare), chain func(*chain, *chainShare), set func(*set, *setShare)) {
+	move := func(item func(*object, *objectShare), chain func(*chain, *chainShare), set func(*set, *setShare)) {
 		for _, h := range f.tables {
-			for id, sh := range h.items {
-				item(h.table.items[id], sh)
+			for id, sh := range h.objects {
+				item(h.table.objects[id], sh)
 			}
 			for name, sh := range h.chains {
 				chain(h.table.chains[name], sh)
@@ -139,43 +138,43 @@ func (a *apply) identify(f *fragment, id identity) {
 		}
 	}
 	// A set with one share keeps it: its place in a list of one cannot change.
-	move(a.s.detachItem, a.s.detachChain, a.s.detach)
+	move(a.s.detachObject, a.s.detachChain, a.s.detach)
 	a.s.setIdentity(f, id)
-	move(a.s.attachItem, a.s.attachChain, a.s.attach)
+	move(a.s.attachObject, a.s.attachChain, a.s.attach)
 }
 
 // dropOthers gives up what a snapshot does not have.
 func (a *apply) dropOthers(f *fragment, u *Update) {
-	tables, chains, sets, items := map[nft.TableID]bool{}, map[object]bool{}, map[object]bool{}, map[nft.TableID]map[itemID]bool{}
+	tables, chains, sets, items := map[nft.TableID]bool{}, map[objectName]bool{}, map[objectName]bool{}, map[nft.TableID]map[objectID]bool{}
 	for i := range u.Tables {
 		tu := &u.Tables[i]
 		tables[tu.Table] = true
 		for _, c := range tu.PutChains {
 			if c.Decl != nil {
-				chains[object{tu.Table, c.Decl.Name}] = true
+				chains[objectName{tu.Table, c.Decl.Name}] = true
 			}
 		}
 		for _, p := range tu.PutSets {
 			if p.Decl != nil {
-				sets[object{tu.Table, p.Decl.Name}] = true
+				sets[objectName{tu.Table, p.Decl.Name}] = true
 			}
 		}
-		items[tu.Table] = tu.itemIDs()
+		items[tu.Table] = tu.objectIDs()
 	}
 	for id, h := range f.tables {
 		for name := range h.chains {
-			if !chains[object{id, name}] {
+			if !chains[objectName{id, name}] {
 				a.deleteChain(h, name)
 			}
 		}
 		for name := range h.sets {
-			if !sets[object{id, name}] {
+			if !sets[objectName{id, name}] {
 				a.deleteSet(h, name)
 			}
 		}
-		for item := range h.items {
+		for item := range h.objects {
 			if !items[id][item] {
-				a.deleteItem(h, item)
+				a.deleteObject(h, item)
 			}
 		}
 		if !tables[id] {
@@ -189,7 +188,7 @@ func (a *apply) withdraw(f *fragment) {
 	shared := f.setsShared()
 	a.dropOthers(f, &Update{})
 	a.s.setFragment(f.key, nil)
-	a.settleOrphans(shared)
+	a.resolveOrphans(shared)
 }
 
 // table takes in the part of an update in one table.
@@ -202,7 +201,7 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	if snapshot {
 		a.s.setDormant(h, tu.Dormant)
 	}
-	a.items(h, tu)
+	a.objects(h, tu)
 	for _, name := range tu.DeleteChains {
 		a.deleteChain(h, name)
 	}
@@ -250,23 +249,15 @@ func (a *apply) checkUses(tu *TableUpdate) {
 }
 
 func (a *apply) deleteChain(h *holding, name string) {
-	sh, ok := h.chains[name]
-	if !ok {
-		return
+	if sh, ok := remove(a.s, h.chains, name); ok {
+		a.s.detachChain(h.table.chains[name], sh)
 	}
-	a.s.detachChain(h.table.chains[name], sh)
-	delete(h.chains, name)
-	a.s.undo = append(a.s.undo, func() { h.chains[name] = sh })
 }
 
 func (a *apply) deleteSet(h *holding, name string) {
-	sh, ok := h.sets[name]
-	if !ok {
-		return
+	if sh, ok := remove(a.s, h.sets, name); ok {
+		a.s.detach(h.table.sets[name], sh)
 	}
-	a.s.detach(h.table.sets[name], sh)
-	delete(h.sets, name)
-	a.s.undo = append(a.s.undo, func() { h.sets[name] = sh })
 }
 
 // putChain declares a chain with all rules that the fragment has in it.
@@ -274,7 +265,7 @@ func (a *apply) putChain(h *holding, p *Chain) {
 	o := h.table.chain(p.Decl.Name)
 	a.s.markChain(o)
 	a.s.work.Objects++
-	if other := o.contradicts(h.fragment, p.Decl); other != nil {
+	if other := o.conflict(h.fragment, func(sh *chainShare) bool { return !equalChain(sh.decl, p.Decl) }); other != nil {
 		if !other.fragment.orphan {
 			a.violate(ReasonConflict, h.table, "chain "+o.name, "declaration of chain %s contradicts that of %s: declare it alike or use another name",
 				o.name, other.fragment)
@@ -307,22 +298,12 @@ func (a *apply) addChainShare(h *holding, o *chain, sh *chainShare) {
 	}
 }
 
-// contradicts returns another fragment's share with a different declaration.
-func (o *chain) contradicts(f *fragment, d *nftobject.Chain) *chainShare {
-	for _, sh := range o.shares {
-		if sh.fragment != f && !equalChain(sh.decl, d) {
-			return sh
-		}
-	}
-	return nil
-}
-
 // putSet declares a set with all elements that the fragment has in it.
 func (a *apply) putSet(h *holding, p *Set) {
 	o := h.table.set(p.Decl.Name)
 	a.s.markSet(o)
 	a.s.work.Objects++
-	if other := o.contradicts(h.fragment, p.Decl); other != nil {
+	if other := o.conflict(h.fragment, func(sh *setShare) bool { return sh.decl != p.Decl && !sh.decl.Equal(p.Decl) }); other != nil {
 		if !other.fragment.orphan {
 			a.violate(ReasonConflict, h.table, "set "+o.name, "declaration of set %s contradicts that of %s (%s): declare it alike or use another name",
 				o.name, other.fragment, difference(other.decl, p.Decl))
@@ -349,7 +330,7 @@ func (a *apply) putSet(h *holding, p *Set) {
 		if !sh.decl.Equal(p.Decl) {
 			a.s.redeclare(o, sh, p.Decl)
 		} else if sh.dumped {
-			a.s.learn(o, sh, p.Decl)
+			a.s.replaceDumped(o, sh, p.Decl)
 		}
 		assign(a.s, &sh.source, p.Source)
 		a.s.setConntrack(o, sh, p.Conntrack)
@@ -380,16 +361,6 @@ func (a *apply) addSetShare(h *holding, o *set, sh *setShare) {
 	a.s.attach(o, sh)
 	h.sets[o.name] = sh
 	a.s.undo = append(a.s.undo, func() { delete(h.sets, o.name) })
-}
-
-// contradicts returns another fragment's share with a different declaration.
-func (o *set) contradicts(f *fragment, d *nftset.Set) *setShare {
-	for _, sh := range o.shares {
-		if sh.fragment != f && sh.decl != d && !sh.decl.Equal(d) {
-			return sh
-		}
-	}
-	return nil
 }
 
 // replaceElements makes elems all that a share has.

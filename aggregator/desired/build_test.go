@@ -51,9 +51,9 @@ func rule(text string, refs ...string) *compile.Rule {
 }
 
 // named is the ID of "kind name".
-func named(ref string) itemID {
+func named(ref string) objectID {
 	i := strings.LastIndexByte(ref, ' ')
-	return itemID{Kind: nft.ObjectKind(ref[:i]), Name: ref[i+1:]}
+	return objectID{Kind: nft.ObjectKind(ref[:i]), Name: ref[i+1:]}
 }
 
 // declared makes an object of "kind name" and the text of its declaration.
@@ -197,7 +197,7 @@ func in(id nft.TableID, parts ...any) TableUpdate {
 			tu.PutObjects = append(tu.PutObjects, p)
 		case *nftobject.Flowtable:
 			tu.PutFlowtables = append(tu.PutFlowtables, p)
-		case itemID:
+		case objectID:
 			tu.DeleteObjects = append(tu.DeleteObjects, p)
 		}
 	}
@@ -277,9 +277,9 @@ func opText(op kernel.Op) string {
 		}
 		return "add table " + op.Table.Name
 	case kernel.AddObject:
-		return "add " + itemName(itemDecl{object: op.Object}.id())
+		return "add " + describeObject(objectDecl{object: op.Object}.id())
 	case kernel.DeleteObject:
-		return "delete " + itemName(op.Ref)
+		return "delete " + describeObject(op.Ref)
 	case kernel.AddFlowtable:
 		return "add flowtable " + op.Flowtable.Name
 	case kernel.DeleteFlowtable:

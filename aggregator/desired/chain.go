@@ -12,8 +12,7 @@ import (
 // chain is the merge of one chain: each fragment's rules in order of
 // precedence.
 type chain struct {
-	node
-	shares []*chainShare
+	shared[*chainShare]
 	// kernel is the declaration in the kernel as of the last Accept, nil when
 	// it is not there, and rules are the kernel's, in its order.
 	kernel *nftobject.Chain
@@ -38,7 +37,7 @@ type ruleList struct {
 	rules []*slot
 	// sets, chains and items are what the rules refer to, sorted.
 	sets, chains []string
-	items        []itemID
+	objects      []objectID
 	// serial is that of the change that put the rules.
 	serial uint64
 }
@@ -59,13 +58,11 @@ type slot struct {
 func (t *table) chain(name string) *chain {
 	o, ok := t.chains[name]
 	if !ok {
-		o = &chain{node: node{name: name, table: t}}
+		o = &chain{shared: shared[*chainShare]{node: node{name: name, table: t}}}
 		t.chains[name] = o
 	}
 	return o
 }
-
-func (o *chain) exists() bool { return len(o.shares) > 0 }
 
 // decl is the declaration; all shares agree on it.
 func (o *chain) decl() *nftobject.Chain { return o.shares[0].decl }
@@ -83,14 +80,6 @@ func (o *chain) merged() []*slot {
 	return all
 }
 
-// orphan returns the share of nobody, which is always the last.
-func (o *chain) orphan() *chainShare {
-	if n := len(o.shares); n > 0 && o.shares[n-1].fragment.orphan {
-		return o.shares[n-1]
-	}
-	return nil
-}
-
 // accept makes the present state the kernel's; rules are its rules.
 func (o *chain) accept(rules []*slot) {
 	o.kernel, o.rules, o.origins = nil, nil, nil
@@ -106,15 +95,15 @@ func newRules(f *fragment, rules []*compile.Rule, serial uint64) ruleList {
 		l.rules[i] = &slot{rule: r, owner: f.owner}
 		l.sets = append(l.sets, r.Sets...)
 		l.chains = append(l.chains, r.Chains...)
-		l.items = append(l.items, ruleItems(r)...)
+		l.objects = append(l.objects, ruleObjects(r)...)
 	}
-	l.sets, l.chains, l.items = unique(l.sets), unique(l.chains), uniqueItems(l.items)
+	l.sets, l.chains, l.objects = unique(l.sets), unique(l.chains), uniqueObjects(l.objects)
 	return l
 }
 
 // sameReferences reports whether the rules of both refer to the same.
 func (l *ruleList) sameReferences(o *ruleList) bool {
-	return slices.Equal(l.sets, o.sets) && slices.Equal(l.chains, o.chains) && slices.Equal(l.items, o.items)
+	return slices.Equal(l.sets, o.sets) && slices.Equal(l.chains, o.chains) && slices.Equal(l.objects, o.objects)
 }
 
 func unique(names []string) []string {
@@ -157,18 +146,7 @@ func (s *State) relinkChain(o *chain, sh *chainShare, in bool) {
 func (s *State) linkChain(o *chain, sh *chainShare, in bool) {
 	s.work.Objects++
 	s.queueChain(o)
-	if in {
-		i := 0
-		for i < len(o.shares) && o.shares[i].fragment.before(sh.fragment) {
-			i++
-		}
-		o.shares = slices.Insert(o.shares, i, sh)
-		s.charge(sh.fragment, sh.usage(), +1)
-	} else {
-		i := slices.Index(o.shares, sh)
-		o.shares = slices.Delete(o.shares, i, i+1)
-		s.charge(sh.fragment, sh.usage(), -1)
-	}
+	o.place(s, sh, in)
 	s.referAll(o, sh, in)
 	s.countWrites(o.table, sh.rules, in)
 	s.declared(o.table)
@@ -220,54 +198,14 @@ func (s *State) referAll(o *chain, sh *chainShare, in bool) {
 		by = +1
 	}
 	for _, name := range sh.sets {
-		target := o.table.set(name)
-		target.refs += by
-		if !target.exists() {
-			s.markSet(target)
-		}
-		if in {
-			s.queueSet(target)
-		}
+		s.referSet(o.table.set(name), by)
 	}
 	for _, name := range sh.chains {
 		s.referChain(o.table.chain(name), by)
 	}
-	for _, id := range sh.items {
-		s.referItem(o.table.item(id), by)
+	for _, id := range sh.objects {
+		s.referObject(o.table.object(id), by)
 	}
-}
-
-// referChain counts a reference to a chain. Marking it lets settle remove
-// the entry of a target that does not exist in the end.
-func (s *State) referChain(target *chain, by int) {
-	target.refs += by
-	if !target.exists() {
-		s.markChain(target)
-	}
-	if by > 0 {
-		s.queueChain(target)
-	}
-}
-
-// queueChain has the running change check a chain in the end. It is called
-// before the declaration changes.
-func (s *State) queueChain(o *chain) {
-	if o.queued == s.serial {
-		return
-	}
-	o.queued = s.serial
-	q := queuedChain{chain: o}
-	if o.exists() {
-		q.old = o.decl()
-	}
-	s.checkChains = append(s.checkChains, q)
-}
-
-// queuedChain is a chain to check, with its declaration before the change;
-// nil where it did not exist.
-type queuedChain struct {
-	*chain
-	old *nftobject.Chain
 }
 
 // equalChain reports whether two declarations agree.

@@ -38,7 +38,7 @@ func (s *State) Diff(dump []kernel.Table) *Plan {
 			d = &kernel.Table{ID: id}
 		}
 		tc := tableChange{table: t, before: before, asleep: d.Dormant, forcedBy: -1}
-		s.diffItems(&tc, d)
+		s.diffObjects(&tc, d)
 		s.diffChains(&tc, d)
 		s.diffSets(&tc, d)
 		p.table(&tc)
@@ -46,16 +46,16 @@ func (s *State) Diff(dump []kernel.Table) *Plan {
 	return p.finish()
 }
 
-func (s *State) diffItems(tc *tableChange, d *kernel.Table) {
-	dumped := map[itemID]itemDecl{}
-	for _, decl := range itemsOf(d) {
+func (s *State) diffObjects(tc *tableChange, d *kernel.Table) {
+	dumped := map[objectID]objectDecl{}
+	for _, decl := range objectsOf(d) {
 		dumped[decl.id()] = decl
-		tc.table.item(decl.id())
+		tc.table.object(decl.id())
 	}
-	for _, id := range sortedItems(tc.table.items) {
-		o := tc.table.items[id]
-		s.markItem(o)
-		tc.items = append(tc.items, itemChange{item: o, before: dumped[id]})
+	for _, id := range sortedObjects(tc.table.objects) {
+		o := tc.table.objects[id]
+		s.markObject(o)
+		tc.objects = append(tc.objects, objectChange{object: o, before: dumped[id]})
 	}
 }
 

@@ -85,11 +85,11 @@ func verdictChain(data string) string {
 // named objects.
 func hasTargets(d *nftset.Set) bool { return d.Verdict || d.Object != "" }
 
-// leadsItem is the object that an element of an object map leads to; its name is
+// leadsToObject is the object that an element of an object map leads to; its name is
 // empty for what leads to none.
-func leadsItem(d *nftset.Set, data string) itemID {
+func leadsToObject(d *nftset.Set, data string) objectID {
 	if d.Object == "" {
-		return itemID{}
+		return objectID{}
 	}
-	return itemID{Kind: d.Object, Name: data}
+	return objectID{Kind: d.Object, Name: data}
 }

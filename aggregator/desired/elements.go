@@ -19,7 +19,7 @@ type elements struct {
 	records
 	// targets are the data of a map that leads to chains or objects, which have no
 	// length in common and are few.
-	targets words
+	targets texts
 	// extras are what most elements do not have, by the number of the record.
 	extras map[int]options
 	// odd are elements that cannot be packed: those that others have put into the

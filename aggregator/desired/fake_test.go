@@ -26,18 +26,18 @@ type fakeTable struct {
 	dormant bool
 	chains  map[string]*fakeChain
 	sets    map[string]*fakeSet
-	items   map[itemID]fakeItem
+	objects map[objectID]fakeItem
 }
 
 // fakeItem is an object or flowtable; what it counts is the number of those that
 // were made before it, so that each is another.
 type fakeItem struct {
-	decl  itemDecl
+	decl  objectDecl
 	state uint64
 }
 
 func newFakeTable() *fakeTable {
-	return &fakeTable{chains: map[string]*fakeChain{}, sets: map[string]*fakeSet{}, items: map[itemID]fakeItem{}}
+	return &fakeTable{chains: map[string]*fakeChain{}, sets: map[string]*fakeSet{}, objects: map[objectID]fakeItem{}}
 }
 
 type fakeChain struct {
@@ -63,7 +63,7 @@ func (k *fakeKernel) clone() *fakeKernel {
 	c := &fakeKernel{tables: map[nft.TableID]*fakeTable{}, handle: k.handle}
 	for id, t := range k.tables {
 		ct := newFakeTable()
-		ct.dormant, ct.items = t.dormant, maps.Clone(t.items)
+		ct.dormant, ct.objects = t.dormant, maps.Clone(t.objects)
 		for name, ch := range t.chains {
 			ct.chains[name] = &fakeChain{decl: ch.decl, rules: slices.Clone(ch.rules)}
 		}
@@ -149,13 +149,13 @@ func (k *fakeKernel) exec(op kernel.Op) error {
 	case kernel.DeleteElements:
 		return k.on(op.Table, func(t *fakeTable) error { return t.deleteElements(op) })
 	case kernel.AddObject:
-		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, itemDecl{object: op.Object}) })
+		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, objectDecl{object: op.Object}) })
 	case kernel.DeleteObject:
-		return k.on(op.Table, func(t *fakeTable) error { return t.deleteItem(op.Ref) })
+		return k.on(op.Table, func(t *fakeTable) error { return t.deleteObject(op.Ref) })
 	case kernel.AddFlowtable:
-		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, itemDecl{flowtable: op.Flowtable}) })
+		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, objectDecl{flowtable: op.Flowtable}) })
 	case kernel.DeleteFlowtable:
-		return k.on(op.Table, func(t *fakeTable) error { return t.deleteItem(itemID{Kind: kindFlowtable, Name: op.Name}) })
+		return k.on(op.Table, func(t *fakeTable) error { return t.deleteObject(objectID{Kind: kindFlowtable, Name: op.Name}) })
 	default:
 		return fmt.Errorf("unknown op %T", op)
 	}
@@ -169,42 +169,42 @@ func (k *fakeKernel) on(id nft.TableID, f func(*fakeTable) error) error {
 	return f(t)
 }
 
-func (t *fakeTable) addItem(k *fakeKernel, d itemDecl) error {
-	if _, ok := t.items[d.id()]; ok {
-		return fmt.Errorf("%s: EEXIST", itemName(d.id()))
+func (t *fakeTable) addItem(k *fakeKernel, d objectDecl) error {
+	if _, ok := t.objects[d.id()]; ok {
+		return fmt.Errorf("%s: EEXIST", describeObject(d.id()))
 	}
 	k.handle++
-	t.items[d.id()] = fakeItem{d, k.handle}
+	t.objects[d.id()] = fakeItem{d, k.handle}
 	return nil
 }
 
-func (t *fakeTable) deleteItem(id itemID) error {
-	if _, ok := t.items[id]; !ok {
-		return fmt.Errorf("%s: ENOENT", itemName(id))
+func (t *fakeTable) deleteObject(id objectID) error {
+	if _, ok := t.objects[id]; !ok {
+		return fmt.Errorf("%s: ENOENT", describeObject(id))
 	}
 	for cn, c := range t.chains {
 		for _, r := range c.rules {
-			if slices.Contains(ruleItems(r.rule), id) {
-				return fmt.Errorf("%s is used in chain %s: EBUSY", itemName(id), cn)
+			if slices.Contains(ruleObjects(r.rule), id) {
+				return fmt.Errorf("%s is used in chain %s: EBUSY", describeObject(id), cn)
 			}
 		}
 	}
 	for sn, s := range t.sets {
 		for _, e := range s.elements {
-			if leadsItem(s.decl, e.Data) == id {
-				return fmt.Errorf("%s is in map %s: EBUSY", itemName(id), sn)
+			if leadsToObject(s.decl, e.Data) == id {
+				return fmt.Errorf("%s is in map %s: EBUSY", describeObject(id), sn)
 			}
 		}
 	}
-	delete(t.items, id)
+	delete(t.objects, id)
 	return nil
 }
 
 // dumpItems gives counters what they have counted.
 func (t *fakeTable) dumpItems(d *kernel.Table) {
 	d.Dormant = t.dormant
-	for _, id := range sortedItems(t.items) {
-		it := t.items[id]
+	for _, id := range sortedObjects(t.objects) {
+		it := t.objects[id]
 		if it.decl.flowtable != nil {
 			d.Flowtables = append(d.Flowtables, it.decl.flowtable)
 			continue
@@ -285,9 +285,9 @@ func (t *fakeTable) addRule(k *fakeKernel, op kernel.AddRule) error {
 			return fmt.Errorf("rule's set %s: EINVAL: rule loads %d bytes, key has %d", name, want, s.decl.Key.Len)
 		}
 	}
-	for _, id := range ruleItems(op.Rule) {
-		if _, ok := t.items[id]; !ok {
-			return fmt.Errorf("rule's %s: ENOENT", itemName(id))
+	for _, id := range ruleObjects(op.Rule) {
+		if _, ok := t.objects[id]; !ok {
+			return fmt.Errorf("rule's %s: ENOENT", describeObject(id))
 		}
 	}
 	for _, name := range op.Rule.Chains {
@@ -350,8 +350,8 @@ func (t *fakeTable) addElements(op kernel.AddElements) error {
 		if _, ok := s.elements[id]; ok {
 			return fmt.Errorf("set %s element %q: EEXIST", op.Set.Name, e.Key)
 		}
-		if id := leadsItem(s.decl, e.Data); id.Name != "" && t.items[id] == (fakeItem{}) {
-			return fmt.Errorf("element's %s: ENOENT", itemName(id))
+		if id := leadsToObject(s.decl, e.Data); id.Name != "" && t.objects[id] == (fakeItem{}) {
+			return fmt.Errorf("element's %s: ENOENT", describeObject(id))
 		}
 		if name := verdictChain(e.Data); s.decl.Verdict && name != "" {
 			if err := t.target(name); err != nil {
@@ -424,7 +424,7 @@ func (k *fakeKernel) text() string {
 	var b strings.Builder
 	for _, d := range k.dump() {
 		fmt.Fprintf(&b, "table %s %t\n", d.ID, d.Dormant)
-		for _, decl := range itemsOf(&d) {
+		for _, decl := range objectsOf(&d) {
 			fmt.Fprintf(&b, " %s\n", itemText(decl))
 		}
 		for _, c := range d.Chains {
@@ -443,7 +443,7 @@ func (k *fakeKernel) text() string {
 	return b.String()
 }
 
-func itemText(d itemDecl) string { return itemName(d.id()) + " " + d.String() }
+func itemText(d objectDecl) string { return describeObject(d.id()) + " " + d.String() }
 
 func chainText(c *nftobject.Chain) string {
 	if c.Base == nil {

@@ -18,28 +18,28 @@ type tester interface {
 // checkInvariants recomputes everything that the state counts incrementally.
 func checkInvariants(t tester, s *State) {
 	t.Helper()
-	chainRefs, setRefs := map[object]int{}, map[object]int{}
-	itemRefs := map[nft.TableID]map[itemID]int{}
-	writes := map[object]map[value]int{}
+	chainRefs, setRefs := map[objectName]int{}, map[objectName]int{}
+	itemRefs := map[nft.TableID]map[objectID]int{}
+	writes := map[objectName]map[value]int{}
 	for id, tb := range s.tables {
-		itemRefs[id] = map[itemID]int{}
+		itemRefs[id] = map[objectID]int{}
 		for _, o := range tb.chains {
 			for _, sh := range o.shares {
-				for _, item := range sh.items {
+				for _, item := range sh.objects {
 					itemRefs[id][item]++
 				}
 				for _, name := range sh.chains {
-					chainRefs[object{id, name}]++
+					chainRefs[objectName{id, name}]++
 				}
 				for _, name := range sh.sets {
-					setRefs[object{id, name}]++
+					setRefs[objectName{id, name}]++
 				}
 				for _, r := range sh.rules {
 					for _, w := range r.rule.Writes {
-						if writes[object{id, w.Map}] == nil {
-							writes[object{id, w.Map}] = map[value]int{}
+						if writes[objectName{id, w.Map}] == nil {
+							writes[objectName{id, w.Map}] = map[value]int{}
 						}
-						writes[object{id, w.Map}][value{w.Data, w.Any}]++
+						writes[objectName{id, w.Map}][value{w.Data, w.Any}]++
 					}
 				}
 			}
@@ -47,20 +47,20 @@ func checkInvariants(t tester, s *State) {
 		for _, o := range tb.sets {
 			for _, sh := range o.shares {
 				for _, e := range sh.elements.all() {
-					if item := leadsItem(sh.decl, e.Data); item.Name != "" {
+					if item := leadsToObject(sh.decl, e.Data); item.Name != "" {
 						itemRefs[id][item]++
 					}
 					if name := verdictChain(e.Data); sh.decl.Verdict && name != "" {
-						chainRefs[object{id, name}]++
+						chainRefs[objectName{id, name}]++
 					}
 				}
 			}
 		}
 	}
 	for id, tb := range s.tables {
-		checkItems(t, tb, itemRefs[id])
+		checkObjects(t, tb, itemRefs[id])
 		for name, o := range tb.chains {
-			if want := chainRefs[object{id, name}]; o.refs != want {
+			if want := chainRefs[objectName{id, name}]; o.refs != want {
 				t.Errorf("table %s chain %s has %d references, want %d", id, name, o.refs, want)
 			}
 			if o.refs > 0 && !o.exists() {
@@ -77,13 +77,13 @@ func checkInvariants(t tester, s *State) {
 			}
 		}
 		for name, o := range tb.sets {
-			if want := setRefs[object{id, name}]; o.refs != want {
+			if want := setRefs[objectName{id, name}]; o.refs != want {
 				t.Errorf("table %s set %s has %d references, want %d", id, name, o.refs, want)
 			}
 			if o.refs > 0 && !o.exists() {
 				t.Errorf("table %s set %s: dangling", id, name)
 			}
-			if want := writes[object{id, name}]; !maps.Equal(want, o.written.rules) {
+			if want := writes[objectName{id, name}]; !maps.Equal(want, o.written.rules) {
 				t.Errorf("table %s map %s: rules write %v, want %v", id, name, o.written.rules, want)
 			}
 			checkSet(t, id.String(), o)
@@ -111,17 +111,17 @@ func checkInvariants(t tester, s *State) {
 	checkUsage(t, s)
 }
 
-func checkItems(t tester, tb *table, refs map[itemID]int) {
+func checkObjects(t tester, tb *table, refs map[objectID]int) {
 	t.Helper()
-	for id, o := range tb.items {
+	for id, o := range tb.objects {
 		if want := refs[id]; o.refs != want || want > 0 && !o.exists() {
 			t.Errorf("table %s %s has %d references, want %d; exists: %t", tb.id, o.name, o.refs, want, o.exists())
 		}
-		if !slices.IsSortedFunc(o.shares, func(a, b *itemShare) int { return order(a.fragment, b.fragment) }) {
+		if !slices.IsSortedFunc(o.shares, func(a, b *objectShare) int { return order(a.fragment, b.fragment) }) {
 			t.Errorf("table %s %s: shares are not in order", tb.id, o.name)
 		}
 		for _, sh := range o.shares {
-			if h := sh.fragment.tables[tb.id]; h == nil || h.items[id] != sh || !sh.decl.equal(o.decl()) {
+			if h := sh.fragment.tables[tb.id]; h == nil || h.objects[id] != sh || !sh.decl.equal(o.decl()) {
 				t.Errorf("table %s %s: share of %s is not held or disagrees", tb.id, o.name, sh.fragment)
 			}
 		}
@@ -202,13 +202,13 @@ func stateText(s *State) string {
 		fmt.Fprintf(&b, "fragment %q %d adopted=%t\n", f.owner, f.priority, f.adopted)
 		for _, h := range f.holdings() {
 			fmt.Fprintf(&b, " table %s %q kernel=%t dormant=%t asleep=%t\n", h.table.id, h.comment, h.table.kernel, h.dormant, h.table.asleep)
-			for _, id := range sortedItems(h.items) {
-				o, sh := h.table.items[id], h.items[id]
-				fmt.Fprintf(&b, "  %s %v at %d kernel=%v refs %d\n", itemName(id), sh.decl, slices.Index(o.shares, sh), o.kernel, o.refs)
+			for _, id := range sortedObjects(h.objects) {
+				o, sh := h.table.objects[id], h.objects[id]
+				fmt.Fprintf(&b, "  %s %v at %d kernel=%v refs %d\n", describeObject(id), sh.decl, slices.Index(o.shares, sh), o.kernel, o.refs)
 			}
 			for _, name := range sortedKeys(h.chains) {
 				o, sh := h.table.chains[name], h.chains[name]
-				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d sets %v chains %v items %v\n", chainText(sh.decl), slices.Index(o.shares, sh), o.kernel != nil, o.refs, sh.sets, sh.chains, sh.items)
+				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d sets %v chains %v items %v\n", chainText(sh.decl), slices.Index(o.shares, sh), o.kernel != nil, o.refs, sh.sets, sh.chains, sh.objects)
 				for _, r := range sh.rules {
 					fmt.Fprintf(&b, "   %p %x %q %v %t\n", r, r.rule.Fingerprint, r.owner, r.handle, r.adopted)
 				}

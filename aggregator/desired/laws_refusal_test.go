@@ -110,8 +110,8 @@ func (w *world) contradicts(u *Update, other Key, object string) bool {
 		if mt == nil {
 			continue
 		}
-		for _, d := range tu.itemDecls() {
-			if o, ok := mt.items[d.id()]; ok && object == "table "+tu.Table.String()+" "+itemName(d.id()) && !o.equal(d) {
+		for _, d := range tu.objectDecls() {
+			if o, ok := mt.objects[d.id()]; ok && object == "table "+tu.Table.String()+" "+describeObject(d.id()) && !o.equal(d) {
 				return true
 			}
 		}
@@ -134,8 +134,8 @@ func (w *world) refers(key Key, object string) bool {
 	for id, mt := range w.m[key].tables {
 		for _, c := range mt.chains {
 			for _, r := range c.Rules {
-				for _, item := range ruleItems(r) {
-					if object == "table "+id.String()+" "+itemName(item) {
+				for _, item := range ruleObjects(r) {
+					if object == "table "+id.String()+" "+describeObject(item) {
 						return true
 					}
 				}
@@ -153,7 +153,7 @@ func (w *world) refers(key Key, object string) bool {
 		}
 		for _, s := range mt.sets {
 			for _, e := range s.elements {
-				if object == "table "+id.String()+" "+itemName(leadsItem(s.decl, e.Data)) {
+				if object == "table "+id.String()+" "+describeObject(leadsToObject(s.decl, e.Data)) {
 					return true
 				}
 				if s.decl.Verdict && object == "table "+id.String()+" chain "+verdictChain(e.Data) {

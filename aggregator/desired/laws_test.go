@@ -58,7 +58,7 @@ func told(t *rapid.T, s *State) string {
 		fmt.Fprintf(&b, "%+v\n", st)
 		for _, tu := range tables {
 			fmt.Fprintf(&b, " %s %q %t\n", tu.Table, tu.Comment, tu.Dormant)
-			for _, d := range tu.itemDecls() {
+			for _, d := range tu.objectDecls() {
 				fmt.Fprintf(&b, "  %s\n", itemText(d))
 			}
 			for _, c := range tu.PutChains {

@@ -93,11 +93,11 @@ func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
 		return nil, false
 	}
 	m := &Merged{Status: t.status()}
-	for _, id := range sortedItems(t.items) {
-		if o := t.items[id]; o.exists() {
+	for _, id := range sortedObjects(t.objects) {
+		if o := t.objects[id]; o.exists() {
 			m.Objects = append(m.Objects, MergedObject{
 				Object: o.decl().object, Flowtable: o.decl().flowtable,
-				Fragments: keysOf(o.shares, func(sh *itemShare) *fragment { return sh.fragment }),
+				Fragments: o.keys(),
 			})
 		}
 	}
@@ -111,7 +111,7 @@ func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
 		if !o.exists() {
 			continue
 		}
-		ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *setShare) *nft.Set { return sh.source }), Fragments: keysOf(o.shares, func(sh *setShare) *fragment { return sh.fragment })}
+		ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *setShare) *nft.Set { return sh.source }), Fragments: o.keys()}
 		if elements {
 			ms.Elements = o.inForce()
 		}
@@ -130,7 +130,7 @@ func (t *table) status() TableStatus {
 		return 1
 	})
 	st.Fragments = keysOf(holdings, func(h *holding) *fragment { return h.fragment })
-	for _, o := range t.items {
+	for _, o := range t.objects {
 		st.Objects += count(o.exists())
 	}
 	for _, o := range t.chains {
@@ -174,7 +174,7 @@ func sourceOf[T, S any](shares []T, of func(T) *S) *S {
 }
 
 func (o *chain) mergedChain() MergedChain {
-	c := MergedChain{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *chainShare) *nft.Chain { return sh.source }), Fragments: keysOf(o.shares, func(sh *chainShare) *fragment { return sh.fragment })}
+	c := MergedChain{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *chainShare) *nft.Chain { return sh.source }), Fragments: o.keys()}
 	c.Rules = make([]MergedRule, len(o.rules))
 	for i, r := range o.rules {
 		c.Rules[i] = MergedRule{Rule: r.rule, Owner: r.owner}

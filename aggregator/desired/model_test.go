@@ -29,7 +29,7 @@ type modelTable struct {
 	dormant bool
 	chains  map[string]Chain
 	sets    map[string]*modelSet
-	items   map[itemID]itemDecl
+	objects map[objectID]objectDecl
 }
 
 type modelSet struct {
@@ -44,7 +44,7 @@ func (m model) clone() model {
 	for key, f := range m {
 		cf := &modelFragment{key: key, priority: f.priority, tables: map[nft.TableID]*modelTable{}}
 		for id, t := range f.tables {
-			ct := &modelTable{dormant: t.dormant, chains: maps.Clone(t.chains), sets: map[string]*modelSet{}, items: maps.Clone(t.items)}
+			ct := &modelTable{dormant: t.dormant, chains: maps.Clone(t.chains), sets: map[string]*modelSet{}, objects: maps.Clone(t.objects)}
 			for name, s := range t.sets {
 				ct.sets[name] = &modelSet{decl: s.decl, conntrack: s.conntrack, affinity: s.affinity, elements: maps.Clone(s.elements)}
 			}
@@ -73,20 +73,20 @@ func (m model) apply(u *Update) (model, bool) {
 	for _, tu := range u.Tables {
 		t, ok := f.tables[tu.Table]
 		if !ok {
-			t = &modelTable{chains: map[string]Chain{}, sets: map[string]*modelSet{}, items: map[itemID]itemDecl{}}
+			t = &modelTable{chains: map[string]Chain{}, sets: map[string]*modelSet{}, objects: map[objectID]objectDecl{}}
 			f.tables[tu.Table] = t
 		}
 		if u.Snapshot {
 			t.dormant = tu.Dormant
 		}
 		for _, id := range tu.DeleteObjects {
-			delete(t.items, id)
+			delete(t.objects, id)
 		}
 		for _, name := range tu.DeleteFlowtables {
-			delete(t.items, itemID{Kind: kindFlowtable, Name: name})
+			delete(t.objects, objectID{Kind: kindFlowtable, Name: name})
 		}
-		for _, d := range tu.itemDecls() {
-			t.items[d.id()] = d
+		for _, d := range tu.objectDecls() {
+			t.objects[d.id()] = d
 		}
 		for _, name := range tu.DeleteChains {
 			delete(t.chains, name)
@@ -143,7 +143,7 @@ type mergedTable struct {
 	dormant bool
 	chains  map[string]*mergedChain
 	sets    map[string]*mergedSet
-	items   map[itemID]itemDecl
+	objects map[objectID]objectDecl
 }
 
 // merge returns the ruleset as fakeKernel.text writes it, or why the
@@ -156,14 +156,14 @@ func (m model) merge() (string, error) {
 		for id, ft := range f.tables {
 			t, ok := tables[id]
 			if !ok {
-				t = &mergedTable{chains: map[string]*mergedChain{}, sets: map[string]*mergedSet{}, items: map[itemID]itemDecl{}}
+				t = &mergedTable{chains: map[string]*mergedChain{}, sets: map[string]*mergedSet{}, objects: map[objectID]objectDecl{}}
 				tables[id] = t
 			}
-			errs = append(errs, t.addChains(f, id, ft, refs), t.addSets(id, ft, refs), t.addItems(ft))
+			errs = append(errs, t.addChains(f, id, ft, refs), t.addSets(id, ft, refs), t.addObjects(ft))
 		}
 	}
 	for id, t := range tables {
-		for item := range t.items {
+		for item := range t.objects {
 			delete(refs, itemRef(id, item))
 		}
 		for name, c := range t.chains {
@@ -210,7 +210,7 @@ func (t *mergedTable) addChains(f *modelFragment, id nft.TableID, ft *modelTable
 			for _, target := range r.Chains {
 				refs[chainRef(id, target)] = true
 			}
-			for _, item := range ruleItems(r) {
+			for _, item := range ruleObjects(r) {
 				refs[itemRef(id, item)] = true
 			}
 		}
@@ -233,7 +233,7 @@ func (t *mergedTable) addSets(id nft.TableID, ft *modelTable, refs map[string]bo
 			if _, ok := ms.elements[eid]; !ok {
 				ms.elements[eid] = e
 			}
-			if item := leadsItem(s.decl, e.Data); item.Name != "" {
+			if item := leadsToObject(s.decl, e.Data); item.Name != "" {
 				refs[itemRef(id, item)] = true
 			}
 			if s.decl.Verdict {
@@ -250,9 +250,9 @@ func mergedText(tables map[nft.TableID]*mergedTable) string {
 		t := tables[id]
 		fmt.Fprintf(&b, "table %s %t\n", id, t.dormant)
 		for _, flowtables := range []bool{false, true} {
-			for _, item := range sortedItems(t.items) {
+			for _, item := range sortedObjects(t.objects) {
 				if (item.Kind == kindFlowtable) == flowtables {
-					fmt.Fprintf(&b, " %s\n", itemText(t.items[item]))
+					fmt.Fprintf(&b, " %s\n", itemText(t.objects[item]))
 				}
 			}
 		}

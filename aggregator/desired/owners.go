@@ -42,26 +42,18 @@ func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *nftobject.
 	if !ok {
 		return nil, nil, false
 	}
-	var owners []Owned
-	for _, sh := range o.shares {
-		owners = append(owners, sh.fragment.owned())
-	}
-	return owners, o.decl(), true
+	return o.owners(), o.decl(), true
 }
 
 // OwnersOfObject returns who declares a named object, or with the kind flowtable a
 // flowtable, with its declaration.
 func (s *State) OwnersOfObject(id nft.TableID, ref nftobject.Ref) ([]Owned, MergedObject, bool) {
 	t, ok := s.tables[id]
-	if !ok || t.items[ref] == nil || !t.items[ref].exists() {
+	if !ok || t.objects[ref] == nil || !t.objects[ref].exists() {
 		return nil, MergedObject{}, false
 	}
-	o := t.items[ref]
-	var owners []Owned
-	for _, sh := range o.shares {
-		owners = append(owners, sh.fragment.owned())
-	}
-	return owners, MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable}, true
+	o := t.objects[ref]
+	return o.owners(), MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable}, true
 }
 
 // OwnerOfRule returns whose rule has a handle.
@@ -95,11 +87,7 @@ func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *nftset.Set, 
 	if !ok {
 		return nil, nil, false
 	}
-	var owners []Owned
-	for _, sh := range o.shares {
-		owners = append(owners, sh.fragment.owned())
-	}
-	return owners, o.decl(), true
+	return o.owners(), o.decl(), true
 }
 
 // OwnersOfElement returns who states an element, packed for the set, in merge

@@ -49,7 +49,7 @@ func (s *State) Plan() *Plan {
 	for _, t := range s.dirty {
 		slices.SortFunc(t.dirtyChains, func(a, b *chain) int { return a.compare(&b.node) })
 		slices.SortFunc(t.dirtySets, func(a, b *set) int { return a.compare(&b.node) })
-		slices.SortFunc(t.dirtyItems, func(a, b *item) int { return a.compare(&b.node) })
+		slices.SortFunc(t.dirtyObjects, func(a, b *object) int { return a.compare(&b.node) })
 		tc := tableChange{table: t, before: t.kernel, asleep: t.asleep}
 		for _, o := range t.dirtyChains {
 			tc.chains = append(tc.chains, chainChange{chain: o, before: o.kernel, rules: o.rules})
@@ -57,8 +57,8 @@ func (s *State) Plan() *Plan {
 		for _, o := range t.dirtySets {
 			tc.sets = append(tc.sets, setChange{set: o, before: o.kernel, touched: o.touched})
 		}
-		for _, o := range t.dirtyItems {
-			tc.items = append(tc.items, itemChange{item: o, before: o.kernel})
+		for _, o := range t.dirtyObjects {
+			tc.objects = append(tc.objects, objectChange{object: o, before: o.kernel})
 		}
 		p.table(&tc)
 	}
@@ -72,11 +72,11 @@ type tableChange struct {
 	before, asleep bool
 	chains         []chainChange
 	sets           []setChange
-	items          []itemChange
+	objects        []objectChange
 	// forced has the objects that are made anew: what refers to them must go
 	// before and come back after.
 	forcedSets, forcedChains map[string]bool
-	forcedItems              map[itemID]bool
+	forcedObjects            map[objectID]bool
 	// forcedBy is the last update that made one of them so.
 	forcedBy int
 }
@@ -109,8 +109,8 @@ const (
 	deleteElements
 	deleteSets
 	deleteChains
-	deleteItems
-	addItems
+	deleteObjects
+	addObjects
 	addSets
 	addChains
 	addElements
@@ -188,7 +188,7 @@ func (p *planner) finish() *Plan {
 
 func (p *planner) table(tc *tableChange) {
 	t := tc.table
-	p.s.work.Objects += uint64(len(tc.chains) + len(tc.sets) + len(tc.items))
+	p.s.work.Objects += uint64(len(tc.chains) + len(tc.sets) + len(tc.objects))
 	for i := range tc.sets {
 		sc := &tc.sets[i]
 		sc.set.stale(sc.before, sc.touched, func(st conntrack.Stale, deserted bool) {
@@ -219,8 +219,8 @@ func (p *planner) table(tc *tableChange) {
 
 // content brings what is in a table to what it should be.
 func (p *planner) content(tc *tableChange) {
-	for i := range tc.items {
-		p.item(tc.table.id, &tc.items[i])
+	for i := range tc.objects {
+		p.object(tc.table.id, &tc.objects[i])
 	}
 	for i := range tc.sets {
 		p.set(tc, &tc.sets[i])
@@ -245,8 +245,8 @@ func (p *planner) force(tc *tableChange) {
 			tc.forcedBy = max(tc.forcedBy, cc.chain.origin)
 		}
 	}
-	tc.forceItems()
-	if tc.forcedSets == nil && tc.forcedChains == nil && tc.forcedItems == nil {
+	tc.forceObjects()
+	if tc.forcedSets == nil && tc.forcedChains == nil && tc.forcedObjects == nil {
 		return
 	}
 	chains := map[*chain]bool{}
@@ -264,22 +264,22 @@ func (p *planner) force(tc *tableChange) {
 	p.forceMaps(tc)
 }
 
-// forceItems finds the objects and flowtables that are made anew.
-func (tc *tableChange) forceItems() {
-	for i := range tc.items {
-		if ic := &tc.items[i]; ic.anew() {
-			if tc.forcedItems == nil {
-				tc.forcedItems = map[itemID]bool{}
+// forceObjects finds the objects and flowtables that are made anew.
+func (tc *tableChange) forceObjects() {
+	for i := range tc.objects {
+		if ic := &tc.objects[i]; ic.anew() {
+			if tc.forcedObjects == nil {
+				tc.forcedObjects = map[objectID]bool{}
 			}
-			tc.forcedItems[ic.item.id] = true
-			tc.forcedBy = max(tc.forcedBy, ic.item.origin)
+			tc.forcedObjects[ic.object.id] = true
+			tc.forcedBy = max(tc.forcedBy, ic.object.origin)
 		}
 	}
 }
 
 // forceMaps takes in the maps that may lead to what is made anew.
 func (p *planner) forceMaps(tc *tableChange) {
-	if tc.forcedChains == nil && tc.forcedItems == nil {
+	if tc.forcedChains == nil && tc.forcedObjects == nil {
 		return
 	}
 	sets := map[*set]bool{}
@@ -306,13 +306,13 @@ func put(m *map[string]bool, name string) {
 func (tc *tableChange) forcesRule(r *slot) bool {
 	return slices.ContainsFunc(r.rule.Sets, func(n string) bool { return tc.forcedSets[n] }) ||
 		slices.ContainsFunc(r.rule.Chains, func(n string) bool { return tc.forcedChains[n] }) ||
-		len(tc.forcedItems) > 0 && slices.ContainsFunc(ruleItems(r.rule), func(id itemID) bool { return tc.forcedItems[id] })
+		len(tc.forcedObjects) > 0 && slices.ContainsFunc(ruleObjects(r.rule), func(id objectID) bool { return tc.forcedObjects[id] })
 }
 
 // forcesElement reports whether a map's element leads to what is made anew.
 func (tc *tableChange) forcesElement(d *nftset.Set, e *nftset.Element) bool {
 	return len(tc.forcedChains) > 0 && d.Verdict && tc.forcedChains[verdictChain(e.Data)] ||
-		len(tc.forcedItems) > 0 && tc.forcedItems[leadsItem(d, e.Data)]
+		len(tc.forcedObjects) > 0 && tc.forcedObjects[leadsToObject(d, e.Data)]
 }
 
 // anew reports whether an object that is there must be made anew.

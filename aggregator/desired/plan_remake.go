@@ -52,9 +52,9 @@ func (t *table) known() bool {
 // whole is everything in a table, as a change from nothing.
 func (s *State) whole(t *table) *tableChange {
 	tc := &tableChange{table: t, forcedBy: -1}
-	for _, id := range sortedItems(t.items) {
-		s.markItem(t.items[id])
-		tc.items = append(tc.items, itemChange{item: t.items[id]})
+	for _, id := range sortedObjects(t.objects) {
+		s.markObject(t.objects[id])
+		tc.objects = append(tc.objects, objectChange{object: t.objects[id]})
 	}
 	for _, name := range sortedKeys(t.chains) {
 		s.markChain(t.chains[name])

@@ -116,7 +116,7 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 			add.add(t.origin, e)
 		}
 	}
-	if len(tc.forcedChains)+len(tc.forcedItems) > 0 && hasTargets(d) {
+	if len(tc.forcedChains)+len(tc.forcedObjects) > 0 && hasTargets(d) {
 		p.forcedElements(tc, sc, &del, &add)
 	}
 	for _, g := range del {
@@ -182,8 +182,8 @@ func (b *elementBatch) group(origin int) *elementGroup {
 
 // leadsOrigin is the update that changed what an element leads to.
 func (t *table) leadsOrigin(d *nftset.Set, data string) int {
-	if id := leadsItem(d, data); id.Name != "" {
-		return t.items[id].origin
+	if id := leadsToObject(d, data); id.Name != "" {
+		return t.objects[id].origin
 	}
 	return t.chains[verdictChain(data)].origin
 }

@@ -42,7 +42,7 @@ type Shadow struct {
 // was called.
 func (s *State) Preview(keys []Key) *Preview {
 	p := &Preview{Plan: s.Plan(), Before: map[int]Before{}}
-	rules := map[object]map[*kernel.Handle]*compile.Rule{}
+	rules := map[objectName]map[*kernel.Handle]*compile.Rule{}
 	for i, op := range p.Ops {
 		if b, ok := s.before(op, rules); ok {
 			p.Before[i] = b
@@ -60,10 +60,10 @@ func (s *State) Preview(keys []Key) *Preview {
 
 // before finds what the kernel has of an op's object. Rules is an index of
 // chains that is filled as needed.
-func (s *State) before(op kernel.Op, rules map[object]map[*kernel.Handle]*compile.Rule) (Before, bool) {
+func (s *State) before(op kernel.Op, rules map[objectName]map[*kernel.Handle]*compile.Rule) (Before, bool) {
 	switch op := op.(type) {
 	case kernel.DeleteRule:
-		id := object{op.Table, op.Chain}
+		id := objectName{op.Table, op.Chain}
 		if rules[id] == nil {
 			rules[id] = map[*kernel.Handle]*compile.Rule{}
 			for _, r := range s.tables[op.Table].chains[op.Chain].rules {

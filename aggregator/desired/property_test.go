@@ -148,13 +148,13 @@ func (w *world) damage() {
 // damageItems removes objects that nothing refers to, and makes others of some.
 func (w *world) damageItems(t *fakeTable) {
 	t.dormant = !t.dormant
-	for _, id := range sortedItems(t.items) {
+	for _, id := range sortedObjects(t.objects) {
 		switch rapid.IntRange(0, 2).Draw(w.t, "damaged object") {
 		case 0:
-			_ = t.deleteItem(id) // it may be in use
+			_ = t.deleteObject(id) // it may be in use
 		case 1:
 			if id.Kind != kindFlowtable {
-				t.items[id] = fakeItem{itemDecl{object: declared(itemName(id), "rate 9/day")}, 0}
+				t.objects[id] = fakeItem{objectDecl{object: declared(describeObject(id), "rate 9/day")}, 0}
 			}
 		}
 	}

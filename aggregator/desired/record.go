@@ -46,9 +46,9 @@ type ObjectRecord struct {
 	Name string `json:"name"`
 }
 
-func (r ObjectRecord) id() itemID { return itemID{Kind: nft.ObjectKind(r.Kind), Name: r.Name} }
+func (r ObjectRecord) id() objectID { return objectID{Kind: nft.ObjectKind(r.Kind), Name: r.Name} }
 
-func recordItems(ids []itemID) []ObjectRecord {
+func recordObjects(ids []objectID) []ObjectRecord {
 	var all []ObjectRecord
 	for _, id := range ids {
 		all = append(all, ObjectRecord{Kind: string(id.Kind), Name: id.Name})
@@ -89,12 +89,12 @@ func (s *State) Record() Record {
 	for _, f := range s.sorted() {
 		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority, Lifetime: s.recordedLifetime(f).String()}
 		for _, h := range f.holdings() {
-			s.work.Objects += uint64(len(h.chains) + len(h.sets) + len(h.items))
-			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant, Objects: recordItems(sortedItems(h.items))}
+			s.work.Objects += uint64(len(h.chains) + len(h.sets) + len(h.objects))
+			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant, Objects: recordObjects(sortedObjects(h.objects))}
 			for _, name := range sortedKeys(h.chains) {
 				sh := h.chains[name]
 				tr.Chains = append(tr.Chains, ChainRecord{
-					Name: name, Sets: slices.Clone(sh.sets), Chains: slices.Clone(sh.chains), Objects: recordItems(sh.items),
+					Name: name, Sets: slices.Clone(sh.sets), Chains: slices.Clone(sh.chains), Objects: recordObjects(sh.objects),
 				})
 			}
 			for _, name := range sortedKeys(h.sets) {

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	nftobject "github.com/weft-proxy/weft/nft/object"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ type reference struct {
 // target is what references are looked for to: one of these.
 type target struct {
 	set, chain string
-	item       itemID
+	object     objectID
 }
 
 // references finds the places that refer to a set, chain or item. It looks at the
@@ -57,7 +58,7 @@ func (t *table) references(to target) []reference {
 }
 
 func (sh *chainShare) references(refs []reference, name string, to target) []reference {
-	if !slices.Contains(sh.sets, to.set) && !slices.Contains(sh.chains, to.chain) && !slices.Contains(sh.items, to.item) {
+	if !slices.Contains(sh.sets, to.set) && !slices.Contains(sh.chains, to.chain) && !slices.Contains(sh.objects, to.object) {
 		return refs
 	}
 	for i, r := range sh.rules {
@@ -74,13 +75,13 @@ func (sh *chainShare) references(refs []reference, name string, to target) []ref
 }
 
 func (r *slot) refersTo(to target) bool {
-	return slices.Contains(r.rule.Sets, to.set) || slices.Contains(r.rule.Chains, to.chain) || slices.Contains(ruleItems(r.rule), to.item)
+	return slices.Contains(r.rule.Sets, to.set) || slices.Contains(r.rule.Chains, to.chain) || slices.Contains(ruleObjects(r.rule), to.object)
 }
 
 // leadsTo reports whether a map's element leads to a target.
 func leadsTo(d *nftset.Set, e *nftset.Element, to target) bool {
-	if to.item.Name != "" {
-		return leadsItem(d, e.Data) == to.item
+	if to.object.Name != "" {
+		return leadsToObject(d, e.Data) == to.object
 	}
 	return d.Verdict && verdictChain(e.Data) == to.chain
 }
@@ -100,28 +101,31 @@ func (sh *setShare) leading(to target) (first string, n int) {
 
 // checkReferences finds what the change would leave dangling.
 func (a *apply) checkReferences() {
-	slices.SortFunc(a.s.checkChains, func(x, y queuedChain) int { return x.compare(&y.node) })
-	slices.SortFunc(a.s.checkSets, func(x, y queuedSet) int { return x.compare(&y.node) })
-	for _, o := range a.s.checkChains {
+	slices.SortFunc(a.s.checkChains, func(x, y check[*chain, *nftobject.Chain]) int { return x.object.compare(&y.object.node) })
+	slices.SortFunc(a.s.checkSets, func(x, y check[*set, *nftset.Set]) int { return x.object.compare(&y.object.node) })
+	for _, c := range a.s.checkChains {
+		o := c.object
 		if o.refs <= 0 || o.exists() && o.decl().Base == nil {
 			continue
 		}
 		a.blame(&o.node, "chain "+o.name, o.table.references(target{chain: o.name}), o.exists())
 	}
-	for _, o := range a.s.checkSets {
+	for _, c := range a.s.checkSets {
+		o := c.object
 		if o.refs > 0 && !o.exists() {
 			a.blame(&o.node, "set "+o.name, o.table.references(target{set: o.name}), false)
 		}
 	}
-	a.checkItems()
+	a.checkObjects()
 }
 
-// checkItems finds references to objects and flowtables that are not there.
-func (a *apply) checkItems() {
-	slices.SortFunc(a.s.checkItems, func(x, y queuedItem) int { return x.compare(&y.node) })
-	for _, o := range a.s.checkItems {
+// checkObjects finds references to objects and flowtables that are not there.
+func (a *apply) checkObjects() {
+	slices.SortFunc(a.s.checkObjects, func(x, y check[*object, objectDecl]) int { return x.object.compare(&y.object.node) })
+	for _, c := range a.s.checkObjects {
+		o := c.object
 		if o.refs > 0 && !o.exists() {
-			a.blame(&o.node, o.name, o.table.references(target{item: o.id}), false)
+			a.blame(&o.node, o.name, o.table.references(target{object: o.id}), false)
 		}
 	}
 }
@@ -169,11 +173,12 @@ func dependents(refs []reference) string {
 // those compiled for other types, and those that cannot be added again
 // because only their handle is known.
 func (a *apply) checkRedeclared() {
-	for _, o := range a.s.checkSets {
-		if o.old == nil || !o.exists() || o.refs <= 0 || o.old == o.decl() || o.old.Equal(o.decl()) {
+	for _, c := range a.s.checkSets {
+		o := c.object
+		if c.old == nil || !o.exists() || o.refs <= 0 || c.old == o.decl() || c.old.Equal(o.decl()) {
 			continue
 		}
-		compatible := sameTypes(o.old, o.decl())
+		compatible := sameTypes(c.old, o.decl())
 		var stuck []reference
 		for _, ref := range o.table.references(target{set: o.name}) {
 			if ref.slot.adopted || !compatible && ref.serial != a.s.serial {
@@ -182,17 +187,19 @@ func (a *apply) checkRedeclared() {
 		}
 		if len(stuck) > 0 {
 			a.violate(ReasonConflict, o.table, "set "+o.name, "declaration of set %s changes (%s) while it is in use: %s",
-				o.name, difference(o.old, o.decl()), dependents(stuck))
+				o.name, difference(c.old, o.decl()), dependents(stuck))
 		}
 	}
-	for _, o := range a.s.checkChains {
-		if o.old != nil && o.exists() && o.refs > 0 && !updatable(o.old, o.decl()) {
+	for _, c := range a.s.checkChains {
+		o := c.object
+		if c.old != nil && o.exists() && o.refs > 0 && !updatable(c.old, o.decl()) {
 			a.checkStuck(&o.node, "chain "+o.name, target{chain: o.name})
 		}
 	}
-	for _, o := range a.s.checkItems {
-		if o.old.given() && o.exists() && o.refs > 0 && !o.old.equal(o.decl()) {
-			a.checkStuck(&o.node, o.name, target{item: o.id})
+	for _, c := range a.s.checkObjects {
+		o := c.object
+		if c.old.given() && o.exists() && o.refs > 0 && !c.old.equal(o.decl()) {
+			a.checkStuck(&o.node, o.name, target{object: o.id})
 		}
 	}
 }

@@ -31,7 +31,7 @@ type TableScope struct {
 	sets   map[string]*nftset.Set
 	chains map[string]bool
 	// items is nil where there are none.
-	items map[itemID]itemDecl
+	objects map[objectID]objectDecl
 }
 
 var _ compile.Scope = (*TableScope)(nil)
@@ -47,12 +47,12 @@ func (t *TableScope) Chain(name string) bool { return t.chains[name] }
 
 // Object reports whether a named object exists.
 func (t *TableScope) Object(kind nft.ObjectKind, name string) bool {
-	return t.items[itemID{Kind: kind, Name: name}].object != nil
+	return t.objects[objectID{Kind: kind, Name: name}].object != nil
 }
 
 // Flowtable reports whether a flowtable exists.
 func (t *TableScope) Flowtable(name string) bool {
-	return t.items[itemID{Kind: kindFlowtable, Name: name}].flowtable != nil
+	return t.objects[objectID{Kind: kindFlowtable, Name: name}].flowtable != nil
 }
 
 // Scope returns the declarations of all that has been applied. The same Scope
@@ -69,7 +69,7 @@ func (s *State) Scope() *Scope {
 			delete(tables, id)
 			continue
 		}
-		s.work.Objects += uint64(len(t.sets) + len(t.chains) + len(t.items))
+		s.work.Objects += uint64(len(t.sets) + len(t.chains) + len(t.objects))
 		ts := &TableScope{sets: make(map[string]*nftset.Set, len(t.sets)), chains: make(map[string]bool, len(t.chains))}
 		for name, o := range t.sets {
 			if o.exists() {
@@ -81,12 +81,12 @@ func (s *State) Scope() *Scope {
 				ts.chains[name] = true
 			}
 		}
-		for id, o := range t.items {
+		for id, o := range t.objects {
 			if o.exists() {
-				if ts.items == nil {
-					ts.items = make(map[itemID]itemDecl, len(t.items))
+				if ts.objects == nil {
+					ts.objects = make(map[objectID]objectDecl, len(t.objects))
 				}
-				ts.items[id] = o.decl()
+				ts.objects[id] = o.decl()
 			}
 		}
 		tables[id] = ts

@@ -10,8 +10,7 @@ import (
 // set is the merge of one set or map: the shares in order of precedence. For
 // each key the first share that has it decides. There is no merged copy.
 type set struct {
-	node
-	shares []*setShare
+	shared[*setShare]
 	// kernel is the declaration in the kernel as of the last Accept; nil when
 	// it is not there.
 	kernel *nftset.Set
@@ -22,9 +21,9 @@ type set struct {
 	// lapsed has the keys whose element the last Diff has found to have run
 	// out: it is still stated, but there is nothing to delete.
 	lapsed map[string]struct{}
-	// contested has the keys that several fragments state, so that it matters
+	// conflicts has the keys that several fragments state, so that it matters
 	// which of them decides: see disagree.
-	contested map[string]struct{}
+	conflicts map[string]struct{}
 	// union is the number of keys of all shares together, where there are
 	// several.
 	union int
@@ -91,13 +90,11 @@ type change struct {
 func (t *table) set(name string) *set {
 	o, ok := t.sets[name]
 	if !ok {
-		o = &set{node: node{name: name, table: t}}
+		o = &set{shared: shared[*setShare]{node: node{name: name, table: t}}}
 		t.sets[name] = o
 	}
 	return o
 }
-
-func (o *set) exists() bool { return len(o.shares) > 0 }
 
 // decl is the declaration. All shares agree on it, but one that comes from a
 // dump knows less of it.
@@ -126,14 +123,6 @@ func (o *set) winner(id string) *setShare {
 		if sh.elements.has(id) {
 			return sh
 		}
-	}
-	return nil
-}
-
-// orphan returns the share of nobody, which is always the last.
-func (o *set) orphan() *setShare {
-	if n := len(o.shares); n > 0 && o.shares[n-1].fragment.orphan {
-		return o.shares[n-1]
 	}
 	return nil
 }
@@ -279,7 +268,7 @@ func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had b
 	if several {
 		c.after, c.has = o.effective(id)
 		o.union += count(c.has) - count(c.had)
-		s.contest(o, id)
+		s.updateConflict(o, id)
 	} else {
 		c.after, c.has = e, has
 	}
@@ -300,8 +289,8 @@ func count(is bool) int {
 
 // refer counts an element's reference to a chain or object.
 func (s *State) refer(t *table, d *nftset.Set, data string, by int) {
-	if id := leadsItem(d, data); id.Name != "" {
-		s.referItem(t.item(id), by)
+	if id := leadsToObject(d, data); id.Name != "" {
+		s.referObject(t.object(id), by)
 	} else if name := verdictChain(data); d.Verdict && name != "" {
 		s.referChain(t.chain(name), by)
 	}
@@ -365,19 +354,10 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 			s.shade(o, id, -1)
 		}
 	}
-	if in {
-		i := 0
-		for i < len(o.shares) && o.shares[i].fragment.before(sh.fragment) {
-			i++
-		}
-		o.shares = slices.Insert(o.shares, i, sh)
-		s.charge(sh.fragment, sh.usage(), +1)
-	} else {
+	if !in {
 		s.queueSet(o)
-		i := slices.Index(o.shares, sh)
-		o.shares = slices.Delete(o.shares, i, i+1)
-		s.charge(sh.fragment, sh.usage(), -1)
 	}
+	o.place(s, sh, in)
 	if shades {
 		for id := range sh.elements.all() {
 			s.shade(o, id, +1)
@@ -389,7 +369,7 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 	}
 	if others {
 		for id := range sh.elements.all() {
-			s.contest(o, id)
+			s.updateConflict(o, id)
 		}
 	}
 	s.index(o, false)
@@ -477,25 +457,4 @@ func (s *State) setConntrack(o *set, sh *setShare, on bool) {
 	}
 	write(on)
 	s.undo = append(s.undo, func() { write(!on) })
-}
-
-// queueSet has the running change check a set in the end. It is called before
-// the declaration changes.
-func (s *State) queueSet(o *set) {
-	if o.queued == s.serial {
-		return
-	}
-	o.queued = s.serial
-	q := queuedSet{set: o}
-	if o.exists() {
-		q.old = o.decl()
-	}
-	s.checkSets = append(s.checkSets, q)
-}
-
-// queuedSet is a set to check, with its declaration before the change; nil
-// where it did not exist.
-type queuedSet struct {
-	*set
-	old *nftset.Set
 }

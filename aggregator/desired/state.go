@@ -2,6 +2,8 @@ package desired
 
 import (
 	"cmp"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
 	"slices"
 	"strings"
 
@@ -27,9 +29,9 @@ type State struct {
 	dirty []*table
 	// checkChains and checkSets are what the running change must find in order
 	// when it is done.
-	checkChains []queuedChain
-	checkSets   []queuedSet
-	checkItems  []queuedItem
+	checkChains  []check[*chain, *nftobject.Chain]
+	checkSets    []check[*set, *nftset.Set]
+	checkObjects []check[*object, objectDecl]
 	// plan is what the last Plan or Diff decided beside its ops; nil when
 	// the state has changed since.
 	plan *decision
@@ -85,7 +87,7 @@ type holding struct {
 	chains   map[string]*chainShare
 	sets     map[string]*setShare
 	// items is nil where there are none.
-	items map[itemID]*itemShare
+	objects map[objectID]*objectShare
 	// dormant says that the fragment wants the table dormant.
 	dormant bool
 }
@@ -95,32 +97,17 @@ type table struct {
 	id       nft.TableID
 	chains   map[string]*chain
 	sets     map[string]*set
-	items    map[itemID]*item
+	objects  map[objectID]*object
 	holdings []*holding
 	// kernel is true when the table is in the kernel as of the last Accept, and
 	// asleep when it is dormant there.
 	kernel, asleep bool
 	origin         int
 
-	dirty       bool
-	dirtyChains []*chain
-	dirtySets   []*set
-	dirtyItems  []*item
-}
-
-// node is what chains, sets and items have in common.
-type node struct {
-	name  string
-	table *table
-	// refs counts the shares of chains, and for chains and objects also the elements
-	// of maps, that refer to the object. Shadowed ones count.
-	refs int
-	// origin is the last update since the last Accept that changed the
-	// declaration or the shares, -1 if none did.
-	origin int
-	dirty  bool
-	// queued is the serial of the change that has queued a check.
-	queued uint64
+	dirty        bool
+	dirtyChains  []*chain
+	dirtySets    []*set
+	dirtyObjects []*object
 }
 
 // New returns the state in which nothing is desired and nothing committed.
@@ -157,7 +144,7 @@ func (s *State) Accept() {
 	}
 	for _, t := range s.dirty {
 		t.kernel, t.asleep = t.exists(), t.dormant()
-		for _, o := range t.dirtyItems {
+		for _, o := range t.dirtyObjects {
 			o.accept()
 		}
 		for _, o := range t.dirtyChains {
@@ -168,7 +155,7 @@ func (s *State) Accept() {
 		}
 	}
 	s.acceptLifetimes()
-	s.settle()
+	s.reset()
 }
 
 // Rollback undoes every change since the last Accept.
@@ -182,33 +169,21 @@ func (s *State) Rollback() {
 			o.origins = nil
 		}
 	}
-	s.settle()
+	s.reset()
 }
 
-// settle forgets the journal, and the objects that are neither desired nor
+// reset forgets the journal, and the objects that are neither desired nor
 // in the kernel.
-func (s *State) settle() {
+func (s *State) reset() {
 	for _, t := range s.dirty {
 		t.origin = -1
-		for _, o := range t.dirtyChains {
-			o.dirty, o.origin = false, -1
-			if !o.exists() && o.refs == 0 && t.chains[o.name] == o {
-				delete(t.chains, o.name)
-			}
-		}
 		for _, o := range t.dirtySets {
-			o.dirty, o.origin, o.written.before = false, -1, nil
-			if !o.exists() && o.refs == 0 && t.sets[o.name] == o {
-				delete(t.sets, o.name)
-			}
+			o.written.before = nil
 		}
-		for _, o := range t.dirtyItems {
-			o.dirty, o.origin = false, -1
-			if !o.exists() && o.refs == 0 && t.items[o.id] == o {
-				delete(t.items, o.id)
-			}
-		}
-		t.dirty, t.dirtyChains, t.dirtySets, t.dirtyItems = false, nil, nil, nil
+		clean(t.dirtyChains, t.chains, func(o *chain) (*shared[*chainShare], string) { return &o.shared, o.name })
+		clean(t.dirtySets, t.sets, func(o *set) (*shared[*setShare], string) { return &o.shared, o.name })
+		clean(t.dirtyObjects, t.objects, func(o *object) (*shared[*objectShare], objectID) { return &o.shared, o.id })
+		t.dirty, t.dirtyChains, t.dirtySets, t.dirtyObjects = false, nil, nil, nil
 		if !t.exists() && s.tables[t.id] == t {
 			delete(s.tables, t.id)
 		}
@@ -248,22 +223,6 @@ func (s *State) markTable(t *table) {
 	}
 }
 
-func (s *State) markChain(o *chain) {
-	if !o.dirty {
-		o.dirty = true
-		o.table.dirtyChains = append(o.table.dirtyChains, o)
-		s.markTable(o.table)
-	}
-}
-
-func (s *State) markSet(o *set) {
-	if !o.dirty {
-		o.dirty = true
-		o.table.dirtySets = append(o.table.dirtySets, o)
-		s.markTable(o.table)
-	}
-}
-
 // assign changes a value, with the journal.
 func assign[T any](s *State, at *T, v T) {
 	old := *at
@@ -283,11 +242,6 @@ func (s *State) stamp(origin *int) {
 func (s *State) declared(t *table) {
 	s.scopeDirty[t.id] = struct{}{}
 	s.recordedAt++
-}
-
-// compare orders objects by table and name.
-func (o *node) compare(other *node) int {
-	return cmp.Or(compareTables(o.table.id, other.table.id), strings.Compare(o.name, other.name))
 }
 
 func compareTables(a, b nft.TableID) int {

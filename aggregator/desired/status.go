@@ -104,7 +104,7 @@ func (f *fragment) status() Status {
 	for _, h := range f.tables {
 		st.Chains += len(h.chains)
 		st.Sets += len(h.sets)
-		st.Objects += len(h.items)
+		st.Objects += len(h.objects)
 	}
 	return st
 }
@@ -121,8 +121,8 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 	var tables []TableUpdate
 	for _, h := range f.holdings() {
 		tu := TableUpdate{Table: h.table.id, Comment: h.comment, Dormant: h.dormant}
-		for _, id := range sortedItems(h.items) {
-			if d := h.items[id].decl; d.object != nil {
+		for _, id := range sortedObjects(h.objects) {
+			if d := h.objects[id].decl; d.object != nil {
 				tu.PutObjects = append(tu.PutObjects, d.object)
 			} else {
 				tu.PutFlowtables = append(tu.PutFlowtables, d.flowtable)

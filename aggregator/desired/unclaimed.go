@@ -26,11 +26,11 @@ type Unclaimed struct {
 func (s *State) Unclaimed() []Unclaimed {
 	var all []Unclaimed
 	for _, h := range s.orphan.holdings() {
-		if len(h.chains) == 0 && len(h.sets) == 0 && len(h.items) == 0 {
+		if len(h.chains) == 0 && len(h.sets) == 0 && len(h.objects) == 0 {
 			all = append(all, Unclaimed{Table: h.table.id})
 		}
-		for _, id := range sortedItems(h.items) {
-			all = append(all, Unclaimed{Table: h.table.id, Object: itemName(id)})
+		for _, id := range sortedObjects(h.objects) {
+			all = append(all, Unclaimed{Table: h.table.id, Object: describeObject(id)})
 		}
 		for _, name := range sortedKeys(h.chains) {
 			all = append(all, Unclaimed{Table: h.table.id, Object: "chain " + name, Rules: len(h.chains[name].rules)})
@@ -62,8 +62,8 @@ func (s *State) DropUnclaimed() error {
 					a.deleteSet(h, name)
 				}
 			}
-			for _, id := range sortedItems(h.items) {
-				a.deleteItem(h, id)
+			for _, id := range sortedObjects(h.objects) {
+				a.deleteObject(h, id)
 			}
 			a.releaseOrphan(h.table)
 		}

@@ -18,7 +18,7 @@ func checkUsage(t tester, s *State) {
 		before := u
 		u.Fragments++
 		for _, h := range f.tables {
-			for id, sh := range h.items {
+			for id, sh := range h.objects {
 				u.Objects++
 				u.Bytes += len(id.Name)
 				if o := sh.decl.object; o != nil {

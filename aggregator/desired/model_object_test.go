@@ -8,17 +8,17 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-func itemRef(id nft.TableID, item itemID) string {
-	return fmt.Sprintf("%s %s", id, itemName(item))
+func itemRef(id nft.TableID, item objectID) string {
+	return fmt.Sprintf("%s %s", id, describeObject(item))
 }
 
-func (t *mergedTable) addItems(ft *modelTable) error {
+func (t *mergedTable) addObjects(ft *modelTable) error {
 	t.dormant = t.dormant || ft.dormant
-	for id, d := range ft.items {
-		if have, ok := t.items[id]; ok && !have.equal(d) {
-			return fmt.Errorf("%s contradicts", itemName(id))
+	for id, d := range ft.objects {
+		if have, ok := t.objects[id]; ok && !have.equal(d) {
+			return fmt.Errorf("%s contradicts", describeObject(id))
 		}
-		t.items[id] = d
+		t.objects[id] = d
 	}
 	return nil
 }

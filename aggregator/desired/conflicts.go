@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// maxWins bounds what is recorded of a set that fragments disagree on: where it
+// maxRecordedWins bounds what is recorded of a set that fragments disagree on: where it
 // is more, nothing is.
-const maxWins = 4096
+const maxRecordedWins = 4096
 
-// contest notes whether fragments disagree on an element, once it has changed.
-func (s *State) contest(o *set, id string) {
-	_, was := o.contested[id]
+// updateConflict notes whether fragments disagree on an element, once it has changed.
+func (s *State) updateConflict(o *set, id string) {
+	_, was := o.conflicts[id]
 	is := o.disagree(id)
 	if was || is {
 		// Who wins is recorded, and may be somebody else now.
@@ -19,13 +19,13 @@ func (s *State) contest(o *set, id string) {
 	}
 	switch {
 	case is && !was:
-		if o.contested == nil {
-			o.contested = map[string]struct{}{}
+		if o.conflicts == nil {
+			o.conflicts = map[string]struct{}{}
 		}
 		// The ID may be part of a longer text.
-		o.contested[strings.Clone(id)] = struct{}{}
+		o.conflicts[strings.Clone(id)] = struct{}{}
 	case was && !is:
-		delete(o.contested, id)
+		delete(o.conflicts, id)
 	}
 }
 
@@ -54,14 +54,14 @@ func (o *set) disagree(id string) bool {
 // of now, and those from before a restart whose losers may not have come back.
 func (o *set) wins(sh *setShare) [][]byte {
 	var ids []string
-	if len(o.contested) <= maxWins {
-		for id := range o.contested {
+	if len(o.conflicts) <= maxRecordedWins {
+		for id := range o.conflicts {
 			if o.winner(id) == sh {
 				ids = append(ids, id)
 			}
 		}
 	}
-	if len(sh.won) > 0 && slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.fragment.adopted }) {
+	if len(sh.won) > 0 && o.awaited() {
 		for _, id := range sh.won {
 			if sh.elements.has(string(id)) {
 				ids = append(ids, string(id))

@@ -1,0 +1,336 @@
+package desired
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+)
+
+// kindFlowtable is the kind of flowtables among items.
+const kindFlowtable nft.ObjectKind = "flowtable"
+
+// objectID names an item in its table: the names of each kind are their own.
+type objectID = nftobject.Ref
+
+// item is the merge of one declaration without content: a named object or a
+// flowtable. Fragments share it, and it is there while one of them declares it.
+type object struct {
+	shared[*objectShare]
+	id objectID
+	// kernel is the declaration in the kernel as of the last Accept; zero when it is
+	// not there.
+	kernel objectDecl
+}
+
+// objectShare is one fragment's declaration.
+type objectShare struct {
+	fragment *fragment
+	decl     objectDecl
+}
+
+func (sh *objectShare) usage() Usage { return sh.decl.usage() }
+
+// objectDecl is the declaration of an object or of a flowtable; the other is nil.
+type objectDecl struct {
+	object    *nftobject.Object
+	flowtable *nftobject.Flowtable
+}
+
+func (d objectDecl) given() bool { return d.object != nil || d.flowtable != nil }
+
+func (d objectDecl) id() objectID {
+	if d.flowtable != nil {
+		return objectID{Kind: kindFlowtable, Name: d.flowtable.Name}
+	}
+	return objectID{Kind: d.object.Kind, Name: d.object.Name}
+}
+
+// String is what the declaration says, in nft's words.
+func (d objectDecl) String() string {
+	if d.object != nil {
+		return "{ " + definition(d.object) + " }"
+	}
+	return "for " + strings.Join(d.flowtable.Devices, ", ")
+}
+
+// usage is what a declaration counts for. What an object has counted is not part of it.
+func (d objectDecl) usage() Usage {
+	u := Usage{Objects: 1}
+	if d.object != nil {
+		u.Bytes = len(d.object.Name) + len(definition(d.object)) + len(d.object.Comment)
+		return u
+	}
+	u.Bytes = len(d.flowtable.Name)
+	for _, dev := range d.flowtable.Devices {
+		u.Bytes += len(dev)
+	}
+	return u
+}
+
+// equal reports whether declarations agree, so that the kernel's b can stay where a
+// is wanted. The state of a counter or quota is what it begins with, and no part of
+// what it is: it stays as it is when that changes.
+func (d objectDecl) equal(o objectDecl) bool {
+	if d.object != nil && o.object != nil {
+		return d.object == o.object || d.object.Same(o.object)
+	}
+	return d.flowtable != nil && o.flowtable != nil && equalFlowtable(d.flowtable, o.flowtable)
+}
+
+// definition is the text of a declaration without the state.
+func definition(o *nftobject.Object) string {
+	switch o.Kind {
+	case nft.ObjectCounter:
+		return ""
+	case nft.ObjectQuota:
+		text, _, _ := strings.Cut(o.Text, " used ")
+		return text
+	default:
+		return o.Text
+	}
+}
+
+func equalFlowtable(a, b *nftobject.Flowtable) bool {
+	return a == b || a.Name == b.Name && a.Hook == b.Hook && a.Priority == b.Priority && a.Flags == b.Flags &&
+		slices.Equal(a.Devices, b.Devices)
+}
+
+// itemName is an item in nft's words, such as "ct helper ftp".
+func describeObject(id objectID) string { return string(id.Kind) + " " + id.Name }
+
+func compareObjectIDs(a, b objectID) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+}
+
+// item returns a table's item, made when it is new.
+func (t *table) object(id objectID) *object {
+	o, ok := t.objects[id]
+	if !ok {
+		o = &object{shared: shared[*objectShare]{node: node{name: describeObject(id), table: t, origin: -1}}, id: id}
+		if t.objects == nil {
+			t.objects = map[objectID]*object{}
+		}
+		t.objects[id] = o
+	}
+	return o
+}
+
+// decl is the declaration; all shares agree on it.
+func (o *object) decl() objectDecl { return o.shares[0].decl }
+
+// accept makes the present state the kernel's.
+func (o *object) accept() {
+	o.kernel = objectDecl{}
+	if o.exists() {
+		o.kernel = o.decl()
+	}
+}
+
+// attachObject brings a share into its item, and detachObject takes it out.
+func (s *State) attachObject(o *object, sh *objectShare) { s.relinkObject(o, sh, true) }
+func (s *State) detachObject(o *object, sh *objectShare) { s.relinkObject(o, sh, false) }
+
+func (s *State) relinkObject(o *object, sh *objectShare, in bool) {
+	s.markObject(o)
+	s.stamp(&o.origin)
+	s.linkObject(o, sh, in)
+	s.undo = append(s.undo, func() { s.linkObject(o, sh, !in) })
+}
+
+// linkObject is its own inverse and writes no journal.
+func (s *State) linkObject(o *object, sh *objectShare, in bool) {
+	s.work.Objects++
+	s.queueObject(o)
+	o.place(s, sh, in)
+	s.declared(o.table)
+}
+
+// redeclareObject changes a share's declaration.
+func (s *State) redeclareObject(o *object, sh *objectShare, d objectDecl) {
+	s.markObject(o)
+	s.stamp(&o.origin)
+	s.queueObject(o)
+	write := func(d objectDecl) {
+		s.charge(sh.fragment, sh.decl.usage(), -1)
+		s.charge(sh.fragment, d.usage(), +1)
+		sh.decl = d
+		s.declared(o.table)
+	}
+	old := sh.decl
+	write(d)
+	s.undo = append(s.undo, func() { write(old) })
+}
+
+// putObject declares an object or flowtable.
+func (a *apply) putObject(h *holding, d objectDecl) {
+	o := h.table.object(d.id())
+	a.s.markObject(o)
+	a.s.work.Objects++
+	if other := o.conflict(h.fragment, func(sh *objectShare) bool { return !sh.decl.equal(d) }); other != nil {
+		if !other.fragment.orphan {
+			a.violate(ReasonConflict, h.table, o.name, "declaration of %s contradicts that of %s (%s, not %s): declare it alike or use another name",
+				o.name, other.fragment, other.decl, d)
+			return
+		}
+		a.deleteObject(a.s.orphan.tables[h.table.id], o.id)
+	}
+	if sh, ok := h.objects[o.id]; ok {
+		if sh.decl != d {
+			a.s.redeclareObject(o, sh, d)
+		}
+	} else {
+		sh := &objectShare{fragment: h.fragment, decl: d}
+		a.s.attachObject(o, sh)
+		h.setObject(o.id, sh)
+		a.s.undo = append(a.s.undo, func() { delete(h.objects, o.id) })
+	}
+	if o.orphan() != nil {
+		a.deleteObject(a.s.orphan.tables[h.table.id], o.id)
+	}
+}
+
+// deleteObject gives up an object or flowtable.
+func (a *apply) deleteObject(h *holding, id objectID) {
+	if sh, ok := remove(a.s, h.objects, id); ok {
+		a.s.detachObject(h.table.objects[id], sh)
+	}
+}
+
+// setObject notes a share in what a fragment holds.
+func (h *holding) setObject(id objectID, sh *objectShare) {
+	if h.objects == nil {
+		h.objects = map[objectID]*objectShare{}
+	}
+	h.objects[id] = sh
+}
+
+// objectDecls returns what an update declares, objects first.
+func (tu *TableUpdate) objectDecls() []objectDecl {
+	if len(tu.PutObjects)+len(tu.PutFlowtables) == 0 {
+		return nil
+	}
+	all := make([]objectDecl, 0, len(tu.PutObjects)+len(tu.PutFlowtables))
+	for _, o := range tu.PutObjects {
+		all = append(all, objectDecl{object: o})
+	}
+	for _, f := range tu.PutFlowtables {
+		all = append(all, objectDecl{flowtable: f})
+	}
+	return all
+}
+
+// objectIDs are those of what an update declares.
+func (tu *TableUpdate) objectIDs() map[objectID]bool {
+	decls := tu.objectDecls()
+	if decls == nil {
+		return nil
+	}
+	ids := make(map[objectID]bool, len(decls))
+	for _, d := range decls {
+		if d.given() {
+			ids[d.id()] = true
+		}
+	}
+	return ids
+}
+
+// items takes in what an update declares and gives up of objects and flowtables.
+func (a *apply) objects(h *holding, tu *TableUpdate) {
+	for _, id := range tu.DeleteObjects {
+		a.deleteObject(h, id)
+	}
+	for _, name := range tu.DeleteFlowtables {
+		a.deleteObject(h, objectID{Kind: kindFlowtable, Name: name})
+	}
+	var seen map[objectID]bool
+	for _, d := range tu.objectDecls() {
+		switch {
+		case !d.given():
+			a.violate(ReasonInvalid, h.table, "", "an object has no declaration: give it a kind and a name")
+		case seen[d.id()]:
+			a.violate(ReasonInvalid, h.table, describeObject(d.id()), "%s is declared twice: join the declarations", describeObject(d.id()))
+		default:
+			if seen == nil {
+				seen = map[objectID]bool{}
+			}
+			seen[d.id()] = true
+			a.putObject(h, d)
+		}
+	}
+}
+
+// objectChange is an item with what the kernel has of it.
+type objectChange struct {
+	object *object
+	before objectDecl
+}
+
+// anew reports whether an item that is there must be made anew: the kernel changes
+// none of them in place.
+func (ic *objectChange) anew() bool {
+	return ic.before.given() && ic.object.exists() && !ic.before.equal(ic.object.decl())
+}
+
+// item brings an object or flowtable to what it should be.
+func (p *planner) object(t nft.TableID, ic *objectChange) {
+	o := ic.object
+	if ic.before.given() && (!o.exists() || ic.anew()) {
+		p.counts.Objects++
+		if ic.before.flowtable != nil {
+			p.add(deleteObjects, o.origin, kernel.DeleteFlowtable{Table: t, Name: ic.before.flowtable.Name})
+		} else {
+			p.add(deleteObjects, o.origin, kernel.DeleteObject{Table: t, Ref: o.id})
+		}
+	}
+	if !o.exists() || ic.before.given() && !ic.anew() {
+		return
+	}
+	p.counts.Objects++
+	if d := o.decl(); d.flowtable != nil {
+		p.add(addObjects, o.origin, kernel.AddFlowtable{Table: t, Flowtable: d.flowtable})
+	} else {
+		p.add(addObjects, o.origin, kernel.AddObject{Table: t, Object: d.object})
+	}
+}
+
+// ruleObjects are the objects and flowtables that a rule refers to.
+func ruleObjects(r *compile.Rule) []objectID {
+	if len(r.Flowtables) == 0 {
+		return r.Objects
+	}
+	ids := slices.Clone(r.Objects)
+	for _, name := range r.Flowtables {
+		ids = append(ids, objectID{Kind: kindFlowtable, Name: name})
+	}
+	return ids
+}
+
+// uniqueObjects sorts IDs and removes repeats.
+func uniqueObjects(ids []objectID) []objectID {
+	slices.SortFunc(ids, compareObjectIDs)
+	return slices.Compact(ids)
+}
+
+// sortedObjects returns a map's keys in order.
+func sortedObjects[V any](m map[objectID]V) []objectID {
+	if len(m) == 0 {
+		return nil
+	}
+	ids := make([]objectID, 0, len(m))
+	for id := range m {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, compareObjectIDs)
+	return ids
+}
+
+// objectsOf are the declarations of a dumped table.
+func objectsOf(d *kernel.Table) []objectDecl {
+	tu := TableUpdate{PutObjects: d.Objects, PutFlowtables: d.Flowtables}
+	return slices.DeleteFunc(tu.objectDecls(), func(d objectDecl) bool { return !d.given() })
+}
