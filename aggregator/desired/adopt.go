@@ -9,16 +9,15 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Adopt starts anew from what the kernel holds and what was recorded of it.
-// The fragments that it finds are placeholders: each keeps what the kernel has
-// of it until its snapshot replaces it, and whatever is equal then costs no
-// op. What is recorded but not in the kernel is passed over.
-//
-// A rule names its fragment itself. The elements of a set belong to the one
-// fragment that is recorded for it. Where several are, each holds those that it
-// has won against others, and nobody the rest until all of them have come back
-// or been withdrawn; where none is, nobody does until DropUnclaimed. What packets
-// have put into dynamic sets stays in any case.
+// Adopt replaces the state by what the kernel holds and what was recorded of
+// it. The fragments that it finds are adopted: each keeps what the kernel has
+// of it until its snapshot replaces it. A snapshot that states the same costs
+// no ops. Objects that are recorded but not in the kernel are ignored.
+// A rule names its fragment. The elements of a set belong to the fragment that
+// is recorded for it. If several are recorded, each holds the elements that it
+// has won against others, and the rest has no owner until all of them have come
+// back or been withdrawn. If none is recorded, the elements have no owner until
+// DropUnclaimed. Elements that packets have put into dynamic sets always stay.
 func (s *State) Adopt(dump []kernel.Table, record Record) {
 	work, fixed := s.work, s.fixedFlags
 	*s = *New()
@@ -36,7 +35,7 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 	s.reset()
 }
 
-// object names a chain or set of any table.
+// objectName names a chain or set of any table.
 type objectName struct {
 	table nft.TableID
 	name  string
@@ -150,8 +149,8 @@ func (ad *adoption) table(d *kernel.Table) {
 	}
 }
 
-// item gives a dumped object or flowtable to those that are recorded for it, or to
-// nobody.
+// object gives a dumped object or flowtable to the fragments that are recorded
+// for it, or to the orphan.
 func (ad *adoption) object(t *table, d objectDecl) {
 	o := t.object(d.id())
 	o.kernel = d
@@ -240,8 +239,8 @@ func parseKey(owner string) (Key, bool) {
 	return Key{Publisher: owner[:i], Name: owner[i+1:]}, true
 }
 
-// set gives a dumped set's elements to the one fragment recorded for it, or
-// to nobody.
+// set gives a dumped set's elements to the fragment that is recorded for it, or
+// to the orphan.
 func (ad *adoption) set(t *table, d *kernel.Set) {
 	if d.Decl == nil {
 		return
@@ -283,8 +282,8 @@ func (ad *adoption) share(o *set, h *holding, sh *setShare) {
 	ad.s.link(o, sh, true, nil)
 }
 
-// replaceDumped puts a fragment's own declaration in the place of the equal one from
-// a dump, which knows less of how it was written.
+// replaceDumped replaces a declaration from a dump by the fragment's own, which
+// is equal but knows more of how it was written.
 func (s *State) replaceDumped(o *set, sh *setShare, d *nftset.Set) {
 	old := sh.decl
 	write := func(d *nftset.Set, dumped bool) {
@@ -295,7 +294,7 @@ func (s *State) replaceDumped(o *set, sh *setShare, d *nftset.Set) {
 	s.undo = append(s.undo, func() { write(old, true) })
 }
 
-// setsShared returns the fragment's sets in which nobody has a share too.
+// setsShared returns the fragment's sets in which the orphan has a share too.
 func (f *fragment) setsShared() []*set {
 	var shared []*set
 	for _, h := range f.tables {
@@ -308,8 +307,8 @@ func (f *fragment) setsShared() []*set {
 	return shared
 }
 
-// resolveOrphans drops nobody's share of sets where it has had its time: all
-// whom it waited for have come back, or nothing is left in it.
+// resolveOrphans drops the orphan's share of sets that no longer need it: all
+// fragments that it waited for have come back, or it is empty.
 func (a *apply) resolveOrphans(sets []*set) {
 	for _, o := range sets {
 		sh := o.orphan()
@@ -323,7 +322,7 @@ func (a *apply) resolveOrphans(sets []*set) {
 	}
 }
 
-// releaseOrphan ends nobody's holding in a table when nothing is left in it.
+// releaseOrphan ends the orphan's holding in a table if it is empty.
 func (a *apply) releaseOrphan(t *table) {
 	if h, ok := a.s.orphan.tables[t.id]; ok && len(h.chains) == 0 && len(h.sets) == 0 && len(h.objects) == 0 {
 		a.s.release(h)

@@ -32,7 +32,8 @@ type written struct {
 	before map[value]int
 }
 
-// value is that of entries: one that rules state, or whatever the packet has.
+// value is the value of entries: one that rules state, or any value from the
+// packet.
 type value struct {
 	data string
 	any  bool
@@ -74,8 +75,8 @@ func (w *written) makes(e *nftset.Element) bool {
 	return w.rules[value{any: true}] > 0 || w.rules[value{data: compile.PadData(e.Data)}] > 0
 }
 
-// countWrites counts what rules write, or takes it back. It is its own inverse and
-// writes no journal.
+// countWrites adds or removes the counts of what rules write. It is its own
+// inverse and writes no journal.
 func (s *State) countWrites(t *table, rules []*slot, in bool) {
 	by := -1
 	if in {
@@ -90,14 +91,14 @@ func (s *State) countWrites(t *table, rules []*slot, in bool) {
 	}
 }
 
-// affinity reports whether entries of a map go with the last rule that makes
-// them.
+// affinity reports whether entries of a map are removed with the last rule that
+// makes them.
 func (o *set) affinity() bool {
 	return slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.affinity })
 }
 
-// purges reports whether a commit leaves entries behind that no rule makes any
-// more. Where a map becomes an affinity map nobody has looked before.
+// purges reports whether entries stay after the commit that no rule makes any
+// more. A map that becomes an affinity map has not been searched before.
 func (o *set) purges() bool {
 	return o.affinity() && (!o.purged || o.written.lost())
 }
@@ -123,14 +124,15 @@ func (o *set) stated(id string) bool {
 	})
 }
 
-// leftover reports whether an entry of an affinity map is to go.
+// leftover reports whether an entry of an affinity map must be removed.
 func (o *set) leftover(e *nftset.Element) bool {
 	return !o.written.makes(e) && !o.stated(elementID(o.decl(), e))
 }
 
-// Leftovers returns those of a map's entries, as dumped, that are to go: no rule
-// makes them any more, and no fragment states them. Changes since the last Accept
-// count. It is nil where the map is not an affinity map, or is another one by now.
+// Leftovers returns the dumped entries of a map that must be removed: no rule
+// makes them any more, and no fragment states them. Changes since the last
+// Accept count. It returns nil if the map is not an affinity map or was
+// declared in another way since.
 func (s *State) Leftovers(p Purge, entries []nftset.Element) []nftset.Element {
 	t, ok := s.tables[p.Table]
 	if !ok {
@@ -149,8 +151,9 @@ func (s *State) Leftovers(p Purge, entries []nftset.Element) []nftset.Element {
 	return gone
 }
 
-// Unpurged returns the affinity maps that have something to go in a dump: after a
-// start, or after others changed the kernel, nobody knows what has been looked for.
+// Unpurged returns the affinity maps of a dump that have entries to remove. It
+// is for a start and for a foreign change, after which it is not known which
+// maps were searched.
 func (s *State) Unpurged(dump []kernel.Table) []Purge {
 	var purges []Purge
 	for i := range dump {

@@ -7,7 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// ruleID is what lets a rule of the kernel stay in the place of a wanted one.
+// ruleID identifies a rule: a rule of the kernel can stay in the place of a
+// wanted rule with the same ruleID.
 type ruleID struct {
 	fingerprint userdata.Fingerprint
 	owner       string
@@ -15,14 +16,14 @@ type ruleID struct {
 
 func (r *slot) id() ruleID { return ruleID{r.rule.Fingerprint, r.owner} }
 
-// align pairs the rules that are there with those that are wanted, in order,
-// as many as it can: match has for each wanted rule the index of the rule
-// before that stays in its place, or -1. Rules that keep refuses do not stay.
-//
-// Adopted rules can stay or go but not be added, so those that are wanted are
-// paired first, and brought into the kernel's order where that differs;
-// wanted ones that are not there any more are left out. The wanted rules as
-// they will be are returned.
+// align pairs the rules that are in the kernel with those that are wanted, in
+// order, as many as it can: match has for each wanted rule the index of the
+// rule before that stays in its place, or -1. Rules that keep rejects do not
+// stay.
+// An adopted rule can stay or be deleted, but not added. So adopted rules are
+// paired first, and wanted rules are brought into the kernel's order if that
+// differs. Adopted rules that the kernel no longer has are left out. align
+// returns the wanted rules as they will be.
 func align(before, after []*slot, keep func(*slot) bool) ([]*slot, []int) {
 	after, anchors := keepAdopted(before, after)
 	match := make([]int, len(after))

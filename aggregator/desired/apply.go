@@ -10,8 +10,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// apply is one change that is being made. It is made first and checked
-// afterwards; what does not pass is undone.
+// apply is one change in progress. It is made first and checked afterwards. If
+// it is invalid, it is undone.
 type apply struct {
 	s *State
 	// f is the fragment that is changed; nil until it is found.
@@ -22,14 +22,13 @@ type apply struct {
 	overLimit error
 }
 
-// Apply takes in an update. On an error nothing has changed.
-//
+// Apply merges an update. On an error nothing has changed.
 // Possible errors: *[Rejection]; one that wraps [ErrStale].
 func (s *State) Apply(u *Update) error {
 	return s.change(u.Fragment, func(a *apply) { a.update(u) })
 }
 
-// change makes one change as a whole or not at all.
+// change makes one change, completely or not at all.
 func (s *State) change(key Key, f func(*apply)) error {
 	mark := len(s.undo)
 	s.serial++
@@ -69,7 +68,8 @@ func (a *apply) violate(reason Reason, t *table, place, format string, args ...a
 	a.violations = append(a.violations, Violation{Object: object, Message: fmt.Sprintf(format, args...), Reason: reason})
 }
 
-// outdated reports a declaration that an update was compiled against.
+// outdated records that an update was compiled against a declaration that has
+// changed.
 func (a *apply) outdated(id nft.TableID, name string) {
 	if a.stale == nil {
 		a.stale = fmt.Errorf("table %s set %s: %w", id, name, ErrStale)
@@ -143,7 +143,7 @@ func (a *apply) identify(f *fragment, id identity) {
 	move(a.s.attachObject, a.s.attachChain, a.s.attach)
 }
 
-// dropOthers gives up what a snapshot does not have.
+// dropOthers gives up everything that a snapshot does not have.
 func (a *apply) dropOthers(f *fragment, u *Update) {
 	tables, chains, sets, items := map[nft.TableID]bool{}, map[objectName]bool{}, map[objectName]bool{}, map[nft.TableID]map[objectID]bool{}
 	for i := range u.Tables {
@@ -183,7 +183,7 @@ func (a *apply) dropOthers(f *fragment, u *Update) {
 	}
 }
 
-// withdraw gives up all that a fragment holds, and the fragment itself.
+// withdraw removes a fragment with everything that it holds.
 func (a *apply) withdraw(f *fragment) {
 	shared := f.setsShared()
 	a.dropOthers(f, &Update{})
@@ -191,7 +191,7 @@ func (a *apply) withdraw(f *fragment) {
 	a.resolveOrphans(shared)
 }
 
-// table takes in the part of an update in one table.
+// table merges the part of an update in one table.
 func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	h := a.s.hold(f, tu.Table)
 	a.releaseOrphan(h.table)
@@ -238,7 +238,8 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	}
 }
 
-// checkUses compares what an update was compiled against with what is.
+// checkUses compares the declarations that an update was compiled against with
+// the present ones.
 func (a *apply) checkUses(tu *TableUpdate) {
 	for name, d := range tu.Uses {
 		// A set that is gone is left to the check of references.
@@ -341,8 +342,8 @@ func (a *apply) putSet(h *holding, p *Set) {
 	a.newSet(h, o, p)
 }
 
-// newSet makes a share of what a fragment has in a set that it had not, or had
-// with elements of another shape.
+// newSet makes a share of a set in which the fragment had none, or one with
+// elements of another shape.
 func (a *apply) newSet(h *holding, o *set, p *Set) {
 	sh := &setShare{fragment: h.fragment, decl: p.Decl, source: p.Source, conntrack: p.Conntrack, affinity: p.Affinity, origin: a.s.origin, fresh: p.Elements}
 	sh.elements = newElements(p.Decl, len(p.Elements))
@@ -363,7 +364,7 @@ func (a *apply) addSetShare(h *holding, o *set, sh *setShare) {
 	a.s.undo = append(a.s.undo, func() { delete(h.sets, o.name) })
 }
 
-// replaceElements makes elems all that a share has.
+// replaceElements replaces all elements of a share.
 func (a *apply) replaceElements(o *set, sh *setShare, elems []nftset.Element) {
 	last := make(map[string]int, len(elems))
 	for i := range elems {
@@ -384,7 +385,7 @@ func (a *apply) replaceElements(o *set, sh *setShare, elems []nftset.Element) {
 	}
 }
 
-// elements takes in a change of elements.
+// elements applies a change of elements.
 func (a *apply) elements(h *holding, eu *Elements) {
 	sh, ok := h.sets[eu.Set]
 	if !ok {

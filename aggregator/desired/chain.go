@@ -35,18 +35,18 @@ type chainShare struct {
 // ruleList is a share's rules.
 type ruleList struct {
 	rules []*slot
-	// sets, chains and items are what the rules refer to, sorted.
+	// sets, chains and objects are what the rules refer to, sorted.
 	sets, chains []string
 	objects      []objectID
-	// serial is that of the change that put the rules.
+	// serial is the number of the change that brought the rules.
 	serial uint64
 }
 
 // slot is one rule in its place.
 type slot struct {
 	rule *compile.Rule
-	// owner is stored with the rule in the kernel: the fragment's name, or ""
-	// for a rule of nobody.
+	// owner is stored with the rule in the kernel: the fragment's name, or "" for
+	// a rule without a fragment.
 	owner string
 	// handle is nil until the rule is committed.
 	handle *kernel.Handle
@@ -132,7 +132,7 @@ func (s *State) stampChain(o *chain, f *fragment) {
 	})
 }
 
-// attachChain brings a share into its chain, and detachChain takes it out.
+// attachChain adds a share to its chain, and detachChain removes it.
 func (s *State) attachChain(o *chain, sh *chainShare) { s.relinkChain(o, sh, true) }
 func (s *State) detachChain(o *chain, sh *chainShare) { s.relinkChain(o, sh, false) }
 
@@ -191,7 +191,7 @@ func (s *State) redeclareChain(o *chain, sh *chainShare, d *nftobject.Chain) {
 	})
 }
 
-// referAll counts a share's references, or takes them back.
+// referAll adds or removes the references of a share.
 func (s *State) referAll(o *chain, sh *chainShare, in bool) {
 	by := -1
 	if in {

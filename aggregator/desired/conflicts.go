@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// maxRecordedWins bounds what is recorded of a set that fragments disagree on: where it
-// is more, nothing is.
+// maxRecordedWins bounds the recorded keys of a set that fragments disagree on.
+// If there are more, none is recorded.
 const maxRecordedWins = 4096
 
-// updateConflict notes whether fragments disagree on an element, once it has changed.
+// updateConflict updates, after an element has changed, whether fragments
+// disagree on it.
 func (s *State) updateConflict(o *set, id string) {
 	_, was := o.conflicts[id]
 	is := o.disagree(id)
@@ -30,7 +31,8 @@ func (s *State) updateConflict(o *set, id string) {
 }
 
 // disagree reports whether it matters which of several fragments decides on an
-// element: they state it differently, or may come to, as data changes.
+// element: their elements differ, or may differ later because a map's data
+// changes.
 func (o *set) disagree(id string) bool {
 	var first *setShare
 	for _, sh := range o.shares {
@@ -50,8 +52,9 @@ func (o *set) disagree(id string) bool {
 	return false
 }
 
-// wins returns the keys that a share decides against others, in order: those
-// of now, and those from before a restart whose losers may not have come back.
+// wins returns the keys that a share decides against others, in order. They
+// include keys from before a restart whose other fragments may not have come
+// back.
 func (o *set) wins(sh *setShare) [][]byte {
 	var ids []string
 	if len(o.conflicts) <= maxRecordedWins {
@@ -76,8 +79,8 @@ func (o *set) wins(sh *setShare) [][]byte {
 	return wins
 }
 
-// take moves the elements that a share is recorded to have won out of a dumped
-// set to it.
+// take moves the elements that a share is recorded to have won from a dumped
+// set to the share.
 func (sh *setShare) take(dumped *elements, wins [][]byte) {
 	for _, id := range wins {
 		if e, ok := dumped.get(string(id)); ok {

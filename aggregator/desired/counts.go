@@ -5,8 +5,7 @@ import (
 	"iter"
 )
 
-// counts counts what comes by keys of one length; a key that nobody has is not
-// there.
+// counts counts by keys of one length. A key whose count is 0 is removed.
 type counts struct {
 	records
 	// scratch is for a key that is put together.

@@ -8,16 +8,15 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Diff returns what brings the kernel, as dumped, to the present state,
-// whatever was committed before. It takes over the dumped handles of the rules
-// that stay. Commit the plan and call Accept, even when the plan is empty;
-// when the commit fails, dump and Diff again: Rollback alone does not know
-// what the kernel holds.
-//
-// Elements with a timeout that are missing from a set that is there have run
-// out: they are not added again unless they are stated again, and withdrawing
-// them is no op. What packets have put into dynamic sets is
-// left alone. Adopted rules that are missing cannot be added again.
+// Diff returns the plan that brings the kernel, as dumped, to the present
+// state, whatever was committed before. It adopts the dumped handles of the
+// rules that stay. Commit the plan and call Accept, even if the plan is empty.
+// If the commit fails, dump and Diff again: Rollback alone does not know what
+// the kernel holds.
+// Elements with a timeout that are missing from an existing set have timed out.
+// They are not added again unless they are stated again, and withdrawing them
+// needs no op. Elements that packets have put into dynamic sets stay. Adopted
+// rules that are missing cannot be added again.
 func (s *State) Diff(dump []kernel.Table) *Plan {
 	p := newPlanner(s)
 	p.repair = true
@@ -87,8 +86,8 @@ func (s *State) diffChains(tc *tableChange, d *kernel.Table) {
 	}
 }
 
-// redumped returns the slot of a dumped rule: that of an adopted rule of the
-// state where it is the same one.
+// redumped returns the slot of a dumped rule: the slot of an adopted rule if it
+// is the same rule.
 func redumped(family nft.Family, d *kernel.Rule, adopted map[uint64]*slot) *slot {
 	r := dumpedRule(family, d)
 	if d.Handle != nil {
@@ -121,7 +120,7 @@ func (s *State) diffSets(tc *tableChange, d *kernel.Table) {
 }
 
 // diffElements returns the keys in which a dumped set differs from the merge,
-// with what the kernel has.
+// with the kernel's elements.
 func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 	touched := map[string]touch{}
 	o.lapsed = nil

@@ -8,8 +8,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// elementID is what makes two elements of a set the same member: the key, and
-// in interval sets the end as well.
+// elementID returns the identity of an element in its set: the key, and in
+// interval sets also the end of the interval.
 func elementID(d *nftset.Set, e *nftset.Element) string {
 	if d.Flags&nftset.FlagInterval == 0 {
 		return e.Key
@@ -37,10 +37,10 @@ func sameElement(d *nftset.Set, a, b *nftset.Element) bool {
 	return -jiffy < diff && diff < jiffy
 }
 
-// sameStatements reports whether the statements of two elements are the same, but
-// for what they have counted: that is what an element begins with, and its set's
-// statements are those of elements without their own. What was left of the timeout
-// does not matter either.
+// sameStatements reports whether two elements have the same statements. The
+// state that a statement has counted does not matter, because it is only the
+// state that an element starts with. An element without statements has those of
+// its set. The rest of the timeout does not matter either.
 func sameStatements(d *nftset.Set, a, b *nftset.Element) bool {
 	x, y := a.Stateful(), b.Stateful()
 	if len(x) == 0 {
@@ -52,7 +52,7 @@ func sameStatements(d *nftset.Set, a, b *nftset.Element) bool {
 	return slices.EqualFunc(x, y, func(x, y string) bool { return stateless(x) == stateless(y) })
 }
 
-// stateless is a statement without what it has counted.
+// stateless returns a statement without its state.
 func stateless(statement string) string {
 	if strings.HasPrefix(statement, "counter") {
 		return "counter"
@@ -85,8 +85,8 @@ func verdictChain(data string) string {
 // named objects.
 func hasTargets(d *nftset.Set) bool { return d.Verdict || d.Object != "" }
 
-// leadsToObject is the object that an element of an object map leads to; its name is
-// empty for what leads to none.
+// leadsToObject returns the object that an element of an object map leads to.
+// Its name is empty if the element leads to none.
 func leadsToObject(d *nftset.Set, data string) objectID {
 	if d.Object == "" {
 		return objectID{}

@@ -9,25 +9,27 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// elements are those of one share of a set, by their IDs. They are packed: a
-// [compile.Element] is made of one when it is asked for, and nothing is kept of
-// those that are put in.
+// elements are the elements of one share of a set, by their IDs. They are
+// packed: an Element is made when it is asked for, and the Elements that were
+// put in are not kept.
 type elements struct {
 	shape
 	// records have the ID as their key, and as their value the data, or in maps that
 	// lead to chains and objects the number of a word.
 	records
-	// targets are the data of a map that leads to chains or objects, which have no
-	// length in common and are few.
+	// targets has the data of a map that leads to chains or objects: texts of
+	// different lengths, of which there are few.
 	targets texts
-	// extras are what most elements do not have, by the number of the record.
+	// extras has the options of elements by the number of their record. Most
+	// elements have none.
 	extras map[int]options
-	// odd are elements that cannot be packed: those that others have put into the
-	// kernel without a key or data, or that were packed for another declaration.
+	// odd has the elements that cannot be packed: elements that other programs
+	// have put into the kernel without a key or data, and elements that were
+	// packed for another declaration.
 	odd map[string]nftset.Element
 }
 
-// shape is what decides how elements are packed.
+// shape decides how elements are packed.
 type shape struct {
 	// keyLen is the length of a key, idLen that of an ID, dataLen that of the data;
 	// 0 in sets and in maps that lead to chains or objects.
@@ -35,7 +37,7 @@ type shape struct {
 	leads                  bool
 }
 
-// options are what of an element has its room beside its record.
+// options are the parts of an element that are stored beside its record.
 type options struct {
 	timeout time.Duration
 	comment string
@@ -188,7 +190,7 @@ func (el *elements) put(id string, e *nftset.Element) {
 	el.extras[i] = x
 }
 
-// remove takes out the element with an ID, if it is there.
+// remove removes the element with an ID, if there is one.
 func (el *elements) remove(id string) {
 	i, ok := el.find([]byte(id))
 	if !ok {
@@ -209,8 +211,8 @@ func (el *elements) remove(id string) {
 	}
 }
 
-// all returns the elements by their IDs, in no order. None may be put in or taken
-// out meanwhile.
+// all returns the elements by their IDs, in no order. The elements must not
+// change during the iteration.
 func (el *elements) all() iter.Seq2[string, nftset.Element] {
 	return func(yield func(string, nftset.Element) bool) {
 		size := el.size()
@@ -243,7 +245,7 @@ func (el *elements) ids() []string {
 	return ids
 }
 
-// bytes is what the elements count for in Usage.
+// bytes returns the size of the elements for Usage.
 func (el *elements) bytes() int {
 	n := el.n*(el.idLen+el.dataLen) + el.targets.bytes()
 	for _, x := range el.extras {
@@ -255,7 +257,7 @@ func (el *elements) bytes() int {
 	return n
 }
 
-// elementBytes is what an element counts for in Usage.
+// elementBytes returns the size of an element for Usage.
 func elementBytes(id string, e *nftset.Element) int {
 	return len(id) + len(e.Data) + len(e.Comment) + len(e.State)
 }

@@ -9,20 +9,21 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// TableStatus says what a table holds, and whose it is.
+// TableStatus describes the content of a table, and the fragments that hold it.
 type TableStatus struct {
 	Table   nft.TableID
 	Comment string
-	// Fragments have something in the table, in merge order. What belongs to
-	// nobody is counted, and in none of them.
+	// Fragments have something in the table, in merge order. Content without a
+	// fragment is counted, but in none of them.
 	Fragments           []Key
 	Chains, Rules, Sets int
 	// Objects counts named objects and flowtables.
 	Objects int
 	// Dormant says that the base chains are off their hooks.
 	Dormant bool
-	// Elements counts those in force, without what packets put in before a
-	// restart; Shadowed those whose value another fragment's hides.
+	// Elements counts the elements in force, without those that packets put in
+	// before a restart. Shadowed counts the elements that another fragment's value
+	// hides.
 	Elements, Shadowed int
 }
 
@@ -56,7 +57,7 @@ type MergedChain struct {
 // MergedRule is a rule in its place. The text of an adopted rule is not known.
 type MergedRule struct {
 	Rule *compile.Rule
-	// Owner is the fragment as "publisher/name"; "" for a rule of nobody.
+	// Owner is the fragment as "publisher/name", or "" if there is none.
 	Owner  string
 	Handle uint64
 }
@@ -67,8 +68,8 @@ type MergedSet struct {
 	// Source is like that of a MergedChain.
 	Source    *nft.Set
 	Fragments []Key
-	// Elements are those in force, in no order: to put 100,000 into one takes
-	// longer than to copy them.
+	// Elements are the elements in force, in no order, because sorting 100,000
+	// elements takes longer than copying them.
 	Elements []nftset.Element
 }
 
@@ -202,9 +203,9 @@ func (o *set) inForce() []nftset.Element {
 	return all
 }
 
-// size is the number of merged elements, without those of a passive share,
-// which nobody else has, and those that have run out. It is that of the last
-// Accept: what has run out and is being changed is not told apart.
+// size returns the number of merged elements as of the last Accept. Elements of
+// a passive share, which no other share has, and elements that have timed out
+// do not count.
 func (o *set) size() int {
 	n := o.union
 	switch len(o.shares) {

@@ -11,14 +11,14 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// kindFlowtable is the kind of flowtables among items.
+// kindFlowtable is the kind of flowtables among objects.
 const kindFlowtable nft.ObjectKind = "flowtable"
 
-// objectID names an item in its table: the names of each kind are their own.
+// objectID names an object in its table. Each kind has its own names.
 type objectID = nftobject.Ref
 
-// item is the merge of one declaration without content: a named object or a
-// flowtable. Fragments share it, and it is there while one of them declares it.
+// object is the merge of one declaration without content: a named object or a
+// flowtable. It exists while a fragment declares it.
 type object struct {
 	shared[*objectShare]
 	id objectID
@@ -50,7 +50,7 @@ func (d objectDecl) id() objectID {
 	return objectID{Kind: d.object.Kind, Name: d.object.Name}
 }
 
-// String is what the declaration says, in nft's words.
+// String returns the declaration as nft writes it.
 func (d objectDecl) String() string {
 	if d.object != nil {
 		return "{ " + definition(d.object) + " }"
@@ -58,7 +58,8 @@ func (d objectDecl) String() string {
 	return "for " + strings.Join(d.flowtable.Devices, ", ")
 }
 
-// usage is what a declaration counts for. What an object has counted is not part of it.
+// usage returns the size of a declaration for Usage, without the state of the
+// object.
 func (d objectDecl) usage() Usage {
 	u := Usage{Objects: 1}
 	if d.object != nil {
@@ -72,9 +73,9 @@ func (d objectDecl) usage() Usage {
 	return u
 }
 
-// equal reports whether declarations agree, so that the kernel's b can stay where a
-// is wanted. The state of a counter or quota is what it begins with, and no part of
-// what it is: it stays as it is when that changes.
+// equal reports whether declarations agree, so that the kernel's b can stay
+// where a is wanted. The state of a counter or quota is only what it starts
+// with: if the state changes, the object stays as it is.
 func (d objectDecl) equal(o objectDecl) bool {
 	if d.object != nil && o.object != nil {
 		return d.object == o.object || d.object.Same(o.object)
@@ -100,14 +101,15 @@ func equalFlowtable(a, b *nftobject.Flowtable) bool {
 		slices.Equal(a.Devices, b.Devices)
 }
 
-// itemName is an item in nft's words, such as "ct helper ftp".
+// describeObject returns the name of an object as nft writes it, such as "ct
+// helper ftp".
 func describeObject(id objectID) string { return string(id.Kind) + " " + id.Name }
 
 func compareObjectIDs(a, b objectID) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 }
 
-// item returns a table's item, made when it is new.
+// object returns a table's object. It makes a new one if there is none.
 func (t *table) object(id objectID) *object {
 	o, ok := t.objects[id]
 	if !ok {
@@ -131,7 +133,7 @@ func (o *object) accept() {
 	}
 }
 
-// attachObject brings a share into its item, and detachObject takes it out.
+// attachObject adds a share to its object, and detachObject removes it.
 func (s *State) attachObject(o *object, sh *objectShare) { s.relinkObject(o, sh, true) }
 func (s *State) detachObject(o *object, sh *objectShare) { s.relinkObject(o, sh, false) }
 
@@ -201,7 +203,7 @@ func (a *apply) deleteObject(h *holding, id objectID) {
 	}
 }
 
-// setObject notes a share in what a fragment holds.
+// setObject adds a share to the fragment's holding.
 func (h *holding) setObject(id objectID, sh *objectShare) {
 	if h.objects == nil {
 		h.objects = map[objectID]*objectShare{}
@@ -209,7 +211,7 @@ func (h *holding) setObject(id objectID, sh *objectShare) {
 	h.objects[id] = sh
 }
 
-// objectDecls returns what an update declares, objects first.
+// objectDecls returns the declarations of an update, named objects first.
 func (tu *TableUpdate) objectDecls() []objectDecl {
 	if len(tu.PutObjects)+len(tu.PutFlowtables) == 0 {
 		return nil
@@ -224,7 +226,7 @@ func (tu *TableUpdate) objectDecls() []objectDecl {
 	return all
 }
 
-// objectIDs are those of what an update declares.
+// objectIDs returns the objects that an update declares.
 func (tu *TableUpdate) objectIDs() map[objectID]bool {
 	decls := tu.objectDecls()
 	if decls == nil {
@@ -239,7 +241,7 @@ func (tu *TableUpdate) objectIDs() map[objectID]bool {
 	return ids
 }
 
-// items takes in what an update declares and gives up of objects and flowtables.
+// objects applies the declarations and deletions of objects and flowtables.
 func (a *apply) objects(h *holding, tu *TableUpdate) {
 	for _, id := range tu.DeleteObjects {
 		a.deleteObject(h, id)
@@ -264,19 +266,19 @@ func (a *apply) objects(h *holding, tu *TableUpdate) {
 	}
 }
 
-// objectChange is an item with what the kernel has of it.
+// objectChange is an object with the declaration that the kernel has.
 type objectChange struct {
 	object *object
 	before objectDecl
 }
 
-// anew reports whether an item that is there must be made anew: the kernel changes
-// none of them in place.
+// anew reports whether an existing object must be made anew: the kernel cannot
+// change one in place.
 func (ic *objectChange) anew() bool {
 	return ic.before.given() && ic.object.exists() && !ic.before.equal(ic.object.decl())
 }
 
-// item brings an object or flowtable to what it should be.
+// object plans the ops that bring an object to its declaration.
 func (p *planner) object(t nft.TableID, ic *objectChange) {
 	o := ic.object
 	if ic.before.given() && (!o.exists() || ic.anew()) {

@@ -9,21 +9,21 @@ import (
 
 // Owned is a fragment's part in an object.
 type Owned struct {
-	// Fragment is the zero Key for what is nobody's.
+	// Fragment is the zero Key if no fragment owns the object.
 	Fragment Key
 	Priority int32
-	// Rule is the rule, where the object is one, and Index its place among the
+	// Rule is set if the object is a rule. Index is its position among the
 	// fragment's rules in the chain, from 1.
 	Rule  *compile.Rule
 	Index int
-	// Element is the fragment's element, where the object is one.
+	// Element is the fragment's element, if the object is one.
 	Element nftset.Element
 }
 
 func (f *fragment) owned() Owned { return Owned{Fragment: f.key, Priority: f.priority} }
 
-// OwnersOfTable returns who has something in a table, in merge order; false
-// where it is not there.
+// OwnersOfTable returns the fragments that have something in a table, in merge
+// order. It returns false if there is no such table.
 func (s *State) OwnersOfTable(id nft.TableID) ([]Owned, bool) {
 	t, ok := s.tables[id]
 	if !ok || !t.exists() {
@@ -36,7 +36,8 @@ func (s *State) OwnersOfTable(id nft.TableID) ([]Owned, bool) {
 	return owners, true
 }
 
-// OwnersOfChain returns who declares a chain, with its declaration.
+// OwnersOfChain returns the fragments that declare a chain, and its
+// declaration.
 func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *nftobject.Chain, bool) {
 	o, ok := s.findChain(id, name)
 	if !ok {
@@ -45,8 +46,8 @@ func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *nftobject.
 	return o.owners(), o.decl(), true
 }
 
-// OwnersOfObject returns who declares a named object, or with the kind flowtable a
-// flowtable, with its declaration.
+// OwnersOfObject returns the fragments that declare a named object, or with the
+// kind flowtable a flowtable, and its declaration.
 func (s *State) OwnersOfObject(id nft.TableID, ref nftobject.Ref) ([]Owned, MergedObject, bool) {
 	t, ok := s.tables[id]
 	if !ok || t.objects[ref] == nil || !t.objects[ref].exists() {
@@ -56,7 +57,7 @@ func (s *State) OwnersOfObject(id nft.TableID, ref nftobject.Ref) ([]Owned, Merg
 	return o.owners(), MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable}, true
 }
 
-// OwnerOfRule returns whose rule has a handle.
+// OwnerOfRule returns the owner of the rule with a handle.
 func (s *State) OwnerOfRule(id nft.TableID, chain string, handle uint64) (Owned, bool) {
 	o, ok := s.findChain(id, chain)
 	if !ok {
@@ -81,7 +82,8 @@ func (s *State) OwnerOfRule(id nft.TableID, chain string, handle uint64) (Owned,
 	return Owned{}, false
 }
 
-// OwnersOfSet returns who declares a set or map, with its declaration.
+// OwnersOfSet returns the fragments that declare a set or map, and its
+// declaration.
 func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *nftset.Set, bool) {
 	o, ok := s.findSet(id, name)
 	if !ok {
@@ -90,8 +92,8 @@ func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *nftset.Set, 
 	return o.owners(), o.decl(), true
 }
 
-// OwnersOfElement returns who states an element, packed for the set, in merge
-// order: the first has its way.
+// OwnersOfElement returns the fragments that state an element, which is packed
+// for the set, in merge order. The value of the first is in force.
 func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) ([]Owned, bool) {
 	o, ok := s.findSet(id, name)
 	if !ok {

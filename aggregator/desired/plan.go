@@ -9,19 +9,20 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Plan is an ordered list of kernel operations and what follows from them.
+// Plan is an ordered list of kernel operations, with their consequences for
+// flows and affinity maps.
 type Plan struct {
 	Ops []kernel.Op
-	// Origin has for each op the update that it comes from, as an index into
-	// the successful changes since the last Accept or Rollback; -1 in a Diff.
-	// No op carries elements of two updates.
+	// Origin has for each op the update that it comes from, as an index into the
+	// successful changes since the last Accept or Rollback. It is -1 in a Diff. No
+	// op has elements of two updates.
 	Origin []int
 	Counts Counts
 	// Stale are the UDP flows to flush after the commit, ordered by address
 	// and port.
 	Stale []conntrack.Stale
-	// Deserted are those of Stale whose destination leads nowhere any more, in the
-	// same order: nothing in the State tells of them after the commit.
+	// Deserted are those of Stale whose destination has no backend any more, in
+	// the same order. After the commit the State does not know them.
 	Deserted []conntrack.Stale
 	// Purges are the affinity maps to look into after the commit, ordered by table
 	// and name: the last rule went that made some of their entries.
@@ -29,8 +30,8 @@ type Plan struct {
 }
 
 // Counts says how much a plan changes. An object that is made anew counts
-// twice, a replaced element once as added and once as deleted; what goes with
-// its set or table is not counted.
+// twice, a replaced element once as added and once as deleted. Content that is
+// deleted together with its set or table does not count.
 type Counts struct {
 	Tables, Chains, Sets, Objects  int
 	RulesAdded, RulesDeleted       int
@@ -40,9 +41,9 @@ type Counts struct {
 // Empty reports whether there is nothing to commit.
 func (p *Plan) Empty() bool { return len(p.Ops) == 0 }
 
-// Plan returns what brings the kernel from the last accepted state to the
-// present one. Commit it, then call Accept or Rollback, with no Apply in
-// between. The ops hold memory of the state: they must not be changed.
+// Plan returns the ops that bring the kernel from the last accepted state to
+// the present one. Commit it, then call Accept or Rollback, without an Apply in
+// between. The ops share memory with the state and must not be changed.
 func (s *State) Plan() *Plan {
 	p := newPlanner(s)
 	slices.SortFunc(s.dirty, func(a, b *table) int { return compareTables(a.id, b.id) })
@@ -68,13 +69,14 @@ func (s *State) Plan() *Plan {
 // tableChange is a table in which something may differ from the kernel.
 type tableChange struct {
 	table *table
-	// before is true where the kernel has the table, asleep where it is dormant there.
+	// before is true if the kernel has the table, asleep if the table is dormant
+	// there.
 	before, asleep bool
 	chains         []chainChange
 	sets           []setChange
 	objects        []objectChange
-	// forced has the objects that are made anew: what refers to them must go
-	// before and come back after.
+	// forced has the objects that are made anew: whatever refers to them must be
+	// deleted before and added again after.
 	forcedSets, forcedChains map[string]bool
 	forcedObjects            map[objectID]bool
 	// forcedBy is the last update that made one of them so.
@@ -88,18 +90,17 @@ type chainChange struct {
 	rules  []*slot
 }
 
-// setChange is a set with what the kernel has of it. touched has every key
-// that may differ; it is not looked at where the set is new, except for the
-// origins.
+// setChange is a set with what the kernel has of it. touched has every key that
+// may differ. For a new set only its origins matter.
 type setChange struct {
 	set     *set
 	before  *nftset.Set
 	touched map[string]touch
 }
 
-// phase is where an op comes in the batch. What needs something else comes
-// after it is added and before it is deleted; that all deletions come first
-// lets an object be deleted and made anew.
+// phase is the position of an op in the batch. An op that needs an object comes
+// after the object is added and before it is deleted. All deletions come first,
+// so that an object can be deleted and made anew.
 type phase int
 
 const (
@@ -115,7 +116,7 @@ const (
 	addChains
 	addElements
 	addRules
-	// The kernel takes no base chain after a change of the table's flags.
+	// The kernel accepts no base chain after a change of the table's flags.
 	changeTables
 	deleteTables
 	phases
@@ -131,17 +132,17 @@ type planner struct {
 	deserted []conntrack.Stale
 	purges   []Purge
 	decision decision
-	// repair is true in a Diff: what differs has no origin.
+	// repair is true in a Diff, in which differences have no origin.
 	repair bool
-	// remade is the update that has a whole table made anew, for what no update has
-	// changed itself; -1 elsewhere.
+	// remade is the update that causes a whole table to be made anew. It is the
+	// origin of ops that no update has caused itself; -1 otherwise.
 	remade int
 }
 
-// decision is what a plan has settled beside its ops, for Accept.
+// decision is what a plan has decided besides its ops, for Accept.
 type decision struct {
-	// handles are those of rules that are added or that take the place of
-	// equal ones.
+	// handles are those of rules that are added, and of rules that stay in the
+	// place of equal ones.
 	handles []assignment
 	// orders are the rules of the changed chains as they are then.
 	orders map[*chain][]*slot
@@ -217,7 +218,7 @@ func (p *planner) table(tc *tableChange) {
 	p.content(tc)
 }
 
-// content brings what is in a table to what it should be.
+// content plans the ops for everything in a table.
 func (p *planner) content(tc *tableChange) {
 	for i := range tc.objects {
 		p.object(tc.table.id, &tc.objects[i])
@@ -230,8 +231,8 @@ func (p *planner) content(tc *tableChange) {
 	}
 }
 
-// force finds the objects of a table that are made anew, and takes in what
-// refers to them even where it has not changed itself.
+// force finds the objects of a table that are made anew, and adds what refers
+// to them to the change.
 func (p *planner) force(tc *tableChange) {
 	for i := range tc.sets {
 		if sc := &tc.sets[i]; sc.anew() {
@@ -277,7 +278,7 @@ func (tc *tableChange) forceObjects() {
 	}
 }
 
-// forceMaps takes in the maps that may lead to what is made anew.
+// forceMaps adds the maps that may lead to objects that are made anew.
 func (p *planner) forceMaps(tc *tableChange) {
 	if tc.forcedChains == nil && tc.forcedObjects == nil {
 		return
@@ -309,13 +310,14 @@ func (tc *tableChange) forcesRule(r *slot) bool {
 		len(tc.forcedObjects) > 0 && slices.ContainsFunc(ruleObjects(r.rule), func(id objectID) bool { return tc.forcedObjects[id] })
 }
 
-// forcesElement reports whether a map's element leads to what is made anew.
+// forcesElement reports whether a map's element leads to an object that is made
+// anew.
 func (tc *tableChange) forcesElement(d *nftset.Set, e *nftset.Element) bool {
 	return len(tc.forcedChains) > 0 && d.Verdict && tc.forcedChains[verdictChain(e.Data)] ||
 		len(tc.forcedObjects) > 0 && tc.forcedObjects[leadsToObject(d, e.Data)]
 }
 
-// anew reports whether an object that is there must be made anew.
+// anew reports whether an existing object must be made anew.
 func (cc *chainChange) anew() bool {
 	return cc.before != nil && cc.chain.exists() && !updatable(cc.before, cc.chain.decl())
 }
@@ -357,7 +359,7 @@ func (tc *tableChange) ruleOrigin(o *chain, r *slot) int {
 	return o.origin
 }
 
-// rules brings a chain's rules from what they are to after.
+// rules plans the ops that turn a chain's rules into after.
 func (p *planner) rules(tc *tableChange, cc *chainChange, after []*slot) {
 	o, t := cc.chain, tc.table.id
 	p.s.work.Rules += uint64(len(cc.rules) + len(after))

@@ -6,13 +6,13 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// FixedFlags says whether the kernel refuses to change the flags of a table that is
-// there, as it does (from Linux 6.9) while a process owns it. Such a table is made
-// anew when it goes to sleep or wakes.
+// FixedFlags sets whether the kernel refuses to change the flags of an existing
+// table, as it does (from Linux 6.9) while a process owns the table. Then a
+// table is made anew when it becomes dormant or ceases to be.
 func (s *State) FixedFlags(fixed bool) { s.fixedFlags = fixed }
 
-// reflag brings the flags of a table that is there to what they should be; it
-// returns true when it has made all of the table anew.
+// reflag plans the ops that change the flags of an existing table. It returns
+// true if it has made the whole table anew.
 func (p *planner) reflag(tc *tableChange) bool {
 	t := tc.table
 	p.counts.Tables++
@@ -29,8 +29,8 @@ func (p *planner) reflag(tc *tableChange) bool {
 	return true
 }
 
-// changesBases reports whether base chains go or change, which the kernel takes in
-// no batch that changes the flags of their table.
+// changesBases reports whether base chains are deleted or changed. The kernel
+// refuses that in a batch that changes the flags of their table.
 func (tc *tableChange) changesBases() bool {
 	return slices.ContainsFunc(tc.chains, func(cc chainChange) bool {
 		o := cc.chain
@@ -38,8 +38,8 @@ func (tc *tableChange) changesBases() bool {
 	})
 }
 
-// known reports whether all rules of the table are known in words, so that they can
-// be added again.
+// known reports whether the text of all rules of the table is known, so that
+// they can be added again.
 func (t *table) known() bool {
 	for _, o := range t.chains {
 		if slices.ContainsFunc(o.merged(), func(r *slot) bool { return r.adopted }) {
@@ -49,7 +49,7 @@ func (t *table) known() bool {
 	return true
 }
 
-// whole is everything in a table, as a change from nothing.
+// whole returns everything in a table, as a change from nothing.
 func (s *State) whole(t *table) *tableChange {
 	tc := &tableChange{table: t, forcedBy: -1}
 	for _, id := range sortedObjects(t.objects) {

@@ -8,7 +8,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// set brings a set's declaration and elements to what they should be.
+// set plans the ops that bring a set to its declaration and elements.
 func (p *planner) set(tc *tableChange, sc *setChange) {
 	o, t := sc.set, tc.table.id
 	switch {
@@ -67,8 +67,8 @@ func (p *planner) allElements(tc *tableChange, sc *setChange) {
 }
 
 // shareElements adds the elements that are a share's own and come from the
-// update that brought it: not those of another share, nor those touched later.
-// (A Diff's touched are others, so it cannot go by what is fresh.)
+// update that brought the share: not those of another share, and not those
+// touched later. A Diff touches other elements, so it cannot use fresh.
 func (p *planner) shareElements(sc *setChange, sh *setShare, b *elementBatch) {
 	if sh.passive {
 		return
@@ -96,8 +96,8 @@ func (p *planner) shareElements(sc *setChange, sh *setShare, b *elementBatch) {
 	}
 }
 
-// changedElements deletes and adds what differs in the touched keys, and
-// what leads to a chain that is made anew.
+// changedElements deletes and adds the touched keys that differ, and the
+// elements that lead to objects that are made anew.
 func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 	o := sc.set
 	var del, add elementBatch
@@ -126,8 +126,9 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 	p.addElements(tc, o, add)
 }
 
-// forcedElements deletes and adds again the untouched elements that lead to what is
-// made anew. They come from the update that changed that.
+// forcedElements deletes and adds again the untouched elements that lead to
+// objects that are made anew. They come from the update that changed the
+// object.
 func (p *planner) forcedElements(tc *tableChange, sc *setChange, del, add *elementBatch) {
 	for _, sh := range sc.set.shares {
 		for _, id := range sh.elements.ids() {
@@ -164,7 +165,7 @@ func (b *elementBatch) add(origin int, e nftset.Element) {
 	g.elements = append(g.elements, e)
 }
 
-// take uses elements as they are, without a copy.
+// take uses elements without a copy.
 func (b *elementBatch) take(origin int, elems []nftset.Element) {
 	if len(elems) > 0 {
 		b.group(origin).elements = elems
@@ -180,7 +181,8 @@ func (b *elementBatch) group(origin int) *elementGroup {
 	return &(*b)[i]
 }
 
-// leadsOrigin is the update that changed what an element leads to.
+// leadsOrigin returns the update that changed the object that an element leads
+// to.
 func (t *table) leadsOrigin(d *nftset.Set, data string) int {
 	if id := leadsToObject(d, data); id.Name != "" {
 		return t.objects[id].origin

@@ -13,8 +13,8 @@ import (
 )
 
 // pools is the index of a map's UDP backends, kept up to date with its merged
-// elements. Only with it can a commit tell, at the cost of what it changed,
-// whether a backend that left one slot is still in another.
+// elements. It tells a commit, at the cost of the change, whether a backend
+// that left one slot is still in another.
 type pools struct {
 	layout layout
 	// backends counts the elements of a destination that have the same backend: its
@@ -30,7 +30,7 @@ type backend struct {
 	data string
 }
 
-// layout says where the parts are in a packed key and its data.
+// layout has the positions of the parts of a packed key and its data.
 type layout struct {
 	addrLen     int // 0 where the key has no address
 	proto, port int
@@ -78,7 +78,7 @@ func addrLen(name string) int {
 	}
 }
 
-// backend returns an element's destination and backend where it is UDP.
+// backend returns an element's destination and backend, if it is UDP.
 func (l *layout) backend(e *nftset.Element) (backend, bool) {
 	if len(e.Key) < l.end || e.Key[l.proto] != unix.IPPROTO_UDP || len(e.Data) < l.dataLen+2 || len(e.Data) != l.backendLen {
 		return backend{}, false
@@ -151,9 +151,9 @@ func (s *State) index(o *set, anew bool) {
 	}
 }
 
-// stale derives what a change of elements means for the UDP flows of a map
-// whose flows are watched. touched has what the kernel holds, packed for
-// before; a nil before means that it holds nothing. Deserted means that the
+// stale derives the stale UDP flows of a map whose flows are watched from a
+// change of its elements. touched has the kernel's elements, packed for before.
+// If before is nil, the kernel has no such map. Deserted means that the
 // destination has no element any more.
 func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st conntrack.Stale, deserted bool)) {
 	var old layout
@@ -222,8 +222,8 @@ func compareStale(a, b conntrack.Stale) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
 }
 
-// Live returns where UDP flows may go, for every destination in the maps
-// whose flows are watched, ordered by address and port.
+// Live returns the backends of every destination in the maps whose flows are
+// watched, ordered by address and port.
 func (s *State) Live() []conntrack.Live {
 	type dest struct {
 		addr netip.Addr

@@ -7,11 +7,11 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Preview is a Plan with what it takes to put it into words after a Rollback.
+// Preview is a Plan with what is needed to describe it after a Rollback.
 type Preview struct {
 	*Plan
-	// Before has what the kernel holds of the objects that ops delete, flush or
-	// add to, by the index of the op.
+	// Before has the kernel's objects that ops delete, flush or add to, by the
+	// index of the op.
 	Before map[int]Before
 	// Shadows are the map elements with several values of which one is a
 	// previewed fragment's, in no order.
@@ -31,15 +31,15 @@ type Before struct {
 type Shadow struct {
 	Table nft.TableID
 	Decl  *nftset.Set
-	// Winner has its way; it is the zero Key where it is nobody's.
+	// Winner's value is in force. It is the zero Key if no fragment owns it.
 	Winner, Hidden Key
 	// Element is the winner's, HiddenElement the other's.
 	Element, HiddenElement nftset.Element
 }
 
-// Preview returns the Plan, and what is needed to describe it, for the given
-// fragments. It makes no difference to Accept and Rollback which of the two
-// was called.
+// Preview returns the Plan, and what is needed to describe it for the given
+// fragments. Accept and Rollback work in the same way after Plan and after
+// Preview.
 func (s *State) Preview(keys []Key) *Preview {
 	p := &Preview{Plan: s.Plan(), Before: map[int]Before{}}
 	rules := map[objectName]map[*kernel.Handle]*compile.Rule{}
@@ -58,8 +58,8 @@ func (s *State) Preview(keys []Key) *Preview {
 	return p
 }
 
-// before finds what the kernel has of an op's object. Rules is an index of
-// chains that is filled as needed.
+// before finds the kernel's object that an op changes. rules is an index of
+// chains that is filled when it is needed.
 func (s *State) before(op kernel.Op, rules map[objectName]map[*kernel.Handle]*compile.Rule) (Before, bool) {
 	switch op := op.(type) {
 	case kernel.DeleteRule:

@@ -6,13 +6,12 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Record says which fragments have a share in which objects: what a dump of
-// the kernel does not tell. It is made for encoding/json, and its size is that
-// of the declarations and of what several fragments state, not of the elements.
-//
-// Write it before the commit that it describes: a fragment that is recorded
-// but not yet in the kernel does no harm, one that is in the kernel but not
-// recorded has nobody to hold its elements.
+// Record says which fragments have a share in which objects, which a dump of
+// the kernel does not tell. It is made for encoding/json. Its size is that of
+// the declarations and of the elements that several fragments state.
+// Write it before the commit that it describes. A fragment that is recorded but
+// not yet in the kernel does no harm. A fragment that is in the kernel but not
+// recorded loses its elements.
 type Record struct {
 	Fragments []FragmentRecord `json:"fragments,omitempty"`
 }
@@ -27,7 +26,7 @@ type FragmentRecord struct {
 	Tables   []TableRecord `json:"tables,omitempty"`
 }
 
-// TableRecord is what a fragment holds in one table.
+// TableRecord has the shares of a fragment in one table.
 type TableRecord struct {
 	// Family is nft's keyword.
 	Family  string        `json:"family"`
@@ -70,11 +69,11 @@ type SetRecord struct {
 	Name      string `json:"name"`
 	Conntrack bool   `json:"conntrack,omitempty"`
 	Affinity  bool   `json:"affinity,omitempty"`
-	// Wins are the packed keys of elements that other fragments state too and
-	// that this one decides: in a map all, in a set those that are stated in
-	// another way; at most 4,096 in either. Without them it could not be told after
-	// a restart whose the kernel's value is, and the first to come back would have
-	// its way.
+	// Wins are the packed keys of elements that other fragments state too and that
+	// this one decides: in a map all, in a set those with different options; at
+	// most 4,096 in either. Without them it would not be known after a restart
+	// whose value the kernel has, and the first fragment to come back would
+	// decide.
 	Wins [][]byte `json:"wins,omitempty"`
 }
 
@@ -118,7 +117,7 @@ func (s *State) sorted() []*fragment {
 	return all
 }
 
-// holdings returns what a fragment holds, by table.
+// holdings returns the fragment's holdings, by table.
 func (f *fragment) holdings() []*holding {
 	all := make([]*holding, 0, len(f.tables))
 	for _, h := range f.tables {

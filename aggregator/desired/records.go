@@ -7,12 +7,11 @@ import (
 )
 
 // records is a hash table of records of one length: a key, and a value of a few
-// bytes. There are no pointers in it and no headers of strings, so that a record
-// takes its own bytes, four for the next of its bucket, and four for a bucket.
-//
-// It grows by one bucket at a time (Litwin's linear hashing) and by one chunk of
-// records, so that no insertion waits until all of them have moved. Records are
-// numbered from 0 without gaps: the last takes the place of one that is removed.
+// bytes. It has no pointers and no string headers: a record costs its own
+// bytes, four for the next of its bucket, and four for a bucket.
+// It grows by one bucket at a time (Litwin's linear hashing) and by one chunk
+// of records, so that no insertion waits until all records have moved. Records
+// are numbered from 0 without gaps: the last one replaces one that is removed.
 type records struct {
 	// key and value are the lengths of a record's parts in bytes.
 	key, value int
@@ -128,8 +127,8 @@ func (r *records) split() {
 	}
 }
 
-// remove takes a record out. The record that was the last has its number from then
-// on; last is what that was.
+// remove removes a record. The last record, whose number is returned, gets the
+// number of the removed one.
 func (r *records) remove(i int) (last int) {
 	r.replace(i, r.next(i))
 	last = r.n - 1
@@ -148,7 +147,8 @@ func (r *records) remove(i int) (last int) {
 	return last
 }
 
-// replace has whatever leads to a record lead to another one, given plus one.
+// replace makes whatever links to a record link to another one, which is given
+// plus one.
 func (r *records) replace(i int, by uint32) {
 	bucket := r.bucket(r.keyAt(i))
 	if int(r.heads[bucket]) == i+1 {

@@ -16,18 +16,18 @@ type reference struct {
 	place string
 	// slot is nil for an element.
 	slot *slot
-	// serial is that of the change that put the rule.
+	// serial is the number of the change that brought the rule.
 	serial uint64
 }
 
-// target is what references are looked for to: one of these.
+// target is the object that references lead to: one of these.
 type target struct {
 	set, chain string
 	object     objectID
 }
 
-// references finds the places that refer to a set, chain or item. It looks at the
-// whole table, so it is for errors and for declarations that change alone.
+// references finds the places that refer to a set, chain or object. It looks at
+// the whole table, so it is only for errors and for changed declarations.
 func (t *table) references(to target) []reference {
 	var refs []reference
 	for _, name := range sortedKeys(t.chains) {
@@ -99,7 +99,8 @@ func (sh *setShare) leading(to target) (first string, n int) {
 	return first, n
 }
 
-// checkReferences finds what the change would leave dangling.
+// checkReferences finds references that the change would leave without a
+// target.
 func (a *apply) checkReferences() {
 	slices.SortFunc(a.s.checkChains, func(x, y check[*chain, *nftobject.Chain]) int { return x.object.compare(&y.object.node) })
 	slices.SortFunc(a.s.checkSets, func(x, y check[*set, *nftset.Set]) int { return x.object.compare(&y.object.node) })
@@ -130,8 +131,9 @@ func (a *apply) checkObjects() {
 	}
 }
 
-// blame reports each of the fragment's own references to an object that is
-// not there, or that is a base chain, and those of others together.
+// blame reports references to an object that does not exist, or that is a base
+// chain: the fragment's own references one by one, those of other fragments
+// together.
 func (a *apply) blame(o *node, what string, refs []reference, base bool) {
 	reason, own, other := ReasonReference, "does not exist in table "+o.table.id.String()+": publish it first or with this", "is still in use"
 	if base {
@@ -204,8 +206,8 @@ func (a *apply) checkRedeclared() {
 	}
 }
 
-// checkStuck reports the rules that refer to what is made anew and that cannot be
-// added again.
+// checkStuck reports rules that cannot be added again although they refer to an
+// object that is made anew.
 func (a *apply) checkStuck(o *node, what string, to target) {
 	var stuck []reference
 	for _, ref := range o.table.references(to) {

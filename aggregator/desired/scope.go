@@ -30,7 +30,7 @@ func (s *Scope) Set(id nft.TableID, name string) (*nftset.Set, bool) {
 type TableScope struct {
 	sets   map[string]*nftset.Set
 	chains map[string]bool
-	// items is nil where there are none.
+	// objects is nil if there are none.
 	objects map[objectID]objectDecl
 }
 

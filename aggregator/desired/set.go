@@ -18,14 +18,13 @@ type set struct {
 	// Accept. Where kernel is nil nothing was there before, and it only says
 	// which update an element comes from that is not its share's first.
 	touched map[string]touch
-	// lapsed has the keys whose element the last Diff has found to have run
-	// out: it is still stated, but there is nothing to delete.
+	// lapsed has the keys whose element had timed out at the last Diff: it is
+	// still stated, but there is nothing to delete.
 	lapsed map[string]struct{}
 	// conflicts has the keys that several fragments state, so that it matters
 	// which of them decides: see disagree.
 	conflicts map[string]struct{}
-	// union is the number of keys of all shares together, where there are
-	// several.
+	// union is the number of different keys of all shares, if there are several.
 	union int
 	// pools is the index of UDP backends; nil unless a share wants it. watched
 	// says that it was there at the last Accept.
@@ -37,8 +36,8 @@ type set struct {
 	purged  bool
 }
 
-// touch is what the kernel has for a key, and the last update that changed
-// the merged element.
+// touch is the kernel's element of a key, and the last update that changed the
+// merged element.
 type touch struct {
 	before nftset.Element
 	had    bool
@@ -56,20 +55,23 @@ type setShare struct {
 	dumped              bool
 	conntrack, affinity bool
 	elements            *elements
-	// bytes is what the elements count for in Usage.
+	// bytes is the size of the elements for Usage.
 	bytes int
 	// origin is the update that brought the share, -1 after the next Accept.
 	// fresh are the elements that it brought, in its order; nil from then on,
 	// and where it does not say everything.
 	origin int
-	fresh  []nftset.Element
+	// origin is the update that brought the share, -1 after the next Accept. fresh
+	// are the elements that it brought, in its order. It is nil after that, and if
+	// a key was repeated.
+	fresh []nftset.Element
 	// shadowed counts elements whose data another share's hides.
 	shadowed int
 
-	// waiting and passive are for the share of nobody. A waiting one holds
-	// what fragments that are recorded may still own, and goes when all have
-	// come back. A passive one holds what packets may have put in: it goes
-	// without deleting anything.
+	// waiting and passive are for the share of the orphan. A waiting one holds
+	// elements that recorded fragments may still own, and is dropped when all of
+	// them have come back. A passive one holds elements that packets may have put
+	// in: it is dropped without deleting them.
 	waiting, passive bool
 
 	// won are the keys that were recorded as won before a restart: see
@@ -77,11 +79,11 @@ type setShare struct {
 	won [][]byte
 }
 
-// claimable reports whether a fragment that states an element of nobody's
+// claimable reports whether a fragment that states an element of the orphan's
 // share becomes its only owner.
 func (sh *setShare) claimable() bool { return sh.fragment.orphan && (!sh.waiting || sh.passive) }
 
-// change is what one step does to the merged element of a key.
+// change is a change of the merged element of a key.
 type change struct {
 	before, after nftset.Element
 	had, has      bool
@@ -127,8 +129,8 @@ func (o *set) winner(id string) *setShare {
 	return nil
 }
 
-// shade adds by to the shadow count of every share whose data for a key is
-// not the merged one, and to that of all sets.
+// shade adds by to the shadow count of every share whose data for a key differs
+// from the merged element, and to the count of all sets.
 func (s *State) shade(o *set, id string, by int) {
 	w := o.winner(id)
 	if w == nil {
@@ -166,8 +168,8 @@ func (o *set) accept() {
 // keepTouched is the greatest number of touched keys whose map is used again.
 const keepTouched = 64
 
-// forget ends what is touched. The maps of small changes are used again, those of
-// large ones hold too much.
+// forget clears the touched keys. The maps of small changes are used again;
+// those of large changes hold too much memory.
 func (o *set) forget() {
 	if len(o.touched) > keepTouched {
 		o.touched = nil
@@ -175,7 +177,7 @@ func (o *set) forget() {
 	clear(o.touched)
 }
 
-// put changes a share's element: to e, or to nothing where has is false.
+// put changes a share's element to e, or removes it if has is false.
 func (s *State) put(o *set, sh *setShare, id string, e nftset.Element, has bool) {
 	s.work.Keys++
 	had, same := sh.elements.same(id, &e)
@@ -208,7 +210,7 @@ func (s *State) expect(o *set, n int) {
 	}
 }
 
-// claim ends nobody's ownership of an element that a fragment has stated.
+// claim ends the orphan's ownership of an element that a fragment has stated.
 func (s *State) claim(o *set, id string) {
 	if sh := o.orphan(); sh != nil && sh.claimable() {
 		if sh.elements.has(id) {
@@ -217,8 +219,8 @@ func (s *State) claim(o *set, id string) {
 	}
 }
 
-// touch notes a change of a merged element in the journal. In a set that the
-// kernel does not have, the winner counts even where the element is the same.
+// touch journals a change of a merged element. In a set that the kernel does
+// not have, a change of the winner counts even if the element is the same.
 func (s *State) touch(o *set, id string, c *change) bool {
 	_, lapsed := o.lapsed[id]
 	if o.kernel != nil && !lapsed && c.had == c.has && (!c.had || sameElement(o.decl(), &c.before, &c.after)) {
@@ -245,8 +247,9 @@ func (o *set) untouch(id string, prev touch, was bool) {
 	delete(o.touched, id)
 }
 
-// write changes a share's element from old to e and all that is counted from it, and
-// says what became of the merged one. It is its own inverse and writes no journal.
+// write changes a share's element from old to e and everything that is counted
+// from it. It returns the change of the merged element. It is its own inverse
+// and writes no journal.
 func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) change {
 	var c change
 	several := len(o.shares) > 1
@@ -307,7 +310,7 @@ func (s *State) attach(o *set, sh *setShare) {
 	}
 }
 
-// detach takes a share out of its set.
+// detach removes a share from its set.
 func (s *State) detach(o *set, sh *setShare) { s.relink(o, sh, false) }
 
 // relink links or unlinks a share, with the journal.
@@ -340,7 +343,7 @@ func (s *State) relink(o *set, sh *setShare, in bool) {
 	})
 }
 
-// link puts a share into the list or takes it out, updates all that is
+// link adds a share to the list or removes it, updates everything that is
 // counted from its elements, and calls visit (unless nil) for every key whose
 // merged element changes. It is its own inverse and writes no journal.
 func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// State is the merge of all accepted fragments, and what is needed to bring
-// the kernel from the last accepted state to the present one.
+// State is the merge of all accepted fragments, with the difference to the last
+// accepted state, which the kernel has.
 type State struct {
 	tables    map[nft.TableID]*table
 	fragments map[Key]*fragment
@@ -20,8 +20,8 @@ type State struct {
 
 	// undo undoes everything since the last Accept, the newest last.
 	undo []func()
-	// origin is the number of updates taken in since the last Accept or
-	// Rollback, and so the index of the one that is being applied.
+	// origin is the number of changes since the last Accept or Rollback, and so
+	// the index of the one that is being applied.
 	origin int
 	// serial counts changes for ever; objects remember it to be queued once.
 	serial uint64
@@ -32,8 +32,8 @@ type State struct {
 	checkChains  []check[*chain, *nftobject.Chain]
 	checkSets    []check[*set, *nftset.Set]
 	checkObjects []check[*object, objectDecl]
-	// plan is what the last Plan or Diff decided beside its ops; nil when
-	// the state has changed since.
+	// plan is the decision of the last Plan or Diff; nil if the state has changed
+	// since.
 	plan *decision
 
 	// fixedFlags is FixedFlags.
@@ -51,12 +51,12 @@ type State struct {
 	// may have changed since the last Shaded.
 	shadowed int
 	shaded   map[*fragment]struct{}
-	// usage is what each publisher holds; one that holds nothing is not there.
+	// usage is what each publisher holds, without publishers that hold nothing.
 	usage map[string]Usage
 }
 
-// Work counts what the state has looked at since it was made, to prove that
-// the cost is that of the change.
+// Work counts what the state has looked at since it was made. It proves that an
+// update costs what it changes.
 type Work struct {
 	// Keys counts elements examined by Apply, Plan and Rollback; Rules counts
 	// rules examined; Objects counts chains and sets, those that a Scope or a Record
@@ -64,13 +64,14 @@ type Work struct {
 	Keys, Rules, Objects uint64
 }
 
-// fragment is one fragment's identity and what it holds.
+// fragment is the identity of one fragment and everything that it holds.
 type fragment struct {
 	key Key
-	// owner is the key as rules carry it, "" for what is nobody's.
+	// owner is the key as rules carry it, or "" for the orphan.
 	owner string
 	identity
-	// orphan is true for the one fragment that stands for nobody.
+	// orphan is true for the one fragment that stands for content without a
+	// fragment.
 	orphan bool
 	tables map[nft.TableID]*holding
 	// holds counts the rules and elements in all tables, shadowed the elements
@@ -79,14 +80,14 @@ type fragment struct {
 	shadowed int
 }
 
-// holding is what a fragment holds in one table.
+// holding is everything that a fragment holds in one table.
 type holding struct {
 	fragment *fragment
 	table    *table
 	comment  string
 	chains   map[string]*chainShare
 	sets     map[string]*setShare
-	// items is nil where there are none.
+	// objects is nil if there are none.
 	objects map[objectID]*objectShare
 	// dormant says that the fragment wants the table dormant.
 	dormant bool
@@ -132,9 +133,9 @@ func (s *State) Work() Work { return s.work }
 // in these.
 func (s *State) Pending() int { return s.origin }
 
-// Accept says that the kernel has carried out the ops of the last Plan or
-// Diff, which must be newer than the last change: the present state is the
-// kernel's from now on.
+// Accept says that the kernel has carried out the ops of the last Plan or Diff:
+// the present state is the kernel's from now on. The state must not have
+// changed since.
 func (s *State) Accept() {
 	if s.plan == nil {
 		s.Plan()
@@ -172,8 +173,8 @@ func (s *State) Rollback() {
 	s.reset()
 }
 
-// reset forgets the journal, and the objects that are neither desired nor
-// in the kernel.
+// reset forgets the journal, and the objects that are neither desired nor in
+// the kernel.
 func (s *State) reset() {
 	for _, t := range s.dirty {
 		t.origin = -1
@@ -230,15 +231,15 @@ func assign[T any](s *State, at *T, v T) {
 	s.undo = append(s.undo, func() { *at = old })
 }
 
-// stamp makes the running update the origin of what becomes of an object.
+// stamp makes the running update the origin of an object's change.
 func (s *State) stamp(origin *int) {
 	if *origin != s.origin {
 		assign(s, origin, s.origin)
 	}
 }
 
-// declared notes that the declarations of a table are no longer those of the
-// last Scope, nor perhaps those of the last Record.
+// declared records that the declarations of a table differ from the last Scope,
+// and perhaps from the last Record.
 func (s *State) declared(t *table) {
 	s.scopeDirty[t.id] = struct{}{}
 	s.recordedAt++
@@ -250,7 +251,7 @@ func compareTables(a, b nft.TableID) int {
 
 func (t *table) exists() bool { return len(t.holdings) > 0 }
 
-// comment is that of the first fragment that gives one.
+// comment returns the comment of the first fragment that gives one.
 func (t *table) comment() string {
 	var first *holding
 	for _, h := range t.holdings {
@@ -264,8 +265,7 @@ func (t *table) comment() string {
 	return first.comment
 }
 
-// before reports whether f takes precedence over g. What belongs to nobody
-// comes last.
+// before reports whether f takes precedence over g. The orphan comes last.
 func (f *fragment) before(g *fragment) bool {
 	if f.orphan != g.orphan {
 		return g.orphan
@@ -287,7 +287,7 @@ func newFragment(key Key, id identity) *fragment {
 func (f *fragment) String() string {
 	switch {
 	case f.orphan:
-		return "nobody (unclaimed since the restart)"
+		return "no fragment (unclaimed since the restart)"
 	case f.adopted:
 		return "fragment " + f.key.String() + " (committed before the restart, not yet published again)"
 	default:
@@ -295,7 +295,7 @@ func (f *fragment) String() string {
 	}
 }
 
-// setFragment registers a fragment, or removes it where f is nil.
+// setFragment registers a fragment, or removes it if f is nil.
 func (s *State) setFragment(key Key, f *fragment) {
 	s.noteLifetime(key)
 	old := s.fragments[key]
@@ -333,7 +333,7 @@ func newHolding(f *fragment, t *table) *holding {
 	return &holding{fragment: f, table: t, chains: map[string]*chainShare{}, sets: map[string]*setShare{}}
 }
 
-// release removes a holding that has nothing in it.
+// release removes an empty holding.
 func (s *State) release(h *holding) {
 	s.markTable(h.table)
 	s.stamp(&h.table.origin)
@@ -371,7 +371,7 @@ func (s *State) setTableComment(h *holding, comment string) {
 	})
 }
 
-// dormant reports whether the table is to be dormant: while a fragment says so.
+// dormant reports whether a fragment wants the table dormant.
 func (t *table) dormant() bool {
 	return slices.ContainsFunc(t.holdings, func(h *holding) bool { return h.dormant })
 }

@@ -34,8 +34,8 @@ func (s *State) Fragment(key Key) (Status, bool) {
 	return f.status(), true
 }
 
-// Fragments returns the status of all fragments by publisher and name. It
-// costs what there is in fragments and tables, not in what they hold.
+// Fragments returns the status of all fragments by publisher and name. It costs
+// the number of fragments and tables, whatever they hold.
 func (s *State) Fragments() []Status {
 	all := make([]Status, 0, len(s.fragments))
 	for _, f := range s.sorted() {
@@ -109,9 +109,9 @@ func (f *fragment) status() Status {
 	return st
 }
 
-// Content returns what a fragment holds, as a snapshot's tables: by table,
-// objects by name, rules in order, elements in no order (see
-// [MergedSet.Elements]). An adopted fragment's rules have a fingerprint and no
+// Content returns the content of a fragment, as the tables of a snapshot: by
+// table, objects by name, rules in order, elements in no order (see
+// [MergedSet.Elements]). Rules of an adopted fragment have a fingerprint and no
 // text.
 func (s *State) Content(key Key) ([]TableUpdate, bool) {
 	f, ok := s.fragments[key]

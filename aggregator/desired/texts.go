@@ -1,11 +1,11 @@
 package desired
 
-// texts gives numbers to texts that many elements have in common, and counts who
-// has them. Its zero value is ready for use.
+// texts gives numbers to texts that many elements share, and counts their
+// users. Its zero value is ready for use.
 type texts struct {
 	numbers map[string]uint32
 	list    []sharedText
-	// free are numbers that nobody has.
+	// free are numbers without users.
 	free []uint32
 }
 
@@ -16,7 +16,7 @@ type sharedText struct {
 
 func (t *texts) text(n uint32) string { return t.list[n].text }
 
-// take returns the number of a text for one more user.
+// take returns the number of a text and adds a user.
 func (t *texts) take(text string) uint32 {
 	n, ok := t.numbers[text]
 	if !ok {
@@ -38,7 +38,7 @@ func (t *texts) take(text string) uint32 {
 	return n
 }
 
-// drop ends one user's use of a number.
+// drop removes a user of a number.
 func (t *texts) drop(n uint32) {
 	this := &t.list[n]
 	if this.users--; this.users > 0 {
@@ -49,7 +49,7 @@ func (t *texts) drop(n uint32) {
 	t.free = append(t.free, n)
 }
 
-// bytes is the length of the texts, counted for each user.
+// bytes returns the length of the texts, counted for each user.
 func (t *texts) bytes() int {
 	n := 0
 	for i := range t.list {

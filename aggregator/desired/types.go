@@ -23,9 +23,9 @@ func (k Key) Compare(other Key) int {
 // Update is one change of one fragment, compiled. Updates are immutable.
 type Update struct {
 	Fragment Key
-	// Snapshot replaces all that the fragment holds by what Tables put;
-	// Priority takes effect with a snapshot. A snapshot without tables
-	// withdraws the fragment.
+	// Snapshot replaces everything that the fragment holds by Tables. Priority
+	// takes effect with a snapshot. A snapshot without tables withdraws the
+	// fragment.
 	Snapshot bool
 	Priority int32
 	// Lifetime, like Priority, takes effect with a snapshot.
@@ -67,9 +67,8 @@ type TableUpdate struct {
 	// Elements change objects that the fragment has declared. They are done
 	// last.
 	Elements []Elements
-	// Uses are declarations outside of this update that its rules were
-	// compiled against, by name. Where one is no longer what the table has,
-	// Apply returns ErrStale.
+	// Uses are declarations outside of this update that its rules were compiled
+	// against, by name. If the table has another one, Apply returns ErrStale.
 	Uses map[string]*nftset.Set
 }
 
@@ -100,12 +99,11 @@ type Set struct {
 
 // Elements is a change of a fragment's share of one set or map: first the
 // removals, then the additions, which replace elements of the same key.
-// Removing what the fragment does not hold changes nothing.
+// Removing an element that the fragment does not hold changes nothing.
 type Elements struct {
 	Set string
-	// Decl is the declaration that the elements were packed for. Where the
-	// fragment's own is no longer equal to it, Apply returns ErrStale; nil
-	// skips the check.
+	// Decl is the declaration that the elements were packed for. If it differs
+	// from the fragment's own, Apply returns ErrStale; nil skips the check.
 	Decl   *nftset.Set
 	Remove []nftset.Element
 	Add    []nftset.Element

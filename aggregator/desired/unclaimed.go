@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// ErrNotAdopted says that a fragment is not one that is known from before a
-// restart alone.
+// ErrNotAdopted means that a fragment is not adopted: it is not known only from
+// before a restart.
 var ErrNotAdopted = errors.New("fragment is not waiting for its publisher")
 
 // Unclaimed is an object, or a part of one, that was in the kernel at Adopt
@@ -18,7 +18,7 @@ type Unclaimed struct {
 	// Object is "chain input", "set blocked" or "counter drops"; "" is the table
 	// itself.
 	Object string
-	// Rules and Elements count what nobody has claimed in it.
+	// Rules and Elements count the parts of the object that no fragment owns.
 	Rules, Elements int
 }
 
@@ -70,11 +70,10 @@ func (s *State) DropUnclaimed() error {
 	})
 }
 
-// DropAdopted withdraws a fragment that is known from before a restart and
-// has not come back. It counts as a change like an Apply.
-//
-// Possible errors: one that wraps [ErrNotAdopted]; *[Rejection], when other
-// fragments refer to what it holds.
+// DropAdopted withdraws an adopted fragment. It counts as a change like an
+// Apply.
+// Possible errors: one that wraps [ErrNotAdopted]; *[Rejection], if other
+// fragments refer to objects that it holds.
 func (s *State) DropAdopted(key Key) error {
 	f, ok := s.fragments[key]
 	if !ok || !f.adopted {

@@ -41,8 +41,8 @@ func (s *State) ApplyWithin(u *Update, limit Limit) error {
 	})
 }
 
-// charge counts something that a fragment gains (by is +1) or gives up (-1).
-// It is its own inverse and writes no journal: those who call it do.
+// charge adds (by is +1) or removes (-1) usage of a fragment. It is its own
+// inverse and writes no journal: its callers do.
 func (s *State) charge(f *fragment, o Usage, by int) {
 	if o == (Usage{}) {
 		return
@@ -72,15 +72,15 @@ func (s *State) chargeElement(sh *setShare, id string, old nftset.Element, had b
 	s.charge(sh.fragment, u, +1)
 }
 
-// usage is what a share counts for; bytes has to be right.
+// usage returns the share's usage; bytes must be up to date.
 func (sh *setShare) usage() Usage {
 	return Usage{Elements: sh.elements.len(), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment)}
 }
 
-// weigh counts the bytes of a share that comes with its elements.
+// weigh counts the bytes of a share that was made with its elements.
 func (sh *setShare) weigh() { sh.bytes = sh.elements.bytes() }
 
-// usage is what a share counts for.
+// usage returns the share's usage.
 func (sh *chainShare) usage() Usage {
 	u := rulesUsage(sh.rules)
 	u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrStale says that an update was compiled against declarations that have
+// ErrStale means that an update was compiled against declarations that have
 // changed since. Compile it again with the present Scope and apply it again.
 var ErrStale = errors.New("declarations have changed since the update was compiled")
 
@@ -54,7 +54,8 @@ func (r Reason) String() string {
 	}
 }
 
-// Violation says what is wrong with an update, where, and what to do.
+// Violation describes an error in an update: where it is, what is wrong and
+// what to do.
 type Violation struct {
 	// Object is the place in the update, such as
 	// "table ip weft chain input rule 3" (rules count from 1).
@@ -71,7 +72,7 @@ func (v Violation) String() string {
 	return v.Object + ": " + v.Message
 }
 
-// Rejection is the error of an update that was not taken in.
+// Rejection is the error of an invalid update.
 type Rejection struct {
 	Fragment   Key
 	Violations []Violation
@@ -90,5 +91,5 @@ func (r *Rejection) Error() string {
 	return b.String()
 }
 
-// maxViolations bounds what one rejection lists.
+// maxViolations bounds the violations of one rejection.
 const maxViolations = 32
