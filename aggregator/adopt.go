@@ -11,9 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// start adopts what the kernel holds: it is taken as committed, and stays as it
-// is until the publishers that own it have sent snapshots. Nothing is written.
-//
+// start adopts what the kernel holds: it counts as committed, and stays as it
+// is until its publishers have sent snapshots.
 // Possible errors: *kernel.OwnedError, the kernel's, ctx's.
 func (w *writer) start(ctx context.Context) error {
 	dump, err := w.takeOver(ctx)
@@ -44,11 +43,12 @@ func (w *writer) start(ctx context.Context) error {
 	return nil
 }
 
-// claimInterval is the time between claims while standing by: nobody says when an
-// owner goes, and the tables are not repaired or updated until they are claimed.
+// claimInterval is the time between attempts to claim the tables while standing
+// by. The kernel does not report that their owner has ended, and they are not
+// repaired or updated until they are claimed.
 const claimInterval = 100 * time.Millisecond
 
-// takeOver claims our tables and reads them. With Config.Standby it waits while
+// takeOver claims the tables and reads them. With Config.Standby it waits while
 // another process owns them.
 func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 	for standing := false; ; {
@@ -77,10 +77,10 @@ func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 	}
 }
 
-// returned looks whether the adopted fragments are back. Once those with watched
-// flows are, all flows are compared with where they may go: nobody knows what
-// changed while weft was away. Once all are, and the record was whole, what
-// still belongs to nobody is what a crash left behind, and goes.
+// returned checks whether the adopted fragments are back. When those with
+// watched flows are, all flows are compared with their backends, because
+// changes during the restart are not known. When all are back and the record
+// was complete, content without a fragment was left by a crash and is removed.
 func (w *writer) returned() {
 	if !w.returning {
 		return
@@ -99,7 +99,7 @@ func (w *writer) returned() {
 	}
 }
 
-// countsOf turns the counts of a plan into the message.
+// countsOf converts the counts of a plan.
 func countsOf(c desired.Counts) *weftv1.Counts {
 	return &weftv1.Counts{
 		Tables: uint32(c.Tables), Chains: uint32(c.Chains), Sets: uint32(c.Sets), Objects: uint32(c.Objects), //nolint:gosec // counts
@@ -108,11 +108,12 @@ func countsOf(c desired.Counts) *weftv1.Counts {
 	}
 }
 
-// dropUnclaimed removes what a crash between record and commit left behind.
+// dropUnclaimed removes content that a crash between record and commit has
+// left.
 func (w *writer) dropUnclaimed() error {
 	w.sweep = false
 	if err := w.state.DropUnclaimed(); err != nil {
-		w.log.Warn("what belongs to nobody stays", "error", err)
+		w.log.Warn("content without a fragment stays", "error", err)
 		return nil
 	}
 	plan := w.state.Plan()
@@ -125,7 +126,7 @@ func (w *writer) dropUnclaimed() error {
 	if _, err := w.kernel.Commit(plan.Ops); err != nil {
 		w.state.Rollback()
 		w.drift = err.Error()
-		return fmt.Errorf("remove what belongs to nobody: %w", err)
+		return fmt.Errorf("remove content without a fragment: %w", err)
 	}
 	w.state.Accept()
 	w.revision++
@@ -133,7 +134,7 @@ func (w *writer) dropUnclaimed() error {
 	counts := countsOf(plan.Counts)
 	w.metrics.committed(counts, w.revision, phases{})
 	w.purger.Add(plan.Purges, len(plan.Stale) > 0)
-	w.log.Info("removed what belonged to nobody", "revision", w.revision, "ops", len(plan.Ops))
+	w.log.Info("removed content without a fragment", "revision", w.revision, "ops", len(plan.Ops))
 	w.flows.After(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
 	return nil
 }

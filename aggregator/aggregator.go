@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,15 +21,15 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Kernel is what the writer needs of nft/kernel.
+// Kernel is the part of nft/kernel that the writer needs.
 type Kernel interface {
 	// Commit carries out all ops or none. A *kernel.BatchError names the op
 	// that the kernel refused; any other error leaves the outcome unknown.
 	Commit(ops []kernel.Op) (kernel.Stats, error)
-	// Dump returns the tables that are marked as weft's, and what is in them.
+	// Dump returns the tables that are marked as weft's, with their content.
 	Dump() ([]kernel.Table, error)
-	// Adopt takes over the tables of a process that has gone, and returns
-	// what they hold from then on; *kernel.OwnedError says that it has not.
+	// Adopt claims the tables of a process that has ended, and returns their
+	// content. A *kernel.OwnedError says that the process still owns them.
 	Adopt() ([]kernel.Table, error)
 }
 
@@ -37,9 +38,9 @@ type Watcher interface {
 	Watch(ctx context.Context) (<-chan kernel.Change, error)
 }
 
-// Owner is a Kernel that may keep all others away from its tables. Then nobody
-// watches: there is nothing to see, and a watch makes each commit dearer, as the
-// kernel tells it of every element.
+// Owner is a Kernel that may own its tables, so that no other process can
+// change them. Then they are not watched: there is nothing to see, and a watch
+// slows each commit down because the kernel reports every element.
 type Owner interface {
 	Owner() bool
 }
@@ -51,19 +52,19 @@ type Flows = flows.Conntrack
 const (
 	// DefaultRate is the number of commits a second under load.
 	DefaultRate = rate.Limit(20)
-	// DefaultBurst is the number of commits that are made without a wait
-	// after a quiet time.
+	// DefaultBurst is the number of commits that are made without a wait after an
+	// idle time.
 	DefaultBurst = 10
-	// DefaultRetry is the time between attempts to bring a kernel in step
-	// that could not be.
+	// DefaultRetry is the time between attempts to reconcile a kernel after an
+	// error.
 	DefaultRetry = time.Second
-	// DefaultSessionGrace is how long fragments of sessions stay after a
-	// restart for their publishers to return.
+	// DefaultSessionGrace is how long the fragments of sessions are kept after a
+	// restart until their publishers return.
 	DefaultSessionGrace = 30 * time.Second
-	// DefaultReadyGrace is how long after a start Settled waits for the
-	// publishers of before.
+	// DefaultReadyGrace is how long after a start Settled waits for the publishers
+	// from before the restart.
 	DefaultReadyGrace = 30 * time.Second
-	// DefaultDrain bounds how long a graceful stop commits what is pending.
+	// DefaultDrain bounds how long a graceful stop commits pending updates.
 	DefaultDrain = 5 * time.Second
 )
 
@@ -74,8 +75,8 @@ type Config struct {
 	Kernel Kernel
 	// Flows removes stale UDP flows; nil leaves them.
 	Flows Flows
-	// StateDir holds the record of fragments and the durable ones; empty
-	// keeps no state, and then adopted elements belong to nobody.
+	// StateDir has the record of fragments and the durable fragments. If it is
+	// empty, no state is kept, and elements that are adopted have no owner.
 	StateDir string
 	// Access has the rights and limits of publishers; nil allows everything.
 	Access *access.Control
@@ -84,10 +85,10 @@ type Config struct {
 	Burst int
 	// Retry is the time between attempts to repair; 0 means DefaultRetry.
 	Retry time.Duration
-	// SessionGrace is how long after a restart fragments whose lifetime is that
-	// of a session wait for it; 0 means DefaultSessionGrace.
+	// SessionGrace is how long after a restart the fragments of sessions are kept
+	// until their publishers return; 0 means DefaultSessionGrace.
 	SessionGrace time.Duration
-	// ReadyGrace is how long Settled waits for the publishers of before a
+	// ReadyGrace is how long Settled waits for the publishers from before a
 	// restart; 0 means DefaultReadyGrace.
 	ReadyGrace time.Duration
 	// Drain bounds a graceful stop; 0 means DefaultDrain.
@@ -97,31 +98,16 @@ type Config struct {
 	Standby bool
 	// Logger gets one line for each commit; nil discards.
 	Logger *slog.Logger
-	// Registerer gets the metrics; nil keeps them to ourselves.
+	// Registerer registers the metrics; nil registers nothing.
 	Registerer prometheus.Registerer
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
 func (c *Config) setDefaults() {
-	if c.Rate == 0 {
-		c.Rate = DefaultRate
-	}
-	if c.Burst == 0 {
-		c.Burst = DefaultBurst
-	}
-	if c.Retry == 0 {
-		c.Retry = DefaultRetry
-	}
-	if c.SessionGrace == 0 {
-		c.SessionGrace = DefaultSessionGrace
-	}
-	if c.ReadyGrace == 0 {
-		c.ReadyGrace = DefaultReadyGrace
-	}
-	if c.Drain == 0 {
-		c.Drain = DefaultDrain
-	}
+	c.Rate, c.Burst = cmp.Or(c.Rate, DefaultRate), cmp.Or(c.Burst, DefaultBurst)
+	c.Retry, c.Drain = cmp.Or(c.Retry, DefaultRetry), cmp.Or(c.Drain, DefaultDrain)
+	c.SessionGrace, c.ReadyGrace = cmp.Or(c.SessionGrace, DefaultSessionGrace), cmp.Or(c.ReadyGrace, DefaultReadyGrace)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -170,10 +156,10 @@ type Aggregator struct {
 	// scope has the declarations that admission compiles against.
 	scope atomic.Pointer[desired.Scope]
 
-	// state is where Run stands.
+	// state is the phase of Run.
 	state phase
-	// began is when updates began to be committed, in Unix nanoseconds; settled
-	// is true once Settled has returned nil.
+	// began is when the first update could be committed, in Unix nanoseconds;
+	// settled is true after Settled has returned nil.
 	began   atomic.Int64
 	settled atomic.Bool
 	ready   chan struct{}
@@ -190,7 +176,7 @@ type phase struct {
 	changed chan struct{}
 }
 
-// next returns what is closed when the state changes from what it was after the
+// next returns a channel that is closed at the next change of state after the
 // call.
 func (p *phase) next() <-chan struct{} {
 	p.mu.Lock()
@@ -264,15 +250,15 @@ func (a *Aggregator) Pending() int { return a.queue.len() }
 // Revision returns the number of the last commit.
 func (a *Aggregator) Revision() uint64 { return a.statuses.last() }
 
-// Run adopts what the kernel holds and commits updates until ctx ends; then it
-// commits what is pending and returns nil. It is the one goroutine that uses
-// Kernel. Any other return is an error that the process can not go on with.
-//
-// Possible errors: ErrCleanedUp (which is no failure), *kernel.OwnedError (another process has our tables, without
-// Config.Standby), the kernel's at start.
+// Run adopts what the kernel holds and commits updates until ctx ends. Then it
+// commits pending updates and returns nil. It is the only goroutine that uses
+// Kernel. It returns an error if the process cannot go on.
+// Possible errors: ErrCleanedUp (which is not a failure), *kernel.OwnedError
+// (another process owns the tables, and Config.Standby is false), the kernel's
+// at start.
 func (a *Aggregator) Run(ctx context.Context) error {
 	defer a.stop()
-	// What runs behind the writer ends after it.
+	// The goroutines that serve the writer end after it.
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { a.flows.Run(behind) })
@@ -314,8 +300,8 @@ func (a *Aggregator) stop() {
 	close(a.stopped)
 }
 
-// condition returns why updates can not be committed now, or nil. While the
-// aggregator starts it is nil.
+// condition returns why updates cannot be committed now, or nil. While the
+// aggregator starts it returns nil.
 func (a *Aggregator) condition() error {
 	switch a.state.Load() {
 	case stateStandby:
@@ -327,9 +313,8 @@ func (a *Aggregator) condition() error {
 	}
 }
 
-// admitting returns once updates can be compiled: against the declarations of the
-// tables that the start has adopted. Done ends the wait.
-//
+// admitting waits until updates can be compiled against the declarations of the
+// adopted tables, or until done is closed.
 // Possible errors: ErrStandby, ErrStopped, ErrGone.
 func (a *Aggregator) admitting(done <-chan struct{}) error {
 	for {

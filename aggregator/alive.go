@@ -22,8 +22,8 @@ func WithAlive(ctx context.Context, alive Alive) context.Context {
 	return context.WithValue(ctx, aliveKey{}, alive)
 }
 
-// aliveIn returns what decides on a call's updates: its context, and the Alive in
-// that.
+// aliveIn returns an Alive for the updates of a call: it is true while the
+// call's context and the Alive in it are.
 func aliveIn(ctx context.Context) Alive {
 	alive, _ := ctx.Value(aliveKey{}).(Alive)
 	return func() bool { return ctx.Err() == nil && (alive == nil || alive()) }
@@ -37,8 +37,8 @@ func (s *Session) While(ctx context.Context) { s.alive, s.done = aliveIn(ctx), c
 // gone reports whether an update has lost its sender.
 func (s *submission) gone() bool { return s.alive != nil && !s.alive() }
 
-// dropGone answers an update without a sender. Nobody reads the answer: it is
-// no rejection, as nothing is wrong with the update.
+// dropGone answers an update without a sender. The update is not wrong, so it
+// is not a rejection.
 func (w *writer) dropGone(s *submission) {
 	w.metrics.dropped.Inc()
 	w.log.Debug("dropped an update whose sender is gone", "fragment", s.key().String(), "snapshot", s.update.Snapshot,

@@ -21,10 +21,11 @@ import (
 // updates are tried one by one.
 const maxFailures = 3
 
-// commit applies a batch and commits it. Where the kernel refuses it, commit
-// returns the groups in which the updates are to be tried again; a culprit has
-// been answered then and is in none of them. On an error the kernel is out of
-// step, and the groups hold everything that was not answered.
+// commit applies a batch and commits it. If the kernel refuses it, commit
+// returns the groups in which the updates must be tried again. An update that
+// is to blame has been answered and is in none of them. On an error the kernel
+// may differ from the state, and the groups have all updates that were not
+// answered.
 func (w *writer) commit(batch []*submission) (again [][]*submission, err error) {
 	if w.drift != "" {
 		if err := w.repair(); err != nil {
@@ -49,7 +50,7 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	// The record comes before the commit that it describes: see desired.Record.
 	// Not being able to write it is no reason to stop.
 	if err := w.save(); err != nil {
-		w.log.Error("record is not saved", "error", err)
+		w.log.Error("cannot save the record", "error", err)
 	}
 	if len(plan.Ops) == 0 {
 		w.state.Accept()
@@ -63,7 +64,7 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	if err != nil {
 		w.state.Rollback()
 		if err := w.save(); err != nil {
-			w.log.Error("record is not saved", "error", err)
+			w.log.Error("cannot save the record", "error", err)
 		}
 		return w.refused(accepted, plan, err)
 	}
@@ -81,8 +82,8 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	return nil, nil
 }
 
-// apply applies updates to the state, answers those that it refuses, and
-// returns the others: their order is that of desired.Plan.Origin.
+// apply applies updates to the state and answers those that it rejects. It
+// returns the others, in the order of desired.Plan.Origin.
 func (w *writer) apply(batch []*submission) []*submission {
 	accepted := make([]*submission, 0, len(batch))
 	for i := 0; i < len(batch); i++ {
@@ -118,9 +119,9 @@ func (w *writer) apply(batch []*submission) []*submission {
 	return accepted
 }
 
-// applyStale compiles an update again, against the declarations of now. It
-// happens when a fragment changed a declaration while the update was waiting,
-// which is rare enough to be done here.
+// applyStale compiles an update again, against the present declarations. A
+// fragment changed a declaration while the update was waiting, which is rare
+// enough to compile on the writer's goroutine.
 func (w *writer) applyStale(s *submission) error {
 	u, err := s.admitted.Recompile(s.update, w.state.Scope())
 	if err != nil {
@@ -176,7 +177,7 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 	}
 }
 
-// refuse answers an update that can not be committed.
+// refuse answers an update that cannot be committed.
 func (w *writer) refuse(s *submission, err error) {
 	var r *desired.Rejection
 	if errors.As(err, &r) {
@@ -198,7 +199,7 @@ func (w *writer) refuse(s *submission, err error) {
 	s.answer(Result{Err: err})
 }
 
-// report announces a rejection.
+// report counts, logs and publishes a rejection.
 func (a *Aggregator) report(r *RejectedError) {
 	a.statuses.rejected(r)
 	a.roster.rejected(r)
@@ -209,7 +210,7 @@ func (a *Aggregator) report(r *RejectedError) {
 	}}})
 }
 
-// rejection turns the state's refusal into ours.
+// rejection converts a rejection by the state.
 func rejection(r *desired.Rejection) *RejectedError {
 	out := &RejectedError{Fragment: r.Fragment}
 	for _, v := range r.Violations {
@@ -220,13 +221,13 @@ func rejection(r *desired.Rejection) *RejectedError {
 	return out
 }
 
-// refused decides what to do with a batch that was not committed. The state is
-// rolled back.
+// refused decides how to continue after a batch that was not committed. The
+// state has been rolled back.
 func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (again [][]*submission, _ error) {
 	var be *kernel.BatchError
 	switch {
 	case errors.As(err, &be):
-		if !w.suspected && w.doubts(be) {
+		if !w.suspected && w.suspects(be) {
 			w.suspected, w.drift = true, be.Error()
 			return [][]*submission{batch}, nil
 		}
@@ -254,9 +255,9 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 	return [][]*submission{batch[:half:half], batch[half:]}, nil
 }
 
-// suspicious reports whether a refusal may be due to the kernel holding
-// something else than it should: what is deleted is not there (a timeout, or
-// somebody else's deletion), or what is added is.
+// suspicious reports whether a refusal may mean that the kernel differs from
+// the state: an object to delete does not exist (because it timed out, or
+// another process deleted it), or an object to add exists.
 func suspicious(be *kernel.BatchError) bool {
 	return errors.Is(be.Errno, syscall.ENOENT) || errors.Is(be.Errno, syscall.EEXIST) || errors.Is(be.Errno, syscall.ENOTEMPTY)
 }
@@ -272,7 +273,8 @@ func culprit(plan *desired.Plan, op, updates int) int {
 	return -1
 }
 
-// settle keeps the books after a commit and answers its updates.
+// settle updates everything that readers see after a commit, and answers the
+// updates.
 func (w *writer) settle(accepted []*submission, r Result, changed bool) {
 	w.statuses.committed(accepted, w.state, w.revision, w.now(), changed)
 	w.metrics.shadowed.Set(float64(w.state.Shadowed()))
@@ -283,7 +285,7 @@ func (w *writer) settle(accepted []*submission, r Result, changed bool) {
 	w.returned()
 }
 
-// announce tells of a commit: log, watchers, and the flows.
+// announce reports a commit to the log, to watchers and to the flows.
 func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *weftv1.Counts, stats kernel.Stats, p phases) {
 	took := p.build + p.kernel
 	keys := make([]string, 0, len(accepted))

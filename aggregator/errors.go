@@ -9,11 +9,11 @@ import (
 var (
 	// ErrNotFound means that there is no such fragment.
 	ErrNotFound = errors.New("no such fragment")
-	// ErrNoObject means that the kernel holds no such object of weft's.
+	// ErrNoObject means that weft has no such object in the kernel.
 	ErrNoObject = errors.New("no such object")
 	// ErrInvalidName means that a publisher or fragment name is malformed.
 	ErrInvalidName = admission.ErrInvalidName
-	// ErrProtocol means that a request makes no sense where it came.
+	// ErrProtocol means that a request is not valid in its place.
 	ErrProtocol = errors.New("protocol error")
 	// ErrStarting means that the kernel's tables are not adopted yet.
 	ErrStarting = errors.New("starting: the kernel's tables are not adopted yet")
@@ -21,14 +21,15 @@ var (
 	ErrStandby = errors.New("standing by: another process owns weft's tables")
 	// ErrStopped means that the aggregator has stopped or is stopping.
 	ErrStopped = errors.New("aggregator stopped")
-	// ErrCleanedUp is what Run returns after Cleanup: there is nothing left to do.
+	// ErrCleanedUp is the error of Run after Cleanup.
 	ErrCleanedUp = errors.New("all tables are removed")
-	// ErrGone means that the sender of an update was gone before its turn came.
+	// ErrGone means that the sender of an update was gone before the update was
+	// applied.
 	ErrGone = errors.New("caller is gone")
 	// ErrSlowWatcher means that a watcher did not keep up and was dropped.
 	ErrSlowWatcher = errors.New("watcher too slow: events were lost")
-	// ErrKernel means that the kernel could not be brought to the desired
-	// state, through no fault of the update.
+	// ErrKernel means that the kernel could not be reconciled, which is not the
+	// fault of the update.
 	ErrKernel = errors.New("kernel unavailable")
 )
 

@@ -10,7 +10,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// watcherBuffer is how many events a watcher may be behind before it is
+// watcherBuffer is how many events a watcher may lag behind before it is
 // dropped.
 const watcherBuffer = 256
 

@@ -8,14 +8,13 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Healthy returns why updates can not be committed now: the aggregator stands
-// by or has stopped. Starting up counts as healthy.
-//
+// Healthy returns why updates cannot be committed now: the aggregator stands by
+// or has stopped. A starting aggregator is healthy.
 // Possible errors: ErrStandby, ErrStopped.
 func (a *Aggregator) Healthy() error { return a.condition() }
 
-// MissingError says which publishers of before a restart have not come back.
-// What they published is in force all the same, as it was.
+// MissingError names the publishers from before a restart that have not come
+// back. What they published is still in force.
 type MissingError struct {
 	// Publishers are their names, ordered.
 	Publishers []string
@@ -38,11 +37,10 @@ func (e *MissingError) Error() string {
 		e.Fragments, e.Grace.Round(time.Second), strings.Join(named, ", "), more)
 }
 
-// Settled returns why the ruleset may not be what its publishers want now, or
-// nil: once updates are committed and every fragment of before a restart is
-// back, unless it is a session's. Config.ReadyGrace after the start what is
-// missing is no reason any more.
-//
+// Settled returns why the ruleset may differ from what its publishers want now.
+// It returns nil once updates are committed and every fragment from before a
+// restart is back, except those of sessions. Config.ReadyGrace after the start
+// it no longer waits for fragments.
 // Possible errors: ErrStarting, ErrStandby, ErrStopped, *MissingError.
 func (a *Aggregator) Settled() error {
 	if err := a.condition(); err != nil {

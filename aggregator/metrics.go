@@ -87,26 +87,26 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 		publishers: make(map[string]struct{}),
 		commits:    counter(metricCommits, "Batches committed to the kernel."),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: metricCommitSeconds, Help: "Time of a commit by phase: the oldest update's wait, the build of the batch, the kernel.",
+			Name: metricCommitSeconds, Help: "Seconds that each commit spent in a phase: wait (of its oldest update for its turn), build (merge and plan), kernel.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
 		}, []string{"phase"}),
-		elements:   vec(metricElements, "Set and map elements added to and deleted from the kernel.", "change"),
-		rules:      vec(metricRules, "Rules added to and deleted from the kernel.", "change"),
+		elements:   vec(metricElements, "Elements of sets and maps that commits added to and deleted from the kernel.", "change"),
+		rules:      vec(metricRules, "Rules that commits added to and deleted from the kernel.", "change"),
 		rejections: vec(metricRejections, "Updates rejected, by publisher and the reason of the first violation.", "publisher", "reason"),
-		dropped:    counter(metricDropped, "Updates dropped as their sender was gone before they took effect."),
-		shadowed:   gauge(metricShadowed, "Map elements that another fragment's value hides."),
-		repairs:    counter(metricRepairs, "Commits that repaired what others changed in the kernel."),
-		sessions:   gauge(metricSessions, "Publish streams that are open."),
-		revision:   gauge(metricRevision, "Number of the last commit."),
+		dropped:    counter(metricDropped, "Updates dropped because their sender was gone before they were applied."),
+		shadowed:   gauge(metricShadowed, "Map elements that are not in force because another fragment has a different value for their key."),
+		repairs:    counter(metricRepairs, "Commits that repaired changes by other processes."),
+		sessions:   gauge(metricSessions, "Open Publish streams."),
+		revision:   gauge(metricRevision, "Revision of the last commit."),
 	}
-	m.stateErrors = vec(metricStateErrors, "Files of the state directory that could not be read or written.", "file")
+	m.stateErrors = vec(metricStateErrors, "Failed attempts to read or write a part of the state directory.", "file")
 	removals, err := flows.NewMetrics(reg)
 	if err != nil {
 		return nil, err
 	}
 	m.flows = removals
-	m.unrepaired = gauge(metricUnrepaired, "Tables that are not as committed, as the kernel refuses to have them repaired.")
-	m.work = vec(metricWork, "What the writer looked at: elements, rules, chains and sets, whole dumps of the kernel, records written.", "kind")
+	m.unrepaired = gauge(metricUnrepaired, "Tables that differ from the committed state because the kernel refuses to repair them.")
+	m.work = vec(metricWork, "Work of the writer: elements (keys), rules, chains and sets (objects) examined, dumps of the whole kernel state, records written.", "kind")
 	for _, kind := range []string{workKeys, workRules, workObjects, workDumps, workRecords} {
 		m.work.WithLabelValues(kind)
 	}

@@ -2,12 +2,12 @@ package aggregator
 
 import "time"
 
-// phases are where the time of a commit went.
+// phases has the time that a commit spent in each phase.
 type phases struct {
 	// wait is how long its oldest update waited for its turn.
 	wait time.Duration
-	// build is what the merge and the difference took, and the record where it
-	// had to be written; kernel is the kernel's part.
+	// build is the time of the merge, of the plan and of the record if it was
+	// written; kernel is the kernel's time.
 	build, kernel time.Duration
 }
 

@@ -12,11 +12,11 @@ import (
 
 // Result is the outcome of an update.
 type Result struct {
-	// Revision is that of the commit that carries the update, or the last one
-	// where the update changed nothing.
+	// Revision is the number of the commit with the update, or of the last commit
+	// if the update changed nothing.
 	Revision uint64
-	// Changes is what the commit changed, all its updates together; nil where
-	// nothing was committed.
+	// Changes counts what the commit changed, for all of its updates together. It
+	// is nil if nothing was committed.
 	Changes *weftv1.Counts
 	Err     error
 }
@@ -26,21 +26,21 @@ type submission struct {
 	update *desired.Update
 	// admitted allows to compile the rules again; nil for withdrawals.
 	admitted *admission.Builder
-	// session is who sends it, nil for unary calls.
+	// session sent the update; nil for unary calls.
 	session *Session
-	// alive reports whether its sender is still there; nil means always.
+	// alive reports whether the sender still waits; nil means always.
 	alive Alive
 	// declares is true when the update changes declarations, so that later
 	// patches of the session are compiled against it.
 	declares bool
-	// durable is set by the writer where the fragment is durable before the
-	// update or after it. A stored one comes from the state directory.
+	// durable is set by the writer if the fragment is durable before the update or
+	// after it. stored is true for an update from the state directory.
 	durable, stored bool
 	// mustExist makes the withdrawal of an unknown fragment an error.
 	mustExist bool
-	// ends says that the session has ended: it leaves all that it owns by then.
+	// ends is true for the end of a session, after its last update.
 	ends bool
-	// leaving withdraws a fragment only if the session still owns it.
+	// leaving withdraws a fragment only if no session owns it any more.
 	leaving bool
 	// queued is when the update began to wait.
 	queued time.Time
@@ -57,42 +57,42 @@ func (s *submission) answer(r Result) {
 
 func (s *submission) key() desired.Key { return s.update.Fragment }
 
-// withdraws reports whether the update takes the fragment away.
+// withdraws reports whether the update withdraws the fragment.
 func (s *submission) withdraws() bool { return s.update.Snapshot && len(s.update.Tables) == 0 }
 
-// quantum is the cost from which an update is large, and what one publisher has a
-// share of in a commit where others wait too. The kernel has as many elements in
-// about 10 ms (BenchmarkFairness: the kernel's time for 100,000).
+// quantum is the cost from which an update is large, and the share of one
+// publisher in a commit while others wait too. The kernel adds as many elements
+// in about 10 ms (BenchmarkFairness: the kernel's time for 100,000).
 const quantum = 4096
 
-// alone is what a publisher has for itself where nobody else waits, in quanta.
+// alone is the share of a publisher while no other waits, in quanta.
 const alone = 16
 
-// queue holds what waits for the writer, in a lane for each publisher. The updates
-// of a lane keep their order. Its length is bounded by those who submit: each
-// stream and each unary call has a bounded number of updates in flight.
-//
-// A commit takes the small updates of all lanes, up to a share of each; a large one
-// has a commit to itself. Where both wait they take turns, so a small update waits
-// for one large one at most, and a large one is not starved. What is behind a
-// large update in its lane waits for it. Lanes take turns too: the
-// one that was served last comes last.
+// queue holds the updates that wait for the writer, in a lane for each
+// publisher. The updates of a lane keep their order. The length is bounded
+// because each stream and each unary call has a bounded number of updates in
+// flight.
+// A commit has the small updates of all lanes, up to a share of each. A large
+// update has a commit to itself. If both wait, they take turns: a small update
+// waits for one large one at most, and a large one is not starved. In a lane,
+// updates after a large one wait for it. Lanes take turns too: the lane that
+// was served last comes last.
 type queue struct {
 	now func() time.Time
-	// nudge has room for one: the writer takes what there is.
+	// nudge has room for one value: the writer looks at the whole queue.
 	nudge chan struct{}
 
 	mu sync.Mutex
-	// lanes are those that have something, in the order of their turns.
+	// lanes are the lanes that are not empty, in the order of their turns.
 	lanes  []*lane
 	byName map[string]*lane
 	n      int
-	// large is true when it is the turn of a large update.
+	// large is true if the next turn is that of a large update.
 	large  bool
 	closed bool
 }
 
-// lane is what waits of one publisher.
+// lane has the waiting updates of one publisher.
 type lane struct {
 	publisher string
 	items     []*submission
@@ -127,8 +127,8 @@ func (q *queue) put(s *submission) bool {
 	return true
 }
 
-// take removes and returns what comes next, nil where nothing waits. Cost says
-// how many elements and rules an update concerns.
+// take removes and returns the updates of the next commit, or nil. cost returns
+// how many elements and rules an update changes.
 func (q *queue) take(cost func(*submission) int) []*submission {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -147,7 +147,7 @@ func (q *queue) take(cost func(*submission) int) []*submission {
 	return q.takeLarge(cost)
 }
 
-// takeSmall takes each lane's share of small updates.
+// takeSmall removes each lane's share of small updates.
 func (q *queue) takeSmall(cost func(*submission) int) (batch []*submission) {
 	share := quantum
 	if len(q.lanes) == 1 {
@@ -167,7 +167,7 @@ func (q *queue) takeSmall(cost func(*submission) int) (batch []*submission) {
 	return batch
 }
 
-// takeLarge takes the first large update that is at the head of a lane.
+// takeLarge removes the first large update at the head of a lane.
 func (q *queue) takeLarge(cost func(*submission) int) []*submission {
 	for _, l := range q.lanes {
 		if cost(l.items[0]) >= quantum {
@@ -181,7 +181,7 @@ func (q *queue) takeLarge(cost func(*submission) int) []*submission {
 	return nil
 }
 
-// cut removes the first n updates of a lane; an empty lane is forgotten.
+// cut removes the first n updates of a lane, and an empty lane.
 func (q *queue) cut(l *lane, n int) []*submission {
 	batch := l.items[:n:n]
 	l.items = l.items[n:]

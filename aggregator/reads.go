@@ -2,10 +2,9 @@ package aggregator
 
 import "context"
 
-// ask has the writer call f between two commits and returns when it has. What f
-// takes along must not be changed, and putting it into words is for afterwards:
-// the writer has commits to make.
-//
+// ask calls f on the writer's goroutine between two commits and returns after
+// it. Whatever f copies must not be changed. Converting it to messages is the
+// caller's work, because commits wait for f.
 // Possible errors: ErrStandby, ErrStopped, ctx's.
 func (a *Aggregator) ask(ctx context.Context, f func(*writer)) error {
 	if err := a.condition(); err != nil {

@@ -14,24 +14,25 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// maxRepairs is how often a repair is tried at once, as others go on changing
-// what it was made for.
+// maxRepairs is how often a repair is tried without a delay while other
+// processes change the kernel.
 const maxRepairs = 3
 
-// repair brings the kernel to what was committed. A table that the kernel refuses
-// to repair (such as one whose name another program has taken) is left out and
-// tried again after Config.Retry: the others, and their updates, do not wait.
+// repair brings the kernel to the committed state. A table that the kernel
+// refuses to repair (for example because another program uses its name) is left
+// out and tried again after Config.Retry. Other tables and their updates do not
+// wait.
 func (w *writer) repair() error {
 	for attempt := 1; ; attempt++ {
 		err := w.tryRepair(attempt == maxRepairs)
 		if err == nil || attempt == maxRepairs {
 			return err
 		}
-		w.log.Warn("the kernel is not repaired yet", "error", err, "attempt", attempt)
+		w.log.Warn("cannot repair the kernel", "error", err, "attempt", attempt)
 	}
 }
 
-// tryRepair is one attempt; last says that there is no other one.
+// tryRepair makes one attempt; last is true for the last one.
 func (w *writer) tryRepair(last bool) error {
 	reason := w.drift
 	w.metrics.work.WithLabelValues(workDumps).Inc()
@@ -71,11 +72,11 @@ func (w *writer) tryRepair(last bool) error {
 	return nil
 }
 
-// commitTables commits the ops of a repair, in one batch if that is possible.
-// Where the kernel refuses it, the tables that are to blame are left out, and
-// returned with the reason. Other errors are returned as they are: some tables may
-// have been repaired then, and what was read is to be read again. Last says that it
-// has been read often enough.
+// commitTables commits the ops of a repair, in one batch if possible. If the
+// kernel refuses it, the tables that are to blame are left out and returned
+// with the reasons. Any other error is returned: some tables may have been
+// repaired, and the kernel must be read again. last is true if it has been read
+// often enough.
 func (w *writer) commitTables(ops []kernel.Op, last bool) (refused map[nft.TableID]error, _ error) {
 	refused = map[nft.TableID]error{}
 	for len(ops) > 0 {
@@ -85,7 +86,7 @@ func (w *writer) commitTables(ops []kernel.Op, last bool) (refused map[nft.Table
 		}
 		var be *kernel.BatchError
 		named := errors.As(err, &be)
-		if !named && !errors.Is(err, kernel.ErrTooLarge) || named && stale(be) && !last {
+		if !named && !errors.Is(err, kernel.ErrTooLarge) || named && outdated(be) && !last {
 			return refused, err
 		}
 		tables := tablesOf(ops)
@@ -110,9 +111,9 @@ func (w *writer) commitTables(ops []kernel.Op, last bool) (refused map[nft.Table
 	return refused, nil
 }
 
-// stale reports whether a refusal may mean that what was read before is no longer
-// so.
-func stale(be *kernel.BatchError) bool { return suspicious(be) && be.Err == nil }
+// outdated reports whether a refusal may mean that the kernel has changed since it
+// was read.
+func outdated(be *kernel.BatchError) bool { return suspicious(be) && be.Err == nil }
 
 // tablesOf returns the tables of ops, in their order.
 func tablesOf(ops []kernel.Op) []nft.TableID {
@@ -129,14 +130,14 @@ func ofTable(ops []kernel.Op, id nft.TableID) []kernel.Op {
 	return slices.DeleteFunc(slices.Clone(ops), func(op kernel.Op) bool { return kernel.TableOf(op) != id })
 }
 
-// leaveOut has tables that were not repaired tried again later, and tells of those
-// that were not left out before.
+// leaveOut schedules another repair of tables that were left out, and reports
+// those that were not left out before.
 func (w *writer) leaveOut(refused map[nft.TableID]error) {
 	fresh := false
 	for id, err := range refused {
 		if w.unrepaired[id] == nil || w.unrepaired[id].Error() != err.Error() {
 			fresh = true
-			w.log.Error("table can not be repaired", "table", id.String(), "error", err, "retry", w.retry)
+			w.log.Error("cannot repair table", "table", id.String(), "error", err, "retry", w.retry)
 		}
 	}
 	w.unrepaired = refused
@@ -155,7 +156,7 @@ func (w *writer) leaveOut(refused map[nft.TableID]error) {
 	})
 }
 
-// tryAgain has the tables that were left out repaired.
+// tryAgain starts another repair of the tables that were left out.
 func (w *writer) tryAgain() {
 	if len(w.unrepaired) > 0 && w.drift == "" {
 		w.drift = w.unrepairedReason()
@@ -172,35 +173,36 @@ func (w *writer) unrepairedReason() string {
 	return "not repaired yet: " + strings.Join(parts, "; ")
 }
 
-// rewatch watches again after the watch ended, at once or, where that does not
-// succeed, after Config.Retry: the channel is closed then, which leads here again.
+// rewatch subscribes to changes again after the watch ended. If that fails, it
+// returns a channel that is closed after Config.Retry, which leads here again.
 func (w *writer) rewatch(ctx context.Context) <-chan kernel.Change {
 	if ctx.Err() != nil {
 		return nil
 	}
 	changes, err := w.watch(ctx)
 	if err != nil {
-		w.log.Error("changes that others make are not seen", "error", err, "retry", w.retry)
+		w.log.Error("cannot watch the kernel", "error", err, "retry", w.retry)
 		closed := make(chan kernel.Change)
 		time.AfterFunc(w.retry, func() { close(closed) })
 		return closed
 	}
 	// Nobody saw what was changed in between.
-	w.drift = "nobody watched the kernel for a while"
+	w.drift = "kernel notifications were lost"
 	return changes
 }
 
-// doubts reports whether a refusal is a reason to compare the kernel with the
-// state before anybody is blamed. Where the kernel keeps others away it hardly ever
-// is, so a publisher who sends such updates does not get a comparison for each.
-func (w *writer) doubts(be *kernel.BatchError) bool {
+// suspects reports whether a refusal is a reason to compare the kernel with the
+// state before an update is blamed. If the kernel owns its tables, it hardly
+// ever is: then a publisher that repeats a wrong update does not cause a
+// comparison for each.
+func (w *writer) suspects(be *kernel.BatchError) bool {
 	if !suspicious(be) || errors.Is(be, kernel.ErrForeignTable) {
 		return false
 	}
 	now := w.now()
-	if o, ok := w.kernel.(Owner); ok && o.Owner() && now.Sub(w.doubted) < w.retry {
+	if o, ok := w.kernel.(Owner); ok && o.Owner() && now.Sub(w.suspectedAt) < w.retry {
 		return false
 	}
-	w.doubted = now
+	w.suspectedAt = now
 	return true
 }

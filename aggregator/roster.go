@@ -17,7 +17,8 @@ import (
 // not connected and have done nothing for the longest are forgotten first.
 const maxRecords = 1024
 
-// roster knows the publishers: who is connected, and how their updates fared.
+// roster records which publishers are connected, and how many of their updates
+// were committed and rejected.
 type roster struct {
 	now func() time.Time
 
@@ -25,7 +26,7 @@ type roster struct {
 	records map[string]*publisherRecord
 }
 
-// publisherRecord is what is known of one publisher.
+// publisherRecord is the record of one publisher.
 type publisherRecord struct {
 	sessions map[*Session]struct{}
 	// committed and rejected count updates since the aggregator started.
@@ -40,8 +41,8 @@ func newRoster(now func() time.Time) *roster {
 	return &roster{now: now, records: make(map[string]*publisherRecord)}
 }
 
-// record returns a publisher's record, made where it is new. It is called with
-// the lock held.
+// record returns a publisher's record, and makes it if it is new. It is called
+// with the lock held.
 func (r *roster) record(publisher string) *publisherRecord {
 	now := r.now()
 	p := r.records[publisher]
@@ -105,8 +106,8 @@ func (r *roster) rejected(e *RejectedError) {
 	p.lastAt = p.active
 }
 
-// ListPublishers returns who has fragments or is connected, by name.
-//
+// ListPublishers returns the publishers that have fragments or are connected,
+// by name.
 // Possible errors: ErrStandby, ErrStopped.
 func (a *Aggregator) ListPublishers(context.Context) (*weftv1.ListPublishersResponse, error) {
 	if err := a.condition(); err != nil {
@@ -136,8 +137,8 @@ func (a *Aggregator) ListPublishers(context.Context) (*weftv1.ListPublishersResp
 	return out, nil
 }
 
-// report adds to publishers what the roster knows of them, and those that are
-// connected.
+// report adds what the roster knows to the statuses of publishers, and adds
+// publishers that are connected.
 func (r *roster) report(all map[string]*weftv1.PublisherStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

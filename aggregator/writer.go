@@ -17,8 +17,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// writer is the one goroutine that owns the merged state and the kernel. Its
-// fields are that goroutine's; statuses and dir are safe for others.
+// writer owns the merged state and the kernel. Only the goroutine of Run may
+// use its fields, except statuses and dir, which are safe for concurrent use.
 type writer struct {
 	kernel  Kernel
 	log     *slog.Logger
@@ -43,35 +43,37 @@ type writer struct {
 	report func(*RejectedError)
 	// publish makes the scope known to admission.
 	publish func(*desired.Scope)
-	// stand says that the aggregator stands by (or no longer does).
+	// stand reports that the aggregator begins or ceases to stand by.
 	stand func(bool)
 
 	state    *desired.State
 	limiter  *rate.Limiter
 	revision uint64
-	// drift is the reason for which the kernel has to be compared with the
-	// state before the next commit; empty when there is none.
+	// drift is why the kernel must be compared with the state before the next
+	// commit, or "".
 	drift string
-	// unrepaired are tables that the last repair left out, and why; again has it
-	// made again.
+	// unrepaired has the tables that the last repair left out, and the kernel's
+	// errors. again triggers the next repair.
 	unrepaired map[nft.TableID]error
 	again      chan struct{}
-	// doubted is when a refusal was last taken for drift.
-	doubted time.Time
-	// held are updates that wait for a repair, ahead of the queue.
+	// suspectedAt is when a refusal was last taken for drift.
+	suspectedAt time.Time
+	// held are updates that wait for a repair, before those in the queue.
 	held []*submission
-	// saved is the version of what the last save wrote.
+	// saved is the version of the record that was written last.
 	saved uint64
-	// counted is the state's work that the metrics have.
+	// counted is the work that the metrics have counted.
 	counted desired.Work
 	// failures counts commits in a row whose outcome was unknown.
 	failures int
-	// suspected is true once the running batch was blamed on drift.
+	// suspected is true after the kernel's refusal of the running batch was taken
+	// for drift.
 	suspected bool
-	// intact is true when the record of the last run was there and whole.
+	// intact is true if the record of the last run was found and complete.
 	intact bool
-	// returning is true until all adopted fragments are back, and reconciled
-	// once those with watched flows are.
+	// returning is true until all adopted fragments are back. reconciled is true
+	// after all flows were compared, once the fragments with watched flows are
+	// back.
 	returning, reconciled bool
 	// sessions are those that have sent updates and have not ended.
 	sessions map[uint64]*Session
@@ -82,9 +84,9 @@ type writer struct {
 	retryAbandoned bool
 	// cleanedUp is true after all tables were removed on request.
 	cleanedUp bool
-	// sweep is true when what belongs to nobody is to be removed.
+	// sweep is true if content without a fragment is to be removed.
 	sweep bool
-	// purger removes what packets have put into affinity maps.
+	// purger removes entries that packets have put into affinity maps.
 	purger *flows.Purger
 }
 
@@ -112,8 +114,8 @@ func newWriter(a *Aggregator) *writer {
 	return w
 }
 
-// loop commits until ctx ends, and then what is pending. It returns nil, or
-// ErrCleanedUp where it ended for that.
+// loop commits until ctx ends, and then pending updates. It returns nil, or
+// ErrCleanedUp after Cleanup.
 func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	always := make(chan struct{})
 	close(always)
@@ -175,7 +177,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	}
 }
 
-// drifted notes a change that somebody else made.
+// drifted records a change by another process.
 func (w *writer) drifted(c kernel.Change) {
 	switch c.Reason {
 	case kernel.Changed, kernel.Deleted:
@@ -190,8 +192,8 @@ func (w *writer) drifted(c kernel.Change) {
 	w.log.Warn("the kernel may differ from what was committed", "reason", w.drift)
 }
 
-// watch subscribes to foreign changes where there can be any and the kernel
-// reports them.
+// watch subscribes to changes by other processes, if there can be any and the
+// kernel reports them.
 func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
 	if o, ok := w.kernel.(Owner); ok && o.Owner() {
 		return nil, nil
@@ -207,16 +209,17 @@ func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
 	return changes, nil
 }
 
-// reserve takes a token and returns how long to wait for it.
+// reserve reserves a commit and returns how long to wait for it.
 func (w *writer) reserve() time.Duration {
 	now := w.now()
 	return w.limiter.ReserveN(now, 1).DelayFrom(now)
 }
 
-// attempt takes a step, and returns how long to wait before another one, or 0.
+// attempt makes a step. It returns how long to wait before the next attempt, or
+// 0.
 func (w *writer) attempt() (delay time.Duration) {
 	if err := w.step(); err != nil {
-		w.log.Error("kernel can not be brought in step", "error", err, "retry", w.retry)
+		w.log.Error("cannot reconcile the kernel", "error", err, "retry", w.retry)
 		return w.retry
 	}
 	return 0
@@ -227,8 +230,9 @@ func (w *writer) work() bool {
 	return w.drift != "" || w.sweep || w.retryAbandoned || len(w.held) > 0 || w.queue.len() > 0
 }
 
-// step repairs what has drifted, and then commits what comes next.
-// On an error the kernel is out of step and nothing was lost: step again later.
+// step repairs drift and then commits the next updates. After an error the
+// kernel may differ from the state, and no update is lost: call step again
+// later.
 func (w *writer) step() error {
 	defer w.count()
 	if w.drift != "" {
@@ -253,15 +257,15 @@ func (w *writer) step() error {
 	return nil
 }
 
-// count has the metrics follow the state's work.
+// count adds the work of the state to the metrics.
 func (w *writer) count() {
 	now := w.state.Work()
 	w.metrics.worked(w.counted, now)
 	w.counted = now
 }
 
-// cost is the number of elements and rules that an update concerns: those that it
-// has, and those that it takes the place of. It is for the writer's goroutine.
+// cost returns the number of elements and rules that an update adds or
+// replaces.
 func (w *writer) cost(s *submission) int {
 	n := 1
 	if s.admitted != nil {
@@ -297,12 +301,12 @@ func (w *writer) batch() []*submission {
 	return append(batch, w.withdrawals(w.stillAbandoned(), nil)...)
 }
 
-// finish commits what is pending at a graceful stop, within the drain time.
+// finish commits pending updates at a graceful stop, within the drain time.
 func (w *writer) finish() {
 	deadline := w.now().Add(w.drain)
 	for w.work() && w.now().Before(deadline) {
 		if err := w.step(); err != nil {
-			w.log.Error("updates are lost at stop", "error", err)
+			w.log.Error("updates were lost at stop", "error", err)
 			break
 		}
 	}
@@ -312,7 +316,7 @@ func (w *writer) finish() {
 	w.purger.Drain(deadline.Sub(w.now()))
 	w.held = nil
 	if err := w.save(); err != nil {
-		w.log.Error("record is not saved", "error", err)
+		w.log.Error("cannot save the record", "error", err)
 	}
 }
 

@@ -337,7 +337,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			t.Fatalf("%s: %d elements: want the %d that were acknowledged", p.name, len(got), len(want))
 		}
 	}
-	if strings.Contains(third.log.String(), "removed what belonged to nobody") {
+	if strings.Contains(third.log.String(), "removed content without a fragment") {
 		t.Fatal("something was withdrawn after the upgrade")
 	}
 	if err := third.end(t, syscall.SIGTERM); err != nil {
