@@ -105,7 +105,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 }
 
 // await returns once something accepts connections on the socket. gRPC dials
-// lazily and says little about why it can not: this gives the clear error.
+// lazily and says little about why it cannot: this gives the clear error.
 func await(ctx context.Context, socket string, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for {

@@ -1,30 +1,50 @@
-// Package client is how a publisher speaks to weft's aggregator: it is what
-// frontends, agents and the command line import, together with the wire
-// package aggregator/api/v1, and nothing else of weft.
+// Package client is what a publisher imports to talk to weft's aggregator,
+// together with the messages in aggregator/api/v1: frontends, agents and the
+// command line use it.
 //
-// Client is one connection with the unary calls (fragments.go has those about
-// fragments, inspect.go those about the whole) and Watch. Session is a
-// publisher's lasting presence: it sends snapshots and patches, waits for their
-// acknowledgements, reconnects by itself (the first attempt is at once, the
-// others at most half a second apart) and brings the aggregator back in step with
-// a snapshot, again and again where that is refused for a reason that can pass.
+// A first publisher dials, starts a session, and puts what it wants, as often as
+// it likes. Put sends what is different from the last time:
 //
-// The package does not validate what it sends: rule text, elements and names
-// are judged by the aggregator, whose answer names each offence. What can not be
-// encoded at all is answered with ErrInvalid or ErrTooLarge, and disturbs nobody
-// else on the session.
+//	c, err := client.Dial(ctx, client.Config{Publisher: "deny"})
+//	if err != nil {
+//		return err
+//	}
+//	defer c.Close()
+//	s := c.Session(client.SessionConfig{})
+//	defer s.Close()
+//	for list := range lists {
+//		_, err := s.Put(ctx, fragment(list))
+//		if err != nil {
+//			log.Printf("%+v", err)
+//		}
+//	}
+//
+// frontends/example is that program, complete.
+//
+// Fragments and patches come in; what goes out are the messages of PROTOCOL.md,
+// and acknowledgements come back as revisions. Read session.go first, then
+// update.go, which decides what is sent next, and acknowledge.go. Client has the
+// calls that need no session (fragments.go, inspect.go).
+//
+// A Session reconnects by itself: the first attempt is at once, the others at most
+// half a second apart. It then sends each of its fragments as a snapshot, and
+// tries again if that is rejected for a reason that can go away.
+//
+// The package does not validate rule text, elements or names: the aggregator does,
+// and its answer names each violation. What cannot be encoded is answered with
+// ErrInvalid or ErrTooLarge, and has no effect on other updates of the session.
 //
 // # Concurrency
 //
 // Client and Session are safe for concurrent use. A Session runs one goroutine
 // that owns its stream, and one that reads from it; they call the functions of
-// SessionConfig. While there is no stream a Session holds one update of each
-// fragment, however many are made.
+// SessionConfig. While there is no stream, a Session holds one update of each
+// fragment, except for those of StartPutContent.
 //
 // # Errors
 //
-// A refused update is a *RejectedError with every violation; its Error method
-// is one line, and formatting it with %+v adds the offending lines with a caret
-// under the token. The other conditions that a caller can act on are the
-// sentinels in errors.go. Match with errors.Is and errors.As.
+// A rejected update is a *RejectedError with every violation. Its Error method
+// returns one line; %+v adds the lines of text with a caret under the token. The
+// other conditions that a caller can act on are the sentinels in errors.go, and
+// RetryAfter. Match with errors.Is and errors.As.
 package client

@@ -17,7 +17,7 @@ import (
 
 var (
 	// ErrUnavailable means that no aggregator answers on the socket, or that it
-	// can not commit: it stands by or is stopping. Try again later.
+	// cannot commit because it is on standby or stopping. Try again later.
 	ErrUnavailable = errors.New("aggregator unavailable")
 	// ErrPermission means that the aggregator does not let this peer do that,
 	// in a call or (of a *RejectedError, REASON_PERMISSION) in an update.
@@ -31,8 +31,8 @@ var (
 	ErrTooLarge = fmt.Errorf("%w: request too large", ErrLimit)
 	// ErrNotFound means that there is no such fragment, table or object.
 	ErrNotFound = errors.New("not found")
-	// ErrInvalid means that a request makes no sense: a malformed name, or a
-	// fragment that can not be encoded.
+	// ErrInvalid means that a request is malformed, such as a name, or a
+	// fragment that cannot be encoded.
 	ErrInvalid = errors.New("invalid request")
 	// ErrTakenOver means (of a *RejectedError, REASON_TAKEN_OVER) that another
 	// stream of the same publisher has the fragment now.
@@ -233,7 +233,7 @@ func sentinelOf(st *status.Status) error {
 	case codes.ResourceExhausted:
 		return ErrLimit
 	case codes.Unimplemented:
-		// An older aggregator, which does not know the call.
+		// An aggregator that does not know the call.
 		return errors.ErrUnsupported
 	case codes.Canceled:
 		return context.Canceled

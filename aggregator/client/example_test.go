@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// A fragment that is put once: whoever changes it later applies it again, as a
-// whole. What did not change costs nothing.
+// A fragment that is applied once. To change it, apply it again as a whole: what is
+// the same costs nothing.
 func ExampleClient_Apply() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -43,8 +43,8 @@ func ExampleClient_Apply() {
 	fmt.Println("committed", revision)
 }
 
-// A publisher that stays: it sends its fragment once, and then what changes. The
-// session reconnects and resyncs by itself.
+// A publisher that stays: it puts its list whenever it has changed, and the session
+// sends what is different. It reconnects by itself.
 func ExampleSession() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -53,29 +53,25 @@ func ExampleSession() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	list := newDenyList()
-	s := c.Session(client.SessionConfig{
-		Snapshot: list.fragment,
-		OnSync: func(name string, revision uint64, err error) {
-			log.Printf("resync of %s: revision %d, error %v", name, revision, err)
-		},
-	})
+	s := c.Session(client.SessionConfig{})
 	defer s.Close()
-	if _, err := s.Put(ctx, list.fragment("main")); err != nil {
-		log.Fatal(err)
-	}
-	for address := range list.additions(ctx) {
-		// The list has the address before the patch is sent.
-		_, err := s.Patch(ctx, &weftv1.Patch{Fragment: "main", Tables: []*weftv1.TablePatch{{
-			Family: "inet", Name: "deny",
-			Elements: []*weftv1.ElementPatch{{Set: "blocked", Add: []*weftv1.Element{{Key: address}}}},
+	var lists chan []string // of addresses, from somewhere
+	for list := range lists {
+		blocked := &weftv1.Set{Name: "blocked", Type: "ipv4_addr"}
+		for _, address := range list {
+			blocked.Elements = append(blocked.Elements, &weftv1.Element{Key: address})
+		}
+		revision, err := s.Put(ctx, &weftv1.Fragment{Name: "main", Tables: []*weftv1.Table{{
+			Family: "inet", Name: "deny", Sets: []*weftv1.Set{blocked},
+			Chains: []*weftv1.Chain{{
+				Name: "input", Type: "filter", Hook: "input", Priority: "filter", Policy: "accept",
+				Rules: []*weftv1.Rule{{Text: "ip saddr @blocked counter drop"}},
+			}},
 		}}})
-		var rejected *client.RejectedError
-		if errors.As(err, &rejected) {
-			list.remove(address) // else the next snapshot would be refused for it
-		}
 		if err != nil {
-			log.Print(err)
+			log.Printf("the last list stays in force: %+v", err)
+			continue
 		}
+		fmt.Println("committed", revision)
 	}
 }

@@ -214,7 +214,7 @@ func TestLostFragmentIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// TestUnsendableUpdates have an update that can not be encoded, and some that no
+// TestUnsendableUpdates have an update that cannot be encoded, and some that no
 // message holds: only their own callers notice.
 func TestUnsendableUpdates(t *testing.T) {
 	f, ctx, p := newFake(t), aggregatortest.Context(t), newPublisher("10.0.0.1")

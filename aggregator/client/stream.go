@@ -48,7 +48,7 @@ func (s *Session) serve(ctx context.Context, opened func()) (up bool, err error)
 	defer timer.Stop()
 	for {
 		if err := s.flush(stream); err != nil {
-			// An update that can not be sent is answered, but its first parts
+			// An update that cannot be sent is answered, but its first parts
 			// are sent: begin anew. Else the reason is to be received.
 			if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
 				return false, fmt.Errorf("%w: half of %w", ErrUnavailable, err)
@@ -208,7 +208,7 @@ func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fra
 	return true, err
 }
 
-// unsendableError is a message that can not be encoded, or is too large. It
+// unsendableError is a message that cannot be encoded, or is too large. It
 // never reached the stream, which goes on.
 type unsendableError struct{ err error }
 
@@ -216,7 +216,7 @@ func (e *unsendableError) Error() string { return e.err.Error() }
 func (e *unsendableError) Unwrap() error { return e.err }
 
 // transmit sends one message. It encodes it first: where gRPC finds out while
-// sending that it can not, it ends the stream.
+// sending that it cannot, it ends the stream.
 //
 // Possible errors: *unsendableError (ErrTooLarge, ErrInvalid), the stream's.
 func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) error {

@@ -335,7 +335,7 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// TestDestroy is for what nft 1.0.6 can not do, and EmulateDestroy does not allow.
+// TestDestroy is for what nft 1.0.6 cannot do, and EmulateDestroy does not allow.
 func TestDestroy(t *testing.T) {
 	d, k := startFake(t)
 	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)

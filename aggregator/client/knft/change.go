@@ -22,7 +22,7 @@ type change struct {
 	// edited are the chains whose rules are a copy, to be changed in place.
 	edited map[*chain]bool
 	undo   []func()
-	// whole is true where a patch can not tell what changes: tables come or go.
+	// whole is true where a patch cannot tell what changes: tables come or go.
 	whole   bool
 	touched map[nft.TableID]*touchedTable
 }
@@ -41,7 +41,7 @@ type touchedSet struct {
 	elements map[string]string
 }
 
-// needed is what a change can not go on without; it is made again with it.
+// needed is what a change cannot go on without; it is made again with it.
 type needed struct {
 	table nft.TableID
 	// elements says that it must be with those of sets.

@@ -113,7 +113,7 @@ func split(text string) ([]string, error) {
 		case len(out) > 0:
 			out[len(out)-1] += "\n" + line
 		default:
-			return nil, fmt.Errorf("%q is no command", clip(line))
+			return nil, fmt.Errorf("%q is not a command", clip(line))
 		}
 		text = rest
 	}

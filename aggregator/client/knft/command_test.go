@@ -52,7 +52,7 @@ func TestSplit(t *testing.T) {
 			tx.Add(rule(""))
 		}), nil, "delete table by handle: not supported by weft: give its name"},
 		{"a chain that is called handle", lines(func(tx *knftables.Transaction) { tx.Delete(&knftables.Chain{Name: "handle"}) }), []string{"delete chain ip t handle"}, ""},
-		{"no command", "frob\n", nil, `"frob" is no command`},
+		{"no command", "frob\n", nil, `"frob" is not a command`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := split(c.text)

@@ -42,7 +42,7 @@ func newTable(id nft.TableID) *table {
 type chain struct {
 	decl  *weftv1.Chain
 	rules []*weftv1.Rule
-	// unknown is true while rules are in force that nobody can put into words.
+	// unknown is true while rules are in force whose text is not known.
 	unknown bool
 }
 

@@ -1,6 +1,6 @@
 // Package knft implements sigs.k8s.io/knftables.Interface (v0.0.22) over weft's
 // socket: a program that is written for knftables publishes through weft, next
-// to everybody else, by changing the call that makes its Interface.
+// to other publishers, by changing the call that makes its Interface.
 //
 //	nft, err := knftables.New(knftables.IPv4Family, "agent")
 //

@@ -25,9 +25,9 @@ var (
 	// LIFETIME_DURABLE, whose content is kept.
 	ErrAdopted = errors.New("content from before a restart is not known")
 	// ErrOutOfStep means that the aggregator holds something else than what
-	// this adapter published: somebody else publishes a fragment of the same
+	// this adapter published: another program publishes a fragment of the same
 	// name.
-	ErrOutOfStep = errors.New("fragment was changed by somebody else")
+	ErrOutOfStep = errors.New("fragment was changed by another program")
 )
 
 // conditionError is an error that knftables.IsNotFound or IsAlreadyExists

@@ -17,7 +17,7 @@ import (
 // Config says which table an Adapter is for, and how its fragment is published.
 type Config struct {
 	// Family and Table are the defaults of all objects, as in knftables.New.
-	// Without both, every object names its own, and the List methods can not
+	// Without both, every object names its own, and the List methods cannot
 	// be used.
 	Family knftables.Family
 	Table  string
@@ -55,7 +55,7 @@ type Adapter struct {
 	cfg     Config
 	client  *client.Client
 	session *client.Session
-	// blank makes transactions: knftables lets nobody else make them.
+	// blank makes transactions: only knftables can make them.
 	blank *knftables.Fake
 
 	// turn holds a token while a transaction runs.
@@ -68,7 +68,7 @@ type Adapter struct {
 	// this session was committed, and committed while the aggregator has the
 	// fragment.
 	loaded, published, committed bool
-	// unsettled is an update whose outcome nobody has waited for yet.
+	// unsettled is an update whose outcome is not known yet.
 	unsettled *unsettled
 
 	// mu guards content, which the session asks for when it resyncs.
@@ -113,7 +113,7 @@ func (a *Adapter) snapshot(string) *weftv1.Fragment {
 const maxIdentity = 63
 
 // fragmentName returns the name of a table's fragment. Tables may have names that
-// fragments may not: those are shortened, and told apart by a part of a hash.
+// fragments may not: those are shortened, and distinguished by a part of a hash.
 func fragmentName(family, table string) string {
 	if family == "" {
 		return "knft"

@@ -86,7 +86,7 @@ func readTable(id nft.TableID, m *weftv1.Table) (*table, error) {
 	return t, nil
 }
 
-// readAdopted is readTable for a fragment from before a restart. What it can not
+// readAdopted is readTable for a fragment from before a restart. What it cannot
 // tell it marks as unknown.
 func readAdopted(id nft.TableID, m *weftv1.Table, v *view) *table {
 	t := newTable(id)

@@ -92,7 +92,7 @@ func (v *view) around(chain string) (before, after int) {
 }
 
 // foreign returns the error for what belongs to other fragments. What was there before
-// a restart, and nobody has claimed since, is "" in merged tables.
+// a restart, and no publisher has claimed since, is "" in merged tables.
 func foreign(fragments []string) error {
 	names := strings.Join(fragments, ", ")
 	if names == "" {

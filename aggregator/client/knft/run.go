@@ -195,7 +195,7 @@ func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 	return nil
 }
 
-// try makes a transaction to the content, and calls done with it while nobody can
+// try makes a transaction to the content, and calls done with it before the session can
 // see it. What the change must know of the aggregator is asked for on the way.
 func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func(*change)) error {
 	known := views{}

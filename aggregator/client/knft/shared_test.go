@@ -111,7 +111,7 @@ func TestForeign(t *testing.T) {
 		t.Errorf("flush took away what is another's: before\n%s\nafter\n%s", before, after)
 	}
 	if err := run(t, first, func(tx *knftables.Transaction) { tx.Delete(&knftables.Set{Name: "nets"}) }); err != nil {
-		t.Errorf("the owner can not delete its set: %v", err)
+		t.Errorf("the owner cannot delete its set: %v", err)
 	}
 }
 

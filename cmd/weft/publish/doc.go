@@ -10,25 +10,30 @@
 //	{"id": 2, "line": 2, "error": "fragment deny rejected: ...", "violations": [...]}
 //	{"line": 3, "error": "malformed update (column 9): unknown field \"snapshott\""}
 //
-// The violations are weft.v1.Violation. A line that is refused or malformed has
-// no effect, whatever comes after it is done.
+// The violations are weft.v1.Violation. A line that is rejected or malformed has
+// no effect on the others. Read publish.go first, then content.go.
 //
 // # Resync
 //
-// Run keeps what the aggregator has acknowledged of each fragment, and what is
-// on its way, and sends that as a snapshot when the connection was lost. What
-// was rejected is forgotten: a fragment stays what it was before, and the next
-// patch builds on that.
+// A client.Session holds the stream. After a lost connection it sends each
+// fragment as it was acknowledged, with the lines that were in flight. If that is
+// rejected, it sends what was acknowledged, and then each line by itself. A
+// rejected line leaves its fragment as it was, and later patches build on that.
 //
-// # Bounds
+// # Concurrency
 //
-// A line has at most MaxLine bytes. At most maxInFlight updates, and maxBytes
-// of input, wait for their acknowledgement; further lines are not read until
-// there is room.
+// One goroutine reads lines, and the caller's writes answers. A line has at most
+// MaxLine bytes. At most maxInFlight updates, and maxBytes of input, wait for their
+// acknowledgement; no further lines are read until there is room.
+//
+// # Errors
+//
+// Run returns the errors of the input and the output, and ErrInterrupted. A rejected
+// line is not an error of Run.
 //
 // # What it does not do
 //
-// It judges no rule text, element or name: that is the aggregator's business.
-// It takes no snapshot in several parts ("more"): a line has all of it, and the
-// client sends it in parts itself.
+// It does not judge rule text, elements or names: the aggregator does. It rejects
+// snapshots in several parts ("more"): a line has the whole snapshot, and the
+// client sends it in parts.
 package publish
