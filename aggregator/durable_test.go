@@ -1,11 +1,15 @@
 package aggregator_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
@@ -102,4 +106,83 @@ func TestSessionFragmentsGoAfterRestart(t *testing.T) {
 	}
 	aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	aggregatortest.Eventually(t, "the fragment is gone", func() bool { return k.String() == "" })
+}
+
+// TestDurablesAreRestoredInOneCommit reboots with many fragments.
+func TestDurablesAreRestoredInOneCommit(t *testing.T) {
+	dir, k := t.TempDir(), &aggregatortest.Kernel{}
+	storeMany(t, dir, 50)
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
+	if fragments, _ := d.Aggregator.List(); len(fragments) != 50 || len(k.Commits()) != 1 {
+		t.Fatalf("%d fragments are restored in %d commits", len(fragments), len(k.Commits()))
+	}
+}
+
+// TestRevisionsGrowWhenTheClockGoesBack restarts an hour earlier, after commits
+// that change no record.
+func TestRevisionsGrowWhenTheClockGoesBack(t *testing.T) {
+	dir, k, ctx := t.TempDir(), &aggregatortest.Kernel{}, aggregatortest.Context(t)
+	start := func(now func() time.Time) *aggregatortest.Daemon {
+		return aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Now: now}})
+	}
+	d := start(nil)
+	var last uint64
+	for i := range 5 {
+		var err error
+		if last, err = d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1", fmt.Sprintf("10.0.1.%d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, d.Stop())
+	d = start(func() time.Time { return time.Now().Add(-time.Hour) })
+	next, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.9"))
+	if err != nil || next <= last {
+		t.Fatalf("revision %d after %d, error %v", next, last, err)
+	}
+}
+
+// TestStoredIsWhatGetReturns patches a durable fragment in every way, and compares
+// what is stored with what Get returns.
+func TestStoredIsWhatGetReturns(t *testing.T) {
+	dir := t.TempDir()
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, StateDir: dir}})
+	s := raw(t, d, "tester")
+	wantCommitted(t, exchange(t, s, snapshotOf(1, durable(rich()))))
+	same := func(what string) {
+		t.Helper()
+		_, want, err := d.Aggregator.Get(aggregatortest.Context(t), "tester", rich().GetName())
+		must(t, err)
+		if got := stored(t, dir, rich().GetName()); !proto.Equal(inOrder(got), inOrder(want)) {
+			t.Errorf("%s: stored is\n%v\nwant\n%v", what, got, want)
+		}
+	}
+	same("snapshot")
+	for i, change := range []*weftv1.TablePatch{
+		{Elements: []*weftv1.ElementPatch{{Set: "nets", Add: elements("10.7.0.0/24", "10.8.0.1", "10.9.0.1-10.9.0.9"), Remove: []string{"10.1.0.0/16"}}}},
+		{Elements: []*weftv1.ElementPatch{{Set: "nets", Remove: []string{"10.9.0.1-10.9.0.9", "10.8.0.1/32"}}}},
+		{PutSets: []*weftv1.Set{{Name: "more", Type: "ifname", Comment: "why", Elements: elements("eth0")}}},
+		{PutChains: []*weftv1.Chain{{Name: "web", Rules: []*weftv1.Rule{{Text: "iifname @more accept"}}}}},
+		{PutObjects: []*weftv1.Object{{Kind: "counter", Name: "hits"}}},
+		{DeleteObjects: []*weftv1.ObjectName{{Kind: "counter", Name: "hits"}}, PutChains: []*weftv1.Chain{{Name: "web"}}, DeleteSets: []string{"more"}},
+	} {
+		change.Family, change.Name = "ip", "demo"
+		wantCommitted(t, exchange(t, s, patchOf(uint64(i+2), &weftv1.Patch{Fragment: rich().GetName(), Tables: []*weftv1.TablePatch{change}}))) //nolint:gosec // a count
+		same(fmt.Sprintf("patch %d", i))
+	}
+}
+
+// inOrder returns a fragment whose sets, maps, chains and elements are in the order
+// of their names.
+func inOrder(f *weftv1.Fragment) *weftv1.Fragment {
+	f = proto.CloneOf(f)
+	for _, t := range f.GetTables() {
+		slices.SortFunc(t.GetChains(), func(a, b *weftv1.Chain) int { return strings.Compare(a.GetName(), b.GetName()) })
+		for _, sets := range [][]*weftv1.Set{t.GetSets(), t.GetMaps()} {
+			slices.SortFunc(sets, func(a, b *weftv1.Set) int { return strings.Compare(a.GetName(), b.GetName()) })
+			for _, s := range sets {
+				slices.SortFunc(s.GetElements(), func(a, b *weftv1.Element) int { return strings.Compare(a.GetKey(), b.GetKey()) })
+			}
+		}
+	}
+	return f
 }

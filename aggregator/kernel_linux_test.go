@@ -17,7 +17,7 @@ import (
 
 // startKernel runs a daemon on the kernel of a namespace. The connection is
 // closed with the test, or by the caller.
-func startKernel(t *testing.T, ns *nfttest.NS, cfg aggregator.Config, noOwner bool) (*aggregatortest.Daemon, *kernel.Conn) {
+func startKernel(t testing.TB, ns *nfttest.NS, cfg aggregator.Config, noOwner bool) (*aggregatortest.Daemon, *kernel.Conn) {
 	t.Helper()
 	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD(), NoOwner: noOwner})
 	if err != nil {
