@@ -78,7 +78,8 @@ func (d *decoder) err(file string) error {
 	return &FileError{File: file, Problems: d.problems}
 }
 
-// yamlLine finds the line in what the YAML parser says.
+// yamlLine finds the line in an error of the YAML parser, which has it only in its
+// text.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // document returns the root of the one document in data; nil where there is
@@ -181,30 +182,28 @@ func describe(n *yaml.Node) string {
 	}
 }
 
+// scalar returns a scalar as parse understands it.
+func scalar[T any](d *decoder, path string, n *yaml.Node, want string, parse func() (T, bool)) (v T, ok bool) {
+	if !d.is(path, n, yaml.ScalarNode, want) {
+		return v, false
+	}
+	if v, ok = parse(); !ok {
+		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+	}
+	return v, ok
+}
+
 // text returns a scalar that is a string.
 func (d *decoder) text(path string, n *yaml.Node, want string) (string, bool) {
-	if !d.is(path, n, yaml.ScalarNode, want) {
-		return "", false
-	}
-	if n.Tag != "!!str" || n.Value == "" {
-		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
-		return "", false
-	}
-	return n.Value, true
+	return scalar(d, path, n, want, func() (string, bool) { return n.Value, n.Tag == "!!str" && n.Value != "" })
 }
 
 // number returns a scalar that is a whole decimal number from least to most.
 func (d *decoder) number(path string, n *yaml.Node, least, most int64) (int64, bool) {
-	want := fmt.Sprintf("a whole number from %d to %d", least, most)
-	if !d.is(path, n, yaml.ScalarNode, want) {
-		return 0, false
-	}
-	v, err := decimal(n.Value)
-	if n.Tag != "!!int" || err != nil || v < least || v > most {
-		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
-		return 0, false
-	}
-	return v, true
+	return scalar(d, path, n, fmt.Sprintf("a whole number from %d to %d", least, most), func() (int64, bool) {
+		v, err := decimal(n.Value)
+		return v, n.Tag == "!!int" && err == nil && v >= least && v <= most
+	})
 }
 
 // decimal parses a number as people read it: 010 is neither eight nor ten.
@@ -218,11 +217,8 @@ func decimal(text string) (int64, error) {
 
 // truth returns a scalar that is true or false.
 func (d *decoder) truth(path string, n *yaml.Node) bool {
-	if !d.is(path, n, yaml.ScalarNode, "true or false") {
-		return false
-	}
-	if n.Value != "true" && n.Value != "false" || n.Tag != "!!bool" {
-		d.problem(n.Line, path, "got %s: want true or false", describe(n))
-	}
-	return n.Value == "true"
+	v, _ := scalar(d, path, n, "true or false", func() (bool, bool) {
+		return n.Value == "true", n.Tag == "!!bool" && (n.Value == "true" || n.Value == "false")
+	})
+	return v
 }

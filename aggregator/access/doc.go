@@ -1,11 +1,13 @@
-// Package access says who may publish, and what: it reads the configuration,
-// matches peers of the socket with publishers, and judges what a publisher asks
-// for.
+// Package access decides which publishers may connect and what they may publish.
 //
-// It opens no socket and knows no rules: what the kernel tells of a peer comes
-// from aggregator/server, which asks here at every call; what an update holds
-// comes from package aggregator, which asks at every admission. Without a file
-// only root and the daemon's own user may call, and may do everything.
+// In come the configuration file, the credentials of a peer (from aggregator/server,
+// at every call) and what an update asks for (from aggregator/admission). Out come a
+// publisher, or a *Refusal. The package opens no socket and does not parse rules.
+// Without a file only root and the daemon's own user may call, and may do
+// everything.
+//
+// Read first: policy.go (publishers and peers), then rights.go (what is allowed),
+// then decode.go and parse.go (the file).
 //
 // # The file
 //
@@ -59,7 +61,12 @@
 // package aggregator on a single update hold in any case.
 //
 // Globs have *, ? and [a-z]; in paths these stay within one component, and a
-// component that is ** stands for any number of them.
+// component that is ** matches any number of components.
+//
+// The file is read from the nodes of the YAML library, not into Go structs: with
+// KnownFields the library reports unknown fields with the names of Go types and
+// without paths, stops at the first wrong value of a type with its own decoder, and
+// accepts anchors, repeated merges and numbers such as 010.
 //
 // # What identifies a peer
 //

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
-// anyDepth is the component of a path's glob that stands for any number of
+// anyDepth is the component of a path's glob that matches any number of
 // components.
 const anyDepth = "**"
 
-// maxGlob is PATH_MAX: what is longer matches nothing.
+// maxGlob is PATH_MAX: a longer glob matches nothing.
 const maxGlob = 4096
 
 // checkGlob returns what is wrong with a glob.
@@ -37,36 +39,18 @@ func checkPath(glob string) error {
 	return checkGlob(glob)
 }
 
-// matchName matches the name of a table: * goes over slashes too, which are
-// nothing special there.
+// matchName matches the name of a table. A * also matches slashes, which have no
+// meaning there.
 func matchName(glob, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
 	return err == nil && ok
 }
 
-// matchPath matches an absolute path, component by component. It takes time
-// in proportion to the product of both lengths.
+// literalBraces escapes the characters that are special to doublestar alone.
+var literalBraces = strings.NewReplacer(`\{`, `\{`, `\}`, `\}`, `{`, `\{`, `}`, `\}`)
+
+// matchPath matches an absolute path, component by component.
 func matchPath(glob, name string) bool {
-	if !strings.HasPrefix(name, "/") {
-		return false
-	}
-	components := strings.Split(name[1:], "/")
-	// reached[i] says that what has been seen of the glob matches the first i
-	// components.
-	reached := make([]bool, len(components)+1)
-	reached[0] = true
-	for g := range strings.SplitSeq(glob[1:], "/") {
-		next := make([]bool, len(reached))
-		for i := range reached {
-			switch {
-			case g == anyDepth:
-				next[i] = reached[i] || i > 0 && next[i-1]
-			case i > 0 && reached[i-1]:
-				ok, err := path.Match(g, components[i-1])
-				next[i] = err == nil && ok
-			}
-		}
-		reached = next
-	}
-	return reached[len(components)]
+	ok, err := doublestar.Match(literalBraces.Replace(glob), name)
+	return err == nil && ok && strings.HasPrefix(name, "/")
 }

@@ -409,39 +409,36 @@ func (p *parser) limits(path string, n *yaml.Node, lines map[string]int) Limits 
 	return l
 }
 
-// size returns a number of bytes, or 0 where it is wrong.
+// size returns a number of bytes, or 0 if it is wrong.
 func (p *parser) size(path string, n *yaml.Node) int {
-	const want = "a number of bytes, at least 1, such as 500000, 64Ki, 16Mi or 1Gi"
-	if !p.is(path, n, yaml.ScalarNode, want) {
-		return 0
-	}
-	text, shift := n.Value, 0
-	for i, suffix := range []string{"Ki", "Mi", "Gi"} {
-		if digits, ok := strings.CutSuffix(text, suffix); ok {
-			text, shift = digits, 10*(i+1)
-			break
+	v, _ := scalar(&p.decoder, path, n, "a number of bytes, at least 1, such as 500000, 64Ki, 16Mi or 1Gi", func() (int, bool) {
+		text, shift := n.Value, 0
+		for i, suffix := range []string{"Ki", "Mi", "Gi"} {
+			if digits, ok := strings.CutSuffix(text, suffix); ok {
+				text, shift = digits, 10*(i+1)
+				break
+			}
 		}
-	}
-	v, err := decimal(text)
-	if err != nil || v < 1 || v > math.MaxInt64>>shift || v<<shift > math.MaxInt {
-		p.problem(n.Line, path, "got %s: want %s", describe(n), want)
-		return 0
-	}
-	return int(v << shift)
+		v, err := decimal(text)
+		if err != nil || v < 1 || v > math.MaxInt64>>shift || v<<shift > math.MaxInt {
+			return 0, false
+		}
+		return int(v << shift), true
+	})
+	return v
 }
 
 // maxRate is more than any publisher reaches.
 const maxRate = 1e6
 
-// rate returns a number of updates a second, or 0 where it is wrong.
+// rate returns a number of updates a second, or 0 if it is wrong.
 func (p *parser) rate(path string, n *yaml.Node) float64 {
 	want := fmt.Sprintf("a number greater than 0, such as 0.5 or 100, and at most %.0f", maxRate)
-	if !p.is(path, n, yaml.ScalarNode, want) {
-		return 0
-	}
-	v, err := strconv.ParseFloat(n.Value, 64)
-	if n.Tag != "!!int" && n.Tag != "!!float" || err != nil || !(v > 0) || v > maxRate {
-		p.problem(n.Line, path, "got %s: want %s", describe(n), want)
+	v, ok := scalar(&p.decoder, path, n, want, func() (float64, bool) {
+		v, err := strconv.ParseFloat(n.Value, 64)
+		return v, (n.Tag == "!!int" || n.Tag == "!!float") && err == nil && v > 0 && v <= maxRate
+	})
+	if !ok {
 		return 0
 	}
 	return v
