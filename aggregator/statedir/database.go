@@ -17,6 +17,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
 // The buckets, and the keys of the first one. See doc.go.
@@ -124,19 +126,38 @@ func (c *Contents) write(db *bolt.DB) error {
 	if err := db.Update(c.writeState); err != nil {
 		return err
 	}
-	for _, f := range c.Fragments {
-		for part := range slices.Chunk(fragmentEntries(f.Content), stageEntries) {
-			err := db.Update(func(tx *bolt.Tx) error {
-				return changeFragments(tx, func(fs *fragments) error {
-					return fs.change(f.Key, func(w *fragmentWriter) { w.putAll(part) })
-				})
+	type part struct {
+		key     desired.Key
+		entries []entry
+	}
+	var parts []part
+	n := 0
+	store := func() error {
+		return db.Update(func(tx *bolt.Tx) error {
+			return changeFragments(tx, func(fs *fragments) error {
+				for _, p := range parts {
+					if err := fs.change(p.key, func(w *fragmentWriter) { w.putAll(p.entries) }); err != nil {
+						return err
+					}
+				}
+				return nil
 			})
-			if err != nil {
+		})
+	}
+	// A transaction holds its entries in memory.
+	for _, f := range c.Fragments {
+		for entries := range slices.Chunk(fragmentEntries(f.Content), stageEntries) {
+			parts, n = append(parts, part{f.Key, entries}), n+len(entries)
+			if n < stageEntries {
+				continue
+			}
+			if err := store(); err != nil {
 				return err
 			}
+			parts, n = nil, 0
 		}
 	}
-	return nil
+	return store()
 }
 
 // writeState writes the buckets, and all but the fragments.
