@@ -46,9 +46,10 @@ generate: ## write generated code anew
 	@.ci/need protoc
 	$(GO) generate ./...
 
-check: ## layout and import rules; generated code is up to date
+check: ## layout and import rules; generated code is up to date; plain English
 	.ci/layout
 	.ci/generated
+	.ci/words
 
 bench: ## benchmarks against floors of the same run (root)
 	@.ci/need nft ip
