@@ -46,10 +46,11 @@ generate: ## write generated code anew
 	@.ci/need protoc
 	$(GO) generate ./...
 
-check: ## layout and import rules; generated code is up to date; plain English
+check: ## layout and import rules; generated code is up to date; plain English; links
 	.ci/layout
 	.ci/generated
 	.ci/words
+	.ci/links
 
 bench: ## benchmarks against floors of the same run (root)
 	@.ci/need nft ip

@@ -5,7 +5,7 @@
 //
 //	make bench-scale
 //	make bench-scale SIZES=1000x10 DURATION=5s
-//	make bench-scale API=replay,real PROXY=weft,kube-proxy TABLE=README.md
+//	make bench-scale API=replay,real PROXY=weft,kube-proxy TABLE=deploy/docs/performance.md
 //
 // The proxy is the real program, on a node of its own ([lab]). What it follows is either
 // a real kube-apiserver and etcd ([cluster]), or "replay", an API server that costs next to nothing
