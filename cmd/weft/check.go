@@ -28,8 +28,8 @@ files at once. It needs no daemon, no kernel and no privilege. A directory stand
 for its .nft files. It also reads the output of "nft -j list ruleset".
 
 The files are one ruleset: what one of them refers to must be declared in one of
-them. Use --with for chains, sets and objects that other publishers declare: only
-the declarations of those files count.
+them. Use --with for files with the chains, sets and objects that other publishers
+declare: only their declarations count.
 
 With -o netlink the expressions of every rule and the elements of every set are
 printed, in the notation of "nft --debug=netlink".

@@ -186,7 +186,7 @@ func (p *grower) stream(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// apply applies the whole fragment until ctx ends, and again where nobody answers.
+// apply applies the whole fragment until ctx ends, and again if there is no answer.
 func (p *grower) apply(ctx context.Context, c *client.Client) error {
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

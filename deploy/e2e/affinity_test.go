@@ -163,7 +163,7 @@ func affinityEnds(t *testing.T, e *env) {
 	if len(slices.Compact(seen)) == 1 {
 		t.Errorf("%s answered after each of %d pauses longer than the timeout", seen[0], len(seen))
 	}
-	// Never silent for so long: the timeout is since the last connection, not since the first.
+	// The timeout counts from the last connection, not from the first.
 	pod := e.stuck(t, c, "tcp", to)
 	often := time.NewTicker(250 * time.Millisecond)
 	defer often.Stop()

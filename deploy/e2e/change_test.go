@@ -109,7 +109,7 @@ func without(pods []*lab.Pod, name string) []*lab.Pod {
 	return rest
 }
 
-// serviceNoEndpoints: nobody waits for an answer that can't come, and the
+// serviceNoEndpoints: no client waits for an answer that cannot come, and the
 // first endpoint ends the refusals, also for a UDP client that was refused before.
 //
 // Behaviour: 9, 109, 111.

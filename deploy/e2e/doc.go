@@ -1,5 +1,5 @@
-// Package e2e runs weft against a real kube-apiserver and etcd with real
-// traffic, in network namespaces of its own.
+// Package e2e runs weft against a real kube-apiserver and etcd, with real traffic, in
+// network namespaces of its own. Read scenario_test.go first.
 //
 //	cd deploy/e2e && go test -count=1 -v -timeout 30m ./...
 //	go test -count=1 -v -run 'TestScenarios/service/' .
@@ -11,18 +11,17 @@
 // namespace when they are not root), so that nothing reaches the machine's own
 // network and nothing outlives them.
 //
-// What runs: a control plane ([cluster]) and three nodes with pods behind them
-// ([lab]). On node-1 and node-3 weft is one process, `weft run`; on node-2 it is two, as in
-// the DaemonSet: an aggregator with CAP_NET_ADMIN alone and a frontend with no
-// capability. Both reach the API server as the service account of
-// deploy/kubernetes, with the rights given there and no others.
+// It runs a control plane ([cluster]) and three nodes with pods ([lab]). On node-1 and
+// node-3 weft is one process, `weft run`. On node-2 it is two, as in the DaemonSet: an
+// aggregator with only CAP_NET_ADMIN, and a frontend without capabilities. Both use the
+// service account of deploy/kubernetes, with exactly its rights.
 //
-// Endpoints come from the real EndpointSlice controller where a scenario has Pod
-// objects (kubelet_test.go reports on them as kubelets do), and from the scenario itself
-// where it has to be exact about the slices.
+// In scenarios with Pod objects the real EndpointSlice controller makes the endpoints, and
+// kubelet_test.go reports the status of the Pods. Scenarios that need exact slices write
+// them.
 //
-// A scenario is one function and one line in the table in scenario_test.go. It gets a
-// Kubernetes namespace of its own, and fails by the usual means of testing. The logs of the last run are in bin/logs.
+// A scenario is a function and a line in the table in scenario_test.go. It has its own
+// Kubernetes namespace. The logs of the last run are in bin/logs.
 //
 // The report at the end has the figures: what clients saw of a rolling update, of
 // weft's ends under load and of outages. A load beside them that goes to a pod directly shows what

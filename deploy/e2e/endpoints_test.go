@@ -67,7 +67,7 @@ func endpointsNotReady(t *testing.T, e *env) {
 }
 
 // endpointsTerminating: pods that terminate get nothing as long as others are
-// ready; when all terminate, those that still serve answer; and without those nobody does.
+// ready; when all terminate, those that still serve answer; and if none serves, there is no answer.
 //
 // Behaviour: 9, 63, 65.
 func endpointsTerminating(t *testing.T, e *env) {

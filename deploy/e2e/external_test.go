@@ -86,7 +86,7 @@ func externalUDPBefore(t *testing.T, e *env) {
 		t.Fatal(err)
 	}
 	if a, err := e.askUDP(flow.Conversation); err == nil {
-		t.Fatalf("%s answered on an address that is nobody's", a.Pod)
+		t.Fatalf("%s answered on an address of no Service", a.Pod)
 	}
 	s.update(t, func(s *corev1.Service) { s.Spec.ExternalIPs = []string{addr.String()} })
 	within(t, e.ctx, settled, flow.what+" is answered", func() error {

@@ -82,7 +82,7 @@ func familyHalf(t *testing.T, e *env) {
 // Behaviour: 15, 16, 17, 18.
 func cidrAdded(t *testing.T, e *env) {
 	api := e.cluster.Client().NetworkingV1().ServiceCIDRs()
-	// Somebody who answers on addresses of the ranges shows who is not let through.
+	// A host that answers on addresses of the ranges shows which packets are dropped.
 	strangers := map[bool]netip.AddrPort{
 		false: netip.MustParseAddrPort("10.97.0.9:8080"),
 		true:  netip.MustParseAddrPort("[fd00:10:97::9]:8080"),

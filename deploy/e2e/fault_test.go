@@ -243,7 +243,7 @@ func rewrites(line string, s *service) bool {
 }
 
 // faultKilledChange: what changed while weft was dead is made up for when it
-// is back, and so are the UDP flows that nobody flushed.
+// is back, and so are the UDP flows that were not flushed.
 //
 // Behaviour: 106.
 func faultKilledChange(t *testing.T, e *env) {

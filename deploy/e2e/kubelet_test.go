@@ -102,7 +102,7 @@ func (r *replica) report(ctx context.Context, ready bool) error {
 	return nil
 }
 
-// terminate asks for the Pod's end, as whoever deletes it does: it serves on until its grace is over.
+// terminate deletes the Pod: it continues to serve until its grace period is over.
 func (r *replica) terminate(ctx context.Context, grace time.Duration) error {
 	seconds := int64(grace.Seconds())
 	if err := r.pods().Delete(ctx, r.object, metav1.DeleteOptions{GracePeriodSeconds: &seconds}); err != nil {

@@ -222,7 +222,7 @@ func lifecycleReuse(t *testing.T, e *env) {
 }
 
 // lifecycleMoved: a Service that is made anew under its name gets another
-// address; the new one works and the old one is nobody's.
+// address; the new one works and the old one does not answer.
 //
 // Behaviour: 13.
 func lifecycleMoved(t *testing.T, e *env) {

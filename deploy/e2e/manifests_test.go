@@ -17,8 +17,8 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// deployManifests: the API server takes every file of deploy/kubernetes, and weft
-// takes the command lines of those and of the systemd units.
+// deployManifests: the API server accepts every file of deploy/kubernetes, and weft
+// accepts the command lines in the manifests and in the systemd units.
 func deployManifests(t *testing.T, e *env) {
 	files, err := filepath.Glob("../kubernetes/*.yaml")
 	if err != nil || len(files) == 0 {

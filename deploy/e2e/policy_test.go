@@ -91,7 +91,7 @@ func policyInternal(t *testing.T, e *env) {
 		}
 		e.spread(t, e.lab.Outside, "tcp", e.nodePortOf(i, s, "http"), e.uneven()...)
 	}
-	// A pod that comes to the node is found at once, and one without a node is nobody's.
+	// A pod that comes to the node is found at once, and a pod without a node is not local anywhere.
 	s.endpoints(t, "a", append(e.uneven(), e.web[2])...)
 	e.spread(t, e.clients[2], "tcp", s.vip(false, 80), e.web[2])
 	nowhere := s.slice(discoveryv1.AddressTypeIPv4, "a", e.web[2:3])

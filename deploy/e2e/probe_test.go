@@ -40,7 +40,7 @@ func within(t *testing.T, ctx context.Context, d time.Duration, what string, f f
 	}
 }
 
-// asker is whoever can ask: a pod, a node, the host outside.
+// asker is a host that can send requests: a pod, a node, the host outside.
 type asker interface {
 	Name() string
 	Ask(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (lab.Answer, error)
@@ -136,7 +136,7 @@ func (e *env) dropped(t *testing.T, from asker, network string, to netip.AddrPor
 	})
 }
 
-// silent waits until nobody answers, whatever the error is.
+// silent waits until there is no answer, whatever the error is.
 func (e *env) silent(t *testing.T, from asker, network string, to netip.AddrPort) {
 	t.Helper()
 	within(t, e.ctx, settled, fmt.Sprintf("%s %s from %s has no answer", network, to, from.Name()), func() error {

@@ -19,8 +19,8 @@ type deployment struct {
 	e        *env
 	app      string
 	replicas int
-	// surge and unavailable are a rolling update's bounds: a quarter, where
-	// nobody says otherwise.
+	// surge and unavailable are a rolling update's bounds: a quarter by
+	// default.
 	surge, unavailable int
 	// startup is from a pod's creation to its readiness. Pods serve until grace
 	// after their deletion, as those of a well-behaved server do.
@@ -28,8 +28,8 @@ type deployment struct {
 
 	generation int
 	pods       []*member
-	// made are all namespaces: of those that serve, of those that have quit, and
-	// (the last ones) of those that are still to come.
+	// made are the namespaces of all pods: serving, gone, and (the last ones) not
+	// started yet.
 	made []*lab.Pod
 	next int
 }
@@ -40,7 +40,7 @@ type member struct {
 	generation int
 	ready      bool
 	created    time.Time
-	deleted    time.Time // zero while nobody has asked for its end
+	deleted    time.Time // zero until it is deleted
 }
 
 // roll replaces all pods by those of the next generation, and returns when the last old one is gone.

@@ -95,8 +95,9 @@ var onDemand = map[string][]string{
 	"firewall-output":     {"firewalled"},
 }
 
-// idleChains are the beginnings of the keys of all chains that no rule and no element
-// names, and of their rules; of those with a hook, the ones on demand that nothing asks for.
+// idleChains returns the prefixes of the keys of all chains that no rule and no element
+// refers to, and of their rules. Of base chains it returns the ones on demand that are not
+// needed.
 func idleChains(objects map[string]string) []string {
 	// All that is in each table, as text.
 	tables := map[string]string{}

@@ -165,7 +165,7 @@ func serviceHairpin(t *testing.T, e *env) {
 	}
 }
 
-// serviceHeadless: a Service without a ClusterIP is nobody's to forward.
+// serviceHeadless: no rule forwards to a Service without a ClusterIP.
 //
 // Behaviour: 101.
 func serviceHeadless(t *testing.T, e *env) {

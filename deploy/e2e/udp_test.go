@@ -118,7 +118,7 @@ func (f flow) reaches(t *testing.T, e *env, p *lab.Pod) {
 	})
 }
 
-// ends waits until nobody answers.
+// ends waits until there is no answer.
 func (f flow) ends(t *testing.T, e *env) {
 	t.Helper()
 	within(t, e.ctx, settled, f.what+" ends", func() error {

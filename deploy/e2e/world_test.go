@@ -29,7 +29,7 @@ type world struct {
 var webPorts = []uint16{8080, 9090}
 
 // logDir has the logs of the last run; what else the run writes is in runDir,
-// which nobody else sees.
+// which is private.
 const (
 	logDir = "bin/logs"
 	runDir = "/run/e2e"

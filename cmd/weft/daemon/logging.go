@@ -21,8 +21,7 @@ func (l *logFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&l.format, "log-format", "text", "text or json")
 }
 
-// withProxy returns the flags with kube-proxy's settings in place of those that were
-// not given.
+// withProxy returns the flags, with kube-proxy's settings for flags that were not given.
 func (l logFlags) withProxy(proxy *kubeproxy.Settings, set *pflag.FlagSet) logFlags {
 	if proxy.LogGiven && !set.Changed("log-level") {
 		l.level = proxy.LogLevel

@@ -1,20 +1,20 @@
-// Package demo runs the whole of weft with real traffic and says, step by
-// step, what was expected and what was observed. It is what "weft demo" and
-// "make run" do, and at the same time weft's end-to-end test.
+// Package demo is "weft demo" and "make run": it runs the whole of weft with real
+// traffic, and prints for each step what was expected and what was observed. It is also
+// an end-to-end test.
 //
-// The cluster is made of network namespaces: two nodes with pods behind them,
-// and a client outside. A pod is a namespace joined to its node by a veth pair
-// and a route to its own address, so that every packet between pods passes the
-// node's forwarding path, also between pods of one node. Servers are processes
-// of this same binary (see Serve) inside the pods; on each node runs "weft run"
-// on a directory of manifests, as a process of its own.
+// In comes nothing but the binary itself; out go the steps, and an error if one of them
+// was not as expected. Read demo.go and step.go first.
 //
-// Nothing outside is touched: Run starts itself anew in fresh network, PID and
-// mount namespaces, inside a user namespace where it is not root. When that
-// process ends, for whatever reason, the kernel ends all others and removes
-// every namespace.
+// The cluster consists of network namespaces: two nodes, their pods, and a client
+// outside. A veth pair and a route join a pod to its node, so that every packet between
+// pods, also of one node, passes the node's forwarding path. Servers in the pods are
+// processes of this binary (see Serve). On each node "weft run" follows a directory of
+// manifests, as a process of its own.
 //
-// The package needs no external binaries. Where nft(8) is installed it shows
-// the ruleset and plays the foreign writer; without it these steps are skipped
-// and say so.
+// Nothing outside is touched: Run starts itself again in new network, PID and mount
+// namespaces, and in a user namespace if it is not root. When that process ends, the
+// kernel ends all others and removes the namespaces.
+//
+// The package needs no other binaries. If nft(8) is installed, it prints the ruleset and
+// acts as the foreign writer; without it these steps are skipped.
 package demo

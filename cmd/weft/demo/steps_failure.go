@@ -14,7 +14,7 @@ import (
 // runNft runs nft(8) in a node's namespace and returns what it prints.
 func (d *demo) runNft(ctx context.Context, n *node, args ...string) (stdout, stderr string, err error) {
 	if d.nft == "" {
-		return "", "", &skipped{"nft(8) is not installed: nobody there to play the other program"}
+		return "", "", &skipped{"nft(8) is not installed: it acts as the other program"}
 	}
 	var out, errOut bytes.Buffer
 	err = n.do(func() error {
@@ -28,7 +28,7 @@ func (d *demo) runNft(ctx context.Context, n *node, args ...string) (stdout, std
 
 func (d *demo) refuseOthers(ctx context.Context) (string, error) {
 	n := d.cluster.nodes[0]
-	rules, err := n.settled(ctx)
+	rules, err := n.stable(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -133,7 +133,7 @@ func (d *demo) foreignFlush(ctx context.Context) (string, error) {
 func (d *demo) killWeft(ctx context.Context) (string, error) {
 	n := d.cluster.nodes[0]
 	var err error
-	if d.before, err = n.settled(ctx); err != nil {
+	if d.before, err = n.stable(ctx); err != nil {
 		return "", err
 	}
 	return d.undisturbed(ctx, func() error {
@@ -153,7 +153,7 @@ func (d *demo) restartWeft(ctx context.Context) (string, error) {
 			return err
 		}
 		var err error
-		after, err = n.settled(ctx)
+		after, err = n.stable(ctx)
 		return err
 	})
 	if err != nil {

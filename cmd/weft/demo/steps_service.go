@@ -125,7 +125,7 @@ func (n *node) owns(t tally) error {
 	}
 	for addr := range t.seen {
 		if !own[addr] {
-			return fmt.Errorf("%s is no address of %s", addr, n.name)
+			return fmt.Errorf("%s is not an address of %s", addr, n.name)
 		}
 	}
 	return nil

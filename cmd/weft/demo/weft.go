@@ -130,12 +130,12 @@ func (n *node) readWhen(wait func(*kernel.Conn) error) (ruleset, error) {
 	return out, nil
 }
 
-// settleTime is how long the ruleset must stay as it is to count as settled.
+// stableTime is how long the ruleset must not change to be stable.
 // weft removes what has fallen out of use a second after its last change.
-const settleTime = 1500 * time.Millisecond
+const stableTime = 1500 * time.Millisecond
 
-// settled returns the ruleset once nothing has changed it for settleTime.
-func (n *node) settled(ctx context.Context) (ruleset, error) {
+// stable returns the ruleset once it has not changed for stableTime.
+func (n *node) stable(ctx context.Context) (ruleset, error) {
 	return n.readWhen(func(conn *kernel.Conn) error {
 		var last uint32
 		var since time.Time
@@ -147,7 +147,7 @@ func (n *node) settled(ctx context.Context) (ruleset, error) {
 			if since.IsZero() || now != last {
 				last, since = now, time.Now()
 			}
-			if quiet := time.Since(since); quiet < settleTime {
+			if quiet := time.Since(since); quiet < stableTime {
 				return fmt.Errorf("it changed %s ago", quiet.Round(time.Millisecond))
 			}
 			return nil

@@ -10,8 +10,8 @@ import (
 	"k8s.io/kube-proxy/config/v1alpha1"
 )
 
-// TestFieldsAreComplete fails when the type of the file has a setting that the
-// table does not name, so that none is dropped without a word.
+// TestFieldsAreComplete fails if the type of the file has a setting that the table does
+// not name, so that none is dropped silently.
 //
 // Behaviour: 146, 147, 148, 149, 150.
 func TestFieldsAreComplete(t *testing.T) {

@@ -66,7 +66,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// replace changes a file at once, as the kubelet does: nobody reads half of it.
+// replace changes a file at once, as the kubelet does: a reader sees the old file or the new one.
 func replace(t *testing.T, file, text string) {
 	t.Helper()
 	if err := errors.Join(os.WriteFile(file+".new", []byte(text), 0o600), os.Rename(file+".new", file)); err != nil {

@@ -185,8 +185,8 @@ func texts[T interface{ String() string }](list []T) string {
 	return "[" + strings.Join(out, " ") + "]"
 }
 
-// TestDefaults: without a word everything is as with kube-proxy in its mode
-// nftables, but for the least time between two updates.
+// TestDefaults checks that the defaults are those of kube-proxy in nftables mode, except
+// for the minimum sync period.
 //
 // Behaviour: 19, 85, 90, 148, 149.
 func TestDefaults(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 )
 
 // TestKernel sets what a network namespace has for itself, in the real kernel. The
-// limit is the machine's: from another namespace the kernel refuses it, which is no
-// failure.
+// limit is the machine's: from another namespace the kernel refuses it, which
+// is not a failure.
 //
 // Behaviour: 154, 156.
 func TestKernel(t *testing.T) {

@@ -21,8 +21,8 @@ func full() Conntrack {
 	}
 }
 
-// fakeRoot makes a file system with the kernel's values, and files that nobody may
-// touch.
+// fakeRoot makes a file system with the kernel's values, and files that must not
+// change.
 func fakeRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

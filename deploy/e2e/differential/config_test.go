@@ -56,7 +56,7 @@ func oneFamily() []check {
 	`)
 }
 
-// masqueradeAll: nobody is seen as themselves.
+// masqueradeAll: backends never see the address of the client.
 //
 // Behaviour: 86.
 func masqueradeAll() []check {

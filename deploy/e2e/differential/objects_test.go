@@ -34,7 +34,7 @@ type service struct {
 	elsewhere string
 }
 
-// servicePorts are the ports of every Service and of the pods behind them.
+// servicePorts are the ports of every Service and of its pods.
 var servicePorts = []struct {
 	name         string
 	protocol     corev1.Protocol

@@ -29,7 +29,7 @@ type probe struct {
 	to string
 	// want is "POD POD... as self|node|ADDRESS", "refused", "dropped", "not sent"
 	// for a UDP packet that the node itself stops at its source, or "unreachable" for
-	// what left the node and found nobody. whatever means that only the sides count.
+	// what left the node and found no host. whatever means that only the sides count.
 	want string
 	// family is 4 or 6; 0 means both, one after the other.
 	family int

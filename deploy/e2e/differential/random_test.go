@@ -16,7 +16,7 @@ import (
 // seedVariable names the seed of TestRandom; a run without it always does the same.
 const seedVariable = "WEFT_DIFFERENTIAL_SEED"
 
-// TestRandom compares the sides on Services that nobody thought of: every
+// TestRandom compares the sides on random Services: every
 // property by chance, changed twice. It knows nothing of what is right.
 //
 // Behaviour: 59, 63, 64, 71, 75, 79, 84.

@@ -24,7 +24,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sctpPacket is an INIT or INIT ACK, with a text behind it in the place of a parameter.
+// sctpPacket is an INIT or INIT ACK, followed by a text in place of a parameter.
 func sctpPacket(from, to uint16, tag uint32, chunk byte, text string) []byte {
 	length := 4 + len(text)
 	b := make([]byte, sctpHead+(length+3)/4*4)

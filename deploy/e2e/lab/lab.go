@@ -23,7 +23,7 @@ func (a Addresses) All() []netip.Addr {
 type Lab struct {
 	// Control is where the process is, and the API server.
 	Control *Host
-	// Outside is a host on the nodes' link that is no node. It routes Routed
+	// Outside is a host on the nodes' link that is not a node. It routes Routed
 	// to the first node.
 	Outside *Host
 	Nodes   []*Node
@@ -37,7 +37,7 @@ type Host struct {
 	Addresses Addresses
 }
 
-// Node is a host with pods behind it.
+// Node is a host with pods.
 type Node struct {
 	Host
 	// PodCIDRs are the prefixes of its pods, IPv4 first.

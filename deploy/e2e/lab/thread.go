@@ -8,12 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threads are operating system threads that stay in one namespace, for whoever
-// has something to do there. Entering and leaving for each call would cost more than the
-// connections that the clients make.
+// threads is a pool of operating system threads that stay in one namespace. Entering and
+// leaving it for each call would cost more than the connections of the clients.
 type threads struct {
-	// busy has a place for each thread at work. Whoever comes beyond that waits:
-	// what is done in a namespace is short.
+	// busy has a place for each thread at work. Further callers wait: calls are
+	// short.
 	busy   chan struct{}
 	mu     sync.Mutex
 	idle   []*thread
@@ -73,7 +72,7 @@ func (p *threads) close() {
 	p.idle = nil
 }
 
-// run ends with its thread, which nobody else may get: it is in the namespace for good.
+// run ends together with its thread, which stays in the namespace and must not be reused.
 func (t *thread) run(fd int, entered chan<- error) {
 	runtime.LockOSThread()
 	if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {

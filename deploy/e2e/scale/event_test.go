@@ -60,7 +60,7 @@ func (e *events) when(version string) (time.Time, error) {
 	defer e.mu.Unlock()
 	at, ok := e.at[version]
 	if !ok {
-		return at, fmt.Errorf("the API server told nobody of version %s", version)
+		return at, fmt.Errorf("the API server sent no event of version %s", version)
 	}
 	return at, nil
 }

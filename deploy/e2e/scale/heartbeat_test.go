@@ -13,8 +13,8 @@ import (
 // beat is how often each node writes its status and its lease.
 const beat = 10 * time.Second
 
-// heartbeats writes what the kubelets of all nodes write when nothing happens, evenly
-// over time, for so long.
+// heartbeats writes what the kubelets of all nodes write while nothing happens, evenly
+// distributed over d.
 func (a *api) heartbeats(ctx context.Context, d time.Duration) error {
 	list, err := a.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -65,7 +65,7 @@ func newMonitor(n *lab.Namespace) (*monitor, error) {
 	return m, nil
 }
 
-// close ends it; the kernel notifies nobody any more.
+// close ends the subscription to the kernel.
 func (m *monitor) close() error {
 	m.quit.Store(true)
 	<-m.ended

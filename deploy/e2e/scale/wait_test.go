@@ -23,7 +23,7 @@ func within(ctx context.Context, d time.Duration, f func() error) error {
 	}
 }
 
-// pause waits for so long.
+// pause waits for d.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

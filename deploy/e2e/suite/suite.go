@@ -159,7 +159,7 @@ func (s *Suite) unable(err error) int {
 }
 
 // enter makes the second process at home in its namespaces: a /proc of its own
-// PIDs and a /run that nobody else sees.
+// PIDs and a private /run.
 func enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

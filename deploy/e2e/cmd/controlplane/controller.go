@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
 )
 
-// The EndpointSlice controller's settings where nobody says otherwise, in
+// The default settings of the EndpointSlice controller, in
 // kube-controller-manager 1.36.
 const (
 	maxEndpointsPerSlice = 100
