@@ -1,8 +1,10 @@
 package json
 
-import "slices"
+import (
+	"slices"
+)
 
-// expr writes an expression. Kinds are those of the selector that it is compared
+// expr writes an expression. Forms are the forms of the selector that it is compared
 // with, if any.
 func (x *writer) expr(n node, forms []form) {
 	defer x.leave()
@@ -10,7 +12,11 @@ func (x *writer) expr(n node, forms []form) {
 		return
 	}
 	if n.isList() {
-		x.listOf(n, forms)
+		// A list of flags.
+		for i, item := range n.list() {
+			x.separator(i, ",")
+			x.expr(item, forms)
+		}
 		return
 	}
 	if n.object() == nil {
@@ -18,31 +24,28 @@ func (x *writer) expr(n node, forms []form) {
 		return
 	}
 	name, arg, ok := n.only()
-	if !ok {
+	switch {
+	case !ok:
 		x.fail(n, "unexpected object with %d members: want one that names an expression", len(n.object()))
-		return
-	}
-	if x.composite(name, arg, forms) || x.verdict(name, arg) || x.selector(name, arg) || x.generator(name, arg) {
-		return
-	}
-	x.fail(n, "unknown expression %q", name)
-}
-
-// listOf writes a list of flags.
-func (x *writer) listOf(n node, forms []form) {
-	for i, item := range n.list() {
-		if i > 0 {
-			x.str(",")
-		}
-		x.expr(item, forms)
+	case x.composite(name, arg, forms), x.verdict(name, arg), x.selector(name, arg), x.generator(name, arg):
+	default:
+		x.fail(n, "unknown expression %q", name)
 	}
 }
 
-// composite writes what is made of other expressions.
+// composite writes an expression that contains other expressions. It returns false if name
+// is not one.
 func (x *writer) composite(name string, arg node, forms []form) bool {
 	switch name {
 	case "concat":
-		x.concat(arg, forms)
+		for i, part := range arg.list() {
+			x.separator(i, " . ")
+			var partForms []form
+			if i < len(forms) {
+				partForms = forms[i : i+1]
+			}
+			x.expr(part, partForms)
+		}
 	case "set":
 		x.set(arg, forms)
 	case "range":
@@ -52,7 +55,7 @@ func (x *writer) composite(name string, arg node, forms []form) bool {
 			return true
 		}
 		x.expr(ends[0], forms)
-		// Blanks, since "-" is a letter of names.
+		// With blanks, because "-" is a character of names.
 		x.str(" - ")
 		x.expr(ends[1], forms)
 	case "prefix":
@@ -63,8 +66,8 @@ func (x *writer) composite(name string, arg node, forms []form) bool {
 		x.binary(name, arg)
 	case "map", "vmap":
 		members := arg.get("data").get("set").list()
-		x.asked(arg.get("key"), slices.ContainsFunc(members, func(m node) bool { return len(m.list()) == 2 && m.list()[0].hasBool() }))
-		x.str(" " + name + " ")
+		x.selectorOf(arg.get("key"), slices.ContainsFunc(members, func(m node) bool { return len(m.list()) == 2 && m.list()[0].hasBool() }))
+		x.str(" ", name, " ")
 		x.expr(arg.get("data"), formsOf(arg.get("key")))
 	case "elem":
 		x.elem(arg, forms, node{})
@@ -74,21 +77,10 @@ func (x *writer) composite(name string, arg node, forms []form) bool {
 	return true
 }
 
-func (x *writer) concat(n node, forms []form) {
-	for i, part := range n.list() {
-		if i > 0 {
-			x.str(" . ")
-		}
-		var kind []form
-		if i < len(forms) {
-			kind = forms[i : i+1]
-		}
-		x.expr(part, kind)
-	}
-}
+// isBinary reports whether an expression is an operation on bits.
+func isBinary(name string) bool { return slices.Contains([]string{"&", "|", "^", "<<", ">>"}, name) }
 
-// binary writes an operation on bits, its operands in parentheses where they are
-// operations. A list of flags is their union.
+// binary writes an operation on bits. A list of flags is their union.
 func (x *writer) binary(op string, n node) {
 	operands := n.list()
 	if len(operands) < 2 {
@@ -96,14 +88,12 @@ func (x *writer) binary(op string, n node) {
 		return
 	}
 	for i, o := range operands {
-		if i > 0 {
-			x.str(" " + op + " ")
-		}
+		x.separator(i, " "+op+" ")
 		x.operand(o)
 	}
 }
 
-// operand writes an operand of an operation on bits.
+// operand writes an operand of an operation on bits, in parentheses if it is an operation.
 func (x *writer) operand(n node) {
 	name, _, _ := n.only()
 	switch {
@@ -111,7 +101,7 @@ func (x *writer) operand(n node) {
 		x.str("(")
 		x.binary("|", n)
 		x.str(")")
-	case name == "&" || name == "|" || name == "^" || name == "<<" || name == ">>":
+	case isBinary(name):
 		x.str("(")
 		x.expr(n, nil)
 		x.str(")")
@@ -124,14 +114,9 @@ func (x *writer) operand(n node) {
 func (x *writer) set(n node, forms []form) {
 	x.str("{ ")
 	for i, e := range n.list() {
-		if i > 0 {
-			x.str(", ")
-		}
-		if pair := e.list(); e.isList() && len(pair) == 2 {
-			x.elem(pair[0], forms, pair[1])
-			continue
-		}
-		x.elem(e, forms, node{})
+		x.separator(i, ", ")
+		key, value := e.pair()
+		x.elem(key, forms, value)
 	}
 	x.str(" }")
 }
@@ -142,20 +127,27 @@ func (x *writer) elem(n node, forms []form, value node) {
 	if !x.enter(n) {
 		return
 	}
-	if name, arg, ok := n.only(); ok && name == "elem" {
-		n = arg
-	}
-	key := n
-	if n.has("val") {
-		key = n.get("val")
-	}
+	key, options := n.element()
 	if key.text() == "*" {
 		x.str("*")
 	} else {
 		x.expr(key, forms)
 	}
-	if n.has("val") {
-		x.elemOptions(n)
+	for _, name := range statefulNames {
+		if options.contains(name) {
+			x.str(" ")
+			x.named(name, options.get(name))
+		}
+	}
+	for _, name := range []string{"timeout", "expires"} {
+		if options.has(name) {
+			x.option(options, name)
+			x.str("s")
+		}
+	}
+	if options.has("comment") {
+		x.str(" comment ")
+		x.quoted(options.get("comment"))
 	}
 	if value.path != nil {
 		x.str(" : ")
@@ -163,36 +155,16 @@ func (x *writer) elem(n node, forms []form, value node) {
 	}
 }
 
-// elemOptions writes what an element has beside its key.
-func (x *writer) elemOptions(n node) {
-	for _, key := range statefulNames {
-		if _, ok := n.object()[key]; ok {
-			x.str(" ")
-			x.named(key, n.get(key))
-		}
-	}
-	for _, key := range []string{"timeout", "expires"} {
-		if n.has(key) {
-			x.option(n, key, key)
-			x.str("s")
-		}
-	}
-	if n.has("comment") {
-		x.str(" comment ")
-		x.quoted(n.get("comment"), n.get("comment").text())
-	}
-}
-
 // statefulNames are the statements that elements can have.
 var statefulNames = []string{"counter", "limit", "quota", "ct count"}
 
-// verdict writes a verdict.
+// verdict writes a verdict. It returns false if name is not one.
 func (x *writer) verdict(name string, arg node) bool {
 	switch name {
 	case "accept", "drop", "continue", "return":
 		x.str(name)
 	case "jump", "goto":
-		x.str(name + " ")
+		x.str(name, " ")
 		x.name(arg.get("target"))
 	default:
 		return false

@@ -72,7 +72,7 @@ func document(stmt string) string {
 		{"rule": {"family": "inet", "table": "t", "chain": "c", "handle": 4, "expr": [` + stmt + `]}}]}`
 }
 
-// TestJSONObjects reads everything that is no rule.
+// TestJSONObjects reads everything except rules.
 func TestJSONObjects(t *testing.T) {
 	tables, err := ParseFile("x.json", ` {"nftables": [
 		{"table": {"family": "ip", "name": "t", "flags": ["dormant", "owner"]}},
@@ -131,7 +131,7 @@ func TestJSONObjects(t *testing.T) {
 	}
 }
 
-// TestJSONErrors names the place of each error.
+// TestJSONErrors checks the place and the text of errors.
 func TestJSONErrors(t *testing.T) {
 	deep := strings.Repeat(`{"&": [`, syntax.MaxDepth+2) + "1" + strings.Repeat(", 1]}", syntax.MaxDepth+2)
 	for _, tt := range []struct{ json, want string }{
@@ -164,8 +164,8 @@ func TestJSONErrors(t *testing.T) {
 	}
 }
 
-// FuzzParseJSON reads anything: no panic, no tables beside an error, and what it
-// takes is text of nft.
+// FuzzParseJSON reads anything. It does not panic, returns tables or an error, and every
+// rule is canonical text of nft.
 func FuzzParseJSON(f *testing.F) {
 	f.Add(document(`{"match": {"op": "==", "left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": {"set": [1, {"range": [2, 3]}]}}}`))
 	f.Add(document(`{"dnat": {"family": "ip6", "addr": "fe80::1", "port": 80}}`))
@@ -174,7 +174,7 @@ func FuzzParseJSON(f *testing.F) {
 		tables, err := Parse("", text)
 		if err != nil {
 			if tables != nil {
-				t.Fatalf("tables beside the error %v", err)
+				t.Fatalf("tables and the error %v", err)
 			}
 			return
 		}

@@ -10,14 +10,13 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// node is a value of a JSON document that knows its place.
+// node is a value of a JSON document and its place.
 type node struct {
 	v    any
 	path *path
 }
 
-// path is the way to a value: a key of an object, or an index of a list
-// where key is empty.
+// path is the way to a value: a key of an object or, if key is empty, an index of a list.
 type path struct {
 	up    *path
 	key   string
@@ -46,19 +45,22 @@ func (n node) errorf(format string, args ...any) *syntax.Error {
 	return &syntax.Error{Msg: n.path.String() + ": " + fmt.Sprintf(format, args...)}
 }
 
-// object returns the value as an object, nil where it is none.
+// object returns the value as an object, or nil.
 func (n node) object() map[string]any {
 	o, _ := n.v.(map[string]any)
 	return o
 }
 
-// get returns a member of an object; its value is nil where there is none.
+// get returns a member of an object. Its value is nil if the member is missing.
 func (n node) get(key string) node {
 	return node{n.object()[key], &path{up: n.path, key: key}}
 }
 
 // has reports whether an object has a member that is not null.
 func (n node) has(key string) bool { return n.object()[key] != nil }
+
+// contains reports whether an object has a member, which may be null.
+func (n node) contains(key string) bool { _, ok := n.object()[key]; return ok }
 
 // only returns the single member of an object.
 func (n node) only() (string, node, bool) {
@@ -72,8 +74,8 @@ func (n node) only() (string, node, bool) {
 	return "", n, false
 }
 
-// list returns the items of a list. What is no list is its own only item, null
-// none: nft writes lists of one so.
+// list returns the items of a list. Any other value is a list of one item, as nft writes
+// it, and null is an empty list.
 func (n node) list() []node {
 	items, ok := n.v.([]any)
 	switch {
@@ -89,6 +91,25 @@ func (n node) list() []node {
 	return out
 }
 
+// pair returns the key and value of an item of a map. A value that is missing has no path.
+func (n node) pair() (key, value node) {
+	if items := n.list(); n.isList() && len(items) == 2 {
+		return items[0], items[1]
+	}
+	return n, node{}
+}
+
+// element returns the key of an element, and the object with its options, if any.
+func (n node) element() (key, options node) {
+	if name, arg, ok := n.only(); ok && name == "elem" {
+		n = arg
+	}
+	if n.has("val") {
+		return n.get("val"), n
+	}
+	return n, node{}
+}
+
 // texts returns the strings of a list.
 func (n node) texts() []string {
 	var out []string
@@ -101,11 +122,11 @@ func (n node) texts() []string {
 // isList reports whether the value is a list.
 func (n node) isList() bool { _, ok := n.v.([]any); return ok }
 
-// text returns the value of a string, and "" of anything else.
+// text returns the value of a string, and "" for anything else.
 func (n node) text() string { s, _ := n.v.(string); return s }
 
-// number returns a number as it is written, and "" of anything else. nft prints
-// unsigned numbers as if they were signed.
+// number returns a number as it is written, and "" for anything else. nft prints unsigned
+// numbers as if they were signed.
 func (n node) number() string {
 	s, ok := n.v.(json.Number)
 	switch digits, negative := strings.CutPrefix(s.String(), "-"); {
@@ -121,7 +142,7 @@ func (n node) number() string {
 	return strconv.FormatUint(uint64(v), 10)
 }
 
-// number32 is number where nft has 32 bits.
+// number32 is number for a number of 32 bits.
 func (n node) number32() string {
 	s, _ := n.v.(json.Number)
 	if v, err := strconv.ParseInt(s.String(), 10, 32); err == nil && v < 0 {
@@ -130,7 +151,7 @@ func (n node) number32() string {
 	return n.number()
 }
 
-// hasBool reports whether there is a boolean in the value.
+// hasBool reports whether the value contains a boolean.
 func (n node) hasBool() bool {
 	if _, ok := n.v.(bool); ok {
 		return true
@@ -146,7 +167,7 @@ func (n node) hasBool() bool {
 	return false
 }
 
-// describe names the value for messages.
+// describe returns the value for messages.
 func (n node) describe() string {
 	switch v := n.v.(type) {
 	case nil:

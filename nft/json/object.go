@@ -1,6 +1,7 @@
 package json
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,20 +24,20 @@ func (r *reader) named(kind nft.ObjectKind, o node, t *table) {
 	name := r.name(o.get("name"))
 	switch kind {
 	case nft.ObjectCounter:
-		x.option(o, "packets", "packets")
-		x.option(o, "bytes", "bytes")
+		x.option(o, "packets")
+		x.option(o, "bytes")
 	case nft.ObjectQuota:
 		x.over(o)
 		x.num(o.get("bytes"))
 		x.str(" bytes")
 		if o.has("used") && o.get("used").number() != "0" {
-			x.option(o, "used", "used")
+			x.option(o, "used")
 			x.str(" bytes")
 		}
 	case nft.ObjectLimit:
 		x.limit(o)
 	case nft.ObjectSecMark:
-		x.quoted(o.get("context"), o.get("context").text())
+		x.quoted(o.get("context"))
 	case nft.ObjectSynProxy:
 		x.str("mss ")
 		x.num(o.get("mss"))
@@ -45,18 +46,15 @@ func (r *reader) named(kind nft.ObjectKind, o node, t *table) {
 		x.words(o.get("flags"), "; ", " ")
 	case nft.ObjectCTHelper:
 		x.str("type ")
-		x.quoted(o.get("type"), o.get("type").text())
-		x.str(" protocol ")
-		x.word(o.get("protocol"))
+		x.quoted(o.get("type"))
+		x.phrase(" protocol", o, "protocol")
 	case nft.ObjectCTTimeout:
-		x.str("protocol ")
-		x.word(o.get("protocol"))
+		x.phrase("protocol", o, "protocol")
 	case nft.ObjectCTExpectation:
 		x.expectation(o)
 	}
 	if o.has("l3proto") {
-		x.str("; l3proto ")
-		x.word(o.get("l3proto"))
+		x.phrase("; l3proto", o, "l3proto")
 	}
 	if kind == nft.ObjectCTTimeout {
 		x.policy(o.get("policy"))
@@ -72,36 +70,29 @@ func (r *reader) named(kind nft.ObjectKind, o node, t *table) {
 
 // expectation writes the attributes of a ct expectation.
 func (x *writer) expectation(o node) {
-	x.str("protocol ")
-	x.word(o.get("protocol"))
+	x.phrase("protocol", o, "protocol")
 	x.str("; dport ")
 	x.num(o.get("dport"))
 	x.str("; timeout ")
 	x.num(o.get("timeout"))
-	// Milliseconds, unlike any other time of nft's JSON.
+	// This is the only time of nft's JSON that is in milliseconds.
 	x.str("ms; size ")
 	x.num(o.get("size"))
 }
 
-// policy writes the times of a ct timeout in the order of their names.
+// policy writes the times of a ct timeout, ordered by the names of the states.
 func (x *writer) policy(n node) {
-	var states []string
-	for state := range n.object() {
-		states = append(states, state)
-	}
+	states := slices.Sorted(maps.Keys(n.object()))
 	if len(states) == 0 {
 		return
 	}
-	slices.Sort(states)
 	x.str("; policy = { ")
 	for i, s := range states {
-		if i > 0 {
-			x.str(", ")
-		}
+		x.separator(i, ", ")
 		if !scan.IsName(s) {
 			x.fail(n.get(s), "unexpected %q: want a state", s)
 		}
-		x.str(s + " : ")
+		x.str(s, " : ")
 		x.num(n.get(s))
 	}
 	x.str(" }")

@@ -155,7 +155,7 @@ func (r *reader) object(kind string, o node, t *table) {
 	case "meter":
 		r.fail(o.errorf("meter is not possible here: %s", refusedStatements["meter"]))
 	default:
-		if !slices.Contains(nft.ObjectKinds[:], nft.ObjectKind(kind)) {
+		if !nft.ObjectKind(kind).IsValid() {
 			r.fail(o.errorf("unknown object %q", kind))
 			return
 		}
@@ -203,9 +203,7 @@ func (r *reader) rule(o node, t *table) {
 	}
 	x := &writer{}
 	for i, s := range o.get("expr").list() {
-		if i > 0 {
-			x.str(" ")
-		}
+		x.separator(i, " ")
 		x.stmt(s)
 		if d := s.get("set"); d.has("set") {
 			r.written = append(r.written, setID{t, strings.TrimPrefix(d.get("set").text(), "@")})

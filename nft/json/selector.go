@@ -1,88 +1,72 @@
 package json
 
-// selector writes what is read from a packet, its connection or its route.
+import "slices"
+
+// selectorOf writes a selector. Presence is true if it is compared with a boolean.
+func (x *writer) selectorOf(n node, presence bool) {
+	x.presence = presence
+	x.expr(n, nil)
+	x.presence = false
+}
+
+// selector writes an expression that is read from a packet, its connection or its route. It
+// returns false if name is not one.
 func (x *writer) selector(name string, arg node) bool {
 	switch name {
 	case "payload":
-		x.payload(arg)
+		if arg.has("base") {
+			x.raw(arg.get("base").text(), arg)
+			return true
+		}
+		x.word(arg.get("protocol"))
+		x.phrase("", arg, "field")
 	case "exthdr":
 		if !arg.has("field") {
 			x.str("exthdr ")
 		}
-		x.field(arg)
+		x.word(arg.get("name"))
+		x.phrase("", arg, "field?")
 	case "tcp option":
-		x.str("tcp option ")
 		switch {
 		case x.presence && arg.has("base"):
+			x.str("tcp option ")
 			x.num(arg.get("base"))
-			return true
 		case arg.has("base"):
+			x.str("tcp option ")
 			x.raw("", arg)
-			return true
+		default:
+			x.phrase(name, arg, "name", "field?")
 		}
-		x.field(arg)
 	case "ip option", "sctp chunk":
-		x.str(name + " ")
-		x.field(arg)
+		x.phrase(name, arg, "name", "field?")
 	case "meta", "socket":
-		x.str(name + " ")
-		x.word(arg.get("key"))
+		x.phrase(name, arg, "key")
 	case "ct":
-		x.str("ct ")
-		x.optional(arg.get("dir"))
-		x.word(arg.get("key"))
+		x.phrase("ct", arg, "dir?", "key")
 	case "rt":
-		x.str("rt ")
-		x.optional(arg.get("family"))
-		x.word(arg.get("key"))
+		x.phrase("rt", arg, "family?", "key")
 	case "ipsec":
-		x.str("ipsec ")
-		x.word(arg.get("dir"))
-		x.option32(arg, "spnum", "spnum")
-		x.str(" ")
-		x.optional(arg.get("family"))
-		x.word(arg.get("key"))
+		x.phrase("ipsec", arg, "dir")
+		x.option32(arg, "spnum")
+		x.phrase("", arg, "family?", "key")
 	case "osf":
-		x.str("osf ")
+		x.str("osf")
 		if arg.has("ttl") {
-			x.str("ttl ")
-			x.optional(arg.get("ttl"))
+			x.phrase(" ttl", arg, "ttl")
 		}
-		x.word(arg.get("key"))
+		x.phrase("", arg, "key")
 	default:
 		return false
 	}
 	return true
 }
 
-// optional writes a word and a blank where it is there.
-func (x *writer) optional(n node) {
-	if n.v != nil {
-		x.word(n)
-		x.str(" ")
-	}
-}
-
-// payload writes a header field, or raw payload.
-func (x *writer) payload(n node) {
-	if n.has("base") {
-		x.raw(n.get("base").text(), n)
-		return
-	}
-	x.word(n.get("protocol"))
-	x.str(" ")
-	x.word(n.get("field"))
-}
-
-// raw writes "@base,offset,length". A TCP option has a number for its base.
+// raw writes "@base,offset,length". The base of a TCP option is a number.
 func (x *writer) raw(base string, n node) {
-	x.str("@")
-	switch base {
-	case "ll", "nh", "th", "ih":
-		x.str(base)
-	case "":
+	x.str("@", base)
+	if base == "" {
 		x.num(n.get("base"))
-	default:
+	} else if !slices.Contains([]string{"ll", "nh", "th", "ih"}, base) {
 		x.fail(n.get("base"), "unexpected %q: want ll, nh, th or ih", base)
 	}
 	x.str(",")
@@ -91,52 +75,30 @@ func (x *writer) raw(base string, n node) {
 	x.num(n.get("len"))
 }
 
-// field writes the name of an option or extension header, and its field.
-func (x *writer) field(n node) {
-	x.word(n.get("name"))
-	if n.has("field") {
-		x.str(" ")
-		x.word(n.get("field"))
-	}
-}
-
-// generator writes what is computed: lookups, numbers and hashes.
+// generator writes an expression that is computed: a lookup, a number or a hash. It returns
+// false if name is not one.
 func (x *writer) generator(name string, arg node) bool {
 	switch name {
 	case "fib":
-		x.str("fib ")
-		for i, f := range arg.get("flags").list() {
-			if i > 0 {
-				x.str(" . ")
-			}
-			x.word(f)
-		}
-		x.str(" ")
-		x.word(arg.get("result"))
+		x.words(arg.get("flags"), "fib ", " . ")
+		x.phrase("", arg, "result")
+		return true
 	case "numgen":
-		x.str("numgen ")
-		x.word(arg.get("mode"))
-		x.option32(arg, "mod", "mod")
-		x.offset(arg)
+		x.phrase(name, arg, "mode")
 	case "jhash":
 		x.str("jhash ")
 		x.expr(arg.get("expr"), nil)
-		x.option32(arg, "mod", "mod")
-		x.option32(arg, "seed", "seed")
-		x.offset(arg)
 	case "symhash":
 		x.str("symhash")
-		x.option32(arg, "mod", "mod")
-		x.offset(arg)
 	default:
 		return false
 	}
-	return true
-}
-
-// offset writes the offset of a generator, if it is not 0.
-func (x *writer) offset(n node) {
-	if n.get("offset").number() != "0" {
-		x.option32(n, "offset", "offset")
+	x.option32(arg, "mod")
+	if name == "jhash" {
+		x.option32(arg, "seed")
 	}
+	if arg.get("offset").number() != "0" {
+		x.option32(arg, "offset")
+	}
+	return true
 }

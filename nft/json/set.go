@@ -61,48 +61,23 @@ func (r *reader) elements(o node, t *table) {
 func (r *reader) elem(n node, s *nft.Set) {
 	forms := typeForms(s.Type)
 	for _, e := range n.list() {
-		key, value := e, node{}
-		if pair := e.list(); e.isList() && len(pair) == 2 {
-			key, value = pair[0], pair[1]
-		}
 		if len(r.errs) >= ruleset.MaxErrors {
 			return
 		}
+		key, value := e.pair()
 		s.Elements = append(s.Elements, r.element(key, value, forms))
 	}
 }
 
-// typeForms returns how the parts of keys of a type are written.
-func typeForms(typ string) []form {
-	key, _, _ := strings.Cut(typ, " : ")
-	parts := strings.Split(key, " . ")
-	out := make([]form, len(parts))
-	for i, p := range parts {
-		switch p {
-		case "ifname", "iface_index", "string", "hour", "day", "time":
-			out[i] = formQuoted
-		case "relative_time":
-			out[i] = formSeconds
-		}
-	}
-	return out
-}
-
-// element reads one element; value is a map's data.
+// element reads one element. Value is a map's data.
 func (r *reader) element(n, value node, forms []form) nft.Element {
-	if name, arg, ok := n.only(); ok && name == "elem" {
-		n = arg
+	key, options := n.element()
+	e := nft.Element{
+		Timeout: r.seconds(options.get("timeout")), Expires: r.seconds(options.get("expires")), Comment: options.get("comment").text(),
 	}
-	var e nft.Element
-	key := n
-	if n.has("val") {
-		key = n.get("val")
-		e.Timeout, e.Expires = r.seconds(n.get("timeout")), r.seconds(n.get("expires"))
-		e.Comment = n.get("comment").text()
-		for _, stmt := range statefulNames {
-			if _, ok := n.object()[stmt]; ok {
-				e.Stateful = append(e.Stateful, r.text(func(x *writer) { x.named(stmt, n.get(stmt)) }))
-			}
+	for _, stmt := range statefulNames {
+		if options.contains(stmt) {
+			e.Stateful = append(e.Stateful, r.text(func(x *writer) { x.named(stmt, options.get(stmt)) }))
 		}
 	}
 	e.Key = r.text(func(x *writer) { x.elem(key, forms, node{}) })
@@ -112,7 +87,7 @@ func (r *reader) element(n, value node, forms []form) nft.Element {
 	return e
 }
 
-// text returns what f writes.
+// text returns the text that f writes.
 func (r *reader) text(f func(*writer)) string {
 	x := &writer{}
 	if f(x); x.err != nil {
@@ -121,7 +96,7 @@ func (r *reader) text(f func(*writer)) string {
 	return x.b.String()
 }
 
-// seconds reads a time; null is none.
+// seconds reads a time. It is 0 for null.
 func (r *reader) seconds(n node) time.Duration {
 	if n.v == nil {
 		return 0

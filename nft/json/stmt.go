@@ -1,8 +1,12 @@
 package json
 
-import "strings"
+import (
+	"strings"
 
-// stmt writes a statement. nft writes those that it has no JSON for as text.
+	"github.com/weft-proxy/weft/nft/internal/scan"
+)
+
+// stmt writes a statement. nft prints a statement that has no JSON form as text.
 func (x *writer) stmt(n node) {
 	if text := n.text(); text != "" {
 		x.str(text)
@@ -16,66 +20,135 @@ func (x *writer) stmt(n node) {
 	x.named(name, arg)
 }
 
-// named writes the statement of a name.
+// refusedStatements are the statements and objects of nft's JSON that weft refuses, with
+// the reason.
+var refusedStatements = map[string]string{
+	"xt":    "it is an extension of iptables, which nft can only show",
+	"meter": "it belongs to the rule that has the statement",
+}
+
+// named writes the statement with the given name.
 func (x *writer) named(name string, arg node) {
 	defer x.leave()
-	if !x.enter(arg) || x.verdict(name, arg) {
+	if !x.enter(arg) || x.verdict(name, arg) || x.reference(name, arg) {
 		return
 	}
 	switch name {
-	case "match":
-		x.match(arg)
+	case "counter":
+		x.str("counter")
+		if arg.has("packets") {
+			x.option(arg, "packets")
+			x.option(arg, "bytes")
+		}
+	case "ct count":
+		x.str("ct count ")
+		x.over(arg)
+		x.num32(arg.get("val"))
+	case "dnat", "snat", "masquerade", "redirect":
+		x.nat(name, arg)
+	case "dup":
+		x.dup(arg)
+	case "flow":
+		x.phrase("flow", arg, "op")
+		x.str(" ")
+		x.name(arg.get("flowtable"))
+	case "fwd":
+		x.phrase("fwd", arg, "family?")
+		x.str(" to ")
+		if arg.has("addr") {
+			x.expr(arg.get("addr"), nil)
+			x.str(" device ")
+		}
+		x.expr(arg.get("dev"), []form{formQuoted})
+	case "limit":
+		x.str("limit ")
+		x.limit(arg)
+	case "log":
+		x.log(arg)
 	case "mangle":
 		x.expr(arg.get("key"), nil)
 		x.str(" set ")
 		x.expr(arg.get("value"), formsOf(arg.get("key")))
-	case "vmap":
-		x.composite(name, arg, nil)
-	case "set":
-		x.dynamic(arg)
-	case "flow":
-		x.str("flow ")
-		x.word(arg.get("op"))
-		x.str(" ")
-		x.name(arg.get("flowtable"))
-	case "notrack":
-		x.str(name)
-	case "reset":
-		x.str("reset ")
-		x.asked(arg, true)
+	case "match":
+		x.match(arg)
 	case "meter":
 		x.meter(arg)
+	case "notrack":
+		x.str("notrack")
+	case "queue":
+		x.str("queue")
+		x.words(arg.get("flags"), " flags ", ",")
+		if arg.has("num") {
+			x.str(" to ")
+			x.expr(arg.get("num"), nil)
+		}
+	case "quota":
+		x.quota(arg)
+	case "reject":
+		x.str("reject")
+		if arg.has("type") {
+			x.phrase(" with", arg, "type")
+			if arg.has("expr") {
+				x.str(" ")
+				x.expr(arg.get("expr"), nil)
+			}
+		}
+	case "reset":
+		x.str("reset ")
+		x.selectorOf(arg, true)
+	case "set":
+		x.dynamic(arg)
+	case "synproxy":
+		x.str("synproxy")
+		x.option(arg, "mss")
+		x.option(arg, "wscale")
+		x.words(arg.get("flags"), " ", " ")
+	case "tproxy":
+		x.phrase("tproxy", arg, "family?")
+		x.target(arg)
+	case "vmap":
+		x.composite(name, arg, nil)
 	case "xt":
 		x.fail(arg, "%s is not possible here: %s", name, refusedStatements[name])
 	default:
-		if !x.stateful(name, arg) && !x.action(name, arg) {
-			x.fail(arg, "unknown statement %q", name)
-		}
+		x.fail(arg, "unknown statement %q", name)
 	}
 }
 
-// refusedStatements are statements of nft's JSON that weft does not take, and
-// why.
-var refusedStatements = map[string]string{
-	"xt":    "it is an extension of iptables, which nft only shows",
-	"meter": "it belongs to the rule that has the statement",
+// reference writes a statement whose argument is the name of an object, or a map to names.
+// It returns false for any other statement.
+func (x *writer) reference(name string, arg node) bool {
+	if !arg.has("map") && arg.text() == "" {
+		return false
+	}
+	switch name {
+	case "counter", "quota", "limit", "synproxy":
+		x.str(name, " name ")
+	case "ct helper", "ct timeout", "ct expectation":
+		x.str(name, " set ")
+	case "secmark":
+		x.str("meta secmark set ")
+	default:
+		return false
+	}
+	x.expr(arg, []form{formQuoted})
+	return true
 }
 
-// match writes a comparison. Of a list of flags on the right, each is one of them
-// where there is no operator, and all of them behind operations on bits.
+// match writes a comparison. Without an operator a list of flags on the right means any of
+// them; after operations on bits it means all of them.
 func (x *writer) match(n node) {
 	left, right, op := n.get("left"), n.get("right"), n.get("op").text()
 	name, _, _ := left.only()
-	bits := name == "&" || name == "|" || name == "^" || name == "<<" || name == ">>"
-	x.asked(left, right.hasBool())
+	x.selectorOf(left, right.hasBool())
 	switch op {
 	case "in":
 		op = ""
 	case "==":
-		// A set on the right has no operator. Elsewhere it matters beside flags,
-		// where nothing would mean any of them.
+		// nft's text has no operator before a set. Elsewhere the operator matters only for
+		// flags, because no operator means any of them.
 		member, _, _ := right.only()
-		if member == "set" || strings.HasPrefix(right.text(), "@") || !bits && !hasFlags(left) {
+		if member == "set" || strings.HasPrefix(right.text(), "@") || !isBinary(name) && !hasFlags(left) {
 			op = ""
 		}
 	case "!=", "<", ">", "<=", ">=", "!":
@@ -84,28 +157,21 @@ func (x *writer) match(n node) {
 	}
 	x.str(" ")
 	if op != "" {
-		x.str(op + " ")
+		x.str(op, " ")
 	}
-	if bits && right.isList() && len(right.list()) > 1 {
+	if isBinary(name) && right.isList() && len(right.list()) > 1 {
 		x.binary("|", right)
 		return
 	}
 	x.expr(right, formsOf(left))
 }
 
-// asked writes a selector; presence is true where it is asked for its presence.
-func (x *writer) asked(n node, presence bool) {
-	x.presence = presence
-	x.expr(n, nil)
-	x.presence = false
-}
-
 // hasFlags reports whether a selector's values are flags.
 func hasFlags(left node) bool {
-	return left.object()["ct"] != nil || left.get("payload").get("field").text() == "flags"
+	return left.has("ct") || left.get("payload").get("field").text() == "flags"
 }
 
-// dynamic writes what packets put into a set.
+// dynamic writes a statement that changes a set.
 func (x *writer) dynamic(n node) {
 	x.word(n.get("op"))
 	x.str(" ")
@@ -123,9 +189,7 @@ func (x *writer) dynamic(n node) {
 func (x *writer) meter(n node) {
 	x.str("meter ")
 	x.name(n.get("name"))
-	if n.has("size") {
-		x.option(n, "size", "size")
-	}
+	x.option(n, "size")
 	x.str(" { ")
 	x.elem(n.get("key"), nil, node{})
 	x.str(" ")
@@ -133,68 +197,15 @@ func (x *writer) meter(n node) {
 	x.str(" }")
 }
 
-// stateful writes the statements that count. With a name or a map for their
-// argument they refer to objects.
-func (x *writer) stateful(name string, arg node) bool {
-	if _, isMap, _ := arg.only(); arg.text() != "" || arg.object()["map"] != nil && isMap.path != nil {
-		return x.reference(name, arg)
-	}
-	switch name {
-	case "counter":
-		x.str("counter")
-		if arg.has("packets") {
-			x.option(arg, "packets", "packets")
-			x.option(arg, "bytes", "bytes")
-		}
-	case "limit":
-		x.str("limit ")
-		x.limit(arg)
-	case "quota":
-		x.str("quota ")
-		x.over(arg)
-		x.num(arg.get("val"))
-		x.str(" ")
-		x.word(arg.get("val_unit"))
-		if arg.has("used") {
-			x.option(arg, "used", "used")
-			x.str(" ")
-			x.word(arg.get("used_unit"))
-		}
-	case "ct count":
-		x.str("ct count ")
-		x.over(arg)
-		x.num32(arg.get("val"))
-	case "synproxy":
-		x.str("synproxy")
-		x.option(arg, "mss", "mss")
-		x.option(arg, "wscale", "wscale")
-		x.words(arg.get("flags"), " ", " ")
-	default:
-		return false
-	}
-	return true
-}
-
-// reference writes a statement that names an object.
-func (x *writer) reference(name string, arg node) bool {
-	switch name {
-	case "counter", "quota", "limit", "synproxy":
-		x.str(name + " name ")
-	case "ct helper", "ct timeout", "ct expectation":
-		x.str(name + " set ")
-	case "secmark":
-		x.str("meta secmark set ")
-	default:
-		return false
-	}
-	x.expr(arg, []form{formQuoted})
-	return true
-}
-
-// over writes "over " where the member inv is true.
-func (x *writer) over(n node) {
-	if inv, _ := n.get("inv").v.(bool); inv {
-		x.str("over ")
+// quota writes a quota.
+func (x *writer) quota(n node) {
+	x.str("quota ")
+	x.over(n)
+	x.num(n.get("val"))
+	x.phrase("", n, "val_unit")
+	if n.has("used") {
+		x.option(n, "used")
+		x.phrase("", n, "used_unit")
 	}
 }
 
@@ -203,33 +214,99 @@ func (x *writer) limit(n node) {
 	x.str("rate ")
 	x.over(n)
 	x.num(n.get("rate"))
-	if n.has("rate_unit") {
-		x.str(" ")
-		x.word(n.get("rate_unit"))
-	}
+	x.phrase("", n, "rate_unit?")
 	x.str("/")
 	x.word(n.get("per"))
 	if !n.has("burst") || n.get("burst").number() == "0" {
 		return
 	}
-	x.option(n, "burst", "burst")
-	x.str(" ")
+	x.option(n, "burst")
 	if n.has("burst_unit") {
-		x.word(n.get("burst_unit"))
+		x.phrase("", n, "burst_unit")
 	} else {
-		x.str("packets")
+		x.str(" packets")
 	}
 }
 
-// words writes words, which may be one or a list, with before in front of all and
-// between them sep.
-func (x *writer) words(n node, before, sep string) {
-	for i, w := range n.list() {
-		if i == 0 {
-			x.str(before)
-		} else {
-			x.str(sep)
+// log writes a log statement.
+func (x *writer) log(n node) {
+	x.str("log")
+	if n.has("prefix") {
+		x.str(" prefix ")
+		x.quoted(n.get("prefix"))
+	}
+	for _, key := range []string{"group", "snaplen", "queue-threshold"} {
+		x.option(n, key)
+	}
+	if n.has("level") {
+		x.phrase(" level", n, "level")
+	}
+	x.words(n.get("flags"), " flags ", " flags ")
+}
+
+// dup writes a dup statement. Without a device, a target that is a name is a device.
+func (x *writer) dup(n node) {
+	x.str("dup to ")
+	f := formPlain
+	if !n.has("dev") && scan.IsName(n.get("addr").text()) {
+		f = formQuoted
+	}
+	x.expr(n.get("addr"), []form{f})
+	if n.has("dev") {
+		x.str(" device ")
+		x.expr(n.get("dev"), []form{formQuoted})
+	}
+}
+
+// nat writes dnat, snat, masquerade or redirect.
+func (x *writer) nat(name string, n node) {
+	x.str(name)
+	if n.has("addr") {
+		x.phrase("", n, "family?")
+	}
+	if n.get("type_flags").text() == "prefix" {
+		x.str(" prefix")
+	}
+	if n.has("addr") || n.has("port") {
+		x.target(n)
+	}
+	sep := " "
+	for _, f := range n.get("flags").list() {
+		if f.text() == "netmap" {
+			// The prefix means this.
+			continue
 		}
-		x.word(w)
+		x.str(sep)
+		sep = ","
+		x.word(f)
+	}
+}
+
+// target writes " to ADDR:PORT".
+func (x *writer) target(n node) {
+	x.str(" to ")
+	if n.has("addr") {
+		x.address(n.get("addr"), n.has("port"))
+	}
+	if n.has("port") {
+		x.str(":")
+		x.expr(n.get("port"), nil)
+	}
+}
+
+// address writes an address. An IPv6 address before a port is in brackets.
+func (x *writer) address(n node, port bool) {
+	name, arg, _ := n.only()
+	switch ends := arg.list(); {
+	case port && name == "range" && len(ends) == 2:
+		x.address(ends[0], port)
+		x.str("-")
+		x.address(ends[1], port)
+	case port && strings.Contains(n.text(), ":"):
+		x.str("[")
+		x.constant(n, nil)
+		x.str("]")
+	default:
+		x.expr(n, nil)
 	}
 }

@@ -7,14 +7,15 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// writer writes what JSON says in nft's own words, which the parser of rules
-// then reads: JSON means what the text means, whatever the parser learns.
+// writer writes statements and expressions in nft's own syntax. The parser of rules reads
+// the result, so that JSON means what the text means.
 type writer struct {
 	b     strings.Builder
 	depth int
-	// presence is true where the selector at hand is asked for its presence.
+	// presence is true while the selector at hand is compared with a boolean, which asks
+	// whether the packet has the header.
 	presence bool
-	// err is the first error; nothing is written after it.
+	// err is the first error.
 	err *syntax.Error
 }
 
@@ -25,18 +26,34 @@ func (x *writer) fail(n node, format string, args ...any) {
 	}
 }
 
-func (x *writer) str(s string) { x.b.WriteString(s) }
-
-// quoted writes a quoted string.
-func (x *writer) quoted(n node, s string) {
-	if strings.ContainsAny(s, "\"\n") {
-		x.fail(n, "%q cannot be written in nft: it has quotes or line ends", s)
-		return
+// str writes text as it is.
+func (x *writer) str(text ...string) {
+	for _, s := range text {
+		x.b.WriteString(s)
 	}
-	x.str(`"` + s + `"`)
 }
 
-// word writes words of nft's vocabulary, such as a key: at most two.
+// separator writes sep between the items of a list: i is the index of the next item.
+func (x *writer) separator(i int, sep string) {
+	if i > 0 {
+		x.str(sep)
+	}
+}
+
+// quoted writes a string in quotes.
+func (x *writer) quoted(n node) {
+	s := n.text()
+	if strings.ContainsAny(s, "\"\n") {
+		x.fail(n, "%q cannot be written in nft: it contains quotes or line ends", s)
+		return
+	}
+	x.str(`"`, s, `"`)
+}
+
+// wordChars are the characters of words.
+const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_[] "
+
+// word writes one or two words of nft's vocabulary, such as a key.
 func (x *writer) word(n node) {
 	s := n.text()
 	if s == "" || strings.Count(s, " ") > 1 || strings.Trim(s, wordChars) != "" {
@@ -46,28 +63,46 @@ func (x *writer) word(n node) {
 	x.str(s)
 }
 
-// wordChars are the characters of words.
-const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_[] "
+// phrase writes name and, with a blank before each, the words that are the given members
+// of n. A member with a "?" after its name may be missing.
+func (x *writer) phrase(name string, n node, members ...string) {
+	x.str(name)
+	for _, m := range members {
+		key, optional := strings.CutSuffix(m, "?")
+		if optional && n.get(key).v == nil {
+			continue
+		}
+		x.str(" ")
+		x.word(n.get(key))
+	}
+}
+
+// words writes words, which may be one or a list. Before precedes the first word, and sep
+// is between them.
+func (x *writer) words(n node, before, sep string) {
+	for i, w := range n.list() {
+		if i == 0 {
+			x.str(before)
+		}
+		x.separator(i, sep)
+		x.word(w)
+	}
+}
 
 // num writes a number.
-func (x *writer) num(n node) {
-	s := n.number()
-	if s == "" {
-		x.fail(n, "unexpected %s: want a number", n.describe())
-	}
-	x.str(s)
-}
+func (x *writer) num(n node) { x.digits(n, n.number()) }
 
 // num32 writes a number of 32 bits.
-func (x *writer) num32(n node) {
-	s := n.number32()
+func (x *writer) num32(n node) { x.digits(n, n.number32()) }
+
+func (x *writer) digits(n node, s string) {
 	if s == "" {
 		x.fail(n, "unexpected %s: want a number", n.describe())
 	}
 	x.str(s)
 }
 
-// name writes the name of an object, perhaps with "@" before it.
+// name writes the name of an object. It may begin with "@".
 func (x *writer) name(n node) {
 	s := n.text()
 	if !scan.IsName(strings.TrimPrefix(s, "@")) {
@@ -76,23 +111,31 @@ func (x *writer) name(n node) {
 	x.str(s)
 }
 
-// option writes " WORD NUMBER" where the member is there.
-func (x *writer) option(n node, key, word string) {
+// option writes " KEY NUMBER" if n has the member key.
+func (x *writer) option(n node, key string) {
 	if n.has(key) {
-		x.str(" " + word + " ")
+		x.str(" ", key, " ")
 		x.num(n.get(key))
 	}
 }
 
 // option32 is option for a number of 32 bits.
-func (x *writer) option32(n node, key, word string) {
+func (x *writer) option32(n node, key string) {
 	if n.has(key) {
-		x.str(" " + word + " ")
+		x.str(" ", key, " ")
 		x.num32(n.get(key))
 	}
 }
 
-// enter and leave bound the depth.
+// over writes "over " if the member inv is true.
+func (x *writer) over(n node) {
+	if inv, _ := n.get("inv").v.(bool); inv {
+		x.str("over ")
+	}
+}
+
+// enter limits the depth and the length. It returns false if nothing more is to be
+// written. The caller calls leave in either case.
 func (x *writer) enter(n node) bool {
 	if x.depth++; x.depth > syntax.MaxDepth {
 		x.fail(n, "nested deeper than %d levels", syntax.MaxDepth)
@@ -104,108 +147,3 @@ func (x *writer) enter(n node) bool {
 }
 
 func (x *writer) leave() { x.depth-- }
-
-// form says how constants beside a selector are written.
-type form uint8
-
-const (
-	// formPlain is for numbers and symbols.
-	formPlain form = iota
-	// formQuoted is for what is quoted in nft.
-	formQuoted
-	// formPresence is for exists and missing.
-	formPresence
-	// formSeconds is for times, which JSON has in seconds.
-	formSeconds
-)
-
-// stringKeys are the meta keys whose values are quoted.
-const stringKeys = " iif oif iifname oifname ibrname obrname sdif sdifname iifkind oifkind ibriport obriport bri_iifname bri_oifname hour day time "
-
-// formsOf returns the kind of each part of a selector.
-func formsOf(n node) []form {
-	name, arg, ok := n.only()
-	if !ok {
-		return nil
-	}
-	switch name {
-	case "concat":
-		var out []form
-		for _, part := range arg.list() {
-			kind := formPlain
-			if k := formsOf(part); len(k) == 1 {
-				kind = k[0]
-			}
-			out = append(out, kind)
-		}
-		return out
-	case "meta":
-		if key := arg.get("key").text(); key != "" && strings.Contains(stringKeys, " "+key+" ") {
-			return []form{formQuoted}
-		}
-	case "osf":
-		return []form{formQuoted}
-	case "ct":
-		switch arg.get("key").text() {
-		case "helper":
-			return []form{formQuoted}
-		case "expiration":
-			return []form{formSeconds}
-		}
-	case "fib":
-		if arg.get("result").text() == "oifname" {
-			return []form{formQuoted}
-		}
-		return []form{formPresence}
-	case "exthdr", "tcp option", "ip option", "sctp chunk":
-		if !arg.has("field") {
-			return []form{formPresence}
-		}
-	}
-	return nil
-}
-
-// constant writes a number, string or boolean.
-func (x *writer) constant(n node, forms []form) {
-	kind := formPlain
-	if len(forms) == 1 {
-		kind = forms[0]
-	}
-	switch v := n.v.(type) {
-	case bool:
-		x.boolean(v, kind)
-	case string:
-		x.symbol(n, v, kind)
-	default:
-		x.num(n)
-		if kind == formSeconds {
-			x.str("s")
-		}
-	}
-}
-
-// boolean writes true or false.
-func (x *writer) boolean(v bool, kind form) {
-	switch {
-	case kind == formPresence && v:
-		x.str("exists")
-	case kind == formPresence:
-		x.str("missing")
-	case v:
-		x.str("1")
-	default:
-		x.str("0")
-	}
-}
-
-// symbol writes a string: a reference to a set, a word, or a quoted string.
-func (x *writer) symbol(n node, s string, kind form) {
-	switch {
-	case strings.HasPrefix(s, "@") && scan.IsName(s[1:]):
-		x.str(s)
-	case kind != formQuoted && scan.IsWord(s):
-		x.str(s)
-	default:
-		x.quoted(n, s)
-	}
-}

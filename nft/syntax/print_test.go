@@ -1,6 +1,9 @@
 package syntax
 
 import (
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -203,6 +206,92 @@ func TestPrintTypeOf(t *testing.T) {
 	for _, s := range []string{"", "ip", "ip daddr :", "ip daddr : verdict x", "ip daddr .", "accept"} {
 		if d, err := ParseTypeOf(s); err == nil && s != "accept" && s != "ip" {
 			t.Errorf("%q: parsed as %s", s, PrintTypeOf(d))
+		}
+	}
+}
+
+// TestEveryNodeIsPrinted finds the statements, expressions and bodies of objects in the
+// source of the package, and requires a sample of each that was parsed and printed. A type
+// without a print method does not compile.
+func TestEveryNodeIsPrinted(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no source: %v", err)
+	}
+	want := map[string]bool{}
+	for _, name := range files {
+		file, err := goparser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || f.Name.Name != "printStmt" && f.Name.Name != "printExpr" && f.Name.Name != "printBody" {
+				continue
+			}
+			want[f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name] = true
+		}
+	}
+	got := map[string]bool{}
+	for _, s := range samples {
+		r, err := ParseRule(nft.FamilyIP, s.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes(reflect.ValueOf(r), got)
+	}
+	for kind, text := range objectSamples {
+		body, err := ParseObject(kind, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if printed := PrintObject(body); printed != text {
+			t.Errorf("%s %q is printed as %q", kind, text, printed)
+		}
+		nodes(reflect.ValueOf(body), got)
+	}
+	if len(want) < 40 {
+		t.Errorf("only %d types found in the source", len(want))
+	}
+	for name := range want {
+		if !got[name] {
+			t.Errorf("%s: no sample has one", name)
+		}
+	}
+	for _, kind := range nft.ObjectKinds {
+		if objectSamples[kind] == "" {
+			t.Errorf("%s: no sample", kind)
+		}
+	}
+}
+
+// objectSamples are bodies of all kinds of objects in canonical form.
+var objectSamples = map[nft.ObjectKind]string{
+	nft.ObjectCounter:       "packets 1 bytes 2",
+	nft.ObjectQuota:         "over 25 mbytes used 3 kbytes",
+	nft.ObjectLimit:         "rate over 10 kbytes/minute burst 5 kbytes",
+	nft.ObjectCTHelper:      `type "ftp" protocol tcp; l3proto ip`,
+	nft.ObjectCTTimeout:     "protocol tcp; l3proto ip; policy = { established : 100, close : 4 }",
+	nft.ObjectCTExpectation: "protocol udp; dport 99; timeout 2m; size 12; l3proto ip6",
+	nft.ObjectSecMark:       `"system_u:object_r:x_t:s0"`,
+	nft.ObjectSynProxy:      "mss 1460 wscale 7 timestamp sack-perm",
+}
+
+// nodes collects the names of the struct types in a tree.
+func nodes(v reflect.Value, names map[string]bool) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			nodes(v.Elem(), names)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			nodes(v.Index(i), names)
+		}
+	case reflect.Struct:
+		names[v.Type().Name()] = true
+		for i := range v.NumField() {
+			nodes(v.Field(i), names)
 		}
 	}
 }
