@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-func appendIPv4(dst []byte, text string) ([]byte, error) {
+func (t *Type) appendIPv4(dst []byte, text string) ([]byte, error) {
 	if out, ok := appendQuad(dst, text); ok {
 		return out, nil
 	}
 	if v, ok := addressNumber(text); ok {
-		return IPv4Addr.AppendUint(dst, v, 4), nil
+		return t.AppendUint(dst, v, 4), nil
 	}
 	addr, err := netip.ParseAddr(text)
 	switch {
@@ -23,15 +23,15 @@ func appendIPv4(dst []byte, text string) ([]byte, error) {
 		a := addr.As4()
 		return append(dst, a[:]...), nil
 	}
-	// As for inet_aton(3), a number is an address too.
+	// As in inet_aton(3), a number is also an address.
 	if n, err := strconv.ParseUint(text, 0, 32); err == nil {
 		return binary.BigEndian.AppendUint32(dst, uint32(n)), nil
 	}
-	return dst, fmt.Errorf("parse ipv4_addr: %q is no IPv4 address such as 10.0.0.1", text)
+	return dst, fmt.Errorf("parse ipv4_addr: %q is not an IPv4 address such as 10.0.0.1", text)
 }
 
-// appendQuad is the fast path for dotted quads without leading zeros; it
-// leaves everything else to netip.
+// appendQuad is the fast path for dotted quads without leading zeros. netip parses
+// everything else.
 func appendQuad(dst []byte, text string) ([]byte, bool) {
 	var quad [4]byte
 	field, digits, value := 0, 0, uint(0)
@@ -64,21 +64,20 @@ func appendQuad(dst []byte, text string) ([]byte, bool) {
 	return append(dst, quad[:]...), true
 }
 
-// addressNumber reads an IPv4 address that is written as one number, as
-// inet_aton(3) does; masks often are.
+// addressNumber parses an IPv4 address that is written as one number, as inet_aton(3)
+// does. Masks are often written so.
 func addressNumber(text string) (uint64, bool) {
-	if text == "" || text[0] < '0' || text[0] > '9' {
+	if !startsWithDigit(text) {
 		return 0, false
 	}
-	v, ok := ParseNumber(text, 64)
-	return v, ok && v>>32 == 0
+	return ParseNumber(text, 32)
 }
 
-func appendIPv6(dst []byte, text string) ([]byte, error) {
+func (t *Type) appendIPv6(dst []byte, text string) ([]byte, error) {
 	addr, err := netip.ParseAddr(text)
 	switch {
 	case err != nil || addr.Zone() != "":
-		return dst, fmt.Errorf("parse ipv6_addr: %q is no IPv6 address such as 2001:db8::1 (without a zone)", text)
+		return dst, fmt.Errorf("parse ipv6_addr: %q is not an IPv6 address such as 2001:db8::1 (without a zone)", text)
 	case addr.Is4():
 		return dst, fmt.Errorf("parse ipv6_addr: %q is an IPv4 address", text)
 	}
@@ -86,18 +85,18 @@ func appendIPv6(dst []byte, text string) ([]byte, error) {
 	return append(dst, a[:]...), nil
 }
 
-func formatIPv4(b []byte) string {
+func (t *Type) formatIPv4(b []byte) string {
 	return netip.AddrFrom4([4]byte(b)).String()
 }
 
-func formatIPv6(b []byte) string {
+func (t *Type) formatIPv6(b []byte) string {
 	return netip.AddrFrom16([16]byte(b)).String()
 }
 
-func appendEther(dst []byte, text string) ([]byte, error) {
-	out, err := appendLinkLayer(dst, text)
+func (t *Type) appendEther(dst []byte, text string) ([]byte, error) {
+	out, err := t.appendLinkLayer(dst, text)
 	if err != nil || len(out)-len(dst) != 6 {
-		return dst, fmt.Errorf("parse ether_addr: %q is no Ethernet address such as 00:16:3e:00:00:01", text)
+		return dst, fmt.Errorf("parse ether_addr: %q is not an Ethernet address such as 00:16:3e:00:00:01", text)
 	}
 	return out, nil
 }
@@ -105,19 +104,19 @@ func appendEther(dst []byte, text string) ([]byte, error) {
 // maxLinkLayer is MAX_ADDR_LEN of linux/netdevice.h.
 const maxLinkLayer = 32
 
-func appendLinkLayer(dst []byte, text string) ([]byte, error) {
+func (t *Type) appendLinkLayer(dst []byte, text string) ([]byte, error) {
 	out, n := dst, 0
 	for part := range strings.SplitSeq(text, ":") {
 		v, err := strconv.ParseUint(part, 16, 8)
 		if n++; err != nil || len(part) > 2 || n > maxLinkLayer {
-			return dst, fmt.Errorf("parse ll_addr: %q is no link layer address such as 00:16:3e:00:00:01", text)
+			return dst, fmt.Errorf("parse ll_addr: %q is not a link layer address such as 00:16:3e:00:00:01", text)
 		}
 		out = append(out, byte(v))
 	}
 	return out, nil
 }
 
-func formatEther(b []byte) string {
+func (t *Type) formatEther(b []byte) string {
 	const digits = "0123456789abcdef"
 	out := make([]byte, 0, 3*len(b))
 	for i, c := range b {

@@ -1,27 +1,28 @@
-// Package datatype holds nft's basic datatypes: their numbers, widths, byte
-// orders and names, and the conversion of one constant between nft's text and
-// the bytes that the kernel compares.
+// Package datatype has the basic datatypes of nft, such as ipv4_addr: their numbers, widths,
+// byte orders and names.
 //
-// The numbers are those that nft 1.0.6 puts into NFTA_SET_KEY_TYPE, the
-// names, symbols and output formats those of `nft describe` and `nft list`.
+// The text of one constant goes in, and the bytes that the kernel compares come out
+// ([Type.Parse]), or the other way round ([Type.Format]). [TimeUnits] and [ByteUnits] are
+// the units of limits and quotas. The package knows only single constants. Concatenations,
+// ranges and prefixes are composed by package compile.
 //
-// Nothing here reads the system, so that a rule means the same on every
-// machine: names of services, protocols, users and groups come from
-// compiled-in tables (those of Debian 12; of users and groups the ones that
-// every Debian system has). Names whose meaning depends on the machine (other
-// users, interfaces by index but lo, routing realms, marks and labels of
-// connections, cgroup paths) must be given as numbers. Hours and dates are UTC;
-// nft(8) takes those of its time zone, which is the same where TZ is UTC.
+// Read type.go first, then basic.go, which lists the types. The numbers are those that nft
+// 1.0.6 puts into NFTA_SET_KEY_TYPE. The names, symbols and output formats are those of
+// `nft describe` and `nft list`.
 //
-// The package knows single constants alone; concatenations, ranges and
-// prefixes are put together by package compile.
-//
-// # Concurrency
-//
-// Types are read-only tables; everything is safe for concurrent use.
+// The package does not read the system, so that a rule means the same on every machine.
+// Names of services, protocols, users and groups come from compiled-in tables: those of
+// Debian 12, and only the users and groups that every Debian system has. Names that depend
+// on the machine must be given as numbers: other users, interfaces by index (except lo),
+// routing realms, marks and labels of connections, cgroup paths. Hours and dates are in
+// UTC. nft(8) uses its time zone instead, which is the same if TZ is UTC.
 //
 // # Errors
 //
-// Parse returns errors that name the datatype, what was found and what was
-// expected. Callers add positions.
+// Parse returns errors that name the datatype, the text and the constants that are
+// possible. Callers add positions.
+//
+// # Concurrency
+//
+// Types are read-only tables. Everything is safe for concurrent use.
 package datatype

@@ -3,17 +3,24 @@ package datatype
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"math/bits"
 	"strconv"
 	"strings"
 )
 
+// littleEndian reports whether values of the type have their lowest byte first.
+func (t *Type) littleEndian() bool {
+	return t.Order == HostEndian && binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+}
+
+// startsWithDigit reports whether text may be a number.
+func startsWithDigit(text string) bool { return text != "" && text[0] >= '0' && text[0] <= '9' }
+
 // Uint returns the number in b, which has at most eight bytes in the type's
 // byte order.
 func (t *Type) Uint(b []byte) uint64 {
 	var v uint64
-	if t.Order == HostEndian && binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+	if t.littleEndian() {
 		for i := len(b) - 1; i >= 0; i-- {
 			v = v<<8 | uint64(b[i])
 		}
@@ -25,10 +32,10 @@ func (t *Type) Uint(b []byte) uint64 {
 	return v
 }
 
-// AppendUint appends v as n bytes in the type's byte order. Bits of v that do
-// not fit are lost.
+// AppendUint appends v as n bytes in the type's byte order. It drops the bits of v that do
+// not fit.
 func (t *Type) AppendUint(dst []byte, v uint64, n int) []byte {
-	little := t.Order == HostEndian && binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+	little := t.littleEndian()
 	for i := range n {
 		shift := 8 * (n - 1 - i)
 		if little {
@@ -43,8 +50,8 @@ func (t *Type) AppendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// ParseUint returns the value of a number, a symbol, or flags joined by | in
-// a type of numbers, without packing it.
+// ParseUint returns the value of a number, a symbol, or flags joined by |, without packing
+// it. The type must be a type of numbers.
 func (t *Type) ParseUint(text string) (uint64, error) {
 	if t.Bitmask && strings.IndexByte(text, '|') >= 0 {
 		var v uint64
@@ -61,7 +68,7 @@ func (t *Type) ParseUint(text string) (uint64, error) {
 }
 
 func (t *Type) parseOne(text string) (uint64, error) {
-	if text != "" && text[0] >= '0' && text[0] <= '9' {
+	if startsWithDigit(text) {
 		if v, ok := ParseNumber(text, 64); ok {
 			if t.Bits != 0 && t.Bits < 64 && v>>t.Bits != 0 {
 				return 0, fmt.Errorf("parse %s: %s is out of range: the greatest is %d", t.Name, text, uint64(1)<<t.Bits-1)
@@ -70,12 +77,8 @@ func (t *Type) parseOne(text string) (uint64, error) {
 		}
 		// A few names begin with a digit (8021q).
 	}
-	name := text
-	if n := len(name); n >= 2 && name[0] == '"' && name[n-1] == '"' {
-		// nft prints the names of machine tables in quotes.
-		name = name[1 : n-1]
-	}
-	if v, ok := t.symbolValue(name); ok {
+	// nft prints the names of machine tables in quotes.
+	if v, ok := t.symbolValue(unquote(text)); ok {
 		return v, nil
 	}
 	return 0, fmt.Errorf("parse %s: unknown name %q: want %s", t.Name, text, t.expected())
@@ -136,10 +139,9 @@ func (t *Type) formatInteger(b []byte) string {
 	return t.formatNumber(v)
 }
 
-// FormatNumber is Format without the names of values, as nft prints the ends
-// of ranges.
+// FormatNumber is Format without the names of values. nft prints the ends of ranges so.
 func (t *Type) FormatNumber(b []byte) string {
-	if t.kind != kindInteger || len(b) != t.Len() || len(b) == 0 || len(b) > 8 {
+	if t.codec != nil || len(b) != t.Len() || len(b) == 0 || len(b) > 8 {
 		return t.Format(b)
 	}
 	return t.formatNumber(t.Uint(b))
@@ -152,7 +154,7 @@ func (t *Type) formatNumber(v uint64) string {
 	return fmt.Sprintf(t.format, v)
 }
 
-// formatFlags joins the names of the bits of v, and the rest as a number.
+// formatFlags joins the names of the bits of v. Bits without a name become a number.
 func (t *Type) formatFlags(v uint64) string {
 	var out []string
 	for _, s := range t.Symbols {
@@ -167,7 +169,7 @@ func (t *Type) formatFlags(v uint64) string {
 	return strings.Join(out, " | ")
 }
 
-// appendClassID reads a traffic control handle, "major:minor" in hexadecimal.
+// appendClassID parses a traffic control handle, "major:minor" in hexadecimal.
 func (t *Type) appendClassID(dst []byte, text string) ([]byte, error) {
 	switch text {
 	case "root":
@@ -179,17 +181,15 @@ func (t *Type) appendClassID(dst []byte, text string) ([]byte, error) {
 	major, minor, ok := strings.Cut(text, ":")
 	if !ok {
 		// A bare number is the whole handle, in decimal.
-		if text != "" && text[0] >= '0' && text[0] <= '9' {
-			if v, ok := ParseNumber(text, 64); ok && v <= math.MaxUint32 {
-				return t.AppendUint(dst, v, 4), nil
-			}
+		if v, ok := ParseNumber(text, 32); ok && startsWithDigit(text) {
+			return t.AppendUint(dst, v, 4), nil
 		}
 		major, minor = "", ""
 	}
 	hi, errHi := handlePart(major)
 	lo, errLo := handlePart(minor)
 	if errHi != nil || errLo != nil || major == "" && minor == "" {
-		return dst, fmt.Errorf("parse %s: %q is no traffic class: want root, none, MAJOR:MINOR in hexadecimal or a number", t.Name, text)
+		return dst, fmt.Errorf("parse %s: %q is not a traffic class: want root, none, MAJOR:MINOR in hexadecimal or a number", t.Name, text)
 	}
 	return t.AppendUint(dst, hi<<16|lo, 4), nil
 }
@@ -212,34 +212,33 @@ func (t *Type) formatClassID(b []byte) string {
 	}
 }
 
-// appendLabel reads the number of a conntrack label, which is a bit.
+// appendLabel parses the number of a conntrack label, which is the number of a bit.
 func (t *Type) appendLabel(dst []byte, text string) ([]byte, error) {
 	bit, ok := uint64(0), false
-	if name := unquote(text); name != "" && name[0] >= '0' && name[0] <= '9' {
+	if name := unquote(text); startsWithDigit(name) {
 		bit, ok = ParseNumber(name, 64)
 	}
 	if !ok || bit > 127 {
-		return dst, fmt.Errorf("parse %s: %q is no label: want a number from 0 to 127 (names in connlabel.conf are not read)", t.Name, text)
+		return dst, fmt.Errorf("parse %s: %q is not a label: want a number from 0 to 127 (names in connlabel.conf are not read)", t.Name, text)
 	}
 	var label [16]byte
-	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
-		label[bit/8] = 1 << (bit % 8)
-	} else {
-		label[15-bit/8] = 1 << (bit % 8)
-	}
+	label[t.byteOf(bit)] = 1 << (bit % 8)
 	return append(dst, label[:]...), nil
 }
 
+// byteOf returns the index of the byte of a label that holds a bit.
+func (t *Type) byteOf(bit uint64) uint64 {
+	if t.littleEndian() {
+		return bit / 8
+	}
+	return 15 - bit/8
+}
+
 func (t *Type) formatLabel(b []byte) string {
-	little := binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 	var out []string
-	for bit := range 128 {
-		i := 15 - bit/8
-		if little {
-			i = bit / 8
-		}
-		if b[i]&(1<<(bit%8)) != 0 {
-			out = append(out, strconv.Itoa(bit))
+	for bit := range uint64(128) {
+		if b[t.byteOf(bit)]&(1<<(bit%8)) != 0 {
+			out = append(out, strconv.FormatUint(bit, 10))
 		}
 	}
 	if len(out) == 0 {

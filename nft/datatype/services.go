@@ -17,8 +17,8 @@ func servicePort(name string) (uint64, bool) {
 }
 
 // services are the names and aliases of Debian 12's /etc/services, sorted.
-// nft(8) reads that file at run time; here a rule means the same on every
-// machine. nft prints ports as numbers.
+// nft(8) reads that file at run time. Here a rule means the same on every machine. nft
+// prints ports as numbers.
 var services = [...]Symbol{
 	{"Clearcase", 371}, {"acr-nema", 104}, {"afpovertcp", 548}, {"afs3-bos", 7007},
 	{"afs3-callback", 7001}, {"afs3-fileserver", 7000}, {"afs3-kaserver", 7004}, {"afs3-prserver", 7002},

@@ -8,24 +8,26 @@ import (
 	"time"
 )
 
-// maxDuration keeps ParseDuration's arithmetic far from overflow.
+// durationUnits are the units of a time, in the order in which they are written.
+var durationUnits = []struct {
+	name string
+	unit time.Duration
+}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
+
+// maxDuration is low enough that ParseDuration's arithmetic cannot overflow.
 const maxDuration = time.Duration(math.MaxInt64) / 2
 
-// ParseDuration reads a time as nft writes it: days, hours, minutes, seconds
-// and milliseconds in this order, each with its unit (1d2h3m4s5ms), or a bare
-// number of seconds.
+// ParseDuration parses a time as nft writes it: days, hours, minutes, seconds and
+// milliseconds in this order, each with its unit (1d2h3m4s5ms), or a number of seconds
+// without a unit.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
-		return 0, fmt.Errorf("parse time: %q is no time such as 1h30m, 5s or 500ms", text)
+		return 0, fmt.Errorf("parse time: %q is not a time such as 1h30m, 5s or 500ms", text)
 	}
 	rest := text
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second, nil
 	}
-	units := []struct {
-		name string
-		unit time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 	var total time.Duration
 	next := 0
 	for rest != "" {
@@ -42,15 +44,15 @@ func ParseDuration(text string) (time.Duration, error) {
 			j++
 		}
 		unit := -1
-		for k := next; k < len(units); k++ {
-			if units[k].name == rest[i:j] {
+		for k := next; k < len(durationUnits); k++ {
+			if durationUnits[k].name == rest[i:j] {
 				unit = k
 			}
 		}
-		if unit < 0 || time.Duration(value) > maxDuration/units[unit].unit-total/units[unit].unit {
+		if unit < 0 || time.Duration(value) > maxDuration/durationUnits[unit].unit-total/durationUnits[unit].unit {
 			return bad()
 		}
-		total += time.Duration(value) * units[unit].unit
+		total += time.Duration(value) * durationUnits[unit].unit
 		next, rest = unit+1, rest[j:]
 	}
 	if text == "" {
@@ -59,16 +61,13 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// FormatDuration writes a time as nft does, down to milliseconds.
+// FormatDuration formats a time as nft does. It drops fractions of a millisecond.
 func FormatDuration(d time.Duration) string {
 	if d < time.Millisecond {
 		return "0s"
 	}
 	var out strings.Builder
-	for _, u := range []struct {
-		name string
-		unit time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}} {
+	for _, u := range durationUnits {
 		if n := d / u.unit; n > 0 {
 			out.WriteString(strconv.FormatInt(int64(n), 10))
 			out.WriteString(u.name)
@@ -98,7 +97,7 @@ func (t *Type) formatTime(b []byte) string {
 // secondsPerDay is one more than the greatest time of day.
 const secondsPerDay = 24 * 60 * 60
 
-// appendHour packs a time of day in UTC as seconds: "15:04", "15:04:05", a
+// appendHour packs a time of day in UTC as seconds. The text is "15:04", "15:04:05", a
 // time since midnight such as 15h4m, or a number of seconds.
 func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
@@ -111,11 +110,11 @@ func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 	if d, err := ParseDuration(s); err == nil {
 		return t.AppendUint(dst, uint64(d/time.Second)%secondsPerDay, 4), nil
 	}
-	return dst, fmt.Errorf("parse hour: %q is no time of day such as \"17:30\" (UTC)", text)
+	return dst, fmt.Errorf("parse hour: %q is not a time of day such as \"17:30\" (UTC)", text)
 }
 
-// clockTime reads hours and minutes, perhaps with seconds, each of one or two
-// digits, and returns the seconds since midnight.
+// clockTime parses "15:04" or "15:04:05", with one or two digits for each number, and
+// returns the seconds since midnight.
 func clockTime(s string) (uint64, bool) {
 	total, fields := uint64(0), 0
 	for _, limit := range [...]uint64{24, 60, 60} {
@@ -142,7 +141,7 @@ func clockTime(s string) (uint64, bool) {
 	}
 }
 
-// parseDigits reads a decimal number of one digit up to n.
+// parseDigits parses a decimal number of one to n digits.
 func parseDigits(s string, n int) (uint64, bool) {
 	if s == "" || len(s) > n || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -162,8 +161,8 @@ func (t *Type) formatHour(b []byte) string {
 	return fmt.Sprintf(`"%02d:%02d:%02d"`, v/3600, v/60%60, v%60)
 }
 
-// appendDate packs a point in time in UTC as nanoseconds since 1970: a date,
-// with a time of day or without, or a number of seconds.
+// appendDate packs a point in time in UTC as nanoseconds since 1970. The text is a date
+// with or without a time of day, or a number of seconds.
 func (t *Type) appendDate(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
 	if v, err := strconv.ParseUint(s, 10, 64); err == nil && v <= math.MaxUint64/uint64(time.Second) {
@@ -172,11 +171,11 @@ func (t *Type) appendDate(dst []byte, text string) ([]byte, error) {
 	if v, ok := dateTime(s); ok {
 		return t.AppendUint(dst, v*uint64(time.Second), 8), nil
 	}
-	return dst, fmt.Errorf("parse time: %q is no date such as \"2026-01-31 17:30\" (UTC)", text)
+	return dst, fmt.Errorf("parse time: %q is not a date such as \"2026-01-31 17:30\" (UTC)", text)
 }
 
-// dateTime reads "2006-01-02", perhaps with " 15:04" or " 15:04:05", and
-// returns the seconds since 1970.
+// dateTime parses "2006-01-02", "2006-01-02 15:04" or "2006-01-02 15:04:05", and returns
+// the seconds since 1970.
 func dateTime(s string) (uint64, bool) {
 	day, clock, hasClock := strings.Cut(s, " ")
 	seconds := uint64(0)

@@ -5,38 +5,18 @@ import (
 	"strings"
 )
 
-// Order is the byte order of a datatype's values. The numbers are those that
-// nft stores in a set's userdata (enum byteorder).
+// Order is the byte order of a datatype's values. The numbers are the ones that nft stores
+// in a set's userdata (enum byteorder).
 type Order uint32
 
 // The byte orders.
 const (
-	// NoOrder is for types of one byte, for which nft gives none.
+	// NoOrder is for types of one byte, which have no byte order in nft.
 	NoOrder Order = 0
-	// HostEndian is the machine's own order.
+	// HostEndian is the byte order of the machine.
 	HostEndian Order = 1
 	// BigEndian is network byte order.
 	BigEndian Order = 2
-)
-
-// kind selects how the constants of a type are written.
-type kind uint8
-
-const (
-	kindInteger kind = iota // a number or one of the type's symbols
-	kindVerdict
-	kindIPv4
-	kindIPv6
-	kindEther
-	kindLinkLayer
-	kindString
-	kindIfName
-	kindTime
-	kindClassID
-	kindService
-	kindLabel
-	kindDate
-	kindHour
 )
 
 // Symbol is a name of one value of a type.
@@ -50,7 +30,7 @@ type Symbol struct {
 type Type struct {
 	// Name is what nft calls the type in "type NAME" declarations.
 	Name string
-	// Desc says in words what its values are, for error messages.
+	// Desc describes the values, for error messages.
 	Desc string
 	// ID is nft's number for the type (NFTA_SET_KEY_TYPE, enum datatypes).
 	ID uint32
@@ -59,18 +39,19 @@ type Type struct {
 	Bits uint32
 	// Order is the byte order of packed values.
 	Order Order
-	// Bitmask is true where values are sets of flags that can be joined by |.
+	// Bitmask is true if values are sets of flags that can be joined by |.
 	Bitmask bool
-	// Symbols are the names of values. Where a value has several names the
-	// first is the one that nft prints. Do not modify.
+	// Symbols are the names of values. nft prints the first of several names of a value.
+	// Do not modify.
 	Symbols []Symbol
 
-	kind kind
+	// codec converts constants. nil means a number or one of the symbols.
+	codec *codec
 	// format prints a value that has no name; empty means decimal.
 	format string
 }
 
-// Len returns the width of a packed value in bytes, 0 where it varies.
+// Len returns the width of a packed value in bytes, or 0 if it varies.
 func (t *Type) Len() int { return int(t.Bits+7) / 8 }
 
 // String returns the type's name.
@@ -87,16 +68,13 @@ func Lookup(name string) (*Type, bool) {
 	return nil, false
 }
 
-// ByID returns the type with nft's number id.
+// ByID returns the type with the given number of nft.
 func ByID(id uint32) (*Type, bool) {
-	for _, t := range declarable {
-		if t.ID == id {
-			return t, true
-		}
-	}
-	for _, t := range undeclarable {
-		if t.ID == id {
-			return t, true
+	for _, list := range [][]*Type{declarable[:], undeclarable[:]} {
+		for _, t := range list {
+			if t.ID == id {
+				return t, true
+			}
 		}
 	}
 	return nil, false
@@ -111,11 +89,10 @@ func Names() []string {
 	return names
 }
 
-// Parse packs one constant into the type's byte order: a literal, a symbol
-// such as tcp, established or ssh, or flags joined by | where the type is a
-// bitmask. The result has Len bytes without padding; of the types without a
-// width, strings have as many bytes as the text, integers and link layer
-// addresses as few as hold the value.
+// Parse packs one constant into the type's byte order: a literal, a symbol such as tcp,
+// established or ssh, or for bitmasks flags joined by |. The result has Len bytes without
+// padding. For types without a width, a string has as many bytes as the text, and an
+// integer or link layer address has as few bytes as hold the value.
 func (t *Type) Parse(text string) ([]byte, error) {
 	n := t.Len()
 	if n == 0 {
@@ -124,89 +101,36 @@ func (t *Type) Parse(text string) ([]byte, error) {
 	return t.AppendParse(make([]byte, 0, n), text)
 }
 
-// AppendParse is Parse into the end of dst, which it leaves alone on errors.
+// AppendParse appends the result of Parse to dst. It returns dst unchanged on errors.
 func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
-	switch t.kind {
-	case kindIPv4:
-		return appendIPv4(dst, text)
-	case kindIPv6:
-		return appendIPv6(dst, text)
-	case kindService, kindInteger:
-		return t.appendInteger(dst, text)
-	case kindVerdict:
-		return appendVerdict(dst, text)
-	case kindEther:
-		return appendEther(dst, text)
-	case kindLinkLayer:
-		return appendLinkLayer(dst, text)
-	case kindString:
-		return appendString(dst, text)
-	case kindIfName:
-		return appendIfName(dst, text)
-	case kindTime:
-		return t.appendTime(dst, text)
-	case kindClassID:
-		return t.appendClassID(dst, text)
-	case kindLabel:
-		return t.appendLabel(dst, text)
-	case kindDate:
-		return t.appendDate(dst, text)
-	case kindHour:
-		return t.appendHour(dst, text)
-	default:
-		return dst, fmt.Errorf("parse %s: the type has no constants", t.Name)
+	if t.codec != nil {
+		return t.codec.parse(t, dst, text)
 	}
+	return t.appendInteger(dst, text)
 }
 
-// Format returns the constant in b, which is packed as Parse does it, in the
-// words of `nft list`. Bytes that are no value of the type come out as a
-// hexadecimal number.
+// Format returns the constant that Parse packed into b, as `nft list` prints it. Bytes
+// that are not a value of the type become a hexadecimal number.
 func (t *Type) Format(b []byte) string {
-	if n := t.Len(); n != 0 && len(b) != n || len(b) == 0 && t.kind != kindString {
+	if n := t.Len(); n != 0 && len(b) != n || len(b) == 0 && t.codec != stringCodec {
 		return rawHex(b)
 	}
-	switch t.kind {
-	case kindIPv4:
-		return formatIPv4(b)
-	case kindIPv6:
-		return formatIPv6(b)
-	case kindService, kindInteger:
-		return t.formatInteger(b)
-	case kindVerdict:
-		return formatVerdict(b)
-	case kindEther, kindLinkLayer:
-		return formatEther(b)
-	case kindString:
-		return formatString(b)
-	case kindIfName:
-		return formatIfName(b)
-	case kindTime:
-		return t.formatTime(b)
-	case kindClassID:
-		return t.formatClassID(b)
-	case kindLabel:
-		return t.formatLabel(b)
-	case kindDate:
-		return t.formatDate(b)
-	case kindHour:
-		return t.formatHour(b)
-	default:
-		return rawHex(b)
+	if t.codec != nil {
+		return t.codec.format(t, b)
 	}
+	return t.formatInteger(b)
 }
 
-// rawHex formats bytes that no type explains.
+// rawHex formats bytes that are not a value of their type.
 func rawHex(b []byte) string { return fmt.Sprintf("0x%x", b) }
 
 // symbolValue returns the value of a name.
 func (t *Type) symbolValue(name string) (uint64, bool) {
-	if t.kind == kindService {
+	if t == InetService {
 		return servicePort(name)
 	}
-	for i := range t.Symbols {
-		if t.Symbols[i].Name == name {
-			return t.Symbols[i].Value, true
-		}
+	if v, ok := lookupName(t.Symbols, name); ok {
+		return v, true
 	}
 	switch t {
 	case InetProto:
@@ -240,10 +164,10 @@ func (t *Type) symbolName(value uint64) (string, bool) {
 	return "", false
 }
 
-// expected says what a constant of the type looks like.
+// expected describes the constants of the type for error messages.
 func (t *Type) expected() string {
 	switch {
-	case t.kind == kindService:
+	case t == InetService:
 		return "a port from 0 to 65535 or a service name such as http"
 	case t == InetProto:
 		return "a number from 0 to 255 or a protocol name such as tcp, udp or sctp"
@@ -262,17 +186,18 @@ func (t *Type) expected() string {
 	}
 }
 
-// numericOnly explains types whose names depend on the machine.
+// numericOnly describes the constants of types whose names depend on the machine. It is
+// empty for other types.
 func (t *Type) numericOnly() string {
 	switch t {
 	case UID, GID:
-		return "a number (of users and groups only those that every Debian system has are known by name)"
+		return "a number (names are known only for the users and groups that every Debian system has)"
 	case IfIndex:
 		return "an interface number (match the name with ifname types such as iifname)"
 	case Realm, DevGroup:
 		return "a number (names of the machine's own tables are not read)"
 	case CGroupV2:
-		return "a number (paths are not looked up: give what \"stat -c %i\" says of the cgroup's directory)"
+		return "a number (paths are not looked up: give the inode number of the cgroup's directory, which \"stat -c %i\" prints)"
 	default:
 		return ""
 	}

@@ -1,10 +1,9 @@
 package datatype
 
-// users and groups are those of Debian 12's package base-passwd, whose numbers
-// are the same on every Debian system. nft(8) looks into /etc/passwd and
-// /etc/group when it compiles a rule; here a rule means the same on every
-// machine, and all other users and groups are given as numbers, as nft prints
-// them all.
+// users and groups are those of Debian 12's package base-passwd, whose numbers are the same
+// on every Debian system. nft(8) reads /etc/passwd and /etc/group when it compiles a rule.
+// Here a rule means the same on every machine, so all other users and groups must be given
+// as numbers, which is also how nft prints them.
 var (
 	users = [...]Symbol{
 		{"root", 0}, {"daemon", 1}, {"bin", 2}, {"sys", 3}, {"sync", 4}, {"games", 5}, {"man", 6}, {"lp", 7},

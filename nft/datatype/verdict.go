@@ -23,40 +23,41 @@ const (
 // bytes: NFT_NAME_MAXLEN without its NUL.
 const MaxName = 255
 
+// verdicts are the verdicts by name. "break" is only printed, never parsed.
+var verdicts = []struct {
+	word string
+	code int32
+}{
+	{"drop", VerdictDrop}, {"accept", VerdictAccept}, {"continue", VerdictContinue}, {"return", VerdictReturn},
+	{"jump", VerdictJump}, {"goto", VerdictGoto}, {"break", VerdictBreak},
+}
+
 // VerdictCode returns the code of a verdict word, such as "goto".
 func VerdictCode(word string) (int32, bool) {
-	switch word {
-	case "drop":
-		return VerdictDrop, true
-	case "accept":
-		return VerdictAccept, true
-	case "continue":
-		return VerdictContinue, true
-	case "return":
-		return VerdictReturn, true
-	case "jump":
-		return VerdictJump, true
-	case "goto":
-		return VerdictGoto, true
-	default:
-		return 0, false
+	for _, v := range verdicts {
+		if v.word == word && v.code != VerdictBreak {
+			return v.code, true
+		}
 	}
+	return 0, false
 }
+
+// hasChain reports whether a verdict has the name of a chain.
+func hasChain(code int32) bool { return code == VerdictJump || code == VerdictGoto }
 
 // appendVerdict packs a verdict: its code in four bytes, big-endian, then the
 // name of the chain of a jump or goto.
-func appendVerdict(dst []byte, text string) ([]byte, error) {
+func (t *Type) appendVerdict(dst []byte, text string) ([]byte, error) {
 	word, chain, _ := strings.Cut(text, " ")
 	chain = strings.TrimLeft(chain, " \t")
 	code, ok := VerdictCode(word)
 	if !ok {
 		return dst, fmt.Errorf("parse verdict: unknown verdict %q: want accept, drop, continue, return, jump CHAIN or goto CHAIN", text)
 	}
-	takesChain := code == VerdictJump || code == VerdictGoto
 	switch {
-	case takesChain && chain == "":
-		return dst, fmt.Errorf("parse verdict: %s needs the name of a chain", word)
-	case takesChain:
+	case hasChain(code) && chain == "":
+		return dst, fmt.Errorf("parse verdict: %s requires the name of a chain", word)
+	case hasChain(code):
 		if err := CheckName(chain); err != nil {
 			return dst, fmt.Errorf("parse verdict: %s: chain %w", word, err)
 		}
@@ -67,8 +68,8 @@ func appendVerdict(dst []byte, text string) ([]byte, error) {
 	return append(dst, chain...), nil
 }
 
-// CheckName reports whether name can be the name of a table, chain or set in
-// nft's grammar.
+// CheckName returns an error if name cannot be the name of a table, chain or set in nft's
+// grammar.
 func CheckName(name string) error {
 	if len(name) == 0 || len(name) > MaxName {
 		return fmt.Errorf("name %.40q has %d bytes: want 1 to %d", name, len(name), MaxName)
@@ -85,27 +86,18 @@ func CheckName(name string) error {
 	return nil
 }
 
-func formatVerdict(b []byte) string {
+func (t *Type) formatVerdict(b []byte) string {
 	if len(b) < 4 {
 		return rawHex(b)
 	}
-	code, chain := int32(binary.BigEndian.Uint32(b)), string(b[4:])
-	switch code {
-	case VerdictDrop:
-		return "drop"
-	case VerdictAccept:
-		return "accept"
-	case VerdictContinue:
-		return "continue"
-	case VerdictBreak:
-		return "break"
-	case VerdictReturn:
-		return "return"
-	case VerdictJump:
-		return "jump " + chain
-	case VerdictGoto:
-		return "goto " + chain
-	default:
-		return strconv.FormatInt(int64(code), 10)
+	code := int32(binary.BigEndian.Uint32(b))
+	for _, v := range verdicts {
+		switch {
+		case v.code == code && hasChain(code):
+			return v.word + " " + string(b[4:])
+		case v.code == code:
+			return v.word
+		}
 	}
+	return strconv.FormatInt(int64(code), 10)
 }
