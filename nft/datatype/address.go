@@ -73,7 +73,7 @@ func addressNumber(text string) (uint64, bool) {
 	return ParseNumber(text, 32)
 }
 
-func (t *Type) appendIPv6(dst []byte, text string) ([]byte, error) {
+func appendIPv6(dst []byte, text string) ([]byte, error) {
 	addr, err := netip.ParseAddr(text)
 	switch {
 	case err != nil || addr.Zone() != "":
@@ -93,8 +93,8 @@ func (t *Type) formatIPv6(b []byte) string {
 	return netip.AddrFrom16([16]byte(b)).String()
 }
 
-func (t *Type) appendEther(dst []byte, text string) ([]byte, error) {
-	out, err := t.appendLinkLayer(dst, text)
+func appendEther(dst []byte, text string) ([]byte, error) {
+	out, err := appendLinkLayer(dst, text)
 	if err != nil || len(out)-len(dst) != 6 {
 		return dst, fmt.Errorf("parse ether_addr: %q is not an Ethernet address such as 00:16:3e:00:00:01", text)
 	}
@@ -104,7 +104,7 @@ func (t *Type) appendEther(dst []byte, text string) ([]byte, error) {
 // maxLinkLayer is MAX_ADDR_LEN of linux/netdevice.h.
 const maxLinkLayer = 32
 
-func (t *Type) appendLinkLayer(dst []byte, text string) ([]byte, error) {
+func appendLinkLayer(dst []byte, text string) ([]byte, error) {
 	out, n := dst, 0
 	for part := range strings.SplitSeq(text, ":") {
 		v, err := strconv.ParseUint(part, 16, 8)

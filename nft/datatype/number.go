@@ -141,7 +141,7 @@ func (t *Type) formatInteger(b []byte) string {
 
 // FormatNumber is Format without the names of values. nft prints the ends of ranges so.
 func (t *Type) FormatNumber(b []byte) string {
-	if t.codec != nil || len(b) != t.Len() || len(b) == 0 || len(b) > 8 {
+	if t.kind != kindInteger || len(b) != t.Len() || len(b) == 0 || len(b) > 8 {
 		return t.Format(b)
 	}
 	return t.formatNumber(t.Uint(b))

@@ -30,7 +30,7 @@ func IfNamePrefix(text string) (string, bool) {
 	return "", false
 }
 
-func (t *Type) appendIfName(dst []byte, text string) ([]byte, error) {
+func appendIfName(dst []byte, text string) ([]byte, error) {
 	if _, ok := IfNamePrefix(text); ok {
 		return dst, fmt.Errorf("parse ifname: %s is a wildcard, which is possible only in rules and in sets with flags interval (a literal star is \\*)", text)
 	}
@@ -46,7 +46,7 @@ func (t *Type) appendIfName(dst []byte, text string) ([]byte, error) {
 	return append(dst, padded[:]...), nil
 }
 
-func (t *Type) appendString(dst []byte, text string) ([]byte, error) {
+func appendString(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
 	if err := checkText(s); err != nil {
 		return dst, fmt.Errorf("parse string: %w", err)

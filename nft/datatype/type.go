@@ -19,6 +19,25 @@ const (
 	BigEndian Order = 2
 )
 
+// kind is how the constants of a type are written.
+type kind uint8
+
+const (
+	kindInteger kind = iota // a number or one of the type's symbols
+	kindVerdict
+	kindIPv4
+	kindIPv6
+	kindEther
+	kindLinkLayer
+	kindString
+	kindIfName
+	kindTime
+	kindClassID
+	kindLabel
+	kindDate
+	kindHour
+)
+
 // Symbol is a name of one value of a type.
 type Symbol struct {
 	Name  string
@@ -45,8 +64,7 @@ type Type struct {
 	// Do not modify.
 	Symbols []Symbol
 
-	// codec converts constants. nil means a number or one of the symbols.
-	codec *codec
+	kind kind
 	// format prints a value that has no name; empty means decimal.
 	format string
 }
@@ -103,22 +121,62 @@ func (t *Type) Parse(text string) ([]byte, error) {
 
 // AppendParse appends the result of Parse to dst. It returns dst unchanged on errors.
 func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
-	if t.codec != nil {
-		return t.codec.parse(t, dst, text)
+	// Calls through a table of functions would move dst to the heap.
+	switch t.kind {
+	case kindIPv4:
+		return t.appendIPv4(dst, text)
+	case kindIPv6:
+		return appendIPv6(dst, text)
+	case kindVerdict:
+		return appendVerdict(dst, text)
+	case kindEther:
+		return appendEther(dst, text)
+	case kindLinkLayer:
+		return appendLinkLayer(dst, text)
+	case kindString:
+		return appendString(dst, text)
+	case kindIfName:
+		return appendIfName(dst, text)
+	case kindTime:
+		return t.appendTime(dst, text)
+	case kindClassID:
+		return t.appendClassID(dst, text)
+	case kindLabel:
+		return t.appendLabel(dst, text)
+	case kindDate:
+		return t.appendDate(dst, text)
+	case kindHour:
+		return t.appendHour(dst, text)
+	default:
+		return t.appendInteger(dst, text)
 	}
-	return t.appendInteger(dst, text)
 }
 
 // Format returns the constant that Parse packed into b, as `nft list` prints it. Bytes
 // that are not a value of the type become a hexadecimal number.
 func (t *Type) Format(b []byte) string {
-	if n := t.Len(); n != 0 && len(b) != n || len(b) == 0 && t.codec != stringCodec {
+	if n := t.Len(); n != 0 && len(b) != n || len(b) == 0 && t.kind != kindString {
 		return rawHex(b)
 	}
-	if t.codec != nil {
-		return t.codec.format(t, b)
-	}
-	return t.formatInteger(b)
+	return formats[t.kind](t, b)
+}
+
+// formats are the functions that format the constants of each kind. The bytes have the
+// length of the type.
+var formats = [...]func(t *Type, b []byte) string{
+	kindInteger:   (*Type).formatInteger,
+	kindVerdict:   (*Type).formatVerdict,
+	kindIPv4:      (*Type).formatIPv4,
+	kindIPv6:      (*Type).formatIPv6,
+	kindEther:     (*Type).formatEther,
+	kindLinkLayer: (*Type).formatEther,
+	kindString:    (*Type).formatString,
+	kindIfName:    (*Type).formatIfName,
+	kindTime:      (*Type).formatTime,
+	kindClassID:   (*Type).formatClassID,
+	kindLabel:     (*Type).formatLabel,
+	kindDate:      (*Type).formatDate,
+	kindHour:      (*Type).formatHour,
 }
 
 // rawHex formats bytes that are not a value of their type.

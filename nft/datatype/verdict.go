@@ -47,7 +47,7 @@ func hasChain(code int32) bool { return code == VerdictJump || code == VerdictGo
 
 // appendVerdict packs a verdict: its code in four bytes, big-endian, then the
 // name of the chain of a jump or goto.
-func (t *Type) appendVerdict(dst []byte, text string) ([]byte, error) {
+func appendVerdict(dst []byte, text string) ([]byte, error) {
 	word, chain, _ := strings.Cut(text, " ")
 	chain = strings.TrimLeft(chain, " \t")
 	code, ok := VerdictCode(word)

@@ -95,6 +95,8 @@ var samples = []struct{ in, want string }{
 	{"frag more-fragments 1 exthdr  hbh missing rt type 4 srh sid [ 2 ] fd00::1", "frag more-fragments 1 exthdr hbh missing rt type 4 srh sid[2] fd00::1"},
 	{"tcp option mss size eq 5 tcp option sack-perm exists tcp option @0x22 , 0x10, 8 1", "tcp option mss size == 5 tcp option sack-perm exists tcp option @0x22,16,8 1"},
 	{"tcp option 8 length 10 ip option rr ptr 4 sctp chunk init a-rwnd 5 sctp chunk data ne exists", "tcp option 8 length 10 ip option rr ptr 4 sctp chunk init a-rwnd 5 sctp chunk data != exists"},
+	{"@nh,0x8,8 5 @th , 16 , 16 80", "@nh,8,8 5 @th,16,16 80"},
+	{"meter m size 5 { ip saddr timeout 5s limit rate 1/second }", ""},
 	{"reset tcp option timestamp tcp option maxseg size set rt mtu rt ip6 nexthop fd00::1", ""},
 }
 
