@@ -1,13 +1,18 @@
-// Package nft is the object model of an nftables ruleset: plain values with
-// text fields, in the words of nft(8) and sigs.k8s.io/knftables. It does no
-// I/O and knows nothing of fragments, publishers or Kubernetes.
+// Package nft is the object model of an nftables ruleset: plain values with text fields,
+// in the words of nft(8) and sigs.k8s.io/knftables. It does no I/O and does not know
+// fragments, publishers or Kubernetes.
 //
-// The pipeline below it is a chain of pure functions up to the last step:
+// The packages below it turn text into netlink messages. All steps except the last are
+// pure functions:
 //
-//	text -> syntax (AST with positions)
-//	     -> compile (scope + datatypes -> netlink expressions)
-//	     -> kernel (one netlink batch)
+//	text -> syntax, ruleset, json (rules as trees, files as values of this package)
+//	     -> compile               (names and datatypes -> netlink expressions)
+//	     -> kernel                (one netlink batch)
 //
-// What the text fields accept is nft's own language: LANGUAGE.md says how that is
-// known, and where weft and nft(8) differ.
+// Read nft.go first. The text fields accept nft's own language. LANGUAGE.md describes how
+// that is tested, and where weft and nft(8) differ.
+//
+// # Concurrency
+//
+// Values have no locks. Several goroutines may read a value that does not change.
 package nft

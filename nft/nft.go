@@ -60,7 +60,7 @@ func ParseFamily(s string) (Family, error) {
 	}
 }
 
-// TableID names a table: names are unique per family in a network namespace.
+// TableID names a table. Names are unique per family in a network namespace.
 type TableID struct {
 	Family Family
 	Name   string
@@ -69,13 +69,13 @@ type TableID struct {
 // String returns the table as nft(8) writes it, such as "ip weft".
 func (t TableID) String() string { return t.Family.String() + " " + t.Name }
 
-// Table is a table with everything that it holds.
+// Table is a table with its contents.
 type Table struct {
 	Family  Family
 	Name    string
 	Comment string
-	// Flags are the table's flags in nft's words; "dormant" is the only one that a
-	// publisher may ask for.
+	// Flags are the table's flags in nft's words. The only flag that a publisher may set is
+	// "dormant".
 	Flags      []string
 	Objects    []Object
 	Flowtables []Flowtable
@@ -99,11 +99,11 @@ type Chain struct {
 	Priority string
 	// Policy is accept (the default) or drop.
 	Policy string
-	// Device is the netdev or inet ingress/egress device; Devices are several, in
-	// place of Device.
+	// Device is the netdev or inet ingress/egress device. Devices is used instead of Device
+	// if there are several.
 	Device  string
 	Devices []string
-	// Flags are the chain's flags in nft's words: "offload".
+	// Flags are the chain's flags in nft's words. The only one is "offload".
 	Flags   []string
 	Comment string
 	Rules   []Rule
@@ -112,8 +112,8 @@ type Chain struct {
 // Base reports whether the chain is attached to a hook.
 func (c *Chain) Base() bool { return c.Type != "" || c.Hook != "" || c.Priority != "" }
 
-// Rule is one rule: its text as in nft(8) without "add rule ...", and without
-// its comment.
+// Rule is one rule. Text is the rule as in nft(8), without "add rule TABLE CHAIN" and
+// without the comment.
 type Rule struct {
 	Text    string
 	Comment string
@@ -134,7 +134,7 @@ type Set struct {
 	// Policy is performance (the default) or memory.
 	Policy    string
 	AutoMerge bool
-	// Stateful are the statements that every new element gets, in nft's words:
+	// Stateful are the statements of every new element, in nft's words:
 	// "counter", "limit rate 10/second".
 	Stateful []string
 	Comment  string
@@ -153,9 +153,9 @@ type Element struct {
 	// Value is the map's data, such as "10.1.0.1 . 8080" or "goto pick-3";
 	// empty in sets.
 	Value string
-	// Timeout is 0 for an element that stays, or takes its set's timeout.
+	// Timeout is 0 for an element that does not expire or has the timeout of its set.
 	Timeout time.Duration
-	// Expires is what is left of Timeout, 0 for all of it.
+	// Expires is the time that is left of Timeout, or 0 for all of it.
 	Expires time.Duration
 	// Stateful are the element's statements with their state, in nft's words:
 	// "counter packets 3 bytes 180".

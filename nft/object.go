@@ -5,7 +5,8 @@ import "slices"
 // ObjectKind is the kind of a named object, in nft's words.
 type ObjectKind string
 
-// The kinds of named objects of nft(8) 1.0.6. Names are unique per kind in a table.
+// The kinds of named objects of nft(8) 1.0.6. A name is unique among the objects of one
+// kind in a table.
 const (
 	ObjectCounter       ObjectKind = "counter"
 	ObjectQuota         ObjectKind = "quota"
@@ -29,15 +30,14 @@ func (k ObjectKind) IsValid() bool { return slices.Contains(ObjectKinds[:], k) }
 type Object struct {
 	Kind ObjectKind
 	Name string
-	// Text is what stands between the braces of its declaration, in nft's words and
-	// without the comment; statements are separated by "; ". It may be empty for a
-	// counter. Examples: "packets 0 bytes 0", "over 25 mbytes", "rate 10/second",
+	// Text is the text between the braces of its declaration, without the comment.
+	// Statements are separated by "; ". It may be empty for a counter. Examples: "packets 0 bytes 0", "over 25 mbytes", "rate 10/second",
 	// `type "ftp" protocol tcp; l3proto ip`.
 	Text    string
 	Comment string
 }
 
-// Flowtable is a flowtable, to which "flow add @name" hands connections over.
+// Flowtable is a flowtable, to which "flow add @name" adds connections.
 type Flowtable struct {
 	Name string
 	// Hook is ingress.
@@ -47,6 +47,6 @@ type Flowtable struct {
 	Devices  []string
 	// Flags are in nft's words: "offload".
 	Flags []string
-	// Counter is true where flows are counted.
+	// Counter is true if flows are counted.
 	Counter bool
 }

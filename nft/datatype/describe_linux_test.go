@@ -21,7 +21,7 @@ func TestDescribe(t *testing.T) {
 		args := []string{"describe", name}
 		switch typ {
 		case datatype.Mark, datatype.Time:
-			continue // nft takes the word for a meta key
+			continue // nft reads the word as a meta key
 		case datatype.ECN:
 			args = []string{"describe", "ip", "ecn"}
 		}

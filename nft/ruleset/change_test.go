@@ -39,7 +39,7 @@ insert rule ip x c  ct state new drop
 	}
 }
 
-// TestHostileChanges takes commands that could each cost as much as the file is long.
+// TestHostileChanges parses commands that could each cost as much as the whole file.
 func TestHostileChanges(t *testing.T) {
 	const n = 20000
 	var tables, elements strings.Builder

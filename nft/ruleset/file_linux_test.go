@@ -11,10 +11,10 @@ import (
 // otherErrors finds errors of nft that are not the kernel's.
 var otherErrors = regexp.MustCompile(`Error: ([^C]|C[^o]|Co[^u])`)
 
-// TestFilesAsNft offers the files that Parse takes, and what Format
-// makes of them, to nft. Of a file marked [syntax] the kernel may refuse what it has
-// not, such as devices; one marked [newer] is of a newer nft, or what nft itself prints
-// and does not read.
+// TestFilesAsNft passes the files that Parse accepts, and the files that Format prints, to
+// nft. The kernel may refuse a file that is marked [syntax], because it lacks something,
+// such as a device. A file that is marked [newer] needs a newer nft, or nft prints it but
+// cannot read it.
 func TestFilesAsNft(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)

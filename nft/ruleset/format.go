@@ -3,6 +3,7 @@ package ruleset
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
@@ -33,18 +34,35 @@ func (f *formatter) line(depth int, words ...string) {
 	f.WriteByte('\n')
 }
 
+// option writes a line with name and value unless the value is empty.
+func (f *formatter) option(depth int, name, value string) {
+	if value != "" {
+		f.line(depth, name, " ", value)
+	}
+}
+
+func (f *formatter) flags(depth int, flags []string) {
+	f.option(depth, "flags", strings.Join(flags, ","))
+}
+
 func (f *formatter) comment(depth int, comment string) {
 	if comment != "" {
 		f.line(depth, `comment "`, comment, `"`)
 	}
 }
 
+// duration returns a time, or "" for 0.
+func duration(d time.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	return datatype.FormatDuration(d)
+}
+
 func (f *formatter) table(t *nft.Table) {
 	f.line(0, "table ", t.ID().String(), " {")
 	f.comment(1, t.Comment)
-	if len(t.Flags) > 0 {
-		f.line(1, "flags ", strings.Join(t.Flags, ","))
-	}
+	f.flags(1, t.Flags)
 	blank := t.Comment != "" || len(t.Flags) > 0
 	separate := func() {
 		if blank {
@@ -82,21 +100,13 @@ func (f *formatter) set(noun string, s *nft.Set) {
 	} else {
 		f.line(2, "typeof ", s.TypeOf)
 	}
-	if len(s.Flags) > 0 {
-		f.line(2, "flags ", strings.Join(s.Flags, ","))
-	}
-	if s.Timeout > 0 {
-		f.line(2, "timeout ", datatype.FormatDuration(s.Timeout))
-	}
-	if s.GCInterval > 0 {
-		f.line(2, "gc-interval ", datatype.FormatDuration(s.GCInterval))
-	}
+	f.flags(2, s.Flags)
+	f.option(2, "timeout", duration(s.Timeout))
+	f.option(2, "gc-interval", duration(s.GCInterval))
 	if s.Size > 0 {
 		f.line(2, "size ", strconv.FormatUint(uint64(s.Size), 10))
 	}
-	if s.Policy != "" {
-		f.line(2, "policy ", s.Policy)
-	}
+	f.option(2, "policy", s.Policy)
 	if s.AutoMerge {
 		f.line(2, "auto-merge")
 	}
@@ -118,7 +128,7 @@ func (f *formatter) set(noun string, s *nft.Set) {
 	f.line(1, "}")
 }
 
-// FormatElement prints an element as it stands in a file, without a comma.
+// FormatElement returns an element as it is written in a file, without a comma.
 func FormatElement(e *nft.Element) string {
 	var b strings.Builder
 	b.WriteString(e.Key)
@@ -163,9 +173,7 @@ func (f *formatter) chain(c *nft.Chain) {
 	if words != nil {
 		f.line(2, words...)
 	}
-	if len(c.Flags) > 0 {
-		f.line(2, "flags ", strings.Join(c.Flags, ","))
-	}
+	f.flags(2, c.Flags)
 	for i := range c.Rules {
 		r := &c.Rules[i]
 		if r.Comment != "" {
@@ -216,9 +224,7 @@ func (f *formatter) flowtable(t *nft.Flowtable) {
 	if t.Counter {
 		f.line(2, "counter")
 	}
-	if len(t.Flags) > 0 {
-		f.line(2, "flags ", strings.Join(t.Flags, ","))
-	}
+	f.flags(2, t.Flags)
 	f.line(1, "}")
 }
 

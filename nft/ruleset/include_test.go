@@ -136,7 +136,7 @@ func FuzzInclude(f *testing.F) {
 		}
 		for _, e := range list.Errors {
 			if e.Pos.IsValid() && e.Pos.Column > len(e.Line)+2 {
-				t.Errorf("error %v behind its line %q", e, e.Line)
+				t.Errorf("error %v after the end of its line %q", e, e.Line)
 			}
 		}
 	})

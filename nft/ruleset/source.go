@@ -7,25 +7,25 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// source is the text of a file after its variables were replaced, with the
-// way back to the text as written.
+// source is the text of a file after its variables were replaced, and maps its places to
+// the original text.
 type source struct {
-	// text is what is parsed, original what was given.
+	// text is the expanded text, original the text of the file.
 	text, original string
-	// pieces tell where parts of text come from, in order; none where text
-	// is the original.
+	// pieces are the origins of the parts of text, in order. There are none if text is the
+	// original.
 	pieces []piece
 	lines  []int
 }
 
-// piece says that text from offset at comes from the original at from. A
-// variable's value comes as a whole from the place where it is used.
+// piece is a part of the text: it begins at offset at of text, and at offset from of the
+// original. The origin of a variable's value is the place of its use.
 type piece struct {
 	at, from int
 	variable bool
 }
 
-// errorAt makes an error at an offset of the expanded text.
+// errorAt returns an error at an offset of the expanded text.
 func (s *source) errorAt(offset int, msg string) *syntax.Error {
 	if i := sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].at > offset }) - 1; i >= 0 {
 		if p := s.pieces[i]; p.variable {
@@ -55,8 +55,7 @@ func (s *source) errorAt(offset int, msg string) *syntax.Error {
 	}
 }
 
-// offsetOf returns the offset in text of a place in the part of it that
-// begins at base.
+// offsetOf returns the offset in text of a place in the part that begins at base.
 func (s *source) offsetOf(base int, pos syntax.Pos) int {
 	at := base
 	for line := 1; line < pos.Line; line++ {
@@ -69,8 +68,7 @@ func (s *source) offsetOf(base int, pos syntax.Pos) int {
 	return min(at+max(pos.Column-1, 0), len(s.text))
 }
 
-// fromVariable reports whether what stands at an offset of the expanded text comes
-// from a variable.
+// fromVariable reports whether the expanded text at an offset comes from a variable.
 func (s *source) fromVariable(offset int) bool {
 	i := sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].at > offset }) - 1
 	return i >= 0 && s.pieces[i].variable

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// TestUnsupported has what nft(8) takes and weft does not: the error is at the
-// word that is not known, not somewhere behind it.
+// TestUnsupported checks the errors of statements that nft(8) accepts and weft does not.
+// The error is at the unknown word, not after it.
 func TestUnsupported(t *testing.T) {
 	for text, want := range map[string]string{
 		"tcp dport 80 xt target MARK": "1:14: xt statements are extensions of iptables, which nft(8) can list but not load: write the rule in nft's own words",

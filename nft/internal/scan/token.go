@@ -100,7 +100,7 @@ func (t Token) EndsStatement() bool {
 	return t.Kind == EOF || t.Kind == Newline || t.Kind == Semicolon || t.Is("}")
 }
 
-// Duration returns the time that the token stands for. As in nft, a time requires a
+// Duration returns the time that the token is. As in nft, a time requires a
 // unit: "30" alone is not one.
 func (t Token) Duration() (time.Duration, bool) {
 	if t.Kind != Word {
