@@ -31,7 +31,7 @@ func (p *parser) checkLater() {
 // the table is not declared yet, because then there is nothing to remove.
 func (p *parser) declaredTable(verb scan.Token) *table {
 	at := p.Tok
-	if at.Kind == scan.Ident && at.Text == "handle" && p.Ahead.Kind == scan.Number {
+	if at.IsWord("handle") && p.Ahead.Kind == scan.Number {
 		p.Fail(at, "handle is not possible here: a file names what it declares")
 		return nil
 	}
@@ -44,6 +44,21 @@ func (p *parser) declaredTable(verb scan.Token) *table {
 		p.later = append(p.later, laterTable{id, at.Offset, verb.Text})
 	}
 	return t
+}
+
+// declaredName parses "[family] TABLE NAME" of a command that removes something. The table
+// is nil after an error, and if it is not declared yet.
+func (p *parser) declaredName(verb scan.Token, want string) (t *table, at scan.Token, name string) {
+	t = p.declaredTable(verb)
+	at = p.Tok
+	if at.IsWord("handle") && p.Ahead.Kind == scan.Number {
+		p.Fail(at, "handle is not possible here: a file names what it declares")
+	}
+	name = p.name(want)
+	if p.Failed {
+		t = nil
+	}
+	return t, at, name
 }
 
 // flush parses the rest of a flush command.
@@ -61,12 +76,18 @@ func (p *parser) flush(verb scan.Token) {
 			t.filled = nil
 		}
 	case word == "chain":
-		p.flushChain(verb)
+		t, at, name := p.declaredName(verb, "the name of a chain")
+		if t == nil {
+			return
+		}
+		if c := t.chains.get(name); c != nil {
+			c.flush()
+		} else {
+			p.Fail(at, "%s", notDeclared("chain "+name, t.table.ID()))
+		}
 	case word == "set" || word == "map":
-		t := p.declaredTable(verb)
-		at := p.Tok
-		name := p.name("the name of a set or map")
-		if p.Failed || t == nil {
+		t, at, name := p.declaredName(verb, "the name of a set or map")
+		if t == nil {
 			return
 		}
 		if s := t.sets.get(name); s != nil {
@@ -96,20 +117,6 @@ func (p *parser) flushRuleset() {
 	p.flushes[family]++
 }
 
-func (p *parser) flushChain(verb scan.Token) {
-	t := p.declaredTable(verb)
-	at := p.Tok
-	name := p.name("the name of a chain")
-	if p.Failed || t == nil {
-		return
-	}
-	if c := t.chains.get(name); c != nil {
-		c.flush()
-	} else {
-		p.Fail(at, "%s", notDeclared("chain "+name, t.table.ID()))
-	}
-}
-
 // remove parses the rest of a delete or destroy command. Only delete fails if the thing
 // does not exist.
 func (p *parser) remove(verb scan.Token) {
@@ -135,13 +142,8 @@ func (p *parser) remove(verb scan.Token) {
 	if objectKind == "" && word != "chain" && word != "set" && word != "map" && word != "flowtable" {
 		p.Fail(kind, "unexpected %s: want table, chain, set, map, element, flowtable or an object such as counter", kind)
 	}
-	t := p.declaredTable(verb)
-	at := p.Tok
-	if at.Kind == scan.Ident && at.Text == "handle" && p.Ahead.Kind == scan.Number {
-		p.Fail(at, "handle is not possible here: a file names what it declares")
-	}
-	name := p.name("the name of the " + kind.Text + " to remove")
-	if p.Failed || t == nil {
+	t, at, name := p.declaredName(verb, "the name of the "+kind.Text+" to remove")
+	if t == nil {
 		return
 	}
 	if p.IsPunct("{") {
@@ -153,9 +155,7 @@ func (p *parser) remove(verb scan.Token) {
 
 // removeElements parses "[family] TABLE SET { KEY, ... }" and removes the elements.
 func (p *parser) removeElements(verb scan.Token) {
-	t := p.declaredTable(verb)
-	at := p.Tok
-	name := p.name("the name of a set or map")
+	t, at, name := p.declaredName(verb, "the name of a set or map")
 	list := p.elements(nil)
 	if p.Failed || t == nil {
 		return

@@ -91,38 +91,44 @@ func (p *parser) object() {
 		p.addRule(false)
 		return
 	}
-	kind := p.Tok
+	at := p.Tok
 	switch word := p.ExpectIdent("table, chain, rule, set, map, element, flowtable or an object such as counter"); {
 	case p.Failed:
 	case word == "table":
 		p.addTableCommand()
-	case word == "chain":
-		if t := p.existingTable(); t != nil {
-			p.chain(t)
-		}
 	case word == "rule":
 		p.addRule(false)
-	case word == "set" || word == "map":
-		if t := p.existingTable(); t != nil {
-			p.addSet(t, word == "map")
-		}
 	case word == "element":
 		p.addElements()
-	case word == "flowtable":
-		if t := p.existingTable(); t != nil {
-			p.declareFlowtable(t)
-		}
-	case word == "meter":
-		p.Fail(kind, "meter is not possible here: write a set with the flag dynamic")
-	default:
-		if objectKind := p.objectKind(word); objectKind != "" {
-			if t := p.existingTable(); t != nil {
-				p.declareObject(t, objectKind, true)
-			}
-			return
-		}
-		p.Fail(kind, "unexpected %s: want table, chain, rule, set, map, element, flowtable or an object such as counter", kind)
+	case !p.declare(at, p.existingTable, true):
+		p.Fail(at, "unexpected %s: want table, chain, rule, set, map, element, flowtable or an object such as counter", at)
 	}
+}
+
+// declare parses the declaration of a chain, set, flowtable or object. The keyword was
+// consumed already, and find returns the table. It returns false for any other keyword.
+func (p *parser) declare(keyword scan.Token, find func() *table, command bool) bool {
+	word := keyword.Text
+	kind := p.objectKind(word)
+	switch {
+	case word == "meter":
+		p.Fail(keyword, "meter is not possible here: write a set with the flag dynamic")
+	case kind == "" && !keyword.IsWord("chain", "set", "map", "flowtable"):
+		return p.Failed
+	}
+	t := find()
+	switch {
+	case t == nil || p.Failed:
+	case kind != "":
+		p.declareObject(t, kind, command)
+	case word == "chain":
+		p.chain(t)
+	case word == "flowtable":
+		p.declareFlowtable(t)
+	default:
+		p.set(t, word == "map")
+	}
+	return true
 }
 
 // bareRule reports whether a rule without "rule" begins here. It begins with the name of
@@ -153,14 +159,6 @@ func (p *parser) addTableCommand() {
 	if p.IsPunct("{") {
 		p.block(func() { p.tableStatement(t) })
 	}
-}
-
-// addSet parses the declaration of a set or map by a command.
-func (p *parser) addSet(t *table, isMap bool) {
-	if p.Tok.Kind == scan.Ident && t.sets.get(p.Tok.Text) != nil && !p.mayExist(p.Tok, "set "+p.Tok.Text) {
-		return
-	}
-	p.set(t, isMap)
 }
 
 // tableID parses "[family] name".
@@ -217,27 +215,15 @@ func (p *parser) tableStatement(t *table) {
 	at := p.Tok
 	switch word := p.ExpectIdent("chain, set, map, flowtable, flags, comment or an object such as counter"); {
 	case p.Failed:
-	case word == "chain":
-		p.chain(t)
-	case word == "set" || word == "map":
-		p.set(t, word == "map")
-	case word == "flowtable":
-		p.declareFlowtable(t)
 	case word == "comment":
 		p.setComment(at, &t.table.Comment)
 	case word == "flags":
 		p.tableFlags(t)
-	case word == "meter":
-		p.Fail(at, "meter is not possible here: write a set with the flag dynamic")
 	case refusedCommands[word] != "":
 		p.Fail(at, "%s is not possible here: %s", word, refusedCommands[word])
 	case commandsOnly[word]:
 		p.Fail(at, "%s is not possible here: write it as a command, outside of the braces", word)
-	default:
-		if kind := p.objectKind(word); kind != "" {
-			p.declareObject(t, kind, false)
-			return
-		}
+	case !p.declare(at, func() *table { return t }, false):
 		p.Fail(at, "unexpected %s in a table: want chain, set, map, flowtable, flags, comment or an object such as counter", at)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (p *parser) set(t *table, isMap bool) {
 	at := p.Tok
 	name := p.name("the name of a set or map")
-	if p.Failed {
+	if p.Failed || t.sets.get(name) != nil && !p.mayExist(at, "set "+name) {
 		return
 	}
 	p.places.enter(&t.table, "set", name, at.Offset)
