@@ -2,7 +2,6 @@ package ruleset
 
 import (
 	"slices"
-	"time"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
@@ -54,13 +53,13 @@ func (p *parser) setStatement(s *set) {
 	case word == "flags":
 		p.flags(at, &s.Set)
 	case word == "timeout":
-		s.Timeout = p.duration()
+		s.Timeout = p.ExpectTime()
 	case word == "size":
 		s.Size = p.size()
 	case word == "policy":
 		p.once(at, word, &s.Policy, p.ExpectIdent("performance or memory"))
 	case word == "gc-interval" && !s.isMap:
-		s.GCInterval = p.duration()
+		s.GCInterval = p.ExpectTime()
 	case word == "auto-merge" && !s.isMap:
 		s.AutoMerge = true
 	case word == "gc-interval" || word == "auto-merge":
@@ -129,19 +128,6 @@ func (p *parser) flags(at scan.Token, s *nft.Set) {
 			return
 		}
 	}
-}
-
-func (p *parser) duration() time.Duration {
-	if p.Failed {
-		return 0
-	}
-	d, ok := p.Tok.Duration()
-	if !ok {
-		p.Unexpected("a time such as 1h30m or 5s")
-		return 0
-	}
-	p.Advance()
-	return d
 }
 
 func (p *parser) size() uint32 {
@@ -238,9 +224,9 @@ func (p *parser) elementOptions(e *nft.Element) {
 		p.Advance()
 		switch at.Text {
 		case "timeout":
-			e.Timeout = p.duration()
+			e.Timeout = p.ExpectTime()
 		case "expires":
-			e.Expires = p.duration()
+			e.Expires = p.ExpectTime()
 		case "comment":
 			p.setComment(at, &e.Comment)
 		default:

@@ -151,9 +151,9 @@ func (p *parser) elementOptions(e *Elem) {
 		at := p.Tok
 		switch {
 		case p.AcceptIdent("timeout"):
-			e.Timeout = p.elementTime()
+			e.Timeout = p.ExpectTime()
 		case p.AcceptIdent("expires"):
-			e.Expires = p.elementTime()
+			e.Expires = p.ExpectTime()
 		case p.AcceptIdent("comment"):
 			if e.Comment != "" {
 				p.Fail(at, "comment is given twice")
@@ -163,17 +163,6 @@ func (p *parser) elementOptions(e *Elem) {
 			return
 		}
 	}
-}
-
-// elementTime parses a time.
-func (p *parser) elementTime() time.Duration {
-	d, ok := p.Tok.Duration()
-	if !ok {
-		p.Unexpected("a time such as 5s")
-		return 0
-	}
-	p.Advance()
-	return d
 }
 
 func (x *SetRef) printExpr(p *printer)   { p.str("@", x.Name) }

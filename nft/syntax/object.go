@@ -211,27 +211,17 @@ func (o *ExpectationBody) parseBody(p *parser) {
 	case "dport":
 		o.DPort = uint16(p.number("a port", 16))
 	case "timeout":
-		o.parseTimeout(p)
+		at := p.Tok
+		if o.Timeout = p.ExpectTime(); o.Timeout.Milliseconds() >= 1<<32 {
+			// The kernel stores milliseconds in 32 bits.
+			p.Fail(at, "time %s is too long: want less than 49 days", at.Text)
+		}
 	case "size":
 		o.Size = uint8(p.number("a number of expectations", 8))
 	case "l3proto":
 		o.L3Proto = p.l3proto()
 	}
 	p.bodyEnd()
-}
-
-// parseTimeout parses a time. The kernel stores it as milliseconds in 32 bits.
-func (o *ExpectationBody) parseTimeout(p *parser) {
-	d, ok := p.Tok.Duration()
-	switch {
-	case !ok:
-		p.Unexpected("a time such as 1h30m or 5s")
-	case d.Milliseconds() >= 1<<32:
-		p.Fail(p.Tok, "time %s is too long: want less than 49 days", p.Tok.Text)
-	default:
-		o.Timeout = d
-		p.Advance()
-	}
 }
 
 func (o *ExpectationBody) printBody(p *printer) {
@@ -295,10 +285,5 @@ func (o *SynProxyBody) printBody(p *printer) {
 	p.str("mss ")
 	p.num(uint64(o.MSS))
 	p.option("wscale", uint64(o.WScale))
-	if o.Timestamp {
-		p.str(" timestamp")
-	}
-	if o.SackPerm {
-		p.str(" sack-perm")
-	}
+	p.synproxyFlags(o.Timestamp, o.SackPerm)
 }

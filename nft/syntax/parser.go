@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
@@ -105,6 +106,17 @@ func (p *parser) family() string {
 		return p.ExpectIdent("a family")
 	}
 	return ""
+}
+
+// flagList consumes flags such as "random,persistent" and adds them to list, sorted and
+// without duplicates.
+func (p *parser) flagList(list []string, flags ...string) []string {
+	list = append(list, p.OneOf(flags...))
+	for p.AcceptPunct(",") {
+		list = append(list, p.OneOf(flags...))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // text consumes a quoted string or a name.

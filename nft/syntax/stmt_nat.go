@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft/internal/scan"
@@ -24,6 +23,9 @@ type NAT struct {
 	Flags []string
 }
 
+// natFlags are the flags of NAT.
+var natFlags = []string{"random", "fully-random", "persistent"}
+
 // nat parses dnat, snat, masquerade and redirect.
 func (p *parser) nat() Stmt {
 	n := &NAT{Pos: p.Tok.Pos, Kind: p.Tok.Text}
@@ -38,38 +40,17 @@ func (p *parser) nat() Stmt {
 			}
 			n.Port = p.value()
 		}
-		if p.natFlagAhead() {
-			p.natFlags(n)
+		if p.Tok.IsWord(natFlags...) {
+			n.Flags = p.flagList(nil, natFlags...)
 		}
 	default:
 		p.natTarget(n)
 		// nft uses only the last of several groups of flags.
-		for p.natFlagAhead() {
-			p.natFlags(n)
+		for p.Tok.IsWord(natFlags...) {
+			n.Flags = p.flagList(nil, natFlags...)
 		}
 	}
 	return n
-}
-
-// natFlagAhead reports whether the current token is a flag of NAT.
-func (p *parser) natFlagAhead() bool { return p.Tok.IsWord("random", "fully-random", "persistent") }
-
-// natFlags replaces the flags of n by "random,persistent".
-func (p *parser) natFlags(n *NAT) {
-	n.Flags = n.Flags[:0]
-	for {
-		if !p.natFlagAhead() {
-			p.Unexpected("random, fully-random or persistent")
-			return
-		}
-		n.Flags = append(n.Flags, p.Tok.Text)
-		p.Advance()
-		if !p.AcceptPunct(",") {
-			break
-		}
-	}
-	slices.Sort(n.Flags)
-	n.Flags = slices.Compact(n.Flags)
 }
 
 // natTarget parses "[ip|ip6] [addr . port|interval|prefix] [to] [ADDR][:PORT]".

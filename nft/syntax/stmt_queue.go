@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft/internal/scan"
@@ -16,6 +15,9 @@ type Queue struct {
 	Flags []string
 }
 
+// queueFlags are the flags of queue.
+var queueFlags = []string{"bypass", "fanout"}
+
 // queue parses the three forms of queue: "queue [num N[-N]] [FLAGS]" in any order,
 // "queue [flags FLAGS] to WHAT" and "queue flags FLAGS num N[-N]".
 func (p *parser) queue() Stmt {
@@ -23,7 +25,7 @@ func (p *parser) queue() Stmt {
 	p.Advance()
 	switch {
 	case p.AcceptIdent("flags"):
-		p.queueFlags(q)
+		q.Flags = p.flagList(q.Flags, queueFlags...)
 		if p.AcceptIdent("num") {
 			q.Num = p.queueNumbers()
 			return q
@@ -39,26 +41,13 @@ func (p *parser) queue() Stmt {
 		switch {
 		case p.AcceptIdent("num"):
 			q.Num = p.queueNumbers()
-		case p.IsIdent("bypass"), p.IsIdent("fanout"):
-			p.queueFlags(q)
+		case p.Tok.IsWord(queueFlags...):
+			q.Flags = p.flagList(q.Flags, queueFlags...)
 		default:
 			return q
 		}
 	}
 	return q
-}
-
-// queueFlags parses "bypass,fanout".
-func (p *parser) queueFlags(q *Queue) {
-	for {
-		if flag := p.OneOf("bypass", "fanout"); !slices.Contains(q.Flags, flag) {
-			q.Flags = append(q.Flags, flag)
-			slices.Sort(q.Flags)
-		}
-		if !p.AcceptPunct(",") {
-			return
-		}
-	}
 }
 
 // queueNumbers parses the number of a queue or a range of them.

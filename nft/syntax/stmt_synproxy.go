@@ -46,10 +46,15 @@ func (s *SynProxy) printStmt(p *printer) {
 	if s.WScale != nil {
 		p.option("wscale", uint64(*s.WScale))
 	}
-	if s.Timestamp {
+	p.synproxyFlags(s.Timestamp, s.SackPerm)
+}
+
+// synproxyFlags writes the flags of a synproxy statement or object.
+func (p *printer) synproxyFlags(timestamp, sackPerm bool) {
+	if timestamp {
 		p.str(" timestamp")
 	}
-	if s.SackPerm {
+	if sackPerm {
 		p.str(" sack-perm")
 	}
 }

@@ -3,6 +3,7 @@ package scan
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Cursor is a place in a sequence of tokens. Parsers embed it.
@@ -132,6 +133,17 @@ func (c *Cursor) OneOf(words ...string) string {
 	}
 	c.Unexpected(strings.Join(words, ", "))
 	return ""
+}
+
+// ExpectTime consumes a time such as 5s.
+func (c *Cursor) ExpectTime() time.Duration {
+	d, ok := c.Tok.Duration()
+	if !ok || c.Failed {
+		c.Unexpected("a time such as 1h30m or 5s")
+		return 0
+	}
+	c.Advance()
+	return d
 }
 
 // SkipNewlines skips line ends.
