@@ -1,6 +1,10 @@
 package syntax
 
-import "github.com/weft-proxy/weft/nft/internal/scan"
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/internal/scan"
+)
 
 // Exthdr is a field of an extension header, option or chunk: "frag id", "tcp option maxseg
 // size". Without a field it tells whether the packet has the extension: "exthdr frag",
@@ -38,19 +42,13 @@ const (
 	ExthdrSCTP
 )
 
-// String returns the words before the extension's name.
-func (k ExthdrKind) String() string {
-	switch k {
-	case ExthdrIPv4:
-		return "ip option"
-	case ExthdrTCP:
-		return "tcp option"
-	case ExthdrSCTP:
-		return "sctp chunk"
-	default:
-		return "exthdr"
-	}
+// exthdrWords are the words before the name of an extension.
+var exthdrWords = [...]string{
+	ExthdrIPv6: "exthdr", ExthdrIPv4: "ip option", ExthdrTCP: "tcp option", ExthdrSCTP: "sctp chunk",
 }
+
+// String returns the words before the extension's name.
+func (k ExthdrKind) String() string { return exthdrWords[k] }
 
 // extensionHeaders are the names of the IPv6 extension headers. "rt" is one of them only if
 // one of routingFields follows.
@@ -88,15 +86,8 @@ func (p *parser) extensionHeader() Expr {
 // option parses "ip option NAME [FIELD]", "tcp option NAME [FIELD]" and
 // "sctp chunk NAME [FIELD]".
 func (p *parser) option() Expr {
-	x := &Exthdr{Pos: p.Tok.Pos}
-	switch p.Tok.Text {
-	case "ip":
-		x.Kind = ExthdrIPv4
-	case "tcp":
-		x.Kind = ExthdrTCP
-	default:
-		x.Kind = ExthdrSCTP
-	}
+	kind := slices.Index(exthdrWords[:], p.Tok.Text+" "+p.Ahead.Text)
+	x := &Exthdr{Pos: p.Tok.Pos, Kind: ExthdrKind(kind)}
 	p.Advance()
 	p.Advance()
 	if x.Kind == ExthdrTCP && p.AcceptPunct("@") {

@@ -20,37 +20,25 @@ type ObjectBody interface {
 	printBody(p *printer)
 }
 
-// newBody returns an empty body of an object, or nil if the kind is unknown.
-func newBody(kind nft.ObjectKind) ObjectBody {
-	switch kind {
-	case nft.ObjectCounter:
-		return &Counter{}
-	case nft.ObjectQuota:
-		return &Quota{}
-	case nft.ObjectLimit:
-		return &Limit{}
-	case nft.ObjectCTHelper:
-		return &HelperBody{}
-	case nft.ObjectCTTimeout:
-		return &TimeoutBody{}
-	case nft.ObjectCTExpectation:
-		return &ExpectationBody{}
-	case nft.ObjectSecMark:
-		return &SecMarkBody{}
-	case nft.ObjectSynProxy:
-		return &SynProxyBody{}
-	default:
-		return nil
-	}
+// newBody has a function for each kind that returns an empty body.
+var newBody = map[nft.ObjectKind]func() ObjectBody{
+	nft.ObjectCounter:       func() ObjectBody { return &Counter{} },
+	nft.ObjectQuota:         func() ObjectBody { return &Quota{} },
+	nft.ObjectLimit:         func() ObjectBody { return &Limit{} },
+	nft.ObjectCTHelper:      func() ObjectBody { return &HelperBody{} },
+	nft.ObjectCTTimeout:     func() ObjectBody { return &TimeoutBody{} },
+	nft.ObjectCTExpectation: func() ObjectBody { return &ExpectationBody{} },
+	nft.ObjectSecMark:       func() ObjectBody { return &SecMarkBody{} },
+	nft.ObjectSynProxy:      func() ObjectBody { return &SynProxyBody{} },
 }
 
 // ParseObject parses the body of an object's declaration. The error is an *Error.
 func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
-	body := newBody(kind)
-	if body == nil {
+	empty, ok := newBody[kind]
+	if !ok {
 		return nil, &Error{Msg: fmt.Sprintf("unknown kind of object %q", kind)}
 	}
-	p := newParser(text)
+	p, body := newParser(text), empty()
 	for p.SkipEnds(); p.Tok.Kind != scan.EOF; p.SkipEnds() {
 		body.parseBody(p)
 	}
