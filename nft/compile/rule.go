@@ -50,7 +50,7 @@ type Rule struct {
 	Fingerprint userdata.Fingerprint
 
 	// encoded is what Encode copies.
-	encoded *expr.Encoded
+	encoded expr.Encoded
 }
 
 // Translates reports whether the rule translates addresses: dnat, snat,
@@ -74,7 +74,7 @@ func (r *Rule) Translates() bool {
 // set number i, counted from 1, gets the transaction number base+i. The
 // expressions were marshalled when the rule was compiled, so this is a copy.
 func (r *Rule) Encode(base uint32) ([]byte, error) {
-	if r.encoded == nil {
+	if r.encoded.Bytes == nil && len(r.Exprs) > 0 {
 		// A Rule that was put together by hand.
 		encoded, err := expr.Encode(uint8(r.Family), r.Exprs)
 		if err != nil {

@@ -23,23 +23,23 @@ type Encoded struct {
 }
 
 // Encode marshals the expressions of a rule in a table of the given family.
-func Encode(family uint8, list []Expr) (*Encoded, error) {
+func Encode(family uint8, list []Expr) (Encoded, error) {
 	if len(list) > maxExprs {
-		return nil, fmt.Errorf("rule has %d expressions: the kernel accepts at most %d; split it", len(list), maxExprs)
+		return Encoded{}, fmt.Errorf("rule has %d expressions: the kernel accepts at most %d; split it", len(list), maxExprs)
 	}
 	w := &writer{family: family, b: make([]byte, 0, 72*len(list))}
 	for _, e := range list {
 		var at int
 		w.b, at = attr.OpenNested(w.b, unix.NFTA_LIST_ELEM)
 		if err := w.expr(e); err != nil {
-			return nil, err
+			return Encoded{}, err
 		}
 		if len(w.b)-at > attr.MaxLen {
-			return nil, fmt.Errorf("expression %s is too long", e)
+			return Encoded{}, fmt.Errorf("expression %s is too long", e)
 		}
 		w.b = attr.Close(w.b, at)
 	}
-	return &Encoded{w.b, w.ids}, nil
+	return Encoded{w.b, w.ids}, nil
 }
 
 // At returns a copy of the expressions in which anonymous set number i, counted
