@@ -135,6 +135,6 @@ func (w *writer) dropUnclaimed() error {
 	w.metrics.committed(counts, w.revision, phases{})
 	w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 	w.log.Info("removed content without a fragment", "revision", w.revision, "ops", len(plan.Ops))
-	w.flows.After(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
+	w.flows.After(plan.Stale, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
 	return nil
 }

@@ -33,7 +33,7 @@ func TestRecordOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := c.List(ctx)
-	if err != nil || len(list.GetFragments()) != 2 || list.GetFragments()[1].GetState() != weftv1.State_STATE_ADOPTED {
+	if err != nil || len(list.GetFragments()) != 2 || list.GetFragments()[1].GetState() != weftv1.FragmentStatus_STATE_ADOPTED {
 		t.Fatalf("list %v, error %v: want the fragment that the rules name as adopted", list, err)
 	}
 	commits := len(k.Commits())
@@ -70,7 +70,7 @@ func TestStandbyReadsTheRecordLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantElements(t, k, "10.0.0.1", "10.0.0.2")
-	if fragments, _ := second.Aggregator.List(); len(fragments) != 2 || fragments[1].GetState() != weftv1.State_STATE_ADOPTED {
+	if fragments, _ := second.Aggregator.List(); len(fragments) != 2 || fragments[1].GetState() != weftv1.FragmentStatus_STATE_ADOPTED {
 		t.Fatalf("fragments %v: want both, the second one adopted", fragments)
 	}
 }

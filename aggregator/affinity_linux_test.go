@@ -282,7 +282,6 @@ func TestFlowsThatFollowAnEntry(t *testing.T) {
 		t.Helper()
 		f := sticky(backend)
 		f.Tables[0].Maps = append(f.Tables[0].Maps, fronts("10.96.0.1 . udp . 53 . 0 : " + backend + " . 8080").Tables[0].Maps...)
-		f.Tables[0].ConntrackMaps = []string{"endpoints"}
 		if _, err := c.Apply(ctx, f); err != nil {
 			t.Fatal(err)
 		}

@@ -3,10 +3,9 @@ package aggregator
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -17,71 +16,101 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// message puts a plan into the words of the wire; room is the size of what it
-// lists of changes and shadows, in bytes.
-func (p *planning) message(room int) *weftv1.PlanResponse {
-	resp := &weftv1.PlanResponse{Revision: p.revision}
-	slices.SortStableFunc(p.rejected, func(a, b *RejectedError) int { return cmp.Compare(p.place[a.Fragment], p.place[b.Fragment]) })
-	for _, r := range p.rejected {
-		resp.Rejections = append(resp.Rejections, &weftv1.Rejection{Fragment: r.Fragment.String(), Violations: r.Violations})
-	}
-	if len(p.rejected) == 0 {
-		resp.Counts = countsOf(p.preview.Counts)
-		for i := range p.preview.Ops {
-			p.addChanges(resp, i, &room)
+// parts returns a plan as messages of about limit bytes.
+func (p *planning) parts(limit int) iter.Seq[*weftv1.PlanResponse] {
+	return func(yield func(*weftv1.PlanResponse) bool) {
+		b := planParts{p: p, part: &weftv1.PlanResponse{Revision: p.revision}}
+		b.parts = parts{limit: limit, send: func() bool {
+			more := yield(b.part)
+			b.part = &weftv1.PlanResponse{}
+			return more
+		}}
+		if b.addRejections() && b.addAllChanges() && b.addShadows() {
+			yield(b.part)
 		}
 	}
-	p.addShadows(resp, &room)
-	return resp
 }
 
-// addChanges appends the changes of one op: one, or one for each element.
-func (p *planning) addChanges(resp *weftv1.PlanResponse, i int, room *int) {
-	fragment := ""
-	if o := p.preview.Origin[i]; o >= 0 && o < len(p.accepted) {
-		fragment = p.accepted[o].key().String()
-	}
-	add := func(op weftv1.Change_Operation, object string) {
-		c := &weftv1.Change{Operation: op, Object: object, Fragment: fragment}
-		if *room -= proto.Size(c) + changeOverhead; *room < 0 {
-			resp.Omitted++
-			return
+// planParts builds the parts of a plan.
+type planParts struct {
+	p     *planning
+	parts parts
+	part  *weftv1.PlanResponse
+}
+
+func (b *planParts) addRejections() bool {
+	rejected := b.p.rejected
+	slices.SortStableFunc(rejected, func(x, y *RejectedError) int { return cmp.Compare(b.p.place[x.Fragment], b.p.place[y.Fragment]) })
+	for _, r := range rejected {
+		m := &weftv1.Rejection{Fragment: nameOf(r.Fragment), Violations: r.Violations}
+		if _, stop := b.parts.fit(m); stop {
+			return false
 		}
-		resp.Changes = append(resp.Changes, c)
+		b.part.Rejections = append(b.part.Rejections, m)
 	}
-	elements := func(op weftv1.Change_Operation, table nft.TableID, set *set.Set, elements []set.Element) {
-		if *room < 0 {
-			resp.Omitted += uint64(len(elements))
-			return
+	return true
+}
+
+// addAllChanges adds the changes of a plan that nothing rejects.
+func (b *planParts) addAllChanges() bool {
+	if len(b.p.rejected) > 0 {
+		return true
+	}
+	b.part.Counts = countsOf(b.p.preview.Counts)
+	for i := range b.p.preview.Ops {
+		if !b.addChanges(i) {
+			return false
 		}
+	}
+	return true
+}
+
+// addChanges adds the changes of one op: one, or one for each element.
+func (b *planParts) addChanges(i int) bool {
+	var fragment *weftv1.FragmentName
+	if o := b.p.preview.Origin[i]; o >= 0 && o < len(b.p.accepted) {
+		fragment = nameOf(b.p.accepted[o].key())
+	}
+	add := func(op weftv1.Change_Operation, object *weftv1.ObjectName, text string) bool {
+		c := &weftv1.Change{Operation: op, Object: object, Text: text, Fragment: fragment}
+		if _, stop := b.parts.fit(c); stop {
+			return false
+		}
+		b.part.Changes = append(b.part.Changes, c)
+		return true
+	}
+	elements := func(op weftv1.Change_Operation, table nft.TableID, set *set.Set, elements []set.Element) bool {
 		for j := range elements {
-			add(op, noun(kernel.AddElements{Table: table, Set: set, Elements: elements[j : j+1]}))
+			e := kernel.AddElements{Table: table, Set: set, Elements: elements[j : j+1]}
+			if !add(op, admission.OpName(e), noun(e)) {
+				return false
+			}
 		}
+		return true
 	}
 	const added, deleted, flushed = weftv1.Change_OPERATION_ADD, weftv1.Change_OPERATION_DELETE, weftv1.Change_OPERATION_FLUSH
-	before := p.preview.Before[i]
-	switch op := p.preview.Ops[i].(type) {
+	before := b.p.preview.Before[i]
+	switch op := b.p.preview.Ops[i].(type) {
 	case kernel.AddElements:
-		elements(added, op.Table, op.Set, op.Elements)
+		return elements(added, op.Table, op.Set, op.Elements)
 	case kernel.DeleteElements:
-		elements(deleted, op.Table, op.Set, op.Elements)
+		return elements(deleted, op.Table, op.Set, op.Elements)
 	case kernel.AddRule:
-		add(added, ruleText(op.Table, op.Chain, op.Rule)+place(op, before))
+		return add(added, admission.OpName(op), ruleText(op.Table, op.Chain, op.Rule)+place(op, before))
 	case kernel.DeleteRule:
-		add(deleted, ruleText(op.Table, op.Chain, before.Rule)+fmt.Sprintf(" # handle %d", op.Handle.N))
+		return add(deleted, admission.OpName(op), ruleText(op.Table, op.Chain, before.Rule)+fmt.Sprintf(" # handle %d", op.Handle.N))
 	case kernel.DeleteSet:
-		add(deleted, fmt.Sprintf("%s %s %s", admission.SetKind(before.Set.Map), op.Table, op.Name))
+		name := admission.ObjectName(op.Table, admission.SetKind(before.Set.Map), op.Name)
+		return add(deleted, name, name.Text())
 	case kernel.FlushSet:
-		add(flushed, fmt.Sprintf("%s %s %s", admission.SetKind(before.Set.Map), op.Table, op.Name))
+		name := admission.ObjectName(op.Table, admission.SetKind(before.Set.Map), op.Name)
+		return add(flushed, name, name.Text())
 	case kernel.DeleteTable, kernel.DeleteChain, kernel.DeleteObject, kernel.DeleteFlowtable:
-		add(deleted, noun(op))
+		return add(deleted, admission.OpName(op), noun(op))
 	default:
-		add(added, noun(op))
+		return add(added, admission.OpName(op), noun(op))
 	}
 }
-
-// changeOverhead is what a change takes in a message beside its own bytes.
-const changeOverhead = 6
 
 // noun is an op in nft's words without the verb.
 func noun(op kernel.Op) string {
@@ -117,37 +146,29 @@ func place(op kernel.AddRule, before desired.Before) string {
 	}
 }
 
-// addShadows appends the shadows in the order of their maps and keys.
-func (p *planning) addShadows(resp *weftv1.PlanResponse, room *int) {
-	if p.preview == nil {
-		return
+// addShadows adds the shadows in the order of their maps and keys.
+func (b *planParts) addShadows() bool {
+	if b.p.preview == nil {
+		return true
 	}
-	shadows := p.preview.Shadows
-	slices.SortFunc(shadows, func(a, b desired.Shadow) int {
+	shadows := b.p.preview.Shadows
+	slices.SortFunc(shadows, func(x, y desired.Shadow) int {
 		return cmp.Or(
-			cmp.Compare(a.Table.Family, b.Table.Family), strings.Compare(a.Table.Name, b.Table.Name), strings.Compare(a.Decl.Name, b.Decl.Name),
-			compareElements(a.Element, b.Element), a.Winner.Compare(b.Winner), a.Hidden.Compare(b.Hidden),
+			cmp.Compare(x.Table.Family, y.Table.Family), strings.Compare(x.Table.Name, y.Table.Name), strings.Compare(x.Decl.Name, y.Decl.Name),
+			compareElements(x.Element, y.Element), x.Winner.Compare(y.Winner), x.Hidden.Compare(y.Hidden),
 		)
 	})
 	for i := range shadows {
 		s := &shadows[i]
 		m := &weftv1.Shadow{
-			Object: fmt.Sprintf("table %s map %s", s.Table, s.Decl.Name), Key: s.Decl.FormatKey(s.Element),
-			Winner: fragmentName(s.Winner), Value: s.Decl.FormatData(s.Element),
-			Hidden: fragmentName(s.Hidden), HiddenValue: s.Decl.FormatData(s.HiddenElement),
+			Element: admission.ElementName(s.Table, s.Decl.Name, s.Decl.FormatKey(s.Element)),
+			Winner:  nameOf(s.Winner), WinnerValue: s.Decl.FormatData(s.Element),
+			Hidden: nameOf(s.Hidden), HiddenValue: s.Decl.FormatData(s.HiddenElement),
 		}
-		if *room -= proto.Size(m) + changeOverhead; *room < 0 {
-			resp.Omitted++
-			continue
+		if _, stop := b.parts.fit(m); stop {
+			return false
 		}
-		resp.Shadows = append(resp.Shadows, m)
+		b.part.Shadows = append(b.part.Shadows, m)
 	}
-}
-
-// fragmentName is "publisher/name"; "" for what is nobody's.
-func fragmentName(k desired.Key) string {
-	if k == (desired.Key{}) {
-		return ""
-	}
-	return k.String()
+	return true
 }

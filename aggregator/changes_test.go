@@ -6,13 +6,12 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// TestPlanOmitsWhatDoesNotFit lists changes up to a size and counts the rest.
-func TestPlanOmitsWhatDoesNotFit(t *testing.T) {
+// TestPlanInParts divides the changes of a plan by size, and loses none.
+func TestPlanInParts(t *testing.T) {
 	a, err := New(Config{Kernel: struct{ Kernel }{}})
 	if err != nil {
 		t.Fatal(err)
@@ -29,26 +28,29 @@ func TestPlanOmitsWhatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	const objects = 2 // the table and the set
-	for _, room := range []int{0, 100, 10_000, admission.MaxPlanBytes} {
-		resp := p.message(room)
-		listed, size := len(resp.GetChanges()), 0
-		for _, c := range resp.GetChanges() {
-			size += proto.Size(c)
+	for _, limit := range []int{1, 100, 10_000, partBytes} {
+		whole, n := &weftv1.PlanResponse{}, 0
+		for part := range p.parts(limit) {
+			if size := proto.Size(part); size > limit+1000 {
+				t.Errorf("limit of %d bytes: part %d has %d", limit, n, size)
+			}
+			n++
+			proto.Merge(whole, part)
 		}
-		if uint64(listed)+resp.GetOmitted() != objects+elements {
-			t.Errorf("room for %d bytes: %d changes and %d omitted: want %d together", room, listed, resp.GetOmitted(), objects+elements)
+		if got := len(whole.GetChanges()); got != objects+elements {
+			t.Errorf("limit of %d bytes: %d changes: want %d", limit, got, objects+elements)
 		}
-		if size > room || room > 0 && listed == 0 || room == admission.MaxPlanBytes && resp.GetOmitted() > 0 {
-			t.Errorf("room for %d bytes: %d changes of %d bytes", room, listed, size)
+		if (n == 1) != (limit == partBytes) {
+			t.Errorf("limit of %d bytes: %d parts", limit, n)
 		}
-		if resp.GetCounts().GetElementsAdded() != elements {
-			t.Errorf("room for %d bytes: counts are %v: want all", room, resp.GetCounts())
+		if whole.GetCounts().GetElementsAdded() != elements {
+			t.Errorf("limit of %d bytes: counts are %v: want all", limit, whole.GetCounts())
 		}
 	}
 	if got := a.writer.state.Fragments(); len(got) != 0 {
 		t.Errorf("the plan left fragments %v", got)
 	}
-	if fragmentName(desired.Key{}) != "" {
+	if nameOf(desired.Key{}) != nil {
 		t.Error("nobody has a name")
 	}
 }

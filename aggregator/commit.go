@@ -159,14 +159,14 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 		}
 		return true, nil
 	case s.update.Snapshot && !ok && w.state.Len() >= admission.MaxFragments:
-		return false, admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are accepted: delete some", admission.MaxFragments)
+		return false, admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil, "there are %d fragments, and no more are accepted: delete some", admission.MaxFragments)
 	case s.update.Snapshot:
 		return false, nil
 	case !ok:
 		return false, snapshotNeeded(s.key())
 	case f.Session != s.session.id:
 		if owner := w.sessions[f.Session]; owner != nil {
-			return false, admission.Reject(s.key(), weftv1.Reason_REASON_TAKEN_OVER, "",
+			return false, admission.Reject(s.key(), weftv1.Violation_REASON_TAKEN_OVER, nil,
 				"another stream of publisher %s has sent a snapshot of this fragment since (process %d)", s.key().Publisher, owner.pid)
 		}
 		return false, snapshotNeeded(s.key())
@@ -205,8 +205,8 @@ func (a *Aggregator) report(r *RejectedError) {
 	a.roster.rejected(r)
 	a.metrics.rejected(r)
 	a.log.Info("update rejected", "fragment", r.Fragment.String(), "violations", len(r.Violations), "error", r.Error())
-	a.hub.publish(&weftv1.Event{Event: &weftv1.Event_Rejection{Rejection: &weftv1.Rejection{
-		Fragment: r.Fragment.String(), Violations: r.Violations,
+	a.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Rejection{Rejection: &weftv1.Rejection{
+		Fragment: nameOf(r.Fragment), Violations: r.Violations,
 	}}})
 }
 
@@ -215,7 +215,7 @@ func rejection(r *desired.Rejection) *RejectedError {
 	out := &RejectedError{Fragment: r.Fragment}
 	for _, v := range r.Violations {
 		out.Violations = append(out.Violations, &weftv1.Violation{
-			Object: v.Object, Message: v.Message, Reason: weftv1.Reason(v.Reason),
+			Object: admission.PlaceName(v.Object), Message: v.Message, Reason: weftv1.Violation_Reason(v.Reason),
 		})
 	}
 	return out
@@ -287,12 +287,11 @@ func (w *writer) settle(accepted []*submission, r Result, changed bool) {
 
 // announce reports a commit to the log, to watchers and to the flows.
 func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *weftv1.Counts, stats kernel.Stats, p phases) {
-	took := p.build + p.kernel
-	keys := make([]string, 0, len(accepted))
+	keys := make([]desired.Key, 0, len(accepted))
 	for _, s := range accepted {
-		keys = append(keys, s.key().String())
+		keys = append(keys, s.key())
 	}
-	slices.Sort(keys)
+	slices.SortFunc(keys, desired.Key.Compare)
 	keys = slices.Compact(keys)
 	w.log.LogAttrs(context.Background(), slog.LevelInfo, "committed",
 		slog.Uint64("revision", w.revision), slog.Int("fragments", len(keys)), slog.Int("updates", len(accepted)),
@@ -300,8 +299,8 @@ func (w *writer) announce(accepted []*submission, plan *desired.Plan, counts *we
 		slog.Duration("wait", p.wait), slog.Duration("build", p.build), slog.Duration("kernel", p.kernel),
 		slog.Int("rules_added", plan.Counts.RulesAdded), slog.Int("rules_deleted", plan.Counts.RulesDeleted),
 		slog.Int("elements_added", plan.Counts.ElementsAdded), slog.Int("elements_deleted", plan.Counts.ElementsDeleted))
-	w.flows.After(plan.Stale, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{
-		Revision: w.revision, Fragments: keys, Changes: counts, Duration: durationpb.New(took),
+	w.flows.After(plan.Stale, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
+		Revision: w.revision, Fragments: namesOf(keys), Changes: counts,
 		Wait: durationpb.New(p.wait), Build: durationpb.New(p.build), Kernel: durationpb.New(p.kernel),
 	}}})
 }

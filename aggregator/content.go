@@ -3,6 +3,8 @@ package aggregator
 import (
 	"context"
 	"fmt"
+	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
@@ -22,12 +25,13 @@ func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64
 	return a.statuses.list()
 }
 
-// Get returns one fragment's status and committed content, in canonical form.
+// Get returns one fragment's status and its committed content in canonical form,
+// in parts of about 1 MiB.
 // Of an adopted fragment, which has not come back since a restart, only what the
 // kernel can tell is known: names, and the elements of sets.
 //
 // Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
-func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, *weftv1.Fragment, error) {
+func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, iter.Seq[*weftv1.Fragment], error) {
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, nil, err
 	}
@@ -42,13 +46,13 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	if c.status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	head := &weftv1.Fragment{Name: c.status.GetName(), Priority: c.status.GetPriority(), Lifetime: c.status.GetLifetime()}
+	head := &weftv1.Fragment{Name: name, Priority: c.status.GetPriority(), Lifetime: c.status.GetLifetime()}
 	for _, t := range c.tables {
 		for _, s := range t.PutSets {
 			slices.SortFunc(s.Elements, compareElements)
 		}
 	}
-	return c.status, fragmentMessage(head, c.tables), nil
+	return c.status, fragmentInParts(head, c.tables, partBytes), nil
 }
 
 // content is a fragment as the writer hands it out: nothing of it changes, so
@@ -68,38 +72,123 @@ func (w *writer) content(key desired.Key) *content {
 
 // fragmentMessage returns a fragment with what updates put into tables.
 func fragmentMessage(head *weftv1.Fragment, tables []desired.TableUpdate) *weftv1.Fragment {
-	for i := range tables {
-		head.Tables = append(head.Tables, tableMessage(&tables[i]))
+	for f := range fragmentInParts(head, tables, math.MaxInt) {
+		return f
 	}
 	return head
 }
 
-// tableMessage returns what an update puts into a table.
-func tableMessage(t *desired.TableUpdate) *weftv1.Table {
-	m := &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment, Flags: flagsMessage(t.Dormant)}
+// fragmentInParts returns a fragment as messages of about limit bytes. The first one
+// has the head.
+func fragmentInParts(head *weftv1.Fragment, tables []desired.TableUpdate, limit int) iter.Seq[*weftv1.Fragment] {
+	return func(yield func(*weftv1.Fragment) bool) {
+		b := fragmentParts{yield: yield, part: head}
+		b.parts = parts{limit: limit, send: b.next}
+		for i := range tables {
+			if !b.addTable(&tables[i]) {
+				return
+			}
+		}
+		yield(b.part)
+	}
+}
+
+// fragmentParts builds the parts of a fragment.
+type fragmentParts struct {
+	yield func(*weftv1.Fragment) bool
+	parts parts
+	part  *weftv1.Fragment
+	table *weftv1.Table
+}
+
+// next yields the present part and begins another one in the same table.
+func (b *fragmentParts) next() bool {
+	more := b.yield(b.part)
+	b.table = &weftv1.Table{Family: b.table.GetFamily(), Name: b.table.GetName()}
+	b.part = &weftv1.Fragment{Name: b.part.GetName(), Tables: []*weftv1.Table{b.table}}
+	return more
+}
+
+func (b *fragmentParts) addTable(t *desired.TableUpdate) bool {
+	b.table = &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment, Flags: flagsMessage(t.Dormant)}
+	b.part.Tables = append(b.part.Tables, b.table)
 	for _, o := range t.PutObjects {
-		m.Objects = append(m.Objects, objectMessage(o))
+		m := objectMessage(o)
+		if _, stop := b.parts.fit(m); stop {
+			return false
+		}
+		b.table.Objects = append(b.table.Objects, m)
 	}
 	for _, ft := range t.PutFlowtables {
-		m.Flowtables = append(m.Flowtables, flowtableMessage(ft))
+		m := flowtableMessage(ft)
+		if _, stop := b.parts.fit(m); stop {
+			return false
+		}
+		b.table.Flowtables = append(b.table.Flowtables, m)
 	}
 	for _, c := range t.PutChains {
-		m.Chains = append(m.Chains, chainMessage(written(c.Source), c))
+		if !b.addChain(chainMessage(c.Decl.Name, written(c.Source)), c.Rules) {
+			return false
+		}
 	}
 	for _, s := range t.PutSets {
-		if s.Decl.Map {
-			m.Maps = append(m.Maps, setMessage(written(s.Source), s))
-		} else {
-			m.Sets = append(m.Sets, setMessage(written(s.Source), s))
-		}
-		if s.Conntrack {
-			m.ConntrackMaps = append(m.ConntrackMaps, s.Decl.Name)
-		}
-		if s.Affinity {
-			m.AffinityMaps = append(m.AffinityMaps, s.Decl.Name)
+		m := setMessage(written(s.Source), s)
+		if !b.addSet(m, s) {
+			return false
 		}
 	}
-	return m
+	return true
+}
+
+func (b *fragmentParts) addChain(m *weftv1.Chain, rules []*compile.Rule) bool {
+	if _, stop := b.parts.fit(m); stop {
+		return false
+	}
+	b.table.Chains = append(b.table.Chains, m)
+	for _, r := range rules {
+		if r.Text == "" {
+			// Adopted: known by its fingerprint alone.
+			continue
+		}
+		rule := &weftv1.Rule{Text: r.Text, Comment: r.Comment}
+		next, stop := b.parts.fit(rule)
+		if stop {
+			return false
+		}
+		if next {
+			m = &weftv1.Chain{Name: m.GetName()}
+			b.table.Chains = append(b.table.Chains, m)
+		}
+		m.Rules = append(m.Rules, rule)
+	}
+	return true
+}
+
+func (b *fragmentParts) addSet(m *weftv1.Set, s desired.Set) bool {
+	add := func() {
+		if s.Decl.Map {
+			b.table.Maps = append(b.table.Maps, m)
+		} else {
+			b.table.Sets = append(b.table.Sets, m)
+		}
+	}
+	if _, stop := b.parts.fit(m); stop {
+		return false
+	}
+	add()
+	for i := range s.Elements {
+		e := elementMessage(s.Decl, &s.Elements[i])
+		next, stop := b.parts.fit(e)
+		if stop {
+			return false
+		}
+		if next {
+			m = &weftv1.Set{Name: m.GetName()}
+			add()
+		}
+		m.Elements = append(m.Elements, e)
+	}
+	return true
 }
 
 // patchMessage returns a patch that does what an update does.
@@ -107,15 +196,14 @@ func patchMessage(u *desired.Update) *weftv1.Patch {
 	p := &weftv1.Patch{Fragment: u.Fragment.Name}
 	for i := range u.Tables {
 		t := &u.Tables[i]
-		put := tableMessage(t)
+		put := fragmentMessage(&weftv1.Fragment{}, u.Tables[i:i+1]).GetTables()[0]
 		m := &weftv1.TablePatch{
 			Family: put.GetFamily(), Name: put.GetName(),
 			DeleteChains: t.DeleteChains, DeleteSets: t.DeleteSets, DeleteFlowtables: t.DeleteFlowtables,
 			PutChains: put.GetChains(), PutSets: put.GetSets(), PutMaps: put.GetMaps(), PutObjects: put.GetObjects(), PutFlowtables: put.GetFlowtables(),
-			ConntrackMaps: put.GetConntrackMaps(), AffinityMaps: put.GetAffinityMaps(),
 		}
 		for _, o := range t.DeleteObjects {
-			m.DeleteObjects = append(m.DeleteObjects, &weftv1.ObjectName{Kind: string(o.Kind), Name: o.Name})
+			m.DeleteObjects = append(m.DeleteObjects, &weftv1.ObjectReference{Kind: string(o.Kind), Name: o.Name})
 		}
 		for _, e := range t.Elements {
 			m.Elements = append(m.Elements, elementsMessage(&e))
@@ -145,37 +233,25 @@ func written[T any](source *T) (d T) {
 	return d
 }
 
-func chainMessage(d nft.Chain, c desired.Chain) *weftv1.Chain {
-	m := &weftv1.Chain{
-		Name: c.Decl.Name, Type: d.Type, Hook: d.Hook, Priority: d.Priority, Policy: d.Policy, Device: d.Device, Devices: d.Devices, Flags: d.Flags, Comment: d.Comment,
+func chainMessage(name string, d nft.Chain) *weftv1.Chain {
+	return &weftv1.Chain{
+		Name: name, Type: d.Type, Hook: d.Hook, Priority: d.Priority, Policy: d.Policy, Device: d.Device, Devices: d.Devices, Flags: d.Flags, Comment: d.Comment,
 	}
-	for _, r := range c.Rules {
-		if r.Text == "" {
-			// Adopted: known by its fingerprint alone.
-			continue
-		}
-		m.Rules = append(m.Rules, &weftv1.Rule{Text: r.Text, Comment: r.Comment})
-	}
-	return m
 }
 
+// setMessage is a declaration without elements.
 func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
-	m := &weftv1.Set{
+	return &weftv1.Set{
 		Name: s.Decl.Name, Type: d.Type, Typeof: d.TypeOf, Flags: d.Flags, Timeout: duration(d.Timeout), GcInterval: duration(d.GCInterval),
-		Size: d.Size, Policy: d.Policy, AutoMerge: d.AutoMerge, Stateful: d.Stateful, Comment: d.Comment,
-		Elements: make([]*weftv1.Element, 0, len(s.Elements)),
+		Size: d.Size, Policy: d.Policy, AutoMerge: d.AutoMerge, Stateful: d.Stateful, Comment: d.Comment, Role: roleOf(s),
 	}
-	for i := range s.Elements {
-		m.Elements = append(m.Elements, elementMessage(s.Decl, &s.Elements[i]))
-	}
-	return m
 }
 
 // elementMessage converts an element of a set to a message.
 func elementMessage(d *set.Set, e *set.Element) *weftv1.Element {
-	m := &weftv1.Element{Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds()}
+	m := &weftv1.Element{Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, Timeout: duration(e.Timeout)}
 	if e.State != "" {
-		m.State = &weftv1.ElementState{ExpiresMs: e.Expires().Milliseconds(), Stateful: e.Stateful()}
+		m.State = &weftv1.ElementState{Expires: duration(e.Expires()), Stateful: e.Stateful()}
 	}
 	return m
 }
@@ -196,6 +272,18 @@ func flagsMessage(dormant bool) []string {
 		return []string{"dormant"}
 	}
 	return nil
+}
+
+// roleOf returns the role of a map.
+func roleOf(s desired.Set) weftv1.MapRole {
+	switch {
+	case s.Conntrack:
+		return weftv1.MapRole_MAP_ROLE_CONNTRACK
+	case s.Affinity:
+		return weftv1.MapRole_MAP_ROLE_AFFINITY
+	default:
+		return weftv1.MapRole_MAP_ROLE_UNSPECIFIED
+	}
 }
 
 func duration(d time.Duration) *durationpb.Duration {

@@ -83,7 +83,7 @@ func TestForeignDamageIsRepairedWithinASecond(t *testing.T) {
 		aggregatortest.Eventually(t, "what this did is repaired: "+text, func() bool {
 			return metric(t, reg, "weft_drift_repairs_total", "") > float64(i)
 		})
-		told := events.nth(t, i, func(e *weftv1.Event) bool { return e.GetDrift().GetRepaired() != nil })
+		told := events.nth(t, i, func(e *weftv1.WatchResponse) bool { return e.GetDrift().GetRepaired() != nil })
 		took := told.GetTime().AsTime().Sub(ended)
 		worst = max(worst, took)
 		if took > repairTime {
@@ -106,9 +106,9 @@ func list(t *testing.T, ns *nfttest.NS) string {
 }
 
 // nth waits for the event number n of those that match.
-func (l *eventLog) nth(t *testing.T, n int, match func(*weftv1.Event) bool) *weftv1.Event {
+func (l *eventLog) nth(t *testing.T, n int, match func(*weftv1.WatchResponse) bool) *weftv1.WatchResponse {
 	t.Helper()
-	var found *weftv1.Event
+	var found *weftv1.WatchResponse
 	aggregatortest.Eventually(t, fmt.Sprintf("event %d", n), func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -180,7 +180,7 @@ func TestTakenTableName(t *testing.T) {
 	want := list(t, ns)
 	events := watch(t, d)
 	ns.Nft(t, "delete table ip demo\nadd table ip demo\nadd chain ip demo theirs\nflush table ip other")
-	events.until(t, "watchers know", func(e *weftv1.Event) bool {
+	events.until(t, "watchers know", func(e *weftv1.WatchResponse) bool {
 		return strings.Contains(e.GetDrift().GetReason(), "not repaired yet") && strings.Contains(e.GetDrift().GetReason(), "was not created by weft")
 	})
 	if n := metric(t, reg, "weft_unrepaired_tables", ""); n != 1 {
@@ -199,7 +199,7 @@ func TestTakenTableName(t *testing.T) {
 	more := rich()
 	more.Tables[0].Sets[0].Elements = elements("10.0.0.1", "10.0.0.9")
 	_, err := c.Apply(ctx, more)
-	rejection(t, err, weftv1.Reason_REASON_KERNEL)
+	rejection(t, err, weftv1.Violation_REASON_KERNEL)
 	if text := ns.Run(t, "nft", "list", "table", "ip", "demo"); !strings.Contains(text, "theirs") || strings.Contains(text, "blocked") {
 		t.Fatalf("the foreign table:\n%s", text)
 	}

@@ -50,7 +50,7 @@ func changeOf(s *submission) statedir.Change {
 
 // notStored is the answer to an update that is in force and not stored.
 func notStored(key desired.Key, revision uint64, err error) *RejectedError {
-	return admission.Reject(key, weftv1.Reason_REASON_LIMIT, "",
+	return admission.Reject(key, weftv1.Violation_REASON_LIMIT, nil,
 		"committed as revision %d and in force, but not stored: %v: weft tries again until it is stored", revision, err)
 }
 
@@ -62,7 +62,7 @@ func (w *writer) storable(s *submission, f desired.Status) error {
 		return nil
 	}
 	if err := w.dir.Failing(); err != nil {
-		return admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "%s", admission.NoRoom(err))
+		return admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil, "%s", admission.NoRoom(err))
 	}
 	return nil
 }

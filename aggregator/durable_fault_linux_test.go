@@ -253,7 +253,7 @@ func TestStateDirectoryFull(t *testing.T) {
 	// A snapshot is refused, and changes nothing.
 	for _, f := range []*weftv1.Fragment{durable(blocklist("kept", "10.0.0.8")), durable(blocklist("new", "10.0.0.9"))} {
 		_, err := c.Apply(ctx, f)
-		if r := rejection(t, err, weftv1.Reason_REASON_LIMIT); !strings.Contains(r.Error(), "no space left") {
+		if r := rejection(t, err, weftv1.Violation_REASON_LIMIT); !strings.Contains(r.Error(), "no space left") {
 			t.Errorf("rejection %v does not say why", r)
 		}
 	}
@@ -262,11 +262,11 @@ func TestStateDirectoryFull(t *testing.T) {
 	// the second one is refused.
 	many := members(3000)
 	r := exchange(t, s, patchOf(2, patch("patched", many, nil)))
-	wantReason(t, r, weftv1.Reason_REASON_LIMIT)
+	wantReason(t, r, weftv1.Violation_REASON_LIMIT)
 	if text := r.GetRejected().GetViolations()[0].GetMessage(); !strings.Contains(text, "in force") {
 		t.Errorf("answer %q", text)
 	}
-	wantReason(t, exchange(t, s, patchOf(3, patch("patched", []string{"10.0.0.4"}, nil))), weftv1.Reason_REASON_LIMIT)
+	wantReason(t, exchange(t, s, patchOf(3, patch("patched", []string{"10.0.0.4"}, nil))), weftv1.Violation_REASON_LIMIT)
 	wantElements(t, k, append([]string{"10.0.0.1", "10.0.0.2"}, many...)...)
 	// Others go on.
 	_, err = c.Apply(ctx, sprawling("sticky", "10.0.0.5"))
@@ -373,7 +373,7 @@ func TestStateDirectoryReadOnly(t *testing.T) {
 	c = d.Dial(t, "tester")
 	wantElements(t, k, "10.0.0.1")
 	_, err = c.Apply(ctx, durable(blocklist("kept", "10.0.0.2")))
-	if r := rejection(t, err, weftv1.Reason_REASON_LIMIT); !strings.Contains(r.Error(), "read-only") {
+	if r := rejection(t, err, weftv1.Violation_REASON_LIMIT); !strings.Contains(r.Error(), "read-only") {
 		t.Errorf("rejection %v does not say why", r)
 	}
 	wantElements(t, k, "10.0.0.1")
@@ -381,7 +381,7 @@ func TestStateDirectoryReadOnly(t *testing.T) {
 	must(t, err)
 	// It goes from the kernel, and from the disk when that can be written.
 	_, err = c.Delete(ctx, "", "kept")
-	rejection(t, err, weftv1.Reason_REASON_LIMIT)
+	rejection(t, err, weftv1.Violation_REASON_LIMIT)
 	wantElements(t, k, "10.0.0.5")
 	must(t, d.Stop())
 

@@ -77,7 +77,7 @@ func TestDurableSurvivesReboot(t *testing.T) {
 		t.Fatalf("fragments %v, error %v", list, err)
 	}
 	for _, f := range list.GetFragments() {
-		if f.GetState() != weftv1.State_STATE_COMMITTED || f.GetLifetime() != weftv1.Lifetime_LIFETIME_DURABLE {
+		if f.GetState() != weftv1.FragmentStatus_STATE_COMMITTED || f.GetLifetime() != weftv1.Lifetime_LIFETIME_DURABLE {
 			t.Errorf("fragment %v", f)
 		}
 	}
@@ -88,7 +88,7 @@ func TestDurableNeedsStateDirectory(t *testing.T) {
 	f := blocklist("list", "10.0.0.1")
 	f.Lifetime = weftv1.Lifetime_LIFETIME_DURABLE
 	_, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), f)
-	rejection(t, err, weftv1.Reason_REASON_INVALID)
+	rejection(t, err, weftv1.Violation_REASON_INVALID)
 }
 
 // TestSessionFragmentsGoAfterRestart restarts under a session that does not
@@ -150,8 +150,9 @@ func TestStoredIsWhatGetReturns(t *testing.T) {
 	wantCommitted(t, exchange(t, s, snapshotOf(1, durable(rich()))))
 	same := func(what string) {
 		t.Helper()
-		_, want, err := d.Aggregator.Get(aggregatortest.Context(t), "tester", rich().GetName())
+		answer, err := d.Dial(t, "tester").Get(aggregatortest.Context(t), "", rich().GetName())
 		must(t, err)
+		want := answer.GetFragment()
 		if got := stored(t, dir, rich().GetName()); !proto.Equal(inOrder(got), inOrder(want)) {
 			t.Errorf("%s: stored is\n%v\nwant\n%v", what, got, want)
 		}
@@ -163,7 +164,7 @@ func TestStoredIsWhatGetReturns(t *testing.T) {
 		{PutSets: []*weftv1.Set{{Name: "more", Type: "ifname", Comment: "why", Elements: elements("eth0")}}},
 		{PutChains: []*weftv1.Chain{{Name: "web", Rules: []*weftv1.Rule{{Text: "iifname @more accept"}}}}},
 		{PutObjects: []*weftv1.Object{{Kind: "counter", Name: "hits"}}},
-		{DeleteObjects: []*weftv1.ObjectName{{Kind: "counter", Name: "hits"}}, PutChains: []*weftv1.Chain{{Name: "web"}}, DeleteSets: []string{"more"}},
+		{DeleteObjects: []*weftv1.ObjectReference{{Kind: "counter", Name: "hits"}}, PutChains: []*weftv1.Chain{{Name: "web"}}, DeleteSets: []string{"more"}},
 	} {
 		change.Family, change.Name = "ip", "demo"
 		wantCommitted(t, exchange(t, s, patchOf(uint64(i+2), &weftv1.Patch{Fragment: rich().GetName(), Tables: []*weftv1.TablePatch{change}}))) //nolint:gosec // a count

@@ -24,7 +24,7 @@ type hub struct {
 }
 
 type watcher struct {
-	events chan *weftv1.Event
+	events chan *weftv1.WatchResponse
 	// slow is true when events was closed because it was full.
 	slow bool
 }
@@ -34,7 +34,7 @@ func newHub(now func() time.Time) *hub {
 }
 
 // publish hands an event to all watchers; the event belongs to the hub.
-func (h *hub) publish(e *weftv1.Event) {
+func (h *hub) publish(e *weftv1.WatchResponse) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.watchers) == 0 {
@@ -74,9 +74,9 @@ func (h *hub) close() {
 // must not change the event.
 //
 // Possible errors: ErrSlowWatcher, ErrStopped, f's, ctx's.
-func (a *Aggregator) Watch(ctx context.Context, started func() error, f func(*weftv1.Event) error) error {
+func (a *Aggregator) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {
 	h := a.hub
-	w := &watcher{events: make(chan *weftv1.Event, watcherBuffer)}
+	w := &watcher{events: make(chan *weftv1.WatchResponse, watcherBuffer)}
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()

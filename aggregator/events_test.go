@@ -10,8 +10,8 @@ import (
 )
 
 // TestSlowWatcherIsDropped has a watcher that does not return while events come.
-func commitEvent() *weftv1.Event {
-	return &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{}}}
+func commitEvent() *weftv1.WatchResponse {
+	return &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{}}}
 }
 
 func TestSlowWatcherIsDropped(t *testing.T) {
@@ -21,7 +21,7 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 	var seen int
 	go func() {
 		first := true
-		slow <- a.Watch(context.Background(), func() error { started <- struct{}{}; return nil }, func(*weftv1.Event) error {
+		slow <- a.Watch(context.Background(), func() error { started <- struct{}{}; return nil }, func(*weftv1.WatchResponse) error {
 			if first {
 				first = false
 				close(stuck)
@@ -36,7 +36,7 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	took := make(chan struct{})
 	go func() {
-		quick <- a.Watch(ctx, func() error { started <- struct{}{}; return nil }, func(*weftv1.Event) error {
+		quick <- a.Watch(ctx, func() error { started <- struct{}{}; return nil }, func(*weftv1.WatchResponse) error {
 			seen++
 			took <- struct{}{}
 			return nil

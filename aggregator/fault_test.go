@@ -155,7 +155,7 @@ func TestKernelThatNeverAnswers(t *testing.T) {
 		k.FailNext(kernel.ErrUnknownOutcome, false)
 	}
 	_, err := c.Apply(ctx, blocklist("list", "10.0.0.2"))
-	rejection(t, err, weftv1.Reason_REASON_KERNEL)
+	rejection(t, err, weftv1.Violation_REASON_KERNEL)
 	wantElements(t, &k.Kernel, "10.0.0.1")
 	_, err = c.Apply(ctx, blocklist("list", "10.0.0.3"))
 	must(t, err)
@@ -191,13 +191,13 @@ func TestRepairThatFails(t *testing.T) {
 				wantElements(t, &k.Kernel, "10.0.0.2")
 			} else {
 				// Only while its table could not be repaired.
-				rejection(t, err, weftv1.Reason_REASON_KERNEL)
+				rejection(t, err, weftv1.Violation_REASON_KERNEL)
 				aggregatortest.Eventually(t, "the table is back", func() bool { return len(k.Elements(demo, "blocked")) == 1 })
 			}
 			if name == "lost answer" {
 				return // it is repaired without knowing it
 			}
-			events.until(t, "the repair is told", func(e *weftv1.Event) bool { return e.GetDrift().GetRepaired().GetTables() == 1 })
+			events.until(t, "the repair is told", func(e *weftv1.WatchResponse) bool { return e.GetDrift().GetRepaired().GetTables() == 1 })
 		})
 	}
 }
@@ -229,7 +229,7 @@ func TestLostWatch(t *testing.T) {
 	k.setBlind(false)
 	aggregatortest.Eventually(t, "it is repaired as nobody watched", back)
 	aggregatortest.Eventually(t, "it watches again", func() bool { return k.watching() == 3 })
-	events.until(t, "that is told", func(e *weftv1.Event) bool { return e.GetDrift().GetRepaired() != nil })
+	events.until(t, "that is told", func(e *weftv1.WatchResponse) bool { return e.GetDrift().GetRepaired() != nil })
 }
 
 // TestSilentDamage has damage that nobody reports show when an update meets it: it
@@ -241,7 +241,7 @@ func TestSilentDamage(t *testing.T) {
 	_, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), blocklist("list", "10.0.0.2"))
 	must(t, err)
 	wantElements(t, &k.Kernel, "10.0.0.2")
-	events.until(t, "the repair is told", func(e *weftv1.Event) bool { return e.GetDrift().GetRepaired().GetTables() == 1 })
+	events.until(t, "the repair is told", func(e *weftv1.WatchResponse) bool { return e.GetDrift().GetRepaired().GetTables() == 1 })
 }
 
 // poisonous refuses rules with the comment poison, naming them or not.
@@ -303,7 +303,7 @@ func blame(t *testing.T, errno syscall.Errno, named bool, poison []int) {
 	want := 1 // of the first
 	for i, err := range errs {
 		if slices.Contains(poison, i) {
-			rejection(t, err, weftv1.Reason_REASON_KERNEL)
+			rejection(t, err, weftv1.Violation_REASON_KERNEL)
 			continue
 		}
 		want++
@@ -378,7 +378,7 @@ func TestOversizedBatch(t *testing.T) {
 			must(t, err)
 			continue
 		}
-		if r := rejection(t, err, weftv1.Reason_REASON_KERNEL); !strings.Contains(r.Error(), "send buffer") {
+		if r := rejection(t, err, weftv1.Violation_REASON_KERNEL); !strings.Contains(r.Error(), "send buffer") {
 			t.Errorf("rejection %v does not say why", r)
 		}
 	}

@@ -67,8 +67,8 @@ func (n *flowNode) run(t *testing.T) (d *aggregatortest.Daemon, stop func()) {
 // 53 . 0 : 10.1.0.1 . 8080", and without address for a NodePort. New connections
 // take slot 0.
 func fronts(elements ...string) *weftv1.Fragment {
-	vips := &weftv1.Set{Name: "endpoints", Typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"}
-	ports := &weftv1.Set{Name: "nodeport-endpoints", Typeof: "meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"}
+	vips := &weftv1.Set{Name: "endpoints", Role: weftv1.MapRole_MAP_ROLE_CONNTRACK, Typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"}
+	ports := &weftv1.Set{Name: "nodeport-endpoints", Role: weftv1.MapRole_MAP_ROLE_CONNTRACK, Typeof: "meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"}
 	for _, text := range elements {
 		key, value, _ := strings.Cut(text, " : ")
 		m := ports
@@ -78,7 +78,7 @@ func fronts(elements ...string) *weftv1.Fragment {
 		m.Elements = append(m.Elements, &weftv1.Element{Key: key, Value: value})
 	}
 	return &weftv1.Fragment{Name: "services", Tables: []*weftv1.Table{{
-		Family: "ip", Name: "demo", Maps: []*weftv1.Set{vips, ports}, ConntrackMaps: []string{"endpoints", "nodeport-endpoints"},
+		Family: "ip", Name: "demo", Maps: []*weftv1.Set{vips, ports},
 		Chains: []*weftv1.Chain{{Name: "output", Type: "nat", Hook: "output", Priority: "-100", Rules: []*weftv1.Rule{
 			{Text: "meta l4proto { tcp, udp } dnat to ip daddr . meta l4proto . th dport . numgen random mod 1 map @endpoints"},
 			// As a host flow to another node's NodePort might be led by another program.
@@ -105,7 +105,7 @@ func (n *flowNode) settle(t *testing.T, d *aggregatortest.Daemon, elements ...st
 	defer cancel()
 	watching, commits := make(chan struct{}), make(chan uint64, 16)
 	go func() {
-		_ = d.Aggregator.Watch(ctx, func() error { close(watching); return nil }, func(e *weftv1.Event) error {
+		_ = d.Aggregator.Watch(ctx, func() error { close(watching); return nil }, func(e *weftv1.WatchResponse) error {
 			if c := e.GetCommit(); c != nil {
 				commits <- c.GetRevision()
 			}

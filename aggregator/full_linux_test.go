@@ -104,7 +104,7 @@ func sharedBatch(t *testing.T, noOwner bool) {
 	if took > time.Second {
 		t.Errorf("the others waited %v", took)
 	}
-	second := events.nth(t, 1, func(e *weftv1.Event) bool { return e.GetCommit() != nil })
+	second := events.nth(t, 1, func(e *weftv1.WatchResponse) bool { return e.GetCommit() != nil })
 	if n := len(second.GetCommit().GetFragments()); n != good {
 		t.Errorf("the second commit carries %d fragments: want %d", n, good)
 	}
@@ -133,7 +133,7 @@ func TestFullSetHasRoomAgain(t *testing.T) {
 	}
 	// One of the two is there already, so it would be four.
 	_, err := two.Apply(ctx, small("list", "10.0.0.2", "10.0.0.3", "10.0.0.4"))
-	rejection(t, err, weftv1.Reason_REASON_KERNEL)
+	rejection(t, err, weftv1.Violation_REASON_KERNEL)
 	if _, err := two.Apply(ctx, small("list", "10.0.0.2", "10.0.0.3")); err != nil {
 		t.Fatal(err)
 	}

@@ -106,12 +106,12 @@ func TestUpdatesAreJudgedByRights(t *testing.T) {
 		{"family of the table", "tables", "table ip6 demo", "may not use table ip6 demo",
 			table("f", func(t *weftv1.Table) { t.Family, t.Sets, t.Chains = "ip6", nil, nil })},
 		{"nft text", "tables", "table inet demo", "may not use table inet demo", &weftv1.Fragment{Name: "f", Nft: "table inet demo { chain c { accept; }; }"}},
-		{"hook", "hooks", "table ip demo chain input", "may not use hook output", chain(func(c *weftv1.Chain) { c.Hook = "output" })},
-		{"chain priority", "chainPriorities", "table ip demo chain input", "may not use chain priority 300: allowed is at most 10",
+		{"hook", "hooks", "chain ip demo input", "may not use hook output", chain(func(c *weftv1.Chain) { c.Hook = "output" })},
+		{"chain priority", "chainPriorities", "chain ip demo input", "may not use chain priority 300: allowed is at most 10",
 			chain(func(c *weftv1.Chain) { c.Priority = "300" })},
-		{"chain of type nat", "nat", "table ip demo chain input", "base chains of type nat: nat is not allowed (no allow.nat at " + path + ":5)",
+		{"chain of type nat", "nat", "chain ip demo input", "base chains of type nat: nat is not allowed (no allow.nat at " + path + ":5)",
 			chain(func(c *weftv1.Chain) { c.Type = "nat" })},
-		{"rule that translates", "nat", "table ip demo chain later", "may not translate addresses",
+		{"rule that translates", "nat", "chain ip demo later", "may not translate addresses",
 			table("f", func(t *weftv1.Table) {
 				t.Chains = append(t.Chains, &weftv1.Chain{Name: "later", Rules: []*weftv1.Rule{{Text: "accept"}, {Text: "dnat to 10.0.0.1"}}})
 			})},
@@ -127,7 +127,7 @@ func TestUpdatesAreJudgedByRights(t *testing.T) {
 				t.Fatalf("error %v", err)
 			}
 			v := rejected.Violations[0]
-			if v.GetReason() != weftv1.Reason_REASON_PERMISSION || v.GetObject() != tt.object || !strings.Contains(v.GetMessage(), tt.text) {
+			if v.GetReason() != weftv1.Violation_REASON_PERMISSION || v.GetObject().Text() != tt.object || !strings.Contains(v.GetMessage(), tt.text) {
 				t.Errorf("violation %v", v)
 			}
 			if got := refusedLimits(t, reg, "cni", tt.limit); got != before+1 {
@@ -139,7 +139,7 @@ func TestUpdatesAreJudgedByRights(t *testing.T) {
 	wrong := table("f", func(t *weftv1.Table) { t.Name = "other"; t.Chains[0].Rules[0].Text = "no rule" })
 	_, err := c.Apply(ctx, wrong)
 	var rejected *client.RejectedError
-	if !errors.As(err, &rejected) || len(rejected.Violations) != 2 || rejected.Violations[0].GetReason() != weftv1.Reason_REASON_PERMISSION {
+	if !errors.As(err, &rejected) || len(rejected.Violations) != 2 || rejected.Violations[0].GetReason() != weftv1.Violation_REASON_PERMISSION {
 		t.Errorf("refused and wrong: %v", err)
 	}
 	if len(k.Commits()) != 0 {
@@ -150,13 +150,13 @@ func TestUpdatesAreJudgedByRights(t *testing.T) {
 	}
 	// On a stream the update alone is refused; the code is that of the reason.
 	s := raw(t, d, "cni")
-	wantReason(t, exchange(t, s, snapshotOf(1, tests[0].fragment)), weftv1.Reason_REASON_PERMISSION)
+	wantReason(t, exchange(t, s, snapshotOf(1, tests[0].fragment)), weftv1.Violation_REASON_PERMISSION)
 	wantCommitted(t, exchange(t, s, snapshotOf(2, blocklist("f", "10.0.0.2"))))
 	denied := patch("f", []string{"10.0.0.3"}, nil)
 	denied.Tables[0].Name = "other"
 	denied.Tables[0].PutChains = []*weftv1.Chain{{Name: "c"}}
 	denied.Tables[0].Elements = nil
-	wantReason(t, exchange(t, s, patchOf(3, denied)), weftv1.Reason_REASON_PERMISSION)
+	wantReason(t, exchange(t, s, patchOf(3, denied)), weftv1.Violation_REASON_PERMISSION)
 	wantCommitted(t, exchange(t, s, patchOf(4, patch("f", []string{"10.0.0.4"}, nil))))
 	wantElements(t, k, "10.0.0.2", "10.0.0.4")
 }
@@ -181,7 +181,7 @@ func TestLimitsAreOfAllFragmentsTogether(t *testing.T) {
 		t.Helper()
 		before := refusedLimits(t, reg, "cni", limit)
 		resp := exchange(t, s, req)
-		wantReason(t, resp, weftv1.Reason_REASON_LIMIT)
+		wantReason(t, resp, weftv1.Violation_REASON_LIMIT)
 		if got := resp.GetRejected().GetViolations()[0].GetMessage(); !strings.Contains(got, text) || !strings.Contains(got, path+":3") {
 			t.Errorf("message %q, want %q", got, text)
 		}
@@ -222,13 +222,13 @@ func TestLimitsCountWhatTheKernelTook(t *testing.T) {
 	s := raw(t, d, "cni")
 	wantCommitted(t, exchange(t, s, snapshotOf(1, blocklist("a", "10.0.0.1", "10.0.0.2"))))
 	for id := uint64(2); id < 6; id++ {
-		wantReason(t, exchange(t, s, patchOf(id, patch("a", []string{"10.0.0.255"}, nil))), weftv1.Reason_REASON_KERNEL)
-		wantReason(t, exchange(t, s, snapshotOf(id, blocklist("poison", "10.0.0.255"))), weftv1.Reason_REASON_KERNEL)
+		wantReason(t, exchange(t, s, patchOf(id, patch("a", []string{"10.0.0.255"}, nil))), weftv1.Violation_REASON_KERNEL)
+		wantReason(t, exchange(t, s, snapshotOf(id, blocklist("poison", "10.0.0.255"))), weftv1.Violation_REASON_KERNEL)
 	}
 	wantCommitted(t, exchange(t, s, patchOf(7, patch("a", []string{"10.0.0.3"}, nil))))
-	wantReason(t, exchange(t, s, patchOf(8, patch("a", []string{"10.0.0.4"}, nil))), weftv1.Reason_REASON_LIMIT)
+	wantReason(t, exchange(t, s, patchOf(8, patch("a", []string{"10.0.0.4"}, nil))), weftv1.Violation_REASON_LIMIT)
 	wantCommitted(t, exchange(t, s, snapshotOf(9, blocklist("b"))))
-	wantReason(t, exchange(t, s, snapshotOf(10, blocklist("c"))), weftv1.Reason_REASON_LIMIT)
+	wantReason(t, exchange(t, s, snapshotOf(10, blocklist("c"))), weftv1.Violation_REASON_LIMIT)
 	wantElements(t, k, "10.0.0.1", "10.0.0.2", "10.0.0.3")
 }
 
@@ -254,7 +254,7 @@ func TestLimitsOutliveARestart(t *testing.T) {
 	d = aggregatortest.Start(t, cfg)
 	c := d.Dial(t, "cni")
 	var rejected *client.RejectedError
-	if _, err := c.Apply(ctx, blocklist("b", "10.0.0.3", "10.0.0.4")); !errors.As(err, &rejected) || !rejected.Has(weftv1.Reason_REASON_LIMIT) {
+	if _, err := c.Apply(ctx, blocklist("b", "10.0.0.3", "10.0.0.4")); !errors.As(err, &rejected) || !rejected.Has(weftv1.Violation_REASON_LIMIT) {
 		t.Fatalf("more than the limit after a restart: %v", err)
 	}
 	if _, err := c.Apply(ctx, blocklist("a", "10.0.0.1", "10.0.0.2", "10.0.0.3")); err != nil {
@@ -276,9 +276,9 @@ func TestNewRightsHoldForTheNextUpdate(t *testing.T) {
 		}
 	}
 	reload("publishers: [{name: cni, match: {uid: 1}, limits: {elements: 1}}]\n")
-	wantReason(t, exchange(t, s, patchOf(2, patch("a", []string{"10.0.0.4"}, nil))), weftv1.Reason_REASON_PERMISSION)
+	wantReason(t, exchange(t, s, patchOf(2, patch("a", []string{"10.0.0.4"}, nil))), weftv1.Violation_REASON_PERMISSION)
 	reload("publishers: [{name: cni, match: {uid: 1}, allow: {tables: [{name: demo}]}, limits: {elements: 1}}]\n")
-	wantReason(t, exchange(t, s, patchOf(3, patch("a", []string{"10.0.0.4"}, nil))), weftv1.Reason_REASON_LIMIT)
+	wantReason(t, exchange(t, s, patchOf(3, patch("a", []string{"10.0.0.4"}, nil))), weftv1.Violation_REASON_LIMIT)
 	// What is there stays, may be said again, and may become less.
 	wantElements(t, k, "10.0.0.1", "10.0.0.2", "10.0.0.3")
 	wantCommitted(t, exchange(t, s, snapshotOf(4, blocklist("a", "10.0.0.1", "10.0.0.2", "10.0.0.3"))))
@@ -294,7 +294,7 @@ func TestLargeSnapshotIsRefusedBeforeItIsUnpacked(t *testing.T) {
 	d, _, _, _ := limited(t, &aggregatortest.Kernel{}, "publishers: [{name: cni, match: {uid: 1}, limits: {bytes: 1Ki}}]\n")
 	_, err := d.Dial(t, "cni").Apply(aggregatortest.Context(t), &weftv1.Fragment{Name: "f", Nft: strings.Repeat("not a rule\n", 20_000)})
 	var rejected *client.RejectedError
-	if !errors.As(err, &rejected) || len(rejected.Violations) != 1 || !rejected.Has(weftv1.Reason_REASON_LIMIT) {
+	if !errors.As(err, &rejected) || len(rejected.Violations) != 1 || !rejected.Has(weftv1.Violation_REASON_LIMIT) {
 		t.Errorf("error %v", err)
 	}
 }

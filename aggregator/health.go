@@ -67,12 +67,12 @@ func (s *statuses) missing() *MissingError {
 	e := &MissingError{}
 	fragments, _ := s.list()
 	for _, f := range fragments {
-		if f.GetState() != weftv1.State_STATE_ADOPTED || f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
+		if f.GetState() != weftv1.FragmentStatus_STATE_ADOPTED || f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
 			continue
 		}
 		e.Fragments++
-		if n := len(e.Publishers); n == 0 || e.Publishers[n-1] != f.GetPublisher() {
-			e.Publishers = append(e.Publishers, f.GetPublisher())
+		if n := len(e.Publishers); n == 0 || e.Publishers[n-1] != f.GetFragment().GetPublisher() {
+			e.Publishers = append(e.Publishers, f.GetFragment().GetPublisher())
 		}
 	}
 	return e

@@ -109,7 +109,7 @@ func TestSettledOnceGraceIsOver(t *testing.T) {
 	if err := again.Aggregator.Settled(); err != nil {
 		t.Errorf("the grace is over, and the answer is %v", err)
 	}
-	if fragments, _ := again.Aggregator.List(); len(fragments) != 1 || fragments[0].GetState() != weftv1.State_STATE_ADOPTED {
+	if fragments, _ := again.Aggregator.List(); len(fragments) != 1 || fragments[0].GetState() != weftv1.FragmentStatus_STATE_ADOPTED {
 		t.Errorf("fragments are %v: want that nothing was withdrawn", fragments)
 	}
 }

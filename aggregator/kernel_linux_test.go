@@ -140,7 +140,7 @@ func TestKernelPoison(t *testing.T) {
 	wg.Wait()
 	for i, err := range errs {
 		if i == 1 {
-			r := rejection(t, err, weftv1.Reason_REASON_KERNEL)
+			r := rejection(t, err, weftv1.Violation_REASON_KERNEL)
 			t.Logf("%+v", r)
 			continue
 		}
@@ -258,7 +258,7 @@ func TestKernelForeignTable(t *testing.T) {
 	ns.Nft(t, "table ip demo { chain theirs { counter; }; }")
 	ctx := aggregatortest.Context(t)
 	_, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1"))
-	r := rejection(t, err, weftv1.Reason_REASON_KERNEL)
+	r := rejection(t, err, weftv1.Violation_REASON_KERNEL)
 	if !strings.Contains(r.Error(), "table ip demo") {
 		t.Fatalf("rejection does not name the table: %v", r)
 	}
@@ -293,7 +293,7 @@ func TestKernelRepairsWithoutOwnership(t *testing.T) {
 			return err == nil && out == want
 		})
 	}
-	events.until(t, "drift is told", func(e *weftv1.Event) bool { return e.GetDrift() != nil })
+	events.until(t, "drift is told", func(e *weftv1.WatchResponse) bool { return e.GetDrift() != nil })
 	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.2")); err != nil {
 		t.Fatal(err)
 	}

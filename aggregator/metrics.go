@@ -168,7 +168,7 @@ func (m *metrics) changed(c *weftv1.Counts) {
 
 // rejected counts a rejection.
 func (m *metrics) rejected(r *RejectedError) {
-	reason := weftv1.Reason_REASON_UNSPECIFIED
+	reason := weftv1.Violation_REASON_UNSPECIFIED
 	if len(r.Violations) > 0 {
 		reason = r.Violations[0].GetReason()
 	}
@@ -189,27 +189,27 @@ func (m *metrics) publisherLabel(publisher string) string {
 }
 
 // reasonLabel is a reason as a label value.
-func reasonLabel(r weftv1.Reason) string {
+func reasonLabel(r weftv1.Violation_Reason) string {
 	switch r {
-	case weftv1.Reason_REASON_SYNTAX:
+	case weftv1.Violation_REASON_SYNTAX:
 		return "syntax"
-	case weftv1.Reason_REASON_INVALID:
+	case weftv1.Violation_REASON_INVALID:
 		return "invalid"
-	case weftv1.Reason_REASON_CONFLICT:
+	case weftv1.Violation_REASON_CONFLICT:
 		return "conflict"
-	case weftv1.Reason_REASON_REFERENCE:
+	case weftv1.Violation_REASON_REFERENCE:
 		return "reference"
-	case weftv1.Reason_REASON_KERNEL:
+	case weftv1.Violation_REASON_KERNEL:
 		return "kernel"
-	case weftv1.Reason_REASON_PERMISSION:
+	case weftv1.Violation_REASON_PERMISSION:
 		return "permission"
-	case weftv1.Reason_REASON_LIMIT:
+	case weftv1.Violation_REASON_LIMIT:
 		return "limit"
-	case weftv1.Reason_REASON_SNAPSHOT_NEEDED:
+	case weftv1.Violation_REASON_SNAPSHOT_NEEDED:
 		return "snapshot_needed"
-	case weftv1.Reason_REASON_TAKEN_OVER:
+	case weftv1.Violation_REASON_TAKEN_OVER:
 		return "taken_over"
-	case weftv1.Reason_REASON_UNSPECIFIED:
+	case weftv1.Violation_REASON_UNSPECIFIED:
 		return "unspecified"
 	default:
 		return "unknown"

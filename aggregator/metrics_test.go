@@ -93,7 +93,7 @@ func TestMetrics(t *testing.T) {
 	m.shadowed.Set(6)
 	m.worked(desired.Work{Keys: 3}, desired.Work{Keys: 5, Objects: 1})
 	m.repaired(&weftv1.Counts{ElementsAdded: 1})
-	m.rejected(&RejectedError{Fragment: desired.Key{Publisher: "p", Name: "f"}, Violations: []*weftv1.Violation{{Reason: weftv1.Reason_REASON_SYNTAX}, {Reason: weftv1.Reason_REASON_LIMIT}}})
+	m.rejected(&RejectedError{Fragment: desired.Key{Publisher: "p", Name: "f"}, Violations: []*weftv1.Violation{{Reason: weftv1.Violation_REASON_SYNTAX}, {Reason: weftv1.Violation_REASON_LIMIT}}})
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -126,9 +126,9 @@ func TestMetrics(t *testing.T) {
 	if _, err := newMetrics(reg, func() int { return 0 }); err == nil {
 		t.Error("registering twice is no error")
 	}
-	for r := range weftv1.Reason_name {
-		if reasonLabel(weftv1.Reason(r)) == "unknown" {
-			t.Errorf("reason %v has no label", weftv1.Reason(r))
+	for r := range weftv1.Violation_Reason_name {
+		if reasonLabel(weftv1.Violation_Reason(r)) == "unknown" {
+			t.Errorf("reason %v has no label", weftv1.Violation_Reason(r))
 		}
 	}
 }

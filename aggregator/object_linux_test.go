@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
@@ -43,11 +46,11 @@ func mustApply(t *testing.T, c *client.Client, f *weftv1.Fragment) {
 }
 
 // refusedFor applies what must be refused, and returns the first violation.
-func refusedFor(t *testing.T, c *client.Client, f *weftv1.Fragment, reason weftv1.Reason, text string) {
+func refusedFor(t *testing.T, c *client.Client, f *weftv1.Fragment, reason weftv1.Violation_Reason, text string) {
 	t.Helper()
 	_, err := c.Apply(aggregatortest.Context(t), f)
 	var r *client.RejectedError
-	if !errors.As(err, &r) || r.Violations[0].GetReason() != reason || !strings.Contains(r.Violations[0].GetObject()+": "+r.Violations[0].GetMessage(), text) {
+	if !errors.As(err, &r) || r.Violations[0].GetReason() != reason || !strings.Contains(r.Violations[0].GetObject().Text()+": "+r.Violations[0].GetMessage(), text) {
 		t.Fatalf("apply %s: %v: want %s and %q", f.GetName(), err, reason, text)
 	}
 }
@@ -60,7 +63,7 @@ func TestKernelObjectsAreShared(t *testing.T) {
 	d, _ := startKernel(t, ns, aggregator.Config{}, false)
 	one, two := d.Dial(t, "one"), d.Dial(t, "two")
 	hits := object("counter", "hits", "")
-	refusedFor(t, one, withObjects("a", nil, "counter name hits"), weftv1.Reason_REASON_REFERENCE, "table ip demo chain a rule 1: refers to counter hits, which does not exist")
+	refusedFor(t, one, withObjects("a", nil, "counter name hits"), weftv1.Violation_REASON_REFERENCE, "table ip demo chain a rule 1: refers to counter hits, which does not exist")
 	mustApply(t, one, withObjects("a", []*weftv1.Object{hits, object("limit", "slow", "rate 10/second")}, "udp dport 9 counter name hits"))
 	mustApply(t, two, withObjects("b", []*weftv1.Object{object("counter", "hits", "packets 7 bytes 70")}, "udp dport 9 counter name hits"))
 	sendUDP(t, ns, 1)
@@ -68,23 +71,23 @@ func TestKernelObjectsAreShared(t *testing.T) {
 		t.Errorf("the counter of both has %s, want 2 packets", got)
 	}
 	refusedFor(t, two, withObjects("b", []*weftv1.Object{hits, object("limit", "slow", "rate 20/second")}, "udp dport 9 counter name hits"),
-		weftv1.Reason_REASON_CONFLICT, "table ip demo limit slow: declaration of limit slow contradicts that of fragment one/a ({ rate 10/second }, not { rate 20/second })")
+		weftv1.Violation_REASON_CONFLICT, "table ip demo limit slow: declaration of limit slow contradicts that of fragment one/a ({ rate 10/second }, not { rate 20/second })")
 	// Of two that declare it one may go, and what it had counted stays.
 	mustApply(t, one, withObjects("a", nil, "udp dport 9 counter name hits"))
 	if got := countedBy(t, ns, "hits"); !strings.HasPrefix(got, "packets 2 ") {
 		t.Errorf("the counter has %s after one has left it, want 2 packets", got)
 	}
-	refusedFor(t, two, withObjects("b", nil), weftv1.Reason_REASON_REFERENCE, "counter hits is still in use: chain a rule 1 of fragment one/a refers to it")
+	refusedFor(t, two, withObjects("b", nil), weftv1.Violation_REASON_REFERENCE, "counter hits is still in use: chain a rule 1 of fragment one/a refers to it")
 	ctx := aggregatortest.Context(t)
 	table, err := d.Dial(t, "three").GetTable(ctx, "ip", "demo", true)
-	if err != nil || len(table.GetObjects()) != 1 || table.GetObjects()[0].GetFragments()[0] != "two/b" || table.GetStatus().GetObjects() != 1 {
+	if err != nil || len(table.GetObjects()) != 1 || table.GetObjects()[0].GetFragments()[0].Text() != "two/b" || table.GetStatus().GetObjects() != 1 {
 		t.Errorf("merged table %v, %v", table, err)
 	}
-	owner, err := one.Owner(ctx, &weftv1.OwnerRequest{Family: "ip", Table: "demo", Object: &weftv1.ObjectName{Kind: "counter", Name: "hits"}})
-	if err != nil || len(owner.GetOwners()) != 1 || owner.GetOwners()[0].GetPublisher() != "two" || !strings.HasPrefix(owner.GetOwners()[0].GetText(), "counter ip demo hits") {
+	owner, err := one.Owner(ctx, &weftv1.OwnerRequest{Object: aggregatortest.ObjectName("counter ip demo hits")})
+	if err != nil || len(owner.GetOwners()) != 1 || owner.GetOwners()[0].GetFragment().GetPublisher() != "two" || !strings.HasPrefix(owner.GetOwners()[0].GetText(), "counter ip demo hits") {
 		t.Errorf("owner %v, %v", owner, err)
 	}
-	if _, err := one.Owner(ctx, &weftv1.OwnerRequest{Family: "ip", Table: "demo", Object: &weftv1.ObjectName{Kind: "quota", Name: "hits"}}); err == nil || !strings.Contains(err.Error(), "weft has no table ip demo quota hits") {
+	if _, err := one.Owner(ctx, &weftv1.OwnerRequest{Object: aggregatortest.ObjectName("quota ip demo hits")}); err == nil || !strings.Contains(err.Error(), "weft has no quota ip demo hits") {
 		t.Errorf("owner of a quota that is not there: %v", err)
 	}
 	mustApply(t, one, withObjects("a", nil))
@@ -155,7 +158,7 @@ func TestKernelObjectMaps(t *testing.T) {
 		_, err := s.Patch(ctx, &weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{m}})
 		return err
 	}
-	web, other := []*weftv1.ObjectName{{Kind: "counter", Name: "web"}}, []*weftv1.ObjectName{{Kind: "counter", Name: "other"}}
+	web, other := []*weftv1.ObjectReference{{Kind: "counter", Name: "web"}}, []*weftv1.ObjectReference{{Kind: "counter", Name: "other"}}
 	if err := change(&weftv1.TablePatch{
 		DeleteObjects: web, PutObjects: []*weftv1.Object{object("counter", "other", "")},
 		Elements: []*weftv1.ElementPatch{{Set: "ports", Add: []*weftv1.Element{{Key: "9", Value: "other"}}}},
@@ -171,7 +174,7 @@ func TestKernelObjectMaps(t *testing.T) {
 	}
 	err := change(&weftv1.TablePatch{DeleteObjects: other})
 	var r *client.RejectedError
-	if !errors.As(err, &r) || !strings.Contains(r.Violations[0].GetMessage(), "refers to counter other, which does not exist") || !strings.Contains(r.Violations[0].GetObject(), "map ports element 9") {
+	if !errors.As(err, &r) || !strings.Contains(r.Violations[0].GetMessage(), "refers to counter other, which does not exist") || r.Violations[0].GetObject().Text() != "element ip demo ports { 9 }" {
 		t.Errorf("delete a counter in use: %v", err)
 	}
 	if _, err := s.Withdraw(ctx, "f"); err != nil {
@@ -217,7 +220,7 @@ func TestKernelObjectsSurviveARestart(t *testing.T) {
 	if got := list(t, ns); got != before {
 		t.Errorf("after the restart\n%s\nwant:\n%s", got, before)
 	}
-	refusedFor(t, d.Dial(t, "other"), withObjects("g", []*weftv1.Object{object("quota", "most", "over 1 mbytes")}), weftv1.Reason_REASON_CONFLICT,
+	refusedFor(t, d.Dial(t, "other"), withObjects("g", []*weftv1.Object{object("quota", "most", "over 1 mbytes")}), weftv1.Violation_REASON_CONFLICT,
 		"contradicts that of fragment tester/f (committed before the restart")
 	mustApply(t, c, f)
 	if got := list(t, ns); got != before {
@@ -247,7 +250,7 @@ func TestKernelDormant(t *testing.T) {
 			f.Tables[0].Flags = flags
 			return f
 		}
-		refusedFor(t, one, f("a", "offload"), weftv1.Reason_REASON_INVALID, `table ip demo: unknown table flag "offload"`)
+		refusedFor(t, one, f("a", "offload"), weftv1.Violation_REASON_INVALID, `table ip demo: unknown table flag "offload"`)
 		mustApply(t, one, f("a"))
 		for i, step := range []struct {
 			c     *client.Client
@@ -282,7 +285,7 @@ func TestKernelElementStates(t *testing.T) {
 			{Name: "ports", Type: "inet_service", Stateful: []string{"counter"}, Elements: append(more,
 				&weftv1.Element{Key: "9"}, &weftv1.Element{Key: "10", State: &weftv1.ElementState{Stateful: []string{"counter packets 5 bytes 500"}}})},
 			{Name: "timed", Type: "inet_service", Flags: []string{"timeout"}, Elements: []*weftv1.Element{
-				{Key: "1", TimeoutMs: 3_600_000, State: &weftv1.ElementState{ExpiresMs: 1_800_000}}}},
+				{Key: "1", Timeout: durationpb.New(time.Hour), State: &weftv1.ElementState{Expires: durationpb.New(30 * time.Minute)}}}},
 		}
 		return f
 	}
@@ -309,7 +312,7 @@ func TestKernelElementStates(t *testing.T) {
 	if e := got.GetFragment().GetTables()[0].GetSets()[0].GetElements(); len(e) != 3 || e[0].GetState() != nil || e[1].GetState().GetStateful()[0] != "counter packets 5 bytes 500" {
 		t.Errorf("elements %v", e)
 	}
-	if e := got.GetFragment().GetTables()[0].GetSets()[1].GetElements()[0]; e.GetState().GetExpiresMs() != 1_800_000 {
+	if e := got.GetFragment().GetTables()[0].GetSets()[1].GetElements()[0]; e.GetState().GetExpires().AsDuration() != 30*time.Minute {
 		t.Errorf("element %v", e)
 	}
 	_, _ = d.Stop(), conn.Close()
@@ -322,7 +325,7 @@ func TestKernelElementStates(t *testing.T) {
 	}
 	mustApply(t, c, f(&weftv1.Element{Key: "11"}))
 	check("when the publisher is back")
-	refusedFor(t, c, withState("quota over 1 mbytes"), weftv1.Reason_REASON_INVALID, `table ip demo set ports element 9: pack element "9" of set ports: statement "quota`)
+	refusedFor(t, c, withState("quota over 1 mbytes"), weftv1.Violation_REASON_INVALID, `table ip demo set ports element 9: pack element "9" of set ports: statement "quota`)
 }
 
 // withState is a fragment with a statement that its set does not have.

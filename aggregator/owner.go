@@ -22,30 +22,37 @@ import (
 // (a request that names no one object), ErrNoObject, ErrStandby, ErrStopped,
 // ctx's.
 func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
-	id, err := tableID(req.GetFamily(), req.GetTable())
+	id, err := tableID(req.GetObject().GetFamily(), req.GetObject().GetTable())
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOwnerRequest(req); err != nil {
-		return nil, err
+	n := req.GetObject()
+	if n.GetTable() == "" {
+		return nil, fmt.Errorf("%w: the table has no name", ErrProtocol)
 	}
-	q := ownerQuery{id: id, req: req}
-	switch {
-	case req.GetObject() != nil:
-		ref := admission.ObjectRef(req.GetObject())
-		err = a.ask(ctx, func(w *writer) { q.owners, q.object, q.found = w.state.OwnersOfObject(id, ref) })
-	case req.GetKey() != "":
-		return a.elementOwner(ctx, &q)
-	case req.GetSet() != "":
-		err = a.ask(ctx, func(w *writer) { q.owners, q.set, q.found = w.state.OwnersOfSet(id, req.GetSet()) })
-	case req.GetHandle() != 0:
-		var owner desired.Owned
-		err = a.ask(ctx, func(w *writer) { owner, q.found = w.state.OwnerOfRule(id, req.GetChain(), req.GetHandle()) })
-		q.owners = []desired.Owned{owner}
-	case req.GetChain() != "":
-		err = a.ask(ctx, func(w *writer) { q.owners, q.chain, q.found = w.state.OwnersOfChain(id, req.GetChain()) })
-	default:
+	if (n.GetName() == "") != (n.GetKind() == "table") {
+		return nil, fmt.Errorf("%w: a %s is named %q", ErrProtocol, admission.Clip(n.GetKind()), admission.Clip(n.GetName()))
+	}
+	q := ownerQuery{id: id, name: n}
+	switch n.GetKind() {
+	case "table":
 		err = a.ask(ctx, func(w *writer) { q.owners, q.found = w.state.OwnersOfTable(id) })
+	case "chain":
+		err = a.ask(ctx, func(w *writer) { q.owners, q.chain, q.found = w.state.OwnersOfChain(id, n.GetName()) })
+	case "rule":
+		if n.GetHandle() == 0 {
+			return nil, fmt.Errorf("%w: the rule has no handle", ErrProtocol)
+		}
+		var owner desired.Owned
+		err = a.ask(ctx, func(w *writer) { owner, q.found = w.state.OwnerOfRule(id, n.GetName(), n.GetHandle()) })
+		q.owners = []desired.Owned{owner}
+	case "set", "map":
+		err = a.ask(ctx, func(w *writer) { q.owners, q.set, q.found = w.state.OwnersOfSet(id, n.GetName()) })
+	case "element":
+		return a.elementOwner(ctx, &q)
+	default:
+		ref := object.Ref{Kind: nft.ObjectKind(n.GetKind()), Name: n.GetName()}
+		err = a.ask(ctx, func(w *writer) { q.owners, q.object, q.found = w.state.OwnersOfObject(id, ref) })
 	}
 	if err != nil {
 		return nil, err
@@ -53,28 +60,10 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weft
 	return q.answer()
 }
 
-// checkOwnerRequest refuses requests that name several objects, or half of one.
-func checkOwnerRequest(req *weftv1.OwnerRequest) error {
-	switch {
-	case req.GetTable() == "":
-		return fmt.Errorf("%w: the table has no name", ErrProtocol)
-	case req.GetObject() != nil && (req.GetChain() != "" || req.GetSet() != ""):
-		return fmt.Errorf("%w: both a named object and a chain or set are named: ask for one of them", ErrProtocol)
-	case req.GetChain() != "" && req.GetSet() != "":
-		return fmt.Errorf("%w: both a chain and a set are named: ask for one of them", ErrProtocol)
-	case req.GetHandle() != 0 && req.GetChain() == "":
-		return fmt.Errorf("%w: handle %d is in no chain: name that too", ErrProtocol, req.GetHandle())
-	case req.GetKey() != "" && req.GetSet() == "":
-		return fmt.Errorf("%w: key %s is in no set: name that too", ErrProtocol, admission.Clip(req.GetKey()))
-	default:
-		return nil
-	}
-}
-
 // ownerQuery is an Owner request with what was found.
 type ownerQuery struct {
 	id     nft.TableID
-	req    *weftv1.OwnerRequest
+	name   *weftv1.ObjectName
 	owners []desired.Owned
 	found  bool
 	// chain and set are the declarations, where the object is or is in one.
@@ -90,16 +79,16 @@ func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (*weftv1.O
 	if err := a.admitting(ctx.Done()); err != nil {
 		return nil, err
 	}
-	set, ok := a.scope.Load().Table(q.id).Set(q.req.GetSet())
+	set, ok := a.scope.Load().Table(q.id).Set(q.name.GetName())
 	if !ok {
 		return q.answer()
 	}
-	if len(q.req.GetKey()) > admission.MaxElementText {
-		return nil, fmt.Errorf("%w: the key has %d bytes: at most %d are allowed", ErrInvalidName, len(q.req.GetKey()), admission.MaxElementText)
+	if len(q.name.GetKey()) > admission.MaxElementText {
+		return nil, fmt.Errorf("%w: the key has %d bytes: at most %d are allowed", ErrInvalidName, len(q.name.GetKey()), admission.MaxElementText)
 	}
-	e, err := set.PackKey(q.req.GetKey())
+	e, err := set.PackKey(q.name.GetKey())
 	if err != nil {
-		return nil, fmt.Errorf("%w: element %s of %s %s: %w", ErrInvalidName, admission.Clip(q.req.GetKey()), admission.SetKind(set.Map), set.Name, err)
+		return nil, fmt.Errorf("%w: element %s of %s %s: %w", ErrInvalidName, admission.Clip(q.name.GetKey()), admission.SetKind(set.Map), set.Name, err)
 	}
 	q.set = set
 	if err := a.ask(ctx, func(w *writer) { q.owners, q.found = w.state.OwnersOfElement(q.id, set.Name, e) }); err != nil {
@@ -111,13 +100,13 @@ func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (*weftv1.O
 // answer puts the owners into the words of the wire.
 func (q *ownerQuery) answer() (*weftv1.OwnerResponse, error) {
 	if !q.found {
-		return nil, fmt.Errorf("%w: weft has no %s", ErrNoObject, q.name())
+		return nil, fmt.Errorf("%w: weft has no %s", ErrNoObject, admission.Clip(q.name.Text()))
 	}
 	resp := &weftv1.OwnerResponse{}
 	for i := range q.owners {
 		o := &q.owners[i]
-		resp.Owners = append(resp.Owners, &weftv1.OwnedBy{
-			Publisher: o.Fragment.Publisher, Fragment: o.Fragment.Name, Priority: o.Priority,
+		resp.Owners = append(resp.Owners, &weftv1.ObjectOwner{
+			Fragment: nameOf(o.Fragment), Priority: o.Priority,
 			Text: q.text(o), Index: uint32(o.Index), //nolint:gosec // a count
 		})
 	}
@@ -128,8 +117,8 @@ func (q *ownerQuery) answer() (*weftv1.OwnerResponse, error) {
 func (q *ownerQuery) text(o *desired.Owned) string {
 	switch {
 	case o.Rule != nil:
-		return strings.TrimSpace(strings.TrimPrefix(ruleText(q.id, q.req.GetChain(), o.Rule), fmt.Sprintf("rule %s %s", q.id, q.req.GetChain())))
-	case q.set != nil && q.req.GetKey() != "":
+		return strings.TrimSpace(strings.TrimPrefix(ruleText(q.id, q.name.GetName(), o.Rule), fmt.Sprintf("rule %s %s", q.id, q.name.GetName())))
+	case q.set != nil && q.name.GetKey() != "":
 		if q.set.Map {
 			return q.set.FormatKey(o.Element) + " : " + q.set.FormatData(o.Element)
 		}
@@ -145,22 +134,4 @@ func (q *ownerQuery) text(o *desired.Owned) string {
 	default:
 		return "table " + q.id.String()
 	}
-}
-
-// name says what was asked for.
-func (q *ownerQuery) name() string {
-	s := "table " + admission.Clip(q.id.String())
-	switch {
-	case q.req.GetObject() != nil:
-		s += " " + admission.Clip(admission.ObjectRef(q.req.GetObject()).String())
-	case q.req.GetKey() != "":
-		s += fmt.Sprintf(" set %s element %s", admission.Clip(q.req.GetSet()), admission.Clip(q.req.GetKey()))
-	case q.req.GetSet() != "":
-		s += " set " + admission.Clip(q.req.GetSet())
-	case q.req.GetHandle() != 0:
-		s += fmt.Sprintf(" chain %s rule handle %d", admission.Clip(q.req.GetChain()), q.req.GetHandle())
-	case q.req.GetChain() != "":
-		s += " chain " + admission.Clip(q.req.GetChain())
-	}
-	return s
 }

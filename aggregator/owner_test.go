@@ -2,6 +2,7 @@ package aggregator_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,27 +22,27 @@ func TestOwner(t *testing.T) {
 	two.Tables[0].Chains[0].Rules[1].Comment = "second"
 	applyAs(t, d, "c", two)
 	handles := k.Handles(demo, "input")
-	all := func(text string) []*weftv1.OwnedBy {
-		return []*weftv1.OwnedBy{
-			{Publisher: "c", Fragment: "rules", Text: text}, {Publisher: "b", Fragment: "p", Priority: 5, Text: text}, {Publisher: "a", Fragment: "p", Priority: 9, Text: text},
+	all := func(text string) []*weftv1.ObjectOwner {
+		return []*weftv1.ObjectOwner{
+			{Fragment: &weftv1.FragmentName{Publisher: "c", Name: "rules"}, Text: text}, {Fragment: &weftv1.FragmentName{Publisher: "b", Name: "p"}, Priority: 5, Text: text}, {Fragment: &weftv1.FragmentName{Publisher: "a", Name: "p"}, Priority: 9, Text: text},
 		}
 	}
 	for _, tt := range []struct {
 		name string
 		req  *weftv1.OwnerRequest
-		want []*weftv1.OwnedBy
+		want []*weftv1.ObjectOwner
 	}{
-		{"table", &weftv1.OwnerRequest{Table: "demo"}, all("table ip demo")},
-		{"chain", &weftv1.OwnerRequest{Family: "ip", Table: "demo", Chain: "input"}, all("chain ip demo input { type filter hook input priority 0; policy accept; }")},
-		{"rule", &weftv1.OwnerRequest{Family: "ip", Table: "demo", Chain: "input", Handle: handles[1]}, []*weftv1.OwnedBy{
-			{Publisher: "c", Fragment: "rules", Text: `tcp dport 2 accept comment "second"`, Index: 2},
+		{"table", &weftv1.OwnerRequest{Object: aggregatortest.ObjectName("table ip demo")}, all("table ip demo")},
+		{"chain", &weftv1.OwnerRequest{Object: aggregatortest.ObjectName("chain ip demo input")}, all("chain ip demo input { type filter hook input priority 0; policy accept; }")},
+		{"rule", &weftv1.OwnerRequest{Object: aggregatortest.ObjectName(fmt.Sprintf("rule ip demo input handle %d", handles[1]))}, []*weftv1.ObjectOwner{
+			{Fragment: &weftv1.FragmentName{Publisher: "c", Name: "rules"}, Text: `tcp dport 2 accept comment "second"`, Index: 2},
 		}},
-		{"map", &weftv1.OwnerRequest{Family: "ip", Table: "demo", Set: "ports"}, []*weftv1.OwnedBy{
-			{Publisher: "b", Fragment: "p", Priority: 5, Text: "map ip demo ports { type inet_service : verdict; }"},
-			{Publisher: "a", Fragment: "p", Priority: 9, Text: "map ip demo ports { type inet_service : verdict; }"},
+		{"map", &weftv1.OwnerRequest{Object: aggregatortest.ObjectName("map ip demo ports")}, []*weftv1.ObjectOwner{
+			{Fragment: &weftv1.FragmentName{Publisher: "b", Name: "p"}, Priority: 5, Text: "map ip demo ports { type inet_service : verdict; }"},
+			{Fragment: &weftv1.FragmentName{Publisher: "a", Name: "p"}, Priority: 9, Text: "map ip demo ports { type inet_service : verdict; }"},
 		}},
-		{"element", &weftv1.OwnerRequest{Family: "ip", Table: "demo", Set: "ports", Key: "80"}, []*weftv1.OwnedBy{
-			{Publisher: "b", Fragment: "p", Priority: 5, Text: "80 : accept"}, {Publisher: "a", Fragment: "p", Priority: 9, Text: "80 : drop"},
+		{"element", &weftv1.OwnerRequest{Object: aggregatortest.ObjectName("element ip demo ports { 80 }")}, []*weftv1.ObjectOwner{
+			{Fragment: &weftv1.FragmentName{Publisher: "b", Name: "p"}, Priority: 5, Text: "80 : accept"}, {Fragment: &weftv1.FragmentName{Publisher: "a", Name: "p"}, Priority: 9, Text: "80 : drop"},
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,22 +56,25 @@ func TestOwner(t *testing.T) {
 		})
 	}
 	for name, tt := range map[string]struct {
-		req  *weftv1.OwnerRequest
-		want error
+		object string
+		want   error
 	}{
-		"no table":     {&weftv1.OwnerRequest{Table: "none"}, aggregator.ErrNoObject},
-		"no chain":     {&weftv1.OwnerRequest{Table: "demo", Chain: "none"}, aggregator.ErrNoObject},
-		"no rule":      {&weftv1.OwnerRequest{Table: "demo", Chain: "input", Handle: 999}, aggregator.ErrNoObject},
-		"no set":       {&weftv1.OwnerRequest{Table: "demo", Set: "none", Key: "80"}, aggregator.ErrNoObject},
-		"no element":   {&weftv1.OwnerRequest{Table: "demo", Set: "ports", Key: "81"}, aggregator.ErrNoObject},
-		"bad key":      {&weftv1.OwnerRequest{Table: "demo", Set: "ports", Key: "eighty"}, aggregator.ErrInvalidName},
-		"bad family":   {&weftv1.OwnerRequest{Family: "ipx", Table: "demo"}, aggregator.ErrInvalidName},
-		"nothing":      {&weftv1.OwnerRequest{}, aggregator.ErrProtocol},
-		"two objects":  {&weftv1.OwnerRequest{Table: "demo", Chain: "input", Set: "ports"}, aggregator.ErrProtocol},
-		"lone handle":  {&weftv1.OwnerRequest{Table: "demo", Handle: 1}, aggregator.ErrProtocol},
-		"lone element": {&weftv1.OwnerRequest{Table: "demo", Key: "80"}, aggregator.ErrProtocol},
+		"no table":     {"table ip none", aggregator.ErrNoObject},
+		"no chain":     {"chain ip demo none", aggregator.ErrNoObject},
+		"no rule":      {"rule ip demo input handle 999", aggregator.ErrNoObject},
+		"no set":       {"element ip demo none { 80 }", aggregator.ErrNoObject},
+		"no element":   {"element ip demo ports { 81 }", aggregator.ErrNoObject},
+		"no kind":      {"carrot ip demo ports", aggregator.ErrNoObject},
+		"bad key":      {"element ip demo ports { eighty }", aggregator.ErrInvalidName},
+		"bad family":   {"table ipx demo", aggregator.ErrInvalidName},
+		"nothing":      {"", aggregator.ErrProtocol},
+		"lone handle":  {"rule ip demo", aggregator.ErrProtocol},
+		"no handle":    {"rule ip demo input", aggregator.ErrProtocol},
+		"lone element": {"element ip demo", aggregator.ErrProtocol},
+		"named table":  {"table ip demo input", aggregator.ErrProtocol},
 	} {
-		if _, err := d.Aggregator.Owner(aggregatortest.Context(t), tt.req); !errors.Is(err, tt.want) {
+		req := &weftv1.OwnerRequest{Object: aggregatortest.ObjectName(tt.object)}
+		if _, err := d.Aggregator.Owner(aggregatortest.Context(t), req); !errors.Is(err, tt.want) {
 			t.Errorf("%s: error is %v: want %v", name, err, tt.want)
 		}
 	}

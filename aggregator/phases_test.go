@@ -17,13 +17,13 @@ func TestCommitPhases(t *testing.T) {
 	applyAs(t, d, "a", blocklist("list", "10.0.0.1"))
 	applyAs(t, d, "a", blocklist("list", "10.0.0.2"))
 	commits := 0
-	events.until(t, "both commits are told", func(e *weftv1.Event) bool {
+	events.until(t, "both commits are told", func(e *weftv1.WatchResponse) bool {
 		c := e.GetCommit()
 		if c == nil {
 			return false
 		}
-		if c.GetBuild().AsDuration() <= 0 || c.GetKernel().AsDuration() <= 0 || c.GetBuild().AsDuration()+c.GetKernel().AsDuration() != c.GetDuration().AsDuration() {
-			t.Errorf("build %v and kernel %v: want the duration %v", c.GetBuild(), c.GetKernel(), c.GetDuration())
+		if c.GetBuild().AsDuration() <= 0 || c.GetKernel().AsDuration() <= 0 {
+			t.Errorf("build %v and kernel %v: want both", c.GetBuild(), c.GetKernel())
 		}
 		// The token of the second comes 50 ms after that of the first.
 		if commits++; commits == 2 && c.GetWait().AsDuration() <= 0 {

@@ -1,9 +1,11 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 
@@ -28,7 +30,7 @@ type Checker interface {
 //
 // Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many
 // fragments), ErrKernel, ErrStandby, ErrStopped, ctx's.
-func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
+func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.PlanRequest) (iter.Seq[*weftv1.PlanResponse], error) {
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.Pla
 	if failed != nil {
 		return nil, failed
 	}
-	return p.message(admission.MaxPlanBytes), nil
+	return p.parts(partBytes), nil
 }
 
 // planning is a plan on its way to the writer and back.
@@ -67,9 +69,9 @@ type planning struct {
 // newPlanning admits the updates of a plan.
 func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *planning {
 	p := &planning{place: make(map[desired.Key]int)}
-	for _, name := range req.GetWithdraw() {
-		key := desired.Key{Publisher: publisher, Name: name}
-		p.add(key, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true}, admission.CheckIdentity("fragment", name))
+	for _, n := range req.GetWithdraw() {
+		key := desired.Key{Publisher: cmp.Or(n.GetPublisher(), publisher), Name: n.GetName()}
+		p.add(key, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true}, admission.CheckKey(key))
 	}
 	scope := planScope{scope: a.scope.Load()}
 	for _, f := range req.GetFragments() {
@@ -199,7 +201,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 		if err == nil {
 			accepted = append(accepted, s)
 		} else if !p.refuse(err) {
-			p.refuse(admission.Reject(s.key(), weftv1.Reason_REASON_INVALID, "", "%v", err))
+			p.refuse(admission.Reject(s.key(), weftv1.Violation_REASON_INVALID, nil, "%v", err))
 		}
 	}
 	return accepted
@@ -213,12 +215,12 @@ func (w *writer) planGate(s *submission, fresh *int) error {
 	case there:
 		return nil
 	case s.mustExist:
-		return admission.Reject(s.key(), weftv1.Reason_REASON_REFERENCE, "", "there is no such fragment to withdraw")
+		return admission.Reject(s.key(), weftv1.Violation_REASON_REFERENCE, nil, "there is no such fragment to withdraw")
 	case s.withdraws():
 		return nil
 	}
 	if *fresh++; w.state.Len()+*fresh > admission.MaxFragments {
-		return admission.Reject(s.key(), weftv1.Reason_REASON_LIMIT, "", "there are %d fragments, and no more are taken: delete some", w.state.Len())
+		return admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil, "there are %d fragments, and no more are taken: delete some", w.state.Len())
 	}
 	return nil
 }

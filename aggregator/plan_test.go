@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/weft-proxy/weft/aggregator"
@@ -27,7 +29,16 @@ func plan(t *testing.T, d *aggregatortest.Daemon, req *weftv1.PlanRequest) *weft
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp
+	return whole(resp)
+}
+
+// whole joins the parts of a plan.
+func whole(parts iter.Seq[*weftv1.PlanResponse]) *weftv1.PlanResponse {
+	all := &weftv1.PlanResponse{}
+	for part := range parts {
+		proto.Merge(all, part)
+	}
+	return all
 }
 
 // diffLines puts changes into lines as "weft plan" prints them.
@@ -37,7 +48,7 @@ func diffLines(resp *weftv1.PlanResponse) []string {
 		sign := map[weftv1.Change_Operation]string{
 			weftv1.Change_OPERATION_ADD: "+", weftv1.Change_OPERATION_DELETE: "-", weftv1.Change_OPERATION_FLUSH: "0",
 		}[c.GetOperation()]
-		lines = append(lines, sign+" "+c.GetObject())
+		lines = append(lines, sign+" "+c.GetText())
 	}
 	return lines
 }
@@ -122,7 +133,11 @@ func TestPlanDiff(t *testing.T) {
 				applyAs(t, d, "tester", f)
 			}
 			before := k.String()
-			resp := plan(t, d, &weftv1.PlanRequest{Fragments: tt.after, Withdraw: tt.withdraw})
+			req := &weftv1.PlanRequest{Fragments: tt.after}
+			for _, name := range tt.withdraw {
+				req.Withdraw = append(req.Withdraw, &weftv1.FragmentName{Name: name})
+			}
+			resp := plan(t, d, req)
 			if diff := cmp.Diff(tt.want, diffLines(resp)); diff != "" || len(resp.GetRejections()) > 0 {
 				t.Errorf("rejections %v, changes (-want +got):\n%s", resp.GetRejections(), diff)
 			}
@@ -159,7 +174,7 @@ func TestPlanRejections(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	events := watch(t, d)
 	resp := plan(t, d, &weftv1.PlanRequest{
-		Withdraw: []string{"nothing"},
+		Withdraw: []*weftv1.FragmentName{{Name: "nothing"}},
 		Fragments: []*weftv1.Fragment{
 			ruled("typo", "tcp dprot 22 accept"), ruled("good", "tcp dport 22 accept"), conflict, ruled("poison", "tcp dport 666 drop"),
 			ruled("dangling", "jump nowhere"), {Name: "Bad Name"}, ruled("poison-too", "udp dport 666 drop"),
@@ -171,7 +186,7 @@ func TestPlanRejections(t *testing.T) {
 	}
 	var got []string
 	for _, r := range resp.GetRejections() {
-		got = append(got, r.GetFragment()+" "+r.GetViolations()[0].GetReason().String())
+		got = append(got, r.GetFragment().Text()+" "+r.GetViolations()[0].GetReason().String())
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rejections (-want +got):\n%s", diff)
@@ -183,7 +198,7 @@ func TestPlanRejections(t *testing.T) {
 	if _, err := d.Aggregator.Apply(ctx, "tester", ruled("good", "tcp dport 22 accept")); err != nil {
 		t.Fatal(err)
 	}
-	events.until(t, "the commit is the first event", func(e *weftv1.Event) bool {
+	events.until(t, "the commit is the first event", func(e *weftv1.WatchResponse) bool {
 		if e.GetRejection() != nil {
 			t.Errorf("a plan was announced: %v", e)
 		}
@@ -210,7 +225,7 @@ func TestPlanUnattributed(t *testing.T) {
 		fragments = append(fragments, ruled(fmt.Sprintf("f%d", i), fmt.Sprintf("tcp dport %d accept", 660+2*i)))
 	}
 	resp := plan(t, d, &weftv1.PlanRequest{Fragments: fragments})
-	if len(resp.GetRejections()) != 1 || resp.GetRejections()[0].GetFragment() != "tester/f3" {
+	if len(resp.GetRejections()) != 1 || resp.GetRejections()[0].GetFragment().Text() != "tester/f3" {
 		t.Fatalf("rejections are %v: want that of f3", resp.GetRejections())
 	}
 }
@@ -223,9 +238,9 @@ func TestPlanShadows(t *testing.T) {
 		ports("a", 1, "22 : accept", "80 : accept", "443 : accept", "8080 : drop"), ports("b", 2, "8080 : accept"),
 	}})
 	want := []*weftv1.Shadow{
-		{Object: "table ip demo map ports", Key: "22", Winner: "other/first", Value: "drop", Hidden: "tester/a", HiddenValue: "accept"},
-		{Object: "table ip demo map ports", Key: "443", Winner: "tester/a", Value: "accept", Hidden: "other/last", HiddenValue: "drop"},
-		{Object: "table ip demo map ports", Key: "8080", Winner: "tester/a", Value: "drop", Hidden: "tester/b", HiddenValue: "accept"},
+		{Element: aggregatortest.ObjectName("element ip demo ports { 22 }"), Winner: &weftv1.FragmentName{Publisher: "other", Name: "first"}, WinnerValue: "drop", Hidden: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, HiddenValue: "accept"},
+		{Element: aggregatortest.ObjectName("element ip demo ports { 443 }"), Winner: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, WinnerValue: "accept", Hidden: &weftv1.FragmentName{Publisher: "other", Name: "last"}, HiddenValue: "drop"},
+		{Element: aggregatortest.ObjectName("element ip demo ports { 8080 }"), Winner: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, WinnerValue: "drop", Hidden: &weftv1.FragmentName{Publisher: "tester", Name: "b"}, HiddenValue: "accept"},
 	}
 	if diff := cmp.Diff(want, resp.GetShadows(), protocmp.Transform()); diff != "" {
 		t.Fatalf("shadows (-want +got):\n%s", diff)
@@ -238,10 +253,10 @@ func TestPlanErrors(t *testing.T) {
 	if _, err := d.Aggregator.Plan(ctx, "Nobody!", &weftv1.PlanRequest{}); !errors.Is(err, aggregator.ErrInvalidName) {
 		t.Errorf("error is %v: want ErrInvalidName", err)
 	}
-	if _, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{Withdraw: make([]string, admission.MaxPlan+1)}); !errors.Is(err, aggregator.ErrProtocol) {
+	if _, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{Withdraw: make([]*weftv1.FragmentName, admission.MaxPlan+1)}); !errors.Is(err, aggregator.ErrProtocol) {
 		t.Errorf("error is %v: want ErrProtocol", err)
 	}
-	if resp, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{}); err != nil || len(resp.GetChanges()) > 0 {
+	if resp, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{}); err != nil || len(whole(resp).GetChanges()) > 0 {
 		t.Errorf("an empty plan is %v, error %v", resp, err)
 	}
 	if err := d.Stop(); err != nil {
@@ -347,10 +362,13 @@ func TestPlanWaitsForTheStart(t *testing.T) {
 	var planErr, ownerErr error
 	var asked sync.WaitGroup
 	asked.Go(func() {
-		resp, planErr = again.Plan(ctx, "tester", &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{ruled("user", "ip daddr @blocked accept")}})
+		parts, err := again.Plan(ctx, "tester", &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{ruled("user", "ip daddr @blocked accept")}})
+		if planErr = err; err == nil {
+			resp = whole(parts)
+		}
 	})
 	asked.Go(func() {
-		owners, ownerErr = again.Owner(ctx, &weftv1.OwnerRequest{Family: "ip", Table: "demo", Set: "blocked", Key: "10.0.0.1"})
+		owners, ownerErr = again.Owner(ctx, &weftv1.OwnerRequest{Object: aggregatortest.ObjectName("element ip demo blocked { 10.0.0.1 }")})
 	})
 	close(slow.adopt)
 	asked.Wait()
@@ -408,7 +426,7 @@ func TestKernelPlan(t *testing.T) {
 			resp := plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{change, full, loop}})
 			var refused []string
 			for _, r := range resp.GetRejections() {
-				refused = append(refused, r.GetFragment()+" "+r.GetViolations()[0].GetReason().String())
+				refused = append(refused, r.GetFragment().Text()+" "+r.GetViolations()[0].GetReason().String())
 			}
 			if diff := cmp.Diff([]string{"tester/full REASON_KERNEL", "tester/loop REASON_KERNEL"}, refused); diff != "" {
 				t.Errorf("rejections (-want +got):\n%s", diff)

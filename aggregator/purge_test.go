@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -20,9 +22,10 @@ import (
 // remembers to which.
 func sticky(backends ...string) *weftv1.Fragment {
 	table := &weftv1.Table{
-		Family: "ip", Name: "demo", AffinityMaps: []string{"affinity"},
+		Family: "ip", Name: "demo",
 		Maps: []*weftv1.Set{{
 			Name: "affinity", Typeof: "ip saddr : ip daddr . th dport", Flags: []string{"dynamic", "timeout"}, Size: 65536,
+			Role: weftv1.MapRole_MAP_ROLE_AFFINITY,
 		}},
 	}
 	var picks []string
@@ -297,8 +300,8 @@ func TestAffinityMapsOnTheWire(t *testing.T) {
 		p.Family, p.Name = "ip", "demo"
 		return &weftv1.Patch{Fragment: "sticky", Tables: []*weftv1.TablePatch{p}}
 	}
-	second := &weftv1.Set{Name: "second", Type: "ipv4_addr : ipv4_addr", Flags: []string{"dynamic"}, Size: 9}
-	if _, err := s.Patch(ctx, table(&weftv1.TablePatch{PutMaps: []*weftv1.Set{second}, AffinityMaps: []string{"second"}})); err != nil {
+	second := &weftv1.Set{Name: "second", Type: "ipv4_addr : ipv4_addr", Flags: []string{"dynamic"}, Size: 9, Role: weftv1.MapRole_MAP_ROLE_AFFINITY}
+	if _, err := s.Patch(ctx, table(&weftv1.TablePatch{PutMaps: []*weftv1.Set{second}})); err != nil {
 		t.Fatal(err)
 	}
 	check := func(d *aggregatortest.Daemon, want ...string) {
@@ -307,7 +310,12 @@ func TestAffinityMapsOnTheWire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names := got.GetFragment().GetTables()[0].GetAffinityMaps()
+		var names []string
+		for _, m := range got.GetFragment().GetTables()[0].GetMaps() {
+			if m.GetRole() == weftv1.MapRole_MAP_ROLE_AFFINITY {
+				names = append(names, m.GetName())
+			}
+		}
 		slices.Sort(names)
 		if !slices.Equal(names, want) {
 			t.Fatalf("affinity maps %q: want %q", names, want)
@@ -318,15 +326,23 @@ func TestAffinityMapsOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(d, "affinity")
-	_, err := s.Patch(ctx, table(&weftv1.TablePatch{AffinityMaps: []string{"second"}}))
-	if r := rejection(t, err, weftv1.Reason_REASON_REFERENCE); !strings.Contains(r.Error(), `"second": the fragment has no such map`) {
-		t.Errorf("rejection of an unknown map: %v", r)
+	// A patch declares a map as a snapshot does: without the role it has none.
+	plain := proto.CloneOf(second)
+	plain.Role = weftv1.MapRole_MAP_ROLE_UNSPECIFIED
+	for _, m := range []*weftv1.Set{second, plain} {
+		if _, err := s.Patch(ctx, table(&weftv1.TablePatch{PutMaps: []*weftv1.Set{m}})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(d, "affinity")
+	if _, err := s.Patch(ctx, table(&weftv1.TablePatch{DeleteSets: []string{"second"}})); err != nil {
+		t.Fatal(err)
 	}
 	second.Flags = []string{"timeout"}
-	_, err = c.Apply(ctx, &weftv1.Fragment{Name: "bad", Tables: []*weftv1.Table{{
-		Family: "ip", Name: "demo", Maps: []*weftv1.Set{second}, AffinityMaps: []string{"second"},
+	_, err := c.Apply(ctx, &weftv1.Fragment{Name: "bad", Tables: []*weftv1.Table{{
+		Family: "ip", Name: "demo", Maps: []*weftv1.Set{second},
 	}}})
-	if r := rejection(t, err, weftv1.Reason_REASON_INVALID); !strings.Contains(r.Error(), "map second") || !strings.Contains(r.Error(), "flags dynamic") {
+	if r := rejection(t, err, weftv1.Violation_REASON_INVALID); !strings.Contains(r.Error(), "map ip demo second") || !strings.Contains(r.Error(), "flags dynamic") {
 		t.Errorf("rejection of a map without flags dynamic: %v", r)
 	}
 	if err := errors.Join(s.Close(), d.Stop()); err != nil {

@@ -33,15 +33,15 @@ func TestRefusedPatchLeavesNoTrace(t *testing.T) {
 	wrong := table()
 	wrong.DeleteChains = []string{"input"}
 	wrong.PutChains = []*weftv1.Chain{{Name: "x", Rules: []*weftv1.Rule{{Text: "jump nowhere"}}}}
-	wantReason(t, exchange(t, s, patchOf(2, &weftv1.Patch{Fragment: "firewall", Tables: []*weftv1.TablePatch{wrong}})), weftv1.Reason_REASON_REFERENCE)
+	wantReason(t, exchange(t, s, patchOf(2, &weftv1.Patch{Fragment: "firewall", Tables: []*weftv1.TablePatch{wrong}})), weftv1.Violation_REASON_REFERENCE)
 	right := table()
 	right.PutChains = []*weftv1.Chain{{Name: "y", Rules: []*weftv1.Rule{{Text: "accept"}}}}
 	wantCommitted(t, exchange(t, s, patchOf(3, &weftv1.Patch{Fragment: "firewall", Tables: []*weftv1.TablePatch{right}})))
 	wantInput := func(what string, d *aggregatortest.Daemon) {
 		t.Helper()
-		_, f, err := d.Aggregator.Get(aggregatortest.Context(t), "tester", "firewall")
+		got, err := d.Dial(t, "tester").Get(aggregatortest.Context(t), "", "firewall")
 		must(t, err)
-		chains := f.GetTables()[0].GetChains()
+		chains := got.GetFragment().GetTables()[0].GetChains()
 		if len(chains) != 2 || !proto.Equal(chains[0], inputChain()) {
 			t.Errorf("%s: chains are %v, want %v first", what, chains, inputChain())
 		}
@@ -85,7 +85,7 @@ func TestPatchBeforeTheEndOfARefusedBatch(t *testing.T) {
 	aggregatortest.Eventually(t, "the poison waits", func() bool { return d.Aggregator.Pending() == 3 })
 	release()
 	must(t, <-first)
-	rejection(t, <-poison, weftv1.Reason_REASON_KERNEL)
+	rejection(t, <-poison, weftv1.Violation_REASON_KERNEL)
 	answer, err := s.Recv()
 	must(t, err)
 	wantCommitted(t, answer)

@@ -113,7 +113,7 @@ func TestLeaveSurvivesARefusedBatch(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Fatal(err)
 	}
-	rejection(t, <-poison, weftv1.Reason_REASON_KERNEL)
+	rejection(t, <-poison, weftv1.Violation_REASON_KERNEL)
 	aggregatortest.Eventually(t, "the session's fragment is withdrawn", func() bool { return len(k.Elements(demo, "blocked")) == 2 })
 	wantElements(t, &k.Kernel, "10.0.0.2", "10.0.0.3")
 }
@@ -264,7 +264,7 @@ func TestStreamHoldsBoundedFragments(t *testing.T) {
 		}
 	}
 	var rejected *aggregator.RejectedError
-	if err := push(empty(admission.MaxFragments)); !errors.As(err, &rejected) || rejected.Violations[0].GetReason() != weftv1.Reason_REASON_LIMIT {
+	if err := push(empty(admission.MaxFragments)); !errors.As(err, &rejected) || rejected.Violations[0].GetReason() != weftv1.Violation_REASON_LIMIT {
 		t.Fatalf("one too many: %v", err)
 	}
 	if err := push(&weftv1.PublishRequest{Id: 2, Update: &weftv1.PublishRequest_Withdraw{Withdraw: "f-0"}}); err != nil {

@@ -67,7 +67,7 @@ func (w *writer) tryRepair(last bool) error {
 	}
 	w.metrics.repaired(counts)
 	w.log.Warn("repaired the kernel", "revision", w.revision, "reason", reason, "ops", len(plan.Ops)-left)
-	w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
+	w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: reason, Repaired: counts}}})
 	w.flows.Reconcile(w.state.Live())
 	return nil
 }
@@ -146,7 +146,7 @@ func (w *writer) leaveOut(refused map[nft.TableID]error) {
 		return
 	}
 	if fresh {
-		w.hub.publish(&weftv1.Event{Event: &weftv1.Event_Drift{Drift: &weftv1.Drift{Reason: w.unrepairedReason()}}})
+		w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: w.unrepairedReason()}}})
 	}
 	time.AfterFunc(w.retry, func() {
 		select {

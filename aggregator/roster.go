@@ -102,7 +102,7 @@ func (r *roster) rejected(e *RejectedError) {
 	defer r.mu.Unlock()
 	p := r.record(e.Fragment.Publisher)
 	p.rejected++
-	p.last = &weftv1.Rejection{Fragment: e.Fragment.String(), Violations: e.Violations}
+	p.last = &weftv1.Rejection{Fragment: nameOf(e.Fragment), Violations: e.Violations}
 	p.lastAt = p.active
 }
 
@@ -116,13 +116,13 @@ func (a *Aggregator) ListPublishers(context.Context) (*weftv1.ListPublishersResp
 	all := make(map[string]*weftv1.PublisherStatus)
 	fragments, _ := a.List()
 	for _, f := range fragments {
-		p := all[f.GetPublisher()]
+		p := all[f.GetFragment().GetPublisher()]
 		if p == nil {
-			p = &weftv1.PublisherStatus{Name: f.GetPublisher()}
+			p = &weftv1.PublisherStatus{Name: f.GetFragment().GetPublisher()}
 			all[p.Name] = p
 		}
 		p.Fragments++
-		if f.GetState() == weftv1.State_STATE_ADOPTED {
+		if f.GetState() == weftv1.FragmentStatus_STATE_ADOPTED {
 			p.Adopted++
 		}
 		p.Rules += f.GetRules()

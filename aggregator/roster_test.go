@@ -33,7 +33,7 @@ func TestRosterReport(t *testing.T) {
 		"quiet": {Name: "quiet", Fragments: 1, Committed: 1},
 		"a": {
 			Name: "a", Committed: 2, Rejected: 1,
-			LastRejection: &weftv1.Rejection{Fragment: "a/f", Violations: []*weftv1.Violation{{Message: "no"}}},
+			LastRejection: &weftv1.Rejection{Fragment: &weftv1.FragmentName{Publisher: "a", Name: "f"}, Violations: []*weftv1.Violation{{Message: "no"}}},
 			LastRejected:  timestamppb.New(time.Unix(1002, 0)),
 			Sessions: []*weftv1.SessionStatus{
 				{Pid: 2, Uid: 7, Since: timestamppb.New(time.Unix(1000, 0)), Pending: 3},

@@ -75,8 +75,8 @@ func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session,
 	return s, nil
 }
 
-func presence(publisher string, pid int32, connected bool) *weftv1.Event {
-	return &weftv1.Event{Event: &weftv1.Event_Presence{Presence: &weftv1.Presence{Publisher: publisher, Connected: connected, Pid: pid}}}
+func presence(publisher string, pid int32, connected bool) *weftv1.WatchResponse {
+	return &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Presence{Presence: &weftv1.Presence{Publisher: publisher, Connected: connected, Pid: pid}}}
 }
 
 // Close ends the session: fragments whose lifetime is that of the session are
@@ -141,7 +141,7 @@ func (s *Session) rejected(err error) <-chan Result {
 // invalidName is the rejection of an update whose fragment can not be named.
 func invalidName(key desired.Key, err error) error {
 	key.Name = admission.Clip(key.Name)
-	return admission.Reject(key, weftv1.Reason_REASON_INVALID, "", "%v", err)
+	return admission.Reject(key, weftv1.Violation_REASON_INVALID, nil, "%v", err)
 }
 
 func (s *Session) pushSnapshot(id uint64, f *weftv1.Fragment, more bool) (<-chan Result, error) {
@@ -179,7 +179,7 @@ func (s *Session) pushPatch(p *weftv1.Patch) (<-chan Result, error) {
 }
 
 func snapshotNeeded(key desired.Key) error {
-	return admission.Reject(key, weftv1.Reason_REASON_SNAPSHOT_NEEDED, "", "patches need a snapshot that was sent on the same stream: send one")
+	return admission.Reject(key, weftv1.Violation_REASON_SNAPSHOT_NEEDED, nil, "patches need a snapshot that was sent on the same stream: send one")
 }
 
 func (s *Session) pushWithdraw(name string) (<-chan Result, error) {
@@ -202,7 +202,7 @@ func (s *Session) submit(adm *admission.Builder) (<-chan Result, error) {
 	}
 	name := adm.Key().Name
 	if _, ok := s.declared[name]; !ok && len(s.declared) >= admission.MaxFragments {
-		return s.rejected(admission.Reject(adm.Key(), weftv1.Reason_REASON_LIMIT, "", "the stream has sent %d fragments, and no more are taken: withdraw some", admission.MaxFragments)), nil
+		return s.rejected(admission.Reject(adm.Key(), weftv1.Violation_REASON_LIMIT, nil, "the stream has sent %d fragments, and no more are taken: withdraw some", admission.MaxFragments)), nil
 	}
 	declared, changed := adm.Declared()
 	s.declared[name] = declared
@@ -258,7 +258,7 @@ func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Frag
 	}
 	adm := admission.NewSnapshot(a.admission, key, a.scope.Load())
 	if f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {
-		adm.Reject(weftv1.Reason_REASON_INVALID, "lifetime session needs a Publish stream: it would end with this call")
+		adm.Reject(weftv1.Violation_REASON_INVALID, "lifetime session needs a Publish stream: it would end with this call")
 	}
 	adm.AddFragment(f)
 	u, err := adm.Finish()

@@ -28,7 +28,7 @@ func raw(t *testing.T, d *aggregatortest.Daemon, publisher string) grpc.BidiStre
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	ctx := metadata.AppendToOutgoingContext(aggregatortest.Context(t), "weft-publisher", publisher)
-	stream, err := weftv1.NewAggregatorClient(conn).Publish(ctx)
+	stream, err := weftv1.NewPublisherClient(conn).Publish(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func patchOf(id uint64, p *weftv1.Patch) *weftv1.PublishRequest {
 	return &weftv1.PublishRequest{Id: id, Update: &weftv1.PublishRequest_Patch{Patch: p}}
 }
 
-func wantReason(t *testing.T, r *weftv1.PublishResponse, want weftv1.Reason) {
+func wantReason(t *testing.T, r *weftv1.PublishResponse, want weftv1.Violation_Reason) {
 	t.Helper()
 	if len(r.GetRejected().GetViolations()) == 0 || r.GetRejected().GetViolations()[0].GetReason() != want {
 		t.Fatalf("answer %v: want reason %v", r, want)
@@ -78,14 +78,14 @@ func TestPatchNeedsSnapshotOfTheStream(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
 	ctx := aggregatortest.Context(t)
 	s := raw(t, d, "tester")
-	wantReason(t, exchange(t, s, patchOf(1, patch("list", []string{"10.0.0.1"}, nil))), weftv1.Reason_REASON_SNAPSHOT_NEEDED)
+	wantReason(t, exchange(t, s, patchOf(1, patch("list", []string{"10.0.0.1"}, nil))), weftv1.Violation_REASON_SNAPSHOT_NEEDED)
 	wantCommitted(t, exchange(t, s, snapshotOf(2, blocklist("list"))))
 	wantCommitted(t, exchange(t, s, patchOf(3, patch("list", []string{"10.0.0.1"}, nil))))
 	// A unary call replaces the content: what the stream patches is gone.
 	if _, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.5")); err != nil {
 		t.Fatal(err)
 	}
-	wantReason(t, exchange(t, s, patchOf(4, patch("list", []string{"10.0.0.2"}, nil))), weftv1.Reason_REASON_SNAPSHOT_NEEDED)
+	wantReason(t, exchange(t, s, patchOf(4, patch("list", []string{"10.0.0.2"}, nil))), weftv1.Violation_REASON_SNAPSHOT_NEEDED)
 	wantElements(t, k, "10.0.0.5")
 }
 
@@ -95,7 +95,7 @@ func TestSecondStreamTakesOver(t *testing.T) {
 	first, second := raw(t, d, "tester"), raw(t, d, "tester")
 	wantCommitted(t, exchange(t, first, snapshotOf(1, blocklist("list", "10.0.0.1"))))
 	wantCommitted(t, exchange(t, second, snapshotOf(1, blocklist("list", "10.0.0.2"))))
-	wantReason(t, exchange(t, first, patchOf(2, patch("list", []string{"10.0.0.3"}, nil))), weftv1.Reason_REASON_TAKEN_OVER)
+	wantReason(t, exchange(t, first, patchOf(2, patch("list", []string{"10.0.0.3"}, nil))), weftv1.Violation_REASON_TAKEN_OVER)
 	wantCommitted(t, exchange(t, second, patchOf(2, patch("list", []string{"10.0.0.4"}, nil))))
 	wantElements(t, k, "10.0.0.2", "10.0.0.4")
 }
@@ -174,7 +174,7 @@ func TestSessionLifetime(t *testing.T) {
 	if err := s.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	events.until(t, "the withdrawal is refused", func(e *weftv1.Event) bool { return e.GetRejection().GetFragment() == "tester/chain" })
+	events.until(t, "the withdrawal is refused", func(e *weftv1.WatchResponse) bool { return e.GetRejection().GetFragment().Text() == "tester/chain" })
 	if got := k.Rules(demo, "target"); len(got) != 1 {
 		t.Fatalf("rules of the chain in use: %v", got)
 	}
@@ -188,7 +188,7 @@ func TestSessionLifetime(t *testing.T) {
 	f := blocklist("unary")
 	f.Lifetime = weftv1.Lifetime_LIFETIME_SESSION
 	_, err := c.Apply(ctx, f)
-	rejection(t, err, weftv1.Reason_REASON_INVALID)
+	rejection(t, err, weftv1.Violation_REASON_INVALID)
 }
 
 // TestRefusedDeclarationNeedsSnapshot refuses a change of declarations that a
@@ -206,12 +206,12 @@ func TestRefusedDeclarationNeedsSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	behind := patch("list", []string{"10.0.0.3 . 80"}, nil)
-	wantReason(t, exchangeTwo(t, s, patchOf(3, behind)), weftv1.Reason_REASON_CONFLICT)
+	wantReason(t, exchangeTwo(t, s, patchOf(3, behind)), weftv1.Violation_REASON_CONFLICT)
 	resp, err := s.Recv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantReason(t, resp, weftv1.Reason_REASON_SNAPSHOT_NEEDED)
+	wantReason(t, resp, weftv1.Violation_REASON_SNAPSHOT_NEEDED)
 	wantCommitted(t, exchange(t, s, snapshotOf(4, blocklist("list", "10.0.0.4"))))
 	wantCommitted(t, exchange(t, s, patchOf(5, patch("list", []string{"10.0.0.5"}, nil))))
 	wantElements(t, k, "10.0.0.1", "10.0.0.4", "10.0.0.5")
@@ -269,13 +269,13 @@ func (f *fakeFlows) counts() (stale, live int) {
 
 // services returns a fragment whose map sends one UDP service to backends.
 func services(backends ...string) *weftv1.Fragment {
-	m := &weftv1.Set{Name: "endpoints", Type: "ipv4_addr . inet_proto . inet_service . integer : ipv4_addr . inet_service"}
+	m := &weftv1.Set{Name: "endpoints", Role: weftv1.MapRole_MAP_ROLE_CONNTRACK, Type: "ipv4_addr . inet_proto . inet_service . integer : ipv4_addr . inet_service"}
 	m.Type, m.Typeof = "", "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"
 	for i, b := range backends {
 		m.Elements = append(m.Elements, &weftv1.Element{Key: fmt.Sprintf("10.96.0.1 . udp . 53 . %d", i), Value: b + " . 5353"})
 	}
 	return &weftv1.Fragment{Name: "services", Tables: []*weftv1.Table{{
-		Family: "ip", Name: "demo", Maps: []*weftv1.Set{m}, ConntrackMaps: []string{"endpoints"},
+		Family: "ip", Name: "demo", Maps: []*weftv1.Set{m},
 	}}}
 }
 
@@ -304,7 +304,7 @@ func TestFlowsAreFlushedAfterCommits(t *testing.T) {
 	if len(last.Gone) != 1 || last.Gone[0].String() != "10.1.0.2:5353" || last.Port != 53 || last.Unrouted || at != 2 {
 		t.Fatalf("flushed %+v after %d commits", last, at)
 	}
-	events.until(t, "the commit's event has the flows", func(e *weftv1.Event) bool { return e.GetCommit().GetFlows() == 3 })
+	events.until(t, "the commit's event has the flows", func(e *weftv1.WatchResponse) bool { return e.GetCommit().GetFlows() == 3 })
 
 	flows.mu.Lock()
 	flows.fail = 1
@@ -362,7 +362,7 @@ func TestListPublishers(t *testing.T) {
 	}
 	p := list.GetPublishers()[0]
 	if p.GetName() != "tester" || p.GetFragments() != 1 || p.GetRules() != 1 || p.GetElements() != 2 || p.GetCommitted() != 1 || p.GetRejected() != 1 ||
-		p.GetLastRejection().GetFragment() != "tester/bad" || !p.GetLastRejected().IsValid() {
+		p.GetLastRejection().GetFragment().Text() != "tester/bad" || !p.GetLastRejected().IsValid() {
 		t.Errorf("publisher is %v", p)
 	}
 	if n := len(p.GetSessions()); n != 1 {

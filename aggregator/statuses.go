@@ -114,14 +114,14 @@ func (s *statuses) rejected(r *RejectedError) {
 // fragmentStatus converts a status to a message.
 func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Timestamp) *weftv1.FragmentStatus {
 	st := &weftv1.FragmentStatus{
-		Publisher: f.Key.Publisher, Name: f.Key.Name, Priority: f.Priority,
+		Fragment: nameOf(f.Key), Priority: f.Priority,
 		Lifetime: admission.EffectiveLifetime(weftv1.Lifetime(f.Lifetime)),
-		State:    weftv1.State_STATE_COMMITTED, Revision: revision, Changed: changed,
+		State:    weftv1.FragmentStatus_STATE_COMMITTED, Revision: revision, Changed: changed,
 		Chains: uint32(f.Chains), Rules: uint32(f.Rules), Sets: uint32(f.Sets), Objects: uint32(f.Objects), //nolint:gosec // counts
 		Elements: uint64(f.Elements), Shadowed: uint64(f.Shadowed), //nolint:gosec // counts
 	}
 	if f.Adopted {
-		st.State = weftv1.State_STATE_ADOPTED
+		st.State = weftv1.FragmentStatus_STATE_ADOPTED
 	}
 	return st
 }

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -28,13 +29,13 @@ func (a *Aggregator) ListTables(ctx context.Context) (*weftv1.ListTablesResponse
 	return resp, nil
 }
 
-// GetTable returns the merged content of a table; terse leaves the elements of
-// its sets out. Of rules from before a restart the text is not known until
+// GetTable returns the merged content of a table in parts of about 1 MiB; terse
+// leaves the elements of its sets out. Of rules from before a restart the text is not known until
 // their publisher is back.
 //
 // Possible errors: ErrInvalidName (the family), ErrNoObject, ErrStandby,
 // ErrStopped, ctx's.
-func (a *Aggregator) GetTable(ctx context.Context, family, name string, terse bool) (*weftv1.GetTableResponse, error) {
+func (a *Aggregator) GetTable(ctx context.Context, family, name string, terse bool) (iter.Seq[*weftv1.GetTableResponse], error) {
 	id, err := tableID(family, name)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func (a *Aggregator) GetTable(ctx context.Context, family, name string, terse bo
 	if v.merged == nil {
 		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, admission.Clip(id.String()))
 	}
-	return v.message(), nil
+	return v.parts(partBytes), nil
 }
 
 func tableID(family, name string) (nft.TableID, error) {
@@ -86,38 +87,98 @@ func (v *tableView) set(s *desired.MergedSet) nft.Set {
 	return s.Decl.Declaration()
 }
 
-// message puts a table into the words of the wire.
-func (v *tableView) message() *weftv1.GetTableResponse {
-	resp := &weftv1.GetTableResponse{Revision: v.revision, Status: tableStatus(&v.merged.Status)}
-	for _, o := range v.merged.Objects {
+// parts returns a table as messages of about limit bytes.
+func (v *tableView) parts(limit int) iter.Seq[*weftv1.GetTableResponse] {
+	return func(yield func(*weftv1.GetTableResponse) bool) {
+		b := tableParts{view: v, yield: yield, part: &weftv1.GetTableResponse{Revision: v.revision, Status: tableStatus(&v.merged.Status)}}
+		b.parts = parts{limit: limit, send: b.next}
+		if b.addObjects() && b.addChains() && b.addSets() {
+			yield(b.part)
+		}
+	}
+}
+
+// tableParts builds the parts of a table.
+type tableParts struct {
+	view  *tableView
+	yield func(*weftv1.GetTableResponse) bool
+	parts parts
+	part  *weftv1.GetTableResponse
+}
+
+// next yields the present part and begins another one.
+func (b *tableParts) next() bool {
+	more := b.yield(b.part)
+	b.part = &weftv1.GetTableResponse{}
+	return more
+}
+
+func (b *tableParts) addObjects() bool {
+	for _, o := range b.view.merged.Objects {
 		if o.Flowtable != nil {
-			resp.Flowtables = append(resp.Flowtables, &weftv1.MergedFlowtable{Flowtable: flowtableMessage(o.Flowtable), Fragments: names(o.Fragments)})
-		} else {
-			resp.Objects = append(resp.Objects, &weftv1.MergedObject{Object: objectMessage(o.Object), Fragments: names(o.Fragments)})
+			m := &weftv1.MergedFlowtable{Flowtable: flowtableMessage(o.Flowtable), Fragments: namesOf(o.Fragments)}
+			if _, stop := b.parts.fit(m); stop {
+				return false
+			}
+			b.part.Flowtables = append(b.part.Flowtables, m)
+			continue
 		}
+		m := &weftv1.MergedObject{Object: objectMessage(o.Object), Fragments: namesOf(o.Fragments)}
+		if _, stop := b.parts.fit(m); stop {
+			return false
+		}
+		b.part.Objects = append(b.part.Objects, m)
 	}
-	for i := range v.merged.Chains {
-		c := &v.merged.Chains[i]
-		m := &weftv1.MergedChain{
-			Chain:     chainMessage(v.chain(c), desired.Chain{Decl: c.Decl}),
-			Fragments: names(c.Fragments), Rules: make([]*weftv1.MergedRule, 0, len(c.Rules)),
+	return true
+}
+
+func (b *tableParts) addChains() bool {
+	for i := range b.view.merged.Chains {
+		c := &b.view.merged.Chains[i]
+		m := &weftv1.MergedChain{Chain: chainMessage(c.Decl.Name, b.view.chain(c)), Fragments: namesOf(c.Fragments)}
+		if _, stop := b.parts.fit(m); stop {
+			return false
 		}
+		b.part.Chains = append(b.part.Chains, m)
 		for _, r := range c.Rules {
-			m.Rules = append(m.Rules, &weftv1.MergedRule{
-				Rule: &weftv1.Rule{Text: r.Rule.Text, Comment: r.Rule.Comment}, Handle: r.Handle, Fragment: r.Owner,
-			})
+			rule := &weftv1.MergedRule{Rule: &weftv1.Rule{Text: r.Rule.Text, Comment: r.Rule.Comment}, Handle: r.Handle, Fragment: ownerName(r.Owner)}
+			next, stop := b.parts.fit(rule)
+			if stop {
+				return false
+			}
+			if next {
+				m = &weftv1.MergedChain{Chain: &weftv1.Chain{Name: c.Decl.Name}}
+				b.part.Chains = append(b.part.Chains, m)
+			}
+			m.Rules = append(m.Rules, rule)
 		}
-		resp.Chains = append(resp.Chains, m)
 	}
-	for i := range v.merged.Sets {
-		s := &v.merged.Sets[i]
+	return true
+}
+
+func (b *tableParts) addSets() bool {
+	for i := range b.view.merged.Sets {
+		s := &b.view.merged.Sets[i]
+		m := &weftv1.MergedSet{Set: setMessage(b.view.set(s), desired.Set{Decl: s.Decl}), Map: s.Decl.Map, Fragments: namesOf(s.Fragments)}
+		if _, stop := b.parts.fit(m); stop {
+			return false
+		}
+		b.part.Sets = append(b.part.Sets, m)
 		slices.SortFunc(s.Elements, compareElements)
-		resp.Sets = append(resp.Sets, &weftv1.MergedSet{
-			Set: setMessage(v.set(s), desired.Set{Decl: s.Decl, Elements: s.Elements}),
-			Map: s.Decl.Map, Fragments: names(s.Fragments),
-		})
+		for j := range s.Elements {
+			e := elementMessage(s.Decl, &s.Elements[j])
+			next, stop := b.parts.fit(e)
+			if stop {
+				return false
+			}
+			if next {
+				m = &weftv1.MergedSet{Set: &weftv1.Set{Name: s.Decl.Name}, Map: s.Decl.Map}
+				b.part.Sets = append(b.part.Sets, m)
+			}
+			m.Set.Elements = append(m.Set.Elements, e)
+		}
 	}
-	return resp
+	return true
 }
 
 // compareElements orders elements of one set by their packed keys: numbers and
@@ -131,18 +192,9 @@ func compareElements(a, b set.Element) int {
 
 func tableStatus(st *desired.TableStatus) *weftv1.TableStatus {
 	return &weftv1.TableStatus{
-		Family: st.Table.Family.String(), Name: st.Table.Name, Comment: st.Comment, Fragments: names(st.Fragments),
+		Family: st.Table.Family.String(), Name: st.Table.Name, Comment: st.Comment, Fragments: namesOf(st.Fragments),
 		Chains: uint32(st.Chains), Rules: uint32(st.Rules), Sets: uint32(st.Sets), //nolint:gosec // counts
 		Elements: uint64(st.Elements), Shadowed: uint64(st.Shadowed), //nolint:gosec // counts
 		Objects: uint32(st.Objects), Flags: flagsMessage(st.Dormant), //nolint:gosec // a count
 	}
-}
-
-// names returns fragments as "publisher/name".
-func names(keys []desired.Key) []string {
-	out := make([]string, 0, len(keys))
-	for _, k := range keys {
-		out = append(out, k.String())
-	}
-	return out
 }

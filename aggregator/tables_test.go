@@ -1,6 +1,7 @@
 package aggregator_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -45,11 +46,12 @@ func TestGetTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := d.Aggregator.GetTable(ctx, "ip", "demo", false)
+	got, err := getTable(ctx, d, "ip", "demo", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	both := []string{"early/p", "late/p"}
+	early, late := &weftv1.FragmentName{Publisher: "early", Name: "p"}, &weftv1.FragmentName{Publisher: "late", Name: "p"}
+	both := []*weftv1.FragmentName{early, late}
 	handles := k.Handles(demo, "input")
 	want := &weftv1.GetTableResponse{
 		Revision: d.Aggregator.Revision(),
@@ -60,8 +62,8 @@ func TestGetTable(t *testing.T) {
 			Chain:     &weftv1.Chain{Name: "input", Type: "filter", Hook: "input", Priority: "filter", Policy: "accept"},
 			Fragments: both,
 			Rules: []*weftv1.MergedRule{
-				{Rule: &weftv1.Rule{Text: "tcp dport vmap @ports", Comment: "of p"}, Fragment: "early/p", Handle: handles[0]},
-				{Rule: &weftv1.Rule{Text: "tcp dport vmap @ports", Comment: "of p"}, Fragment: "late/p", Handle: handles[1]},
+				{Rule: &weftv1.Rule{Text: "tcp dport vmap @ports", Comment: "of p"}, Fragment: early, Handle: handles[0]},
+				{Rule: &weftv1.Rule{Text: "tcp dport vmap @ports", Comment: "of p"}, Fragment: late, Handle: handles[1]},
 			},
 		}},
 		Sets: []*weftv1.MergedSet{{
@@ -74,7 +76,7 @@ func TestGetTable(t *testing.T) {
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Fatalf("table (-want +got):\n%s", diff)
 	}
-	terse, err := d.Aggregator.GetTable(ctx, "ip", "demo", true)
+	terse, err := getTable(ctx, d, "ip", "demo", true)
 	if err != nil || len(terse.GetSets()[0].GetSet().GetElements()) != 0 || terse.GetStatus().GetElements() != 3 {
 		t.Fatalf("terse table is %v, error %v: want no elements and their number", terse, err)
 	}
@@ -85,6 +87,19 @@ func TestGetTable(t *testing.T) {
 	if diff := cmp.Diff([]*weftv1.TableStatus{want.GetStatus()}, list.GetTables(), protocmp.Transform()); diff != "" {
 		t.Fatalf("tables (-want +got):\n%s", diff)
 	}
+}
+
+// getTable joins the parts of a table.
+func getTable(ctx context.Context, d *aggregatortest.Daemon, family, name string, terse bool) (*weftv1.GetTableResponse, error) {
+	whole := &weftv1.GetTableResponse{}
+	parts, err := d.Aggregator.GetTable(ctx, family, name, terse)
+	if err != nil {
+		return nil, err
+	}
+	for part := range parts {
+		whole.Join(part)
+	}
+	return whole, nil
 }
 
 func TestGetTableErrors(t *testing.T) {
@@ -121,7 +136,7 @@ func TestKernelGetTable(t *testing.T) {
 		}
 	}
 	read := func(d *aggregatortest.Daemon) (got []string, table *weftv1.GetTableResponse) {
-		table, err := d.Aggregator.GetTable(ctx, "ip", "demo", false)
+		table, err := getTable(ctx, d, "ip", "demo", false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +198,7 @@ func TestGetTableWhileCommitting(t *testing.T) {
 		return err == nil
 	})
 	for range 100 {
-		got, err := d.Aggregator.GetTable(ctx, "ip", "demo", false)
+		got, err := getTable(ctx, d, "ip", "demo", false)
 		if err != nil {
 			t.Fatal(err)
 		}

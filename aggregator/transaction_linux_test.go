@@ -149,7 +149,7 @@ func TestStopLeavesTraffic(t *testing.T) {
 	}
 	events := watch(t, d)
 	n.publish(t, d, dnsTo1, otherTo1)
-	e := events.until(t, "the difference is committed", func(e *weftv1.Event) bool { return e.GetCommit() != nil })
+	e := events.until(t, "the difference is committed", func(e *weftv1.WatchResponse) bool { return e.GetCommit() != nil })
 	if c := e.GetCommit().GetChanges(); c.GetElementsAdded() != 1 || c.GetElementsDeleted() != 0 || c.GetRulesAdded() != 0 || c.GetChains() != 0 || c.GetSets() != 0 {
 		t.Errorf("the start changed %v, want one element", c)
 	}
@@ -197,7 +197,7 @@ func TestNamesAtTheirLimit(t *testing.T) {
 	}
 	for _, f := range []*weftv1.Fragment{named("name", 256, 1), named("comment", 9, 129)} {
 		_, err := c.Apply(ctx, f)
-		rejection(t, err, weftv1.Reason_REASON_INVALID)
+		rejection(t, err, weftv1.Violation_REASON_INVALID)
 		if _, err := c.Apply(ctx, blocklist("after-"+f.GetName(), "10.0.0.1")); err != nil {
 			t.Fatalf("the next update: %v", err)
 		}
@@ -223,7 +223,7 @@ func TestFamiliesApart(t *testing.T) {
 	c := d.Dial(t, "tester")
 	both := picks(1)
 	_, err := c.Apply(ctx, both)
-	rejection(t, err, weftv1.Reason_REASON_KERNEL)
+	rejection(t, err, weftv1.Violation_REASON_KERNEL)
 	if got := k.Rules(demo, "pick-1"); got != nil {
 		t.Fatalf("half of an update is committed: %q", got)
 	}
@@ -234,7 +234,7 @@ func TestFamiliesApart(t *testing.T) {
 	if err := apart(0); err != nil {
 		t.Fatal(err)
 	}
-	rejection(t, apart(1), weftv1.Reason_REASON_KERNEL)
+	rejection(t, apart(1), weftv1.Violation_REASON_KERNEL)
 	if got := k.Rules(demo, "pick-1"); len(got) != 1 {
 		t.Fatalf("rules of ip: %q", got)
 	}

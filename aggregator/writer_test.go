@@ -61,7 +61,7 @@ func session(t *testing.T, c *client.Client, snapshot func(string) *weftv1.Fragm
 	return s
 }
 
-func rejection(t *testing.T, err error, reason weftv1.Reason) *client.RejectedError {
+func rejection(t *testing.T, err error, reason weftv1.Violation_Reason) *client.RejectedError {
 	t.Helper()
 	var r *client.RejectedError
 	if !errors.As(err, &r) {
@@ -113,7 +113,7 @@ func TestApplyPatchAndDelete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st := got.GetStatus(); st.GetRevision() != rev || st.GetElements() != 1 || st.GetRules() != 1 || st.GetState() != weftv1.State_STATE_COMMITTED {
+	if st := got.GetStatus(); st.GetRevision() != rev || st.GetElements() != 1 || st.GetRules() != 1 || st.GetState() != weftv1.FragmentStatus_STATE_COMMITTED {
 		t.Fatalf("status %v", st)
 	}
 	table := got.GetFragment().GetTables()[0]
@@ -145,7 +145,7 @@ func TestRejectionKeepsCommittedContent(t *testing.T) {
 	bad := blocklist("list", "10.0.0.300", "10.0.0.7")
 	bad.Tables[0].Chains[0].Rules = append(bad.Tables[0].Chains[0].Rules, &weftv1.Rule{Text: "ip saddr 10.0.0.1 tcp dprot 80 drop"})
 	_, err := c.Apply(ctx, bad)
-	r := rejection(t, err, weftv1.Reason_REASON_INVALID)
+	r := rejection(t, err, weftv1.Violation_REASON_INVALID)
 	if len(r.Violations) != 2 {
 		t.Fatalf("violations %v: want both", r.Violations)
 	}
@@ -194,7 +194,7 @@ func TestPoisonUpdate(t *testing.T) {
 	wg.Wait()
 	for i, err := range errs {
 		if i == 2 {
-			r := rejection(t, err, weftv1.Reason_REASON_KERNEL)
+			r := rejection(t, err, weftv1.Violation_REASON_KERNEL)
 			if !strings.Contains(r.Error(), "too many levels") {
 				t.Fatalf("rejection %v lacks the kernel's text", r)
 			}
@@ -239,7 +239,7 @@ func TestBlameIsBisected(t *testing.T) {
 	wg.Wait()
 	for i, err := range errs {
 		if i == 3 {
-			rejection(t, err, weftv1.Reason_REASON_KERNEL)
+			rejection(t, err, weftv1.Violation_REASON_KERNEL)
 		} else if err != nil {
 			t.Fatalf("update %d: %v", i, err)
 		}
@@ -293,7 +293,7 @@ func TestRestartAdoptsAndCommitsNothing(t *testing.T) {
 	if err != nil || len(list.GetFragments()) != 1 {
 		t.Fatalf("list %v, error %v", list, err)
 	}
-	if st := list.GetFragments()[0]; st.GetState() != weftv1.State_STATE_ADOPTED || st.GetElements() != 2 || list.GetRevision() < before {
+	if st := list.GetFragments()[0]; st.GetState() != weftv1.FragmentStatus_STATE_ADOPTED || st.GetElements() != 2 || list.GetRevision() < before {
 		t.Fatalf("adopted status %v, revision %d after %d", st, list.GetRevision(), before)
 	}
 	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1", "10.0.0.2")); err != nil {
@@ -354,7 +354,7 @@ func TestDriftIsRepairedAndTold(t *testing.T) {
 	events := watch(t, d)
 	k.Flush()
 	aggregatortest.Eventually(t, "the element is back", func() bool { return len(k.Elements(demo, "blocked")) == 1 })
-	events.until(t, "drift", func(e *weftv1.Event) bool { return e.GetDrift().GetRepaired().GetElementsAdded() == 1 })
+	events.until(t, "drift", func(e *weftv1.WatchResponse) bool { return e.GetDrift().GetRepaired().GetElementsAdded() == 1 })
 	if got := k.Rules(demo, "input"); len(got) != 1 {
 		t.Fatalf("rules %v", got)
 	}
@@ -437,7 +437,7 @@ func TestLoadIsCoalesced(t *testing.T) {
 // eventLog collects what a watcher sees.
 type eventLog struct {
 	mu     sync.Mutex
-	events []*weftv1.Event
+	events []*weftv1.WatchResponse
 }
 
 func watch(t *testing.T, d *aggregatortest.Daemon) *eventLog {
@@ -447,7 +447,7 @@ func watch(t *testing.T, d *aggregatortest.Daemon) *eventLog {
 	started, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = d.Aggregator.Watch(ctx, func() error { close(started); return nil }, func(e *weftv1.Event) error {
+		_ = d.Aggregator.Watch(ctx, func() error { close(started); return nil }, func(e *weftv1.WatchResponse) error {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.events = append(l.events, e)
@@ -459,9 +459,9 @@ func watch(t *testing.T, d *aggregatortest.Daemon) *eventLog {
 	return l
 }
 
-func (l *eventLog) until(t *testing.T, what string, match func(*weftv1.Event) bool) *weftv1.Event {
+func (l *eventLog) until(t *testing.T, what string, match func(*weftv1.WatchResponse) bool) *weftv1.WatchResponse {
 	t.Helper()
-	var found *weftv1.Event
+	var found *weftv1.WatchResponse
 	aggregatortest.Eventually(t, what, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -73,9 +73,6 @@ type tablePart struct {
 	comment string
 	dormant bool
 	objectsPart
-	// conntrack and affinity are the names in conntrack_maps and affinity_maps.
-	conntrack map[string]bool
-	affinity  map[string]bool
 	sets      []*setPart
 	setByName map[string]*setPart
 	chains    []*chainPart
@@ -93,6 +90,7 @@ type tablePart struct {
 type setPart struct {
 	// source is the declaration as it was written, without elements.
 	source *nft.Set
+	role   weftv1.MapRole
 	// decl is nil if the declaration is invalid. Its elements are skipped.
 	decl   *set.Set
 	chunks []*chunk
@@ -138,13 +136,15 @@ func (b *Builder) Key() desired.Key { return b.key }
 func (b *Builder) Cost() int { return b.rules + b.elements }
 
 // Reject adds a violation of the whole update.
-func (b *Builder) Reject(reason weftv1.Reason, message string) { b.bad.add(reason, "", message) }
+func (b *Builder) Reject(reason weftv1.Violation_Reason, message string) {
+	b.bad.add(reason, nil, message)
+}
 
 // RejectName adds the violation that the fragment's name is invalid, and
 // shortens the name for messages.
 func (b *Builder) RejectName(err error) {
 	b.key.Name = Clip(b.key.Name)
-	b.Reject(weftv1.Reason_REASON_INVALID, err.Error())
+	b.Reject(weftv1.Violation_REASON_INVALID, err.Error())
 }
 
 // Wait returns after all goroutines of the Builder have ended. Finish does the
@@ -166,12 +166,12 @@ func (b *Builder) table(id nft.TableID) *tablePart {
 func (b *Builder) identify(family, name string) (nft.TableID, bool) {
 	f, err := nft.ParseFamily(family)
 	if err != nil {
-		b.bad.add(weftv1.Reason_REASON_INVALID, "table "+Clip(name), err.Error())
+		b.bad.add(weftv1.Violation_REASON_INVALID, &weftv1.ObjectName{Kind: "table", Family: Clip(family), Table: Clip(name)}, err.Error())
 		return nft.TableID{}, false
 	}
 	id := nft.TableID{Family: f, Name: name}
 	if err := checkName(name); err != nil {
-		b.bad.add(weftv1.Reason_REASON_INVALID, "table "+f.String()+" "+Clip(name), err.Error())
+		b.bad.add(weftv1.Violation_REASON_INVALID, &weftv1.ObjectName{Kind: "table", Family: f.String(), Table: Clip(name)}, err.Error())
 		return id, false
 	}
 	return id, true
@@ -186,7 +186,7 @@ func (b *Builder) count(n *int, by, limit int, what string) bool {
 		return true
 	}
 	if was <= limit {
-		b.Reject(weftv1.Reason_REASON_LIMIT, fmt.Sprintf("the update has more than %d %s: split it into several fragments", limit, what))
+		b.Reject(weftv1.Violation_REASON_LIMIT, fmt.Sprintf("the update has more than %d %s: split it into several fragments", limit, what))
 	}
 	return false
 }
@@ -205,7 +205,7 @@ func (b *Builder) Finish() (*desired.Update, error) {
 	}
 	if b.cfg.Room != nil && b.lifetime == weftv1.Lifetime_LIFETIME_DURABLE && b.cfg.Durable && len(u.Tables) > 0 && len(b.bad.list) == 0 {
 		if err := b.cfg.Room(b.bytes); err != nil {
-			b.Reject(weftv1.Reason_REASON_LIMIT, NoRoom(err))
+			b.Reject(weftv1.Violation_REASON_LIMIT, NoRoom(err))
 		}
 	}
 	if err := b.bad.err(b.key); err != nil {
@@ -262,33 +262,15 @@ func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	for _, s := range t.sets {
 		if s.decl != nil {
 			u.PutSets = append(u.PutSets, desired.Set{
-				Decl: s.decl, Source: s.source, Elements: b.join(s.chunks), Conntrack: t.conntrack[s.source.Name], Affinity: t.affinity[s.source.Name],
+				Decl: s.decl, Source: s.source, Elements: b.join(s.chunks),
+				Conntrack: s.role == weftv1.MapRole_MAP_ROLE_CONNTRACK, Affinity: s.role == weftv1.MapRole_MAP_ROLE_AFFINITY,
 			})
 		}
 	}
-	b.checkMaps(t, "conntrack_maps", t.conntrack, b.own.conntrackMaps(t.id))
-	b.checkMaps(t, "affinity_maps", t.affinity, b.own.affinityMaps(t.id))
 	for _, e := range t.changes {
 		u.Elements = append(u.Elements, desired.Elements{Set: e.set, Decl: e.decl, Remove: b.join(e.remove), Add: b.join(e.add)})
 	}
 	return u
-}
-
-// checkMaps adds a violation for each name in a list of maps that is not a map
-// of the update. Names that the fragment has listed before stay in force in
-// patches.
-func (b *Builder) checkMaps(t *tablePart, field string, names, before map[string]bool) {
-	var unknown []string
-	for name := range names {
-		s := t.setByName[name]
-		if known := s != nil && (s.decl == nil || s.decl.Map); !known && (b.snapshot || !before[name]) {
-			unknown = append(unknown, name)
-		}
-	}
-	slices.Sort(unknown)
-	for _, name := range unknown {
-		b.bad.add(weftv1.Reason_REASON_REFERENCE, "table "+t.id.String(), fmt.Sprintf("%s names %q: the fragment has no such map", field, Clip(name)))
-	}
 }
 
 // join concatenates packed chunks in the order of the request.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -85,35 +88,33 @@ func TestAdmitViolations(t *testing.T) {
 		f      *weftv1.Fragment
 		object string
 		text   string
-		reason weftv1.Reason
+		reason weftv1.Violation_Reason
 		place  string
 	}{
-		{"family", table(func(m *weftv1.Table) { m.Family = "ipx" }), "table t", "ipx", weftv1.Reason_REASON_INVALID, ""},
-		{"table name", table(func(m *weftv1.Table) { m.Name = "1t" }), "table ip 1t", "letter first", weftv1.Reason_REASON_INVALID, ""},
-		{"long name", table(func(m *weftv1.Table) { m.Name = long }), "table ip xxx", "300 bytes", weftv1.Reason_REASON_INVALID, ""},
-		{"comment", table(func(m *weftv1.Table) { m.Comment = `a"b` }), "table ip t", "quotes", weftv1.Reason_REASON_INVALID, ""},
-		{"syntax", rule("tcp dport 80 drop )"), "table ip t chain c rule 2", "", weftv1.Reason_REASON_SYNTAX, "1:"},
-		{"unknown set", rule("ip saddr @nobody drop"), "table ip t chain c rule 2", "nobody", weftv1.Reason_REASON_INVALID, "1:"},
-		{"long rule", rule("ip saddr { " + strings.Repeat("10.0.0.1, ", 2000) + "10.0.0.2 } drop"), "rule 2", "at most", weftv1.Reason_REASON_LIMIT, ""},
-		{"chain twice", table(func(m *weftv1.Table) { m.Chains = []*weftv1.Chain{{Name: "c"}, {Name: "c"}} }), "chain c", "twice", weftv1.Reason_REASON_INVALID, ""},
-		{"half a base chain", table(func(m *weftv1.Table) { m.Chains = []*weftv1.Chain{{Name: "c", Type: "filter"}} }), "chain c", "hook", weftv1.Reason_REASON_INVALID, ""},
-		{"set type", set(&weftv1.Set{Name: "s", Type: "ipv9_addr"}), "table ip t set s", "ipv9_addr", weftv1.Reason_REASON_INVALID, ""},
-		{"no set type", set(&weftv1.Set{Name: "s"}), "table ip t set s", "type", weftv1.Reason_REASON_INVALID, ""},
-		{"element", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: "10.0.0.999"}}}), "table ip t set s element 10.0.0.999", "10.0.0.999", weftv1.Reason_REASON_INVALID, ""},
-		{"long element", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: strings.Repeat("1", 2000)}}}), "set s element 111", "longer", weftv1.Reason_REASON_LIMIT, ""},
-		{"negative timeout", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"timeout"}, Elements: []*weftv1.Element{{Key: "10.0.0.1", TimeoutMs: -1}}}), "element 10.0.0.1", "negative", weftv1.Reason_REASON_INVALID, ""},
+		{"family", table(func(m *weftv1.Table) { m.Family = "ipx" }), "table ipx t", "ipx", weftv1.Violation_REASON_INVALID, ""},
+		{"table name", table(func(m *weftv1.Table) { m.Name = "1t" }), "table ip 1t", "letter first", weftv1.Violation_REASON_INVALID, ""},
+		{"long name", table(func(m *weftv1.Table) { m.Name = long }), "table ip xxx", "300 bytes", weftv1.Violation_REASON_INVALID, ""},
+		{"comment", table(func(m *weftv1.Table) { m.Comment = `a"b` }), "table ip t", "quotes", weftv1.Violation_REASON_INVALID, ""},
+		{"syntax", rule("tcp dport 80 drop )"), "rule ip t c #2", "", weftv1.Violation_REASON_SYNTAX, "1:"},
+		{"unknown set", rule("ip saddr @nobody drop"), "rule ip t c #2", "nobody", weftv1.Violation_REASON_INVALID, "1:"},
+		{"long rule", rule("ip saddr { " + strings.Repeat("10.0.0.1, ", 2000) + "10.0.0.2 } drop"), "#2", "at most", weftv1.Violation_REASON_LIMIT, ""},
+		{"chain twice", table(func(m *weftv1.Table) { m.Chains = []*weftv1.Chain{{Name: "c"}, {Name: "c"}} }), "chain ip t c", "twice", weftv1.Violation_REASON_INVALID, ""},
+		{"half a base chain", table(func(m *weftv1.Table) { m.Chains = []*weftv1.Chain{{Name: "c", Type: "filter"}} }), "chain ip t c", "hook", weftv1.Violation_REASON_INVALID, ""},
+		{"set type", set(&weftv1.Set{Name: "s", Type: "ipv9_addr"}), "set ip t s", "ipv9_addr", weftv1.Violation_REASON_INVALID, ""},
+		{"no set type", set(&weftv1.Set{Name: "s"}), "set ip t s", "type", weftv1.Violation_REASON_INVALID, ""},
+		{"element", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: "10.0.0.999"}}}), "element ip t s { 10.0.0.999 }", "10.0.0.999", weftv1.Violation_REASON_INVALID, ""},
+		{"long element", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: strings.Repeat("1", 2000)}}}), "element ip t s { 111", "longer", weftv1.Violation_REASON_LIMIT, ""},
+		{"negative timeout", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"timeout"}, Elements: []*weftv1.Element{{Key: "10.0.0.1", Timeout: durationpb.New(-time.Millisecond)}}}), "element ip t s { 10.0.0.1 }", "negative", weftv1.Violation_REASON_INVALID, ""},
 		{"set twice", table(func(m *weftv1.Table) {
 			m.Sets = []*weftv1.Set{{Name: "s", Type: "ipv4_addr"}, {Name: "s", Type: "ipv4_addr"}}
-		}), "set s", "twice", weftv1.Reason_REASON_INVALID, ""},
-		{"conntrack map", table(func(m *weftv1.Table) { m.ConntrackMaps = []string{"m"} }), "table ip t", `"m"`, weftv1.Reason_REASON_REFERENCE, ""},
-		{"affinity map", table(func(m *weftv1.Table) { m.AffinityMaps = []string{"m"} }), "table ip t", `affinity_maps names "m"`, weftv1.Reason_REASON_REFERENCE, ""},
-		{"affinity set", table(func(m *weftv1.Table) {
-			m.Sets, m.AffinityMaps = []*weftv1.Set{{Name: "m", Type: "ipv4_addr", Flags: []string{"dynamic"}}}, []string{"m"}
-		}), "table ip t", `affinity_maps names "m"`, weftv1.Reason_REASON_REFERENCE, ""},
-		{"both forms", &weftv1.Fragment{Name: "f", Nft: "table ip t { }", Tables: []*weftv1.Table{{Name: "t"}}}, "", "both tables and nft", weftv1.Reason_REASON_INVALID, ""},
-		{"file", &weftv1.Fragment{Name: "f", Nft: "table ip t {\n\tchain c {\n\t\ttcp dprot 80 drop\n\t}\n}\n"}, "table ip t chain c rule 1", "dprot", weftv1.Reason_REASON_INVALID, "3:"},
-		{"file syntax", &weftv1.Fragment{Name: "f", Nft: "table ip t {\n\tchain c {\n\t\ttcp dport 80 )\n\t}\n}\n"}, "", "", weftv1.Reason_REASON_SYNTAX, "3:"},
-		{"lifetime", &weftv1.Fragment{Name: "f", Lifetime: 9}, "", "lifetime 9", weftv1.Reason_REASON_INVALID, ""},
+		}), "set ip t s", "twice", weftv1.Violation_REASON_INVALID, ""},
+		{"conntrack set", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Role: weftv1.MapRole_MAP_ROLE_CONNTRACK}), "set ip t s", "only a map", weftv1.Violation_REASON_INVALID, ""},
+		{"affinity set", set(&weftv1.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"dynamic"}, Role: weftv1.MapRole_MAP_ROLE_AFFINITY}), "set ip t s", "only a map", weftv1.Violation_REASON_INVALID, ""},
+		{"unknown role", table(func(m *weftv1.Table) { m.Maps = []*weftv1.Set{{Name: "m", Type: "ipv4_addr : verdict", Role: 9}} }), "map ip t m", "role 9", weftv1.Violation_REASON_INVALID, ""},
+		{"both forms", &weftv1.Fragment{Name: "f", Nft: "table ip t { }", Tables: []*weftv1.Table{{Name: "t"}}}, "", "both tables and nft", weftv1.Violation_REASON_INVALID, ""},
+		{"file", &weftv1.Fragment{Name: "f", Nft: "table ip t {\n\tchain c {\n\t\ttcp dprot 80 drop\n\t}\n}\n"}, "rule ip t c #1", "dprot", weftv1.Violation_REASON_INVALID, "3:"},
+		{"file syntax", &weftv1.Fragment{Name: "f", Nft: "table ip t {\n\tchain c {\n\t\ttcp dport 80 )\n\t}\n}\n"}, "", "", weftv1.Violation_REASON_SYNTAX, "3:"},
+		{"lifetime", &weftv1.Fragment{Name: "f", Lifetime: 9}, "", "lifetime 9", weftv1.Violation_REASON_INVALID, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestAdmitViolations(t *testing.T) {
 				t.Fatalf("violations %v: want one", r.Violations)
 			}
 			v := r.Violations[0]
-			if !strings.Contains(v.GetObject(), tt.object) || !strings.Contains(v.GetMessage(), tt.text) || v.GetReason() != tt.reason {
+			if !strings.Contains(v.GetObject().Text(), tt.object) || !strings.Contains(v.GetMessage(), tt.text) || v.GetReason() != tt.reason {
 				t.Errorf("violation %v: want object %q, message %q, reason %v", v, tt.object, tt.text, tt.reason)
 			}
 			if place := fmt.Sprintf("%d:%d", v.GetLine(), v.GetColumn()); tt.place != "" && (!strings.HasPrefix(place, tt.place) || !strings.Contains(v.GetExcerpt(), "^")) {
@@ -174,7 +175,7 @@ func TestAdmitLimits(t *testing.T) {
 	}
 	_, err := admit(f)
 	var r *RejectedError
-	if !errors.As(err, &r) || len(r.Violations) != 1 || r.Violations[0].GetReason() != weftv1.Reason_REASON_LIMIT {
+	if !errors.As(err, &r) || len(r.Violations) != 1 || r.Violations[0].GetReason() != weftv1.Violation_REASON_LIMIT {
 		t.Fatalf("too many tables: %v", err)
 	}
 	m := &weftv1.Table{Family: "ip", Name: "t"}

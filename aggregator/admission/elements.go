@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
@@ -97,10 +96,10 @@ func packAll[T any](b *Builder, t nft.TableID, decl *set.Set, elements []T, of f
 // elementOf converts a message to an nft.Element.
 func elementOf(m *weftv1.Element) nft.Element {
 	e := nft.Element{
-		Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: time.Duration(m.GetTimeoutMs()) * time.Millisecond,
+		Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: m.GetTimeout().AsDuration(),
 	}
 	if s := m.GetState(); s != nil {
-		e.Expires, e.Stateful = time.Duration(s.GetExpiresMs())*time.Millisecond, s.GetStateful()
+		e.Expires, e.Stateful = s.GetExpires().AsDuration(), s.GetStateful()
 	}
 	return e
 }
@@ -126,7 +125,7 @@ func (c *chunk) pack(p *set.Packer, e nft.Element) bool {
 		return c.tooLong(e.Key)
 	}
 	if e.Timeout < 0 {
-		c.bad.add(weftv1.Reason_REASON_INVALID, c.object(e.Key), fmt.Sprintf("timeout %v is negative", e.Timeout))
+		c.bad.add(weftv1.Violation_REASON_INVALID, c.object(e.Key), fmt.Sprintf("timeout %v is negative", e.Timeout))
 		return !c.bad.full()
 	}
 	out, err := p.Pack(e)
@@ -153,12 +152,12 @@ func (c *chunk) packKey(key string) bool {
 }
 
 func (c *chunk) tooLong(key string) bool {
-	c.bad.add(weftv1.Reason_REASON_LIMIT, c.object(key), fmt.Sprintf("text is longer than %d bytes", MaxElementText))
+	c.bad.add(weftv1.Violation_REASON_LIMIT, c.object(key), fmt.Sprintf("text is longer than %d bytes", MaxElementText))
 	return !c.bad.full()
 }
 
-func (c *chunk) object(key string) string {
-	return fmt.Sprintf("table %s %s %s element %s", c.table, SetKind(c.decl.Map), c.decl.Name, Clip(key))
+func (c *chunk) object(key string) *weftv1.ObjectName {
+	return ElementName(c.table, c.decl.Name, Clip(key))
 }
 
 // SetKind returns the nft keyword for a set or map.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -15,9 +16,9 @@ import (
 func FuzzAdmit(f *testing.F) {
 	for _, m := range []*weftv1.PublishRequest{
 		{Id: 1, Update: &weftv1.PublishRequest_Snapshot{Snapshot: &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{
-			Family: "ip", Name: "t", ConntrackMaps: []string{"m"}, AffinityMaps: []string{"m", "a"},
-			Sets:   []*weftv1.Set{{Name: "s", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}, Elements: []*weftv1.Element{{Key: "10.0.0.0/8", TimeoutMs: 5}}}},
-			Maps:   []*weftv1.Set{{Name: "m", Typeof: "ip daddr . tcp dport : verdict", Elements: []*weftv1.Element{{Key: "10.0.0.1 . 80", Value: "jump c"}}}},
+			Family: "ip", Name: "t",
+			Sets:   []*weftv1.Set{{Name: "s", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}, Elements: []*weftv1.Element{{Key: "10.0.0.0/8", Timeout: durationpb.New(5e6)}}}},
+			Maps:   []*weftv1.Set{{Name: "m", Role: weftv1.MapRole_MAP_ROLE_CONNTRACK, Typeof: "ip daddr . tcp dport : verdict", Elements: []*weftv1.Element{{Key: "10.0.0.1 . 80", Value: "jump c"}}}},
 			Chains: []*weftv1.Chain{{Name: "c", Type: "nat", Hook: "prerouting", Priority: "dstnat", Rules: []*weftv1.Rule{{Text: "ip daddr . tcp dport vmap @m", Comment: "x"}}}},
 		}}}}},
 		{Id: 2, Update: &weftv1.PublishRequest_Snapshot{Snapshot: &weftv1.Fragment{Name: "f", Nft: "table ip t { chain c { ip saddr 10.0.0.1 drop\n}\n}"}}},

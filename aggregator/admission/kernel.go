@@ -2,7 +2,6 @@ package admission
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -12,12 +11,12 @@ import (
 
 // KernelRejection returns the rejection of an update that the kernel refused.
 func KernelRejection(key desired.Key, err error) *RejectedError {
-	object, advice := "", ""
+	object, advice := (*weftv1.ObjectName)(nil), ""
 	var be *kernel.BatchError
 	if errors.As(err, &be) {
-		object, advice = objectOfOp(be.Op), adviceOn(be)
+		object, advice = OpName(be.Op), adviceOn(be)
 	}
-	return Reject(key, weftv1.Reason_REASON_KERNEL, object, "the kernel refuses it: %v%s", err, advice)
+	return Reject(key, weftv1.Violation_REASON_KERNEL, object, "the kernel refuses it: %v%s", err, advice)
 }
 
 // adviceOn returns the most likely cause of a kernel's errno for an op, as text
@@ -62,41 +61,3 @@ func adviceOn(be *kernel.BatchError) string {
 }
 
 const loopAdvice = ": the chains lead back to themselves, or are nested deeper than the kernel allows"
-
-// objectOfOp names the object of an op as violations do.
-func objectOfOp(op kernel.Op) string {
-	switch o := op.(type) {
-	case kernel.AddTable:
-		return "table " + o.Table.String()
-	case kernel.DeleteTable:
-		return "table " + o.Table.String()
-	case kernel.AddObject:
-		return fmt.Sprintf("table %s %s %s", o.Table, o.Object.Kind, o.Object.Name)
-	case kernel.DeleteObject:
-		return fmt.Sprintf("table %s %s %s", o.Table, o.Ref.Kind, o.Ref.Name)
-	case kernel.AddFlowtable:
-		return fmt.Sprintf("table %s flowtable %s", o.Table, o.Flowtable.Name)
-	case kernel.DeleteFlowtable:
-		return fmt.Sprintf("table %s flowtable %s", o.Table, o.Name)
-	case kernel.AddChain:
-		return fmt.Sprintf("table %s chain %s", o.Table, o.Chain.Name)
-	case kernel.DeleteChain:
-		return fmt.Sprintf("table %s chain %s", o.Table, o.Name)
-	case kernel.AddRule:
-		return fmt.Sprintf("table %s chain %s rule %q", o.Table, o.Chain, Clip(o.Rule.Text))
-	case kernel.DeleteRule:
-		return fmt.Sprintf("table %s chain %s", o.Table, o.Chain)
-	case kernel.AddSet:
-		return fmt.Sprintf("table %s %s %s", o.Table, SetKind(o.Set.Map), o.Set.Name)
-	case kernel.DeleteSet:
-		return fmt.Sprintf("table %s set %s", o.Table, o.Name)
-	case kernel.FlushSet:
-		return fmt.Sprintf("table %s set %s", o.Table, o.Name)
-	case kernel.AddElements:
-		return fmt.Sprintf("table %s %s %s", o.Table, SetKind(o.Set.Map), o.Set.Name)
-	case kernel.DeleteElements:
-		return fmt.Sprintf("table %s %s %s", o.Table, SetKind(o.Set.Map), o.Set.Name)
-	default:
-		return fmt.Sprintf("%T", op)
-	}
-}

@@ -3,6 +3,8 @@ package admission
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
 // The limits of one update, unless stated otherwise. They bound the memory and
@@ -12,9 +14,6 @@ const (
 	MaxFragments = 10_000
 	// MaxPlan is the number of fragments in a plan.
 	MaxPlan = 1_000
-	// MaxPlanBytes is the size of the changes and shadows that the answer to a
-	// plan lists. Changes and shadows beyond it are only counted.
-	MaxPlanBytes = 32 << 20
 	// MaxTables is the number of tables in an update.
 	MaxTables = 64
 	// MaxChains is the number of chains in an update.
@@ -63,6 +62,15 @@ func CheckIdentity(kind, name string) error {
 		return fmt.Errorf("%w: %s name %q: want only [a-z0-9._-]", ErrInvalidName, kind, name)
 	}
 	return nil
+}
+
+// CheckKey validates the names of a fragment and of its publisher. The error wraps
+// [ErrInvalidName].
+func CheckKey(key desired.Key) error {
+	if err := CheckIdentity("publisher", key.Publisher); err != nil {
+		return err
+	}
+	return CheckIdentity("fragment", key.Name)
 }
 
 // checkName validates the name of an nft object: nft(8) can read it without

@@ -2,8 +2,6 @@ package admission
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -27,15 +25,15 @@ func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	if first {
 		b.priority, b.lifetime = f.GetPriority(), EffectiveLifetime(f.GetLifetime())
 		if _, ok := weftv1.Lifetime_name[int32(f.GetLifetime())]; !ok {
-			b.Reject(weftv1.Reason_REASON_INVALID, fmt.Sprintf("lifetime %d is unknown", f.GetLifetime()))
+			b.Reject(weftv1.Violation_REASON_INVALID, fmt.Sprintf("lifetime %d is unknown", f.GetLifetime()))
 		}
 	}
 	if first && b.lifetime == weftv1.Lifetime_LIFETIME_DURABLE && !b.cfg.Durable {
-		b.Reject(weftv1.Reason_REASON_INVALID, "lifetime durable needs a state directory: start the aggregator with --state-dir")
+		b.Reject(weftv1.Violation_REASON_INVALID, "lifetime durable needs a state directory: start the aggregator with --state-dir")
 	}
 	if f.GetNft() != "" {
 		if len(f.GetTables()) > 0 {
-			b.Reject(weftv1.Reason_REASON_INVALID, "the fragment has both tables and nft: give one of them")
+			b.Reject(weftv1.Violation_REASON_INVALID, "the fragment has both tables and nft: give one of them")
 			return
 		}
 		b.addFile(f.GetNft())
@@ -63,19 +61,17 @@ func (b *Builder) addTable(m *weftv1.Table) {
 	}
 	t := b.table(id)
 	if len(b.tables) == MaxTables+1 {
-		b.Reject(weftv1.Reason_REASON_LIMIT, fmt.Sprintf("the update has more than %d tables", MaxTables))
+		b.Reject(weftv1.Violation_REASON_LIMIT, fmt.Sprintf("the update has more than %d tables", MaxTables))
 		return
 	}
 	if m.GetComment() != "" {
 		if err := userdata.CheckComment(m.GetComment()); err != nil {
-			b.bad.add(weftv1.Reason_REASON_INVALID, "table "+id.String(), err.Error())
+			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(id), err.Error())
 		}
 		t.comment = m.GetComment()
 	}
 	b.addFlags(t, m.GetFlags())
 	b.addObjects(t, m.GetObjects(), m.GetFlowtables())
-	addNames(&t.conntrack, slices.Values(m.GetConntrackMaps()))
-	addNames(&t.affinity, slices.Values(m.GetAffinityMaps()))
 	for _, s := range m.GetSets() {
 		b.addSet(t, s, false)
 	}
@@ -93,7 +89,7 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 		return
 	}
 	if len(p.GetTables()) > MaxTables {
-		b.Reject(weftv1.Reason_REASON_LIMIT, fmt.Sprintf("the update has more than %d tables", MaxTables))
+		b.Reject(weftv1.Violation_REASON_LIMIT, fmt.Sprintf("the update has more than %d tables", MaxTables))
 		return
 	}
 	for _, m := range p.GetTables() {
@@ -102,10 +98,6 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 			continue
 		}
 		t := b.table(id)
-		addNames(&t.conntrack, maps.Keys(b.own.conntrackMaps(id)))
-		addNames(&t.affinity, maps.Keys(b.own.affinityMaps(id)))
-		addNames(&t.conntrack, slices.Values(m.GetConntrackMaps()))
-		addNames(&t.affinity, slices.Values(m.GetAffinityMaps()))
 		b.deleteObjects(t, m)
 		b.addObjects(t, m.GetPutObjects(), m.GetPutFlowtables())
 		for _, s := range m.GetPutSets() {
@@ -125,16 +117,6 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 	}
 }
 
-// addNames adds names to a set of names, which it makes when it is needed.
-func addNames(set *map[string]bool, names iter.Seq[string]) {
-	for name := range names {
-		if *set == nil {
-			*set = make(map[string]bool)
-		}
-		(*set)[name] = true
-	}
-}
-
 // addElements adds a change of the elements of a set that the fragment has
 // declared or that the same patch declares.
 func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
@@ -148,7 +130,7 @@ func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 			return
 		}
 	} else if decl, _ = b.own.Set(t.id, e.GetSet()); decl == nil || slices.Contains(t.deleteSets, e.GetSet()) {
-		b.bad.add(weftv1.Reason_REASON_REFERENCE, fmt.Sprintf("table %s set %s", t.id, Clip(e.GetSet())),
+		b.bad.add(weftv1.Violation_REASON_REFERENCE, ObjectName(t.id, "set", Clip(e.GetSet())),
 			"the fragment has no such set or map: declare it in put_sets or put_maps")
 		return
 	}
@@ -170,9 +152,9 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	}
 	s := t.setByName[m.GetName()]
 	if s == nil {
-		s = b.declare(t, setOf(m), isMap)
+		s = b.declare(t, setOf(m), isMap, m.GetRole())
 	} else if m.GetType() != "" || m.GetTypeof() != "" {
-		b.bad.add(weftv1.Reason_REASON_INVALID, fmt.Sprintf("table %s %s %s", t.id, SetKind(isMap), Clip(m.GetName())), "it is declared twice")
+		b.bad.add(weftv1.Violation_REASON_INVALID, ObjectName(t.id, SetKind(isMap), Clip(m.GetName())), "it is declared twice")
 		return
 	}
 	if s == nil || s.decl == nil || len(m.GetElements()) == 0 {
@@ -183,22 +165,27 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 
 // declare compiles the declaration of a set or map. It returns nil if there are
 // too many.
-func (b *Builder) declare(t *tablePart, d nft.Set, isMap bool) *setPart {
+func (b *Builder) declare(t *tablePart, d nft.Set, isMap bool, role weftv1.MapRole) *setPart {
 	if !b.count(&b.sets, 1, MaxSets, "sets and maps") {
 		return nil
 	}
 	source := d
 	source.Elements = nil
-	s := &setPart{source: &source}
-	object := fmt.Sprintf("table %s %s %s", t.id, SetKind(isMap), Clip(d.Name))
+	s := &setPart{source: &source, role: role}
+	object := ObjectName(t.id, SetKind(isMap), Clip(d.Name))
 	if t.setByName == nil {
 		t.setByName = make(map[string]*setPart)
 	}
 	t.setByName[d.Name] = s
 	t.sets = append(t.sets, s)
 	if err := checkName(d.Name); err != nil {
-		b.bad.add(weftv1.Reason_REASON_INVALID, object, err.Error())
+		b.bad.add(weftv1.Violation_REASON_INVALID, object, err.Error())
 		return s
+	}
+	if _, ok := weftv1.MapRole_name[int32(role)]; !ok {
+		b.bad.add(weftv1.Violation_REASON_INVALID, object, fmt.Sprintf("role %d is unknown", role))
+	} else if !isMap && role != weftv1.MapRole_MAP_ROLE_UNSPECIFIED {
+		b.bad.add(weftv1.Violation_REASON_INVALID, object, "a set cannot have a role: only a map can")
 	}
 	var err error
 	if isMap {
@@ -219,16 +206,19 @@ func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	if !b.count(&b.chains, 1, MaxChains, "chains") || !b.count(&b.rules, len(c.Rules), MaxRules, "rules") {
 		return
 	}
-	what := fmt.Sprintf("table %s chain %s", t.id, Clip(c.Name))
+	what := ObjectName(t.id, "chain", Clip(c.Name))
 	if err := checkName(c.Name); err != nil {
-		b.bad.add(weftv1.Reason_REASON_INVALID, what, err.Error())
+		b.bad.add(weftv1.Violation_REASON_INVALID, what, err.Error())
 		return
 	}
 	if t.chainName[c.Name] {
-		b.bad.add(weftv1.Reason_REASON_INVALID, what, "it is declared twice: give all its rules at once")
+		b.bad.add(weftv1.Violation_REASON_INVALID, what, "it is declared twice: give all its rules at once")
 		return
 	}
-	addNames(&t.chainName, slices.Values([]string{c.Name}))
+	if t.chainName == nil {
+		t.chainName = make(map[string]bool)
+	}
+	t.chainName[c.Name] = true
 	decl, err := object.CompileChain(t.id.Family, &c)
 	if err != nil {
 		b.bad.compile(what, err)
@@ -256,7 +246,7 @@ func (b *Builder) addFile(text string) {
 		}
 		t := b.table(id)
 		if err := userdata.CheckComment(m.Comment); err != nil {
-			b.bad.add(weftv1.Reason_REASON_INVALID, "table "+id.String(), err.Error())
+			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(id), err.Error())
 		}
 		t.comment = m.Comment
 		b.addFlags(t, m.Flags)
@@ -277,7 +267,7 @@ func (b *Builder) addFile(text string) {
 		}
 	}
 	if len(b.tables) > MaxTables {
-		b.Reject(weftv1.Reason_REASON_LIMIT, fmt.Sprintf("the file has more than %d tables", MaxTables))
+		b.Reject(weftv1.Violation_REASON_LIMIT, fmt.Sprintf("the file has more than %d tables", MaxTables))
 	}
 }
 
@@ -286,10 +276,10 @@ func (b *Builder) addFileSet(t *tablePart, d nft.Set, isMap bool) {
 		return
 	}
 	if t.setByName[d.Name] != nil {
-		b.bad.add(weftv1.Reason_REASON_INVALID, fmt.Sprintf("table %s %s %s", t.id, SetKind(isMap), Clip(d.Name)), "it is declared twice")
+		b.bad.add(weftv1.Violation_REASON_INVALID, ObjectName(t.id, SetKind(isMap), Clip(d.Name)), "it is declared twice")
 		return
 	}
-	if s := b.declare(t, d, isMap); s != nil && s.decl != nil && len(d.Elements) > 0 {
+	if s := b.declare(t, d, isMap, weftv1.MapRole_MAP_ROLE_UNSPECIFIED); s != nil && s.decl != nil && len(d.Elements) > 0 {
 		s.chunks = append(s.chunks, b.packElements(t.id, s.decl, d.Elements))
 	}
 }

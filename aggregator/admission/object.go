@@ -35,7 +35,7 @@ func (b *Builder) addObjects(t *tablePart, objects []*weftv1.Object, flowtables 
 // deleteObjects adds the objects and flowtables that a patch deletes.
 func (b *Builder) deleteObjects(t *tablePart, m *weftv1.TablePatch) {
 	for _, n := range m.GetDeleteObjects() {
-		t.deleteObjects = append(t.deleteObjects, ObjectRef(n))
+		t.deleteObjects = append(t.deleteObjects, object.Ref{Kind: nft.ObjectKind(n.GetKind()), Name: n.GetName()})
 	}
 	t.deleteFlowtables = append(t.deleteFlowtables, m.GetDeleteFlowtables()...)
 }
@@ -47,7 +47,7 @@ func (b *Builder) addObject(t *tablePart, o nft.Object) {
 		return
 	}
 	if len(o.Text) > MaxRuleText {
-		b.bad.add(weftv1.Reason_REASON_LIMIT, what, textTooLong(o.Text))
+		b.bad.add(weftv1.Violation_REASON_LIMIT, what, textTooLong(o.Text))
 		return
 	}
 	out, err := object.Compile(t.id.Family, &o)
@@ -74,18 +74,18 @@ func (b *Builder) addFlowtable(t *tablePart, f nft.Flowtable) {
 
 // nameObject counts an object and checks its name. It returns the object's name
 // for violations.
-func (b *Builder) nameObject(t *tablePart, ref object.Ref) (string, bool) {
+func (b *Builder) nameObject(t *tablePart, ref object.Ref) (*weftv1.ObjectName, bool) {
 	if !b.count(&b.objects, 1, MaxObjects, "named objects and flowtables") {
-		return "", false
+		return nil, false
 	}
-	what := fmt.Sprintf("table %s %s %s", t.id, Clip(string(ref.Kind)), Clip(ref.Name))
+	what := ObjectName(t.id, Clip(string(ref.Kind)), Clip(ref.Name))
 	if err := checkName(ref.Name); err != nil {
-		b.bad.add(weftv1.Reason_REASON_INVALID, what, err.Error())
-		return "", false
+		b.bad.add(weftv1.Violation_REASON_INVALID, what, err.Error())
+		return nil, false
 	}
 	if t.seen[ref] {
-		b.bad.add(weftv1.Reason_REASON_INVALID, what, "it is declared twice")
-		return "", false
+		b.bad.add(weftv1.Violation_REASON_INVALID, what, "it is declared twice")
+		return nil, false
 	}
 	if t.seen == nil {
 		t.seen = make(map[object.Ref]bool)
@@ -98,16 +98,11 @@ func (b *Builder) nameObject(t *tablePart, ref object.Ref) (string, bool) {
 func (b *Builder) addFlags(t *tablePart, flags []string) {
 	for _, f := range flags {
 		if f != "dormant" {
-			b.bad.add(weftv1.Reason_REASON_INVALID, "table "+t.id.String(), fmt.Sprintf("unknown table flag %q: the only flag is dormant", Clip(f)))
+			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(t.id), fmt.Sprintf("unknown table flag %q: the only flag is dormant", Clip(f)))
 			continue
 		}
 		t.dormant = true
 	}
-}
-
-// ObjectRef converts the name of an object in a message.
-func ObjectRef(m *weftv1.ObjectName) object.Ref {
-	return object.Ref{Kind: nft.ObjectKind(m.GetKind()), Name: m.GetName()}
 }
 
 // objectOf converts a message to an nft.Object.

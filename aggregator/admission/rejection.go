@@ -30,8 +30,8 @@ func (e *RejectedError) Error() string {
 		return s
 	}
 	v := e.Violations[0]
-	if v.GetObject() != "" {
-		s += ": " + v.GetObject()
+	if v.GetObject() != nil {
+		s += ": " + v.GetObject().Text()
 	}
 	s += ": " + v.GetMessage()
 	if n := len(e.Violations) - 1; n > 0 {
@@ -41,7 +41,7 @@ func (e *RejectedError) Error() string {
 }
 
 // Reject returns a RejectedError with one violation.
-func Reject(key desired.Key, reason weftv1.Reason, object, format string, args ...any) *RejectedError {
+func Reject(key desired.Key, reason weftv1.Violation_Reason, object *weftv1.ObjectName, format string, args ...any) *RejectedError {
 	return &RejectedError{Fragment: key, Violations: []*weftv1.Violation{{
 		Object: object, Message: fmt.Sprintf(format, args...), Reason: reason,
 	}}}

@@ -64,7 +64,7 @@ func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 			continue
 		}
 		if !n.refused {
-			b.bad.refused("", r)
+			b.bad.refused(nil, r)
 		}
 		n.refused = true
 		return false
@@ -81,17 +81,16 @@ func (b *Builder) checkRights() {
 	}
 	var bad violations
 	if b.snapshot {
-		bad.refused("", p.Priority(b.priority))
+		bad.refused(nil, p.Priority(b.priority))
 	}
 	for _, t := range b.tables {
-		table := "table " + t.id.String()
 		if r := p.Table(t.id); r != nil {
 			// The table's content does not matter then.
-			bad.refused(table, r)
+			bad.refused(tableName(t.id), r)
 			continue
 		}
 		for _, c := range t.chains {
-			checkChain(p, table+" chain "+Clip(c.source.Name), c, &bad)
+			checkChain(p, ObjectName(t.id, "chain", Clip(c.source.Name)), c, &bad)
 		}
 	}
 	bad.merge(&b.bad)
@@ -101,7 +100,7 @@ func (b *Builder) checkRights() {
 
 // checkChain checks the right to a chain's hook, and to address translation if
 // a rule of the chain does that.
-func checkChain(p *access.Publisher, object string, c *chainPart, bad *violations) {
+func checkChain(p *access.Publisher, object *weftv1.ObjectName, c *chainPart, bad *violations) {
 	if base := c.decl.Base; base != nil {
 		for _, r := range p.Chain(c.source.Hook, base.Type, base.Priority) {
 			bad.refused(object, r)
@@ -135,7 +134,7 @@ func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 			{access.LimitElements, before.Elements, after.Elements},
 			{access.LimitBytes, before.Bytes, after.Bytes},
 		} {
-			bad.refused("", p.Holds(l.limit, l.before, l.after))
+			bad.refused(nil, p.Holds(l.limit, l.before, l.after))
 		}
 		return bad.err(key)
 	}

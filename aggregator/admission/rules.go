@@ -58,9 +58,9 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 		if bad.full() {
 			return
 		}
-		object := func() string { return fmt.Sprintf("table %s chain %s rule %d", t.id, c.decl.Name, i+1) }
+		object := func() *weftv1.ObjectName { return ruleName(t.id, c.decl.Name, i) }
 		if len(r.Text) > MaxRuleText {
-			bad.add(weftv1.Reason_REASON_LIMIT, object(), textTooLong(r.Text))
+			bad.add(weftv1.Violation_REASON_LIMIT, object(), textTooLong(r.Text))
 			continue
 		}
 		rule, err := compile.CompileRule(t.id.Family, r, scope)

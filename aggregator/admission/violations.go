@@ -23,7 +23,7 @@ type violations struct {
 }
 
 // add records one violation.
-func (v *violations) add(reason weftv1.Reason, object, message string) {
+func (v *violations) add(reason weftv1.Violation_Reason, object *weftv1.ObjectName, message string) {
 	v.append(&weftv1.Violation{Object: object, Message: message, Reason: reason})
 }
 
@@ -37,16 +37,16 @@ func (v *violations) append(w *weftv1.Violation) {
 
 // refused records that the publisher's configuration does not allow something.
 // It does nothing if r is nil.
-func (v *violations) refused(object string, r *access.Refusal) {
+func (v *violations) refused(object *weftv1.ObjectName, r *access.Refusal) {
 	if r == nil {
 		return
 	}
 	if !slices.ContainsFunc(v.refusals, func(o *access.Refusal) bool { return o.Limit == r.Limit }) {
 		v.refusals = append(v.refusals, r)
 	}
-	reason := weftv1.Reason_REASON_LIMIT
+	reason := weftv1.Violation_REASON_LIMIT
 	if r.Limit.Right() {
-		reason = weftv1.Reason_REASON_PERMISSION
+		reason = weftv1.Violation_REASON_PERMISSION
 	}
 	v.add(reason, object, r.Text)
 }
@@ -63,7 +63,7 @@ func (v *violations) merge(o *violations) {
 func (v *violations) full() bool { return len(v.list) >= MaxViolations }
 
 // compile records an error of the compiler, with its position in the text.
-func (v *violations) compile(object string, err error) {
+func (v *violations) compile(object *weftv1.ObjectName, err error) {
 	v.append(violation(object, err))
 }
 
@@ -71,12 +71,12 @@ func (v *violations) compile(object string, err error) {
 func (v *violations) file(err error) {
 	list := (*ruleset.ErrorList)(nil)
 	if !errors.As(err, &list) {
-		v.append(violation("", err))
+		v.append(violation(nil, err))
 		return
 	}
 	for _, e := range list.Errors {
-		w := violation("", e)
-		w.Reason = weftv1.Reason_REASON_SYNTAX
+		w := violation(nil, e)
+		w.Reason = weftv1.Violation_REASON_SYNTAX
 		v.append(w)
 	}
 }
@@ -90,7 +90,7 @@ func (v *violations) err(key desired.Key) error {
 	if v.dropped > 0 {
 		list = append(list[:len(list):len(list)], &weftv1.Violation{
 			Message: fmt.Sprintf("%d more violations are not listed", v.dropped),
-			Reason:  weftv1.Reason_REASON_LIMIT,
+			Reason:  weftv1.Violation_REASON_LIMIT,
 		})
 	}
 	return &RejectedError{Fragment: key, Violations: list, Refusals: v.refusals}
@@ -98,10 +98,10 @@ func (v *violations) err(key desired.Key) error {
 
 // violation converts an error of package syntax or compile: errors of the parser
 // are REASON_SYNTAX, errors of the compiler REASON_INVALID.
-func violation(object string, err error) *weftv1.Violation {
-	v := &weftv1.Violation{Object: object, Message: err.Error(), Reason: weftv1.Reason_REASON_INVALID}
+func violation(object *weftv1.ObjectName, err error) *weftv1.Violation {
+	v := &weftv1.Violation{Object: object, Message: err.Error(), Reason: weftv1.Violation_REASON_INVALID}
 	if errors.Is(err, compile.ErrSyntax) {
-		v.Reason = weftv1.Reason_REASON_SYNTAX
+		v.Reason = weftv1.Violation_REASON_SYNTAX
 	}
 	if at := (*syntax.Error)(nil); errors.As(err, &at) {
 		v.Message, v.Excerpt = at.Msg, excerpt(at)

@@ -40,7 +40,7 @@ func (s Services) rule(turn int) *weftv1.Rule {
 // Fragment returns the fragment "services", in table ip weft.
 func (s Services) Fragment() *weftv1.Fragment {
 	services := &weftv1.Set{Name: "services", Typeof: "ip daddr . meta l4proto . th dport : verdict"}
-	endpoints := &weftv1.Set{Name: "endpoints", Typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"}
+	endpoints := &weftv1.Set{Name: "endpoints", Role: weftv1.MapRole_MAP_ROLE_CONNTRACK, Typeof: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"}
 	for n := range s.Count {
 		services.Elements = append(services.Elements, &weftv1.Element{Key: s.key(n), Value: "goto " + s.chain()})
 		for e := range s.Endpoints {
@@ -48,7 +48,7 @@ func (s Services) Fragment() *weftv1.Fragment {
 		}
 	}
 	return &weftv1.Fragment{Name: "services", Tables: []*weftv1.Table{{
-		Family: "ip", Name: "weft", Maps: []*weftv1.Set{services, endpoints}, ConntrackMaps: []string{"endpoints"},
+		Family: "ip", Name: "weft", Maps: []*weftv1.Set{services, endpoints},
 		Chains: []*weftv1.Chain{
 			{Name: s.chain(), Rules: []*weftv1.Rule{s.rule(0)}},
 			{

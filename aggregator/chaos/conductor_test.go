@@ -338,14 +338,14 @@ func (c *conductor) answered(r reply) {
 func (c *conductor) judge(u *update, r reply) {
 	for _, reason := range r.Reasons {
 		switch reason {
-		case weftv1.Reason_REASON_CONFLICT.String(), weftv1.Reason_REASON_REFERENCE.String():
+		case weftv1.Violation_REASON_CONFLICT.String(), weftv1.Violation_REASON_REFERENCE.String():
 			continue
-		case weftv1.Reason_REASON_INVALID.String():
+		case weftv1.Violation_REASON_INVALID.String():
 			// A set that nobody declares, at the moment.
 			if strings.Contains(r.Error, "@libset is not declared") {
 				continue
 			}
-		case weftv1.Reason_REASON_KERNEL.String():
+		case weftv1.Violation_REASON_KERNEL.String():
 			if u.poison {
 				c.sum.poisoned++
 				continue

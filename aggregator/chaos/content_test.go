@@ -117,9 +117,6 @@ func (c *content) fragment(name string) *weftv1.Fragment {
 				continue
 			}
 			m.Maps = append(m.Maps, s.message(name))
-			if s.conntrack {
-				m.ConntrackMaps = append(m.ConntrackMaps, name)
-			}
 		}
 		f.Tables = append(f.Tables, m)
 	}
@@ -139,6 +136,9 @@ func (c *chain) message(name string) *weftv1.Chain {
 
 func (s *set) message(name string) *weftv1.Set {
 	m := &weftv1.Set{Name: name, Type: s.typ, Flags: s.flags, Size: s.size, Comment: s.comment}
+	if s.conntrack {
+		m.Role = weftv1.MapRole_MAP_ROLE_CONNTRACK
+	}
 	for _, key := range sorted(s.elements) {
 		m.Elements = append(m.Elements, s.elements[key].message(key))
 	}
@@ -205,9 +205,6 @@ func patchTable(id string, from, to *table) *weftv1.TablePatch {
 			}
 		case s.isMap:
 			m.PutMaps, changed = append(m.PutMaps, s.message(name)), true
-			if s.conntrack {
-				m.ConntrackMaps = append(m.ConntrackMaps, name)
-			}
 		default:
 			m.PutSets, changed = append(m.PutSets, s.message(name)), true
 		}

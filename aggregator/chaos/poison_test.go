@@ -97,7 +97,7 @@ func TestPoisonsAreTheKernels(t *testing.T) {
 func refused(t *testing.T, what string, err error) {
 	t.Helper()
 	r := outcome(0, err)
-	if !slices.Equal(r.Reasons, []string{weftv1.Reason_REASON_KERNEL.String()}) {
+	if !slices.Equal(r.Reasons, []string{weftv1.Violation_REASON_KERNEL.String()}) {
 		t.Errorf("%s = %v, want the kernel's refusal", what, err)
 	}
 }

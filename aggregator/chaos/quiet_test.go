@@ -172,9 +172,9 @@ func (c *conductor) checkList() {
 	hidden := shadowed(c.fragments())
 	got := make(map[string]string)
 	for _, s := range list.GetFragments() {
-		key := s.GetPublisher() + "/" + s.GetName()
+		key := s.GetFragment().Text()
 		got[key] = fmt.Sprintf("priority %d, %s, %d elements, %d shadowed", s.GetPriority(), s.GetLifetime(), s.GetElements(), s.GetShadowed())
-		if s.GetState() == weftv1.State_STATE_ADOPTED {
+		if s.GetState() == weftv1.FragmentStatus_STATE_ADOPTED {
 			// Its lifetime and elements are known once it is back.
 			got[key] = fmt.Sprintf("priority %d", s.GetPriority())
 		}

@@ -52,13 +52,13 @@ func (w *watcher) once(ctx context.Context, socket string) {
 	}
 	defer c.Close()
 	// It ends when the aggregator does.
-	_ = c.Watch(ctx, func(e *weftv1.Event) error {
+	_ = c.Watch(ctx, func(e *weftv1.WatchResponse) error {
 		switch e.GetEvent().(type) {
-		case *weftv1.Event_Commit:
+		case *weftv1.WatchResponse_Commit:
 			w.commits.Add(1)
-		case *weftv1.Event_Drift:
+		case *weftv1.WatchResponse_Drift:
 			w.drifts.Add(1)
-		case *weftv1.Event_Rejection:
+		case *weftv1.WatchResponse_Rejection:
 			w.rejections.Add(1)
 		}
 		return nil

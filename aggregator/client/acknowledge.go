@@ -87,7 +87,7 @@ func (s *Session) refuse(f *fragment, m *message, err error) (_ error, again boo
 		case rejected.Is(ErrTakenOver):
 			f.lost, f.behind, f.known = rejected, false, false
 			return rejected, false
-		case !rejected.Has(weftv1.Reason_REASON_SNAPSHOT_NEEDED):
+		case !rejected.Has(weftv1.Violation_REASON_SNAPSHOT_NEEDED):
 		case f.lost != nil:
 			return f.lost, false
 		case f.next() != nil:

@@ -12,9 +12,12 @@ import (
 // Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) Cleanup(ctx context.Context) (tables []string, err error) {
-	resp, err := c.api.Cleanup(c.outgoing(ctx), &weftv1.CleanupRequest{})
+	resp, err := c.admin.Cleanup(c.outgoing(ctx), &weftv1.CleanupRequest{})
 	if err != nil {
 		return nil, c.failed("clean up", "", err)
 	}
-	return resp.GetTables(), nil
+	for _, t := range resp.GetTables() {
+		tables = append(tables, t.GetFamily()+" "+t.GetTable())
+	}
+	return tables, nil
 }

@@ -68,7 +68,10 @@ func (c *Config) setDefaults() {
 type Client struct {
 	cfg  Config
 	conn *grpc.ClientConn
-	api  weftv1.AggregatorClient
+
+	publisher weftv1.PublisherClient
+	inspect   weftv1.InspectClient
+	admin     weftv1.AdminClient
 }
 
 // Dial connects to the aggregator. It waits until something listens on the
@@ -101,7 +104,10 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", cfg.Socket, err)
 	}
-	return &Client{cfg: cfg, conn: conn, api: weftv1.NewAggregatorClient(conn)}, nil
+	return &Client{
+		cfg: cfg, conn: conn,
+		publisher: weftv1.NewPublisherClient(conn), inspect: weftv1.NewInspectClient(conn), admin: weftv1.NewAdminClient(conn),
+	}, nil
 }
 
 // await returns once something accepts connections on the socket. gRPC dials

@@ -266,7 +266,7 @@ func TestTwoSessionsDoNotFight(t *testing.T) {
 	}
 	for range 3 {
 		var rejected *client.RejectedError
-		if _, err := a.Patch(ctx, first.change("list", "10.0.0.3", "")); !errors.As(err, &rejected) || !rejected.Has(weftv1.Reason_REASON_TAKEN_OVER) {
+		if _, err := a.Patch(ctx, first.change("list", "10.0.0.3", "")); !errors.As(err, &rejected) || !rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) {
 			t.Fatalf("patch of a fragment that was taken over: %v", err)
 		}
 	}

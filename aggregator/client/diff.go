@@ -71,7 +71,7 @@ func diffObjects(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 		p.DeleteChains = append(p.DeleteChains, c.GetName())
 	}
 	for _, o := range objects.gone {
-		p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectName{Kind: o.GetKind(), Name: o.GetName()})
+		p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectReference{Kind: o.GetKind(), Name: o.GetName()})
 	}
 	for _, f := range flowtables.gone {
 		p.DeleteFlowtables = append(p.DeleteFlowtables, f.GetName())
@@ -174,7 +174,7 @@ func same[T proto.Message](a, b T) bool { return proto.Equal(a, b) }
 // sameElement compares elements without reflection: there can be 100,000.
 func sameElement(a, b *weftv1.Element) bool {
 	return a == b || a.GetKey() == b.GetKey() && a.GetValue() == b.GetValue() && a.GetComment() == b.GetComment() &&
-		a.GetTimeoutMs() == b.GetTimeoutMs() && (a.GetState() == nil && b.GetState() == nil || proto.Equal(a.GetState(), b.GetState()))
+		a.GetTimeout().AsDuration() == b.GetTimeout().AsDuration() && (a.GetState() == nil && b.GetState() == nil || proto.Equal(a.GetState(), b.GetState()))
 }
 
 // index returns the objects of a list by name. It reports false if a name occurs

@@ -106,7 +106,7 @@ func (e *RejectedError) Detail() string {
 }
 
 // Has reports whether a violation has this reason.
-func (e *RejectedError) Has(reason weftv1.Reason) bool {
+func (e *RejectedError) Has(reason weftv1.Violation_Reason) bool {
 	for _, v := range e.Violations {
 		if v.GetReason() == reason {
 			return true
@@ -119,11 +119,11 @@ func (e *RejectedError) Has(reason weftv1.Reason) bool {
 func (e *RejectedError) Is(target error) bool {
 	switch target {
 	case ErrPermission:
-		return e.Has(weftv1.Reason_REASON_PERMISSION)
+		return e.Has(weftv1.Violation_REASON_PERMISSION)
 	case ErrLimit:
-		return e.Has(weftv1.Reason_REASON_LIMIT)
+		return e.Has(weftv1.Violation_REASON_LIMIT)
 	case ErrTakenOver:
-		return e.Has(weftv1.Reason_REASON_TAKEN_OVER)
+		return e.Has(weftv1.Violation_REASON_TAKEN_OVER)
 	default:
 		return false
 	}
@@ -135,10 +135,10 @@ func (e *RejectedError) Is(target error) bool {
 func (e *RejectedError) passing() bool {
 	for _, v := range e.Violations {
 		switch v.GetReason() {
-		case weftv1.Reason_REASON_CONFLICT, weftv1.Reason_REASON_REFERENCE, weftv1.Reason_REASON_KERNEL,
-			weftv1.Reason_REASON_PERMISSION, weftv1.Reason_REASON_LIMIT:
-		case weftv1.Reason_REASON_UNSPECIFIED, weftv1.Reason_REASON_SYNTAX, weftv1.Reason_REASON_INVALID,
-			weftv1.Reason_REASON_SNAPSHOT_NEEDED, weftv1.Reason_REASON_TAKEN_OVER:
+		case weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
+			weftv1.Violation_REASON_PERMISSION, weftv1.Violation_REASON_LIMIT:
+		case weftv1.Violation_REASON_UNSPECIFIED, weftv1.Violation_REASON_SYNTAX, weftv1.Violation_REASON_INVALID,
+			weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER:
 			return false
 		default:
 			return false
@@ -150,8 +150,8 @@ func (e *RejectedError) passing() bool {
 // line formats a violation as "object: line:column: message".
 func line(v *weftv1.Violation) string {
 	var b strings.Builder
-	if v.GetObject() != "" {
-		b.WriteString(v.GetObject())
+	if v.GetObject() != nil {
+		b.WriteString(v.GetObject().Text())
 		b.WriteString(": ")
 	}
 	if v.GetLine() > 0 {

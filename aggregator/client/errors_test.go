@@ -18,15 +18,15 @@ import (
 
 func TestRejectedErrorFormats(t *testing.T) {
 	err := &RejectedError{Fragment: "list", Violations: []*weftv1.Violation{
-		{Object: "table ip demo chain input rule 2", Message: "unknown field \"dprot\"", Line: 1, Column: 5, Excerpt: "tcp dprot 80\n    ^", Reason: weftv1.Reason_REASON_SYNTAX},
-		{Object: "table ip demo set s element x", Message: "not an address"},
+		{Object: &weftv1.ObjectName{Kind: "rule", Family: "ip", Table: "demo", Name: "input", Index: 2}, Message: "unknown field \"dprot\"", Line: 1, Column: 5, Excerpt: "tcp dprot 80\n    ^", Reason: weftv1.Violation_REASON_SYNTAX},
+		{Object: &weftv1.ObjectName{Kind: "element", Family: "ip", Table: "demo", Name: "s", Key: "x"}, Message: "not an address"},
 	}}
-	const oneLine = `fragment list rejected: table ip demo chain input rule 2: 1:5: unknown field "dprot" (and 1 more)`
+	const oneLine = `fragment list rejected: rule ip demo input #2: 1:5: unknown field "dprot" (and 1 more)`
 	const detail = `fragment list rejected:
-  table ip demo chain input rule 2: 1:5: unknown field "dprot"
+  rule ip demo input #2: 1:5: unknown field "dprot"
     tcp dprot 80
         ^
-  table ip demo set s element x: not an address`
+  element ip demo s { x }: not an address`
 	wrapped := fmt.Errorf("apply list: %w", err)
 	for format, want := range map[string]string{"%v": oneLine, "%s": oneLine, "%+v": detail} {
 		if got := fmt.Sprintf(format, err); got != want {
@@ -36,7 +36,7 @@ func TestRejectedErrorFormats(t *testing.T) {
 	if got := wrapped.Error(); got != "apply list: "+oneLine {
 		t.Errorf("wrapped: %s", got)
 	}
-	if !err.Has(weftv1.Reason_REASON_SYNTAX) || err.Has(weftv1.Reason_REASON_KERNEL) {
+	if !err.Has(weftv1.Violation_REASON_SYNTAX) || err.Has(weftv1.Violation_REASON_KERNEL) {
 		t.Error("Has is wrong")
 	}
 }
@@ -45,9 +45,9 @@ func TestRejectedErrorIsItsReasons(t *testing.T) {
 	sentinels := map[string]error{
 		"permission": ErrPermission, "limit": ErrLimit, "taken over": ErrTakenOver, "unavailable": ErrUnavailable, "too large": ErrTooLarge,
 	}
-	for reason, want := range map[weftv1.Reason]string{
-		weftv1.Reason_REASON_PERMISSION: "permission", weftv1.Reason_REASON_LIMIT: "limit",
-		weftv1.Reason_REASON_TAKEN_OVER: "taken over", weftv1.Reason_REASON_SYNTAX: "",
+	for reason, want := range map[weftv1.Violation_Reason]string{
+		weftv1.Violation_REASON_PERMISSION: "permission", weftv1.Violation_REASON_LIMIT: "limit",
+		weftv1.Violation_REASON_TAKEN_OVER: "taken over", weftv1.Violation_REASON_SYNTAX: "",
 	} {
 		err := fmt.Errorf("apply: %w", &RejectedError{Violations: []*weftv1.Violation{{}, {Reason: reason}}})
 		for name, s := range sentinels {
@@ -59,17 +59,17 @@ func TestRejectedErrorIsItsReasons(t *testing.T) {
 }
 
 func TestRefusalsThatPass(t *testing.T) {
-	passing := map[weftv1.Reason]bool{
-		weftv1.Reason_REASON_CONFLICT: true, weftv1.Reason_REASON_REFERENCE: true, weftv1.Reason_REASON_KERNEL: true,
-		weftv1.Reason_REASON_PERMISSION: true, weftv1.Reason_REASON_LIMIT: true,
+	passing := map[weftv1.Violation_Reason]bool{
+		weftv1.Violation_REASON_CONFLICT: true, weftv1.Violation_REASON_REFERENCE: true, weftv1.Violation_REASON_KERNEL: true,
+		weftv1.Violation_REASON_PERMISSION: true, weftv1.Violation_REASON_LIMIT: true,
 	}
-	for n := range weftv1.Reason_name {
-		r := weftv1.Reason(n)
+	for n := range weftv1.Violation_Reason_name {
+		r := weftv1.Violation_Reason(n)
 		alone := &RejectedError{Violations: []*weftv1.Violation{{Reason: r}}}
 		if alone.passing() != passing[r] {
 			t.Errorf("%v: passing is %v", r, alone.passing())
 		}
-		mixed := &RejectedError{Violations: []*weftv1.Violation{{Reason: r}, {Reason: weftv1.Reason_REASON_SYNTAX}}}
+		mixed := &RejectedError{Violations: []*weftv1.Violation{{Reason: r}, {Reason: weftv1.Violation_REASON_SYNTAX}}}
 		if mixed.passing() {
 			t.Errorf("%v and a syntax error are passing", r)
 		}

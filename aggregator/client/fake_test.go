@@ -21,12 +21,21 @@ import (
 	"github.com/weft-proxy/weft/aggregator/server"
 )
 
+// apiServer is what a fake can answer.
+type apiServer interface {
+	weftv1.PublisherServer
+	weftv1.InspectServer
+	weftv1.AdminServer
+}
+
 // fake is an aggregator that holds fragments of one set, and that misbehaves as
 // it is told. It stays when the streams to it end, and when its socket does.
 type fake struct {
-	weftv1.UnimplementedAggregatorServer
+	weftv1.UnimplementedPublisherServer
+	weftv1.UnimplementedInspectServer
+	weftv1.UnimplementedAdminServer
 	socket string
-	serves weftv1.AggregatorServer
+	serves apiServer
 
 	mu sync.Mutex
 	// open, when set, can refuse a stream.
@@ -45,7 +54,7 @@ type fake struct {
 // verdict is what is done with an update.
 type verdict struct {
 	// reject refuses it, if it is not zero.
-	reject weftv1.Reason
+	reject weftv1.Violation_Reason
 	// unapplied leaves it out; with end, which ends the stream in place of an
 	// answer.
 	unapplied bool
@@ -56,11 +65,11 @@ type verdict struct {
 type fakeStream struct{ number int }
 
 func newFake(t testing.TB) *fake {
-	return newFakeServing(t, func(f *fake) weftv1.AggregatorServer { return f })
+	return newFakeServing(t, func(f *fake) apiServer { return f })
 }
 
 // newFakeServing has calls answered by what serves makes of the fake.
-func newFakeServing(t testing.TB, serves func(*fake) weftv1.AggregatorServer) *fake {
+func newFakeServing(t testing.TB, serves func(*fake) apiServer) *fake {
 	f := &fake{socket: aggregatortest.Socket(t), held: make(map[string]map[string]bool), owner: make(map[string]*fakeStream)}
 	f.serves = serves(f)
 	f.start(t)
@@ -80,7 +89,9 @@ func (f *fake) start(t testing.TB) {
 	// A server that was stopped before it served closes the listener late.
 	l.SetUnlinkOnClose(false)
 	s := grpc.NewServer(grpc.MaxRecvMsgSize(server.MaxMessage))
-	weftv1.RegisterAggregatorServer(s, f.serves)
+	weftv1.RegisterPublisherServer(s, f.serves)
+	weftv1.RegisterInspectServer(s, f.serves)
+	weftv1.RegisterAdminServer(s, f.serves)
 	f.mu.Lock()
 	f.serving = s
 	f.mu.Unlock()
@@ -201,11 +212,11 @@ func (f *fake) update(me *fakeStream, req *weftv1.PublishRequest) (*weftv1.Publi
 	switch {
 	case v.reject != 0:
 	case req.GetPatch() != nil && owner == nil:
-		v.reject = weftv1.Reason_REASON_SNAPSHOT_NEEDED
+		v.reject = weftv1.Violation_REASON_SNAPSHOT_NEEDED
 	case req.GetPatch() != nil && owner != me:
 		// The protocol says TAKEN_OVER where this stream had the fragment; to
 		// a stream that never sent a snapshot it says SNAPSHOT_NEEDED.
-		v.reject = weftv1.Reason_REASON_SNAPSHOT_NEEDED
+		v.reject = weftv1.Violation_REASON_SNAPSHOT_NEEDED
 	case !v.unapplied:
 		f.apply(me, name, req)
 	}

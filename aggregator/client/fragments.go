@@ -23,7 +23,7 @@ func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64
 	if err := checkSize(req); err != nil {
 		return 0, fmt.Errorf("apply %s: %w", f.GetName(), err)
 	}
-	resp, err := c.api.Apply(c.outgoing(ctx), req)
+	resp, err := c.publisher.Apply(c.outgoing(ctx), req)
 	if err != nil {
 		return 0, c.failed("apply "+f.GetName(), f.GetName(), err)
 	}
@@ -35,7 +35,7 @@ func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (uint64, er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	what := "apply " + f.GetName()
-	stream, err := c.api.Publish(c.outgoing(ctx))
+	stream, err := c.publisher.Publish(c.outgoing(ctx))
 	if err != nil {
 		return 0, c.failed(what, f.GetName(), err)
 	}
@@ -67,7 +67,7 @@ func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (uint64, er
 // Possible errors: *RejectedError (something still refers to it), ErrNotFound,
 // ErrPermission, ErrLimit, ErrInvalid, ErrUnavailable, ErrClosed, ctx's.
 func (c *Client) Delete(ctx context.Context, publisher, fragment string) (revision uint64, err error) {
-	resp, err := c.api.Delete(c.outgoing(ctx), &weftv1.DeleteRequest{Publisher: publisher, Fragment: fragment})
+	resp, err := c.publisher.Delete(c.outgoing(ctx), &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: fragment}})
 	if err != nil {
 		return 0, c.failed("delete "+fragment, fragment, err)
 	}
@@ -79,23 +79,24 @@ func (c *Client) Delete(ctx context.Context, publisher, fragment string) (revisi
 //
 // Possible errors: ErrNotFound, ErrPermission, ErrLimit, ErrInvalid,
 // ErrUnavailable, ErrClosed, ctx's.
-func (c *Client) Get(ctx context.Context, publisher, fragment string) (*weftv1.GetResponse, error) {
-	resp, err := c.api.Get(c.outgoing(ctx), &weftv1.GetRequest{Publisher: publisher, Fragment: fragment})
-	if err != nil {
+func (c *Client) Get(ctx context.Context, publisher, fragment string) (*weftv1.GetFragmentResponse, error) {
+	whole := &weftv1.GetFragmentResponse{}
+	req := &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: fragment}}
+	if err := collect(c.outgoing(ctx), c.inspect.GetFragment, req, whole.Join); err != nil {
 		return nil, c.failed("get "+fragment, fragment, err)
 	}
-	return resp, nil
+	return whole, nil
 }
 
 // List returns the status of all fragments and the last revision.
 //
 // Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, ctx's.
-func (c *Client) List(ctx context.Context) (*weftv1.ListResponse, error) {
-	resp, err := c.api.List(c.outgoing(ctx), &weftv1.ListRequest{})
-	if err != nil {
+func (c *Client) List(ctx context.Context) (*weftv1.ListFragmentsResponse, error) {
+	whole := &weftv1.ListFragmentsResponse{}
+	if err := collect(c.outgoing(ctx), c.inspect.ListFragments, &weftv1.ListFragmentsRequest{}, merge(whole)); err != nil {
 		return nil, c.failed("list fragments", "", err)
 	}
-	return resp, nil
+	return whole, nil
 }
 
 // Watch calls f with everything that happens from now on, until ctx ends (it
@@ -104,10 +105,10 @@ func (c *Client) List(ctx context.Context) (*weftv1.ListResponse, error) {
 //
 // Possible errors: f's, ErrPermission, ErrUnavailable, ErrClosed, ErrLimit (the
 // caller is too slow and was dropped, or has too many streams).
-func (c *Client) Watch(ctx context.Context, f func(*weftv1.Event) error) error {
+func (c *Client) Watch(ctx context.Context, f func(*weftv1.WatchResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.api.Watch(c.outgoing(ctx), &weftv1.WatchRequest{})
+	stream, err := c.inspect.Watch(c.outgoing(ctx), &weftv1.WatchRequest{})
 	if err != nil {
 		return c.failed("watch", "", err)
 	}

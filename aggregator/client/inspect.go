@@ -2,7 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -17,11 +22,11 @@ func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.Pla
 	if err := checkSize(req); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	resp, err := c.api.Plan(c.outgoing(ctx), req)
-	if err != nil {
+	whole := &weftv1.PlanResponse{}
+	if err := collect(c.outgoing(ctx), c.publisher.Plan, req, merge(whole)); err != nil {
 		return nil, c.failed("plan", "", err)
 	}
-	return resp, nil
+	return whole, nil
 }
 
 // ListTables returns the tables that weft has in the kernel, and the last
@@ -30,11 +35,11 @@ func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.Pla
 // Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, error) {
-	resp, err := c.api.ListTables(c.outgoing(ctx), &weftv1.ListTablesRequest{})
-	if err != nil {
+	whole := &weftv1.ListTablesResponse{}
+	if err := collect(c.outgoing(ctx), c.inspect.ListTables, &weftv1.ListTablesRequest{}, merge(whole)); err != nil {
 		return nil, c.failed("list tables", "", err)
 	}
-	return resp, nil
+	return whole, nil
 }
 
 // GetTable returns the merged content of one table: of all fragments together.
@@ -43,11 +48,11 @@ func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, er
 // Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit,
 // ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) GetTable(ctx context.Context, family, name string, terse bool) (*weftv1.GetTableResponse, error) {
-	resp, err := c.api.GetTable(c.outgoing(ctx), &weftv1.GetTableRequest{Family: family, Name: name, Terse: terse})
-	if err != nil {
+	whole := &weftv1.GetTableResponse{}
+	if err := collect(c.outgoing(ctx), c.inspect.GetTable, &weftv1.GetTableRequest{Family: family, Name: name, Terse: terse}, whole.Join); err != nil {
 		return nil, c.failed("get table "+family+" "+name, "", err)
 	}
-	return resp, nil
+	return whole, nil
 }
 
 // ListPublishers returns who has fragments or is connected.
@@ -55,11 +60,11 @@ func (c *Client) GetTable(ctx context.Context, family, name string, terse bool) 
 // Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) ListPublishers(ctx context.Context) (*weftv1.ListPublishersResponse, error) {
-	resp, err := c.api.ListPublishers(c.outgoing(ctx), &weftv1.ListPublishersRequest{})
-	if err != nil {
+	whole := &weftv1.ListPublishersResponse{}
+	if err := collect(c.outgoing(ctx), c.inspect.ListPublishers, &weftv1.ListPublishersRequest{}, merge(whole)); err != nil {
 		return nil, c.failed("list publishers", "", err)
 	}
-	return resp, nil
+	return whole, nil
 }
 
 // Owner returns the fragments that an object of the kernel comes from: a rule,
@@ -68,9 +73,35 @@ func (c *Client) ListPublishers(ctx context.Context) (*weftv1.ListPublishersResp
 // Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit,
 // ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
-	resp, err := c.api.Owner(c.outgoing(ctx), req)
+	resp, err := c.inspect.Owner(c.outgoing(ctx), req)
 	if err != nil {
-		return nil, c.failed("find the owner in table "+req.GetFamily()+" "+req.GetTable(), "", err)
+		return nil, c.failed("find the owner of "+req.GetObject().Text(), "", err)
 	}
 	return resp, nil
+}
+
+// collect calls a method that returns one answer in parts and hands each part to
+// join.
+func collect[Req, Resp any](ctx context.Context, call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, join func(*Resp)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := call(ctx, req)
+	if err != nil {
+		return err
+	}
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		join(part)
+	}
+}
+
+// merge joins parts of an answer whose repeated fields are lists.
+func merge[M proto.Message](whole M) func(M) {
+	return func(part M) { proto.Merge(whole, part) }
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -29,40 +30,49 @@ func reply[T proto.Message](i *inspected, req proto.Message, resp T) (T, error) 
 	return resp, i.err
 }
 
-func (i *inspected) Plan(_ context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
-	return reply(i, req, &weftv1.PlanResponse{Revision: 1})
+// replyInParts is reply for an answer that comes in parts.
+func replyInParts[T proto.Message](i *inspected, req proto.Message, send func(T) error, resp T) error {
+	i.asked = proto.Clone(req)
+	if i.err != nil {
+		return i.err
+	}
+	return send(resp)
 }
 
-func (i *inspected) ListTables(_ context.Context, req *weftv1.ListTablesRequest) (*weftv1.ListTablesResponse, error) {
-	return reply(i, req, &weftv1.ListTablesResponse{Revision: 2})
+func (i *inspected) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
+	return replyInParts(i, req, stream.Send, &weftv1.PlanResponse{Revision: 1})
 }
 
-func (i *inspected) GetTable(_ context.Context, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
-	return reply(i, req, &weftv1.GetTableResponse{Revision: 3})
+func (i *inspected) ListTables(req *weftv1.ListTablesRequest, stream grpc.ServerStreamingServer[weftv1.ListTablesResponse]) error {
+	return replyInParts(i, req, stream.Send, &weftv1.ListTablesResponse{Revision: 2})
 }
 
-func (i *inspected) ListPublishers(_ context.Context, req *weftv1.ListPublishersRequest) (*weftv1.ListPublishersResponse, error) {
-	return reply(i, req, &weftv1.ListPublishersResponse{Publishers: []*weftv1.PublisherStatus{{Name: "p"}}})
+func (i *inspected) GetTable(req *weftv1.GetTableRequest, stream grpc.ServerStreamingServer[weftv1.GetTableResponse]) error {
+	return replyInParts(i, req, stream.Send, &weftv1.GetTableResponse{Revision: 3})
+}
+
+func (i *inspected) ListPublishers(req *weftv1.ListPublishersRequest, stream grpc.ServerStreamingServer[weftv1.ListPublishersResponse]) error {
+	return replyInParts(i, req, stream.Send, &weftv1.ListPublishersResponse{Publishers: []*weftv1.PublisherStatus{{Name: "p"}}})
 }
 
 func (i *inspected) Owner(_ context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
-	return reply(i, req, &weftv1.OwnerResponse{Owners: []*weftv1.OwnedBy{{Fragment: "f"}}})
+	return reply(i, req, &weftv1.OwnerResponse{Owners: []*weftv1.ObjectOwner{{Fragment: &weftv1.FragmentName{Name: "f"}}}})
 }
 
 func (i *inspected) Cleanup(_ context.Context, req *weftv1.CleanupRequest) (*weftv1.CleanupResponse, error) {
-	return reply(i, req, &weftv1.CleanupResponse{Tables: []string{"ip weft"}})
+	return reply(i, req, &weftv1.CleanupResponse{Tables: []*weftv1.ObjectName{{Kind: "table", Family: "ip", Table: "weft"}}})
 }
 
 func TestCallsThatInspect(t *testing.T) {
 	var i *inspected
-	newFakeServing(t, func(f *fake) weftv1.AggregatorServer {
+	newFakeServing(t, func(f *fake) apiServer {
 		i = &inspected{fake: f}
 		return i
 	})
 	old := newFake(t)
 	ctx := aggregatortest.Context(t)
-	plan := &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{{Name: "f"}}, Withdraw: []string{"g"}, Publisher: "p"}
-	owner := &weftv1.OwnerRequest{Family: "ip", Table: "t", Chain: "c", Handle: 7}
+	plan := &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{{Name: "f"}}, Withdraw: []*weftv1.FragmentName{{Publisher: "p", Name: "g"}}}
+	owner := &weftv1.OwnerRequest{Object: aggregatortest.ObjectName("rule ip t c handle 7")}
 	calls := []struct {
 		name  string
 		call  func(ctx context.Context, c *client.Client) (bool, error)
@@ -84,7 +94,7 @@ func TestCallsThatInspect(t *testing.T) {
 			r, err := c.ListPublishers(ctx)
 			return len(r.GetPublishers()) == 1, err
 		}, &weftv1.ListPublishersRequest{}},
-		{"find the owner in table ip t", func(ctx context.Context, c *client.Client) (bool, error) {
+		{"find the owner of rule ip t c handle 7", func(ctx context.Context, c *client.Client) (bool, error) {
 			r, err := c.Owner(ctx, owner)
 			return len(r.GetOwners()) == 1, err
 		}, owner},

@@ -24,7 +24,7 @@ var seeds = flag.Uint64("client.seeds", 8, "number of seeds of the property test
 
 // chaos makes the fake refuse, forget and break off at random. With breaks only
 // it never refuses a stream, so that each update is judged in the end.
-func chaos(f *fake, rng *rand.Rand, reasons []weftv1.Reason, breaksOnly bool) {
+func chaos(f *fake, rng *rand.Rand, reasons []weftv1.Violation_Reason, breaksOnly bool) {
 	var mu sync.Mutex
 	roll := func(n int) int {
 		mu.Lock()
@@ -120,7 +120,7 @@ func (m *model) blame(name string, err error, passes bool) {
 	if !errors.As(err, &rejected) && !errors.Is(err, client.ErrNoSnapshot) {
 		return
 	}
-	if passes && rejected != nil && (rejected.Has(weftv1.Reason_REASON_CONFLICT) || rejected.Has(weftv1.Reason_REASON_LIMIT)) {
+	if passes && rejected != nil && (rejected.Has(weftv1.Violation_REASON_CONFLICT) || rejected.Has(weftv1.Violation_REASON_LIMIT)) {
 		return
 	}
 	m.mu.Lock()
@@ -144,8 +144,8 @@ func TestSessionConverges(t *testing.T) {
 				Snapshot: m.snapshot,
 				OnSync:   func(name string, _ uint64, err error) { m.blame(name, err, true) },
 			})
-			chaos(f, rand.New(rand.NewPCG(seed, 1)), []weftv1.Reason{
-				weftv1.Reason_REASON_CONFLICT, weftv1.Reason_REASON_LIMIT, weftv1.Reason_REASON_SYNTAX, weftv1.Reason_REASON_SNAPSHOT_NEEDED,
+			chaos(f, rand.New(rand.NewPCG(seed, 1)), []weftv1.Violation_Reason{
+				weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_LIMIT, weftv1.Violation_REASON_SYNTAX, weftv1.Violation_REASON_SNAPSHOT_NEEDED,
 			}, false)
 			m.play(ctx, t, rng, f, s, 400)
 			f.behave(nil, nil)
@@ -241,7 +241,7 @@ func TestKeepingSessionConverges(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			f, ctx := newFake(t), aggregatortest.Context(t)
 			s := startSession(t, f.dial(t), client.SessionConfig{})
-			chaos(f, rand.New(rand.NewPCG(seed, 1)), []weftv1.Reason{weftv1.Reason_REASON_CONFLICT, weftv1.Reason_REASON_REFERENCE}, true)
+			chaos(f, rand.New(rand.NewPCG(seed, 1)), []weftv1.Violation_Reason{weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE}, true)
 			type sent struct {
 				name    string
 				keys    map[string]bool

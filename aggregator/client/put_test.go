@@ -51,7 +51,7 @@ func TestPutSendsTheDifference(t *testing.T) {
 	}
 	// A rejected Put has not happened: the next one is the difference from what was
 	// committed.
-	f.behave(nil, func(string, *weftv1.PublishRequest) verdict { return verdict{reject: weftv1.Reason_REASON_CONFLICT} })
+	f.behave(nil, func(string, *weftv1.PublishRequest) verdict { return verdict{reject: weftv1.Violation_REASON_CONFLICT} })
 	if _, err := s.Put(ctx, newPublisher("10.0.0.9").fragment("list")); err == nil {
 		t.Fatal("the Put was accepted")
 	}

@@ -68,7 +68,9 @@ func TestRefusedResyncIsTriedAgain(t *testing.T) {
 		if _, err := s.Put(ctx, p.fragment("list")); err != nil {
 			t.Fatal(err)
 		}
-		f.behave(nil, func(string, *weftv1.PublishRequest) verdict { return verdict{reject: weftv1.Reason_REASON_PERMISSION} })
+		f.behave(nil, func(string, *weftv1.PublishRequest) verdict {
+			return verdict{reject: weftv1.Violation_REASON_PERMISSION}
+		})
 		f.stop()
 		f.mu.Lock()
 		clear(f.held)
@@ -94,7 +96,7 @@ func TestPatchAfterRefusedWithdraw(t *testing.T) {
 	}
 	f.behave(nil, func(_ string, req *weftv1.PublishRequest) verdict {
 		if req.GetWithdraw() != "" {
-			return verdict{reject: weftv1.Reason_REASON_REFERENCE}
+			return verdict{reject: weftv1.Violation_REASON_REFERENCE}
 		}
 		return verdict{}
 	})
@@ -129,7 +131,7 @@ func TestRejectedPutHasNotHappened(t *testing.T) {
 	if _, err := s.Put(ctx, good.fragment("list")); err != nil {
 		t.Fatal(err)
 	}
-	f.behave(nil, func(string, *weftv1.PublishRequest) verdict { return verdict{reject: weftv1.Reason_REASON_SYNTAX} })
+	f.behave(nil, func(string, *weftv1.PublishRequest) verdict { return verdict{reject: weftv1.Violation_REASON_SYNTAX} })
 	for _, name := range []string{"list", "other"} {
 		if _, err := s.Put(ctx, bad.fragment(name)); err == nil {
 			t.Fatal("put of a bad fragment succeeded")
@@ -182,7 +184,7 @@ func TestLostFragmentIsNotTakenBack(t *testing.T) {
 	}
 	f.behave(nil, func(name string, req *weftv1.PublishRequest) verdict {
 		if name == "list" && req.GetPatch() != nil {
-			return verdict{reject: weftv1.Reason_REASON_TAKEN_OVER}
+			return verdict{reject: weftv1.Violation_REASON_TAKEN_OVER}
 		}
 		return verdict{}
 	})

@@ -25,7 +25,7 @@ var errEnded = fmt.Errorf("%w: the aggregator ended the stream", ErrUnavailable)
 // calls opened, and reports up, once the aggregator has accepted the stream.
 func (s *Session) serve(ctx context.Context, opened func()) (up bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	stream, err := s.client.api.Publish(ctx, grpc.WaitForReady(true))
+	stream, err := s.client.publisher.Publish(ctx, grpc.WaitForReady(true))
 	if err != nil {
 		cancel()
 		return false, s.streamError(err)

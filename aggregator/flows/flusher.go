@@ -40,7 +40,7 @@ type Config struct {
 	// NoteErrors counts errors of Notes.
 	NoteErrors prometheus.Counter
 	// Publish publishes the event of a commit.
-	Publish func(*weftv1.Event)
+	Publish func(*weftv1.WatchResponse)
 	Log     *slog.Logger
 	Metrics *Metrics
 }
@@ -59,7 +59,7 @@ type Flusher struct {
 	stale  []conntrack.Stale
 	live   []conntrack.Live
 	all    bool
-	events []*weftv1.Event
+	events []*weftv1.WatchResponse
 	busy   bool
 	note   note
 	// committing is true between Before and After.
@@ -124,7 +124,7 @@ func (f *Flusher) Resume(live func() []conntrack.Live) {
 // After receives what a commit made stale, and the event of the commit, which is
 // published with the number of flows that were removed. If several commits share
 // a pass, the event of the last one has the number. After never blocks.
-func (f *Flusher) After(stale []conntrack.Stale, e *weftv1.Event) {
+func (f *Flusher) After(stale []conntrack.Stale, e *weftv1.WatchResponse) {
 	f.mu.Lock()
 	f.committing = false
 	if f.cfg.Conntrack == nil || len(stale) == 0 && len(f.events) == 0 && !f.busy {

@@ -58,7 +58,7 @@ func testFlusher(t *testing.T, c Conntrack, notes Notes) (*Flusher, *events) {
 // events counts published events.
 type events struct{ n atomic.Int32 }
 
-func (e *events) add(*weftv1.Event) { e.n.Add(1) }
+func (e *events) add(*weftv1.WatchResponse) { e.n.Add(1) }
 
 // runFlusher is testFlusher with a running Flusher.
 func runFlusher(t *testing.T, c Conntrack) (*Flusher, *events) {
@@ -71,8 +71,8 @@ func runFlusher(t *testing.T, c Conntrack) (*Flusher, *events) {
 	return f, published
 }
 
-func commitEvent() *weftv1.Event {
-	return &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{}}}
+func commitEvent() *weftv1.WatchResponse {
+	return &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{}}}
 }
 
 // TestFlusherJoinsAndNeverBlocks has commits go on while a pass is stuck.

@@ -159,7 +159,7 @@ func as(ctx context.Context, publisher string) context.Context {
 // publish opens a Publish stream.
 func publish(t *testing.T, conn *grpc.ClientConn, publisher string) grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse] {
 	t.Helper()
-	s, err := weftv1.NewAggregatorClient(conn).Publish(as(aggregatortest.Context(t), publisher))
+	s, err := newAPI(conn).Publish(as(aggregatortest.Context(t), publisher))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ publishers:
 		{"not of the socket's group", "", "one", user{4001, 5000, nil}, codes.Unavailable, "permission denied"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			api := weftv1.NewAggregatorClient(dialAs(t, d.Socket, tt.user))
+			api := newAPI(dialAs(t, d.Socket, tt.user))
 			_, err := api.Apply(as(aggregatortest.Context(t), tt.publisher), &weftv1.ApplyRequest{Fragment: fragment(tt.table)})
 			if tt.code == 0 {
 				if err != nil {
@@ -254,21 +254,21 @@ func TestFragmentsOfOthersAreForAdministrators(t *testing.T) {
 	nfttest.Require(t, nfttest.Users)
 	d := startConfigured(t, "socketGroup: 4000\npublishers:\n- {name: one, match: {uid: 4001}}\n- {name: two, match: {uid: 4002}}\n- {name: boss, match: {uid: 4009}, admin: true}\n")
 	ctx := aggregatortest.Context(t)
-	client := func(uid uint32) weftv1.AggregatorClient {
-		return weftv1.NewAggregatorClient(dialAs(t, d.Socket, user{uid, 5000, []uint32{4000}}))
+	client := func(uid uint32) api {
+		return newAPI(dialAs(t, d.Socket, user{uid, 5000, []uint32{4000}}))
 	}
 	one, two, boss := client(4001), client(4002), client(4009)
 	if _, err := one.Apply(ctx, &weftv1.ApplyRequest{Fragment: fragment("one")}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := two.Get(ctx, &weftv1.GetRequest{Publisher: "one", Fragment: "list"})
+	_, err := two.Get(ctx, &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Publisher: "one", Name: "list"}})
 	wantCode(t, err, codes.PermissionDenied, "publisher two may not touch fragments of one")
-	_, err = two.Delete(ctx, &weftv1.DeleteRequest{Publisher: "one", Fragment: "list"})
+	_, err = two.Delete(ctx, &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Publisher: "one", Name: "list"}})
 	wantCode(t, err, codes.PermissionDenied, "publisher two may not touch fragments of one")
-	if _, err := boss.Get(ctx, &weftv1.GetRequest{Publisher: "one", Fragment: "list"}); err != nil {
+	if _, err := boss.Get(ctx, &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Publisher: "one", Name: "list"}}); err != nil {
 		t.Error(err)
 	}
-	if _, err := boss.Delete(ctx, &weftv1.DeleteRequest{Publisher: "one", Fragment: "list"}); err != nil {
+	if _, err := boss.Delete(ctx, &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Publisher: "one", Name: "list"}}); err != nil {
 		t.Error(err)
 	}
 }

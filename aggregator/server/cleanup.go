@@ -22,7 +22,7 @@ func (s *service) Cleanup(ctx context.Context, _ *weftv1.CleanupRequest) (*weftv
 	}
 	resp := &weftv1.CleanupResponse{}
 	for _, t := range tables {
-		resp.Tables = append(resp.Tables, t.String())
+		resp.Tables = append(resp.Tables, &weftv1.ObjectName{Kind: "table", Family: t.Family.String(), Table: t.Name})
 	}
 	return resp, nil
 }

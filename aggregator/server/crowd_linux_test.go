@@ -48,7 +48,7 @@ func TestIdleConnections(t *testing.T) {
 	var all []*raw
 	for range connections {
 		r := dialRaw(t, d.Socket)
-		r.open(weftv1.Aggregator_Publish_FullMethodName)
+		r.open(weftv1.Publisher_Publish_FullMethodName)
 		all = append(all, r)
 	}
 	for _, r := range all {
@@ -178,7 +178,7 @@ func TestNoDescriptors(t *testing.T) {
 	_ = files[0].Close()
 	files = files[1:]
 	r := dialRaw(t, d.Socket)
-	r.open(weftv1.Aggregator_Publish_FullMethodName)
+	r.open(weftv1.Publisher_Publish_FullMethodName)
 	if _, err := inside.Apply(ctx, table()); err != nil {
 		t.Fatalf("a caller of before: %v", err)
 	}
@@ -197,7 +197,7 @@ func TestNoDescriptors(t *testing.T) {
 func TestTooManyCalls(t *testing.T) {
 	d, conn := start(t, &aggregatortest.Kernel{})
 	ctx := aggregatortest.Context(t)
-	api := weftv1.NewAggregatorClient(conn)
+	api := newAPI(conn)
 	for range 256 {
 		s, err := api.Publish(ctx)
 		if err != nil {
@@ -209,7 +209,7 @@ func TestTooManyCalls(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	_, err := api.List(short, &weftv1.ListRequest{})
+	_, err := api.List(short, &weftv1.ListFragmentsRequest{})
 	wantCode(t, err, codes.DeadlineExceeded, "")
 	if _, err := d.Dial(t, "tester").List(ctx); err != nil {
 		t.Fatalf("another connection: %v", err)

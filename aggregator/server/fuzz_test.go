@@ -59,7 +59,7 @@ func record(f testing.TB, socket string, calls func(ctx context.Context, conn *g
 // conversations are what a caller may say, in bytes.
 func conversations(f testing.TB, socket string) [][]byte {
 	publish := func(ctx context.Context, conn *grpc.ClientConn, reqs ...*weftv1.PublishRequest) {
-		s, err := weftv1.NewAggregatorClient(conn).Publish(ctx)
+		s, err := newAPI(conn).Publish(ctx)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -75,16 +75,16 @@ func conversations(f testing.TB, socket string) [][]byte {
 	}
 	return [][]byte{
 		record(f, socket, func(ctx context.Context, conn *grpc.ClientConn) {
-			api := weftv1.NewAggregatorClient(conn)
+			api := newAPI(conn)
 			_, _ = api.Apply(ctx, &weftv1.ApplyRequest{Fragment: table()})
-			_, _ = api.Get(ctx, &weftv1.GetRequest{Fragment: "list"})
-			_, _ = api.List(ctx, &weftv1.ListRequest{})
-			_, _ = api.Delete(ctx, &weftv1.DeleteRequest{Fragment: "list"})
+			_, _ = api.Get(ctx, &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Name: "list"}})
+			_, _ = api.List(ctx, &weftv1.ListFragmentsRequest{})
+			_, _ = api.Delete(ctx, &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Name: "list"}})
 		}),
 		record(f, socket, func(ctx context.Context, conn *grpc.ClientConn) { publish(ctx, conn, updates()...) }),
 		record(f, socket, func(ctx context.Context, conn *grpc.ClientConn) {
 			ctx, cancel := context.WithCancel(ctx)
-			s, err := weftv1.NewAggregatorClient(conn).Watch(ctx, &weftv1.WatchRequest{})
+			s, err := newAPI(conn).Watch(ctx, &weftv1.WatchRequest{})
 			if err == nil {
 				_, _ = s.Header()
 			}
@@ -109,7 +109,7 @@ func updates() []*weftv1.PublishRequest {
 	}}
 	f.Tables[0].Maps = []*weftv1.Set{{
 		Name: "m", Type: "ipv4_addr : verdict", Timeout: durationpb.New(1e9), Size: 9,
-		Elements: []*weftv1.Element{{Key: "10.0.0.1", Value: "accept", TimeoutMs: 5}},
+		Elements: []*weftv1.Element{{Key: "10.0.0.1", Value: "accept", Timeout: durationpb.New(5e6)}},
 	}}
 	half := &weftv1.Fragment{Name: "file", Nft: "table ip x { chain c { type nat hook prerouting priority dstnat; tcp dport 80 dnat to 10.0.0.1:8080; } }"}
 	return []*weftv1.PublishRequest{
@@ -129,8 +129,8 @@ func updates() []*weftv1.PublishRequest {
 func tidy(t testing.TB, conn *grpc.ClientConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), aggregatortest.Wait)
 	defer cancel()
-	api := weftv1.NewAggregatorClient(conn)
-	list, err := api.List(ctx, &weftv1.ListRequest{})
+	api := newAPI(conn)
+	list, err := api.List(ctx, &weftv1.ListFragmentsRequest{})
 	if err != nil {
 		t.Fatalf("the server does not go on: %v", err)
 	}
@@ -138,9 +138,9 @@ func tidy(t testing.TB, conn *grpc.ClientConn) {
 		return
 	}
 	for _, f := range list.GetFragments() {
-		_, err := api.Delete(ctx, &weftv1.DeleteRequest{Publisher: f.GetPublisher(), Fragment: f.GetName()})
+		_, err := api.Delete(ctx, &weftv1.DeleteRequest{Fragment: f.GetFragment()})
 		if c := status.Code(err); c != codes.OK && c != codes.NotFound && c != codes.FailedPrecondition {
-			t.Fatalf("delete %s/%s: %v", f.GetPublisher(), f.GetName(), err)
+			t.Fatalf("delete %s: %v", f.GetFragment().Text(), err)
 		}
 	}
 }
@@ -178,9 +178,9 @@ func FuzzConnection(f *testing.F) {
 
 // calls are the methods that FuzzMessages calls.
 var calls = []string{
-	weftv1.Aggregator_Apply_FullMethodName, weftv1.Aggregator_Delete_FullMethodName, weftv1.Aggregator_Get_FullMethodName,
-	weftv1.Aggregator_List_FullMethodName, weftv1.Aggregator_Plan_FullMethodName, weftv1.Aggregator_ListTables_FullMethodName,
-	weftv1.Aggregator_GetTable_FullMethodName, weftv1.Aggregator_ListPublishers_FullMethodName, weftv1.Aggregator_Owner_FullMethodName,
+	weftv1.Publisher_Apply_FullMethodName, weftv1.Publisher_Delete_FullMethodName, weftv1.Inspect_GetFragment_FullMethodName,
+	weftv1.Inspect_ListFragments_FullMethodName, weftv1.Publisher_Plan_FullMethodName, weftv1.Inspect_ListTables_FullMethodName,
+	weftv1.Inspect_GetTable_FullMethodName, weftv1.Inspect_ListPublishers_FullMethodName, weftv1.Inspect_Owner_FullMethodName, weftv1.Inspect_GetInfo_FullMethodName,
 }
 
 // FuzzMessages calls each method with arbitrary messages, those that do not
@@ -198,11 +198,11 @@ func FuzzMessages(f *testing.F) {
 	}
 	add(0, &weftv1.ApplyRequest{Fragment: updates()[0].GetSnapshot()})
 	add(0, &weftv1.ApplyRequest{Fragment: updates()[2].GetSnapshot()})
-	add(1, &weftv1.DeleteRequest{Fragment: "list", Publisher: "tester"})
-	add(2, &weftv1.GetRequest{Fragment: "list"})
-	add(4, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{table()}, Withdraw: []string{"list"}})
+	add(1, &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Publisher: "tester", Name: "list"}})
+	add(2, &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Name: "list"}})
+	add(4, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{table()}, Withdraw: []*weftv1.FragmentName{{Name: "list"}}})
 	add(6, &weftv1.GetTableRequest{Family: "inet", Name: "demo"})
-	add(8, &weftv1.OwnerRequest{Family: "inet", Table: "demo", Set: "blocked", Key: "10.0.0.1", Handle: 3, Chain: "input"})
+	add(8, &weftv1.OwnerRequest{Object: &weftv1.ObjectName{Kind: "element", Family: "inet", Table: "demo", Name: "blocked", Key: "10.0.0.1", Handle: 3}})
 	var all []byte
 	for _, u := range updates() {
 		b, err := proto.Marshal(u)
@@ -215,32 +215,32 @@ func FuzzMessages(f *testing.F) {
 	}
 	d := unlimited(f)
 	conn := dial(f, d.Socket)
-	f.Fuzz(func(t *testing.T, call uint8, b []byte, cut uint16) {
+	f.Fuzz(func(t *testing.T, which uint8, b []byte, cut uint16) {
 		ctx, cancel := context.WithTimeout(context.Background(), aggregatortest.Wait)
 		defer cancel()
 		var err error
-		if n := int(call) % (len(calls) + 1); n < len(calls) {
-			err = conn.Invoke(ctx, calls[n], b, nil, grpc.ForceCodec(rawCodec{}))
+		if n := int(which) % (len(calls) + 1); n < len(calls) {
+			err = call(ctx, conn, calls[n], b)
 		} else {
 			at := min(int(cut), len(b))
-			err = stream(ctx, conn, b[:at], b[at:])
+			err = call(ctx, conn, weftv1.Publisher_Publish_FullMethodName, b[:at], b[at:])
 		}
 		switch code := status.Code(err); code {
 		case codes.OK, codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.Unimplemented, codes.ResourceExhausted:
 		case codes.Internal:
 			if !bytes.Contains([]byte(err.Error()), []byte("unmarshal")) {
-				t.Errorf("call %d: %v", call, err)
+				t.Errorf("call %d: %v", which, err)
 			}
 		default:
-			t.Errorf("call %d: %v", call, err)
+			t.Errorf("call %d: %v", which, err)
 		}
 		tidy(t, conn)
 	})
 }
 
-// stream sends messages on a Publish stream, and returns how it ended.
-func stream(ctx context.Context, conn *grpc.ClientConn, messages ...[]byte) error {
-	s, err := conn.NewStream(ctx, &weftv1.Aggregator_ServiceDesc.Streams[0], weftv1.Aggregator_Publish_FullMethodName, grpc.ForceCodec(rawCodec{}))
+// call sends the messages of a call, and returns how it ended.
+func call(ctx context.Context, conn *grpc.ClientConn, method string, messages ...[]byte) error {
+	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, grpc.ForceCodec(rawCodec{}))
 	if err != nil {
 		return err
 	}
@@ -263,13 +263,26 @@ func stream(ctx context.Context, conn *grpc.ClientConn, messages ...[]byte) erro
 
 // TestFuzzedCallsExist fails when a call is new: it is to be fuzzed, too.
 func TestFuzzedCallsExist(t *testing.T) {
-	known := map[string]bool{weftv1.Aggregator_Cleanup_FullMethodName: true} // it ends the aggregator
+	known := map[string]bool{
+		weftv1.Admin_Cleanup_FullMethodName:     true, // it stops the aggregator
+		weftv1.Publisher_Publish_FullMethodName: true, // the case beyond calls
+		weftv1.Inspect_Watch_FullMethodName:     true, // it does not end, and its request has no field
+	}
 	for _, c := range calls {
 		known[c] = true
 	}
-	for _, m := range weftv1.Aggregator_ServiceDesc.Methods {
-		if name := fmt.Sprintf("/%s/%s", weftv1.Aggregator_ServiceDesc.ServiceName, m.MethodName); !known[name] {
-			t.Errorf("%s is not fuzzed", name)
+	for _, service := range []grpc.ServiceDesc{weftv1.Publisher_ServiceDesc, weftv1.Inspect_ServiceDesc, weftv1.Admin_ServiceDesc} {
+		var names []string
+		for _, m := range service.Methods {
+			names = append(names, m.MethodName)
+		}
+		for _, m := range service.Streams {
+			names = append(names, m.StreamName)
+		}
+		for _, n := range names {
+			if name := fmt.Sprintf("/%s/%s", service.ServiceName, n); !known[name] {
+				t.Errorf("%s is not fuzzed", name)
+			}
 		}
 	}
 }

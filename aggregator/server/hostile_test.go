@@ -32,7 +32,7 @@ func TestPublishersThatNeverReadAcknowledgements(t *testing.T) {
 	stuck := make(chan struct{}, publishers)
 	for i := range publishers {
 		r := dialRaw(t, d.Socket, deaf)
-		id := r.open(weftv1.Aggregator_Publish_FullMethodName)
+		id := r.open(weftv1.Publisher_Publish_FullMethodName)
 		go r.read(nil)
 		go func() {
 			told := sync.OnceFunc(func() { stuck <- struct{}{} })
@@ -100,7 +100,7 @@ func TestWatchersThatNeverRead(t *testing.T) {
 	var all []*raw
 	for range watchers {
 		r := dialRaw(t, d.Socket, deaf)
-		id := r.open(weftv1.Aggregator_Watch_FullMethodName)
+		id := r.open(weftv1.Inspect_Watch_FullMethodName)
 		if err := r.send(id, message(&weftv1.WatchRequest{}), true); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestSnapshotsWithoutAnEnd(t *testing.T) {
 	sent := 0
 	for i := range streams {
 		r := dialRaw(t, d.Socket)
-		id := r.open(weftv1.Aggregator_Publish_FullMethodName)
+		id := r.open(weftv1.Publisher_Publish_FullMethodName)
 		go r.read(nil)
 		for part := range 4 {
 			f := table()
@@ -182,7 +182,7 @@ func TestMessagesThatAreTooLarge(t *testing.T) {
 	r := dialRaw(t, d.Socket)
 	var all []uint32
 	for range 100 {
-		id := r.open(weftv1.Aggregator_Publish_FullMethodName)
+		id := r.open(weftv1.Publisher_Publish_FullMethodName)
 		if err := r.send(id, append([]byte{0, 0xff, 0xff, 0xff, 0xff}, make([]byte, 200)...), false); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestFloods(t *testing.T) {
 		},
 		"empty frames": func(r *raw) error {
 			if r.next == 1 {
-				r.open(weftv1.Aggregator_Publish_FullMethodName)
+				r.open(weftv1.Publisher_Publish_FullMethodName)
 			}
 			return r.write.WriteData(1, false, nil)
 		},
@@ -247,7 +247,7 @@ var request = func() []byte {
 	var b bytes.Buffer
 	b.WriteByte(0x83) // :method POST
 	b.WriteByte(0x86) // :scheme http
-	for _, h := range [][2]string{{":path", weftv1.Aggregator_List_FullMethodName}, {":authority", "l"}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
+	for _, h := range [][2]string{{":path", weftv1.Inspect_ListFragments_FullMethodName}, {":authority", "l"}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
 		b.WriteByte(0)
 		for _, s := range h {
 			b.WriteByte(byte(len(s)))
@@ -263,7 +263,7 @@ func TestDeepNesting(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	// Groups, which no message of ours has, within groups.
 	deep := bytes.Repeat([]byte{0x7b}, 4<<20)
-	err := conn.Invoke(ctx, weftv1.Aggregator_Apply_FullMethodName, deep, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{}))
+	err := conn.Invoke(ctx, weftv1.Publisher_Apply_FullMethodName, deep, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{}))
 	wantCode(t, err, codes.Internal, "unmarshal")
 	c := d.Dial(t, "tester")
 	refused := func(what string, f *weftv1.Fragment) {

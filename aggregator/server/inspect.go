@@ -3,34 +3,102 @@ package server
 import (
 	"context"
 
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// ListTables returns the tables that weft has in the kernel.
-func (s *service) ListTables(ctx context.Context, _ *weftv1.ListTablesRequest) (*weftv1.ListTablesResponse, error) {
-	return s.agg.ListTables(ctx)
-}
-
-// GetTable returns the merged content of one table.
-func (s *service) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
-	return s.agg.GetTable(ctx, req.GetFamily(), req.GetName(), req.GetTerse())
-}
-
-// Plan says what a commit of some fragments would change.
-func (s *service) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
-	publisher, err := s.publisher(ctx, req.GetPublisher())
+// GetFragment implements weftv1.InspectServer.
+func (s *service) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.ServerStreamingServer[weftv1.GetFragmentResponse]) error {
+	key, err := keyOf(stream.Context(), req.GetFragment())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s.agg.Plan(ctx, publisher, req)
+	st, content, err := s.agg.Get(stream.Context(), key.Publisher, key.Name)
+	if err != nil {
+		return err
+	}
+	for part := range content {
+		if err := stream.Send(&weftv1.GetFragmentResponse{Status: st, Fragment: part}); err != nil {
+			return err
+		}
+		st = nil
+	}
+	return nil
 }
 
-// ListPublishers returns who has fragments, or is connected.
-func (s *service) ListPublishers(ctx context.Context, _ *weftv1.ListPublishersRequest) (*weftv1.ListPublishersResponse, error) {
-	return s.agg.ListPublishers(ctx)
+// ListFragments implements weftv1.InspectServer.
+func (s *service) ListFragments(_ *weftv1.ListFragmentsRequest, stream grpc.ServerStreamingServer[weftv1.ListFragmentsResponse]) error {
+	fragments, revision := s.agg.List()
+	return sendList(fragments, func(part []*weftv1.FragmentStatus, first bool) error {
+		resp := &weftv1.ListFragmentsResponse{Fragments: part}
+		if first {
+			resp.Revision = revision
+		}
+		return stream.Send(resp)
+	})
 }
 
-// Owner says which fragments an object of the kernel comes from.
+// GetTable implements weftv1.InspectServer.
+func (s *service) GetTable(req *weftv1.GetTableRequest, stream grpc.ServerStreamingServer[weftv1.GetTableResponse]) error {
+	table, err := s.agg.GetTable(stream.Context(), req.GetFamily(), req.GetName(), req.GetTerse())
+	if err != nil {
+		return err
+	}
+	for part := range table {
+		if err := stream.Send(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ListTables implements weftv1.InspectServer.
+func (s *service) ListTables(_ *weftv1.ListTablesRequest, stream grpc.ServerStreamingServer[weftv1.ListTablesResponse]) error {
+	all, err := s.agg.ListTables(stream.Context())
+	if err != nil {
+		return err
+	}
+	return sendList(all.GetTables(), func(part []*weftv1.TableStatus, first bool) error {
+		resp := &weftv1.ListTablesResponse{Tables: part}
+		if first {
+			resp.Revision = all.GetRevision()
+		}
+		return stream.Send(resp)
+	})
+}
+
+// ListPublishers implements weftv1.InspectServer.
+func (s *service) ListPublishers(_ *weftv1.ListPublishersRequest, stream grpc.ServerStreamingServer[weftv1.ListPublishersResponse]) error {
+	all, err := s.agg.ListPublishers(stream.Context())
+	if err != nil {
+		return err
+	}
+	return sendList(all.GetPublishers(), func(part []*weftv1.PublisherStatus, _ bool) error {
+		return stream.Send(&weftv1.ListPublishersResponse{Publishers: part})
+	})
+}
+
+// Owner implements weftv1.InspectServer.
 func (s *service) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
 	return s.agg.Owner(ctx, req)
+}
+
+// partBytes is about how much one message of a list holds.
+const partBytes = 1 << 20
+
+// sendList calls send for each part of a list, and once for an empty list.
+func sendList[T proto.Message](list []T, send func(part []T, first bool) error) error {
+	size, from := 0, 0
+	for i, entry := range list {
+		if size >= partBytes {
+			if err := send(list[from:i], from == 0); err != nil {
+				return err
+			}
+			size, from = 0, i
+		}
+		size += proto.Size(entry)
+	}
+	return send(list[from:], from == 0)
 }

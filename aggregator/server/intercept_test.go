@@ -37,7 +37,7 @@ func TestAuthorization(t *testing.T) {
 	var log logBuffer
 	in := newInterceptor(&log, 1000)
 	call := func(ctx context.Context) (got caller, err error) {
-		_, err = in.unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Aggregator/List"}, func(ctx context.Context, _ any) (any, error) {
+		_, err = in.unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Inspect/ListFragments"}, func(ctx context.Context, _ any) (any, error) {
 			got, err = callerFrom(ctx)
 			return struct{}{}, err
 		})
@@ -65,13 +65,13 @@ func TestAuthorization(t *testing.T) {
 func TestPanicIsInternal(t *testing.T) {
 	var log logBuffer
 	in := newInterceptor(&log, 0)
-	_, err := in.unary(from(Peer{}), nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Aggregator/Get"}, func(context.Context, any) (any, error) {
+	_, err := in.unary(from(Peer{}), nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Inspect/GetFragment"}, func(context.Context, any) (any, error) {
 		panic("boom")
 	})
 	if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "boom") || !strings.Contains(log.String(), "boom") {
 		t.Errorf("unary: error %v, log %q", err, log.String())
 	}
-	err = in.stream(nil, fakeStream{ctx: from(Peer{})}, &grpc.StreamServerInfo{FullMethod: "/weft.v1.Aggregator/Watch"}, func(any, grpc.ServerStream) error {
+	err = in.stream(nil, fakeStream{ctx: from(Peer{})}, &grpc.StreamServerInfo{FullMethod: "/weft.v1.Inspect/Watch"}, func(any, grpc.ServerStream) error {
 		panic("bang")
 	})
 	if status.Code(err) != codes.Internal || !strings.Contains(log.String(), "bang") {

@@ -9,18 +9,22 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// service implements the calls. Errors become statuses in the interceptors.
+// service implements all three services. Errors become statuses in the
+// interceptors.
 type service struct {
-	weftv1.UnimplementedAggregatorServer
+	weftv1.UnimplementedPublisherServer
+	weftv1.UnimplementedInspectServer
+	weftv1.UnimplementedAdminServer
 	agg   *aggregator.Aggregator
 	pacer *pacer
 	parts *unfinished
 	log   *slog.Logger
 }
 
-// Apply replaces one of the caller's fragments.
+// Apply implements weftv1.PublisherServer.
 func (s *service) Apply(ctx context.Context, req *weftv1.ApplyRequest) (*weftv1.ApplyResponse, error) {
 	c, err := callerFrom(ctx)
 	if err != nil {
@@ -33,52 +37,63 @@ func (s *service) Apply(ctx context.Context, req *weftv1.ApplyRequest) (*weftv1.
 	return &weftv1.ApplyResponse{Revision: r.Revision, Changes: r.Changes}, nil
 }
 
-// Delete withdraws a fragment.
+// Delete implements weftv1.PublisherServer.
 func (s *service) Delete(ctx context.Context, req *weftv1.DeleteRequest) (*weftv1.DeleteResponse, error) {
-	publisher, err := s.publisher(ctx, req.GetPublisher())
+	key, err := keyOf(ctx, req.GetFragment())
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.agg.Delete(ctx, publisher, req.GetFragment())
+	r, err := s.agg.Delete(ctx, key.Publisher, key.Name)
 	if err != nil {
 		return nil, err
 	}
 	return &weftv1.DeleteResponse{Revision: r.Revision}, nil
 }
 
-// Get returns a fragment's content and status.
-func (s *service) Get(ctx context.Context, req *weftv1.GetRequest) (*weftv1.GetResponse, error) {
-	publisher, err := s.publisher(ctx, req.GetPublisher())
+// Plan implements weftv1.PublisherServer.
+func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
+	ctx := stream.Context()
+	c, err := callerFrom(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	st, f, err := s.agg.Get(ctx, publisher, req.GetFragment())
+	for _, n := range req.GetWithdraw() {
+		if _, err := keyOf(ctx, n); err != nil {
+			return err
+		}
+	}
+	if err := s.pacer.call(ctx, c.publisher); err != nil {
+		return err
+	}
+	plan, err := s.agg.Plan(ctx, c.publisher, req)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &weftv1.GetResponse{Status: st, Fragment: f}, nil
+	for part := range plan {
+		if err := stream.Send(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// List returns the status of all fragments.
-func (s *service) List(context.Context, *weftv1.ListRequest) (*weftv1.ListResponse, error) {
-	fragments, revision := s.agg.List()
-	return &weftv1.ListResponse{Fragments: fragments, Revision: revision}, nil
-}
-
-// Watch streams events. The header is sent once events are being collected.
-func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServer[weftv1.Event]) error {
+// Watch implements weftv1.InspectServer. The header is sent when events are being
+// collected.
+func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServer[weftv1.WatchResponse]) error {
 	return s.agg.Watch(stream.Context(), func() error { return stream.SendHeader(metadata.MD{}) }, stream.Send)
 }
 
-// publisher returns whose fragment a call is about: the caller's own where
-// name is empty.
-func (s *service) publisher(ctx context.Context, name string) (string, error) {
+// keyOf returns the fragment that a request names, of the caller's publisher if it
+// names none.
+//
+// Possible errors: a *access.Refusal.
+func keyOf(ctx context.Context, n *weftv1.FragmentName) (desired.Key, error) {
 	c, err := callerFrom(ctx)
 	if err != nil {
-		return "", err
+		return desired.Key{}, err
 	}
-	if name == "" {
-		return c.publisher, nil
+	if n.GetPublisher() == "" {
+		return desired.Key{Publisher: c.publisher, Name: n.GetName()}, nil
 	}
-	return name, c.foreign(name)
+	return desired.Key{Publisher: n.GetPublisher(), Name: n.GetName()}, c.foreign(n.GetPublisher())
 }

@@ -21,9 +21,8 @@ const patience = time.Second
 
 // updates are the unary calls that count as updates.
 var updates = map[string]bool{
-	weftv1.Aggregator_Apply_FullMethodName:  true,
-	weftv1.Aggregator_Delete_FullMethodName: true,
-	weftv1.Aggregator_Plan_FullMethodName:   true,
+	weftv1.Publisher_Apply_FullMethodName:  true,
+	weftv1.Publisher_Delete_FullMethodName: true,
 }
 
 // pacer holds publishers to their updates per second.
@@ -167,6 +166,6 @@ func (c caller) administrator(what string) error {
 // reportUpdate is report for an update of a stream, which goes on.
 func reportUpdate(ctx context.Context, err *aggregator.RejectedError) {
 	if c, cerr := callerFrom(ctx); cerr == nil {
-		c.report(weftv1.Aggregator_Publish_FullMethodName, err)
+		c.report(weftv1.Publisher_Publish_FullMethodName, err)
 	}
 }

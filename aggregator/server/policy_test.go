@@ -46,7 +46,7 @@ func TestRate(t *testing.T) {
 
 	// One in a thousand seconds: the next has to wait.
 	d.reload(t, "publishers: [{name: one, match: {uid: 4001}, limits: {updatesPerSecond: 0.001}}]\n")
-	api := weftv1.NewAggregatorClient(conn)
+	api := newAPI(conn)
 	ctx := as(aggregatortest.Context(t), "one")
 	var err error
 	for range 3 {
@@ -58,7 +58,7 @@ func TestRate(t *testing.T) {
 	if details := status.Convert(err).Details(); len(details) != 1 {
 		t.Errorf("details %v", details)
 	}
-	if _, err := api.List(ctx, &weftv1.ListRequest{}); err != nil {
+	if _, err := api.List(ctx, &weftv1.ListFragmentsRequest{}); err != nil {
 		t.Errorf("what is no update: %v", err)
 	}
 	// A stream that waits goes on with another rate.

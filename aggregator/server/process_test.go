@@ -135,7 +135,7 @@ func bareStream(t *testing.T, socket, publisher string) func(*weftv1.Fragment) e
 		t.Fatal(err)
 	}
 	ctx := metadata.AppendToOutgoingContext(t.Context(), server.PublisherKey, publisher)
-	stream, err := weftv1.NewAggregatorClient(conn).Publish(ctx)
+	stream, err := newAPI(conn).Publish(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,11 +56,11 @@ func TestRegister(t *testing.T) {
 	}
 	wantCode(t, conn.Invoke(ctx, "/example.Books/Burn", &emptypb.Empty{}, got), codes.Internal, "the handler panicked")
 	wantCode(t, conn.Invoke(ctx, "/example.Books/Lend", &emptypb.Empty{}, got), codes.Unimplemented, "Lend")
-	if _, err := weftv1.NewAggregatorClient(conn).List(ctx, &weftv1.ListRequest{}); err != nil {
+	if _, err := newAPI(conn).List(ctx, &weftv1.ListFragmentsRequest{}); err != nil {
 		t.Fatalf("the aggregator's own service: %v", err)
 	}
 	names := reflected(t, conn)
-	for _, want := range []string{"example.Books", "weft.v1.Aggregator", "grpc.health.v1.Health"} {
+	for _, want := range []string{"example.Books", "weft.v1.Publisher", "weft.v1.Inspect", "weft.v1.Admin", "grpc.health.v1.Health"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("reflection lists %s, and not %s", strings.Join(names, " "), want)
 		}

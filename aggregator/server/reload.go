@@ -43,7 +43,7 @@ func (s *streams) add(c caller, method string) (*openStream, error) {
 	o := &openStream{caller: c, method: method, lost: make(chan error, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if method == weftv1.Aggregator_Publish_FullMethodName {
+	if method == weftv1.Publisher_Publish_FullMethodName {
 		if pub := s.access.Publisher(c.publisher); pub != nil {
 			if r := pub.Streams(s.publish[c.publisher] + 1); r != nil {
 				return nil, r
@@ -61,7 +61,7 @@ func (s *streams) remove(o *openStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, o)
-	if o.method != weftv1.Aggregator_Publish_FullMethodName {
+	if o.method != weftv1.Publisher_Publish_FullMethodName {
 		return
 	}
 	if s.publish[o.caller.publisher]--; s.publish[o.caller.publisher] == 0 {

@@ -26,7 +26,7 @@ func TestReloadKeepsSessions(t *testing.T) {
 	member := []uint32{4000}
 	conn := dialAs(t, d.Socket, user{4001, 5000, member})
 	one, two := publish(t, conn, "one"), publish(t, dialAs(t, d.Socket, user{4002, 5000, member}), "")
-	watch, err := weftv1.NewAggregatorClient(conn).Watch(aggregatortest.Context(t), &weftv1.WatchRequest{})
+	watch, err := newAPI(conn).Watch(aggregatortest.Context(t), &weftv1.WatchRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestReloadKeepsSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp, err := one.Recv()
-	if err != nil || len(resp.GetRejected().GetViolations()) != 1 || resp.GetRejected().GetViolations()[0].GetReason() != weftv1.Reason_REASON_PERMISSION {
+	if err != nil || len(resp.GetRejected().GetViolations()) != 1 || resp.GetRejected().GetViolations()[0].GetReason() != weftv1.Violation_REASON_PERMISSION {
 		t.Fatalf("an update without its right: %v, error %v", resp, err)
 	}
 	other := fragment("other")
@@ -65,7 +65,7 @@ func TestReloadKeepsSessions(t *testing.T) {
 		_, err = watch.Recv()
 	}
 	wantCode(t, err, codes.PermissionDenied, "uid 4001 may not call the aggregator")
-	_, err = weftv1.NewAggregatorClient(conn).List(aggregatortest.Context(t), &weftv1.ListRequest{})
+	_, err = newAPI(conn).List(aggregatortest.Context(t), &weftv1.ListFragmentsRequest{})
 	wantCode(t, err, codes.PermissionDenied, "uid 4001")
 	committed(t, two, 2, fragment("two"))
 	list, _ := d.Aggregator.List()
@@ -105,7 +105,7 @@ func TestStreamThatIsNotReadEnds(t *testing.T) {
 	defer presence()
 	started, left := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = d.Aggregator.Watch(watch, func() error { close(started); return nil }, func(e *weftv1.Event) error {
+		_ = d.Aggregator.Watch(watch, func() error { close(started); return nil }, func(e *weftv1.WatchResponse) error {
 			if p := e.GetPresence(); p != nil && !p.GetConnected() {
 				close(left)
 				return context.Canceled

@@ -164,7 +164,10 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	weftv1.RegisterAggregatorServer(s.grpc, &service{agg: cfg.Aggregator, pacer: in.pacer, parts: newUnfinished(), log: cfg.Logger})
+	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, parts: newUnfinished(), log: cfg.Logger}
+	weftv1.RegisterPublisherServer(s.grpc, impl)
+	weftv1.RegisterInspectServer(s.grpc, impl)
+	weftv1.RegisterAdminServer(s.grpc, impl)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
 	if cfg.Register != nil {
@@ -177,10 +180,11 @@ func Listen(cfg Config) (*Server, error) {
 // Socket returns the path that the server listens on.
 func (s *Server) Socket() string { return s.cfg.Socket }
 
-// setHealth sets the status of the whole server and of the service.
+// setHealth sets the status of the whole server and of its services.
 func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
-	s.health.SetServingStatus("", status)
-	s.health.SetServingStatus(weftv1.Aggregator_ServiceDesc.ServiceName, status)
+	for _, service := range []string{"", weftv1.Publisher_ServiceDesc.ServiceName, weftv1.Inspect_ServiceDesc.ServiceName, weftv1.Admin_ServiceDesc.ServiceName} {
+		s.health.SetServingStatus(service, status)
+	}
 }
 
 // Serve answers calls until ctx ends, and returns nil then. Updates that the

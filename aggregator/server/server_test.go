@@ -59,7 +59,7 @@ func TestReflectionAndHealth(t *testing.T) {
 	conn := dial(t, d.Socket)
 	ctx := aggregatortest.Context(t)
 	check := func() healthv1.HealthCheckResponse_ServingStatus {
-		resp, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{Service: "weft.v1.Aggregator"})
+		resp, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{Service: "weft.v1.Publisher"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestReflectionAndHealth(t *testing.T) {
 		t.Fatalf("health while standing by: %v", got)
 	}
 	aggregatortest.Eventually(t, "calls are refused while standing by", func() bool {
-		_, err := weftv1.NewAggregatorClient(conn).Apply(ctx, &weftv1.ApplyRequest{Fragment: table()})
+		_, err := newAPI(conn).Apply(ctx, &weftv1.ApplyRequest{Fragment: table()})
 		return status.Code(err) == codes.Unavailable
 	})
 	k.SetOwned(nil)
@@ -91,7 +91,7 @@ func TestReflectionAndHealth(t *testing.T) {
 	for _, s := range resp.GetListServicesResponse().GetService() {
 		names = append(names, s.GetName())
 	}
-	if got := strings.Join(names, " "); !strings.Contains(got, "weft.v1.Aggregator") {
+	if got := strings.Join(names, " "); !strings.Contains(got, "weft.v1.Admin") || !strings.Contains(got, "weft.v1.Inspect") || !strings.Contains(got, "weft.v1.Publisher") {
 		t.Fatalf("services %s", got)
 	}
 }
@@ -99,13 +99,13 @@ func TestReflectionAndHealth(t *testing.T) {
 func TestPublisherName(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	_, conn := start(t, k)
-	api := weftv1.NewAggregatorClient(conn)
+	api := newAPI(conn)
 	ctx := aggregatortest.Context(t)
 	if _, err := api.Apply(ctx, &weftv1.ApplyRequest{Fragment: table()}); err != nil {
 		t.Fatal(err)
 	}
-	list, err := api.List(ctx, &weftv1.ListRequest{})
-	if err != nil || len(list.GetFragments()) != 1 || !strings.HasPrefix(list.GetFragments()[0].GetPublisher(), "uid-") {
+	list, err := api.List(ctx, &weftv1.ListFragmentsRequest{})
+	if err != nil || len(list.GetFragments()) != 1 || !strings.HasPrefix(list.GetFragments()[0].GetFragment().GetPublisher(), "uid-") {
 		t.Fatalf("list %v, error %v", list, err)
 	}
 	for _, name := range []string{"", "A", "a/b", "-a", strings.Repeat("a", 64)} {
@@ -129,14 +129,14 @@ func TestViolationsAreDetails(t *testing.T) {
 	_, conn := start(t, &aggregatortest.Kernel{})
 	f := table()
 	f.Tables[0].Sets[0].Elements[0].Key = "10.0.0.1.2"
-	_, err := weftv1.NewAggregatorClient(conn).Apply(aggregatortest.Context(t), &weftv1.ApplyRequest{Fragment: f})
+	_, err := newAPI(conn).Apply(aggregatortest.Context(t), &weftv1.ApplyRequest{Fragment: f})
 	wantCode(t, err, codes.InvalidArgument, "10.0.0.1.2")
 	details := status.Convert(err).Details()
 	if len(details) != 1 {
 		t.Fatalf("details %v", details)
 	}
 	r, ok := details[0].(*weftv1.Rejected)
-	if !ok || len(r.GetViolations()) != 1 || r.GetViolations()[0].GetObject() != "table inet demo set blocked element 10.0.0.1.2" {
+	if !ok || len(r.GetViolations()) != 1 || r.GetViolations()[0].GetObject().Text() != "element inet demo blocked { 10.0.0.1.2 }" {
 		t.Fatalf("details %v", details)
 	}
 }
@@ -145,7 +145,7 @@ func TestOversizedMessage(t *testing.T) {
 	d, conn := start(t, &aggregatortest.Kernel{})
 	f := table()
 	f.Nft = strings.Repeat("# large\n", server.MaxMessage/8+1)
-	_, err := weftv1.NewAggregatorClient(conn).Apply(aggregatortest.Context(t), &weftv1.ApplyRequest{Fragment: f})
+	_, err := newAPI(conn).Apply(aggregatortest.Context(t), &weftv1.ApplyRequest{Fragment: f})
 	wantCode(t, err, codes.ResourceExhausted, "larger than max")
 	if _, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), table()); err != nil {
 		t.Fatalf("the server does not go on: %v", err)
@@ -171,11 +171,11 @@ func TestTruncatedAndForeignBytes(t *testing.T) {
 		}
 	}
 	// A message cut in the middle: field 1, length 100, and nothing of it.
-	err := conn.Invoke(ctx, weftv1.Aggregator_Apply_FullMethodName, []byte{0x0a, 100, 'x'}, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{}))
+	err := conn.Invoke(ctx, weftv1.Publisher_Apply_FullMethodName, []byte{0x0a, 100, 'x'}, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{}))
 	wantCode(t, err, codes.Internal, "unmarshal")
 	// A snapshot whose last part never comes, and a stream that is cut off.
 	sctx, cancel := context.WithCancel(ctx)
-	stream, err := weftv1.NewAggregatorClient(conn).Publish(sctx)
+	stream, err := newAPI(conn).Publish(sctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestTruncatedAndForeignBytes(t *testing.T) {
 	if n := len(k.Commits()); n != 1 {
 		t.Fatalf("%d commits: half a snapshot must not be committed", n)
 	}
-	stream, err = weftv1.NewAggregatorClient(conn).Publish(ctx)
+	stream, err = newAPI(conn).Publish(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func (rawCodec) Name() string                { return "proto" }
 func TestWatchOverTheSocket(t *testing.T) {
 	d, conn := start(t, &aggregatortest.Kernel{})
 	ctx := aggregatortest.Context(t)
-	stream, err := weftv1.NewAggregatorClient(conn).Watch(ctx, &weftv1.WatchRequest{})
+	stream, err := newAPI(conn).Watch(ctx, &weftv1.WatchRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestWatchOverTheSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit := e.GetCommit()
-	if commit.GetRevision() != rev || len(commit.GetFragments()) != 1 || commit.GetFragments()[0] != "tester/list" ||
+	if commit.GetRevision() != rev || len(commit.GetFragments()) != 1 || commit.GetFragments()[0].Text() != "tester/list" ||
 		commit.GetChanges().GetElementsAdded() != 1 || e.GetTime() == nil {
 		t.Fatalf("event %v", e)
 	}

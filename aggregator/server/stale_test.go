@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -227,13 +228,13 @@ func TestResetStreamDoesNotOverruleTheNextOne(t *testing.T) {
 	k := newBlocking()
 	d, conn := start(t, k)
 	t.Cleanup(k.release)
-	api := weftv1.NewAggregatorClient(conn)
+	api := newAPI(conn)
 	ctx := metadata.AppendToOutgoingContext(aggregatortest.Context(t), server.PublisherKey, "agent")
 	pending := func(n int) {
 		t.Helper()
 		aggregatortest.Eventually(t, fmt.Sprintf("%d updates wait", n), func() bool { return d.Aggregator.Pending() >= n })
 	}
-	send := func(ctx context.Context, f *weftv1.Fragment) weftv1.Aggregator_PublishClient {
+	send := func(ctx context.Context, f *weftv1.Fragment) grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse] {
 		t.Helper()
 		s, err := api.Publish(ctx)
 		if err != nil {
@@ -263,7 +264,7 @@ func TestResetStreamDoesNotOverruleTheNextOne(t *testing.T) {
 	// The stream that was reset leaves its fragment behind: that is queued too.
 	pending(4)
 	k.release()
-	for _, s := range []weftv1.Aggregator_PublishClient{busy, next} {
+	for _, s := range []grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse]{busy, next} {
 		if resp, err := s.Recv(); err != nil || resp.GetCommitted() == nil {
 			t.Fatalf("answer %v, error %v", resp, err)
 		}
@@ -284,7 +285,7 @@ func TestClosedSendingSideIsAlive(t *testing.T) {
 	conn := dial(t, d.Socket)
 	t.Cleanup(k.release)
 	ctx := aggregatortest.Context(t)
-	s, err := weftv1.NewAggregatorClient(conn).Publish(ctx)
+	s, err := newAPI(conn).Publish(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func toStatus(err error) error {
 		return withViolations(rejectionCode(rejected), rejected.Error(), rejected.Violations)
 	case errors.As(err, &refusal) && refusal.Limit == access.LimitUpdates:
 		// It is about an update, as are the limits that are found out later.
-		return withViolations(codeOf(err), err.Error(), []*weftv1.Violation{{Message: refusal.Text, Reason: weftv1.Reason_REASON_LIMIT}})
+		return withViolations(codeOf(err), err.Error(), []*weftv1.Violation{{Message: refusal.Text, Reason: weftv1.Violation_REASON_LIMIT}})
 	}
 	return status.Error(codeOf(err), err.Error())
 }
@@ -75,14 +75,14 @@ func rejectionCode(r *aggregator.RejectedError) codes.Code {
 		return codes.InvalidArgument
 	}
 	switch r.Violations[0].GetReason() {
-	case weftv1.Reason_REASON_CONFLICT, weftv1.Reason_REASON_REFERENCE, weftv1.Reason_REASON_KERNEL,
-		weftv1.Reason_REASON_SNAPSHOT_NEEDED, weftv1.Reason_REASON_TAKEN_OVER:
+	case weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
+		weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER:
 		return codes.FailedPrecondition
-	case weftv1.Reason_REASON_PERMISSION:
+	case weftv1.Violation_REASON_PERMISSION:
 		return codes.PermissionDenied
-	case weftv1.Reason_REASON_LIMIT:
+	case weftv1.Violation_REASON_LIMIT:
 		return codes.ResourceExhausted
-	case weftv1.Reason_REASON_UNSPECIFIED, weftv1.Reason_REASON_SYNTAX, weftv1.Reason_REASON_INVALID:
+	case weftv1.Violation_REASON_UNSPECIFIED, weftv1.Violation_REASON_SYNTAX, weftv1.Violation_REASON_INVALID:
 		return codes.InvalidArgument
 	default:
 		return codes.InvalidArgument

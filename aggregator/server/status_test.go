@@ -14,7 +14,7 @@ import (
 )
 
 func TestToStatus(t *testing.T) {
-	rejected := func(r weftv1.Reason) error {
+	rejected := func(r weftv1.Violation_Reason) error {
 		return &aggregator.RejectedError{Violations: []*weftv1.Violation{{Message: "no", Reason: r}}}
 	}
 	tests := []struct {
@@ -40,11 +40,11 @@ func TestToStatus(t *testing.T) {
 		{context.DeadlineExceeded, codes.DeadlineExceeded},
 		{status.Error(codes.ResourceExhausted, "large"), codes.ResourceExhausted},
 		{fmt.Errorf("what: %w", fmt.Errorf("else")), codes.Internal},
-		{rejected(weftv1.Reason_REASON_SYNTAX), codes.InvalidArgument},
-		{rejected(weftv1.Reason_REASON_CONFLICT), codes.FailedPrecondition},
-		{rejected(weftv1.Reason_REASON_KERNEL), codes.FailedPrecondition},
-		{rejected(weftv1.Reason_REASON_LIMIT), codes.ResourceExhausted},
-		{rejected(weftv1.Reason_REASON_PERMISSION), codes.PermissionDenied},
+		{rejected(weftv1.Violation_REASON_SYNTAX), codes.InvalidArgument},
+		{rejected(weftv1.Violation_REASON_CONFLICT), codes.FailedPrecondition},
+		{rejected(weftv1.Violation_REASON_KERNEL), codes.FailedPrecondition},
+		{rejected(weftv1.Violation_REASON_LIMIT), codes.ResourceExhausted},
+		{rejected(weftv1.Violation_REASON_PERMISSION), codes.PermissionDenied},
 	}
 	for _, tt := range tests {
 		if tt.err != nil {

@@ -88,12 +88,6 @@ func tableEntries(table string, t *weftv1.Table) []entry {
 	}
 	for _, m := range t.GetMaps() {
 		part := &weftv1.Table{Maps: []*weftv1.Set{copyWithout(m, "elements")}}
-		if slices.Contains(t.GetConntrackMaps(), m.GetName()) {
-			part.ConntrackMaps = []string{m.GetName()}
-		}
-		if slices.Contains(t.GetAffinityMaps(), m.GetName()) {
-			part.AffinityMaps = []string{m.GetName()}
-		}
 		all = append(all, setEntries(table, m, part)...)
 	}
 	return all

@@ -206,7 +206,6 @@ func (w *fragmentWriter) patchTable(t *weftv1.TablePatch) {
 	}
 	declared := &weftv1.Table{
 		Chains: t.GetPutChains(), Sets: t.GetPutSets(), Maps: t.GetPutMaps(), Objects: t.GetPutObjects(), Flowtables: t.GetPutFlowtables(),
-		ConntrackMaps: t.GetConntrackMaps(), AffinityMaps: t.GetAffinityMaps(),
 	}
 	for _, sets := range [][]*weftv1.Set{declared.GetSets(), declared.GetMaps()} {
 		for _, s := range sets {

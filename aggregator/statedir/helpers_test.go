@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -76,8 +77,6 @@ func wantFragments(t testing.TB, c *Contents, want ...*weftv1.Fragment) {
 func sorted(f *weftv1.Fragment) *weftv1.Fragment {
 	f = proto.CloneOf(f)
 	for _, t := range f.GetTables() {
-		slices.Sort(t.GetConntrackMaps())
-		slices.Sort(t.GetAffinityMaps())
 		slices.SortFunc(t.GetChains(), func(a, b *weftv1.Chain) int { return cmp.Compare(a.GetName(), b.GetName()) })
 		slices.SortFunc(t.GetObjects(), func(a, b *weftv1.Object) int {
 			return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetName(), b.GetName()))
@@ -106,9 +105,8 @@ func fragment(name string, n int) *weftv1.Fragment {
 				{Name: "input", Type: "filter", Hook: "input", Priority: "filter", Rules: []*weftv1.Rule{{Text: "accept", Comment: "all"}, {Text: "drop"}}},
 				{Name: "in"},
 			},
-			Sets:          []*weftv1.Set{{Name: "a", Type: "ipv4_addr"}, {Name: "a-b", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: "10.0.0.1"}}}},
-			Maps:          []*weftv1.Set{{Name: "m", Type: "ipv4_addr : verdict", Elements: []*weftv1.Element{{Key: "10.0.0.1 . tcp", Value: "drop", Comment: "c", TimeoutMs: 7}}}},
-			ConntrackMaps: []string{"m"}, AffinityMaps: []string{"m"},
+			Sets:       []*weftv1.Set{{Name: "a", Type: "ipv4_addr"}, {Name: "a-b", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: "10.0.0.1"}}}},
+			Maps:       []*weftv1.Set{{Name: "m", Role: weftv1.MapRole_MAP_ROLE_AFFINITY, Type: "ipv4_addr : verdict", Elements: []*weftv1.Element{{Key: "10.0.0.1 . tcp", Value: "drop", Comment: "c", Timeout: durationpb.New(7e6)}}}},
 			Objects:    []*weftv1.Object{{Kind: "counter", Name: "c"}, {Kind: "ct helper", Name: "c", Text: "x"}},
 			Flowtables: []*weftv1.Flowtable{{Name: "f", Devices: []string{"eth0"}}},
 		},

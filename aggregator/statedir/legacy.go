@@ -251,6 +251,7 @@ func (f *Fragment) decode(b []byte) error {
 	if err := proto.Unmarshal(b, f.Content); err != nil {
 		return err
 	}
+	convertFields(f.Content)
 	if f.Content.GetName() != f.Key.Name {
 		return errors.New("the file holds a fragment of another name")
 	}

@@ -96,7 +96,7 @@ func randomPatch(rnd *rand.Rand) *weftv1.TablePatch {
 		p.DeleteSets = []string{name()}
 		p.PutSets = []*weftv1.Set{{Name: name(), Comment: member(), Elements: []*weftv1.Element{{Key: member()}}}}
 	case 2:
-		p.DeleteObjects = []*weftv1.ObjectName{{Kind: "counter", Name: name()}}
+		p.DeleteObjects = []*weftv1.ObjectReference{{Kind: "counter", Name: name()}}
 		p.PutObjects = []*weftv1.Object{{Kind: "ct helper", Name: name(), Text: member()}}
 		p.DeleteFlowtables, p.PutFlowtables = []string{"f"}, []*weftv1.Flowtable{{Name: "f", Hook: member()}}
 	default:

@@ -56,7 +56,7 @@ refused or there is no answer, 2 the command line is wrong.`,
 				switch {
 				case len(plan.GetRejections()) > 0:
 					return refusedPlan(plan.GetRejections())
-				case len(plan.GetChanges()) > 0 || plan.GetOmitted() > 0 && plan.GetCounts() != nil:
+				case len(plan.GetChanges()) > 0:
 					return planChanges
 				default:
 					return nil
@@ -77,7 +77,7 @@ refused or there is no answer, 2 the command line is wrong.`,
 func refusedPlan(rejections []*weftv1.Rejection) error {
 	names := make([]string, 0, len(rejections))
 	for _, r := range rejections {
-		names = append(names, r.GetFragment())
+		names = append(names, r.GetFragment().Text())
 	}
 	return fmt.Errorf("plan: would be refused: %s", cli.Some(names))
 }
@@ -96,7 +96,7 @@ type planRequest struct {
 // locate translates the places of violations into places of the included files.
 func (p *planRequest) locate(plan *weftv1.PlanResponse) {
 	for _, r := range plan.GetRejections() {
-		_, name := cli.SplitName(r.GetFragment())
+		name := r.GetFragment().GetName()
 		if b := p.bundles[name]; b != nil {
 			nftfile.Locate(b, r.GetViolations())
 		}
@@ -119,13 +119,7 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 	req := &weftv1.PlanRequest{}
 	for _, arg := range p.deletes {
 		publisher, name := cli.SplitName(arg)
-		if publisher != "" && req.Publisher != "" && publisher != req.Publisher {
-			return nil, cli.Usagef("weft plan: --delete names fragments of %s and %s: plan one publisher at a time", req.Publisher, publisher)
-		}
-		if publisher != "" {
-			req.Publisher = publisher
-		}
-		req.Withdraw = append(req.Withdraw, name)
+		req.Withdraw = append(req.Withdraw, &weftv1.FragmentName{Publisher: publisher, Name: name})
 	}
 	paths, err := nftfile.Paths(p.files)
 	if err != nil {
@@ -157,19 +151,16 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 // and a summary.
 func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 	var b strings.Builder
-	several := slices.ContainsFunc(p.GetChanges(), func(c *weftv1.Change) bool { return c.GetFragment() != p.GetChanges()[0].GetFragment() })
+	several := slices.ContainsFunc(p.GetChanges(), func(c *weftv1.Change) bool { return c.GetFragment().Text() != p.GetChanges()[0].GetFragment().Text() })
 	for _, c := range p.GetChanges() {
 		b.WriteString(changeLine(c, several))
 	}
 	for _, s := range p.GetShadows() {
-		fmt.Fprintf(&b, "hidden: %s element %s: %q of %s, by %q of %s\n", s.GetObject(), s.GetKey(),
-			s.GetHiddenValue(), s.GetHidden(), s.GetValue(), s.GetWinner())
+		fmt.Fprintf(&b, "hidden: %s: %q of %s, by %q of %s\n", s.GetElement().Text(),
+			s.GetHiddenValue(), s.GetHidden().Text(), s.GetWinnerValue(), s.GetWinner().Text())
 	}
 	for _, r := range p.GetRejections() {
-		fmt.Fprintln(&b, (&client.RejectedError{Fragment: r.GetFragment(), Violations: r.GetViolations()}).Detail())
-	}
-	if p.GetOmitted() > 0 {
-		fmt.Fprintf(&b, "... and %d more lines that do not fit into an answer\n", p.GetOmitted())
+		fmt.Fprintln(&b, (&client.RejectedError{Fragment: r.GetFragment().Text(), Violations: r.GetViolations()}).Detail())
 	}
 	if len(p.GetRejections()) == 0 {
 		fmt.Fprintf(&b, "plan against revision %d: %s\n", p.GetRevision(), counts(p.GetCounts()))
@@ -191,12 +182,12 @@ func changeLine(c *weftv1.Change, several bool) string {
 		sign = "- all elements of"
 	case weftv1.Change_OPERATION_UNSPECIFIED:
 	}
-	line := sign + " " + c.GetObject()
+	line := sign + " " + c.GetText()
 	switch {
 	case several && strings.Contains(line, " # "):
-		line += ", of " + c.GetFragment()
+		line += ", of " + c.GetFragment().Text()
 	case several:
-		line += " # of " + c.GetFragment()
+		line += " # of " + c.GetFragment().Text()
 	}
 	return line + "\n"
 }

@@ -27,7 +27,7 @@ func newWatchCmd() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return conn.Do(cmd.Context(), func(c *client.Client) error {
-				return c.Watch(cmd.Context(), func(ev *weftv1.Event) error {
+				return c.Watch(cmd.Context(), func(ev *weftv1.WatchResponse) error {
 					return writeEvent(cmd.OutOrStdout(), output.Format, ev)
 				})
 			})
@@ -39,7 +39,7 @@ func newWatchCmd() *cobra.Command {
 }
 
 // writeEvent prints an event as a line of text or JSON, or as a YAML document.
-func writeEvent(w io.Writer, format string, ev *weftv1.Event) error {
+func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 	if format == "table" {
 		return printEvent(w, ev)
 	}
@@ -59,23 +59,23 @@ func writeEvent(w io.Writer, format string, ev *weftv1.Event) error {
 }
 
 // printEvent prints one line, and one for each violation of a rejection.
-func printEvent(w io.Writer, ev *weftv1.Event) error {
+func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 	at := ev.GetTime().AsTime().Local().Format("15:04:05.000")
 	switch e := ev.GetEvent().(type) {
-	case *weftv1.Event_Commit:
+	case *weftv1.WatchResponse_Commit:
 		c := e.Commit
 		_, err := fmt.Fprintf(w, "%s  commit %d  %s  %s  %s%s\n", at, c.GetRevision(),
-			cli.Some(c.GetFragments()), counts(c.GetChanges()), spent(c), flows(c.GetFlows()))
+			cli.Some(weftv1.FragmentTexts(c.GetFragments())), counts(c.GetChanges()), spent(c), flows(c.GetFlows()))
 		return err
-	case *weftv1.Event_Rejection:
+	case *weftv1.WatchResponse_Rejection:
 		_, err := fmt.Fprintf(w, "%s  rejected  %s\n", at, (&client.RejectedError{
-			Fragment: e.Rejection.GetFragment(), Violations: e.Rejection.GetViolations(),
+			Fragment: e.Rejection.GetFragment().Text(), Violations: e.Rejection.GetViolations(),
 		}).Detail())
 		return err
-	case *weftv1.Event_Drift:
+	case *weftv1.WatchResponse_Drift:
 		_, err := fmt.Fprintf(w, "%s  drift repaired  %s  %s\n", at, e.Drift.GetReason(), counts(e.Drift.GetRepaired()))
 		return err
-	case *weftv1.Event_Presence:
+	case *weftv1.WatchResponse_Presence:
 		state := "disconnected"
 		if e.Presence.GetConnected() {
 			state = "connected"
@@ -89,13 +89,9 @@ func printEvent(w io.Writer, ev *weftv1.Event) error {
 	}
 }
 
-// spent returns the phases of a commit and their durations. An older aggregator reports
-// only their sum.
+// spent returns the phases of a commit and their durations.
 func spent(c *weftv1.Commit) string {
 	round := func(d *durationpb.Duration) time.Duration { return d.AsDuration().Round(10 * time.Microsecond) }
-	if c.GetBuild() == nil && c.GetKernel() == nil {
-		return round(c.GetDuration()).String()
-	}
 	return fmt.Sprintf("wait %v build %v kernel %v", round(c.GetWait()), round(c.GetBuild()), round(c.GetKernel()))
 }
 

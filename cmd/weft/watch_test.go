@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,17 +13,17 @@ import (
 )
 
 func TestWriteEvent(t *testing.T) {
-	commit := &weftv1.Event{
+	commit := &weftv1.WatchResponse{
 		Time: timestamppb.New(time.Unix(0, 0)),
-		Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{
-			Revision: 7, Fragments: []string{"services/services"}, Flows: 2, Duration: durationpb.New(1500 * time.Microsecond),
+		Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
+			Revision: 7, Fragments: []*weftv1.FragmentName{{Publisher: "services", Name: "services"}}, Flows: 2, Build: durationpb.New(1500 * time.Microsecond),
 			Changes: &weftv1.Counts{ElementsAdded: 3, ElementsDeleted: 1},
 		}},
 	}
 	for format, want := range map[string][]string{
-		"table": {"commit 7", "services/services", "+3 -1 elements", "1.5ms", "2 flows flushed"},
-		"json":  {`"revision":`, `"7"`, `"services/services"`},
-		"yaml":  {"---\n", `revision: "7"`, "- services/services"},
+		"table": {"commit 7", "services/services", "+3 -1 elements", "build 1.5ms", "2 flows flushed"},
+		"json":  {`"revision":`, `"7"`, `"name":`, `"services"`},
+		"yaml":  {"---\n", `revision: "7"`, "- name: services", "publisher: services"},
 	} {
 		var b strings.Builder
 		if err := writeEvent(&b, format, commit); err != nil {
@@ -41,10 +42,14 @@ func TestWriteEvent(t *testing.T) {
 
 func TestPrintCommitPhases(t *testing.T) {
 	ms := func(n int) *durationpb.Duration { return durationpb.New(time.Duration(n) * time.Millisecond) }
+	var fragments []*weftv1.FragmentName
+	for i := range 10 {
+		fragments = append(fragments, &weftv1.FragmentName{Publisher: "a", Name: strconv.Itoa(i + 1)})
+	}
 	var b strings.Builder
-	err := printEvent(&b, &weftv1.Event{Event: &weftv1.Event_Commit{Commit: &weftv1.Commit{
-		Revision: 7, Fragments: []string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7", "a/8", "a/9", "b/1"},
-		Wait: ms(50), Build: ms(2), Kernel: ms(3), Duration: ms(5), Changes: &weftv1.Counts{RulesAdded: 1},
+	err := printEvent(&b, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
+		Revision: 7, Fragments: fragments,
+		Wait: ms(50), Build: ms(2), Kernel: ms(3), Changes: &weftv1.Counts{RulesAdded: 1},
 	}}})
 	if err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func TestExampleKeepsTheSetEqualToItsFile(t *testing.T) {
 
 	// A mistake is reported, and changes nothing; then it is mended.
 	s.write("203.0.113.7\n192.0.2.999\n")
-	aggregatortest.Eventually(t, "the rejection is logged", s.log.has("set blocked element 192.0.2.999"))
+	aggregatortest.Eventually(t, "the rejection is logged", s.log.has("blocked { 192.0.2.999 }"))
 	s.await("198.51.100.0/24, 203.0.113.7")
 	s.write("203.0.113.7\n192.0.2.99\n")
 	s.await("192.0.2.99, 203.0.113.7")

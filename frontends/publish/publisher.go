@@ -57,7 +57,7 @@ type Renderer[K comparable, V any] interface {
 	Snapshot() *weftv1.Fragment
 	// Owner returns the item that an object of a violation belongs to, such as
 	// "table ip weft map endpoints element 10.96.0.1 . tcp . 80".
-	Owner(object string) (key K, ok bool)
+	Owner(object *weftv1.ObjectName) (key K, ok bool)
 	// Restore adopts the fragment that an earlier process left, before the first
 	// Refresh.
 	Restore(f *weftv1.Fragment)
@@ -74,7 +74,7 @@ type Cleaner interface {
 // Parts is a Renderer whose fragment consists of parts that can be left as they are.
 type Parts interface {
 	// Part returns the part that an object of a violation is, or is in.
-	Part(object string) (name string, ok bool)
+	Part(object *weftv1.ObjectName) (name string, ok bool)
 	// Freeze leaves a part as it is in the committed fragment, which is nil if there is
 	// none. It reports whether the part matters, that is whether items are in it.
 	Freeze(part string, committed *weftv1.Fragment) bool

@@ -108,9 +108,8 @@ func (n *names) Snapshot() *weftv1.Fragment {
 	return &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{Family: family, Name: table, Maps: []*weftv1.Set{m}}}}
 }
 
-func (n *names) Owner(object string) (string, bool) {
-	_, key, ok := strings.Cut(object, " element ")
-	return key, ok
+func (n *names) Owner(object *weftv1.ObjectName) (string, bool) {
+	return object.GetKey(), object.GetKey() != ""
 }
 
 func (n *names) Restore(*weftv1.Fragment) { n.restored = true }
@@ -201,7 +200,7 @@ func await(t *testing.T, what string, ok func() bool) {
 func published(agg *publishtest.Aggregator) string {
 	var out []string
 	for k, v := range agg.Elements() {
-		_, key, _ := strings.Cut(k, " element ")
+		key := weftv1.ParseObjectName(k).GetKey()
 		out = append(out, key+"="+v)
 	}
 	slices.Sort(out)
@@ -215,9 +214,9 @@ func rejects(named bool, bad string) publishtest.Judge {
 			if elements[k] != bad {
 				continue
 			}
-			v := &weftv1.Violation{Message: "operation not supported", Reason: weftv1.Reason_REASON_KERNEL}
+			v := &weftv1.Violation{Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}
 			if named {
-				v.Object = k
+				v.Object = weftv1.ParseObjectName(k)
 			}
 			return []*weftv1.Violation{v}
 		}
@@ -282,7 +281,7 @@ func TestBisection(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	agg, n := publishtest.New(t), newNames()
 	agg.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
+		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Violation_REASON_PERMISSION}}
 	})
 	run(t, n, agg)
 	await(t, "an attempt", func() bool { return len(agg.Updates()) == 1 })
@@ -308,7 +307,7 @@ func TestQuarantinedItemChanges(t *testing.T) {
 	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
 		for k, v := range elements {
 			if strings.HasPrefix(v, "bad") {
-				return []*weftv1.Violation{{Object: k, Message: "no", Reason: weftv1.Reason_REASON_KERNEL}}
+				return []*weftv1.Violation{{Object: weftv1.ParseObjectName(k), Message: "no", Reason: weftv1.Violation_REASON_KERNEL}}
 			}
 		}
 		return nil
@@ -332,7 +331,7 @@ func TestQuarantinedItemChanges(t *testing.T) {
 func TestTakenOver(t *testing.T) {
 	agg, n := publishtest.New(t), newNames()
 	agg.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Message: "taken over", Reason: weftv1.Reason_REASON_TAKEN_OVER}}
+		return []*weftv1.Violation{{Message: "taken over", Reason: weftv1.Violation_REASON_TAKEN_OVER}}
 	})
 	if err := <-run(t, n, agg); err == nil || !strings.Contains(err.Error(), "run only one") {
 		t.Errorf("run ended with %v", err)

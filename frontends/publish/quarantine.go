@@ -224,8 +224,8 @@ func (l *loop[K, V]) owners(rejected *client.RejectedError) []K {
 // about the content of single items.
 func rejection(err error) *client.RejectedError {
 	var rejected *client.RejectedError
-	if !errors.As(err, &rejected) || rejected.Has(weftv1.Reason_REASON_TAKEN_OVER) ||
-		rejected.Has(weftv1.Reason_REASON_PERMISSION) || rejected.Has(weftv1.Reason_REASON_LIMIT) {
+	if !errors.As(err, &rejected) || rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) ||
+		rejected.Has(weftv1.Violation_REASON_PERMISSION) || rejected.Has(weftv1.Violation_REASON_LIMIT) {
 		return nil
 	}
 	return rejected

@@ -111,7 +111,7 @@ func (s *session) close() {
 // takenOver reports whether another process publishes the fragment.
 func takenOver(err error) bool {
 	var rejected *client.RejectedError
-	return errors.As(err, &rejected) && rejected.Has(weftv1.Reason_REASON_TAKEN_OVER)
+	return errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_TAKEN_OVER)
 }
 
 func errTakenOver(err error) error {

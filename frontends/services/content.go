@@ -79,7 +79,7 @@ func (c *content) Snapshot() *weftv1.Fragment {
 }
 
 // Owner implements publish.Renderer.
-func (c *content) Owner(object string) (model.Key, bool) {
+func (c *content) Owner(object *weftv1.ObjectName) (model.Key, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.renderer.Owner(object)
@@ -107,7 +107,7 @@ func (c *content) Cleanup() *weftv1.Patch {
 }
 
 // Part implements publish.Parts: the table of an IP family.
-func (c *content) Part(object string) (string, bool) {
+func (c *content) Part(object *weftv1.ObjectName) (string, bool) {
 	family, ok := c.renderer.FamilyOf(object)
 	return family.String(), ok
 }
@@ -118,7 +118,7 @@ func (c *content) Freeze(part string, committed *weftv1.Fragment) bool {
 	family := familyNamed(part)
 	var kept *weftv1.Table
 	for _, t := range committed.GetTables() {
-		if of, ok := c.renderer.FamilyOf("table " + t.GetFamily() + " " + t.GetName()); ok && of == family {
+		if of, ok := c.renderer.FamilyOf(&weftv1.ObjectName{Family: t.GetFamily(), Table: t.GetName()}); ok && of == family {
 			kept = t
 		}
 	}

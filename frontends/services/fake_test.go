@@ -33,8 +33,8 @@ func object(family, set, key string) string {
 func (f *fakeAggregator) served() string {
 	var out []string
 	for k := range f.Elements() {
-		if rest, ok := strings.CutPrefix(k, object("ip", "services", "")); ok && strings.Contains(rest, "tcp") {
-			out = append(out, strings.TrimSuffix(rest, " . tcp . 80"))
+		if of := weftv1.ParseObjectName(k); of.GetFamily() == "ip" && of.GetName() == "services" && strings.Contains(of.GetKey(), "tcp") {
+			out = append(out, strings.TrimSuffix(of.GetKey(), " . tcp . 80"))
 		}
 	}
 	slices.Sort(out)
@@ -50,9 +50,9 @@ func poisoned(named bool, values ...string) func(map[string]string) []*weftv1.Vi
 			if !slices.Contains(values, elements[k]) {
 				continue
 			}
-			v := &weftv1.Violation{Message: "operation not supported", Reason: weftv1.Reason_REASON_KERNEL}
+			v := &weftv1.Violation{Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}
 			if named {
-				v.Object = k
+				v.Object = weftv1.ParseObjectName(k)
 			}
 			return []*weftv1.Violation{v}
 		}

@@ -108,7 +108,7 @@ func TestHealthWhileRefused(t *testing.T) {
 		t.Errorf("one refused Service makes it %s", got)
 	}
 	fake.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Object: "table ip weft chain services rule 1", Message: "syntax", Reason: weftv1.Reason_REASON_SYNTAX}}
+		return []*weftv1.Violation{{Object: weftv1.ParseObjectName("rule ip weft services #1"), Message: "syntax", Reason: weftv1.Violation_REASON_SYNTAX}}
 	})
 	before := fake.count()
 	src.deliver(setService("s9", 0, "10.96.0.10"), setSlice("s9", ipv4, "10.244.0.10"))
@@ -211,7 +211,7 @@ func (p ports) ask(address string) string {
 func TestServiceHealthAfterCommit(t *testing.T) {
 	fake, network := newFake(t), ports{t.TempDir()}
 	fake.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
+		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Violation_REASON_PERMISSION}}
 	})
 	service := func(port int32) *corev1.Service {
 		return balanced("web", port, corev1.ServiceExternalTrafficPolicyLocal, "10.96.0.1")

@@ -35,7 +35,7 @@ func TestKubeProxyMetrics(t *testing.T) {
 	await(t, "the second commit", func() bool { return fake.served() == all(3) && settled() })
 	second := seconds(clock.Now())
 	fake.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
+		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Violation_REASON_PERMISSION}}
 	})
 	clock.turn(10 * time.Second)
 	src.deliver(many(4)[6:]...)

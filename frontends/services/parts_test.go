@@ -20,14 +20,14 @@ func TestOneFamilyRefused(t *testing.T) {
 	f.Judge(func(elements map[string]string) []*weftv1.Violation {
 		var out []*weftv1.Violation
 		for _, k := range slices.Sorted(maps.Keys(elements)) {
-			if strings.HasPrefix(k, "table ip6 ") {
-				out = append(out, &weftv1.Violation{Object: k, Message: "no such file or directory", Reason: weftv1.Reason_REASON_KERNEL})
+			if strings.HasPrefix(k, "element ip6 ") {
+				out = append(out, &weftv1.Violation{Object: weftv1.ParseObjectName(k), Message: "no such file or directory", Reason: weftv1.Violation_REASON_KERNEL})
 			}
 		}
 		if out == nil {
 			return nil
 		}
-		return append([]*weftv1.Violation{{Object: "table ip6 weft", Message: "operation not supported", Reason: weftv1.Reason_REASON_KERNEL}}, out...)
+		return append([]*weftv1.Violation{{Object: weftv1.ParseObjectName("table ip6 weft"), Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}}, out...)
 	})
 	events := append(many(3), setService("six", 0, "10.96.0.4", "fd00::4"), setSlice("six", ipv4, "10.244.0.4"))
 	src := newScript(events...)
@@ -56,7 +56,7 @@ func TestFamilyStays(t *testing.T) {
 	six := func() string {
 		var out []string
 		for k := range f.Elements() {
-			if rest, ok := strings.CutPrefix(k, object("ip6", "cluster-ips", "")); ok {
+			if rest, ok := strings.CutPrefix(strings.TrimSuffix(k, " }"), "element ip6 weft cluster-ips { "); ok {
 				out = append(out, rest)
 			}
 		}
@@ -68,7 +68,7 @@ func TestFamilyStays(t *testing.T) {
 		if _, other := elements[object("ip6", "cluster-ips", "fd00::9")]; !other {
 			return nil
 		}
-		return []*weftv1.Violation{{Object: "table ip6 weft chain nat-prerouting", Message: "cannot allocate memory", Reason: weftv1.Reason_REASON_KERNEL}}
+		return []*weftv1.Violation{{Object: weftv1.ParseObjectName("chain ip6 weft nat-prerouting"), Message: "cannot allocate memory", Reason: weftv1.Violation_REASON_KERNEL}}
 	})
 	src.deliver(setService("nine", 0, "10.96.0.4", "fd00::9"), setSlice("nine", ipv4, "10.244.0.4"))
 	await(t, "IPv4 alone", func() bool { return f.served() == all(4) && six() == "fd00::3" })
@@ -100,7 +100,7 @@ func TestUnusedFamilyRefused(t *testing.T) {
 			return nil
 		}
 		refusals++
-		return []*weftv1.Violation{{Object: "table ip6 weft", Message: "operation not supported", Reason: weftv1.Reason_REASON_KERNEL}}
+		return []*weftv1.Violation{{Object: weftv1.ParseObjectName("table ip6 weft"), Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}}
 	})
 	frontend, _ := run(t, Config{Source: newScript(append(many(3), setNode(netip.MustParseAddr("192.0.2.1")))...), Socket: f.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
 	await(t, "IPv4 to be served", func() bool { return f.served() == all(3) && frontend.Status().Pending.IsZero() })

@@ -80,7 +80,7 @@ func TestPassingRefusal(t *testing.T) {
 		if n++; n > 1 {
 			return nil
 		}
-		return []*weftv1.Violation{{Message: "out of memory", Reason: weftv1.Reason_REASON_KERNEL}}
+		return []*weftv1.Violation{{Message: "out of memory", Reason: weftv1.Violation_REASON_KERNEL}}
 	})
 	frontend, _ := run(t, Config{Source: newScript(many(3)...), Socket: f.Socket})
 	await(t, "all Services", func() bool { return f.served() == all(3) })
@@ -97,7 +97,7 @@ func TestRefusalOfEverything(t *testing.T) {
 	f := newFake(t)
 	// What all Services share is refused, then it is not any more.
 	f.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Object: "table ip weft chain services rule 1", Message: "syntax", Reason: weftv1.Reason_REASON_SYNTAX}}
+		return []*weftv1.Violation{{Object: weftv1.ParseObjectName("rule ip weft services #1"), Message: "syntax", Reason: weftv1.Violation_REASON_SYNTAX}}
 	})
 	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.Socket})
 	await(t, "a few attempts", func() bool { return f.count() >= 3 })
@@ -112,7 +112,7 @@ func TestRefusalOfEverything(t *testing.T) {
 func TestPermission(t *testing.T) {
 	f := newFake(t)
 	f.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Reason_REASON_PERMISSION}}
+		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Violation_REASON_PERMISSION}}
 	})
 	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.Socket})
 	await(t, "an attempt", func() bool { return f.count() >= 1 })
@@ -128,7 +128,7 @@ func TestTakenOver(t *testing.T) {
 	_, ended := run(t, Config{Source: newScript(many(1)...), Socket: f.Socket})
 	await(t, "all Services", func() bool { return f.served() == all(1) })
 	f.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Message: "taken over", Reason: weftv1.Reason_REASON_TAKEN_OVER}}
+		return []*weftv1.Violation{{Message: "taken over", Reason: weftv1.Violation_REASON_TAKEN_OVER}}
 	})
 	src := newScript(many(2)...)
 	_, ended2 := run(t, Config{Source: src, Socket: f.Socket})

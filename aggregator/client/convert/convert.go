@@ -97,9 +97,9 @@ func CompileSet(family nft.Family, m *weftv1.Set, isMap bool) (*set.Set, error) 
 
 // Element returns the message of an element.
 func Element(e nft.Element) *weftv1.Element {
-	m := &weftv1.Element{Key: e.Key, Value: e.Value, Comment: e.Comment, TimeoutMs: e.Timeout.Milliseconds()}
+	m := &weftv1.Element{Key: e.Key, Value: e.Value, Comment: e.Comment, Timeout: duration(e.Timeout)}
 	if e.Expires != 0 || len(e.Stateful) > 0 {
-		m.State = &weftv1.ElementState{ExpiresMs: e.Expires.Milliseconds(), Stateful: e.Stateful}
+		m.State = &weftv1.ElementState{Expires: duration(e.Expires), Stateful: e.Stateful}
 	}
 	return m
 }
@@ -107,7 +107,7 @@ func Element(e nft.Element) *weftv1.Element {
 // ElementOf returns what a message says of an element, without its state.
 func ElementOf(m *weftv1.Element) nft.Element {
 	return nft.Element{
-		Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: time.Duration(m.GetTimeoutMs()) * time.Millisecond,
+		Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: m.GetTimeout().AsDuration(),
 	}
 }
 

@@ -268,7 +268,7 @@ func TestConfig(t *testing.T) {
 		if err != nil || len(list.GetFragments()) != 1 {
 			t.Fatalf("%d fragments, %v", len(list.GetFragments()), err)
 		}
-		if name := list.GetFragments()[0].GetName(); want != "" && name != want {
+		if name := list.GetFragments()[0].GetFragment().GetName(); want != "" && name != want {
 			t.Errorf("table %s: fragment %s: want %s", table, name, want)
 		}
 		removeTable(t, nft)

@@ -210,7 +210,7 @@ func (d *touchedTable) patch(t *table) *weftv1.TablePatch {
 		case id.kind == kindFlowtable:
 			p.DeleteFlowtables = append(p.DeleteFlowtables, id.name)
 		default:
-			p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectName{Kind: string(id.kind), Name: id.name})
+			p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectReference{Kind: string(id.kind), Name: id.name})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.chains)) {

@@ -55,7 +55,7 @@ func (c *change) addElement(cmd *command, t *table, s *set, e *weftv1.Element) e
 			return exists("element %s already exists in %s", clip(e.GetKey()), cmd.name)
 		}
 		// As in the kernel, a new timeout counts, and a new comment does not.
-		if e.GetTimeoutMs() == 0 || e.GetTimeoutMs() == old.GetTimeoutMs() {
+		if e.GetTimeout().AsDuration() == 0 || e.GetTimeout().AsDuration() == old.GetTimeout().AsDuration() {
 			return nil
 		}
 		e.Comment = old.GetComment()

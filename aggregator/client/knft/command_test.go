@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"sigs.k8s.io/knftables"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -101,7 +103,11 @@ func TestParseRule(t *testing.T) {
 // TestParseElements reads what follows a set's name.
 func TestParseElements(t *testing.T) {
 	one := func(key, value, comment string, ms int64) []*weftv1.Element {
-		return []*weftv1.Element{{Key: key, Value: value, Comment: comment, TimeoutMs: ms}}
+		e := &weftv1.Element{Key: key, Value: value, Comment: comment}
+		if ms != 0 {
+			e.Timeout = durationpb.New(time.Duration(ms) * time.Millisecond)
+		}
+		return []*weftv1.Element{e}
 	}
 	for _, c := range []struct {
 		rest string

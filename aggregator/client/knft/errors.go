@@ -83,7 +83,7 @@ func present() error {
 // nft(8) calls busy.
 func refusal(err error) error {
 	rejected := (*client.RejectedError)(nil)
-	if errors.As(err, &rejected) && rejected.Has(weftv1.Reason_REASON_CONFLICT) {
+	if errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_CONFLICT) {
 		return &conditionError{msg: err.Error(), condition: present(), cause: err}
 	}
 	return err

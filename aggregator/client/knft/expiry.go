@@ -13,8 +13,8 @@ const margin = 20 * time.Millisecond
 
 // lifetime returns how long an element stays in the kernel; 0 is for ever.
 func (s *set) lifetime(id string) time.Duration {
-	if ms := s.elements[id].GetTimeoutMs(); ms > 0 {
-		return time.Duration(ms) * time.Millisecond
+	if d := s.elements[id].GetTimeout().AsDuration(); d > 0 {
+		return d
 	}
 	return s.packed.Timeout
 }

@@ -25,7 +25,7 @@ func (a *Adapter) load(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("read the fragment back: %w", err)
 	default:
-		a.publisher = resp.GetStatus().GetPublisher()
+		a.publisher = resp.GetStatus().GetFragment().GetPublisher()
 		if found, err = a.read(ctx, resp); err != nil {
 			return fmt.Errorf("read the fragment back: %w", err)
 		}
@@ -41,8 +41,8 @@ func (a *Adapter) load(ctx context.Context) error {
 // read turns the answer of Get into content. Of a fragment from before a restart of
 // the aggregator it has the names and the elements: what else is known comes from
 // the merged tables.
-func (a *Adapter) read(ctx context.Context, resp *weftv1.GetResponse) (*content, error) {
-	out, adopted := newContent(), resp.GetStatus().GetState() == weftv1.State_STATE_ADOPTED
+func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*content, error) {
+	out, adopted := newContent(), resp.GetStatus().GetState() == weftv1.FragmentStatus_STATE_ADOPTED
 	out.partial = adopted
 	for _, m := range resp.GetFragment().GetTables() {
 		id, err := newTableID(m.GetFamily(), m.GetName())
@@ -137,7 +137,7 @@ func (a *Adapter) identity(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		a.publisher = resp.GetStatus().GetPublisher()
+		a.publisher = resp.GetStatus().GetFragment().GetPublisher()
 	}
 	return a.publisher + "/" + a.cfg.Fragment, nil
 }

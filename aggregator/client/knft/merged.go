@@ -31,15 +31,15 @@ type view struct {
 // newView indexes a table; a nil message is a table that does not exist.
 func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
-		own: own, elements: elements, fragments: m.GetStatus().GetFragments(),
+		own: own, elements: elements, fragments: weftv1.FragmentTexts(m.GetStatus().GetFragments()),
 		chains: make(map[string]*weftv1.MergedChain), sets: make(map[string]*weftv1.MergedSet),
 		rules: make(map[uint64]*weftv1.MergedRule), objects: make(map[objectID][]string),
 	}
 	for _, o := range m.GetObjects() {
-		v.objects[objectID{kind(o.GetObject().GetKind()), o.GetObject().GetName()}] = o.GetFragments()
+		v.objects[objectID{kind(o.GetObject().GetKind()), o.GetObject().GetName()}] = weftv1.FragmentTexts(o.GetFragments())
 	}
 	for _, f := range m.GetFlowtables() {
-		v.objects[objectID{kindFlowtable, f.GetFlowtable().GetName()}] = f.GetFragments()
+		v.objects[objectID{kindFlowtable, f.GetFlowtable().GetName()}] = weftv1.FragmentTexts(f.GetFragments())
 	}
 	for _, c := range m.GetChains() {
 		v.chains[c.GetChain().GetName()] = c
@@ -65,9 +65,9 @@ func (v *view) othersOf(k kind, name string) []string {
 	case kindTable:
 		return v.except(v.fragments)
 	case kindChain, kindRule:
-		return v.except(v.chains[name].GetFragments())
+		return v.except(weftv1.FragmentTexts(v.chains[name].GetFragments()))
 	case kindSet, kindMap, kindElement:
-		return v.except(v.sets[name].GetFragments())
+		return v.except(weftv1.FragmentTexts(v.sets[name].GetFragments()))
 	case kindCounter, kindFlowtable:
 		return v.except(v.objects[objectID{k, name}])
 	default:
@@ -77,14 +77,14 @@ func (v *view) othersOf(k kind, name string) []string {
 
 // ownRules returns the adapter's rules in a chain, in order.
 func (v *view) ownRules(chain string) []*weftv1.MergedRule {
-	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment() != v.own })
+	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() != v.own })
 }
 
 // around returns how many rules of other fragments stand before and after the
 // adapter's in a chain. Where it has none there, all stand before.
 func (v *view) around(chain string) (before, after int) {
 	rules := v.chains[chain].GetRules()
-	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment() == v.own })
+	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() == v.own })
 	if first < 0 {
 		return len(rules), 0
 	}

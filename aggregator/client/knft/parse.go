@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client/convert"
 	"github.com/weft-proxy/weft/nft"
@@ -173,7 +175,10 @@ func parseElement(text string) (*weftv1.Element, error) {
 		if err != nil {
 			return nil, fmt.Errorf("element %s: %w", clip(text), err)
 		}
-		key, e.TimeoutMs = strings.TrimSpace(key[:i]), d.Milliseconds()
+		key = strings.TrimSpace(key[:i])
+		if d != 0 {
+			e.Timeout = durationpb.New(d)
+		}
 	}
 	for _, w := range []string{"counter", "expires"} {
 		if indexOutside(key+" ", " "+w+" ") >= 0 {

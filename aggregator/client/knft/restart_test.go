@@ -116,7 +116,7 @@ func TestAggregatorRestarts(t *testing.T) {
 		c := n.daemon.Dial(t, "agent")
 		defer func() { _ = c.Close() }()
 		resp, err := c.Get(aggregatortest.Context(t), "", "ip-shared")
-		return err == nil && resp.GetStatus().GetState() == weftv1.State_STATE_COMMITTED
+		return err == nil && resp.GetStatus().GetState() == weftv1.FragmentStatus_STATE_COMMITTED
 	})
 	must(t, nft, changes(t, nft))
 	checkChanges(t, n)

@@ -178,7 +178,7 @@ func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 		if f := a.fragment(); f != nil {
 			req.Fragments = []*weftv1.Fragment{f}
 		} else if a.committed {
-			req.Withdraw = []string{a.cfg.Fragment}
+			req.Withdraw = []*weftv1.FragmentName{{Name: a.cfg.Fragment}}
 		}
 		c.rollback()
 	})

@@ -27,7 +27,7 @@ func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string)
 	err := c.Do(cmd.Context(), func(cl *client.Client) error {
 		list, err := cl.List(cmd.Context())
 		for _, f := range list.GetFragments() {
-			names = append(names, f.GetPublisher()+"/"+f.GetName())
+			names = append(names, f.GetFragment().Text())
 		}
 		return err
 	})

@@ -57,8 +57,8 @@ const readyTimeout = 10 * time.Second
 
 // ready waits until every fragment that a publisher of this weft holds is
 // committed, at least one of them, and returns the list.
-func (w *weft) ready(ctx context.Context) (*weftv1.ListResponse, error) {
-	var list *weftv1.ListResponse
+func (w *weft) ready(ctx context.Context) (*weftv1.ListFragmentsResponse, error) {
+	var list *weftv1.ListFragmentsResponse
 	err := await(ctx, readyTimeout, func(ctx context.Context) (err error) {
 		if err := w.running(); err != nil {
 			return &final{err}
@@ -70,8 +70,8 @@ func (w *weft) ready(ctx context.Context) (*weftv1.ListResponse, error) {
 			return fmt.Errorf("no fragment has been published")
 		}
 		for _, f := range list.GetFragments() {
-			if f.GetState() != weftv1.State_STATE_COMMITTED {
-				return fmt.Errorf("fragment %s/%s is %s", f.GetPublisher(), f.GetName(), f.GetState())
+			if f.GetState() != weftv1.FragmentStatus_STATE_COMMITTED {
+				return fmt.Errorf("fragment %s is %s", f.GetFragment().Text(), f.GetState())
 			}
 		}
 		return nil
@@ -220,12 +220,12 @@ func (d *demo) printFragments(ctx context.Context, n *node) {
 		return
 	}
 	for _, f := range list.GetFragments() {
-		got, err := n.weft.client.Get(ctx, f.GetPublisher(), f.GetName())
+		got, err := n.weft.client.Get(ctx, f.GetFragment().GetPublisher(), f.GetFragment().GetName())
 		if err != nil {
 			fmt.Fprintf(d.out, "get fragment: %v\n", err)
 			continue
 		}
-		fmt.Fprintf(d.out, "fragment %s/%s on %s:\n", f.GetPublisher(), f.GetName(), n.name)
+		fmt.Fprintf(d.out, "fragment %s on %s:\n", f.GetFragment().Text(), n.name)
 		for _, t := range got.GetFragment().GetTables() {
 			d.printTable(t)
 		}

@@ -2,7 +2,6 @@ package get
 
 import (
 	"fmt"
-	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
@@ -68,8 +67,8 @@ func setOf(s *weftv1.Set) nft.Set {
 	for _, e := range s.GetElements() {
 		set.Elements = append(set.Elements, nft.Element{
 			Key: e.GetKey(), Value: e.GetValue(), Comment: e.GetComment(),
-			Timeout: time.Duration(e.GetTimeoutMs()) * time.Millisecond,
-			Expires: time.Duration(e.GetState().GetExpiresMs()) * time.Millisecond, Stateful: e.GetState().GetStateful(),
+			Timeout: e.GetTimeout().AsDuration(),
+			Expires: e.GetState().GetExpires().AsDuration(), Stateful: e.GetState().GetStateful(),
 		})
 	}
 	return set

@@ -4,6 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft/nfttest"
@@ -21,7 +24,7 @@ func everything() *weftv1.Fragment {
 			{Kind: "synproxy", Name: "proxy", Text: "mss 1460; wscale 7; timestamp sack-perm"},
 		},
 		Sets: []*weftv1.Set{{Name: "seen", Type: "ipv4_addr", Flags: []string{"timeout"}, Stateful: []string{"counter"}, Elements: []*weftv1.Element{
-			{Key: "192.0.2.1", TimeoutMs: 60_000, Comment: "one", State: &weftv1.ElementState{ExpiresMs: 30_000, Stateful: []string{"counter packets 3 bytes 180"}}},
+			{Key: "192.0.2.1", Timeout: durationpb.New(time.Minute), Comment: "one", State: &weftv1.ElementState{Expires: durationpb.New(30 * time.Second), Stateful: []string{"counter packets 3 bytes 180"}}},
 		}}},
 		Maps: []*weftv1.Set{{Name: "count", Type: "inet_service : counter", Elements: []*weftv1.Element{{Key: "80", Value: "hits"}}}},
 		Chains: []*weftv1.Chain{{Name: "in", Type: "filter", Hook: "input", Priority: "filter", Rules: []*weftv1.Rule{

@@ -106,7 +106,7 @@ func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Ti
 		if f.GetChanged().IsValid() {
 			age = now.Sub(f.GetChanged().AsTime()).Round(time.Second).String()
 		}
-		fmt.Fprintf(tw, "%s/%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%d\n", f.GetPublisher(), f.GetName(), f.GetPriority(),
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%d\n", f.GetFragment().Text(), f.GetPriority(),
 			cli.Word(f.GetLifetime().String(), "LIFETIME_"), cli.Word(f.GetState().String(), "STATE_"), f.GetRevision(), age,
 			f.GetChains(), f.GetRules(), f.GetSets(), f.GetElements(), f.GetShadowed())
 	}
@@ -117,7 +117,7 @@ func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Ti
 		if len(f.GetViolations()) == 0 {
 			continue
 		}
-		e := client.RejectedError{Fragment: f.GetPublisher() + "/" + f.GetName(), Violations: f.GetViolations()}
+		e := client.RejectedError{Fragment: f.GetFragment().Text(), Violations: f.GetViolations()}
 		if _, err := fmt.Fprintf(w, "last update: %s\n", e.Detail()); err != nil {
 			return err
 		}

@@ -21,18 +21,18 @@ func newOwnerCmd() *cobra.Command {
 		Short: "Show which fragment a rule comes from, or which fragments share a chain or table",
 		Args:  cobra.RangeArgs(2, 4),
 	}, cli.ObjectRule, func(args []string) (*weftv1.OwnerRequest, error) {
-		req := &weftv1.OwnerRequest{Family: args[0], Table: args[1]}
+		n := &weftv1.ObjectName{Kind: "table", Family: args[0], Table: args[1]}
 		if len(args) > 2 {
-			req.Chain = args[2]
+			n.Kind, n.Name = "chain", args[2]
 		}
 		if len(args) > 3 {
 			handle, err := strconv.ParseUint(args[3], 10, 64)
 			if err != nil || handle == 0 {
 				return nil, cli.Usagef(`weft get owner: handle %q: want a number, as "nft -a list" shows it`, args[3])
 			}
-			req.Handle = handle
+			n.Kind, n.Handle = "rule", handle
 		}
-		return req, nil
+		return &weftv1.OwnerRequest{Object: n}, nil
 	})
 }
 
@@ -45,7 +45,11 @@ which fragments share the set. The first is in force. An element of an interval
 set is named as it was added, such as 10.0.0.0/8.`,
 		Args: cobra.MinimumNArgs(3),
 	}, cli.ObjectElement, func(args []string) (*weftv1.OwnerRequest, error) {
-		return &weftv1.OwnerRequest{Family: args[0], Table: args[1], Set: args[2], Key: strings.Join(args[3:], " ")}, nil
+		n := &weftv1.ObjectName{Kind: "set", Family: args[0], Table: args[1], Name: args[2]}
+		if len(args) > 3 {
+			n.Kind, n.Key = "element", strings.Join(args[3:], " ")
+		}
+		return &weftv1.OwnerRequest{Object: n}, nil
 	})
 }
 
@@ -72,8 +76,8 @@ func printOwners(w io.Writer, answer *weftv1.OwnerResponse) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "FRAGMENT\tPRIORITY\tRULE\tTEXT")
 	for _, o := range answer.GetOwners() {
-		fragment, index := o.GetPublisher()+"/"+o.GetFragment(), "-"
-		if o.GetPublisher() == "" {
+		fragment, index := o.GetFragment().Text(), "-"
+		if fragment == "" {
 			fragment = unowned
 		}
 		if o.GetIndex() > 0 {

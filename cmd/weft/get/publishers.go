@@ -54,7 +54,7 @@ func printPublishers(w io.Writer, publishers []*weftv1.PublisherStatus, now time
 		if r == nil {
 			continue
 		}
-		e := client.RejectedError{Fragment: r.GetFragment(), Violations: r.GetViolations()}
+		e := client.RejectedError{Fragment: r.GetFragment().Text(), Violations: r.GetViolations()}
 		if _, err := fmt.Fprintf(w, "%v ago: %s\n", now.Sub(p.GetLastRejected().AsTime()).Round(time.Second), e.Detail()); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func printTables(w io.Writer, list *weftv1.ListTablesResponse) error {
 	fmt.Fprintln(tw, "TABLE\tCHAINS\tRULES\tSETS\tELEMENTS\tSHADOWED\tFRAGMENTS")
 	for _, t := range list.GetTables() {
 		fmt.Fprintf(tw, "%s %s\t%d\t%d\t%d\t%d\t%d\t%s\n", t.GetFamily(), t.GetName(),
-			t.GetChains(), t.GetRules(), t.GetSets(), t.GetElements(), t.GetShadowed(), cli.Some(t.GetFragments()))
+			t.GetChains(), t.GetRules(), t.GetSets(), t.GetElements(), t.GetShadowed(), cli.Some(weftv1.FragmentTexts(t.GetFragments())))
 	}
 	return tw.Flush()
 }
@@ -86,13 +86,13 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 		}
 		table.Chains = append(table.Chains, chain)
 	}
-	_, err = fmt.Fprintf(w, "# revision %d, fragments: %s\n%s", t.GetRevision(), strings.Join(st.GetFragments(), ", "), ruleset.Format([]nft.Table{table}))
+	_, err = fmt.Fprintf(w, "# revision %d, fragments: %s\n%s", t.GetRevision(), strings.Join(weftv1.FragmentTexts(st.GetFragments()), ", "), ruleset.Format([]nft.Table{table}))
 	return err
 }
 
 // ruleLine returns a rule, followed by a comment with its fragment and handle.
 func ruleLine(r *weftv1.MergedRule, handles bool) string {
-	fragment := r.GetFragment()
+	fragment := r.GetFragment().Text()
 	if fragment == "" {
 		fragment = unowned
 	}

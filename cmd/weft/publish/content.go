@@ -66,12 +66,10 @@ type content struct {
 
 // table is a fragment's part in one table. Chains and sets keep their order.
 type table struct {
-	id        nft.TableID
-	comment   string
-	chains    []*weftv1.Chain
-	sets      []*set
-	conntrack []string
-	affinity  []string
+	id      nft.TableID
+	comment string
+	chains  []*weftv1.Chain
+	sets    []*set
 	objects
 }
 
@@ -110,8 +108,6 @@ func newContent(f *weftv1.Fragment) (*content, error) {
 			t.comment = m.GetComment()
 		}
 		t.addObjects(m)
-		t.conntrack = append(t.conntrack, m.GetConntrackMaps()...)
-		t.affinity = append(t.affinity, m.GetAffinityMaps()...)
 		t.chains = append(t.chains, m.GetChains()...)
 		if err := t.putSets(m.GetSets(), m.GetMaps(), true); err != nil {
 			return nil, err
@@ -142,7 +138,7 @@ func (c *content) clone() *content {
 	d := &content{head: c.head, tables: make([]*table, 0, len(c.tables))}
 	for _, t := range c.tables {
 		u := &table{
-			id: t.id, comment: t.comment, chains: slices.Clone(t.chains), conntrack: slices.Clone(t.conntrack), affinity: slices.Clone(t.affinity),
+			id: t.id, comment: t.comment, chains: slices.Clone(t.chains),
 			objects: t.objects.clone(),
 		}
 		for _, s := range t.sets {
@@ -192,15 +188,7 @@ func (t *table) patch(m *weftv1.TablePatch) error {
 			return err
 		}
 	}
-	t.conntrack = t.maps(append(t.conntrack, m.GetConntrackMaps()...))
-	t.affinity = t.maps(append(t.affinity, m.GetAffinityMaps()...))
 	return nil
-}
-
-// maps returns the names of maps that the fragment has, each once.
-func (t *table) maps(names []string) []string {
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return t.set(name) == nil })
 }
 
 // set returns a set or map of the fragment, or nil.
@@ -271,12 +259,12 @@ func (s *set) change(remove []string, add []*weftv1.Element) error {
 			return err
 		}
 		kept := element{Element: e}
-		timeout := time.Duration(e.GetTimeoutMs()) * time.Millisecond
+		timeout := e.GetTimeout().AsDuration()
 		if timeout == 0 {
 			timeout = s.compiled.Timeout
 		}
-		if left := e.GetState().GetExpiresMs(); left > 0 {
-			timeout = time.Duration(left) * time.Millisecond
+		if left := e.GetState().GetExpires().AsDuration(); left > 0 {
+			timeout = left
 		}
 		if timeout > 0 {
 			kept.expires = now.Add(timeout)
@@ -302,7 +290,6 @@ func (c *content) fragment(now time.Time) *weftv1.Fragment {
 	for _, t := range c.tables {
 		m := &weftv1.Table{
 			Family: t.id.Family.String(), Name: t.id.Name, Comment: t.comment, Chains: slices.Clone(t.chains),
-			ConntrackMaps: slices.Clone(t.conntrack), AffinityMaps: slices.Clone(t.affinity),
 			Flags: slices.Clone(t.flags), Objects: slices.Clone(t.named), Flowtables: slices.Clone(t.flowtables),
 		}
 		for _, s := range t.sets {

@@ -32,7 +32,7 @@ func (o *objects) addObjects(m *weftv1.Table) {
 // patchObjects applies what a patch says of objects and flowtables.
 func (o *objects) patchObjects(m *weftv1.TablePatch) {
 	o.named = slices.DeleteFunc(o.named, func(x *weftv1.Object) bool {
-		return slices.ContainsFunc(m.GetDeleteObjects(), func(n *weftv1.ObjectName) bool { return n.GetKind() == x.GetKind() && n.GetName() == x.GetName() })
+		return slices.ContainsFunc(m.GetDeleteObjects(), func(n *weftv1.ObjectReference) bool { return n.GetKind() == x.GetKind() && n.GetName() == x.GetName() })
 	})
 	o.flowtables = slices.DeleteFunc(o.flowtables, func(x *weftv1.Flowtable) bool { return slices.Contains(m.GetDeleteFlowtables(), x.GetName()) })
 	for _, p := range m.GetPutObjects() {

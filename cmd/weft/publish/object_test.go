@@ -31,7 +31,7 @@ func TestObjects(t *testing.T) {
 	changed := c.clone()
 	err = changed.patch(&weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{{
 		Family: "ip", Name: "demo",
-		DeleteObjects: []*weftv1.ObjectName{{Kind: "counter", Name: "a"}}, DeleteFlowtables: []string{"fast", "missing"},
+		DeleteObjects: []*weftv1.ObjectReference{{Kind: "counter", Name: "a"}}, DeleteFlowtables: []string{"fast", "missing"},
 		PutObjects:    []*weftv1.Object{counter("b", "packets 1 bytes 2"), counter("c", "")},
 		PutFlowtables: []*weftv1.Flowtable{{Name: "slow"}, {Name: "new"}},
 	}}})

@@ -44,14 +44,14 @@ func drawSet(t *rapid.T, name string, isMap bool) *weftv1.Set {
 }
 
 // drawAffinity draws a map that packets fill, and whether it is called so.
-func drawAffinity(t *rapid.T) (maps []*weftv1.Set, names []string) {
+func drawAffinity(t *rapid.T) (maps []*weftv1.Set) {
 	if rapid.Bool().Draw(t, "affinity map") {
 		maps = append(maps, &weftv1.Set{Name: "a", Type: "ipv4_addr : ipv4_addr . inet_service", Flags: []string{"dynamic"}, Size: 16})
 	}
 	if rapid.IntRange(0, 2).Draw(t, "affinity") > 0 && len(maps) > 0 {
-		names = append(names, "a")
+		maps[0].Role = weftv1.MapRole_MAP_ROLE_AFFINITY
 	}
-	return maps, names
+	return maps
 }
 
 func drawChain(t *rapid.T, name string) *weftv1.Chain {
@@ -73,9 +73,7 @@ func drawPut(t *rapid.T, name, table string) *weftv1.PublishRequest {
 	}
 	asFile := rapid.Bool().Draw(t, "as a file")
 	if !asFile {
-		var maps []*weftv1.Set
-		maps, m.AffinityMaps = drawAffinity(t)
-		m.Maps = append(m.Maps, maps...)
+		m.Maps = append(m.Maps, drawAffinity(t)...)
 	}
 	for _, n := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"c", "d"}), rapid.ID).Draw(t, "chains") {
 		m.Chains = append(m.Chains, drawChain(t, n))
@@ -96,9 +94,7 @@ func drawPatch(t *rapid.T, name, table string) *weftv1.PublishRequest {
 	}
 	if rapid.IntRange(0, 3).Draw(t, "put map") == 0 {
 		m.PutMaps = append(m.PutMaps, drawSet(t, "m", true))
-		var maps []*weftv1.Set
-		maps, m.AffinityMaps = drawAffinity(t)
-		m.PutMaps = append(m.PutMaps, maps...)
+		m.PutMaps = append(m.PutMaps, drawAffinity(t)...)
 	}
 	if rapid.IntRange(0, 2).Draw(t, "put chain") == 0 {
 		m.PutChains = append(m.PutChains, drawChain(t, rapid.SampledFrom([]string{"c", "d"}).Draw(t, "name")))
@@ -219,7 +215,11 @@ func TestKeptIsWhatTheAggregatorHas(t *testing.T) {
 func affinity(f *weftv1.Fragment) string {
 	var all []string
 	for _, m := range f.GetTables() {
-		all = append(all, m.GetAffinityMaps()...)
+		for _, s := range m.GetMaps() {
+			if s.GetRole() == weftv1.MapRole_MAP_ROLE_AFFINITY {
+				all = append(all, s.GetName())
+			}
+		}
 	}
 	return fmt.Sprint(all)
 }

@@ -104,7 +104,7 @@ func TestEveryLineGetsItsAnswerInOrder(t *testing.T) {
 	}{
 		{1, 0, ""},
 		{2, 0, ""},
-		{3, 4, `table ip demo set blocked element nonsense`},
+		{3, 4, `element ip demo blocked { nonsense }`},
 		{4, 5, `malformed update (column 13): unknown field "snapshott"`},
 		{5, 6, `the update is empty: want one of snapshot, patch and withdraw`},
 		{-1, 7, `malformed update (column 1): `},

@@ -1,12 +1,10 @@
 package publishtest
 
 import (
-	"context"
 	"maps"
 	"net"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -19,7 +17,8 @@ import (
 
 // Aggregator keeps what was published.
 type Aggregator struct {
-	weftv1.UnimplementedAggregatorServer
+	weftv1.UnimplementedPublisherServer
+	weftv1.UnimplementedInspectServer
 	// Socket is the path to connect to.
 	Socket string
 	server *grpc.Server
@@ -55,30 +54,30 @@ func (f *Aggregator) Start(t testing.TB) {
 	}
 	srv := grpc.NewServer()
 	f.server = srv
-	weftv1.RegisterAggregatorServer(srv, f)
+	weftv1.RegisterPublisherServer(srv, f)
+	weftv1.RegisterInspectServer(srv, f)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = srv.Serve(l) }()
 	t.Cleanup(func() { srv.Stop(); <-done })
 }
 
-// Get implements the method of the API: all elements are in maps.
-func (f *Aggregator) Get(_ context.Context, req *weftv1.GetRequest) (*weftv1.GetResponse, error) {
+// GetFragment implements the method of the API: all elements are in maps.
+func (f *Aggregator) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.ServerStreamingServer[weftv1.GetFragmentResponse]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.elements) == 0 {
-		return nil, status.Error(codes.NotFound, "no such fragment")
+		return status.Error(codes.NotFound, "no such fragment")
 	}
-	out := &weftv1.Fragment{Name: req.GetFragment()}
+	out := &weftv1.Fragment{Name: req.GetFragment().GetName()}
 	for _, k := range slices.Sorted(maps.Keys(f.elements)) {
-		head, key, _ := strings.Cut(k, " element ")
-		words := strings.Fields(head)
-		if n := len(out.Tables); n == 0 || out.Tables[n-1].GetFamily() != words[1] {
-			out.Tables = append(out.Tables, &weftv1.Table{Family: words[1], Name: words[2]})
+		of := weftv1.ParseObjectName(k)
+		if n := len(out.Tables); n == 0 || out.Tables[n-1].GetFamily() != of.GetFamily() {
+			out.Tables = append(out.Tables, &weftv1.Table{Family: of.GetFamily(), Name: of.GetTable()})
 		}
 		t := out.Tables[len(out.Tables)-1]
-		t.Maps = append(t.Maps, &weftv1.Set{Name: words[4], Elements: []*weftv1.Element{{Key: key, Value: f.elements[k]}}})
+		t.Maps = append(t.Maps, &weftv1.Set{Name: of.GetName(), Elements: []*weftv1.Element{{Key: of.GetKey(), Value: f.elements[k]}}})
 	}
-	return &weftv1.GetResponse{Fragment: out}, nil
+	return stream.Send(&weftv1.GetFragmentResponse{Fragment: out})
 }
 
 // Publish implements the method of the API.
@@ -118,7 +117,7 @@ func add(to map[string]string, s *weftv1.Fragment) {
 
 // Element names an element as violations do.
 func Element(family, table, set, key string) string {
-	return "table " + family + " " + table + " map " + set + " element " + key
+	return "element " + family + " " + table + " " + set + " { " + key + " }"
 }
 
 func (f *Aggregator) update(req *weftv1.PublishRequest, parts map[string]string) *weftv1.PublishResponse {

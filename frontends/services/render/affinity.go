@@ -136,7 +136,10 @@ func (a *affinity) chain(w family, l list, ep netip.AddrPort) *weftv1.Chain {
 func (a *affinity) declare(w family, l list) *weftv1.Set { return declareAffinity(w, a.mapName(l)) }
 
 func declareAffinity(w family, name string) *weftv1.Set {
-	return &weftv1.Set{Name: name, Typeof: w.spell("ip saddr : ip daddr . th dport"), Flags: []string{"dynamic", "timeout"}, Size: affinitySize}
+	return &weftv1.Set{
+		Name: name, Typeof: w.spell("ip saddr : ip daddr . th dport"), Flags: []string{"dynamic", "timeout"}, Size: affinitySize,
+		Role: weftv1.MapRole_MAP_ROLE_AFFINITY,
+	}
 }
 
 // same reports whether the chain of an endpoint in both would be the same.

@@ -26,9 +26,9 @@ func (r *Renderer) Thaw(f model.Family) { r.tables[f].frozen = frozen{} }
 func (r *Renderer) InUse(f model.Family) bool { return len(r.tables[f].clusterIPs.uses) > 0 }
 
 // FamilyOf returns the family of the table that the object of a violation is, or is in.
-func (r *Renderer) FamilyOf(object string) (model.Family, bool) {
+func (r *Renderer) FamilyOf(o *weftv1.ObjectName) (model.Family, bool) {
 	for f, t := range r.tables {
-		if head := "table " + t.names.table + " " + Table; object == head || len(object) > len(head) && object[:len(head)+1] == head+" " {
+		if o.GetFamily() == t.names.table && o.GetTable() == Table {
 			return model.Family(f), true
 		}
 	}

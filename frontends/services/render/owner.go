@@ -6,27 +6,26 @@ import (
 	"net/netip"
 	"strings"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 // Owner returns the Service that an object of a violation belongs to, such as
-// "table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 3" or "table ip weft
-// chain remember-01234567-default/web/tcp/http__10.244.1.1/8080 rule 1".
-func (r *Renderer) Owner(object string) (model.Key, bool) {
-	head, key, element := strings.Cut(object, " element ")
-	names := strings.Fields(head)
-	if len(names) < 5 || names[0] != "table" {
+// "element ip weft endpoints { 10.96.0.1 . tcp . 80 . 3 }" or "rule ip weft
+// remember-01234567-default/web/tcp/http__10.244.1.1/8080 #1".
+func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
+	if o.GetName() == "" {
 		return model.Key{}, false
 	}
 	for _, t := range r.tables {
-		if names[1] != t.names.table {
+		if o.GetFamily() != t.names.table {
 			continue
 		}
 		r.work++
-		if !element {
-			return r.ownerByName(names[4])
+		if o.GetKey() == "" {
+			return r.ownerByName(o.GetName())
 		}
-		if k, ok := t.listenerOf(names[4], key); ok {
+		if k, ok := t.listenerOf(o.GetName(), o.GetKey()); ok {
 			return r.owners.of(k)
 		}
 	}

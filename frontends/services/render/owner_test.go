@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -11,38 +12,38 @@ func TestOwner(t *testing.T) {
 	r := mustNew(t, testConfig())
 	r.Update(model.Changes{Services: example()})
 	for object, want := range map[string]string{
-		"table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 2":                                   "default/web",
-		"table ip weft map nodeport-endpoints element tcp . 30080 . 0":                                   "default/web",
-		"table ip weft map nodeports element tcp . 30080":                                                "default/web",
-		"table ip weft map no-endpoint-services element 10.96.0.2 . tcp . 80":                            "default/empty",
-		"table ip6 weft map endpoints element fd00:10:96::a . udp . 53 . 0":                              "kube-system/dns",
-		"table ip weft set cluster-ips element 10.96.0.3":                                                "default/sctp",
-		"table ip weft map services element 10.96.9.9 . tcp . 80":                                        "",
-		"table ip weft set hairpin element 10.244.1.1 . 10.244.1.1 . tcp . 8080":                         "",
-		"table ip weft map endpoints element nonsense . 2":                                               "",
-		"table ip weft map endpoints element 10.96.0.1 . tcp . 80 . 99999999999999999":                   "",
-		"table ip weft chain pick-3 rule 1":                                                              "",
-		"table ip weft map services element 198.51.100.1 . tcp . 80":                                     "default/web",
-		"table ip weft map shortcuts element 198.51.100.3 . udp . 80":                                    "default/etp-local",
-		"table ip weft map nodeport-shortcuts element udp . 30082":                                       "default/etp-local",
-		"table ip weft map endpoints element 198.51.100.3 . tcp . 80 . 1000000":                          "default/etp-local",
-		"table ip6 weft map nodeport-endpoints element tcp . 30082 . 1000000":                            "default/etp-local",
-		"table ip weft set firewalled element 198.51.100.5 . tcp . 80":                                   "default/limited",
-		"table ip weft set allowed-sources element 198.51.100.5 . tcp . 80 . 192.0.2.0/24":               "default/limited",
-		"table ip6 weft set allowed-sources element 2001:db8:1::5 . tcp . 80 . 2001:db8:2::/64":          "default/limited",
-		"table ip weft map sticky-endpoints element 10.96.0.7 . tcp . 80 . 1":                            "default/sticky",
-		"table ip weft map nodeport-sticky-endpoints element udp . 30084 . 1000000":                      "default/sticky-local",
-		"table ip weft chain remember-3fa9c899-default/sticky/tcp/http__10.244.1.1/80 rule 1":            "default/sticky",
-		"table ip6 weft chain local-remember-769755b7-default/sticky-local/udp/dns__fd00.10.244.1..1/53": "default/sticky-local",
-		"table ip weft map affinity-3fa9c899-default/sticky/tcp/http":                                    "default/sticky",
-		"table ip weft map local-affinity-769755b7-default/sticky-local/udp/dns":                         "default/sticky-local",
-		"table ip weft map affinity-3fa9c899-default/sticky/tcp/htt":                                     "",
-		"table ip weft set allowed-sources element nonsense":                                             "",
-		"table ip weft set service-cidrs element 10.96.0.0/16":                                           "",
-		"table ip weft map nothing element 10.96.0.1 . tcp . 80":                                         "",
+		"element ip weft endpoints { 10.96.0.1 . tcp . 80 . 2 }":                                   "default/web",
+		"element ip weft nodeport-endpoints { tcp . 30080 . 0 }":                                   "default/web",
+		"element ip weft nodeports { tcp . 30080 }":                                                "default/web",
+		"element ip weft no-endpoint-services { 10.96.0.2 . tcp . 80 }":                            "default/empty",
+		"element ip6 weft endpoints { fd00:10:96::a . udp . 53 . 0 }":                              "kube-system/dns",
+		"element ip weft cluster-ips { 10.96.0.3 }":                                                "default/sctp",
+		"element ip weft services { 10.96.9.9 . tcp . 80 }":                                        "",
+		"element ip weft hairpin { 10.244.1.1 . 10.244.1.1 . tcp . 8080 }":                         "",
+		"element ip weft endpoints { nonsense . 2 }":                                               "",
+		"element ip weft endpoints { 10.96.0.1 . tcp . 80 . 99999999999999999 }":                   "",
+		"rule ip weft pick-3 #1":                                                                   "",
+		"element ip weft services { 198.51.100.1 . tcp . 80 }":                                     "default/web",
+		"element ip weft shortcuts { 198.51.100.3 . udp . 80 }":                                    "default/etp-local",
+		"element ip weft nodeport-shortcuts { udp . 30082 }":                                       "default/etp-local",
+		"element ip weft endpoints { 198.51.100.3 . tcp . 80 . 1000000 }":                          "default/etp-local",
+		"element ip6 weft nodeport-endpoints { tcp . 30082 . 1000000 }":                            "default/etp-local",
+		"element ip weft firewalled { 198.51.100.5 . tcp . 80 }":                                   "default/limited",
+		"element ip weft allowed-sources { 198.51.100.5 . tcp . 80 . 192.0.2.0/24 }":               "default/limited",
+		"element ip6 weft allowed-sources { 2001:db8:1::5 . tcp . 80 . 2001:db8:2::/64 }":          "default/limited",
+		"element ip weft sticky-endpoints { 10.96.0.7 . tcp . 80 . 1 }":                            "default/sticky",
+		"element ip weft nodeport-sticky-endpoints { udp . 30084 . 1000000 }":                      "default/sticky-local",
+		"rule ip weft remember-3fa9c899-default/sticky/tcp/http__10.244.1.1/80 #1":                 "default/sticky",
+		"chain ip6 weft local-remember-769755b7-default/sticky-local/udp/dns__fd00.10.244.1..1/53": "default/sticky-local",
+		"map ip weft affinity-3fa9c899-default/sticky/tcp/http":                                    "default/sticky",
+		"map ip weft local-affinity-769755b7-default/sticky-local/udp/dns":                         "default/sticky-local",
+		"map ip weft affinity-3fa9c899-default/sticky/tcp/htt":                                     "",
+		"element ip weft allowed-sources { nonsense }":                                             "",
+		"element ip weft service-cidrs { 10.96.0.0/16 }":                                           "",
+		"element ip weft nothing { 10.96.0.1 . tcp . 80 }":                                         "",
 		"": "",
 	} {
-		got, ok := r.Owner(object)
+		got, ok := r.Owner(aggregatortest.ObjectName(object))
 		if ok != (want != "") || ok && got.String() != want {
 			t.Errorf("owner of %q is %q, want %q", object, got, want)
 		}
@@ -55,16 +56,16 @@ func TestOwnerWork(t *testing.T) {
 	name := affinityName(model.Key{Namespace: "default", Name: "s3"}, &model.Port{Name: "http", Protocol: model.TCP})
 	small, long, wide := filled(t, "sticky", 10, 10), filled(t, "sticky", 10, 5_000), filled(t, "sticky", 1_000, 10)
 	for _, object := range []string{
-		"table ip weft map endpoints element 10.96.0.3 . tcp . 80 . 2",
-		"table ip weft set cluster-ips element 10.96.0.3",
-		"table ip weft map nodeports element tcp . 30003",
-		"table ip weft map sticky-endpoints element 10.96.0.3 . tcp . 80 . 2",
-		"table ip weft chain remember-" + name + "__10.128.0.31/8080 rule 1",
-		"table ip weft map affinity-" + name,
+		"element ip weft endpoints { 10.96.0.3 . tcp . 80 . 2 }",
+		"element ip weft cluster-ips { 10.96.0.3 }",
+		"element ip weft nodeports { tcp . 30003 }",
+		"element ip weft sticky-endpoints { 10.96.0.3 . tcp . 80 . 2 }",
+		"chain ip weft remember-" + name + "__10.128.0.31/8080 rule 1",
+		"map ip weft affinity-" + name,
 	} {
 		work := func(r *Renderer) uint64 {
 			before := r.Work()
-			if of, ok := r.Owner(object); !ok || of.String() != "default/s3" {
+			if of, ok := r.Owner(aggregatortest.ObjectName(object)); !ok || of.String() != "default/s3" {
 				t.Errorf("owner of %s is %q", object, of)
 			}
 			return r.Work() - before
@@ -82,7 +83,7 @@ func TestOwnerWork(t *testing.T) {
 // TestOwnerOfTwo: while two Services have a listener the last one rendered owns it, and
 // what the other one does then takes nothing from it.
 func TestOwnerOfTwo(t *testing.T) {
-	const object = "table ip weft map services element 10.96.0.1 . tcp . 80"
+	const object = "element ip weft services { 10.96.0.1 . tcp . 80 }"
 	r := mustNew(t, testConfig())
 	for _, tt := range []struct {
 		changes []model.Change
@@ -95,7 +96,7 @@ func TestOwnerOfTwo(t *testing.T) {
 		{gone("default/b"), ""},
 	} {
 		r.Update(model.Changes{Services: tt.changes})
-		if got, ok := r.Owner(object); ok != (tt.want != "") || ok && got.String() != tt.want {
+		if got, ok := r.Owner(aggregatortest.ObjectName(object)); ok != (tt.want != "") || ok && got.String() != tt.want {
 			t.Errorf("owner is %q, want %q", got, tt.want)
 		}
 	}

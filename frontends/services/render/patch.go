@@ -67,9 +67,6 @@ func (p *patch) keys(in set, from, to []string) {
 func (p *patch) message(t *table) *weftv1.TablePatch {
 	p.slab.seal()
 	out := &weftv1.TablePatch{Family: t.names.table, Name: Table, PutChains: p.put, PutMaps: p.maps}
-	for _, m := range p.maps {
-		out.AffinityMaps = append(out.AffinityMaps, m.GetName())
-	}
 	for s := range numSets {
 		remove := p.remove[s]
 		if len(remove) > 0 && len(p.add[s]) > 0 {

@@ -57,8 +57,19 @@ func load(t testing.TB, f *weftv1.Fragment) ruleset {
 				c.sets[s.GetName()] = e
 			}
 		}
-		c.affinity = slices.Clone(in.GetAffinityMaps())
+		c.affinity = affinityMaps(in.GetMaps())
 		out[in.GetFamily()] = c
+	}
+	return out
+}
+
+// affinityMaps returns the names of the maps that packets fill.
+func affinityMaps(all []*weftv1.Set) []string {
+	var out []string
+	for _, m := range all {
+		if m.GetRole() == weftv1.MapRole_MAP_ROLE_AFFINITY {
+			out = append(out, m.GetName())
+		}
 	}
 	return out
 }
@@ -77,7 +88,7 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 			}
 			c.sets[m.GetName()] = &setContent{declaration: m, isMap: true, elements: make(map[string]*weftv1.Element)}
 		}
-		c.affinity = append(c.affinity, in.GetAffinityMaps()...)
+		c.affinity = append(c.affinity, affinityMaps(in.GetPutMaps())...)
 		for _, ch := range in.GetPutChains() {
 			if proto.Equal(c.chains[ch.GetName()], ch) {
 				t.Errorf("patch puts chain %s, which is there", ch.GetName())

@@ -104,19 +104,16 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	for s := range numSets {
 		d := t.declare(s)
 		d.Elements = p.add[s]
+		if declarations[s].conntrack {
+			d.Role = weftv1.MapRole_MAP_ROLE_CONNTRACK
+		}
 		if declarations[s].isMap {
 			out.Maps = append(out.Maps, d)
 		} else {
 			out.Sets = append(out.Sets, d)
 		}
-		if declarations[s].conntrack {
-			out.ConntrackMaps = append(out.ConntrackMaps, d.GetName())
-		}
 	}
-	for _, m := range p.maps {
-		out.Maps = append(out.Maps, m)
-		out.AffinityMaps = append(out.AffinityMaps, m.GetName())
-	}
+	out.Maps = append(out.Maps, p.maps...)
 	return out
 }
 

@@ -1,0 +1,76 @@
+package weftv1
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Text returns the name as people write it: "publisher/name", or "name" if the
+// publisher is empty.
+func (n *FragmentName) Text() string {
+	if n.GetPublisher() == "" {
+		return n.GetName()
+	}
+	return n.GetPublisher() + "/" + n.GetName()
+}
+
+// Text returns the name as an nft command has it after the verb, such as
+// "chain ip weft input". A rule without a handle is named by its position:
+// "rule ip weft input #3". The text of no name is empty.
+func (n *ObjectName) Text() string {
+	var b strings.Builder
+	for _, word := range []string{n.GetKind(), n.GetFamily(), n.GetTable(), n.GetName()} {
+		if word == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+	}
+	switch {
+	case n.GetHandle() != 0:
+		fmt.Fprintf(&b, " handle %d", n.GetHandle())
+	case n.GetIndex() != 0:
+		fmt.Fprintf(&b, " #%d", n.GetIndex())
+	case n.GetKey() != "":
+		fmt.Fprintf(&b, " { %s }", n.GetKey())
+	}
+	return b.String()
+}
+
+// FragmentTexts returns the text of each name.
+func FragmentTexts(names []*FragmentName) []string {
+	out := make([]string, 0, len(names))
+	for _, n := range names {
+		out = append(out, n.Text())
+	}
+	return out
+}
+
+// ParseObjectName returns the name that has a text form, nil for "". It does not check
+// the words.
+func ParseObjectName(text string) *ObjectName {
+	if text == "" {
+		return nil
+	}
+	kind, rest, _ := strings.Cut(text, " ")
+	if kind == "ct" {
+		second, after, _ := strings.Cut(rest, " ")
+		kind, rest = "ct "+second, after
+	}
+	words := append(strings.SplitN(rest, " ", 4), "", "", "", "")
+	n := &ObjectName{Kind: kind, Family: words[0], Table: words[1], Name: words[2]}
+	if key, ok := strings.CutPrefix(words[3], "{ "); ok {
+		n.Key = strings.TrimSuffix(key, " }")
+	}
+	if handle, ok := strings.CutPrefix(words[3], "handle "); ok {
+		n.Handle, _ = strconv.ParseUint(handle, 10, 64)
+	}
+	if index, ok := strings.CutPrefix(words[3], "#"); ok {
+		i, _ := strconv.ParseUint(index, 10, 32)
+		n.Index = uint32(i) //nolint:gosec // it was parsed with 32 bits
+	}
+	return n
+}
