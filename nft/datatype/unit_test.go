@@ -24,6 +24,9 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%d: %d %s; want %d %s", tt.size, n, unit, tt.n, tt.unit)
 		}
 	}
+	if names := ByteUnits.Names(); len(names) != 3 || names[0] != "bytes" {
+		t.Errorf("units of bytes: %v", names)
+	}
 	if _, ok := ByteUnits.Scale(1<<44, "mbytes"); ok {
 		t.Error("an amount of 2^64 bytes fits in 64 bits")
 	}
@@ -35,5 +38,17 @@ func TestUnits(t *testing.T) {
 	}
 	if _, ok := TimeUnits.Name(7); ok {
 		t.Error("7 seconds have a name")
+	}
+}
+
+// TestTypeNames checks that a type is its name in messages.
+func TestTypeNames(t *testing.T) {
+	for _, name := range Names() {
+		if typ, ok := Lookup(name); !ok || typ.String() != name {
+			t.Errorf("%s is called %v", name, typ)
+		}
+	}
+	if got := Verdict.Format([]byte{0, 0, 0, 9}); got != "9" {
+		t.Errorf("an unknown verdict is %q", got)
 	}
 }

@@ -51,6 +51,31 @@ func TestJSONRules(t *testing.T) {
 		{`{"set": {"op": "update", "elem": {"elem": {"val": {"payload": {"protocol": "ip", "field": "saddr"}}, "timeout": 5}}, "set": "@seen", "stmt": [{"limit": {"rate": 1, "burst": 5, "per": "second"}}]}}`,
 			"update @seen { ip saddr timeout 5s limit rate 1/second burst 5 packets }"},
 		{`{"goto": {"target": "a"}}`, "goto a"},
+		{`{"tproxy": {"family": "ip6", "addr": "::1", "port": 80}}`, "tproxy ip6 to [::1]:80"},
+		{`{"dup": {"addr": "10.0.0.1", "dev": "lo"}}`, `dup to 10.0.0.1 device "lo"`},
+		{`{"dup": {"addr": "eth0"}}`, `dup to "eth0"`},
+		{`{"fwd": {"family": "ip", "addr": "10.0.0.1", "dev": "lo"}}`, `fwd ip to 10.0.0.1 device "lo"`},
+		{`{"fwd": {"dev": "lo"}}`, `fwd to "lo"`},
+		{`{"queue": {"num": {"range": [1, 3]}, "flags": ["bypass", "fanout"]}}`, "queue flags bypass,fanout to 1-3"},
+		{`{"flow": {"op": "add", "flowtable": "@f"}}`, "flow add @f"},
+		{`{"synproxy": {"mss": 1460, "wscale": 7, "flags": ["timestamp", "sack-perm"]}}`, "synproxy mss 1460 wscale 7 timestamp sack-perm"},
+		{`{"quota": {"val": 3, "val_unit": "mbytes", "used": 1, "used_unit": "kbytes", "inv": true}}`, "quota over 3 mbytes used 1 kbytes"},
+		{`{"counter": "c"}`, `counter name "c"`},
+		{`{"ct helper": {"map": {"key": {"payload": {"protocol": "tcp", "field": "dport"}}, "data": "@helpers"}}}`, "ct helper set tcp dport map @helpers"},
+		{`{"secmark": "s"}`, `meta secmark set "s"`},
+		{`{"meter": {"name": "m", "size": 9, "key": {"payload": {"protocol": "ip", "field": "saddr"}}, "stmt": {"counter": null}}}`, "meter m size 9 { ip saddr counter }"},
+		{`{"mangle": {"key": {"meta": {"key": "mark"}}, "value": {"jhash": {"expr": {"payload": {"protocol": "ip", "field": "saddr"}}, "mod": 4, "seed": 7, "offset": 2}}}}`, "meta mark set jhash ip saddr mod 4 seed 7 offset 2"},
+		{`{"mangle": {"key": {"meta": {"key": "mark"}}, "value": {"numgen": {"mode": "inc", "mod": 3, "offset": 0}}}}`, "meta mark set numgen inc mod 3"},
+		{`{"mangle": {"key": {"meta": {"key": "mark"}}, "value": {"symhash": {"mod": 2}}}}`, "meta mark set symhash mod 2"},
+		{`{"match": {"op": "==", "left": {"rt": {"key": "nexthop", "family": "ip"}}, "right": "10.0.0.1"}}`, "rt ip nexthop 10.0.0.1"},
+		{`{"match": {"op": "==", "left": {"ipsec": {"dir": "in", "spnum": 1, "family": "ip", "key": "saddr"}}, "right": "10.0.0.1"}}`, "ipsec in spnum 1 ip saddr 10.0.0.1"},
+		{`{"match": {"op": "==", "left": {"osf": {"key": "name", "ttl": "skip"}}, "right": "Linux"}}`, `osf ttl skip name "Linux"`},
+		{`{"match": {"op": "==", "left": {"exthdr": {"name": "frag", "field": "id"}}, "right": 5}}`, "frag id 5"},
+		{`{"match": {"op": "==", "left": {"exthdr": {"name": "frag"}}, "right": true}}`, "exthdr frag exists"},
+		{`{"match": {"op": "==", "left": {"ip option": {"name": "rr", "field": "ptr"}}, "right": 4}}`, "ip option rr ptr 4"},
+		{`{"match": {"op": "==", "left": {"tcp option": {"name": "maxseg", "field": "size"}}, "right": 5}}`, "tcp option maxseg size 5"},
+		{`{"match": {"op": "==", "left": {"payload": {"base": "nh", "offset": 8, "len": 8}}, "right": 5}}`, "@nh,8,8 5"},
+		{`{"match": {"op": "==", "left": {"&": [{"meta": {"key": "mark"}}, {"<<": [1, 2]}]}, "right": 4}}`, "meta mark & 1 << 2 == 4"},
 		{`{"notrack": null}`, "notrack"},
 		{`"tcp dport 80 accept"`, "tcp dport 80 accept"},
 	} {
@@ -128,6 +153,28 @@ func TestJSONObjects(t *testing.T) {
 	}}
 	if !reflect.DeepEqual(tables, want) {
 		t.Errorf("got  %+v\nwant %+v", tables, want)
+	}
+}
+
+// TestEitherForm parses files in nft's own syntax and in JSON.
+func TestEitherForm(t *testing.T) {
+	for _, text := range []string{"table inet t { chain c { notrack; }; }", document(`{"notrack": null}`)} {
+		tables, err := ParseFile("f", text)
+		if err != nil || len(tables) != 1 || tables[0].Chains[0].Rules[0].Text != "notrack" {
+			t.Errorf("%s: %+v, %v", text, tables, err)
+		}
+		again, places, err := ParsePlaces("f", text)
+		if err != nil || places == nil || !reflect.DeepEqual(again, tables) {
+			t.Errorf("%s with places: %+v, %v", text, again, err)
+		}
+	}
+	// With an error, ParsePlaces returns what it understood.
+	tables, places, err := ParsePlaces("f", document(`{"frobnicate": null}`))
+	if err == nil || len(tables) != 1 || places == nil {
+		t.Errorf("an unknown statement: %+v, %v", tables, err)
+	}
+	if e := places.Error(ruleset.PlaceID{Kind: "chain", Name: "c"}, "x"); e.Pos.IsValid() {
+		t.Errorf("a place in JSON is known: %v", e)
 	}
 }
 
