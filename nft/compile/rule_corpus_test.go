@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// corpus is a file of testdata/corpus in one family: a line "family F...", perhaps a
-// line "unchecked" (see nfttest.Ruleset), declarations of sets, maps and objects, a
-// line "---", and rules.
+// corpus is a file of testdata/corpus in one family, with its declarations compiled.
 type corpus struct {
 	name    string
 	family  nft.Family
@@ -50,58 +46,23 @@ func (c *corpus) ruleset() *nfttest.Ruleset {
 // readCorpora reads all corpora.
 func readCorpora(t testing.TB) []*corpus {
 	t.Helper()
-	files, err := filepath.Glob("testdata/corpus/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no corpus found: %v", err)
-	}
-	out := make([]*corpus, 0, len(files))
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, parseCorpus(t, filepath.Base(f), string(text))...)
+	var out []*corpus
+	for _, c := range nfttest.ReadCorpora(t, "testdata/corpus") {
+		out = append(out, newCorpus(t, c))
 	}
 	return out
 }
 
-// parseCorpus reads a file and returns its corpus in each of its families.
-func parseCorpus(t testing.TB, name, text string) []*corpus {
+// newCorpus compiles the declarations of a corpus.
+func newCorpus(t testing.TB, text nfttest.Corpus) *corpus {
 	t.Helper()
-	head, body, ok := strings.Cut(text, "\n---\n")
-	if !ok {
-		t.Fatalf("%s: no line with ---", name)
+	family, err := nft.ParseFamily(text.Family)
+	if err != nil {
+		t.Fatalf("%s: %v", text.Name, err)
 	}
-	var families, decls, rules []string
-	unchecked := false
-	for line := range strings.Lines(head) {
-		line = strings.TrimSpace(line)
-		words, isFamily := strings.CutPrefix(line, "family ")
-		switch {
-		case line == "" || line[0] == '#':
-		case isFamily:
-			families = strings.Fields(words)
-		case line == "unchecked":
-			unchecked = true
-		default:
-			decls = append(decls, line)
-		}
-	}
-	for line := range strings.Lines(body) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			rules = append(rules, line)
-		}
-	}
-	out := make([]*corpus, len(families))
-	for i, word := range families {
-		family, err := nft.ParseFamily(word)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		out[i] = &corpus{name: name + "/" + word, family: family, decls: decls, rules: rules, sets: map[string]*set.Set{}, unchecked: unchecked}
-		out[i].compileDecls(t)
-	}
-	return out
+	c := &corpus{name: text.Name, family: family, decls: text.Decls, rules: text.Rules, sets: map[string]*set.Set{}, unchecked: text.Unchecked}
+	c.compileDecls(t)
+	return c
 }
 
 // compileDecls compiles the declarations.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/nfttest"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -49,12 +50,12 @@ func TestGolden(t *testing.T) {
 func golden(t *testing.T, name string, in *txtar.Archive) *txtar.Archive {
 	t.Helper()
 	out := &txtar.Archive{Comment: in.Comment}
-	scope := parseCorpus(t, name, "family ip\n---\n")[0]
+	scope := newCorpus(t, nfttest.ParseCorpus(t, name, "family ip\n---\n")[0])
 	rules := 0
 	for _, f := range in.Files {
 		switch f.Name {
 		case "scope":
-			scope = parseCorpus(t, name, string(f.Data)+"\n---\n")[0]
+			scope = newCorpus(t, nfttest.ParseCorpus(t, name, string(f.Data)+"\n---\n")[0])
 			out.Files = append(out.Files, f)
 		case "rule":
 			rules++

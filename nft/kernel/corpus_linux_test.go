@@ -3,8 +3,6 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -47,58 +45,26 @@ func (s *tableScope) Chain(name string) bool { return name == "a" || name == "b"
 // readCorpora reads all corpora of package compile.
 func readCorpora(t testing.TB) []*corpus {
 	t.Helper()
-	files, err := filepath.Glob("../compile/testdata/corpus/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no corpus found: %v", err)
-	}
 	var out []*corpus
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		head, body, ok := strings.Cut(string(text), "\n---\n")
-		if !ok {
-			t.Fatalf("%s: no line with ---", f)
-		}
-		decls := lines(head)
-		families := strings.TrimPrefix(decls[0], "family ")
-		decls = decls[1:]
-		// Such a corpus needs what the running kernel may lack.
-		unchecked := slices.Contains(decls, "unchecked")
-		decls = slices.DeleteFunc(decls, func(line string) bool { return line == "unchecked" })
-		for family := range strings.FieldsSeq(families) {
-			c := newCorpus(t, filepath.Base(f), family, decls, lines(body))
-			c.unchecked = unchecked
-			out = append(out, c)
-		}
+	for _, c := range nfttest.ReadCorpora(t, "../compile/testdata/corpus") {
+		out = append(out, newCorpus(t, c))
 	}
 	return out
 }
 
-// lines returns the lines of text without blank ones and comments.
-func lines(text string) []string {
-	var out []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			out = append(out, line)
-		}
-	}
-	return out
-}
-
-func newCorpus(t testing.TB, name, family string, decls, rules []string) *corpus {
+// newCorpus compiles the declarations of a corpus.
+func newCorpus(t testing.TB, text nfttest.Corpus) *corpus {
 	t.Helper()
-	f, err := nft.ParseFamily(family)
+	f, err := nft.ParseFamily(text.Family)
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatalf("%s: %v", text.Name, err)
 	}
-	decls = slices.DeleteFunc(slices.Clone(decls), func(decl string) bool { return unusable(f, decl) })
-	tables, err := ruleset.Parse(name, "table "+family+" t {\n"+strings.Join(decls, "\n")+"\n}\n")
+	decls := slices.DeleteFunc(slices.Clone(text.Decls), func(decl string) bool { return unusable(f, decl) })
+	tables, err := ruleset.Parse(text.Name, "table "+text.Family+" t {\n"+strings.Join(decls, "\n")+"\n}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &corpus{name: name + "/" + family, family: f, decls: decls, rules: rules}
+	c := &corpus{name: text.Name, family: f, decls: decls, rules: text.Rules, unchecked: text.Unchecked}
 	if c.scope, err = newScope(tables[0]); err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}

@@ -1,60 +1,69 @@
 // Package kernel writes nftables rulesets to the kernel and reads them back.
 // It is the only package that opens NETLINK_NETFILTER for nftables.
 //
-// A Conn commits a list of Ops as one netlink batch in one sendmsg: the kernel
-// takes all of it or nothing. It dumps, claims and watches the tables that
-// weft created, which carry a mark in their userdata.
+// What comes in are Ops on tables, chains, rules, sets, elements, objects and
+// flowtables, in the compiled form of packages set, object and compile. Conn.Commit sends
+// them as one netlink batch with one system call: either all of them take effect, or none
+// does. What goes out are the tables that weft created (Conn.Dump, Conn.Adopt) and the
+// changes that other processes make to them (Conn.Watch). Read op.go and commit.go first,
+// then encoder.go and dump.go.
 //
-// The package refuses to touch a table that is not marked as weft's: neither
-// its Ops nor its dumps go near one, and a table of a name that exists already
-// is an error (ErrForeignTable), never a reason to reuse or replace it. The one exception is
-// for an operator who replaces another program by weft: Survey and RemoveForeign. It
-// keeps no desired state, does not log, and sends no batch again that the
-// kernel has rejected, but for the guarded ones below.
+// Weft's tables carry a mark in their userdata. The package refuses to change or to read
+// the contents of tables without the mark: if a table of the same name exists, creating it
+// fails (ErrForeignTable). The only exceptions, Survey and RemoveForeign, are for an
+// operator who replaces another program by weft. The package has no desired state and does
+// not log. It does not retry a batch that the kernel rejected, except as described
+// under Ownership.
 //
 // # Ownership
 //
 // From Linux 6.9 on, tables are created with NFT_TABLE_F_OWNER and
-// NFT_TABLE_F_PERSIST: while the Conn's socket is open no other process can
-// change them or flush them away, and when it closes they stay, without an owner, until
-// the next Conn claims them. On older kernels (Conn.Owner is false) tables have
-// no flags; every batch then carries the ruleset generation that the Conn last
-// saw (NFNL_BATCH_GENID), and when another writer was faster the Conn checks
-// that its tables are still there before it tries again. Owned tables do without:
-// the generation is one per network namespace, and a busy iptables would make
-// batches fail for nothing.
+// NFT_TABLE_F_PERSIST: while the Conn's socket is open, no other process can
+// change or flush them. When the socket is closed they remain without an owner until
+// the next Conn adopts them. On older kernels (Conn.Owner returns false) every batch
+// carries the generation of the ruleset that the Conn knows (NFNL_BATCH_GENID), so that
+// the kernel rejects it if another process changed the ruleset. The Conn then checks
+// that its tables still exist and sends the batch again. Batches on owned tables do not
+// carry the generation: the network namespace has only one, so every change by iptables
+// would make them fail.
 //
-// # Elements that run out
+// # Expiring elements
 //
-// An element with a timeout may be gone when it is to be deleted, and nobody
-// can know in advance. From Linux 6.3 on, elements of sets with the timeout
-// flag are therefore deleted with NFT_MSG_DESTROYSETELEM, which does not mind.
-// On older kernels such a deletion is ENOENT and rejects its batch: Dump,
-// compare, go on. In all other sets a missing element is an error everywhere.
+// An element with a timeout can expire before it is deleted. From Linux 6.3 on, elements
+// of sets with the timeout flag are therefore deleted with NFT_MSG_DESTROYSETELEM, which
+// ignores missing elements. On older kernels the deletion fails with ENOENT and the batch
+// is rejected; the caller has to Dump and compare. In all other sets a missing element is
+// an error.
 //
-// # Objects
+// # Objects and rules
 //
-// Named objects go before what refers to them, and are deleted after it; what they have
-// counted is in the Text of a dumped one. The kernel itself sends an event when a quota is
-// used up.
+// Named objects must be added before anything refers to them, and deleted afterwards.
+// The Text of a dumped object contains its counts. The kinds of objects are defined in
+// package object; this package only transfers their encoded data.
 //
-// # What rules write
+// Of the expressions of a dumped rule only the elements that packets add to maps are read
+// (compile.ParseWrites). The fingerprint in the rule's userdata identifies the rest.
 //
-// Of a dumped rule's expressions one thing is read: into which maps it has packets
-// put entries, and of which value (compile.ParseWrites). DumpSet reads one set over a
-// socket of its own. The kernel counts its way from the first element for each part of
-// a dump, so that 65,536 take it about 0.2 s, and commits must not wait for that.
+// # Libraries
+//
+// Batches are encoded here and not by github.com/google/nftables, because that package
+// always sends table flags of 0, so tables cannot be owned or dormant, and because it does
+// not report which message of a batch the kernel rejected. Sockets are opened by
+// github.com/mdlayher/netlink. Sending and receiving use its file descriptor
+// directly, because a batch needs one sendto and must not be copied, and because the
+// answers to a batch are read without blocking.
 //
 // # Concurrency
 //
-// A Conn may be used by several goroutines; Commit, Dump, Claim and Generation
-// exclude each other. Watch and DumpSet have sockets of their own.
+// A Conn may be used by several goroutines. Commit, Check, Dump, Adopt and Generation
+// exclude each other. Watch and DumpSet have sockets of their own, so commits do not
+// wait for them.
 //
 // # Errors
 //
-// A batch that the kernel (or the encoder) rejects is a *BatchError that names
-// the Op, and the element where the kernel points at one; nothing of the batch
-// took effect. When the socket itself failed, so that nobody knows whether the
-// batch took effect, the error wraps ErrUnknownOutcome: Dump, compare, go on.
-// A missing capability is ErrPermission, a table in other hands *OwnedError.
+// If the kernel or the encoder rejects a batch, the error is a *BatchError that names
+// the Op, and the element if the kernel points at one. If the socket fails so that the
+// outcome is not known, the error wraps ErrUnknownOutcome; the caller has to Dump and
+// compare. ErrPermission says that a capability is missing, *OwnedError that another
+// process owns the table.
 package kernel

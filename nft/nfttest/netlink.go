@@ -10,29 +10,28 @@ import (
 	"testing"
 )
 
-// Ruleset is a table whose rules are to be compared with what nft(8) makes of
-// them.
+// Ruleset is a table with rules that nft(8) compiles for a comparison.
 type Ruleset struct {
-	// Family is the table's family in nft's words.
+	// Family is the nft keyword of the table's family.
 	Family string
 	// Decls are the declarations of its sets and maps.
 	Decls []string
-	// Chains are the names of the chains that rules jump to.
+	// Chains are the chains to which rules jump.
 	Chains []string
 	// Rules are the texts of the rules.
 	Rules []string
-	// Unchecked is true where the running kernel may lack what the rules need:
-	// only what nft itself refuses counts then.
+	// Unchecked is true if the running kernel may lack features that the rules need.
+	// Only rejections by nft itself count then.
 	Unchecked bool
 }
 
-// errorLine finds the place of an error of nft.
+// errorLine matches the position of an error of nft.
 var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: (Could not process rule)?`)
 
-// Netlink returns what nft makes of each rule that it accepts, by the rule's
+// Netlink returns the compiled form of each rule that nft accepts, by the rule's
 // index: the anonymous sets and then the expressions as "nft --debug=netlink"
-// prints them, blanks apart. Nothing is committed. A rule at which nft aborts counts
-// as refused.
+// prints them, with single blanks. Nothing is committed. A rule that makes nft abort
+// counts as rejected.
 func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
 	t.Helper()
 	Require(t, NFT)
@@ -50,8 +49,8 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	for i := range r.Rules {
 		bad[i] = !slices.Contains(some, i)
 	}
-	// nft reports up to ten wrong rules at once and then prints nothing: leave
-	// them out and try again.
+	// nft reports up to ten invalid rules at once and then prints nothing else, so they are
+	// omitted and nft runs again.
 	for {
 		script, lines := r.Script(bad)
 		text, err := ns.Output(script, "nft", "--debug=netlink", "-c", "-f", "-")
@@ -71,7 +70,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 		if found {
 			continue
 		}
-		// It aborted, and does not say where.
+		// nft aborted without a position.
 		left := slices.DeleteFunc(slices.Clone(some), func(i int) bool { return bad[i] })
 		switch len(left) {
 		case 0:
@@ -88,8 +87,8 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	}
 }
 
-// kernelError reports whether an error of nft says only what the kernel has
-// refused; nft has compiled all rules then.
+// kernelError reports whether an error of nft contains only rejections by the kernel. nft
+// has then compiled all rules.
 func kernelError(err error) bool {
 	list := errorLine.FindAllStringSubmatch(err.Error(), -1)
 	for _, m := range list {
@@ -100,8 +99,8 @@ func kernelError(err error) bool {
 	return len(list) > 0
 }
 
-// Messages returns what nft sends to the kernel for a ruleset that it accepts, as
-// "nft --debug=mnl" prints it. Nothing is committed.
+// Messages returns the messages that nft sends to the kernel for a ruleset that it
+// accepts, as "nft --debug=mnl" prints them. Nothing is committed.
 func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 	t.Helper()
 	script, _ := r.Script(skip)
@@ -112,8 +111,8 @@ func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 	return text
 }
 
-// Script returns input for nft -f with each rule in a chain of its own, but
-// those to skip; lines maps its lines to the indices of rules.
+// Script returns input for nft -f with each rule in a chain of its own, without the rules
+// in skip. lines maps the lines of the script to the indices of rules.
 func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	var b strings.Builder
 	lines = map[int]int{}
@@ -143,11 +142,12 @@ func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	return b.String(), lines
 }
 
-// ruleChain and an index name the chain of a rule in a Script.
+// ruleChain is the prefix of the names of the chains in a Script. The index of the rule
+// follows.
 const ruleChain = "nfttest-rule-"
 
-// SplitDebug cuts what "nft --debug=netlink" prints for a Script into what it
-// makes of each rule, by the rule's index.
+// SplitDebug splits the output of "nft --debug=netlink" for a Script into the compiled
+// form of each rule, by the rule's index.
 func SplitDebug(text string) map[int]string {
 	out := map[int]string{}
 	var sets []string
@@ -188,7 +188,7 @@ func SplitDebug(text string) map[int]string {
 	return out
 }
 
-// debugElements cuts a line of elements, one blank between words.
+// debugElements splits a line of elements, and reduces blanks to one.
 func debugElements(line string) []string {
 	var out []string
 	for _, e := range strings.Split(line, "\telement") {

@@ -19,15 +19,15 @@ type NS struct {
 	handle netns.NsHandle
 }
 
-// New makes a network namespace with loopback up. It goes away with the test,
-// and with the last socket and process in it. The test is skipped (or fails in
-// CI) when the privilege is missing.
+// New creates a network namespace with loopback up. It is removed after the test, when
+// its last socket and process are closed. If the privilege is missing, New skips the test,
+// or fails it in CI.
 func New(t testing.TB) *NS {
 	t.Helper()
 	handle, err := newNetNS()
 	if err != nil {
 		Require(t, Namespaces)
-		t.Fatalf("make network namespace: %v", err)
+		t.Fatalf("create network namespace: %v", err)
 	}
 	t.Cleanup(func() { _ = handle.Close() })
 	return &NS{handle: handle}
@@ -37,9 +37,9 @@ func New(t testing.TB) *NS {
 func (ns *NS) FD() int { return int(ns.handle) }
 
 // Do runs f on an OS thread that is in the namespace, and returns its error.
-// Threads and goroutines that f starts are not in the namespace, but child
-// processes and sockets that f itself makes are. f runs on a goroutine of its own:
-// it must not call t.FailNow, t.Fatal or t.Skip, but return an error.
+// Child processes and sockets that f creates are in the namespace; threads and
+// goroutines that f starts are not. f runs on a goroutine of its own, so it must not call
+// t.FailNow, t.Fatal or t.Skip, but return an error.
 func (ns *NS) Do(f func() error) error {
 	err := errors.New("run in network namespace: function did not return (runtime.Goexit, t.FailNow?)")
 	onFreshThread(func() {
@@ -53,7 +53,7 @@ func (ns *NS) Do(f func() error) error {
 }
 
 // Output executes a binary in the namespace with stdin as its input and
-// returns its standard output; the error carries its standard error.
+// returns its standard output. The error contains its standard error.
 func (ns *NS) Output(stdin string, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(cmd.Environ(), "LC_ALL=C")
@@ -66,8 +66,8 @@ func (ns *NS) Output(stdin string, name string, args ...string) (string, error) 
 	return stdout.String(), nil
 }
 
-// Run executes a binary in the namespace and returns its standard output; it
-// ends the test when that fails.
+// Run executes a binary in the namespace and returns its standard output. It
+// ends the test if that fails.
 func (ns *NS) Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out, err := ns.Output("", name, args...)
@@ -77,8 +77,8 @@ func (ns *NS) Run(t testing.TB, name string, args ...string) string {
 	return out
 }
 
-// Nft feeds a ruleset to "nft -f -" in the namespace; it ends the test when nft
-// refuses it, and skips it when there is no nft.
+// Nft passes a ruleset to "nft -f -" in the namespace. It ends the test if nft
+// rejects it, and skips the test if there is no nft.
 func (ns *NS) Nft(t testing.TB, text string) {
 	t.Helper()
 	Require(t, NFT)
@@ -87,9 +87,9 @@ func (ns *NS) Nft(t testing.TB, text string) {
 	}
 }
 
-// ListRuleset returns what "nft list ruleset" prints, after checking that
-// "nft -j list ruleset" succeeds too: some expressions that the kernel takes
-// make nft abort.
+// ListRuleset returns the output of "nft list ruleset". It also checks that
+// "nft -j list ruleset" succeeds, because nft aborts on some expressions that the kernel
+// accepts.
 func (ns *NS) ListRuleset(t testing.TB) string {
 	t.Helper()
 	Require(t, NFT)
@@ -97,7 +97,7 @@ func (ns *NS) ListRuleset(t testing.TB) string {
 	return ns.Run(t, "nft", "list", "ruleset")
 }
 
-// newNetNS makes a namespace with loopback up on a thread of its own.
+// newNetNS creates a namespace with loopback up on a thread of its own.
 func newNetNS() (netns.NsHandle, error) {
 	handle, err := netns.None(), errors.New("thread ended early")
 	onFreshThread(func() {
@@ -119,7 +119,7 @@ func newNetNS() (netns.NsHandle, error) {
 	return handle, err
 }
 
-// loopbackUp brings lo up in a namespace.
+// loopbackUp sets lo up in a namespace.
 func loopbackUp(h netns.NsHandle) error {
 	nl, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -136,9 +136,9 @@ func loopbackUp(h netns.NsHandle) error {
 	return nil
 }
 
-// onFreshThread runs f on an OS thread that nothing else uses afterwards: the
-// goroutine ends while it is locked, which makes the runtime end the thread
-// instead of reusing one that sits in another namespace.
+// onFreshThread runs f on an OS thread that is not reused: the goroutine ends while it is
+// locked to the thread, so the runtime ends the thread, which may be in another
+// namespace.
 func onFreshThread(f func()) {
 	done := make(chan struct{})
 	go func() {

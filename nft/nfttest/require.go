@@ -10,54 +10,68 @@ import (
 	"testing"
 )
 
-// Need is something that a test cannot run without.
+// Need is a requirement of a test that a machine may lack.
 type Need int
 
-// The needs that tests have.
+// The needs of tests.
 const (
-	// Namespaces is the privilege to make and configure network namespaces
+	// Namespaces is the privilege to create and configure network namespaces
 	// (CAP_SYS_ADMIN and CAP_NET_ADMIN).
 	Namespaces Need = iota
 	// NFT is the nft(8) binary.
 	NFT
 	// Conntrack is the conntrack(8) binary.
 	Conntrack
-	// Users is the privilege to become other users, of which a user namespace
-	// with a single one has none.
+	// Users is the privilege to become another user. A user namespace with a single
+	// user does not have it.
 	Users
 )
 
-// String names the need as it is printed in a skip.
-func (n Need) String() string {
-	switch n {
-	case Namespaces:
-		return "privilege to make network namespaces"
-	case NFT:
-		return "nft binary"
-	case Conntrack:
-		return "conntrack binary"
-	case Users:
-		return "other users"
-	default:
-		return fmt.Sprintf("need(%d)", int(n))
-	}
+// needs describe each Need: its name, how to get it, and a function that returns why it
+// is missing.
+var needs = [...]struct {
+	name, hint string
+	probe      func() error
+}{
+	Namespaces: {"privilege to create network namespaces", "run as root or under unshare -rn", func() error {
+		h, err := newNetNS()
+		if err != nil {
+			return err
+		}
+		return h.Close()
+	}},
+	NFT:       {"nft binary", "install it", func() error { _, err := exec.LookPath("nft"); return err }},
+	Conntrack: {"conntrack binary", "install it", func() error { _, err := exec.LookPath("conntrack"); return err }},
+	Users: {"other users", "run as root", func() error {
+		cmd := exec.Command("true")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1, Gid: 1}}
+		return cmd.Run()
+	}},
 }
 
-// MissingError says that the machine lacks what a test needs.
+// known reports whether the need is one of the constants.
+func (n Need) known() bool { return n >= 0 && int(n) < len(needs) }
+
+// String returns the need as it is printed for a skipped test.
+func (n Need) String() string {
+	if !n.known() {
+		return fmt.Sprintf("need(%d)", int(n))
+	}
+	return needs[n].name
+}
+
+// MissingError says that the machine lacks a Need.
 type MissingError struct {
 	Need Need
 	// Err is why it is missing.
 	Err error
 }
 
-// Error says what is missing and how to get it.
+// Error returns what is missing and how to get it.
 func (e *MissingError) Error() string {
 	hint := "install it"
-	switch e.Need {
-	case Namespaces:
-		hint = "run as root or under unshare -rn"
-	case Users:
-		hint = "run as root"
+	if e.Need.known() {
+		hint = needs[e.Need].hint
 	}
 	return fmt.Sprintf("missing %s (%s): %v", e.Need, hint, e.Err)
 }
@@ -66,22 +80,25 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Unwrap() error { return e.Err }
 
 // Missing returns a *MissingError for the first of the needs that the machine
-// cannot fulfil, or nil.
-func Missing(needs ...Need) error {
-	for _, n := range needs {
-		if err := probe(n); err != nil {
+// lacks, or nil.
+func Missing(wanted ...Need) error {
+	for _, n := range wanted {
+		err := errors.New("unknown need")
+		if n.known() {
+			err = needs[n].probe()
+		}
+		if err != nil {
 			return &MissingError{Need: n, Err: err}
 		}
 	}
 	return nil
 }
 
-// Require skips the test when one of the needs is missing; where the
-// environment says CI=true (or 1) the test fails instead, so that no test is
-// silently skipped everywhere.
-func Require(t testing.TB, needs ...Need) {
+// Require skips the test if the machine lacks one of the needs. If the environment
+// has CI=true (or 1), the test fails instead, so that no test is skipped everywhere.
+func Require(t testing.TB, wanted ...Need) {
 	t.Helper()
-	err := Missing(needs...)
+	err := Missing(wanted...)
 	if err == nil {
 		return
 	}
@@ -89,29 +106,5 @@ func Require(t testing.TB, needs ...Need) {
 		t.Fatalf("require in CI: %v", err)
 	} else {
 		t.Skip(err)
-	}
-}
-
-// probe returns why a need is not fulfilled, or nil.
-func probe(n Need) error {
-	switch n {
-	case Namespaces:
-		h, err := newNetNS()
-		if err != nil {
-			return err
-		}
-		return h.Close()
-	case NFT:
-		_, err := exec.LookPath("nft")
-		return err
-	case Conntrack:
-		_, err := exec.LookPath("conntrack")
-		return err
-	case Users:
-		cmd := exec.Command("true")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1, Gid: 1}}
-		return cmd.Run()
-	default:
-		return errors.New("unknown need")
 	}
 }

@@ -19,9 +19,9 @@ type Port struct {
 	Addrs []netip.Prefix
 }
 
-// Veth joins two namespaces by a veth pair with both ends up and addressed; it
-// ends the test when that fails. IPv6 addresses are usable at once (no
-// duplicate address detection).
+// Veth connects two namespaces by a veth pair, and sets both ends up with their addresses.
+// It ends the test if that fails. IPv6 addresses are usable at once, without
+// duplicate address detection.
 func Veth(t testing.TB, a, b Port) {
 	t.Helper()
 	if err := veth(a, b); err != nil {
@@ -29,8 +29,8 @@ func Veth(t testing.TB, a, b Port) {
 	}
 }
 
-// Route adds a route to dst through gateway in the namespace; it ends the test
-// when that fails.
+// Route adds a route to dst through gateway in the namespace. It ends the test
+// if that fails.
 func (ns *NS) Route(t testing.TB, dst netip.Prefix, gateway netip.Addr) {
 	t.Helper()
 	err := ns.withNetlink(func(nl *netlink.Handle) error {
@@ -41,7 +41,7 @@ func (ns *NS) Route(t testing.TB, dst netip.Prefix, gateway netip.Addr) {
 	}
 }
 
-// veth makes the pair.
+// veth creates the pair.
 func veth(a, b Port) error {
 	err := a.NS.withNetlink(func(nl *netlink.Handle) error {
 		link := &netlink.Veth{
@@ -62,7 +62,7 @@ func veth(a, b Port) error {
 	return nil
 }
 
-// configure gives a port its addresses and brings it up.
+// configure adds the addresses of a port and sets it up.
 func configure(nl *netlink.Handle, p Port) error {
 	link, err := nl.LinkByName(p.Name)
 	if err != nil {

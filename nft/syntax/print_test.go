@@ -4,13 +4,13 @@ import (
 	"go/ast"
 	goparser "go/parser"
 	"go/token"
-	"os"
+	"path"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
 // samples are rules of every statement and expression, with their canonical
@@ -131,18 +131,13 @@ func TestPrintCorpus(t *testing.T) {
 // corpusRules returns the rules of package compile's corpora.
 func corpusRules(t testing.TB) []string {
 	t.Helper()
-	files, err := filepath.Glob("../compile/testdata/corpus/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no corpus found: %v", err)
-	}
 	var rules []string
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
+	file := ""
+	for _, c := range nfttest.ReadCorpora(t, "../compile/testdata/corpus") {
+		if dir := path.Dir(c.Name); dir != file { // the rules are the same in all families
+			file = dir
+			rules = append(rules, c.Rules...)
 		}
-		_, body, _ := strings.Cut(string(text), "\n---\n")
-		rules = append(rules, strings.Split(strings.TrimSpace(body), "\n")...)
 	}
 	return rules
 }

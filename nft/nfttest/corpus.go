@@ -1,0 +1,75 @@
+package nfttest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Corpus is a file of rules in one of its families.
+type Corpus struct {
+	// Name is the name of the file and the family, such as "ct.txt/ip".
+	Name string
+	Ruleset
+}
+
+// ReadCorpora reads the corpora in the text files of a directory.
+func ReadCorpora(t testing.TB, dir string) []Corpus {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no corpus found in %s: %v", dir, err)
+	}
+	var out []Corpus
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, ParseCorpus(t, filepath.Base(f), string(text))...)
+	}
+	return out
+}
+
+// ParseCorpus returns the corpora in the text of a file, one for each of its families. The
+// text has a line "family F...", optionally a line "unchecked" (see Ruleset),
+// declarations, a line "---", and rules. Blank lines and lines that begin with # are
+// ignored. The rules may jump to chains a and b.
+func ParseCorpus(t testing.TB, name, text string) []Corpus {
+	t.Helper()
+	head, body, ok := strings.Cut(text, "\n---\n")
+	if !ok {
+		t.Fatalf("%s: no line with ---", name)
+	}
+	var families []string
+	r := Ruleset{Chains: []string{"a", "b"}, Rules: textLines(body)}
+	for _, line := range textLines(head) {
+		words, isFamily := strings.CutPrefix(line, "family ")
+		switch {
+		case isFamily:
+			families = strings.Fields(words)
+		case line == "unchecked":
+			r.Unchecked = true
+		default:
+			r.Decls = append(r.Decls, line)
+		}
+	}
+	out := make([]Corpus, len(families))
+	for i, family := range families {
+		r.Family = family
+		out[i] = Corpus{Name: name + "/" + family, Ruleset: r}
+	}
+	return out
+}
+
+// textLines returns the lines of text without blank lines and comments.
+func textLines(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			out = append(out, line)
+		}
+	}
+	return out
+}
