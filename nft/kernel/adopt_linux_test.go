@@ -22,7 +22,7 @@ func ownership(t *testing.T, ns *nfttest.NS) *Conn {
 	return c
 }
 
-// populate gives a Conn a table with a chain, a rule and a map with elements.
+// populate creates a table with a chain, a rule and a map with elements.
 func populate(t *testing.T, c *Conn) {
 	t.Helper()
 	id := testTable()
@@ -90,10 +90,10 @@ func TestTakeover(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := second.Commit([]Op{AddTable{Table: testTable()}}); !errors.Is(err, ErrNotAdopted) {
-		t.Errorf("AddTable of an unadopted table = %v, want ErrNotAdopted", err)
+		t.Errorf("AddTable of a table that was not adopted = %v, want ErrNotAdopted", err)
 	}
 	if _, err := second.Commit([]Op{DeleteTable{Table: testTable()}}); !errors.Is(err, ErrNotAdopted) {
-		t.Errorf("DeleteTable of an unadopted table = %v, want ErrNotAdopted", err)
+		t.Errorf("DeleteTable of a table that was not adopted = %v, want ErrNotAdopted", err)
 	}
 	if dump, err = second.Adopt(); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestAdoptTableCreatedWithoutOwnership(t *testing.T) {
 		t.Fatalf("adopted %+v", dump)
 	}
 	if !c.guarded() {
-		t.Error("batches on a table without ownership carry no generation")
+		t.Error("batches on a table without ownership do not carry the generation")
 	}
 	ns.Nft(t, "add table ip other")
 	commit(t, c, AddTable{Table: testTable()}, AddChain{Table: testTable(), Chain: chain("more")})
@@ -171,7 +171,7 @@ func TestAdoptTableCreatedWithoutOwnership(t *testing.T) {
 func TestOpenWithoutPrivilege(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces)
 	// Netlink checks the capabilities of the opener's user namespace against
-	// that of the network namespace: a namespace of its own user has neither.
+	// the one of the network namespace. The process in a new user namespace has none.
 	cmd := exec.Command("unshare", "--user", os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"=1")
 	out, err := cmd.CombinedOutput()

@@ -10,15 +10,15 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// answer is what nft says to a rule: what it makes of it, or the error.
+// answer is the result of nft for a rule: its compiled form, or the error.
 type answer struct {
 	ok, crash bool
-	// kernel is true where nft takes the rule, and the kernel does not.
+	// kernel is true if nft accepts the rule and the kernel rejects it.
 	kernel bool
 	text   string
 }
 
-// askNFT has nft compile the rules. When it crashes it gets one half at a time.
+// askNFT lets nft compile the rules. If nft crashes, it gets one half at a time.
 func (c *corpus) askNFT(t testing.TB, ns *nfttest.NS, texts []string) map[string]answer {
 	t.Helper()
 	out := map[string]answer{}
@@ -56,11 +56,11 @@ func (c *corpus) askNFT(t testing.TB, ns *nfttest.NS, texts []string) map[string
 	return out
 }
 
-// errorLine finds the place of an error of nft.
+// errorLine matches the position of an error of nft.
 var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: ([^\n]*)`)
 
-// wrongLines returns the rules that an error of nft names; at are the lines of
-// the rules.
+// wrongLines returns the rules that an error of nft names. at maps lines to
+// rules.
 func wrongLines(text string, at map[int]int) []int {
 	var out []int
 	for _, m := range errorLine.FindAllStringSubmatch(text, -1) {
@@ -72,7 +72,7 @@ func wrongLines(text string, at map[int]int) []int {
 	return out
 }
 
-// lineError returns what nft says about a rule.
+// lineError returns nft's error about a rule.
 func lineError(text string, at map[int]int, rule int) string {
 	for _, m := range errorLine.FindAllStringSubmatch(text, -1) {
 		if line, _ := strconv.Atoi(m[1]); at[line] == rule {

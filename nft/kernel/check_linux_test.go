@@ -74,17 +74,17 @@ func TestCheckChangesNothing(t *testing.T) {
 				t.Errorf("another process that changes the table gets %v: want that it is not permitted", err)
 			}
 		}
-		// The tables of the batch are as little the connection's as before.
+		// The connection still does not own the tables of the batch.
 		if err := c.Check([]Op{AddChain{Table: third, Chain: chain("new")}}); !errors.Is(err, ErrNotAdopted) {
 			t.Errorf("error is %v: want ErrNotAdopted", err)
 		}
-		// And what was checked can be committed.
+		// The checked batch can be committed.
 		commit(t, c, DeleteRule{Table: id, Chain: "input", Handle: gone}, DeleteTable{Table: other})
 	})
 }
 
-// TestCheckNamesTheCulprit has the kernel refuse as a commit would be refused:
-// what it sees at once, and what it sees only at the end of a transaction.
+// TestCheckNamesTheCulprit checks batches that the kernel rejects: some while it reads the
+// op, others only at the end of the transaction.
 func TestCheckNamesTheCulprit(t *testing.T) {
 	modes(t, func(t *testing.T, cfg Config) {
 		ns := nfttest.New(t)
@@ -144,8 +144,8 @@ func commitError(c *Conn, ops []Op) error {
 	return err
 }
 
-// TestCheckAfterForeignChange has the generation move between commits, which
-// without ownership is a reason to look again.
+// TestCheckAfterForeignChange changes the generation between commits. Without
+// ownership the connection has to recheck its tables.
 func TestCheckAfterForeignChange(t *testing.T) {
 	ns := nfttest.New(t)
 	c := open(t, ns, Config{NoOwner: true})

@@ -135,7 +135,7 @@ func BenchmarkReplaceElement(b *testing.B) {
 	}
 	bare.replay(b, load)
 
-	// Two states of the same slot, to go to and fro.
+	// Two states of the same slot, to alternate between.
 	id := testTable()
 	states := [2]set.Element{elements[54_321], elements[54_321]}
 	states[1].Data = elements[0].Data

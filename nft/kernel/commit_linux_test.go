@@ -131,7 +131,7 @@ func TestElementOptions(t *testing.T) {
 		"10.0.0.1 : accept", "10.0.0.2 : drop", "10.0.0.3 : return", "10.0.0.4 : continue", "10.0.0.5 : jump c", "10.0.0.6 : goto c")
 }
 
-// loadEndpoints makes the table and n endpoints elements.
+// loadEndpoints returns the map of endpoints and n elements.
 func loadEndpoints(t testing.TB, n int) (*set.Set, []set.Element) {
 	t.Helper()
 	s := mapOf(t, nft.Map{Name: "endpoints", TypeOf: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"})
@@ -179,14 +179,14 @@ func TestManyElementsInChunks(t *testing.T) {
 	if len(want) != 0 || len(got) != len(elements) {
 		t.Errorf("dumped %d elements, want %d, %d missing", len(got), len(elements), len(want))
 	}
-	// nft takes many seconds to list all of them.
+	// nft needs many seconds to list all of them.
 	const rest = 10_000
 	stats = commit(t, c, DeleteElements{Table: id, Set: s, Elements: elements[rest:]})
 	if stats.Elements != len(elements)-rest {
 		t.Errorf("stats of deletion = %+v", stats)
 	}
 	if tables, err = c.Dump(); err != nil || len(tables[0].Sets[0].Elements) != rest {
-		t.Fatalf("dump after the deletion: %v", err) // and the hash table has shrunk
+		t.Fatalf("dump after the deletion: %v", err) // and the hash table shrank
 	}
 	if list := ns.Run(t, "nft", "list", "map", "ip", "weft", "endpoints"); strings.Count(list, " . tcp . 80 . ") != rest {
 		t.Errorf("nft lists %d elements, want %d", strings.Count(list, " . tcp . 80 . "), rest)

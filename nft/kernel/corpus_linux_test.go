@@ -22,24 +22,24 @@ type corpus struct {
 	decls  []string
 	rules  []string
 	scope  *tableScope
-	// unchecked corpora need what the running kernel may lack.
+	// unchecked corpora need features that the running kernel may lack.
 	unchecked bool
 }
 
-// tableScope is what a table declares. It is a compile.Scope.
+// tableScope holds the compiled declarations of a table. It implements compile.Scope.
 type tableScope struct {
 	table nft.Table
 	sets  map[string]*set.Set
-	// order has the sets as they are declared.
+	// order has the sets in the order of their declarations.
 	order []*set.Set
-	// elements are those that the table declares.
+	// elements are the declared elements by set.
 	elements map[string][]set.Element
 	extra    scopeObjects
 }
 
 func (s *tableScope) Set(name string) (*set.Set, bool) { set, ok := s.sets[name]; return set, ok }
 
-// Chain is Scope's. Rules of corpora jump to a and b.
+// Chain implements compile.Scope. Rules of corpora jump to a and b.
 func (s *tableScope) Chain(name string) bool { return name == "a" || name == "b" }
 
 // readCorpora reads all corpora of package compile.
@@ -71,8 +71,8 @@ func newCorpus(t testing.TB, text nfttest.Corpus) *corpus {
 	return c
 }
 
-// unusable reports whether a declaration is one of an object that is not possible in
-// a family: corpora have one list of objects for several.
+// unusable reports whether a declaration is of an object that the family does not
+// support: a corpus has one list of objects for several families.
 func unusable(family nft.Family, decl string) bool {
 	tables, err := ruleset.Parse("", "table "+family.String()+" t {\n"+decl+"\n}\n")
 	if err != nil || len(tables[0].Objects) == 0 {
@@ -123,7 +123,7 @@ func (s *tableScope) pack(declared *set.Set, elements []nft.Element) error {
 	return err
 }
 
-// ruleset is the corpus for nft.
+// ruleset returns rules of the corpus for nft.
 func (c *corpus) ruleset(rules []string) *nfttest.Ruleset {
 	return &nfttest.Ruleset{Family: c.family.String(), Decls: c.decls, Chains: []string{"a", "b"}, Rules: rules}
 }
@@ -134,7 +134,7 @@ type compiled struct {
 	rule *compile.Rule
 }
 
-// compileAll compiles the rules that compile.
+// compileAll returns the rules that compile.
 func (c *corpus) compileAll(rules []string) []compiled {
 	var out []compiled
 	for _, text := range rules {
@@ -145,10 +145,10 @@ func (c *corpus) compileAll(rules []string) []compiled {
 	return out
 }
 
-// chainOf is the chain of rule number i, named as nfttest.Ruleset does.
+// chainOf returns the chain of rule number i. nfttest.Ruleset uses the same name.
 func chainOf(i int) string { return fmt.Sprintf("nfttest-rule-%d", i) }
 
-// ops are the changes that make a table of the corpus with these rules, each in
+// ops returns the ops that create the table of the corpus with these rules, each in
 // a chain of its own.
 func (c *corpus) ops(rules []compiled) []Op {
 	id := nft.TableID{Family: c.family, Name: "t"}
@@ -168,8 +168,8 @@ func (c *corpus) ops(rules []compiled) []Op {
 	return ops
 }
 
-// commitRules commits a table with the rules, without those that the kernel
-// refuses, which it returns with the kernel's word.
+// commitRules commits a table with the rules. It omits the rules that the kernel
+// rejects, and returns them with the kernel's error.
 func (c *corpus) commitRules(t testing.TB, conn *Conn, rules []compiled) (kept []compiled, refused map[string]error) {
 	t.Helper()
 	refused = map[string]error{}
@@ -201,15 +201,15 @@ func (c *corpus) commitRules(t testing.TB, conn *Conn, rules []compiled) (kept [
 	}
 }
 
-// takenByKernel commits the rules in a namespace of their own, and returns which
-// the kernel takes and what it says to the others.
-func (c *corpus) takenByKernel(t testing.TB, rules []compiled) (kept []compiled, refused map[string]error) {
+// acceptedByKernel commits the rules in a namespace of their own. It returns which of them
+// the kernel accepts, and the errors for the others.
+func (c *corpus) acceptedByKernel(t testing.TB, rules []compiled) (kept []compiled, refused map[string]error) {
 	t.Helper()
 	conn := open(t, nfttest.New(t), Config{NoOwner: true})
 	return c.commitRules(t, conn, rules)
 }
 
-// tryList commits rules that the kernel takes in a namespace of their own, and has
+// tryList commits rules that the kernel accepts in a namespace of their own, and lets
 // nft list them.
 func (c *corpus) tryList(t testing.TB, rules []compiled) error {
 	t.Helper()
@@ -223,7 +223,7 @@ func (c *corpus) tryList(t testing.TB, rules []compiled) error {
 	return err
 }
 
-// unlistable returns the rules on which nft fails when it lists them.
+// unlistable returns the rules that nft cannot list.
 func (c *corpus) unlistable(t testing.TB, rules []compiled) []compiled {
 	t.Helper()
 	switch {

@@ -32,7 +32,7 @@ func (s *scopeObjects) compile(t *nft.Table) error {
 	return nil
 }
 
-// ops adds the objects.
+// ops returns the ops that add the objects.
 func (s *scopeObjects) ops(id nft.TableID) []Op {
 	var out []Op
 	for _, o := range s.objects {
@@ -44,12 +44,12 @@ func (s *scopeObjects) ops(id nft.TableID) []Op {
 	return out
 }
 
-// Object is Scope's.
+// Object implements compile.Scope.
 func (s *tableScope) Object(kind nft.ObjectKind, name string) bool {
 	return slices.ContainsFunc(s.extra.objects, func(o *object.Object) bool { return o.Kind == kind && o.Name == name })
 }
 
-// Flowtable is Scope's.
+// Flowtable implements compile.Scope.
 func (s *tableScope) Flowtable(name string) bool {
 	return slices.ContainsFunc(s.extra.flowtables, func(f *object.Flowtable) bool { return f.Name == name })
 }

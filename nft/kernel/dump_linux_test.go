@@ -112,7 +112,7 @@ func TestDumpReturnsWhatWasCommitted(t *testing.T) {
 	})
 }
 
-// sort puts elements in the order of their keys.
+// sort sorts elements by key.
 func sort(elements []set.Element) {
 	slices.SortFunc(elements, func(a, b set.Element) int { return strings.Compare(a.Key, b.Key) })
 }
@@ -190,7 +190,7 @@ func TestGuardedCommits(t *testing.T) {
 	c := open(t, ns, Config{NoOwner: true})
 	id := testTable()
 	commit(t, c, AddTable{Table: id})
-	// Somebody else's change costs one retry.
+	// A change by another process costs one retry.
 	ns.Nft(t, "add table ip other")
 	if stats := commit(t, c, AddChain{Table: id, Chain: chain("a")}); stats.Retries != 1 {
 		t.Errorf("stats = %+v, want one retry", stats)
@@ -233,7 +233,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	c := open(t, ns, Config{})
 	id := testTable()
 	commit(t, c, AddTable{Table: id})
-	// The kernel cannot answer into a buffer that is full.
+	// The kernel cannot put an answer into a full buffer.
 	var small error
 	if err := c.sock.raw.Control(func(fd uintptr) {
 		small = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
@@ -264,7 +264,7 @@ func TestBatchThatIsTooLarge(t *testing.T) {
 	c := open(t, nfttest.New(t), Config{})
 	set, elements := loadEndpoints(t, 1000)
 	ops := []Op{AddTable{Table: testTable()}, AddSet{Table: testTable(), Set: set}, AddElements{Table: testTable(), Set: set, Elements: elements}}
-	// What a process gets that may not exceed net.core.wmem_max.
+	// The size that a process gets if net.core.wmem_max limits it.
 	var small error
 	if err := c.sock.raw.Control(func(fd uintptr) {
 		small = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, 4096)

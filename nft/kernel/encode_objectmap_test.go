@@ -11,7 +11,7 @@ import (
 )
 
 // TestObjectMapRoundTrip encodes maps of objects with their elements and decodes
-// what the kernel would return.
+// the same bytes as if the kernel had returned them.
 func TestObjectMapRoundTrip(t *testing.T) {
 	for _, flags := range [][]string{nil, {"interval"}} {
 		s, err := set.CompileMap(nft.FamilyInet, &nft.Map{Name: "m", Type: "inet_service : counter", Flags: flags})

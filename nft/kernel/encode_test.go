@@ -109,14 +109,14 @@ func TestBaseChainOfOwnTableIsNotFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, fresh := e.tails[chainID{id, "b"}]; fresh {
-		t.Error("a base chain of a table that exists is taken for a new one")
+		t.Error("a base chain of an existing table counts as new")
 	}
 	e = encoder{seq: 1, own: own}
 	if err := e.batch([]Op{DeleteTable{Table: id}, AddTable{Table: id}, base}); err != nil {
 		t.Fatal(err)
 	}
 	if _, fresh := e.tails[chainID{id, "b"}]; !fresh {
-		t.Error("a base chain of a new table is taken for an old one")
+		t.Error("a base chain of a new table does not count as new")
 	}
 }
 

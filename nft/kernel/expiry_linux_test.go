@@ -54,8 +54,8 @@ func TestDeleteOfAnElementThatRanOut(t *testing.T) {
 	}
 }
 
-// The strict message stays where nothing can run out: a missing element there
-// is a drift that the caller wants to know.
+// Elements of other sets are deleted with the strict message: if one of them is missing,
+// the caller must learn of it.
 func TestOnlySetsWithTimeoutsAreDestroyedFrom(t *testing.T) {
 	for _, tt := range []struct {
 		set  set.Set
@@ -75,7 +75,7 @@ func TestOnlySetsWithTimeoutsAreDestroyedFrom(t *testing.T) {
 	}
 }
 
-// waitGone waits until nft lists an element no more.
+// waitGone waits until nft does not list an element.
 func waitGone(t *testing.T, ns *nfttest.NS, key string) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {

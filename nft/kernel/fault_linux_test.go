@@ -12,13 +12,13 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// withoutFiles runs f while the process can open no file.
+// withoutFiles runs f while the process cannot open files.
 func withoutFiles(t *testing.T, f func()) {
 	t.Helper()
-	// Nothing that was left to the collector is to free a descriptor meanwhile.
+	// The garbage collector must not close a file meanwhile.
 	runtime.GC()
 	runtime.GC()
-	// The lowest free descriptor is the limit from now on.
+	// The lowest free descriptor becomes the limit.
 	probe, err := os.Open("/dev/null")
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +44,8 @@ func withoutFiles(t *testing.T, f func()) {
 	f()
 }
 
-// TestOutOfFiles commits without a file to spare; what needs one says so, and
-// succeeds later.
+// TestOutOfFiles commits while no file can be opened. Operations that need a file return
+// EMFILE, and succeed later.
 func TestOutOfFiles(t *testing.T) {
 	modes(t, func(t *testing.T, cfg Config) {
 		ns := nfttest.New(t)
@@ -71,9 +71,9 @@ func TestOutOfFiles(t *testing.T) {
 	})
 }
 
-// TestFullReceiveBuffer has errors without number meet a buffer that is too small
-// for them: the first one is not lost, or the outcome is unknown, but a rejected
-// batch never passes for accepted.
+// TestFullReceiveBuffer causes more errors than fit into the receive buffer. Either the
+// first error is reported, or the outcome is unknown, but a rejected batch must not be
+// reported as accepted.
 func TestFullReceiveBuffer(t *testing.T) {
 	c := open(t, nfttest.New(t), Config{})
 	id := testTable()
@@ -95,7 +95,7 @@ func TestFullReceiveBuffer(t *testing.T) {
 		t.Fatalf("Commit = %v, want a *BatchError or ErrUnknownOutcome", err)
 	}
 	if be != nil && (be.Index != 0 || be.Errno != unix.ENOENT) {
-		t.Errorf("the culprit is %v, want the first op", be)
+		t.Errorf("the rejected op is %v, want the first op", be)
 	}
 	c.sock.recvSize = 0
 	commit(t, c, AddChain{Table: id, Chain: chain("b")})

@@ -26,7 +26,7 @@ func open(t testing.TB, ns *nfttest.NS, cfg Config) *Conn {
 	return c
 }
 
-// commit commits ops and ends the test when that fails.
+// commit commits ops, and ends the test if that fails.
 func commit(t testing.TB, c *Conn, ops ...Op) Stats {
 	t.Helper()
 	stats, err := c.Commit(ops)
@@ -71,7 +71,7 @@ func pack(t testing.TB, s *set.Set, texts ...string) []set.Element {
 	return elements
 }
 
-// chain is a regular chain.
+// chain returns a regular chain.
 func chain(name string) *object.Chain { return &object.Chain{Name: name} }
 
 // ruleOf compiles a rule.
@@ -84,7 +84,7 @@ func ruleOf(t testing.TB, text, comment string) *compile.Rule {
 	return rule
 }
 
-// anyScope knows all chains and no sets.
+// anyScope is a compile.Scope with all chains and without sets.
 type anyScope struct{}
 
 func (anyScope) Set(string) (*set.Set, bool)        { return nil, false }
@@ -92,7 +92,7 @@ func (anyScope) Chain(string) bool                  { return true }
 func (anyScope) Object(nft.ObjectKind, string) bool { return true }
 func (anyScope) Flowtable(string) bool              { return true }
 
-// contains checks that text has all the lines, whatever their indentation.
+// contains checks that text has all the lines, with any indentation.
 func contains(t testing.TB, text string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {

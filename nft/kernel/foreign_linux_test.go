@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// foreignRules are those of somebody else: of each kind of jump one, and data that
-// looks like one.
+// foreignRules is a table that weft did not create. It has one jump of each kind, and data
+// that looks like one.
 const foreignRules = `table ip nat {
 	map m { type ipv4_addr : verdict; }
 	chain a { counter; }
@@ -27,7 +27,7 @@ const foreignRules = `table ip nat {
 }
 table ip6 nat { chain a { counter; }; }`
 
-// TestSurvey reads the chains of a foreign table and where its rules lead.
+// TestSurvey reads the chains of a foreign table and the targets of its rules.
 func TestSurvey(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
@@ -63,7 +63,7 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestRemoveForeign removes what is named and nothing more, or nothing.
+// TestRemoveForeign removes the named objects and no others, or nothing.
 func TestRemoveForeign(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)

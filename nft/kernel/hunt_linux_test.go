@@ -20,11 +20,11 @@ import (
 // huntRules is how many rules TestHunt makes of a corpus in one round.
 const huntRules = 150
 
-// TestHunt makes rules out of pieces of those of the corpora, compiles them,
-// commits what compiles, and has nft list it: there must be no rule on which nft
-// fails. What nft makes of the same rules is compared, and differences are
-// counted; where WEFT_HUNT is a time such as 10m it runs for so long, with other
-// rules each time, and prints them. WEFT_HUNT_SEED repeats a run.
+// TestHunt generates rules from pieces of the rules of the corpora, compiles them,
+// commits those that compile, and lets nft list them. nft must not fail on any rule. The
+// test also compares the rules with nft's compiled form and counts the differences. If
+// WEFT_HUNT is a duration such as 10m, the test runs for that long with new
+// rules, and prints the differences. WEFT_HUNT_SEED repeats a run.
 func TestHunt(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	h := &hunt{t: t, seed: 1, corpora: readCorpora(t), seen: map[string]bool{}}
@@ -54,7 +54,7 @@ func TestHunt(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("seed %d: %d rules, %d taken by both and %d of them the same, %d refused by both, %d by nft alone, %d by weft alone, %d crash nft, %d refused by the kernel",
+	t.Logf("seed %d: %d rules, %d accepted by both and %d of them the same, %d rejected by both, %d by nft alone, %d by weft alone, %d crash nft, %d rejected by the kernel",
 		h.seed, h.made, h.taken, h.same, h.refused, h.nftRefuses, h.weRefuse, h.crash, h.kernelRefuses)
 }
 
@@ -66,15 +66,15 @@ type hunt struct {
 	rand    *rand.Rand
 	corpora []*corpus
 	seen    map[string]bool
-	// stmts and words are what rules are made of: statements, and the tokens of
-	// all rules by their kind.
+	// stmts and words are the pieces of which rules are generated: statements, and the
+	// tokens of all rules by their kind.
 	stmts []string
 	words map[scan.Kind][]string
 
 	made, taken, same, refused, nftRefuses, weRefuse, crash, kernelRefuses int
 }
 
-// collect cuts the rules of all corpora into pieces.
+// collect splits the rules of all corpora into pieces.
 func (h *hunt) collect() {
 	h.words = map[scan.Kind][]string{}
 	known := map[string]bool{}
@@ -115,10 +115,10 @@ func tokensOf(text string) []scan.Token {
 	}
 }
 
-// pick returns one of the list.
+// pick returns a random item of the list.
 func pick[T any](h *hunt, list []T) T { return list[h.rand.IntN(len(list))] }
 
-// rule makes a rule.
+// rule generates a rule.
 func (h *hunt) rule(c *corpus) string {
 	text := pick(h, c.rules)
 	switch h.rand.IntN(4) {
@@ -159,7 +159,7 @@ func (h *hunt) mutate(text string) string {
 	}
 }
 
-// round makes rules for a corpus and looks what becomes of them.
+// round generates rules for a corpus and tests them.
 func (h *hunt) round(c *corpus) {
 	var texts []string
 	for range huntRules {
@@ -181,7 +181,7 @@ func (h *hunt) round(c *corpus) {
 	}
 }
 
-// compare counts what nft and weft make of a rule.
+// compare compares the results of nft and weft for a rule, and counts them.
 func (h *hunt) compare(c *corpus, text string, ours compiled, theirs answer) {
 	switch {
 	case theirs.crash:
@@ -210,14 +210,14 @@ func (h *hunt) compare(c *corpus, text string, ours compiled, theirs answer) {
 	}
 }
 
-// report prints a difference, if that is asked for.
+// report prints a difference if WEFT_HUNT is set.
 func (h *hunt) report(what string, c *corpus, text, detail string) {
 	if h.verbose {
 		fmt.Printf("%s %s: %s\n%s\n", what, c.family, text, strings.TrimRight(detail, "\n"))
 	}
 }
 
-// list commits the rules and has nft list them; when nft fails it looks for the
+// list commits the rules and lets nft list them. If nft fails, list finds the
 // rule.
 func (h *hunt) list(c *corpus, rules map[string]compiled) {
 	list := make([]compiled, 0, len(rules))
@@ -225,7 +225,7 @@ func (h *hunt) list(c *corpus, rules map[string]compiled) {
 		list = append(list, r)
 	}
 	slices.SortFunc(list, func(a, b compiled) int { return strings.Compare(a.text, b.text) })
-	kept, refused := c.takenByKernel(h.t, list)
+	kept, refused := c.acceptedByKernel(h.t, list)
 	for text, err := range refused {
 		h.kernelRefuses++
 		h.report("KERNEL", c, text, err.Error())

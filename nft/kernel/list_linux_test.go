@@ -17,7 +17,7 @@ import (
 )
 
 // TestListedAsNFT applies declarations and elements with nft(8) in one namespace
-// and with weft in another, and compares what nft lists.
+// and with weft in another, and compares nft's listings.
 func TestListedAsNFT(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	text, err := os.ReadFile("testdata/list.nft")
@@ -42,7 +42,7 @@ func TestListedAsNFT(t *testing.T) {
 		t.Errorf("only %d sets and maps are listed", n)
 	}
 
-	// What weft reads back is what it declared.
+	// Weft reads back its own declarations.
 	dumped, err := c.Dump()
 	if err != nil || len(dumped) != 1 {
 		t.Fatalf("dump: %d tables, %v", len(dumped), err)
@@ -60,7 +60,7 @@ func TestListedAsNFT(t *testing.T) {
 	}
 }
 
-// checkDumped compares a set and its elements with what was committed.
+// checkDumped compares a dumped set and its elements with the committed ones.
 func checkDumped(t *testing.T, want packedSet, got Set) {
 	t.Helper()
 	if !want.decl.Equal(got.Decl) {
@@ -152,7 +152,7 @@ func tableOps(t *testing.T, table nft.Table) []Op {
 	return ops
 }
 
-// setScope has the sets of a table.
+// setScope is a compile.Scope with the sets of a table.
 type setScope []packedSet
 
 func (s setScope) Set(name string) (*set.Set, bool) {
@@ -167,21 +167,21 @@ func (setScope) Chain(string) bool                  { return true }
 func (setScope) Object(nft.ObjectKind, string) bool { return true }
 func (setScope) Flowtable(string) bool              { return true }
 
-// passing matches what another moment or owner changes in a listing.
+// passing matches the parts of a listing that depend on the time or the owner.
 var passing = regexp.MustCompile(`(?m) # progname .*$|^\tflags owner.*\n\n?`)
 
-// expiring matches what is left of a timeout, of which the unit is compared.
+// expiring matches a remaining time. Only its unit is compared.
 var expiring = regexp.MustCompile(`expires (\d+d)?(\d+h)?(\d+)m\S*`)
 
-// listed returns a listing without what differs for other reasons. The order in
-// which the kernel lists the elements of a hash table is that of its seed.
+// listed returns a listing without the parts that differ for other reasons. The order of
+// elements of a hash table depends on its seed.
 func listed(text string) string {
 	text = passing.ReplaceAllString(text, "")
 	text = expiring.ReplaceAllString(text, "expires $1$2$3m")
 	return sortElements(text)
 }
 
-// elementLists matches the elements of a set, which go over several lines.
+// elementLists matches the elements of a set, which can fill several lines.
 var elementLists = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
 
 func sortElements(text string) string {

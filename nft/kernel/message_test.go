@@ -28,8 +28,8 @@ func TestMessageRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds every decoder with hostile bytes: none may panic, and what
-// an interval set returns must be ordered.
+// FuzzDecode passes arbitrary bytes to every decoder. None may panic, and the elements of
+// an interval set must be ordered.
 func FuzzDecode(f *testing.F) {
 	s := &set.Set{Name: "s", Key: set.Type{ID: 7, Len: 4}, Map: true, Verdict: true, Flags: unix.NFT_SET_MAP | unix.NFT_SET_INTERVAL}
 	data := "\x00\x00\x00\x00"

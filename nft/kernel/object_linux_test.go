@@ -20,7 +20,7 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// objectsFile has objects of all kinds that any kernel takes.
+// objectsFile has objects of all kinds that every kernel supports.
 const objectsFile = `
 table inet weft {
 	counter web { comment "pages" }
@@ -51,7 +51,7 @@ table netdev weft {
 }
 `
 
-// rareFile has what this machine's kernel may not have.
+// rareFile has objects that this machine's kernel may not support.
 const rareFile = `
 table ip weft {
 	secmark ssh { "system_u:object_r:ssh_server_packet_t:s0" }
@@ -68,7 +68,7 @@ table netdev weft {
 }
 `
 
-// opsOf compiles what a file declares.
+// opsOf returns the ops that create the declarations of a file.
 func opsOf(t testing.TB, text string) []Op {
 	t.Helper()
 	tables, err := ruleset.Parse("", text)
@@ -103,7 +103,7 @@ func opsOf(t testing.TB, text string) []Op {
 	return ops
 }
 
-// withVeth returns a namespace with a device to attach chains to.
+// withVeth returns a namespace with a device for chains.
 func withVeth(t testing.TB) *nfttest.NS {
 	t.Helper()
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
@@ -112,13 +112,13 @@ func withVeth(t testing.TB) *nfttest.NS {
 	return ns
 }
 
-// listedRuleset is what nft lists, without what it says about who owns a table.
+// listedRuleset returns nft's listing without the owners of tables.
 func listedRuleset(t testing.TB, ns *nfttest.NS) string {
 	t.Helper()
 	return regexp.MustCompile(`(?m)^\tflags owner.*\n+| # progname.*$`).ReplaceAllString(ns.Run(t, "nft", "list", "ruleset"), "")
 }
 
-// TestObjectsAsNft commits objects, which nft then lists as it lists its own, and dumps
+// TestObjectsAsNft commits objects. nft must list them like its own, and Dump must return
 // them as they were declared.
 func TestObjectsAsNft(t *testing.T) {
 	ours, theirs := withVeth(t), withVeth(t)
@@ -153,7 +153,7 @@ func TestObjectsAsNft(t *testing.T) {
 	}
 }
 
-// checkDump compares a dump with what was committed.
+// checkDump compares a dump with the committed ops.
 func checkDump(t *testing.T, c *Conn, ops []Op) {
 	t.Helper()
 	dumped, err := c.Dump()
@@ -180,7 +180,7 @@ func checkDump(t *testing.T, c *Conn, ops []Op) {
 	}
 }
 
-// TestObjectErrors commits what the kernel or the encoder refuses.
+// TestObjectErrors commits ops that the kernel or the encoder rejects.
 func TestObjectErrors(t *testing.T) {
 	ns := withVeth(t)
 	c := open(t, ns, Config{})
@@ -198,12 +198,13 @@ func TestObjectErrors(t *testing.T) {
 	}
 	for _, op := range []Op{AddObject{Table: id}, AddFlowtable{Table: id}, DeleteObject{Table: id}, AddObject{Table: id, Object: &object.Object{}}} {
 		if _, err := c.Commit([]Op{op}); err == nil {
-			t.Errorf("%s is taken", op)
+			t.Errorf("%s was accepted", op)
 		}
 	}
 }
 
-// TestDormantTable stays asleep when another connection claims it.
+// TestDormantTable checks that a dormant table stays dormant when another connection adopts
+// it.
 func TestDormantTable(t *testing.T) {
 	ns := withVeth(t)
 	id := nft.TableID{Family: nft.FamilyInet, Name: "weft"}
@@ -231,7 +232,7 @@ func TestDormantTable(t *testing.T) {
 func TestObjectBytesAsNft(t *testing.T) {
 	ns := withVeth(t)
 	for _, file := range []string{objectsFile, rareFile} {
-		// What the kernel lacks it refuses, behind the bytes.
+		// The kernel rejects features that it lacks after nft has sent the bytes.
 		text, err := ns.Output(file, "nft", "--debug=mnl", "-c", "-f", "-")
 		if err != nil {
 			text = err.Error() + text
@@ -253,11 +254,11 @@ func TestObjectBytesAsNft(t *testing.T) {
 	}
 }
 
-// compared are the messages of which bytes are compared.
+// compared are the messages whose bytes are compared.
 var compared = []uint16{unix.NFT_MSG_NEWOBJ, unix.NFT_MSG_NEWFLOWTABLE, unix.NFT_MSG_NEWCHAIN}
 
-// sentByUs returns the attributes of the messages of a batch, by the names of what they
-// add.
+// sentByUs returns the attributes of the messages of a batch by the names of the added
+// objects.
 func sentByUs(t *testing.T, batch []byte) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -276,14 +277,14 @@ func sentByUs(t *testing.T, batch []byte) map[string][]string {
 // addMessage adds a message under the number of its type and the name in it.
 func addMessage(out map[string][]string, typ int, attributes []string) {
 	if len(attributes) > 1 {
-		// Devices come in another order, which nobody sees.
+		// Devices are in another order, which has no effect.
 		slices.Sort(attributes[2:])
 		out[fmt.Sprintf("%d %s", typ, attributes[1])] = attributes
 	}
 }
 
-// flatten returns attributes as "TYPE LENGTH HEX", nested ones without their content,
-// which follows.
+// flatten returns attributes as "TYPE LENGTH HEX". The attributes in a nested one follow
+// it.
 func flatten(b []byte) []string {
 	var out []string
 	for len(b) >= attr.HeaderLen {
@@ -310,7 +311,7 @@ var (
 	debugData   = regexp.MustCompile(`^\| (..) (..) (..) (..)\s+\|.*data`)
 )
 
-// sentByNft is sentByUs for what nft prints.
+// sentByNft is sentByUs for the output of nft.
 func sentByNft(text string) map[string][]string {
 	out := map[string][]string{}
 	var attributes []string

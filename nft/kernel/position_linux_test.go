@@ -45,13 +45,13 @@ func TestRulePositions(t *testing.T) {
 			t.Errorf("chain %s = %s, want %s", chain, got, want)
 		}
 	}
-	// Fresh chains: runs at the end, and inserts before and between them.
+	// New chains: rules at the end, and rules inserted before and between them.
 	commit(t, c, AddTable{Table: id}, AddChain{Table: id, Chain: chain("a")}, AddChain{Table: id, Chain: base},
 		add("a", "1", ""), add("a", "2", "1"), add("a", "3", "2"), add("a", "0", ""), add("a", "1.5", "1"), add("a", "4", "3"),
 		add("b", "x", ""), add("b", "y", "x"))
 	check("a", "0 1 1.5 2 3 4")
 	check("b", "x y")
-	// Chains that exist: after committed rules, after rules of the batch, heads.
+	// Existing chains: after committed rules, after rules of the batch, at the head.
 	commit(t, c,
 		add("a", "2.1", "2"), add("a", "2.2", "2.1"), add("a", "2.3", "2.2"), add("a", "2.15", "2.1"),
 		add("a", "-1", ""), add("a", "-0.5", "-1"), add("a", "5", "4"),
@@ -70,7 +70,7 @@ func TestRulePositions(t *testing.T) {
 			}
 		}
 	}
-	// A rule can be replaced in its place, and one that the batch adds deleted.
+	// A rule can be replaced at its position, and a rule of the batch can be deleted.
 	commit(t, c, add("a", "two", "2"), DeleteRule{Table: id, Chain: "a", Handle: handles["2"]},
 		add("a", "gone", "two"), DeleteRule{Table: id, Chain: "a", Handle: handles["gone"]},
 		AddChain{Table: id, Chain: chain("n")}, add("n", "n1", ""), add("n", "n2", "n1"),
@@ -80,7 +80,7 @@ func TestRulePositions(t *testing.T) {
 	if handles["gone"].N != 0 {
 		t.Errorf("the handle of a rule that is gone is %d", handles["gone"].N)
 	}
-	// Delete a chain and make it again in one batch.
+	// Delete a chain and create it again in one batch.
 	commit(t, c, DeleteChain{Table: id, Name: "a"}, AddChain{Table: id, Chain: chain("a")}, add("a", "again", ""))
 	check("a", "again")
 	commit(t, c, DeleteTable{Table: id}, AddTable{Table: id}, AddChain{Table: id, Chain: base}, add("b", "1", ""), add("b", "2", "1"))
@@ -124,7 +124,7 @@ func TestManyRulesInOneBatch(t *testing.T) {
 			t.Fatalf("rule %d = %+v handle %d", i, r.Info, r.Handle.N)
 		}
 	}
-	// Handles whose echoes are lost are found again.
+	// findHandles finds the handles whose echoes were lost.
 	var lost []AddRule
 	want := slices.Clone(handles)
 	for i := n / 2; i < n; i += 7 {

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// listedOtherwise are rules that weft does not read from nft's list as nft does,
+// listedOtherwise are rules that weft reads from nft's listing in another way than nft,
 // and why.
 var listedOtherwise = map[string]string{
 	"update @tim { ip saddr timeout 500ms }": "JSON has whole seconds",
@@ -28,17 +28,17 @@ var listedOtherwise = map[string]string{
 	"@nh,0,8 != 4 @nh,8,8 != 5":              fieldPrefix,
 }
 
-// fieldPrefix is why raw payload over the header of IPv6 is another rule.
+// fieldPrefix is the reason for raw payload in the IPv6 header.
 const fieldPrefix = "nft lists it as prefixes of fields of some bits, which it reads otherwise or not at all"
 
-// madeOtherwise are chains and sets that nft lists otherwise where it made them
-// itself, by a piece of what it lists, and why.
+// madeOtherwise are chains and sets that nft lists in another way if it created them
+// itself, by a part of the listing, and why.
 var madeOtherwise = map[string]string{
 	"[invalid type]":  "nft stores a typeof of ct proto-dst that it cannot read back: weft leaves it out",
 	"flags dynamic\n": "nft makes a set dynamic when a rule of the same file writes into it",
 }
 
-// excused reports whether a difference in what is listed is known.
+// excused reports whether a difference between listings is known.
 func excused(theirs string) bool {
 	for piece := range madeOtherwise {
 		if strings.Contains(theirs, piece) {
@@ -48,15 +48,14 @@ func excused(theirs string) bool {
 	return false
 }
 
-// TestRoundTrip commits the rules of all corpora. What nft lists must be what it
-// lists where it made the rules itself, as text and as JSON, and weft must read it
-// as nft does.
+// TestRoundTrip commits the rules of all corpora. nft must list them, as text and as JSON,
+// like rules that it created itself, and weft must read the listing as nft does.
 func TestRoundTrip(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	total, again := 0, 0
 	for _, c := range readCorpora(t) {
 		t.Run(c.name, func(t *testing.T) {
-			rules, refused := c.takenByKernel(t, c.sameAsTold(t))
+			rules, refused := c.acceptedByKernel(t, c.sameAsTold(t))
 			for text, err := range refused {
 				t.Errorf("%s\n  compiles, but the kernel refuses it: %v", text, err)
 			}
@@ -75,8 +74,8 @@ func TestRoundTrip(t *testing.T) {
 	t.Logf("%d rules, %d are the same when they are read from nft's list", total, again)
 }
 
-// sameAsTold compiles the rules of which nft makes the same: the others are the
-// business of package compile's tests.
+// sameAsTold returns the rules that nft compiles to the same form. The tests of package
+// compile cover the others.
 func (c *corpus) sameAsTold(t *testing.T) []compiled {
 	t.Helper()
 	theirs := c.askNFT(t, nfttest.New(t), c.rules)
@@ -86,8 +85,8 @@ func (c *corpus) sameAsTold(t *testing.T) []compiled {
 	})
 }
 
-// sameFromText reads what nft listed, and returns how many rules are those that
-// were committed. Not all are: nft leaves out what it thinks to be implied.
+// sameFromText reads nft's listing, and returns how many rules equal the committed
+// ones. Not all do, because nft omits what it considers implied.
 func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object string) (same int) {
 	t.Helper()
 	tables, _, parseErr := nftjson.ParsePlaces("list", text)
@@ -112,7 +111,7 @@ func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object strin
 			c.sameRule(t, want, got, fromJSON[chainOf(i)], scope)
 		}
 		if !theirs[listed[i]].ok {
-			// nft does not read its own list.
+			// nft cannot read its own listing.
 			parseErr = nil
 		}
 		switch nft := theirs[listed[i]]; {
@@ -131,10 +130,10 @@ func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object strin
 	return same
 }
 
-// rulesFromJSON reads what nft listed as JSON and returns the rule of each chain.
+// rulesFromJSON reads nft's JSON listing and returns the rule of each chain.
 func (c *corpus) rulesFromJSON(t *testing.T, object string) map[string]nft.Rule {
 	t.Helper()
-	// What does not parse is missed when its rule is compared.
+	// The comparison reports rules that do not parse as missing.
 	tables, _, err := nftjson.ParsePlaces("list", object)
 	if len(tables) != 1 {
 		t.Fatalf("%d tables in nft's JSON: %v", len(tables), err)
@@ -148,15 +147,15 @@ func (c *corpus) rulesFromJSON(t *testing.T, object string) map[string]nft.Rule 
 	return out
 }
 
-// sameRule compiles a rule that came from JSON, which must be the one that was
-// committed, or at least the one that came from text: now this is nearer to the
-// truth, now that.
+// sameRule compiles a rule that came from JSON. It must equal the committed rule, or the
+// rule that came from the text, because sometimes one listing is more exact and sometimes
+// the other.
 func (c *corpus) sameRule(t *testing.T, made compiled, listed *compile.Rule, rule nft.Rule, scope *tableScope) {
 	t.Helper()
 	got, err := compile.CompileRule(c.family, rule, scope)
 	switch {
 	case strings.Contains(rule.Text, "exists") && !strings.Contains(listed.Text, "exists"):
-		// JSON makes true of every number of what is asked for its presence.
+		// In JSON, every value of a test for presence is true.
 	case err != nil:
 		t.Errorf("%s\n  in JSON is %q\n  which does not compile: %v", made.text, rule.Text, err)
 	case got.Fingerprint != listed.Fingerprint && got.Fingerprint != made.rule.Fingerprint:
@@ -164,7 +163,7 @@ func (c *corpus) sameRule(t *testing.T, made compiled, listed *compile.Rule, rul
 	}
 }
 
-// sameSets compares the sets of a table that was read with those of the corpus.
+// sameSets compares the sets of a listed table with the sets of the corpus.
 func (c *corpus) sameSets(t *testing.T, table nft.Table, text string) *tableScope {
 	t.Helper()
 	scope, err := newScope(table)
@@ -174,15 +173,15 @@ func (c *corpus) sameSets(t *testing.T, table nft.Table, text string) *tableScop
 	for name, set := range c.scope.sets {
 		got := scope.sets[name]
 		if got != nil && set.Size == 0 {
-			// The kernel bounds a set that rules write into.
+			// The kernel limits the size of a set to which rules add elements.
 			got.Size = 0
 		}
 		if !strings.Contains(text, "\tset "+name+" {") && !strings.Contains(text, "\tmap "+name+" {") {
-			// nft stops at a set of a type that it cannot read back (ct label).
+			// nft cannot read back a set of type ct label.
 			continue
 		}
 		if set.DataInterval && strings.Contains(text, "typeof") {
-			// nft does not list the word interval of a map with typeof.
+			// nft omits the word interval of a map with typeof.
 			continue
 		}
 		if got == nil || !got.Equal(set) {
@@ -192,7 +191,7 @@ func (c *corpus) sameSets(t *testing.T, table nft.Table, text string) *tableScop
 	return scope
 }
 
-// sameAsNFT has nft make the rules, and compares what it lists.
+// sameAsNFT lets nft create the rules, and compares the listings.
 func (c *corpus) sameAsNFT(t *testing.T, rules []compiled, text, object string) {
 	t.Helper()
 	texts := make([]string, len(rules))
@@ -218,25 +217,25 @@ func (c *corpus) sameAsNFT(t *testing.T, rules []compiled, text, object string) 
 	}
 	list, err := ns.Output("", "nft", "list", "ruleset")
 	if err != nil {
-		// It cannot list what it stores itself, such as types of sets.
-		t.Logf("nft cannot list what it made: %v", err)
+		// nft cannot list some rules that it stored itself, such as types of sets.
+		t.Logf("nft cannot list its own rules: %v", err)
 		return
 	}
 	ours, theirs := blocksOf(text), blocksOf(list)
 	for name, want := range theirs {
 		if got := ours[name]; got != want && !excused(want) {
-			t.Errorf("nft lists\n%s\n  where weft made it, and\n%s\n  where nft did", got, want)
+			t.Errorf("nft lists\n%s\n  if weft created it, and\n%s\n  if nft did", got, want)
 		}
 	}
 	a, b := objectsOf(t, object), objectsOf(t, ns.Run(t, "nft", "-j", "list", "ruleset"))
 	for name, want := range b {
 		if got := a[name]; !reflect.DeepEqual(got, want) && !excused(fmt.Sprint(want)) {
-			t.Errorf("nft -j lists\n%v\n  where weft made it, and\n%v\n  where nft did", got, want)
+			t.Errorf("nft -j lists\n%v\n  if weft created it, and\n%v\n  if nft did", got, want)
 		}
 	}
 }
 
-// blocksOf cuts a listed table into its chains and sets.
+// blocksOf splits a listed table into its chains and sets.
 func blocksOf(text string) map[string]string {
 	out := map[string]string{}
 	name := ""
@@ -249,12 +248,12 @@ func blocksOf(text string) map[string]string {
 			name = ""
 		}
 	}
-	// What is outside of the blocks differs by the blank lines of rules left out.
+	// Outside of the blocks, blank lines differ because some rules are omitted.
 	delete(out, "")
 	return out
 }
 
-// objectsOf are the objects of nft's JSON by kind and name, without handles.
+// objectsOf returns the objects of nft's JSON by kind and name, without handles.
 func objectsOf(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var list struct {

@@ -34,11 +34,11 @@ func TestWatchReportsForeignChangesOfOwnTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A commit of one's own is not reported, and does not overrun the socket.
+	// A commit of the connection is not reported, and does not overflow the socket.
 	id := testTable()
 	set, elements := loadEndpoints(t, 50_000)
 	commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddElements{Table: id, Set: set, Elements: elements})
-	// Nor are changes of foreign tables.
+	// Changes of foreign tables are not reported either.
 	ns.Nft(t, "add table ip other\nadd table ip6 weft\nadd chain ip6 weft c")
 
 	ns.Nft(t, "add chain ip weft intruder\nadd chain ip weft intruder2")
@@ -74,9 +74,8 @@ func TestWatchOverrun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Another Conn plays the foreign process. Nobody receives its changes, so
-	// that the watcher stands still, and then come more events than the
-	// socket holds.
+	// Another Conn is the foreign process. The test does not receive changes, so the
+	// watcher blocks, and the socket gets more events than it can hold.
 	other := open(t, ns, Config{NoOwner: true})
 	if _, err := other.Adopt(); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// setsScope knows some sets and all chains.
+// setsScope is a compile.Scope with some sets and all chains.
 type setsScope map[string]*set.Set
 
 func (s setsScope) Set(name string) (*set.Set, bool) { set, ok := s[name]; return set, ok }
@@ -24,13 +24,13 @@ func (setsScope) Chain(string) bool                  { return true }
 func (setsScope) Object(nft.ObjectKind, string) bool { return true }
 func (setsScope) Flowtable(string) bool              { return true }
 
-// TestWritesOfRules has rules write into maps: what their compilation says, what
-// a dump says, and what a packet then makes are the same.
+// TestWritesOfRules tests rules that add elements to maps: compilation, dump and a packet
+// must yield the same element.
 func TestWritesOfRules(t *testing.T) {
 	for _, tt := range []struct {
 		decl nft.Map
 		rule string
-		// known is true where the rule has a value of its own.
+		// known is true if the rule contains the value.
 		known bool
 	}{
 		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr timeout 3h : 10.1.0.1 . 8080", true},
@@ -82,7 +82,7 @@ func TestWritesOfRules(t *testing.T) {
 	}
 }
 
-// TestRulesThatWriteNothing has rules that look as if they wrote into a map.
+// TestRulesThatWriteNothing tests rules that look as if they added elements to a map.
 func TestRulesThatWriteNothing(t *testing.T) {
 	scope := setsScope{
 		"m": mapOf(t, nft.Map{Name: "m", Type: "ipv4_addr : ipv4_addr", Flags: []string{"dynamic"}}),
@@ -102,7 +102,7 @@ func TestRulesThatWriteNothing(t *testing.T) {
 	}
 }
 
-// TestDumpSetThatIsNotThere has the kernel's answer in the error.
+// TestDumpSetThatIsNotThere checks that the error contains the kernel's answer.
 func TestDumpSetThatIsNotThere(t *testing.T) {
 	c := open(t, nfttest.New(t), Config{})
 	set := setOf(t, nft.Set{Name: "s", Type: "ipv4_addr"})
