@@ -19,17 +19,19 @@ func Describe(op Op) string { return describe(op, -1) }
 // summarize is Describe with a few elements at most. If element is the index of one of
 // the op's elements, it shows only that one.
 func summarize(op Op, element int) string {
+	only := func(all []set.Element) []set.Element {
+		if element < 0 || element >= len(all) {
+			return all
+		}
+		return all[element : element+1]
+	}
 	switch o := op.(type) {
 	case AddElements:
-		if element >= 0 && element < len(o.Elements) {
-			o.Elements = o.Elements[element : element+1]
-			return o.String()
-		}
+		o.Elements = only(o.Elements)
+		op = o
 	case DeleteElements:
-		if element >= 0 && element < len(o.Elements) {
-			o.Elements = o.Elements[element : element+1]
-			return o.String()
-		}
+		o.Elements = only(o.Elements)
+		op = o
 	}
 	return op.String()
 }

@@ -37,18 +37,11 @@ const (
 
 // String returns the reason as a lower-case word.
 func (r Reason) String() string {
-	switch r {
-	case Changed:
-		return "changed"
-	case Deleted:
-		return "deleted"
-	case Overrun:
-		return "overrun"
-	case Failed:
-		return "failed"
-	default:
+	names := [...]string{Changed: "changed", Deleted: "deleted", Overrun: "overrun", Failed: "failed"}
+	if r < 0 || int(r) >= len(names) {
 		return fmt.Sprintf("reason(%d)", int(r))
 	}
+	return names[r]
 }
 
 // Change is a change that another process made to one of the connection's tables.
