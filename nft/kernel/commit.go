@@ -79,7 +79,10 @@ func (c *Conn) Check(ops []Op) error {
 
 // withContext adds what failed to an error. A BatchError says it itself.
 func withContext(what string, err error) error {
-	if be := (*BatchError)(nil); err == nil || errors.As(err, &be) {
+	if err == nil {
+		return nil
+	}
+	if be := (*BatchError)(nil); errors.As(err, &be) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", what, err)
@@ -87,7 +90,7 @@ func withContext(what string, err error) error {
 
 // submit sends ops until no other process changes the ruleset at the same time. The
 // error is a *BatchError if the kernel rejected the batch.
-func (c *Conn) submit(ops []Op, check bool) (*encoder, *result, Stats, error) {
+func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 	var stats Stats
 	for attempt := range maxAttempts {
 		e := &encoder{
@@ -96,7 +99,7 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, *result, Stats, error) {
 		}
 		stats = Stats{Retries: attempt}
 		if err := e.batch(ops); err != nil {
-			return e, nil, stats, err
+			return e, result{}, stats, err
 		}
 		if cap(e.buf) <= maxSpare {
 			c.spare = e.buf
@@ -104,16 +107,16 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, *result, Stats, error) {
 		stats.Messages, stats.Bytes, stats.Elements = len(e.messages), len(e.buf), e.elements
 		r, err := c.send(e)
 		if err != nil {
-			return e, nil, stats, err
+			return e, result{}, stats, err
 		}
 		if !r.outdated() {
 			return e, r, stats, c.rejection(e, r, ops)
 		}
 		if err := c.recheck(ops); err != nil {
-			return e, nil, stats, err
+			return e, result{}, stats, err
 		}
 	}
-	return nil, nil, Stats{}, ErrBusy
+	return nil, result{}, Stats{}, ErrBusy
 }
 
 // result is the kernel's answer to a batch.
@@ -138,50 +141,54 @@ func (r *result) outdated() bool {
 }
 
 // send sends a batch and returns the kernel's answer. The error is about the socket.
-func (c *Conn) send(e *encoder) (*result, error) {
+func (c *Conn) send(e *encoder) (result, error) {
 	if !e.changes() {
-		return &result{}, nil // and before Linux 6.10 nothing would request an answer
+		return result{}, nil // and before Linux 6.10 nothing would request an answer
 	}
 	receive := max(minReceive, len(e.messages)*perError)
 	for _, echo := range e.echoes {
 		receive += e.end(echo.message) - e.messages[echo.message].offset + perEcho
 	}
 	if err := c.sock.reserve(len(e.buf)+sendReserve, min(receive, maxReceive)); err != nil {
-		return nil, err
+		return result{}, err
 	}
 	if err := c.sock.drain(); err != nil {
-		return nil, err
+		return result{}, err
 	}
 	c.seq += uint32(len(e.messages))
 	if err := c.sock.send(e.buf); err != nil {
 		switch {
 		case errors.Is(err, unix.EMSGSIZE):
-			return nil, fmt.Errorf("send %d bytes: %w", len(e.buf), ErrTooLarge)
+			return result{}, fmt.Errorf("send %d bytes: %w", len(e.buf), ErrTooLarge)
 		case errors.Is(err, ErrClosed):
-			return nil, err
+			return result{}, err
 		}
-		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+		return result{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	r, err := c.collect(e)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+		return result{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	return r, nil
 }
 
 // collect reads the answers to a batch. The kernel puts all of them into the
 // receive buffer before the system call that sends the batch returns.
-func (c *Conn) collect(e *encoder) (*result, error) {
-	r := &result{handles: make(map[int]uint64, len(e.echoes))}
-	err := error(unix.ENOBUFS)
+func (c *Conn) collect(e *encoder) (result, error) {
+	var r result
+	if len(e.echoes) > 0 {
+		r.handles = make(map[int]uint64, len(e.echoes))
+	}
+	add := func(h header, payload []byte) error { return r.add(e, h, payload) }
+	err := c.replies(add)
 	for errors.Is(err, unix.ENOBUFS) { // answers that fitted into the buffer are still there
-		err = c.replies(func(h header, payload []byte) error { return r.add(e, h, payload) })
+		err = c.replies(add)
 	}
 	switch {
 	case errors.Is(err, ErrClosed), err != nil && len(r.failures) == 0:
-		return nil, err
+		return result{}, err
 	case len(r.failures) == 0 && !r.acknowledged:
-		return nil, errors.New("no acknowledgement")
+		return result{}, errors.New("no acknowledgement")
 	}
 	slices.SortStableFunc(r.failures, func(a, b failure) int { return a.message - b.message })
 	return r, nil
@@ -209,13 +216,15 @@ func (r *result) add(e *encoder, h header, payload []byte) error {
 		if err != nil {
 			return err
 		}
-		r.handles[i] = handle
+		if r.handles != nil {
+			r.handles[i] = handle
+		}
 	}
 	return nil
 }
 
 // committed records the effects of a batch that was accepted.
-func (c *Conn) committed(e *encoder, r *result) error {
+func (c *Conn) committed(e *encoder, r result) error {
 	if !e.changes() {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 
 // rejection returns the error of a batch that the kernel rejected, and nil if it
 // accepted the batch.
-func (c *Conn) rejection(e *encoder, r *result, ops []Op) error {
+func (c *Conn) rejection(e *encoder, r result, ops []Op) error {
 	if len(r.failures) == 0 {
 		return nil
 	}
