@@ -379,10 +379,10 @@ func TestFlowsOverARestart(t *testing.T) {
 // orderedFlows notes when it is asked to remove flows.
 type orderedFlows struct {
 	*conntrack.Conn
-	flushed func(stale []conntrack.Stale)
+	flushed func(stale []conntrack.Change)
 }
 
-func (o *orderedFlows) Flush(ctx context.Context, stale []conntrack.Stale) (int, error) {
+func (o *orderedFlows) Flush(ctx context.Context, stale []conntrack.Change) (int, error) {
 	o.flushed(stale)
 	return o.Conn.Flush(ctx, stale)
 }
@@ -395,7 +395,7 @@ func (o *orderedFlows) Flush(ctx context.Context, stale []conntrack.Stale) (int,
 func TestFlowsComeAfterTheCommit(t *testing.T) {
 	n := newFlowNode(t)
 	seen := make(chan string, 100)
-	flows := &orderedFlows{Conn: n.conn, flushed: func([]conntrack.Stale) {
+	flows := &orderedFlows{Conn: n.conn, flushed: func([]conntrack.Change) {
 		text, err := n.ns.Output("", "nft", "list", "map", "ip", "demo", "endpoints")
 		seen <- fmt.Sprintln(text, err)
 	}}

@@ -74,7 +74,7 @@ type heldFlows struct {
 	entered, release chan struct{}
 }
 
-func (h *heldFlows) Flush(ctx context.Context, stale []conntrack.Stale) (int, error) {
+func (h *heldFlows) Flush(ctx context.Context, stale []conntrack.Change) (int, error) {
 	h.entered <- struct{}{}
 	<-h.release
 	return h.Conn.Flush(ctx, stale)

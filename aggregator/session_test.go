@@ -234,15 +234,15 @@ func exchangeTwo(t *testing.T, s grpc.BidiStreamingClient[weftv1.PublishRequest,
 // fakeFlows records what it is asked to remove.
 type fakeFlows struct {
 	mu         sync.Mutex
-	stale      []conntrack.Stale
-	live       [][]conntrack.Live
+	stale      []conntrack.Change
+	live       [][]conntrack.Destination
 	fail       int
 	commitsAt  []int
 	commits    func() int
 	deleteEach int
 }
 
-func (f *fakeFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, error) {
+func (f *fakeFlows) Flush(_ context.Context, stale []conntrack.Change) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fail > 0 {
@@ -254,7 +254,7 @@ func (f *fakeFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, erro
 	return f.deleteEach, nil
 }
 
-func (f *fakeFlows) Reconcile(_ context.Context, live []conntrack.Live) (int, error) {
+func (f *fakeFlows) Reconcile(_ context.Context, live []conntrack.Destination) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.live = append(f.live, live)
@@ -301,7 +301,7 @@ func TestFlowsAreFlushedAfterCommits(t *testing.T) {
 	flows.mu.Lock()
 	last, at := flows.stale[1], flows.commitsAt[1]
 	flows.mu.Unlock()
-	if len(last.Gone) != 1 || last.Gone[0].String() != "10.1.0.2:5353" || last.Port != 53 || last.Unrouted || at != 2 {
+	if len(last.Removed) != 1 || last.Removed[0].String() != "10.1.0.2:5353" || last.Port != 53 || last.First || at != 2 {
 		t.Fatalf("flushed %+v after %d commits", last, at)
 	}
 	events.until(t, "the commit's event has the flows", func(e *weftv1.WatchResponse) bool { return e.GetCommit().GetFlows() == 3 })

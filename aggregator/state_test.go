@@ -22,7 +22,7 @@ func database(dir string) string { return filepath.Join(dir, "weft.db") }
 
 // state returns what the database of a state directory holds, and the flows that
 // are noted there. A daemon may be using it: a copy is read.
-func state(t *testing.T, dir string) (*statedir.Contents, []conntrack.Stale) {
+func state(t *testing.T, dir string) (*statedir.Contents, []conntrack.Change) {
 	t.Helper()
 	copied := t.TempDir()
 	for _, suffix := range []string{"", ".outdated"} {

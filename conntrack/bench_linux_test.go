@@ -48,10 +48,10 @@ func BenchmarkFlush200k(b *testing.B) {
 	n := newBenchNode(b)
 	gone := []netip.AddrPort{benchBackend(benchVIPs)}
 	// every names destinations, most without flows, as a commit of a rolling update does.
-	every := func(destinations int, port func(i int) uint16, lost func(i int) netip.AddrPort) []Stale {
-		out := make([]Stale, destinations)
+	every := func(destinations int, port func(i int) uint16, lost func(i int) netip.AddrPort) []Change {
+		out := make([]Change, destinations)
 		for i := range out {
-			out[i] = Stale{Addr: benchVIP(i).Addr(), Port: port(i), Gone: []netip.AddrPort{lost(i)}}
+			out[i] = Change{Addr: benchVIP(i).Addr(), Port: port(i), Removed: []netip.AddrPort{lost(i)}}
 		}
 		return out
 	}
@@ -62,16 +62,16 @@ func BenchmarkFlush200k(b *testing.B) {
 	}
 	for _, bb := range []struct {
 		name  string
-		stale []Stale
+		stale []Change
 		// again are the flows to make again after a pass.
 		again func(i int) bool
 	}{
-		{"one backend of one destination", []Stale{{Addr: benchVIP(7).Addr(), Port: 53, Gone: gone}},
+		{"one backend of one destination", []Change{{Addr: benchVIP(7).Addr(), Port: 53, Removed: gone}},
 			func(i int) bool { return i%benchVIPs == 7 && benchBackend(i) == gone[0] }},
 		{"one backend of 100 destinations", every(benchVIPs, dnsPort, func(int) netip.AddrPort { return gone[0] }),
 			func(i int) bool { return benchBackend(i) == gone[0] }},
-		{"one backend of one destination, no flows", []Stale{{Addr: benchVIP(7).Addr(), Port: 53, Gone: aps("10.1.0.99:5353")}}, nil},
-		{"one destination with all backends", []Stale{{Addr: benchVIP(7).Addr(), Port: 53, Unrouted: true, Gone: aps("10.1.0.98:1", "10.1.0.99:5353")}}, nil},
+		{"one backend of one destination, no flows", []Change{{Addr: benchVIP(7).Addr(), Port: 53, Removed: aps("10.1.0.99:5353")}}, nil},
+		{"one destination with all backends", []Change{{Addr: benchVIP(7).Addr(), Port: 53, First: true, Removed: aps("10.1.0.98:1", "10.1.0.99:5353")}}, nil},
 		{"one backend of 1000 destinations, no flows", every(1000, anyPort, func(int) netip.AddrPort { return ap("10.1.0.99:5353") }), nil},
 		{"1000 destinations with nothing in common", every(1000, anyPort, nobody), nil},
 		{"1000 destinations with a common port", every(1000, dnsPort, nobody), nil},
@@ -117,9 +117,9 @@ func BenchmarkReconcile200k(b *testing.B) {
 	}
 	for _, services := range []int{0, benchVIPs, 10_000} {
 		b.Run(fmt.Sprintf("%d destinations", services), func(b *testing.B) {
-			var live []Live
+			var live []Destination
 			for i := range services {
-				live = append(live, Live{Addr: benchVIP(i).Addr(), Port: 53, Backends: backends})
+				live = append(live, Destination{Addr: benchVIP(i).Addr(), Port: 53, Backends: backends})
 			}
 			b.ReportAllocs()
 			var took, floor []time.Duration

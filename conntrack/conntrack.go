@@ -10,72 +10,77 @@ import (
 	"sync/atomic"
 
 	"github.com/mdlayher/netlink"
-	rtnetlink "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// Stale says which UDP flows to one destination have become stale.
-type Stale struct {
+// Change says how the backends of a UDP destination changed. Its JSON form, in which the
+// aggregator stores changes, is stable.
+type Change struct {
 	// Addr and Port are the original destination of the flows. The unspecified
-	// address of a family (0.0.0.0, ::) stands for every one of it that is local to
-	// the namespace, which is what a NodePort is reached at: a flow of the host to the
-	// same port elsewhere is none of ours. An invalid Addr stands for both families.
+	// address of a family (0.0.0.0, ::) means all local addresses of the family in the
+	// namespace, as for a NodePort: flows from the host to the same port of other hosts
+	// are not affected. The zero Addr means both families.
 	Addr netip.Addr
 	Port uint16
-	// Gone are the backends that Addr:Port no longer leads to: flows whose
-	// replies come from one of them are removed.
-	Gone []netip.AddrPort
-	// Unrouted is true where Addr:Port leads to backends from now on and did
-	// not before: flows that were not translated are removed.
-	Unrouted bool
+	// Removed are the backends that the destination no longer has. Flows whose replies
+	// come from them are removed.
+	Removed []netip.AddrPort `json:"Gone"`
+	// First is true if the destination had no backends before. Flows that were not
+	// translated are removed.
+	First bool `json:"Unrouted"`
 }
 
-// Live says where UDP flows to one destination may go.
-type Live struct {
-	// Addr and Port are as in Stale.
+// Destination lists the backends of a UDP destination.
+type Destination struct {
+	// Addr and Port are as in Change.
 	Addr netip.Addr
 	Port uint16
-	// Backends are all that Addr:Port leads to.
+	// Backends are all backends of the destination.
 	Backends []netip.AddrPort
 }
 
 // Conn removes flows in one network namespace.
 type Conn struct {
-	// mu is held for a whole pass: a dump must have its socket for itself.
+	// mu is held for a whole pass, because a dump cannot share its socket.
 	mu           sync.Mutex
 	dump, delete *netlink.Conn
-	// addrs lists the addresses of the namespace.
-	addrs *rtnetlink.Handle
-	// reply is true where the kernel can filter by the reply's source.
+	// route lists the addresses of the namespace.
+	route *netlink.Conn
+	// reply is true if the kernel can filter by the source of replies.
 	reply bool
-	// passes are the dumps that were asked for, read the messages that came.
+	// passes counts requested dumps, read counts received entries.
 	passes, read atomic.Uint64
 }
 
 // Open opens the sockets of a Conn in the network namespace of the calling
-// thread, and checks that flows may be removed in it. The error wraps
-// [os.ErrPermission] where CAP_NET_ADMIN is missing.
+// thread, and checks that the process may remove flows in it. The error wraps
+// [os.ErrPermission] if CAP_NET_ADMIN is missing.
 func Open() (*Conn, error) {
-	// 32 KiB is the most that the kernel puts in one part of a dump, and it
-	// looks at the size of the reader's buffer.
-	dump, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{MessageBufferSize: 32 << 10})
-	if err != nil {
-		return nil, fmt.Errorf("open conntrack: %w", explain(err))
-	}
-	c := &Conn{dump: dump}
-	if c.delete, err = netlink.Dial(unix.NETLINK_NETFILTER, nil); err != nil {
-		return nil, errors.Join(fmt.Errorf("open conntrack: %w", explain(err)), c.Close())
-	}
-	if c.addrs, err = rtnetlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return nil, errors.Join(fmt.Errorf("open conntrack: open route socket: %w", err), c.Close())
-	}
-	if err := c.probe(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open conntrack: %w", explain(err)), c.Close())
-	}
-	if c.reply, err = c.filtersReplies(); err != nil {
+	c := &Conn{}
+	if err := c.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open conntrack: %w", explain(err)), c.Close())
 	}
 	return c, nil
+}
+
+// open opens the sockets and probes the kernel.
+func (c *Conn) open() (err error) {
+	// The kernel fills one part of a dump up to the size of the reader's buffer, and up
+	// to 32 KiB.
+	if c.dump, err = netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{MessageBufferSize: 32 << 10}); err != nil {
+		return err
+	}
+	if c.delete, err = netlink.Dial(unix.NETLINK_NETFILTER, nil); err != nil {
+		return err
+	}
+	if c.route, err = netlink.Dial(unix.NETLINK_ROUTE, nil); err != nil {
+		return fmt.Errorf("open route socket: %w", err)
+	}
+	if err := c.probe(); err != nil {
+		return err
+	}
+	c.reply, err = c.filtersReplies()
+	return err
 }
 
 // Close closes the sockets.
@@ -83,48 +88,43 @@ func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
-	if c.dump != nil {
-		errs = append(errs, c.dump.Close())
-	}
-	if c.delete != nil {
-		errs = append(errs, c.delete.Close())
-	}
-	if c.addrs != nil {
-		c.addrs.Close()
+	for _, sock := range []*netlink.Conn{c.dump, c.delete, c.route} {
+		if sock != nil {
+			errs = append(errs, sock.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// Flush removes the UDP flows that stale names and returns how many it
-// removed. It reads the table at most once per family, and not at all when
-// stale names nothing. On an error, flows removed so far stay removed and are
+// Flush removes the UDP flows that changes made invalid, and returns how many it
+// removed. It reads the table at most once per family, and not at all if changes is
+// empty. On an error, flows removed so far stay removed and are
 // counted; calling Flush again with the same argument is safe.
-func (c *Conn) Flush(ctx context.Context, stale []Stale) (deleted int, err error) {
-	m := newStaleMatcher(stale)
+func (c *Conn) Flush(ctx context.Context, changes []Change) (deleted int, err error) {
+	m := matchChanges(changes)
 	if deleted, err = c.sweep(ctx, m); err != nil {
 		return deleted, fmt.Errorf("flush udp flows: %w", explain(err))
 	}
 	return deleted, nil
 }
 
-// Reconcile removes the UDP flows to a live destination whose replies come
-// from none of its backends, untranslated ones included, and returns how many
-// it removed. It is meant for the start, when nobody knows what changed while
-// weft was away.
-func (c *Conn) Reconcile(ctx context.Context, live []Live) (deleted int, err error) {
-	m := newLiveMatcher(live)
+// Reconcile removes the UDP flows to a destination whose replies do not come
+// from one of its backends, including flows that were not translated, and returns how
+// many it removed. It is meant for the start, when it is not known what changed since
+// the last run.
+func (c *Conn) Reconcile(ctx context.Context, destinations []Destination) (deleted int, err error) {
+	m := matchDestinations(destinations)
 	if deleted, err = c.sweep(ctx, m); err != nil {
 		return deleted, fmt.Errorf("reconcile udp flows: %w", explain(err))
 	}
 	return deleted, nil
 }
 
-// Passes returns how often the table has been read, for either family, repetitions of
-// interrupted reads included: what walks all of it, and so costs the node something,
-// is counted here.
+// Passes returns how often the table was read, for either family, including repetitions
+// of interrupted reads. Each pass makes the kernel walk the whole table.
 func (c *Conn) Passes() uint64 { return c.passes.Load() }
 
-// explain adds what to do to the kernel's refusal.
+// explain adds what to do about a missing capability.
 func explain(err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: connection tracking needs CAP_NET_ADMIN over the network namespace", err)

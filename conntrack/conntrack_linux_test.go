@@ -64,20 +64,20 @@ var (
 func TestFlush(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		stale []Stale
+		stale []Change
 		gone  []string
 	}{
 		{"nothing", nil, nil},
-		{"one backend, in every zone", []Stale{{Addr: dns, Port: 53, Gone: backend1}}, []string{":4000 ", ":4700 "}},
-		{"backend without flows", []Stale{{Addr: dns, Port: 53, Gone: aps("10.1.0.3:5353")}}, nil},
-		{"every backend", []Stale{{Addr: dns, Port: 53, Gone: aps("10.1.0.1:5353", "10.1.0.2:5353")}},
+		{"one backend, in every zone", []Change{{Addr: dns, Port: 53, Removed: backend1}}, []string{":4000 ", ":4700 "}},
+		{"backend without flows", []Change{{Addr: dns, Port: 53, Removed: aps("10.1.0.3:5353")}}, nil},
+		{"every backend", []Change{{Addr: dns, Port: 53, Removed: aps("10.1.0.1:5353", "10.1.0.2:5353")}},
 			[]string{":4000 ", ":4001 ", ":4700 "}},
-		{"two services, common port", []Stale{{Addr: dns, Port: 53, Gone: backend1}, {Addr: other, Port: 53, Gone: backend1}},
+		{"two services, common port", []Change{{Addr: dns, Port: 53, Removed: backend1}, {Addr: other, Port: 53, Removed: backend1}},
 			[]string{":4000 ", ":4100 ", ":4700 "}},
-		{"untranslated", []Stale{{Addr: noRule, Port: 53, Unrouted: true}}, []string{":4300 "}},
-		{"untranslated only", []Stale{{Addr: dns, Port: 53, Unrouted: true}}, nil},
-		{"node port of this node", []Stale{{Port: 30053, Gone: backend1}}, []string{":4400 "}},
-		{"both families", []Stale{{Addr: dns6, Port: 53, Gone: aps("[fd00:1::1]:5353")}, {Addr: noRule, Port: 53, Unrouted: true}},
+		{"untranslated", []Change{{Addr: noRule, Port: 53, First: true}}, []string{":4300 "}},
+		{"untranslated only", []Change{{Addr: dns, Port: 53, First: true}}, nil},
+		{"node port of this node", []Change{{Port: 30053, Removed: backend1}}, []string{":4400 "}},
+		{"both families", []Change{{Addr: dns6, Port: 53, Removed: aps("[fd00:1::1]:5353")}, {Addr: noRule, Port: 53, First: true}},
 			[]string{":4300 ", ":4600 "}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -114,19 +114,19 @@ func (n *node) checkGone(t *testing.T, gone []string) {
 func TestReconcile(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		live []Live
+		live []Destination
 		gone []string
 	}{
 		{"nothing", nil, nil},
-		{"all as it should be", []Live{
+		{"all as it should be", []Destination{
 			{Addr: dns, Port: 53, Backends: aps("10.1.0.1:5353", "10.1.0.2:5353")},
 			{Addr: dns6, Port: 53, Backends: aps("[fd00:1::1]:5353")},
 			{Port: 30053, Backends: backend1},
 		}, nil},
-		{"backend replaced while away", []Live{{Addr: dns, Port: 53, Backends: aps("10.1.0.2:5353", "10.1.0.3:5353")}},
+		{"backend replaced while away", []Destination{{Addr: dns, Port: 53, Backends: aps("10.1.0.2:5353", "10.1.0.3:5353")}},
 			[]string{":4000 ", ":4700 "}},
-		{"untranslated while away", []Live{{Addr: noRule, Port: 53, Backends: backend1}}, []string{":4300 "}},
-		{"node port", []Live{{Port: 30053, Backends: aps("10.1.0.2:5353")}}, []string{":4400 "}},
+		{"untranslated while away", []Destination{{Addr: noRule, Port: 53, Backends: backend1}}, []string{":4300 "}},
+		{"node port", []Destination{{Port: 30053, Backends: aps("10.1.0.2:5353")}}, []string{":4400 "}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
@@ -148,7 +148,7 @@ func TestFlushAgain(t *testing.T) {
 	for range 3 {
 		n.ask(t, clientAddr+":4000", "10.96.0.10:53")
 		for want := 1; want >= 0; want-- {
-			got, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Gone: backend1}})
+			got, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}})
 			if err != nil || got != want {
 				t.Fatalf("Flush = %d, %v; want %d", got, err, want)
 			}
@@ -164,7 +164,7 @@ func TestEmptyTable(t *testing.T) {
 			return err
 		}
 		defer c.Close()
-		if n, err := c.Flush(t.Context(), []Stale{{Port: 53, Unrouted: true}}); n != 0 || err != nil {
+		if n, err := c.Flush(t.Context(), []Change{{Port: 53, First: true}}); n != 0 || err != nil {
 			t.Errorf("Flush = %d, %v; want 0", n, err)
 		}
 		return nil
@@ -177,7 +177,7 @@ func TestEmptyTable(t *testing.T) {
 // for must not look.
 func TestNothingToDo(t *testing.T) {
 	c := &Conn{}
-	if n, err := c.Flush(t.Context(), []Stale{{Addr: dns, Port: 53}}); n != 0 || err != nil {
+	if n, err := c.Flush(t.Context(), []Change{{Addr: dns, Port: 53}}); n != 0 || err != nil {
 		t.Errorf("Flush = %d, %v; want 0", n, err)
 	}
 	if n, err := c.Reconcile(t.Context(), nil); n != 0 || err != nil {
@@ -189,10 +189,10 @@ func TestCancelled(t *testing.T) {
 	n := newNode(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := n.conn.Flush(ctx, []Stale{{Addr: dns, Port: 53, Unrouted: true}}); !errors.Is(err, context.Canceled) {
+	if _, err := n.conn.Flush(ctx, []Change{{Addr: dns, Port: 53, First: true}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Flush = %v, want %v", err, context.Canceled)
 	}
-	if _, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Unrouted: true}}); err != nil {
+	if _, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, First: true}}); err != nil {
 		t.Errorf("Flush after a cancelled one: %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attributes of an entry (linux/netfilter/nfnetlink_conntrack.h), as far as
-// they decide about it or are part of a filter.
+// The attributes of an entry that the package reads, and those of a filter
+// (linux/netfilter/nfnetlink_conntrack.h).
 const (
 	ctaTupleOrig  = 1
 	ctaTupleReply = 2
@@ -35,10 +35,9 @@ const (
 // nfgenmsgLen is the length of the header before the attributes.
 const nfgenmsgLen = 4
 
-// decodeUDP reads from a message of a dump what decides about its flow. It
-// allocates nothing: almost every flow of a pass is none of ours, and is
-// forgotten here. It returns false for another protocol, and for a message
-// that is not an entry.
+// decodeUDP returns the flow that a message of a dump describes. It returns false for
+// other protocols, and for a message that is not an entry. It does not allocate, because
+// most entries of a dump are not removed.
 func decodeUDP(msg []byte) (flow, bool) {
 	var f flow
 	if len(msg) < nfgenmsgLen {
@@ -99,8 +98,8 @@ func decodeEnd(tuple []byte, v4, v6, port uint16) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(addr, number), addr.IsValid() && proto == unix.IPPROTO_UDP
 }
 
-// nextAttr splits the first attribute off b: its type without flags, its
-// data, and what follows its padding.
+// nextAttr returns the first attribute of b, its type without flags, and what follows
+// its padding. ok is false if it is malformed.
 func nextAttr(b []byte) (kind uint16, data, rest []byte, ok bool) {
 	if len(b) < unix.SizeofNlAttr {
 		return 0, nil, nil, false

@@ -52,10 +52,10 @@ func TestDecodeUDP(t *testing.T) {
 
 func TestDecodeUDPAllocates(t *testing.T) {
 	msg := entry(t, 17, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"})
-	m := newStaleMatcher([]Stale{{Addr: ap("10.96.0.11:53").Addr(), Port: 53, Gone: aps("10.1.0.1:5353")}})
+	m := matchChanges([]Change{{Addr: ap("10.96.0.11:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353")}})
 	if n := testing.AllocsPerRun(100, func() {
 		f, ok := decodeUDP(msg)
-		if !ok || m.stale(f) {
+		if !ok || m.remove(f) {
 			t.Fatal("flow not decoded, or taken for stale")
 		}
 	}); n != 0 {

@@ -15,17 +15,18 @@ import (
 // msgDelete is IPCTNL_MSG_CT_DELETE.
 const msgDelete = 2
 
-// deleteBatch is how many entries are removed with one write to the kernel. Where all
-// have gone already, as many errors wait in the socket's buffer, about 1 KiB each.
+// deleteBatch is how many entries are removed with one write to the kernel. If none of them
+// exists any more, the receive buffer must hold as many errors of about 1 KiB.
 const deleteBatch = 64
 
-// answerWait bounds the wait for an answer that does not come, as for want of memory.
-const answerWait = 10 * time.Second
+// answerTimeout limits the wait for an answer, which the kernel can drop if it is short of
+// memory.
+const answerTimeout = 10 * time.Second
 
-// deleteRequest returns the removal of the entry that a message of a dump is about:
-// by original tuple, zone and id, as the kernel wrote them: what a packet has made anew
-// since has another id, unless it took the same memory. It returns false where the
-// tuple is missing, which the kernel would take for a removal of every entry.
+// deleteRequest returns the request that removes the entry in a message of a dump. It has
+// the original tuple, zone and id as the kernel wrote them: an entry that a packet created
+// since has another id, unless it got the same memory. deleteRequest returns false if the
+// tuple is missing, because the kernel would then remove all entries.
 func deleteRequest(msg []byte) (netlink.Message, bool) {
 	if len(msg) < nfgenmsgLen {
 		return netlink.Message{}, false
@@ -46,7 +47,7 @@ func deleteRequest(msg []byte) (netlink.Message, bool) {
 	return deletion(data), found
 }
 
-// deletion is the request with its data, from the header of nfnetlink on.
+// deletion returns a request with its data, which begins with struct nfgenmsg.
 func deletion(data []byte) netlink.Message {
 	return netlink.Message{
 		Header: netlink.Header{
@@ -57,22 +58,22 @@ func deletion(data []byte) netlink.Message {
 	}
 }
 
-// fence is a message that the kernel does nothing about but answer. It answers in the
-// order of the requests, so all that went wrong with those before it comes first.
-func fence() netlink.Message {
+// ackRequest returns a message that the kernel only acknowledges. The kernel answers in the
+// order of requests, so the errors of all earlier requests precede the acknowledgement.
+func ackRequest() netlink.Message {
 	return netlink.Message{Header: netlink.Header{Type: netlink.Noop, Flags: netlink.Request | netlink.Acknowledge}}
 }
 
-// remove deletes entries, and returns how many were still there.
+// remove deletes entries, and returns how many of them still existed.
 func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 	if len(reqs) == 0 {
 		return 0, nil
 	}
-	if _, err := c.delete.SendMessages(append(reqs, fence())); err != nil {
+	if _, err := c.delete.SendMessages(append(reqs, ackRequest())); err != nil {
 		return 0, fmt.Errorf("delete flows: %w", err)
 	}
-	// The answers are there already: the kernel is done when the write returns.
-	if err := c.delete.SetReadDeadline(time.Now().Add(answerWait)); err != nil {
+	// The kernel has answered when the write returns.
+	if err := c.delete.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return 0, fmt.Errorf("delete flows: %w", err)
 	}
 	deleted = len(reqs)
@@ -84,7 +85,8 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 			return deleted, errors.Join(errs...)
 		}
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrDeadlineExceeded) {
-			// Without the capability it looks at no request, and answers once.
+			// Without the capability the kernel does not read the requests, and answers
+			// once.
 			return 0, fmt.Errorf("delete flows: %w", err)
 		}
 		deleted--
@@ -92,14 +94,14 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 			errs = append(errs, fmt.Errorf("delete flow: %w", err))
 		}
 		if deleted < 0 {
-			// More errors than requests: it is the socket that fails.
+			// There are more errors than requests, so the socket failed.
 			return 0, errors.Join(errs...)
 		}
 	}
 }
 
-// probe deletes a flow that can't exist, to find out whether flows may be
-// deleted at all.
+// probe deletes a flow that cannot exist, to find out whether the process may delete
+// flows.
 func (c *Conn) probe() error {
 	none := netip.IPv4Unspecified().AsSlice()
 	port := netfilter.Uint16Bytes(0)

@@ -17,7 +17,7 @@ func TestDeleteInBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if deleted, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Gone: backend1}}); deleted != flows || err != nil {
+	if deleted, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}}); deleted != flows || err != nil {
 		t.Errorf("Flush = %d, %v; want %d", deleted, err, flows)
 	}
 	if left := n.flows(t); len(left) != flows {

@@ -14,15 +14,14 @@ import (
 // msgGet is IPCTNL_MSG_CT_GET.
 const msgGet = 1
 
-// filter is what the kernel is asked to leave out of the dump of one family: flows
-// to elsewhere than to, and flows whose replies come from elsewhere than from.
+// filter selects the flows that a dump of one family contains: those to destination to
+// whose replies come from from.
 type filter struct {
 	family   family
 	to, from end
 }
 
-// end is one end of a flow, as far as a filter cares: any address where addr is not
-// valid, any port where port is zero.
+// end selects one end of flows. The zero addr means any address, 0 any port.
 type end struct {
 	addr netip.Addr
 	port uint16
@@ -30,7 +29,7 @@ type end struct {
 
 func endOf(ap netip.AddrPort) end { return end{addr: ap.Addr(), port: ap.Port()} }
 
-// widen returns the narrowest end that lets both through.
+// widen returns the narrowest end that selects what e and o select.
 func (e end) widen(o end) end {
 	if e.addr != o.addr {
 		e.addr = netip.Addr{}
@@ -41,8 +40,8 @@ func (e end) widen(o end) end {
 	return e
 }
 
-// filter returns the narrowest filter that lets every stale flow of a family
-// through, and false if m has no target of that family.
+// filter returns the narrowest filter that selects all flows of a family that m may
+// remove, and false if m has no destination of that family.
 func (m *matcher) filter(f family) (filter, bool) {
 	out := filter{family: f}
 	found := false
@@ -54,7 +53,7 @@ func (m *matcher) filter(f family) (filter, bool) {
 		}
 		out.to, out.from = out.to.widen(to), out.from.widen(from)
 	}
-	for key, t := range m.vips {
+	for key, t := range m.addrs {
 		if familyOf(key.Addr()) == f {
 			join(endOf(key), t)
 		}
@@ -67,16 +66,16 @@ func (m *matcher) filter(f family) (filter, bool) {
 	return out, found
 }
 
-// from returns where the replies of the stale flows to a destination come from: its
-// lost backends, and the destination itself where flows that were not translated are
-// stale. All that is known of a live destination is where they do not come from.
+// from returns where the replies of the flows to remove come from: the removed backends,
+// and the destination itself if flows that were not translated are to be removed. If only
+// the remaining backends are known, replies can come from any other address.
 func (t *target) from(to end) end {
-	if t.live {
+	if t.keep {
 		return end{}
 	}
 	var out end
 	found := false
-	if t.unrouted {
+	if t.untranslated {
 		out, found = to, true
 	}
 	for b := range t.backends {
@@ -92,9 +91,9 @@ func (t *target) from(to end) end {
 	return out
 }
 
-// Bits of CTA_FILTER_ORIG_FLAGS and CTA_FILTER_REPLY_FLAGS: the parts of a tuple that
-// a flow must share with the request's (net/netfilter/nf_conntrack_netlink.c, enum
-// CTA_FILTER_F).
+// Bits of CTA_FILTER_ORIG_FLAGS and CTA_FILTER_REPLY_FLAGS: the parts in which the tuple
+// of a flow must equal the tuple of the request (enum CTA_FILTER_F in
+// net/netfilter/nf_conntrack_netlink.c).
 const (
 	filterIPSrc   = 1 << 0
 	filterIPDst   = 1 << 1
@@ -103,8 +102,8 @@ const (
 	filterDstPort = 1 << 5
 )
 
-// dumpRequest asks for the UDP flows of f, and perhaps more. The library's own filters
-// know neither protocol nor tuple.
+// dumpRequest returns a request for the flows that f selects. Older kernels return more.
+// The filters of github.com/ti-mo/conntrack support neither protocol nor tuple.
 func dumpRequest(f filter) (netlink.Message, error) {
 	orig, origFlags := tupleFilter(ctaTupleOrig, f.to, ctaIPv4Dst, filterIPDst, ctaProtoDstPort, filterDstPort)
 	attrs := []netfilter.Attribute{orig}
@@ -115,14 +114,13 @@ func dumpRequest(f filter) (netlink.Message, error) {
 	return marshalDump(f.family, append(attrs, netfilter.Attribute{Type: ctaFilter, Nested: true, Children: flags}))
 }
 
-// tupleFilter returns a tuple of the request with what is known of one end of it, and
-// which bits that makes. It always has the protocol, without which the kernel takes no
-// port.
+// tupleFilter returns the tuple of a request that selects flows by one of their ends, and
+// its bits. It always has the protocol, without which the kernel rejects a port.
 func tupleFilter(tuple uint16, e end, ip uint16, ipBit uint32, port uint16, portBit uint32) (netfilter.Attribute, uint32) {
 	flags := uint32(filterProto)
 	out := netfilter.Attribute{Type: tuple, Nested: true}
-	// Not for IPv6: there the kernel lets through all but the address
-	// (ctnetlink_filter_match_tuple takes equal for different, up to 6.18 at least).
+	// Not for IPv6: ctnetlink_filter_match_tuple inverts the comparison of addresses,
+	// at least up to Linux 6.18.
 	if e.addr.Is4() {
 		flags |= ipBit
 		out.Children = append(out.Children, netfilter.Attribute{Type: ctaTupleIP, Nested: true,
@@ -138,11 +136,13 @@ func tupleFilter(tuple uint16, e end, ip uint16, ipBit uint32, port uint16, port
 	return out, flags
 }
 
-// flagsAttr is alone among conntrack's numbers in the host's byte order.
+// flagsAttr returns an attribute with bits. Unlike all other numbers of conntrack they are
+// in the machine's byte order.
 func flagsAttr(kind uint16, flags uint32) netfilter.Attribute {
 	return netfilter.Attribute{Type: kind, Data: binary.NativeEndian.AppendUint32(nil, flags)}
 }
 
+// marshalDump returns a request for a dump.
 func marshalDump(f family, attrs []netfilter.Attribute) (netlink.Message, error) {
 	return netfilter.MarshalNetlink(netfilter.Header{
 		SubsystemID: netfilter.NFSubsysCTNetlink,
@@ -152,12 +152,12 @@ func marshalDump(f family, attrs []netfilter.Attribute) (netlink.Message, error)
 	}, attrs)
 }
 
-// filtersReplies finds out whether a filter may name where replies come from. From
-// Linux 5.8, which brought CTA_FILTER, until some version before 6.1, the kernel reads
-// those parts of the reply's tuple that CTA_FILTER_ORIG_FLAGS names, so that others
-// count as zero and no flow matches (ctnetlink_alloc_filter). Asked for an address
-// that the request does not have, only a kernel that reads what the reply's own flags
-// name refuses. Others answer with no flow, or with all where there is no CTA_FILTER.
+// filtersReplies probes whether the kernel can filter by the source of replies. From
+// Linux 5.8, which introduced CTA_FILTER, until some version before 6.1, the kernel reads
+// only the parts of the reply's tuple that CTA_FILTER_ORIG_FLAGS selects, so the other
+// parts are zero and no flow matches (ctnetlink_alloc_filter). If CTA_FILTER_REPLY_FLAGS
+// selects an address that the request lacks, kernels that read these flags return EINVAL.
+// Others return no flow, or all flows if they do not know CTA_FILTER.
 func (c *Conn) filtersReplies() (bool, error) {
 	if !loaded() {
 		return false, nil

@@ -14,18 +14,18 @@ import (
 func TestOnlyStaleIsRead(t *testing.T) {
 	for _, tt := range []struct {
 		name                  string
-		stale                 []Stale
+		stale                 []Change
 		passes, read, deleted int
 	}{
-		{"nothing", []Stale{{Addr: dns, Port: 53}}, 0, 0, 0},
-		{"one backend", []Stale{{Addr: dns, Port: 53, Gone: backend1}}, 1, 2, 2},
-		{"backend without flows", []Stale{{Addr: dns, Port: 53, Gone: aps("10.1.0.3:5353")}}, 1, 0, 0},
-		{"untranslated", []Stale{{Addr: noRule, Port: 53, Unrouted: true}}, 1, 1, 1},
-		{"untranslated, none is", []Stale{{Addr: dns, Port: 53, Unrouted: true}}, 1, 0, 0},
+		{"nothing", []Change{{Addr: dns, Port: 53}}, 0, 0, 0},
+		{"one backend", []Change{{Addr: dns, Port: 53, Removed: backend1}}, 1, 2, 2},
+		{"backend without flows", []Change{{Addr: dns, Port: 53, Removed: aps("10.1.0.3:5353")}}, 1, 0, 0},
+		{"untranslated", []Change{{Addr: noRule, Port: 53, First: true}}, 1, 1, 1},
+		{"untranslated, none is", []Change{{Addr: dns, Port: 53, First: true}}, 1, 0, 0},
 		// The backend's own flow, and one to another node, come as well.
-		{"one backend of many destinations", []Stale{{Addr: dns, Port: 53, Gone: backend1}, {Addr: other, Port: 53, Gone: backend1}, {Port: 30053, Gone: backend1}}, 1, 6, 4},
-		{"many backends of many destinations", []Stale{{Addr: dns, Port: 53, Gone: aps("10.1.0.1:5353", "10.1.0.2:5353")}, {Addr: other, Port: 53, Gone: backend1}}, 1, 4, 4},
-		{"both families", []Stale{{Addr: dns6, Port: 53, Gone: aps("[fd00:1::1]:5353")}, {Addr: dns, Port: 53, Gone: backend1}}, 2, 3, 3},
+		{"one backend of many destinations", []Change{{Addr: dns, Port: 53, Removed: backend1}, {Addr: other, Port: 53, Removed: backend1}, {Port: 30053, Removed: backend1}}, 1, 6, 4},
+		{"many backends of many destinations", []Change{{Addr: dns, Port: 53, Removed: aps("10.1.0.1:5353", "10.1.0.2:5353")}, {Addr: other, Port: 53, Removed: backend1}}, 1, 4, 4},
+		{"both families", []Change{{Addr: dns6, Port: 53, Removed: aps("[fd00:1::1]:5353")}, {Addr: dns, Port: 53, Removed: backend1}}, 2, 3, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
@@ -88,7 +88,7 @@ func TestKernelsThatCannotFilterReplies(t *testing.T) {
 		n.ask(t, fmt.Sprintf("%s:%d", clientAddr, 4000+2*i), "10.96.0.10:53")
 	}
 	n.conn.reply = false
-	if deleted, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Gone: backend1}}); deleted != 3 || err != nil {
+	if deleted, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}}); deleted != 3 || err != nil {
 		t.Errorf("Flush = %d, %v; want 3", deleted, err)
 	}
 }

@@ -6,44 +6,44 @@ import (
 )
 
 func TestFilter(t *testing.T) {
-	dns4 := Stale{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Unrouted: true}
-	dns6 := Stale{Addr: netip.MustParseAddr("fd00:96::10"), Port: 53, Unrouted: true}
-	lost := func(to string, gone ...string) Stale {
-		return Stale{Addr: ap(to).Addr(), Port: ap(to).Port(), Gone: aps(gone...)}
+	dns4 := Change{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, First: true}
+	dns6 := Change{Addr: netip.MustParseAddr("fd00:96::10"), Port: 53, First: true}
+	lost := func(to string, gone ...string) Change {
+		return Change{Addr: ap(to).Addr(), Port: ap(to).Port(), Removed: aps(gone...)}
 	}
 	dns, any53, backend := endOf(ap("10.96.0.10:53")), end{port: 53}, endOf(ap("10.1.0.1:5353"))
 	for _, tt := range []struct {
 		name   string
-		stale  []Stale
+		stale  []Change
 		family family
 		want   filter
 		ok     bool
 	}{
 		{"nothing", nil, familyIPv4, filter{family: familyIPv4}, false},
-		{"one destination", []Stale{dns4, dns4}, familyIPv4, filter{familyIPv4, dns, dns}, true},
-		{"other family only", []Stale{dns4}, familyIPv6, filter{family: familyIPv6}, false},
-		{"each family its own", []Stale{dns4, dns6}, familyIPv6, filter{familyIPv6, endOf(ap("[fd00:96::10]:53")), endOf(ap("[fd00:96::10]:53"))}, true},
-		{"common port", []Stale{dns4, {Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, Unrouted: true}},
+		{"one destination", []Change{dns4, dns4}, familyIPv4, filter{familyIPv4, dns, dns}, true},
+		{"other family only", []Change{dns4}, familyIPv6, filter{family: familyIPv6}, false},
+		{"each family its own", []Change{dns4, dns6}, familyIPv6, filter{familyIPv6, endOf(ap("[fd00:96::10]:53")), endOf(ap("[fd00:96::10]:53"))}, true},
+		{"common port", []Change{dns4, {Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, First: true}},
 			familyIPv4, filter{familyIPv4, any53, any53}, true},
-		{"common address", []Stale{dns4, {Addr: dns4.Addr, Port: 54, Unrouted: true}},
+		{"common address", []Change{dns4, {Addr: dns4.Addr, Port: 54, First: true}},
 			familyIPv4, filter{familyIPv4, end{addr: dns4.Addr}, end{addr: dns4.Addr}}, true},
-		{"node port", []Stale{{Port: 30053, Unrouted: true}}, familyIPv6, filter{familyIPv6, end{port: 30053}, end{port: 30053}}, true},
-		{"node port of IPv4", []Stale{{Addr: netip.IPv4Unspecified(), Port: 30053, Unrouted: true}}, familyIPv6, filter{family: familyIPv6}, false},
-		{"node port of one family", []Stale{{Port: 30053, Gone: aps("10.1.0.1:53")}},
+		{"node port", []Change{{Port: 30053, First: true}}, familyIPv6, filter{familyIPv6, end{port: 30053}, end{port: 30053}}, true},
+		{"node port of IPv4", []Change{{Addr: netip.IPv4Unspecified(), Port: 30053, First: true}}, familyIPv6, filter{family: familyIPv6}, false},
+		{"node port of one family", []Change{{Port: 30053, Removed: aps("10.1.0.1:53")}},
 			familyIPv6, filter{family: familyIPv6}, false},
-		{"one backend", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353")}, familyIPv4, filter{familyIPv4, dns, backend}, true},
-		{"one backend of many destinations", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353"), {Port: 30053, Gone: aps("10.1.0.1:5353")}},
+		{"one backend", []Change{lost("10.96.0.10:53", "10.1.0.1:5353")}, familyIPv4, filter{familyIPv4, dns, backend}, true},
+		{"one backend of many destinations", []Change{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353"), {Port: 30053, Removed: aps("10.1.0.1:5353")}},
 			familyIPv4, filter{familyIPv4, end{}, backend}, true},
-		{"backends with a common port", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:5353")},
+		{"backends with a common port", []Change{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:5353")},
 			familyIPv4, filter{familyIPv4, dns, end{port: 5353}}, true},
-		{"ports of one backend", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.10:53", "10.1.0.1:5354")},
+		{"ports of one backend", []Change{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.10:53", "10.1.0.1:5354")},
 			familyIPv4, filter{familyIPv4, dns, end{addr: backend.addr}}, true},
-		{"nothing in common", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:1", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353")},
+		{"nothing in common", []Change{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:1", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353")},
 			familyIPv4, filter{family: familyIPv4}, true},
-		{"lost and untranslated", []Stale{{Addr: dns4.Addr, Port: 53, Unrouted: true, Gone: aps("10.1.0.1:5353")}},
+		{"lost and untranslated", []Change{{Addr: dns4.Addr, Port: 53, First: true, Removed: aps("10.1.0.1:5353")}},
 			familyIPv4, filter{familyIPv4, dns, end{}}, true},
 	} {
-		got, ok := newStaleMatcher(tt.stale).filter(tt.family)
+		got, ok := matchChanges(tt.stale).filter(tt.family)
 		if got != tt.want || ok != tt.ok {
 			t.Errorf("%s: filter = %+v, %v; want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
@@ -53,7 +53,7 @@ func TestFilter(t *testing.T) {
 // TestFilterOfLive has a destination with one backend: flows from all others are
 // stale, so nothing is known of where they come from.
 func TestFilterOfLive(t *testing.T) {
-	m := newLiveMatcher([]Live{{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Backends: aps("10.1.0.1:5353")}})
+	m := matchDestinations([]Destination{{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Backends: aps("10.1.0.1:5353")}})
 	want := filter{family: familyIPv4, to: endOf(ap("10.96.0.10:53"))}
 	if got, ok := m.filter(familyIPv4); got != want || !ok {
 		t.Errorf("filter = %+v, %v; want %+v", got, ok, want)
@@ -65,26 +65,26 @@ func TestFilterOfLive(t *testing.T) {
 func TestFilterLetsStaleThrough(t *testing.T) {
 	dsts := aps("10.96.0.10:53", "10.96.0.10:54", "10.96.0.11:53", "192.0.2.1:53", "192.0.2.1:30053")
 	froms := append(aps("10.1.0.1:5353", "10.1.0.1:53", "10.1.0.2:5353"), dsts...)
-	var entries []Stale
+	var entries []Change
 	for i, dst := range dsts {
 		addr := dst.Addr()
 		if i >= 3 {
 			addr = netip.IPv4Unspecified()
 		}
-		entries = append(entries, Stale{Addr: addr, Port: dst.Port(), Unrouted: true})
+		entries = append(entries, Change{Addr: addr, Port: dst.Port(), First: true})
 		for _, from := range froms[:3] {
-			entries = append(entries, Stale{Addr: addr, Port: dst.Port(), Gone: []netip.AddrPort{from}})
+			entries = append(entries, Change{Addr: addr, Port: dst.Port(), Removed: []netip.AddrPort{from}})
 		}
 	}
 	narrow := 0
 	for i := range entries {
 		for j := range entries {
-			m := newStaleMatcher([]Stale{entries[i], entries[j]})
+			m := matchChanges([]Change{entries[i], entries[j]})
 			m.local = map[netip.Addr]struct{}{netip.MustParseAddr("192.0.2.1"): {}}
 			f, ok := m.filter(familyIPv4)
 			for _, dst := range dsts {
 				for _, from := range froms {
-					stale := m.stale(flow{dst: dst, reply: from})
+					stale := m.remove(flow{dst: dst, reply: from})
 					passes := ok && f.to.widen(endOf(dst)) == f.to && f.from.widen(endOf(from)) == f.from
 					if stale && !passes {
 						t.Errorf("%+v and %+v: flow %v = %v is stale, and %+v leaves it out", entries[i], entries[j], dst, from, f)

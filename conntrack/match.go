@@ -2,8 +2,7 @@ package conntrack
 
 import "net/netip"
 
-// family is the address family of a dump, in the kernel's numbers (AF_INET,
-// AF_INET6).
+// family is the address family of a dump: AF_INET or AF_INET6.
 type family uint8
 
 const (
@@ -11,7 +10,7 @@ const (
 	familyIPv6 family = 10
 )
 
-// families are both of them, in the order of passes.
+// families are both families, in the order of passes.
 var families = [...]family{familyIPv4, familyIPv6}
 
 // familyOf returns the family of a valid, unmapped address.
@@ -22,58 +21,61 @@ func familyOf(addr netip.Addr) family {
 	return familyIPv6
 }
 
-// flow is what decides about an entry: where its first packet was sent to, and
-// where the replies come from.
+// flow is the part of an entry that decides whether it is removed.
 type flow struct {
-	dst   netip.AddrPort
+	// dst is the original destination.
+	dst netip.AddrPort
+	// reply is where replies come from. It equals dst if the flow was not translated.
 	reply netip.AddrPort
 }
 
-// matcher says which flows go. It is built once per pass and looked up once
+// matcher decides which flows are removed. It is built once per pass and asked once
 // per flow.
 type matcher struct {
-	// vips are the destinations with an address, ports the others.
-	vips  map[netip.AddrPort]*target
+	// addrs are the destinations with an address, ports the others.
+	addrs map[netip.AddrPort]*target
 	ports map[localPort]*target
-	// local are the addresses of the namespace; filled in only where there
-	// are ports.
+	// local are the addresses of the namespace. It is set only if there are ports.
 	local map[netip.Addr]struct{}
 }
 
-// localPort is a destination without an address: any local one of a family.
+// localPort is a destination without an address: all local addresses of a family.
 type localPort struct {
 	family family
 	port   uint16
 }
 
-// target is what is known of one destination.
+// target says which flows to one destination are removed.
 type target struct {
 	backends map[netip.AddrPort]struct{}
-	// live turns the meaning of backends round: all others are stale.
-	live     bool
-	unrouted bool
+	// keep is true if flows to backends are kept and all others are removed, and false
+	// if flows to backends are removed.
+	keep bool
+	// untranslated is true if flows that were not translated are removed.
+	untranslated bool
 }
 
-// newStaleMatcher joins the entries of stale that share a destination.
-func newStaleMatcher(stale []Stale) *matcher {
+// matchChanges returns a matcher of the flows that changes made invalid.
+func matchChanges(changes []Change) *matcher {
 	m := newMatcher()
-	for _, s := range stale {
-		if len(s.Gone) == 0 && !s.Unrouted {
+	for _, c := range changes {
+		if len(c.Removed) == 0 && !c.First {
 			continue
 		}
-		for _, t := range m.targets(s.Addr, s.Port, s.Gone) {
-			t.unrouted = t.unrouted || s.Unrouted
+		for _, t := range m.targets(c.Addr, c.Port, c.Removed) {
+			t.untranslated = t.untranslated || c.First
 		}
 	}
 	return m
 }
 
-// newLiveMatcher joins the entries of live that share a destination.
-func newLiveMatcher(live []Live) *matcher {
+// matchDestinations returns a matcher of the flows to destinations whose replies do not
+// come from a backend.
+func matchDestinations(destinations []Destination) *matcher {
 	m := newMatcher()
-	for _, l := range live {
-		for _, t := range m.targets(l.Addr, l.Port, l.Backends) {
-			t.live = true
+	for _, d := range destinations {
+		for _, t := range m.targets(d.Addr, d.Port, d.Backends) {
+			t.keep = true
 		}
 	}
 	return m
@@ -81,26 +83,18 @@ func newLiveMatcher(live []Live) *matcher {
 
 func newMatcher() *matcher {
 	return &matcher{
-		vips:  make(map[netip.AddrPort]*target),
+		addrs: make(map[netip.AddrPort]*target),
 		ports: make(map[localPort]*target),
 	}
 }
 
-// targets returns the targets of a destination, with backends added to them.
-// A destination of no family is one target for each that it has backends of;
-// without backends it is both.
+// targets returns the targets of a destination, with backends added to them. A
+// destination without a family has one target for each family of its backends, and both
+// if it has no backends.
 func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPort) []*target {
-	addr = plain(addr)
+	addr = normalize(addr)
 	if addr.IsValid() && !addr.IsUnspecified() {
-		key := netip.AddrPortFrom(addr, port)
-		if m.vips[key] == nil {
-			m.vips[key] = &target{backends: make(map[netip.AddrPort]struct{}, len(backends))}
-		}
-		t := m.vips[key]
-		for _, b := range backends {
-			t.backends[netip.AddrPortFrom(plain(b.Addr()), b.Port())] = struct{}{}
-		}
-		return []*target{t}
+		return []*target{add(m.addrs, netip.AddrPortFrom(addr, port), backends)}
 	}
 	var out []*target
 	for _, f := range families {
@@ -111,41 +105,47 @@ func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPor
 		case !addr.IsValid() && len(own) == 0 && len(backends) > 0:
 			continue
 		}
-		key := localPort{family: f, port: port}
-		if m.ports[key] == nil {
-			m.ports[key] = &target{backends: make(map[netip.AddrPort]struct{}, len(own))}
-		}
-		for _, b := range own {
-			m.ports[key].backends[b] = struct{}{}
-		}
-		out = append(out, m.ports[key])
+		out = append(out, add(m.ports, localPort{family: f, port: port}, own))
 	}
 	return out
 }
 
-// ofFamily returns the backends of one family, their addresses plain.
+// add adds backends to the target of a key, and returns it.
+func add[K comparable](targets map[K]*target, key K, backends []netip.AddrPort) *target {
+	t := targets[key]
+	if t == nil {
+		t = &target{backends: make(map[netip.AddrPort]struct{}, len(backends))}
+		targets[key] = t
+	}
+	for _, b := range backends {
+		t.backends[netip.AddrPortFrom(normalize(b.Addr()), b.Port())] = struct{}{}
+	}
+	return t
+}
+
+// ofFamily returns the backends of one family.
 func ofFamily(backends []netip.AddrPort, f family) []netip.AddrPort {
 	var out []netip.AddrPort
 	for _, b := range backends {
-		if addr := plain(b.Addr()); addr.IsValid() && familyOf(addr) == f {
-			out = append(out, netip.AddrPortFrom(addr, b.Port()))
+		if addr := normalize(b.Addr()); addr.IsValid() && familyOf(addr) == f {
+			out = append(out, b)
 		}
 	}
 	return out
 }
 
-// plain returns the address as an entry of the table has it.
-func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
+// normalize returns the address in the form that entries of the table have.
+func normalize(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
-// stale reports whether a flow goes. Where the destination is known by its
-// address as well as by a port of the node, a live address decides alone, as
+// remove reports whether a flow is removed. If the destination matches by its
+// address and by a local port, an address whose backends are known decides alone, as
 // it does in the ruleset.
-func (m *matcher) stale(f flow) bool {
-	if t := m.vips[f.dst]; t != nil {
-		if t.stale(f) {
+func (m *matcher) remove(f flow) bool {
+	if t := m.addrs[f.dst]; t != nil {
+		if t.remove(f) {
 			return true
 		}
-		if t.live {
+		if t.keep {
 			return false
 		}
 	}
@@ -153,17 +153,18 @@ func (m *matcher) stale(f flow) bool {
 		return false
 	}
 	t := m.ports[localPort{family: familyOf(f.dst.Addr()), port: f.dst.Port()}]
-	if t == nil || !t.stale(f) {
+	if t == nil || !t.remove(f) {
 		return false
 	}
 	_, local := m.local[f.dst.Addr()]
 	return local
 }
 
-func (t *target) stale(f flow) bool {
+// remove reports whether a flow to the destination is removed.
+func (t *target) remove(f flow) bool {
 	_, listed := t.backends[f.reply]
-	if t.live {
+	if t.keep {
 		return !listed
 	}
-	return listed || t.unrouted && f.reply == f.dst
+	return listed || t.untranslated && f.reply == f.dst
 }

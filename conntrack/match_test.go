@@ -1,6 +1,7 @@
 package conntrack
 
 import (
+	"encoding/json"
 	"net/netip"
 	"testing"
 )
@@ -16,14 +17,14 @@ func aps(s ...string) []netip.AddrPort {
 }
 
 func TestStaleMatcher(t *testing.T) {
-	m := newStaleMatcher([]Stale{
-		{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Gone: aps("10.1.0.1:5353")},
-		{Addr: netip.MustParseAddr("::ffff:10.96.0.10"), Port: 53, Gone: aps("10.1.0.9:5353")},
-		{Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, Unrouted: true},
-		{Port: 30053, Gone: aps("10.1.0.1:5353")},
-		{Port: 30054, Unrouted: true},
-		{Addr: netip.IPv4Unspecified(), Port: 30055, Unrouted: true},
-		{Addr: netip.IPv6Unspecified(), Port: 30056, Unrouted: true, Gone: aps("[fd00:1::1]:5353")},
+	m := matchChanges([]Change{
+		{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Removed: aps("10.1.0.1:5353")},
+		{Addr: netip.MustParseAddr("::ffff:10.96.0.10"), Port: 53, Removed: aps("10.1.0.9:5353")},
+		{Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, First: true},
+		{Port: 30053, Removed: aps("10.1.0.1:5353")},
+		{Port: 30054, First: true},
+		{Addr: netip.IPv4Unspecified(), Port: 30055, First: true},
+		{Addr: netip.IPv6Unspecified(), Port: 30056, First: true, Removed: aps("[fd00:1::1]:5353")},
 		{Addr: netip.MustParseAddr("10.96.0.99"), Port: 53},
 	})
 	m.local = map[netip.Addr]struct{}{
@@ -53,14 +54,14 @@ func TestStaleMatcher(t *testing.T) {
 		{"node port of IPv6, untranslated in the other family", "192.0.2.1:30056", "192.0.2.1:30056", false},
 		{"node port, untranslated, both families", "[2001:db8::1]:30054", "[2001:db8::1]:30054", true},
 	} {
-		if got := m.stale(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
+		if got := m.remove(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
 			t.Errorf("%s: stale(%s -> %s) = %v, want %v", tt.name, tt.dst, tt.reply, got, tt.want)
 		}
 	}
 }
 
 func TestLiveMatcher(t *testing.T) {
-	m := newLiveMatcher([]Live{
+	m := matchDestinations([]Destination{
 		{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Backends: aps("10.1.0.1:5353", "10.1.0.2:5353")},
 		{Addr: netip.MustParseAddr("192.0.2.1"), Port: 30053, Backends: aps("10.1.0.3:5353")},
 		{Port: 30053, Backends: aps("10.1.0.1:5353")},
@@ -87,8 +88,18 @@ func TestLiveMatcher(t *testing.T) {
 		{"node port, stale", "192.0.2.2:30053", "10.1.0.3:5353", true},
 		{"node port of the other family", "[2001:db8::1]:30053", "[2001:db8::1]:30053", false},
 	} {
-		if got := m.stale(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
+		if got := m.remove(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
 			t.Errorf("%s: stale(%s -> %s) = %v, want %v", tt.name, tt.dst, tt.reply, got, tt.want)
 		}
+	}
+}
+
+// The aggregator stores changes as JSON. Older versions must be able to read them.
+func TestChangeJSON(t *testing.T) {
+	in := Change{Addr: ap("10.96.0.1:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353"), First: true}
+	const want = `{"Addr":"10.96.0.1","Port":53,"Gone":["10.1.0.1:5353"],"Unrouted":true}`
+	b, err := json.Marshal(in)
+	if err != nil || string(b) != want {
+		t.Errorf("Marshal = %s, %v; want %s", b, err, want)
 	}
 }

@@ -6,24 +6,24 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/mdlayher/netlink"
-	rtnetlink "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// maxInterrupts is how often a pass is repeated because the kernel says that
-// the table changed under it. kube-proxy takes 5 as well.
+// maxInterrupts is how often a dump is tried while the kernel reports that
+// the table changed during it. kube-proxy also tries 5 times.
 const maxInterrupts = 5
 
-// sweep removes the flows that m calls stale, in one pass for each family that
-// m has targets in.
+// sweep removes the flows that m selects, in one pass for each family in which
+// m has destinations.
 func (c *Conn) sweep(ctx context.Context, m *matcher) (deleted int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(m.ports) > 0 {
 		if m.local, err = c.localAddrs(); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("list local addresses: %w", err)
 		}
 	}
 	for _, family := range families {
@@ -40,7 +40,7 @@ func (c *Conn) sweep(ctx context.Context, m *matcher) (deleted int, err error) {
 	return deleted, nil
 }
 
-// sweepFamily makes the pass of one family, again where it was interrupted.
+// sweepFamily makes the pass of one family, and repeats it if it was interrupted.
 func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted int, err error) {
 	for range maxInterrupts {
 		var n int
@@ -50,17 +50,16 @@ func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted i
 			break
 		}
 	}
-	// nfnetlink answers EINVAL where a subsystem is not loaded.
+	// nfnetlink returns EINVAL if a subsystem is not loaded.
 	if errors.Is(err, unix.EINVAL) && !loaded() {
 		return deleted, nil
 	}
 	return deleted, err
 }
 
-// pass reads the flows of a family once and removes the stale ones as it goes.
-// It returns an error that wraps EINTR where the table changed so that the
-// dump may have missed flows. An entry that can't be removed does not stop the
-// pass.
+// pass reads the flows of a family once and removes those that m selects.
+// It returns an error that wraps EINTR if the table changed so that the
+// dump may have missed flows. If an entry cannot be removed, the pass continues.
 func (c *Conn) pass(ctx context.Context, m *matcher, f filter) (deleted int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -77,10 +76,10 @@ func (c *Conn) pass(ctx context.Context, m *matcher, f filter) (deleted int, err
 		return 0, fmt.Errorf("dump flows: %w", err)
 	}
 	var errs []error
-	var stale []netlink.Message
+	var removals []netlink.Message
 	remove := func() {
-		n, err := c.remove(stale)
-		deleted, stale = deleted+n, stale[:0]
+		n, err := c.remove(removals)
+		deleted, removals = deleted+n, removals[:0]
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -97,13 +96,13 @@ func (c *Conn) pass(ctx context.Context, m *matcher, f filter) (deleted int, err
 		}
 		c.read.Add(1)
 		interrupted = interrupted || msg.Header.Flags&netlink.DumpInterrupted != 0
-		if flow, ok := decodeUDP(msg.Data); !ok || !m.stale(flow) {
+		if flow, ok := decodeUDP(msg.Data); !ok || !m.remove(flow) {
 			continue
 		}
 		if req, ok := deleteRequest(msg.Data); ok {
-			stale = append(stale, req)
+			removals = append(removals, req)
 		}
-		if len(stale) == deleteBatch {
+		if len(removals) == deleteBatch {
 			remove()
 		}
 	}
@@ -114,29 +113,50 @@ func (c *Conn) pass(ctx context.Context, m *matcher, f filter) (deleted int, err
 	return deleted, errors.Join(errs...)
 }
 
-// loaded reports whether the kernel tracks connections at all.
+// loaded reports whether the kernel has loaded nf_conntrack.
 func loaded() bool {
 	_, err := os.Stat("/proc/sys/net/netfilter/nf_conntrack_max")
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// localAddrs returns the addresses of the namespace's interfaces.
+// localAddrs returns the addresses of the namespace's interfaces. net.InterfaceAddrs
+// would return those of the calling thread's namespace.
 func (c *Conn) localAddrs() (map[netip.Addr]struct{}, error) {
-	var list []rtnetlink.Addr
-	var err error
+	req := netlink.Message{
+		Header: netlink.Header{Type: unix.RTM_GETADDR, Flags: netlink.Request | netlink.Dump},
+		Data:   make([]byte, unix.SizeofIfAddrmsg), // of any family
+	}
+	var msgs []netlink.Message
 	for range maxInterrupts {
-		if list, err = c.addrs.AddrList(nil, rtnetlink.FAMILY_ALL); !errors.Is(err, rtnetlink.ErrDumpInterrupted) {
+		var err error
+		if msgs, err = c.route.Execute(req); err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(msgs, func(m netlink.Message) bool { return m.Header.Flags&netlink.DumpInterrupted != 0 }) {
 			break
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list local addresses: %w", err)
-	}
-	out := make(map[netip.Addr]struct{}, len(list))
-	for _, a := range list {
-		if addr, ok := netip.AddrFromSlice(a.IP); ok {
-			out[plain(addr)] = struct{}{}
+	out := make(map[netip.Addr]struct{}, len(msgs))
+	for _, msg := range msgs {
+		if addr, ok := decodeAddr(msg.Data); ok {
+			out[normalize(addr)] = struct{}{}
 		}
 	}
 	return out, nil
+}
+
+// decodeAddr returns the local address in an RTM_NEWADDR. On a point-to-point link
+// IFA_ADDRESS is the address of the peer and IFA_LOCAL the local one.
+func decodeAddr(msg []byte) (addr netip.Addr, ok bool) {
+	for attrs := msg[min(unix.SizeofIfAddrmsg, len(msg)):]; len(attrs) > 0; {
+		kind, data, rest, valid := nextAttr(attrs)
+		if !valid {
+			return netip.Addr{}, false
+		}
+		if kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && !ok {
+			addr, ok = netip.AddrFromSlice(data)
+		}
+		attrs = rest
+	}
+	return addr, ok
 }

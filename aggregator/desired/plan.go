@@ -20,10 +20,10 @@ type Plan struct {
 	Counts Counts
 	// Stale are the UDP flows to flush after the commit, ordered by address
 	// and port.
-	Stale []conntrack.Stale
+	Stale []conntrack.Change
 	// Deserted are those of Stale whose destination has no backend any more, in
 	// the same order. After the commit the State does not know them.
-	Deserted []conntrack.Stale
+	Deserted []conntrack.Change
 	// Purges are the affinity maps to look into after the commit, ordered by table
 	// and name: the last rule went that made some of their entries.
 	Purges []Purge
@@ -128,8 +128,8 @@ type planner struct {
 	ops      [phases][]kernel.Op
 	origins  [phases][]int
 	counts   Counts
-	stale    []conntrack.Stale
-	deserted []conntrack.Stale
+	stale    []conntrack.Change
+	deserted []conntrack.Change
 	purges   []Purge
 	decision decision
 	// repair is true in a Diff, in which differences have no origin.
@@ -192,7 +192,7 @@ func (p *planner) table(tc *tableChange) {
 	p.s.work.Objects += uint64(len(tc.chains) + len(tc.sets) + len(tc.objects))
 	for i := range tc.sets {
 		sc := &tc.sets[i]
-		sc.set.stale(sc.before, sc.touched, func(st conntrack.Stale, deserted bool) {
+		sc.set.stale(sc.before, sc.touched, func(st conntrack.Change, deserted bool) {
 			p.stale = append(p.stale, st)
 			if deserted {
 				p.deserted = append(p.deserted, st)

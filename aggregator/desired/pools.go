@@ -87,7 +87,7 @@ func (l *layout) backend(e *nftset.Element) (backend, bool) {
 }
 
 // dest unpacks a destination. Where the key has no address it is the unspecified
-// one of the family that its backends have: see conntrack.Stale.
+// one of the family that its backends have: see conntrack.Change.
 func (l *layout) dest(dest string) (netip.Addr, uint16) {
 	addr, ok := netip.AddrFromSlice([]byte(dest[:l.addrLen]))
 	if !ok {
@@ -155,7 +155,7 @@ func (s *State) index(o *set, anew bool) {
 // change of its elements. touched has the kernel's elements, packed for before.
 // If before is nil, the kernel has no such map. Deserted means that the
 // destination has no element any more.
-func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st conntrack.Stale, deserted bool)) {
+func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
 	var old layout
 	packed := false
 	if before != nil {
@@ -168,7 +168,7 @@ func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st co
 		// Nothing was there, or all of it looked different.
 		for dest := range o.pools.totals.all() {
 			addr, port := o.pools.layout.dest(dest)
-			add(conntrack.Stale{Addr: addr, Port: port, Unrouted: true}, false)
+			add(conntrack.Change{Addr: addr, Port: port, First: true}, false)
 		}
 	case o.watched && packed && !o.exists():
 		gone := map[string][]netip.AddrPort{}
@@ -179,12 +179,12 @@ func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st co
 		}
 		for dest, addrs := range gone {
 			addr, port := old.dest(dest)
-			add(conntrack.Stale{Addr: addr, Port: port, Gone: compactAddrs(addrs)}, true)
+			add(conntrack.Change{Addr: addr, Port: port, Removed: compactAddrs(addrs)}, true)
 		}
 	}
 }
 
-func (o *set) staleChanged(touched map[string]touch, add func(st conntrack.Stale, deserted bool)) {
+func (o *set) staleChanged(touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
 	l := &o.pools.layout
 	// balance is how many more elements a destination has than before.
 	balance := map[string]int{}
@@ -203,11 +203,11 @@ func (o *set) staleChanged(touched map[string]touch, add func(st conntrack.Stale
 		}
 	}
 	for dest, more := range balance {
-		st := conntrack.Stale{Gone: compactAddrs(gone[dest])}
+		st := conntrack.Change{Removed: compactAddrs(gone[dest])}
 		st.Addr, st.Port = l.dest(dest)
 		total := o.pools.totals.get(dest, "")
-		st.Unrouted = total > 0 && total == more
-		if st.Unrouted || len(st.Gone) > 0 {
+		st.First = total > 0 && total == more
+		if st.First || len(st.Removed) > 0 {
 			add(st, total == 0)
 		}
 	}
@@ -218,13 +218,13 @@ func compactAddrs(addrs []netip.AddrPort) []netip.AddrPort {
 	return slices.Compact(addrs)
 }
 
-func compareStale(a, b conntrack.Stale) int {
+func compareStale(a, b conntrack.Change) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
 }
 
 // Live returns the backends of every destination in the maps whose flows are
 // watched, ordered by address and port.
-func (s *State) Live() []conntrack.Live {
+func (s *State) Live() []conntrack.Destination {
 	type dest struct {
 		addr netip.Addr
 		port uint16
@@ -243,11 +243,11 @@ func (s *State) Live() []conntrack.Live {
 			}
 		}
 	}
-	live := make([]conntrack.Live, 0, len(all))
+	live := make([]conntrack.Destination, 0, len(all))
 	for d, addrs := range all {
-		live = append(live, conntrack.Live{Addr: d.addr, Port: d.port, Backends: compactAddrs(addrs)})
+		live = append(live, conntrack.Destination{Addr: d.addr, Port: d.port, Backends: compactAddrs(addrs)})
 	}
-	slices.SortFunc(live, func(a, b conntrack.Live) int {
+	slices.SortFunc(live, func(a, b conntrack.Destination) int {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
 	})
 	return live

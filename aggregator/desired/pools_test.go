@@ -14,20 +14,20 @@ const (
 	udp = 17
 )
 
-func wantStale(t *testing.T, p *Plan, want ...conntrack.Stale) {
+func wantStale(t *testing.T, p *Plan, want ...conntrack.Change) {
 	t.Helper()
 	if got, want := fmt.Sprint(p.Stale), fmt.Sprint(want); got != want {
 		t.Errorf("stale %s, want %s", got, want)
 	}
 }
 
-func stale(vip string, port uint16, unrouted bool, gone ...string) conntrack.Stale {
-	st := conntrack.Stale{Port: port, Unrouted: unrouted}
+func stale(vip string, port uint16, unrouted bool, gone ...string) conntrack.Change {
+	st := conntrack.Change{Port: port, First: unrouted}
 	if vip != "" {
 		st.Addr = netip.MustParseAddr(vip)
 	}
 	for _, g := range gone {
-		st.Gone = append(st.Gone, netip.MustParseAddrPort(g))
+		st.Removed = append(st.Removed, netip.MustParseAddrPort(g))
 	}
 	return st
 }
@@ -65,7 +65,7 @@ func TestStale(t *testing.T) {
 func TestDeserted(t *testing.T) {
 	const a, b = "10.1.0.1:53", "10.1.0.2:53"
 	h := newHarness(t)
-	want := func(u *Update, want ...conntrack.Stale) {
+	want := func(u *Update, want ...conntrack.Change) {
 		t.Helper()
 		if got, want := fmt.Sprint(h.commit(u).Deserted), fmt.Sprint(want); got != want {
 			t.Errorf("deserted %s, want %s", got, want)
@@ -110,7 +110,7 @@ func TestStaleNodePort(t *testing.T) {
 	}
 	h := newHarness(t)
 	wantStale(t, h.commit(publish(node(0, "10.1.0.1:53"))), stale("0.0.0.0", 30053, true))
-	if got, want := fmt.Sprint(h.Live()), fmt.Sprint([]conntrack.Live{{Addr: netip.IPv4Unspecified(), Port: 30053, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}}); got != want {
+	if got, want := fmt.Sprint(h.Live()), fmt.Sprint([]conntrack.Destination{{Addr: netip.IPv4Unspecified(), Port: 30053, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}}); got != want {
 		t.Errorf("live %s, want %s", got, want)
 	}
 	wantStale(t, h.commit(publish(node(0, "10.1.0.2:53"))), stale("0.0.0.0", 30053, false, "10.1.0.1:53"))

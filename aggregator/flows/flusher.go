@@ -25,9 +25,9 @@ const (
 // Conntrack is the part of package conntrack that a Flusher needs.
 type Conntrack interface {
 	// Flush removes the flows that are stale.
-	Flush(ctx context.Context, stale []conntrack.Stale) (deleted int, err error)
+	Flush(ctx context.Context, stale []conntrack.Change) (deleted int, err error)
 	// Reconcile removes the flows that lead elsewhere than live says.
-	Reconcile(ctx context.Context, live []conntrack.Live) (deleted int, err error)
+	Reconcile(ctx context.Context, live []conntrack.Destination) (deleted int, err error)
 }
 
 // Config describes a Flusher.
@@ -56,8 +56,8 @@ type Flusher struct {
 	idle    chan struct{}
 
 	mu     sync.Mutex
-	stale  []conntrack.Stale
-	live   []conntrack.Live
+	stale  []conntrack.Change
+	live   []conntrack.Destination
 	all    bool
 	events []*weftv1.WatchResponse
 	busy   bool
@@ -84,7 +84,7 @@ func (f *Flusher) Overdue() <-chan struct{} { return f.overdue }
 // Before notes the destinations that a commit is about to leave without a
 // backend. If the process dies before their flows are removed, only the note
 // tells the next process about them. An error does not stop the commit.
-func (f *Flusher) Before(deserted []conntrack.Stale) {
+func (f *Flusher) Before(deserted []conntrack.Change) {
 	if f.cfg.Conntrack == nil || len(deserted) == 0 {
 		return
 	}
@@ -105,7 +105,7 @@ func (f *Flusher) noteFailed(err error) {
 // Resume removes the flows that an earlier process has noted and not removed.
 // Destinations in live are left out: they have a backend, because that process
 // died before its commit.
-func (f *Flusher) Resume(live func() []conntrack.Live) {
+func (f *Flusher) Resume(live func() []conntrack.Destination) {
 	if f.cfg.Conntrack == nil {
 		return
 	}
@@ -124,7 +124,7 @@ func (f *Flusher) Resume(live func() []conntrack.Live) {
 // After receives what a commit made stale, and the event of the commit, which is
 // published with the number of flows that were removed. If several commits share
 // a pass, the event of the last one has the number. After never blocks.
-func (f *Flusher) After(stale []conntrack.Stale, e *weftv1.WatchResponse) {
+func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	f.mu.Lock()
 	f.committing = false
 	if f.cfg.Conntrack == nil || len(stale) == 0 && len(f.events) == 0 && !f.busy {
@@ -149,7 +149,7 @@ func (f *Flusher) After(stale []conntrack.Stale, e *weftv1.WatchResponse) {
 
 // Reconcile compares all flows with live, the destinations and backends of the
 // present ruleset, and removes those that lead elsewhere.
-func (f *Flusher) Reconcile(live []conntrack.Live) {
+func (f *Flusher) Reconcile(live []conntrack.Destination) {
 	if f.cfg.Conntrack == nil {
 		return
 	}

@@ -23,7 +23,7 @@ type stuckFlows struct {
 	err              error
 }
 
-func (f *stuckFlows) Flush(ctx context.Context, stale []conntrack.Stale) (int, error) {
+func (f *stuckFlows) Flush(ctx context.Context, stale []conntrack.Change) (int, error) {
 	select {
 	case f.entered <- struct{}{}:
 	case <-ctx.Done():
@@ -38,7 +38,7 @@ func (f *stuckFlows) Flush(ctx context.Context, stale []conntrack.Stale) (int, e
 	return len(stale), f.err
 }
 
-func (f *stuckFlows) Reconcile(context.Context, []conntrack.Live) (int, error) { return 0, nil }
+func (f *stuckFlows) Reconcile(context.Context, []conntrack.Destination) (int, error) { return 0, nil }
 
 // testFlusher returns a Flusher that does not run, and the events that it has
 // published.
@@ -79,10 +79,10 @@ func commitEvent() *weftv1.WatchResponse {
 func TestFlusherJoinsAndNeverBlocks(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
 	f, _ := runFlusher(t, flows)
-	f.After(make([]conntrack.Stale, 1), commitEvent())
+	f.After(make([]conntrack.Change, 1), commitEvent())
 	<-flows.entered
 	for range 10 {
-		f.After(make([]conntrack.Stale, 2), commitEvent())
+		f.After(make([]conntrack.Change, 2), commitEvent())
 	}
 	close(flows.release)
 	<-flows.entered
@@ -97,10 +97,10 @@ func TestFlusherJoinsAndNeverBlocks(t *testing.T) {
 func TestFlusherIsBounded(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
 	f, _ := runFlusher(t, flows)
-	f.After(make([]conntrack.Stale, 1), commitEvent())
+	f.After(make([]conntrack.Change, 1), commitEvent())
 	<-flows.entered
 	for range 3 {
-		f.After(make([]conntrack.Stale, maxStale/2), commitEvent())
+		f.After(make([]conntrack.Change, maxStale/2), commitEvent())
 	}
 	select {
 	case <-f.overdue:
@@ -121,7 +121,7 @@ func TestFlusherIsBounded(t *testing.T) {
 func TestFlusherKeepsFewEvents(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
 	f, published := runFlusher(t, flows)
-	f.After(make([]conntrack.Stale, 1), commitEvent())
+	f.After(make([]conntrack.Change, 1), commitEvent())
 	<-flows.entered
 	for range maxEvents + 10 {
 		f.After(nil, commitEvent())
@@ -139,7 +139,7 @@ func TestFlusherAsksAgainAfterAnError(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}, 1), release: make(chan struct{}), err: errors.New("no")}
 	close(flows.release)
 	f, _ := runFlusher(t, flows)
-	f.After(make([]conntrack.Stale, 1), commitEvent())
+	f.After(make([]conntrack.Change, 1), commitEvent())
 	select {
 	case <-f.overdue:
 	case <-time.After(20 * time.Second):

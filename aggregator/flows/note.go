@@ -17,9 +17,9 @@ const maxNoted = 1 << 14
 type Notes interface {
 	// Load returns what the last Save stored. Notes that cannot be read are
 	// removed, and the error says so.
-	Load() ([]conntrack.Stale, error)
+	Load() ([]conntrack.Change, error)
 	// Save replaces what is stored.
-	Save([]conntrack.Stale) error
+	Save([]conntrack.Change) error
 }
 
 // note is the list of destinations in the order of their commits, together with
@@ -27,11 +27,11 @@ type Notes interface {
 type note struct {
 	// store is nil if nothing is to be stored.
 	store Notes
-	noted []conntrack.Stale
+	noted []conntrack.Change
 }
 
 // add notes destinations.
-func (n *note) add(deserted []conntrack.Stale) error {
+func (n *note) add(deserted []conntrack.Change) error {
 	if n.store == nil {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (n *note) load() error {
 }
 
 // without returns the noted destinations that are not in live.
-func (n *note) without(live []conntrack.Live) []conntrack.Stale {
+func (n *note) without(live []conntrack.Destination) []conntrack.Change {
 	if len(n.noted) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (n *note) without(live []conntrack.Live) []conntrack.Stale {
 	for _, l := range live {
 		leads[netip.AddrPortFrom(l.Addr, l.Port)] = true
 	}
-	var out []conntrack.Stale
+	var out []conntrack.Change
 	for _, s := range n.noted {
 		if !leads[netip.AddrPortFrom(s.Addr, s.Port)] {
 			out = append(out, s)

@@ -22,7 +22,7 @@ type scriptedFlows struct {
 	flushed []string
 }
 
-func (f *scriptedFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, error) {
+func (f *scriptedFlows) Flush(_ context.Context, stale []conntrack.Change) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var ports []string
@@ -38,7 +38,9 @@ func (f *scriptedFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, 
 	return 0, err
 }
 
-func (f *scriptedFlows) Reconcile(context.Context, []conntrack.Live) (int, error) { return 0, nil }
+func (f *scriptedFlows) Reconcile(context.Context, []conntrack.Destination) (int, error) {
+	return 0, nil
+}
 
 func (f *scriptedFlows) want(t *testing.T, what string, want ...string) {
 	t.Helper()
@@ -51,29 +53,29 @@ func (f *scriptedFlows) want(t *testing.T, what string, want ...string) {
 }
 
 // lost is a destination that has lost its last backend, told by its port.
-func lost(ports ...uint16) []conntrack.Stale {
-	var out []conntrack.Stale
+func lost(ports ...uint16) []conntrack.Change {
+	var out []conntrack.Change
 	for _, port := range ports {
-		out = append(out, conntrack.Stale{Addr: netip.MustParseAddr("10.96.0.1"), Port: port, Gone: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}})
+		out = append(out, conntrack.Change{Addr: netip.MustParseAddr("10.96.0.1"), Port: port, Removed: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}})
 	}
 	return out
 }
 
-func leads(ports ...uint16) []conntrack.Live {
-	var out []conntrack.Live
+func leads(ports ...uint16) []conntrack.Destination {
+	var out []conntrack.Destination
 	for _, s := range lost(ports...) {
-		out = append(out, conntrack.Live{Addr: s.Addr, Port: s.Port, Backends: s.Gone})
+		out = append(out, conntrack.Destination{Addr: s.Addr, Port: s.Port, Backends: s.Removed})
 	}
 	return out
 }
 
 // memory is a Notes. Its error is that of the next Load, which loses the notes.
 type memory struct {
-	stored []conntrack.Stale
+	stored []conntrack.Change
 	err    error
 }
 
-func (m *memory) Load() ([]conntrack.Stale, error) {
+func (m *memory) Load() ([]conntrack.Change, error) {
 	if err := m.err; err != nil {
 		m.stored, m.err = nil, nil
 		return nil, err
@@ -81,13 +83,13 @@ func (m *memory) Load() ([]conntrack.Stale, error) {
 	return m.stored, nil
 }
 
-func (m *memory) Save(noted []conntrack.Stale) error {
+func (m *memory) Save(noted []conntrack.Change) error {
 	m.stored = slices.Clone(noted)
 	return nil
 }
 
 // want compares what the next start would read.
-func (m *memory) want(t *testing.T, what string, want ...conntrack.Stale) {
+func (m *memory) want(t *testing.T, what string, want ...conntrack.Change) {
 	t.Helper()
 	if fmt.Sprint(m.stored) != fmt.Sprint(want) {
 		t.Errorf("%s: %v is noted, want %v", what, m.stored, want)
@@ -137,18 +139,18 @@ func TestFlowsOfTheRunBefore(t *testing.T) {
 	f, _ := testFlusher(t, flows, notes)
 	f.Before(lost(1, 2, 3))
 	f, _ = testFlusher(t, flows, notes)
-	f.Resume(func() []conntrack.Live { return leads(2) })
+	f.Resume(func() []conntrack.Destination { return leads(2) })
 	notes.want(t, "before the pass", lost(1, 2, 3)...)
 	f.pass(t.Context())
 	flows.want(t, "the start", "1 3")
 	notes.want(t, "after the pass")
 
 	f, _ = testFlusher(t, flows, notes)
-	f.Resume(func() []conntrack.Live { t.Error("the state is listed, though nothing is noted"); return nil })
+	f.Resume(func() []conntrack.Destination { t.Error("the state is listed, though nothing is noted"); return nil })
 
 	notes.err = errors.New("damaged")
 	f, _ = testFlusher(t, flows, notes)
-	f.Resume(func() []conntrack.Live { return nil })
+	f.Resume(func() []conntrack.Destination { return nil })
 	notes.want(t, "damaged notes, which have to go")
 	f.Before(lost(7))
 	notes.want(t, "after damage", lost(7)...)
@@ -157,7 +159,7 @@ func TestFlowsOfTheRunBefore(t *testing.T) {
 // TestFlowNotesAreBounded has too many destinations lose everything.
 func TestFlowNotesAreBounded(t *testing.T) {
 	n := note{store: &memory{}}
-	many := make([]conntrack.Stale, maxNoted)
+	many := make([]conntrack.Change, maxNoted)
 	if err := n.add(many[:maxNoted-1]); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +184,7 @@ func TestFlowNoteOfAnOverflow(t *testing.T) {
 	notes, flows := &memory{}, &scriptedFlows{}
 	f, _ := testFlusher(t, flows, notes)
 	f.Before(lost(1))
-	f.After(append(lost(1), make([]conntrack.Stale, maxStale)...), commitEvent())
+	f.After(append(lost(1), make([]conntrack.Change, maxStale)...), commitEvent())
 	f.pass(t.Context())
 	notes.want(t, "before the comparison", lost(1)...)
 	select {

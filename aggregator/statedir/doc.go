@@ -26,7 +26,7 @@
 //	  version    "1", the version of this format
 //	  revision   8 bytes: no revision above it was used
 //	  record     JSON of Record
-//	  flows      JSON of []conntrack.Stale
+//	  flows      JSON of []conntrack.Change
 //	  fragments  8 bytes: the sum of the sums of all fragments
 //	fragments
 //	  PUBLISHER/NAME

@@ -16,10 +16,10 @@ type FlowNotes struct{ dir *Dir }
 func (d *Dir) FlowNotes() *FlowNotes { return &FlowNotes{d} }
 
 // Load returns what an earlier run stored last.
-func (n *FlowNotes) Load() ([]conntrack.Stale, error) { return n.dir.flows, nil }
+func (n *FlowNotes) Load() ([]conntrack.Change, error) { return n.dir.flows, nil }
 
 // Save stores destinations in place of those before.
-func (n *FlowNotes) Save(deserted []conntrack.Stale) error {
+func (n *FlowNotes) Save(deserted []conntrack.Change) error {
 	err := n.dir.update(func(tx *bolt.Tx) error {
 		if len(deserted) == 0 {
 			return tx.Bucket(stateBucket).Delete(flowsKey)

@@ -12,19 +12,19 @@ import (
 )
 
 // lost returns n destinations that have lost their last backend.
-func lost(n int) []conntrack.Stale {
-	out := make([]conntrack.Stale, n)
+func lost(n int) []conntrack.Change {
+	out := make([]conntrack.Change, n)
 	for i := range out {
-		out[i] = conntrack.Stale{
+		out[i] = conntrack.Change{
 			Addr: netip.MustParseAddr("10.96.0.1"), Port: uint16(i), //nolint:gosec // a port
-			Gone: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")},
+			Removed: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")},
 		}
 	}
 	return out
 }
 
 // wantNoted compares the notes that an earlier run has stored.
-func wantNoted(t *testing.T, d *Dir, want []conntrack.Stale) {
+func wantNoted(t *testing.T, d *Dir, want []conntrack.Change) {
 	t.Helper()
 	if got, err := d.FlowNotes().Load(); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v (%v) is noted, want %v", got, err, want)

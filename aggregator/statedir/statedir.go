@@ -56,7 +56,7 @@ type Dir struct {
 	// record is older than the kernel.
 	outdated bool
 	// flows is for FlowNotes.
-	flows []conntrack.Stale
+	flows []conntrack.Change
 	// initial is what Load read, until the database is created with it.
 	initial *Contents
 	// converted are the former files that it replaces.
@@ -85,7 +85,7 @@ type Contents struct {
 	// Fragments are the durable fragments, by publisher and name.
 	Fragments []Fragment
 	// flows are the destinations that FlowNotes stored last.
-	flows []conntrack.Stale
+	flows []conntrack.Change
 }
 
 // Fragment is a durable fragment.

@@ -50,11 +50,11 @@ func TestClientMetrics(t *testing.T) {
 // someFlows removes as many flows as there are entries, and then fails.
 type someFlows struct{}
 
-func (someFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, error) {
+func (someFlows) Flush(_ context.Context, stale []conntrack.Change) (int, error) {
 	return len(stale), nil
 }
 
-func (someFlows) Reconcile(_ context.Context, live []conntrack.Live) (int, error) {
+func (someFlows) Reconcile(_ context.Context, live []conntrack.Destination) (int, error) {
 	return len(live), errors.New("interrupted")
 }
 
@@ -64,10 +64,10 @@ func (someFlows) Reconcile(_ context.Context, live []conntrack.Live) (int, error
 func TestFlowMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := measureFlows(someFlows{}, reg)
-	if n, err := m.Flush(t.Context(), make([]conntrack.Stale, 2)); n != 2 || err != nil {
+	if n, err := m.Flush(t.Context(), make([]conntrack.Change, 2)); n != 2 || err != nil {
 		t.Errorf("flush gave %d, %v", n, err)
 	}
-	if n, err := m.Reconcile(t.Context(), make([]conntrack.Live, 3)); n != 3 || err == nil {
+	if n, err := m.Reconcile(t.Context(), make([]conntrack.Destination, 3)); n != 3 || err == nil {
 		t.Errorf("reconcile gave %d, %v", n, err)
 	}
 	want := `

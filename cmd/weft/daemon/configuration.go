@@ -119,8 +119,8 @@ func setUpConntrack(ctx context.Context, s *Settings, log *slog.Logger) error {
 	}
 	defer func() { _ = flows.Close() }()
 	// Reading the table makes the kernel load the module. No flow matches this one.
-	nowhere := conntrack.Live{Addr: netip.IPv4Unspecified()}
-	if _, err := flows.Reconcile(ctx, []conntrack.Live{nowhere}); err != nil {
+	nowhere := conntrack.Destination{Addr: netip.IPv4Unspecified()}
+	if _, err := flows.Reconcile(ctx, []conntrack.Destination{nowhere}); err != nil {
 		log.Warn("cannot read the connection tracking table", "error", err)
 	}
 	return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Once: true, Logger: log})
