@@ -61,7 +61,7 @@ const (
 	// DefaultSessionGrace is how long the fragments of sessions are kept after a
 	// restart until their publishers return.
 	DefaultSessionGrace = 30 * time.Second
-	// DefaultReadyGrace is how long after a start Settled waits for the publishers
+	// DefaultReadyGrace is how long after a start Ready waits for the publishers
 	// from before the restart.
 	DefaultReadyGrace = 30 * time.Second
 	// DefaultDrain bounds how long a graceful stop commits pending updates.
@@ -88,7 +88,7 @@ type Config struct {
 	// SessionGrace is how long after a restart the fragments of sessions are kept
 	// until their publishers return; 0 means DefaultSessionGrace.
 	SessionGrace time.Duration
-	// ReadyGrace is how long Settled waits for the publishers from before a
+	// ReadyGrace is how long Ready waits for the publishers from before a
 	// restart; 0 means DefaultReadyGrace.
 	ReadyGrace time.Duration
 	// Drain bounds a graceful stop; 0 means DefaultDrain.
@@ -159,7 +159,7 @@ type Aggregator struct {
 	// state is the phase of Run.
 	state phase
 	// began is when the first update could be committed, in Unix nanoseconds;
-	// settled is true after Settled has returned nil.
+	// settled is true after Ready has returned nil.
 	began   atomic.Int64
 	settled atomic.Bool
 	ready   chan struct{}

@@ -48,14 +48,14 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	}
 	plan := w.state.Plan()
 	// The record comes before the commit that it describes: see desired.Record.
-	// Not being able to write it is no reason to stop.
+	// A failure to write it does not stop the commit.
 	if err := w.save(); err != nil {
 		w.log.Error("cannot save the record", "error", err)
 	}
 	if len(plan.Ops) == 0 {
 		w.state.Accept()
 		w.purger.Add(plan.Purges, len(plan.Stale) > 0)
-		w.settle(accepted, Result{Revision: w.revision}, false)
+		w.acknowledge(accepted, Result{Revision: w.revision}, false)
 		return nil, nil
 	}
 	w.flows.Before(plan.Deserted)
@@ -72,9 +72,9 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	w.failures, w.suspected = 0, false
 	w.revision++
 	counts, phases := countsOf(plan.Counts), w.phases(accepted, began, built)
-	// Whoever has an answer finds the commit counted.
+	// The commit is counted before it is acknowledged.
 	w.metrics.committed(counts, w.revision, phases)
-	w.settle(accepted, Result{Revision: w.revision, Changes: counts}, true)
+	w.acknowledge(accepted, Result{Revision: w.revision, Changes: counts}, true)
 	w.announce(accepted, plan, counts, stats, phases)
 	if w.purger.Add(plan.Purges, len(plan.Stale) > 0); w.purger.Busy() {
 		w.purger.Step()
@@ -191,7 +191,7 @@ func (w *writer) refuse(s *submission, err error) {
 		first = !w.abandoned[s.key()]
 		w.abandoned[s.key()] = true
 	}
-	// Stored fragments are tried several times: whoever does has the last word.
+	// A stored fragment is tried several times: only the last outcome counts.
 	var rejected *RejectedError
 	if errors.As(err, &rejected) && first && !s.stored {
 		w.report(rejected)
@@ -246,7 +246,7 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 		}
 		w.failures = 0
 	}
-	// Nobody can be blamed: find out by trying fewer.
+	// The error names no update: try fewer.
 	if len(batch) == 1 {
 		w.refuse(batch[0], admission.KernelRejection(batch[0].key(), err))
 		return nil, nil
@@ -273,9 +273,9 @@ func culprit(plan *desired.Plan, op, updates int) int {
 	return -1
 }
 
-// settle updates everything that readers see after a commit, and answers the
+// acknowledge updates everything that readers see after a commit, and answers the
 // updates.
-func (w *writer) settle(accepted []*submission, r Result, changed bool) {
+func (w *writer) acknowledge(accepted []*submission, r Result, changed bool) {
 	w.statuses.committed(accepted, w.state, w.revision, w.now(), changed)
 	w.metrics.shadowed.Set(float64(w.state.Shadowed()))
 	w.roster.committed(accepted)

@@ -95,7 +95,7 @@
 // # Health
 //
 // Healthy reports whether updates are or will be committed. It is for the decision to
-// restart the process. Settled is stricter, for the decision to send traffic to the
+// restart the process. Ready is stricter, for the decision to send traffic to the
 // node: after a restart it waits until the publishers from before are back, or
 // Config.ReadyGrace is over.
 //

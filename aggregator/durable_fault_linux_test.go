@@ -134,9 +134,9 @@ func replace(t *testing.T, path string, err error) {
 	must(t, os.Rename(path+".new", path))
 }
 
-// TestDamagedDurableIsSetAside reboots with something else in the place of one of
+// TestDamagedDurableIsMoved reboots with something else in the place of one of
 // two durable fragments: the other one is back, and the damage is kept and told.
-func TestDamagedDurableIsSetAside(t *testing.T) {
+func TestDamagedDurableIsMoved(t *testing.T) {
 	for _, damage := range damages {
 		t.Run(damage.name, func(t *testing.T) {
 			dir, ctx := t.TempDir(), aggregatortest.Context(t)

@@ -37,12 +37,12 @@ func (e *MissingError) Error() string {
 		e.Fragments, e.Grace.Round(time.Second), strings.Join(named, ", "), more)
 }
 
-// Settled returns why the ruleset may differ from what its publishers want now.
+// Converged returns why the ruleset may differ from what its publishers want now.
 // It returns nil once updates are committed and every fragment from before a
 // restart is back, except those of sessions. Config.ReadyGrace after the start
 // it no longer waits for fragments.
 // Possible errors: ErrStarting, ErrStandby, ErrStopped, *MissingError.
-func (a *Aggregator) Settled() error {
+func (a *Aggregator) Converged() error {
 	if err := a.condition(); err != nil {
 		return err
 	}

@@ -15,39 +15,39 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-func TestSettledWithNothingBefore(t *testing.T) {
+func TestConvergedWithNothingBefore(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	a, err := aggregator.New(aggregator.Config{Kernel: k})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Settled(); !errors.Is(err, aggregator.ErrStarting) {
+	if err := a.Converged(); !errors.Is(err, aggregator.ErrStarting) {
 		t.Errorf("before Run the answer is %v: want ErrStarting", err)
 	}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-	if err := d.Aggregator.Settled(); err != nil {
+	if err := d.Aggregator.Converged(); err != nil {
 		t.Errorf("with nothing to wait for the answer is %v", err)
 	}
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Aggregator.Settled(); !errors.Is(err, aggregator.ErrStopped) {
+	if err := d.Aggregator.Converged(); !errors.Is(err, aggregator.ErrStopped) {
 		t.Errorf("after the end the answer is %v: want ErrStopped", err)
 	}
 }
 
-func TestSettledStandingBy(t *testing.T) {
+func TestConvergedStandingBy(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	k.SetOwned(&kernel.OwnedError{Table: demo, PID: 1, Process: "weft"})
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Standby: true, Retry: time.Millisecond}})
-	aggregatortest.Eventually(t, "it stands by", func() bool { return errors.Is(d.Aggregator.Settled(), aggregator.ErrStandby) })
+	aggregatortest.Eventually(t, "it stands by", func() bool { return errors.Is(d.Aggregator.Converged(), aggregator.ErrStandby) })
 	k.SetOwned(nil)
-	aggregatortest.Eventually(t, "it is settled", func() bool { return d.Aggregator.Settled() == nil })
+	aggregatortest.Eventually(t, "it is settled", func() bool { return d.Aggregator.Converged() == nil })
 }
 
-// TestSettledAfterRestart waits for publishers of sticky fragments, by name, and
+// TestConvergedAfterRestart waits for publishers of sticky fragments, by name, and
 // not for those of sessions.
-func TestSettledAfterRestart(t *testing.T) {
+func TestConvergedAfterRestart(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	cfg := aggregator.Config{Kernel: k, StateDir: t.TempDir()}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
@@ -70,7 +70,7 @@ func TestSettledAfterRestart(t *testing.T) {
 
 	again := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	var missing *aggregator.MissingError
-	if err := again.Aggregator.Settled(); !errors.As(err, &missing) {
+	if err := again.Aggregator.Converged(); !errors.As(err, &missing) {
 		t.Fatalf("after a restart the answer is %v: want a MissingError", err)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, missing.Publishers); diff != "" || missing.Fragments != 3 {
@@ -78,18 +78,18 @@ func TestSettledAfterRestart(t *testing.T) {
 	}
 	applyAs(t, again, "a", blocklist("list", "10.0.0.3"))
 	applyAs(t, again, "b", blocklist("one", "10.0.0.1"))
-	if err := again.Aggregator.Settled(); err == nil || !strings.Contains(err.Error(), "(fragments: 1, ") || !strings.HasSuffix(err.Error(), ": b") {
+	if err := again.Aggregator.Converged(); err == nil || !strings.Contains(err.Error(), "(fragments: 1, ") || !strings.HasSuffix(err.Error(), ": b") {
 		t.Errorf("the answer is %v: want that b is missing", err)
 	}
 	if _, err := again.Aggregator.Delete(ctx, "b", "two"); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Aggregator.Settled(); err != nil {
+	if err := again.Aggregator.Converged(); err != nil {
 		t.Errorf("all are back, and the answer is %v", err)
 	}
 }
 
-func TestSettledOnceGraceIsOver(t *testing.T) {
+func TestConvergedOnceGraceIsOver(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	var later atomic.Int64
 	cfg := aggregator.Config{
@@ -102,11 +102,11 @@ func TestSettledOnceGraceIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
-	if err := again.Aggregator.Settled(); err == nil {
+	if err := again.Aggregator.Converged(); err == nil {
 		t.Error("settled within the grace")
 	}
 	later.Store(int64(time.Hour + time.Second))
-	if err := again.Aggregator.Settled(); err != nil {
+	if err := again.Aggregator.Converged(); err != nil {
 		t.Errorf("the grace is over, and the answer is %v", err)
 	}
 	if fragments, _ := again.Aggregator.List(); len(fragments) != 1 || fragments[0].GetState() != weftv1.FragmentStatus_STATE_ADOPTED {

@@ -40,7 +40,7 @@ const (
 )
 
 // maxPublisherLabels bounds the publishers that have a label of their own;
-// further ones share otherPublisher, which is no publisher's name.
+// further ones share otherPublisher, which cannot be the name of a publisher.
 const (
 	maxPublisherLabels = 64
 	otherPublisher     = "(other)"

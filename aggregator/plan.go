@@ -25,7 +25,7 @@ type Checker interface {
 
 // Plan says what a commit of a publisher's fragments would change, and what
 // would be refused: by admission, by the merge, and where the Kernel is a
-// Checker by the kernel. Nothing changes, nobody is told, and no update waits
+// Checker by the kernel. Nothing changes, no event is sent, and no update waits
 // longer than for one commit of the same size.
 //
 // Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many
@@ -179,7 +179,7 @@ func (w *writer) plan(p *planning) error {
 	}
 }
 
-// undisturbed reports whether nobody else can have changed the kernel's tables.
+// undisturbed reports whether no other process can have changed the kernel's tables.
 func (w *writer) undisturbed() bool {
 	o, ok := w.kernel.(Owner)
 	return ok && o.Owner()

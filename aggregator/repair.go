@@ -96,7 +96,7 @@ func (w *writer) commitTables(ops []kernel.Op, last bool) (refused map[nft.Table
 		case len(tables) == 1:
 			refused[tables[0]] = err
 		default:
-			// Nobody is named: each table alone.
+			// The error names no table: try each alone.
 			for _, id := range tables {
 				more, err := w.commitTables(ofTable(ops, id), last)
 				maps.Copy(refused, more)
@@ -186,7 +186,7 @@ func (w *writer) rewatch(ctx context.Context) <-chan kernel.Change {
 		time.AfterFunc(w.retry, func() { close(closed) })
 		return closed
 	}
-	// Nobody saw what was changed in between.
+	// Changes in between were not seen.
 	w.drift = "kernel notifications were lost"
 	return changes
 }

@@ -100,8 +100,7 @@ func (s *Session) Close() {
 
 // Push takes one message of the stream. The channel delivers the update's
 // outcome; it is nil where more parts of a snapshot are to come. Outcomes come
-// in the order of the updates. The error is that of the stream, which can not
-// go on.
+// in the order of the updates. An error ends the stream.
 //
 // Possible errors: ErrProtocol, ErrStandby, ErrStopped.
 func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
@@ -138,7 +137,7 @@ func (s *Session) rejected(err error) <-chan Result {
 	return c
 }
 
-// invalidName is the rejection of an update whose fragment can not be named.
+// invalidName is the rejection of an update whose fragment name is invalid.
 func invalidName(key desired.Key, err error) error {
 	key.Name = admission.Clip(key.Name)
 	return admission.Reject(key, weftv1.Violation_REASON_INVALID, nil, "%v", err)

@@ -309,7 +309,7 @@ func TestRestartAdoptsAndCommitsNothing(t *testing.T) {
 	wantElements(t, k, "10.0.0.2")
 }
 
-func TestDamagedRecordIsSetAside(t *testing.T) {
+func TestDamagedRecordIsMoved(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	dir := t.TempDir()
 	ctx := aggregatortest.Context(t)

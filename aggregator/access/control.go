@@ -28,8 +28,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Control is the policy in force. A nil Control is that of nobody having a
-// limit.
+// Control is the policy in force. A nil Control limits no publisher.
 type Control struct {
 	opts    Options
 	log     *slog.Logger
@@ -149,7 +148,7 @@ func (c *Control) load(force bool) error {
 
 // Refused counts a refusal, and logs it unless there are too many.
 func (c *Control) Refused(peer *Peer, r *Refusal, method string) {
-	publisher := nobody
+	publisher := unnamed
 	if c.Publisher(r.Publisher) != nil {
 		publisher = r.Publisher
 	}

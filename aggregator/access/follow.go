@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// settle is how long the file's directory has to be quiet before the file
+	// quietTime is how long the file's directory has to be quiet before the file
 	// is read: an editor writes in several steps.
-	settle = 100 * time.Millisecond
-	// maxSettle bounds that in a directory that is never quiet.
-	maxSettle = time.Second
+	quietTime = 100 * time.Millisecond
+	// maxQuietWait bounds that in a directory that is never quiet.
+	maxQuietWait = time.Second
 	// recheck finds a directory that was replaced as a whole, with its watch.
 	recheck = 10 * time.Second
 )
@@ -69,7 +69,7 @@ func (c *Control) follow(ctx context.Context, w *fsnotify.Watcher, hangup <-chan
 		if first.IsZero() {
 			first = now
 		}
-		rest.Reset(min(settle, max(0, first.Add(maxSettle).Sub(now))))
+		rest.Reset(min(quietTime, max(0, first.Add(maxQuietWait).Sub(now))))
 	}
 	for lost := false; ; {
 		select {

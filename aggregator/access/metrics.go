@@ -13,9 +13,9 @@ const (
 	metricReloaded     = "weft_config_last_reload_success_timestamp_seconds"
 )
 
-// nobody is the label of publishers that the configuration does not name:
+// unnamed is the label of publishers that the configuration does not name:
 // callers choose those names, and could make any number of them.
-const nobody = "-"
+const unnamed = "-"
 
 // metrics are those of a Control.
 type metrics struct {

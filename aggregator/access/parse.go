@@ -387,7 +387,7 @@ func (p *parser) rangeOf(path string, n *yaml.Node) Range {
 	return r
 }
 
-// limits notes the lines of those that are given as "limits.x".
+// limits records the lines of the limits that are set, as "limits.x".
 func (p *parser) limits(path string, n *yaml.Node, lines map[string]int) Limits {
 	var l Limits
 	count := func(to *int) field {

@@ -94,7 +94,7 @@ func (r Range) String() string {
 	}
 }
 
-// Limits bound what a publisher holds and asks for; 0 is no limit.
+// Limits bound what a publisher holds and asks for; 0 means unlimited.
 type Limits struct {
 	Fragments, Rules, Elements, Bytes, Streams int
 	UpdatesPerSecond                           float64
@@ -172,7 +172,7 @@ func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
 	return id, nil
 }
 
-// stranger refuses a peer that is no publisher.
+// stranger refuses a peer that is not a publisher.
 func (p *Policy) stranger(peer *Peer) *Refusal {
 	r := &Refusal{Limit: LimitCaller}
 	if p.File == "" {

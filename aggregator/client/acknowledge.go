@@ -50,7 +50,7 @@ func (s *Session) outcome(id, revision uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, u := range m.updates {
-		s.settle(u, revision, err)
+		s.resolve(u, revision, err)
 	}
 	s.forget(f)
 }

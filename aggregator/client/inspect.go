@@ -55,7 +55,7 @@ func (c *Client) GetTable(ctx context.Context, family, name string, terse bool) 
 	return whole, nil
 }
 
-// ListPublishers returns who has fragments or is connected.
+// ListPublishers returns the publishers that have fragments or are connected.
 //
 // Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.

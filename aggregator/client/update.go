@@ -103,7 +103,7 @@ func (s *Session) next(now time.Time) *message {
 		f := s.fragments[u.name]
 		if err := f.unfit(u); err != nil {
 			s.take(u)
-			s.settle(u, 0, err)
+			s.resolve(u, 0, err)
 			continue
 		}
 		if m := s.message(f, u); m != nil {
@@ -286,12 +286,12 @@ func (s *Session) fail(err error) {
 			continue
 		}
 		s.take(u)
-		s.settle(u, 0, failure)
+		s.resolve(u, 0, failure)
 	}
 }
 
-// settle answers an update that is not in the queue any more.
-func (s *Session) settle(u *update, revision uint64, err error) {
+// resolve answers an update that is not in the queue any more.
+func (s *Session) resolve(u *update, revision uint64, err error) {
 	f := s.fragments[u.name]
 	f.unanswered--
 	if f.latest == u {

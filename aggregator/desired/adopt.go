@@ -142,7 +142,7 @@ func (ad *adoption) table(d *kernel.Table) {
 		ad.holdFor(ad.s.orphan, t.id)
 	}
 	if d.Dormant && !t.dormant() {
-		// Nothing says who wants it so: those who come back will.
+		// The record does not say which fragments declare it: their publishers will.
 		for _, h := range t.holdings {
 			h.dormant = true
 		}

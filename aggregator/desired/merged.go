@@ -153,7 +153,7 @@ func (t *table) status() TableStatus {
 	return st
 }
 
-// keysOf returns the fragments of shares, without nobody.
+// keysOf returns the keys of the fragments of shares, without the unknown fragment.
 func keysOf[T any](shares []T, of func(T) *fragment) []Key {
 	keys := make([]Key, 0, len(shares))
 	for _, sh := range shares {

@@ -100,7 +100,7 @@ func (o *shared[S]) keys() []Key {
 	return keys
 }
 
-// owners returns who has a share.
+// owners returns the fragments that have a share.
 func (o *shared[S]) owners() []Owned {
 	var owners []Owned
 	for _, sh := range o.shares {

@@ -191,8 +191,8 @@ func TestConvertDistrustsAStaleRecord(t *testing.T) {
 	}
 }
 
-// TestConvertSetsDamageAside converts what is left of damaged files.
-func TestConvertSetsDamageAside(t *testing.T) {
+// TestConvertMovesDamagedFiles converts what is left of damaged files.
+func TestConvertMovesDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	legacy(t, dir, fragment("f", 3), fragment("g", 0))
 	bad := filepath.Join(dir, legacyDurable, "p", "g.pb")

@@ -88,9 +88,9 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// setAside renames a damaged file, or anything else in its place, and returns
+// moveDamaged renames a damaged file, or anything else in its place, and returns
 // the new name: path.damaged, or path.damaged-1 and so on if that exists.
-func setAside(path string) (string, error) {
+func moveDamaged(path string) (string, error) {
 	for i := range maxDamaged {
 		to := path + damagedSuffix
 		if i > 0 {

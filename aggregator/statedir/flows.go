@@ -18,7 +18,7 @@ func (d *Dir) FlowNotes() *FlowNotes { return &FlowNotes{d} }
 // Load returns what an earlier run stored last.
 func (n *FlowNotes) Load() ([]conntrack.Change, error) { return n.dir.flows, nil }
 
-// Save stores destinations in place of those before.
+// Save replaces the stored destinations.
 func (n *FlowNotes) Save(deserted []conntrack.Change) error {
 	err := n.dir.update(func(tx *bolt.Tx) error {
 		if len(deserted) == 0 {

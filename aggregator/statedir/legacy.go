@@ -132,7 +132,7 @@ func (d *Dir) convert() (*Contents, error) {
 		}
 	}
 	for _, file := range c.damaged {
-		renamed, err := setAside(file.path)
+		renamed, err := moveDamaged(file.path)
 		if err != nil {
 			d.log.Error("damaged file is not renamed", "file", file.path, "error", err)
 		}

@@ -164,7 +164,7 @@ func (d *Dir) read() (*Contents, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case errors.As(err, &damage):
-			d.setDamagedAside(damage)
+			d.moveDamagedDatabase(damage)
 		case err != nil:
 			return nil, err
 		}
@@ -178,9 +178,9 @@ func (d *Dir) read() (*Contents, error) {
 	return d.convert()
 }
 
-// setDamagedAside renames a damaged database.
-func (d *Dir) setDamagedAside(damage *damageError) {
-	renamed, err := setAside(d.file())
+// moveDamagedDatabase renames a damaged database.
+func (d *Dir) moveDamagedDatabase(damage *damageError) {
+	renamed, err := moveDamaged(d.file())
 	if err != nil {
 		d.log.Error("damaged database is not renamed", "file", d.file(), "error", err)
 	}

@@ -325,13 +325,13 @@ func TestTemporaryFilesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestSetAsideIsBounded keeps a few damaged files, and says when there are too
+// TestMoveDamagedIsBounded keeps a few damaged files, and says when there are too
 // many.
-func TestSetAsideIsBounded(t *testing.T) {
+func TestMoveDamagedIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	for i := range maxDamaged + 1 {
 		must(t, os.WriteFile(path, []byte{byte(i)}, 0o600))
-		if _, err := setAside(path); (err == nil) != (i < maxDamaged) {
+		if _, err := moveDamaged(path); (err == nil) != (i < maxDamaged) {
 			t.Fatalf("file %d: %v", i, err)
 		}
 	}

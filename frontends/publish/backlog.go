@@ -100,9 +100,9 @@ func (b *Backlog) readmit() {
 	b.frozen = time.Time{}
 }
 
-// settle notes that what was taken is committed or needed no commit, and returns since
+// commit notes that what was taken is committed or needed no commit, and returns since
 // when it waited, zero if there was nothing.
-func (b *Backlog) settle() time.Time {
+func (b *Backlog) commit() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	since := b.taken.since

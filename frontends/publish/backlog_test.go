@@ -40,7 +40,7 @@ func TestBacklog(t *testing.T) {
 	check("taken twice", 0, 2, 3)
 	clock.turn(1)
 	q.Add(events(3, 0))
-	if since := q.settle(); !since.Equal(began) {
+	if since := q.commit(); !since.Equal(began) {
 		t.Errorf("the commit has waited since %v", since)
 	}
 	check("what came during the commit", 3, 3, 0)
@@ -48,18 +48,18 @@ func TestBacklog(t *testing.T) {
 	q.Restart()
 	check("counted from the start", 4, 3, 0)
 	q.Take()
-	q.settle()
+	q.commit()
 	check("all settled", none, 0, 0)
 	q.fail()
 	check("a failure without an event", 4, 0, 0)
-	if since := q.settle(); since.IsZero() || !q.settle().IsZero() {
+	if since := q.commit(); since.IsZero() || !q.commit().IsZero() {
 		t.Errorf("the failure waited since %v", since)
 	}
 	clock.turn(1)
 	q.Add(events(1, 0))
 	q.Take()
 	q.refuse()
-	q.settle()
+	q.commit()
 	check("a family is refused", 5, 0, 0)
 	clock.turn(1)
 	q.Add(events(1, 0))
@@ -68,7 +68,7 @@ func TestBacklog(t *testing.T) {
 	q.readmit()
 	check("the family is back", 6, 1, 0)
 	q.Take()
-	q.settle()
+	q.commit()
 	q.refuse()
 	check("refused without an event", 6, 0, 0)
 }

@@ -93,9 +93,9 @@ type Observer[K comparable, V any] interface {
 	Quarantined(keys []K)
 	// Rejected receives the reason why an item is left out.
 	Rejected(key K, err error)
-	// Settled is called when everything known is in force. since is when the oldest
+	// Answered is called when everything known is in force. since is when the oldest
 	// event arrived, committed the time of the last commit; zero if none was needed.
-	Settled(since, committed time.Time)
+	Answered(since, committed time.Time)
 }
 
 // Sent is an update that was answered.
@@ -262,7 +262,7 @@ func (l *loop[K, V]) step(ctx context.Context) error {
 			return err
 		}
 	}
-	l.settle()
+	l.checkAnswered()
 	if err := l.readmit(ctx); err != nil {
 		return err
 	}
@@ -275,16 +275,16 @@ func (l *loop[K, V]) step(ctx context.Context) error {
 // waiting reports whether a failed update waits for its next attempt.
 func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.retry) }
 
-// settle reports that everything known is in force, if that is so.
-func (l *loop[K, V]) settle() {
+// checkAnswered reports that everything known is in force, if that is so.
+func (l *loop[K, V]) checkAnswered() {
 	if l.snapshot {
 		return
 	}
 	if len(l.frozen.until) == 0 {
 		l.cfg.Backlog.readmit()
 	}
-	if since := l.cfg.Backlog.settle(); !since.IsZero() {
-		l.cfg.Observer.Settled(since, l.committed)
+	if since := l.cfg.Backlog.commit(); !since.IsZero() {
+		l.cfg.Observer.Answered(since, l.committed)
 	}
 }
 

@@ -139,7 +139,7 @@ func (n *names) Rejected(string, error) {
 	n.rejected++
 }
 
-func (n *names) Settled(time.Time, time.Time) {
+func (n *names) Answered(time.Time, time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.settled++

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// stick gives a Service session affinity.
-func stick(s *model.Service, timeout time.Duration) *model.Service {
+// withAffinity gives a Service session affinity.
+func withAffinity(s *model.Service, timeout time.Duration) *model.Service {
 	s.Affinity = timeout
 	return s
 }
@@ -54,7 +54,7 @@ func (c *cluster) clients(t *testing.T, f model.Family, n int) (out []netip.Addr
 func TestAffinity(t *testing.T) {
 	c := newCluster(t)
 	all := newService(1, "1", "2", "3")
-	c.start(t, []*model.Service{stick(all, time.Hour), stick(withPolicies(newService(4, "1", "2*", "3*"), false, true), time.Hour)})
+	c.start(t, []*model.Service{withAffinity(all, time.Hour), withAffinity(withPolicies(newService(4, "1", "2*", "3*"), false, true), time.Hour)})
 	for f := range model.Families {
 		clients := c.clients(t, f, 20)
 		for _, network := range []string{"tcp", "udp"} {
@@ -106,7 +106,7 @@ func TestAffinity(t *testing.T) {
 // Behaviour: 77.
 func TestAffinityEnds(t *testing.T) {
 	c := newCluster(t)
-	c.start(t, []*model.Service{stick(newService(1, "1", "2", "3"), time.Second)})
+	c.start(t, []*model.Service{withAffinity(newService(1, "1", "2", "3"), time.Second)})
 	to := place(model.IPv4, "cluster 1")
 	first := only(t, c.ext, netip.Addr{}, "udp", to, 1)
 	for began := time.Now(); time.Since(began) < 2*time.Second; {
@@ -130,8 +130,8 @@ func TestAffinityEnds(t *testing.T) {
 // Behaviour: 82, 83, 84.
 func TestAffinityChanges(t *testing.T) {
 	c := newCluster(t)
-	bystander := stick(newService(4, "1", "2", "3"), time.Hour)
-	_, p := c.start(t, []*model.Service{stick(newService(1, "2*", "3"), time.Hour), bystander})
+	bystander := withAffinity(newService(4, "1", "2", "3"), time.Hour)
+	_, p := c.start(t, []*model.Service{withAffinity(newService(1, "2*", "3"), time.Hour), bystander})
 	clients := c.clients(t, model.IPv4, 12)
 	to, other := place(model.IPv4, "lb 1"), place(model.IPv4, "lb 4")
 	had, hadOther := make(map[netip.Addr]string), make(map[netip.Addr]string)
@@ -158,23 +158,23 @@ func TestAffinityChanges(t *testing.T) {
 	}
 	before := theirs()
 
-	p.put(t, stick(newService(1, "2*", "3"), 2*time.Hour))
+	p.put(t, withAffinity(newService(1, "2*", "3"), 2*time.Hour))
 	same("another timeout")
 	list := c.node.ListRuleset(t)
 	if !strings.Contains(list, "ip saddr timeout 2h : 10.244.2.2 . 8080") || !strings.Contains(list, " expires 1h59m") {
 		t.Errorf("the new timeout is not in force:\n%s", list)
 	}
-	p.put(t, stick(newService(1, "1", "2*", "3"), 2*time.Hour))
+	p.put(t, withAffinity(newService(1, "1", "2*", "3"), 2*time.Hour))
 	same("one more endpoint")
 
 	// Who had a remote endpoint gets a local one, who had a local one keeps it.
-	p.put(t, stick(withPolicies(newService(1, "2*", "3"), false, true), 2*time.Hour))
+	p.put(t, withAffinity(withPolicies(newService(1, "2*", "3"), false, true), 2*time.Hour))
 	for _, from := range clients {
 		if pod := only(t, c.ext, from, "tcp", to, 2); pod != "pod2" {
 			t.Errorf("%s has %s, which is not on this node", from, pod)
 		}
 	}
-	p.put(t, stick(newService(1, "2*", "3"), 2*time.Hour))
+	p.put(t, withAffinity(newService(1, "2*", "3"), 2*time.Hour))
 	same("the policy is Cluster again")
 
 	// Off: new flows go anywhere, and nothing is left of it.
@@ -185,12 +185,12 @@ func TestAffinityChanges(t *testing.T) {
 		t.Errorf("chains and maps of no use stay:\n%s", list)
 	}
 	// On again, before and after the sweep.
-	p.put(t, stick(newService(1, "2*", "3"), time.Hour))
+	p.put(t, withAffinity(newService(1, "2*", "3"), time.Hour))
 	for _, from := range clients {
 		only(t, c.ext, from, "tcp", to, 4)
 	}
 	p.put(t, newService(1, "2*", "3"))
-	p.put(t, stick(newService(1, "2*", "3"), time.Hour))
+	p.put(t, withAffinity(newService(1, "2*", "3"), time.Hour))
 	p.sweep(t)
 	for _, from := range clients {
 		only(t, c.ext, from, "tcp", to, 4)

@@ -164,10 +164,10 @@ func TestPolicyKeepsFlows(t *testing.T) {
 		{"external Local", withPolicies(newService(1, "2*", "3"), false, true)},
 		{"internal Local", withPolicies(newService(1, "2*", "3"), true, false)},
 		{"none here", withPolicies(newService(1, "3"), true, true)},
-		{"affinity", stick(newService(1, "2*", "3"), time.Hour)},
-		{"affinity and Local", stick(withPolicies(newService(1, "2*", "3"), true, true), time.Hour)},
+		{"affinity", withAffinity(newService(1, "2*", "3"), time.Hour)},
+		{"affinity and Local", withAffinity(withPolicies(newService(1, "2*", "3"), true, true), time.Hour)},
 		{"draining", draining},
-		{"draining and affinity", stick(edit(newService(1, "2*"), func(s *model.Service) { s.Ports = draining.Ports }), time.Hour)},
+		{"draining and affinity", withAffinity(edit(newService(1, "2*"), func(s *model.Service) { s.Ports = draining.Ports }), time.Hour)},
 	} {
 		p.put(t, tt.to)
 		// The flush, if there is one, comes after the acknowledgement: ask for a while.

@@ -118,7 +118,7 @@ func sctpService(i int, pods ...string) *model.Service {
 // Behaviour: 95.
 func TestSCTP(t *testing.T) {
 	c := newCluster(t)
-	c.start(t, []*model.Service{sctpService(1, "2*"), withPolicies(sctpService(4, "2*"), false, true), stick(sctpService(6, "2*"), time.Hour)})
+	c.start(t, []*model.Service{sctpService(1, "2*"), withPolicies(sctpService(4, "2*"), false, true), withAffinity(sctpService(6, "2*"), time.Hour)})
 	for f := range model.Families {
 		for _, i := range []int{1, 4, 6} {
 			for n, kind := range []string{"cluster", "external", "lb", "nodeport"} {
@@ -182,7 +182,7 @@ func TestLongNames(t *testing.T) {
 	}
 	_, p := c.start(t, []*model.Service{
 		long(1, newService(1, "2*", "3")),
-		long(4, stick(withPolicies(newService(4, "2*", "3"), false, true), time.Hour)),
+		long(4, withAffinity(withPolicies(newService(4, "2*", "3"), false, true), time.Hour)),
 	})
 	c.check(t, []flow{{"ext", "lb 1", "pod2 pod3 masq"}, {"ext", "lb 4", "pod2 kept"}, {"ext", "nodeport 4", "pod2 kept"}})
 	u := p.put(t, long(1, newService(1, "2*")), long(4, newService(4, "3")))

@@ -69,8 +69,8 @@ func (o *observer) Rejected(key model.Key, err error) {
 	o.cfg.warnService(key, reasonRefused, "its rules are rejected, so it does not work on node "+o.cfg.NodeName+": "+err.Error())
 }
 
-// Settled implements publish.Observer.
-func (o *observer) Settled(since, committed time.Time) {
+// Answered implements publish.Observer.
+func (o *observer) Answered(since, committed time.Time) {
 	if !committed.IsZero() {
 		o.metrics.latency.Observe(committed.Sub(since).Seconds())
 		o.metrics.proxy.programmed(o.content.triggers.list, committed)

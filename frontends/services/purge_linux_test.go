@@ -19,7 +19,7 @@ func TestAffinityOfAnEndpointThatLeft(t *testing.T) {
 	s := newStack(t, c.node)
 	_, stop := s.aggregator(t)
 	p := newPlane(t, s)
-	sticky := func(pods ...string) *model.Service { return stick(newService(1, pods...), time.Hour) }
+	sticky := func(pods ...string) *model.Service { return withAffinity(newService(1, pods...), time.Hour) }
 	p.publish(t, model.Changes{Node: thisNode(), Services: []model.Change{{Name: model.Key{Namespace: "default", Name: "s1"}, New: sticky("1", "2", "3")}}})
 	clients := c.clients(t, model.IPv4, 16)
 	to := place(model.IPv4, "nodeport 1")

@@ -108,7 +108,7 @@ func (r *ruleCompiler) constant(x syntax.Expr, w want) (term, error) {
 	case *syntax.Binary:
 		return r.constantBinary(x, w)
 	default:
-		return nil, syntax.ErrorAt(x.Position(), "%s is no constant: want a value of type %s", describe(x), w.name())
+		return nil, syntax.ErrorAt(x.Position(), "%s is not a constant: want a value of type %s", describe(x), w.name())
 	}
 }
 
@@ -193,7 +193,7 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) (term, error) {
 // text evaluates a name; "eth*" is a prefix.
 func (r *ruleCompiler) text(x *syntax.Const, w want) (term, error) {
 	if !x.Quoted && (x.Text == "exists" || x.Text == "missing") {
-		return nil, syntax.ErrorAt(x.Pos, "%s is no name: put it into double quotes if you mean one", x.Text)
+		return nil, syntax.ErrorAt(x.Pos, "%s is not a name: put it into double quotes if you mean one", x.Text)
 	}
 	prefix, wildcard := datatype.IfNamePrefix(x.Text)
 	text := x.Text

@@ -25,7 +25,7 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) (term, error) {
 			return nil, err
 		}
 		if !set.set.Map || set.set.Verdict || set.set.Object != "" {
-			return nil, syntax.ErrorAt(table.Pos, "@%s is no map of values", table.Name)
+			return nil, syntax.ErrorAt(table.Pos, "@%s is not a map of values", table.Name)
 		}
 		return newLookup(x.Pos, key, set)
 	case *syntax.Set:
@@ -92,7 +92,7 @@ func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anon
 			return nil, syntax.ErrorAt(e.Pos, "element has no value: write KEY : VALUE")
 		}
 		if _, ok := e.Value.(*syntax.Verdict); ok {
-			return nil, syntax.ErrorAt(e.Value.Position(), "a verdict is no value: use vmap")
+			return nil, syntax.ErrorAt(e.Value.Position(), "a verdict is not a value: use vmap")
 		}
 		if values[i], err = r.constant(e.Value, w); err != nil {
 			return nil, err
@@ -131,8 +131,8 @@ func wantAsPart(w want) set.Part {
 	return set.Part{Type: w.typ, Size: int(w.width+7) / 8, Bits: int(w.width), Order: w.order, Raw: w.raw}
 }
 
-// packData packs a map's value: the least and, for ranges, the greatest behind
-// it.
+// packData packs a map's value: the least and, for ranges, the
+// greatest after it.
 func packData(t term, parts []set.Part, interval bool) string {
 	terms := []term{t}
 	if c, ok := t.(*concatTerm); ok {
@@ -171,7 +171,7 @@ func (r *ruleCompiler) vmap(x *syntax.Vmap) error {
 			return err
 		}
 		if !s.set.Verdict {
-			return syntax.ErrorAt(table.Pos, "@%s is no map of verdicts", table.Name)
+			return syntax.ErrorAt(table.Pos, "@%s is not a map of verdicts", table.Name)
 		}
 		if s.set.Flags&set.FlagInterval != 0 {
 			key = toBig(key)

@@ -186,7 +186,7 @@ func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *loo
 		return syntax.ErrorAt(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, wantAddr.Name, strings.Join(t.table.set.Data.Names, " . "))
 	}
 	if out.family == selector.NFProtoIPv6 && t.table.set.DataInterval {
-		return syntax.ErrorAt(m.Table.Position(), "%s: a map to ranges of IPv6 addresses and ports makes nft(8) 1.0.6 use the wrong registers, which the kernel refuses: write single ports, or a map of addresses and a port behind it", s.Kind)
+		return syntax.ErrorAt(m.Table.Position(), "%s: a map to ranges of IPv6 addresses and ports makes nft(8) 1.0.6 use the wrong registers, which the kernel refuses: write single ports, or a map of addresses followed by a port", s.Kind)
 	}
 	if r.ctx.at(selector.LayerTransport) == nil && !matchesTransport(t.key) {
 		return r.noTransport(m.Pos)

@@ -32,7 +32,7 @@ func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) error {
 	case *syntax.Map:
 		return r.objectMap(s.Kind, ref)
 	default:
-		return syntax.ErrorAt(ref.Position(), "%s is no name of a %s", describe(ref), s.Kind)
+		return syntax.ErrorAt(ref.Position(), "%s is not the name of a %s", describe(ref), s.Kind)
 	}
 }
 
@@ -71,7 +71,7 @@ func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) error {
 		}
 		switch s := out.table.set; {
 		case s.Object == "":
-			return syntax.ErrorAt(table.Pos, "@%s is no map of objects", table.Name)
+			return syntax.ErrorAt(table.Pos, "@%s is not a map of objects", table.Name)
 		case s.Object != kind:
 			return syntax.ErrorAt(table.Pos, "@%s is a map of kind %s: want %s", table.Name, s.Object, kind)
 		case s.Flags&set.FlagInterval != 0:

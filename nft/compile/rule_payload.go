@@ -25,7 +25,7 @@ func (r *ruleCompiler) assignField(s *syntax.Assign) error {
 	case *syntax.RawPayload:
 		target, err = newRawPayload(x)
 	default:
-		err = syntax.ErrorAt(s.Pos, "%s is no header field", describe(s.Target))
+		err = syntax.ErrorAt(s.Pos, "%s is not a header field", describe(s.Target))
 	}
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) erro
 	if whole := target.writable(); whole.bits != target.bits || whole.offset != target.offset {
 		c, ok := v.(*constTerm)
 		if !ok {
-			return syntax.ErrorAt(s.Value.Position(), "%s is no constant: the kernel cannot put it among the other bits of %s", describe(s.Value), describe(s.Target))
+			return syntax.ErrorAt(s.Value.Position(), "%s is not a constant: the kernel cannot put it among the other bits of %s", describe(s.Value), describe(s.Target))
 		}
 		if err := r.unlistableWrite(target); err != nil {
 			return err

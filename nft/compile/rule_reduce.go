@@ -28,7 +28,7 @@ func (r *ruleCompiler) reduce() {
 		m, ok := s.(*matchStmt)
 		if !ok {
 			// Of a single comparison nft 1.0.6 does not forget that it is
-			// there, and merges it with the next one behind this statement.
+			// there, and merges it with the next one after this statement.
 			if len(run) >= 2 {
 				flush()
 			}

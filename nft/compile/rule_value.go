@@ -116,7 +116,7 @@ func wideNumber(x *syntax.Const, w want) (*constTerm, error) {
 	}
 	switch {
 	case !ok:
-		return nil, syntax.ErrorAt(x.Pos, "%s is no number", describe(x))
+		return nil, syntax.ErrorAt(x.Pos, "%s is not a number", describe(x))
 	case n.BitLen() > int(w.width):
 		return nil, syntax.ErrorAt(x.Pos, "value %s is out of range: it can have %d bits", x.Text, w.width)
 	}

@@ -38,7 +38,7 @@ func (r *ruleCompiler) selector(x syntax.Expr) (term, error) {
 	case *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec, *syntax.Hash:
 		return r.host(x)
 	default:
-		return nil, syntax.ErrorAt(x.Position(), "%s is no selector: want header fields, meta, ct, fib or numgen", syntax.PrintExpr(x))
+		return nil, syntax.ErrorAt(x.Position(), "%s is not a selector: want header fields, meta, ct, fib or numgen", syntax.PrintExpr(x))
 	}
 }
 

@@ -20,7 +20,7 @@ func (r *ruleCompiler) host(x syntax.Expr) (term, error) {
 	case *syntax.Hash:
 		return r.hash(x)
 	default:
-		return nil, syntax.ErrorAt(x.Position(), "%s is no selector", describe(x))
+		return nil, syntax.ErrorAt(x.Position(), "%s is not a selector", describe(x))
 	}
 }
 

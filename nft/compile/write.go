@@ -101,7 +101,7 @@ func (m *immediates) value(number uint32) (data string, unknown bool) {
 }
 
 // slotOf is the inverse of register.number; registerSlots for the verdict's and
-// for what is no register.
+// for any other value.
 func slotOf(number uint32) uint32 {
 	switch {
 	case number >= 1 && number <= 4:

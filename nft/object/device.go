@@ -18,7 +18,7 @@ const MaxDevices = 256
 const flagOffload = "offload"
 
 // Devices are names of devices as a comparable value: sorted, and separated by
-// slashes, which no name has. Nobody sees in which order devices were given.
+// slashes, which no name has. The order in which devices were given does not matter.
 type Devices string
 
 // NewDevices returns the devices of these names.
@@ -34,7 +34,7 @@ func (d Devices) List() []string {
 	return strings.Split(string(d), "/")
 }
 
-// checkDevices refuses what is no list of devices.
+// checkDevices returns an error unless names is a list of devices.
 func checkDevices(names []string) error {
 	if len(names) > MaxDevices {
 		return fmt.Errorf("%d devices: want at most %d", len(names), MaxDevices)
@@ -43,7 +43,7 @@ func checkDevices(names []string) error {
 	for i, name := range sorted {
 		switch {
 		case name == "." || name == ".." || strings.ContainsAny(name, "/: \t\n*"):
-			return fmt.Errorf("device: %q is no name of a device", name)
+			return fmt.Errorf("device: %q is not the name of a device", name)
 		case i > 0 && sorted[i-1] == name:
 			return fmt.Errorf("device %q is given twice", name)
 		}

@@ -74,7 +74,7 @@ func ExtensionsOf(kind syntax.ExthdrKind) ([]extension, ExthdrOp) {
 type resolved struct {
 	Ext *extension
 	Op  ExthdrOp
-	// Field is nil for raw options at a place that is no field.
+	// Field is nil for raw options at a place that is not a field.
 	Field        *ExtensionField
 	Type         *datatype.Type
 	Offset, Bits uint32

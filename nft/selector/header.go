@@ -30,8 +30,8 @@ type Header struct {
 	Key    string
 	Uppers []upper
 	Fields []Field
-	// Length is the size of the header in bits, of those that can carry
-	// another header of their layer.
+	// Length is the size of the header in bits, if it can carry another header of
+	// its layer.
 	Length uint32
 	// Checksum says how the kernel corrects the checksum when a rule changes
 	// the header.

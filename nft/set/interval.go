@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// appendInterval packs the begin and, behind it, the inclusive end of
+// appendInterval packs the start, followed by the inclusive end of
 // "10.0.0.0/8", "1024-2048", a single value, or a concatenation of such. Big
 // selects big-endian numbers, as keys of interval sets want them.
 func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, error) {
@@ -132,7 +132,7 @@ func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]by
 }
 
 // cutRange splits FROM-TO. Names can hold dashes too (echo-request, ftp-data),
-// so that a word which is a constant as a whole is no range, and otherwise the
+// so that a word which is a constant as a whole is not a range, and otherwise the
 // first dash with constants on both sides counts.
 func (p *Part) cutRange(text string) (from, to string, ok bool) {
 	if strings.IndexByte(text, '-') < 0 || p.Text() {

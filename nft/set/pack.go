@@ -161,7 +161,7 @@ func (s *Set) elementError(verb, key string, err error) error {
 	return fmt.Errorf("%s element %q of %s %s: %w", verb, key, s.noun(), s.Name, err)
 }
 
-// appendKey packs a key; in interval sets its end comes behind it.
+// appendKey packs a key; in interval sets its end follows.
 func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
 	parts, err := s.keyParts()
 	if err != nil {
@@ -245,8 +245,8 @@ func countError(parts []Part, text string) error {
 	return fmt.Errorf("%d parts: want %d, %s, joined by \" . \"", n, len(parts), strings.Join(names, " . "))
 }
 
-// cutField cuts text at the first dot that stands between blanks and outside
-// of quotes.
+// cutField cuts text at the first dot between blanks and outside of
+// quotes.
 func cutField(text string) (field, rest string, found bool) {
 	// One pass where there are neither quotes nor tabs, which is nearly always.
 	i := 0

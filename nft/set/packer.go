@@ -7,7 +7,7 @@ import (
 )
 
 // Packer packs the elements of one batch. Many of them share one string, so that a
-// large batch takes few allocations; whoever keeps one element keeps the string. It is
+// large batch needs few allocations; keeping one element keeps the string. It is
 // for one goroutine.
 type Packer struct {
 	set  *Set

@@ -86,7 +86,7 @@ func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	case *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec, *syntax.Hash:
 		return typeOfHost(x)
 	default:
-		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Position(), "this is no selector: want a header field, meta, ct, fib or numgen")
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Position(), "this is not a selector: want a header field, meta, ct, fib or numgen")
 	}
 }
 

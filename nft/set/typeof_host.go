@@ -46,7 +46,7 @@ func typeOfHost(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 		}
 		return NumgenPart, TypeOfExpr{exprHash, []typeOfAttr{{0, kind}, {1, x.Offset}, {2, x.Mod}, {3, seed}, {4, seeded}}}, nil
 	default:
-		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Position(), "this is no selector")
+		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Position(), "this is not a selector")
 	}
 }
 

@@ -80,8 +80,8 @@ func (v *view) ownRules(chain string) []*weftv1.MergedRule {
 	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() != v.own })
 }
 
-// around returns how many rules of other fragments stand before and after the
-// adapter's in a chain. Where it has none there, all stand before.
+// around returns how many rules of other fragments precede and follow the adapter's in
+// a chain. If the adapter has none in the chain, all precede.
 func (v *view) around(chain string) (before, after int) {
 	rules := v.chains[chain].GetRules()
 	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() == v.own })

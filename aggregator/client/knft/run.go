@@ -52,7 +52,7 @@ func (a *Adapter) transact(ctx context.Context, tx *knftables.Transaction, do fu
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := a.settle(ctx); err != nil {
+	if err := a.synchronize(ctx); err != nil {
 		return err
 	}
 	return do(ctx, cmds)
@@ -136,15 +136,15 @@ func (a *Adapter) send(ctx context.Context, u *update) error {
 		s.pending = a.session.StartWithdraw(a.cfg.Fragment)
 	}
 	a.unsettled = s
-	if err := a.settle(ctx); err != nil {
+	if err := a.synchronize(ctx); err != nil {
 		return err
 	}
 	return s.err
 }
 
-// settle waits for the outcome of what was sent, and makes the content what the
+// synchronize waits for the outcome of what was sent, and makes the content what the
 // aggregator has. The error is ctx's.
-func (a *Adapter) settle(ctx context.Context) error {
+func (a *Adapter) synchronize(ctx context.Context) error {
 	s := a.unsettled
 	if s == nil {
 		return nil

@@ -173,7 +173,7 @@ func (r *runningAggregator) healthy() error {
 
 // ready answers /readyz. After a restart it waits for the earlier publishers.
 func (r *runningAggregator) ready() error {
-	if err := r.Settled(); err != nil {
+	if err := r.Converged(); err != nil {
 		return fmt.Errorf("aggregator: %w", err)
 	}
 	return nil

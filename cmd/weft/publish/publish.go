@@ -182,8 +182,8 @@ func (b *bridge) answer(ctx context.Context) error {
 	}
 }
 
-// interrupted says what has no answer when the context ends; nothing is no
-// error.
+// interrupted returns an error that counts the updates without an answer when the
+// context ends; nil if there are none.
 func (b *bridge) interrupted(n int) error {
 	if n += len(b.answers); n > 0 {
 		return fmt.Errorf("%w: at least %d updates were not acknowledged", ErrInterrupted, n)

@@ -170,7 +170,7 @@ func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) 
 		for _, a := range old.affinities {
 			if now.affinity(a) == nil {
 				none := affinity{family: a.family, protocol: a.protocol, timeout: a.timeout, name: a.name}
-				r.stick(a, &none, patches)
+				r.keepSticky(a, &none, patches)
 			}
 		}
 	}
@@ -180,13 +180,13 @@ func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) 
 			if was == nil {
 				was = &affinity{timeout: a.timeout}
 			}
-			r.stick(was, a, patches)
+			r.keepSticky(was, a, patches)
 		}
 	}
 }
 
-// stick renders the change of what a port remembers.
-func (r *Renderer) stick(was, is *affinity, patches *[model.Families]patch) {
+// keepSticky renders the change of what a port remembers.
+func (r *Renderer) keepSticky(was, is *affinity, patches *[model.Families]patch) {
 	t, p := r.tables[is.family], &patches[is.family]
 	for l := range numLists {
 		name := is.mapName(l)

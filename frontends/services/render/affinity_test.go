@@ -67,7 +67,7 @@ func names(p *weftv1.Patch) (out []string) {
 // Behaviour: 82, 83.
 func TestAffinityPatches(t *testing.T) {
 	web := func(timeout time.Duration, eps ...string) *model.Service {
-		return stick(service("default/web", "10.96.0.1", port("http tcp 80 30080", eps...)), timeout)
+		return withAffinity(service("default/web", "10.96.0.1", port("http tcp 80 30080", eps...)), timeout)
 	}
 	eps := []string{"10.244.1.1:80*", "10.244.1.2:80", "10.244.1.3:80"}
 	const hour = time.Hour
@@ -87,7 +87,7 @@ func TestAffinityPatches(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := mustNew(t, testConfig())
-			other := stick(service("default/other", "10.96.0.2", port("http tcp 80 0", "10.244.1.1:80")), hour)
+			other := withAffinity(service("default/other", "10.96.0.2", port("http tcp 80 0", "10.244.1.1:80")), hour)
 			r.Update(model.Changes{Services: append(put(other), put(web(hour, eps...))...)})
 			rules := load(t, r.Snapshot())
 			changes := gone("default/web")

@@ -71,7 +71,7 @@ type listener struct {
 	main, local *pool
 	verdicts    [numRoles]verdict
 	// total is the number of slots of main when the listener was rendered; active and
-	// kept are the numbers of those that got new flows, in main and in local.
+	// kept are the numbers of slots that got new flows, in main and in local.
 	total, active, kept int32
 	list                list
 	// sources may reach the listener, if it is limited.

@@ -116,8 +116,8 @@ func local(s *model.Service, internal, external bool) *model.Service {
 	return s
 }
 
-// stick gives a Service affinity.
-func stick(s *model.Service, timeout time.Duration) *model.Service {
+// withAffinity gives a Service affinity.
+func withAffinity(s *model.Service, timeout time.Duration) *model.Service {
 	s.Affinity = timeout
 	return s
 }

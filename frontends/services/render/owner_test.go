@@ -92,7 +92,7 @@ func TestOwnerOfTwo(t *testing.T) {
 		{put(service("default/a", "10.96.0.1", port("http tcp 80 0", "10.244.1.1:80"))), "default/a"},
 		{put(service("default/b", "10.96.0.1", port("http tcp 80 0", "10.244.1.2:80"))), "default/b"},
 		{gone("default/a"), "default/b"},
-		{put(stick(service("default/b", "10.96.0.1", port("http tcp 80 0", "10.244.1.2:80")), time.Hour)), "default/b"},
+		{put(withAffinity(service("default/b", "10.96.0.1", port("http tcp 80 0", "10.244.1.2:80")), time.Hour)), "default/b"},
 		{gone("default/b"), ""},
 	} {
 		r.Update(model.Changes{Services: tt.changes})

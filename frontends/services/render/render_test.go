@@ -44,8 +44,8 @@ func example() []model.Change {
 			port("quic udp 80 30082", "10.244.2.1:80")), false, true), "198.51.100.3*", "2001:db8:1::3*"),
 		limit(reach(service("default/limited", "10.96.0.6 fd00:10:96::6", port("http tcp 80 0", "10.244.1.1:80*", "[fd00:10:244:1::1]:80*")),
 			"198.51.100.4", "198.51.100.5*", "2001:db8:1::5*"), "192.0.2.0/24", "203.0.113.7/32", "2001:db8:2::/64"),
-		stick(service("default/sticky", "10.96.0.7", port("http tcp 80 30083", "10.244.1.1:80*", "10.244.2.1:80")), 3*time.Hour),
-		stick(reach(local(service("default/sticky-local", "10.96.0.8 fd00:10:96::8",
+		withAffinity(service("default/sticky", "10.96.0.7", port("http tcp 80 30083", "10.244.1.1:80*", "10.244.2.1:80")), 3*time.Hour),
+		withAffinity(reach(local(service("default/sticky-local", "10.96.0.8 fd00:10:96::8",
 			port("dns udp 53 30084", "10.244.1.1:53*", "10.244.2.1:53", "[fd00:10:244:1::1]:53*")), false, true), "198.51.100.6"), time.Minute),
 	} {
 		if s.Ports[0].Name == "-" {

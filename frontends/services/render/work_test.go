@@ -31,7 +31,7 @@ var kindsOfService = map[string]func(of int, eps []model.Endpoint) *model.Servic
 		return s
 	},
 	"sticky": func(of int, eps []model.Endpoint) *model.Service {
-		return stick(local(plain(of, "tcp", eps), false, true), time.Hour)
+		return withAffinity(local(plain(of, "tcp", eps), false, true), time.Hour)
 	},
 }
 
