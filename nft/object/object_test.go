@@ -148,7 +148,7 @@ func TestCompileFlowtable(t *testing.T) {
 		"want ingress":       {Name: "f", Hook: "egress", Priority: "0"},
 		"unknown priority":   {Name: "f", Hook: "ingress", Priority: "dstnat"},
 		"is given twice":     {Name: "f", Devices: []string{"lo", "lo"}},
-		"is not the name":         {Name: "f", Devices: []string{"a/b"}},
+		"is not the name":    {Name: "f", Devices: []string{"a/b"}},
 		"device":             {Name: "f", Devices: []string{"a-name-that-is-too-long"}},
 		"want offload":       {Name: "f", Flags: []string{"fast"}},
 		"want offload alone": {Name: "f", Flags: []string{"offload", "offload"}},
