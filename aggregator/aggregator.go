@@ -96,6 +96,8 @@ type Config struct {
 	// Standby waits while another process holds the tables; without it Run
 	// fails with the *kernel.OwnedError.
 	Standby bool
+	// Version is the daemon's version, for messages; it may be empty.
+	Version string
 	// Logger gets one line for each commit; nil discards.
 	Logger *slog.Logger
 	// Registerer registers the metrics; nil registers nothing.
@@ -232,7 +234,7 @@ func New(cfg Config) (*Aggregator, error) {
 	}
 	a.flows = flows.NewFlusher(fc)
 	a.writer = newWriter(a)
-	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.get}
+	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.get, Version: cfg.Version}
 	a.scope.Store(a.writer.state.Scope())
 	return a, nil
 }
@@ -331,4 +333,14 @@ func (a *Aggregator) admitting(done <-chan struct{}) error {
 			return ErrGone
 		}
 	}
+}
+
+// Version returns the daemon's version, as configured.
+func (a *Aggregator) Version() string { return a.cfg.Version }
+
+// OwnsTables reports whether the kernel keeps all other processes away from the
+// tables.
+func (a *Aggregator) OwnsTables() bool {
+	o, ok := a.cfg.Kernel.(Owner)
+	return ok && o.Owner()
 }

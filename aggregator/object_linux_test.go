@@ -63,7 +63,7 @@ func TestKernelObjectsAreShared(t *testing.T) {
 	d, _ := startKernel(t, ns, aggregator.Config{}, false)
 	one, two := d.Dial(t, "one"), d.Dial(t, "two")
 	hits := object("counter", "hits", "")
-	refusedFor(t, one, withObjects("a", nil, "counter name hits"), weftv1.Violation_REASON_REFERENCE, "table ip demo chain a rule 1: refers to counter hits, which does not exist")
+	refusedFor(t, one, withObjects("a", nil, "counter name hits"), weftv1.Violation_REASON_REFERENCE, "rule ip demo a #1: refers to counter hits, which does not exist")
 	mustApply(t, one, withObjects("a", []*weftv1.Object{hits, object("limit", "slow", "rate 10/second")}, "udp dport 9 counter name hits"))
 	mustApply(t, two, withObjects("b", []*weftv1.Object{object("counter", "hits", "packets 7 bytes 70")}, "udp dport 9 counter name hits"))
 	sendUDP(t, ns, 1)
@@ -71,7 +71,7 @@ func TestKernelObjectsAreShared(t *testing.T) {
 		t.Errorf("the counter of both has %s, want 2 packets", got)
 	}
 	refusedFor(t, two, withObjects("b", []*weftv1.Object{hits, object("limit", "slow", "rate 20/second")}, "udp dport 9 counter name hits"),
-		weftv1.Violation_REASON_CONFLICT, "table ip demo limit slow: declaration of limit slow contradicts that of fragment one/a ({ rate 10/second }, not { rate 20/second })")
+		weftv1.Violation_REASON_CONFLICT, "limit ip demo slow: declaration of limit slow contradicts that of fragment one/a ({ rate 10/second }, not { rate 20/second })")
 	// Of two that declare it one may go, and what it had counted stays.
 	mustApply(t, one, withObjects("a", nil, "udp dport 9 counter name hits"))
 	if got := countedBy(t, ns, "hits"); !strings.HasPrefix(got, "packets 2 ") {
@@ -325,7 +325,7 @@ func TestKernelElementStates(t *testing.T) {
 	}
 	mustApply(t, c, f(&weftv1.Element{Key: "11"}))
 	check("when the publisher is back")
-	refusedFor(t, c, withState("quota over 1 mbytes"), weftv1.Violation_REASON_INVALID, `table ip demo set ports element 9: pack element "9" of set ports: statement "quota`)
+	refusedFor(t, c, withState("quota over 1 mbytes"), weftv1.Violation_REASON_INVALID, `element ip demo ports { 9 }: pack element "9" of set ports: statement "quota`)
 }
 
 // withState is a fragment with a statement that its set does not have.

@@ -150,7 +150,7 @@ func TestRejectionKeepsCommittedContent(t *testing.T) {
 		t.Fatalf("violations %v: want both", r.Violations)
 	}
 	detail := fmt.Sprintf("%+v", r)
-	for _, want := range []string{"chain input rule 2", "^", "element 10.0.0.300"} {
+	for _, want := range []string{"rule ip demo input #2", "^", "element ip demo blocked { 10.0.0.300 }"} {
 		if !strings.Contains(detail, want) {
 			t.Fatalf("detail lacks %q:\n%s", want, detail)
 		}

@@ -28,6 +28,8 @@ type Config struct {
 	// Status returns the status of a fragment, or nil if there is no such
 	// fragment. It may be nil. It is called only if Access is set.
 	Status func(desired.Key) *weftv1.FragmentStatus
+	// Version is the daemon's version, for messages.
+	Version string
 }
 
 // Scope finds the declarations of sets and maps outside an update.

@@ -19,7 +19,7 @@ import (
 func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	first := b.parts == 0
 	b.parts++
-	if !b.count(&b.bytes, proto.Size(f), MaxBytes, "bytes") || !b.checkSize(f) {
+	if !b.count(&b.bytes, proto.Size(f), MaxBytes, "bytes") || !b.checkSize(f) || !b.known(f.UnknownField()) {
 		return
 	}
 	if first {
@@ -42,6 +42,20 @@ func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	for _, t := range f.GetTables() {
 		b.addTable(t)
 	}
+}
+
+// known adds a violation if a message has a field that is not in this version of the
+// protocol. To ignore the field could open a firewall: it may be a qualifier of a rule.
+func (b *Builder) known(unknown *weftv1.UnknownField) bool {
+	if unknown == nil {
+		return true
+	}
+	version := ""
+	if b.cfg.Version != "" {
+		version = "; this daemon is " + b.cfg.Version + ": update it"
+	}
+	b.bad.add(weftv1.Violation_REASON_INVALID, unknown.Object, fmt.Sprintf("unknown field %d%s", unknown.Number, version))
+	return false
 }
 
 // EffectiveLifetime returns the lifetime of a fragment whose message has l: an
@@ -85,7 +99,7 @@ func (b *Builder) addTable(m *weftv1.Table) {
 
 // AddPatch adds a patch.
 func (b *Builder) AddPatch(p *weftv1.Patch) {
-	if !b.count(&b.bytes, proto.Size(p), MaxBytes, "bytes") {
+	if !b.count(&b.bytes, proto.Size(p), MaxBytes, "bytes") || !b.known(p.UnknownField()) {
 		return
 	}
 	if len(p.GetTables()) > MaxTables {

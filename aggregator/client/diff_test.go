@@ -181,7 +181,7 @@ func TestSmallestPatch(t *testing.T) {
 	}{
 		"nothing":             {fragment(none), fragment(none), "<nil>"},
 		"another order":       {fragment(none), fragment(key("10.0.0.2", "10.0.0.1")), "<nil>"},
-		"elements":            {fragment(none), fragment(key("10.0.0.3", "10.0.0.1")), `elements:{set:"s" add:{key:"10.0.0.3"} remove:"10.0.0.2"}`},
+		"elements":            {fragment(none), fragment(key("10.0.0.3", "10.0.0.1")), `elements:{set:"s" remove:"10.0.0.2" add:{key:"10.0.0.3"}}`},
 		"two spellings":       {fragment(key("10.0.0.1", "10.0.0.1/32")), fragment(key("10.0.0.1")), `put_sets:{name:"s" type:"ipv4_addr" elements:{key:"10.0.0.1"}}`},
 		"a name and a number": {fragment(key("tcp", "6")), fragment(key("6")), `put_sets:{name:"s" type:"ipv4_addr" elements:{key:"6"}}`},
 		"a range":             {fragment(key("10.0.0.0-10.0.0.3", "10.0.0.0/30")), fragment(key("10.0.0.0/30")), `put_sets:{name:"s" type:"ipv4_addr" elements:{key:"10.0.0.0/30"}}`},

@@ -33,7 +33,9 @@ func convertFields(f *weftv1.Fragment) {
 			}
 		})
 		for _, m := range t.GetMaps() {
-			m.Role = roles[m.GetName()]
+			if role, ok := roles[m.GetName()]; ok {
+				m.Role = role
+			}
 			convertElements(m.GetElements())
 		}
 		for _, s := range t.GetSets() {

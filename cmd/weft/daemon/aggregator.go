@@ -64,6 +64,7 @@ func (a *aggregatorFlags) check() error {
 type aggregatorParts struct {
 	// accessFile says who may publish what; empty means root and this user.
 	accessFile string
+	version    string
 	log        *slog.Logger
 	registry   prometheus.Registerer
 	// register adds services to the socket; nil adds none.
@@ -108,7 +109,8 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggreg
 	// The tables stay in the kernel when the socket that owns them closes.
 	closeAll := func() { _, _ = conn.Close(), flows.Close() }
 	agg, err := aggregator.New(aggregator.Config{
-		Kernel: conn, Flows: measureFlows(flows, p.registry), StateDir: a.stateDir, Access: control, Rate: limit, Burst: a.burst, Standby: a.standby,
+		Version: p.version,
+		Kernel:  conn, Flows: measureFlows(flows, p.registry), StateDir: a.stateDir, Access: control, Rate: limit, Burst: a.burst, Standby: a.standby,
 		// The aggregator's default is 0.
 		ReadyGrace: max(a.readyGrace, time.Nanosecond),
 		Logger:     p.log, Registerer: p.registry,

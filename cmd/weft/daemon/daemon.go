@@ -123,6 +123,7 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	}
 	var ports listeners
 	agg, err := d.aggregator.start(ctx, g, aggregatorParts{
+		version:    d.version,
 		accessFile: d.settings.accessFile, log: component(d.log, "aggregator"), registry: d.registry, register: d.frontend.register(),
 		listen: func() (err error) { ports, err = d.settings.HTTP.listen(ctx); return err },
 	})

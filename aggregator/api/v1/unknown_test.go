@@ -1,0 +1,73 @@
+package weftv1_test
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// each calls f with a message and with those in it, at any depth. It fills every field
+// that has a message.
+func each(m protoreflect.Message, f func(protoreflect.Message)) {
+	f(m)
+	for i := range m.Descriptor().Fields().Len() {
+		field := m.Descriptor().Fields().Get(i)
+		switch {
+		case field.Message() == nil:
+		case field.IsList():
+			each(m.Mutable(field).List().AppendMutable().Message(), f)
+		default:
+			each(m.Mutable(field).Message(), f)
+		}
+	}
+}
+
+// TestUnknownField puts an unknown field into each message of a fragment and of a
+// patch.
+func TestUnknownField(t *testing.T) {
+	for _, empty := range []interface {
+		proto.Message
+		UnknownField() *weftv1.UnknownField
+	}{&weftv1.Fragment{}, &weftv1.Patch{}} {
+		total := 0
+		each(empty.ProtoReflect().New(), func(protoreflect.Message) { total++ })
+		if total < 10 {
+			t.Errorf("%T has %d messages", empty, total)
+		}
+		for i := range total {
+			m := empty.ProtoReflect().New().Interface().(interface { //nolint:forcetypeassert // New returns the type of its receiver
+				proto.Message
+				UnknownField() *weftv1.UnknownField
+			})
+			n, name := 0, protoreflect.FullName("")
+			each(m.ProtoReflect(), func(in protoreflect.Message) {
+				if n == i {
+					name = in.Descriptor().FullName()
+					in.SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 517, protowire.VarintType), 1))
+				}
+				n++
+			})
+			if got := m.UnknownField(); got == nil || got.Number != 517 {
+				t.Errorf("%T with an unknown field in its %s: found %v", empty, name, got)
+			}
+		}
+		if got := empty.UnknownField(); got != nil {
+			t.Errorf("%T without an unknown field: found %v", empty, got)
+		}
+	}
+}
+
+func TestObjectNameText(t *testing.T) {
+	for _, text := range []string{
+		"", "table ip weft", "chain ip weft input", "rule ip weft input handle 7", "rule inet weft input #3",
+		"element ip weft blocked { 10.0.0.1 . tcp }", "ct helper ip weft ftp", "flowtable ip weft fast",
+	} {
+		if got := weftv1.ParseObjectName(text).Text(); got != text {
+			t.Errorf("%q is printed as %q", text, got)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/aggregator/admission"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// features returns what this daemon can do that the first one of weft.v1 could not.
+// PROTOCOL.md explains each.
+func features() []string { return nil }
+
+// GetInfo implements weftv1.InspectServer.
+func (s *service) GetInfo(context.Context, *weftv1.GetInfoRequest) (*weftv1.GetInfoResponse, error) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return nil, fmt.Errorf("get the kernel's release: %w", err)
+	}
+	return &weftv1.GetInfoResponse{
+		Version: s.agg.Version(), Features: features(),
+		Kernel: &weftv1.Kernel{Release: unix.ByteSliceToString(name.Release[:]), Owner: s.agg.OwnsTables()},
+		Limits: &weftv1.Limits{
+			MessageBytes: MaxMessage, UpdateBytes: admission.MaxBytes, Tables: admission.MaxTables, Chains: admission.MaxChains,
+			Sets: admission.MaxSets, Objects: admission.MaxObjects, Rules: admission.MaxRules, Elements: admission.MaxElements,
+			RuleBytes: admission.MaxRuleText, ElementBytes: admission.MaxElementText, Fragments: admission.MaxFragments,
+			PlanFragments: admission.MaxPlan, PendingUpdates: maxInFlight, PendingBytes: maxInFlightBytes,
+		},
+	}, nil
+}
