@@ -72,10 +72,19 @@ func (p *pacer) call(ctx context.Context, publisher string) error {
 	delay := r.Delay()
 	if delay > patience {
 		r.Cancel()
-		return pub.TooFast(delay.Round(10 * time.Millisecond).String())
+		return &retryError{error: pub.TooFast(delay.Round(10 * time.Millisecond).String()), delay: delay}
 	}
 	return sleep(ctx, delay, nil, r)
 }
+
+// retryError is an error that goes away after a delay.
+type retryError struct {
+	error
+	delay time.Duration
+}
+
+// Unwrap returns the error without the delay.
+func (e *retryError) Unwrap() error { return e.error }
 
 // stream waits for the turn of a stream's next update, however long that takes:
 // meanwhile nothing is read, and the publisher's own writing stops. Another

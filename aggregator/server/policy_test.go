@@ -55,7 +55,7 @@ func TestRate(t *testing.T) {
 		}
 	}
 	wantCode(t, err, codes.ResourceExhausted, "0.001 a second are allowed, and 1 at once: retry in ")
-	if details := status.Convert(err).Details(); len(details) != 1 {
+	if details := status.Convert(err).Details(); len(details) != 2 {
 		t.Errorf("details %v", details)
 	}
 	if _, err := api.List(ctx, &weftv1.ListFragmentsRequest{}); err != nil {

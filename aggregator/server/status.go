@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
@@ -13,10 +15,19 @@ import (
 )
 
 // toStatus gives an error its gRPC code. It is the one place that does. A
-// rejection carries its violations as a weft.v1.Rejected in the details.
+// rejection carries its violations as a weft.v1.Rejected in the details, an error that
+// goes away by itself a google.rpc.RetryInfo.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
+	}
+	var later *retryError
+	if errors.As(err, &later) {
+		st := status.Convert(toStatus(later.error))
+		if with, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(later.delay)}); err == nil {
+			st = with
+		}
+		return st.Err()
 	}
 	var rejected *aggregator.RejectedError
 	var refusal *access.Refusal

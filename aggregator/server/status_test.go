@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -53,5 +55,21 @@ func TestToStatus(t *testing.T) {
 		if got := status.Code(toStatus(tt.err)); got != tt.want {
 			t.Errorf("%v: code %v, want %v", tt.err, got, tt.want)
 		}
+	}
+}
+
+// TestRetryInfo has the delay of a refusal in the details of its status.
+func TestRetryInfo(t *testing.T) {
+	err := toStatus(&retryError{error: &access.Refusal{Limit: access.LimitUpdates, Text: "too fast"}, delay: 1500 * time.Millisecond})
+	st := status.Convert(err)
+	if st.Code() != codes.ResourceExhausted || len(st.Details()) != 2 {
+		t.Fatalf("status %v with details %v", st, st.Details())
+	}
+	if _, ok := st.Details()[0].(*weftv1.Rejected); !ok {
+		t.Errorf("first detail is %v, want the violations", st.Details()[0])
+	}
+	info, ok := st.Details()[1].(*errdetails.RetryInfo)
+	if !ok || info.GetRetryDelay().AsDuration() != 1500*time.Millisecond {
+		t.Errorf("second detail is %v, want 1.5s", st.Details()[1])
 	}
 }
