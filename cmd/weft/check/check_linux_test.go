@@ -62,7 +62,7 @@ func TestCheckJSON(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
 	ns.Nft(t, sampleRuleset)
-	r := Run([]File{{Name: "list", Text: ns.Run(t, "nft", "-j", "list", "sampleRuleset")}})
+	r := Run([]File{{Name: "list", Text: ns.Run(t, "nft", "-j", "list", "ruleset")}})
 	if len(r.Problems) > 0 || r.Rules != 6 || r.Sets != 5 || r.Elements != 9 {
 		t.Errorf("problems %v, %d rules, %d sets, %d elements", r.Problems, r.Rules, r.Sets, r.Elements)
 	}
