@@ -23,10 +23,10 @@ func (fileScope) Object(nft.ObjectKind, string) bool { return true }
 
 func (s fileScope) Flowtable(string) bool { return true }
 
-// TestCompileFiles compiles everything in the files that package syntax reads:
+// TestCompileFiles compiles everything in the files that package ruleset reads:
 // declarations, elements and rules.
 func TestCompileFiles(t *testing.T) {
-	paths, err := filepath.Glob("../syntax/testdata/file/*.txtar")
+	paths, err := filepath.Glob("../ruleset/testdata/file/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no files: %v", err)
 	}
@@ -38,7 +38,7 @@ func TestCompileFiles(t *testing.T) {
 		}
 		tables, err := ruleset.Parse(path, string(archive.Files[0].Data))
 		if err != nil {
-			continue // what package syntax refuses is its own test
+			continue // errors are tested in package ruleset
 		}
 		for _, table := range tables {
 			compiled += compileTable(t, table)
