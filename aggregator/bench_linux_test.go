@@ -100,7 +100,7 @@ func (s *bare) replay(tb testing.TB, batch []byte) time.Duration {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		// struct nlmsghdr begins with length and type; what is no answer is
+		// struct nlmsghdr begins with length and type; anything but an answer is
 		// the echo of a rule, for its handle.
 		if binary.NativeEndian.Uint16(s.buf[4:6]) != unix.NLMSG_ERROR {
 			continue

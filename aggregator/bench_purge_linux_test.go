@@ -62,11 +62,10 @@ func (k *timedKernel) Commit(ops []kernel.Op) (kernel.Stats, error) {
 	return stats, err
 }
 
-// BenchmarkPurge takes a backend away whose entries are a part of 65,536, and has
-// another publisher send one update after the other meanwhile: read is what
-// reading the map takes at most (cpu without the time that others had the processor),
-// chunk the slowest batch of removals, other the slowest of
-// those updates, and ms the time until all is gone.
+// BenchmarkPurge removes a backend that has a share of 65,536 entries, while another
+// publisher sends one update after the other. It reports the longest time of reading the
+// map (read; cpu is its CPU time), the slowest batch of removals (chunk), the slowest
+// update of the other publisher (other), and the time until all entries are gone (ms).
 func BenchmarkPurge(b *testing.B) {
 	const entries = 65536
 	for _, backends := range []int{100, 10, 1} {

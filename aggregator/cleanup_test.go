@@ -27,7 +27,7 @@ func TestCleanup(t *testing.T) {
 	aggregatortest.Eventually(t, "an update waits for its turn", func() bool { return d.Aggregator.Pending() == 1 })
 	k.FailNext(syscall.EPERM, false)
 	if _, err := c.Cleanup(ctx); err == nil {
-		t.Fatal("the kernel's refusal is no error")
+		t.Fatal("the kernel's refusal is not an error")
 	}
 	wantElements(t, k, "10.0.0.1")
 	tables, err := c.Cleanup(ctx)

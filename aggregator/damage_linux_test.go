@@ -105,7 +105,7 @@ func list(t *testing.T, ns *nfttest.NS) string {
 	return ns.ListRuleset(t)
 }
 
-// nth waits for the event number n of those that match.
+// nth waits for the nth event that matches.
 func (l *eventLog) nth(t *testing.T, n int, match func(*weftv1.WatchResponse) bool) *weftv1.WatchResponse {
 	t.Helper()
 	var found *weftv1.WatchResponse
@@ -163,7 +163,7 @@ func TestDamageWhileDown(t *testing.T) {
 }
 
 // TestTakenTableName has another program take the name of a table: that table
-// waits, its publisher is told, and nobody else notices.
+// waits, its publisher is told, and no other publisher notices.
 func TestTakenTableName(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns, ctx := nfttest.New(t), aggregatortest.Context(t)

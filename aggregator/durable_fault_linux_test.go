@@ -99,7 +99,7 @@ var damages = []struct {
 	{"fifo", func(t *testing.T, path string) { replace(t, path, unix.Mkfifo(path+".new", 0o600)) }},
 	{"dangling link", func(t *testing.T, path string) { replace(t, path, os.Symlink("/nowhere", path+".new")) }},
 	{"link to a device", func(t *testing.T, path string) { replace(t, path, os.Symlink("/dev/zero", path+".new")) }},
-	{"socket, which can not be opened", func(t *testing.T, path string) {
+	{"socket, which cannot be opened", func(t *testing.T, path string) {
 		// A socket's path is short: bind it through a link to the directory.
 		fd, err := os.Open(filepath.Dir(path))
 		must(t, err)
@@ -214,7 +214,7 @@ func TestLostRecordIsNotMadeUp(t *testing.T) {
 	}
 	d := start()
 	c := d.Dial(t, "tester")
-	// The one who does not return has elements alone, which name nobody.
+	// The one who does not return has only elements, which name no fragment.
 	away := blocklist("away", "10.0.0.7")
 	away.Tables[0].Chains = nil
 	away.Tables[0].Sets[0].Name = "others"

@@ -48,8 +48,8 @@ func (k *timed) Commit(ops []kernel.Op) (kernel.Stats, error) {
 //
 // Reported are the median, the 99th percentile and the worst. The floors are the
 // 99th percentile of the publisher when it is alone (alone-p99), and the time in
-// the kernel of the one transaction with 100,000 elements (kernel), which can not
-// be interrupted: the worst wait can not be shorter.
+// the kernel of the one transaction with 100,000 elements (kernel), which cannot
+// be interrupted: the worst wait cannot be shorter.
 func BenchmarkFairness(b *testing.B) {
 	for _, tt := range []struct {
 		name    string

@@ -62,7 +62,7 @@ func (k *faulty) Watch(context.Context) (<-chan kernel.Change, error) {
 	return k.changes, nil
 }
 
-// tell reports a change to whoever watches.
+// tell reports a change to the watcher.
 func (k *faulty) tell(c kernel.Change) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,7 +107,7 @@ func startFaulty(t *testing.T) (*faulty, *aggregatortest.Daemon) {
 	return k, d
 }
 
-// unknown are the errors after which nobody knows whether a batch took effect.
+// unknown are the errors after which it is unknown whether a batch took effect.
 var unknown = []error{
 	fmt.Errorf("commit batch: %w: no acknowledgement", kernel.ErrUnknownOutcome),
 	fmt.Errorf("commit batch: %w: %w", kernel.ErrUnknownOutcome, syscall.ENOBUFS),
@@ -217,7 +217,7 @@ func TestLostWatch(t *testing.T) {
 	k.tell(kernel.Change{Table: demo, Reason: kernel.Deleted})
 	aggregatortest.Eventually(t, "it is repaired after a report of the new watch", back)
 
-	// Nobody reports this one: it happens when the lost watch has been answered,
+	// This one is not reported: it happens when the lost watch has been answered,
 	// and before the next one.
 	k.setBlind(true)
 	k.failWatch(syscall.ENOMEM, syscall.EMFILE)
@@ -227,13 +227,13 @@ func TestLostWatch(t *testing.T) {
 	events := watch(t, d)
 	k.Flush()
 	k.setBlind(false)
-	aggregatortest.Eventually(t, "it is repaired as nobody watched", back)
+	aggregatortest.Eventually(t, "it is repaired because notifications were lost", back)
 	aggregatortest.Eventually(t, "it watches again", func() bool { return k.watching() == 3 })
 	events.until(t, "that is told", func(e *weftv1.WatchResponse) bool { return e.GetDrift().GetRepaired() != nil })
 }
 
-// TestSilentDamage has damage that nobody reports show when an update meets it: it
-// is repaired, and nobody is blamed.
+// TestSilentDamage has unreported damage show when an update meets it: it
+// is repaired, and no update is blamed.
 func TestSilentDamage(t *testing.T) {
 	k, d := startFaulty(t)
 	events := watch(t, d)

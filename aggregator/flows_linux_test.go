@@ -97,9 +97,9 @@ func (n *flowNode) publish(t *testing.T, d *aggregatortest.Daemon, elements ...s
 	}
 }
 
-// settle publishes and waits until the flows that the commit makes stale are gone,
+// commitAndWait publishes and waits until the flows that the commit makes stale are gone,
 // which its event tells: what is sent after that is not taken for one of them.
-func (n *flowNode) settle(t *testing.T, d *aggregatortest.Daemon, elements ...string) {
+func (n *flowNode) commitAndWait(t *testing.T, d *aggregatortest.Daemon, elements ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(aggregatortest.Context(t))
 	defer cancel()
@@ -127,7 +127,7 @@ func (n *flowNode) settle(t *testing.T, d *aggregatortest.Daemon, elements ...st
 }
 
 // send sends a packet from a source port to a destination, and waits for the answer
-// unless nobody is to give one.
+// unless there will be none.
 func (n *flowNode) send(t *testing.T, from int, to string, answered bool) {
 	t.Helper()
 	n.do(t, func() error {
@@ -248,9 +248,9 @@ func TestFlowsOfServingBackends(t *testing.T) {
 func TestFlowsIntoTheVoid(t *testing.T) {
 	n := newFlowNode(t)
 	d, stop := n.run(t)
-	n.settle(t, d, otherTo1)
-	n.settle(t, d, dnsTo1, otherTo1)
-	n.settle(t, d, otherTo1)
+	n.commitAndWait(t, d, otherTo1)
+	n.commitAndWait(t, d, dnsTo1, otherTo1)
+	n.commitAndWait(t, d, otherTo1)
 	n.send(t, 4001, "10.96.0.1:53", false)
 	n.send(t, 4002, "10.96.0.2:53", true)
 	n.wantFlows(t, unrouted, flowOther)
@@ -267,7 +267,7 @@ func TestFlowsIntoTheVoid(t *testing.T) {
 func TestFlowsOfNewAddresses(t *testing.T) {
 	n := newFlowNode(t)
 	d, stop := n.run(t)
-	n.settle(t, d, otherTo1)
+	n.commitAndWait(t, d, otherTo1)
 	n.send(t, 4001, "10.96.0.1:53", false)
 	n.send(t, 4002, "10.96.0.2:54", false)
 	n.send(t, 4003, "10.1.0.2:30053", false)

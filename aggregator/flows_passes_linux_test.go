@@ -48,7 +48,7 @@ func TestFlowsAreReadWhenUDPLeft(t *testing.T) {
 		{"many change at once", []string{webTo1, dnsTo2, nodeTo1, otherTo1}, 1},
 		{"all of UDP goes", []string{webTo1}, 1},
 	} {
-		n.settle(t, d, step.elements...)
+		n.commitAndWait(t, d, step.elements...)
 		n.wantPasses(t, step.what, step.want)
 	}
 	stop()

@@ -25,7 +25,7 @@ import (
 // accessFile writes a configuration: what follows its head.
 func accessFile(t *testing.T, path, text string) {
 	t.Helper()
-	// As a whole, as nobody reads half a file then.
+	// Replaced at once, so that no reader sees half a file.
 	if err := os.WriteFile(path+".new", []byte("apiVersion: weft.dev/v1alpha1\nkind: Configuration\n"+text), 0o600); err != nil {
 		t.Fatal(err)
 	}

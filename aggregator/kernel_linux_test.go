@@ -48,7 +48,7 @@ func sendUDP(t *testing.T, ns *nfttest.NS, n int) {
 		}
 		defer func() { _ = c.Close() }()
 		for range n {
-			// The port answers that nobody listens: a later write says so.
+			// The port is closed: a later write returns that error.
 			_, _ = c.Write([]byte("x"))
 		}
 		return nil
@@ -160,7 +160,7 @@ func TestKernelPoison(t *testing.T) {
 }
 
 // TestKernelRestart kills the first daemon's connection, and has the second
-// adopt what is there: foreigners can not touch it before or after, and nothing
+// adopt what is there: other programs cannot change it before or after, and nothing
 // is committed.
 //
 // Behaviour: 132, 145.
@@ -194,7 +194,7 @@ func TestKernelRestart(t *testing.T) {
 		}
 	}
 	foreign()
-	// As after kill -9: the kernel closes the socket, nobody says good-bye.
+	// As after kill -9: the kernel closes the socket.
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}

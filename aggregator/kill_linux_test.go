@@ -131,8 +131,8 @@ func (m mortal) spawn(t *testing.T, ns *nfttest.NS) *exec.Cmd {
 }
 
 // tenant is a publisher under load: it changes its fragment all the time. Version n
-// of it has the element 1.ID.n/256.n%256, in a set of its own: of a set that is
-// shared nobody knows whose an element is until all who share it are back.
+// of it has the element 1.ID.n/256.n%256, in a set of its own: the owners of
+// elements of a shared set are unknown until all its publishers are back.
 type tenant struct {
 	id          int
 	name        string

@@ -124,7 +124,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("metrics %v: want %d of them", got, len(want))
 	}
 	if _, err := newMetrics(reg, func() int { return 0 }); err == nil {
-		t.Error("registering twice is no error")
+		t.Error("registering twice is not an error")
 	}
 	for r := range weftv1.Violation_Reason_name {
 		if reasonLabel(weftv1.Violation_Reason(r)) == "unknown" {

@@ -194,7 +194,7 @@ func TestPlanRejections(t *testing.T) {
 	if len(resp.GetChanges()) > 0 || resp.GetCounts() != nil {
 		t.Errorf("a plan with rejections has changes %v, counts %v", resp.GetChanges(), resp.GetCounts())
 	}
-	// Nobody is told: the next event is that of the next commit.
+	// No event is sent: the next event is that of the next commit.
 	if _, err := d.Aggregator.Apply(ctx, "tester", ruled("good", "tcp dport 22 accept")); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestPlanBesideUpdates(t *testing.T) {
 	wantElements(t, k, "10.0.0.1")
 }
 
-// TestPlanRepairsFirst plans when the kernel is known to be out of step.
+// TestPlanRepairsFirst plans when the kernel is known to differ.
 func TestPlanRepairsFirst(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 0.001, Burst: 1}})
@@ -380,9 +380,9 @@ func TestPlanWaitsForTheStart(t *testing.T) {
 	}
 }
 
-// TestPlanDoubtsTheKernelFirst has somebody delete a table without a word: what
+// TestPlanSuspectsTheKernelFirst has another program delete a table silently: what
 // the kernel refuses then is not the fragment's fault.
-func TestPlanDoubtsTheKernelFirst(t *testing.T) {
+func TestPlanSuspectsTheKernelFirst(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	unwatched := struct {
 		aggregator.Kernel

@@ -49,7 +49,7 @@ func TestRosterReport(t *testing.T) {
 	all = map[string]*weftv1.PublisherStatus{}
 	r.report(all)
 	if len(all) != 0 {
-		t.Errorf("publishers %v: want none, as nobody is connected", all)
+		t.Errorf("publishers %v: want none, because no publisher is connected", all)
 	}
 }
 

@@ -191,8 +191,8 @@ func TestSessionLifetime(t *testing.T) {
 	rejection(t, err, weftv1.Violation_REASON_INVALID)
 }
 
-// TestRefusedDeclarationNeedsSnapshot refuses a change of declarations that a
-// patch behind it was compiled against.
+// TestRefusedDeclarationNeedsSnapshot refuses a change of declarations that the
+// next patch was compiled against.
 func TestRefusedDeclarationNeedsSnapshot(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})

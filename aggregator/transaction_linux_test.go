@@ -124,7 +124,7 @@ func keepUpdating(ctx context.Context, c *client.Client, done <-chan struct{}) e
 }
 
 // TestStopLeavesTraffic stops the daemon as SIGTERM does: the rules stay, and new
-// connections are led to backends while nobody runs.
+// connections are led to backends while no daemon runs.
 //
 // Behaviour: 132, 139.
 func TestStopLeavesTraffic(t *testing.T) {

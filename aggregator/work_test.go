@@ -106,7 +106,7 @@ func (p *publisher) push(req *weftv1.PublishRequest) {
 	}
 	// The writer answers before it counts: a read comes after both.
 	if _, _, err := p.daemon.Aggregator.Get(context.Background(), "services", "nothing"); err == nil {
-		p.t.Fatal("there is a fragment that nobody has sent")
+		p.t.Fatal("there is a fragment that no publisher has sent")
 	}
 }
 

@@ -196,7 +196,7 @@ func (n *node) ask(t testing.TB, from, to string) {
 	})
 }
 
-// shout sends one packet that nobody answers.
+// shout sends one packet without an answer.
 func (n *node) shout(t testing.TB, from, to string) {
 	t.Helper()
 	n.do(t, func() error {

@@ -81,7 +81,7 @@
 // # Administrators
 //
 // Root and the user of the daemon are administrators: they may act as every
-// publisher, by its name. Rights and limits belong to the name, whoever acts
+// publisher, by its name. Rights and limits belong to the name, whichever process acts
 // under it. An administrator under a name that is not configured has no limits.
 //
 // # Changes

@@ -116,7 +116,7 @@ publishers:
 		{"another of several", Peer{UID: 100, GID: 200}, false, "two", Identity{"two", false}, "", ""},
 		{"a name that is not its own", Peer{UID: 100}, false, "two", Identity{}, LimitPublisher,
 			`uid 100 may not act as publisher "two": weft.yaml lets it act as one`},
-		{"a name that nobody has", Peer{UID: 100}, false, "three", Identity{}, LimitPublisher, `"three"`},
+		{"an unknown name", Peer{UID: 100}, false, "three", Identity{}, LimitPublisher, `"three"`},
 		{"a stranger", Peer{UID: 101, GID: 5, Groups: []uint32{6}, Executable: "/bin/x", Cgroups: []string{"/c"}}, false, "", Identity{}, LimitCaller,
 			"uid 101 may not call the aggregator: no publisher in weft.yaml matches it (gid 5, groups [6], executable /bin/x, cgroup /c)"},
 		{"a stranger by a name", Peer{UID: 101}, false, "one", Identity{}, LimitCaller, "no publisher"},

@@ -96,7 +96,7 @@ func TestAdmitViolations(t *testing.T) {
 		{"long name", table(func(m *weftv1.Table) { m.Name = long }), "table ip xxx", "300 bytes", weftv1.Violation_REASON_INVALID, ""},
 		{"comment", table(func(m *weftv1.Table) { m.Comment = `a"b` }), "table ip t", "quotes", weftv1.Violation_REASON_INVALID, ""},
 		{"syntax", rule("tcp dport 80 drop )"), "rule ip t c #2", "", weftv1.Violation_REASON_SYNTAX, "1:"},
-		{"unknown set", rule("ip saddr @nobody drop"), "rule ip t c #2", "nobody", weftv1.Violation_REASON_INVALID, "1:"},
+		{"unknown set", rule("ip saddr @missing drop"), "rule ip t c #2", "missing", weftv1.Violation_REASON_INVALID, "1:"},
 		{"long rule", rule("ip saddr { " + strings.Repeat("10.0.0.1, ", 2000) + "10.0.0.2 } drop"), "#2", "at most", weftv1.Violation_REASON_LIMIT, ""},
 		{"chain twice", table(func(m *weftv1.Table) { m.Chains = []*weftv1.Chain{{Name: "c"}, {Name: "c"}} }), "chain ip t c", "twice", weftv1.Violation_REASON_INVALID, ""},
 		{"half a base chain", table(func(m *weftv1.Table) { m.Chains = []*weftv1.Chain{{Name: "c", Type: "filter"}} }), "chain ip t c", "hook", weftv1.Violation_REASON_INVALID, ""},

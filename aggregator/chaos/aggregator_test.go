@@ -42,17 +42,17 @@ func (c *conductor) down(s syscall.Signal) {
 		f.busy = f.busy || len(f.pending) > 0
 		f.away = !f.unary && !f.owner.ended && (f.held || len(f.pending) > 0)
 		if f.unary && f.acked != nil {
-			// Nobody else brings it back.
+			// No other process brings it back.
 			f.unsettle()
 		}
 	}
 	c.unsteady = true
 }
 
-// settleDamage sees to it that a kernel that a foreign process damaged is not
+// finishDamage sees to it that a kernel that a foreign process damaged is not
 // left to the next aggregator with updates on their way: they could take the
 // place of what is lost.
-func (c *conductor) settleDamage() {
+func (c *conductor) finishDamage() {
 	if c.damaged {
 		c.rest()
 		c.lossy = true
@@ -62,7 +62,7 @@ func (c *conductor) settleDamage() {
 // killAggregator kills the aggregator: at any time, just after an update was
 // sent, or in the middle of a large snapshot.
 func (c *conductor) killAggregator() {
-	c.settleDamage()
+	c.finishDamage()
 	if c.partial && c.rng.IntN(2) == 0 {
 		// So that checkDown can tell.
 		c.rest()
@@ -110,7 +110,7 @@ func (c *conductor) killAggregator() {
 
 // restartGracefully ends the aggregator as an upgrade does.
 func (c *conductor) restartGracefully() {
-	c.settleDamage()
+	c.finishDamage()
 	if !c.lossy && c.rng.IntN(2) == 0 {
 		c.update(c.pickFragment())
 	}

@@ -58,8 +58,8 @@ type conductor struct {
 	// from a restart on whose kernel had lost content until all is settled.
 	damaged, lossy bool
 	// partial is true from a restart until all fragments are back: until then what
-	// one of them no longer states stays in the sets that it shares, as nobody can
-	// tell whose it was.
+	// one of them no longer states stays in the sets that it shares, because
+	// their owner is unknown.
 	partial bool
 	// unsteady is true when the kernel may still change by itself: sessions
 	// ended, or an aggregator started.
@@ -84,7 +84,7 @@ type publisher struct {
 type fragment struct {
 	owner *publisher
 	name  string
-	// own is the table that nobody else uses.
+	// own is the table that no other publisher uses.
 	own string
 	// unary fragments are published by calls, not on the session; sticky ones
 	// have this lifetime always; provider and service say what they hold.
@@ -333,15 +333,14 @@ func (c *conductor) answered(r reply) {
 	}
 }
 
-// judge fails the run where an update was refused for a reason that there can
-// not be.
+// judge fails the run where an update was refused for an impossible reason.
 func (c *conductor) judge(u *update, r reply) {
 	for _, reason := range r.Reasons {
 		switch reason {
 		case weftv1.Violation_REASON_CONFLICT.String(), weftv1.Violation_REASON_REFERENCE.String():
 			continue
 		case weftv1.Violation_REASON_INVALID.String():
-			// A set that nobody declares, at the moment.
+			// A set that no fragment declares at the moment.
 			if strings.Contains(r.Error, "@libset is not declared") {
 				continue
 			}
@@ -444,6 +443,6 @@ func (c *conductor) idle(f *fragment) {
 	}
 	c.await(f.String()+" is answered", func() bool { return len(f.pending) == 0 })
 	if f.unsettled {
-		c.settle(f)
+		c.finish(f)
 	}
 }

@@ -99,17 +99,17 @@ func (p *child) do(c *command) error {
 	}
 	switch c.Op {
 	case opPut:
-		p.wish(c, f)
+		p.desired(c, f)
 		p.follow(c, p.session.StartPut(f))
 	case opWithdraw:
-		p.wish(c, nil)
+		p.desired(c, nil)
 		p.follow(c, p.session.StartWithdraw(c.Name))
 	case opPatch:
 		patch := new(weftv1.Patch)
 		if err := protojson.Unmarshal(c.Patch, patch); err != nil {
 			return fmt.Errorf("command %d: %w", c.ID, err)
 		}
-		p.wish(c, f)
+		p.desired(c, f)
 		p.follow(c, p.session.StartPatch(patch))
 	case opApply:
 		p.unary(c, func(ctx context.Context, cl *client.Client) (uint64, error) { return cl.Apply(ctx, f) })
@@ -128,8 +128,8 @@ func (p *child) do(c *command) error {
 	return nil
 }
 
-// wish notes what a fragment should hold, before the session is told.
-func (p *child) wish(c *command, f *weftv1.Fragment) {
+// desired notes what a fragment should hold, before the session is told.
+func (p *child) desired(c *command, f *weftv1.Fragment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.want[c.Name] = wanted{c.ID, f}
@@ -143,14 +143,14 @@ func (p *child) follow(c *command, pending *client.Pending) {
 	go func() {
 		r := outcome(pending.Wait(context.Background()))
 		r.ID, r.Name = c.ID, c.Name
-		p.settle(c.Name, mine, r.Kind == replyCommitted)
+		p.finish(c.Name, mine, r.Kind == replyCommitted)
 		_ = p.out.write(r)
 	}()
 }
 
-// settle keeps what was acknowledged. What was not, and no later command builds
+// finish keeps what was acknowledged. What was not, and no later command builds
 // on, is given up: a publisher that knows better would send something else.
-func (p *child) settle(name string, mine wanted, committed bool) {
+func (p *child) finish(name string, mine wanted, committed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

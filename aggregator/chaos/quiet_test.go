@@ -27,10 +27,10 @@ func (c *conductor) wake(p *publisher) {
 	}
 }
 
-// settle makes a fragment hold something that it may hold. One of the contents
+// finish makes a fragment hold something that it may hold. One of the contents
 // must be accepted, as it is there already; but others may have to come back
 // first.
-func (c *conductor) settle(f *fragment) {
+func (c *conductor) finish(f *fragment) {
 	c.wake(f.owner)
 	c.await(f.String()+" is answered", func() bool { return len(f.pending) == 0 })
 	order := c.rng.Perm(8)
@@ -69,7 +69,7 @@ func (c *conductor) allAnswered() {
 	c.await("everything is answered", func() bool { return len(c.inflight) == 0 })
 }
 
-// rest brings everything to rest: every publisher is up, answered and in step,
+// rest brings everything to rest: every publisher is up, answered and in sync,
 // every fragment settled.
 func (c *conductor) rest() {
 	for _, p := range c.publishers {
@@ -79,12 +79,12 @@ func (c *conductor) rest() {
 		return !slices.ContainsFunc(c.publishers, func(p *publisher) bool { return !p.ready })
 	})
 	c.allAnswered()
-	c.await("all sessions are in step", func() bool {
+	c.await("all sessions are in sync", func() bool {
 		return !slices.ContainsFunc(c.all(), func(f *fragment) bool { return f.away })
 	})
 	for _, f := range c.all() {
 		if f.unsettled {
-			c.settle(f)
+			c.finish(f)
 		}
 	}
 	c.lossy = false
@@ -193,7 +193,7 @@ func (c *conductor) checkList() {
 		}
 	}
 	for key, g := range got {
-		c.fatal("%s is listed (%s), and nobody published it", key, g)
+		c.fatal("%s is listed (%s), and no publisher published it", key, g)
 	}
 }
 

@@ -41,7 +41,7 @@ const (
 	replyReady     = "ready"     // the process is up
 	replyCommitted = "committed" // the command's update was acknowledged
 	replyRejected  = "rejected"  // it was refused
-	replyUnknown   = "unknown"   // nobody can tell
+	replyUnknown   = "unknown"   // it cannot be known
 	replySynced    = "synced"    // the session brought a fragment back by itself, or was refused
 	replyEnded     = "ended"     // the process is gone; made by the conductor's reader
 )

@@ -165,7 +165,7 @@ func TestReconnectResyncs(t *testing.T) {
 			if lost {
 				k.Flush()
 			}
-			// While nobody is there, and while it comes back.
+			// While there is no aggregator, and while it comes back.
 			pending := []*client.Pending{
 				s.StartPatch(p.change("list", "10.0.0.4", "")),
 				s.StartPatch(p.change("list", "10.0.0.5", "10.0.0.2")),

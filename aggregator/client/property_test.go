@@ -149,7 +149,7 @@ func TestSessionConverges(t *testing.T) {
 			}, false)
 			m.play(ctx, t, rng, f, s, 400)
 			f.behave(nil, nil)
-			m.settle(ctx, t, s)
+			m.finish(ctx, t, s)
 			for _, name := range names {
 				want := sorted(m.want[name])
 				aggregatortest.Eventually(t, fmt.Sprintf("%s is %v", name, want), func() bool { return slices.Equal(f.keys(name), want) && (f.keys(name) == nil) == (want == nil) })
@@ -202,8 +202,8 @@ func (m *model) play(ctx context.Context, t *testing.T, rng *rand.Rand, f *fake,
 	}
 }
 
-// settle makes up for what was refused, now that nothing is.
-func (m *model) settle(ctx context.Context, t *testing.T, s *client.Session) {
+// finish makes up for what was refused, now that nothing is.
+func (m *model) finish(ctx context.Context, t *testing.T, s *client.Session) {
 	aggregatortest.Eventually(t, "nothing is amiss", func() bool {
 		for _, name := range names {
 			m.mu.Lock()

@@ -56,7 +56,7 @@ func (r *reports) count(list *[]error, sentinel error) int {
 }
 
 // TestRefusedResyncIsTriedAgain has another publisher's fragment in the way
-// when the session comes back: nobody but the session can see that it goes.
+// when the session comes back: only the session can see that it goes.
 func TestRefusedResyncIsTriedAgain(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		f, ctx, p := newFake(t), aggregatortest.Context(t), newPublisher("10.0.0.1")

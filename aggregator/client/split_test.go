@@ -11,8 +11,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// fill sets every field of a message, and of those in it, to something that tells
-// it from the others.
+// fill sets every field of a message, and of the messages in it, to a distinct value.
 func fill(m protoreflect.Message, name string) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

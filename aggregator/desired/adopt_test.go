@@ -91,7 +91,7 @@ func TestAdoptWithdrawsNothingBeforeAllAreBack(t *testing.T) {
 }
 
 // The kernel's value of a key that two fragments state stays its winner's,
-// whoever comes back first, however often.
+// in whichever order the publishers return, however often.
 func TestAdoptKeepsTheWinner(t *testing.T) {
 	h := newHarness(t)
 	wins := snapshot(policy, -1, in(ipWeft, addrSet("s", withComment(member("10.0.0.1"), "first"))))

@@ -96,7 +96,7 @@ func TestPurgeWithTheLastRule(t *testing.T) {
 	wantPurges(t, "when others are left", h.commit(ours(rule("y"), remember("m", b))).Purges)
 	wantPurges(t, "when the rule moves to another chain",
 		h.commit(snapshot(services, 0, in(ipWeft, affinityMap("m"), addrMap("other"), regular("c2", remember("m", b))))).Purges)
-	wantPurges(t, "when nobody makes it", h.commit(theirs()).Purges, "m")
+	wantPurges(t, "when no rule makes it", h.commit(theirs()).Purges, "m")
 	wantPurges(t, "when something else changes", h.commit(theirs(rule("z"))).Purges)
 	wantPurges(t, "when the value is replaced", h.commit(ours(remember("m", a))).Purges, "m")
 	wantPurges(t, "when packets decide", h.commit(ours(remember("m", ""))).Purges)
@@ -135,7 +135,7 @@ func TestLeftovers(t *testing.T) {
 		return keys(h.Leftovers(Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries))
 	}
 	if got, want := look(), keys(entries[1:2]); got != want {
-		t.Errorf("leftovers %s, want %s: what no rule makes and nobody states", got, want)
+		t.Errorf("leftovers %s, want %s: what no rule makes and no fragment states", got, want)
 	}
 	publish(affinityMap("m"), remember("m", ""))
 	if got := look(); got != "[]" {
@@ -145,7 +145,7 @@ func TestLeftovers(t *testing.T) {
 	plain.Affinity = false
 	publish(plain)
 	if got := look(); got != "[]" {
-		t.Errorf("leftovers %s of a map that is no affinity map", got)
+		t.Errorf("leftovers %s of a map that is not an affinity map", got)
 	}
 	wantPurges(t, "when it becomes one", publish(affinityMap("m")).Purges, "m")
 	if got, want := look(), keys(entries); got != want {
@@ -158,8 +158,8 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// TestAffinityOverARestart adopts a kernel in which packets have made entries. Of
-// those nothing is deleted by any plan; what no rule makes is found in the dump,
+// TestAffinityOverARestart adopts a kernel in which packets have made entries. No
+// plan deletes any of them; what no rule makes is found in the dump,
 // whatever the record says of rules.
 //
 // Behaviour: 80, 81.
@@ -190,7 +190,7 @@ func TestAffinityOverARestart(t *testing.T) {
 		t.Errorf("leftovers %s, want %s", got, want)
 	}
 
-	// Without a record nobody knows that it is an affinity map until it is told.
+	// Without a record it is not known to be an affinity map until a fragment says so.
 	h.restart(Record{})
 	wantPurges(t, "without a record", h.Unpurged(h.k.dump()))
 	wantPurges(t, "once the publisher has said so", h.commit(one).Purges, "m")

@@ -57,7 +57,7 @@ func TestAlignIsLongest(t *testing.T) {
 				continue
 			}
 			if b <= last || before[b].id() != after[a].id() {
-				t.Fatalf("match %v is no common subsequence", match)
+				t.Fatalf("match %v is not a common subsequence", match)
 			}
 			last = b
 			n++

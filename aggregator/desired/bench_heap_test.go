@@ -19,7 +19,7 @@ func heap() int {
 }
 
 // received copies an update as it comes out of a request: each element has bytes
-// of its own, which nobody else holds.
+// of its own.
 func received(u *Update) *Update {
 	again := *u
 	again.Tables = append([]TableUpdate(nil), u.Tables...)

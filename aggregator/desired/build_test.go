@@ -204,7 +204,7 @@ func in(id nft.TableID, parts ...any) TableUpdate {
 	return tu
 }
 
-// harness is a State with a kernel model behind it.
+// harness is a State with a model of the kernel.
 type harness struct {
 	t testing.TB
 	*State

@@ -14,7 +14,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// live is a State with a real kernel behind it.
+// live is a State with a real kernel.
 type live struct {
 	t *testing.T
 	*State

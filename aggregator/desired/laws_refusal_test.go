@@ -166,7 +166,7 @@ func (w *world) refers(key Key, object string) bool {
 }
 
 // TestLawConflict has two fragments declare an object otherwise, or one need what
-// the other has: whoever would break it is refused, with the name of the other one,
+// the other has: an update that would break it is refused, with the name of the other one,
 // until that one has given way.
 func TestLawConflict(t *testing.T) {
 	chains := []Chain{regular("o"), base("o", 0), base("o", 1), withPolicy(base("o", 0), true), {Decl: &nftobject.Chain{Name: "o", Comment: "odd"}}}

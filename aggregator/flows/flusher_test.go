@@ -117,7 +117,7 @@ func TestFlusherIsBounded(t *testing.T) {
 }
 
 // TestFlusherKeepsFewEvents has commits go on while a pass is stuck for ever:
-// their events are told, though nobody knows the flows.
+// their events are sent, although the flows are not known.
 func TestFlusherKeepsFewEvents(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
 	f, published := runFlusher(t, flows)

@@ -31,7 +31,7 @@ const (
 	maxStreamsPerUser = 4096
 	// maxRefused is how many connections beyond the limits are kept for a
 	// moment, for refusedGrace, so that their calls can be told why they are
-	// refused. Further ones are closed without a word.
+	// refused. Further ones are closed at once.
 	maxRefused   = 64
 	refusedGrace = 5 * time.Second
 )
@@ -148,7 +148,7 @@ func (g *gate) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if err != nil {
-			g.crowd.told.Do(func() { g.crowd.log.Error("connections can not be accepted: trying again", "error", err) })
+			g.crowd.told.Do(func() { g.crowd.log.Error("cannot accept connections: retrying", "error", err) })
 			return nil, acceptError{err}
 		}
 		peer, err := peerOf(conn)

@@ -15,7 +15,7 @@
 // What is refused is counted, and logged with the peer.
 //
 // Other packages can offer services of their own on the socket, for reading
-// (Config.Register): they stand behind the same credentials and limits, and this
+// (Config.Register): the same credentials and limits apply to them, and this
 // package knows nothing else of them.
 //
 // # Concurrency

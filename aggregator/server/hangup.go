@@ -13,7 +13,7 @@ import (
 // so a stream that was reset is known to be gone before the next one of the same
 // connection begins, but the end of the connection is seen only when all that was
 // written before is read. The kernel closes a process's sockets before its
-// parent can learn of its death, so whoever is started in its place connects
+// parent can learn of its death, so a process that is started in its place connects
 // after this has become false.
 func (c caller) connected() bool {
 	conn, ok := c.conn.(syscall.Conn)

@@ -235,7 +235,7 @@ func TestFloods(t *testing.T) {
 			}
 		}()
 		n.works(t, "during a flood of "+name)
-		// A flood may be stuck, as nobody reads.
+		// A flood may be stuck, because the server does not read.
 		_ = r.conn.Close()
 		<-done
 	}

@@ -13,7 +13,7 @@ import (
 // errPanic is a handler that panicked.
 var errPanic = errors.New("internal error: the handler panicked, see the aggregator's log")
 
-// interceptor stands before every call, those of reflection and health too.
+// interceptor checks every call, also of reflection and health.
 type interceptor struct {
 	auth    *authorizer
 	pacer   *pacer

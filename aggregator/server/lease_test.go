@@ -13,7 +13,7 @@ import (
 )
 
 // TestHungPublisherLosesItsLease stops a publisher without killing it: its
-// connection stays open, and nobody answers. Going on, it comes back by itself.
+// connection stays open without an answer. When it continues, it comes back by itself.
 func TestHungPublisherLosesItsLease(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	a, err := aggregator.New(aggregator.Config{Kernel: k})

@@ -38,7 +38,7 @@ func lock(socket string) (*os.File, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// inUse says who has a socket.
+// inUse returns the error that names the process that has a socket.
 func inUse(socket string) error {
 	const remedy = "stop it, name another path with --socket, or wait for its end with --standby"
 	c, err := net.DialTimeout("unix", socket, time.Second)

@@ -16,7 +16,7 @@ import (
 )
 
 // identify returns what the kernel tells of the process that connected. What
-// cannot be read of it is no error here: it may not be needed.
+// cannot be read of it is not an error here: it may not be needed.
 func identify(c net.Conn, cred Peer) access.Peer {
 	p := access.Peer{PID: cred.PID, UID: cred.UID, GID: cred.GID}
 	var errs []error

@@ -59,7 +59,7 @@ func TestRate(t *testing.T) {
 		t.Errorf("details %v", details)
 	}
 	if _, err := api.List(ctx, &weftv1.ListFragmentsRequest{}); err != nil {
-		t.Errorf("what is no update: %v", err)
+		t.Errorf("a message that is not an update: %v", err)
 	}
 	// A stream that waits goes on with another rate.
 	if err := s.Send(snapshot(100, fragment("one"))); err != nil {

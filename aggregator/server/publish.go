@@ -54,7 +54,7 @@ func (s *service) Publish(stream publishStream) error {
 	select {
 	case err = <-admitted:
 		if err != nil && !errors.Is(err, aggregator.ErrStopped) {
-			// Nobody waits for what is on its way still.
+			// The client does not wait for updates in flight.
 			return err
 		}
 	case err := <-sent:
@@ -90,7 +90,7 @@ type ack struct {
 }
 
 // admit takes messages until the client has sent its last (nil), or the stream
-// can not go on.
+// ends with an error.
 func (s *service) admit(ctx context.Context, stream publishStream, session *aggregator.Session, acks chan<- ack, b *backlog) (err error) {
 	defer rescue(s.log, "Publish", &err)
 	for begins := true; ; {

@@ -93,7 +93,7 @@ func message(m proto.Message) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(b))), b...)
 }
 
-// send sends a part of a message, with no regard to room.
+// send sends a part of a message, regardless of flow control.
 func (r *raw) send(id uint32, b []byte, end bool) error {
 	for len(b) > 16<<10 {
 		if err := r.write.WriteData(id, false, b[:16<<10]); err != nil {
@@ -198,9 +198,9 @@ func neighbourFragment() *weftv1.Fragment {
 	return f
 }
 
-// calm bounds the slowest update of a neighbour. It is generous: the machine may
+// maxDelay bounds the slowest update of a neighbour. It is generous: the machine may
 // be busy with other tests. What it catches is waiting for somebody else.
-const calm = 5 * time.Second
+const maxDelay = 5 * time.Second
 
 // works makes updates, says how long they took, and fails if one took too long.
 func (n *neighbour) works(t testing.TB, when string) {
@@ -223,7 +223,7 @@ func (n *neighbour) works(t testing.TB, when string) {
 	}
 	slices.Sort(took)
 	t.Logf("%s: updates of the neighbour take %v (median), %v (99 %%), %v (most)", when, took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
-	if most := took[len(took)-1]; most > calm {
+	if most := took[len(took)-1]; most > maxDelay {
 		t.Errorf("%s: an update of the neighbour took %v", when, most)
 	}
 }

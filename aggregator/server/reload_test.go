@@ -56,8 +56,8 @@ func TestReloadKeepsSessions(t *testing.T) {
 	}
 	committed(t, one, 4, other)
 
-	// Who is no publisher any more is cut off, the others are not; what is
-	// committed stays.
+	// A peer that is not a publisher any more is disconnected, the others are not;
+	// what is committed stays.
 	d.reload(t, "socketGroup: 4000\npublishers:\n- {name: two, match: {uid: 4002}}\n")
 	_, err = one.Recv()
 	wantCode(t, err, codes.PermissionDenied, "uid 4001 may not call the aggregator")

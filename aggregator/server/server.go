@@ -103,7 +103,7 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Server is a socket with an aggregator behind it.
+// Server is the socket of an aggregator.
 type Server struct {
 	cfg      Config
 	listener net.Listener

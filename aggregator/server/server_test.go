@@ -152,7 +152,7 @@ func TestOversizedMessage(t *testing.T) {
 	}
 }
 
-// TestTruncatedAndForeignBytes feeds what is no gRPC, half of a connection, and
+// TestTruncatedAndForeignBytes feeds bytes that are not gRPC, half of a connection, and
 // messages that do not decode.
 func TestTruncatedAndForeignBytes(t *testing.T) {
 	k := &aggregatortest.Kernel{}

@@ -30,7 +30,7 @@ var (
 	ErrForeignSocket = errors.New("socket belongs to another user")
 )
 
-// listener is a socket that nobody else can replace until it is closed.
+// listener is a socket that no other weft can replace until it is closed.
 type listener struct {
 	*net.UnixListener
 	lock *os.File
@@ -39,7 +39,7 @@ type listener struct {
 // Close removes the socket, and lets others have its path.
 func (l *listener) Close() error { return errors.Join(l.UnixListener.Close(), l.lock.Close()) }
 
-// listen makes the socket. A stale one, which nobody listens on, is replaced.
+// listen makes the socket. A stale one, on which no process listens, is replaced.
 func listen(path string) (*listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("listen on %s: the path has %d bytes: a Unix socket may have %d", path, len(path), maxPath)

@@ -60,8 +60,8 @@ func (g *gate) set(data, end bool) {
 	g.cond.Broadcast()
 }
 
-// waiting returns the number of bytes that the peer has written and nobody has
-// got yet.
+// waiting returns the number of bytes that the peer has written and that are
+// not read yet.
 func (g *gate) waiting(t *testing.T) int {
 	t.Helper()
 	g.mu.Lock()

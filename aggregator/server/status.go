@@ -50,7 +50,7 @@ func withViolations(code codes.Code, text string, v []*weftv1.Violation) error {
 	return st.Err()
 }
 
-// codeOf returns the code of an error that is no rejection.
+// codeOf returns the code of an error that is not a rejection.
 func codeOf(err error) codes.Code {
 	switch {
 	case errors.Is(err, access.ErrDenied):

@@ -91,7 +91,7 @@ func race(b *testing.B, laps ...lap) []float64 {
 		for round := range rounds {
 			for i := range laps {
 				if round%2 == 1 {
-					// There and back, so that nobody is always the second.
+					// There and back, so that none is always the second.
 					i = len(laps) - 1 - i
 				}
 				t, err := laps[i].drive(laps[i].path)

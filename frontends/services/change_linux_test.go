@@ -135,7 +135,7 @@ func TestNoGap(t *testing.T) {
 	wg.Wait()
 }
 
-// TestPolicyKeepsFlows: other policies, and an endpoint that drains, are no reason to
+// TestPolicyKeepsFlows: other policies, and an endpoint that drains, do not
 // end a UDP flow whose endpoint still serves.
 //
 // Behaviour: 108.

@@ -12,7 +12,7 @@ import (
 )
 
 // TestHooksOnDemand: the chains for source ranges are on their hooks while a Service has
-// any, and whoever is not allowed never gets through while they come and go; the one on
+// any, and a source that is not allowed never gets through while they come and go; the one on
 // input is there while a Service has no endpoints.
 //
 // Behaviour: 166.

@@ -64,7 +64,7 @@ func (c *cluster) who(f model.Family, name string) (*nfttest.NS, netip.Addr) {
 	}
 }
 
-// dropWait is how long nobody must answer a flow that is dropped.
+// dropWait is how long a dropped flow must stay without an answer.
 const dropWait = 150 * time.Millisecond
 
 // check sends a table's flows over both families, TCP and UDP. Most of the time is
@@ -203,7 +203,7 @@ func TestFlows(t *testing.T) {
 		}
 		flows = append(flows, flow{who, "cluster 1", inside}, flow{who, "external 1", "pod2 pod3 masq"},
 			flow{who, "lb 1", "pod2 pod3 masq"}, flow{who, "nodeport 1", "pod2 pod3 masq"})
-		// Nobody is there, nobody was ever there, and it is none of ours.
+		// No endpoint, never an endpoint, and not an address of weft.
 		for _, to := range []string{"cluster 2", "external 2", "lb 2", "nodeport 2", "cluster 1:81", "cluster 8", "external 8", "lb 8", "nodeport 8"} {
 			flows = append(flows, flow{who, to, "rejected"})
 		}

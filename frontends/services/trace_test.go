@@ -211,9 +211,9 @@ func noted[O source.Object](s *newest, t *testing.T, resource schema.GroupVersio
 	}
 }
 
-// settle writes one object of each kind and waits until it has arrived: so has
+// finish writes one object of each kind and waits until it has arrived: so has
 // everything before it.
-func (p *trace) settle(t *testing.T, seen *newest) {
+func (p *trace) finish(t *testing.T, seen *newest) {
 	t.Helper()
 	for _, o := range []apitest.Object{p.services[0], p.slices[0], p.node} {
 		p.write(o)
@@ -278,7 +278,7 @@ func TestTrace(t *testing.T) {
 	revision := func() uint64 {
 		return statsOf(f).Revision
 	}
-	p.settle(t, seen)
+	p.finish(t, seen)
 	first := revision()
 	want := first
 	changed := func(int) {
@@ -287,14 +287,14 @@ func TestTrace(t *testing.T) {
 	}
 	// One quiet stretch first: buffers and maps grow to what they need.
 	p.play(t, 5*time.Minute, 1, changed)
-	p.settle(t, seen)
+	p.finish(t, seen)
 	p.forget()
 	before, sent, events := heapInUse(), p.sent, seen.events
 
 	began := time.Now()
 	start := want
 	p.play(t, traceLength, traceChanges, changed)
-	p.settle(t, seen)
+	p.finish(t, seen)
 	took := time.Since(began)
 	p.forget()
 	after := heapInUse()

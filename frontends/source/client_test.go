@@ -36,7 +36,7 @@ func TestKubeconfigErrors(t *testing.T) {
 		t.Errorf("outside of a cluster: %v", err)
 	}
 	if _, err := NewKube(KubeConfig{Server: "http://["}); err == nil {
-		t.Error("no error for a server that is no URL")
+		t.Error("no error for a server that is not a URL")
 	}
 }
 
@@ -113,7 +113,7 @@ func TestServiceAccount(t *testing.T) {
 			t.Error("no error without a token")
 		}
 		if rc, err := restConfig(KubeConfig{Server: "http://192.0.2.1:8080"}, t.TempDir()); err != nil || rc.BearerToken != "" {
-			t.Errorf("server that asks for nobody: %v", err)
+			t.Errorf("server that asks for no credentials: %v", err)
 		}
 	})
 }

@@ -253,7 +253,7 @@ func TestManifestsSymlinks(t *testing.T) {
 	r.await(t, "Service default/a=10.96.0.2")
 }
 
-// TestManifestsOddFiles has what is no manifest at all, with a manifest's name.
+// TestManifestsOddFiles has files that are not manifests, with a manifest's name.
 // None of it may hold up the source or take a good state away.
 func TestManifestsOddFiles(t *testing.T) {
 	dir := t.TempDir()
@@ -336,7 +336,7 @@ func TestManifestsScan(t *testing.T) {
 	if got := scan(); got != "0" {
 		t.Errorf("second scan: %s events", got)
 	}
-	// The same content under a new time stamp is no event.
+	// The same content under a new time stamp is not an event.
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
 	if got := scan(); got != "0" {
 		t.Errorf("rewritten file: %s events", got)

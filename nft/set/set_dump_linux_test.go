@@ -201,7 +201,7 @@ func (e *wireElem) decode(ad *netlink.AttributeDecoder) error {
 }
 
 // wireElems is how nft stores elements: two for an interval of one part, the
-// end one behind it being exclusive and without data.
+// end one after it being exclusive and without data.
 func (s *Set) wireElems(t *testing.T, elems []Element) []wireElem {
 	t.Helper()
 	var out []wireElem

@@ -75,7 +75,7 @@ func TestHeaderTables(t *testing.T) {
 		}
 		for _, u := range h.Uppers {
 			if up := h.Upper(u.Num); up == nil || !slices.ContainsFunc(payloadDescs[:], func(d payloadDesc) bool { return d.proto == u.Name }) {
-				t.Errorf("%s carries %s, which is no header", h.Name, u.Name)
+				t.Errorf("%s carries %s, which is not a header", h.Name, u.Name)
 			}
 		}
 	}

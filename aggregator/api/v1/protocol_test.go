@@ -10,8 +10,8 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// words returns what PROTOCOL.md has in code spans: identifiers, and of those
-// with a dot each part.
+// words returns the identifiers in the code spans of PROTOCOL.md, and each part of an
+// identifier with dots.
 func words(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("PROTOCOL.md")

@@ -329,7 +329,7 @@ func TestCancelled(t *testing.T) {
 	if got := len(k.Elements(sharedTable, "hosts")); got != len(elements) {
 		t.Errorf("%d elements in the kernel, %d listed", got, len(elements))
 	}
-	// What is refused was undone: to create it now is no error.
+	// What is refused was undone: to create it now is not an error.
 	must(t, nft, func(tx *knftables.Transaction) {
 		tx.Create(&knftables.Element{Set: "hosts", Key: []string{"10.2.0.1"}})
 	})

@@ -73,8 +73,8 @@ const errorPrefix = "# ERROR: "
 // commands reads a transaction. knftables keeps the operations to itself, but
 // the text of the nft commands that it would run is open to all.
 //
-// Possible errors: the transaction's own; ErrUnsupported; text that is no
-// command.
+// Possible errors: the transaction's own; ErrUnsupported; text that is not
+// a command.
 func commands(tx *knftables.Transaction) ([]command, error) {
 	if tx == nil {
 		return nil, errors.New("no transaction: make one with NewTransaction")

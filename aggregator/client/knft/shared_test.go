@@ -89,7 +89,7 @@ func TestForeign(t *testing.T) {
 		{"add after an index that is not there", func(tx *knftables.Transaction) {
 			tx.Add(&knftables.Rule{Chain: "base", Rule: "accept", Index: ptr(3)})
 		}, knftables.IsNotFound},
-		{"delete what nobody has", func(tx *knftables.Transaction) { tx.Delete(&knftables.Chain{Name: "none"}) }, knftables.IsNotFound},
+		{"delete what no fragment has", func(tx *knftables.Transaction) { tx.Delete(&knftables.Chain{Name: "none"}) }, knftables.IsNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := run(t, second, c.do)

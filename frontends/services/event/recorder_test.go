@@ -190,14 +190,14 @@ func TestRecorderWithoutAPI(t *testing.T) {
 		}
 	}
 	if len(r.queue) != 0 {
-		t.Error("events wait for nobody")
+		t.Error("events wait for no reader")
 	}
 	if _, err := New(Config{}); err == nil {
 		t.Error("no error without a node name")
 	}
 }
 
-// TestRecorderLeavesNothing ends while events can not be written.
+// TestRecorderLeavesNothing ends while events cannot be written.
 func TestRecorderLeavesNothing(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("create", "events", func(kubetesting.Action) (bool, kruntime.Object, error) {

@@ -151,7 +151,7 @@ func gone(name string) model.Change {
 
 var node = &model.Node{Known: true, Addresses: [model.Families]netip.Addr{netip.MustParseAddr(nodeV4), netip.MustParseAddr(nodeV6)}}
 
-// await polls until a URL gives the code; 0 means that nobody listens.
+// await polls until a URL gives the code; 0 means that no server listens.
 func (b *bench) await(t *testing.T, url string, code int) answer {
 	t.Helper()
 	return b.awaitWeight(t, url, code, "")
@@ -235,13 +235,13 @@ func TestServiceAddresses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, tt.prefixes...)
 			b.Apply([]model.Change{set("web", 30080, 1)}, tt.node)
-			b.settle(t, tt.want)
+			b.finish(t, tt.want)
 		})
 	}
 }
 
-// settle waits until the namespace is listened at as wanted.
-func (b *bench) settle(t *testing.T, want string) {
+// finish waits until the namespace is listened at as wanted.
+func (b *bench) finish(t *testing.T, want string) {
 	t.Helper()
 	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
@@ -261,15 +261,15 @@ func (b *bench) settle(t *testing.T, want string) {
 func TestServiceAddressesCome(t *testing.T) {
 	b := newBench(t)
 	b.Apply([]model.Change{set("web", 30080, 1)}, nil)
-	b.settle(t, "0.0.0.0:30080 [::]:30080")
+	b.finish(t, "0.0.0.0:30080 [::]:30080")
 	b.Apply(nil, node)
-	b.settle(t, "192.0.2.1:30080 [2001:db8::1]:30080")
+	b.finish(t, "192.0.2.1:30080 [2001:db8::1]:30080")
 	b.Apply(nil, &model.Node{Addresses: [model.Families]netip.Addr{netip.MustParseAddr("203.0.113.9")}})
-	b.settle(t, "")
+	b.finish(t, "")
 	b.ns.Run(t, "ip", "address", "add", "203.0.113.9/32", "dev", "lo")
-	b.settle(t, "203.0.113.9:30080")
+	b.finish(t, "203.0.113.9:30080")
 	b.ns.Run(t, "ip", "address", "delete", "203.0.113.9/32", "dev", "lo")
-	b.settle(t, "")
+	b.finish(t, "")
 }
 
 // early lists an address before it is there.
@@ -281,15 +281,15 @@ func (e early) Addresses() ([]netip.Addr, error) {
 }
 
 // TestServiceAddressNotThere listens on an address that cannot be listened on yet, as
-// those of IPv6 while the kernel looks for duplicates, and tells nobody.
+// those of IPv6 while the kernel looks for duplicates, without an event.
 //
 // Behaviour: 122.
 func TestServiceAddressNotThere(t *testing.T) {
 	b := newBenchWith(t, func(i inside) Network { return early{i} }, "192.0.2.0/24", "203.0.113.0/24")
 	b.Apply([]model.Change{set("web", 30080, 1)}, node)
-	b.settle(t, "192.0.2.1:30080")
+	b.finish(t, "192.0.2.1:30080")
 	b.ns.Run(t, "ip", "address", "add", "203.0.113.9/32", "dev", "lo")
-	b.settle(t, "192.0.2.1:30080 203.0.113.9:30080")
+	b.finish(t, "192.0.2.1:30080 203.0.113.9:30080")
 	if got := b.events.list(); len(got) != 0 {
 		t.Errorf("events %q", got)
 	}
@@ -311,7 +311,7 @@ func TestServicePortChange(t *testing.T) {
 	// ports that are closed.
 	b.awaitWeight(t, "http://"+nodeV4+":30082/", 200, "2")
 	b.awaitWeight(t, "http://"+nodeV4+":30081/", 200, "1")
-	b.settle(t, "192.0.2.1:30081 192.0.2.1:30082 [2001:db8::1]:30081 [2001:db8::1]:30082")
+	b.finish(t, "192.0.2.1:30081 192.0.2.1:30082 [2001:db8::1]:30081 [2001:db8::1]:30082")
 	if got := b.events.list(); len(got) != 0 {
 		t.Errorf("events %q", got)
 	}
@@ -393,7 +393,7 @@ func TestServiceServerEnds(t *testing.T) {
 		}
 	}
 	b.mu.Unlock()
-	b.settle(t, "192.0.2.1:30080 [2001:db8::1]:30080")
+	b.finish(t, "192.0.2.1:30080 [2001:db8::1]:30080")
 	b.mu.Lock()
 	for _, srv := range b.open {
 		if slices.Contains(before, srv) {

@@ -118,8 +118,8 @@ func BenchmarkResync(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports what the model keeps, API objects freed: of Services with
-// one port, and of those with everything.
+// BenchmarkMemory reports what the model keeps, API objects freed: for Services with
+// one port, and for Services with everything.
 func BenchmarkMemory(b *testing.B) {
 	heap := func() uint64 {
 		runtime.GC()

@@ -128,7 +128,7 @@ func TestOneSpaceOfAddresses(t *testing.T) {
 	}
 }
 
-// TestSomeOfTheAddresses: a Service keeps what nobody else has.
+// TestSomeOfTheAddresses: a Service keeps what no other Service has.
 //
 // Behaviour: 37.
 func TestSomeOfTheAddresses(t *testing.T) {
@@ -197,7 +197,7 @@ func TestNotices(t *testing.T) {
 		!strings.Contains(n[0].Message, "Service default/old already has 203.0.113.1:80/tcp, 203.0.113.1:81/tcp") {
 		t.Fatalf("notices %+v", n)
 	}
-	// Other changes of either, and of their endpoints, are no news.
+	// Other changes of either, and of their endpoints, change nothing.
 	young.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	m.SetService(young)
 	m.SetSlice(eps("a", "old", ep("10.1.0.1")))

@@ -43,7 +43,7 @@ func change(t *testing.T, v reflect.Value) {
 	}
 }
 
-// leaves calls f for each field of a value, down to those that are no structs
+// leaves calls f for each field of a value, down to those that are not structs
 // of the model; lists have no entries yet, so f may append one.
 func leaves(v reflect.Value, path string, f func(path string, v reflect.Value)) {
 	own := v.Type().PkgPath() == reflect.TypeFor[Model]().PkgPath() || v.Type() == reflect.TypeFor[Key]()

@@ -164,8 +164,8 @@ func TestSourceRanges(t *testing.T) {
 		{"sorted, canonical, without repeats", []string{"203.0.113.128/25", "198.51.100.7/24", "203.0.113.128/25"}, "[198.51.100.0/24 203.0.113.128/25] []", 0},
 		{"spaces and leading zeros", []string{" 203.0.113.000/025", "\t2001:db8:1::/48 "}, "[203.0.113.0/25] [2001:db8:1::/48]", 0},
 		{"malformed ones are ignored", []string{"nonsense", "203.0.113.0/33", "203.0.113.0", "203.0.113.0/25"}, "[203.0.113.0/25] []", 3},
-		{"nothing but malformed ones limits nobody", []string{"nonsense", ""}, "[] []", 1},
-		{"one of everything limits nobody", []string{"203.0.113.0/25", "0.0.0.0/0", "2001:db8:1::/48"}, "[] [2001:db8:1::/48]", 0},
+		{"nothing but malformed ones limits no source", []string{"nonsense", ""}, "[] []", 1},
+		{"one of everything limits no source", []string{"203.0.113.0/25", "0.0.0.0/0", "2001:db8:1::/48"}, "[] [2001:db8:1::/48]", 0},
 		{"the other family only", []string{"::/0"}, "[] []", 0},
 		{"mapped", []string{"::ffff:203.0.113.0/121"}, "[203.0.113.0/25] []", 0},
 		{"the node's own address lets the load balancer's in", []string{"192.0.2.0/24"}, "[192.0.2.0/24 203.0.113.1/32 203.0.113.2/32] []", 0},
@@ -281,7 +281,7 @@ func TestNoNodePorts(t *testing.T) {
 	}
 }
 
-// TestHealthCheckNodePort: who has one, and what it counts.
+// TestHealthCheckNodePort: which Services have one, and what it counts.
 //
 // Behaviour: 121.
 func TestHealthCheckNodePort(t *testing.T) {

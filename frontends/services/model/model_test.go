@@ -266,7 +266,7 @@ func TestBadFieldsAreSkipped(t *testing.T) {
 	if m.Stats().Skipped != 14 {
 		t.Errorf("skipped %d, log:\n%s", m.Stats().Skipped, log)
 	}
-	// The same faults again are no news, another one is.
+	// The same faults again are not reported, another one is.
 	m.SetService(s)
 	m.SetSlice(e)
 	if m.Stats().Skipped != 14 {

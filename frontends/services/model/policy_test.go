@@ -51,26 +51,26 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestTrafficDistribution: the Service's wish reaches a proxy as hints; by
+// TestTrafficDistribution: the Service's preference reaches a proxy as hints; by
 // itself it changes nothing.
 //
 // Behaviour: 76.
 func TestTrafficDistribution(t *testing.T) {
-	for _, wish := range []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode} {
+	for _, preference := range []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode} {
 		m := New(Config{NodeName: "n1"})
 		n := node("n1")
 		n.Labels[corev1.LabelTopologyZone] = "a"
 		m.SetNode(n)
 		s := svc("web", "10.96.0.1", 80)
-		s.Spec.TrafficDistribution = &wish
+		s.Spec.TrafficDistribution = &preference
 		m.SetService(s)
 		m.SetSlice(eps("a", "web", ep("10.1.0.1", on("n1")), ep("10.1.0.2", on("n2"))))
 		if got := cluster(t, m, "web"); got != "10.1.0.1:8080* 10.1.0.2:8080" {
-			t.Errorf("%s without hints: %q", wish, got)
+			t.Errorf("%s without hints: %q", preference, got)
 		}
 		m.SetSlice(eps("a", "web", ep("10.1.0.1", on("n1"), zones("a"), nodes("n1")), ep("10.1.0.2", on("n2"), zones("a"), nodes("n2"))))
 		if got := cluster(t, m, "web"); got != "10.1.0.1:8080*" {
-			t.Errorf("%s with hints: %q", wish, got)
+			t.Errorf("%s with hints: %q", preference, got)
 		}
 	}
 }

@@ -53,8 +53,8 @@
 // # Chains on demand
 //
 // Each chain on a hook costs every packet something, also where its first rule ends
-// it. So the chains that look up source ranges, and the one on input that finds who
-// has no endpoints, are there only while there is something to look up. They come in
+// it. So the chains that look up source ranges, and the one on input that finds listeners that
+// have no endpoints, are there only while there is something to look up. They come in
 // the same patch as the first element. A patch that is refused has to be followed by a
 // snapshot, as client.Session does it: nothing else would bring them again. They go
 // with Sweep, so a Service that comes and goes moves no hook.

@@ -129,7 +129,7 @@ func TestPatchSize(t *testing.T) {
 		{"removed from the middle", web(without(17)...), 2, 1, 1},
 		{"removed from the end", web(without(n - 1)...), 1, 1, 1},
 		{"renamed port", service("default/web", "10.96.0.1", port("www tcp 80 0", eps...)), 1, 0, 0},
-		// The chain is the one on the hook that finds who has no endpoints.
+		// The chain is the one on the hook that finds Services without endpoints.
 		{"all gone", web(), 1, n + 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
