@@ -22,6 +22,16 @@ func heapInUse() float64 {
 	return float64(m.HeapAlloc)
 }
 
+// largeList returns a durable fragment with 500,000 elements.
+func largeList() *weftv1.Fragment {
+	f := durable(blocklist("list"))
+	set := f.Tables[0].Sets[0]
+	for i := range 500_000 {
+		set.Elements = append(set.Elements, &weftv1.Element{Key: fmt.Sprintf("11.%d.%d.%d", i>>16, i>>8&255, i&255)})
+	}
+	return f
+}
+
 // BenchmarkDurable is what a durable fragment of 500,000 elements costs others
 // while it gets 20 patches of an element a second: the 99th percentile of another
 // publisher's patches, and what the heap grows by. Both are parts of what is
@@ -37,10 +47,6 @@ func BenchmarkDurable(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer one.Close()
-		large := durable(blocklist("list"))
-		for i := range 500_000 {
-			large.Tables[0].Sets[0].Elements = append(large.Tables[0].Sets[0].Elements, &weftv1.Element{Key: fmt.Sprintf("11.%d.%d.%d", i>>16, i>>8&255, i&255)})
-		}
 		push := func(s *aggregator.Session, req *weftv1.PublishRequest) {
 			c, err := s.Push(req)
 			if err != nil {
@@ -51,8 +57,7 @@ func BenchmarkDurable(b *testing.B) {
 				b.Error(r.Err)
 			}
 		}
-		push(one, snapshotOf(1, large))
-		large = nil
+		push(one, snapshotOf(1, largeList()))
 		two, err := d.Aggregator.Session("two", 2, 0)
 		if err != nil {
 			b.Fatal(err)

@@ -24,11 +24,6 @@ func namesOf(keys []desired.Key) []*weftv1.FragmentName {
 	return out
 }
 
-// keyOf returns the fragment that a message names.
-func keyOf(n *weftv1.FragmentName) desired.Key {
-	return desired.Key{Publisher: n.GetPublisher(), Name: n.GetName()}
-}
-
 // ownerName returns the fragment that "publisher/name" names; nil if it is empty.
 func ownerName(owner string) *weftv1.FragmentName {
 	publisher, name, ok := strings.Cut(owner, "/")

@@ -85,14 +85,7 @@ func (x *writer) named(name string, arg node) {
 	case "quota":
 		x.quota(arg)
 	case "reject":
-		x.str("reject")
-		if arg.has("type") {
-			x.phrase(" with", arg, "type")
-			if arg.has("expr") {
-				x.str(" ")
-				x.expr(arg.get("expr"), nil)
-			}
-		}
+		x.reject(arg)
 	case "reset":
 		x.str("reset ")
 		x.selectorOf(arg, true)
@@ -112,6 +105,19 @@ func (x *writer) named(name string, arg node) {
 		x.fail(arg, "%s is not possible here: %s", name, refusedStatements[name])
 	default:
 		x.fail(arg, "unknown statement %q", name)
+	}
+}
+
+// reject writes a reject statement, with or without a type.
+func (x *writer) reject(arg node) {
+	x.str("reject")
+	if !arg.has("type") {
+		return
+	}
+	x.phrase(" with", arg, "type")
+	if arg.has("expr") {
+		x.str(" ")
+		x.expr(arg.get("expr"), nil)
 	}
 }
 
