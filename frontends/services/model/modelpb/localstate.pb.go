@@ -94,8 +94,8 @@ type WatchResponse struct {
 	// True in the last response of the state as it was at the start, and in all after.
 	Synced bool `protobuf:"varint,1,opt,name=synced,proto3" json:"synced,omitempty"`
 	// The revision, the Services that differ, and the node with the ranges of
-	// ClusterIPs if one of them differs. Who has applied all responses up to this
-	// one, synced, has the state of its revision.
+	// ClusterIPs if one of them differs. A client that has applied all responses up to a
+	// synced one has the state of its revision.
 	State *Model `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Services that are gone.
 	Removed []*ServiceName `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
