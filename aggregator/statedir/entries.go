@@ -126,7 +126,7 @@ func (a *assembler) add(key string, value []byte) error {
 		a.fragment.Tables = append(a.fragment.Tables, a.table)
 	}
 	if len(parts) == 5 && parts[2] == "set" {
-		if a.set.GetName() != parts[3] {
+		if a.set == nil || a.set.GetName() != parts[3] {
 			return fmt.Errorf("key %q has no set", key)
 		}
 		e := &weftv1.Element{}
