@@ -186,12 +186,9 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 	}
 	step("start kube-proxy again", b.startPeer("again"))
 	step("await kube-proxy's rules", within(ctx, 20*time.Second, func() error {
-		if b.leftovers(ctx, "kube-proxy", "KUBE-SVC") == nil {
-			return errors.New("kube-proxy has no rules")
-		}
-		return b.peer.Err()
+		return errors.Join(b.peerRules(ctx), b.peer.Err())
 	}))
-	step("traffic", traffic.more(ctx, 250)) // its first sync comes with the second second
+	step("traffic", traffic.more(ctx, 250))
 	look("rules of both, kube-proxy's later")
 	out, err = b.lab.Nodes[0].Run(ctx, program("weft"), "cleanup", "--socket", filepath.Join(runDir, b.name, "weft.sock"))
 	step("weft cleanup", err)
@@ -314,6 +311,30 @@ func (b *both) leftovers(ctx context.Context, words ...string) error {
 	}
 	if len(found) > 0 {
 		return errors.New(strings.Join(found, ", "))
+	}
+	return nil
+}
+
+// peerRules returns an error unless kube-proxy translates to endpoints in both families,
+// in whichever of its modes. Its families are synced one after the other.
+func (b *both) peerRules(ctx context.Context) error {
+	for family, legacy := range map[string]string{"ip": "iptables-legacy-save", "ip6": "ip6tables-legacy-save"} {
+		found := false
+		for _, look := range []struct {
+			word string
+			argv []string
+		}{
+			{"dnat", []string{"nft", "list", "table", family, "kube-proxy"}},
+			{"KUBE-SEP", []string{"nft", "list", "table", family, "nat"}},
+			{"KUBE-SEP", []string{legacy}},
+		} {
+			// nft fails if there is no such table.
+			text, err := b.lab.Nodes[0].Run(ctx, look.argv[0], look.argv[1:]...)
+			found = found || err == nil && strings.Contains(text, look.word)
+		}
+		if !found {
+			return fmt.Errorf("kube-proxy has no rules in family %s", family)
+		}
 	}
 	return nil
 }
