@@ -118,8 +118,8 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 }
 
 // diffElements returns the change of a set's elements, or nil. It reports false
-// if the set must be replaced: it has a key twice, or lost one that may be another
-// spelling of a key that stays.
+// if the set must be replaced: it has a key twice, or a key that was removed or added
+// may be another spelling of a key that stays.
 func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
 	c, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey, sameElement)
 	if len(c.put)+len(c.gone) == 0 || !ok {
@@ -129,7 +129,7 @@ func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
 	for _, e := range c.gone {
 		p.Remove = append(p.Remove, e.GetKey())
 	}
-	return p, len(p.GetRemove()) == 0 || spelledOnce(from.GetElements())
+	return p, (len(p.GetRemove()) == 0 || spelledOnce(from.GetElements())) && (len(p.GetAdd()) == 0 || spelledOnce(to.GetElements()))
 }
 
 // changes are the objects of a list that are new or different, and those that a

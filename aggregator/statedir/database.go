@@ -1,6 +1,7 @@
 package statedir
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,8 @@ var (
 	recordKey    = []byte("record")
 	flowsKey     = []byte("flows")
 	fragmentsKey = []byte("fragments")
+
+	stateKeys = [][]byte{versionKey, revisionKey, recordKey, flowsKey, fragmentsKey}
 )
 
 // formatVersion is the version of the database's format.
@@ -280,6 +283,7 @@ func (c *Contents) read(tx *bolt.Tx) error {
 		c.Trusted = c.recorded && !c.Record.Partial
 		return err
 	})
+	part(KindRecord, func() error { return checkStateKeys(tx) })
 	part(KindFlows, func() error {
 		_, err := getJSON(tx, flowsKey, &c.flows)
 		return err
@@ -328,6 +332,17 @@ func getState(tx *bolt.Tx, key []byte) ([]byte, error) {
 		return nil, errDamaged
 	}
 	return value, nil
+}
+
+// checkStateKeys returns an error if a key of the bucket "state" is damaged: the value
+// would be missing without a trace.
+func checkStateKeys(tx *bolt.Tx) error {
+	return tx.Bucket(stateBucket).ForEach(func(key, _ []byte) error {
+		if !slices.ContainsFunc(stateKeys, func(known []byte) bool { return bytes.Equal(known, key) }) {
+			return fmt.Errorf("%w: unknown key %q", errDamaged, key)
+		}
+		return nil
+	})
 }
 
 // putJSON stores a value of the bucket "state" as JSON.
