@@ -85,7 +85,7 @@ func newDemo(out io.Writer) (*demo, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return d, fmt.Errorf("make directory: %w", err)
 	}
-	d.manifests = newManifests(dir, d.cluster)
+	d.manifests = &manifests{dir: dir, cluster: d.cluster}
 	return d, nil
 }
 

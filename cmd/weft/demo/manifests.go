@@ -3,14 +3,19 @@ package demo
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"text/template"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
-// The Services of the demo. web has three endpoints, is reached over TCP and
-// UDP and at NodePorts; solo has one; lonely has none.
+// The Services of the demo. web has three endpoints, TCP and UDP ports, and NodePorts;
+// solo has one endpoint; lonely has none.
 var (
 	webVIP    = at("10.96.0.10", "fd00:96::10")
 	soloVIP   = at("10.96.0.20", "fd00:96::20")
@@ -25,66 +30,70 @@ const (
 	dnsNodePort = 30053
 )
 
-// manifests is what is written to the directory that weft watches.
+// manifests is the directory of manifests that weft watches.
 type manifests struct {
 	dir     string
-	Nodes   []*node
-	Web     []*pod
-	Solo    *pod
-	Dual    bool
-	VIP     map[string]place
-	Numbers map[string]int
+	cluster *cluster
+	// web is the pods that are endpoints of the Service web.
+	web []*pod
 }
-
-func newManifests(dir string, c *cluster) *manifests {
-	return &manifests{
-		dir: dir, Nodes: c.nodes, Web: c.servers(), Solo: c.pod("web-1"), Dual: hasIPv6(),
-		VIP: map[string]place{"web": webVIP, "solo": soloVIP, "lonely": lonelyVIP},
-		Numbers: map[string]int{
-			"web": webPort, "dns": dnsPort, "webNode": webNodePort, "dnsNode": dnsNodePort,
-			"tcp": serverTCP, "udp": serverUDP,
-		},
-	}
-}
-
-// Name and Node are what the templates show of pods and nodes, beside their
-// addresses.
-func (p *pod) Name() string  { return p.name }
-func (p *pod) Node() string  { return p.node.name }
-func (n *node) Name() string { return n.name }
 
 // writeAll writes every manifest.
 func (m *manifests) writeAll() error {
-	for _, f := range []struct{ name, text string }{
-		{"nodes.yaml", nodesYAML},
-		{"services.yaml", servicesYAML},
-		{"solo-endpoints.yaml", soloYAML},
-		{"web-endpoints.yaml", webYAML},
-	} {
-		if err := m.write(f.name, f.text); err != nil {
-			return err
+	var nodes []any
+	for _, n := range m.cluster.nodes {
+		node := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+		for _, addr := range n.all() {
+			node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: addr.String()})
 		}
+		nodes = append(nodes, node)
 	}
-	return nil
+	if err := m.write("nodes.yaml", nodes...); err != nil {
+		return err
+	}
+	tcp := corev1.ServicePort{Name: "web", Protocol: corev1.ProtocolTCP, Port: webPort}
+	udp := corev1.ServicePort{Name: "dns", Protocol: corev1.ProtocolUDP, Port: dnsPort, NodePort: dnsNodePort}
+	webTCP := tcp
+	webTCP.NodePort = webNodePort
+	if err := m.write("services.yaml",
+		service("web", corev1.ServiceTypeNodePort, webVIP, webTCP, udp),
+		service("solo", corev1.ServiceTypeClusterIP, soloVIP, tcp),
+		service("lonely", corev1.ServiceTypeClusterIP, lonelyVIP, tcp),
+	); err != nil {
+		return err
+	}
+	if err := m.write("solo-endpoints.yaml", endpoints("solo", soloVIP.V4, []*pod{m.cluster.pod("web-1")})); err != nil {
+		return err
+	}
+	return m.setWeb(m.cluster.servers())
 }
 
-// removeFromWeb takes an endpoint out of web's slices.
+// setWeb makes the pods the endpoints of the Service web.
+func (m *manifests) setWeb(pods []*pod) error {
+	m.web = pods
+	var slices []any
+	for _, vip := range webVIP.all() {
+		slices = append(slices, endpoints("web", vip, pods))
+	}
+	return m.write("web-endpoints.yaml", slices...)
+}
+
+// removeFromWeb removes an endpoint of web.
 func (m *manifests) removeFromWeb(name string) error {
-	m.Web = slices.DeleteFunc(slices.Clone(m.Web), func(p *pod) bool { return p.name == name })
-	return m.write("web-endpoints.yaml", webYAML)
+	return m.setWeb(slices.DeleteFunc(slices.Clone(m.web), func(p *pod) bool { return p.name == name }))
 }
 
 // write replaces a file by renaming, so that no reader sees a part of it.
-func (m *manifests) write(name, text string) error {
-	tmpl, err := template.New(name).Parse(text)
-	if err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
+func (m *manifests) write(name string, objects ...any) error {
 	var b bytes.Buffer
-	if err := tmpl.Execute(&b, m); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
+	for _, object := range objects {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			return fmt.Errorf("write manifest: %w", err)
+		}
+		fmt.Fprintf(&b, "---\n%s", text)
 	}
-	// The dot keeps watchers from reading the file under its first name.
+	// weft does not read files whose names begin with a dot.
 	temporary := filepath.Join(m.dir, "."+name)
 	if err := os.WriteFile(temporary, b.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
@@ -95,103 +104,45 @@ func (m *manifests) write(name, text string) error {
 	return nil
 }
 
-const nodesYAML = `{{range .Nodes}}---
-apiVersion: v1
-kind: Node
-metadata:
-  name: {{.Name}}
-status:
-  addresses:
-  - {type: InternalIP, address: "{{.V4}}"}
-{{- if $.Dual}}
-  - {type: InternalIP, address: "{{.V6}}"}
-{{- end}}
-{{end}}`
+// service returns a Service with a ClusterIP of each family that the kernel has.
+func service(name string, kind corev1.ServiceType, vip place, ports ...corev1.ServicePort) *corev1.Service {
+	s := &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name},
+		Spec:       corev1.ServiceSpec{Type: kind, ClusterIP: vip.V4.String(), Ports: ports},
+	}
+	for _, addr := range vip.all() {
+		family := corev1.IPv4Protocol
+		if addr.Is6() {
+			family = corev1.IPv6Protocol
+		}
+		s.Spec.ClusterIPs = append(s.Spec.ClusterIPs, addr.String())
+		s.Spec.IPFamilies = append(s.Spec.IPFamilies, family)
+	}
+	return s
+}
 
-const servicesYAML = `{{range $name, $vip := .VIP}}---
-apiVersion: v1
-kind: Service
-metadata:
-  name: {{$name}}
-  namespace: demo
-spec:
-  type: {{if eq $name "web"}}NodePort{{else}}ClusterIP{{end}}
-  clusterIP: {{$vip.V4}}
-{{- if $.Dual}}
-  clusterIPs: ["{{$vip.V4}}", "{{$vip.V6}}"]
-  ipFamilies: [IPv4, IPv6]
-  ipFamilyPolicy: RequireDualStack
-{{- else}}
-  clusterIPs: ["{{$vip.V4}}"]
-  ipFamilies: [IPv4]
-{{- end}}
-  selector:
-    app: {{$name}}
-  ports:
-  - name: web
-    protocol: TCP
-    port: {{$.Numbers.web}}
-    targetPort: http
-{{- if eq $name "web"}}
-    nodePort: {{$.Numbers.webNode}}
-  - name: dns
-    protocol: UDP
-    port: {{$.Numbers.dns}}
-    targetPort: {{$.Numbers.udp}}
-    nodePort: {{$.Numbers.dnsNode}}
-{{- end}}
-{{end}}`
-
-const webYAML = `---
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  name: web-v4
-  namespace: demo
-  labels:
-    kubernetes.io/service-name: web
-addressType: IPv4
-ports:
-- {name: web, protocol: TCP, port: {{.Numbers.tcp}}}
-- {name: dns, protocol: UDP, port: {{.Numbers.udp}}}
-endpoints:
-{{- range .Web}}
-- addresses: ["{{.V4}}"]
-  nodeName: {{.Node}}
-  conditions: {ready: true, serving: true, terminating: false}
-{{- end}}
-{{if .Dual}}---
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  name: web-v6
-  namespace: demo
-  labels:
-    kubernetes.io/service-name: web
-addressType: IPv6
-ports:
-- {name: web, protocol: TCP, port: {{.Numbers.tcp}}}
-- {name: dns, protocol: UDP, port: {{.Numbers.udp}}}
-endpoints:
-{{- range .Web}}
-- addresses: ["{{.V6}}"]
-  nodeName: {{.Node}}
-  conditions: {ready: true, serving: true, terminating: false}
-{{- end}}
-{{end}}`
-
-const soloYAML = `apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  name: solo-v4
-  namespace: demo
-  labels:
-    kubernetes.io/service-name: solo
-addressType: IPv4
-ports:
-- {name: web, protocol: TCP, port: {{.Numbers.tcp}}}
-endpoints:
-- addresses: ["{{.Solo.V4}}"]
-  nodeName: {{.Solo.Node}}
-  conditions: {ready: true}
-`
+// endpoints returns the EndpointSlice of a Service in the family of its ClusterIP vip.
+func endpoints(service string, vip netip.Addr, pods []*pod) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{
+		TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: service + "-v4", Labels: map[string]string{discoveryv1.LabelServiceName: service},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []discoveryv1.EndpointPort{
+			{Name: new("web"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(serverTCP))},
+			{Name: new("dns"), Protocol: new(corev1.ProtocolUDP), Port: new(int32(serverUDP))},
+		},
+	}
+	if vip.Is6() {
+		s.Name, s.AddressType = service+"-v6", discoveryv1.AddressTypeIPv6
+	}
+	for _, p := range pods {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{p.of(vip).String()}, NodeName: &p.node.name,
+			Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
+		})
+	}
+	return s
+}

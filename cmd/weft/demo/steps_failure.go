@@ -179,8 +179,7 @@ func (d *demo) afterRestart(ctx context.Context) (string, error) {
 	if err := d.expectBlocked(ctx, map[string]bool{"shell-1": true, "shell-2": true}); err != nil {
 		return "", err
 	}
-	d.manifests.Web = d.cluster.servers()
-	if err := d.manifests.write("web-endpoints.yaml", webYAML); err != nil {
+	if err := d.manifests.setWeb(d.cluster.servers()); err != nil {
 		return "", err
 	}
 	began := time.Now()

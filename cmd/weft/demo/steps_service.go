@@ -87,7 +87,7 @@ func (d *demo) clusterIP(ctx context.Context, network string, to netip.AddrPort)
 // everyServer checks that each of web's endpoints is in a tally.
 func (d *demo) everyServer(t tally) error {
 	var want []string
-	for _, p := range d.manifests.Web {
+	for _, p := range d.manifests.web {
 		want = append(want, p.name)
 	}
 	if got := t.names(); got != strings.Join(want, ", ") {
@@ -168,9 +168,9 @@ func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	}
 	// Not the last of them: where the endpoints have numbers, others must then
 	// change theirs, and with that a restarted weft must do the same.
-	pod := d.manifests.Web[0].name
+	pod := d.manifests.web[0].name
 	if pod == d.stream.pod {
-		pod = d.manifests.Web[1].name
+		pod = d.manifests.web[1].name
 	}
 	flow, err := d.flowTo(ctx, pod)
 	if err != nil {

@@ -57,7 +57,7 @@ func Kubernetes(name, note, dir, pkg string) Program {
 func Weft(dir string) Program {
 	return Program{
 		Name: weft, Dir: dir, Package: "./cmd/weft",
-		Flags: []string{"-trimpath", "-ldflags", "-s -w -X main.version=e2e"}, Env: []string{"CGO_ENABLED=0"},
+		Flags: []string{"-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version=e2e"}, Env: []string{"CGO_ENABLED=0"},
 	}
 }
 
