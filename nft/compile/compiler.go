@@ -26,7 +26,7 @@ func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}
 	r := newRuleCompiler(family, scope)
-	if err := r.compile(parsed, rule.Comment); err != nil {
+	if err := catch(func() { r.compile(parsed, rule.Comment) }); err != nil {
 		var e *syntax.Error
 		if errors.As(err, &e) && e.Line == "" {
 			e.Line = syntax.SourceLine(rule.Text, e.Pos.Line)
@@ -36,10 +36,61 @@ func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	return r.out, nil
 }
 
+// failure is the panic that ends a compilation at its first error. It never leaves catch.
+type failure struct{ err error }
+
+// fail ends the compilation with an error at pos. It has a result so that functions can
+// end with "return fail(...)".
+func fail(pos syntax.Pos, format string, args ...any) term {
+	panic(failure{syntax.ErrorAt(pos, format, args...)})
+}
+
+// anError is error, or a type of error such as *Error.
+type anError interface {
+	comparable
+	error
+}
+
+// check ends the compilation if err is not nil.
+func check[E anError](err E) {
+	var none E
+	if err != none {
+		panic(failure{err})
+	}
+}
+
+// checkAt ends the compilation with err at pos if err is not nil.
+func checkAt(pos syntax.Pos, err error) {
+	if err != nil {
+		fail(pos, "%s", err)
+	}
+}
+
+// must returns x. It ends the compilation if err is not nil.
+func must[T any, E anError](x T, err E) T {
+	check(err)
+	return x
+}
+
+// catch calls f and returns the error with which it ended.
+func catch(f func()) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case failure:
+			err = p.err
+		default:
+			panic(p)
+		}
+	}()
+	f()
+	return nil
+}
+
 // statement is a statement of a rule after evaluation.
 type statement interface {
 	// generate appends the statement's expressions.
-	generate(g *generator) error
+	generate(g *generator)
 }
 
 // ruleCompiler compiles one rule.
@@ -62,49 +113,38 @@ func (r *ruleCompiler) add(s statement) { r.stmts = append(r.stmts, s) }
 func (r *ruleCompiler) prepend(s statement) { r.stmts = append(r.stmts, s) }
 
 // compile evaluates the statements and generates the expressions.
-func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) error {
+func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	switch {
 	case parsed.Comment != "" && comment != "" && parsed.Comment != comment:
-		return syntax.ErrorAt(syntax.Pos{Line: 1, Column: 1}, "the rule has two comments: %q in its text and %q beside it", parsed.Comment, comment)
+		fail(syntax.Pos{Line: 1, Column: 1}, "the rule has two comments: %q in its text and %q beside it", parsed.Comment, comment)
 	case comment == "":
 		comment = parsed.Comment
 	}
-	if err := userdata.CheckComment(comment); err != nil {
-		return syntax.ErrorAt(syntax.Pos{Line: 1, Column: 1}, "%s", err)
-	}
+	checkAt(syntax.Pos{Line: 1, Column: 1}, userdata.CheckComment(comment))
 	parsed.Comment = ""
 	r.out.Text, r.out.Comment = syntax.Print(parsed), comment
 	r.stmts = make([]statement, 0, 2*len(parsed.Stmts)+2)
 	for i, s := range parsed.Stmts {
-		if err := r.statement(s); err != nil {
-			return err
-		}
+		r.statement(s)
 		if terminal(s) && i < len(parsed.Stmts)-1 {
-			return syntax.ErrorAt(parsed.Stmts[i+1].Position(), "statement after a terminal statement has no effect")
+			fail(parsed.Stmts[i+1].Position(), "statement after a terminal statement has no effect")
 		}
 	}
 	r.reduce()
 	g := &generator{family: r.out.Family, out: make([]expr.Expr, 0, 2*len(r.stmts)+2)}
 	for _, s := range r.stmts {
-		if err := s.generate(g); err != nil {
-			return err
-		}
+		s.generate(g)
+		g.regs.used = 0
 	}
 	r.out.Exprs = g.out
 	slices.Sort(r.out.Chains)
 	slices.Sort(r.out.Sets)
 	slices.Sort(r.out.Flowtables)
 	sortObjects(r.out.Objects)
-	if err := r.out.seal(); err != nil {
-		return err
-	}
+	check(r.out.seal())
 	if slices.ContainsFunc(r.stmts, writes) {
-		var err error
-		if r.out.Writes, err = ParseWrites(r.out.encoded.Bytes); err != nil {
-			return fmt.Errorf("find what the rule writes: %w", err)
-		}
+		r.out.Writes = must(ParseWrites(r.out.encoded.Bytes))
 	}
-	return nil
 }
 
 // writes reports whether a statement changes a named set.
@@ -126,56 +166,51 @@ func terminal(s syntax.Stmt) bool {
 }
 
 // statement evaluates one statement.
-func (r *ruleCompiler) statement(s syntax.Stmt) error {
+func (r *ruleCompiler) statement(s syntax.Stmt) {
 	switch s := s.(type) {
 	case *syntax.Match:
-		return r.match(s)
+		r.match(s)
 	case *syntax.Verdict:
-		v, err := r.verdict(s)
-		r.add(&verdictStmt{v})
-		return err
+		r.add(&verdictStmt{r.verdict(s)})
 	case *syntax.Vmap:
-		return r.vmap(s)
+		r.vmap(s)
 	case *syntax.Counter, *syntax.Limit, *syntax.Quota:
-		return r.stateful(s)
+		r.stateful(s)
 	case *syntax.ConnLimit:
-		if err := r.requireConntrack(s); err != nil {
-			return err
-		}
-		return r.stateful(s)
+		r.requireConntrack(s)
+		r.stateful(s)
 	case *syntax.Log:
-		return r.log(s)
+		r.log(s)
 	case *syntax.Reject:
-		return r.reject(s)
+		r.reject(s)
 	case *syntax.NAT:
-		return r.nat(s)
+		r.nat(s)
 	case *syntax.Assign:
-		return r.assign(s)
+		r.assign(s)
 	case *syntax.ResetOption:
-		return r.resetOption(s)
+		r.resetOption(s)
 	case *syntax.Dynamic:
-		return r.dynamic(s)
+		r.dynamic(s)
 	case *syntax.Meter:
-		return r.meter(s)
+		r.meter(s)
 	case *syntax.Notrack:
 		r.addLibrary(&google.Notrack{})
-		return nil
 	case *syntax.ObjectRef:
-		return r.objectRef(s)
+		r.objectRef(s)
 	case *syntax.Queue:
-		return r.queue(s)
+		r.queue(s)
 	case *syntax.Dup:
-		return r.dup(s)
+		r.dup(s)
 	case *syntax.Fwd:
-		return r.fwd(s)
+		r.fwd(s)
 	case *syntax.TProxy:
-		return r.tproxy(s)
+		r.tproxy(s)
 	case *syntax.SynProxy:
-		return r.synproxy(s)
+		r.synproxy(s)
 	case *syntax.FlowAdd:
-		return r.flowAdd(s)
+		r.flowAdd(s)
 	default:
-		return syntax.ErrorAt(s.Position(), "statement %T is not supported", s)
+		fail(s.Position(), "statement %T is not supported", s)
 	}
 }
 

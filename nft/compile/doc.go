@@ -37,7 +37,8 @@
 //
 // # Errors
 //
-// Errors in the text of a rule are an [*Error], wrapped.
+// Errors in the text of a rule are an [*Error], wrapped. Inside the package the first error
+// is a panic, as in text/template/parse: fail raises it, and only [CompileRule] recovers it.
 //
 // # Concurrency
 //

@@ -24,18 +24,18 @@ func (r register) number() uint32 {
 type registers struct{ used uint32 }
 
 // take returns n free 32-bit registers in a row.
-func (s *registers) take(n uint32, pos syntax.Pos) (register, error) {
+func (s *registers) take(n uint32, pos syntax.Pos) register {
 	if s.used+n > registerSlots {
-		return 0, syntax.ErrorAt(pos, "expression takes more than the kernel's %d bytes of registers", 4*registerSlots)
+		fail(pos, "expression takes more than the kernel's %d bytes of registers", 4*registerSlots)
 	}
 	r := register(s.used)
 	s.used += n
-	return r, nil
+	return r
 }
 
 // takeFor returns the registers that nft takes for a value: what a
 // concatenation needs, and a 128-bit register for all others.
-func (s *registers) takeFor(t term) (register, error) {
+func (s *registers) takeFor(t term) register {
 	if c, ok := t.(*concatTerm); ok {
 		return s.take(c.slots(), c.pos)
 	}

@@ -20,11 +20,11 @@ func TestRegisterNumbers(t *testing.T) {
 func TestRegistersRunOut(t *testing.T) {
 	var s registers
 	for range 4 {
-		if _, err := s.take(4, syntax.Pos{Line: 1, Column: 1}); err != nil {
+		if err := catch(func() { s.take(4, syntax.Pos{Line: 1, Column: 1}) }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.take(1, syntax.Pos{Line: 1, Column: 1}); err == nil {
+	if err := catch(func() { s.take(1, syntax.Pos{Line: 1, Column: 1}) }); err == nil {
 		t.Error("more registers than there are")
 	}
 	rule, err := CompileRule(nft.FamilyIP6, nft.Rule{Text: "ip6 saddr . ip6 daddr . ip6 saddr . ip6 daddr . tcp dport { fe80::1 . fe80::1 . fe80::1 . fe80::1 . 80 }"}, nil)

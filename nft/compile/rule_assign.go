@@ -7,7 +7,7 @@ import (
 
 // checkSecmark refuses to compare a security mark with a number: numbers are
 // the kernel's own and mean nothing outside of it.
-func checkSecmark(m *syntax.Match, left term) error {
+func checkSecmark(m *syntax.Match, left term) {
 	name := ""
 	switch t := left.(type) {
 	case *metaTerm:
@@ -16,75 +16,68 @@ func checkSecmark(m *syntax.Match, left term) error {
 		name = t.key.Name
 	}
 	if name != "secmark" {
-		return nil
+		return
 	}
-	return syntax.ErrorAt(m.Right.Position(), "%s cannot be compared with a constant", describe(m.Left))
+	fail(m.Right.Position(), "%s cannot be compared with a constant", describe(m.Left))
 }
 
 // checkAssigned refuses the values that nft's grammar has no place for in an
 // assignment to meta or ct.
-func checkAssigned(s *syntax.Assign) error {
+func checkAssigned(s *syntax.Assign) {
 	switch target := s.Target.(type) {
 	case *syntax.Meta:
 		if _, ok := s.Value.(*syntax.CT); target.Key == "secmark" && !ok {
-			return syntax.ErrorAt(s.Value.Position(), "meta secmark takes ct secmark or the name of a secmark object")
+			fail(s.Value.Position(), "meta secmark takes ct secmark or the name of a secmark object")
 		}
 	case *syntax.CT:
 		if c, ok := s.Value.(*syntax.Const); target.Key == "secmark" && ok {
-			return syntax.ErrorAt(c.Pos, "ct secmark cannot be set to a constant: write ct secmark set meta secmark")
+			fail(c.Pos, "ct secmark cannot be set to a constant: write ct secmark set meta secmark")
 		}
 		if target.Key == "event" {
-			if err := checkEvents(s.Value); err != nil {
-				return err
-			}
+			checkEvents(s.Value)
 		}
 	}
-	return checkAssignable(s.Value)
+	checkAssignable(s.Value)
 }
 
 // checkEvents refuses the names of events that are words of nft's grammar and
 // mean something else there.
-func checkEvents(x syntax.Expr) error {
+func checkEvents(x syntax.Expr) {
 	switch x := x.(type) {
 	case *syntax.Const:
 		switch x.Text {
 		case "helper", "mark", "secmark":
 			if !x.Quoted {
-				return syntax.ErrorAt(x.Pos, "%s is a word of the language: put the event into double quotes", x.Text)
+				fail(x.Pos, "%s is a word of the language: put the event into double quotes", x.Text)
 			}
 		}
 	case *syntax.List:
 		for _, item := range x.Items {
-			if err := checkEvents(item); err != nil {
-				return err
-			}
+			checkEvents(item)
 		}
 	case *syntax.Binary:
-		if err := checkEvents(x.X); err != nil {
-			return err
-		}
-		return checkEvents(x.Y)
+		checkEvents(x.X)
+		checkEvents(x.Y)
+		return
 	}
-	return nil
 }
 
 // checkAssignable refuses selectors that can be matched but not assigned.
-func checkAssignable(x syntax.Expr) error {
+func checkAssignable(x syntax.Expr) {
 	switch x := x.(type) {
 	case *syntax.FIB, *syntax.IPsec:
-		return syntax.ErrorAt(x.Position(), "%s can be matched, not assigned", describe(x))
+		fail(x.Position(), "%s can be matched, not assigned", describe(x))
 	case *syntax.Map:
-		return checkAssignable(x.Key)
+		checkAssignable(x.Key)
+		return
 	case *syntax.Binary:
-		return checkAssignable(x.X)
+		checkAssignable(x.X)
+		return
 	case *syntax.Concat:
 		for _, p := range x.Parts {
-			if err := checkAssignable(p); err != nil {
-				return err
-			}
+			checkAssignable(p)
 		}
 	}
-	return nil
 }
 
 // sourceType returns the type of what operations on bits are made with: a

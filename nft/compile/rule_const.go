@@ -78,7 +78,7 @@ func (w want) info(pos syntax.Pos) termInfo {
 func (w want) isString() bool { return w.typ == datatype.IfName || w.typ == datatype.String }
 
 // constant evaluates an expression of constants.
-func (r *ruleCompiler) constant(x syntax.Expr, w want) (term, error) {
+func (r *ruleCompiler) constant(x syntax.Expr, w want) term {
 	if c, ok := x.(*syntax.Concat); ok || w.typ == nil {
 		return r.constantConcat(x, c, w)
 	}
@@ -88,65 +88,53 @@ func (r *ruleCompiler) constant(x syntax.Expr, w want) (term, error) {
 	case *syntax.Prefix:
 		return r.prefix(x, w)
 	case *syntax.Range:
-		from, err := r.single(x.From, w)
-		if err != nil {
-			return nil, err
-		}
-		to, err := r.single(x.To, w)
-		if err != nil {
-			return nil, err
-		}
+		from := r.single(x.From, w)
+		to := r.single(x.To, w)
 		if w.isString() {
-			return nil, syntax.ErrorAt(x.Pos, "a range of %s is not possible", w.typ.Name)
+			return fail(x.Pos, "a range of %s is not possible", w.typ.Name)
 		}
 		if from.v.cmp(to.v) > 0 {
-			return nil, syntax.ErrorAt(x.Pos, "range %s ends before it begins", describe(x))
+			return fail(x.Pos, "range %s ends before it begins", describe(x))
 		}
-		return &rangeTerm{w.info(x.Pos), from.v, to.v}, nil
+		return &rangeTerm{w.info(x.Pos), from.v, to.v}
 	case *syntax.List:
 		return r.flagList(x, w)
 	case *syntax.Binary:
 		return r.constantBinary(x, w)
 	default:
-		return nil, syntax.ErrorAt(x.Position(), "%s is not a constant: want a value of type %s", describe(x), w.name())
+		return fail(x.Position(), "%s is not a constant: want a value of type %s", describe(x), w.name())
 	}
 }
 
 // single evaluates an expression that must be one value.
-func (r *ruleCompiler) single(x syntax.Expr, w want) (*constTerm, error) {
-	t, err := r.constant(x, w)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) single(x syntax.Expr, w want) *constTerm {
+	t := r.constant(x, w)
 	c, ok := t.(*constTerm)
 	if !ok {
-		return nil, syntax.ErrorAt(x.Position(), "%s is more than one value", describe(x))
+		fail(x.Position(), "%s is more than one value", describe(x))
 	}
-	return c, nil
+	return c
 }
 
 // constantConcat evaluates a concatenation of constants.
-func (r *ruleCompiler) constantConcat(x syntax.Expr, c *syntax.Concat, w want) (term, error) {
+func (r *ruleCompiler) constantConcat(x syntax.Expr, c *syntax.Concat, w want) term {
 	n := 1
 	if c != nil {
 		n = len(c.Parts)
 	}
 	switch {
 	case w.typ != nil:
-		return nil, syntax.ErrorAt(x.Position(), "%s is a concatenation: want one %s", describe(x), w.name())
+		return fail(x.Position(), "%s is a concatenation: want one %s", describe(x), w.name())
 	case c == nil:
-		return nil, syntax.ErrorAt(x.Position(), "%s is one value: want %s", describe(x), w.name())
+		return fail(x.Position(), "%s is one value: want %s", describe(x), w.name())
 	case n != len(w.parts):
-		return nil, syntax.ErrorAt(x.Position(), "%s has %d parts: want %s", describe(x), n, w.name())
+		return fail(x.Position(), "%s has %d parts: want %s", describe(x), n, w.name())
 	}
 	parts := make([]term, n)
 	for i, p := range c.Parts {
-		var err error
-		if parts[i], err = r.constant(p, w.parts[i]); err != nil {
-			return nil, err
-		}
+		parts[i] = r.constant(p, w.parts[i])
 	}
-	return newConcat(c.Pos, parts), nil
+	return newConcat(c.Pos, parts)
 }
 
 // newConcat puts terms together.
@@ -160,7 +148,7 @@ func newConcat(pos syntax.Pos, parts []term) *concatTerm {
 }
 
 // literal evaluates one constant.
-func (r *ruleCompiler) literal(x *syntax.Const, w want) (term, error) {
+func (r *ruleCompiler) literal(x *syntax.Const, w want) term {
 	if w.isString() {
 		return r.text(x, w)
 	}
@@ -175,25 +163,25 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) (term, error) {
 	var room [16]byte
 	b, err := typ.AppendParse(room[:0], x.Text)
 	if err != nil {
-		return nil, syntax.ErrorAt(x.Pos, "%s", err)
+		return fail(x.Pos, "%s", err)
 	}
 	if len(b) > 16 {
-		return nil, syntax.ErrorAt(x.Pos, "%s is too long for type %s", describe(x), w.typ.Name)
+		return fail(x.Pos, "%s is too long for type %s", describe(x), w.typ.Name)
 	}
 	v := parseValue(b, typ.Order)
 	if !v.and(valueMask(w.width).not()).isZero() {
-		return nil, syntax.ErrorAt(x.Pos, "value %s is out of range: %d bits hold 0 to %d", x.Text, w.width, valueMask(min(w.width, 64)).lo)
+		return fail(x.Pos, "value %s is out of range: %d bits hold 0 to %d", x.Text, w.width, valueMask(min(w.width, 64)).lo)
 	}
 	if w.limited && v.cmp(value{lo: w.max}) > 0 {
-		return nil, syntax.ErrorAt(x.Pos, "value %s is out of range: it can be 0 to %d", x.Text, w.max)
+		return fail(x.Pos, "value %s is out of range: it can be 0 to %d", x.Text, w.max)
 	}
-	return &constTerm{w.info(x.Pos), v}, nil
+	return &constTerm{w.info(x.Pos), v}
 }
 
 // text evaluates a name; "eth*" is a prefix.
-func (r *ruleCompiler) text(x *syntax.Const, w want) (term, error) {
+func (r *ruleCompiler) text(x *syntax.Const, w want) term {
 	if !x.Quoted && (x.Text == "exists" || x.Text == "missing") {
-		return nil, syntax.ErrorAt(x.Pos, "%s is not a name: put it into double quotes if you mean one", x.Text)
+		return fail(x.Pos, "%s is not a name: put it into double quotes if you mean one", x.Text)
 	}
 	prefix, wildcard := datatype.IfNamePrefix(x.Text)
 	text := x.Text
@@ -201,71 +189,59 @@ func (r *ruleCompiler) text(x *syntax.Const, w want) (term, error) {
 		text = prefix
 	}
 	if text == "" || text == "*" {
-		return nil, syntax.ErrorAt(x.Pos, "the name is empty: want one such as \"eth0\", or \"eth*\" for all that begin with it")
+		return fail(x.Pos, "the name is empty: want one such as \"eth0\", or \"eth*\" for all that begin with it")
 	}
 	if len(x.Text) >= int(w.width/8) {
-		return nil, syntax.ErrorAt(x.Pos, "name %q has %d bytes: at most %d are possible", x.Text, len(x.Text), w.width/8-1)
+		return fail(x.Pos, "name %q has %d bytes: at most %d are possible", x.Text, len(x.Text), w.width/8-1)
 	}
 	b, err := w.typ.Parse(text)
 	if err != nil {
-		return nil, syntax.ErrorAt(x.Pos, "%s", err)
+		return fail(x.Pos, "%s", err)
 	}
 	v := parseValue(b, datatype.HostEndian)
 	if wildcard {
-		return &prefixTerm{w.info(x.Pos), v, uint32(8 * len(prefix))}, nil
+		return &prefixTerm{w.info(x.Pos), v, uint32(8 * len(prefix))}
 	}
-	return &constTerm{w.info(x.Pos), v}, nil
+	return &constTerm{w.info(x.Pos), v}
 }
 
 // prefix evaluates ADDRESS/LENGTH. Bits behind the prefix are cleared.
-func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) (term, error) {
-	c, err := r.single(x.X, w)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) term {
+	c := r.single(x.X, w)
 	if w.isString() {
-		return nil, syntax.ErrorAt(x.Pos, "a prefix of %s is not possible", w.typ.Name)
+		return fail(x.Pos, "a prefix of %s is not possible", w.typ.Name)
 	}
 	if x.Len < 0 || uint32(x.Len) > w.width {
-		return nil, syntax.ErrorAt(x.Pos, "prefix length %d: want 0 to %d", x.Len, w.width)
+		return fail(x.Pos, "prefix length %d: want 0 to %d", x.Len, w.width)
 	}
 	n := uint32(x.Len)
-	return &prefixTerm{w.info(x.Pos), c.v.and(prefixMask(w.width, n)), n}, nil
+	return &prefixTerm{w.info(x.Pos), c.v.and(prefixMask(w.width, n)), n}
 }
 
 // flagList evaluates a list of flags.
-func (r *ruleCompiler) flagList(x *syntax.List, w want) (term, error) {
+func (r *ruleCompiler) flagList(x *syntax.List, w want) term {
 	if !set.IsFlags(w.typ) {
-		return nil, syntax.ErrorAt(x.Pos, "a list is possible for flags only: write { %s } for a set of values", syntax.PrintExpr(x))
+		return fail(x.Pos, "a list is possible for flags only: write { %s } for a set of values", syntax.PrintExpr(x))
 	}
 	var v value
 	for _, item := range x.Items {
-		c, err := r.single(item, w)
-		if err != nil {
-			return nil, err
-		}
+		c := r.single(item, w)
 		v = v.or(c.v)
 	}
-	return &constTerm{w.info(x.Pos), v}, nil
+	return &constTerm{w.info(x.Pos), v}
 }
 
 // constantBinary computes an operation on constants.
-func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) (term, error) {
+func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) term {
 	if w.isString() {
-		return nil, syntax.ErrorAt(x.Pos, "%s is not possible with type %s", x.Op, w.typ.Name)
+		return fail(x.Pos, "%s is not possible with type %s", x.Op, w.typ.Name)
 	}
-	a, err := r.single(x.X, w)
-	if err != nil {
-		return nil, err
-	}
+	a := r.single(x.X, w)
 	if x.Op == "<<" || x.Op == ">>" {
 		// nft 1.0.6 aborts on these.
-		return nil, syntax.ErrorAt(x.Pos, "shift of a constant: write its result")
+		return fail(x.Pos, "shift of a constant: write its result")
 	}
-	b, err := r.single(x.Y, w)
-	if err != nil {
-		return nil, err
-	}
+	b := r.single(x.Y, w)
 	v := a.v
 	switch x.Op {
 	case "&":
@@ -275,9 +251,9 @@ func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) (term, error) {
 	case "^":
 		v = v.xor(b.v)
 	default:
-		return nil, syntax.ErrorAt(x.Pos, "unknown operation %q", x.Op)
+		return fail(x.Pos, "unknown operation %q", x.Op)
 	}
-	return &constTerm{w.info(x.Pos), v}, nil
+	return &constTerm{w.info(x.Pos), v}
 }
 
 // cyclic reports whether a selector's values begin again after the greatest:
@@ -290,19 +266,13 @@ func cyclic(t term) bool {
 // cycle evaluates a range of a cyclic selector. One that begins after its end,
 // such as "22:00"-"06:00", is what the range between does not contain; like
 // nft 1.0.6 this leaves out the ends themselves.
-func (r *ruleCompiler) cycle(x *syntax.Range, w want) (term, error) {
-	from, err := r.single(x.From, w)
-	if err != nil {
-		return nil, err
-	}
-	to, err := r.single(x.To, w)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) cycle(x *syntax.Range, w want) term {
+	from := r.single(x.From, w)
+	to := r.single(x.To, w)
 	if from.v.cmp(to.v) > 0 {
-		return outsideTerm{&rangeTerm{w.info(x.Pos), to.v, from.v}}, nil
+		return outsideTerm{&rangeTerm{w.info(x.Pos), to.v, from.v}}
 	}
-	return &rangeTerm{w.info(x.Pos), from.v, to.v}, nil
+	return &rangeTerm{w.info(x.Pos), from.v, to.v}
 }
 
 // outsideTerm is all that is not in a range.

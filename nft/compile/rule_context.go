@@ -92,69 +92,64 @@ func (c *context) stackedBits(l selector.Layer) uint32 {
 
 // require makes sure that the packet has a header, by matching for it before
 // the statement at hand if the rule has not done so yet.
-func (r *ruleCompiler) require(h *selector.Header, pos syntax.Pos) error {
-	_, err := r.locate(h, pos)
-	return err
+func (r *ruleCompiler) require(h *selector.Header, pos syntax.Pos) {
+	r.locate(h, pos)
 }
 
 // locate is require, and returns where the header begins in its layer, in
 // bits: a VLAN tag comes after the Ethernet header.
-func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) (uint32, error) {
+func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) uint32 {
 	if h.Raw {
-		return 0, nil
+		return 0
 	}
 	known := r.ctx.at(h.Layer)
 	if known == nil {
-		if err := r.requireLower(h, pos); err != nil {
-			return 0, err
-		}
+		r.requireLower(h, pos)
 		if known = r.ctx.at(h.Layer); known == h {
-			return 0, nil
+			return 0
 		}
 		if num, ok := known.Number(h); ok && h.Layer == selector.LayerLink {
 			return r.stackOn(known, num, pos)
 		}
 	}
 	if other := r.ctx.ambiguous(h); other != nil {
-		return 0, errConflict(other, h, pos)
+		failConflict(other, h, pos)
 	}
 	if known == h {
-		return r.ctx.stackedBits(h.Layer), nil
+		return r.ctx.stackedBits(h.Layer)
 	}
 	if known.Layer != selector.LayerLink || h.Layer != selector.LayerLink {
-		return 0, errConflict(known, h, pos)
+		failConflict(known, h, pos)
 	}
 	return r.stack(known, h, pos)
 }
 
-// errConflict refuses a header that excludes what the rule matches.
-func errConflict(known, h *selector.Header, pos syntax.Pos) error {
-	return syntax.ErrorAt(pos, "conflicting protocols: the rule matches %s, and %s cannot match then", known.Name, h.Name)
+// failConflict refuses a header that excludes what the rule matches.
+func failConflict(known, h *selector.Header, pos syntax.Pos) {
+	fail(pos, "conflicting protocols: the rule matches %s, and %s cannot match then", known.Name, h.Name)
 }
 
 // requireLower matches for a header of a layer that nothing is known of.
-func (r *ruleCompiler) requireLower(h *selector.Header, pos syntax.Pos) error {
+func (r *ruleCompiler) requireLower(h *selector.Header, pos syntax.Pos) {
 	if h.Layer == selector.LayerLink {
-		return r.requireEther(pos)
+		r.requireEther(pos)
+		return
 	}
 	lower := r.ctx.at(h.Layer - 1)
 	switch {
 	case lower == nil:
-		var err error
-		if lower, err = r.requireNetwork(h, pos); err != nil {
-			return err
-		}
+		lower = r.requireNetwork(h, pos)
 	case lower == &selector.HeaderEther && r.ctx.family == nft.FamilyBridge && (h == &selector.HeaderIP || h == &selector.HeaderIP6):
 		// By meta protocol nft matches packets in tagged frames too.
 		lower = &selector.HeaderLink
 	}
-	return r.depend(lower, h, pos)
+	r.depend(lower, h, pos)
 }
 
 // requireNetwork returns the network protocol that carries a transport
 // protocol, if none is known. Of ICMP it is known without a match, so that the
 // network protocol is matched too; of others it can be any.
-func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) (*selector.Header, error) {
+func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selector.Header {
 	var network *selector.Header
 	switch h {
 	case &selector.HeaderICMP, &selector.HeaderIGMP:
@@ -162,35 +157,34 @@ func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) (*sele
 	case &selector.HeaderICMPv6:
 		network = &selector.HeaderIP6
 	default:
-		return &selector.HeaderService, nil
+		return &selector.HeaderService
 	}
-	return network, r.depend(r.ctx.at(selector.LayerLink), network, pos)
+	r.depend(r.ctx.at(selector.LayerLink), network, pos)
+	return network
 }
 
 // requireEther matches for packets that came in with an Ethernet header.
-func (r *ruleCompiler) requireEther(pos syntax.Pos) error {
-	return r.prependMatch(r.metaTerm("iiftype", pos), selector.ARPHRDEther)
+func (r *ruleCompiler) requireEther(pos syntax.Pos) {
+	r.prependMatch(r.metaTerm("iiftype", pos), selector.ARPHRDEther)
 }
 
 // depend matches that a header carries another.
-func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) error {
+func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) {
 	num, ok := lower.Number(h)
 	if !ok {
-		return syntax.ErrorAt(pos, "conflicting protocols: %s cannot be in %s", h.Name, lower.Name)
+		fail(pos, "conflicting protocols: %s cannot be in %s", h.Name, lower.Name)
 	}
 	if lower.Key != "" {
-		return r.prependMatch(r.metaTerm(lower.Key, pos), num)
+		r.prependMatch(r.metaTerm(lower.Key, pos), num)
+		return
 	}
-	return r.dependOnField(num, pos, lower)
+	r.dependOnField(num, pos, lower)
 }
 
 // dependOnField matches the field of a header that says what it carries.
-func (r *ruleCompiler) dependOnField(num uint64, pos syntax.Pos, h *selector.Header) error {
-	offset, err := r.locate(h, pos)
-	if err != nil {
-		return err
-	}
-	return r.prependMatch(newPayload(pos, h, h.ProtocolField(), offset), num)
+func (r *ruleCompiler) dependOnField(num uint64, pos syntax.Pos, h *selector.Header) {
+	offset := r.locate(h, pos)
+	r.prependMatch(newPayload(pos, h, h.ProtocolField(), offset), num)
 }
 
 // metaTerm returns a meta selector.
@@ -201,41 +195,37 @@ func (r *ruleCompiler) metaTerm(name string, pos syntax.Pos) *metaTerm {
 
 // prependMatch adds the dependency that a selector has a value, and learns
 // from it.
-func (r *ruleCompiler) prependMatch(left term, num uint64) error {
+func (r *ruleCompiler) prependMatch(left term, num uint64) {
 	m := &matchStmt{left: left, op: "==", right: &constTerm{*left.info(), value{lo: num}}}
 	r.prepend(m)
-	return r.learnValue(left, num)
+	r.learnValue(left, num)
 }
 
 // stack resolves that a link header is wanted where the rule matches another:
 // the header is behind that one, or was in front of it.
-func (r *ruleCompiler) stack(known, h *selector.Header, pos syntax.Pos) (uint32, error) {
+func (r *ruleCompiler) stack(known, h *selector.Header, pos syntax.Pos) uint32 {
 	lower := known
 	switch {
 	case known == &selector.HeaderInet || known == &selector.HeaderLink:
 		// Packets of these tables need not have an Ethernet header at all.
-		if err := r.requireEther(pos); err != nil {
-			return 0, err
-		}
+		r.requireEther(pos)
 		lower = h
 	case slices.Contains(r.ctx.stacked, h):
-		return 0, nil
+		return 0
 	}
 	num, ok := lower.Number(h)
 	if !ok || r.ctx.at(selector.LayerNetwork) != nil {
 		if known = r.ctx.at(selector.LayerLink); known == h {
-			return 0, nil
+			return 0
 		}
-		return 0, errConflict(known, h, pos)
+		failConflict(known, h, pos)
 	}
 	return r.stackOn(r.ctx.at(selector.LayerLink), num, pos)
 }
 
 // stackOn matches that a link header carries one with a number, and returns
 // where that begins.
-func (r *ruleCompiler) stackOn(known *selector.Header, num uint64, pos syntax.Pos) (uint32, error) {
-	if err := r.dependOnField(num, pos, known); err != nil {
-		return 0, err
-	}
-	return r.ctx.stackedBits(selector.LayerLink), nil
+func (r *ruleCompiler) stackOn(known *selector.Header, num uint64, pos syntax.Pos) uint32 {
+	r.dependOnField(num, pos, known)
+	return r.ctx.stackedBits(selector.LayerLink)
 }

@@ -16,31 +16,23 @@ type dupStmt struct{ addr, device term }
 var wantDevice = want{typ: datatype.IfIndex, width: 32, order: datatype.HostEndian}
 
 // dup evaluates a dup statement.
-func (r *ruleCompiler) dup(s *syntax.Dup) error {
+func (r *ruleCompiler) dup(s *syntax.Dup) {
 	out := &dupStmt{}
-	var err error
 	switch r.ctx.family {
 	case nft.FamilyIP, nft.FamilyIP6:
-		if out.addr, err = r.target(s.To, wantAddr(uint32(r.ctx.family))); err != nil {
-			return err
-		}
+		out.addr = r.target(s.To, wantAddr(uint32(r.ctx.family)))
 		if s.Device != nil {
-			if out.device, err = r.target(s.Device, wantDevice); err != nil {
-				return err
-			}
+			out.device = r.target(s.Device, wantDevice)
 		}
 	case nft.FamilyNetdev:
 		if s.Device != nil {
-			return syntax.ErrorAt(s.Device.Position(), "dup: in tables of family netdev the device is all there is: write dup to DEVICE")
+			fail(s.Device.Position(), "dup: in tables of family netdev the device is all there is: write dup to DEVICE")
 		}
-		if out.device, err = r.target(s.To, wantDevice); err != nil {
-			return err
-		}
+		out.device = r.target(s.To, wantDevice)
 	default:
-		return syntax.ErrorAt(s.Pos, "dup is possible in tables of family ip, ip6 and netdev only")
+		fail(s.Pos, "dup is possible in tables of family ip, ip6 and netdev only")
 	}
 	r.add(out)
-	return nil
 }
 
 // wantAddr is the type of an address of a family.
@@ -52,38 +44,27 @@ func wantAddr(family uint32) want {
 }
 
 // target evaluates where a packet is sent: one value, not a range.
-func (r *ruleCompiler) target(x syntax.Expr, w want) (term, error) {
-	t, err := r.argument(x, w)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) target(x syntax.Expr, w want) term {
+	t := r.argument(x, w)
 	if isConstant(t) && !isSingle(t) {
-		return nil, syntax.ErrorAt(x.Position(), "%s is more than one value", describe(x))
+		return fail(x.Position(), "%s is more than one value", describe(x))
 	}
-	return t, nil
+	return t
 }
 
 // loadTarget loads a value into a register of its own and returns the
 // register's number; 0 where there is no value.
-func (g *generator) loadTarget(t term) (uint32, error) {
+func (g *generator) loadTarget(t term) uint32 {
 	if t == nil {
-		return 0, nil
+		return 0
 	}
-	reg, err := g.loadNew(t)
-	return reg.number(), err
+	return g.loadNew(t).number()
 }
 
 // generate is statement's.
-func (s *dupStmt) generate(g *generator) error {
-	defer g.regs.reset()
+func (s *dupStmt) generate(g *generator) {
 	var e expr.Dup
-	var err error
-	if e.Addr, err = g.loadTarget(s.addr); err != nil {
-		return err
-	}
-	if e.Device, err = g.loadTarget(s.device); err != nil {
-		return err
-	}
+	e.Addr = g.loadTarget(s.addr)
+	e.Device = g.loadTarget(s.device)
 	g.emitOwn(&e)
-	return nil
 }

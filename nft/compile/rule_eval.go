@@ -7,21 +7,18 @@ import (
 
 // eval evaluates any expression. Constants take the type w; selectors have
 // their own.
-func (r *ruleCompiler) eval(x syntax.Expr, w want) (term, error) {
+func (r *ruleCompiler) eval(x syntax.Expr, w want) term {
 	switch x := x.(type) {
 	case *syntax.Payload, *syntax.RawPayload, *syntax.Exthdr, *syntax.Meta, *syntax.CT, *syntax.FIB, *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec:
 		return r.selector(x)
 	case *syntax.Numgen, *syntax.Hash:
-		t, err := r.selector(x)
-		if err != nil {
-			return nil, err
-		}
+		t := r.selector(x)
 		// A number takes the type that it is assigned to, if that is one of
 		// 32 bits.
 		if i := t.info(); w.typ != nil && w.width == 32 && !w.isString() {
 			i.typ = w.typ
 		}
-		return t, nil
+		return t
 	case *syntax.Binary:
 		return r.binary(x, w)
 	case *syntax.Concat:
@@ -30,18 +27,18 @@ func (r *ruleCompiler) eval(x syntax.Expr, w want) (term, error) {
 		return r.mapExpr(x, w)
 	case *syntax.Const, *syntax.Prefix, *syntax.Range, *syntax.List:
 		if w.typ == nil && w.parts == nil {
-			return nil, syntax.ErrorAt(x.Position(), "%s has no type here: begin with a selector such as ip saddr or meta mark", describe(x))
+			return fail(x.Position(), "%s has no type here: begin with a selector such as ip saddr or meta mark", describe(x))
 		}
 		return r.constant(x, w)
 	default:
-		return nil, syntax.ErrorAt(x.Position(), "%s is not possible here", describe(x))
+		return fail(x.Position(), "%s is not possible here", describe(x))
 	}
 }
 
 // concat evaluates a concatenation, of selectors and constants alike.
-func (r *ruleCompiler) concat(x *syntax.Concat, w want) (term, error) {
+func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 	if w.parts != nil && len(w.parts) != len(x.Parts) {
-		return nil, syntax.ErrorAt(x.Pos, "%s has %d parts: want %s", describe(x), len(x.Parts), w.name())
+		return fail(x.Pos, "%s has %d parts: want %s", describe(x), len(x.Parts), w.name())
 	}
 	parts := make([]term, len(x.Parts))
 	for i, p := range x.Parts {
@@ -49,83 +46,68 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) (term, error) {
 		if w.parts != nil {
 			pw = w.parts[i]
 		}
-		t, err := r.eval(p, pw)
-		if err != nil {
-			return nil, err
-		}
+		t := r.eval(p, pw)
 		if c, ok := t.(*ctTerm); ok {
-			if err := concatCT(c, parts[:i]); err != nil {
-				return nil, err
-			}
+			concatCT(c, parts[:i])
 		}
 		if t.info().typ == datatype.Bitmask {
-			return nil, syntax.ErrorAt(p.Position(), "%s cannot be a part of a concatenation: its type has no width of its own", describe(p))
+			return fail(p.Position(), "%s cannot be a part of a concatenation: its type has no width of its own", describe(p))
 		}
 		if t.info().typ == datatype.String && w.parts == nil {
-			return nil, syntax.ErrorAt(p.Position(), "%s is text of any length, which cannot be a part of a concatenation", describe(p))
+			return fail(p.Position(), "%s is text of any length, which cannot be a part of a concatenation", describe(p))
 		}
 		if _, ok := t.(*lookupTerm); ok {
-			return nil, syntax.ErrorAt(p.Position(), "a map cannot be a part of a concatenation")
+			return fail(p.Position(), "a map cannot be a part of a concatenation")
 		}
 		parts[i] = t
 	}
-	return newConcat(x.Pos, parts), nil
+	return newConcat(x.Pos, parts)
 }
 
 // concatCT refuses the ct keys that may not be in a concatenation behind the parts
 // before them. nft 1.0.6 compiles two ports but aborts when it lists them.
-func concatCT(c *ctTerm, before []term) error {
+func concatCT(c *ctTerm, before []term) {
 	switch c.key.Name {
 	case "proto-src", "proto-dst":
 		for _, t := range before {
 			if o, ok := t.(*ctTerm); ok && (o.key.Name == "proto-src" || o.key.Name == "proto-dst") {
-				return syntax.ErrorAt(c.pos, "a second conntrack port in a concatenation makes nft(8) 1.0.6 abort when it lists the rule: use th sport or th dport, or a match of its own")
+				fail(c.pos, "a second conntrack port in a concatenation makes nft(8) 1.0.6 abort when it lists the rule: use th sport or th dport, or a match of its own")
 			}
 		}
 	case "saddr", "daddr":
-		return syntax.ErrorAt(c.pos, "ct %s in a concatenation does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
+		fail(c.pos, "ct %s in a concatenation does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
 	}
-	return nil
 }
 
 // binary evaluates an operation on bits: on a selector or on constants.
-func (r *ruleCompiler) binary(x *syntax.Binary, w want) (term, error) {
-	left, err := r.eval(x.X, w)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) binary(x *syntax.Binary, w want) term {
+	left := r.eval(x.X, w)
 	info := *left.info()
 	info.pos = x.Pos
 	if isConstant(left) {
 		return r.constantBinary(x, w)
 	}
 	if info.typ == nil || info.isString() {
-		return nil, syntax.ErrorAt(x.Pos, "%s is not possible with type %s", x.Op, typeName(left))
+		return fail(x.Pos, "%s is not possible with type %s", x.Op, typeName(left))
 	}
 	if x.Op == "<<" || x.Op == ">>" {
 		return r.shift(x, left)
 	}
-	c, err := r.single(x.Y, wantLike(left))
-	if err != nil {
-		return nil, err
-	}
-	return &binaryTerm{info, x.Op, left, c.v}, nil
+	c := r.single(x.Y, wantLike(left))
+	return &binaryTerm{info, x.Op, left, c.v}
 }
 
 // shift evaluates a shift, which the kernel makes in host byte order.
-func (r *ruleCompiler) shift(x *syntax.Binary, left term) (term, error) {
+func (r *ruleCompiler) shift(x *syntax.Binary, left term) term {
 	w := want{typ: datatype.Integer, width: 32, order: datatype.HostEndian}
-	c, err := r.single(x.Y, w)
-	if err != nil {
-		return nil, err
-	}
+	c := r.single(x.Y, w)
 	if c.v.cmp(value{lo: uint64(left.info().bits)}) >= 0 {
-		return nil, syntax.ErrorAt(x.Y.Position(), "shift by %d bits: the value has %d", c.v.lo, left.info().bits)
+		return fail(x.Y.Position(), "shift by %d bits: the value has %d", c.v.lo, left.info().bits)
 	}
 	left = toOrder(left, datatype.HostEndian)
 	info := *left.info()
 	info.pos, info.order = x.Pos, datatype.HostEndian
-	return &binaryTerm{info, x.Op, left, c.v}, nil
+	return &binaryTerm{info, x.Op, left, c.v}
 }
 
 // toOrder converts a term to a byte order. Text, single bytes and constants

@@ -14,23 +14,17 @@ type fwdStmt struct {
 }
 
 // fwd evaluates a fwd statement.
-func (r *ruleCompiler) fwd(s *syntax.Fwd) error {
+func (r *ruleCompiler) fwd(s *syntax.Fwd) {
 	if r.ctx.family != nft.FamilyNetdev {
-		return syntax.ErrorAt(s.Pos, "fwd is possible in tables of family netdev only")
+		fail(s.Pos, "fwd is possible in tables of family netdev only")
 	}
 	out := &fwdStmt{}
-	var err error
-	if out.device, err = r.target(s.Device, wantDevice); err != nil {
-		return err
-	}
+	out.device = r.target(s.Device, wantDevice)
 	if s.Addr != nil {
 		out.family = familyNumber(s.Family)
-		if out.addr, err = r.target(s.Addr, wantAddr(out.family)); err != nil {
-			return err
-		}
+		out.addr = r.target(s.Addr, wantAddr(out.family))
 	}
 	r.add(out)
-	return nil
 }
 
 // familyNumber returns the number of ip and ip6, 0 for no family.
@@ -46,16 +40,9 @@ func familyNumber(name string) uint32 {
 }
 
 // generate is statement's.
-func (s *fwdStmt) generate(g *generator) error {
-	defer g.regs.reset()
+func (s *fwdStmt) generate(g *generator) {
 	e := expr.Fwd{Family: s.family}
-	var err error
-	if e.Device, err = g.loadTarget(s.device); err != nil {
-		return err
-	}
-	if e.Addr, err = g.loadTarget(s.addr); err != nil {
-		return err
-	}
+	e.Device = g.loadTarget(s.device)
+	e.Addr = g.loadTarget(s.addr)
 	g.emitOwn(&e)
-	return nil
 }

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"fmt"
 	"slices"
 
 	google "github.com/google/nftables/expr"
@@ -11,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 // generator turns evaluated statements into kernel expressions.
@@ -28,16 +26,14 @@ func (g *generator) emit(e google.Any) { g.out = append(g.out, expr.Library{Any:
 func (g *generator) emitOwn(e expr.Expr) { g.out = append(g.out, e) }
 
 // loadNew loads a term into registers of its own.
-func (g *generator) loadNew(t term) (register, error) {
-	reg, err := g.regs.takeFor(t)
-	if err != nil {
-		return 0, err
-	}
-	return reg, g.load(t, reg)
+func (g *generator) loadNew(t term) register {
+	reg := g.regs.takeFor(t)
+	g.load(t, reg)
+	return reg
 }
 
 // load puts the value of a term into registers.
-func (g *generator) load(t term, dst register) error {
+func (g *generator) load(t term, dst register) {
 	switch t := t.(type) {
 	case *constTerm:
 		g.emit(&google.Immediate{Register: dst.number(), Data: t.v.bytes(t.bytes(), t.order)})
@@ -59,26 +55,28 @@ func (g *generator) load(t term, dst register) error {
 		g.emit(&google.Numgen{Register: dst.number(), Modulus: t.mod, Type: mode, Offset: t.offset})
 	case *binaryTerm:
 		if t.op == "<<" || t.op == ">>" {
-			return g.shift(t, dst)
+			g.shift(t, dst)
+			return
 		}
-		return g.bitwise(t, dst)
+		g.bitwise(t, dst)
+		return
 	case *swapTerm:
-		return g.swap(t, dst)
+		g.swap(t, dst)
+		return
 	case *concatTerm:
 		for _, p := range t.parts {
-			if err := g.load(p, dst); err != nil {
-				return err
-			}
+			g.load(p, dst)
 			dst += register(p.info().slots())
 		}
 	case *lookupTerm:
-		return g.lookup(t, dst)
+		g.lookup(t, dst)
+		return
 	case loader:
-		return t.load(g, dst)
+		t.load(g, dst)
+		return
 	default:
-		return syntax.ErrorAt(t.info().pos, "value %T cannot be loaded", t)
+		fail(t.info().pos, "value %T cannot be loaded", t)
 	}
-	return nil
 }
 
 // newFib makes a fib expression.
@@ -94,7 +92,7 @@ func newFib(t *fibTerm, dst register) *google.Fib {
 
 // bitwise loads the result of operations with constants, which the kernel does
 // in one step: value & mask ^ xor.
-func (g *generator) bitwise(t *binaryTerm, dst register) error {
+func (g *generator) bitwise(t *binaryTerm, dst register) {
 	chain := []*binaryTerm{t}
 	x := t.x
 	for {
@@ -105,9 +103,7 @@ func (g *generator) bitwise(t *binaryTerm, dst register) error {
 		chain = append(chain, b)
 		x = b.x
 	}
-	if err := g.load(x, dst); err != nil {
-		return err
-	}
+	g.load(x, dst)
 	all := valueMask(t.bits)
 	mask, xor := all, value{}
 	for _, b := range slices.Backward(chain) {
@@ -120,7 +116,7 @@ func (g *generator) bitwise(t *binaryTerm, dst register) error {
 		case "^":
 			m, x = all, b.y
 		default:
-			return syntax.ErrorAt(b.pos, "unknown operation %q", b.op)
+			fail(b.pos, "unknown operation %q", b.op)
 		}
 		xor = x.xor(xor.and(m))
 		mask = mask.and(m)
@@ -130,27 +126,21 @@ func (g *generator) bitwise(t *binaryTerm, dst register) error {
 		Source: dst.number(), Dest: dst.number(), Len: n,
 		Mask: mask.bytes(n, t.order), Xor: xor.bytes(n, t.order),
 	})
-	return nil
 }
 
 // shift loads a shifted value.
-func (g *generator) shift(t *binaryTerm, dst register) error {
-	if err := g.load(t.x, dst); err != nil {
-		return err
-	}
+func (g *generator) shift(t *binaryTerm, dst register) {
+	g.load(t.x, dst)
 	op := expr.BitwiseLshift
 	if t.op == ">>" {
 		op = expr.BitwiseRshift
 	}
 	g.emitOwn(&expr.Bitwise{Source: dst.number(), Dest: dst.number(), Len: t.bytes(), Op: op, Shift: uint32(t.y.lo)})
-	return nil
 }
 
 // swap loads a value in the other byte order.
-func (g *generator) swap(t *swapTerm, dst register) error {
-	if err := g.load(t.x, dst); err != nil {
-		return err
-	}
+func (g *generator) swap(t *swapTerm, dst register) {
+	g.load(t.x, dst)
 	size := uint32(2)
 	switch {
 	case t.bits%64 == 0:
@@ -163,65 +153,55 @@ func (g *generator) swap(t *swapTerm, dst register) error {
 		op = google.ByteorderNtoh
 	}
 	g.emit(&google.Byteorder{SourceRegister: dst.number(), DestRegister: dst.number(), Op: op, Len: t.bits / 8, Size: size})
-	return nil
 }
 
 // lookup loads what a map gives for a key. The key is loaded into the
 // registers that the value then takes.
-func (g *generator) lookup(t *lookupTerm, dst register) error {
+func (g *generator) lookup(t *lookupTerm, dst register) {
 	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > registerSlots {
-		return syntax.ErrorAt(t.pos, "map takes more than the kernel's %d bytes of registers", 4*registerSlots)
+		fail(t.pos, "map takes more than the kernel's %d bytes of registers", 4*registerSlots)
 	}
-	if err := g.loadKey(t.key, dst); err != nil {
-		return err
-	}
+	g.loadKey(t.key, dst)
 	g.emit(&google.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})
-	return nil
 }
 
 // loadKey loads the key of a map. Of a concatenation nft keeps as many
 // registers again from what its parts take.
-func (g *generator) loadKey(key term, dst register) error {
+func (g *generator) loadKey(key term, dst register) {
 	space := uint32(0)
 	if c, ok := key.(*concatTerm); ok {
 		space = c.slots()
 	}
 	g.regs.used += space
-	err := g.load(key, dst)
+	g.load(key, dst)
 	g.regs.used -= space
-	return err
 }
 
 // generate is statement's.
-func (s *matchStmt) generate(g *generator) error {
-	defer g.regs.reset()
-	reg, err := g.regs.takeFor(s.left)
-	if err != nil {
-		return err
-	}
+func (s *matchStmt) generate(g *generator) {
+	reg := g.regs.takeFor(s.left)
 	switch right := s.right.(type) {
 	case *setTerm:
-		if err := g.load(s.left, reg); err != nil {
-			return err
-		}
+		g.load(s.left, reg)
 		g.emit(&google.Lookup{SourceRegister: reg.number(), SetName: right.set.Name, SetID: right.id, Invert: s.op == "!="})
-		return nil
+		return
 	case *rangeTerm:
-		return s.generateRange(g, right, reg)
+		s.generateRange(g, right, reg)
+		return
 	case *prefixTerm:
-		return s.generatePrefix(g, right, reg)
+		s.generatePrefix(g, right, reg)
+		return
 	case *constTerm:
-		return s.generateValue(g, right, reg)
+		s.generateValue(g, right, reg)
+		return
 	default:
-		return syntax.ErrorAt(s.right.info().pos, "%T cannot be compared with", s.right)
+		fail(s.right.info().pos, "%T cannot be compared with", s.right)
 	}
 }
 
 // generateValue compares with one value.
-func (s *matchStmt) generateValue(g *generator, right *constTerm, reg register) error {
-	if err := g.load(s.left, reg); err != nil {
-		return err
-	}
+func (s *matchStmt) generateValue(g *generator, right *constTerm, reg register) {
+	g.load(s.left, reg)
 	n := right.bytes()
 	data := right.v.bytes(n, right.order)
 	if s.op == "any" || s.op == "none" {
@@ -232,65 +212,47 @@ func (s *matchStmt) generateValue(g *generator, right *constTerm, reg register) 
 			op = google.CmpOpEq
 		}
 		g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: zero})
-		return nil
+		return
 	}
-	op, err := s.cmpOp()
-	if err != nil {
-		return err
-	}
+	op := s.cmpOp()
 	g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: data})
-	return nil
+}
+
+// cmpOps are the kernel's comparisons.
+var cmpOps = map[string]google.CmpOp{
+	"==": google.CmpOpEq, "!=": google.CmpOpNeq, "<": google.CmpOpLt, "<=": google.CmpOpLte, ">": google.CmpOpGt, ">=": google.CmpOpGte,
 }
 
 // cmpOp returns the kernel's comparison.
-func (s *matchStmt) cmpOp() (google.CmpOp, error) {
-	switch s.op {
-	case "==":
-		return google.CmpOpEq, nil
-	case "!=":
-		return google.CmpOpNeq, nil
-	case "<":
-		return google.CmpOpLt, nil
-	case "<=":
-		return google.CmpOpLte, nil
-	case ">":
-		return google.CmpOpGt, nil
-	case ">=":
-		return google.CmpOpGte, nil
-	default:
-		return 0, syntax.ErrorAt(s.left.info().pos, "unknown operator %q", s.op)
+func (s *matchStmt) cmpOp() google.CmpOp {
+	op, ok := cmpOps[s.op]
+	if !ok {
+		fail(s.left.info().pos, "unknown operator %q", s.op)
 	}
+	return op
 }
 
 // generateRange compares with a range.
-func (s *matchStmt) generateRange(g *generator, right *rangeTerm, reg register) error {
-	if err := g.load(s.left, reg); err != nil {
-		return err
-	}
+func (s *matchStmt) generateRange(g *generator, right *rangeTerm, reg register) {
+	g.load(s.left, reg)
 	from, to := right.from.bytes(right.bytes(), right.order), right.to.bytes(right.bytes(), right.order)
 	if s.op == "!=" {
 		g.emit(&google.Range{Op: google.CmpOpNeq, Register: reg.number(), FromData: from, ToData: to})
-		return nil
+		return
 	}
 	g.emit(&google.Cmp{Op: google.CmpOpGte, Register: reg.number(), Data: from})
 	g.emit(&google.Cmp{Op: google.CmpOpLte, Register: reg.number(), Data: to})
-	return nil
 }
 
 // generatePrefix compares with a prefix: of whole bytes by loading fewer of
 // them, of other lengths with a mask.
-func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register) error {
-	op, err := s.cmpOp()
-	if err != nil {
-		return err
-	}
+func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register) {
+	op := s.cmpOp()
 	left := s.left.info()
 	order := left.order
 	whole := right.len%8 == 0 && right.len > 0 && (order == datatype.BigEndian || right.isString())
 	if !whole {
-		if err := g.load(s.left, reg); err != nil {
-			return err
-		}
+		g.load(s.left, reg)
 		n := right.bytes()
 		mask := prefixMask(right.width, right.len).bytes(n, order)
 		if rest := right.width % 8; rest != 0 {
@@ -302,7 +264,7 @@ func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register
 		g.emitOwn(&expr.Bitwise{Source: reg.number(), Dest: reg.number(), Len: n, Mask: mask, Xor: make([]byte, n)})
 		n = right.bytes()
 		g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: right.v.bytes(n, order)})
-		return nil
+		return
 	}
 	data := right.v.bytes(right.bytes(), order)[:right.len/8]
 	switch left := s.left.(type) {
@@ -320,49 +282,21 @@ func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register
 		short.bits = right.len
 		s.left = &short
 	}
-	if err := g.load(s.left, reg); err != nil {
-		return err
-	}
+	g.load(s.left, reg)
 	g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: data})
-	return nil
 }
 
 // generate is statement's.
-func (s *vmapStmt) generate(g *generator) error {
-	defer g.regs.reset()
-	reg, err := g.regs.takeFor(s.lookup.key)
-	if err != nil {
-		return err
-	}
-	if err := g.loadKey(s.lookup.key, reg); err != nil {
-		return err
-	}
+func (s *vmapStmt) generate(g *generator) {
+	reg := g.regs.takeFor(s.lookup.key)
+	g.loadKey(s.lookup.key, reg)
 	g.emit(&google.Lookup{SourceRegister: reg.number(), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: s.lookup.table.set.Name, SetID: s.lookup.table.id})
-	return nil
 }
 
 // verdictStmt is a verdict.
 type verdictStmt struct{ set.Verdict }
 
 // generate is statement's.
-func (s *verdictStmt) generate(g *generator) error {
-	v := &google.Verdict{Chain: s.Chain}
-	switch s.Code {
-	case datatype.VerdictAccept:
-		v.Kind = google.VerdictAccept
-	case datatype.VerdictDrop:
-		v.Kind = google.VerdictDrop
-	case datatype.VerdictContinue:
-		v.Kind = google.VerdictContinue
-	case datatype.VerdictReturn:
-		v.Kind = google.VerdictReturn
-	case datatype.VerdictJump:
-		v.Kind = google.VerdictJump
-	case datatype.VerdictGoto:
-		v.Kind = google.VerdictGoto
-	default:
-		return fmt.Errorf("generate verdict: unknown code %d", s.Code)
-	}
-	g.emit(v)
-	return nil
+func (s *verdictStmt) generate(g *generator) {
+	g.emit(&google.Verdict{Kind: google.VerdictKind(s.Code), Chain: s.Chain})
 }

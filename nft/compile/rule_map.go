@@ -10,59 +10,51 @@ import (
 
 // mapExpr evaluates "key map TABLE". The type w is that of an anonymous map's
 // data; a named map has its own.
-func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) (term, error) {
+func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 	if w.typ == nil && w.parts == nil {
-		return nil, syntax.ErrorAt(x.Pos, "a map is not possible here")
+		return fail(x.Pos, "a map is not possible here")
 	}
-	key, err := r.mapKey(x.Key)
-	if err != nil {
-		return nil, err
-	}
+	key := r.mapKey(x.Key)
 	switch table := x.Table.(type) {
 	case *syntax.SetRef:
-		set, err := r.setRef(table, key)
-		if err != nil {
-			return nil, err
-		}
+		set := r.setRef(table, key)
 		if !set.set.Map || set.set.Verdict || set.set.Object != "" {
-			return nil, syntax.ErrorAt(table.Pos, "@%s is not a map of values", table.Name)
+			return fail(table.Pos, "@%s is not a map of values", table.Name)
 		}
 		return newLookup(x.Pos, key, set)
 	case *syntax.Set:
 		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true}
 		return r.anonymousMap(x, table, spec, w)
 	default:
-		return nil, syntax.ErrorAt(x.Pos, "a map needs { ... } or @name")
+		return fail(x.Pos, "a map needs { ... } or @name")
 	}
 }
 
 // mapKey evaluates what is looked up in a map.
-func (r *ruleCompiler) mapKey(x syntax.Expr) (term, error) {
-	key, err := r.eval(x, want{})
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) mapKey(x syntax.Expr) term {
+	key := r.eval(x, want{})
 	if isConstant(key) {
-		return nil, syntax.ErrorAt(x.Position(), "%s is a constant: nothing to look up", describe(x))
+		return fail(x.Position(), "%s is a constant: nothing to look up", describe(x))
 	}
-	return key, lookupCT(key)
+	lookupCT(key)
+	return key
 }
 
 // lookupCT refuses to look up the ct addresses that do not tell their
 // protocol: nft could not tell the type of the set.
-func lookupCT(key term) error {
+func lookupCT(key term) {
 	c, ok := key.(*ctTerm)
 	if !ok || c.key.Name != "saddr" && c.key.Name != "daddr" {
-		return nil
+		return
 	}
-	return syntax.ErrorAt(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
+	fail(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
 }
 
 // newLookup makes the term of a looked-up value.
-func newLookup(pos syntax.Pos, key term, s *setTerm) (*lookupTerm, error) {
+func newLookup(pos syntax.Pos, key term, s *setTerm) *lookupTerm {
 	parts, err := s.set.Data.Resolve()
 	if err != nil {
-		return nil, syntax.ErrorAt(pos, "map %s: %s", s.set.Name, err)
+		fail(pos, "map %s: %s", s.set.Name, err)
 	}
 	if s.set.Flags&set.FlagInterval != 0 {
 		key = toBig(key)
@@ -77,32 +69,27 @@ func newLookup(pos syntax.Pos, key term, s *setTerm) (*lookupTerm, error) {
 		}
 		t.width = t.bits
 	}
-	return t, nil
+	return t
 }
 
 // anonymousMap makes an anonymous map of values.
-func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anonymousSpec, w want) (term, error) {
-	keys, err := r.elementKeys(spec, table)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anonymousSpec, w want) term {
+	keys := r.elementKeys(spec, table)
 	values := make([]term, len(keys))
 	for i, e := range table.Elems {
 		if e.Value == nil {
-			return nil, syntax.ErrorAt(e.Pos, "element has no value: write KEY : VALUE")
+			return fail(e.Pos, "element has no value: write KEY : VALUE")
 		}
 		if _, ok := e.Value.(*syntax.Verdict); ok {
-			return nil, syntax.ErrorAt(e.Value.Position(), "a verdict is not a value: use vmap")
+			return fail(e.Value.Position(), "a verdict is not a value: use vmap")
 		}
-		if values[i], err = r.constant(e.Value, w); err != nil {
-			return nil, err
-		}
+		values[i] = r.constant(e.Value, w)
 		if len(e.Stmts) > 0 {
-			return nil, syntax.ErrorAt(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
+			return fail(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
 		}
 		keys[i].elem.Comment = e.Comment
 		if i > 0 && isSingle(values[i]) == spec.dataInterval {
-			return nil, syntax.ErrorAt(e.Value.Position(), "either all values of a map are ranges, or none is")
+			return fail(e.Value.Position(), "either all values of a map are ranges, or none is")
 		}
 		spec.dataInterval = !isSingle(values[i])
 	}
@@ -115,14 +102,8 @@ func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anon
 	for i, v := range values {
 		keys[i].elem.Data = packData(v, spec.data, spec.dataInterval)
 	}
-	elems, err := spec.pack(r.transferSet(spec, keys))
-	if err != nil {
-		return nil, err
-	}
-	set, err := r.newAnonymous(spec, elems)
-	if err != nil {
-		return nil, err
-	}
+	elems := spec.pack(r.transferSet(spec, keys))
+	set := r.newAnonymous(spec, elems)
 	return newLookup(x.Pos, spec.key, set)
 }
 
@@ -159,82 +140,65 @@ func packData(t term, parts []set.Part, interval bool) string {
 type vmapStmt struct{ lookup *lookupTerm }
 
 // vmap evaluates "key vmap TABLE".
-func (r *ruleCompiler) vmap(x *syntax.Vmap) error {
-	key, err := r.mapKey(x.Key)
-	if err != nil {
-		return err
-	}
+func (r *ruleCompiler) vmap(x *syntax.Vmap) {
+	key := r.mapKey(x.Key)
 	var s *setTerm
 	switch table := x.Table.(type) {
 	case *syntax.SetRef:
-		if s, err = r.setRef(table, key); err != nil {
-			return err
-		}
+		s = r.setRef(table, key)
 		if !s.set.Verdict {
-			return syntax.ErrorAt(table.Pos, "@%s is not a map of verdicts", table.Name)
+			fail(table.Pos, "@%s is not a map of verdicts", table.Name)
 		}
 		if s.set.Flags&set.FlagInterval != 0 {
 			key = toBig(key)
 		}
 	case *syntax.Set:
 		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true, verdict: true}
-		if s, err = r.anonymousVmap(table, spec); err != nil {
-			return err
-		}
+		s = r.anonymousVmap(table, spec)
 		key = spec.key
 	default:
-		return syntax.ErrorAt(x.Pos, "vmap needs { ... } or @name")
+		fail(x.Pos, "vmap needs { ... } or @name")
 	}
 	r.add(&vmapStmt{&lookupTerm{termInfo: termInfo{pos: x.Pos, typ: datatype.Verdict}, key: key, table: s}})
-	return nil
 }
 
 // anonymousVmap makes an anonymous verdict map.
-func (r *ruleCompiler) anonymousVmap(table *syntax.Set, spec *anonymousSpec) (*setTerm, error) {
-	keys, err := r.elementKeys(spec, table)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) anonymousVmap(table *syntax.Set, spec *anonymousSpec) *setTerm {
+	keys := r.elementKeys(spec, table)
 	for i, e := range table.Elems {
 		v, ok := e.Value.(*syntax.Verdict)
 		if !ok {
-			return nil, syntax.ErrorAt(e.Pos, "element has no verdict: write KEY : accept, drop, jump CHAIN ...")
+			fail(e.Pos, "element has no verdict: write KEY : accept, drop, jump CHAIN ...")
 		}
-		verdict, err := r.verdict(v)
-		if err != nil {
-			return nil, err
-		}
+		verdict := r.verdict(v)
 		if len(e.Stmts) > 0 {
-			return nil, syntax.ErrorAt(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
+			fail(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
 		}
 		keys[i].elem.Comment = e.Comment
 		keys[i].elem.Data = set.VerdictData(verdict)
 	}
-	elems, err := spec.pack(r.transferSet(spec, keys))
-	if err != nil {
-		return nil, err
-	}
+	elems := spec.pack(r.transferSet(spec, keys))
 	return r.newAnonymous(spec, elems)
 }
 
 // verdict checks a verdict and notes the chain that it names.
-func (r *ruleCompiler) verdict(v *syntax.Verdict) (set.Verdict, error) {
+func (r *ruleCompiler) verdict(v *syntax.Verdict) set.Verdict {
 	code, ok := datatype.VerdictCode(v.Kind)
 	if !ok {
-		return set.Verdict{}, syntax.ErrorAt(v.Pos, "unknown verdict %q", v.Kind)
+		fail(v.Pos, "unknown verdict %q", v.Kind)
 	}
 	out := set.Verdict{Code: code, Chain: v.Chain}
 	if code != datatype.VerdictJump && code != datatype.VerdictGoto {
-		return out, nil
+		return out
 	}
 	if err := datatype.CheckName(v.Chain); err != nil {
-		return set.Verdict{}, syntax.ErrorAt(v.Pos, "%s: %s", v.Kind, err)
+		fail(v.Pos, "%s: %s", v.Kind, err)
 	}
 	if r.scope != nil && !r.scope.Chain(v.Chain) {
-		return set.Verdict{}, syntax.ErrorAt(v.Pos, "chain %q is not declared in this table", v.Chain)
+		fail(v.Pos, "chain %q is not declared in this table", v.Chain)
 	}
 	if !slices.Contains(r.out.Chains, v.Chain) {
 		r.out.Chains = append(r.out.Chains, v.Chain)
 	}
-	return out, nil
+	return out
 }

@@ -15,127 +15,93 @@ type matchStmt struct {
 }
 
 // match evaluates a comparison.
-func (r *ruleCompiler) match(m *syntax.Match) error {
-	if err := unlistableOption(m.Left); err != nil {
-		return err
-	}
-	left, err := r.eval(m.Left, want{})
-	if err != nil {
-		return err
-	}
+func (r *ruleCompiler) match(m *syntax.Match) {
+	unlistableOption(m.Left)
+	left := r.eval(m.Left, want{})
 	if isConstant(left) {
-		return syntax.ErrorAt(m.Pos, "%s is a constant: nothing to match", describe(m.Left))
+		fail(m.Pos, "%s is a constant: nothing to match", describe(m.Left))
 	}
 	if _, ok := left.(*lookupTerm); ok {
-		return syntax.ErrorAt(m.Pos, "the result of a map cannot be compared: assign it or translate with it")
+		fail(m.Pos, "the result of a map cannot be compared: assign it or translate with it")
 	}
-	if err := checkSecmark(m, left); err != nil {
-		return err
-	}
+	checkSecmark(m, left)
 	op := m.Op
 	rightExpr := m.Right
 	if x, ok := rightExpr.(*syntax.Masked); ok {
-		if left, rightExpr, err = r.masked(m, x, left); err != nil {
-			return err
-		}
+		left, rightExpr = r.masked(m, x, left)
 		if op == "" {
 			op = "=="
 		}
 	}
 	if b, ok := left.(*binaryTerm); ok && shifted(b) && b.typ != datatype.Integer {
-		return syntax.ErrorAt(m.Pos, "datatype mismatch: a shifted %s cannot be compared, only integers can", typeName(left))
+		fail(m.Pos, "datatype mismatch: a shifted %s cannot be compared, only integers can", typeName(left))
 	}
-	right, left, err := r.rightSide(m, rightExpr, left)
-	if err != nil {
-		return err
-	}
+	right, left := r.rightSide(m, rightExpr, left)
 	if t, ok := right.(outsideTerm); ok {
 		right, op = t.rangeTerm, inverse(op)
 	}
 	out := &matchStmt{left: left, op: op, right: right}
 	if op == "" || op == "==" {
-		if err := r.learn(left, right); err != nil {
-			return err
-		}
+		r.learn(left, right)
 	}
-	if err := r.checkMatch(m, out); err != nil {
-		return err
-	}
-	if err := out.transfer(m); err != nil {
-		return err
-	}
-	if err := checkOptionMask(out); err != nil {
-		return err
-	}
+	r.checkMatch(m, out)
+	out.transfer(m)
+	checkOptionMask(out)
 	r.add(out)
-	return nil
 }
 
 // masked evaluates "VALUE / MASK".
-func (r *ruleCompiler) masked(m *syntax.Match, x *syntax.Masked, left term) (term, syntax.Expr, error) {
+func (r *ruleCompiler) masked(m *syntax.Match, x *syntax.Masked, left term) (term, syntax.Expr) {
 	switch m.Op {
 	case "", "==", "!=":
 	default:
-		return nil, nil, syntax.ErrorAt(m.OpPos, "operator %s is not possible with a mask: want == or !=", m.Op)
+		fail(m.OpPos, "operator %s is not possible with a mask: want == or !=", m.Op)
 	}
 	info := *left.info()
 	if info.typ == nil || !set.IsFlags(info.typ) {
-		return nil, nil, syntax.ErrorAt(x.Pos, "a mask behind \"/\" is possible for flags only: write %s & MASK == VALUE", syntax.PrintExpr(m.Left))
+		fail(x.Pos, "a mask behind \"/\" is possible for flags only: write %s & MASK == VALUE", syntax.PrintExpr(m.Left))
 	}
-	mask, err := r.single(x.Mask, wantLike(left))
-	if err != nil {
-		return nil, nil, err
-	}
-	return &binaryTerm{info, "&", left, mask.v}, x.Value, nil
+	mask := r.single(x.Mask, wantLike(left))
+	return &binaryTerm{info, "&", left, mask.v}, x.Value
 }
 
 // rightSide evaluates the right side; it may change the left.
-func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (right, newLeft term, err error) {
+func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (right, newLeft term) {
 	switch x := x.(type) {
 	case *syntax.SetRef:
-		if err := lookupCT(left); err != nil {
-			return nil, nil, err
-		}
-		s, err := r.setRef(x, left)
-		if err != nil {
-			return nil, nil, err
-		}
+		lookupCT(left)
+		s := r.setRef(x, left)
 		if s.set.Flags&set.FlagInterval != 0 {
 			left = toBig(left)
 		}
-		return s, left, nil
+		return s, left
 	case *syntax.Set:
 		if len(x.Elems) == 1 && plainElem(x.Elems[0]) {
-			right, err = r.constant(x.Elems[0].Key, wantLike(left))
-			if _, ok := right.(*concatTerm); err != nil || !ok {
-				return right, left, err
+			right = r.constant(x.Elems[0].Key, wantLike(left))
+			if _, ok := right.(*concatTerm); !ok {
+				return right, left
 			}
 		}
-		if err := lookupCT(left); err != nil {
-			return nil, nil, err
-		}
+		lookupCT(left)
 		return r.anonymousMatch(m, x, left)
 	case *syntax.Range:
 		if cyclic(left) && (m.Op == "" || m.Op == "==" || m.Op == "!=") {
-			right, err = r.cycle(x, wantLike(left))
-			return right, left, err
+			return r.cycle(x, wantLike(left)), left
 		}
 	case *syntax.Const:
 		if f, ok := left.(*fibTerm); ok && (x.Text == "exists" || x.Text == "missing") && !x.Quoted {
 			if f.result != "oif" {
-				return nil, nil, syntax.ErrorAt(x.Pos, "fib: %s is possible for oif only", x.Text)
+				fail(x.Pos, "fib: %s is possible for oif only", x.Text)
 			}
 			f.present = true
 			f.typ, f.bits, f.width = datatype.Boolean, 32, 32
-			right, err = r.constant(x, wantLike(f))
-			return right, f, err
+			return r.constant(x, wantLike(f)), f
 		}
 	}
 	if _, ok := x.(*syntax.Concat); ok {
-		return nil, nil, syntax.ErrorAt(x.Position(), "a concatenation can be matched with sets and maps only: write { %s }", syntax.PrintExpr(x))
+		fail(x.Position(), "a concatenation can be matched with sets and maps only: write { %s }", syntax.PrintExpr(x))
 	}
-	right, err = r.constant(x, wantLike(left))
-	return right, left, err
+	return r.constant(x, wantLike(left)), left
 }
 
 // plainElem reports whether an element is a key alone, or a key with what nft
@@ -146,27 +112,27 @@ func plainElem(e *syntax.Elem) bool {
 }
 
 // checkMatch checks the operator against its sides and resolves the byte order.
-func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) error {
+func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) {
 	info := s.left.info()
 	switch s.op {
 	case "!":
 		c, ok := s.right.(*constTerm)
 		if !ok || !set.IsFlags(c.typ) {
-			return syntax.ErrorAt(m.OpPos, "operator ! is possible with flags only: want !=")
+			fail(m.OpPos, "operator ! is possible with flags only: want !=")
 		}
 		if _, ok := s.left.(*binaryTerm); ok {
-			return syntax.ErrorAt(m.OpPos, "operator ! is not possible after an operation on bits")
+			fail(m.OpPos, "operator ! is not possible after an operation on bits")
 		}
 		s.op = "none"
 	case "<", ">", "<=", ">=":
 		if info.typ == nil {
-			return syntax.ErrorAt(m.OpPos, "operator %s is not possible with a concatenation", s.op)
+			fail(m.OpPos, "operator %s is not possible with a concatenation", s.op)
 		}
 		if _, ok := s.right.(*constTerm); !ok {
-			return syntax.ErrorAt(m.OpPos, "operator %s wants a single value", s.op)
+			fail(m.OpPos, "operator %s wants a single value", s.op)
 		}
 		if info.isString() {
-			return syntax.ErrorAt(m.OpPos, "operator %s is not possible with type %s", s.op, info.typ.Name)
+			fail(m.OpPos, "operator %s is not possible with type %s", s.op, info.typ.Name)
 		}
 		s.left, s.right = toBig(s.left), toBig(s.right)
 	case "", "==", "!=":
@@ -175,7 +141,7 @@ func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) error {
 			s.left, s.right = toBig(s.left), toBig(s.right)
 		case *prefixTerm:
 			if right.width < 8 || right.len%8 == 0 && rawBits(s.left) {
-				return syntax.ErrorAt(right.pos, "nft(8) 1.0.6 aborts on this prefix of a field of %d bits: write a range", right.width)
+				fail(right.pos, "nft(8) 1.0.6 aborts on this prefix of a field of %d bits: write a range", right.width)
 			}
 		case *constTerm:
 			_, operation := s.left.(*binaryTerm)
@@ -187,9 +153,8 @@ func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) error {
 			s.op = "=="
 		}
 	default:
-		return syntax.ErrorAt(m.OpPos, "unknown operator %q", s.op)
+		fail(m.OpPos, "unknown operator %q", s.op)
 	}
-	return nil
 }
 
 // shifted reports whether a term is a shift that the rule itself asks for; the
@@ -215,55 +180,50 @@ func shifted(b *binaryTerm) bool {
 // transfer moves what can be inverted from the left side of a comparison to
 // its constants, as nft does: a shift of a bit field or to the left becomes one of the
 // constant, an exclusive or changes sides.
-func (s *matchStmt) transfer(m *syntax.Match) error {
+func (s *matchStmt) transfer(m *syntax.Match) {
 	b, ok := s.left.(*binaryTerm)
 	if !ok || b.op != ">>" && b.op != "^" && b.op != "<<" {
-		return nil
+		return
 	}
 	move := mover(b)
 	switch right := s.right.(type) {
 	case *constTerm:
-		if err := checkShift(m, b, right.v); err != nil {
-			return err
-		}
+		checkShift(m, b, right.v)
 		right.v = move(right.v)
 	case *rangeTerm:
 		for _, v := range []value{right.from, right.to} {
-			if err := checkShift(m, b, v); err != nil {
-				return err
-			}
+			checkShift(m, b, v)
 		}
 		right.from, right.to = move(right.from), move(right.to)
 	case *setTerm:
 		if shifted(b) && right.id != 0 && right.set.Flags&set.FlagInterval == 0 {
-			return syntax.ErrorAt(m.Pos, "nft(8) 1.0.6 stores the elements of an anonymous set wrongly where a shifted value is looked up: shift the elements, or use ranges")
+			fail(m.Pos, "nft(8) 1.0.6 stores the elements of an anonymous set wrongly where a shifted value is looked up: shift the elements, or use ranges")
 		}
-		return nil
+		return
 	default:
-		return nil
+		return
 	}
 	if b.op != "^" {
 		right := s.right.info()
 		right.bits, right.width = b.bits, b.bits
 	}
 	s.left = b.x
-	return nil
 }
 
 // checkShift refuses comparisons of a shift that is asked for: those that are never
 // true, and those of which nft 1.0.6 makes another one, as it has the constant in
 // network order or too wide.
-func checkShift(m *syntax.Match, b *binaryTerm, v value) error {
+func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	_, swapped := b.x.(*swapTerm)
 	switch {
 	case !shifted(b):
-		return nil
+		return
 	case b.op == ">>" || swapped:
-		return syntax.ErrorAt(m.Pos, "nft(8) 1.0.6 compares a shifted value with another constant than the one given: use a mask and a shifted constant")
+		fail(m.Pos, "nft(8) 1.0.6 compares a shifted value with another constant than the one given: use a mask and a shifted constant")
 	case v.and(valueMask(uint32(b.y.lo))) != value{}:
-		return syntax.ErrorAt(m.Right.Position(), "comparison is always false: the last %d bits of the shifted value are 0", b.y.lo)
+		fail(m.Right.Position(), "comparison is always false: the last %d bits of the shifted value are 0", b.y.lo)
 	default:
-		return nil
+		return
 	}
 }
 

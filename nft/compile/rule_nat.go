@@ -24,7 +24,7 @@ type natStmt struct {
 }
 
 // nat evaluates dnat, snat, masquerade and redirect.
-func (r *ruleCompiler) nat(s *syntax.NAT) error {
+func (r *ruleCompiler) nat(s *syntax.NAT) {
 	out := &natStmt{kind: s.Kind}
 	for _, f := range s.Flags {
 		switch f {
@@ -35,37 +35,30 @@ func (r *ruleCompiler) nat(s *syntax.NAT) error {
 		case "persistent":
 			out.flags |= unix.NF_NAT_RANGE_PERSISTENT
 		default:
-			return syntax.ErrorAt(s.Pos, "%s: unknown flag %q", s.Kind, f)
+			fail(s.Pos, "%s: unknown flag %q", s.Kind, f)
 		}
 	}
-	if err := r.natFamily(s, out); err != nil {
-		return err
-	}
+	r.natFamily(s, out)
 	if s.Prefix && len(s.Flags) == 0 {
 		// The grammar of nft 1.0.6 lets flags take the place of this one.
 		out.flags |= unix.NF_NAT_RANGE_NETMAP
 	}
 	if s.Addr != nil {
-		if err := r.natAddr(s, out); err != nil {
-			return err
-		}
+		r.natAddr(s, out)
 	}
 	switch {
 	case s.Port != nil && out.both:
-		return syntax.ErrorAt(s.Port.Position(), "%s: the map has the port already", s.Kind)
+		fail(s.Port.Position(), "%s: the map has the port already", s.Kind)
 	case s.Port != nil:
-		if err := r.natPort(s, out); err != nil {
-			return err
-		}
+		r.natPort(s, out)
 	case s.Addr == nil && (s.Kind == "dnat" || s.Kind == "snat"):
-		return syntax.ErrorAt(s.Pos, "%s needs an address or a port", s.Kind)
+		fail(s.Pos, "%s needs an address or a port", s.Kind)
 	}
 	r.add(out)
-	return nil
 }
 
 // natFamily finds out which addresses are translated.
-func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) error {
+func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) {
 	network := r.ctx.at(selector.LayerNetwork)
 	given := uint32(0)
 	switch s.Family {
@@ -78,7 +71,7 @@ func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) error {
 	case nft.FamilyIP, nft.FamilyIP6:
 		out.family = uint32(r.ctx.family)
 		if given != 0 && given != out.family {
-			return syntax.ErrorAt(s.Pos, "conflicting protocols: %s to %s in a table of family %s", s.Kind, s.Family, r.ctx.family)
+			fail(s.Pos, "conflicting protocols: %s to %s in a table of family %s", s.Kind, s.Family, r.ctx.family)
 		}
 	case nft.FamilyInet:
 		switch {
@@ -91,19 +84,18 @@ func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) error {
 		case network == &selector.HeaderIP6:
 			out.family = selector.NFProtoIPv6
 		default:
-			return syntax.ErrorAt(s.Pos, "%s: ip or ip6 must be given with an address in tables of family inet: write %s ip to or %s ip6 to", s.Kind, s.Kind, s.Kind)
+			fail(s.Pos, "%s: ip or ip6 must be given with an address in tables of family inet: write %s ip to or %s ip6 to", s.Kind, s.Kind, s.Kind)
 		}
 	default:
-		return syntax.ErrorAt(s.Pos, "%s is possible in tables of family ip, ip6 and inet only", s.Kind)
+		fail(s.Pos, "%s is possible in tables of family ip, ip6 and inet only", s.Kind)
 	}
 	if s.Addr != nil && (network == &selector.HeaderIP && out.family != selector.NFProtoIPv4 || network == &selector.HeaderIP6 && out.family != selector.NFProtoIPv6) {
-		return syntax.ErrorAt(s.Pos, "conflicting protocols: the rule matches %s, and %s translates the other", network.Name, s.Kind)
+		fail(s.Pos, "conflicting protocols: the rule matches %s, and %s translates the other", network.Name, s.Kind)
 	}
-	return nil
 }
 
 // natAddr evaluates the address, which may be a map of addresses and ports.
-func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) error {
+func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) {
 	w := wantIP
 	if out.family == selector.NFProtoIPv6 {
 		w = wantIP6
@@ -111,104 +103,90 @@ func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) error {
 	m, isMap := s.Addr.(*syntax.Map)
 	both := s.AddrPort
 	if isMap {
-		is, err := r.concatData(m)
-		if err != nil {
-			return err
-		}
+		is := r.concatData(m)
 		both = both || is
 	}
 	if both {
 		if !isMap && out.family == selector.NFProtoIPv6 {
-			return syntax.ErrorAt(s.Addr.Position(), "%s: IPv6 address and port together come from a map only, nft(8) 1.0.6 aborts at others: write ADDRESS:PORT", s.Kind)
+			fail(s.Addr.Position(), "%s: IPv6 address and port together come from a map only, nft(8) 1.0.6 aborts at others: write ADDRESS:PORT", s.Kind)
 		}
 		w = want{parts: []want{w, wantPort}}
 	}
-	t, err := r.eval(s.Addr, w)
-	if err != nil {
-		return err
-	}
+	t := r.eval(s.Addr, w)
 	switch l, ok := t.(*lookupTerm); {
 	case both && ok:
-		return r.natMap(s, out, m, l)
+		r.natMap(s, out, m, l)
+		return
 	case both:
-		return r.natPair(s, out, t, w)
+		r.natPair(s, out, t, w)
+		return
 	}
-	if t, err = r.natValue(s.Addr, t, w); err != nil {
-		return err
-	}
+	t = r.natValue(s.Addr, t, w)
 	out.addr = t
-	return nil
 }
 
 // natValue checks the type of an address or port. A prefix becomes the range
 // of its addresses.
-func (r *ruleCompiler) natValue(x syntax.Expr, t term, w want) (term, error) {
-	if err := checkArgument(x, t, w); err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) natValue(x syntax.Expr, t term, w want) term {
+	checkArgument(x, t, w)
 	if p, ok := t.(*prefixTerm); ok {
 		from, to := bounds(p)
-		return &rangeTerm{p.termInfo, from, to}, nil
+		return &rangeTerm{p.termInfo, from, to}
 	}
-	return t, nil
+	return t
 }
 
 // concatData reports whether the data of a map are addresses and ports.
-func (r *ruleCompiler) concatData(m *syntax.Map) (bool, error) {
+func (r *ruleCompiler) concatData(m *syntax.Map) bool {
 	switch table := m.Table.(type) {
 	case *syntax.SetRef:
-		set, err := r.named(table)
-		if err != nil {
-			return false, err
-		}
-		return len(set.Data.Names) > 1, nil
+		set := r.named(table)
+		return len(set.Data.Names) > 1
 	case *syntax.Set:
 		for _, e := range table.Elems {
 			if _, ok := e.Value.(*syntax.Concat); ok {
-				return true, nil
+				return true
 			}
 		}
 	}
-	return false, nil
+	return false
 }
 
 // natMap checks a map of addresses and ports.
-func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *lookupTerm) error {
+func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *lookupTerm) {
 	parts, err := t.table.set.Data.Resolve()
-	if err != nil {
-		return syntax.ErrorAt(m.Pos, "%s", err)
-	}
+	checkAt(m.Pos, err)
 	wantAddr := wantIP.typ
 	if out.family == selector.NFProtoIPv6 {
 		wantAddr = wantIP6.typ
 	}
 	if len(parts) != 2 || parts[0].Type != wantAddr || parts[1].Type != wantPort.typ {
-		return syntax.ErrorAt(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, wantAddr.Name, strings.Join(t.table.set.Data.Names, " . "))
+		fail(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, wantAddr.Name, strings.Join(t.table.set.Data.Names, " . "))
 	}
 	if out.family == selector.NFProtoIPv6 && t.table.set.DataInterval {
-		return syntax.ErrorAt(m.Table.Position(), "%s: a map to ranges of IPv6 addresses and ports makes nft(8) 1.0.6 use the wrong registers, which the kernel refuses: write single ports, or a map of addresses followed by a port", s.Kind)
+		fail(m.Table.Position(), "%s: a map to ranges of IPv6 addresses and ports makes nft(8) 1.0.6 use the wrong registers, which the kernel refuses: write single ports, or a map of addresses followed by a port", s.Kind)
 	}
 	if r.ctx.at(selector.LayerTransport) == nil && !matchesTransport(t.key) {
-		return r.noTransport(m.Pos)
+		r.noTransport(m.Pos)
+		return
 	}
 	out.addr, out.both = t, true
-	return nil
 }
 
 // natPair takes an address and a port that do not come from a map.
-func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) error {
+func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) {
 	c, ok := t.(*concatTerm)
 	if !ok || len(c.parts) != 2 || c.parts[0].info().typ != w.parts[0].typ || c.parts[1].info().typ != w.parts[1].typ {
-		return syntax.ErrorAt(s.Addr.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(s.Addr), typeName(t))
+		fail(s.Addr.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(s.Addr), typeName(t))
 	}
 	if isConstant(t) && !isSingle(t) {
-		return syntax.ErrorAt(s.Addr.Position(), "%s is more than one value", describe(s.Addr))
+		fail(s.Addr.Position(), "%s is more than one value", describe(s.Addr))
 	}
 	if r.ctx.at(selector.LayerTransport) == nil {
-		return r.noTransport(s.Addr.Position())
+		r.noTransport(s.Addr.Position())
+		return
 	}
 	out.addr, out.both = t, true
-	return nil
 }
 
 // matchesTransport reports whether a key holds the protocol beside others, so
@@ -234,46 +212,35 @@ func matchesTransport(key term) bool {
 }
 
 // noTransport is the error of ports without a protocol.
-func (r *ruleCompiler) noTransport(pos syntax.Pos) error {
-	return syntax.ErrorAt(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
+func (r *ruleCompiler) noTransport(pos syntax.Pos) {
+	fail(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
 }
 
 // natPort evaluates the port.
-func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) error {
+func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) {
 	if r.ctx.at(selector.LayerTransport) == nil {
-		return r.noTransport(s.Port.Position())
+		r.noTransport(s.Port.Position())
+		return
 	}
-	t, err := r.eval(s.Port, wantPort)
-	if err != nil {
-		return err
-	}
-	if out.port, err = r.natValue(s.Port, t, wantPort); err != nil {
-		return err
-	}
+	t := r.eval(s.Port, wantPort)
+	out.port = r.natValue(s.Port, t, wantPort)
 	out.flags |= unix.NF_NAT_RANGE_PROTO_SPECIFIED
-	return nil
 }
 
 // natRegisters are the registers of a translation; 0 is none.
 type natRegisters struct{ addrMin, addrMax, portMin, portMax uint32 }
 
 // generate is statement's.
-func (s *natStmt) generate(g *generator) error {
-	defer g.regs.reset()
+func (s *natStmt) generate(g *generator) {
 	var regs natRegisters
-	var err error
 	if s.addr != nil {
-		if regs.addrMin, regs.addrMax, err = s.loadRange(g, s.addr); err != nil {
-			return err
-		}
+		regs.addrMin, regs.addrMax = s.loadRange(g, s.addr)
 		if l, ok := s.addr.(*lookupTerm); s.both || ok && l.table.set.DataInterval {
 			s.spread(&regs, ok && l.table.set.DataInterval)
 		}
 	}
 	if s.port != nil {
-		if regs.portMin, regs.portMax, err = s.loadRange(g, s.port); err != nil {
-			return err
-		}
+		regs.portMin, regs.portMax = s.loadRange(g, s.port)
 	}
 	switch s.kind {
 	case "masquerade":
@@ -292,27 +259,20 @@ func (s *natStmt) generate(g *generator) error {
 		}
 		g.emit(n)
 	}
-	return nil
 }
 
 // loadRange loads a value, or both ends of a range, and returns the registers.
-func (s *natStmt) loadRange(g *generator, t term) (low, high uint32, err error) {
-	first, err := g.regs.take(4, t.info().pos)
-	if err != nil {
-		return 0, 0, err
-	}
+func (s *natStmt) loadRange(g *generator, t term) (low, high uint32) {
+	first := g.regs.take(4, t.info().pos)
 	r, ok := t.(*rangeTerm)
 	if !ok {
-		return first.number(), 0, g.load(t, first)
+		g.load(t, first)
+		return first.number(), 0
 	}
-	second, err := g.regs.take(4, r.pos)
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := g.load(&constTerm{r.termInfo, r.from}, first); err != nil {
-		return 0, 0, err
-	}
-	return first.number(), second.number(), g.load(&constTerm{r.termInfo, r.to}, second)
+	second := g.regs.take(4, r.pos)
+	g.load(&constTerm{r.termInfo, r.from}, first)
+	g.load(&constTerm{r.termInfo, r.to}, second)
+	return first.number(), second.number()
 }
 
 // spread finds the parts of a map's data in the registers from the first on:

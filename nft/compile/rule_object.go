@@ -21,33 +21,31 @@ type objectMapStmt struct {
 }
 
 // objectRef evaluates the use of a named object.
-func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) error {
+func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) {
 	switch ref := s.Ref.(type) {
 	case *syntax.Const:
-		if err := r.object(ref, s.Kind); err != nil {
-			return err
-		}
+		r.object(ref, s.Kind)
 		r.addLibrary(&google.Objref{Type: int(object.Number(s.Kind)), Name: ref.Text})
-		return nil
+		return
 	case *syntax.Map:
-		return r.objectMap(s.Kind, ref)
+		r.objectMap(s.Kind, ref)
+		return
 	default:
-		return syntax.ErrorAt(ref.Position(), "%s is not the name of a %s", describe(ref), s.Kind)
+		fail(ref.Position(), "%s is not the name of a %s", describe(ref), s.Kind)
 	}
 }
 
 // object checks that there is an object, and notes that the rule uses it.
-func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) error {
+func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) {
 	if err := datatype.CheckName(name.Text); err != nil {
-		return syntax.ErrorAt(name.Pos, "%s: %s", kind, err)
+		fail(name.Pos, "%s: %s", kind, err)
 	}
 	if r.scope == nil || !r.scope.Object(kind, name.Text) {
-		return syntax.ErrorAt(name.Pos, "%s %q is not declared in this table", kind, name.Text)
+		fail(name.Pos, "%s %q is not declared in this table", kind, name.Text)
 	}
 	if ref := (object.Ref{Kind: kind, Name: name.Text}); !slices.Contains(r.out.Objects, ref) {
 		r.out.Objects = append(r.out.Objects, ref)
 	}
-	return nil
 }
 
 // sortObjects orders the objects that a rule refers to.
@@ -58,85 +56,63 @@ func sortObjects(refs []object.Ref) {
 }
 
 // objectMap evaluates "KEY map TABLE", whose values are names of objects.
-func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) error {
-	key, err := r.mapKey(x.Key)
-	if err != nil {
-		return err
-	}
+func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) {
+	key := r.mapKey(x.Key)
 	out := &objectMapStmt{key: key}
 	switch table := x.Table.(type) {
 	case *syntax.SetRef:
-		if out.table, err = r.setRef(table, key); err != nil {
-			return err
-		}
+		out.table = r.setRef(table, key)
 		switch s := out.table.set; {
 		case s.Object == "":
-			return syntax.ErrorAt(table.Pos, "@%s is not a map of objects", table.Name)
+			fail(table.Pos, "@%s is not a map of objects", table.Name)
 		case s.Object != kind:
-			return syntax.ErrorAt(table.Pos, "@%s is a map of kind %s: want %s", table.Name, s.Object, kind)
+			fail(table.Pos, "@%s is a map of kind %s: want %s", table.Name, s.Object, kind)
 		case s.Flags&set.FlagInterval != 0:
 			out.key = toBig(key)
 		}
 	case *syntax.Set:
 		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true, object: kind}
-		if out.table, err = r.anonymousObjectMap(table, spec); err != nil {
-			return err
-		}
+		out.table = r.anonymousObjectMap(table, spec)
 		out.key = spec.key
 	default:
-		return syntax.ErrorAt(x.Pos, "a map needs { ... } or @name")
+		fail(x.Pos, "a map needs { ... } or @name")
 	}
 	r.add(out)
-	return nil
 }
 
 // anonymousObjectMap makes an anonymous map of objects.
-func (r *ruleCompiler) anonymousObjectMap(table *syntax.Set, spec *anonymousSpec) (*setTerm, error) {
-	keys, err := r.elementKeys(spec, table)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) anonymousObjectMap(table *syntax.Set, spec *anonymousSpec) *setTerm {
+	keys := r.elementKeys(spec, table)
 	for i, e := range table.Elems {
 		name, ok := e.Value.(*syntax.Const)
 		if !ok {
-			return nil, syntax.ErrorAt(e.Pos, "element has no %s: write KEY : NAME", spec.object)
+			fail(e.Pos, "element has no %s: write KEY : NAME", spec.object)
 		}
-		if err := r.object(name, spec.object); err != nil {
-			return nil, err
-		}
+		r.object(name, spec.object)
 		keys[i].elem.Comment = e.Comment
 		keys[i].elem.Data = name.Text
 	}
 	r.transferSet(spec, keys)
-	elems, err := spec.pack(keys)
-	if err != nil {
-		return nil, err
-	}
+	elems := spec.pack(keys)
 	return r.newAnonymous(spec, elems)
 }
 
 // generate is statement's.
-func (s *objectMapStmt) generate(g *generator) error {
-	defer g.regs.reset()
-	reg, err := g.loadNew(s.key)
-	if err != nil {
-		return err
-	}
+func (s *objectMapStmt) generate(g *generator) {
+	reg := g.loadNew(s.key)
 	g.emitOwn(&expr.ObjrefMap{Register: reg.number(), SetName: s.table.set.Name, SetID: s.table.id})
-	return nil
 }
 
 // flowAdd evaluates "flow add @f".
-func (r *ruleCompiler) flowAdd(s *syntax.FlowAdd) error {
+func (r *ruleCompiler) flowAdd(s *syntax.FlowAdd) {
 	if err := datatype.CheckName(s.Flowtable); err != nil {
-		return syntax.ErrorAt(s.NamePos, "flowtable: %s", err)
+		fail(s.NamePos, "flowtable: %s", err)
 	}
 	if r.scope == nil || !r.scope.Flowtable(s.Flowtable) {
-		return syntax.ErrorAt(s.NamePos, "flowtable @%s is not declared in this table", s.Flowtable)
+		fail(s.NamePos, "flowtable @%s is not declared in this table", s.Flowtable)
 	}
 	if !slices.Contains(r.out.Flowtables, s.Flowtable) {
 		r.out.Flowtables = append(r.out.Flowtables, s.Flowtable)
 	}
 	r.add(exprStmt{&expr.FlowOffload{Flowtable: s.Flowtable}})
-	return nil
 }

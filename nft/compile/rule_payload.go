@@ -16,35 +16,26 @@ type payloadStmt struct {
 }
 
 // assignField evaluates "FIELD set VALUE".
-func (r *ruleCompiler) assignField(s *syntax.Assign) error {
-	var target *payloadTerm
-	var err error
+func (r *ruleCompiler) assignField(s *syntax.Assign) {
 	switch x := s.Target.(type) {
 	case *syntax.Payload:
-		target, err = r.payloadField(x)
+		r.assignPayload(s, r.payloadField(x))
 	case *syntax.RawPayload:
-		target, err = newRawPayload(x)
+		r.assignPayload(s, newRawPayload(x))
 	default:
-		err = syntax.ErrorAt(s.Pos, "%s is not a header field", describe(s.Target))
+		fail(s.Pos, "%s is not a header field", describe(s.Target))
 	}
-	if err != nil {
-		return err
-	}
-	return r.assignPayload(s, target)
 }
 
 // assignPayload sets a field. Where the field does not fill its
 // bytes, or its bytes do not fill the words that a checksum is made of, the
 // rule loads what is around it, replaces the field's bits and writes it all
 // back.
-func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) error {
+func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) {
 	w := want{typ: target.typ, width: target.bits, order: target.order, raw: target.header == &selector.HeaderRaw}
-	v, err := r.argument(s.Value, w)
-	if err != nil {
-		return err
-	}
+	v := r.argument(s.Value, w)
 	if isConstant(v) && !isSingle(v) {
-		return syntax.ErrorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
+		fail(s.Value.Position(), "%s is more than one value", describe(s.Value))
 	}
 	if !isConstant(v) {
 		v = toOrder(v, target.order)
@@ -53,15 +44,12 @@ func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) erro
 	if whole := target.writable(); whole.bits != target.bits || whole.offset != target.offset {
 		c, ok := v.(*constTerm)
 		if !ok {
-			return syntax.ErrorAt(s.Value.Position(), "%s is not a constant: the kernel cannot put it among the other bits of %s", describe(s.Value), describe(s.Target))
+			fail(s.Value.Position(), "%s is not a constant: the kernel cannot put it among the other bits of %s", describe(s.Value), describe(s.Target))
 		}
-		if err := r.unlistableWrite(target); err != nil {
-			return err
-		}
+		r.unlistableWrite(target)
 		out.target, out.value = whole, replaceBits(target, whole, c)
 	}
 	r.add(out)
-	return nil
 }
 
 // checksummed reports whether the kernel corrects a checksum when p is written.
@@ -97,19 +85,14 @@ func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 }
 
 // generate is statement's.
-func (s *payloadStmt) generate(g *generator) error {
-	defer g.regs.reset()
-	reg, err := g.loadNew(s.value)
-	if err != nil {
-		return err
-	}
+func (s *payloadStmt) generate(g *generator) {
+	reg := g.loadNew(s.value)
 	t := s.target
 	g.emitOwn(&expr.PayloadWrite{
 		Source: reg.number(), Base: uint32(t.layer - 1), Offset: t.offset / 8, Len: t.bytes(),
 		CsumKind: t.header.Checksum.Kind, CsumOffset: t.header.Checksum.Offset,
 		Pseudo: t.field.Pseudo || t.layer == selector.LayerInner,
 	})
-	return nil
 }
 
 // dataOrder is the byte order that nft stores of the data: that of the type,

@@ -11,33 +11,29 @@ import (
 const maxStacked = 16
 
 // learn updates the context by a comparison for equality.
-func (r *ruleCompiler) learn(left, right term) error {
+func (r *ruleCompiler) learn(left, right term) {
 	switch right := right.(type) {
 	case *constTerm:
-		return r.learnValue(left, right.v.lo)
+		r.learnValue(left, right.v.lo)
+		return
 	case *setTerm:
 		if right.id == 0 {
-			return nil
+			return
 		}
 		for _, v := range right.values {
-			if err := r.learnValue(left, v.lo); err != nil {
-				return err
-			}
+			r.learnValue(left, v.lo)
 		}
 		a := &r.out.Anonymous[right.id-1]
 		if a.Set.Map || a.Set.Flags&set.FlagInterval != 0 || len(a.Set.Key.Fields) > 0 {
-			return nil
+			return
 		}
 		for _, e := range a.Elements {
 			if e.Key == "" {
 				continue
 			}
-			if err := r.learnValue(left, parseValue([]byte(e.Key), left.info().order).lo); err != nil {
-				return err
-			}
+			r.learnValue(left, parseValue([]byte(e.Key), left.info().order).lo)
 		}
 	}
-	return nil
 }
 
 // singleValues returns the single values of an interval set in the order of
@@ -57,7 +53,7 @@ func (spec *anonymousSpec) singleValues(keys []elemKey) []value {
 
 // learnValue updates the context by one value of a selector that names a
 // protocol.
-func (r *ruleCompiler) learnValue(left term, num uint64) error {
+func (r *ruleCompiler) learnValue(left term, num uint64) {
 	switch left := left.(type) {
 	case *metaTerm:
 		r.learnMeta(left.key, num)
@@ -70,10 +66,10 @@ func (r *ruleCompiler) learnValue(left term, num uint64) error {
 		}
 	case *payloadTerm:
 		if left.field.Protocol {
-			return r.learnField(left.header.Layer, num, left.pos)
+			r.learnField(left.header.Layer, num, left.pos)
+			return
 		}
 	}
-	return nil
 }
 
 // learnUpper updates the context by the number of what the known header of a
@@ -88,21 +84,20 @@ func (r *ruleCompiler) learnUpper(l selector.Layer, num uint64) {
 
 // learnField updates the context by a header's field that names what it
 // carries, or the type of an ICMP message.
-func (r *ruleCompiler) learnField(l selector.Layer, num uint64, pos syntax.Pos) error {
+func (r *ruleCompiler) learnField(l selector.Layer, num uint64, pos syntax.Pos) {
 	known := r.ctx.at(l)
 	h := known.Upper(num)
 	switch {
 	case h == nil:
 		r.learnICMP(known, num)
-		return nil
+		return
 	case h.Layer != known.Layer:
 	case known.Length == 0:
-		return syntax.ErrorAt(pos, "%s in %s: nft(8) 1.0.6 aborts on this", h.Name, known.Name)
+		fail(pos, "%s in %s: nft(8) 1.0.6 aborts on this", h.Name, known.Name)
 	case len(r.ctx.stacked) < maxStacked:
 		r.ctx.stacked = append(r.ctx.stacked, known)
 	}
 	r.ctx.know(h)
-	return nil
 }
 
 // learnICMP updates the context by the type of an ICMP message.

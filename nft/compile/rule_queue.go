@@ -24,37 +24,33 @@ var wantQueue = want{typ: datatype.Integer, width: 16, order: datatype.HostEndia
 const maxQueue = 1<<16 - 1
 
 // queue evaluates a queue statement.
-func (r *ruleCompiler) queue(s *syntax.Queue) error {
+func (r *ruleCompiler) queue(s *syntax.Queue) {
 	out := &queueStmt{expr: &expr.Queue{
 		Total: 1, Flags: queueFlags(s.Flags),
 	}}
 	if s.Num == nil {
 		r.add(out)
-		return nil
+		return
 	}
-	t, err := r.argument(s.Num, wantQueue)
-	if err != nil {
-		return err
-	}
+	t := r.argument(s.Num, wantQueue)
 	switch t := t.(type) {
 	case *constTerm:
 		out.expr.Num = uint16(t.v.lo)
 	case *rangeTerm:
 		out.expr.Num, out.expr.Total = uint16(t.from.lo), uint16(t.to.lo-t.from.lo+1)
 		if out.expr.Total == 0 {
-			return syntax.ErrorAt(s.Num.Position(), "queue: %s are 65536 queues: the kernel takes at most 65535", describe(s.Num))
+			fail(s.Num.Position(), "queue: %s are 65536 queues: the kernel takes at most 65535", describe(s.Num))
 		}
 	default:
 		if limit, ok := maxValue(t); ok && limit > maxQueue {
-			return syntax.ErrorAt(s.Num.Position(), "queue: the number can be %d: want at most %d", limit, maxQueue)
+			fail(s.Num.Position(), "queue: the number can be %d: want at most %d", limit, maxQueue)
 		}
 		out.num = t
 	}
 	if _, isRange := t.(*rangeTerm); out.expr.Flags&unix.NFT_QUEUE_FLAG_CPU_FANOUT != 0 && !isRange {
-		return syntax.ErrorAt(s.Num.Position(), "queue: fanout needs a range of queues, such as 0-3")
+		fail(s.Num.Position(), "queue: fanout needs a range of queues, such as 0-3")
 	}
 	r.add(out)
-	return nil
 }
 
 // queueFlags returns the kernel's flags.
@@ -70,15 +66,10 @@ func queueFlags(words []string) uint16 {
 }
 
 // generate is statement's.
-func (s *queueStmt) generate(g *generator) error {
-	defer g.regs.reset()
+func (s *queueStmt) generate(g *generator) {
 	if s.num != nil {
-		reg, err := g.loadNew(s.num)
-		if err != nil {
-			return err
-		}
+		reg := g.loadNew(s.num)
 		s.expr.Register = reg.number()
 	}
 	g.emitOwn(s.expr)
-	return nil
 }

@@ -17,9 +17,8 @@ import (
 type rejectStmt struct{ *google.Reject }
 
 // generate is statement's.
-func (s *rejectStmt) generate(g *generator) error {
+func (s *rejectStmt) generate(g *generator) {
 	g.emit(s.Reject)
-	return nil
 }
 
 // rejectKind is a way to answer.
@@ -42,59 +41,48 @@ var (
 )
 
 // reject evaluates a reject statement.
-func (r *ruleCompiler) reject(s *syntax.Reject) error {
-	kind, err := r.rejectKind(s)
-	if err != nil {
-		return err
-	}
+func (r *ruleCompiler) reject(s *syntax.Reject) {
+	kind := r.rejectKind(s)
 	code := kind.code
 	if s.Code != nil {
-		c, err := r.single(s.Code, want{typ: kind.codes, width: 8, order: datatype.BigEndian})
-		if err != nil {
-			return err
-		}
+		c := r.single(s.Code, want{typ: kind.codes, width: 8, order: datatype.BigEndian})
 		code = uint8(c.v.lo)
 	}
-	if err := r.checkReject(s, kind); err != nil {
-		return err
-	}
-	if err := r.rejectDependency(s, kind); err != nil {
-		return err
-	}
+	r.checkReject(s, kind)
+	r.rejectDependency(s, kind)
 	r.add(&rejectStmt{&google.Reject{Type: kind.typ, Code: code}})
-	return nil
 }
 
 // rejectKind tells which answer is meant. Without one in the text it is that
 // of the network protocol, or one that suits both.
-func (r *ruleCompiler) rejectKind(s *syntax.Reject) (rejectKind, error) {
+func (r *ruleCompiler) rejectKind(s *syntax.Reject) rejectKind {
 	switch s.With {
 	case "icmp":
-		return rejectICMP, nil
+		return rejectICMP
 	case "icmpv6":
-		return rejectICMPv6, nil
+		return rejectICMPv6
 	case "icmpx":
-		return rejectICMPx, nil
+		return rejectICMPx
 	case "tcp reset":
-		return rejectTCP, nil
+		return rejectTCP
 	case "":
 	default:
-		return rejectKind{}, syntax.ErrorAt(s.Pos, "reject with %s is not supported", s.With)
+		fail(s.Pos, "reject with %s is not supported", s.With)
 	}
 	known := r.ctx.at(selector.LayerNetwork)
 	if own := ownNetwork(r.ctx.family); own != nil {
 		known = own
 	}
 	switch known {
-	case nil:
-		return rejectICMPx, nil
 	case &selector.HeaderIP:
-		return rejectICMP, nil
+		return rejectICMP
 	case &selector.HeaderIP6:
-		return rejectICMPv6, nil
+		return rejectICMPv6
+	case nil:
 	default:
-		return rejectKind{}, syntax.ErrorAt(s.Pos, "reject: the rule matches %s, and no answer is possible then", known.Name)
+		fail(s.Pos, "reject: the rule matches %s, and no answer is possible then", known.Name)
 	}
+	return rejectICMPx
 }
 
 // ownNetwork is the only network protocol that tables of a family see, or nil.
@@ -110,63 +98,59 @@ func ownNetwork(family nft.Family) *selector.Header {
 }
 
 // checkReject refuses answers that what the rule matches excludes.
-func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) error {
+func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 	network, transport := r.ctx.at(selector.LayerNetwork), r.ctx.at(selector.LayerTransport)
 	if kind.typ == unix.NFT_REJECT_TCP_RST && transport != nil && transport != &selector.HeaderTCP {
-		return syntax.ErrorAt(s.Pos, "reject with tcp reset: the rule matches %s, and this answer is not possible then", transport.Name)
+		fail(s.Pos, "reject with tcp reset: the rule matches %s, and this answer is not possible then", transport.Name)
 	}
 	switch r.ctx.family {
 	case nft.FamilyARP:
-		return syntax.ErrorAt(s.Pos, "reject is not possible in tables of family arp")
+		fail(s.Pos, "reject is not possible in tables of family arp")
 	case nft.FamilyIP, nft.FamilyIP6:
 		if kind.typ == unix.NFT_REJECT_ICMPX_UNREACH {
-			return syntax.ErrorAt(s.Pos, "reject with icmpx is not possible in tables of family %s: use icmp or icmpv6", r.ctx.family)
+			fail(s.Pos, "reject with icmpx is not possible in tables of family %s: use icmp or icmpv6", r.ctx.family)
 		}
 		if kind.header != nil && kind.header != ownNetwork(r.ctx.family) {
-			return syntax.ErrorAt(s.Pos, "reject with %s: the table is of family %s, and this answer is not possible there", s.With, r.ctx.family)
+			fail(s.Pos, "reject with %s: the table is of family %s, and this answer is not possible there", s.With, r.ctx.family)
 		}
-		return nil
+		return
 	case nft.FamilyInet:
 		if kind.header == nil {
-			return nil
+			return
 		}
 	}
-	return r.checkRejectNetwork(s, kind, network)
+	r.checkRejectNetwork(s, kind, network)
 }
 
 // checkRejectNetwork checks the network protocol of packets that can have
 // several, where the answer depends on it.
-func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *selector.Header) error {
+func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *selector.Header) {
 	link := r.ctx.at(selector.LayerLink)
 	if r.ctx.family != nft.FamilyInet && link == &selector.HeaderUnknown {
-		return syntax.ErrorAt(s.Pos, "reject: the rule matches a link layer that cannot be answered")
+		fail(s.Pos, "reject: the rule matches a link layer that cannot be answered")
 	}
 	if network == nil {
-		return nil
+		return
 	}
 	_, carried := link.Number(network)
 	if !carried || network != &selector.HeaderIP && network != &selector.HeaderIP6 || kind.header != nil && kind.header != network {
-		return syntax.ErrorAt(s.Pos, "reject with %s: the rule matches %s, and this answer is not possible then", cmp.Or(s.With, "icmp"), network.Name)
+		fail(s.Pos, "reject with %s: the rule matches %s, and this answer is not possible then", cmp.Or(s.With, "icmp"), network.Name)
 	}
-	return nil
 }
 
 // rejectDependency makes sure that the packet can be answered so. Unlike other
 // dependencies this one goes to the head of the rule, so that nothing is
 // logged or counted that is not rejected then.
-func (r *ruleCompiler) rejectDependency(s *syntax.Reject, kind rejectKind) error {
+func (r *ruleCompiler) rejectDependency(s *syntax.Reject, kind rejectKind) {
 	need := kind.header
 	if kind.typ == unix.NFT_REJECT_TCP_RST {
 		need = &selector.HeaderTCP
 	}
 	if need == nil || r.ctx.at(need.Layer) != nil {
-		return nil
+		return
 	}
 	n := len(r.stmts)
-	if err := r.require(need, s.Pos); err != nil {
-		return err
-	}
+	r.require(need, s.Pos)
 	deps := slices.Clone(r.stmts[n:])
 	r.stmts = slices.Concat(deps, r.stmts[:n])
-	return nil
 }

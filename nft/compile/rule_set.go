@@ -15,14 +15,11 @@ import (
 
 // setRef resolves a named set that a term is looked up in, or that a dynamic
 // statement fills.
-func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) (*setTerm, error) {
-	set, err := r.named(x)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) *setTerm {
+	set := r.named(x)
 	parts, err := set.Key.Resolve()
 	if err != nil {
-		return nil, syntax.ErrorAt(x.Pos, "set @%s: %s", x.Name, err)
+		fail(x.Pos, "set @%s: %s", x.Name, err)
 	}
 	got := []term{key}
 	if c, ok := key.(*concatTerm); ok {
@@ -33,59 +30,46 @@ func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) (*setTerm, error) {
 		same = got[i].info().typ == parts[i].Type
 	}
 	if !same {
-		return nil, syntax.ErrorAt(x.Pos, "datatype mismatch: the keys of @%s are %s, %s is looked up", x.Name, strings.Join(set.Key.Names, " . "), typeName(key))
+		fail(x.Pos, "datatype mismatch: the keys of @%s are %s, %s is looked up", x.Name, strings.Join(set.Key.Names, " . "), typeName(key))
 	}
-	return &setTerm{termInfo: termInfo{pos: x.Pos}, set: set}, nil
+	return &setTerm{termInfo: termInfo{pos: x.Pos}, set: set}
 }
 
 // named finds a set of the table and notes that the rule uses it.
-func (r *ruleCompiler) named(x *syntax.SetRef) (*set.Set, error) {
+func (r *ruleCompiler) named(x *syntax.SetRef) *set.Set {
 	if r.scope == nil {
-		return nil, syntax.ErrorAt(x.Pos, "set @%s is not declared", x.Name)
+		fail(x.Pos, "set @%s is not declared", x.Name)
 	}
 	set, ok := r.scope.Set(x.Name)
 	if !ok || set == nil {
-		return nil, syntax.ErrorAt(x.Pos, "set or map @%s is not declared in this table", x.Name)
+		fail(x.Pos, "set or map @%s is not declared in this table", x.Name)
 	}
 	if !slices.Contains(r.out.Sets, x.Name) {
 		r.out.Sets = append(r.out.Sets, x.Name)
 	}
-	return set, nil
+	return set
 }
 
 // anonymousMatch evaluates "left { ... }".
-func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term) (right, newLeft term, err error) {
+func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term) (right, newLeft term) {
 	if m.Op != "" && m.Op != "==" && m.Op != "!=" {
-		return nil, nil, syntax.ErrorAt(m.OpPos, "operator %s is not possible with a set: want ==, != or none", m.Op)
+		fail(m.OpPos, "operator %s is not possible with a set: want ==, != or none", m.Op)
 	}
 	spec := &anonymousSpec{key: left, syntaxKey: m.Left, pos: x.Pos}
-	keys, err := r.elementKeys(spec, x)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := spec.checkMasked(); err != nil {
-		return nil, nil, err
-	}
+	keys := r.elementKeys(spec, x)
+	spec.checkMasked()
 	for i, e := range x.Elems {
 		if e.Value != nil {
-			return nil, nil, syntax.ErrorAt(e.Value.Position(), "a set's element has no value: use map or vmap")
+			fail(e.Value.Position(), "a set's element has no value: use map or vmap")
 		}
 		keys[i].elem.Comment = e.Comment
-		if keys[i].elem.State, err = elementStatements(e.Stmts); err != nil {
-			return nil, nil, err
-		}
+		keys[i].elem.State = elementStatements(e.Stmts)
 	}
 	values := spec.singleValues(keys)
-	elems, err := spec.pack(r.transferSet(spec, keys))
-	if err != nil {
-		return nil, nil, err
-	}
-	set, err := r.newAnonymous(spec, elems)
-	if err != nil {
-		return nil, nil, err
-	}
+	elems := spec.pack(r.transferSet(spec, keys))
+	set := r.newAnonymous(spec, elems)
 	set.values = values
-	return set, spec.key, nil
+	return set, spec.key
 }
 
 // anonymousSpec is what an anonymous set or map is made from.
@@ -113,7 +97,7 @@ type elemKey struct {
 }
 
 // elementKeys evaluates the keys of an anonymous set.
-func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) ([]elemKey, error) {
+func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) []elemKey {
 	w := wantLike(spec.key)
 	if spec.isMap {
 		// nft checks the range of a generator in sets, not in maps.
@@ -122,18 +106,13 @@ func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) ([]elemKe
 	keys := make([]elemKey, len(x.Elems))
 	for i, e := range x.Elems {
 		if e.Timeout != 0 || e.Expires != 0 {
-			return nil, syntax.ErrorAt(e.Pos, "an element of an anonymous set cannot have a timeout: declare a named set")
+			fail(e.Pos, "an element of an anonymous set cannot have a timeout: declare a named set")
 		}
-		if err := userdata.CheckComment(e.Comment); err != nil {
-			return nil, syntax.ErrorAt(e.Pos, "%s", err)
-		}
+		checkAt(e.Pos, userdata.CheckComment(e.Comment))
 		if _, ok := e.Key.(*syntax.Wildcard); ok {
 			continue
 		}
-		t, err := r.constant(e.Key, w)
-		if err != nil {
-			return nil, err
-		}
+		t := r.constant(e.Key, w)
 		if !isSingle(t) {
 			spec.interval = true
 		}
@@ -147,7 +126,7 @@ func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) ([]elemKe
 		// type keeps the old one.
 		spec.swapped = spec.swapped || host && spec.isMap
 	}
-	return keys, nil
+	return keys
 }
 
 // transferSet is transfer for the keys of an anonymous set. Intervals are merged
@@ -206,12 +185,9 @@ func mergeKeys(keys []elemKey) []elemKey {
 }
 
 // elementStatements returns the statements of an element in canonical words.
-func elementStatements(list []syntax.Stmt) (string, error) {
-	words, err := expr.StatefulWords(list)
-	if err != nil {
-		return "", err
-	}
-	return set.NewState(0, words), nil
+func elementStatements(list []syntax.Stmt) string {
+	words := must(expr.StatefulWords(list))
+	return set.NewState(0, words)
 }
 
 // parts returns the types of the set's key.
@@ -227,7 +203,7 @@ func (spec *anonymousSpec) parts() []set.Part {
 }
 
 // pack packs the keys.
-func (spec *anonymousSpec) pack(keys []elemKey) ([]set.Element, error) {
+func (spec *anonymousSpec) pack(keys []elemKey) []set.Element {
 	order := datatype.NoOrder
 	if spec.interval {
 		order = datatype.BigEndian
@@ -268,7 +244,7 @@ func (spec *anonymousSpec) pack(keys []elemKey) ([]set.Element, error) {
 		}
 		elems[i] = e
 	}
-	return elems, nil
+	return elems
 }
 
 // bounds returns the least and the greatest value of a constant.
@@ -291,16 +267,13 @@ func bounds(t term) (from, to value) {
 }
 
 // newAnonymous makes the anonymous set and returns the term that refers to it.
-func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) (*setTerm, error) {
-	if err := spec.unlistable(elems); err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) *setTerm {
+	spec.unlistable(elems)
 	parts := spec.parts()
 	s := &set.Set{Name: "__set%d", Map: spec.isMap, Verdict: spec.verdict, Object: spec.object, DataInterval: spec.dataInterval, Flags: set.FlagAnonymous | set.FlagConstant}
 	var err error
-	if s.Key, err = set.NewType(parts); err != nil {
-		return nil, syntax.ErrorAt(spec.key.info().pos, "%s", err)
-	}
+	s.Key, err = set.NewType(parts)
+	checkAt(spec.key.info().pos, err)
 	switch {
 	case spec.object != "":
 		s.Name = "__objmap%d"
@@ -308,9 +281,8 @@ func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) (*
 	case spec.isMap:
 		s.Name = "__map%d"
 		s.Flags |= set.FlagMap
-		if s.Data, err = spec.dataType(); err != nil {
-			return nil, syntax.ErrorAt(spec.pos, "%s", err)
-		}
+		s.Data, err = spec.dataType()
+		checkAt(spec.pos, err)
 	}
 	if spec.interval {
 		s.Flags |= set.FlagInterval
@@ -319,12 +291,11 @@ func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) (*
 		}
 		s.AutoMerge = !spec.isMap
 	}
-	if elems, err = finishElements(s, elems); err != nil {
-		return nil, syntax.ErrorAt(spec.pos, "%s", err)
-	}
+	elems, err = finishElements(s, elems)
+	checkAt(spec.pos, err)
 	s.UserData = spec.userData(s)
 	r.out.Anonymous = append(r.out.Anonymous, set.Anonymous{Set: s, Elements: elems})
-	return &setTerm{termInfo: termInfo{pos: spec.pos}, set: s, id: uint32(len(r.out.Anonymous))}, nil
+	return &setTerm{termInfo: termInfo{pos: spec.pos}, set: s, id: uint32(len(r.out.Anonymous))}
 }
 
 // dataType returns the type of a map's data.

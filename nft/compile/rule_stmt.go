@@ -16,19 +16,19 @@ import (
 const maxLogPrefix = 127
 
 // log evaluates a log statement.
-func (r *ruleCompiler) log(s *syntax.Log) error {
+func (r *ruleCompiler) log(s *syntax.Log) {
 	group := s.Group != nil || s.Snaplen != nil || s.QueueThreshold != nil
 	switch {
 	case group && s.Level != "":
-		return syntax.ErrorAt(s.Pos, "log: level and group exclude each other")
+		fail(s.Pos, "log: level and group exclude each other")
 	case group && len(s.Flags) > 0:
-		return syntax.ErrorAt(s.Pos, "log: flags and group exclude each other")
+		fail(s.Pos, "log: flags and group exclude each other")
 	case s.Level == "audit" && (s.Prefix != nil || len(s.Flags) > 0):
-		return syntax.ErrorAt(s.Pos, "log: level audit takes no other option")
+		fail(s.Pos, "log: level audit takes no other option")
 	case s.Prefix != nil && strings.IndexByte(*s.Prefix, '$') >= 0:
-		return syntax.ErrorAt(s.Pos, "log: nft(8) takes a $ in the prefix for a variable, and there is none")
+		fail(s.Pos, "log: nft(8) takes a $ in the prefix for a variable, and there is none")
 	case s.Prefix != nil && len(*s.Prefix) > maxLogPrefix:
-		return syntax.ErrorAt(s.Pos, "log: prefix has %d bytes: at most %d are possible", len(*s.Prefix), maxLogPrefix)
+		fail(s.Pos, "log: prefix has %d bytes: at most %d are possible", len(*s.Prefix), maxLogPrefix)
 	}
 	l := &google.Log{}
 	if s.Prefix != nil {
@@ -51,7 +51,7 @@ func (r *ruleCompiler) log(s *syntax.Log) error {
 	if s.Level != "" {
 		level, ok := logLevel(s.Level)
 		if !ok {
-			return syntax.ErrorAt(s.Pos, "log: unknown level %q", s.Level)
+			fail(s.Pos, "log: unknown level %q", s.Level)
 		}
 		l.Key |= 1 << unix.NFTA_LOG_LEVEL
 		l.Level = level
@@ -61,7 +61,6 @@ func (r *ruleCompiler) log(s *syntax.Log) error {
 		l.Flags |= logFlag(f)
 	}
 	r.addLibrary(l)
-	return nil
 }
 
 // logLevel returns the number of a log level.
@@ -102,67 +101,58 @@ type assignStmt struct {
 }
 
 // assign evaluates "TARGET set VALUE".
-func (r *ruleCompiler) assign(s *syntax.Assign) error {
+func (r *ruleCompiler) assign(s *syntax.Assign) {
 	out := &assignStmt{}
 	var w want
 	switch target := s.Target.(type) {
 	case *syntax.Payload, *syntax.RawPayload:
-		return r.assignField(s)
+		r.assignField(s)
+		return
 	case *syntax.Meta:
 		out.meta = selector.MetaByName(target.Key)
 		if out.meta == nil || !out.meta.Settable {
-			return syntax.ErrorAt(target.Pos, "meta %s cannot be set", target.Key)
+			fail(target.Pos, "meta %s cannot be set", target.Key)
 		}
 		w = want{typ: out.meta.Type, width: out.meta.Bits, order: out.meta.Order}
 	case *syntax.CT:
 		out.ct = selector.CTByName("", target.Key)
 		if out.ct == nil || !out.ct.Settable || target.L3 != "" {
-			return syntax.ErrorAt(target.Pos, "%s cannot be set", syntax.PrintExpr(target))
+			fail(target.Pos, "%s cannot be set", syntax.PrintExpr(target))
 		}
 		switch {
 		case target.Dir != "" && out.ct.Direction == selector.DirectionNever:
-			return syntax.ErrorAt(target.Pos, "ct %s has no direction: write ct %s set", out.ct.Name, out.ct.Name)
+			fail(target.Pos, "ct %s has no direction: write ct %s set", out.ct.Name, out.ct.Name)
 		case target.Dir != "":
 			out.dir = selector.ParseDirection(target.Dir)
 		}
 		w = want{typ: out.ct.Type, width: out.ct.Bits, order: out.ct.Order}
 	case *syntax.Exthdr:
-		return r.assignExthdr(s, target)
+		r.assignExthdr(s, target)
+		return
 	default:
-		return syntax.ErrorAt(s.Target.Position(), "%s cannot be set", describe(s.Target))
+		fail(s.Target.Position(), "%s cannot be set", describe(s.Target))
 	}
-	if err := checkAssigned(s); err != nil {
-		return err
-	}
-	var err error
-	if out.value, err = r.argument(s.Value, w); err != nil {
-		return err
-	}
+	checkAssigned(s)
+	out.value = r.argument(s.Value, w)
 	if !isSingle(out.value) && isConstant(out.value) {
-		return syntax.ErrorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
+		fail(s.Value.Position(), "%s is more than one value", describe(s.Value))
 	}
 	r.add(out)
-	return nil
 }
 
 // argument evaluates a value that must have a type.
-func (r *ruleCompiler) argument(x syntax.Expr, w want) (term, error) {
-	t, err := r.eval(x, w)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkArgument(x, t, w); err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) argument(x syntax.Expr, w want) term {
+	t := r.eval(x, w)
+	checkArgument(x, t, w)
 	if _, ok := t.(*rtTerm); ok {
 		// Of all that can be assigned, nft converts this alone.
-		return toOrder(t, w.order), nil
+		return toOrder(t, w.order)
 	}
-	return t, nil
+	return t
 }
 
 // checkArgument checks the type of a value. Integers go everywhere.
-func checkArgument(x syntax.Expr, t term, w want) error {
+func checkArgument(x syntax.Expr, t term, w want) {
 	info := t.info()
 	typ := sourceType(t)
 	_, payload := t.(*payloadTerm)
@@ -171,27 +161,21 @@ func checkArgument(x syntax.Expr, t term, w want) error {
 	case typ == datatype.Integer && (!payload || info.bits == w.width):
 		// The kernel wants registers that were written in full.
 		if !isConstant(t) && info.slots() < (w.width+31)/32 {
-			return syntax.ErrorAt(x.Position(), "%s has %d bits: want the %d of %s", describe(x), info.bits, w.width, w.name())
+			fail(x.Position(), "%s has %d bits: want the %d of %s", describe(x), info.bits, w.width, w.name())
 		}
 	case typ == datatype.Integer && w.typ == datatype.Integer:
-		return syntax.ErrorAt(x.Position(), "datatype mismatch: want %d bits, %s has %d", w.width, describe(x), info.bits)
+		fail(x.Position(), "datatype mismatch: want %d bits, %s has %d", w.width, describe(x), info.bits)
 	case typ != w.typ:
-		return syntax.ErrorAt(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
+		fail(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
 	}
-	return nil
 }
 
 // generate is statement's.
-func (s *assignStmt) generate(g *generator) error {
-	defer g.regs.reset()
-	reg, err := g.loadNew(s.value)
-	if err != nil {
-		return err
-	}
+func (s *assignStmt) generate(g *generator) {
+	reg := g.loadNew(s.value)
 	if s.meta != nil {
 		g.emit(&google.Meta{Key: s.meta.Key, SourceRegister: true, Register: reg.number()})
-		return nil
+		return
 	}
 	g.emitOwn(&expr.CT{Key: s.ct.Key, Source: reg.number(), Direction: s.dir})
-	return nil
 }

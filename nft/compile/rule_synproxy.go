@@ -7,10 +7,8 @@ import (
 )
 
 // synproxy evaluates a synproxy statement.
-func (r *ruleCompiler) synproxy(s *syntax.SynProxy) error {
-	if err := r.requireConntrack(s); err != nil {
-		return err
-	}
+func (r *ruleCompiler) synproxy(s *syntax.SynProxy) {
+	r.requireConntrack(s)
 	e := &google.SynProxy{SackPerm: s.SackPerm, Timestamp: s.Timestamp}
 	if s.MSS != nil {
 		e.Mss, e.MssValueSet = *s.MSS, true
@@ -19,5 +17,4 @@ func (r *ruleCompiler) synproxy(s *syntax.SynProxy) error {
 		e.Wscale, e.WscaleValueSet = *s.WScale, true
 	}
 	r.addLibrary(e)
-	return nil
 }

@@ -136,7 +136,7 @@ type lookupTerm struct {
 
 // loader is a term that loads itself.
 type loader interface {
-	load(g *generator, dst register) error
+	load(g *generator, dst register)
 }
 
 // isConstant reports whether a term is known when the rule is compiled.

@@ -15,7 +15,7 @@ type tproxyStmt struct {
 }
 
 // tproxy evaluates a tproxy statement.
-func (r *ruleCompiler) tproxy(s *syntax.TProxy) error {
+func (r *ruleCompiler) tproxy(s *syntax.TProxy) {
 	out := &tproxyStmt{family: familyNumber(s.Family)}
 	switch r.ctx.family {
 	case nft.FamilyIP, nft.FamilyIP6:
@@ -24,44 +24,31 @@ func (r *ruleCompiler) tproxy(s *syntax.TProxy) error {
 		}
 	case nft.FamilyInet:
 	default:
-		return syntax.ErrorAt(s.Pos, "tproxy is possible in tables of family ip, ip6 and inet only")
+		fail(s.Pos, "tproxy is possible in tables of family ip, ip6 and inet only")
 	}
 	if r.ctx.at(selector.LayerTransport) == nil {
-		return syntax.ErrorAt(s.Pos, "tproxy has a meaning only after a match of the transport protocol: write meta l4proto { tcp, udp } or so before it")
+		fail(s.Pos, "tproxy has a meaning only after a match of the transport protocol: write meta l4proto { tcp, udp } or so before it")
 	}
 	network := r.ctx.at(selector.LayerNetwork)
 	if network == &selector.HeaderIP && out.family != selector.NFProtoIPv4 || network == &selector.HeaderIP6 && out.family != selector.NFProtoIPv6 {
-		return syntax.ErrorAt(s.Pos, "conflicting protocols: the rule matches %s: write tproxy %s to", network.Name, network.Name)
+		fail(s.Pos, "conflicting protocols: the rule matches %s: write tproxy %s to", network.Name, network.Name)
 	}
-	var err error
 	if s.Addr != nil {
 		if out.family == 0 {
-			return syntax.ErrorAt(s.Pos, "tproxy: ip or ip6 must be given with an address in tables of family inet: write tproxy ip to or tproxy ip6 to")
+			fail(s.Pos, "tproxy: ip or ip6 must be given with an address in tables of family inet: write tproxy ip to or tproxy ip6 to")
 		}
-		if out.addr, err = r.target(s.Addr, wantAddr(out.family)); err != nil {
-			return err
-		}
+		out.addr = r.target(s.Addr, wantAddr(out.family))
 	}
 	if s.Port != nil {
-		if out.port, err = r.target(s.Port, wantPort); err != nil {
-			return err
-		}
+		out.port = r.target(s.Port, wantPort)
 	}
 	r.add(out)
-	return nil
 }
 
 // generate is statement's.
-func (s *tproxyStmt) generate(g *generator) error {
-	defer g.regs.reset()
+func (s *tproxyStmt) generate(g *generator) {
 	e := expr.TProxy{Family: s.family}
-	var err error
-	if e.Addr, err = g.loadTarget(s.addr); err != nil {
-		return err
-	}
-	if e.Port, err = g.loadTarget(s.port); err != nil {
-		return err
-	}
+	e.Addr = g.loadTarget(s.addr)
+	e.Port = g.loadTarget(s.port)
 	g.emitOwn(&e)
-	return nil
 }

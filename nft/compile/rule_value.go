@@ -109,19 +109,19 @@ func parseValue(b []byte, order datatype.Order) value {
 }
 
 // wideNumber evaluates a number of a selector that is wider than 64 bits.
-func wideNumber(x *syntax.Const, w want) (*constTerm, error) {
+func wideNumber(x *syntax.Const, w want) *constTerm {
 	n, ok := new(big.Int), false
 	if !x.Quoted && len(x.Text) <= maxDigits && x.Text != "" && x.Text[0] >= '0' && x.Text[0] <= '9' {
 		_, ok = n.SetString(x.Text, 0)
 	}
 	switch {
 	case !ok:
-		return nil, syntax.ErrorAt(x.Pos, "%s is not a number", describe(x))
+		fail(x.Pos, "%s is not a number", describe(x))
 	case n.BitLen() > int(w.width):
-		return nil, syntax.ErrorAt(x.Pos, "value %s is out of range: it can have %d bits", x.Text, w.width)
+		fail(x.Pos, "value %s is out of range: it can have %d bits", x.Text, w.width)
 	}
 	var b [16]byte
-	return &constTerm{w.info(x.Pos), parseValue(n.FillBytes(b[:]), datatype.BigEndian)}, nil
+	return &constTerm{w.info(x.Pos), parseValue(n.FillBytes(b[:]), datatype.BigEndian)}
 }
 
 // maxDigits is the longest number of 128 bits, in octal with its prefix and

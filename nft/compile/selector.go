@@ -19,7 +19,7 @@ func partOfTerm(t term) set.Part {
 }
 
 // selector evaluates a selector. What it depends on is matched before.
-func (r *ruleCompiler) selector(x syntax.Expr) (term, error) {
+func (r *ruleCompiler) selector(x syntax.Expr) term {
 	switch x := x.(type) {
 	case *syntax.Payload:
 		return r.payload(x)
@@ -38,63 +38,61 @@ func (r *ruleCompiler) selector(x syntax.Expr) (term, error) {
 	case *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec, *syntax.Hash:
 		return r.host(x)
 	default:
-		return nil, syntax.ErrorAt(x.Position(), "%s is not a selector: want header fields, meta, ct, fib or numgen", syntax.PrintExpr(x))
+		return fail(x.Position(), "%s is not a selector: want header fields, meta, ct, fib or numgen", syntax.PrintExpr(x))
 	}
 }
 
 // meta evaluates packet metadata.
-func (r *ruleCompiler) meta(x *syntax.Meta) (term, error) {
+func (r *ruleCompiler) meta(x *syntax.Meta) term {
 	key := selector.MetaByName(x.Key)
 	if key == nil {
 		names := make([]string, len(selector.MetaKeys))
 		for i := range selector.MetaKeys {
 			names[i] = selector.MetaKeys[i].Name
 		}
-		return nil, syntax.ErrorAt(x.KeyPos, "unknown meta key %q: want %s", x.Key, strings.Join(names, ", "))
+		return fail(x.KeyPos, "unknown meta key %q: want %s", x.Key, strings.Join(names, ", "))
 	}
 	if key.Name == "nfproto" && r.ctx.family != nft.FamilyInet {
-		return nil, syntax.ErrorAt(x.Pos, "meta nfproto is only useful in the inet family")
+		return fail(x.Pos, "meta nfproto is only useful in the inet family")
 	}
 	switch {
 	case key.Unreadable:
-		return nil, syntax.ErrorAt(x.Pos, "meta %s can be set, not matched", key.Name)
+		return fail(x.Pos, "meta %s can be set, not matched", key.Name)
 	case key.Bridge && r.ctx.family != nft.FamilyBridge:
-		return nil, syntax.ErrorAt(x.Pos, "meta %s exists in the bridge family only", key.Name)
+		return fail(x.Pos, "meta %s exists in the bridge family only", key.Name)
 	}
-	return &metaTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}, nil
+	return &metaTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
 }
 
 // ct evaluates conntrack information.
-func (r *ruleCompiler) ct(x *syntax.CT) (term, error) {
+func (r *ruleCompiler) ct(x *syntax.CT) term {
 	key := selector.CTByName(x.L3, x.Key)
 	if key == nil {
 		names := make([]string, len(selector.CTKeys))
 		for i := range selector.CTKeys {
 			names[i] = selector.CTKeys[i].Name
 		}
-		return nil, syntax.ErrorAt(x.KeyPos, "unknown ct key %q: want %s", x.Key, strings.Join(names, ", "))
+		return fail(x.KeyPos, "unknown ct key %q: want %s", x.Key, strings.Join(names, ", "))
 	}
 	t := &ctTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, order: key.Order}, key, selector.NoDirection}
 	switch {
 	case x.Dir == "" && key.Direction == selector.DirectionMust:
-		return nil, syntax.ErrorAt(x.KeyPos, "ct %s needs a direction: write ct original %s or ct reply %s", key.Name, key.Name, key.Name)
+		return fail(x.KeyPos, "ct %s needs a direction: write ct original %s or ct reply %s", key.Name, key.Name, key.Name)
 	case key.Unreadable:
-		return nil, syntax.ErrorAt(x.Pos, "ct %s can be set, not matched", key.Name)
+		return fail(x.Pos, "ct %s can be set, not matched", key.Name)
 	case x.Dir != "" && key.Direction == selector.DirectionNever:
-		return nil, syntax.ErrorAt(x.Pos, "ct %s has no direction: write ct %s", key.Name, key.Name)
+		return fail(x.Pos, "ct %s has no direction: write ct %s", key.Name, key.Name)
 	default:
 		t.dir = selector.ParseDirection(x.Dir)
 	}
-	if err := r.ctProtocol(t); err != nil {
-		return nil, err
-	}
+	r.ctProtocol(t)
 	t.width = t.bits
-	return t, nil
+	return t
 }
 
 // ctProtocol gives the keys whose type depends on a protocol their type, and
 // checks that the rule has not matched another one.
-func (r *ruleCompiler) ctProtocol(t *ctTerm) error {
+func (r *ruleCompiler) ctProtocol(t *ctTerm) {
 	network := r.ctx.at(selector.LayerNetwork)
 	switch t.key.Name {
 	case "saddr", "daddr":
@@ -104,60 +102,59 @@ func (r *ruleCompiler) ctProtocol(t *ctTerm) error {
 		case &selector.HeaderIP6:
 			t.typ, t.bits = datatype.IPv6Addr, 128
 		default:
-			return syntax.ErrorAt(t.pos, "ct %s does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", t.key.Name, t.key.Name, t.key.Name)
+			fail(t.pos, "ct %s does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", t.key.Name, t.key.Name, t.key.Name)
 		}
 	case "proto-src", "proto-dst":
 		t.typ = datatype.InetService
 		if r.ctx.at(selector.LayerTransport) == nil || r.ctx.at(selector.LayerTransport) == &selector.HeaderUnknown {
-			return syntax.ErrorAt(t.pos, "ct %s has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it", t.key.Name)
+			fail(t.pos, "ct %s has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it", t.key.Name)
 		}
 	default:
 		if p := t.key.Protocol; p != nil && (network == &selector.HeaderIP || network == &selector.HeaderIP6) && network != p {
-			return syntax.ErrorAt(t.pos, "conflicting protocols: the rule matches %s, and %s cannot match then", network.Name, p.Name)
+			fail(t.pos, "conflicting protocols: the rule matches %s, and %s cannot match then", network.Name, p.Name)
 		}
 	}
-	return nil
 }
 
 // fib evaluates a routing lookup.
-func (r *ruleCompiler) fib(x *syntax.FIB) (term, error) {
+func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	t := &fibTerm{termInfo: termInfo{pos: x.Pos}, inputs: x.Inputs, result: x.Result}
 	has := func(name string) bool { return slices.Contains(x.Inputs, name) }
 	for _, name := range x.Inputs {
 		if !slices.Contains(selector.FIBInputs[:], name) {
-			return nil, syntax.ErrorAt(x.Pos, "fib: unknown input %q", name)
+			return fail(x.Pos, "fib: unknown input %q", name)
 		}
 	}
 	switch {
 	case has("saddr") == has("daddr"):
-		return nil, syntax.ErrorAt(x.Pos, "fib: want one of saddr and daddr")
+		return fail(x.Pos, "fib: want one of saddr and daddr")
 	case has("iif") && has("oif"):
-		return nil, syntax.ErrorAt(x.Pos, "fib: iif and oif exclude each other")
+		return fail(x.Pos, "fib: iif and oif exclude each other")
 	}
 	p, ok := set.FIBPart(uint32(max(slices.Index(selector.FIBResults[:], x.Result), 0)))
 	switch {
 	case !ok:
-		return nil, syntax.ErrorAt(x.Pos, "fib: unknown result %q: want type, oif or oifname", x.Result)
+		return fail(x.Pos, "fib: unknown result %q: want type, oif or oifname", x.Result)
 	case x.Result != "type" && has("oif"):
-		return nil, syntax.ErrorAt(x.Pos, "fib: oif cannot be both input and result")
+		return fail(x.Pos, "fib: oif cannot be both input and result")
 	}
 	t.typ, t.bits, t.width, t.order = p.Type, uint32(p.Bits), uint32(p.Bits), p.Order
-	return t, nil
+	return t
 }
 
 // numgen evaluates a number generator.
-func (r *ruleCompiler) numgen(x *syntax.Numgen) (term, error) {
+func (r *ruleCompiler) numgen(x *syntax.Numgen) term {
 	if x.Mode != "random" && x.Mode != "inc" {
-		return nil, syntax.ErrorAt(x.Pos, "numgen: unknown mode %q: want random or inc", x.Mode)
+		return fail(x.Pos, "numgen: unknown mode %q: want random or inc", x.Mode)
 	}
 	if x.Mod == 0 {
-		return nil, syntax.ErrorAt(x.Pos, "numgen: the modulus is 0: want 1 or more")
+		return fail(x.Pos, "numgen: the modulus is 0: want 1 or more")
 	}
 	if uint64(x.Mod)+uint64(x.Offset)-1 > 1<<32-1 {
-		return nil, syntax.ErrorAt(x.Pos, "numgen: offset %d is too large for modulus %d", x.Offset, x.Mod)
+		return fail(x.Pos, "numgen: offset %d is too large for modulus %d", x.Offset, x.Mod)
 	}
 	info := termInfo{pos: x.Pos, typ: datatype.Integer, bits: 32, width: 32, order: datatype.HostEndian}
-	return &numgenTerm{info, x.Mode == "random", x.Mod, x.Offset}, nil
+	return &numgenTerm{info, x.Mode == "random", x.Mod, x.Offset}
 }
 
 // maxValue returns the greatest value of a selector whose range is known to be

@@ -24,60 +24,47 @@ type exthdrTerm struct {
 
 // exthdr evaluates an expression on an extension of a header. What it depends
 // on goes to the head of the rule, as nft 1.0.6 puts it there.
-func (r *ruleCompiler) exthdr(x *syntax.Exthdr) (term, error) {
-	t, err := newExthdr(x)
-	if err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) exthdr(x *syntax.Exthdr) term {
+	t := newExthdr(x)
 	switch x.Kind {
 	case syntax.ExthdrIPv6:
-		if err := r.requireFirst(&selector.HeaderIP6, x.Pos); err != nil {
-			return nil, err
-		}
+		r.requireFirst(&selector.HeaderIP6, x.Pos)
 	case syntax.ExthdrIPv4:
-		if err := r.requireFirst(&selector.HeaderIP, x.Pos); err != nil {
-			return nil, err
-		}
+		r.requireFirst(&selector.HeaderIP, x.Pos)
 	}
-	return wholeBytes(t, t.offset), nil
+	return wholeBytes(t, t.offset)
 }
 
 // newExthdr makes the term of an expression on an extension.
-func newExthdr(x *syntax.Exthdr) (*exthdrTerm, error) {
-	e, err := selector.ResolveExthdr(x)
-	if err != nil {
-		return nil, err
-	}
+func newExthdr(x *syntax.Exthdr) *exthdrTerm {
+	e := must(selector.ResolveExthdr(x))
 	info := termInfo{pos: x.Pos, typ: e.Type, bits: e.Bits, width: e.Bits, order: datatype.BigEndian}
 	if e.Present {
 		info.typ = datatype.Boolean
 	}
-	return &exthdrTerm{info, e.Op, e.Ext.Type, e.Offset, e.Present, selector.IsNumber(e.Ext.Name)}, nil
+	return &exthdrTerm{info, e.Op, e.Ext.Type, e.Offset, e.Present, selector.IsNumber(e.Ext.Name)}
 }
 
 // requireFirst is require for extensions of a network header: what it adds
 // goes to the head of the rule, and in bridges it is always the type of the
 // Ethernet frame.
-func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) error {
+func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) {
 	switch base := r.ctx.at(selector.LayerNetwork); base {
 	case h:
-		return nil
+		return
 	case nil:
 	default:
-		return syntax.ErrorAt(pos, "conflicting protocols: the rule matches %s, and extensions of %s cannot match then", base.Name, h.Name)
+		fail(pos, "conflicting protocols: the rule matches %s, and extensions of %s cannot match then", base.Name, h.Name)
 	}
 	at := len(r.stmts)
-	if err := r.depend(r.ctx.at(selector.LayerLink), h, pos); err != nil {
-		return err
-	}
+	r.depend(r.ctx.at(selector.LayerLink), h, pos)
 	added := slices.Clone(r.stmts[at:])
 	r.stmts = slices.Insert(r.stmts[:at], 0, added...)
-	return nil
 }
 
 // checkOptionMask refuses comparisons of masked bits of TCP options that nft
 // 1.0.6 has no name for: it aborts when it lists them.
-func checkOptionMask(s *matchStmt) error {
+func checkOptionMask(s *matchStmt) {
 	left, masked := s.left, false
 	if b, ok := left.(*binaryTerm); ok && b.op == ">>" {
 		left = b.x
@@ -87,15 +74,14 @@ func checkOptionMask(s *matchStmt) error {
 	}
 	t, ok := left.(*exthdrTerm)
 	if !ok || !t.unnamed {
-		return nil
+		return
 	}
 	if p, ok := s.right.(*prefixTerm); ok && (p.len%8 != 0 || p.len == 0) {
 		masked = true
 	}
 	if masked {
-		return syntax.ErrorAt(t.pos, "a mask on TCP option %d makes nft(8) 1.0.6 abort when it lists the rule: compare whole bytes", t.typ)
+		fail(t.pos, "a mask on TCP option %d makes nft(8) 1.0.6 abort when it lists the rule: compare whole bytes", t.typ)
 	}
-	return nil
 }
 
 // loadExthdr loads a field of an extension.
@@ -111,56 +97,40 @@ type exthdrStmt struct {
 
 // assignExthdr evaluates "tcp option maxseg size set VALUE". The kernel writes
 // TCP options only, two or four whole bytes of them.
-func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) error {
-	t, err := newExthdr(x)
-	if err != nil {
-		return err
-	}
+func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) {
+	t := newExthdr(x)
 	whole := t.offset%8 == 0 && (t.bits == 16 || t.bits == 32)
 	switch {
 	case t.op != selector.ExthdrTCP || t.present:
-		return syntax.ErrorAt(x.Pos, "%s cannot be set: the kernel writes fields of TCP options only", describe(x))
+		fail(x.Pos, "%s cannot be set: the kernel writes fields of TCP options only", describe(x))
 	case !whole || t.offset < 16:
-		return syntax.ErrorAt(x.Pos, "%s cannot be set: the kernel writes fields of two or four bytes behind the option's length", describe(x))
+		fail(x.Pos, "%s cannot be set: the kernel writes fields of two or four bytes behind the option's length", describe(x))
 	}
 	out := &exthdrStmt{target: t}
-	if out.value, err = r.argument(s.Value, wantLike(t)); err != nil {
-		return err
-	}
+	out.value = r.argument(s.Value, wantLike(t))
 	if !isSingle(out.value) && isConstant(out.value) {
-		return syntax.ErrorAt(s.Value.Position(), "%s is more than one value", describe(s.Value))
+		fail(s.Value.Position(), "%s is more than one value", describe(s.Value))
 	}
 	r.add(out)
-	return nil
 }
 
 // generate is statement's.
-func (s *exthdrStmt) generate(g *generator) error {
-	defer g.regs.reset()
-	reg, err := g.loadNew(s.value)
-	if err != nil {
-		return err
-	}
+func (s *exthdrStmt) generate(g *generator) {
+	reg := g.loadNew(s.value)
 	t := s.target
 	g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Source: reg.number()})
-	return nil
 }
 
 // resetStmt takes an option out of a TCP header.
 type resetStmt struct{ typ uint8 }
 
 // resetOption evaluates "reset tcp option NAME".
-func (r *ruleCompiler) resetOption(s *syntax.ResetOption) error {
-	t, err := newExthdr(s.Option)
-	if err != nil {
-		return err
-	}
+func (r *ruleCompiler) resetOption(s *syntax.ResetOption) {
+	t := newExthdr(s.Option)
 	r.add(&resetStmt{t.typ})
-	return nil
 }
 
 // generate is statement's.
-func (s *resetStmt) generate(g *generator) error {
+func (s *resetStmt) generate(g *generator) {
 	g.emitOwn(&expr.Exthdr{Op: selector.ExthdrTCP, Type: s.typ})
-	return nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // host evaluates a selector that asks the host about a packet.
-func (r *ruleCompiler) host(x syntax.Expr) (term, error) {
+func (r *ruleCompiler) host(x syntax.Expr) term {
 	switch x := x.(type) {
 	case *syntax.Rt:
 		return r.rt(x)
@@ -20,18 +20,18 @@ func (r *ruleCompiler) host(x syntax.Expr) (term, error) {
 	case *syntax.Hash:
 		return r.hash(x)
 	default:
-		return nil, syntax.ErrorAt(x.Position(), "%s is not a selector", describe(x))
+		return fail(x.Position(), "%s is not a selector", describe(x))
 	}
 }
 
 // routed refuses the families whose packets the kernel knows no route or
 // socket of.
-func (r *ruleCompiler) routed(what string, pos syntax.Pos) error {
+func (r *ruleCompiler) routed(what string, pos syntax.Pos) {
 	switch r.ctx.family {
 	case nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet:
-		return nil
+		return
 	default:
-		return syntax.ErrorAt(pos, "%s is possible in the families ip, ip6 and inet only", what)
+		fail(pos, "%s is possible in the families ip, ip6 and inet only", what)
 	}
 }
 

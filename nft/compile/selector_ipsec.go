@@ -15,25 +15,22 @@ type ipsecTerm struct {
 }
 
 // ipsec evaluates an ipsec selector.
-func (r *ruleCompiler) ipsec(x *syntax.IPsec) (term, error) {
+func (r *ruleCompiler) ipsec(x *syntax.IPsec) term {
 	key := selector.IPsecByName(x.L3, x.Key)
 	if key == nil {
-		return nil, syntax.ErrorAt(x.Pos, "unknown key %q of ipsec: want spi, reqid, or ip or ip6 with saddr or daddr", x.Key)
+		return fail(x.Pos, "unknown key %q of ipsec: want spi, reqid, or ip or ip6 with saddr or daddr", x.Key)
 	}
-	if err := r.routed("ipsec", x.Pos); err != nil {
-		return nil, err
-	}
+	r.routed("ipsec", x.Pos)
 	if x.Spnum > maxSpnum {
-		return nil, syntax.ErrorAt(x.Pos, "ipsec: spnum %d: the kernel keeps states 0 to %d", x.Spnum, maxSpnum)
+		return fail(x.Pos, "ipsec: spnum %d: the kernel keeps states 0 to %d", x.Spnum, maxSpnum)
 	}
-	return &ipsecTerm{hostInfo(key, x.Pos), key, selector.XfrmDirection(x.Dir), x.Spnum}, nil
+	return &ipsecTerm{hostInfo(key, x.Pos), key, selector.XfrmDirection(x.Dir), x.Spnum}
 }
 
 // maxSpnum is the last state that a packet can have (XFRM_MAX_DEPTH).
 const maxSpnum = 5
 
 // load is loader's.
-func (t *ipsecTerm) load(g *generator, dst register) error {
+func (t *ipsecTerm) load(g *generator, dst register) {
 	g.emitOwn(&expr.Xfrm{Key: t.key.Key, Dir: t.dir, Spnum: t.spnum, Register: dst.number()})
-	return nil
 }

@@ -15,10 +15,8 @@ type osfTerm struct {
 }
 
 // osf evaluates an osf selector.
-func (r *ruleCompiler) osf(x *syntax.OSF) (term, error) {
-	if err := r.routed("osf", x.Pos); err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) osf(x *syntax.OSF) term {
+	r.routed("osf", x.Pos)
 	t := &osfTerm{termInfo: termInfo{pos: x.Pos, typ: set.OsfPart.Type, bits: 8 * set.MaxGenre, width: 8 * set.MaxGenre, order: set.OsfPart.Order}}
 	switch x.TTL {
 	case "":
@@ -27,20 +25,19 @@ func (r *ruleCompiler) osf(x *syntax.OSF) (term, error) {
 	case "skip":
 		t.ttl = expr.OSFTTLNoCheck
 	default:
-		return nil, syntax.ErrorAt(x.Pos, "osf: unknown ttl option %q: want loose or skip", x.TTL)
+		return fail(x.Pos, "osf: unknown ttl option %q: want loose or skip", x.TTL)
 	}
 	switch x.Key {
 	case "name":
 	case "version":
 		t.version = true
 	default:
-		return nil, syntax.ErrorAt(x.Pos, "unknown key %q of osf: want name or version", x.Key)
+		return fail(x.Pos, "unknown key %q of osf: want name or version", x.Key)
 	}
-	return t, nil
+	return t
 }
 
 // load is loader's.
-func (t *osfTerm) load(g *generator, dst register) error {
+func (t *osfTerm) load(g *generator, dst register) {
 	g.emitOwn(&expr.OSF{Register: dst.number(), TTL: t.ttl, Version: t.version})
-	return nil
 }

@@ -18,20 +18,17 @@ func newPayload(pos syntax.Pos, h *selector.Header, f *selector.Field, offset ui
 }
 
 // payload evaluates a header field.
-func (r *ruleCompiler) payload(x *syntax.Payload) (term, error) {
-	p, err := r.payloadField(x)
-	if err != nil {
-		return nil, err
-	}
-	return wholeBytes(p, p.offset), nil
+func (r *ruleCompiler) payload(x *syntax.Payload) term {
+	p := r.payloadField(x)
+	return wholeBytes(p, p.offset)
 }
 
 // payloadField evaluates a header field without the operations that a bit
 // field needs.
-func (r *ruleCompiler) payloadField(x *syntax.Payload) (*payloadTerm, error) {
+func (r *ruleCompiler) payloadField(x *syntax.Payload) *payloadTerm {
 	h := selector.HeaderByName(x.Proto)
 	if h == nil {
-		return nil, syntax.ErrorAt(x.Pos, "header %s is not supported", x.Proto)
+		fail(x.Pos, "header %s is not supported", x.Proto)
 	}
 	f := h.Field(x.Field)
 	if f == nil {
@@ -39,28 +36,23 @@ func (r *ruleCompiler) payloadField(x *syntax.Payload) (*payloadTerm, error) {
 		for i := range h.Fields {
 			names[i] = h.Fields[i].Name
 		}
-		return nil, syntax.ErrorAt(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.Name, strings.Join(names, ", "))
+		fail(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.Name, strings.Join(names, ", "))
 	}
-	offset, err := r.locate(h, x.Pos)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.requireICMP(h, f, x.Pos); err != nil {
-		return nil, err
-	}
-	return newPayload(x.Pos, h, f, offset), nil
+	offset := r.locate(h, x.Pos)
+	r.requireICMP(h, f, x.Pos)
+	return newPayload(x.Pos, h, f, offset)
 }
 
 // requireICMP makes sure that the ICMP message has a field.
-func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos syntax.Pos) error {
+func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos syntax.Pos) {
 	if len(f.ICMPTypes) == 0 {
-		return nil
+		return
 	}
 	if known := r.ctx.icmpType; known != 0 {
 		if slices.Contains(f.ICMPTypes, known) {
-			return nil
+			return
 		}
-		return syntax.ErrorAt(pos, "%s %s: the rule matches ICMP type %d, which has no such field", h.Name, f.Name, known)
+		fail(pos, "%s %s: the rule matches ICMP type %d, which has no such field", h.Name, f.Name, known)
 	}
 	m := &matchStmt{left: newPayload(pos, h, h.ProtocolField(), 0), op: "=="}
 	if len(f.ICMPTypes) == 1 {
@@ -70,15 +62,11 @@ func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos sy
 		for i, n := range f.ICMPTypes {
 			elems[i].Key = string([]byte{byte(n)})
 		}
-		set, err := r.newAnonymous(&anonymousSpec{key: m.left, syntaxKey: &syntax.Payload{Proto: h.Name, Field: "type"}}, elems)
-		if err != nil {
-			return err
-		}
+		set := r.newAnonymous(&anonymousSpec{key: m.left, syntaxKey: &syntax.Payload{Proto: h.Name, Field: "type"}}, elems)
 		m.right = set
 	}
 	r.prepend(m)
 	r.ctx.icmpType = f.ICMPTypes[0]
-	return nil
 }
 
 // wholeBytes returns what compares a field, at an offset in bits, that does not fill its
@@ -110,34 +98,29 @@ func fieldShift(offset, bits uint32) (shift, extra uint32) {
 }
 
 // rawPayload evaluates raw payload.
-func (r *ruleCompiler) rawPayload(x *syntax.RawPayload) (term, error) {
-	p, err := newRawPayload(x)
-	if err != nil {
-		return nil, err
-	}
-	return wholeBytes(p, p.offset), nil
+func (r *ruleCompiler) rawPayload(x *syntax.RawPayload) term {
+	p := newRawPayload(x)
+	return wholeBytes(p, p.offset)
 }
 
 // newRawPayload returns the term that loads raw payload.
-func newRawPayload(x *syntax.RawPayload) (*payloadTerm, error) {
+func newRawPayload(x *syntax.RawPayload) *payloadTerm {
 	h, f, l, err := selector.RawField(x)
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	p := newPayload(x.Pos, h, f, 0)
 	p.layer = l
-	return p, nil
+	return p
 }
 
 // checkMasked refuses operations on bit fields that are looked up in a set:
 // the field has fewer bytes than were loaded for it, and nft makes a set that
 // the kernel does not take.
-func (spec *anonymousSpec) checkMasked() error {
+func (spec *anonymousSpec) checkMasked() {
 	b, ok := spec.key.(*binaryTerm)
 	if !ok || b.op == ">>" || spec.interval || (b.width+7)/8 == b.bytes() {
-		return nil
+		return
 	}
-	return syntax.ErrorAt(b.pos, "the kernel has no sets for an operation on a field of %d bits in %d bytes: write a comparison for each value", b.width, b.bytes())
+	fail(b.pos, "the kernel has no sets for an operation on a field of %d bits in %d bytes: write a comparison for each value", b.width, b.bytes())
 }
 
 // rawBits reports whether a term is made of raw payload that does not fill its

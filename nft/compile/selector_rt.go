@@ -16,10 +16,8 @@ type rtTerm struct {
 
 // rt evaluates a routing selector. Where the rule has matched the network
 // protocol before, that says which next hop is meant.
-func (r *ruleCompiler) rt(x *syntax.Rt) (term, error) {
-	if err := r.routed("rt", x.Pos); err != nil {
-		return nil, err
-	}
+func (r *ruleCompiler) rt(x *syntax.Rt) term {
+	r.routed("rt", x.Pos)
 	known := *x
 	if x.Key == "nexthop" && x.Family != "ip6" {
 		switch r.ctx.at(selector.LayerNetwork) {
@@ -30,17 +28,13 @@ func (r *ruleCompiler) rt(x *syntax.Rt) (term, error) {
 		}
 	}
 	if x.Key == "nexthop" && known.Family == "ip6" && r.ctx.family == nft.FamilyIP {
-		return nil, syntax.ErrorAt(x.Pos, "rt ip6 nexthop cannot match in the ip family")
+		return fail(x.Pos, "rt ip6 nexthop cannot match in the ip family")
 	}
-	key, err := selector.RtByName(&known)
-	if err != nil {
-		return nil, err
-	}
-	return &rtTerm{hostInfo(key, x.Pos), key}, nil
+	key := must(selector.RtByName(&known))
+	return &rtTerm{hostInfo(key, x.Pos), key}
 }
 
 // load is loader's.
-func (t *rtTerm) load(g *generator, dst register) error {
+func (t *rtTerm) load(g *generator, dst register) {
 	g.emit(&google.Rt{Key: google.RtKey(t.key.Key), Register: dst.number()})
-	return nil
 }

@@ -14,18 +14,16 @@ type socketTerm struct {
 }
 
 // socket evaluates a socket selector.
-func (r *ruleCompiler) socket(x *syntax.Socket) (term, error) {
+func (r *ruleCompiler) socket(x *syntax.Socket) term {
 	key := selector.SocketByName(x.Key)
 	if key == nil {
-		return nil, syntax.ErrorAt(x.KeyPos, "unknown key %q of socket: want transparent, mark, wildcard or cgroupv2", x.Key)
+		return fail(x.KeyPos, "unknown key %q of socket: want transparent, mark, wildcard or cgroupv2", x.Key)
 	}
-	if err := r.routed("socket", x.Pos); err != nil {
-		return nil, err
-	}
+	r.routed("socket", x.Pos)
 	if x.Level > maxCgroupLevel {
-		return nil, syntax.ErrorAt(x.KeyPos, "cgroup level %d: the greatest is %d", x.Level, maxCgroupLevel)
+		return fail(x.KeyPos, "cgroup level %d: the greatest is %d", x.Level, maxCgroupLevel)
 	}
-	return &socketTerm{hostInfo(key, x.Pos), key, x.Level}, nil
+	return &socketTerm{hostInfo(key, x.Pos), key, x.Level}
 }
 
 // maxCgroupLevel is the deepest ancestor that the kernel looks at
@@ -33,7 +31,6 @@ func (r *ruleCompiler) socket(x *syntax.Socket) (term, error) {
 const maxCgroupLevel = 255
 
 // load is loader's.
-func (t *socketTerm) load(g *generator, dst register) error {
+func (t *socketTerm) load(g *generator, dst register) {
 	g.emitOwn(&expr.Socket{Key: t.key.Key, Level: t.level, Register: dst.number()})
-	return nil
 }

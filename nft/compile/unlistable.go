@@ -11,24 +11,24 @@ import (
 // with it the whole ruleset; nil where it does not. It takes such rules itself, but
 // cannot sort the elements: it takes flags for an operation, and loses the lengths of
 // numbers beside a field that it has to shift.
-func (spec *anonymousSpec) unlistable(elems []set.Element) error {
+func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	for _, p := range spec.parts() {
 		if p.Type == datatype.CTLabel {
-			return syntax.ErrorAt(spec.pos, "nft cannot list a set of %s: compare the labels one by one", p.Type.Name)
+			fail(spec.pos, "nft cannot list a set of %s: compare the labels one by one", p.Type.Name)
 		}
 	}
 	if len(elems) < 2 {
-		return nil
+		return
 	}
 	c, ok := spec.key.(*concatTerm)
 	if !ok {
 		if spec.interval && spec.key.info().isString() && set.AdjacentWildcards(elems) {
-			return syntax.ErrorAt(spec.pos, "nft cannot list a set of wildcards with no name between them: write a rule for each")
+			fail(spec.pos, "nft cannot list a set of wildcards with no name between them: write a rule for each")
 		}
 		if t := spec.key.info().typ; spec.interval && t != nil && set.IsFlags(t) {
-			return syntax.ErrorAt(spec.pos, "nft cannot list a set with ranges of %s beside other elements: write the flags one by one", t.Name)
+			fail(spec.pos, "nft cannot list a set with ranges of %s beside other elements: write the flags one by one", t.Name)
 		}
-		return nil
+		return
 	}
 	shifted, number, at := false, false, 0
 	for _, part := range c.parts {
@@ -40,22 +40,21 @@ func (spec *anonymousSpec) unlistable(elems []set.Element) error {
 		}
 		number = number || typ == datatype.Integer
 		if typ != nil && set.IsFlags(typ) && set.SeveralFlags(elems, at, p.Size) {
-			return syntax.ErrorAt(part.info().pos, "nft cannot list a set with several flags of %s in one element: write an element for each", typ.Name)
+			fail(part.info().pos, "nft cannot list a set with several flags of %s in one element: write an element for each", typ.Name)
 		}
 		at += p.Padded()
 	}
 	if shifted && number && !spec.interval {
-		return syntax.ErrorAt(spec.pos, "nft cannot list a set of a field that does not begin at a byte beside a number: compare them one after the other")
+		fail(spec.pos, "nft cannot list a set of a field that does not begin at a byte beside a number: compare them one after the other")
 	}
-	return nil
 }
 
 // unlistableWrite says why nft 1.0.6 crashes when it lists a write to bits of raw
 // payload: it takes them for several fields of the header that it knows there.
-func (r *ruleCompiler) unlistableWrite(p *payloadTerm) error {
+func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	h := r.ctx.at(p.layer)
 	if p.header != &selector.HeaderRaw || h == nil {
-		return nil
+		return
 	}
 	begins, ends := -1, -1
 	for i, f := range h.Fields {
@@ -67,14 +66,14 @@ func (r *ruleCompiler) unlistableWrite(p *payloadTerm) error {
 		}
 	}
 	if begins < 0 || ends < 0 || begins == ends {
-		return nil
+		return
 	}
-	return syntax.ErrorAt(p.pos, "nft cannot list a write to the fields %s to %s of %s at once: write them one by one", h.Fields[begins].Name, h.Fields[ends].Name, h.Name)
+	fail(p.pos, "nft cannot list a write to the fields %s to %s of %s at once: write them one by one", h.Fields[begins].Name, h.Fields[ends].Name, h.Name)
 }
 
 // unlistableOption is unlistable for a comparison of some bits of a TCP option that
 // nft has no name for.
-func unlistableOption(x syntax.Expr) error {
+func unlistableOption(x syntax.Expr) {
 	for depth := 0; depth <= syntax.MaxDepth; depth++ {
 		b, ok := x.(*syntax.Binary)
 		if !ok {
@@ -84,11 +83,10 @@ func unlistableOption(x syntax.Expr) error {
 	}
 	o, ok := x.(*syntax.Exthdr)
 	if !ok || !o.Raw || o.Offset%8 == 0 && o.Length%8 == 0 {
-		return nil
+		return
 	}
 	// An error comes again where the option is compiled.
 	if r, err := selector.ResolveExthdr(o); err == nil && selector.IsNumber(r.Ext.Name) {
-		return syntax.ErrorAt(o.Pos, "nft cannot list a comparison of bits of a tcp option that it does not know: want offset and length in whole bytes")
+		fail(o.Pos, "nft cannot list a comparison of bits of a tcp option that it does not know: want offset and length in whole bytes")
 	}
-	return nil
 }
