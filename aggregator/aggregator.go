@@ -152,6 +152,8 @@ type Aggregator struct {
 	// requests are functions that the writer calls between two commits.
 	requests chan func(*writer)
 	writer   *writer
+	// liveDump is held by the call that reads live values.
+	liveDump chan struct{}
 
 	// admission is what updates are checked against.
 	admission admission.Config
@@ -215,7 +217,7 @@ func New(cfg Config) (*Aggregator, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
-	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{})}
+	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{}), liveDump: make(chan struct{}, 1)}
 	a.queue, a.roster, a.statuses, a.requests = newQueue(cfg.Now), newRoster(cfg.Now), newStatuses(), make(chan func(*writer))
 	m, err := newMetrics(cfg.Registerer, a.queue.len)
 	if err != nil {
@@ -337,6 +339,22 @@ func (a *Aggregator) admitting(done <-chan struct{}) error {
 
 // Version returns the daemon's version, as configured.
 func (a *Aggregator) Version() string { return a.cfg.Version }
+
+// Features returns the names of what this daemon can do and others cannot. PROTOCOL.md
+// explains each.
+func (a *Aggregator) Features() []string {
+	var out []string
+	if a.cfg.Flows != nil {
+		out = append(out, "conntrack")
+	}
+	if a.cfg.StateDir != "" {
+		out = append(out, "durable")
+	}
+	if _, ok := a.cfg.Kernel.(LiveDumper); ok {
+		out = append(out, "live")
+	}
+	return out
+}
 
 // OwnsTables reports whether the kernel keeps all other processes away from the
 // tables.

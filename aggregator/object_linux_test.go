@@ -79,7 +79,7 @@ func TestKernelObjectsAreShared(t *testing.T) {
 	}
 	refusedFor(t, two, withObjects("b", nil), weftv1.Violation_REASON_REFERENCE, "counter hits is still in use: chain a rule 1 of fragment one/a refers to it")
 	ctx := aggregatortest.Context(t)
-	table, err := d.Dial(t, "three").GetTable(ctx, "ip", "demo", true)
+	table, err := d.Dial(t, "three").GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "demo", Terse: true})
 	if err != nil || len(table.GetObjects()) != 1 || table.GetObjects()[0].GetFragments()[0].Text() != "two/b" || table.GetStatus().GetObjects() != 1 {
 		t.Errorf("merged table %v, %v", table, err)
 	}

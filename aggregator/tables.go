@@ -11,6 +11,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -29,23 +30,27 @@ func (a *Aggregator) ListTables(ctx context.Context) (*weftv1.ListTablesResponse
 	return resp, nil
 }
 
-// GetTable returns the merged content of a table in parts of about 1 MiB; terse
-// leaves the elements of its sets out. Of rules from before a restart the text is not known until
-// their publisher is back.
+// GetTable returns the merged content of a table in parts of about 1 MiB. Of rules from
+// before a restart the text is not known until their publisher is back.
 //
 // Possible errors: ErrInvalidName (the family), ErrNoObject, ErrStandby,
-// ErrStopped, ctx's.
-func (a *Aggregator) GetTable(ctx context.Context, family, name string, terse bool) (iter.Seq[*weftv1.GetTableResponse], error) {
-	id, err := tableID(family, name)
+// ErrStopped, ctx's; with live also ErrKernel.
+func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (iter.Seq[*weftv1.GetTableResponse], error) {
+	id, err := tableID(req.GetFamily(), req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	var v tableView
-	if err := a.ask(ctx, func(w *writer) { v = w.viewTable(id, !terse) }); err != nil {
+	v := tableView{live: &kernel.Live{}}
+	if err := a.ask(ctx, func(w *writer) { v.revision = w.revision; v.merged, _ = w.state.Merged(id, !req.GetTerse()) }); err != nil {
 		return nil, err
 	}
 	if v.merged == nil {
 		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, admission.Clip(id.String()))
+	}
+	if req.GetLive() {
+		if v.live, err = a.dumpLive(ctx, id, v.merged, !req.GetTerse()); err != nil {
+			return nil, err
+		}
 	}
 	return v.parts(partBytes), nil
 }
@@ -62,12 +67,8 @@ func tableID(family, name string) (nft.TableID, error) {
 type tableView struct {
 	merged   *desired.Merged
 	revision uint64
-}
-
-func (w *writer) viewTable(id nft.TableID, elements bool) tableView {
-	v := tableView{revision: w.revision}
-	v.merged, _ = w.state.Merged(id, elements)
-	return v
+	// live has the live values, and is empty if they were not asked for.
+	live *kernel.Live
 }
 
 // chain returns a chain's declaration as a fragment wrote it, or as the kernel
@@ -114,16 +115,21 @@ func (b *tableParts) next() bool {
 }
 
 func (b *tableParts) addObjects() bool {
+	live := b.view.live
 	for _, o := range b.view.merged.Objects {
 		if o.Flowtable != nil {
-			m := &weftv1.MergedFlowtable{Flowtable: flowtableMessage(o.Flowtable), Fragments: namesOf(o.Fragments)}
+			m := &weftv1.MergedFlowtable{Flowtable: flowtableMessage(o.Flowtable), Fragments: namesOf(o.Fragments), Handle: live.Flowtables[o.Flowtable.Name]}
 			if _, stop := b.parts.fit(m); stop {
 				return false
 			}
 			b.part.Flowtables = append(b.part.Flowtables, m)
 			continue
 		}
-		m := &weftv1.MergedObject{Object: objectMessage(o.Object), Fragments: namesOf(o.Fragments)}
+		inKernel := live.Objects[o.Object.Ref()]
+		m := &weftv1.MergedObject{Object: objectMessage(o.Object), Fragments: namesOf(o.Fragments), Handle: inKernel.Handle}
+		if k := o.Object.Kind; inKernel.Handle != 0 && (k == nft.ObjectCounter || k == nft.ObjectQuota) {
+			m.Object.Text = inKernel.Text
+		}
 		if _, stop := b.parts.fit(m); stop {
 			return false
 		}
@@ -135,13 +141,13 @@ func (b *tableParts) addObjects() bool {
 func (b *tableParts) addChains() bool {
 	for i := range b.view.merged.Chains {
 		c := &b.view.merged.Chains[i]
-		m := &weftv1.MergedChain{Chain: chainMessage(c.Decl.Name, b.view.chain(c)), Fragments: namesOf(c.Fragments)}
+		m := &weftv1.MergedChain{Chain: chainMessage(c.Decl.Name, b.view.chain(c)), Fragments: namesOf(c.Fragments), Handle: b.view.live.Chains[c.Decl.Name]}
 		if _, stop := b.parts.fit(m); stop {
 			return false
 		}
 		b.part.Chains = append(b.part.Chains, m)
 		for _, r := range c.Rules {
-			rule := &weftv1.MergedRule{Rule: &weftv1.Rule{Text: r.Rule.Text, Comment: r.Rule.Comment}, Handle: r.Handle, Fragment: ownerName(r.Owner)}
+			rule := &weftv1.MergedRule{Rule: &weftv1.Rule{Text: r.Rule.Text, Comment: r.Rule.Comment}, Handle: r.Handle, Fragment: ownerName(r.Owner), Stateful: b.view.live.Rules[r.Handle]}
 			next, stop := b.parts.fit(rule)
 			if stop {
 				return false
@@ -159,22 +165,38 @@ func (b *tableParts) addChains() bool {
 func (b *tableParts) addSets() bool {
 	for i := range b.view.merged.Sets {
 		s := &b.view.merged.Sets[i]
-		m := &weftv1.MergedSet{Set: setMessage(b.view.set(s), desired.Set{Decl: s.Decl}), Map: s.Decl.Map, Fragments: namesOf(s.Fragments)}
+		m := &weftv1.MergedSet{Set: setMessage(b.view.set(s), desired.Set{Decl: s.Decl}), Map: s.Decl.Map, Fragments: namesOf(s.Fragments), Handle: b.view.live.Sets[s.Decl.Name]}
+		slices.SortFunc(s.Elements, compareElements)
+		inForce, added := s.Elements, []set.Element(nil)
+		if live, ok := b.view.live.Elements[s.Decl.Name]; ok {
+			inForce, added = splitLive(s.Elements, live)
+			m.MoreAdded = live.More
+		}
 		if _, stop := b.parts.fit(m); stop {
 			return false
 		}
 		b.part.Sets = append(b.part.Sets, m)
-		slices.SortFunc(s.Elements, compareElements)
-		for j := range s.Elements {
-			e := elementMessage(s.Decl, &s.Elements[j])
-			next, stop := b.parts.fit(e)
-			if stop {
-				return false
-			}
-			if next {
-				m = &weftv1.MergedSet{Set: &weftv1.Set{Name: s.Decl.Name}, Map: s.Decl.Map}
-				b.part.Sets = append(b.part.Sets, m)
-			}
+		if !b.addElements(s.Decl, inForce, false) || !b.addElements(s.Decl, added, true) {
+			return false
+		}
+	}
+	return true
+}
+
+// addElements appends to the last set of the part.
+func (b *tableParts) addElements(decl *set.Set, elements []set.Element, added bool) bool {
+	for i := range elements {
+		e := elementMessage(decl, &elements[i])
+		next, stop := b.parts.fit(e)
+		if stop {
+			return false
+		}
+		if next {
+			b.part.Sets = append(b.part.Sets, &weftv1.MergedSet{Set: &weftv1.Set{Name: decl.Name}, Map: decl.Map})
+		}
+		if m := b.part.Sets[len(b.part.Sets)-1]; added {
+			m.Added = append(m.Added, e)
+		} else {
 			m.Set.Elements = append(m.Set.Elements, e)
 		}
 	}

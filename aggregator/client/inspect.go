@@ -43,14 +43,13 @@ func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, er
 }
 
 // GetTable returns the merged content of one table: of all fragments together.
-// Terse leaves out the elements of sets and maps.
 //
 // Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit,
 // ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
-func (c *Client) GetTable(ctx context.Context, family, name string, terse bool) (*weftv1.GetTableResponse, error) {
+func (c *Client) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
 	whole := &weftv1.GetTableResponse{}
-	if err := collect(c.outgoing(ctx), c.inspect.GetTable, &weftv1.GetTableRequest{Family: family, Name: name, Terse: terse}, whole.Join); err != nil {
-		return nil, c.failed("get table "+family+" "+name, "", err)
+	if err := collect(c.outgoing(ctx), c.inspect.GetTable, req, whole.Join); err != nil {
+		return nil, c.failed("get table "+req.GetFamily()+" "+req.GetName(), "", err)
 	}
 	return whole, nil
 }

@@ -87,7 +87,7 @@ func TestCallsThatInspect(t *testing.T) {
 			return r.GetRevision() == 2, err
 		}, &weftv1.ListTablesRequest{}},
 		{"get table ip t", func(ctx context.Context, c *client.Client) (bool, error) {
-			r, err := c.GetTable(ctx, "ip", "t", true)
+			r, err := c.GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "t", Terse: true})
 			return r.GetRevision() == 3, err
 		}, &weftv1.GetTableRequest{Family: "ip", Name: "t", Terse: true}},
 		{"list publishers", func(ctx context.Context, c *client.Client) (bool, error) {

@@ -10,10 +10,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// features returns what this daemon can do that the first one of weft.v1 could not.
-// PROTOCOL.md explains each.
-func features() []string { return nil }
-
 // GetInfo implements weftv1.InspectServer.
 func (s *service) GetInfo(context.Context, *weftv1.GetInfoRequest) (*weftv1.GetInfoResponse, error) {
 	var name unix.Utsname
@@ -21,7 +17,7 @@ func (s *service) GetInfo(context.Context, *weftv1.GetInfoRequest) (*weftv1.GetI
 		return nil, fmt.Errorf("get the kernel's release: %w", err)
 	}
 	return &weftv1.GetInfoResponse{
-		Version: s.agg.Version(), Features: features(),
+		Version: s.agg.Version(), Features: s.agg.Features(),
 		Kernel: &weftv1.Kernel{Release: unix.ByteSliceToString(name.Release[:]), Owner: s.agg.OwnsTables()},
 		Limits: &weftv1.Limits{
 			MessageBytes: MaxMessage, UpdateBytes: admission.MaxBytes, Tables: admission.MaxTables, Chains: admission.MaxChains,

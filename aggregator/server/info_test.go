@@ -1,6 +1,11 @@
 package server_test
 
 import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -10,6 +15,10 @@ import (
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // TestGetInfo asks a daemon for its version and limits, and sends it a fragment of a
@@ -21,8 +30,47 @@ func TestGetInfo(t *testing.T) {
 	if err != nil || info.GetVersion() != "v1.2.3" || info.GetKernel().GetRelease() == "" || info.GetLimits().GetMessageBytes() != server.MaxMessage {
 		t.Fatalf("info %v, error %v", info, err)
 	}
+	if len(info.GetFeatures()) != 0 {
+		t.Errorf("a daemon without all that is optional has features %q", info.GetFeatures())
+	}
 	f := table()
 	f.Tables[0].Sets[0].ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 517, protowire.VarintType), 1))
 	_, err = calls.Apply(ctx, &weftv1.ApplyRequest{Fragment: f})
 	wantCode(t, err, codes.InvalidArgument, "set inet demo blocked: unknown field 517; this daemon is v1.2.3: update it")
+}
+
+// liveKernel is a kernel with live values, without any.
+type liveKernel struct{ *aggregatortest.Kernel }
+
+func (liveKernel) DumpLive(nft.TableID, []*set.Set, int) (*kernel.Live, error) {
+	return &kernel.Live{}, nil
+}
+
+type noFlows struct{}
+
+func (noFlows) Flush(context.Context, []conntrack.Change) (int, error)          { return 0, nil }
+func (noFlows) Reconcile(context.Context, []conntrack.Destination) (int, error) { return 0, nil }
+
+// TestFeatures has a daemon with all features: PROTOCOL.md has a row for each.
+func TestFeatures(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
+		Kernel: liveKernel{&aggregatortest.Kernel{}}, StateDir: t.TempDir(), Flows: noFlows{},
+	}})
+	info, err := newAPI(dial(t, d.Socket)).GetInfo(aggregatortest.Context(t), &weftv1.GetInfoRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../api/v1/PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	_, table, _ := strings.Cut(string(text), "| feature |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(table, -1) {
+		want = append(want, row[1])
+	}
+	if len(want) == 0 || !slices.Equal(info.GetFeatures(), want) {
+		t.Errorf("features %q, PROTOCOL.md has %q", info.GetFeatures(), want)
+	}
 }

@@ -42,7 +42,7 @@ func (s *service) ListFragments(_ *weftv1.ListFragmentsRequest, stream grpc.Serv
 
 // GetTable implements weftv1.InspectServer.
 func (s *service) GetTable(req *weftv1.GetTableRequest, stream grpc.ServerStreamingServer[weftv1.GetTableResponse]) error {
-	table, err := s.agg.GetTable(stream.Context(), req.GetFamily(), req.GetName(), req.GetTerse())
+	table, err := s.agg.GetTable(stream.Context(), req)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +20,11 @@ import (
 type elementDecoder struct {
 	set *set.Set
 	// ranges is true if an interval is two elements.
-	ranges   bool
+	ranges bool
+	// live is true if the rest of the timeout is wanted. limit is the number of elements
+	// after which message then fails with errLimit.
+	live     bool
+	limit    int
 	elements []set.Element
 	// ends are the ends of intervals: the first keys after them.
 	ends []string
@@ -32,6 +37,9 @@ func newElementDecoder(set *set.Set) *elementDecoder {
 	return &elementDecoder{set: set, ranges: enc.ranges, verdicts: map[string]string{}}
 }
 
+// errLimit says that a set has more elements than are wanted.
+var errLimit = errors.New("too many elements")
+
 // reset drops the collected elements.
 func (d *elementDecoder) reset() { d.elements, d.ends = d.elements[:0], d.ends[:0] }
 
@@ -40,6 +48,9 @@ func (d *elementDecoder) message(m reply) error {
 	elements, _ := attr.Find(m.attrs, unix.NFTA_SET_ELEM_LIST_ELEMENTS)
 	list := elements.Nested()
 	for list.Next() {
+		if d.live && len(d.elements) >= d.limit {
+			return errLimit
+		}
 		if err := d.element(list.Bytes()); err != nil {
 			return err
 		}
@@ -52,6 +63,7 @@ func (d *elementDecoder) element(b []byte) error {
 	var e set.Element
 	var key, keyEnd []byte
 	var flags uint32
+	var expires time.Duration
 	a := attr.NewReader(b)
 	for a.Next() {
 		var err error
@@ -68,6 +80,10 @@ func (d *elementDecoder) element(b []byte) error {
 			flags = a.Uint32BE()
 		case unix.NFTA_SET_ELEM_TIMEOUT:
 			e.Timeout = durationOf(a.Uint64BE())
+		case unix.NFTA_SET_ELEM_EXPIRATION:
+			if d.live {
+				expires = durationOf(a.Uint64BE())
+			}
 		case unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs:
 			e.State = elementState(a)
 		case unix.NFTA_SET_ELEM_USERDATA:
@@ -91,13 +107,16 @@ func (d *elementDecoder) element(b []byte) error {
 		d.ends = append(d.ends, string(key))
 		return nil
 	}
+	if expires != 0 {
+		e.State = set.NewState(expires, e.Stateful())
+	}
 	e.Key, e.KeyEnd = string(key), string(keyEnd)
 	d.elements = append(d.elements, e)
 	return nil
 }
 
 // elementState decodes the statements of an element. It returns nothing for statements
-// that nft 1.0.6 does not have. The remaining time is not decoded because it changes.
+// that nft 1.0.6 does not have.
 func elementState(a attr.Reader) string {
 	if a.Type() == unix.NFTA_SET_ELEM_EXPR {
 		words, err := expr.FormatStateful(a.Bytes())

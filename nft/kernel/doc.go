@@ -56,8 +56,8 @@
 // # Concurrency
 //
 // A Conn may be used by several goroutines. Commit, Check, Dump, Adopt and Generation
-// exclude each other. Watch and DumpSet have sockets of their own, so commits do not
-// wait for them.
+// exclude each other. Watch, DumpSet and DumpLive have sockets of their own, so commits
+// do not wait for them.
 //
 // # Errors
 //

@@ -41,32 +41,28 @@ const maxSetReads = 3
 // after three attempts. Errors are those of Dump, and wrap ENOENT if there is no such
 // set.
 func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
-	elements, err := c.dumpSet(table, set)
-	if err != nil {
+	d := newElementDecoder(set)
+	if err := c.dumpSet(table, d); err != nil {
 		return nil, fmt.Errorf("dump set %s of table %s: %w", set.Name, table, err)
 	}
-	return elements, nil
+	return d.finish(), nil
 }
 
-// dumpSet is DumpSet without the context of errors.
-func (c *Conn) dumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
+// dumpSet is DumpSet with a decoder and without the context of errors.
+func (c *Conn) dumpSet(table nft.TableID, d *elementDecoder) error {
 	sock, err := dial(c.netNS)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = sock.close() }() // nothing was written to it
 	r := &Conn{netNS: c.netNS, sock: sock, seq: 1}
-	d := newElementDecoder(set)
 	for range maxSetReads {
-		duplicates, err := r.readElements(d, table, set)
-		if err != nil {
-			return nil, err
-		}
-		if !duplicates {
-			break
+		duplicates, err := r.readElements(d, table)
+		if err != nil || !duplicates {
+			return err
 		}
 	}
-	return d.finish(), nil
+	return nil
 }
 
 // dumpStable reads the marked tables until no other process changed them during the
@@ -295,7 +291,7 @@ func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error)
 	const volatile = unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL
 	d := newElementDecoder(set)
 	for range maxInterrupted {
-		duplicates, err := c.readElements(d, id, set)
+		duplicates, err := c.readElements(d, id)
 		if err != nil {
 			return nil, err
 		}
@@ -308,8 +304,8 @@ func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error)
 
 // readElements reads the elements of a set once, and reports whether there were
 // duplicates.
-func (c *Conn) readElements(d *elementDecoder, id nft.TableID, set *set.Set) (duplicates bool, err error) {
-	names := named(id.Name, unix.NFTA_SET_ELEM_LIST_SET, set.Name)
+func (c *Conn) readElements(d *elementDecoder, id nft.TableID) (duplicates bool, err error) {
+	names := named(id.Name, unix.NFTA_SET_ELEM_LIST_SET, d.set.Name)
 	if err := c.dumpInTable(unix.NFT_MSG_GETSETELEM, id.Family, names, d.reset, d.message); err != nil {
 		return false, err
 	}

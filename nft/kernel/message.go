@@ -35,6 +35,7 @@ const (
 
 	nftaSetDescConcat  = 0x2
 	nftaSetFieldLen    = 0x1
+	nftaSetHandle      = 0x10
 	nftaSetExpr        = 0x11
 	nftaSetExpressions = 0x12
 	setConcat          = 0x80 // NFT_SET_CONCAT
@@ -44,10 +45,12 @@ const (
 	setElemCatchall    = 0x2 // NFT_SET_ELEM_CATCHALL
 	setElemIntervalEnd = unix.NFT_SET_ELEM_INTERVAL_END
 
+	nftaObjHandle   = 0x6
 	nftaObjUserData = 0x8
 
 	nftaFlowtableName         = 0x2
 	nftaFlowtableHook         = 0x3
+	nftaFlowtableHandle       = 0x5
 	nftaFlowtableFlags        = 0x7
 	nftaFlowtableHookNum      = 0x1
 	nftaFlowtableHookPriority = 0x2

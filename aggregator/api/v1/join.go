@@ -57,6 +57,7 @@ func (r *GetTableResponse) Join(part *GetTableResponse) {
 	for _, s := range part.Sets {
 		if n := len(r.Sets); n > 0 && r.Sets[n-1].Set.Name == s.Set.Name {
 			r.Sets[n-1].Set.Elements = append(r.Sets[n-1].Set.Elements, s.Set.Elements...)
+			r.Sets[n-1].Added = append(r.Sets[n-1].Added, s.Added...)
 		} else {
 			r.Sets = append(r.Sets, s)
 		}

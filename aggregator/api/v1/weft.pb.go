@@ -3148,7 +3148,10 @@ type GetTableRequest struct {
 	Family string `protobuf:"bytes,1,opt,name=family,proto3" json:"family,omitempty"`
 	Name   string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Leave out the elements of sets and maps.
-	Terse         bool `protobuf:"varint,3,opt,name=terse,proto3" json:"terse,omitempty"`
+	Terse bool `protobuf:"varint,3,opt,name=terse,proto3" json:"terse,omitempty"`
+	// Add what only the kernel knows: handles, what rules and objects have counted, and
+	// the elements that packets have added.
+	Live          bool `protobuf:"varint,4,opt,name=live,proto3" json:"live,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3200,6 +3203,13 @@ func (x *GetTableRequest) GetName() string {
 func (x *GetTableRequest) GetTerse() bool {
 	if x != nil {
 		return x.Terse
+	}
+	return false
+}
+
+func (x *GetTableRequest) GetLive() bool {
+	if x != nil {
+		return x.Live
 	}
 	return false
 }
@@ -3516,7 +3526,9 @@ type MergedChain struct {
 	// The fragments that declare it, in merge order.
 	Fragments []*FragmentName `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
 	// In the order of the kernel.
-	Rules         []*MergedRule `protobuf:"bytes,3,rep,name=rules,proto3" json:"rules,omitempty"`
+	Rules []*MergedRule `protobuf:"bytes,3,rep,name=rules,proto3" json:"rules,omitempty"`
+	// With live: the kernel's handle.
+	Handle        uint64 `protobuf:"varint,4,opt,name=handle,proto3" json:"handle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3572,6 +3584,13 @@ func (x *MergedChain) GetRules() []*MergedRule {
 	return nil
 }
 
+func (x *MergedChain) GetHandle() uint64 {
+	if x != nil {
+		return x.Handle
+	}
+	return 0
+}
+
 // MergedRule is a rule in force.
 type MergedRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3580,7 +3599,10 @@ type MergedRule struct {
 	// The kernel's handle.
 	Handle uint64 `protobuf:"varint,2,opt,name=handle,proto3" json:"handle,omitempty"`
 	// Not set if the rule's fragment is unknown.
-	Fragment      *FragmentName `protobuf:"bytes,3,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	Fragment *FragmentName `protobuf:"bytes,3,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	// With live: the counters and quotas of the rule, in its order, as nft writes them:
+	// "counter packets 3 bytes 180", "quota over 25 mbytes used 3 kbytes".
+	Stateful      []string `protobuf:"bytes,4,rep,name=stateful,proto3" json:"stateful,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3636,14 +3658,28 @@ func (x *MergedRule) GetFragment() *FragmentName {
 	return nil
 }
 
+func (x *MergedRule) GetStateful() []string {
+	if x != nil {
+		return x.Stateful
+	}
+	return nil
+}
+
 // MergedSet is a set or map with the elements of all fragments.
 type MergedSet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The declaration, with all elements in force.
+	// The declaration, with all elements in force. With live, elements that expire or
+	// count have their present state.
 	Set *Set `protobuf:"bytes,1,opt,name=set,proto3" json:"set,omitempty"`
 	Map bool `protobuf:"varint,2,opt,name=map,proto3" json:"map,omitempty"`
 	// The fragments that declare it, in merge order.
-	Fragments     []*FragmentName `protobuf:"bytes,3,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	Fragments []*FragmentName `protobuf:"bytes,3,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	// With live: the kernel's handle.
+	Handle uint64 `protobuf:"varint,4,opt,name=handle,proto3" json:"handle,omitempty"`
+	// With live: the elements that packets have added, with their state.
+	Added []*Element `protobuf:"bytes,5,rep,name=added,proto3" json:"added,omitempty"`
+	// The kernel has more such elements than one answer may have.
+	MoreAdded     bool `protobuf:"varint,6,opt,name=more_added,json=moreAdded,proto3" json:"more_added,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3699,12 +3735,36 @@ func (x *MergedSet) GetFragments() []*FragmentName {
 	return nil
 }
 
+func (x *MergedSet) GetHandle() uint64 {
+	if x != nil {
+		return x.Handle
+	}
+	return 0
+}
+
+func (x *MergedSet) GetAdded() []*Element {
+	if x != nil {
+		return x.Added
+	}
+	return nil
+}
+
+func (x *MergedSet) GetMoreAdded() bool {
+	if x != nil {
+		return x.MoreAdded
+	}
+	return false
+}
+
 // MergedObject is the declaration of a named object.
 type MergedObject struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Object *Object                `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With live, the text of a counter or quota has what it has counted.
+	Object *Object `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
 	// The fragments that declare it, in merge order.
-	Fragments     []*FragmentName `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	Fragments []*FragmentName `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	// With live: the kernel's handle.
+	Handle        uint64 `protobuf:"varint,3,opt,name=handle,proto3" json:"handle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3753,12 +3813,21 @@ func (x *MergedObject) GetFragments() []*FragmentName {
 	return nil
 }
 
+func (x *MergedObject) GetHandle() uint64 {
+	if x != nil {
+		return x.Handle
+	}
+	return 0
+}
+
 // MergedFlowtable is the declaration of a flowtable.
 type MergedFlowtable struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Flowtable *Flowtable             `protobuf:"bytes,1,opt,name=flowtable,proto3" json:"flowtable,omitempty"`
 	// The fragments that declare it, in merge order.
-	Fragments     []*FragmentName `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	Fragments []*FragmentName `protobuf:"bytes,2,rep,name=fragments,proto3" json:"fragments,omitempty"`
+	// With live: the kernel's handle.
+	Handle        uint64 `protobuf:"varint,3,opt,name=handle,proto3" json:"handle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3805,6 +3874,13 @@ func (x *MergedFlowtable) GetFragments() []*FragmentName {
 		return x.Fragments
 	}
 	return nil
+}
+
+func (x *MergedFlowtable) GetHandle() uint64 {
+	if x != nil {
+		return x.Handle
+	}
+	return 0
 }
 
 type ListPublishersRequest struct {
@@ -5107,11 +5183,12 @@ const file_weft_proto_rawDesc = "" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_COMMITTED\x10\x01\x12\x11\n" +
-	"\rSTATE_ADOPTED\x10\x02\"S\n" +
+	"\rSTATE_ADOPTED\x10\x02\"g\n" +
 	"\x0fGetTableRequest\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
-	"\x05terse\x18\x03 \x01(\bR\x05terse\"\x9d\x02\n" +
+	"\x05terse\x18\x03 \x01(\bR\x05terse\x12\x12\n" +
+	"\x04live\x18\x04 \x01(\bR\x04live\"\x9d\x02\n" +
 	"\x10GetTableResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12,\n" +
 	"\x06status\x18\x02 \x01(\v2\x14.weft.v1.TableStatusR\x06status\x12,\n" +
@@ -5137,26 +5214,34 @@ const file_weft_proto_rawDesc = "" +
 	"\belements\x18\t \x01(\x04R\belements\x12\x1a\n" +
 	"\bshadowed\x18\n" +
 	" \x01(\x04R\bshadowed\x12\x18\n" +
-	"\aobjects\x18\v \x01(\rR\aobjects\"\x93\x01\n" +
+	"\aobjects\x18\v \x01(\rR\aobjects\"\xab\x01\n" +
 	"\vMergedChain\x12$\n" +
 	"\x05chain\x18\x01 \x01(\v2\x0e.weft.v1.ChainR\x05chain\x123\n" +
 	"\tfragments\x18\x02 \x03(\v2\x15.weft.v1.FragmentNameR\tfragments\x12)\n" +
-	"\x05rules\x18\x03 \x03(\v2\x13.weft.v1.MergedRuleR\x05rules\"z\n" +
+	"\x05rules\x18\x03 \x03(\v2\x13.weft.v1.MergedRuleR\x05rules\x12\x16\n" +
+	"\x06handle\x18\x04 \x01(\x04R\x06handle\"\x96\x01\n" +
 	"\n" +
 	"MergedRule\x12!\n" +
 	"\x04rule\x18\x01 \x01(\v2\r.weft.v1.RuleR\x04rule\x12\x16\n" +
 	"\x06handle\x18\x02 \x01(\x04R\x06handle\x121\n" +
-	"\bfragment\x18\x03 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\"r\n" +
+	"\bfragment\x18\x03 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\x12\x1a\n" +
+	"\bstateful\x18\x04 \x03(\tR\bstateful\"\xd1\x01\n" +
 	"\tMergedSet\x12\x1e\n" +
 	"\x03set\x18\x01 \x01(\v2\f.weft.v1.SetR\x03set\x12\x10\n" +
 	"\x03map\x18\x02 \x01(\bR\x03map\x123\n" +
-	"\tfragments\x18\x03 \x03(\v2\x15.weft.v1.FragmentNameR\tfragments\"l\n" +
+	"\tfragments\x18\x03 \x03(\v2\x15.weft.v1.FragmentNameR\tfragments\x12\x16\n" +
+	"\x06handle\x18\x04 \x01(\x04R\x06handle\x12&\n" +
+	"\x05added\x18\x05 \x03(\v2\x10.weft.v1.ElementR\x05added\x12\x1d\n" +
+	"\n" +
+	"more_added\x18\x06 \x01(\bR\tmoreAdded\"\x84\x01\n" +
 	"\fMergedObject\x12'\n" +
 	"\x06object\x18\x01 \x01(\v2\x0f.weft.v1.ObjectR\x06object\x123\n" +
-	"\tfragments\x18\x02 \x03(\v2\x15.weft.v1.FragmentNameR\tfragments\"x\n" +
+	"\tfragments\x18\x02 \x03(\v2\x15.weft.v1.FragmentNameR\tfragments\x12\x16\n" +
+	"\x06handle\x18\x03 \x01(\x04R\x06handle\"\x90\x01\n" +
 	"\x0fMergedFlowtable\x120\n" +
 	"\tflowtable\x18\x01 \x01(\v2\x12.weft.v1.FlowtableR\tflowtable\x123\n" +
-	"\tfragments\x18\x02 \x03(\v2\x15.weft.v1.FragmentNameR\tfragments\"\x17\n" +
+	"\tfragments\x18\x02 \x03(\v2\x15.weft.v1.FragmentNameR\tfragments\x12\x16\n" +
+	"\x06handle\x18\x03 \x01(\x04R\x06handle\"\x17\n" +
 	"\x15ListPublishersRequest\"R\n" +
 	"\x16ListPublishersResponse\x128\n" +
 	"\n" +
@@ -5415,63 +5500,64 @@ var file_weft_proto_depIdxs = []int32{
 	5,   // 68: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
 	11,  // 69: weft.v1.MergedSet.set:type_name -> weft.v1.Set
 	5,   // 70: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
-	14,  // 71: weft.v1.MergedObject.object:type_name -> weft.v1.Object
-	5,   // 72: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
-	15,  // 73: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
-	5,   // 74: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
-	54,  // 75: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	55,  // 76: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	63,  // 77: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	69,  // 78: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	69,  // 79: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	6,   // 80: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
-	58,  // 81: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
-	5,   // 82: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	69,  // 83: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	61,  // 84: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
-	63,  // 85: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
-	64,  // 86: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
-	65,  // 87: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
-	5,   // 88: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
-	62,  // 89: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	68,  // 90: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	68,  // 91: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	68,  // 92: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	5,   // 93: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
-	28,  // 94: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	62,  // 95: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	6,   // 96: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
-	16,  // 97: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	20,  // 98: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	18,  // 99: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	29,  // 100: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	33,  // 101: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	37,  // 102: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	39,  // 103: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	42,  // 104: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	44,  // 105: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	52,  // 106: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	56,  // 107: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	59,  // 108: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	66,  // 109: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	17,  // 110: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	25,  // 111: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	19,  // 112: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	30,  // 113: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	34,  // 114: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	38,  // 115: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	40,  // 116: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	43,  // 117: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	45,  // 118: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	53,  // 119: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	57,  // 120: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	60,  // 121: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	67,  // 122: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	110, // [110:123] is the sub-list for method output_type
-	97,  // [97:110] is the sub-list for method input_type
-	97,  // [97:97] is the sub-list for extension type_name
-	97,  // [97:97] is the sub-list for extension extendee
-	0,   // [0:97] is the sub-list for field type_name
+	12,  // 71: weft.v1.MergedSet.added:type_name -> weft.v1.Element
+	14,  // 72: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	5,   // 73: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
+	15,  // 74: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	5,   // 75: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
+	54,  // 76: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	55,  // 77: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	63,  // 78: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	69,  // 79: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	69,  // 80: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	6,   // 81: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	58,  // 82: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
+	5,   // 83: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
+	69,  // 84: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	61,  // 85: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
+	63,  // 86: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
+	64,  // 87: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
+	65,  // 88: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
+	5,   // 89: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
+	62,  // 90: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	68,  // 91: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	68,  // 92: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	68,  // 93: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	5,   // 94: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
+	28,  // 95: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	62,  // 96: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	6,   // 97: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
+	16,  // 98: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	20,  // 99: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	18,  // 100: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	29,  // 101: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	33,  // 102: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	37,  // 103: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	39,  // 104: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	42,  // 105: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	44,  // 106: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	52,  // 107: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	56,  // 108: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	59,  // 109: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	66,  // 110: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	17,  // 111: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	25,  // 112: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	19,  // 113: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	30,  // 114: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	34,  // 115: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	38,  // 116: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	40,  // 117: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	43,  // 118: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	45,  // 119: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	53,  // 120: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	57,  // 121: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	60,  // 122: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	67,  // 123: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	111, // [111:124] is the sub-list for method output_type
+	98,  // [98:111] is the sub-list for method input_type
+	98,  // [98:98] is the sub-list for extension type_name
+	98,  // [98:98] is the sub-list for extension extendee
+	0,   // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }

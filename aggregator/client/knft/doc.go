@@ -47,8 +47,7 @@
 //
 // # What is refused
 //
-// These return ErrUnsupported, before anything is sent: reset of counters and
-// ListCounters where there are some (what they have counted is in the kernel alone),
+// These return ErrUnsupported, before anything is sent: reset of counters,
 // counters of elements, table flags (dormant), and delete or destroy of a table, chain,
 // set, map, counter or flowtable by Handle, which nothing in knftables tells.
 //

@@ -2,6 +2,7 @@ package knft
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/knftables"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
 )
 
 // ListAll is part of knftables.Interface.
@@ -16,7 +18,7 @@ import (
 // Possible errors: one for which knftables.IsNotFound is true; those of package
 // client; ctx's.
 func (a *Adapter) ListAll(ctx context.Context) (map[string][]string, error) {
-	m, err := a.merged(ctx, "list objects", true)
+	m, err := a.merged(ctx, "list objects", &weftv1.GetTableRequest{Terse: true})
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +41,7 @@ func (a *Adapter) List(ctx context.Context, objectType string) ([]string, error)
 	default:
 		return nil, fmt.Errorf("list objects: unknown type %q: want chain, set, map, counter or flowtable", objectType)
 	}
-	m, err := a.merged(ctx, "list "+string(k)+"s", true)
+	m, err := a.merged(ctx, "list "+string(k)+"s", &weftv1.GetTableRequest{Terse: true})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +53,7 @@ func (a *Adapter) List(ctx context.Context, objectType string) ([]string, error)
 //
 // Possible errors: those of ListAll.
 func (a *Adapter) ListRules(ctx context.Context, chain string) ([]*knftables.Rule, error) {
-	m, err := a.merged(ctx, "list rules", true)
+	m, err := a.merged(ctx, "list rules", &weftv1.GetTableRequest{Terse: true})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func (a *Adapter) ListElements(ctx context.Context, objectType, name string) ([]
 	if k != kindSet && k != kindMap {
 		return nil, fmt.Errorf("list elements: unknown type %q: want set or map", objectType)
 	}
-	m, err := a.merged(ctx, "list elements", false)
+	m, err := a.merged(ctx, "list elements", &weftv1.GetTableRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -152,19 +154,31 @@ func field(part string) string {
 	return part
 }
 
-// ListCounters is part of knftables.Interface. What counters have counted is in the
-// kernel alone, so where there are some it is not possible.
+// ListCounters is part of knftables.Interface.
 //
-// Possible errors: ErrUnsupported; those of ListAll.
+// Possible errors: ErrUnsupported (an older aggregator); those of ListAll.
 func (a *Adapter) ListCounters(ctx context.Context) ([]*knftables.Counter, error) {
-	m, err := a.merged(ctx, "list counters", true)
+	m, err := a.merged(ctx, "list counters", &weftv1.GetTableRequest{Terse: true, Live: true})
 	if err != nil {
 		return nil, err
 	}
-	if n := names(m, kindCounter); len(n) > 0 {
-		return nil, fmt.Errorf("list counters: what counter %s has counted: %w", n[0], ErrUnsupported)
+	out := []*knftables.Counter{}
+	for _, o := range m.GetObjects() {
+		d := o.GetObject()
+		if d.GetKind() != string(kindCounter) {
+			continue
+		}
+		c := &knftables.Counter{Family: a.cfg.Family, Table: a.cfg.Table, Name: d.GetName(), Handle: knftables.PtrTo(int(o.GetHandle()))} //nolint:gosec // handles count from 1
+		var packets, bytes uint64
+		if _, err := fmt.Sscanf(d.GetText(), "packets %d bytes %d", &packets, &bytes); err != nil || o.GetHandle() == 0 {
+			return nil, fmt.Errorf("list counters: what counter %s has counted: %w", d.GetName(), ErrUnsupported)
+		}
+		if c.Packets, c.Bytes = &packets, &bytes; d.GetComment() != "" {
+			c.Comment = knftables.PtrTo(d.GetComment())
+		}
+		out = append(out, c)
 	}
-	return []*knftables.Counter{}, nil
+	return out, nil
 }
 
 // names returns the names of a table's objects of one kind.
@@ -193,21 +207,19 @@ func names(m *weftv1.GetTableResponse, k kind) []string {
 	return out
 }
 
-// merged returns the adapter's table as the aggregator has merged it.
-func (a *Adapter) merged(ctx context.Context, what string, terse bool) (*weftv1.GetTableResponse, error) {
+// merged returns the adapter's table as the aggregator has merged it. The request needs
+// no name.
+func (a *Adapter) merged(ctx context.Context, what string, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
 	if a.cfg.Table == "" {
 		return nil, fmt.Errorf("%s: the adapter has no family and table: give them in Config", what)
 	}
-	id, err := newTableID(string(a.cfg.Family), a.cfg.Table)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	m, err := a.getTable(ctx, id, terse)
+	req.Family, req.Name = string(a.cfg.Family), a.cfg.Table
+	m, err := a.client.GetTable(ctx, req)
 	switch {
+	case errors.Is(err, client.ErrNotFound):
+		return nil, notFound("%s: no such table %s %s", what, req.GetFamily(), req.GetName())
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", what, err)
-	case m == nil:
-		return nil, notFound("%s: no such table %s", what, id)
 	}
 	return m, nil
 }

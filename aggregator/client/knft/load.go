@@ -122,8 +122,8 @@ func (a *Adapter) view(ctx context.Context, need *needed) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := a.getTable(ctx, need.table, !need.elements)
-	if err != nil {
+	resp, err := a.client.GetTable(ctx, &weftv1.GetTableRequest{Family: need.table.Family.String(), Name: need.table.Name, Terse: !need.elements})
+	if err != nil && !errors.Is(err, client.ErrNotFound) {
 		return nil, err
 	}
 	return newView(own, resp, need.elements), nil
@@ -140,13 +140,4 @@ func (a *Adapter) identity(ctx context.Context) (string, error) {
 		a.publisher = resp.GetStatus().GetFragment().GetPublisher()
 	}
 	return a.publisher + "/" + a.cfg.Fragment, nil
-}
-
-// getTable returns a merged table; nil where weft has none of that name.
-func (a *Adapter) getTable(ctx context.Context, id nft.TableID, terse bool) (*weftv1.GetTableResponse, error) {
-	resp, err := a.client.GetTable(ctx, id.Family.String(), id.Name, terse)
-	if errors.Is(err, client.ErrNotFound) {
-		return nil, nil
-	}
-	return resp, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
@@ -76,7 +77,7 @@ func tableWords(ctx context.Context, cl *client.Client, args []string) ([]string
 // objectWords returns the chains or sets of a table, the handles of a chain, or
 // the keys of a set.
 func objectWords(ctx context.Context, cl *client.Client, what Object, args []string) ([]string, error) {
-	t, err := cl.GetTable(ctx, args[0], args[1], what == ObjectRule || len(args) == 2)
+	t, err := cl.GetTable(ctx, &weftv1.GetTableRequest{Family: args[0], Name: args[1], Terse: what == ObjectRule || len(args) == 2})
 	var words []string
 	for _, ch := range t.GetChains() {
 		switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/ruleset"
+	"github.com/weft-proxy/weft/nft/syntax"
 )
 
 func newTablesCmd() *cobra.Command {
@@ -41,17 +42,20 @@ func printTables(w io.Writer, list *weftv1.ListTablesResponse) error {
 
 func newTableCmd() *cobra.Command {
 	var (
-		conn           cli.Connection
-		terse, handles bool
+		conn                      cli.Connection
+		terse, stateless, handles bool
 	)
 	cmd := query(&cobra.Command{
-		Use:               "table FAMILY NAME",
-		Short:             "Show the merged content of a table, with the fragment that each rule comes from",
+		Use:   "table FAMILY NAME",
+		Short: "Show the merged content of a table, with the fragment that each rule comes from",
+		Long: `Show the merged content of a table, with the fragment that each rule comes from,
+and what counters, quotas and the elements that packets add have at present.`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: conn.CompleteObject(cli.ObjectTable),
 	}, &conn, "nft", func(ctx context.Context, c *client.Client, args []string) (*weftv1.GetTableResponse, error) {
-		return c.GetTable(ctx, args[0], args[1], terse)
+		return c.GetTable(ctx, &weftv1.GetTableRequest{Family: args[0], Name: args[1], Terse: terse, Live: !stateless})
 	}, func(w io.Writer, table *weftv1.GetTableResponse) error { return printTable(w, table, handles) })
+	cmd.Flags().BoolVarP(&stateless, "stateless", "s", false, "leave out what rules and objects have counted, and elements that packets have added")
 	cmd.Flags().BoolVarP(&terse, "terse", "t", false, "leave out the elements of sets and maps")
 	cmd.Flags().BoolVarP(&handles, "handle", "a", false, "show the handles of rules")
 	return cmd
@@ -73,6 +77,7 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 		table.Flowtables = append(table.Flowtables, flowtableOf(f.GetFlowtable()))
 	}
 	for _, s := range t.GetSets() {
+		s.GetSet().Elements = append(s.GetSet().GetElements(), s.GetAdded()...)
 		if s.GetMap() {
 			table.Maps = append(table.Maps, nft.Map(setOf(s.GetSet())))
 		} else {
@@ -82,7 +87,7 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	for _, c := range t.GetChains() {
 		chain := chainOf(c.GetChain())
 		for _, r := range c.GetRules() {
-			chain.Rules = append(chain.Rules, nft.Rule{Text: ruleLine(r, handles)})
+			chain.Rules = append(chain.Rules, nft.Rule{Text: ruleLine(family, r, handles)})
 		}
 		table.Chains = append(table.Chains, chain)
 	}
@@ -90,14 +95,35 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	return err
 }
 
+// liveText returns the text of a rule with what its counters and quotas have counted, if
+// that is known.
+func liveText(family nft.Family, r *weftv1.MergedRule) string {
+	text, live := r.GetRule().GetText(), r.GetStateful()
+	rule, err := syntax.ParseRule(family, text)
+	if len(live) == 0 || err != nil {
+		return text
+	}
+	words := make([]string, len(rule.Stmts))
+	for i, s := range rule.Stmts {
+		words[i] = syntax.PrintStmt(s)
+		switch s.(type) {
+		case *syntax.Counter, *syntax.Quota:
+			if len(live) > 0 {
+				words[i], live = live[0], live[1:]
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // ruleLine returns a rule, followed by a comment with its fragment and handle.
-func ruleLine(r *weftv1.MergedRule, handles bool) string {
+func ruleLine(family nft.Family, r *weftv1.MergedRule, handles bool) string {
 	fragment := r.GetFragment().Text()
 	if fragment == "" {
 		fragment = unowned
 	}
 	var b strings.Builder
-	b.WriteString(r.GetRule().GetText())
+	b.WriteString(liveText(family, r))
 	if c := r.GetRule().GetComment(); c != "" && b.Len() > 0 {
 		// nft has no escapes in strings.
 		b.WriteString(` comment "` + c + `"`)

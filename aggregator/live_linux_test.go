@@ -1,0 +1,155 @@
+package aggregator_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// live is a fragment that counts packets to UDP port 9 in all ways that there are.
+func live() *weftv1.Fragment {
+	return &weftv1.Fragment{Name: "live", Tables: []*weftv1.Table{{
+		Family: "ip", Name: "demo",
+		Objects: []*weftv1.Object{object("counter", "hits", ""), object("quota", "most", "over 25 mbytes"), object("limit", "slow", "rate 10/second")},
+		Sets: []*weftv1.Set{
+			{
+				Name: "seen", Type: "ipv4_addr", Flags: []string{"dynamic", "timeout"}, Stateful: []string{"counter"},
+				Elements: []*weftv1.Element{{Key: "192.0.2.1", Timeout: durationpb.New(time.Hour)}},
+			},
+			{Name: "plain", Type: "inet_service", Elements: []*weftv1.Element{{Key: "9"}}},
+		},
+		Chains: []*weftv1.Chain{{
+			Name: "out", Type: "filter", Hook: "output", Priority: "filter",
+			Rules: []*weftv1.Rule{
+				{Text: "udp dport @plain counter quota over 25 mbytes counter name hits quota name most drop", Comment: "counter packets 7"},
+				{Text: "udp dport @plain counter name hits counter update @seen { ip daddr timeout 1m }"},
+				{Text: "tcp dport 1 counter"},
+				{Text: "tcp dport 2 accept"},
+			},
+		}},
+	}}}
+}
+
+// readTable joins the parts of a table.
+func readTable(ctx context.Context, t *testing.T, d *aggregatortest.Daemon, req *weftv1.GetTableRequest) *weftv1.GetTableResponse {
+	t.Helper()
+	got, err := d.Dial(t, "reader").GetTable(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// TestKernelLiveValues sends packets and reads what the kernel has counted.
+func TestKernelLiveValues(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ctx := aggregatortest.Context(t)
+	mustApply(t, d.Dial(t, "one"), live())
+	sendUDP(t, ns, 3)
+	got := readTable(ctx, t, d, &weftv1.GetTableRequest{Family: "ip", Name: "demo", Live: true})
+
+	var stateful [][]string
+	for _, r := range got.GetChains()[0].GetRules() {
+		stateful = append(stateful, r.GetStateful())
+	}
+	// Not all that is written is sent. The rules and the object count the same.
+	hits := countedBy(t, ns, "hits")
+	want := [][]string{{"counter " + hits, "quota over 25 mbytes"}, {"counter " + hits}, {"counter packets 0 bytes 0"}, nil}
+	stateful[0][1], _, _ = strings.Cut(stateful[0][1], " used ")
+	if diff := cmp.Diff(want, stateful); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	listed := ns.Run(t, "nft", "-a", "list", "table", "ip", "demo")
+	handle := func(what string, n uint64) {
+		t.Helper()
+		if _, rest, _ := strings.Cut(listed, what+" {"); n == 0 || !strings.HasPrefix(rest, " # handle "+strconv.FormatUint(n, 10)+"\n") {
+			t.Errorf("handle of %s is %d, nft lists:\n%s", what, n, listed)
+		}
+	}
+	handle("chain out", got.GetChains()[0].GetHandle())
+	texts := map[string]string{}
+	for _, o := range got.GetObjects() {
+		handle(o.GetObject().GetKind()+" "+o.GetObject().GetName(), o.GetHandle())
+		texts[o.GetObject().GetName()] = o.GetObject().GetText()
+	}
+	for _, s := range got.GetSets() {
+		handle("set "+s.GetSet().GetName(), s.GetHandle())
+	}
+	if texts["hits"] != hits || hits == "packets 0 bytes 0" || !strings.HasPrefix(texts["most"], "over 25 mbytes") || !strings.HasPrefix(texts["slow"], "rate 10/second") {
+		t.Errorf("objects %v", texts)
+	}
+}
+
+// TestKernelLiveElements reads the elements that packets have added, apart from those of
+// the fragment, and their timeouts.
+func TestKernelLiveElements(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ctx := aggregatortest.Context(t)
+	mustApply(t, d.Dial(t, "one"), live())
+	sendUDP(t, ns, 2)
+	req := &weftv1.GetTableRequest{Family: "ip", Name: "demo", Live: true}
+	for _, s := range readTable(ctx, t, d, req).GetSets() {
+		switch declared, added := s.GetSet().GetElements(), s.GetAdded(); s.GetSet().GetName() {
+		case "seen":
+			if len(declared) != 1 || declared[0].GetKey() != "192.0.2.1" || len(added) != 1 || added[0].GetKey() != "127.0.0.1" || s.GetMoreAdded() {
+				t.Fatalf("set is %v: want 192.0.2.1 and, added, 127.0.0.1", s)
+			}
+			checkExpires(t, declared[0], time.Hour)
+			checkExpires(t, added[0], time.Minute)
+			if words := added[0].GetState().GetStateful(); len(words) != 1 || !strings.HasPrefix(words[0], "counter packets ") {
+				t.Errorf("the element has counted %q", words)
+			}
+		case "plain":
+			if len(declared) != 1 || declared[0].GetState() != nil || len(added) != 0 {
+				t.Errorf("set is %v: want the element alone", s)
+			}
+		}
+	}
+	req.Terse = true
+	if s := readTable(ctx, t, d, req).GetSets()[1]; len(s.GetAdded())+len(s.GetSet().GetElements()) != 0 || s.GetHandle() == 0 {
+		t.Errorf("terse set is %v: want its handle and no elements", s)
+	}
+	stateless := readTable(ctx, t, d, &weftv1.GetTableRequest{Family: "ip", Name: "demo"})
+	for _, r := range stateless.GetChains()[0].GetRules() {
+		if len(r.GetStateful()) != 0 {
+			t.Errorf("rule %v has live values that were not asked for", r)
+		}
+	}
+	if s := stateless.GetSets()[1]; len(s.GetAdded()) != 0 || s.GetSet().GetElements()[0].GetState() != nil || s.GetHandle() != 0 {
+		t.Errorf("set %v has live values that were not asked for", s)
+	}
+}
+
+func checkExpires(t *testing.T, e *weftv1.Element, timeout time.Duration) {
+	t.Helper()
+	if rest := e.GetState().GetExpires().AsDuration(); e.GetTimeout().AsDuration() != timeout || rest <= 0 || rest > timeout {
+		t.Errorf("element %v: want a timeout of %v and what remains of it", e, timeout)
+	}
+}
+
+// TestKernelLiveOfForeignTable asks for a table that weft does not have.
+func TestKernelLiveOfForeignTable(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	ns.Nft(t, "table ip foreign { counter c { }; }")
+	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	_, err := d.Aggregator.GetTable(aggregatortest.Context(t), &weftv1.GetTableRequest{Family: "ip", Name: "foreign", Live: true})
+	if !errors.Is(err, aggregator.ErrNoObject) {
+		t.Errorf("error is %v: want ErrNoObject", err)
+	}
+}

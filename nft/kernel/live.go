@@ -1,0 +1,136 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// Live is what only the kernel knows of one of weft's tables: handles, and what packets
+// change.
+type Live struct {
+	// Chains, Sets and Flowtables have handles by name. Maps are in Sets.
+	Chains, Sets, Flowtables map[string]uint64
+	Objects                  map[object.Ref]LiveObject
+	// Rules has the counters and quotas of each rule that has any, by the handle of the
+	// rule and in its order, as nft writes them: "counter packets 3 bytes 180".
+	Rules map[uint64][]string
+	// Elements has the elements of the sets that DumpLive was asked for, by name.
+	Elements map[string]LiveElements
+}
+
+// LiveObject is a named object. Text has what it has counted.
+type LiveObject struct {
+	Handle uint64
+	Text   string
+}
+
+// LiveElements are the elements of a set. Their State has what remains of the timeout and
+// what their statements have counted.
+type LiveElements struct {
+	Elements []set.Element
+	// More is true if the kernel has more elements than were asked for.
+	More bool
+}
+
+// DumpLive reads a table over sockets of its own, so that commits do not wait for it. It
+// reads the elements of sets that are given, at most limit altogether.
+//
+// A commit during the call can make it omit what the commit adds or deletes, and
+// neighbours of that. Errors are those of DumpSet.
+func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, error) {
+	live := &Live{Objects: map[object.Ref]LiveObject{}, Rules: map[uint64][]string{}, Elements: map[string]LiveElements{}}
+	if err := c.dumpLive(table, live); err != nil {
+		return nil, fmt.Errorf("dump counters of table %s: %w", table, err)
+	}
+	for _, s := range sets {
+		d := newElementDecoder(s)
+		d.live, d.limit = true, limit
+		err := c.dumpSet(table, d)
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			continue // a commit has deleted it
+		case err != nil && !errors.Is(err, errLimit):
+			return nil, fmt.Errorf("dump set %s of table %s: %w", s.Name, table, err)
+		}
+		e := LiveElements{Elements: d.finish(), More: errors.Is(err, errLimit)}
+		live.Elements[s.Name] = e
+		limit = max(limit-len(e.Elements), 0)
+	}
+	return live, nil
+}
+
+// dumpLive reads all but elements.
+func (c *Conn) dumpLive(id nft.TableID, live *Live) error {
+	sock, err := dial(c.netNS)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sock.close() }() // nothing was written to it
+	r := &Conn{netNS: c.netNS, sock: sock, seq: 1}
+	if info, err := r.table(id); err != nil || !info.ours {
+		return errors.Join(err, unix.ENOENT)
+	}
+	handles := func(typ int, request []byte, nameAttr, handleAttr uint16) (map[string]uint64, error) {
+		out := map[string]uint64{}
+		_, err := list(r.dumpInTable, typ, id, request, func(m reply) (struct{}, error) {
+			name, _ := attr.Find(m.attrs, nameAttr)
+			handle, _ := attr.Find(m.attrs, handleAttr)
+			out[name.Text()] = handle.Uint64BE()
+			return struct{}{}, errors.Join(name.Err(), handle.Err())
+		})
+		return out, err
+	}
+	inTable := named(id.Name, 0, "")
+	if live.Chains, err = handles(unix.NFT_MSG_GETCHAIN, nil, unix.NFTA_CHAIN_NAME, unix.NFTA_CHAIN_HANDLE); err != nil {
+		return err
+	}
+	if live.Sets, err = handles(unix.NFT_MSG_GETSET, inTable, unix.NFTA_SET_NAME, nftaSetHandle); err != nil {
+		return err
+	}
+	if live.Flowtables, err = handles(unix.NFT_MSG_GETFLOWTABLE, inTable, nftaFlowtableName, nftaFlowtableHandle); err != nil {
+		return err
+	}
+	_, err = list(r.dumpInTable, unix.NFT_MSG_GETOBJ, id, inTable, func(m reply) (struct{}, error) {
+		o, err := decodeObject(m)
+		handle, _ := attr.Find(m.attrs, nftaObjHandle)
+		if o != nil {
+			live.Objects[o.Ref()] = LiveObject{Handle: handle.Uint64BE(), Text: o.Text}
+		}
+		return struct{}{}, errors.Join(err, handle.Err())
+	})
+	if err != nil {
+		return err
+	}
+	_, err = list(r.dumpInTable, unix.NFT_MSG_GETRULE, id, inTable, func(m reply) (struct{}, error) { return struct{}{}, live.rule(m) })
+	return err
+}
+
+// rule decodes the counters and quotas of a NEWRULE.
+func (l *Live) rule(m reply) error {
+	handle, _ := attr.Find(m.attrs, unix.NFTA_RULE_HANDLE)
+	n := handle.Uint64BE()
+	exprs, _ := attr.Find(m.attrs, unix.NFTA_RULE_EXPRESSIONS)
+	list := exprs.Nested()
+	for list.Next() {
+		switch name, _ := attr.Find(list.Bytes(), unix.NFTA_EXPR_NAME); {
+		case name.TextIs("counter"), name.TextIs("quota"):
+			words, err := expr.FormatStateful(list.Bytes())
+			if err != nil {
+				return err
+			}
+			if words == "counter" {
+				words = "counter packets 0 bytes 0"
+			}
+			l.Rules[n] = append(l.Rules[n], words)
+		}
+	}
+	return errors.Join(handle.Err(), list.Err())
+}
