@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -28,29 +29,27 @@ type peerCredentials struct{}
 // AuthInfo is the identity of a connection's peer.
 type AuthInfo struct {
 	credentials.CommonAuthInfo
-	Peer
+	access.Peer
 	conn net.Conn
-	// process is what else is known of the peer.
-	process access.Peer
-	// refusal is what calls are answered with, if they are refused.
+	// refusal is the error of all calls, if they are refused.
 	refusal error
 }
 
 // AuthType implements credentials.AuthInfo.
 func (AuthInfo) AuthType() string { return "peercred" }
 
-// ServerHandshake implements credentials.TransportCredentials.
+// ServerHandshake implements credentials.TransportCredentials. The connection must come
+// from a limitedListener.
 func (peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	p, err := peerOf(c)
-	if err != nil {
-		return nil, nil, err
+	conn, ok := c.(*limitedConn)
+	if !ok {
+		return nil, nil, errAnonymous
 	}
 	return c, AuthInfo{
 		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
-		Peer:           p,
+		Peer:           identify(c, conn.peer),
 		conn:           c,
-		process:        identify(c, p),
-		refusal:        refusalOf(c),
+		refusal:        conn.refusal,
 	}, nil
 }
 
@@ -72,22 +71,18 @@ func (peerCredentials) OverrideServerName(string) error { return nil }
 
 // caller is who makes a call.
 type caller struct {
-	Peer
+	access.Peer
 	publisher string
 	conn      net.Conn
-	process   access.Peer
 	// admin allows to act on the fragments of others.
 	admin bool
 	// access counts what the caller is refused.
 	access *access.Control
 }
 
-// authorizer decides who may call.
-type authorizer struct{ access *access.Control }
-
 // authorize identifies the caller from the connection and the metadata. On an
 // error the caller has what is known of it.
-func (a *authorizer) authorize(ctx context.Context) (caller, error) {
+func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return caller{}, errAnonymous
@@ -99,8 +94,7 @@ func (a *authorizer) authorize(ctx context.Context) (caller, error) {
 	if info.refusal != nil {
 		return caller{}, info.refusal
 	}
-	c := caller{Peer: info.Peer, conn: info.conn, process: info.process, access: a.access}
-	c.process.PID, c.process.UID, c.process.GID = info.PID, info.UID, info.GID
+	c := caller{Peer: info.Peer, conn: info.conn, access: i.access}
 	want := ""
 	switch names := metadata.ValueFromIncomingContext(ctx, PublisherKey); len(names) {
 	case 0:
@@ -112,7 +106,7 @@ func (a *authorizer) authorize(ctx context.Context) (caller, error) {
 	default:
 		return c, fmt.Errorf("%w: metadata %s is given %d times", aggregator.ErrInvalidName, PublisherKey, len(names))
 	}
-	id, err := a.access.Resolve(&c.process, want)
+	id, err := i.access.Resolve(&c.Peer, want)
 	c.publisher, c.admin = id.Publisher, id.Admin
 	return c, err
 }
@@ -125,10 +119,19 @@ func withCaller(ctx context.Context, c caller) context.Context {
 }
 
 // callerFrom returns the caller that an interceptor put into the context.
-func callerFrom(ctx context.Context) (caller, error) {
-	c, ok := ctx.Value(callerKey{}).(caller)
-	if !ok {
-		return caller{}, errAnonymous
-	}
-	return c, nil
+func callerFrom(ctx context.Context) caller {
+	return ctx.Value(callerKey{}).(caller) //nolint:forcetypeassert // the interceptors see every call
+}
+
+// connected reports whether the caller's end of the connection is open.
+//
+// A call's context does not report this: gRPC cancels calls in the order of the frames,
+// so a stream that was reset is known to be gone before the next one of the same
+// connection begins, but the end of the connection is seen only when all that was
+// written before is read. The kernel closes a process's sockets before its parent can
+// learn of its death, so a process that is started in its place connects after this has
+// become false.
+func (c caller) connected() bool {
+	_, ok := c.conn.(syscall.Conn)
+	return !ok || !closedByPeer(c.conn)
 }

@@ -1,22 +1,37 @@
 // Package server offers an aggregator on a Unix socket: gRPC, with the identity
 // of the peer taken from the kernel.
 //
-// It decides who may call, turns the aggregator's errors into gRPC codes (in
-// status.go, and nowhere else), and keeps hostile or broken callers from doing
-// harm: what a connection, a call or a stream can make the daemon hold is bounded
-// (crowd.go, backlog.go), a panic in a handler ends one call and not the daemon,
-// and who does not read its answers is not read from. What an update means is the business of package aggregator.
+// It decides who may call, turns the aggregator's errors into gRPC codes (in status.go,
+// and nowhere else), and limits what a connection, a call or a stream can make the daemon
+// hold (connections.go, streams.go, inflight.go). A panic in a handler ends one call and
+// not the daemon. A stream that does not read its answers is not read. What an update
+// means is the business of package aggregator.
 //
-// Who may call, and under which names, is decided by package access, for each
-// call and again for open streams when the configuration changes. Without a
-// configuration a peer may call if its uid is 0 or that of the daemon, and may use
-// any publisher name; all others get PERMISSION_DENIED. A publisher's rate is kept
-// here: its streams wait for their turn, a call that would wait long is refused.
-// What is refused is counted, and logged with the peer.
+// Package access decides who may call and under which names, for each call, and again
+// for open streams when the configuration changes. Without a configuration a peer may
+// call if its uid is 0 or that of the daemon, and may use any publisher name; all others
+// get PERMISSION_DENIED. This package enforces a publisher's rate: its streams wait for
+// their turn, and a call that would wait long is refused. Refusals are counted, and
+// logged with the peer.
 //
 // Other packages can offer services of their own on the socket, for reading
-// (Config.Register): the same credentials and limits apply to them, and this
-// package knows nothing else of them.
+// (Config.Register). The same credentials and limits apply to them.
+//
+// # A new call
+//
+// A new call touches these files, in this order:
+//
+//  1. aggregator/api/v1/weft.proto: the call and its messages; then "make generate".
+//  2. aggregator/api/v1/PROTOCOL.md: what it means. A test fails if a name is missing.
+//  3. A file of package aggregator: what it does. It reads the state of the writer with
+//     Aggregator.ask, and returns large answers in parts.
+//  4. A file of this package: inspect.go for a call that reads, methods.go for one that
+//     changes. Interceptors have authorized the caller; callerFrom returns it. A call
+//     that counts as an update also goes into the table updates in policy.go.
+//  5. A file of aggregator/client, with the errors that it can return.
+//  6. A verb in cmd/weft.
+//
+// If the call is optional, Aggregator.Features gets a name for it.
 //
 // # Concurrency
 //

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 
 	"google.golang.org/grpc"
+
+	"github.com/weft-proxy/weft/aggregator/access"
 )
 
 // errPanic is a handler that panicked.
@@ -15,12 +17,10 @@ var errPanic = errors.New("internal error: the handler panicked, see the aggrega
 
 // interceptor checks every call, also of reflection and health.
 type interceptor struct {
-	auth    *authorizer
+	access  *access.Control
 	pacer   *pacer
 	streams *streams
-	// crowd counts streams; nil does not.
-	crowd *crowd
-	log   *slog.Logger
+	log     *slog.Logger
 }
 
 // rescue turns a panic into an error: one bad call must not end the daemon.
@@ -33,45 +33,32 @@ func rescue(log *slog.Logger, method string, err *error) {
 	*err = errPanic
 }
 
-func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	resp, err := i.call(ctx, req, info.FullMethod, handler)
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return resp, nil
-}
-
-func (i *interceptor) call(ctx context.Context, req any, method string, handler grpc.UnaryHandler) (resp any, err error) {
+func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	method := info.FullMethod
+	c, err := i.authorize(ctx)
+	defer func() {
+		c.report(method, err)
+		err = toStatus(err)
+	}()
 	defer rescue(i.log, method, &err)
-	c, err := i.auth.authorize(ctx)
-	defer func() { c.report(method, err) }()
+	if err == nil && updates[method] {
+		err = i.pacer.call(ctx, c.publisher)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if updates[method] {
-		if err := i.pacer.call(ctx, c.publisher); err != nil {
-			return nil, err
-		}
 	}
 	return handler(withCaller(ctx, c), req)
 }
 
-func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	return toStatus(i.open(srv, ss, info.FullMethod, handler))
-}
-
-func (i *interceptor) open(srv any, ss grpc.ServerStream, method string, handler grpc.StreamHandler) (err error) {
-	c, err := i.auth.authorize(ss.Context())
-	defer func() { c.report(method, err) }()
+func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	method := info.FullMethod
+	c, err := i.authorize(ss.Context())
+	defer func() {
+		c.report(method, err)
+		err = toStatus(err)
+	}()
 	if err != nil {
 		return err
-	}
-	if i.crowd != nil {
-		done, err := i.crowd.stream(c.UID)
-		if err != nil {
-			return err
-		}
-		defer done()
 	}
 	o, err := i.streams.add(c, method)
 	if err != nil {
@@ -81,7 +68,12 @@ func (i *interceptor) open(srv any, ss grpc.ServerStream, method string, handler
 	ctx, cancel := context.WithCancel(withCaller(ss.Context(), c))
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- i.handle(srv, &calledStream{ServerStream: ss, ctx: ctx}, method, handler) }()
+	go func() {
+		var err error
+		defer func() { done <- err }()
+		defer rescue(i.log, method, &err)
+		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx})
+	}()
 	select {
 	case err = <-done:
 		return err
@@ -90,11 +82,6 @@ func (i *interceptor) open(srv any, ss grpc.ServerStream, method string, handler
 		// stream when this returns.
 		return err
 	}
-}
-
-func (i *interceptor) handle(srv any, ss grpc.ServerStream, method string, handler grpc.StreamHandler) (err error) {
-	defer rescue(i.log, method, &err)
-	return handler(srv, ss)
 }
 
 // calledStream is a stream whose context has the caller. A stream's context is

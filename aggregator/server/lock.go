@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,18 +23,24 @@ const lockInterval = 100 * time.Millisecond
 //
 // Possible errors: ErrInUse, those of the file system.
 func lock(socket string) (*os.File, error) {
+	f, err := tryLock(socket)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, inUse(socket)
+	}
+	return f, err
+}
+
+// tryLock is lock without the name of the process that has the socket. The error wraps
+// EWOULDBLOCK if there is one.
+func tryLock(socket string) (*os.File, error) {
 	f, err := os.OpenFile(socket+lockSuffix, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor
-	if err == nil {
-		return f, nil
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { //nolint:gosec // a descriptor
+		return nil, errors.Join(err, f.Close())
 	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = inUse(socket)
-	}
-	return nil, errors.Join(err, f.Close())
+	return f, nil
 }
 
 // inUse returns the error that names the process that has a socket.
@@ -46,25 +51,25 @@ func inUse(socket string) error {
 		return fmt.Errorf("%w by a server that starts or stops: %s", ErrInUse, remedy)
 	}
 	defer func() { _ = c.Close() }()
-	cred, err := peerOf(c)
+	cred, err := credentialsOf(c)
 	if err != nil {
 		return fmt.Errorf("%w by another process: %s", ErrInUse, remedy)
 	}
 	return fmt.Errorf("%w by process %d: %s", ErrInUse, cred.PID, remedy)
 }
 
-// Await is Listen for one that stands by: while another server has the socket it
-// waits. The error is ctx's where that ends first.
+// Await is Listen for a daemon on standby: while another server has the socket, it waits.
+// If ctx ends first, it returns the error of ctx.
 func Await(ctx context.Context, cfg Config) (*Server, error) {
 	cfg.setDefaults()
-	for said := false; ; {
+	for logged := false; ; {
 		s, err := Listen(cfg)
 		if !errors.Is(err, ErrInUse) {
 			return s, err
 		}
-		if !said {
+		if !logged {
 			cfg.Logger.Info("standing by", "error", err)
-			said = true
+			logged = true
 		}
 		if err := awaitLock(ctx, cfg.Socket); err != nil {
 			return nil, err
@@ -72,14 +77,9 @@ func Await(ctx context.Context, cfg Config) (*Server, error) {
 	}
 }
 
-// awaitLock returns once it is worth to try again to listen: it never connects to
-// the server that it waits for.
+// awaitLock returns when nothing holds the lock of a socket. It never connects to the
+// server that it waits for.
 func awaitLock(ctx context.Context, socket string) error {
-	f, err := os.OpenFile(socket+lockSuffix, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
 	tick := time.NewTicker(lockInterval)
 	defer tick.Stop()
 	for {
@@ -88,9 +88,11 @@ func awaitLock(ctx context.Context, socket string) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			// Closing the file gives it back.
+		f, err := tryLock(socket)
+		if err == nil {
+			return f.Close()
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
 		}
 	}

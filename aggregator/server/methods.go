@@ -20,16 +20,14 @@ type service struct {
 	weftv1.UnimplementedAdminServer
 	agg   *aggregator.Aggregator
 	pacer *pacer
-	parts *unfinished
 	log   *slog.Logger
+	// partial limits the snapshots of all streams that are not complete.
+	partial *partialSnapshots
 }
 
 // Apply implements weftv1.PublisherServer.
 func (s *service) Apply(ctx context.Context, req *weftv1.ApplyRequest) (*weftv1.ApplyResponse, error) {
-	c, err := callerFrom(ctx)
-	if err != nil {
-		return nil, err
-	}
+	c := callerFrom(ctx)
 	r, err := s.agg.Apply(ctx, c.publisher, req.GetFragment())
 	if err != nil {
 		return nil, err
@@ -53,10 +51,7 @@ func (s *service) Delete(ctx context.Context, req *weftv1.DeleteRequest) (*weftv
 // Plan implements weftv1.PublisherServer.
 func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
 	ctx := stream.Context()
-	c, err := callerFrom(ctx)
-	if err != nil {
-		return err
-	}
+	c := callerFrom(ctx)
 	for _, n := range req.GetWithdraw() {
 		if _, err := keyOf(ctx, n); err != nil {
 			return err
@@ -88,10 +83,7 @@ func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServe
 //
 // Possible errors: a *access.Refusal.
 func keyOf(ctx context.Context, n *weftv1.FragmentName) (desired.Key, error) {
-	c, err := callerFrom(ctx)
-	if err != nil {
-		return desired.Key{}, err
-	}
+	c := callerFrom(ctx)
 	if n.GetPublisher() == "" {
 		return desired.Key{Publisher: c.publisher, Name: n.GetName()}, nil
 	}

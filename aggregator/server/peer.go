@@ -15,24 +15,52 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// identify returns what the kernel tells of the process that connected. What
-// cannot be read of it is not an error here: it may not be needed.
-func identify(c net.Conn, cred Peer) access.Peer {
-	p := access.Peer{PID: cred.PID, UID: cred.UID, GID: cred.GID}
-	var errs []error
+// credentialsOf reads SO_PEERCRED: the process at the other end of a connection, as the
+// kernel knew it when it connected.
+func credentialsOf(c net.Conn) (access.Peer, error) {
+	var cred *unix.Ucred
 	err := control(c, func(fd int) (err error) {
-		p.Groups, err = peerGroups(fd)
+		cred, err = unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 		return err
 	})
 	if err != nil {
-		errs = append(errs, fmt.Errorf("supplementary groups: %w", err))
+		return access.Peer{}, fmt.Errorf("read peer credentials: %w", err)
 	}
-	if err := inspect(c, &p); err != nil {
+	return access.Peer{PID: cred.Pid, UID: cred.Uid, GID: cred.Gid}, nil
+}
+
+// identify adds to a peer's credentials what else the kernel knows of the process. What
+// cannot be read is not an error here, because it may not be needed.
+func identify(c net.Conn, p access.Peer) access.Peer {
+	groupsErr := control(c, func(fd int) (err error) {
+		p.Groups, err = peerGroups(fd)
+		return err
+	})
+	if groupsErr != nil {
+		groupsErr = fmt.Errorf("supplementary groups: %w", groupsErr)
+	}
+	err := inspect(c, &p)
+	if err != nil {
 		p.Executable, p.Cgroups = "", nil
-		errs = append(errs, err)
 	}
-	p.Unknown = errors.Join(append(errs, p.Unknown)...)
+	p.Unknown = errors.Join(groupsErr, err, p.Unknown)
 	return p
+}
+
+// closedByPeer asks the kernel whether the other end of a connection is closed, even if
+// there is still something to read. A connection that is closed on this side counts too.
+func closedByPeer(c net.Conn) bool {
+	var events int16
+	err := control(c, func(fd int) error {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // a descriptor
+		for {
+			if _, err := unix.Poll(p, 0); !errors.Is(err, unix.EINTR) {
+				events = p[0].Revents
+				return nil
+			}
+		}
+	})
+	return err != nil || events&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 }
 
 // control calls f with a connection's descriptor.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
@@ -96,14 +97,14 @@ func listenForAll(t *testing.T) *net.UnixListener {
 	return l
 }
 
-func accept(t *testing.T, l *net.UnixListener) (net.Conn, Peer) {
+func accept(t *testing.T, l *net.UnixListener) (net.Conn, access.Peer) {
 	t.Helper()
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	cred, err := peerOf(c)
+	cred, err := credentialsOf(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,15 +127,6 @@ func sleep(ctx context.Context, delay time.Duration, changed <-chan struct{}, r 
 	}
 }
 
-// pace waits until the caller's stream may go on with another update.
-func (s *service) pace(ctx context.Context) error {
-	c, err := callerFrom(ctx)
-	if err != nil {
-		return err
-	}
-	return s.pacer.stream(ctx, c.publisher)
-}
-
 // report counts and logs what an outcome refuses by a right or limit.
 func (c caller) report(method string, err error) {
 	if err == nil || c.access == nil {
@@ -145,10 +136,10 @@ func (c caller) report(method string, err error) {
 	var rejected *aggregator.RejectedError
 	switch {
 	case errors.As(err, &refusal):
-		c.access.Refused(&c.process, refusal, method)
+		c.access.Refused(&c.Peer, refusal, method)
 	case errors.As(err, &rejected):
 		for _, r := range rejected.Refusals {
-			c.access.Refused(&c.process, r, method)
+			c.access.Refused(&c.Peer, r, method)
 		}
 	}
 }
@@ -169,12 +160,5 @@ func (c caller) administrator(what string) error {
 	return &access.Refusal{
 		Limit: access.LimitAdmin, Publisher: c.publisher,
 		Text: fmt.Sprintf("publisher %s may not %s: that takes root, the aggregator's own user, or a publisher with admin: true", c.publisher, what),
-	}
-}
-
-// reportUpdate is report for an update of a stream, which goes on.
-func reportUpdate(ctx context.Context, err *aggregator.RejectedError) {
-	if c, cerr := callerFrom(ctx); cerr == nil {
-		c.report(weftv1.Publisher_Publish_FullMethodName, err)
 	}
 }

@@ -21,10 +21,7 @@ type publishStream = grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.Publ
 // Publish serves one stream. One goroutine receives and admits, and one sends
 // acknowledgements; this one waits for either to end, or the aggregator.
 func (s *service) Publish(stream publishStream) error {
-	c, err := callerFrom(stream.Context())
-	if err != nil {
-		return err
-	}
+	c := callerFrom(stream.Context())
 	session, err := s.agg.Session(c.publisher, c.PID, c.UID)
 	if err != nil {
 		return err
@@ -37,20 +34,20 @@ func (s *service) Publish(stream publishStream) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	session.While(ctx)
-	b := s.newBacklog(c.publisher)
+	f := newInFlight(c.publisher, s.partial)
 	acks := make(chan ack, maxInFlight)
 	admitted, sent := make(chan error, 1), make(chan error, 1)
 	go func() {
 		// The session is this goroutine's: it ends here.
-		defer b.close()
+		defer f.close()
 		defer session.Close()
-		err := s.admit(ctx, stream, session, acks, b)
+		err := s.admit(ctx, stream, session, acks, f)
 		admitted <- err
 		if err == nil || errors.Is(err, aggregator.ErrStopped) {
 			finish(ctx, acks)
 		}
 	}()
-	go func() { sent <- sendAcks(ctx, stream, acks, b) }()
+	go func() { sent <- sendAcks(ctx, stream, acks, f) }()
 	select {
 	case err = <-admitted:
 		if err != nil && !errors.Is(err, aggregator.ErrStopped) {
@@ -85,13 +82,13 @@ func finish(ctx context.Context, acks chan<- ack) {
 type ack struct {
 	id     uint64
 	result <-chan aggregator.Result
-	// size is that of the update, for backlog.answered.
+	// size is that of the update, for inFlight.acknowledged.
 	size int
 }
 
 // admit takes messages until the client has sent its last (nil), or the stream
 // ends with an error.
-func (s *service) admit(ctx context.Context, stream publishStream, session *aggregator.Session, acks chan<- ack, b *backlog) (err error) {
+func (s *service) admit(ctx context.Context, stream publishStream, session *aggregator.Session, acks chan<- ack, f *inFlight) (err error) {
 	defer rescue(s.log, "Publish", &err)
 	for begins := true; ; {
 		req, err := stream.Recv()
@@ -102,11 +99,11 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 			return err
 		}
 		if begins {
-			if err := s.pace(ctx); err != nil {
+			if err := s.pacer.stream(ctx, callerFrom(ctx).publisher); err != nil {
 				return err
 			}
 		}
-		if err := b.take(ctx, req); err != nil {
+		if err := f.receive(ctx, req); err != nil {
 			return err
 		}
 		result, err := session.Push(req)
@@ -118,7 +115,7 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 			continue
 		}
 		select {
-		case acks <- ack{req.GetId(), result, b.complete()}:
+		case acks <- ack{req.GetId(), result, f.complete()}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -126,7 +123,7 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 }
 
 // sendAcks sends outcomes in the order of the updates.
-func sendAcks(ctx context.Context, stream publishStream, acks <-chan ack, b *backlog) error {
+func sendAcks(ctx context.Context, stream publishStream, acks <-chan ack, f *inFlight) error {
 	for {
 		var a ack
 		select {
@@ -143,14 +140,14 @@ func sendAcks(ctx context.Context, stream publishStream, acks <-chan ack, b *bac
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		b.answered(a.size)
+		f.acknowledged(a.size)
 		resp := &weftv1.PublishResponse{Id: a.id}
 		var rejected *aggregator.RejectedError
 		switch {
 		case r.Err == nil:
 			resp.Result = &weftv1.PublishResponse_Committed{Committed: &weftv1.Committed{Revision: r.Revision}}
 		case errors.As(r.Err, &rejected):
-			reportUpdate(ctx, rejected)
+			callerFrom(ctx).report(weftv1.Publisher_Publish_FullMethodName, rejected)
 			resp.Result = &weftv1.PublishResponse_Rejected{Rejected: &weftv1.Rejected{Violations: rejected.Violations}}
 		default:
 			return r.Err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,15 +79,9 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.Socket == "" {
-		c.Socket = DefaultSocket
-	}
-	if c.KeepaliveTime == 0 {
-		c.KeepaliveTime = DefaultKeepaliveTime
-	}
-	if c.KeepaliveTimeout == 0 {
-		c.KeepaliveTimeout = DefaultKeepaliveTimeout
-	}
+	c.Socket = cmp.Or(c.Socket, DefaultSocket)
+	c.KeepaliveTime, c.KeepaliveTimeout = cmp.Or(c.KeepaliveTime, DefaultKeepaliveTime), cmp.Or(c.KeepaliveTimeout, DefaultKeepaliveTimeout)
+	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, DefaultHandshakeTimeout)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -115,7 +110,6 @@ type Server struct {
 	changed <-chan struct{}
 	// given is true once the socket has been another group's.
 	given bool
-	crowd *crowd
 }
 
 // Listen makes the socket (mode 0660, in a directory of mode 0750 if it has to
@@ -140,15 +134,11 @@ func Listen(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.HandshakeTimeout == 0 {
-		cfg.HandshakeTimeout = DefaultHandshakeTimeout
-	}
-	crowd := newCrowd(cfg.MaxConnections, cfg.MaxConnectionsPerUser, cfg.Logger)
-	s := &Server{cfg: cfg, listener: l, crowd: crowd, health: health.NewServer(), streams: newStreams(cfg.Access), changed: cfg.Access.Changed()}
+	s := &Server{cfg: cfg, listener: l, health: health.NewServer(), streams: newStreams(cfg.Access), changed: cfg.Access.Changed()}
 	if err := s.giveSocket(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	in := &interceptor{auth: &authorizer{cfg.Access}, pacer: newPacer(cfg.Access), streams: s.streams, crowd: crowd, log: cfg.Logger}
+	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, log: cfg.Logger}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(peerCredentials{}),
 		grpc.UnaryInterceptor(in.unary),
@@ -164,7 +154,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, parts: newUnfinished(), log: cfg.Logger}
+	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, partial: &partialSnapshots{byPublisher: counts[string]{}}, log: cfg.Logger}
 	weftv1.RegisterPublisherServer(s.grpc, impl)
 	weftv1.RegisterInspectServer(s.grpc, impl)
 	weftv1.RegisterAdminServer(s.grpc, impl)
@@ -192,7 +182,8 @@ func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
 // says SERVING from the time at which the aggregator commits.
 func (s *Server) Serve(ctx context.Context) error {
 	done := make(chan error, 1)
-	go func() { done <- s.grpc.Serve(&gate{s.listener, s.crowd}) }()
+	limits := newConnections(s.cfg.MaxConnections, s.cfg.MaxConnectionsPerUser, s.cfg.Logger)
+	go func() { done <- s.grpc.Serve(&limitedListener{s.listener, limits}) }()
 	ready := s.cfg.Aggregator.Ready()
 	for {
 		select {
@@ -214,25 +205,13 @@ func (s *Server) Serve(ctx context.Context) error {
 // stop ends all calls, those that wait for a commit after it.
 func (s *Server) stop() {
 	s.health.Shutdown()
-	deadline := time.NewTimer(aggregator.DefaultDrain + stopGrace)
-	defer deadline.Stop()
 	select {
 	case <-s.cfg.Aggregator.Stopped():
-	case <-deadline.C:
+	case <-time.After(aggregator.DefaultDrain + stopGrace):
 	}
-	graceful := make(chan struct{})
-	go func() {
-		s.grpc.GracefulStop()
-		close(graceful)
-	}()
-	grace := time.NewTimer(stopGrace)
+	grace := time.AfterFunc(stopGrace, s.grpc.Stop)
 	defer grace.Stop()
-	select {
-	case <-graceful:
-	case <-grace.C:
-		s.grpc.Stop()
-		<-graceful
-	}
+	s.grpc.GracefulStop()
 }
 
 // Close ends everything at once. It is for a Server that is not served.

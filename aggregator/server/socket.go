@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Modes of the socket and of the directory that Listen makes for it.
@@ -40,30 +38,35 @@ type listener struct {
 func (l *listener) Close() error { return errors.Join(l.UnixListener.Close(), l.lock.Close()) }
 
 // listen makes the socket. A stale one, on which no process listens, is replaced.
-func listen(path string) (*listener, error) {
+func listen(path string) (_ *listener, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("listen on %s: %w", path, err)
+		}
+	}()
 	if len(path) > maxPath {
-		return nil, fmt.Errorf("listen on %s: the path has %d bytes: a Unix socket may have %d", path, len(path), maxPath)
+		return nil, fmt.Errorf("the path has %d bytes: a Unix socket may have %d", len(path), maxPath)
 	}
 	if err := makeDirectory(filepath.Dir(path)); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
+		return nil, err
 	}
-	if err := vet(path); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	if err := checkPath(path); err != nil {
+		return nil, err
 	}
 	lock, err := lock(path)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", path, err)
+		return nil, err
 	}
 	l, err := bind(path)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), lock.Close())
+		return nil, errors.Join(err, lock.Close())
 	}
 	return &listener{l, lock}, nil
 }
 
 // bind makes the socket under its lock.
 func bind(path string) (*net.UnixListener, error) {
-	if err := clear(path); err != nil {
+	if err := removeStale(path); err != nil {
 		return nil, err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -98,8 +101,8 @@ func makeDirectory(dir string) error {
 	return os.Chmod(dir, directoryMode)
 }
 
-// vet refuses a path at which there is anything but a socket of ours.
-func vet(path string) error {
+// checkPath rejects a path at which there is anything but a socket of the daemon's user.
+func checkPath(path string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -116,9 +119,10 @@ func vet(path string) error {
 	return nil
 }
 
-// clear removes a stale socket of ours, and nothing else. The lock is held.
-func clear(path string) error {
-	if err := vet(path); err != nil {
+// removeStale removes a stale socket of the daemon's user, and nothing else. The lock is
+// held.
+func removeStale(path string) error {
+	if err := checkPath(path); err != nil {
 		return err
 	}
 	c, err := net.DialTimeout("unix", path, time.Second)
@@ -153,34 +157,4 @@ func fileKind(m fs.FileMode) string {
 	default:
 		return "device"
 	}
-}
-
-// Peer is the process at the other end of a connection, as the kernel knew it
-// when it connected.
-type Peer struct {
-	PID      int32
-	UID, GID uint32
-}
-
-// peerOf reads SO_PEERCRED.
-func peerOf(c net.Conn) (Peer, error) {
-	u, ok := c.(syscall.Conn)
-	if !ok {
-		return Peer{}, fmt.Errorf("read peer credentials: %T is not a Unix connection", c)
-	}
-	raw, err := u.SyscallConn()
-	if err != nil {
-		return Peer{}, fmt.Errorf("read peer credentials: %w", err)
-	}
-	var (
-		cred *unix.Ucred
-		serr error
-	)
-	err = raw.Control(func(fd uintptr) {
-		cred, serr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	if err := errors.Join(err, serr); err != nil {
-		return Peer{}, fmt.Errorf("read peer credentials: %w", err)
-	}
-	return Peer{PID: cred.Pid, UID: cred.Uid, GID: cred.Gid}, nil
 }

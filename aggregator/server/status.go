@@ -65,7 +65,7 @@ func codeOf(err error) codes.Code {
 		return codes.InvalidArgument
 	case errors.Is(err, aggregator.ErrStandby), errors.Is(err, aggregator.ErrStopped), errors.Is(err, aggregator.ErrKernel):
 		return codes.Unavailable
-	case errors.Is(err, aggregator.ErrSlowWatcher), errors.Is(err, access.ErrExceeded), errors.Is(err, errCrowded):
+	case errors.Is(err, aggregator.ErrSlowWatcher), errors.Is(err, access.ErrExceeded), errors.Is(err, errLimit):
 		return codes.ResourceExhausted
 	case errors.Is(err, context.Canceled), errors.Is(err, aggregator.ErrGone):
 		return codes.Canceled

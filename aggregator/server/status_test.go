@@ -37,7 +37,7 @@ func TestToStatus(t *testing.T) {
 		{aggregator.ErrStandby, codes.Unavailable},
 		{aggregator.ErrStopped, codes.Unavailable},
 		{aggregator.ErrSlowWatcher, codes.ResourceExhausted},
-		{errCrowded, codes.ResourceExhausted},
+		{errLimit, codes.ResourceExhausted},
 		{context.Canceled, codes.Canceled},
 		{context.DeadlineExceeded, codes.DeadlineExceeded},
 		{status.Error(codes.ResourceExhausted, "large"), codes.ResourceExhausted},

@@ -6,87 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
-
-	"github.com/weft-proxy/weft/aggregator/access"
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
-
-// streams are the open ones: they outlive the configuration that they were
-// opened under.
-type streams struct {
-	access *access.Control
-
-	mu   sync.Mutex
-	open map[*openStream]struct{}
-	// publish counts the Publish streams of each publisher.
-	publish map[string]int
-}
-
-// openStream is a stream whose caller may lose its publisher.
-type openStream struct {
-	caller caller
-	method string
-	// lost gets the one error that ends the stream; it has room for it.
-	lost chan error
-}
-
-func newStreams(c *access.Control) *streams {
-	return &streams{access: c, open: make(map[*openStream]struct{}), publish: make(map[string]int)}
-}
-
-// add enters a stream.
-//
-// Possible errors: a *access.Refusal.
-func (s *streams) add(c caller, method string) (*openStream, error) {
-	o := &openStream{caller: c, method: method, lost: make(chan error, 1)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if method == weftv1.Publisher_Publish_FullMethodName {
-		if pub := s.access.Publisher(c.publisher); pub != nil {
-			if r := pub.Streams(s.publish[c.publisher] + 1); r != nil {
-				return nil, r
-			}
-		}
-		s.publish[c.publisher]++
-	}
-	s.open[o] = struct{}{}
-	// The configuration may have changed since the caller was let in.
-	s.check(o)
-	return o, nil
-}
-
-func (s *streams) remove(o *openStream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, o)
-	if o.method != weftv1.Publisher_Publish_FullMethodName {
-		return
-	}
-	if s.publish[o.caller.publisher]--; s.publish[o.caller.publisher] == 0 {
-		delete(s.publish, o.caller.publisher)
-	}
-}
-
-// review ends the streams whose callers may no longer act as their publishers.
-func (s *streams) review() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for o := range s.open {
-		s.check(o)
-	}
-}
-
-// check ends a stream whose caller has lost its publisher. The lock is held.
-func (s *streams) check(o *openStream) {
-	if _, err := s.access.Resolve(&o.caller.process, o.caller.publisher); err != nil {
-		select {
-		case o.lost <- err:
-		default:
-		}
-	}
-}
 
 // reloaded follows a change of the configuration.
 func (s *Server) reloaded() {

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator/admission"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+const (
+	// maxInFlightBytes is the encoded size of the updates of a stream that may wait
+	// for their acknowledgement. While it is reached, the stream is not read.
+	maxInFlightBytes = 64 << 20
+	// maxPartialBytes is the encoded size of all parts of snapshots whose last part
+	// has not arrived. One publisher may have as much as one update.
+	maxPartialBytes = 2 * admission.MaxBytes
+)
+
+// partialSnapshots limits the size of snapshots that are not complete.
+type partialSnapshots struct {
+	mu          sync.Mutex
+	total       int
+	byPublisher counts[string]
+}
+
+// add counts n bytes of a publisher.
+//
+// Possible errors: errLimit.
+func (s *partialSnapshots) add(publisher string, n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byPublisher[publisher]+n > admission.MaxBytes {
+		return fmt.Errorf("%w: unfinished snapshots of publisher %s have more than %d bytes: finish one before the next", errLimit, publisher, admission.MaxBytes)
+	}
+	if s.total+n > maxPartialBytes {
+		return fmt.Errorf("%w: unfinished snapshots of all publishers have more than %d bytes: try again later", errLimit, maxPartialBytes)
+	}
+	s.total += n
+	s.byPublisher.add(publisher, n)
+	return nil
+}
+
+// remove takes back what add counted.
+func (s *partialSnapshots) remove(publisher string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total -= n
+	s.byPublisher.add(publisher, -n)
+}
+
+// inFlight limits the memory that the updates of a stream use. The goroutine that
+// receives calls receive, complete and close, any goroutine calls acknowledged.
+type inFlight struct {
+	publisher string
+	partial   *partialSnapshots
+	// parts is the size of the parts of a snapshot that is not complete, last that of
+	// the last message.
+	parts, last int
+
+	mu    sync.Mutex
+	bytes int
+	// room is signalled when an update was acknowledged.
+	room chan struct{}
+}
+
+func newInFlight(publisher string, partial *partialSnapshots) *inFlight {
+	return &inFlight{publisher: publisher, partial: partial, room: make(chan struct{}, 1)}
+}
+
+// receive counts a message. It waits while too much is in flight.
+//
+// Possible errors: errLimit, ctx's.
+func (f *inFlight) receive(ctx context.Context, req *weftv1.PublishRequest) error {
+	n := proto.Size(req)
+	if f.parts == 0 {
+		if err := f.wait(ctx); err != nil {
+			return err
+		}
+	}
+	if !req.GetMore() {
+		f.last = n
+		return nil
+	}
+	if err := f.partial.add(f.publisher, n); err != nil {
+		return err
+	}
+	f.parts += n
+	return nil
+}
+
+func (f *inFlight) wait(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		full := f.bytes >= maxInFlightBytes
+		f.mu.Unlock()
+		if !full {
+			return nil
+		}
+		select {
+		case <-f.room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// complete notes that an update is in flight, and returns its size for acknowledged.
+func (f *inFlight) complete() int {
+	n := f.parts + f.last
+	f.close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.bytes += n
+	return n
+}
+
+// acknowledged notes that an update of n bytes has its outcome.
+func (f *inFlight) acknowledged(n int) {
+	f.mu.Lock()
+	f.bytes -= n
+	f.mu.Unlock()
+	select {
+	case f.room <- struct{}{}:
+	default:
+	}
+}
+
+// close forgets the parts of a snapshot that is not complete.
+func (f *inFlight) close() {
+	f.partial.remove(f.publisher, f.parts)
+	f.parts, f.last = 0, 0
+}
