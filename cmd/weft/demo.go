@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/cmd/weft/demo"
@@ -26,7 +24,7 @@ outside of the demo's own namespaces is touched.`,
 			})
 		},
 	}
-	cmd.AddCommand(newDemoServeCmd(), newDemoPublishCmd())
+	cmd.AddCommand(newDemoServeCmd())
 	return cmd
 }
 
@@ -43,24 +41,5 @@ func newDemoServeCmd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "what to answer")
-	return cmd
-}
-
-// newDemoPublishCmd is the demo's policy publisher.
-func newDemoPublishCmd() *cobra.Command {
-	var socket string
-	cmd := &cobra.Command{
-		Use:    "publish --socket PATH",
-		Short:  "Publish a set of denied addresses, changed by commands on standard input",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := demo.Publish(cmd.Context(), socket, cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
-				return fmt.Errorf("publish policy: %w", err)
-			}
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&socket, "socket", "", "path of the aggregator's socket")
 	return cmd
 }

@@ -1,6 +1,7 @@
 // Package nfttest provides tests with network namespaces, with nft(8) and other binaries
 // that run inside them, and with the corpora of rules that are compared with nft(8). It is
-// only for tests, and imports no other package of weft, so that every package can use it.
+// only for tests, and imports no other package of weft than netns, so that every package can
+// use it.
 //
 // What comes in is a testing.TB and the texts of rules; what goes out is the output of
 // nft, or the compiled form of each rule (NS.Netlink). A failure ends the test. Read

@@ -2,21 +2,17 @@ package nfttest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
+	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
 // NS is a network namespace of a test.
 type NS struct {
-	handle netns.NsHandle
+	*netns.Namespace
 }
 
 // New creates a network namespace with loopback up. It is removed after the test, when
@@ -24,32 +20,13 @@ type NS struct {
 // or fails it in CI.
 func New(t testing.TB) *NS {
 	t.Helper()
-	handle, err := newNetNS()
+	ns, err := netns.New(t.Name())
 	if err != nil {
 		Require(t, Namespaces)
-		t.Fatalf("create network namespace: %v", err)
+		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = handle.Close() })
-	return &NS{handle: handle}
-}
-
-// FD returns the file descriptor of the namespace, valid until the test ends.
-func (ns *NS) FD() int { return int(ns.handle) }
-
-// Do runs f on an OS thread that is in the namespace, and returns its error.
-// Child processes and sockets that f creates are in the namespace; threads and
-// goroutines that f starts are not. f runs on a goroutine of its own, so it must not call
-// t.FailNow, t.Fatal or t.Skip, but return an error.
-func (ns *NS) Do(f func() error) error {
-	err := errors.New("run in network namespace: function did not return (runtime.Goexit, t.FailNow?)")
-	onFreshThread(func() {
-		if serr := unix.Setns(int(ns.handle), unix.CLONE_NEWNET); serr != nil {
-			err = fmt.Errorf("enter network namespace: %w", serr)
-			return
-		}
-		err = f()
-	})
-	return err
+	t.Cleanup(func() { _ = ns.Close() })
+	return &NS{ns}
 }
 
 // Output executes a binary in the namespace with stdin as its input and
@@ -95,56 +72,4 @@ func (ns *NS) ListRuleset(t testing.TB) string {
 	Require(t, NFT)
 	ns.Run(t, "nft", "-j", "list", "ruleset")
 	return ns.Run(t, "nft", "list", "ruleset")
-}
-
-// newNetNS creates a namespace with loopback up on a thread of its own.
-func newNetNS() (netns.NsHandle, error) {
-	handle, err := netns.None(), errors.New("thread ended early")
-	onFreshThread(func() {
-		if err = unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			err = fmt.Errorf("unshare network namespace: %w", err)
-			return
-		}
-		var h netns.NsHandle
-		if h, err = netns.GetFromPath("/proc/thread-self/ns/net"); err != nil {
-			err = fmt.Errorf("open network namespace: %w", err)
-			return
-		}
-		if err = loopbackUp(h); err != nil {
-			_ = h.Close()
-			return
-		}
-		handle = h
-	})
-	return handle, err
-}
-
-// loopbackUp sets lo up in a namespace.
-func loopbackUp(h netns.NsHandle) error {
-	nl, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("open rtnetlink: %w", err)
-	}
-	defer nl.Close()
-	lo, err := nl.LinkByName("lo")
-	if err != nil {
-		return fmt.Errorf("find loopback: %w", err)
-	}
-	if err := nl.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("set loopback up: %w", err)
-	}
-	return nil
-}
-
-// onFreshThread runs f on an OS thread that is not reused: the goroutine ends while it is
-// locked to the thread, so the runtime ends the thread, which may be in another
-// namespace.
-func onFreshThread(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		f()
-	}()
-	<-done
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
 // Need is a requirement of a test that a machine may lack.
@@ -34,7 +36,7 @@ var needs = [...]struct {
 	probe      func() error
 }{
 	Namespaces: {"privilege to create network namespaces", "run as root or under unshare -rn", func() error {
-		h, err := newNetNS()
+		h, err := netns.New("probe")
 		if err != nil {
 			return err
 		}

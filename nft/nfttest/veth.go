@@ -1,13 +1,10 @@
 package nfttest
 
 import (
-	"fmt"
-	"net"
 	"net/netip"
 	"testing"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
+	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
 // Port is one end of a veth pair.
@@ -24,8 +21,8 @@ type Port struct {
 // duplicate address detection.
 func Veth(t testing.TB, a, b Port) {
 	t.Helper()
-	if err := veth(a, b); err != nil {
-		t.Fatalf("make veth %s-%s: %v", a.Name, b.Name, err)
+	if err := netns.Join(netns.Port{NS: a.NS.Namespace, Link: a.Name, Addrs: a.Addrs}, netns.Port{NS: b.NS.Namespace, Link: b.Name, Addrs: b.Addrs}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -33,64 +30,7 @@ func Veth(t testing.TB, a, b Port) {
 // if that fails.
 func (ns *NS) Route(t testing.TB, dst netip.Prefix, gateway netip.Addr) {
 	t.Helper()
-	err := ns.withNetlink(func(nl *netlink.Handle) error {
-		return nl.RouteAdd(&netlink.Route{Dst: ipNet(dst), Gw: gateway.AsSlice()})
-	})
-	if err != nil {
-		t.Fatalf("add route %s via %s: %v", dst, gateway, err)
+	if err := ns.Namespace.Route(dst, "", gateway); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// veth creates the pair.
-func veth(a, b Port) error {
-	err := a.NS.withNetlink(func(nl *netlink.Handle) error {
-		link := &netlink.Veth{
-			LinkAttrs:     netlink.LinkAttrs{Name: a.Name},
-			PeerName:      b.Name,
-			PeerNamespace: netlink.NsFd(b.NS.FD()),
-		}
-		return nl.LinkAdd(link)
-	})
-	if err != nil {
-		return fmt.Errorf("add link: %w", err)
-	}
-	for _, p := range []Port{a, b} {
-		if err := p.NS.withNetlink(func(nl *netlink.Handle) error { return configure(nl, p) }); err != nil {
-			return fmt.Errorf("configure %s: %w", p.Name, err)
-		}
-	}
-	return nil
-}
-
-// configure adds the addresses of a port and sets it up.
-func configure(nl *netlink.Handle, p Port) error {
-	link, err := nl.LinkByName(p.Name)
-	if err != nil {
-		return err
-	}
-	for _, prefix := range p.Addrs {
-		addr := &netlink.Addr{IPNet: ipNet(prefix)}
-		if prefix.Addr().Is6() {
-			addr.Flags = unix.IFA_F_NODAD
-		}
-		if err := nl.AddrAdd(link, addr); err != nil {
-			return fmt.Errorf("add address %s: %w", prefix, err)
-		}
-	}
-	return nl.LinkSetUp(link)
-}
-
-// withNetlink runs f with an rtnetlink handle of the namespace.
-func (ns *NS) withNetlink(f func(*netlink.Handle) error) error {
-	nl, err := netlink.NewHandleAt(ns.handle, unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("open rtnetlink: %w", err)
-	}
-	defer nl.Close()
-	return f(nl)
-}
-
-// ipNet converts a prefix, keeping its host bits.
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

@@ -121,10 +121,10 @@ func TestLongLived(t *testing.T) {
 	ctx := t.Context()
 	app := d.cluster.pod("app")
 	var err error
-	if d.stream, err = startStream(ctx, app.namespace, netip.AddrPortFrom(webVIP.V4, webPort)); err != nil {
+	if d.stream, err = startStream(ctx, app.space, netip.AddrPortFrom(webVIP.V4, webPort)); err != nil {
 		t.Fatal(err)
 	}
-	flow, err := startFlow(ctx, app.namespace, 40000, netip.AddrPortFrom(webVIP.V4, dnsPort))
+	flow, err := startFlow(ctx, app.space, 40000, netip.AddrPortFrom(webVIP.V4, dnsPort))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestLongLived(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.undisturbedBy(ctx, func() error { return nil }, target{app.namespace, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)}); err != nil {
+	if _, err := d.undisturbedBy(ctx, func() error { return nil }, target{app.space, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)}); err != nil {
 		t.Errorf("nothing disturbs, but: %v", err)
 	}
 	// The server goes: everything must notice.
@@ -155,7 +155,7 @@ func TestLongLived(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	h := startHammer(ctx, target{app.namespace, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)})
+	h := startHammer(ctx, target{app.space, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)})
 	if err := await(ctx, askTimeout, func(context.Context) error {
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -85,14 +85,14 @@ func newDemo(out io.Writer) (*demo, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return d, fmt.Errorf("make directory: %w", err)
 	}
-	d.manifests = &manifests{dir: dir, cluster: d.cluster}
+	d.manifests = &manifests{dir: dir, cluster: d.cluster, web: d.cluster.servers()}
 	return d, nil
 }
 
 // startServers runs a server in each pod that has one, and waits for them.
 func (d *demo) startServers(ctx context.Context) error {
 	for _, p := range d.cluster.servers() {
-		proc, err := start(p.namespace, d.dir, p.name, "demo", "serve", "--name", p.name)
+		proc, err := start(p.Namespace, d.dir, p.Name, "demo", "serve", "--name", p.Name)
 		if err != nil {
 			return err
 		}

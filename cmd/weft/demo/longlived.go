@@ -30,7 +30,7 @@ type tcpStream struct {
 }
 
 // startStream opens a connection from a namespace.
-func startStream(ctx context.Context, from *namespace, to netip.AddrPort) (*tcpStream, error) {
+func startStream(ctx context.Context, from space, to netip.AddrPort) (*tcpStream, error) {
 	conn, err := from.dial(ctx, "tcp", 0, to)
 	if err != nil {
 		return nil, fmt.Errorf("open stream: %w", err)
@@ -116,7 +116,7 @@ type udpFlow struct {
 }
 
 // startFlow begins to send from a source port.
-func startFlow(ctx context.Context, from *namespace, port uint16, to netip.AddrPort) (*udpFlow, error) {
+func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) (*udpFlow, error) {
 	conn, err := from.dial(ctx, "udp", port, to)
 	if err != nil {
 		return nil, fmt.Errorf("open udp flow: %w", err)
@@ -200,7 +200,7 @@ type hammer struct {
 
 // target is what a hammer asks, and from where.
 type target struct {
-	from    *namespace
+	from    space
 	network string
 	to      netip.AddrPort
 }
@@ -227,7 +227,7 @@ func (h *hammer) run(ctx context.Context, t target) {
 		if err == nil {
 			h.ok++
 		} else if h.err == nil {
-			h.err = fmt.Errorf("new %s flow from %s to %s: %w", t.network, t.from.name, t.to, err)
+			h.err = fmt.Errorf("new %s flow from %s to %s: %w", t.network, t.from.Name, t.to, err)
 		}
 		h.mu.Unlock()
 		<-tick.C

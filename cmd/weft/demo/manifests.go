@@ -42,7 +42,7 @@ type manifests struct {
 func (m *manifests) writeAll() error {
 	var nodes []any
 	for _, n := range m.cluster.nodes {
-		node := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+		node := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 		for _, addr := range n.all() {
 			node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: addr.String()})
 		}
@@ -65,7 +65,7 @@ func (m *manifests) writeAll() error {
 	if err := m.write("solo-endpoints.yaml", endpoints("solo", soloVIP.V4, []*pod{m.cluster.pod("web-1")})); err != nil {
 		return err
 	}
-	return m.setWeb(m.cluster.servers())
+	return m.setWeb(m.web)
 }
 
 // setWeb makes the pods the endpoints of the Service web.
@@ -80,7 +80,7 @@ func (m *manifests) setWeb(pods []*pod) error {
 
 // removeFromWeb removes an endpoint of web.
 func (m *manifests) removeFromWeb(name string) error {
-	return m.setWeb(slices.DeleteFunc(slices.Clone(m.web), func(p *pod) bool { return p.name == name }))
+	return m.setWeb(slices.DeleteFunc(slices.Clone(m.web), func(p *pod) bool { return p.Name == name }))
 }
 
 // write replaces a file by renaming, so that no reader sees a part of it.
@@ -140,7 +140,7 @@ func endpoints(service string, vip netip.Addr, pods []*pod) *discoveryv1.Endpoin
 	}
 	for _, p := range pods {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{p.of(vip).String()}, NodeName: &p.node.name,
+			Addresses: []string{p.of(vip).String()}, NodeName: &p.node.Name,
 			Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
 		})
 	}

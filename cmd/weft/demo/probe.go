@@ -20,9 +20,9 @@ const askTimeout = 10 * time.Second
 
 // dial opens a connection from inside a namespace; local is the source port of
 // UDP, 0 for any.
-func (ns *namespace) dial(ctx context.Context, network string, local uint16, to netip.AddrPort) (net.Conn, error) {
+func (s space) dial(ctx context.Context, network string, local uint16, to netip.AddrPort) (net.Conn, error) {
 	var conn net.Conn
-	err := ns.do(func() (err error) {
+	err := s.Do(func() (err error) {
 		d := net.Dialer{Timeout: askTimeout}
 		if network == "udp" && local != 0 {
 			d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(zero(to.Addr()), local))
@@ -34,14 +34,14 @@ func (ns *namespace) dial(ctx context.Context, network string, local uint16, to 
 }
 
 // ask makes a new flow to an address and returns who answered.
-func (ns *namespace) ask(ctx context.Context, network string, to netip.AddrPort) (answer, error) {
-	return ns.askWithin(ctx, askTimeout, network, to)
+func (s space) ask(ctx context.Context, network string, to netip.AddrPort) (answer, error) {
+	return s.askWithin(ctx, askTimeout, network, to)
 }
 
-func (ns *namespace) askWithin(ctx context.Context, limit time.Duration, network string, to netip.AddrPort) (answer, error) {
+func (s space) askWithin(ctx context.Context, limit time.Duration, network string, to netip.AddrPort) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	conn, err := ns.dial(ctx, network, 0, to)
+	conn, err := s.dial(ctx, network, 0, to)
 	if err != nil {
 		return answer{}, err
 	}
@@ -72,12 +72,12 @@ type tally struct {
 }
 
 // askMany asks n times.
-func (ns *namespace) askMany(ctx context.Context, n int, network string, to netip.AddrPort) (tally, error) {
+func (s space) askMany(ctx context.Context, n int, network string, to netip.AddrPort) (tally, error) {
 	t := tally{pods: make(map[string]int), seen: make(map[netip.Addr]bool)}
 	for i := range n {
-		a, err := ns.ask(ctx, network, to)
+		a, err := s.ask(ctx, network, to)
 		if err != nil {
-			return t, fmt.Errorf("ask %s %s from %s, %d of %d: %w", network, to, ns.name, i+1, n, err)
+			return t, fmt.Errorf("ask %s %s from %s, %d of %d: %w", network, to, s.Name, i+1, n, err)
 		}
 		t.pods[a.pod]++
 		t.seen[a.seen.Addr()] = true
@@ -109,8 +109,8 @@ func (t tally) sources() string {
 // blocked reports whether an address can't be reached: a question gets no
 // answer in the time that others take a hundredth of. Any other outcome than
 // silence is an error.
-func (ns *namespace) blocked(ctx context.Context, network string, to netip.AddrPort) (bool, error) {
-	_, err := ns.askWithin(ctx, 300*time.Millisecond, network, to)
+func (s space) blocked(ctx context.Context, network string, to netip.AddrPort) (bool, error) {
+	_, err := s.askWithin(ctx, 300*time.Millisecond, network, to)
 	var netErr net.Error
 	switch {
 	case err == nil:

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
 // stopTimeout is how long a process may take to end before it is killed.
@@ -22,16 +25,17 @@ type process struct {
 	name string
 	cmd  *exec.Cmd
 	log  string
-	// in and out are its standard input and output.
-	in  io.WriteCloser
-	out *bufio.Reader
+	in   io.WriteCloser // its standard input
+	// out is its standard output, lines what has been read of it.
+	out   *os.File
+	lines *bufio.Reader
 	// done is closed when the process has ended, err is set then.
 	done chan struct{}
 	err  error
 }
 
 // start runs this program with args in a namespace, its log in dir.
-func start(ns *namespace, dir, name string, args ...string) (*process, error) {
+func start(ns *netns.Namespace, dir, name string, args ...string) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: find own executable: %w", name, err)
@@ -47,12 +51,12 @@ func start(ns *namespace, dir, name string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	p.cmd = exec.Command(exe, args...)
-	p.cmd.Stdout, p.cmd.Stderr, p.out = outWrite, log, bufio.NewReader(outRead)
+	p.cmd.Stdout, p.cmd.Stderr, p.out, p.lines = outWrite, log, outRead, bufio.NewReader(outRead)
 	// In its own group, so that an interrupt at the terminal reaches the demo
 	// alone.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if p.in, err = p.cmd.StdinPipe(); err == nil {
-		err = ns.do(p.cmd.Start)
+		err = ns.Do(p.cmd.Start)
 	}
 	_ = outWrite.Close()
 	if err != nil {
@@ -65,40 +69,27 @@ func start(ns *namespace, dir, name string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// expect reads a line of the process's output that contains word. The process
-// must write one before ctx ends.
+// expect reads a line of the process's output, which must contain word. The process must
+// write it within readyTimeout, and before ctx ends.
 func (p *process) expect(ctx context.Context, word string) error {
-	type result struct {
-		line string
-		err  error
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = p.out.SetReadDeadline(time.Now()) })()
+	line, err := p.lines.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("%s: wait for %q: %w%s", p.name, word, cmp.Or(ctx.Err(), err), p.tail())
 	}
-	read := make(chan result, 1)
-	go func() {
-		line, err := p.out.ReadString('\n')
-		read <- result{line, err}
-	}()
-	select {
-	case r := <-read:
-		if r.err != nil {
-			return fmt.Errorf("%s: wait for %q: %w%s", p.name, word, r.err, p.tail())
-		}
-		if !strings.Contains(r.line, word) {
-			return fmt.Errorf("%s printed %q in place of %q%s", p.name, r.line, word, p.tail())
-		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%s: wait for %q: %w%s", p.name, word, ctx.Err(), p.tail())
+	if !strings.Contains(line, word) {
+		return fmt.Errorf("%s printed %q in place of %q%s", p.name, line, word, p.tail())
 	}
+	return nil
 }
 
 // running returns an error if the process has ended.
 func (p *process) running() error {
 	select {
 	case <-p.done:
-		if p.err != nil {
-			return fmt.Errorf("%s has ended: %w", p.name, p.err)
-		}
-		return fmt.Errorf("%s has ended", p.name)
+		return fmt.Errorf("%s has ended: %w", p.name, cmp.Or(p.err, errors.New("exit status 0")))
 	default:
 		return nil
 	}
@@ -129,8 +120,5 @@ func (p *process) tail() string {
 		return ""
 	}
 	lines := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
-	if len(lines) > most {
-		lines = lines[len(lines)-most:]
-	}
-	return "\n    log of " + p.name + ":\n      " + strings.Join(lines, "\n      ")
+	return "\n    log of " + p.name + ":\n      " + strings.Join(lines[max(0, len(lines)-most):], "\n      ")
 }

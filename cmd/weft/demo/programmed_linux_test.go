@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client/convert"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/nft"
@@ -24,7 +25,11 @@ func TestProgrammedRulesAreNFTs(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
 	fragments := rendered(t)
-	fragments["demo policy"] = (&policy{}).snapshot(policyFragment)
+	policy, err := convert.File(policyNFT)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fragments["demo policy"] = &weftv1.Fragment{Tables: policy}
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(fragments)) {
 		f := fragments[name]

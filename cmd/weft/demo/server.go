@@ -3,13 +3,11 @@ package demo
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 )
 
 // The ports that a pod's servers listen on.
@@ -18,95 +16,46 @@ const (
 	serverUDP = 5353
 )
 
-// Serve is the server of a pod. Over TCP it says its name and the client's
-// address in a line, and then returns every byte that it gets; over UDP it
-// answers each packet with its name, the client's address and the packet. It
-// listens on every address of the namespace until ctx ends, and prints a line
-// once it does.
+// Serve is the server of a pod. Over TCP it sends its name and the client's address in a
+// line, and then returns every byte that it gets; over UDP it answers each packet with its
+// name, the client's address and the packet. It prints a line once it listens, and returns
+// when ctx ends: the process must end then.
 func Serve(ctx context.Context, name string, stdout io.Writer) error {
 	tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", serverTCP))
 	if err != nil {
 		return fmt.Errorf("serve tcp: %w", err)
 	}
-	udp, err := listenUDP(serverUDP)
+	defer context.AfterFunc(ctx, func() { _ = tcp.Close() })()
+	udp, err := net.ListenUDP("udp", &net.UDPAddr{Port: serverUDP})
 	if err != nil {
-		return errors.Join(err, tcp.Close())
+		return fmt.Errorf("serve udp: %w", err)
 	}
-	closers := []io.Closer{tcp}
-	for _, conn := range udp {
-		closers = append(closers, conn)
-	}
-	stop := context.AfterFunc(ctx, func() {
-		for _, c := range closers {
-			_ = c.Close()
-		}
-	})
-	defer stop()
+	go serveUDP(name, udp)
 	fmt.Fprintf(stdout, "%s serves\n", name)
-
-	var wg sync.WaitGroup
-	wg.Go(func() { serveTCP(ctx, name, tcp) })
-	for _, conn := range udp {
-		wg.Go(func() { serveUDP(name, conn) })
-	}
-	wg.Wait()
-	return nil
-}
-
-// listenUDP returns a socket for each address of the namespace. One socket for
-// all of them would answer from the address that the route back prefers, which
-// need not be the one that was asked.
-func listenUDP(port uint16) ([]*net.UDPConn, error) {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, fmt.Errorf("serve udp: %w", err)
-	}
-	var out []*net.UDPConn
-	for _, a := range addrs {
-		prefix, err := netip.ParsePrefix(a.String())
-		if err != nil || prefix.Addr().IsLinkLocalUnicast() {
-			continue
-		}
-		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(prefix.Addr(), port)))
-		if err != nil {
-			return nil, fmt.Errorf("serve udp: %w", err)
-		}
-		out = append(out, conn)
-	}
-	return out, nil
-}
-
-func serveTCP(ctx context.Context, name string, l net.Listener) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
 	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
+		conn, err := tcp.Accept()
+		if ctx.Err() != nil {
+			return nil
 		}
-		wg.Go(func() {
-			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-			defer stop()
+		if err != nil {
+			return fmt.Errorf("serve tcp: %w", err)
+		}
+		go func() {
 			defer func() { _ = conn.Close() }()
 			if _, err := fmt.Fprintln(conn, greeting(name, conn.RemoteAddr())); err == nil {
 				_, _ = io.Copy(conn, conn)
 			}
-		})
+		}()
 	}
 }
 
 func serveUDP(name string, conn *net.UDPConn) {
 	buf := make([]byte, 1500)
 	for {
-		n, from, err := conn.ReadFromUDPAddrPort(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
+		// An error such as "connection refused" is about an earlier client.
+		if n, from, err := conn.ReadFromUDPAddrPort(buf); err == nil {
+			_, _ = conn.WriteToUDPAddrPort(fmt.Appendf(nil, "%s %s", greeting(name, net.UDPAddrFromAddrPort(from)), buf[:n]), from)
 		}
-		if err != nil {
-			// Such as "connection refused" by an earlier client's host.
-			continue
-		}
-		_, _ = conn.WriteToUDPAddrPort(fmt.Appendf(nil, "%s %s", greeting(name, net.UDPAddrFromAddrPort(from)), buf[:n]), from)
 	}
 }
 

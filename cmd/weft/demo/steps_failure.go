@@ -16,9 +16,14 @@ func (d *demo) runNft(ctx context.Context, n *node, args ...string) (stdout, std
 	if d.nft == "" {
 		return "", "", &skipped{"nft(8) is not installed: it acts as the other program"}
 	}
+	return n.output(ctx, d.nft, args...)
+}
+
+// output runs a program in the namespace and returns what it prints.
+func (s space) output(ctx context.Context, program string, args ...string) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
-	err = n.do(func() error {
-		cmd := exec.CommandContext(ctx, d.nft, args...)
+	err = s.Do(func() error {
+		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Env = append(cmd.Environ(), "LC_ALL=C")
 		cmd.Stdout, cmd.Stderr = &out, &errOut
 		return cmd.Run()
@@ -67,9 +72,9 @@ func (d *demo) refuseOthers(ctx context.Context) (string, error) {
 func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) {
 	app, n := d.cluster.pod("app"), d.cluster.nodes[0]
 	return d.undisturbedBy(ctx, f,
-		target{app.namespace, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)},
-		target{app.namespace, "udp", netip.AddrPortFrom(webVIP.V4, dnsPort)},
-		target{d.cluster.client.namespace, "tcp", netip.AddrPortFrom(n.V4, webNodePort)},
+		target{app.space, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)},
+		target{app.space, "udp", netip.AddrPortFrom(webVIP.V4, dnsPort)},
+		target{d.cluster.client, "tcp", netip.AddrPortFrom(n.V4, webNodePort)},
 	)
 }
 
@@ -173,7 +178,7 @@ func (d *demo) restartWeft(ctx context.Context) (string, error) {
 }
 
 func (d *demo) afterRestart(ctx context.Context) (string, error) {
-	if err := d.command(ctx, "deny %s", d.cluster.pod("shell-1").V4); err != nil {
+	if err := d.deny(ctx, "shell-1"); err != nil {
 		return "", err
 	}
 	if err := d.expectBlocked(ctx, map[string]bool{"shell-1": true, "shell-2": true}); err != nil {
@@ -208,7 +213,7 @@ func (d *demo) streamAtEnd(context.Context) (string, error) {
 func (d *demo) printRuleset(ctx context.Context) {
 	n := d.cluster.nodes[0]
 	if text, stderr, err := d.runNft(ctx, n, "list", "ruleset"); err == nil {
-		fmt.Fprintf(d.out, "nft list ruleset, on %s:\n\n%s\n", n.name, text)
+		fmt.Fprintf(d.out, "nft list ruleset, on %s:\n\n%s\n", n.Name, text)
 		return
 	} else if d.nft != "" {
 		fmt.Fprintf(d.out, "nft list ruleset: %v: %s\n", err, stderr)

@@ -4,22 +4,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"strings"
 )
 
-// command sends the policy process a command and waits for its commit.
-func (d *demo) command(ctx context.Context, format string, args ...any) error {
+// The fragment of the policy publisher.
+const (
+	policyPublisher = "demo-policy"
+	policyFragment  = "deny"
+	policyTable     = "demo-policy"
+	policySet       = "denied"
+	policyNFT       = `table ip demo-policy {
+	set denied {
+		type ipv4_addr
+		comment "pods that may not send"
+	}
+	chain forward {
+		type filter hook forward priority filter; policy accept;
+		ip saddr @denied counter drop
+	}
+}`
+)
+
+// publish sends an update to the policy process and waits for its commit.
+func (d *demo) publish(ctx context.Context, format string, args ...any) error {
 	if d.policy == nil {
 		return errors.New("there is no policy process")
 	}
-	if _, err := io.WriteString(d.policy.in, fmt.Sprintf(format, args...)+"\n"); err != nil {
-		return fmt.Errorf("command policy process: %w%s", err, d.policy.tail())
+	if _, err := fmt.Fprintf(d.policy.in, format+"\n", args...); err != nil {
+		return fmt.Errorf("send to policy process: %w%s", err, d.policy.tail())
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	return d.policy.expect(ctx, "committed")
+	return d.policy.expect(ctx, `"revision"`)
+}
+
+// deny adds a pod to the set of denied pods, allow removes it.
+func (d *demo) deny(ctx context.Context, pod string) error {
+	return d.patchSet(ctx, fmt.Sprintf(`"add": [{"key": %q}]`, d.cluster.pod(pod).V4))
+}
+
+func (d *demo) allow(ctx context.Context, pod string) error {
+	return d.patchSet(ctx, fmt.Sprintf(`"remove": [%q]`, d.cluster.pod(pod).V4))
+}
+
+func (d *demo) patchSet(ctx context.Context, change string) error {
+	return d.publish(ctx, `{"patch": {"fragment": %q, "tables": [{"family": "ip", "name": %q, "elements": [{"set": %q, %s}]}]}}`,
+		policyFragment, policyTable, policySet, change)
 }
 
 func (d *demo) publishPolicy(ctx context.Context) (string, error) {
@@ -28,26 +57,21 @@ func (d *demo) publishPolicy(ctx context.Context) (string, error) {
 		return "before the policy", err
 	}
 	var err error
-	d.policy, err = start(node.namespace, d.dir, "policy", "demo", "publish", "--socket", node.weft.socket)
+	d.policy, err = start(node.Namespace, d.dir, "policy", "publish", "--stdin", "--publisher", policyPublisher, "--socket", node.weft.socket)
 	if err != nil {
 		return "", err
 	}
-	wait, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	if err := d.policy.expect(wait, "committed"); err != nil {
+	if err := d.publish(ctx, `{"snapshot": {"name": %q, "nft": %q}}`, policyFragment, policyNFT); err != nil {
 		return "", err
 	}
-	if err := d.command(ctx, "deny %s", d.cluster.pod("shell-1").V4); err != nil {
+	if err := d.deny(ctx, "shell-1"); err != nil {
 		return "", err
 	}
 	return d.blockedNow(ctx, "shell-1")
 }
 
 func (d *demo) patchPolicy(ctx context.Context) (string, error) {
-	if err := errors.Join(
-		d.command(ctx, "deny %s", d.cluster.pod("shell-2").V4),
-		d.command(ctx, "allow %s", d.cluster.pod("shell-1").V4),
-	); err != nil {
+	if err := errors.Join(d.deny(ctx, "shell-2"), d.allow(ctx, "shell-1")); err != nil {
 		return "", err
 	}
 	return d.blockedNow(ctx, "shell-2")

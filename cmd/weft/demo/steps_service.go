@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,7 +38,7 @@ func (d *demo) startAll(ctx context.Context) (string, error) {
 		}
 		ruleCount, elements := rules.size()
 		out = append(out, fmt.Sprintf("%s: %d fragments, revision %d, %d rules, %d elements",
-			n.name, len(list.GetFragments()), list.GetRevision(), ruleCount, elements))
+			n.Name, len(list.GetFragments()), list.GetRevision(), ruleCount, elements))
 	}
 	return fmt.Sprintf("%s; after %s", strings.Join(out, "; "), time.Since(began).Round(time.Millisecond)), nil
 }
@@ -45,7 +46,7 @@ func (d *demo) startAll(ctx context.Context) (string, error) {
 func (d *demo) clusterIPOverTCP(ctx context.Context) (string, error) {
 	app := d.cluster.pod("app")
 	var err error
-	if d.stream, err = startStream(ctx, app.namespace, netip.AddrPortFrom(webVIP.V4, webPort)); err != nil {
+	if d.stream, err = startStream(ctx, app.space, netip.AddrPortFrom(webVIP.V4, webPort)); err != nil {
 		return "", err
 	}
 	return d.clusterIP(ctx, "tcp", netip.AddrPortFrom(webVIP.V4, webPort))
@@ -88,7 +89,7 @@ func (d *demo) clusterIP(ctx context.Context, network string, to netip.AddrPort)
 func (d *demo) everyServer(t tally) error {
 	var want []string
 	for _, p := range d.manifests.web {
-		want = append(want, p.name)
+		want = append(want, p.Name)
 	}
 	if got := t.names(); got != strings.Join(want, ", ") {
 		return fmt.Errorf("answers should come from %s", strings.Join(want, ", "))
@@ -119,13 +120,13 @@ func (d *demo) nodePort(ctx context.Context) (string, error) {
 
 // owns checks that all client addresses of a tally are the node's.
 func (n *node) owns(t tally) error {
-	own, err := n.addresses()
+	own, err := n.Addresses()
 	if err != nil {
 		return err
 	}
 	for addr := range t.seen {
-		if !own[addr] {
-			return fmt.Errorf("%s is not an address of %s", addr, n.name)
+		if !slices.Contains(own, addr) {
+			return fmt.Errorf("%s is not an address of %s", addr, n.Name)
 		}
 	}
 	return nil
@@ -135,12 +136,12 @@ func (d *demo) hairpin(ctx context.Context) (string, error) {
 	pod := d.cluster.pod("web-1")
 	to := netip.AddrPortFrom(soloVIP.V4, webPort)
 	t, err := pod.askMany(ctx, 5, "tcp", to)
-	observed := fmt.Sprintf("from %s to %s: %s; seen: %s", pod.name, to, t, t.sources())
+	observed := fmt.Sprintf("from %s to %s: %s; seen: %s", pod.Name, to, t, t.sources())
 	if err != nil {
 		return observed, err
 	}
-	if t.names() != pod.name {
-		return observed, fmt.Errorf("answers should come from %s", pod.name)
+	if t.names() != pod.Name {
+		return observed, fmt.Errorf("answers should come from %s", pod.Name)
 	}
 	return observed, pod.node.owns(t)
 }
@@ -168,9 +169,9 @@ func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	}
 	// Not the last of them: where the endpoints have numbers, others must then
 	// change theirs, and with that a restarted weft must do the same.
-	pod := d.manifests.web[0].name
+	pod := d.manifests.web[0].Name
 	if pod == d.stream.pod {
-		pod = d.manifests.web[1].name
+		pod = d.manifests.web[1].Name
 	}
 	flow, err := d.flowTo(ctx, pod)
 	if err != nil {
@@ -208,7 +209,7 @@ func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 // flowTo starts UDP flows to web until one is answered by the named pod.
 func (d *demo) flowTo(ctx context.Context, name string) (*udpFlow, error) {
 	for port := uint16(40000); port < 40100; port++ {
-		flow, err := startFlow(ctx, d.cluster.pod("app").namespace, port, netip.AddrPortFrom(webVIP.V4, dnsPort))
+		flow, err := startFlow(ctx, d.cluster.pod("app").space, port, netip.AddrPortFrom(webVIP.V4, dnsPort))
 		if err != nil {
 			return nil, err
 		}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
 	"slices"
 	"time"
+
+	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
-// The cluster's numbers. Nothing of them is seen outside of the demo's own
-// namespaces.
+// The addresses of the pods. Nothing outside the demo's own namespaces sees them.
 const (
 	clusterCIDR  = "10.1.0.0/16"
 	clusterCIDR6 = "fd00:1::/48"
@@ -23,7 +26,7 @@ func at(v4, v6 string) place {
 	return place{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
 }
 
-// all returns the addresses that the kernel can have.
+// all returns the addresses of the families that the kernel has.
 func (p place) all() []netip.Addr {
 	if hasIPv6() {
 		return []netip.Addr{p.V4, p.V6}
@@ -35,7 +38,7 @@ func (p place) all() []netip.Addr {
 func (p place) hosts() []netip.Prefix {
 	var out []netip.Prefix
 	for _, a := range p.all() {
-		out = append(out, netip.PrefixFrom(a, a.BitLen()))
+		out = append(out, host(a))
 	}
 	return out
 }
@@ -48,21 +51,38 @@ func (p place) of(addr netip.Addr) netip.Addr {
 	return p.V6
 }
 
-// node is a machine of the cluster.
-type node struct {
-	*namespace
-	place
-	// gateway is the address that pods send everything to, pods the prefixes
-	// of their addresses.
-	gateway place
-	pods    [2]netip.Prefix
-	weft    *weft
+func host(addr netip.Addr) netip.Prefix { return netip.PrefixFrom(addr, addr.BitLen()) }
+
+// zero returns the unspecified address of the family of another one.
+func zero(addr netip.Addr) netip.Addr {
+	return place{netip.IPv4Unspecified(), netip.IPv6Unspecified()}.of(addr)
 }
 
-// pod is a namespace behind a node.
-type pod struct {
-	*namespace
+// hasIPv6 reports whether the kernel has IPv6 and it is not turned off.
+func hasIPv6() bool {
+	off, err := os.ReadFile("/proc/sys/net/ipv6/conf/all/disable_ipv6")
+	return err == nil && len(off) > 0 && off[0] == '0'
+}
+
+// space is a network namespace with an address: a node, a pod or the client.
+type space struct {
+	*netns.Namespace
 	place
+}
+
+// node is a machine of the cluster.
+type node struct {
+	space
+	// gateway is the address of the node's end of every pod's link.
+	gateway place
+	// pods are the prefixes of the addresses of the node's pods.
+	pods [2]netip.Prefix
+	weft *weft
+}
+
+// pod is a namespace whose traffic a node routes.
+type pod struct {
+	space
 	node *node
 	// serves is true for the pods with servers, the backends of Services.
 	serves bool
@@ -72,155 +92,125 @@ type pod struct {
 type cluster struct {
 	nodes []*node
 	pods  []*pod
-	// client is outside: no node takes its address for one of a pod.
-	client *pod
+	// client is outside the cluster.
+	client space
+	all    []*netns.Namespace
 }
 
-// newCluster makes the namespaces and joins them.
+// newCluster makes the namespaces and connects them. On an error the cluster must be closed
+// as well.
 func newCluster() (*cluster, error) {
-	c := &cluster{
-		nodes: []*node{
-			{place: at("172.18.0.1", "fd00:18::1"), gateway: at("10.1.1.1", "fd00:1:0:1::1"),
-				pods: [2]netip.Prefix{netip.MustParsePrefix("10.1.1.0/24"), netip.MustParsePrefix("fd00:1:0:1::/64")}},
-			{place: at("172.18.0.2", "fd00:18::2"), gateway: at("10.1.2.1", "fd00:1:0:2::1"),
-				pods: [2]netip.Prefix{netip.MustParsePrefix("10.1.2.0/24"), netip.MustParsePrefix("fd00:1:0:2::/64")}},
-		},
-		client: &pod{place: at("192.0.2.100", "2001:db8::100")},
-	}
-	one, two := c.nodes[0], c.nodes[1]
-	c.pods = []*pod{
-		{node: one, place: at("10.1.1.11", "fd00:1:0:1::11"), serves: true},
-		{node: one, place: at("10.1.1.12", "fd00:1:0:1::12"), serves: true},
-		{node: two, place: at("10.1.2.11", "fd00:1:0:2::11"), serves: true},
-		{node: one, place: at("10.1.1.20", "fd00:1:0:1::20")},
-		{node: one, place: at("10.1.1.21", "fd00:1:0:1::21")},
-		{node: one, place: at("10.1.1.22", "fd00:1:0:1::22")},
-	}
-	return c, c.build()
-}
-
-// build makes the namespaces and joins them, in the order that routes depend
-// on.
-func (c *cluster) build() error {
-	if err := c.makeNamespaces(); err != nil {
-		return err
+	c := &cluster{}
+	for _, number := range []string{"1", "2"} {
+		n := &node{gateway: at("10.1."+number+".1", "fd00:1:0:"+number+"::1"), pods: [2]netip.Prefix{
+			netip.MustParsePrefix("10.1." + number + ".0/24"), netip.MustParsePrefix("fd00:1:0:" + number + "::/64"),
+		}}
+		var err error
+		if n.space, err = c.space("node-"+number, at("172.18.0."+number, "fd00:18::"+number), "1"); err != nil {
+			return c, err
+		}
+		c.nodes = append(c.nodes, n)
 	}
 	if err := c.connectNodes(); err != nil {
-		return err
+		return c, err
 	}
-	for _, p := range c.pods {
-		if err := p.connect(); err != nil {
-			return err
-		}
-	}
-	for _, n := range c.nodes {
-		if err := c.connectClient(n); err != nil {
-			return err
-		}
-	}
-	return nil
+	one, two := c.nodes[0], c.nodes[1]
+	return c, errors.Join(
+		c.addPod("web-1", one, at("10.1.1.11", "fd00:1:0:1::11"), true),
+		c.addPod("web-2", one, at("10.1.1.12", "fd00:1:0:1::12"), true),
+		c.addPod("web-3", two, at("10.1.2.11", "fd00:1:0:2::11"), true),
+		c.addPod("app", one, at("10.1.1.20", "fd00:1:0:1::20"), false),
+		c.addPod("shell-1", one, at("10.1.1.21", "fd00:1:0:1::21"), false),
+		c.addPod("shell-2", one, at("10.1.1.22", "fd00:1:0:1::22"), false),
+		c.addClient(),
+	)
 }
 
-func (c *cluster) makeNamespaces() (err error) {
-	for i, n := range c.nodes {
-		if n.namespace, err = newNamespace(fmt.Sprintf("node-%d", i+1)); err != nil {
-			return err
-		}
-		if err := n.sysctl(map[string]string{
-			"ipv4/ip_forward":                  "1",
-			"ipv6/conf/all/forwarding":         "1",
+// space makes a namespace. It forwards packets if forward is "1".
+func (c *cluster) space(name string, address place, forward string) (space, error) {
+	ns, err := netns.New(name)
+	if err != nil {
+		return space{}, err
+	}
+	c.all = append(c.all, ns)
+	return space{ns, address}, ns.Do(func() error {
+		var errs []error
+		for path, value := range map[string]string{
+			"ipv4/ip_forward":                  forward,
+			"ipv6/conf/all/forwarding":         forward,
 			"ipv4/conf/all/send_redirects":     "0",
 			"ipv4/conf/default/send_redirects": "0",
 			"ipv4/conf/all/rp_filter":          "0",
 			"ipv4/conf/default/rp_filter":      "0",
-		}); err != nil {
-			return err
+			// Otherwise an IPv6 address cannot be used for a second.
+			"ipv6/conf/all/accept_dad":     "0",
+			"ipv6/conf/default/accept_dad": "0",
+		} {
+			err := os.WriteFile("/proc/sys/net/"+path, []byte(value), 0)
+			if err != nil && !(errors.Is(err, fs.ErrNotExist) && !hasIPv6()) {
+				errs = append(errs, fmt.Errorf("set net/%s in %s: %w", path, name, err))
+			}
 		}
-	}
-	for i, name := range []string{"web-1", "web-2", "web-3", "app", "shell-1", "shell-2"} {
-		if c.pods[i].namespace, err = newNamespace(name); err != nil {
-			return err
-		}
-	}
-	c.client.namespace, err = newNamespace("client")
-	return err
+		return errors.Join(errs...)
+	})
 }
 
 // connectNodes joins the two nodes by a link, over which each reaches the
 // other's pods.
 func (c *cluster) connectNodes() error {
+	const link = "node0"
 	one, two := c.nodes[0], c.nodes[1]
-	if err := join(end{one.namespace, "node0", one.hosts()}, end{two.namespace, "node0", two.hosts()}); err != nil {
-		return err
-	}
+	errs := []error{netns.Join(netns.Port{NS: one.Namespace, Link: link, Addrs: one.hosts()}, netns.Port{NS: two.Namespace, Link: link, Addrs: two.hosts()})}
 	for _, pair := range [][2]*node{{one, two}, {two, one}} {
 		from, to := pair[0], pair[1]
 		for i, addr := range to.all() {
-			if err := errors.Join(
-				from.route(netip.PrefixFrom(addr, addr.BitLen()), "node0", netip.Addr{}),
-				from.route(to.pods[i], "node0", addr),
-			); err != nil {
-				return err
-			}
+			errs = append(errs, from.Route(host(addr), link, netip.Addr{}), from.Route(to.pods[i], link, addr))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// connect joins a pod to its node: the pod has its own address and sends
-// everything to the gateway, which sits on the node's end of every pod's link.
-func (p *pod) connect() error {
-	link := "veth-" + p.name
-	if err := join(end{p.namespace, "eth0", p.hosts()}, end{p.node.namespace, link, p.node.gateway.hosts()}); err != nil {
+// addPod makes a pod and connects it to its node: the pod has its own address and sends
+// everything to the gateway.
+func (c *cluster) addPod(name string, n *node, address place, serves bool) (err error) {
+	p := &pod{node: n, serves: serves}
+	if p.space, err = c.space(name, address, "0"); err != nil {
 		return err
 	}
+	c.pods = append(c.pods, p)
+	link := "veth-" + name
+	errs := []error{netns.Join(netns.Port{NS: p.Namespace, Link: "eth0", Addrs: p.hosts()}, netns.Port{NS: n.Namespace, Link: link, Addrs: n.gateway.hosts()})}
 	for _, addr := range p.all() {
-		if err := errors.Join(
-			p.node.route(netip.PrefixFrom(addr, addr.BitLen()), link, netip.Addr{}),
-			p.route(netip.PrefixFrom(zero(addr), 0), "eth0", p.node.gateway.of(addr)),
-		); err != nil {
-			return err
-		}
+		errs = append(errs, n.Route(host(addr), link, netip.Addr{}), p.Route(netip.PrefixFrom(zero(addr), 0), "eth0", n.gateway.of(addr)))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// connectClient joins the client to a node by a link of their own, which is
-// also the node's way to everywhere else: without one the node would answer for
-// itself to what is sent to an address of no machine, such as that of a
-// Service without endpoints.
-func (c *cluster) connectClient(n *node) error {
-	link := "veth-" + n.name
-	if err := join(end{c.client.namespace, link, c.client.hosts()}, end{n.namespace, "world", nil}); err != nil {
+// addClient makes the client and connects it to each node by a link of its own, which is
+// also the node's default route: without one the node itself would answer to packets for an
+// address that no machine has, such as that of a Service without endpoints.
+func (c *cluster) addClient() (err error) {
+	if c.client, err = c.space("client", at("192.0.2.100", "2001:db8::100"), "0"); err != nil {
 		return err
 	}
-	for _, addr := range c.client.all() {
-		own := n.of(addr)
-		if err := errors.Join(
-			n.route(netip.PrefixFrom(zero(addr), 0), "world", addr),
-			c.client.route(netip.PrefixFrom(own, own.BitLen()), link, netip.Addr{}),
-		); err != nil {
-			return err
+	var errs []error
+	for _, n := range c.nodes {
+		link := "veth-" + n.Name
+		errs = append(errs, netns.Join(netns.Port{NS: c.client.Namespace, Link: link, Addrs: c.client.hosts()}, netns.Port{NS: n.Namespace, Link: "world"}))
+		for _, addr := range c.client.all() {
+			errs = append(errs, n.Route(netip.PrefixFrom(zero(addr), 0), "world", addr), c.client.Route(host(n.of(addr)), link, netip.Addr{}))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// zero returns the unspecified address of the family of another one.
-func zero(addr netip.Addr) netip.Addr {
-	if addr.Is4() {
-		return netip.IPv4Unspecified()
-	}
-	return netip.IPv6Unspecified()
-}
-
-// pod returns the pod of a name, which is one of newCluster's.
+// pod returns a pod by its name.
 func (c *cluster) pod(name string) *pod {
-	i := slices.IndexFunc(c.pods, func(p *pod) bool { return p.name == name })
+	i := slices.IndexFunc(c.pods, func(p *pod) bool { return p.Name == name })
 	return c.pods[i]
 }
 
-// servers returns the pods that Services lead to.
+// servers returns the pods that are endpoints of Services.
 func (c *cluster) servers() []*pod {
 	return slices.DeleteFunc(slices.Clone(c.pods), func(p *pod) bool { return !p.serves })
 }
@@ -233,24 +223,17 @@ func (c *cluster) awaitIPv6(ctx context.Context) error {
 			_, err := c.pod("app").askWithin(ctx, 100*time.Millisecond, "udp", netip.AddrPortFrom(p.V6, serverUDP))
 			return err
 		}); err != nil {
-			return fmt.Errorf("ask %s at its own address: %w", p.name, err)
+			return fmt.Errorf("ask %s at its own address: %w", p.Name, err)
 		}
 	}
 	return nil
 }
 
-// close removes the namespaces; their processes must have ended.
+// close releases the namespaces; their processes must have ended.
 func (c *cluster) close() error {
 	var errs []error
-	for _, n := range c.nodes {
-		if n.namespace != nil {
-			errs = append(errs, n.namespace.close())
-		}
-	}
-	for _, p := range append(slices.Clone(c.pods), c.client) {
-		if p.namespace != nil {
-			errs = append(errs, p.namespace.close())
-		}
+	for _, ns := range c.all {
+		errs = append(errs, ns.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -23,14 +23,14 @@ type weft struct {
 // startWeft runs weft on a node and connects to it. State and socket are those
 // of the weft before it, if there was one.
 func (d *demo) startWeft(ctx context.Context, n *node) error {
-	w := &weft{socket: filepath.Join(d.dir, n.name+".sock")}
+	w := &weft{socket: filepath.Join(d.dir, n.Name+".sock")}
 	var err error
-	w.process, err = start(n.namespace, d.dir, "weft-"+n.name, "run",
+	w.process, err = start(n.Namespace, d.dir, "weft-"+n.Name, "run",
 		"--manifests", d.manifests.dir,
-		"--hostname-override", n.name,
+		"--hostname-override", n.Name,
 		"--cluster-cidr", clusterCIDR+","+clusterCIDR6,
 		"--socket", w.socket,
-		"--state-dir", filepath.Join(d.dir, n.name),
+		"--state-dir", filepath.Join(d.dir, n.Name),
 		"--metrics-bind-address", "",
 		"--healthz-bind-address", "",
 	)
@@ -47,7 +47,7 @@ func (d *demo) startWeft(ctx context.Context, n *node) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("connect to weft on %s: %w%s", n.name, err, w.tail())
+		return fmt.Errorf("connect to weft on %s: %w%s", n.Name, err, w.tail())
 	}
 	return nil
 }
@@ -112,20 +112,20 @@ func (n *node) readRuleset() (ruleset, error) {
 
 // readWhen reads the ruleset after waiting for something.
 func (n *node) readWhen(wait func(*kernel.Conn) error) (ruleset, error) {
-	conn, err := kernel.Open(kernel.Config{NetNS: int(n.handle)})
+	conn, err := kernel.Open(kernel.Config{NetNS: n.FD()})
 	if err != nil {
-		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.name, err)
+		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.Name, err)
 	}
 	defer func() { _ = conn.Close() }()
 	if err := wait(conn); err != nil {
-		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.name, err)
+		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.Name, err)
 	}
 	out := ruleset{owner: conn.Owner()}
 	if out.tables, err = conn.Dump(); err != nil {
-		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.name, err)
+		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.Name, err)
 	}
 	if out.generation, err = conn.Generation(); err != nil {
-		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.name, err)
+		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.Name, err)
 	}
 	return out, nil
 }
@@ -217,39 +217,13 @@ func (d *demo) printFragments(ctx context.Context, n *node) {
 	list, err := n.weft.client.List(ctx)
 	if err != nil {
 		fmt.Fprintf(d.out, "list fragments: %v\n", err)
-		return
 	}
 	for _, f := range list.GetFragments() {
-		got, err := n.weft.client.Get(ctx, f.GetFragment().GetPublisher(), f.GetFragment().GetName())
+		name := f.GetFragment().Text()
+		text, stderr, err := n.output(ctx, n.weft.cmd.Path, "get", "fragment", "--socket", n.weft.socket, "-o", "nft", name)
 		if err != nil {
-			fmt.Fprintf(d.out, "get fragment: %v\n", err)
-			continue
+			text = fmt.Sprintf("%v: %s", err, stderr)
 		}
-		fmt.Fprintf(d.out, "fragment %s on %s:\n", f.GetFragment().Text(), n.name)
-		for _, t := range got.GetFragment().GetTables() {
-			d.printTable(t)
-		}
-	}
-}
-
-func (d *demo) printTable(t *weftv1.Table) {
-	fmt.Fprintf(d.out, "  table %s %s\n", t.GetFamily(), t.GetName())
-	for _, m := range t.GetMaps() {
-		fmt.Fprintf(d.out, "    map %s { %s%s }\n", m.GetName(), m.GetType(), m.GetTypeof())
-		for _, e := range m.GetElements() {
-			fmt.Fprintf(d.out, "      %s : %s\n", e.GetKey(), e.GetValue())
-		}
-	}
-	for _, s := range t.GetSets() {
-		fmt.Fprintf(d.out, "    set %s { %s%s }\n", s.GetName(), s.GetType(), s.GetTypeof())
-		for _, e := range s.GetElements() {
-			fmt.Fprintf(d.out, "      %s\n", e.GetKey())
-		}
-	}
-	for _, c := range t.GetChains() {
-		fmt.Fprintf(d.out, "    chain %s %s %s %s\n", c.GetName(), c.GetType(), c.GetHook(), c.GetPriority())
-		for _, r := range c.GetRules() {
-			fmt.Fprintf(d.out, "      %s\n", r.GetText())
-		}
+		fmt.Fprintf(d.out, "fragment %s on %s:\n%s", name, n.Name, text)
 	}
 }

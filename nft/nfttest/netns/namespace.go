@@ -1,0 +1,82 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Namespace is a network namespace.
+type Namespace struct {
+	// Name names the namespace in errors. The kernel does not know it.
+	Name   string
+	handle netns.NsHandle
+	nl     *netlink.Handle
+}
+
+// New makes a namespace with its loopback up.
+func New(name string) (*Namespace, error) {
+	n := &Namespace{Name: name, handle: netns.None()}
+	err := onNewThread(func() (err error) {
+		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
+			n.handle, err = netns.GetFromPath("/proc/thread-self/ns/net")
+		}
+		return err
+	})
+	if err == nil {
+		n.nl, err = netlink.NewHandleAt(n.handle, unix.NETLINK_ROUTE)
+	}
+	if err == nil {
+		err = n.up("lo")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make network namespace %s: %w", name, err), n.Close())
+	}
+	return n, nil
+}
+
+// Close releases the namespace.
+func (n *Namespace) Close() error {
+	if n.nl != nil {
+		n.nl.Close()
+	}
+	if !n.handle.IsOpen() {
+		return nil
+	}
+	return n.handle.Close()
+}
+
+// FD returns the file descriptor of the namespace, valid until Close.
+func (n *Namespace) FD() int { return int(n.handle) }
+
+// Do runs f on an OS thread that is in the namespace, and returns its error. Child
+// processes and sockets that f creates are in the namespace; threads and goroutines that f
+// starts are not. f runs on a goroutine of its own, so it must not call t.FailNow, t.Fatal
+// or t.Skip, but return an error.
+func (n *Namespace) Do(f func() error) error {
+	return onNewThread(func() error {
+		if err := unix.Setns(int(n.handle), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter network namespace %s: %w", n.Name, err)
+		}
+		return f()
+	})
+}
+
+// onNewThread runs f on an OS thread that is not used afterwards: the goroutine ends while
+// it is locked to the thread, so the runtime ends the thread, which may be in another
+// namespace.
+func onNewThread(f func() error) error {
+	err := errors.New("run in network namespace: function did not return (runtime.Goexit, t.FailNow?)")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		err = f()
+	}()
+	<-done
+	return err
+}
