@@ -1,4 +1,4 @@
-package lab
+package e2e
 
 import (
 	"context"
@@ -10,35 +10,37 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// LoadConfig says what a load asks, and how often.
-type LoadConfig struct {
+// loadConfig says what a load asks, and how often.
+type loadConfig struct {
 	Network string // tcp or udp
 	To      netip.AddrPort
 	// Rate is the number of requests in a second. Each has a connection of its
 	// own. On a machine that is too busy there are fewer.
 	Rate int
 	// Timeout is how long one may take before it counts as failed; 0 is 10 s. TCP
-	// repeats a packet that was lost, which LoadResult counts; a lost UDP packet is a failure.
+	// repeats a packet that was lost, which loadResult counts; a lost UDP packet is a failure.
 	Timeout time.Duration
 }
 
-// Load is a client that asks at a steady rate, whatever becomes of the
+// load is a client that asks at a steady rate, whatever becomes of the
 // answers, as many clients together do.
-type Load struct {
-	from *Namespace
-	cfg  LoadConfig
+type load struct {
+	from *lab.Namespace
+	cfg  loadConfig
 	stop context.CancelFunc
 	done chan struct{}
 
 	mu     sync.Mutex
 	port   uint16
-	result LoadResult
+	result loadResult
 }
 
-// LoadResult is what became of a load's requests.
-type LoadResult struct {
+// loadResult is what became of a load's requests.
+type loadResult struct {
 	Requests, Failures int
 	// Repeated are requests of which TCP sent a packet more than once: one was
 	// lost, or late by a second because the machine was busy.
@@ -60,22 +62,22 @@ const firstPort, lastPort = 10000, 59999
 // waits too, so that a machine that can't keep up is not brought to its knees.
 const maxPending = 256
 
-// keptErrors bounds LoadResult.Errors.
+// keptErrors bounds loadResult.Errors.
 const keptErrors = 5
 
-// StartLoad starts asking from the namespace, until Stop.
-func (n *Namespace) StartLoad(cfg LoadConfig) *Load {
+// startLoad starts asking from the namespace, until stop is called.
+func startLoad(n *lab.Namespace, cfg loadConfig) *load {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	l := &Load{from: n, cfg: cfg, stop: stop, done: make(chan struct{}), port: firstPort, result: LoadResult{Pods: map[string]int{}}}
+	l := &load{from: n, cfg: cfg, stop: stop, done: make(chan struct{}), port: firstPort, result: loadResult{Pods: map[string]int{}}}
 	go l.run(ctx)
 	return l
 }
 
 // Stop ends the load, waits for the answers that are due, and returns what became of all.
-func (l *Load) Stop() LoadResult {
+func (l *load) Stop() loadResult {
 	l.stop()
 	<-l.done
 	l.mu.Lock()
@@ -85,14 +87,14 @@ func (l *Load) Stop() LoadResult {
 }
 
 // Answered returns how many pods have answered so far.
-func (l *Load) Answered() int {
+func (l *load) Answered() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.result.Pods)
 }
 
 // run sends each request at its time, or late if the machine was too busy.
-func (l *Load) run(ctx context.Context) {
+func (l *load) run(ctx context.Context) {
 	defer close(l.done)
 	var pending sync.WaitGroup
 	defer pending.Wait()
@@ -117,11 +119,11 @@ func (l *Load) run(ctx context.Context) {
 	}
 }
 
-func (l *Load) due(start time.Time, i int) time.Time {
+func (l *load) due(start time.Time, i int) time.Time {
 	return start.Add(time.Duration(i) * time.Second / time.Duration(l.cfg.Rate))
 }
 
-func (l *Load) request(start time.Time) {
+func (l *load) request(start time.Time) {
 	begin := time.Now()
 	a, repeated, err := l.ask()
 	took := time.Since(begin)
@@ -143,7 +145,7 @@ func (l *Load) request(start time.Time) {
 }
 
 // ask makes one request, and says whether TCP had to repeat a packet of it.
-func (l *Load) ask() (a Answer, repeated bool, err error) {
+func (l *load) ask() (a lab.Answer, repeated bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
 	defer cancel()
 	for {
@@ -152,7 +154,7 @@ func (l *Load) ask() (a Answer, repeated bool, err error) {
 			continue // another client of this namespace has the port
 		}
 		if err != nil {
-			return Answer{}, false, err
+			return lab.Answer{}, false, err
 		}
 		defer c.Close()
 		a, err := c.Ask(ctx, "load")
@@ -163,7 +165,7 @@ func (l *Load) ask() (a Answer, repeated bool, err error) {
 	}
 }
 
-func (l *Load) nextPort() uint16 {
+func (l *load) nextPort() uint16 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	port := l.port
@@ -174,7 +176,7 @@ func (l *Load) nextPort() uint16 {
 }
 
 // Quantile is the latency that the part q of the requests did not exceed; 0 without any.
-func (r *LoadResult) Quantile(q float64) time.Duration {
+func (r *loadResult) Quantile(q float64) time.Duration {
 	if len(r.Latencies) == 0 {
 		return 0
 	}
@@ -182,13 +184,13 @@ func (r *LoadResult) Quantile(q float64) time.Duration {
 }
 
 // String is one line of figures.
-func (r *LoadResult) String() string {
+func (r *loadResult) String() string {
 	return fmt.Sprintf("%d requests, %d failed, %d repeated by TCP, p50 %s, p99 %s, slowest %s", r.Requests, r.Failures, r.Repeated,
 		r.Quantile(0.5).Round(10*time.Microsecond), r.Quantile(0.99).Round(10*time.Microsecond), r.Quantile(1).Round(10*time.Microsecond))
 }
 
 // Err is nil if there were requests, and all of them were answered.
-func (r *LoadResult) Err() error {
+func (r *loadResult) Err() error {
 	switch {
 	case r.Requests == 0:
 		return errors.New("no request was made")

@@ -33,7 +33,7 @@ func deployManifests(t *testing.T, e *env) {
 		if len(objects) == 0 {
 			t.Errorf("%s: nothing in it", path)
 		}
-		if err := e.cluster.Apply(e.ctx, true, objects...); err != nil {
+		if err := apply(e.ctx, e.cluster, true, objects...); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

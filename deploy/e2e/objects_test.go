@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/weft-proxy/weft/deploy/e2e/cluster"
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
@@ -29,7 +28,7 @@ func manifests(file string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
-	objects, err := cluster.Objects(bytes.NewReader(b))
+	objects, err := decodeObjects(bytes.NewReader(b))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}

@@ -242,14 +242,14 @@ func rolloutUnderLoad(t *testing.T, e *env) {
 // namedLoad is a load of which the report tells.
 type namedLoad struct {
 	what string
-	*lab.Load
+	*load
 }
 
 // startLoad starts one, which ends with the scenario at the latest.
 func (e *env) startLoad(t *testing.T, from *lab.Namespace, network string, to netip.AddrPort, rate int) *namedLoad {
-	l := from.StartLoad(lab.LoadConfig{Network: network, To: to, Rate: rate})
+	l := startLoad(from, loadConfig{Network: network, To: to, Rate: rate})
 	t.Cleanup(func() { l.Stop() })
-	return &namedLoad{what: fmt.Sprintf("%s from %s to %s, %d/s", network, from.Name(), to, rate), Load: l}
+	return &namedLoad{what: fmt.Sprintf("%s from %s to %s, %d/s", network, from.Name(), to, rate), load: l}
 }
 
 // rolloutLoads asks by both protocols from a pod and from outside.

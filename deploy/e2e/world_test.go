@@ -111,7 +111,7 @@ func (w *world) startDaemons(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.cluster.Apply(ctx, false, objects...); err != nil {
+	if err := apply(ctx, w.cluster, false, objects...); err != nil {
 		return err
 	}
 	token, err := w.cluster.Token(ctx, "kube-system", "weft")

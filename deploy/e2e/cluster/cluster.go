@@ -63,7 +63,8 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 	c.admin = &rest.Config{
 		Host:            c.URL(),
-		TLSClientConfig: rest.TLSClientConfig{CAData: c.CA(), CertData: c.creds.adminCert, KeyData: c.creds.adminKey},
+		BearerToken:     c.creds.admin,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.CA()},
 		// The tests write objects as fast as they can.
 		QPS: -1,
 	}
@@ -96,6 +97,9 @@ func (c *Cluster) CA() []byte { return c.creds.authority }
 // Client is an administrator's.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
+// Admin returns the configuration of a client with all rights.
+func (c *Cluster) Admin() *rest.Config { return c.admin }
+
 func (c *Cluster) startEtcd() error {
 	var err error
 	c.etcd, err = c.cfg.Host.Start("etcd", filepath.Join(c.cfg.LogDir, "etcd.log"), nil,
@@ -121,8 +125,8 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--bind-address", "0.0.0.0", fmt.Sprintf("--secure-port=%d", securePort),
 		"--advertise-address", c.cfg.Host.Addresses.V4.String(),
 		"--service-cluster-ip-range", cidrs[0].String()+","+cidrs[1].String(),
-		"--tls-cert-file", c.creds.cert, "--tls-private-key-file", c.creds.key,
-		"--client-ca-file", c.creds.ca,
+		"--tls-cert-file", c.creds.serving, "--tls-private-key-file", c.creds.key,
+		"--token-auth-file", c.creds.tokens,
 		"--service-account-issuer", "https://kubernetes.default.svc",
 		"--service-account-key-file", c.creds.accounts,
 		"--service-account-signing-key-file", c.creds.accounts,
