@@ -57,7 +57,7 @@ func (e encoder) object(w http.ResponseWriter, code int, o runtime.Object) {
 func (e encoder) stream(w http.ResponseWriter) *stream {
 	w.Header().Set("Content-Type", e.info.MediaType+";stream=watch")
 	w.WriteHeader(http.StatusOK)
-	flush(w)
+	_ = http.NewResponseController(w).Flush()
 	events := scheme.Codecs.EncoderForVersion(e.info.StreamSerializer.Serializer, schema.GroupVersion{Version: "v1"})
 	return &stream{enc: e, w: w, out: streaming.NewEncoder(e.info.StreamSerializer.NewFrameWriter(w), events)}
 }
@@ -76,11 +76,5 @@ func (s *stream) send(kind watch.EventType, o runtime.Object) {
 	}
 	raw := bytes.TrimSpace(s.enc.bytes(o))
 	s.err = s.out.Encode(&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}})
-	flush(s.w)
-}
-
-func flush(w http.ResponseWriter) {
-	if f, ok := w.(http.Flusher); ok {
-		f.Flush()
-	}
+	_ = http.NewResponseController(s.w).Flush()
 }

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Fault is the fault of one request.
@@ -25,7 +27,7 @@ type Fault struct {
 
 // Expired is the event of a watch whose version is too old.
 func Expired() *metav1.Status {
-	return status(http.StatusGone, metav1.StatusReasonExpired, "too old resource version")
+	return &apierrors.NewResourceExpired("too old resource version").ErrStatus
 }
 
 // before applies the faults before the answer, and reports whether they replace it.
@@ -42,7 +44,7 @@ func (f Fault) before(ctx context.Context, w http.ResponseWriter, enc encoder) b
 		if f.RetryAfter != 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
 		}
-		enc.object(w, f.Status, status(int32(f.Status), reason(f.Status), "as the test wants it")) //nolint:gosec // an HTTP status
+		enc.object(w, f.Status, statusOf(f.Status, f.RetryAfter))
 		return true
 	case f.Garbage != "":
 		w.Header().Set("Content-Type", enc.info.MediaType)
@@ -52,27 +54,13 @@ func (f Fault) before(ctx context.Context, w http.ResponseWriter, enc encoder) b
 	return false
 }
 
-func reason(code int) metav1.StatusReason {
-	switch code {
-	case http.StatusUnauthorized:
-		return metav1.StatusReasonUnauthorized
-	case http.StatusForbidden:
-		return metav1.StatusReasonForbidden
-	case http.StatusNotFound:
-		return metav1.StatusReasonNotFound
-	case http.StatusMethodNotAllowed:
-		return metav1.StatusReasonMethodNotAllowed
-	case http.StatusGone:
-		return metav1.StatusReasonExpired
-	case http.StatusUnprocessableEntity:
-		return metav1.StatusReasonInvalid
-	case http.StatusTooManyRequests:
-		return metav1.StatusReasonTooManyRequests
-	case http.StatusServiceUnavailable:
-		return metav1.StatusReasonServiceUnavailable
-	default:
-		return metav1.StatusReasonInternalError
+// statusOf returns the answer of an API server for an HTTP status.
+func statusOf(code, retryAfter int) *metav1.Status {
+	if code == http.StatusGone {
+		return Expired()
 	}
+	s := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", retryAfter, false).Status()
+	return &s
 }
 
 // limit wraps the writer of an answer that is cut off.
@@ -96,9 +84,9 @@ func (c *cutWriter) Write(p []byte) (int, error) {
 		return c.ResponseWriter.Write(p)
 	}
 	_, _ = c.ResponseWriter.Write(p[:c.left])
-	c.Flush()
+	_ = http.NewResponseController(c.ResponseWriter).Flush()
 	panic(http.ErrAbortHandler)
 }
 
-// Flush implements http.Flusher.
-func (c *cutWriter) Flush() { flush(c.ResponseWriter) }
+// Unwrap returns the writer that http.ResponseController flushes.
+func (c *cutWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }

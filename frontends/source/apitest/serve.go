@@ -17,16 +17,19 @@ import (
 
 // serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet {
-		s.write(w, r)
-		return
-	}
 	place := parsePlace(r.URL.Path)
-	s.mu.Lock()
 	k := s.kinds[place.resource]
-	s.mu.Unlock()
 	if k == nil {
 		http.NotFound(w, r)
+		return
+	}
+	enc, err := newEncoder(r, k.gvk.GroupVersion())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotAcceptable)
+		return
+	}
+	if r.Method != http.MethodGet {
+		s.write(w, r, enc, k, place)
 		return
 	}
 	q := Request{Resource: place.resource, Verb: "list", Query: r.URL.Query(), Header: r.Header.Clone()}
@@ -44,24 +47,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := s.admit(&q)
-	enc, err := newEncoder(r, k.gvk.GroupVersion())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotAcceptable)
-		return
-	}
 	if f.before(r.Context(), w, enc) {
 		return
 	}
-	out := f.limit(w)
-	if place.name != "" {
-		s.one(out, enc, k, place)
-		return
+	w = f.limit(w)
+	switch q.Verb {
+	case "get":
+		s.one(w, enc, k, place)
+	case "list":
+		s.list(w, enc, k, chosen, q)
+	default:
+		s.watch(r.Context(), w, enc, k, chosen, q, f)
 	}
-	if q.Verb == "list" {
-		s.list(out, enc, k, chosen, q)
-		return
-	}
-	s.watch(r.Context(), out, enc, k, chosen, q, f)
 }
 
 // admit counts a request and returns its fault.
@@ -87,7 +84,7 @@ func (s *Server) one(w http.ResponseWriter, enc encoder, k *kind, p place) {
 	o := k.objects[p.namespace+"/"+p.name]
 	s.mu.Unlock()
 	if o == nil {
-		enc.object(w, http.StatusNotFound, status(http.StatusNotFound, metav1.StatusReasonNotFound, p.name+" not found"))
+		enc.object(w, http.StatusNotFound, statusOf(http.StatusNotFound, 0))
 		return
 	}
 	enc.object(w, http.StatusOK, o)
@@ -185,7 +182,7 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, 
 		marks = s.bookmark
 		s.mu.Unlock()
 		if gone {
-			stream.send(watch.Error, status(http.StatusGone, metav1.StatusReasonExpired, "too old resource version"))
+			stream.send(watch.Error, Expired())
 			return
 		}
 		for _, c := range news {
@@ -230,8 +227,4 @@ func bookmark(k *kind, version int, annotations map[string]string) Object {
 	o.SetResourceVersion(strconv.Itoa(version))
 	o.SetAnnotations(annotations)
 	return o
-}
-
-func status(code int32, reason metav1.StatusReason, message string) *metav1.Status {
-	return &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}
 }

@@ -14,20 +14,7 @@ import (
 // write answers a request that creates, replaces or deletes an object: POST to the
 // resource, PUT to the object or its status, DELETE of the object. Nothing is validated,
 // and the last write wins.
-func (s *Server) write(w http.ResponseWriter, r *http.Request) {
-	place := parsePlace(r.URL.Path)
-	s.mu.Lock()
-	k := s.kinds[place.resource]
-	s.mu.Unlock()
-	if k == nil {
-		http.NotFound(w, r)
-		return
-	}
-	enc, err := newEncoder(r, k.gvk.GroupVersion())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotAcceptable)
-		return
-	}
+func (s *Server) write(w http.ResponseWriter, r *http.Request, enc encoder, k *kind, place place) {
 	if r.Method == http.MethodDelete {
 		o := k.empty()
 		o.SetNamespace(place.namespace)
