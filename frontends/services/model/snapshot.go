@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
@@ -18,26 +17,6 @@ type Snapshot struct {
 	Node         Node
 	ServiceCIDRs Prefixes
 	Services     []*Service
-}
-
-// MarshalBinary encodes the snapshot as a modelpb.Model, deterministically.
-func (s Snapshot) MarshalBinary() ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.Marshal(s.Proto())
-}
-
-// UnmarshalBinary decodes the result of MarshalBinary. It validates the input: an address
-// or number out of range is an error.
-func (s *Snapshot) UnmarshalBinary(b []byte) error {
-	var p modelpb.Model
-	if err := proto.Unmarshal(b, &p); err != nil {
-		return fmt.Errorf("decode model: %w", err)
-	}
-	out, err := FromProto(&p)
-	if err != nil {
-		return err
-	}
-	*s = out
-	return nil
 }
 
 // Proto returns the snapshot as a message.
@@ -62,8 +41,11 @@ func serviceProto(s *Service) *modelpb.Service {
 		Namespace: s.Name.Namespace, Name: s.Name.Name, ClusterIps: addrsProto(s.ClusterIPs),
 		InternalLocal: s.InternalLocal, ExternalLocal: s.ExternalLocal,
 		AffinitySeconds: uint32(s.Affinity / time.Second), SourceRanges: prefixesProto(&s.SourceRanges),
-		HealthCheckNodePort: uint32(s.HealthCheckNodePort), LocalReady: countsProto(s.LocalReady),
-		Ports: make([]*modelpb.Port, len(s.Ports)),
+		HealthCheckNodePort: uint32(s.HealthCheckNodePort),
+		Ports:               make([]*modelpb.Port, len(s.Ports)),
+	}
+	if s.LocalReady != ([Families]int{}) {
+		out.LocalReady = []uint32{uint32(s.LocalReady[IPv4]), uint32(s.LocalReady[IPv6])} //nolint:gosec // counts
 	}
 	if !s.Created.IsZero() {
 		out.Created = timestamppb.New(s.Created)
@@ -76,25 +58,6 @@ func serviceProto(s *Service) *modelpb.Service {
 			Ipv4: backendsProto(&p.Backends[IPv4]), Ipv6: backendsProto(&p.Backends[IPv6]),
 			External: externalProto(&p.External),
 		}
-	}
-	return out
-}
-
-// countsProto returns nil if all counts are 0.
-func countsProto(in [Families]int) []uint32 {
-	if in == ([Families]int{}) {
-		return nil
-	}
-	out := make([]uint32, Families)
-	for f, n := range in {
-		out[f] = uint32(n) //nolint:gosec // a count
-	}
-	return out
-}
-
-func countsOf(in []uint32) (out [Families]int) {
-	for f := range min(len(in), len(out)) {
-		out[f] = int(in[f])
 	}
 	return out
 }
@@ -141,162 +104,132 @@ func endpointsProto(in Endpoints) []*modelpb.Endpoint {
 	return out
 }
 
-// FromProto returns the snapshot of a message.
+// FromProto returns the snapshot of a message. It validates the message: an address or
+// number out of range is an error.
 func FromProto(p *modelpb.Model) (Snapshot, error) {
+	var d decoder
+	n := p.GetNode()
 	out := Snapshot{
 		Revision: p.GetRevision(),
-		Services: make([]*Service, len(p.GetServices())),
+		Node: Node{
+			Known: n.GetKnown(), Name: n.GetName(), Zone: n.GetZone(), Leaving: n.GetLeaving(),
+			Addresses: d.addrs(n.GetAddresses()), PodCIDRs: d.prefixes(n.GetPodCidrs()),
+		},
+		ServiceCIDRs: d.prefixes(p.GetServiceCidrs()),
+		Services:     make([]*Service, len(p.GetServices())),
 	}
-	var err error
-	if out.Node, err = nodeOf(p.GetNode()); err != nil {
-		return Snapshot{}, fmt.Errorf("decode model: node: %w", err)
-	}
-	if out.ServiceCIDRs, err = prefixesOf(p.GetServiceCidrs()); err != nil {
-		return Snapshot{}, fmt.Errorf("decode model: service CIDRs: %w", err)
+	if d.err != nil {
+		return Snapshot{}, fmt.Errorf("decode model: %w", d.err)
 	}
 	for i, s := range p.GetServices() {
-		svc, err := serviceOf(s)
-		if err != nil {
-			return Snapshot{}, fmt.Errorf("decode model: service %s/%s: %w", s.GetNamespace(), s.GetName(), err)
+		if out.Services[i] = d.service(s); d.err != nil {
+			return Snapshot{}, fmt.Errorf("decode model: service %s/%s: %w", s.GetNamespace(), s.GetName(), d.err)
 		}
-		out.Services[i] = svc
 	}
 	return out, nil
 }
 
-func nodeOf(p *modelpb.Node) (out Node, err error) {
-	out = Node{Known: p.GetKnown(), Name: p.GetName(), Zone: p.GetZone(), Leaving: p.GetLeaving()}
-	if out.Addresses, err = addrsOf(p.GetAddresses()); err != nil {
-		return out, err
+// decoder decodes parts of a message. Results are valid only while err is nil, which is
+// the first error.
+type decoder struct{ err error }
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf(format, args...)
 	}
-	out.PodCIDRs, err = prefixesOf(p.GetPodCidrs())
-	return out, err
 }
 
-func serviceOf(p *modelpb.Service) (*Service, error) {
+func (d *decoder) service(p *modelpb.Service) *Service {
 	out := &Service{
 		Name:          Key{Namespace: p.GetNamespace(), Name: p.GetName()},
 		InternalLocal: p.GetInternalLocal(), ExternalLocal: p.GetExternalLocal(),
-		Affinity: time.Duration(p.GetAffinitySeconds()) * time.Second, LocalReady: countsOf(p.GetLocalReady()),
-		Ports: make([]Port, len(p.GetPorts())),
+		Affinity: time.Duration(p.GetAffinitySeconds()) * time.Second, Ports: make([]Port, len(p.GetPorts())),
+		ClusterIPs: d.addrs(p.GetClusterIps()), SourceRanges: d.prefixes(p.GetSourceRanges()),
+		HealthCheckNodePort: d.optionalPort(p.GetHealthCheckNodePort()),
+	}
+	for f := range min(len(p.GetLocalReady()), int(Families)) {
+		out.LocalReady[f] = int(p.GetLocalReady()[f])
 	}
 	if p.GetCreated() != nil {
 		out.Created = p.GetCreated().AsTime()
 	}
-	var err error
-	if out.ClusterIPs, err = addrsOf(p.GetClusterIps()); err != nil {
-		return nil, err
-	}
-	if out.SourceRanges, err = prefixesOf(p.GetSourceRanges()); err != nil {
-		return nil, err
-	}
-	if out.HealthCheckNodePort, err = optionalPort(p.GetHealthCheckNodePort()); err != nil {
-		return nil, err
-	}
 	for i, q := range p.GetPorts() {
-		if out.Ports[i], err = portOf(q); err != nil {
-			return nil, fmt.Errorf("port %d: %w", i, err)
-		}
+		out.Ports[i] = d.servicePort(q)
 	}
-	return out, nil
+	return out
 }
 
-func portOf(p *modelpb.Port) (out Port, err error) {
-	out = Port{Name: p.GetName(), Protocol: Protocol(p.GetProtocol())}
-	if out.Protocol != TCP && out.Protocol != UDP && out.Protocol != SCTP || p.GetProtocol() > 255 {
-		return out, fmt.Errorf("unknown protocol %d", p.GetProtocol())
+func (d *decoder) servicePort(p *modelpb.Port) Port {
+	out := Port{
+		Name: p.GetName(), Protocol: Protocol(p.GetProtocol()), Number: d.port(p.GetNumber()),
+		NodePort: d.optionalPort(p.GetNodePort()), ClusterIPs: d.addrs(p.GetClusterIps()),
 	}
-	if out.Number, err = parsePort(int32(min(p.GetNumber(), 1<<16))); err != nil {
-		return out, err
-	}
-	if out.NodePort, err = optionalPort(p.GetNodePort()); err != nil {
-		return out, err
-	}
-	if out.ClusterIPs, err = addrsOf(p.GetClusterIps()); err != nil {
-		return out, err
+	if n := p.GetProtocol(); n != uint32(TCP) && n != uint32(UDP) && n != uint32(SCTP) {
+		d.fail("port %q: unknown protocol %d", out.Name, n)
 	}
 	for _, e := range p.GetExternal() {
-		a, err := addrOf(e.GetAddress())
-		if err != nil {
-			return out, err
-		}
-		f := FamilyOf(a)
-		out.External[f] = append(out.External[f], External{Addr: a, LoadBalancer: e.GetLoadBalancer()})
+		a := d.addr(e.GetAddress())
+		out.External[FamilyOf(a)] = append(out.External[FamilyOf(a)], External{Addr: a, LoadBalancer: e.GetLoadBalancer()})
 	}
-	for f, b := range [Families]*modelpb.Backends{p.GetIpv4(), p.GetIpv6()} {
-		for _, l := range []struct {
-			to   *Endpoints
-			from []*modelpb.Endpoint
-		}{
-			{&out.Backends[f].Cluster, b.GetCluster()},
-			{&out.Backends[f].Local, b.GetLocal()},
-			{&out.Backends[f].Draining, b.GetDraining()},
-		} {
-			if *l.to, err = endpointsOf(l.from, Family(f)); err != nil {
-				return out, err
-			}
-		}
+	for i, b := range [Families]*modelpb.Backends{p.GetIpv4(), p.GetIpv6()} {
+		f := Family(i)
+		out.Backends[f] = Backends{Cluster: d.endpoints(b.GetCluster(), f), Local: d.endpoints(b.GetLocal(), f), Draining: d.endpoints(b.GetDraining(), f)}
 	}
-	return out, nil
+	return out
+}
+
+func (d *decoder) endpoints(in []*modelpb.Endpoint, f Family) Endpoints {
+	out := make([]Endpoint, len(in))
+	for i, e := range in {
+		a := d.addr(e.GetAddress())
+		if FamilyOf(a) != f {
+			d.fail("%s is not an %s address", a, f)
+			return Endpoints{}
+		}
+		out[i] = Endpoint{Addr: netip.AddrPortFrom(a, d.port(e.GetPort())), Local: e.GetLocal()}
+	}
+	return MakeEndpoints(out...)
+}
+
+func (d *decoder) port(n uint32) uint16 {
+	if n < 1 || n > 65535 {
+		d.fail("port %d is not in 1 to 65535", n)
+	}
+	return uint16(n)
 }
 
 // optionalPort returns a port number that may be 0.
-func optionalPort(n uint32) (uint16, error) {
+func (d *decoder) optionalPort(n uint32) uint16 {
 	if n == 0 {
-		return 0, nil
+		return 0
 	}
-	return parsePort(int32(min(n, 1<<16)))
+	return d.port(n)
 }
 
-func endpointsOf(in []*modelpb.Endpoint, f Family) (Endpoints, error) {
-	out := make([]Endpoint, len(in))
-	for i, e := range in {
-		a, err := addrOf(e.GetAddress())
-		if err != nil {
-			return Endpoints{}, err
-		}
-		if FamilyOf(a) != f {
-			return Endpoints{}, fmt.Errorf("%s is not an %s address", a, f)
-		}
-		n, err := parsePort(int32(min(e.GetPort(), 1<<16)))
-		if err != nil {
-			return Endpoints{}, err
-		}
-		out[i] = Endpoint{Addr: netip.AddrPortFrom(a, n), Local: e.GetLocal()}
-	}
-	return MakeEndpoints(out...), nil
-}
-
-func addrsOf(in [][]byte) (out [Families]netip.Addr, err error) {
+func (d *decoder) addrs(in [][]byte) (out [Families]netip.Addr) {
 	for _, b := range in {
-		a, err := addrOf(b)
-		if err != nil {
-			return out, err
-		}
+		a := d.addr(b)
 		out[FamilyOf(a)] = a
 	}
-	return out, nil
+	return out
 }
 
-func prefixesOf(in []*modelpb.Prefix) (out Prefixes, err error) {
+func (d *decoder) prefixes(in []*modelpb.Prefix) (out Prefixes) {
 	for _, q := range in {
-		a, err := addrOf(q.GetAddress())
-		if err != nil {
-			return out, err
-		}
+		a := d.addr(q.GetAddress())
 		p := netip.PrefixFrom(a, int(min(q.GetLength(), 1<<8)))
 		if !p.IsValid() || p != p.Masked() {
-			return out, fmt.Errorf("%s/%d is not a range of addresses", a, q.GetLength())
+			d.fail("%s/%d is not a range of addresses", a, q.GetLength())
 		}
 		out[FamilyOf(a)] = append(out[FamilyOf(a)], p)
 	}
-	return out, nil
+	return out
 }
 
-func addrOf(b []byte) (netip.Addr, error) {
+func (d *decoder) addr(b []byte) netip.Addr {
 	a, ok := netip.AddrFromSlice(b)
 	if !ok {
-		return netip.Addr{}, fmt.Errorf("an address has %d bytes: want 4 or 16", len(b))
+		d.fail("an address has %d bytes: want 4 or 16", len(b))
 	}
-	return a.Unmap(), nil
+	return a.Unmap()
 }

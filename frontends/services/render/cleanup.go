@@ -13,13 +13,17 @@ func (r *Renderer) Cleanup() *weftv1.Patch {
 	out := &weftv1.Patch{Fragment: Fragment}
 	for _, t := range r.tables {
 		var chains []string
-		for _, v := range slices.SortedFunc(maps.Keys(t.idlePicks), verdict.compare) {
+		for _, v := range t.picks.takeIdle() {
 			chains = append(chains, v.chain())
 		}
-		chains = append(append(chains, slices.Sorted(maps.Keys(t.idleChains))...), t.cleanupHooks()...)
+		chains = append(chains, slices.Sorted(maps.Keys(t.idleChains))...)
+		for _, r := range t.hooks.takeIdle() {
+			for _, h := range hooks[r] {
+				chains = append(chains, h.name)
+			}
+		}
 		sets := slices.Sorted(maps.Keys(t.idleMaps))
-		// To clear a map, or to range over it, costs as much as it once held.
-		t.idlePicks, t.idleChains, t.idleMaps = make(map[verdict]struct{}), make(map[string]struct{}), make(map[string]struct{})
+		t.idleChains, t.idleMaps = make(map[string]struct{}), make(map[string]struct{})
 		if len(chains)+len(sets) > 0 && t.on && !t.frozen.on {
 			out.Tables = append(out.Tables, &weftv1.TablePatch{Family: t.names.table, Name: Table, DeleteChains: chains, DeleteSets: sets})
 		}

@@ -23,7 +23,7 @@ func (r *Renderer) Freeze(f model.Family, kept *weftv1.Table) {
 func (r *Renderer) Thaw(f model.Family) { r.tables[f].frozen = frozen{} }
 
 // InUse reports whether a Service has an address of a family.
-func (r *Renderer) InUse(f model.Family) bool { return len(r.tables[f].clusterIPs.uses) > 0 }
+func (r *Renderer) InUse(f model.Family) bool { return len(r.tables[f].clusterIPs.count) > 0 }
 
 // FamilyOf returns the family of the table that the object of a violation is, or is in.
 func (r *Renderer) FamilyOf(o *weftv1.ObjectName) (model.Family, bool) {

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"net/netip"
 	"slices"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -28,12 +27,6 @@ func (p *patch) set(in set, key, value, comment []byte) {
 
 // key adds an element that has only a key.
 func (p *patch) key(in set, key string) { p.set(in, []byte(key), nil, nil) }
-
-// address adds an address of a Service.
-func (p *patch) address(a netip.Addr) {
-	var scratch [64]byte
-	p.set(clusterIPs, a.AppendTo(scratch[:0]), nil, nil)
-}
 
 // unset removes an element.
 func (p *patch) unset(in set, key string) {

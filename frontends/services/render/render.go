@@ -3,9 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -38,17 +36,14 @@ type table struct {
 	pods         detection
 	serviceCIDRs []string
 
-	clusterIPs counted[netip.Addr]
-	hairpins   counted[hairpinKey]
-	picks      counted[verdict]
-	// hooked are the roles whose chains on demand are in use.
-	hooked counted[role]
-	// idleHooks are the roles whose chains on demand are declared without a use.
-	idleHooks map[role]struct{}
-	// idlePicks are declared chains that pick without a use. idleChains and idleMaps are
-	// the names of chains and maps of session affinity without a use; those chains are
-	// empty.
-	idlePicks  map[verdict]struct{}
+	clusterIPs uses[netip.Addr]
+	hairpins   uses[hairpinKey]
+	// picks are the chains that pick an endpoint, hooks the roles whose chains on hooks
+	// are in use.
+	picks onDemand[verdict]
+	hooks onDemand[role]
+	// idleChains and idleMaps are the names of chains and maps of session affinity
+	// without a use; those chains are empty.
 	idleChains map[string]struct{}
 	idleMaps   map[string]struct{}
 	// previous are the slots that an earlier process assigned.
@@ -66,9 +61,10 @@ func (h hairpinKey) compare(o hairpinKey) int {
 	return cmp.Or(h.addr.Compare(o.addr), cmp.Compare(h.protocol, o.protocol))
 }
 
-func (h hairpinKey) String() string {
-	a := h.addr.Addr().String()
-	return fmt.Sprintf("%s . %s . %s . %d", a, a, h.protocol, h.addr.Port())
+// appendTo writes the key of an element: the endpoint as source and destination.
+func (h hairpinKey) appendTo(b []byte) []byte {
+	b = append(h.addr.Addr().AppendTo(b), separator...)
+	return listenerKey{addr: h.addr.Addr(), port: h.addr.Port(), protocol: h.protocol}.append(b)
 }
 
 // New returns a renderer of an empty model.
@@ -80,9 +76,8 @@ func New(cfg Config) (*Renderer, error) {
 	for f := range model.Families {
 		t := &table{
 			family: f, names: familyOf(f),
-			clusterIPs: newCounted[netip.Addr](), hairpins: newCounted[hairpinKey](),
-			picks: newCounted[verdict](), idlePicks: make(map[verdict]struct{}),
-			hooked: newCounted[role](), idleHooks: make(map[role]struct{}),
+			clusterIPs: newUses(netip.Addr.Compare), hairpins: newUses(hairpinKey.compare),
+			picks: newOnDemand(verdict.compare), hooks: newOnDemand(cmp.Compare[role]),
 			idleChains: make(map[string]struct{}), idleMaps: make(map[string]struct{}),
 		}
 		t.on = cfg.Families[f] && (f == model.IPv4 || len(prefixes(cfg.Detect.CIDRs, f)) > 0)
@@ -120,60 +115,9 @@ func (r *Renderer) Work() uint64 { return r.work }
 // Idle reports whether there are chains or maps for Cleanup.
 func (r *Renderer) Idle() bool {
 	for _, t := range r.tables {
-		if len(t.idleHooks)+len(t.idlePicks)+len(t.idleChains)+len(t.idleMaps) > 0 {
+		if len(t.hooks.idle)+len(t.picks.idle)+len(t.idleChains)+len(t.idleMaps) > 0 {
 			return true
 		}
 	}
 	return false
-}
-
-// counted counts uses, and remembers which keys came into use or went out of it since the
-// last take.
-type counted[K comparable] struct {
-	uses map[K]int
-	// before has whether a changed key was in use.
-	before map[K]bool
-}
-
-func newCounted[K comparable]() counted[K] {
-	return counted[K]{uses: make(map[K]int), before: make(map[K]bool)}
-}
-
-// add changes a count by one.
-func (c *counted[K]) add(k K, by int) {
-	n := c.uses[k]
-	if _, seen := c.before[k]; !seen {
-		c.before[k] = n > 0
-	}
-	if n += by; n == 0 {
-		delete(c.uses, k)
-		return
-	}
-	c.uses[k] = n
-}
-
-// take returns the keys that came into use and those that went out of it, sorted.
-func (c *counted[K]) take(compare func(a, b K) int) (began, ended []K) {
-	for k, had := range c.before {
-		switch has := c.uses[k] > 0; {
-		case has && !had:
-			began = append(began, k)
-		case had && !has:
-			ended = append(ended, k)
-		}
-	}
-	if len(c.before) > 0 {
-		// To clear a map, or to range over it, costs as much as it once held.
-		c.before = make(map[K]bool)
-	}
-	slices.SortFunc(began, compare)
-	slices.SortFunc(ended, compare)
-	return began, ended
-}
-
-// keys returns the keys in use, sorted.
-func (c *counted[K]) keys(compare func(a, b K) int) []K {
-	out := slices.AppendSeq(make([]K, 0, len(c.uses)), maps.Keys(c.uses))
-	slices.SortFunc(out, compare)
-	return out
 }

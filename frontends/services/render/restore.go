@@ -26,7 +26,7 @@ func (t *table) restore(of *weftv1.Table) {
 	t.restoreHooks(of)
 	for _, c := range of.GetChains() {
 		if v, ok := parsePick(c.GetName()); ok {
-			t.idlePicks[v] = struct{}{}
+			t.picks.idle[v] = struct{}{}
 		} else if isRemember(c.GetName()) {
 			t.idleChains[c.GetName()] = struct{}{}
 		}

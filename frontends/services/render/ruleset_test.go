@@ -145,8 +145,8 @@ func (r ruleset) check(t testing.TB) {
 			}
 		}
 		for s, r := range map[set]role{firewalled: limited, noEndpoints: unserved, noEndpointNodePorts: unserved} {
-			for i := range onDemand[r] {
-				name := onDemand[r][i].name
+			for i := range hooks[r] {
+				name := hooks[r][i].name
 				if len(c.sets[declarations[s].name].elements) > 0 && len(c.chains[name].GetRules()) == 0 {
 					t.Errorf("%s has elements, but chain %s, which looks them up, is not there or empty", declarations[s].name, name)
 				}

@@ -65,8 +65,8 @@ func (r *Renderer) room(all []*rendered) (patches [model.Families]patch) {
 		}
 	}
 	for f, t := range r.tables {
-		n[f][clusterIPs] = len(t.clusterIPs.uses)
-		n[f][hairpin] = len(t.hairpins.uses)
+		n[f][clusterIPs] = len(t.clusterIPs.count)
+		n[f][hairpin] = len(t.hairpins.count)
 		n[f][nodePortIPs] = len(t.nodePortKeys)
 		n[f][serviceCIDRs] = len(t.serviceCIDRs)
 		total := 0
@@ -83,14 +83,12 @@ func (r *Renderer) room(all []*rendered) (patches [model.Families]patch) {
 func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	p.keys(nodePortIPs, nil, t.nodePortKeys)
 	p.keys(serviceCIDRs, nil, t.serviceCIDRs)
-	for _, a := range t.clusterIPs.keys(netip.Addr.Compare) {
-		p.address(a)
+	addKeys(p, clusterIPs, t.clusterIPs.keys(), netip.Addr.AppendTo)
+	addKeys(p, hairpin, t.hairpins.keys(), hairpinKey.appendTo)
+	for _, r := range t.hooks.declared() {
+		p.hooks(r)
 	}
-	for _, h := range t.hairpins.keys(hairpinKey.compare) {
-		p.key(hairpin, h.String())
-	}
-	t.declareHooks(p)
-	for _, v := range slices.SortedFunc(maps.Keys(t.declared()), verdict.compare) {
+	for _, v := range t.picks.declared() {
 		p.chain(t.pick(cfg, v))
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.idleChains)) {
@@ -115,13 +113,4 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	}
 	out.Maps = append(out.Maps, p.maps...)
 	return out
-}
-
-// declared returns the chains that pick, used or idle.
-func (t *table) declared() map[verdict]struct{} {
-	all := maps.Clone(t.idlePicks)
-	for v := range t.picks.uses {
-		all[v] = struct{}{}
-	}
-	return all
 }

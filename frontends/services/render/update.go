@@ -59,7 +59,7 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Updat
 	}
 	p := &weftv1.Patch{Fragment: Fragment}
 	for f, t := range r.tables {
-		t.renderCounts(&r.cfg, &patches[f])
+		t.renderUses(&r.cfg, &patches[f])
 		if tp := patches[f].message(t); tp != nil && t.on && !t.frozen.on {
 			p.Tables = append(p.Tables, tp)
 		}
@@ -285,7 +285,9 @@ func (t *table) countUses(f *listener, by int) {
 		if v.picks() {
 			t.picks.add(v, by)
 		}
-		t.useHooks(role(r), v, by)
+		if v.to != absent && hooks[r] != nil {
+			t.hooks.add(role(r), by)
+		}
 	}
 }
 
@@ -348,34 +350,27 @@ func (r *Renderer) countPortHairpins(protocol model.Protocol, was, is *[model.Fa
 	}
 }
 
-// renderCounts renders the changed counts as elements and chains. Chains without a use
-// stay until Cleanup: on kernels before 6.2 an element keeps its chain busy for a moment
-// after it is deleted.
-func (t *table) renderCounts(cfg *Config, p *patch) {
-	began, ended := t.clusterIPs.take(netip.Addr.Compare)
-	for _, a := range began {
-		p.address(a)
+// renderUses renders what came into use, or went out of it, as elements and chains.
+func (t *table) renderUses(cfg *Config, p *patch) {
+	renderKeys(p, clusterIPs, &t.clusterIPs, netip.Addr.AppendTo)
+	renderKeys(p, hairpin, &t.hairpins, hairpinKey.appendTo)
+	t.hooks.update(p.hooks)
+	t.picks.update(func(v verdict) { p.chain(t.pick(cfg, v)) })
+}
+
+// renderKeys adds the elements of keys that came into use, and removes the others.
+func renderKeys[K comparable](p *patch, in set, u *uses[K], text func(K, []byte) []byte) {
+	began, ended := u.changed()
+	addKeys(p, in, began, text)
+	for _, k := range ended {
+		p.unset(in, string(text(k, nil)))
 	}
-	for _, a := range ended {
-		p.unset(clusterIPs, a.String())
-	}
-	pins, unpinned := t.hairpins.take(hairpinKey.compare)
-	for _, h := range pins {
-		p.key(hairpin, h.String())
-	}
-	for _, h := range unpinned {
-		p.unset(hairpin, h.String())
-	}
-	t.renderHooks(p)
-	picked, left := t.picks.take(verdict.compare)
-	for _, v := range picked {
-		if _, declared := t.idlePicks[v]; declared {
-			delete(t.idlePicks, v)
-			continue
-		}
-		p.chain(t.pick(cfg, v))
-	}
-	for _, v := range left {
-		t.idlePicks[v] = struct{}{}
+}
+
+// addKeys adds elements that have only a key.
+func addKeys[K any](p *patch, in set, keys []K, text func(K, []byte) []byte) {
+	var scratch [128]byte
+	for _, k := range keys {
+		p.set(in, text(k, scratch[:0]), nil, nil)
 	}
 }

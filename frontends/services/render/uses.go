@@ -1,0 +1,103 @@
+package render
+
+import (
+	"maps"
+	"slices"
+)
+
+// uses counts the uses of keys, and remembers which keys came into use or went out of it
+// since the last changed.
+type uses[K comparable] struct {
+	compare func(a, b K) int
+	count   map[K]int
+	// before has whether a changed key was in use.
+	before map[K]bool
+}
+
+func newUses[K comparable](compare func(a, b K) int) uses[K] {
+	return uses[K]{compare: compare, count: make(map[K]int), before: make(map[K]bool)}
+}
+
+// add changes a count by one.
+func (u *uses[K]) add(k K, by int) {
+	n := u.count[k]
+	if _, seen := u.before[k]; !seen {
+		u.before[k] = n > 0
+	}
+	if n += by; n == 0 {
+		delete(u.count, k)
+		return
+	}
+	u.count[k] = n
+}
+
+// changed returns the keys that came into use and those that went out of it, sorted.
+func (u *uses[K]) changed() (began, ended []K) {
+	for k, had := range u.before {
+		switch has := u.count[k] > 0; {
+		case has && !had:
+			began = append(began, k)
+		case had && !has:
+			ended = append(ended, k)
+		}
+	}
+	if len(u.before) > 0 {
+		// To clear a map, or to range over it, costs as much as it once held.
+		u.before = make(map[K]bool)
+	}
+	slices.SortFunc(began, u.compare)
+	slices.SortFunc(ended, u.compare)
+	return began, ended
+}
+
+// keys returns the keys in use, sorted.
+func (u *uses[K]) keys() []K {
+	out := slices.AppendSeq(make([]K, 0, len(u.count)), maps.Keys(u.count))
+	slices.SortFunc(out, u.compare)
+	return out
+}
+
+// onDemand are chains that are declared when they come into use. Those without a use stay
+// until Cleanup: on kernels before 6.2 an element keeps its chain busy for a moment after
+// it is deleted, and a Service that comes and goes does not change hooks.
+type onDemand[K comparable] struct {
+	uses[K]
+	// idle are declared without a use.
+	idle map[K]struct{}
+}
+
+func newOnDemand[K comparable](compare func(a, b K) int) onDemand[K] {
+	return onDemand[K]{uses: newUses(compare), idle: make(map[K]struct{})}
+}
+
+// update calls declare for the chains that came into use and are not declared.
+func (d *onDemand[K]) update(declare func(K)) {
+	began, ended := d.changed()
+	for _, k := range began {
+		if _, declared := d.idle[k]; declared {
+			delete(d.idle, k)
+		} else {
+			declare(k)
+		}
+	}
+	for _, k := range ended {
+		d.idle[k] = struct{}{}
+	}
+}
+
+// declared returns the chains, used or idle, sorted.
+func (d *onDemand[K]) declared() []K {
+	all := maps.Clone(d.idle)
+	for k := range d.count {
+		all[k] = struct{}{}
+	}
+	return slices.SortedFunc(maps.Keys(all), d.compare)
+}
+
+// takeIdle returns the idle chains, sorted, and forgets them.
+func (d *onDemand[K]) takeIdle() []K {
+	out := slices.SortedFunc(maps.Keys(d.idle), d.compare)
+	// To clear a map, or to range over it, costs as much as it once held.
+	d.idle = make(map[K]struct{})
+	return out
+}
