@@ -80,24 +80,19 @@ func (b *Backlog) fail() {
 	b.taken.add(batch{since: b.now()})
 }
 
-// refuse notes that a part is frozen: what it lacks waits until readmit, however many
-// commits there are of the rest.
-func (b *Backlog) refuse() {
+// setFrozen notes whether a part with items is frozen: what it lacks waits until it is not,
+// however many commits there are of the rest.
+func (b *Backlog) setFrozen(frozen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.frozen.IsZero() {
-		return
+	switch {
+	case !frozen:
+		b.frozen = time.Time{}
+	case b.frozen.IsZero():
+		if b.frozen = b.taken.since; b.frozen.IsZero() {
+			b.frozen = b.now()
+		}
 	}
-	if b.frozen = b.taken.since; b.frozen.IsZero() {
-		b.frozen = b.now()
-	}
-}
-
-// readmit notes that no part is frozen any more, or none with items.
-func (b *Backlog) readmit() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.frozen = time.Time{}
 }
 
 // commit notes that what was taken is committed or needed no commit, and returns since

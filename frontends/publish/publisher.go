@@ -201,12 +201,16 @@ func (p *Publisher[K, V]) Run(ctx context.Context) error {
 		return nil
 	case <-p.cfg.Ready:
 	}
-	s := p.open(ctx)
-	if s == nil {
+	c := p.connect(ctx)
+	if c == nil {
 		return nil
 	}
-	defer s.close()
-	l := newLoop(p, s)
+	defer c.Close()
+	s := c.Session(client.SessionConfig{
+		Snapshot: func(string) *weftv1.Fragment { return p.cfg.Renderer.Snapshot() }, OnSync: p.onSync,
+	})
+	defer s.Close()
+	l := newLoop(p, c, s)
 	for {
 		if err := l.step(ctx); err != nil {
 			if ctx.Err() != nil {
@@ -223,7 +227,11 @@ func (p *Publisher[K, V]) Run(ctx context.Context) error {
 // loop is the state of the goroutine of Run.
 type loop[K comparable, V any] struct {
 	*Publisher[K, V]
-	session *session
+	client  *client.Client
+	session *client.Session
+	// parts and cleaner are the Renderer, or nil if it is not one.
+	parts   Parts
+	cleaner Cleaner
 	// snapshot is true if the next update must be a snapshot: the first one, and the
 	// one after an update whose outcome is not known.
 	snapshot bool
@@ -239,11 +247,17 @@ type loop[K comparable, V any] struct {
 	// and not in force.
 	pending, uncommitted changeSet[K, V]
 	quarantine           map[K]*quarantined
-	frozen               frozenParts
+	// frozen are the parts that are rejected as a whole, and when each is tried again.
+	// freezeDelay grows with each rejection.
+	frozen      map[string]time.Time
+	freezeDelay time.Duration
 }
 
-func newLoop[K comparable, V any](p *Publisher[K, V], s *session) *loop[K, V] {
-	return &loop[K, V]{Publisher: p, session: s, snapshot: true, quarantine: make(map[K]*quarantined), frozen: newFrozenParts()}
+func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *client.Session) *loop[K, V] {
+	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined), frozen: make(map[string]time.Time)}
+	l.parts, _ = p.cfg.Renderer.(Parts)
+	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
+	return l
 }
 
 // step publishes what there is. An error ends Run.
@@ -280,8 +294,8 @@ func (l *loop[K, V]) checkAnswered() {
 	if l.snapshot {
 		return
 	}
-	if len(l.frozen.until) == 0 {
-		l.cfg.Backlog.readmit()
+	if len(l.frozen) == 0 {
+		l.cfg.Backlog.setFrozen(false)
 	}
 	if since := l.cfg.Backlog.commit(); !since.IsZero() {
 		l.cfg.Observer.Answered(since, l.committed)
@@ -312,16 +326,15 @@ func (l *loop[K, V]) checkResync() error {
 
 // cleanup removes what has no use, if nothing was published for a while.
 func (l *loop[K, V]) cleanup(ctx context.Context) error {
-	c, ok := l.cfg.Renderer.(Cleaner)
-	if !ok || l.snapshot || time.Since(l.last) < cleanupDelay {
+	if l.cleaner == nil || l.snapshot || time.Since(l.last) < cleanupDelay {
 		return nil
 	}
-	patch := c.Cleanup()
+	patch := l.cleaner.Cleanup()
 	if patch == nil {
 		return nil
 	}
 	sent := Sent{Cleanup: true}
-	if err := l.answer(ctx, l.session.patch(patch), &sent, 0, &Update{Patch: patch}); err != nil {
+	if err := l.answer(ctx, l.session.StartPatch(patch), &sent, 0, &Update{Patch: patch}); err != nil {
 		return l.fail(ctx, err)
 	}
 	return nil
@@ -341,9 +354,9 @@ func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	sent := Sent{Snapshot: l.snapshot || u.Snapshot}
 	var pending *client.Pending
 	if sent.Snapshot {
-		pending = l.session.put(l.cfg.Renderer.Snapshot())
+		pending = l.session.StartPut(l.cfg.Renderer.Snapshot())
 	} else {
-		pending = l.session.patch(u.Patch)
+		pending = l.session.StartPatch(u.Patch)
 	}
 	sent.Total = time.Since(began)
 	err := l.answer(ctx, pending, &sent, len(changes), &u)
@@ -431,10 +444,10 @@ func (l *loop[K, V]) due() time.Time {
 	for _, q := range l.quarantine {
 		due = soonest(due, q.until)
 	}
-	for _, f := range l.frozen.until {
-		due = soonest(due, f)
+	for _, until := range l.frozen {
+		due = soonest(due, until)
 	}
-	if c, ok := l.cfg.Renderer.(Cleaner); ok && c.Idle() {
+	if l.cleaner != nil && l.cleaner.Idle() {
 		due = soonest(due, l.last.Add(cleanupDelay))
 	}
 	return due

@@ -13,36 +13,16 @@ import (
 // dialRetry is the time between two attempts to reach an aggregator.
 const dialRetry = 500 * time.Millisecond
 
-// session is the connection to the aggregator, for one fragment.
-type session struct {
-	client   *client.Client
-	session  *client.Session
-	fragment string
-}
-
-// open waits for an aggregator, and restores the fragment of an earlier process. It
-// returns nil if ctx ends before.
-func (p *Publisher[K, V]) open(ctx context.Context) *session {
-	c := p.dial(ctx)
-	if c == nil {
-		return nil
-	}
-	if !p.restore(ctx, c) {
-		c.Close()
-		return nil
-	}
-	return &session{client: c, fragment: p.cfg.Fragment, session: c.Session(client.SessionConfig{
-		Snapshot: func(string) *weftv1.Fragment { return p.cfg.Renderer.Snapshot() }, OnSync: p.onSync,
-	})}
-}
-
-// dial waits for an aggregator; it returns nil when ctx ends.
-func (p *Publisher[K, V]) dial(ctx context.Context) *client.Client {
-	logged := ""
-	for {
+// connect waits for an aggregator, and restores the fragment of an earlier process. It
+// returns nil when ctx ends.
+func (p *Publisher[K, V]) connect(ctx context.Context) *client.Client {
+	for logged := ""; ; {
 		c, err := client.Dial(ctx, client.Config{Socket: p.cfg.Socket, Publisher: p.cfg.Publisher, Logger: p.log})
 		if err == nil {
-			return c
+			if err = p.restore(ctx, c); err == nil {
+				return c
+			}
+			_ = c.Close()
 		}
 		if ctx.Err() == nil && logged != err.Error() {
 			logged = err.Error()
@@ -55,27 +35,18 @@ func (p *Publisher[K, V]) dial(ctx context.Context) *client.Client {
 }
 
 // restore has the renderer adopt the fragment of an earlier process, so that the first
-// update changes nothing that is right. It returns false when ctx ends.
-func (p *Publisher[K, V]) restore(ctx context.Context, c *client.Client) bool {
-	for {
-		resp, err := c.Get(ctx, "", p.cfg.Fragment)
-		switch {
-		case err == nil:
-			p.cfg.Renderer.Restore(resp.GetFragment())
-			return true
-		case errors.Is(err, client.ErrUnavailable):
-			if !pause(ctx, dialRetry) {
-				return false
-			}
-		case ctx.Err() != nil:
-			return false
-		default:
-			if !errors.Is(err, client.ErrNotFound) {
-				p.log.Warn("cannot read the fragment of an earlier process: its content may be arranged differently", "error", err)
-			}
-			return true
-		}
+// update changes nothing that is right. An error means that the aggregator is away again.
+func (p *Publisher[K, V]) restore(ctx context.Context, c *client.Client) error {
+	resp, err := c.Get(ctx, "", p.cfg.Fragment)
+	switch {
+	case err == nil:
+		p.cfg.Renderer.Restore(resp.GetFragment())
+	case ctx.Err() != nil || errors.Is(err, client.ErrUnavailable):
+		return err
+	case !errors.Is(err, client.ErrNotFound):
+		p.log.Warn("cannot read the fragment of an earlier process: its content may be arranged differently", "error", err)
 	}
+	return nil
 }
 
 // onSync is called with the outcome of each resync after a lost connection.
@@ -88,24 +59,6 @@ func (p *Publisher[K, V]) onSync(_ string, revision uint64, err error) {
 	p.resync = err
 	p.mu.Unlock()
 	p.Wake()
-}
-
-func (s *session) put(f *weftv1.Fragment) *client.Pending { return s.session.StartPut(f) }
-
-func (s *session) patch(patch *weftv1.Patch) *client.Pending { return s.session.StartPatch(patch) }
-
-// get returns the committed fragment, nil if it cannot be read.
-func (s *session) get(ctx context.Context) *weftv1.Fragment {
-	got, err := s.client.Get(ctx, "", s.fragment)
-	if err != nil {
-		return nil
-	}
-	return got.GetFragment()
-}
-
-func (s *session) close() {
-	_ = s.session.Close()
-	_ = s.client.Close()
 }
 
 // takenOver reports whether another process publishes the fragment.

@@ -62,7 +62,7 @@ type Config struct {
 	// next. 0 means DefaultMinSyncPeriod, negative none.
 	MinSyncPeriod time.Duration
 	// Events receives warnings about Services; nil discards.
-	Events Events
+	Events health.Events
 	// Network is where the health checks of Services listen; nil means the
 	// network namespace of the process.
 	Network health.Network
@@ -87,6 +87,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Events == nil {
+		c.Events = health.NoEvents{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

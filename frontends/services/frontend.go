@@ -78,7 +78,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	f := &Frontend{cfg: cfg, have: have, synced: make(chan struct{})}
 	f.state = &state{backlog: publish.NewBacklog(cfg.Now), model: model.New(model.Config{
 		NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.IgnoreExternalIPs,
-		Notify: func(n model.Notice) { cfg.warnService(n.Service, n.Reason, n.Message) }, Logger: cfg.Logger,
+		Notify: func(n model.Notice) { cfg.Events.Service(n.Service, warning, n.Reason, n.Message) }, Logger: cfg.Logger,
 	})}
 	f.local = localstate.New(f.state)
 	f.content = &content{state: f.state, renderer: r, refreshed: f.refreshed}
@@ -89,7 +89,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if f.metrics, err = newMetrics(cfg.Registerer, newProxyMetrics(have, cfg.IgnoreExternalIPs), f); err != nil {
+	if f.metrics, err = newMetrics(cfg.Registerer, newProxyMetrics(f.state.backlog, have, cfg.IgnoreExternalIPs), f); err != nil {
 		return nil, err
 	}
 	if f.health, err = health.NewProxy(health.ProxyConfig{

@@ -284,8 +284,4 @@ func TestRefusedServiceIsAnEvent(t *testing.T) {
 		!strings.Contains(got, "operation not supported") || strings.Contains(got, "\n") {
 		t.Errorf("events:\n%s", got)
 	}
-	f.cfg.warnService(model.Key{Name: "x"}, "Long", strings.Repeat("ä", 2000))
-	if last := strings.TrimPrefix(events.list[1], "/x Warning Long "); len(last) > 1024 || !strings.HasSuffix(last, "ä...") {
-		t.Errorf("a long message has %d bytes", len(last))
-	}
 }

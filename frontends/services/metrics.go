@@ -1,7 +1,6 @@
 package services
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,44 +42,42 @@ type metrics struct {
 	proxy *proxyMetrics
 }
 
-// newMetrics registers the metrics of a frontend.
+// newMetrics registers the metrics of a frontend, unless reg is nil.
 func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*metrics, error) {
-	latency := prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
-		Help:    "Time from the arrival of the oldest event of an update to the acknowledged commit, in seconds.",
-		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20)})
-	m := &metrics{
-		latency: latency, proxy: proxy,
-		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents,
-			Help: "Events received from the source."}, []string{"kind"}),
-		changes: prometheus.NewCounter(prometheus.CounterOpts{Name: metricChanges,
-			Help: "Services whose outcome on this node changed."}),
-		publishes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricPublishes,
-			Help: "Updates sent to the aggregator, by result."}, []string{"result"}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricDuration,
-			Help:    "Time from sending an update to its acknowledgement, in seconds.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
-		quarantined: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricQuarantined,
-			Help: "Services that the aggregator rejected and that are left out."}),
-		model: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricModel,
-			Help: "Revision of the local model."}),
-	}
-	if reg == nil {
-		return m, nil
-	}
-	var errs []error
-	for _, c := range append(proxy.collectors(f.state.backlog),
-		m.events, m.changes, m.publishes, m.duration, m.quarantined, m.model, latency,
+	all := append(proxy.all,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricRevision, Help: "Revision of the commit that carries the last acknowledged update."},
 			func() float64 { return float64(f.publisher.Status().Revision) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricServices, Help: "Services that are rendered."},
 			func() float64 { n, _ := f.content.size(); return float64(n) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricEndpoints, Help: "Filled endpoint slots, over all addresses of all Services."},
-			func() float64 { _, n := f.content.size(); return float64(n) }),
-	) {
-		errs = append(errs, reg.Register(c))
+			func() float64 { _, n := f.content.size(); return float64(n) }))
+	m := &metrics{
+		proxy: proxy,
+		latency: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,
+			Help:    "Time from the arrival of the oldest event of an update to the acknowledged commit, in seconds.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20)})),
+		events:    collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricEvents, Help: "Events received from the source."}, []string{"kind"})),
+		changes:   collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricChanges, Help: "Services whose outcome on this node changed."})),
+		publishes: collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricPublishes, Help: "Updates sent to the aggregator, by result."}, []string{"result"})),
+		duration: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricDuration,
+			Help:    "Time from sending an update to its acknowledgement, in seconds.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)})),
+		quarantined: collect(&all, prometheus.NewGauge(prometheus.GaugeOpts{Name: metricQuarantined, Help: "Services that the aggregator rejected and that are left out."})),
+		model:       collect(&all, prometheus.NewGauge(prometheus.GaugeOpts{Name: metricModel, Help: "Revision of the local model."})),
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range all {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
 	}
 	return m, nil
+}
+
+// collect appends a metric to those to register, and returns it.
+func collect[C prometheus.Collector](all *[]prometheus.Collector, c C) C {
+	*all = append(*all, c)
+	return c
 }

@@ -45,6 +45,8 @@ const allowExternalIPs = "AllowServiceExternalIPs"
 // proxyMetrics are the metrics of kube-proxy. The other metrics of kube-proxy belong to
 // the iptables and ipvs modes, or to conntrack, which is the aggregator's.
 type proxyMetrics struct {
+	// all are to be registered.
+	all []prometheus.Collector
 	// families are the values of the label ip_family, empty for a family that the node
 	// does not have.
 	families        [model.Families]string
@@ -59,7 +61,6 @@ type proxyMetrics struct {
 	syncFailures    *prometheus.CounterVec
 	cleanupFailures *prometheus.CounterVec
 	noLocalTotal    *prometheus.GaugeVec
-	features        *prometheus.GaugeVec
 }
 
 // programmingBuckets returns the buckets of kube-proxy: 0, 0.25 s, 0.5 s, 1 to 59 s, 60
@@ -71,34 +72,38 @@ func programmingBuckets() []float64 {
 	return append(out, prometheus.LinearBuckets(120, 30, 7)...)
 }
 
-// newProxyMetrics returns the metrics of a node with these families.
-func newProxyMetrics(have [model.Families]bool, ignoreExternalIPs bool) *proxyMetrics {
+// newProxyMetrics returns the metrics of a node with these families. b has the events that
+// wait.
+func newProxyMetrics(b *publish.Backlog, have [model.Families]bool, ignoreExternalIPs bool) *proxyMetrics {
 	const family = "ip_family"
+	var all []prometheus.Collector
 	duration := func(name, help string, buckets []float64) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{family})
+		return collect(&all, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{family}))
 	}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+		return collect(&all, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels))
 	}
 	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{family})
+		return collect(&all, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{family}))
 	}
+	pending := func(name, help, resource string) {
+		collect(&all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(b.Length(resource)) }))
+	}
+	pending(metricServicePending, "Pending proxy rules Service changes", serviceEvents)
+	pending(metricEndpointPending, "Pending proxy rules Endpoint changes", sliceEvents)
 	sync := prometheus.ExponentialBuckets(0.001, 2, 15)
 	m := &proxyMetrics{
-		sync:        duration(metricSync, "SyncProxyRules latency in seconds", sync),
-		full:        duration(metricSyncFull, "SyncProxyRules latency in seconds for full resyncs", sync),
-		partial:     duration(metricSyncPartial, "SyncProxyRules latency in seconds for partial resyncs", sync),
-		synced:      gauge(metricSynced, "The last time proxy rules were successfully synced", family),
-		queued:      gauge(metricQueued, "The last time a sync of proxy rules was queued", family),
-		programming: duration(metricProgramming, "In Cluster Network Programming Latency in seconds", programmingBuckets()),
-		endpoints: prometheus.NewCounter(prometheus.CounterOpts{Name: metricEndpointTotal,
-			Help: "Cumulative proxy rules Endpoint changes"}),
-		services: prometheus.NewCounter(prometheus.CounterOpts{Name: metricServiceTotal,
-			Help: "Cumulative proxy rules Service changes"}),
+		sync:            duration(metricSync, "SyncProxyRules latency in seconds", sync),
+		full:            duration(metricSyncFull, "SyncProxyRules latency in seconds for full resyncs", sync),
+		partial:         duration(metricSyncPartial, "SyncProxyRules latency in seconds for partial resyncs", sync),
+		synced:          gauge(metricSynced, "The last time proxy rules were successfully synced", family),
+		queued:          gauge(metricQueued, "The last time a sync of proxy rules was queued", family),
+		programming:     duration(metricProgramming, "In Cluster Network Programming Latency in seconds", programmingBuckets()),
+		endpoints:       collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricEndpointTotal, Help: "Cumulative proxy rules Endpoint changes"})),
+		services:        collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricServiceTotal, Help: "Cumulative proxy rules Service changes"})),
 		syncFailures:    counter(metricSyncFailures, "Cumulative proxy nftables sync failures"),
 		cleanupFailures: counter(metricCleanupFailures, "Cumulative proxy nftables cleanup failures"),
 		noLocalTotal:    gauge(metricNoLocal, "Number of services with a Local traffic policy and no endpoints", "traffic_policy", family),
-		features:        gauge(metricFeature, "This metric records the data about the stage and enablement of a k8s feature.", "name", "stage"),
 	}
 	for f := range have {
 		if !have[f] {
@@ -116,21 +121,10 @@ func newProxyMetrics(have [model.Families]bool, ignoreExternalIPs bool) *proxyMe
 		enabled = 0
 	}
 	// The empty stage means GA.
-	m.features.WithLabelValues(allowExternalIPs, "").Set(enabled)
+	gauge(metricFeature, "This metric records the data about the stage and enablement of a k8s feature.", "name", "stage").
+		WithLabelValues(allowExternalIPs, "").Set(enabled)
+	m.all = all
 	return m
-}
-
-// collectors returns the metrics to register; b has the events that wait.
-func (m *proxyMetrics) collectors(b *publish.Backlog) []prometheus.Collector {
-	pending := func(name, help, resource string) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(b.Length(resource)) })
-	}
-	return []prometheus.Collector{
-		m.sync, m.full, m.partial, m.synced, m.queued, m.programming, m.endpoints, m.services,
-		m.syncFailures, m.cleanupFailures, m.noLocalTotal, m.features,
-		pending(metricServicePending, "Pending proxy rules Service changes", serviceEvents),
-		pending(metricEndpointPending, "Pending proxy rules Endpoint changes", sliceEvents),
-	}
 }
 
 // each calls f with the label of each family that the node has.

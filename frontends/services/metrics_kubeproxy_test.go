@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -135,7 +136,7 @@ func endpoints(cluster, local int) model.Backends {
 // Behaviour: 158.
 func TestProgrammingLatency(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	m := newProxyMetrics(both, false)
+	m := newProxyMetrics(publish.NewBacklog(nil), both, false)
 	reg.MustRegister(m.programming)
 	commit := time.Unix(1000, 0)
 	var out triggers
@@ -190,7 +191,7 @@ func TestNoLocalEndpoints(t *testing.T) {
 		t.Errorf("left over: %v", l.of)
 	}
 	reg := prometheus.NewPedanticRegistry()
-	m := newProxyMetrics([model.Families]bool{model.IPv4: true}, true)
+	m := newProxyMetrics(publish.NewBacklog(nil), [model.Families]bool{model.IPv4: true}, true)
 	reg.MustRegister(m.noLocalTotal)
 	m.noLocal(&missing{internal: {2, 7}, external: {3, 7}})
 	want := `
@@ -209,7 +210,7 @@ func TestNoLocalEndpoints(t *testing.T) {
 // Behaviour: 157, 161.
 func TestSyncMetricsOfFailures(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	m := newProxyMetrics(both, true)
+	m := newProxyMetrics(publish.NewBacklog(nil), both, true)
 	reg.MustRegister(m.sync, m.synced, m.syncFailures, m.cleanupFailures)
 	m.updated(true, time.Second, time.Unix(1000, 0), errors.New("refused"))
 	m.cleanupFailed()

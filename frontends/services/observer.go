@@ -9,8 +9,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// reasonRefused is the reason of the event about a Service that is left out.
-const reasonRefused = "ServiceRefused"
+const (
+	// warning is the kind of the events of this package.
+	warning = "Warning"
+	// reasonRefused is the reason of the event about a Service that is left out.
+	reasonRefused = "ServiceRefused"
+)
 
 // observer tells metrics and health checks what is in force: it implements
 // publish.Observer. What answers for the state of the kernel learns of a change with its
@@ -66,7 +70,7 @@ func (o *observer) Quarantined(keys []model.Key) {
 
 // Rejected implements publish.Observer.
 func (o *observer) Rejected(key model.Key, err error) {
-	o.cfg.warnService(key, reasonRefused, "its rules are rejected, so it does not work on node "+o.cfg.NodeName+": "+err.Error())
+	o.cfg.Events.Service(key, warning, reasonRefused, "its rules are rejected, so it does not work on node "+o.cfg.NodeName+": "+err.Error())
 }
 
 // Answered implements publish.Observer.

@@ -218,3 +218,10 @@ func TestRecorderLeavesNothing(t *testing.T) {
 		return !strings.Contains(string(buf[:runtime.Stack(buf, true)]), "client-go/tools/events")
 	})
 }
+
+// TestLongMessage cuts a message at the limit of the API, between two characters.
+func TestLongMessage(t *testing.T) {
+	if got := shorten(strings.Repeat("ä", 2000)); len(got) > 1024 || !strings.HasSuffix(got, "ä...") {
+		t.Errorf("a long message has %d bytes", len(got))
+	}
+}

@@ -2,6 +2,7 @@ package health
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -28,8 +29,9 @@ type ProxyConfig struct {
 
 // Proxy is the health of the node's proxy.
 type Proxy struct {
-	cfg     ProxyConfig
-	metrics *metrics
+	cfg ProxyConfig
+	// healthz and livez count the answers.
+	healthz, livez *prometheus.CounterVec
 
 	mu sync.Mutex
 	// updated is when the last commit was acknowledged, zero before the first.
@@ -39,6 +41,12 @@ type Proxy struct {
 	required   []func() error
 }
 
+// Names of the metrics, which are those of kube-proxy.
+const (
+	metricHealthz = "kubeproxy_proxy_healthz_total"
+	metricLivez   = "kubeproxy_proxy_livez_total"
+)
+
 // NewProxy returns a proxy that is starting, which counts as healthy.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if cfg.Now == nil {
@@ -47,11 +55,17 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if cfg.Pending == nil {
 		cfg.Pending = func() time.Time { return time.Time{} }
 	}
-	m, err := newMetrics(cfg.Registerer)
-	if err != nil {
-		return nil, err
+	p := &Proxy{
+		cfg:     cfg,
+		healthz: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricHealthz, Help: "Cumulative proxy healthz HTTP status"}, []string{"code"}),
+		livez:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricLivez, Help: "Cumulative proxy livez HTTP status"}, []string{"code"}),
 	}
-	return &Proxy{cfg: cfg, metrics: m}, nil
+	if cfg.Registerer != nil {
+		if err := errors.Join(cfg.Registerer.Register(p.healthz), cfg.Registerer.Register(p.livez)); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return p, nil
 }
 
 // Updated notes that everything known is committed.
@@ -139,13 +153,13 @@ func (p *Proxy) Eligible() bool {
 func (p *Proxy) Healthz(w http.ResponseWriter, _ *http.Request) {
 	h, eligible := p.Health(), p.Eligible()
 	h.NodeEligible = &eligible
-	p.answer(w, h, h.Healthy && eligible, p.metrics.healthz)
+	p.answer(w, h, h.Healthy && eligible, p.healthz)
 }
 
 // Livez answers /livez: the health of the proxy.
 func (p *Proxy) Livez(w http.ResponseWriter, _ *http.Request) {
 	h := p.Health()
-	p.answer(w, h, h.Healthy, p.metrics.livez)
+	p.answer(w, h, h.Healthy, p.livez)
 }
 
 func (p *Proxy) answer(w http.ResponseWriter, h Health, healthy bool, total *prometheus.CounterVec) {

@@ -26,10 +26,17 @@ const DefaultRetry = 5 * time.Second
 // opened.
 const reasonNotStarted = "FailedToStartServiceHealthcheck"
 
-// Events reports events about Services. It must not block.
+// Events reports events about Services: kind is "Normal" or "Warning", reason is one
+// word. It must not block.
 type Events interface {
 	Service(name types.NamespacedName, kind, reason, message string)
 }
+
+// NoEvents discards events.
+type NoEvents struct{}
+
+// Service implements Events.
+func (NoEvents) Service(types.NamespacedName, string, string, string) {}
 
 // ServersConfig describes where the servers of Services listen.
 type ServersConfig struct {
@@ -96,6 +103,9 @@ func NewServers(cfg ServersConfig) *Servers {
 	}
 	if cfg.Retry == 0 {
 		cfg.Retry = DefaultRetry
+	}
+	if cfg.Events == nil {
+		cfg.Events = NoEvents{}
 	}
 	if cfg.Healthy == nil {
 		cfg.Healthy = func() bool { return true }
@@ -231,7 +241,7 @@ func (s *Servers) listenAddresses() (out []listenAddress, again bool) {
 			}
 		}
 	}
-	sortSpots(out)
+	sortAddresses(out)
 	return out, again
 }
 
@@ -242,11 +252,11 @@ func (s *Servers) opened() (out []listenAddress) {
 			out = append(out, at)
 		}
 	}
-	sortSpots(out)
+	sortAddresses(out)
 	return out
 }
 
-func sortSpots(list []listenAddress) {
+func sortAddresses(list []listenAddress) {
 	slices.SortFunc(list, func(a, b listenAddress) int {
 		return cmp.Or(model.CompareKeys(a.service, b.service), a.at.Compare(b.at))
 	})
@@ -322,10 +332,8 @@ func (s *Servers) report(failed map[model.Key]error) {
 		port := s.wanted[name].port
 		s.log.Error("the health check of a Service cannot be opened: trying again",
 			"service", name.String(), "port", port, "error", err.Error(), "after", s.cfg.Retry)
-		if s.cfg.Events != nil {
-			s.cfg.Events.Service(name, "Warning", reasonNotStarted,
-				fmt.Sprintf("node %s failed to start healthcheck %q on port %d: %v", s.cfg.NodeName, name.String(), port, err))
-		}
+		s.cfg.Events.Service(name, "Warning", reasonNotStarted,
+			fmt.Sprintf("node %s failed to start healthcheck %q on port %d: %v", s.cfg.NodeName, name.String(), port, err))
 	}
 }
 
