@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,11 +144,14 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A loss names the instant at which its question was asked; the log says which
+	// step that was.
 	step := func(what string, err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
+		t.Logf("%s done: %s", time.Now().Format(time.StampMilli), what)
 	}
 	step("start kube-proxy", b.startPeer("first"))
 	to, err := r.target(b.side, probe{proto: "tcp", family: 4}, "cluster:80")
@@ -156,7 +160,10 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 		_, err := b.actors["pod"].ask(ctx, "tcp", to, 300*time.Millisecond)
 		return errors.Join(err, b.peer.Err())
 	}))
-	look := func(when string) { b.look(t, ctx, when, runs) }
+	look := func(when string) {
+		b.look(t, ctx, when, runs)
+		step("look: "+when, nil)
+	}
 	look("kube-proxy alone")
 	streams, err := b.streams(r)
 	step("find addresses", err)
@@ -290,7 +297,10 @@ func (b *both) streams(r *run) ([]*stream, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &stream{name: p.String() + " " + p.want, from: b.actors[p.from], proto: p.proto, to: to, long: p.want == "long"})
+		all = append(all, &stream{
+			name: p.String() + " " + p.want, from: b.actors[p.from], proto: p.proto, to: to, long: p.want == "long",
+			state: func() string { return b.state(p, to) },
+		})
 	}
 	return all, nil
 }
@@ -355,6 +365,27 @@ func (b *both) empty(ctx context.Context) error {
 	}
 	_, err := b.lab.Nodes[0].Run(ctx, "conntrack", "-F")
 	return err
+}
+
+// state describes what node-1 knows about a destination: its route and the flows to
+// it that are not established.
+func (b *both) state(p probe, to netip.AddrPort) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var out strings.Builder
+	for _, argv := range [][]string{
+		{"ip", "route", "get", to.Addr().String()},
+		{"conntrack", "-L", "-f", fmt.Sprintf("ipv%d", p.family), "-p", p.proto, "-d", to.Addr().String()},
+	} {
+		text, err := b.lab.Nodes[0].Run(ctx, argv[0], argv[1:]...)
+		fmt.Fprintf(&out, "%s: %v\n", strings.Join(argv, " "), err)
+		for line := range strings.Lines(text) {
+			if !strings.Contains(line, "TIME_WAIT") && !strings.Contains(line, "ESTABLISHED") {
+				out.WriteString(line)
+			}
+		}
+	}
+	return out.String()
 }
 
 // end stops what still runs.

@@ -28,6 +28,8 @@ type stream struct {
 	to    netip.AddrPort
 	// long means one conversation for all.
 	long bool
+	// state is what to log beside a loss: what the node knows right after it.
+	state func() string
 
 	asked atomic.Int64
 	mu    sync.Mutex
@@ -95,9 +97,10 @@ func (s *stream) run(ctx context.Context) {
 	for {
 		start := time.Now()
 		err := s.ask(&open)
-		if err != nil || time.Since(start) > late {
+		if took := time.Since(start); err != nil || took > late {
+			lost := fmt.Sprintf("%s %s at %s after %s: %v\n%s", start.Format(time.StampMilli), s.name, s.to, took.Round(time.Millisecond), err, s.state())
 			s.mu.Lock()
-			s.lost = append(s.lost, fmt.Sprintf("%s %s at %s after %s: %v", start.Format(time.StampMilli), s.name, s.to, time.Since(start).Round(time.Millisecond), err))
+			s.lost = append(s.lost, lost)
 			s.mu.Unlock()
 		}
 		s.asked.Add(1)
