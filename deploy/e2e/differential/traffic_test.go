@@ -36,8 +36,9 @@ type stream struct {
 	lost  []string
 }
 
-// late is when an answer counts as lost: a first packet that is dropped comes again after a second.
-const late = 700 * time.Millisecond
+// late is when an answer counts as lost: a first packet that is dropped comes again
+// after a second.
+const late = 950 * time.Millisecond
 
 // pause is between two questions of a stream.
 const pause = 4 * time.Millisecond
