@@ -6,16 +6,13 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"time"
-
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
-	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -113,14 +110,14 @@ func (b *fragmentParts) addTable(t *desired.TableUpdate) bool {
 	b.table = &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment, Flags: flagsMessage(t.Dormant)}
 	b.part.Tables = append(b.part.Tables, b.table)
 	for _, o := range t.PutObjects {
-		m := objectMessage(o)
+		m := convert.Object(o.Declaration())
 		if _, stop := b.parts.fit(m); stop {
 			return false
 		}
 		b.table.Objects = append(b.table.Objects, m)
 	}
 	for _, ft := range t.PutFlowtables {
-		m := flowtableMessage(ft)
+		m := convert.Flowtable(ft.Declaration())
 		if _, stop := b.parts.fit(m); stop {
 			return false
 		}
@@ -234,36 +231,23 @@ func written[T any](source *T) (d T) {
 }
 
 func chainMessage(name string, d nft.Chain) *weftv1.Chain {
-	return &weftv1.Chain{
-		Name: name, Type: d.Type, Hook: d.Hook, Priority: d.Priority, Policy: d.Policy, Device: d.Device, Devices: d.Devices, Flags: d.Flags, Comment: d.Comment,
-	}
+	d.Name, d.Rules = name, nil
+	return convert.Chain(d)
 }
 
 // setMessage is a declaration without elements.
 func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
-	return &weftv1.Set{
-		Name: s.Decl.Name, Type: d.Type, Typeof: d.TypeOf, Flags: d.Flags, Timeout: duration(d.Timeout), GcInterval: duration(d.GCInterval),
-		Size: d.Size, Policy: d.Policy, AutoMerge: d.AutoMerge, Stateful: d.Stateful, Comment: d.Comment, Role: roleOf(s),
-	}
+	d.Name, d.Elements = s.Decl.Name, nil
+	m := convert.Set(d)
+	m.Role = roleOf(s)
+	return m
 }
 
 // elementMessage converts an element of a set to a message.
 func elementMessage(d *set.Set, e *set.Element) *weftv1.Element {
-	m := &weftv1.Element{Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, Timeout: duration(e.Timeout)}
-	if e.State != "" {
-		m.State = &weftv1.ElementState{Expires: duration(e.Expires()), Stateful: e.Stateful()}
-	}
-	return m
-}
-
-func objectMessage(o *object.Object) *weftv1.Object {
-	d := o.Declaration()
-	return &weftv1.Object{Kind: string(d.Kind), Name: d.Name, Text: d.Text, Comment: d.Comment}
-}
-
-func flowtableMessage(f *object.Flowtable) *weftv1.Flowtable {
-	d := f.Declaration()
-	return &weftv1.Flowtable{Name: d.Name, Hook: d.Hook, Priority: d.Priority, Devices: d.Devices, Flags: d.Flags, Counter: d.Counter}
+	return convert.Element(nft.Element{
+		Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, Timeout: e.Timeout, Expires: e.Expires(), Stateful: e.Stateful(),
+	})
 }
 
 // flagsMessage returns the flags of a table.
@@ -284,11 +268,4 @@ func roleOf(s desired.Set) weftv1.MapRole {
 	default:
 		return weftv1.MapRole_MAP_ROLE_UNSPECIFIED
 	}
-}
-
-func duration(d time.Duration) *durationpb.Duration {
-	if d == 0 {
-		return nil
-	}
-	return durationpb.New(d)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -118,7 +119,7 @@ func (b *tableParts) addObjects() bool {
 	live := b.view.live
 	for _, o := range b.view.merged.Objects {
 		if o.Flowtable != nil {
-			m := &weftv1.MergedFlowtable{Flowtable: flowtableMessage(o.Flowtable), Fragments: namesOf(o.Fragments), Handle: live.Flowtables[o.Flowtable.Name]}
+			m := &weftv1.MergedFlowtable{Flowtable: convert.Flowtable(o.Flowtable.Declaration()), Fragments: namesOf(o.Fragments), Handle: live.Flowtables[o.Flowtable.Name]}
 			if _, stop := b.parts.fit(m); stop {
 				return false
 			}
@@ -126,7 +127,7 @@ func (b *tableParts) addObjects() bool {
 			continue
 		}
 		inKernel := live.Objects[o.Object.Ref()]
-		m := &weftv1.MergedObject{Object: objectMessage(o.Object), Fragments: namesOf(o.Fragments), Handle: inKernel.Handle}
+		m := &weftv1.MergedObject{Object: convert.Object(o.Object.Declaration()), Fragments: namesOf(o.Fragments), Handle: inKernel.Handle}
 		if k := o.Object.Kind; inKernel.Handle != 0 && (k == nft.ObjectCounter || k == nft.ObjectQuota) {
 			m.Object.Text = inKernel.Text
 		}

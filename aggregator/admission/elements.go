@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/set"
 )
@@ -70,7 +71,7 @@ func (p *pool) wait() {
 
 // packMessages packs the elements of a message.
 func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
-	return packAll(b, t, decl, elements, elementOf)
+	return packAll(b, t, decl, elements, convert.ElementOf)
 }
 
 // packElements packs the elements of an nft file.
@@ -91,17 +92,6 @@ func packAll[T any](b *Builder, t nft.TableID, decl *set.Set, elements []T, of f
 		}
 	})
 	return c
-}
-
-// elementOf converts a message to an nft.Element.
-func elementOf(m *weftv1.Element) nft.Element {
-	e := nft.Element{
-		Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: m.GetTimeout().AsDuration(),
-	}
-	if s := m.GetState(); s != nil {
-		e.Expires, e.Stateful = s.GetExpires().AsDuration(), s.GetStateful()
-	}
-	return e
 }
 
 // packKeys packs the keys of elements to remove.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/json"
 	"github.com/weft-proxy/weft/nft/object"
@@ -93,7 +94,7 @@ func (b *Builder) addTable(m *weftv1.Table) {
 		b.addSet(t, s, true)
 	}
 	for _, c := range m.GetChains() {
-		b.addChain(t, chainOf(c))
+		b.addChain(t, convert.ChainOf(c))
 	}
 }
 
@@ -121,7 +122,7 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 			b.addSet(t, s, true)
 		}
 		for _, c := range m.GetPutChains() {
-			b.addChain(t, chainOf(c))
+			b.addChain(t, convert.ChainOf(c))
 		}
 		t.deleteChains = append(t.deleteChains, m.GetDeleteChains()...)
 		t.deleteSets = append(t.deleteSets, m.GetDeleteSets()...)
@@ -166,7 +167,7 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	}
 	s := t.setByName[m.GetName()]
 	if s == nil {
-		s = b.declare(t, setOf(m), isMap, m.GetRole())
+		s = b.declare(t, convert.SetOf(m), isMap, m.GetRole())
 	} else if m.GetType() != "" || m.GetTypeof() != "" {
 		b.bad.add(weftv1.Violation_REASON_INVALID, ObjectName(t.id, SetKind(isMap), Clip(m.GetName())), "it is declared twice")
 		return
@@ -295,30 +296,5 @@ func (b *Builder) addFileSet(t *tablePart, d nft.Set, isMap bool) {
 	}
 	if s := b.declare(t, d, isMap, weftv1.MapRole_MAP_ROLE_UNSPECIFIED); s != nil && s.decl != nil && len(d.Elements) > 0 {
 		s.chunks = append(s.chunks, b.packElements(t.id, s.decl, d.Elements))
-	}
-}
-
-// chainOf converts a message to an nft.Chain.
-func chainOf(m *weftv1.Chain) nft.Chain {
-	c := nft.Chain{
-		Name: m.GetName(), Type: m.GetType(), Hook: m.GetHook(), Priority: m.GetPriority(),
-		Policy: m.GetPolicy(), Device: m.GetDevice(), Devices: m.GetDevices(), Flags: m.GetFlags(), Comment: m.GetComment(),
-	}
-	if rules := m.GetRules(); len(rules) > 0 {
-		c.Rules = make([]nft.Rule, len(rules))
-		for i, r := range rules {
-			c.Rules[i] = nft.Rule{Text: r.GetText(), Comment: r.GetComment()}
-		}
-	}
-	return c
-}
-
-// setOf converts a message to an nft.Set without elements, which are packed
-// directly from the message.
-func setOf(m *weftv1.Set) nft.Set {
-	return nft.Set{
-		Name: m.GetName(), Type: m.GetType(), TypeOf: m.GetTypeof(), Flags: m.GetFlags(),
-		Timeout: m.GetTimeout().AsDuration(), GCInterval: m.GetGcInterval().AsDuration(),
-		Size: m.GetSize(), Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Stateful: m.GetStateful(), Comment: m.GetComment(),
 	}
 }

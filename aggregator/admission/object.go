@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
 )
@@ -25,10 +26,10 @@ type objectsPart struct {
 // addObjects adds the objects and flowtables of a message.
 func (b *Builder) addObjects(t *tablePart, objects []*weftv1.Object, flowtables []*weftv1.Flowtable) {
 	for _, o := range objects {
-		b.addObject(t, objectOf(o))
+		b.addObject(t, convert.ObjectOf(o))
 	}
 	for _, f := range flowtables {
-		b.addFlowtable(t, flowtableOf(f))
+		b.addFlowtable(t, convert.FlowtableOf(f))
 	}
 }
 
@@ -102,17 +103,5 @@ func (b *Builder) addFlags(t *tablePart, flags []string) {
 			continue
 		}
 		t.dormant = true
-	}
-}
-
-// objectOf converts a message to an nft.Object.
-func objectOf(m *weftv1.Object) nft.Object {
-	return nft.Object{Kind: nft.ObjectKind(m.GetKind()), Name: m.GetName(), Text: m.GetText(), Comment: m.GetComment()}
-}
-
-// flowtableOf converts a message to an nft.Flowtable.
-func flowtableOf(m *weftv1.Flowtable) nft.Flowtable {
-	return nft.Flowtable{
-		Name: m.GetName(), Hook: m.GetHook(), Priority: m.GetPriority(), Devices: m.GetDevices(), Flags: m.GetFlags(), Counter: m.GetCounter(),
 	}
 }

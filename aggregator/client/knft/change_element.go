@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/client/convert"
+	"github.com/weft-proxy/weft/aggregator/convert"
 )
 
 // element makes an operation on elements of a set or map.

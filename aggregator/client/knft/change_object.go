@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/client/convert"
+	"github.com/weft-proxy/weft/aggregator/convert"
 )
 
 // objectID names a counter or flowtable in its table.

@@ -3,21 +3,18 @@ package get
 import (
 	"fmt"
 	"io"
+	"iter"
+	"net/netip"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 func newEndpointsCmd() *cobra.Command {
-	var (
-		conn   cli.Connection
-		output cli.Output
-	)
-	cmd := &cobra.Command{
+	return serviceQuery(&cobra.Command{
 		Use:   "endpoints [NAMESPACE/]NAME",
 		Short: "Show the endpoints of a Service that this node uses, and for which traffic",
 		Long: `Show the endpoints of a Service that this node uses. USE is "cluster" for
@@ -25,23 +22,7 @@ endpoints that receive new flows under the traffic policy Cluster, "local" for
 those under the policy Local, and "draining" for endpoints that only keep the
 flows they have.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := parseServiceName(args[0])
-			if err != nil {
-				return err
-			}
-			state, err := readLocalState(cmd.Context(), &conn, &name)
-			if err != nil {
-				return err
-			}
-			w := cmd.OutOrStdout()
-			return output.Write(w, viewState(state).Services, func() error { return printEndpoints(w, state) })
-		},
-		ValidArgsFunction: completeServices(&conn),
-	}
-	conn.AddFlags(cmd)
-	output.AddFlag(cmd, "table", "json", "yaml")
-	return cmd
+	}, func(state *localState) any { return viewState(state).Services }, printEndpoints)
 }
 
 // printEndpoints prints a row for each endpoint of each port.
@@ -71,32 +52,20 @@ type usedEndpoint struct {
 	uses []string
 }
 
-// usesOf merges the lists of a port's endpoints. Each list is sorted by address.
+// usesOf returns the endpoints of a port by address.
 func usesOf(b *model.Backends) []usedEndpoint {
-	lists := []struct {
-		use string
-		in  []model.Endpoint
-	}{
-		{"cluster", slices.Collect(b.Cluster.All())}, {"local", slices.Collect(b.Local.All())}, {"draining", slices.Collect(b.Draining.All())},
-	}
 	var out []usedEndpoint
-	for {
-		least := -1
-		for i := range lists {
-			if len(lists[i].in) > 0 && (least < 0 || lists[i].in[0].Addr.Compare(lists[least].in[0].Addr) < 0) {
-				least = i
+	for _, list := range []struct {
+		use       string
+		endpoints iter.Seq[model.Endpoint]
+	}{{"cluster", b.Cluster.All()}, {"local", b.Local.All()}, {"draining", b.Draining.All()}} {
+		for e := range list.endpoints {
+			i, found := slices.BinarySearchFunc(out, e.Addr, func(u usedEndpoint, addr netip.AddrPort) int { return u.Addr.Compare(addr) })
+			if !found {
+				out = slices.Insert(out, i, usedEndpoint{Endpoint: e})
 			}
+			out[i].uses = append(out[i].uses, list.use)
 		}
-		if least < 0 {
-			return out
-		}
-		e := usedEndpoint{Endpoint: lists[least].in[0]}
-		for i := range lists {
-			if l := &lists[i]; len(l.in) > 0 && l.in[0].Addr == e.Addr {
-				e.uses = append(e.uses, l.use)
-				l.in = l.in[1:]
-			}
-		}
-		out = append(out, e)
 	}
+	return out
 }

@@ -3,6 +3,7 @@ package get
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -13,17 +14,17 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// newFragmentsCmd returns the command that lists fragments and, as "get NAME", shows
-// one.
-func newFragmentsCmd(use string) *cobra.Command {
+// newFragmentsCmd returns a command that shows one fragment if it has an argument, and
+// lists fragments otherwise.
+func newFragmentsCmd(use, short string, args cobra.PositionalArgs) *cobra.Command {
 	var (
 		conn   cli.Connection
 		output cli.Output
 	)
 	cmd := &cobra.Command{
 		Use:   use,
-		Short: "Show the fragments: owner, state, revision, age, size, and the last error",
-		Args:  cobra.NoArgs,
+		Short: short,
+		Args:  args,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return conn.Do(cmd.Context(), func(c *client.Client) error {
 				if len(args) == 0 {
@@ -35,33 +36,12 @@ func newFragmentsCmd(use string) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	formats := []string{"table", "json", "yaml"}
-	if use != "fragments" {
-		cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), conn.CompleteFragments
+	if strings.Contains(use, "NAME") {
+		cmd.ValidArgsFunction = conn.CompleteFragments
 		formats = append(formats, "nft")
 	}
 	conn.AddFlags(cmd)
 	output.AddFlag(cmd, formats...)
-	return cmd
-}
-
-func newFragmentCmd() *cobra.Command {
-	var (
-		conn   cli.Connection
-		output cli.Output
-	)
-	cmd := &cobra.Command{
-		Use:   "fragment [PUBLISHER/]NAME",
-		Short: "Show the state and content of one fragment",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return conn.Do(cmd.Context(), func(c *client.Client) error {
-				return getFragment(cmd, c, &output, args[0])
-			})
-		},
-		ValidArgsFunction: conn.CompleteFragments,
-	}
-	conn.AddFlags(cmd)
-	output.AddFlag(cmd, "table", "json", "yaml", "nft")
 	return cmd
 }
 

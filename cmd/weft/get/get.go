@@ -12,8 +12,7 @@ import (
 
 // New returns the verb.
 func New() *cobra.Command {
-	cmd := newFragmentsCmd("get [[PUBLISHER/]NAME]")
-	cmd.Short = "Show fragments, tables, publishers, Services, and who owns a rule or element"
+	cmd := newFragmentsCmd("get [[PUBLISHER/]NAME]", "Show fragments, tables, publishers, Services, and who owns a rule or element", cobra.MaximumNArgs(1))
 	cmd.Long = `Show the fragments, or the content of one. The subcommands show the rest; a
 fragment with the name of one of them is shown by "weft get fragment NAME".`
 	cmd.Example = `  weft get
@@ -24,7 +23,8 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
   weft get services
   weft get endpoints kube-system/kube-dns`
 	cmd.AddCommand(
-		newFragmentsCmd("fragments"), newFragmentCmd(),
+		newFragmentsCmd("fragments", "Show the fragments: owner, state, revision, age, size, and the last error", cobra.NoArgs),
+		newFragmentsCmd("fragment [PUBLISHER/]NAME", "Show the state and content of one fragment", cobra.ExactArgs(1)),
 		newTablesCmd(), newTableCmd(), newPublishersCmd(), newOwnerCmd(), newElementCmd(),
 		newServicesCmd(), newEndpointsCmd(),
 	)

@@ -98,16 +98,3 @@ func parseServiceName(text string) (model.Key, error) {
 	}
 	return model.Key{Namespace: namespace, Name: name}, nil
 }
-
-// serviceNames returns the names of all Services.
-func serviceNames(ctx context.Context, c *cli.Connection) []string {
-	state, err := readLocalState(ctx, c, nil)
-	if err != nil {
-		return nil
-	}
-	out := make([]string, len(state.Services))
-	for i, s := range state.Services {
-		out[i] = s.Name.String()
-	}
-	return out
-}

@@ -13,34 +13,39 @@ import (
 )
 
 func newServicesCmd() *cobra.Command {
-	var (
-		conn   cli.Connection
-		output cli.Output
-	)
-	cmd := &cobra.Command{
+	return serviceQuery(&cobra.Command{
 		Use:   "services [[NAMESPACE/]NAME]",
 		Short: "Show how this node serves each Service: addresses, policies and numbers of endpoints",
 		Long: `Show each port of each Service as this node serves it: its addresses, its
 traffic policies, and the number of endpoints that receive new flows. The last
 line counts the objects received from the API, and the changes they made.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var only *model.Key
-			if len(args) > 0 {
-				name, err := parseServiceName(args[0])
-				if err != nil {
-					return err
-				}
-				only = &name
-			}
-			state, err := readLocalState(cmd.Context(), &conn, only)
+	}, func(state *localState) any { return viewState(state) }, printServices)
+}
+
+// serviceQuery completes a subcommand that prints the state of one Service or of all, as
+// text, or what view makes of it as JSON or YAML.
+func serviceQuery(cmd *cobra.Command, view func(*localState) any, print func(io.Writer, *localState) error) *cobra.Command {
+	var (
+		conn   cli.Connection
+		output cli.Output
+	)
+	cmd.ValidArgsFunction = completeServices(&conn)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var only *model.Key
+		if len(args) > 0 {
+			name, err := parseServiceName(args[0])
 			if err != nil {
 				return err
 			}
-			w := cmd.OutOrStdout()
-			return output.Write(w, viewState(state), func() error { return printServices(w, state) })
-		},
-		ValidArgsFunction: completeServices(&conn),
+			only = &name
+		}
+		state, err := readLocalState(cmd.Context(), &conn, only)
+		if err != nil {
+			return err
+		}
+		w := cmd.OutOrStdout()
+		return output.Write(w, view(state), func() error { return print(w, state) })
 	}
 	conn.AddFlags(cmd)
 	output.AddFlag(cmd, "table", "json", "yaml")
@@ -53,7 +58,15 @@ func completeServices(c *cli.Connection) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return serviceNames(cmd.Context(), c), cobra.ShellCompDirectiveNoFileComp
+		state, err := readLocalState(cmd.Context(), c, nil)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, s := range state.Services {
+			names = append(names, s.Name.String())
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/ruleset"
@@ -65,31 +66,32 @@ and what counters, quotas and the elements that packets add have at present.`,
 // fragment of a rule, is in comments, so that nft can read the output.
 func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	st := t.GetStatus()
-	family, err := nft.ParseFamily(st.GetFamily())
-	if err != nil {
-		return fmt.Errorf("print table %s: %w", st.GetName(), err)
-	}
-	table := nft.Table{Family: family, Name: st.GetName(), Comment: st.GetComment(), Flags: st.GetFlags()}
+	m := &weftv1.Table{Family: st.GetFamily(), Name: st.GetName(), Comment: st.GetComment(), Flags: st.GetFlags()}
 	for _, o := range t.GetObjects() {
-		table.Objects = append(table.Objects, objectOf(o.GetObject()))
+		m.Objects = append(m.Objects, o.GetObject())
 	}
 	for _, f := range t.GetFlowtables() {
-		table.Flowtables = append(table.Flowtables, flowtableOf(f.GetFlowtable()))
+		m.Flowtables = append(m.Flowtables, f.GetFlowtable())
 	}
 	for _, s := range t.GetSets() {
-		s.GetSet().Elements = append(s.GetSet().GetElements(), s.GetAdded()...)
+		s.Set.Elements = append(s.Set.Elements, s.GetAdded()...)
 		if s.GetMap() {
-			table.Maps = append(table.Maps, nft.Map(setOf(s.GetSet())))
+			m.Maps = append(m.Maps, s.Set)
 		} else {
-			table.Sets = append(table.Sets, setOf(s.GetSet()))
+			m.Sets = append(m.Sets, s.Set)
 		}
 	}
 	for _, c := range t.GetChains() {
-		chain := chainOf(c.GetChain())
+		m.Chains = append(m.Chains, c.GetChain())
+	}
+	table, err := convert.TableOf(m)
+	if err != nil {
+		return fmt.Errorf("print table %s: %w", st.GetName(), err)
+	}
+	for i, c := range t.GetChains() {
 		for _, r := range c.GetRules() {
-			chain.Rules = append(chain.Rules, nft.Rule{Text: ruleLine(family, r, handles)})
+			table.Chains[i].Rules = append(table.Chains[i].Rules, nft.Rule{Text: ruleLine(table.Family, r, handles)})
 		}
-		table.Chains = append(table.Chains, chain)
 	}
 	_, err = fmt.Fprintf(w, "# revision %d, fragments: %s\n%s", t.GetRevision(), strings.Join(weftv1.FragmentTexts(st.GetFragments()), ", "), ruleset.Format([]nft.Table{table}))
 	return err

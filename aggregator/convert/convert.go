@@ -39,14 +39,38 @@ func each[T, M any](list []T, f func(T) M) []M {
 	return out
 }
 
+// TableOf is the inverse of what File returns.
+//
+// Possible errors: that of nft.ParseFamily.
+func TableOf(m *weftv1.Table) (nft.Table, error) {
+	family, err := nft.ParseFamily(m.GetFamily())
+	return nft.Table{
+		Family: family, Name: m.GetName(), Comment: m.GetComment(), Flags: m.GetFlags(),
+		Objects: each(m.GetObjects(), ObjectOf), Flowtables: each(m.GetFlowtables(), FlowtableOf), Chains: each(m.GetChains(), ChainOf),
+		Sets: each(m.GetSets(), wholeSet), Maps: each(m.GetMaps(), func(m *weftv1.Set) nft.Map { return nft.Map(wholeSet(m)) }),
+	}, err
+}
+
 // Object returns the message of a named object.
 func Object(o nft.Object) *weftv1.Object {
 	return &weftv1.Object{Kind: string(o.Kind), Name: o.Name, Text: o.Text, Comment: o.Comment}
 }
 
+// ObjectOf is the inverse of Object.
+func ObjectOf(m *weftv1.Object) nft.Object {
+	return nft.Object{Kind: nft.ObjectKind(m.GetKind()), Name: m.GetName(), Text: m.GetText(), Comment: m.GetComment()}
+}
+
 // Flowtable returns the message of a flowtable.
 func Flowtable(f nft.Flowtable) *weftv1.Flowtable {
 	return &weftv1.Flowtable{Name: f.Name, Hook: f.Hook, Priority: f.Priority, Devices: f.Devices, Flags: f.Flags, Counter: f.Counter}
+}
+
+// FlowtableOf is the inverse of Flowtable.
+func FlowtableOf(m *weftv1.Flowtable) nft.Flowtable {
+	return nft.Flowtable{
+		Name: m.GetName(), Hook: m.GetHook(), Priority: m.GetPriority(), Devices: m.GetDevices(), Flags: m.GetFlags(), Counter: m.GetCounter(),
+	}
 }
 
 // Chain returns the message of a chain and its rules.
@@ -58,11 +82,12 @@ func Chain(c nft.Chain) *weftv1.Chain {
 	}
 }
 
-// ChainOf returns the declaration of a chain, without its rules.
+// ChainOf is the inverse of Chain.
 func ChainOf(m *weftv1.Chain) nft.Chain {
 	return nft.Chain{
 		Name: m.GetName(), Type: m.GetType(), Hook: m.GetHook(), Priority: m.GetPriority(),
 		Policy: m.GetPolicy(), Device: m.GetDevice(), Devices: m.GetDevices(), Flags: m.GetFlags(), Comment: m.GetComment(),
+		Rules: each(m.GetRules(), func(r *weftv1.Rule) nft.Rule { return nft.Rule{Text: r.GetText(), Comment: r.GetComment()} }),
 	}
 }
 
@@ -70,18 +95,26 @@ func ChainOf(m *weftv1.Chain) nft.Chain {
 func Set(s nft.Set) *weftv1.Set {
 	return &weftv1.Set{
 		Name: s.Name, Type: s.Type, Typeof: s.TypeOf, Flags: s.Flags,
-		Timeout: duration(s.Timeout), GcInterval: duration(s.GCInterval), Size: s.Size,
+		Timeout: Duration(s.Timeout), GcInterval: Duration(s.GCInterval), Size: s.Size,
 		Policy: s.Policy, AutoMerge: s.AutoMerge, Stateful: s.Stateful, Comment: s.Comment, Elements: each(s.Elements, Element),
 	}
 }
 
-// SetOf returns the declaration of a set or map, without its elements.
+// SetOf returns the declaration of a set or map, without its elements: there may be
+// millions.
 func SetOf(m *weftv1.Set) nft.Set {
 	return nft.Set{
 		Name: m.GetName(), Type: m.GetType(), TypeOf: m.GetTypeof(), Flags: m.GetFlags(),
 		Timeout: m.GetTimeout().AsDuration(), GCInterval: m.GetGcInterval().AsDuration(), Size: m.GetSize(),
 		Policy: m.GetPolicy(), AutoMerge: m.GetAutoMerge(), Stateful: m.GetStateful(), Comment: m.GetComment(),
 	}
+}
+
+// wholeSet is SetOf with the elements.
+func wholeSet(m *weftv1.Set) nft.Set {
+	s := SetOf(m)
+	s.Elements = each(m.GetElements(), ElementOf)
+	return s
 }
 
 // CompileSet compiles the declaration of a set or map.
@@ -97,22 +130,24 @@ func CompileSet(family nft.Family, m *weftv1.Set, isMap bool) (*set.Set, error) 
 
 // Element returns the message of an element.
 func Element(e nft.Element) *weftv1.Element {
-	m := &weftv1.Element{Key: e.Key, Value: e.Value, Comment: e.Comment, Timeout: duration(e.Timeout)}
+	m := &weftv1.Element{Key: e.Key, Value: e.Value, Comment: e.Comment, Timeout: Duration(e.Timeout)}
 	if e.Expires != 0 || len(e.Stateful) > 0 {
-		m.State = &weftv1.ElementState{Expires: duration(e.Expires), Stateful: e.Stateful}
+		m.State = &weftv1.ElementState{Expires: Duration(e.Expires), Stateful: e.Stateful}
 	}
 	return m
 }
 
-// ElementOf returns what a message says of an element, without its state.
+// ElementOf is the inverse of Element.
 func ElementOf(m *weftv1.Element) nft.Element {
-	return nft.Element{
-		Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: m.GetTimeout().AsDuration(),
+	e := nft.Element{Key: m.GetKey(), Value: m.GetValue(), Comment: m.GetComment(), Timeout: m.GetTimeout().AsDuration()}
+	if s := m.GetState(); s != nil {
+		e.Expires, e.Stateful = s.GetExpires().AsDuration(), s.GetStateful()
 	}
+	return e
 }
 
-// duration leaves out what is not set.
-func duration(d time.Duration) *durationpb.Duration {
+// Duration returns the message of a duration, nil for 0.
+func Duration(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil
 	}
