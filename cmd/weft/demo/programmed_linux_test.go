@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/client/convert"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/nft"
