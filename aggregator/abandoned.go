@@ -8,7 +8,7 @@ import (
 )
 
 // withdrawals returns updates that withdraw the fragments of a session that has
-// ended.
+// ended, or those that have expired.
 func (w *writer) withdrawals(keys []desired.Key, s *Session) []*submission {
 	out := make([]*submission, 0, len(keys))
 	for _, key := range keys {
@@ -28,9 +28,9 @@ func (w *writer) end(s *Session) []*submission {
 }
 
 // isAbandoned reports whether a fragment should go because its session has
-// ended.
+// ended or its time has come.
 func (w *writer) isAbandoned(f desired.Status) bool {
-	return f.Lifetime == desired.LifetimeSession && w.sessions[f.Session] == nil
+	return w.expired(f) || f.Lifetime == desired.LifetimeSession && w.sessions[f.Session] == nil
 }
 
 // abandonAdopted ends the wait for the sessions of before the restart.

@@ -29,6 +29,9 @@ func (w *writer) start(ctx context.Context) error {
 	w.purger.Add(w.state.Unpurged(dump), true)
 	w.revision = max(stored.Revision, uint64(w.now().UnixMilli())) //nolint:gosec // after 1970
 	w.statuses.adopt(w.state, w.revision, w.now())
+	for _, f := range w.state.Fragments() {
+		w.expirations.set(f.Key, f.Expires)
+	}
 	w.publish(w.state.Scope())
 	w.metrics.revision.Set(float64(w.revision))
 	w.log.Info("adopted tables", "tables", len(dump), "fragments", w.state.Len(), "revision", w.revision)

@@ -236,7 +236,7 @@ func New(cfg Config) (*Aggregator, error) {
 	}
 	a.flows = flows.NewFlusher(fc)
 	a.writer = newWriter(a)
-	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.get, Version: cfg.Version}
+	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.get, Version: cfg.Version, Now: cfg.Now}
 	a.scope.Store(a.writer.state.Scope())
 	return a, nil
 }
@@ -350,6 +350,7 @@ func (a *Aggregator) Features() []string {
 	if a.cfg.StateDir != "" {
 		out = append(out, "durable")
 	}
+	out = append(out, "expiration")
 	if _, ok := a.cfg.Kernel.(LiveDumper); ok {
 		out = append(out, "live")
 	}

@@ -105,6 +105,10 @@ func (w *writer) apply(batch []*submission) []*submission {
 			s.answer(Result{Revision: w.revision})
 			continue
 		}
+		s.owner, s.expired = f.Session, time.Time{}
+		if s.leaving && w.expired(f) {
+			s.expired = f.Expires
+		}
 		s.durable = f.Lifetime == desired.LifetimeDurable || s.update.Snapshot && s.update.Lifetime == desired.LifetimeDurable
 		err := w.applyWithin(s)
 		if errors.Is(err, desired.ErrStale) && s.admitted != nil {
@@ -142,6 +146,9 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 		if !c.ended {
 			w.sessions[c.id] = c
 		}
+		if s.update.Snapshot {
+			delete(c.expired, s.key().Name)
+		}
 		if s.withdraws() {
 			// Later patches have no snapshot to build on, valid or not.
 			delete(c.broken, s.key().Name)
@@ -162,6 +169,8 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 		return false, admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil, "there are %d fragments, and no more are accepted: delete some", admission.MaxFragments)
 	case s.update.Snapshot:
 		return false, nil
+	case !ok && s.session.expired[s.key().Name]:
+		return false, admission.Reject(s.key(), weftv1.Violation_REASON_EXPIRED, nil, "the fragment has expired: send a snapshot")
 	case !ok:
 		return false, snapshotNeeded(s.key())
 	case f.Session != s.session.id:
@@ -281,6 +290,7 @@ func (w *writer) acknowledge(accepted []*submission, r Result, changed bool) {
 	w.roster.committed(accepted)
 	w.publish(w.state.Scope())
 	w.count()
+	w.expiring(accepted)
 	w.conclude(accepted, r)
 	w.returned()
 }

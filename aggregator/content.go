@@ -43,7 +43,7 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	if c.status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	head := &weftv1.Fragment{Name: name, Priority: c.status.GetPriority(), Lifetime: c.status.GetLifetime()}
+	head := head(name, c.status.GetPriority(), c.status.GetLifetime(), c.status.GetExpireTime())
 	for _, t := range c.tables {
 		for _, s := range t.PutSets {
 			slices.SortFunc(s.Elements, compareElements)

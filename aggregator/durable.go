@@ -2,6 +2,8 @@ package aggregator
 
 import (
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -39,8 +41,7 @@ func changeOf(s *submission) statedir.Change {
 		// It is removed.
 	case u.Snapshot:
 		c.Snapshot = func() *weftv1.Fragment {
-			head := &weftv1.Fragment{Name: u.Fragment.Name, Priority: u.Priority, Lifetime: weftv1.Lifetime_LIFETIME_DURABLE}
-			return fragmentMessage(head, u.Tables)
+			return fragmentMessage(head(u.Fragment.Name, u.Priority, weftv1.Lifetime_LIFETIME_DURABLE, expireTime(u.Expires)), u.Tables)
 		}
 	default:
 		c.Patch = func() *weftv1.Patch { return patchMessage(u) }
@@ -68,17 +69,26 @@ func (w *writer) storable(s *submission, f desired.Status) error {
 }
 
 // restore commits the durable fragments of the state directory, in one commit.
-// One that is refused is tried again after others, which may declare what it
+// One that has expired is removed. One that is refused is tried again after others, which may declare what it
 // refers to.
 func (w *writer) restore(stored []statedir.Fragment) error {
 	began := w.now()
+	stored = slices.DeleteFunc(stored, func(f statedir.Fragment) bool {
+		at := f.Content.GetExpireTime()
+		if at == nil || at.AsTime().After(began) {
+			return false
+		}
+		w.log.Info("durable fragment has expired", "fragment", f.Key.String(), "expire_time", at.AsTime())
+		w.dir.Store(statedir.Change{Fragment: f.Key})
+		return true
+	})
 	var batch []*submission
 	for pending := stored; len(pending) > 0; {
 		var refused []statedir.Fragment
 		var errs []error
 		scope := w.state.Scope()
 		for _, f := range pending {
-			s, err := w.applyStored(f, scope)
+			s, err := w.applyStored(f, scope, began)
 			if err != nil {
 				refused, errs = append(refused, f), append(errs, err)
 				continue
@@ -111,11 +121,11 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 }
 
 // applyStored compiles a durable fragment and applies it to the state.
-func (w *writer) applyStored(f statedir.Fragment, scope admission.Scope) (*submission, error) {
+func (w *writer) applyStored(f statedir.Fragment, scope admission.Scope, now time.Time) (*submission, error) {
 	if err := errors.Join(admission.CheckIdentity("publisher", f.Key.Publisher), admission.CheckIdentity("fragment", f.Key.Name)); err != nil {
 		return nil, err
 	}
-	adm := admission.NewSnapshot(admission.Config{Durable: true}, f.Key, scope)
+	adm := admission.NewSnapshot(admission.Config{Durable: true, Now: func() time.Time { return now }}, f.Key, scope)
 	adm.AddFragment(f.Content)
 	u, err := adm.Finish()
 	if err != nil {

@@ -209,6 +209,8 @@ func reasonLabel(r weftv1.Violation_Reason) string {
 		return "snapshot_needed"
 	case weftv1.Violation_REASON_TAKEN_OVER:
 		return "taken_over"
+	case weftv1.Violation_REASON_EXPIRED:
+		return "expired"
 	case weftv1.Violation_REASON_UNSPECIFIED:
 		return "unspecified"
 	default:

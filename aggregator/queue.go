@@ -40,8 +40,11 @@ type submission struct {
 	mustExist bool
 	// ends is true for the end of a session, after its last update.
 	ends bool
-	// leaving withdraws a fragment only if no session owns it any more.
+	// leaving withdraws a fragment only if no session owns it any more, or if it has
+	// expired: then owner is its session, and expired the time.
 	leaving bool
+	owner   uint64
+	expired time.Time
 	// queued is when the update began to wait.
 	queued time.Time
 	// result gets exactly one answer; it has room for it.

@@ -48,6 +48,9 @@ type Session struct {
 	// writer.
 	broken map[string]uint64
 	ended  bool
+	// expired has the fragments that have expired since their last snapshot. It
+	// belongs to the writer.
+	expired map[string]bool
 	// building collects the parts of a snapshot.
 	building   *admission.Builder
 	buildingID uint64
@@ -69,7 +72,7 @@ func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session,
 	a.hub.publish(presence(publisher, pid, true))
 	s := &Session{
 		a: a, id: a.sessions.Add(1), publisher: publisher, pid: pid, uid: uid,
-		declared: make(map[string]admission.Declared), broken: make(map[string]uint64),
+		declared: make(map[string]admission.Declared), broken: make(map[string]uint64), expired: make(map[string]bool),
 	}
 	a.roster.join(s)
 	return s, nil

@@ -120,6 +120,7 @@ func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Time
 		Chains: uint32(f.Chains), Rules: uint32(f.Rules), Sets: uint32(f.Sets), Objects: uint32(f.Objects), //nolint:gosec // counts
 		Elements: uint64(f.Elements), Shadowed: uint64(f.Shadowed), //nolint:gosec // counts
 	}
+	st.ExpireTime = expireTime(f.Expires)
 	if f.Adopted {
 		st.State = weftv1.FragmentStatus_STATE_ADOPTED
 	}

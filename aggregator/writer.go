@@ -77,11 +77,14 @@ type writer struct {
 	returning, reconciled bool
 	// sessions are those that have sent updates and have not ended.
 	sessions map[uint64]*Session
-	// abandoned are fragments of sessions that have ended, and that could not be
-	// withdrawn yet. retryAbandoned is true if that is to be tried without waiting
+	// abandoned are fragments of sessions that have ended, and fragments that have
+	// expired, which could not be withdrawn yet. The value is true if that was
+	// reported, or need not be. retryAbandoned is true if that is to be tried without waiting
 	// for another update.
 	abandoned      map[desired.Key]bool
 	retryAbandoned bool
+	// expirations says when fragments expire.
+	expirations *expirations
 	// cleanedUp is true after all tables were removed on request.
 	cleanedUp bool
 	// sweep is true if content without a fragment is to be removed.
@@ -105,7 +108,7 @@ func newWriter(a *Aggregator) *writer {
 			}
 		},
 		state: desired.New(), limiter: rate.NewLimiter(c.Rate, c.Burst), returning: true, again: make(chan struct{}, 1),
-		sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool),
+		sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: newExpirations(),
 	}
 	w.state.FixedFlags(w.undisturbed())
 	w.purger = flows.NewPurger(flows.PurgerConfig{
@@ -157,6 +160,8 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			w.flows.Reconcile(w.state.Live())
 		case <-w.again:
 			w.tryAgain()
+		case <-w.expirations.due(w.now()):
+			w.expire()
 		case <-w.purger.Due():
 			w.purger.Step()
 		case f := <-w.purger.Events():

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -30,6 +31,8 @@ type Config struct {
 	Status func(desired.Key) *weftv1.FragmentStatus
 	// Version is the daemon's version, for messages.
 	Version string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
 }
 
 // Scope finds the declarations of sets and maps outside an update.
@@ -47,6 +50,7 @@ type Builder struct {
 	snapshot bool
 	priority int32
 	lifetime weftv1.Lifetime
+	expiry   time.Time
 	// outer finds the declarations that the update does not make.
 	outer Scope
 	// own has the fragment's declarations before this update.
@@ -201,7 +205,7 @@ func (b *Builder) Finish() (*desired.Update, error) {
 	b.pool.wait()
 	b.compileRules()
 	b.checkRights()
-	u := &desired.Update{Fragment: b.key, Snapshot: b.snapshot, Priority: b.priority, Lifetime: desired.Lifetime(b.lifetime)}
+	u := &desired.Update{Fragment: b.key, Snapshot: b.snapshot, Priority: b.priority, Lifetime: desired.Lifetime(b.lifetime), Expires: b.expiry}
 	for _, t := range b.tables {
 		u.Tables = append(u.Tables, b.tableUpdate(t))
 	}

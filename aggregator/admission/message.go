@@ -16,7 +16,7 @@ import (
 )
 
 // AddFragment adds one part of a snapshot. The first part has the fragment's
-// priority and lifetime.
+// priority, lifetime and expiration.
 func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	first := b.parts == 0
 	b.parts++
@@ -24,7 +24,7 @@ func (b *Builder) AddFragment(f *weftv1.Fragment) {
 		return
 	}
 	if first {
-		b.priority, b.lifetime = f.GetPriority(), EffectiveLifetime(f.GetLifetime())
+		b.priority, b.lifetime, b.expiry = f.GetPriority(), EffectiveLifetime(f.GetLifetime()), b.expires(f)
 		if _, ok := weftv1.Lifetime_name[int32(f.GetLifetime())]; !ok {
 			b.Reject(weftv1.Violation_REASON_INVALID, fmt.Sprintf("lifetime %d is unknown", f.GetLifetime()))
 		}

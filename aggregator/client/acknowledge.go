@@ -76,6 +76,11 @@ func (f *fragment) commit(m *message, revision uint64) {
 // error for those who wait, or reports that the updates will be sent again.
 func (s *Session) refuse(f *fragment, m *message, err error) (_ error, again bool) {
 	rejected := (*RejectedError)(nil)
+	if errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_EXPIRED) {
+		// The aggregator has withdrawn what was committed.
+		f.committed, f.wanted, f.known, f.unsure, f.dirty = nil, nil, false, false, f.mode == live
+		return err, false
+	}
 	if isRejected := errors.As(err, &rejected); m.patch != nil {
 		switch {
 		case !isRejected && f.mode == live && errors.Is(err, ErrTooLarge):

@@ -13,7 +13,7 @@ import (
 
 // diff returns the patch that turns one fragment into another, or nil if they
 // hold the same. It reports false if only a snapshot can say the difference: a
-// patch cannot change the priority or the lifetime, what a table says of itself,
+// patch cannot change the priority, the lifetime or the expiration, what a table says of itself,
 // which tables there are, whether a name is that of a set or of a map, or a
 // fragment that is nft text. Neither fragment is changed; the patch shares their
 // objects.

@@ -138,7 +138,7 @@ func (e *RejectedError) passing() bool {
 		case weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
 			weftv1.Violation_REASON_PERMISSION, weftv1.Violation_REASON_LIMIT:
 		case weftv1.Violation_REASON_UNSPECIFIED, weftv1.Violation_REASON_SYNTAX, weftv1.Violation_REASON_INVALID,
-			weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER:
+			weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER, weftv1.Violation_REASON_EXPIRED:
 			return false
 		default:
 			return false

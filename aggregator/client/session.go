@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -92,7 +93,8 @@ func (c *Client) Session(cfg SessionConfig) *Session {
 
 // Put makes the fragment what f says, and returns the revision that carries it.
 // It sends only what is different from the last Put, and nothing if that is
-// nothing. The session keeps f (unless there is SessionConfig.Snapshot): it must
+// nothing. A time to live begins at each Put: to keep the fragment longer, put it
+// again before it expires. The session keeps f (unless there is SessionConfig.Snapshot): it must
 // not be changed afterwards.
 //
 // Possible errors: *RejectedError, ErrPermission, ErrLimit, ErrTooLarge,
@@ -125,7 +127,7 @@ func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 	if f == nil {
 		return newPending().answer(0, fmt.Errorf("put: %w", errNothing))
 	}
-	return s.start(&update{name: f.GetName(), content: fixed{f}})
+	return s.start(&update{name: f.GetName(), content: fixed{f.WithExpireTime(time.Now())}})
 }
 
 // StartPutContent is StartPut for a fragment that is changed by patches. Each of

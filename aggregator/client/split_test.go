@@ -110,7 +110,7 @@ func TestSplitJoinsToTheSame(t *testing.T) {
 // join does what the aggregator does with parts: what a table says of itself is in
 // the first of its parts.
 func join(f, part *weftv1.Fragment) {
-	f.Name, f.Priority, f.Lifetime = part.GetName(), part.GetPriority(), part.GetLifetime()
+	f.Name, f.Priority, f.Lifetime, f.Expiration = part.GetName(), part.GetPriority(), part.GetLifetime(), part.GetExpiration()
 	for _, pt := range part.GetTables() {
 		i := slices.IndexFunc(f.GetTables(), func(t *weftv1.Table) bool { return t.GetName() == pt.GetName() })
 		if i < 0 {

@@ -71,7 +71,7 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 		if _, twice := ad.identities[key]; twice {
 			continue
 		}
-		ad.identities[key] = identity{priority: fr.Priority, lifetime: parseLifetime(fr.Lifetime)}
+		ad.identities[key] = identity{priority: fr.Priority, lifetime: parseLifetime(fr.Lifetime), expires: fr.Expires.UTC()}
 		for i := range fr.Tables {
 			tr := &fr.Tables[i]
 			id, err := tr.tableID()

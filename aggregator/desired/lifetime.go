@@ -3,6 +3,7 @@ package desired
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Lifetime says when a fragment is withdrawn without an update. The numbers are
@@ -46,6 +47,8 @@ func parseLifetime(name string) Lifetime {
 type identity struct {
 	priority int32
 	lifetime Lifetime
+	// expires is when it is to be withdrawn; zero means never.
+	expires time.Time
 	// session sent the last snapshot, as its update number serial. It is 0 if no
 	// session did.
 	session, serial uint64
@@ -60,7 +63,7 @@ func (s *State) setIdentity(f *fragment, id identity) {
 		s.noteLifetime(f.key)
 	}
 	old := f.identity
-	recorded := old.priority != id.priority || old.lifetime != id.lifetime || old.adopted != id.adopted
+	recorded := old.priority != id.priority || old.lifetime != id.lifetime || old.expires != id.expires || old.adopted != id.adopted
 	write := func(id identity) {
 		f.identity = id
 		if recorded {

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"slices"
+	"time"
 
 	"github.com/weft-proxy/weft/nft"
 )
@@ -22,8 +23,10 @@ type FragmentRecord struct {
 	Name      string `json:"name"`
 	Priority  int32  `json:"priority,omitempty"`
 	// Lifetime is the name of a Lifetime.
-	Lifetime string        `json:"lifetime,omitempty"`
-	Tables   []TableRecord `json:"tables,omitempty"`
+	Lifetime string `json:"lifetime,omitempty"`
+	// Expires is when the fragment is to be withdrawn; zero means never.
+	Expires time.Time     `json:"expires,omitzero"`
+	Tables  []TableRecord `json:"tables,omitempty"`
 }
 
 // TableRecord has the shares of a fragment in one table.
@@ -86,7 +89,7 @@ func (s *State) RecordVersion() uint64 { return s.recordedAt }
 func (s *State) Record() Record {
 	var r Record
 	for _, f := range s.sorted() {
-		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority, Lifetime: s.recordedLifetime(f).String()}
+		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority, Lifetime: s.recordedLifetime(f).String(), Expires: f.expires}
 		for _, h := range f.holdings() {
 			s.work.Objects += uint64(len(h.chains) + len(h.sets) + len(h.objects))
 			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant, Objects: recordObjects(sortedObjects(h.objects))}

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"slices"
+	"time"
 
 	"github.com/weft-proxy/weft/nft/compile"
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -12,6 +13,8 @@ type Status struct {
 	Key      Key
 	Priority int32
 	Lifetime Lifetime
+	// Expires is when the fragment is to be withdrawn; zero means never.
+	Expires time.Time
 	// Session and Serial are those of the last snapshot.
 	Session, Serial uint64
 	// Adopted is true for a fragment that is known only from before a restart:
@@ -98,7 +101,7 @@ func (s *State) Shaded() []Key {
 
 func (f *fragment) status() Status {
 	st := Status{
-		Key: f.key, Priority: f.priority, Lifetime: f.lifetime, Session: f.session, Serial: f.serial, Adopted: f.adopted,
+		Key: f.key, Priority: f.priority, Lifetime: f.lifetime, Expires: f.expires, Session: f.session, Serial: f.serial, Adopted: f.adopted,
 		Rules: f.holds.Rules, Elements: f.holds.Elements, Shadowed: f.shadowed,
 	}
 	for _, h := range f.tables {

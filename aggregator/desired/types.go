@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
@@ -30,6 +31,10 @@ type Update struct {
 	Priority int32
 	// Lifetime, like Priority, takes effect with a snapshot.
 	Lifetime Lifetime
+	// Expires is when the fragment is to be withdrawn; zero means never. Like Priority,
+	// it takes effect with a snapshot. Its location is UTC, and it has no monotonic clock
+	// reading.
+	Expires time.Time
 	// Session identifies the stream that sends the update, and Serial counts the
 	// updates of that stream. They are 0 if the update comes from no stream.
 	// Status returns those of the last snapshot.
@@ -38,7 +43,7 @@ type Update struct {
 }
 
 func (u *Update) identity() identity {
-	return identity{priority: u.Priority, lifetime: u.Lifetime, session: u.Session, serial: u.Serial}
+	return identity{priority: u.Priority, lifetime: u.Lifetime, expires: u.Expires, session: u.Session, serial: u.Serial}
 }
 
 // TableUpdate is the part of an update in one table.

@@ -208,7 +208,7 @@ func (d *Dir) lost(kind Kind, err error) {
 func (c *Contents) distrust() {
 	c.Trusted = false
 	for i, f := range c.Record.Desired.Fragments {
-		c.Record.Desired.Fragments[i] = desired.FragmentRecord{Publisher: f.Publisher, Name: f.Name, Lifetime: f.Lifetime}
+		c.Record.Desired.Fragments[i] = desired.FragmentRecord{Publisher: f.Publisher, Name: f.Name, Lifetime: f.Lifetime, Expires: f.Expires}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ func newPublishCmd() *cobra.Command {
 		includes nftfile.IncludePath
 		stdin    bool
 		lifetime = "sticky"
+		ttl      time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "publish --stdin",
@@ -43,6 +45,9 @@ everything was committed, and with 1 if anything was refused.`,
 			if !ok || life == 0 {
 				return cli.Usagef("--lifetime %q: want sticky, session or durable", lifetime)
 			}
+			if ttl < 0 {
+				return cli.Usagef("--ttl %v: want more than 0", ttl)
+			}
 			if !stdin {
 				return cli.Usagef("weft publish: say where updates come from: --stdin (see weft publish --help)")
 			}
@@ -53,7 +58,7 @@ everything was committed, and with 1 if anything was refused.`,
 			}
 			defer func() { _ = c.Close() }()
 			result, err := publish.Run(cmd.Context(), publish.Config{
-				Client: c, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Lifetime: weftv1.Lifetime(life), Include: includes.Expand, Logger: log,
+				Client: c, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Lifetime: weftv1.Lifetime(life), TTL: ttl, Include: includes.Expand, Logger: log,
 			})
 			if err != nil {
 				return fmt.Errorf("publish: %w", err)
@@ -68,5 +73,6 @@ everything was committed, and with 1 if anything was refused.`,
 	includes.AddFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&stdin, "stdin", false, "read updates from standard input")
 	cmd.Flags().StringVar(&lifetime, "lifetime", lifetime, "of snapshots that name none: sticky, session (withdrawn when weft publish ends) or durable")
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "time to live of snapshots that have no ttl or expire_time; 0 means that they do not expire")
 	return cmd
 }

@@ -82,6 +82,9 @@ func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 		}
 		_, err := fmt.Fprintf(w, "%s  publisher %s %s  pid %d\n", at, e.Presence.GetPublisher(), state, e.Presence.GetPid())
 		return err
+	case *weftv1.WatchResponse_Expired:
+		_, err := fmt.Fprintf(w, "%s  expired %s  commit %d\n", at, e.Expired.GetFragment().Text(), e.Expired.GetRevision())
+		return err
 	default:
 		// An aggregator newer than this command.
 		_, err := fmt.Fprintf(w, "%s  %v\n", at, ev)

@@ -17,6 +17,12 @@ type UnknownField struct {
 func (f *Fragment) UnknownField() *UnknownField {
 	w := unknownFields{}
 	w.check(f, nil)
+	if m := f.GetTtl(); m != nil {
+		w.check(m, nil)
+	}
+	if m := f.GetExpireTime(); m != nil {
+		w.check(m, nil)
+	}
 	for _, t := range f.GetTables() {
 		w.table = &ObjectName{Kind: "table", Family: t.GetFamily(), Table: t.GetName()}
 		w.check(t, w.table)

@@ -12,16 +12,18 @@ import (
 
 // each calls f with a message and with those in it, at any depth. It fills every field
 // that has a message.
-func each(m protoreflect.Message, f func(protoreflect.Message)) {
+// Of the fields of a oneof, it calls f for one.
+func each(m protoreflect.Message, choice int, f func(protoreflect.Message)) {
 	f(m)
 	for i := range m.Descriptor().Fields().Len() {
 		field := m.Descriptor().Fields().Get(i)
 		switch {
 		case field.Message() == nil:
+		case field.ContainingOneof() != nil && field.ContainingOneof().Fields().Get(choice) != field:
 		case field.IsList():
-			each(m.Mutable(field).List().AppendMutable().Message(), f)
+			each(m.Mutable(field).List().AppendMutable().Message(), choice, f)
 		default:
-			each(m.Mutable(field).Message(), f)
+			each(m.Mutable(field).Message(), choice, f)
 		}
 	}
 }
@@ -34,18 +36,18 @@ func TestUnknownField(t *testing.T) {
 		UnknownField() *weftv1.UnknownField
 	}{&weftv1.Fragment{}, &weftv1.Patch{}} {
 		total := 0
-		each(empty.ProtoReflect().New(), func(protoreflect.Message) { total++ })
+		each(empty.ProtoReflect().New(), 0, func(protoreflect.Message) { total++ })
 		if total < 10 {
 			t.Errorf("%T has %d messages", empty, total)
 		}
-		for i := range total {
+		for i := range 2 * total {
 			m := empty.ProtoReflect().New().Interface().(interface { //nolint:forcetypeassert // New returns the type of its receiver
 				proto.Message
 				UnknownField() *weftv1.UnknownField
 			})
 			n, name := 0, protoreflect.FullName("")
-			each(m.ProtoReflect(), func(in protoreflect.Message) {
-				if n == i {
+			each(m.ProtoReflect(), i/total, func(in protoreflect.Message) {
+				if n == i%total {
 					name = in.Descriptor().FullName()
 					in.SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 517, protowire.VarintType), 1))
 				}

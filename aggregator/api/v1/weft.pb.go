@@ -171,21 +171,25 @@ const (
 	// Another stream of this publisher has sent a snapshot of the fragment since
 	// then, and owns it now. A new snapshot takes it back.
 	Violation_REASON_TAKEN_OVER Violation_Reason = 9
+	// The fragment's expire_time has passed: that of a snapshot, or of the fragment
+	// that a patch would change.
+	Violation_REASON_EXPIRED Violation_Reason = 10
 )
 
 // Enum value maps for Violation_Reason.
 var (
 	Violation_Reason_name = map[int32]string{
-		0: "REASON_UNSPECIFIED",
-		1: "REASON_SYNTAX",
-		2: "REASON_INVALID",
-		3: "REASON_CONFLICT",
-		4: "REASON_REFERENCE",
-		5: "REASON_KERNEL",
-		6: "REASON_PERMISSION",
-		7: "REASON_LIMIT",
-		8: "REASON_SNAPSHOT_NEEDED",
-		9: "REASON_TAKEN_OVER",
+		0:  "REASON_UNSPECIFIED",
+		1:  "REASON_SYNTAX",
+		2:  "REASON_INVALID",
+		3:  "REASON_CONFLICT",
+		4:  "REASON_REFERENCE",
+		5:  "REASON_KERNEL",
+		6:  "REASON_PERMISSION",
+		7:  "REASON_LIMIT",
+		8:  "REASON_SNAPSHOT_NEEDED",
+		9:  "REASON_TAKEN_OVER",
+		10: "REASON_EXPIRED",
 	}
 	Violation_Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":     0,
@@ -198,6 +202,7 @@ var (
 		"REASON_LIMIT":           7,
 		"REASON_SNAPSHOT_NEEDED": 8,
 		"REASON_TAKEN_OVER":      9,
+		"REASON_EXPIRED":         10,
 	}
 )
 
@@ -503,7 +508,16 @@ type Fragment struct {
 	Lifetime Lifetime `protobuf:"varint,3,opt,name=lifetime,proto3,enum=weft.v1.Lifetime" json:"lifetime,omitempty"`
 	Tables   []*Table `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
 	// A whole .nft file.
-	Nft           string `protobuf:"bytes,5,opt,name=nft,proto3" json:"nft,omitempty"`
+	Nft string `protobuf:"bytes,5,opt,name=nft,proto3" json:"nft,omitempty"`
+	// When the aggregator withdraws the fragment by itself, as if its publisher had
+	// withdrawn it. A snapshot replaces the expiration: without one, the fragment does
+	// not expire. A patch keeps it.
+	//
+	// Types that are valid to be assigned to Expiration:
+	//
+	//	*Fragment_Ttl
+	//	*Fragment_ExpireTime
+	Expiration    isFragment_Expiration `protobuf_oneof:"expiration"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -572,6 +586,50 @@ func (x *Fragment) GetNft() string {
 	}
 	return ""
 }
+
+func (x *Fragment) GetExpiration() isFragment_Expiration {
+	if x != nil {
+		return x.Expiration
+	}
+	return nil
+}
+
+func (x *Fragment) GetTtl() *durationpb.Duration {
+	if x != nil {
+		if x, ok := x.Expiration.(*Fragment_Ttl); ok {
+			return x.Ttl
+		}
+	}
+	return nil
+}
+
+func (x *Fragment) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		if x, ok := x.Expiration.(*Fragment_ExpireTime); ok {
+			return x.ExpireTime
+		}
+	}
+	return nil
+}
+
+type isFragment_Expiration interface {
+	isFragment_Expiration()
+}
+
+type Fragment_Ttl struct {
+	// How long the fragment stays after the aggregator has received it: more than 0,
+	// at most 10 years.
+	Ttl *durationpb.Duration `protobuf:"bytes,6,opt,name=ttl,proto3,oneof"`
+}
+
+type Fragment_ExpireTime struct {
+	// The time at which it goes. It must not have passed.
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=expire_time,json=expireTime,proto3,oneof"`
+}
+
+func (*Fragment_Ttl) isFragment_Expiration() {}
+
+func (*Fragment_ExpireTime) isFragment_Expiration() {}
 
 // Table is what a fragment declares in one table.
 type Table struct {
@@ -2854,9 +2912,9 @@ func (x *GetFragmentRequest) GetFragment() *FragmentName {
 type GetFragmentResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Status *FragmentStatus        `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
-	// The first part has the name, the priority and the lifetime. Tables of the same family
-	// and name, and chains, sets and maps of the same name, are joined: the first part that
-	// has one declares it, later ones add rules or elements.
+	// The first part has the name, the priority, the lifetime and the expire_time. Tables
+	// of the same family and name, and chains, sets and maps of the same name, are joined:
+	// the first part that has one declares it, later ones add rules or elements.
 	Fragment      *Fragment `protobuf:"bytes,2,opt,name=fragment,proto3" json:"fragment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3016,7 +3074,9 @@ type FragmentStatus struct {
 	// Named objects and flowtables.
 	Objects uint32 `protobuf:"varint,12,opt,name=objects,proto3" json:"objects,omitempty"`
 	// The violations of its last rejection, if there was no commit of it since.
-	Violations    []*Violation `protobuf:"bytes,13,rep,name=violations,proto3" json:"violations,omitempty"`
+	Violations []*Violation `protobuf:"bytes,13,rep,name=violations,proto3" json:"violations,omitempty"`
+	// When the aggregator withdraws it by itself. Not set means never.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3138,6 +3198,13 @@ func (x *FragmentStatus) GetObjects() uint32 {
 func (x *FragmentStatus) GetViolations() []*Violation {
 	if x != nil {
 		return x.Violations
+	}
+	return nil
+}
+
+func (x *FragmentStatus) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
 	}
 	return nil
 }
@@ -4373,6 +4440,7 @@ type WatchResponse struct {
 	//	*WatchResponse_Rejection
 	//	*WatchResponse_Drift
 	//	*WatchResponse_Presence
+	//	*WatchResponse_Expired
 	Event         isWatchResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4458,6 +4526,15 @@ func (x *WatchResponse) GetPresence() *Presence {
 	return nil
 }
 
+func (x *WatchResponse) GetExpired() *Expired {
+	if x != nil {
+		if x, ok := x.Event.(*WatchResponse_Expired); ok {
+			return x.Expired
+		}
+	}
+	return nil
+}
+
 type isWatchResponse_Event interface {
 	isWatchResponse_Event()
 }
@@ -4478,6 +4555,10 @@ type WatchResponse_Presence struct {
 	Presence *Presence `protobuf:"bytes,5,opt,name=presence,proto3,oneof"`
 }
 
+type WatchResponse_Expired struct {
+	Expired *Expired `protobuf:"bytes,6,opt,name=expired,proto3,oneof"`
+}
+
 func (*WatchResponse_Commit) isWatchResponse_Event() {}
 
 func (*WatchResponse_Rejection) isWatchResponse_Event() {}
@@ -4485,6 +4566,8 @@ func (*WatchResponse_Rejection) isWatchResponse_Event() {}
 func (*WatchResponse_Drift) isWatchResponse_Event() {}
 
 func (*WatchResponse_Presence) isWatchResponse_Event() {}
+
+func (*WatchResponse_Expired) isWatchResponse_Event() {}
 
 // Commit is a transaction that the kernel accepted.
 type Commit struct {
@@ -4857,6 +4940,68 @@ func (x *Presence) GetPid() int32 {
 	return 0
 }
 
+// Expired means that a fragment was withdrawn because its expire_time has passed.
+type Expired struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Fragment   *FragmentName          `protobuf:"bytes,1,opt,name=fragment,proto3" json:"fragment,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// The commit that no longer has the fragment.
+	Revision      uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Expired) Reset() {
+	*x = Expired{}
+	mi := &file_weft_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Expired) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Expired) ProtoMessage() {}
+
+func (x *Expired) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Expired.ProtoReflect.Descriptor instead.
+func (*Expired) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *Expired) GetFragment() *FragmentName {
+	if x != nil {
+		return x.Fragment
+	}
+	return nil
+}
+
+func (x *Expired) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+func (x *Expired) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 type CleanupRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -4865,7 +5010,7 @@ type CleanupRequest struct {
 
 func (x *CleanupRequest) Reset() {
 	*x = CleanupRequest{}
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4877,7 +5022,7 @@ func (x *CleanupRequest) String() string {
 func (*CleanupRequest) ProtoMessage() {}
 
 func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4890,7 +5035,7 @@ func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupRequest.ProtoReflect.Descriptor instead.
 func (*CleanupRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{61}
+	return file_weft_proto_rawDescGZIP(), []int{62}
 }
 
 type CleanupResponse struct {
@@ -4903,7 +5048,7 @@ type CleanupResponse struct {
 
 func (x *CleanupResponse) Reset() {
 	*x = CleanupResponse{}
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4915,7 +5060,7 @@ func (x *CleanupResponse) String() string {
 func (*CleanupResponse) ProtoMessage() {}
 
 func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4928,7 +5073,7 @@ func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupResponse.ProtoReflect.Descriptor instead.
 func (*CleanupResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{62}
+	return file_weft_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CleanupResponse) GetTables() []*ObjectName {
@@ -4955,13 +5100,18 @@ const file_weft_proto_rawDesc = "" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x16\n" +
 	"\x06handle\x18\x05 \x01(\x04R\x06handle\x12\x14\n" +
 	"\x05index\x18\x06 \x01(\rR\x05index\x12\x10\n" +
-	"\x03key\x18\a \x01(\tR\x03key\"\xa3\x01\n" +
+	"\x03key\x18\a \x01(\tR\x03key\"\x9f\x02\n" +
 	"\bFragment\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12-\n" +
 	"\blifetime\x18\x03 \x01(\x0e2\x11.weft.v1.LifetimeR\blifetime\x12&\n" +
 	"\x06tables\x18\x04 \x03(\v2\x0e.weft.v1.TableR\x06tables\x12\x10\n" +
-	"\x03nft\x18\x05 \x01(\tR\x03nft\"\xba\x02\n" +
+	"\x03nft\x18\x05 \x01(\tR\x03nft\x12-\n" +
+	"\x03ttl\x18\x06 \x01(\v2\x19.google.protobuf.DurationH\x00R\x03ttl\x12=\n" +
+	"\vexpire_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampH\x00R\n" +
+	"expireTimeB\f\n" +
+	"\n" +
+	"expiration\"\xba\x02\n" +
 	"\x05Table\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -5082,14 +5232,14 @@ const file_weft_proto_rawDesc = "" +
 	"\bRejected\x122\n" +
 	"\n" +
 	"violations\x18\x01 \x03(\v2\x12.weft.v1.ViolationR\n" +
-	"violations\"\xaf\x03\n" +
+	"violations\"\xc3\x03\n" +
 	"\tViolation\x12+\n" +
 	"\x06object\x18\x01 \x01(\v2\x13.weft.v1.ObjectNameR\x06object\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
 	"\x04line\x18\x03 \x01(\rR\x04line\x12\x16\n" +
 	"\x06column\x18\x04 \x01(\rR\x06column\x12\x18\n" +
 	"\aexcerpt\x18\x05 \x01(\tR\aexcerpt\x121\n" +
-	"\x06reason\x18\x06 \x01(\x0e2\x19.weft.v1.Violation.ReasonR\x06reason\"\xe1\x01\n" +
+	"\x06reason\x18\x06 \x01(\x0e2\x19.weft.v1.Violation.ReasonR\x06reason\"\xf5\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREASON_SYNTAX\x10\x01\x12\x12\n" +
@@ -5100,7 +5250,9 @@ const file_weft_proto_rawDesc = "" +
 	"\x11REASON_PERMISSION\x10\x06\x12\x10\n" +
 	"\fREASON_LIMIT\x10\a\x12\x1a\n" +
 	"\x16REASON_SNAPSHOT_NEEDED\x10\b\x12\x15\n" +
-	"\x11REASON_TAKEN_OVER\x10\t\"q\n" +
+	"\x11REASON_TAKEN_OVER\x10\t\x12\x12\n" +
+	"\x0eREASON_EXPIRED\x10\n" +
+	"\"q\n" +
 	"\vPlanRequest\x121\n" +
 	"\bwithdraw\x18\x01 \x03(\v2\x15.weft.v1.FragmentNameR\bwithdraw\x12/\n" +
 	"\tfragments\x18\x02 \x03(\v2\x11.weft.v1.FragmentR\tfragments\"\xdd\x01\n" +
@@ -5162,7 +5314,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x14ListFragmentsRequest\"j\n" +
 	"\x15ListFragmentsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x125\n" +
-	"\tfragments\x18\x02 \x03(\v2\x17.weft.v1.FragmentStatusR\tfragments\"\xa5\x04\n" +
+	"\tfragments\x18\x02 \x03(\v2\x17.weft.v1.FragmentStatusR\tfragments\"\xe2\x04\n" +
 	"\x0eFragmentStatus\x121\n" +
 	"\bfragment\x18\x01 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12-\n" +
@@ -5179,7 +5331,9 @@ const file_weft_proto_rawDesc = "" +
 	"\aobjects\x18\f \x01(\rR\aobjects\x122\n" +
 	"\n" +
 	"violations\x18\r \x03(\v2\x12.weft.v1.ViolationR\n" +
-	"violations\"F\n" +
+	"violations\x12;\n" +
+	"\vexpire_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"F\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_COMMITTED\x10\x01\x12\x11\n" +
@@ -5274,13 +5428,14 @@ const file_weft_proto_rawDesc = "" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x14\n" +
 	"\x05index\x18\x04 \x01(\rR\x05index\"\x0e\n" +
-	"\fWatchRequest\"\x80\x02\n" +
+	"\fWatchRequest\"\xae\x02\n" +
 	"\rWatchResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
 	"\x06commit\x18\x02 \x01(\v2\x0f.weft.v1.CommitH\x00R\x06commit\x122\n" +
 	"\trejection\x18\x03 \x01(\v2\x12.weft.v1.RejectionH\x00R\trejection\x12&\n" +
 	"\x05drift\x18\x04 \x01(\v2\x0e.weft.v1.DriftH\x00R\x05drift\x12/\n" +
-	"\bpresence\x18\x05 \x01(\v2\x11.weft.v1.PresenceH\x00R\bpresenceB\a\n" +
+	"\bpresence\x18\x05 \x01(\v2\x11.weft.v1.PresenceH\x00R\bpresence\x12,\n" +
+	"\aexpired\x18\x06 \x01(\v2\x10.weft.v1.ExpiredH\x00R\aexpiredB\a\n" +
 	"\x05event\"\xad\x02\n" +
 	"\x06Commit\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x123\n" +
@@ -5311,7 +5466,12 @@ const file_weft_proto_rawDesc = "" +
 	"\bPresence\x12\x1c\n" +
 	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x12\x10\n" +
-	"\x03pid\x18\x03 \x01(\x05R\x03pid\"\x10\n" +
+	"\x03pid\x18\x03 \x01(\x05R\x03pid\"\x95\x01\n" +
+	"\aExpired\x121\n" +
+	"\bfragment\x18\x01 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\x12;\n" +
+	"\vexpire_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\"\x10\n" +
 	"\x0eCleanupRequest\">\n" +
 	"\x0fCleanupResponse\x12+\n" +
 	"\x06tables\x18\x01 \x03(\v2\x13.weft.v1.ObjectNameR\x06tables*e\n" +
@@ -5355,7 +5515,7 @@ func file_weft_proto_rawDescGZIP() []byte {
 }
 
 var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_weft_proto_goTypes = []any{
 	(Lifetime)(0),                  // 0: weft.v1.Lifetime
 	(MapRole)(0),                   // 1: weft.v1.MapRole
@@ -5423,147 +5583,158 @@ var file_weft_proto_goTypes = []any{
 	(*Rejection)(nil),              // 63: weft.v1.Rejection
 	(*Drift)(nil),                  // 64: weft.v1.Drift
 	(*Presence)(nil),               // 65: weft.v1.Presence
-	(*CleanupRequest)(nil),         // 66: weft.v1.CleanupRequest
-	(*CleanupResponse)(nil),        // 67: weft.v1.CleanupResponse
-	(*durationpb.Duration)(nil),    // 68: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 69: google.protobuf.Timestamp
+	(*Expired)(nil),                // 66: weft.v1.Expired
+	(*CleanupRequest)(nil),         // 67: weft.v1.CleanupRequest
+	(*CleanupResponse)(nil),        // 68: weft.v1.CleanupResponse
+	(*durationpb.Duration)(nil),    // 69: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 70: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,   // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
 	8,   // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	9,   // 2: weft.v1.Table.chains:type_name -> weft.v1.Chain
-	11,  // 3: weft.v1.Table.sets:type_name -> weft.v1.Set
-	11,  // 4: weft.v1.Table.maps:type_name -> weft.v1.Set
-	14,  // 5: weft.v1.Table.objects:type_name -> weft.v1.Object
-	15,  // 6: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
-	10,  // 7: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	68,  // 8: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	68,  // 9: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
-	1,   // 10: weft.v1.Set.role:type_name -> weft.v1.MapRole
-	12,  // 11: weft.v1.Set.elements:type_name -> weft.v1.Element
-	68,  // 12: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
-	13,  // 13: weft.v1.Element.state:type_name -> weft.v1.ElementState
-	68,  // 14: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
-	7,   // 15: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	62,  // 16: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	5,   // 17: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
-	7,   // 18: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
-	21,  // 19: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
-	22,  // 20: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
-	23,  // 21: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
-	9,   // 22: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
-	11,  // 23: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
-	11,  // 24: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
-	14,  // 25: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
-	15,  // 26: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
-	24,  // 27: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
-	12,  // 28: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
-	26,  // 29: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
-	27,  // 30: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
-	28,  // 31: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
-	6,   // 32: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
-	2,   // 33: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
-	5,   // 34: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
-	7,   // 35: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
-	62,  // 36: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
-	31,  // 37: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
-	63,  // 38: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
-	32,  // 39: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
-	3,   // 40: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
-	6,   // 41: weft.v1.Change.object:type_name -> weft.v1.ObjectName
-	5,   // 42: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
-	6,   // 43: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
-	5,   // 44: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
-	5,   // 45: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
-	35,  // 46: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
-	36,  // 47: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
-	5,   // 48: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
-	41,  // 49: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
-	7,   // 50: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
-	41,  // 51: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
-	5,   // 52: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
-	0,   // 53: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
-	4,   // 54: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	69,  // 55: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	28,  // 56: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	46,  // 57: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
-	47,  // 58: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
-	49,  // 59: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
-	50,  // 60: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
-	51,  // 61: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
-	46,  // 62: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
-	5,   // 63: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
-	9,   // 64: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
-	5,   // 65: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
-	48,  // 66: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
-	10,  // 67: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
-	5,   // 68: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
-	11,  // 69: weft.v1.MergedSet.set:type_name -> weft.v1.Set
-	5,   // 70: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
-	12,  // 71: weft.v1.MergedSet.added:type_name -> weft.v1.Element
-	14,  // 72: weft.v1.MergedObject.object:type_name -> weft.v1.Object
-	5,   // 73: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
-	15,  // 74: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
-	5,   // 75: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
-	54,  // 76: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	55,  // 77: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	63,  // 78: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	69,  // 79: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	69,  // 80: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	6,   // 81: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
-	58,  // 82: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
-	5,   // 83: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	69,  // 84: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	61,  // 85: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
-	63,  // 86: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
-	64,  // 87: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
-	65,  // 88: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
-	5,   // 89: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
-	62,  // 90: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	68,  // 91: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	68,  // 92: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	68,  // 93: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	5,   // 94: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
-	28,  // 95: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	62,  // 96: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	6,   // 97: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
-	16,  // 98: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	20,  // 99: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	18,  // 100: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	29,  // 101: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	33,  // 102: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	37,  // 103: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	39,  // 104: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	42,  // 105: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	44,  // 106: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	52,  // 107: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	56,  // 108: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	59,  // 109: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	66,  // 110: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	17,  // 111: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	25,  // 112: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	19,  // 113: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	30,  // 114: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	34,  // 115: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	38,  // 116: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	40,  // 117: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	43,  // 118: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	45,  // 119: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	53,  // 120: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	57,  // 121: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	60,  // 122: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	67,  // 123: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	111, // [111:124] is the sub-list for method output_type
-	98,  // [98:111] is the sub-list for method input_type
-	98,  // [98:98] is the sub-list for extension type_name
-	98,  // [98:98] is the sub-list for extension extendee
-	0,   // [0:98] is the sub-list for field type_name
+	69,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
+	70,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
+	9,   // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
+	11,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
+	11,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
+	14,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
+	15,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
+	10,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
+	69,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	69,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	1,   // 12: weft.v1.Set.role:type_name -> weft.v1.MapRole
+	12,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
+	69,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
+	13,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
+	69,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
+	7,   // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
+	62,  // 18: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	5,   // 19: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
+	7,   // 20: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
+	21,  // 21: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
+	22,  // 22: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
+	23,  // 23: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
+	9,   // 24: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
+	11,  // 25: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
+	11,  // 26: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
+	14,  // 27: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
+	15,  // 28: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
+	24,  // 29: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
+	12,  // 30: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
+	26,  // 31: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
+	27,  // 32: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
+	28,  // 33: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
+	6,   // 34: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
+	2,   // 35: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
+	5,   // 36: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
+	7,   // 37: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
+	62,  // 38: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	31,  // 39: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
+	63,  // 40: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	32,  // 41: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
+	3,   // 42: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	6,   // 43: weft.v1.Change.object:type_name -> weft.v1.ObjectName
+	5,   // 44: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
+	6,   // 45: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
+	5,   // 46: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
+	5,   // 47: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
+	35,  // 48: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
+	36,  // 49: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
+	5,   // 50: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
+	41,  // 51: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
+	7,   // 52: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
+	41,  // 53: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
+	5,   // 54: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
+	0,   // 55: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
+	4,   // 56: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
+	70,  // 57: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	28,  // 58: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	70,  // 59: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	46,  // 60: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	47,  // 61: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	49,  // 62: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	50,  // 63: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
+	51,  // 64: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
+	46,  // 65: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	5,   // 66: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
+	9,   // 67: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	5,   // 68: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
+	48,  // 69: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	10,  // 70: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	5,   // 71: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
+	11,  // 72: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	5,   // 73: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
+	12,  // 74: weft.v1.MergedSet.added:type_name -> weft.v1.Element
+	14,  // 75: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	5,   // 76: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
+	15,  // 77: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	5,   // 78: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
+	54,  // 79: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	55,  // 80: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	63,  // 81: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	70,  // 82: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	70,  // 83: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	6,   // 84: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	58,  // 85: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
+	5,   // 86: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
+	70,  // 87: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	61,  // 88: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
+	63,  // 89: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
+	64,  // 90: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
+	65,  // 91: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
+	66,  // 92: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
+	5,   // 93: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
+	62,  // 94: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	69,  // 95: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	69,  // 96: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	69,  // 97: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	5,   // 98: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
+	28,  // 99: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	62,  // 100: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	5,   // 101: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
+	70,  // 102: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	6,   // 103: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
+	16,  // 104: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	20,  // 105: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	18,  // 106: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	29,  // 107: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	33,  // 108: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	37,  // 109: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	39,  // 110: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	42,  // 111: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	44,  // 112: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	52,  // 113: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	56,  // 114: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	59,  // 115: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	67,  // 116: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	17,  // 117: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	25,  // 118: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	19,  // 119: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	30,  // 120: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	34,  // 121: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	38,  // 122: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	40,  // 123: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	43,  // 124: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	45,  // 125: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	53,  // 126: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	57,  // 127: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	60,  // 128: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	68,  // 129: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	117, // [117:130] is the sub-list for method output_type
+	104, // [104:117] is the sub-list for method input_type
+	104, // [104:104] is the sub-list for extension type_name
+	104, // [104:104] is the sub-list for extension extendee
+	0,   // [0:104] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
 func file_weft_proto_init() {
 	if File_weft_proto != nil {
 		return
+	}
+	file_weft_proto_msgTypes[2].OneofWrappers = []any{
+		(*Fragment_Ttl)(nil),
+		(*Fragment_ExpireTime)(nil),
 	}
 	file_weft_proto_msgTypes[15].OneofWrappers = []any{
 		(*PublishRequest_Snapshot)(nil),
@@ -5579,6 +5750,7 @@ func file_weft_proto_init() {
 		(*WatchResponse_Rejection)(nil),
 		(*WatchResponse_Drift)(nil),
 		(*WatchResponse_Presence)(nil),
+		(*WatchResponse_Expired)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -5586,7 +5758,7 @@ func file_weft_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -80,14 +80,18 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 // printFragments prints a row for each fragment, then the last rejections.
 func printFragments(w io.Writer, fragments []*weftv1.FragmentStatus, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "FRAGMENT\tPRIORITY\tLIFETIME\tSTATE\tREVISION\tAGE\tCHAINS\tRULES\tSETS\tELEMENTS\tSHADOWED")
+	fmt.Fprintln(tw, "FRAGMENT\tPRIORITY\tLIFETIME\tSTATE\tREVISION\tAGE\tEXPIRES\tCHAINS\tRULES\tSETS\tELEMENTS\tSHADOWED")
 	for _, f := range fragments {
 		age := "-"
 		if f.GetChanged().IsValid() {
 			age = now.Sub(f.GetChanged().AsTime()).Round(time.Second).String()
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%d\n", f.GetFragment().Text(), f.GetPriority(),
-			cli.Word(f.GetLifetime().String(), "LIFETIME_"), cli.Word(f.GetState().String(), "STATE_"), f.GetRevision(), age,
+		expires := "-"
+		if f.GetExpireTime().IsValid() {
+			expires = "in " + f.GetExpireTime().AsTime().Sub(now).Round(time.Second).String()
+		}
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", f.GetFragment().Text(), f.GetPriority(),
+			cli.Word(f.GetLifetime().String(), "LIFETIME_"), cli.Word(f.GetState().String(), "STATE_"), f.GetRevision(), age, expires,
 			f.GetChains(), f.GetRules(), f.GetSets(), f.GetElements(), f.GetShadowed())
 	}
 	if err := tw.Flush(); err != nil {

@@ -91,7 +91,8 @@ type element struct {
 // newContent takes a fragment apart. The fragment is not changed, and shared.
 // An error means that the aggregator would not take it either.
 func newContent(f *weftv1.Fragment) (*content, error) {
-	c := &content{head: &weftv1.Fragment{Name: f.GetName(), Priority: f.GetPriority(), Lifetime: f.GetLifetime()}}
+	c := &content{head: client.Declaration(f)}
+	c.head.Nft = ""
 	tables := f.GetTables()
 	if f.GetNft() != "" {
 		var err error

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/semaphore"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
@@ -30,6 +32,9 @@ type Config struct {
 	Out io.Writer
 	// Lifetime is that of snapshots that name none.
 	Lifetime weftv1.Lifetime
+	// TTL is the time to live of snapshots that have no expiration; 0 means that they
+	// do not expire.
+	TTL time.Duration
 	// Include puts the files that a .nft text includes in their places; nil leaves the
 	// text as it is.
 	Include func(text string) (string, error)
@@ -140,7 +145,10 @@ func (b *bridge) send(s *submission, line []byte) {
 	}
 	switch u := req.GetUpdate().(type) {
 	case *weftv1.PublishRequest_Snapshot:
-		s.pending = b.session.StartPutContent(u.Snapshot.GetName(), &kept{snapshot: u.Snapshot})
+		if u.Snapshot.GetExpiration() == nil && b.cfg.TTL > 0 {
+			u.Snapshot.Expiration = &weftv1.Fragment_Ttl{Ttl: durationpb.New(b.cfg.TTL)}
+		}
+		s.pending = b.session.StartPutContent(u.Snapshot.GetName(), &kept{snapshot: u.Snapshot.WithExpireTime(time.Now())})
 	case *weftv1.PublishRequest_Patch:
 		s.pending = b.session.StartPatch(u.Patch)
 	case *weftv1.PublishRequest_Withdraw:

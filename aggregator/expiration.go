@@ -1,0 +1,126 @@
+package aggregator
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// expirations has the fragments that expire, in the order in which they do.
+type expirations struct {
+	order []expiration
+	times map[desired.Key]time.Time
+	timer *time.Timer
+}
+
+type expiration struct {
+	at  time.Time
+	key desired.Key
+}
+
+func (e expiration) compare(other expiration) int {
+	if c := e.at.Compare(other.at); c != 0 {
+		return c
+	}
+	return e.key.Compare(other.key)
+}
+
+func newExpirations() *expirations {
+	return &expirations{times: make(map[desired.Key]time.Time)}
+}
+
+// set changes when a fragment expires; zero means never.
+func (e *expirations) set(key desired.Key, at time.Time) {
+	old, ok := e.times[key]
+	if old.Equal(at) {
+		return
+	}
+	if ok {
+		i, _ := slices.BinarySearchFunc(e.order, expiration{old, key}, expiration.compare)
+		e.order = slices.Delete(e.order, i, i+1)
+		delete(e.times, key)
+	}
+	if !at.IsZero() {
+		i, _ := slices.BinarySearchFunc(e.order, expiration{at, key}, expiration.compare)
+		e.order = slices.Insert(e.order, i, expiration{at, key})
+		e.times[key] = at
+	}
+}
+
+// clockCheck is the longest time that passes before a step of the machine's clock
+// is noticed.
+const clockCheck = time.Minute
+
+// due returns a channel that receives when the next fragment may have expired; nil
+// if none expires.
+func (e *expirations) due(now time.Time) <-chan time.Time {
+	if len(e.order) == 0 {
+		return nil
+	}
+	wait := min(e.order[0].at.Sub(now), clockCheck)
+	if e.timer == nil {
+		e.timer = time.NewTimer(wait)
+	} else {
+		e.timer.Reset(wait)
+	}
+	return e.timer.C
+}
+
+// expired reports whether a fragment has expired.
+func (w *writer) expired(f desired.Status) bool {
+	return !f.Expires.IsZero() && !f.Expires.After(w.now())
+}
+
+// expire has the fragments withdrawn that have expired by now.
+func (w *writer) expire() {
+	e, now := w.expirations, w.now()
+	for len(e.order) > 0 && !e.order[0].at.After(now) {
+		key := e.order[0].key
+		e.set(key, time.Time{})
+		if _, ok := w.abandoned[key]; !ok {
+			w.abandoned[key] = false
+		}
+		w.retryAbandoned = true
+	}
+}
+
+// expiring follows committed updates: it records when their fragments expire, and
+// reports those that were withdrawn because they had expired.
+func (w *writer) expiring(accepted []*submission) {
+	for _, s := range accepted {
+		if s.update.Snapshot {
+			w.expirations.set(s.key(), s.update.Expires)
+		}
+		if s.expired.IsZero() {
+			continue
+		}
+		if owner := w.sessions[s.owner]; owner != nil {
+			owner.expired[s.key().Name] = true
+		}
+		w.log.Info("fragment expired", "fragment", s.key().String(), "expire_time", s.expired, "revision", w.revision)
+		w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Expired{Expired: &weftv1.Expired{
+			Fragment: nameOf(s.key()), ExpireTime: timestamppb.New(s.expired), Revision: w.revision,
+		}}})
+	}
+}
+
+// expireTime is a time in a message; nil if it is zero.
+func expireTime(at time.Time) *timestamppb.Timestamp {
+	if at.IsZero() {
+		return nil
+	}
+	return timestamppb.New(at)
+}
+
+// head returns a fragment without its content.
+func head(name string, priority int32, lifetime weftv1.Lifetime, expires *timestamppb.Timestamp) *weftv1.Fragment {
+	f := &weftv1.Fragment{Name: name, Priority: priority, Lifetime: lifetime}
+	if expires != nil {
+		f.Expiration = &weftv1.Fragment_ExpireTime{ExpireTime: expires}
+	}
+	return f
+}
