@@ -1,6 +1,9 @@
 package compile
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
@@ -61,14 +64,24 @@ func (w want) name() string {
 	if w.typ != nil {
 		return w.typ.Name
 	}
-	s := ""
+	names := make([]string, len(w.parts))
 	for i, p := range w.parts {
-		if i > 0 {
-			s += " . "
-		}
-		s += p.name()
+		names[i] = p.name()
 	}
-	return s
+	return strings.Join(names, " . ")
+}
+
+// single returns the parts of a concatenation, or the type itself.
+func (w want) single() []want {
+	if w.parts != nil {
+		return w.parts
+	}
+	return []want{w}
+}
+
+// matches reports whether a term has the type.
+func (w want) matches(t term) bool {
+	return slices.EqualFunc(w.single(), partsOf(t), func(w want, t term) bool { return w.typ == t.info().typ })
 }
 
 func (w want) info(pos syntax.Pos) termInfo {

@@ -92,23 +92,10 @@ func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *set.Type) term {
 		return fail(x.Position(), "a map is not possible as the key of a dynamic statement")
 	}
 	t := r.eval(x, w)
-	parts, terms := w.parts, []term{t}
-	if c, ok := t.(*concatTerm); ok {
-		terms = c.parts
+	if !w.matches(t) {
+		fail(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
 	}
-	if parts == nil {
-		parts = []want{w}
-	}
-	same := len(parts) == len(terms)
-	for i := 0; same && i < len(terms); i++ {
-		same = terms[i].info().typ == parts[i].typ
-	}
-	switch {
-	case !same:
-		return fail(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
-	case isConstant(t) && !isSingle(t):
-		return fail(x.Position(), "%s is more than one value", describe(x))
-	}
+	checkOne(x, t)
 	return t
 }
 

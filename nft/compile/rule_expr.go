@@ -12,8 +12,24 @@ import (
 type exprStmt struct{ expr.Expr }
 
 // generate is statement's.
-func (s exprStmt) generate(g *generator) {
-	g.emitOwn(s.Expr)
+func (s exprStmt) generate(g *generator) { g.emitOwn(s.Expr) }
+
+// valueStmt is a statement whose expression reads up to two values from registers.
+type valueStmt struct {
+	// first and second are nil if they were not given. Then their registers are 0.
+	first, second term
+	expr          func(first, second uint32) expr.Expr
+}
+
+// generate is statement's.
+func (s *valueStmt) generate(g *generator) {
+	first := g.loadOptional(s.first)
+	g.emitOwn(s.expr(first, g.loadOptional(s.second)))
+}
+
+// addValue adds a statement whose expression reads one value.
+func (r *ruleCompiler) addValue(value term, e func(reg uint32) expr.Expr) {
+	r.add(&valueStmt{first: value, expr: func(reg, _ uint32) expr.Expr { return e(reg) }})
 }
 
 // addLibrary adds a statement that is one expression of google/nftables.
@@ -21,8 +37,7 @@ func (r *ruleCompiler) addLibrary(e google.Any) { r.add(exprStmt{expr.Library{An
 
 // stateful evaluates a statement that keeps a state.
 func (r *ruleCompiler) stateful(s syntax.Stmt) {
-	e := must(expr.NewStateful(s))
-	r.add(exprStmt{e})
+	r.add(exprStmt{must(expr.NewStateful(s))})
 }
 
 // requireConntrack rejects the families for which the kernel has no connection

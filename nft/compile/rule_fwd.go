@@ -7,24 +7,19 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// fwdStmt sends a packet out of a device, to a neighbour if addr is not nil.
-type fwdStmt struct {
-	family       uint32
-	addr, device term
-}
-
 // fwd evaluates a fwd statement.
 func (r *ruleCompiler) fwd(s *syntax.Fwd) {
 	if r.ctx.family != nft.FamilyNetdev {
 		fail(s.Pos, "fwd is possible in tables of family netdev only")
 	}
-	out := &fwdStmt{}
-	out.device = r.target(s.Device, wantDevice)
+	device, family, addr := r.target(s.Device, wantDevice), uint32(0), term(nil)
 	if s.Addr != nil {
-		out.family = familyNumber(s.Family)
-		out.addr = r.target(s.Addr, wantAddr(out.family))
+		family = familyNumber(s.Family)
+		addr = r.target(s.Addr, wantAddr(family))
 	}
-	r.add(out)
+	r.add(&valueStmt{device, addr, func(device, addr uint32) expr.Expr {
+		return &expr.Fwd{Family: family, Device: device, Addr: addr}
+	}})
 }
 
 // familyNumber returns the number of ip and ip6, 0 for no family.
@@ -37,12 +32,4 @@ func familyNumber(name string) uint32 {
 	default:
 		return 0
 	}
-}
-
-// generate is statement's.
-func (s *fwdStmt) generate(g *generator) {
-	e := expr.Fwd{Family: s.family}
-	e.Device = g.loadTarget(s.device)
-	e.Addr = g.loadTarget(s.addr)
-	g.emitOwn(&e)
 }

@@ -1,7 +1,7 @@
 package compile
 
 import (
-	"slices"
+	"cmp"
 
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/set"
@@ -14,30 +14,68 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 	if w.typ == nil && w.parts == nil {
 		return fail(x.Pos, "a map is not possible here")
 	}
-	key := r.mapKey(x.Key)
-	switch table := x.Table.(type) {
-	case *syntax.SetRef:
-		set := r.setRef(table, key)
-		if !set.set.Map || set.set.Verdict || set.set.Object != "" {
-			return fail(table.Pos, "@%s is not a map of values", table.Name)
-		}
-		return newLookup(x.Pos, key, set)
-	case *syntax.Set:
-		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true}
-		return r.anonymousMap(x, table, spec, w)
-	default:
-		return fail(x.Pos, "a map needs { ... } or @name")
+	spec := r.mapSpec(x.Key)
+	for _, p := range w.single() {
+		spec.data = append(spec.data, wantAsPart(p))
 	}
+	var first *syntax.Elem
+	table := r.mapTable(x.Table, spec, func(e *syntax.Elem, out *set.Element) {
+		first = cmp.Or(first, e)
+		if e.Value == nil {
+			fail(e.Pos, "element has no value: write KEY : VALUE")
+		}
+		if _, ok := e.Value.(*syntax.Verdict); ok {
+			fail(e.Value.Position(), "a verdict is not a value: use vmap")
+		}
+		v := r.constant(e.Value, w)
+		checkNoStatements(e)
+		if e != first && isSingle(v) == spec.dataInterval {
+			fail(e.Value.Position(), "either all values of a map are ranges, or none is")
+		}
+		spec.dataInterval = !isSingle(v)
+		out.Data = packData(v, spec.data, spec.dataInterval)
+	})
+	return newLookup(x.Pos, spec.key, table)
 }
 
-// mapKey evaluates what is looked up in a map.
-func (r *ruleCompiler) mapKey(x syntax.Expr) term {
+// mapSpec evaluates what is looked up in a map.
+func (r *ruleCompiler) mapSpec(x syntax.Expr) *anonymousSpec {
 	key := r.eval(x, want{})
 	if isConstant(key) {
-		return fail(x.Position(), "%s is a constant: nothing to look up", describe(x))
+		fail(x.Position(), "%s is a constant: nothing to look up", describe(x))
 	}
 	lookupCT(key)
-	return key
+	return &anonymousSpec{key: key, syntaxKey: x, isMap: true}
+}
+
+// mapTable evaluates the table of a map of the kind of spec. Data sets the data of an
+// element of an anonymous map. The key of spec becomes the one that is looked up.
+func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*syntax.Elem, *set.Element)) *setTerm {
+	ref, ok := x.(*syntax.SetRef)
+	if !ok {
+		return r.anonymous(spec, x.(*syntax.Set), data)
+	}
+	table := r.setRef(ref, spec.key)
+	switch s := table.set; {
+	case spec.verdict && !s.Verdict:
+		fail(ref.Pos, "@%s is not a map of verdicts", ref.Name)
+	case spec.object != "" && s.Object == "":
+		fail(ref.Pos, "@%s is not a map of objects", ref.Name)
+	case spec.object != "" && s.Object != spec.object:
+		fail(ref.Pos, "@%s is a map of kind %s: want %s", ref.Name, s.Object, spec.object)
+	case !spec.verdict && spec.object == "" && (!s.Map || s.Verdict || s.Object != ""):
+		fail(ref.Pos, "@%s is not a map of values", ref.Name)
+	case s.Flags&set.FlagInterval != 0:
+		spec.key = toBig(spec.key)
+	}
+	return table
+}
+
+// checkNoStatements rejects the statements of an element.
+func checkNoStatements(e *syntax.Elem) {
+	if len(e.Stmts) > 0 {
+		fail(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
+	}
 }
 
 // lookupCT refuses to look up the ct addresses that do not tell their
@@ -56,9 +94,6 @@ func newLookup(pos syntax.Pos, key term, s *setTerm) *lookupTerm {
 	if err != nil {
 		fail(pos, "map %s: %s", s.set.Name, err)
 	}
-	if s.set.Flags&set.FlagInterval != 0 {
-		key = toBig(key)
-	}
 	t := &lookupTerm{termInfo: termInfo{pos: pos}, key: key, table: s}
 	if len(parts) == 1 {
 		p := parts[0]
@@ -72,41 +107,6 @@ func newLookup(pos syntax.Pos, key term, s *setTerm) *lookupTerm {
 	return t
 }
 
-// anonymousMap makes an anonymous map of values.
-func (r *ruleCompiler) anonymousMap(x *syntax.Map, table *syntax.Set, spec *anonymousSpec, w want) term {
-	keys := r.elementKeys(spec, table)
-	values := make([]term, len(keys))
-	for i, e := range table.Elems {
-		if e.Value == nil {
-			return fail(e.Pos, "element has no value: write KEY : VALUE")
-		}
-		if _, ok := e.Value.(*syntax.Verdict); ok {
-			return fail(e.Value.Position(), "a verdict is not a value: use vmap")
-		}
-		values[i] = r.constant(e.Value, w)
-		if len(e.Stmts) > 0 {
-			return fail(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
-		}
-		keys[i].elem.Comment = e.Comment
-		if i > 0 && isSingle(values[i]) == spec.dataInterval {
-			return fail(e.Value.Position(), "either all values of a map are ranges, or none is")
-		}
-		spec.dataInterval = !isSingle(values[i])
-	}
-	if w.parts == nil {
-		spec.data = []set.Part{wantAsPart(w)}
-	}
-	for _, p := range w.parts {
-		spec.data = append(spec.data, wantAsPart(p))
-	}
-	for i, v := range values {
-		keys[i].elem.Data = packData(v, spec.data, spec.dataInterval)
-	}
-	elems := spec.pack(r.transferSet(spec, keys))
-	set := r.newAnonymous(spec, elems)
-	return newLookup(x.Pos, spec.key, set)
-}
-
 // wantAsPart is the part of data of a type.
 func wantAsPart(w want) set.Part {
 	return set.Part{Type: w.typ, Size: int(w.width+7) / 8, Bits: int(w.width), Order: w.order, Raw: w.raw}
@@ -115,21 +115,8 @@ func wantAsPart(w want) set.Part {
 // packData packs a map's value: the least and, for ranges, the
 // greatest after it.
 func packData(t term, parts []set.Part, interval bool) string {
-	terms := []term{t}
-	if c, ok := t.(*concatTerm); ok {
-		terms = c.parts
-	}
 	var low, high [2 * set.MaxKey]byte
-	lo, hi := low[:0], high[:0]
-	for i, t := range terms {
-		from, to := bounds(t)
-		p := parts[i]
-		lo = appendValue(lo, from, uint32(p.Size), p.Order)
-		hi = appendValue(hi, to, uint32(p.Size), p.Order)
-		if len(terms) > 1 {
-			lo, hi = set.AppendPadding(lo, p), set.AppendPadding(hi, p)
-		}
-	}
+	lo, hi := appendBounds(low[:0], high[:0], t, parts)
 	if interval {
 		lo = append(lo, hi...)
 	}
@@ -141,44 +128,18 @@ type vmapStmt struct{ lookup *lookupTerm }
 
 // vmap evaluates "key vmap TABLE".
 func (r *ruleCompiler) vmap(x *syntax.Vmap) {
-	key := r.mapKey(x.Key)
-	var s *setTerm
-	switch table := x.Table.(type) {
-	case *syntax.SetRef:
-		s = r.setRef(table, key)
-		if !s.set.Verdict {
-			fail(table.Pos, "@%s is not a map of verdicts", table.Name)
-		}
-		if s.set.Flags&set.FlagInterval != 0 {
-			key = toBig(key)
-		}
-	case *syntax.Set:
-		spec := &anonymousSpec{key: key, syntaxKey: x.Key, pos: table.Pos, isMap: true, verdict: true}
-		s = r.anonymousVmap(table, spec)
-		key = spec.key
-	default:
-		fail(x.Pos, "vmap needs { ... } or @name")
-	}
-	r.add(&vmapStmt{&lookupTerm{termInfo: termInfo{pos: x.Pos, typ: datatype.Verdict}, key: key, table: s}})
-}
-
-// anonymousVmap makes an anonymous verdict map.
-func (r *ruleCompiler) anonymousVmap(table *syntax.Set, spec *anonymousSpec) *setTerm {
-	keys := r.elementKeys(spec, table)
-	for i, e := range table.Elems {
+	spec := r.mapSpec(x.Key)
+	spec.verdict = true
+	table := r.mapTable(x.Table, spec, func(e *syntax.Elem, out *set.Element) {
 		v, ok := e.Value.(*syntax.Verdict)
 		if !ok {
 			fail(e.Pos, "element has no verdict: write KEY : accept, drop, jump CHAIN ...")
 		}
 		verdict := r.verdict(v)
-		if len(e.Stmts) > 0 {
-			fail(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
-		}
-		keys[i].elem.Comment = e.Comment
-		keys[i].elem.Data = set.VerdictData(verdict)
-	}
-	elems := spec.pack(r.transferSet(spec, keys))
-	return r.newAnonymous(spec, elems)
+		checkNoStatements(e)
+		out.Data = set.VerdictData(verdict)
+	})
+	r.add(&vmapStmt{&lookupTerm{termInfo: termInfo{pos: x.Pos, typ: datatype.Verdict}, key: spec.key, table: table}})
 }
 
 // verdict checks a verdict and notes the chain that it names.
@@ -197,8 +158,6 @@ func (r *ruleCompiler) verdict(v *syntax.Verdict) set.Verdict {
 	if r.scope != nil && !r.scope.Chain(v.Chain) {
 		fail(v.Pos, "chain %q is not declared in this table", v.Chain)
 	}
-	if !slices.Contains(r.out.Chains, v.Chain) {
-		r.out.Chains = append(r.out.Chains, v.Chain)
-	}
+	note(&r.out.Chains, v.Chain)
 	return out
 }

@@ -23,20 +23,16 @@ type natStmt struct {
 	flags uint32
 }
 
+// natFlags are the flags of a translation.
+var natFlags = map[string]uint32{
+	"random": unix.NF_NAT_RANGE_PROTO_RANDOM, "fully-random": unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY, "persistent": unix.NF_NAT_RANGE_PERSISTENT,
+}
+
 // nat evaluates dnat, snat, masquerade and redirect.
 func (r *ruleCompiler) nat(s *syntax.NAT) {
 	out := &natStmt{kind: s.Kind}
 	for _, f := range s.Flags {
-		switch f {
-		case "random":
-			out.flags |= unix.NF_NAT_RANGE_PROTO_RANDOM
-		case "fully-random":
-			out.flags |= unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
-		case "persistent":
-			out.flags |= unix.NF_NAT_RANGE_PERSISTENT
-		default:
-			fail(s.Pos, "%s: unknown flag %q", s.Kind, f)
-		}
+		out.flags |= natFlags[f]
 	}
 	r.natFamily(s, out)
 	if s.Prefix && len(s.Flags) == 0 {
@@ -60,13 +56,7 @@ func (r *ruleCompiler) nat(s *syntax.NAT) {
 // natFamily finds out which addresses are translated.
 func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) {
 	network := r.ctx.at(selector.LayerNetwork)
-	given := uint32(0)
-	switch s.Family {
-	case "ip":
-		given = selector.NFProtoIPv4
-	case "ip6":
-		given = selector.NFProtoIPv6
-	}
+	given := familyNumber(s.Family)
 	switch r.ctx.family {
 	case nft.FamilyIP, nft.FamilyIP6:
 		out.family = uint32(r.ctx.family)
@@ -89,22 +79,18 @@ func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) {
 	default:
 		fail(s.Pos, "%s is possible in tables of family ip, ip6 and inet only", s.Kind)
 	}
-	if s.Addr != nil && (network == &selector.HeaderIP && out.family != selector.NFProtoIPv4 || network == &selector.HeaderIP6 && out.family != selector.NFProtoIPv6) {
+	if s.Addr != nil && !carries(network, out.family) {
 		fail(s.Pos, "conflicting protocols: the rule matches %s, and %s translates the other", network.Name, s.Kind)
 	}
 }
 
 // natAddr evaluates the address, which may be a map of addresses and ports.
 func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) {
-	w := wantIP
-	if out.family == selector.NFProtoIPv6 {
-		w = wantIP6
-	}
+	w := wantAddr(out.family)
 	m, isMap := s.Addr.(*syntax.Map)
 	both := s.AddrPort
 	if isMap {
-		is := r.concatData(m)
-		both = both || is
+		both = r.concatData(m) || both
 	}
 	if both {
 		if !isMap && out.family == selector.NFProtoIPv6 {
@@ -121,8 +107,7 @@ func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) {
 		r.natPair(s, out, t, w)
 		return
 	}
-	t = r.natValue(s.Addr, t, w)
-	out.addr = t
+	out.addr = r.natValue(s.Addr, t, w)
 }
 
 // natValue checks the type of an address or port. A prefix becomes the range
@@ -140,8 +125,7 @@ func (r *ruleCompiler) natValue(x syntax.Expr, t term, w want) term {
 func (r *ruleCompiler) concatData(m *syntax.Map) bool {
 	switch table := m.Table.(type) {
 	case *syntax.SetRef:
-		set := r.named(table)
-		return len(set.Data.Names) > 1
+		return len(r.named(table).Data.Names) > 1
 	case *syntax.Set:
 		for _, e := range table.Elems {
 			if _, ok := e.Value.(*syntax.Concat); ok {
@@ -156,36 +140,26 @@ func (r *ruleCompiler) concatData(m *syntax.Map) bool {
 func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *lookupTerm) {
 	parts, err := t.table.set.Data.Resolve()
 	checkAt(m.Pos, err)
-	wantAddr := wantIP.typ
-	if out.family == selector.NFProtoIPv6 {
-		wantAddr = wantIP6.typ
-	}
-	if len(parts) != 2 || parts[0].Type != wantAddr || parts[1].Type != wantPort.typ {
-		fail(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, wantAddr.Name, strings.Join(t.table.set.Data.Names, " . "))
+	addr := wantAddr(out.family).typ
+	if len(parts) != 2 || parts[0].Type != addr || parts[1].Type != wantPort.typ {
+		fail(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, addr.Name, strings.Join(t.table.set.Data.Names, " . "))
 	}
 	if out.family == selector.NFProtoIPv6 && t.table.set.DataInterval {
 		fail(m.Table.Position(), "%s: a map to ranges of IPv6 addresses and ports makes nft(8) 1.0.6 use the wrong registers, which the kernel refuses: write single ports, or a map of addresses followed by a port", s.Kind)
 	}
-	if r.ctx.at(selector.LayerTransport) == nil && !matchesTransport(t.key) {
-		r.noTransport(m.Pos)
-		return
+	if !matchesTransport(t.key) {
+		r.checkTransport(m.Pos)
 	}
 	out.addr, out.both = t, true
 }
 
 // natPair takes an address and a port that do not come from a map.
 func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) {
-	c, ok := t.(*concatTerm)
-	if !ok || len(c.parts) != 2 || c.parts[0].info().typ != w.parts[0].typ || c.parts[1].info().typ != w.parts[1].typ {
+	if !w.matches(t) {
 		fail(s.Addr.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(s.Addr), typeName(t))
 	}
-	if isConstant(t) && !isSingle(t) {
-		fail(s.Addr.Position(), "%s is more than one value", describe(s.Addr))
-	}
-	if r.ctx.at(selector.LayerTransport) == nil {
-		r.noTransport(s.Addr.Position())
-		return
-	}
+	checkOne(s.Addr, t)
+	r.checkTransport(s.Addr.Position())
 	out.addr, out.both = t, true
 }
 
@@ -211,17 +185,22 @@ func matchesTransport(key term) bool {
 	return false
 }
 
-// noTransport is the error of ports without a protocol.
-func (r *ruleCompiler) noTransport(pos syntax.Pos) {
-	fail(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
+// checkTransport rejects a port if the rule has not matched the protocol.
+func (r *ruleCompiler) checkTransport(pos syntax.Pos) {
+	if r.ctx.at(selector.LayerTransport) == nil {
+		fail(pos, "a port has a meaning only after a match of the transport protocol: write meta l4proto tcp or so before it")
+	}
+}
+
+// carries reports whether a network protocol may be that of an address family. It is true
+// if the protocol is not known.
+func carries(network *selector.Header, family uint32) bool {
+	return (network != &selector.HeaderIP || family == selector.NFProtoIPv4) && (network != &selector.HeaderIP6 || family == selector.NFProtoIPv6)
 }
 
 // natPort evaluates the port.
 func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) {
-	if r.ctx.at(selector.LayerTransport) == nil {
-		r.noTransport(s.Port.Position())
-		return
-	}
+	r.checkTransport(s.Port.Position())
 	t := r.eval(s.Port, wantPort)
 	out.port = r.natValue(s.Port, t, wantPort)
 	out.flags |= unix.NF_NAT_RANGE_PROTO_SPECIFIED

@@ -8,48 +8,31 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// payloadStmt changes a header field.
-type payloadStmt struct {
-	// target is what is written: whole bytes.
-	target *payloadTerm
-	value  term
-}
-
-// assignField evaluates "FIELD set VALUE".
-func (r *ruleCompiler) assignField(s *syntax.Assign) {
-	switch x := s.Target.(type) {
-	case *syntax.Payload:
-		r.assignPayload(s, r.payloadField(x))
-	case *syntax.RawPayload:
-		r.assignPayload(s, newRawPayload(x))
-	default:
-		fail(s.Pos, "%s is not a header field", describe(s.Target))
-	}
-}
-
 // assignPayload sets a field. Where the field does not fill its
 // bytes, or its bytes do not fill the words that a checksum is made of, the
 // rule loads what is around it, replaces the field's bits and writes it all
 // back.
 func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) {
 	w := want{typ: target.typ, width: target.bits, order: target.order, raw: target.header == &selector.HeaderRaw}
-	v := r.argument(s.Value, w)
-	if isConstant(v) && !isSingle(v) {
-		fail(s.Value.Position(), "%s is more than one value", describe(s.Value))
-	}
+	v := r.target(s.Value, w)
 	if !isConstant(v) {
 		v = toOrder(v, target.order)
 	}
-	out := &payloadStmt{target: target, value: v}
 	if whole := target.writable(); whole.bits != target.bits || whole.offset != target.offset {
 		c, ok := v.(*constTerm)
 		if !ok {
 			fail(s.Value.Position(), "%s is not a constant: the kernel cannot put it among the other bits of %s", describe(s.Value), describe(s.Target))
 		}
 		r.unlistableWrite(target)
-		out.target, out.value = whole, replaceBits(target, whole, c)
+		target, v = whole, replaceBits(target, whole, c)
 	}
-	r.add(out)
+	r.addValue(v, func(reg uint32) expr.Expr {
+		return &expr.PayloadWrite{
+			Source: reg, Base: uint32(target.layer - 1), Offset: target.offset / 8, Len: target.bytes(),
+			CsumKind: target.header.Checksum.Kind, CsumOffset: target.header.Checksum.Offset,
+			Pseudo: target.field.Pseudo || target.layer == selector.LayerInner,
+		}
+	})
 }
 
 // checksummed reports whether the kernel corrects a checksum when p is written.
@@ -82,17 +65,6 @@ func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 	keep := valueMask(whole.bits).xor(valueMask(p.bits).shl(shift))
 	and := &binaryTerm{info, "&", whole, keep}
 	return &binaryTerm{info, "^", and, c.v.shl(shift)}
-}
-
-// generate is statement's.
-func (s *payloadStmt) generate(g *generator) {
-	reg := g.loadNew(s.value)
-	t := s.target
-	g.emitOwn(&expr.PayloadWrite{
-		Source: reg.number(), Base: uint32(t.layer - 1), Offset: t.offset / 8, Len: t.bytes(),
-		CsumKind: t.header.Checksum.Kind, CsumOffset: t.header.Checksum.Offset,
-		Pseudo: t.field.Pseudo || t.layer == selector.LayerInner,
-	})
 }
 
 // dataOrder is the byte order that nft stores of the data: that of the type,

@@ -39,7 +39,7 @@ func (r *ruleCompiler) learn(left, right term) {
 // singleValues returns the single values of an interval set in the order of
 // the text, in which the rule learns from them; the elements get another one.
 func (spec *anonymousSpec) singleValues(keys []elemKey) []value {
-	if !spec.interval {
+	if !spec.interval || spec.isMap {
 		return nil
 	}
 	var out []value

@@ -1,21 +1,12 @@
 package compile
 
 import (
-	"slices"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
-
-// queueStmt hands packets over to user space.
-type queueStmt struct {
-	// num is nil where the expression has the number.
-	num  term
-	expr *expr.Queue
-}
 
 // wantQueue is the type of the number of a queue.
 var wantQueue = want{typ: datatype.Integer, width: 16, order: datatype.HostEndian}
@@ -25,51 +16,41 @@ const maxQueue = 1<<16 - 1
 
 // queue evaluates a queue statement.
 func (r *ruleCompiler) queue(s *syntax.Queue) {
-	out := &queueStmt{expr: &expr.Queue{
-		Total: 1, Flags: queueFlags(s.Flags),
-	}}
+	e := &expr.Queue{Total: 1}
+	for _, f := range s.Flags {
+		e.Flags |= queueFlags[f]
+	}
 	if s.Num == nil {
-		r.add(out)
+		r.add(exprStmt{e})
 		return
 	}
 	t := r.argument(s.Num, wantQueue)
-	switch t := t.(type) {
-	case *constTerm:
-		out.expr.Num = uint16(t.v.lo)
-	case *rangeTerm:
-		out.expr.Num, out.expr.Total = uint16(t.from.lo), uint16(t.to.lo-t.from.lo+1)
-		if out.expr.Total == 0 {
+	numbers, isRange := t.(*rangeTerm)
+	number, isConst := t.(*constTerm)
+	limit, limited := maxValue(t)
+	switch {
+	case isConst:
+		e.Num = uint16(number.v.lo)
+	case isRange:
+		e.Num, e.Total = uint16(numbers.from.lo), uint16(numbers.to.lo-numbers.from.lo+1)
+		if e.Total == 0 {
 			fail(s.Num.Position(), "queue: %s are 65536 queues: the kernel takes at most 65535", describe(s.Num))
 		}
-	default:
-		if limit, ok := maxValue(t); ok && limit > maxQueue {
-			fail(s.Num.Position(), "queue: the number can be %d: want at most %d", limit, maxQueue)
-		}
-		out.num = t
+	case limited && limit > maxQueue:
+		fail(s.Num.Position(), "queue: the number can be %d: want at most %d", limit, maxQueue)
 	}
-	if _, isRange := t.(*rangeTerm); out.expr.Flags&unix.NFT_QUEUE_FLAG_CPU_FANOUT != 0 && !isRange {
+	switch {
+	case e.Flags&unix.NFT_QUEUE_FLAG_CPU_FANOUT != 0 && !isRange:
 		fail(s.Num.Position(), "queue: fanout needs a range of queues, such as 0-3")
+	case isConst || isRange:
+		r.add(exprStmt{e})
+	default:
+		r.addValue(t, func(reg uint32) expr.Expr {
+			e.Register = reg
+			return e
+		})
 	}
-	r.add(out)
 }
 
-// queueFlags returns the kernel's flags.
-func queueFlags(words []string) uint16 {
-	var flags uint16
-	if slices.Contains(words, "bypass") {
-		flags |= unix.NFT_QUEUE_FLAG_BYPASS
-	}
-	if slices.Contains(words, "fanout") {
-		flags |= unix.NFT_QUEUE_FLAG_CPU_FANOUT
-	}
-	return flags
-}
-
-// generate is statement's.
-func (s *queueStmt) generate(g *generator) {
-	if s.num != nil {
-		reg := g.loadNew(s.num)
-		s.expr.Register = reg.number()
-	}
-	g.emitOwn(s.expr)
-}
+// queueFlags are the flags of a queue statement.
+var queueFlags = map[string]uint16{"bypass": unix.NFT_QUEUE_FLAG_BYPASS, "fanout": unix.NFT_QUEUE_FLAG_CPU_FANOUT}

@@ -13,14 +13,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// rejectStmt answers a packet.
-type rejectStmt struct{ *google.Reject }
-
-// generate is statement's.
-func (s *rejectStmt) generate(g *generator) {
-	g.emit(s.Reject)
-}
-
 // rejectKind is a way to answer.
 type rejectKind struct {
 	typ uint32
@@ -31,14 +23,14 @@ type rejectKind struct {
 	code uint8
 }
 
-// The ways to answer. The codes of port unreachable are those of linux/icmp.h,
-// linux/icmpv6.h and enum nft_reject_inet_code.
-var (
-	rejectICMP   = rejectKind{unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP, datatype.ICMPCode, 3}
-	rejectICMPv6 = rejectKind{unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP6, datatype.ICMPv6Code, 4}
-	rejectICMPx  = rejectKind{unix.NFT_REJECT_ICMPX_UNREACH, nil, datatype.ICMPxCode, 1}
-	rejectTCP    = rejectKind{typ: unix.NFT_REJECT_TCP_RST}
-)
+// rejectKinds are the ways to answer, by the words after "with". The codes of port
+// unreachable are those of linux/icmp.h, linux/icmpv6.h and enum nft_reject_inet_code.
+var rejectKinds = map[string]rejectKind{
+	"icmp":      {unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP, datatype.ICMPCode, 3},
+	"icmpv6":    {unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP6, datatype.ICMPv6Code, 4},
+	"icmpx":     {unix.NFT_REJECT_ICMPX_UNREACH, nil, datatype.ICMPxCode, 1},
+	"tcp reset": {typ: unix.NFT_REJECT_TCP_RST},
+}
 
 // reject evaluates a reject statement.
 func (r *ruleCompiler) reject(s *syntax.Reject) {
@@ -50,39 +42,30 @@ func (r *ruleCompiler) reject(s *syntax.Reject) {
 	}
 	r.checkReject(s, kind)
 	r.rejectDependency(s, kind)
-	r.add(&rejectStmt{&google.Reject{Type: kind.typ, Code: code}})
+	r.addLibrary(&google.Reject{Type: kind.typ, Code: code})
 }
 
-// rejectKind tells which answer is meant. Without one in the text it is that
+// rejectKind returns the answer that the rule asks for. Without one in the text it is that
 // of the network protocol, or one that suits both.
 func (r *ruleCompiler) rejectKind(s *syntax.Reject) rejectKind {
-	switch s.With {
-	case "icmp":
-		return rejectICMP
-	case "icmpv6":
-		return rejectICMPv6
-	case "icmpx":
-		return rejectICMPx
-	case "tcp reset":
-		return rejectTCP
-	case "":
-	default:
-		fail(s.Pos, "reject with %s is not supported", s.With)
+	if kind, ok := rejectKinds[s.With]; ok {
+		return kind
 	}
 	known := r.ctx.at(selector.LayerNetwork)
 	if own := ownNetwork(r.ctx.family); own != nil {
 		known = own
 	}
-	switch known {
-	case &selector.HeaderIP:
-		return rejectICMP
-	case &selector.HeaderIP6:
-		return rejectICMPv6
-	case nil:
-	default:
+	switch {
+	case s.With != "":
+		fail(s.Pos, "reject with %s is not supported", s.With)
+	case known == &selector.HeaderIP:
+		return rejectKinds["icmp"]
+	case known == &selector.HeaderIP6:
+		return rejectKinds["icmpv6"]
+	case known != nil:
 		fail(s.Pos, "reject: the rule matches %s, and no answer is possible then", known.Name)
 	}
-	return rejectICMPx
+	return rejectKinds["icmpx"]
 }
 
 // ownNetwork is the only network protocol that tables of a family see, or nil.

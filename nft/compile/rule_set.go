@@ -21,10 +21,7 @@ func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) *setTerm {
 	if err != nil {
 		fail(x.Pos, "set @%s: %s", x.Name, err)
 	}
-	got := []term{key}
-	if c, ok := key.(*concatTerm); ok {
-		got = c.parts
-	}
+	got := partsOf(key)
 	same := len(got) == len(parts)
 	for i := 0; same && i < len(got); i++ {
 		same = got[i].info().typ == parts[i].Type
@@ -44,9 +41,7 @@ func (r *ruleCompiler) named(x *syntax.SetRef) *set.Set {
 	if !ok || set == nil {
 		fail(x.Pos, "set or map @%s is not declared in this table", x.Name)
 	}
-	if !slices.Contains(r.out.Sets, x.Name) {
-		r.out.Sets = append(r.out.Sets, x.Name)
-	}
+	note(&r.out.Sets, x.Name)
 	return set
 }
 
@@ -55,21 +50,29 @@ func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term)
 	if m.Op != "" && m.Op != "==" && m.Op != "!=" {
 		fail(m.OpPos, "operator %s is not possible with a set: want ==, != or none", m.Op)
 	}
-	spec := &anonymousSpec{key: left, syntaxKey: m.Left, pos: x.Pos}
-	keys := r.elementKeys(spec, x)
-	spec.checkMasked()
-	for i, e := range x.Elems {
+	spec := &anonymousSpec{key: left, syntaxKey: m.Left}
+	right = r.anonymous(spec, x, func(e *syntax.Elem, out *set.Element) {
 		if e.Value != nil {
 			fail(e.Value.Position(), "a set's element has no value: use map or vmap")
 		}
+		out.State = set.NewState(0, must(expr.StatefulWords(e.Stmts)))
+	})
+	return right, spec.key
+}
+
+// anonymous makes an anonymous set or map. Data sets the data or the state of an element.
+func (r *ruleCompiler) anonymous(spec *anonymousSpec, x *syntax.Set, data func(*syntax.Elem, *set.Element)) *setTerm {
+	spec.pos = x.Pos
+	keys := r.elementKeys(spec, x)
+	spec.checkMasked()
+	for i, e := range x.Elems {
+		data(e, &keys[i].elem)
 		keys[i].elem.Comment = e.Comment
-		keys[i].elem.State = elementStatements(e.Stmts)
 	}
 	values := spec.singleValues(keys)
-	elems := spec.pack(r.transferSet(spec, keys))
-	set := r.newAnonymous(spec, elems)
-	set.values = values
-	return set, spec.key
+	out := r.newAnonymous(spec, spec.pack(r.transferSet(spec, keys)))
+	out.values = values
+	return out
 }
 
 // anonymousSpec is what an anonymous set or map is made from.
@@ -184,67 +187,58 @@ func mergeKeys(keys []elemKey) []elemKey {
 	return out
 }
 
-// elementStatements returns the statements of an element in canonical words.
-func elementStatements(list []syntax.Stmt) string {
-	words := must(expr.StatefulWords(list))
-	return set.NewState(0, words)
-}
-
 // parts returns the types of the set's key.
 func (spec *anonymousSpec) parts() []set.Part {
-	if c, ok := spec.key.(*concatTerm); ok {
-		parts := make([]set.Part, len(c.parts))
-		for i, p := range c.parts {
-			parts[i] = partOfTerm(p)
-		}
-		return parts
+	terms := partsOf(spec.key)
+	parts := make([]set.Part, len(terms))
+	for i, t := range terms {
+		parts[i] = partOfTerm(t)
 	}
-	return []set.Part{partOfTerm(spec.key)}
+	return parts
 }
 
 // pack packs the keys.
 func (spec *anonymousSpec) pack(keys []elemKey) []set.Element {
-	order := datatype.NoOrder
-	if spec.interval {
-		order = datatype.BigEndian
-	}
 	parts := spec.parts()
+	if spec.interval {
+		for i := range parts {
+			if !parts[i].Text() {
+				parts[i].Order = datatype.BigEndian
+			}
+		}
+	}
 	elems := make([]set.Element, len(keys))
-	for i := range keys {
-		e := keys[i].elem
-		if keys[i].key == nil {
-			elems[i] = e
+	for i, k := range keys {
+		elems[i] = k.elem
+		if k.key == nil {
 			continue
 		}
 		var low, high [set.MaxKey]byte
-		lo, hi := low[:0], high[:0]
-		terms := []term{keys[i].key}
-		if c, ok := keys[i].key.(*concatTerm); ok {
-			terms = c.parts
-		}
-		for j, t := range terms {
-			from, to := bounds(t)
-			p := parts[j]
-			o := p.Order
-			if order != datatype.NoOrder && !p.Text() {
-				o = order
-			}
-			lo = appendValue(lo, from, uint32(p.Size), o)
-			hi = appendValue(hi, to, uint32(p.Size), o)
-			if len(terms) > 1 {
-				lo, hi = set.AppendPadding(lo, p), set.AppendPadding(hi, p)
-			}
-		}
-		e.Key = string(lo)
-		if spec.interval && len(parts) == 1 && !parts[0].Text() {
-			set.OpenEnd(hi, parts[0].Bits)
-		}
+		lo, hi := appendBounds(low[:0], high[:0], k.key, parts)
+		elems[i].Key = string(lo)
 		if spec.interval {
-			e.KeyEnd = string(hi)
+			if len(parts) == 1 && !parts[0].Text() {
+				set.OpenEnd(hi, parts[0].Bits)
+			}
+			elems[i].KeyEnd = string(hi)
 		}
-		elems[i] = e
 	}
 	return elems
+}
+
+// appendBounds appends the least and the greatest value of a constant.
+func appendBounds(lo, hi []byte, t term, parts []set.Part) (low, high []byte) {
+	terms := partsOf(t)
+	for i, t := range terms {
+		from, to := bounds(t)
+		p := parts[i]
+		lo = appendValue(lo, from, uint32(p.Size), p.Order)
+		hi = appendValue(hi, to, uint32(p.Size), p.Order)
+		if len(terms) > 1 {
+			lo, hi = set.AppendPadding(lo, p), set.AppendPadding(hi, p)
+		}
+	}
+	return lo, hi
 }
 
 // bounds returns the least and the greatest value of a constant.

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"slices"
 	"strings"
 
 	google "github.com/google/nftables/expr"
@@ -49,95 +50,69 @@ func (r *ruleCompiler) log(s *syntax.Log) {
 		}
 	}
 	if s.Level != "" {
-		level, ok := logLevel(s.Level)
-		if !ok {
+		level := slices.Index(logLevels, s.Level)
+		if level < 0 {
 			fail(s.Pos, "log: unknown level %q", s.Level)
 		}
 		l.Key |= 1 << unix.NFTA_LOG_LEVEL
-		l.Level = level
+		l.Level = google.LogLevel(level)
 	}
 	for _, f := range s.Flags {
 		l.Key |= 1 << unix.NFTA_LOG_FLAGS
-		l.Flags |= logFlag(f)
+		l.Flags |= logFlags[f]
 	}
 	r.addLibrary(l)
 }
 
-// logLevel returns the number of a log level.
-func logLevel(name string) (google.LogLevel, bool) {
-	for i, s := range [...]string{"emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"} {
-		if s == name {
-			return google.LogLevel(i), true
-		}
-	}
-	return 0, false
-}
+// logLevels are the levels in the order of their numbers.
+var logLevels = []string{"emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"}
 
-// logFlag returns the bits of a log flag.
-func logFlag(name string) google.LogFlags {
-	switch name {
-	case "tcp sequence":
-		return google.LogFlagsTCPSeq
-	case "tcp options":
-		return google.LogFlagsTCPOpt
-	case "ip options":
-		return google.LogFlagsIPOpt
-	case "skuid":
-		return google.LogFlagsUID
-	case "ether":
-		return google.LogFlagsMACDecode
-	default: // "all"
-		return google.LogFlagsMask
-	}
-}
-
-// assignStmt assigns to packet or connection metadata.
-type assignStmt struct {
-	meta *selector.MetaKey
-	ct   *selector.CTKey
-	// dir is that of the ct key.
-	dir   selector.Direction
-	value term
+// logFlags are the flags of a log statement.
+var logFlags = map[string]google.LogFlags{
+	"tcp sequence": google.LogFlagsTCPSeq, "tcp options": google.LogFlagsTCPOpt, "ip options": google.LogFlagsIPOpt,
+	"skuid": google.LogFlagsUID, "ether": google.LogFlagsMACDecode, "all": google.LogFlagsMask,
 }
 
 // assign evaluates "TARGET set VALUE".
 func (r *ruleCompiler) assign(s *syntax.Assign) {
-	out := &assignStmt{}
-	var w want
 	switch target := s.Target.(type) {
-	case *syntax.Payload, *syntax.RawPayload:
-		r.assignField(s)
-		return
+	case *syntax.Payload:
+		r.assignPayload(s, r.payloadField(target))
+	case *syntax.RawPayload:
+		r.assignPayload(s, newRawPayload(target))
 	case *syntax.Meta:
-		out.meta = selector.MetaByName(target.Key)
-		if out.meta == nil || !out.meta.Settable {
+		key := selector.MetaByName(target.Key)
+		if key == nil || !key.Settable {
 			fail(target.Pos, "meta %s cannot be set", target.Key)
 		}
-		w = want{typ: out.meta.Type, width: out.meta.Bits, order: out.meta.Order}
+		r.assignKey(s, want{typ: key.Type, width: key.Bits, order: key.Order}, func(reg uint32) expr.Expr {
+			return expr.Library{Any: &google.Meta{Key: key.Key, SourceRegister: true, Register: reg}}
+		})
 	case *syntax.CT:
-		out.ct = selector.CTByName("", target.Key)
-		if out.ct == nil || !out.ct.Settable || target.L3 != "" {
+		key, dir := selector.CTByName("", target.Key), selector.NoDirection
+		if key == nil || !key.Settable || target.L3 != "" {
 			fail(target.Pos, "%s cannot be set", syntax.PrintExpr(target))
 		}
 		switch {
-		case target.Dir != "" && out.ct.Direction == selector.DirectionNever:
-			fail(target.Pos, "ct %s has no direction: write ct %s set", out.ct.Name, out.ct.Name)
+		case target.Dir != "" && key.Direction == selector.DirectionNever:
+			fail(target.Pos, "ct %s has no direction: write ct %s set", key.Name, key.Name)
 		case target.Dir != "":
-			out.dir = selector.ParseDirection(target.Dir)
+			dir = selector.ParseDirection(target.Dir)
 		}
-		w = want{typ: out.ct.Type, width: out.ct.Bits, order: out.ct.Order}
+		r.assignKey(s, want{typ: key.Type, width: key.Bits, order: key.Order}, func(reg uint32) expr.Expr {
+			return &expr.CT{Key: key.Key, Source: reg, Direction: dir}
+		})
 	case *syntax.Exthdr:
 		r.assignExthdr(s, target)
-		return
 	default:
 		fail(s.Target.Position(), "%s cannot be set", describe(s.Target))
 	}
+}
+
+// assignKey sets a key of meta or ct.
+func (r *ruleCompiler) assignKey(s *syntax.Assign, w want, e func(reg uint32) expr.Expr) {
 	checkAssigned(s)
-	out.value = r.argument(s.Value, w)
-	if !isSingle(out.value) && isConstant(out.value) {
-		fail(s.Value.Position(), "%s is more than one value", describe(s.Value))
-	}
-	r.add(out)
+	r.addValue(r.target(s.Value, w), e)
 }
 
 // argument evaluates a value that must have a type.
@@ -168,14 +143,4 @@ func checkArgument(x syntax.Expr, t term, w want) {
 	case typ != w.typ:
 		fail(x.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(x), typeName(t))
 	}
-}
-
-// generate is statement's.
-func (s *assignStmt) generate(g *generator) {
-	reg := g.loadNew(s.value)
-	if s.meta != nil {
-		g.emit(&google.Meta{Key: s.meta.Key, SourceRegister: true, Register: reg.number()})
-		return
-	}
-	g.emitOwn(&expr.CT{Key: s.ct.Key, Source: reg.number(), Direction: s.dir})
 }

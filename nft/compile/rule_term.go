@@ -1,6 +1,9 @@
 package compile
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
@@ -139,18 +142,21 @@ type loader interface {
 	load(g *generator, dst register)
 }
 
+// partsOf returns the parts of a concatenation, or the term itself.
+func partsOf(t term) []term {
+	if c, ok := t.(*concatTerm); ok {
+		return c.parts
+	}
+	return []term{t}
+}
+
 // isConstant reports whether a term is known when the rule is compiled.
 func isConstant(t term) bool {
 	switch t := t.(type) {
 	case *constTerm, *prefixTerm, *rangeTerm:
 		return true
 	case *concatTerm:
-		for _, p := range t.parts {
-			if !isConstant(p) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(t.parts, func(p term) bool { return !isConstant(p) })
 	default:
 		return false
 	}
@@ -162,12 +168,7 @@ func isSingle(t term) bool {
 	case *constTerm:
 		return true
 	case *concatTerm:
-		for _, p := range t.parts {
-			if !isSingle(p) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(t.parts, func(p term) bool { return !isSingle(p) })
 	default:
 		return false
 	}
@@ -175,18 +176,13 @@ func isSingle(t term) bool {
 
 // typeName names the type of a term for messages.
 func typeName(t term) string {
-	if c, ok := t.(*concatTerm); ok {
-		s := ""
-		for i, p := range c.parts {
-			if i > 0 {
-				s += " . "
-			}
-			s += typeName(p)
+	var names []string
+	for _, p := range partsOf(t) {
+		name := "a concatenation"
+		if typ := p.info().typ; typ != nil {
+			name = typ.Name
 		}
-		return s
+		names = append(names, name)
 	}
-	if typ := t.info().typ; typ != nil {
-		return typ.Name
-	}
-	return "a concatenation"
+	return strings.Join(names, " . ")
 }

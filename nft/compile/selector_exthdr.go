@@ -89,12 +89,6 @@ func (g *generator) loadExthdr(t *exthdrTerm, dst register) {
 	g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Present: t.present, Dest: dst.number()})
 }
 
-// exthdrStmt writes a field of an extension.
-type exthdrStmt struct {
-	target *exthdrTerm
-	value  term
-}
-
 // assignExthdr evaluates "tcp option maxseg size set VALUE". The kernel writes
 // TCP options only, two or four whole bytes of them.
 func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) {
@@ -106,31 +100,12 @@ func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) {
 	case !whole || t.offset < 16:
 		fail(x.Pos, "%s cannot be set: the kernel writes fields of two or four bytes behind the option's length", describe(x))
 	}
-	out := &exthdrStmt{target: t}
-	out.value = r.argument(s.Value, wantLike(t))
-	if !isSingle(out.value) && isConstant(out.value) {
-		fail(s.Value.Position(), "%s is more than one value", describe(s.Value))
-	}
-	r.add(out)
+	r.addValue(r.target(s.Value, wantLike(t)), func(reg uint32) expr.Expr {
+		return &expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Source: reg}
+	})
 }
-
-// generate is statement's.
-func (s *exthdrStmt) generate(g *generator) {
-	reg := g.loadNew(s.value)
-	t := s.target
-	g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Source: reg.number()})
-}
-
-// resetStmt takes an option out of a TCP header.
-type resetStmt struct{ typ uint8 }
 
 // resetOption evaluates "reset tcp option NAME".
 func (r *ruleCompiler) resetOption(s *syntax.ResetOption) {
-	t := newExthdr(s.Option)
-	r.add(&resetStmt{t.typ})
-}
-
-// generate is statement's.
-func (s *resetStmt) generate(g *generator) {
-	g.emitOwn(&expr.Exthdr{Op: selector.ExthdrTCP, Type: s.typ})
+	r.add(exprStmt{&expr.Exthdr{Op: selector.ExthdrTCP, Type: newExthdr(s.Option).typ}})
 }

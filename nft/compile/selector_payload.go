@@ -117,7 +117,7 @@ func newRawPayload(x *syntax.RawPayload) *payloadTerm {
 // the kernel does not take.
 func (spec *anonymousSpec) checkMasked() {
 	b, ok := spec.key.(*binaryTerm)
-	if !ok || b.op == ">>" || spec.interval || (b.width+7)/8 == b.bytes() {
+	if !ok || b.op == ">>" || spec.interval || spec.isMap || (b.width+7)/8 == b.bytes() {
 		return
 	}
 	fail(b.pos, "the kernel has no sets for an operation on a field of %d bits in %d bytes: write a comparison for each value", b.width, b.bytes())
