@@ -112,6 +112,13 @@ func (r *ruleCompiler) add(s statement) { r.stmts = append(r.stmts, s) }
 // evaluated, which is not in the list yet.
 func (r *ruleCompiler) prepend(s statement) { r.stmts = append(r.stmts, s) }
 
+// first puts the statements that f adds before all others.
+func (r *ruleCompiler) first(f func()) {
+	n := len(r.stmts)
+	f()
+	r.stmts = slices.Concat(r.stmts[n:], r.stmts[:n])
+}
+
 // compile evaluates the statements and generates the expressions.
 func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	switch {

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -34,49 +36,42 @@ func checkAssigned(s *syntax.Assign) {
 			fail(c.Pos, "ct secmark cannot be set to a constant: write ct secmark set meta secmark")
 		}
 		if target.Key == "event" {
-			checkEvents(s.Value)
+			walk(s.Value, checkEvent)
 		}
 	}
-	checkAssignable(s.Value)
+	walk(s.Value, func(x syntax.Expr) {
+		switch x.(type) {
+		case *syntax.FIB, *syntax.IPsec:
+			fail(x.Position(), "%s can be matched, not assigned", describe(x))
+		}
+	})
 }
 
-// checkEvents refuses the names of events that are words of nft's grammar and
-// mean something else there.
-func checkEvents(x syntax.Expr) {
+// checkEvent rejects the names of events that are words of nft's grammar and mean
+// something else there.
+func checkEvent(x syntax.Expr) {
+	if c, ok := x.(*syntax.Const); ok && !c.Quoted && slices.Contains([]string{"helper", "mark", "secmark"}, c.Text) {
+		fail(c.Pos, "%s is a word of the language: put the event into double quotes", c.Text)
+	}
+}
+
+// walk calls f for an expression and for those that it contains.
+func walk(x syntax.Expr, f func(syntax.Expr)) {
+	f(x)
 	switch x := x.(type) {
-	case *syntax.Const:
-		switch x.Text {
-		case "helper", "mark", "secmark":
-			if !x.Quoted {
-				fail(x.Pos, "%s is a word of the language: put the event into double quotes", x.Text)
-			}
+	case *syntax.Concat:
+		for _, p := range x.Parts {
+			walk(p, f)
 		}
 	case *syntax.List:
 		for _, item := range x.Items {
-			checkEvents(item)
+			walk(item, f)
 		}
 	case *syntax.Binary:
-		checkEvents(x.X)
-		checkEvents(x.Y)
-		return
-	}
-}
-
-// checkAssignable refuses selectors that can be matched but not assigned.
-func checkAssignable(x syntax.Expr) {
-	switch x := x.(type) {
-	case *syntax.FIB, *syntax.IPsec:
-		fail(x.Position(), "%s can be matched, not assigned", describe(x))
+		walk(x.X, f)
+		walk(x.Y, f)
 	case *syntax.Map:
-		checkAssignable(x.Key)
-		return
-	case *syntax.Binary:
-		checkAssignable(x.X)
-		return
-	case *syntax.Concat:
-		for _, p := range x.Parts {
-			checkAssignable(p)
-		}
+		walk(x.Key, f)
 	}
 }
 

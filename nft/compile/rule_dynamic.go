@@ -75,8 +75,7 @@ func dynamicExprs(declared *set.Set, stmts []syntax.Stmt) []expr.Expr {
 	if len(stmts) == 0 {
 		return nil
 	}
-	words := must(expr.StatefulWords(stmts))
-	if err := declared.CheckStatements(words); err != nil {
+	if err := declared.CheckStatements(must(expr.StatefulWords(stmts))); err != nil {
 		fail(stmts[0].Position(), "@%s: %s", declared.Name, err)
 	}
 	return must(expr.NewStatefuls(stmts))
@@ -101,19 +100,12 @@ func (r *ruleCompiler) dynamicPart(x syntax.Expr, typ *set.Type) term {
 
 // containsMap reports whether an expression looks something up in a map.
 func containsMap(x syntax.Expr) bool {
-	switch x := x.(type) {
-	case *syntax.Map:
-		return true
-	case *syntax.Concat:
-		for _, p := range x.Parts {
-			if containsMap(p) {
-				return true
-			}
-		}
-	case *syntax.Binary:
-		return containsMap(x.X)
-	}
-	return false
+	found := false
+	walk(x, func(x syntax.Expr) {
+		_, isMap := x.(*syntax.Map)
+		found = found || isMap
+	})
+	return found
 }
 
 // keyRegister takes the registers of the key. For maps nft takes a 128-bit register

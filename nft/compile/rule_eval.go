@@ -5,20 +5,34 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// eval evaluates any expression. Constants take the type w; selectors have
-// their own.
+// eval evaluates any expression. What a selector depends on is matched before. Constants
+// have the type w; selectors have their own.
 func (r *ruleCompiler) eval(x syntax.Expr, w want) term {
 	switch x := x.(type) {
-	case *syntax.Payload, *syntax.RawPayload, *syntax.Exthdr, *syntax.Meta, *syntax.CT, *syntax.FIB, *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec:
-		return r.selector(x)
-	case *syntax.Numgen, *syntax.Hash:
-		t := r.selector(x)
-		// A number takes the type that it is assigned to, if that is one of
-		// 32 bits.
-		if i := t.info(); w.typ != nil && w.width == 32 && !w.isString() {
-			i.typ = w.typ
-		}
-		return t
+	case *syntax.Payload:
+		return r.payload(x)
+	case *syntax.Exthdr:
+		return r.exthdr(x)
+	case *syntax.RawPayload:
+		return r.rawPayload(x)
+	case *syntax.Meta:
+		return r.meta(x)
+	case *syntax.CT:
+		return r.ct(x)
+	case *syntax.FIB:
+		return r.fib(x)
+	case *syntax.Rt:
+		return r.rt(x)
+	case *syntax.Socket:
+		return r.socket(x)
+	case *syntax.OSF:
+		return r.osf(x)
+	case *syntax.IPsec:
+		return r.ipsec(x)
+	case *syntax.Numgen:
+		return r.numgen(x).as(w)
+	case *syntax.Hash:
+		return r.hash(x).as(w)
 	case *syntax.Binary:
 		return r.binary(x, w)
 	case *syntax.Concat:
@@ -33,6 +47,14 @@ func (r *ruleCompiler) eval(x syntax.Expr, w want) term {
 	default:
 		return fail(x.Position(), "%s is not possible here", describe(x))
 	}
+}
+
+// as gives a number the type that it is assigned to, if that is one of 32 bits.
+func (t *numberTerm) as(w want) *numberTerm {
+	if w.typ != nil && w.width == 32 && !w.isString() {
+		t.typ = w.typ
+	}
+	return t
 }
 
 // concat evaluates a concatenation, of selectors and constants alike.

@@ -47,22 +47,18 @@ func (g *generator) load(t term, dst register) {
 		g.emitOwn(&expr.CT{Key: t.key.Key, Dest: dst.number(), Direction: t.dir})
 	case *fibTerm:
 		g.emit(newFib(t, dst))
-	case *numgenTerm:
-		mode := uint32(unix.NFT_NG_INCREMENTAL)
-		if t.random {
-			mode = unix.NFT_NG_RANDOM
-		}
-		g.emit(&google.Numgen{Register: dst.number(), Modulus: t.mod, Type: mode, Offset: t.offset})
+	case *hostTerm:
+		g.emitOwn(t.expr(dst.number()))
+	case *numberTerm:
+		t.load(g, dst)
 	case *binaryTerm:
 		if t.op == "<<" || t.op == ">>" {
 			g.shift(t, dst)
 			return
 		}
 		g.bitwise(t, dst)
-		return
 	case *swapTerm:
 		g.swap(t, dst)
-		return
 	case *concatTerm:
 		for _, p := range t.parts {
 			g.load(p, dst)
@@ -70,10 +66,6 @@ func (g *generator) load(t term, dst register) {
 		}
 	case *lookupTerm:
 		g.lookup(t, dst)
-		return
-	case loader:
-		t.load(g, dst)
-		return
 	default:
 		fail(t.info().pos, "value %T cannot be loaded", t)
 	}
@@ -184,16 +176,12 @@ func (s *matchStmt) generate(g *generator) {
 	case *setTerm:
 		g.load(s.left, reg)
 		g.emit(&google.Lookup{SourceRegister: reg.number(), SetName: right.set.Name, SetID: right.id, Invert: s.op == "!="})
-		return
 	case *rangeTerm:
 		s.generateRange(g, right, reg)
-		return
 	case *prefixTerm:
 		s.generatePrefix(g, right, reg)
-		return
 	case *constTerm:
 		s.generateValue(g, right, reg)
-		return
 	default:
 		fail(s.right.info().pos, "%T cannot be compared with", s.right)
 	}
@@ -267,20 +255,10 @@ func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register
 		return
 	}
 	data := right.v.bytes(right.bytes(), order)[:right.len/8]
-	switch left := s.left.(type) {
-	case *payloadTerm:
-		short := *left
-		short.bits = right.len
-		s.left = &short
-	case *exthdrTerm:
-		short := *left
-		short.bits = right.len
-		s.left = &short
-	case *binaryTerm:
-		// nft shortens the operation, not what it loads.
-		short := *left
-		short.bits = right.len
-		s.left = &short
+	switch s.left.(type) {
+	case *payloadTerm, *exthdrTerm, *binaryTerm:
+		// nft shortens an operation, not what it loads.
+		left.bits = right.len
 	}
 	g.load(s.left, reg)
 	g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: data})

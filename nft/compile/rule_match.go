@@ -217,13 +217,11 @@ func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	_, swapped := b.x.(*swapTerm)
 	switch {
 	case !shifted(b):
-		return
 	case b.op == ">>" || swapped:
 		fail(m.Pos, "nft(8) 1.0.6 compares a shifted value with another constant than the one given: use a mask and a shifted constant")
 	case v.and(valueMask(uint32(b.y.lo))) != value{}:
 		fail(m.Right.Position(), "comparison is always false: the last %d bits of the shifted value are 0", b.y.lo)
 	default:
-		return
 	}
 }
 

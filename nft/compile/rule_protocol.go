@@ -15,7 +15,6 @@ func (r *ruleCompiler) learn(left, right term) {
 	switch right := right.(type) {
 	case *constTerm:
 		r.learnValue(left, right.v.lo)
-		return
 	case *setTerm:
 		if right.id == 0 {
 			return

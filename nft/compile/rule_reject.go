@@ -2,7 +2,6 @@ package compile
 
 import (
 	"cmp"
-	"slices"
 
 	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -132,8 +131,5 @@ func (r *ruleCompiler) rejectDependency(s *syntax.Reject, kind rejectKind) {
 	if need == nil || r.ctx.at(need.Layer) != nil {
 		return
 	}
-	n := len(r.stmts)
-	r.require(need, s.Pos)
-	deps := slices.Clone(r.stmts[n:])
-	r.stmts = slices.Concat(deps, r.stmts[:n])
+	r.first(func() { r.require(need, s.Pos) })
 }

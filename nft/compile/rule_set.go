@@ -366,7 +366,7 @@ func (spec *anonymousSpec) typeOf() []set.TypeOfExpr {
 			t = s.x
 		}
 		switch t.(type) {
-		case *payloadTerm, *exthdrTerm, *metaTerm, *ctTerm, *fibTerm, *numgenTerm, *rtTerm, *socketTerm, *osfTerm, *ipsecTerm, *hashTerm:
+		case *payloadTerm, *exthdrTerm, *metaTerm, *ctTerm, *fibTerm, *hostTerm, *numberTerm:
 		default:
 			return exprs
 		}

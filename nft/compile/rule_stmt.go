@@ -119,7 +119,7 @@ func (r *ruleCompiler) assignKey(s *syntax.Assign, w want, e func(reg uint32) ex
 func (r *ruleCompiler) argument(x syntax.Expr, w want) term {
 	t := r.eval(x, w)
 	checkArgument(x, t, w)
-	if _, ok := t.(*rtTerm); ok {
+	if h, ok := t.(*hostTerm); ok && h.route {
 		// Of all that can be assigned, nft converts this alone.
 		return toOrder(t, w.order)
 	}

@@ -91,13 +91,6 @@ type fibTerm struct {
 	present bool
 }
 
-// numgenTerm generates a number.
-type numgenTerm struct {
-	termInfo
-	random      bool
-	mod, offset uint32
-}
-
 // binaryTerm is an operation on bits with a constant right side.
 type binaryTerm struct {
 	termInfo
@@ -135,11 +128,6 @@ type lookupTerm struct {
 	termInfo
 	key   term
 	table *setTerm
-}
-
-// loader is a term that loads itself.
-type loader interface {
-	load(g *generator, dst register)
 }
 
 // partsOf returns the parts of a concatenation, or the term itself.

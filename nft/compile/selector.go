@@ -18,30 +18,6 @@ func partOfTerm(t term) set.Part {
 	return set.Part{Type: info.typ, Size: int(info.bytes()), Bits: int(info.width), Order: info.order}
 }
 
-// selector evaluates a selector. What it depends on is matched before.
-func (r *ruleCompiler) selector(x syntax.Expr) term {
-	switch x := x.(type) {
-	case *syntax.Payload:
-		return r.payload(x)
-	case *syntax.Exthdr:
-		return r.exthdr(x)
-	case *syntax.RawPayload:
-		return r.rawPayload(x)
-	case *syntax.Meta:
-		return r.meta(x)
-	case *syntax.CT:
-		return r.ct(x)
-	case *syntax.FIB:
-		return r.fib(x)
-	case *syntax.Numgen:
-		return r.numgen(x)
-	case *syntax.Rt, *syntax.Socket, *syntax.OSF, *syntax.IPsec, *syntax.Hash:
-		return r.host(x)
-	default:
-		return fail(x.Position(), "%s is not a selector: want header fields, meta, ct, fib or numgen", syntax.PrintExpr(x))
-	}
-}
-
 // meta evaluates packet metadata.
 func (r *ruleCompiler) meta(x *syntax.Meta) term {
 	key := selector.MetaByName(x.Key)
@@ -142,33 +118,16 @@ func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	return t
 }
 
-// numgen evaluates a number generator.
-func (r *ruleCompiler) numgen(x *syntax.Numgen) term {
-	if x.Mode != "random" && x.Mode != "inc" {
-		return fail(x.Pos, "numgen: unknown mode %q: want random or inc", x.Mode)
-	}
-	if x.Mod == 0 {
-		return fail(x.Pos, "numgen: the modulus is 0: want 1 or more")
-	}
-	if uint64(x.Mod)+uint64(x.Offset)-1 > 1<<32-1 {
-		return fail(x.Pos, "numgen: offset %d is too large for modulus %d", x.Offset, x.Mod)
-	}
-	info := termInfo{pos: x.Pos, typ: datatype.Integer, bits: 32, width: 32, order: datatype.HostEndian}
-	return &numgenTerm{info, x.Mode == "random", x.Mod, x.Offset}
-}
-
 // maxValue returns the greatest value of a selector whose range is known to be
 // smaller than its type, as nft checks it.
 func maxValue(t term) (uint64, bool) {
 	switch t := t.(type) {
-	case *numgenTerm:
-		return uint64(t.mod) + uint64(t.offset) - 1, true
-	case *hashTerm:
+	case *numberTerm:
 		return uint64(t.mod) + uint64(t.offset) - 1, true
 	case *metaTerm:
 		return 6, t.key.Key == selector.MetaTimeDay
-	case *socketTerm:
-		return 1, t.key.Flag
+	case *hostTerm:
+		return 1, t.flag
 	}
 	return 0, false
 }

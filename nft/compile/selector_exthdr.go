@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"slices"
-
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/selector"
@@ -56,10 +54,7 @@ func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) {
 	default:
 		fail(pos, "conflicting protocols: the rule matches %s, and extensions of %s cannot match then", base.Name, h.Name)
 	}
-	at := len(r.stmts)
-	r.depend(r.ctx.at(selector.LayerLink), h, pos)
-	added := slices.Clone(r.stmts[at:])
-	r.stmts = slices.Insert(r.stmts[:at], 0, added...)
+	r.first(func() { r.depend(r.ctx.at(selector.LayerLink), h, pos) })
 }
 
 // checkOptionMask refuses comparisons of masked bits of TCP options that nft

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/datatype"
@@ -8,47 +9,68 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// hashTerm computes a hash value.
-type hashTerm struct {
+// numberTerm generates a number or computes a hash value, which is at least offset and less
+// than mod above it.
+type numberTerm struct {
 	termInfo
-	// x is what jhash hashes, nil for symhash.
+	// word is numgen, jhash or symhash.
+	word string
+	// x is what jhash hashes, and random the mode of numgen.
 	x           term
+	random      bool
 	seed        *uint32
 	mod, offset uint32
 }
 
-// hash evaluates a hash.
-func (r *ruleCompiler) hash(x *syntax.Hash) term {
-	word := "symhash"
-	if x.X != nil {
-		word = "jhash"
-	}
+// newNumber checks the range of a generator or hash.
+func newNumber(pos syntax.Pos, word string, mod, offset uint32) *numberTerm {
 	switch {
-	case x.Mod == 0:
-		return fail(x.Pos, "%s: the modulus is 0: want 1 or more", word)
-	case uint64(x.Mod)+uint64(x.Offset)-1 > 1<<32-1:
-		return fail(x.Pos, "%s: offset %d is too large for modulus %d", word, x.Offset, x.Mod)
+	case mod == 0:
+		fail(pos, "%s: the modulus is 0: want 1 or more", word)
+	case uint64(mod)+uint64(offset)-1 > 1<<32-1:
+		fail(pos, "%s: offset %d is too large for modulus %d", word, offset, mod)
 	}
-	info := termInfo{pos: x.Pos, typ: datatype.Integer, bits: 32, width: 32, order: datatype.HostEndian}
-	t := &hashTerm{termInfo: info, seed: x.Seed, mod: x.Mod, offset: x.Offset}
+	info := termInfo{pos: pos, typ: datatype.Integer, bits: 32, width: 32, order: datatype.HostEndian}
+	return &numberTerm{termInfo: info, word: word, mod: mod, offset: offset}
+}
+
+// numgen evaluates a number generator.
+func (r *ruleCompiler) numgen(x *syntax.Numgen) *numberTerm {
+	t := newNumber(x.Pos, "numgen", x.Mod, x.Offset)
+	t.random = x.Mode == "random"
+	return t
+}
+
+// hash evaluates a hash.
+func (r *ruleCompiler) hash(x *syntax.Hash) *numberTerm {
 	if x.X == nil {
-		return t
+		return newNumber(x.Pos, "symhash", x.Mod, x.Offset)
 	}
-	t.x = r.eval(x.X, want{})
+	t := newNumber(x.Pos, "jhash", x.Mod, x.Offset)
+	t.seed, t.x = x.Seed, r.eval(x.X, want{})
 	if isConstant(t.x) {
-		return fail(x.X.Position(), "%s is a constant: nothing to hash", describe(x.X))
+		fail(x.X.Position(), "%s is a constant: nothing to hash", describe(x.X))
 	}
 	return t
 }
 
-// load is loader's.
-func (t *hashTerm) load(g *generator, dst register) {
-	e := &expr.Hash{Dest: dst.number(), Mod: t.mod, Seed: t.seed, Offset: t.offset, Type: unix.NFT_HASH_SYM}
-	if t.x != nil {
-		src := g.regs.takeFor(t.x)
-		g.load(t.x, src)
+// load generates the number.
+func (t *numberTerm) load(g *generator, dst register) {
+	switch t.word {
+	case "numgen":
+		mode := uint32(unix.NFT_NG_INCREMENTAL)
+		if t.random {
+			mode = unix.NFT_NG_RANDOM
+		}
+		g.emit(&google.Numgen{Register: dst.number(), Modulus: t.mod, Type: mode, Offset: t.offset})
+	case "jhash":
+		src := g.loadNew(t.x)
 		g.regs.release(t.x)
-		e.Type, e.Source, e.Len = unix.NFT_HASH_JENKINS, src.number(), t.x.info().bytes()
+		g.emitOwn(&expr.Hash{
+			Dest: dst.number(), Mod: t.mod, Seed: t.seed, Offset: t.offset,
+			Type: unix.NFT_HASH_JENKINS, Source: src.number(), Len: t.x.info().bytes(),
+		})
+	default:
+		g.emitOwn(&expr.Hash{Dest: dst.number(), Mod: t.mod, Seed: t.seed, Offset: t.offset, Type: unix.NFT_HASH_SYM})
 	}
-	g.emitOwn(e)
 }

@@ -1,41 +1,111 @@
 package compile
 
 import (
+	google "github.com/google/nftables/expr"
+
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// host evaluates a selector that asks the host about a packet.
-func (r *ruleCompiler) host(x syntax.Expr) term {
-	switch x := x.(type) {
-	case *syntax.Rt:
-		return r.rt(x)
-	case *syntax.Socket:
-		return r.socket(x)
-	case *syntax.OSF:
-		return r.osf(x)
-	case *syntax.IPsec:
-		return r.ipsec(x)
-	case *syntax.Hash:
-		return r.hash(x)
-	default:
-		return fail(x.Position(), "%s is not a selector", describe(x))
-	}
+// hostTerm loads what the host knows about a packet: its route, its socket, the state of
+// its IPsec transformation, or the operating system that sent it.
+type hostTerm struct {
+	termInfo
+	// expr returns the expression that loads the value into a register.
+	expr func(reg uint32) expr.Expr
+	// route is true for rt, flag for values that are 0 or 1.
+	route, flag bool
 }
 
-// routed refuses the families whose packets the kernel knows no route or
-// socket of.
+// The limits of the kernel.
+const (
+	// maxCgroupLevel is the deepest ancestor of a cgroup (nft_socket_init).
+	maxCgroupLevel = 255
+	// maxSpnum is the last state that a packet can have (XFRM_MAX_DEPTH).
+	maxSpnum = 5
+)
+
+// newHostTerm returns the term of a key, which e loads.
+func newHostTerm(k *selector.HostKey, pos syntax.Pos, e func(reg uint32) expr.Expr) *hostTerm {
+	info := termInfo{pos: pos, typ: k.Type, bits: k.Bits, width: k.Bits, order: k.Order}
+	return &hostTerm{termInfo: info, expr: e, flag: k.Flag}
+}
+
+// routed rejects the families in which the kernel knows no route or socket of a packet.
 func (r *ruleCompiler) routed(what string, pos syntax.Pos) {
 	switch r.ctx.family {
 	case nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet:
-		return
 	default:
 		fail(pos, "%s is possible in the families ip, ip6 and inet only", what)
 	}
 }
 
-// hostInfo is the termInfo of a term with the key.
-func hostInfo(k *selector.HostKey, pos syntax.Pos) termInfo {
-	return termInfo{pos: pos, typ: k.Type, bits: k.Bits, width: k.Bits, order: k.Order}
+// rt evaluates a routing selector. If the rule has matched the network protocol before,
+// the next hop is of this protocol.
+func (r *ruleCompiler) rt(x *syntax.Rt) term {
+	r.routed("rt", x.Pos)
+	known := *x
+	if x.Key == "nexthop" && x.Family != "ip6" {
+		switch r.ctx.at(selector.LayerNetwork) {
+		case &selector.HeaderIP:
+			known.Family = "ip"
+		case &selector.HeaderIP6:
+			known.Family = "ip6"
+		}
+	}
+	if x.Key == "nexthop" && known.Family == "ip6" && r.ctx.family == nft.FamilyIP {
+		fail(x.Pos, "rt ip6 nexthop cannot match in the ip family")
+	}
+	key := must(selector.RtByName(&known))
+	t := newHostTerm(key, x.Pos, func(reg uint32) expr.Expr {
+		return expr.Library{Any: &google.Rt{Key: google.RtKey(key.Key), Register: reg}}
+	})
+	t.route = true
+	return t
+}
+
+// socket evaluates a socket selector.
+func (r *ruleCompiler) socket(x *syntax.Socket) term {
+	key := selector.SocketByName(x.Key)
+	if key == nil {
+		return fail(x.KeyPos, "unknown key %q of socket: want transparent, mark, wildcard or cgroupv2", x.Key)
+	}
+	r.routed("socket", x.Pos)
+	if x.Level > maxCgroupLevel {
+		fail(x.KeyPos, "cgroup level %d: the greatest is %d", x.Level, maxCgroupLevel)
+	}
+	return newHostTerm(key, x.Pos, func(reg uint32) expr.Expr {
+		return &expr.Socket{Key: key.Key, Level: x.Level, Register: reg}
+	})
+}
+
+// ttlChecks are the words after "osf ttl".
+var ttlChecks = map[string]uint8{"loose": expr.OSFTTLLess, "skip": expr.OSFTTLNoCheck}
+
+// osf evaluates an osf selector. The kernel knows the operating systems whose fingerprints
+// nfnl_osf(8) or nft(8) have loaded.
+func (r *ruleCompiler) osf(x *syntax.OSF) term {
+	r.routed("osf", x.Pos)
+	info := termInfo{pos: x.Pos, typ: set.OsfPart.Type, bits: 8 * set.MaxGenre, width: 8 * set.MaxGenre, order: set.OsfPart.Order}
+	return &hostTerm{termInfo: info, expr: func(reg uint32) expr.Expr {
+		return &expr.OSF{Register: reg, TTL: ttlChecks[x.TTL], Version: x.Key == "version"}
+	}}
+}
+
+// ipsec evaluates an ipsec selector.
+func (r *ruleCompiler) ipsec(x *syntax.IPsec) term {
+	key := selector.IPsecByName(x.L3, x.Key)
+	if key == nil {
+		return fail(x.Pos, "unknown key %q of ipsec: want spi, reqid, or ip or ip6 with saddr or daddr", x.Key)
+	}
+	r.routed("ipsec", x.Pos)
+	if x.Spnum > maxSpnum {
+		fail(x.Pos, "ipsec: spnum %d: the kernel keeps states 0 to %d", x.Spnum, maxSpnum)
+	}
+	return newHostTerm(key, x.Pos, func(reg uint32) expr.Expr {
+		return &expr.Xfrm{Key: key.Key, Dir: selector.XfrmDirection(x.Dir), Spnum: x.Spnum, Register: reg}
+	})
 }

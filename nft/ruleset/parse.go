@@ -90,7 +90,7 @@ func newParser(text string) *parser {
 
 // parse reads the whole file.
 func (p *parser) parse() {
-	p.Start(p.scan, p.fail)
+	p.Start(p)
 	for p.Tok.Kind != scan.EOF && len(p.errs) < MaxErrors {
 		p.command()
 	}
@@ -108,8 +108,8 @@ func (p *parser) build() []nft.Table {
 	return tables
 }
 
-// scan reads a token. It reports an illegal token and returns the end of its line.
-func (p *parser) scan() scan.Token {
+// Next reads a token. It reports an illegal token and returns the end of its line.
+func (p *parser) Next() scan.Token {
 	t := p.sc.Next()
 	if t.Kind == scan.Illegal {
 		p.report(t.Offset, "%s", t.Text)
@@ -137,9 +137,9 @@ func (p *parser) reportInside(offset int, err error) {
 	p.report(p.src.offsetOf(offset, pos), "%s", msg)
 }
 
-// fail records an error at a token. Until recover is called, the parser consumes and
+// Report records an error at a token. Until recover is called, the parser consumes and
 // records nothing.
-func (p *parser) fail(t scan.Token, format string, args ...any) {
+func (p *parser) Report(t scan.Token, format string, args ...any) {
 	p.report(t.Offset, format, args...)
 	p.Failed = true
 }

@@ -54,6 +54,7 @@ func result[T any](p *parser, x T, where string) (T, error) {
 // that all loops end.
 type parser struct {
 	scan.Cursor
+	scan.Scanner
 	src   string
 	err   *Error
 	depth int
@@ -69,9 +70,13 @@ func newParser(text string) *parser {
 		p.src = ""
 		p.fail(Pos{Line: 1, Column: 1}, "text has %d bytes: the limit of a rule is %d", len(text), MaxRuleLength)
 	}
-	p.Start(scan.New(p.src).Next, func(at scan.Token, format string, args ...any) { p.fail(at.Pos, format, args...) })
+	p.Scanner = *scan.New(p.src)
+	p.Start(p)
 	return p
 }
+
+// Report implements scan.Parser.
+func (p *parser) Report(at scan.Token, format string, args ...any) { p.fail(at.Pos, format, args...) }
 
 // fail records the first error and ends the sequence of tokens.
 func (p *parser) fail(pos Pos, format string, args ...any) {

@@ -20,15 +20,21 @@ type Cursor struct {
 	// method matches and Fail is not called.
 	Failed bool
 
-	read func() Token
-	fail func(at Token, format string, args ...any)
+	parser Parser
 }
 
-// Start makes the first token of read the current one. The parser's fail records an
-// error at a token and sets Failed.
-func (c *Cursor) Start(read func() Token, fail func(at Token, format string, args ...any)) {
-	c.read, c.fail = read, fail
-	c.Ahead = read()
+// Parser is what embeds a Cursor.
+type Parser interface {
+	// Next reads a token.
+	Next() Token
+	// Report records an error at a token and sets Failed.
+	Report(at Token, format string, args ...any)
+}
+
+// Start makes the parser's first token the current one.
+func (c *Cursor) Start(p Parser) {
+	c.parser = p
+	c.Ahead = p.Next()
 	c.Advance()
 }
 
@@ -55,14 +61,14 @@ func (c *Cursor) Advance() {
 func (c *Cursor) step() {
 	c.Tok = c.Ahead
 	if c.Tok.Kind != EOF {
-		c.Ahead = c.read()
+		c.Ahead = c.parser.Next()
 	}
 }
 
 // Fail records an error at a token unless an earlier error was recorded.
 func (c *Cursor) Fail(at Token, format string, args ...any) {
 	if !c.Failed {
-		c.fail(at, format, args...)
+		c.parser.Report(at, format, args...)
 	}
 }
 

@@ -6,14 +6,23 @@ import (
 	"time"
 )
 
+// recorder is a parser that records its errors.
+type recorder struct {
+	Cursor
+	*Scanner
+	errs *[]string
+}
+
+func (r *recorder) Report(at Token, format string, args ...any) {
+	*r.errs = append(*r.errs, at.Pos.String()+": "+fmt.Sprintf(format, args...))
+	r.Failed = true
+}
+
 // newCursor returns a cursor that records its errors.
 func newCursor(text string, errs *[]string) *Cursor {
-	c := &Cursor{}
-	c.Start(New(text).Next, func(at Token, format string, args ...any) {
-		*errs = append(*errs, at.Pos.String()+": "+fmt.Sprintf(format, args...))
-		c.Failed = true
-	})
-	return c
+	r := &recorder{Scanner: New(text), errs: errs}
+	r.Start(r)
+	return &r.Cursor
 }
 
 func TestCursor(t *testing.T) {
