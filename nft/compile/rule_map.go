@@ -19,7 +19,7 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 		spec.data = append(spec.data, wantAsPart(p))
 	}
 	var first *syntax.Elem
-	table := r.mapTable(x.Table, spec, func(e *syntax.Elem, out *set.Element) {
+	table := r.mapTable(x.Table, &spec, func(e *syntax.Elem, out *set.Element) {
 		first = cmp.Or(first, e)
 		if e.Value == nil {
 			fail(e.Pos, "element has no value: write KEY : VALUE")
@@ -39,13 +39,13 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 }
 
 // mapSpec evaluates what is looked up in a map.
-func (r *ruleCompiler) mapSpec(x syntax.Expr) *anonymousSpec {
+func (r *ruleCompiler) mapSpec(x syntax.Expr) anonymousSpec {
 	key := r.eval(x, want{})
 	if isConstant(key) {
 		fail(x.Position(), "%s is a constant: nothing to look up", describe(x))
 	}
 	lookupCT(key)
-	return &anonymousSpec{key: key, syntaxKey: x, isMap: true}
+	return anonymousSpec{key: key, syntaxKey: x, isMap: true}
 }
 
 // mapTable evaluates the table of a map of the kind of spec. Data sets the data of an
@@ -130,7 +130,7 @@ type vmapStmt struct{ lookup *lookupTerm }
 func (r *ruleCompiler) vmap(x *syntax.Vmap) {
 	spec := r.mapSpec(x.Key)
 	spec.verdict = true
-	table := r.mapTable(x.Table, spec, func(e *syntax.Elem, out *set.Element) {
+	table := r.mapTable(x.Table, &spec, func(e *syntax.Elem, out *set.Element) {
 		v, ok := e.Value.(*syntax.Verdict)
 		if !ok {
 			fail(e.Pos, "element has no verdict: write KEY : accept, drop, jump CHAIN ...")

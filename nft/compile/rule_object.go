@@ -56,7 +56,7 @@ func sortObjects(refs []object.Ref) {
 func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) {
 	spec := r.mapSpec(x.Key)
 	spec.object = kind
-	table := r.mapTable(x.Table, spec, func(e *syntax.Elem, out *set.Element) {
+	table := r.mapTable(x.Table, &spec, func(e *syntax.Elem, out *set.Element) {
 		name, ok := e.Value.(*syntax.Const)
 		if !ok {
 			fail(e.Pos, "element has no %s: write KEY : NAME", kind)

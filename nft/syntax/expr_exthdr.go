@@ -107,12 +107,14 @@ func (p *parser) option() Expr {
 // optionName parses the name of an option or chunk, or the number of a TCP option.
 func (p *parser) optionName(x *Exthdr) {
 	x.NamePos = p.Tok.Pos
-	if x.Kind != ExthdrTCP || p.Tok.Kind != scan.Number {
-		x.Name = p.ExpectIdent("the name of an " + x.Kind.String())
-		return
+	switch x.Name = p.Tok.Text; {
+	case p.Tok.Kind == scan.Ident:
+		p.Advance()
+	case p.Tok.Kind == scan.Number && x.Kind == ExthdrTCP:
+		p.number("option", 8)
+	default:
+		p.Unexpected("the name of an " + x.Kind.String())
 	}
-	x.Name = p.Tok.Text
-	p.number("option", 8)
 }
 
 // followsOption reports whether a word can follow an option without a field.

@@ -1,5 +1,7 @@
 package syntax
 
+import "github.com/weft-proxy/weft/nft/internal/scan"
+
 // Payload is a field of a packet header, such as "ip saddr".
 type Payload struct {
 	Pos
@@ -32,7 +34,10 @@ func (p *parser) payload() Expr {
 	x := &Payload{Pos: p.Tok.Pos, Proto: p.Tok.Text}
 	p.Advance()
 	x.FieldPos = p.Tok.Pos
-	x.Field = p.ExpectIdent("a field of the " + x.Proto + " header")
+	if p.Tok.Kind != scan.Ident {
+		p.Unexpected("a field of the " + x.Proto + " header")
+	}
+	x.Field = p.ExpectIdent("")
 	if x.Proto == "arp" && (x.Field == "saddr" || x.Field == "daddr") {
 		x.Field += " " + p.OneOf("ether", "ip")
 	}

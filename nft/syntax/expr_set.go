@@ -158,7 +158,7 @@ func (p *parser) elementOptions(e *Elem) {
 			if e.Comment != "" {
 				p.Fail(at, "comment is given twice")
 			}
-			e.Comment = p.text("a comment")
+			e.Comment = p.ExpectText("a comment in double quotes")
 		default:
 			return
 		}

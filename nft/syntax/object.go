@@ -231,7 +231,7 @@ type SecMarkBody struct{ Context string }
 
 func (o *SecMarkBody) parseBody(p *parser) {
 	at := p.Tok
-	o.Context = p.text("a security context")
+	o.Context = p.ExpectText("a security context in double quotes")
 	if len(o.Context) == 0 || len(o.Context) > MaxSecContext {
 		p.Fail(at, "security context %.40q has %d bytes: want 1 to %d", o.Context, len(o.Context), MaxSecContext)
 	}

@@ -124,9 +124,6 @@ func (p *parser) flagList(list []string, flags ...string) []string {
 	return slices.Compact(list)
 }
 
-// text consumes a quoted string or a name.
-func (p *parser) text(want string) string { return p.ExpectText(want + " in double quotes") }
-
 // nest enters one more level of nesting. unnest leaves it.
 func (p *parser) nest() {
 	if p.depth++; p.depth > MaxDepth {
@@ -166,7 +163,7 @@ func (p *parser) rule(family nft.Family) *Rule {
 				p.Fail(p.Tok, "comment before the first statement: write it at the end of the rule")
 			}
 			p.Advance()
-			r.Comment = p.text("a comment")
+			r.Comment = p.ExpectText("a comment in double quotes")
 			return r
 		default:
 			r.Stmts = append(r.Stmts, p.stmt())

@@ -15,7 +15,7 @@ func (p *parser) flow() Stmt {
 	p.OneOf("add", "offload")
 	p.ExpectPunct("@")
 	f.NamePos = p.Tok.Pos
-	f.Flowtable = p.text("the name of a flowtable")
+	f.Flowtable = p.ExpectText("the name of a flowtable in double quotes")
 	return f
 }
 

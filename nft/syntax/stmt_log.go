@@ -33,7 +33,7 @@ func (p *parser) log() Stmt {
 			if p.Tok.Kind == scan.Addr || p.Tok.Kind == scan.Word {
 				p.Tok.Kind = scan.String // such words need no quotes here
 			}
-			prefix := p.text("a log prefix")
+			prefix := p.ExpectText("a log prefix in double quotes")
 			l.Prefix = &prefix
 		case p.AcceptIdent("level"):
 			if p.Tok.Kind == scan.String {
