@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/internal/scan"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
@@ -55,7 +54,7 @@ func (p *parser) setStatement(s *set) {
 	case word == "timeout":
 		s.Timeout = p.ExpectTime()
 	case word == "size":
-		s.Size = p.size()
+		s.Size = uint32(p.ExpectNumber("size", 32))
 	case word == "policy":
 		p.once(at, word, &s.Policy, p.ExpectIdent("performance or memory"))
 	case word == "gc-interval" && !s.isMap:
@@ -128,20 +127,6 @@ func (p *parser) flags(at scan.Token, s *nft.Set) {
 			return
 		}
 	}
-}
-
-func (p *parser) size() uint32 {
-	if p.Tok.Kind != scan.Number {
-		p.Unexpected("a number")
-		return 0
-	}
-	n, ok := datatype.ParseNumber(p.Tok.Text, 32)
-	if !ok {
-		p.Fail(p.Tok, "size %s does not fit in 32 bits", p.Tok.Text)
-		return 0
-	}
-	p.Advance()
-	return uint32(n)
 }
 
 // addElements parses "[family] TABLE SET { ... }" of an add command.

@@ -14,43 +14,22 @@ type Expr interface {
 	printExpr(p *printer)
 }
 
-// precedence returns how tightly a binary operator binds, as in nft's grammar. It is 0
-// for anything else.
-func precedence(op string) int {
-	switch op {
-	case "|":
-		return 1
-	case "^":
-		return 2
-	case "&":
-		return 3
-	case "<<", ">>":
-		return 4
-	default:
-		return 0
-	}
-}
+// precedences are how tightly the binary operators bind, as in nft's grammar.
+var precedences = map[string]int{"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4}
 
-// binaryOp returns the binary operator that the current token is, or "".
-func (p *parser) binaryOp() string {
+// binaryWords are the binary operators that are words.
+var binaryWords = map[string]string{"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
+
+// operator returns the operator that the current token is, or "". Words has the operators
+// that are words, and punctuation the others.
+func operator[T any](p *parser, words map[string]string, punctuation map[string]T) string {
 	switch p.Tok.Kind {
 	case scan.Punct:
-		if precedence(p.Tok.Text) > 0 {
+		if _, ok := punctuation[p.Tok.Text]; ok {
 			return p.Tok.Text
 		}
 	case scan.Ident:
-		switch p.Tok.Text {
-		case "and":
-			return "&"
-		case "or":
-			return "|"
-		case "xor":
-			return "^"
-		case "lshift":
-			return "<<"
-		case "rshift":
-			return ">>"
-		}
+		return words[p.Tok.Text]
 	}
 	return ""
 }
@@ -105,7 +84,7 @@ func (p *parser) span(part func() Expr) Expr {
 		return &Range{Pos: x.Position(), From: x, To: part()}
 	case p.IsPunct("/") && p.Ahead.Kind == scan.Number:
 		p.Advance()
-		return &Prefix{Pos: x.Position(), X: x, Len: int(p.number("prefix length", 16))}
+		return &Prefix{Pos: x.Position(), X: x, Len: int(p.ExpectNumber("prefix length", 16))}
 	default:
 		return x
 	}
@@ -115,12 +94,12 @@ func (p *parser) span(part func() Expr) Expr {
 func (p *parser) binary(primary func() Expr, level int) Expr {
 	x := primary()
 	for p.err == nil {
-		op := p.binaryOp()
-		if op == "" || precedence(op) < level {
+		op := operator(p, binaryWords, precedences)
+		if op == "" || precedences[op] < level {
 			return x
 		}
 		p.Advance()
-		x = &Binary{Pos: x.Position(), Op: op, X: x, Y: p.binary(p.constantPrimary, precedence(op)+1)}
+		x = &Binary{Pos: x.Position(), Op: op, X: x, Y: p.binary(p.constantPrimary, precedences[op]+1)}
 		// Every later walk over the tree recurses into the left operands.
 		p.nest()
 		defer p.unnest()

@@ -87,8 +87,7 @@ func (p *parser) extensionHeader() Expr {
 // "sctp chunk NAME [FIELD]".
 func (p *parser) option() Expr {
 	kind := slices.Index(exthdrWords[:], p.Tok.Text+" "+p.Ahead.Text)
-	x := &Exthdr{Pos: p.Tok.Pos, Kind: ExthdrKind(kind)}
-	p.Advance()
+	x := &Exthdr{Pos: p.begin(), Kind: ExthdrKind(kind)}
 	p.Advance()
 	if x.Kind == ExthdrTCP && p.AcceptPunct("@") {
 		x.Raw = true
@@ -111,7 +110,7 @@ func (p *parser) optionName(x *Exthdr) {
 	case p.Tok.Kind == scan.Ident:
 		p.Advance()
 	case p.Tok.Kind == scan.Number && x.Kind == ExthdrTCP:
-		p.number("option", 8)
+		p.ExpectNumber("option", 8)
 	default:
 		p.Unexpected("the name of an " + x.Kind.String())
 	}
@@ -119,13 +118,8 @@ func (p *parser) optionName(x *Exthdr) {
 
 // followsOption reports whether a word can follow an option without a field.
 func followsOption(word string) bool {
-	switch word {
-	case "exists", "missing", "eq", "ne", "lt", "gt", "le", "ge", "not", "and", "or", "xor", "lshift", "rshift",
-		"set", "map", "vmap", "timeout", "expires", "comment", "counter", "limit", "quota", "ct", "last":
-		return true
-	default:
-		return false
-	}
+	return comparisonWords[word] != "" || binaryWords[word] != "" ||
+		slices.Contains([]string{"exists", "missing", "set", "map", "vmap", "timeout", "expires", "comment", "counter", "limit", "quota", "ct", "last"}, word)
 }
 
 func (x *Exthdr) printExpr(p *printer) {

@@ -20,8 +20,7 @@ type Hash struct {
 
 // numgen parses "numgen random mod 3 offset 1".
 func (p *parser) numgen() Expr {
-	n := &Numgen{Pos: p.Tok.Pos}
-	p.Advance()
+	n := &Numgen{Pos: p.begin()}
 	n.Mode = p.OneOf("random", "inc")
 	n.Mod = p.modulus()
 	n.Offset = p.offset()

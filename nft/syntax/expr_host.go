@@ -56,8 +56,7 @@ type IPsec struct {
 
 // fib parses "fib saddr . iif oif".
 func (p *parser) fib() Expr {
-	f := &FIB{Pos: p.Tok.Pos}
-	p.Advance()
+	f := &FIB{Pos: p.begin()}
 	for {
 		f.Inputs = append(f.Inputs, p.OneOf("saddr", "daddr", "mark", "iif", "oif"))
 		if !p.AcceptPunct(".") {
@@ -70,8 +69,7 @@ func (p *parser) fib() Expr {
 
 // rt parses "rt [ip|ip6] KEY".
 func (p *parser) rt() Expr {
-	x := &Rt{Pos: p.Tok.Pos}
-	p.Advance()
+	x := &Rt{Pos: p.begin()}
 	x.Family = p.family()
 	x.KeyPos = p.Tok.Pos
 	x.Key = p.OneOf("classid", "nexthop", "mtu", "ipsec")
@@ -80,8 +78,7 @@ func (p *parser) rt() Expr {
 
 // socket parses "socket KEY [level N]".
 func (p *parser) socket() Expr {
-	x := &Socket{Pos: p.Tok.Pos}
-	p.Advance()
+	x := &Socket{Pos: p.begin()}
 	x.KeyPos = p.Tok.Pos
 	x.Key = p.OneOf("transparent", "mark", "wildcard", "cgroupv2")
 	if x.Key == "cgroupv2" {
@@ -93,8 +90,7 @@ func (p *parser) socket() Expr {
 
 // osf parses "osf [ttl loose|skip] name|version".
 func (p *parser) osf() Expr {
-	x := &OSF{Pos: p.Tok.Pos}
-	p.Advance()
+	x := &OSF{Pos: p.begin()}
 	if p.AcceptIdent("ttl") {
 		x.TTL = p.OneOf("loose", "skip")
 	}
@@ -104,11 +100,10 @@ func (p *parser) osf() Expr {
 
 // ipsec parses "ipsec in|out [spnum N] [ip|ip6] KEY".
 func (p *parser) ipsec() Expr {
-	x := &IPsec{Pos: p.Tok.Pos}
-	p.Advance()
+	x := &IPsec{Pos: p.begin()}
 	x.Dir = p.OneOf("in", "out")
 	if p.AcceptIdent("spnum") {
-		x.Spnum = uint32(p.number("the number of a state", 8))
+		x.Spnum = uint32(p.ExpectNumber("the number of a state", 8))
 	}
 	if x.L3 = p.family(); x.L3 != "" {
 		x.Key = p.OneOf("saddr", "daddr")

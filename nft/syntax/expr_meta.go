@@ -50,8 +50,7 @@ func (x *Meta) printExpr(p *printer) {
 
 // ct parses "ct [original|reply] [ip|ip6] KEY".
 func (p *parser) ct() Expr {
-	c := &CT{Pos: p.Tok.Pos}
-	p.Advance()
+	c := &CT{Pos: p.begin()}
 	if p.IsIdent("original") || p.IsIdent("reply") {
 		c.Dir = p.ExpectIdent("a direction")
 		c.L3 = p.family()

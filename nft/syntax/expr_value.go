@@ -108,15 +108,15 @@ func (x *Masked) printExpr(p *printer) {
 }
 
 func (x *Binary) printExpr(p *printer) {
-	p.operand(x.X, precedence(x.Op))
+	p.operand(x.X, precedences[x.Op])
 	p.str(" ", x.Op, " ")
-	p.operand(x.Y, precedence(x.Op)+1)
+	p.operand(x.Y, precedences[x.Op]+1)
 }
 
 // operand writes one side of a binary operation. It adds parentheses around an operation
 // that binds less tightly than level.
 func (p *printer) operand(x Expr, level int) {
-	if b, ok := x.(*Binary); ok && precedence(b.Op) < level {
+	if b, ok := x.(*Binary); ok && precedences[b.Op] < level {
 		p.str("(")
 		x.printExpr(p)
 		p.str(")")

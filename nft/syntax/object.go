@@ -197,7 +197,7 @@ func (o *ExpectationBody) parseBody(p *parser) {
 	case "protocol":
 		o.Protocol = p.OneOf("tcp", "udp")
 	case "dport":
-		o.DPort = uint16(p.number("a port", 16))
+		o.DPort = uint16(p.ExpectNumber("a port", 16))
 	case "timeout":
 		at := p.Tok
 		if o.Timeout = p.ExpectTime(); o.Timeout.Milliseconds() >= 1<<32 {
@@ -205,7 +205,7 @@ func (o *ExpectationBody) parseBody(p *parser) {
 			p.Fail(at, "time %s is too long: want less than 49 days", at.Text)
 		}
 	case "size":
-		o.Size = uint8(p.number("a number of expectations", 8))
+		o.Size = uint8(p.ExpectNumber("a number of expectations", 8))
 	case "l3proto":
 		o.L3Proto = p.l3proto()
 	}
@@ -257,10 +257,10 @@ type SynProxyBody struct {
 func (o *SynProxyBody) parseBody(p *parser) {
 	*o = SynProxyBody{Given: true}
 	p.OneOf("mss")
-	o.MSS = uint16(p.number("a segment size", 16))
+	o.MSS = uint16(p.ExpectNumber("a segment size", 16))
 	p.SkipEnds()
 	p.OneOf("wscale")
-	o.WScale = uint8(p.number("a window scale", 8))
+	o.WScale = uint8(p.ExpectNumber("a window scale", 8))
 	p.SkipEnds()
 	o.Timestamp = p.AcceptIdent("timestamp")
 	o.SackPerm = p.AcceptIdent("sack-perm")

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
@@ -87,23 +86,8 @@ func (p *parser) fail(pos Pos, format string, args ...any) {
 	p.Tok.Kind, p.Ahead.Kind = scan.EOF, scan.EOF
 }
 
-// number consumes a number of at most the given bits.
-func (p *parser) number(want string, bits int) uint64 {
-	if p.Tok.Kind != scan.Number {
-		p.Unexpected(want)
-		return 0
-	}
-	n, ok := datatype.ParseNumber(p.Tok.Text, bits)
-	if !ok {
-		p.Fail(p.Tok, "%s %s does not fit in %d bits", want, p.Tok.Text, bits)
-		return 0
-	}
-	p.Advance()
-	return n
-}
-
 // uint32 consumes a number of 32 bits.
-func (p *parser) uint32(want string) uint32 { return uint32(p.number(want, 32)) }
+func (p *parser) uint32(want string) uint32 { return uint32(p.ExpectNumber(want, 32)) }
 
 // family consumes "ip" or "ip6" if it is the current token.
 func (p *parser) family() string {
@@ -122,6 +106,13 @@ func (p *parser) flagList(list []string, flags ...string) []string {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// begin consumes the first word of a statement or selector and returns its place.
+func (p *parser) begin() Pos {
+	pos := p.Tok.Pos
+	p.Advance()
+	return pos
 }
 
 // nest enters one more level of nesting. unnest leaves it.

@@ -19,6 +19,9 @@ func statement(word, next scan.Token) func(*parser) Stmt {
 	if isVerdict(word) {
 		return func(p *parser) Stmt { return p.verdict() }
 	}
+	if next.IsWord("name") && word.IsWord("counter", "limit", "quota", "synproxy") {
+		return (*parser).objectName
+	}
 	switch word.Text {
 	case "add", "update", "delete":
 		return (*parser).dynamic

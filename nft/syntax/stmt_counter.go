@@ -1,7 +1,5 @@
 package syntax
 
-import "github.com/weft-proxy/weft/nft"
-
 // Counter counts packets and bytes. It is also the body of a counter object.
 type Counter struct {
 	Pos
@@ -10,17 +8,13 @@ type Counter struct {
 
 // counter parses "counter [packets N] [bytes N]" and "counter name X".
 func (p *parser) counter() Stmt {
-	c := &Counter{Pos: p.Tok.Pos}
-	p.Advance()
-	if p.AcceptIdent("name") {
-		return p.objectRef(c.Pos, nft.ObjectCounter)
-	}
+	c := &Counter{Pos: p.begin()}
 	for p.err == nil {
 		switch {
 		case p.AcceptIdent("packets"):
-			c.Packets = p.number("a number of packets", 64)
+			c.Packets = p.ExpectNumber("a number of packets", 64)
 		case p.AcceptIdent("bytes"):
-			c.Bytes = p.number("a number of bytes", 64)
+			c.Bytes = p.ExpectNumber("a number of bytes", 64)
 		default:
 			return c
 		}
@@ -39,9 +33,9 @@ func (c *Counter) printStmt(p *printer) {
 func (c *Counter) parseBody(p *parser) {
 	c.Pos = p.Tok.Pos
 	p.OneOf("packets")
-	c.Packets = p.number("a number of packets", 64)
+	c.Packets = p.ExpectNumber("a number of packets", 64)
 	p.OneOf("bytes")
-	c.Bytes = p.number("a number of bytes", 64)
+	c.Bytes = p.ExpectNumber("a number of bytes", 64)
 }
 
 func (c *Counter) printBody(p *printer) {

@@ -10,8 +10,7 @@ type ConnLimit struct {
 
 // ctCount parses "ct count [over] N".
 func (p *parser) ctCount() Stmt {
-	c := &ConnLimit{Pos: p.Tok.Pos}
-	p.Advance()
+	c := &ConnLimit{Pos: p.begin()}
 	p.Advance()
 	c.Over = p.AcceptIdent("over")
 	c.Count = p.uint32("a number of connections")

@@ -11,8 +11,7 @@ type Dup struct {
 
 // dup parses "dup to ADDR [device DEVICE]" and "dup to DEVICE".
 func (p *parser) dup() Stmt {
-	d := &Dup{Pos: p.Tok.Pos}
-	p.Advance()
+	d := &Dup{Pos: p.begin()}
 	p.OneOf("to")
 	d.To = p.value()
 	if p.AcceptIdent("device") {

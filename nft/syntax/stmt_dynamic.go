@@ -45,8 +45,7 @@ func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
 // oldDynamic parses "set add|update|delete KEY [OPTIONS] @SET", the older form of the
 // statement.
 func (p *parser) oldDynamic() Stmt {
-	d := &Dynamic{Pos: p.Tok.Pos}
-	p.Advance()
+	d := &Dynamic{Pos: p.begin()}
 	d.Op = p.OneOf("add", "update", "delete")
 	d.Elem = &Elem{Pos: p.Tok.Pos}
 	d.Elem.Key = p.operand()

@@ -10,8 +10,7 @@ type FlowAdd struct {
 
 // flow parses "flow add @f" and its older form "flow offload @f".
 func (p *parser) flow() Stmt {
-	f := &FlowAdd{Pos: p.Tok.Pos}
-	p.Advance()
+	f := &FlowAdd{Pos: p.begin()}
 	p.OneOf("add", "offload")
 	p.ExpectPunct("@")
 	f.NamePos = p.Tok.Pos

@@ -12,8 +12,7 @@ type Fwd struct {
 
 // fwd parses "fwd to DEVICE" and "fwd ip|ip6 to ADDR device DEVICE".
 func (p *parser) fwd() Stmt {
-	f := &Fwd{Pos: p.Tok.Pos}
-	p.Advance()
+	f := &Fwd{Pos: p.begin()}
 	f.Family = p.family()
 	p.OneOf("to")
 	if f.Family != "" {

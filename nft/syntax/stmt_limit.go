@@ -3,7 +3,6 @@ package syntax
 import (
 	"strings"
 
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
@@ -25,11 +24,7 @@ type Limit struct {
 
 // limit parses "limit rate [over] N/second [burst N packets]" and "limit name X".
 func (p *parser) limit() Stmt {
-	l := &Limit{Pos: p.Tok.Pos}
-	p.Advance()
-	if p.AcceptIdent("name") {
-		return p.objectRef(l.Pos, nft.ObjectLimit)
-	}
+	l := &Limit{Pos: p.begin()}
 	l.parseRate(p)
 	return l
 }
@@ -38,14 +33,14 @@ func (p *parser) limit() Stmt {
 func (l *Limit) parseRate(p *parser) {
 	p.OneOf("rate")
 	l.Over = p.AcceptIdent("over")
-	l.Rate = p.number("a rate", 64)
+	l.Rate = p.ExpectNumber("a rate", 64)
 	if p.AcceptPunct("/") {
 		l.Per = p.OneOf(datatype.TimeUnits.Names()...)
 	} else {
 		l.parseUnits(p)
 	}
 	if p.AcceptIdent("burst") {
-		l.Burst = p.number("a burst", 32)
+		l.Burst = p.ExpectNumber("a burst", 32)
 		l.BurstUnit = p.OneOf(append([]string{"packets"}, datatype.ByteUnits.Names()...)...)
 	}
 }

@@ -21,10 +21,9 @@ type Log struct {
 
 // log parses "log" and its options.
 func (p *parser) log() Stmt {
-	l := &Log{Pos: p.Tok.Pos}
-	p.Advance()
+	l := &Log{Pos: p.begin()}
 	number := func(bits int) *uint32 {
-		n := uint32(p.number("a number", bits))
+		n := uint32(p.ExpectNumber("a number", bits))
 		return &n
 	}
 	for p.err == nil {

@@ -1,7 +1,5 @@
 package syntax
 
-import "github.com/weft-proxy/weft/nft/internal/scan"
-
 // Match compares: "tcp dport 80", "ip saddr != @blocked".
 type Match struct {
 	Pos
@@ -14,35 +12,15 @@ type Match struct {
 	Right Expr
 }
 
-// comparison returns the comparison operator that the current token is, or "".
-func (p *parser) comparison() string {
-	if p.Tok.Is("==", "!=", "<", ">", "<=", ">=", "!") {
-		return p.Tok.Text
-	}
-	if p.Tok.Kind == scan.Ident {
-		switch p.Tok.Text {
-		case "eq":
-			return "=="
-		case "ne":
-			return "!="
-		case "lt":
-			return "<"
-		case "gt":
-			return ">"
-		case "le":
-			return "<="
-		case "ge":
-			return ">="
-		case "not":
-			return "!"
-		}
-	}
-	return ""
-}
+// comparisonWords are the comparison operators that are words.
+var comparisonWords = map[string]string{"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "not": "!"}
+
+// comparisons are the other comparison operators.
+var comparisons = map[string]bool{"==": true, "!=": true, "<": true, ">": true, "<=": true, ">=": true, "!": true}
 
 // match parses the rest of a comparison.
 func (p *parser) match(left Expr) Stmt {
-	m := &Match{Pos: left.Position(), Left: left, Op: p.comparison(), OpPos: p.Tok.Pos}
+	m := &Match{Pos: left.Position(), Left: left, Op: operator(p, comparisonWords, comparisons), OpPos: p.Tok.Pos}
 	if m.Op != "" {
 		p.Advance()
 	}

@@ -13,8 +13,7 @@ type Meter struct {
 
 // meter parses "meter NAME [size N] { KEY [timeout T] STATEMENT }".
 func (p *parser) meter() Stmt {
-	m := &Meter{Pos: p.Tok.Pos}
-	p.Advance()
+	m := &Meter{Pos: p.begin()}
 	m.Name = p.ExpectIdent("the name of a meter")
 	if p.AcceptIdent("size") {
 		m.Size = p.uint32("a number of keys")

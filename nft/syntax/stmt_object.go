@@ -15,6 +15,14 @@ func (p *parser) objectRef(pos Pos, kind nft.ObjectKind) Stmt {
 	return newObjectRef(pos, kind, p.value())
 }
 
+// objectName parses "KIND name X".
+func (p *parser) objectName() Stmt {
+	kind := nft.ObjectKind(p.Tok.Text)
+	pos := p.begin()
+	p.Advance()
+	return p.objectRef(pos, kind)
+}
+
 // newObjectRef returns the use of an object. As in nft's listing, the name is quoted.
 func newObjectRef(pos Pos, kind nft.ObjectKind, ref Expr) *ObjectRef {
 	if c, ok := ref.(*Const); ok {
@@ -25,8 +33,7 @@ func newObjectRef(pos Pos, kind nft.ObjectKind, ref Expr) *ObjectRef {
 
 // ctObject parses "ct timeout set X" and "ct expectation set X".
 func (p *parser) ctObject() Stmt {
-	pos := p.Tok.Pos
-	p.Advance()
+	pos := p.begin()
 	kind := nft.ObjectKind("ct " + p.OneOf("timeout", "expectation"))
 	p.OneOf("set")
 	return p.objectRef(pos, kind)

@@ -21,8 +21,7 @@ var queueFlags = []string{"bypass", "fanout"}
 // queue parses the three forms of queue: "queue [num N[-N]] [FLAGS]" in any order,
 // "queue [flags FLAGS] to WHAT" and "queue flags FLAGS num N[-N]".
 func (p *parser) queue() Stmt {
-	q := &Queue{Pos: p.Tok.Pos}
-	p.Advance()
+	q := &Queue{Pos: p.begin()}
 	switch {
 	case p.AcceptIdent("flags"):
 		q.Flags = p.flagList(q.Flags, queueFlags...)

@@ -1,9 +1,6 @@
 package syntax
 
-import (
-	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/datatype"
-)
+import "github.com/weft-proxy/weft/nft/datatype"
 
 // Quota matches until an amount of bytes has passed, or after that if Over is set. It is
 // also the body of a quota object, in which Unit is empty if no amount was given.
@@ -20,11 +17,7 @@ type Quota struct {
 
 // quota parses "quota [over|until] N UNIT [used N UNIT]" and "quota name X".
 func (p *parser) quota() Stmt {
-	q := &Quota{Pos: p.Tok.Pos}
-	p.Advance()
-	if p.AcceptIdent("name") {
-		return p.objectRef(q.Pos, nft.ObjectQuota)
-	}
+	q := &Quota{Pos: p.begin()}
 	q.parseAmounts(p)
 	return q
 }
@@ -35,7 +28,7 @@ func (q *Quota) parseAmounts(p *parser) {
 		q.Over = p.AcceptIdent("over")
 	}
 	amount := func() (uint64, string) {
-		return p.number("a number of bytes, kbytes or mbytes", 64), p.OneOf(datatype.ByteUnits.Names()...)
+		return p.ExpectNumber("a number of bytes, kbytes or mbytes", 64), p.OneOf(datatype.ByteUnits.Names()...)
 	}
 	q.Bytes, q.Unit = amount()
 	if p.AcceptIdent("used") {

@@ -13,8 +13,7 @@ type Reject struct {
 
 // reject parses "reject [with icmp X | icmpv6 X | icmpx X | tcp reset]".
 func (p *parser) reject() Stmt {
-	r := &Reject{Pos: p.Tok.Pos}
-	p.Advance()
+	r := &Reject{Pos: p.begin()}
 	if !p.AcceptIdent("with") {
 		return r
 	}

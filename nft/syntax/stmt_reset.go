@@ -11,8 +11,7 @@ var tcpOptionFields = []string{"length", "size", "count", "left", "right", "tsva
 
 // reset parses "reset tcp option NAME".
 func (p *parser) reset() Stmt {
-	s := &ResetOption{Pos: p.Tok.Pos}
-	p.Advance()
+	s := &ResetOption{Pos: p.begin()}
 	s.Option = &Exthdr{Pos: p.Tok.Pos, Kind: ExthdrTCP}
 	p.OneOf("tcp")
 	p.OneOf("option")

@@ -1,7 +1,5 @@
 package syntax
 
-import "github.com/weft-proxy/weft/nft"
-
 // SynProxy answers the first packets of a TCP connection.
 type SynProxy struct {
 	Pos
@@ -14,18 +12,14 @@ type SynProxy struct {
 // synproxy parses "synproxy [mss N] [wscale N] [timestamp] [sack-perm]" and
 // "synproxy name X".
 func (p *parser) synproxy() Stmt {
-	s := &SynProxy{Pos: p.Tok.Pos}
-	p.Advance()
-	if p.AcceptIdent("name") {
-		return p.objectRef(s.Pos, nft.ObjectSynProxy)
-	}
+	s := &SynProxy{Pos: p.begin()}
 	for p.err == nil {
 		switch {
 		case p.AcceptIdent("mss"):
-			n := uint16(p.number("a segment size", 16))
+			n := uint16(p.ExpectNumber("a segment size", 16))
 			s.MSS = &n
 		case p.AcceptIdent("wscale"):
-			n := uint8(p.number("a window scale", 8))
+			n := uint8(p.ExpectNumber("a window scale", 8))
 			s.WScale = &n
 		case p.AcceptIdent("timestamp"):
 			s.Timestamp = true

@@ -11,8 +11,7 @@ type TProxy struct {
 
 // tproxy parses "tproxy [ip|ip6] to [ADDR][:PORT]".
 func (p *parser) tproxy() Stmt {
-	t := &TProxy{Pos: p.Tok.Pos}
-	p.Advance()
+	t := &TProxy{Pos: p.begin()}
 	t.Family = p.family()
 	p.OneOf("to")
 	t.Addr, t.Port = p.addrPort()

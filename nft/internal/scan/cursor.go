@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weft-proxy/weft/nft/datatype"
 )
 
 // Cursor is a place in a sequence of tokens. Parsers embed it.
@@ -139,6 +141,21 @@ func (c *Cursor) OneOf(words ...string) string {
 	}
 	c.Unexpected(strings.Join(words, ", "))
 	return ""
+}
+
+// ExpectNumber consumes a number of at most the given bits. Want describes it in errors.
+func (c *Cursor) ExpectNumber(want string, bits int) uint64 {
+	if c.Tok.Kind != Number {
+		c.Unexpected(want)
+		return 0
+	}
+	n, ok := datatype.ParseNumber(c.Tok.Text, bits)
+	if !ok {
+		c.Fail(c.Tok, "%s %s does not fit in %d bits", want, c.Tok.Text, bits)
+		return 0
+	}
+	c.Advance()
+	return n
 }
 
 // ExpectTime consumes a time such as 5s.
