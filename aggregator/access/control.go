@@ -76,7 +76,7 @@ func Open(opts Options) (*Control, error) {
 		c.policy.Store(&Policy{})
 		return c, nil
 	}
-	if c.data, err = read(opts.File); err != nil {
+	if c.data, err = Read(opts.File); err != nil {
 		return nil, err
 	}
 	p, err := Parse(opts.File, c.data, opts.Lookup)
@@ -121,7 +121,7 @@ func (c *Control) Reload() error { return c.load(true) }
 func (c *Control) load(force bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	data, err := read(c.opts.File)
+	data, err := Read(c.opts.File)
 	same := err == nil && c.unread == "" && bytes.Equal(data, c.data) || err != nil && err.Error() == c.unread
 	if same && !force {
 		return nil

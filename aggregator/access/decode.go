@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -54,39 +55,55 @@ func (e *FileError) Error() string {
 // Unwrap returns ErrConfig.
 func (e *FileError) Unwrap() error { return ErrConfig }
 
-// decoder walks the nodes of a document and collects what is wrong. A path
-// names a field in messages, such as "publishers[2].match".
-type decoder struct{ problems []Problem }
+// Read returns the content of a file. It does not read much more than the maximum size,
+// which Document checks.
+func Read(path string) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // the operator's file
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return data, nil
+}
 
-func (d *decoder) problem(line int, path, format string, args ...any) {
-	if len(d.problems) >= maxProblems {
+// Problems collects what is wrong in a file. A path names a field in messages, such as
+// "publishers[2].match".
+type Problems struct{ list []Problem }
+
+// Add adds a problem with a field. The path may be empty.
+func (p *Problems) Add(line int, path, format string, args ...any) {
+	if len(p.list) >= maxProblems {
 		return
 	}
 	text := fmt.Sprintf(format, args...)
 	if path != "" {
 		text = path + ": " + text
 	}
-	d.problems = append(d.problems, Problem{line, text})
+	p.list = append(p.list, Problem{line, text})
 }
 
-// err returns what was collected, or nil.
-func (d *decoder) err(file string) error {
-	if len(d.problems) == 0 {
+// Err returns a *FileError with the problems, or nil if there are none.
+func (p *Problems) Err(file string) error {
+	if len(p.list) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(d.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	return &FileError{File: file, Problems: d.problems}
+	slices.SortStableFunc(p.list, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	return &FileError{File: file, Problems: p.list}
 }
 
 // yamlLine finds the line in an error of the YAML parser, which has it only in its
 // text.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// document returns the root of the one document in data; nil where there is
-// none, or it does not parse, which is noted.
-func (d *decoder) document(data []byte) *yaml.Node {
+// Document returns the root of the only YAML document in data. If there is none, or it
+// cannot be parsed, Document adds a problem and returns nil.
+func (p *Problems) Document(data []byte, apiVersion, kind string) *yaml.Node {
 	if len(data) > maxFile {
-		d.problem(0, "", "the file has %d bytes: at most %d are read", len(data), maxFile)
+		p.Add(0, "", "the file has %d bytes: at most %d are read", len(data), maxFile)
 		return nil
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -94,11 +111,11 @@ func (d *decoder) document(data []byte) *yaml.Node {
 	err := dec.Decode(&doc)
 	switch {
 	case errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0:
-		d.problem(0, "", "the file is empty: begin it with apiVersion: %s and kind: %s", APIVersion, Kind)
+		p.Add(0, "", "the file is empty: begin it with apiVersion: %s and kind: %s", apiVersion, kind)
 		return nil
 	case err == nil:
 		if err = dec.Decode(&more); err == nil {
-			d.problem(more.Line, "", "there is a second document: put everything into one")
+			p.Add(more.Line, "", "there is a second document: put everything into one")
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -107,11 +124,14 @@ func (d *decoder) document(data []byte) *yaml.Node {
 			line, _ = strconv.Atoi(m[1])
 			text = m[2]
 		}
-		d.problem(line, "", "%s", text)
+		p.Add(line, "", "%s", text)
 		return nil
 	}
 	return doc.Content[0]
 }
+
+// decoder walks the nodes of a document.
+type decoder struct{ Problems }
 
 // field is a field of a mapping: what to do with its value. The path is that of
 // the value.
@@ -134,9 +154,9 @@ func (d *decoder) mapping(path string, n *yaml.Node, fields map[string]field) ma
 		f, known := fields[name]
 		switch {
 		case key.Kind != yaml.ScalarNode || !known:
-			d.problem(key.Line, path, "unknown field %q: want %s", clip(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			d.Add(key.Line, path, "unknown field %q: want %s", clip(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		case lines[name] != 0:
-			d.problem(key.Line, sub, "the field is there twice, also in line %d: remove one", lines[name])
+			d.Add(key.Line, sub, "the field is there twice, also in line %d: remove one", lines[name])
 		default:
 			lines[name] = key.Line
 			f(sub, value)
@@ -159,11 +179,11 @@ func (d *decoder) list(path string, n *yaml.Node, item field) {
 func (d *decoder) is(path string, n *yaml.Node, kind yaml.Kind, want string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		d.problem(n.Line, path, "anchors and aliases are not read: write the value out")
+		d.Add(n.Line, path, "anchors and aliases are not read: write the value out")
 	case n.Tag == "!!null":
-		d.problem(n.Line, path, "the value is missing: want %s, or leave the field out", want)
+		d.Add(n.Line, path, "the value is missing: want %s, or leave the field out", want)
 	case n.Kind != kind:
-		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+		d.Add(n.Line, path, "got %s: want %s", describe(n), want)
 	default:
 		return true
 	}
@@ -188,7 +208,7 @@ func scalar[T any](d *decoder, path string, n *yaml.Node, want string, parse fun
 		return v, false
 	}
 	if v, ok = parse(); !ok {
-		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+		d.Add(n.Line, path, "got %s: want %s", describe(n), want)
 	}
 	return v, ok
 }

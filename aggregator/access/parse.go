@@ -2,9 +2,7 @@ package access
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"os/user"
 	"slices"
 	"strconv"
@@ -55,25 +53,11 @@ func parseID(text string) (uint32, error) {
 //
 // Possible errors: a *FileError, the file system's.
 func ReadFile(path string, lookup Lookup) (*Policy, error) {
-	data, err := read(path)
+	data, err := Read(path)
 	if err != nil {
 		return nil, err
 	}
 	return Parse(path, data, lookup)
-}
-
-// read returns a file, of which it reads little more than may be there.
-func read(path string) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the operator's file
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	return data, nil
 }
 
 // Parse parses a configuration; file is its name in messages. On an error there
@@ -82,10 +66,10 @@ func read(path string) ([]byte, error) {
 // Possible errors: a *FileError with everything that is wrong.
 func Parse(file string, data []byte, lookup Lookup) (*Policy, error) {
 	p := &parser{lookup: lookup, policy: &Policy{File: file, byName: make(map[string]*Publisher)}}
-	if root := p.document(data); root != nil && p.head(root) {
+	if root := p.Document(data, APIVersion, Kind); root != nil && p.head(root) {
 		p.configuration(root)
 	}
-	if err := p.err(file); err != nil {
+	if err := p.Err(file); err != nil {
 		return nil, err
 	}
 	return p.policy, nil
@@ -115,7 +99,7 @@ func (p *parser) head(root *yaml.Node) bool {
 	if got == [2]string{APIVersion, Kind} {
 		return true
 	}
-	p.problem(root.Line, "", "got apiVersion %q and kind %q: want apiVersion %s and kind %s", clip(got[0]), clip(got[1]), APIVersion, Kind)
+	p.Add(root.Line, "", "got apiVersion %q and kind %q: want apiVersion %s and kind %s", clip(got[0]), clip(got[1]), APIVersion, Kind)
 	return false
 }
 
@@ -166,10 +150,10 @@ func (p *parser) publisher(path string, n *yaml.Node) *Publisher {
 		return pub
 	}
 	if top["name"] == 0 {
-		p.problem(n.Line, path, "the publisher has no name: give it one")
+		p.Add(n.Line, path, "the publisher has no name: give it one")
 	}
 	if top["match"] == 0 {
-		p.problem(n.Line, path, "the publisher has no match: say with uid, gid or cgroup who it is")
+		p.Add(n.Line, path, "the publisher has no match: say with uid, gid or cgroup who it is")
 	}
 	return pub
 }
@@ -189,7 +173,7 @@ func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 	}
 	switch {
 	case pub.Limits.UpdatesPerSecond == 0 && pub.Limits.Burst > 0 && pub.lines["limits.burst"] > 0:
-		p.problem(pub.lines["limits.burst"], path+".limits.burst", "it does nothing without updatesPerSecond: set that too")
+		p.Add(pub.lines["limits.burst"], path+".limits.burst", "it does nothing without updatesPerSecond: set that too")
 	case pub.Limits.UpdatesPerSecond > 0 && pub.Limits.Burst == 0:
 		pub.Limits.Burst = int(math.Ceil(pub.Limits.UpdatesPerSecond))
 	}
@@ -197,7 +181,7 @@ func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 		return
 	}
 	if first := p.policy.byName[pub.Name]; first != nil {
-		p.problem(pub.lines["name"], path+".name", "publisher %s is there twice, also in line %d: join them", pub.Name, first.lines["name"])
+		p.Add(pub.lines["name"], path+".name", "publisher %s is there twice, also in line %d: join them", pub.Name, first.lines["name"])
 		return
 	}
 	p.policy.byName[pub.Name] = pub
@@ -217,7 +201,7 @@ func (p *parser) name(path string, n *yaml.Node, pub *Publisher) {
 		return
 	}
 	if !validName(name) {
-		p.problem(n.Line, path, "got %q: want 1 to 63 of [a-z0-9._-], a letter or digit first", clip(name))
+		p.Add(n.Line, path, "got %q: want 1 to 63 of [a-z0-9._-], a letter or digit first", clip(name))
 		return
 	}
 	pub.Name = name
@@ -242,7 +226,7 @@ func (p *parser) match(path string, n *yaml.Node, m *Match) {
 				return
 			}
 			if err := checkPath(text); err != nil {
-				p.problem(n.Line, path, "%v", err)
+				p.Add(n.Line, path, "%v", err)
 				return
 			}
 			*to = text
@@ -255,7 +239,7 @@ func (p *parser) match(path string, n *yaml.Node, m *Match) {
 		"cgroup":     glob(&m.Cgroup),
 	})
 	if given != nil && given["uid"]+given["gid"]+given["cgroup"] == 0 {
-		p.problem(n.Line, path, "nothing says whose process it is: give it a uid, gid or cgroup (every user can run an executable)")
+		p.Add(n.Line, path, "nothing says whose process it is: give it a uid, gid or cgroup (every user can run an executable)")
 	}
 }
 
@@ -280,7 +264,7 @@ func (p *parser) id(path string, n *yaml.Node, what string, lookup func(string) 
 	}
 	id, err := lookup(name)
 	if err != nil {
-		p.problem(n.Line, path, "%s %q is not known on this machine: make it, or give its id (%v)", what, clip(name), err)
+		p.Add(n.Line, path, "%s %q is not known on this machine: make it, or give its id (%v)", what, clip(name), err)
 		return nil
 	}
 	return &id
@@ -327,14 +311,14 @@ func (p *parser) table(path string, n *yaml.Node, a *Allow) {
 				return
 			}
 			if err := checkGlob(name); err != nil {
-				p.problem(n.Line, path, "%v", err)
+				p.Add(n.Line, path, "%v", err)
 				return
 			}
 			t.Name = name
 		},
 	})
 	if given != nil && given["name"] == 0 {
-		p.problem(n.Line, path, `the table has no name: give it one, or "*" for each`)
+		p.Add(n.Line, path, `the table has no name: give it one, or "*" for each`)
 	}
 	a.Tables = append(a.Tables, t)
 }
@@ -346,7 +330,7 @@ func (p *parser) family(path string, n *yaml.Node) (nft.Family, bool) {
 	}
 	f, err := nft.ParseFamily(name)
 	if err != nil {
-		p.problem(n.Line, path, "%v", err)
+		p.Add(n.Line, path, "%v", err)
 		return 0, false
 	}
 	return f, true
@@ -361,7 +345,7 @@ func (p *parser) hook(path string, n *yaml.Node, a *Allow) {
 		return
 	}
 	if !slices.Contains(hooks, name) {
-		p.problem(n.Line, path, "unknown hook %q: want %s", clip(name), strings.Join(hooks, ", "))
+		p.Add(n.Line, path, "unknown hook %q: want %s", clip(name), strings.Join(hooks, ", "))
 		return
 	}
 	a.Hooks = append(a.Hooks, name)
@@ -380,9 +364,9 @@ func (p *parser) rangeOf(path string, n *yaml.Node) Range {
 	given := p.mapping(path, n, map[string]field{"min": bound(&r.Min), "max": bound(&r.Max)})
 	switch {
 	case given != nil && len(given) == 0:
-		p.problem(n.Line, path, "neither min nor max is given: give one of them, or leave the field out")
+		p.Add(n.Line, path, "neither min nor max is given: give one of them, or leave the field out")
 	case r.Min != nil && r.Max != nil && *r.Min > *r.Max:
-		p.problem(n.Line, path, "min %d is greater than max %d: nothing would be allowed", *r.Min, *r.Max)
+		p.Add(n.Line, path, "min %d is greater than max %d: nothing would be allowed", *r.Min, *r.Max)
 	}
 	return r
 }

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"net"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/kube-proxy/config/v1alpha1"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
@@ -44,9 +43,7 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 		return nil, flagError(flags, found)
 	}
 	c.MetricsBindAddress, c.HealthzBindAddress = metrics, healthz
-	s := settings(c)
-	s.Server = o.server
-	var unused []string
+	var unused, warnings []string
 	for _, f := range fields() {
 		for _, name := range f.flags {
 			if f.unused != "" && given(flags, name) {
@@ -55,17 +52,17 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 		}
 	}
 	if len(unused) > 0 {
-		s.Warnings = append(s.Warnings, strings.Join(unused, ", ")+": no effect in weft")
+		warnings = append(warnings, strings.Join(unused, ", ")+": no effect in weft")
 	}
 	if given(flags, "proxy-mode") {
-		s.Warnings = append(s.Warnings, warnMode(c)...)
+		warnings = append(warnings, warnMode(c)...)
 	}
-	s.warnGates(c.FeatureGates)
+	s := settings(c, warnings)
+	s.Server = o.server
 	s.LogGiven = given(flags, "v") || given(flags, "logging-format")
 	s.Conntrack.Exact = given(flags, "conntrack-max-per-core") || given(flags, "conntrack-min")
 	s.OOMGiven = given(flags, "oom-score-adj")
-	hostFlags().VisitAll(func(f *pflag.Flag) { s.HostGiven = s.HostGiven || given(flags, f.Name) })
-	s.finish(c)
+	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) { s.HostGiven = s.HostGiven || given(flags, f.Name) })
 	return s, nil
 }
 
@@ -86,7 +83,7 @@ func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) strin
 
 // fromFile returns the settings of a file.
 func (o *Options) fromFile(flags *pflag.FlagSet, file string) (*Settings, error) {
-	data, err := read(file)
+	data, err := access.Read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -102,25 +99,18 @@ func (o *Options) fromFile(flags *pflag.FlagSet, file string) (*Settings, error)
 
 // ignored returns the flags that were given and have no effect beside a file.
 func (o *Options) ignored(flags *pflag.FlagSet) []string {
-	host := hostFlags()
+	host, log := flagsOf(New().AddHostFlags), flagsOf(func(flags *pflag.FlagSet) { addLogFlags(flags, &New().config.Logging) })
 	var out []string
 	for _, f := range fields() {
 		for _, name := range f.flags {
 			// Without AddFlags, a flag of this name is not kube-proxy's.
 			mine := o.all || host.Lookup(name) != nil
-			if mine && given(flags, name) && !slices.Contains(besideFile, name) {
+			if mine && given(flags, name) && name != "hostname-override" && log.Lookup(name) == nil {
 				out = append(out, "--"+name)
 			}
 		}
 	}
 	return out
-}
-
-// hostFlags returns the flags of AddHostFlags.
-func hostFlags() *pflag.FlagSet {
-	flags := pflag.NewFlagSet("host", pflag.ContinueOnError)
-	New().AddHostFlags(flags)
-	return flags
 }
 
 // fromData returns the settings in the content of a file.
@@ -134,33 +124,22 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 	verbose := c.Logging.Verbosity != 0 || c.Logging.Format != ""
 	warnings := fallBack(c)
 	setDefaults(c)
-	o.copyLogFlags(flags, &c.Logging)
+	copyLogFlags(flags, &c.Logging)
 	for _, v := range validate(c) {
-		doc.problem(doc.line(v.path), v.path, "got %s: want %s", v.got, v.want)
+		doc.Add(doc.line(v.path), v.path, "got %s: want %s", v.got, v.want)
 	}
-	if err := doc.err(); err != nil {
+	if err := doc.Err(file); err != nil {
 		return nil, err
 	}
 	warnings = append(append(warnings, warnMode(c)...), unusedSettings(c)...)
 	if given(flags, "hostname-override") && o.config.HostnameOverride != "" {
 		c.HostnameOverride = o.config.HostnameOverride
 	}
-	s := settings(c)
-	s.File, s.data, s.Server, s.Warnings = file, data, o.server, warnings
-	s.warnGates(c.FeatureGates)
+	s := settings(c, warnings)
+	s.File, s.data, s.Server = file, data, o.server
 	s.Conntrack.Exact, s.HostGiven, s.OOMGiven = exact, true, doc.config.OOMScoreAdj != nil
 	s.LogGiven = verbose || given(flags, "v") || given(flags, "logging-format")
-	s.finish(c)
 	return s, nil
-}
-
-// finish sets the configuration in force.
-func (s *Settings) finish(c *v1alpha1.KubeProxyConfiguration) {
-	s.Configuration = *c
-	s.Configuration.Mode = modeNFTables
-	if len(c.NodePortAddresses) == 0 {
-		s.Configuration.NodePortAddresses = []string{primary}
-	}
 }
 
 // flagError returns the violations as an error that names the flags that were given.

@@ -35,7 +35,7 @@ func TestFileErrors(t *testing.T) {
 10: nftables.syncPeriod: got "30": want a value such as "30s" for a time, "64Ki" for a size
 11: ipvs.excludeCIDRs[0]: got "1": want a text in quotes`},
 		"alias":   {"clusterCIDR: &a 10.0.0.0/8\nbindAddress: *a\n", `4: bindAddress: aliases are not supported: write the value out`},
-		"second":  {"---\nmode: nftables\n", `3: the file has a second document: put everything into one`},
+		"second":  {"---\nmode: nftables\n", `3: there is a second document: put everything into one`},
 		"no YAML": {"mode: [\n", `3: did not find expected node content`},
 		"values": {`mode: userspace
 bindAddress: localhost

@@ -12,27 +12,13 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// maxProblems is how many problems one error lists at most.
-const maxProblems = 100
-
 // decoder decodes a YAML document into a Go value by its JSON names, and collects all
 // problems with their lines. The decoders of Kubernetes stop at the first wrong type
 // and do not report lines.
 type decoder struct {
-	problems []access.Problem
+	access.Problems
 	// lines has the line of each field in the document, by its path.
 	lines map[string]int
-}
-
-func (d *decoder) problem(line int, path, format string, args ...any) {
-	if len(d.problems) >= maxProblems {
-		return
-	}
-	text := fmt.Sprintf(format, args...)
-	if path != "" {
-		text = path + ": " + text
-	}
-	d.problems = append(d.problems, access.Problem{Line: line, Text: text})
 }
 
 // line returns the line of a field, or of the field that contains it.
@@ -53,7 +39,7 @@ func (d *decoder) line(path string) int {
 // such fields.
 func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind == yaml.AliasNode {
-		d.problem(n.Line, path, "aliases are not supported: write the value out")
+		d.Add(n.Line, path, "aliases are not supported: write the value out")
 		return
 	}
 	if n.Tag == "!!null" {
@@ -85,15 +71,15 @@ func (d *decoder) custom(path string, n *yaml.Node, u json.Unmarshaler) {
 	if n.Tag == "!!str" {
 		b, err := json.Marshal(n.Value)
 		if err != nil {
-			d.problem(n.Line, path, "%v", err)
+			d.Add(n.Line, path, "%v", err)
 			return
 		}
 		text = string(b)
 	}
 	if n.Kind != yaml.ScalarNode {
-		d.problem(n.Line, path, "got %s: want a single value", describe(n))
+		d.Add(n.Line, path, "got %s: want a single value", describe(n))
 	} else if err := u.UnmarshalJSON([]byte(text)); err != nil {
-		d.problem(n.Line, path, "got %s: want a value such as \"30s\" for a time, \"64Ki\" for a size", describe(n))
+		d.Add(n.Line, path, "got %s: want a value such as \"30s\" for a time, \"64Ki\" for a size", describe(n))
 	}
 }
 
@@ -106,7 +92,7 @@ var kinds = map[reflect.Kind]string{
 func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value) {
 	want, ok := kinds[v.Kind()]
 	if !ok {
-		d.problem(n.Line, path, "weft cannot read a field of type %s", v.Type())
+		d.Add(n.Line, path, "weft cannot read a field of type %s", v.Type())
 		return
 	}
 	// Like kube-proxy, the decoder does not accept a number for a string. It accepts
@@ -116,17 +102,17 @@ func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value) {
 		if n.Kind == yaml.ScalarNode && v.Kind() == reflect.String {
 			want = "a text in quotes"
 		}
-		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+		d.Add(n.Line, path, "got %s: want %s", describe(n), want)
 		return
 	}
 	if err := n.Decode(v.Addr().Interface()); err != nil {
-		d.problem(n.Line, path, "got %s: want %s", describe(n), want)
+		d.Add(n.Line, path, "got %s: want %s", describe(n), want)
 	}
 }
 
 func (d *decoder) list(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.problem(n.Line, path, "got %s: want a list", describe(n))
+		d.Add(n.Line, path, "got %s: want a list", describe(n))
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -161,7 +147,7 @@ func (d *decoder) fields(path string, n *yaml.Node, v reflect.Value) {
 				hint = ": did you mean " + name + "?"
 			}
 		}
-		d.problem(key.Line, path, "unknown field %q%s", key.Value, hint)
+		d.Add(key.Line, path, "unknown field %q%s", key.Value, hint)
 	})
 }
 
@@ -181,7 +167,7 @@ func jsonFields(v reflect.Value, out map[string]reflect.Value) {
 // mapping calls f for the first occurrence of each key of a mapping.
 func (d *decoder) mapping(path string, n *yaml.Node, f func(sub string, key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		d.problem(n.Line, path, "got %s: want a mapping of fields", describe(n))
+		d.Add(n.Line, path, "got %s: want a mapping of fields", describe(n))
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -191,7 +177,7 @@ func (d *decoder) mapping(path string, n *yaml.Node, f func(sub string, key, val
 			sub = path + "." + sub
 		}
 		if first, twice := d.lines[sub]; twice {
-			d.problem(key.Line, sub, "duplicate field, first set in line %d: remove one", first)
+			d.Add(key.Line, sub, "duplicate field, first set in line %d: remove one", first)
 			continue
 		}
 		d.lines[sub] = key.Line

@@ -100,10 +100,6 @@ func fields() []field {
 	}
 }
 
-// besideFile are the flags that have an effect beside a file too, as in kube-proxy.
-var besideFile = []string{"hostname-override", "logging-format", "v", "log-flush-frequency", "vmodule", "log-text-split-stream",
-	"log-text-info-buffer-size", "log-json-split-stream", "log-json-info-buffer-size"}
-
 // eachSetting calls f for every setting of c, except apiVersion and kind. A list is one
 // setting, and so is a value with its own UnmarshalJSON.
 func eachSetting(c *v1alpha1.KubeProxyConfiguration, f func(path string, v reflect.Value)) {

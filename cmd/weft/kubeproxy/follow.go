@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/weft-proxy/weft/aggregator/access"
 )
 
 // recheck is how often the file is read. The kubelet needs a minute to bring a changed
@@ -50,7 +52,7 @@ func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 			return nil
 		case <-tick:
 		}
-		data, err := read(s.File)
+		data, err := access.Read(s.File)
 		if err != nil {
 			if err.Error() != lost {
 				log.Error("cannot read the configuration any more: the settings of the start stay in force", "error", err)

@@ -10,38 +10,36 @@ import (
 // debugVerbosity is the verbosity of kube-proxy that corresponds to weft's level debug.
 const debugVerbosity = 4
 
-// addLogFlags adds the flags of the log that every component of Kubernetes has.
-func (o *Options) addLogFlags(flags *pflag.FlagSet) {
-	c := &o.config.Logging
+// addLogFlags adds the flags of the log that every component of Kubernetes has. Their
+// defaults are the values in c.
+func addLogFlags(flags *pflag.FlagSet, c *logsapi.LoggingConfiguration) {
+	text, json := &c.Options.Text, &c.Options.JSON
 	flags.StringVar(&c.Format, "logging-format", c.Format, "text or json: see --log-format")
 	flags.VarP(logsapi.VerbosityLevelPflag(&c.Verbosity), "v", "v", "verbosity of the log as kube-proxy counts it: 4 and more is --log-level debug")
-	flags.DurationVar(&c.FlushFrequency.Duration.Duration, "log-flush-frequency", c.FlushFrequency.Duration.Duration, "no effect")
-	flags.Var(logsapi.VModuleConfigurationPflag(&c.VModule), "vmodule", "no effect")
-	flags.BoolVar(&c.Options.Text.SplitStream, "log-text-split-stream", false, "no effect")
-	flags.Var(&c.Options.Text.InfoBufferSize, "log-text-info-buffer-size", "no effect")
-	flags.BoolVar(&c.Options.JSON.SplitStream, "log-json-split-stream", false, "no effect")
-	flags.Var(&c.Options.JSON.InfoBufferSize, "log-json-info-buffer-size", "no effect")
-	hide(flags, "log-flush-frequency", "vmodule", "log-text-split-stream", "log-text-info-buffer-size", "log-json-split-stream",
-		"log-json-info-buffer-size")
+	flags.DurationVar(&c.FlushFrequency.Duration.Duration, "log-flush-frequency", c.FlushFrequency.Duration.Duration, noEffect)
+	flags.Var(logsapi.VModuleConfigurationPflag(&c.VModule), "vmodule", noEffect)
+	flags.BoolVar(&text.SplitStream, "log-text-split-stream", text.SplitStream, noEffect)
+	flags.Var(&text.InfoBufferSize, "log-text-info-buffer-size", noEffect)
+	flags.BoolVar(&json.SplitStream, "log-json-split-stream", json.SplitStream, noEffect)
+	flags.Var(&json.InfoBufferSize, "log-json-info-buffer-size", noEffect)
 }
 
 // copyLogFlags overrides the settings of a file by the flags of the log that were given.
-func (o *Options) copyLogFlags(flags *pflag.FlagSet, to *logsapi.LoggingConfiguration) {
-	from := &o.config.Logging
-	for name, set := range map[string]func(){
-		"logging-format":            func() { to.Format = from.Format },
-		"v":                         func() { to.Verbosity = from.Verbosity },
-		"log-flush-frequency":       func() { to.FlushFrequency = from.FlushFrequency },
-		"vmodule":                   func() { to.VModule = from.VModule },
-		"log-text-split-stream":     func() { to.Options.Text.SplitStream = from.Options.Text.SplitStream },
-		"log-text-info-buffer-size": func() { to.Options.Text.InfoBufferSize = from.Options.Text.InfoBufferSize },
-		"log-json-split-stream":     func() { to.Options.JSON.SplitStream = from.Options.JSON.SplitStream },
-		"log-json-info-buffer-size": func() { to.Options.JSON.InfoBufferSize = from.Options.JSON.InfoBufferSize },
-	} {
-		if given(flags, name) {
-			set()
+func copyLogFlags(from *pflag.FlagSet, to *logsapi.LoggingConfiguration) {
+	flags := flagsOf(func(flags *pflag.FlagSet) { addLogFlags(flags, to) })
+	from.Visit(func(f *pflag.Flag) {
+		if flags.Lookup(f.Name) != nil {
+			// The value was valid when it was given.
+			_ = flags.Set(f.Name, f.Value.String())
 		}
-	}
+	})
+}
+
+// flagsOf returns the flags that add adds.
+func flagsOf(add func(*pflag.FlagSet)) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	add(flags)
+	return flags
 }
 
 // level returns the level of weft's log for a verbosity of kube-proxy.

@@ -46,18 +46,22 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.addRuleFlags(flags)
 	o.AddHostFlags(flags)
 	o.addOtherModes(flags)
-	o.addLogFlags(flags)
+	addLogFlags(flags, &o.config.Logging)
 	flags.StringVar(&o.WriteTo, "write-config-to", "", "write the configuration in force to this file, and exit")
 	flags.BoolVar(&o.InitOnly, "init-only", false, "set up connection tracking, and exit: weft can then run with CAP_NET_ADMIN alone")
 	flags.BoolVar(&o.cleanup, "cleanup", false, "see weft cleanup --kube-proxy")
-	hide(flags, "cleanup")
+	hide(flags, "iptables-sync-period")
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Hidden || f.Usage == noEffect || strings.HasPrefix(f.Usage, "see ") })
 }
+
+// noEffect is the help of flags without an effect in weft.
+const noEffect = "no effect"
 
 // HideHostFlags hides the flags of connection tracking from the help of a command that
 // has no capability for it, and --init-only.
 func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 	hide(flags, "init-only")
-	hostFlags().VisitAll(func(f *pflag.Flag) {
+	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) {
 		if f.Name != "oom-score-adj" {
 			hide(flags, f.Name)
 		}
@@ -89,11 +93,10 @@ func (o *Options) addClientFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.HostnameOverride, "hostname-override", "", "name of this node in Kubernetes (default: the host's name)")
 	flags.BoolVar(&c.EnableProfiling, "profiling", false, "serve /debug/pprof beside /metrics")
 	flags.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "exit if an HTTP server cannot listen on its address")
-	flags.DurationVar(&c.ConfigSyncPeriod.Duration, "config-sync-period", c.ConfigSyncPeriod.Duration, "no effect")
-	flags.StringVar(&c.ShowHiddenMetricsForVersion, "show-hidden-metrics-for-version", "", "no effect")
+	flags.DurationVar(&c.ConfigSyncPeriod.Duration, "config-sync-period", c.ConfigSyncPeriod.Duration, noEffect)
+	flags.StringVar(&c.ShowHiddenMetricsForVersion, "show-hidden-metrics-for-version", "", noEffect)
 	flags.IntVar(&o.healthzPort, "healthz-port", healthzPort, "see --healthz-bind-address")
 	flags.IntVar(&o.metricsPort, "metrics-port", metricsPort, "see --metrics-bind-address")
-	hide(flags, "config-sync-period", "show-hidden-metrics-for-version", "healthz-port", "metrics-port")
 }
 
 func (o *Options) addRuleFlags(flags *pflag.FlagSet) {
@@ -113,23 +116,20 @@ func (o *Options) addRuleFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.minSyncPeriod, "iptables-min-sync-period", o.minSyncPeriod, "see --min-sync-period")
 	flags.DurationVar(&c.NFTables.SyncPeriod.Duration, "iptables-sync-period", c.NFTables.SyncPeriod.Duration,
 		"the node is unhealthy if a change waits for twice this time")
-	hide(flags, "iptables-masquerade-bit", "iptables-min-sync-period", "iptables-sync-period")
 }
 
 // addOtherModes adds the flags of modes that weft does not have.
 func (o *Options) addOtherModes(flags *pflag.FlagSet) {
 	c := &o.config
-	flags.BoolVar(c.IPTables.LocalhostNodePorts, "iptables-localhost-nodeports", *c.IPTables.LocalhostNodePorts, "no effect")
-	flags.DurationVar(&c.IPVS.SyncPeriod.Duration, "ipvs-sync-period", c.IPVS.SyncPeriod.Duration, "no effect")
-	flags.DurationVar(&c.IPVS.MinSyncPeriod.Duration, "ipvs-min-sync-period", 0, "no effect")
-	flags.StringVar(&c.IPVS.Scheduler, "ipvs-scheduler", "", "no effect")
-	flags.StringSliceVar(&c.IPVS.ExcludeCIDRs, "ipvs-exclude-cidrs", nil, "no effect")
-	flags.BoolVar(&c.IPVS.StrictARP, "ipvs-strict-arp", false, "no effect")
-	flags.DurationVar(&c.IPVS.TCPTimeout.Duration, "ipvs-tcp-timeout", 0, "no effect")
-	flags.DurationVar(&c.IPVS.TCPFinTimeout.Duration, "ipvs-tcpfin-timeout", 0, "no effect")
-	flags.DurationVar(&c.IPVS.UDPTimeout.Duration, "ipvs-udp-timeout", 0, "no effect")
-	hide(flags, "iptables-localhost-nodeports", "ipvs-sync-period", "ipvs-min-sync-period", "ipvs-scheduler", "ipvs-exclude-cidrs",
-		"ipvs-strict-arp", "ipvs-tcp-timeout", "ipvs-tcpfin-timeout", "ipvs-udp-timeout")
+	flags.BoolVar(c.IPTables.LocalhostNodePorts, "iptables-localhost-nodeports", *c.IPTables.LocalhostNodePorts, noEffect)
+	flags.DurationVar(&c.IPVS.SyncPeriod.Duration, "ipvs-sync-period", c.IPVS.SyncPeriod.Duration, noEffect)
+	flags.DurationVar(&c.IPVS.MinSyncPeriod.Duration, "ipvs-min-sync-period", 0, noEffect)
+	flags.StringVar(&c.IPVS.Scheduler, "ipvs-scheduler", "", noEffect)
+	flags.StringSliceVar(&c.IPVS.ExcludeCIDRs, "ipvs-exclude-cidrs", nil, noEffect)
+	flags.BoolVar(&c.IPVS.StrictARP, "ipvs-strict-arp", false, noEffect)
+	flags.DurationVar(&c.IPVS.TCPTimeout.Duration, "ipvs-tcp-timeout", 0, noEffect)
+	flags.DurationVar(&c.IPVS.TCPFinTimeout.Duration, "ipvs-tcpfin-timeout", 0, noEffect)
+	flags.DurationVar(&c.IPVS.UDPTimeout.Duration, "ipvs-udp-timeout", 0, noEffect)
 }
 
 func hide(flags *pflag.FlagSet, names ...string) {

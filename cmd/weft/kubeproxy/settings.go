@@ -2,7 +2,9 @@ package kubeproxy
 
 import (
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,11 +57,21 @@ type Settings struct {
 	data []byte
 }
 
-// settings translates a valid configuration with its defaults.
-func settings(c *v1alpha1.KubeProxyConfiguration) *Settings {
+// externalIPs is the only feature gate that has an effect in weft. It is enabled by
+// default. weft does not refuse unknown gates: releases of Kubernetes add and remove them.
+const externalIPs = "AllowServiceExternalIPs"
+
+// settings translates a valid configuration with its defaults. It adds a warning for
+// feature gates without effect.
+func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	allowed, set := c.FeatureGates[externalIPs]
+	gates := slices.Sorted(maps.Keys(c.FeatureGates))
+	if gates = slices.DeleteFunc(gates, func(name string) bool { return name == externalIPs }); len(gates) > 0 {
+		warnings = append(warnings, "feature gates "+strings.Join(gates, ", ")+": no effect in weft")
+	}
 	s := &Settings{
 		Configuration:     *c,
+		Warnings:          warnings,
 		NodeName:          strings.ToLower(strings.TrimSpace(c.HostnameOverride)),
 		Detect:            detect(c),
 		IgnoreExternalIPs: set && !allowed,
@@ -78,6 +90,10 @@ func settings(c *v1alpha1.KubeProxyConfiguration) *Settings {
 			UDPStreamTimeout:      c.Conntrack.UDPStreamTimeout.Duration,
 			TCPBeLiberal:          c.Conntrack.TCPBeLiberal,
 		},
+	}
+	s.Configuration.Mode = modeNFTables
+	if len(c.NodePortAddresses) == 0 {
+		s.Configuration.NodePortAddresses = []string{primary}
 	}
 	if a, err := parseAddr(c.BindAddress); err == nil && !a.IsUnspecified() {
 		s.NodeAddresses[model.FamilyOf(a)] = a
