@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,11 +67,18 @@ type content struct {
 
 // table is a fragment's part in one table. Chains and sets keep their order.
 type table struct {
-	id      nft.TableID
-	comment string
-	chains  []*weftv1.Chain
-	sets    []*set
-	objects
+	id nft.TableID
+	// Table is everything but the sets and maps.
+	*weftv1.Table
+	sets []*set
+}
+
+// shallow returns a copy of the table that shares only what patches replace as a whole.
+func (t *table) shallow() *weftv1.Table {
+	return &weftv1.Table{
+		Family: t.GetFamily(), Name: t.GetName(), Comment: t.GetComment(), Flags: slices.Clone(t.GetFlags()),
+		Chains: slices.Clone(t.GetChains()), Objects: slices.Clone(t.GetObjects()), Flowtables: slices.Clone(t.GetFlowtables()),
+	}
 }
 
 // set is a set or map with its elements by packed key: one key can be written
@@ -105,11 +113,15 @@ func newContent(f *weftv1.Fragment) (*content, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.GetComment() != "" {
-			t.comment = m.GetComment()
+		t.Comment = cmp.Or(m.GetComment(), t.GetComment())
+		for _, f := range m.GetFlags() {
+			if !slices.Contains(t.Flags, f) {
+				t.Flags = append(t.Flags, f)
+			}
 		}
-		t.addObjects(m)
-		t.chains = append(t.chains, m.GetChains()...)
+		t.Chains = append(t.Chains, m.GetChains()...)
+		t.Objects = append(t.Objects, m.GetObjects()...)
+		t.Flowtables = append(t.Flowtables, m.GetFlowtables()...)
 		if err := t.putSets(m.GetSets(), m.GetMaps(), true); err != nil {
 			return nil, err
 		}
@@ -129,7 +141,7 @@ func (c *content) table(family, name string) (*table, error) {
 			return t, nil
 		}
 	}
-	t := &table{id: id}
+	t := &table{id: id, Table: &weftv1.Table{Family: f.String(), Name: name}}
 	c.tables = append(c.tables, t)
 	return t, nil
 }
@@ -138,10 +150,7 @@ func (c *content) table(family, name string) (*table, error) {
 func (c *content) clone() *content {
 	d := &content{head: c.head, tables: make([]*table, 0, len(c.tables))}
 	for _, t := range c.tables {
-		u := &table{
-			id: t.id, comment: t.comment, chains: slices.Clone(t.chains),
-			objects: t.objects.clone(),
-		}
+		u := &table{id: t.id, Table: t.shallow()}
 		for _, s := range t.sets {
 			u.sets = append(u.sets, &set{decl: s.decl, isMap: s.isMap, compiled: s.compiled, elements: maps.Clone(s.elements)})
 		}
@@ -166,17 +175,14 @@ func (c *content) patch(p *weftv1.Patch) error {
 }
 
 func (t *table) patch(m *weftv1.TablePatch) error {
-	t.patchObjects(m)
-	t.chains = slices.DeleteFunc(t.chains, func(c *weftv1.Chain) bool { return slices.Contains(m.GetDeleteChains(), c.GetName()) })
-	t.sets = slices.DeleteFunc(t.sets, func(s *set) bool { return slices.Contains(m.GetDeleteSets(), s.decl.GetName()) })
-	for _, c := range m.GetPutChains() {
-		i := slices.IndexFunc(t.chains, func(o *weftv1.Chain) bool { return o.GetName() == c.GetName() })
-		if i < 0 {
-			t.chains = append(t.chains, c)
-		} else {
-			t.chains[i] = c
-		}
+	var objects []string
+	for _, o := range m.GetDeleteObjects() {
+		objects = append(objects, o.GetKind()+" "+o.GetName())
 	}
+	t.Objects = edit(t.Objects, objects, m.GetPutObjects(), func(o *weftv1.Object) string { return o.GetKind() + " " + o.GetName() })
+	t.Flowtables = edit(t.Flowtables, m.GetDeleteFlowtables(), m.GetPutFlowtables(), (*weftv1.Flowtable).GetName)
+	t.Chains = edit(t.Chains, m.GetDeleteChains(), m.GetPutChains(), (*weftv1.Chain).GetName)
+	t.sets = edit(t.sets, m.GetDeleteSets(), nil, func(s *set) string { return s.decl.GetName() })
 	if err := t.putSets(m.GetPutSets(), m.GetPutMaps(), false); err != nil {
 		return err
 	}
@@ -192,6 +198,20 @@ func (t *table) patch(m *weftv1.TablePatch) error {
 	return nil
 }
 
+// edit deletes items by their names, and then puts items: in the place of the one of the
+// same name, or at the end.
+func edit[T any](list []T, deleted []string, put []T, name func(T) string) []T {
+	list = slices.DeleteFunc(list, func(x T) bool { return slices.Contains(deleted, name(x)) })
+	for _, x := range put {
+		if i := slices.IndexFunc(list, func(y T) bool { return name(y) == name(x) }); i >= 0 {
+			list[i] = x
+		} else {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
 // set returns a set or map of the fragment, or nil.
 func (t *table) set(name string) *set {
 	i := slices.IndexFunc(t.sets, func(s *set) bool { return s.decl.GetName() == name })
@@ -204,12 +224,15 @@ func (t *table) set(name string) *set {
 // putSets declares sets and maps with their elements. Those that exist are
 // replaced, or where join is set get further elements.
 func (t *table) putSets(sets, vmaps []*weftv1.Set, join bool) error {
-	put := func(m *weftv1.Set, isMap bool) error {
+	for i, m := range slices.Concat(sets, vmaps) {
 		old := t.set(m.GetName())
 		if old != nil && join {
-			return old.change(nil, m.GetElements())
+			if err := old.change(nil, m.GetElements()); err != nil {
+				return err
+			}
+			continue
 		}
-		s, err := newSet(t.id.Family, m, isMap)
+		s, err := newSet(t.id.Family, m, i >= len(sets))
 		if err != nil {
 			return err
 		}
@@ -217,17 +240,6 @@ func (t *table) putSets(sets, vmaps []*weftv1.Set, join bool) error {
 			*old = *s
 		} else {
 			t.sets = append(t.sets, s)
-		}
-		return nil
-	}
-	for _, m := range sets {
-		if err := put(m, false); err != nil {
-			return err
-		}
-	}
-	for _, m := range vmaps {
-		if err := put(m, true); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -289,10 +301,7 @@ func (s *set) identify(key string) (string, error) {
 func (c *content) fragment(now time.Time) *weftv1.Fragment {
 	f := proto.CloneOf(c.head)
 	for _, t := range c.tables {
-		m := &weftv1.Table{
-			Family: t.id.Family.String(), Name: t.id.Name, Comment: t.comment, Chains: slices.Clone(t.chains),
-			Flags: slices.Clone(t.flags), Objects: slices.Clone(t.named), Flowtables: slices.Clone(t.flowtables),
-		}
+		m := t.shallow()
 		for _, s := range t.sets {
 			if s.isMap {
 				m.Maps = append(m.Maps, s.message(now))
