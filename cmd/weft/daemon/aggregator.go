@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -69,22 +70,17 @@ type aggregatorParts struct {
 	registry   prometheus.Registerer
 	// register adds services to the socket; nil adds none.
 	register func(grpc.ServiceRegistrar)
-	// listen binds the HTTP ports after the socket: somebody who starts weft twice
-	// is told about the socket first. It is not called for a standby.
-	listen func() error
+	// serve starts the rest of the daemon. It is called once the socket belongs to this
+	// process: before, a frontend would publish to another weft, and that weft has the
+	// HTTP ports.
+	serve func(*aggregator.Aggregator) error
 }
 
-// runningAggregator is an aggregator that has been added to an errgroup.
-type runningAggregator struct {
-	*aggregator.Aggregator
-	// listening is closed once the socket belongs to this process.
-	listening chan struct{}
-}
-
-// start opens the kernel and the socket, and adds the aggregator and its server to g.
-func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggregatorParts) (*runningAggregator, error) {
+// start opens the kernel and the socket, and adds the aggregator and its server to g. With
+// --standby it returns at once, and they start when no other weft has the socket.
+func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggregatorParts) error {
 	if err := a.check(); err != nil {
-		return nil, err
+		return err
 	}
 	limit := rate.Limit(a.rate)
 	if a.rate == 0 {
@@ -92,11 +88,11 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggreg
 	}
 	control, err := openAccess(ctx, g, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	conn, err := kernel.Open(kernel.Config{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !conn.Owner() {
 		p.log.Warn("this kernel cannot protect tables from other processes (that needs Linux 6.9): foreign changes are repaired after they happen")
@@ -104,7 +100,7 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggreg
 	flows, err := conntrack.Open()
 	if err != nil {
 		_ = conn.Close()
-		return nil, err
+		return err
 	}
 	// The tables stay in the kernel when the socket that owns them closes.
 	closeAll := func() { _, _ = conn.Close(), flows.Close() }
@@ -117,66 +113,52 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggreg
 	})
 	if err != nil {
 		closeAll()
-		return nil, err
+		return err
 	}
 	listen := server.Config{
 		Socket: a.socket, Aggregator: agg, Access: control, Logger: p.log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
 		Register: p.register,
 	}
-	running := &runningAggregator{Aggregator: agg, listening: make(chan struct{})}
 	run := func(srv *server.Server) error {
-		close(running.listening)
+		if err := p.serve(agg); err != nil {
+			closeAll()
+			return errors.Join(err, srv.Close())
+		}
 		g.Go(func() error { return srv.Serve(ctx) })
-		defer closeAll()
-		return agg.Run(ctx)
+		g.Go(func() error {
+			defer closeAll()
+			return agg.Run(ctx)
+		})
+		return nil
 	}
 	if a.standby {
-		g.Go(func() error { return standBy(ctx, listen, run, closeAll) })
-		return running, nil
+		g.Go(func() error {
+			srv, err := server.Await(ctx, listen)
+			if err == nil {
+				return run(srv)
+			}
+			closeAll()
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		})
+		return nil
 	}
 	srv, err := server.Listen(listen)
 	if err != nil {
 		closeAll()
-		return nil, err
+		return err
 	}
-	if err := p.listen(); err != nil {
-		_ = srv.Close()
-		closeAll()
-		return nil, err
-	}
-	g.Go(func() error { return run(srv) })
-	return running, nil
+	return run(srv)
 }
 
-// whenListening calls start once the socket belongs to this process: before, a frontend
-// would publish to another weft, and that weft has the ports.
-func (r *runningAggregator) whenListening(ctx context.Context, g *errgroup.Group, standby bool, start func() error) error {
-	if !standby {
-		return start()
-	}
-	g.Go(func() error {
-		select {
-		case <-r.listening:
-			return start()
-		case <-ctx.Done():
-			return nil
+// ofAggregator returns the check, whose error says that it is the aggregator's.
+func ofAggregator(check check) check {
+	return func() error {
+		if err := check(); err != nil {
+			return fmt.Errorf("aggregator: %w", err)
 		}
-	})
-	return nil
-}
-
-// healthy answers /healthz and /livez. A daemon that starts is healthy.
-func (r *runningAggregator) healthy() error {
-	if err := r.Healthy(); err != nil {
-		return fmt.Errorf("aggregator: %w", err)
+		return nil
 	}
-	return nil
-}
-
-// ready answers /readyz. After a restart it waits for the earlier publishers.
-func (r *runningAggregator) ready() error {
-	if err := r.Converged(); err != nil {
-		return fmt.Errorf("aggregator: %w", err)
-	}
-	return nil
 }

@@ -113,25 +113,22 @@ type daemon struct {
 // with --standby, until that weft has ended.
 func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	if !d.verb.hasAggregator() {
-		ports, err := d.settings.HTTP.listen(ctx)
-		if err != nil {
-			return err
-		}
 		d.follow(ctx, g)
 		d.frontend.serveLocalState(ctx, g, d.services.localState(), d.log)
-		return d.serve(ctx, g, ports, func() error { return nil }, nil)
+		return d.serve(ctx, g, func() error { return nil }, nil)
 	}
-	var ports listeners
-	agg, err := d.aggregator.start(ctx, g, aggregatorParts{
+	err := d.aggregator.start(ctx, g, aggregatorParts{
 		version:    d.version,
 		accessFile: d.settings.accessFile, log: component(d.log, "aggregator"), registry: d.registry, register: d.frontend.register(),
-		listen: func() (err error) { ports, err = d.settings.HTTP.listen(ctx); return err },
+		serve: func(agg *aggregator.Aggregator) error {
+			// After a restart the daemon is ready when the earlier publishers are back.
+			return d.serve(ctx, g, ofAggregator(agg.Healthy), ofAggregator(agg.Converged))
+		},
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		d.follow(ctx, g)
 	}
-	d.follow(ctx, g)
-	return agg.whenListening(ctx, g, d.aggregator.standby, func() error { return d.serve(ctx, g, ports, agg.healthy, agg.ready) })
+	return err
 }
 
 // follow sets up the machine and the process, and follows the configuration file.
@@ -140,14 +137,19 @@ func (d *daemon) follow(ctx context.Context, g *errgroup.Group) {
 	d.configuration.follow(ctx, g, d.verb, d.settings, d.set, d.log)
 }
 
-// serve starts the frontend, and the HTTP servers.
-func (d *daemon) serve(ctx context.Context, g *errgroup.Group, ports listeners, healthy, ready check) error {
+// serve binds the HTTP ports, and starts the frontend and the HTTP servers.
+func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy, ready check) error {
+	ports, err := d.settings.HTTP.listen(ctx)
+	if err != nil {
+		return err
+	}
 	srv := &httpServers{httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, ready: ready, log: d.log}
 	if d.frontend != nil {
 		d.frontend.run(ctx, g)
 		srv.proxy, srv.events = d.frontend.Health(), d.frontend.events
 	}
-	return srv.run(ctx, g, d.registry)
+	srv.run(ctx, g, d.registry)
+	return nil
 }
 
 // register returns the function that adds the frontend's service to the aggregator's

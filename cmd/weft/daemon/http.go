@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -102,7 +103,7 @@ type nodeEvents interface {
 // httpServers are the HTTP servers of a daemon.
 type httpServers struct {
 	httpSettings
-	// ports are bound already; nil binds them in run.
+	// ports are bound already. A server without one binds its address itself.
 	ports   listeners
 	flags   *pflag.FlagSet
 	version string
@@ -132,13 +133,7 @@ func newRegistry(version string) *prometheus.Registry {
 }
 
 // run adds the servers to g.
-func (s *httpServers) run(ctx context.Context, g *errgroup.Group, reg *prometheus.Registry) error {
-	if s.ports == nil {
-		var err error
-		if s.ports, err = s.listen(ctx); err != nil {
-			return err
-		}
-	}
+func (s *httpServers) run(ctx context.Context, g *errgroup.Group, reg *prometheus.Registry) {
 	for _, e := range s.endpoints() {
 		if e.address == "" {
 			continue
@@ -149,16 +144,12 @@ func (s *httpServers) run(ctx context.Context, g *errgroup.Group, reg *prometheu
 		}
 		g.Go(func() error { return s.keep(ctx, e, handler) })
 	}
-	return nil
 }
 
 // keep serves until ctx ends. With hardFail a failure ends it; without, the failure is
 // logged and recorded as an event, and the server is started again.
 func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler) error {
-	retry := s.retry
-	if retry == 0 {
-		retry = serveRetry
-	}
+	retry := cmp.Or(s.retry, serveRetry)
 	reported := ""
 	for l := s.ports[e.flag]; ; l = nil {
 		err := serveHTTP(ctx, l, e.address, handler)
@@ -208,14 +199,13 @@ func serveHTTP(ctx context.Context, l net.Listener, address string, handler http
 // healthHandler answers load balancers and the kubelet.
 func (s *httpServers) healthHandler() http.Handler {
 	mux := http.NewServeMux()
+	healthz, livez := answer(s.healthy), answer(s.healthy)
 	if s.proxy != nil {
 		s.proxy.Require(s.healthy)
-		mux.HandleFunc("/healthz", s.proxy.Healthz)
-		mux.HandleFunc("/livez", s.proxy.Livez)
-	} else {
-		mux.HandleFunc("/healthz", answer(s.healthy))
-		mux.HandleFunc("/livez", answer(s.healthy))
+		healthz, livez = s.proxy.Healthz, s.proxy.Livez
 	}
+	mux.HandleFunc("/healthz", healthz)
+	mux.HandleFunc("/livez", livez)
 	mux.HandleFunc("/readyz", s.answerReady())
 	return mux
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime"
 	"slices"
@@ -142,12 +143,7 @@ func forPeople(w http.ResponseWriter, page string) {
 func (p *pages) flagz(w http.ResponseWriter, _ *http.Request) {
 	forPeople(w, "flagz")
 	values := p.values()
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		fmt.Fprintf(w, "%s=%s\n", name, values[name])
 	}
 }
