@@ -48,9 +48,10 @@ generate: ## write generated code anew
 	@.ci/need protoc
 	$(GO) generate ./...
 
-check: ## layout and import rules; generated code is up to date; plain English; links
+check: ## layout and import rules; generated code and protocol; plain English; links
 	.ci/layout
 	.ci/generated
+	.ci/proto
 	.ci/words
 	.ci/links
 
