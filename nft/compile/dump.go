@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -13,7 +14,7 @@ func (r *Rule) Dump() string {
 	var b strings.Builder
 	for _, e := range r.Exprs {
 		b.WriteString("  [ ")
-		b.WriteString(e.String())
+		b.WriteString(expr.Format(e))
 		b.WriteString(" ]\n")
 	}
 	return b.String()

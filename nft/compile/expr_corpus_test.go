@@ -36,7 +36,7 @@ func TestAppendMatchesLibrary(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !bytes.Equal(got, want) {
-					t.Errorf("%s: %s\n got %x\nwant %x", text, e, got, want)
+					t.Errorf("%s: %s\n got %x\nwant %x", text, expr.Format(e), got, want)
 				}
 				known[reflect.TypeOf(k.Any).String()] = true
 				compared++

@@ -189,7 +189,7 @@ func (r *ruleCompiler) dependOnField(num uint64, pos syntax.Pos, h *selector.Hea
 
 // metaTerm returns a meta selector.
 func (r *ruleCompiler) metaTerm(name string, pos syntax.Pos) *metaTerm {
-	key := selector.MetaByName(name)
+	key := selector.MetaKeys.ByName("", name)
 	return &metaTerm{termInfo{pos: pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
 }
 

@@ -42,7 +42,7 @@ func (g *generator) load(t term, dst register) {
 	case *exthdrTerm:
 		g.loadExthdr(t, dst)
 	case *metaTerm:
-		g.emit(&google.Meta{Key: t.key.Key, Register: dst.number()})
+		g.emit(&google.Meta{Key: google.MetaKey(t.key.Key), Register: dst.number()})
 	case *ctTerm:
 		g.emitOwn(&expr.CT{Key: t.key.Key, Dest: dst.number(), Direction: t.dir})
 	case *fibTerm:

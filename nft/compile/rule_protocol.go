@@ -112,7 +112,7 @@ func (r *ruleCompiler) learnICMP(known *selector.Header, num uint64) {
 }
 
 // learnMeta updates the context by a meta key.
-func (r *ruleCompiler) learnMeta(key *selector.MetaKey, num uint64) {
+func (r *ruleCompiler) learnMeta(key *selector.Key, num uint64) {
 	switch key.Name {
 	case "l4proto":
 		r.learnNumber(&selector.HeaderService, selector.LayerTransport, num)

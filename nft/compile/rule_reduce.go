@@ -64,7 +64,7 @@ func (r *ruleCompiler) reduce() {
 
 // saysNothing reports whether a comparison is always true in the table's
 // family.
-func (r *ruleCompiler) saysNothing(key *selector.MetaKey, num uint64) bool {
+func (r *ruleCompiler) saysNothing(key *selector.Key, num uint64) bool {
 	if key.Name != "protocol" {
 		return false
 	}

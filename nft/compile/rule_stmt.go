@@ -81,15 +81,15 @@ func (r *ruleCompiler) assign(s *syntax.Assign) {
 	case *syntax.RawPayload:
 		r.assignPayload(s, newRawPayload(target))
 	case *syntax.Meta:
-		key := selector.MetaByName(target.Key)
+		key := selector.MetaKeys.ByName("", target.Key)
 		if key == nil || !key.Settable {
 			fail(target.Pos, "meta %s cannot be set", target.Key)
 		}
 		r.assignKey(s, want{typ: key.Type, width: key.Bits, order: key.Order}, func(reg uint32) expr.Expr {
-			return expr.Library{Any: &google.Meta{Key: key.Key, SourceRegister: true, Register: reg}}
+			return expr.Library{Any: &google.Meta{Key: google.MetaKey(key.Key), SourceRegister: true, Register: reg}}
 		})
 	case *syntax.CT:
-		key, dir := selector.CTByName("", target.Key), selector.NoDirection
+		key, dir := selector.CTKeys.ByName("", target.Key), selector.NoDirection
 		if key == nil || !key.Settable || target.L3 != "" {
 			fail(target.Pos, "%s cannot be set", syntax.PrintExpr(target))
 		}

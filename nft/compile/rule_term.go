@@ -72,13 +72,13 @@ type payloadTerm struct {
 // metaTerm loads packet metadata.
 type metaTerm struct {
 	termInfo
-	key *selector.MetaKey
+	key *selector.Key
 }
 
 // ctTerm loads conntrack information.
 type ctTerm struct {
 	termInfo
-	key *selector.CTKey
+	key *selector.Key
 	dir selector.Direction
 }
 

@@ -20,7 +20,7 @@ func partOfTerm(t term) set.Part {
 
 // meta evaluates packet metadata.
 func (r *ruleCompiler) meta(x *syntax.Meta) term {
-	key := selector.MetaByName(x.Key)
+	key := selector.MetaKeys.ByName("", x.Key)
 	if key == nil {
 		names := make([]string, len(selector.MetaKeys))
 		for i := range selector.MetaKeys {
@@ -42,7 +42,7 @@ func (r *ruleCompiler) meta(x *syntax.Meta) term {
 
 // ct evaluates conntrack information.
 func (r *ruleCompiler) ct(x *syntax.CT) term {
-	key := selector.CTByName(x.L3, x.Key)
+	key := selector.CTKeys.ByName(x.L3, x.Key)
 	if key == nil {
 		names := make([]string, len(selector.CTKeys))
 		for i := range selector.CTKeys {

@@ -29,7 +29,7 @@ const (
 )
 
 // newHostTerm returns the term of a key, which e loads.
-func newHostTerm(k *selector.HostKey, pos syntax.Pos, e func(reg uint32) expr.Expr) *hostTerm {
+func newHostTerm(k *selector.Key, pos syntax.Pos, e func(reg uint32) expr.Expr) *hostTerm {
 	info := termInfo{pos: pos, typ: k.Type, bits: k.Bits, width: k.Bits, order: k.Order}
 	return &hostTerm{termInfo: info, expr: e, flag: k.Flag}
 }
@@ -69,7 +69,7 @@ func (r *ruleCompiler) rt(x *syntax.Rt) term {
 
 // socket evaluates a socket selector.
 func (r *ruleCompiler) socket(x *syntax.Socket) term {
-	key := selector.SocketByName(x.Key)
+	key := selector.SocketKeys.ByName("", x.Key)
 	if key == nil {
 		return fail(x.KeyPos, "unknown key %q of socket: want transparent, mark, wildcard or cgroupv2", x.Key)
 	}
@@ -97,7 +97,7 @@ func (r *ruleCompiler) osf(x *syntax.OSF) term {
 
 // ipsec evaluates an ipsec selector.
 func (r *ruleCompiler) ipsec(x *syntax.IPsec) term {
-	key := selector.IPsecByName(x.L3, x.Key)
+	key := selector.IPsecKeys.ByName(x.L3, x.Key)
 	if key == nil {
 		return fail(x.Pos, "unknown key %q of ipsec: want spi, reqid, or ip or ip6 with saddr or daddr", x.Key)
 	}

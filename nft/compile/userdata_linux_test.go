@@ -24,7 +24,7 @@ func TestUserDataIsListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain, err := userdata.Chain("a chain")
+	chain, err := userdata.AppendComment(nil, "a chain")
 	if err != nil {
 		t.Fatal(err)
 	}

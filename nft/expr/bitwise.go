@@ -1,6 +1,12 @@
 package expr
 
-import "fmt"
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/attr"
+)
 
 // Bitwise is the kernel's bitwise expression: Dest = Source & Mask ^ Xor, or a
 // shift of 32-bit words. google/nftables has no shifts and leaves out the
@@ -37,26 +43,33 @@ const (
 )
 
 // table is Expr's.
-func (e *Bitwise) table() table {
-	return table{"bitwise", []attribute{
-		{nftaBitwiseSreg, &e.Source, always},
-		{nftaBitwiseDreg, &e.Dest, always},
-		{nftaBitwiseOp, (*uint32)(&e.Op), always},
-		{nftaBitwiseLen, &e.Len, always},
-		{nftaBitwiseMask, &e.Mask, e.Op == BitwiseBool},
-		{nftaBitwiseXor, &e.Xor, e.Op == BitwiseBool},
-		{nftaBitwiseData, (*nativeData)(&e.Shift), e.Op != BitwiseBool},
-	}}
-}
-
-// String is Expr's.
-func (e *Bitwise) String() string {
+func (e *Bitwise) table(t *table) {
+	t.name, t.format = "bitwise", "bitwise reg %[2]d = ( reg %[1]d &%[5]s ) ^%[6]s"
 	switch e.Op {
 	case BitwiseLshift:
-		return fmt.Sprintf("bitwise reg %d = ( reg %d << 0x%08x )", e.Dest, e.Source, e.Shift)
+		t.format = "bitwise reg %[2]d = ( reg %[1]d << 0x%08[7]x )"
 	case BitwiseRshift:
-		return fmt.Sprintf("bitwise reg %d = ( reg %d >> 0x%08x )", e.Dest, e.Source, e.Shift)
-	default:
-		return fmt.Sprintf("bitwise reg %d = ( reg %d &%s ) ^%s", e.Dest, e.Source, DumpData(e.Mask), DumpData(e.Xor))
+		t.format = "bitwise reg %[2]d = ( reg %[1]d >> 0x%08[7]x )"
 	}
+	t.add(nftaBitwiseSreg, &e.Source)
+	t.add(nftaBitwiseDreg, &e.Dest)
+	t.add(nftaBitwiseOp, (*uint32)(&e.Op))
+	t.add(nftaBitwiseLen, &e.Len)
+	t.addIf(e.Op == BitwiseBool, nftaBitwiseMask, (*data)(&e.Mask), "")
+	t.addIf(e.Op == BitwiseBool, nftaBitwiseXor, (*data)(&e.Xor), "")
+	t.addIf(e.Op != BitwiseBool, nftaBitwiseData, (*nativeData)(&e.Shift), "")
+}
+
+// nativeData is a NFTA_DATA_VALUE of 32 bits in the machine's byte order.
+type nativeData uint32
+
+func (n *nativeData) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	value := data(binary.NativeEndian.AppendUint32(nil, uint32(*n)))
+	return value.AppendAttr(b, typ)
+}
+
+func (n *nativeData) ReadAttr(r *attr.Reader) error {
+	value, _ := attr.Find(r.Bytes(), unix.NFTA_DATA_VALUE)
+	*n = nativeData(value.Uint32NE())
+	return value.Err()
 }

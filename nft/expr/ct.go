@@ -1,10 +1,9 @@
 package expr
 
 import (
-	"fmt"
-
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
@@ -20,26 +19,27 @@ type CT struct {
 }
 
 // table is Expr's.
-func (e *CT) table() table {
-	return table{"ct", []attribute{
-		{unix.NFTA_CT_KEY, &e.Key, always},
-		{unix.NFTA_CT_DREG, &e.Dest, e.Dest != 0},
-		{unix.NFTA_CT_DIRECTION, &e.Direction, e.Direction != selector.NoDirection},
-		{unix.NFTA_CT_SREG, &e.Source, e.Source != 0},
-	}}
+func (e *CT) table(t *table) {
+	t.name, t.format = "ct", "ct load %[1]s => reg %[2]d"
+	if e.Source != 0 {
+		t.format = "ct set %[1]s with reg %[4]d"
+	}
+	t.addWord(unix.NFTA_CT_KEY, &e.Key, func(key uint32) string { return selector.CTKeys.DumpName(key) })
+	t.addIf(e.Dest != 0, unix.NFTA_CT_DREG, &e.Dest, "")
+	t.addIf(e.Direction != selector.NoDirection, unix.NFTA_CT_DIRECTION, (*direction)(&e.Direction), " , dir %s")
+	t.addIf(e.Source != 0, unix.NFTA_CT_SREG, &e.Source, "")
 }
 
-// String is Expr's.
-func (e *CT) String() string {
-	s := fmt.Sprintf("ct load %s => reg %d", selector.CTDumpName(e.Key), e.Dest)
-	if e.Source != 0 {
-		s = fmt.Sprintf("ct set %s with reg %d", selector.CTDumpName(e.Key), e.Source)
-	}
-	switch e.Direction {
-	case selector.DirectionOriginal:
-		s += " , dir original"
-	case selector.DirectionReply:
-		s += " , dir reply"
-	}
-	return s
+// direction is a direction in one byte.
+type direction selector.Direction
+
+func (d *direction) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	return attr.AppendUint8(b, typ, uint8(*d-direction(selector.DirectionOriginal))), nil
 }
+
+func (d *direction) ReadAttr(r *attr.Reader) error {
+	*d = direction(selector.DirectionOriginal) + direction(r.Uint8())
+	return nil
+}
+
+func (d *direction) String() string { return wordAt(uint32(*d), "", "original", "reply") }

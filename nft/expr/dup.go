@@ -10,14 +10,8 @@ type Dup struct {
 }
 
 // table is Expr's.
-func (e *Dup) table() table {
-	return table{"dup", []attribute{
-		{unix.NFTA_DUP_SREG_ADDR, &e.Addr, e.Addr != 0},
-		{unix.NFTA_DUP_SREG_DEV, &e.Device, e.Device != 0},
-	}}
-}
-
-// String is Expr's.
-func (e *Dup) String() string {
-	return "dup" + dumpIf(" sreg_addr %d", e.Addr) + dumpIf(" sreg_dev %d", e.Device)
+func (e *Dup) table(t *table) {
+	t.name = "dup"
+	t.addIf(e.Addr != 0, unix.NFTA_DUP_SREG_ADDR, &e.Addr, " sreg_addr %d")
+	t.addIf(e.Device != 0, unix.NFTA_DUP_SREG_DEV, &e.Device, " sreg_dev %d")
 }

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,30 +30,16 @@ const (
 )
 
 // table is Expr's.
-func (e *Dynset) table() table {
+func (e *Dynset) table(t *table) {
 	flags := uint32(nftDynsetFlagExpr)
-	return table{"dynset", []attribute{
-		{unix.NFTA_DYNSET_SREG_KEY, &e.Key, always},
-		{unix.NFTA_DYNSET_SREG_DATA, &e.Data, e.Data != 0},
-		{unix.NFTA_DYNSET_OP, &e.Op, always},
-		{unix.NFTA_DYNSET_TIMEOUT, &e.Timeout, e.Timeout != 0},
-		{unix.NFTA_DYNSET_SET_NAME, &e.SetName, always},
-		{unix.NFTA_DYNSET_SET_ID, (*setID)(&e.SetID), always},
-		{unix.NFTA_DYNSET_EXPR, &e.Exprs, len(e.Exprs) == 1},
-		{nftaDynsetExpressions, &e.Exprs, len(e.Exprs) > 1},
-		{unix.NFTA_DYNSET_FLAGS, &flags, len(e.Exprs) > 1},
-	}}
-}
-
-// String is Expr's.
-func (e *Dynset) String() string {
-	op := [...]string{"add", "update", "delete"}
-	s := fmt.Sprintf("dynset %s reg_key %d set %s", op[min(e.Op, 2)], e.Key, e.SetName) + dumpIf(" sreg_data %d", e.Data)
-	if e.Timeout != 0 {
-		s += fmt.Sprintf(" timeout %dms", e.Timeout.Milliseconds())
-	}
-	for _, x := range e.Exprs {
-		s += " expr [ " + x.String() + " ]"
-	}
-	return s
+	t.name, t.format = "dynset", "dynset %[3]s reg_key %[1]d set %[5]s"
+	t.add(unix.NFTA_DYNSET_SREG_KEY, &e.Key)
+	t.addIf(e.Data != 0, unix.NFTA_DYNSET_SREG_DATA, &e.Data, " sreg_data %d")
+	t.addWord(unix.NFTA_DYNSET_OP, &e.Op, func(op uint32) string { return wordAt(op, "add", "update", "delete") })
+	t.addIf(e.Timeout != 0, unix.NFTA_DYNSET_TIMEOUT, &e.Timeout, " timeout %dms")
+	t.add(unix.NFTA_DYNSET_SET_NAME, &e.SetName)
+	t.add(unix.NFTA_DYNSET_SET_ID, (*setID)(&e.SetID))
+	t.addIf(len(e.Exprs) == 1, unix.NFTA_DYNSET_EXPR, &e.Exprs, "%s")
+	t.addIf(len(e.Exprs) > 1, nftaDynsetExpressions, &e.Exprs, "%s")
+	t.addIf(len(e.Exprs) > 1, unix.NFTA_DYNSET_FLAGS, &flags, "")
 }

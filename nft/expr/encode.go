@@ -35,7 +35,7 @@ func Encode(family uint8, list []Expr) (Encoded, error) {
 			return Encoded{}, err
 		}
 		if len(w.b)-at > attr.MaxLen {
-			return Encoded{}, fmt.Errorf("expression %s is too long", e)
+			return Encoded{}, fmt.Errorf("expression %s is too long", Format(e))
 		}
 		w.b = attr.Close(w.b, at)
 	}
@@ -66,17 +66,22 @@ type writer struct {
 	b      []byte
 	// ids are the offsets of the numbers of anonymous sets.
 	ids []uint32
+	// tables are reused, one for each level of nested expressions.
+	tables [2]table
+	level  int
 }
 
 // expr appends the name and the attributes of an expression.
 func (w *writer) expr(e Expr) error {
-	if k, ok := e.(Library); ok {
-		return w.library(k.Any)
+	t := &w.tables[w.level]
+	*t = table{attributes: t.attributes[:0]}
+	e.table(t)
+	if len(t.attributes) == 0 {
+		return w.library(e)
 	}
-	t := e.table()
 	data := w.open(t.name)
-	for _, a := range t.attributes {
-		if a.send {
+	for i := range t.attributes {
+		if a := &t.attributes[i]; a.send {
 			if err := w.attribute(a); err != nil {
 				return fmt.Errorf("marshal %s: %w", t.name, err)
 			}
@@ -92,98 +97,53 @@ func (w *writer) open(name string) (at int) {
 	return at
 }
 
-// setID appends the number of an anonymous set, 0 for a named one.
-func (w *writer) setID(typ uint16, id uint32) {
-	if id != 0 {
-		w.ids = append(w.ids, uint32(len(w.b)+attr.HeaderLen))
+// attribute appends an attribute.
+func (w *writer) attribute(a *attribute) (err error) {
+	switch v := a.to.(type) {
+	case *setID:
+		if *v != 0 {
+			w.ids = append(w.ids, uint32(len(w.b)+attr.HeaderLen))
+		}
+		w.b = attr.AppendUint32BE(w.b, a.typ, uint32(*v))
+	case *[]Expr:
+		return w.nested(a.typ, *v)
+	default:
+		w.b, err = attr.Append(w.b, a.typ, v)
 	}
-	w.b = attr.AppendUint32BE(w.b, typ, id)
+	return err
 }
 
-// library appends an expression of google/nftables. The expressions that most
-// rules consist of are marshalled here, with the same bytes but without the
-// library's dozen allocations each, which would be half of the time that
-// compiling a rule takes.
-func (w *writer) library(e google.Any) error {
-	switch e := e.(type) {
-	case *google.Payload:
-		if e.OperationType == google.PayloadLoad && e.CsumType == 0 {
-			w.payload(e)
-			return nil
+// nested appends an attribute that holds one expression, or a list of several.
+func (w *writer) nested(typ uint16, list []Expr) error {
+	w.level++
+	var outer, inner int
+	w.b, outer = attr.OpenNested(w.b, typ)
+	for _, e := range list {
+		if len(list) > 1 {
+			w.b, inner = attr.OpenNested(w.b, unix.NFTA_LIST_ELEM)
 		}
-	case *google.Meta:
-		w.meta(e)
-		return nil
-	case *google.Cmp:
-		at := w.open("cmp")
-		w.b = attr.AppendUint32BE(w.b, unix.NFTA_CMP_SREG, e.Register)
-		w.b = attr.AppendUint32BE(w.b, unix.NFTA_CMP_OP, uint32(e.Op))
-		w.b = attr.Close(appendData(w.b, unix.NFTA_CMP_DATA, e.Data), at)
-		return nil
-	case *google.Immediate:
-		at := w.open("immediate")
-		w.b = attr.AppendUint32BE(w.b, unix.NFTA_IMMEDIATE_DREG, e.Register)
-		w.b = attr.Close(appendData(w.b, unix.NFTA_IMMEDIATE_DATA, e.Data), at)
-		return nil
-	case *google.Verdict:
-		w.verdict(e)
-		return nil
-	case *google.Lookup:
-		w.lookup(e)
-		return nil
+		if err := w.expr(e); err != nil {
+			return err
+		}
+		if len(list) > 1 {
+			w.b = attr.Close(w.b, inner)
+		}
 	}
-	b, err := google.Marshal(w.family, e)
-	if err != nil {
-		return fmt.Errorf("marshal %T: %w", e, err)
-	}
-	w.b = append(w.b, b...)
+	w.b = attr.Close(w.b, outer)
+	w.level--
 	return nil
 }
 
-func (w *writer) payload(e *google.Payload) {
-	at := w.open("payload")
-	w.b = attr.AppendUint32BE(w.b, unix.NFTA_PAYLOAD_DREG, e.DestRegister)
-	w.b = attr.AppendUint32BE(w.b, unix.NFTA_PAYLOAD_BASE, uint32(e.Base))
-	w.b = attr.AppendUint32BE(w.b, unix.NFTA_PAYLOAD_OFFSET, e.Offset)
-	w.b = attr.AppendUint32BE(w.b, unix.NFTA_PAYLOAD_LEN, e.Len)
-	w.b = attr.Close(w.b, at)
-}
-
-func (w *writer) meta(e *google.Meta) {
-	reg := uint16(unix.NFTA_META_DREG)
-	if e.SourceRegister {
-		reg = unix.NFTA_META_SREG
+// library appends an expression that google/nftables marshals.
+func (w *writer) library(e Expr) error {
+	k, ok := e.(Library)
+	if !ok {
+		return fmt.Errorf("marshal %T: it has no attributes", e)
 	}
-	at := w.open("meta")
-	w.b = attr.AppendUint32BE(w.b, unix.NFTA_META_KEY, uint32(e.Key))
-	w.b = attr.AppendUint32BE(w.b, reg, e.Register)
-	w.b = attr.Close(w.b, at)
-}
-
-func (w *writer) verdict(e *google.Verdict) {
-	at := w.open("immediate")
-	w.b = attr.AppendUint32BE(w.b, unix.NFTA_IMMEDIATE_DREG, unix.NFT_REG_VERDICT)
-	b, data := attr.OpenNested(w.b, unix.NFTA_IMMEDIATE_DATA)
-	b, verdict := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
-	b = attr.AppendUint32BE(b, unix.NFTA_VERDICT_CODE, uint32(e.Kind))
-	if e.Chain != "" {
-		b = attr.AppendString(b, unix.NFTA_VERDICT_CHAIN, e.Chain)
+	b, err := google.Marshal(w.family, k.Any)
+	if err != nil {
+		return fmt.Errorf("marshal %T: %w", k.Any, err)
 	}
-	w.b = attr.Close(attr.Close(attr.Close(b, verdict), data), at)
-}
-
-func (w *writer) lookup(e *google.Lookup) {
-	at := w.open("lookup")
-	if e.SourceRegister != 0 {
-		w.b = attr.AppendUint32BE(w.b, unix.NFTA_LOOKUP_SREG, e.SourceRegister)
-	}
-	if e.IsDestRegSet {
-		w.b = attr.AppendUint32BE(w.b, unix.NFTA_LOOKUP_DREG, e.DestRegister)
-	}
-	if e.Invert {
-		w.b = attr.AppendUint32BE(w.b, unix.NFTA_LOOKUP_FLAGS, unix.NFT_LOOKUP_F_INV)
-	}
-	w.b = attr.AppendString(w.b, unix.NFTA_LOOKUP_SET, e.SetName)
-	w.setID(unix.NFTA_LOOKUP_SET_ID, e.SetID)
-	w.b = attr.Close(w.b, at)
+	w.b = append(w.b, b...)
+	return nil
 }

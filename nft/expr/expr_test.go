@@ -61,7 +61,7 @@ func TestOwnExpressions(t *testing.T) {
 		if err := Unmarshal(data, tt.blank); err != nil || !reflect.DeepEqual(tt.blank, tt.e) {
 			t.Errorf("%s: unmarshal: %+v, %v: want %+v", tt.name, tt.blank, err, tt.e)
 		}
-		if got := tt.e.String(); got != tt.dump {
+		if got := Format(tt.e); got != tt.dump {
 			t.Errorf("%s: %q: want %q", tt.name, got, tt.dump)
 		}
 		for n := range data {
@@ -84,7 +84,7 @@ func TestLibraryDump(t *testing.T) {
 		{&google.SynProxy{Mss: 1460, Wscale: 7}, "synproxy mss 1460 wscale 7"},
 		{&google.Socket{}, "unknown *expr.Socket"},
 	} {
-		if got := (Library{tt.e}).String(); got != tt.dump {
+		if got := Format(Library{tt.e}); got != tt.dump {
 			t.Errorf("%q: want %q", got, tt.dump)
 		}
 	}

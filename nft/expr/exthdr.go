@@ -1,8 +1,6 @@
 package expr
 
 import (
-	"fmt"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/selector"
@@ -26,41 +24,28 @@ type Exthdr struct {
 }
 
 // table is Expr's.
-func (e *Exthdr) table() table {
-	return table{"exthdr", []attribute{
-		{unix.NFTA_EXTHDR_DREG, &e.Dest, e.Dest != 0},
-		{unix.NFTA_EXTHDR_SREG, &e.Source, e.Source != 0},
-		{unix.NFTA_EXTHDR_TYPE, &e.Type, always},
-		{unix.NFTA_EXTHDR_OFFSET, &e.Offset, !e.removes()},
-		{unix.NFTA_EXTHDR_LEN, &e.Len, !e.removes()},
-		{unix.NFTA_EXTHDR_FLAGS, &e.Present, e.Dest != 0}, // NFT_EXTHDR_F_PRESENT
-		{unix.NFTA_EXTHDR_OP, (*uint32)(&e.Op), always},
-	}}
+func (e *Exthdr) table(t *table) {
+	t.name = "exthdr"
+	switch {
+	case e.removes():
+		t.format = "exthdr reset %[7]s%[3]d"
+	case e.Source != 0:
+		t.format = "exthdr write %[7]sreg %[2]d => %[5]db @ %[3]d + %[4]d"
+	case e.Present:
+		t.format = "exthdr load %[7]s%[5]db @ %[3]d + %[4]d present => reg %[1]d"
+	default:
+		t.format = "exthdr load %[7]s%[5]db @ %[3]d + %[4]d => reg %[1]d"
+	}
+	t.addIf(e.Dest != 0, unix.NFTA_EXTHDR_DREG, &e.Dest, "")
+	t.addIf(e.Source != 0, unix.NFTA_EXTHDR_SREG, &e.Source, "")
+	t.add(unix.NFTA_EXTHDR_TYPE, &e.Type)
+	t.addIf(!e.removes(), unix.NFTA_EXTHDR_OFFSET, &e.Offset, "")
+	t.addIf(!e.removes(), unix.NFTA_EXTHDR_LEN, &e.Len, "")
+	t.addIf(e.Dest != 0, unix.NFTA_EXTHDR_FLAGS, &e.Present, "") // NFT_EXTHDR_F_PRESENT
+	t.addWord(unix.NFTA_EXTHDR_OP, (*uint32)(&e.Op), func(op uint32) string {
+		return wordAt(op, "ipv6 ", "tcpopt ", "ipv4 ", "") // libnftnl has no word for chunks of SCTP
+	})
 }
 
 // removes reports whether the extension is removed.
 func (e *Exthdr) removes() bool { return e.Dest == 0 && e.Source == 0 }
-
-// String is Expr's. libnftnl has no word for chunks of SCTP.
-func (e *Exthdr) String() string {
-	op := ""
-	switch e.Op {
-	case selector.ExthdrIPv6:
-		op = "ipv6 "
-	case selector.ExthdrTCP:
-		op = "tcpopt "
-	case selector.ExthdrIPv4:
-		op = "ipv4 "
-	}
-	switch {
-	case e.removes():
-		return fmt.Sprintf("exthdr reset %s%d", op, e.Type)
-	case e.Source != 0:
-		return fmt.Sprintf("exthdr write %sreg %d => %db @ %d + %d", op, e.Source, e.Len, e.Type, e.Offset)
-	}
-	present := ""
-	if e.Present {
-		present = " present"
-	}
-	return fmt.Sprintf("exthdr load %s%db @ %d + %d%s => reg %d", op, e.Len, e.Type, e.Offset, present, e.Dest)
-}

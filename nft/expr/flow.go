@@ -7,9 +7,7 @@ import google "github.com/google/nftables/expr"
 type FlowOffload struct{ Flowtable string }
 
 // table is Expr's.
-func (e *FlowOffload) table() table {
-	return table{"flow_offload", []attribute{{google.NFTNL_EXPR_FLOW_TABLE_NAME, &e.Flowtable, always}}}
+func (e *FlowOffload) table(t *table) {
+	t.name, t.format = "flow_offload", "flow_offload flowtable %[1]s"
+	t.add(google.NFTNL_EXPR_FLOW_TABLE_NAME, &e.Flowtable)
 }
-
-// String is Expr's.
-func (e *FlowOffload) String() string { return "flow_offload flowtable " + e.Flowtable }

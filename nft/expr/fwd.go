@@ -1,10 +1,6 @@
 package expr
 
-import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Fwd is the kernel's fwd expression, which google/nftables does not have.
 type Fwd struct {
@@ -22,15 +18,9 @@ const (
 )
 
 // table is Expr's.
-func (e *Fwd) table() table {
-	return table{"fwd", []attribute{
-		{unix.NFTA_FWD_SREG_DEV, &e.Device, always},
-		{nftaFwdSregAddr, &e.Addr, e.Addr != 0},
-		{nftaFwdNFProto, &e.Family, e.Family != 0},
-	}}
-}
-
-// String is Expr's.
-func (e *Fwd) String() string {
-	return fmt.Sprintf("fwd sreg_dev %d", e.Device) + dumpIf(" sreg_addr %d", e.Addr) + dumpIf(" nfproto %d", e.Family)
+func (e *Fwd) table(t *table) {
+	t.name, t.format = "fwd", "fwd sreg_dev %[1]d"
+	t.add(unix.NFTA_FWD_SREG_DEV, &e.Device)
+	t.addIf(e.Addr != 0, nftaFwdSregAddr, &e.Addr, " sreg_addr %d")
+	t.addIf(e.Family != 0, nftaFwdNFProto, &e.Family, " nfproto %d")
 }

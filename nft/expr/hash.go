@@ -1,10 +1,6 @@
 package expr
 
-import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Hash is the kernel's hash expression. google/nftables sends a source and a
 // length for symhash too, and leaves out a seed of 0.
@@ -22,27 +18,16 @@ type Hash struct {
 }
 
 // table is Expr's.
-func (e *Hash) table() table {
-	return table{"hash", []attribute{
-		{unix.NFTA_HASH_SREG, &e.Source, e.Source != 0},
-		{unix.NFTA_HASH_DREG, &e.Dest, always},
-		{unix.NFTA_HASH_LEN, &e.Len, e.Source != 0},
-		{unix.NFTA_HASH_MODULUS, &e.Mod, always},
-		{unix.NFTA_HASH_SEED, &e.Seed, e.Seed != nil},
-		{unix.NFTA_HASH_OFFSET, &e.Offset, always},
-		{unix.NFTA_HASH_TYPE, &e.Type, always},
-	}}
-}
-
-// String is Expr's.
-func (e *Hash) String() string {
-	function := "symhash()"
-	if e.Type != unix.NFT_HASH_SYM {
-		seed := uint32(0)
-		if e.Seed != nil {
-			seed = *e.Seed
-		}
-		function = fmt.Sprintf("jhash(reg %d, %d, 0x%x)", e.Source, e.Len, seed)
+func (e *Hash) table(t *table) {
+	t.name, t.format = "hash", "hash reg %[2]d = jhash(reg %[1]d, %[3]d, 0x%[5]x) %% mod %[4]d"
+	if e.Type == unix.NFT_HASH_SYM {
+		t.format = "hash reg %[2]d = symhash() %% mod %[4]d"
 	}
-	return fmt.Sprintf("hash reg %d = %s %% mod %d", e.Dest, function, e.Mod) + dumpIf(" offset %d", e.Offset)
+	t.addIf(e.Source != 0, unix.NFTA_HASH_SREG, &e.Source, "")
+	t.add(unix.NFTA_HASH_DREG, &e.Dest)
+	t.addIf(e.Source != 0, unix.NFTA_HASH_LEN, &e.Len, "")
+	t.add(unix.NFTA_HASH_MODULUS, &e.Mod)
+	t.addIf(e.Seed != nil, unix.NFTA_HASH_SEED, &e.Seed, "")
+	t.addIf(true, unix.NFTA_HASH_OFFSET, &e.Offset, " offset %d")
+	t.add(unix.NFTA_HASH_TYPE, &e.Type)
 }

@@ -88,7 +88,7 @@ func TestMarshalMatchesLibrary(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s\n got %x\nwant %x", Library{e}, got, want)
+			t.Errorf("%s\n got %x\nwant %x", Format(Library{e}), got, want)
 		}
 	}
 }

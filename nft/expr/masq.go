@@ -12,15 +12,11 @@ type Masq struct {
 }
 
 // table is Expr's.
-func (e *Masq) table() table {
-	return table{"masq", []attribute{
-		{unix.NFTA_MASQ_FLAGS, &e.Flags, e.Flags != 0},
-		{unix.NFTA_MASQ_REG_PROTO_MIN, &e.MinPort, e.MinPort != 0},
-		{unix.NFTA_MASQ_REG_PROTO_MAX, &e.MaxPort, e.MaxPort != 0},
-	}}
-}
-
-// String is Expr's.
-func (e *Masq) String() string {
-	return "masq" + dumpRegs(0, 0, e.MinPort, e.MaxPort) + dumpFlags(e.Flags)
+func (e *Masq) table(t *table) {
+	t.name, t.text = "masq", func() string {
+		return "masq" + formatIf(" proto_min reg %d", e.MinPort) + formatIf(" proto_max reg %d", e.MaxPort) + formatIf(" flags 0x%x", e.Flags)
+	}
+	t.addIf(e.Flags != 0, unix.NFTA_MASQ_FLAGS, &e.Flags, "")
+	t.addIf(e.MinPort != 0, unix.NFTA_MASQ_REG_PROTO_MIN, &e.MinPort, "")
+	t.addIf(e.MaxPort != 0, unix.NFTA_MASQ_REG_PROTO_MAX, &e.MaxPort, "")
 }

@@ -1,10 +1,6 @@
 package expr
 
-import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // ObjrefMap is the kernel's objref expression that uses the named object which
 // an object map gives for a key. google/nftables has only objects of a fixed
@@ -18,15 +14,9 @@ type ObjrefMap struct {
 }
 
 // table is Expr's.
-func (e *ObjrefMap) table() table {
-	return table{"objref", []attribute{
-		{unix.NFTA_OBJREF_SET_SREG, &e.Register, always},
-		{unix.NFTA_OBJREF_SET_NAME, (*unterminated)(&e.SetName), always},
-		{unix.NFTA_OBJREF_SET_ID, (*setID)(&e.SetID), always},
-	}}
-}
-
-// String is Expr's.
-func (e *ObjrefMap) String() string {
-	return fmt.Sprintf("objref sreg %d set %s", e.Register, e.SetName)
+func (e *ObjrefMap) table(t *table) {
+	t.name, t.format = "objref", "objref sreg %[1]d set %[2]s"
+	t.add(unix.NFTA_OBJREF_SET_SREG, &e.Register)
+	t.add(unix.NFTA_OBJREF_SET_NAME, (*unterminated)(&e.SetName))
+	t.add(unix.NFTA_OBJREF_SET_ID, (*setID)(&e.SetID))
 }

@@ -1,7 +1,5 @@
 package expr
 
-import "fmt"
-
 // OSF is the kernel's osf expression, which google/nftables does not have.
 type OSF struct {
 	Register uint32
@@ -26,13 +24,9 @@ const (
 )
 
 // table is Expr's.
-func (e *OSF) table() table {
-	return table{"osf", []attribute{
-		{nftaOSFDreg, &e.Register, always},
-		{nftaOSFTTL, &e.TTL, always},
-		{nftaOSFFlags, &e.Version, e.Version},
-	}}
+func (e *OSF) table(t *table) {
+	t.name, t.format = "osf", "osf dreg %[1]d"
+	t.add(nftaOSFDreg, &e.Register)
+	t.add(nftaOSFTTL, &e.TTL)
+	t.addIf(e.Version, nftaOSFFlags, &e.Version, "")
 }
-
-// String is Expr's.
-func (e *OSF) String() string { return fmt.Sprintf("osf dreg %d", e.Register) }

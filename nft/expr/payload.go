@@ -1,10 +1,6 @@
 package expr
 
-import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // PayloadWrite is the kernel's payload expression that changes a packet.
 // google/nftables sends the flag of the pseudo header only together with a
@@ -22,30 +18,14 @@ type PayloadWrite struct {
 }
 
 // table is Expr's.
-func (e *PayloadWrite) table() table {
-	return table{"payload", []attribute{
-		{unix.NFTA_PAYLOAD_SREG, &e.Source, always},
-		{unix.NFTA_PAYLOAD_BASE, &e.Base, always},
-		{unix.NFTA_PAYLOAD_OFFSET, &e.Offset, always},
-		{unix.NFTA_PAYLOAD_LEN, &e.Len, always},
-		{unix.NFTA_PAYLOAD_CSUM_TYPE, &e.CsumKind, e.CsumKind != 0},
-		{unix.NFTA_PAYLOAD_CSUM_OFFSET, &e.CsumOffset, e.CsumKind != 0},
-		{unix.NFTA_PAYLOAD_CSUM_FLAGS, &e.Pseudo, e.Pseudo}, // NFT_PAYLOAD_L4CSUM_PSEUDOHDR
-	}}
-}
-
-// String is Expr's.
-func (e *PayloadWrite) String() string {
-	return fmt.Sprintf("payload write reg %d => %db @ %s header + %d csum_type %d csum_off %d csum_flags 0x%x",
-		e.Source, e.Len, payloadBase(e.Base), e.Offset, e.CsumKind, e.CsumOffset, flag(e.Pseudo, unix.NFT_PAYLOAD_L4CSUM_PSEUDOHDR))
-}
-
-// payloadBase returns libnftnl's name of a payload base (enum
-// nft_payload_bases).
-func payloadBase(base uint32) string {
-	names := [...]string{"link", "network", "transport", "inner"}
-	if base < uint32(len(names)) {
-		return names[base]
-	}
-	return "unknown"
+func (e *PayloadWrite) table(t *table) {
+	t.name = "payload"
+	t.format = "payload write reg %[1]d => %[4]db @ %[2]s header + %[3]d csum_type %[5]d csum_off %[6]d csum_flags 0x%[7]x"
+	t.add(unix.NFTA_PAYLOAD_SREG, &e.Source)
+	t.addWord(unix.NFTA_PAYLOAD_BASE, &e.Base, payloadBase)
+	t.add(unix.NFTA_PAYLOAD_OFFSET, &e.Offset)
+	t.add(unix.NFTA_PAYLOAD_LEN, &e.Len)
+	t.addIf(e.CsumKind != 0, unix.NFTA_PAYLOAD_CSUM_TYPE, &e.CsumKind, "")
+	t.addIf(e.CsumKind != 0, unix.NFTA_PAYLOAD_CSUM_OFFSET, &e.CsumOffset, "")
+	t.addIf(e.Pseudo, unix.NFTA_PAYLOAD_CSUM_FLAGS, &e.Pseudo, "") // NFT_PAYLOAD_L4CSUM_PSEUDOHDR
 }

@@ -19,17 +19,16 @@ type Queue struct {
 }
 
 // table is Expr's.
-func (e *Queue) table() table {
-	return table{"queue", []attribute{
-		{unix.NFTA_QUEUE_NUM, &e.Num, e.Register == 0},
-		{unix.NFTA_QUEUE_TOTAL, &e.Total, e.Register == 0},
-		{unix.NFTA_QUEUE_FLAGS, &e.Flags, e.Flags != 0},
-		{unix.NFTA_QUEUE_SREG_QNUM, &e.Register, e.Register != 0},
-	}}
+func (e *Queue) table(t *table) {
+	t.name, t.text = "queue", e.format
+	t.addIf(e.Register == 0, unix.NFTA_QUEUE_NUM, &e.Num, "")
+	t.addIf(e.Register == 0, unix.NFTA_QUEUE_TOTAL, &e.Total, "")
+	t.addIf(e.Flags != 0, unix.NFTA_QUEUE_FLAGS, &e.Flags, "")
+	t.addIf(e.Register != 0, unix.NFTA_QUEUE_SREG_QNUM, &e.Register, "")
 }
 
-// String is Expr's.
-func (e *Queue) String() string {
+// format returns the expression in libnftnl's notation.
+func (e *Queue) format() string {
 	s := fmt.Sprintf("queue num %d", e.Num)
 	switch {
 	case e.Register != 0:

@@ -1,8 +1,6 @@
 package expr
 
 import (
-	"fmt"
-
 	google "github.com/google/nftables/expr"
 
 	"github.com/weft-proxy/weft/nft/selector"
@@ -13,15 +11,9 @@ import (
 type Socket struct{ Key, Register, Level uint32 }
 
 // table is Expr's.
-func (e *Socket) table() table {
-	return table{"socket", []attribute{
-		{google.NFTA_SOCKET_KEY, &e.Key, always},
-		{google.NFTA_SOCKET_DREG, &e.Register, always},
-		{google.NFTA_SOCKET_LEVEL, &e.Level, always},
-	}}
-}
-
-// String is Expr's.
-func (e *Socket) String() string {
-	return fmt.Sprintf("socket load %s => reg %d", selector.HostDumpName(selector.SocketKeys[:], e.Key), e.Register)
+func (e *Socket) table(t *table) {
+	t.name, t.format = "socket", "socket load %[1]s => reg %[2]d"
+	t.addWord(google.NFTA_SOCKET_KEY, &e.Key, func(key uint32) string { return selector.SocketKeys.DumpName(key) })
+	t.add(google.NFTA_SOCKET_DREG, &e.Register)
+	t.add(google.NFTA_SOCKET_LEVEL, &e.Level)
 }

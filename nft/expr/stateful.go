@@ -1,15 +1,12 @@
 package expr
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
 	google "github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -63,7 +60,7 @@ func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	case *google.Connlimit:
 		return &syntax.ConnLimit{Count: k.Count, Over: k.Flags&google.NFT_CONNLIMIT_F_INV != 0}, nil
 	default:
-		return nil, fmt.Errorf("expression %s keeps no state: %w", e, errors.ErrUnsupported)
+		return nil, fmt.Errorf("expression %s keeps no state: %w", Format(e), errors.ErrUnsupported)
 	}
 }
 
@@ -98,25 +95,21 @@ func ParseStateful(text string) ([]string, error) {
 	return StatefulWords(list)
 }
 
-// EncodeStateful returns the expression of each statement, in canonical words, as
-// the kernel expects it: its name and its attributes.
-func EncodeStateful(words []string) ([][]byte, error) {
-	var out [][]byte
-	for _, text := range words {
-		list, err := syntax.ParseStateful(text)
-		for i := 0; err == nil && i < len(list); i++ {
-			var e Library
-			if e, err = NewStateful(list[i]); err == nil {
-				var b []byte
-				b, err = Marshal(uint8(nft.FamilyInet), e)
-				out = append(out, b)
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("encode statement %q: %w", text, err)
-		}
+// EncodeStateful returns the expression of a statement, in canonical words, as the
+// kernel expects it: its name and its attributes.
+func EncodeStateful(text string) ([]byte, error) {
+	list, err := syntax.ParseStateful(text)
+	if err == nil && len(list) != 1 {
+		err = fmt.Errorf("%d statements: want one", len(list))
 	}
-	return out, nil
+	if err != nil {
+		return nil, fmt.Errorf("encode statement %q: %w", text, err)
+	}
+	e, err := NewStateful(list[0])
+	if err != nil {
+		return nil, fmt.Errorf("encode statement %q: %w", text, err)
+	}
+	return Marshal(uint8(nft.FamilyInet), e)
 }
 
 // FormatStateful returns an expression that keeps a state, as the kernel dumps it,
@@ -134,39 +127,17 @@ func FormatStateful(encoded []byte) (string, error) {
 }
 
 // DecodeStateful returns the statement of an expression that keeps a state, or of
-// a named object of the same name. Data are its attributes. The library's
-// Unmarshal is not used because it panics on a connlimit that is truncated.
+// a named object of the same name. Data are its attributes.
 func DecodeStateful(name string, data []byte) (syntax.Stmt, error) {
-	n := map[uint16]uint64{}
-	r := attr.NewReader(data)
-	for r.Next() {
-		switch v := r.Bytes(); len(v) {
-		case 4:
-			n[r.Type()] = uint64(binary.BigEndian.Uint32(v))
-		case 8:
-			n[r.Type()] = binary.BigEndian.Uint64(v)
+	for _, e := range [...]google.Any{&google.Counter{}, &google.Limit{}, &google.Quota{}, &google.Connlimit{}} {
+		var t table
+		if t.stateful(e); t.name != name {
+			continue
 		}
+		if err := Unmarshal(data, Library{e}); err != nil {
+			return nil, err
+		}
+		return StatefulStmt(Library{e})
 	}
-	if err := r.Err(); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", name, err)
-	}
-	switch name {
-	case "counter":
-		return &syntax.Counter{Packets: n[unix.NFTA_COUNTER_PACKETS], Bytes: n[unix.NFTA_COUNTER_BYTES]}, nil
-	case "limit":
-		return limitStmt(&google.Limit{
-			Type: google.LimitType(n[unix.NFTA_LIMIT_TYPE]), Rate: n[unix.NFTA_LIMIT_RATE],
-			Over: n[unix.NFTA_LIMIT_FLAGS]&unix.NFT_LIMIT_F_INV != 0,
-			Unit: google.LimitTime(n[unix.NFTA_LIMIT_UNIT]), Burst: uint32(n[unix.NFTA_LIMIT_BURST]),
-		})
-	case "quota":
-		return quotaStmt(&google.Quota{
-			Bytes: n[unix.NFTA_QUOTA_BYTES], Consumed: n[unix.NFTA_QUOTA_CONSUMED],
-			Over: n[unix.NFTA_QUOTA_FLAGS]&unix.NFT_QUOTA_F_INV != 0,
-		}), nil
-	case "connlimit":
-		return &syntax.ConnLimit{Count: uint32(n[google.NFTA_CONNLIMIT_COUNT]), Over: n[google.NFTA_CONNLIMIT_FLAGS]&google.NFT_CONNLIMIT_F_INV != 0}, nil
-	default:
-		return nil, fmt.Errorf("expression %s keeps no state: %w", name, errors.ErrUnsupported)
-	}
+	return nil, fmt.Errorf("expression %s keeps no state: %w", name, errors.ErrUnsupported)
 }

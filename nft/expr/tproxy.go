@@ -16,22 +16,15 @@ type TProxy struct {
 }
 
 // table is Expr's.
-func (e *TProxy) table() table {
-	return table{"tproxy", []attribute{
-		{google.NFTA_TPROXY_FAMILY, &e.Family, always},
-		{google.NFTA_TPROXY_REG_ADDR, &e.Addr, e.Addr != 0},
-		{google.NFTA_TPROXY_REG_PORT, &e.Port, e.Port != 0},
-	}}
-}
-
-// String is Expr's.
-func (e *TProxy) String() string {
-	s := "tproxy"
+func (e *TProxy) table(t *table) {
+	t.name = "tproxy"
 	switch e.Family {
 	case selector.NFProtoIPv4:
-		s += " ip"
+		t.format = "tproxy ip"
 	case selector.NFProtoIPv6:
-		s += " ip6"
+		t.format = "tproxy ip6"
 	}
-	return s + dumpIf(" addr reg %d", e.Addr) + dumpIf(" port reg %d", e.Port)
+	t.add(google.NFTA_TPROXY_FAMILY, &e.Family)
+	t.addIf(e.Addr != 0, google.NFTA_TPROXY_REG_ADDR, &e.Addr, " addr reg %d")
+	t.addIf(e.Port != 0, google.NFTA_TPROXY_REG_PORT, &e.Port, " port reg %d")
 }

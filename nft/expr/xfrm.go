@@ -1,10 +1,6 @@
 package expr
 
-import (
-	"fmt"
-
-	"github.com/weft-proxy/weft/nft/selector"
-)
+import "github.com/weft-proxy/weft/nft/selector"
 
 // Xfrm is the kernel's xfrm expression, which google/nftables does not have.
 type Xfrm struct {
@@ -24,20 +20,13 @@ const (
 )
 
 // table is Expr's.
-func (e *Xfrm) table() table {
-	return table{"xfrm", []attribute{
-		{nftaXfrmKey, &e.Key, always},
-		{nftaXfrmDir, &e.Dir, always},
-		{nftaXfrmSpnum, &e.Spnum, always},
-		{nftaXfrmDreg, &e.Register, always},
-	}}
-}
-
-// String is Expr's.
-func (e *Xfrm) String() string {
-	dir := "in"
+func (e *Xfrm) table(t *table) {
+	t.name, t.format = "xfrm", "xfrm load in %[3]d %[1]s => reg %[4]d"
 	if e.Dir == selector.XfrmDirection("out") {
-		dir = "out"
+		t.format = "xfrm load out %[3]d %[1]s => reg %[4]d"
 	}
-	return fmt.Sprintf("xfrm load %s %d %s => reg %d", dir, e.Spnum, selector.HostDumpName(selector.IPsecKeys[:], e.Key), e.Register)
+	t.addWord(nftaXfrmKey, &e.Key, func(key uint32) string { return selector.IPsecKeys.DumpName(key) })
+	t.add(nftaXfrmDir, &e.Dir)
+	t.add(nftaXfrmSpnum, &e.Spnum)
+	t.add(nftaXfrmDreg, &e.Register)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/compile"
-	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
@@ -45,80 +44,6 @@ func decodeTable(m reply) (tableInfo, error) {
 		}
 	}
 	return t, a.Err()
-}
-
-// decodeChain decodes a NEWCHAIN.
-func decodeChain(m reply) (*object.Chain, error) {
-	chain := &object.Chain{}
-	base := func() *object.Base {
-		if chain.Base == nil {
-			chain.Base = &object.Base{}
-		}
-		return chain.Base
-	}
-	a := attr.NewReader(m.attrs)
-	for a.Next() {
-		switch a.Type() {
-		case unix.NFTA_CHAIN_NAME:
-			chain.Name = a.Text()
-		case unix.NFTA_CHAIN_HOOK:
-			if err := decodeHook(a.Nested(), base()); err != nil {
-				return nil, fmt.Errorf("chain %s: hook: %w", chain.Name, err)
-			}
-		case unix.NFTA_CHAIN_POLICY:
-			base().Drop = a.Uint32BE() == policy(true)
-		case unix.NFTA_CHAIN_TYPE:
-			base().Type = a.Text()
-		case nftaChainFlags:
-			if a.Uint32BE()&chainOffload != 0 {
-				base().Offload = true
-			}
-		case nftaChainUserData:
-			comment, err := userdata.ParseChain(a.Bytes())
-			if err != nil {
-				return nil, fmt.Errorf("chain %s: %w", chain.Name, err)
-			}
-			chain.Comment = comment
-		}
-	}
-	return chain, a.Err()
-}
-
-// decodeHook decodes where a base chain is attached.
-func decodeHook(a attr.Reader, base *object.Base) error {
-	for a.Next() {
-		switch a.Type() {
-		case unix.NFTA_HOOK_HOOKNUM:
-			base.Hook = a.Uint32BE()
-		case unix.NFTA_HOOK_PRIORITY:
-			base.Priority = int32(a.Uint32BE())
-		case unix.NFTA_HOOK_DEV:
-			base.Device = a.Text()
-		case nftaHookDevs:
-			names, err := decodeDevices(a.Nested())
-			if err != nil {
-				return err
-			}
-			// The kernel reports a single device in both attributes.
-			if len(names) == 1 {
-				base.Device = names[0]
-			} else {
-				base.Device, base.Devices = "", object.NewDevices(names)
-			}
-		}
-	}
-	return a.Err()
-}
-
-// decodeDevices decodes a list of devices.
-func decodeDevices(a attr.Reader) ([]string, error) {
-	var names []string
-	for a.Next() {
-		if a.Type() == nftaDeviceName {
-			names = append(names, a.Text())
-		}
-	}
-	return names, a.Err()
 }
 
 // ruleInfo is what is read of a rule.

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -79,13 +78,15 @@ func (d *elementDecoder) element(b []byte) error {
 		case unix.NFTA_SET_ELEM_FLAGS:
 			flags = a.Uint32BE()
 		case unix.NFTA_SET_ELEM_TIMEOUT:
-			e.Timeout = durationOf(a.Uint64BE())
+			err = a.Into(&e.Timeout)
 		case unix.NFTA_SET_ELEM_EXPIRATION:
 			if d.live {
-				expires = durationOf(a.Uint64BE())
+				err = a.Into(&expires)
 			}
-		case unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs:
-			e.State = elementState(a)
+		case unix.NFTA_SET_ELEM_EXPR:
+			e.State = elementState((*statement).ReadAttr, &a)
+		case nftaSetElemExprs:
+			e.State = elementState((*statements).ReadAttr, &a)
 		case unix.NFTA_SET_ELEM_USERDATA:
 			// Other programs write userdata of any form.
 			if info, err := userdata.ParseElement(a.Bytes()); err == nil {
@@ -117,16 +118,9 @@ func (d *elementDecoder) element(b []byte) error {
 
 // elementState decodes the statements of an element. It returns nothing for statements
 // that nft 1.0.6 does not have.
-func elementState(a attr.Reader) string {
-	if a.Type() == unix.NFTA_SET_ELEM_EXPR {
-		words, err := expr.FormatStateful(a.Bytes())
-		if err != nil {
-			return ""
-		}
-		return words
-	}
-	words, err := decodeStateful(a.Nested())
-	if err != nil {
+func elementState[T ~[]string](read func(*T, *attr.Reader) error, a *attr.Reader) string {
+	var words T
+	if err := read(&words, a); err != nil {
 		return ""
 	}
 	return set.NewState(0, words)

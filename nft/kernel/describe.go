@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// summaryElements is how many elements String and errors show.
+// summaryElements is how many elements errors show.
 const summaryElements = 4
 
 // Describe returns an op as a command of nft(8), with all of its elements, such as
@@ -33,7 +33,7 @@ func summarize(op Op, element int) string {
 		o.Elements = only(o.Elements)
 		op = o
 	}
-	return op.String()
+	return describe(op, summaryElements)
 }
 
 // describe is Describe with at most limit elements, or all if limit is negative.

@@ -31,7 +31,7 @@ func TestDescribeObjects(t *testing.T) {
 		if got := Describe(tt.op); got != tt.want {
 			t.Errorf("Describe = %s\n      want %s", got, tt.want)
 		}
-		if got := tt.op.String(); got != tt.want {
+		if got := summarize(tt.op, -1); got != tt.want {
 			t.Errorf("String = %s\n    want %s", got, tt.want)
 		}
 	}

@@ -54,7 +54,7 @@ func TestDescribe(t *testing.T) {
 		if got := Describe(tt.op); got != tt.want {
 			t.Errorf("Describe = %s\n      want %s", got, tt.want)
 		}
-		if got := tt.op.String(); got != tt.want {
+		if got := summarize(tt.op, -1); got != tt.want {
 			t.Errorf("String = %s\n    want %s", got, tt.want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestDescribe(t *testing.T) {
 func TestStringShowsFewElements(t *testing.T) {
 	set, elements := loadEndpoints(t, 1000)
 	op := AddElements{Table: testTable(), Set: set, Elements: elements}
-	if got := op.String(); !strings.HasSuffix(got, "10.96.0.0 . tcp . 80 . 3 : 10.1.0.3 . 8080, ... (996 more) }") {
+	if got := summarize(op, -1); !strings.HasSuffix(got, "10.96.0.0 . tcp . 80 . 3 : 10.1.0.3 . 8080, ... (996 more) }") {
 		t.Errorf("String = %s", got)
 	}
 	if got := Describe(op); strings.Count(got, "8080") != 1000 {

@@ -107,11 +107,7 @@ func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]by
 		b = appendValue(b, unix.NFTA_SET_ELEM_DATA, e.Data)
 	}
 	if e.Timeout != 0 {
-		ms, err := milliseconds(e.Timeout)
-		if err != nil {
-			return b, err
-		}
-		b = attr.AppendUint64BE(b, unix.NFTA_SET_ELEM_TIMEOUT, ms)
+		b = attr.AppendUint64BE(b, unix.NFTA_SET_ELEM_TIMEOUT, uint64(e.Timeout.Milliseconds()))
 	}
 	if e.State != "" {
 		var err error
@@ -132,14 +128,10 @@ func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]by
 
 // appendState appends the remaining time and the statements of an element.
 func appendState(b []byte, e *set.Element) ([]byte, error) {
-	if left := e.Expires(); left != 0 {
-		ms, err := milliseconds(left)
-		if err != nil {
-			return b, err
-		}
-		b = attr.AppendUint64BE(b, unix.NFTA_SET_ELEM_EXPIRATION, ms)
-	}
-	return appendStateful(b, unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs, e.Stateful())
+	left, words := e.Expires(), e.Stateful()
+	f := append(attr.Fields{attr.If(left != 0, unix.NFTA_SET_ELEM_EXPIRATION, &left)},
+		statefulFields(unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs, &words)...)
+	return f.Append(b)
 }
 
 // appendEnd appends the end of an interval: the first key after last.

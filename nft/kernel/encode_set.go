@@ -1,103 +1,30 @@
 package kernel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
 // addSet appends the declaration of a set or map. The kernel requires an id that is
-// unique in the batch, also for named sets. size is the number of elements of an
+// unique in the batch, also for named sets. elements is the number of elements of an
 // anonymous set, and 0 for a named one.
-func (e *encoder) addSet(table nft.TableID, set *set.Set, id uint32, size int) error {
+func (e *encoder) addSet(table nft.TableID, set *set.Set, id uint32, elements int) error {
 	if set == nil {
 		return errors.New("set is nil")
 	}
 	if err := checkName("set", set.Name); err != nil {
 		return err
 	}
+	size := cmp.Or(set.Size, uint32(elements))
 	e.open(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, table)
-	e.string(unix.NFTA_SET_NAME, set.Name)
-	e.uint32(unix.NFTA_SET_FLAGS, set.Flags)
-	e.uint32(unix.NFTA_SET_KEY_TYPE, set.Key.ID)
-	e.uint32(unix.NFTA_SET_KEY_LEN, set.Key.Len)
-	switch {
-	case set.Object != "":
-		e.uint32(unix.NFTA_SET_OBJ_TYPE, object.Number(set.Object))
-	case set.Verdict:
-		e.uint32(unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
-	case set.Map:
-		e.uint32(unix.NFTA_SET_DATA_TYPE, set.Data.ID)
-		e.uint32(unix.NFTA_SET_DATA_LEN, set.Data.Len)
-	}
-	e.uint32(unix.NFTA_SET_ID, id)
-	if set.Timeout != 0 {
-		ms, err := milliseconds(set.Timeout)
-		if err != nil {
-			return err
-		}
-		e.uint64(unix.NFTA_SET_TIMEOUT, ms)
-	}
-	if set.GCInterval != 0 {
-		ms, err := milliseconds(set.GCInterval)
-		if err != nil || ms > math.MaxUint32 {
-			return fmt.Errorf("gc-interval %s: want 1ms to %s", set.GCInterval, time.Duration(math.MaxUint32)*time.Millisecond)
-		}
-		e.uint32(unix.NFTA_SET_GC_INTERVAL, uint32(ms))
-	}
-	if set.Memory {
-		e.uint32(unix.NFTA_SET_POLICY, unix.NFT_SET_POL_MEMORY)
-	}
-	e.appendDesc(set, size)
-	var err error
-	if e.buf, err = appendStateful(e.buf, nftaSetExpr, nftaSetExpressions, set.Stateful); err != nil {
-		return err
-	}
-	if len(set.UserData) > 0 {
-		e.bytes(unix.NFTA_SET_USERDATA, set.UserData)
-	}
-	return nil
-}
-
-// appendDesc appends the size of a set, and the lengths of the fields of a concatenation
-// if the kernel accepts them, which it does only with NFT_SET_CONCAT.
-func (e *encoder) appendDesc(set *set.Set, size int) {
-	if set.Size != 0 {
-		size = int(set.Size)
-	}
-	concat := set.Flags&setConcat != 0
-	if size == 0 && !concat {
-		return
-	}
-	e.nested(unix.NFTA_SET_DESC, func() {
-		if size != 0 {
-			e.uint32(unix.NFTA_SET_DESC_SIZE, uint32(size))
-		}
-		if !concat {
-			return
-		}
-		e.nested(nftaSetDescConcat, func() {
-			for _, n := range set.Key.Fields {
-				e.nested(unix.NFTA_LIST_ELEM, func() { e.uint32(nftaSetFieldLen, n) })
-			}
-		})
-	})
-}
-
-// milliseconds converts a duration to the kernel's unit.
-func milliseconds(d time.Duration) (uint64, error) {
-	if d < time.Millisecond {
-		return 0, fmt.Errorf("duration %s: want at least 1ms", d)
-	}
-	return uint64(d / time.Millisecond), nil
+	return e.fields(setFields(set, &id, &size))
 }
 
 // elementsOp is a change of a set's elements.

@@ -2,11 +2,11 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
@@ -66,10 +66,6 @@ func (e *encoder) addChain(op AddChain) error {
 	if err := checkName("chain", op.Chain.Name); err != nil {
 		return err
 	}
-	userData, err := userdata.Chain(op.Chain.Comment)
-	if err != nil {
-		return err
-	}
 	base := op.Chain.Base
 	flags := uint16(unix.NLM_F_CREATE)
 	if base == nil {
@@ -77,14 +73,8 @@ func (e *encoder) addChain(op AddChain) error {
 		flags |= unix.NLM_F_EXCL
 	}
 	e.open(unix.NFT_MSG_NEWCHAIN, flags, op.Table)
-	e.string(unix.NFTA_CHAIN_NAME, op.Chain.Name)
-	if base != nil {
-		e.appendHook(base)
-		e.uint32(unix.NFTA_CHAIN_POLICY, policy(base.Drop))
-		e.string(unix.NFTA_CHAIN_TYPE, base.Type)
-	}
-	if len(userData) > 0 {
-		e.bytes(nftaChainUserData, userData)
+	if err := e.fields(encodedChain(op.Chain).fields()); err != nil {
+		return err
 	}
 	if base == nil || e.tables[op.Table].created {
 		if e.tails == nil {
@@ -97,36 +87,39 @@ func (e *encoder) addChain(op AddChain) error {
 	return nil
 }
 
-// policy returns the verdict at the end of a chain: NF_DROP or NF_ACCEPT.
-func policy(drop bool) uint32 {
-	if drop {
-		return 0
+// addObject appends a named object.
+func (e *encoder) addObject(op AddObject) error {
+	o := op.Object
+	if o == nil {
+		return errors.New("object is nil")
 	}
-	return 1
+	if err := checkName(string(o.Kind), o.Name); err != nil {
+		return err
+	}
+	e.open(unix.NFT_MSG_NEWOBJ, unix.NLM_F_CREATE|unix.NLM_F_EXCL, op.Table)
+	return e.fields(objectFields(o))
 }
 
-// appendHook appends where a base chain is attached.
-func (e *encoder) appendHook(base *object.Base) {
-	e.nested(unix.NFTA_CHAIN_HOOK, func() {
-		e.uint32(unix.NFTA_HOOK_HOOKNUM, base.Hook)
-		e.uint32(unix.NFTA_HOOK_PRIORITY, uint32(base.Priority))
-		switch devices := base.Devices.List(); {
-		case len(devices) > 0:
-			e.appendDevices(nftaHookDevs, devices)
-		case base.Device != "":
-			e.string(unix.NFTA_HOOK_DEV, base.Device)
-		}
-	})
-	if base.Offload {
-		e.uint32(nftaChainFlags, chainOffload)
+// deleteObject appends the deletion of an object.
+func (e *encoder) deleteObject(op DeleteObject) error {
+	typ := op.Ref.Type()
+	if typ == 0 {
+		return fmt.Errorf("unknown kind of object %q", op.Ref.Kind)
 	}
+	e.remove(unix.NFT_MSG_DELOBJ, op.Table, unix.NFTA_OBJ_NAME, op.Ref.Name)
+	e.uint32(unix.NFTA_OBJ_TYPE, typ)
+	return nil
 }
 
-// appendDevices appends a list of devices.
-func (e *encoder) appendDevices(typ uint16, names []string) {
-	e.nested(typ, func() {
-		for _, name := range names {
-			e.string(nftaDeviceName, name)
-		}
-	})
+// addFlowtable appends a flowtable.
+func (e *encoder) addFlowtable(op AddFlowtable) error {
+	f := op.Flowtable
+	if f == nil {
+		return errors.New("flowtable is nil")
+	}
+	if err := checkName("flowtable", f.Name); err != nil {
+		return err
+	}
+	e.open(unix.NFT_MSG_NEWFLOWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, op.Table)
+	return e.fields(flowtableFields(f))
 }

@@ -230,12 +230,10 @@ func (e *encoder) uint32(typ uint16, v uint32) { e.buf = attr.AppendUint32BE(e.b
 
 func (e *encoder) uint64(typ uint16, v uint64) { e.buf = attr.AppendUint64BE(e.buf, typ, v) }
 
-// nested appends an attribute that holds the attributes that f appends.
-func (e *encoder) nested(typ uint16, f func()) {
-	var at int
-	e.buf, at = attr.OpenNested(e.buf, typ)
-	f()
-	e.buf = attr.Close(e.buf, at)
+// fields appends the attributes of a message.
+func (e *encoder) fields(f attr.Fields) (err error) {
+	e.buf, err = f.Append(e.buf)
+	return err
 }
 
 // encode appends the messages of one op. On errors it returns the index of the

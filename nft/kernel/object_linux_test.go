@@ -169,12 +169,12 @@ func checkDump(t *testing.T, c *Conn, ops []Op) {
 		case AddObject:
 			i := slices.IndexFunc(tables[op.Table].Objects, func(o *object.Object) bool { return o.Ref() == op.Object.Ref() })
 			if i < 0 || !tables[op.Table].Objects[i].Same(op.Object) || tables[op.Table].Objects[i].Text != op.Object.Text {
-				t.Errorf("%s: dumped among %+v", op, tables[op.Table].Objects)
+				t.Errorf("%s: dumped among %+v", Describe(op), tables[op.Table].Objects)
 			}
 		case AddChain:
 			i := slices.IndexFunc(tables[op.Table].Chains, func(c Chain) bool { return c.Decl.Name == op.Chain.Name })
 			if i < 0 || !reflect.DeepEqual(tables[op.Table].Chains[i].Decl, op.Chain) {
-				t.Errorf("%s: dumped as %+v", op, tables[op.Table].Chains)
+				t.Errorf("%s: dumped as %+v", Describe(op), tables[op.Table].Chains)
 			}
 		}
 	}

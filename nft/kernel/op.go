@@ -10,8 +10,6 @@ import (
 // Op is one change of the ruleset. A batch is a list of ops, executed in order. An
 // object must be added after the objects that it needs, and deleted before them.
 type Op interface {
-	// String returns the op as a command of nft(8), with a few of its elements at most.
-	String() string
 	// table returns the table that the op changes.
 	table() nft.TableID
 }
@@ -149,51 +147,6 @@ func (o AddObject) table() nft.TableID       { return o.Table }
 func (o DeleteObject) table() nft.TableID    { return o.Table }
 func (o AddFlowtable) table() nft.TableID    { return o.Table }
 func (o DeleteFlowtable) table() nft.TableID { return o.Table }
-
-// String implements Op.
-func (o AddTable) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o DeleteTable) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o AddChain) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o DeleteChain) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o AddRule) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o DeleteRule) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o AddSet) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o DeleteSet) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o FlushSet) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o AddElements) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o DeleteElements) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o AddObject) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o DeleteObject) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o AddFlowtable) String() string { return describe(o, summaryElements) }
-
-// String implements Op.
-func (o DeleteFlowtable) String() string { return describe(o, summaryElements) }
 
 // TableOf returns the table that an op changes.
 func TableOf(op Op) nft.TableID { return op.table() }

@@ -1,10 +1,14 @@
 package object
 
 import (
+	"fmt"
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
@@ -13,12 +17,13 @@ type kind struct {
 	name nft.ObjectKind
 	// number is the kernel's number of the kind.
 	number uint32
-	// encode returns the payload of NFTA_OBJ_DATA, with the attributes in the
-	// order in which nft(8) sends them. The body is of the type that
-	// syntax.ParseObject returns for the kind.
-	encode func(nft.Family, syntax.ObjectBody) ([]byte, error)
-	// decode is the inverse of encode.
-	decode func(nft.Family, attributes) (syntax.ObjectBody, error)
+	// check rejects a body that is incomplete or that the kernel does not accept.
+	check func(nft.Family, syntax.ObjectBody) error
+	// empty returns a body of the type that syntax.ParseObject returns for the kind, and
+	// fields describes NFTA_OBJ_DATA with the attributes in nft's order. They are nil for
+	// the kinds that have the attributes of the expression of the same name.
+	empty  func(nft.Family) syntax.ObjectBody
+	fields func(syntax.ObjectBody) attr.Fields
 	// align removes the differences that two objects which are declared alike can
 	// have. It is nil if there are none.
 	align func(a, b syntax.ObjectBody)
@@ -26,22 +31,40 @@ type kind struct {
 
 // kinds are the kinds of objects that nft(8) 1.0.6 knows.
 var kinds = [...]kind{
-	{nft.ObjectCounter, unix.NFT_OBJECT_COUNTER, encodeStateful, decodeStateful("counter"), alignCounters},
-	{nft.ObjectQuota, unix.NFT_OBJECT_QUOTA, encodeStateful, decodeStateful("quota"), alignQuotas},
-	{nft.ObjectLimit, unix.NFT_OBJECT_LIMIT, encodeLimit, decodeStateful("limit"), nil},
-	{nft.ObjectCTHelper, unix.NFT_OBJECT_CT_HELPER, encodeHelper, decodeHelper, alignHelpers},
-	{nft.ObjectCTTimeout, unix.NFT_OBJECT_CT_TIMEOUT, encodeTimeout, decodeTimeout, nil},
-	{nft.ObjectCTExpectation, unix.NFT_OBJECT_CT_EXPECT, encodeExpectation, decodeExpectation, nil},
-	{nft.ObjectSecMark, unix.NFT_OBJECT_SECMARK, encodeSecMark, decodeSecMark, nil},
-	{nft.ObjectSynProxy, unix.NFT_OBJECT_SYNPROXY, encodeSynProxy, decodeSynProxy, nil},
+	{name: nft.ObjectCounter, number: unix.NFT_OBJECT_COUNTER, align: alignCounters},
+	{name: nft.ObjectQuota, number: unix.NFT_OBJECT_QUOTA, align: alignQuotas},
+	{name: nft.ObjectLimit, number: unix.NFT_OBJECT_LIMIT, check: checkLimit},
+	{
+		nft.ObjectCTHelper, unix.NFT_OBJECT_CT_HELPER, checkHelper,
+		func(f nft.Family) syntax.ObjectBody { return &syntax.HelperBody{L3Proto: f.String()} },
+		func(b syntax.ObjectBody) attr.Fields { return helperFields(b.(*syntax.HelperBody)) }, alignHelpers,
+	},
+	{
+		nft.ObjectCTTimeout, unix.NFT_OBJECT_CT_TIMEOUT, checkTimeout,
+		func(f nft.Family) syntax.ObjectBody { return &syntax.TimeoutBody{L3Proto: f.String()} },
+		func(b syntax.ObjectBody) attr.Fields { return timeoutFields(b.(*syntax.TimeoutBody)) }, nil,
+	},
+	{
+		nft.ObjectCTExpectation, unix.NFT_OBJECT_CT_EXPECT, checkExpectation,
+		func(f nft.Family) syntax.ObjectBody { return &syntax.ExpectationBody{L3Proto: f.String()} },
+		func(b syntax.ObjectBody) attr.Fields { return expectationFields(b.(*syntax.ExpectationBody)) }, nil,
+	},
+	{
+		nft.ObjectSecMark, unix.NFT_OBJECT_SECMARK, checkSecMark,
+		func(nft.Family) syntax.ObjectBody { return &syntax.SecMarkBody{} },
+		func(b syntax.ObjectBody) attr.Fields { return secMarkFields(b.(*syntax.SecMarkBody)) }, nil,
+	},
+	{
+		nft.ObjectSynProxy, unix.NFT_OBJECT_SYNPROXY, nil,
+		func(nft.Family) syntax.ObjectBody { return &syntax.SynProxyBody{} },
+		func(b syntax.ObjectBody) attr.Fields { return synProxyFields(b.(*syntax.SynProxyBody)) }, nil,
+	},
 }
 
 // kindOf returns the kind of a name, or nil.
 func kindOf(name nft.ObjectKind) *kind {
-	for i := range kinds {
-		if kinds[i].name == name {
-			return &kinds[i]
-		}
+	if i := slices.IndexFunc(kinds[:], func(k kind) bool { return k.name == name }); i >= 0 {
+		return &kinds[i]
 	}
 	return nil
 }
@@ -66,50 +89,44 @@ func KindOf(number uint32) nft.ObjectKind {
 	return ""
 }
 
-// text returns the canonical text of an object that the kernel holds.
-func (k *kind) text(family nft.Family, data []byte) (string, error) {
-	a := attributes{data: data}
-	r := attr.NewReader(data)
-	for r.Next() {
-		if int(r.Type()) < len(a.byType) {
-			a.byType[r.Type()] = r.Bytes()
+// encode returns the payload of NFTA_OBJ_DATA.
+func (k *kind) encode(family nft.Family, body syntax.ObjectBody) ([]byte, error) {
+	if k.check != nil {
+		if err := k.check(family, body); err != nil {
+			return nil, err
 		}
 	}
-	if err := r.Err(); err != nil {
-		return "", err
+	if k.fields != nil {
+		return k.fields(body).Append(nil)
 	}
-	body, err := k.decode(family, a)
+	e, err := expr.NewStateful(body.(syntax.Stmt))
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	b, err := expr.Marshal(uint8(family), e)
+	if err != nil {
+		return nil, err
+	}
+	_, data, err := expr.Split(b)
+	return data, err
+}
+
+// text returns the canonical text of an object that the kernel holds.
+func (k *kind) text(family nft.Family, data []byte) (string, error) {
+	if k.fields == nil {
+		s, err := expr.DecodeStateful(string(k.name), data)
+		if err != nil {
+			return "", err
+		}
+		return syntax.PrintObject(s.(syntax.ObjectBody)), nil
+	}
+	body := k.empty(family)
+	if err := k.fields(body).Read(data); err != nil {
+		return "", fmt.Errorf("decode %s: %w", k.name, err)
+	}
+	if o, ok := body.(*syntax.HelperBody); ok && (o.L3Proto == "bridge" || o.L3Proto == "netdev") {
+		// The kernel treats a helper for these families as one for both versions of IP.
+		o.L3Proto = "inet"
 	}
 	return syntax.PrintObject(body), nil
 }
-
-// attributes are the attributes of an object. The types of all kinds are few, and
-// begin at 1.
-type attributes struct {
-	data   []byte
-	byType [8][]byte
-}
-
-// number returns a big-endian number of any width, 0 if the attribute is missing.
-func (a *attributes) number(typ uint16) uint64 {
-	var n uint64
-	for _, c := range a.byType[typ] {
-		n = n<<8 | uint64(c)
-	}
-	return n
-}
-
-// text returns a string up to its NUL, if it has one.
-func (a *attributes) text(typ uint16) string {
-	for i, c := range a.byType[typ] {
-		if c == 0 {
-			return string(a.byType[typ][:i])
-		}
-	}
-	return string(a.byType[typ])
-}
-
-// start is the position of errors about what an object lacks.
-var start = syntax.Pos{Line: 1, Column: 1}

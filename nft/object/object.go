@@ -85,23 +85,18 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Parse returns the object that the kernel holds: data is the payload of
-// NFTA_OBJ_DATA, userData that of NFTA_OBJ_USERDATA. It returns nil for a kind
-// that nft(8) 1.0.6 does not know.
-func Parse(family nft.Family, name string, typ uint32, data, userData []byte) (*Object, error) {
-	k := kindOf(KindOf(typ))
+// Complete sets Kind and Text of an object that the kernel holds from its Type and Data.
+// It returns false for a kind that nft(8) 1.0.6 does not know.
+func (o *Object) Complete(family nft.Family) (known bool, err error) {
+	k := kindOf(KindOf(o.Type))
 	if k == nil {
-		return nil, nil //nolint:nilnil // nothing that could be declared
+		return false, nil
 	}
-	out := &Object{Kind: k.name, Name: name, Type: typ, Data: append([]byte(nil), data...)}
-	var err error
-	if out.Text, err = k.text(family, data); err == nil {
-		out.Comment, err = userdata.ParseObject(userData)
+	o.Kind = k.name
+	if o.Text, err = k.text(family, o.Data); err != nil {
+		return true, fmt.Errorf("parse %s %s: %w", o.Kind, o.Name, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("parse %s %s: %w", out.Kind, name, err)
-	}
-	return out, nil
+	return true, nil
 }
 
 // Ref returns what names the object.

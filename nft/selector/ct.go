@@ -6,25 +6,6 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// CTKey is a key of the ct expression.
-type CTKey struct {
-	// Name is the key's name, with "ip " or "ip6 " in front where the rule
-	// says which protocol it means.
-	Name string
-	Key  uint32
-	// dump is libnftnl's name where it is another.
-	dump  string
-	Type  *datatype.Type
-	Bits  uint32
-	Order datatype.Order
-	// Direction says whether "original" or "reply" goes with the key.
-	Direction directionUse
-	// Protocol is the network protocol that the key belongs to, if any.
-	Protocol *Header
-	// Settable keys can be assigned to; unreadable ones cannot be matched.
-	Settable, Unreadable bool
-}
-
 // directionUse says whether a ct key takes a direction.
 type directionUse uint8
 
@@ -45,7 +26,7 @@ const (
 
 // CTKeys are the keys of this vocabulary. The types of saddr, daddr, proto-src
 // and proto-dst depend on what the rule has matched before.
-var CTKeys = [...]CTKey{
+var CTKeys = Keys{
 	{Name: "state", Key: unix.NFT_CT_STATE, Type: datatype.CTState, Bits: 32, Order: datatype.HostEndian},
 	{Name: "direction", Key: unix.NFT_CT_DIRECTION, Type: datatype.CTDir, Bits: 8, Order: datatype.HostEndian},
 	{Name: "status", Key: unix.NFT_CT_STATUS, Type: datatype.CTStatus, Bits: 32, Order: datatype.HostEndian},
@@ -70,30 +51,6 @@ var CTKeys = [...]CTKey{
 	{Name: "ip daddr", Key: CTDstIP, dump: "dst_ip", Type: datatype.IPv4Addr, Bits: 32, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP},
 	{Name: "ip6 saddr", Key: ctSrcIP6, dump: "src_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
 	{Name: "ip6 daddr", Key: ctDstIP6, dump: "dst_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
-}
-
-// CTByName returns a ct key, or nil.
-func CTByName(l3, name string) *CTKey {
-	for i := range CTKeys {
-		k := CTKeys[i].Name
-		if l3 == "" && k == name || l3 != "" && len(k) == len(l3)+1+len(name) && k[:len(l3)] == l3 && k[len(l3)] == ' ' && k[len(l3)+1:] == name {
-			return &CTKeys[i]
-		}
-	}
-	return nil
-}
-
-// CTDumpName returns libnftnl's name of a kernel key.
-func CTDumpName(key uint32) string {
-	for i := range CTKeys {
-		if k := &CTKeys[i]; k.Key == key {
-			if k.dump != "" {
-				return k.dump
-			}
-			return k.Name
-		}
-	}
-	return "unknown"
 }
 
 // Direction is a direction of a connection: enum ip_conntrack_dir plus one.

@@ -1,8 +1,6 @@
 package selector
 
-import (
-	"github.com/weft-proxy/weft/nft/datatype"
-)
+import "github.com/weft-proxy/weft/nft/datatype"
 
 // Protocol numbers of the IPv6 extension headers (linux/in6.h).
 const (

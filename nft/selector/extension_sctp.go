@@ -1,8 +1,6 @@
 package selector
 
-import (
-	"github.com/weft-proxy/weft/nft/datatype"
-)
+import "github.com/weft-proxy/weft/nft/datatype"
 
 // The fields that all chunks of SCTP begin with.
 var (

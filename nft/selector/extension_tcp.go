@@ -1,8 +1,6 @@
 package selector
 
-import (
-	"github.com/weft-proxy/weft/nft/datatype"
-)
+import "github.com/weft-proxy/weft/nft/datatype"
 
 // Kinds of TCP options (net/tcp.h).
 const (

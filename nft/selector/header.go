@@ -1,8 +1,6 @@
 package selector
 
-import (
-	"github.com/weft-proxy/weft/nft/datatype"
-)
+import "github.com/weft-proxy/weft/nft/datatype"
 
 // Layer is a protocol layer of a packet. Minus one, it is the kernel's
 // payload base (NFT_PAYLOAD_LL_HEADER, ...); nft stores it in userdata.

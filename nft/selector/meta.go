@@ -1,35 +1,14 @@
 package selector
 
 import (
-	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// MetaKey is a key of the meta expression.
-type MetaKey struct {
-	Name string
-	// alias is an older name that nft takes too.
-	alias string
-	Key   google.MetaKey
-	// dump is libnftnl's name where it is another.
-	dump  string
-	Type  *datatype.Type
-	Bits  uint32
-	Order datatype.Order
-	// Layer is that of the protocol that the key names; layerNone for others.
-	Layer Layer
-	// Settable keys can be assigned to; unreadable ones cannot be matched.
-	Settable, Unreadable bool
-	// Bridge is true for the keys that the kernel has in the bridge family
-	// only.
-	Bridge bool
-}
-
 // MetaKeys are the keys of nft 1.0.6 (linux/netfilter/nf_tables.h enum
 // nft_meta_keys) with the types that nft gives them.
-var MetaKeys = [...]MetaKey{
+var MetaKeys = Keys{
 	{Name: "length", Key: unix.NFT_META_LEN, dump: "len", Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian},
 	{Name: "protocol", Key: unix.NFT_META_PROTOCOL, Type: datatype.EtherType, Bits: 16, Order: datatype.BigEndian, Layer: LayerNetwork},
 	{Name: "nfproto", Key: unix.NFT_META_NFPROTO, Type: datatype.NFProto, Bits: 8, Order: datatype.HostEndian, Layer: LayerNetwork},
@@ -70,37 +49,14 @@ var MetaKeys = [...]MetaKey{
 
 // The meta keys that golang.org/x/sys has no names for (enum nft_meta_keys).
 const (
-	metaSecpath      google.MetaKey = 25
-	metaIifKind      google.MetaKey = 26
-	metaOifKind      google.MetaKey = 27
-	metaBriIifPvid   google.MetaKey = 28
-	metaBriIifVproto google.MetaKey = 29
-	metaTimeNS       google.MetaKey = 30
-	MetaTimeDay      google.MetaKey = 31
-	MetaTimeHour     google.MetaKey = 32
-	metaSdif         google.MetaKey = 33
-	metaSdifName     google.MetaKey = 34
+	metaSecpath      = 25
+	metaIifKind      = 26
+	metaOifKind      = 27
+	metaBriIifPvid   = 28
+	metaBriIifVproto = 29
+	metaTimeNS       = 30
+	MetaTimeDay      = 31
+	MetaTimeHour     = 32
+	metaSdif         = 33
+	metaSdifName     = 34
 )
-
-// MetaByName returns a meta key, or nil.
-func MetaByName(name string) *MetaKey {
-	for i := range MetaKeys {
-		if k := &MetaKeys[i]; k.Name == name || k.alias == name && name != "" {
-			return k
-		}
-	}
-	return nil
-}
-
-// MetaDumpName returns libnftnl's name of a kernel key.
-func MetaDumpName(key google.MetaKey) string {
-	for i := range MetaKeys {
-		if k := &MetaKeys[i]; k.Key == key {
-			if k.dump != "" {
-				return k.dump
-			}
-			return k.Name
-		}
-	}
-	return "unknown"
-}

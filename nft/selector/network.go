@@ -1,8 +1,6 @@
 package selector
 
-import (
-	"github.com/weft-proxy/weft/nft/datatype"
-)
+import "github.com/weft-proxy/weft/nft/datatype"
 
 // transports are the transport protocols. IPv4, IPv6 and a network layer that
 // is not known carry the same ones: ICMP in IPv6 and ICMPv6 in IPv4 are

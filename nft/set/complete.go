@@ -25,7 +25,7 @@ func (s *Set) Complete() {
 		s.DataInterval = n != 0
 	}
 	if value, ok := userdata.FindRecord(s.UserData, udataSetComment); ok {
-		s.Comment, _ = userdata.ParseComment(value)
+		s.Comment, _ = userdata.ParseString(value)
 	}
 	s.Key.Names = typeNames(s.Key.ID)
 	s.Key.complete(s.keyParts())

@@ -88,7 +88,7 @@ func KernelElements(a Anonymous) []string {
 // DumpComment prints the userdata of an element: its comment, and whether its
 // interval is open.
 func DumpComment(e Element, open bool) string {
-	b, _ := userdata.Element(e.Comment, open)
+	b, _ := userdata.AppendElement(nil, e.Comment, open)
 	if len(b) == 0 {
 		return ""
 	}

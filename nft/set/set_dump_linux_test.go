@@ -207,7 +207,7 @@ func (s *Set) wireElems(t *testing.T, elems []Element) []wireElem {
 	var out []wireElem
 	for _, e := range elems {
 		open := s.Flags&(FlagInterval|FlagConcat) == FlagInterval && next(e.KeyEnd) == ""
-		ud, err := userdata.Element(e.Comment, open)
+		ud, err := userdata.AppendElement(nil, e.Comment, open)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	case *syntax.RawPayload:
 		return typeOfRawPayload(x)
 	case *syntax.Meta:
-		key := selector.MetaByName(x.Key)
+		key := selector.MetaKeys.ByName("", x.Key)
 		if key == nil {
 			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of meta", x.Key)
 		}
@@ -129,7 +129,7 @@ func typeOfRawPayload(x *syntax.RawPayload) (Part, TypeOfExpr, *syntax.Error) {
 }
 
 func typeOfCT(x *syntax.CT) (Part, TypeOfExpr, *syntax.Error) {
-	key := selector.CTByName(x.L3, x.Key)
+	key := selector.CTKeys.ByName(x.L3, x.Key)
 	switch {
 	case key == nil:
 		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of ct", x.Key)

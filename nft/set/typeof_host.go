@@ -26,7 +26,7 @@ func typeOfHost(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 		}
 		return hostPart(key), TypeOfExpr{exprRt, []typeOfAttr{{0, key.Key}}}, nil
 	case *syntax.Socket:
-		key := selector.SocketByName(x.Key)
+		key := selector.SocketKeys.ByName("", x.Key)
 		if key == nil {
 			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of socket", x.Key)
 		}
@@ -34,7 +34,7 @@ func typeOfHost(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	case *syntax.OSF:
 		return OsfPart, TypeOfExpr{expr: exprOSF}, nil
 	case *syntax.IPsec:
-		key := selector.IPsecByName(x.L3, x.Key)
+		key := selector.IPsecKeys.ByName(x.L3, x.Key)
 		if key == nil {
 			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown key %q of ipsec", x.Key)
 		}
@@ -53,7 +53,7 @@ func typeOfHost(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 // parseTypeOfHost is the inverse of typeOfHost, by the number of the
 // expression and of its key.
 func parseTypeOfHost(expr, key uint32) (Part, bool) {
-	var keys []selector.HostKey
+	var keys []selector.Key
 	switch expr {
 	case exprOSF:
 		return OsfPart, true
@@ -73,7 +73,7 @@ func parseTypeOfHost(expr, key uint32) (Part, bool) {
 }
 
 // hostPart is the part of a set's key that the key's values are.
-func hostPart(k *selector.HostKey) Part { return selectorPart(k.Type, k.Bits, k.Order) }
+func hostPart(k *selector.Key) Part { return selectorPart(k.Type, k.Bits, k.Order) }
 
 // MaxGenre is the length of an operating system's name with its NUL
 // (NFT_OSF_MAXGENRELEN).

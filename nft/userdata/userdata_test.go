@@ -25,18 +25,18 @@ func TestTableUserData(t *testing.T) {
 }
 
 func TestChainAndElementUserData(t *testing.T) {
-	if b, err := Chain(""); err != nil || b != nil {
+	if b, err := AppendComment(nil, ""); err != nil || b != nil {
 		t.Errorf("no comment gives %q (%v)", b, err)
 	}
-	b, err := Chain("a chain")
+	b, err := AppendComment(nil, "a chain")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ParseChain(b); err != nil || got != "a chain" {
+	if got, err := ParseComment(b); err != nil || got != "a chain" {
 		t.Errorf("%q reads back as %q (%v)", b, got, err)
 	}
 	for _, want := range []ElementInfo{{}, {Comment: "default/web:http"}, {Open: true}, {Comment: strings.Repeat("x", MaxComment), Open: true}} {
-		b, err := Element(want.Comment, want.Open)
+		b, err := AppendElement(nil, want.Comment, want.Open)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestChainAndElementUserData(t *testing.T) {
 			t.Errorf("%q reads back as %+v (%v), want %+v", b, got, err, want)
 		}
 	}
-	if _, err := Element(strings.Repeat("x", MaxComment+1), false); err == nil {
+	if _, err := AppendElement(nil, strings.Repeat("x", MaxComment+1), false); err == nil {
 		t.Error("a long comment is taken")
 	}
 }
@@ -67,7 +67,7 @@ func FuzzParseUserData(f *testing.F) {
 		if info, err := ParseElement(b); err != nil && info != (ElementInfo{}) {
 			t.Errorf("an error and %+v", info)
 		}
-		if comment, err := ParseChain(b); err != nil && comment != "" {
+		if comment, err := ParseComment(b); err != nil && comment != "" {
 			t.Errorf("an error and %q", comment)
 		}
 	})

@@ -1,0 +1,140 @@
+package attr
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Field is an attribute and the variable that holds its value.
+type Field struct {
+	typ  uint16
+	to   any
+	send bool
+}
+
+// Fields describe the attributes of a message in the order in which they are sent. The
+// same description encodes and decodes the message.
+type Fields []Field
+
+// Always returns a field that is always sent. The type of to is one of those that
+// [Append] accepts.
+func Always(typ uint16, to any) Field { return Field{typ, to, true} }
+
+// If returns a field that is sent if send is true.
+func If(send bool, typ uint16, to any) Field { return Field{typ, to, send} }
+
+// Value is a variable with an encoding of its own.
+type Value interface {
+	// AppendAttr appends an attribute that holds the value.
+	AppendAttr(b []byte, typ uint16) ([]byte, error)
+	// ReadAttr sets the variable to the value of the reader's current attribute.
+	ReadAttr(r *Reader) error
+}
+
+// Append appends the attributes of the fields that are sent.
+func (f Fields) Append(b []byte) (_ []byte, err error) {
+	for i := range f {
+		if !f[i].send {
+			continue
+		}
+		if b, err = Append(b, f[i].typ, f[i].to); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// Read sets the variables of the fields whose attributes are in b. It ignores other
+// attributes.
+func (f Fields) Read(b []byte) error {
+	r := NewReader(b)
+	for r.Next() {
+		for i := range f {
+			if f[i].typ&typeMask != r.typ {
+				continue
+			}
+			if err := r.Into(f[i].to); err != nil {
+				return err
+			}
+		}
+	}
+	return r.Err()
+}
+
+// Append appends an attribute that holds the value of a variable: a number in big-endian
+// byte order, a bool as the lowest of 32 bits, a string with a NUL, bytes, a time in
+// milliseconds, nested Fields, or a [Value].
+func Append(b []byte, typ uint16, v any) (_ []byte, err error) {
+	switch v := v.(type) {
+	case *uint8:
+		return AppendUint8(b, typ, *v), nil
+	case *uint16:
+		return AppendUint16BE(b, typ, *v), nil
+	case *uint32:
+		return AppendUint32BE(b, typ, *v), nil
+	case **uint32:
+		return AppendUint32BE(b, typ, **v), nil
+	case *int32:
+		return AppendUint32BE(b, typ, uint32(*v)), nil
+	case *uint64:
+		return AppendUint64BE(b, typ, *v), nil
+	case *bool:
+		if *v {
+			return AppendUint32BE(b, typ, 1), nil
+		}
+		return AppendUint32BE(b, typ, 0), nil
+	case *string:
+		return AppendString(b, typ, *v), nil
+	case *[]byte:
+		return AppendBytes(b, typ, *v), nil
+	case *time.Duration:
+		return AppendUint64BE(b, typ, uint64(v.Milliseconds())), nil
+	case Fields:
+		b, at := OpenNested(b, typ)
+		if b, err = v.Append(b); err != nil {
+			return b, err
+		}
+		return Close(b, at), nil
+	case Value:
+		return v.AppendAttr(b, typ)
+	default:
+		return b, fmt.Errorf("encode attribute %d: unknown type %T", typ, v)
+	}
+}
+
+// Into sets a variable to the value of the current attribute. It is the inverse of
+// [Append].
+func (r *Reader) Into(v any) error {
+	switch v := v.(type) {
+	case *uint8:
+		*v = r.Uint8()
+	case *uint16:
+		*v = r.Uint16BE()
+	case *uint32:
+		*v = r.Uint32BE()
+	case **uint32:
+		n := r.Uint32BE()
+		*v = &n
+	case *int32:
+		*v = int32(r.Uint32BE())
+	case *uint64:
+		*v = r.Uint64BE()
+	case *bool:
+		*v = r.Uint32BE()&1 != 0
+	case *string:
+		*v = r.Text()
+	case *[]byte:
+		*v = append([]byte(nil), r.value...)
+	case *time.Duration:
+		const longest = uint64(math.MaxInt64 / time.Millisecond)
+		*v = time.Duration(min(r.Uint64BE(), longest)) * time.Millisecond
+	case Fields:
+		return v.Read(r.value)
+	case Value:
+		return v.ReadAttr(r)
+	default:
+		return fmt.Errorf("decode attribute %d: unknown type %T", r.typ, v)
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+package expr
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/selector"
+)
+
+// table is Expr's. Most expressions are marshalled by their tables, with the same bytes as
+// those of google/nftables but without its dozen allocations each.
+func (k Library) table(t *table) {
+	switch e := k.Any.(type) {
+	case *google.Immediate:
+		t.name, t.format = "immediate", "immediate reg %[1]d%[2]s"
+		t.add(unix.NFTA_IMMEDIATE_DREG, &e.Register)
+		t.add(unix.NFTA_IMMEDIATE_DATA, (*data)(&e.Data))
+	case *google.Verdict:
+		t.name, t.format = "immediate", "immediate reg 0 %[2]s"
+		t.add(unix.NFTA_IMMEDIATE_DREG, verdictRegister{})
+		t.add(unix.NFTA_IMMEDIATE_DATA, (*verdict)(e))
+	case *google.Payload:
+		if e.OperationType != google.PayloadLoad {
+			t.format = fmt.Sprintf("unknown %T", e)
+			return
+		}
+		t.name, t.format = "payload", "payload load %[4]db @ %[2]s header + %[3]d => reg %[1]d"
+		t.add(unix.NFTA_PAYLOAD_DREG, &e.DestRegister)
+		t.addWord(unix.NFTA_PAYLOAD_BASE, (*uint32)(&e.Base), payloadBase)
+		t.add(unix.NFTA_PAYLOAD_OFFSET, &e.Offset)
+		t.add(unix.NFTA_PAYLOAD_LEN, &e.Len)
+	case *google.Meta:
+		t.name, t.format = "meta", "meta load %[1]s => reg %[2]d"
+		register := uint16(unix.NFTA_META_DREG)
+		if e.SourceRegister {
+			t.format, register = "meta set %[1]s with reg %[2]d", unix.NFTA_META_SREG
+		}
+		t.addWord(unix.NFTA_META_KEY, (*uint32)(&e.Key), func(key uint32) string { return selector.MetaKeys.DumpName(key) })
+		t.add(register, &e.Register)
+	case *google.Cmp:
+		t.name, t.format = "cmp", "cmp %[2]s reg %[1]d%[3]s"
+		t.add(unix.NFTA_CMP_SREG, &e.Register)
+		t.addWord(unix.NFTA_CMP_OP, (*uint32)(&e.Op), cmpName)
+		t.add(unix.NFTA_CMP_DATA, (*data)(&e.Data))
+	case *google.Range:
+		t.name, t.format = "range", "range %[2]s reg %[1]d%[3]s%[4]s"
+		t.addIf(e.Register > 0, unix.NFTA_RANGE_SREG, &e.Register, "")
+		t.addWord(unix.NFTA_RANGE_OP, (*uint32)(&e.Op), cmpName)
+		t.addIf(len(e.FromData) > 0, unix.NFTA_RANGE_FROM_DATA, (*data)(&e.FromData), "")
+		t.addIf(len(e.ToData) > 0, unix.NFTA_RANGE_TO_DATA, (*data)(&e.ToData), "")
+	case *google.Byteorder:
+		t.name, t.format = "byteorder", "byteorder reg %[2]d = %[3]s(reg %[1]d, %[5]d, %[4]d)"
+		t.add(unix.NFTA_BYTEORDER_SREG, &e.SourceRegister)
+		t.add(unix.NFTA_BYTEORDER_DREG, &e.DestRegister)
+		t.addWord(unix.NFTA_BYTEORDER_OP, (*uint32)(&e.Op), func(op uint32) string { return wordAt(op, "ntoh", "hton") })
+		t.add(unix.NFTA_BYTEORDER_LEN, &e.Len)
+		t.add(unix.NFTA_BYTEORDER_SIZE, &e.Size)
+	case *google.Lookup:
+		t.name, t.format = "lookup", "lookup reg %[1]d set %[4]s"
+		t.addIf(e.SourceRegister != 0, unix.NFTA_LOOKUP_SREG, &e.SourceRegister, "")
+		if t.addIf(e.IsDestRegSet, unix.NFTA_LOOKUP_DREG, &e.DestRegister, ""); e.IsDestRegSet {
+			t.format = "lookup reg %[1]d set %[4]s dreg %[2]d"
+		}
+		t.addIf(e.Invert, unix.NFTA_LOOKUP_FLAGS, &e.Invert, " 0x%x")
+		t.add(unix.NFTA_LOOKUP_SET, &e.SetName)
+		t.add(unix.NFTA_LOOKUP_SET_ID, (*setID)(&e.SetID))
+	case *google.Numgen:
+		t.name, t.format = "numgen", "numgen reg %[1]d = %[3]s mod %[2]d"
+		t.add(unix.NFTA_NG_DREG, &e.Register)
+		t.add(unix.NFTA_NG_MODULUS, &e.Modulus)
+		t.addWord(unix.NFTA_NG_TYPE, &e.Type, func(typ uint32) string { return wordAt(typ, "inc", "random") })
+		t.addIf(true, unix.NFTA_NG_OFFSET, &e.Offset, " offset %d")
+	default:
+		t.statement(e)
+	}
+}
+
+// statement describes an expression that has an effect of its own or that few rules have.
+func (t *table) statement(e google.Any) {
+	switch e := e.(type) {
+	case *google.Reject:
+		t.name, t.format = "reject", "reject type %[1]d code %[2]d"
+		t.add(unix.NFTA_REJECT_TYPE, &e.Type)
+		t.add(unix.NFTA_REJECT_ICMP_CODE, &e.Code)
+	case *google.Redir:
+		t.name = "redir"
+		t.addIf(e.RegisterProtoMin > 0, unix.NFTA_REDIR_REG_PROTO_MIN, &e.RegisterProtoMin, " proto_min reg %d")
+		t.addIf(e.RegisterProtoMax > 0, unix.NFTA_REDIR_REG_PROTO_MAX, &e.RegisterProtoMax, " proto_max reg %d")
+		t.addIf(e.Flags > 0, unix.NFTA_REDIR_FLAGS, &e.Flags, " flags 0x%x")
+	case *google.NAT:
+		t.nat(e)
+	case *google.Rt:
+		t.name, t.format = "rt", "rt load %[1]s => reg %[2]d"
+		t.addWord(unix.NFTA_RT_KEY, (*uint32)(&e.Key), func(key uint32) string { return selector.RtKeys.DumpName(key) })
+		t.add(unix.NFTA_RT_DREG, &e.Register)
+	case *google.Objref:
+		t.name, t.format = "objref", "objref type %[1]d name %[2]s"
+		typ := uint32(e.Type)
+		t.add(unix.NFTA_OBJREF_IMM_TYPE, &typ)
+		t.add(unix.NFTA_OBJREF_IMM_NAME, (*unterminated)(&e.Name))
+	case *google.SynProxy:
+		t.text = func() string { return fmt.Sprintf("synproxy mss %d wscale %d", e.Mss, e.Wscale) }
+	case *google.Notrack:
+		t.format = "notrack"
+	case *google.Fib:
+		t.text = func() string { return formatFib(e) }
+	case *google.Log:
+		t.text = func() string { return formatLog(e) }
+	case *google.Counter, *google.Limit, *google.Quota, *google.Connlimit:
+		t.stateful(e)
+	default:
+		t.format = fmt.Sprintf("unknown %T", e)
+	}
+}
+
+// nat describes address translation.
+func (t *table) nat(e *google.NAT) {
+	flags := flag(e.Random, unix.NF_NAT_RANGE_PROTO_RANDOM) | flag(e.FullyRandom, unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY) |
+		flag(e.Persistent, unix.NF_NAT_RANGE_PERSISTENT) | flag(e.Prefix, unix.NF_NAT_RANGE_NETMAP) | flag(e.Specified, unix.NF_NAT_RANGE_PROTO_SPECIFIED)
+	t.name, t.format = "nat", "nat %[1]s %[2]s"
+	t.addWord(unix.NFTA_NAT_TYPE, (*uint32)(&e.Type), func(typ uint32) string { return wordAt(typ, "snat", "dnat") })
+	t.addWord(unix.NFTA_NAT_FAMILY, &e.Family, func(family uint32) string { return nft.Family(family).String() })
+	t.addIf(e.RegAddrMin != 0, unix.NFTA_NAT_REG_ADDR_MIN, &e.RegAddrMin, " addr_min reg %d")
+	t.addIf(e.RegAddrMax != 0, unix.NFTA_NAT_REG_ADDR_MAX, &e.RegAddrMax, " addr_max reg %d")
+	t.addIf(e.RegProtoMin != 0, unix.NFTA_NAT_REG_PROTO_MIN, &e.RegProtoMin, " proto_min reg %d")
+	t.addIf(e.RegProtoMax != 0, unix.NFTA_NAT_REG_PROTO_MAX, &e.RegProtoMax, " proto_max reg %d")
+	t.addIf(flags != 0, unix.NFTA_NAT_FLAGS, &flags, " flags 0x%x")
+}
+
+// stateful describes an expression that keeps a state.
+func (t *table) stateful(e google.Any) {
+	switch e := e.(type) {
+	case *google.Counter:
+		t.name, t.format = "counter", "counter pkts %[2]d bytes %[1]d"
+		t.add(unix.NFTA_COUNTER_BYTES, &e.Bytes)
+		t.add(unix.NFTA_COUNTER_PACKETS, &e.Packets)
+	case *google.Limit:
+		t.name, t.format = "limit", "limit rate %[1]d/%[2]s burst %[3]d type %[4]s flags 0x%[5]x"
+		t.add(unix.NFTA_LIMIT_RATE, &e.Rate)
+		t.add(unix.NFTA_LIMIT_UNIT, (*limitUnit)(&e.Unit))
+		t.add(unix.NFTA_LIMIT_BURST, &e.Burst)
+		t.addWord(unix.NFTA_LIMIT_TYPE, (*uint32)(&e.Type), func(typ uint32) string { return wordAt(typ, "packets", "bytes") })
+		t.add(unix.NFTA_LIMIT_FLAGS, &e.Over)
+	case *google.Quota:
+		t.name, t.format = "quota", "quota bytes %[1]d consumed %[2]d flags %[3]d"
+		t.add(unix.NFTA_QUOTA_BYTES, &e.Bytes)
+		t.add(unix.NFTA_QUOTA_CONSUMED, &e.Consumed)
+		t.add(unix.NFTA_QUOTA_FLAGS, &e.Over)
+	case *google.Connlimit:
+		t.name, t.format = "connlimit", "connlimit count %[1]d flags %[2]x"
+		t.add(google.NFTA_CONNLIMIT_COUNT, &e.Count)
+		t.add(google.NFTA_CONNLIMIT_FLAGS, &e.Flags)
+	}
+}
+
+// limitUnit is a number of seconds that is listed as a unit of time.
+type limitUnit uint64
+
+func (u *limitUnit) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	return attr.AppendUint64BE(b, typ, uint64(*u)), nil
+}
+
+func (u *limitUnit) ReadAttr(r *attr.Reader) error {
+	*u = limitUnit(r.Uint64BE())
+	return nil
+}
+
+func (u *limitUnit) String() string {
+	name, _ := datatype.TimeUnits.Name(uint64(*u))
+	return name
+}
+
+// verdictRegister is the register of verdicts, which is always the same.
+type verdictRegister struct{}
+
+func (verdictRegister) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	return attr.AppendUint32BE(b, typ, unix.NFT_REG_VERDICT), nil
+}
+
+func (verdictRegister) ReadAttr(*attr.Reader) error { return nil }
+func (verdictRegister) String() string              { return "0" }
+
+// verdict is a nested NFTA_DATA_VERDICT.
+type verdict google.Verdict
+
+func (v *verdict) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	b, outer := attr.OpenNested(b, typ)
+	b, inner := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
+	b = attr.AppendUint32BE(b, unix.NFTA_VERDICT_CODE, uint32(v.Kind))
+	if v.Chain != "" {
+		b = attr.AppendString(b, unix.NFTA_VERDICT_CHAIN, v.Chain)
+	}
+	return attr.Close(attr.Close(b, inner), outer), nil
+}
+
+func (v *verdict) ReadAttr(r *attr.Reader) error {
+	var code int32
+	nested, _ := attr.Find(r.Bytes(), unix.NFTA_DATA_VERDICT)
+	f := attr.Fields{attr.Always(unix.NFTA_VERDICT_CODE, &code), attr.Always(unix.NFTA_VERDICT_CHAIN, &v.Chain)}
+	err := f.Read(nested.Bytes())
+	v.Kind = google.VerdictKind(code)
+	return err
+}
+
+func (v *verdict) String() string {
+	return FormatVerdict(string(binary.BigEndian.AppendUint32(nil, uint32(v.Kind))) + v.Chain)
+}
+
+// FormatVerdict returns a packed verdict, such as the data of a map's element, in
+// libnftnl's notation.
+func FormatVerdict(packed string) string {
+	return strings.Replace(datatype.Verdict.Format([]byte(packed)), " ", " -> ", 1)
+}
+
+// DumpData returns data as libnftnl prints it: words of 32 bits in the
+// machine's byte order, each with a blank before it.
+func DumpData(data []byte) string {
+	var b strings.Builder
+	for i := 0; i < len(data); i += 4 {
+		var word [4]byte
+		copy(word[:], data[i:])
+		fmt.Fprintf(&b, " 0x%08x", binary.NativeEndian.Uint32(word[:]))
+	}
+	return b.String()
+}
+
+// wordAt returns the word for a number that counts from 0.
+func wordAt(i uint32, words ...string) string {
+	if int(i) < len(words) {
+		return words[i]
+	}
+	return "unknown"
+}
+
+func cmpName(op uint32) string { return wordAt(op, "eq", "neq", "lt", "lte", "gt", "gte") }
+
+// payloadBase returns libnftnl's name of a payload base (enum nft_payload_bases).
+func payloadBase(base uint32) string { return wordAt(base, "link", "network", "transport", "inner") }
+
+func formatFib(e *google.Fib) string {
+	var in []string
+	for i, set := range []bool{e.FlagSADDR, e.FlagDADDR, e.FlagMARK, e.FlagIIF, e.FlagOIF} {
+		if set {
+			in = append(in, selector.FIBInputs[i])
+		}
+	}
+	s := "fib " + strings.Join(in, " . ")
+	for i, set := range []bool{1: e.ResultOIF, 2: e.ResultOIFNAME, 3: e.ResultADDRTYPE} {
+		if set {
+			s += " " + selector.FIBResults[i]
+		}
+	}
+	if e.FlagPRESENT {
+		s += " present"
+	}
+	return fmt.Sprintf("%s => reg %d", s, e.Register)
+}
+
+func formatLog(e *google.Log) string {
+	has := func(attr uint) bool { return e.Key&(1<<attr) != 0 }
+	s := "log"
+	if has(unix.NFTA_LOG_PREFIX) {
+		s += " prefix " + string(e.Data)
+	}
+	if has(unix.NFTA_LOG_GROUP) {
+		return s + fmt.Sprintf(" group %d snaplen %d qthreshold %d", e.Group, e.Snaplen, e.QThreshold)
+	}
+	if has(unix.NFTA_LOG_LEVEL) {
+		s += fmt.Sprintf(" level %d", e.Level)
+	}
+	for i, name := range [...]string{"tcpseq", "tcpopt", "ipopt", "uid", "nflog", "macdecode"} {
+		if e.Flags&(1<<i) != 0 && name != "nflog" {
+			s += " " + name
+		}
+	}
+	return s
+}

@@ -1,0 +1,214 @@
+package expr
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/attr"
+)
+
+// table describes an expression. It drives marshalling, unmarshalling and listing.
+type table struct {
+	// name is the kernel's name of the expression.
+	name string
+	// format is how libnftnl lists the expression. Its verbs refer to attributes by their
+	// position, such as %[1]d. It is the name if it is empty.
+	format string
+	// text lists the expression if a format cannot.
+	text func() string
+	// attributes are in the order in which nft(8) sends them. If there are none,
+	// google/nftables marshals the expression.
+	attributes []attribute
+}
+
+// attribute is one attribute of an expression.
+type attribute struct {
+	// typ is the attribute's number (NFTA_*).
+	typ uint16
+	// to points to the field that the attribute holds, see [attr.Append]. Beyond that it
+	// may be a *setID or a *[]Expr.
+	to any
+	// send is false if nft(8) leaves out the attribute.
+	send bool
+	// list is a format that follows that of the expression unless the field is zero.
+	list string
+	// words returns the name of a number of 32 bits in the listing.
+	words func(uint32) string
+}
+
+// add adds an attribute that nft(8) always sends.
+func (t *table) add(typ uint16, to any) {
+	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true})
+}
+
+// addIf adds an attribute that nft(8) sends if send is true.
+func (t *table) addIf(send bool, typ uint16, to any, list string) {
+	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: send, list: list})
+}
+
+// addWord adds an attribute whose number is listed as a word.
+func (t *table) addWord(typ uint16, to *uint32, words func(uint32) string) {
+	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true, words: words})
+}
+
+// Format returns the expression in libnftnl's notation, as `nft --debug=netlink` prints
+// it, without the brackets.
+func Format(e Expr) string {
+	var t table
+	e.table(&t)
+	if t.text != nil {
+		return t.text()
+	}
+	if t.format == "" {
+		t.format = t.name
+	}
+	values := make([]any, len(t.attributes))
+	for i := range t.attributes {
+		values[i] = t.attributes[i].value()
+	}
+	s := t.format
+	if strings.Contains(s, "%[") {
+		s = fmt.Sprintf(s, values...)
+	}
+	for i, a := range t.attributes {
+		if a.list != "" && a.send && !reflect.ValueOf(a.to).Elem().IsZero() {
+			s += fmt.Sprintf(a.list, values[i])
+		}
+	}
+	return s
+}
+
+// value returns the value of the attribute as it is listed.
+func (a *attribute) value() any {
+	switch v := a.to.(type) {
+	case *uint32:
+		if a.words != nil {
+			return a.words(*v)
+		}
+		return *v
+	case **uint32:
+		if *v == nil {
+			return uint32(0)
+		}
+		return **v
+	case *bool:
+		return flag(*v, 1)
+	case *time.Duration:
+		return v.Milliseconds()
+	case fmt.Stringer:
+		return v.String()
+	case *[]Expr:
+		s := ""
+		for _, e := range *v {
+			s += " expr [ " + Format(e) + " ]"
+		}
+		return s
+	default:
+		return reflect.Indirect(reflect.ValueOf(v)).Interface()
+	}
+}
+
+// setID is the number of an anonymous set within its transaction, or 0.
+type setID uint32
+
+// unterminated is a name that nft(8) sends without its NUL.
+type unterminated string
+
+// AppendAttr is attr.Value's, as the following methods are.
+func (s *unterminated) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	return attr.AppendBytes(b, typ, *s), nil
+}
+
+func (s *unterminated) ReadAttr(r *attr.Reader) error {
+	*s = unterminated(r.Text())
+	return nil
+}
+
+// data is a nested NFTA_DATA_VALUE.
+type data []byte
+
+func (d *data) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	b, at := attr.OpenNested(b, typ)
+	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, *d), at), nil
+}
+
+func (d *data) ReadAttr(r *attr.Reader) error {
+	*d = append(data(nil), Data(r)...)
+	return nil
+}
+
+// String returns the data as [DumpData] does.
+func (d *data) String() string { return DumpData(*d) }
+
+// Data returns the NFTA_DATA_VALUE in the current attribute of r. It refers to
+// the buffer of r.
+func Data(r *attr.Reader) []byte {
+	v, _ := attr.Find(r.Bytes(), unix.NFTA_DATA_VALUE)
+	return v.Bytes()
+}
+
+// Unmarshal sets the fields of e from the payload of NFTA_EXPR_DATA. Expressions within e
+// are not read.
+func Unmarshal(data []byte, e Expr) error {
+	var t table
+	e.table(&t)
+	r := attr.NewReader(data)
+	for r.Next() {
+		for _, a := range t.attributes {
+			if a.typ != r.Type() {
+				continue
+			}
+			switch v := a.to.(type) {
+			case *setID:
+				*v = setID(r.Uint32BE())
+			case *[]Expr:
+			default:
+				if err := r.Into(v); err != nil {
+					return fmt.Errorf("unmarshal %s: %w", t.name, err)
+				}
+			}
+			break
+		}
+	}
+	if err := r.Err(); err != nil {
+		return fmt.Errorf("unmarshal %s: %w", t.name, err)
+	}
+	return nil
+}
+
+// Split returns the name and the attributes of a marshalled expression.
+func Split(b []byte) (name string, data []byte, err error) {
+	r := attr.NewReader(b)
+	for r.Next() {
+		switch r.Type() {
+		case unix.NFTA_EXPR_NAME:
+			name = r.Text()
+		case unix.NFTA_EXPR_DATA:
+			data = r.Bytes()
+		}
+	}
+	if err := r.Err(); err != nil {
+		return "", nil, fmt.Errorf("unmarshal expression: %w", err)
+	}
+	return name, data, nil
+}
+
+// formatIf formats a register or number, and returns nothing for 0.
+func formatIf(format string, v uint32) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, v)
+}
+
+// flag returns bits if yes is true, else 0.
+func flag(yes bool, bits uint32) uint32 {
+	if yes {
+		return bits
+	}
+	return 0
+}

@@ -1,0 +1,185 @@
+package object
+
+import (
+	"slices"
+	"time"
+
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// The attributes of objects that golang.org/x/sys does not have (enum
+// nft_ct_helper_attributes, nft_ct_timeout_attributes, nft_ct_expectation_attributes and
+// nft_secmark_attributes).
+const (
+	nftaCTHelperName     = 1
+	nftaCTHelperL3Proto  = 2
+	nftaCTHelperL4Proto  = 3
+	nftaCTTimeoutL3Proto = 1
+	nftaCTTimeoutL4Proto = 2
+	nftaCTTimeoutData    = 3
+	nftaCTExpectL3Proto  = 1
+	nftaCTExpectL4Proto  = 2
+	nftaCTExpectDPort    = 3
+	nftaCTExpectTimeout  = 4
+	nftaCTExpectSize     = 5
+	nftaSecMarkCtx       = 1
+)
+
+func helperFields(o *syntax.HelperBody) attr.Fields {
+	return attr.Fields{
+		attr.Always(nftaCTHelperName, (*unterminated)(&o.Type)),
+		attr.If(o.L3Proto != "", nftaCTHelperL3Proto, (*l3proto)(&o.L3Proto)),
+		attr.Always(nftaCTHelperL4Proto, (*l4proto)(&o.Protocol)),
+	}
+}
+
+func timeoutFields(o *syntax.TimeoutBody) attr.Fields {
+	return attr.Fields{
+		attr.If(o.L3Proto != "", nftaCTTimeoutL3Proto, (*l3proto)(&o.L3Proto)),
+		attr.Always(nftaCTTimeoutL4Proto, (*l4proto)(&o.Protocol)),
+		attr.Always(nftaCTTimeoutData, (*policy)(o)),
+	}
+}
+
+func expectationFields(o *syntax.ExpectationBody) attr.Fields {
+	return attr.Fields{
+		attr.If(o.L3Proto != "", nftaCTExpectL3Proto, (*l3proto)(&o.L3Proto)),
+		attr.Always(nftaCTExpectL4Proto, (*l4proto)(&o.Protocol)),
+		attr.Always(nftaCTExpectDPort, &o.DPort),
+		attr.Always(nftaCTExpectTimeout, (*nativeTime)(&o.Timeout)),
+		attr.Always(nftaCTExpectSize, &o.Size),
+	}
+}
+
+func secMarkFields(o *syntax.SecMarkBody) attr.Fields {
+	return attr.Fields{attr.Always(nftaSecMarkCtx, (*unterminated)(&o.Context))}
+}
+
+func synProxyFields(o *syntax.SynProxyBody) attr.Fields {
+	return attr.Fields{
+		attr.Always(google.NFTA_SYNPROXY_MSS, &o.MSS),
+		attr.Always(google.NFTA_SYNPROXY_WSCALE, &o.WScale),
+		attr.Always(google.NFTA_SYNPROXY_FLAGS, (*synProxyFlags)(o)),
+	}
+}
+
+// unterminated is a string without a NUL.
+type unterminated string
+
+// AppendAttr is attr.Value's, as the following methods are.
+func (s *unterminated) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	return attr.AppendBytes(b, typ, *s), nil
+}
+
+func (s *unterminated) ReadAttr(r *attr.Reader) error {
+	*s = unterminated(r.Text())
+	return nil
+}
+
+// l3proto is the name of a family.
+type l3proto string
+
+func (p *l3proto) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	family, err := nft.ParseFamily(string(*p))
+	if err != nil {
+		return nil, syntax.ErrorAt(start, "l3proto: %s", err)
+	}
+	return attr.AppendUint16BE(b, typ, uint16(family)), nil
+}
+
+func (p *l3proto) ReadAttr(r *attr.Reader) error {
+	*p = l3proto(nft.Family(r.Uint16BE()).String())
+	return nil
+}
+
+// l4proto is the transport protocol of an object of conntrack: tcp or udp.
+type l4proto string
+
+func (p *l4proto) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	if *p == "udp" {
+		return attr.AppendUint8(b, typ, unix.IPPROTO_UDP), nil
+	}
+	return attr.AppendUint8(b, typ, unix.IPPROTO_TCP), nil
+}
+
+func (p *l4proto) ReadAttr(r *attr.Reader) error {
+	*p = "tcp"
+	if r.Uint8() == unix.IPPROTO_UDP {
+		*p = "udp"
+	}
+	return nil
+}
+
+// nativeTime is a number of milliseconds in the machine's byte order. It is the only such
+// number of nf_tables.
+type nativeTime time.Duration
+
+func (t *nativeTime) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	return attr.AppendUint32NE(b, typ, uint32(time.Duration(*t).Milliseconds())), nil
+}
+
+func (t *nativeTime) ReadAttr(r *attr.Reader) error {
+	*t = nativeTime(r.Uint32NE()) * nativeTime(time.Millisecond)
+	return nil
+}
+
+// synProxyFlags are the flags of a synproxy.
+type synProxyFlags syntax.SynProxyBody
+
+func (o *synProxyFlags) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	var flags uint32
+	if o.Given {
+		flags |= google.NF_SYNPROXY_OPT_MSS | google.NF_SYNPROXY_OPT_WSCALE
+	}
+	if o.Timestamp {
+		flags |= google.NF_SYNPROXY_OPT_TIMESTAMP
+	}
+	if o.SackPerm {
+		flags |= google.NF_SYNPROXY_OPT_SACK_PERM
+	}
+	return attr.AppendUint32BE(b, typ, flags), nil
+}
+
+func (o *synProxyFlags) ReadAttr(r *attr.Reader) error {
+	flags := r.Uint32BE()
+	o.Given = flags&(google.NF_SYNPROXY_OPT_MSS|google.NF_SYNPROXY_OPT_WSCALE) != 0
+	o.Timestamp, o.SackPerm = flags&google.NF_SYNPROXY_OPT_TIMESTAMP != 0, flags&google.NF_SYNPROXY_OPT_SACK_PERM != 0
+	return nil
+}
+
+// policy is the timeouts of the states of a protocol.
+type policy syntax.TimeoutBody
+
+func (o *policy) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	states := slices.Clone(statesOf(o.Protocol))
+	for _, t := range o.Policy {
+		i := slices.IndexFunc(states, func(s stateTimeout) bool { return s.state == t.State })
+		if i < 0 {
+			return nil, syntax.ErrorAt(t.Pos, "unknown state %q of protocol %s: want %s", t.State, o.Protocol, joinStates(states))
+		}
+		states[i].seconds = t.Seconds
+	}
+	b, at := attr.OpenNested(b, typ)
+	for i, s := range states {
+		b = attr.AppendUint32BE(b, uint16(i+1), s.seconds)
+	}
+	return attr.Close(b, at), nil
+}
+
+func (o *policy) ReadAttr(r *attr.Reader) error {
+	states := statesOf(o.Protocol)
+	list := r.Nested()
+	for list.Next() {
+		if i := int(list.Type()) - 1; i >= 0 && i < len(states) {
+			if seconds := list.Uint32BE(); seconds != states[i].seconds {
+				o.Policy = append(o.Policy, syntax.StateTimeout{State: states[i].state, Seconds: seconds})
+			}
+		}
+	}
+	return list.Err()
+}

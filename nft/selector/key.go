@@ -1,0 +1,70 @@
+package selector
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+)
+
+// Key is a key of a meta, ct, rt, socket or xfrm expression.
+type Key struct {
+	// Name is the key's name, after "ip " or "ip6 " if rules name the protocol.
+	Name string
+	// alias is an older name that nft accepts too.
+	alias string
+	// Key is the kernel's number.
+	Key uint32
+	// dump is libnftnl's name if it is not Name.
+	dump  string
+	Type  *datatype.Type
+	Bits  uint32
+	Order datatype.Order
+	// Layer is that of the protocol that a meta key names; layerNone for others.
+	Layer Layer
+	// Direction says whether "original" or "reply" goes with a ct key.
+	Direction directionUse
+	// Protocol is the network protocol that a ct key belongs to, if any.
+	Protocol *Header
+	// Settable keys can be assigned to; unreadable ones cannot be matched.
+	Settable, Unreadable bool
+	// Bridge is true for the meta keys that the kernel has only in the bridge family.
+	Bridge bool
+	// Flag is true for numbers that are 0 or 1.
+	Flag bool
+}
+
+// Keys are the keys of one expression.
+type Keys []Key
+
+// ByName returns the key of a name, or nil. l3 is ip or ip6 if the rule names a protocol.
+func (k Keys) ByName(l3, name string) *Key {
+	for i := range k {
+		rest, ok := strings.CutPrefix(k[i].Name, l3)
+		if l3 != "" && ok {
+			rest, ok = strings.CutPrefix(rest, " ")
+		}
+		if ok && rest == name || name != "" && k[i].alias == name {
+			return &k[i]
+		}
+	}
+	return nil
+}
+
+// ByNumber returns the first key with the kernel's number, or nil.
+func (k Keys) ByNumber(number uint32) *Key {
+	for i := range k {
+		if k[i].Key == number {
+			return &k[i]
+		}
+	}
+	return nil
+}
+
+// DumpName returns libnftnl's name of a kernel key.
+func (k Keys) DumpName(number uint32) string {
+	if key := k.ByNumber(number); key != nil {
+		return cmp.Or(key.dump, key.Name)
+	}
+	return "unknown"
+}
