@@ -13,6 +13,9 @@ import (
 // maxExprs is the kernel's limit of expressions in a rule (NFT_RULE_MAXEXPRS).
 const maxExprs = 128
 
+// maxAttributes is how many attributes most expressions have at most.
+const maxAttributes = 5
+
 // Encoded holds the marshalled expressions of a rule.
 type Encoded struct {
 	// Bytes are the payload of NFTA_RULE_EXPRESSIONS, with the numbers of
@@ -28,6 +31,7 @@ func Encode(family uint8, list []Expr) (Encoded, error) {
 		return Encoded{}, fmt.Errorf("rule has %d expressions: the kernel accepts at most %d; split it", len(list), maxExprs)
 	}
 	w := &writer{family: family, b: make([]byte, 0, 72*len(list))}
+	w.tables[0].attributes = make([]attribute, 0, maxAttributes)
 	for _, e := range list {
 		var at int
 		w.b, at = attr.OpenNested(w.b, unix.NFTA_LIST_ELEM)
