@@ -22,7 +22,7 @@ import (
 )
 
 // benchServices is the size of the benchmarks: that of DESIGN.md's table.
-var benchServices = aggregatortest.Services{Count: 10_000, Endpoints: 10}
+var benchServices = Services{Count: 10_000, Endpoints: 10}
 
 // recorder is a kernel that keeps the ops of its last commit.
 type recorder struct {

@@ -44,12 +44,12 @@ func cpuTime(b *testing.B) time.Duration {
 // nft/kernel; cpu and allocs are of the process for one patch, without the floor.
 func BenchmarkPatch(b *testing.B) {
 	for _, count := range []int{100, 10_000, 45_000} {
-		s := aggregatortest.Services{Count: count, Endpoints: 10}
+		s := Services{Count: count, Endpoints: 10}
 		b.Run(fmt.Sprintf("elements=%d", s.Elements()), func(b *testing.B) { benchmarkPatch(b, s) })
 	}
 }
 
-func benchmarkPatch(b *testing.B, s aggregatortest.Services) {
+func benchmarkPatch(b *testing.B, s Services) {
 	_, r := open(b)
 	k := &stopwatch{recorder: r}
 	d := aggregatortest.Start(b, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: b.TempDir(), Rate: rate.Inf}})

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
-	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/statedir"
@@ -90,7 +89,7 @@ var stages = []struct {
 
 var (
 	stageKey   = desired.Key{Publisher: "services", Name: "services"}
-	stageSizes = []aggregatortest.Services{{Count: 10, Endpoints: 10}, {Count: 100, Endpoints: 10}, {Count: 1_000, Endpoints: 10}, {Count: 10_000, Endpoints: 10}, {Count: 1, Endpoints: 100_000}}
+	stageSizes = []Services{{Count: 10, Endpoints: 10}, {Count: 100, Endpoints: 10}, {Count: 1_000, Endpoints: 10}, {Count: 10_000, Endpoints: 10}, {Count: 1, Endpoints: 100_000}}
 	stageTable = nft.TableID{Family: nft.FamilyIP, Name: "weft"}
 )
 
@@ -105,7 +104,7 @@ type staged struct {
 	admit   func(*weftv1.Patch) (*desired.Update, error)
 }
 
-func newStaged(b *testing.B, services aggregatortest.Services) *staged {
+func newStaged(b *testing.B, services Services) *staged {
 	b.Helper()
 	s := &staged{fragment: services.Fragment()}
 	for turn := range s.patches {

@@ -185,7 +185,7 @@ func ownChain(n, turn int) *weftv1.Chain {
 // sends the kernel as much, reads nothing back, and writes nothing to the disk.
 func TestCostIsThatOfTheChange(t *testing.T) {
 	costs := func(count int) map[string]updateCost {
-		s := aggregatortest.Services{Count: count, Endpoints: 10}
+		s := Services{Count: count, Endpoints: 10}
 		f := s.Fragment()
 		for n := range count {
 			f.Tables[0].Chains = append(f.Tables[0].Chains, ownChain(n, 0))
@@ -237,7 +237,7 @@ func heap() int {
 // element: neither the request, nor what it was packed into, nor the batch may be
 // left of a snapshot that was committed.
 func TestNothingIsKeptOfAnUpdate(t *testing.T) {
-	s := aggregatortest.Services{Count: 10_000, Endpoints: 10}
+	s := Services{Count: 10_000, Endpoints: 10}
 	k := &acceptor{}
 	p := newPublisher(t, k, nil)
 	before := heap()

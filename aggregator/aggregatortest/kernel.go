@@ -146,33 +146,27 @@ func (k *Kernel) Elements(id nft.TableID, name string) []string {
 	return out
 }
 
-// Rules returns the text of a chain's rules in order; nil where there is no
-// such chain.
+// Rules returns the text of a chain's rules in order, or nil if there is no such chain.
 func (k *Kernel) Rules(id nft.TableID, name string) []string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t := k.tables[id]
-	if t == nil || t.chains[name] == nil {
-		return nil
-	}
-	out := []string{}
-	for _, r := range t.chains[name].rules {
-		out = append(out, r.rule.Text)
-	}
-	return out
+	return ofRules(k, id, name, func(r rule) string { return r.rule.Text })
 }
 
 // Handles returns the handles of a chain's rules in order.
 func (k *Kernel) Handles(id nft.TableID, name string) []uint64 {
+	return ofRules(k, id, name, func(r rule) uint64 { return r.handle })
+}
+
+// ofRules returns what f returns for each rule of a chain.
+func ofRules[T any](k *Kernel, id nft.TableID, name string, f func(rule) T) []T {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.tables[id]
 	if t == nil || t.chains[name] == nil {
 		return nil
 	}
-	out := []uint64{}
+	out := []T{}
 	for _, r := range t.chains[name].rules {
-		out = append(out, r.handle)
+		out = append(out, f(r))
 	}
 	return out
 }
@@ -241,11 +235,7 @@ func (k *Kernel) Dump() ([]kernel.Table, error) {
 			d.Chains = append(d.Chains, c)
 		}
 		for _, name := range slices.Sorted(maps.Keys(t.sets)) {
-			s := kernel.Set{Decl: t.sets[name].decl}
-			for _, e := range t.sets[name].elements {
-				s.Elements = append(s.Elements, e)
-			}
-			d.Sets = append(d.Sets, s)
+			d.Sets = append(d.Sets, kernel.Set{Decl: t.sets[name].decl, Elements: slices.Collect(maps.Values(t.sets[name].elements))})
 		}
 		out = append(out, d)
 	}

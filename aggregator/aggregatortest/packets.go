@@ -2,6 +2,8 @@ package aggregatortest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"syscall"
 
 	"github.com/weft-proxy/weft/nft"
@@ -26,8 +28,8 @@ func (k *Kernel) Packet(id nft.TableID, name, key, value string) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := s.elements[e.Key+"\x00"+e.KeyEnd]; !ok {
-		s.elements[e.Key+"\x00"+e.KeyEnd] = full
+	if _, ok := s.elements[keyOf(e)]; !ok {
+		s.elements[keyOf(e)] = full
 	}
 	return nil
 }
@@ -45,9 +47,5 @@ func (k *Kernel) DumpSet(id nft.TableID, s *nftset.Set) ([]nftset.Element, error
 	if t == nil || t.sets[s.Name] == nil {
 		return nil, fmt.Errorf("dump set %s of table %s: %w", s.Name, id, syscall.ENOENT)
 	}
-	var out []nftset.Element
-	for _, e := range t.sets[s.Name].elements {
-		out = append(out, e)
-	}
-	return out, nil
+	return slices.Collect(maps.Values(t.sets[s.Name].elements)), nil
 }

@@ -72,7 +72,7 @@ func TestCallsThatInspect(t *testing.T) {
 	old := newFake(t)
 	ctx := aggregatortest.Context(t)
 	plan := &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{{Name: "f"}}, Withdraw: []*weftv1.FragmentName{{Publisher: "p", Name: "g"}}}
-	owner := &weftv1.OwnerRequest{Object: aggregatortest.ObjectName("rule ip t c handle 7")}
+	owner := &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("rule ip t c handle 7")}
 	calls := []struct {
 		name  string
 		call  func(ctx context.Context, c *client.Client) (bool, error)

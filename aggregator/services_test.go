@@ -1,4 +1,4 @@
-package aggregatortest
+package aggregator_test
 
 import (
 	"fmt"
