@@ -108,19 +108,57 @@ func (c *change) command(cmd *command) error {
 	switch cmd.kind {
 	case kindTable:
 		return c.table(cmd)
-	case kindChain:
-		return c.chain(cmd)
 	case kindRule:
 		return c.rule(cmd)
-	case kindSet, kindMap:
-		return c.set(cmd)
 	case kindElement:
 		return c.element(cmd)
+	case kindChain:
+		return c.declaration(cmd, c.declareChain)
+	case kindSet, kindMap:
+		return c.declaration(cmd, c.declareSet)
 	case kindFlowtable, kindCounter:
-		return c.object(cmd)
+		return c.declaration(cmd, c.declareObject)
 	default:
 		return fmt.Errorf("unknown kind of object %q", cmd.kind)
 	}
+}
+
+// declaration makes an operation on what a table declares. If a set is named, nft(8) does
+// not distinguish sets and maps.
+func (c *change) declaration(cmd *command, declare func(*command, *table) error) error {
+	if cmd.verb == verbAdd || cmd.verb == verbCreate {
+		t, err := c.hold(cmd.table)
+		if err != nil {
+			return err
+		}
+		return declare(cmd, t)
+	}
+	t, id := c.ownTable(cmd), objectID{cmd.kind, cmd.name}
+	o, s := t.chains[cmd.name], t.sets[cmd.name]
+	isChain, isObject := cmd.kind == kindChain, cmd.kind == kindFlowtable || cmd.kind == kindCounter
+	isSet := !isChain && !isObject
+	switch {
+	case cmd.rest != "" && !isObject:
+		return fmt.Errorf("unexpected %s", clip(cmd.rest))
+	case cmd.verb != verbDelete && cmd.verb != verbDestroy && (cmd.verb != verbFlush || isObject):
+		return fmt.Errorf("%s of a %s: %w", cmd.verb, cmd.kind, ErrUnsupported)
+	case isChain && o == nil, isSet && s == nil, isObject && t.objects[id] == (declared{}):
+		return c.absent(cmd)
+	case isChain && cmd.verb == verbFlush:
+		c.flushChain(t, o)
+	case isSet && cmd.verb == verbFlush:
+		c.flushSet(t, s)
+	case isChain:
+		assign(c, t.chains, cmd.name, nil)
+		c.touch(t.id).chains[cmd.name] = true
+	case isSet:
+		assign(c, t.sets, cmd.name, nil)
+		c.touch(t.id).set(cmd.name).whole = true
+	default:
+		assign(c, t.objects, id, declared{})
+		c.touch(t.id).objects[id] = true
+	}
+	return nil
 }
 
 // rollback undoes what was made.
@@ -129,6 +167,27 @@ func (c *change) rollback() {
 		f()
 	}
 	c.undo = nil
+}
+
+// save has rollback restore a variable.
+func save[T any](c *change, p *T) {
+	old := *p
+	c.undo = append(c.undo, func() { *p = old })
+}
+
+// assign sets an entry of a map, or deletes it if v is the zero value, and has rollback
+// restore it.
+func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
+	put := func(v V) {
+		if v == *new(V) {
+			delete(m, key)
+		} else {
+			m[key] = v
+		}
+	}
+	old := m[key]
+	put(v)
+	c.undo = append(c.undo, func() { put(old) })
 }
 
 // view returns what the aggregator holds of a table. Its error makes the change be
@@ -181,8 +240,7 @@ func (c *change) hold(id nft.TableID) (*table, error) {
 func (c *change) addTable(id nft.TableID, comment string) *table {
 	t := newTable(id)
 	t.comment = comment
-	c.content.tables[id] = t
-	c.undo = append(c.undo, func() { delete(c.content.tables, id) })
+	assign(c, c.content.tables, id, t)
 	c.whole = true
 	return t
 }

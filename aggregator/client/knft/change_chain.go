@@ -12,37 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// chain makes an operation on a chain.
-func (c *change) chain(cmd *command) error {
-	if cmd.verb == verbAdd || cmd.verb == verbCreate {
-		return c.declareChain(cmd)
-	}
-	if cmd.rest != "" {
-		return fmt.Errorf("unexpected %s", clip(cmd.rest))
-	}
-	t := c.ownTable(cmd)
-	o := t.chains[cmd.name]
-	switch {
-	case cmd.verb != verbFlush && cmd.verb != verbDelete && cmd.verb != verbDestroy:
-		return fmt.Errorf("%s of a chain: %w", cmd.verb, ErrUnsupported)
-	case o == nil:
-		return c.absent(cmd)
-	case cmd.verb == verbFlush:
-		c.flushChain(t, o)
-		return nil
-	}
-	delete(t.chains, cmd.name)
-	c.undo = append(c.undo, func() { t.chains[cmd.name] = o })
-	c.touch(t.id).chains[cmd.name] = true
-	return nil
-}
-
 // declareChain adds or creates a chain.
-func (c *change) declareChain(cmd *command) error {
-	t, err := c.hold(cmd.table)
-	if err != nil {
-		return err
-	}
+func (c *change) declareChain(cmd *command, t *table) error {
 	d, err := parseChain(cmd)
 	if err != nil {
 		return err
@@ -67,8 +38,7 @@ func (c *change) declareChain(cmd *command) error {
 // addChain gives the fragment a chain.
 func (c *change) addChain(t *table, d *weftv1.Chain) *chain {
 	o, name := &chain{decl: d}, d.GetName()
-	t.chains[name] = o
-	c.undo = append(c.undo, func() { delete(t.chains, name) })
+	assign(c, t.chains, name, o)
 	c.touch(t.id).chains[name] = true
 	return o
 }
@@ -97,10 +67,9 @@ func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 	case d.GetPolicy() == "" || a.Drop == b.Drop:
 		return nil
 	}
-	old := o.decl
-	o.decl = client.Declaration(old)
+	save(c, &o.decl)
+	o.decl = client.Declaration(o.decl)
 	o.decl.Policy = d.GetPolicy()
-	c.undo = append(c.undo, func() { o.decl = old })
 	c.touch(t.id).chains[d.GetName()] = true
 	return nil
 }
@@ -126,9 +95,8 @@ func (c *change) edit(t *table, o *chain) {
 	if c.edited[o] {
 		return
 	}
-	rules, unknown := o.rules, o.unknown
-	c.undo = append(c.undo, func() { o.rules, o.unknown = rules, unknown })
-	o.rules = slices.Clone(rules)
+	save(c, o)
+	o.rules = slices.Clone(o.rules)
 	c.edited[o] = true
 }
 

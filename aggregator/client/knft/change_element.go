@@ -120,23 +120,12 @@ func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 
 // putElement sets the element of a key, or removes it where e is nil.
 func (c *change) putElement(t *table, s *set, id string, e *weftv1.Element) {
-	old, elements := s.elements[id], s.elements
-	touched := c.touch(t.id).set(s.decl.GetName())
-	key := e.GetKey()
+	key, touched := e.GetKey(), c.touch(t.id).set(s.decl.GetName())
 	if e == nil {
-		delete(elements, id)
-		key = old.GetKey()
-	} else {
-		elements[id] = e
+		key = s.elements[id].GetKey()
 	}
+	assign(c, s.elements, id, e)
 	if _, ok := touched.elements[id]; !ok {
 		touched.elements[id] = key
 	}
-	c.undo = append(c.undo, func() {
-		if old == nil {
-			delete(elements, id)
-		} else {
-			elements[id] = old
-		}
-	})
 }

@@ -1,46 +1,14 @@
 package knft
 
 import (
-	"fmt"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// set makes an operation on a set or map. Where it is named, nft(8) does not tell
-// the two apart.
-func (c *change) set(cmd *command) error {
-	if cmd.verb == verbAdd || cmd.verb == verbCreate {
-		return c.declareSet(cmd)
-	}
-	if cmd.rest != "" {
-		return fmt.Errorf("unexpected %s", clip(cmd.rest))
-	}
-	t := c.ownTable(cmd)
-	s := t.sets[cmd.name]
-	switch {
-	case cmd.verb != verbFlush && cmd.verb != verbDelete && cmd.verb != verbDestroy:
-		return fmt.Errorf("%s of a %s: %w", cmd.verb, cmd.kind, ErrUnsupported)
-	case s == nil:
-		return c.absent(cmd)
-	case cmd.verb == verbFlush:
-		c.flushSet(t, s)
-		return nil
-	}
-	delete(t.sets, cmd.name)
-	c.undo = append(c.undo, func() { t.sets[cmd.name] = s })
-	c.touch(t.id).set(cmd.name).whole = true
-	return nil
-}
-
 // declareSet adds or creates a set or map.
-func (c *change) declareSet(cmd *command) error {
-	t, err := c.hold(cmd.table)
-	if err != nil {
-		return err
-	}
+func (c *change) declareSet(cmd *command, t *table) error {
 	d, err := parseSet(cmd)
 	if err != nil {
 		return err
@@ -63,8 +31,7 @@ func (c *change) declareSet(cmd *command) error {
 // addSet gives the fragment a set or map.
 func (c *change) addSet(t *table, s *set) {
 	name := s.decl.GetName()
-	t.sets[name] = s
-	c.undo = append(c.undo, func() { delete(t.sets, name) })
+	assign(c, t.sets, name, s)
 	c.touch(t.id).set(name).whole = true
 }
 
@@ -98,18 +65,17 @@ func (c *change) redeclareSet(t *table, old, s *set) error {
 	if now.packed.Equal(old.packed) {
 		return nil
 	}
-	decl, packed := old.decl, old.packed
+	save(c, &old.decl)
+	save(c, &old.packed)
 	old.decl, old.packed = now.decl, now.packed
-	c.undo = append(c.undo, func() { old.decl, old.packed = decl, packed })
 	c.touch(t.id).set(name).whole = true
 	return nil
 }
 
 // learnSet takes a declaration for one that is known from the kernel alone.
 func (c *change) learnSet(t *table, old, s *set) {
-	was := *old
+	save(c, old)
 	old.decl, old.packed, old.adopted = s.decl, s.packed, false
-	c.undo = append(c.undo, func() { *old = was })
 	c.touch(t.id).set(s.decl.GetName()).whole = true
 }
 
@@ -124,9 +90,9 @@ func (c *change) flushSet(t *table, s *set) {
 	if len(s.elements) == 0 && !s.unknown {
 		return
 	}
-	elements, unknown := s.elements, s.unknown
+	save(c, &s.elements)
+	save(c, &s.unknown)
 	s.elements, s.unknown = make(map[string]*weftv1.Element), false
-	c.undo = append(c.undo, func() { s.elements, s.unknown = elements, unknown })
 	c.touch(t.id).set(s.decl.GetName()).whole = true
 }
 

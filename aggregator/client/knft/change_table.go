@@ -43,7 +43,6 @@ func (c *change) table(cmd *command) error {
 
 // deleteTable gives up the fragment's part of a table.
 func (c *change) deleteTable(t *table) {
-	delete(c.content.tables, t.id)
-	c.undo = append(c.undo, func() { c.content.tables[t.id] = t })
+	assign(c, c.content.tables, t.id, nil)
 	c.whole = true
 }

@@ -23,10 +23,8 @@ func (a *Adapter) ListAll(ctx context.Context) (map[string][]string, error) {
 		return nil, err
 	}
 	out := map[string][]string{"table": {a.cfg.Table}}
-	for _, k := range []kind{kindChain, kindSet, kindMap, kindCounter, kindFlowtable} {
-		if names := names(m, k); len(names) > 0 {
-			out[string(k)] = names
-		}
+	for k, names := range names(m) {
+		out[string(k)] = names
 	}
 	return out, nil
 }
@@ -45,7 +43,7 @@ func (a *Adapter) List(ctx context.Context, objectType string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	return names(m, k), nil
+	return names(m)[k], nil
 }
 
 // ListRules is part of knftables.Interface. As there, the rules have a handle and
@@ -181,28 +179,26 @@ func (a *Adapter) ListCounters(ctx context.Context) ([]*knftables.Counter, error
 	return out, nil
 }
 
-// names returns the names of a table's objects of one kind.
-func names(m *weftv1.GetTableResponse, k kind) []string {
-	var out []string
-	if k == kindChain {
-		for _, c := range m.GetChains() {
-			out = append(out, c.GetChain().GetName())
-		}
+// names returns the names of a table's objects by kind, of the kinds that can be listed.
+func names(m *weftv1.GetTableResponse) map[kind][]string {
+	out := make(map[kind][]string)
+	for _, c := range m.GetChains() {
+		out[kindChain] = append(out[kindChain], c.GetChain().GetName())
 	}
 	for _, o := range m.GetObjects() {
-		if k == kindCounter && o.GetObject().GetKind() == string(k) {
-			out = append(out, o.GetObject().GetName())
+		if o.GetObject().GetKind() == string(kindCounter) {
+			out[kindCounter] = append(out[kindCounter], o.GetObject().GetName())
 		}
 	}
 	for _, f := range m.GetFlowtables() {
-		if k == kindFlowtable {
-			out = append(out, f.GetFlowtable().GetName())
-		}
+		out[kindFlowtable] = append(out[kindFlowtable], f.GetFlowtable().GetName())
 	}
 	for _, s := range m.GetSets() {
-		if k == kindMap && s.GetMap() || k == kindSet && !s.GetMap() {
-			out = append(out, s.GetSet().GetName())
+		k := kindSet
+		if s.GetMap() {
+			k = kindMap
 		}
+		out[k] = append(out[k], s.GetSet().GetName())
 	}
 	return out
 }

@@ -16,14 +16,13 @@ type views map[nft.TableID]*view
 type view struct {
 	// own is the adapter's fragment, "publisher/name".
 	own string
-	// elements says that those of sets are there.
+	// elements is true if those of sets are there.
 	elements bool
-	// fragments are those that have something in the table.
-	fragments []string
-	chains    map[string]*weftv1.MergedChain
-	sets      map[string]*weftv1.MergedSet
-	// objects has the fragments that declare counters and flowtables.
-	objects map[objectID][]string
+	chains   map[string]*weftv1.MergedChain
+	sets     map[string]*weftv1.MergedSet
+	// owners has the fragments that declare an object. Maps are sets here. The table has
+	// no name, and its owners are the fragments that have something in it.
+	owners map[objectID][]string
 	// rules has all of them by handle.
 	rules map[uint64]*weftv1.MergedRule
 }
@@ -31,48 +30,40 @@ type view struct {
 // newView indexes a table; a nil message is a table that does not exist.
 func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
-		own: own, elements: elements, fragments: weftv1.FragmentTexts(m.GetStatus().GetFragments()),
+		own: own, elements: elements, rules: make(map[uint64]*weftv1.MergedRule), owners: make(map[objectID][]string),
 		chains: make(map[string]*weftv1.MergedChain), sets: make(map[string]*weftv1.MergedSet),
-		rules: make(map[uint64]*weftv1.MergedRule), objects: make(map[objectID][]string),
 	}
+	add := func(k kind, name string, fragments []*weftv1.FragmentName) {
+		v.owners[objectID{k, name}] = slices.DeleteFunc(weftv1.FragmentTexts(fragments), func(f string) bool { return f == own })
+	}
+	add(kindTable, "", m.GetStatus().GetFragments())
 	for _, o := range m.GetObjects() {
-		v.objects[objectID{kind(o.GetObject().GetKind()), o.GetObject().GetName()}] = weftv1.FragmentTexts(o.GetFragments())
+		add(kind(o.GetObject().GetKind()), o.GetObject().GetName(), o.GetFragments())
 	}
 	for _, f := range m.GetFlowtables() {
-		v.objects[objectID{kindFlowtable, f.GetFlowtable().GetName()}] = weftv1.FragmentTexts(f.GetFragments())
+		add(kindFlowtable, f.GetFlowtable().GetName(), f.GetFragments())
 	}
 	for _, c := range m.GetChains() {
+		add(kindChain, c.GetChain().GetName(), c.GetFragments())
 		v.chains[c.GetChain().GetName()] = c
 		for _, r := range c.GetRules() {
 			v.rules[r.GetHandle()] = r
 		}
 	}
 	for _, s := range m.GetSets() {
+		add(kindSet, s.GetSet().GetName(), s.GetFragments())
 		v.sets[s.GetSet().GetName()] = s
 	}
 	return v
 }
 
-// except returns the fragments that are not the adapter's.
-func (v *view) except(fragments []string) []string {
-	return slices.DeleteFunc(slices.Clone(fragments), func(f string) bool { return f == v.own })
-}
-
-// othersOf returns the other fragments that declare an object, or have a part in
+// othersOf returns the other fragments that declare an object, or that have something in
 // the table.
 func (v *view) othersOf(k kind, name string) []string {
-	switch k {
-	case kindTable:
-		return v.except(v.fragments)
-	case kindChain, kindRule:
-		return v.except(weftv1.FragmentTexts(v.chains[name].GetFragments()))
-	case kindSet, kindMap, kindElement:
-		return v.except(weftv1.FragmentTexts(v.sets[name].GetFragments()))
-	case kindCounter, kindFlowtable:
-		return v.except(v.objects[objectID{k, name}])
-	default:
-		panic("unknown kind of object " + string(k))
+	if k == kindMap {
+		k = kindSet
 	}
+	return v.owners[objectID{k, name}]
 }
 
 // ownRules returns the adapter's rules in a chain, in order.
