@@ -19,45 +19,33 @@ const (
 	FamilyIP6    Family = 10
 )
 
+// families are the families by their keywords.
+var families = [...]struct {
+	family  Family
+	keyword string
+}{
+	{FamilyIP, "ip"}, {FamilyIP6, "ip6"}, {FamilyInet, "inet"}, {FamilyARP, "arp"}, {FamilyBridge, "bridge"}, {FamilyNetdev, "netdev"},
+}
+
 // String returns the family's nft keyword.
 func (f Family) String() string {
-	switch f {
-	case FamilyInet:
-		return "inet"
-	case FamilyIP:
-		return "ip"
-	case FamilyARP:
-		return "arp"
-	case FamilyNetdev:
-		return "netdev"
-	case FamilyBridge:
-		return "bridge"
-	case FamilyIP6:
-		return "ip6"
-	default:
-		return fmt.Sprintf("family(%d)", uint8(f))
+	for i := range families {
+		if families[i].family == f {
+			return families[i].keyword
+		}
 	}
+	return fmt.Sprintf("family(%d)", uint8(f))
 }
 
 // ParseFamily returns the family of an nft keyword; the empty string means
 // ip, as in nft(8).
 func ParseFamily(s string) (Family, error) {
-	switch s {
-	case "ip", "":
-		return FamilyIP, nil
-	case "inet":
-		return FamilyInet, nil
-	case "arp":
-		return FamilyARP, nil
-	case "netdev":
-		return FamilyNetdev, nil
-	case "bridge":
-		return FamilyBridge, nil
-	case "ip6":
-		return FamilyIP6, nil
-	default:
-		return 0, fmt.Errorf("unknown family %q: want ip, ip6, inet, arp, bridge or netdev", s)
+	for i := range families {
+		if families[i].keyword == s || s == "" {
+			return families[i].family, nil
+		}
 	}
+	return 0, fmt.Errorf("unknown family %q: want ip, ip6, inet, arp, bridge or netdev", s)
 }
 
 // TableID names a table. Names are unique per family in a network namespace.

@@ -3,6 +3,7 @@ package datatype
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -85,12 +86,9 @@ func appendIPv6(dst []byte, text string) ([]byte, error) {
 	return append(dst, a[:]...), nil
 }
 
-func (t *Type) formatIPv4(b []byte) string {
-	return netip.AddrFrom4([4]byte(b)).String()
-}
-
-func (t *Type) formatIPv6(b []byte) string {
-	return netip.AddrFrom16([16]byte(b)).String()
+func (t *Type) formatIP(b []byte) string {
+	addr, _ := netip.AddrFromSlice(b)
+	return addr.String()
 }
 
 func appendEther(dst []byte, text string) ([]byte, error) {
@@ -117,13 +115,5 @@ func appendLinkLayer(dst []byte, text string) ([]byte, error) {
 }
 
 func (t *Type) formatEther(b []byte) string {
-	const digits = "0123456789abcdef"
-	out := make([]byte, 0, 3*len(b))
-	for i, c := range b {
-		if i > 0 {
-			out = append(out, ':')
-		}
-		out = append(out, digits[c>>4], digits[c&15])
-	}
-	return string(out)
+	return net.HardwareAddr(b).String()
 }

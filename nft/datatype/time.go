@@ -29,33 +29,19 @@ func ParseDuration(text string) (time.Duration, error) {
 		return time.Duration(seconds) * time.Second, nil
 	}
 	var total time.Duration
-	next := 0
-	for rest != "" {
-		i := 0
-		for i < len(rest) && rest[i] >= '0' && rest[i] <= '9' {
-			i++
+	for _, u := range durationUnits {
+		after := strings.TrimLeft(rest, "0123456789")
+		tail := strings.TrimLeft(after, "dhms")
+		if after[:len(after)-len(tail)] != u.name {
+			continue
 		}
-		value, err := strconv.ParseUint(rest[:i], 10, 32)
-		if err != nil {
+		value, err := strconv.ParseUint(rest[:len(rest)-len(after)], 10, 32)
+		if err != nil || time.Duration(value) > maxDuration/u.unit-total/u.unit {
 			return bad()
 		}
-		j := i
-		for j < len(rest) && (rest[j] < '0' || rest[j] > '9') {
-			j++
-		}
-		unit := -1
-		for k := next; k < len(durationUnits); k++ {
-			if durationUnits[k].name == rest[i:j] {
-				unit = k
-			}
-		}
-		if unit < 0 || time.Duration(value) > maxDuration/durationUnits[unit].unit-total/durationUnits[unit].unit {
-			return bad()
-		}
-		total += time.Duration(value) * durationUnits[unit].unit
-		next, rest = unit+1, rest[j:]
+		total, rest = total+time.Duration(value)*u.unit, tail
 	}
-	if text == "" {
+	if text == "" || rest != "" {
 		return bad()
 	}
 	return total, nil
@@ -116,29 +102,13 @@ func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 // clockTime parses "15:04" or "15:04:05", with one or two digits for each number, and
 // returns the seconds since midnight.
 func clockTime(s string) (uint64, bool) {
-	total, fields := uint64(0), 0
-	for _, limit := range [...]uint64{24, 60, 60} {
-		field, rest, more := strings.Cut(s, ":")
-		v, ok := parseDigits(field, 2)
-		if !ok || v >= limit {
-			return 0, false
-		}
-		total, fields, s = total*60+v, fields+1, rest
-		if !more {
-			break
-		}
-		if fields == 3 {
-			return 0, false
+	for _, layout := range [...]string{"15:4", "15:4:5"} {
+		// time.Parse accepts fractions of a second.
+		if at, err := time.Parse(layout, s); err == nil && !strings.ContainsAny(s, ".,") {
+			return uint64(at.Hour()*3600 + at.Minute()*60 + at.Second()), true
 		}
 	}
-	switch fields {
-	case 2:
-		return total * 60, true
-	case 3:
-		return total, true
-	default:
-		return 0, false
-	}
+	return 0, false
 }
 
 // parseDigits parses a decimal number of one to n digits.

@@ -166,8 +166,8 @@ func (t *Type) Format(b []byte) string {
 var formats = [...]func(t *Type, b []byte) string{
 	kindInteger:   (*Type).formatInteger,
 	kindVerdict:   (*Type).formatVerdict,
-	kindIPv4:      (*Type).formatIPv4,
-	kindIPv6:      (*Type).formatIPv6,
+	kindIPv4:      (*Type).formatIP,
+	kindIPv6:      (*Type).formatIP,
 	kindEther:     (*Type).formatEther,
 	kindLinkLayer: (*Type).formatEther,
 	kindString:    (*Type).formatString,

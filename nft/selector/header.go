@@ -20,7 +20,10 @@ const (
 // Header is a protocol: the fields of its header and the protocols that it
 // carries. Headers are compared by pointer.
 type Header struct {
-	Name  string
+	Name string
+	// Desc is how nft numbers the protocol in a typeof declaration (enum proto_desc_id of
+	// its proto.h). It numbers the fields from 1, in the order of Fields.
+	Desc  uint32
 	Layer Layer
 	// Key is the meta key that tells what the header carries, as nft uses it
 	// for implicit dependencies. Where it is empty the header's own field
@@ -114,15 +117,18 @@ func (h *Header) ProtocolField() *Field {
 
 // HeaderByName returns the header that a selector names, or nil.
 func HeaderByName(name string) *Header {
-	for _, h := range [...]*Header{
-		&HeaderTCP, &HeaderIP, &headerUDP, &HeaderIP6, &HeaderTH, &headerSCTP, &HeaderICMP, &HeaderICMPv6, &HeaderEther, &headerVLAN,
-		&HeaderARP, &HeaderIGMP, &headerUDPLite, &headerDCCP, &headerAH, &headerESP, &headerComp,
-	} {
+	for _, h := range Headers {
 		if h.Name == name {
 			return h
 		}
 	}
 	return nil
+}
+
+// Headers are the headers that selectors name, the most frequent first.
+var Headers = [...]*Header{
+	&HeaderTCP, &HeaderIP, &headerUDP, &HeaderIP6, &HeaderTH, &headerSCTP, &HeaderICMP, &HeaderICMPv6, &HeaderEther, &headerVLAN,
+	&HeaderARP, &HeaderIGMP, &headerUDPLite, &headerDCCP, &headerAH, &headerESP, &headerComp,
 }
 
 // headerRaw is that of raw payload, headerUnknown stands for a protocol that

@@ -43,7 +43,7 @@ var (
 )
 
 var HeaderEther = Header{
-	Name: "ether", Layer: LayerLink, Uppers: etherNetworks, Length: 14 * 8,
+	Name: "ether", Desc: 17, Layer: LayerLink, Uppers: etherNetworks, Length: 14 * 8,
 	Fields: []Field{
 		{Name: "daddr", Type: datatype.EtherAddr, Offset: 0, Bits: 48},
 		{Name: "saddr", Type: datatype.EtherAddr, Offset: 48, Bits: 48},
@@ -53,7 +53,7 @@ var HeaderEther = Header{
 
 // headerVLAN is what comes behind the Ethernet header of a tagged frame.
 var headerVLAN = Header{
-	Name: "vlan", Layer: LayerLink, Uppers: etherNetworks, Length: 4 * 8,
+	Name: "vlan", Desc: 16, Layer: LayerLink, Uppers: etherNetworks, Length: 4 * 8,
 	Fields: []Field{
 		{Name: "pcp", Type: datatype.Integer, Offset: 0, Bits: 3},
 		{Name: "dei", Type: datatype.Integer, Offset: 3, Bits: 1},

@@ -23,7 +23,7 @@ var transports = []upper{
 var HeaderService = Header{Name: "inet-service", Layer: LayerNetwork, Key: "l4proto", Uppers: transports}
 
 var HeaderIP = Header{
-	Name: "ip", Layer: LayerNetwork, Key: "l4proto", Uppers: transports, Checksum: checksum{checksumInet, 10},
+	Name: "ip", Desc: 12, Layer: LayerNetwork, Key: "l4proto", Uppers: transports, Checksum: checksum{checksumInet, 10},
 	Fields: []Field{
 		{Name: "version", Type: datatype.Integer, Offset: 0, Bits: 4},
 		{Name: "hdrlength", Type: datatype.Integer, Offset: 4, Bits: 4},
@@ -41,7 +41,7 @@ var HeaderIP = Header{
 }
 
 var HeaderIP6 = Header{
-	Name: "ip6", Layer: LayerNetwork, Key: "l4proto", Uppers: transports,
+	Name: "ip6", Desc: 13, Layer: LayerNetwork, Key: "l4proto", Uppers: transports,
 	Fields: []Field{
 		{Name: "version", Type: datatype.Integer, Offset: 0, Bits: 4},
 		{Name: "dscp", Type: datatype.DSCP, Offset: 4, Bits: 6},
@@ -57,7 +57,7 @@ var HeaderIP6 = Header{
 
 // HeaderARP is ARP of IPv4 over Ethernet.
 var HeaderARP = Header{
-	Name: "arp", Layer: LayerNetwork,
+	Name: "arp", Desc: 15, Layer: LayerNetwork,
 	Fields: []Field{
 		{Name: "htype", Type: datatype.Integer, Offset: 0, Bits: 16},
 		{Name: "ptype", Type: datatype.EtherType, Offset: 16, Bits: 16},

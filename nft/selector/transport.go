@@ -18,7 +18,7 @@ const (
 )
 
 var HeaderTCP = Header{
-	Name: "tcp", Layer: LayerTransport, Checksum: checksum{checksumInet, 16},
+	Name: "tcp", Desc: 8, Layer: LayerTransport, Checksum: checksum{checksumInet, 16},
 	Fields: []Field{
 		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
 		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
@@ -34,7 +34,7 @@ var HeaderTCP = Header{
 }
 
 var headerUDP = Header{
-	Name: "udp", Layer: LayerTransport, Checksum: checksum{checksumInet, 6},
+	Name: "udp", Desc: 6, Layer: LayerTransport, Checksum: checksum{checksumInet, 6},
 	Fields: []Field{
 		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
 		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
@@ -46,7 +46,7 @@ var headerUDP = Header{
 // headerUDPLite has the same form as UDP; its second word says how much the
 // checksum covers. The kernel does not correct that one.
 var headerUDPLite = Header{
-	Name: "udplite", Layer: LayerTransport,
+	Name: "udplite", Desc: 7, Layer: LayerTransport,
 	Fields: []Field{
 		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
 		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
@@ -56,7 +56,7 @@ var headerUDPLite = Header{
 }
 
 var headerSCTP = Header{
-	Name: "sctp", Layer: LayerTransport, Checksum: checksum{checksumSCTP, 8},
+	Name: "sctp", Desc: 10, Layer: LayerTransport, Checksum: checksum{checksumSCTP, 8},
 	Fields: []Field{
 		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
 		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
@@ -66,7 +66,7 @@ var headerSCTP = Header{
 }
 
 var headerDCCP = Header{
-	Name: "dccp", Layer: LayerTransport,
+	Name: "dccp", Desc: 9, Layer: LayerTransport,
 	Fields: []Field{
 		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
 		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
@@ -76,7 +76,7 @@ var headerDCCP = Header{
 
 // HeaderTH is what TCP, UDP, UDP-Lite, DCCP and SCTP have in common; it adds no dependency.
 var HeaderTH = Header{
-	Name: "th", Layer: LayerTransport, Raw: true,
+	Name: "th", Desc: 11, Layer: LayerTransport, Raw: true,
 	Fields: []Field{
 		{Name: "sport", Type: datatype.InetService, Offset: 0, Bits: 16},
 		{Name: "dport", Type: datatype.InetService, Offset: 16, Bits: 16},
@@ -84,7 +84,7 @@ var HeaderTH = Header{
 }
 
 var headerAH = Header{
-	Name: "ah", Layer: LayerTransport, Uppers: secured,
+	Name: "ah", Desc: 1, Layer: LayerTransport, Uppers: secured,
 	Fields: []Field{
 		{Name: "nexthdr", Type: datatype.InetProto, Offset: 0, Bits: 8, Protocol: true},
 		{Name: "hdrlength", Type: datatype.Integer, Offset: 8, Bits: 8},
@@ -95,7 +95,7 @@ var headerAH = Header{
 }
 
 var headerESP = Header{
-	Name: "esp", Layer: LayerTransport,
+	Name: "esp", Desc: 2, Layer: LayerTransport,
 	Fields: []Field{
 		{Name: "spi", Type: datatype.Integer, Offset: 0, Bits: 32},
 		{Name: "sequence", Type: datatype.Integer, Offset: 32, Bits: 32},
@@ -103,7 +103,7 @@ var headerESP = Header{
 }
 
 var headerComp = Header{
-	Name: "comp", Layer: LayerTransport, Uppers: secured,
+	Name: "comp", Desc: 3, Layer: LayerTransport, Uppers: secured,
 	Fields: []Field{
 		{Name: "nexthdr", Type: datatype.InetProto, Offset: 0, Bits: 8, Protocol: true},
 		{Name: "flags", Type: datatype.Bitmask, Offset: 8, Bits: 8},
@@ -126,11 +126,11 @@ var secured = []upper{
 
 // HeaderIGMP has no dependencies between its fields.
 var HeaderIGMP = Header{
-	Name: "igmp", Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
+	Name: "igmp", Desc: 5, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{
 		{Name: "type", Type: datatype.IGMPType, Offset: 0, Bits: 8},
-		{Name: "mrt", Type: datatype.Integer, Offset: 8, Bits: 8},
 		{Name: "checksum", Type: datatype.Integer, Offset: 16, Bits: 16},
+		{Name: "mrt", Type: datatype.Integer, Offset: 8, Bits: 8},
 		{Name: "group", Type: datatype.Integer, Offset: 32, Bits: 32},
 	},
 }
@@ -147,7 +147,7 @@ const (
 // linux/icmpv6.h). For messages that come in pairs nft checks the request
 // before the reply.
 var HeaderICMP = Header{
-	Name: "icmp", Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
+	Name: "icmp", Desc: 4, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{
 		{Name: "type", Type: datatype.ICMPType, Offset: 0, Bits: 8, Protocol: true},
 		{Name: "code", Type: datatype.ICMPCode, Offset: 8, Bits: 8},
@@ -160,7 +160,7 @@ var HeaderICMP = Header{
 }
 
 var HeaderICMPv6 = Header{
-	Name: "icmpv6", Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
+	Name: "icmpv6", Desc: 14, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{
 		{Name: "type", Type: datatype.ICMPv6Type, Offset: 0, Bits: 8, Protocol: true},
 		{Name: "code", Type: datatype.ICMPv6Code, Offset: 8, Bits: 8},

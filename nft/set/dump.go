@@ -76,7 +76,8 @@ func KernelElements(a Anonymous) []string {
 		if i == 0 && strings.Trim(e.Key, "\x00") != "" {
 			out = append(out, dumpWords(strings.Repeat("\x00", len(e.Key)))+" : 1 [end]")
 		}
-		end, ok := nextKey(e.KeyEnd)
+		next := []byte(e.KeyEnd)
+		ok, end := increment(next), string(next)
 		out = append(out, key+" : "+data+"0 [end]"+DumpComment(e, !ok))
 		if ok && (i == len(a.Elements)-1 || a.Elements[i+1].Key != end) {
 			out = append(out, dumpWords(end)+" : 1 [end]")
@@ -112,15 +113,7 @@ func dumpWords(s string) string {
 func dumpElementData(s *Set, e Element) string {
 	switch {
 	case s.Verdict:
-		v, err := ParseVerdictData(e.Data)
-		if err != nil {
-			return err.Error()
-		}
-		word, chain, ok := strings.Cut(v.String(), " ")
-		if ok {
-			return word + " -> " + chain + " "
-		}
-		return word + " "
+		return expr.FormatVerdict(e.Data) + " "
 	case s.Object != "":
 		return "" // nft does not print the name
 	case s.Map:
@@ -128,15 +121,4 @@ func dumpElementData(s *Set, e Element) string {
 	default:
 		return ""
 	}
-}
-
-// nextKey returns the key after an interval's end.
-func nextKey(end string) (string, bool) {
-	b := []byte(end)
-	for i := len(b) - 1; i >= 0; i-- {
-		if b[i]++; b[i] != 0 {
-			return string(b), true
-		}
-	}
-	return "", false
 }

@@ -125,8 +125,8 @@ func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]by
 		hi[atHi+i] |= mask
 	}
 	if !big && p.Order == datatype.HostEndian && LittleHost {
-		reverse(lo[at:])
-		reverse(hi[atHi:])
+		slices.Reverse(lo[at:])
+		slices.Reverse(hi[atHi:])
 	}
 	return lo, hi, nil
 }
@@ -303,14 +303,16 @@ func (s *Set) Conflict(a, b Element, what string) error {
 
 // touches reports whether b is the value after a.
 func touches(a, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
 	next := []byte(a)
-	for i := len(next) - 1; i >= 0; i-- {
-		next[i]++
-		if next[i] != 0 {
-			return string(next) == b
+	return increment(next) && string(next) == b
+}
+
+// increment adds 1 to a big-endian number. It returns false if the number was the
+// greatest.
+func increment(b []byte) bool {
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i]++; b[i] != 0 {
+			return true
 		}
 	}
 	return false
@@ -425,7 +427,7 @@ func (p *Part) native(v string, big bool) []byte {
 	}
 	if big != (p.Type.Len() == 0) {
 		// Types without a width of their own format big-endian numbers.
-		reverse(b)
+		slices.Reverse(b)
 	}
 	return b
 }

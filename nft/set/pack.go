@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -306,7 +307,7 @@ func (p *Part) appendParse(b []byte, text string, big bool) ([]byte, error) {
 		return b, nil
 	}
 	if big && p.Order == datatype.HostEndian && LittleHost {
-		reverse(b[at:])
+		slices.Reverse(b[at:])
 	}
 	return b, nil
 }
@@ -323,15 +324,9 @@ func (p *Part) appendNumber(b []byte, text string, big bool) ([]byte, error) {
 	at := len(b)
 	b = datatype.Integer.AppendUint(b, v, p.Size)
 	if !big && p.Order == datatype.HostEndian && LittleHost {
-		reverse(b[at:])
+		slices.Reverse(b[at:])
 	}
 	return b, nil
-}
-
-func reverse(b []byte) {
-	for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
-		b[i], b[j] = b[j], b[i]
-	}
 }
 
 // appendObjectName appends the name of an object, which may be quoted, as nft

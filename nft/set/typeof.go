@@ -72,7 +72,7 @@ func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 		if key == nil {
 			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of meta", x.Key)
 		}
-		return selectorPart(key.Type, key.Bits, key.Order), TypeOfExpr{exprMeta, []typeOfAttr{{0, uint32(key.Key)}}}, nil
+		return keyPart(key), TypeOfExpr{exprMeta, []typeOfAttr{{0, uint32(key.Key)}}}, nil
 	case *syntax.CT:
 		return typeOfCT(x)
 	case *syntax.FIB:
@@ -97,16 +97,14 @@ func selectorPart(t *datatype.Type, bits uint32, order datatype.Order) Part {
 
 func typeOfPayload(x *syntax.Payload) (Part, TypeOfExpr, *syntax.Error) {
 	h := selector.HeaderByName(x.Proto)
-	i := slices.IndexFunc(payloadDescs[:], func(d payloadDesc) bool { return d.proto == x.Proto })
-	if h == nil || i < 0 {
+	if h == nil {
 		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown header %q", x.Proto)
 	}
-	f := h.Field(x.Field)
-	number := slices.Index(payloadDescs[i].fields, x.Field) + 1
-	if f == nil || number == 0 {
+	i := slices.IndexFunc(h.Fields, func(f selector.Field) bool { return f.Name == x.Field })
+	if i < 0 {
 		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.FieldPos, "unknown field %q of %s", x.Field, x.Proto)
 	}
-	e := TypeOfExpr{exprPayload, []typeOfAttr{{0, payloadDescs[i].id}, {1, uint32(number)}}}
+	f, e := &h.Fields[i], TypeOfExpr{exprPayload, []typeOfAttr{{0, h.Desc}, {1, uint32(i + 1)}}}
 	if f.Type == datatype.Integer {
 		// The width of an integer is not in its type.
 		e.attrs = append(e.attrs, typeOfAttr{4, f.Bits})
@@ -139,7 +137,7 @@ func typeOfCT(x *syntax.CT) (Part, TypeOfExpr, *syntax.Error) {
 		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "ct %s has no type that nft(8) could list: use \"type inet_service\"", x.Key)
 	}
 	dir := uint32(selector.ParseDirection(x.Dir)) - 1 // no direction is the greatest number
-	return selectorPart(key.Type, key.Bits, key.Order), TypeOfExpr{exprCT, []typeOfAttr{{0, key.Key}, {1, dir}}}, nil
+	return keyPart(key), TypeOfExpr{exprCT, []typeOfAttr{{0, key.Key}, {1, dir}}}, nil
 }
 
 func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
@@ -162,48 +160,17 @@ func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
 // NumgenPart is the type of a number generator.
 var NumgenPart = selectorPart(datatype.Integer, 32, datatype.HostEndian)
 
-// FIBPart is the type of a fib result, an index of fibResults.
+// FIBPart is the type of a fib result, an index of selector.FIBResults.
 func FIBPart(result uint32) (Part, bool) {
-	if result >= uint32(len(selector.FIBResults)) {
+	if result == 0 || result >= uint32(len(fibParts)) {
 		return Part{}, false
 	}
-	switch selector.FIBResults[result] {
-	case "oif":
-		return selectorPart(datatype.IfIndex, 32, datatype.HostEndian), true
-	case "oifname":
-		return selectorPart(datatype.String, 8*datatype.IfNameSize, datatype.HostEndian), true
-	case "type":
-		return selectorPart(datatype.FIBAddrType, 32, datatype.HostEndian), true
-	default:
-		return Part{}, false
-	}
+	return fibParts[result], true
 }
 
-// payloadDesc is a protocol as nft numbers it: enum proto_desc_id of its
-// proto.h, and the fields of its header from 1.
-type payloadDesc struct {
-	proto  string
-	id     uint32
-	fields []string
-}
-
-// payloadDescs are the protocols of nft 1.0.6.
-var payloadDescs = [...]payloadDesc{
-	{"ah", 1, []string{"nexthdr", "hdrlength", "reserved", "spi", "sequence"}},
-	{"esp", 2, []string{"spi", "sequence"}},
-	{"comp", 3, []string{"nexthdr", "flags", "cpi"}},
-	{"icmp", 4, []string{"type", "code", "checksum", "id", "sequence", "gateway", "mtu"}},
-	{"igmp", 5, []string{"type", "checksum", "mrt", "group"}},
-	{"udp", 6, []string{"sport", "dport", "length", "checksum"}},
-	{"udplite", 7, []string{"sport", "dport", "csumcov", "checksum"}},
-	{"tcp", 8, []string{"sport", "dport", "sequence", "ackseq", "doff", "reserved", "flags", "window", "checksum", "urgptr"}},
-	{"dccp", 9, []string{"sport", "dport", "type"}},
-	{"sctp", 10, []string{"sport", "dport", "vtag", "checksum"}},
-	{"th", 11, []string{"sport", "dport"}},
-	{"ip", 12, []string{"version", "hdrlength", "dscp", "ecn", "length", "id", "frag-off", "ttl", "protocol", "checksum", "saddr", "daddr"}},
-	{"ip6", 13, []string{"version", "dscp", "ecn", "flowlabel", "length", "nexthdr", "hoplimit", "saddr", "daddr"}},
-	{"icmpv6", 14, []string{"type", "code", "checksum", "param-problem", "mtu", "id", "sequence", "max-delay"}},
-	{"arp", 15, []string{"htype", "ptype", "hlen", "plen", "operation", "saddr ether", "saddr ip", "daddr ether", "daddr ip"}},
-	{"vlan", 16, []string{"pcp", "dei", "cfi", "id", "type"}},
-	{"ether", 17, []string{"daddr", "saddr", "type"}},
+// fibParts are the types of selector.FIBResults.
+var fibParts = [...]Part{
+	1: selectorPart(datatype.IfIndex, 32, datatype.HostEndian),
+	2: selectorPart(datatype.String, 8*datatype.IfNameSize, datatype.HostEndian),
+	3: selectorPart(datatype.FIBAddrType, 32, datatype.HostEndian),
 }

@@ -1,8 +1,6 @@
 package set
 
 import (
-	"slices"
-
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -52,11 +50,10 @@ func parseTypeOfExthdr(attr func(byte) uint32) (Part, bool) {
 		if op == selector.ExthdrIPv6 && e.Desc != desc || op != selector.ExthdrIPv6 && uint32(e.Type) != desc {
 			continue
 		}
-		if e.Presence.Bits != 0 && e.Presence.Index == index {
-			return selectorPart(e.Presence.Type, e.Presence.Bits, datatype.BigEndian), true
-		}
-		if f := slices.IndexFunc(e.Fields, func(f selector.ExtensionField) bool { return f.Index == index }); f >= 0 {
-			return selectorPart(e.Fields[f].Type, e.Fields[f].Bits, datatype.BigEndian), true
+		for _, f := range append([]selector.ExtensionField{e.Presence}, e.Fields...) {
+			if f.Bits != 0 && f.Index == index {
+				return selectorPart(f.Type, f.Bits, datatype.BigEndian), true
+			}
 		}
 	}
 	if op == selector.ExthdrTCP && index == selector.TCPKind.Index {

@@ -23,16 +23,16 @@ func TestTypeOfHeadersAsNft(t *testing.T) {
 		"@nh,0,8", "@nh,8,16", "@ll,0,48", "@th,0,16", "@th,16,16", "@th,8,32", "@ih,0,128", "@nh,4,4", "@nh,3,7",
 		"@nh,96,32 . tcp dport", "tcp dport . @th,8,8 . ip dscp", "ip6 flowlabel . ip6 dscp",
 	}, nft.FamilyBridge: {"ether saddr . vlan id . ip saddr", "vlan pcp . vlan dei"}}
-	for _, d := range payloadDescs {
+	for _, h := range selector.Headers {
 		family := nft.FamilyInet
-		switch d.proto {
+		switch h.Name {
 		case "ether", "vlan":
 			family = nft.FamilyBridge
 		case "arp":
 			family = nft.FamilyARP
 		}
-		for _, f := range d.fields {
-			fields[family] = append(fields[family], d.proto+" "+f)
+		for _, f := range h.Fields {
+			fields[family] = append(fields[family], h.Name+" "+f.Name)
 		}
 	}
 	for family, list := range fields {
@@ -59,22 +59,14 @@ func TestTypeOfHeadersAsNft(t *testing.T) {
 // TestHeaderTables checks what the tables of headers have to do with each
 // other.
 func TestHeaderTables(t *testing.T) {
-	for _, d := range payloadDescs {
-		h := selector.HeaderByName(d.proto)
-		if h == nil {
-			t.Errorf("header %s is missing", d.proto)
-			continue
+	seen := map[uint32]bool{}
+	for _, h := range selector.Headers {
+		if h.Desc == 0 || seen[h.Desc] || selector.HeaderByName(h.Name) != h {
+			t.Errorf("header %s has the number %d of another one", h.Name, h.Desc)
 		}
-		for _, f := range d.fields {
-			if h.Field(f) == nil {
-				t.Errorf("%s has no field %s", d.proto, f)
-			}
-		}
-		if len(h.Fields) != len(d.fields) {
-			t.Errorf("%s has %d fields: want %d", d.proto, len(h.Fields), len(d.fields))
-		}
+		seen[h.Desc] = true
 		for _, u := range h.Uppers {
-			if up := h.Upper(u.Num); up == nil || !slices.ContainsFunc(payloadDescs[:], func(d payloadDesc) bool { return d.proto == u.Name }) {
+			if up := h.Upper(u.Num); up == nil || !slices.Contains(selector.Headers[:], up) {
 				t.Errorf("%s carries %s, which is not a header", h.Name, u.Name)
 			}
 		}

@@ -24,13 +24,13 @@ func typeOfHost(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 		if err != nil {
 			return Part{}, TypeOfExpr{}, err
 		}
-		return hostPart(key), TypeOfExpr{exprRt, []typeOfAttr{{0, key.Key}}}, nil
+		return keyPart(key), TypeOfExpr{exprRt, []typeOfAttr{{0, key.Key}}}, nil
 	case *syntax.Socket:
 		key := selector.SocketKeys.ByName("", x.Key)
 		if key == nil {
 			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of socket", x.Key)
 		}
-		return hostPart(key), TypeOfExpr{exprSocket, []typeOfAttr{{0, key.Key}}}, nil
+		return keyPart(key), TypeOfExpr{exprSocket, []typeOfAttr{{0, key.Key}}}, nil
 	case *syntax.OSF:
 		return OsfPart, TypeOfExpr{expr: exprOSF}, nil
 	case *syntax.IPsec:
@@ -38,7 +38,7 @@ func typeOfHost(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 		if key == nil {
 			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown key %q of ipsec", x.Key)
 		}
-		return hostPart(key), TypeOfExpr{exprXfrm, []typeOfAttr{{0, key.Key}, {1, x.Spnum}, {2, uint32(selector.XfrmDirection(x.Dir))}}}, nil
+		return keyPart(key), TypeOfExpr{exprXfrm, []typeOfAttr{{0, key.Key}, {1, x.Spnum}, {2, uint32(selector.XfrmDirection(x.Dir))}}}, nil
 	case *syntax.Hash:
 		kind, seed, seeded := hashKind(x), uint32(0), uint32(0)
 		if x.Seed != nil {
@@ -50,30 +50,8 @@ func typeOfHost(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	}
 }
 
-// parseTypeOfHost is the inverse of typeOfHost, by the number of the
-// expression and of its key.
-func parseTypeOfHost(expr, key uint32) (Part, bool) {
-	var keys []selector.Key
-	switch expr {
-	case exprOSF:
-		return OsfPart, true
-	case exprRt:
-		keys = selector.RtKeys[:]
-	case exprSocket:
-		keys = selector.SocketKeys[:]
-	case exprXfrm:
-		keys = selector.IPsecKeys[:]
-	}
-	for i := range keys {
-		if keys[i].Key == key {
-			return hostPart(&keys[i]), true
-		}
-	}
-	return Part{}, false
-}
-
-// hostPart is the part of a set's key that the key's values are.
-func hostPart(k *selector.Key) Part { return selectorPart(k.Type, k.Bits, k.Order) }
+// keyPart is the part of a set's key that the key's values are.
+func keyPart(k *selector.Key) Part { return selectorPart(k.Type, k.Bits, k.Order) }
 
 // MaxGenre is the length of an operating system's name with its NUL
 // (NFT_OSF_MAXGENRELEN).

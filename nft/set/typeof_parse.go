@@ -68,35 +68,25 @@ func parseTypeOfPart(expr uint32, data []byte) (Part, bool) {
 			// Raw payload; the fourth attribute is its width.
 			return selectorPart(datatype.Integer, attr(4), datatype.BigEndian), attr(4) > 0
 		}
-		for _, d := range payloadDescs {
-			h, n := selector.HeaderByName(d.proto), int(attr(1))
-			if d.id != attr(0) || h == nil || n < 1 || n > len(d.fields) {
-				continue
-			}
-			if f := h.Field(d.fields[n-1]); f != nil {
-				return selectorPart(f.Type, f.Bits, datatype.BigEndian), true
+		for _, h := range selector.Headers {
+			if n := int(attr(1)); h.Desc == attr(0) && n >= 1 && n <= len(h.Fields) {
+				return selectorPart(h.Fields[n-1].Type, h.Fields[n-1].Bits, datatype.BigEndian), true
 			}
 		}
 	case exprExthdr:
 		return parseTypeOfExthdr(attr)
-	case exprMeta:
-		for _, k := range selector.MetaKeys {
-			if uint32(k.Key) == attr(0) {
-				return selectorPart(k.Type, k.Bits, k.Order), true
-			}
-		}
-	case exprCT:
-		for _, k := range selector.CTKeys {
-			if k.Key == attr(0) && k.Type != nil {
-				return selectorPart(k.Type, k.Bits, k.Order), true
-			}
-		}
 	case exprFIB:
 		return FIBPart(attr(0))
 	case exprNumgen, exprHash:
 		return NumgenPart, true
-	case exprRt, exprSocket, exprOSF, exprXfrm:
-		return parseTypeOfHost(expr, attr(0))
+	case exprOSF:
+		return OsfPart, true
+	}
+	keys := map[uint32]selector.Keys{
+		exprMeta: selector.MetaKeys, exprCT: selector.CTKeys, exprRt: selector.RtKeys, exprSocket: selector.SocketKeys, exprXfrm: selector.IPsecKeys,
+	}
+	if k := keys[expr].ByNumber(attr(0)); k != nil && k.Type != nil {
+		return keyPart(k), true
 	}
 	return Part{}, false
 }

@@ -35,17 +35,7 @@ func (e TypeOfExpr) jenkins() bool {
 func AdjacentWildcards(elems []Element) bool {
 	sorted := slices.SortedFunc(slices.Values(elems), func(a, b Element) int { return strings.Compare(a.Key, b.Key) })
 	for i := 1; i < len(sorted); i++ {
-		before := sorted[i-1]
-		if before.Key == "" || before.KeyEnd == "" {
-			continue
-		}
-		next := []byte(before.KeyEnd)
-		for at := len(next) - 1; at >= 0; at-- {
-			if next[at]++; next[at] != 0 {
-				break
-			}
-		}
-		if string(next) == sorted[i].Key {
+		if end := sorted[i-1].KeyEnd; end != "" && touches(end, sorted[i].Key) {
 			return true
 		}
 	}
