@@ -30,7 +30,7 @@ func TestGetInfo(t *testing.T) {
 	if err != nil || info.GetVersion() != "v1.2.3" || info.GetKernel().GetRelease() == "" || info.GetLimits().GetMessageBytes() != server.MaxMessage {
 		t.Fatalf("info %v, error %v", info, err)
 	}
-	if len(info.GetFeatures()) != 0 {
+	if !slices.Equal(info.GetFeatures(), []string{"expiration"}) {
 		t.Errorf("a daemon without all that is optional has features %q", info.GetFeatures())
 	}
 	f := table()
