@@ -1,10 +1,10 @@
 package admission
 
 import (
-	"strconv"
-	"strings"
+	"cmp"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/set"
@@ -33,35 +33,22 @@ func ElementName(table nft.TableID, set, key string) *weftv1.ObjectName {
 	return n
 }
 
-// PlaceName names the object that package desired calls by its table and a place
-// in it, such as "chain input" or "ct helper ftp rule 3".
-func PlaceName(object string) *weftv1.ObjectName {
-	words := strings.Fields(object)
-	if len(words) < 3 || words[0] != "table" {
+// PlaceName names a place; nil for none.
+func PlaceName(p desired.Place) *weftv1.ObjectName {
+	switch {
+	case p == (desired.Place{}):
 		return nil
+	case p.Key != "":
+		return ElementName(p.Table, p.Name, p.Key)
+	case p.Rule > 0:
+		return ruleName(p.Table, p.Name, p.Rule-1)
+	default:
+		return ObjectName(p.Table, cmp.Or(p.Kind, "table"), p.Name)
 	}
-	n := &weftv1.ObjectName{Kind: "table", Family: words[1], Table: words[2]}
-	place := strings.Join(words[3:], " ")
-	if place == "" {
-		return n
-	}
-	if head, key, ok := strings.Cut(place, " element "); ok {
-		_, name, _ := strings.Cut(head, " ")
-		n.Kind, n.Name, n.Key = "element", name, key
-		return n
-	}
-	if head, index, ok := strings.Cut(place, " rule "); ok {
-		_, n.Name, _ = strings.Cut(head, " ")
-		i, _ := strconv.ParseUint(index, 10, 32)
-		n.Kind, n.Index = "rule", uint32(i)
-		return n
-	}
-	last := strings.LastIndexByte(place, ' ')
-	n.Kind, n.Name = place[:max(last, 0)], place[last+1:]
-	return n
 }
 
-// OpName names the object of an op; nil for no op.
+// OpName names the object of an op. It returns nil for no op, and for one that it does
+// not know: the daemon must not panic, and the op is in the text of the error.
 func OpName(op kernel.Op) *weftv1.ObjectName {
 	switch o := op.(type) {
 	case nil:
@@ -99,7 +86,7 @@ func OpName(op kernel.Op) *weftv1.ObjectName {
 	case kernel.DeleteElements:
 		return elementsName(o.Table, o.Set, o.Elements)
 	default:
-		panic("no name for the object of a " + kernel.Describe(op))
+		return nil
 	}
 }
 

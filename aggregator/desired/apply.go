@@ -56,16 +56,11 @@ func (s *State) change(key Key, f func(*apply)) error {
 	}
 }
 
-// violate reports what is wrong at a place in a table.
-func (a *apply) violate(reason Reason, t *table, place, format string, args ...any) {
-	if len(a.violations) >= maxViolations {
-		return
+// violate reports what is wrong at a place.
+func (a *apply) violate(reason Reason, at Place, format string, args ...any) {
+	if len(a.violations) < maxViolations {
+		a.violations = append(a.violations, Violation{Object: at, Message: fmt.Sprintf(format, args...), Reason: reason})
 	}
-	object := "table " + t.id.String()
-	if place != "" {
-		object += " " + place
-	}
-	a.violations = append(a.violations, Violation{Object: object, Message: fmt.Sprintf(format, args...), Reason: reason})
 }
 
 // outdated records that an update was compiled against a declaration that has
@@ -213,9 +208,9 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 		p := &tu.PutSets[i]
 		switch {
 		case p.Decl == nil || p.Decl.Name == "":
-			a.violate(ReasonInvalid, h.table, "", "set %d has no declaration: give it a name and a type", i+1)
+			a.violate(ReasonInvalid, Place{Table: tu.Table}, "set %d has no declaration: give it a name and a type", i+1)
 		case seen["set "+p.Decl.Name]:
-			a.violate(ReasonInvalid, h.table, "set "+p.Decl.Name, "set %s is declared twice: join the declarations", p.Decl.Name)
+			a.violate(ReasonInvalid, Place{Table: tu.Table, Kind: "set", Name: p.Decl.Name}, "set %s is declared twice: join the declarations", p.Decl.Name)
 		default:
 			seen["set "+p.Decl.Name] = true
 			a.putSet(h, p)
@@ -225,9 +220,9 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 		p := &tu.PutChains[i]
 		switch {
 		case p.Decl == nil || p.Decl.Name == "" || slices.Contains(p.Rules, nil):
-			a.violate(ReasonInvalid, h.table, "", "chain %d is incomplete: give it a name, and no empty rules", i+1)
+			a.violate(ReasonInvalid, Place{Table: tu.Table}, "chain %d is incomplete: give it a name, and no empty rules", i+1)
 		case seen["chain "+p.Decl.Name]:
-			a.violate(ReasonInvalid, h.table, "chain "+p.Decl.Name, "chain %s is declared twice: join the declarations", p.Decl.Name)
+			a.violate(ReasonInvalid, Place{Table: tu.Table, Kind: "chain", Name: p.Decl.Name}, "chain %s is declared twice: join the declarations", p.Decl.Name)
 		default:
 			seen["chain "+p.Decl.Name] = true
 			a.putChain(h, p)
@@ -268,7 +263,7 @@ func (a *apply) putChain(h *holding, p *Chain) {
 	a.s.work.Objects++
 	if other := o.conflict(h.fragment, func(sh *chainShare) bool { return !equalChain(sh.decl, p.Decl) }); other != nil {
 		if !other.fragment.orphan {
-			a.violate(ReasonConflict, h.table, "chain "+o.name, "declaration of chain %s contradicts that of %s: declare it alike or use another name",
+			a.violate(ReasonConflict, o.at(), "declaration of chain %s contradicts that of %s: declare it alike or use another name",
 				o.name, other.fragment)
 			return
 		}
@@ -306,19 +301,19 @@ func (a *apply) putSet(h *holding, p *Set) {
 	a.s.work.Objects++
 	if other := o.conflict(h.fragment, func(sh *setShare) bool { return sh.decl != p.Decl && !sh.decl.Equal(p.Decl) }); other != nil {
 		if !other.fragment.orphan {
-			a.violate(ReasonConflict, h.table, "set "+o.name, "declaration of set %s contradicts that of %s (%s): declare it alike or use another name",
+			a.violate(ReasonConflict, o.at(), "declaration of set %s contradicts that of %s (%s): declare it alike or use another name",
 				o.name, other.fragment, difference(other.decl, p.Decl))
 			return
 		}
 		a.deleteSet(a.s.orphan.tables[h.table.id], o.name)
 	}
 	if _, ok := newLayout(p.Decl); p.Conntrack && !ok {
-		a.violate(ReasonInvalid, h.table, "map "+o.name,
+		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.name},
 			"flows of map %s cannot be watched: its key must begin with [address .] inet_proto . inet_service, and its data be address . inet_service", o.name)
 		return
 	}
 	if p.Affinity && !(p.Decl.Map && dynamic(p.Decl)) {
-		a.violate(ReasonInvalid, h.table, "map "+o.name,
+		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.name},
 			"entries of map %s cannot be made by packets: declare it as a map with flags dynamic, or leave it out of the affinity maps", o.name)
 		return
 	}
@@ -389,7 +384,7 @@ func (a *apply) replaceElements(o *set, sh *setShare, elems []nftset.Element) {
 func (a *apply) elements(h *holding, eu *Elements) {
 	sh, ok := h.sets[eu.Set]
 	if !ok {
-		a.violate(ReasonReference, h.table, "set "+eu.Set, "fragment %s does not declare set %s: declare it before changing its elements",
+		a.violate(ReasonReference, Place{Table: h.table.id, Kind: "set", Name: eu.Set}, "fragment %s does not declare set %s: declare it before changing its elements",
 			h.fragment.key, eu.Set)
 		return
 	}

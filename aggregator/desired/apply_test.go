@@ -26,7 +26,7 @@ func (h *harness) reject(u *Update, reason Reason, object string, words ...strin
 		h.t.Fatalf("rejection of %s: %v, want one violation of %s", r.Fragment, r.Violations, u.Fragment)
 	}
 	v := r.Violations[0]
-	if v.Reason != reason || v.Object != object {
+	if v.Reason != reason || v.Object.String() != object {
 		h.t.Errorf("violation %v at %q, want %v at %q (%s)", v.Reason, v.Object, reason, object, v.Message)
 	}
 	for _, w := range words {

@@ -90,11 +90,11 @@ func (w *world) checkBlame(u *Update, err error) {
 			w.t.Fatalf("violation names %v: %+v", named, v)
 		case declares && v.Reason != ReasonConflict:
 			w.t.Fatalf("violation has another reason: %+v", v)
-		case declares && !w.contradicts(u, named[0], v.Object):
+		case declares && !w.contradicts(u, named[0], v.Object.String()):
 			w.t.Fatalf("fragment %s does not contradict the update: %+v", named[0], v)
 		}
 		for _, key := range named {
-			if inUse && key != u.Fragment && !w.refers(key, v.Object) {
+			if inUse && key != u.Fragment && !w.refers(key, v.Object.String()) {
 				w.t.Fatalf("fragment %s does not refer to it: %+v", key, v)
 			}
 		}
@@ -217,7 +217,7 @@ func TestLawConflict(t *testing.T) {
 		}
 		var r *Rejection
 		if err := s.Apply(snapshot(keys[2], priority(), in(ipDeny, regular("user", rule("use", "missing"))))); !errors.As(err, &r) ||
-			r.Violations[0].Reason != ReasonReference || !strings.Contains(r.Violations[0].Object, "chain user rule 1") || !strings.Contains(r.Violations[0].Message, "missing") {
+			r.Violations[0].Reason != ReasonReference || !strings.Contains(r.Violations[0].Object.String(), "chain user rule 1") || !strings.Contains(r.Violations[0].Message, "missing") {
 			t.Fatalf("%v: want the place of the dangling reference", err)
 		}
 		must(snapshot(keys[0], 0))

@@ -175,7 +175,7 @@ func (a *apply) putObject(h *holding, d objectDecl) {
 	a.s.work.Objects++
 	if other := o.conflict(h.fragment, func(sh *objectShare) bool { return !sh.decl.equal(d) }); other != nil {
 		if !other.fragment.orphan {
-			a.violate(ReasonConflict, h.table, o.name, "declaration of %s contradicts that of %s (%s, not %s): declare it alike or use another name",
+			a.violate(ReasonConflict, o.at(), "declaration of %s contradicts that of %s (%s, not %s): declare it alike or use another name",
 				o.name, other.fragment, other.decl, d)
 			return
 		}
@@ -253,9 +253,9 @@ func (a *apply) objects(h *holding, tu *TableUpdate) {
 	for _, d := range tu.objectDecls() {
 		switch {
 		case !d.given():
-			a.violate(ReasonInvalid, h.table, "", "an object has no declaration: give it a kind and a name")
+			a.violate(ReasonInvalid, Place{Table: h.table.id}, "an object has no declaration: give it a kind and a name")
 		case seen[d.id()]:
-			a.violate(ReasonInvalid, h.table, describeObject(d.id()), "%s is declared twice: join the declarations", describeObject(d.id()))
+			a.violate(ReasonInvalid, h.table.object(d.id()).at(), "%s is declared twice: join the declarations", describeObject(d.id()))
 		default:
 			if seen == nil {
 				seen = map[objectID]bool{}

@@ -12,8 +12,9 @@ import (
 // reference is one place that refers to an object.
 type reference struct {
 	fragment *fragment
-	// place is within the table: "chain input rule 3".
-	place string
+	at       Place
+	// more is the number of further elements of the map that refer to the object.
+	more int
 	// slot is nil for an element.
 	slot *slot
 	// serial is the number of the change that brought the rule.
@@ -32,7 +33,7 @@ func (t *table) references(to target) []reference {
 	var refs []reference
 	for _, name := range sortedKeys(t.chains) {
 		for _, sh := range t.chains[name].shares {
-			refs = sh.references(refs, name, to)
+			refs = sh.references(refs, t.chains[name].at(), to)
 		}
 	}
 	if to.set != "" {
@@ -46,29 +47,26 @@ func (t *table) references(to target) []reference {
 		for _, sh := range o.shares {
 			if id, n := sh.leading(to); n > 0 {
 				e, _ := sh.elements.get(id)
-				place := "map " + name + " element " + sh.decl.FormatKey(e)
-				if n > 1 {
-					place = fmt.Sprintf("%s and %d more", place, n-1)
-				}
-				refs = append(refs, reference{fragment: sh.fragment, place: place})
+				at := Place{Table: t.id, Kind: "map", Name: name, Key: sh.decl.FormatKey(e)}
+				refs = append(refs, reference{fragment: sh.fragment, at: at, more: n - 1})
 			}
 		}
 	}
 	return refs
 }
 
-func (sh *chainShare) references(refs []reference, name string, to target) []reference {
+func (sh *chainShare) references(refs []reference, at Place, to target) []reference {
 	if !slices.Contains(sh.sets, to.set) && !slices.Contains(sh.chains, to.chain) && !slices.Contains(sh.objects, to.object) {
 		return refs
 	}
 	for i, r := range sh.rules {
 		if r.adopted {
 			// Which of them it is, only the record of all of them tells.
-			return append(refs, reference{fragment: sh.fragment, place: "chain " + name, slot: r, serial: sh.serial})
+			return append(refs, reference{fragment: sh.fragment, at: at, slot: r, serial: sh.serial})
 		}
 		if r.refersTo(to) {
-			place := fmt.Sprintf("chain %s rule %d", name, i+1)
-			refs = append(refs, reference{fragment: sh.fragment, place: place, slot: r, serial: sh.serial})
+			at.Rule = i + 1
+			refs = append(refs, reference{fragment: sh.fragment, at: at, slot: r, serial: sh.serial})
 		}
 	}
 	return refs
@@ -109,12 +107,12 @@ func (a *apply) checkReferences() {
 		if o.refs <= 0 || o.exists() && o.decl().Base == nil {
 			continue
 		}
-		a.blame(&o.node, "chain "+o.name, o.table.references(target{chain: o.name}), o.exists())
+		a.blame(o.at(), o.refs, o.table.references(target{chain: o.name}), o.exists())
 	}
 	for _, c := range a.s.checkSets {
 		o := c.object
 		if o.refs > 0 && !o.exists() {
-			a.blame(&o.node, "set "+o.name, o.table.references(target{set: o.name}), false)
+			a.blame(o.at(), o.refs, o.table.references(target{set: o.name}), false)
 		}
 	}
 	a.checkObjects()
@@ -126,7 +124,7 @@ func (a *apply) checkObjects() {
 	for _, c := range a.s.checkObjects {
 		o := c.object
 		if o.refs > 0 && !o.exists() {
-			a.blame(&o.node, o.name, o.table.references(target{object: o.id}), false)
+			a.blame(o.at(), o.refs, o.table.references(target{object: o.id}), false)
 		}
 	}
 }
@@ -134,8 +132,9 @@ func (a *apply) checkObjects() {
 // blame reports references to an object that does not exist, or that is a base
 // chain: the fragment's own references one by one, those of other fragments
 // together.
-func (a *apply) blame(o *node, what string, refs []reference, base bool) {
-	reason, own, other := ReasonReference, "does not exist in table "+o.table.id.String()+": publish it first or with this", "is still in use"
+func (a *apply) blame(at Place, count int, refs []reference, base bool) {
+	what := at.inTable()
+	reason, own, other := ReasonReference, "does not exist in table "+at.Table.String()+": publish it first or with this", "is still in use"
 	if base {
 		reason, own, other = ReasonInvalid, "is a base chain: only a chain without a hook can be jumped to", "cannot become a base chain while it is in use"
 	}
@@ -145,14 +144,22 @@ func (a *apply) blame(o *node, what string, refs []reference, base bool) {
 			others = append(others, r)
 			continue
 		}
-		a.violate(reason, o.table, r.place, "refers to %s, which %s", what, own)
+		a.violate(reason, r.at, "refers to %s, which %s%s", what, own, r.others())
 	}
 	if len(others) > 0 {
-		a.violate(reason, o.table, what, "%s %s: %s", what, other, dependents(others))
+		a.violate(reason, at, "%s %s: %s", what, other, dependents(others))
 	}
 	if len(refs) == 0 {
-		a.violate(reason, o.table, what, "%s %s: %d objects refer to it", what, other, o.refs)
+		a.violate(reason, at, "%s %s: %d objects refer to it", what, other, count)
 	}
+}
+
+// others says how many further elements of the same map refer to the object.
+func (r *reference) others() string {
+	if r.more == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", r.more)
 }
 
 // maxDependents bounds how many references a message names.
@@ -166,7 +173,7 @@ func dependents(refs []reference) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(refs)-i))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s of %s refers to it", r.place, r.fragment))
+		parts = append(parts, fmt.Sprintf("%s%s of %s refers to it", r.at.inTable(), r.others(), r.fragment))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -188,35 +195,35 @@ func (a *apply) checkRedeclared() {
 			}
 		}
 		if len(stuck) > 0 {
-			a.violate(ReasonConflict, o.table, "set "+o.name, "declaration of set %s changes (%s) while it is in use: %s",
+			a.violate(ReasonConflict, o.at(), "declaration of set %s changes (%s) while it is in use: %s",
 				o.name, difference(c.old, o.decl()), dependents(stuck))
 		}
 	}
 	for _, c := range a.s.checkChains {
 		o := c.object
 		if c.old != nil && o.exists() && o.refs > 0 && !updatable(c.old, o.decl()) {
-			a.checkStuck(&o.node, "chain "+o.name, target{chain: o.name})
+			a.checkStuck(o.table, o.at(), target{chain: o.name})
 		}
 	}
 	for _, c := range a.s.checkObjects {
 		o := c.object
 		if c.old.given() && o.exists() && o.refs > 0 && !c.old.equal(o.decl()) {
-			a.checkStuck(&o.node, o.name, target{object: o.id})
+			a.checkStuck(o.table, o.at(), target{object: o.id})
 		}
 	}
 }
 
 // checkStuck reports rules that cannot be added again although they refer to an
 // object that is made anew.
-func (a *apply) checkStuck(o *node, what string, to target) {
+func (a *apply) checkStuck(t *table, at Place, to target) {
 	var stuck []reference
-	for _, ref := range o.table.references(to) {
+	for _, ref := range t.references(to) {
 		if ref.slot != nil && ref.slot.adopted {
 			stuck = append(stuck, ref)
 		}
 	}
 	if len(stuck) > 0 {
-		a.violate(ReasonConflict, o.table, what, "declaration of %s changes while it is in use: %s", what, dependents(stuck))
+		a.violate(ReasonConflict, at, "declaration of %s changes while it is in use: %s", at.inTable(), dependents(stuck))
 	}
 }
 

@@ -29,10 +29,10 @@ func TestDanglingReferences(t *testing.T) {
 			if !errors.As(err, &r) || len(r.Violations) != 1 || r.Violations[0].Reason != ReasonReference {
 				t.Fatalf("Apply: %v, want one violation of a reference", err)
 			}
-			if got, want := r.Violations[0].Object, "table "+tt.table.Table.String()+" "+tt.object; len(got) < len(want) || got[:len(want)] != want {
+			if got, want := r.Violations[0].Object.String(), "table "+tt.table.Table.String()+" "+tt.object; len(got) < len(want) || got[:len(want)] != want {
 				t.Errorf("object %q, want %q", got, want)
 			}
-			h.reject(snapshot(policy, 0, tt.table), ReasonReference, r.Violations[0].Object, tt.words...)
+			h.reject(snapshot(policy, 0, tt.table), ReasonReference, r.Violations[0].Object.String(), tt.words...)
 			h.commit(snapshot(extra, 0, in(tt.table.Table, addrSet("s"), regular("d"), regular("pick"), regular("there"))), snapshot(policy, 0, tt.table))
 		})
 	}

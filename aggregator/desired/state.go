@@ -129,7 +129,7 @@ func New() *State {
 func (s *State) Work() Work { return s.work }
 
 // Pending returns the number of updates since the last Accept or Rollback:
-// successful calls of Apply, DropAdopted and DropUnclaimed. Plan.Origin counts
+// successful calls of Apply and DropUnclaimed. Plan.Origin counts
 // in these.
 func (s *State) Pending() int { return s.origin }
 

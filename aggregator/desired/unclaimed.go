@@ -1,15 +1,6 @@
 package desired
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/weft-proxy/weft/nft"
-)
-
-// ErrNotAdopted means that a fragment is not adopted: it is not known only from
-// before a restart.
-var ErrNotAdopted = errors.New("fragment is not waiting for its publisher")
+import "github.com/weft-proxy/weft/nft"
 
 // Unclaimed is an object, or a part of one, that was in the kernel at Adopt
 // and that no fragment is known for.
@@ -67,20 +58,5 @@ func (s *State) DropUnclaimed() error {
 			}
 			a.releaseOrphan(h.table)
 		}
-	})
-}
-
-// DropAdopted withdraws an adopted fragment. It counts as a change like an
-// Apply.
-// Possible errors: one that wraps [ErrNotAdopted]; *[Rejection], if other
-// fragments refer to objects that it holds.
-func (s *State) DropAdopted(key Key) error {
-	f, ok := s.fragments[key]
-	if !ok || !f.adopted {
-		return fmt.Errorf("drop adopted fragment %s: %w", key, ErrNotAdopted)
-	}
-	return s.change(key, func(a *apply) {
-		a.f = f
-		a.withdraw(f)
 	})
 }

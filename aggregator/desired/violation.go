@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/weft-proxy/weft/nft"
 )
 
 // ErrStale means that an update was compiled against declarations that have
@@ -28,48 +30,73 @@ const (
 	ReasonSnapshotNeeded Reason = 8
 )
 
+// reasonNames are the names of reasons, by their numbers.
+var reasonNames = [...]string{"unspecified", "syntax", "invalid", "conflict", "reference", "kernel", "permission", "limit", "snapshot needed"}
+
 // String returns the reason in words.
 func (r Reason) String() string {
-	switch r {
-	case ReasonUnspecified:
-		return "unspecified"
-	case ReasonSyntax:
-		return "syntax"
-	case ReasonInvalid:
-		return "invalid"
-	case ReasonConflict:
-		return "conflict"
-	case ReasonReference:
-		return "reference"
-	case ReasonKernel:
-		return "kernel"
-	case ReasonPermission:
-		return "permission"
-	case ReasonLimit:
-		return "limit"
-	case ReasonSnapshotNeeded:
-		return "snapshot needed"
-	default:
+	if int(r) >= len(reasonNames) {
 		return fmt.Sprintf("reason(%d)", uint8(r))
 	}
+	return reasonNames[r]
+}
+
+// Place is a table, an object in it, or a part of one. The zero value is no place.
+type Place struct {
+	Table nft.TableID
+	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper". It
+	// is empty for the table itself.
+	Kind, Name string
+	// Rule is the number of a rule among those that its fragment has in the chain,
+	// counted from 1. It is 0 for the chain.
+	Rule int
+	// Key is the key of an element, as nft writes it.
+	Key string
+}
+
+// String returns the place in the words of nft: "table ip weft chain input rule 3".
+func (p Place) String() string {
+	if p == (Place{}) {
+		return ""
+	}
+	return strings.TrimSuffix("table "+p.Table.String()+" "+p.inTable(), " ")
+}
+
+// inTable returns the place without the table.
+func (p Place) inTable() string {
+	switch {
+	case p.Kind == "":
+		return ""
+	case p.Rule > 0:
+		return fmt.Sprintf("%s %s rule %d", p.Kind, p.Name, p.Rule)
+	case p.Key != "":
+		return p.Kind + " " + p.Name + " element " + p.Key
+	default:
+		return p.Kind + " " + p.Name
+	}
+}
+
+func (o *chain) at() Place { return Place{Table: o.table.id, Kind: "chain", Name: o.name} }
+func (o *set) at() Place   { return Place{Table: o.table.id, Kind: "set", Name: o.name} }
+func (o *object) at() Place {
+	return Place{Table: o.table.id, Kind: string(o.id.Kind), Name: o.id.Name}
 }
 
 // Violation describes an error in an update: where it is, what is wrong and
 // what to do.
 type Violation struct {
-	// Object is the place in the update, such as
-	// "table ip weft chain input rule 3" (rules count from 1).
-	Object  string
+	// Object is where the update is wrong; zero if that is the fragment as a whole.
+	Object  Place
 	Message string
 	Reason  Reason
 }
 
 // String returns "object: message".
 func (v Violation) String() string {
-	if v.Object == "" {
+	if v.Object == (Place{}) {
 		return v.Message
 	}
-	return v.Object + ": " + v.Message
+	return v.Object.String() + ": " + v.Message
 }
 
 // Rejection is the error of an invalid update.

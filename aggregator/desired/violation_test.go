@@ -7,7 +7,7 @@ import (
 )
 
 func TestRejectionError(t *testing.T) {
-	v := Violation{Object: "table ip weft chain c", Message: "is wrong", Reason: ReasonConflict}
+	v := Violation{Object: Place{Table: ipWeft, Kind: "chain", Name: "c"}, Message: "is wrong", Reason: ReasonConflict}
 	tests := []struct {
 		r    Rejection
 		want string
