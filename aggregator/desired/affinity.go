@@ -109,12 +109,10 @@ func (s *State) setAffinity(o *set, sh *setShare, on bool) {
 		return
 	}
 	s.markSet(o)
-	write := func(on bool) {
+	do(s, func(on bool) {
 		sh.affinity = on
 		s.recordedAt++
-	}
-	write(on)
-	s.undo = append(s.undo, func() { write(!on) })
+	}, on, !on)
 }
 
 // stated reports whether a fragment states an element itself.

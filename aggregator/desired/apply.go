@@ -95,7 +95,11 @@ func (a *apply) update(u *Update) {
 	if u.Snapshot {
 		shared = f.setsShared()
 		a.identify(f, u.identity())
-		a.dropOthers(f, u)
+		for id, h := range f.tables {
+			if !slices.ContainsFunc(u.Tables, func(tu TableUpdate) bool { return tu.Table == id }) {
+				a.leave(h)
+			}
+		}
 	}
 	for i := range u.Tables {
 		a.table(f, &u.Tables[i], u.Snapshot)
@@ -138,50 +142,37 @@ func (a *apply) identify(f *fragment, id identity) {
 	move(a.s.attachObject, a.s.attachChain, a.s.attach)
 }
 
-// dropOthers gives up everything that a snapshot does not have.
-func (a *apply) dropOthers(f *fragment, u *Update) {
-	tables, chains, sets, items := map[nft.TableID]bool{}, map[objectName]bool{}, map[objectName]bool{}, map[nft.TableID]map[objectID]bool{}
-	for i := range u.Tables {
-		tu := &u.Tables[i]
-		tables[tu.Table] = true
-		for _, c := range tu.PutChains {
-			if c.Decl != nil {
-				chains[objectName{tu.Table, c.Decl.Name}] = true
-			}
-		}
-		for _, p := range tu.PutSets {
-			if p.Decl != nil {
-				sets[objectName{tu.Table, p.Decl.Name}] = true
-			}
-		}
-		items[tu.Table] = tu.objectIDs()
-	}
-	for id, h := range f.tables {
-		for name := range h.chains {
-			if !chains[objectName{id, name}] {
-				a.deleteChain(h, name)
-			}
-		}
-		for name := range h.sets {
-			if !sets[objectName{id, name}] {
-				a.deleteSet(h, name)
-			}
-		}
-		for item := range h.objects {
-			if !items[id][item] {
-				a.deleteObject(h, item)
-			}
-		}
-		if !tables[id] {
-			a.s.release(h)
+// drop gives up what a fragment has in a table, except what is to be kept.
+func (a *apply) drop(h *holding, keep map[Place]bool) {
+	for name := range h.chains {
+		if o := h.table.chains[name]; !keep[o.at()] {
+			a.deleteChain(h, name)
 		}
 	}
+	for name := range h.sets {
+		if o := h.table.sets[name]; !keep[o.at()] {
+			a.deleteSet(h, name)
+		}
+	}
+	for id := range h.objects {
+		if o := h.table.objects[id]; !keep[o.at()] {
+			a.deleteObject(h, id)
+		}
+	}
+}
+
+// leave gives up what a fragment has in a table, and the table.
+func (a *apply) leave(h *holding) {
+	a.drop(h, nil)
+	a.s.release(h)
 }
 
 // withdraw removes a fragment with everything that it holds.
 func (a *apply) withdraw(f *fragment) {
 	shared := f.setsShared()
-	a.dropOthers(f, &Update{})
+	for _, h := range f.tables {
+		a.leave(h)
+	}
 	a.s.setFragment(f.key, nil)
 	a.resolveOrphans(shared)
 }
@@ -196,41 +187,60 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	if snapshot {
 		a.s.setDormant(h, tu.Dormant)
 	}
-	a.objects(h, tu)
+	for _, id := range tu.DeleteObjects {
+		a.deleteObject(h, id)
+	}
+	for _, name := range tu.DeleteFlowtables {
+		a.deleteObject(h, objectID{Kind: kindFlowtable, Name: name})
+	}
 	for _, name := range tu.DeleteChains {
 		a.deleteChain(h, name)
 	}
 	for _, name := range tu.DeleteSets {
 		a.deleteSet(h, name)
 	}
-	seen := map[string]bool{}
-	for i := range tu.PutSets {
-		p := &tu.PutSets[i]
-		switch {
-		case p.Decl == nil || p.Decl.Name == "":
-			a.violate(ReasonInvalid, Place{Table: tu.Table}, "set %d has no declaration: give it a name and a type", i+1)
-		case seen["set "+p.Decl.Name]:
-			a.violate(ReasonInvalid, Place{Table: tu.Table, Kind: "set", Name: p.Decl.Name}, "set %s is declared twice: join the declarations", p.Decl.Name)
-		default:
-			seen["set "+p.Decl.Name] = true
-			a.putSet(h, p)
-		}
-	}
-	for i := range tu.PutChains {
-		p := &tu.PutChains[i]
-		switch {
-		case p.Decl == nil || p.Decl.Name == "" || slices.Contains(p.Rules, nil):
-			a.violate(ReasonInvalid, Place{Table: tu.Table}, "chain %d is incomplete: give it a name, and no empty rules", i+1)
-		case seen["chain "+p.Decl.Name]:
-			a.violate(ReasonInvalid, Place{Table: tu.Table, Kind: "chain", Name: p.Decl.Name}, "chain %s is declared twice: join the declarations", p.Decl.Name)
-		default:
-			seen["chain "+p.Decl.Name] = true
-			a.putChain(h, p)
-		}
+	declared := a.declare(h, tu)
+	if snapshot {
+		a.drop(h, declared)
 	}
 	for i := range tu.Elements {
 		a.elements(h, &tu.Elements[i])
 	}
+}
+
+// declare makes the declarations of an update, and returns what they are of.
+func (a *apply) declare(h *holding, tu *TableUpdate) map[Place]bool {
+	declared := make(map[Place]bool, len(tu.PutObjects)+len(tu.PutFlowtables)+len(tu.PutSets)+len(tu.PutChains))
+	first := func(at Place) bool {
+		if declared[at] {
+			a.violate(ReasonInvalid, at, "%s is declared twice: join the declarations", at.inTable())
+			return false
+		}
+		declared[at] = true
+		return true
+	}
+	for _, d := range tu.objectDecls() {
+		if !d.given() {
+			a.violate(ReasonInvalid, Place{Table: tu.Table}, "an object has no declaration: give it a kind and a name")
+		} else if first(h.table.object(d.id()).at()) {
+			a.putObject(h, d)
+		}
+	}
+	for i := range tu.PutSets {
+		if p := &tu.PutSets[i]; p.Decl == nil || p.Decl.Name == "" {
+			a.violate(ReasonInvalid, Place{Table: tu.Table}, "set %d has no declaration: give it a name and a type", i+1)
+		} else if first(Place{Table: tu.Table, Kind: "set", Name: p.Decl.Name}) {
+			a.putSet(h, p)
+		}
+	}
+	for i := range tu.PutChains {
+		if p := &tu.PutChains[i]; p.Decl == nil || p.Decl.Name == "" || slices.Contains(p.Rules, nil) {
+			a.violate(ReasonInvalid, Place{Table: tu.Table}, "chain %d is incomplete: give it a name, and no empty rules", i+1)
+		} else if first(Place{Table: tu.Table, Kind: "chain", Name: p.Decl.Name}) {
+			a.putChain(h, p)
+		}
+	}
+	return declared
 }
 
 // checkUses compares the declarations that an update was compiled against with

@@ -155,8 +155,7 @@ func (s *State) linkChain(o *chain, sh *chainShare, in bool) {
 // setRules replaces a share's rules.
 func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 	s.stampChain(o, sh.fragment)
-	old := sh.ruleList
-	write := func(l ruleList) {
+	do(s, func(l ruleList) {
 		s.work.Rules += uint64(len(sh.rules) + len(l.rules))
 		changed := !sh.sameReferences(&l)
 		if changed {
@@ -171,24 +170,18 @@ func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 			s.referAll(o, sh, true)
 			s.recordedAt++
 		}
-	}
-	write(l)
-	s.undo = append(s.undo, func() { write(old) })
+	}, l, sh.ruleList)
 }
 
 // redeclareChain changes a share's declaration.
 func (s *State) redeclareChain(o *chain, sh *chainShare, d *nftobject.Chain) {
-	old := sh.decl
 	s.stampChain(o, sh.fragment)
 	s.queueChain(o)
-	s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(old.Comment)}, +1)
-	sh.decl = d
-	s.declared(o.table)
-	s.undo = append(s.undo, func() {
-		s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(old.Comment)}, -1)
-		sh.decl = old
+	do(s, func(d *nftobject.Chain) {
+		s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(sh.decl.Comment)}, +1)
+		sh.decl = d
 		s.declared(o.table)
-	})
+	}, d, sh.decl)
 }
 
 // referAll adds or removes the references of a share.

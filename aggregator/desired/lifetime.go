@@ -64,14 +64,12 @@ func (s *State) setIdentity(f *fragment, id identity) {
 	}
 	old := f.identity
 	recorded := old.priority != id.priority || old.lifetime != id.lifetime || old.expires != id.expires || old.adopted != id.adopted
-	write := func(id identity) {
+	do(s, func(id identity) {
 		f.identity = id
 		if recorded {
 			s.recordedAt++
 		}
-	}
-	write(id)
-	s.undo = append(s.undo, func() { write(old) })
+	}, id, old)
 }
 
 // noteLifetime remembers the lifetime that a fragment has as of the last Accept,

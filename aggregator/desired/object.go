@@ -157,15 +157,12 @@ func (s *State) redeclareObject(o *object, sh *objectShare, d objectDecl) {
 	s.markObject(o)
 	s.stamp(&o.origin)
 	s.queueObject(o)
-	write := func(d objectDecl) {
+	do(s, func(d objectDecl) {
 		s.charge(sh.fragment, sh.decl.usage(), -1)
 		s.charge(sh.fragment, d.usage(), +1)
 		sh.decl = d
 		s.declared(o.table)
-	}
-	old := sh.decl
-	write(d)
-	s.undo = append(s.undo, func() { write(old) })
+	}, d, sh.decl)
 }
 
 // putObject declares an object or flowtable.
@@ -224,46 +221,6 @@ func (tu *TableUpdate) objectDecls() []objectDecl {
 		all = append(all, objectDecl{flowtable: f})
 	}
 	return all
-}
-
-// objectIDs returns the objects that an update declares.
-func (tu *TableUpdate) objectIDs() map[objectID]bool {
-	decls := tu.objectDecls()
-	if decls == nil {
-		return nil
-	}
-	ids := make(map[objectID]bool, len(decls))
-	for _, d := range decls {
-		if d.given() {
-			ids[d.id()] = true
-		}
-	}
-	return ids
-}
-
-// objects applies the declarations and deletions of objects and flowtables.
-func (a *apply) objects(h *holding, tu *TableUpdate) {
-	for _, id := range tu.DeleteObjects {
-		a.deleteObject(h, id)
-	}
-	for _, name := range tu.DeleteFlowtables {
-		a.deleteObject(h, objectID{Kind: kindFlowtable, Name: name})
-	}
-	var seen map[objectID]bool
-	for _, d := range tu.objectDecls() {
-		switch {
-		case !d.given():
-			a.violate(ReasonInvalid, Place{Table: h.table.id}, "an object has no declaration: give it a kind and a name")
-		case seen[d.id()]:
-			a.violate(ReasonInvalid, h.table.object(d.id()).at(), "%s is declared twice: join the declarations", describeObject(d.id()))
-		default:
-			if seen == nil {
-				seen = map[objectID]bool{}
-			}
-			seen[d.id()] = true
-			a.putObject(h, d)
-		}
-	}
 }
 
 // objectChange is an object with the declaration that the kernel has.

@@ -57,14 +57,11 @@ type setShare struct {
 	elements            *elements
 	// bytes is the size of the elements for Usage.
 	bytes int
-	// origin is the update that brought the share, -1 after the next Accept.
-	// fresh are the elements that it brought, in its order; nil from then on,
-	// and where it does not say everything.
-	origin int
 	// origin is the update that brought the share, -1 after the next Accept. fresh
 	// are the elements that it brought, in its order. It is nil after that, and if
 	// a key was repeated.
-	fresh []nftset.Element
+	origin int
+	fresh  []nftset.Element
 	// shadowed counts elements whose data another share's hides.
 	shadowed int
 
@@ -426,12 +423,10 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 
 // redeclare changes a share's declaration.
 func (s *State) redeclare(o *set, sh *setShare, d *nftset.Set) {
-	old := sh.decl
 	s.markSet(o)
 	s.stamp(&o.origin)
 	s.queueSet(o)
-	s.writeDecl(o, sh, d)
-	s.undo = append(s.undo, func() { s.writeDecl(o, sh, old) })
+	do(s, func(d *nftset.Set) { s.writeDecl(o, sh, d) }, d, sh.decl)
 }
 
 func (s *State) writeDecl(o *set, sh *setShare, d *nftset.Set) {
@@ -453,11 +448,9 @@ func (s *State) setConntrack(o *set, sh *setShare, on bool) {
 	if sh.conntrack == on {
 		return
 	}
-	write := func(on bool) {
+	do(s, func(on bool) {
 		sh.conntrack = on
 		s.index(o, false)
 		s.recordedAt++
-	}
-	write(on)
-	s.undo = append(s.undo, func() { write(!on) })
+	}, on, !on)
 }

@@ -231,6 +231,12 @@ func assign[T any](s *State, at *T, v T) {
 	s.undo = append(s.undo, func() { *at = old })
 }
 
+// do makes a change: write sets the new value, and the old one to undo it.
+func do[T any](s *State, write func(T), v, old T) {
+	write(v)
+	s.undo = append(s.undo, func() { write(old) })
+}
+
 // stamp makes the running update the origin of an object's change.
 func (s *State) stamp(origin *int) {
 	if *origin != s.origin {
@@ -298,9 +304,7 @@ func (f *fragment) String() string {
 // setFragment registers a fragment, or removes it if f is nil.
 func (s *State) setFragment(key Key, f *fragment) {
 	s.noteLifetime(key)
-	old := s.fragments[key]
-	s.writeFragment(key, f)
-	s.undo = append(s.undo, func() { s.writeFragment(key, old) })
+	do(s, func(f *fragment) { s.writeFragment(key, f) }, f, s.fragments[key])
 }
 
 func (s *State) writeFragment(key Key, f *fragment) {
@@ -359,16 +363,12 @@ func (s *State) writeHolding(h *holding, in bool) {
 }
 
 func (s *State) setTableComment(h *holding, comment string) {
-	old := h.comment
-	if old == comment {
-		return
+	if h.comment != comment {
+		do(s, func(comment string) {
+			h.comment = comment
+			s.recordedAt++
+		}, comment, h.comment)
 	}
-	h.comment = comment
-	s.recordedAt++
-	s.undo = append(s.undo, func() {
-		h.comment = old
-		s.recordedAt++
-	})
 }
 
 // dormant reports whether a fragment wants the table dormant.
@@ -378,16 +378,13 @@ func (t *table) dormant() bool {
 
 // setDormant changes whether a fragment wants a table dormant.
 func (s *State) setDormant(h *holding, dormant bool) {
-	old := h.dormant
-	if old == dormant {
+	if h.dormant == dormant {
 		return
 	}
 	s.markTable(h.table)
 	s.stamp(&h.table.origin)
-	write := func(dormant bool) {
+	do(s, func(dormant bool) {
 		h.dormant = dormant
 		s.recordedAt++
-	}
-	write(dormant)
-	s.undo = append(s.undo, func() { write(old) })
+	}, dormant, !dormant)
 }
