@@ -298,3 +298,42 @@ func TestKernelRepairsWithoutOwnership(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestKernelRestartKeepsDynamicSet restarts with a set that rules fill and that
+// declares no size, which the kernel sets to 65535 (nft_dynset_init): the
+// set is the declared one, and what packets added stays.
+func TestKernelRestartKeepsDynamicSet(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	f := &weftv1.Fragment{Name: "seen", Lifetime: weftv1.Lifetime_LIFETIME_DURABLE, Tables: []*weftv1.Table{{
+		Family: "ip", Name: "demo",
+		Sets: []*weftv1.Set{{Name: "seen", Type: "ipv4_addr", Flags: []string{"dynamic", "timeout"}}},
+		Chains: []*weftv1.Chain{{
+			Name: "out", Type: "filter", Hook: "output", Priority: "filter",
+			Rules: []*weftv1.Rule{{Text: "udp dport 9 update @seen { ip daddr timeout 1h }"}},
+		}},
+	}}}
+	dir := t.TempDir()
+	first, conn := startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
+	mustApply(t, first.Dial(t, "one"), f)
+	sendUDP(t, ns, 1)
+	before := ns.Run(t, "nft", "-a", "list", "set", "ip", "demo", "seen")
+	if !strings.Contains(before, "127.0.0.1") {
+		t.Fatalf("no element before the restart:\n%s", before)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Stop()
+	second, _ := startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
+	mustApply(t, second.Dial(t, "one"), f)
+	after := ns.Run(t, "nft", "-a", "list", "set", "ip", "demo", "seen")
+	handle := func(s string) string {
+		_, rest, _ := strings.Cut(s, "# handle ")
+		n, _, _ := strings.Cut(rest, "\n")
+		return n
+	}
+	if !strings.Contains(after, "127.0.0.1") || handle(after) != handle(before) {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}

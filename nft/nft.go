@@ -117,7 +117,8 @@ type Set struct {
 	Flags      []string
 	Timeout    time.Duration
 	GCInterval time.Duration
-	// Size is the greatest number of elements; 0 means no limit.
+	// Size is the greatest number of elements; 0 means no limit, or 65535 if rules
+	// add elements (nft_dynset_init).
 	Size uint32
 	// Policy is performance (the default) or memory.
 	Policy    string

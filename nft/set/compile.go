@@ -180,9 +180,22 @@ func (s *Set) Equal(o *Set) bool {
 	return s.Name == o.Name && s.Map == o.Map && s.Verdict == o.Verdict && s.Object == o.Object &&
 		s.Key.ID == o.Key.ID && s.Key.Len == o.Key.Len &&
 		s.Data.ID == o.Data.ID && (s.Verdict || s.Data.Len == o.Data.Len) &&
-		s.Flags == o.Flags && s.Size == o.Size && s.Memory == o.Memory &&
+		s.Flags == o.Flags && sameSize(s, o) && s.Memory == o.Memory &&
 		near(s.Timeout, o.Timeout) && near(s.GCInterval, o.GCInterval) &&
 		slices.Equal(s.Stateful, o.Stateful) && string(s.UserData) == string(o.UserData)
+}
+
+// dynamicSize is the size that the kernel gives a set without one when the first rule
+// that adds elements to it is loaded (nft_dynset_init).
+const dynamicSize = 0xffff
+
+// sameSize reports whether s and o declare the same size. A set that rules can fill
+// and that declares none is the one to which the kernel gave dynamicSize.
+func sameSize(s, o *Set) bool {
+	if s.Size == o.Size {
+		return true
+	}
+	return s.Flags&(FlagEval|FlagTimeout) != 0 && min(s.Size, o.Size) == 0 && max(s.Size, o.Size) == dynamicSize
 }
 
 func near(a, b time.Duration) bool { return max(a-b, b-a) < jiffy && (a == 0) == (b == 0) }
