@@ -45,6 +45,7 @@
 //
 // A rejected update is a *RejectedError with every violation. Its Error method
 // returns one line; %+v adds the lines of text with a caret under the token. The
-// other conditions that a caller can act on are the sentinels in errors.go, and
-// RetryAfter. Match with errors.Is and errors.As.
+// other conditions that a caller can act on are the sentinels in errors.go. Match with
+// errors.Is and errors.As. status.FromError returns the details of a call's error, such
+// as google.rpc.RetryInfo.
 package client

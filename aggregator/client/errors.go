@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -61,13 +60,8 @@ func (e *RejectedError) Error() string {
 	if len(e.Violations) == 0 {
 		return b.String()
 	}
-	b.WriteString(": ")
-	b.WriteString(line(e.Violations[0]))
-	switch n := len(e.Violations) - 1; n {
-	case 0:
-	case 1:
-		b.WriteString(" (and 1 more)")
-	default:
+	b.WriteString(": " + line(e.Violations[0]))
+	if n := len(e.Violations) - 1; n > 0 {
 		fmt.Fprintf(&b, " (and %d more)", n)
 	}
 	return b.String()
@@ -92,14 +86,9 @@ func (e *RejectedError) Detail() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "fragment %s rejected:", e.Fragment)
 	for _, v := range e.Violations {
-		b.WriteString("\n  ")
-		b.WriteString(line(v))
-		if v.GetExcerpt() == "" {
-			continue
-		}
+		b.WriteString("\n  " + line(v))
 		for l := range strings.Lines(v.GetExcerpt()) {
-			b.WriteString("\n    ")
-			b.WriteString(strings.TrimRight(l, "\n"))
+			b.WriteString("\n    " + strings.TrimRight(l, "\n"))
 		}
 	}
 	return b.String()
@@ -107,12 +96,7 @@ func (e *RejectedError) Detail() string {
 
 // Has reports whether a violation has this reason.
 func (e *RejectedError) Has(reason weftv1.Violation_Reason) bool {
-	for _, v := range e.Violations {
-		if v.GetReason() == reason {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Violations, func(v *weftv1.Violation) bool { return v.GetReason() == reason })
 }
 
 // Is reports whether a violation is what the sentinel says.
@@ -129,22 +113,19 @@ func (e *RejectedError) Is(target error) bool {
 	}
 }
 
-// passing reports whether the refusal can go away without the publisher's
-// doing: all that is wrong lies with other fragments, the kernel, or what the
-// publisher may do. A text that does not parse never will.
+// passing reports whether the rejection can go away without a change by the publisher:
+// all violations are about other fragments, the kernel, or the rights of the publisher.
 func (e *RejectedError) passing() bool {
-	for _, v := range e.Violations {
+	lasting := func(v *weftv1.Violation) bool {
 		switch v.GetReason() {
 		case weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
 			weftv1.Violation_REASON_PERMISSION, weftv1.Violation_REASON_LIMIT:
-		case weftv1.Violation_REASON_UNSPECIFIED, weftv1.Violation_REASON_SYNTAX, weftv1.Violation_REASON_INVALID,
-			weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER, weftv1.Violation_REASON_EXPIRED:
 			return false
 		default:
-			return false
+			return true
 		}
 	}
-	return len(e.Violations) > 0
+	return len(e.Violations) > 0 && !slices.ContainsFunc(e.Violations, lasting)
 }
 
 // line formats a violation as "object: line:column: message".
@@ -189,25 +170,10 @@ func fromStatus(fragment string, err error) error {
 			return &RejectedError{Fragment: fragment, Violations: r.GetViolations()}
 		}
 	}
-	if sentinel := sentinelOf(st); sentinel != nil {
+	if sentinel := sentinels[st.Code()]; sentinel != nil {
 		return &rpcError{sentinel, st}
 	}
 	return err
-}
-
-// RetryAfter returns how long the aggregator asks to wait before the call that
-// failed with err is made again; false if it does not say.
-func RetryAfter(err error) (time.Duration, bool) {
-	rpc := (*rpcError)(nil)
-	if !errors.As(err, &rpc) {
-		return 0, false
-	}
-	for _, d := range rpc.st.Details() {
-		if r, ok := d.(*errdetails.RetryInfo); ok {
-			return r.GetRetryDelay().AsDuration(), true
-		}
-	}
-	return 0, false
 }
 
 // checkSize returns ErrTooLarge if no message can hold a request: if gRPC finds
@@ -219,27 +185,15 @@ func checkSize(req proto.Message) error {
 	return nil
 }
 
-// sentinelOf returns what a status stands for, or nil.
-func sentinelOf(st *status.Status) error {
-	switch st.Code() {
-	case codes.Unavailable:
-		return ErrUnavailable
-	case codes.PermissionDenied, codes.Unauthenticated:
-		return ErrPermission
-	case codes.NotFound:
-		return ErrNotFound
-	case codes.InvalidArgument:
-		return ErrInvalid
-	case codes.ResourceExhausted:
-		return ErrLimit
-	case codes.Unimplemented:
-		// An aggregator that does not know the call.
-		return errors.ErrUnsupported
-	case codes.Canceled:
-		return context.Canceled
-	case codes.DeadlineExceeded:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
+// sentinels has what status codes mean.
+var sentinels = map[codes.Code]error{
+	codes.Unavailable:       ErrUnavailable,
+	codes.PermissionDenied:  ErrPermission,
+	codes.Unauthenticated:   ErrPermission,
+	codes.NotFound:          ErrNotFound,
+	codes.InvalidArgument:   ErrInvalid,
+	codes.ResourceExhausted: ErrLimit,
+	codes.Unimplemented:     errors.ErrUnsupported, // an aggregator that does not know the call
+	codes.Canceled:          context.Canceled,
+	codes.DeadlineExceeded:  context.DeadlineExceeded,
 }

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -92,16 +89,6 @@ func TestFromStatus(t *testing.T) {
 	}
 	if _, err := new(Client).Plan(t.Context(), &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{{Nft: strings.Repeat("#", MaxMessage)}}}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrLimit) {
 		t.Errorf("a message that is too large became %v", err)
-	}
-	later, err := status.New(codes.ResourceExhausted, "x").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(3 * time.Second)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d, ok := RetryAfter(fmt.Errorf("apply: %w", fromStatus("f", later.Err()))); d != 3*time.Second || !ok {
-		t.Errorf("retry after %v, %v", d, ok)
-	}
-	if _, ok := RetryAfter(fromStatus("f", status.Error(codes.ResourceExhausted, "x"))); ok {
-		t.Error("an error without details says when to try again")
 	}
 	internal := status.Error(codes.Internal, "bug")
 	if err := fromStatus("f", internal); !errors.Is(err, internal) {

@@ -80,23 +80,15 @@ func (c *Client) Delete(ctx context.Context, publisher, fragment string) (revisi
 // Possible errors: ErrNotFound, ErrPermission, ErrLimit, ErrInvalid,
 // ErrUnavailable, ErrClosed, ctx's.
 func (c *Client) Get(ctx context.Context, publisher, fragment string) (*weftv1.GetFragmentResponse, error) {
-	whole := &weftv1.GetFragmentResponse{}
 	req := &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: fragment}}
-	if err := collect(c.outgoing(ctx), c.inspect.GetFragment, req, whole.Join); err != nil {
-		return nil, c.failed("get "+fragment, fragment, err)
-	}
-	return whole, nil
+	return read(ctx, c, "get "+fragment, fragment, c.inspect.GetFragment, req, (*weftv1.GetFragmentResponse).Join)
 }
 
 // List returns the status of all fragments and the last revision.
 //
 // Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, ctx's.
 func (c *Client) List(ctx context.Context) (*weftv1.ListFragmentsResponse, error) {
-	whole := &weftv1.ListFragmentsResponse{}
-	if err := collect(c.outgoing(ctx), c.inspect.ListFragments, &weftv1.ListFragmentsRequest{}, merge(whole)); err != nil {
-		return nil, c.failed("list fragments", "", err)
-	}
-	return whole, nil
+	return read(ctx, c, "list fragments", "", c.inspect.ListFragments, &weftv1.ListFragmentsRequest{}, merge)
 }
 
 // Watch calls f with everything that happens from now on, until ctx ends (it

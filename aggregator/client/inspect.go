@@ -22,11 +22,7 @@ func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.Pla
 	if err := checkSize(req); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	whole := &weftv1.PlanResponse{}
-	if err := collect(c.outgoing(ctx), c.publisher.Plan, req, merge(whole)); err != nil {
-		return nil, c.failed("plan", "", err)
-	}
-	return whole, nil
+	return read(ctx, c, "plan", "", c.publisher.Plan, req, merge)
 }
 
 // ListTables returns the tables that weft has in the kernel, and the last
@@ -35,11 +31,7 @@ func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.Pla
 // Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, error) {
-	whole := &weftv1.ListTablesResponse{}
-	if err := collect(c.outgoing(ctx), c.inspect.ListTables, &weftv1.ListTablesRequest{}, merge(whole)); err != nil {
-		return nil, c.failed("list tables", "", err)
-	}
-	return whole, nil
+	return read(ctx, c, "list tables", "", c.inspect.ListTables, &weftv1.ListTablesRequest{}, merge)
 }
 
 // GetTable returns the merged content of one table: of all fragments together.
@@ -47,11 +39,7 @@ func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, er
 // Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit,
 // ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
-	whole := &weftv1.GetTableResponse{}
-	if err := collect(c.outgoing(ctx), c.inspect.GetTable, req, whole.Join); err != nil {
-		return nil, c.failed("get table "+req.GetFamily()+" "+req.GetName(), "", err)
-	}
-	return whole, nil
+	return read(ctx, c, "get table "+req.GetFamily()+" "+req.GetName(), "", c.inspect.GetTable, req, (*weftv1.GetTableResponse).Join)
 }
 
 // ListPublishers returns the publishers that have fragments or are connected.
@@ -59,11 +47,7 @@ func (c *Client) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (*we
 // Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) ListPublishers(ctx context.Context) (*weftv1.ListPublishersResponse, error) {
-	whole := &weftv1.ListPublishersResponse{}
-	if err := collect(c.outgoing(ctx), c.inspect.ListPublishers, &weftv1.ListPublishersRequest{}, merge(whole)); err != nil {
-		return nil, c.failed("list publishers", "", err)
-	}
-	return whole, nil
+	return read(ctx, c, "list publishers", "", c.inspect.ListPublishers, &weftv1.ListPublishersRequest{}, merge)
 }
 
 // Owner returns the fragments that an object of the kernel comes from: a rule,
@@ -79,28 +63,30 @@ func (c *Client) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.O
 	return resp, nil
 }
 
-// collect calls a method that returns one answer in parts and hands each part to
-// join.
-func collect[Req, Resp any](ctx context.Context, call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, join func(*Resp)) error {
-	ctx, cancel := context.WithCancel(ctx)
+// read calls a method that returns one answer in parts, and joins them.
+func read[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
+	call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, join func(whole, part *Resp),
+) (*Resp, error) {
+	ctx, cancel := context.WithCancel(c.outgoing(ctx))
 	defer cancel()
+	whole := new(Resp)
 	stream, err := call(ctx, req)
-	if err != nil {
-		return err
-	}
-	for {
-		part, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
+	for err == nil {
+		var part *Resp
+		if part, err = stream.Recv(); err == nil {
+			join(whole, part)
 		}
-		if err != nil {
-			return err
-		}
-		join(part)
 	}
+	if errors.Is(err, io.EOF) {
+		return whole, nil
+	}
+	return nil, c.failed(what, fragment, err)
 }
 
 // merge joins parts of an answer whose repeated fields are lists.
-func merge[M proto.Message](whole M) func(M) {
-	return func(part M) { proto.Merge(whole, part) }
+func merge[T any, M interface {
+	*T
+	proto.Message
+}](whole, part *T) {
+	proto.Merge(M(whole), M(part))
 }

@@ -11,21 +11,25 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// File returns the tables of a .nft file.
+// File returns the tables of the text of a .nft file, which may be nft's JSON. A file
+// cannot give a map a role.
 //
-// Possible errors: *syntax.Error.
+// Possible errors: *ruleset.ErrorList, in which errors.As finds *syntax.Error.
 func File(text string) ([]*weftv1.Table, error) {
 	tables, err := json.ParseFile("", text)
 	if err != nil {
 		return nil, err
 	}
-	return each(tables, func(t nft.Table) *weftv1.Table {
-		return &weftv1.Table{
-			Family: t.Family.String(), Name: t.Name, Comment: t.Comment, Flags: t.Flags,
-			Objects: each(t.Objects, Object), Flowtables: each(t.Flowtables, Flowtable), Chains: each(t.Chains, Chain),
-			Sets: each(t.Sets, Set), Maps: each(t.Maps, func(m nft.Map) *weftv1.Set { return Set(nft.Set(m)) }),
-		}
-	}), nil
+	return each(tables, Table), nil
+}
+
+// Table returns the message of a table and all that is in it.
+func Table(t nft.Table) *weftv1.Table {
+	return &weftv1.Table{
+		Family: t.Family.String(), Name: t.Name, Comment: t.Comment, Flags: t.Flags,
+		Objects: each(t.Objects, Object), Flowtables: each(t.Flowtables, Flowtable), Chains: each(t.Chains, Chain),
+		Sets: each(t.Sets, Set), Maps: each(t.Maps, func(m nft.Map) *weftv1.Set { return Set(nft.Set(m)) }),
+	}
 }
 
 func each[T, M any](list []T, f func(T) M) []M {
@@ -39,7 +43,7 @@ func each[T, M any](list []T, f func(T) M) []M {
 	return out
 }
 
-// TableOf is the inverse of what File returns.
+// TableOf is the inverse of Table.
 //
 // Possible errors: that of nft.ParseFamily.
 func TableOf(m *weftv1.Table) (nft.Table, error) {

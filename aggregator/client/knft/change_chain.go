@@ -14,10 +14,11 @@ import (
 
 // declareChain adds or creates a chain.
 func (c *change) declareChain(cmd *command, t *table) error {
-	d, err := parseChain(cmd)
+	parsed, err := parseDeclaration(cmd)
 	if err != nil {
 		return err
 	}
+	d := parsed.GetChains()[0]
 	o := t.chains[cmd.name]
 	if o != nil && d.GetPolicy() != "" && o.decl.GetHook() == "" {
 		return fmt.Errorf("chain %s has no hook, and so no policy: %w", cmd.name, syscall.EOPNOTSUPP)

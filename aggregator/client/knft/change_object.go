@@ -1,12 +1,9 @@
 package knft
 
 import (
-	"fmt"
-
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/convert"
 )
 
 // objectID names a counter or flowtable in its table.
@@ -25,9 +22,15 @@ type declared struct {
 // there keeps its declaration.
 func (c *change) declareObject(cmd *command, t *table) error {
 	id := objectID{cmd.kind, cmd.name}
-	d, err := parseObject(cmd)
+	parsed, err := parseDeclaration(cmd)
 	if err != nil {
 		return err
+	}
+	var d declared
+	if cmd.kind == kindCounter {
+		d.counter = parsed.GetObjects()[0]
+	} else {
+		d.flowtable = parsed.GetFlowtables()[0]
 	}
 	there := t.objects[id] != (declared{})
 	if err := c.unique(cmd, there); err != nil || there {
@@ -36,25 +39,6 @@ func (c *change) declareObject(cmd *command, t *table) error {
 	assign(c, t.objects, id, d)
 	c.touch(t.id).objects[id] = true
 	return nil
-}
-
-// parseObject reads the declaration of a counter or flowtable.
-func parseObject(cmd *command) (declared, error) {
-	body := cmd.rest
-	if body == "" {
-		body = "{ }"
-	}
-	t, err := parseDeclaration(cmd, body)
-	if err != nil {
-		return declared{}, err
-	}
-	switch {
-	case len(t.Objects) == 1 && cmd.kind == kindCounter:
-		return declared{counter: convert.Object(t.Objects[0])}, nil
-	case len(t.Flowtables) == 1 && cmd.kind == kindFlowtable:
-		return declared{flowtable: convert.Flowtable(t.Flowtables[0])}, nil
-	}
-	return declared{}, fmt.Errorf("malformed declaration of a %s", cmd.kind)
 }
 
 // readObjects takes over the counters and flowtables of a table of the wire.

@@ -1,6 +1,8 @@
 package knft
 
 import (
+	"slices"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/nft"
@@ -9,10 +11,11 @@ import (
 
 // declareSet adds or creates a set or map.
 func (c *change) declareSet(cmd *command, t *table) error {
-	d, err := parseSet(cmd)
+	parsed, err := parseDeclaration(cmd)
 	if err != nil {
 		return err
 	}
+	d := slices.Concat(parsed.GetSets(), parsed.GetMaps())[0]
 	s, err := newSet(cmd.table.Family, d, cmd.kind == kindMap)
 	if err != nil {
 		return err

@@ -60,21 +60,25 @@ func exists(format string, args ...any) error {
 	return &conditionError{msg: fmt.Sprintf(format, args...), condition: present()}
 }
 
-// missing lets knftables make a "not found" error.
+// missing returns the "not found" error of knftables.
 func missing() error {
-	fake := knftables.NewFake(knftables.IPv4Family, "none")
-	tx := fake.NewTransaction()
-	tx.Delete(&knftables.Table{})
-	return fake.Run(context.Background(), tx)
+	return fake(func(tx *knftables.Transaction) { tx.Delete(&knftables.Table{}) })
 }
 
-// present lets knftables make an "already exists" error.
+// present returns the "already exists" error of knftables.
 func present() error {
-	fake := knftables.NewFake(knftables.IPv4Family, "twice")
-	tx := fake.NewTransaction()
-	tx.Create(&knftables.Table{})
-	tx.Create(&knftables.Table{})
-	return fake.Run(context.Background(), tx)
+	return fake(func(tx *knftables.Transaction) {
+		tx.Create(&knftables.Table{})
+		tx.Create(&knftables.Table{})
+	})
+}
+
+// fake returns what knftables makes of a transaction on an empty ruleset.
+func fake(fill func(*knftables.Transaction)) error {
+	f := knftables.NewFake(knftables.IPv4Family, "none")
+	tx := f.NewTransaction()
+	fill(tx)
+	return f.Run(context.Background(), tx)
 }
 
 // refusal gives the aggregator's refusal of a contradicting declaration the

@@ -3,6 +3,7 @@ package knft
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,7 +11,6 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
@@ -28,63 +28,46 @@ func parseTable(rest string) (comment string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if len(tables) != 1 || holds(&tables[0]) > 0 {
+	if len(tables) != 1 || objects(convert.Table(tables[0])) > 0 {
 		return "", errors.New("more than a comment in the table")
 	}
 	return tables[0].Comment, nil
 }
 
-// parseChain reads a chain's declaration.
-func parseChain(c *command) (*weftv1.Chain, error) {
+// parseDeclaration reads the body of an object as nft(8) does, and returns a table that
+// has that object alone, without rules and elements.
+func parseDeclaration(c *command) (*weftv1.Table, error) {
 	body := c.rest
-	if body == "" {
+	if body == "" && c.kind != kindSet && c.kind != kindMap {
 		body = "{ }"
 	}
-	t, err := parseDeclaration(c, body)
-	if err != nil {
-		return nil, err
-	}
-	if len(t.Chains) != 1 || len(t.Chains[0].Rules) > 0 {
-		return nil, errors.New("malformed declaration of a chain")
-	}
-	return convert.Chain(t.Chains[0]), nil
-}
-
-// parseSet reads the declaration of a set or map.
-func parseSet(c *command) (*weftv1.Set, error) {
-	t, err := parseDeclaration(c, c.rest)
-	if err != nil {
-		return nil, err
-	}
-	var d nft.Set
-	switch {
-	case c.kind == kindSet && len(t.Sets) == 1:
-		d = t.Sets[0]
-	case c.kind == kindMap && len(t.Maps) == 1:
-		d = nft.Set(t.Maps[0])
-	}
-	if d.Name != c.name || len(d.Elements) > 0 {
-		return nil, fmt.Errorf("malformed declaration of a %s", c.kind)
-	}
-	return convert.Set(d), nil
-}
-
-// parseDeclaration reads the body of an object as nft(8) does, and returns the
-// table that has that object alone.
-func parseDeclaration(c *command, body string) (*nft.Table, error) {
 	tables, err := ruleset.Parse("", fmt.Sprintf("table %s t {\n%s %s %s\n}", c.table.Family, c.kind, c.name, body))
 	if err != nil {
 		return nil, err
 	}
-	if len(tables) != 1 || holds(&tables[0]) != 1 {
+	var t *weftv1.Table
+	if len(tables) == 1 {
+		t = convert.Table(tables[0])
+	}
+	ofKind := map[kind]int{
+		kindChain: len(t.GetChains()), kindSet: len(t.GetSets()), kindMap: len(t.GetMaps()), kindCounter: len(t.GetObjects()), kindFlowtable: len(t.GetFlowtables()),
+	}
+	ok := objects(t) == 1 && ofKind[c.kind] == 1
+	for _, d := range t.GetChains() {
+		ok = ok && len(d.GetRules()) == 0
+	}
+	for _, d := range slices.Concat(t.GetSets(), t.GetMaps()) {
+		ok = ok && d.GetName() == c.name && len(d.GetElements()) == 0
+	}
+	if !ok {
 		return nil, fmt.Errorf("malformed declaration of a %s", c.kind)
 	}
-	return &tables[0], nil
+	return t, nil
 }
 
-// holds counts what is in a table.
-func holds(t *nft.Table) int {
-	return len(t.Chains) + len(t.Sets) + len(t.Maps) + len(t.Objects) + len(t.Flowtables)
+// objects counts what is in a table.
+func objects(t *weftv1.Table) int {
+	return len(t.GetChains()) + len(t.GetSets()) + len(t.GetMaps()) + len(t.GetObjects()) + len(t.GetFlowtables())
 }
 
 // position is where a rule goes.
