@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ import (
 // maxManifest is the size of the largest manifest file that is read into memory.
 const maxManifest = 64 << 20
 
-// FileError is an error in a manifest.
+// FileError is an error in a manifest, which Manifests logs.
 type FileError struct {
 	File string
 	// Line counts from 1; 0 means the whole file.
@@ -101,26 +102,21 @@ func decode(file string, content []byte, kinds map[schema.GroupVersionKind][]*ki
 }
 
 // documents yields each document with the number of lines before it.
-func documents(content []byte) func(yield func(int, []byte) bool) {
+func documents(content []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
-		start, from, n := 0, 0, 0
-		for at := 0; at < len(content); {
-			end := bytes.IndexByte(content[at:], '\n')
-			next := len(content)
-			if end >= 0 {
-				next = at + end + 1
-			}
-			if line := content[at:next]; bytes.HasPrefix(line, []byte("---")) && (len(bytes.TrimSpace(line)) == 3 || line[3] == ' ') {
-				if !yield(from, content[start:at]) {
+		start, before, at, n := 0, 0, 0, 0
+		for line := range bytes.Lines(content) {
+			if bytes.HasPrefix(line, []byte("---")) && (len(bytes.TrimSpace(line)) == 3 || line[3] == ' ') {
+				if !yield(before, content[start:at]) {
 					return
 				}
 				// The rest of the marker's line belongs to the document.
-				start, from = at+3, n
+				start, before = at+3, n
 			}
-			at = next
+			at += len(line)
 			n++
 		}
-		yield(from, content[start:])
+		yield(before, content[start:])
 	}
 }
 
@@ -131,14 +127,14 @@ func (d *decoder) document(before int, doc []byte) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		return d.errorf(before, yamlLine(err), errors.New(yamlText(err)))
+		return d.syntax(before, err)
 	}
 	if len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
 		return nil
 	}
 	text, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
-		return d.errorf(before, yamlLine(err), errors.New(yamlText(err)))
+		return d.syntax(before, err)
 	}
 	return d.value(before, root.Content[0], text)
 }
@@ -196,7 +192,7 @@ func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 
 // list decodes the items of a list.
 func (d *decoder) list(before int, node *yamlv3.Node) error {
-	items := child(node, "items")
+	_, items := field(node, "items")
 	if items == nil || items.Kind != yamlv3.SequenceNode {
 		return &FileError{File: d.file, Line: before + node.Line, Err: errors.New("the list has no items")}
 	}
@@ -243,10 +239,9 @@ func (d *decoder) add(o object) error {
 }
 
 var (
-	// jsonField finds the field in encoding/json's error about a wrong type.
-	jsonField = regexp.MustCompile(`Go struct field [A-Za-z0-9]+\.([A-Za-z0-9_.]+) of type`)
-	// strictField finds the field in an error of the strict decoder.
-	strictField = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"`)
+	// errorField finds the field in an error of the strict decoder, or of encoding/json
+	// about a wrong type.
+	errorField = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"|Go struct field [A-Za-z0-9]+\.([A-Za-z0-9_.]+) of type`)
 	// yamlPosition finds the line in an error of the YAML parsers.
 	yamlPosition = regexp.MustCompile(`line (\d+): ?`)
 )
@@ -260,19 +255,22 @@ func (d *decoder) decodeErrors(before int, node *yamlv3.Node, err error) error {
 	out := make([]error, len(all))
 	for i, e := range all {
 		path := ""
-		if m := strictField.FindStringSubmatch(e.Error()); m != nil {
-			path = m[1]
-		} else if m := jsonField.FindStringSubmatch(e.Error()); m != nil {
-			path = m[1]
+		if m := errorField.FindStringSubmatch(e.Error()); m != nil {
+			path = m[1] + m[2]
 		}
 		out[i] = &FileError{File: d.file, Line: d.lineOf(before, node, path), Err: e}
 	}
 	return errors.Join(out...)
 }
 
-func (d *decoder) errorf(before, line int, err error) error {
-	// Both lines count from 1 on their own.
-	return &FileError{File: d.file, Line: before + max(line, 1), Err: err}
+// syntax returns the error of a YAML parser, whose line counts from 1 in the document.
+func (d *decoder) syntax(before int, err error) error {
+	line := 1
+	if m := yamlPosition.FindStringSubmatch(err.Error()); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		line = max(n, 1)
+	}
+	return &FileError{File: d.file, Line: before + line, Err: errors.New(yamlText(err))}
 }
 
 // lineOf returns the line of the field at a path such as "spec.ports[0].port",
@@ -318,19 +316,6 @@ func field(node *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 		}
 	}
 	return nil, nil
-}
-
-func child(node *yamlv3.Node, name string) *yamlv3.Node {
-	_, v := field(node, name)
-	return v
-}
-
-func yamlLine(err error) int {
-	if m := yamlPosition.FindStringSubmatch(err.Error()); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		return n
-	}
-	return 0
 }
 
 // yamlText returns a parser's message in one line, without its line number.

@@ -32,10 +32,10 @@ type Kind[O Object, V any] struct {
 	// LabelSelector and FieldSelector restrict the objects, as those of a list
 	// request. Empty means all.
 	LabelSelector, FieldSelector string
-	// Fields returns the fields of an object that FieldSelector reads, which a
-	// directory of manifests needs. The name and the namespace are known without it.
+	// Fields returns the fields of an object that FieldSelector reads. It is required if
+	// these are others than metadata.name and metadata.namespace.
 	Fields func(O) fields.Set
-	// Presence is whether each cluster has the resource.
+	// Presence says what happens if the API server does not have the resource.
 	Presence Presence
 	// Scheme knows the Go type; nil means the scheme of client-go.
 	Scheme *runtime.Scheme
@@ -47,15 +47,15 @@ type Kind[O Object, V any] struct {
 	Set func(name types.NamespacedName, value V)
 	// Delete receives the name of an object that no longer exists. Required.
 	Delete func(name types.NamespacedName)
-	// Complete sets what the API server would default in an object from a manifest,
-	// and returns the name of a required field that is not set.
+	// Complete sets the defaults of the API server in an object from a manifest. It
+	// returns the name of a required field that is not set, or an empty string.
 	Complete func(O) (missing string)
-	// Owner returns the object without which this one has no effect. A directory of
-	// manifests warns if no file has it.
+	// Owner returns the object without which this one has no effect, which need not be
+	// an owner reference. A directory of manifests warns if no file has it.
 	Owner func(O) Owner
 }
 
-// Presence is whether each cluster has a resource.
+// Presence says what happens if the API server does not have a resource.
 type Presence int
 
 const (
@@ -73,12 +73,12 @@ const (
 type Owner struct {
 	schema.GroupKind
 	Name types.NamespacedName
-	// Missing says why the object names no owner, such as "no label app"; empty if it
-	// does.
+	// Missing is the reason why the object does not name an owner, such as "no label
+	// app"; empty if it does.
 	Missing string
 }
 
-// AnyKind is a Kind of any type.
+// AnyKind is a Kind with any type arguments.
 type AnyKind interface {
 	// compile returns the kind without its types. It sets resource even if it fails.
 	compile() (*kind, error)

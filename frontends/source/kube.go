@@ -46,20 +46,15 @@ type KubeConfig struct {
 type Kube struct {
 	client  *client
 	log     *slog.Logger
-	users   []kubeUser
+	users   []*user
 	watches []*resourceWatch
 	// retryAbsent and grace are the constants, and shorter in tests.
 	retryAbsent time.Duration
 	grace       time.Duration
 }
 
-// kubeUser is a user and its watches.
-type kubeUser struct {
-	*user
-	watches []*resourceWatch
-}
-
-// NewKube returns a source. It reads the kubeconfig but does not connect.
+// NewKube returns a source. It reads the kubeconfig, or without one the service account of
+// the pod, but does not connect.
 func NewKube(cfg KubeConfig) (*Kube, error) { return newKube(cfg, newDial()) }
 
 // newKube is NewKube with a dial, which is another one in tests.
@@ -74,7 +69,7 @@ func newKube(cfg KubeConfig, dial dial) (*Kube, error) {
 	return &Kube{client: c, log: cfg.Logger, retryAbsent: retryAbsent, grace: optionalGrace}, nil
 }
 
-// Client returns a client for the same API server, within the same limits.
+// Client returns a client for the same API server. It shares the limits of QPS and Burst.
 func (k *Kube) Client() kubernetes.Interface { return k.client.typed }
 
 // Subscribe implements Source. Users that ask for the same objects of a resource
@@ -84,16 +79,15 @@ func (k *Kube) Subscribe(s Subscription) error {
 	if err != nil {
 		return err
 	}
-	with := kubeUser{user: u}
 	for _, kind := range u.kinds {
 		w, err := k.watch(kind)
 		if err != nil {
 			return fmt.Errorf("subscribe %s to %s: %w", s.User, kind.resource.Resource, err)
 		}
 		w.store.users = append(w.store.users, follower{u, kind})
-		with.watches = append(with.watches, w)
+		u.watches = append(u.watches, w)
 	}
-	k.users = append(k.users, with)
+	k.users = append(k.users, u)
 	return nil
 }
 
@@ -145,7 +139,7 @@ func (k *Kube) Run(ctx context.Context) error {
 // awaitLists waits until the first lists of a user's kinds have been delivered
 // (rule 131), and returns false if ctx ends before. After a while it does not wait
 // for resources that are not Required.
-func (k *Kube) awaitLists(ctx context.Context, u kubeUser) bool {
+func (k *Kube) awaitLists(ctx context.Context, u *user) bool {
 	var grace <-chan time.Time
 	for _, required := range []bool{true, false} {
 		for _, w := range u.watches {

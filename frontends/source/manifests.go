@@ -47,7 +47,8 @@ type Manifests struct {
 
 // file is a manifest file in its last valid state.
 type file struct {
-	stamp   stamp
+	// info is of the state that was read, nil if that failed.
+	info    os.FileInfo
 	objects map[identity]object
 	// invalid is the error of the present state, empty if it is valid.
 	invalid string
@@ -55,15 +56,9 @@ type file struct {
 	seen bool
 }
 
-// stamp shows whether a file may have changed since it was read.
-type stamp struct {
-	modified time.Time
-	size     int64
-	info     os.FileInfo
-}
-
-func (s stamp) same(o stamp) bool {
-	return s.size == o.size && s.modified.Equal(o.modified) && s.info != nil && o.info != nil && os.SameFile(s.info, o.info)
+// unchanged reports whether a file is as it was when it was read.
+func unchanged(read, now os.FileInfo) bool {
+	return read != nil && read.Size() == now.Size() && read.ModTime().Equal(now.ModTime()) && os.SameFile(read, now)
 }
 
 // NewManifests returns a source. A nil logger discards. It does no I/O.
@@ -219,23 +214,20 @@ func (m *Manifests) visit(name string, before map[identity]*object) {
 		m.files[name] = f
 	}
 	f.seen = true
-	if err != nil {
-		m.setInvalid(f, &FileError{File: name, Err: err})
-		f.stamp = stamp{}
-		return
+	var content []byte
+	if err == nil {
+		if unchanged(f.info, info) {
+			return
+		}
+		content, err = read(path)
 	}
-	now := stamp{modified: info.ModTime(), size: info.Size(), info: info}
-	if now.same(f.stamp) {
-		return
-	}
-	content, err := read(path)
 	if err != nil {
 		m.setInvalid(f, &FileError{File: name, Err: err})
 		// It may become readable without another change.
-		f.stamp = stamp{}
+		f.info = nil
 		return
 	}
-	f.stamp = now
+	f.info = info
 	objects, other, err := decode(name, content, m.kinds)
 	if err != nil {
 		m.setInvalid(f, err)

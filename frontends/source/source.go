@@ -9,7 +9,9 @@ import (
 
 // Source delivers the objects of a cluster to its users: *Kube or *Manifests.
 type Source interface {
-	// Subscribe adds a user. It must not be called after Run.
+	// Subscribe adds a user. It must not be called after Run, or concurrently. An error
+	// means that a required field is missing, a selector is not valid, or a Scheme does
+	// not know an Object.
 	Subscribe(s Subscription) error
 	// Run delivers events to all users until ctx ends, and returns nil then. The
 	// first batches of a user bring what exists, then its Synced is called; from
@@ -25,8 +27,8 @@ type Subscription struct {
 	User string
 	// Kinds are the kinds of objects to follow, each a Kind. Required.
 	Kinds []AnyKind
-	// Deliver receives a batch of changes, which become visible with Event.Apply.
-	// Required.
+	// Deliver receives a batch of changes, and applies each with Event.Apply, in order
+	// and before it returns. Required.
 	Deliver func(events []Event)
 	// Synced is called once: everything that existed at the start has been
 	// delivered.
@@ -42,12 +44,13 @@ type Event struct {
 // Resource returns the resource of the object, such as "services".
 func (e Event) Resource() string { return e.kind.resource.Resource }
 
-// Apply calls Set or Delete of the object's Kind.
+// Apply calls Set or Delete of the object's Kind. Deliver calls it, under the lock of what
+// it changes.
 func (e Event) Apply() { e.apply() }
 
-// Change returns the events of a change for a Source that is not of this package:
-// before or after is nil if the object did not exist or does not exist any more. It
-// does not modify them.
+// Change returns the events of a change, one for each Kind that selects the object, for a
+// Source that is not of this package. before is nil if the object did not exist, after if
+// it does not exist any more. It does not modify them.
 func (s *Subscription) Change(before, after Object) ([]Event, error) {
 	u, err := newUser(*s)
 	if err != nil {
@@ -60,6 +63,8 @@ func (s *Subscription) Change(before, after Object) ([]Event, error) {
 type user struct {
 	Subscription
 	kinds []*kind
+	// watches are those of a Kube, one for each of kinds.
+	watches []*resourceWatch
 	// mu lets one goroutine at a time call the functions of the subscription.
 	mu sync.Mutex
 }
