@@ -56,21 +56,20 @@ func (c *claims) add(k claim, s *service) {
 	c.others[k] = slices.Insert(c.others[k], at, s)
 }
 
-// remove takes note that it does no longer.
+// remove removes a claim of a Service.
 func (c *claims) remove(k claim, s *service) {
-	others, at := c.others[k], 0
-	if c.holders[k] != s {
-		at = slices.Index(others, s)
-	} else if len(others) == 0 {
-		delete(c.holders, k)
-	} else {
-		c.holders[k] = others[0]
+	others := c.others[k]
+	at := slices.Index(others, s)
+	if c.holders[k] == s {
+		if len(others) == 0 {
+			delete(c.holders, k)
+			return
+		}
+		c.holders[k], at = others[0], 0
 	}
-	switch {
-	case at < 0 || len(others) == 0:
-	case len(others) == 1:
+	if len(others) == 1 {
 		delete(c.others, k)
-	default:
+	} else {
 		c.others[k] = slices.Delete(others, at, at+1)
 	}
 }

@@ -64,18 +64,15 @@ func (m *Model) report(before map[claim][]Key) {
 
 // names lists the first claims, and the number of the others.
 func (l *loss) names() string {
-	var b strings.Builder
-	for i, k := range l.claims {
-		if i == maxNamed {
-			fmt.Fprintf(&b, " and %d more", len(l.claims)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(k.String())
+	var names []string
+	for _, k := range l.claims[:min(len(l.claims), maxNamed)] {
+		names = append(names, k.String())
 	}
-	return b.String()
+	out := strings.Join(names, ", ")
+	if more := len(l.claims) - maxNamed; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
 }
 
 func (l *loss) message() string {

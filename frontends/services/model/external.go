@@ -71,15 +71,9 @@ func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
 		}
 	}
 	for f, all := range s.external {
-		slices.SortFunc(all, func(a, b External) int {
-			if c := a.Addr.Compare(b.Addr); c != 0 || a.LoadBalancer == b.LoadBalancer {
-				return c
-			}
-			if a.LoadBalancer {
-				return -1
-			}
-			return 1
-		})
+		// Those of a load balancer were added last, and come first.
+		slices.Reverse(all)
+		slices.SortStableFunc(all, func(a, b External) int { return a.Addr.Compare(b.Addr) })
 		s.external[f] = slices.Clip(slices.CompactFunc(all, func(a, b External) bool { return a.Addr == b.Addr }))
 	}
 }

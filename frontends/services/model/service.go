@@ -173,8 +173,7 @@ var (
 // number is set to 0, so that the caller leaves it out. If only its nodePort repeats one,
 // that is set to 0.
 func (s *service) checkRepeats(p *servicePort) (field string, err error) {
-	for i := range s.ports {
-		q := &s.ports[i]
+	for _, q := range s.ports {
 		switch {
 		case p.protocol != q.protocol:
 		case p.number == q.number:
@@ -185,12 +184,10 @@ func (s *service) checkRepeats(p *servicePort) (field string, err error) {
 			return ".name", errRepeatedName
 		}
 	}
-	for i := range s.ports {
-		q := &s.ports[i]
-		if p.nodePort != 0 && p.nodePort == q.nodePort && p.protocol == q.protocol {
-			p.nodePort = 0
-			return ".nodePort", errRepeatedNode
-		}
+	same := func(q servicePort) bool { return q.nodePort == p.nodePort && q.protocol == p.protocol }
+	if p.nodePort != 0 && slices.ContainsFunc(s.ports, same) {
+		p.nodePort = 0
+		return ".nodePort", errRepeatedNode
 	}
 	return "", nil
 }

@@ -19,8 +19,8 @@ func (h *hook) chain() *weftv1.Chain {
 // hooks are the chains on hooks that exist only while a listener has an element for a
 // role. Source ranges apply to addresses before destination NAT.
 var hooks = [numRoles][]hook{
-	unserved: {{"filter-input", "filter", "input", "filter", "ct state new jump " + chainInputCheck}},
-	limited: {
+	roleNoEndpoint: {{"filter-input", "filter", "input", "filter", "ct state new jump " + chainInputCheck}},
+	roleLimited: {
 		{"firewall-prerouting", "filter", "prerouting", "dstnat - 10", "ct state new jump " + chainFirewall},
 		{"firewall-output", "filter", "output", "-110", "ct state new jump " + chainFirewall},
 	},

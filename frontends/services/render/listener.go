@@ -35,22 +35,22 @@ func (k listenerKey) String() string { return string(k.append(nil)) }
 type role uint8
 
 const (
-	// answers decides about new flows to the listener.
-	answers role = iota
-	// cuts decides about those that may take a shortcut.
-	cuts
-	// unserved decides about those that no other role handled.
-	unserved
-	// limited means that there are source ranges.
-	limited
+	// roleService decides about new flows to the listener.
+	roleService role = iota
+	// roleShortcut decides about those that may take a shortcut.
+	roleShortcut
+	// roleNoEndpoint decides about those that no other role handled.
+	roleNoEndpoint
+	// roleLimited means that there are source ranges.
+	roleLimited
 	numRoles
 )
 
 // roleSets are the sets and maps of the roles, by NodePort (1) or address (0). NodePorts
 // have no source ranges.
 var roleSets = [2][numRoles]set{
-	{answers: services, cuts: shortcuts, unserved: noEndpoints, limited: firewalled},
-	{answers: nodePorts, cuts: nodePortShortcuts, unserved: noEndpointNodePorts},
+	{roleService: services, roleShortcut: shortcuts, roleNoEndpoint: noEndpoints, roleLimited: firewalled},
+	{roleService: nodePorts, roleShortcut: nodePortShortcuts, roleNoEndpoint: noEndpointNodePorts},
 }
 
 // slotSets are the maps of slots, by NodePort or address, and affinity (1) or none (0).
@@ -109,30 +109,30 @@ func (f *listener) decide(inside, local, elsewhere bool) {
 	n, l := f.active, f.kept
 	switch {
 	case inside && n > 0:
-		f.verdicts[answers] = verdict{kinds[direct], n}
+		f.verdicts[roleService] = verdict{kinds[direct], n}
 	case inside:
-		f.verdicts[unserved] = none
+		f.verdicts[roleNoEndpoint] = none
 	case !local && n > 0:
-		f.verdicts[answers] = verdict{kinds[masqueraded], n}
+		f.verdicts[roleService] = verdict{kinds[masqueraded], n}
 	case !local:
-		f.verdicts[unserved] = verdict{to: rejected}
+		f.verdicts[roleNoEndpoint] = verdict{to: rejected}
 	default:
 		if n > 0 {
-			f.verdicts[cuts] = verdict{kinds[direct], n}
+			f.verdicts[roleShortcut] = verdict{kinds[direct], n}
 		}
 		switch {
 		case l > 0:
-			f.verdicts[answers] = verdict{kinds[kept], l}
+			f.verdicts[roleService] = verdict{kinds[kept], l}
 		case n > 0 && f.key.nodePort():
-			f.verdicts[answers], f.verdicts[unserved] = verdict{to: nodePortShortcut}, verdict{to: dropped}
+			f.verdicts[roleService], f.verdicts[roleNoEndpoint] = verdict{to: nodePortShortcut}, verdict{to: dropped}
 		case n > 0:
-			f.verdicts[answers], f.verdicts[unserved] = verdict{to: shortcut}, verdict{to: dropped}
+			f.verdicts[roleService], f.verdicts[roleNoEndpoint] = verdict{to: shortcut}, verdict{to: dropped}
 		default:
-			f.verdicts[unserved] = verdict{to: rejected}
+			f.verdicts[roleNoEndpoint] = verdict{to: rejected}
 		}
 	}
 	if f.sources != nil {
-		f.verdicts[limited] = verdict{to: present}
+		f.verdicts[roleLimited] = verdict{to: present}
 	}
 }
 

@@ -12,8 +12,8 @@ type patch struct {
 	remove [numSets][]string
 	put    []*weftv1.Chain
 	// maps are new maps that packets fill.
-	maps []*weftv1.Set
-	slab slab
+	maps  []*weftv1.Set
+	arena arena
 	// discard drops elements, so that only the state of the renderer changes.
 	discard bool
 }
@@ -21,7 +21,7 @@ type patch struct {
 // set adds or replaces an element. It copies the texts.
 func (p *patch) set(in set, key, value, comment []byte) {
 	if !p.discard {
-		p.add[in] = append(p.add[in], p.slab.element(key, value, comment))
+		p.add[in] = append(p.add[in], p.arena.element(key, value, comment))
 	}
 }
 
@@ -58,7 +58,7 @@ func (p *patch) keys(in set, from, to []string) {
 
 // message returns the patch of a table, nil if it is empty.
 func (p *patch) message(t *table) *weftv1.TablePatch {
-	p.slab.seal()
+	p.arena.seal()
 	out := &weftv1.TablePatch{Family: t.names.table, Name: Table, PutChains: p.put, PutMaps: p.maps}
 	for s := range numSets {
 		remove := p.remove[s]

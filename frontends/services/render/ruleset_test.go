@@ -144,7 +144,7 @@ func (r ruleset) check(t testing.TB) {
 				}
 			}
 		}
-		for s, r := range map[set]role{firewalled: limited, noEndpoints: unserved, noEndpointNodePorts: unserved} {
+		for s, r := range map[set]role{firewalled: roleLimited, noEndpoints: roleNoEndpoint, noEndpointNodePorts: roleNoEndpoint} {
 			for i := range hooks[r] {
 				name := hooks[r][i].name
 				if len(c.sets[declarations[s].name].elements) > 0 && len(c.chains[name].GetRules()) == 0 {

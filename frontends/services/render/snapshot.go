@@ -74,7 +74,7 @@ func (r *Renderer) room(all []*rendered) (patches [model.Families]patch) {
 			patches[f].add[s] = make([]*weftv1.Element, 0, n[f][s])
 			total += n[f][s]
 		}
-		patches[f].slab.free = make([]weftv1.Element, total)
+		patches[f].arena.free = make([]weftv1.Element, total)
 	}
 	return patches
 }
@@ -97,7 +97,7 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	for _, name := range slices.Sorted(maps.Keys(t.idleMaps)) {
 		p.maps = append(p.maps, declareAffinity(t.names, name))
 	}
-	p.slab.seal()
+	p.arena.seal()
 	out := &weftv1.Table{Family: t.names.table, Name: Table, Chains: append(t.chains(cfg), p.put...)}
 	for s := range numSets {
 		d := t.declare(s)
