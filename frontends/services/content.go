@@ -59,8 +59,7 @@ func (c *content) Render(items []change, patch bool) publish.Update {
 		c.renderer.Load(changes)
 		return publish.Update{}
 	}
-	u := c.renderer.Update(changes)
-	return publish.Update{Patch: u.Patch, Snapshot: u.Snapshot, Added: u.Added, Removed: u.Removed}
+	return publish.Update(c.renderer.Update(changes))
 }
 
 func modelChanges(items []change) []model.Change {

@@ -59,7 +59,7 @@ func (p *plane) publish(t testing.TB, c model.Changes) render.Update {
 	t.Helper()
 	p.mu.Lock()
 	u := p.r.Update(c)
-	if u.Empty() && p.begun {
+	if u.Patch == nil && !u.Snapshot && p.begun {
 		p.mu.Unlock()
 		return u
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -62,17 +63,8 @@ func unspecified(f model.Family) netip.Addr {
 // matching returns the addresses of the host that are inside prefixes. Link-local
 // addresses of IPv6 are left out: they cannot be listened on without an interface.
 func matching(host []netip.Addr, prefixes []netip.Prefix) []netip.Addr {
-	var out []netip.Addr
-	for _, a := range host {
-		if a.IsLoopback() || a.Is6() && a.IsLinkLocalUnicast() {
-			continue
-		}
-		for _, p := range prefixes {
-			if p.Contains(a) {
-				out = append(out, a)
-				break
-			}
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(host), func(a netip.Addr) bool {
+		contains := func(p netip.Prefix) bool { return p.Contains(a) }
+		return a.IsLoopback() || a.Is6() && a.IsLinkLocalUnicast() || !slices.ContainsFunc(prefixes, contains)
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -176,7 +177,11 @@ func (s *Servers) Run(ctx context.Context) error {
 
 // reconcile opens and closes ports. It returns true if it should be called again soon.
 func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again bool) {
-	want, again := s.listenAddresses()
+	want, again, err := s.listenAddresses()
+	if err != nil {
+		s.log.Error("the addresses for health checks of Services are not known: trying again", "error", err, "after", s.cfg.Retry)
+		return true
+	}
 	s.close(want)
 	failed := make(map[model.Key]error)
 	for _, at := range want {
@@ -204,11 +209,11 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 
 // listenAddresses returns where to listen, in order, so that of two Services with one port the same
 // one is always first. again is true if the result can change without a commit.
-func (s *Servers) listenAddresses() (out []listenAddress, again bool) {
+func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.wanted) == 0 {
-		return nil, false
+		return nil, false, nil
 	}
 	var addrs, host []netip.Addr
 	for f, have := range s.cfg.Families {
@@ -225,11 +230,8 @@ func (s *Servers) listenAddresses() (out []listenAddress, again bool) {
 		}
 		again = true
 		if host == nil {
-			var err error
 			if host, err = s.cfg.Network.Addresses(); err != nil {
-				s.log.Error("the addresses for health checks of Services are not known: trying again", "error", err, "after", s.cfg.Retry)
-				// Open ports stay open.
-				return s.opened(), true
+				return nil, true, err
 			}
 		}
 		addrs = append(addrs, matching(host, n.Prefixes)...)
@@ -241,37 +243,19 @@ func (s *Servers) listenAddresses() (out []listenAddress, again bool) {
 			}
 		}
 	}
-	sortAddresses(out)
-	return out, again
-}
-
-// opened returns where servers listen; s.mu is held.
-func (s *Servers) opened() (out []listenAddress) {
-	for at := range s.open {
-		if t, ok := s.wanted[at.service]; ok && t.port == at.at.Port() && t.served[model.FamilyOf(at.at.Addr())] {
-			out = append(out, at)
-		}
-	}
-	sortAddresses(out)
-	return out
-}
-
-func sortAddresses(list []listenAddress) {
-	slices.SortFunc(list, func(a, b listenAddress) int {
+	slices.SortFunc(out, func(a, b listenAddress) int {
 		return cmp.Or(model.CompareKeys(a.service, b.service), a.at.Compare(b.at))
 	})
+	return out, again, nil
 }
 
 // close closes the open ports that are not in want.
 func (s *Servers) close(want []listenAddress) {
-	keep := make(map[listenAddress]bool, len(want))
-	for _, at := range want {
-		keep[at] = true
-	}
+	keep := sets.New(want...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at, srv := range s.open {
-		if keep[at] {
+		if keep.Has(at) {
 			continue
 		}
 		// The listener is closed in any case, and open connections may be cut.

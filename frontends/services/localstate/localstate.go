@@ -21,7 +21,8 @@ const maxEndpoints = 1 << 14
 type Source interface {
 	// State returns the Services that names returns, or all if names is nil, with the
 	// counters of the same instant. Names that do not exist are ignored. It calls names
-	// while the state cannot change.
+	// while the state cannot change, so that names can return what changed since the last
+	// call, and nothing is missed.
 	State(names func() []model.Key) (model.Snapshot, model.Stats)
 }
 
@@ -58,8 +59,8 @@ type watcher struct {
 	node     bool
 }
 
-// Changed passes the changes of a refresh to the readers, before the state can change
-// again or be read. The first call, even without changes, means that everything that
+// Changed passes the changes of a refresh to the readers. Call it under the lock that
+// Source.State takes. The first call, even without changes, means that everything that
 // exists is known.
 func (s *Server) Changed(c *model.Changes) {
 	s.begin.Do(func() { close(s.known) })
@@ -140,10 +141,23 @@ func (s *Server) Watch(req *modelpb.WatchRequest, to grpc.ServerStreamingServer[
 	if w.only != nil && len(state.Services) == 0 && req.GetOnce() {
 		return status.Errorf(codes.NotFound, "no Service %s has rules on this node", w.only)
 	}
-	if err := send(to, state, stats, nil, true); err != nil || req.GetOnce() {
-		return err
+	for changed, node := []model.Key(nil), true; ; {
+		if err := send(to, state, stats, changed, node); err != nil || req.GetOnce() {
+			return err
+		}
+		changed, node = nil, false
+		for len(changed) == 0 && !node {
+			select {
+			case <-to.Context().Done():
+				return status.FromContextError(to.Context().Err()).Err()
+			case <-w.nudge:
+			}
+			state, stats = s.source.State(func() []model.Key {
+				changed, node = w.take()
+				return changed
+			})
+		}
 	}
-	return s.follow(w, to)
 }
 
 func newWatcher(req *modelpb.WatchRequest) (*watcher, error) {
@@ -156,31 +170,6 @@ func newWatcher(req *modelpb.WatchRequest) (*watcher, error) {
 		w.only = &model.Key{Namespace: req.GetNamespace(), Name: req.GetName()}
 	}
 	return w, nil
-}
-
-// follow sends changes until the reader ends the call.
-func (s *Server) follow(w *watcher, to grpc.ServerStreamingServer[modelpb.WatchResponse]) error {
-	for {
-		select {
-		case <-to.Context().Done():
-			return status.FromContextError(to.Context().Err()).Err()
-		case <-w.nudge:
-		}
-		var (
-			names []model.Key
-			node  bool
-		)
-		state, stats := s.source.State(func() []model.Key {
-			names, node = w.take()
-			return names
-		})
-		if len(names) == 0 && !node {
-			continue
-		}
-		if err := send(to, state, stats, names, node); err != nil {
-			return err
-		}
-	}
 }
 
 // send sends a state in parts. Names that are not in it are sent as deleted.

@@ -248,9 +248,6 @@ func (m *Model) Service(key Key) *Service {
 	return nil
 }
 
-// Node returns this node as of the last Refresh.
-func (m *Model) Node() Node { return m.reportedNode }
-
 // Stats returns the counters.
 func (m *Model) Stats() Stats {
 	s := m.stats

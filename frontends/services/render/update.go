@@ -23,9 +23,6 @@ type Update struct {
 	Removed int
 }
 
-// Empty reports whether there is nothing to publish.
-func (u *Update) Empty() bool { return u.Patch == nil && !u.Snapshot }
-
 // Update renders changes. Only the New of a Service counts: it replaces whatever the
 // Service was rendered as.
 func (r *Renderer) Update(c model.Changes) Update {

@@ -59,7 +59,7 @@ func statusOf(code, retryAfter int) *metav1.Status {
 	if code == http.StatusGone {
 		return Expired()
 	}
-	s := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", retryAfter, false).Status()
+	s := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", http.StatusText(code), retryAfter, false).Status()
 	return &s
 }
 
