@@ -13,29 +13,25 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/object"
 )
 
 // Legacy iptables has its own interface to the kernel, which only its programs use. They
 // are called if they are installed and legacy tables exist.
 
-// legacyTable is what to remove from one table of legacy iptables.
+// legacyTable is a table of legacy iptables.
 type legacyTable struct {
-	family  nft.Family
 	program string // iptables-legacy or ip6tables-legacy
 	name    string
-	chains  []string
-	jumps   []string // as iptables-save prints them, "-A CHAIN ..."
-	// kept are the chains that other programs' chains jump to, with those chains.
-	kept map[string]string
-}
-
-func (l legacyTable) what() string {
-	return fmt.Sprintf("%d chains of %s table %s, and %d jumps to them", len(l.chains), l.program, l.name, len(l.jumps))
+	// rules are the rules as iptables-save prints them, "-A CHAIN ...". In the survey
+	// and the plan, the handle of a rule is its index here.
+	rules []string
 }
 
 // surveyLegacy finds kube-proxy's chains in legacy iptables. If the programs are not
 // installed, it returns a notice.
-func surveyLegacy(ctx context.Context, proc string) (all []legacyTable, notices []string, err error) {
+func surveyLegacy(ctx context.Context, proc string) (plans []plan, notices []string, err error) {
 	for _, f := range []struct {
 		family         nft.Family
 		names, program string
@@ -63,78 +59,65 @@ func surveyLegacy(ctx context.Context, proc string) (all []legacyTable, notices 
 			if err != nil {
 				return nil, nil, err
 			}
-			l := legacyTable{family: f.family, program: f.program, name: t.name}
-			if l.parse(text); len(l.chains) > 0 {
-				all = append(all, l)
+			l := &legacyTable{program: f.program, name: t.name}
+			if p := l.plan(f.family, text); len(p.removal.Flush) > 0 {
+				plans = append(plans, p)
 			}
 		}
 	}
-	return all, notices, nil
+	return plans, notices, nil
 }
 
-// parse finds kube-proxy's chains, and the jumps to them from base chains, in the output
-// of iptables-save. Chains that are declared with a policy are base chains.
-func (l *legacyTable) parse(text string) {
-	l.kept = map[string]string{}
-	base, filled := map[string]bool{}, map[string]bool{}
-	var chains []string
+// plan returns what to remove from the table, of which text is the output of iptables-save.
+func (l *legacyTable) plan(family nft.Family, text string) plan {
+	p := iptables(l.parse(family, text), l.program+" table "+l.name, l.program+" "+l.name)
+	p.legacy = l
+	return p
+}
+
+// parse reads the output of iptables-save. Chains that are declared with a policy are base
+// chains.
+func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
+	s := &kernel.Survey{ID: nft.TableID{Family: family, Name: l.name}}
+	index := map[string]int{}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		switch {
 		case len(words) > 1 && strings.HasPrefix(words[0], ":"):
-			name := words[0][1:]
-			base[name] = words[1] != "-"
-			if isPeers(l.name, name) {
-				chains = append(chains, name)
+			c := kernel.SurveyChain{Name: words[0][1:]}
+			if words[1] != "-" {
+				c.Base = &object.Base{}
 			}
-		case len(words) < 4 || words[0] != "-A":
-		case isPeers(l.name, words[1]):
-			filled[words[1]] = true
-		default:
+			index[c.Name] = len(s.Chains)
+			s.Chains = append(s.Chains, c)
+		case len(words) > 1 && words[0] == "-A":
+			r := kernel.SurveyRule{Handle: uint64(len(l.rules))}
+			l.rules = append(l.rules, strings.TrimSpace(line))
 			// The target is last: a jump has no options.
-			verb, target := words[len(words)-2], words[len(words)-1]
-			switch {
-			case verb != "-j" && verb != "-g" || !isPeers(l.name, target):
-			case base[words[1]]:
-				l.jumps = append(l.jumps, strings.TrimSpace(line))
-			default:
-				l.kept[target] = words[1]
+			if verb := words[len(words)-2]; verb == "-j" || verb == "-g" {
+				r.Target = words[len(words)-1]
+			}
+			if i, ok := index[words[1]]; ok {
+				s.Chains[i].Rules = append(s.Chains[i].Rules, r)
 			}
 		}
 	}
-	for _, c := range chains {
-		if l.kept[c] == "" || filled[c] {
-			l.chains = append(l.chains, c)
-		}
-	}
-}
-
-// notices returns a notice for each chain that stays.
-func (l *legacyTable) notices() []string {
-	var all []string
-	for _, c := range l.chains {
-		if by := l.kept[c]; by != "" {
-			all = append(all, stayed(c, l.program+" "+l.name, by))
-		}
-	}
-	return all
+	return s
 }
 
 // remove deletes the jumps and the chains in one transaction.
-func (l *legacyTable) remove(ctx context.Context) error {
+func (l *legacyTable) remove(ctx context.Context, r kernel.Removal) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s\n", l.name)
 	// Declaring a chain empties it.
-	for _, c := range l.chains {
+	for _, c := range r.Flush {
 		fmt.Fprintf(&b, ":%s - [0:0]\n", c)
 	}
-	for _, j := range l.jumps {
-		fmt.Fprintf(&b, "-D%s\n", strings.TrimPrefix(j, "-A"))
+	for _, jump := range r.Rules {
+		fmt.Fprintf(&b, "-D%s\n", strings.TrimPrefix(l.rules[jump.Handle], "-A"))
 	}
-	for _, c := range l.chains {
-		if l.kept[c] == "" {
-			fmt.Fprintf(&b, "-X %s\n", c)
-		}
+	for _, c := range r.Chains {
+		fmt.Fprintf(&b, "-X %s\n", c)
 	}
 	b.WriteString("COMMIT\n")
 	_, err := run(ctx, b.String(), l.program+"-restore", "--noflush", "--wait", "5")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -54,29 +55,27 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return report, fmt.Errorf("look for rules of kube-proxy: %w", err)
 	}
+	plans = append(plans, legacy...)
 	report.Notices = append(notices, look(cfg.Proc)...)
 	if !cfg.Force {
-		if err := live(conn, plans, legacy); err != nil {
+		if err := live(conn, plans); err != nil {
 			return report, err
 		}
 	}
 	// One family after the other: an error in one does not affect the other.
 	var errs []error
 	for _, p := range plans {
-		if err := conn.RemoveForeign(p.removal); err != nil {
+		if p.legacy != nil {
+			err = p.legacy.remove(ctx, p.removal)
+		} else {
+			err = conn.RemoveForeign(p.removal)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("remove %s: %w", p.what, err))
 			continue
 		}
 		report.Removed = append(report.Removed, p.what)
 		report.Notices = append(report.Notices, p.notices...)
-	}
-	for _, l := range legacy {
-		if err := l.remove(ctx); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		report.Removed = append(report.Removed, l.what())
-		report.Notices = append(report.Notices, l.notices()...)
 	}
 	return report, errors.Join(errs...)
 }
@@ -86,6 +85,8 @@ type plan struct {
 	what    string
 	removal kernel.Removal
 	notices []string
+	// legacy is nil for a table of nftables.
+	legacy *legacyTable
 }
 
 // survey finds kube-proxy's rules in nftables: its own tables, and its chains in the
@@ -112,7 +113,7 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 			if s == nil || s.Ours {
 				continue
 			}
-			if p := iptables(s); len(p.removal.Flush) > 0 {
+			if p := iptables(s, "iptables table "+s.ID.String(), s.ID.String()); len(p.removal.Flush) > 0 {
 				plans = append(plans, p)
 			}
 		}
@@ -120,9 +121,9 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 	return plans, nil
 }
 
-// iptables returns what to remove from a table of iptables-nft. A chain that another
-// program's rule jumps to is emptied, and stays.
-func iptables(s *kernel.Survey) plan {
+// iptables returns what to remove from a table of iptables. A chain that another program's
+// rule jumps to is emptied, and stays. The texts name the table in the report and in notices.
+func iptables(s *kernel.Survey, reported, noticed string) plan {
 	p := plan{removal: kernel.Removal{Table: s.ID}}
 	kept := map[string]string{}
 	for _, c := range s.Chains {
@@ -146,31 +147,19 @@ func iptables(s *kernel.Survey) plan {
 		} else if len(c.Rules) == 0 {
 			continue // an earlier call left it so
 		} else {
-			p.notices = append(p.notices, stayed(c.Name, s.ID.String(), by))
+			p.notices = append(p.notices, fmt.Sprintf("chain %s of table %s is empty now, but stays: chain %s, which is not kube-proxy's, jumps to it", c.Name, noticed, by))
 		}
 		p.removal.Flush = append(p.removal.Flush, c.Name)
 	}
-	p.what = fmt.Sprintf("%d chains of iptables table %s, and %d jumps to them", len(p.removal.Flush), s.ID, len(p.removal.Rules))
+	p.what = fmt.Sprintf("%d chains of %s, and %d jumps to them", len(p.removal.Flush), reported, len(p.removal.Rules))
 	return p
-}
-
-// stayed returns the notice of a chain that another program's rule jumps to.
-func stayed(chain, table, by string) string {
-	return fmt.Sprintf("chain %s of table %s is empty now, but stays: chain %s, which is not kube-proxy's, jumps to it", chain, table, by)
 }
 
 // live returns ErrNotLive unless weft has rules for Services in every family from which
 // something will be removed.
-func live(conn *kernel.Conn, plans []plan, legacy []legacyTable) error {
-	needed := map[nft.Family]bool{}
-	for _, p := range plans {
-		needed[p.removal.Table.Family] = true
-	}
-	for _, l := range legacy {
-		needed[l.family] = true
-	}
+func live(conn *kernel.Conn, plans []plan) error {
 	for _, f := range families {
-		if !needed[f] {
+		if !slices.ContainsFunc(plans, func(p plan) bool { return p.removal.Table.Family == f }) {
 			continue
 		}
 		id := weftTable(f)
@@ -187,12 +176,7 @@ func live(conn *kernel.Conn, plans []plan, legacy []legacyTable) error {
 
 // translates reports whether a table has a chain that translates destinations.
 func translates(s *kernel.Survey) bool {
-	for _, c := range s.Chains {
-		if c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Chains, func(c kernel.SurveyChain) bool { return c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 })
 }
 
 // look returns notices about what this package does not remove.

@@ -131,7 +131,7 @@ func TestRemoveByForce(t *testing.T) {
 // TestParseLegacy finds the chains and jumps in what iptables-save prints.
 func TestParseLegacy(t *testing.T) {
 	l := legacyTable{name: "nat", program: "iptables-legacy"}
-	l.parse(`*nat
+	p := l.plan(nft.FamilyIP, `*nat
 :PREROUTING ACCEPT [1:2]
 :KUBE-SERVICES - [0:0]
 :KUBE-EXT-A - [0:0]
@@ -146,13 +146,13 @@ func TestParseLegacy(t *testing.T) {
 -A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000
 COMMIT
 `)
-	if got, want := strings.Join(l.chains, " "), "KUBE-SERVICES KUBE-EXT-A KUBE-MARK-MASQ"; got != want {
+	if got, want := strings.Join(p.removal.Flush, " "), "KUBE-SERVICES KUBE-EXT-A KUBE-MARK-MASQ"; got != want {
 		t.Errorf("chains %s, want %s", got, want)
 	}
-	if len(l.jumps) != 1 || !strings.Contains(l.jumps[0], "service portals") {
-		t.Errorf("jumps: %q", l.jumps)
+	if r := p.removal.Rules; len(r) != 1 || !strings.Contains(l.rules[r[0].Handle], "service portals") {
+		t.Errorf("jumps: %v of %q", r, l.rules)
 	}
-	if n := l.notices(); len(n) != 1 || !strings.Contains(n[0], "KUBE-MARK-MASQ of table iptables-legacy nat") {
+	if n := p.notices; len(n) != 1 || !strings.Contains(n[0], "KUBE-MARK-MASQ of table iptables-legacy nat") {
 		t.Errorf("notices: %q", n)
 	}
 }
