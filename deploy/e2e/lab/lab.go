@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 )
@@ -85,10 +86,7 @@ func (l *Lab) build(cfg Config) error {
 		return err
 	}
 	l.Control = &Host{Namespace: control, Addresses: underlayAddresses(1)}
-	if err := control.bridge(underlay); err != nil {
-		return err
-	}
-	if err := l.Control.address(underlay); err != nil {
+	if err := errors.Join(control.bridge(underlay), l.Control.address(underlay)); err != nil {
 		return err
 	}
 	if l.Outside, err = l.attach("outside", 100); err != nil {
@@ -107,38 +105,27 @@ func (l *Lab) build(cfg Config) error {
 // route makes the pods of every node reachable from every other host, which is
 // what a CNI plugin does, and the routed prefixes from outside.
 func (l *Lab) route(routed []netip.Prefix) error {
+	var errs []error
 	for _, n := range l.Nodes {
 		for _, p := range n.PodCIDRs {
 			gw := n.Addresses.of(p)
-			if err := l.Control.addRoute(underlay, p, gw); err != nil {
-				return err
-			}
-			if err := l.Outside.addRoute(uplink, p, gw); err != nil {
-				return err
-			}
+			errs = append(errs, l.Control.addRoute(underlay, p, gw), l.Outside.addRoute(uplink, p, gw))
 			for _, other := range l.Nodes {
-				if other == n {
-					continue
-				}
-				if err := other.addRoute(uplink, p, gw); err != nil {
-					return err
+				if other != n {
+					errs = append(errs, other.addRoute(uplink, p, gw))
 				}
 			}
 		}
 		// A node has a default route, as nodes do: without one an address that
 		// only a rule rewrites, such as a ClusterIP, has no way out of a host process.
 		for _, gw := range l.Control.Addresses.All() {
-			if err := n.addRoute(uplink, everything(gw), gw); err != nil {
-				return err
-			}
+			errs = append(errs, n.addRoute(uplink, everything(gw), gw))
 		}
 	}
 	for _, p := range routed {
-		if err := l.Outside.addRoute(uplink, p, l.Nodes[0].Addresses.of(p)); err != nil {
-			return err
-		}
+		errs = append(errs, l.RouteOutside(p, l.Nodes[0]))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // RouteOutside sends a prefix from outside to the node.
@@ -168,10 +155,7 @@ func (l *Lab) attach(name string, number int) (*Host, error) {
 
 // address puts the host's addresses on its link.
 func (h *Host) address(link string) error {
-	if err := h.addAddress(link, netip.PrefixFrom(h.Addresses.V4, 24)); err != nil {
-		return err
-	}
-	return h.addAddress(link, netip.PrefixFrom(h.Addresses.V6, 64))
+	return errors.Join(h.addAddress(link, netip.PrefixFrom(h.Addresses.V4, 24)), h.addAddress(link, netip.PrefixFrom(h.Addresses.V6, 64)))
 }
 
 // Close stops all servers and lets go of all namespaces.
@@ -199,10 +183,7 @@ func (a Addresses) of(p netip.Prefix) netip.Addr {
 
 // everything is the default route of an address's family.
 func everything(a netip.Addr) netip.Prefix {
-	if a.Is4() {
-		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-	}
-	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	return netip.PrefixFrom(Addresses{netip.IPv4Unspecified(), netip.IPv6Unspecified()}.of(host(a)), 0)
 }
 
 func underlayAddresses(n int) Addresses {

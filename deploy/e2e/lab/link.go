@@ -23,16 +23,19 @@ func veth(a *Namespace, aName string, b *Namespace, bName string) error {
 	return b.up(bName)
 }
 
-func (n *Namespace) up(link string) error {
-	l, err := n.handle.LinkByName(link)
+// link calls f with a link. The error names the task, the link and the namespace.
+func (n *Namespace) link(task, name string, f func(netlink.Link) error) error {
+	l, err := n.handle.LinkByName(name)
 	if err == nil {
-		err = n.handle.LinkSetUp(l)
+		err = f(l)
 	}
 	if err != nil {
-		return fmt.Errorf("set %s up in %s: %w", link, n.name, err)
+		return fmt.Errorf("%s %s in %s: %w", task, name, n.name, err)
 	}
 	return nil
 }
+
+func (n *Namespace) up(link string) error { return n.link("set up", link, n.handle.LinkSetUp) }
 
 // bridge makes a bridge that is up.
 func (n *Namespace) bridge(name string) error {
@@ -46,76 +49,40 @@ func (n *Namespace) bridge(name string) error {
 
 // enslave puts a link on a bridge.
 func (n *Namespace) enslave(link, bridge string) error {
-	l, err := n.handle.LinkByName(link)
-	if err != nil {
-		return fmt.Errorf("find %s in %s: %w", link, n.name, err)
-	}
-	b, err := n.handle.LinkByName(bridge)
-	if err == nil {
-		err = n.handle.LinkSetMaster(l, b)
-	}
-	if err != nil {
-		return fmt.Errorf("put %s on %s in %s: %w", link, bridge, n.name, err)
-	}
-	return nil
+	return n.link("find bridge", bridge, func(b netlink.Link) error {
+		return n.link("put on "+bridge, link, func(l netlink.Link) error { return n.handle.LinkSetMaster(l, b) })
+	})
 }
 
 // addAddress gives a link an address that can be used at once.
 func (n *Namespace) addAddress(link string, prefix netip.Prefix) error {
-	l, err := n.handle.LinkByName(link)
-	if err == nil {
-		addr := &netlink.Addr{IPNet: ipNet(prefix)}
-		if prefix.Addr().Is6() {
-			addr.Flags = unix.IFA_F_NODAD
-		}
-		err = n.handle.AddrAdd(l, addr)
+	addr := &netlink.Addr{IPNet: ipNet(prefix)}
+	if prefix.Addr().Is6() {
+		addr.Flags = unix.IFA_F_NODAD
 	}
-	if err != nil {
-		return fmt.Errorf("add address %s to %s in %s: %w", prefix, link, n.name, err)
-	}
-	return nil
+	return n.link("add address "+prefix.String()+" to", link, func(l netlink.Link) error { return n.handle.AddrAdd(l, addr) })
 }
 
-// delAddress takes an address from a link.
+// delAddress removes an address from a link.
 func (n *Namespace) delAddress(link string, prefix netip.Prefix) error {
-	l, err := n.handle.LinkByName(link)
-	if err == nil {
-		err = n.handle.AddrDel(l, &netlink.Addr{IPNet: ipNet(prefix)})
-	}
-	if err != nil {
-		return fmt.Errorf("take address %s from %s in %s: %w", prefix, link, n.name, err)
-	}
-	return nil
+	return n.link("remove address "+prefix.String()+" from", link, func(l netlink.Link) error {
+		return n.handle.AddrDel(l, &netlink.Addr{IPNet: ipNet(prefix)})
+	})
 }
 
-// delLink removes a link, and with a veth its other end.
-func (n *Namespace) delLink(link string) error {
-	l, err := n.handle.LinkByName(link)
-	if err == nil {
-		err = n.handle.LinkDel(l)
-	}
-	if err != nil {
-		return fmt.Errorf("remove %s in %s: %w", link, n.name, err)
-	}
-	return nil
-}
+// delLink removes a link, and the other end of a veth pair.
+func (n *Namespace) delLink(link string) error { return n.link("remove", link, n.handle.LinkDel) }
 
 // delRoute removes the route of a prefix through a link.
 func (n *Namespace) delRoute(link string, prefix netip.Prefix) error {
-	l, err := n.handle.LinkByName(link)
-	if err == nil {
-		err = n.handle.RouteDel(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(prefix), Scope: netlink.SCOPE_NOWHERE})
-	}
-	if err != nil {
-		return fmt.Errorf("remove route to %s over %s in %s: %w", prefix, link, n.name, err)
-	}
-	return nil
+	return n.link("remove route to "+prefix.String()+" over", link, func(l netlink.Link) error {
+		return n.handle.RouteDel(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(prefix), Scope: netlink.SCOPE_NOWHERE})
+	})
 }
 
-// addRoute routes a prefix through a link, directly or (with a valid gateway) by way of it.
+// addRoute routes a prefix over a link, directly or through a gateway if it is valid.
 func (n *Namespace) addRoute(link string, prefix netip.Prefix, gateway netip.Addr) error {
-	l, err := n.handle.LinkByName(link)
-	if err == nil {
+	return n.link("add route to "+prefix.String()+" over", link, func(l netlink.Link) error {
 		route := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(prefix)}
 		if gateway.IsValid() {
 			route.Gw = gateway.AsSlice()
@@ -123,12 +90,8 @@ func (n *Namespace) addRoute(link string, prefix netip.Prefix, gateway netip.Add
 		} else if prefix.Addr().Is4() {
 			route.Scope = netlink.SCOPE_LINK
 		}
-		err = n.handle.RouteAdd(route)
-	}
-	if err != nil {
-		return fmt.Errorf("add route to %s over %s in %s: %w", prefix, link, n.name, err)
-	}
-	return nil
+		return n.handle.RouteAdd(route)
+	})
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

@@ -92,14 +92,7 @@ func (n *Namespace) prepare() error {
 			return err
 		}
 	}
-	lo, err := n.handle.LinkByName("lo")
-	if err != nil {
-		return fmt.Errorf("find lo in %s: %w", n.name, err)
-	}
-	if err := n.handle.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("set lo up in %s: %w", n.name, err)
-	}
-	return nil
+	return n.up("lo")
 }
 
 // Name is the one that it was made with.

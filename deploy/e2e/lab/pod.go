@@ -43,24 +43,16 @@ func (n *Node) NewPod(name string) (*Pod, error) {
 	link := "pod" + strconv.Itoa(number)
 	p := &Pod{Namespace: ns, Addresses: podAddresses(n.number, number), node: n, link: link, conns: map[net.Conn]struct{}{}}
 	n.lab.pods = append(n.lab.pods, p)
-	if err := veth(n.Namespace, link, ns, uplink); err != nil {
-		return nil, err
-	}
+	errs := []error{veth(n.Namespace, link, ns, uplink)}
 	gw := podAddresses(n.number, gateway)
 	for i, addr := range p.Addresses.All() {
 		via := gw.All()[i]
-		if err := n.addAddress(link, host(via)); err != nil {
-			return nil, err
-		}
-		if err := n.addRoute(link, host(addr), netip.Addr{}); err != nil {
-			return nil, err
-		}
-		if err := ns.addAddress(uplink, host(addr)); err != nil {
-			return nil, err
-		}
-		if err := ns.addRoute(uplink, everything(via), via); err != nil {
-			return nil, err
-		}
+		errs = append(errs,
+			n.addAddress(link, host(via)), n.addRoute(link, host(addr), netip.Addr{}),
+			ns.addAddress(uplink, host(addr)), ns.addRoute(uplink, everything(via), via))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -72,18 +64,11 @@ func (p *Pod) Node() *Node { return p.node }
 // from every node and from outside, as a network does with the address of a
 // machine in it. Withdraw takes it back.
 func (p *Pod) Announce(addr netip.Addr) error {
-	if err := p.addAddress(uplink, host(addr)); err != nil {
-		return err
-	}
-	if err := p.node.addRoute(p.link, host(addr), netip.Addr{}); err != nil {
-		return err
-	}
+	errs := []error{p.addAddress(uplink, host(addr)), p.node.addRoute(p.link, host(addr), netip.Addr{})}
 	for _, h := range p.others() {
-		if err := h.addRoute(uplink, host(addr), p.node.Addresses.of(host(addr))); err != nil {
-			return err
-		}
+		errs = append(errs, h.addRoute(uplink, host(addr), p.node.Addresses.of(host(addr))))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Withdraw undoes Announce.
