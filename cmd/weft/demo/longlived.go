@@ -3,6 +3,7 @@ package demo
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -104,15 +105,15 @@ func (s *tcpStream) close() {
 // DNS resolver or a QUIC client does, and notes who answers.
 type udpFlow struct {
 	conn net.Conn
-	wg   sync.WaitGroup
-	stop context.CancelFunc
+	done chan struct{}
 
 	mu sync.Mutex
 	// last is who answered last, since the time when that pod first did.
-	last       string
-	since      time.Time
-	sent, lost int
-	err        error
+	last  string
+	since time.Time
+	// lost is how many packets had no answer.
+	lost int
+	err  error
 }
 
 // startFlow begins to send from a source port.
@@ -121,57 +122,47 @@ func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) 
 	if err != nil {
 		return nil, fmt.Errorf("open udp flow: %w", err)
 	}
-	f := &udpFlow{conn: conn}
-	ctx, f.stop = context.WithCancel(ctx)
-	f.wg.Go(func() { f.send(ctx) })
-	f.wg.Go(f.receive)
+	f := &udpFlow{conn: conn, done: make(chan struct{})}
+	go f.run()
 	return f, nil
 }
 
-func (f *udpFlow) send(ctx context.Context) {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
+// run sends a packet every 5 ms and reads answers between, until the connection is closed.
+func (f *udpFlow) run() {
+	defer close(f.done)
+	buf := make([]byte, 1500)
 	for {
-		// An ICMP error for an earlier packet is reported here; the next may
-		// well arrive.
-		_, err := f.conn.Write([]byte("?"))
+		// An ICMP error for an earlier packet is reported here; the next may well arrive.
+		_, _ = f.conn.Write([]byte("?"))
+		err := f.conn.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
 		f.mu.Lock()
-		f.sent, f.lost = f.sent+1, f.lost+1
-		if errors.Is(err, net.ErrClosed) {
-			f.err = err
-		}
+		f.lost++
+		f.err = cmp.Or(f.err, err)
 		f.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+		for !errors.Is(err, os.ErrDeadlineExceeded) {
+			var n int
+			if n, err = f.conn.Read(buf); errors.Is(err, net.ErrClosed) {
+				return
+			} else if err == nil {
+				f.note(string(buf[:n]))
+			}
 		}
 	}
 }
 
-func (f *udpFlow) receive() {
-	buf := make([]byte, 1500)
-	for {
-		n, err := f.conn.Read(buf)
-		if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) {
-			return
-		}
-		if err != nil {
-			continue
-		}
-		a, err := parseAnswer(string(buf[:n]))
-		f.mu.Lock()
-		switch {
-		case err != nil:
-			f.err = err
-		case a.pod != f.last:
-			f.last, f.since = a.pod, time.Now()
-			fallthrough
-		default:
-			f.lost--
-		}
-		f.mu.Unlock()
+// note records an answer.
+func (f *udpFlow) note(text string) {
+	a, err := parseAnswer(text)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.err = err
+		return
 	}
+	if a.pod != f.last {
+		f.last, f.since = a.pod, time.Now()
+	}
+	f.lost--
 }
 
 // state returns who answers, since when, and how many packets had no answer.
@@ -182,9 +173,8 @@ func (f *udpFlow) state() (pod string, since time.Time, lost int, err error) {
 }
 
 func (f *udpFlow) close() {
-	f.stop()
 	_ = f.conn.Close()
-	f.wg.Wait()
+	<-f.done
 }
 
 // hammer makes new flows all the time, to find out whether anything that

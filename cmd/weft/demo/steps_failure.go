@@ -181,7 +181,7 @@ func (d *demo) afterRestart(ctx context.Context) (string, error) {
 	if err := d.deny(ctx, "shell-1"); err != nil {
 		return "", err
 	}
-	if err := d.expectBlocked(ctx, map[string]bool{"shell-1": true, "shell-2": true}); err != nil {
+	if _, err := d.blockedNow(ctx, "shell-1", "shell-2"); err != nil {
 		return "", err
 	}
 	if err := d.manifests.setWeb(d.cluster.servers()); err != nil {

@@ -186,16 +186,15 @@ func (r ruleset) same(after ruleset) error {
 		return nil
 	}
 	var out []string
-	for _, line := range was {
-		if _, found := slices.BinarySearch(is, line); !found {
-			out = append(out, "gone: "+line)
+	missing := func(what string, lines, from []string) {
+		for _, line := range lines {
+			if _, found := slices.BinarySearch(from, line); !found {
+				out = append(out, what+line)
+			}
 		}
 	}
-	for _, line := range is {
-		if _, found := slices.BinarySearch(was, line); !found {
-			out = append(out, "new: "+line)
-		}
-	}
+	missing("gone: ", was, is)
+	missing("new: ", is, was)
 	return fmt.Errorf("the ruleset is not what it was:\n      %s", strings.Join(out, "\n      "))
 }
 
