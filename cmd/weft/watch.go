@@ -60,36 +60,26 @@ func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 
 // printEvent prints one line, and one for each violation of a rejection.
 func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
-	at := ev.GetTime().AsTime().Local().Format("15:04:05.000")
+	// The default is for events of an aggregator newer than this command.
+	text := ev.String()
 	switch e := ev.GetEvent().(type) {
 	case *weftv1.WatchResponse_Commit:
 		c := e.Commit
-		_, err := fmt.Fprintf(w, "%s  commit %d  %s  %s  %s%s\n", at, c.GetRevision(),
+		text = fmt.Sprintf("commit %d  %s  %s  %s%s", c.GetRevision(),
 			cli.Some(weftv1.FragmentTexts(c.GetFragments())), counts(c.GetChanges()), spent(c), flows(c.GetFlows()))
-		return err
 	case *weftv1.WatchResponse_Rejection:
-		_, err := fmt.Fprintf(w, "%s  rejected  %s\n", at, (&client.RejectedError{
-			Fragment: e.Rejection.GetFragment().Text(), Violations: e.Rejection.GetViolations(),
-		}).Detail())
-		return err
+		text = "rejected  " + (&client.RejectedError{Fragment: e.Rejection.GetFragment().Text(), Violations: e.Rejection.GetViolations()}).Detail()
 	case *weftv1.WatchResponse_Drift:
-		_, err := fmt.Fprintf(w, "%s  drift repaired  %s  %s\n", at, e.Drift.GetReason(), counts(e.Drift.GetRepaired()))
-		return err
+		text = fmt.Sprintf("drift repaired  %s  %s", e.Drift.GetReason(), counts(e.Drift.GetRepaired()))
 	case *weftv1.WatchResponse_Presence:
 		state := "disconnected"
 		if e.Presence.GetConnected() {
 			state = "connected"
 		}
-		_, err := fmt.Fprintf(w, "%s  publisher %s %s  pid %d\n", at, e.Presence.GetPublisher(), state, e.Presence.GetPid())
-		return err
-	case *weftv1.WatchResponse_Expired:
-		_, err := fmt.Fprintf(w, "%s  expired %s  commit %d\n", at, e.Expired.GetFragment().Text(), e.Expired.GetRevision())
-		return err
-	default:
-		// An aggregator newer than this command.
-		_, err := fmt.Fprintf(w, "%s  %v\n", at, ev)
-		return err
+		text = fmt.Sprintf("publisher %s %s  pid %d", e.Presence.GetPublisher(), state, e.Presence.GetPid())
 	}
+	_, err := fmt.Fprintf(w, "%s  %s\n", ev.GetTime().AsTime().Local().Format("15:04:05.000"), text)
+	return err
 }
 
 // spent returns the phases of a commit and their durations.

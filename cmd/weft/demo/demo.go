@@ -32,7 +32,7 @@ const limit = 2 * time.Minute
 func Run(ctx context.Context, cfg Config) error {
 	if os.Getenv(isolated) == "" {
 		var exit *exec.ExitError
-		err := isolate(ctx, cfg.Args, cfg.Stdout, cfg.Stderr)
+		err := isolate(ctx, cfg)
 		if errors.As(err, &exit) {
 			// The other process has said what it was.
 			return ErrFailed

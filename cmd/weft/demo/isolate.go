@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,10 +16,9 @@ import (
 // isolated is set in the environment of the process inside the namespaces.
 const isolated = "WEFT_DEMO_ISOLATED"
 
-// isolate runs this program again, with args, in namespaces of its own and
-// waits for it. When ctx ends it asks the program to stop; when this process
+// isolate runs this program again in namespaces of its own and waits for it. When ctx ends it asks the program to stop; when this process
 // dies the kernel kills it. It returns the program's exit as an error.
-func isolate(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func isolate(ctx context.Context, cfg Config) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find own executable: %w", err)
@@ -30,14 +28,12 @@ func isolate(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	userns := os.Geteuid() != 0
-	cmd := isolatedCommand(ctx, exe, args, userns)
-	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd := isolatedCommand(ctx, exe, cfg, userns)
 	err = cmd.Start()
 	if errors.Is(err, fs.ErrPermission) && !userns {
 		// Root without CAP_SYS_ADMIN, as in most containers.
 		userns = true
-		cmd = isolatedCommand(ctx, exe, args, userns)
-		cmd.Stdout, cmd.Stderr = stdout, stderr
+		cmd = isolatedCommand(ctx, exe, cfg, userns)
 		err = cmd.Start()
 	}
 	if err != nil {
@@ -48,8 +44,9 @@ func isolate(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return cmd.Wait()
 }
 
-func isolatedCommand(ctx context.Context, exe string, args []string, userns bool) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, exe, args...)
+func isolatedCommand(ctx context.Context, exe string, cfg Config, userns bool) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, exe, cfg.Args...)
+	cmd.Stdout, cmd.Stderr = cfg.Stdout, cfg.Stderr
 	cmd.Env = append(os.Environ(), isolated+"=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout

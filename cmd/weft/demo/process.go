@@ -36,37 +36,41 @@ type process struct {
 
 // start runs this program with args in a namespace, its log in dir.
 func start(ns *netns.Namespace, dir, name string, args ...string) (*process, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("start %s: find own executable: %w", name, err)
-	}
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := p.start(ns, args); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	defer func() { _ = log.Close() }()
-	outRead, outWrite, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	p.cmd = exec.Command(exe, args...)
-	p.cmd.Stdout, p.cmd.Stderr, p.out, p.lines = outWrite, log, outRead, bufio.NewReader(outRead)
-	// In its own group, so that an interrupt at the terminal reaches the demo
-	// alone.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if p.in, err = p.cmd.StdinPipe(); err == nil {
-		err = ns.Do(p.cmd.Start)
-	}
-	_ = outWrite.Close()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), outRead.Close())
 	}
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.done)
 	}()
 	return p, nil
+}
+
+func (p *process) start(ns *netns.Namespace, args []string) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	out, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = write.Close() }()
+	p.cmd = exec.Command(exe, args...)
+	p.cmd.Stdout, p.cmd.Stderr, p.out, p.lines = write, log, out, bufio.NewReader(out)
+	// In its own group, so that an interrupt at the terminal reaches the demo
+	// alone.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if p.in, err = p.cmd.StdinPipe(); err == nil {
+		err = ns.Do(p.cmd.Start)
+	}
+	return err
 }
 
 // expect reads a line of the process's output, which must contain word. The process must

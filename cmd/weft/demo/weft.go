@@ -111,23 +111,26 @@ func (n *node) readRuleset() (ruleset, error) {
 }
 
 // readWhen reads the ruleset after waiting for something.
-func (n *node) readWhen(wait func(*kernel.Conn) error) (ruleset, error) {
+func (n *node) readWhen(wait func(*kernel.Conn) error) (out ruleset, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read ruleset of %s: %w", n.Name, err)
+		}
+	}()
 	conn, err := kernel.Open(kernel.Config{NetNS: n.FD()})
 	if err != nil {
-		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.Name, err)
+		return out, err
 	}
 	defer func() { _ = conn.Close() }()
 	if err := wait(conn); err != nil {
-		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.Name, err)
+		return out, err
 	}
-	out := ruleset{owner: conn.Owner()}
+	out.owner = conn.Owner()
 	if out.tables, err = conn.Dump(); err != nil {
-		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.Name, err)
+		return out, err
 	}
-	if out.generation, err = conn.Generation(); err != nil {
-		return ruleset{}, fmt.Errorf("read ruleset of %s: %w", n.Name, err)
-	}
-	return out, nil
+	out.generation, err = conn.Generation()
+	return out, err
 }
 
 // stableTime is how long the ruleset must not change to be stable.
