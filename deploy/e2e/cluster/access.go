@@ -10,14 +10,18 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig is the text of one, for a bearer token.
-func kubeconfig(url string, ca []byte, token string) ([]byte, error) {
-	return clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"e2e": {Server: url, CertificateAuthorityData: ca}},
+// WriteKubeconfig writes a kubeconfig file for a bearer token.
+func (c *Cluster) WriteKubeconfig(path, token string) error {
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"e2e": {Server: c.URL(), CertificateAuthorityData: c.CA()}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"token": {Token: token}},
 		Contexts:       map[string]*clientcmdapi.Context{"e2e": {Cluster: "e2e", AuthInfo: "token"}},
 		CurrentContext: "e2e",
-	})
+	}, path)
+	if err != nil {
+		return fmt.Errorf("write kubeconfig %s: %w", path, err)
+	}
+	return nil
 }
 
 // Token asks the API server for a token of a service account, good for the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -209,16 +208,4 @@ func (c *Cluster) Stop() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// WriteKubeconfig writes a kubeconfig for a client with a bearer token.
-func (c *Cluster) WriteKubeconfig(path, token string) error {
-	b, err := kubeconfig(c.URL(), c.CA(), token)
-	if err != nil {
-		return fmt.Errorf("write kubeconfig %s: %w", path, err)
-	}
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
-	}
-	return nil
 }

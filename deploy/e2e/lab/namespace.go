@@ -108,12 +108,7 @@ func (n *Namespace) Close() error {
 // Do calls f on a thread that is in the namespace; sockets that f opens and
 // processes that it starts stay there. f must not start goroutines that count on it, nor wait for anybody.
 func (n *Namespace) Do(f func() error) error {
-	t, err := n.inside.take(int(n.file.Fd()))
-	if err != nil {
-		return fmt.Errorf("use namespace %s: %w", n.name, err)
-	}
-	defer n.inside.put(t)
-	return t.do(f)
+	return n.inside.do(int(n.file.Fd()), f)
 }
 
 // restoring calls f on a locked thread and puts the thread back into the

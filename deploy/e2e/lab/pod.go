@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -17,11 +18,9 @@ type Pod struct {
 	node *Node
 	link string // the node's end
 
-	mu      sync.Mutex
-	servers []net.Listener
-	packets []net.PacketConn
-	conns   map[net.Conn]struct{}
-	quit    bool // no connection is accepted any more
+	mu sync.Mutex
+	// open are the servers' sockets; nil after Quit.
+	open    map[io.Closer]struct{}
 	stopped bool
 }
 
@@ -41,7 +40,7 @@ func (n *Node) NewPod(name string) (*Pod, error) {
 		return nil, err
 	}
 	link := "pod" + strconv.Itoa(number)
-	p := &Pod{Namespace: ns, Addresses: podAddresses(n.number, number), node: n, link: link, conns: map[net.Conn]struct{}{}}
+	p := &Pod{Namespace: ns, Addresses: podAddresses(n.number, number), node: n, link: link, open: map[io.Closer]struct{}{}}
 	n.lab.pods = append(n.lab.pods, p)
 	errs := []error{veth(n.Namespace, link, ns, uplink)}
 	gw := podAddresses(n.number, gateway)
@@ -116,10 +115,9 @@ func (p *Pod) Serve(ports ...uint16) error {
 				tcp.Close()
 				return err
 			}
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.servers = append(p.servers, tcp)
-			p.packets = append(p.packets, udp)
+			if !p.track(tcp) || !p.track(udp) {
+				return errors.New("the pod has quit")
+			}
 			go p.serveTCP(tcp, port)
 			go p.serveUDP(udp.(*net.UDPConn), port)
 			return nil
@@ -136,16 +134,10 @@ func (p *Pod) Serve(ports ...uint16) error {
 func (p *Pod) Quit() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.quit = true
-	for _, s := range p.servers {
-		s.Close()
-	}
-	for _, s := range p.packets {
-		s.Close()
-	}
-	for c := range p.conns {
+	for c := range p.open {
 		c.Close()
 	}
+	p.open = nil
 }
 
 // Stop is Quit, and lets go of the namespace. It may be called twice.

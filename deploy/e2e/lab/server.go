@@ -3,6 +3,7 @@ package lab
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 )
@@ -22,21 +23,22 @@ func (p *Pod) serveTCP(l net.Listener, port uint16) {
 			return
 		}
 		if !p.track(conn) {
-			conn.Close()
 			return
 		}
 		go p.talk(conn, port)
 	}
 }
 
-// track remembers a connection, so that Stop can end it. False means that the pod has quit.
-func (p *Pod) track(conn net.Conn) bool {
+// track remembers a socket, so that Quit can close it. If the pod has quit, track closes the
+// socket and returns false.
+func (p *Pod) track(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.quit {
+	if p.open == nil {
+		c.Close()
 		return false
 	}
-	p.conns[conn] = struct{}{}
+	p.open[c] = struct{}{}
 	return true
 }
 
@@ -44,7 +46,7 @@ func (p *Pod) talk(conn net.Conn, port uint16) {
 	defer func() {
 		conn.Close()
 		p.mu.Lock()
-		delete(p.conns, conn)
+		delete(p.open, conn)
 		p.mu.Unlock()
 	}()
 	client := conn.RemoteAddr().(*net.TCPAddr).AddrPort()

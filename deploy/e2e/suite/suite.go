@@ -161,14 +161,13 @@ func (s *Suite) unable(err error) int {
 // enter makes the second process at home in its namespaces: a /proc of its own
 // PIDs and a private /run.
 func enter() error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
-	}
-	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
-		return fmt.Errorf("mount /proc: %w", err)
-	}
-	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, ""); err != nil {
-		return fmt.Errorf("mount /run: %w", err)
+	for _, m := range []struct {
+		kind, at string
+		flags    uintptr
+	}{{"", "/", unix.MS_REC | unix.MS_PRIVATE}, {"proc", "/proc", 0}, {"tmpfs", "/run", 0}} {
+		if err := unix.Mount(m.kind, m.at, m.kind, m.flags, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", m.at, err)
+		}
 	}
 	return nil
 }
