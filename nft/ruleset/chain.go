@@ -87,8 +87,7 @@ func (p *parser) base(at scan.Token, c *nft.Chain) {
 	case p.AcceptIdent("device"):
 		device = p.ExpectText("the name of a device")
 	case p.AcceptIdent("devices"):
-		p.ExpectPunct("=")
-		devices = p.deviceList(nil)
+		devices = p.deviceList()
 	}
 	priority := p.priority()
 	p.once(at, "chain type", &c.Type, typ)
@@ -120,26 +119,15 @@ func (p *parser) priority() string {
 	return priority
 }
 
-// deviceList parses "{ DEVICE, ... }" and appends to list. Braces inside the braces come
-// from variables.
-func (p *parser) deviceList(list []string) []string {
-	open := p.Tok
-	p.ExpectPunct("{")
-	if p.depth++; p.depth > syntax.MaxDepth {
-		p.Fail(open, "nested deeper than %d levels", syntax.MaxDepth)
-	}
-	defer func() { p.depth-- }()
-	for p.SkipNewlines(); !p.Failed && !p.AcceptPunct("}"); p.SkipNewlines() {
-		if p.IsPunct("{") {
-			list = p.deviceList(list)
-		} else if name := p.ExpectText("the name of a device"); !p.Failed {
+// deviceList parses "= { DEVICE, ... }".
+func (p *parser) deviceList() []string {
+	var list []string
+	p.ExpectPunct("=")
+	p.braces("devices", func() {
+		if name := p.ExpectText("the name of a device"); !p.Failed {
 			list = append(list, name)
 		}
-		p.SkipNewlines()
-		if !p.Failed && !p.AcceptPunct(",") && !p.IsPunct("}") {
-			p.Unexpected("\",\" or \"}\"")
-		}
-	}
+	})
 	return list
 }
 
@@ -202,7 +190,7 @@ func (p *parser) rule(t *table, c *chain, place rulePlace) {
 		p.Unexpected("a rule")
 		return
 	}
-	if why, ok := refusedInBlock(start, p.Ahead); ok {
+	if why := refusedInBlock(start, p.Ahead); why != "" {
 		p.Fail(start, "%s is not possible here: %s", start.Text, why)
 		return
 	}

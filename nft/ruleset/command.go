@@ -1,6 +1,8 @@
 package ruleset
 
 import (
+	"slices"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
@@ -20,22 +22,22 @@ var refusedCommands = map[string]string{
 	"import":   "write the ruleset in nft's own syntax",
 }
 
-// commandsOnly are the commands that are possible only outside of blocks.
-var commandsOnly = map[string]bool{
-	"add": true, "create": true, "insert": true, "delete": true, "destroy": true, "flush": true,
+// refusal returns why a block or a file cannot contain a command, or "" if it can, or if
+// word is no command. Block is true inside of the braces of a table or chain.
+func refusal(word string, block bool) string {
+	if block && slices.Contains([]string{"add", "create", "insert", "delete", "destroy", "flush"}, word) {
+		return "write it as a command, outside of the braces"
+	}
+	return refusedCommands[word]
 }
 
-// refusedInBlock reports whether two words in a block begin a command, and returns the
-// reason why it is refused. A statement of a rule can begin with some of the same words.
-func refusedInBlock(word, next scan.Token) (string, bool) {
+// refusedInBlock returns why the command that two words in a block begin is refused, or
+// "". A statement of a rule can begin with some of the same words.
+func refusedInBlock(word, next scan.Token) string {
 	if word.Kind != scan.Ident || next.Kind != scan.Ident && (word.Text != "include" || next.Kind != scan.String) || word.Text == "reset" && next.Text == "tcp" {
-		return "", false
+		return ""
 	}
-	if commandsOnly[word.Text] {
-		return "write it as a command, outside of the braces", true
-	}
-	why, ok := refusedCommands[word.Text]
-	return why, ok
+	return refusal(word.Text, true)
 }
 
 // command parses one command of the file.
@@ -55,7 +57,7 @@ func (p *parser) command() {
 		p.recover(0)
 		return
 	}
-	if why, ok := refusedCommands[p.Tok.Text]; ok {
+	if why := refusal(p.Tok.Text, false); why != "" {
 		p.Fail(start, "%s is not possible here: %s", p.Tok.Text, why)
 		p.recover(0)
 		return
@@ -219,10 +221,8 @@ func (p *parser) tableStatement(t *table) {
 		p.setComment(at, &t.table.Comment)
 	case word == "flags":
 		p.tableFlags(t)
-	case refusedCommands[word] != "":
-		p.Fail(at, "%s is not possible here: %s", word, refusedCommands[word])
-	case commandsOnly[word]:
-		p.Fail(at, "%s is not possible here: write it as a command, outside of the braces", word)
+	case refusal(word, true) != "":
+		p.Fail(at, "%s is not possible here: %s", word, refusal(word, true))
 	case !p.declare(at, func() *table { return t }, false):
 		p.Fail(at, "unexpected %s in a table: want chain, set, map, flowtable, flags, comment or an object such as counter", at)
 	}

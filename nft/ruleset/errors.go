@@ -18,18 +18,14 @@ type ErrorList struct {
 
 // Error returns one line "name:line:column: message" for each error.
 func (l *ErrorList) Error() string {
-	var b strings.Builder
+	lines := make([]string, len(l.Errors))
 	for i, e := range l.Errors {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
+		lines[i] = e.Error()
 		if l.Name != "" && e.File == "" {
-			b.WriteString(l.Name)
-			b.WriteByte(':')
+			lines[i] = l.Name + ":" + lines[i]
 		}
-		b.WriteString(e.Error())
 	}
-	return b.String()
+	return strings.Join(lines, "\n")
 }
 
 // Unwrap returns the errors.

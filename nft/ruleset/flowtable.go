@@ -46,8 +46,7 @@ func (p *parser) flowtableStatement(f *nft.Flowtable) {
 		p.once(at, "hook", &f.Hook, hook)
 		p.once(at, "priority", &f.Priority, priority)
 	case word == "devices":
-		p.ExpectPunct("=")
-		f.Devices = p.deviceList(nil)
+		f.Devices = p.deviceList()
 	case word == "counter":
 		f.Counter = true
 	case word == "flags":

@@ -146,38 +146,41 @@ func (p *parser) addElements() {
 	s.Elements = p.elements(s.Elements)
 }
 
-// elements parses "{ ELEMENT, ... }" and appends to list. Braces inside the braces come
-// from variables and are flattened.
+// elements parses "{ ELEMENT, ... }" and appends to list.
 func (p *parser) elements(list []nft.Element) []nft.Element {
+	p.braces("elements", func() {
+		at := p.Tok.Offset
+		if e := p.element(); !p.Failed {
+			p.places.element(at)
+			list = append(list, e)
+		}
+	})
+	return list
+}
+
+// braces parses "{ ITEM, ... }". Braces inside the braces come from variables and are
+// flattened. What names the items in errors.
+func (p *parser) braces(what string, item func()) {
 	open := p.Tok
 	p.ExpectPunct("{")
 	if p.depth++; p.depth > syntax.MaxDepth {
 		p.Fail(open, "nested deeper than %d levels", syntax.MaxDepth)
 	}
 	defer func() { p.depth-- }()
-	for !p.Failed {
-		p.SkipNewlines()
+	for p.SkipNewlines(); !p.Failed && !p.AcceptPunct("}"); p.SkipNewlines() {
 		switch {
-		case p.AcceptPunct("}"):
-			return list
 		case p.Tok.Kind == scan.EOF:
-			p.Fail(open, "list of elements is not closed: add \"}\"")
-			return list
+			p.Fail(open, "list of %s is not closed: add \"}\"", what)
 		case p.IsPunct("{"):
-			list = p.elements(list)
+			p.braces(what, item)
 		default:
-			at := p.Tok.Offset
-			if e := p.element(); !p.Failed {
-				p.places.element(at)
-				list = append(list, e)
-			}
+			item()
 		}
 		p.SkipNewlines()
 		if !p.Failed && !p.AcceptPunct(",") && !p.IsPunct("}") {
 			p.Unexpected("\",\" or \"}\"")
 		}
 	}
-	return list
 }
 
 // element parses "KEY [statements] [timeout T] [expires T] [comment C] [: VALUE]".

@@ -27,12 +27,10 @@ type piece struct {
 
 // errorAt returns an error at an offset of the expanded text.
 func (s *source) errorAt(offset int, msg string) *syntax.Error {
-	if i := sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].at > offset }) - 1; i >= 0 {
-		if p := s.pieces[i]; p.variable {
-			offset = p.from
-		} else {
-			offset = p.from + offset - p.at
-		}
+	if p := s.piece(offset); p.variable {
+		offset = p.from
+	} else {
+		offset += p.from - p.at
 	}
 	if s.lines == nil {
 		s.lines = []int{0}
@@ -69,7 +67,13 @@ func (s *source) offsetOf(base int, pos syntax.Pos) int {
 }
 
 // fromVariable reports whether the expanded text at an offset comes from a variable.
-func (s *source) fromVariable(offset int) bool {
-	i := sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].at > offset }) - 1
-	return i >= 0 && s.pieces[i].variable
+func (s *source) fromVariable(offset int) bool { return s.piece(offset).variable }
+
+// piece returns the piece that contains an offset of the expanded text.
+func (s *source) piece(offset int) piece {
+	i := sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].at > offset })
+	if i == 0 {
+		return piece{}
+	}
+	return s.pieces[i-1]
 }
