@@ -40,30 +40,39 @@ func (e end) widen(o end) end {
 	return e
 }
 
+// hull is the narrowest end that selects all ends that were added to it.
+type hull struct {
+	end
+	// some is true if there is one.
+	some bool
+}
+
+func (h *hull) add(e end) {
+	if !h.some {
+		h.end, h.some = e, true
+	}
+	h.end = h.widen(e)
+}
+
 // filter returns the narrowest filter that selects all flows of a family that m may
 // remove, and false if m has no destination of that family.
 func (m *matcher) filter(f family) (filter, bool) {
-	out := filter{family: f}
-	found := false
-	join := func(to end, t *target) {
-		from := t.from(to)
-		if !found {
-			found, out.to, out.from = true, to, from
-			return
-		}
-		out.to, out.from = out.to.widen(to), out.from.widen(from)
+	var to, from hull
+	add := func(dst end, t *target) {
+		to.add(dst)
+		from.add(t.from(dst))
 	}
 	for key, t := range m.addrs {
 		if familyOf(key.Addr()) == f {
-			join(endOf(key), t)
+			add(endOf(key), t)
 		}
 	}
 	for key, t := range m.ports {
 		if key.family == f {
-			join(end{port: key.port}, t)
+			add(end{port: key.port}, t)
 		}
 	}
-	return out, found
+	return filter{family: f, to: to.end, from: from.end}, to.some
 }
 
 // from returns where the replies of the flows to remove come from: the removed backends,
@@ -73,22 +82,14 @@ func (t *target) from(to end) end {
 	if t.keep {
 		return end{}
 	}
-	var out end
-	found := false
+	var out hull
 	if t.untranslated {
-		out, found = to, true
+		out.add(to)
 	}
 	for b := range t.backends {
-		switch {
-		case !found:
-			out, found = endOf(b), true
-		case out == end{}:
-			return out
-		default:
-			out = out.widen(endOf(b))
-		}
+		out.add(endOf(b))
 	}
-	return out
+	return out.end
 }
 
 // Bits of CTA_FILTER_ORIG_FLAGS and CTA_FILTER_REPLY_FLAGS: the parts in which the tuple

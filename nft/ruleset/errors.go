@@ -1,7 +1,6 @@
 package ruleset
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -39,8 +38,6 @@ func (l *ErrorList) Unwrap() []error {
 
 // sortErrors orders errors by their place and keeps the first of each place.
 func sortErrors(errs []*syntax.Error) []*syntax.Error {
-	slices.SortStableFunc(errs, func(a, b *syntax.Error) int {
-		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
-	})
+	slices.SortStableFunc(errs, func(a, b *syntax.Error) int { return a.Pos.Compare(b.Pos) })
 	return slices.CompactFunc(errs, func(a, b *syntax.Error) bool { return a.Pos == b.Pos })
 }

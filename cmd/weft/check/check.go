@@ -119,12 +119,7 @@ func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
 
 // sorted returns the problems, sorted by place.
 func (u *unit) sorted() []Problem {
-	slices.SortStableFunc(u.errs, func(a, b *syntax.Error) int {
-		if a.Pos.Line != b.Pos.Line {
-			return a.Pos.Line - b.Pos.Line
-		}
-		return a.Pos.Column - b.Pos.Column
-	})
+	slices.SortStableFunc(u.errs, func(a, b *syntax.Error) int { return a.Pos.Compare(b.Pos) })
 	out := make([]Problem, len(u.errs))
 	for i, err := range u.errs {
 		if u.bundle != nil && err.Pos.IsValid() {
@@ -153,14 +148,16 @@ func (c *checker) read(f *File) *unit {
 	for i := range u.parsed {
 		t := &u.parsed[i]
 		u.tables = append(u.tables, &table{id: t.ID()})
-		if c.scopes[t.ID()] == nil {
-			c.scopes[t.ID()] = newScope(t.ID())
+		s := c.scopes[t.ID()]
+		if s == nil {
+			s = newScope(t.ID())
+			c.scopes[t.ID()] = s
 		}
-		if s := c.scopes[t.ID()]; !u.Context && !s.counted {
+		if !u.Context && !s.counted {
 			s.counted = true
 			c.out.Tables++
 		}
-		c.scopes[t.ID()].files = append(c.scopes[t.ID()].files, u)
+		s.files = append(s.files, u)
 	}
 	return u
 }

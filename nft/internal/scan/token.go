@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -19,6 +20,11 @@ func (p Pos) IsValid() bool { return p.Line > 0 }
 
 // Position returns p. Nodes of a syntax tree embed a Pos for it.
 func (p Pos) Position() Pos { return p }
+
+// Compare orders places by line and column.
+func (p Pos) Compare(o Pos) int {
+	return cmp.Or(cmp.Compare(p.Line, o.Line), cmp.Compare(p.Column, o.Column))
+}
 
 // String returns "line:column", or "-" for an unknown place.
 func (p Pos) String() string {
