@@ -27,7 +27,7 @@ func (x *writer) expr(n node, forms []form) {
 	switch {
 	case !ok:
 		x.fail(n, "unexpected object with %d members: want one that names an expression", len(n.object()))
-	case x.composite(name, arg, forms), x.verdict(name, arg), x.selector(name, arg), x.generator(name, arg):
+	case x.composite(name, arg, forms), x.verdict(name, arg), x.selector(name, arg):
 	default:
 		x.fail(n, "unknown expression %q", name)
 	}

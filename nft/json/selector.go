@@ -9,9 +9,19 @@ func (x *writer) selectorOf(n node, presence bool) {
 	x.presence = false
 }
 
-// selector writes an expression that is read from a packet, its connection or its route. It
+// phrases are the selectors that are a word and the members of an object.
+var phrases = map[string][]string{
+	"ip option": {"name", "field?"}, "sctp chunk": {"name", "field?"},
+	"meta": {"key"}, "socket": {"key"}, "ct": {"dir?", "key"}, "rt": {"family?", "key"},
+}
+
+// selector writes an expression that is read from a packet or computed. It
 // returns false if name is not one.
 func (x *writer) selector(name string, arg node) bool {
+	if members, ok := phrases[name]; ok {
+		x.phrase(name, arg, members...)
+		return true
+	}
 	switch name {
 	case "payload":
 		if arg.has("base") {
@@ -37,14 +47,19 @@ func (x *writer) selector(name string, arg node) bool {
 		default:
 			x.phrase(name, arg, "name", "field?")
 		}
-	case "ip option", "sctp chunk":
-		x.phrase(name, arg, "name", "field?")
-	case "meta", "socket":
-		x.phrase(name, arg, "key")
-	case "ct":
-		x.phrase("ct", arg, "dir?", "key")
-	case "rt":
-		x.phrase("rt", arg, "family?", "key")
+	case "fib":
+		x.words(arg.get("flags"), "fib ", " . ")
+		x.phrase("", arg, "result")
+	case "numgen":
+		x.phrase(name, arg, "mode")
+		x.hash(name, arg)
+	case "jhash":
+		x.str("jhash ")
+		x.expr(arg.get("expr"), nil)
+		x.hash(name, arg)
+	case "symhash":
+		x.str(name)
+		x.hash(name, arg)
 	case "ipsec":
 		x.phrase("ipsec", arg, "dir")
 		x.option32(arg, "spnum")
@@ -75,24 +90,8 @@ func (x *writer) raw(base string, n node) {
 	x.num(n.get("len"))
 }
 
-// generator writes an expression that is computed: a lookup, a number or a hash. It returns
-// false if name is not one.
-func (x *writer) generator(name string, arg node) bool {
-	switch name {
-	case "fib":
-		x.words(arg.get("flags"), "fib ", " . ")
-		x.phrase("", arg, "result")
-		return true
-	case "numgen":
-		x.phrase(name, arg, "mode")
-	case "jhash":
-		x.str("jhash ")
-		x.expr(arg.get("expr"), nil)
-	case "symhash":
-		x.str("symhash")
-	default:
-		return false
-	}
+// hash writes a generator of numbers or a hash, whose first words were written.
+func (x *writer) hash(name string, arg node) {
 	x.option32(arg, "mod")
 	if name == "jhash" {
 		x.option32(arg, "seed")
@@ -100,5 +99,4 @@ func (x *writer) generator(name string, arg node) bool {
 	if arg.get("offset").number() != "0" {
 		x.option32(arg, "offset")
 	}
-	return true
 }

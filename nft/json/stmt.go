@@ -78,10 +78,7 @@ func (x *writer) named(name string, arg node) {
 	case "queue":
 		x.str("queue")
 		x.words(arg.get("flags"), " flags ", ",")
-		if arg.has("num") {
-			x.str(" to ")
-			x.expr(arg.get("num"), nil)
-		}
+		x.member(arg, " to ", "num", formPlain)
 	case "quota":
 		x.quota(arg)
 	case "reject":
@@ -115,10 +112,7 @@ func (x *writer) reject(arg node) {
 		return
 	}
 	x.phrase(" with", arg, "type")
-	if arg.has("expr") {
-		x.str(" ")
-		x.expr(arg.get("expr"), nil)
-	}
+	x.member(arg, " ", "expr", formPlain)
 }
 
 // reference writes a statement whose argument is the name of an object, or a map to names.
@@ -258,10 +252,7 @@ func (x *writer) dup(n node) {
 		f = formQuoted
 	}
 	x.expr(n.get("addr"), []form{f})
-	if n.has("dev") {
-		x.str(" device ")
-		x.expr(n.get("dev"), []form{formQuoted})
-	}
+	x.member(n, " device ", "dev", formQuoted)
 }
 
 // nat writes dnat, snat, masquerade or redirect.
@@ -294,10 +285,7 @@ func (x *writer) target(n node) {
 	if n.has("addr") {
 		x.address(n.get("addr"), n.has("port"))
 	}
-	if n.has("port") {
-		x.str(":")
-		x.expr(n.get("port"), nil)
-	}
+	x.member(n, ":", "port", formPlain)
 }
 
 // address writes an address. An IPv6 address before a port is in brackets.

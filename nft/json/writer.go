@@ -127,6 +127,14 @@ func (x *writer) option32(n node, key string) {
 	}
 }
 
+// member writes before and the expression that is a member of n, if there is one.
+func (x *writer) member(n node, before, key string, f form) {
+	if n.has(key) {
+		x.str(before)
+		x.expr(n.get(key), []form{f})
+	}
+}
+
 // over writes "over " if the member inv is true.
 func (x *writer) over(n node) {
 	if inv, _ := n.get("inv").v.(bool); inv {

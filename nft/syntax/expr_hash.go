@@ -67,7 +67,7 @@ func (p *parser) offset() uint32 {
 func (x *Numgen) printExpr(p *printer) {
 	p.str("numgen ", x.Mode)
 	p.option("mod", uint64(x.Mod))
-	p.offset(x.Offset)
+	p.optional("offset", x.Offset)
 }
 
 func (x *Hash) printExpr(p *printer) {
@@ -78,15 +78,6 @@ func (x *Hash) printExpr(p *printer) {
 		x.X.printExpr(p)
 	}
 	p.option("mod", uint64(x.Mod))
-	if x.Seed != nil {
-		p.option("seed", uint64(*x.Seed))
-	}
-	p.offset(x.Offset)
-}
-
-// offset writes an offset that is not 0.
-func (p *printer) offset(n uint32) {
-	if n != 0 {
-		p.option("offset", uint64(n))
-	}
+	given(p, "seed", x.Seed)
+	p.optional("offset", x.Offset)
 }

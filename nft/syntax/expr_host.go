@@ -133,8 +133,6 @@ func (x *OSF) printExpr(p *printer) {
 
 func (x *IPsec) printExpr(p *printer) {
 	p.words("ipsec", x.Dir)
-	if x.Spnum != 0 {
-		p.option("spnum", uint64(x.Spnum))
-	}
+	p.optional("spnum", x.Spnum)
 	p.words("", x.L3, x.Key)
 }

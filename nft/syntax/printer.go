@@ -72,6 +72,20 @@ func (p *printer) option(name string, n uint64) {
 	p.num(n)
 }
 
+// optional is option for a number that is not 0.
+func (p *printer) optional(name string, n uint32) {
+	if n != 0 {
+		p.option(name, uint64(n))
+	}
+}
+
+// given is option for a number that was given.
+func given[T uint8 | uint16 | uint32](p *printer, name string, n *T) {
+	if n != nil {
+		p.option(name, uint64(*n))
+	}
+}
+
 // quote writes a quoted string. The language has no escapes, and the scanner does not
 // accept a quote in a string.
 func (p *printer) quote(s string) { p.str(`"`, s, `"`) }

@@ -83,14 +83,9 @@ func (l *Log) printStmt(p *printer) {
 	if l.Level != "" {
 		p.str(" level ", l.Level)
 	}
-	for _, o := range []struct {
-		name string
-		n    *uint32
-	}{{"group", l.Group}, {"snaplen", l.Snaplen}, {"queue-threshold", l.QueueThreshold}} {
-		if o.n != nil {
-			p.option(o.name, uint64(*o.n))
-		}
-	}
+	given(p, "group", l.Group)
+	given(p, "snaplen", l.Snaplen)
+	given(p, "queue-threshold", l.QueueThreshold)
 	for _, f := range l.Flags {
 		p.str(" flags ", f)
 	}

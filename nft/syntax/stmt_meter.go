@@ -30,8 +30,6 @@ func (p *parser) meter() Stmt {
 
 func (m *Meter) printStmt(p *printer) {
 	p.str("meter ", m.Name)
-	if m.Size != 0 {
-		p.option("size", uint64(m.Size))
-	}
+	p.optional("size", m.Size)
 	p.dynamicElem(m.Elem)
 }

@@ -34,12 +34,8 @@ func (p *parser) synproxy() Stmt {
 
 func (s *SynProxy) printStmt(p *printer) {
 	p.str("synproxy")
-	if s.MSS != nil {
-		p.option("mss", uint64(*s.MSS))
-	}
-	if s.WScale != nil {
-		p.option("wscale", uint64(*s.WScale))
-	}
+	given(p, "mss", s.MSS)
+	given(p, "wscale", s.WScale)
 	p.synproxyFlags(s.Timestamp, s.SackPerm)
 }
 

@@ -9,42 +9,28 @@ func address(text string) int {
 }
 
 // ipv4Length matches four groups of one to three digits.
-func ipv4Length(text string) int {
-	n := 0
-	for group := range 4 {
-		if group > 0 {
-			if n == len(text) || text[n] != '.' {
-				return 0
-			}
-			n++
-		}
-		digits := 0
-		for digits < 3 && n < len(text) && isDigit(text[n]) {
-			n++
-			digits++
-		}
-		if digits == 0 {
-			return 0
-		}
-	}
-	return n
-}
+func ipv4Length(text string) int { return groupsLength(text, 4, '.', 3, isDigit) }
 
 // macLength matches six groups of one or two hexadecimal digits.
-func macLength(text string) int {
+func macLength(text string) int { return groupsLength(text, 6, ':', 2, isHex) }
+
+// groupsLength matches groups of at most most digits, with sep between them.
+func groupsLength(text string, groups int, sep byte, most int, digit func(byte) bool) int {
 	n := 0
-	for group := range 6 {
+	for group := range groups {
 		if group > 0 {
-			if n == len(text) || text[n] != ':' {
+			if n == len(text) || text[n] != sep {
 				return 0
 			}
 			n++
 		}
-		digits := hexLength(text[n:], 2)
-		if digits == 0 {
+		first := n
+		for n < first+most && n < len(text) && digit(text[n]) {
+			n++
+		}
+		if n == first {
 			return 0
 		}
-		n += digits
 	}
 	return n
 }

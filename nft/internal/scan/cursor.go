@@ -90,21 +90,17 @@ func (c *Cursor) IsIdent(text string) bool {
 }
 
 // AcceptPunct consumes the given punctuation if it is the current token.
-func (c *Cursor) AcceptPunct(text string) bool {
-	if !c.IsPunct(text) {
-		return false
-	}
-	c.Advance()
-	return true
-}
+func (c *Cursor) AcceptPunct(text string) bool { return c.accept(c.IsPunct(text)) }
 
 // AcceptIdent consumes the given word if it is the current token.
-func (c *Cursor) AcceptIdent(text string) bool {
-	if !c.IsIdent(text) {
-		return false
+func (c *Cursor) AcceptIdent(text string) bool { return c.accept(c.IsIdent(text)) }
+
+// accept consumes the current token if ok, and returns ok.
+func (c *Cursor) accept(ok bool) bool {
+	if ok {
+		c.Advance()
 	}
-	c.Advance()
-	return true
+	return ok
 }
 
 // ExpectPunct consumes the given punctuation. Any other token is an error.
