@@ -105,12 +105,9 @@ func newRuleCompiler(family nft.Family, scope Scope) *ruleCompiler {
 	return &ruleCompiler{scope: scope, ctx: newContext(family), out: &Rule{Family: family}}
 }
 
-// add appends a statement.
+// add appends a statement. The statement that is being evaluated is not in the list yet, so
+// that what it depends on comes before it.
 func (r *ruleCompiler) add(s statement) { r.stmts = append(r.stmts, s) }
-
-// prepend adds an implicit dependency before the statement that is being
-// evaluated, which is not in the list yet.
-func (r *ruleCompiler) prepend(s statement) { r.stmts = append(r.stmts, s) }
 
 // first puts the statements that f adds before all others.
 func (r *ruleCompiler) first(f func()) {

@@ -90,14 +90,9 @@ func (c *context) stackedBits(l selector.Layer) uint32 {
 	return n
 }
 
-// require makes sure that the packet has a header, by matching for it before
-// the statement at hand if the rule has not done so yet.
-func (r *ruleCompiler) require(h *selector.Header, pos syntax.Pos) {
-	r.locate(h, pos)
-}
-
-// locate is require, and returns where the header begins in its layer, in
-// bits: a VLAN tag comes after the Ethernet header.
+// locate makes sure that the packet has a header, by matching for it before the
+// statement at hand if the rule has not done so yet. It returns where the header begins in
+// its layer, in bits: a VLAN tag comes after the Ethernet header.
 func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) uint32 {
 	if h.Raw {
 		return 0
@@ -197,7 +192,7 @@ func (r *ruleCompiler) metaTerm(name string, pos syntax.Pos) *metaTerm {
 // from it.
 func (r *ruleCompiler) prependMatch(left term, num uint64) {
 	m := &matchStmt{left: left, op: "==", right: &constTerm{*left.info(), value{lo: num}}}
-	r.prepend(m)
+	r.add(m)
 	r.learnValue(left, num)
 }
 

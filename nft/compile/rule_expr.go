@@ -47,3 +47,16 @@ func (r *ruleCompiler) requireConntrack(s syntax.Stmt) {
 		fail(s.Position(), "a statement on connections is not possible in tables of family %s", r.ctx.family)
 	}
 }
+
+// synproxy evaluates a synproxy statement.
+func (r *ruleCompiler) synproxy(s *syntax.SynProxy) {
+	r.requireConntrack(s)
+	e := &google.SynProxy{SackPerm: s.SackPerm, Timestamp: s.Timestamp}
+	if s.MSS != nil {
+		e.Mss, e.MssValueSet = *s.MSS, true
+	}
+	if s.WScale != nil {
+		e.Wscale, e.WscaleValueSet = *s.WScale, true
+	}
+	r.addLibrary(e)
+}

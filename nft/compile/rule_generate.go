@@ -171,44 +171,66 @@ func (g *generator) loadKey(key term, dst register) {
 
 // generate is statement's.
 func (s *matchStmt) generate(g *generator) {
-	reg := g.regs.takeFor(s.left)
+	reg, left := g.regs.takeFor(s.left), s.left.info()
+	prefix, ok := s.right.(*prefixTerm)
+	short := ok && prefix.len%8 == 0 && prefix.len > 0 && (left.order == datatype.BigEndian || prefix.isString())
+	if short {
+		// A prefix of whole bytes is compared with as many bytes.
+		switch s.left.(type) {
+		case *payloadTerm, *exthdrTerm, *binaryTerm:
+			// nft shortens an operation, not what it loads.
+			left.bits = prefix.len
+		}
+	}
+	g.load(s.left, reg)
+	compare := func(op google.CmpOp, data []byte) {
+		g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: data})
+	}
+	mask := func(n uint32, mask, zero []byte) {
+		g.emitOwn(&expr.Bitwise{Source: reg.number(), Dest: reg.number(), Len: n, Mask: mask, Xor: zero})
+	}
+	n := s.right.info().bytes()
 	switch right := s.right.(type) {
 	case *setTerm:
-		g.load(s.left, reg)
 		g.emit(&google.Lookup{SourceRegister: reg.number(), SetName: right.set.Name, SetID: right.id, Invert: s.op == "!="})
 	case *rangeTerm:
-		s.generateRange(g, right, reg)
+		from, to := right.from.bytes(n, right.order), right.to.bytes(n, right.order)
+		if s.op == "!=" {
+			g.emit(&google.Range{Op: google.CmpOpNeq, Register: reg.number(), FromData: from, ToData: to})
+			return
+		}
+		compare(google.CmpOpGte, from)
+		compare(google.CmpOpLte, to)
 	case *prefixTerm:
-		s.generatePrefix(g, right, reg)
+		data := right.v.bytes(n, left.order)
+		if short {
+			data = data[:right.len/8]
+		} else if rest := right.width % 8; rest != 0 {
+			// Of a field that does not end at a byte's end nft puts what is
+			// left of the mask above its whole bytes into these.
+			n = right.width / 8
+			mask(n, prefixMask(rest, min(right.len, rest)).bytes(n, left.order), make([]byte, n))
+		} else {
+			mask(n, prefixMask(right.width, right.len).bytes(n, left.order), make([]byte, n))
+		}
+		compare(s.cmpOp(), data)
 	case *constTerm:
-		s.generateValue(g, right, reg)
+		data := right.v.bytes(n, right.order)
+		if s.op == "any" || s.op == "none" {
+			zero := make([]byte, n)
+			mask(left.bytes(), data, zero)
+			data = zero
+		}
+		compare(s.cmpOp(), data)
 	default:
 		fail(s.right.info().pos, "%T cannot be compared with", s.right)
 	}
 }
 
-// generateValue compares with one value.
-func (s *matchStmt) generateValue(g *generator, right *constTerm, reg register) {
-	g.load(s.left, reg)
-	n := right.bytes()
-	data := right.v.bytes(n, right.order)
-	if s.op == "any" || s.op == "none" {
-		zero := make([]byte, n)
-		g.emitOwn(&expr.Bitwise{Source: reg.number(), Dest: reg.number(), Len: s.left.info().bytes(), Mask: data, Xor: zero})
-		op := google.CmpOpNeq
-		if s.op == "none" {
-			op = google.CmpOpEq
-		}
-		g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: zero})
-		return
-	}
-	op := s.cmpOp()
-	g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: data})
-}
-
 // cmpOps are the kernel's comparisons.
 var cmpOps = map[string]google.CmpOp{
 	"==": google.CmpOpEq, "!=": google.CmpOpNeq, "<": google.CmpOpLt, "<=": google.CmpOpLte, ">": google.CmpOpGt, ">=": google.CmpOpGte,
+	"any": google.CmpOpNeq, "none": google.CmpOpEq,
 }
 
 // cmpOp returns the kernel's comparison.
@@ -218,50 +240,6 @@ func (s *matchStmt) cmpOp() google.CmpOp {
 		fail(s.left.info().pos, "unknown operator %q", s.op)
 	}
 	return op
-}
-
-// generateRange compares with a range.
-func (s *matchStmt) generateRange(g *generator, right *rangeTerm, reg register) {
-	g.load(s.left, reg)
-	from, to := right.from.bytes(right.bytes(), right.order), right.to.bytes(right.bytes(), right.order)
-	if s.op == "!=" {
-		g.emit(&google.Range{Op: google.CmpOpNeq, Register: reg.number(), FromData: from, ToData: to})
-		return
-	}
-	g.emit(&google.Cmp{Op: google.CmpOpGte, Register: reg.number(), Data: from})
-	g.emit(&google.Cmp{Op: google.CmpOpLte, Register: reg.number(), Data: to})
-}
-
-// generatePrefix compares with a prefix: of whole bytes by loading fewer of
-// them, of other lengths with a mask.
-func (s *matchStmt) generatePrefix(g *generator, right *prefixTerm, reg register) {
-	op := s.cmpOp()
-	left := s.left.info()
-	order := left.order
-	whole := right.len%8 == 0 && right.len > 0 && (order == datatype.BigEndian || right.isString())
-	if !whole {
-		g.load(s.left, reg)
-		n := right.bytes()
-		mask := prefixMask(right.width, right.len).bytes(n, order)
-		if rest := right.width % 8; rest != 0 {
-			// Of a field that does not end at a byte's end nft puts what is
-			// left of the mask above its whole bytes into these.
-			n = right.width / 8
-			mask = prefixMask(rest, min(right.len, rest)).bytes(n, order)
-		}
-		g.emitOwn(&expr.Bitwise{Source: reg.number(), Dest: reg.number(), Len: n, Mask: mask, Xor: make([]byte, n)})
-		n = right.bytes()
-		g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: right.v.bytes(n, order)})
-		return
-	}
-	data := right.v.bytes(right.bytes(), order)[:right.len/8]
-	switch s.left.(type) {
-	case *payloadTerm, *exthdrTerm, *binaryTerm:
-		// nft shortens an operation, not what it loads.
-		left.bits = right.len
-	}
-	g.load(s.left, reg)
-	g.emit(&google.Cmp{Op: op, Register: reg.number(), Data: data})
 }
 
 // generate is statement's.

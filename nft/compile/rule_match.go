@@ -185,16 +185,12 @@ func (s *matchStmt) transfer(m *syntax.Match) {
 	if !ok || b.op != ">>" && b.op != "^" && b.op != "<<" {
 		return
 	}
-	move := mover(b)
 	switch right := s.right.(type) {
-	case *constTerm:
-		checkShift(m, b, right.v)
-		right.v = move(right.v)
-	case *rangeTerm:
-		for _, v := range []value{right.from, right.to} {
-			checkShift(m, b, v)
-		}
-		right.from, right.to = move(right.from), move(right.to)
+	case *constTerm, *rangeTerm:
+		from, to := bounds(right)
+		checkShift(m, b, from)
+		checkShift(m, b, to)
+		b.moveTo(right)
 	case *setTerm:
 		if shifted(b) && right.id != 0 && right.set.Flags&set.FlagInterval == 0 {
 			fail(m.Pos, "nft(8) 1.0.6 stores the elements of an anonymous set wrongly where a shifted value is looked up: shift the elements, or use ranges")
@@ -225,13 +221,24 @@ func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	}
 }
 
-// mover returns how a constant changes when the operation b moves to it.
-func mover(b *binaryTerm) func(value) value {
+// inverse undoes the operation on a constant that the operation moves to.
+func (b *binaryTerm) inverse(v value) value {
 	switch b.op {
 	case "^":
-		return func(v value) value { return v.xor(b.y) }
+		return v.xor(b.y)
 	case "<<":
-		return func(v value) value { return v.shr(uint32(b.y.lo)) }
+		return v.shr(uint32(b.y.lo))
+	default:
+		return v.shl(uint32(b.y.lo))
 	}
-	return func(v value) value { return v.shl(uint32(b.y.lo)) }
+}
+
+// moveTo moves the operation to a constant.
+func (b *binaryTerm) moveTo(t term) {
+	switch t := t.(type) {
+	case *constTerm:
+		t.v = b.inverse(t.v)
+	case *rangeTerm:
+		t.from, t.to = b.inverse(t.from), b.inverse(t.to)
+	}
 }

@@ -131,5 +131,5 @@ func (r *ruleCompiler) rejectDependency(s *syntax.Reject, kind rejectKind) {
 	if need == nil || r.ctx.at(need.Layer) != nil {
 		return
 	}
-	r.first(func() { r.require(need, s.Pos) })
+	r.first(func() { r.locate(need, s.Pos) })
 }

@@ -149,14 +149,8 @@ func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) []elemKe
 	if spec.interval && !spec.isMap {
 		keys = mergeKeys(keys)
 	}
-	move := mover(b)
 	for i := range keys {
-		switch k := keys[i].key.(type) {
-		case *constTerm:
-			k.v = move(k.v)
-		case *rangeTerm:
-			k.from, k.to = move(k.from), move(k.to)
-		}
+		b.moveTo(keys[i].key)
 	}
 	info := *b.x.info()
 	info.width = info.bits

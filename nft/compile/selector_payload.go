@@ -65,7 +65,7 @@ func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos sy
 		set := r.newAnonymous(&anonymousSpec{key: m.left, syntaxKey: &syntax.Payload{Proto: h.Name, Field: "type"}}, elems)
 		m.right = set
 	}
-	r.prepend(m)
+	r.add(m)
 	r.ctx.icmpType = f.ICMPTypes[0]
 }
 

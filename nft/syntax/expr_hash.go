@@ -43,8 +43,7 @@ func (p *parser) hash() Expr {
 	}
 	x.Mod = p.modulus()
 	if !sym && p.AcceptIdent("seed") {
-		seed := p.uint32("a seed")
-		x.Seed = &seed
+		x.Seed = new(p.uint32("a seed"))
 	}
 	x.Offset = p.offset()
 	return x

@@ -22,18 +22,14 @@ type Log struct {
 // log parses "log" and its options.
 func (p *parser) log() Stmt {
 	l := &Log{Pos: p.begin()}
-	number := func(bits int) *uint32 {
-		n := uint32(p.ExpectNumber("a number", bits))
-		return &n
-	}
+	number := func(bits int) *uint32 { return new(uint32(p.ExpectNumber("a number", bits))) }
 	for p.err == nil {
 		switch {
 		case p.AcceptIdent("prefix"):
 			if p.Tok.Kind == scan.Addr || p.Tok.Kind == scan.Word {
 				p.Tok.Kind = scan.String // such words need no quotes here
 			}
-			prefix := p.ExpectText("a log prefix in double quotes")
-			l.Prefix = &prefix
+			l.Prefix = new(p.ExpectText("a log prefix in double quotes"))
 		case p.AcceptIdent("level"):
 			if p.Tok.Kind == scan.String {
 				p.Tok.Kind = scan.Ident // quotes have no meaning here

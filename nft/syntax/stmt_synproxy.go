@@ -16,11 +16,9 @@ func (p *parser) synproxy() Stmt {
 	for p.err == nil {
 		switch {
 		case p.AcceptIdent("mss"):
-			n := uint16(p.ExpectNumber("a segment size", 16))
-			s.MSS = &n
+			s.MSS = new(uint16(p.ExpectNumber("a segment size", 16)))
 		case p.AcceptIdent("wscale"):
-			n := uint8(p.ExpectNumber("a window scale", 8))
-			s.WScale = &n
+			s.WScale = new(uint8(p.ExpectNumber("a window scale", 8)))
 		case p.AcceptIdent("timestamp"):
 			s.Timestamp = true
 		case p.AcceptIdent("sack-perm"):

@@ -182,6 +182,32 @@ func (c *checker) declare(u *unit) {
 	}
 }
 
+// objects compiles the objects and flowtables of a table.
+func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
+	count := func(kind, name string, err error) bool {
+		if err != nil {
+			u.fail(u.places.Error(ruleset.PlaceID{Table: t.ID(), Kind: kind, Name: name}, err.Error()))
+			return false
+		}
+		if !u.Context {
+			c.out.Objects++
+		}
+		return true
+	}
+	for i := range t.Objects {
+		o := &t.Objects[i]
+		if _, err := object.Compile(t.Family, o); count(string(o.Kind), o.Name, err) {
+			s.objects[object.Ref{Kind: o.Kind, Name: o.Name}] = true
+		}
+	}
+	for i := range t.Flowtables {
+		f := &t.Flowtables[i]
+		if _, err := object.CompileFlowtable(f); count("flowtable", f.Name, err) {
+			s.flowtables[f.Name] = true
+		}
+	}
+}
+
 // chain compiles a chain's declaration.
 func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	id := ruleset.PlaceID{Table: t.ID(), Kind: "chain", Name: decl.Name}
