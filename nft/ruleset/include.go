@@ -3,7 +3,6 @@ package ruleset
 import (
 	"errors"
 	"fmt"
-	"sort"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
@@ -32,18 +31,8 @@ type Bundle struct {
 	Name string
 	Text string
 	// pieces are the origins of the parts of Text, in order.
-	pieces []bundlePiece
-	files  []bundleFile
-}
-
-// bundlePiece is a part of the text: it begins at offset at of the text, and at offset
-// from of the file.
-type bundlePiece struct{ at, file, from int }
-
-// bundleFile is one of the files of a bundle.
-type bundleFile struct {
-	name string
-	src  *source
+	pieces pieces
+	files  []*source
 }
 
 // Include replaces the include statements of a file by the files that open returns. The
@@ -52,7 +41,7 @@ type bundleFile struct {
 func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	i := &includer{open: open, bundle: &Bundle{Name: name}}
 	i.file(name, text, 0)
-	i.bundle.Text = i.out.String()
+	i.bundle.Text, i.bundle.pieces = i.out.String(), i.out.pieces
 	if len(i.errs) > 0 {
 		return nil, &ErrorList{name, i.errs}
 	}
@@ -79,12 +68,11 @@ func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nf
 func (b *Bundle) Place(pos syntax.Pos) (file string, at syntax.Pos, line string) {
 	whole := source{text: b.Text}
 	offset := whole.offsetOf(0, pos)
-	i := sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].at > offset }) - 1
-	if i < 0 {
+	if len(b.files) == 0 {
 		return "", pos, syntax.SourceLine(b.Text, pos.Line)
 	}
-	p := b.pieces[i]
-	e := b.files[p.file].src.errorAt(p.from+offset-p.at, "")
+	p := b.pieces.at(offset)
+	e := b.files[p.file].errorAt(p.from+offset-p.at, "")
 	if p.file > 0 {
 		file = b.files[p.file].name
 	}
@@ -95,7 +83,7 @@ func (b *Bundle) Place(pos syntax.Pos) (file string, at syntax.Pos, line string)
 type includer struct {
 	open   OpenFunc
 	bundle *Bundle
-	out    strings.Builder
+	out    splice
 	errs   []*syntax.Error
 }
 
@@ -119,7 +107,7 @@ func (f *includedFile) next() {
 // file appends a file and the files that it includes.
 func (i *includer) file(name, text string, depth int) {
 	f := &includedFile{number: len(i.bundle.files), depth: depth, text: text, sc: scan.New(text)}
-	i.bundle.files = append(i.bundle.files, bundleFile{name, &source{text: text, original: text}})
+	i.bundle.files = append(i.bundle.files, &source{name: name, text: text, original: text})
 	if strings.Contains(text, "include") {
 		i.statements(f)
 	}
@@ -174,8 +162,7 @@ func (i *includer) include(f *includedFile) {
 
 // copy appends a file's text up to an offset.
 func (i *includer) copy(f *includedFile, offset int) {
-	i.bundle.pieces = append(i.bundle.pieces, bundlePiece{at: i.out.Len(), file: f.number, from: f.copied})
-	i.out.WriteString(f.text[f.copied:offset])
+	i.out.add(f.text[f.copied:offset], piece{file: f.number, from: f.copied})
 	f.copied = offset
 }
 
@@ -185,7 +172,7 @@ func (i *includer) report(f *includedFile, offset int, msg string) {
 		return
 	}
 	file := i.bundle.files[f.number]
-	e := file.src.errorAt(offset, msg)
+	e := file.errorAt(offset, msg)
 	if f.number > 0 {
 		e.File = file.name
 	}

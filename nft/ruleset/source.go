@@ -10,11 +10,13 @@ import (
 // source is the text of a file after its variables were replaced, and maps its places to
 // the original text.
 type source struct {
+	// name is the name of the file.
+	name string
 	// text is the expanded text, original the text of the file.
 	text, original string
 	// pieces are the origins of the parts of text, in order. There are none if text is the
 	// original.
-	pieces []piece
+	pieces pieces
 	lines  []int
 }
 
@@ -22,12 +24,39 @@ type source struct {
 // original. The origin of a variable's value is the place of its use.
 type piece struct {
 	at, from int
+	// file is the number of the file in a bundle.
+	file     int
 	variable bool
+}
+
+// pieces are the origins of the parts of a text, in order.
+type pieces []piece
+
+// at returns the piece that contains an offset of the text.
+func (p pieces) at(offset int) piece {
+	i := sort.Search(len(p), func(i int) bool { return p[i].at > offset })
+	if i == 0 {
+		return piece{}
+	}
+	return p[i-1]
+}
+
+// splice is a text that is put together from parts of others.
+type splice struct {
+	strings.Builder
+	pieces
+}
+
+// add appends text, whose origin is p.
+func (s *splice) add(text string, p piece) {
+	p.at = s.Len()
+	s.pieces = append(s.pieces, p)
+	s.WriteString(text)
 }
 
 // errorAt returns an error at an offset of the expanded text.
 func (s *source) errorAt(offset int, msg string) *syntax.Error {
-	if p := s.piece(offset); p.variable {
+	if p := s.pieces.at(offset); p.variable {
 		offset = p.from
 	} else {
 		offset += p.from - p.at
@@ -67,13 +96,4 @@ func (s *source) offsetOf(base int, pos syntax.Pos) int {
 }
 
 // fromVariable reports whether the expanded text at an offset comes from a variable.
-func (s *source) fromVariable(offset int) bool { return s.piece(offset).variable }
-
-// piece returns the piece that contains an offset of the expanded text.
-func (s *source) piece(offset int) piece {
-	i := sort.Search(len(s.pieces), func(i int) bool { return s.pieces[i].at > offset })
-	if i == 0 {
-		return piece{}
-	}
-	return s.pieces[i-1]
-}
+func (s *source) fromVariable(offset int) bool { return s.pieces.at(offset).variable }

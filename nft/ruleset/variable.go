@@ -23,7 +23,7 @@ func expandVariables(text string) (*source, []*syntax.Error) {
 		e.step()
 	}
 	e.copyTo(len(text))
-	src.text, src.pieces = e.out.String(), e.pieces
+	src.text, src.pieces = e.out.String(), e.out.pieces
 	return src, e.errs
 }
 
@@ -43,8 +43,7 @@ type expander struct {
 	src *source
 	// prev is the last token before tok that is not a line end.
 	prev, tok scan.Token
-	out       strings.Builder
-	pieces    []piece
+	out       splice
 	errs      []*syntax.Error
 	// copied is the offset up to which the original was copied to out.
 	copied int
@@ -80,8 +79,7 @@ func (e *expander) report(offset int, format string, args ...any) {
 // copyTo copies the original up to an offset.
 func (e *expander) copyTo(offset int) {
 	if offset > e.copied {
-		e.pieces = append(e.pieces, piece{at: e.out.Len(), from: e.copied})
-		e.out.WriteString(e.src.original[e.copied:offset])
+		e.out.add(e.src.original[e.copied:offset], piece{from: e.copied})
 		e.copied = offset
 	}
 }
@@ -151,8 +149,7 @@ func (e *expander) use() bool {
 	}
 	text := e.fit(value, prev)
 	e.copyTo(at)
-	e.pieces = append(e.pieces, piece{at: e.out.Len(), from: at, variable: true})
-	e.out.WriteString(text)
+	e.out.add(text, piece{from: at, variable: true})
 	e.copied = e.tok.End
 	if e.out.Len() > MaxLength {
 		e.report(at, "variables expand to more than %d bytes", MaxLength)
