@@ -19,96 +19,85 @@ import (
 // parts returns a plan as messages of about limit bytes.
 func (p *planning) parts(limit int) iter.Seq[*weftv1.PlanResponse] {
 	return func(yield func(*weftv1.PlanResponse) bool) {
-		b := planParts{p: p, part: &weftv1.PlanResponse{Revision: p.revision}}
-		b.parts = parts{limit: limit, send: func() bool {
-			more := yield(b.part)
-			b.part = &weftv1.PlanResponse{}
-			return more
+		b := planParts{p: p, parts: parts[*weftv1.PlanResponse]{
+			limit: limit, yield: yield, part: &weftv1.PlanResponse{Revision: p.revision},
+			next: func() *weftv1.PlanResponse { return &weftv1.PlanResponse{} },
 		}}
-		if b.addRejections() && b.addAllChanges() && b.addShadows() {
-			yield(b.part)
-		}
+		b.addRejections()
+		b.addAllChanges()
+		b.addShadows()
+		b.send()
 	}
 }
 
 // planParts builds the parts of a plan.
 type planParts struct {
-	p     *planning
-	parts parts
-	part  *weftv1.PlanResponse
+	p *planning
+	parts[*weftv1.PlanResponse]
 }
 
-func (b *planParts) addRejections() bool {
+func (b *planParts) addRejections() {
 	rejected := b.p.rejected
 	slices.SortStableFunc(rejected, func(x, y *RejectedError) int { return cmp.Compare(b.p.place[x.Fragment], b.p.place[y.Fragment]) })
 	for _, r := range rejected {
 		m := &weftv1.Rejection{Fragment: nameOf(r.Fragment), Violations: r.Violations}
-		if _, stop := b.parts.fit(m); stop {
-			return false
-		}
+		b.fit(m)
 		b.part.Rejections = append(b.part.Rejections, m)
 	}
-	return true
 }
 
 // addAllChanges adds the changes of a plan that nothing rejects.
-func (b *planParts) addAllChanges() bool {
+func (b *planParts) addAllChanges() {
 	if len(b.p.rejected) > 0 {
-		return true
+		return
 	}
 	b.part.Counts = countsOf(b.p.preview.Counts)
 	for i := range b.p.preview.Ops {
-		if !b.addChanges(i) {
-			return false
+		if b.done {
+			return
 		}
+		b.addChanges(i)
 	}
-	return true
 }
 
 // addChanges adds the changes of one op: one, or one for each element.
-func (b *planParts) addChanges(i int) bool {
+func (b *planParts) addChanges(i int) {
 	var fragment *weftv1.FragmentName
 	if o := b.p.preview.Origin[i]; o >= 0 && o < len(b.p.accepted) {
 		fragment = nameOf(b.p.accepted[o].key())
 	}
-	add := func(op weftv1.Change_Operation, object *weftv1.ObjectName, text string) bool {
+	add := func(op weftv1.Change_Operation, object *weftv1.ObjectName, text string) {
 		c := &weftv1.Change{Operation: op, Object: object, Text: text, Fragment: fragment}
-		if _, stop := b.parts.fit(c); stop {
-			return false
-		}
+		b.fit(c)
 		b.part.Changes = append(b.part.Changes, c)
-		return true
 	}
-	elements := func(op weftv1.Change_Operation, table nft.TableID, set *set.Set, elements []set.Element) bool {
+	elements := func(op weftv1.Change_Operation, table nft.TableID, set *set.Set, elements []set.Element) {
 		for j := range elements {
 			e := kernel.AddElements{Table: table, Set: set, Elements: elements[j : j+1]}
-			if !add(op, admission.OpName(e), noun(e)) {
-				return false
-			}
+			add(op, admission.OpName(e), noun(e))
 		}
-		return true
 	}
 	const added, deleted, flushed = weftv1.Change_OPERATION_ADD, weftv1.Change_OPERATION_DELETE, weftv1.Change_OPERATION_FLUSH
 	before := b.p.preview.Before[i]
 	switch op := b.p.preview.Ops[i].(type) {
 	case kernel.AddElements:
-		return elements(added, op.Table, op.Set, op.Elements)
+		elements(added, op.Table, op.Set, op.Elements)
 	case kernel.DeleteElements:
-		return elements(deleted, op.Table, op.Set, op.Elements)
+		elements(deleted, op.Table, op.Set, op.Elements)
 	case kernel.AddRule:
-		return add(added, admission.OpName(op), ruleText(op.Table, op.Chain, op.Rule)+place(op, before))
+		add(added, admission.OpName(op), ruleText(op.Table, op.Chain, op.Rule)+place(op, before))
 	case kernel.DeleteRule:
-		return add(deleted, admission.OpName(op), ruleText(op.Table, op.Chain, before.Rule)+fmt.Sprintf(" # handle %d", op.Handle.N))
+		add(deleted, admission.OpName(op), ruleText(op.Table, op.Chain, before.Rule)+fmt.Sprintf(" # handle %d", op.Handle.N))
 	case kernel.DeleteSet:
 		name := admission.ObjectName(op.Table, admission.SetKind(before.Set.Map), op.Name)
-		return add(deleted, name, name.Text())
+		add(deleted, name, name.Text())
 	case kernel.FlushSet:
 		name := admission.ObjectName(op.Table, admission.SetKind(before.Set.Map), op.Name)
-		return add(flushed, name, name.Text())
+		add(flushed, name, name.Text())
 	case kernel.DeleteTable, kernel.DeleteChain, kernel.DeleteObject, kernel.DeleteFlowtable:
-		return add(deleted, admission.OpName(op), noun(op))
+		add(deleted, admission.OpName(op), noun(op))
 	default:
-		return add(added, admission.OpName(op), noun(op))
+		add(added, admission.OpName(op), noun(op))
 	}
 }
 
@@ -147,9 +136,9 @@ func place(op kernel.AddRule, before desired.Before) string {
 }
 
 // addShadows adds the shadows in the order of their maps and keys.
-func (b *planParts) addShadows() bool {
+func (b *planParts) addShadows() {
 	if b.p.preview == nil {
-		return true
+		return
 	}
 	shadows := b.p.preview.Shadows
 	slices.SortFunc(shadows, func(x, y desired.Shadow) int {
@@ -165,10 +154,7 @@ func (b *planParts) addShadows() bool {
 			Winner:  nameOf(s.Winner), WinnerValue: s.Decl.FormatData(s.Element),
 			Hidden: nameOf(s.Hidden), HiddenValue: s.Decl.FormatData(s.HiddenElement),
 		}
-		if _, stop := b.parts.fit(m); stop {
-			return false
-		}
+		b.fit(m)
 		b.part.Shadows = append(b.part.Shadows, m)
 	}
-	return true
 }

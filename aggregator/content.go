@@ -79,68 +79,56 @@ func fragmentMessage(head *weftv1.Fragment, tables []desired.TableUpdate) *weftv
 // has the head.
 func fragmentInParts(head *weftv1.Fragment, tables []desired.TableUpdate, limit int) iter.Seq[*weftv1.Fragment] {
 	return func(yield func(*weftv1.Fragment) bool) {
-		b := fragmentParts{yield: yield, part: head}
-		b.parts = parts{limit: limit, send: b.next}
+		b := fragmentParts{parts: parts[*weftv1.Fragment]{limit: limit, yield: yield, part: head}}
+		b.next = b.nextPart
 		for i := range tables {
-			if !b.addTable(&tables[i]) {
-				return
-			}
+			b.addTable(&tables[i])
 		}
-		yield(b.part)
+		b.send()
 	}
 }
 
 // fragmentParts builds the parts of a fragment.
 type fragmentParts struct {
-	yield func(*weftv1.Fragment) bool
-	parts parts
-	part  *weftv1.Fragment
+	parts[*weftv1.Fragment]
 	table *weftv1.Table
 }
 
-// next yields the present part and begins another one in the same table.
-func (b *fragmentParts) next() bool {
-	more := b.yield(b.part)
+// nextPart begins another part in the same table.
+func (b *fragmentParts) nextPart() *weftv1.Fragment {
 	b.table = &weftv1.Table{Family: b.table.GetFamily(), Name: b.table.GetName()}
-	b.part = &weftv1.Fragment{Name: b.part.GetName(), Tables: []*weftv1.Table{b.table}}
-	return more
+	return &weftv1.Fragment{Name: b.part.GetName(), Tables: []*weftv1.Table{b.table}}
 }
 
-func (b *fragmentParts) addTable(t *desired.TableUpdate) bool {
+func (b *fragmentParts) addTable(t *desired.TableUpdate) {
 	b.table = &weftv1.Table{Family: t.Table.Family.String(), Name: t.Table.Name, Comment: t.Comment, Flags: flagsMessage(t.Dormant)}
 	b.part.Tables = append(b.part.Tables, b.table)
 	for _, o := range t.PutObjects {
 		m := convert.Object(o.Declaration())
-		if _, stop := b.parts.fit(m); stop {
-			return false
-		}
+		b.fit(m)
 		b.table.Objects = append(b.table.Objects, m)
 	}
 	for _, ft := range t.PutFlowtables {
 		m := convert.Flowtable(ft.Declaration())
-		if _, stop := b.parts.fit(m); stop {
-			return false
-		}
+		b.fit(m)
 		b.table.Flowtables = append(b.table.Flowtables, m)
 	}
 	for _, c := range t.PutChains {
-		if !b.addChain(chainMessage(c.Decl.Name, written(c.Source)), c.Rules) {
-			return false
+		if b.done {
+			return
 		}
+		b.addChain(chainMessage(c.Decl.Name, written(c.Source)), c.Rules)
 	}
 	for _, s := range t.PutSets {
-		m := setMessage(written(s.Source), s)
-		if !b.addSet(m, s) {
-			return false
+		if b.done {
+			return
 		}
+		b.addSet(setMessage(written(s.Source), s), s)
 	}
-	return true
 }
 
-func (b *fragmentParts) addChain(m *weftv1.Chain, rules []*compile.Rule) bool {
-	if _, stop := b.parts.fit(m); stop {
-		return false
-	}
+func (b *fragmentParts) addChain(m *weftv1.Chain, rules []*compile.Rule) {
+	b.fit(m)
 	b.table.Chains = append(b.table.Chains, m)
 	for _, r := range rules {
 		if r.Text == "" {
@@ -148,20 +136,15 @@ func (b *fragmentParts) addChain(m *weftv1.Chain, rules []*compile.Rule) bool {
 			continue
 		}
 		rule := &weftv1.Rule{Text: r.Text, Comment: r.Comment}
-		next, stop := b.parts.fit(rule)
-		if stop {
-			return false
-		}
-		if next {
+		if b.fit(rule) {
 			m = &weftv1.Chain{Name: m.GetName()}
 			b.table.Chains = append(b.table.Chains, m)
 		}
 		m.Rules = append(m.Rules, rule)
 	}
-	return true
 }
 
-func (b *fragmentParts) addSet(m *weftv1.Set, s desired.Set) bool {
+func (b *fragmentParts) addSet(m *weftv1.Set, s desired.Set) {
 	add := func() {
 		if s.Decl.Map {
 			b.table.Maps = append(b.table.Maps, m)
@@ -169,23 +152,16 @@ func (b *fragmentParts) addSet(m *weftv1.Set, s desired.Set) bool {
 			b.table.Sets = append(b.table.Sets, m)
 		}
 	}
-	if _, stop := b.parts.fit(m); stop {
-		return false
-	}
+	b.fit(m)
 	add()
 	for i := range s.Elements {
 		e := elementMessage(s.Decl, &s.Elements[i])
-		next, stop := b.parts.fit(e)
-		if stop {
-			return false
-		}
-		if next {
+		if b.fit(e) {
 			m = &weftv1.Set{Name: m.GetName()}
 			add()
 		}
 		m.Elements = append(m.Elements, e)
 	}
-	return true
 }
 
 // patchMessage returns a patch that does what an update does.

@@ -9,21 +9,27 @@ const partBytes = 1 << 20
 const entryOverhead = 6
 
 // parts divides an answer into messages of about limit bytes.
-type parts struct {
+type parts[M proto.Message] struct {
 	limit, size int
-	// send sends the present message and begins the next one. It returns false if no
-	// more are wanted.
-	send func() bool
+	yield       func(M) bool
+	// part is the present message, and next returns the one after it.
+	part M
+	next func() M
+	// done is true when no more messages are wanted.
+	done bool
 }
 
-// fit is called before an entry is added. It sends the present message if that is
-// full, and then reports next, so that the caller opens what the entry belongs to in
-// the next message. Stop means that no more are wanted.
-func (p *parts) fit(entry proto.Message) (next, stop bool) {
+// fit is called before an entry is added to the present message. If that is full, fit
+// sends it and begins another one. Then it returns true, so that the caller opens
+// what the entry belongs to in the new message.
+func (p *parts[M]) fit(entry proto.Message) (begun bool) {
 	if p.size >= p.limit {
-		p.size, next = 0, true
-		stop = !p.send()
+		p.send()
+		p.part, p.size, begun = p.next(), 0, true
 	}
 	p.size += proto.Size(entry) + entryOverhead
-	return next, stop
+	return begun
 }
+
+// send sends the present message, if it is wanted.
+func (p *parts[M]) send() { p.done = p.done || !p.yield(p.part) }

@@ -92,37 +92,29 @@ func (v *tableView) set(s *desired.MergedSet) nft.Set {
 // parts returns a table as messages of about limit bytes.
 func (v *tableView) parts(limit int) iter.Seq[*weftv1.GetTableResponse] {
 	return func(yield func(*weftv1.GetTableResponse) bool) {
-		b := tableParts{view: v, yield: yield, part: &weftv1.GetTableResponse{Revision: v.revision, Status: tableStatus(&v.merged.Status)}}
-		b.parts = parts{limit: limit, send: b.next}
-		if b.addObjects() && b.addChains() && b.addSets() {
-			yield(b.part)
-		}
+		b := tableParts{view: v, parts: parts[*weftv1.GetTableResponse]{
+			limit: limit, yield: yield, part: &weftv1.GetTableResponse{Revision: v.revision, Status: tableStatus(&v.merged.Status)},
+			next: func() *weftv1.GetTableResponse { return &weftv1.GetTableResponse{} },
+		}}
+		b.addObjects()
+		b.addChains()
+		b.addSets()
+		b.send()
 	}
 }
 
 // tableParts builds the parts of a table.
 type tableParts struct {
-	view  *tableView
-	yield func(*weftv1.GetTableResponse) bool
-	parts parts
-	part  *weftv1.GetTableResponse
+	view *tableView
+	parts[*weftv1.GetTableResponse]
 }
 
-// next yields the present part and begins another one.
-func (b *tableParts) next() bool {
-	more := b.yield(b.part)
-	b.part = &weftv1.GetTableResponse{}
-	return more
-}
-
-func (b *tableParts) addObjects() bool {
+func (b *tableParts) addObjects() {
 	live := b.view.live
 	for _, o := range b.view.merged.Objects {
 		if o.Flowtable != nil {
 			m := &weftv1.MergedFlowtable{Flowtable: convert.Flowtable(o.Flowtable.Declaration()), Fragments: namesOf(o.Fragments), Handle: live.Flowtables[o.Flowtable.Name]}
-			if _, stop := b.parts.fit(m); stop {
-				return false
-			}
+			b.fit(m)
 			b.part.Flowtables = append(b.part.Flowtables, m)
 			continue
 		}
@@ -131,40 +123,36 @@ func (b *tableParts) addObjects() bool {
 		if k := o.Object.Kind; inKernel.Handle != 0 && (k == nft.ObjectCounter || k == nft.ObjectQuota) {
 			m.Object.Text = inKernel.Text
 		}
-		if _, stop := b.parts.fit(m); stop {
-			return false
-		}
+		b.fit(m)
 		b.part.Objects = append(b.part.Objects, m)
 	}
-	return true
 }
 
-func (b *tableParts) addChains() bool {
+func (b *tableParts) addChains() {
 	for i := range b.view.merged.Chains {
+		if b.done {
+			return
+		}
 		c := &b.view.merged.Chains[i]
 		m := &weftv1.MergedChain{Chain: chainMessage(c.Decl.Name, b.view.chain(c)), Fragments: namesOf(c.Fragments), Handle: b.view.live.Chains[c.Decl.Name]}
-		if _, stop := b.parts.fit(m); stop {
-			return false
-		}
+		b.fit(m)
 		b.part.Chains = append(b.part.Chains, m)
 		for _, r := range c.Rules {
 			rule := &weftv1.MergedRule{Rule: &weftv1.Rule{Text: r.Rule.Text, Comment: r.Rule.Comment}, Handle: r.Handle, Fragment: ownerName(r.Owner), Stateful: b.view.live.Rules[r.Handle]}
-			next, stop := b.parts.fit(rule)
-			if stop {
-				return false
-			}
-			if next {
+			if b.fit(rule) {
 				m = &weftv1.MergedChain{Chain: &weftv1.Chain{Name: c.Decl.Name}}
 				b.part.Chains = append(b.part.Chains, m)
 			}
 			m.Rules = append(m.Rules, rule)
 		}
 	}
-	return true
 }
 
-func (b *tableParts) addSets() bool {
+func (b *tableParts) addSets() {
 	for i := range b.view.merged.Sets {
+		if b.done {
+			return
+		}
 		s := &b.view.merged.Sets[i]
 		m := &weftv1.MergedSet{Set: setMessage(b.view.set(s), desired.Set{Decl: s.Decl}), Map: s.Decl.Map, Fragments: namesOf(s.Fragments), Handle: b.view.live.Sets[s.Decl.Name]}
 		slices.SortFunc(s.Elements, compareElements)
@@ -173,26 +161,18 @@ func (b *tableParts) addSets() bool {
 			inForce, added = splitLive(s.Elements, live)
 			m.MoreAdded = live.More
 		}
-		if _, stop := b.parts.fit(m); stop {
-			return false
-		}
+		b.fit(m)
 		b.part.Sets = append(b.part.Sets, m)
-		if !b.addElements(s.Decl, inForce, false) || !b.addElements(s.Decl, added, true) {
-			return false
-		}
+		b.addElements(s.Decl, inForce, false)
+		b.addElements(s.Decl, added, true)
 	}
-	return true
 }
 
 // addElements appends to the last set of the part.
-func (b *tableParts) addElements(decl *set.Set, elements []set.Element, added bool) bool {
+func (b *tableParts) addElements(decl *set.Set, elements []set.Element, added bool) {
 	for i := range elements {
 		e := elementMessage(decl, &elements[i])
-		next, stop := b.parts.fit(e)
-		if stop {
-			return false
-		}
-		if next {
+		if b.fit(e) {
 			b.part.Sets = append(b.part.Sets, &weftv1.MergedSet{Set: &weftv1.Set{Name: decl.Name}, Map: decl.Map})
 		}
 		if m := b.part.Sets[len(b.part.Sets)-1]; added {
@@ -201,7 +181,6 @@ func (b *tableParts) addElements(decl *set.Set, elements []set.Element, added bo
 			m.Set.Elements = append(m.Set.Elements, e)
 		}
 	}
-	return true
 }
 
 // compareElements orders elements of one set by their packed keys: numbers and

@@ -76,10 +76,9 @@ type tableChange struct {
 	sets           []setChange
 	objects        []objectChange
 	// forced has the objects that are made anew: whatever refers to them must be
-	// deleted before and added again after.
-	forcedSets, forcedChains map[string]bool
-	forcedObjects            map[objectID]bool
-	// forcedBy is the last update that made one of them so.
+	// deleted before and added again after. forcedBy is the last update that made one
+	// of them so.
+	forced   map[Place]bool
 	forcedBy int
 }
 
@@ -236,18 +235,23 @@ func (p *planner) content(tc *tableChange) {
 func (p *planner) force(tc *tableChange) {
 	for i := range tc.sets {
 		if sc := &tc.sets[i]; sc.anew() {
-			put(&tc.forcedSets, sc.set.name)
-			tc.forcedBy = max(tc.forcedBy, sc.set.origin)
+			tc.anew(sc.set.at(), sc.set.origin)
 		}
 	}
+	leads := false
 	for i := range tc.chains {
 		if cc := &tc.chains[i]; cc.anew() {
-			put(&tc.forcedChains, cc.chain.name)
-			tc.forcedBy = max(tc.forcedBy, cc.chain.origin)
+			tc.anew(cc.chain.at(), cc.chain.origin)
+			leads = true
 		}
 	}
-	tc.forceObjects()
-	if tc.forcedSets == nil && tc.forcedChains == nil && tc.forcedObjects == nil {
+	for i := range tc.objects {
+		if oc := &tc.objects[i]; oc.anew() {
+			tc.anew(oc.object.at(), oc.object.origin)
+			leads = true
+		}
+	}
+	if tc.forced == nil {
 		return
 	}
 	chains := map[*chain]bool{}
@@ -262,27 +266,22 @@ func (p *planner) force(tc *tableChange) {
 			tc.chains = append(tc.chains, chainChange{chain: o, before: o.kernel, rules: o.rules})
 		}
 	}
-	p.forceMaps(tc)
+	if leads {
+		p.forceMaps(tc)
+	}
 }
 
-// forceObjects finds the objects and flowtables that are made anew.
-func (tc *tableChange) forceObjects() {
-	for i := range tc.objects {
-		if ic := &tc.objects[i]; ic.anew() {
-			if tc.forcedObjects == nil {
-				tc.forcedObjects = map[objectID]bool{}
-			}
-			tc.forcedObjects[ic.object.id] = true
-			tc.forcedBy = max(tc.forcedBy, ic.object.origin)
-		}
+// anew records that an object is made anew by an update.
+func (tc *tableChange) anew(at Place, origin int) {
+	if tc.forced == nil {
+		tc.forced = map[Place]bool{}
 	}
+	tc.forced[at] = true
+	tc.forcedBy = max(tc.forcedBy, origin)
 }
 
 // forceMaps adds the maps that may lead to objects that are made anew.
 func (p *planner) forceMaps(tc *tableChange) {
-	if tc.forcedChains == nil && tc.forcedObjects == nil {
-		return
-	}
 	sets := map[*set]bool{}
 	for i := range tc.sets {
 		sets[tc.sets[i].set] = true
@@ -296,25 +295,29 @@ func (p *planner) forceMaps(tc *tableChange) {
 	}
 }
 
-func put(m *map[string]bool, name string) {
-	if *m == nil {
-		*m = map[string]bool{}
-	}
-	(*m)[name] = true
-}
-
 // forcesRule reports whether a rule refers to an object that is made anew.
 func (tc *tableChange) forcesRule(r *slot) bool {
-	return slices.ContainsFunc(r.rule.Sets, func(n string) bool { return tc.forcedSets[n] }) ||
-		slices.ContainsFunc(r.rule.Chains, func(n string) bool { return tc.forcedChains[n] }) ||
-		len(tc.forcedObjects) > 0 && slices.ContainsFunc(ruleObjects(r.rule), func(id objectID) bool { return tc.forcedObjects[id] })
+	if tc.forced == nil {
+		return false
+	}
+	forces := func(kind string) func(string) bool {
+		return func(name string) bool { return tc.forced[Place{Table: tc.table.id, Kind: kind, Name: name}] }
+	}
+	return slices.ContainsFunc(r.rule.Sets, forces("set")) || slices.ContainsFunc(r.rule.Chains, forces("chain")) ||
+		slices.ContainsFunc(ruleObjects(r.rule), func(id objectID) bool { return forces(string(id.Kind))(id.Name) })
 }
 
 // forcesElement reports whether a map's element leads to an object that is made
 // anew.
 func (tc *tableChange) forcesElement(d *nftset.Set, e *nftset.Element) bool {
-	return len(tc.forcedChains) > 0 && d.Verdict && tc.forcedChains[verdictChain(e.Data)] ||
-		len(tc.forcedObjects) > 0 && tc.forcedObjects[leadsToObject(d, e.Data)]
+	if tc.forced == nil || !hasTargets(d) {
+		return false
+	}
+	at := Place{Table: tc.table.id, Kind: "chain", Name: verdictChain(e.Data)}
+	if id := leadsToObject(d, e.Data); id.Name != "" {
+		at.Kind, at.Name = string(id.Kind), id.Name
+	}
+	return tc.forced[at]
 }
 
 // anew reports whether an existing object must be made anew.

@@ -116,7 +116,7 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 			add.add(t.origin, e)
 		}
 	}
-	if len(tc.forcedChains)+len(tc.forcedObjects) > 0 && hasTargets(d) {
+	if tc.forced != nil && hasTargets(d) {
 		p.forcedElements(tc, sc, &del, &add)
 	}
 	for _, g := range del {

@@ -41,7 +41,7 @@ func (r Reason) String() string {
 	return reasonNames[r]
 }
 
-// Place is a table, an object in it, or a part of one. The zero value is no place.
+// Place is a table, an object in it, or a part of one. The zero value stands for a whole fragment.
 type Place struct {
 	Table nft.TableID
 	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper". It
