@@ -4,7 +4,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Check carries out ops on a copy that is thrown away.
+// Check applies ops to a copy that is thrown away. Refuse and RefuseBatch apply, FailNext
+// does not.
 func (k *Kernel) Check(ops []kernel.Op) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -28,12 +28,13 @@ type Daemon struct {
 	once   sync.Once
 }
 
-// Config is what Start needs beside the kernel.
+// Config is the configuration of an aggregator, whose Kernel is required, and of its
+// server.
 type Config struct {
 	aggregator.Config
 	// Socket is made in a temporary directory where it is empty.
 	Socket string
-	// Limits changes what the server allows; nil leaves the defaults.
+	// Limits changes the configuration of the server; nil leaves the defaults.
 	Limits func(*server.Config)
 }
 

@@ -1,4 +1,4 @@
-// Package aggregatortest is for tests of the aggregator and of what stands
-// above it: Kernel is a kernel in memory, and Start runs an aggregator with its
-// socket and a client. It is imported by tests only.
+// Package aggregatortest has what tests of the aggregator, its server and its clients
+// share: Kernel is nf_tables in memory, and Start runs an aggregator with its socket. Only
+// tests import it. Read kernel.go and daemon.go first.
 package aggregatortest

@@ -84,15 +84,15 @@ type set struct {
 	elements map[string]nftset.Element
 }
 
-// FailNext makes the next commit return err; applied says whether it takes
-// effect all the same.
+// FailNext makes a commit return err, and of several calls each another one. If applied is
+// true, the commit takes effect nevertheless, unless the batch itself is refused.
 func (k *Kernel) FailNext(err error, applied bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.fail = append(k.fail, failure{err, applied})
 }
 
-// SetOwned makes Adopt return err, until it is nil.
+// SetOwned makes Adopt fail with err; nil makes it succeed.
 func (k *Kernel) SetOwned(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

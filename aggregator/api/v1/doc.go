@@ -1,9 +1,9 @@
-// Package weftv1 is the wire format of weft's socket API, generated from
-// weft.proto. PROTOCOL.md beside it says how to use it.
+// Package weftv1 has the messages and calls of weft's socket API, generated from
+// weft.proto. PROTOCOL.md beside it explains how to use it.
 //
-// It holds nothing that is written by hand: what a message means, which
-// messages are admitted and what is done with them is the business of
-// aggregator and aggregator/server.
+// Written by hand are only the text forms of names (name.go), how parts of an answer are
+// joined (join.go), and the search for fields of a newer version (unknown.go). What a
+// message means is the business of packages aggregator and server.
 package weftv1
 
 // protoc comes from the system (apt install protobuf-compiler); its two plugins

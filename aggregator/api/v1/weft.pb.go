@@ -399,7 +399,7 @@ type ObjectName struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// table, chain, rule, set, map, element, flowtable, or the kind of an Object.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// ip, ip6, inet, arp, bridge or netdev.
+	// ip, ip6, inet, arp, bridge or netdev. Empty means ip.
 	Family string `protobuf:"bytes,2,opt,name=family,proto3" json:"family,omitempty"`
 	Table  string `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
 	// The object's name; of a rule, the name of its chain; of an element, the name
@@ -507,7 +507,7 @@ type Fragment struct {
 	Priority int32    `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
 	Lifetime Lifetime `protobuf:"varint,3,opt,name=lifetime,proto3,enum=weft.v1.Lifetime" json:"lifetime,omitempty"`
 	Tables   []*Table `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
-	// A whole .nft file.
+	// A whole .nft file. It cannot give a map a role.
 	Nft string `protobuf:"bytes,5,opt,name=nft,proto3" json:"nft,omitempty"`
 	// When the aggregator withdraws the fragment by itself, as if its publisher had
 	// withdrawn it. A snapshot replaces the expiration: without one, the fragment does
@@ -1413,7 +1413,8 @@ func (x *ApplyRequest) GetFragment() *Fragment {
 
 type ApplyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The commit that carries the fragment.
+	// The commit that carries the fragment. If the fragment was already like that, the
+	// last commit before the call; changes is then not set.
 	Revision uint64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// What that commit changed, updates of other publishers included.
 	Changes       *Counts `protobuf:"bytes,2,opt,name=changes,proto3" json:"changes,omitempty"`
@@ -1676,7 +1677,8 @@ func (*PublishRequest_Patch) isPublishRequest_Update() {}
 
 func (*PublishRequest_Withdraw) isPublishRequest_Update() {}
 
-// Patch changes a fragment that the same stream has sent a snapshot of.
+// Patch changes a fragment that the same stream has sent a snapshot of. It cannot change
+// the priority and the lifetime, nor the comment and the flags of a table.
 type Patch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the fragment.
@@ -4582,7 +4584,8 @@ type Commit struct {
 	Build *durationpb.Duration `protobuf:"bytes,5,opt,name=build,proto3" json:"build,omitempty"`
 	// How long the kernel took.
 	Kernel *durationpb.Duration `protobuf:"bytes,6,opt,name=kernel,proto3" json:"kernel,omitempty"`
-	// UDP conntrack entries that were deleted after it.
+	// UDP conntrack entries that were deleted after it. If several commits share one
+	// deletion, the last of them has the number.
 	Flows         uint64 `protobuf:"varint,7,opt,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
