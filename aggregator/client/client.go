@@ -24,7 +24,7 @@ const (
 	DefaultSocket = "/run/weft/weft.sock"
 	// DefaultDialTimeout is how long Dial waits for an aggregator.
 	DefaultDialTimeout = 3 * time.Second
-	// MaxMessage is the greatest size of one message in either direction.
+	// MaxMessage is the greatest size of a request in bytes.
 	MaxMessage = 16 << 20
 	// publisherKey is the metadata that carries the publisher's name.
 	publisherKey = "weft-publisher"
@@ -151,11 +151,12 @@ func dialError(socket string, err error) error {
 	}
 }
 
-// Conn returns the connection, for other services that weft offers on its socket.
+// Conn returns the connection, for other services that weft offers on its socket, such
+// as the state of the Service frontend. Their calls do not carry Config.Publisher.
 func (c *Client) Conn() grpc.ClientConnInterface { return c.conn }
 
-// Close ends the connection and all sessions on it; calls that are under way
-// fail with ErrClosed.
+// Close ends the connection and all sessions on it: Session.Close is then not necessary.
+// Calls that are under way fail with ErrClosed.
 func (c *Client) Close() error { return c.conn.Close() }
 
 // outgoing adds the publisher's name to a call.

@@ -99,7 +99,8 @@ func (e *RejectedError) Has(reason weftv1.Violation_Reason) bool {
 	return slices.ContainsFunc(e.Violations, func(v *weftv1.Violation) bool { return v.GetReason() == reason })
 }
 
-// Is reports whether a violation is what the sentinel says.
+// Is reports whether target is ErrPermission, ErrLimit or ErrTakenOver and a violation
+// has that reason.
 func (e *RejectedError) Is(target error) bool {
 	switch target {
 	case ErrPermission:

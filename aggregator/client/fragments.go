@@ -9,9 +9,10 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Apply replaces a fragment and returns the revision that carries it. A large
-// fragment is sent in parts over a stream of its own. When ctx ends, or the
-// aggregator does, the fragment may still be committed: apply it again.
+// Apply replaces a fragment and returns the revision that carries it. A large fragment is
+// sent in parts over a stream of its own. A fragment of LIFETIME_SESSION is rejected,
+// because it needs a Session. If ctx ends, or the aggregator stops, the fragment may still
+// be committed: apply it again.
 //
 // Possible errors: *RejectedError, ErrUnavailable, ErrPermission, ErrLimit,
 // ErrTooLarge, ErrInvalid, ErrClosed, ctx's.
@@ -91,9 +92,8 @@ func (c *Client) List(ctx context.Context) (*weftv1.ListFragmentsResponse, error
 	return read(ctx, c, "list fragments", "", c.inspect.ListFragments, &weftv1.ListFragmentsRequest{}, merge)
 }
 
-// Watch calls f with everything that happens from now on, until ctx ends (it
-// returns nil then), f returns an error (which it returns) or the connection is
-// lost.
+// Watch calls f with each event from now on. It returns nil if ctx ends after the stream
+// was opened, the error of f if f returns one, and an error if the connection is lost.
 //
 // Possible errors: f's, ErrPermission, ErrUnavailable, ErrClosed, ErrLimit (the
 // caller is too slow and was dropped, or has too many streams).

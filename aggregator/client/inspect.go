@@ -34,7 +34,8 @@ func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, er
 	return read(ctx, c, "list tables", "", c.inspect.ListTables, &weftv1.ListTablesRequest{}, merge)
 }
 
-// GetTable returns the merged content of one table: of all fragments together.
+// GetTable returns the merged content of one table: of all fragments together. An empty
+// family means ip.
 //
 // Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit,
 // ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.

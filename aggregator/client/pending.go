@@ -9,7 +9,8 @@ type Pending struct {
 	err      error
 }
 
-// Wait returns the outcome of the update. If ctx ends first, the update may still
+// Wait returns the outcome of the update. It may be called more than once, by several
+// goroutines. If ctx ends first, the update may still
 // be committed.
 func (p *Pending) Wait(ctx context.Context) (revision uint64, err error) {
 	select {

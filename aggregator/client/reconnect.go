@@ -42,14 +42,15 @@ func (s *Session) run(ctx context.Context) {
 	log := s.client.cfg.Logger.With("socket", s.client.cfg.Socket)
 	pace := s.client.cfg.pace
 	var delay time.Duration
-	told := ""
+	logged := ""
 	for ctx.Err() == nil {
 		s.restart()
-		began := time.Now()
-		up, err := s.serve(ctx, func() {
-			if told != "" {
+		began, up := time.Now(), false
+		err := s.serve(ctx, func() {
+			up = true
+			if logged != "" {
 				log.Info("stream to the aggregator is back")
-				told = ""
+				logged = ""
 			}
 			s.tell(nil)
 		})
@@ -67,9 +68,9 @@ func (s *Session) run(ctx context.Context) {
 		if up && time.Since(began) >= pace.stable {
 			delay = 0
 		}
-		if err.Error() != told {
+		if err.Error() != logged {
 			// Once for each reason: it can be the same for hours.
-			told = err.Error()
+			logged = err.Error()
 			log.Warn("no stream to the aggregator: trying again", "error", err)
 		}
 		if delay > 0 {

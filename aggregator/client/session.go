@@ -91,11 +91,11 @@ func (c *Client) Session(cfg SessionConfig) *Session {
 	return s
 }
 
-// Put makes the fragment what f says, and returns the revision that carries it.
-// It sends only what is different from the last Put, and nothing if that is
-// nothing. A time to live begins at each Put: to keep the fragment longer, put it
-// again before it expires. The session keeps f (unless there is SessionConfig.Snapshot): it must
-// not be changed afterwards.
+// Put replaces the fragment by f, and returns the revision that carries it. It sends only
+// what is different from the last Put. If nothing is, it sends nothing and returns the
+// revision of the last commit of the fragment. A time to live begins at each Put: to keep
+// the fragment longer, put it again before it expires. The session keeps f (unless there is
+// SessionConfig.Snapshot): it must not be changed afterwards.
 //
 // Possible errors: *RejectedError, ErrPermission, ErrLimit, ErrTooLarge,
 // ErrInvalid, ErrClosed, ctx's. A lost connection is not an error: Put waits for
@@ -130,7 +130,8 @@ func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 	return s.start(&update{name: f.GetName(), content: fixed{f.WithExpireTime(time.Now())}})
 }
 
-// StartPutContent is StartPut for a fragment that is changed by patches. Each of
+// StartPutContent is StartPut for a fragment that is changed by patches; a nil Content
+// withdraws it. Each of
 // its updates is judged by itself, also if several are sent again as one after a
 // lost connection: one that is rejected has no effect on the others.
 func (s *Session) StartPutContent(name string, c Content) *Pending {
@@ -228,7 +229,8 @@ func (s *Session) nudge() {
 }
 
 // Close ends the session's stream, and with it the fragments whose lifetime is
-// LIFETIME_SESSION. Updates without an answer get ErrClosed.
+// LIFETIME_SESSION. Updates without an answer get ErrClosed. Close waits for the session's
+// goroutines, so the functions of SessionConfig must not call it.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -2,6 +2,7 @@ package client
 
 import (
 	"iter"
+	"slices"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -24,10 +25,7 @@ func weigh(f *weftv1.Fragment) int {
 		for _, c := range t.GetChains() {
 			n += 1 + ruleWeight*len(c.GetRules())
 		}
-		for _, s := range t.GetSets() {
-			n += 1 + len(s.GetElements())
-		}
-		for _, s := range t.GetMaps() {
+		for _, s := range slices.Concat(t.GetSets(), t.GetMaps()) {
 			n += 1 + len(s.GetElements())
 		}
 	}
@@ -101,11 +99,11 @@ func (s *splitter) addTable(t *weftv1.Table) bool {
 	s.table = Declaration(t)
 	s.table.Objects, s.table.Flowtables = t.GetObjects(), t.GetFlowtables()
 	s.part.Tables = append(s.part.Tables, s.table)
-	for _, d := range t.GetSets() {
-		s.table.Sets = append(s.table.Sets, Declaration(d))
-	}
-	for _, d := range t.GetMaps() {
-		s.table.Maps = append(s.table.Maps, Declaration(d))
+	for i, list := range setLists(t) {
+		for _, d := range *list {
+			to := setLists(s.table)[i]
+			*to = append(*to, Declaration(d))
+		}
 	}
 	s.room -= len(t.GetSets()) + len(t.GetMaps()) + len(t.GetObjects()) + len(t.GetFlowtables())
 	for _, c := range t.GetChains() {
@@ -116,27 +114,27 @@ func (s *splitter) addTable(t *weftv1.Table) bool {
 		s.table.Chains = append(s.table.Chains, c)
 		s.room -= 1 + ruleWeight*len(c.GetRules())
 	}
-	for _, d := range t.GetSets() {
-		if !s.addElements(d, func(part *weftv1.Set) { s.table.Sets = append(s.table.Sets, part) }) {
-			return false
-		}
-	}
-	for _, d := range t.GetMaps() {
-		if !s.addElements(d, func(part *weftv1.Set) { s.table.Maps = append(s.table.Maps, part) }) {
-			return false
+	for i, list := range setLists(t) {
+		for _, d := range *list {
+			if !s.addElements(d, i) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// addElements adds a set's elements under its bare name.
-func (s *splitter) addElements(d *weftv1.Set, put func(*weftv1.Set)) bool {
+// setLists returns the lists of the sets and of the maps of a table.
+func setLists(t *weftv1.Table) [2]*[]*weftv1.Set { return [2]*[]*weftv1.Set{&t.Sets, &t.Maps} }
+
+// addElements adds a set's elements under its name alone to one of the setLists.
+func (s *splitter) addElements(d *weftv1.Set, list int) bool {
 	for rest := d.GetElements(); len(rest) > 0; {
 		if s.room <= 0 && !s.next() {
 			return false
 		}
-		n := min(s.room, len(rest))
-		put(&weftv1.Set{Name: d.GetName(), Elements: rest[:n:n]})
+		n, to := min(s.room, len(rest)), setLists(s.table)[list]
+		*to = append(*to, &weftv1.Set{Name: d.GetName(), Elements: rest[:n:n]})
 		s.room -= n
 		rest = rest[n:]
 	}

@@ -21,27 +21,27 @@ type publishStream = grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.Publ
 // errEnded is a stream that the aggregator ended without an error.
 var errEnded = fmt.Errorf("%w: the aggregator ended the stream", ErrUnavailable)
 
-// serve opens a stream and sends on it whatever is queued, until it breaks. It
-// calls opened, and reports up, once the aggregator has accepted the stream.
-func (s *Session) serve(ctx context.Context, opened func()) (up bool, err error) {
+// serve opens a stream and sends on it whatever is queued, until the stream ends. It
+// calls opened when the aggregator has accepted the stream.
+func (s *Session) serve(ctx context.Context, opened func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := s.client.publisher.Publish(ctx, grpc.WaitForReady(true))
 	if err != nil {
 		cancel()
-		return false, s.streamError(err)
+		return s.streamError(err)
 	}
-	r := receiver{broken: make(chan struct{})}
+	broken := make(chan struct{}) // closed when receiveErr is set
+	var receiveErr error
 	go func() {
-		defer close(r.broken)
-		r.up, r.err = s.receive(stream, opened)
+		defer close(broken)
+		receiveErr = s.receive(stream, opened)
 	}()
 	// receive has returned before the next stream starts, so an answer can
 	// never be taken for one of another stream.
 	defer func() {
 		s.use(nil, false)
 		cancel()
-		<-r.broken
-		up = r.up
+		<-broken
 	}()
 	s.use(nil, true)
 	timer := time.NewTimer(0)
@@ -51,29 +51,21 @@ func (s *Session) serve(ctx context.Context, opened func()) (up bool, err error)
 			// An update that cannot be sent is answered, but its first parts
 			// are sent: begin anew. Else the reason is to be received.
 			if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
-				return false, fmt.Errorf("%w: half of %w", ErrUnavailable, err)
+				return fmt.Errorf("%w: half of %w", ErrUnavailable, err)
 			}
-			<-r.broken
-			return false, r.err
+			<-broken
+			return receiveErr
 		}
 		if next := s.due(); !next.IsZero() {
 			timer.Reset(time.Until(next))
 		}
 		select {
-		case <-r.broken:
-			return false, r.err
+		case <-broken:
+			return receiveErr
 		case <-s.wake:
 		case <-timer.C:
 		}
 	}
-}
-
-// receiver is the goroutine that receives; its results are there once broken is
-// closed.
-type receiver struct {
-	broken chan struct{}
-	up     bool
-	err    error
 }
 
 // flush sends all that is queued, and then lets others send.
@@ -230,18 +222,17 @@ func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) err
 	return stream.SendMsg(&m)
 }
 
-// receive hands out acknowledgements until the stream ends. It calls opened, and
-// reports up, once the aggregator has accepted the stream.
-func (s *Session) receive(stream publishStream, opened func()) (up bool, _ error) {
+// receive hands out acknowledgements until the stream ends. It calls opened when the
+// aggregator has accepted the stream.
+func (s *Session) receive(stream publishStream, opened func()) error {
 	// Without a header there is a status to receive.
 	if header, err := stream.Header(); err == nil && header != nil {
-		up = true
 		opened()
 	}
 	for {
 		resp, err := stream.Recv()
 		if err != nil {
-			return up, s.streamError(err)
+			return s.streamError(err)
 		}
 		s.acknowledge(resp)
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 )
 
-// PublisherKey is the metadata in which a caller names the publisher.
+// PublisherKey is the metadata in which a caller names the publisher, with one value.
+// Without it, package access chooses the publisher.
 const PublisherKey = "weft-publisher"
 
 // errAnonymous is a connection without credentials.
@@ -26,7 +27,7 @@ var errAnonymous = errors.New("peer has no credentials")
 // kernel. Nothing is encrypted: a Unix socket does not leave the machine.
 type peerCredentials struct{}
 
-// AuthInfo is the identity of a connection's peer.
+// AuthInfo is the credentials.AuthInfo of a connection.
 type AuthInfo struct {
 	credentials.CommonAuthInfo
 	access.Peer

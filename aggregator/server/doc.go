@@ -1,5 +1,8 @@
-// Package server offers an aggregator on a Unix socket: gRPC, with the identity
-// of the peer taken from the kernel.
+// Package server answers gRPC calls for an aggregator on a Unix socket. The kernel
+// identifies the peer.
+//
+// In come calls; out go calls of aggregator.Aggregator, and gRPC status codes. Read
+// server.go first, then intercept.go and publish.go.
 //
 // It decides who may call, turns the aggregator's errors into gRPC codes (in status.go,
 // and nowhere else), and limits what a connection, a call or a stream can make the daemon

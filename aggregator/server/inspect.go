@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"iter"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -46,12 +47,7 @@ func (s *service) GetTable(req *weftv1.GetTableRequest, stream grpc.ServerStream
 	if err != nil {
 		return err
 	}
-	for part := range table {
-		if err := stream.Send(part); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sendAll(table, stream.Send)
 }
 
 // ListTables implements weftv1.InspectServer.
@@ -83,6 +79,16 @@ func (s *service) ListPublishers(_ *weftv1.ListPublishersRequest, stream grpc.Se
 // Owner implements weftv1.InspectServer.
 func (s *service) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
 	return s.agg.Owner(ctx, req)
+}
+
+// sendAll sends the parts of an answer.
+func sendAll[T any](parts iter.Seq[T], send func(T) error) error {
+	for part := range parts {
+		if err := send(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // partBytes is about how much one message of a list holds.

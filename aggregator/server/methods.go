@@ -64,12 +64,7 @@ func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServe
 	if err != nil {
 		return err
 	}
-	for part := range plan {
-		if err := stream.Send(part); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sendAll(plan, stream.Send)
 }
 
 // Watch implements weftv1.InspectServer. The header is sent when events are being

@@ -33,12 +33,11 @@ const (
 	// transport's buffers take up to four times that. A part of a snapshot
 	// hardly ever waits for a window update.
 	window = 1 << 20
-	// DefaultKeepaliveTime is how long a connection may be silent before its
-	// peer is asked for a sign of life.
+	// DefaultKeepaliveTime is how long a connection may be silent before it is pinged.
 	DefaultKeepaliveTime = 30 * time.Second
-	// DefaultKeepaliveTimeout is how long the peer has for that.
+	// DefaultKeepaliveTimeout is how long the peer may take to answer a ping.
 	DefaultKeepaliveTimeout = 20 * time.Second
-	// minKeepalive is the least of either that gRPC goes by.
+	// minKeepalive is the shortest of either that gRPC accepts.
 	minKeepalive = time.Second
 	// stopGrace is how long calls may take to end at shutdown.
 	stopGrace = 2 * time.Second
@@ -50,13 +49,12 @@ type Config struct {
 	Socket string
 	// Aggregator is required; its Run is somebody else's to call.
 	Aggregator *aggregator.Aggregator
-	// Access says who may call; nil means root and the daemon's own user. It
-	// is followed as long as the server serves.
+	// Access decides who may call. nil means root and the daemon's own user, other
+	// than in aggregator.Config. Serve follows its changes.
 	Access *access.Control
-	// KeepaliveTime and KeepaliveTimeout are the lease of a publisher: one that
-	// is silent for the first, and then does not answer for the second, is
-	// taken for gone, and its connection is closed. At least a second each; 0
-	// means DefaultKeepaliveTime and DefaultKeepaliveTimeout.
+	// A connection that was silent for KeepaliveTime is pinged, and closed if there
+	// is no answer within KeepaliveTimeout. At least a second each; 0 means
+	// DefaultKeepaliveTime and DefaultKeepaliveTimeout.
 	KeepaliveTime, KeepaliveTimeout time.Duration
 	// Logger gets refused callers and panics; nil discards.
 	Logger *slog.Logger
@@ -98,7 +96,7 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Server is the socket of an aggregator.
+// Server answers gRPC calls for an aggregator on a Unix socket.
 type Server struct {
 	cfg      Config
 	listener net.Listener
@@ -116,8 +114,10 @@ type Server struct {
 // make one) and the server on it. Callers can connect from now on; they are
 // served by Serve.
 //
-// Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, those of the file
-// system.
+// A lock file beside the socket keeps other servers away; it stays after Close.
+//
+// Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, those of an invalid Config,
+// of access.Open and of the file system.
 func Listen(cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -177,9 +177,10 @@ func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
 	}
 }
 
-// Serve answers calls until ctx ends, and returns nil then. Updates that the
-// aggregator commits while it stops are still acknowledged. The health service
-// says SERVING from the time at which the aggregator commits.
+// Serve answers calls until ctx ends, and returns nil then. Aggregator.Run must be called
+// with the same ctx: Serve waits for its end, so that updates that are committed while
+// the aggregator stops are acknowledged. The health service reports SERVING when the
+// aggregator commits updates.
 func (s *Server) Serve(ctx context.Context) error {
 	done := make(chan error, 1)
 	limits := newConnections(s.cfg.MaxConnections, s.cfg.MaxConnectionsPerUser, s.cfg.Logger)

@@ -50,30 +50,38 @@ func withViolations(code codes.Code, text string, v []*weftv1.Violation) error {
 	return st.Err()
 }
 
+// statusCodes has the code of each error that is not a rejection. The first that matches
+// counts.
+var statusCodes = []struct {
+	err  error
+	code codes.Code
+}{
+	{access.ErrDenied, codes.PermissionDenied},
+	{errAnonymous, codes.Unauthenticated},
+	{errPanic, codes.Internal},
+	{aggregator.ErrNotFound, codes.NotFound},
+	{aggregator.ErrNoObject, codes.NotFound},
+	{aggregator.ErrInvalidName, codes.InvalidArgument},
+	{aggregator.ErrProtocol, codes.InvalidArgument},
+	{aggregator.ErrStandby, codes.Unavailable},
+	{aggregator.ErrStopped, codes.Unavailable},
+	{aggregator.ErrKernel, codes.Unavailable},
+	{aggregator.ErrSlowWatcher, codes.ResourceExhausted},
+	{access.ErrExceeded, codes.ResourceExhausted},
+	{errLimit, codes.ResourceExhausted},
+	{context.Canceled, codes.Canceled},
+	{aggregator.ErrGone, codes.Canceled},
+	{context.DeadlineExceeded, codes.DeadlineExceeded},
+}
+
 // codeOf returns the code of an error that is not a rejection.
 func codeOf(err error) codes.Code {
-	switch {
-	case errors.Is(err, access.ErrDenied):
-		return codes.PermissionDenied
-	case errors.Is(err, errAnonymous):
-		return codes.Unauthenticated
-	case errors.Is(err, errPanic):
-		return codes.Internal
-	case errors.Is(err, aggregator.ErrNotFound), errors.Is(err, aggregator.ErrNoObject):
-		return codes.NotFound
-	case errors.Is(err, aggregator.ErrInvalidName), errors.Is(err, aggregator.ErrProtocol):
-		return codes.InvalidArgument
-	case errors.Is(err, aggregator.ErrStandby), errors.Is(err, aggregator.ErrStopped), errors.Is(err, aggregator.ErrKernel):
-		return codes.Unavailable
-	case errors.Is(err, aggregator.ErrSlowWatcher), errors.Is(err, access.ErrExceeded), errors.Is(err, errLimit):
-		return codes.ResourceExhausted
-	case errors.Is(err, context.Canceled), errors.Is(err, aggregator.ErrGone):
-		return codes.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		return codes.DeadlineExceeded
+	for _, c := range statusCodes {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
 	}
-	// The transport's own errors, such as a message that is too large, have
-	// a code.
+	// The transport's own errors, such as a message that is too large, have a code.
 	if st, ok := status.FromError(err); ok {
 		return st.Code()
 	}
@@ -87,14 +95,12 @@ func rejectionCode(r *aggregator.RejectedError) codes.Code {
 	}
 	switch r.Violations[0].GetReason() {
 	case weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
-		weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER, weftv1.Violation_REASON_EXPIRED:
+		weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER:
 		return codes.FailedPrecondition
 	case weftv1.Violation_REASON_PERMISSION:
 		return codes.PermissionDenied
 	case weftv1.Violation_REASON_LIMIT:
 		return codes.ResourceExhausted
-	case weftv1.Violation_REASON_UNSPECIFIED, weftv1.Violation_REASON_SYNTAX, weftv1.Violation_REASON_INVALID:
-		return codes.InvalidArgument
 	default:
 		return codes.InvalidArgument
 	}

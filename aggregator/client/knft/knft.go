@@ -22,7 +22,7 @@ type Config struct {
 	Family knftables.Family
 	Table  string
 	// Fragment is the name of the fragment; empty means "FAMILY-TABLE", or
-	// "knft" without them.
+	// "knft" without them. A table whose name fragments may not have gets a suffix.
 	Fragment string
 	// Priority orders the fragment's rules among those of others in the same
 	// chain, the lowest first.
@@ -78,8 +78,8 @@ type Adapter struct {
 
 var _ knftables.Interface = (*Adapter)(nil)
 
-// New returns an Adapter that publishes over c. It does no I/O: what the
-// aggregator has of the fragment is read at the first transaction.
+// New returns an Adapter that publishes over c. It starts a session, which Close ends. The
+// aggregator's copy of the fragment is read at the first transaction.
 //
 // Possible errors: those of an invalid Config.
 func New(c *client.Client, cfg Config) (*Adapter, error) {
@@ -95,8 +95,8 @@ func New(c *client.Client, cfg Config) (*Adapter, error) {
 	return a, nil
 }
 
-// Close ends the adapter's session. What it published stays, unless its lifetime
-// is that of the session.
+// Close ends the adapter's session, and leaves the client open. What it published stays,
+// unless its lifetime is that of the session.
 func (a *Adapter) Close() error { return a.session.Close() }
 
 // NewTransaction is part of knftables.Interface.

@@ -13,7 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// ListAll is part of knftables.Interface.
+// ListAll is part of knftables.Interface. The keys are table, chain, set, map, counter and
+// flowtable; a kind without objects is absent.
 //
 // Possible errors: one for which knftables.IsNotFound is true; those of package
 // client; ctx's.
@@ -29,7 +30,8 @@ func (a *Adapter) ListAll(ctx context.Context) (map[string][]string, error) {
 	return out, nil
 }
 
-// List is part of knftables.Interface.
+// List is part of knftables.Interface. objectType is chain, set, map, counter or flowtable,
+// or the plural of one.
 //
 // Possible errors: those of ListAll.
 func (a *Adapter) List(ctx context.Context, objectType string) ([]string, error) {
@@ -46,7 +48,7 @@ func (a *Adapter) List(ctx context.Context, objectType string) ([]string, error)
 	return names(m)[k], nil
 }
 
-// ListRules is part of knftables.Interface. As there, the rules have a handle and
+// ListRules is part of knftables.Interface. An empty chain means all chains. As there, the rules have a handle and
 // a comment, and no text.
 //
 // Possible errors: those of ListAll.
