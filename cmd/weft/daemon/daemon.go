@@ -115,7 +115,8 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	if !d.verb.hasAggregator() {
 		d.follow(ctx, g)
 		d.frontend.serveLocalState(ctx, g, d.services.localState(), d.log)
-		return d.serve(ctx, g, func() error { return nil }, nil)
+		healthy := func() error { return nil }
+		return d.serve(ctx, g, healthy, healthy)
 	}
 	err := d.aggregator.start(ctx, g, aggregatorParts{
 		version:    d.version,

@@ -108,7 +108,7 @@ type httpServers struct {
 	flags   *pflag.FlagSet
 	version string
 	healthy check
-	// ready answers /readyz; nil means healthy.
+	// ready answers /readyz.
 	ready check
 	// proxy answers /healthz and /livez as kube-proxy does; nil without a frontend,
 	// when healthy answers.
@@ -206,7 +206,7 @@ func (s *httpServers) healthHandler() http.Handler {
 	}
 	mux.HandleFunc("/healthz", healthz)
 	mux.HandleFunc("/livez", livez)
-	mux.HandleFunc("/readyz", s.answerReady())
+	mux.HandleFunc("/readyz", answer(s.ready))
 	return mux
 }
 
@@ -215,7 +215,7 @@ func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	pages := newPages(s.version, s.flags, s.configuration)
 	pages.handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
 	pages.handle("/healthz", pages.healthz(s.healthy))
-	pages.handle("/readyz", s.answerReady())
+	pages.handle("/readyz", answer(s.ready))
 	pages.handle("/proxyMode", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w)
 		fmt.Fprint(w, "nftables")
@@ -228,14 +228,6 @@ func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 		pages.handle("/debug/pprof/trace", pprof.Trace)
 	}
 	return pages.mux
-}
-
-// answerReady answers /readyz.
-func (s *httpServers) answerReady() http.HandlerFunc {
-	if s.ready == nil {
-		return answer(s.healthy)
-	}
-	return answer(s.ready)
 }
 
 // answer returns a health handler: 200 or 503, with the reason as JSON.

@@ -54,7 +54,8 @@ func TestMetricsPages(t *testing.T) {
 	var http httpFlags
 	http.add(flags)
 	var bad error
-	e := httpServers{flags: flags, version: "v1", healthy: func() error { return bad }}
+	healthy := func() error { return bad }
+	e := httpServers{flags: flags, version: "v1", healthy: healthy, ready: healthy}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "weft_test_total", Help: "Test."}))
 	h := e.metricsHandler(reg)

@@ -74,7 +74,7 @@ func (s *servicesFlags) newFrontend(set *Settings, d *daemon) (*frontend, error)
 	if f.events, err = event.New(event.Config{Client: api, NodeName: name, Logger: log}); err != nil {
 		return nil, err
 	}
-	cfg := servicesConfig(set.Settings)
+	cfg := set.Config
 	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Logger, cfg.Registerer, cfg.Events = src, name, s.socket, log, d.registry, f.events
 	if d.verb.hasAggregator() {
 		cfg.Socket = d.aggregator.socket
@@ -104,18 +104,6 @@ func (s *servicesFlags) source(set *kubeproxy.Settings, version string, log *slo
 		return nil, nil, err
 	}
 	return src, src.Client(), nil
-}
-
-// servicesConfig translates the settings for the Service frontend.
-func servicesConfig(set *kubeproxy.Settings) services.Config {
-	bit, period := int(*set.Configuration.NFTables.MasqueradeBit), set.MinSyncPeriod
-	if period == 0 {
-		period = -1 // do not wait; 0 is the default
-	}
-	return services.Config{
-		Detect: set.Detect, NodeAddresses: set.NodeAddresses, IgnoreExternalIPs: set.IgnoreExternalIPs, NodePortAddresses: set.NodePortAddresses,
-		MasqueradeAll: set.Configuration.NFTables.MasqueradeAll, MasqueradeBit: &bit, SyncPeriod: set.SyncPeriod, MinSyncPeriod: period,
-	}
 }
 
 // kubeConfig translates the settings for the client of the API server.

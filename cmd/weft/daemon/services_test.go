@@ -64,7 +64,7 @@ logging: {format: json, verbosity: 5}
 		NodeAddresses: [model.Families]netip.Addr{{}, netip.MustParseAddr("2001:db8::7")}, IgnoreExternalIPs: true,
 		NodePortAddresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, MasqueradeAll: true, MasqueradeBit: &bit,
 		SyncPeriod: 10 * time.Second, MinSyncPeriod: 2 * time.Second,
-	}, servicesConfig(set.Settings), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
+	}, set.Config, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
 		t.Errorf("configuration of the frontend (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(source.KubeConfig{
@@ -88,13 +88,13 @@ func TestOwnFlags(t *testing.T) {
 	if logs.level != slog.LevelError || logs.format != "json" {
 		t.Errorf("the log has level %v and format %s", logs.level, logs.format)
 	}
-	if got := servicesConfig(set.Settings).MinSyncPeriod; got >= 0 {
+	if got := set.Config.MinSyncPeriod; got >= 0 {
 		t.Errorf("the frontend waits %v: want not at all", got)
 	}
 	if http := set.HTTP; http.metrics != "" || http.healthz != "127.0.0.1:10256" {
 		t.Errorf("metrics on %q, healthz on %q", http.metrics, http.healthz)
 	}
-	if set, _ = complete(t); servicesConfig(set.Settings).MinSyncPeriod != services.DefaultMinSyncPeriod {
+	if set, _ = complete(t); set.Config.MinSyncPeriod != services.DefaultMinSyncPeriod {
 		t.Error("the default is another one")
 	}
 }

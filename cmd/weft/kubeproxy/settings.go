@@ -1,16 +1,16 @@
 package kubeproxy
 
 import (
+	"cmp"
 	"log/slog"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/kube-proxy/config/v1alpha1"
 
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
+	"github.com/weft-proxy/weft/frontends/services"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
@@ -24,18 +24,11 @@ type Settings struct {
 	// Warnings are for the operator, before weft starts.
 	Warnings []string
 
-	// NodeName is empty if it is the host's name.
-	NodeName string
+	// Config is what a file and flags say about the Service frontend. NodeName is empty if it
+	// is the host's name.
+	services.Config
 	// Server is the address of the API server; it overrides the kubeconfig.
 	Server string
-
-	Detect            render.Detect
-	NodeAddresses     [model.Families]netip.Addr
-	NodePortAddresses []netip.Prefix
-	IgnoreExternalIPs bool
-	SyncPeriod        time.Duration
-	// MinSyncPeriod is 0 if updates do not wait.
-	MinSyncPeriod time.Duration
 
 	// MetricsAddress and HealthzAddress are empty if the server is off.
 	MetricsAddress string
@@ -70,18 +63,20 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 		warnings = append(warnings, "feature gates "+strings.Join(gates, ", ")+": no effect in weft")
 	}
 	s := &Settings{
-		Configuration:     *c,
-		Warnings:          warnings,
-		NodeName:          strings.ToLower(strings.TrimSpace(c.HostnameOverride)),
-		Detect:            detect(c),
-		IgnoreExternalIPs: set && !allowed,
-		SyncPeriod:        c.NFTables.SyncPeriod.Duration,
-		MinSyncPeriod:     c.NFTables.MinSyncPeriod.Duration,
-		MetricsAddress:    c.MetricsBindAddress,
-		HealthzAddress:    c.HealthzBindAddress,
-		LogFormat:         c.Logging.Format,
-		LogLevel:          level(c.Logging.Verbosity),
-		OOMScoreAdj:       int(*c.OOMScoreAdj),
+		Configuration: *c,
+		Warnings:      warnings,
+		Config: services.Config{
+			NodeName: strings.ToLower(strings.TrimSpace(c.HostnameOverride)),
+			Detect:   detect(c), IgnoreExternalIPs: set && !allowed,
+			MasqueradeAll: c.NFTables.MasqueradeAll, MasqueradeBit: new(int(*c.NFTables.MasqueradeBit)),
+			// A period of 0 does not wait; in services.Config it means the default.
+			SyncPeriod: c.NFTables.SyncPeriod.Duration, MinSyncPeriod: cmp.Or(c.NFTables.MinSyncPeriod.Duration, -1),
+		},
+		MetricsAddress: c.MetricsBindAddress,
+		HealthzAddress: c.HealthzBindAddress,
+		LogFormat:      c.Logging.Format,
+		LogLevel:       level(c.Logging.Verbosity),
+		OOMScoreAdj:    int(*c.OOMScoreAdj),
 		Conntrack: sysctl.Conntrack{
 			Max:                   sysctl.MaxFlows(int(*c.Conntrack.MaxPerCore), int(*c.Conntrack.Min), sysctl.CPUs("/")),
 			TCPEstablishedTimeout: c.Conntrack.TCPEstablishedTimeout.Duration,

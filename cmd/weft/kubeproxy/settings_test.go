@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
+	"github.com/weft-proxy/weft/frontends/services"
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
@@ -194,8 +195,10 @@ func TestDefaults(t *testing.T) {
 		if len(s.Warnings) > 0 {
 			t.Errorf("%s: warnings without a reason: %q", name, s.Warnings)
 		}
+		bit := 14
 		want := Settings{
-			SyncPeriod: 30 * time.Second, MinSyncPeriod: 100 * time.Millisecond, MetricsAddress: "127.0.0.1:10249", HealthzAddress: "0.0.0.0:10256",
+			Config:         services.Config{SyncPeriod: 30 * time.Second, MinSyncPeriod: 100 * time.Millisecond, MasqueradeBit: &bit},
+			MetricsAddress: "127.0.0.1:10249", HealthzAddress: "0.0.0.0:10256",
 			LogFormat: "text", OOMScoreAdj: -999,
 			Conntrack: sysctl.Conntrack{
 				Max:                   sysctl.MaxFlows(32768, 131072, sysctl.CPUs("/")),
@@ -203,9 +206,8 @@ func TestDefaults(t *testing.T) {
 			},
 		}
 		got := Settings{
-			SyncPeriod: s.SyncPeriod, MinSyncPeriod: s.MinSyncPeriod, MetricsAddress: s.MetricsAddress, HealthzAddress: s.HealthzAddress,
+			Config: s.Config, MetricsAddress: s.MetricsAddress, HealthzAddress: s.HealthzAddress,
 			LogFormat: s.LogFormat, LogLevel: s.LogLevel, OOMScoreAdj: s.OOMScoreAdj, Conntrack: s.Conntrack,
-			NodeName: s.NodeName, NodePortAddresses: s.NodePortAddresses, NodeAddresses: s.NodeAddresses, IgnoreExternalIPs: s.IgnoreExternalIPs, Detect: s.Detect,
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Settings{}), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
