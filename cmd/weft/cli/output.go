@@ -44,27 +44,21 @@ func (o *Output) Type() string { return "format" }
 
 // Write prints v as JSON or YAML if the flag says so, and calls text otherwise.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
-	switch o.Format {
-	case "json":
-		b, err := marshalJSON(v)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w, "%s\n", b)
+	if o.Format != "json" && o.Format != "yaml" {
+		return text()
+	}
+	b, err := marshalJSON(v)
+	if err != nil {
 		return err
-	case "yaml":
-		b, err := marshalJSON(v)
-		if err != nil {
-			return err
-		}
+	}
+	b = append(b, '\n')
+	if o.Format == "yaml" {
 		if b, err = yaml.JSONToYAML(b); err != nil {
 			return err
 		}
-		_, err = w.Write(b)
-		return err
-	default:
-		return text()
 	}
+	_, err = w.Write(b)
+	return err
 }
 
 // marshalJSON returns indented JSON. Protobuf messages follow their own JSON

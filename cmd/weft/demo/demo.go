@@ -113,22 +113,20 @@ func (d *demo) close() error {
 	if d.stream != nil {
 		d.stream.close()
 	}
-	for _, p := range append(d.servers, d.policy) {
-		if p != nil {
-			p.stop()
-		}
+	if d.policy != nil {
+		d.policy.stop()
 	}
-	var errs []error
+	for _, p := range d.servers {
+		p.stop()
+	}
+	var err error
 	if d.cluster != nil {
 		for _, n := range d.cluster.nodes {
 			if n.weft != nil {
 				n.weft.stop()
 			}
 		}
-		errs = append(errs, d.cluster.close())
+		err = d.cluster.close()
 	}
-	if d.dir != "" {
-		errs = append(errs, os.RemoveAll(d.dir))
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, os.RemoveAll(d.dir))
 }

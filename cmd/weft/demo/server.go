@@ -73,19 +73,13 @@ type answer struct {
 
 // parseAnswer reads a greeting and what follows it.
 func parseAnswer(text string) (answer, error) {
-	fields := strings.SplitN(strings.TrimSuffix(text, "\n"), " ", 3)
-	if len(fields) < 2 {
-		return answer{}, fmt.Errorf("read answer: %q is not a greeting", text)
-	}
-	seen, err := netip.ParseAddrPort(fields[1])
+	pod, rest, _ := strings.Cut(strings.TrimSuffix(text, "\n"), " ")
+	client, rest, _ := strings.Cut(rest, " ")
+	seen, err := netip.ParseAddrPort(client)
 	if err != nil {
-		return answer{}, fmt.Errorf("read answer: %w", err)
+		return answer{}, fmt.Errorf("read answer %q: %w", text, err)
 	}
-	a := answer{pod: fields[0], seen: netip.AddrPortFrom(seen.Addr().Unmap(), seen.Port())}
-	if len(fields) == 3 {
-		a.rest = fields[2]
-	}
-	return a, nil
+	return answer{pod: pod, seen: netip.AddrPortFrom(seen.Addr().Unmap(), seen.Port()), rest: rest}, nil
 }
 
 // readGreeting reads the first line of a TCP connection.

@@ -31,7 +31,7 @@ func (d *demo) run(ctx context.Context) error {
 	fmt.Fprintln(d.out, "weft demo: two nodes, three servers and three clients in pods, one client outside;")
 	fmt.Fprintln(d.out, "every one a network namespace, every server and every weft a process of its own")
 	fmt.Fprintln(d.out)
-	var passed, failed, left int
+	count := map[string]int{}
 	for i, s := range steps {
 		start := time.Now()
 		observed, err := s.run(d, ctx)
@@ -40,14 +40,11 @@ func (d *demo) run(ctx context.Context) error {
 		switch {
 		case errors.As(err, &skip):
 			verdict, observed = "SKIP", skip.why
-			left++
 		case err != nil:
 			verdict = "FAIL"
 			observed = strings.TrimPrefix(observed+"; "+err.Error(), "; ")
-			failed++
-		default:
-			passed++
 		}
+		count[verdict]++
 		fmt.Fprintf(d.out, "%s %2d  %s (%s)\n", verdict, i+1, s.name, time.Since(start).Round(time.Millisecond))
 		fmt.Fprintf(d.out, "         expected  %s\n         observed  %s\n", s.expect, observed)
 		if ctx.Err() != nil {
@@ -59,9 +56,9 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	fmt.Fprintln(d.out)
 	d.printRuleset(ctx)
-	fmt.Fprintf(d.out, "%d passed, %d failed, %d skipped, in %s\n", passed, failed, left, time.Since(began).Round(time.Millisecond))
-	if failed > 0 {
-		return fmt.Errorf("%w: %d of %d steps", ErrFailed, failed, len(steps))
+	fmt.Fprintf(d.out, "%d passed, %d failed, %d skipped, in %s\n", count["PASS"], count["FAIL"], count["SKIP"], time.Since(began).Round(time.Millisecond))
+	if n := count["FAIL"]; n > 0 {
+		return fmt.Errorf("%w: %d of %d steps", ErrFailed, n, len(steps))
 	}
 	return nil
 }

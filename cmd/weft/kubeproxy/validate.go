@@ -115,17 +115,15 @@ func (k *checker) detect(c *v1alpha1.KubeProxyConfiguration) {
 
 func (k *checker) clusterCIDR(text string) {
 	list := splitList(text)
-	good := 0
-	var six [2]bool
-	for i, s := range list {
+	var six []bool
+	for _, s := range list {
 		p, err := parsePrefix(s)
 		k.check(err == nil, "clusterCIDR", s, wantPrefix)
-		if err == nil && i < len(six) {
-			six[i] = p.Addr().Is6()
-			good++
+		if err == nil {
+			six = append(six, p.Addr().Is6())
 		}
 	}
-	k.check(len(list) < 2 || good < 2 || len(list) == 2 && six[0] != six[1], "clusterCIDR", text, "one CIDR, or one of each family")
+	k.check(len(six) < 2 || len(list) == 2 && six[0] != six[1], "clusterCIDR", text, "one CIDR, or one of each family")
 }
 
 // splitList splits a list at commas. An empty text is an empty list.

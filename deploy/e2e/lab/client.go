@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Answer is what a pod's server said.
@@ -103,25 +101,8 @@ func parseAnswer(line string) (Answer, error) {
 	return a, nil
 }
 
-// Repeated is how many packets TCP has sent more than once; 0 on UDP.
-func (c *Conversation) Repeated() (uint32, error) {
-	conn, ok := c.conn.(*net.TCPConn)
-	if !ok {
-		return 0, nil
-	}
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var info *unix.TCPInfo
-	if ctl := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); ctl != nil {
-		return 0, ctl
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read state of connection: %w", err)
-	}
-	return info.Total_retrans, nil
-}
+// Conn is the connection.
+func (c *Conversation) Conn() net.Conn { return c.conn }
 
 // Close ends the conversation.
 func (c *Conversation) Close() error { return c.conn.Close() }
