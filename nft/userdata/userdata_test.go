@@ -1,8 +1,11 @@
 package userdata
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	library "github.com/google/nftables/userdata"
 )
 
 func TestTableUserData(t *testing.T) {
@@ -71,4 +74,73 @@ func FuzzParseUserData(f *testing.F) {
 			t.Errorf("an error and %q", comment)
 		}
 	})
+}
+
+func TestRuleUserData(t *testing.T) {
+	b, err := AppendComment(nil, "why")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := RuleInfo{Comment: "why", Fingerprint: Fingerprint{1, 2, 3}, Owner: "services", Ours: true}
+	b = append(append(b, UdataFingerprint, byte(len(want.Fingerprint))), want.Fingerprint[:]...)
+	b = append(append(b, UdataOwner, byte(len(want.Owner))), want.Owner...)
+	if info, err := ParseRule(append(b, 0x77, 0)); err != nil || info != want {
+		t.Errorf("%q reads as %+v (%v), want %+v", b, info, err, want)
+	}
+	for n := 1; n < len(b); n++ {
+		if info, err := ParseRule(b[:n]); err == nil && info == want {
+			t.Errorf("%d of %d bytes read as the rule", n, len(b))
+		}
+	}
+}
+
+// TestDamaged checks that damaged userdata is an error, of which nothing is returned.
+func TestDamaged(t *testing.T) {
+	for _, b := range []string{"\x00", "\x00\x05abc", "\x00\x00", "\x00\x01x", "\xe0\x02ab", "\xe1\x01a", "\x01\x02ab"} {
+		table, errTable := ParseTable([]byte(b))
+		rule, errRule := ParseRule([]byte(b))
+		element, errElement := ParseElement([]byte(b))
+		if table != (TableInfo{}) || rule != (RuleInfo{}) || element != (ElementInfo{}) {
+			t.Errorf("%q reads as %+v, %+v, %+v", b, table, rule, element)
+		}
+		if errs := errors.Join(errTable, errRule, errElement); !errors.Is(errs, ErrMalformed) {
+			t.Errorf("%q: %v, want ErrMalformed", b, errs)
+		}
+	}
+	for _, comment := range []string{strings.Repeat("x", MaxComment+1), "a\"b", "a\nb", "\x7f"} {
+		if _, err := Table(comment); err == nil {
+			t.Errorf("comment %q was accepted", comment)
+		}
+	}
+}
+
+func TestFindRecord(t *testing.T) {
+	b := AppendUint32(append(AppendString(nil, 3, "typeof"), 4), 0x01020304)
+	if v, ok := FindRecord(b, 3); !ok || string(v) != "typeof\x00" {
+		t.Errorf("record 3 = %q, %v", v, ok)
+	}
+	v, _ := FindRecord(b, 4)
+	if n, ok := ParseUint32(v); !ok || n != 0x01020304 {
+		t.Errorf("record 4 = %#x, %v", n, ok)
+	}
+	if _, ok := FindRecord(b, 5); ok {
+		t.Error("there is no record 5")
+	}
+	if _, ok := FindRecord(b[:len(b)-1], 3); ok {
+		t.Error("a record of damaged userdata was returned")
+	}
+	if _, ok := ParseUint32([]byte{1}); ok {
+		t.Error("a number of one byte was accepted")
+	}
+}
+
+// TestLibraryPanics fails when Get of google/nftables accepts truncated input. Then this
+// package needs no parser of its own.
+func TestLibraryPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("google/nftables/userdata.Get accepts truncated input now: use it")
+		}
+	}()
+	library.Get([]byte{0, 5, 'a'}[:3:3], 0)
 }

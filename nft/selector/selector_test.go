@@ -1,0 +1,185 @@
+package selector
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// TestKeys finds each key by its name and its number, and checks its type and width.
+func TestKeys(t *testing.T) {
+	for what, keys := range map[string]Keys{"meta": MetaKeys, "ct": CTKeys, "rt": RtKeys, "socket": SocketKeys, "ipsec": IPsecKeys} {
+		for i := range keys {
+			k := &keys[i]
+			l3, name, _ := strings.Cut(k.Name, " ")
+			if name == "" {
+				l3, name = "", k.Name
+			}
+			if keys.ByName(l3, name) != k || keys.ByNumber(k.Key) != k {
+				t.Errorf("%s %s: found %v and %v", what, k.Name, keys.ByName(l3, name), keys.ByNumber(k.Key))
+			}
+			if k.alias != "" && keys.ByName("", k.alias) != k {
+				t.Errorf("%s %s is not %s", what, k.alias, k.Name)
+			}
+			if k.Type != nil && (k.Bits == 0 || k.Type.Len() > 1 && k.Bits != k.Type.Bits) {
+				t.Errorf("%s %s: %d bits of type %s", what, k.Name, k.Bits, k.Type)
+			}
+		}
+		if keys.ByName("", "bogus") != nil || keys.ByName("ip", "bogus") != nil || keys.ByName("", "") != nil || keys.DumpName(99) != "unknown" {
+			t.Errorf("%s has a key that it should not have", what)
+		}
+	}
+	for got, want := range map[string]string{
+		MetaKeys.DumpName(MetaKeys.ByName("", "length").Key):   "len",
+		MetaKeys.DumpName(MetaKeys.ByName("", "mark").Key):     "mark",
+		CTKeys.DumpName(CTKeys.ByName("ip6", "daddr").Key):     "dst_ip6",
+		RtKeys.DumpName(RtKeys.ByName("ip", "nexthop").Key):    "nexthop4",
+		IPsecKeys.DumpName(IPsecKeys.ByName("", "reqid").Key):  "reqid",
+		SocketKeys.DumpName(SocketKeys.ByName("", "mark").Key): "mark",
+	} {
+		if got != want {
+			t.Errorf("libnftnl's name %q, want %q", got, want)
+		}
+	}
+}
+
+func TestRtByName(t *testing.T) {
+	for _, tt := range []struct{ family, key, want, err string }{
+		{"", "classid", "classid", ""},
+		{"ip6", "mtu", "mtu", ""},
+		{"ip", "nexthop", "ip nexthop", ""},
+		{"ip6", "nexthop", "ip6 nexthop", ""},
+		{"", "nexthop", "", "does not tell the protocol"},
+		{"ip", "bogus", "", "unknown key"},
+	} {
+		k, err := RtByName(&syntax.Rt{Family: tt.family, Key: tt.key})
+		switch {
+		case tt.err == "" && (err != nil || k.Name != tt.want):
+			t.Errorf("rt %s %s = %v, %v", tt.family, tt.key, k, err)
+		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
+			t.Errorf("rt %s %s: %v, want %q", tt.family, tt.key, err, tt.err)
+		}
+	}
+}
+
+func TestDirections(t *testing.T) {
+	for word, want := range map[string]Direction{"": NoDirection, "original": DirectionOriginal, "reply": DirectionReply} {
+		if got := ParseDirection(word); got != want {
+			t.Errorf("direction %q = %d, want %d", word, got, want)
+		}
+	}
+	if XfrmDirection("in") != 0 || XfrmDirection("out") != 1 {
+		t.Error("directions of ipsec")
+	}
+}
+
+// TestHeaders finds each header, its fields, and the protocols that it carries.
+func TestHeaders(t *testing.T) {
+	for _, h := range Headers {
+		if HeaderByName(h.Name) != h || h.Field("bogus") != nil {
+			t.Errorf("header %s is not found by its name, or has a field bogus", h.Name)
+		}
+		for i := range h.Fields {
+			f := &h.Fields[i]
+			if h.Field(f.Name) != f || f.Bits == 0 {
+				t.Errorf("%s %s: found %v", h.Name, f.Name, h.Field(f.Name))
+			}
+			if f.Partial() != (f.Offset%8 != 0 || f.Bits%8 != 0) {
+				t.Errorf("%s %s: partial %v", h.Name, f.Name, f.Partial())
+			}
+			if p := h.ProtocolField(); f.Protocol && p != f {
+				t.Errorf("%s: the field of the protocol is %v, want %s", h.Name, p, f.Name)
+			}
+		}
+		for _, u := range h.Uppers {
+			up := h.Upper(u.Num)
+			if n, ok := h.Number(up); up == nil || !ok || up != h.Upper(n) {
+				t.Errorf("%s carries %s as %d, %v", h.Name, u.Name, n, ok)
+			}
+		}
+	}
+	if _, ok := HeaderTCP.Number(&HeaderIP); ok || HeaderTCP.Upper(1) != nil || HeaderTCP.ProtocolField() != nil || HeaderByName("bogus") != nil {
+		t.Error("tcp carries another protocol")
+	}
+}
+
+func TestRawField(t *testing.T) {
+	for _, tt := range []struct {
+		base         string
+		offset, bits uint32
+		want         string
+		layer        Layer
+	}{
+		{"ll", 0, 48, "raw payload", LayerLink},
+		{"nh", 3, 125, "raw payload", LayerNetwork},
+		{"th", 0, 16, "th", LayerTransport},
+		{"th", 16, 16, "th", LayerTransport},
+		{"th", 8, 16, "raw payload", LayerTransport},
+		{"ih", 0, 128, "raw payload", LayerInner},
+	} {
+		h, f, l, err := RawField(&syntax.RawPayload{Base: tt.base, Offset: tt.offset, Bits: tt.bits})
+		if err != nil || h.Name != tt.want || l != tt.layer || f.Offset != tt.offset || f.Bits != tt.bits {
+			t.Errorf("@%s,%d,%d = %v, %v, %d, %v", tt.base, tt.offset, tt.bits, h, f, l, err)
+		}
+	}
+	for _, x := range []syntax.RawPayload{
+		{Base: "xh", Bits: 8}, {Bits: 8}, {Base: "nh"}, {Base: "nh", Bits: 129}, {Base: "nh", Offset: 4, Bits: 125}, {Base: "nh", Offset: 1 << 20, Bits: 8},
+	} {
+		if _, _, _, err := RawField(&x); err == nil {
+			t.Errorf("%+v was accepted", x)
+		}
+	}
+}
+
+// TestResolveExthdr resolves each extension and its fields, and some that do not exist.
+func TestResolveExthdr(t *testing.T) {
+	for _, kind := range []syntax.ExthdrKind{syntax.ExthdrIPv6, syntax.ExthdrIPv4, syntax.ExthdrTCP, syntax.ExthdrSCTP} {
+		list, op := ExtensionsOf(kind)
+		for _, e := range list {
+			for _, f := range e.Fields {
+				x := &syntax.Exthdr{Kind: kind, Name: e.Name, Field: f.Name}
+				if name, index, ok := strings.Cut(f.Name, "["); ok {
+					x.Field, x.Index = name, uint32(index[0]-'0')
+				}
+				r, err := ResolveExthdr(x)
+				if err != nil || r.Ext.Name != e.Name || r.Op != op || r.Type != f.Type || r.Offset != f.offset || r.Bits != f.Bits || r.Present {
+					t.Errorf("%s %s %s = %+v, %v", kind, e.Name, f.Name, r, err)
+				}
+			}
+		}
+	}
+	for _, tt := range []struct {
+		x     syntax.Exthdr
+		field string // of the result, or what the error contains
+		fails bool
+	}{
+		{syntax.Exthdr{Kind: syntax.ExthdrIPv6, Name: "frag"}, "nexthdr", false},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "200"}, "", false},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "2", Field: "length"}, "length", false},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "2", Raw: true, Offset: 16, Length: 16}, "size", false},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "2", Raw: true, Length: 8}, "", false},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "300"}, "0 to 255", true},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "2", Field: "size"}, "want length", true},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "eol", Field: "length"}, "exists or missing", true},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "bogus"}, "want eol", true},
+		{syntax.Exthdr{Kind: syntax.ExthdrIPv6, Name: "srh"}, "unknown extension header", true},
+		{syntax.Exthdr{Kind: syntax.ExthdrIPv6, Name: "rt2", Field: "addr"}, "has no field", true},
+		{syntax.Exthdr{Kind: syntax.ExthdrIPv6, Name: "rt0", Field: "addr"}, `"addr[0]"`, true},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "2", Raw: true}, "length is 0", true},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "2", Raw: true, Length: 129}, "do not fit", true},
+		{syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "2", Raw: true, Length: 8, Offset: 321}, "longest TCP header", true},
+	} {
+		r, err := ResolveExthdr(&tt.x)
+		switch {
+		case tt.fails && (err == nil || !strings.Contains(err.Error(), tt.field)):
+			t.Errorf("%+v: error %v, want %q", tt.x, err, tt.field)
+		case !tt.fails && (err != nil || tt.field != "" && r.Field.Name != tt.field || r.Type == nil):
+			t.Errorf("%+v = %+v, %v", tt.x, r, err)
+		}
+	}
+	if r, _ := ResolveExthdr(&syntax.Exthdr{Kind: syntax.ExthdrTCP, Name: "2", Raw: true, Length: 7}); r.Field != nil || r.Type != datatype.Integer {
+		t.Errorf("raw bits = %+v, want no field", r)
+	}
+}
