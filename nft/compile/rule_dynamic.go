@@ -166,7 +166,7 @@ func (r *ruleCompiler) meter(s *syntax.Meter) {
 	declared.Key, err = set.NewType(parts)
 	checkAt(e.Key.Position(), err)
 	out.exprs = dynamicExprs(declared, e.Stmts)
-	declared.UserData = userdata.AppendUint32([]byte{set.UdataSetKeyOrder}, uint32(set.OrderOf(parts)))
+	declared.UserData = userdata.AppendUint32(nil, set.UdataSetKeyOrder, uint32(set.OrderOf(parts)))
 	r.out.Anonymous = append(r.out.Anonymous, set.Anonymous{Set: declared})
 	out.id = uint32(len(r.out.Anonymous))
 	r.add(out)

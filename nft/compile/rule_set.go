@@ -307,16 +307,16 @@ func (spec *anonymousSpec) userData(s *set.Set) []byte {
 	if spec.swapped {
 		order = datatype.HostEndian
 	}
-	b := userdata.AppendUint32([]byte{set.UdataSetKeyOrder}, uint32(order))
+	b := userdata.AppendUint32(nil, set.UdataSetKeyOrder, uint32(order))
 	if spec.object != "" {
 		// nft has no expression of the key here.
-		return userdata.AppendUint32(append(b, set.UdataSetDataInterval), 0)
+		return set.AppendDataInterval(b, false)
 	}
 	if spec.isMap {
-		b = userdata.AppendUint32(append(b, set.UdataSetDataOrder), uint32(spec.dataOrder()))
+		b = userdata.AppendUint32(b, set.UdataSetDataOrder, uint32(spec.dataOrder()))
 	}
 	if s.AutoMerge {
-		b = userdata.AppendUint32(append(b, set.UdataSetMerge), 1)
+		b = userdata.AppendUint32(b, set.UdataSetMerge, 1)
 	}
 	exprs := spec.typeOf()
 	switch {
@@ -326,16 +326,10 @@ func (spec *anonymousSpec) userData(s *set.Set) []byte {
 		b = set.AppendTypeOf(b, set.UdataSetKeyTypeOf, exprs, 1)
 	}
 	if spec.verdict {
-		b = append(b, set.UdataSetDataTypeOf, 8, set.UdataTypeOfExpr)
-		b = userdata.AppendUint32(b, set.ExprVerdict)
-		b = append(b, set.UdataTypeOfData, 0)
+		b = set.AppendTypeOfVerdict(b)
 	}
 	if spec.isMap {
-		interval := uint32(0)
-		if spec.dataInterval {
-			interval = 1
-		}
-		b = userdata.AppendUint32(append(b, set.UdataSetDataInterval), interval)
+		b = set.AppendDataInterval(b, spec.dataInterval)
 	}
 	return b
 }

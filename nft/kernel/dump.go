@@ -188,24 +188,17 @@ func (c *Conn) dumpContents(t *Table) (err error) {
 	}
 	t.Objects, err = list(c.dump, unix.NFT_MSG_GETOBJ, t.ID, named(t.ID.Name, 0, ""), decodeObject)
 	if err != nil {
-		return fmt.Errorf("list objects: %w", err)
+		return err
 	}
 	// decodeObject returns nil for kinds that nft 1.0.6 does not have.
 	t.Objects = slices.DeleteFunc(t.Objects, func(o *object.Object) bool { return o == nil })
 	t.Flowtables, err = list(c.dump, unix.NFT_MSG_GETFLOWTABLE, t.ID, named(t.ID.Name, 0, ""), decodeFlowtable)
-	if err != nil {
-		return fmt.Errorf("list flowtables: %w", err)
-	}
-	return nil
+	return err
 }
 
 // listTables reads the names, owners and userdata of all tables.
 func (c *Conn) listTables() ([]tableInfo, error) {
-	tables, err := list(c.dump, unix.NFT_MSG_GETTABLE, nft.TableID{Family: unix.AF_UNSPEC}, nil, decodeTable)
-	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", err)
-	}
-	return tables, nil
+	return list(c.dump, unix.NFT_MSG_GETTABLE, nft.TableID{Family: unix.AF_UNSPEC}, nil, decodeTable)
 }
 
 // table reads the name, owner and userdata of a table.
@@ -223,20 +216,12 @@ func (c *Conn) table(id nft.TableID) (t tableInfo, err error) {
 // listChains reads the chains of a table. The kernel always lists all chains of the
 // family.
 func (c *Conn) listChains(id nft.TableID) ([]*object.Chain, error) {
-	chains, err := list(c.dump, unix.NFT_MSG_GETCHAIN, id, nil, decodeChain)
-	if err != nil {
-		return nil, fmt.Errorf("list chains: %w", err)
-	}
-	return chains, nil
+	return list(c.dump, unix.NFT_MSG_GETCHAIN, id, nil, decodeChain)
 }
 
 // listRules reads the rules of a table, or of one chain if its name is not empty.
 func listRules[T any](c *Conn, id nft.TableID, chain string, decode func(reply) (T, error)) ([]T, error) {
-	rules, err := list(c.dumpInTable, unix.NFT_MSG_GETRULE, id, named(id.Name, unix.NFTA_RULE_CHAIN, chain), decode)
-	if err != nil {
-		return nil, fmt.Errorf("list rules: %w", err)
-	}
-	return rules, nil
+	return list(c.dumpInTable, unix.NFT_MSG_GETRULE, id, named(id.Name, unix.NFTA_RULE_CHAIN, chain), decode)
 }
 
 // dumpChains reads the chains of a table and their rules.
@@ -264,7 +249,7 @@ func (c *Conn) dumpChains(id nft.TableID) ([]Chain, error) {
 func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 	decls, err := list(c.dump, unix.NFT_MSG_GETSET, id, named(id.Name, 0, ""), decodeSet)
 	if err != nil {
-		return nil, fmt.Errorf("list sets: %w", err)
+		return nil, err
 	}
 	var sets []Set
 	for _, decl := range decls {

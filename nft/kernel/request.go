@@ -156,7 +156,16 @@ func list[T any](
 		all = append(all, v)
 		return err
 	})
-	return all, err
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", requestNouns[typ], err)
+	}
+	return all, nil
+}
+
+// requestNouns name the objects that a request lists, for errors.
+var requestNouns = map[int]string{
+	unix.NFT_MSG_GETTABLE: "tables", unix.NFT_MSG_GETCHAIN: "chains", unix.NFT_MSG_GETRULE: "rules",
+	unix.NFT_MSG_GETSET: "sets", unix.NFT_MSG_GETOBJ: "objects", unix.NFT_MSG_GETFLOWTABLE: "flowtables",
 }
 
 // named returns the attributes of a request that names a table and, if name is not

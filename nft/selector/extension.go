@@ -33,12 +33,7 @@ type ExtensionField struct {
 
 // field returns the field of a name, or nil.
 func (e *extension) field(name string) *ExtensionField {
-	for i := range e.Fields {
-		if e.Fields[i].Name == name {
-			return &e.Fields[i]
-		}
-	}
-	return nil
+	return find(e.Fields, func(f *ExtensionField) bool { return f.Name == name })
 }
 
 // fieldAt returns the field at a place, as nft finds it for raw options; nil
@@ -47,12 +42,7 @@ func (e *extension) fieldAt(offset, bits uint32) *ExtensionField {
 	if e.Presence.offset == offset && e.Presence.Bits == bits {
 		return &e.Presence
 	}
-	for i := range e.Fields {
-		if f := &e.Fields[i]; f.offset == offset && f.Bits == bits {
-			return f
-		}
-	}
-	return nil
+	return find(e.Fields, func(f *ExtensionField) bool { return f.offset == offset && f.Bits == bits })
 }
 
 // ExtensionsOf returns the extensions of a kind and how the kernel names their
@@ -125,25 +115,22 @@ func findExtension(x *syntax.Exthdr, list []extension) (*extension, *syntax.Erro
 		if !ok {
 			return nil, syntax.ErrorAt(x.NamePos, "option %s: want a number from 0 to 255", x.Name)
 		}
-		for i := range list {
-			if list[i].Type == uint8(n) {
-				return &list[i], nil
-			}
+		if e := find(list, func(e *extension) bool { return e.Type == uint8(n) }); e != nil {
+			return e, nil
 		}
 		return &extension{Name: x.Name, Type: uint8(n), Presence: TCPKind}, nil
 	}
+	var names []string
 	for i := range list {
 		// "exthdr" goes by the protocol number, which rt0, rt2 and srh share
 		// with rt.
-		if list[i].Name == x.Name && (x.Field != "" || x.Kind != syntax.ExthdrIPv6 || list[i].Presence.Bits != 0) {
+		if x.Kind == syntax.ExthdrIPv6 && x.Field == "" && list[i].Presence.Bits == 0 {
+			continue
+		}
+		if list[i].Name == x.Name {
 			return &list[i], nil
 		}
-	}
-	names := make([]string, 0, len(list))
-	for i := range list {
-		if x.Kind != syntax.ExthdrIPv6 || x.Field != "" || list[i].Presence.Bits != 0 {
-			names = append(names, list[i].Name)
-		}
+		names = append(names, list[i].Name)
 	}
 	what := x.Kind.String()
 	if x.Kind == syntax.ExthdrIPv6 {

@@ -97,22 +97,12 @@ func (h *Header) Upper(num uint64) *Header {
 
 // Field returns the field of a name, or nil.
 func (h *Header) Field(name string) *Field {
-	for i := range h.Fields {
-		if h.Fields[i].Name == name {
-			return &h.Fields[i]
-		}
-	}
-	return nil
+	return find(h.Fields, func(f *Field) bool { return f.Name == name })
 }
 
 // ProtocolField returns the field that names what the header carries, or nil.
 func (h *Header) ProtocolField() *Field {
-	for i := range h.Fields {
-		if h.Fields[i].Protocol {
-			return &h.Fields[i]
-		}
-	}
-	return nil
+	return find(h.Fields, func(f *Field) bool { return f.Protocol })
 }
 
 // HeaderByName returns the header that a selector names, or nil.
@@ -137,3 +127,13 @@ var (
 	HeaderRaw     = Header{Name: "raw payload", Raw: true}
 	HeaderUnknown = Header{Name: "another protocol"}
 )
+
+// find returns the first row of a table for which ok returns true, or nil.
+func find[T any](table []T, ok func(*T) bool) *T {
+	for i := range table {
+		if ok(&table[i]) {
+			return &table[i]
+		}
+	}
+	return nil
+}

@@ -39,26 +39,18 @@ type Keys []Key
 
 // ByName returns the key of a name, or nil. l3 is ip or ip6 if the rule names a protocol.
 func (k Keys) ByName(l3, name string) *Key {
-	for i := range k {
-		rest, ok := strings.CutPrefix(k[i].Name, l3)
+	return find(k, func(k *Key) bool {
+		rest, ok := strings.CutPrefix(k.Name, l3)
 		if l3 != "" && ok {
 			rest, ok = strings.CutPrefix(rest, " ")
 		}
-		if ok && rest == name || name != "" && k[i].alias == name {
-			return &k[i]
-		}
-	}
-	return nil
+		return ok && rest == name || name != "" && k.alias == name
+	})
 }
 
 // ByNumber returns the first key with the kernel's number, or nil.
 func (k Keys) ByNumber(number uint32) *Key {
-	for i := range k {
-		if k[i].Key == number {
-			return &k[i]
-		}
-	}
-	return nil
+	return find(k, func(k *Key) bool { return k.Key == number })
 }
 
 // DumpName returns libnftnl's name of a kernel key.

@@ -20,7 +20,7 @@ func (s *Set) Complete() {
 		n, _ := userdata.ParseUint32(value)
 		s.AutoMerge = n != 0
 	}
-	if value, ok := userdata.FindRecord(s.UserData, UdataSetDataInterval); ok {
+	if value, ok := userdata.FindRecord(s.UserData, udataSetDataInterval); ok {
 		n, _ := userdata.ParseUint32(value)
 		s.DataInterval = n != 0
 	}
@@ -86,7 +86,7 @@ func (s *Set) dataParts() ([]Part, error) {
 	if s.DataInterval {
 		n /= 2
 	}
-	return s.Data.partsOf(n, typeOfParts(s.UserData, UdataSetDataTypeOf))
+	return s.Data.partsOf(n, typeOfParts(s.UserData, udataSetDataTypeOf))
 }
 
 // Resolve returns the parts of a type whose set is not at hand.

@@ -1,7 +1,6 @@
 package set
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,12 +18,12 @@ const (
 	UdataSetDataOrder    = 1
 	UdataSetMerge        = 2
 	UdataSetKeyTypeOf    = 3
-	UdataSetDataTypeOf   = 4
-	UdataSetDataInterval = 6
+	udataSetDataTypeOf   = 4
+	udataSetDataInterval = 6
 	udataSetComment      = 7
 
-	UdataTypeOfExpr = 0
-	UdataTypeOfData = 1
+	udataTypeOfExpr = 0
+	udataTypeOfData = 1
 )
 
 // declaration is what a "type" or "typeof" line says.
@@ -111,34 +110,41 @@ func parseTypeList(text string) ([]Part, error) {
 // userData encodes what makes nft print the declaration as it was written, in
 // the order of nft 1.0.6 (mnl_nft_set_add).
 func (d *declaration) userData(s *Set) []byte {
-	b := append([]byte(nil), UdataSetKeyOrder)
-	b = userdata.AppendUint32(b, uint32(OrderOf(d.key)))
+	b := userdata.AppendUint32(nil, UdataSetKeyOrder, uint32(OrderOf(d.key)))
 	if d.isMap && d.object == "" {
-		b = userdata.AppendUint32(append(b, UdataSetDataOrder), uint32(OrderOf(d.data)))
+		b = userdata.AppendUint32(b, UdataSetDataOrder, uint32(OrderOf(d.data)))
 	}
 	if s.AutoMerge {
-		b = userdata.AppendUint32(append(b, UdataSetMerge), 1)
+		b = userdata.AppendUint32(b, UdataSetMerge, 1)
 	}
 	b = AppendTypeOf(b, UdataSetKeyTypeOf, d.keyExprs, len(d.key))
 	switch {
 	case d.verdict && d.word == "typeof":
-		b = append(b, UdataSetDataTypeOf, 8, UdataTypeOfExpr)
-		b = userdata.AppendUint32(b, ExprVerdict)
-		b = append(b, UdataTypeOfData, 0)
+		b = AppendTypeOfVerdict(b)
 	case d.isMap:
-		b = AppendTypeOf(b, UdataSetDataTypeOf, d.dataExprs, len(d.data))
+		b = AppendTypeOf(b, udataSetDataTypeOf, d.dataExprs, len(d.data))
 	}
 	if d.isMap {
-		interval := uint32(0)
-		if d.interval {
-			interval = 1
-		}
-		b = userdata.AppendUint32(append(b, UdataSetDataInterval), interval)
+		b = AppendDataInterval(b, d.interval)
 	}
 	if s.Comment != "" {
 		b = userdata.AppendString(b, udataSetComment, s.Comment)
 	}
 	return b
+}
+
+// AppendTypeOfVerdict appends the data of a verdict map in a typeof declaration.
+func AppendTypeOfVerdict(b []byte) []byte {
+	b = userdata.AppendUint32(append(b, udataSetDataTypeOf, 8), udataTypeOfExpr, exprVerdict)
+	return append(b, udataTypeOfData, 0)
+}
+
+// AppendDataInterval appends whether the data of a map are ranges.
+func AppendDataInterval(b []byte, interval bool) []byte {
+	if interval {
+		return userdata.AppendUint32(b, udataSetDataInterval, 1)
+	}
+	return userdata.AppendUint32(b, udataSetDataInterval, 0)
 }
 
 // OrderOf is the byte order that nft stores: that of a single part, none for
@@ -159,8 +165,8 @@ func AppendTypeOf(b []byte, record byte, exprs []TypeOfExpr, n int) []byte {
 		return appendNested(b, record, exprs[0].append)
 	case n > 1:
 		return appendNested(b, record, func(b []byte) []byte {
-			b = userdata.AppendUint32(append(b, UdataTypeOfExpr), exprConcat)
-			return appendNested(b, UdataTypeOfData, func(b []byte) []byte {
+			b = userdata.AppendUint32(b, udataTypeOfExpr, exprConcat)
+			return appendNested(b, udataTypeOfData, func(b []byte) []byte {
 				for i, e := range exprs {
 					b = appendNested(b, byte(i), e.append)
 				}
@@ -195,11 +201,10 @@ type typeOfAttr struct {
 }
 
 func (e TypeOfExpr) append(b []byte) []byte {
-	b = userdata.AppendUint32(append(b, UdataTypeOfExpr), e.expr)
-	return appendNested(b, UdataTypeOfData, func(b []byte) []byte {
+	b = userdata.AppendUint32(b, udataTypeOfExpr, e.expr)
+	return appendNested(b, udataTypeOfData, func(b []byte) []byte {
 		for _, a := range e.attrs {
-			b = append(b, a.typ, 4)
-			b = binary.NativeEndian.AppendUint32(b, a.value)
+			b = userdata.AppendUint32(b, a.typ, a.value)
 		}
 		return b
 	})

@@ -15,7 +15,7 @@ func IsFlags(t *datatype.Type) bool { return t.Bitmask && t != datatype.Bitmask 
 // Numbers that nft 1.0.6 stores for the expressions of a typeof declaration
 // (enum expr_types of its expression.h).
 const (
-	ExprVerdict = 1
+	exprVerdict = 1
 	exprPayload = 7
 	exprMeta    = 9
 	exprCT      = 12

@@ -44,14 +44,14 @@ func typeOfParts(userData []byte, record byte) []Part {
 
 // parseTypeOfExpr splits a typeof expression into its number and attributes.
 func parseTypeOfExpr(b []byte) (expr uint32, data []byte, ok bool) {
-	number, ok := userdata.FindRecord(b, UdataTypeOfExpr)
+	number, ok := userdata.FindRecord(b, udataTypeOfExpr)
 	if !ok {
 		return 0, nil, false
 	}
 	if expr, ok = userdata.ParseUint32(number); !ok {
 		return 0, nil, false
 	}
-	data, ok = userdata.FindRecord(b, UdataTypeOfData)
+	data, ok = userdata.FindRecord(b, udataTypeOfData)
 	return expr, data, ok
 }
 

@@ -105,7 +105,7 @@ func AppendElement(dst []byte, comment string, open bool) ([]byte, error) {
 	if err != nil || !open {
 		return dst, err
 	}
-	return AppendUint32(append(dst, udataElementFlags), elementIntervalOpen), nil
+	return AppendUint32(dst, udataElementFlags, elementIntervalOpen), nil
 }
 
 // ParseElement parses the userdata of an element.
@@ -197,10 +197,9 @@ func ParseString(value []byte) (string, bool) {
 	return string(value[:len(value)-1]), true
 }
 
-// AppendUint32 appends the length and value of a record that holds a number,
-// which nft stores in the machine's byte order.
-func AppendUint32(dst []byte, v uint32) []byte {
-	return binary.NativeEndian.AppendUint32(append(dst, 4), v)
+// AppendUint32 appends a record that holds a number, in the machine's byte order.
+func AppendUint32(dst []byte, typ byte, v uint32) []byte {
+	return binary.NativeEndian.AppendUint32(append(dst, typ, 4), v)
 }
 
 // ParseUint32 returns the number in a record.

@@ -115,7 +115,7 @@ func TestDamaged(t *testing.T) {
 }
 
 func TestFindRecord(t *testing.T) {
-	b := AppendUint32(append(AppendString(nil, 3, "typeof"), 4), 0x01020304)
+	b := AppendUint32(AppendString(nil, 3, "typeof"), 4, 0x01020304)
 	if v, ok := FindRecord(b, 3); !ok || string(v) != "typeof\x00" {
 		t.Errorf("record 3 = %q, %v", v, ok)
 	}
