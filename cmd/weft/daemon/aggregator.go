@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
@@ -86,9 +90,18 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggreg
 	if a.rate == 0 {
 		limit = rate.Inf
 	}
-	control, err := openAccess(ctx, g, p)
+	control, err := access.Open(access.Options{File: p.accessFile, Logger: p.log, Registerer: p.registry})
 	if err != nil {
 		return err
+	}
+	// Without a file SIGHUP ends the process, as it does by default.
+	if p.accessFile != "" {
+		hangup := make(chan os.Signal, 1)
+		signal.Notify(hangup, syscall.SIGHUP)
+		g.Go(func() error {
+			defer signal.Stop(hangup)
+			return control.Follow(ctx, hangup)
+		})
 	}
 	conn, err := kernel.Open(kernel.Config{})
 	if err != nil {

@@ -19,23 +19,21 @@ type Config struct {
 	Stdout, Stderr io.Writer
 }
 
-// ErrFailed means that something was observed that was not expected. What it
-// was has been printed.
-var ErrFailed = errors.New("demo failed")
+// errFailed means that a step failed. The step has been printed.
+var errFailed = errors.New("demo failed")
 
-// limit is how long the whole may take before it is given up.
+// limit is the maximum duration of a run.
 const limit = 2 * time.Minute
 
-// Run runs the demo and prints what it sees. It returns an error that wraps
-// ErrFailed where an observation is wrong, and others where the cluster cannot
-// be made.
+// Run runs the demo and prints each step. It returns an error if a step fails or the cluster
+// cannot be made.
 func Run(ctx context.Context, cfg Config) error {
 	if os.Getenv(isolated) == "" {
 		var exit *exec.ExitError
 		err := isolate(ctx, cfg)
 		if errors.As(err, &exit) {
 			// The other process has said what it was.
-			return ErrFailed
+			return errFailed
 		}
 		return err
 	}

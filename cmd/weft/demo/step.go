@@ -58,7 +58,7 @@ func (d *demo) run(ctx context.Context) error {
 	d.printRuleset(ctx)
 	fmt.Fprintf(d.out, "%d passed, %d failed, %d skipped, in %s\n", count["PASS"], count["FAIL"], count["SKIP"], time.Since(began).Round(time.Millisecond))
 	if n := count["FAIL"]; n > 0 {
-		return fmt.Errorf("%w: %d of %d steps", ErrFailed, n, len(steps))
+		return fmt.Errorf("%w: %d of %d steps", errFailed, n, len(steps))
 	}
 	return nil
 }

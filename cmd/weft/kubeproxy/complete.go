@@ -27,7 +27,18 @@ func (o *Options) Complete(flags *pflag.FlagSet, file string) (*Settings, error)
 	if file == "" {
 		return o.fromFlags(flags)
 	}
-	return o.fromFile(flags, file)
+	data, err := access.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	s, err := o.fromData(flags, file, data)
+	if err != nil {
+		return nil, err
+	}
+	if ignored := o.ignored(flags); len(ignored) > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%s: ignored, because %s has these settings", strings.Join(ignored, ", "), file))
+	}
+	return s, nil
 }
 
 // fromFlags returns the settings of a command line without a file.
@@ -43,15 +54,8 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 		return nil, flagError(flags, found)
 	}
 	c.MetricsBindAddress, c.HealthzBindAddress = metrics, healthz
-	var unused, warnings []string
-	for _, f := range fields() {
-		for _, name := range f.flags {
-			if f.unused != "" && given(flags, name) {
-				unused = append(unused, "--"+name)
-			}
-		}
-	}
-	if len(unused) > 0 {
+	var warnings []string
+	if unused := givenFlags(flags, func(f field, _ string) bool { return f.unused != "" }); len(unused) > 0 {
 		warnings = append(warnings, strings.Join(unused, ", ")+": no effect in weft")
 	}
 	if given(flags, "proxy-mode") {
@@ -81,31 +85,20 @@ func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) strin
 	return withPort(address, port)
 }
 
-// fromFile returns the settings of a file.
-func (o *Options) fromFile(flags *pflag.FlagSet, file string) (*Settings, error) {
-	data, err := access.Read(file)
-	if err != nil {
-		return nil, err
-	}
-	s, err := o.fromData(flags, file, data)
-	if err != nil {
-		return nil, err
-	}
-	if ignored := o.ignored(flags); len(ignored) > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%s: ignored, because %s has these settings", strings.Join(ignored, ", "), file))
-	}
-	return s, nil
-}
-
 // ignored returns the flags that were given and have no effect beside a file.
 func (o *Options) ignored(flags *pflag.FlagSet) []string {
 	host, log := flagsOf(New().AddHostFlags), flagsOf(func(flags *pflag.FlagSet) { addLogFlags(flags, &New().config.Logging) })
-	var out []string
+	return givenFlags(flags, func(_ field, name string) bool {
+		// Without AddFlags, a flag of this name is not kube-proxy's.
+		return (o.all || host.Lookup(name) != nil) && name != "hostname-override" && log.Lookup(name) == nil
+	})
+}
+
+// givenFlags returns the flags of settings that were given and match.
+func givenFlags(flags *pflag.FlagSet, match func(f field, name string) bool) (out []string) {
 	for _, f := range fields() {
 		for _, name := range f.flags {
-			// Without AddFlags, a flag of this name is not kube-proxy's.
-			mine := o.all || host.Lookup(name) != nil
-			if mine && given(flags, name) && name != "hostname-override" && log.Lookup(name) == nil {
+			if given(flags, name) && match(f, name) {
 				out = append(out, "--"+name)
 			}
 		}

@@ -28,8 +28,8 @@
 //
 // # Errors
 //
-// Run returns the errors of the input and the output, and ErrInterrupted. A rejected
-// line is not an error of Run.
+// Run returns the errors of the input and the output, and an error if its context ends while
+// updates wait for their acknowledgement. A rejected line is not an error of Run.
 //
 // # What it does not do
 //

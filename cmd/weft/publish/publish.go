@@ -47,15 +47,15 @@ type Result struct {
 	Committed, Refused int
 }
 
-// ErrInterrupted means that the context ended while updates were on their way.
-var ErrInterrupted = errors.New("interrupted")
+// errInterrupted means that the context ended while updates waited for their acknowledgement.
+var errInterrupted = errors.New("interrupted")
 
-// Run publishes until the input ends and every update is answered, or ctx ends.
-// Fragments whose lifetime is that of the session are withdrawn then. When ctx
-// ends first, one read of the input may still be under way when Run returns.
+// Run publishes until the input ends and every update is answered, or ctx ends. Fragments
+// with the lifetime of the session are withdrawn then. If ctx ends first, one read of the
+// input may continue after Run has returned.
 //
-// Possible errors: ErrInterrupted, those of the input and the output. An update
-// that is refused is not an error but counted.
+// It is an error if ctx ends while updates wait for their acknowledgement. An update that is
+// rejected is not an error: Result counts it.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -194,7 +194,7 @@ func (b *bridge) answer(ctx context.Context) error {
 // context ends; nil if there are none.
 func (b *bridge) interrupted(n int) error {
 	if n += len(b.answers); n > 0 {
-		return fmt.Errorf("%w: at least %d updates were not acknowledged", ErrInterrupted, n)
+		return fmt.Errorf("%w: at least %d updates were not acknowledged", errInterrupted, n)
 	}
 	return nil
 }

@@ -354,7 +354,7 @@ func TestInputWaitsForAnswers(t *testing.T) {
 		t.Errorf("%d lines were read", n)
 	}
 	cancel()
-	if err := <-done; !errors.Is(err, ErrInterrupted) {
+	if err := <-done; !errors.Is(err, errInterrupted) {
 		t.Errorf("interrupted: %v", err)
 	}
 	close(hold)

@@ -23,9 +23,9 @@ const (
 	onlineFile   = "sys/devices/system/cpu/online"
 )
 
-// ErrNotLoaded means that the module nf_conntrack is not loaded: the kernel does not
+// errNotLoaded means that the module nf_conntrack is not loaded: the kernel does not
 // track connections yet.
-var ErrNotLoaded = errors.New("nf_conntrack is not loaded")
+var errNotLoaded = errors.New("nf_conntrack is not loaded")
 
 // Conntrack are the settings of connection tracking. A zero value keeps the kernel's
 // setting.
@@ -76,8 +76,8 @@ func CPUs(root string) int {
 	return n
 }
 
-// Outcome is the result for one file whose value differed from the wanted one.
-type Outcome struct {
+// outcome is the result for one file whose value differed from the wanted one.
+type outcome struct {
 	File       string
 	Have, Want int
 	// Err is why the value could not be read or written.
@@ -118,19 +118,19 @@ func (c Conntrack) settings() []setting {
 	return out
 }
 
-// Apply writes the values that differ from c, and returns an Outcome for each. root is
+// Apply writes the values that differ from c, and returns an outcome for each. root is
 // the root of the file system.
 //
-// Possible errors: ErrNotLoaded.
-func (c Conntrack) Apply(root string) ([]Outcome, error) {
+// Possible errors: errNotLoaded.
+func (c Conntrack) Apply(root string) ([]outcome, error) {
 	settings := c.settings()
 	if len(settings) == 0 {
 		return nil, nil
 	}
 	if _, err := os.Stat(filepath.Join(root, maxFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotLoaded
+		return nil, errNotLoaded
 	}
-	var out []Outcome
+	var out []outcome
 	for _, s := range settings {
 		path := filepath.Join(root, s.file)
 		have, err := readInt(path)
@@ -140,7 +140,7 @@ func (c Conntrack) Apply(root string) ([]Outcome, error) {
 		if err == nil {
 			err = writeInt(path, s.want)
 		}
-		out = append(out, Outcome{File: "/" + s.file, Have: have, Want: s.want, Err: err})
+		out = append(out, outcome{File: "/" + s.file, Have: have, Want: s.want, Err: err})
 	}
 	return out, nil
 }

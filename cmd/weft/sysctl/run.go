@@ -35,7 +35,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Root = "/"
 	}
 	outcomes, err := cfg.Conntrack.Apply(cfg.Root)
-	if errors.Is(err, ErrNotLoaded) {
+	if errors.Is(err, errNotLoaded) {
 		log.Info("nf_conntrack is not loaded: its settings will be applied when the kernel loads it")
 		if cfg.Once {
 			return nil
@@ -46,7 +46,7 @@ func Run(ctx context.Context, cfg Config) error {
 			cfg.Tick = ticker.C
 		}
 	}
-	for errors.Is(err, ErrNotLoaded) {
+	for errors.Is(err, errNotLoaded) {
 		select {
 		case <-ctx.Done():
 			return nil

@@ -17,7 +17,6 @@
 //
 // # Errors
 //
-// ErrNotLive means that weft's rules are missing. Other errors come from package
-// nft/kernel and from the programs of legacy iptables. The report is valid if there is
-// an error.
+// If weft's rules are missing, the error says so. Other errors come from package nft/kernel
+// and from the programs of legacy iptables. The report is valid even if there is an error.
 package takeover

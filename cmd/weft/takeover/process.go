@@ -30,8 +30,3 @@ func sameNamespace(proc, name string) string {
 	}
 	return strings.Join(pids, ", ")
 }
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}

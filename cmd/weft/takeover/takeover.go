@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// ErrNotLive means that weft has no rules for Services in a family in which kube-proxy
+// errNotLive means that weft has no rules for Services in a family in which kube-proxy
 // has some: after the removal no new connection would reach a Service.
-var ErrNotLive = errors.New("weft's own rules are missing")
+var errNotLive = errors.New("weft's own rules are missing")
 
 // Config configures Remove.
 type Config struct {
@@ -155,7 +156,7 @@ func iptables(s *kernel.Survey, reported, noticed string) plan {
 	return p
 }
 
-// live returns ErrNotLive unless weft has rules for Services in every family from which
+// live returns errNotLive unless weft has rules for Services in every family from which
 // something will be removed.
 func live(conn *kernel.Conn, plans []plan) error {
 	for _, f := range families {
@@ -168,7 +169,7 @@ func live(conn *kernel.Conn, plans []plan) error {
 			return fmt.Errorf("look for weft's rules: %w", err)
 		}
 		if s == nil || !s.Ours || !translates(s) {
-			return fmt.Errorf("remove rules of kube-proxy: %w: no table %s in this network namespace: start weft and wait until it is ready, or use --force to leave the node without rules for Services", ErrNotLive, id)
+			return fmt.Errorf("remove rules of kube-proxy: %w: no table %s in this network namespace: start weft and wait until it is ready, or use --force to leave the node without rules for Services", errNotLive, id)
 		}
 	}
 	return nil
@@ -185,7 +186,7 @@ func look(proc string) []string {
 	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {
 		notices = append(notices, fmt.Sprintf("kube-proxy runs (process %s) and will write its rules again: stop it first", pids))
 	}
-	if exists(filepath.Join(proc, "sys/net/ipv4/conf/kube-ipvs0")) {
+	if _, err := os.Stat(filepath.Join(proc, "sys/net/ipv4/conf/kube-ipvs0")); err == nil {
 		notices = append(notices, "kube-proxy ran in mode ipvs: its virtual servers and addresses are still there: run `ipvsadm --clear`, `ip link delete kube-ipvs0`, and `ipset destroy` for the sets whose names begin with KUBE-")
 	}
 	return notices

@@ -80,8 +80,8 @@ func TestRemove(t *testing.T) {
 	ns.Nft(t, peerRules)
 	cfg := Config{NetNS: ns.FD(), Proc: t.TempDir()}
 	before := ns.ListRuleset(t)
-	if _, err := Remove(t.Context(), cfg); !errors.Is(err, ErrNotLive) {
-		t.Fatalf("without weft: %v, want ErrNotLive", err)
+	if _, err := Remove(t.Context(), cfg); !errors.Is(err, errNotLive) {
+		t.Fatalf("without weft: %v, want errNotLive", err)
 	}
 	if after := ns.ListRuleset(t); after != before {
 		t.Errorf("a refused removal changed something:\n%s", after)
