@@ -95,7 +95,7 @@ func rejectionCode(r *aggregator.RejectedError) codes.Code {
 	}
 	switch r.Violations[0].GetReason() {
 	case weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
-		weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER:
+		weftv1.Violation_REASON_SNAPSHOT_NEEDED, weftv1.Violation_REASON_TAKEN_OVER, weftv1.Violation_REASON_EXPIRED:
 		return codes.FailedPrecondition
 	case weftv1.Violation_REASON_PERMISSION:
 		return codes.PermissionDenied

@@ -2,7 +2,7 @@ package weftv1
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // UnknownField is a field of a message that this version of the protocol does not
@@ -14,125 +14,104 @@ type UnknownField struct {
 }
 
 // UnknownField returns the first unknown field of a fragment, or nil.
-func (f *Fragment) UnknownField() *UnknownField {
-	w := unknownFields{}
-	w.check(f, nil)
-	if m := f.GetTtl(); m != nil {
-		w.check(m, nil)
-	}
-	if m := f.GetExpireTime(); m != nil {
-		w.check(m, nil)
-	}
-	for _, t := range f.GetTables() {
-		w.table = &ObjectName{Kind: "table", Family: t.GetFamily(), Table: t.GetName()}
-		w.check(t, w.table)
-		w.declarations(t.GetChains(), t.GetSets(), t.GetMaps(), t.GetObjects(), t.GetFlowtables())
-	}
-	return w.found
-}
+func (f *Fragment) UnknownField() *UnknownField { return unknownField(f.ProtoReflect()) }
 
 // UnknownField returns the first unknown field of a patch, or nil.
-func (p *Patch) UnknownField() *UnknownField {
-	w := unknownFields{}
-	w.check(p, nil)
-	for _, t := range p.GetTables() {
-		w.table = &ObjectName{Kind: "table", Family: t.GetFamily(), Table: t.GetName()}
-		w.check(t, w.table)
-		w.declarations(t.GetPutChains(), t.GetPutSets(), t.GetPutMaps(), t.GetPutObjects(), t.GetPutFlowtables())
-		for _, o := range t.GetDeleteObjects() {
-			w.check(o, w.name(o.GetKind(), o.GetName()))
-		}
-		for _, e := range t.GetElements() {
-			w.check(e, w.name("set", e.GetSet()))
-			w.elements(e.GetSet(), e.GetAdd())
-		}
-	}
-	return w.found
-}
+func (p *Patch) UnknownField() *UnknownField { return unknownField(p.ProtoReflect()) }
 
-// unknownFields finds the first unknown field. It calls no generic walk over fields,
-// because a fragment can have millions of elements.
-type unknownFields struct {
-	table *ObjectName
-	found *UnknownField
-}
-
-// check examines one message, without those in it.
-func (w *unknownFields) check(m proto.Message, object *ObjectName) {
-	if w.found != nil {
-		return
-	}
-	if b := m.ProtoReflect().GetUnknown(); len(b) > 0 {
+// unknownField returns the first unknown field of a message and of the messages in it.
+func unknownField(m protoreflect.Message) *UnknownField {
+	if b := m.GetUnknown(); len(b) > 0 {
 		number, _, _ := protowire.ConsumeTag(b)
-		w.found = &UnknownField{Object: object, Number: number}
+		return &UnknownField{Number: number}
 	}
-}
-
-// name names an object of the present table.
-func (w *unknownFields) name(kind, name string) *ObjectName {
-	return &ObjectName{Kind: kind, Family: w.table.GetFamily(), Table: w.table.GetTable(), Name: name}
-}
-
-func (w *unknownFields) declarations(chains []*Chain, sets, maps []*Set, objects []*Object, flowtables []*Flowtable) {
-	for _, c := range chains {
-		w.check(c, w.name("chain", c.GetName()))
-		for i, r := range c.GetRules() {
-			if w.found == nil && len(r.ProtoReflect().GetUnknown()) > 0 {
-				n := w.name("rule", c.GetName())
-				n.Index = uint32(i + 1) //nolint:gosec // a count
-				w.check(r, n)
+	switch m := m.Interface().(type) {
+	case *Set:
+		if u := unknownOfElements(m.GetElements()); u != nil {
+			return u
+		}
+	case *ElementPatch:
+		return unknownOfElements(m.GetAdd())
+	}
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		switch {
+		case field.Message() == nil || !m.Has(field) || field.Message().Name() == "Element":
+		case field.IsList():
+			list := m.Get(field).List()
+			for j := range list.Len() {
+				child := list.Get(j).Message()
+				if u := unknownField(child); u != nil {
+					u.name(child.Interface(), field.Name() == "maps" || field.Name() == "put_maps", j)
+					return u
+				}
+			}
+		default:
+			if u := unknownField(m.Get(field).Message()); u != nil {
+				return u
 			}
 		}
 	}
-	w.sets("set", sets)
-	w.sets("map", maps)
-	for _, o := range objects {
-		w.check(o, w.name(o.GetKind(), o.GetName()))
-	}
-	for _, f := range flowtables {
-		w.check(f, w.name("flowtable", f.GetName()))
-	}
+	return nil
 }
 
-func (w *unknownFields) sets(kind string, sets []*Set) {
-	for _, s := range sets {
-		n := w.name(kind, s.GetName())
-		w.check(s, n)
-		if s.Timeout != nil {
-			w.check(s.Timeout, n)
-		}
-		if s.GcInterval != nil {
-			w.check(s.GcInterval, n)
-		}
-		w.elements(s.GetName(), s.GetElements())
-	}
-}
-
-func (w *unknownFields) elements(set string, elements []*Element) {
-	for _, e := range elements {
-		if e == nil || w.found != nil {
+// unknownOfElements does not use reflection, because there can be millions of elements.
+func unknownOfElements(elements []*Element) *UnknownField {
+	for j, e := range elements {
+		if e == nil || len(e.ProtoReflect().GetUnknown()) == 0 && e.Timeout == nil && e.State == nil {
 			continue
 		}
-		w.element(set, e, e)
-		if e.Timeout != nil {
-			w.element(set, e, e.Timeout)
+		if u := unknownField(e.ProtoReflect()); u != nil {
+			u.name(e, false, j)
+			return u
 		}
-		if e.State != nil {
-			w.element(set, e, e.State)
-			if e.State.Expires != nil {
-				w.element(set, e, e.State.Expires)
-			}
+	}
+	return nil
+}
+
+// name completes the name of the object in which the field was found: m is the message
+// that has it, at a position of a list, or the message around that one.
+func (u *UnknownField) name(m any, isMap bool, position int) {
+	object := func(kind, name string) {
+		if u.Object == nil {
+			u.Object = &ObjectName{Kind: kind}
 		}
+		u.Object.Name = name
+	}
+	switch m := m.(type) {
+	case *Rule:
+		u.Object = &ObjectName{Kind: "rule", Index: uint32(position + 1)} //nolint:gosec // a count
+	case *Element:
+		u.Object = &ObjectName{Kind: "element", Key: m.GetKey()}
+	case *Chain:
+		object("chain", m.GetName())
+	case *Set:
+		kind := "set"
+		if isMap {
+			kind = "map"
+		}
+		object(kind, m.GetName())
+	case *ElementPatch:
+		object("set", m.GetSet())
+	case *Object:
+		object(m.GetKind(), m.GetName())
+	case *ObjectReference:
+		object(m.GetKind(), m.GetName())
+	case *Flowtable:
+		object("flowtable", m.GetName())
+	case *Table:
+		u.inTable(m.GetFamily(), m.GetName())
+	case *TablePatch:
+		u.inTable(m.GetFamily(), m.GetName())
 	}
 }
 
-// element is check for a message of an element, which is named only if that is
-// needed.
-func (w *unknownFields) element(set string, e *Element, m proto.Message) {
-	if len(m.ProtoReflect().GetUnknown()) == 0 {
-		return
+// inTable completes the name of an object with its table, which is the object itself if
+// there is none yet.
+func (u *UnknownField) inTable(family, name string) {
+	if u.Object == nil {
+		u.Object = &ObjectName{Kind: "table"}
 	}
-	n := w.name("element", set)
-	n.Key = e.GetKey()
-	w.check(m, n)
+	u.Object.Family, u.Object.Table = family, name
 }
