@@ -409,11 +409,8 @@ func finishElements(s *set.Set, elems []set.Element) ([]set.Element, error) {
 	// Each interval has a begin and an end, and before the first one nft puts
 	// an end at 0.
 	s.Size = uint32(2*len(elems) + len(rest))
-	for _, c := range []byte(elems[0].Key) {
-		if c != 0 {
-			s.Size++
-			break
-		}
+	if strings.Trim(elems[0].Key, "\x00") != "" {
+		s.Size++
 	}
 	return append(elems, rest...), nil
 }

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/big"
 
@@ -63,16 +64,7 @@ func (v value) next() value {
 }
 
 // cmp compares two numbers.
-func (v value) cmp(o value) int {
-	switch {
-	case v.hi != o.hi && v.hi < o.hi, v.hi == o.hi && v.lo < o.lo:
-		return -1
-	case v == o:
-		return 0
-	default:
-		return 1
-	}
-}
+func (v value) cmp(o value) int { return cmp.Or(cmp.Compare(v.hi, o.hi), cmp.Compare(v.lo, o.lo)) }
 
 // appendValue appends the low n bytes of v in a byte order.
 func appendValue(dst []byte, v value, n uint32, order datatype.Order) []byte {

@@ -126,11 +126,7 @@ func (spec *anonymousSpec) checkMasked() {
 // rawBits reports whether a term is made of raw payload that does not fill its
 // bytes.
 func rawBits(t term) bool {
-	for {
-		b, ok := t.(*binaryTerm)
-		if !ok {
-			break
-		}
+	for b, ok := t.(*binaryTerm); ok; b, ok = t.(*binaryTerm) {
 		t = b.x
 	}
 	p, ok := t.(*payloadTerm)

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
@@ -56,15 +58,8 @@ func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	if p.header != &selector.HeaderRaw || h == nil {
 		return
 	}
-	begins, ends := -1, -1
-	for i, f := range h.Fields {
-		if f.Offset == p.offset {
-			begins = i
-		}
-		if f.Offset+f.Bits == p.offset+p.bits {
-			ends = i
-		}
-	}
+	begins := slices.IndexFunc(h.Fields, func(f selector.Field) bool { return f.Offset == p.offset })
+	ends := slices.IndexFunc(h.Fields, func(f selector.Field) bool { return f.Offset+f.Bits == p.offset+p.bits })
 	if begins < 0 || ends < 0 || begins == ends {
 		return
 	}
@@ -74,11 +69,7 @@ func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 // unlistableOption is unlistable for a comparison of some bits of a TCP option that
 // nft has no name for.
 func unlistableOption(x syntax.Expr) {
-	for depth := 0; depth <= syntax.MaxDepth; depth++ {
-		b, ok := x.(*syntax.Binary)
-		if !ok {
-			break
-		}
+	for b, ok := x.(*syntax.Binary); ok; b, ok = x.(*syntax.Binary) {
 		x = b.X
 	}
 	o, ok := x.(*syntax.Exthdr)

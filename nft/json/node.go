@@ -25,19 +25,16 @@ type path struct {
 
 // String returns the path as in "nftables[3].rule.expr[0]".
 func (p *path) String() string {
-	var steps []string
-	for ; p != nil; p = p.up {
-		if p.key == "" {
-			steps = append(steps, "["+strconv.Itoa(p.index)+"]")
-		} else {
-			steps = append(steps, "."+p.key)
-		}
+	switch {
+	case p == nil:
+		return ""
+	case p.key == "":
+		return p.up.String() + "[" + strconv.Itoa(p.index) + "]"
+	case p.up == nil:
+		return p.key
+	default:
+		return p.up.String() + "." + p.key
 	}
-	var b strings.Builder
-	for i := len(steps) - 1; i >= 0; i-- {
-		b.WriteString(steps[i])
-	}
-	return strings.TrimPrefix(b.String(), ".")
 }
 
 // errorf makes an error about the value.

@@ -47,33 +47,20 @@ func (e *Error) Excerpt() string {
 // Caret returns the line and a second line with a caret below the given byte column (from
 // 1). It keeps tabs, so that the caret is at the right place in every terminal.
 func Caret(line string, column int) string {
-	n := min(max(column-1, 0), len(line))
-	var b strings.Builder
-	b.Grow(2*len(line) + 2)
-	b.WriteString(line)
-	b.WriteByte('\n')
-	for _, r := range line[:n] {
+	blank := func(r rune) rune {
 		if r == '\t' {
-			b.WriteByte('\t')
-		} else {
-			b.WriteByte(' ')
+			return r
 		}
+		return ' '
 	}
-	b.WriteByte('^')
-	return b.String()
+	return line + "\n" + strings.Map(blank, line[:min(max(column-1, 0), len(line))]) + "^"
 }
 
 // SourceLine returns line number n (from 1) of text, without its newline.
 func SourceLine(text string, n int) string {
 	for ; n > 1; n-- {
-		i := strings.IndexByte(text, '\n')
-		if i < 0 {
-			return ""
-		}
-		text = text[i+1:]
+		_, text, _ = strings.Cut(text, "\n")
 	}
-	if i := strings.IndexByte(text, '\n'); i >= 0 {
-		text = text[:i]
-	}
-	return strings.TrimSuffix(text, "\r")
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.TrimSuffix(line, "\r")
 }

@@ -3,7 +3,7 @@ package syntax
 // PrintTypeOf returns a typeof declaration in canonical form, without the word "typeof".
 func PrintTypeOf(t *TypeOf) string {
 	p := &printer{}
-	p.parts(t.Key)
+	p.list(t.Key, " . ")
 	switch {
 	case t.Verdict:
 		p.str(" : verdict")
@@ -12,6 +12,6 @@ func PrintTypeOf(t *TypeOf) string {
 	case t.Map:
 		p.str(" : ")
 	}
-	p.parts(t.Data)
+	p.list(t.Data, " . ")
 	return p.b.String()
 }

@@ -90,16 +90,9 @@ func endsInWord(x Expr) bool {
 	return c.Quoted || c.Text == "" || colons == 1 || colons == 0 && !isDigit(c.Text[0])
 }
 
-func (x *Concat) printExpr(p *printer) { p.parts(x.Parts) }
+func (x *Concat) printExpr(p *printer) { p.list(x.Parts, " . ") }
 
-func (x *List) printExpr(p *printer) {
-	for i, item := range x.Items {
-		if i > 0 {
-			p.str(",")
-		}
-		item.printExpr(p)
-	}
-}
+func (x *List) printExpr(p *printer) { p.list(x.Items, ",") }
 
 func (x *Masked) printExpr(p *printer) {
 	x.Value.printExpr(p)

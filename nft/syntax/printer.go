@@ -97,11 +97,11 @@ func (p *printer) over(over bool) {
 	}
 }
 
-// parts writes expressions joined by " . ".
-func (p *printer) parts(xs []Expr) {
+// list writes expressions with sep between them.
+func (p *printer) list(xs []Expr, sep string) {
 	for i, x := range xs {
 		if i > 0 {
-			p.str(" . ")
+			p.str(sep)
 		}
 		x.printExpr(p)
 	}
