@@ -96,28 +96,21 @@ func (c *Conn) Close() error {
 	return errors.Join(errs...)
 }
 
-// Flush removes the UDP flows that changes made invalid, and returns how many it
-// removed. It reads the table at most once per family, and not at all if changes is
-// empty. On an error, flows removed so far stay removed and are
-// counted; calling Flush again with the same argument is safe.
+// Flush removes the UDP flows that changes made invalid, and returns how many it removed.
+// It reads the table at most once per family, or up to five times if the kernel reports
+// that the table changed during the read, and not at all if changes is empty. On an error,
+// flows removed so far stay removed and are counted; calling Flush again with the same
+// argument is safe.
 func (c *Conn) Flush(ctx context.Context, changes []Change) (deleted int, err error) {
-	m := matchChanges(changes)
-	if deleted, err = c.sweep(ctx, m); err != nil {
-		return deleted, fmt.Errorf("flush udp flows: %w", explain(err))
-	}
-	return deleted, nil
+	return c.sweep(ctx, "flush udp flows", matchChanges(changes))
 }
 
 // Reconcile removes the UDP flows to a destination whose replies do not come
 // from one of its backends, including flows that were not translated, and returns how
-// many it removed. It is meant for the start, when it is not known what changed since
-// the last run.
+// many it removed. A destination without backends loses all its flows. Reconcile is meant
+// for the start, when it is not known what changed since the last run.
 func (c *Conn) Reconcile(ctx context.Context, destinations []Destination) (deleted int, err error) {
-	m := matchDestinations(destinations)
-	if deleted, err = c.sweep(ctx, m); err != nil {
-		return deleted, fmt.Errorf("reconcile udp flows: %w", explain(err))
-	}
-	return deleted, nil
+	return c.sweep(ctx, "reconcile udp flows", matchDestinations(destinations))
 }
 
 // Passes returns how often the table was read, for either family, including repetitions

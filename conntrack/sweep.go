@@ -17,10 +17,15 @@ import (
 const maxInterrupts = 5
 
 // sweep removes the flows that m selects, in one pass for each family in which
-// m has destinations.
-func (c *Conn) sweep(ctx context.Context, m *matcher) (deleted int, err error) {
+// m has destinations. What names the operation in errors.
+func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", what, explain(err))
+		}
+	}()
 	if len(m.ports) > 0 {
 		if m.local, err = c.localAddrs(); err != nil {
 			return 0, fmt.Errorf("list local addresses: %w", err)

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/syntax"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -144,7 +146,9 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	slices.Sort(r.out.Chains)
 	slices.Sort(r.out.Sets)
 	slices.Sort(r.out.Flowtables)
-	sortObjects(r.out.Objects)
+	slices.SortFunc(r.out.Objects, func(a, b object.Ref) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
 	check(r.out.seal())
 	if slices.ContainsFunc(r.stmts, writes) {
 		r.out.Writes = must(ParseWrites(r.out.encoded.Bytes))

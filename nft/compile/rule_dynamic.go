@@ -3,7 +3,6 @@ package compile
 import (
 	"time"
 
-	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/userdata"
 
 	"golang.org/x/sys/unix"
@@ -25,20 +24,13 @@ type dynamicStmt struct {
 	id uint32
 }
 
+// dynsetOps are the operations of a dynamic statement.
+var dynsetOps = map[string]uint32{"add": unix.NFT_DYNSET_OP_ADD, "update": unix.NFT_DYNSET_OP_UPDATE, "delete": expr.DynsetDelete}
+
 // dynamic evaluates "update @set { KEY timeout T : DATA }".
 func (r *ruleCompiler) dynamic(s *syntax.Dynamic) {
 	declared := r.named(s.Set)
-	out := &dynamicStmt{set: declared, timeout: s.Elem.Timeout}
-	switch s.Op {
-	case "add":
-		out.op = unix.NFT_DYNSET_OP_ADD
-	case "update":
-		out.op = unix.NFT_DYNSET_OP_UPDATE
-	case "delete":
-		out.op = expr.DynsetDelete
-	default:
-		fail(s.Pos, "unknown operation %q: want add, update or delete", s.Op)
-	}
+	out := &dynamicStmt{set: declared, timeout: s.Elem.Timeout, op: dynsetOps[s.Op]}
 	e := s.Elem
 	switch {
 	case declared.Flags&set.FlagInterval != 0:
@@ -136,9 +128,7 @@ func (s *dynamicStmt) generate(g *generator) {
 // brings along, like those of braces, but with a name.
 func (r *ruleCompiler) meter(s *syntax.Meter) {
 	e := s.Elem
-	if err := datatype.CheckName(s.Name); err != nil {
-		fail(s.Pos, "meter: %s", err)
-	}
+	checkName(s.Pos, "meter", s.Name)
 	if r.scope != nil {
 		if _, taken := r.scope.Set(s.Name); taken {
 			fail(s.Pos, "meter %s: a set of the table has this name", s.Name)

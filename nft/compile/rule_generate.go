@@ -213,7 +213,7 @@ func (s *matchStmt) generate(g *generator) {
 		} else {
 			mask(n, prefixMask(right.width, right.len).bytes(n, left.order), make([]byte, n))
 		}
-		compare(s.cmpOp(), data)
+		compare(cmpOps[s.op], data)
 	case *constTerm:
 		data := right.v.bytes(n, right.order)
 		if s.op == "any" || s.op == "none" {
@@ -221,25 +221,16 @@ func (s *matchStmt) generate(g *generator) {
 			mask(left.bytes(), data, zero)
 			data = zero
 		}
-		compare(s.cmpOp(), data)
+		compare(cmpOps[s.op], data)
 	default:
 		fail(s.right.info().pos, "%T cannot be compared with", s.right)
 	}
 }
 
-// cmpOps are the kernel's comparisons.
+// cmpOps are the kernel's comparisons for the operators that checkMatch accepts.
 var cmpOps = map[string]google.CmpOp{
 	"==": google.CmpOpEq, "!=": google.CmpOpNeq, "<": google.CmpOpLt, "<=": google.CmpOpLte, ">": google.CmpOpGt, ">=": google.CmpOpGte,
 	"any": google.CmpOpNeq, "none": google.CmpOpEq,
-}
-
-// cmpOp returns the kernel's comparison.
-func (s *matchStmt) cmpOp() google.CmpOp {
-	op, ok := cmpOps[s.op]
-	if !ok {
-		fail(s.left.info().pos, "unknown operator %q", s.op)
-	}
-	return op
 }
 
 // generate is statement's.

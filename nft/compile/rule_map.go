@@ -152,9 +152,7 @@ func (r *ruleCompiler) verdict(v *syntax.Verdict) set.Verdict {
 	if code != datatype.VerdictJump && code != datatype.VerdictGoto {
 		return out
 	}
-	if err := datatype.CheckName(v.Chain); err != nil {
-		fail(v.Pos, "%s: %s", v.Kind, err)
-	}
+	checkName(v.Pos, v.Kind, v.Chain)
 	if r.scope != nil && !r.scope.Chain(v.Chain) {
 		fail(v.Pos, "chain %q is not declared in this table", v.Chain)
 	}

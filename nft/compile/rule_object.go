@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"slices"
 
 	google "github.com/google/nftables/expr"
@@ -29,13 +28,18 @@ func (r *ruleCompiler) objectRef(s *syntax.ObjectRef) {
 
 // object checks that there is an object, and notes that the rule uses it.
 func (r *ruleCompiler) object(name *syntax.Const, kind nft.ObjectKind) {
-	if err := datatype.CheckName(name.Text); err != nil {
-		fail(name.Pos, "%s: %s", kind, err)
-	}
+	checkName(name.Pos, string(kind), name.Text)
 	if r.scope == nil || !r.scope.Object(kind, name.Text) {
 		fail(name.Pos, "%s %q is not declared in this table", kind, name.Text)
 	}
 	note(&r.out.Objects, object.Ref{Kind: kind, Name: name.Text})
+}
+
+// checkName rejects the name of something that cannot exist.
+func checkName(pos syntax.Pos, what, name string) {
+	if err := datatype.CheckName(name); err != nil {
+		fail(pos, "%s: %s", what, err)
+	}
 }
 
 // note adds what the rule refers to, unless it is in the list.
@@ -43,13 +47,6 @@ func note[T comparable](list *[]T, x T) {
 	if !slices.Contains(*list, x) {
 		*list = append(*list, x)
 	}
-}
-
-// sortObjects orders the objects that a rule refers to.
-func sortObjects(refs []object.Ref) {
-	slices.SortFunc(refs, func(a, b object.Ref) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
 }
 
 // objectMap evaluates "KEY map TABLE", whose values are names of objects.
@@ -71,9 +68,7 @@ func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) {
 
 // flowAdd evaluates "flow add @f".
 func (r *ruleCompiler) flowAdd(s *syntax.FlowAdd) {
-	if err := datatype.CheckName(s.Flowtable); err != nil {
-		fail(s.NamePos, "flowtable: %s", err)
-	}
+	checkName(s.NamePos, "flowtable", s.Flowtable)
 	if r.scope == nil || !r.scope.Flowtable(s.Flowtable) {
 		fail(s.NamePos, "flowtable @%s is not declared in this table", s.Flowtable)
 	}

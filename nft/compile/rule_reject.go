@@ -55,8 +55,6 @@ func (r *ruleCompiler) rejectKind(s *syntax.Reject) rejectKind {
 		known = own
 	}
 	switch {
-	case s.With != "":
-		fail(s.Pos, "reject with %s is not supported", s.With)
 	case known == &selector.HeaderIP:
 		return rejectKinds["icmp"]
 	case known == &selector.HeaderIP6:

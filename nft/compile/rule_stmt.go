@@ -50,12 +50,8 @@ func (r *ruleCompiler) log(s *syntax.Log) {
 		}
 	}
 	if s.Level != "" {
-		level := slices.Index(logLevels, s.Level)
-		if level < 0 {
-			fail(s.Pos, "log: unknown level %q", s.Level)
-		}
 		l.Key |= 1 << unix.NFTA_LOG_LEVEL
-		l.Level = google.LogLevel(level)
+		l.Level = google.LogLevel(slices.Index(logLevels, s.Level))
 	}
 	for _, f := range s.Flags {
 		l.Key |= 1 << unix.NFTA_LOG_FLAGS

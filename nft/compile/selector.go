@@ -96,23 +96,18 @@ func (r *ruleCompiler) ctProtocol(t *ctTerm) {
 func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	t := &fibTerm{termInfo: termInfo{pos: x.Pos}, inputs: x.Inputs, result: x.Result}
 	has := func(name string) bool { return slices.Contains(x.Inputs, name) }
-	for _, name := range x.Inputs {
-		if !slices.Contains(selector.FIBInputs[:], name) {
-			return fail(x.Pos, "fib: unknown input %q", name)
-		}
-	}
 	switch {
 	case has("saddr") == has("daddr"):
 		return fail(x.Pos, "fib: want one of saddr and daddr")
 	case has("iif") && has("oif"):
 		return fail(x.Pos, "fib: iif and oif exclude each other")
 	}
-	p, ok := set.FIBPart(uint32(max(slices.Index(selector.FIBResults[:], x.Result), 0)))
-	switch {
-	case !ok:
-		return fail(x.Pos, "fib: unknown result %q: want type, oif or oifname", x.Result)
-	case x.Result != "type" && has("oif"):
+	if x.Result != "type" && has("oif") {
 		return fail(x.Pos, "fib: oif cannot be both input and result")
+	}
+	p, ok := set.FIBPart(uint32(max(slices.Index(selector.FIBResults[:], x.Result), 0)))
+	if !ok {
+		return fail(x.Pos, "fib: unknown result %q: want type, oif or oifname", x.Result)
 	}
 	t.typ, t.bits, t.width, t.order = p.Type, uint32(p.Bits), uint32(p.Bits), p.Order
 	return t

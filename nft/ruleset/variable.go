@@ -17,7 +17,7 @@ func expandVariables(text string) (*source, []*syntax.Error) {
 	if !strings.Contains(text, "define") && !strings.Contains(text, "$") {
 		return src, nil
 	}
-	e := &expander{sc: scan.New(text), src: src, scopes: []map[string]variable{{}}, blocks: []bool{}, line: true}
+	e := &expander{sc: scan.New(text), src: src, scopes: []scope{{}}, line: true}
 	e.next()
 	for e.tok.Kind != scan.EOF && len(e.errs) < MaxErrors {
 		e.step()
@@ -37,6 +37,9 @@ type variable struct {
 	operation bool
 }
 
+// scope has the variables that were defined in it.
+type scope map[string]variable
+
 // expander is the pass over a file that replaces its variables.
 type expander struct {
 	sc  *scan.Scanner
@@ -47,12 +50,10 @@ type expander struct {
 	errs      []*syntax.Error
 	// copied is the offset up to which the original was copied to out.
 	copied int
-	// scopes are the variables of the file and of the tables and chains that contain the
-	// current place.
-	scopes []map[string]variable
-	// blocks are the open braces at the current place, with true for those that have a
-	// scope. Braces that are nested too deeply for a scope are only counted, in tooDeep.
-	blocks  []bool
+	// scopes are the variables of the file and of the braces that contain the current
+	// place. Braces other than those of tables and chains share the scope around them.
+	// Braces that are nested too deeply for a scope are only counted, in tooDeep.
+	scopes  []scope
 	tooDeep int
 	// line is true at the start of a statement, scope in a statement that may open a
 	// scope.
@@ -114,28 +115,25 @@ func (e *expander) step() {
 
 // open enters braces. The braces of a table or chain have a scope.
 func (e *expander) open() {
-	if len(e.blocks) >= syntax.MaxDepth {
+	if len(e.scopes) > syntax.MaxDepth {
 		e.tooDeep++
 		return
 	}
-	e.blocks = append(e.blocks, e.scope)
+	inner := e.scopes[len(e.scopes)-1]
 	if e.scope {
-		e.scopes = append(e.scopes, nil)
+		inner = scope{}
 	}
+	e.scopes = append(e.scopes, inner)
 	e.scope = false
 }
 
 // close leaves braces.
 func (e *expander) close() {
-	n := len(e.blocks) - 1
 	switch {
 	case e.tooDeep > 0:
 		e.tooDeep--
-	case n >= 0:
-		if e.blocks[n] {
-			e.scopes = e.scopes[:len(e.scopes)-1]
-		}
-		e.blocks = e.blocks[:n]
+	case len(e.scopes) > 1:
+		e.scopes = e.scopes[:len(e.scopes)-1]
 	}
 }
 
@@ -261,19 +259,14 @@ func (e *expander) definition(redefine bool) {
 	}
 	e.next()
 	value := e.value()
-	known := slices.ContainsFunc(e.scopes, func(scope map[string]variable) bool { _, ok := scope[name.Text]; return ok })
+	known := slices.ContainsFunc(e.scopes, func(s scope) bool { _, ok := s[name.Text]; return ok })
 	switch {
 	case value.text == "":
 		e.report(name.Offset, "variable %s has no value", name.Text)
 	case known && !redefine:
 		e.report(name.Offset, "variable %s is defined twice", name.Text)
 	}
-	scope := e.scopes[len(e.scopes)-1]
-	if scope == nil {
-		scope = map[string]variable{}
-		e.scopes[len(e.scopes)-1] = scope
-	}
-	scope[name.Text] = value
+	e.scopes[len(e.scopes)-1][name.Text] = value
 }
 
 func (e *expander) skipStatement() {
