@@ -19,7 +19,8 @@ type Change struct {
 	// Addr and Port are the original destination of the flows. The unspecified
 	// address of a family (0.0.0.0, ::) means all local addresses of the family in the
 	// namespace, as for a NodePort: flows from the host to the same port of other hosts
-	// are not affected. The zero Addr means both families.
+	// are not affected. The zero Addr means the local addresses of the families of Removed,
+	// or of both families if Removed is empty. IPv4-mapped addresses are IPv4 addresses.
 	Addr netip.Addr
 	Port uint16
 	// Removed are the backends that the destination no longer has. Flows whose replies
@@ -30,9 +31,10 @@ type Change struct {
 	First bool `json:"Unrouted"`
 }
 
-// Destination lists the backends of a UDP destination.
+// Destination lists the backends of a UDP destination. For a flow to an address and port
+// that have a Destination of their own, one for all local addresses does not count.
 type Destination struct {
-	// Addr and Port are as in Change.
+	// Addr and Port are as in Change, with Backends in place of Removed.
 	Addr netip.Addr
 	Port uint16
 	// Backends are all backends of the destination.
@@ -113,8 +115,8 @@ func (c *Conn) Reconcile(ctx context.Context, destinations []Destination) (delet
 	return c.sweep(ctx, "reconcile udp flows", matchDestinations(destinations))
 }
 
-// Passes returns how often the table was read, for either family, including repetitions
-// of interrupted reads. Each pass makes the kernel walk the whole table.
+// Passes returns how often the table was read, for both families together, including
+// repetitions of interrupted reads. Each pass makes the kernel walk the whole table.
 func (c *Conn) Passes() uint64 { return c.passes.Load() }
 
 // explain adds what to do about a missing capability.

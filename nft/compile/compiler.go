@@ -21,7 +21,10 @@ import (
 )
 
 // CompileRule parses a rule and compiles it to what the kernel runs, which is
-// what nft 1.0.6 makes of the same text. Errors of the text are an *syntax.Error.
+// what nft 1.0.6 makes of the same text. It rejects statements after one that ends the
+// rule, comments that nft cannot store, and a comment in the text that differs from
+// rule.Comment. Errors of the text are an *Error, wrapped. They wrap ErrSyntax too if the
+// text does not parse.
 func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	parsed, err := syntax.ParseRule(family, rule.Text)
 	if err != nil {
@@ -271,18 +274,18 @@ var (
 	wantIP6  = want{typ: datatype.IPv6Addr, width: 128, order: datatype.BigEndian}
 )
 
-// Scope is what a rule can refer to besides itself: the declarations of its
-// table.
+// Scope looks up the names that a rule refers to: the declarations of its table.
 type Scope interface {
-	// Set returns the named set or map.
+	// Set returns the named set or map. A rule that refers to a missing one is rejected.
 	Set(name string) (*set.Set, bool)
 	// Chain reports whether a chain of that name can be a target of jump and
-	// goto. A scope that checks references elsewhere answers true.
+	// goto. A scope that checks references elsewhere returns true.
 	Chain(name string) bool
 	// Object reports whether there is a named object that a rule can refer to. A
-	// scope that checks references elsewhere answers true.
+	// scope that checks references elsewhere returns true.
 	Object(kind nft.ObjectKind, name string) bool
-	// Flowtable is Object for flowtables.
+	// Flowtable reports whether there is a flowtable of that name. A scope that checks
+	// references elsewhere returns true.
 	Flowtable(name string) bool
 }
 
@@ -290,6 +293,6 @@ type Scope interface {
 // meaning. [syntax.Error.Excerpt] draws the caret.
 type Error = syntax.Error
 
-// ErrSyntax is wrapped by CompileRule's error about a text that does not parse.
-// Its other errors are about what the text means.
+// ErrSyntax is wrapped by CompileRule's error about a text that does not parse. Its other
+// errors do not wrap it: they are about what the text means.
 var ErrSyntax = errors.New("parse rule")

@@ -25,7 +25,8 @@
 // protocols, and of the users and groups that every Debian system has, come from
 // compiled-in tables; other users, indices of interfaces (except lo) and cgroups
 // must be numbers, hours and dates are in UTC. Unknown input is an error with a
-// position, never left out. The package rejects what the kernel accepts but on which
+// position, never left out. A statement after one that ends the rule is an error. The
+// package rejects what the kernel accepts but on which
 // nft(8) 1.0.6 aborts when it lists it: the result of a map as data of a dynamic
 // update, two conntrack ports in a concatenation, and masks on TCP options without a
 // name. It also rejects numbers that nft cuts off, such as a synproxy mss above

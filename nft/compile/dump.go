@@ -31,7 +31,8 @@ func (r *Rule) DumpComment() string {
 }
 
 // DumpSets returns a rule's anonymous sets as `nft --debug=netlink` prints
-// them, each followed by its elements in lines of their own.
+// them, each followed by its elements in lines of their own. It leaves out the sets of
+// meters.
 func (r *Rule) DumpSets() string {
 	var b strings.Builder
 	for _, a := range r.Anonymous {

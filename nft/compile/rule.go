@@ -24,8 +24,8 @@ type Rule struct {
 	Text    string
 	Comment string
 	// Exprs are the expressions in kernel order. A Lookup or Dynset on the
-	// rule's anonymous set number i (from 0) carries SetID i+1 and the name
-	// "__set%d" or "__map%d"; one on a named set carries SetID 0.
+	// rule's anonymous set number i (from 0) has SetID i+1 and a name such as "__set%d",
+	// in which the kernel replaces %d. One on a named set has SetID 0.
 	Exprs []expr.Expr
 	// Anonymous are the rule's anonymous sets and maps, in SetID order.
 	Anonymous []set.Anonymous
@@ -39,8 +39,8 @@ type Rule struct {
 	// flowtables; both sorted, without repeats.
 	Objects    []object.Ref
 	Flowtables []string
-	// Writes are the entries that packets make in maps by running the rule,
-	// without repeats.
+	// Writes are the entries that packets make in maps when they run the rule, without
+	// repeats.
 	Writes []Write
 	// Fingerprint identifies the rule's content (family, expressions,
 	// anonymous sets, comment): equal fingerprints mean that the kernel's rule
@@ -53,8 +53,7 @@ type Rule struct {
 	encoded expr.Encoded
 }
 
-// Translates reports whether the rule translates addresses: dnat, snat,
-// masquerade or redirect.
+// Translates reports whether the rule has dnat, snat, masquerade or redirect.
 func (r *Rule) Translates() bool {
 	for _, e := range r.Exprs {
 		switch e := e.(type) {

@@ -10,28 +10,27 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Write says that packets that run a rule put entries into a map ("add @m
-// { ... }", "update @m { ... }").
+// Write is an entry that packets make in a map when they run a rule ("add @m { ... }",
+// "update @m { ... }").
 type Write struct {
 	Map string
-	// Data is the value of the entries as an Element has it, padded with zeros
-	// to a multiple of four bytes: the registers that it comes from are that
-	// long. It is empty where Any is true.
+	// Data is the value of the entries, padded by PadData. It is empty if Any is true.
 	Data string
-	// Any is true where the value is known from the packet alone.
+	// Any is true if the value comes from the packet, so that it can be anything.
 	Any bool
 }
 
-// Writes reports whether the entry of a map is one that w makes.
+// Writes reports whether w can have made an entry of the map w.Map.
 func (w *Write) Writes(e *set.Element) bool { return w.Any || w.Data == PadData(e.Data) }
 
-// PadData returns an element's data as a Write has it.
+// PadData pads the data of an element with zeros to a multiple of four bytes, which is the
+// length of registers.
 func PadData(data string) string { return data + "\x00\x00\x00"[:-len(data)&3] }
 
-// ParseWrites finds the writes of a rule in its expressions, the payload of
-// NFTA_RULE_EXPRESSIONS as Encode makes it or as the kernel dumps it. A value is
-// known if the dynset expression comes right after the immediate expressions that
-// load it, which is how constants are compiled.
+// ParseWrites finds the entries that a rule adds to named maps, or updates in them. List is
+// the payload of NFTA_RULE_EXPRESSIONS, from Encode or from the kernel. A value is known if
+// the dynset expression follows the immediate expressions that load it, which is how
+// constants are compiled. The error wraps attr.ErrMalformed.
 func ParseWrites(list []byte) ([]Write, error) {
 	var writes []Write
 	var run immediates
@@ -70,7 +69,7 @@ type immediates struct {
 	words [registerSlots][4]byte
 }
 
-// add reads the attributes of an immediate expression. Verdicts are passed over.
+// add reads the attributes of an immediate expression. It ignores verdicts.
 func (m *immediates) add(attributes []byte) error {
 	var number uint32
 	var value []byte
@@ -90,8 +89,7 @@ func (m *immediates) add(attributes []byte) error {
 	return r.Err()
 }
 
-// value returns the constant that begins in a register; unknown is true where there
-// is none.
+// value returns the constant that begins in a register. Unknown is true if there is none.
 func (m *immediates) value(number uint32) (data string, unknown bool) {
 	var b []byte
 	for at := slotOf(number); at < registerSlots && m.known[at]; at++ {

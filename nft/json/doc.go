@@ -16,8 +16,8 @@
 //
 // # Errors
 //
-// Every error is a [*ruleset.ErrorList]. Its elements name a place in the document,
-// such as nftables[3].rule.expr[0].match.left, instead of a line.
+// Every error is a [*ruleset.ErrorList]. Errors in the JSON itself have a line and a column.
+// All others name a place in the document, such as nftables[3].rule.expr[0].match.left.
 //
 // # Concurrency
 //

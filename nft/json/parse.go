@@ -13,13 +13,14 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Is reports whether a file is JSON. No file in nft's own syntax begins with a brace.
+// Is reports whether a file is JSON: whether it begins with a brace. No file in nft's own
+// syntax does.
 func Is(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
 }
 
-// ParseFile parses a file that is JSON or in nft's own syntax. The error is a
-// *ruleset.ErrorList.
+// ParseFile parses a file with [Parse] if it is JSON, and with [ruleset.Parse] otherwise.
+// The error is a *ruleset.ErrorList.
 func ParseFile(name, text string) ([]nft.Table, error) {
 	if Is(text) {
 		return Parse(name, text)
@@ -37,8 +38,8 @@ func ParsePlaces(name, text string) ([]nft.Table, *ruleset.Places, error) {
 	return tables, &ruleset.Places{}, err
 }
 
-// Parse parses a JSON document. Sets that a rule writes to become dynamic. The error
-// is a *ruleset.ErrorList.
+// Parse parses a JSON document. It adds the flag dynamic to sets that rules change, because
+// nft does not print it in JSON. The error is a *ruleset.ErrorList.
 func Parse(name, text string) ([]nft.Table, error) {
 	tables, err := parse(name, text)
 	if err != nil {

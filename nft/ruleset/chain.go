@@ -11,9 +11,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// MaxIndexed is the greatest number of rules of a chain in which a rule can be placed by
-// its index, because moving the other rules costs time.
-const MaxIndexed = 4096
+// maxIndexed is the greatest number of rules of a chain in which "add rule ... index N" can
+// place a rule, because moving the other rules costs time.
+const maxIndexed = 4096
 
 // chain parses "NAME [{ ... }]".
 func (p *parser) chain(t *table) {
@@ -176,8 +176,8 @@ func (p *parser) index(c *chain, place *rulePlace) {
 	switch {
 	case !ok || int(n) >= rules:
 		p.Fail(p.Tok, "there is no rule of index %s: the file has %d rules of chain %s before this one", p.Tok.Text, rules, c.Name)
-	case rules >= MaxIndexed:
-		p.Fail(p.Tok, "index is not possible in a chain of more than %d rules", MaxIndexed)
+	case rules >= maxIndexed:
+		p.Fail(p.Tok, "index is not possible in a chain of more than %d rules", maxIndexed)
 	}
 	place.indexed, place.index = true, int(n)
 	p.Advance()

@@ -68,7 +68,7 @@ func TestHostileChanges(t *testing.T) {
 
 // TestIndexBound refuses an index in a long chain.
 func TestIndexBound(t *testing.T) {
-	text := "table x { chain c { }; }\n" + strings.Repeat("add rule x c drop\n", MaxIndexed) + "insert rule x c index 0 drop\n"
+	text := "table x { chain c { }; }\n" + strings.Repeat("add rule x c drop\n", maxIndexed) + "insert rule x c index 0 drop\n"
 	if _, err := Parse("x", text); err == nil || !strings.Contains(err.Error(), "index is not possible in a chain of more than 4096 rules") {
 		t.Errorf("got %v", err)
 	}

@@ -23,7 +23,7 @@ var refusedCommands = map[string]string{
 }
 
 // refusal returns why a block or a file cannot contain a command, or "" if it can, or if
-// word is no command. Block is true inside of the braces of a table or chain.
+// word is not a command. Block is true inside of the braces of a table or chain.
 func refusal(word string, block bool) string {
 	if block && slices.Contains([]string{"add", "create", "insert", "delete", "destroy", "flush"}, word) {
 		return "write it as a command, outside of the braces"

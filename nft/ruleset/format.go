@@ -9,7 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Format prints tables as a file that `nft -f` and Parse read.
+// Format prints tables as a file that `nft -f` and Parse read. It does not check them:
+// tables that are not valid become text that Parse rejects.
 func Format(tables []nft.Table) string {
 	var f formatter
 	for i := range tables {

@@ -22,10 +22,11 @@ const (
 type SourceFile struct{ Name, Text string }
 
 // OpenFunc returns the files that match the pattern of an include statement. From is the
-// file with the statement. A pattern with wildcards may match no file.
+// file with the statement. A pattern with wildcards may match no file; a name without
+// wildcards that matches none should be an error.
 type OpenFunc func(from, pattern string) ([]SourceFile, error)
 
-// Bundle is a file in which the include statements are replaced by the included files.
+// Bundle is a file in which the include statements, but not the variables, are replaced.
 type Bundle struct {
 	// Name is the name of the file that includes the others.
 	Name string
@@ -64,7 +65,7 @@ func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nf
 }
 
 // Place converts a place in Text to the file, the place in it, and its line. The file is
-// empty for the file that includes the others.
+// empty for the file that includes the others. A place after Text becomes its end.
 func (b *Bundle) Place(pos syntax.Pos) (file string, at syntax.Pos, line string) {
 	whole := source{text: b.Text}
 	offset := whole.offsetOf(0, pos)

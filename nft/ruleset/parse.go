@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// The limits of Parse.
+// The limits of Parse and Include.
 const (
 	// MaxLength is the greatest length of a file in bytes, before and after its
 	// variables are replaced.
@@ -25,11 +25,10 @@ const (
 // continued lines and variables. Tables, chains and sets that the file mentions several
 // times are joined, in the order of their first mention.
 //
-// The file declares the desired ruleset. Commands that flush, delete, insert or rename
-// change what the file has declared before them. A table from before the file can be
-// flushed and deleted if the file declares it, which changes nothing. Everything else
-// that refers to the kernel (handles, list, reset, ...) is an error, and so is include,
-// which would read other files: see [Include].
+// The file declares the desired ruleset. Commands that flush, delete or insert change what
+// the file has declared before them. The file may flush or delete a table before it
+// declares it; that has no effect. Handles and commands that ask the kernel, such as list
+// and reset, are errors, and so is include, which would read other files: see [Include].
 //
 // The error is an *ErrorList with the errors of all statements.
 func Parse(name, text string) ([]nft.Table, error) {
@@ -44,7 +43,8 @@ func Parse(name, text string) ([]nft.Table, error) {
 	return p.build(), nil
 }
 
-// CheckLength returns an *ErrorList if a file is longer than MaxLength.
+// CheckLength returns an *ErrorList if a file is longer than MaxLength. Name is the file's
+// name in the error.
 func CheckLength(name, text string) error {
 	if len(text) > MaxLength {
 		return &ErrorList{name, []*syntax.Error{{Msg: fmt.Sprintf("file has %d bytes: the limit is %d", len(text), MaxLength)}}}

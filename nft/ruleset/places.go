@@ -7,7 +7,7 @@ import (
 
 // Rule is a rule as it is written in a file.
 type Rule struct {
-	// Text is the rule as it was written, with variables expanded.
+	// Text is the rule as it was written, but with the values of variables.
 	Text   string
 	src    *source
 	offset int
@@ -18,7 +18,8 @@ func (r *Rule) Error(e *syntax.Error) *syntax.Error {
 	return r.src.errorAt(r.src.offsetOf(r.offset, e.Pos), e.Msg)
 }
 
-// FindRule returns rule number n (from 0) of a chain as it is written in a file.
+// FindRule returns rule number n (from 0) of a chain as it is written in a file. The number
+// counts the rules in the order of the finished chain. FindRule ignores errors of the file.
 func FindRule(text string, table nft.TableID, chain string, n int) (*Rule, bool) {
 	_, places, _ := ParsePlaces("", text)
 	return places.Rule(table, chain, n)
@@ -63,7 +64,8 @@ type place struct {
 	parts []int
 }
 
-// Declared reports whether the file has a declaration, valid or not.
+// Declared reports whether the file has a declaration of a chain, set, flowtable or object,
+// valid or not.
 func (p *Places) Declared(id PlaceID) bool { return p.of[id] != nil }
 
 // Error returns an error about a declaration. Its place is unknown if the file does not
@@ -76,7 +78,8 @@ func (p *Places) Error(id PlaceID, msg string) *syntax.Error {
 }
 
 // ElementError returns an error about element number n (from 0) of a set or map. If the
-// file deletes elements of the set, the error is about the set.
+// set has not all elements of the file, because the file deletes some of them, the error is
+// about the set.
 func (p *Places) ElementError(id PlaceID, n int, msg string) *syntax.Error {
 	d := p.of[id]
 	if d == nil || n >= len(d.parts) {

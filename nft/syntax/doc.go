@@ -3,12 +3,12 @@
 // Text goes in: [ParseRule] reads a rule, [ParseTypeOf] the selectors of a typeof
 // declaration, [ParseStateful] the statements of an element, [ParseObject] the body of a
 // named object. Trees come out, and [Print] and its siblings turn them back into text.
-// Files are the business of package ruleset.
+// Package ruleset reads files.
 //
 // The package knows how statements and expressions are composed, not what they mean.
 // That "ip saddr" is a header field of 32 bits is known to package compile, and constants
-// stay text until a datatype reads them. New header fields, meta keys and ct keys need no
-// change here. The package refuses rules that are longer than [MaxRuleLength] or nested
+// stay text until a datatype reads them. New header fields and ct keys need no change here,
+// but new headers, and meta keys without the word "meta", do: see headers and metaKeys. The package refuses rules that are longer than [MaxRuleLength] or nested
 // deeper than [MaxDepth].
 //
 // Read parser.go first, then stmt.go and expr.go. Each statement has a file of its own
@@ -21,8 +21,9 @@
 // switch in stmt.go, and add a sample to samples in print_test.go.
 // In package compile: add the file of the rule statement and its case in the switch over
 // statements; package json has a case in stmt.go.
-// A new option of a statement needs stmt_NAME.go here, stmt.go in package json, and the
-// files of the statement and its expression in packages compile and expr.
+// A new option of a statement needs four files: stmt_NAME.go here, stmt.go in package json,
+// the file of the statement in package compile and, if the kernel has a new attribute for
+// it, the file of the expression in package expr.
 //
 // # Printing
 //

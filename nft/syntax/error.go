@@ -44,8 +44,9 @@ func (e *Error) Excerpt() string {
 	return Caret(e.Line, e.Pos.Column)
 }
 
-// Caret returns the line and a second line with a caret below the given byte column (from
-// 1). It keeps tabs, so that the caret is at the right place in every terminal.
+// Caret returns the line and a second line with a caret below the character at the given
+// byte column (from 1). It keeps tabs, so that the caret is at the right place in every
+// terminal.
 func Caret(line string, column int) string {
 	blank := func(r rune) rune {
 		if r == '\t' {

@@ -12,7 +12,8 @@ type SetRef struct {
 	Name string
 }
 
-// Set is an anonymous set or map: "{ 22, 80 }", "{ 80 : accept }".
+// Set is an anonymous set or map: "{ 22, 80 }", "{ 80 : accept }". A set in the braces is
+// replaced by its elements.
 type Set struct {
 	Pos
 	Elems []*Elem

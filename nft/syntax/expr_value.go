@@ -6,11 +6,12 @@ import "strings"
 // string. Its meaning depends on the type that it is compared with or assigned to.
 type Const struct {
 	Pos
+	// Text is the constant without its quotes.
 	Text   string
 	Quoted bool
 }
 
-// Prefix is an address prefix: "10.0.0.0/8".
+// Prefix is an address prefix: "10.0.0.0/8". Package compile checks the length.
 type Prefix struct {
 	Pos
 	X   Expr
@@ -35,7 +36,7 @@ type List struct {
 	Items []Expr
 }
 
-// Masked is the right side of a flag comparison: "syn / syn,ack".
+// Masked is the right side of a flag comparison, "VALUE / MASK": "syn / syn,ack".
 type Masked struct {
 	Pos
 	Value, Mask Expr

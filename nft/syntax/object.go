@@ -32,7 +32,8 @@ var newBody = map[nft.ObjectKind]func() ObjectBody{
 	nft.ObjectSynProxy:      func() ObjectBody { return &SynProxyBody{} },
 }
 
-// ParseObject parses the body of an object's declaration. The error is an *Error.
+// ParseObject parses the body of an object's declaration. An empty text gives an empty
+// body. The error is an *Error; it has no position if the kind is unknown.
 func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
 	empty, ok := newBody[kind]
 	if !ok {

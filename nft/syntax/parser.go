@@ -10,7 +10,7 @@ import (
 
 // The limits of the parsers.
 const (
-	// MaxRuleLength is the greatest length of a rule in bytes.
+	// MaxRuleLength is the greatest length of a text in bytes.
 	MaxRuleLength = 64 << 10
 	// MaxDepth is how deep parentheses and braces may be nested.
 	MaxDepth = 64
@@ -24,7 +24,7 @@ type Rule struct {
 }
 
 // ParseRule parses one rule, which is the text after "add rule TABLE CHAIN" in nft(8).
-// The error is an *Error.
+// It stores family in the rule. The error is an *Error.
 func ParseRule(family nft.Family, text string) (*Rule, error) {
 	p := newParser(text)
 	p.SkipNewlines()

@@ -110,7 +110,7 @@ func (p *parser) statefulList() []Stmt {
 }
 
 // ParseStateful parses the statements of a set's declaration or of an element, such as
-// "counter limit rate 5/second". The error is an *Error.
+// "counter limit rate 5/second". An empty text is an error. The error is an *Error.
 func ParseStateful(text string) ([]Stmt, error) {
 	p := newParser(text)
 	p.Inline++

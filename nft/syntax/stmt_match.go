@@ -4,8 +4,8 @@ package syntax
 type Match struct {
 	Pos
 	Left Expr
-	// Op is "", "==", "!=", "<", ">", "<=", ">=" or "!". If it is empty, the type
-	// decides: equal, member of the set, or any of the flags.
+	// Op is "", "==", "!=", "<", ">", "<=", ">=" or "!". "!" means none of the flags. If
+	// it is empty, the type decides: equal, member of the set, or any of the flags.
 	Op string
 	// OpPos is the place of the operator, or of the right side if Op is empty.
 	OpPos Pos

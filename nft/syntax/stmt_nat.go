@@ -19,7 +19,8 @@ type NAT struct {
 	AddrPort bool
 	// Prefix is true for "ip prefix to".
 	Prefix bool
-	// Flags are random, fully-random and persistent.
+	// Flags are any of random, fully-random and persistent. Like nft, dnat and snat keep
+	// only the last of several groups of flags.
 	Flags []string
 }
 

@@ -6,7 +6,7 @@ import "github.com/weft-proxy/weft/nft"
 type ObjectRef struct {
 	Pos
 	Kind nft.ObjectKind
-	// Ref is the name, a Const, or a Map from keys to names.
+	// Ref is the name, which is a quoted Const, or a Map from keys to names.
 	Ref Expr
 }
 

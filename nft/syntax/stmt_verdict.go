@@ -13,7 +13,8 @@ type Verdict struct {
 // Vmap looks up a verdict: "tcp dport vmap { 22 : accept }".
 type Vmap struct {
 	Pos
-	Key   Expr
+	Key Expr
+	// Table is a *Set or *SetRef.
 	Table Expr
 }
 

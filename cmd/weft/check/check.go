@@ -28,6 +28,8 @@ type File struct {
 
 // Problem is an error of a file.
 type Problem struct {
+	// File is the name of the checked file. Err.File is set if the error is in a file that
+	// it includes.
 	File string
 	// Err has the place and the source line, if they are known.
 	Err *syntax.Error
@@ -48,16 +50,17 @@ func (p Problem) String() string {
 
 // Result is the result of a check.
 type Result struct {
-	// Problems are sorted by file and place.
+	// Problems are in the order of the files, and sorted by place in each file.
 	Problems []Problem
-	// Tables, Rules, Sets, Elements and Objects count what was compiled. Sets include
-	// maps, and Objects include flowtables.
+	// Tables, Rules, Sets, Elements and Objects count what was compiled of the files that
+	// are not context. Sets include maps, and Objects include flowtables. A set that two
+	// files declare counts twice, a table once.
 	Tables, Rules, Sets, Elements, Objects int
 
 	tables []*table
 }
 
-// Run checks the files.
+// Run checks the files, each of which is in nft's own syntax or JSON.
 func Run(files []File) *Result {
 	c := &checker{scopes: map[nft.TableID]*scope{}}
 	units := make([]*unit, len(files))

@@ -8,8 +8,9 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
-// Netlink prints the elements of each set and the expressions of each rule, in the
-// notation of "nft --debug=netlink".
+// Netlink prints the sets with their elements and the expressions of each rule, in the
+// notation of "nft --debug=netlink". It leaves out files that are context. The error is
+// that of w.
 func (r *Result) Netlink(w io.Writer) error {
 	var b strings.Builder
 	for _, t := range r.tables {

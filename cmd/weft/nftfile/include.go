@@ -22,14 +22,14 @@ import (
 // the directory of the file that includes them.
 type IncludePath []string
 
-// AddFlag adds --include-path, with the default of nft(8).
+// AddFlag adds --include-path (-I), whose default is /etc, as in nft(8).
 func (p *IncludePath) AddFlag(flags *pflag.FlagSet) {
 	flags.StringArrayVarP((*[]string)(p), "include-path", "I", []string{"/etc"}, "directory in which to look for included files")
 }
 
-// Read returns a file together with the files that it includes. It leaves errors
-// in the text to the daemon, except in a file with includes: the daemon could not
-// name their places.
+// Read returns a file together with the files that it includes. It parses only a file that
+// includes others, because the daemon could not name the places of its errors. All other
+// errors in the text are found by the daemon.
 func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error) {
 	text, err := Read(stdin, path)
 	if err != nil {
@@ -62,9 +62,10 @@ func (p IncludePath) bundle(path, text string) (*ruleset.Bundle, error) {
 	return bundle, nil
 }
 
-// Open reads included files. It looks in the directory of the file that includes
-// them and, unless the name begins with a dot, in the include path. A pattern
-// stands for all files that match, sorted by name.
+// Open reads included files. It looks in the directory of the file that includes them and,
+// unless the name begins with "./" or "../", in the include path. For a name without
+// wildcards it returns the first file that exists, or an error. For a pattern it returns
+// the files of all directories that match, sorted by name in each, which may be none.
 func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	dirs := []string{""}
 	if !filepath.IsAbs(pattern) {
@@ -157,7 +158,8 @@ func withExcerpts(err error) error {
 	return err
 }
 
-// Locate translates the places of violations into places of the included files.
+// Locate changes the places of violations, which are places in the text of b, to places in
+// the included files. It puts the name of an included file before the message.
 func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	for _, v := range violations {
 		if v.GetLine() == 0 {
@@ -171,7 +173,8 @@ func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	}
 }
 
-// LocateError is Locate for an error that is a *client.RejectedError.
+// LocateError calls Locate on the violations of a *client.RejectedError in err, and returns
+// err.
 func LocateError(b *ruleset.Bundle, err error) error {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {

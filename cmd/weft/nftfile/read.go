@@ -14,7 +14,8 @@ import (
 // device, from filling the memory.
 const maxSize = 64 << 20
 
-// Read returns the text of a file; "-" is stdin.
+// Read returns the text of a file; "-" is stdin. A file of more than 64 MiB, or that is not
+// text in UTF-8, is an error.
 func Read(stdin io.Reader, path string) (string, error) {
 	in := stdin
 	if path != "-" {
@@ -38,8 +39,9 @@ func Read(stdin io.Reader, path string) (string, error) {
 	return string(b), nil
 }
 
-// Paths returns the files that the arguments name. A directory stands for its
-// .nft files, sorted by name.
+// Paths returns the files that the arguments name. A directory stands for its .nft files,
+// sorted by name, without those of its subdirectories. It is an error if a file does not
+// exist, or if a directory has no .nft file.
 func Paths(args []string) ([]string, error) {
 	var paths []string
 	for _, arg := range args {
@@ -72,8 +74,8 @@ func Paths(args []string) ([]string, error) {
 	return paths, nil
 }
 
-// FragmentName returns the name of the fragment that a file becomes: explicit if
-// it is set, the file's name without .nft otherwise. It is empty for "-".
+// FragmentName returns the name of the fragment that a file becomes: explicit if it is not
+// empty, otherwise the file's name without .nft, or "" for "-".
 func FragmentName(explicit, path string) string {
 	if explicit != "" || path == "-" {
 		return explicit
