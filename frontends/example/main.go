@@ -3,8 +3,11 @@
 // dropped. The file has an address or prefix per line; what follows a # is a
 // comment.
 //
-// A file with a mistake is rejected as a whole, and logged. What was committed
-// last stays in force, also after this program ends.
+//	example --file deny.txt --socket /run/weft/weft.sock --interval 1s
+//
+// The aggregator rejects a list with a mistake as a whole. The error is logged, and the
+// list is sent again after 30 seconds or when the file changes. What was committed last
+// stays in force, also after this program ends.
 package main
 
 import (

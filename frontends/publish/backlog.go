@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Backlog has the events that arrived and are not committed, and since when: the
-// health of a node is judged by it. It is safe for concurrent use.
+// Backlog has the events that arrived and are not committed, and when the oldest arrived:
+// the health of a node is judged by it. It is safe for concurrent use.
 type Backlog struct {
 	now func() time.Time
 
@@ -33,8 +33,8 @@ func NewBacklog(now func() time.Time) *Backlog {
 	return &Backlog{now: now}
 }
 
-// Add adds events that may change something, counted by kind. The caller holds the lock
-// under which Take is called, so that both see the same events.
+// Add adds events that may change something, counted by kind. Call Add and Take under the
+// lock of the model, so that the events that Take counts are those that Refresh sees.
 func (b *Backlog) Add(counts map[string]int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,8 +54,8 @@ func (b *batch) add(o batch) {
 	}
 }
 
-// Restart counts the wait of all events from now on: nothing is published before
-// everything is known.
+// Restart makes the events that arrived wait from now on. Call it before Config.Ready is
+// closed: nothing is published earlier.
 func (b *Backlog) Restart() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,8 +64,7 @@ func (b *Backlog) Restart() {
 	}
 }
 
-// Take notes that the next update carries the events that arrived. A Renderer calls it
-// in Refresh.
+// Take moves the events that arrived to the next update. A Renderer calls it in Refresh.
 func (b *Backlog) Take() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -56,7 +56,7 @@ type Renderer[K comparable, V any] interface {
 	// Snapshot returns the whole content. It is safe for concurrent use.
 	Snapshot() *weftv1.Fragment
 	// Owner returns the item that an object of a violation belongs to, such as
-	// "table ip weft map endpoints element 10.96.0.1 . tcp . 80".
+	// "element ip weft endpoints { 10.96.0.1 . tcp . 80 . 3 }".
 	Owner(object *weftv1.ObjectName) (key K, ok bool)
 	// Restore adopts the fragment that an earlier process left, before the first
 	// Refresh.
@@ -76,7 +76,8 @@ type Parts interface {
 	// Part returns the part that an object of a violation is, or is in.
 	Part(object *weftv1.ObjectName) (name string, ok bool)
 	// Freeze leaves a part as it is in the committed fragment, which is nil if there is
-	// none. It reports whether the part matters, that is whether items are in it.
+	// none. It reports whether the Renderer has items in the part: if it has none, the
+	// frozen part does not count as waiting.
 	Freeze(part string, committed *weftv1.Fragment) bool
 	// Thaw ends Freeze. A snapshot follows.
 	Thaw(part string)
@@ -85,7 +86,7 @@ type Parts interface {
 // Observer is told what happens. It is called by the goroutine of Run, and must not
 // block.
 type Observer[K comparable, V any] interface {
-	// Sent is called after each update was answered.
+	// Sent is called after each update was answered, or failed.
 	Sent(s Sent)
 	// Committed receives the items whose present value is in force now.
 	Committed(items []Change[K, V])
@@ -94,7 +95,7 @@ type Observer[K comparable, V any] interface {
 	// Rejected receives the reason why an item is left out.
 	Rejected(key K, err error)
 	// Answered is called when everything known is in force. since is when the oldest
-	// event arrived, committed the time of the last commit; zero if none was needed.
+	// event arrived. committed is the time of the last commit, zero if none was needed.
 	Answered(since, committed time.Time)
 }
 
@@ -106,7 +107,8 @@ type Sent struct {
 	// Revision is that of the commit. Err is nil if there was one.
 	Revision uint64
 	Err      error
-	// Wait is the time until the answer, Total that with rendering.
+	// Wait is the time from sending the update to its answer, Total is that with
+	// rendering.
 	Wait, Total time.Duration
 }
 
@@ -126,13 +128,13 @@ type Config[K comparable, V any] struct {
 	Ready <-chan struct{}
 	// Backlog has the events that wait for a commit. Required.
 	Backlog *Backlog
-	// MinInterval is the least time between two updates.
+	// MinInterval is the least time between two updates; 0 means no wait.
 	MinInterval time.Duration
-	// MaxRetry bounds the wait after failed updates.
+	// MaxRetry bounds the wait after failed updates. Less than a second means a second.
 	MaxRetry time.Duration
 	// Now is the clock of the backlog; nil means time.Now.
 	Now func() time.Time
-	// Logger; nil discards.
+	// Logger receives a line for each update; nil discards.
 	Logger *slog.Logger
 }
 
@@ -171,7 +173,7 @@ type Publisher[K comparable, V any] struct {
 	resync error
 }
 
-// New returns a publisher. It does no I/O.
+// New returns a publisher. It does no I/O. An error means that a required field is missing.
 func New[K comparable, V any](cfg Config[K, V]) (*Publisher[K, V], error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -194,7 +196,8 @@ func (p *Publisher[K, V]) Status() Status {
 	return p.status
 }
 
-// Run publishes until ctx ends, and returns nil then. It leaves the fragment in place.
+// Run publishes until ctx ends, and returns nil then. It leaves the fragment in place. It
+// waits for Config.Ready and then for an aggregator. Call it once.
 func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

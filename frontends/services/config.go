@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// Publisher is the publisher's name of the frontend.
+	// Publisher is the name under which the frontend publishes.
 	Publisher = "services"
 	// DefaultMasqueradeBit is the bit of the packet mark that requests masquerading, as
 	// in kube-proxy.
 	DefaultMasqueradeBit = render.DefaultMasqueradeBit
-	// DefaultSyncPeriod is that of kube-proxy.
+	// DefaultSyncPeriod is that of kube-proxy, which uses it for full syncs.
 	DefaultSyncPeriod = 30 * time.Second
 	// DefaultMinSyncPeriod is the minimum time between two updates.
 	DefaultMinSyncPeriod = 100 * time.Millisecond
@@ -38,7 +38,7 @@ type Config struct {
 	NodeName string
 	// Socket is the path of the aggregator's socket; empty means the default.
 	Socket string
-	// Detect is how flows from pods are recognized.
+	// Detect is how flows from pods are recognized. The zero value recognizes none.
 	Detect render.Detect
 	// NodeAddresses override those of the Node object if they are valid (kube-proxy's
 	// bindAddress).
@@ -61,7 +61,7 @@ type Config struct {
 	// MinSyncPeriod is the minimum time from the end of one update to the start of the
 	// next. 0 means DefaultMinSyncPeriod, negative none.
 	MinSyncPeriod time.Duration
-	// Events receives warnings about Services; nil discards.
+	// Events receives warnings about Services, and must not block; nil discards.
 	Events health.Events
 	// Network is where the health checks of Services listen; nil means the
 	// network namespace of the process.

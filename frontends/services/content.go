@@ -9,6 +9,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
+// maxTriggers bounds the triggers that wait for a commit, which may not come for long.
+const maxTriggers = 1000
+
 // change is the change of a Service.
 type change = publish.Change[model.Key, model.Service]
 
@@ -20,10 +23,10 @@ type content struct {
 	// node and serviceCIDRs are changes that the next Render includes.
 	node         *model.Node
 	serviceCIDRs *model.Prefixes
-	// committing is the Node that is rendered and not in force, triggers are the times
-	// of changes of endpoints in the cluster that no commit carries.
+	// committing is the Node that is rendered and not in force, triggers are those that
+	// no commit carries: the oldest, which wait longest.
 	committing *model.Node
-	triggers   triggers
+	triggers   []model.Trigger
 
 	// mu is not held while an answer is waited for.
 	mu       sync.Mutex
@@ -33,7 +36,7 @@ type content struct {
 // Refresh implements publish.Renderer.
 func (c *content) Refresh() (items []change, other bool) {
 	changes := c.state.refresh(c.refreshed)
-	c.triggers.add(&changes)
+	c.triggers = append(c.triggers, changes.Triggers[:min(len(changes.Triggers), maxTriggers-len(c.triggers))]...)
 	if changes.Node != nil {
 		c.node, c.committing = changes.Node, changes.Node
 	}

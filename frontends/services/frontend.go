@@ -45,12 +45,13 @@ type Status struct {
 	// Pending is since when the oldest event waits for the commit that carries it; zero
 	// if none does.
 	Pending time.Time
-	// Quarantined are the names of the Services that the aggregator rejected.
+	// Quarantined are the Services that the aggregator rejected, as "namespace/name".
 	Quarantined []string
 }
 
-// New returns a frontend, and subscribes it to its source. It does no I/O except to
-// look for IPv6.
+// New returns a frontend, and subscribes it to its source, which must not run yet. It does
+// no I/O except to look for IPv6. An error means that the configuration is not valid, or
+// that the node does not have the IP family that it needs.
 func New(cfg Config) (*Frontend, error) {
 	f, err := newFrontend(cfg)
 	if err != nil {
@@ -125,10 +126,10 @@ func (f *Frontend) Status() Status {
 	return out
 }
 
-// Health answers for the node as kube-proxy does.
+// Health returns the handlers of /healthz and /livez.
 func (f *Frontend) Health() *health.Proxy { return f.health }
 
-// Model returns the local model as it is now.
+// Model returns the local model as of its last Refresh.
 func (f *Frontend) Model() model.Snapshot {
 	s, _ := f.state.State(nil)
 	return s

@@ -168,12 +168,10 @@ func (m *proxyMetrics) cleanupFailed() {
 }
 
 // programmed observes the changes in the cluster that a commit carries.
-func (m *proxyMetrics) programmed(triggers []trigger, committed time.Time) {
+func (m *proxyMetrics) programmed(triggers []model.Trigger, committed time.Time) {
 	for _, t := range triggers {
-		for f, affected := range t.families {
-			if affected && m.families[f] != "" {
-				m.programming.WithLabelValues(m.families[f]).Observe(committed.Sub(t.at).Seconds())
-			}
+		if name := m.families[t.Family]; name != "" {
+			m.programming.WithLabelValues(name).Observe(committed.Sub(t.At).Seconds())
 		}
 	}
 }

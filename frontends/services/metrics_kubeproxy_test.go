@@ -139,16 +139,10 @@ func TestProgrammingLatency(t *testing.T) {
 	m := newProxyMetrics(publish.NewBacklog(nil), both, false)
 	reg.MustRegister(m.programming)
 	commit := time.Unix(1000, 0)
-	var out triggers
-	port := func(v4, v6 int) *model.Service {
-		return &model.Service{Ports: []model.Port{{Backends: [model.Families]model.Backends{endpoints(v4, 0), endpoints(v6, 0)}}}}
-	}
-	out.add(&model.Changes{
-		Services: []model.Change{{Old: port(1, 1), New: port(2, 1)}},
-		Triggers: []time.Time{commit.Add(-400 * time.Millisecond), commit.Add(-90 * time.Second)},
-	})
-	out.add(&model.Changes{Services: []model.Change{{New: port(1, 1)}}, Triggers: []time.Time{commit.Add(-2 * time.Second)}})
-	m.programmed(out.list, commit)
+	m.programmed([]model.Trigger{
+		{At: commit.Add(-400 * time.Millisecond)}, {At: commit.Add(-90 * time.Second)},
+		{At: commit.Add(-2 * time.Second)}, {At: commit.Add(-2 * time.Second), Family: model.IPv6},
+	}, commit)
 	v4, v6 := histogram(t, reg, metricProgramming, "IPv4"), histogram(t, reg, metricProgramming, "IPv6")
 	if v4.count != 3 || v6.count != 1 || v4.sum != 92.4 || v6.sum != 2 {
 		t.Errorf("observed %d in %v s of IPv4 and %d in %v s of IPv6", v4.count, v4.sum, v6.count, v6.sum)

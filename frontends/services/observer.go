@@ -77,8 +77,8 @@ func (o *observer) Rejected(key model.Key, err error) {
 func (o *observer) Answered(since, committed time.Time) {
 	if !committed.IsZero() {
 		o.metrics.latency.Observe(committed.Sub(since).Seconds())
-		o.metrics.proxy.programmed(o.content.triggers.list, committed)
+		o.metrics.proxy.programmed(o.content.triggers, committed)
 	}
-	o.content.triggers.list = nil
+	o.content.triggers = nil
 	o.health.Updated()
 }

@@ -94,7 +94,7 @@ func New(cfg Config) (*Recorder, error) {
 	}, nil
 }
 
-// Node reports an event about the proxy of this node.
+// Node reports an event about the proxy of this node, as Service does.
 func (r *Recorder) Node(kind, reason, message string) {
 	if r == nil {
 		return
@@ -104,7 +104,8 @@ func (r *Recorder) Node(kind, reason, message string) {
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: "StartKubeProxy"})
 }
 
-// Service reports an event about a Service.
+// Service reports an event about a Service. It does not block: events wait in a queue, and
+// are dropped if it is full.
 func (r *Recorder) Service(name types.NamespacedName, kind, reason, message string) {
 	action := "Program"
 	if reason == FailedToStartServiceHealthcheck {

@@ -19,7 +19,8 @@ type ProxyConfig struct {
 	Families [model.Families]bool
 	// Timeout is how long a change may wait for its commit.
 	Timeout time.Duration
-	// Pending returns since when the oldest change waits, zero if none does.
+	// Pending returns since when the oldest change waits, zero if none does; nil means
+	// that none ever does.
 	Pending func() time.Time
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -47,7 +48,8 @@ const (
 	metricLivez   = "kubeproxy_proxy_livez_total"
 )
 
-// NewProxy returns a proxy that is starting, which counts as healthy.
+// NewProxy returns a proxy that is starting, which counts as healthy and eligible. An error
+// means that the metrics are registered already.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -68,7 +70,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	return p, nil
 }
 
-// Updated notes that everything known is committed.
+// Updated notes that everything known is committed: publish.Observer.Answered.
 func (p *Proxy) Updated() {
 	now := p.cfg.Now()
 	p.mu.Lock()
@@ -83,8 +85,9 @@ func (p *Proxy) SetEligible(eligible bool) {
 	p.ineligible = !eligible
 }
 
-// Require adds a condition of another part of the process: while it returns an error, the
-// proxy is unhealthy, and the answer has the error's text.
+// Require adds a condition of another part of the process: while check returns an error,
+// the proxy is unhealthy, and the answer has the text of the first such error. check is
+// called by several goroutines, for each answer, and must return soon.
 func (p *Proxy) Require(check func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,8 +103,8 @@ type FamilyHealth struct {
 // Health is the answer of /healthz and /livez. The names in JSON and their order are
 // those of kube-proxy.
 type Health struct {
-	// LastUpdated is when the last commit was acknowledged. For a healthy node it is the
-	// present time, as in kube-proxy.
+	// LastUpdated is when the last commit was acknowledged. The handlers set it to the
+	// present time if the answer is 200, as kube-proxy does.
 	LastUpdated time.Time `json:"lastUpdated"`
 	CurrentTime time.Time `json:"currentTime"`
 	// NodeEligible is set only in the answer of /healthz.

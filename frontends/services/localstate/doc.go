@@ -13,5 +13,7 @@
 //
 // # Errors
 //
-// Only Watch returns errors, which localstate.proto describes.
+// Watch fails with InvalidArgument if a request names half of a Service, and if the reader
+// wants only the present state, with Unavailable before everything is known and with
+// NotFound for a Service that has no rules here.
 package localstate

@@ -89,12 +89,12 @@ func New(cfg Config) *Model {
 		claims:            newClaims(),
 		noExtras:          new(extras),
 		dirty:             make(map[Key]struct{}),
-		triggers:          triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]time.Time)},
+		triggers:          triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]Trigger)},
 		this:              Node{Addresses: cfg.NodeAddresses},
 	}
 }
 
-// SetService stores a Service.
+// SetService stores a Service. Like the other Set methods it does not keep the object.
 func (m *Model) SetService(o *corev1.Service) {
 	m.stats.ServiceEvents++
 	m.stats.Work += uint64(1 + len(o.Spec.Ports))
@@ -183,7 +183,7 @@ func (m *Model) dropSlice(s *slice) {
 	m.dirty[s.of.key] = struct{}{}
 }
 
-// Dirty reports whether Refresh has anything to do.
+// Dirty reports whether Refresh has anything to do, which may turn out to change nothing.
 func (m *Model) Dirty() bool {
 	return len(m.dirty) > 0 || m.cidrsDirty || !equalNode(m.this, m.reportedNode)
 }
@@ -260,8 +260,8 @@ func (m *Model) Snapshot() Snapshot {
 	return m.Select(sortedKeys(m.records))
 }
 
-// Select returns the state with only the named Services, in the order of names. Names
-// that do not exist are ignored.
+// Select returns the state with only the named Services, in the order of names; nil names
+// none. Names that do not exist are ignored.
 func (m *Model) Select(names []Key) Snapshot {
 	s := Snapshot{
 		Revision: m.stats.Revision, Node: m.reportedNode, ServiceCIDRs: m.reportedCIDRs,

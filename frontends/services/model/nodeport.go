@@ -14,9 +14,10 @@ type NodePortAddresses struct {
 }
 
 // NodePortAddressesOf returns the addresses for a family. configured are the prefixes of
-// the configuration: a family that is not among them has no NodePorts, and loopback
-// addresses never accept them. Without configured it is the node's own address, or while
-// that is not known every address.
+// the configuration: a family that is not among them has no NodePorts, one with a prefix of
+// length 0 has them on all addresses, and loopback addresses never accept them. Without
+// configured it is the node's own address of the family, or every address while no address
+// of the node is known.
 func NodePortAddressesOf(configured []netip.Prefix, node *Node, f Family) NodePortAddresses {
 	var out NodePortAddresses
 	for _, p := range configured {

@@ -13,6 +13,7 @@ import (
 // Snapshot is the whole state at one revision. Its Services are sorted by name
 // and immutable.
 type Snapshot struct {
+	// Revision is Stats.Revision, which is not that of a commit.
 	Revision     uint64
 	Node         Node
 	ServiceCIDRs Prefixes

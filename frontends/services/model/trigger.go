@@ -11,12 +11,11 @@ import (
 // nothing can be published for long.
 const maxTriggers = 1 << 14
 
-// triggers are the times at which the endpoints of Services changed in the cluster, until
-// the next Refresh.
+// triggers are those of Services until the next Refresh.
 type triggers struct {
 	started int64
 	count   int
-	of      map[Key][]time.Time
+	of      map[Key][]Trigger
 }
 
 // triggerOf returns the trigger time of a slice in nanoseconds, 0 if it has none that is
@@ -39,13 +38,13 @@ func (t *triggers) collect(was, now *slice) {
 	if now.trigger <= t.started || was != nil && was.trigger == now.trigger || t.count >= maxTriggers {
 		return
 	}
-	t.of[now.of.key] = append(t.of[now.of.key], time.Unix(0, now.trigger).UTC())
+	t.of[now.of.key] = append(t.of[now.of.key], Trigger{At: time.Unix(0, now.trigger).UTC(), Family: now.family})
 	t.count++
 }
 
 // clear removes all.
 func (t *triggers) clear() {
 	if t.count > 0 {
-		t.of, t.count = make(map[Key][]time.Time), 0
+		t.of, t.count = make(map[Key][]Trigger), 0
 	}
 }

@@ -54,8 +54,8 @@ func TestTriggers(t *testing.T) {
 	} {
 		tt.do()
 		var got []time.Duration
-		for _, at := range m.Refresh().Triggers {
-			got = append(got, at.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+		for _, trigger := range m.Refresh().Triggers {
+			got = append(got, trigger.At.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 		}
 		if fmt.Sprint(got) != tt.want {
 			t.Errorf("%s: %v, want %s", tt.name, got, tt.want)
@@ -63,6 +63,23 @@ func TestTriggers(t *testing.T) {
 	}
 	if m.Stats().Skipped != 0 {
 		t.Error("a malformed trigger time is worth no report")
+	}
+}
+
+// TestTriggerFamily: a trigger has the family of its slice.
+//
+// Behaviour: 158.
+func TestTriggerFamily(t *testing.T) {
+	m := New(Config{Started: time.Unix(0, 0)})
+	s := svc("web", "10.96.0.1", 80)
+	s.Spec.ClusterIPs = []string{"10.96.0.1", "fd00:10:96::1"}
+	m.SetService(s)
+	six := eps("a", "web", ep("fd00::1"))
+	six.AddressType = discoveryv1.AddressTypeIPv6
+	m.SetSlice(triggered(six, "2026-01-01T00:00:01Z"))
+	m.SetSlice(triggered(eps("b", "web", ep("10.1.0.1")), "2026-01-01T00:00:02Z"))
+	if got := m.Refresh().Triggers; len(got) != 2 || got[0].Family != IPv6 || got[1].Family != IPv4 {
+		t.Errorf("triggers %v", got)
 	}
 }
 
@@ -74,7 +91,7 @@ func TestTriggersAreBounded(t *testing.T) {
 		when := time.Unix(int64(i+1), 0).UTC().Format(time.RFC3339Nano)
 		m.SetSlice(triggered(eps("a", "web", ep(fmt.Sprintf("10.1.0.%d", i%2+1))), when))
 	}
-	if got := m.Refresh().Triggers; len(got) != maxTriggers || got[0].Unix() != 1 {
+	if got := m.Refresh().Triggers; len(got) != maxTriggers || got[0].At.Unix() != 1 {
 		t.Errorf("%d triggers from %v, want the first %d", len(got), got[0], maxTriggers)
 	}
 }

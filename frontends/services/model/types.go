@@ -183,12 +183,18 @@ type Changes struct {
 	Node *Node
 	// ServiceCIDRs are the ranges of all ClusterIPs, nil if they do not differ.
 	ServiceCIDRs *Prefixes
-	// Triggers are the times at which the endpoints behind Services changed in the
-	// cluster: annotation endpoints.kubernetes.io/last-change-trigger-time.
-	Triggers []time.Time
+	// Triggers are the changes in the cluster that led to this one.
+	Triggers []Trigger
 }
 
-// Empty reports whether nothing changed.
+// Trigger is a change of the endpoints of a Service in the cluster, in one family.
+type Trigger struct {
+	// At is the annotation endpoints.kubernetes.io/last-change-trigger-time.
+	At     time.Time
+	Family Family
+}
+
+// Empty reports whether nothing changed. Triggers do not count.
 func (c *Changes) Empty() bool {
 	return len(c.Services) == 0 && c.Node == nil && c.ServiceCIDRs == nil
 }
@@ -210,7 +216,7 @@ type Stats struct {
 	// ServiceChanges and NodeChanges count differences in the outcome.
 	ServiceChanges uint64
 	NodeChanges    uint64
-	// Revision advances when Refresh finds a change.
+	// Revision counts the calls of Refresh that found a change in this process.
 	Revision uint64
 	// Skipped counts invalid parts of objects.
 	Skipped uint64

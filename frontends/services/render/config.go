@@ -26,9 +26,10 @@ type Config struct {
 	Detect Detect
 	// MasqueradeAll masquerades every flow to a ClusterIP.
 	MasqueradeAll bool
-	// MasqueradeBit is the bit of the packet mark, 0 to 31, that requests masquerading.
+	// MasqueradeBit is the bit of the packet mark, 0 to 31, that requests masquerading. 0
+	// is bit 0, not the default.
 	MasqueradeBit int
-	// NodePortAddresses are as in model.NodePortAddresses.
+	// NodePortAddresses are the configured ones of model.NodePortAddressesOf.
 	NodePortAddresses []netip.Prefix
 }
 

@@ -12,9 +12,9 @@ type frozen struct {
 	kept *weftv1.Table
 }
 
-// Freeze keeps the table of a family as it was committed in snapshots, and leaves it out
-// of patches, while the other family goes on. kept is the committed table, nil if there
-// is none. The renderer's state of the table is still updated.
+// Freeze makes Snapshot repeat kept, the committed table of a family, and leaves the family
+// out of patches, while the other family goes on. kept is nil if there is no such table.
+// The renderer's state of the table is still updated.
 func (r *Renderer) Freeze(f model.Family, kept *weftv1.Table) {
 	r.tables[f].frozen = frozen{on: true, kept: kept}
 }

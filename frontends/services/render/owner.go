@@ -10,9 +10,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Owner returns the Service that an object of a violation belongs to, such as
-// "element ip weft endpoints { 10.96.0.1 . tcp . 80 . 3 }" or "rule ip weft
-// remember-01234567-default/web/tcp/http__10.244.1.1/8080 #1".
+// Owner returns the Service that an object of a violation belongs to: an element, by its
+// key, or a chain or map of session affinity, by its name. Examples are "element ip weft
+// endpoints { 10.96.0.1 . tcp . 80 . 3 }" and "rule ip weft
+// remember-01234567-default/web/tcp/http__10.244.1.1/8080 #1". Chains that Services share
+// have no owner.
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 	if o.GetName() == "" {
 		return model.Key{}, false

@@ -30,7 +30,7 @@ func (r *Renderer) Update(c model.Changes) Update {
 	return r.update(c, &patches)
 }
 
-// Load is Update without a patch, for a caller that sends a snapshot.
+// Load applies changes without making a patch, for a caller that sends a snapshot.
 func (r *Renderer) Load(c model.Changes) {
 	var patches [model.Families]patch
 	for f := range patches {
