@@ -152,13 +152,9 @@ func serviceAccount(dir, server string) (*rest.Config, error) {
 	case server == "" || !errors.Is(err, os.ErrNotExist):
 		return nil, err
 	}
-	if ca := filepath.Join(dir, "ca.crt"); exists(ca) {
+	ca := filepath.Join(dir, "ca.crt")
+	if _, err := os.Stat(ca); err == nil {
 		rc.CAFile = ca
 	}
 	return rc, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -170,7 +170,7 @@ func (m *Manifests) scan() error {
 	for _, f := range m.files {
 		f.seen = false
 	}
-	before := make(map[identity]*object)
+	before := make(map[identity]object)
 	for _, e := range entries {
 		name := e.Name()
 		switch filepath.Ext(name) {
@@ -195,7 +195,7 @@ func (m *Manifests) scan() error {
 
 // visit reads one file if it has changed. The previous forms of the objects that it
 // had or has now are noted in before.
-func (m *Manifests) visit(name string, before map[identity]*object) {
+func (m *Manifests) visit(name string, before map[identity]object) {
 	path := filepath.Join(m.dir, name)
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
@@ -281,7 +281,7 @@ func (m *Manifests) setInvalid(f *file, err error) {
 }
 
 // replace sets the objects of a file.
-func (m *Manifests) replace(name string, f *file, objects []object, before map[identity]*object) {
+func (m *Manifests) replace(name string, f *file, objects []object, before map[identity]object) {
 	now := make(map[identity]object, len(objects))
 	for _, o := range objects {
 		now[o.id] = o
@@ -310,23 +310,18 @@ func (m *Manifests) replace(name string, f *file, objects []object, before map[i
 }
 
 // remember notes the form of an object before this scan.
-func (m *Manifests) remember(id identity, before map[identity]*object) {
+func (m *Manifests) remember(id identity, before map[identity]object) {
 	if _, noted := before[id]; !noted {
 		before[id] = m.current(id)
 	}
 }
 
-// current returns the form of an object that is in force, nil if there is none.
-func (m *Manifests) current(id identity) *object {
-	all := m.owners[id]
-	if len(all) == 0 {
-		return nil
+// current returns the form of an object that is in force, the zero value if there is none.
+func (m *Manifests) current(id identity) object {
+	if all := m.owners[id]; len(all) > 0 {
+		return m.files[all[0]].objects[id]
 	}
-	o, ok := m.files[all[0]].objects[id]
-	if !ok {
-		return nil
-	}
-	return &o
+	return object{}
 }
 
 // removeOwner notes that a file does not contain an object any more.
@@ -343,24 +338,19 @@ func (m *Manifests) removeOwner(id identity, name string) {
 // deliver compares the present forms of objects with those before, and delivers the
 // differences. They are sorted by kind and name: endpoints precede the Services that
 // use them.
-func (m *Manifests) deliver(before map[identity]*object) {
+func (m *Manifests) deliver(before map[identity]object) {
 	ids := slices.SortedFunc(maps.Keys(before), func(a, b identity) int { return strings.Compare(a.String(), b.String()) })
 	events := make([][]Event, len(m.users))
 	for _, id := range ids {
-		var was, is Object
-		old, now := before[id], m.current(id)
-		if old != nil {
-			was = old.object
-		}
-		if now != nil {
-			if old != nil && old.text == now.text {
+		was, is := before[id], m.current(id)
+		if is.object != nil {
+			if was.text == is.text {
 				continue
 			}
-			is = now.object
-			m.warnOrphan(now)
+			m.warnOrphan(&is)
 		}
 		for i, u := range m.users {
-			events[i] = append(events[i], u.change(was, is)...)
+			events[i] = append(events[i], u.change(was.object, is.object)...)
 		}
 	}
 	for i, u := range m.users {

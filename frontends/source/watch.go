@@ -53,7 +53,7 @@ func (w *resourceWatch) run(ctx context.Context) {
 		return
 	}
 	logged := ""
-	for {
+	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		sub, cancel := context.WithCancelCause(ctx)
 		w.reflect(sub, untilAbsent(w.requests, cancel))
 		err := context.Cause(sub)
@@ -69,14 +69,7 @@ func (w *resourceWatch) run(ctx context.Context) {
 			w.store.deleteAll()
 		}
 		w.store.setReady()
-		pause := time.NewTimer(wait.Jitter(w.retryAbsent, 1))
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-			return
-		case <-pause.C:
-		}
-	}
+	}, w.retryAbsent, 1, true)
 }
 
 // reflect runs a reflector of client-go until ctx ends. The reflector never resyncs:

@@ -56,9 +56,9 @@ func (m *Model) report(before map[claim][]Key) {
 		return cmp.Or(CompareKeys(a.service, b.service), CompareKeys(a.holder, b.holder))
 	})
 	for _, l := range sorted {
-		m.log.Warn("two Services claim the same address: the Service whose ClusterIP it is wins, then the older one; ties are broken by name",
+		m.cfg.Logger.Warn("two Services claim the same address: the Service whose ClusterIP it is wins, then the older one; ties are broken by name",
 			"claims", l.names(), "winner", l.holder.String(), "loser", l.service.String())
-		m.notify(Notice{Service: l.service, Reason: AddressConflict, Message: l.message()})
+		m.cfg.Notify(Notice{Service: l.service, Reason: AddressConflict, Message: l.message()})
 	}
 }
 

@@ -25,6 +25,6 @@ func (m *Model) reportFindings(kind string, name Key, before, now findings) {
 			continue
 		}
 		m.stats.Skipped++
-		m.log.Warn("object has an invalid field: ignoring it", "kind", kind, "namespace", name.Namespace, "name", name.Name, "field", f.field, "error", f.why)
+		m.cfg.Logger.Warn("object has an invalid field: ignoring it", "kind", kind, "namespace", name.Namespace, "name", name.Name, "field", f.field, "error", f.why)
 	}
 }

@@ -47,14 +47,10 @@ func (c *Config) setDefaults() {
 
 // Model is the state, with all objects in parsed form.
 type Model struct {
-	node              string
-	nodeAddresses     [Families]netip.Addr
-	ignoreExternalIPs bool
-	notify            func(Notice)
-	log               *slog.Logger
-	records           map[Key]*record
-	slices            map[types.NamespacedName]*slice
-	cidrs             map[string]*serviceCIDR
+	cfg     Config
+	records map[Key]*record
+	slices  map[types.NamespacedName]*slice
+	cidrs   map[string]*serviceCIDR
 	// largeSize is the constant, and smaller in tests.
 	largeSize int
 	claims    claims
@@ -77,20 +73,16 @@ type Model struct {
 func New(cfg Config) *Model {
 	cfg.setDefaults()
 	return &Model{
-		node:              cfg.NodeName,
-		nodeAddresses:     cfg.NodeAddresses,
-		ignoreExternalIPs: cfg.IgnoreExternalIPs,
-		notify:            cfg.Notify,
-		log:               cfg.Logger,
-		records:           make(map[Key]*record),
-		slices:            make(map[types.NamespacedName]*slice),
-		cidrs:             make(map[string]*serviceCIDR),
-		largeSize:         largeSize,
-		claims:            newClaims(),
-		noExtras:          new(extras),
-		dirty:             make(map[Key]struct{}),
-		triggers:          triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]Trigger)},
-		this:              Node{Addresses: cfg.NodeAddresses},
+		cfg:       cfg,
+		records:   make(map[Key]*record),
+		slices:    make(map[types.NamespacedName]*slice),
+		cidrs:     make(map[string]*serviceCIDR),
+		largeSize: largeSize,
+		claims:    newClaims(),
+		noExtras:  new(extras),
+		dirty:     make(map[Key]struct{}),
+		triggers:  triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]Trigger)},
+		this:      Node{Addresses: cfg.NodeAddresses},
 	}
 }
 

@@ -14,11 +14,11 @@ const DeletionTaint = "ToBeDeletedByClusterAutoscaler"
 // SetNode stores the Node. Other nodes than this one are ignored.
 func (m *Model) SetNode(o *corev1.Node) {
 	m.stats.NodeEvents++
-	if o.Name != m.node {
+	if o.Name != m.cfg.NodeName {
 		return
 	}
 	n, bad := m.parseNode(o)
-	m.reportFindings("Node", Key{Name: m.node}, m.nodeFindings, bad)
+	m.reportFindings("Node", Key{Name: m.cfg.NodeName}, m.nodeFindings, bad)
 	m.nodeFindings = bad
 	m.setNode(n)
 }
@@ -28,13 +28,13 @@ func (m *Model) SetNode(o *corev1.Node) {
 // use it.
 func (m *Model) DeleteNode(name string) {
 	m.stats.NodeEvents++
-	if name != m.node || !m.this.Known {
+	if name != m.cfg.NodeName || !m.this.Known {
 		return
 	}
 	n := m.this
 	n.Leaving = true
 	if !equalNode(n, m.this) {
-		m.log.Warn("Node object is deleted: keeping its last addresses", "node", name)
+		m.cfg.Logger.Warn("Node object is deleted: keeping its last addresses", "node", name)
 		m.setNode(n)
 	}
 }
@@ -72,7 +72,7 @@ func (m *Model) setNode(n Node) {
 func (m *Model) parseNode(o *corev1.Node) (Node, findings) {
 	var bad findings
 	n := Node{
-		Known: true, Name: m.node, Addresses: m.nodeAddresses,
+		Known: true, Name: m.cfg.NodeName, Addresses: m.cfg.NodeAddresses,
 		Leaving: o.DeletionTimestamp != nil || slices.ContainsFunc(o.Spec.Taints, func(t corev1.Taint) bool { return t.Key == DeletionTaint }),
 	}
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {

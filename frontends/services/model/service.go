@@ -82,7 +82,7 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 		s.internalLocal = *p == corev1.ServiceInternalTrafficPolicyLocal
 	}
 	s.parseAffinity(o)
-	s.parseExternal(o, m.ignoreExternalIPs)
+	s.parseExternal(o, m.cfg.IgnoreExternalIPs)
 	s.parseRanges(o)
 	s.parseHealthPort(o)
 	for i := range o.Spec.Ports {

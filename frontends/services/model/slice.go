@@ -100,11 +100,11 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 			continue
 		}
 		e := endpoint{addr: a, flags: stateFlags(&from.Conditions)}
-		if m.node == "" || from.NodeName == nil || *from.NodeName != m.node {
+		if m.cfg.NodeName == "" || from.NodeName == nil || *from.NodeName != m.cfg.NodeName {
 			e.flags |= elsewhere
 		}
 		if from.Hints != nil {
-			e.flags |= nodeHints(from.Hints, m.node)
+			e.flags |= nodeHints(from.Hints, m.cfg.NodeName)
 			e.zones = s.zoneHints(from.Hints, zones)
 		}
 		all = append(all, e)

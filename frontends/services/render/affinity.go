@@ -89,9 +89,7 @@ func parseRemember(name string, f model.Family) (netip.AddrPort, bool) {
 	if f == model.IPv6 {
 		addr = strings.ReplaceAll(addr, ".", ":")
 	}
-	a, err := netip.ParseAddr(addr)
-	n, err2 := strconv.ParseUint(port, 10, 16)
-	return netip.AddrPortFrom(a, uint16(n)), err == nil && err2 == nil
+	return parseAddrPort(addr, port)
 }
 
 // isRemember and isAffinity report whether a name is that of a chain or of a map of this

@@ -144,8 +144,12 @@ func (t *table) parseListener(parts []string, withAddr bool) (k listenerKey, ok 
 }
 
 func parseEndpoint(text string) (netip.AddrPort, bool) {
-	addr, port, ok := strings.Cut(text, " . ")
+	addr, port, _ := strings.Cut(text, separator)
+	return parseAddrPort(addr, port)
+}
+
+func parseAddrPort(addr, port string) (netip.AddrPort, bool) {
 	a, err := netip.ParseAddr(addr)
 	n, err2 := strconv.ParseUint(port, 10, 16)
-	return netip.AddrPortFrom(a, uint16(n)), ok && err == nil && err2 == nil
+	return netip.AddrPortFrom(a, uint16(n)), err == nil && err2 == nil
 }

@@ -206,10 +206,7 @@ func (s *Server) Set(objects ...Object) {
 	defer s.mu.Unlock()
 	for _, o := range objects {
 		k, key := s.kindOf(o), name(o)
-		after, ok := o.DeepCopyObject().(Object)
-		if !ok {
-			panic(fmt.Sprintf("apitest: %T", o))
-		}
+		after := o.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy of one
 		s.version++
 		after.SetResourceVersion(strconv.Itoa(s.version))
 		k.note(change{version: s.version, before: k.objects[key], after: after})
