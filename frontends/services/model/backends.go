@@ -12,9 +12,10 @@ type source struct {
 	family   Family
 }
 
-// gather appends the endpoints of a slice that a source selects. They are in sorted runs.
+// gather appends the endpoints of a slice, which may be nil, that a source selects. They
+// are in sorted runs.
 func (m *Model) gather(all []packedEndpoint, s *slice, of source) []packedEndpoint {
-	if s.family != of.family {
+	if s == nil || s.family != of.family {
 		return all
 	}
 	had := len(all)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -47,7 +48,7 @@ func (m *Model) updateIncremental(r *record) {
 	}
 	size := 0
 	for s := r.slices; s != nil; s = s.next {
-		size += 1 + s.len()
+		size += s.size()
 		m.stats.Work++
 	}
 	r.incremental = nil
@@ -71,51 +72,46 @@ func (m *Model) pool(r *record, of source) *pool {
 // updatePools applies the change of a slice to the pools of its Service; nil means no
 // slice.
 func (m *Model) updatePools(was, now *slice) {
-	some := now
-	if some == nil {
-		some = was
-	}
-	l := some.of.incremental
+	l := cmp.Or(now, was).of.incremental
 	if l == nil {
 		return
 	}
 	for of, p := range l.pools {
-		var a, b []packedEndpoint
-		if was != nil {
-			a = m.gather(nil, was, of)
-		}
-		if now != nil {
-			b = m.gather(nil, now, of)
-		}
-		p.all = p.all.apply(editsBetween(a, b), p.width, &m.stats.Work)
+		edits := editsBetween(m.gather(nil, was, of), m.gather(nil, now, of))
+		p.all = p.all.apply(edits, p.width, &m.stats.Work)
 	}
-	if was != nil {
-		l.size -= 1 + was.len()
+	l.size += now.size() - was.size()
+}
+
+// size counts a slice, which may be nil, and its endpoints.
+func (s *slice) size() int {
+	if s == nil {
+		return 0
 	}
-	if now != nil {
-		l.size += 1 + now.len()
-	}
+	return 1 + s.len()
 }
 
 // editsBetween returns the edits from one list to the other. It sorts both.
 func editsBetween(was, now []packedEndpoint) (out []edit) {
 	slices.SortFunc(was, comparePacked)
 	slices.SortFunc(now, comparePacked)
-	for len(was) > 0 || len(now) > 0 {
-		order := 0
-		if len(was) > 0 && len(now) > 0 {
-			order = was[0].compare(&now[0])
-		}
-		switch {
-		case len(now) == 0 || len(was) > 0 && order < 0:
+	for len(was) > 0 && len(now) > 0 {
+		switch order := was[0].compare(&now[0]); {
+		case order < 0:
 			out = append(out, edit{packedEndpoint: was[0]})
 			was = was[1:]
-		case len(was) == 0 || order > 0:
+		case order > 0:
 			out = append(out, edit{packedEndpoint: now[0], add: true})
 			now = now[1:]
 		default:
 			was, now = was[1:], now[1:]
 		}
+	}
+	for _, e := range was {
+		out = append(out, edit{packedEndpoint: e})
+	}
+	for _, e := range now {
+		out = append(out, edit{packedEndpoint: e, add: true})
 	}
 	return out
 }

@@ -366,8 +366,9 @@ func renderKeys[K comparable](p *patch, in set, u *uses[K], text func(K, []byte)
 
 // addKeys adds elements that have only a key.
 func addKeys[K any](p *patch, in set, keys []K, text func(K, []byte) []byte) {
-	var scratch [128]byte
+	var key []byte
 	for _, k := range keys {
-		p.set(in, text(k, scratch[:0]), nil, nil)
+		key = text(k, key[:0])
+		p.set(in, key, nil, nil)
 	}
 }
