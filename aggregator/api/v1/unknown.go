@@ -59,7 +59,7 @@ func unknownField(m protoreflect.Message) *UnknownField {
 // unknownOfElements does not use reflection, because there can be millions of elements.
 func unknownOfElements(elements []*Element) *UnknownField {
 	for j, e := range elements {
-		if e == nil || len(e.ProtoReflect().GetUnknown()) == 0 && e.Timeout == nil && e.State == nil {
+		if e == nil || len(e.ProtoReflect().GetUnknown())+len(e.Timeout.ProtoReflect().GetUnknown()) == 0 && e.State == nil {
 			continue
 		}
 		if u := unknownField(e.ProtoReflect()); u != nil {
