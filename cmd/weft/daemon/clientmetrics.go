@@ -25,8 +25,7 @@ const (
 type clientMetrics struct {
 	latency, limiter       restLatency
 	requestSize, replySize restSize
-	requests               restResult
-	retries                restRetry
+	requests, retries      restCounter
 }
 
 // newClientMetrics makes and registers the metrics.
@@ -41,9 +40,9 @@ func newClientMetrics(reg prometheus.Registerer) *clientMetrics {
 		limiter:     restLatency{histogram(metricLimiterSeconds, "Client side rate limiter latency in seconds. Broken down by verb, and host.", seconds)},
 		requestSize: restSize{histogram(metricRequestSize, "Request size in bytes. Broken down by verb and host.", bytes)},
 		replySize:   restSize{histogram(metricResponseSize, "Response size in bytes. Broken down by verb and host.", bytes)},
-		requests: restResult{prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricRequests,
+		requests: restCounter{prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricRequests,
 			Help: "Number of HTTP requests, partitioned by status code, method, and host."}, []string{"code", "method", "host"})},
-		retries: restRetry{prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricRequestsRetried,
+		retries: restCounter{prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricRequestsRetried,
 			Help: "Number of request retries, partitioned by status code, verb, and host."}, []string{"code", "verb", "host"})},
 	}
 	reg.MustRegister(m.latency, m.limiter, m.requestSize, m.replySize, m.requests, m.retries)
@@ -75,18 +74,15 @@ func (r restSize) Observe(_ context.Context, verb, host string, size float64) {
 	r.WithLabelValues(verb, host).Observe(size)
 }
 
-// restResult implements metrics.ResultMetric.
-type restResult struct{ *prometheus.CounterVec }
+// restCounter implements metrics.ResultMetric and metrics.RetryMetric.
+type restCounter struct{ *prometheus.CounterVec }
 
 // Increment implements metrics.ResultMetric.
-func (r restResult) Increment(_ context.Context, code, method, host string) {
+func (r restCounter) Increment(_ context.Context, code, method, host string) {
 	r.WithLabelValues(code, method, host).Inc()
 }
 
-// restRetry implements metrics.RetryMetric.
-type restRetry struct{ *prometheus.CounterVec }
-
 // IncrementRetry implements metrics.RetryMetric.
-func (r restRetry) IncrementRetry(_ context.Context, code, method, host string) {
+func (r restCounter) IncrementRetry(_ context.Context, code, method, host string) {
 	r.WithLabelValues(code, method, host).Inc()
 }

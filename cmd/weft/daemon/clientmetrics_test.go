@@ -33,7 +33,7 @@ func TestClientMetrics(t *testing.T) {
 	if _, err := c.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{}); err == nil {
 		t.Fatal("a server without anything has a node")
 	}
-	requests, ok := metrics.RequestResult.(restResult)
+	requests, ok := metrics.RequestResult.(restCounter)
 	if !ok {
 		t.Fatalf("client-go reports to %T", metrics.RequestResult)
 	}

@@ -1,12 +1,11 @@
 package kubeproxy
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/kube-proxy/config/v1alpha1"
 
 	"github.com/weft-proxy/weft/frontends/services"
@@ -89,7 +88,7 @@ func (o *Options) addClientFlags(flags *pflag.FlagSet) {
 	flags.Float32Var(&c.ClientConnection.QPS, "kube-api-qps", c.ClientConnection.QPS, "requests a second to the API server, on average")
 	flags.Int32Var(&c.ClientConnection.Burst, "kube-api-burst", c.ClientConnection.Burst, "requests to the API server at once")
 	flags.StringVar(&c.ClientConnection.ContentType, "kube-api-content-type", c.ClientConnection.ContentType, "content type of requests to the API server")
-	flags.Var(gateFlag{&c.FeatureGates}, "feature-gates", "NAME=true or NAME=false, separated by commas; AllowServiceExternalIPs=false ignores spec.externalIPs")
+	flags.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "`name=bool` pairs, separated by commas; AllowServiceExternalIPs=false ignores spec.externalIPs")
 	flags.StringVar(&c.HostnameOverride, "hostname-override", "", "name of this node in Kubernetes (default: the host's name)")
 	flags.BoolVar(&c.EnableProfiling, "profiling", false, "serve /debug/pprof beside /metrics")
 	flags.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "exit if an HTTP server cannot listen on its address")
@@ -136,38 +135,4 @@ func hide(flags *pflag.FlagSet, names ...string) {
 	for _, n := range names {
 		flags.Lookup(n).Hidden = true
 	}
-}
-
-// gateFlag is the value of --feature-gates.
-type gateFlag struct{ gates *map[string]bool }
-
-func (g gateFlag) Type() string { return "name=bool" }
-
-func (g gateFlag) String() string {
-	if g.gates == nil {
-		return ""
-	}
-	var out []string
-	for name, on := range *g.gates {
-		out = append(out, fmt.Sprintf("%s=%v", name, on))
-	}
-	slices.Sort(out)
-	return strings.Join(out, ",")
-}
-
-// Set adds gates to those that were given before.
-func (g gateFlag) Set(text string) error {
-	for _, part := range strings.Split(text, ",") {
-		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
-		switch {
-		case strings.TrimSpace(part) == "":
-			continue
-		case !ok || value != "true" && value != "false":
-			return fmt.Errorf("parse feature gate %q: want NAME=true or NAME=false", part)
-		case *g.gates == nil:
-			*g.gates = make(map[string]bool)
-		}
-		(*g.gates)[name] = value == "true"
-	}
-	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
@@ -49,19 +48,6 @@ func (e *lineTooLong) Error() string {
 //
 // Possible errors: io.EOF, *lineTooLong, those of the reader.
 func (l *lines) next() ([]byte, error) {
-	for {
-		line, err := l.read()
-		if err != nil {
-			return nil, err
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil
-		}
-	}
-}
-
-// read returns one line.
-func (l *lines) read() ([]byte, error) {
 	var line []byte
 	long := false
 	for {
@@ -82,7 +68,10 @@ func (l *lines) read() ([]byte, error) {
 		if long {
 			return nil, &lineTooLong{l.max}
 		}
-		return line, nil
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
+			return trimmed, nil
+		}
+		line = line[:0]
 	}
 }
 
@@ -153,33 +142,15 @@ func (a *answer) refuse(line int, err error) {
 		return
 	}
 	for _, v := range rejected.Violations {
-		if b, err := marshal(v); err == nil {
+		if b, err := protojson.Marshal(v); err == nil {
 			a.Violations = append(a.Violations, b)
 		}
 	}
 }
 
-// marshal is protojson without its random spacing.
-func marshal(m proto.Message) (json.RawMessage, error) {
-	b, err := protojson.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	if err := json.Compact(&out, b); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
 // write prints an answer as one line.
 func (a *answer) write(w io.Writer) error {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(a); err != nil {
-		return err
-	}
-	_, err := w.Write(out.Bytes())
-	return err
+	return enc.Encode(a)
 }
