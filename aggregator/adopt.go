@@ -27,12 +27,12 @@ func (w *writer) start(ctx context.Context) error {
 	w.intact = stored.Trusted
 	w.state.Adopt(dump, stored.Record.Desired)
 	w.purger.Add(w.state.Unpurged(dump), true)
-	w.revision = max(stored.Revision, uint64(w.now().UnixMilli())) //nolint:gosec // after 1970
-	w.statuses.adopt(w.state, w.revision, w.now())
+	w.revision = max(stored.Revision, uint64(w.cfg.Now().UnixMilli())) //nolint:gosec // after 1970
+	w.statuses.adopt(w.state, w.revision, w.cfg.Now())
 	for _, f := range w.state.Fragments() {
 		w.expirations.set(f.Key, f.Expires)
 	}
-	w.publish(w.state.Scope())
+	w.scope.Store(w.state.Scope())
 	w.metrics.revision.Set(float64(w.revision))
 	w.log.Info("adopted tables", "tables", len(dump), "fragments", w.state.Len(), "revision", w.revision)
 	if len(dump) > 0 && !stored.Trusted {
@@ -55,27 +55,27 @@ const claimInterval = 100 * time.Millisecond
 // another process owns them.
 func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 	for standing := false; ; {
-		dump, err := w.kernel.Adopt()
+		dump, err := w.cfg.Kernel.Adopt()
 		if err == nil {
 			w.metrics.work.WithLabelValues(workDumps).Inc()
 			if standing {
-				w.stand(false)
+				w.enter(stateStarting)
 			}
 			return dump, nil
 		}
 		var owned *kernel.OwnedError
-		if !errors.As(err, &owned) || !w.standby {
+		if !errors.As(err, &owned) || !w.cfg.Standby {
 			return nil, err
 		}
 		if !standing {
 			w.log.Info("standing by", "error", err)
-			w.stand(true)
+			w.enter(stateStandby)
 			standing = true
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(min(w.retry, claimInterval)):
+		case <-time.After(min(w.cfg.Retry, claimInterval)):
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (w *writer) dropUnclaimed() error {
 		return nil
 	}
 	w.flows.Before(plan.Deserted)
-	if _, err := w.kernel.Commit(plan.Ops); err != nil {
+	if _, err := w.cfg.Kernel.Commit(plan.Ops); err != nil {
 		w.state.Rollback()
 		w.drift = err.Error()
 		return fmt.Errorf("remove content without a fragment: %w", err)

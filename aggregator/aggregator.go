@@ -45,7 +45,7 @@ type Owner interface {
 	Owner() bool
 }
 
-// Flows is what the aggregator needs of conntrack.
+// Flows deletes conntrack entries.
 type Flows = flows.Conntrack
 
 // Defaults of Config.
@@ -61,8 +61,8 @@ const (
 	// DefaultSessionGrace is how long the fragments of sessions are kept after a
 	// restart until their publishers return.
 	DefaultSessionGrace = 30 * time.Second
-	// DefaultReadyGrace is how long after a start Ready waits for the publishers
-	// from before the restart.
+	// DefaultReadyGrace is how long after a start Converged waits for the
+	// publishers from before the restart.
 	DefaultReadyGrace = 30 * time.Second
 	// DefaultDrain bounds how long a graceful stop commits pending updates.
 	DefaultDrain = 5 * time.Second
@@ -88,13 +88,13 @@ type Config struct {
 	// SessionGrace is how long after a restart the fragments of sessions are kept
 	// until their publishers return; 0 means DefaultSessionGrace.
 	SessionGrace time.Duration
-	// ReadyGrace is how long Ready waits for the publishers from before a
-	// restart; 0 means DefaultReadyGrace.
+	// ReadyGrace is how long after a start Converged waits for the publishers from
+	// before it; 0 means DefaultReadyGrace.
 	ReadyGrace time.Duration
 	// Drain bounds a graceful stop; 0 means DefaultDrain.
 	Drain time.Duration
-	// Standby waits while another process holds the tables; without it Run
-	// fails with the *kernel.OwnedError.
+	// Standby makes Run wait while another process holds the tables. Without it Run
+	// returns the *kernel.OwnedError.
 	Standby bool
 	// Version is the daemon's version, for messages; it may be empty.
 	Version string
@@ -163,7 +163,7 @@ type Aggregator struct {
 	// state is the phase of Run.
 	state phase
 	// began is when the first update could be committed, in Unix nanoseconds;
-	// settled is true after Ready has returned nil.
+	// settled is true after Converged has returned nil.
 	began   atomic.Int64
 	settled atomic.Bool
 	ready   chan struct{}
@@ -255,11 +255,12 @@ func (a *Aggregator) Pending() int { return a.queue.len() }
 func (a *Aggregator) Revision() uint64 { return a.statuses.last() }
 
 // Run adopts what the kernel holds and commits updates until ctx ends. Then it
-// commits pending updates and returns nil. It is the only goroutine that uses
-// Kernel. It returns an error if the process cannot go on.
+// commits pending updates and returns nil. Only its goroutine calls Commit, Dump and
+// Adopt of the Kernel; DumpSet (see flows.SetDumper) and Owner are called at the same
+// time. It returns an error if the process cannot go on.
 // Possible errors: ErrCleanedUp (which is not a failure), *kernel.OwnedError
-// (another process owns the tables, and Config.Standby is false), the kernel's
-// at start.
+// (another process owns the tables, and Config.Standby is false),
+// statedir.ErrVersion, statedir.ErrInUse, the kernel's at start.
 func (a *Aggregator) Run(ctx context.Context) error {
 	defer a.stop()
 	// The goroutines that serve the writer end after it.

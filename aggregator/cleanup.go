@@ -43,7 +43,7 @@ func (w *writer) cleanup() ([]nft.TableID, error) {
 
 // removeAll deletes every table that carries weft's mark.
 func (w *writer) removeAll() ([]nft.TableID, error) {
-	dump, err := w.kernel.Dump()
+	dump, err := w.cfg.Kernel.Dump()
 	if err != nil || len(dump) == 0 {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (w *writer) removeAll() ([]nft.TableID, error) {
 	for i, t := range dump {
 		tables[i], ops[i] = t.ID, kernel.DeleteTable{Table: t.ID}
 	}
-	if _, err := w.kernel.Commit(ops); err != nil {
+	if _, err := w.cfg.Kernel.Commit(ops); err != nil {
 		// Whatever it was, the next step finds out what is there.
 		w.drift = err.Error()
 		return nil, err

@@ -35,7 +35,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	began := w.now()
+	began := w.cfg.Now()
 	return w.commitApplied(w.apply(batch), began)
 }
 
@@ -59,8 +59,8 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 		return nil, nil
 	}
 	w.flows.Before(plan.Deserted)
-	built := w.now()
-	stats, err := w.kernel.Commit(plan.Ops)
+	built := w.cfg.Now()
+	stats, err := w.cfg.Kernel.Commit(plan.Ops)
 	if err != nil {
 		w.state.Rollback()
 		if err := w.save(); err != nil {
@@ -285,10 +285,10 @@ func culprit(plan *desired.Plan, op, updates int) int {
 // acknowledge updates everything that readers see after a commit, and answers the
 // updates.
 func (w *writer) acknowledge(accepted []*submission, r Result, changed bool) {
-	w.statuses.committed(accepted, w.state, w.revision, w.now(), changed)
+	w.statuses.committed(accepted, w.state, w.revision, w.cfg.Now(), changed)
 	w.metrics.shadowed.Set(float64(w.state.Shadowed()))
 	w.roster.committed(accepted)
-	w.publish(w.state.Scope())
+	w.scope.Store(w.state.Scope())
 	w.count()
 	w.expiring(accepted)
 	w.conclude(accepted, r)

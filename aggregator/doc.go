@@ -42,7 +42,7 @@
 // their backends once, when the publishers of watched maps are back, and again after
 // a repair. If no map leads UDP anywhere, nothing is read.
 //
-// Affinity maps (Table.affinity_maps) are the only content from packets that weft
+// Affinity maps (MAP_ROLE_AFFINITY) are the only content from packets that weft
 // changes: an entry that leads to a removed backend would be renewed by each packet
 // that follows it. The state counts, for each value, the rules that make entries of
 // it. When a commit removes the last rule of a value, that map is read after the
@@ -95,9 +95,15 @@
 // # Health
 //
 // Healthy reports whether updates are or will be committed. It is for the decision to
-// restart the process. Ready is stricter, for the decision to send traffic to the
-// node: after a restart it waits until the publishers from before are back, or
+// restart the process. Converged is stricter, for the decision to send traffic to the
+// node: after a restart it is false until the publishers from before are back, or
 // Config.ReadyGrace is over.
+//
+// # Expiration
+//
+// A publisher may say when a fragment expires. The writer has the times of all
+// fragments in order, and one timer. It withdraws an expired fragment in the same way
+// as one of a session that has ended (abandoned.go).
 //
 // # Metrics
 //

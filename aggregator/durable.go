@@ -72,7 +72,7 @@ func (w *writer) storable(s *submission, f desired.Status) error {
 // One that has expired is removed. One that is refused is tried again after others, which may declare what it
 // refers to.
 func (w *writer) restore(stored []statedir.Fragment) error {
-	began := w.now()
+	began := w.cfg.Now()
 	stored = slices.DeleteFunc(stored, func(f statedir.Fragment) bool {
 		at := f.Content.GetExpireTime()
 		if at == nil || at.AsTime().After(began) {

@@ -11,9 +11,10 @@ var (
 	ErrNotFound = errors.New("no such fragment")
 	// ErrNoObject means that weft has no such object in the kernel.
 	ErrNoObject = errors.New("no such object")
-	// ErrInvalidName means that a publisher or fragment name is malformed.
+	// ErrInvalidName means that a name, a family or an element's key is malformed.
 	ErrInvalidName = admission.ErrInvalidName
-	// ErrProtocol means that a request is not valid in its place.
+	// ErrProtocol means that a request has no update, too many fragments or no object,
+	// or that it comes between the parts of a snapshot.
 	ErrProtocol = errors.New("protocol error")
 	// ErrStarting means that the kernel's tables are not adopted yet.
 	ErrStarting = errors.New("starting: the kernel's tables are not adopted yet")
@@ -24,12 +25,12 @@ var (
 	// ErrCleanedUp is the error of Run after Cleanup.
 	ErrCleanedUp = errors.New("all tables are removed")
 	// ErrGone means that the sender of an update was gone before the update was
-	// applied.
+	// applied, or before the aggregator had started.
 	ErrGone = errors.New("caller is gone")
 	// ErrSlowWatcher means that a watcher did not keep up and was dropped.
 	ErrSlowWatcher = errors.New("watcher too slow: events were lost")
-	// ErrKernel means that the kernel could not be reconciled, which is not the
-	// fault of the update.
+	// ErrKernel means that a plan could not be made because the kernel could not be
+	// reconciled. Updates wait for the kernel instead.
 	ErrKernel = errors.New("kernel unavailable")
 )
 

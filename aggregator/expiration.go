@@ -72,12 +72,12 @@ func (e *expirations) due(now time.Time) <-chan time.Time {
 
 // expired reports whether a fragment has expired.
 func (w *writer) expired(f desired.Status) bool {
-	return !f.Expires.IsZero() && !f.Expires.After(w.now())
+	return !f.Expires.IsZero() && !f.Expires.After(w.cfg.Now())
 }
 
 // expire has the fragments withdrawn that have expired by now.
 func (w *writer) expire() {
-	e, now := w.expirations, w.now()
+	e, now := w.expirations, w.cfg.Now()
 	for len(e.order) > 0 && !e.order[0].at.After(now) {
 		key := e.order[0].key
 		e.set(key, time.Time{})

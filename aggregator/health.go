@@ -8,8 +8,8 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Healthy returns why updates cannot be committed now: the aggregator stands by
-// or has stopped. A starting aggregator is healthy.
+// Healthy returns nil while updates are committed or will be, as during the start.
+// Otherwise the aggregator stands by or has stopped.
 // Possible errors: ErrStandby, ErrStopped.
 func (a *Aggregator) Healthy() error { return a.condition() }
 
@@ -20,7 +20,7 @@ type MissingError struct {
 	Publishers []string
 	// Fragments counts theirs that wait.
 	Fragments int
-	// Grace is how much longer they are waited for.
+	// Grace is how much longer Converged waits for them.
 	Grace time.Duration
 }
 

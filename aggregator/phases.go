@@ -13,7 +13,7 @@ type phases struct {
 
 // phases measures a commit that the kernel has just carried out.
 func (w *writer) phases(accepted []*submission, began, built time.Time) phases {
-	p := phases{build: built.Sub(began), kernel: w.now().Sub(built)}
+	p := phases{build: built.Sub(began), kernel: w.cfg.Now().Sub(built)}
 	for _, s := range accepted {
 		// What the aggregator does by itself was in no queue.
 		if !s.queued.IsZero() {

@@ -181,7 +181,7 @@ func (w *writer) plan(p *planning) error {
 
 // undisturbed reports whether no other process can have changed the kernel's tables.
 func (w *writer) undisturbed() bool {
-	o, ok := w.kernel.(Owner)
+	o, ok := w.cfg.Kernel.(Owner)
 	return ok && o.Owner()
 }
 
@@ -234,7 +234,7 @@ func (w *writer) preview(steps []*submission) (*desired.Preview, error) {
 	}
 	preview := w.state.Preview(keys)
 	var err error
-	if k, ok := w.kernel.(Checker); ok && len(preview.Ops) > 0 {
+	if k, ok := w.cfg.Kernel.(Checker); ok && len(preview.Ops) > 0 {
 		err = k.Check(preview.Ops)
 	}
 	w.state.Rollback()

@@ -18,7 +18,9 @@ type Result struct {
 	// Changes counts what the commit changed, for all of its updates together. It
 	// is nil if nothing was committed.
 	Changes *weftv1.Counts
-	Err     error
+	// Err is why the update did not take effect: a *RejectedError, ErrNotFound,
+	// ErrStopped or ErrGone. It is nil if the update is committed.
+	Err error
 }
 
 // submission is an admitted update on its way to the writer.

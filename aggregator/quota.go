@@ -6,7 +6,7 @@ import "github.com/weft-proxy/weft/aggregator/admission"
 //
 // Possible errors: those of desired.State.Apply, *RejectedError.
 func (w *writer) applyWithin(s *submission) error {
-	p := w.access.Publisher(s.key().Publisher)
+	p := w.cfg.Access.Publisher(s.key().Publisher)
 	if p == nil || s.stored || s.withdraws() {
 		return w.state.Apply(s.update)
 	}

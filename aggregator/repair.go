@@ -36,7 +36,7 @@ func (w *writer) repair() error {
 func (w *writer) tryRepair(last bool) error {
 	reason := w.drift
 	w.metrics.work.WithLabelValues(workDumps).Inc()
-	dump, err := w.kernel.Dump()
+	dump, err := w.cfg.Kernel.Dump()
 	if err != nil {
 		return fmt.Errorf("reread kernel: %w", err)
 	}
@@ -80,7 +80,7 @@ func (w *writer) tryRepair(last bool) error {
 func (w *writer) commitTables(ops []kernel.Op, last bool) (refused map[nft.TableID]error, _ error) {
 	refused = map[nft.TableID]error{}
 	for len(ops) > 0 {
-		_, err := w.kernel.Commit(ops)
+		_, err := w.cfg.Kernel.Commit(ops)
 		if err == nil {
 			return refused, nil
 		}
@@ -137,7 +137,7 @@ func (w *writer) leaveOut(refused map[nft.TableID]error) {
 	for id, err := range refused {
 		if w.unrepaired[id] == nil || w.unrepaired[id].Error() != err.Error() {
 			fresh = true
-			w.log.Error("cannot repair table", "table", id.String(), "error", err, "retry", w.retry)
+			w.log.Error("cannot repair table", "table", id.String(), "error", err, "retry", w.cfg.Retry)
 		}
 	}
 	w.unrepaired = refused
@@ -148,7 +148,7 @@ func (w *writer) leaveOut(refused map[nft.TableID]error) {
 	if fresh {
 		w.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: &weftv1.Drift{Reason: w.unrepairedReason()}}})
 	}
-	time.AfterFunc(w.retry, func() {
+	time.AfterFunc(w.cfg.Retry, func() {
 		select {
 		case w.again <- struct{}{}:
 		default:
@@ -181,9 +181,9 @@ func (w *writer) rewatch(ctx context.Context) <-chan kernel.Change {
 	}
 	changes, err := w.watch(ctx)
 	if err != nil {
-		w.log.Error("cannot watch the kernel", "error", err, "retry", w.retry)
+		w.log.Error("cannot watch the kernel", "error", err, "retry", w.cfg.Retry)
 		closed := make(chan kernel.Change)
-		time.AfterFunc(w.retry, func() { close(closed) })
+		time.AfterFunc(w.cfg.Retry, func() { close(closed) })
 		return closed
 	}
 	// Changes in between were not seen.
@@ -199,8 +199,8 @@ func (w *writer) suspects(be *kernel.BatchError) bool {
 	if !suspicious(be) || errors.Is(be, kernel.ErrForeignTable) {
 		return false
 	}
-	now := w.now()
-	if o, ok := w.kernel.(Owner); ok && o.Owner() && now.Sub(w.suspectedAt) < w.retry {
+	now := w.cfg.Now()
+	if o, ok := w.cfg.Kernel.(Owner); ok && o.Owner() && now.Sub(w.suspectedAt) < w.cfg.Retry {
 		return false
 	}
 	w.suspectedAt = now

@@ -82,8 +82,8 @@ func presence(publisher string, pid int32, connected bool) *weftv1.WatchResponse
 	return &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Presence{Presence: &weftv1.Presence{Publisher: publisher, Connected: connected, Pid: pid}}}
 }
 
-// Close ends the session: fragments whose lifetime is that of the session are
-// withdrawn, the others stay.
+// Close ends the session, and may be called again. It queues the withdrawal of the
+// fragments whose lifetime is that of the session, and does not wait for it.
 func (s *Session) Close() {
 	s.closed.Do(func() {
 		s.a.metrics.sessions.Dec()
@@ -101,11 +101,13 @@ func (s *Session) Close() {
 	})
 }
 
-// Push takes one message of the stream. The channel delivers the update's
-// outcome; it is nil where more parts of a snapshot are to come. Outcomes come
-// in the order of the updates. An error ends the stream.
+// Push accepts one message of the stream. The channel gets one value, the outcome of
+// the update, whose Err is a *RejectedError if the update is rejected. The channel is
+// nil if more parts of a snapshot are to come. Outcomes come in the order of the
+// updates. An error ends the stream.
 //
-// Possible errors: ErrProtocol, ErrStandby, ErrStopped.
+// Possible errors: ErrProtocol, ErrStandby, ErrStopped, ErrGone (the stream ended
+// during the start).
 func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
 	if err := s.a.admitting(s.done); err != nil {
 		return nil, err
@@ -244,9 +246,11 @@ func (l sessionScope) Set(table nft.TableID, name string) (*set.Set, bool) {
 	return nil, false
 }
 
-// Apply replaces a fragment and returns the outcome of that.
+// Apply replaces a fragment and returns the outcome of that. It rejects a fragment
+// whose lifetime is that of a session.
 //
-// Possible errors: *RejectedError, ErrStandby, ErrStopped, ctx's.
+// Possible errors: *RejectedError, ErrInvalidName (the publisher), ErrStandby,
+// ErrStopped, ErrGone (ctx ended during the start), ctx's.
 func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Fragment) (Result, error) {
 	key := desired.Key{Publisher: publisher, Name: f.GetName()}
 	if err := a.admitting(ctx.Done()); err != nil {
@@ -272,8 +276,8 @@ func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Frag
 
 // Delete withdraws a fragment.
 //
-// Possible errors: *RejectedError, ErrNotFound, ErrInvalidName, ErrStandby,
-// ErrStopped, ctx's.
+// Possible errors: *RejectedError, ErrNotFound, ErrInvalidName (the publisher or the
+// fragment), ErrStandby, ErrStopped, ErrGone (ctx ended during the start), ctx's.
 func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result, error) {
 	if err := a.admitting(ctx.Done()); err != nil {
 		return Result{}, err

@@ -90,7 +90,7 @@ func (s *statuses) committed(accepted []*submission, state *desired.State, revis
 		s.byKey[key] = st
 	}
 	// Updates can shadow elements of other fragments, or show them again.
-	for _, key := range state.Shaded() {
+	for _, key := range state.TakeShadowChanges() {
 		f, ok := state.Fragment(key)
 		if old := s.byKey[key]; ok && old != nil && old.GetShadowed() != uint64(f.Shadowed) { //nolint:gosec // a count
 			st := proto.CloneOf(old)

@@ -3,13 +3,11 @@ package aggregator
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/statedir"
@@ -17,34 +15,10 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// writer owns the merged state and the kernel. Only the goroutine of Run may
-// use its fields, except statuses and dir, which are safe for concurrent use.
+// writer owns the merged state and the kernel. Only the goroutine of Run may use
+// its fields, except those of the Aggregator.
 type writer struct {
-	kernel  Kernel
-	log     *slog.Logger
-	metrics *metrics
-	now     func() time.Time
-	retry   time.Duration
-	drain   time.Duration
-	grace   time.Duration
-	standby bool
-
-	queue    *queue
-	requests <-chan func(*writer)
-	hub      *hub
-	flows    *flows.Flusher
-	statuses *statuses
-	// roster knows the publishers.
-	roster *roster
-	dir    *statedir.Dir
-	// access has the rights and limits of publishers.
-	access *access.Control
-	// report announces a rejection.
-	report func(*RejectedError)
-	// publish makes the scope known to admission.
-	publish func(*desired.Scope)
-	// stand reports that the aggregator begins or ceases to stand by.
-	stand func(bool)
+	*Aggregator
 
 	state    *desired.State
 	limiter  *rate.Limiter
@@ -94,25 +68,13 @@ type writer struct {
 }
 
 func newWriter(a *Aggregator) *writer {
-	c := a.cfg
 	w := &writer{
-		kernel: c.Kernel, log: a.log, metrics: a.metrics, now: c.Now, retry: c.Retry, drain: c.Drain, grace: c.SessionGrace, standby: c.Standby,
-		queue: a.queue, requests: a.requests, hub: a.hub, flows: a.flows, statuses: a.statuses, report: a.report, roster: a.roster, dir: a.dir,
-		access:  c.Access,
-		publish: func(s *desired.Scope) { a.scope.Store(s) },
-		stand: func(on bool) {
-			if on {
-				a.enter(stateStandby)
-			} else {
-				a.enter(stateStarting)
-			}
-		},
-		state: desired.New(), limiter: rate.NewLimiter(c.Rate, c.Burst), returning: true, again: make(chan struct{}, 1),
+		Aggregator: a, state: desired.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1),
 		sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: newExpirations(),
 	}
-	w.state.FixedFlags(w.undisturbed())
+	w.state.SetFixedFlags(w.undisturbed())
 	w.purger = flows.NewPurger(flows.PurgerConfig{
-		Kernel: c.Kernel, State: w.state, Delay: c.Retry, Removed: a.flows.Ask, Log: a.log, Metrics: a.metrics.flows,
+		Kernel: a.cfg.Kernel, State: w.state, Delay: a.cfg.Retry, Removed: a.flows.Ask, Log: a.log, Metrics: a.metrics.flows,
 	})
 	return w
 }
@@ -126,7 +88,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	timer := time.NewTimer(0)
 	<-timer.C
 	defer timer.Stop()
-	grace := time.NewTimer(w.grace)
+	grace := time.NewTimer(w.cfg.SessionGrace)
 	defer grace.Stop()
 	for armed := false; ; {
 		// Under load there is always more to commit: others have their say in
@@ -160,7 +122,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			w.flows.Reconcile(w.state.Live())
 		case <-w.again:
 			w.tryAgain()
-		case <-w.expirations.due(w.now()):
+		case <-w.expirations.due(w.cfg.Now()):
 			w.expire()
 		case <-w.purger.Due():
 			w.purger.Step()
@@ -200,10 +162,10 @@ func (w *writer) drifted(c kernel.Change) {
 // watch subscribes to changes by other processes, if there can be any and the
 // kernel reports them.
 func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
-	if o, ok := w.kernel.(Owner); ok && o.Owner() {
+	if o, ok := w.cfg.Kernel.(Owner); ok && o.Owner() {
 		return nil, nil
 	}
-	k, ok := w.kernel.(Watcher)
+	k, ok := w.cfg.Kernel.(Watcher)
 	if !ok {
 		return nil, nil
 	}
@@ -216,7 +178,7 @@ func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
 
 // reserve reserves a commit and returns how long to wait for it.
 func (w *writer) reserve() time.Duration {
-	now := w.now()
+	now := w.cfg.Now()
 	return w.limiter.ReserveN(now, 1).DelayFrom(now)
 }
 
@@ -224,8 +186,8 @@ func (w *writer) reserve() time.Duration {
 // 0.
 func (w *writer) attempt() (delay time.Duration) {
 	if err := w.step(); err != nil {
-		w.log.Error("cannot reconcile the kernel", "error", err, "retry", w.retry)
-		return w.retry
+		w.log.Error("cannot reconcile the kernel", "error", err, "retry", w.cfg.Retry)
+		return w.cfg.Retry
 	}
 	return 0
 }
@@ -308,8 +270,8 @@ func (w *writer) batch() []*submission {
 
 // finish commits pending updates at a graceful stop, within the drain time.
 func (w *writer) finish() {
-	deadline := w.now().Add(w.drain)
-	for w.work() && w.now().Before(deadline) {
+	deadline := w.cfg.Now().Add(w.cfg.Drain)
+	for w.work() && w.cfg.Now().Before(deadline) {
 		if err := w.step(); err != nil {
 			w.log.Error("updates were lost at stop", "error", err)
 			break
@@ -318,7 +280,7 @@ func (w *writer) finish() {
 	for _, s := range w.held {
 		s.answer(Result{Err: ErrStopped})
 	}
-	w.purger.Drain(deadline.Sub(w.now()))
+	w.purger.Drain(deadline.Sub(w.cfg.Now()))
 	w.held = nil
 	if err := w.save(); err != nil {
 		w.log.Error("cannot save the record", "error", err)

@@ -28,7 +28,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Control is the policy in force. A nil Control limits no publisher.
+// Control is the policy in force. Its method Publisher accepts a nil Control, which
+// limits no publisher.
 type Control struct {
 	opts    Options
 	log     *slog.Logger
@@ -106,8 +107,7 @@ func (c *Control) Resolve(peer *Peer, want string) (Identity, error) {
 	return c.Policy().Resolve(peer, peer.UID == 0 || peer.UID == c.uid, want)
 }
 
-// Changed returns a channel that is closed when another policy is in force than
-// at the time of the call.
+// Changed returns a channel that is closed when the file has been read again.
 func (c *Control) Changed() <-chan struct{} { return *c.changed.Load() }
 
 // Reload reads the file again, also where it did not change: the names in it

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// What a file says that it is.
+// The values that a configuration must have.
 const (
 	APIVersion = "weft.dev/v1alpha1"
 	Kind       = "Configuration"

@@ -186,7 +186,8 @@ func (p *Policy) stranger(peer *Peer) *Refusal {
 	return r
 }
 
-// String returns what is known of a peer.
+// String returns the group, the executable and the first cgroup of a peer, for a
+// message that has the uid.
 func (p *Peer) String() string {
 	s := fmt.Sprintf("gid %d", p.GID)
 	if len(p.Groups) > 0 {

@@ -127,8 +127,8 @@ func (p *Publisher) most(limit Limit) int {
 	}
 }
 
-// Streams judges the number of open Publish streams with one more; nil allows
-// it.
+// Streams returns a Refusal if n open Publish streams, the new one included, are too
+// many, else nil.
 func (p *Publisher) Streams(n int) *Refusal {
 	if p.Limits.Streams == 0 || n <= p.Limits.Streams {
 		return nil

@@ -127,8 +127,8 @@ func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 	return b
 }
 
-// NewPatch returns a Builder for a patch of a fragment that has made the
-// declarations own.
+// NewPatch returns a Builder for a patch of a fragment that declares the sets and
+// maps in own; outer finds those of others.
 func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 	b := NewSnapshot(cfg, key, outer)
 	b.snapshot, b.own = false, own
@@ -138,7 +138,8 @@ func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 // Key returns the fragment that the update is for.
 func (b *Builder) Key() desired.Key { return b.key }
 
-// Cost returns how many elements and rules the update has.
+// Cost returns the number of elements and rules in the update, removals of elements
+// included.
 func (b *Builder) Cost() int { return b.rules + b.elements }
 
 // Reject adds a violation of the whole update.
@@ -146,8 +147,8 @@ func (b *Builder) Reject(reason weftv1.Violation_Reason, message string) {
 	b.bad.add(reason, nil, message)
 }
 
-// RejectName adds the violation that the fragment's name is invalid, and
-// shortens the name for messages.
+// RejectName adds the violation that the fragment's name is invalid. It also
+// shortens the name that Key returns.
 func (b *Builder) RejectName(err error) {
 	b.key.Name = Clip(b.key.Name)
 	b.Reject(weftv1.Violation_REASON_INVALID, err.Error())
@@ -198,7 +199,7 @@ func (b *Builder) count(n *int, by, limit int, what string) bool {
 }
 
 // Finish waits for the packing of elements, compiles the rules and returns the
-// update.
+// update. It is called once, after the last message was added.
 //
 // Possible errors: *RejectedError.
 func (b *Builder) Finish() (*desired.Update, error) {
@@ -226,9 +227,8 @@ func NoRoom(err error) string {
 	return fmt.Sprintf("cannot store a durable fragment in the state directory: %v: free some space, or use another lifetime", err)
 }
 
-// Recompile returns the update with its rules compiled against other
-// declarations. It is for an update whose declarations changed after it was
-// finished.
+// Recompile compiles the rules of an update that Finish has returned again, against
+// the present declarations of other fragments.
 //
 // Possible errors: *RejectedError.
 func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, error) {

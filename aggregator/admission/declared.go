@@ -17,8 +17,8 @@ func (d Declared) Set(table nft.TableID, name string) (*set.Set, bool) {
 	return s, ok
 }
 
-// Declared returns what the fragment declares after the update, and whether the
-// update changes that.
+// Declared returns the sets and maps that the fragment declares after the update.
+// changed is false if the update is a patch that names none.
 func (b *Builder) Declared() (_ Declared, changed bool) {
 	changed = b.snapshot
 	for _, t := range b.tables {

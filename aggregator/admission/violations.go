@@ -139,7 +139,7 @@ func position(p syntax.Pos) (line, column uint32) {
 	return uint32(max(p.Line, 0)), uint32(max(p.Column, 0)) //nolint:gosec // lengths of texts below 1 GiB
 }
 
-// Clip shortens a name for a message.
+// Clip shortens a name to 64 bytes and "..." for a message.
 func Clip(s string) string {
 	if len(s) > 64 {
 		return fmt.Sprintf("%.64s...", s)

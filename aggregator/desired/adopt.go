@@ -285,13 +285,8 @@ func (ad *adoption) share(o *set, h *holding, sh *setShare) {
 // replaceDumped replaces a declaration from a dump by the fragment's own, which
 // is equal but knows more of how it was written.
 func (s *State) replaceDumped(o *set, sh *setShare, d *nftset.Set) {
-	old := sh.decl
-	write := func(d *nftset.Set, dumped bool) {
-		sh.dumped = dumped
-		s.writeDecl(o, sh, d)
-	}
-	write(d, false)
-	s.undo = append(s.undo, func() { write(old, true) })
+	assign(s, &sh.dumped, false)
+	do(s, func(d *nftset.Set) { s.writeDecl(o, sh, d) }, d, sh.decl)
 }
 
 // setsShared returns the fragment's sets in which the orphan has a share too.

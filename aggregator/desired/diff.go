@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,12 +26,7 @@ func (s *State) Diff(dump []kernel.Table) *Plan {
 		dumped[dump[i].ID] = &dump[i]
 		s.table(dump[i].ID)
 	}
-	ids := make([]nft.TableID, 0, len(s.tables))
-	for id := range s.tables {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, compareTables)
-	for _, id := range ids {
+	for _, id := range slices.SortedFunc(maps.Keys(s.tables), compareTables) {
 		t := s.table(id)
 		d, before := dumped[id]
 		if !before {

@@ -27,8 +27,7 @@
 // they belong to; for elements a [Record] says which fragments have a share in a
 // set. A fragment that has not come back is adopted: it keeps what the kernel has
 // of it until its snapshot replaces it or it is withdrawn. Content without a
-// fragment is unclaimed, belongs to the orphan in this package's terms, and stays
-// until [State.DropUnclaimed].
+// fragment is unclaimed, and stays until [State.DropUnclaimed].
 //
 // # Elements from packets
 //

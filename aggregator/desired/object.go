@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -277,15 +278,7 @@ func uniqueObjects(ids []objectID) []objectID {
 
 // sortedObjects returns a map's keys in order.
 func sortedObjects[V any](m map[objectID]V) []objectID {
-	if len(m) == 0 {
-		return nil
-	}
-	ids := make([]objectID, 0, len(m))
-	for id := range m {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, compareObjectIDs)
-	return ids
+	return slices.SortedFunc(maps.Keys(m), compareObjectIDs)
 }
 
 // objectsOf are the declarations of a dumped table.

@@ -6,10 +6,10 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// FixedFlags sets whether the kernel refuses to change the flags of an existing
-// table, as it does (from Linux 6.9) while a process owns the table. Then a
-// table is made anew when it becomes dormant or ceases to be.
-func (s *State) FixedFlags(fixed bool) { s.fixedFlags = fixed }
+// SetFixedFlags says whether the kernel refuses to change the flags of an existing
+// table, as it does (from Linux 6.9) while a process owns the table. If it does, a
+// table is deleted and added again when it becomes dormant or ceases to be.
+func (s *State) SetFixedFlags(fixed bool) { s.fixedFlags = fixed }
 
 // reflag plans the ops that change the flags of an existing table. It returns
 // true if it has made the whole table anew.

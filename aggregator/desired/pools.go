@@ -222,8 +222,8 @@ func compareStale(a, b conntrack.Change) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
 }
 
-// Live returns the backends of every destination in the maps whose flows are
-// watched, ordered by address and port.
+// Live returns the destinations in the maps whose flows are watched that have
+// backends, ordered by address and port.
 func (s *State) Live() []conntrack.Destination {
 	type dest struct {
 		addr netip.Addr

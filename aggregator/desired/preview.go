@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"slices"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -18,8 +20,8 @@ type Preview struct {
 	Shadows []Shadow
 }
 
-// Before is an object before an op: a rule that is deleted, or a set that is
-// deleted or flushed.
+// Before is what the kernel holds before an op: the rule that is deleted, or the set
+// that is deleted or flushed. For a rule that is added, only Head is set.
 type Before struct {
 	Rule *compile.Rule
 	Set  *nftset.Set
@@ -102,12 +104,7 @@ func (f *fragment) appendShadows(all []Shadow, done map[*fragment]bool) []Shadow
 
 // shadows reports whether any element of the map is shadowed.
 func (o *set) shadows() bool {
-	for _, sh := range o.shares {
-		if sh.shadowed > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.shadowed > 0 })
 }
 
 // appendShadow appends the disagreements of one share about a key.

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -112,22 +113,12 @@ func (s *State) Record() Record {
 
 // sorted returns the fragments by publisher and name.
 func (s *State) sorted() []*fragment {
-	all := make([]*fragment, 0, len(s.fragments))
-	for _, f := range s.fragments {
-		all = append(all, f)
-	}
-	slices.SortFunc(all, func(a, b *fragment) int { return a.key.Compare(b.key) })
-	return all
+	return slices.SortedFunc(maps.Values(s.fragments), func(a, b *fragment) int { return a.key.Compare(b.key) })
 }
 
 // holdings returns the fragment's holdings, by table.
 func (f *fragment) holdings() []*holding {
-	all := make([]*holding, 0, len(f.tables))
-	for _, h := range f.tables {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b *holding) int { return compareTables(a.table.id, b.table.id) })
-	return all
+	return slices.SortedFunc(maps.Values(f.tables), func(a, b *holding) int { return compareTables(a.table.id, b.table.id) })
 }
 
 // tableID returns the table that a record names.

@@ -36,7 +36,7 @@ type State struct {
 	// since.
 	plan *decision
 
-	// fixedFlags is FixedFlags.
+	// fixedFlags is set by SetFixedFlags.
 	fixedFlags bool
 
 	scope      *Scope
@@ -48,7 +48,7 @@ type State struct {
 	work      Work
 
 	// shadowed counts shadowed elements; shaded are the fragments whose count
-	// may have changed since the last Shaded.
+	// may have changed since the last TakeShadowChanges.
 	shadowed int
 	shaded   map[*fragment]struct{}
 	// usage is what each publisher holds, without publishers that hold nothing.
@@ -279,10 +279,7 @@ func (f *fragment) before(g *fragment) bool {
 	if f.priority != g.priority {
 		return f.priority < g.priority
 	}
-	if c := strings.Compare(f.key.Publisher, g.key.Publisher); c != 0 {
-		return c < 0
-	}
-	return f.key.Name < g.key.Name
+	return f.key.Compare(g.key) < 0
 }
 
 func newFragment(key Key, id identity) *fragment {
@@ -354,12 +351,8 @@ func (s *State) writeHolding(h *holding, in bool) {
 		return
 	}
 	delete(h.fragment.tables, t.id)
-	for i, other := range t.holdings {
-		if other == h {
-			t.holdings = append(t.holdings[:i], t.holdings[i+1:]...)
-			return
-		}
-	}
+	i := slices.Index(t.holdings, h)
+	t.holdings = slices.Delete(t.holdings, i, i+1)
 }
 
 func (s *State) setTableComment(h *holding, comment string) {

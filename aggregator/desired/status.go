@@ -83,9 +83,9 @@ func (s *State) Awaited() (fragments, flows bool) {
 // Shadowed returns the number of shadowed elements of all fragments.
 func (s *State) Shadowed() int { return s.shadowed }
 
-// Shaded returns the fragments whose number of shadowed elements may have
+// TakeShadowChanges returns the fragments whose number of shadowed elements may have
 // changed since the last call, in no order.
-func (s *State) Shaded() []Key {
+func (s *State) TakeShadowChanges() []Key {
 	if len(s.shaded) == 0 {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 // changed since. Compile it again with the present Scope and apply it again.
 var ErrStale = errors.New("declarations have changed since the update was compiled")
 
-// Reason classifies a violation; the numbers are those of Reason in
+// Reason classifies a violation. The numbers are the first of Violation.Reason in
 // weft.proto.
 type Reason uint8
 

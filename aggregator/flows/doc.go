@@ -1,6 +1,6 @@
 // Package flows removes what a commit leaves behind in the kernel outside of the
 // ruleset: UDP conntrack entries that lead to backends that are gone, and entries
-// of affinity maps that no rule makes any more. Plans of package desired come in;
+// of affinity maps that no rule makes any more. What a commit made stale comes in;
 // calls of conntrack and of the kernel go out. Read flusher.go first.
 //
 // [Flusher] removes conntrack entries, and [Purger] entries of affinity maps.

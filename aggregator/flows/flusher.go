@@ -39,7 +39,7 @@ type Config struct {
 	Notes Notes
 	// NoteErrors counts errors of Notes.
 	NoteErrors prometheus.Counter
-	// Publish publishes the event of a commit.
+	// Publish publishes the event of a commit. It must not block or call the Flusher.
 	Publish func(*weftv1.WatchResponse)
 	Log     *slog.Logger
 	Metrics *Metrics
@@ -123,7 +123,7 @@ func (f *Flusher) Resume(live func() []conntrack.Destination) {
 
 // After receives what a commit made stale, and the event of the commit, which is
 // published with the number of flows that were removed. If several commits share
-// a pass, the event of the last one has the number. After never blocks.
+// a pass, the event of the last one has the number. After does not wait for conntrack.
 func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	f.mu.Lock()
 	f.committing = false
@@ -161,7 +161,7 @@ func (f *Flusher) Reconcile(live []conntrack.Destination) {
 	wake(f.nudge)
 }
 
-// Ask has Overdue deliver a value.
+// Ask makes Overdue deliver a value, so that its receiver calls Reconcile.
 func (f *Flusher) Ask() { wake(f.overdue) }
 
 // wake sends to a channel with room for one value, unless it is full.

@@ -18,7 +18,7 @@
 //	*.damaged, *.damaged-N  damaged files that were renamed, at most ten of a name
 //
 // A rename needs no room on a full disk, so a start does not trust a record that
-// the kernel has outrun.
+// is older than the kernel.
 //
 // # The database
 //
@@ -85,6 +85,6 @@
 //
 // # Errors
 //
-// Load fails with ErrVersion or ErrInUse. Everything else is an error of a write,
-// which names the operation.
+// Load fails with ErrVersion or ErrInUse. The errors of other methods name the
+// operation that failed.
 package statedir

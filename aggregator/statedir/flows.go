@@ -15,7 +15,7 @@ type FlowNotes struct{ dir *Dir }
 // FlowNotes returns the notes of package flows.
 func (d *Dir) FlowNotes() *FlowNotes { return &FlowNotes{d} }
 
-// Load returns what an earlier run stored last.
+// Load returns what [Dir.Load] has read.
 func (n *FlowNotes) Load() ([]conntrack.Change, error) { return n.dir.flows, nil }
 
 // Save replaces the stored destinations.

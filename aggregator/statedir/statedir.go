@@ -29,8 +29,8 @@ const (
 
 // Config describes a Dir.
 type Config struct {
-	// Path is the directory, which is created if it is missing. Empty stores
-	// nothing.
+	// Path is the directory, which is created if it is missing. If it is empty,
+	// there is nothing to load, records are not stored, and nothing else may be.
 	Path string
 	// Retry is the time between attempts to store a fragment that could not be
 	// stored; it must be positive.
@@ -273,8 +273,9 @@ func (d *Dir) update(f func(*bolt.Tx) error) error {
 	return guarded(func() error { return db.Update(f) })
 }
 
-// Room returns why the directory cannot store a fragment whose messages have n
-// bytes. Its entries may be larger, because they hold texts in full.
+// Room tries to reserve the room for a fragment whose messages have n bytes, and
+// returns why the directory has none. Entries may be larger than messages, because
+// they hold texts in full.
 func (d *Dir) Room(n int) error {
 	if err := makeDir(d.path); err != nil {
 		return err
@@ -285,8 +286,8 @@ func (d *Dir) Room(n int) error {
 // minRoom is the room for the pages that a small change rewrites.
 const minRoom = 1 << 15
 
-// Close closes the database. Fragments that are not stored by then are not
-// stored.
+// Close closes the database. It is called after Run has ended; what is queued then is
+// lost.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
