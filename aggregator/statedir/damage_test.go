@@ -277,7 +277,7 @@ func FuzzRecordFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c := &conversion{}
+		c := &Contents{}
 		if c.decodeRecord(payload) != nil {
 			return
 		}

@@ -60,25 +60,19 @@ var (
 // ErrVersion.
 func (s seal) open(b []byte) ([]byte, error) {
 	line, payload, ok := bytes.Cut(b, []byte{'\n'})
-	if !ok || len(line) > maxHeader {
-		return nil, errUnsealed
-	}
 	fields := strings.Split(string(line), " ")
-	if len(fields) != 3 || fields[0] != s.kind {
+	if !ok || len(line) > maxHeader || len(fields) != 3 || fields[0] != s.kind {
 		return nil, errUnsealed
 	}
-	version, err := strconv.Atoi(fields[1])
-	if err != nil {
-		return nil, errUnsealed
-	}
+	version, malformed := strconv.Atoi(fields[1])
 	want, err := hex.DecodeString(strings.TrimPrefix(fields[2], "sha256:"))
-	if err != nil {
+	sum := sha256.Sum256(payload)
+	switch {
+	case malformed != nil || err != nil:
 		return nil, errUnsealed
-	}
-	if sum := sha256.Sum256(payload); !bytes.Equal(sum[:], want) {
+	case !bytes.Equal(sum[:], want):
 		return nil, errChecksum
-	}
-	if version != s.version {
+	case version != s.version:
 		return nil, fmt.Errorf("%w: %s has version %d, and this weft reads version %d: start the version of weft that wrote it", ErrVersion, s.kind, version, s.version)
 	}
 	return payload, nil
@@ -103,48 +97,86 @@ func (s seal) read(path string) ([]byte, error) {
 	return s.open(b)
 }
 
-// conversion reads the former files.
-type conversion struct {
-	Contents
-	dir string
-	// read are the files that were read, damaged those that could not be.
-	read    []string
-	damaged []damagedFile
-	// stale is true if the record is older than the kernel.
-	stale bool
-}
-
-type damagedFile struct {
+// legacyFile is one of the former files, with what reads its content.
+type legacyFile struct {
 	path string
 	kind Kind
-	err  error
+	seal
+	decode func([]byte) error
+	err    error
 }
 
 // convert reads the former files, if there are any. They are removed once the
-// database is created.
+// database is created. Damaged ones are renamed, if no other is of a version that
+// cannot be read.
 //
 // Possible errors: ErrVersion.
 func (d *Dir) convert() (*Contents, error) {
-	c := &conversion{dir: d.path}
-	for _, read := range []func() error{c.readRecord, c.readFragments, c.readFlows} {
-		if err := read(); err != nil {
-			return nil, err
+	c := &Contents{}
+	files, damaged := c.legacyFiles(d.path)
+	for _, f := range files {
+		stale := filepath.Base(f.path) == legacyStale
+		if stale && c.recorded {
+			continue
 		}
-	}
-	for _, file := range c.damaged {
-		renamed, err := moveDamaged(file.path)
+		b, err := f.read(f.path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case errors.Is(err, ErrVersion):
+			return nil, fmt.Errorf("%s: %w", f.path, err)
+		case err == nil:
+			err = f.decode(b)
+		}
 		if err != nil {
-			d.log.Error("damaged file is not renamed", "file", file.path, "error", err)
+			f.err = err
+			damaged = append(damaged, f)
+			continue
 		}
-		d.lost(file.kind, fmt.Errorf("read %s: %w: it was renamed to %s", file.path, file.err, renamed))
+		d.converted = append(d.converted, f.path)
+		d.outdated = d.outdated || stale
 	}
-	if c.stale {
-		d.outdated = true
+	for _, f := range damaged {
+		renamed, err := moveDamaged(f.path)
+		if err != nil {
+			d.log.Error("damaged file is not renamed", "file", f.path, "error", err)
+		}
+		d.lost(f.kind, fmt.Errorf("read %s: %w: it was renamed to %s", f.path, f.err, renamed))
+	}
+	if d.outdated {
 		c.distrust()
 		d.lost(KindRecord, errOutdated)
 	}
-	d.converted = c.read
-	return &c.Contents, nil
+	return c, nil
+}
+
+// legacyFiles returns the former files that there may be in a directory, to be read
+// into the contents, and directories that cannot be read.
+func (c *Contents) legacyFiles(dir string) (files, unreadable []legacyFile) {
+	files = []legacyFile{
+		{path: filepath.Join(dir, legacyRecord), kind: KindRecord, seal: recordSeal, decode: c.decodeRecord},
+		{path: filepath.Join(dir, legacyStale), kind: KindRecord, seal: recordSeal, decode: c.decodeRecord},
+		{path: filepath.Join(dir, legacyFlows), kind: KindFlows, seal: flowsSeal, decode: func(b []byte) error { return json.Unmarshal(b, &c.flows) }},
+	}
+	_ = filepath.WalkDir(filepath.Join(dir, legacyDurable), func(path string, e fs.DirEntry, err error) error {
+		name, ok := strings.CutSuffix(filepath.Base(path), legacyExt)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			unreadable = append(unreadable, legacyFile{path: path, kind: KindFragment, err: err})
+		case ok && !e.IsDir():
+			f := Fragment{Key: desired.Key{Publisher: filepath.Base(filepath.Dir(path)), Name: name}, Content: &weftv1.Fragment{}}
+			files = append(files, legacyFile{path: path, kind: KindFragment, seal: fragmentSeal, decode: func(b []byte) error {
+				if err := f.decode(b); err != nil {
+					return err
+				}
+				c.Fragments = append(c.Fragments, f)
+				return nil
+			}})
+		}
+		return nil
+	})
+	return files, unreadable
 }
 
 // removeConverted removes former files, and the directories of fragments that are
@@ -160,43 +192,8 @@ func removeConverted(paths []string) {
 	}
 }
 
-// file reads a sealed file and decodes it; false means that it is missing or
-// damaged.
-func (c *conversion) file(path string, kind Kind, s seal, decode func([]byte) error) (bool, error) {
-	b, err := s.read(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case errors.Is(err, ErrVersion):
-		return false, fmt.Errorf("%s: %w", path, err)
-	case err == nil:
-		err = decode(b)
-	}
-	if err != nil {
-		c.damaged = append(c.damaged, damagedFile{path, kind, err})
-		return false, nil
-	}
-	c.read = append(c.read, path)
-	return true, nil
-}
-
-// readRecord reads the record, or what a stale one says of lifetimes.
-func (c *conversion) readRecord() error {
-	for _, name := range []string{legacyRecord, legacyStale} {
-		found, err := c.file(filepath.Join(c.dir, name), KindRecord, recordSeal, c.decodeRecord)
-		if err != nil {
-			return err
-		}
-		if found {
-			c.stale = name == legacyStale
-			return nil
-		}
-	}
-	return nil
-}
-
 // decodeRecord decodes the JSON of a record.
-func (c *conversion) decodeRecord(b []byte) error {
+func (c *Contents) decodeRecord(b []byte) error {
 	var r struct {
 		Revision uint64 `json:"revision"`
 		Partial  bool   `json:"partial"`
@@ -221,31 +218,6 @@ func (c *conversion) decodeRecord(b []byte) error {
 	return nil
 }
 
-// readFragments reads the durable fragments.
-func (c *conversion) readFragments() error {
-	dir := filepath.Join(c.dir, legacyDurable)
-	for _, publisher := range c.list(dir) {
-		if !publisher.IsDir() && strings.Contains(publisher.Name(), damagedSuffix) {
-			continue
-		}
-		for _, e := range c.list(filepath.Join(dir, publisher.Name())) {
-			name, ok := strings.CutSuffix(e.Name(), legacyExt)
-			if !ok {
-				continue
-			}
-			f := Fragment{Key: desired.Key{Publisher: publisher.Name(), Name: name}, Content: &weftv1.Fragment{}}
-			found, err := c.file(filepath.Join(dir, publisher.Name(), e.Name()), KindFragment, fragmentSeal, f.decode)
-			if err != nil {
-				return err
-			}
-			if found {
-				c.Fragments = append(c.Fragments, f)
-			}
-		}
-	}
-	return nil
-}
-
 // decode decodes the message of a fragment.
 func (f *Fragment) decode(b []byte) error {
 	if err := proto.Unmarshal(b, f.Content); err != nil {
@@ -256,20 +228,4 @@ func (f *Fragment) decode(b []byte) error {
 		return errors.New("the file holds a fragment of another name")
 	}
 	return nil
-}
-
-// list returns what is in a directory, in order.
-func (c *conversion) list(dir string) []fs.DirEntry {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.damaged = append(c.damaged, damagedFile{dir, KindFragment, err})
-		return nil
-	}
-	return entries
-}
-
-// readFlows reads the destinations whose flows are to be removed.
-func (c *conversion) readFlows() error {
-	_, err := c.file(filepath.Join(c.dir, legacyFlows), KindFlows, flowsSeal, func(b []byte) error { return json.Unmarshal(b, &c.flows) })
-	return err
 }
