@@ -153,15 +153,9 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	check(r.out.seal())
-	if slices.ContainsFunc(r.stmts, writes) {
+	if slices.ContainsFunc(r.stmts, func(s statement) bool { _, ok := s.(*dynamicStmt); return ok }) {
 		r.out.Writes = must(ParseWrites(r.out.encoded.Bytes))
 	}
-}
-
-// writes reports whether a statement changes a named set.
-func writes(s statement) bool {
-	_, ok := s.(*dynamicStmt)
-	return ok
 }
 
 // terminal reports whether nothing after a statement is run.

@@ -17,10 +17,9 @@ func checkSecmark(m *syntax.Match, left term) {
 	case *ctTerm:
 		name = t.key.Name
 	}
-	if name != "secmark" {
-		return
+	if name == "secmark" {
+		fail(m.Right.Position(), "%s cannot be compared with a constant", describe(m.Left))
 	}
-	fail(m.Right.Position(), "%s cannot be compared with a constant", describe(m.Left))
 }
 
 // checkAssigned refuses the values that nft's grammar has no place for in an

@@ -81,11 +81,9 @@ func checkNoStatements(e *syntax.Elem) {
 // lookupCT refuses to look up the ct addresses that do not tell their
 // protocol: nft could not tell the type of the set.
 func lookupCT(key term) {
-	c, ok := key.(*ctTerm)
-	if !ok || c.key.Name != "saddr" && c.key.Name != "daddr" {
-		return
+	if c, ok := key.(*ctTerm); ok && (c.key.Name == "saddr" || c.key.Name == "daddr") {
+		fail(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
 	}
-	fail(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
 }
 
 // newLookup makes the term of a looked-up value.

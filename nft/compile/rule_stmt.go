@@ -85,18 +85,15 @@ func (r *ruleCompiler) assign(s *syntax.Assign) {
 			return expr.Library{Any: &google.Meta{Key: google.MetaKey(key.Key), SourceRegister: true, Register: reg}}
 		})
 	case *syntax.CT:
-		key, dir := selector.CTKeys.ByName("", target.Key), selector.NoDirection
+		key := selector.CTKeys.ByName("", target.Key)
 		if key == nil || !key.Settable || target.L3 != "" {
 			fail(target.Pos, "%s cannot be set", syntax.PrintExpr(target))
 		}
-		switch {
-		case target.Dir != "" && key.Direction == selector.DirectionNever:
+		if target.Dir != "" && key.Direction == selector.DirectionNever {
 			fail(target.Pos, "ct %s has no direction: write ct %s set", key.Name, key.Name)
-		case target.Dir != "":
-			dir = selector.ParseDirection(target.Dir)
 		}
 		r.assignKey(s, want{typ: key.Type, width: key.Bits, order: key.Order}, func(reg uint32) expr.Expr {
-			return &expr.CT{Key: key.Key, Source: reg, Direction: dir}
+			return &expr.CT{Key: key.Key, Source: reg, Direction: selector.ParseDirection(target.Dir)}
 		})
 	case *syntax.Exthdr:
 		r.assignExthdr(s, target)

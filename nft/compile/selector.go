@@ -22,11 +22,8 @@ func partOfTerm(t term) set.Part {
 func (r *ruleCompiler) meta(x *syntax.Meta) term {
 	key := selector.MetaKeys.ByName("", x.Key)
 	if key == nil {
-		names := make([]string, len(selector.MetaKeys))
-		for i := range selector.MetaKeys {
-			names[i] = selector.MetaKeys[i].Name
-		}
-		return fail(x.KeyPos, "unknown meta key %q: want %s", x.Key, strings.Join(names, ", "))
+		want := names(selector.MetaKeys, func(k selector.Key) string { return k.Name })
+		return fail(x.KeyPos, "unknown meta key %q: want %s", x.Key, want)
 	}
 	if key.Name == "nfproto" && r.ctx.family != nft.FamilyInet {
 		return fail(x.Pos, "meta nfproto is only useful in the inet family")
@@ -40,15 +37,21 @@ func (r *ruleCompiler) meta(x *syntax.Meta) term {
 	return &metaTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
 }
 
+// names joins the names of the rows of a table for messages.
+func names[T any](rows []T, name func(T) string) string {
+	var list []string
+	for _, row := range rows {
+		list = append(list, name(row))
+	}
+	return strings.Join(list, ", ")
+}
+
 // ct evaluates conntrack information.
 func (r *ruleCompiler) ct(x *syntax.CT) term {
 	key := selector.CTKeys.ByName(x.L3, x.Key)
 	if key == nil {
-		names := make([]string, len(selector.CTKeys))
-		for i := range selector.CTKeys {
-			names[i] = selector.CTKeys[i].Name
-		}
-		return fail(x.KeyPos, "unknown ct key %q: want %s", x.Key, strings.Join(names, ", "))
+		want := names(selector.CTKeys, func(k selector.Key) string { return k.Name })
+		return fail(x.KeyPos, "unknown ct key %q: want %s", x.Key, want)
 	}
 	t := &ctTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, order: key.Order}, key, selector.NoDirection}
 	switch {

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/selector"
@@ -32,11 +31,8 @@ func (r *ruleCompiler) payloadField(x *syntax.Payload) *payloadTerm {
 	}
 	f := h.Field(x.Field)
 	if f == nil {
-		names := make([]string, len(h.Fields))
-		for i := range h.Fields {
-			names[i] = h.Fields[i].Name
-		}
-		fail(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.Name, strings.Join(names, ", "))
+		want := names(h.Fields, func(f selector.Field) string { return f.Name })
+		fail(x.FieldPos, "unknown field %q of %s: want %s", x.Field, h.Name, want)
 	}
 	offset := r.locate(h, x.Pos)
 	r.requireICMP(h, f, x.Pos)
