@@ -30,7 +30,7 @@ func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}
-	r := newRuleCompiler(family, scope)
+	r := &ruleCompiler{scope: scope, ctx: newContext(family), out: &Rule{Family: family}}
 	if err := catch(func() { r.compile(parsed, rule.Comment) }); err != nil {
 		var e *syntax.Error
 		if errors.As(err, &e) && e.Line == "" {
@@ -104,10 +104,6 @@ type ruleCompiler struct {
 	ctx   context
 	stmts []statement
 	out   *Rule
-}
-
-func newRuleCompiler(family nft.Family, scope Scope) *ruleCompiler {
-	return &ruleCompiler{scope: scope, ctx: newContext(family), out: &Rule{Family: family}}
 }
 
 // add appends a statement. The statement that is being evaluated is not in the list yet, so

@@ -235,9 +235,9 @@ var cmpOps = map[string]google.CmpOp{
 
 // generate is statement's.
 func (s *vmapStmt) generate(g *generator) {
-	reg := g.regs.takeFor(s.lookup.key)
-	g.loadKey(s.lookup.key, reg)
-	g.emit(&google.Lookup{SourceRegister: reg.number(), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: s.lookup.table.set.Name, SetID: s.lookup.table.id})
+	reg := g.regs.takeFor(s.key)
+	g.loadKey(s.key, reg)
+	g.emit(&google.Lookup{SourceRegister: reg.number(), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: s.table.set.Name, SetID: s.table.id})
 }
 
 // verdictStmt is a verdict.

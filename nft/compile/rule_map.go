@@ -122,7 +122,10 @@ func packData(t term, parts []set.Part, interval bool) string {
 }
 
 // vmapStmt takes the verdict that a map gives for a key.
-type vmapStmt struct{ lookup *lookupTerm }
+type vmapStmt struct {
+	key   term
+	table *setTerm
+}
 
 // vmap evaluates "key vmap TABLE".
 func (r *ruleCompiler) vmap(x *syntax.Vmap) {
@@ -137,7 +140,7 @@ func (r *ruleCompiler) vmap(x *syntax.Vmap) {
 		checkNoStatements(e)
 		out.Data = set.VerdictData(verdict)
 	})
-	r.add(&vmapStmt{&lookupTerm{termInfo: termInfo{pos: x.Pos, typ: datatype.Verdict}, key: spec.key, table: table}})
+	r.add(&vmapStmt{spec.key, table})
 }
 
 // verdict checks a verdict and notes the chain that it names.

@@ -69,7 +69,7 @@ func (p *parser) concat(part func() Expr) Expr {
 	if !p.IsPunct(".") {
 		return x
 	}
-	c := &Concat{Pos: x.Position(), Parts: []Expr{x}}
+	c := &Concat{Pos: x.Position(), Parts: append(make([]Expr, 0, 4), x)}
 	for p.AcceptPunct(".") {
 		c.Parts = append(c.Parts, part())
 	}
