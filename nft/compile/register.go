@@ -11,7 +11,7 @@ type register uint32
 const registerSlots = 16
 
 // number returns the kernel's number of a register: that of the 128-bit
-// register where one begins, as nft chooses it, else that of the 32-bit one
+// register if one begins there, as nft chooses it, otherwise that of the 32-bit one
 // (NFT_REG_1, NFT_REG32_00).
 func (r register) number() uint32 {
 	if r%4 == 0 {
@@ -33,7 +33,7 @@ func (s *registers) take(n uint32, pos syntax.Pos) register {
 	return r
 }
 
-// takeFor returns the registers that nft takes for a value: what a
+// takeFor returns the registers that nft uses for a value: what a
 // concatenation needs, and a 128-bit register for all others.
 func (s *registers) takeFor(t term) register {
 	if c, ok := t.(*concatTerm); ok {

@@ -15,7 +15,7 @@ import (
 // Rule is a compiled rule: the expressions that the kernel runs, the
 // anonymous sets that they use, and what the rule refers to.
 //
-// A Rule is immutable and independent of the position that it takes in a
+// A Rule is immutable and independent of its position in a
 // chain, so it can be shared between goroutines and committed any number of
 // times.
 type Rule struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// checkSecmark refuses to compare a security mark with a number: numbers are
-// the kernel's own and mean nothing outside of it.
+// checkSecmark rejects the comparison of a security mark with a number, because the
+// numbers have a meaning only in the kernel.
 func checkSecmark(m *syntax.Match, left term) {
 	name := ""
 	switch t := left.(type) {
@@ -22,8 +22,8 @@ func checkSecmark(m *syntax.Match, left term) {
 	}
 }
 
-// checkAssigned refuses the values that nft's grammar has no place for in an
-// assignment to meta or ct.
+// checkAssigned rejects the values that nft's grammar does not have in an assignment to meta
+// or ct.
 func checkAssigned(s *syntax.Assign) {
 	switch target := s.Target.(type) {
 	case *syntax.Meta:
@@ -74,9 +74,8 @@ func walk(x syntax.Expr, f func(syntax.Expr)) {
 	}
 }
 
-// sourceType returns the type of what operations on bits are made with: a
-// shift has the type of integers where it is compared, but assigned it keeps
-// its own.
+// sourceType returns the type of the operand of operations on bits. The result of a shift
+// is an integer in comparisons, but in an assignment it keeps the type of its operand.
 func sourceType(t term) *datatype.Type {
 	for {
 		switch x := t.(type) {

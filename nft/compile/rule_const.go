@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// want is the type that a constant takes from the expression beside it.
+// want is the type that a constant gets from the expression that it is used with.
 type want struct {
 	typ   *datatype.Type
 	width uint32
@@ -170,7 +170,7 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) term {
 	}
 	typ := w.typ
 	if typ == datatype.Boolean && x.Text != "" && '0' <= x.Text[0] && x.Text[0] <= '9' {
-		// nft takes any number that the field holds, beside exists and missing.
+		// nft accepts any number that the field holds, as well as exists and missing.
 		typ = datatype.Integer
 	}
 	var room [16]byte
@@ -218,7 +218,7 @@ func (r *ruleCompiler) text(x *syntax.Const, w want) term {
 	return &constTerm{w.info(x.Pos), v}
 }
 
-// prefix evaluates ADDRESS/LENGTH. Bits behind the prefix are cleared.
+// prefix evaluates ADDRESS/LENGTH. The bits after the prefix are cleared.
 func (r *ruleCompiler) prefix(x *syntax.Prefix, w want) term {
 	c := r.single(x.X, w)
 	if w.isString() {

@@ -119,7 +119,7 @@ func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) uint32 {
 	return r.stack(known, h, pos)
 }
 
-// failConflict refuses a header that excludes what the rule matches.
+// failConflict rejects a header that excludes what the rule matches.
 func failConflict(known, h *selector.Header, pos syntax.Pos) {
 	fail(pos, "conflicting protocols: the rule matches %s, and %s cannot match then", known.Name, h.Name)
 }
@@ -196,8 +196,8 @@ func (r *ruleCompiler) prependMatch(left term, num uint64) {
 	r.learnValue(left, num)
 }
 
-// stack resolves that a link header is wanted where the rule matches another:
-// the header is behind that one, or was in front of it.
+// stack locates a link header if the rule matches another link header: the header comes
+// after that one, or before it.
 func (r *ruleCompiler) stack(known, h *selector.Header, pos syntax.Pos) uint32 {
 	lower := known
 	switch {

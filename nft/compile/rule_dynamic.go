@@ -100,9 +100,9 @@ func containsMap(x syntax.Expr) bool {
 	return found
 }
 
-// keyRegister takes the registers of the key. For maps nft takes a 128-bit register
-// each for key and data, also where the key is a concatenation; of a longer one it
-// overwrites the end, which is not repeated here.
+// keyRegister reserves the registers of the key. For maps nft uses a 128-bit register each
+// for key and data, even if the key is a concatenation. It overwrites the end of a longer
+// key; this package does not.
 func (s *dynamicStmt) keyRegister(g *generator) register {
 	if s.data == nil {
 		return g.regs.takeFor(s.key)
@@ -111,7 +111,7 @@ func (s *dynamicStmt) keyRegister(g *generator) register {
 	return g.regs.take((max(i.slots(), 1)+3)&^3, i.pos)
 }
 
-// generate is statement's.
+// generate implements statement.
 func (s *dynamicStmt) generate(g *generator) {
 	key := s.keyRegister(g)
 	g.load(s.key, key)

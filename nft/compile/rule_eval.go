@@ -86,8 +86,7 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 	return newConcat(x.Pos, parts)
 }
 
-// concatCT refuses the ct keys that may not be in a concatenation behind the parts
-// before them. nft 1.0.6 compiles two ports but aborts when it lists them.
+// concatCT rejects the ct keys that cannot follow the given parts of a concatenation. nft 1.0.6 compiles two ports but aborts when it lists them.
 func concatCT(c *ctTerm, before []term) {
 	switch c.key.Name {
 	case "proto-src", "proto-dst":

@@ -11,7 +11,7 @@ import (
 // exprStmt is a statement that is one expression and needs no register.
 type exprStmt struct{ expr.Expr }
 
-// generate is statement's.
+// generate implements statement.
 func (s exprStmt) generate(g *generator) { g.emitOwn(s.Expr) }
 
 // valueStmt is a statement whose expression reads up to two values from registers.
@@ -21,7 +21,7 @@ type valueStmt struct {
 	expr          func(first, second uint32) expr.Expr
 }
 
-// generate is statement's.
+// generate implements statement.
 func (s *valueStmt) generate(g *generator) {
 	first := g.loadOptional(s.first)
 	g.emitOwn(s.expr(first, g.loadOptional(s.second)))

@@ -148,7 +148,7 @@ func (g *generator) swap(t *swapTerm, dst register) {
 }
 
 // lookup loads what a map gives for a key. The key is loaded into the
-// registers that the value then takes.
+// registers of the value.
 func (g *generator) lookup(t *lookupTerm, dst register) {
 	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > registerSlots {
 		fail(t.pos, "map takes more than the kernel's %d bytes of registers", 4*registerSlots)
@@ -169,7 +169,7 @@ func (g *generator) loadKey(key term, dst register) {
 	g.regs.used -= space
 }
 
-// generate is statement's.
+// generate implements statement.
 func (s *matchStmt) generate(g *generator) {
 	reg, left := g.regs.takeFor(s.left), s.left.info()
 	prefix, ok := s.right.(*prefixTerm)
@@ -233,7 +233,7 @@ var cmpOps = map[string]google.CmpOp{
 	"any": google.CmpOpNeq, "none": google.CmpOpEq,
 }
 
-// generate is statement's.
+// generate implements statement.
 func (s *vmapStmt) generate(g *generator) {
 	reg := g.regs.takeFor(s.key)
 	g.loadKey(s.key, reg)
@@ -243,7 +243,7 @@ func (s *vmapStmt) generate(g *generator) {
 // verdictStmt is a verdict.
 type verdictStmt struct{ set.Verdict }
 
-// generate is statement's.
+// generate implements statement.
 func (s *verdictStmt) generate(g *generator) {
 	g.emit(&google.Verdict{Kind: google.VerdictKind(s.Code), Chain: s.Chain})
 }

@@ -78,8 +78,8 @@ func checkNoStatements(e *syntax.Elem) {
 	}
 }
 
-// lookupCT refuses to look up the ct addresses that do not tell their
-// protocol: nft could not tell the type of the set.
+// lookupCT rejects lookups of ct addresses whose protocol is not known, because then nft
+// does not know the type of the set.
 func lookupCT(key term) {
 	if c, ok := key.(*ctTerm); ok && (c.key.Name == "saddr" || c.key.Name == "daddr") {
 		fail(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
@@ -121,7 +121,7 @@ func packData(t term, parts []set.Part, interval bool) string {
 	return string(lo)
 }
 
-// vmapStmt takes the verdict that a map gives for a key.
+// vmapStmt looks up the verdict for a key.
 type vmapStmt struct {
 	key   term
 	table *setTerm

@@ -206,9 +206,9 @@ func (s *matchStmt) transfer(m *syntax.Match) {
 	s.left = b.x
 }
 
-// checkShift refuses comparisons of a shift that is asked for: those that are never
-// true, and those of which nft 1.0.6 makes another one, as it has the constant in
-// network order or too wide.
+// checkShift rejects comparisons of a shift in the text of the rule: those that are never
+// true, and those that nft 1.0.6 compiles wrongly, because it has the constant in network
+// order or too wide.
 func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	_, swapped := b.x.(*swapTerm)
 	switch {

@@ -153,7 +153,7 @@ func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *loo
 	out.addr, out.both = t, true
 }
 
-// natPair takes an address and a port that do not come from a map.
+// natPair evaluates an address and a port that do not come from a map.
 func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) {
 	if !w.matches(t) {
 		fail(s.Addr.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(s.Addr), typeName(t))
@@ -209,7 +209,7 @@ func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) {
 // natRegisters are the registers of a translation; 0 is none.
 type natRegisters struct{ addrMin, addrMax, portMin, portMax uint32 }
 
-// generate is statement's.
+// generate implements statement.
 func (s *natStmt) generate(g *generator) {
 	var regs natRegisters
 	if s.addr != nil {

@@ -41,7 +41,7 @@ func (p *payloadTerm) checksummed() bool {
 }
 
 // writable returns the bytes that are written for a field: for checksums they
-// are an even number, from an even offset on where that is possible.
+// are an even number, from an even offset if possible.
 func (p *payloadTerm) writable() *payloadTerm {
 	whole := *p
 	_, extra := fieldShift(p.offset, p.bits)

@@ -142,6 +142,6 @@ func (r *ruleCompiler) learnNumber(lower *selector.Header, l selector.Layer, num
 	if h == nil {
 		h = &selector.HeaderUnknown
 	}
-	// nft puts a VLAN tag where the network protocol should be.
+	// nft stores a VLAN tag as the network protocol.
 	r.ctx.knowAt(l, h)
 }

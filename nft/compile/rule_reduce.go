@@ -106,7 +106,7 @@ func (r *ruleCompiler) merge(run []int) (drop []int) {
 }
 
 // mergeable reports whether two comparisons are of adjacent bytes, and nft
-// merges them: not where it makes two fast comparisons into a slow one.
+// merges them. nft does not merge two fast comparisons into a slow one.
 func mergeable(a, b *matchStmt) bool {
 	x, y := a.left.(*payloadTerm), b.left.(*payloadTerm)
 	switch {

@@ -77,7 +77,7 @@ func ownNetwork(family nft.Family) *selector.Header {
 	}
 }
 
-// checkReject refuses answers that what the rule matches excludes.
+// checkReject rejects answers that are not possible for the packets that the rule matches.
 func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 	network, transport := r.ctx.at(selector.LayerNetwork), r.ctx.at(selector.LayerTransport)
 	if kind.typ == unix.NFT_REJECT_TCP_RST && transport != nil && transport != &selector.HeaderTCP {
@@ -103,7 +103,7 @@ func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 }
 
 // checkRejectNetwork checks the network protocol of packets that can have
-// several, where the answer depends on it.
+// several, if the answer depends on it.
 func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *selector.Header) {
 	link := r.ctx.at(selector.LayerLink)
 	if r.ctx.family != nft.FamilyInet && link == &selector.HeaderUnknown {

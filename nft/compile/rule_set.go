@@ -77,14 +77,14 @@ func (r *ruleCompiler) anonymous(spec *anonymousSpec, x *syntax.Set, data func(*
 
 // anonymousSpec is what an anonymous set or map is made from.
 type anonymousSpec struct {
-	// key is what is looked up; it changes where the set wants it otherwise.
+	// key is what is looked up. It changes if the set needs another byte order.
 	key       term
 	syntaxKey syntax.Expr
 	pos       syntax.Pos
 	// interval is true when a key is a range, prefix or wildcard; swapped when
 	// a single key was converted to big-endian for that.
 	interval, swapped bool
-	// isMap and verdict tell maps; data are the parts of their data.
+	// isMap is true for maps, verdict for verdict maps; data are the parts of their data.
 	isMap, verdict bool
 	data           []set.Part
 	// object is the kind of objects in a map of them.
@@ -415,7 +415,7 @@ func finishElements(s *set.Set, elems []set.Element) ([]set.Element, error) {
 	return append(elems, rest...), nil
 }
 
-// checkRepeats refuses maps that give one key two values.
+// checkRepeats rejects maps with two values for one key.
 func checkRepeats(s *set.Set, elems []set.Element) error {
 	if !s.Map || len(elems) < 2 {
 		return nil

@@ -36,7 +36,7 @@ func (r *ruleCompiler) log(s *syntax.Log) {
 		l.Key |= 1 << unix.NFTA_LOG_PREFIX
 		l.Data = []byte(*s.Prefix)
 	}
-	// Without a group nft 1.0.6 takes the other two and forgets them.
+	// Without a group nft 1.0.6 accepts the other two and forgets them.
 	if s.Group != nil {
 		l.Key |= 1 << unix.NFTA_LOG_GROUP
 		l.Group = uint16(*s.Group)

@@ -34,7 +34,7 @@ func (t *termInfo) info() *termInfo { return t }
 // bytes is the width in whole bytes.
 func (t *termInfo) bytes() uint32 { return (t.bits + 7) / 8 }
 
-// slots is the number of 32-bit registers that the value takes.
+// slots is the number of 32-bit registers of the value.
 func (t *termInfo) slots() uint32 { return (t.bits + 31) / 32 }
 
 // isString is true for values that are text.

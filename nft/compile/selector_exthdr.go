@@ -57,7 +57,7 @@ func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) {
 	r.first(func() { r.depend(r.ctx.at(selector.LayerLink), h, pos) })
 }
 
-// checkOptionMask refuses comparisons of masked bits of TCP options that nft
+// checkOptionMask rejects comparisons of masked bits of TCP options that nft
 // 1.0.6 has no name for: it aborts when it lists them.
 func checkOptionMask(s *matchStmt) {
 	left, masked := s.left, false

@@ -108,7 +108,7 @@ func newRawPayload(x *syntax.RawPayload) *payloadTerm {
 	return p
 }
 
-// checkMasked refuses operations on bit fields that are looked up in a set:
+// checkMasked rejects operations on bit fields that are looked up in a set:
 // the field has fewer bytes than were loaded for it, and nft makes a set that
 // the kernel does not take.
 func (spec *anonymousSpec) checkMasked() {

@@ -9,10 +9,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// unlistable says why nft 1.0.6 crashes when it lists an anonymous set or map, and
-// with it the whole ruleset; nil where it does not. It takes such rules itself, but
-// cannot sort the elements: it takes flags for an operation, and loses the lengths of
-// numbers beside a field that it has to shift.
+// unlistable rejects an anonymous set or map that makes nft 1.0.6 crash when it lists the
+// ruleset. nft accepts such rules but cannot sort the elements: it reads flags as an
+// operation, and it loses the lengths of numbers next to a field that it has to shift.
 func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	for _, p := range spec.parts() {
 		if p.Type == datatype.CTLabel {
@@ -51,8 +50,8 @@ func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	}
 }
 
-// unlistableWrite says why nft 1.0.6 crashes when it lists a write to bits of raw
-// payload: it takes them for several fields of the header that it knows there.
+// unlistableWrite rejects a write to bits of raw payload that makes nft 1.0.6 crash when it
+// lists the rule, because it reads the bits as several fields of the header there.
 func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	h := r.ctx.at(p.layer)
 	if p.header != &selector.HeaderRaw || h == nil {
@@ -66,8 +65,8 @@ func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	fail(p.pos, "nft cannot list a write to the fields %s to %s of %s at once: write them one by one", h.Fields[begins].Name, h.Fields[ends].Name, h.Name)
 }
 
-// unlistableOption is unlistable for a comparison of some bits of a TCP option that
-// nft has no name for.
+// unlistableOption rejects a comparison of some bits of a TCP option without a name, which
+// nft cannot list.
 func unlistableOption(x syntax.Expr) {
 	for b, ok := x.(*syntax.Binary); ok; b, ok = x.(*syntax.Binary) {
 		x = b.X
@@ -76,7 +75,7 @@ func unlistableOption(x syntax.Expr) {
 	if !ok || !o.Raw || o.Offset%8 == 0 && o.Length%8 == 0 {
 		return
 	}
-	// An error comes again where the option is compiled.
+	// An error is reported when the option is compiled.
 	if r, err := selector.ResolveExthdr(o); err == nil && selector.IsNumber(r.Ext.Name) {
 		fail(o.Pos, "nft cannot list a comparison of bits of a tcp option that it does not know: want offset and length in whole bytes")
 	}

@@ -20,7 +20,7 @@ func (x *writer) stmt(n node) {
 	x.named(name, arg)
 }
 
-// refusedStatements are the statements and objects of nft's JSON that weft refuses, with
+// refusedStatements are the statements and objects of nft's JSON that are rejected, with
 // the reason.
 var refusedStatements = map[string]string{
 	"xt":    "it is an extension of iptables, which nft can only show",

@@ -7,7 +7,7 @@ import (
 )
 
 // Exthdr is a field of an extension header, option or chunk: "frag id", "tcp option maxseg
-// size". Without a field it tells whether the packet has the extension: "exthdr frag",
+// size". Without a field it is true if the packet has the extension: "exthdr frag",
 // "tcp option sack-perm".
 type Exthdr struct {
 	Pos

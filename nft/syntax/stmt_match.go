@@ -61,7 +61,7 @@ func (p *parser) mask() Expr {
 }
 
 // printStmt writes the comparison. nft(8) writes "==" only after operations on bits,
-// where it is required.
+// because only there it is required.
 func (m *Match) printStmt(p *printer) {
 	m.Left.printExpr(p)
 	p.words("", m.Op)
