@@ -1,11 +1,11 @@
 // Package daemon runs the long-lived verbs of weft: the aggregator, the Service
 // frontend, or both in one process.
 //
-// In come flags and configuration files ([Flags]); out goes a running process: the
-// socket, the HTTP servers for health and metrics, the log, and the events on the
-// Node. Read daemon.go first. It wires the parts in the order in which they start:
-// the aggregator and its socket (aggregator.go, standby.go), the Service frontend
-// (services.go), and the HTTP servers (http.go, listen.go, pages.go).
+// [Flags.Run] runs the process that flags and configuration files describe: the socket, the
+// HTTP servers for health and metrics, the log, and the events on the Node. Read daemon.go
+// first. It wires the parts in the order in which they start: the aggregator and its socket
+// (aggregator.go), the Service frontend (services.go), and the HTTP servers (http.go,
+// listen.go, pages.go).
 //
 // The package refuses a wrong setting before it changes anything. It knows nothing of
 // rules: those belong to the aggregator and the frontends.

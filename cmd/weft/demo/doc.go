@@ -2,8 +2,8 @@
 // traffic, and prints for each step what was expected and what was observed. It is also
 // an end-to-end test.
 //
-// In comes nothing but the binary itself; out go the steps, and an error if one of them
-// was not as expected. Read demo.go and step.go first.
+// [Run] needs only the binary itself. It prints the steps, and returns an error if one of
+// them failed. Read demo.go and step.go first.
 //
 // The cluster consists of network namespaces: two nodes, their pods, and a client
 // outside. A veth pair and a route join a pod to its node, so that every packet between

@@ -2,9 +2,9 @@
 // KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1), so that an operator who
 // replaces kube-proxy can keep both.
 //
-// In come flags and a file ([Options]); out go [Settings] and warnings. Read options.go
-// and complete.go first, then fields.go: its table has every setting, the flags that
-// set it, and for a setting without effect the reason.
+// It turns flags and a file ([Options]) into [Settings] with warnings. Read options.go and
+// complete.go first, then fields.go: its table has every setting, the flags that set it,
+// and for a setting without effect the reason.
 //
 // The package starts nothing and sets nothing: package daemon applies the settings.
 //

@@ -1,8 +1,8 @@
 // Package sysctl applies kube-proxy's settings of connection tracking to the kernel, and
 // sets the OOM score of the process.
 //
-// In come the settings ([Conntrack]); out go writes to files under /proc/sys and /sys,
-// and log lines. Read run.go first.
+// [Run] writes the settings ([Conntrack]) to files under /proc/sys and /sys, and logs each
+// change. Read run.go first.
 //
 // The package writes only the files in /proc/sys/net/netfilter that the settings name,
 // the hash size of nf_conntrack, and /proc/self/oom_score_adj. It does not touch

@@ -3,8 +3,8 @@
 // (iptables-nft over netlink, legacy iptables with its programs), and the iptables
 // chains of its ipvs mode.
 //
-// In comes a network namespace; out goes a [Report] of what was removed, and of what
-// the operator has to remove. Read takeover.go first, then names.go for the names of
+// [Remove] cleans a network namespace. Its [Report] names what was removed, and what the
+// operator has to remove. Read takeover.go first, then names.go for the names of
 // kube-proxy's chains and legacy.go for legacy iptables.
 //
 // The package removes what "kube-proxy --cleanup" removes: kube-proxy's chains, by
