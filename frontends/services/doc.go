@@ -8,7 +8,8 @@
 // is the fragment for package publish, and observer.go passes commits on to metrics and
 // health checks. It needs no capability and uses no kernel interface; rules cross the
 // socket as text. Nothing is published before the source has delivered everything that
-// exists, so a restart does not withdraw what is not known yet.
+// exists, so a restart does not withdraw what is not known yet. A number such as "rule
+// 100" in a comment is that of a row in BEHAVIOUR.md.
 //
 // # Concurrency
 //

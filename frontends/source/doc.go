@@ -9,7 +9,8 @@
 // Users that select the same objects of a resource share one watch. Each gets its own
 // copy of the objects, and learns by itself when it knows everything (Synced). The
 // package caches no objects: it remembers only the version of each object in the API.
-// It does not judge what an object means.
+// It does not judge what an object means. A user is a part of this process that
+// subscribes, such as the Service frontend.
 //
 // # The API
 //

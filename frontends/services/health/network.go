@@ -43,22 +43,12 @@ func (Host) Addresses() ([]netip.Addr, error) {
 	return out, nil
 }
 
-// tcp returns the network of a family for package net. An IPv6 listener does not accept
+// tcp has the networks of the families for package net. An IPv6 listener does not accept
 // IPv4 connections, so the two families do not conflict.
-func tcp(f model.Family) string {
-	if f == model.IPv4 {
-		return "tcp4"
-	}
-	return "tcp6"
-}
+var tcp = [model.Families]string{"tcp4", "tcp6"}
 
-// unspecified returns the address that means all addresses of a family.
-func unspecified(f model.Family) netip.Addr {
-	if f == model.IPv4 {
-		return netip.IPv4Unspecified()
-	}
-	return netip.IPv6Unspecified()
-}
+// unspecified has the addresses that mean all addresses of a family.
+var unspecified = [model.Families]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 
 // matching returns the addresses of the host that are inside prefixes. Link-local
 // addresses of IPv6 are left out: they cannot be listened on without an interface.

@@ -222,7 +222,7 @@ func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error)
 		}
 		n := model.NodePortAddressesOf(s.cfg.NodePortAddresses, &s.node, model.Family(f))
 		if n.All {
-			addrs = append(addrs, unspecified(model.Family(f)))
+			addrs = append(addrs, unspecified[f])
 			continue
 		}
 		if len(n.Prefixes) == 0 {
@@ -267,7 +267,7 @@ func (s *Servers) close(want []listenAddress) {
 
 // listen opens one address and serves it.
 func (s *Servers) listen(ctx context.Context, at listenAddress, serving *sync.WaitGroup) error {
-	l, err := s.cfg.Network.Listen(ctx, tcp(model.FamilyOf(at.at.Addr())), at.at.String())
+	l, err := s.cfg.Network.Listen(ctx, tcp[model.FamilyOf(at.at.Addr())], at.at.String())
 	if err != nil {
 		return err
 	}

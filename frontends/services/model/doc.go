@@ -4,7 +4,9 @@
 // what matters of the node and of the ServiceCIDRs.
 //
 // In come Kubernetes objects; out come immutable Service values and the changes between
-// them. The package knows nothing of nftables. Read model.go first, then service.go.
+// them. The package knows nothing of nftables. Read model.go first, then service.go. A
+// number such as "rule 16" in a comment is that of a row in BEHAVIOUR.md in the parent
+// directory.
 //
 // An event stores the parsed object, and marks the Service dirty if anything changed.
 // Refresh computes each dirty Service once, and returns those whose outcome differs. The

@@ -111,9 +111,5 @@ type family struct {
 	loopback string
 }
 
-func familyOf(f model.Family) family {
-	if f == model.IPv4 {
-		return family{table: "ip", loopback: "127.0.0.0/8"}
-	}
-	return family{table: "ip6", loopback: "::1"}
-}
+// families are the keywords by family.
+var families = [model.Families]family{{table: "ip", loopback: "127.0.0.0/8"}, {table: "ip6", loopback: "::1"}}

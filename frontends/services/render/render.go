@@ -75,7 +75,7 @@ func New(cfg Config) (*Renderer, error) {
 	r := &Renderer{cfg: cfg, services: make(map[model.Key]*rendered), owners: newOwners()}
 	for f := range model.Families {
 		t := &table{
-			family: f, names: familyOf(f),
+			family: f, names: families[f],
 			clusterIPs: newUses(netip.Addr.Compare), hairpins: newUses(hairpinKey.compare),
 			picks: newOnDemand(verdict.compare), hooks: newOnDemand(cmp.Compare[role]),
 			idleChains: make(map[string]struct{}), idleMaps: make(map[string]struct{}),
