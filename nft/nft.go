@@ -27,7 +27,7 @@ var families = [...]struct {
 	{FamilyIP, "ip"}, {FamilyIP6, "ip6"}, {FamilyInet, "inet"}, {FamilyARP, "arp"}, {FamilyBridge, "bridge"}, {FamilyNetdev, "netdev"},
 }
 
-// String returns the family's nft keyword.
+// String returns the family's nft keyword, or family(N) for an unknown family.
 func (f Family) String() string {
 	for i := range families {
 		if families[i].family == f {
@@ -37,8 +37,8 @@ func (f Family) String() string {
 	return fmt.Sprintf("family(%d)", uint8(f))
 }
 
-// ParseFamily returns the family of an nft keyword; the empty string means
-// ip, as in nft(8).
+// ParseFamily returns the family of an nft keyword; the empty string means ip, as in
+// nft(8). It returns an error for an unknown keyword.
 func ParseFamily(s string) (Family, error) {
 	for i := range families {
 		if families[i].keyword == s || s == "" {
@@ -62,8 +62,7 @@ type Table struct {
 	Family  Family
 	Name    string
 	Comment string
-	// Flags are the table's flags in nft's words. The only flag that a publisher may set is
-	// "dormant".
+	// Flags are the table's flags in nft's words. Weft accepts only "dormant".
 	Flags      []string
 	Objects    []Object
 	Flowtables []Flowtable
@@ -87,8 +86,8 @@ type Chain struct {
 	Priority string
 	// Policy is accept (the default) or drop.
 	Policy string
-	// Device is the netdev or inet ingress/egress device. Devices is used instead of Device
-	// if there are several.
+	// Device is the device of an ingress or egress hook. At most one of Device and Devices
+	// is set.
 	Device  string
 	Devices []string
 	// Flags are the chain's flags in nft's words. The only one is "offload".
@@ -97,7 +96,8 @@ type Chain struct {
 	Rules   []Rule
 }
 
-// Base reports whether the chain is attached to a hook.
+// Base reports whether the chain declares a base chain: at least one of Type, Hook and
+// Priority is set.
 func (c *Chain) Base() bool { return c.Type != "" || c.Hook != "" || c.Priority != "" }
 
 // Rule is one rule. Text is the rule as in nft(8), without "add rule TABLE CHAIN" and
@@ -113,15 +113,19 @@ type Set struct {
 	Name   string
 	Type   string
 	TypeOf string
-	// Flags are constant, interval, timeout and dynamic.
-	Flags      []string
+	// Flags are any of constant, interval, timeout and dynamic.
+	Flags []string
+	// Timeout is the timeout of elements without their own; 0 means none. GCInterval is how
+	// often the kernel removes expired elements; 0 means the kernel's default. The smallest
+	// values are 1ms.
 	Timeout    time.Duration
 	GCInterval time.Duration
 	// Size is the greatest number of elements; 0 means no limit, or 65535 if rules
 	// add elements (nft_dynset_init).
 	Size uint32
 	// Policy is performance (the default) or memory.
-	Policy    string
+	Policy string
+	// AutoMerge joins intervals that overlap or touch.
 	AutoMerge bool
 	// Stateful are the statements of every new element, in nft's words:
 	// "counter", "limit rate 10/second".
@@ -144,7 +148,7 @@ type Element struct {
 	Value string
 	// Timeout is 0 for an element that does not expire or has the timeout of its set.
 	Timeout time.Duration
-	// Expires is the time that is left of Timeout, or 0 for all of it.
+	// Expires is the remaining time; 0 means the whole timeout.
 	Expires time.Duration
 	// Stateful are the element's statements with their state, in nft's words:
 	// "counter packets 3 bytes 180".

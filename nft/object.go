@@ -18,7 +18,7 @@ const (
 	ObjectSynProxy      ObjectKind = "synproxy"
 )
 
-// ObjectKinds are all kinds.
+// ObjectKinds are all kinds. Do not modify.
 var ObjectKinds = [...]ObjectKind{
 	ObjectCounter, ObjectQuota, ObjectLimit, ObjectCTHelper, ObjectCTTimeout, ObjectCTExpectation, ObjectSecMark, ObjectSynProxy,
 }
@@ -30,9 +30,10 @@ func (k ObjectKind) IsValid() bool { return slices.Contains(ObjectKinds[:], k) }
 type Object struct {
 	Kind ObjectKind
 	Name string
-	// Text is the text between the braces of its declaration, without the comment.
-	// Statements are separated by "; ". It may be empty for a counter. Examples: "packets 0 bytes 0", "over 25 mbytes", "rate 10/second",
-	// `type "ftp" protocol tcp; l3proto ip`.
+	// Text is the text between the braces of its declaration, without the comment. Statements
+	// are separated by "; ". It may be empty for a counter, quota or synproxy. Examples:
+	// "packets 0 bytes 0", "over 25 mbytes", "rate 10/second", `type "ftp" protocol tcp;
+	// l3proto ip`.
 	Text    string
 	Comment string
 }
@@ -40,7 +41,7 @@ type Object struct {
 // Flowtable is a flowtable, to which "flow add @name" adds connections.
 type Flowtable struct {
 	Name string
-	// Hook is ingress.
+	// Hook is ingress, or empty if Priority is empty too.
 	Hook string
 	// Priority is a number or a name with an optional offset, as in "filter + 10".
 	Priority string

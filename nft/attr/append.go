@@ -32,12 +32,14 @@ func pad(b []byte, n int) []byte {
 	return append(b, zeros[:-n&3]...)
 }
 
-// AppendBytes appends an attribute that holds v.
+// AppendBytes appends an attribute that holds v, which must not exceed MaxLen-HeaderLen
+// bytes.
 func AppendBytes[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 	return pad(append(appendHeader(b, typ, len(v)), v...), len(v))
 }
 
-// AppendString appends an attribute that holds s and a terminating NUL.
+// AppendString appends an attribute that holds s, of at most MaxLen-HeaderLen-1 bytes, and
+// a terminating NUL.
 func AppendString(b []byte, typ uint16, s string) []byte {
 	b = append(appendHeader(b, typ, len(s)+1), s...)
 	return append(b, zeros[:1+-(len(s)+1)&3]...)
@@ -79,8 +81,8 @@ func OpenNested(b []byte, typ uint16) (out []byte, at int) {
 	return Open(b, typ|unix.NLA_F_NESTED)
 }
 
-// Close ends the attribute that begins at offset at: everything appended since Open is
-// its payload. The caller makes sure that it has at most MaxLen bytes.
+// Close ends the attribute that begins at offset at: everything appended since Open is its
+// payload. It appends the padding. The attribute, header included, must not exceed MaxLen.
 func Close(b []byte, at int) []byte {
 	n := len(b) - at
 	binary.NativeEndian.PutUint16(b[at:], uint16(n))

@@ -30,8 +30,8 @@ type Reader struct {
 // NewReader returns a Reader of the attributes in b. It refers to b and does not copy it.
 func NewReader(b []byte) Reader { return Reader{rest: b} }
 
-// Find returns a Reader whose current attribute is the first of type typ in b, and
-// whether there is one.
+// Find returns a Reader whose current attribute is the first of type typ in b, and whether
+// there is one. If there is none, Err of the Reader reports whether b is malformed.
 func Find(b []byte, typ uint16) (r Reader, ok bool) {
 	for r = NewReader(b); r.Next(); {
 		if r.typ == typ {
@@ -42,7 +42,7 @@ func Find(b []byte, typ uint16) (r Reader, ok bool) {
 }
 
 // Next advances to the next attribute. It returns false at the end and if the next
-// attribute is malformed, see Err.
+// attribute is malformed, see Err. A number of the wrong size does not end the iteration.
 func (r *Reader) Next() bool {
 	if len(r.rest) == 0 {
 		return false
@@ -74,7 +74,8 @@ func (r *Reader) Err() error {
 // Remaining returns how many bytes follow the current attribute and its padding.
 func (r *Reader) Remaining() int { return len(r.rest) }
 
-// Type returns the type of the current attribute, without flags.
+// Type returns the type of the current attribute, without NLA_F_NESTED and
+// NLA_F_NET_BYTEORDER.
 func (r *Reader) Type() uint16 { return r.typ }
 
 // Bytes returns the payload of the current attribute. It is part of the buffer.
@@ -93,7 +94,8 @@ func (r *Reader) text() []byte {
 	return r.value
 }
 
-// Nested returns a Reader of the attributes in the current one. Its error is its own.
+// Nested returns a Reader of the attributes in the current one. Errors of the returned
+// Reader are not reported by r.Err.
 func (r *Reader) Nested() Reader { return NewReader(r.value) }
 
 // has reports whether the payload has n bytes, and makes Err return an error if not.
@@ -111,7 +113,8 @@ func (r *Reader) Uint8() uint8 {
 	return r.value[0]
 }
 
-// Uint16BE is Uint8 for a big-endian number of two bytes.
+// Uint16BE returns the current attribute's payload as a big-endian number. If it is not
+// two bytes long, Uint16BE returns 0 and Err returns ErrMalformed.
 func (r *Reader) Uint16BE() uint16 {
 	if !r.has(2) {
 		return 0
@@ -119,7 +122,8 @@ func (r *Reader) Uint16BE() uint16 {
 	return binary.BigEndian.Uint16(r.value)
 }
 
-// Uint32BE is Uint8 for a big-endian number of four bytes.
+// Uint32BE returns the current attribute's payload as a big-endian number. If it is not
+// four bytes long, Uint32BE returns 0 and Err returns ErrMalformed.
 func (r *Reader) Uint32BE() uint32 {
 	if !r.has(4) {
 		return 0
@@ -127,7 +131,8 @@ func (r *Reader) Uint32BE() uint32 {
 	return binary.BigEndian.Uint32(r.value)
 }
 
-// Uint64BE is Uint8 for a big-endian number of eight bytes.
+// Uint64BE returns the current attribute's payload as a big-endian number. If it is not
+// eight bytes long, Uint64BE returns 0 and Err returns ErrMalformed.
 func (r *Reader) Uint64BE() uint64 {
 	if !r.has(8) {
 		return 0
@@ -135,7 +140,8 @@ func (r *Reader) Uint64BE() uint64 {
 	return binary.BigEndian.Uint64(r.value)
 }
 
-// Uint32NE is Uint8 for a number of four bytes in the machine's byte order.
+// Uint32NE returns the current attribute's payload as a number in the machine's byte
+// order. If it is not four bytes long, Uint32NE returns 0 and Err returns ErrMalformed.
 func (r *Reader) Uint32NE() uint32 {
 	if !r.has(4) {
 		return 0

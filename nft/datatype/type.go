@@ -11,7 +11,7 @@ type Order uint32
 
 // The byte orders.
 const (
-	// NoOrder is for types of one byte, which have no byte order in nft.
+	// NoOrder means that nft stores no byte order.
 	NoOrder Order = 0
 	// HostEndian is the byte order of the machine.
 	HostEndian Order = 1
@@ -60,8 +60,8 @@ type Type struct {
 	Order Order
 	// Bitmask is true if values are sets of flags that can be joined by |.
 	Bitmask bool
-	// Symbols are the names of values. nft prints the first of several names of a value.
-	// Do not modify.
+	// Symbols are the names that Format prints, the first of several names of a value. Parse
+	// accepts more for inet_service, inet_proto, uid and gid. Do not modify.
 	Symbols []Symbol
 
 	kind kind
@@ -75,8 +75,9 @@ func (t *Type) Len() int { return int(t.Bits+7) / 8 }
 // String returns the type's name.
 func (t *Type) String() string { return t.Name }
 
-// Lookup returns the type that nft calls name in set declarations, such as
-// ipv4_addr or inet_service.
+// Lookup returns the type that nft calls name in set declarations, such as ipv4_addr or
+// inet_service. It does not return types that nft rejects there, such as ct_label and
+// hour.
 func Lookup(name string) (*Type, bool) {
 	for _, t := range declarable {
 		if t.Name == name {

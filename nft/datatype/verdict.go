@@ -68,8 +68,8 @@ func appendVerdict(dst []byte, text string) ([]byte, error) {
 	return append(dst, chain...), nil
 }
 
-// CheckName returns an error if name cannot be the name of a table, chain or set in nft's
-// grammar.
+// CheckName returns an error unless name has 1 to MaxName bytes, begins with a letter, _
+// or ., and continues with letters, digits and any of _ . - /.
 func CheckName(name string) error {
 	if len(name) == 0 || len(name) > MaxName {
 		return fmt.Errorf("name %.40q has %d bytes: want 1 to %d", name, len(name), MaxName)

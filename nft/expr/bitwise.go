@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Bitwise is the kernel's bitwise expression: Dest = Source & Mask ^ Xor, or a
+// Bitwise is the kernel's bitwise expression: Dest = (Source & Mask) ^ Xor, or a
 // shift of 32-bit words. google/nftables has no shifts and leaves out the
 // operation, which libnftnl always sends.
 type Bitwise struct {
@@ -42,7 +42,7 @@ const (
 	nftaBitwiseData = 7
 )
 
-// table is Expr's.
+// table implements Expr.
 func (e *Bitwise) table(t *table) {
 	t.name, t.format = "bitwise", "bitwise reg %[2]d = ( reg %[1]d &%[5]s ) ^%[6]s"
 	switch e.Op {

@@ -18,7 +18,7 @@ type CT struct {
 	Direction    selector.Direction
 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *CT) table(t *table) {
 	t.name, t.format = "ct", "ct load %[1]s => reg %[2]d"
 	if e.Source != 0 {

@@ -3,23 +3,26 @@
 //
 // What comes in is a list of [Expr] values; what goes out is the payload of
 // NFTA_RULE_EXPRESSIONS ([Encode]), or the listing that `nft --debug=netlink`
-// prints (the String methods). Read expr.go first, then attribute.go, encode.go
+// prints ([Format]). Read expr.go first, then table.go, encode.go
 // and one small expression such as dup.go.
 //
 // An expression of github.com/google/nftables is wrapped in [Library]. Types of
 // this package exist only for expressions that the library lacks or marshals
-// differently from nft(8); each has a file of its own with a table of its
-// attributes, and TestOwnTypesAreNeeded fails when the library no longer lacks
-// it. The writer marshals the six most frequent expressions of the library
-// itself, because the library allocates about a dozen times for each.
+// differently from nft(8); each has a file of its own, and TestOwnTypesAreNeeded fails
+// when the library no longer lacks it. One table of the attributes of an expression drives
+// marshalling, unmarshalling and listing. Most expressions of the library have tables too,
+// in library.go: the library allocates about a dozen times for each, and panics on some
+// truncated input.
 //
-// The package does not know registers, rules or sets: package compile decides
-// which expressions a rule needs.
+// The package does not allocate registers: package compile decides which expressions a
+// rule needs.
 //
 // # Stateful expressions
 //
 // stateful.go converts between the statements counter, limit, quota and ct count
-// and their expressions, for rules, elements of sets and named objects.
+// and their expressions, for rules, elements of sets and named objects. Sets and elements
+// keep statements as text, such as "limit rate 5/second". The text is canonical if it is
+// what syntax.PrintStmt prints of what [StatefulStmt] returns.
 //
 // # Errors
 //

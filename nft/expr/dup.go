@@ -9,7 +9,7 @@ type Dup struct {
 	Addr, Device uint32
 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *Dup) table(t *table) {
 	t.name = "dup"
 	t.addIf(e.Addr != 0, unix.NFTA_DUP_SREG_ADDR, &e.Addr, " sreg_addr %d")

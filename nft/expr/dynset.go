@@ -14,7 +14,8 @@ type Dynset struct {
 	// Key and Data are register numbers; Data is 0 in sets.
 	Key, Data uint32
 	SetName   string
-	// SetID is the number of an anonymous set, 0 for a named one.
+	// SetID is the number of an anonymous set in the rule, counted from 1; 0 for a named
+	// set. See Encoded.At.
 	SetID   uint32
 	Timeout time.Duration
 	// Exprs are the stateful expressions of a new element.
@@ -29,7 +30,7 @@ const (
 	DynsetDelete          = 2
 )
 
-// table is Expr's.
+// table implements Expr.
 func (e *Dynset) table(t *table) {
 	flags := uint32(nftDynsetFlagExpr)
 	t.name, t.format = "dynset", "dynset %[3]s reg_key %[1]d set %[5]s"

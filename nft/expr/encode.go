@@ -18,14 +18,15 @@ const maxAttributes = 5
 
 // Encoded holds the marshalled expressions of a rule.
 type Encoded struct {
-	// Bytes are the payload of NFTA_RULE_EXPRESSIONS, with the numbers of
-	// anonymous sets counted from 1.
+	// Bytes are the payload of NFTA_RULE_EXPRESSIONS, in which anonymous set number i of the
+	// rule, counted from 1, has the transaction number i.
 	Bytes []byte
 	// ids are the offsets of these numbers.
 	ids []uint32
 }
 
-// Encode marshals the expressions of a rule in a table of the given family.
+// Encode marshals the expressions of a rule in a table of the given family. It returns an
+// error for more than 128 expressions, and for one that exceeds attr.MaxLen.
 func Encode(family uint8, list []Expr) (Encoded, error) {
 	if len(list) > maxExprs {
 		return Encoded{}, fmt.Errorf("rule has %d expressions: the kernel accepts at most %d; split it", len(list), maxExprs)
@@ -57,7 +58,8 @@ func (e *Encoded) At(base uint32) []byte {
 	return b
 }
 
-// Marshal returns the name and the attributes of an expression.
+// Marshal returns a buffer with the name and the attributes of an expression,
+// NFTA_EXPR_NAME and NFTA_EXPR_DATA.
 func Marshal(family uint8, e Expr) ([]byte, error) {
 	w := &writer{family: family}
 	err := w.expr(e)

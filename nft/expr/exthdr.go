@@ -23,7 +23,7 @@ type Exthdr struct {
 	Present bool
 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *Exthdr) table(t *table) {
 	t.name = "exthdr"
 	switch {

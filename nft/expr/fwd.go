@@ -17,7 +17,7 @@ const (
 	nftaFwdNFProto  = 3
 )
 
-// table is Expr's.
+// table implements Expr.
 func (e *Fwd) table(t *table) {
 	t.name, t.format = "fwd", "fwd sreg_dev %[1]d"
 	t.add(unix.NFTA_FWD_SREG_DEV, &e.Device)

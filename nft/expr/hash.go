@@ -17,7 +17,7 @@ type Hash struct {
 	Type uint32
 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *Hash) table(t *table) {
 	t.name, t.format = "hash", "hash reg %[2]d = jhash(reg %[1]d, %[3]d, 0x%[5]x) %% mod %[4]d"
 	if e.Type == unix.NFT_HASH_SYM {

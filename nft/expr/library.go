@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// table is Expr's. Most expressions are marshalled by their tables, with the same bytes as
+// table implements Expr. Most expressions are marshalled by their tables, with the same bytes as
 // those of google/nftables but without its dozen allocations each.
 func (k Library) table(t *table) {
 	switch e := k.Any.(type) {

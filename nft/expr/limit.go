@@ -10,7 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// NewLimit makes a limit expression.
+// NewLimit returns the kernel's limit expression. The burst is 5 packets if none is given.
+// It returns a *syntax.Error if a number is 0 or too large, or if the units differ.
 func NewLimit(s *syntax.Limit) (*google.Limit, error) {
 	if s.Rate == 0 {
 		return nil, syntax.ErrorAt(s.Pos, "limit: the rate is 0: want 1 or more")

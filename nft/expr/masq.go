@@ -11,7 +11,7 @@ type Masq struct {
 	Flags uint32
 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *Masq) table(t *table) {
 	t.name, t.text = "masq", func() string {
 		return "masq" + formatIf(" proto_min reg %d", e.MinPort) + formatIf(" proto_max reg %d", e.MaxPort) + formatIf(" flags 0x%x", e.Flags)

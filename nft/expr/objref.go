@@ -9,11 +9,11 @@ type ObjrefMap struct {
 	// Register is the register of the key.
 	Register uint32
 	SetName  string
-	// SetID is the number of an anonymous map, 0 for a named one.
+	// SetID is the number of an anonymous map in the rule, see Dynset.
 	SetID uint32
 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *ObjrefMap) table(t *table) {
 	t.name, t.format = "objref", "objref sreg %[1]d set %[2]s"
 	t.add(unix.NFTA_OBJREF_SET_SREG, &e.Register)

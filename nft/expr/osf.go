@@ -23,7 +23,7 @@ const (
 	nftaOSFFlags = 3 // NFT_OSF_F_VERSION
 )
 
-// table is Expr's.
+// table implements Expr.
 func (e *OSF) table(t *table) {
 	t.name, t.format = "osf", "osf dreg %[1]d"
 	t.add(nftaOSFDreg, &e.Register)

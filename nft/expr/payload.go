@@ -17,7 +17,7 @@ type PayloadWrite struct {
 	Pseudo bool
 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *PayloadWrite) table(t *table) {
 	t.name = "payload"
 	t.format = "payload write reg %[1]d => %[4]db @ %[2]s header + %[3]d csum_type %[5]d csum_off %[6]d csum_flags 0x%[7]x"

@@ -18,7 +18,7 @@ type Queue struct {
 	Flags uint16
 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *Queue) table(t *table) {
 	t.name, t.text = "queue", e.format
 	t.addIf(e.Register == 0, unix.NFTA_QUEUE_NUM, &e.Num, "")

@@ -10,7 +10,8 @@ import (
 // maxQuota is the greatest quota of the kernel (nft_quota_do_init).
 const maxQuota = 1<<63 - 1
 
-// NewQuota makes a quota expression.
+// NewQuota returns the kernel's quota expression; without an amount the quota has 0 bytes.
+// It returns a *syntax.Error if an amount is too large.
 func NewQuota(s *syntax.Quota) (*google.Quota, error) {
 	q := &google.Quota{Over: s.Over}
 	if s.Unit == "" {

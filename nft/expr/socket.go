@@ -10,7 +10,7 @@ import (
 // attributes in another order than nft(8).
 type Socket struct{ Key, Register, Level uint32 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *Socket) table(t *table) {
 	t.name, t.format = "socket", "socket load %[1]s => reg %[2]d"
 	t.addWord(google.NFTA_SOCKET_KEY, &e.Key, func(key uint32) string { return selector.SocketKeys.DumpName(key) })

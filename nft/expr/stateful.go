@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// NewStateful makes the expression of a statement that keeps a state: a counter,
-// limit, quota or number of connections.
+// NewStateful returns the expression of a statement that keeps a state: counter, limit,
+// quota or ct count. It returns a *syntax.Error for others.
 func NewStateful(s syntax.Stmt) (Library, error) {
 	var e google.Any
 	var err error
@@ -46,8 +46,8 @@ func NewStatefuls(stmts []syntax.Stmt) ([]Expr, error) {
 	return out, nil
 }
 
-// StatefulStmt is the inverse of NewStateful. Its error wraps
-// errors.ErrUnsupported for other expressions.
+// StatefulStmt is the inverse of NewStateful, but leaves out a burst that nft adds, and
+// uses the greatest units. Its error wraps errors.ErrUnsupported for other expressions.
 func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	k, _ := e.(Library)
 	switch k := k.Any.(type) {
@@ -64,12 +64,7 @@ func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	}
 }
 
-// Statements that keep a state are kept in nft's words: "counter packets 3
-// bytes 180", "limit rate 5/second". They are rare, and words are small and can
-// be compared. The words are canonical if they are what syntax.PrintStmt prints
-// of what StatefulStmt returns.
-
-// StatefulWords returns statements that keep a state in canonical words.
+// StatefulWords returns the canonical text of statements that keep a state.
 func StatefulWords(list []syntax.Stmt) ([]string, error) {
 	out := make([]string, len(list))
 	for i, s := range list {
@@ -85,8 +80,8 @@ func StatefulWords(list []syntax.Stmt) ([]string, error) {
 	return out, nil
 }
 
-// ParseStateful parses statements that keep a state and returns them in
-// canonical words.
+// ParseStateful parses statements that keep a state and returns the canonical text of
+// each.
 func ParseStateful(text string) ([]string, error) {
 	list, err := syntax.ParseStateful(text)
 	if err != nil {
@@ -95,8 +90,8 @@ func ParseStateful(text string) ([]string, error) {
 	return StatefulWords(list)
 }
 
-// EncodeStateful returns the expression of a statement, in canonical words, as the
-// kernel expects it: its name and its attributes.
+// EncodeStateful returns the expression of one statement as the kernel expects it: a
+// buffer with NFTA_EXPR_NAME and NFTA_EXPR_DATA.
 func EncodeStateful(text string) ([]byte, error) {
 	list, err := syntax.ParseStateful(text)
 	if err == nil && len(list) != 1 {
@@ -112,8 +107,7 @@ func EncodeStateful(text string) ([]byte, error) {
 	return Marshal(uint8(nft.FamilyInet), e)
 }
 
-// FormatStateful returns an expression that keeps a state, as the kernel dumps it,
-// in canonical words.
+// FormatStateful is the inverse of EncodeStateful. The text is canonical.
 func FormatStateful(encoded []byte) (string, error) {
 	name, data, err := Split(encoded)
 	if err != nil {
@@ -126,8 +120,9 @@ func FormatStateful(encoded []byte) (string, error) {
 	return syntax.PrintStmt(s), nil
 }
 
-// DecodeStateful returns the statement of an expression that keeps a state, or of
-// a named object of the same name. Data are its attributes.
+// DecodeStateful returns the statement of an expression that keeps a state, or of a named
+// object. Name is the kernel's name: counter, limit, quota or connlimit; data are the
+// attributes. The error for another name wraps errors.ErrUnsupported.
 func DecodeStateful(name string, data []byte) (syntax.Stmt, error) {
 	for _, e := range [...]google.Any{&google.Counter{}, &google.Limit{}, &google.Quota{}, &google.Connlimit{}} {
 		var t table

@@ -118,7 +118,7 @@ type setID uint32
 // unterminated is a name that nft(8) sends without its NUL.
 type unterminated string
 
-// AppendAttr is attr.Value's, as the following methods are.
+// AppendAttr implements attr.Value, as the following methods do.
 func (s *unterminated) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	return attr.AppendBytes(b, typ, *s), nil
 }
@@ -144,15 +144,16 @@ func (d *data) ReadAttr(r *attr.Reader) error {
 // String returns the data as [DumpData] does.
 func (d *data) String() string { return DumpData(*d) }
 
-// Data returns the NFTA_DATA_VALUE in the current attribute of r. It refers to
-// the buffer of r.
+// Data returns the NFTA_DATA_VALUE in the current attribute of r, or nil if there is none.
+// It refers to the buffer of r.
 func Data(r *attr.Reader) []byte {
 	v, _ := attr.Find(r.Bytes(), unix.NFTA_DATA_VALUE)
 	return v.Bytes()
 }
 
-// Unmarshal sets the fields of e from the payload of NFTA_EXPR_DATA. Expressions within e
-// are not read.
+// Unmarshal sets the fields of e whose attributes are in data, the payload of
+// NFTA_EXPR_DATA. It sets nothing in Dynset.Exprs, and nothing of the expressions that
+// google/nftables marshals.
 func Unmarshal(data []byte, e Expr) error {
 	var t table
 	e.table(&t)

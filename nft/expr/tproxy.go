@@ -15,7 +15,7 @@ type TProxy struct {
 	Addr, Port uint32
 }
 
-// table is Expr's.
+// table implements Expr.
 func (e *TProxy) table(t *table) {
 	t.name = "tproxy"
 	switch e.Family {

@@ -19,7 +19,7 @@ const (
 	nftaXfrmSpnum = 4
 )
 
-// table is Expr's.
+// table implements Expr.
 func (e *Xfrm) table(t *table) {
 	t.name, t.format = "xfrm", "xfrm load in %[3]d %[1]s => reg %[4]d"
 	if e.Dir == selector.XfrmDirection("out") {

@@ -190,7 +190,7 @@ func statefulFields(one, list uint16, words *[]string) attr.Fields {
 // comment is the comment of a chain or object, in its userdata.
 type comment string
 
-// AppendAttr is attr.Value's, as the following methods are.
+// AppendAttr implements attr.Value, as the following methods do.
 func (c *comment) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	userData, err := userdata.AppendComment(nil, string(*c))
 	return attr.AppendBytes(b, typ, userData), err

@@ -112,8 +112,8 @@ func prioritiesOf(family nft.Family) []priority {
 // chain: below it connection tracking has not run (NF_IP_PRI_CONNTRACK).
 const minNATPriority = -200
 
-// CompileChain compiles a chain's declaration; its rules are CompileRule's
-// work.
+// CompileChain compiles a chain's declaration. It ignores c.Rules, see
+// compile.CompileRule.
 func CompileChain(family nft.Family, c *nft.Chain) (*Chain, error) {
 	if err := datatype.CheckName(c.Name); err != nil {
 		return nil, fmt.Errorf("compile chain: %w", err)
@@ -286,8 +286,8 @@ type Base struct {
 	// Drop is true for policy drop.
 	Drop   bool
 	Device string
-	// Devices are several, in place of Device.
+	// Devices is set instead of Device if there are several.
 	Devices Devices
-	// Offload is true where the rules go to the device's hardware.
+	// Offload is true if the chain has the flag offload.
 	Offload bool
 }

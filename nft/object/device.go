@@ -21,7 +21,7 @@ const flagOffload = "offload"
 // slashes, which no name has. The order in which devices were given does not matter.
 type Devices string
 
-// NewDevices returns the devices of these names.
+// NewDevices sorts and joins the names of devices. It does not check them.
 func NewDevices(names []string) Devices {
 	return Devices(strings.Join(slices.Sorted(slices.Values(names)), "/"))
 }

@@ -71,7 +71,7 @@ func synProxyFields(o *syntax.SynProxyBody) attr.Fields {
 // unterminated is a string without a NUL.
 type unterminated string
 
-// AppendAttr is attr.Value's, as the following methods are.
+// AppendAttr implements attr.Value, as the following methods do.
 func (s *unterminated) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	return attr.AppendBytes(b, typ, *s), nil
 }

@@ -27,7 +27,7 @@ type Flowtable struct {
 	Flags uint32
 }
 
-// CompileFlowtable compiles a flowtable's declaration. Without a hook it is at
+// CompileFlowtable compiles a flowtable's declaration. Without hook and priority it is at
 // ingress with priority 0, as in nft(8).
 func CompileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	out, err := compileFlowtable(f)

@@ -28,9 +28,9 @@ type Object struct {
 	Kind    nft.ObjectKind
 	Name    string
 	Comment string
-	// Text is the declaration's body in canonical form, as in [nft.Object]. It is
-	// that of the kernel: with a family where none was given, and in the greatest
-	// units that fit.
+	// Text is the declaration's body in canonical form, as in [nft.Object]. It includes the
+	// family of l3proto if none was given, and uses the greatest unit that gives a whole
+	// number.
 	Text string
 	// Type is the kernel's number of the kind (NFT_OBJECT_COUNTER, ...).
 	Type uint32
@@ -38,8 +38,9 @@ type Object struct {
 	Data []byte
 }
 
-// Compile compiles the declaration of a named object. Errors in its text are
-// an *syntax.Error with a position in o.Text, wrapped.
+// Compile compiles the declaration of a named object. It returns an error for a body that
+// is incomplete. Errors in the text are a *syntax.Error with a position in o.Text,
+// wrapped.
 func Compile(family nft.Family, o *nft.Object) (*Object, error) {
 	out, err := compileObject(family, o)
 	if err != nil {
@@ -108,9 +109,9 @@ func (o *Object) Declaration() nft.Object {
 	return nft.Object{Kind: o.Kind, Name: o.Name, Text: o.Text, Comment: o.Comment}
 }
 
-// Same reports whether two objects are declared alike, whatever they have counted. A
-// helper for inet is the same as one for the family in which the kernel has found
-// the helper.
+// Same reports whether the kinds, names, comments and declarations are equal. It ignores
+// counts of counters and what quotas have used, and that the kernel reports ip or ip6 for
+// a helper that weft declares for inet.
 func (o *Object) Same(other *Object) bool {
 	if o.Kind != other.Kind || o.Name != other.Name || o.Comment != other.Comment {
 		return false

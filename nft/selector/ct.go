@@ -63,8 +63,8 @@ const (
 	DirectionReply
 )
 
-// ParseDirection returns the direction that a word names, NoDirection for an
-// empty word.
+// ParseDirection returns the direction that a word names, NoDirection for every other
+// word.
 func ParseDirection(word string) Direction {
 	switch word {
 	case "original":

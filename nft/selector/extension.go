@@ -45,8 +45,8 @@ func (e *extension) fieldAt(offset, bits uint32) *ExtensionField {
 	return find(e.Fields, func(f *ExtensionField) bool { return f.offset == offset && f.Bits == bits })
 }
 
-// ExtensionsOf returns the extensions of a kind and how the kernel names their
-// place.
+// ExtensionsOf returns the extensions of a kind, and the kernel's number for where they
+// are.
 func ExtensionsOf(kind syntax.ExthdrKind) ([]extension, ExthdrOp) {
 	switch kind {
 	case syntax.ExthdrIPv4:
@@ -105,7 +105,7 @@ func fieldName(x *syntax.Exthdr) string {
 	}
 }
 
-// IsNumber reports whether a name is the number of a TCP option.
+// IsNumber reports whether name begins with a digit, as the number of a TCP option does.
 func IsNumber(name string) bool { return name != "" && '0' <= name[0] && name[0] <= '9' }
 
 // findExtension returns the extension that an expression names.

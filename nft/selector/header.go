@@ -31,8 +31,8 @@ type Header struct {
 	Key    string
 	Uppers []upper
 	Fields []Field
-	// Length is the size of the header in bits, if it can carry another header of
-	// its layer.
+	// Length is the size of the header in bits if it can carry another header of its layer,
+	// else 0.
 	Length uint32
 	// Checksum says how the kernel corrects the checksum when a rule changes
 	// the header.
@@ -75,7 +75,8 @@ type Field struct {
 // Partial reports whether the field does not fill its bytes.
 func (f *Field) Partial() bool { return f.Offset%8 != 0 || f.Bits%8 != 0 }
 
-// Number returns the number of a protocol that h carries.
+// Number returns the number of a protocol in the field or key that names what h carries;
+// false if h does not carry it.
 func (h *Header) Number(up *Header) (uint64, bool) {
 	for _, u := range h.Uppers {
 		if u.Name == up.Name {
@@ -85,7 +86,7 @@ func (h *Header) Number(up *Header) (uint64, bool) {
 	return 0, false
 }
 
-// Upper returns the protocol with a number, or nil.
+// Upper returns the protocol with a number that h carries, or nil.
 func (h *Header) Upper(num uint64) *Header {
 	for _, u := range h.Uppers {
 		if u.Num == num {
@@ -105,7 +106,7 @@ func (h *Header) ProtocolField() *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Protocol })
 }
 
-// HeaderByName returns the header that a selector names, or nil.
+// HeaderByName returns the header that a rule names, or nil.
 func HeaderByName(name string) *Header {
 	for _, h := range Headers {
 		if h.Name == name {
@@ -121,8 +122,8 @@ var Headers = [...]*Header{
 	&HeaderARP, &HeaderIGMP, &headerUDPLite, &headerDCCP, &headerAH, &headerESP, &headerComp,
 }
 
-// headerRaw is that of raw payload, headerUnknown stands for a protocol that
-// has no header here.
+// HeaderRaw is the header of raw payload, HeaderUnknown that of a protocol without a header
+// in this package.
 var (
 	HeaderRaw     = Header{Name: "raw payload", Raw: true}
 	HeaderUnknown = Header{Name: "another protocol"}

@@ -48,8 +48,8 @@ var IPsecKeys = Keys{
 	{Name: "spi", Key: 6, Type: datatype.Integer, Bits: 32, Order: datatype.BigEndian},
 }
 
-// XfrmDirection returns the number of a direction (XFRM_POLICY_IN,
-// XFRM_POLICY_OUT).
+// XfrmDirection returns the number of a direction: XFRM_POLICY_OUT for out, else
+// XFRM_POLICY_IN.
 func XfrmDirection(dir string) uint8 {
 	if dir == "out" {
 		return 1

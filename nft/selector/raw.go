@@ -10,8 +10,9 @@ import (
 // maxRaw is the widest raw payload, in bits: what the kernel compares.
 const maxRaw = 128
 
-// RawField returns what raw payload is: the ports of the transport header, or
-// a number.
+// RawField returns the header and field that raw payload is, and its layer: HeaderTH and a
+// port for 16 bits at offset 0 or 16 of th, else HeaderRaw and a field of type integer. It
+// returns an error for an unknown base, for 0 bits and for more than 128.
 func RawField(x *syntax.RawPayload) (*Header, *Field, Layer, *syntax.Error) {
 	l := Layer(slices.Index(rawBases[:], x.Base))
 	f := &Field{Type: datatype.Integer, Offset: x.Offset, Bits: x.Bits}

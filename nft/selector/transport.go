@@ -135,7 +135,8 @@ var HeaderIGMP = Header{
 	},
 }
 
-// The ICMP messages that nft takes for the same when it matches fields.
+// The types of echo messages, of ICMP and ICMPv6. A rule on the field id or sequence
+// matches both.
 const (
 	ICMPEchoReply     = 0
 	ICMPEchoRequest   = 8
@@ -143,9 +144,8 @@ const (
 	ICMPv6EchoReply   = 129
 )
 
-// ICMP message types that decide which fields a message has (linux/icmp.h,
-// linux/icmpv6.h). For messages that come in pairs nft checks the request
-// before the reply.
+// HeaderICMP is ICMP. The type of a message decides which fields it has (linux/icmp.h). For
+// messages that come in pairs nft checks the request before the reply.
 var HeaderICMP = Header{
 	Name: "icmp", Desc: 4, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{
@@ -159,6 +159,7 @@ var HeaderICMP = Header{
 	},
 }
 
+// HeaderICMPv6 is ICMPv6, see HeaderICMP (linux/icmpv6.h).
 var HeaderICMPv6 = Header{
 	Name: "icmpv6", Desc: 14, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{

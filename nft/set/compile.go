@@ -32,9 +32,8 @@ const VerdictType = 0xffffff00
 // timeouts.
 const jiffy = 10 * time.Millisecond
 
-// Compile compiles a set's declaration; its elements are Pack's work.
-// Errors in the typeof declaration are a *syntax.Error or an *syntax.Error with a
-// position in s.TypeOf, wrapped.
+// Compile compiles a set's declaration. It ignores s.Elements, see Pack. Errors in the
+// typeof declaration are a *syntax.Error with a position in s.TypeOf, wrapped.
 func Compile(_ nft.Family, s *nft.Set) (*Set, error) {
 	out, err := compileSet(s, false)
 	if err != nil {
@@ -43,7 +42,7 @@ func Compile(_ nft.Family, s *nft.Set) (*Set, error) {
 	return out, nil
 }
 
-// CompileMap compiles a map's declaration as CompileSet does that of a set.
+// CompileMap is Compile for a map.
 func CompileMap(_ nft.Family, m *nft.Map) (*Set, error) {
 	out, err := compileSet((*nft.Set)(m), true)
 	if err != nil {
@@ -212,7 +211,7 @@ type Part struct {
 	Raw bool
 }
 
-// Padded is the room that the part takes in a concatenation.
+// Padded returns Size rounded up to a multiple of four.
 func (p Part) Padded() int { return (p.Size + 3) &^ 3 }
 
 // Text reports whether values are strings.

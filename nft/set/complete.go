@@ -8,11 +8,10 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Complete derives what a dump of the kernel says only in other ways: from
-// Flags, the numbers and lengths of Key and Data, and UserData it fills in Map,
-// Verdict, DataInterval, AutoMerge, Comment, and the names and widths of the
-// types. After it, elements are packed and formatted as by a Set of CompileSet.
-// Userdata and numbers that are not nft's leave out what they do not tell.
+// Complete fills in Map, Verdict, DataInterval, AutoMerge, Comment, and the names and
+// widths of Key and Data from what the kernel dumps: Flags, Key, Data, Object and
+// UserData. Fields that they do not determine stay empty. After it, elements are packed
+// and formatted as by a Set of Compile.
 func (s *Set) Complete() {
 	s.Map = s.Flags&(FlagMap|FlagObject) != 0
 	s.Verdict = s.Map && s.Data.ID == VerdictType
@@ -68,8 +67,8 @@ func typeNames(id uint32) []string {
 	return names
 }
 
-// keyParts are the parts of the key, also in a Set that did not come from
-// CompileSet: a dump of the kernel gives numbers, names and userdata.
+// keyParts are the parts of the key, also in a Set that did not come from Compile: a dump
+// of the kernel gives numbers, names and userdata.
 func (s *Set) keyParts() ([]Part, error) {
 	if s.Key.parts != nil {
 		return s.Key.parts, nil
@@ -89,7 +88,8 @@ func (s *Set) dataParts() ([]Part, error) {
 	return s.Data.partsOf(n, typeOfParts(s.UserData, udataSetDataTypeOf))
 }
 
-// Resolve returns the parts of a type whose set is not at hand.
+// Resolve returns the parts of the type without the typeof expressions of its set. It
+// returns an error if the width of a part is not known.
 func (t *Type) Resolve() ([]Part, error) {
 	if t.parts != nil {
 		return t.parts, nil

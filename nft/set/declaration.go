@@ -6,9 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Declaration returns the declaration of the set or map in nft's words, without
-// elements. It has the names of types, also where the set was declared with
-// typeof: a declaration that comes from a dump knows no more.
+// Declaration returns the declaration of the set or map in nft's words, without elements
+// and stateful statements. It names types even if the set was declared with typeof.
 func (s *Set) Declaration() nft.Set {
 	d := nft.Set{
 		Name: s.Name, Type: strings.Join(s.Key.Names, " . "), Timeout: s.Timeout, GCInterval: s.GCInterval,

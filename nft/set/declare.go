@@ -156,9 +156,9 @@ func OrderOf(parts []Part) datatype.Order {
 	return parts[0].Order
 }
 
-// AppendTypeOf appends the expressions of a typeof declaration. Of a "type"
-// declaration nft stores that it is a concatenation, and nothing for a single
-// type.
+// AppendTypeOf appends the expressions of a typeof declaration as record UdataSetKeyTypeOf
+// or that of the data; n is the number of parts of the type. For a "type" declaration,
+// which has no expressions, nft stores only that it is a concatenation.
 func AppendTypeOf(b []byte, record byte, exprs []TypeOfExpr, n int) []byte {
 	switch {
 	case n == 1 && len(exprs) == 1:

@@ -193,11 +193,11 @@ func hasInterval(parts []Part, text string) bool {
 	return false
 }
 
-// Normalize orders packed elements by key, drops repeats, and reports elements
-// that exclude each other: one key with different data or options, and
-// intervals that overlap. In sets with auto-merge intervals that overlap or
-// touch become one instead, if their data agree; it has the comment and the
-// timeout of the first of them, as in nft. The catch-all element comes last.
+// Normalize returns the elements ordered by key. It reports one key with different data,
+// and intervals that overlap; of elements with the same key and data it keeps the first.
+// In sets with auto-merge, intervals that overlap or touch become one if their data agree;
+// it has the comment and the timeout of the first of them, as in nft. The catch-all
+// element comes last. It does not modify elems.
 func (s *Set) Normalize(elems []Element) ([]Element, error) {
 	out := slices.Clone(elems)
 	slices.SortStableFunc(out, func(a, b Element) int {
@@ -294,6 +294,8 @@ func (s *Set) Overlap(a, b Element) bool {
 	return true
 }
 
+// Conflict returns an error that says that a and b exclude each other; what is the verb,
+// such as "overlaps".
 func (s *Set) Conflict(a, b Element, what string) error {
 	if a.Key == b.Key && a.KeyEnd == b.KeyEnd {
 		return s.elementError("add", s.FormatKey(a), fmt.Errorf("the key %s: %s and %s", what, s.FormatData(a), s.FormatData(b)))
@@ -318,7 +320,8 @@ func increment(b []byte) bool {
 	return false
 }
 
-// FormatKey returns the element's key in nft's words.
+// FormatKey returns the element's key in nft's words, or a hexadecimal number if it has
+// not the length of the set's keys.
 func (s *Set) FormatKey(e Element) string {
 	if e.Key == "" {
 		return catchAll
@@ -393,9 +396,9 @@ func (p *Part) format(lo, hi string, big bool) string {
 	return p.Type.FormatNumber(p.native(lo, big)) + "-" + p.Type.FormatNumber(p.native(hi, big))
 }
 
-// OpenEnd makes the end of an interval, big-endian, the greatest key where it is
-// the greatest number of a type whose bits do not fill its bytes: nft sends no
-// end then, so that the kernel's interval is open.
+// OpenEnd sets all bits of end, big-endian, if it is the greatest number of a width that
+// is not a multiple of eight bits: nft then sends no end, and the kernel's interval is
+// open.
 func OpenEnd(end []byte, bits int) {
 	if bits%8 == 0 || !fullEnd(string(end), bits) {
 		return
@@ -411,7 +414,7 @@ func fullEnd(end string, bits int) bool {
 	return strings.Count(end[1:], "\xff") == len(end)-1
 }
 
-// closedEnd is the inverse of openEnd.
+// closedEnd is the inverse of OpenEnd.
 func (p *Part) closedEnd(end string, big bool) string {
 	if !big || p.Bits%8 == 0 || end == "" || strings.Count(end, "\xff") != len(end) {
 		return end

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Anonymous is a set or map that lives and dies with its rule.
+// Anonymous is a set or map that is created and deleted with its rule.
 type Anonymous struct {
 	Set      *Set
 	Elements []Element
@@ -73,8 +73,9 @@ type Type struct {
 // Element is one packed element. Strings, not byte slices: they are map keys
 // and never change.
 type Element struct {
-	// Key is the packed key, in network or host byte order as its type wants.
-	// It is empty for the catch-all element "*".
+	// Key is the packed key. In sets with the interval flag all its numbers are big-endian; in
+	// others they have the byte order of their type. Parts of a concatenation are padded to
+	// four bytes. It is empty for the catch-all element "*".
 	Key string
 	// KeyEnd is the inclusive packed end of an interval, empty for a single
 	// value of a set without the interval flag; in interval sets a single
@@ -85,8 +86,8 @@ type Element struct {
 	Data    string
 	Timeout time.Duration
 	Comment string
-	// State is what few elements have, in canonical words: what is left of the
-	// timeout, and the statements that keep a state for the element. NewState makes
-	// it, Expires and Stateful take it apart.
+	// State is the remaining time and the statements of the element in one canonical text,
+	// which most elements do not have. NewState makes it; Expires and Stateful return its
+	// parts.
 	State string
 }

@@ -13,7 +13,8 @@ const expiresWord = "expires "
 // statefulSeparator joins statements in Element.State.
 const statefulSeparator = "; "
 
-// NewState returns an Element.State.
+// NewState returns the text for Element.State: the remaining time and statements in
+// canonical form. It is empty for neither.
 func NewState(expires time.Duration, stateful []string) string {
 	if expires == 0 {
 		return strings.Join(stateful, statefulSeparator)

@@ -29,8 +29,7 @@ const (
 	exprFIB     = 26
 )
 
-// parseTypeOf reads "ip daddr . th dport : verdict". Errors are a
-// *syntax.Error or an *syntax.Error.
+// parseTypeOf reads "ip daddr . th dport : verdict". Errors are a *syntax.Error.
 func parseTypeOf(text string) (*declaration, error) {
 	t, err := syntax.ParseTypeOf(text)
 	if err != nil {

@@ -30,8 +30,8 @@ func (e TypeOfExpr) jenkins() bool {
 	return e.expr == exprHash && len(e.attrs) > 0 && e.attrs[0].value == unix.NFT_HASH_JENKINS
 }
 
-// AdjacentWildcards returns two elements of text that are wildcards with nothing between
-// them: nft merges them to a range, which it cannot list.
+// AdjacentWildcards reports whether the keys of two elements follow each other without a
+// gap. nft merges such wildcards into a range, which it cannot list.
 func AdjacentWildcards(elems []Element) bool {
 	sorted := slices.SortedFunc(slices.Values(elems), func(a, b Element) int { return strings.Compare(a.Key, b.Key) })
 	for i := 1; i < len(sorted); i++ {
@@ -42,8 +42,8 @@ func AdjacentWildcards(elems []Element) bool {
 	return false
 }
 
-// SeveralFlags reports whether a part of a key, at an offset, is anything but one
-// flag or none in some element.
+// SeveralFlags reports whether the bytes [at, at+size) of a key have more than one bit
+// set, or differ from those of its KeyEnd.
 func SeveralFlags(elems []Element, at, size int) bool {
 	for _, e := range elems {
 		if e.Key == "" {

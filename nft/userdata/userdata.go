@@ -15,8 +15,7 @@ const (
 	// MaxComment is the longest comment that nft reads
 	// (NFTNL_UDATA_COMMENT_MAXLEN).
 	MaxComment = 128
-	// Max is the greatest size of an object's userdata
-	// (NFT_USERDATA_MAXLEN).
+	// Max is the greatest size of userdata (NFT_USERDATA_MAXLEN).
 	Max = 256
 	// MaxOwner is the longest owner that fits into a rule's userdata with a comment of
 	// MaxComment bytes and the fingerprint.
@@ -43,7 +42,8 @@ const (
 	elementIntervalOpen = 1
 )
 
-// ErrMalformed says that userdata did not come from nft or weft.
+// ErrMalformed says that userdata is not a list of records, or that a known record has the
+// wrong form.
 var ErrMalformed = errors.New("malformed userdata")
 
 // TableInfo is the userdata of a table.
@@ -160,7 +160,8 @@ func parse[T any](what string, b []byte, info *T, comment *string, f func(typ by
 	return nil
 }
 
-// CheckComment returns an error if nft cannot print a comment and read it back.
+// CheckComment returns an error if comment exceeds MaxComment bytes or contains a double
+// quote or a control character: nft could not print it and read it back.
 func CheckComment(comment string) error {
 	if len(comment) > MaxComment {
 		return fmt.Errorf("comment %.40q... has %d bytes: want at most %d", comment, len(comment), MaxComment)
@@ -182,14 +183,14 @@ func AppendComment(dst []byte, comment string) ([]byte, error) {
 	return AppendString(dst, udataComment, comment), nil
 }
 
-// AppendString appends a record that holds a string and a NUL.
+// AppendString appends a record that holds s, of at most 254 bytes, and a NUL.
 func AppendString(dst []byte, typ byte, s string) []byte {
 	dst = append(dst, typ, byte(len(s)+1))
 	dst = append(dst, s...)
 	return append(dst, 0)
 }
 
-// ParseString returns the string in a record without its NUL.
+// ParseString returns the string in a record without its NUL; false if there is no NUL.
 func ParseString(value []byte) (string, bool) {
 	if len(value) == 0 || value[len(value)-1] != 0 {
 		return "", false
@@ -202,7 +203,8 @@ func AppendUint32(dst []byte, typ byte, v uint32) []byte {
 	return binary.NativeEndian.AppendUint32(append(dst, typ, 4), v)
 }
 
-// ParseUint32 returns the number in a record.
+// ParseUint32 returns the number in a record of four bytes; false if it has another
+// length.
 func ParseUint32(value []byte) (uint32, bool) {
 	if len(value) != 4 {
 		return 0, false
@@ -210,7 +212,8 @@ func ParseUint32(value []byte) (uint32, bool) {
 	return binary.NativeEndian.Uint32(value), true
 }
 
-// FindRecord returns the value of the first record of a type.
+// FindRecord returns the value of the first record of a type; false if there is none or if
+// b is malformed.
 func FindRecord(b []byte, typ byte) (value []byte, ok bool) {
 	err := EachRecord(b, func(t byte, v []byte) error {
 		if t == typ && !ok {
@@ -221,7 +224,8 @@ func FindRecord(b []byte, typ byte) (value []byte, ok bool) {
 	return value, ok && err == nil
 }
 
-// EachRecord calls f for each record of b.
+// EachRecord calls f for each record of b. It returns the first error of f, or
+// ErrMalformed if b ends within a record.
 func EachRecord(b []byte, f func(typ byte, value []byte) error) error {
 	for len(b) > 0 {
 		if len(b) < 2 || len(b)-2 < int(b[1]) {
