@@ -138,3 +138,17 @@ func (r *Reader) Into(v any) error {
 	}
 	return nil
 }
+
+// Unterminated is a string without a NUL.
+type Unterminated string
+
+// AppendAttr implements Value.
+func (s *Unterminated) AppendAttr(b []byte, typ uint16) ([]byte, error) {
+	return AppendBytes(b, typ, *s), nil
+}
+
+// ReadAttr implements Value.
+func (s *Unterminated) ReadAttr(r *Reader) error {
+	*s = Unterminated(r.Text())
+	return nil
+}

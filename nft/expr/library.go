@@ -104,7 +104,7 @@ func (t *table) statement(e google.Any) {
 		t.name, t.format = "objref", "objref type %[1]d name %[2]s"
 		typ := uint32(e.Type)
 		t.add(unix.NFTA_OBJREF_IMM_TYPE, &typ)
-		t.add(unix.NFTA_OBJREF_IMM_NAME, (*unterminated)(&e.Name))
+		t.add(unix.NFTA_OBJREF_IMM_NAME, (*attr.Unterminated)(&e.Name))
 	case *google.SynProxy:
 		t.text = func() string { return fmt.Sprintf("synproxy mss %d wscale %d", e.Mss, e.Wscale) }
 	case *google.Notrack:

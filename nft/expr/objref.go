@@ -1,6 +1,10 @@
 package expr
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/attr"
+)
 
 // ObjrefMap is the kernel's objref expression that uses the named object which
 // an object map gives for a key. google/nftables has only objects of a fixed
@@ -17,6 +21,6 @@ type ObjrefMap struct {
 func (e *ObjrefMap) table(t *table) {
 	t.name, t.format = "objref", "objref sreg %[1]d set %[2]s"
 	t.add(unix.NFTA_OBJREF_SET_SREG, &e.Register)
-	t.add(unix.NFTA_OBJREF_SET_NAME, (*unterminated)(&e.SetName))
+	t.add(unix.NFTA_OBJREF_SET_NAME, (*attr.Unterminated)(&e.SetName))
 	t.add(unix.NFTA_OBJREF_SET_ID, (*setID)(&e.SetID))
 }

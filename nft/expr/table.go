@@ -115,22 +115,10 @@ func (a *attribute) value() any {
 // setID is the number of an anonymous set within its transaction, or 0.
 type setID uint32
 
-// unterminated is a name that nft(8) sends without its NUL.
-type unterminated string
-
-// AppendAttr implements attr.Value, as the following methods do.
-func (s *unterminated) AppendAttr(b []byte, typ uint16) ([]byte, error) {
-	return attr.AppendBytes(b, typ, *s), nil
-}
-
-func (s *unterminated) ReadAttr(r *attr.Reader) error {
-	*s = unterminated(r.Text())
-	return nil
-}
-
 // data is a nested NFTA_DATA_VALUE.
 type data []byte
 
+// AppendAttr implements attr.Value, as the following methods do.
 func (d *data) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	b, at := attr.OpenNested(b, typ)
 	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, *d), at), nil

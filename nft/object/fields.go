@@ -32,7 +32,7 @@ const (
 
 func helperFields(o *syntax.HelperBody) attr.Fields {
 	return attr.Fields{
-		attr.Always(nftaCTHelperName, (*unterminated)(&o.Type)),
+		attr.Always(nftaCTHelperName, (*attr.Unterminated)(&o.Type)),
 		attr.If(o.L3Proto != "", nftaCTHelperL3Proto, (*l3proto)(&o.L3Proto)),
 		attr.Always(nftaCTHelperL4Proto, (*l4proto)(&o.Protocol)),
 	}
@@ -57,7 +57,7 @@ func expectationFields(o *syntax.ExpectationBody) attr.Fields {
 }
 
 func secMarkFields(o *syntax.SecMarkBody) attr.Fields {
-	return attr.Fields{attr.Always(nftaSecMarkCtx, (*unterminated)(&o.Context))}
+	return attr.Fields{attr.Always(nftaSecMarkCtx, (*attr.Unterminated)(&o.Context))}
 }
 
 func synProxyFields(o *syntax.SynProxyBody) attr.Fields {
@@ -68,22 +68,10 @@ func synProxyFields(o *syntax.SynProxyBody) attr.Fields {
 	}
 }
 
-// unterminated is a string without a NUL.
-type unterminated string
-
-// AppendAttr implements attr.Value, as the following methods do.
-func (s *unterminated) AppendAttr(b []byte, typ uint16) ([]byte, error) {
-	return attr.AppendBytes(b, typ, *s), nil
-}
-
-func (s *unterminated) ReadAttr(r *attr.Reader) error {
-	*s = unterminated(r.Text())
-	return nil
-}
-
 // l3proto is the name of a family.
 type l3proto string
 
+// AppendAttr implements attr.Value, as the following methods do.
 func (p *l3proto) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	family, err := nft.ParseFamily(string(*p))
 	if err != nil {
