@@ -207,10 +207,11 @@ func scalar[T any](d *decoder, path string, n *yaml.Node, want string, parse fun
 	if !d.is(path, n, yaml.ScalarNode, want) {
 		return v, false
 	}
-	if v, ok = parse(); !ok {
-		d.Add(n.Line, path, "got %s: want %s", describe(n), want)
+	if v, ok := parse(); ok {
+		return v, true
 	}
-	return v, ok
+	d.Add(n.Line, path, "got %s: want %s", describe(n), want)
+	return v, false
 }
 
 // text returns a scalar that is a string.

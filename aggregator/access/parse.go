@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os/user"
@@ -47,17 +48,6 @@ func System() Lookup {
 func parseID(text string) (uint32, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	return uint32(n), err
-}
-
-// ReadFile reads and parses a file.
-//
-// Possible errors: a *FileError, the file system's.
-func ReadFile(path string, lookup Lookup) (*Policy, error) {
-	data, err := Read(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, data, lookup)
 }
 
 // Parse parses a configuration; file is its name in messages. On an error there
@@ -161,21 +151,18 @@ func (p *parser) publisher(path string, n *yaml.Node) *Publisher {
 // complete gives a publisher the limits that it does not set itself, and
 // enters it.
 func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
-	inherit(&pub.Limits.Fragments, defaults.Fragments)
-	inherit(&pub.Limits.Rules, defaults.Rules)
-	inherit(&pub.Limits.Elements, defaults.Elements)
-	inherit(&pub.Limits.Bytes, defaults.Bytes)
-	inherit(&pub.Limits.Streams, defaults.Streams)
+	l := &pub.Limits
+	l.Fragments, l.Rules, l.Elements = cmp.Or(l.Fragments, defaults.Fragments), cmp.Or(l.Rules, defaults.Rules), cmp.Or(l.Elements, defaults.Elements)
+	l.Bytes, l.Streams = cmp.Or(l.Bytes, defaults.Bytes), cmp.Or(l.Streams, defaults.Streams)
 	// A burst goes with its rate.
-	if pub.Limits.UpdatesPerSecond == 0 {
-		pub.Limits.UpdatesPerSecond = defaults.UpdatesPerSecond
-		inherit(&pub.Limits.Burst, defaults.Burst)
+	if l.UpdatesPerSecond == 0 {
+		l.UpdatesPerSecond, l.Burst = defaults.UpdatesPerSecond, cmp.Or(l.Burst, defaults.Burst)
 	}
 	switch {
-	case pub.Limits.UpdatesPerSecond == 0 && pub.Limits.Burst > 0 && pub.lines["limits.burst"] > 0:
+	case l.UpdatesPerSecond == 0 && l.Burst > 0 && pub.lines["limits.burst"] > 0:
 		p.Add(pub.lines["limits.burst"], path+".limits.burst", "it does nothing without updatesPerSecond: set that too")
-	case pub.Limits.UpdatesPerSecond > 0 && pub.Limits.Burst == 0:
-		pub.Limits.Burst = int(math.Ceil(pub.Limits.UpdatesPerSecond))
+	case l.UpdatesPerSecond > 0 && l.Burst == 0:
+		l.Burst = int(math.Ceil(l.UpdatesPerSecond))
 	}
 	if pub.Name == "" {
 		return
@@ -186,12 +173,6 @@ func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 	}
 	p.policy.byName[pub.Name] = pub
 	p.policy.Publishers = append(p.policy.Publishers, pub)
-}
-
-func inherit(limit *int, from int) {
-	if *limit == 0 {
-		*limit = from
-	}
 }
 
 func (p *parser) name(path string, n *yaml.Node, pub *Publisher) {
@@ -418,12 +399,9 @@ const maxRate = 1e6
 // rate returns a number of updates a second, or 0 if it is wrong.
 func (p *parser) rate(path string, n *yaml.Node) float64 {
 	want := fmt.Sprintf("a number greater than 0, such as 0.5 or 100, and at most %.0f", maxRate)
-	v, ok := scalar(&p.decoder, path, n, want, func() (float64, bool) {
+	v, _ := scalar(&p.decoder, path, n, want, func() (float64, bool) {
 		v, err := strconv.ParseFloat(n.Value, 64)
 		return v, (n.Tag == "!!int" || n.Tag == "!!float") && err == nil && v > 0 && v <= maxRate
 	})
-	if !ok {
-		return 0
-	}
 	return v
 }

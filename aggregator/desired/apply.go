@@ -121,25 +121,28 @@ func (a *apply) identify(f *fragment, id identity) {
 		a.s.setIdentity(f, id)
 		return
 	}
-	move := func(item func(*object, *objectShare), chain func(*chain, *chainShare), set func(*set, *setShare)) {
+	// A set with one share keeps it: its place in a list of one cannot change.
+	link := func(in bool) {
 		for _, h := range f.tables {
 			for id, sh := range h.objects {
-				item(h.table.objects[id], sh)
+				a.s.relinkObject(h.table.objects[id], sh, in)
 			}
 			for name, sh := range h.chains {
-				chain(h.table.chains[name], sh)
+				a.s.relinkChain(h.table.chains[name], sh, in)
 			}
 			for name, sh := range h.sets {
-				if o := h.table.sets[name]; len(o.shares) > 1 || !slices.Contains(o.shares, sh) {
-					set(o, sh)
+				switch o := h.table.sets[name]; {
+				case in && !slices.Contains(o.shares, sh):
+					a.s.attach(o, sh)
+				case !in && len(o.shares) > 1:
+					a.s.relink(o, sh, false)
 				}
 			}
 		}
 	}
-	// A set with one share keeps it: its place in a list of one cannot change.
-	move(a.s.detachObject, a.s.detachChain, a.s.detach)
+	link(false)
 	a.s.setIdentity(f, id)
-	move(a.s.attachObject, a.s.attachChain, a.s.attach)
+	link(true)
 }
 
 // drop gives up what a fragment has in a table, except what is to be kept.
@@ -256,13 +259,13 @@ func (a *apply) checkUses(tu *TableUpdate) {
 
 func (a *apply) deleteChain(h *holding, name string) {
 	if sh, ok := remove(a.s, h.chains, name); ok {
-		a.s.detachChain(h.table.chains[name], sh)
+		a.s.relinkChain(h.table.chains[name], sh, false)
 	}
 }
 
 func (a *apply) deleteSet(h *holding, name string) {
 	if sh, ok := remove(a.s, h.sets, name); ok {
-		a.s.detach(h.table.sets[name], sh)
+		a.s.relink(h.table.sets[name], sh, false)
 	}
 }
 
@@ -296,7 +299,7 @@ func (a *apply) putChain(h *holding, p *Chain) {
 }
 
 func (a *apply) addChainShare(h *holding, o *chain, sh *chainShare) {
-	a.s.attachChain(o, sh)
+	a.s.relinkChain(o, sh, true)
 	h.chains[o.name] = sh
 	a.s.undo = append(a.s.undo, func() { delete(h.chains, o.name) })
 	if orphan := o.orphan(); orphan != nil && len(orphan.rules) == 0 {

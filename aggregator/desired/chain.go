@@ -132,10 +132,7 @@ func (s *State) stampChain(o *chain, f *fragment) {
 	})
 }
 
-// attachChain adds a share to its chain, and detachChain removes it.
-func (s *State) attachChain(o *chain, sh *chainShare) { s.relinkChain(o, sh, true) }
-func (s *State) detachChain(o *chain, sh *chainShare) { s.relinkChain(o, sh, false) }
-
+// relinkChain adds a share to its chain, or removes it.
 func (s *State) relinkChain(o *chain, sh *chainShare, in bool) {
 	s.stampChain(o, sh.fragment)
 	s.linkChain(o, sh, in)

@@ -134,10 +134,7 @@ func (o *object) accept() {
 	}
 }
 
-// attachObject adds a share to its object, and detachObject removes it.
-func (s *State) attachObject(o *object, sh *objectShare) { s.relinkObject(o, sh, true) }
-func (s *State) detachObject(o *object, sh *objectShare) { s.relinkObject(o, sh, false) }
-
+// relinkObject adds a share to its object, or removes it.
 func (s *State) relinkObject(o *object, sh *objectShare, in bool) {
 	s.markObject(o)
 	s.stamp(&o.origin)
@@ -185,7 +182,7 @@ func (a *apply) putObject(h *holding, d objectDecl) {
 		}
 	} else {
 		sh := &objectShare{fragment: h.fragment, decl: d}
-		a.s.attachObject(o, sh)
+		a.s.relinkObject(o, sh, true)
 		h.setObject(o.id, sh)
 		a.s.undo = append(a.s.undo, func() { delete(h.objects, o.id) })
 	}
@@ -197,7 +194,7 @@ func (a *apply) putObject(h *holding, d objectDecl) {
 // deleteObject gives up an object or flowtable.
 func (a *apply) deleteObject(h *holding, id objectID) {
 	if sh, ok := remove(a.s, h.objects, id); ok {
-		a.s.detachObject(h.table.objects[id], sh)
+		a.s.relinkObject(h.table.objects[id], sh, false)
 	}
 }
 

@@ -307,9 +307,6 @@ func (s *State) attach(o *set, sh *setShare) {
 	}
 }
 
-// detach removes a share from its set.
-func (s *State) detach(o *set, sh *setShare) { s.relink(o, sh, false) }
-
 // relink links or unlinks a share, with the journal.
 func (s *State) relink(o *set, sh *setShare, in bool) {
 	s.markSet(o)
