@@ -3,8 +3,8 @@
 // versions, and with the faults that a test sets.
 //
 // In come objects, from the test (Set, Delete) or from a client of the API (POST, PUT,
-// DELETE); out go the answers of an API server. Read server.go first. The server does
-// not validate objects. Command replay runs it as a process.
+// DELETE); out go the answers of an API server. Read server.go first. The server has every
+// resource that client-go knows, and does not validate objects. Command replay runs it as a process.
 //
 // # Concurrency
 //

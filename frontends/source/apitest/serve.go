@@ -18,7 +18,7 @@ import (
 // serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	place := parsePlace(r.URL.Path)
-	k := s.kinds[place.resource]
+	k := s.kindOfResource(place.version.WithResource(place.resource))
 	if k == nil {
 		http.NotFound(w, r)
 		return

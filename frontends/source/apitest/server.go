@@ -10,11 +10,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,7 +35,7 @@ type Server struct {
 	mu      sync.Mutex
 	http    *http.Server
 	version int
-	kinds   map[string]*kind
+	kinds   map[schema.GroupVersionKind]*kind
 	// changed is closed and replaced when a watch may have something to send.
 	changed  chan struct{}
 	bookmark int
@@ -56,14 +51,6 @@ type kind struct {
 	history []change
 	// compacted is the last version that is not in history.
 	compacted int
-}
-
-// resources returns the resources of the server, each with an empty object.
-func resources() map[string]Object {
-	return map[string]Object{
-		"services": &corev1.Service{}, "nodes": &corev1.Node{}, "pods": &corev1.Pod{}, "endpointslices": &discoveryv1.EndpointSlice{},
-		"servicecidrs": &networkingv1.ServiceCIDR{}, "leases": &coordinationv1.Lease{}, "events": &eventsv1.Event{},
-	}
 }
 
 // change is a change of an object. before or after is nil if it did not exist.
@@ -106,10 +93,7 @@ func NewOn(t testing.TB, listen Listen) *Server {
 
 // Start starts a server on an address, for a process that is not a test.
 func Start(listen Listen, address string) (*Server, error) {
-	s := &Server{listen: listen, changed: make(chan struct{}), conns: make(map[net.Conn]struct{}), version: 1, kinds: make(map[string]*kind)}
-	for resource, o := range resources() {
-		s.kinds[resource] = &kind{gvk: gvkOf(o), objects: make(map[string]Object)}
-	}
+	s := &Server{listen: listen, changed: make(chan struct{}), conns: make(map[net.Conn]struct{}), version: 1, kinds: make(map[schema.GroupVersionKind]*kind)}
 	return s, s.start(address)
 }
 
@@ -302,14 +286,30 @@ func (k *kind) note(c change) {
 }
 
 // kindOf returns the kind of an object. The lock is held.
-func (s *Server) kindOf(o Object) *kind {
-	gvk := gvkOf(o)
-	for _, k := range s.kinds {
-		if k.gvk == gvk {
-			return k
+func (s *Server) kindOf(o Object) *kind { return s.kind(gvkOf(o)) }
+
+// kind returns the kind with a name, and adds it if it is new. The lock is held.
+func (s *Server) kind(gvk schema.GroupVersionKind) *kind {
+	k := s.kinds[gvk]
+	if k == nil {
+		k = &kind{gvk: gvk, objects: make(map[string]Object)}
+		s.kinds[gvk] = k
+	}
+	return k
+}
+
+// kindOfResource returns the kind of a resource, or nil if client-go does not know the
+// resource.
+func (s *Server) kindOfResource(r schema.GroupVersionResource) *kind {
+	for name := range scheme.Scheme.KnownTypes(r.GroupVersion()) {
+		gvk := r.GroupVersion().WithKind(name)
+		if plural, _ := meta.UnsafeGuessKindToResource(gvk); plural == r {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.kind(gvk)
 		}
 	}
-	panic(fmt.Sprintf("apitest: %T", o))
+	return nil
 }
 
 func name(o Object) string { return o.GetNamespace() + "/" + o.GetName() }

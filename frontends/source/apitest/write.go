@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -58,18 +59,22 @@ func decode(r *http.Request) (Object, error) {
 }
 
 // place is the resource and object in a path of the API.
-type place struct{ namespace, resource, name string }
+type place struct {
+	version                   schema.GroupVersion
+	namespace, resource, name string
+}
 
 // parsePlace parses /api/v1/RESOURCE/NAME/status and
 // /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME.
 func parsePlace(path string) place {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	skip := 2
-	if parts[0] == "apis" {
-		skip = 3
-	}
-	parts = parts[min(skip, len(parts)):]
 	var p place
+	switch {
+	case parts[0] == "api" && len(parts) > 1:
+		p.version.Version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 2:
+		p.version, parts = schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:]
+	}
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		p.namespace, parts = parts[1], parts[2:]
 	}
