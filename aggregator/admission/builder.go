@@ -82,7 +82,8 @@ type tablePart struct {
 	sets      []*setPart
 	setByName map[string]*setPart
 	chains    []*chainPart
-	chainName map[string]bool
+	// claimed has the chains, objects and flowtables that are declared, to find repeats.
+	claimed map[object.Ref]bool
 	// deleteChains, deleteSets and changes come from a TablePatch.
 	deleteChains, deleteSets []string
 	changes                  []*elementsPart

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -14,10 +15,8 @@ import (
 
 // chunk is a run of elements of one set, packed by one goroutine.
 type chunk struct {
-	table nft.TableID
-	decl  *set.Set
-	out   []set.Element
-	bad   violations
+	out []set.Element
+	bad violations
 }
 
 // inlineElements is the number of elements up to which packing them at once is
@@ -69,85 +68,60 @@ func (p *pool) wait() {
 	}
 }
 
+// errTooLong is the violation of an element's text.
+var errTooLong = fmt.Errorf("text is longer than %d bytes", MaxElementText)
+
 // packMessages packs the elements of a message.
 func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
-	return packAll(b, t, decl, elements, convert.ElementOf)
-}
-
-// packElements packs the elements of an nft file.
-func (b *Builder) packElements(t nft.TableID, decl *set.Set, elements []nft.Element) *chunk {
-	return packAll(b, t, decl, elements, func(e nft.Element) nft.Element { return e })
-}
-
-// packAll packs elements after turning each into an nft.Element.
-func packAll[T any](b *Builder, t nft.TableID, decl *set.Set, elements []T, of func(T) nft.Element) *chunk {
-	c := &chunk{table: t, decl: decl}
-	b.pool.run(len(elements), func() {
-		c.out = make([]set.Element, 0, len(elements))
-		p := decl.Packer(len(elements))
-		for _, e := range elements {
-			if !c.pack(p, of(e)) {
-				return
-			}
+	p := decl.Packer(len(elements))
+	return packAll(b, t, decl, elements, func(m *weftv1.Element) (key string, out set.Element, err error) {
+		e := convert.ElementOf(m)
+		switch {
+		case len(e.Key) > MaxElementText || len(e.Value) > MaxElementText:
+			err = errTooLong
+		case e.Timeout < 0:
+			err = fmt.Errorf("timeout %v is negative", e.Timeout)
+		default:
+			out, err = p.Pack(e)
 		}
+		return e.Key, out, err
 	})
-	return c
 }
 
 // packKeys packs the keys of elements to remove.
 func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
-	c := &chunk{table: t, decl: decl}
-	b.pool.run(len(keys), func() {
-		c.out = make([]set.Element, 0, len(keys))
-		for _, k := range keys {
-			if !c.packKey(k) {
+	return packAll(b, t, decl, keys, func(key string) (string, set.Element, error) {
+		if len(key) > MaxElementText {
+			return key, set.Element{}, errTooLong
+		}
+		out, err := decl.PackKey(key)
+		return key, out, err
+	})
+}
+
+// packAll calls pack for each entry of a list. It gives up once the chunk has as many
+// violations as are reported.
+func packAll[T any](b *Builder, t nft.TableID, decl *set.Set, list []T, pack func(T) (key string, out set.Element, err error)) *chunk {
+	c := &chunk{}
+	b.pool.run(len(list), func() {
+		c.out = make([]set.Element, 0, len(list))
+		for _, e := range list {
+			key, out, err := pack(e)
+			switch {
+			case err == nil:
+				c.out = append(c.out, out)
+				continue
+			case errors.Is(err, errTooLong):
+				c.bad.add(weftv1.Violation_REASON_LIMIT, ElementName(t, decl.Name, Clip(key)), err.Error())
+			default:
+				c.bad.compile(ElementName(t, decl.Name, Clip(key)), err)
+			}
+			if c.bad.full() {
 				return
 			}
 		}
 	})
 	return c
-}
-
-// pack appends one element. It returns false once the chunk has as many
-// violations as are reported.
-func (c *chunk) pack(p *set.Packer, e nft.Element) bool {
-	if len(e.Key) > MaxElementText || len(e.Value) > MaxElementText {
-		return c.tooLong(e.Key)
-	}
-	if e.Timeout < 0 {
-		c.bad.add(weftv1.Violation_REASON_INVALID, c.object(e.Key), fmt.Sprintf("timeout %v is negative", e.Timeout))
-		return !c.bad.full()
-	}
-	out, err := p.Pack(e)
-	if err != nil {
-		c.bad.compile(c.object(e.Key), err)
-		return !c.bad.full()
-	}
-	c.out = append(c.out, out)
-	return true
-}
-
-// packKey is pack for the key of an element to remove.
-func (c *chunk) packKey(key string) bool {
-	if len(key) > MaxElementText {
-		return c.tooLong(key)
-	}
-	out, err := c.decl.PackKey(key)
-	if err != nil {
-		c.bad.compile(c.object(key), err)
-		return !c.bad.full()
-	}
-	c.out = append(c.out, out)
-	return true
-}
-
-func (c *chunk) tooLong(key string) bool {
-	c.bad.add(weftv1.Violation_REASON_LIMIT, c.object(key), fmt.Sprintf("text is longer than %d bytes", MaxElementText))
-	return !c.bad.full()
-}
-
-func (c *chunk) object(key string) *weftv1.ObjectName {
-	return ElementName(c.table, c.decl.Name, Clip(key))
 }
 
 // SetKind returns the nft keyword for a set or map.

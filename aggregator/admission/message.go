@@ -86,7 +86,17 @@ func (b *Builder) addTable(m *weftv1.Table) {
 		t.comment = m.GetComment()
 	}
 	b.addFlags(t, m.GetFlags())
-	b.addObjects(t, m.GetObjects(), m.GetFlowtables())
+	b.addDeclarations(t, m)
+}
+
+// addDeclarations adds all that a table declares.
+func (b *Builder) addDeclarations(t *tablePart, m *weftv1.Table) {
+	for _, o := range m.GetObjects() {
+		b.addObject(t, convert.ObjectOf(o))
+	}
+	for _, f := range m.GetFlowtables() {
+		b.addFlowtable(t, convert.FlowtableOf(f))
+	}
 	for _, s := range m.GetSets() {
 		b.addSet(t, s, false)
 	}
@@ -114,16 +124,9 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 		}
 		t := b.table(id)
 		b.deleteObjects(t, m)
-		b.addObjects(t, m.GetPutObjects(), m.GetPutFlowtables())
-		for _, s := range m.GetPutSets() {
-			b.addSet(t, s, false)
-		}
-		for _, s := range m.GetPutMaps() {
-			b.addSet(t, s, true)
-		}
-		for _, c := range m.GetPutChains() {
-			b.addChain(t, convert.ChainOf(c))
-		}
+		b.addDeclarations(t, &weftv1.Table{
+			Objects: m.GetPutObjects(), Flowtables: m.GetPutFlowtables(), Sets: m.GetPutSets(), Maps: m.GetPutMaps(), Chains: m.GetPutChains(),
+		})
 		t.deleteChains = append(t.deleteChains, m.GetDeleteChains()...)
 		t.deleteSets = append(t.deleteSets, m.GetDeleteSets()...)
 		for _, e := range m.GetElements() {
@@ -167,7 +170,7 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	}
 	s := t.setByName[m.GetName()]
 	if s == nil {
-		s = b.declare(t, convert.SetOf(m), isMap, m.GetRole())
+		s = b.declare(t, m, isMap)
 	} else if m.GetType() != "" || m.GetTypeof() != "" {
 		b.bad.add(weftv1.Violation_REASON_INVALID, ObjectName(t.id, SetKind(isMap), Clip(m.GetName())), "it is declared twice")
 		return
@@ -180,20 +183,19 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 
 // declare compiles the declaration of a set or map. It returns nil if there are
 // too many.
-func (b *Builder) declare(t *tablePart, d nft.Set, isMap bool, role weftv1.MapRole) *setPart {
+func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 	if !b.count(&b.sets, 1, MaxSets, "sets and maps") {
 		return nil
 	}
-	source := d
-	source.Elements = nil
+	source, role := convert.SetOf(m), m.GetRole()
 	s := &setPart{source: &source, role: role}
-	object := ObjectName(t.id, SetKind(isMap), Clip(d.Name))
+	object := ObjectName(t.id, SetKind(isMap), Clip(source.Name))
 	if t.setByName == nil {
 		t.setByName = make(map[string]*setPart)
 	}
-	t.setByName[d.Name] = s
+	t.setByName[source.Name] = s
 	t.sets = append(t.sets, s)
-	if err := checkName(d.Name); err != nil {
+	if err := checkName(source.Name); err != nil {
 		b.bad.add(weftv1.Violation_REASON_INVALID, object, err.Error())
 		return s
 	}
@@ -202,17 +204,12 @@ func (b *Builder) declare(t *tablePart, d nft.Set, isMap bool, role weftv1.MapRo
 	} else if !isMap && role != weftv1.MapRole_MAP_ROLE_UNSPECIFIED {
 		b.bad.add(weftv1.Violation_REASON_INVALID, object, "a set cannot have a role: only a map can")
 	}
-	var err error
-	if isMap {
-		m := nft.Map(d)
-		s.decl, err = set.CompileMap(t.id.Family, &m)
-	} else {
-		s.decl, err = set.Compile(t.id.Family, &d)
-	}
+	decl, err := convert.CompileSet(t.id.Family, m, isMap)
 	if err != nil {
 		b.bad.compile(object, err)
-		s.decl = nil
+		return s
 	}
+	s.decl = decl
 	return s
 }
 
@@ -221,19 +218,10 @@ func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	if !b.count(&b.chains, 1, MaxChains, "chains") || !b.count(&b.rules, len(c.Rules), MaxRules, "rules") {
 		return
 	}
-	what := ObjectName(t.id, "chain", Clip(c.Name))
-	if err := checkName(c.Name); err != nil {
-		b.bad.add(weftv1.Violation_REASON_INVALID, what, err.Error())
+	what, ok := b.claim(t, object.Ref{Kind: "chain", Name: c.Name}, ": give all its rules at once")
+	if !ok {
 		return
 	}
-	if t.chainName[c.Name] {
-		b.bad.add(weftv1.Violation_REASON_INVALID, what, "it is declared twice: give all its rules at once")
-		return
-	}
-	if t.chainName == nil {
-		t.chainName = make(map[string]bool)
-	}
-	t.chainName[c.Name] = true
 	decl, err := object.CompileChain(t.id.Family, &c)
 	if err != nil {
 		b.bad.compile(what, err)
@@ -253,48 +241,7 @@ func (b *Builder) addFile(text string) {
 		return
 	}
 	b.file = text
-	for i := range tables {
-		m := &tables[i]
-		id, ok := b.identify(m.Family.String(), m.Name)
-		if !ok {
-			continue
-		}
-		t := b.table(id)
-		if err := userdata.CheckComment(m.Comment); err != nil {
-			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(id), err.Error())
-		}
-		t.comment = m.Comment
-		b.addFlags(t, m.Flags)
-		for _, o := range m.Objects {
-			b.addObject(t, o)
-		}
-		for _, f := range m.Flowtables {
-			b.addFlowtable(t, f)
-		}
-		for _, s := range m.Sets {
-			b.addFileSet(t, s, false)
-		}
-		for _, s := range m.Maps {
-			b.addFileSet(t, nft.Set(s), true)
-		}
-		for _, c := range m.Chains {
-			b.addChain(t, c)
-		}
-	}
-	if len(b.tables) > MaxTables {
-		b.Reject(weftv1.Violation_REASON_LIMIT, fmt.Sprintf("the file has more than %d tables", MaxTables))
-	}
-}
-
-func (b *Builder) addFileSet(t *tablePart, d nft.Set, isMap bool) {
-	if !b.count(&b.elements, len(d.Elements), MaxElements, "elements") {
-		return
-	}
-	if t.setByName[d.Name] != nil {
-		b.bad.add(weftv1.Violation_REASON_INVALID, ObjectName(t.id, SetKind(isMap), Clip(d.Name)), "it is declared twice")
-		return
-	}
-	if s := b.declare(t, d, isMap, weftv1.MapRole_MAP_ROLE_UNSPECIFIED); s != nil && s.decl != nil && len(d.Elements) > 0 {
-		s.chunks = append(s.chunks, b.packElements(t.id, s.decl, d.Elements))
+	for _, t := range tables {
+		b.addTable(convert.Table(t))
 	}
 }

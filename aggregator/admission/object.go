@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
 )
@@ -19,18 +18,6 @@ type objectsPart struct {
 	deleteObjects    []object.Ref
 	flowtables       []*object.Flowtable
 	deleteFlowtables []string
-	// seen has the names that are declared, to find repeats.
-	seen map[object.Ref]bool
-}
-
-// addObjects adds the objects and flowtables of a message.
-func (b *Builder) addObjects(t *tablePart, objects []*weftv1.Object, flowtables []*weftv1.Flowtable) {
-	for _, o := range objects {
-		b.addObject(t, convert.ObjectOf(o))
-	}
-	for _, f := range flowtables {
-		b.addFlowtable(t, convert.FlowtableOf(f))
-	}
 }
 
 // deleteObjects adds the objects and flowtables that a patch deletes.
@@ -73,25 +60,30 @@ func (b *Builder) addFlowtable(t *tablePart, f nft.Flowtable) {
 	t.flowtables = append(t.flowtables, out)
 }
 
-// nameObject counts an object and checks its name. It returns the object's name
-// for violations.
+// nameObject counts an object or flowtable, and claims its name.
 func (b *Builder) nameObject(t *tablePart, ref object.Ref) (*weftv1.ObjectName, bool) {
 	if !b.count(&b.objects, 1, MaxObjects, "named objects and flowtables") {
 		return nil, false
 	}
+	return b.claim(t, ref, "")
+}
+
+// claim checks that the name of a chain, object or flowtable is valid and is not
+// declared twice; advice follows the message if it is. It returns the name for violations.
+func (b *Builder) claim(t *tablePart, ref object.Ref, advice string) (*weftv1.ObjectName, bool) {
 	what := ObjectName(t.id, Clip(string(ref.Kind)), Clip(ref.Name))
 	if err := checkName(ref.Name); err != nil {
 		b.bad.add(weftv1.Violation_REASON_INVALID, what, err.Error())
 		return nil, false
 	}
-	if t.seen[ref] {
-		b.bad.add(weftv1.Violation_REASON_INVALID, what, "it is declared twice")
+	if t.claimed[ref] {
+		b.bad.add(weftv1.Violation_REASON_INVALID, what, "it is declared twice"+advice)
 		return nil, false
 	}
-	if t.seen == nil {
-		t.seen = make(map[object.Ref]bool)
+	if t.claimed == nil {
+		t.claimed = make(map[object.Ref]bool)
 	}
-	t.seen[ref] = true
+	t.claimed[ref] = true
 	return what, true
 }
 
