@@ -19,12 +19,12 @@ type Options struct {
 	File string
 	// Self is the daemon's user; nil means that of the process.
 	Self *uint32
-	// Lookup finds users and groups; its zero value is that of the system.
+	// Lookup finds users and groups; without both functions it is System.
 	Lookup Lookup
 	// Logger gets refusals (not more than a few a second for each publisher)
 	// and reloads; nil discards.
 	Logger *slog.Logger
-	// Registerer gets the metrics; nil keeps them to ourselves.
+	// Registerer gets the metrics; nil registers nothing.
 	Registerer prometheus.Registerer
 }
 
@@ -54,7 +54,8 @@ type Control struct {
 
 // Open reads the configuration, if there is one.
 //
-// Possible errors: a *FileError, the file system's, the registry's.
+// Possible errors: a *FileError; those of the file system, also for a file that does not
+// exist; those of the metrics registry.
 func Open(opts Options) (*Control, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -101,8 +102,8 @@ func (c *Control) Publisher(name string) *Publisher {
 	return c.Policy().Publisher(name)
 }
 
-// Resolve returns who a peer acts as under the policy in force: see
-// Policy.Resolve.
+// Resolve is Policy.Resolve of the policy in force. Root and the daemon's user are
+// administrators.
 func (c *Control) Resolve(peer *Peer, want string) (Identity, error) {
 	return c.Policy().Resolve(peer, peer.UID == 0 || peer.UID == c.uid, want)
 }
@@ -110,10 +111,10 @@ func (c *Control) Resolve(peer *Peer, want string) (Identity, error) {
 // Changed returns a channel that is closed when the file has been read again.
 func (c *Control) Changed() <-chan struct{} { return *c.changed.Load() }
 
-// Reload reads the file again, also where it did not change: the names in it
-// may mean other ids. On an error the policy stays.
+// Reload reads the file again, even if it did not change: the names in it may mean other
+// ids. On an error the policy stays.
 //
-// Possible errors: a *FileError, the file system's.
+// Possible errors: a *FileError, those of the file system, also if there is no file.
 func (c *Control) Reload() error { return c.load(true) }
 
 // load reads the file; without force a file that is as it was read last is
@@ -146,14 +147,15 @@ func (c *Control) load(force bool) error {
 	return nil
 }
 
-// Refused counts a refusal, and logs it unless there are too many.
+// Refused counts a refusal in the metrics, and logs it unless there are too many for its
+// publisher.
 func (c *Control) Refused(peer *Peer, r *Refusal, method string) {
 	publisher := unnamed
 	if c.Publisher(r.Publisher) != nil {
 		publisher = r.Publisher
 	}
 	c.metrics.refusals.WithLabelValues(publisher, string(r.Limit)).Inc()
-	skipped, ok := c.limiter(publisher).allow()
+	skipped, ok := c.mayLog(publisher)
 	if !ok {
 		return
 	}
@@ -175,29 +177,24 @@ const (
 
 // lineLimiter bounds the lines about one publisher.
 type lineLimiter struct {
-	limiter *rate.Limiter
-	skipped atomic.Int64
+	*rate.Limiter
+	skipped int
 }
 
-// allow reports whether there may be a line now, and how many were left out
-// before it.
-func (l *lineLimiter) allow() (skipped int64, ok bool) {
-	if !l.limiter.Allow() {
-		l.skipped.Add(1)
-		return 0, false
-	}
-	return l.skipped.Swap(0), true
-}
-
-// limiter returns that of a publisher; the names are those that the
-// configuration had at some time.
-func (c *Control) limiter(publisher string) *lineLimiter {
+// mayLog reports whether there may be a line about a publisher now, and how many were left
+// out before it. The names are those that the configuration had at some time.
+func (c *Control) mayLog(publisher string) (skipped int, ok bool) {
 	c.logMu.Lock()
 	defer c.logMu.Unlock()
 	l := c.limiters[publisher]
 	if l == nil {
-		l = &lineLimiter{limiter: rate.NewLimiter(rate.Every(logEvery), logBurst)}
+		l = &lineLimiter{Limiter: rate.NewLimiter(rate.Every(logEvery), logBurst)}
 		c.limiters[publisher] = l
 	}
-	return l
+	if !l.Allow() {
+		l.skipped++
+		return 0, false
+	}
+	skipped, l.skipped = l.skipped, 0
+	return skipped, true
 }

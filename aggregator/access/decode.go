@@ -130,17 +130,47 @@ func (p *Problems) Document(data []byte, apiVersion, kind string) *yaml.Node {
 	return doc.Content[0]
 }
 
-// decoder walks the nodes of a document.
-type decoder struct{ Problems }
-
 // field is a field of a mapping: what to do with its value. The path is that of
 // the value.
 type field func(path string, value *yaml.Node)
 
+// reader reads a value, and reports whether it is right.
+type reader[T any] func(path string, value *yaml.Node) (T, bool)
+
+// into stores a value that is right.
+func into[T any](to *T, read reader[T]) field {
+	return func(path string, n *yaml.Node) {
+		if v, ok := read(path, n); ok {
+			*to = v
+		}
+	}
+}
+
+// pointer is into for a value that may be absent.
+func pointer[T any](to **T, read reader[T]) field {
+	return func(path string, n *yaml.Node) {
+		if v, ok := read(path, n); ok {
+			*to = &v
+		}
+	}
+}
+
+// listOf stores the entries of a list that are right.
+func listOf[T any](p *parser, to *[]T, read reader[T]) field {
+	return func(path string, n *yaml.Node) {
+		*to = []T{}
+		p.list(path, n, func(path string, n *yaml.Node) {
+			if v, ok := read(path, n); ok {
+				*to = append(*to, v)
+			}
+		})
+	}
+}
+
 // mapping calls the fields that a mapping has, and returns their lines by
 // name; nil where it is none.
-func (d *decoder) mapping(path string, n *yaml.Node, fields map[string]field) map[string]int {
-	if !d.is(path, n, yaml.MappingNode, "a mapping of fields") {
+func (p *parser) mapping(path string, n *yaml.Node, fields map[string]field) map[string]int {
+	if !p.is(path, n, yaml.MappingNode, "a mapping of fields") {
 		return nil
 	}
 	lines := make(map[string]int)
@@ -154,9 +184,9 @@ func (d *decoder) mapping(path string, n *yaml.Node, fields map[string]field) ma
 		f, known := fields[name]
 		switch {
 		case key.Kind != yaml.ScalarNode || !known:
-			d.Add(key.Line, path, "unknown field %q: want %s", clip(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			p.Add(key.Line, path, "unknown field %q: want %s", clip(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		case lines[name] != 0:
-			d.Add(key.Line, sub, "the field is there twice, also in line %d: remove one", lines[name])
+			p.Add(key.Line, sub, "the field is there twice, also in line %d: remove one", lines[name])
 		default:
 			lines[name] = key.Line
 			f(sub, value)
@@ -166,8 +196,8 @@ func (d *decoder) mapping(path string, n *yaml.Node, fields map[string]field) ma
 }
 
 // list calls item for the entries of a list.
-func (d *decoder) list(path string, n *yaml.Node, item field) {
-	if !d.is(path, n, yaml.SequenceNode, "a list") {
+func (p *parser) list(path string, n *yaml.Node, item field) {
+	if !p.is(path, n, yaml.SequenceNode, "a list") {
 		return
 	}
 	for i, v := range n.Content {
@@ -176,14 +206,14 @@ func (d *decoder) list(path string, n *yaml.Node, item field) {
 }
 
 // is reports whether a node is of a kind.
-func (d *decoder) is(path string, n *yaml.Node, kind yaml.Kind, want string) bool {
+func (p *parser) is(path string, n *yaml.Node, kind yaml.Kind, want string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		d.Add(n.Line, path, "anchors and aliases are not read: write the value out")
+		p.Add(n.Line, path, "anchors and aliases are not read: write the value out")
 	case n.Tag == "!!null":
-		d.Add(n.Line, path, "the value is missing: want %s, or leave the field out", want)
+		p.Add(n.Line, path, "the value is missing: want %s, or leave the field out", want)
 	case n.Kind != kind:
-		d.Add(n.Line, path, "got %s: want %s", describe(n), want)
+		p.Add(n.Line, path, "got %s: want %s", describe(n), want)
 	default:
 		return true
 	}
@@ -203,28 +233,44 @@ func describe(n *yaml.Node) string {
 }
 
 // scalar returns a scalar as parse understands it.
-func scalar[T any](d *decoder, path string, n *yaml.Node, want string, parse func() (T, bool)) (v T, ok bool) {
-	if !d.is(path, n, yaml.ScalarNode, want) {
+func scalar[T any](p *parser, path string, n *yaml.Node, want string, parse func() (T, bool)) (v T, ok bool) {
+	if !p.is(path, n, yaml.ScalarNode, want) {
 		return v, false
 	}
-	if v, ok := parse(); ok {
-		return v, true
+	if v, ok = parse(); !ok {
+		p.Add(n.Line, path, "got %s: want %s", describe(n), want)
 	}
-	d.Add(n.Line, path, "got %s: want %s", describe(n), want)
-	return v, false
+	return v, ok
 }
 
-// text returns a scalar that is a string.
-func (d *decoder) text(path string, n *yaml.Node, want string) (string, bool) {
-	return scalar(d, path, n, want, func() (string, bool) { return n.Value, n.Tag == "!!str" && n.Value != "" })
+// text reads a string that parse accepts.
+func text[T any](p *parser, want string, parse func(string) (T, error)) reader[T] {
+	return func(path string, n *yaml.Node) (v T, ok bool) {
+		s, ok := scalar(p, path, n, want, func() (string, bool) { return n.Value, n.Tag == "!!str" && n.Value != "" })
+		if !ok {
+			return v, false
+		}
+		v, err := parse(s)
+		if err != nil {
+			p.Add(n.Line, path, "%v", err)
+		}
+		return v, err == nil
+	}
 }
 
-// number returns a scalar that is a whole decimal number from least to most.
-func (d *decoder) number(path string, n *yaml.Node, least, most int64) (int64, bool) {
-	return scalar(d, path, n, fmt.Sprintf("a whole number from %d to %d", least, most), func() (int64, bool) {
-		v, err := decimal(n.Value)
-		return v, n.Tag == "!!int" && err == nil && v >= least && v <= most
-	})
+// checked returns a parse function for text that accepts what check does.
+func checked(check func(string) error) func(string) (string, error) {
+	return func(s string) (string, error) { return s, check(s) }
+}
+
+// number reads a whole decimal number from least to most.
+func number[T int | int32 | uint32](p *parser, least, most int64) reader[T] {
+	return func(path string, n *yaml.Node) (T, bool) {
+		return scalar(p, path, n, fmt.Sprintf("a whole number from %d to %d", least, most), func() (T, bool) {
+			v, err := decimal(n.Value)
+			return T(v), n.Tag == "!!int" && err == nil && v >= least && v <= most //nolint:gosec // in range
+		})
+	}
 }
 
 // decimal parses a number as people read it: 010 is neither eight nor ten.
@@ -236,10 +282,9 @@ func decimal(text string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// truth returns a scalar that is true or false.
-func (d *decoder) truth(path string, n *yaml.Node) bool {
-	v, _ := scalar(d, path, n, "true or false", func() (bool, bool) {
+// truth reads true or false.
+func (p *parser) truth(path string, n *yaml.Node) (bool, bool) {
+	return scalar(p, path, n, "true or false", func() (bool, bool) {
 		return n.Value == "true", n.Tag == "!!bool" && (n.Value == "true" || n.Value == "false")
 	})
-	return v
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"os/user"
 	"slices"
@@ -14,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// The values that a configuration must have.
+// The values of the fields apiVersion and kind that a configuration file must have.
 const (
 	APIVersion = "weft.dev/v1alpha1"
 	Kind       = "Configuration"
@@ -50,8 +51,8 @@ func parseID(text string) (uint32, error) {
 	return uint32(n), err
 }
 
-// Parse parses a configuration; file is its name in messages. On an error there
-// is no policy.
+// Parse parses a configuration; file is its name in messages. The lookup must have both
+// functions. On an error there is no policy.
 //
 // Possible errors: a *FileError with everything that is wrong.
 func Parse(file string, data []byte, lookup Lookup) (*Policy, error) {
@@ -67,7 +68,7 @@ func Parse(file string, data []byte, lookup Lookup) (*Policy, error) {
 
 // parser makes a policy of a document.
 type parser struct {
-	decoder
+	Problems
 	lookup Lookup
 	policy *Policy
 }
@@ -100,15 +101,11 @@ func (p *parser) configuration(root *yaml.Node) {
 	var complete []func()
 	skip := func(string, *yaml.Node) {}
 	p.mapping("", root, map[string]field{
-		"apiVersion": skip,
-		"kind":       skip,
-		"socketGroup": func(path string, n *yaml.Node) {
-			p.policy.SocketGroup = p.id(path, n, "group", p.lookup.Group)
-		},
+		"apiVersion":  skip,
+		"kind":        skip,
+		"socketGroup": into(&p.policy.SocketGroup, p.id("group", p.lookup.Group)),
 		"defaults": func(path string, n *yaml.Node) {
-			p.mapping(path, n, map[string]field{"limits": func(path string, n *yaml.Node) {
-				defaults = p.limits(path, n, lines)
-			}})
+			p.mapping(path, n, map[string]field{"limits": p.limits(&defaults, lines)})
 		},
 		"publishers": func(path string, n *yaml.Node) {
 			p.list(path, n, func(path string, n *yaml.Node) {
@@ -126,19 +123,17 @@ func (p *parser) configuration(root *yaml.Node) {
 func (p *parser) publisher(path string, n *yaml.Node) *Publisher {
 	pub := &Publisher{file: p.policy.File, lines: map[string]int{"": n.Line}}
 	top := p.mapping(path, n, map[string]field{
-		"name":       func(path string, n *yaml.Node) { p.name(path, n, pub) },
+		"name":       into(&pub.Name, text(p, "a name", checked(checkName))),
 		"match":      func(path string, n *yaml.Node) { p.match(path, n, &pub.Match) },
 		"allow":      func(path string, n *yaml.Node) { p.allow(path, n, pub) },
-		"priorities": func(path string, n *yaml.Node) { pub.Priorities = p.rangeOf(path, n) },
-		"admin":      func(path string, n *yaml.Node) { pub.Admin = p.truth(path, n) },
-		"limits":     func(path string, n *yaml.Node) { pub.Limits = p.limits(path, n, pub.lines) },
+		"priorities": p.bounds(&pub.Priorities),
+		"admin":      into(&pub.Admin, p.truth),
+		"limits":     p.limits(&pub.Limits, pub.lines),
 	})
-	if line, ok := top["priorities"]; ok {
-		pub.lines["priorities"] = line
-	}
 	if top == nil {
 		return pub
 	}
+	maps.Copy(pub.lines, top)
 	if top["name"] == 0 {
 		p.Add(n.Line, path, "the publisher has no name: give it one")
 	}
@@ -151,18 +146,18 @@ func (p *parser) publisher(path string, n *yaml.Node) *Publisher {
 // complete gives a publisher the limits that it does not set itself, and
 // enters it.
 func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
-	l := &pub.Limits
-	l.Fragments, l.Rules, l.Elements = cmp.Or(l.Fragments, defaults.Fragments), cmp.Or(l.Rules, defaults.Rules), cmp.Or(l.Elements, defaults.Elements)
-	l.Bytes, l.Streams = cmp.Or(l.Bytes, defaults.Bytes), cmp.Or(l.Streams, defaults.Streams)
+	own := &pub.Limits
+	own.Fragments, own.Rules, own.Elements = cmp.Or(own.Fragments, defaults.Fragments), cmp.Or(own.Rules, defaults.Rules), cmp.Or(own.Elements, defaults.Elements)
+	own.Bytes, own.Streams = cmp.Or(own.Bytes, defaults.Bytes), cmp.Or(own.Streams, defaults.Streams)
 	// A burst goes with its rate.
-	if l.UpdatesPerSecond == 0 {
-		l.UpdatesPerSecond, l.Burst = defaults.UpdatesPerSecond, cmp.Or(l.Burst, defaults.Burst)
+	if own.UpdatesPerSecond == 0 {
+		own.UpdatesPerSecond, own.Burst = defaults.UpdatesPerSecond, cmp.Or(own.Burst, defaults.Burst)
 	}
 	switch {
-	case l.UpdatesPerSecond == 0 && l.Burst > 0 && pub.lines["limits.burst"] > 0:
+	case own.UpdatesPerSecond == 0 && own.Burst > 0 && pub.lines["limits.burst"] > 0:
 		p.Add(pub.lines["limits.burst"], path+".limits.burst", "it does nothing without updatesPerSecond: set that too")
-	case l.UpdatesPerSecond > 0 && l.Burst == 0:
-		l.Burst = int(math.Ceil(l.UpdatesPerSecond))
+	case own.UpdatesPerSecond > 0 && own.Burst == 0:
+		own.Burst = int(math.Ceil(own.UpdatesPerSecond))
 	}
 	if pub.Name == "" {
 		return
@@ -175,17 +170,12 @@ func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 	p.policy.Publishers = append(p.policy.Publishers, pub)
 }
 
-func (p *parser) name(path string, n *yaml.Node, pub *Publisher) {
-	pub.lines["name"] = n.Line
-	name, ok := p.text(path, n, "a name")
-	if !ok {
-		return
-	}
+// checkName returns what is wrong with a publisher's name.
+func checkName(name string) error {
 	if !validName(name) {
-		p.Add(n.Line, path, "got %q: want 1 to 63 of [a-z0-9._-], a letter or digit first", clip(name))
-		return
+		return fmt.Errorf("got %q: want 1 to 63 of [a-z0-9._-], a letter or digit first", clip(name))
 	}
-	pub.Name = name
+	return nil
 }
 
 // validName reports whether a publisher may have a name: the rule is that of
@@ -200,183 +190,110 @@ func validName(name string) bool {
 }
 
 func (p *parser) match(path string, n *yaml.Node, m *Match) {
-	glob := func(to *string) field {
-		return func(path string, n *yaml.Node) {
-			text, ok := p.text(path, n, "an absolute path or a glob of one")
-			if !ok {
-				return
-			}
-			if err := checkPath(text); err != nil {
-				p.Add(n.Line, path, "%v", err)
-				return
-			}
-			*to = text
-		}
-	}
+	glob := text(p, "an absolute path or a glob of one", checked(checkPath))
 	given := p.mapping(path, n, map[string]field{
-		"uid":        func(path string, n *yaml.Node) { m.UID = p.id(path, n, "user", p.lookup.User) },
-		"gid":        func(path string, n *yaml.Node) { m.GID = p.id(path, n, "group", p.lookup.Group) },
-		"executable": glob(&m.Executable),
-		"cgroup":     glob(&m.Cgroup),
+		"uid":        into(&m.UID, p.id("user", p.lookup.User)),
+		"gid":        into(&m.GID, p.id("group", p.lookup.Group)),
+		"executable": into(&m.Executable, glob),
+		"cgroup":     into(&m.Cgroup, glob),
 	})
 	if given != nil && given["uid"]+given["gid"]+given["cgroup"] == 0 {
 		p.Add(n.Line, path, "nothing says whose process it is: give it a uid, gid or cgroup (every user can run an executable)")
 	}
 }
 
-// id returns a user's or group's id; nil where it is wrong.
-func (p *parser) id(path string, n *yaml.Node, what string, lookup func(string) (uint32, error)) *uint32 {
+// id reads the id of a user or group, or finds the id of its name.
+func (p *parser) id(what string, lookup func(string) (uint32, error)) reader[*uint32] {
 	want := fmt.Sprintf("the id or the name of a %s", what)
-	if !p.is(path, n, yaml.ScalarNode, want) {
-		return nil
-	}
-	if n.Tag == "!!int" {
-		// The last one is the kernel's word for no id at all.
-		v, ok := p.number(path, n, 0, math.MaxUint32-1)
-		if !ok {
-			return nil
+	name := text(p, want, func(name string) (uint32, error) {
+		id, err := lookup(name)
+		if err != nil {
+			err = fmt.Errorf("%s %q is not known on this machine: make it, or give its id (%w)", what, clip(name), err)
 		}
-		id := uint32(v) //nolint:gosec // in range
-		return &id
+		return id, err
+	})
+	return func(path string, n *yaml.Node) (*uint32, bool) {
+		if !p.is(path, n, yaml.ScalarNode, want) {
+			return nil, false
+		}
+		read := name
+		if n.Tag == "!!int" {
+			// The last one is the kernel's word for no id at all.
+			read = number[uint32](p, 0, math.MaxUint32-1)
+		}
+		id, ok := read(path, n)
+		return &id, ok
 	}
-	name, ok := p.text(path, n, want)
-	if !ok {
-		return nil
-	}
-	id, err := lookup(name)
-	if err != nil {
-		p.Add(n.Line, path, "%s %q is not known on this machine: make it, or give its id (%v)", what, clip(name), err)
-		return nil
-	}
-	return &id
 }
 
 func (p *parser) allow(path string, n *yaml.Node, pub *Publisher) {
 	a := &pub.Allow
 	given := p.mapping(path, n, map[string]field{
-		"tables": func(path string, n *yaml.Node) {
-			a.Tables = []TablePattern{}
-			p.list(path, n, func(path string, n *yaml.Node) { p.table(path, n, a) })
-		},
-		"families": func(path string, n *yaml.Node) {
-			a.Families = []nft.Family{}
-			p.list(path, n, func(path string, n *yaml.Node) {
-				if f, ok := p.family(path, n); ok {
-					a.Families = append(a.Families, f)
-				}
-			})
-		},
-		"hooks": func(path string, n *yaml.Node) {
-			a.Hooks = []string{}
-			p.list(path, n, func(path string, n *yaml.Node) { p.hook(path, n, a) })
-		},
-		"nat":             func(path string, n *yaml.Node) { a.NAT = p.truth(path, n) },
-		"chainPriorities": func(path string, n *yaml.Node) { a.ChainPriorities = p.rangeOf(path, n) },
+		"tables":          listOf(p, &a.Tables, p.table),
+		"families":        listOf(p, &a.Families, text(p, "a family", nft.ParseFamily)),
+		"hooks":           listOf(p, &a.Hooks, text(p, "a hook", checked(checkHook))),
+		"nat":             into(&a.NAT, p.truth),
+		"chainPriorities": p.bounds(&a.ChainPriorities),
 	})
 	for name, line := range given {
 		pub.lines["allow."+name] = line
 	}
 }
 
-func (p *parser) table(path string, n *yaml.Node, a *Allow) {
+func (p *parser) table(path string, n *yaml.Node) (TablePattern, bool) {
 	var t TablePattern
 	given := p.mapping(path, n, map[string]field{
-		"family": func(path string, n *yaml.Node) {
-			if f, ok := p.family(path, n); ok {
-				t.Family = &f
-			}
-		},
-		"name": func(path string, n *yaml.Node) {
-			name, ok := p.text(path, n, "a table's name or a glob of one")
-			if !ok {
-				return
-			}
-			if err := checkGlob(name); err != nil {
-				p.Add(n.Line, path, "%v", err)
-				return
-			}
-			t.Name = name
-		},
+		"family": pointer(&t.Family, text(p, "a family", nft.ParseFamily)),
+		"name":   into(&t.Name, text(p, "a table's name or a glob of one", checked(checkGlob))),
 	})
 	if given != nil && given["name"] == 0 {
 		p.Add(n.Line, path, `the table has no name: give it one, or "*" for each`)
 	}
-	a.Tables = append(a.Tables, t)
-}
-
-func (p *parser) family(path string, n *yaml.Node) (nft.Family, bool) {
-	name, ok := p.text(path, n, "a family")
-	if !ok {
-		return 0, false
-	}
-	f, err := nft.ParseFamily(name)
-	if err != nil {
-		p.Add(n.Line, path, "%v", err)
-		return 0, false
-	}
-	return f, true
+	return t, true
 }
 
 // hooks are those of nft, over all families.
 var hooks = []string{"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"}
 
-func (p *parser) hook(path string, n *yaml.Node, a *Allow) {
-	name, ok := p.text(path, n, "a hook")
-	if !ok {
-		return
-	}
+func checkHook(name string) error {
 	if !slices.Contains(hooks, name) {
-		p.Add(n.Line, path, "unknown hook %q: want %s", clip(name), strings.Join(hooks, ", "))
-		return
+		return fmt.Errorf("unknown hook %q: want %s", clip(name), strings.Join(hooks, ", "))
 	}
-	a.Hooks = append(a.Hooks, name)
+	return nil
 }
 
-func (p *parser) rangeOf(path string, n *yaml.Node) Range {
-	var r Range
-	bound := func(to **int32) field {
-		return func(path string, n *yaml.Node) {
-			if v, ok := p.number(path, n, math.MinInt32, math.MaxInt32); ok {
-				b := int32(v) //nolint:gosec // in range
-				*to = &b
-			}
+// bounds reads a range of numbers.
+func (p *parser) bounds(r *Range) field {
+	bound := number[int32](p, math.MinInt32, math.MaxInt32)
+	return func(path string, n *yaml.Node) {
+		given := p.mapping(path, n, map[string]field{"min": pointer(&r.Min, bound), "max": pointer(&r.Max, bound)})
+		switch {
+		case given != nil && len(given) == 0:
+			p.Add(n.Line, path, "neither min nor max is given: give one of them, or leave the field out")
+		case r.Min != nil && r.Max != nil && *r.Min > *r.Max:
+			p.Add(n.Line, path, "min %d is greater than max %d: nothing would be allowed", *r.Min, *r.Max)
 		}
 	}
-	given := p.mapping(path, n, map[string]field{"min": bound(&r.Min), "max": bound(&r.Max)})
-	switch {
-	case given != nil && len(given) == 0:
-		p.Add(n.Line, path, "neither min nor max is given: give one of them, or leave the field out")
-	case r.Min != nil && r.Max != nil && *r.Min > *r.Max:
-		p.Add(n.Line, path, "min %d is greater than max %d: nothing would be allowed", *r.Min, *r.Max)
-	}
-	return r
 }
 
-// limits records the lines of the limits that are set, as "limits.x".
-func (p *parser) limits(path string, n *yaml.Node, lines map[string]int) Limits {
-	var l Limits
-	count := func(to *int) field {
-		return func(path string, n *yaml.Node) {
-			if v, ok := p.number(path, n, 1, math.MaxInt32); ok {
-				*to = int(v)
-			}
+// limits reads limits, and records the lines of those that are set, as "limits.x".
+func (p *parser) limits(l *Limits, lines map[string]int) field {
+	count := number[int](p, 1, math.MaxInt32)
+	return func(path string, n *yaml.Node) {
+		given := p.mapping(path, n, map[string]field{
+			"fragments": into(&l.Fragments, count), "rules": into(&l.Rules, count), "elements": into(&l.Elements, count),
+			"burst": into(&l.Burst, count), "streams": into(&l.Streams, count),
+			"bytes": into(&l.Bytes, p.size), "updatesPerSecond": into(&l.UpdatesPerSecond, p.rate),
+		})
+		for name, line := range given {
+			lines["limits."+name] = line
 		}
 	}
-	given := p.mapping(path, n, map[string]field{
-		"fragments": count(&l.Fragments), "rules": count(&l.Rules), "elements": count(&l.Elements),
-		"burst": count(&l.Burst), "streams": count(&l.Streams),
-		"bytes":            func(path string, n *yaml.Node) { l.Bytes = p.size(path, n) },
-		"updatesPerSecond": func(path string, n *yaml.Node) { l.UpdatesPerSecond = p.rate(path, n) },
-	})
-	for name, line := range given {
-		lines["limits."+name] = line
-	}
-	return l
 }
 
-// size returns a number of bytes, or 0 if it is wrong.
-func (p *parser) size(path string, n *yaml.Node) int {
-	v, _ := scalar(&p.decoder, path, n, "a number of bytes, at least 1, such as 500000, 64Ki, 16Mi or 1Gi", func() (int, bool) {
+// size reads a number of bytes.
+func (p *parser) size(path string, n *yaml.Node) (int, bool) {
+	return scalar(p, path, n, "a number of bytes, at least 1, such as 500000, 64Ki, 16Mi or 1Gi", func() (int, bool) {
 		text, shift := n.Value, 0
 		for i, suffix := range []string{"Ki", "Mi", "Gi"} {
 			if digits, ok := strings.CutSuffix(text, suffix); ok {
@@ -390,18 +307,16 @@ func (p *parser) size(path string, n *yaml.Node) int {
 		}
 		return int(v << shift), true
 	})
-	return v
 }
 
 // maxRate is more than any publisher reaches.
 const maxRate = 1e6
 
-// rate returns a number of updates a second, or 0 if it is wrong.
-func (p *parser) rate(path string, n *yaml.Node) float64 {
+// rate reads a number of updates a second.
+func (p *parser) rate(path string, n *yaml.Node) (float64, bool) {
 	want := fmt.Sprintf("a number greater than 0, such as 0.5 or 100, and at most %.0f", maxRate)
-	v, _ := scalar(&p.decoder, path, n, want, func() (float64, bool) {
+	return scalar(p, path, n, want, func() (float64, bool) {
 		v, err := strconv.ParseFloat(n.Value, 64)
 		return v, (n.Tag == "!!int" || n.Tag == "!!float") && err == nil && v > 0 && v <= maxRate
 	})
-	return v
 }

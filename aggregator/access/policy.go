@@ -47,9 +47,9 @@ type Match struct {
 }
 
 // Allow says what a publisher's fragments may have. A nil slice allows
-// everything, an empty one nothing; but without Tables only tables named as
-// the publisher are allowed.
+// everything, an empty one nothing.
 type Allow struct {
+	// Tables is an exception: nil allows tables named as the publisher.
 	Tables          []TablePattern
 	Families        []nft.Family
 	Hooks           []string
@@ -72,7 +72,7 @@ func (t TablePattern) String() string {
 	return t.Family.String() + " " + t.Name
 }
 
-// Range is a closed range of numbers; nil is open.
+// Range is a closed range of numbers. A nil Min or Max is no bound.
 type Range struct{ Min, Max *int32 }
 
 // Has reports whether n is in the range.
@@ -142,9 +142,10 @@ type Identity struct {
 	Admin bool
 }
 
-// Resolve returns who a peer acts as: want where that may be, the first
-// publisher that matches it where want is "". Root says that the peer is an
-// administrator by its uid.
+// Resolve returns the publisher that a peer acts as: want if the peer may, or with an empty
+// want the first publisher that matches it, else "uid-N" of an administrator. If root is
+// true, the peer is an administrator by its uid. Resolve does not check that want is a
+// valid name.
 //
 // Possible errors: a *Refusal that wraps ErrDenied.
 func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {

@@ -40,8 +40,8 @@ const (
 	LimitStreams   Limit = "streams"
 )
 
-// Right reports whether the limit is a right: its refusal is ErrDenied, that
-// of the others ErrExceeded.
+// Right reports whether l is a right, not a number: its refusal is ErrDenied, that of the
+// others ErrExceeded.
 func (l Limit) Right() bool {
 	switch l {
 	case LimitFragments, LimitRules, LimitElements, LimitBytes, LimitUpdates, LimitStreams:

@@ -27,7 +27,7 @@ func (p *Publisher) refuse(limit Limit, field, asked, allowed string) *Refusal {
 	}
 }
 
-// Table judges the use of a table; nil allows it.
+// Table returns a Refusal if the publisher may not use a table, else nil.
 func (p *Publisher) Table(id nft.TableID) *Refusal {
 	asked := "may not use table " + clip(id.String())
 	if p.Allow.Families != nil && !slices.Contains(p.Allow.Families, id.Family) {
@@ -54,7 +54,8 @@ func (p *Publisher) Table(id nft.TableID) *Refusal {
 	return p.refuse(LimitTable, "allow.tables", asked, "allowed tables are "+join(names))
 }
 
-// Chain judges a base chain by its hook, type and priority; nil allows it.
+// Chain returns why the publisher may not have a base chain with a hook, type and
+// priority. It returns nil if the publisher may.
 func (p *Publisher) Chain(hook, typ string, priority int32) []*Refusal {
 	var all []*Refusal
 	if p.Allow.Hooks != nil && !slices.Contains(p.Allow.Hooks, hook) {
@@ -70,7 +71,8 @@ func (p *Publisher) Chain(hook, typ string, priority int32) []*Refusal {
 	return all
 }
 
-// NAT judges a rule that translates addresses; nil allows it.
+// NAT returns a Refusal if the publisher may not have rules that translate addresses, else
+// nil.
 func (p *Publisher) NAT() *Refusal {
 	if p.Allow.NAT {
 		return nil
@@ -78,7 +80,8 @@ func (p *Publisher) NAT() *Refusal {
 	return p.refuse(LimitNAT, "allow.nat", "may not translate addresses (dnat, snat, masquerade, redirect)", "nat is not allowed")
 }
 
-// Priority judges a fragment's priority; nil allows it.
+// Priority returns a Refusal if the publisher's fragments may not have a priority, else
+// nil.
 func (p *Publisher) Priority(n int32) *Refusal {
 	if p.Priorities.Has(n) {
 		return nil
@@ -86,27 +89,43 @@ func (p *Publisher) Priority(n int32) *Refusal {
 	return p.refuse(LimitPriority, "priorities", fmt.Sprintf("may not use priority %d", n), "allowed is "+p.Priorities.String())
 }
 
-// Holds judges how much a publisher would hold of something, of which it holds
-// before now; nil allows it. What is over a limit already may stay, but not
-// grow.
+// Holds returns a Refusal if a publisher that holds before of something now would hold
+// too much with after, else nil. The limit is LimitFragments, LimitRules, LimitElements or
+// LimitBytes. What is over a limit already may stay, but not grow.
 func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
-	most := p.most(limit)
-	if most == 0 || after <= most || after <= before {
+	if after <= before || !p.exceeds(limit, after) {
 		return nil
 	}
-	return p.refuse(limit, "limits."+string(limit), fmt.Sprintf("would hold %d %s, and holds %d", after, limit, before),
-		fmt.Sprintf("at most %d are allowed", most))
+	return p.tooMany(limit, fmt.Sprintf("would hold %d %s, and holds %d", after, limit, before), "")
 }
 
-// Brings judges how much of something a single snapshot brings, before it is
-// unpacked; nil allows it.
+// Brings returns a Refusal if a single snapshot has more of something than the publisher
+// may hold, before it is unpacked, else nil.
 func (p *Publisher) Brings(limit Limit, n int) *Refusal {
-	most := p.most(limit)
-	if most == 0 || n <= most {
+	if !p.exceeds(limit, n) {
 		return nil
 	}
-	return p.refuse(limit, "limits."+string(limit), fmt.Sprintf("sends a snapshot with at least %d %s", n, limit),
-		fmt.Sprintf("at most %d are allowed", most))
+	return p.tooMany(limit, fmt.Sprintf("sends a snapshot with at least %d %s", n, limit), "")
+}
+
+// Streams returns a Refusal if n open Publish streams, the new one included, are too
+// many, else nil.
+func (p *Publisher) Streams(n int) *Refusal {
+	if !p.exceeds(LimitStreams, n) {
+		return nil
+	}
+	return p.tooMany(LimitStreams, fmt.Sprintf("would have %d open streams", n), ": close one first")
+}
+
+// tooMany is the refusal of what exceeds a limit.
+func (p *Publisher) tooMany(limit Limit, asked, advice string) *Refusal {
+	return p.refuse(limit, "limits."+string(limit), asked, fmt.Sprintf("at most %d are allowed%s", p.most(limit), advice))
+}
+
+// exceeds reports whether n is more than a limit allows.
+func (p *Publisher) exceeds(limit Limit, n int) bool {
+	most := p.most(limit)
+	return most != 0 && n > most
 }
 
 // most returns the value of a limit, 0 where there is none.
@@ -127,17 +146,8 @@ func (p *Publisher) most(limit Limit) int {
 	}
 }
 
-// Streams returns a Refusal if n open Publish streams, the new one included, are too
-// many, else nil.
-func (p *Publisher) Streams(n int) *Refusal {
-	if p.Limits.Streams == 0 || n <= p.Limits.Streams {
-		return nil
-	}
-	return p.refuse(LimitStreams, "limits.streams", fmt.Sprintf("would have %d open streams", n),
-		fmt.Sprintf("at most %d are allowed: close one first", p.Limits.Streams))
-}
-
-// TooFast is the refusal of an update that comes too early; retry is in words.
+// TooFast returns the Refusal of an update that comes too early. The message has retry,
+// such as "2s", as it is.
 func (p *Publisher) TooFast(retry string) *Refusal {
 	return p.refuse(LimitUpdates, "limits.updatesPerSecond", "sends updates too fast",
 		fmt.Sprintf("%v a second are allowed, and %d at once: retry in %s", p.Limits.UpdatesPerSecond, p.Limits.Burst, retry))
