@@ -23,6 +23,22 @@ var ObjectKinds = [...]ObjectKind{
 	ObjectCounter, ObjectQuota, ObjectLimit, ObjectCTHelper, ObjectCTTimeout, ObjectCTExpectation, ObjectSecMark, ObjectSynProxy,
 }
 
+// statements has the words before the name of an object in a statement that uses it.
+var statements = map[ObjectKind]string{
+	ObjectCounter:       "counter name",
+	ObjectQuota:         "quota name",
+	ObjectLimit:         "limit name",
+	ObjectCTHelper:      "ct helper set",
+	ObjectCTTimeout:     "ct timeout set",
+	ObjectCTExpectation: "ct expectation set",
+	ObjectSecMark:       "meta secmark set",
+	ObjectSynProxy:      "synproxy name",
+}
+
+// Statement returns the words before the name of an object in a statement that uses it,
+// such as "ct helper set". It returns an empty string for an unknown kind.
+func (k ObjectKind) Statement() string { return statements[k] }
+
 // IsValid reports whether the kind is one of ObjectKinds.
 func (k ObjectKind) IsValid() bool { return slices.Contains(ObjectKinds[:], k) }
 

@@ -3,6 +3,7 @@ package json
 import (
 	"strings"
 
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
@@ -118,19 +119,11 @@ func (x *writer) reject(arg node) {
 // reference writes a statement whose argument is the name of an object, or a map to names.
 // It returns false for any other statement.
 func (x *writer) reference(name string, arg node) bool {
-	if !arg.has("map") && arg.text() == "" {
+	words := nft.ObjectKind(name).Statement()
+	if words == "" || !arg.has("map") && arg.text() == "" {
 		return false
 	}
-	switch name {
-	case "counter", "quota", "limit", "synproxy":
-		x.str(name, " name ")
-	case "ct helper", "ct timeout", "ct expectation":
-		x.str(name, " set ")
-	case "secmark":
-		x.str("meta secmark set ")
-	default:
-		return false
-	}
+	x.str(words, " ")
 	x.expr(arg, []form{formQuoted})
 	return true
 }

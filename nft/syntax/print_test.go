@@ -259,6 +259,10 @@ func TestEveryNodeIsPrinted(t *testing.T) {
 		if objectSamples[kind] == "" {
 			t.Errorf("%s: no sample", kind)
 		}
+		use := kind.Statement() + ` "x"`
+		if r, err := ParseRule(nft.FamilyInet, use); err != nil || Print(r) != use {
+			t.Errorf("%s: %v", use, err)
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package syntax
 
-import "github.com/weft-proxy/weft/nft/internal/scan"
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/internal/scan"
+)
 
 // Stmt is a statement of a rule. Only the types of this package implement it.
 type Stmt interface {
@@ -19,7 +22,7 @@ func statement(word, next scan.Token) func(*parser) Stmt {
 	if isVerdict(word) {
 		return func(p *parser) Stmt { return p.verdict() }
 	}
-	if next.IsWord("name") && word.IsWord("counter", "limit", "quota", "synproxy") {
+	if next.IsWord("name") && nft.ObjectKind(word.Text).Statement() == word.Text+" name" {
 		return (*parser).objectName
 	}
 	switch word.Text {

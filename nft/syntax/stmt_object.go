@@ -40,13 +40,6 @@ func (p *parser) ctObject() Stmt {
 }
 
 func (s *ObjectRef) printStmt(p *printer) {
-	switch s.Kind {
-	case nft.ObjectCTHelper, nft.ObjectCTTimeout, nft.ObjectCTExpectation:
-		p.str(string(s.Kind), " set ")
-	case nft.ObjectSecMark:
-		p.str("meta secmark set ")
-	default:
-		p.str(string(s.Kind), " name ")
-	}
+	p.str(s.Kind.Statement(), " ")
 	s.Ref.printExpr(p)
 }
