@@ -1208,7 +1208,7 @@ func (x *ElementState) GetStateful() []string {
 // counted as long as its declaration stays the same.
 type Object struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// counter, quota, limit, ct helper, ct timeout, ct expectation, secmark or synproxy.
+	// The kind in the words of nft, such as "counter" or "ct helper".
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Unique among the objects of the same kind in the table.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
