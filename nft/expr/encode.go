@@ -3,6 +3,7 @@ package expr
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 
 	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -12,9 +13,6 @@ import (
 
 // maxExprs is the kernel's limit of expressions in a rule (NFT_RULE_MAXEXPRS).
 const maxExprs = 128
-
-// maxAttributes is how many attributes most expressions have at most.
-const maxAttributes = 5
 
 // Encoded holds the marshalled expressions of a rule.
 type Encoded struct {
@@ -31,8 +29,8 @@ func Encode(family uint8, list []Expr) (Encoded, error) {
 	if len(list) > maxExprs {
 		return Encoded{}, fmt.Errorf("rule has %d expressions: the kernel accepts at most %d; split it", len(list), maxExprs)
 	}
-	w := &writer{family: family, b: make([]byte, 0, 72*len(list))}
-	w.tables[0].attributes = make([]attribute, 0, maxAttributes)
+	w := newWriter(family, make([]byte, 0, 72*len(list)))
+	defer w.release()
 	for _, e := range list {
 		var at int
 		w.b, at = attr.OpenNested(w.b, unix.NFTA_LIST_ELEM)
@@ -61,7 +59,8 @@ func (e *Encoded) At(base uint32) []byte {
 // Marshal returns a buffer with the name and the attributes of an expression,
 // NFTA_EXPR_NAME and NFTA_EXPR_DATA.
 func Marshal(family uint8, e Expr) ([]byte, error) {
-	w := &writer{family: family}
+	w := newWriter(family, nil)
+	defer w.release()
 	err := w.expr(e)
 	return w.b, err
 }
@@ -75,6 +74,27 @@ type writer struct {
 	// tables are reused, one for each level of nested expressions.
 	tables [2]table
 	level  int
+}
+
+// writers keeps the tables of writers that have ended, because rules are many and short.
+var writers = sync.Pool{New: func() any { return new(writer) }}
+
+// newWriter returns a writer that appends to b.
+func newWriter(family uint8, b []byte) *writer {
+	w := writers.Get().(*writer)
+	*w = writer{family: family, b: b, tables: w.tables}
+	return w
+}
+
+// release keeps the tables, without what they refer to.
+func (w *writer) release() {
+	for i := range w.tables {
+		a := w.tables[i].attributes
+		clear(a[:cap(a)])
+		w.tables[i] = table{attributes: a[:0]}
+	}
+	*w = writer{tables: w.tables}
+	writers.Put(w)
 }
 
 // expr appends the name and the attributes of an expression.
