@@ -164,7 +164,7 @@ func (c *Contents) legacyFiles(dir string) (files, unreadable []legacyFile) {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			unreadable = append(unreadable, legacyFile{path: path, kind: KindFragment, err: err})
-		case ok && !e.IsDir():
+		case ok:
 			f := Fragment{Key: desired.Key{Publisher: filepath.Base(filepath.Dir(path)), Name: name}, Content: &weftv1.Fragment{}}
 			files = append(files, legacyFile{path: path, kind: KindFragment, seal: fragmentSeal, decode: func(b []byte) error {
 				if err := f.decode(b); err != nil {
@@ -173,6 +173,9 @@ func (c *Contents) legacyFiles(dir string) (files, unreadable []legacyFile) {
 				c.Fragments = append(c.Fragments, f)
 				return nil
 			}})
+			if e.IsDir() {
+				return fs.SkipDir
+			}
 		}
 		return nil
 	})
