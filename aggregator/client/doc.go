@@ -21,7 +21,7 @@
 //
 // frontends/example is that program, complete.
 //
-// Fragments and patches come in; what goes out are the messages of PROTOCOL.md,
+// Fragments and patches come in; what goes out are the messages of aggregator/api/v1/PROTOCOL.md,
 // and acknowledgements come back as revisions. Read session.go first, then
 // update.go, which decides what is sent next, and acknowledge.go. Client has the
 // calls that need no session (fragments.go, inspect.go).

@@ -32,7 +32,8 @@
 //     changes. Interceptors have authorized the caller; callerFrom returns it. A call
 //     that counts as an update also goes into the table updates in policy.go.
 //  5. A file of aggregator/client, with the errors that it can return.
-//  6. A verb in cmd/weft.
+//  6. The list of calls in fuzz_test.go. A test fails if a call is missing.
+//  7. A verb in cmd/weft, if people need the call.
 //
 // If the call is optional, Aggregator.Features gets a name for it.
 //

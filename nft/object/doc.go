@@ -2,11 +2,11 @@
 // chains.
 //
 // What comes in is a declaration in nft's words ([Compile], [CompileFlowtable],
-// [CompileChain]) or what the kernel has dumped ([Parse]); what goes out are the
+// [CompileChain]) or what the kernel has dumped ([Object.Complete]); what goes out are the
 // numbers and attributes that the kernel expects, and the canonical declaration.
-// Read kind.go first: one table describes all kinds of named objects, and each kind
-// has a file of its own. chain.go knows hooks and priorities, which flowtables use
-// too.
+// Read kind.go first: one table describes all kinds of named objects. fields.go has their
+// attributes, and check.go what they must have. chain.go knows hooks and priorities, which
+// flowtables use too.
 //
 // The package does not check whether a reference to an object exists: the caller's
 // scope does.
