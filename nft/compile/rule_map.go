@@ -28,7 +28,6 @@ func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 			fail(e.Value.Position(), "a verdict is not a value: use vmap")
 		}
 		v := r.constant(e.Value, w)
-		checkNoStatements(e)
 		if e != first && isSingle(v) == spec.dataInterval {
 			fail(e.Value.Position(), "either all values of a map are ranges, or none is")
 		}
@@ -53,7 +52,13 @@ func (r *ruleCompiler) mapSpec(x syntax.Expr) anonymousSpec {
 func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*syntax.Elem, *set.Element)) *setTerm {
 	ref, ok := x.(*syntax.SetRef)
 	if !ok {
-		return r.anonymous(spec, x.(*syntax.Set), data)
+		literal := x.(*syntax.Set)
+		for _, e := range literal.Elems {
+			if len(e.Stmts) > 0 {
+				fail(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
+			}
+		}
+		return r.anonymous(spec, literal, data)
 	}
 	table := r.setRef(ref, spec.key)
 	switch s := table.set; {
@@ -69,13 +74,6 @@ func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*s
 		spec.key = toBig(spec.key)
 	}
 	return table
-}
-
-// checkNoStatements rejects the statements of an element.
-func checkNoStatements(e *syntax.Elem) {
-	if len(e.Stmts) > 0 {
-		fail(e.Stmts[0].Position(), "an element of an anonymous map cannot have statements: declare a named map")
-	}
 }
 
 // lookupCT rejects lookups of ct addresses whose protocol is not known, because then nft
@@ -137,7 +135,6 @@ func (r *ruleCompiler) vmap(x *syntax.Vmap) {
 			fail(e.Pos, "element has no verdict: write KEY : accept, drop, jump CHAIN ...")
 		}
 		verdict := r.verdict(v)
-		checkNoStatements(e)
 		out.Data = set.VerdictData(verdict)
 	})
 	r.add(&vmapStmt{spec.key, table})
