@@ -18,8 +18,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
 // The buckets, and the keys of the first one. See doc.go.
@@ -47,28 +45,10 @@ const lockTimeout = 10 * time.Second
 // errDamaged means that a part of the database is not what was written.
 var errDamaged = errors.New("database is damaged")
 
-// damageError is the parts of a database that could not be read.
-type damageError struct{ parts []damagedPart }
-
-type damagedPart struct {
+// damage is a part of a database that could not be read.
+type damage struct {
 	kind Kind
 	err  error
-}
-
-// all returns the parts; none of nil.
-func (e *damageError) all() []damagedPart {
-	if e == nil {
-		return nil
-	}
-	return e.parts
-}
-
-func (e *damageError) Error() string {
-	errs := make([]error, len(e.parts))
-	for i, p := range e.parts {
-		errs[i] = p.err
-	}
-	return errors.Join(errs...).Error()
 }
 
 // guarded calls f and returns a panic as an error. bbolt panics if it meets a
@@ -129,38 +109,20 @@ func (c *Contents) write(db *bolt.DB) error {
 	if err := db.Update(c.writeState); err != nil {
 		return err
 	}
-	type part struct {
-		key     desired.Key
-		entries []entry
-	}
-	var parts []part
-	n := 0
-	store := func() error {
-		return db.Update(func(tx *bolt.Tx) error {
-			return changeFragments(tx, func(fs *fragments) error {
-				for _, p := range parts {
-					if err := fs.change(p.key, func(w *fragmentWriter) { w.putAll(p.entries) }); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		})
-	}
 	// A transaction holds its entries in memory.
 	for _, f := range c.Fragments {
 		for entries := range slices.Chunk(fragmentEntries(f.Content), stageEntries) {
-			parts, n = append(parts, part{f.Key, entries}), n+len(entries)
-			if n < stageEntries {
-				continue
-			}
-			if err := store(); err != nil {
+			err := db.Update(func(tx *bolt.Tx) error {
+				return changeFragments(tx, func(fs *fragments) error {
+					return fs.change(f.Key, func(w *fragmentWriter) { w.putAll(entries) })
+				})
+			})
+			if err != nil {
 				return err
 			}
-			parts, n = nil, 0
 		}
 	}
-	return store()
+	return nil
 }
 
 // writeState writes the buckets, and all but the fragments.
@@ -198,29 +160,31 @@ func openDatabase(path string) (db *bolt.DB, err error) {
 	return db, err
 }
 
-// readDatabase returns what a database holds.
+// readDatabase returns what a database holds that can be read, and the damage.
 //
-// Possible errors: fs.ErrNotExist, ErrVersion, ErrInUse; a *damageError, and then
-// the contents are those that could be read.
-func readDatabase(path string) (*Contents, error) {
-	c := &Contents{}
+// Possible errors: fs.ErrNotExist, ErrVersion, ErrInUse.
+func readDatabase(path string) (c *Contents, damaged []damage, err error) {
+	c = &Contents{}
 	db, err := openDatabase(path)
-	var damage *damageError
 	if err == nil {
 		defer func() { _ = db.Close() }()
-		err = guarded(func() error { return db.View(func(tx *bolt.Tx) error { return c.read(tx) }) })
-		if lost := checkMeta(path, int64(db.Info().PageSize)); lost != nil && (err == nil || errors.As(err, &damage)) {
+		err = guarded(func() error {
+			return db.View(func(tx *bolt.Tx) error {
+				damaged, err = c.read(tx)
+				return err
+			})
+		})
+		if lost := checkMeta(path, int64(db.Info().PageSize)); lost != nil && err == nil {
 			c.distrust()
-			err = &damageError{append(damage.all(), damagedPart{KindRecord, lost}, damagedPart{KindFragment, lost})}
+			damaged = append(damaged, damage{KindRecord, lost}, damage{KindFragment, lost})
 		}
 	}
-	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrVersion), errors.Is(err, ErrInUse), errors.As(err, &damage):
-		return c, err
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrVersion) || errors.Is(err, ErrInUse) {
+		return c, damaged, err
 	}
 	// Nothing of it can be used.
 	err = fmt.Errorf("read database %s: %w", filepath.Base(path), err)
-	return &Contents{}, &damageError{[]damagedPart{{KindRecord, err}, {KindFragment, err}}}
+	return &Contents{}, []damage{{KindRecord, err}, {KindFragment, err}}, nil
 }
 
 const (
@@ -254,21 +218,19 @@ func checkMeta(path string, pageSize int64) error {
 }
 
 // read reads all that a database holds, each part on its own.
-func (c *Contents) read(tx *bolt.Tx) error {
+func (c *Contents) read(tx *bolt.Tx) (damaged []damage, err error) {
 	version, err := getState(tx, versionKey)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return nil, err
+	case version == nil:
+		return nil, fmt.Errorf("%w: it has no version", errDamaged)
+	case string(version) != strconv.Itoa(formatVersion):
+		return nil, fmt.Errorf("%w: its version is %s, and this weft reads version %d: start the version of weft that wrote it", ErrVersion, version, formatVersion)
 	}
-	if version == nil {
-		return fmt.Errorf("%w: it has no version", errDamaged)
-	}
-	if string(version) != strconv.Itoa(formatVersion) {
-		return fmt.Errorf("%w: its version is %s, and this weft reads version %d: start the version of weft that wrote it", ErrVersion, version, formatVersion)
-	}
-	damage := &damageError{}
 	part := func(kind Kind, f func() error) {
 		if err := guarded(f); err != nil {
-			damage.parts = append(damage.parts, damagedPart{kind, err})
+			damaged = append(damaged, damage{kind, err})
 		}
 	}
 	part(KindRecord, func() error {
@@ -289,10 +251,7 @@ func (c *Contents) read(tx *bolt.Tx) error {
 		return err
 	})
 	c.readFragments(tx, part)
-	if len(damage.parts) > 0 {
-		return damage
-	}
-	return nil
+	return damaged, nil
 }
 
 // checksum is FNV-1a of texts, each with its length.
@@ -324,14 +283,11 @@ func getState(tx *bolt.Tx, key []byte) ([]byte, error) {
 	if b == nil {
 		return nil, nil
 	}
-	if len(b) < 8 {
+	n := len(b) - 8
+	if n < 0 || binary.BigEndian.Uint64(b[n:]) != checksum(key, b[:n]) {
 		return nil, errDamaged
 	}
-	value, sum := b[:len(b)-8], b[len(b)-8:]
-	if binary.BigEndian.Uint64(sum) != checksum(key, value) {
-		return nil, errDamaged
-	}
-	return value, nil
+	return b[:n], nil
 }
 
 // checkStateKeys returns an error if a key of the bucket "state" is damaged: the value

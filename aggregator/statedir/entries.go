@@ -22,16 +22,7 @@ const (
 // Names of tables and of what they declare have no spaces, so that a space
 // separates the parts of a key. It sorts before all characters of names: the
 // entries of a table follow it, and the elements of a set follow the set.
-func tableKey(family, name string) string    { return family + " " + name }
-func chainKey(table, name string) string     { return table + " chain " + name }
-func flowtableKey(table, name string) string { return table + " flowtable " + name }
-func objectKey(table, kind, name string) string {
-	return table + " object " + kind + " " + name
-}
-func setKey(table, name string) string     { return table + " set " + name }
-func elementKey(set, key string) string    { return set + " " + key }
-func elementsPrefix(set string) string     { return set + " " }
-func splitKey(key string) (parts []string) { return strings.SplitN(key, " ", 5) }
+func entryKey(parts ...string) string { return strings.Join(parts, " ") }
 
 // entry is a key of a fragment's bucket with its value: a weft.v1.Element, or
 // a part of a weft.v1.Fragment or weft.v1.Table.
@@ -44,7 +35,7 @@ type entry struct {
 func fragmentEntries(f *weftv1.Fragment) []entry {
 	var all []entry
 	for _, t := range f.GetTables() {
-		table := tableKey(t.GetFamily(), t.GetName())
+		table := entryKey(t.GetFamily(), t.GetName())
 		all = append(all, entry{table, tableHead(t)})
 		all = append(all, tableEntries(table, t)...)
 	}
@@ -74,32 +65,30 @@ func copyWithout[M proto.Message](m M, field protoreflect.Name) M {
 func tableEntries(table string, t *weftv1.Table) []entry {
 	var all []entry
 	for _, c := range t.GetChains() {
-		all = append(all, entry{chainKey(table, c.GetName()), &weftv1.Table{Chains: []*weftv1.Chain{c}}})
+		all = append(all, entry{entryKey(table, "chain", c.GetName()), &weftv1.Table{Chains: []*weftv1.Chain{c}}})
 	}
 	for _, o := range t.GetObjects() {
-		all = append(all, entry{objectKey(table, o.GetKind(), o.GetName()), &weftv1.Table{Objects: []*weftv1.Object{o}}})
+		all = append(all, entry{entryKey(table, "object", o.GetKind(), o.GetName()), &weftv1.Table{Objects: []*weftv1.Object{o}}})
 	}
 	for _, ft := range t.GetFlowtables() {
-		all = append(all, entry{flowtableKey(table, ft.GetName()), &weftv1.Table{Flowtables: []*weftv1.Flowtable{ft}}})
+		all = append(all, entry{entryKey(table, "flowtable", ft.GetName()), &weftv1.Table{Flowtables: []*weftv1.Flowtable{ft}}})
 	}
 	for _, s := range t.GetSets() {
-		part := &weftv1.Table{Sets: []*weftv1.Set{copyWithout(s, "elements")}}
-		all = append(all, setEntries(table, s, part)...)
+		all = append(all, setEntries(table, s, &weftv1.Table{Sets: []*weftv1.Set{copyWithout(s, "elements")}})...)
 	}
 	for _, m := range t.GetMaps() {
-		part := &weftv1.Table{Maps: []*weftv1.Set{copyWithout(m, "elements")}}
-		all = append(all, setEntries(table, m, part)...)
+		all = append(all, setEntries(table, m, &weftv1.Table{Maps: []*weftv1.Set{copyWithout(m, "elements")}})...)
 	}
 	return all
 }
 
 // setEntries returns the entries of a set or map; part has its declaration.
 func setEntries(table string, s *weftv1.Set, part *weftv1.Table) []entry {
-	key := setKey(table, s.GetName())
+	key := entryKey(table, "set", s.GetName())
 	all := make([]entry, 0, 1+len(s.GetElements()))
 	all = append(all, entry{key, part})
 	for _, e := range s.GetElements() {
-		all = append(all, entry{elementKey(key, e.GetKey()), e})
+		all = append(all, entry{entryKey(key, e.GetKey()), e})
 	}
 	return all
 }
@@ -117,7 +106,7 @@ func (a *assembler) add(key string, value []byte) error {
 	if key == headKey {
 		return merge.Unmarshal(value, a.fragment)
 	}
-	parts := splitKey(key)
+	parts := strings.SplitN(key, " ", 5)
 	if len(parts) < 2 {
 		return fmt.Errorf("unknown key %q", key)
 	}

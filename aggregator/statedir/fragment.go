@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
@@ -168,7 +169,7 @@ func (w *fragmentWriter) subtract(key []byte) bool {
 // deleteSet deletes a set or map and its elements.
 func (w *fragmentWriter) deleteSet(key string) {
 	w.delete(key)
-	prefix := []byte(elementsPrefix(key))
+	prefix := []byte(key + " ")
 	for cursor := w.bucket.Cursor(); w.err == nil; {
 		k, _ := cursor.Seek(prefix)
 		if !bytes.HasPrefix(k, prefix) {
@@ -178,48 +179,39 @@ func (w *fragmentWriter) deleteSet(key string) {
 	}
 }
 
-// patch applies a patch.
-func (w *fragmentWriter) patch(p *weftv1.Patch) {
-	for _, t := range p.GetTables() {
-		w.patchTable(t)
-	}
-}
-
 // patchTable applies the part of a patch in one table: what it deletes, what it
 // declares, and then the elements.
 func (w *fragmentWriter) patchTable(t *weftv1.TablePatch) {
-	table := tableKey(t.GetFamily(), t.GetName())
+	table := entryKey(t.GetFamily(), t.GetName())
 	if w.bucket.Get([]byte(table)) == nil {
 		w.put(entry{table, &weftv1.Table{}})
 	}
 	for _, o := range t.GetDeleteObjects() {
-		w.delete(objectKey(table, o.GetKind(), o.GetName()))
+		w.delete(entryKey(table, "object", o.GetKind(), o.GetName()))
 	}
 	for _, name := range t.GetDeleteFlowtables() {
-		w.delete(flowtableKey(table, name))
+		w.delete(entryKey(table, "flowtable", name))
 	}
 	for _, name := range t.GetDeleteChains() {
-		w.delete(chainKey(table, name))
+		w.delete(entryKey(table, "chain", name))
 	}
 	for _, name := range t.GetDeleteSets() {
-		w.deleteSet(setKey(table, name))
+		w.deleteSet(entryKey(table, "set", name))
 	}
 	declared := &weftv1.Table{
 		Chains: t.GetPutChains(), Sets: t.GetPutSets(), Maps: t.GetPutMaps(), Objects: t.GetPutObjects(), Flowtables: t.GetPutFlowtables(),
 	}
-	for _, sets := range [][]*weftv1.Set{declared.GetSets(), declared.GetMaps()} {
-		for _, s := range sets {
-			w.deleteSet(setKey(table, s.GetName()))
-		}
+	for _, s := range slices.Concat(t.GetPutSets(), t.GetPutMaps()) {
+		w.deleteSet(entryKey(table, "set", s.GetName()))
 	}
 	w.putAll(tableEntries(table, declared))
 	for _, e := range t.GetElements() {
-		set := setKey(table, e.GetSet())
+		set := entryKey(table, "set", e.GetSet())
 		for _, key := range e.GetRemove() {
-			w.delete(elementKey(set, key))
+			w.delete(entryKey(set, key))
 		}
 		for _, added := range e.GetAdd() {
-			w.put(entry{elementKey(set, added.GetKey()), added})
+			w.put(entry{entryKey(set, added.GetKey()), added})
 		}
 	}
 }

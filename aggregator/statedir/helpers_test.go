@@ -89,7 +89,7 @@ func sorted(f *weftv1.Fragment) *weftv1.Fragment {
 		}
 	}
 	slices.SortFunc(f.GetTables(), func(a, b *weftv1.Table) int {
-		return cmp.Compare(tableKey(a.GetFamily(), a.GetName()), tableKey(b.GetFamily(), b.GetName()))
+		return cmp.Compare(entryKey(a.GetFamily(), a.GetName()), entryKey(b.GetFamily(), b.GetName()))
 	})
 	return f
 }

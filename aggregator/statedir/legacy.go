@@ -137,11 +137,7 @@ func (d *Dir) convert() (*Contents, error) {
 		d.outdated = d.outdated || stale
 	}
 	for _, f := range damaged {
-		renamed, err := moveDamaged(f.path)
-		if err != nil {
-			d.log.Error("damaged file is not renamed", "file", f.path, "error", err)
-		}
-		d.lost(f.kind, fmt.Errorf("read %s: %w: it was renamed to %s", f.path, f.err, renamed))
+		d.moveDamaged(f.path, []damage{{f.kind, fmt.Errorf("read %s: %w", f.path, f.err)}})
 	}
 	if d.outdated {
 		c.distrust()

@@ -1,6 +1,7 @@
 package statedir
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -36,9 +37,8 @@ func convertFields(f *weftv1.Fragment) {
 			if role, ok := roles[m.GetName()]; ok {
 				m.Role = role
 			}
-			convertElements(m.GetElements())
 		}
-		for _, s := range t.GetSets() {
+		for _, s := range slices.Concat(t.GetSets(), t.GetMaps()) {
 			convertElements(s.GetElements())
 		}
 	}
@@ -66,11 +66,11 @@ func milliseconds(n uint64) *durationpb.Duration {
 // takeUnknown calls field for the unknown fields of a message, with the value of a
 // string or of a number, and removes them.
 func takeUnknown(m proto.Message, field func(n protowire.Number, value []byte, number uint64)) {
-	unknown := m.ProtoReflect().GetUnknown()
-	if len(unknown) == 0 {
+	b := []byte(m.ProtoReflect().GetUnknown())
+	if len(b) == 0 {
 		return
 	}
-	for b := []byte(unknown); len(b) > 0; {
+	for len(b) > 0 {
 		n, kind, size := protowire.ConsumeTag(b)
 		if size < 0 {
 			break

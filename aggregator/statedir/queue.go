@@ -210,7 +210,11 @@ func (fs *fragments) store(key desired.Key, changes []Change, snapshot []entry) 
 		var err error
 		switch {
 		case c.Patch != nil:
-			err = fs.change(key, func(w *fragmentWriter) { w.patch(c.Patch()) })
+			err = fs.change(key, func(w *fragmentWriter) {
+				for _, t := range c.Patch().GetTables() {
+					w.patchTable(t)
+				}
+			})
 		case c.Snapshot == nil:
 			err = fs.remove(key)
 		case snapshot == nil:

@@ -158,16 +158,14 @@ func (d *Dir) Load() (*Contents, error) {
 func (d *Dir) read() (*Contents, error) {
 	for _, outdated := range []bool{false, true} {
 		d.outdated = outdated
-		c, err := readDatabase(d.file())
-		var damage *damageError
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		c, damaged, err := readDatabase(d.file())
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
-		case errors.As(err, &damage):
-			d.moveDamagedDatabase(damage)
-		case err != nil:
+		}
+		if err != nil {
 			return nil, err
 		}
+		d.moveDamaged(d.file(), damaged)
 		if d.outdated && c.Trusted {
 			c.distrust()
 			d.lost(KindRecord, errOutdated)
@@ -178,14 +176,17 @@ func (d *Dir) read() (*Contents, error) {
 	return d.convert()
 }
 
-// moveDamagedDatabase renames a damaged database.
-func (d *Dir) moveDamagedDatabase(damage *damageError) {
-	renamed, err := moveDamaged(d.file())
-	if err != nil {
-		d.log.Error("damaged database is not renamed", "file", d.file(), "error", err)
+// moveDamaged renames a file if it is damaged, and reports what is lost.
+func (d *Dir) moveDamaged(path string, damaged []damage) {
+	if len(damaged) == 0 {
+		return
 	}
-	for _, p := range damage.parts {
-		d.lost(p.kind, fmt.Errorf("%w: the database was renamed to %s", p.err, renamed))
+	renamed, err := moveDamaged(path)
+	if err != nil {
+		d.log.Error("damaged file is not renamed", "file", path, "error", err)
+	}
+	for _, p := range damaged {
+		d.lost(p.kind, fmt.Errorf("%w: it was renamed to %s", p.err, renamed))
 	}
 }
 
