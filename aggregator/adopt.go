@@ -120,23 +120,16 @@ func (w *writer) dropUnclaimed() error {
 		return nil
 	}
 	plan := w.state.Plan()
-	if len(plan.Ops) == 0 {
-		w.state.Accept()
-		w.purger.Add(plan.Purges, len(plan.Stale) > 0)
-		return nil
-	}
-	w.flows.Before(plan.Deserted)
-	if _, err := w.cfg.Kernel.Commit(plan.Ops); err != nil {
-		w.state.Rollback()
+	if _, err := w.carryOut(plan); err != nil {
 		w.drift = err.Error()
 		return fmt.Errorf("remove content without a fragment: %w", err)
 	}
-	w.state.Accept()
-	w.revision++
-	w.statuses.advance(w.revision)
+	if len(plan.Ops) == 0 {
+		return nil
+	}
+	w.statuses.revision.Store(w.revision)
 	counts := countsOf(plan.Counts)
 	w.metrics.committed(counts, w.revision, phases{})
-	w.purger.Add(plan.Purges, len(plan.Stale) > 0)
 	w.log.Info("removed content without a fragment", "revision", w.revision, "ops", len(plan.Ops))
 	w.flows.After(plan.Stale, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{Revision: w.revision, Changes: counts}}})
 	return nil

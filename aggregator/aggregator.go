@@ -169,7 +169,6 @@ type Aggregator struct {
 	ready   chan struct{}
 	// stopped is closed when Run returns.
 	stopped chan struct{}
-	once    sync.Once
 }
 
 // phase is one of the states of an Aggregator.
@@ -252,7 +251,7 @@ func (a *Aggregator) Stopped() <-chan struct{} { return a.stopped }
 func (a *Aggregator) Pending() int { return a.queue.len() }
 
 // Revision returns the number of the last commit.
-func (a *Aggregator) Revision() uint64 { return a.statuses.last() }
+func (a *Aggregator) Revision() uint64 { return a.statuses.revision.Load() }
 
 // Run adopts what the kernel holds and commits updates until ctx ends. Then it
 // commits pending updates and returns nil. Only its goroutine calls Commit, Dump and
@@ -291,7 +290,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	}
 	a.began.Store(a.cfg.Now().UnixNano())
 	a.enter(stateRunning)
-	a.once.Do(func() { close(a.ready) })
+	close(a.ready)
 	return a.writer.loop(ctx, changes)
 }
 
@@ -359,7 +358,7 @@ func (a *Aggregator) Features() []string {
 }
 
 // OwnsTables reports whether the kernel keeps all other processes away from the
-// tables.
+// tables. It is false for a Kernel that is not an Owner.
 func (a *Aggregator) OwnsTables() bool {
 	o, ok := a.cfg.Kernel.(Owner)
 	return ok && o.Owner()

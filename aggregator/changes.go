@@ -79,6 +79,10 @@ func (b *planParts) addChanges(i int) {
 	}
 	const added, deleted, flushed = weftv1.Change_OPERATION_ADD, weftv1.Change_OPERATION_DELETE, weftv1.Change_OPERATION_FLUSH
 	before := b.p.preview.Before[i]
+	set := func(op weftv1.Change_Operation, table nft.TableID, name string) {
+		object := admission.ObjectName(table, admission.SetKind(before.Set.Map), name)
+		add(op, object, object.Text())
+	}
 	switch op := b.p.preview.Ops[i].(type) {
 	case kernel.AddElements:
 		elements(added, op.Table, op.Set, op.Elements)
@@ -89,11 +93,9 @@ func (b *planParts) addChanges(i int) {
 	case kernel.DeleteRule:
 		add(deleted, admission.OpName(op), ruleText(op.Table, op.Chain, before.Rule)+fmt.Sprintf(" # handle %d", op.Handle.N))
 	case kernel.DeleteSet:
-		name := admission.ObjectName(op.Table, admission.SetKind(before.Set.Map), op.Name)
-		add(deleted, name, name.Text())
+		set(deleted, op.Table, op.Name)
 	case kernel.FlushSet:
-		name := admission.ObjectName(op.Table, admission.SetKind(before.Set.Map), op.Name)
-		add(flushed, name, name.Text())
+		set(flushed, op.Table, op.Name)
 	case kernel.DeleteTable, kernel.DeleteChain, kernel.DeleteObject, kernel.DeleteFlowtable:
 		add(deleted, admission.OpName(op), noun(op))
 	default:

@@ -52,34 +52,43 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	if err := w.save(); err != nil {
 		w.log.Error("cannot save the record", "error", err)
 	}
-	if len(plan.Ops) == 0 {
-		w.state.Accept()
-		w.purger.Add(plan.Purges, len(plan.Stale) > 0)
-		w.acknowledge(accepted, Result{Revision: w.revision}, false)
-		return nil, nil
-	}
-	w.flows.Before(plan.Deserted)
 	built := w.cfg.Now()
-	stats, err := w.cfg.Kernel.Commit(plan.Ops)
+	stats, err := w.carryOut(plan)
 	if err != nil {
-		w.state.Rollback()
 		if err := w.save(); err != nil {
 			w.log.Error("cannot save the record", "error", err)
 		}
 		return w.refused(accepted, plan, err)
 	}
-	w.state.Accept()
+	if len(plan.Ops) == 0 {
+		w.acknowledge(accepted, Result{Revision: w.revision}, false)
+		return nil, nil
+	}
 	w.failures, w.suspected = 0, false
-	w.revision++
 	counts, phases := countsOf(plan.Counts), w.phases(accepted, began, built)
 	// The commit is counted before it is acknowledged.
 	w.metrics.committed(counts, w.revision, phases)
 	w.acknowledge(accepted, Result{Revision: w.revision, Changes: counts}, true)
 	w.announce(accepted, plan, counts, stats, phases)
-	if w.purger.Add(plan.Purges, len(plan.Stale) > 0); w.purger.Busy() {
+	if w.purger.Busy() {
 		w.purger.Step()
 	}
 	return nil, nil
+}
+
+// carryOut commits what a plan has to change and accepts the state, or rolls it back.
+func (w *writer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
+	if len(plan.Ops) > 0 {
+		w.flows.Before(plan.Deserted)
+		if stats, err = w.cfg.Kernel.Commit(plan.Ops); err != nil {
+			w.state.Rollback()
+			return stats, err
+		}
+		w.revision++
+	}
+	w.state.Accept()
+	w.purger.Add(plan.Purges, len(plan.Stale) > 0)
+	return stats, nil
 }
 
 // apply applies updates to the state and answers those that it rejects. It
@@ -110,33 +119,13 @@ func (w *writer) apply(batch []*submission) []*submission {
 			s.expired = f.Expires
 		}
 		s.durable = f.Lifetime == desired.LifetimeDurable || s.update.Snapshot && s.update.Lifetime == desired.LifetimeDurable
-		err := w.applyWithin(s)
-		if errors.Is(err, desired.ErrStale) && s.admitted != nil {
-			err = w.applyStale(s)
-		}
-		if err != nil {
+		if err := w.applyUpdate(s); err != nil {
 			w.refuse(s, err)
 			continue
 		}
 		accepted = append(accepted, s)
 	}
 	return accepted
-}
-
-// applyStale compiles an update again, against the present declarations. A
-// fragment changed a declaration while the update was waiting, which is rare
-// enough to compile on the writer's goroutine.
-func (w *writer) applyStale(s *submission) error {
-	u, err := s.admitted.Recompile(s.update, w.state.Scope())
-	if err != nil {
-		return err
-	}
-	s.update = u
-	err = w.applyWithin(s)
-	if errors.Is(err, desired.ErrStale) {
-		return snapshotNeeded(s.key())
-	}
-	return err
 }
 
 // checkOwner checks who may change a fragment, which is f if ok is true. Done
@@ -188,10 +177,6 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 
 // refuse answers an update that cannot be committed.
 func (w *writer) refuse(s *submission, err error) {
-	var r *desired.Rejection
-	if errors.As(err, &r) {
-		err = rejection(r)
-	}
 	if s.session != nil && s.declares {
 		s.session.broken[s.key().Name] = s.update.Serial
 	}
@@ -273,11 +258,8 @@ func suspicious(be *kernel.BatchError) bool {
 
 // culprit returns the update that an op comes from, or -1.
 func culprit(plan *desired.Plan, op, updates int) int {
-	if op < 0 || op >= len(plan.Origin) {
-		return -1
-	}
-	if i := plan.Origin[op]; i >= 0 && i < updates {
-		return i
+	if op >= 0 && op < len(plan.Origin) && plan.Origin[op] < updates {
+		return plan.Origin[op]
 	}
 	return -1
 }

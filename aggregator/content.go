@@ -29,42 +29,25 @@ func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64
 //
 // Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
 func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, iter.Seq[*weftv1.Fragment], error) {
-	if err := admission.CheckIdentity("publisher", publisher); err != nil {
-		return nil, nil, err
-	}
-	if err := admission.CheckIdentity("fragment", name); err != nil {
-		return nil, nil, err
-	}
 	key := desired.Key{Publisher: publisher, Name: name}
-	var c *content
-	if err := a.ask(ctx, func(w *writer) { c = w.content(key) }); err != nil {
+	if err := admission.CheckKey(key); err != nil {
 		return nil, nil, err
 	}
-	if c.status == nil {
+	var status *weftv1.FragmentStatus
+	var tables []desired.TableUpdate
+	// Nothing of them changes, so that this goroutine can make messages of them.
+	if err := a.ask(ctx, func(w *writer) { status = w.statuses.get(key); tables, _ = w.state.Content(key) }); err != nil {
+		return nil, nil, err
+	}
+	if status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
 	}
-	head := head(name, c.status.GetPriority(), c.status.GetLifetime(), c.status.GetExpireTime())
-	for _, t := range c.tables {
+	for _, t := range tables {
 		for _, s := range t.PutSets {
 			slices.SortFunc(s.Elements, compareElements)
 		}
 	}
-	return c.status, fragmentInParts(head, c.tables, partBytes), nil
-}
-
-// content is a fragment as the writer hands it out: nothing of it changes, so
-// that the reader's goroutine can turn it into a message.
-type content struct {
-	key    desired.Key
-	status *weftv1.FragmentStatus
-	tables []desired.TableUpdate
-}
-
-// content returns the content of a fragment, with a nil status if there is none.
-func (w *writer) content(key desired.Key) *content {
-	c := &content{key: key, status: w.statuses.get(key)}
-	c.tables, _ = w.state.Content(key)
-	return c
+	return status, fragmentInParts(head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, partBytes), nil
 }
 
 // fragmentMessage returns a fragment with what updates put into tables.

@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -69,8 +68,8 @@ func (w *writer) storable(s *submission, f desired.Status) error {
 }
 
 // restore commits the durable fragments of the state directory, in one commit.
-// One that has expired is removed. One that is refused is tried again after others, which may declare what it
-// refers to.
+// One that has expired is removed. One that is refused is tried again after others,
+// which may declare what it refers to.
 func (w *writer) restore(stored []statedir.Fragment) error {
 	began := w.cfg.Now()
 	stored = slices.DeleteFunc(stored, func(f statedir.Fragment) bool {
@@ -104,12 +103,10 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 		pending = refused
 	}
 	groups, err := w.commitApplied(batch, began)
-	for err == nil && len(groups) > 0 {
-		var more [][]*submission
-		more, err = w.commit(groups[0])
-		groups = append(more, groups[1:]...)
-	}
 	if err != nil {
+		return err
+	}
+	if _, err := w.commitGroups(groups); err != nil {
 		return err
 	}
 	for _, s := range batch {
@@ -122,7 +119,7 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 
 // applyStored compiles a durable fragment and applies it to the state.
 func (w *writer) applyStored(f statedir.Fragment, scope admission.Scope, now time.Time) (*submission, error) {
-	if err := errors.Join(admission.CheckIdentity("publisher", f.Key.Publisher), admission.CheckIdentity("fragment", f.Key.Name)); err != nil {
+	if err := admission.CheckKey(f.Key); err != nil {
 		return nil, err
 	}
 	adm := admission.NewSnapshot(admission.Config{Durable: true, Now: func() time.Time { return now }}, f.Key, scope)

@@ -25,8 +25,8 @@ type hub struct {
 
 type watcher struct {
 	events chan *weftv1.WatchResponse
-	// slow is true when events was closed because it was full.
-	slow bool
+	// err is why events was closed.
+	err error
 }
 
 func newHub(now func() time.Time) *hub {
@@ -45,18 +45,16 @@ func (h *hub) publish(e *weftv1.WatchResponse) {
 		select {
 		case w.events <- e:
 		default:
-			w.slow = true
-			h.drop(w)
+			h.drop(w, ErrSlowWatcher)
 		}
 	}
 }
 
 // drop ends a watcher.
-func (h *hub) drop(w *watcher) {
-	if _, ok := h.watchers[w]; ok {
-		delete(h.watchers, w)
-		close(w.events)
-	}
+func (h *hub) drop(w *watcher, err error) {
+	w.err = err
+	delete(h.watchers, w)
+	close(w.events)
 }
 
 // close ends all watchers.
@@ -65,15 +63,15 @@ func (h *hub) close() {
 	defer h.mu.Unlock()
 	h.closed = true
 	for w := range h.watchers {
-		h.drop(w)
+		h.drop(w, ErrStopped)
 	}
 }
 
 // Watch calls f with every event from now on until ctx ends or f fails, and
-// returns that error. Started is called once events are being collected. f
-// must not change the event.
+// returns that error. It calls started first, when events are being collected, and
+// returns its error too. started must not be nil. f must not change the event.
 //
-// Possible errors: ErrSlowWatcher, ErrStopped, f's, ctx's.
+// Possible errors: ErrSlowWatcher, ErrStopped, those of started and f, ctx's.
 func (a *Aggregator) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {
 	h := a.hub
 	w := &watcher{events: make(chan *weftv1.WatchResponse, watcherBuffer)}
@@ -87,7 +85,7 @@ func (a *Aggregator) Watch(ctx context.Context, started func() error, f func(*we
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.drop(w)
+		delete(h.watchers, w)
 	}()
 	if err := started(); err != nil {
 		return err
@@ -98,12 +96,7 @@ func (a *Aggregator) Watch(ctx context.Context, started func() error, f func(*we
 			return ctx.Err()
 		case e, ok := <-w.events:
 			if !ok {
-				h.mu.Lock()
-				defer h.mu.Unlock()
-				if w.slow {
-					return ErrSlowWatcher
-				}
-				return ErrStopped
+				return w.err
 			}
 			if err := f(e); err != nil {
 				return err

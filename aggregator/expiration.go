@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -23,14 +24,7 @@ type expiration struct {
 }
 
 func (e expiration) compare(other expiration) int {
-	if c := e.at.Compare(other.at); c != 0 {
-		return c
-	}
-	return e.key.Compare(other.key)
-}
-
-func newExpirations() *expirations {
-	return &expirations{times: make(map[desired.Key]time.Time)}
+	return cmp.Or(e.at.Compare(other.at), e.key.Compare(other.key))
 }
 
 // set changes when a fragment expires; zero means never.

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,25 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/statedir"
 )
 
-// Names of the metrics.
-const (
-	metricCommits       = "weft_commits_total"
-	metricCommitSeconds = "weft_commit_duration_seconds"
-	metricElements      = "weft_elements_changed_total"
-	metricRules         = "weft_rules_changed_total"
-	metricRejections    = "weft_rejections_total"
-	metricShadowed      = "weft_shadowed_elements"
-	metricDropped       = "weft_updates_dropped_total"
-	metricRepairs       = "weft_drift_repairs_total"
-	metricSessions      = "weft_sessions"
-	metricPending       = "weft_pending_updates"
-	metricRevision      = "weft_revision"
-	metricUnrepaired    = "weft_unrepaired_tables"
-	metricStateErrors   = "weft_state_errors_total"
-	metricWork          = "weft_aggregator_work_total"
-)
-
-// Values of the label of metricWork. Those of a desired.Work come first.
+// Values of the label of weft_aggregator_work_total. Those of a desired.Work come first.
 const (
 	workKeys    = "keys"
 	workRules   = "rules"
@@ -74,64 +57,58 @@ type metrics struct {
 // newMetrics makes the metrics and registers them; a nil Registerer registers
 // nothing.
 func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error) {
+	m := &metrics{publishers: make(map[string]struct{})}
+	var errs []error
+	register := func(c prometheus.Collector) {
+		if reg != nil {
+			errs = append(errs, reg.Register(c))
+		}
+	}
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		register(c)
+		return c
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		register(g)
+		return g
 	}
-	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	vec := func(name, help, label string, values ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+		for _, value := range values {
+			v.WithLabelValues(value)
+		}
+		register(v)
+		return v
 	}
-	m := &metrics{
-		publishers: make(map[string]struct{}),
-		commits:    counter(metricCommits, "Batches committed to the kernel."),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: metricCommitSeconds, Help: "Seconds that each commit spent in a phase: wait (of its oldest update for its turn), build (merge and plan), kernel.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
-		}, []string{"phase"}),
-		elements:   vec(metricElements, "Elements of sets and maps that commits added to and deleted from the kernel.", "change"),
-		rules:      vec(metricRules, "Rules that commits added to and deleted from the kernel.", "change"),
-		rejections: vec(metricRejections, "Updates rejected, by publisher and the reason of the first violation.", "publisher", "reason"),
-		dropped:    counter(metricDropped, "Updates dropped because their sender was gone before they were applied."),
-		shadowed:   gauge(metricShadowed, "Map elements that are not in force because another fragment has a different value for their key."),
-		repairs:    counter(metricRepairs, "Commits that repaired changes by other processes."),
-		sessions:   gauge(metricSessions, "Open Publish streams."),
-		revision:   gauge(metricRevision, "Revision of the last commit."),
-	}
-	m.stateErrors = vec(metricStateErrors, "Failed attempts to read or write a part of the state directory.", "file")
-	removals, err := flows.NewMetrics(reg)
-	if err != nil {
-		return nil, err
-	}
-	m.flows = removals
-	m.unrepaired = gauge(metricUnrepaired, "Tables that differ from the committed state because the kernel refuses to repair them.")
-	m.work = vec(metricWork, "Work of the writer: elements (keys), rules, chains and sets (objects) examined, dumps of the whole kernel state, records written.", "kind")
-	for _, kind := range []string{workKeys, workRules, workObjects, workDumps, workRecords} {
-		m.work.WithLabelValues(kind)
-	}
-	for _, kind := range []statedir.Kind{statedir.KindRecord, statedir.KindFragment, statedir.KindFlows} {
-		m.stateErrors.WithLabelValues(string(kind))
-	}
-	for _, change := range []string{"added", "deleted"} {
-		m.elements.WithLabelValues(change)
-		m.rules.WithLabelValues(change)
-	}
+	m.commits = counter("weft_commits_total", "Batches committed to the kernel.")
+	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "weft_commit_duration_seconds", Help: "Seconds that each commit spent in a phase: wait (of its oldest update for its turn), build (merge and plan), kernel.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
+	}, []string{"phase"})
+	register(m.duration)
 	for _, phase := range []string{"wait", "build", "kernel"} {
 		m.duration.WithLabelValues(phase)
 	}
-	if reg == nil {
-		return m, nil
-	}
-	queued := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricPending, Help: "Updates that wait for a commit."},
-		func() float64 { return float64(pending()) })
-	var errs []error
-	for _, c := range []prometheus.Collector{
-		m.commits, m.duration, m.elements, m.rules, m.rejections, m.dropped, m.shadowed, m.repairs, m.sessions, m.revision, m.stateErrors, m.unrepaired, m.work, queued,
-	} {
-		errs = append(errs, reg.Register(c))
-	}
-	return m, errors.Join(errs...)
+	m.elements = vec("weft_elements_changed_total", "Elements of sets and maps that commits added to and deleted from the kernel.", "change", "added", "deleted")
+	m.rules = vec("weft_rules_changed_total", "Rules that commits added to and deleted from the kernel.", "change", "added", "deleted")
+	m.rejections = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weft_rejections_total", Help: "Updates rejected, by publisher and the reason of the first violation."}, []string{"publisher", "reason"})
+	register(m.rejections)
+	m.dropped = counter("weft_updates_dropped_total", "Updates dropped because their sender was gone before they were applied.")
+	m.shadowed = gauge("weft_shadowed_elements", "Map elements that are not in force because another fragment has a different value for their key.")
+	m.repairs = counter("weft_drift_repairs_total", "Commits that repaired changes by other processes.")
+	m.sessions = gauge("weft_sessions", "Open Publish streams.")
+	m.revision = gauge("weft_revision", "Revision of the last commit.")
+	m.stateErrors = vec("weft_state_errors_total", "Failed attempts to read or write a part of the state directory.", "file",
+		string(statedir.KindRecord), string(statedir.KindFragment), string(statedir.KindFlows))
+	m.unrepaired = gauge("weft_unrepaired_tables", "Tables that differ from the committed state because the kernel refuses to repair them.")
+	m.work = vec("weft_aggregator_work_total", "Work of the writer: elements (keys), rules, chains and sets (objects) examined, dumps of the whole kernel state, records written.", "kind", workKeys, workRules, workObjects, workDumps, workRecords)
+	register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weft_pending_updates", Help: "Updates that wait for a commit."},
+		func() float64 { return float64(pending()) }))
+	removals, err := flows.NewMetrics(reg)
+	m.flows = removals
+	return m, errors.Join(append(errs, err)...)
 }
 
 // committed counts a commit. Zero phases were not measured.
@@ -188,32 +165,11 @@ func (m *metrics) publisherLabel(publisher string) string {
 	return publisher
 }
 
-// reasonLabel is a reason as a label value.
+// reasonLabel is a reason as a label value, such as "snapshot_needed".
 func reasonLabel(r weftv1.Violation_Reason) string {
-	switch r {
-	case weftv1.Violation_REASON_SYNTAX:
-		return "syntax"
-	case weftv1.Violation_REASON_INVALID:
-		return "invalid"
-	case weftv1.Violation_REASON_CONFLICT:
-		return "conflict"
-	case weftv1.Violation_REASON_REFERENCE:
-		return "reference"
-	case weftv1.Violation_REASON_KERNEL:
-		return "kernel"
-	case weftv1.Violation_REASON_PERMISSION:
-		return "permission"
-	case weftv1.Violation_REASON_LIMIT:
-		return "limit"
-	case weftv1.Violation_REASON_SNAPSHOT_NEEDED:
-		return "snapshot_needed"
-	case weftv1.Violation_REASON_TAKEN_OVER:
-		return "taken_over"
-	case weftv1.Violation_REASON_EXPIRED:
-		return "expired"
-	case weftv1.Violation_REASON_UNSPECIFIED:
-		return "unspecified"
-	default:
+	name, ok := weftv1.Violation_Reason_name[int32(r)]
+	if !ok {
 		return "unknown"
 	}
+	return strings.ToLower(strings.TrimPrefix(name, "REASON_"))
 }

@@ -17,6 +17,24 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
+// Names of the metrics.
+const (
+	metricCommits       = "weft_commits_total"
+	metricCommitSeconds = "weft_commit_duration_seconds"
+	metricElements      = "weft_elements_changed_total"
+	metricRules         = "weft_rules_changed_total"
+	metricRejections    = "weft_rejections_total"
+	metricShadowed      = "weft_shadowed_elements"
+	metricDropped       = "weft_updates_dropped_total"
+	metricRepairs       = "weft_drift_repairs_total"
+	metricSessions      = "weft_sessions"
+	metricPending       = "weft_pending_updates"
+	metricRevision      = "weft_revision"
+	metricUnrepaired    = "weft_unrepaired_tables"
+	metricStateErrors   = "weft_state_errors_total"
+	metricWork          = "weft_aggregator_work_total"
+)
+
 var update = flag.Bool("update", false, "write the goldens anew")
 
 // TestMetricsGolden compares names, types, help and labels with what dashboards

@@ -34,27 +34,29 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weft
 		return nil, fmt.Errorf("%w: a %s is named %q", ErrProtocol, admission.Clip(n.GetKind()), admission.Clip(n.GetName()))
 	}
 	q := ownerQuery{id: id, name: n}
+	var find func(*desired.State)
 	switch n.GetKind() {
 	case "table":
-		err = a.ask(ctx, func(w *writer) { q.owners, q.found = w.state.OwnersOfTable(id) })
+		find = func(s *desired.State) { q.owners, q.found = s.OwnersOfTable(id) }
 	case "chain":
-		err = a.ask(ctx, func(w *writer) { q.owners, q.chain, q.found = w.state.OwnersOfChain(id, n.GetName()) })
+		find = func(s *desired.State) { q.owners, q.chain, q.found = s.OwnersOfChain(id, n.GetName()) }
 	case "rule":
 		if n.GetHandle() == 0 {
 			return nil, fmt.Errorf("%w: the rule has no handle", ErrProtocol)
 		}
-		var owner desired.Owned
-		err = a.ask(ctx, func(w *writer) { owner, q.found = w.state.OwnerOfRule(id, n.GetName(), n.GetHandle()) })
-		q.owners = []desired.Owned{owner}
+		q.owners = make([]desired.Owned, 1)
+		find = func(s *desired.State) { q.owners[0], q.found = s.OwnerOfRule(id, n.GetName(), n.GetHandle()) }
 	case "set", "map":
-		err = a.ask(ctx, func(w *writer) { q.owners, q.set, q.found = w.state.OwnersOfSet(id, n.GetName()) })
+		find = func(s *desired.State) { q.owners, q.set, q.found = s.OwnersOfSet(id, n.GetName()) }
 	case "element":
-		return a.elementOwner(ctx, &q)
+		if find, err = a.elementOwner(ctx, &q); err != nil {
+			return nil, err
+		}
 	default:
 		ref := object.Ref{Kind: nft.ObjectKind(n.GetKind()), Name: n.GetName()}
-		err = a.ask(ctx, func(w *writer) { q.owners, q.object, q.found = w.state.OwnersOfObject(id, ref) })
+		find = func(s *desired.State) { q.owners, q.object, q.found = s.OwnersOfObject(id, ref) }
 	}
-	if err != nil {
+	if err := a.ask(ctx, func(w *writer) { find(w.state) }); err != nil {
 		return nil, err
 	}
 	return q.answer()
@@ -73,15 +75,15 @@ type ownerQuery struct {
 	object desired.MergedObject
 }
 
-// elementOwner packs the key against the declaration as it is known to
-// admission, so that the writer has nothing to parse.
-func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (*weftv1.OwnerResponse, error) {
+// elementOwner returns what finds the owners of an element. It packs the key against
+// the declaration as it is known to admission, so that the writer has nothing to parse.
+func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (find func(*desired.State), _ error) {
 	if err := a.admitting(ctx.Done()); err != nil {
 		return nil, err
 	}
 	set, ok := a.scope.Load().Table(q.id).Set(q.name.GetName())
 	if !ok {
-		return q.answer()
+		return func(*desired.State) {}, nil
 	}
 	if len(q.name.GetKey()) > admission.MaxElementText {
 		return nil, fmt.Errorf("%w: the key has %d bytes: at most %d are allowed", ErrInvalidName, len(q.name.GetKey()), admission.MaxElementText)
@@ -91,10 +93,7 @@ func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (*weftv1.O
 		return nil, fmt.Errorf("%w: element %s of %s %s: %w", ErrInvalidName, admission.Clip(q.name.GetKey()), admission.SetKind(set.Map), set.Name, err)
 	}
 	q.set = set
-	if err := a.ask(ctx, func(w *writer) { q.owners, q.found = w.state.OwnersOfElement(q.id, set.Name, e) }); err != nil {
-		return nil, err
-	}
-	return q.answer()
+	return func(s *desired.State) { q.owners, q.found = s.OwnersOfElement(q.id, set.Name, e) }, nil
 }
 
 // answer puts the owners into the words of the wire.

@@ -110,10 +110,6 @@ func (p *planning) add(key desired.Key, s *submission, err error) {
 
 // refuse notes a rejection; any other error is false.
 func (p *planning) refuse(err error) bool {
-	var merge *desired.Rejection
-	if errors.As(err, &merge) {
-		err = rejection(merge)
-	}
 	var r *RejectedError
 	if !errors.As(err, &r) {
 		return false
@@ -158,7 +154,7 @@ func (w *writer) plan(p *planning) error {
 		}
 		var be *kernel.BatchError
 		switch blame := errors.As(err, &be); {
-		case blame && suspicious(be) && !repaired && !w.undisturbed():
+		case blame && suspicious(be) && !repaired && !w.OwnsTables():
 			// As in a commit: perhaps the kernel does not hold what it should.
 			w.drift, repaired = be.Error(), true
 		case blame || errors.Is(err, kernel.ErrTooLarge):
@@ -179,12 +175,6 @@ func (w *writer) plan(p *planning) error {
 	}
 }
 
-// undisturbed reports whether no other process can have changed the kernel's tables.
-func (w *writer) undisturbed() bool {
-	o, ok := w.cfg.Kernel.(Owner)
-	return ok && o.Owner()
-}
-
 // planApply applies steps to the state, notes those that it refuses and returns
 // the others.
 func (w *writer) planApply(p *planning, steps []*submission) []*submission {
@@ -193,10 +183,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	for _, s := range steps {
 		err := w.planGate(s, &fresh)
 		if err == nil {
-			err = w.applyWithin(s)
-		}
-		if errors.Is(err, desired.ErrStale) && s.admitted != nil {
-			err = w.applyStale(s)
+			err = w.applyUpdate(s)
 		}
 		if err == nil {
 			accepted = append(accepted, s)
@@ -207,8 +194,8 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	return accepted
 }
 
-// planGate is gate for a plan: what a fragment needs beside its content. Fresh
-// counts the plan's fragments that are not there yet.
+// planGate checks what a step needs besides its content, as checkOwner does for an
+// update. fresh counts the fragments that the plan adds.
 func (w *writer) planGate(s *submission, fresh *int) error {
 	_, there := w.state.Fragment(s.key())
 	switch {

@@ -1,10 +1,39 @@
 package aggregator
 
-import "github.com/weft-proxy/weft/aggregator/admission"
+import (
+	"errors"
 
-// applyWithin applies an update to the state, within the limits of its publisher.
+	"github.com/weft-proxy/weft/aggregator/admission"
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// applyUpdate applies an update to the state, within the limits of its publisher. If
+// a fragment changed a declaration while the update was waiting, the update is
+// compiled again; that is rare enough to do it on the writer's goroutine.
 //
-// Possible errors: those of desired.State.Apply, *RejectedError.
+// Possible errors: *RejectedError.
+func (w *writer) applyUpdate(s *submission) error {
+	err := w.applyWithin(s)
+	if errors.Is(err, desired.ErrStale) && s.admitted != nil {
+		var u *desired.Update
+		if u, err = s.admitted.Recompile(s.update, w.state.Scope()); err != nil {
+			return err
+		}
+		s.update = u
+		if err = w.applyWithin(s); errors.Is(err, desired.ErrStale) {
+			return snapshotNeeded(s.key())
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	var r *desired.Rejection
+	if errors.As(err, &r) {
+		return rejection(r)
+	}
+	return err
+}
+
 func (w *writer) applyWithin(s *submission) error {
 	p := w.cfg.Access.Publisher(s.key().Publisher)
 	if p == nil || s.stored || s.withdraws() {

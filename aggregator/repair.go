@@ -60,7 +60,7 @@ func (w *writer) tryRepair(last bool) error {
 		return nil
 	}
 	w.revision++
-	w.statuses.advance(w.revision)
+	w.statuses.revision.Store(w.revision)
 	counts := countsOf(plan.Counts)
 	if left > 0 {
 		counts = nil // of all tables together
@@ -200,7 +200,7 @@ func (w *writer) suspects(be *kernel.BatchError) bool {
 		return false
 	}
 	now := w.cfg.Now()
-	if o, ok := w.cfg.Kernel.(Owner); ok && o.Owner() && now.Sub(w.suspectedAt) < w.cfg.Retry {
+	if w.OwnsTables() && now.Sub(w.suspectedAt) < w.cfg.Retry {
 		return false
 	}
 	w.suspectedAt = now

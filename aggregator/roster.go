@@ -44,7 +44,6 @@ func newRoster(now func() time.Time) *roster {
 // record returns a publisher's record, and makes it if it is new. It is called
 // with the lock held.
 func (r *roster) record(publisher string) *publisherRecord {
-	now := r.now()
 	p := r.records[publisher]
 	if p == nil {
 		if len(r.records) >= maxRecords {
@@ -53,7 +52,7 @@ func (r *roster) record(publisher string) *publisherRecord {
 		p = &publisherRecord{sessions: make(map[*Session]struct{})}
 		r.records[publisher] = p
 	}
-	p.active = now
+	p.active = r.now()
 	return p
 }
 

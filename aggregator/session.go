@@ -93,10 +93,8 @@ func (s *Session) Close() {
 			s.building.Wait()
 		}
 		if s.serial > 0 {
-			s.a.queue.put(&submission{
-				update:  &desired.Update{Fragment: desired.Key{Publisher: s.publisher}},
-				session: s, ends: true, result: make(chan Result, 1),
-			})
+			update := &desired.Update{Fragment: desired.Key{Publisher: s.publisher}}
+			s.a.queue.put(&submission{update: update, session: s, ends: true, result: make(chan Result, 1)})
 		}
 	})
 }
@@ -136,9 +134,8 @@ func (s *Session) key(name string) (desired.Key, error) {
 
 // rejected is the outcome of an update that was not admitted.
 func (s *Session) rejected(err error) <-chan Result {
-	s.a.tell(err)
 	c := make(chan Result, 1)
-	c <- Result{Err: err}
+	c <- Result{Err: s.a.rejected(err)}
 	return c
 }
 
@@ -192,10 +189,7 @@ func (s *Session) pushWithdraw(name string) (<-chan Result, error) {
 		return s.rejected(invalidName(key, err)), nil
 	}
 	delete(s.declared, name)
-	return s.enqueue(&submission{
-		update:  &desired.Update{Fragment: key, Snapshot: true},
-		session: s,
-	})
+	return s.enqueue(&submission{update: &desired.Update{Fragment: key, Snapshot: true}, session: s})
 }
 
 // submit finishes the admission of an update and queues it.
@@ -282,16 +276,11 @@ func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result
 	if err := a.admitting(ctx.Done()); err != nil {
 		return Result{}, err
 	}
-	if err := admission.CheckIdentity("publisher", publisher); err != nil {
+	key := desired.Key{Publisher: publisher, Name: name}
+	if err := admission.CheckKey(key); err != nil {
 		return Result{}, err
 	}
-	if err := admission.CheckIdentity("fragment", name); err != nil {
-		return Result{}, err
-	}
-	return a.submit(ctx, &submission{
-		update:    &desired.Update{Fragment: desired.Key{Publisher: publisher, Name: name}, Snapshot: true},
-		mustExist: true,
-	})
+	return a.submit(ctx, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true})
 }
 
 // submit queues an update and waits for its outcome.
@@ -308,15 +297,10 @@ func (a *Aggregator) submit(ctx context.Context, s *submission) (Result, error) 
 	}
 }
 
-// rejected counts and announces a rejection, and returns the error.
+// rejected counts and announces an error if it is a rejection, and returns it.
 func (a *Aggregator) rejected(err error) error {
-	a.tell(err)
-	return err
-}
-
-// tell counts and announces an error that is a rejection.
-func (a *Aggregator) tell(err error) {
 	if r := (*RejectedError)(nil); errors.As(err, &r) {
 		a.report(r)
 	}
+	return err
 }

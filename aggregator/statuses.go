@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -17,8 +18,10 @@ import (
 // statuses has the status of every fragment as of the last commit. The writer
 // updates it; any goroutine may read it.
 type statuses struct {
-	mu       sync.RWMutex
-	revision uint64
+	// revision is the number of the last commit.
+	revision atomic.Uint64
+
+	mu sync.RWMutex
 	// byKey has immutable values.
 	byKey map[desired.Key]*weftv1.FragmentStatus
 }
@@ -43,28 +46,14 @@ func (s *statuses) list() ([]*weftv1.FragmentStatus, uint64) {
 	for _, k := range keys {
 		out = append(out, s.byKey[k])
 	}
-	return out, s.revision
-}
-
-// last returns the number of the last commit.
-func (s *statuses) last() uint64 {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.revision
-}
-
-// advance records a commit that changed no fragment.
-func (s *statuses) advance(revision uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.revision = revision
+	return out, s.revision.Load()
 }
 
 // adopt lists the fragments of the last run.
 func (s *statuses) adopt(state *desired.State, revision uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.revision = revision
+	s.revision.Store(revision)
 	for _, f := range state.Fragments() {
 		s.byKey[f.Key] = fragmentStatus(f, revision, timestamppb.New(now))
 	}
@@ -75,7 +64,7 @@ func (s *statuses) adopt(state *desired.State, revision uint64, now time.Time) {
 func (s *statuses) committed(accepted []*submission, state *desired.State, revision uint64, now time.Time, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.revision = revision
+	s.revision.Store(revision)
 	for _, u := range accepted {
 		key := u.key()
 		f, ok := state.Fragment(key)
@@ -116,11 +105,10 @@ func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Time
 	st := &weftv1.FragmentStatus{
 		Fragment: nameOf(f.Key), Priority: f.Priority,
 		Lifetime: admission.EffectiveLifetime(weftv1.Lifetime(f.Lifetime)),
-		State:    weftv1.FragmentStatus_STATE_COMMITTED, Revision: revision, Changed: changed,
+		State:    weftv1.FragmentStatus_STATE_COMMITTED, Revision: revision, Changed: changed, ExpireTime: expireTime(f.Expires),
 		Chains: uint32(f.Chains), Rules: uint32(f.Rules), Sets: uint32(f.Sets), Objects: uint32(f.Objects), //nolint:gosec // counts
 		Elements: uint64(f.Elements), Shadowed: uint64(f.Shadowed), //nolint:gosec // counts
 	}
-	st.ExpireTime = expireTime(f.Expires)
 	if f.Adopted {
 		st.State = weftv1.FragmentStatus_STATE_ADOPTED
 	}

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -186,10 +187,7 @@ func (b *tableParts) addElements(decl *set.Set, elements []set.Element, added bo
 // compareElements orders elements of one set by their packed keys: numbers and
 // addresses come in their own order.
 func compareElements(a, b set.Element) int {
-	if c := strings.Compare(a.Key, b.Key); c != 0 {
-		return c
-	}
-	return strings.Compare(a.KeyEnd, b.KeyEnd)
+	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.KeyEnd, b.KeyEnd))
 }
 
 func tableStatus(st *desired.TableStatus) *weftv1.TableStatus {

@@ -70,9 +70,9 @@ type writer struct {
 func newWriter(a *Aggregator) *writer {
 	w := &writer{
 		Aggregator: a, state: desired.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1),
-		sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: newExpirations(),
+		sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{times: make(map[desired.Key]time.Time)},
 	}
-	w.state.SetFixedFlags(w.undisturbed())
+	w.state.SetFixedFlags(w.OwnsTables())
 	w.purger = flows.NewPurger(flows.PurgerConfig{
 		Kernel: a.cfg.Kernel, State: w.state, Delay: a.cfg.Retry, Removed: a.flows.Ask, Log: a.log, Metrics: a.metrics.flows,
 	})
@@ -90,19 +90,21 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	defer timer.Stop()
 	grace := time.NewTimer(w.cfg.SessionGrace)
 	defer grace.Stop()
-	for armed := false; ; {
+	for armed, due := false, false; ; {
 		// Under load there is always more to commit: others have their say in
 		// between.
 		var again chan struct{}
-		if !armed && w.work() {
-			delay := w.reserve()
+		if due || !armed && w.work() {
+			var delay time.Duration
+			if now := w.cfg.Now(); !due {
+				delay = w.limiter.ReserveN(now, 1).DelayFrom(now)
+			}
 			if delay <= 0 {
 				delay = w.attempt()
 			}
-			if armed = delay > 0; armed {
+			if armed, due = delay > 0, false; armed {
 				timer.Reset(delay)
-			}
-			if !armed {
+			} else {
 				again = always
 			}
 		}
@@ -135,11 +137,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			}
 			w.drifted(c)
 		case <-timer.C:
-			armed = false
-			if delay := w.attempt(); delay > 0 {
-				timer.Reset(delay)
-				armed = true
-			}
+			due = true
 		}
 	}
 }
@@ -162,11 +160,8 @@ func (w *writer) drifted(c kernel.Change) {
 // watch subscribes to changes by other processes, if there can be any and the
 // kernel reports them.
 func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
-	if o, ok := w.cfg.Kernel.(Owner); ok && o.Owner() {
-		return nil, nil
-	}
 	k, ok := w.cfg.Kernel.(Watcher)
-	if !ok {
+	if !ok || w.OwnsTables() {
 		return nil, nil
 	}
 	changes, err := k.Watch(ctx)
@@ -174,12 +169,6 @@ func (w *writer) watch(ctx context.Context) (<-chan kernel.Change, error) {
 		return nil, fmt.Errorf("watch kernel: %w", err)
 	}
 	return changes, nil
-}
-
-// reserve reserves a commit and returns how long to wait for it.
-func (w *writer) reserve() time.Duration {
-	now := w.cfg.Now()
-	return w.limiter.ReserveN(now, 1).DelayFrom(now)
 }
 
 // attempt makes a step. It returns how long to wait before the next attempt, or
@@ -212,16 +201,20 @@ func (w *writer) step() error {
 			return err
 		}
 	}
-	groups := [][]*submission{w.batch()}
-	for len(groups) > 0 {
-		more, err := w.commit(groups[0])
+	left, err := w.commitGroups([][]*submission{w.batch()})
+	w.held = slices.Concat(left...)
+	return err
+}
+
+// commitGroups commits groups of updates, each by itself. On an error it returns
+// those that are left.
+func (w *writer) commitGroups(groups [][]*submission) (left [][]*submission, err error) {
+	for err == nil && len(groups) > 0 {
+		var more [][]*submission
+		more, err = w.commit(groups[0])
 		groups = append(more, groups[1:]...)
-		if err != nil {
-			w.held = slices.Concat(groups...)
-			return err
-		}
 	}
-	return nil
+	return groups, err
 }
 
 // count adds the work of the state to the metrics.
