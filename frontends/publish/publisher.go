@@ -63,7 +63,8 @@ type Renderer[K comparable, V any] interface {
 	Restore(f *weftv1.Fragment)
 }
 
-// Cleaner is a Renderer that leaves objects without a use in place for a while.
+// Cleaner is implemented by a Renderer that leaves objects without a use in place for a
+// while.
 type Cleaner interface {
 	// Idle reports whether there are objects without a use.
 	Idle() bool
@@ -71,7 +72,8 @@ type Cleaner interface {
 	Cleanup() *weftv1.Patch
 }
 
-// Parts is a Renderer whose fragment consists of parts that can be left as they are.
+// Parts is implemented by a Renderer whose fragment consists of parts that can be left as
+// they are.
 type Parts interface {
 	// Part returns the part that an object of a violation is, or is in.
 	Part(object *weftv1.ObjectName) (name string, ok bool)
@@ -99,7 +101,7 @@ type Observer[K comparable, V any] interface {
 	Answered(since, committed time.Time)
 }
 
-// Sent is an update that was answered.
+// Sent is an update that was answered, or that failed.
 type Sent struct {
 	Snapshot bool
 	// Cleanup is true for a patch of Cleaner.
@@ -107,8 +109,8 @@ type Sent struct {
 	// Revision is that of the commit. Err is nil if there was one.
 	Revision uint64
 	Err      error
-	// Wait is the time from sending the update to its answer, Total is that with
-	// rendering.
+	// Wait is the time from sending the update to its answer, Total the time from the start
+	// of rendering.
 	Wait, Total time.Duration
 }
 
@@ -197,7 +199,8 @@ func (p *Publisher[K, V]) Status() Status {
 }
 
 // Run publishes until ctx ends, and returns nil then. It leaves the fragment in place. It
-// waits for Config.Ready and then for an aggregator. Call it once.
+// waits for Config.Ready and then for an aggregator. Its only error is that another process
+// publishes the fragment. Call it once.
 func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

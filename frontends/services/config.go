@@ -23,7 +23,7 @@ const (
 	// DefaultMasqueradeBit is the bit of the packet mark that requests masquerading, as
 	// in kube-proxy.
 	DefaultMasqueradeBit = render.DefaultMasqueradeBit
-	// DefaultSyncPeriod is that of kube-proxy, which uses it for full syncs.
+	// DefaultSyncPeriod is 30 s, as in kube-proxy, which uses it for full syncs; weft has none.
 	DefaultSyncPeriod = 30 * time.Second
 	// DefaultMinSyncPeriod is the minimum time between two updates.
 	DefaultMinSyncPeriod = 100 * time.Millisecond

@@ -20,8 +20,8 @@ func (r *Rule) Dump() string {
 	return b.String()
 }
 
-// DumpComment returns the rule's comment as `nft --debug=netlink` prints the
-// userdata of a rule; nothing for none.
+// DumpComment returns the rule's comment as `nft --debug=netlink` prints the userdata of a
+// rule, with a blank before it and a newline after it; "" for none.
 func (r *Rule) DumpComment() string {
 	words := set.DumpComment(set.Element{Comment: r.Comment}, false)
 	if words == "" {

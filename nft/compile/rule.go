@@ -43,7 +43,7 @@ type Rule struct {
 	// repeats.
 	Writes []Write
 	// Fingerprint identifies the rule's content (family, expressions,
-	// anonymous sets, comment): equal fingerprints mean that the kernel's rule
+	// anonymous sets, comment) without its owner: equal fingerprints mean that the kernel's rule
 	// can stay as it is, with its handle and counters. It is stored in the
 	// rule's userdata (see UserData) and so must stay the same across
 	// versions of weft as long as the compiled bytes do.
@@ -53,7 +53,8 @@ type Rule struct {
 	encoded expr.Encoded
 }
 
-// Translates reports whether the rule has dnat, snat, masquerade or redirect.
+// Translates reports whether the rule has dnat, snat, masquerade or redirect. Tproxy does
+// not translate.
 func (r *Rule) Translates() bool {
 	for _, e := range r.Exprs {
 		switch e := e.(type) {
@@ -71,7 +72,8 @@ func (r *Rule) Translates() bool {
 
 // Encode returns the payload of NFTA_RULE_EXPRESSIONS. The rule's anonymous
 // set number i, counted from 1, gets the transaction number base+i. The
-// expressions were marshalled when the rule was compiled, so this is a copy.
+// expressions were marshalled when the rule was compiled, so this is a copy. It returns an
+// error only for a Rule that CompileRule did not return.
 func (r *Rule) Encode(base uint32) ([]byte, error) {
 	if r.encoded.Bytes == nil && len(r.Exprs) > 0 {
 		// A Rule that was put together by hand.
@@ -84,9 +86,9 @@ func (r *Rule) Encode(base uint32) ([]byte, error) {
 	return r.encoded.At(base), nil
 }
 
-// UserData is the rule's userdata: its comment as nft stores it, then the
-// rule's fingerprint and its owner, which nft skips. Owner has at most
-// MaxOwner bytes.
+// UserData returns the rule's userdata: its comment as nft stores it, then the rule's
+// fingerprint and its owner, which nft skips. [userdata.ParseRule] reads it. An owner of
+// more than [userdata.MaxOwner] bytes is an error.
 func (r *Rule) UserData(owner string) ([]byte, error) {
 	if len(owner) > userdata.MaxOwner {
 		return nil, fmt.Errorf("encode rule userdata: owner %.40q... has %d bytes: want at most %d", owner, len(owner), userdata.MaxOwner)

@@ -14,13 +14,13 @@ import (
 // "update @m { ... }").
 type Write struct {
 	Map string
-	// Data is the value of the entries, padded by PadData. It is empty if Any is true.
+	// Data is the value of the entry, padded by PadData. It is empty if Any is true.
 	Data string
 	// Any is true if the value comes from the packet, so that it can be anything.
 	Any bool
 }
 
-// Writes reports whether w can have made an entry of the map w.Map.
+// Writes reports whether w can have made e, an entry of the map w.Map.
 func (w *Write) Writes(e *set.Element) bool { return w.Any || w.Data == PadData(e.Data) }
 
 // PadData pads the data of an element with zeros to a multiple of four bytes, which is the

@@ -27,14 +27,15 @@ const (
 )
 
 // Commit sends ops as one batch: either all of them take effect, or none does. It sets
-// the Handles of added rules. Errors:
+// the Handles of added rules. Without ops it does nothing. Errors:
 //
 //   - *BatchError: the kernel rejected the batch, or an op could not be encoded. It names
 //     the op, and wraps the errno, ErrForeignTable, ErrNotAdopted or *OwnedError if
 //     they apply.
 //   - ErrTooLarge, ErrBusy, ErrDrift: nothing took effect.
-//   - ErrUnknownOutcome: the socket failed after the batch was sent.
-//   - ErrClosed.
+//   - ErrUnknownOutcome: the socket failed after the batch was sent, or the batch took
+//     effect but the handles of the new rules could not be read.
+//   - ErrClosed, and errors of the system calls: nothing took effect.
 //
 // If another process can change the tables, the batch carries the generation that the
 // Conn knows. If the kernel rejects it because another process was faster, Commit checks
@@ -59,7 +60,8 @@ func (c *Conn) Commit(ops []Op) (Stats, error) {
 // counters and timeouts stay as they are. Check does not set the Handles of added rules.
 //
 // What the kernel does only when it commits can still fail, such as allocating
-// memory. Errors are those of Commit except ErrUnknownOutcome.
+// memory. Errors are those of Commit, but if the kernel does not answer, the error wraps
+// ErrMalformed instead of ErrUnknownOutcome.
 func (c *Conn) Check(ops []Op) error {
 	if len(ops) == 0 {
 		return nil

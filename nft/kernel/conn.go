@@ -11,7 +11,7 @@ import (
 // Config configures a Conn. Its zero value is right outside of tests.
 type Config struct {
 	// NetNS is a file descriptor of the network namespace to work in. 0 means the
-	// namespace of the calling thread.
+	// namespace of the calling thread, so descriptor 0 itself cannot be used.
 	NetNS int
 	// NoOwner disables table ownership on kernels that support it.
 	NoOwner bool
@@ -56,7 +56,8 @@ func Open(cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// Close closes the connection. Its tables remain, without an owner.
+// Close closes the connection. Its tables remain, without an owner. Later calls fail with
+// ErrClosed, except Watch, DumpSet and DumpLive, which have sockets of their own.
 func (c *Conn) Close() error {
 	if err := c.sock.close(); err != nil {
 		return fmt.Errorf("close nftables: %w", err)
@@ -64,8 +65,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Owner reports whether the connection owns the tables that it creates, so that no
-// other process can change them (Linux 6.9).
+// Owner reports whether the connection owns the tables that it creates, so that no other
+// process can change them. This needs Linux 6.9, and a Config without NoOwner.
 func (c *Conn) Owner() bool { return c.owner }
 
 // Generation returns the generation of the ruleset: the number of the last transaction,

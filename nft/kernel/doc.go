@@ -8,12 +8,14 @@
 // changes that other processes make to them (Conn.Watch). Read op.go and commit.go first,
 // then encoder.go and dump.go.
 //
-// Weft's tables carry a mark in their userdata. The package refuses to change or to read
-// the contents of tables without the mark: if a table of the same name exists, creating it
-// fails (ErrForeignTable). The only exceptions, Survey and RemoveForeign, are for an
-// operator who replaces another program by weft. The package has no desired state and does
-// not log. It does not retry a batch that the kernel rejected, except as described
-// under Ownership.
+// Weft's tables carry a mark, a record in their userdata (package userdata). A foreign
+// table is one without the mark: weft did not create it. The package refuses to change
+// foreign tables, and to read their contents: if a foreign table of the same name exists,
+// creating a table fails (ErrForeignTable). Survey and RemoveForeign are exceptions, for an
+// operator who replaces another program by weft. DumpSet does not check the mark: the
+// caller must name one of weft's tables. The package has no desired state and does not
+// log. It does not retry a batch that the kernel rejected, except as described under
+// Ownership.
 //
 // # Ownership
 //
@@ -55,9 +57,10 @@
 //
 // # Concurrency
 //
-// A Conn may be used by several goroutines. Commit, Check, Dump, Adopt and Generation
-// exclude each other. Watch, DumpSet and DumpLive have sockets of their own, so commits
-// do not wait for them.
+// A Conn may be used by several goroutines. Commit, Check, Dump, Adopt, Generation, Survey
+// and RemoveForeign exclude each other. Watch, DumpSet and DumpLive have sockets of their
+// own, so commits do not wait for them. Close does not wait for other calls; those that use
+// the connection's socket then fail.
 //
 // # Errors
 //

@@ -14,7 +14,8 @@ import (
 
 // Dump reads all tables that carry weft's mark, with everything in them, in
 // the kernel's order. Of other tables it reads only the names and the userdata.
-// The connection forgets those of its tables that no longer exist.
+// Tables that no longer exist stop being the connection's own, so AddTable creates them
+// again.
 //
 // Tables that the connection does not own can change while they are read. Dump
 // therefore listens to the kernel's events meanwhile, and starts again if one of them is
@@ -33,13 +34,14 @@ func (c *Conn) Dump() ([]Table, error) {
 // maxSetReads limits how often DumpSet reads a set that changes by itself.
 const maxSetReads = 3
 
-// DumpSet reads the elements of one of weft's sets or maps over a socket of its own, so
-// that commits do not wait for it: the kernel needs about 0.2 s for 65,536 elements.
+// DumpSet reads the elements of a set or map over a socket of its own, so that commits do
+// not wait for it: the kernel needs about 0.2 s for 65,536 elements. It does not check that
+// the table carries weft's mark.
 //
 // Packets can change the set meanwhile. If the set grows, the kernel may report some
 // elements twice and omit others; DumpSet then reads it again, and returns what it has
-// after three attempts. Errors are those of Dump, and wrap ENOENT if there is no such
-// set.
+// after three attempts. Errors are those of Dump except ErrBusy, and wrap ENOENT if there is
+// no such set.
 func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
 	d := newElementDecoder(set)
 	if err := c.dumpSet(table, d); err != nil {

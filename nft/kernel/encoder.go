@@ -16,9 +16,9 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Encode returns the bytes that Commit sends for ops on a kernel with all features, if
-// the connection has not created a table yet. Sequence numbers start at 1. It exists for
-// tests and benchmarks of other packages. Possible errors: *BatchError.
+// Encode returns the bytes that Commit of a new connection sends for ops on a kernel with
+// all features. Sequence numbers start at 1. It exists for tests and benchmarks of other
+// packages. Possible errors: *BatchError.
 func Encode(ops []Op) ([]byte, error) {
 	e := encoder{features: features{owner: true, ackEnd: true, destroy: true}, seq: 1}
 	if err := e.batch(ops); err != nil {

@@ -19,15 +19,14 @@ var (
 	ErrNoNFTables = errors.New("kernel has no nf_tables: load the module nf_tables, or build it in")
 )
 
-// Errors of Commit, Adopt and Dump.
+// Errors of the methods of Conn.
 var (
 	// ErrUnknownOutcome says that the socket failed after a batch was sent. The batch
 	// took effect completely or not at all; call Dump to find out.
 	ErrUnknownOutcome = errors.New("outcome of the batch is unknown: reread the ruleset")
 	// ErrForeignTable says that the table exists and that weft did not create it.
 	ErrForeignTable = errors.New("table exists and was not created by weft: rename one of the two, or delete the table if nothing needs it")
-	// ErrOurs says that weft created a table from which RemoveForeign was to remove
-	// something.
+	// ErrOurs is RemoveForeign's error for a table that weft created.
 	ErrOurs = errors.New("table was created by weft: withdraw its fragments, or run weft cleanup")
 	// ErrNotAdopted says that an Op names a table that this Conn neither created nor
 	// adopted.
@@ -55,7 +54,7 @@ type BatchError struct {
 	// batch as a whole.
 	Index int
 	// Element is the index in the op's Elements of the element that caused the error;
-	// -1 if that is not known.
+	// -1 if it is not known or if the op has no elements.
 	Element int
 	// Op is the op that caused the error; nil if Index is -1.
 	Op Op
@@ -66,8 +65,8 @@ type BatchError struct {
 	ExtAck string
 	// Err adds to Errno if more is known, such as ErrForeignTable or an *OwnedError.
 	Err error
-	// Errors are the kernel's further errors about the same batch. Most of them are
-	// consequences of the first.
+	// Errors are the kernel's further errors about the same batch, with an Index and
+	// Element of their own. Most of them are consequences of the first.
 	Errors []*BatchError
 }
 

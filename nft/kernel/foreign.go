@@ -30,12 +30,12 @@ type SurveyChain struct {
 // SurveyRule is a rule of a Survey.
 type SurveyRule struct {
 	Handle uint64
-	// Target is the chain that the rule jumps to or continues in, empty for none.
-	// Chains in verdict maps are not included.
+	// Target is the chain of the rule's first jump or goto, empty for none. Chains in
+	// verdict maps are not included.
 	Target string
 }
 
-// Removal says what to remove of a table that weft did not create.
+// Removal lists what to remove from a table that weft did not create.
 type Removal struct {
 	Table nft.TableID
 	// Whole removes the table with everything in it; the other fields are then ignored.
@@ -55,6 +55,7 @@ type RemovalRule struct {
 
 // Survey reads a table that any program may have created. It returns nil if there is no
 // such table. If the table changes meanwhile, the result may mix old and new contents.
+// Errors are ErrMalformed, ErrClosed, and those of the system calls.
 func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +131,9 @@ func descend(b []byte, path []uint16) (string, error) {
 
 // RemoveForeign removes rules, chains and tables that weft did not create, in one
 // transaction. It is for an operator who replaces another program by weft, not for the
-// daemon. It refuses tables that weft created (ErrOurs).
+// daemon. If weft created one of the tables (ErrOurs), or if a table does not exist
+// (ENOENT), it removes nothing. It does not detect changes that other processes make at the
+// same time.
 func (c *Conn) RemoveForeign(removals ...Removal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

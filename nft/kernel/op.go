@@ -7,15 +7,17 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Op is one change of the ruleset. A batch is a list of ops, executed in order. An
-// object must be added after the objects that it needs, and deleted before them.
+// Op is one change of the ruleset. A batch is a list of ops, executed in order. Whatever
+// an op adds must be added after everything that it refers to, and deleted before it. Ops
+// are values: Commit rejects a pointer such as *AddTable. If an op fails with an errno,
+// Commit returns a *BatchError that wraps it.
 type Op interface {
 	// table returns the table that the op changes.
 	table() nft.TableID
 }
 
 // AddTable creates a table with weft's mark. For a table that the connection created or
-// adopted before, it changes only whether the table is dormant.
+// adopted before, it changes only whether the table is dormant, and ignores Comment.
 type AddTable struct {
 	Table   nft.TableID
 	Comment string
@@ -26,7 +28,8 @@ type AddTable struct {
 // DeleteTable removes a table and everything in it.
 type DeleteTable struct{ Table nft.TableID }
 
-// AddChain creates a chain, or changes the policy of an existing base chain.
+// AddChain creates a chain, or changes the policy of an existing base chain. It fails with
+// EEXIST if a regular chain of that name exists.
 type AddChain struct {
 	Table nft.TableID
 	Chain *object.Chain
@@ -38,18 +41,18 @@ type DeleteChain struct {
 	Name  string
 }
 
-// AddRule adds a rule after another one, or at the head of the chain if After is nil.
-// If Handle is not nil, a commit sets it to the kernel's handle.
+// AddRule adds a rule after another one, or at the start of the chain if After is nil.
 type AddRule struct {
 	Table nft.TableID
 	Chain string
 	Rule  *compile.Rule
-	// Owner is stored with the fingerprint in the rule's userdata.
+	// Owner is the caller's name for who publishes the rule. It is stored in the rule's
+	// userdata, with the fingerprint.
 	Owner string
-	// After is the handle of the preceding rule, which is committed or was added
-	// earlier in the batch.
+	// After is the handle of the preceding rule: of a rule in the kernel, or the Handle of
+	// an AddRule that is earlier in the batch.
 	After *Handle
-	// Handle is the handle of the new rule.
+	// Handle, if it is not nil, is set to the kernel's handle by a commit.
 	Handle *Handle
 }
 
@@ -75,7 +78,7 @@ func (h *Handle) number() uint64 {
 	return h.N
 }
 
-// AddSet creates a set or map.
+// AddSet creates a set or map. It has no effect if an equal one exists.
 type AddSet struct {
 	Table nft.TableID
 	Set   *set.Set
@@ -93,7 +96,8 @@ type FlushSet struct {
 	Name  string
 }
 
-// AddElements adds elements. It fails if an element exists with other data.
+// AddElements adds elements. It fails if an element exists with other data, and ignores an
+// element that exists with the same data.
 type AddElements struct {
 	Table    nft.TableID
 	Set      *set.Set
@@ -108,7 +112,7 @@ type DeleteElements struct {
 	Elements []set.Element
 }
 
-// AddObject creates a named object.
+// AddObject creates a named object. It fails with EEXIST if it exists.
 type AddObject struct {
 	Table  nft.TableID
 	Object *object.Object
@@ -120,7 +124,7 @@ type DeleteObject struct {
 	Ref   object.Ref
 }
 
-// AddFlowtable creates a flowtable.
+// AddFlowtable creates a flowtable. It fails with EEXIST if it exists.
 type AddFlowtable struct {
 	Table     nft.TableID
 	Flowtable *object.Flowtable

@@ -12,7 +12,8 @@ import (
 type Table struct {
 	ID      nft.TableID
 	Comment string
-	// Owned is true if the Conn created or adopted the table, so that it may change it.
+	// Owned is true if the Conn created or adopted the table, so that it may change it,
+	// whether or not the kernel protects the table from other processes.
 	Owned bool
 	// Dormant is true if the base chains are detached from their hooks.
 	Dormant bool
@@ -36,8 +37,7 @@ type Chain struct {
 type Rule struct {
 	Handle *Handle
 	Info   userdata.RuleInfo
-	// Writes are the elements that the rule adds to maps when packets match it. Nothing
-	// else is read of the rule's expressions.
+	// Writes are the elements that the rule adds to maps when packets match it.
 	Writes []compile.Write
 }
 

@@ -29,7 +29,8 @@ const (
 	Changed Reason = iota
 	// Deleted means that another process deleted a table.
 	Deleted
-	// Overrun means that events were lost. Any table may have changed.
+	// Overrun means that events were lost or could not be decoded. Any table may have
+	// changed.
 	Overrun
 	// Failed means that the monitor socket failed, for the reason in Err. The watch ends.
 	Failed
@@ -49,7 +50,8 @@ type Change struct {
 	// Table is the zero TableID for Overrun and Failed.
 	Table  nft.TableID
 	Reason Reason
-	// PortID is the netlink port of the process. PID and Process come from the kernel.
+	// PortID is the netlink port of the process, and PID and Process are the process. They
+	// are 0 and empty if the kernel does not report them.
 	PortID  uint32
 	PID     uint32
 	Process string
@@ -59,12 +61,13 @@ type Change struct {
 	Err error
 }
 
-// Watch reports changes that other processes make to the connection's tables, one Change
-// per table and transaction. It closes the channel when ctx is done and after a Change
+// Watch reports changes that other processes make to the connection's tables after the
+// call, one Change per table and transaction. It closes the channel when ctx is done and after a Change
 // with Reason Failed. If the connection owns its tables, only Overrun and Failed can
 // occur. Elements that packets add or that expire are not reported.
 //
-// If the receiver is slow, the kernel drops events, which is reported as Overrun.
+// If the receiver is slow, events wait in a queue of 64 Changes and in the socket's buffer.
+// When both are full, the kernel drops events, which is reported as Overrun.
 func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 	sock, err := c.listen()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Object is what a verb's arguments name.
+// Object is the kind of object that a verb's arguments name.
 type Object int
 
 const (
@@ -22,7 +22,8 @@ const (
 	ObjectElement
 )
 
-// CompleteFragments completes an argument with the names of all fragments.
+// CompleteFragments completes an argument with the names of all fragments, as
+// "publisher/name". It is a cobra.CompletionFunc, and offers nothing on an error.
 func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	err := c.Do(cmd.Context(), func(cl *client.Client) error {

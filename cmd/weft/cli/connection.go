@@ -22,7 +22,8 @@ func (c *Connection) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.Publisher, "publisher", "", `name of the publisher to act as (default "uid-N")`)
 }
 
-// Do connects, calls f, and closes the connection.
+// Do connects within client.DefaultDialTimeout, calls f, and closes the connection. It
+// returns the error of client.Dial or of f.
 func (c *Connection) Do(ctx context.Context, f func(*client.Client) error) error {
 	cl, err := client.Dial(ctx, client.Config{Socket: c.Socket, Publisher: c.Publisher})
 	if err != nil {

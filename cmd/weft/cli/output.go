@@ -42,7 +42,8 @@ func (o *Output) Set(s string) error {
 // Type returns the word that the help shows for the value.
 func (o *Output) Type() string { return "format" }
 
-// Write prints v as JSON or YAML if the flag says so, and calls text otherwise.
+// Write prints v, a proto.Message or a value for encoding/json, if the format is "json" or
+// "yaml", and calls text otherwise.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	if o.Format != "json" && o.Format != "yaml" {
 		return text()
@@ -84,8 +85,8 @@ func Word(name, prefix string) string { return strings.ToLower(strings.TrimPrefi
 // maxNamed is how many names of a list a line shows.
 const maxNamed = 8
 
-// Some joins names by commas. Of a long list it shows the first, and the number of
-// the others.
+// Some joins names by commas. Of a long list it shows the first eight, and the number of the
+// others. The empty list is "-".
 func Some(names []string) string {
 	if len(names) == 0 {
 		return "-"

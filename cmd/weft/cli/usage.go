@@ -20,13 +20,13 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
 
-// ExitCode ends a command that has printed all there is to print.
+// ExitCode is an error that only sets the exit code: the command has printed everything.
 type ExitCode int
 
 // Error names the code.
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// CheckArgs turns wrong arguments of cmd into a *UsageError.
+// CheckArgs makes the errors of cmd.Args UsageErrors. Call it after cmd.Args is set.
 func CheckArgs(cmd *cobra.Command) {
 	check := cmd.Args
 	if check == nil {

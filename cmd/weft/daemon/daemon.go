@@ -43,7 +43,7 @@ type Flags struct {
 	configuration configurationFlags
 }
 
-// AddFlags adds the flags that a verb has.
+// AddFlags adds the flags that a verb has. The caller parses set before it calls Run.
 func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	f := &Flags{verb: verb, set: set, configuration: configurationFlags{proxy: kubeproxy.New()}}
 	f.log.add(set)
@@ -58,9 +58,10 @@ func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	return f
 }
 
-// Run runs the daemon until ctx ends, a part fails, the tables were cleaned up, or
-// the configuration file of kube-proxy changed; the last two are not errors. Version
-// is weft's own.
+// Run runs the daemon until ctx ends, a part fails, the tables were cleaned up, or the
+// configuration file of kube-proxy changed; the last two are not errors. With
+// --write-config-to or --init-only it does what the flag says and returns. Version is
+// weft's own. A wrong setting is a *cli.UsageError or an *access.FileError.
 func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error {
 	settings, log, err := f.complete(stderr)
 	if err != nil {

@@ -155,7 +155,8 @@ func flagError(flags *pflag.FlagSet, found []violation) error {
 	return cli.Usagef("%w", errors.Join(errs...))
 }
 
-// Same reports whether two settings are equal.
+// Same reports whether two settings are equal, so that weft need not restart: their
+// Configuration, Conntrack and OOMScoreAdj.
 func (s *Settings) Same(other *Settings) bool {
 	return reflect.DeepEqual(s.Configuration, other.Configuration) && s.SameHost(other)
 }

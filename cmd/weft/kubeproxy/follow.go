@@ -25,7 +25,8 @@ var ErrChanged = errors.New("the configuration has changed")
 type Follower struct {
 	// Flags are the flags that the settings were made from.
 	Flags *pflag.FlagSet
-	// Same reports whether two settings are equal; nil means Settings.Same.
+	// Same reports whether the settings of the start (was) and those of the file (is) are
+	// equal; nil means Settings.Same.
 	Same func(was, is *Settings) bool
 	// Tick triggers reading the file; nil means every 2 s.
 	Tick <-chan time.Time
@@ -34,7 +35,8 @@ type Follower struct {
 }
 
 // Follow returns ErrChanged once the file says something other than s, and nil when ctx
-// ends. A file with an error is logged once.
+// ends. s must come from a file. An error in the file, or in reading it, is logged once for
+// each content, and Follow continues.
 func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 	log, same, tick := f.Logger, f.Same, f.Tick
 	if same == nil {

@@ -19,8 +19,9 @@ const (
 	leastMinor = 13
 )
 
-// CheckKernel returns an error for a kernel before 5.13, unless the environment turns
-// the check off.
+// CheckKernel returns an error for a kernel before 5.13, and if the kernel's version cannot
+// be read. The environment variables KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK and
+// WEFT_SKIP_KERNEL_VERSION_CHECK, if one is not empty, turn the check off.
 func CheckKernel() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

@@ -38,7 +38,7 @@ func New() *Options {
 
 // AddFlags adds the flags of kube-proxy, except --config and the addresses of the HTTP
 // servers, which package daemon adds. Flags that are deprecated or have no effect are
-// hidden from the help.
+// hidden from the help. It includes the flags of AddHostFlags.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.all = true
 	o.addClientFlags(flags)

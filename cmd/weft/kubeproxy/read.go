@@ -16,8 +16,9 @@ const (
 	Kind       = "KubeProxyConfiguration"
 )
 
-// KindOf returns the kind in a file. It is empty if the file has none, cannot be read or
-// is not YAML: reading the file as a configuration reports that.
+// KindOf returns the kind in a file. If the file is not valid YAML, it is the kind in its
+// first line "kind: ...", if there is one. It is empty if the file has none or cannot be
+// read: reading the file as a configuration reports errors.
 func KindOf(file string) string {
 	data, err := access.Read(file)
 	if err != nil {

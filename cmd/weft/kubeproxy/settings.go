@@ -34,6 +34,7 @@ type Settings struct {
 	MetricsAddress string
 	HealthzAddress string
 
+	// LogFormat is "text" or "json".
 	LogFormat string
 	LogLevel  slog.Level
 	// LogGiven reports whether a file or a flag of kube-proxy sets the log.

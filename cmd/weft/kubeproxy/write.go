@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Write writes the configuration in force to a file, as kube-proxy's --write-config-to
-// does.
+// Write writes the configuration in force to a file as YAML, as kube-proxy's
+// --write-config-to does. It replaces a file that exists.
 func (s *Settings) Write(file string) error {
 	data, err := yaml.Marshal(s.Configuration)
 	if err != nil {

@@ -30,7 +30,8 @@ var errNotLoaded = errors.New("nf_conntrack is not loaded")
 // Conntrack are the settings of connection tracking. A zero value keeps the kernel's
 // setting.
 type Conntrack struct {
-	// Max is the maximum number of tracked connections.
+	// Max is the maximum number of tracked connections. With it, the size of the hash table
+	// is raised to Max/4.
 	Max int
 	// Exact sets Max even if the kernel's limit is higher.
 	Exact bool
@@ -43,9 +44,9 @@ type Conntrack struct {
 	TCPBeLiberal bool
 }
 
-// MaxFlows returns kube-proxy's limit of tracked connections: perCore for each CPU, but
-// at most 1048576 and at least floor. If perCore is 0 it returns 0, which keeps the
-// kernel's limit.
+// MaxFlows returns kube-proxy's limit of tracked connections: perCPU*cpus, at most
+// 1048576, but never less than floor. If perCPU is 0 or negative it returns 0, which keeps
+// the kernel's limit.
 func MaxFlows(perCPU, floor, cpus int) int {
 	if perCPU <= 0 {
 		return 0
@@ -54,7 +55,8 @@ func MaxFlows(perCPU, floor, cpus int) int {
 }
 
 // CPUs returns the number of the machine's CPUs, including those that this process may
-// not use. root is the root of the file system.
+// not use. If the list of CPUs cannot be read, it returns runtime.NumCPU. root is
+// the root of the file system.
 func CPUs(root string) int {
 	n := 0
 	b, err := os.ReadFile(filepath.Join(root, onlineFile))
@@ -118,8 +120,9 @@ func (c Conntrack) settings() []setting {
 	return out
 }
 
-// Apply writes the values that differ from c, and returns an outcome for each. root is
-// the root of the file system.
+// Apply writes the settings that differ from the kernel's, and returns an outcome for each
+// file that was written, or that could not be read or written. A limit above Max stays
+// unless Exact is set. root is the root of the file system.
 //
 // Possible errors: errNotLoaded.
 func (c Conntrack) Apply(root string) ([]outcome, error) {

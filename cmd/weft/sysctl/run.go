@@ -16,7 +16,7 @@ type Config struct {
 	Conntrack Conntrack
 	// Root is the root of the file system; empty means "/".
 	Root string
-	// Once makes Run return instead of waiting for nf_conntrack.
+	// Once makes Run return nil instead of waiting for nf_conntrack.
 	Once bool
 	// Tick triggers looking for nf_conntrack; nil means every 2 s.
 	Tick <-chan time.Time
@@ -24,8 +24,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Run applies the settings once nf_conntrack is loaded. It returns nil when that is done
-// or ctx ends: errors are logged, see the package documentation.
+// Run applies the settings once nf_conntrack is loaded. It returns when that is done or ctx
+// ends. Errors are logged, see the package documentation; the result is always nil, and is
+// there for errgroup.
 func Run(ctx context.Context, cfg Config) error {
 	log := cfg.Logger
 	if log == nil {

@@ -23,8 +23,8 @@ type Config struct {
 	// Proc is the path of /proc; empty means "/proc".
 	Proc string
 	// NetNS is a file descriptor of the network namespace to clean; 0 means the
-	// namespace of the calling thread. /proc and programs are those of the calling
-	// thread.
+	// namespace of the calling thread. Remove reads /proc and starts the programs of
+	// iptables in the namespace of the calling thread in any case.
 	NetNS int
 }
 
@@ -37,7 +37,10 @@ type Report struct {
 	Notices []string
 }
 
-// Remove removes all rules of kube-proxy. A second call finds nothing.
+// Remove removes kube-proxy's rules, and reports what the operator has to remove. If weft's
+// rules are missing it removes nothing and returns an error, unless Force is set. If one
+// removal fails it continues with the others, and returns all errors joined. A second call
+// finds nothing.
 func Remove(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Proc == "" {
 		cfg.Proc = "/proc"

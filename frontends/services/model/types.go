@@ -100,8 +100,8 @@ type Service struct {
 	// SourceRanges are the sources that may reach the addresses of load balancers,
 	// sorted. A nil list allows all.
 	SourceRanges [Families][]netip.Prefix
-	// LocalReady counts the distinct addresses of ready endpoints on this node, over
-	// all ports, for each family. 0 without HealthCheckNodePort.
+	// LocalReady, if there is a HealthCheckNodePort, counts the distinct addresses of ready
+	// endpoints on this node, over all ports, for each family. It is 0 otherwise.
 	LocalReady [Families]int
 	// Ports are sorted by name and protocol.
 	Ports []Port
@@ -202,7 +202,7 @@ func (c *Changes) Empty() bool {
 // Notice is a message to the owner of a Service.
 type Notice struct {
 	Service Key
-	// Reason is one word, Message a sentence.
+	// Reason is AddressConflict. Message is a sentence.
 	Reason  string
 	Message string
 }
