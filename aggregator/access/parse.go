@@ -276,7 +276,7 @@ func (p *parser) bounds(r *Range) field {
 	}
 }
 
-// limits reads limits, and records the lines of those that are set, as "limits.x".
+// limits reads limits, and records the line of each limit that is set, as "limits.x".
 func (p *parser) limits(l *Limits, lines map[string]int) field {
 	count := number[int](p, 1, math.MaxInt32)
 	return func(path string, n *yaml.Node) {

@@ -72,7 +72,7 @@ func (t TablePattern) String() string {
 	return t.Family.String() + " " + t.Name
 }
 
-// Range is a closed range of numbers. A nil Min or Max is no bound.
+// Range is a closed range of numbers. A nil Min or Max does not limit it.
 type Range struct{ Min, Max *int32 }
 
 // Has reports whether n is in the range.

@@ -7,7 +7,7 @@ import (
 )
 
 func newAggregatorCmd() *cobra.Command {
-	return daemonCmd(daemon.Aggregator, &cobra.Command{
+	return daemonCmd(daemon.VerbAggregator, &cobra.Command{
 		Short: "The aggregator alone: the socket and the one writer; it needs CAP_NET_ADMIN",
 		Long: `Run the aggregator alone: the socket and the one writer. It needs CAP_NET_ADMIN.
 

@@ -7,7 +7,7 @@ import (
 )
 
 func newRunCmd() *cobra.Command {
-	return daemonCmd(daemon.Run, &cobra.Command{
+	return daemonCmd(daemon.VerbRun, &cobra.Command{
 		Short: "Aggregator and Kubernetes Service frontend in one process",
 		Long: `Run the aggregator and the Kubernetes Service frontend in one process. The
 frontend publishes over the socket, like every other publisher.

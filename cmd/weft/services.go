@@ -7,7 +7,7 @@ import (
 )
 
 func newServicesCmd() *cobra.Command {
-	return daemonCmd(daemon.Services, &cobra.Command{
+	return daemonCmd(daemon.VerbServices, &cobra.Command{
 		Short: "The Kubernetes Service frontend alone; it needs no capability",
 		Long: `Run the Kubernetes Service frontend alone. It accepts the flags and the
 configuration file of kube-proxy. It has no capability to set up connection

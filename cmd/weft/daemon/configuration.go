@@ -17,8 +17,8 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// Settings are what the flags and the files of --config amount to.
-type Settings struct {
+// settings are what the flags and the files of --config amount to.
+type settings struct {
 	*kubeproxy.Settings
 	HTTP httpSettings
 	// accessFile is the file that says who may publish what; empty if there is none.
@@ -34,10 +34,10 @@ type configurationFlags struct {
 func (c *configurationFlags) add(set *pflag.FlagSet, verb Verb) {
 	help := "file with kube-proxy's KubeProxyConfiguration, or one that says who may publish what (see deploy/examples); may be given once for each"
 	switch verb {
-	case Aggregator:
+	case VerbAggregator:
 		help = "file that says who may publish what (see deploy/examples/config.yaml; without one only root and this user may), or kube-proxy's; may be given once for each"
 		c.proxy.AddHostFlags(set)
-	case Services:
+	case VerbServices:
 		help = "file with a KubeProxyConfiguration; most flags have no effect beside it"
 		c.proxy.AddFlags(set)
 		c.proxy.HideHostFlags(set)
@@ -48,7 +48,7 @@ func (c *configurationFlags) add(set *pflag.FlagSet, verb Verb) {
 }
 
 // complete reads the files and makes the log. Its first lines are the warnings.
-func (f *Flags) complete(stderr io.Writer) (*Settings, *slog.Logger, error) {
+func (f *Flags) complete(stderr io.Writer) (*settings, *slog.Logger, error) {
 	proxyFile, accessFile, err := f.configuration.sort(f.verb)
 	if err != nil {
 		return nil, nil, err
@@ -64,8 +64,8 @@ func (f *Flags) complete(stderr io.Writer) (*Settings, *slog.Logger, error) {
 	for _, text := range proxy.Warnings {
 		log.Warn(text)
 	}
-	s := &Settings{Settings: proxy, HTTP: f.http.settings(f.verb, proxy), accessFile: accessFile}
-	if f.verb == Services {
+	s := &settings{Settings: proxy, HTTP: f.http.settings(f.verb, proxy), accessFile: accessFile}
+	if f.verb == VerbServices {
 		if f.configuration.proxy.InitOnly {
 			return nil, nil, cli.Usagef("--init-only: weft services has no capability to set up connection tracking: use weft run --init-only")
 		}
@@ -81,9 +81,9 @@ func (c *configurationFlags) sort(verb Verb) (proxyFile, accessFile string, err 
 	for _, file := range c.files {
 		into, kind := &accessFile, kubeproxy.KindOf(file)
 		switch {
-		case kind == kubeproxy.Kind, kind == "" && verb == Services:
+		case kind == kubeproxy.Kind, kind == "" && verb == VerbServices:
 			into = &proxyFile
-		case kind == access.Kind && verb == Services:
+		case kind == access.Kind && verb == VerbServices:
 			return "", "", cli.Usagef("--config %s: that is a configuration for weft aggregator or weft run", file)
 		case kind == access.Kind, kind == "":
 			// Reading the file reports what is wrong with it.
@@ -100,7 +100,7 @@ func (c *configurationFlags) sort(verb Verb) (proxyFile, accessFile string, err 
 
 // runOnce does what --write-config-to and --init-only ask for, and reports whether
 // the process is done.
-func (c *configurationFlags) runOnce(ctx context.Context, s *Settings, log *slog.Logger) (done bool, err error) {
+func (c *configurationFlags) runOnce(ctx context.Context, s *settings, log *slog.Logger) (done bool, err error) {
 	switch {
 	case c.proxy.WriteTo != "":
 		return true, s.Write(c.proxy.WriteTo)
@@ -112,7 +112,7 @@ func (c *configurationFlags) runOnce(ctx context.Context, s *Settings, log *slog
 
 // setUpConntrack sets up connection tracking for a weft that runs with CAP_NET_ADMIN
 // alone.
-func setUpConntrack(ctx context.Context, s *Settings, log *slog.Logger) error {
+func setUpConntrack(ctx context.Context, s *settings, log *slog.Logger) error {
 	flows, err := conntrack.Open()
 	if err != nil {
 		return err
@@ -129,18 +129,18 @@ func setUpConntrack(ctx context.Context, s *Settings, log *slog.Logger) error {
 // tune sets up connection tracking and the OOM score of this process. weft run
 // replaces kube-proxy, and therefore applies kube-proxy's defaults; the other verbs may
 // run where there is no Kubernetes, and apply only what a flag or a file says.
-func (c *configurationFlags) tune(ctx context.Context, g *errgroup.Group, verb Verb, s *Settings, log *slog.Logger) {
-	if verb == Run || verb == Aggregator && s.HostGiven || verb == Services && s.OOMGiven {
+func (c *configurationFlags) tune(ctx context.Context, g *errgroup.Group, verb Verb, s *settings, log *slog.Logger) {
+	if verb == VerbRun || verb == VerbAggregator && s.HostGiven || verb == VerbServices && s.OOMGiven {
 		setOOMScore(ctx, s, log)
 	}
-	if verb == Run || verb == Aggregator && s.HostGiven {
+	if verb == VerbRun || verb == VerbAggregator && s.HostGiven {
 		g.Go(func() error { return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Logger: log}) })
 	}
 }
 
 // setOOMScore sets the OOM score. It warns only if the operator asked for it: the
 // kubelet has a score of its own for the containers of critical pods.
-func setOOMScore(ctx context.Context, s *Settings, log *slog.Logger) {
+func setOOMScore(ctx context.Context, s *settings, log *slog.Logger) {
 	level := slog.LevelDebug
 	if s.OOMGiven {
 		level = slog.LevelWarn
@@ -153,12 +153,12 @@ func setOOMScore(ctx context.Context, s *Settings, log *slog.Logger) {
 // follow ends the daemon when kube-proxy's configuration file changes, so that it is
 // started again with the new one. The aggregator alone uses only the settings of the
 // machine, and ignores changes of the others.
-func (c *configurationFlags) follow(ctx context.Context, g *errgroup.Group, verb Verb, s *Settings, set *pflag.FlagSet, log *slog.Logger) {
+func (c *configurationFlags) follow(ctx context.Context, g *errgroup.Group, verb Verb, s *settings, set *pflag.FlagSet, log *slog.Logger) {
 	if s.File == "" {
 		return
 	}
 	follower := kubeproxy.Follower{Flags: set, Logger: log}
-	if verb == Aggregator {
+	if verb == VerbAggregator {
 		follower.Same = (*kubeproxy.Settings).SameHost
 	}
 	g.Go(func() error { return c.proxy.Follow(ctx, s.Settings, follower) })

@@ -21,16 +21,16 @@ type Verb string
 
 // The verbs.
 const (
-	Run        Verb = "run"
-	Aggregator Verb = "aggregator"
-	Services   Verb = "services"
+	VerbRun        Verb = "run"
+	VerbAggregator Verb = "aggregator"
+	VerbServices   Verb = "services"
 )
 
 // hasAggregator reports whether the aggregator is in this process.
-func (v Verb) hasAggregator() bool { return v != Services }
+func (v Verb) hasAggregator() bool { return v != VerbServices }
 
 // hasServices reports whether the Service frontend is in this process.
-func (v Verb) hasServices() bool { return v != Aggregator }
+func (v Verb) hasServices() bool { return v != VerbAggregator }
 
 // Flags are the flags of a daemon.
 type Flags struct {
@@ -43,7 +43,7 @@ type Flags struct {
 	configuration configurationFlags
 }
 
-// AddFlags adds the flags that a verb has. The caller parses set before it calls Run.
+// AddFlags adds the flags of a verb. The caller parses set before it calls Run.
 func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	f := &Flags{verb: verb, set: set, configuration: configurationFlags{proxy: kubeproxy.New()}}
 	f.log.add(set)
@@ -102,7 +102,7 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 // daemon is one run of Flags.
 type daemon struct {
 	*Flags
-	settings *Settings
+	settings *settings
 	version  string
 	log      *slog.Logger
 	registry *prometheus.Registry

@@ -33,7 +33,7 @@ type servicesFlags struct {
 
 func (s *servicesFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringVar(&s.manifests, "manifests", "", "directory of YAML manifests (Service, EndpointSlice, Node) to follow in place of an API server")
-	if verb == Services {
+	if verb == VerbServices {
 		set.StringVar(&s.socket, "socket", client.DefaultSocket, "path of the aggregator's Unix socket")
 		set.StringVar(&s.local, "local-state-socket", "", `path of a Unix socket for readers of the local state, such as "weft get services" (default: `+localstate.SocketName+` in the directory of the aggregator's)`)
 	}
@@ -56,7 +56,7 @@ type frontend struct {
 }
 
 // newFrontend makes the Service frontend.
-func (s *servicesFlags) newFrontend(set *Settings, d *daemon) (*frontend, error) {
+func (s *servicesFlags) newFrontend(set *settings, d *daemon) (*frontend, error) {
 	name := set.NodeName
 	if name == "" {
 		var err error

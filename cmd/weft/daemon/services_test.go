@@ -19,10 +19,10 @@ import (
 )
 
 // complete returns the settings and the log of a command line of weft run.
-func complete(t *testing.T, args ...string) (*Settings, logFlags) {
+func complete(t *testing.T, args ...string) (*settings, logFlags) {
 	t.Helper()
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	f := AddFlags(set, Run)
+	f := AddFlags(set, VerbRun)
 	if err := set.Parse(args); err != nil {
 		t.Fatal(err)
 	}
