@@ -23,20 +23,14 @@ type change struct {
 	edited map[*chain]bool
 	undo   []func()
 	// whole is true where a patch cannot tell what changes: tables come or go.
-	whole   bool
-	touched map[nft.TableID]*touchedTable
+	whole bool
+	// touched has what differs.
+	touched map[nft.TableID]map[itemID]*touched
 }
 
-// touchedTable is what differs in a table.
-type touchedTable struct {
-	chains  map[string]bool
-	sets    map[string]*touchedSet
-	objects map[objectID]bool
-}
-
-// touchedSet is what differs in a set: all of it, or elements, by packed key, with
+// touched is what differs in an item: all of it, or elements of a set, by packed key, with
 // their text.
-type touchedSet struct {
+type touched struct {
 	whole    bool
 	elements map[string]string
 }
@@ -53,7 +47,7 @@ func (n *needed) Error() string { return "content of table " + n.table.String() 
 func newChange(content *content, merged views) *change {
 	return &change{
 		content: content, merged: merged,
-		touched: make(map[nft.TableID]*touchedTable), edited: make(map[*chain]bool), handles: make(map[nft.TableID]map[uint64]*weftv1.Rule),
+		touched: make(map[nft.TableID]map[itemID]*touched), edited: make(map[*chain]bool), handles: make(map[nft.TableID]map[uint64]*weftv1.Rule),
 	}
 }
 
@@ -88,13 +82,14 @@ func (c *change) number(id nft.TableID, v *view) error {
 	if t == nil {
 		return nil
 	}
-	for name, o := range t.chains {
-		if o.unknown {
+	for item, it := range t.items {
+		o, ok := it.(*chain)
+		if !ok || o.unknown {
 			continue
 		}
-		own := v.ownRules(name)
+		own := v.ownRules(item.name)
 		if len(own) != len(o.rules) {
-			return fmt.Errorf("table %s chain %s: %w: it has %d rules there and %d here", id, name, ErrOutOfStep, len(own), len(o.rules))
+			return fmt.Errorf("table %s chain %s: %w: it has %d rules there and %d here", id, item.name, ErrOutOfStep, len(own), len(o.rules))
 		}
 		for i, r := range own {
 			c.handles[id][r.GetHandle()] = o.rules[i]
@@ -123,42 +118,42 @@ func (c *change) command(cmd *command) error {
 	}
 }
 
-// declaration makes an operation on what a table declares. If a set is named, nft(8) does
-// not distinguish sets and maps.
-func (c *change) declaration(cmd *command, declare func(*command, *table) error) error {
+// declaration makes an operation on what a table declares.
+func (c *change) declaration(cmd *command, declare func(*command, *table, *weftv1.Table) error) error {
 	if cmd.verb == verbAdd || cmd.verb == verbCreate {
 		t, err := c.hold(cmd.table)
 		if err != nil {
 			return err
 		}
-		return declare(cmd, t)
+		parsed, err := parseDeclaration(cmd)
+		if err != nil {
+			return err
+		}
+		return declare(cmd, t, parsed)
 	}
-	t, id := c.ownTable(cmd), objectID{cmd.kind, cmd.name}
-	o, s := t.chains[cmd.name], t.sets[cmd.name]
-	isChain, isObject := cmd.kind == kindChain, cmd.kind == kindFlowtable || cmd.kind == kindCounter
-	isSet := !isChain && !isObject
+	t, id := c.ownTable(cmd), newItemID(cmd.kind, cmd.name)
+	object := cmd.kind == kindFlowtable || cmd.kind == kindCounter
 	switch {
-	case cmd.rest != "" && !isObject:
+	case cmd.rest != "" && !object:
 		return fmt.Errorf("unexpected %s", clip(cmd.rest))
-	case cmd.verb != verbDelete && cmd.verb != verbDestroy && (cmd.verb != verbFlush || isObject):
+	case cmd.verb != verbDelete && cmd.verb != verbDestroy && (cmd.verb != verbFlush || object):
 		return fmt.Errorf("%s of a %s: %w", cmd.verb, cmd.kind, ErrUnsupported)
-	case isChain && o == nil, isSet && s == nil, isObject && t.objects[id] == (declared{}):
+	case t.items[id] == nil:
 		return c.absent(cmd)
-	case isChain && cmd.verb == verbFlush:
-		c.flushChain(t, o)
-	case isSet && cmd.verb == verbFlush:
-		c.flushSet(t, s)
-	case isChain:
-		assign(c, t.chains, cmd.name, nil)
-		c.touch(t.id).chains[cmd.name] = true
-	case isSet:
-		assign(c, t.sets, cmd.name, nil)
-		c.touch(t.id).set(cmd.name).whole = true
+	case cmd.verb != verbFlush:
+		c.put(t, id, nil)
+	case cmd.kind == kindChain:
+		c.flushChain(t, t.chain(cmd.name))
 	default:
-		assign(c, t.objects, id, declared{})
-		c.touch(t.id).objects[id] = true
+		c.flushSet(t, t.set(cmd.name))
 	}
 	return nil
+}
+
+// put sets an item of the fragment, or removes it if it is nil.
+func (c *change) put(t *table, id itemID, it item) {
+	assign(c, t.items, id, it)
+	c.touch(t, id).whole = true
 }
 
 // rollback undoes what was made.
@@ -200,24 +195,17 @@ func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	return v, nil
 }
 
-// touch returns where to note what changes in a table.
-func (c *change) touch(id nft.TableID) *touchedTable {
-	t := c.touched[id]
-	if t == nil {
-		t = &touchedTable{chains: make(map[string]bool), sets: make(map[string]*touchedSet), objects: make(map[objectID]bool)}
-		c.touched[id] = t
+// touch returns where to note what changes in an item.
+func (c *change) touch(t *table, id itemID) *touched {
+	all := c.touched[t.id]
+	if all == nil {
+		all = make(map[itemID]*touched)
+		c.touched[t.id] = all
 	}
-	return t
-}
-
-// set returns where to note what changes in a set.
-func (d *touchedTable) set(name string) *touchedSet {
-	s := d.sets[name]
-	if s == nil {
-		s = &touchedSet{elements: make(map[string]string)}
-		d.sets[name] = s
+	if all[id] == nil {
+		all[id] = &touched{elements: make(map[string]string)}
 	}
-	return s
+	return all[id]
 }
 
 // hold returns the fragment's part of a table, which is made where the table is
@@ -251,50 +239,39 @@ func (c *change) empty() bool { return !c.whole && len(c.touched) == 0 }
 // patch returns what differs, as a patch.
 func (c *change) patch(fragment string) *weftv1.Patch {
 	p := &weftv1.Patch{Fragment: fragment}
-	for _, id := range sortedIDs(c.touched) {
-		p.Tables = append(p.Tables, c.touched[id].patch(c.content.tables[id]))
+	for _, table := range sortedIDs(c.touched) {
+		t := c.content.tables[table]
+		change := &weftv1.TablePatch{Family: table.Family.String(), Name: table.Name}
+		for _, id := range sortedItems(c.touched[table]) {
+			switch it, d := t.items[id], c.touched[table][id]; {
+			case it == nil:
+				remove(change, id)
+			case d.whole:
+				put(change, it)
+			default:
+				change.Elements = append(change.Elements, d.patch(id.name, t.set(id.name)))
+			}
+		}
+		p.Tables = append(p.Tables, change)
 	}
 	return p
 }
 
-func (d *touchedTable) patch(t *table) *weftv1.TablePatch {
-	p := &weftv1.TablePatch{Family: t.id.Family.String(), Name: t.id.Name}
-	for _, id := range sortedObjects(d.objects) {
-		switch o := t.objects[id]; {
-		case o.counter != nil:
-			p.PutObjects = append(p.PutObjects, o.counter)
-		case o.flowtable != nil:
-			p.PutFlowtables = append(p.PutFlowtables, o.flowtable)
-		case id.kind == kindFlowtable:
-			p.DeleteFlowtables = append(p.DeleteFlowtables, id.name)
-		default:
-			p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectReference{Kind: string(id.kind), Name: id.name})
-		}
+// remove adds the deletion of an item to a patch.
+func remove(p *weftv1.TablePatch, id itemID) {
+	switch id.kind {
+	case kindChain:
+		p.DeleteChains = append(p.DeleteChains, id.name)
+	case kindSet:
+		p.DeleteSets = append(p.DeleteSets, id.name)
+	case kindFlowtable:
+		p.DeleteFlowtables = append(p.DeleteFlowtables, id.name)
+	default:
+		p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectReference{Kind: string(id.kind), Name: id.name})
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.chains)) {
-		if o := t.chains[name]; o != nil {
-			p.PutChains = append(p.PutChains, o.message())
-		} else {
-			p.DeleteChains = append(p.DeleteChains, name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.sets)) {
-		s, touched := t.sets[name], d.sets[name]
-		switch {
-		case s == nil:
-			p.DeleteSets = append(p.DeleteSets, name)
-		case touched.whole && s.packed.Map:
-			p.PutMaps = append(p.PutMaps, s.message())
-		case touched.whole:
-			p.PutSets = append(p.PutSets, s.message())
-		default:
-			p.Elements = append(p.Elements, touched.patch(name, s))
-		}
-	}
-	return p
 }
 
-func (d *touchedSet) patch(name string, s *set) *weftv1.ElementPatch {
+func (d *touched) patch(name string, s *set) *weftv1.ElementPatch {
 	p := &weftv1.ElementPatch{Set: name}
 	for _, id := range slices.Sorted(maps.Keys(d.elements)) {
 		if e := s.elements[id]; e != nil {

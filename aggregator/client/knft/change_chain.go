@@ -13,13 +13,8 @@ import (
 )
 
 // declareChain adds or creates a chain.
-func (c *change) declareChain(cmd *command, t *table) error {
-	parsed, err := parseDeclaration(cmd)
-	if err != nil {
-		return err
-	}
-	d := parsed.GetChains()[0]
-	o := t.chains[cmd.name]
+func (c *change) declareChain(cmd *command, t *table, parsed *weftv1.Table) error {
+	d, o := parsed.GetChains()[0], t.chain(cmd.name)
 	if o != nil && d.GetPolicy() != "" && o.decl.GetHook() == "" {
 		return fmt.Errorf("chain %s has no hook, and so no policy: %w", cmd.name, syscall.EOPNOTSUPP)
 	}
@@ -32,16 +27,8 @@ func (c *change) declareChain(cmd *command, t *table) error {
 	if _, err := compiledChain(cmd.table, d); err != nil {
 		return err
 	}
-	c.addChain(t, d)
+	c.put(t, itemID{kindChain, cmd.name}, &chain{decl: d})
 	return nil
-}
-
-// addChain gives the fragment a chain.
-func (c *change) addChain(t *table, d *weftv1.Chain) *chain {
-	o, name := &chain{decl: d}, d.GetName()
-	assign(c, t.chains, name, o)
-	c.touch(t.id).chains[name] = true
-	return o
 }
 
 // redeclareChain adds a chain that is there: as in the kernel, that can change
@@ -71,7 +58,7 @@ func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 	save(c, &o.decl)
 	o.decl = client.Declaration(o.decl)
 	o.decl.Policy = d.GetPolicy()
-	c.touch(t.id).chains[d.GetName()] = true
+	c.touch(t, itemID{kindChain, d.GetName()}).whole = true
 	return nil
 }
 
@@ -92,7 +79,7 @@ func (c *change) flushChain(t *table, o *chain) {
 
 // edit makes a chain's rules ready to be changed in place.
 func (c *change) edit(t *table, o *chain) {
-	c.touch(t.id).chains[o.decl.GetName()] = true
+	c.touch(t, itemID{kindChain, o.decl.GetName()}).whole = true
 	if c.edited[o] {
 		return
 	}
@@ -108,12 +95,14 @@ func (c *change) chainOf(id nft.TableID, name string) (*table, *chain, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if o := t.chains[name]; o != nil {
+	if o := t.chain(name); o != nil {
 		return t, o, nil
 	}
 	v, err := c.elsewhere(t, kindChain, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	return t, c.addChain(t, client.Declaration(v.chains[name].GetChain())), nil
+	o := &chain{decl: client.Declaration(v.chains[name].GetChain())}
+	c.put(t, itemID{kindChain, name}, o)
+	return t, o, nil
 }

@@ -104,8 +104,8 @@ func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 	if v, err = c.view(cmd.table, true); err != nil {
 		return false, err
 	}
-	if d := c.touched[cmd.table]; d != nil && d.sets[cmd.name] != nil {
-		if _, own := d.sets[cmd.name].elements[id]; own {
+	if d := c.touched[cmd.table][newItemID(kindSet, cmd.name)]; d != nil {
+		if _, own := d.elements[id]; own {
 			// It was the fragment's before this transaction.
 			return false, nil
 		}
@@ -120,7 +120,7 @@ func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 
 // putElement sets the element of a key, or removes it where e is nil.
 func (c *change) putElement(t *table, s *set, id string, e *weftv1.Element) {
-	key, touched := e.GetKey(), c.touch(t.id).set(s.decl.GetName())
+	key, touched := e.GetKey(), c.touch(t, itemID{kindSet, s.decl.GetName()})
 	if e == nil {
 		key = s.elements[id].GetKey()
 	}

@@ -1,6 +1,7 @@
 package knft
 
 import (
+	"cmp"
 	"slices"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -10,32 +11,21 @@ import (
 )
 
 // declareSet adds or creates a set or map.
-func (c *change) declareSet(cmd *command, t *table) error {
-	parsed, err := parseDeclaration(cmd)
-	if err != nil {
-		return err
-	}
+func (c *change) declareSet(cmd *command, t *table, parsed *weftv1.Table) error {
 	d := slices.Concat(parsed.GetSets(), parsed.GetMaps())[0]
 	s, err := newSet(cmd.table.Family, d, cmd.kind == kindMap)
 	if err != nil {
 		return err
 	}
-	old := t.sets[cmd.name]
+	old := t.set(cmd.name)
 	if err := c.unique(cmd, old != nil); err != nil {
 		return err
 	}
 	if old != nil {
 		return c.redeclareSet(t, old, s)
 	}
-	c.addSet(t, s)
+	c.put(t, itemID{kindSet, cmd.name}, s)
 	return nil
-}
-
-// addSet gives the fragment a set or map.
-func (c *change) addSet(t *table, s *set) {
-	name := s.decl.GetName()
-	assign(c, t.sets, name, s)
-	c.touch(t.id).set(name).whole = true
 }
 
 // redeclareSet adds a set or map that is there: as in the kernel, that can change
@@ -49,18 +39,14 @@ func (c *change) redeclareSet(t *table, old, s *set) error {
 	if !sameTypes(old.packed, s.packed) {
 		return exists("%s already exists in table %s, with another declaration", name, t.id)
 	}
-	timeout, gc, size := s.decl.GetTimeout(), s.decl.GetGcInterval(), s.decl.GetSize()
-	if s.packed.Timeout == 0 {
-		timeout = old.decl.GetTimeout()
-	}
-	if s.packed.GCInterval == 0 {
-		gc = old.decl.GetGcInterval()
-	}
-	if size == 0 {
-		size = old.decl.GetSize()
-	}
 	d := client.Declaration(old.decl)
-	d.Timeout, d.GcInterval, d.Size = timeout, gc, size
+	if s.packed.Timeout != 0 {
+		d.Timeout = s.decl.GetTimeout()
+	}
+	if s.packed.GCInterval != 0 {
+		d.GcInterval = s.decl.GetGcInterval()
+	}
+	d.Size = cmp.Or(s.decl.GetSize(), d.GetSize())
 	now, err := newSet(t.id.Family, d, s.packed.Map)
 	if err != nil {
 		return err
@@ -71,7 +57,7 @@ func (c *change) redeclareSet(t *table, old, s *set) error {
 	save(c, &old.decl)
 	save(c, &old.packed)
 	old.decl, old.packed = now.decl, now.packed
-	c.touch(t.id).set(name).whole = true
+	c.touch(t, itemID{kindSet, name}).whole = true
 	return nil
 }
 
@@ -79,7 +65,7 @@ func (c *change) redeclareSet(t *table, old, s *set) error {
 func (c *change) learnSet(t *table, old, s *set) {
 	save(c, old)
 	old.decl, old.packed, old.adopted = s.decl, s.packed, false
-	c.touch(t.id).set(s.decl.GetName()).whole = true
+	c.touch(t, itemID{kindSet, s.decl.GetName()}).whole = true
 }
 
 // sameTypes reports whether the kernel takes two declarations for that of one set.
@@ -96,7 +82,7 @@ func (c *change) flushSet(t *table, s *set) {
 	save(c, &s.elements)
 	save(c, &s.unknown)
 	s.elements, s.unknown = make(map[string]*weftv1.Element), false
-	c.touch(t.id).set(s.decl.GetName()).whole = true
+	c.touch(t, itemID{kindSet, s.decl.GetName()}).whole = true
 }
 
 // setOf returns the fragment's part of a set or map, which it joins where another
@@ -106,7 +92,7 @@ func (c *change) setOf(id nft.TableID, name string) (*table, *set, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if s := t.sets[name]; s != nil {
+	if s := t.set(name); s != nil {
 		return t, s, nil
 	}
 	v, err := c.elsewhere(t, kindSet, name)
@@ -118,6 +104,6 @@ func (c *change) setOf(id nft.TableID, name string) (*table, *set, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c.addSet(t, s)
+	c.put(t, itemID{kindSet, name}, s)
 	return t, s, nil
 }

@@ -32,8 +32,10 @@ func (c *change) table(cmd *command) error {
 			_, err := c.hold(cmd.table)
 			return err
 		}
-		for _, o := range t.chains {
-			c.flushChain(t, o)
+		for _, it := range t.items {
+			if o, ok := it.(*chain); ok {
+				c.flushChain(t, o)
+			}
 		}
 		return nil
 	default:

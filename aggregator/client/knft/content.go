@@ -2,6 +2,7 @@ package knft
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -28,13 +29,39 @@ func newContent() *content { return &content{tables: make(map[nft.TableID]*table
 type table struct {
 	id      nft.TableID
 	comment string
-	chains  map[string]*chain
-	sets    map[string]*set
-	objects map[objectID]declared
+	items   map[itemID]item
 }
 
-func newTable(id nft.TableID) *table {
-	return &table{id: id, chains: make(map[string]*chain), sets: make(map[string]*set), objects: make(map[objectID]declared)}
+// item is a declaration: a *chain, a *set, a *weftv1.Object (a counter) or a
+// *weftv1.Flowtable.
+type item any
+
+// itemID names an item in its table.
+type itemID struct {
+	kind kind
+	name string
+}
+
+// newItemID returns the name of an object. As in nft(8), a map is a kind of set.
+func newItemID(k kind, name string) itemID {
+	if k == kindMap {
+		k = kindSet
+	}
+	return itemID{k, name}
+}
+
+func newTable(id nft.TableID) *table { return &table{id: id, items: make(map[itemID]item)} }
+
+// chain returns the chain with a name, or nil.
+func (t *table) chain(name string) *chain {
+	o, _ := t.items[itemID{kindChain, name}].(*chain)
+	return o
+}
+
+// set returns the set or map with a name, or nil.
+func (t *table) set(name string) *set {
+	s, _ := t.items[itemID{kindSet, name}].(*set)
+	return s
 }
 
 // chain is the fragment's part of a chain. Rules are immutable, and told apart by
@@ -114,32 +141,39 @@ func (c *chain) message() *weftv1.Chain {
 
 // message returns the table with all that it holds, in order of names.
 func (t *table) message() *weftv1.Table {
-	m := &weftv1.Table{Family: t.id.Family.String(), Name: t.id.Name, Comment: t.comment}
-	for _, id := range sortedObjects(t.objects) {
-		if d := t.objects[id]; d.flowtable != nil {
-			m.Flowtables = append(m.Flowtables, d.flowtable)
-		} else {
-			m.Objects = append(m.Objects, d.counter)
-		}
+	p := &weftv1.TablePatch{}
+	for _, id := range sortedItems(t.items) {
+		put(p, t.items[id])
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.chains)) {
-		m.Chains = append(m.Chains, t.chains[name].message())
+	return &weftv1.Table{
+		Family: t.id.Family.String(), Name: t.id.Name, Comment: t.comment,
+		Objects: p.GetPutObjects(), Flowtables: p.GetPutFlowtables(), Chains: p.GetPutChains(), Sets: p.GetPutSets(), Maps: p.GetPutMaps(),
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.sets)) {
-		s := t.sets[name]
-		if s.packed.Map {
-			m.Maps = append(m.Maps, s.message())
-		} else {
-			m.Sets = append(m.Sets, s.message())
-		}
-	}
-	return m
 }
 
-// sortedObjects returns the counters and flowtables that a map is of, in a fixed
-// order.
-func sortedObjects[V any](m map[objectID]V) []objectID {
-	return slices.SortedFunc(maps.Keys(m), func(a, b objectID) int {
+// put adds an item with all that it holds to a patch.
+func put(p *weftv1.TablePatch, it item) {
+	switch o := it.(type) {
+	case *chain:
+		p.PutChains = append(p.PutChains, o.message())
+	case *weftv1.Object:
+		p.PutObjects = append(p.PutObjects, o)
+	case *weftv1.Flowtable:
+		p.PutFlowtables = append(p.PutFlowtables, o)
+	case *set:
+		if o.packed.Map {
+			p.PutMaps = append(p.PutMaps, o.message())
+		} else {
+			p.PutSets = append(p.PutSets, o.message())
+		}
+	default:
+		panic(fmt.Sprintf("knft: item %T", it))
+	}
+}
+
+// sortedItems returns the items that a map is of, in a fixed order.
+func sortedItems[V any](m map[itemID]V) []itemID {
+	return slices.SortedFunc(maps.Keys(m), func(a, b itemID) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
 	})
 }
@@ -172,14 +206,16 @@ func (c *content) unknown() string {
 	}
 	for _, id := range sortedIDs(c.tables) {
 		t := c.tables[id]
-		for _, name := range slices.Sorted(maps.Keys(t.chains)) {
-			if t.chains[name].unknown {
-				return "rules of table " + id.String() + " chain " + name
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(t.sets)) {
-			if t.sets[name].unknown {
-				return "elements of table " + id.String() + " set " + name
+		for _, it := range sortedItems(t.items) {
+			switch o := t.items[it].(type) {
+			case *chain:
+				if o.unknown {
+					return "rules of table " + id.String() + " chain " + it.name
+				}
+			case *set:
+				if o.unknown {
+					return "elements of table " + id.String() + " set " + it.name
+				}
 			}
 		}
 	}

@@ -41,9 +41,9 @@ func (c *change) start(now time.Time) {
 		if t == nil {
 			continue
 		}
-		for name, d := range touched.sets {
-			s := t.sets[name]
-			if s == nil {
+		for item, d := range touched {
+			s, ok := t.items[item].(*set)
+			if !ok {
 				continue
 			}
 			for id := range d.elements {
@@ -74,7 +74,11 @@ func (s *set) startAll(now time.Time) {
 // lapse gives up the elements that have run out.
 func (c *change) lapse(now time.Time) {
 	for _, t := range c.content.tables {
-		for _, s := range t.sets {
+		for _, it := range t.items {
+			s, ok := it.(*set)
+			if !ok {
+				continue
+			}
 			for id, deadline := range s.deadlines {
 				if !now.Before(deadline) && s.elements[id] != nil {
 					c.putElement(t, s, id, nil)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/nft"
@@ -49,71 +51,63 @@ func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*
 		if err != nil {
 			return nil, err
 		}
+		var v *view
 		if adopted {
-			v, err := a.view(ctx, &needed{table: id})
-			if err != nil {
+			if v, err = a.view(ctx, &needed{table: id}); err != nil {
 				return nil, err
 			}
-			out.tables[id] = readAdopted(id, m, v)
-			continue
 		}
-		if out.tables[id], err = readTable(id, m); err != nil {
+		if out.tables[id], err = readTable(id, m, v); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// readTable turns a table of the wire into one of the content.
-func readTable(id nft.TableID, m *weftv1.Table) (*table, error) {
+// readTable turns a table of the wire into one of the content. Of a fragment from before a
+// restart, v is the merged table; what it cannot tell is marked as unknown.
+func readTable(id nft.TableID, m *weftv1.Table, v *view) (*table, error) {
 	t := newTable(id)
 	t.comment = m.GetComment()
-	t.readObjects(m)
+	for _, o := range m.GetObjects() {
+		t.items[itemID{kind(o.GetKind()), o.GetName()}] = proto.CloneOf(o)
+	}
+	for _, f := range m.GetFlowtables() {
+		t.items[itemID{kindFlowtable, f.GetName()}] = proto.CloneOf(f)
+	}
 	for _, c := range m.GetChains() {
-		t.chains[c.GetName()] = &chain{decl: client.Declaration(c), rules: c.GetRules()}
+		o := &chain{decl: client.Declaration(c), rules: c.GetRules()}
+		if v != nil {
+			if merged := v.chains[c.GetName()]; merged != nil {
+				o.decl = client.Declaration(merged.GetChain())
+			}
+			o.rules, o.unknown = nil, len(v.ownRules(c.GetName())) > 0
+		}
+		t.items[itemID{kindChain, c.GetName()}] = o
 	}
 	for i, s := range slices.Concat(m.GetSets(), m.GetMaps()) {
-		o, err := newSet(id.Family, client.Declaration(s), i >= len(m.GetSets()))
-		if err != nil {
-			return nil, err
+		name, isMap, decl := s.GetName(), i >= len(m.GetSets()), s
+		if v != nil {
+			decl = v.sets[name].GetSet()
 		}
-		if err := o.put(s.GetElements()); err != nil {
-			return nil, err
-		}
-		o.startAll(time.Now())
-		t.sets[s.GetName()] = o
-	}
-	return t, nil
-}
-
-// readAdopted is readTable for a fragment from before a restart. What it cannot
-// tell it marks as unknown.
-func readAdopted(id nft.TableID, m *weftv1.Table, v *view) *table {
-	t := newTable(id)
-	t.comment = m.GetComment()
-	t.readObjects(m)
-	for _, c := range m.GetChains() {
-		o := &chain{decl: client.Declaration(c)}
-		if merged := v.chains[c.GetName()]; merged != nil {
-			o.decl = client.Declaration(merged.GetChain())
-		}
-		o.unknown = len(v.ownRules(c.GetName())) > 0
-		t.chains[c.GetName()] = o
-	}
-	for i, s := range slices.Concat(m.GetSets(), m.GetMaps()) {
-		name, isMap := s.GetName(), i >= len(m.GetSets())
-		o, err := newSet(id.Family, client.Declaration(v.sets[name].GetSet()), isMap)
+		o, err := newSet(id.Family, client.Declaration(decl), isMap)
 		if err == nil {
 			err = o.put(s.GetElements())
 		}
-		if err != nil {
-			o = &set{decl: client.Declaration(s), packed: &nftset.Set{Name: name, Map: isMap}, elements: map[string]*weftv1.Element{}, unknown: true}
+		switch {
+		case v == nil && err != nil:
+			return nil, err
+		case v == nil:
+			o.startAll(time.Now())
+		case err != nil:
+			o = &set{decl: client.Declaration(s), packed: &nftset.Set{Name: name, Map: isMap}, elements: map[string]*weftv1.Element{}, adopted: true, unknown: true}
+		default:
+			// Whose elements those of a shared set are is not known.
+			o.adopted, o.unknown = true, len(v.othersOf(kindSet, name)) > 0
 		}
-		// Whose elements those of a shared set are is not known.
-		o.adopted, o.unknown = true, o.unknown || len(v.othersOf(kindSet, name)) > 0
-		t.sets[name] = o
+		t.items[itemID{kindSet, name}] = o
 	}
-	return t
+	return t, nil
 }
 
 // view asks the aggregator for a merged table.

@@ -22,7 +22,7 @@ type view struct {
 	sets     map[string]*weftv1.MergedSet
 	// owners has the fragments that declare an object. Maps are sets here. The table has
 	// no name, and its owners are the fragments that have something in it.
-	owners map[objectID][]string
+	owners map[itemID][]string
 	// rules has all of them by handle.
 	rules map[uint64]*weftv1.MergedRule
 }
@@ -30,11 +30,11 @@ type view struct {
 // newView indexes a table; a nil message is a table that does not exist.
 func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
-		own: own, elements: elements, rules: make(map[uint64]*weftv1.MergedRule), owners: make(map[objectID][]string),
+		own: own, elements: elements, rules: make(map[uint64]*weftv1.MergedRule), owners: make(map[itemID][]string),
 		chains: make(map[string]*weftv1.MergedChain), sets: make(map[string]*weftv1.MergedSet),
 	}
 	add := func(k kind, name string, fragments []*weftv1.FragmentName) {
-		v.owners[objectID{k, name}] = slices.DeleteFunc(weftv1.FragmentTexts(fragments), func(f string) bool { return f == own })
+		v.owners[newItemID(k, name)] = slices.DeleteFunc(weftv1.FragmentTexts(fragments), func(f string) bool { return f == own })
 	}
 	add(kindTable, "", m.GetStatus().GetFragments())
 	for _, o := range m.GetObjects() {
@@ -60,10 +60,7 @@ func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 // othersOf returns the other fragments that declare an object, or that have something in
 // the table.
 func (v *view) othersOf(k kind, name string) []string {
-	if k == kindMap {
-		k = kindSet
-	}
-	return v.owners[objectID{k, name}]
+	return v.owners[newItemID(k, name)]
 }
 
 // ownRules returns the adapter's rules in a chain, in order.

@@ -1,13 +1,16 @@
 package knft
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // checkRule finds what a rule refers to and is not there: as in nft(8), it must be
 // there when the rule comes.
 func (c *change) checkRule(t *table, text string) error {
 	refs := references(text)
 	for _, name := range refs.sets {
-		if t.sets[name] == nil {
+		if t.set(name) == nil {
 			if _, err := c.elsewhere(t, kindSet, name); err != nil {
 				return err
 			}
@@ -23,7 +26,7 @@ func (c *change) checkRule(t *table, text string) error {
 
 // checkChain reports a chain that neither this fragment nor another has.
 func (c *change) checkChain(t *table, name string) error {
-	if t.chains[name] != nil {
+	if t.chain(name) != nil {
 		return nil
 	}
 	_, err := c.elsewhere(t, kindChain, name)
@@ -40,18 +43,16 @@ type ruleReferences struct {
 func references(text string) ruleReferences {
 	var out ruleReferences
 	var last, before string
-	for text != "" {
-		var word string
-		word, text = cutWord(text)
+	for _, at := range ruleWord.FindAllStringIndex(text, -1) {
+		word := text[at[0]:at[1]]
 		switch {
-		case word == "":
 		case word[0] == '@':
 			// "@th,16,8" is a part of the packet, and what flows are added to is a
 			// flowtable, which the aggregator looks for.
-			if flow := before == "flow" && (last == "add" || last == "offload"); !flow && !strings.HasPrefix(text, ",") {
+			if flow := before == "flow" && (last == "add" || last == "offload"); !flow && !strings.HasPrefix(text[at[1]:], ",") {
 				out.sets = append(out.sets, word[1:])
 			}
-		case (last == "jump" || last == "goto") && nameStart(word[0]):
+		case (last == "jump" || last == "goto") && chainName.MatchString(word):
 			out.chains = append(out.chains, word)
 		}
 		before, last = last, word
@@ -59,34 +60,9 @@ func references(text string) ruleReferences {
 	return out
 }
 
-// cutWord cuts the first word off text: a name, with an @ where it is a set's, a
-// string with its quotes, or one other byte. White space is "".
-func cutWord(text string) (word, rest string) {
-	switch c := text[0]; {
-	case c == '"':
-		if i := strings.IndexByte(text[1:], '"'); i >= 0 {
-			return text[:i+2], text[i+2:]
-		}
-		return text, ""
-	case c == '@' || nameStart(c) || c >= '0' && c <= '9':
-		n := 1
-		for n < len(text) && nameByte(text[n]) {
-			n++
-		}
-		return text[:n], text[n:]
-	case c == ' ' || c == '\t' || c == '\n':
-		trimmed := strings.TrimLeft(text, " \t\n")
-		if trimmed == "" {
-			return "", ""
-		}
-		return cutWord(trimmed)
-	default:
-		return text[:1], text[1:]
-	}
-}
-
-func nameStart(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.'
-}
-
-func nameByte(c byte) bool { return nameStart(c) || c >= '0' && c <= '9' || c == '-' || c == '/' }
+var (
+	// ruleWord is a string with its quotes, a name, with an @ if it is that of a set, or one
+	// other character.
+	ruleWord  = regexp.MustCompile(`"[^"]*"?|[@\w.][\w./-]*|\S`)
+	chainName = regexp.MustCompile(`^[A-Za-z_.]`)
+)
