@@ -138,6 +138,5 @@ func (s *Session) refuseLive(f *fragment, m *message, err error, passing bool) {
 		f.later(s.client.cfg.pace)
 		s.need(f)
 	}
-	unsendable := (*unsendableError)(nil)
-	f.stuck = m.patch == nil && errors.As(err, &unsendable)
+	f.stuck = m.patch == nil && isUnsendable(err)
 }

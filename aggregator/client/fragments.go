@@ -40,7 +40,7 @@ func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (uint64, er
 	if err != nil {
 		return 0, c.failed(what, f.GetName(), err)
 	}
-	for part := range split(f, 1) {
+	for _, part := range split(f, 1) {
 		if err = stream.Send(part); err != nil {
 			break
 		}

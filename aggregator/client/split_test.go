@@ -78,7 +78,7 @@ func TestSplitJoinsToTheSame(t *testing.T) {
 	}
 	joined := &weftv1.Fragment{}
 	n, last := 0, false
-	for part := range split(f, 5) {
+	for _, part := range split(f, 5) {
 		if last {
 			t.Fatal("a part after the last")
 		}
@@ -100,7 +100,7 @@ func TestSplitJoinsToTheSame(t *testing.T) {
 		t.Fatal("the parts do not add up to the fragment")
 	}
 	small := &weftv1.Fragment{Name: "small", Tables: []*weftv1.Table{{Name: "t"}}}
-	for part := range split(small, 1) {
+	for _, part := range split(small, 1) {
 		if part.GetMore() || part.GetSnapshot() != small {
 			t.Fatalf("small fragment is sent as %v", part)
 		}

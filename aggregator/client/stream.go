@@ -50,7 +50,7 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 		if err := s.flush(stream); err != nil {
 			// An update that cannot be sent is answered, but its first parts
 			// are sent: begin anew. Else the reason is to be received.
-			if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
+			if isUnsendable(err) {
 				return fmt.Errorf("%w: half of %w", ErrUnavailable, err)
 			}
 			<-broken
@@ -107,52 +107,50 @@ func (s *Session) streamError(err error) error {
 // half of an update that cannot be sent. A message of which nothing can be sent is
 // answered instead.
 func (s *Session) send(stream publishStream, m *message) error {
-	if m.whole() && m.content != nil {
-		return s.sendContent(stream, m)
-	}
-	req := &weftv1.PublishRequest{Id: m.id, Update: &weftv1.PublishRequest_Patch{Patch: m.patch}}
-	if m.patch == nil {
-		req.Update = &weftv1.PublishRequest_Withdraw{Withdraw: m.name}
-	}
-	err := s.transmit(stream, req)
-	if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
+	var requests []*weftv1.PublishRequest
+	switch f, err := s.snapshot(m); {
+	case err != nil:
 		s.outcome(m.id, 0, err)
 		return nil
+	case f != nil:
+		if sent, err := s.sendDifference(stream, m, f); sent {
+			return err
+		}
+		requests = split(f, m.id)
+	case m.patch != nil:
+		requests = []*weftv1.PublishRequest{{Id: m.id, Update: &weftv1.PublishRequest_Patch{Patch: m.patch}}}
+	default:
+		requests = []*weftv1.PublishRequest{{Id: m.id, Update: &weftv1.PublishRequest_Withdraw{Withdraw: m.name}}}
 	}
-	return err
-}
-
-// sendContent writes a message that says all that a fragment holds.
-func (s *Session) sendContent(stream publishStream, m *message) error {
-	f := m.content.Fragment()
-	switch {
-	case f == nil && s.leaves(m):
-		return s.send(stream, m)
-	case f == nil:
-		s.outcome(m.id, 0, fmt.Errorf("publish %s: %w", m.name, ErrNoSnapshot))
-		return nil
-	case f.GetName() != m.name:
-		s.outcome(m.id, 0, &unsendableError{fmt.Errorf("publish %s: %w: the snapshot is of fragment %q", m.name, ErrInvalid, f.GetName())})
-		return nil
-	}
-	if sent, err := s.sendDifference(stream, m, f); sent {
-		return err
-	}
-	first := true
-	for part := range split(f, m.id) {
-		err := s.transmit(stream, part)
-		if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
+	for i, req := range requests {
+		err := s.transmit(stream, req)
+		if isUnsendable(err) {
 			s.outcome(m.id, 0, fmt.Errorf("publish %s: %w", m.name, err))
-			if first {
+			if i == 0 {
 				return nil
 			}
 		}
 		if err != nil {
 			return err
 		}
-		first = false
 	}
 	return nil
+}
+
+// snapshot returns the fragment that a message consists of, or nil if the message is a
+// patch or a withdrawal.
+func (s *Session) snapshot(m *message) (*weftv1.Fragment, error) {
+	if !m.whole() || m.content == nil {
+		return nil, nil //nolint:nilnil // see above
+	}
+	f := m.content.Fragment()
+	switch {
+	case f == nil && !s.leaves(m):
+		return nil, fmt.Errorf("publish %s: %w", m.name, ErrNoSnapshot)
+	case f != nil && f.GetName() != m.name:
+		return nil, &unsendableError{fmt.Errorf("publish %s: %w: the snapshot is of fragment %q", m.name, ErrInvalid, f.GetName())}
+	}
+	return f, nil
 }
 
 // leaves makes a message a withdrawal if the publisher has no content any more and
@@ -190,7 +188,7 @@ func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fra
 		return true, nil
 	}
 	err = s.transmit(stream, &weftv1.PublishRequest{Id: m.id, Update: &weftv1.PublishRequest_Patch{Patch: p}})
-	if unsendable := (*unsendableError)(nil); errors.As(err, &unsendable) {
+	if isUnsendable(err) {
 		// The snapshot goes in parts, or says what is wrong.
 		s.mu.Lock()
 		m.patch = nil
@@ -206,6 +204,11 @@ type unsendableError struct{ err error }
 
 func (e *unsendableError) Error() string { return e.err.Error() }
 func (e *unsendableError) Unwrap() error { return e.err }
+
+func isUnsendable(err error) bool {
+	unsendable := (*unsendableError)(nil)
+	return errors.As(err, &unsendable)
+}
 
 // transmit sends one message. It encodes it first: where gRPC finds out while
 // sending that it cannot, it ends the stream.

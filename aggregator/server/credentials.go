@@ -25,7 +25,10 @@ var errAnonymous = errors.New("peer has no credentials")
 
 // peerCredentials are transport credentials that know the peer from the
 // kernel. Nothing is encrypted: a Unix socket does not leave the machine.
-type peerCredentials struct{}
+type peerCredentials struct {
+	// TransportCredentials has the methods for clients, which are not called.
+	credentials.TransportCredentials
+}
 
 // AuthInfo is the credentials.AuthInfo of a connection.
 type AuthInfo struct {
@@ -54,21 +57,8 @@ func (peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthIn
 	}, nil
 }
 
-// ClientHandshake implements credentials.TransportCredentials.
-func (peerCredentials) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, errors.New("peer credentials are for servers")
-}
-
-// Info implements credentials.TransportCredentials.
-func (peerCredentials) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "peercred"}
-}
-
 // Clone implements credentials.TransportCredentials.
 func (c peerCredentials) Clone() credentials.TransportCredentials { return c }
-
-// OverrideServerName implements credentials.TransportCredentials.
-func (peerCredentials) OverrideServerName(string) error { return nil }
 
 // caller is who makes a call.
 type caller struct {

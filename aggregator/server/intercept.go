@@ -42,7 +42,7 @@ func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServer
 	}()
 	defer rescue(i.log, method, &err)
 	if err == nil && updates[method] {
-		err = i.pacer.call(ctx, c.publisher)
+		err = i.pacer.wait(ctx, c.publisher, patience)
 	}
 	if err != nil {
 		return nil, err

@@ -19,20 +19,9 @@ const lockInterval = 100 * time.Millisecond
 
 // lock makes a socket this server's, until the file is closed or the process
 // ends. It keeps two servers apart that find the same stale socket at the same
-// time: one of them would remove the other's. The file stays.
-//
-// Possible errors: ErrInUse, those of the file system.
+// time: one of them would remove the other's. The file stays. The error wraps
+// EWOULDBLOCK if another process has the lock.
 func lock(socket string) (*os.File, error) {
-	f, err := tryLock(socket)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, inUse(socket)
-	}
-	return f, err
-}
-
-// tryLock is lock without the name of the process that has the socket. The error wraps
-// EWOULDBLOCK if there is one.
-func tryLock(socket string) (*os.File, error) {
 	f, err := os.OpenFile(socket+lockSuffix, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -88,7 +77,7 @@ func awaitLock(ctx context.Context, socket string) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		f, err := tryLock(socket)
+		f, err := lock(socket)
 		if err == nil {
 			return f.Close()
 		}

@@ -57,7 +57,7 @@ func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServe
 			return err
 		}
 	}
-	if err := s.pacer.call(ctx, c.publisher); err != nil {
+	if err := s.pacer.wait(ctx, c.publisher, patience); err != nil {
 		return err
 	}
 	plan, err := s.agg.Plan(ctx, c.publisher, req)

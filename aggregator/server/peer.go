@@ -117,21 +117,18 @@ func inspect(c net.Conn, p *access.Peer) error {
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	dir := "/proc/" + strconv.Itoa(int(p.PID))
-	var errs []error
-	exe, err := os.Readlink(dir + "/exe")
-	if errors.Is(err, os.ErrPermission) {
-		err = fmt.Errorf("%w (of other users' processes the aggregator needs CAP_SYS_PTRACE)", err)
+	exe, exeErr := os.Readlink(dir + "/exe")
+	if errors.Is(exeErr, os.ErrPermission) {
+		exeErr = fmt.Errorf("%w (of other users' processes the aggregator needs CAP_SYS_PTRACE)", exeErr)
 	}
-	errs = append(errs, err)
-	cgroup, err := os.ReadFile(dir + "/cgroup") //nolint:gosec // of a number
-	errs = append(errs, err)
+	cgroup, cgroupErr := os.ReadFile(dir + "/cgroup") //nolint:gosec // of a number
 	if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("process %d is gone", p.PID)
 	}
 	// A program that was upgraded while it runs is still the same.
 	p.Executable = strings.TrimSuffix(exe, " (deleted)")
 	p.Cgroups = cgroups(string(cgroup))
-	p.Unknown = errors.Join(errs...)
+	p.Unknown = errors.Join(exeErr, cgroupErr)
 	return nil
 }
 

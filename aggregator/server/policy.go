@@ -14,10 +14,15 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// patience is how long a unary call waits for its turn under a publisher's
-// rate. One that would wait longer is refused: the caller knows better what to
-// do with the time.
-const patience = time.Second
+const (
+	// patience is how long a unary call waits for its turn under a publisher's
+	// rate. One that would wait longer is refused: the caller knows better what to
+	// do with the time.
+	patience = time.Second
+	// forever is the patience of a stream. Nothing of it is read while it waits, and the
+	// publisher's own writing stops.
+	forever = -1
+)
 
 // updates are the unary calls that count as updates.
 var updates = map[string]bool{
@@ -59,22 +64,37 @@ func (p *pacer) limiter(pub *access.Publisher, name string) *rate.Limiter {
 	return l
 }
 
-// call waits for the turn of a unary call, unless that takes too long.
+// wait waits for the turn of a publisher's next update. If that takes longer than patience,
+// it returns a *retryError at once; a negative patience has no end. Another rate counts from
+// when it is configured.
 //
-// Possible errors: a *access.Refusal, ctx's.
-func (p *pacer) call(ctx context.Context, publisher string) error {
-	pub := p.access.Publisher(publisher)
-	l := p.limiter(pub, publisher)
-	if l == nil {
-		return nil
+// Possible errors: a *retryError with a *access.Refusal, ctx's.
+func (p *pacer) wait(ctx context.Context, publisher string, patience time.Duration) error {
+	for {
+		changed, pub := p.access.Changed(), p.access.Publisher(publisher)
+		l := p.limiter(pub, publisher)
+		if l == nil {
+			return nil
+		}
+		r := l.Reserve()
+		delay := r.Delay()
+		if delay <= 0 {
+			return nil
+		}
+		if patience >= 0 && delay > patience {
+			r.Cancel()
+			return &retryError{error: pub.TooFast(delay.Round(10 * time.Millisecond).String()), delay: delay}
+		}
+		select {
+		case <-time.After(delay):
+			return nil
+		case <-changed:
+			r.Cancel()
+		case <-ctx.Done():
+			r.Cancel()
+			return ctx.Err()
+		}
 	}
-	r := l.Reserve()
-	delay := r.Delay()
-	if delay > patience {
-		r.Cancel()
-		return &retryError{error: pub.TooFast(delay.Round(10 * time.Millisecond).String()), delay: delay}
-	}
-	return sleep(ctx, delay, nil, r)
 }
 
 // retryError is an error that goes away after a delay.
@@ -85,47 +105,6 @@ type retryError struct {
 
 // Unwrap returns the error without the delay.
 func (e *retryError) Unwrap() error { return e.error }
-
-// stream waits for the turn of a stream's next update, however long that takes:
-// meanwhile nothing is read, and the publisher's own writing stops. Another
-// rate counts from when it is configured.
-//
-// Possible errors: ctx's.
-func (p *pacer) stream(ctx context.Context, publisher string) error {
-	for {
-		changed := p.access.Changed()
-		l := p.limiter(p.access.Publisher(publisher), publisher)
-		if l == nil {
-			return nil
-		}
-		r := l.Reserve()
-		if err := sleep(ctx, r.Delay(), changed, r); !errors.Is(err, errChanged) {
-			return err
-		}
-	}
-}
-
-// errChanged means that a wait ended as there is another configuration.
-var errChanged = errors.New("configuration changed")
-
-// sleep waits for a reservation, and gives it back where the wait is broken off.
-func sleep(ctx context.Context, delay time.Duration, changed <-chan struct{}, r *rate.Reservation) error {
-	if delay <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-changed:
-		r.Cancel()
-		return errChanged
-	case <-ctx.Done():
-		r.Cancel()
-		return ctx.Err()
-	}
-}
 
 // report counts and logs what an outcome refuses by a right or limit.
 func (c caller) report(method string, err error) {

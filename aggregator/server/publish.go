@@ -99,7 +99,7 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 			return err
 		}
 		if begins {
-			if err := s.pacer.stream(ctx, callerFrom(ctx).publisher); err != nil {
+			if err := s.pacer.wait(ctx, callerFrom(ctx).publisher, forever); err != nil {
 				return err
 			}
 		}

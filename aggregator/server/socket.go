@@ -54,6 +54,9 @@ func listen(path string) (_ *listener, err error) {
 		return nil, err
 	}
 	lock, err := lock(path)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, inUse(path)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weft-proxy/weft/aggregator"
@@ -23,28 +24,24 @@ func toStatus(err error) error {
 	}
 	var later *retryError
 	if errors.As(err, &later) {
-		st := status.Convert(toStatus(later.error))
-		if with, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(later.delay)}); err == nil {
-			st = with
-		}
-		return st.Err()
+		return withDetail(status.Convert(toStatus(later.error)), &errdetails.RetryInfo{RetryDelay: durationpb.New(later.delay)})
 	}
 	var rejected *aggregator.RejectedError
 	var refusal *access.Refusal
 	switch {
 	case errors.As(err, &rejected):
-		return withViolations(rejectionCode(rejected), rejected.Error(), rejected.Violations)
+		return withDetail(status.New(rejectionCode(rejected), rejected.Error()), &weftv1.Rejected{Violations: rejected.Violations})
 	case errors.As(err, &refusal) && refusal.Limit == access.LimitUpdates:
 		// It is about an update, as are the limits that are found out later.
-		return withViolations(codeOf(err), err.Error(), []*weftv1.Violation{{Message: refusal.Text, Reason: weftv1.Violation_REASON_LIMIT}})
+		limit := &weftv1.Violation{Message: refusal.Text, Reason: weftv1.Violation_REASON_LIMIT}
+		return withDetail(status.New(codeOf(err), err.Error()), &weftv1.Rejected{Violations: []*weftv1.Violation{limit}})
 	}
 	return status.Error(codeOf(err), err.Error())
 }
 
-// withViolations makes a status with violations in its details.
-func withViolations(code codes.Code, text string, v []*weftv1.Violation) error {
-	st := status.New(code, text)
-	if with, err := st.WithDetails(&weftv1.Rejected{Violations: v}); err == nil {
+// withDetail returns the error of a status with one more detail.
+func withDetail(st *status.Status, detail protoadapt.MessageV1) error {
+	if with, err := st.WithDetails(detail); err == nil {
 		st = with
 	}
 	return st.Err()

@@ -69,7 +69,7 @@ type Adapter struct {
 	// fragment.
 	loaded, published, committed bool
 	// unsettled is an update whose outcome is not known yet.
-	unsettled *unsettled
+	unsettled *update
 
 	// mu guards content, which the session asks for when it resyncs.
 	mu      sync.Mutex

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -184,24 +185,11 @@ func (a *Adapter) ListCounters(ctx context.Context) ([]*knftables.Counter, error
 // names returns the names of a table's objects by kind, of the kinds that can be listed.
 func names(m *weftv1.GetTableResponse) map[kind][]string {
 	out := make(map[kind][]string)
-	for _, c := range m.GetChains() {
-		out[kindChain] = append(out[kindChain], c.GetChain().GetName())
-	}
-	for _, o := range m.GetObjects() {
-		if o.GetObject().GetKind() == string(kindCounter) {
-			out[kindCounter] = append(out[kindCounter], o.GetObject().GetName())
+	eachObject(m, func(k kind, name string, _ []*weftv1.FragmentName) {
+		if slices.Contains(kinds, k) {
+			out[k] = append(out[k], name)
 		}
-	}
-	for _, f := range m.GetFlowtables() {
-		out[kindFlowtable] = append(out[kindFlowtable], f.GetFlowtable().GetName())
-	}
-	for _, s := range m.GetSets() {
-		k := kindSet
-		if s.GetMap() {
-			k = kindMap
-		}
-		out[k] = append(out[k], s.GetSet().GetName())
-	}
+	})
 	return out
 }
 

@@ -33,28 +33,41 @@ func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 		own: own, elements: elements, rules: make(map[uint64]*weftv1.MergedRule), owners: make(map[itemID][]string),
 		chains: make(map[string]*weftv1.MergedChain), sets: make(map[string]*weftv1.MergedSet),
 	}
-	add := func(k kind, name string, fragments []*weftv1.FragmentName) {
+	others := func(k kind, name string, fragments []*weftv1.FragmentName) {
 		v.owners[newItemID(k, name)] = slices.DeleteFunc(weftv1.FragmentTexts(fragments), func(f string) bool { return f == own })
 	}
-	add(kindTable, "", m.GetStatus().GetFragments())
-	for _, o := range m.GetObjects() {
-		add(kind(o.GetObject().GetKind()), o.GetObject().GetName(), o.GetFragments())
-	}
-	for _, f := range m.GetFlowtables() {
-		add(kindFlowtable, f.GetFlowtable().GetName(), f.GetFragments())
-	}
+	others(kindTable, "", m.GetStatus().GetFragments())
+	eachObject(m, others)
 	for _, c := range m.GetChains() {
-		add(kindChain, c.GetChain().GetName(), c.GetFragments())
 		v.chains[c.GetChain().GetName()] = c
 		for _, r := range c.GetRules() {
 			v.rules[r.GetHandle()] = r
 		}
 	}
 	for _, s := range m.GetSets() {
-		add(kindSet, s.GetSet().GetName(), s.GetFragments())
 		v.sets[s.GetSet().GetName()] = s
 	}
 	return v
+}
+
+// eachObject calls f for each object of a table, with the fragments that declare it.
+func eachObject(m *weftv1.GetTableResponse, f func(k kind, name string, fragments []*weftv1.FragmentName)) {
+	for _, o := range m.GetObjects() {
+		f(kind(o.GetObject().GetKind()), o.GetObject().GetName(), o.GetFragments())
+	}
+	for _, o := range m.GetFlowtables() {
+		f(kindFlowtable, o.GetFlowtable().GetName(), o.GetFragments())
+	}
+	for _, c := range m.GetChains() {
+		f(kindChain, c.GetChain().GetName(), c.GetFragments())
+	}
+	for _, s := range m.GetSets() {
+		k := kindSet
+		if s.GetMap() {
+			k = kindMap
+		}
+		f(k, s.GetSet().GetName(), s.GetFragments())
+	}
 }
 
 // othersOf returns the other fragments that declare an object, or that have something in

@@ -97,14 +97,9 @@ type update struct {
 	change *change
 	put    *weftv1.Fragment
 	patch  *weftv1.Patch
-}
-
-// unsettled is an update that was sent and not answered yet.
-type unsettled struct {
-	*update
+	// pending is set once the update was sent, err once it was answered.
 	pending *client.Pending
-	// err is the outcome once it is settled.
-	err error
+	err     error
 }
 
 // update returns what a change sends; nil where that is nothing. The caller holds
@@ -126,44 +121,43 @@ func (a *Adapter) update(c *change) *update {
 
 // send sends an update and waits for its outcome.
 func (a *Adapter) send(ctx context.Context, u *update) error {
-	s := &unsettled{update: u}
 	switch {
 	case u.patch != nil:
-		s.pending = a.session.StartPatch(u.patch)
+		u.pending = a.session.StartPatch(u.patch)
 	case u.put != nil:
-		s.pending = a.session.StartPut(u.put)
+		u.pending = a.session.StartPut(u.put)
 	default:
-		s.pending = a.session.StartWithdraw(a.cfg.Fragment)
+		u.pending = a.session.StartWithdraw(a.cfg.Fragment)
 	}
-	a.unsettled = s
+	a.unsettled = u
 	if err := a.synchronize(ctx); err != nil {
 		return err
 	}
-	return s.err
+	return u.err
 }
 
 // synchronize waits for the outcome of what was sent, and makes the content what the
 // aggregator has. The error is ctx's.
 func (a *Adapter) synchronize(ctx context.Context) error {
-	s := a.unsettled
-	if s == nil {
+	u := a.unsettled
+	if u == nil {
 		return nil
 	}
-	_, err := s.pending.Wait(ctx)
+	_, err := u.pending.Wait(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
-	a.unsettled, s.err = nil, refusal(err)
-	a.published = err == nil && (s.patch != nil || s.put != nil)
+	a.unsettled, u.err = nil, refusal(err)
+	a.published = err == nil && (u.patch != nil || u.put != nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
-		s.change.rollback()
+		u.change.rollback()
 		return nil
 	}
 	a.committed = a.published
-	s.change.content.partial = false
-	s.change.start(time.Now())
+	u.change.content.partial = false
+	u.change.start(time.Now())
 	return nil
 }
 
