@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator/access"
@@ -35,10 +37,7 @@ func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 	n := &b.unpacked
 	for _, t := range f.GetTables() {
 		n.rules += len(t.GetObjects()) + len(t.GetFlowtables())
-		for _, s := range t.GetSets() {
-			n.elements += len(s.GetElements())
-		}
-		for _, s := range t.GetMaps() {
+		for _, s := range slices.Concat(t.GetSets(), t.GetMaps()) {
 			n.elements += len(s.GetElements())
 		}
 		for _, c := range t.GetChains() {
@@ -56,18 +55,13 @@ func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 		{access.LimitRules, n.rules, uint64(b.status.GetRules()) + uint64(b.status.GetObjects())},
 		{access.LimitBytes, n.bytes, 0},
 	} {
-		if uint64(c.n) <= c.held { //nolint:gosec // a count
-			continue
+		if r := p.Brings(c.limit, c.n); r != nil && uint64(c.n) > c.held { //nolint:gosec // a count
+			if !n.refused {
+				b.bad.refused(nil, r)
+			}
+			n.refused = true
+			return false
 		}
-		r := p.Brings(c.limit, c.n)
-		if r == nil {
-			continue
-		}
-		if !n.refused {
-			b.bad.refused(nil, r)
-		}
-		n.refused = true
-		return false
 	}
 	return true
 }

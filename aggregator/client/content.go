@@ -17,19 +17,10 @@ type Content interface {
 	Clone() Content
 }
 
-// fixed is the content of a fragment that changes by Put alone.
-type fixed struct{ fragment *weftv1.Fragment }
+// contentFunc is the content of a fragment that the publisher keeps, or that changes by Put
+// alone: patches that were committed do not change it.
+type contentFunc func() *weftv1.Fragment
 
-func (c fixed) Fragment() *weftv1.Fragment { return c.fragment }
-func (c fixed) Apply(*weftv1.Patch)        {}
-func (c fixed) Clone() Content             { return c }
-
-// callback is the content that the publisher keeps: SessionConfig.Snapshot.
-type callback struct {
-	name     string
-	snapshot func(string) *weftv1.Fragment
-}
-
-func (c callback) Fragment() *weftv1.Fragment { return c.snapshot(c.name) }
-func (c callback) Apply(*weftv1.Patch)        {}
-func (c callback) Clone() Content             { return c }
+func (c contentFunc) Fragment() *weftv1.Fragment { return c() }
+func (c contentFunc) Apply(*weftv1.Patch)        {}
+func (c contentFunc) Clone() Content             { return c }

@@ -67,7 +67,7 @@ func (f *fragment) want(u *update, snapshot func(string) *weftv1.Fragment) {
 		return
 	}
 	f.latest, f.leaving, f.stuck, f.wanted, f.retry = u, false, false, nil, time.Time{}
-	_, whole := u.content.(fixed)
+	_, whole := u.content.(contentFunc)
 	switch {
 	case u.content == nil:
 	case !whole:
@@ -75,7 +75,7 @@ func (f *fragment) want(u *update, snapshot func(string) *weftv1.Fragment) {
 	case snapshot == nil:
 		f.mode = plain
 	default:
-		f.mode, f.source = live, callback{f.name, snapshot}
+		f.mode, f.source = live, contentFunc(func() *weftv1.Fragment { return snapshot(f.name) })
 		f.wanted = f.source
 	}
 }

@@ -127,7 +127,8 @@ func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 	if f == nil {
 		return newPending().answer(0, fmt.Errorf("put: %w", errNothing))
 	}
-	return s.start(&update{name: f.GetName(), content: fixed{f.WithExpireTime(time.Now())}})
+	f = f.WithExpireTime(time.Now())
+	return s.start(&update{name: f.GetName(), content: contentFunc(func() *weftv1.Fragment { return f })})
 }
 
 // StartPutContent is StartPut for a fragment that is changed by patches; a nil Content

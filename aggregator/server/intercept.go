@@ -33,13 +33,16 @@ func rescue(log *slog.Logger, method string, err *error) {
 	*err = errPanic
 }
 
+// finish reports the outcome of a call, and turns its error into a status.
+func (c *caller) finish(method string, err *error) {
+	c.report(method, *err)
+	*err = toStatus(*err)
+}
+
 func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	method := info.FullMethod
 	c, err := i.authorize(ctx)
-	defer func() {
-		c.report(method, err)
-		err = toStatus(err)
-	}()
+	defer c.finish(method, &err)
 	defer rescue(i.log, method, &err)
 	if err == nil && updates[method] {
 		err = i.pacer.wait(ctx, c.publisher, patience)
@@ -53,10 +56,7 @@ func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServer
 func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	method := info.FullMethod
 	c, err := i.authorize(ss.Context())
-	defer func() {
-		c.report(method, err)
-		err = toStatus(err)
-	}()
+	defer c.finish(method, &err)
 	if err != nil {
 		return err
 	}

@@ -38,16 +38,27 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
 // answer in the format text, or as JSON or YAML.
 func query[T any](cmd *cobra.Command, conn *cli.Connection, text string,
 	ask func(ctx context.Context, c *client.Client, args []string) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
+	return show(cmd, conn, text, func(ctx context.Context, args []string) (answer T, err error) {
+		err = conn.Do(ctx, func(c *client.Client) error {
+			answer, err = ask(ctx, c, args)
+			return err
+		})
+		return answer, err
+	}, func(answer T) any { return answer }, print)
+}
+
+// show completes a subcommand that prints the answer of ask in the format text, or what
+// view makes of it as JSON or YAML.
+func show[T any](cmd *cobra.Command, conn *cli.Connection, text string,
+	ask func(ctx context.Context, args []string) (T, error), view func(T) any, print func(w io.Writer, answer T) error) *cobra.Command {
 	var output cli.Output
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return conn.Do(cmd.Context(), func(c *client.Client) error {
-			answer, err := ask(cmd.Context(), c, args)
-			if err != nil {
-				return err
-			}
-			w := cmd.OutOrStdout()
-			return output.Write(w, answer, func() error { return print(w, answer) })
-		})
+		answer, err := ask(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		w := cmd.OutOrStdout()
+		return output.Write(w, view(answer), func() error { return print(w, answer) })
 	}
 	conn.AddFlags(cmd)
 	output.AddFlag(cmd, text, "json", "yaml")

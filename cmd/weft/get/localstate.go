@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
@@ -65,25 +66,17 @@ func readState(ctx context.Context, socket, publisher string, only *model.Key) (
 	if err != nil {
 		return nil, err
 	}
-	out := &localState{}
-	all := &modelpb.Model{}
+	whole := &modelpb.WatchResponse{State: &modelpb.Model{}}
 	for {
 		m, err := stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
-			out.Snapshot, err = model.FromProto(all)
-			return out, err
+			snapshot, err := model.FromProto(whole.GetState())
+			return &localState{snapshot, whole.GetCounters()}, err
 		case err != nil:
 			return nil, err
 		}
-		services := append(all.GetServices(), m.GetState().GetServices()...)
-		if m.GetState().GetNode() != nil {
-			all = m.GetState()
-		}
-		all.Services, all.Revision = services, m.GetState().GetRevision()
-		if m.GetCounters() != nil {
-			out.counters = m.GetCounters()
-		}
+		proto.Merge(whole, m)
 	}
 }
 

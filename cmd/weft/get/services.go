@@ -1,6 +1,7 @@
 package get
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -26,30 +27,18 @@ line counts the objects received from the API, and the changes they made.`,
 // serviceQuery completes a subcommand that prints the state of one Service or of all, as
 // text, or what view makes of it as JSON or YAML.
 func serviceQuery(cmd *cobra.Command, view func(*localState) any, print func(io.Writer, *localState) error) *cobra.Command {
-	var (
-		conn   cli.Connection
-		output cli.Output
-	)
+	var conn cli.Connection
 	cmd.ValidArgsFunction = completeServices(&conn)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var only *model.Key
-		if len(args) > 0 {
-			name, err := parseServiceName(args[0])
-			if err != nil {
-				return err
-			}
-			only = &name
+	return show(cmd, &conn, "table", func(ctx context.Context, args []string) (*localState, error) {
+		if len(args) == 0 {
+			return readLocalState(ctx, &conn, nil)
 		}
-		state, err := readLocalState(cmd.Context(), &conn, only)
+		name, err := parseServiceName(args[0])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		w := cmd.OutOrStdout()
-		return output.Write(w, view(state), func() error { return print(w, state) })
-	}
-	conn.AddFlags(cmd)
-	output.AddFlag(cmd, "table", "json", "yaml")
-	return cmd
+		return readLocalState(ctx, &conn, &name)
+	}, view, print)
 }
 
 // completeServices completes the name of one Service.
