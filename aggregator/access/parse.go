@@ -29,26 +29,21 @@ type Lookup struct {
 // System looks names up in the system's databases.
 func System() Lookup {
 	return Lookup{
-		User: func(name string) (uint32, error) {
-			u, err := user.Lookup(name)
-			if err != nil {
-				return 0, err
-			}
-			return parseID(u.Uid)
-		},
-		Group: func(name string) (uint32, error) {
-			g, err := user.LookupGroup(name)
-			if err != nil {
-				return 0, err
-			}
-			return parseID(g.Gid)
-		},
+		User:  find(user.Lookup, func(u *user.User) string { return u.Uid }),
+		Group: find(user.LookupGroup, func(g *user.Group) string { return g.Gid }),
 	}
 }
 
-func parseID(text string) (uint32, error) {
-	n, err := strconv.ParseUint(text, 10, 32)
-	return uint32(n), err
+// find returns a function that looks a name up and parses the id of what it finds.
+func find[T any](lookup func(string) (T, error), id func(T) string) func(string) (uint32, error) {
+	return func(name string) (uint32, error) {
+		v, err := lookup(name)
+		if err != nil {
+			return 0, err
+		}
+		n, err := strconv.ParseUint(id(v), 10, 32)
+		return uint32(n), err
+	}
 }
 
 // Parse parses a configuration; file is its name in messages. The lookup must have both

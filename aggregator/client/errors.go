@@ -55,28 +55,24 @@ type RejectedError struct {
 
 // Error returns one line: the first violation, and how many more there are.
 func (e *RejectedError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "fragment %s rejected", e.Fragment)
+	s := "fragment " + e.Fragment + " rejected"
 	if len(e.Violations) == 0 {
-		return b.String()
+		return s
 	}
-	b.WriteString(": " + line(e.Violations[0]))
+	s += ": " + line(e.Violations[0])
 	if n := len(e.Violations) - 1; n > 0 {
-		fmt.Fprintf(&b, " (and %d more)", n)
+		s += fmt.Sprintf(" (and %d more)", n)
 	}
-	return b.String()
+	return s
 }
 
 // Format implements fmt.Formatter: %+v is Detail, everything else Error.
 func (e *RejectedError) Format(f fmt.State, verb rune) {
-	switch {
-	case verb == 'v' && f.Flag('+'):
-		fmt.Fprint(f, e.Detail())
-	case verb == 'q':
-		fmt.Fprintf(f, "%q", e.Error())
-	default:
-		fmt.Fprint(f, e.Error())
+	text := e.Error()
+	if verb == 'v' && f.Flag('+') {
+		text = e.Detail()
 	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
 
 // Detail returns every violation on a line of its own, each followed by the
@@ -117,30 +113,24 @@ func (e *RejectedError) Is(target error) bool {
 // passing reports whether the rejection can go away without a change by the publisher:
 // all violations are about other fragments, the kernel, or the rights of the publisher.
 func (e *RejectedError) passing() bool {
-	lasting := func(v *weftv1.Violation) bool {
-		switch v.GetReason() {
-		case weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
-			weftv1.Violation_REASON_PERMISSION, weftv1.Violation_REASON_LIMIT:
-			return false
-		default:
-			return true
-		}
+	reasons := []weftv1.Violation_Reason{
+		weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
+		weftv1.Violation_REASON_PERMISSION, weftv1.Violation_REASON_LIMIT,
 	}
+	lasting := func(v *weftv1.Violation) bool { return !slices.Contains(reasons, v.GetReason()) }
 	return len(e.Violations) > 0 && !slices.ContainsFunc(e.Violations, lasting)
 }
 
 // line formats a violation as "object: line:column: message".
 func line(v *weftv1.Violation) string {
-	var b strings.Builder
-	if v.GetObject() != nil {
-		b.WriteString(v.GetObject().Text())
-		b.WriteString(": ")
-	}
+	s := v.GetMessage()
 	if v.GetLine() > 0 {
-		fmt.Fprintf(&b, "%d:%d: ", v.GetLine(), v.GetColumn())
+		s = fmt.Sprintf("%d:%d: %s", v.GetLine(), v.GetColumn(), s)
 	}
-	b.WriteString(v.GetMessage())
-	return b.String()
+	if v.GetObject() != nil {
+		s = v.GetObject().Text() + ": " + s
+	}
+	return s
 }
 
 // rpcError is a gRPC status with the sentinel that it stands for.

@@ -40,10 +40,8 @@ func (c *change) addElement(cmd *command, t *table, s *set, e *weftv1.Element) e
 	}
 	id := packed.Key + packed.KeyEnd
 	if s.packed.Verdict {
-		if refs := references(e.GetValue()); len(refs.chains) > 0 {
-			if err := c.checkChain(t, refs.chains[0]); err != nil {
-				return err
-			}
+		if err := c.check(t, e.GetValue()); err != nil {
+			return err
 		}
 	}
 	if old := s.elements[id]; old != nil {

@@ -34,7 +34,7 @@ func (c *change) addRule(cmd *command, at position, r *weftv1.Rule) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkRule(t, r.GetText()); err != nil {
+	if err := c.check(t, r.GetText()); err != nil {
 		return err
 	}
 	place := len(o.rules)
@@ -78,7 +78,7 @@ func (c *change) changeRule(cmd *command, at position, r *weftv1.Rule) error {
 	if r.GetText() == "" {
 		return errors.New("no rule given")
 	}
-	if err := c.checkRule(t, r.GetText()); err != nil {
+	if err := c.check(t, r.GetText()); err != nil {
 		return err
 	}
 	c.edit(t, o)

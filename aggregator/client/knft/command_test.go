@@ -143,7 +143,8 @@ func TestParseElements(t *testing.T) {
 
 // TestReferences finds the names in rules.
 func TestReferences(t *testing.T) {
-	for text, want := range map[string]ruleReferences{
+	type names struct{ sets, chains []string }
+	for text, want := range map[string]names{
 		"ip saddr @blocked drop":                             {sets: []string{"blocked"}},
 		"ip saddr . tcp dport vmap @a-b/c.d":                 {sets: []string{"a-b/c.d"}},
 		"tcp dport vmap { 22 : jump ssh,80:goto web-1 }":     {chains: []string{"ssh", "web-1"}},
@@ -159,7 +160,14 @@ func TestReferences(t *testing.T) {
 		"jump { accept }": {},
 		"meta mark set ip saddr map @marks\n\tgoto next # no": {sets: []string{"marks"}, chains: []string{"next"}},
 	} {
-		got := references(text)
+		var got names
+		for _, id := range references(text) {
+			if id.kind == kindChain {
+				got.chains = append(got.chains, id.name)
+			} else {
+				got.sets = append(got.sets, id.name)
+			}
+		}
 		if !slices.Equal(got.sets, want.sets) || !slices.Equal(got.chains, want.chains) {
 			t.Errorf("%s: %+v: want %+v", text, got, want)
 		}
