@@ -32,34 +32,33 @@ func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64
 }
 
 // applyLarge applies a fragment that may not fit into one message.
-func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (uint64, error) {
+func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (revision uint64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	what := "apply " + f.GetName()
+	defer func() {
+		if err != nil {
+			err = c.failed("apply "+f.GetName(), f.GetName(), err)
+		}
+	}()
 	stream, err := c.publisher.Publish(c.outgoing(ctx))
 	if err != nil {
-		return 0, c.failed(what, f.GetName(), err)
+		return 0, err
 	}
 	for _, part := range split(f, 1) {
-		if err = stream.Send(part); err != nil {
-			break
+		if err := stream.Send(part); errors.Is(err, io.EOF) {
+			break // the reason is to be received
+		} else if err != nil {
+			return 0, err
 		}
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, c.failed(what, f.GetName(), err)
-	}
-	// Where sending ended with io.EOF the reason is to be received.
 	resp, err := stream.Recv()
 	if errors.Is(err, io.EOF) {
 		err = errEnded
 	}
-	if err != nil {
-		return 0, c.failed(what, f.GetName(), err)
-	}
 	if r := resp.GetRejected(); r != nil {
-		return 0, c.failed(what, f.GetName(), &RejectedError{Fragment: f.GetName(), Violations: r.GetViolations()})
+		err = &RejectedError{Fragment: f.GetName(), Violations: r.GetViolations()}
 	}
-	return resp.GetCommitted().GetRevision(), nil
+	return resp.GetCommitted().GetRevision(), err
 }
 
 // Delete withdraws a fragment and returns the revision that does. An empty

@@ -51,14 +51,13 @@ func inUse(socket string) error {
 // If ctx ends first, it returns the error of ctx.
 func Await(ctx context.Context, cfg Config) (*Server, error) {
 	cfg.setDefaults()
-	for logged := false; ; {
+	for logged := false; ; logged = true {
 		s, err := Listen(cfg)
 		if !errors.Is(err, ErrInUse) {
 			return s, err
 		}
 		if !logged {
 			cfg.Logger.Info("standing by", "error", err)
-			logged = true
 		}
 		if err := awaitLock(ctx, cfg.Socket); err != nil {
 			return nil, err

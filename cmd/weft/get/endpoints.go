@@ -38,7 +38,7 @@ func printEndpoints(w io.Writer, state *localState) error {
 					if e.Local {
 						here = "yes"
 					}
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", portName(p), e.Addr, list(e.uses), here)
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", portName(p), e.Addr, joined(e.uses), here)
 				}
 			}
 		}

@@ -47,6 +47,12 @@ func query[T any](cmd *cobra.Command, conn *cli.Connection, text string,
 	}, func(answer T) any { return answer }, print)
 }
 
+// list returns a subcommand without arguments.
+func list[T any](use, short string, ask func(*client.Client, context.Context) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions}
+	return query(cmd, &cli.Connection{}, "table", func(ctx context.Context, c *client.Client, _ []string) (T, error) { return ask(c, ctx) }, print)
+}
+
 // show completes a subcommand that prints the answer of ask in the format text, or what
 // view makes of it as JSON or YAML.
 func show[T any](cmd *cobra.Command, conn *cli.Connection, text string,

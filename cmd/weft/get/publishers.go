@@ -1,7 +1,6 @@
 package get
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -12,21 +11,13 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
-	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 func newPublishersCmd() *cobra.Command {
-	var conn cli.Connection
-	return query(&cobra.Command{
-		Use:               "publishers",
-		Short:             "Show the publishers that have fragments or are connected, and the last rejection of each",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}, &conn, "table", func(ctx context.Context, c *client.Client, _ []string) (*weftv1.ListPublishersResponse, error) {
-		return c.ListPublishers(ctx)
-	}, func(w io.Writer, list *weftv1.ListPublishersResponse) error {
-		return printPublishers(w, list.GetPublishers(), time.Now())
-	})
+	return list("publishers", "Show the publishers that have fragments or are connected, and the last rejection of each", (*client.Client).ListPublishers,
+		func(w io.Writer, answer *weftv1.ListPublishersResponse) error {
+			return printPublishers(w, answer.GetPublishers(), time.Now())
+		})
 }
 
 // printPublishers prints a row for each publisher, then the last rejections.

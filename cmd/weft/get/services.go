@@ -86,7 +86,7 @@ func printServices(w io.Writer, state *localState) error {
 			if s.Affinity != 0 {
 				affinity = s.Affinity.String()
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", s.Name, portName(p), list(addressTexts(p.ClusterIPs)), list(external),
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", s.Name, portName(p), joined(addressTexts(p.ClusterIPs)), joined(external),
 				nodePort, policies(s), affinity, cluster, local)
 		}
 	}
@@ -118,11 +118,11 @@ func policies(s *model.Service) string {
 	if s.ExternalLocal {
 		out = append(out, "external=Local")
 	}
-	return list(out)
+	return joined(out)
 }
 
-// list returns the cell for several values.
-func list(in []string) string {
+// joined returns the cell for several values.
+func joined(in []string) string {
 	if len(in) == 0 {
 		return "-"
 	}

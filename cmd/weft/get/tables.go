@@ -19,15 +19,7 @@ import (
 )
 
 func newTablesCmd() *cobra.Command {
-	var conn cli.Connection
-	return query(&cobra.Command{
-		Use:               "tables",
-		Short:             "Show the tables that weft has in the kernel, and the fragments in each",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}, &conn, "table", func(ctx context.Context, c *client.Client, _ []string) (*weftv1.ListTablesResponse, error) {
-		return c.ListTables(ctx)
-	}, printTables)
+	return list("tables", "Show the tables that weft has in the kernel, and the fragments in each", (*client.Client).ListTables, printTables)
 }
 
 // printTables prints a row for each table.
