@@ -64,7 +64,7 @@ type Builder struct {
 	// parts counts the messages of a snapshot.
 	parts int
 
-	bytes, chains, sets, rules, elements, objects int
+	bytes, tableCount, chains, sets, rules, elements, objects int
 
 	unpacked unpacked
 	// status is the fragment's status before the update, or nil.
@@ -159,30 +159,25 @@ func (b *Builder) RejectName(err error) {
 // same: Wait is for updates that are given up.
 func (b *Builder) Wait() { b.pool.wg.Wait() }
 
-// table returns the update's part in a table.
-func (b *Builder) table(id nft.TableID) *tablePart {
+// table returns the update's part in a table. If the family or name is not valid, or there
+// are too many tables, it adds a violation and returns nil.
+func (b *Builder) table(family, name string) *tablePart {
+	f, err := nft.ParseFamily(family)
+	if err == nil {
+		family, err = f.String(), checkName(name)
+	}
+	if err != nil {
+		b.bad.add(weftv1.Violation_REASON_INVALID, &weftv1.ObjectName{Kind: "table", Family: Clip(family), Table: Clip(name)}, err.Error())
+		return nil
+	}
+	id := nft.TableID{Family: f, Name: name}
 	t := b.byID[id]
-	if t == nil {
+	if t == nil && b.count(&b.tableCount, 1, MaxTables, "tables") {
 		t = &tablePart{id: id}
 		b.byID[id] = t
 		b.tables = append(b.tables, t)
 	}
 	return t
-}
-
-// identify validates a table's family and name.
-func (b *Builder) identify(family, name string) (nft.TableID, bool) {
-	f, err := nft.ParseFamily(family)
-	if err != nil {
-		b.bad.add(weftv1.Violation_REASON_INVALID, &weftv1.ObjectName{Kind: "table", Family: Clip(family), Table: Clip(name)}, err.Error())
-		return nft.TableID{}, false
-	}
-	id := nft.TableID{Family: f, Name: name}
-	if err := checkName(name); err != nil {
-		b.bad.add(weftv1.Violation_REASON_INVALID, &weftv1.ObjectName{Kind: "table", Family: f.String(), Table: Clip(name)}, err.Error())
-		return id, false
-	}
-	return id, true
 }
 
 // count adds to a counter of the update and reports whether it stays within

@@ -70,18 +70,13 @@ func EffectiveLifetime(l weftv1.Lifetime) weftv1.Lifetime {
 
 // addTable adds a table of a snapshot, or a further part of one.
 func (b *Builder) addTable(m *weftv1.Table) {
-	id, ok := b.identify(m.GetFamily(), m.GetName())
-	if !ok {
-		return
-	}
-	t := b.table(id)
-	if len(b.tables) == MaxTables+1 {
-		b.Reject(weftv1.Violation_REASON_LIMIT, fmt.Sprintf("the update has more than %d tables", MaxTables))
+	t := b.table(m.GetFamily(), m.GetName())
+	if t == nil {
 		return
 	}
 	if m.GetComment() != "" {
 		if err := userdata.CheckComment(m.GetComment()); err != nil {
-			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(id), err.Error())
+			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(t.id), err.Error())
 		}
 		t.comment = m.GetComment()
 	}
@@ -113,16 +108,11 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 	if !b.count(&b.bytes, proto.Size(p), MaxBytes, "bytes") || !b.known(p.UnknownField()) {
 		return
 	}
-	if len(p.GetTables()) > MaxTables {
-		b.Reject(weftv1.Violation_REASON_LIMIT, fmt.Sprintf("the update has more than %d tables", MaxTables))
-		return
-	}
 	for _, m := range p.GetTables() {
-		id, ok := b.identify(m.GetFamily(), m.GetName())
-		if !ok {
+		t := b.table(m.GetFamily(), m.GetName())
+		if t == nil {
 			continue
 		}
-		t := b.table(id)
 		b.deleteObjects(t, m)
 		b.addDeclarations(t, &weftv1.Table{
 			Objects: m.GetPutObjects(), Flowtables: m.GetPutFlowtables(), Sets: m.GetPutSets(), Maps: m.GetPutMaps(), Chains: m.GetPutChains(),

@@ -6,15 +6,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// acknowledge accepts an answer of the aggregator.
-func (s *Session) acknowledge(resp *weftv1.PublishResponse) {
-	if r := resp.GetRejected(); r != nil {
-		s.outcome(resp.GetId(), 0, &RejectedError{Violations: r.GetViolations()})
-	} else {
-		s.outcome(resp.GetId(), resp.GetCommitted().GetRevision(), nil)
-	}
-}
-
 // outcome ends a message that is in flight.
 func (s *Session) outcome(id, revision uint64, err error) {
 	s.mu.Lock()

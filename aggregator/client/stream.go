@@ -237,6 +237,10 @@ func (s *Session) receive(stream publishStream, opened func()) error {
 		if err != nil {
 			return s.streamError(err)
 		}
-		s.acknowledge(resp)
+		var rejection error
+		if r := resp.GetRejected(); r != nil {
+			rejection = &RejectedError{Violations: r.GetViolations()}
+		}
+		s.outcome(resp.GetId(), resp.GetCommitted().GetRevision(), rejection)
 	}
 }
