@@ -38,14 +38,14 @@ type Watcher interface {
 	Watch(ctx context.Context) (<-chan kernel.Change, error)
 }
 
-// Owner is a Kernel that may own its tables, so that no other process can
-// change them. Then they are not watched: there is nothing to see, and a watch
+// TableOwner is a Kernel that may own its tables, so that no other process can
+// change them. Tables that it owns are not watched: a watch would report nothing, and
 // slows each commit down because the kernel reports every element.
-type Owner interface {
+type TableOwner interface {
 	Owner() bool
 }
 
-// Flows deletes conntrack entries.
+// Flows deletes conntrack entries; see flows.Conntrack.
 type Flows = flows.Conntrack
 
 // Defaults of Config.
@@ -68,19 +68,22 @@ const (
 	DefaultDrain = 5 * time.Second
 )
 
-// Config describes an Aggregator.
+// Config describes an Aggregator. New rejects negative values.
 type Config struct {
-	// Kernel is required. If it is a Watcher, foreign changes are repaired as
-	// soon as they are reported.
+	// Kernel is required. If it is a Watcher, foreign changes are repaired as soon as
+	// they are reported. It may also be a Checker, a TableOwner, a LiveDumper and a
+	// flows.SetDumper; without the last one, entries of affinity maps are not purged.
 	Kernel Kernel
 	// Flows removes stale UDP flows; nil leaves them.
 	Flows Flows
 	// StateDir has the record of fragments and the durable fragments. If it is
 	// empty, no state is kept, and elements that are adopted have no owner.
 	StateDir string
-	// Access has the rights and limits of publishers; nil allows everything.
+	// Access has the rights and limits of publishers; nil allows everything, unlike
+	// the nil Access of aggregator/server.
 	Access *access.Control
-	// Rate and Burst bound commits; 0 means DefaultRate and DefaultBurst.
+	// Rate is the number of commits a second under load, and Burst the number of
+	// commits without a wait after an idle time; 0 means DefaultRate and DefaultBurst.
 	Rate  rate.Limit
 	Burst int
 	// Retry is the time between attempts to repair; 0 means DefaultRetry.
@@ -123,13 +126,10 @@ func (c *Config) validate() error {
 	if c.Kernel == nil {
 		errs = append(errs, errors.New("no Kernel"))
 	}
-	if c.Rate < 0 {
-		errs = append(errs, fmt.Errorf("got Rate %v: want more than 0", c.Rate))
+	if c.Rate < 0 || c.Burst < 0 {
+		errs = append(errs, fmt.Errorf("got Rate %v and Burst %d: want more than 0", c.Rate, c.Burst))
 	}
-	if c.Burst < 0 {
-		errs = append(errs, fmt.Errorf("got Burst %d: want at least 1", c.Burst))
-	}
-	if c.Retry < 0 || c.Drain < 0 || c.SessionGrace < 0 || c.ReadyGrace < 0 {
+	if min(c.Retry, c.Drain, c.SessionGrace, c.ReadyGrace) < 0 {
 		errs = append(errs, errors.New("negative Retry, Drain, SessionGrace or ReadyGrace"))
 	}
 	return errors.Join(errs...)
@@ -210,7 +210,8 @@ const (
 	stateStopped
 )
 
-// New makes an Aggregator; it does nothing until Run.
+// New makes an Aggregator; it does nothing until Run. It fails if the Config is not
+// valid or a metric cannot be registered.
 func New(cfg Config) (*Aggregator, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -250,16 +251,15 @@ func (a *Aggregator) Stopped() <-chan struct{} { return a.stopped }
 // Pending returns the number of updates that wait for a commit.
 func (a *Aggregator) Pending() int { return a.queue.len() }
 
-// Revision returns the number of the last commit.
-func (a *Aggregator) Revision() uint64 { return a.statuses.revision.Load() }
-
 // Run adopts what the kernel holds and commits updates until ctx ends. Then it
-// commits pending updates and returns nil. Only its goroutine calls Commit, Dump and
-// Adopt of the Kernel; DumpSet (see flows.SetDumper) and Owner are called at the same
-// time. It returns an error if the process cannot go on.
+// commits pending updates and returns nil. Only Run's goroutine calls Commit, Dump and
+// Adopt of the Kernel; DumpSet (see flows.SetDumper), DumpLive and Owner are called
+// concurrently with them. An error means that the process cannot go on.
+//
 // Possible errors: ErrCleanedUp (which is not a failure), *kernel.OwnedError
 // (another process owns the tables, and Config.Standby is false),
-// statedir.ErrVersion, statedir.ErrInUse, the kernel's at start.
+// statedir.ErrVersion, statedir.ErrInUse, those of Kernel.Watch, and the kernel's at
+// start.
 func (a *Aggregator) Run(ctx context.Context) error {
 	defer a.stop()
 	// The goroutines that serve the writer end after it.
@@ -358,8 +358,8 @@ func (a *Aggregator) Features() []string {
 }
 
 // OwnsTables reports whether the kernel keeps all other processes away from the
-// tables. It is false for a Kernel that is not an Owner.
+// tables. It is false for a Kernel that is not a TableOwner.
 func (a *Aggregator) OwnsTables() bool {
-	o, ok := a.cfg.Kernel.(Owner)
+	o, ok := a.cfg.Kernel.(TableOwner)
 	return ok && o.Owner()
 }

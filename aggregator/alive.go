@@ -16,8 +16,9 @@ type Alive func() bool
 // aliveKey is the context key of an Alive.
 type aliveKey struct{}
 
-// WithAlive returns a context whose Apply, Delete and Session.While look at alive
-// beside the context itself.
+// WithAlive returns a copy of ctx that carries alive. An update of Apply, Delete or a
+// Session (see [Session.While]) is dropped with ErrGone if ctx has ended or alive is
+// false when the writer applies the update.
 func WithAlive(ctx context.Context, alive Alive) context.Context {
 	return context.WithValue(ctx, aliveKey{}, alive)
 }
@@ -29,8 +30,8 @@ func aliveIn(ctx context.Context) Alive {
 	return func() bool { return ctx.Err() == nil && (alive == nil || alive()) }
 }
 
-// While ties the session's updates to the stream with this context: those that
-// are to be applied once it has ended are dropped. It is called before the first
+// While makes the writer drop updates of the session, with ErrGone, that it has not
+// applied when ctx ends. Without it no update is dropped. Call it before the first
 // Push.
 func (s *Session) While(ctx context.Context) { s.alive, s.done = aliveIn(ctx), ctx.Done() }
 

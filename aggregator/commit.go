@@ -47,17 +47,11 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 		return nil, nil
 	}
 	plan := w.state.Plan()
-	// The record comes before the commit that it describes: see desired.Record.
-	// A failure to write it does not stop the commit.
-	if err := w.save(); err != nil {
-		w.log.Error("cannot save the record", "error", err)
-	}
+	w.save()
 	built := w.cfg.Now()
 	stats, err := w.carryOut(plan)
 	if err != nil {
-		if err := w.save(); err != nil {
-			w.log.Error("cannot save the record", "error", err)
-		}
+		w.save()
 		return w.refused(accepted, plan, err)
 	}
 	if len(plan.Ops) == 0 {

@@ -17,15 +17,16 @@ import (
 )
 
 // List returns the status of all fragments, ordered by publisher and name, and
-// the last revision. The messages are shared: they must not be changed.
+// the last revision. It returns what is known at once, also during the start and on
+// standby. The messages are shared: they must not be changed.
 func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
 	return a.statuses.list()
 }
 
 // Get returns one fragment's status and its committed content in canonical form,
-// in parts of about 1 MiB.
-// Of an adopted fragment, which has not come back since a restart, only what the
-// kernel can tell is known: names, and the elements of sets.
+// in parts of about 1 MiB. It waits while the aggregator starts. Of an adopted
+// fragment, which has not come back since a restart, only what the kernel holds is
+// known: names, and the elements of sets.
 //
 // Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
 func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, iter.Seq[*weftv1.Fragment], error) {

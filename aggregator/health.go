@@ -20,14 +20,14 @@ type MissingError struct {
 	Publishers []string
 	// Fragments counts theirs that wait.
 	Fragments int
-	// Grace is how much longer Converged waits for them.
+	// Grace is the time until Converged stops waiting for them.
 	Grace time.Duration
 }
 
 // maxMissing is how many publishers a message names.
 const maxMissing = 10
 
-// Error names the publishers.
+// Error names the first publishers, and counts the others.
 func (e *MissingError) Error() string {
 	named, more := e.Publishers, ""
 	if n := len(named) - maxMissing; n > 0 {

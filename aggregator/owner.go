@@ -14,13 +14,14 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Owner says which fragments an object of the kernel comes from, in merge order.
-// What was there before a restart and that no fragment is known for has an owner
-// without a name.
+// Owner returns the fragments that an object of the kernel comes from, in merge
+// order. An object from before a restart whose fragment is not known has an owner
+// without a name; a table lists only fragments. An empty family is ip. Owner waits
+// while the aggregator starts.
 //
 // Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol
-// (a request that names no one object), ErrNoObject, ErrStandby, ErrStopped,
-// ctx's.
+// (a request that does not name one object), ErrNoObject, ErrStandby, ErrStopped,
+// ErrGone (ctx ended during the start), ctx's.
 func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
 	id, err := tableID(req.GetObject().GetFamily(), req.GetObject().GetTable())
 	if err != nil {

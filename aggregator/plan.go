@@ -23,13 +23,14 @@ type Checker interface {
 	Check(ops []kernel.Op) error
 }
 
-// Plan says what a commit of a publisher's fragments would change, and what
-// would be refused: by admission, by the merge, and where the Kernel is a
-// Checker by the kernel. Nothing changes, no event is sent, and no update waits
-// longer than for one commit of the same size.
+// Plan returns what a commit of a publisher's fragments would change, and what would
+// be rejected: by admission, by the merge, and by the kernel if the Kernel is a
+// Checker. Nothing changes, no event is sent, and no update waits longer than for one
+// commit of the same size. Plan waits while the aggregator starts.
 //
 // Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many
-// fragments), ErrKernel, ErrStandby, ErrStopped, ctx's.
+// fragments), ErrKernel, ErrStandby, ErrStopped, ErrGone (ctx ended during the start),
+// ctx's.
 func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.PlanRequest) (iter.Seq[*weftv1.PlanResponse], error) {
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, err

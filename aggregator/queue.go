@@ -111,8 +111,8 @@ func newQueue(now func() time.Time) *queue {
 func (q *queue) put(s *submission) bool {
 	s.queued = q.now()
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.closed {
-		q.mu.Unlock()
 		return false
 	}
 	name := s.key().Publisher
@@ -124,7 +124,6 @@ func (q *queue) put(s *submission) bool {
 	}
 	l.items = append(l.items, s)
 	q.n++
-	q.mu.Unlock()
 	select {
 	case q.nudge <- struct{}{}:
 	default:

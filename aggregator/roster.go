@@ -2,7 +2,6 @@ package aggregator
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -106,20 +105,17 @@ func (r *roster) rejected(e *RejectedError) {
 }
 
 // ListPublishers returns the publishers that have fragments or are connected,
-// by name.
+// by name. It does not wait while the aggregator starts.
+//
 // Possible errors: ErrStandby, ErrStopped.
-func (a *Aggregator) ListPublishers(context.Context) (*weftv1.ListPublishersResponse, error) {
+func (a *Aggregator) ListPublishers() (*weftv1.ListPublishersResponse, error) {
 	if err := a.condition(); err != nil {
 		return nil, err
 	}
 	all := make(map[string]*weftv1.PublisherStatus)
 	fragments, _ := a.List()
 	for _, f := range fragments {
-		p := all[f.GetFragment().GetPublisher()]
-		if p == nil {
-			p = &weftv1.PublisherStatus{Name: f.GetFragment().GetPublisher()}
-			all[p.Name] = p
-		}
+		p := publisherStatus(all, f.GetFragment().GetPublisher())
 		p.Fragments++
 		if f.GetState() == weftv1.FragmentStatus_STATE_ADOPTED {
 			p.Adopted++
@@ -136,20 +132,24 @@ func (a *Aggregator) ListPublishers(context.Context) (*weftv1.ListPublishersResp
 	return out, nil
 }
 
+// publisherStatus returns the status of a publisher, which it adds if it is new.
+func publisherStatus(all map[string]*weftv1.PublisherStatus, name string) *weftv1.PublisherStatus {
+	if all[name] == nil {
+		all[name] = &weftv1.PublisherStatus{Name: name}
+	}
+	return all[name]
+}
+
 // report adds what the roster knows to the statuses of publishers, and adds
 // publishers that are connected.
 func (r *roster) report(all map[string]*weftv1.PublisherStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, rec := range r.records {
-		p := all[name]
-		if p == nil && len(rec.sessions) == 0 {
+		if all[name] == nil && len(rec.sessions) == 0 {
 			continue
 		}
-		if p == nil {
-			p = &weftv1.PublisherStatus{Name: name}
-			all[name] = p
-		}
+		p := publisherStatus(all, name)
 		p.Committed, p.Rejected, p.LastRejection = rec.committed, rec.rejected, rec.last
 		if rec.last != nil {
 			p.LastRejected = timestamppb.New(rec.lastAt)

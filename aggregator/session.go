@@ -58,7 +58,8 @@ type Session struct {
 	closed sync.Once
 }
 
-// Session begins a session of an authenticated publisher.
+// Session begins a session of an authenticated publisher; it may do so while the
+// aggregator starts. pid and uid are only reported: rights do not depend on them.
 //
 // Possible errors: ErrInvalidName, ErrStandby, ErrStopped.
 func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session, error) {

@@ -356,7 +356,7 @@ func TestListPublishers(t *testing.T) {
 	if _, err := c.Apply(ctx, ruled("bad", "jump nowhere")); err == nil {
 		t.Fatal("a dangling jump was accepted")
 	}
-	list, err := d.Aggregator.ListPublishers(ctx)
+	list, err := d.Aggregator.ListPublishers()
 	if err != nil || len(list.GetPublishers()) != 1 {
 		t.Fatalf("publishers are %v, error %v: want tester", list, err)
 	}
@@ -375,7 +375,7 @@ func TestListPublishers(t *testing.T) {
 		t.Fatal(err)
 	}
 	aggregatortest.Eventually(t, "the session is gone", func() bool {
-		list, err := d.Aggregator.ListPublishers(ctx)
+		list, err := d.Aggregator.ListPublishers()
 		return err == nil && len(list.GetPublishers()) == 1 && len(list.GetPublishers()[0].GetSessions()) == 0
 	})
 }

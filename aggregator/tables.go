@@ -17,7 +17,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// ListTables returns the tables that weft has in the kernel, by family and name.
+// ListTables returns the tables that weft has in the kernel, by family and name. It
+// waits while the aggregator starts.
 //
 // Possible errors: ErrStandby, ErrStopped, ctx's.
 func (a *Aggregator) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, error) {
@@ -32,8 +33,9 @@ func (a *Aggregator) ListTables(ctx context.Context) (*weftv1.ListTablesResponse
 	return resp, nil
 }
 
-// GetTable returns the merged content of a table in parts of about 1 MiB. Of rules from
-// before a restart the text is not known until their publisher is back.
+// GetTable returns the merged content of a table in parts of about 1 MiB. The text of
+// a rule from before a restart is not known until its publisher is back. An empty
+// family is ip. GetTable waits while the aggregator starts.
 //
 // Possible errors: ErrInvalidName (the family), ErrNoObject, ErrStandby,
 // ErrStopped, ctx's; with live also ErrKernel.

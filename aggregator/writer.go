@@ -275,23 +275,24 @@ func (w *writer) finish() {
 	}
 	w.purger.Drain(deadline.Sub(w.cfg.Now()))
 	w.held = nil
-	if err := w.save(); err != nil {
-		w.log.Error("cannot save the record", "error", err)
-	}
+	w.save()
 }
 
 // save stores the record if it may have changed, before the commit that it
-// describes.
-func (w *writer) save() error {
+// describes (see desired.Record). A failure does not stop the commit.
+func (w *writer) save() {
 	version, next := w.state.RecordVersion(), w.revision+1
+	var err error
 	if w.saved == version {
-		return w.dir.ReserveRevision(next)
+		err = w.dir.ReserveRevision(next)
+	} else {
+		partial := !w.intact && len(w.state.Unclaimed()) > 0
+		if err = w.dir.SaveRecord(statedir.Record{Partial: partial, Desired: w.state.Record()}, next); err == nil {
+			w.metrics.work.WithLabelValues(workRecords).Inc()
+			w.saved = version
+		}
 	}
-	partial := !w.intact && len(w.state.Unclaimed()) > 0
-	if err := w.dir.SaveRecord(statedir.Record{Partial: partial, Desired: w.state.Record()}, next); err != nil {
-		return err
+	if err != nil {
+		w.log.Error("cannot save the record", "error", err)
 	}
-	w.metrics.work.WithLabelValues(workRecords).Inc()
-	w.saved = version
-	return nil
 }

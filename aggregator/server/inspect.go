@@ -67,7 +67,7 @@ func (s *service) ListTables(_ *weftv1.ListTablesRequest, stream grpc.ServerStre
 
 // ListPublishers implements weftv1.InspectServer.
 func (s *service) ListPublishers(_ *weftv1.ListPublishersRequest, stream grpc.ServerStreamingServer[weftv1.ListPublishersResponse]) error {
-	all, err := s.agg.ListPublishers(stream.Context())
+	all, err := s.agg.ListPublishers()
 	if err != nil {
 		return err
 	}

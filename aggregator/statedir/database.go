@@ -142,31 +142,22 @@ func (c *Contents) writeState(tx *bolt.Tx) error {
 	return errors.Join(errs...)
 }
 
-// openDatabase opens a database for reading.
+// readDatabase returns what a database holds that can be read, and the damage.
 //
-// Possible errors: fs.ErrNotExist, ErrInUse, ErrVersion, others if it cannot be
-// read.
-func openDatabase(path string) (db *bolt.DB, err error) {
+// Possible errors: fs.ErrNotExist, ErrVersion, ErrInUse.
+func readDatabase(path string) (c *Contents, damaged []damage, err error) {
+	c = &Contents{}
+	var db *bolt.DB
 	err = guarded(func() error {
 		db, err = bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout, OpenFile: openTrusted})
 		return err
 	})
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
-		return nil, ErrInUse
+		return nil, nil, ErrInUse
 	case errors.Is(err, berrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%w: %w", ErrVersion, err)
-	}
-	return db, err
-}
-
-// readDatabase returns what a database holds that can be read, and the damage.
-//
-// Possible errors: fs.ErrNotExist, ErrVersion, ErrInUse.
-func readDatabase(path string) (c *Contents, damaged []damage, err error) {
-	c = &Contents{}
-	db, err := openDatabase(path)
-	if err == nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrVersion, err)
+	case err == nil:
 		defer func() { _ = db.Close() }()
 		err = guarded(func() error {
 			return db.View(func(tx *bolt.Tx) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// Change is a committed update of a fragment that is or was durable. With
-// neither Snapshot nor Patch the fragment is removed.
+// Change is a committed update of a fragment that is or was durable. It has at most
+// one of Snapshot and Patch; with neither, the fragment is removed.
 type Change struct {
 	Fragment desired.Key
 	// Snapshot returns the whole content, Patch what is different. Run calls them,
@@ -46,10 +46,6 @@ type queue struct {
 type pendingChanges struct {
 	changes []Change
 	done    []func(error)
-}
-
-func newQueue() queue {
-	return queue{nudge: make(chan struct{}, 1), pending: make(map[desired.Key]*pendingChanges)}
 }
 
 // add adds a change.
@@ -87,7 +83,8 @@ func (d *Dir) Store(c Change) {
 	}
 }
 
-// Failing returns why changes cannot be stored; nil if they can.
+// Failing returns why Run could not store the last changes of fragments; nil if it
+// could. Failures of SaveRecord are not reported here.
 func (d *Dir) Failing() error {
 	if err := d.failing.Load(); err != nil {
 		return *err

@@ -37,7 +37,8 @@ type Config struct {
 	Retry time.Duration
 	// Logger gets what is lost and what is not stored; nil discards.
 	Logger *slog.Logger
-	// Failed is called for each read and write that fails; nil is allowed.
+	// Failed is called for each read and write that fails, by any goroutine that uses
+	// the Dir; nil is allowed.
 	Failed func(Kind)
 }
 
@@ -88,7 +89,7 @@ type Contents struct {
 	flows []conntrack.Change
 }
 
-// Fragment is a durable fragment.
+// Fragment is a durable fragment with its whole content.
 type Fragment struct {
 	Key     desired.Key
 	Content *weftv1.Fragment
@@ -109,7 +110,8 @@ var errOutdated = errors.New("the last record could not be stored")
 
 // New returns a Dir. It does nothing until Load.
 func New(c Config) *Dir {
-	d := &Dir{path: c.Path, retry: c.Retry, log: c.Logger, failed: c.Failed, queue: newQueue()}
+	d := &Dir{path: c.Path, retry: c.Retry, log: c.Logger, failed: c.Failed}
+	d.nudge, d.pending = make(chan struct{}, 1), make(map[desired.Key]*pendingChanges)
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
