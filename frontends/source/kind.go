@@ -37,7 +37,7 @@ type Kind[O Object, V any] struct {
 	Fields func(O) fields.Set
 	// Presence says what happens if the API server does not have the resource.
 	Presence Presence
-	// Scheme knows the Go type; nil means the scheme of client-go.
+	// Scheme has the Go type; nil means the scheme of client-go.
 	Scheme *runtime.Scheme
 	// Decode returns what the user keeps of an object. It owns the object, and may
 	// modify or return it. It is called as soon as an object arrives, so memory

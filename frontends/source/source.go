@@ -50,7 +50,8 @@ func (e Event) Apply() { e.apply() }
 
 // Change returns the events of a change, one for each Kind that selects the object, for a
 // Source that is not of this package. before is nil if the object did not exist, after if
-// it does not exist any more. It does not modify them.
+// it does not exist any more. It does not modify them. An error means that s is not valid,
+// as in Source.Subscribe.
 func (s *Subscription) Change(before, after Object) ([]Event, error) {
 	u, err := newUser(*s)
 	if err != nil {

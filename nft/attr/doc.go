@@ -8,11 +8,11 @@
 // attributes of a buffer. Read append.go first, then reader.go.
 //
 // The names of functions say the byte order of numbers: BE is big-endian, which is
-// what nf_tables uses for almost all of them, NE is the machine's own. Headers are
-// always in the machine's byte order.
+// what nf_tables uses for almost all of them, NE is the machine's own (native endian).
+// Headers are always in the machine's byte order.
 //
-// The package does not know what attributes mean, and it never splits a list: if
-// the payload of an attribute can exceed MaxLen, the caller has to check that.
+// The package does not know what attributes mean. It does not split long lists: the caller
+// has to check that no attribute exceeds MaxLen.
 //
 // The package exists because [github.com/mdlayher/netlink.AttributeEncoder] allocates
 // for each attribute, and copies each nested level once more. A batch of 100,000
@@ -24,7 +24,8 @@
 //
 // # Errors
 //
-// Appending cannot fail. Reading never panics, whatever the buffer holds: a length
+// Append and Fields.Append return the errors of a Value. The other functions that append
+// return no error: an attribute that exceeds MaxLen gets a wrong length. Reading never panics, whatever the buffer holds: a length
 // that points out of the buffer, and a number of the wrong size, make Reader.Err
 // return ErrMalformed.
 package attr

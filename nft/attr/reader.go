@@ -71,7 +71,8 @@ func (r *Reader) Err() error {
 	return nil
 }
 
-// Remaining returns how many bytes follow the current attribute and its padding.
+// Remaining returns how many bytes follow the current attribute and its padding, which
+// gives the attribute's offset in the buffer.
 func (r *Reader) Remaining() int { return len(r.rest) }
 
 // Type returns the type of the current attribute, without NLA_F_NESTED and
@@ -104,8 +105,8 @@ func (r *Reader) has(n int) bool {
 	return len(r.value) == n
 }
 
-// Uint8 returns the current attribute's byte; 0 and an error from Err if it has
-// another size.
+// Uint8 returns the current attribute's payload. If it is not one byte long, Uint8 returns
+// 0 and Err returns ErrMalformed.
 func (r *Reader) Uint8() uint8 {
 	if !r.has(1) {
 		return 0

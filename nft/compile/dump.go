@@ -21,7 +21,7 @@ func (r *Rule) Dump() string {
 }
 
 // DumpComment returns the rule's comment as `nft --debug=netlink` prints the userdata of a
-// rule, with a blank before it and a newline after it; "" for none.
+// rule, indented and with a newline; "" for none.
 func (r *Rule) DumpComment() string {
 	words := set.DumpComment(set.Element{Comment: r.Comment}, false)
 	if words == "" {

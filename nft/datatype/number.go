@@ -16,8 +16,8 @@ func (t *Type) littleEndian() bool {
 // startsWithDigit reports whether text may be a number.
 func startsWithDigit(text string) bool { return text != "" && text[0] >= '0' && text[0] <= '9' }
 
-// Uint returns the number in b, which has at most eight bytes in the type's
-// byte order.
+// Uint returns the number in b, which has the type's byte order. It has at most eight
+// bytes; of more, the high ones are lost.
 func (t *Type) Uint(b []byte) uint64 {
 	var v uint64
 	if t.littleEndian() {
@@ -51,7 +51,7 @@ func (t *Type) AppendUint(dst []byte, v uint64, n int) []byte {
 }
 
 // ParseUint returns the value of a number, a symbol, or flags joined by |, without packing
-// it. The type must be a type of numbers.
+// it. The values of the type must be numbers or flags; ParseUint does not check that.
 func (t *Type) ParseUint(text string) (uint64, error) {
 	if t.Bitmask && strings.IndexByte(text, '|') >= 0 {
 		var v uint64

@@ -21,7 +21,8 @@ func unquote(text string) string {
 }
 
 // IfNamePrefix reports whether text, with or without quotes, is a wildcard such as eth*,
-// and returns the text before the star. A literal star is written \*.
+// and returns the text before the star. A literal star is written \*. The star alone is not
+// a wildcard.
 func IfNamePrefix(text string) (string, bool) {
 	name := unquote(text)
 	if n := len(name); n > 1 && name[n-1] == '*' && name[n-2] != '\\' {

@@ -19,7 +19,7 @@ const maxDuration = time.Duration(math.MaxInt64) / 2
 
 // ParseDuration parses a time as nft writes it: days, hours, minutes, seconds and
 // milliseconds in this order, each with its unit (1d2h3m4s5ms), or a number of seconds
-// without a unit.
+// without a unit. Each number has at most 32 bits.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
 		return 0, fmt.Errorf("parse time: %q is not a time such as 1h30m, 5s or 500ms", text)
@@ -47,7 +47,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// FormatDuration formats a time as nft does. It drops fractions of a millisecond.
+// FormatDuration formats a time as nft does. It drops fractions of a millisecond; a time
+// below 1 ms, or a negative one, is "0s".
 func FormatDuration(d time.Duration) string {
 	if d < time.Millisecond {
 		return "0s"

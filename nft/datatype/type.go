@@ -11,7 +11,8 @@ type Order uint32
 
 // The byte orders.
 const (
-	// NoOrder means that nft stores no byte order.
+	// NoOrder means that nft stores no byte order, as for verdicts, concatenations and some
+	// types of one byte.
 	NoOrder Order = 0
 	// HostEndian is the byte order of the machine.
 	HostEndian Order = 1

@@ -19,8 +19,8 @@ const (
 	VerdictReturn   int32 = -5
 )
 
-// MaxName is the greatest length of the name of a chain, set or table in
-// bytes: NFT_NAME_MAXLEN without its NUL.
+// MaxName is the greatest length of the name of a table, chain, set, flowtable or named
+// object in bytes: NFT_NAME_MAXLEN without its NUL.
 const MaxName = 255
 
 // verdicts are the verdicts by name. "break" is only printed, never parsed.
@@ -32,7 +32,8 @@ var verdicts = []struct {
 	{"jump", VerdictJump}, {"goto", VerdictGoto}, {"break", VerdictBreak},
 }
 
-// VerdictCode returns the code of a verdict word, such as "goto".
+// VerdictCode returns the code of a verdict word, such as "goto"; false for others and for
+// "break", which rules cannot contain.
 func VerdictCode(word string) (int32, bool) {
 	for _, v := range verdicts {
 		if v.word == word && v.code != VerdictBreak {

@@ -11,11 +11,13 @@ import (
 // four bytes although the kernel reads one, and never for the address keys that
 // name their protocol.
 type CT struct {
+	// Key is of enum nft_ct_keys.
 	Key uint32
 	// Dest is the register that the key is loaded into, Source the register
 	// that it is set from. One of them is 0.
 	Dest, Source uint32
-	Direction    selector.Direction
+	// Direction is NoDirection for a key that has none.
+	Direction selector.Direction
 }
 
 // table implements Expr.

@@ -16,7 +16,8 @@ type Dynset struct {
 	SetName   string
 	// SetID is the number of an anonymous set in the rule, counted from 1; 0 for a named
 	// set. See Encoded.At.
-	SetID   uint32
+	SetID uint32
+	// Timeout is sent in whole milliseconds.
 	Timeout time.Duration
 	// Exprs are the stateful expressions of a new element.
 	Exprs []Expr

@@ -56,8 +56,8 @@ func (e *Encoded) At(base uint32) []byte {
 	return b
 }
 
-// Marshal returns a buffer with the name and the attributes of an expression,
-// NFTA_EXPR_NAME and NFTA_EXPR_DATA.
+// Marshal returns one buffer with the name and the attributes of an expression,
+// NFTA_EXPR_NAME and NFTA_EXPR_DATA, without NFTA_LIST_ELEM around them.
 func Marshal(family uint8, e Expr) ([]byte, error) {
 	w := newWriter(family, nil)
 	defer w.release()

@@ -10,5 +10,6 @@ type Expr interface {
 	table(t *table)
 }
 
-// Library is an expression of google/nftables, which nft(8) marshals as the library does.
+// Library wraps an expression of google/nftables, whose bytes are those of nft(8). For some
+// of them this package has a table and marshals them itself.
 type Library struct{ google.Any }

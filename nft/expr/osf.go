@@ -3,8 +3,8 @@ package expr
 // OSF is the kernel's osf expression, which google/nftables does not have.
 type OSF struct {
 	Register uint32
-	// TTL says how the TTL is compared: 0 for equality, OSFTTLLess or
-	// OSFTTLNoCheck.
+	// TTL says how the TTL is compared: 0 for equality, OSFTTLLess ("loose" in nft) or
+	// OSFTTLNoCheck ("skip").
 	TTL uint8
 	// Version asks for the version after the name.
 	Version bool

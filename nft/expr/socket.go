@@ -7,7 +7,8 @@ import (
 )
 
 // Socket is the kernel's socket expression. google/nftables marshals its
-// attributes in another order than nft(8).
+// attributes in another order than nft(8). Key is of enum nft_socket_keys, Register is
+// the register that it is loaded into, and Level is the level of a cgroup.
 type Socket struct{ Key, Register, Level uint32 }
 
 // table implements Expr.

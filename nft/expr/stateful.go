@@ -64,7 +64,8 @@ func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	}
 }
 
-// StatefulWords returns the canonical text of statements that keep a state.
+// StatefulWords returns the canonical text of each statement. It returns a *syntax.Error
+// for one that keeps no state or has invalid numbers.
 func StatefulWords(list []syntax.Stmt) ([]string, error) {
 	out := make([]string, len(list))
 	for i, s := range list {

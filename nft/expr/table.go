@@ -169,7 +169,8 @@ func Unmarshal(data []byte, e Expr) error {
 	return nil
 }
 
-// Split returns the name and the attributes of a marshalled expression.
+// Split returns the name and the attributes of an expression that Marshal returned or that
+// the kernel sent. It is the inverse of Marshal.
 func Split(b []byte) (name string, data []byte, err error) {
 	r := attr.NewReader(b)
 	for r.Next() {

@@ -4,11 +4,14 @@ import "github.com/weft-proxy/weft/nft/selector"
 
 // Xfrm is the kernel's xfrm expression, which google/nftables does not have.
 type Xfrm struct {
+	// Key is of enum nft_xfrm_keys.
 	Key uint32
 	// Dir is 0 for in, 1 for out.
 	Dir uint8
-	// Spnum counts the states of a packet from 0.
-	Spnum, Register uint32
+	// Spnum is the number of the packet's state, from 0.
+	Spnum uint32
+	// Register is the register that the key is loaded into.
+	Register uint32
 }
 
 // Attributes of xfrm (enum nft_xfrm_attributes).

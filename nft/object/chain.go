@@ -113,7 +113,7 @@ func prioritiesOf(family nft.Family) []priority {
 const minNATPriority = -200
 
 // CompileChain compiles a chain's declaration. It ignores c.Rules, see
-// compile.CompileRule.
+// compile.CompileRule. Its error is not a *syntax.Error.
 func CompileChain(family nft.Family, c *nft.Chain) (*Chain, error) {
 	if err := datatype.CheckName(c.Name); err != nil {
 		return nil, fmt.Errorf("compile chain: %w", err)
@@ -244,8 +244,8 @@ func parsePriority(family nft.Family, hook, text string) (int32, error) {
 	return 0, fmt.Errorf("unknown priority %q at hook %s of family %s: want a number, or %s with an optional + or - and a number", text, hook, family, strings.Join(names, ", "))
 }
 
-// Declaration returns the chain's declaration in nft's words, as CompileChain
-// takes it. The priority is a number, however it was written.
+// Declaration returns the chain's declaration in nft's words, as CompileChain accepts it,
+// without rules. A base chain always has a policy, and its priority is a number.
 func (c *Chain) Declaration(family nft.Family) nft.Chain {
 	d := nft.Chain{Name: c.Name, Comment: c.Comment}
 	if c.Base == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// MaxDevices is how many devices a chain or flowtable may have
-// (NFT_NETDEVICE_MAX).
+// MaxDevices is the greatest number of devices of a chain or flowtable
+// (NFT_NETDEVICE_MAX). For the length of a name see MaxDevice.
 const MaxDevices = 256
 
 // flagOffload is the flag of chains and flowtables that are handed to the hardware.

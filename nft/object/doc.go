@@ -8,8 +8,7 @@
 // attributes, and check.go what they must have. chain.go knows hooks and priorities, which
 // flowtables use too.
 //
-// The package does not check whether a reference to an object exists: the caller's
-// scope does.
+// The package does not check whether a reference to an object exists: compile.Scope does.
 //
 // # Errors
 //

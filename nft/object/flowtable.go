@@ -18,7 +18,7 @@ const (
 // Flowtable is a compiled flowtable.
 type Flowtable struct {
 	Name string
-	// Hook is the kernel's hook number in the netdev family.
+	// Hook is the kernel's hook number in the netdev family: always 0, ingress.
 	Hook     uint32
 	Priority int32
 	// Devices are sorted by name.
@@ -28,7 +28,7 @@ type Flowtable struct {
 }
 
 // CompileFlowtable compiles a flowtable's declaration. Without hook and priority it is at
-// ingress with priority 0, as in nft(8).
+// ingress with priority 0, as in nft(8); a priority without a hook is an error.
 func CompileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	out, err := compileFlowtable(f)
 	if err != nil {
@@ -68,7 +68,7 @@ func compileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	return out, nil
 }
 
-// Declaration returns the flowtable in nft's words, as CompileFlowtable takes it.
+// Declaration returns the flowtable in nft's words, as CompileFlowtable accepts it.
 func (f *Flowtable) Declaration() nft.Flowtable {
 	d := nft.Flowtable{
 		Name: f.Name, Hook: "ingress", Priority: strconv.Itoa(int(f.Priority)), Devices: slices.Clone(f.Devices),

@@ -20,7 +20,7 @@ type Ref struct {
 // String returns the object in nft's words, such as "counter web".
 func (r Ref) String() string { return string(r.Kind) + " " + r.Name }
 
-// Type returns the kernel's number of the object's kind, 0 for an unknown kind.
+// Type returns the Number of the object's kind.
 func (r Ref) Type() uint32 { return Number(r.Kind) }
 
 // Object is a compiled named object.
@@ -100,7 +100,7 @@ func (o *Object) Complete(family nft.Family) (known bool, err error) {
 	return true, nil
 }
 
-// Ref returns what names the object.
+// Ref returns the object's kind and name.
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind, Name: o.Name} }
 
 // Declaration returns the object in nft's words, as Compile accepts it. It includes

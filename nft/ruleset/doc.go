@@ -8,8 +8,8 @@
 //
 // A file declares a ruleset. Rules, statements and the bodies of objects are parsed by
 // package syntax and stored in canonical form. The types of sets and the keys of
-// elements stay text until package compile reads them. The package does not read files
-// and does not accept commands that need the kernel, such as list, or handles.
+// elements stay text until package compile reads them. The package does not read files. It
+// does not accept handles, or commands that need the kernel, such as list.
 //
 // Read parse.go first, then command.go (what a file may contain). chain.go, set.go,
 // object.go and flowtable.go parse the declarations, change.go flush and delete.
@@ -18,7 +18,8 @@
 //
 // # Errors
 //
-// Every error is an [*ErrorList]. The parser continues after an error at the next
+// The errors of functions that read files are an [*ErrorList]; errors about one declaration
+// or rule are a *syntax.Error. The parser continues after an error at the next
 // statement, so the list has the errors of all statements, at most [MaxErrors].
 //
 // # Concurrency

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// The limits of Include.
+// The limits of Include. MaxLength applies to all files together.
 const (
 	// MaxIncludeDepth is how deep includes may be nested, as in nft(8).
 	MaxIncludeDepth = 16
@@ -49,8 +49,8 @@ func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	return i.bundle, nil
 }
 
-// Parse parses the bundle with a function such as Parse. Its errors name the files
-// and the places in them.
+// Parse parses the bundle with a function such as Parse. If the function returns an
+// *ErrorList, the errors name the files and the places in them.
 func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nft.Table, error) {
 	tables, err := parse(b.Name, b.Text)
 	var list *ErrorList

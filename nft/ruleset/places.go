@@ -19,7 +19,8 @@ func (r *Rule) Error(e *syntax.Error) *syntax.Error {
 }
 
 // FindRule returns rule number n (from 0) of a chain as it is written in a file. The number
-// counts the rules in the order of the finished chain. FindRule ignores errors of the file.
+// counts the rules in the order of the finished chain, after insert commands. FindRule
+// ignores errors of the file, so it can return a rule of a file that Parse rejects.
 func FindRule(text string, table nft.TableID, chain string, n int) (*Rule, bool) {
 	_, places, _ := ParsePlaces("", text)
 	return places.Rule(table, chain, n)

@@ -24,8 +24,9 @@ const (
 	ctID     = 0x17
 )
 
-// CTKeys are the keys of this vocabulary. The types of saddr, daddr, proto-src
-// and proto-dst depend on what the rule has matched before.
+// CTKeys are the ct keys of nft 1.0.6. The types of saddr, daddr, proto-src and proto-dst
+// depend on what the rule has matched before: the table has no Type for the addresses, and
+// 0 Bits.
 var CTKeys = Keys{
 	{Name: "state", Key: unix.NFT_CT_STATE, Type: datatype.CTState, Bits: 32, Order: datatype.HostEndian},
 	{Name: "direction", Key: unix.NFT_CT_DIRECTION, Type: datatype.CTDir, Bits: 8, Order: datatype.HostEndian},

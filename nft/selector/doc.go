@@ -1,4 +1,4 @@
-// Package selector is the vocabulary of nft as tables: protocol headers and their
+// Package selector has tables of the words of nft: protocol headers and their
 // fields, extensions of headers, and the keys of meta, ct, rt, socket and ipsec
 // expressions, with their types, widths, byte orders and kernel numbers.
 //
@@ -11,7 +11,9 @@
 //
 // # Errors
 //
-// Errors are a *syntax.Error at the selector.
+// Functions that look up one name or number return nil if there is none. Errors are a
+// *syntax.Error at the selector. They are returned as that type: compare one with nil
+// before it becomes an error.
 //
 // # Concurrency
 //

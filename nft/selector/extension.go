@@ -22,7 +22,7 @@ type extension struct {
 	Fields   []ExtensionField
 }
 
-// ExtensionField is a field of an extension. Offset and width are in bits.
+// ExtensionField is a field of an extension. Its offset and Bits are in bits.
 type ExtensionField struct {
 	Name string
 	// Index is how nft numbers the field in a typeof declaration.

@@ -16,7 +16,8 @@ const (
 	tcpoptFastOpen  = 34
 )
 
-// TCPKind begins every TCP option; nft 1.0.6 has no word for it.
+// TCPKind is the kind byte, the first field of every TCP option. nft 1.0.6 has no name for
+// it.
 var TCPKind = ExtensionField{Index: 0, Type: datatype.Integer, offset: 0, Bits: 8}
 
 // tcpLength follows it, but in the two options of a single byte.

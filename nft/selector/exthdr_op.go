@@ -1,6 +1,7 @@
 package selector
 
-// ExthdrOp says where the extension is (enum nft_exthdr_op).
+// ExthdrOp is the kernel's number for the header that an extension belongs to (enum
+// nft_exthdr_op). Its values are not those of syntax.ExthdrKind.
 type ExthdrOp uint32
 
 // The places of extensions.

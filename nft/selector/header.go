@@ -11,23 +11,25 @@ const (
 	LayerLink
 	LayerNetwork
 	LayerTransport
-	// LayerInner is what the transport header is in front of. No header of
-	// this vocabulary is in it; raw payload can be.
+	// LayerInner is the data after the transport header. It has no Header, but raw payload
+	// can be in it.
 	LayerInner
+	// Layers is the number of layers, including none.
 	Layers
 )
 
 // Header is a protocol: the fields of its header and the protocols that it
-// carries. Headers are compared by pointer.
+// carries. Headers are compared by pointer. Most have no variable of their own:
+// HeaderByName returns them.
 type Header struct {
 	Name string
 	// Desc is how nft numbers the protocol in a typeof declaration (enum proto_desc_id of
 	// its proto.h). It numbers the fields from 1, in the order of Fields.
 	Desc  uint32
 	Layer Layer
-	// Key is the meta key that tells what the header carries, as nft uses it
-	// for implicit dependencies. Where it is empty the header's own field
-	// tells, if it has one.
+	// Key is the meta key that has the number of the next protocol, as nft uses it for
+	// implicit dependencies. If it is empty, the number is in a field of the header, if
+	// there is one.
 	Key    string
 	Uppers []upper
 	Fields []Field
@@ -63,9 +65,10 @@ type Field struct {
 	Name         string
 	Type         *datatype.Type
 	Offset, Bits uint32
-	// Protocol is true for the field that names what the header carries.
+	// Protocol is true for the field that has the number of the next protocol.
 	Protocol bool
-	// Pseudo is true for fields that the checksums of transport headers cover.
+	// Pseudo is true for the fields of the pseudo header, which the checksums of transport
+	// headers cover.
 	Pseudo bool
 	// ICMPTypes are the types of ICMP messages that have the field; the rule
 	// must match one of them.
@@ -75,7 +78,7 @@ type Field struct {
 // Partial reports whether the field does not fill its bytes.
 func (f *Field) Partial() bool { return f.Offset%8 != 0 || f.Bits%8 != 0 }
 
-// Number returns the number of a protocol in the field or key that names what h carries;
+// Number returns the number that the protocol up has in the Protocol field or the Key of h;
 // false if h does not carry it.
 func (h *Header) Number(up *Header) (uint64, bool) {
 	for _, u := range h.Uppers {
@@ -86,7 +89,8 @@ func (h *Header) Number(up *Header) (uint64, bool) {
 	return 0, false
 }
 
-// Upper returns the protocol with a number that h carries, or nil.
+// Upper returns the protocol that h carries if its Protocol field or Key is num. It is nil
+// if h carries none of that number, or if the protocol has no Header.
 func (h *Header) Upper(num uint64) *Header {
 	for _, u := range h.Uppers {
 		if u.Num == num {
@@ -101,12 +105,13 @@ func (h *Header) Field(name string) *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Name == name })
 }
 
-// ProtocolField returns the field that names what the header carries, or nil.
+// ProtocolField returns the field that has the number of the next protocol, or nil.
 func (h *Header) ProtocolField() *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Protocol })
 }
 
-// HeaderByName returns the header that a rule names, or nil.
+// HeaderByName returns the header of a word in a rule, such as "tcp", or nil. HeaderInet,
+// HeaderLink and HeaderService have no such word.
 func HeaderByName(name string) *Header {
 	for _, h := range Headers {
 		if h.Name == name {
@@ -122,7 +127,7 @@ var Headers = [...]*Header{
 	&HeaderARP, &HeaderIGMP, &headerUDPLite, &headerDCCP, &headerAH, &headerESP, &headerComp,
 }
 
-// HeaderRaw is the header of raw payload, HeaderUnknown that of a protocol without a header
+// HeaderRaw is the header of raw payload. HeaderUnknown is for a protocol that has no header
 // in this package.
 var (
 	HeaderRaw     = Header{Name: "raw payload", Raw: true}

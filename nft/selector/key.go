@@ -20,7 +20,7 @@ type Key struct {
 	Type  *datatype.Type
 	Bits  uint32
 	Order datatype.Order
-	// Layer is that of the protocol that a meta key names; layerNone for others.
+	// Layer is the layer of the protocol whose number a meta key has; 0 for others.
 	Layer Layer
 	// Direction says whether "original" or "reply" goes with a ct key.
 	Direction directionUse
@@ -37,7 +37,8 @@ type Key struct {
 // Keys are the keys of one expression.
 type Keys []Key
 
-// ByName returns the key of a name, or nil. l3 is ip or ip6 if the rule names a protocol.
+// ByName returns the key of a name or of an older name that nft accepts too, or nil. l3 is
+// "ip" or "ip6" if the rule names a protocol, otherwise "".
 func (k Keys) ByName(l3, name string) *Key {
 	return find(k, func(k *Key) bool {
 		rest, ok := strings.CutPrefix(k.Name, l3)
@@ -53,7 +54,7 @@ func (k Keys) ByNumber(number uint32) *Key {
 	return find(k, func(k *Key) bool { return k.Key == number })
 }
 
-// DumpName returns libnftnl's name of a kernel key.
+// DumpName returns libnftnl's name of a kernel key, or "unknown".
 func (k Keys) DumpName(number uint32) string {
 	if key := k.ByNumber(number); key != nil {
 		return cmp.Or(key.dump, key.Name)

@@ -2,7 +2,8 @@ package selector
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// Ethernet types (linux/if_ether.h).
+// Ethernet types (linux/if_ether.h). ARPHRDEther is the hardware type of Ethernet in ARP
+// (linux/if_arp.h).
 const (
 	EtherIP     = 0x0800
 	etherARP    = 0x0806
@@ -12,7 +13,7 @@ const (
 	ARPHRDEther = 1
 )
 
-// nf_proto values (linux/netfilter.h).
+// nf_proto values (linux/netfilter.h), as untyped constants: nft.Family has a type.
 const (
 	NFProtoInet = 1
 	NFProtoIPv4 = 2

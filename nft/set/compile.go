@@ -32,8 +32,8 @@ const VerdictType = 0xffffff00
 // timeouts.
 const jiffy = 10 * time.Millisecond
 
-// Compile compiles a set's declaration. It ignores s.Elements, see Pack. Errors in the
-// typeof declaration are a *syntax.Error with a position in s.TypeOf, wrapped.
+// Compile compiles a set's declaration. It ignores the family, and s.Elements, see Pack.
+// Errors in the typeof declaration are a *syntax.Error with a position in s.TypeOf, wrapped.
 func Compile(_ nft.Family, s *nft.Set) (*Set, error) {
 	out, err := compileSet(s, false)
 	if err != nil {
@@ -172,9 +172,9 @@ func (s *Set) setOptions(decl *nft.Set) error {
 	return nil
 }
 
-// Equal reports whether the kernel cannot tell the declarations of s and o
-// apart: a set declared as o can stay as it is where s is wanted. Timeouts
-// that differ by less than a kernel tick are equal.
+// Equal reports whether the declarations of s and o are the same to the kernel, so that a
+// set declared as o can stay if s is wanted. Timeouts that differ by less than a kernel
+// tick are equal.
 func (s *Set) Equal(o *Set) bool {
 	return s.Name == o.Name && s.Map == o.Map && s.Verdict == o.Verdict && s.Object == o.Object &&
 		s.Key.ID == o.Key.ID && s.Key.Len == o.Key.Len &&
@@ -199,10 +199,10 @@ func sameSize(s, o *Set) bool {
 
 func near(a, b time.Duration) bool { return max(a-b, b-a) < jiffy && (a == 0) == (b == 0) }
 
-// Part is one part of a key or of data: a basic datatype in its place.
+// Part is one part of a key or of data: a value of a basic datatype.
 type Part struct {
 	Type *datatype.Type
-	// Size is the unpadded width in bytes, bits the width of its numbers.
+	// Size is the unpadded width in bytes, Bits the width of its numbers in bits.
 	Size, Bits int
 	// Order is the byte order of numbers: that of the expression for the
 	// types that have none of their own.

@@ -147,7 +147,7 @@ func AppendDataInterval(b []byte, interval bool) []byte {
 	return userdata.AppendUint32(b, udataSetDataInterval, 0)
 }
 
-// OrderOf is the byte order that nft stores: that of a single part, none for
+// OrderOf returns the byte order that nft stores: that of a single part, NoOrder for
 // concatenations and verdicts.
 func OrderOf(parts []Part) datatype.Order {
 	if len(parts) != 1 {

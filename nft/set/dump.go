@@ -30,8 +30,8 @@ func (s *Set) DumpDeclaration(table string) string {
 	return b.String()
 }
 
-// DumpElements returns elements of the set or map as `nft --debug=netlink` prints
-// them; nothing for none. Intervals are brought into the order of their keys.
+// DumpElements returns elements of the set or map as `nft --debug=netlink` prints them; ""
+// for none. It sorts the elements of named interval sets by key.
 func (s *Set) DumpElements(table string, elems []Element) string {
 	if len(elems) == 0 {
 		return ""
@@ -55,8 +55,9 @@ func (s *Set) DumpElements(table string, elems []Element) string {
 	return b.String()
 }
 
-// KernelElements prints the elements of a set as the kernel gets them: an
-// interval is a begin and an end.
+// KernelElements returns the elements of a set in the notation of `nft --debug=netlink`,
+// one for each element that the kernel gets: an interval has one for its start and one for
+// its end.
 func KernelElements(a Anonymous) []string {
 	var out []string
 	plain := a.Set.Flags&FlagInterval != 0 && a.Set.Flags&FlagConcat == 0
@@ -86,8 +87,9 @@ func KernelElements(a Anonymous) []string {
 	return out
 }
 
-// DumpComment prints the userdata of an element: its comment, and whether its
-// interval is open.
+// DumpComment returns the userdata of an element in the notation of `nft --debug=netlink`,
+// with a blank before it: its comment, and whether its interval is open. It is "" for
+// neither.
 func DumpComment(e Element, open bool) string {
 	b, _ := userdata.AppendElement(nil, e.Comment, open)
 	if len(b) == 0 {

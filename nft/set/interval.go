@@ -337,7 +337,8 @@ func (s *Set) FormatKey(e Element) string {
 	return formatParts(parts, e.Key, end, s.Flags&FlagInterval != 0)
 }
 
-// FormatData returns the element's data in nft's words; empty for sets.
+// FormatData returns the element's data in nft's words, or a hexadecimal number if it has
+// not the length of the set's data; empty for sets.
 func (s *Set) FormatData(e Element) string {
 	if !s.Map {
 		return ""
@@ -396,9 +397,9 @@ func (p *Part) format(lo, hi string, big bool) string {
 	return p.Type.FormatNumber(p.native(lo, big)) + "-" + p.Type.FormatNumber(p.native(hi, big))
 }
 
-// OpenEnd sets all bits of end, big-endian, if it is the greatest number of a width that
-// is not a multiple of eight bits: nft then sends no end, and the kernel's interval is
-// open.
+// OpenEnd sets all bits of end, a big-endian number, if it is the greatest number of the
+// given bits and these are not a multiple of eight: nft then sends no end, and the kernel's
+// interval is open. The end 0x3f of 6 bits becomes 0xff.
 func OpenEnd(end []byte, bits int) {
 	if bits%8 == 0 || !fullEnd(string(end), bits) {
 		return

@@ -89,7 +89,9 @@ func (s *Set) elementState(e nft.Element) (string, error) {
 	return NewState(e.Expires, words), err
 }
 
-// CheckStatements checks whether an element can have the statements.
+// CheckStatements returns an error if an element cannot have the statements, which are in
+// canonical form. If the set declares statements, they must be of the same kinds in the
+// same order. In a set with the flag timeout, ct count is not possible.
 func (s *Set) CheckStatements(words []string) error {
 	if len(s.Stateful) > 0 && len(s.Stateful) != len(words) {
 		return fmt.Errorf("the element has %d statements, the %s %d: want the same", len(words), s.noun(), len(s.Stateful))
@@ -112,7 +114,7 @@ func sameStatement(a, b string) bool {
 	return x == y
 }
 
-// PackKey converts a key as Pack does it, for removals and lookups.
+// PackKey packs a key as Pack does, for removals and lookups. It sets only Key and KeyEnd.
 func (s *Set) PackKey(key string) (Element, error) {
 	if key == catchAll {
 		return Element{}, nil

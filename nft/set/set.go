@@ -19,19 +19,21 @@ type Set struct {
 	// Key is the type of the key, Data that of a map's data (zero in sets).
 	Key  Type
 	Data Type
-	// Map is true for maps and verdict maps, Verdict for verdict maps.
+	// Map is true for all maps, those of verdicts and objects included. Verdict is true for
+	// verdict maps.
 	Map     bool
 	Verdict bool
 	// Object is the kind of the objects that a map of objects names; such a
 	// Map has no Data type, and the Data of its elements are names.
 	Object nft.ObjectKind
-	// DataInterval is true where a map's data are ranges ("interval" before
-	// the type of the data); Data.Len then counts both ends.
+	// DataInterval is true if a map's data are ranges ("interval" before the type of the
+	// data); Data.Len then counts both ends.
 	DataInterval bool
 	// Flags are the kernel's NFT_SET_* bits, NFT_SET_MAP (or
 	// NFT_SET_OBJECT) included;
 	// NFT_SET_ANONYMOUS and NFT_SET_CONSTANT only in anonymous sets.
-	Flags      uint32
+	Flags uint32
+	// Timeout, GCInterval and Size are as in nft.Set.
 	Timeout    time.Duration
 	GCInterval time.Duration
 	Size       uint32

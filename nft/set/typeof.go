@@ -57,7 +57,8 @@ func typeOfList(text string, list []syntax.Expr) ([]Part, []TypeOfExpr, error) {
 	return parts, exprs, nil
 }
 
-// TypeOfSelector returns the type of a selector, and how nft stores it.
+// TypeOfSelector returns the type of a selector, and how nft stores it. The error has a
+// concrete type: compare it with nil before it becomes an error.
 func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	switch x := x.(type) {
 	case *syntax.Payload:
@@ -159,7 +160,8 @@ func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
 // NumgenPart is the type of a number generator.
 var NumgenPart = selectorPart(datatype.Integer, 32, datatype.HostEndian)
 
-// FIBPart is the type of a fib result, an index of selector.FIBResults.
+// FIBPart returns the type of a fib result, an index of selector.FIBResults; false if there
+// is no such result.
 func FIBPart(result uint32) (Part, bool) {
 	if result == 0 || result >= uint32(len(fibParts)) {
 		return Part{}, false

@@ -42,8 +42,8 @@ func AdjacentWildcards(elems []Element) bool {
 	return false
 }
 
-// SeveralFlags reports whether the bytes [at, at+size) of a key have more than one bit
-// set, or differ from those of its KeyEnd.
+// SeveralFlags reports whether in one of elems the bytes [at, at+size) of the key have more
+// than one bit set, or differ from those of its KeyEnd.
 func SeveralFlags(elems []Element, at, size int) bool {
 	for _, e := range elems {
 		if e.Key == "" {

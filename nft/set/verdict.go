@@ -26,7 +26,8 @@ func VerdictData(v Verdict) string {
 	return string(append(b, v.Chain...))
 }
 
-// ParseVerdictData unpacks what VerdictData packed.
+// ParseVerdictData unpacks what VerdictData packed. It returns an error for less than four
+// bytes, and for the name of a chain without jump or goto.
 func ParseVerdictData(s string) (Verdict, error) {
 	if len(s) < 4 {
 		return Verdict{}, errors.New("parse verdict data: want four bytes at least")

@@ -8,8 +8,9 @@
 // The package knows how statements and expressions are composed, not what they mean.
 // That "ip saddr" is a header field of 32 bits is known to package compile, and constants
 // stay text until a datatype reads them. New header fields and ct keys need no change here,
-// but new headers, and meta keys without the word "meta", do: see headers and metaKeys. The package refuses rules that are longer than [MaxRuleLength] or nested
-// deeper than [MaxDepth].
+// but new headers, and meta keys without the word "meta", do: see headers and metaKeys.
+// The package rejects texts that are longer than [MaxRuleLength] or nested deeper than
+// [MaxDepth].
 //
 // Read parser.go first, then stmt.go and expr.go. Each statement has a file of its own
 // (stmt_queue.go) with its type, its parser and its printer; the file of an expression

@@ -27,7 +27,8 @@ type Exthdr struct {
 	Offset, Length uint32
 }
 
-// ExthdrKind is the header that an extension belongs to.
+// ExthdrKind is the header that an extension belongs to. Its values are not those of
+// selector.ExthdrOp, which are the kernel's.
 type ExthdrKind uint8
 
 // The kinds of extensions.

@@ -39,7 +39,7 @@ type Elem struct {
 // Wildcard is the element "*", which matches everything that no other element matches.
 type Wildcard struct{ Pos }
 
-// Map is a lookup: "tcp dport map @ports". Its Table is a *Set or *SetRef.
+// Map is a lookup: "tcp dport map @ports". Its Table is the map, a *Set or *SetRef.
 type Map struct {
 	Pos
 	Key   Expr

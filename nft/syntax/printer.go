@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Print returns the rule in canonical form, with its comment.
+// Print returns a rule in canonical form, with its comment.
 func Print(r *Rule) string {
 	p := &printer{}
 	p.b.Grow(64)

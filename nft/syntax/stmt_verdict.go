@@ -14,7 +14,7 @@ type Verdict struct {
 type Vmap struct {
 	Pos
 	Key Expr
-	// Table is a *Set or *SetRef.
+	// Table is the map, a *Set or *SetRef.
 	Table Expr
 }
 

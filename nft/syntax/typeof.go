@@ -4,7 +4,8 @@ package syntax
 // and of a map's data.
 type TypeOf struct {
 	Key []Expr
-	// Map is true if there is a ": DATA", Verdict if the data is "verdict".
+	// Map is true if there is a ": DATA". Verdict is true too if the data is "verdict"; Data
+	// is then nil.
 	Map     bool
 	Verdict bool
 	// Interval is true for ": interval DATA".

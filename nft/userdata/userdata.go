@@ -31,8 +31,8 @@ const (
 
 	// The types that are weft's own are far above those of nft.
 	udataWeft        = 0xe0 // tables: the version of this format
-	UdataFingerprint = 0xe1 // rules: what the rule compiles to
-	UdataOwner       = 0xe2 // rules: the owner of the rule
+	UdataFingerprint = 0xe1 // rules: a Fingerprint
+	UdataOwner       = 0xe2 // rules: the caller's name for who publishes the rule
 
 	// udataVersion is the version of weft's own records.
 	udataVersion = 1
@@ -60,7 +60,7 @@ type RuleInfo struct {
 	Comment string
 	// Fingerprint identifies the rule's content.
 	Fingerprint Fingerprint
-	// Owner is the owner of the rule.
+	// Owner is the caller's name for who publishes the rule.
 	Owner string
 	// Ours is true if weft wrote the rule: it has a fingerprint.
 	Ours bool
@@ -69,12 +69,13 @@ type RuleInfo struct {
 // ElementInfo is the userdata of an element.
 type ElementInfo struct {
 	Comment string
-	// Open marks the begin of an interval without an end element, which
+	// Open marks the start of an interval without an end element, which
 	// reaches up to the greatest key.
 	Open bool
 }
 
-// Table returns userdata that marks a table as weft's and holds its comment.
+// Table returns userdata that marks a table as weft's and holds its comment. It is not
+// empty even without a comment. The error is that of CheckComment.
 func Table(comment string) ([]byte, error) {
 	b, err := AppendComment(nil, comment)
 	return append(b, udataWeft, 1, udataVersion), err
@@ -98,7 +99,7 @@ func ParseComment(b []byte) (comment string, err error) {
 }
 
 // AppendElement appends the userdata of an element: nothing if it has no comment and is
-// not open. Open is true for the begin of an interval that has no end element because it
+// not open. Open is true for the start of an interval that has no end element because it
 // reaches up to the greatest key; nft needs the mark to print such an interval.
 func AppendElement(dst []byte, comment string, open bool) ([]byte, error) {
 	dst, err := AppendComment(dst, comment)
@@ -172,7 +173,8 @@ func CheckComment(comment string) error {
 	return nil
 }
 
-// AppendComment appends the record of a comment, and nothing for an empty one.
+// AppendComment appends the record of a comment, and nothing for an empty one. It returns
+// dst unchanged on errors, which are those of CheckComment.
 func AppendComment(dst []byte, comment string) ([]byte, error) {
 	if comment == "" {
 		return dst, nil

@@ -27,7 +27,8 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
-// The reasons of kube-proxy's events, which dashboards look for.
+// The reasons of kube-proxy's events, which dashboards look for. FailedToStartServiceHealthcheck
+// is about a Service, the others are about the Node.
 const (
 	Starting                        = "Starting"
 	FailedToStartProxierHealthcheck = "FailedToStartProxierHealthcheck"
@@ -104,8 +105,9 @@ func (r *Recorder) Node(kind, reason, message string) {
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: "StartKubeProxy"})
 }
 
-// Service reports an event about a Service. It does not block: events wait in a queue, and
-// are dropped if it is full.
+// Service reports an event about a Service. kind is Normal or Warning, reason is one word,
+// and message is cut to the API's limit. Service does not block: events wait in a queue,
+// and are dropped if it is full.
 func (r *Recorder) Service(name types.NamespacedName, kind, reason, message string) {
 	action := "Program"
 	if reason == FailedToStartServiceHealthcheck {

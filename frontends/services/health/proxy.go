@@ -28,7 +28,7 @@ type ProxyConfig struct {
 	Registerer prometheus.Registerer
 }
 
-// Proxy is the health of the node's proxy.
+// Proxy is the health of the node's service proxy. It is not a proxy server.
 type Proxy struct {
 	cfg ProxyConfig
 	// healthz and livez count the answers.
@@ -70,7 +70,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	return p, nil
 }
 
-// Updated notes that everything known is committed: publish.Observer.Answered.
+// Updated records that everything known is committed. publish.Observer.Answered calls it.
 func (p *Proxy) Updated() {
 	now := p.cfg.Now()
 	p.mu.Lock()

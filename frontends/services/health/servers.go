@@ -120,8 +120,8 @@ func NewServers(cfg ServersConfig) *Servers {
 	}
 }
 
-// Apply stores the changes of a commit; a nil node did not change. The next answers have
-// the new numbers of local endpoints. Run opens and closes ports only if ports, families or
+// Apply stores the changes of a commit. A nil node means that it did not change. The next
+// answers have the new numbers of local endpoints. Run opens and closes ports only if ports, families or
 // the node changed, or if a port could not be opened before.
 func (s *Servers) Apply(services []model.Change, node *model.Node) {
 	s.mu.Lock()

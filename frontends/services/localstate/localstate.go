@@ -20,9 +20,9 @@ const maxEndpoints = 1 << 14
 // Source is the state to serve.
 type Source interface {
 	// State returns the Services that names returns, or all if names is nil, with the
-	// counters of the same instant. Names that do not exist are ignored. It calls names
-	// while the state cannot change, so that names can return what changed since the last
-	// call, and nothing is missed.
+	// counters of the same instant. Names that do not exist are ignored. State calls names
+	// under its lock, so that names can return the Services that changed since the last
+	// call, and none is missed.
 	State(names func() []model.Key) (model.Snapshot, model.Stats)
 }
 
