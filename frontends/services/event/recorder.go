@@ -27,8 +27,8 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
-// The reasons of kube-proxy's events, which dashboards look for. FailedToStartServiceHealthcheck
-// is about a Service, the others are about the Node.
+// The reasons of kube-proxy's events, which dashboards look for. The last one is about a
+// Service, the others are about the Node.
 const (
 	Starting                        = "Starting"
 	FailedToStartProxierHealthcheck = "FailedToStartProxierHealthcheck"
