@@ -28,7 +28,7 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 		ad.table(&dump[i])
 	}
 	for _, t := range s.dirty {
-		for _, o := range t.dirtySets {
+		for _, o := range t.sets {
 			o.watched, o.purged = o.pools != nil, o.affinity()
 		}
 	}
@@ -154,7 +154,7 @@ func (ad *adoption) table(d *kernel.Table) {
 func (ad *adoption) object(t *table, d objectDecl) {
 	o := t.object(d.id())
 	o.kernel = d
-	ad.s.markObject(o)
+	ad.s.mark(o)
 	share := func(h *holding) {
 		if h.objects[o.id] == nil {
 			sh := &objectShare{fragment: h.fragment, decl: d}
@@ -174,7 +174,7 @@ func (ad *adoption) object(t *table, d objectDecl) {
 // those that are recorded for it.
 func (ad *adoption) chain(t *table, d *kernel.Chain) {
 	o := t.chain(d.Decl.Name)
-	ad.s.markChain(o)
+	ad.s.mark(o)
 	shares := map[*fragment]*chainShare{}
 	share := func(f *fragment) *chainShare {
 		sh, ok := shares[f]
@@ -184,25 +184,17 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 		}
 		return sh
 	}
-	for _, rec := range ad.chains[objectName{t.id, o.name}] {
+	for _, rec := range ad.chains[objectName{t.id, o.id.Name}] {
 		sh := share(ad.hold(rec.key, t.id).fragment)
 		// Only what is there: a record can be ahead of the kernel.
-		for _, name := range rec.Sets {
-			if target, ok := t.sets[name]; ok && target.kernel != nil {
-				sh.sets = append(sh.sets, name)
+		for _, id := range rec.references() {
+			target := t.part(id)
+			ad.s.mark(target)
+			if target.base().kernel != nil {
+				sh.refs = append(sh.refs, id)
 			}
 		}
-		for _, name := range rec.Chains {
-			if target, ok := t.chains[name]; ok && target.kernel != nil {
-				sh.chains = append(sh.chains, name)
-			}
-		}
-		for _, r := range rec.Objects {
-			if target, ok := t.objects[r.id()]; ok && target.kernel.given() {
-				sh.objects = append(sh.objects, r.id())
-			}
-		}
-		sh.sets, sh.chains, sh.objects = unique(sh.sets), unique(sh.chains), uniqueObjects(sh.objects)
+		sh.refs = sortIDs(sh.refs)
 	}
 	for i := range d.Rules {
 		f := ad.s.orphan
@@ -219,7 +211,7 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 		share(ad.s.orphan)
 	}
 	for f, sh := range shares {
-		ad.holdFor(f, t.id).chains[o.name] = sh
+		ad.holdFor(f, t.id).chains[o.id.Name] = sh
 		ad.s.linkChain(o, sh, true)
 	}
 }
@@ -247,12 +239,12 @@ func (ad *adoption) set(t *table, d *kernel.Set) {
 	}
 	o := t.set(d.Decl.Name)
 	o.kernel = d.Decl
-	ad.s.markSet(o)
+	ad.s.mark(o)
 	elements := newElements(d.Decl, len(d.Elements))
 	for i := range d.Elements {
 		elements.put(elementID(d.Decl, &d.Elements[i]), &d.Elements[i])
 	}
-	recorded := ad.sets[objectName{t.id, o.name}]
+	recorded := ad.sets[objectName{t.id, o.id.Name}]
 	for _, rec := range recorded {
 		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.conntrack, affinity: rec.affinity, origin: -1, elements: newElements(d.Decl, 0)}
 		switch {
@@ -273,11 +265,11 @@ func (ad *adoption) set(t *table, d *kernel.Set) {
 }
 
 func (ad *adoption) share(o *set, h *holding, sh *setShare) {
-	if _, twice := h.sets[o.name]; twice {
+	if _, twice := h.sets[o.id.Name]; twice {
 		return
 	}
 	sh.fragment = h.fragment
-	h.sets[o.name] = sh
+	h.sets[o.id.Name] = sh
 	sh.weigh()
 	ad.s.link(o, sh, true, nil)
 }
@@ -311,7 +303,7 @@ func (a *apply) resolveOrphans(sets []*set) {
 			continue
 		}
 		if sh.waiting || len(o.shares) > 1 && (sh.passive || sh.elements.len() == 0) {
-			a.deleteSet(a.s.orphan.tables[o.table.id], o.name)
+			a.giveUp(a.s.orphan.tables[o.table.id], o.id)
 			a.releaseOrphan(o.table)
 		}
 	}

@@ -78,15 +78,11 @@ func (w *written) makes(e *nftset.Element) bool {
 // countWrites adds or removes the counts of what rules write. It is its own
 // inverse and writes no journal.
 func (s *State) countWrites(t *table, rules []*slot, in bool) {
-	by := -1
-	if in {
-		by = +1
-	}
 	for _, r := range rules {
 		for _, w := range r.rule.Writes {
 			o, v := t.set(w.Map), value{w.Data, w.Any}
-			s.markSet(o)
-			o.written.change(v, by)
+			s.mark(o)
+			o.written.change(v, sign(in))
 		}
 	}
 }
@@ -108,7 +104,7 @@ func (s *State) setAffinity(o *set, sh *setShare, on bool) {
 	if sh.affinity == on {
 		return
 	}
-	s.markSet(o)
+	s.mark(o)
 	do(s, func(on bool) {
 		sh.affinity = on
 		s.recordedAt++

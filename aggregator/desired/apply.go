@@ -32,7 +32,7 @@ func (s *State) Apply(u *Update) error {
 func (s *State) change(key Key, f func(*apply)) error {
 	mark := len(s.undo)
 	s.serial++
-	s.checkChains, s.checkSets, s.checkObjects = s.checkChains[:0], s.checkSets[:0], s.checkObjects[:0]
+	s.checks = s.checks[:0]
 	s.plan = nil
 	a := &apply{s: s}
 	f(a)
@@ -147,19 +147,9 @@ func (a *apply) identify(f *fragment, id identity) {
 
 // drop gives up what a fragment has in a table, except what is to be kept.
 func (a *apply) drop(h *holding, keep map[Place]bool) {
-	for name := range h.chains {
-		if o := h.table.chains[name]; !keep[o.at()] {
-			a.deleteChain(h, name)
-		}
-	}
-	for name := range h.sets {
-		if o := h.table.sets[name]; !keep[o.at()] {
-			a.deleteSet(h, name)
-		}
-	}
-	for id := range h.objects {
-		if o := h.table.objects[id]; !keep[o.at()] {
-			a.deleteObject(h, id)
+	for o := range h.parts() {
+		if !keep[o.at()] {
+			a.giveUp(h, o.base().id)
 		}
 	}
 }
@@ -191,16 +181,16 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 		a.s.setDormant(h, tu.Dormant)
 	}
 	for _, id := range tu.DeleteObjects {
-		a.deleteObject(h, id)
+		a.giveUp(h, id)
 	}
 	for _, name := range tu.DeleteFlowtables {
-		a.deleteObject(h, objectID{Kind: kindFlowtable, Name: name})
+		a.giveUp(h, objectID{Kind: kindFlowtable, Name: name})
 	}
 	for _, name := range tu.DeleteChains {
-		a.deleteChain(h, name)
+		a.giveUp(h, objectID{Kind: kindChain, Name: name})
 	}
 	for _, name := range tu.DeleteSets {
-		a.deleteSet(h, name)
+		a.giveUp(h, objectID{Kind: kindSet, Name: name})
 	}
 	declared := a.declare(h, tu)
 	if snapshot {
@@ -257,35 +247,41 @@ func (a *apply) checkUses(tu *TableUpdate) {
 	}
 }
 
-func (a *apply) deleteChain(h *holding, name string) {
-	if sh, ok := remove(a.s, h.chains, name); ok {
-		a.s.relinkChain(h.table.chains[name], sh, false)
-	}
-}
-
-func (a *apply) deleteSet(h *holding, name string) {
-	if sh, ok := remove(a.s, h.sets, name); ok {
-		a.s.relink(h.table.sets[name], sh, false)
+// giveUp ends the fragment's share of a part, if it has one.
+func (a *apply) giveUp(h *holding, id objectID) {
+	switch id.Kind {
+	case kindChain:
+		if sh, ok := remove(a.s, h.chains, id.Name); ok {
+			a.s.relinkChain(h.table.chains[id.Name], sh, false)
+		}
+	case kindSet:
+		if sh, ok := remove(a.s, h.sets, id.Name); ok {
+			a.s.relink(h.table.sets[id.Name], sh, false)
+		}
+	default:
+		if sh, ok := remove(a.s, h.objects, id); ok {
+			a.s.relinkObject(h.table.objects[id], sh, false)
+		}
 	}
 }
 
 // putChain declares a chain with all rules that the fragment has in it.
 func (a *apply) putChain(h *holding, p *Chain) {
 	o := h.table.chain(p.Decl.Name)
-	a.s.markChain(o)
+	a.s.mark(o)
 	a.s.work.Objects++
 	if other := o.conflict(h.fragment, func(sh *chainShare) bool { return !equalChain(sh.decl, p.Decl) }); other != nil {
 		if !other.fragment.orphan {
 			a.violate(ReasonConflict, o.at(), "declaration of chain %s contradicts that of %s: declare it alike or use another name",
-				o.name, other.fragment)
+				o.id.Name, other.fragment)
 			return
 		}
 		if !updatable(other.decl, p.Decl) {
-			a.deleteChain(a.s.orphan.tables[h.table.id], o.name)
+			a.giveUp(a.s.orphan.tables[h.table.id], o.id)
 		}
 	}
 	l := newRules(h.fragment, p.Rules, a.s.serial)
-	if sh, ok := h.chains[o.name]; ok {
+	if sh, ok := h.chains[o.id.Name]; ok {
 		if !equalChain(sh.decl, p.Decl) {
 			a.s.redeclareChain(o, sh, p.Decl)
 		}
@@ -300,39 +296,39 @@ func (a *apply) putChain(h *holding, p *Chain) {
 
 func (a *apply) addChainShare(h *holding, o *chain, sh *chainShare) {
 	a.s.relinkChain(o, sh, true)
-	h.chains[o.name] = sh
-	a.s.undo = append(a.s.undo, func() { delete(h.chains, o.name) })
+	h.chains[o.id.Name] = sh
+	a.s.undo = append(a.s.undo, func() { delete(h.chains, o.id.Name) })
 	if orphan := o.orphan(); orphan != nil && len(orphan.rules) == 0 {
-		a.deleteChain(a.s.orphan.tables[o.table.id], o.name)
+		a.giveUp(a.s.orphan.tables[o.table.id], o.id)
 	}
 }
 
 // putSet declares a set with all elements that the fragment has in it.
 func (a *apply) putSet(h *holding, p *Set) {
 	o := h.table.set(p.Decl.Name)
-	a.s.markSet(o)
+	a.s.mark(o)
 	a.s.work.Objects++
 	if other := o.conflict(h.fragment, func(sh *setShare) bool { return sh.decl != p.Decl && !sh.decl.Equal(p.Decl) }); other != nil {
 		if !other.fragment.orphan {
 			a.violate(ReasonConflict, o.at(), "declaration of set %s contradicts that of %s (%s): declare it alike or use another name",
-				o.name, other.fragment, difference(other.decl, p.Decl))
+				o.id.Name, other.fragment, difference(other.decl, p.Decl))
 			return
 		}
-		a.deleteSet(a.s.orphan.tables[h.table.id], o.name)
+		a.giveUp(a.s.orphan.tables[h.table.id], o.id)
 	}
 	if _, ok := newLayout(p.Decl); p.Conntrack && !ok {
-		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.name},
-			"flows of map %s cannot be watched: its key must begin with [address .] inet_proto . inet_service, and its data be address . inet_service", o.name)
+		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.id.Name},
+			"flows of map %s cannot be watched: its key must begin with [address .] inet_proto . inet_service, and its data be address . inet_service", o.id.Name)
 		return
 	}
 	if p.Affinity && !(p.Decl.Map && dynamic(p.Decl)) {
-		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.name},
-			"entries of map %s cannot be made by packets: declare it as a map with flags dynamic, or leave it out of the affinity maps", o.name)
+		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.id.Name},
+			"entries of map %s cannot be made by packets: declare it as a map with flags dynamic, or leave it out of the affinity maps", o.id.Name)
 		return
 	}
-	if sh, ok := h.sets[o.name]; ok {
+	if sh, ok := h.sets[o.id.Name]; ok {
 		if shapeOf(sh.decl) != shapeOf(p.Decl) {
-			a.deleteSet(h, o.name)
+			a.giveUp(h, o.id)
 			a.newSet(h, o, p)
 			return
 		}
@@ -368,8 +364,8 @@ func (a *apply) newSet(h *holding, o *set, p *Set) {
 
 func (a *apply) addSetShare(h *holding, o *set, sh *setShare) {
 	a.s.attach(o, sh)
-	h.sets[o.name] = sh
-	a.s.undo = append(a.s.undo, func() { delete(h.sets, o.name) })
+	h.sets[o.id.Name] = sh
+	a.s.undo = append(a.s.undo, func() { delete(h.sets, o.id.Name) })
 }
 
 // replaceElements replaces all elements of a share.

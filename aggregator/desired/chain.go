@@ -13,10 +13,8 @@ import (
 // precedence.
 type chain struct {
 	shared[*chainShare]
-	// kernel is the declaration in the kernel as of the last Accept, nil when
-	// it is not there, and rules are the kernel's, in its order.
-	kernel *nftobject.Chain
-	rules  []*slot
+	// rules are those in the kernel as of the last Accept, in its order.
+	rules []*slot
 	// origins has the last update of each owner that changed its share since
 	// the last Accept.
 	origins map[string]int
@@ -35,9 +33,8 @@ type chainShare struct {
 // ruleList is a share's rules.
 type ruleList struct {
 	rules []*slot
-	// sets, chains and objects are what the rules refer to, sorted.
-	sets, chains []string
-	objects      []objectID
+	// refs are the parts of the table that the rules refer to, sorted.
+	refs []objectID
 	// serial is the number of the change that brought the rules.
 	serial uint64
 }
@@ -58,7 +55,7 @@ type slot struct {
 func (t *table) chain(name string) *chain {
 	o, ok := t.chains[name]
 	if !ok {
-		o = &chain{shared: shared[*chainShare]{node: node{name: name, table: t}}}
+		o = &chain{shared: shared[*chainShare]{node: node{id: objectID{Kind: kindChain, Name: name}, table: t}}}
 		t.chains[name] = o
 	}
 	return o
@@ -80,40 +77,35 @@ func (o *chain) merged() []*slot {
 	return all
 }
 
-// accept makes the present state the kernel's; rules are its rules.
-func (o *chain) accept(rules []*slot) {
-	o.kernel, o.rules, o.origins = nil, nil, nil
+func (o *chain) declared() any { return o.decl() }
+
+func (o *chain) remade(before any) bool { return !updatable(before.(*nftobject.Chain), o.decl()) }
+
+func (o *chain) accept(plan *decision) {
+	o.rules = nil
 	if o.exists() {
-		o.kernel, o.rules = o.decl(), rules
+		o.rules = plan.orders[o]
 	}
 }
+
+func (o *chain) settle() { o.origins = nil }
+
+func (o *chain) forget() { delete(o.table.chains, o.id.Name) }
 
 // newRules makes a share's rules.
 func newRules(f *fragment, rules []*compile.Rule, serial uint64) ruleList {
 	l := ruleList{rules: make([]*slot, len(rules)), serial: serial}
 	for i, r := range rules {
 		l.rules[i] = &slot{rule: r, owner: f.owner}
-		l.sets = append(l.sets, r.Sets...)
-		l.chains = append(l.chains, r.Chains...)
-		l.objects = append(l.objects, ruleObjects(r)...)
+		l.refs = appendReferences(l.refs, r)
 	}
-	l.sets, l.chains, l.objects = unique(l.sets), unique(l.chains), uniqueObjects(l.objects)
+	l.refs = sortIDs(l.refs)
 	return l
-}
-
-// sameReferences reports whether the rules of both refer to the same.
-func (l *ruleList) sameReferences(o *ruleList) bool {
-	return slices.Equal(l.sets, o.sets) && slices.Equal(l.chains, o.chains) && slices.Equal(l.objects, o.objects)
-}
-
-func unique(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // stampChain makes the running update the origin of a fragment's rules.
 func (s *State) stampChain(o *chain, f *fragment) {
-	s.markChain(o)
+	s.mark(o)
 	s.stamp(&o.origin)
 	old, had := o.origins[f.owner]
 	if had && old == s.origin {
@@ -142,7 +134,7 @@ func (s *State) relinkChain(o *chain, sh *chainShare, in bool) {
 // linkChain is its own inverse and writes no journal.
 func (s *State) linkChain(o *chain, sh *chainShare, in bool) {
 	s.work.Objects++
-	s.queueChain(o)
+	s.queue(o)
 	o.place(s, sh, in)
 	s.referAll(o, sh, in)
 	s.countWrites(o.table, sh.rules, in)
@@ -154,7 +146,7 @@ func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 	s.stampChain(o, sh.fragment)
 	do(s, func(l ruleList) {
 		s.work.Rules += uint64(len(sh.rules) + len(l.rules))
-		changed := !sh.sameReferences(&l)
+		changed := !slices.Equal(sh.refs, l.refs)
 		if changed {
 			s.referAll(o, sh, false)
 		}
@@ -173,7 +165,7 @@ func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 // redeclareChain changes a share's declaration.
 func (s *State) redeclareChain(o *chain, sh *chainShare, d *nftobject.Chain) {
 	s.stampChain(o, sh.fragment)
-	s.queueChain(o)
+	s.queue(o)
 	do(s, func(d *nftobject.Chain) {
 		s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(sh.decl.Comment)}, +1)
 		sh.decl = d
@@ -183,18 +175,8 @@ func (s *State) redeclareChain(o *chain, sh *chainShare, d *nftobject.Chain) {
 
 // referAll adds or removes the references of a share.
 func (s *State) referAll(o *chain, sh *chainShare, in bool) {
-	by := -1
-	if in {
-		by = +1
-	}
-	for _, name := range sh.sets {
-		s.referSet(o.table.set(name), by)
-	}
-	for _, name := range sh.chains {
-		s.referChain(o.table.chain(name), by)
-	}
-	for _, id := range sh.objects {
-		s.referObject(o.table.object(id), by)
+	for _, id := range sh.refs {
+		s.refer(o.table.part(id), sign(in))
 	}
 }
 

@@ -33,86 +33,70 @@ func (s *State) Diff(dump []kernel.Table) *Plan {
 			d = &kernel.Table{ID: id}
 		}
 		tc := tableChange{table: t, before: before, asleep: d.Dormant, forcedBy: -1}
-		s.diffObjects(&tc, d)
-		s.diffChains(&tc, d)
-		s.diffSets(&tc, d)
+		s.diffTable(&tc, d)
 		p.table(&tc)
 	}
 	return p.finish()
 }
 
-func (s *State) diffObjects(tc *tableChange, d *kernel.Table) {
-	dumped := map[objectID]objectDecl{}
+// diffTable adds all parts of a table to the change, with what is in the dump.
+func (s *State) diffTable(tc *tableChange, d *kernel.Table) {
+	objects, chains, sets := map[objectID]objectDecl{}, map[*chain]*kernel.Chain{}, map[*set]*kernel.Set{}
 	for _, decl := range objectsOf(d) {
-		dumped[decl.id()] = decl
-		tc.table.object(decl.id())
+		objects[tc.table.object(decl.id()).id] = decl
 	}
-	for _, id := range sortedObjects(tc.table.objects) {
-		o := tc.table.objects[id]
-		s.markObject(o)
-		tc.objects = append(tc.objects, objectChange{object: o, before: dumped[id]})
-	}
-}
-
-func (s *State) diffChains(tc *tableChange, d *kernel.Table) {
-	dumped := map[string]*kernel.Chain{}
 	for i := range d.Chains {
 		if decl := d.Chains[i].Decl; decl != nil {
-			dumped[decl.Name] = &d.Chains[i]
-			tc.table.chain(decl.Name)
+			chains[tc.table.chain(decl.Name)] = &d.Chains[i]
 		}
 	}
-	for _, name := range sortedKeys(tc.table.chains) {
-		o := tc.table.chains[name]
-		s.markChain(o)
-		cc := chainChange{chain: o}
-		if c, ok := dumped[name]; ok {
-			adopted := map[uint64]*slot{}
-			for _, r := range o.merged() {
-				if r.adopted && r.handle != nil {
-					adopted[r.handle.N] = r
-				}
-			}
-			cc.before = c.Decl
-			for i := range c.Rules {
-				cc.rules = append(cc.rules, redumped(d.ID.Family, &c.Rules[i], adopted))
-			}
-		}
-		tc.chains = append(tc.chains, cc)
-	}
-}
-
-// redumped returns the slot of a dumped rule: the slot of an adopted rule if it
-// is the same rule.
-func redumped(family nft.Family, d *kernel.Rule, adopted map[uint64]*slot) *slot {
-	r := dumpedRule(family, d)
-	if d.Handle != nil {
-		if have, ok := adopted[d.Handle.N]; ok && have.id() == r.id() {
-			have.handle = d.Handle
-			return have
-		}
-	}
-	return r
-}
-
-func (s *State) diffSets(tc *tableChange, d *kernel.Table) {
-	dumped := map[string]*kernel.Set{}
 	for i := range d.Sets {
 		if decl := d.Sets[i].Decl; decl != nil {
-			dumped[decl.Name] = &d.Sets[i]
-			tc.table.set(decl.Name)
+			sets[tc.table.set(decl.Name)] = &d.Sets[i]
 		}
 	}
-	for _, name := range sortedKeys(tc.table.sets) {
-		o := tc.table.sets[name]
-		s.markSet(o)
-		sc := setChange{set: o}
-		if ds, ok := dumped[name]; ok {
-			sc.before = ds.Decl
-			sc.touched = s.diffElements(o, ds)
+	for _, o := range tc.table.parts() {
+		s.mark(o)
+		c := partChange{part: o}
+		switch o := o.(type) {
+		case *chain:
+			if dc, ok := chains[o]; ok {
+				c.before, c.rules = dc.Decl, o.redumped(dc)
+			}
+		case *set:
+			if ds, ok := sets[o]; ok {
+				c.before, c.touched = ds.Decl, s.diffElements(o, ds)
+			}
+		case *object:
+			if decl, ok := objects[o.id]; ok {
+				c.before = decl
+			}
 		}
-		tc.sets = append(tc.sets, sc)
+		tc.parts = append(tc.parts, c)
 	}
+}
+
+// redumped returns the slots of the rules of a dumped chain. Adopted rules that
+// are still there keep their slots.
+func (o *chain) redumped(d *kernel.Chain) []*slot {
+	adopted := map[uint64]*slot{}
+	for _, r := range o.merged() {
+		if r.adopted && r.handle != nil {
+			adopted[r.handle.N] = r
+		}
+	}
+	var rules []*slot
+	for i := range d.Rules {
+		r := dumpedRule(o.table.id.Family, &d.Rules[i])
+		if r.handle != nil {
+			if have, ok := adopted[r.handle.N]; ok && have.id() == r.id() {
+				have.handle = r.handle
+				r = have
+			}
+		}
+		rules = append(rules, r)
+	}
+	return rules
 }
 
 // diffElements returns the keys in which a dumped set differs from the merge,

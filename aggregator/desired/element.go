@@ -72,24 +72,20 @@ func timeout(d *nftset.Set, e *nftset.Element) time.Duration {
 // dynamic reports whether packets put elements into the set.
 func dynamic(d *nftset.Set) bool { return d.Flags&nftset.FlagEval != 0 }
 
-// verdictChain returns the chain that a verdict map's data leads to, or "".
-// See compile.VerdictData: four bytes of verdict code, then the name.
-func verdictChain(data string) string {
-	if len(data) <= 4 {
-		return ""
-	}
-	return data[4:]
-}
-
 // hasTargets reports whether a map's elements lead to objects of the table: chains, or
 // named objects.
 func hasTargets(d *nftset.Set) bool { return d.Verdict || d.Object != "" }
 
-// leadsToObject returns the object that an element of an object map leads to.
-// Its name is empty if the element leads to none.
-func leadsToObject(d *nftset.Set, data string) objectID {
-	if d.Object == "" {
+// leadsTo returns the chain or object that an element with the given data leads
+// to. Its name is empty if the element leads to none. The data of a verdict are four
+// bytes of code, then the name of a chain: see compile.VerdictData.
+func leadsTo(d *nftset.Set, data string) objectID {
+	switch {
+	case d.Object != "":
+		return objectID{Kind: d.Object, Name: data}
+	case d.Verdict && len(data) > 4:
+		return objectID{Kind: kindChain, Name: data[4:]}
+	default:
 		return objectID{}
 	}
-	return objectID{Kind: d.Object, Name: data}
 }

@@ -25,14 +25,15 @@ func checkInvariants(t tester, s *State) {
 		itemRefs[id] = map[objectID]int{}
 		for _, o := range tb.chains {
 			for _, sh := range o.shares {
-				for _, item := range sh.objects {
-					itemRefs[id][item]++
-				}
-				for _, name := range sh.chains {
-					chainRefs[objectName{id, name}]++
-				}
-				for _, name := range sh.sets {
-					setRefs[objectName{id, name}]++
+				for _, ref := range sh.refs {
+					switch ref.Kind {
+					case kindChain:
+						chainRefs[objectName{id, ref.Name}]++
+					case kindSet:
+						setRefs[objectName{id, ref.Name}]++
+					default:
+						itemRefs[id][ref]++
+					}
 				}
 				for _, r := range sh.rules {
 					for _, w := range r.rule.Writes {
@@ -47,11 +48,12 @@ func checkInvariants(t tester, s *State) {
 		for _, o := range tb.sets {
 			for _, sh := range o.shares {
 				for _, e := range sh.elements.all() {
-					if item := leadsToObject(sh.decl, e.Data); item.Name != "" {
-						itemRefs[id][item]++
-					}
-					if name := verdictChain(e.Data); sh.decl.Verdict && name != "" {
-						chainRefs[objectName{id, name}]++
+					switch to := leadsTo(sh.decl, e.Data); {
+					case to.Name == "":
+					case to.Kind == kindChain:
+						chainRefs[objectName{id, to.Name}]++
+					default:
+						itemRefs[id][to]++
 					}
 				}
 			}
@@ -115,14 +117,14 @@ func checkObjects(t tester, tb *table, refs map[objectID]int) {
 	t.Helper()
 	for id, o := range tb.objects {
 		if want := refs[id]; o.refs != want || want > 0 && !o.exists() {
-			t.Errorf("table %s %s has %d references, want %d; exists: %t", tb.id, o.name, o.refs, want, o.exists())
+			t.Errorf("table %s %s has %d references, want %d; exists: %t", tb.id, o.id.Name, o.refs, want, o.exists())
 		}
 		if !slices.IsSortedFunc(o.shares, func(a, b *objectShare) int { return order(a.fragment, b.fragment) }) {
-			t.Errorf("table %s %s: shares are not in order", tb.id, o.name)
+			t.Errorf("table %s %s: shares are not in order", tb.id, o.id.Name)
 		}
 		for _, sh := range o.shares {
 			if h := sh.fragment.tables[tb.id]; h == nil || h.objects[id] != sh || !sh.decl.equal(o.decl()) {
-				t.Errorf("table %s %s: share of %s is not held or disagrees", tb.id, o.name, sh.fragment)
+				t.Errorf("table %s %s: share of %s is not held or disagrees", tb.id, o.id.Name, sh.fragment)
 			}
 		}
 	}
@@ -142,7 +144,7 @@ func order(a, b *fragment) int {
 func checkSet(t tester, table string, o *set) {
 	t.Helper()
 	if !slices.IsSortedFunc(o.shares, func(a, b *setShare) int { return order(a.fragment, b.fragment) }) {
-		t.Errorf("table %s set %s: shares are not in order", table, o.name)
+		t.Errorf("table %s set %s: shares are not in order", table, o.id.Name)
 	}
 	for _, sh := range o.shares {
 		shadowed := 0
@@ -152,10 +154,10 @@ func checkSet(t tester, table string, o *set) {
 			}
 		}
 		if sh.shadowed != shadowed {
-			t.Errorf("table %s set %s: share of %s has %d shadowed, want %d", table, o.name, sh.fragment, sh.shadowed, shadowed)
+			t.Errorf("table %s set %s: share of %s has %d shadowed, want %d", table, o.id.Name, sh.fragment, sh.shadowed, shadowed)
 		}
-		if h := sh.fragment.tables[o.table.id]; h == nil || h.sets[o.name] != sh || !sh.decl.Equal(o.decl()) {
-			t.Errorf("table %s set %s: share of %s is not held or disagrees", table, o.name, sh.fragment)
+		if h := sh.fragment.tables[o.table.id]; h == nil || h.sets[o.id.Name] != sh || !sh.decl.Equal(o.decl()) {
+			t.Errorf("table %s set %s: share of %s is not held or disagrees", table, o.id.Name, sh.fragment)
 		}
 	}
 	union, passive := map[string]bool{}, 0
@@ -168,7 +170,7 @@ func checkSet(t tester, table string, o *set) {
 		}
 	}
 	if want := len(union) - passive; len(o.lapsed) == 0 && (o.size() != want || len(o.inForce()) != want) {
-		t.Errorf("table %s set %s: size is %d and %d are in force, want %d", table, o.name, o.size(), len(o.inForce()), want)
+		t.Errorf("table %s set %s: size is %d and %d are in force, want %d", table, o.id.Name, o.size(), len(o.inForce()), want)
 	}
 	if o.pools == nil {
 		return
@@ -183,7 +185,7 @@ func checkSet(t tester, table string, o *set) {
 		}
 	}
 	if want.text() != o.pools.text() {
-		t.Errorf("table %s set %s: pools are %s, want %s", table, o.name, o.pools.text(), want.text())
+		t.Errorf("table %s set %s: pools are %s, want %s", table, o.id.Name, o.pools.text(), want.text())
 	}
 }
 
@@ -208,7 +210,7 @@ func stateText(s *State) string {
 			}
 			for _, name := range sortedKeys(h.chains) {
 				o, sh := h.table.chains[name], h.chains[name]
-				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d sets %v chains %v items %v\n", chainText(sh.decl), slices.Index(o.shares, sh), o.kernel != nil, o.refs, sh.sets, sh.chains, sh.objects)
+				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d refers to %v\n", chainText(sh.decl), slices.Index(o.shares, sh), o.kernel != nil, o.refs, sh.refs)
 				for _, r := range sh.rules {
 					fmt.Fprintf(&b, "   %p %x %q %v %t\n", r, r.rule.Fingerprint, r.owner, r.handle, r.adopted)
 				}

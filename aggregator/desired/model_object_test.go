@@ -2,10 +2,13 @@ package desired
 
 import (
 	"fmt"
+	"slices"
 
 	"pgregory.net/rapid"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 func itemRef(id nft.TableID, item objectID) string {
@@ -46,4 +49,29 @@ func drawItems(t *rapid.T, tu *TableUpdate) {
 			tu.PutFlowtables = append(tu.PutFlowtables, flowtable(named(ref).Name, "eth0", pick("eth1", "eth2")))
 		}
 	}
+}
+
+// ruleObjects are the objects and flowtables that a rule refers to.
+func ruleObjects(r *compile.Rule) []objectID {
+	ids := slices.Clone(r.Objects)
+	for _, name := range r.Flowtables {
+		ids = append(ids, objectID{Kind: kindFlowtable, Name: name})
+	}
+	return ids
+}
+
+// verdictChain returns the chain that a verdict map's data leads to, or "".
+func verdictChain(data string) string {
+	if len(data) <= 4 {
+		return ""
+	}
+	return data[4:]
+}
+
+// leadsToObject returns the object that an element of an object map leads to.
+func leadsToObject(d *nftset.Set, data string) objectID {
+	if d.Object == "" {
+		return objectID{}
+	}
+	return objectID{Kind: d.Object, Name: data}
 }

@@ -12,21 +12,12 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// kindFlowtable is the kind of flowtables among objects.
-const kindFlowtable nft.ObjectKind = "flowtable"
-
-// objectID names an object in its table. Each kind has its own names.
+// objectID names a part of a table. Each kind has its own names.
 type objectID = nftobject.Ref
 
 // object is the merge of one declaration without content: a named object or a
 // flowtable. It exists while a fragment declares it.
-type object struct {
-	shared[*objectShare]
-	id objectID
-	// kernel is the declaration in the kernel as of the last Accept; zero when it is
-	// not there.
-	kernel objectDecl
-}
+type object struct{ shared[*objectShare] }
 
 // objectShare is one fragment's declaration.
 type objectShare struct {
@@ -114,7 +105,7 @@ func compareObjectIDs(a, b objectID) int {
 func (t *table) object(id objectID) *object {
 	o, ok := t.objects[id]
 	if !ok {
-		o = &object{shared: shared[*objectShare]{node: node{name: describeObject(id), table: t, origin: -1}}, id: id}
+		o = &object{shared: shared[*objectShare]{node: node{id: id, table: t, origin: -1}}}
 		if t.objects == nil {
 			t.objects = map[objectID]*object{}
 		}
@@ -126,17 +117,19 @@ func (t *table) object(id objectID) *object {
 // decl is the declaration; all shares agree on it.
 func (o *object) decl() objectDecl { return o.shares[0].decl }
 
-// accept makes the present state the kernel's.
-func (o *object) accept() {
-	o.kernel = objectDecl{}
-	if o.exists() {
-		o.kernel = o.decl()
-	}
-}
+func (o *object) declared() any { return o.decl() }
+
+func (o *object) remade(before any) bool { return !before.(objectDecl).equal(o.decl()) }
+
+func (o *object) accept(*decision) {}
+
+func (o *object) settle() {}
+
+func (o *object) forget() { delete(o.table.objects, o.id) }
 
 // relinkObject adds a share to its object, or removes it.
 func (s *State) relinkObject(o *object, sh *objectShare, in bool) {
-	s.markObject(o)
+	s.mark(o)
 	s.stamp(&o.origin)
 	s.linkObject(o, sh, in)
 	s.undo = append(s.undo, func() { s.linkObject(o, sh, !in) })
@@ -145,16 +138,16 @@ func (s *State) relinkObject(o *object, sh *objectShare, in bool) {
 // linkObject is its own inverse and writes no journal.
 func (s *State) linkObject(o *object, sh *objectShare, in bool) {
 	s.work.Objects++
-	s.queueObject(o)
+	s.queue(o)
 	o.place(s, sh, in)
 	s.declared(o.table)
 }
 
 // redeclareObject changes a share's declaration.
 func (s *State) redeclareObject(o *object, sh *objectShare, d objectDecl) {
-	s.markObject(o)
+	s.mark(o)
 	s.stamp(&o.origin)
-	s.queueObject(o)
+	s.queue(o)
 	do(s, func(d objectDecl) {
 		s.charge(sh.fragment, sh.decl.usage(), -1)
 		s.charge(sh.fragment, d.usage(), +1)
@@ -166,15 +159,15 @@ func (s *State) redeclareObject(o *object, sh *objectShare, d objectDecl) {
 // putObject declares an object or flowtable.
 func (a *apply) putObject(h *holding, d objectDecl) {
 	o := h.table.object(d.id())
-	a.s.markObject(o)
+	a.s.mark(o)
 	a.s.work.Objects++
 	if other := o.conflict(h.fragment, func(sh *objectShare) bool { return !sh.decl.equal(d) }); other != nil {
 		if !other.fragment.orphan {
 			a.violate(ReasonConflict, o.at(), "declaration of %s contradicts that of %s (%s, not %s): declare it alike or use another name",
-				o.name, other.fragment, other.decl, d)
+				describeObject(o.id), other.fragment, other.decl, d)
 			return
 		}
-		a.deleteObject(a.s.orphan.tables[h.table.id], o.id)
+		a.giveUp(a.s.orphan.tables[h.table.id], o.id)
 	}
 	if sh, ok := h.objects[o.id]; ok {
 		if sh.decl != d {
@@ -187,14 +180,7 @@ func (a *apply) putObject(h *holding, d objectDecl) {
 		a.s.undo = append(a.s.undo, func() { delete(h.objects, o.id) })
 	}
 	if o.orphan() != nil {
-		a.deleteObject(a.s.orphan.tables[h.table.id], o.id)
-	}
-}
-
-// deleteObject gives up an object or flowtable.
-func (a *apply) deleteObject(h *holding, id objectID) {
-	if sh, ok := remove(a.s, h.objects, id); ok {
-		a.s.relinkObject(h.table.objects[id], sh, false)
+		a.giveUp(a.s.orphan.tables[h.table.id], o.id)
 	}
 }
 
@@ -221,30 +207,18 @@ func (tu *TableUpdate) objectDecls() []objectDecl {
 	return all
 }
 
-// objectChange is an object with the declaration that the kernel has.
-type objectChange struct {
-	object *object
-	before objectDecl
-}
-
-// anew reports whether an existing object must be made anew: the kernel cannot
-// change one in place.
-func (ic *objectChange) anew() bool {
-	return ic.before.given() && ic.object.exists() && !ic.before.equal(ic.object.decl())
-}
-
 // object plans the ops that bring an object to its declaration.
-func (p *planner) object(t nft.TableID, ic *objectChange) {
-	o := ic.object
-	if ic.before.given() && (!o.exists() || ic.anew()) {
+func (p *planner) object(o *object, c *partChange) {
+	t, anew := o.table.id, c.anew()
+	if c.before != nil && (!o.exists() || anew) {
 		p.counts.Objects++
-		if ic.before.flowtable != nil {
-			p.add(deleteObjects, o.origin, kernel.DeleteFlowtable{Table: t, Name: ic.before.flowtable.Name})
+		if o.id.Kind == kindFlowtable {
+			p.add(deleteObjects, o.origin, kernel.DeleteFlowtable{Table: t, Name: o.id.Name})
 		} else {
 			p.add(deleteObjects, o.origin, kernel.DeleteObject{Table: t, Ref: o.id})
 		}
 	}
-	if !o.exists() || ic.before.given() && !ic.anew() {
+	if !o.exists() || c.before != nil && !anew {
 		return
 	}
 	p.counts.Objects++
@@ -255,20 +229,21 @@ func (p *planner) object(t nft.TableID, ic *objectChange) {
 	}
 }
 
-// ruleObjects are the objects and flowtables that a rule refers to.
-func ruleObjects(r *compile.Rule) []objectID {
-	if len(r.Flowtables) == 0 {
-		return r.Objects
+// appendReferences appends the parts of the table that a rule refers to.
+func appendReferences(ids []objectID, r *compile.Rule) []objectID {
+	named := func(kind nft.ObjectKind, names []string) {
+		for _, name := range names {
+			ids = append(ids, objectID{Kind: kind, Name: name})
+		}
 	}
-	ids := slices.Clone(r.Objects)
-	for _, name := range r.Flowtables {
-		ids = append(ids, objectID{Kind: kindFlowtable, Name: name})
-	}
-	return ids
+	named(kindSet, r.Sets)
+	named(kindChain, r.Chains)
+	named(kindFlowtable, r.Flowtables)
+	return append(ids, r.Objects...)
 }
 
-// uniqueObjects sorts IDs and removes repeats.
-func uniqueObjects(ids []objectID) []objectID {
+// sortIDs sorts IDs and removes repeats.
+func sortIDs(ids []objectID) []objectID {
 	slices.SortFunc(ids, compareObjectIDs)
 	return slices.Compact(ids)
 }

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/weft-proxy/weft/conntrack"
@@ -48,18 +49,10 @@ func (s *State) Plan() *Plan {
 	p := newPlanner(s)
 	slices.SortFunc(s.dirty, func(a, b *table) int { return compareTables(a.id, b.id) })
 	for _, t := range s.dirty {
-		slices.SortFunc(t.dirtyChains, func(a, b *chain) int { return a.compare(&b.node) })
-		slices.SortFunc(t.dirtySets, func(a, b *set) int { return a.compare(&b.node) })
-		slices.SortFunc(t.dirtyObjects, func(a, b *object) int { return a.compare(&b.node) })
-		tc := tableChange{table: t, before: t.kernel, asleep: t.asleep}
-		for _, o := range t.dirtyChains {
-			tc.chains = append(tc.chains, chainChange{chain: o, before: o.kernel, rules: o.rules})
-		}
-		for _, o := range t.dirtySets {
-			tc.sets = append(tc.sets, setChange{set: o, before: o.kernel, touched: o.touched})
-		}
-		for _, o := range t.dirtyObjects {
-			tc.objects = append(tc.objects, objectChange{object: o, before: o.kernel})
+		slices.SortFunc(t.dirtyParts, compareParts)
+		tc := tableChange{table: t, before: t.kernel, asleep: t.asleep, parts: make([]partChange, 0, len(t.dirtyParts))}
+		for _, o := range t.dirtyParts {
+			tc.parts = append(tc.parts, changeOf(o))
 		}
 		p.table(&tc)
 	}
@@ -72,30 +65,40 @@ type tableChange struct {
 	// before is true if the kernel has the table, asleep if the table is dormant
 	// there.
 	before, asleep bool
-	chains         []chainChange
-	sets           []setChange
-	objects        []objectChange
-	// forced has the objects that are made anew: whatever refers to them must be
+	parts          []partChange
+	// forced has the parts that are made anew: whatever refers to them must be
 	// deleted before and added again after. forcedBy is the last update that made one
 	// of them so.
-	forced   map[Place]bool
+	forced   map[objectID]bool
 	forcedBy int
 }
 
-// chainChange is a chain with what the kernel has of it.
-type chainChange struct {
-	chain  *chain
-	before *nftobject.Chain
-	rules  []*slot
-}
-
-// setChange is a set with what the kernel has of it. touched has every key that
-// may differ. For a new set only its origins matter.
-type setChange struct {
-	set     *set
-	before  *nftset.Set
+// partChange is a part with what the kernel has of it.
+type partChange struct {
+	part
+	// before is the declaration in the kernel, nil if it is not there.
+	before any
+	// rules are those that the kernel has in a chain.
+	rules []*slot
+	// touched has every key of a set that may differ. For a new set only its origins
+	// matter.
 	touched map[string]touch
 }
+
+// changeOf returns a part with what the kernel has of it as of the last Accept.
+func changeOf(o part) partChange {
+	c := partChange{part: o, before: o.base().kernel}
+	switch o := o.(type) {
+	case *chain:
+		c.rules = o.rules
+	case *set:
+		c.touched = o.touched
+	}
+	return c
+}
+
+// anew reports whether an existing part must be made anew.
+func (c *partChange) anew() bool { return c.before != nil && c.exists() && c.remade(c.before) }
 
 // phase is the position of an op in the batch. An op that needs an object comes
 // after the object is added and before it is deleted. All deletions come first,
@@ -188,15 +191,11 @@ func (p *planner) finish() *Plan {
 
 func (p *planner) table(tc *tableChange) {
 	t := tc.table
-	p.s.work.Objects += uint64(len(tc.chains) + len(tc.sets) + len(tc.objects))
-	for i := range tc.sets {
-		sc := &tc.sets[i]
-		sc.set.stale(sc.before, sc.touched, func(st conntrack.Change, deserted bool) {
-			p.stale = append(p.stale, st)
-			if deserted {
-				p.deserted = append(p.deserted, st)
-			}
-		})
+	p.s.work.Objects += uint64(len(tc.parts))
+	for i := range tc.parts {
+		if o, ok := tc.parts[i].part.(*set); ok {
+			p.staleFlows(o, &tc.parts[i])
+		}
 	}
 	switch {
 	case !t.exists() && !tc.before:
@@ -219,136 +218,92 @@ func (p *planner) table(tc *tableChange) {
 
 // content plans the ops for everything in a table.
 func (p *planner) content(tc *tableChange) {
-	for i := range tc.objects {
-		p.object(tc.table.id, &tc.objects[i])
-	}
-	for i := range tc.sets {
-		p.set(tc, &tc.sets[i])
-	}
-	for i := range tc.chains {
-		p.chain(tc, &tc.chains[i])
+	for i := range tc.parts {
+		switch c := &tc.parts[i]; o := c.part.(type) {
+		case *chain:
+			p.chain(tc, o, c)
+		case *set:
+			p.set(tc, o, c)
+		case *object:
+			p.object(o, c)
+		default:
+			panic(fmt.Sprintf("desired: part %T is unknown", o))
+		}
 	}
 }
 
-// force finds the objects of a table that are made anew, and adds what refers
+// force finds the parts of a table that are made anew, and adds what refers
 // to them to the change.
 func (p *planner) force(tc *tableChange) {
-	for i := range tc.sets {
-		if sc := &tc.sets[i]; sc.anew() {
-			tc.anew(sc.set.at(), sc.set.origin)
-		}
-	}
 	leads := false
-	for i := range tc.chains {
-		if cc := &tc.chains[i]; cc.anew() {
-			tc.anew(cc.chain.at(), cc.chain.origin)
-			leads = true
-		}
-	}
-	for i := range tc.objects {
-		if oc := &tc.objects[i]; oc.anew() {
-			tc.anew(oc.object.at(), oc.object.origin)
-			leads = true
+	for i := range tc.parts {
+		if c := &tc.parts[i]; c.anew() {
+			if tc.forced == nil {
+				tc.forced = map[objectID]bool{}
+			}
+			n := c.base()
+			tc.forced[n.id] = true
+			tc.forcedBy = max(tc.forcedBy, n.origin)
+			leads = leads || n.id.Kind != kindSet
 		}
 	}
 	if tc.forced == nil {
 		return
 	}
-	chains := map[*chain]bool{}
-	for i := range tc.chains {
-		chains[tc.chains[i].chain] = true
+	there := map[part]bool{}
+	for i := range tc.parts {
+		there[tc.parts[i].part] = true
 	}
-	for _, name := range sortedKeys(tc.table.chains) {
-		o := tc.table.chains[name]
+	for _, o := range tc.table.parts() {
 		p.s.work.Objects++
-		if !chains[o] && o.exists() && slices.ContainsFunc(o.rules, tc.forcesRule) {
-			p.s.markChain(o)
-			tc.chains = append(tc.chains, chainChange{chain: o, before: o.kernel, rules: o.rules})
+		if there[o] || !o.exists() {
+			continue
 		}
-	}
-	if leads {
-		p.forceMaps(tc)
-	}
-}
-
-// anew records that an object is made anew by an update.
-func (tc *tableChange) anew(at Place, origin int) {
-	if tc.forced == nil {
-		tc.forced = map[Place]bool{}
-	}
-	tc.forced[at] = true
-	tc.forcedBy = max(tc.forcedBy, origin)
-}
-
-// forceMaps adds the maps that may lead to objects that are made anew.
-func (p *planner) forceMaps(tc *tableChange) {
-	sets := map[*set]bool{}
-	for i := range tc.sets {
-		sets[tc.sets[i].set] = true
-	}
-	for _, name := range sortedKeys(tc.table.sets) {
-		o := tc.table.sets[name]
-		p.s.work.Objects++
-		if !sets[o] && o.exists() && hasTargets(o.decl()) {
-			tc.sets = append(tc.sets, setChange{set: o, before: o.kernel, touched: o.touched})
+		switch o := o.(type) {
+		case *chain:
+			if slices.ContainsFunc(o.rules, tc.forcesRule) {
+				p.s.mark(o)
+				tc.parts = append(tc.parts, changeOf(o))
+			}
+		case *set:
+			if leads && hasTargets(o.decl()) {
+				tc.parts = append(tc.parts, changeOf(o))
+			}
 		}
 	}
 }
 
-// forcesRule reports whether a rule refers to an object that is made anew.
+// forcesRule reports whether a rule refers to a part that is made anew.
 func (tc *tableChange) forcesRule(r *slot) bool {
-	if tc.forced == nil {
-		return false
-	}
-	forces := func(kind string) func(string) bool {
-		return func(name string) bool { return tc.forced[Place{Table: tc.table.id, Kind: kind, Name: name}] }
-	}
-	return slices.ContainsFunc(r.rule.Sets, forces("set")) || slices.ContainsFunc(r.rule.Chains, forces("chain")) ||
-		slices.ContainsFunc(ruleObjects(r.rule), func(id objectID) bool { return forces(string(id.Kind))(id.Name) })
+	return tc.forced != nil && slices.ContainsFunc(appendReferences(nil, r.rule), func(id objectID) bool { return tc.forced[id] })
 }
 
-// forcesElement reports whether a map's element leads to an object that is made
+// forcesElement reports whether a map's element leads to a part that is made
 // anew.
 func (tc *tableChange) forcesElement(d *nftset.Set, e *nftset.Element) bool {
-	if tc.forced == nil || !hasTargets(d) {
-		return false
-	}
-	at := Place{Table: tc.table.id, Kind: "chain", Name: verdictChain(e.Data)}
-	if id := leadsToObject(d, e.Data); id.Name != "" {
-		at.Kind, at.Name = string(id.Kind), id.Name
-	}
-	return tc.forced[at]
+	return tc.forced != nil && tc.forced[leadsTo(d, e.Data)]
 }
 
-// anew reports whether an existing object must be made anew.
-func (cc *chainChange) anew() bool {
-	return cc.before != nil && cc.chain.exists() && !updatable(cc.before, cc.chain.decl())
-}
-
-func (sc *setChange) anew() bool {
-	return sc.before != nil && sc.set.exists() && sc.before != sc.set.decl() && !sc.before.Equal(sc.set.decl())
-}
-
-func (p *planner) chain(tc *tableChange, cc *chainChange) {
-	o, t := cc.chain, tc.table.id
+func (p *planner) chain(tc *tableChange, o *chain, cc *partChange) {
+	t := tc.table.id
 	switch {
 	case !o.exists():
 		if cc.before == nil {
 			return
 		}
 		p.counts.Chains++
-		p.rules(tc, cc, nil)
-		p.add(deleteChains, o.origin, kernel.DeleteChain{Table: t, Name: o.name})
+		p.rules(tc, o, cc, nil)
+		p.add(deleteChains, o.origin, kernel.DeleteChain{Table: t, Name: o.id.Name})
 		return
 	case cc.anew():
 		p.counts.Chains += 2
-		p.add(deleteChains, o.origin, kernel.DeleteChain{Table: t, Name: o.name})
+		p.add(deleteChains, o.origin, kernel.DeleteChain{Table: t, Name: o.id.Name})
 		p.add(addChains, o.origin, kernel.AddChain{Table: t, Chain: o.decl()})
-	case cc.before == nil || !equalChain(cc.before, o.decl()):
+	case cc.before == nil || !equalChain(cc.before.(*nftobject.Chain), o.decl()):
 		p.counts.Chains++
 		p.add(addChains, o.origin, kernel.AddChain{Table: t, Chain: o.decl()})
 	}
-	p.rules(tc, cc, o.merged())
+	p.rules(tc, o, cc, o.merged())
 }
 
 // ruleOrigin is the update that a change of a rule comes from.
@@ -363,8 +318,8 @@ func (tc *tableChange) ruleOrigin(o *chain, r *slot) int {
 }
 
 // rules plans the ops that turn a chain's rules into after.
-func (p *planner) rules(tc *tableChange, cc *chainChange, after []*slot) {
-	o, t := cc.chain, tc.table.id
+func (p *planner) rules(tc *tableChange, o *chain, cc *partChange, after []*slot) {
+	t := tc.table.id
 	p.s.work.Rules += uint64(len(cc.rules) + len(after))
 	keep := func(r *slot) bool { return !tc.forcesRule(r) }
 	if cc.anew() {
@@ -381,7 +336,7 @@ func (p *planner) rules(tc *tableChange, cc *chainChange, after []*slot) {
 	for i, r := range cc.rules {
 		if !kept[i] {
 			p.counts.RulesDeleted++
-			p.add(deleteRules, tc.ruleOrigin(o, r), kernel.DeleteRule{Table: t, Chain: o.name, Handle: r.handle})
+			p.add(deleteRules, tc.ruleOrigin(o, r), kernel.DeleteRule{Table: t, Chain: o.id.Name, Handle: r.handle})
 		}
 	}
 	var prev *kernel.Handle
@@ -397,7 +352,7 @@ func (p *planner) rules(tc *tableChange, cc *chainChange, after []*slot) {
 		}
 		h := &kernel.Handle{}
 		p.counts.RulesAdded++
-		p.add(addRules, tc.ruleOrigin(o, r), kernel.AddRule{Table: t, Chain: o.name, Rule: r.rule, Owner: r.owner, After: prev, Handle: h})
+		p.add(addRules, tc.ruleOrigin(o, r), kernel.AddRule{Table: t, Chain: o.id.Name, Rule: r.rule, Owner: r.owner, After: prev, Handle: h})
 		p.decision.handles = append(p.decision.handles, assignment{r, h})
 		prev = h
 	}

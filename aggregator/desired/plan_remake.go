@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
 // SetFixedFlags says whether the kernel refuses to change the flags of an existing
@@ -32,9 +33,9 @@ func (p *planner) reflag(tc *tableChange) bool {
 // changesBases reports whether base chains are deleted or changed. The kernel
 // refuses that in a batch that changes the flags of their table.
 func (tc *tableChange) changesBases() bool {
-	return slices.ContainsFunc(tc.chains, func(cc chainChange) bool {
-		o := cc.chain
-		return cc.before != nil && cc.before.Base != nil && (!o.exists() || !equalChain(cc.before, o.decl()))
+	return slices.ContainsFunc(tc.parts, func(c partChange) bool {
+		before, ok := c.before.(*nftobject.Chain)
+		return ok && before.Base != nil && (!c.exists() || !equalChain(before, c.declared().(*nftobject.Chain)))
 	})
 }
 
@@ -52,18 +53,11 @@ func (t *table) known() bool {
 // whole returns everything in a table, as a change from nothing.
 func (s *State) whole(t *table) *tableChange {
 	tc := &tableChange{table: t, forcedBy: -1}
-	for _, id := range sortedObjects(t.objects) {
-		s.markObject(t.objects[id])
-		tc.objects = append(tc.objects, objectChange{object: t.objects[id]})
-	}
-	for _, name := range sortedKeys(t.chains) {
-		s.markChain(t.chains[name])
-		tc.chains = append(tc.chains, chainChange{chain: t.chains[name]})
-	}
-	for _, name := range sortedKeys(t.sets) {
-		o := t.sets[name]
-		s.markSet(o)
-		tc.sets = append(tc.sets, setChange{set: o, touched: o.touched})
+	for _, o := range t.parts() {
+		s.mark(o)
+		c := changeOf(o)
+		c.before, c.rules = nil, nil
+		tc.parts = append(tc.parts, c)
 	}
 	return tc
 }

@@ -4,31 +4,32 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // set plans the ops that bring a set to its declaration and elements.
-func (p *planner) set(tc *tableChange, sc *setChange) {
-	o, t := sc.set, tc.table.id
+func (p *planner) set(tc *tableChange, o *set, sc *partChange) {
+	t := tc.table.id
 	switch {
 	case !o.exists():
 		if sc.before != nil {
 			p.counts.Sets++
-			p.deleteSet(tc, sc)
+			p.deleteSet(o, sc.before.(*nftset.Set))
 		}
 		return
 	case sc.anew():
 		p.counts.Sets += 2
-		p.deleteSet(tc, sc)
+		p.deleteSet(o, sc.before.(*nftset.Set))
 		p.add(addSets, o.origin, kernel.AddSet{Table: t, Set: o.decl()})
-		p.allElements(tc, sc)
+		p.allElements(tc, o, sc)
 	case sc.before == nil:
 		p.counts.Sets++
 		p.add(addSets, o.origin, kernel.AddSet{Table: t, Set: o.decl()})
-		p.allElements(tc, sc)
+		p.allElements(tc, o, sc)
 	default:
-		p.changedElements(tc, sc)
+		p.changedElements(tc, o, sc)
 		if o.purges() {
 			p.purges = append(p.purges, Purge{Table: t, Decl: o.decl()})
 		}
@@ -37,24 +38,23 @@ func (p *planner) set(tc *tableChange, sc *setChange) {
 
 // deleteSet deletes a set. On older kernels maps let go of the chains and objects
 // that they lead to only when they are emptied first.
-func (p *planner) deleteSet(tc *tableChange, sc *setChange) {
-	o, t := sc.set, tc.table.id
-	if hasTargets(sc.before) {
-		p.add(deleteSets, o.origin, kernel.FlushSet{Table: t, Name: o.name})
+func (p *planner) deleteSet(o *set, before *nftset.Set) {
+	t := o.table.id
+	if hasTargets(before) {
+		p.add(deleteSets, o.origin, kernel.FlushSet{Table: t, Name: o.id.Name})
 	}
-	p.add(deleteSets, o.origin, kernel.DeleteSet{Table: t, Name: o.name})
+	p.add(deleteSets, o.origin, kernel.DeleteSet{Table: t, Name: o.id.Name})
 }
 
 // allElements adds all elements of a set that is new.
-func (p *planner) allElements(tc *tableChange, sc *setChange) {
-	o := sc.set
+func (p *planner) allElements(tc *tableChange, o *set, sc *partChange) {
 	var b elementBatch
 	if !p.repair && len(o.shares) == 1 && len(sc.touched) == 0 && o.shares[0].fresh != nil {
 		// All of it is one update's, in that update's order.
 		b.take(o.shares[0].origin, o.shares[0].fresh)
 	} else {
 		for _, sh := range o.shares {
-			p.shareElements(sc, sh, &b)
+			p.shareElements(o, sc, sh, &b)
 		}
 		for _, id := range sortedKeys(sc.touched) {
 			p.s.work.Keys++
@@ -69,17 +69,17 @@ func (p *planner) allElements(tc *tableChange, sc *setChange) {
 // shareElements adds the elements that are a share's own and come from the
 // update that brought the share: not those of another share, and not those
 // touched later. A Diff touches other elements, so it cannot use fresh.
-func (p *planner) shareElements(sc *setChange, sh *setShare, b *elementBatch) {
+func (p *planner) shareElements(o *set, sc *partChange, sh *setShare, b *elementBatch) {
 	if sh.passive {
 		return
 	}
 	origin := sh.origin
 	if origin < 0 {
-		origin = sc.set.origin
+		origin = o.origin
 	}
 	add := func(id string) {
 		p.s.work.Keys++
-		if _, ok := sc.touched[id]; ok || sc.set.winner(id) != sh {
+		if _, ok := sc.touched[id]; ok || o.winner(id) != sh {
 			return
 		}
 		e, _ := sh.elements.get(id)
@@ -98,8 +98,7 @@ func (p *planner) shareElements(sc *setChange, sh *setShare, b *elementBatch) {
 
 // changedElements deletes and adds the touched keys that differ, and the
 // elements that lead to objects that are made anew.
-func (p *planner) changedElements(tc *tableChange, sc *setChange) {
-	o := sc.set
+func (p *planner) changedElements(tc *tableChange, o *set, sc *partChange) {
 	var del, add elementBatch
 	d := o.decl()
 	for _, id := range sortedKeys(sc.touched) {
@@ -117,7 +116,7 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 		}
 	}
 	if tc.forced != nil && hasTargets(d) {
-		p.forcedElements(tc, sc, &del, &add)
+		p.forcedElements(tc, o, sc, &del, &add)
 	}
 	for _, g := range del {
 		p.counts.ElementsDeleted += len(g.elements)
@@ -129,15 +128,15 @@ func (p *planner) changedElements(tc *tableChange, sc *setChange) {
 // forcedElements deletes and adds again the untouched elements that lead to
 // objects that are made anew. They come from the update that changed the
 // object.
-func (p *planner) forcedElements(tc *tableChange, sc *setChange, del, add *elementBatch) {
-	for _, sh := range sc.set.shares {
+func (p *planner) forcedElements(tc *tableChange, o *set, sc *partChange, del, add *elementBatch) {
+	for _, sh := range o.shares {
 		for _, id := range sh.elements.ids() {
 			p.s.work.Keys++
 			e, _ := sh.elements.get(id)
-			if _, ok := sc.touched[id]; ok || !tc.forcesElement(sh.decl, &e) || sc.set.winner(id) != sh {
+			if _, ok := sc.touched[id]; ok || !tc.forcesElement(sh.decl, &e) || o.winner(id) != sh {
 				continue
 			}
-			origin := tc.table.leadsOrigin(sh.decl, e.Data)
+			origin := tc.table.part(leadsTo(sh.decl, e.Data)).base().origin
 			del.add(origin, e)
 			add.add(origin, e)
 		}
@@ -181,11 +180,13 @@ func (b *elementBatch) group(origin int) *elementGroup {
 	return &(*b)[i]
 }
 
-// leadsOrigin returns the update that changed the object that an element leads
-// to.
-func (t *table) leadsOrigin(d *nftset.Set, data string) int {
-	if id := leadsToObject(d, data); id.Name != "" {
-		return t.objects[id].origin
-	}
-	return t.chains[verdictChain(data)].origin
+// staleFlows adds the flows that a change of a map makes stale.
+func (p *planner) staleFlows(o *set, c *partChange) {
+	before, _ := c.before.(*nftset.Set)
+	o.stale(before, c.touched, func(st conntrack.Change, deserted bool) {
+		p.stale = append(p.stale, st)
+		if deserted {
+			p.deserted = append(p.deserted, st)
+		}
+	})
 }

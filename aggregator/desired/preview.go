@@ -77,12 +77,18 @@ func (s *State) before(op kernel.Op, rules map[objectName]map[*kernel.Handle]*co
 		o := s.tables[op.Table].chains[op.Chain]
 		return Before{Head: true}, op.After == nil && o.kernel != nil && len(o.rules) > 0
 	case kernel.DeleteSet:
-		return Before{Set: s.tables[op.Table].sets[op.Name].kernel}, true
+		return Before{Set: s.kernelSet(op.Table, op.Name)}, true
 	case kernel.FlushSet:
-		return Before{Set: s.tables[op.Table].sets[op.Name].kernel}, true
+		return Before{Set: s.kernelSet(op.Table, op.Name)}, true
 	default:
 		return Before{}, false
 	}
+}
+
+// kernelSet returns the declaration that the kernel has of a set.
+func (s *State) kernelSet(table nft.TableID, name string) *nftset.Set {
+	d, _ := s.tables[table].sets[name].kernel.(*nftset.Set)
+	return d
 }
 
 // appendShadows appends the elements in which the fragment disagrees with

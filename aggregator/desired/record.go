@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
 )
 
 // Record says which fragments have a share in which objects, which a dump of
@@ -51,14 +52,6 @@ type ObjectRecord struct {
 
 func (r ObjectRecord) id() objectID { return objectID{Kind: nft.ObjectKind(r.Kind), Name: r.Name} }
 
-func recordObjects(ids []objectID) []ObjectRecord {
-	var all []ObjectRecord
-	for _, id := range ids {
-		all = append(all, ObjectRecord{Kind: string(id.Kind), Name: id.Name})
-	}
-	return all
-}
-
 // ChainRecord is a fragment's share of a chain, with the sets, chains and objects
 // that its rules there refer to.
 type ChainRecord struct {
@@ -66,6 +59,31 @@ type ChainRecord struct {
 	Sets    []string       `json:"sets,omitempty"`
 	Chains  []string       `json:"chains,omitempty"`
 	Objects []ObjectRecord `json:"objects,omitempty"`
+}
+
+// recordChain returns the record of a share of a chain.
+func recordChain(name string, sh *chainShare) ChainRecord {
+	r := ChainRecord{Name: name}
+	for _, id := range sh.refs {
+		switch id.Kind {
+		case kindSet:
+			r.Sets = append(r.Sets, id.Name)
+		case kindChain:
+			r.Chains = append(r.Chains, id.Name)
+		default:
+			r.Objects = append(r.Objects, ObjectRecord{Kind: string(id.Kind), Name: id.Name})
+		}
+	}
+	return r
+}
+
+// references returns what the rules of a recorded share refer to.
+func (r *ChainRecord) references() []objectID {
+	ids := appendReferences(nil, &compile.Rule{Sets: r.Sets, Chains: r.Chains})
+	for _, o := range r.Objects {
+		ids = append(ids, o.id())
+	}
+	return ids
 }
 
 // SetRecord is a fragment's share of a set or map.
@@ -93,12 +111,12 @@ func (s *State) Record() Record {
 		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority, Lifetime: s.recordedLifetime(f).String(), Expires: f.expires}
 		for _, h := range f.holdings() {
 			s.work.Objects += uint64(len(h.chains) + len(h.sets) + len(h.objects))
-			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant, Objects: recordObjects(sortedObjects(h.objects))}
+			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant}
+			for _, id := range sortedObjects(h.objects) {
+				tr.Objects = append(tr.Objects, ObjectRecord{Kind: string(id.Kind), Name: id.Name})
+			}
 			for _, name := range sortedKeys(h.chains) {
-				sh := h.chains[name]
-				tr.Chains = append(tr.Chains, ChainRecord{
-					Name: name, Sets: slices.Clone(sh.sets), Chains: slices.Clone(sh.chains), Objects: recordObjects(sh.objects),
-				})
+				tr.Chains = append(tr.Chains, recordChain(name, h.chains[name]))
 			}
 			for _, name := range sortedKeys(h.sets) {
 				sh := h.sets[name]

@@ -1,8 +1,8 @@
 package desired
 
 import (
+	"cmp"
 	"fmt"
-	nftobject "github.com/weft-proxy/weft/nft/object"
 	"slices"
 	"strings"
 
@@ -21,22 +21,16 @@ type reference struct {
 	serial uint64
 }
 
-// target is the object that references lead to: one of these.
-type target struct {
-	set, chain string
-	object     objectID
-}
-
-// references finds the places that refer to a set, chain or object. It looks at
+// references finds the places that refer to a part of the table. It looks at
 // the whole table, so it is only for errors and for changed declarations.
-func (t *table) references(to target) []reference {
+func (t *table) references(to objectID) []reference {
 	var refs []reference
 	for _, name := range sortedKeys(t.chains) {
 		for _, sh := range t.chains[name].shares {
 			refs = sh.references(refs, t.chains[name].at(), to)
 		}
 	}
-	if to.set != "" {
+	if to.Kind == kindSet {
 		return refs
 	}
 	for _, name := range sortedKeys(t.sets) {
@@ -55,8 +49,8 @@ func (t *table) references(to target) []reference {
 	return refs
 }
 
-func (sh *chainShare) references(refs []reference, at Place, to target) []reference {
-	if !slices.Contains(sh.sets, to.set) && !slices.Contains(sh.chains, to.chain) && !slices.Contains(sh.objects, to.object) {
+func (sh *chainShare) references(refs []reference, at Place, to objectID) []reference {
+	if !slices.Contains(sh.refs, to) {
 		return refs
 	}
 	for i, r := range sh.rules {
@@ -64,7 +58,7 @@ func (sh *chainShare) references(refs []reference, at Place, to target) []refere
 			// Which of them it is, only the record of all of them tells.
 			return append(refs, reference{fragment: sh.fragment, at: at, slot: r, serial: sh.serial})
 		}
-		if r.refersTo(to) {
+		if slices.Contains(appendReferences(nil, r.rule), to) {
 			at.Rule = i + 1
 			refs = append(refs, reference{fragment: sh.fragment, at: at, slot: r, serial: sh.serial})
 		}
@@ -72,22 +66,10 @@ func (sh *chainShare) references(refs []reference, at Place, to target) []refere
 	return refs
 }
 
-func (r *slot) refersTo(to target) bool {
-	return slices.Contains(r.rule.Sets, to.set) || slices.Contains(r.rule.Chains, to.chain) || slices.Contains(ruleObjects(r.rule), to.object)
-}
-
-// leadsTo reports whether a map's element leads to a target.
-func leadsTo(d *nftset.Set, e *nftset.Element, to target) bool {
-	if to.object.Name != "" {
-		return leadsToObject(d, e.Data) == to.object
-	}
-	return d.Verdict && verdictChain(e.Data) == to.chain
-}
-
-// leading returns the first key of a share that leads to a target, and how many do.
-func (sh *setShare) leading(to target) (first string, n int) {
+// leading returns the first key of a share that leads to a part, and how many do.
+func (sh *setShare) leading(to objectID) (first string, n int) {
 	for id, e := range sh.elements.all() {
-		if leadsTo(sh.decl, &e, to) {
+		if leadsTo(sh.decl, e.Data) == to {
 			if n == 0 || id < first {
 				first = id
 			}
@@ -100,32 +82,25 @@ func (sh *setShare) leading(to target) (first string, n int) {
 // checkReferences finds references that the change would leave without a
 // target.
 func (a *apply) checkReferences() {
-	slices.SortFunc(a.s.checkChains, func(x, y check[*chain, *nftobject.Chain]) int { return x.object.compare(&y.object.node) })
-	slices.SortFunc(a.s.checkSets, func(x, y check[*set, *nftset.Set]) int { return x.object.compare(&y.object.node) })
-	for _, c := range a.s.checkChains {
-		o := c.object
-		if o.refs <= 0 || o.exists() && o.decl().Base == nil {
-			continue
-		}
-		a.blame(o.at(), o.refs, o.table.references(target{chain: o.name}), o.exists())
-	}
-	for _, c := range a.s.checkSets {
-		o := c.object
-		if o.refs > 0 && !o.exists() {
-			a.blame(o.at(), o.refs, o.table.references(target{set: o.name}), false)
+	slices.SortFunc(a.s.checks, func(x, y check) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), compareParts(x, y)) })
+	for _, c := range a.s.checks {
+		o, isChain := c.part.(*chain)
+		base := isChain && o.exists() && o.decl().Base != nil
+		if n := c.base(); n.refs > 0 && (base || !c.exists()) {
+			a.blame(c.at(), n.refs, n.table.references(n.id), base)
 		}
 	}
-	a.checkObjects()
 }
 
-// checkObjects finds references to objects and flowtables that are not there.
-func (a *apply) checkObjects() {
-	slices.SortFunc(a.s.checkObjects, func(x, y check[*object, objectDecl]) int { return x.object.compare(&y.object.node) })
-	for _, c := range a.s.checkObjects {
-		o := c.object
-		if o.refs > 0 && !o.exists() {
-			a.blame(o.at(), o.refs, o.table.references(target{object: o.id}), false)
-		}
+// rank has violations name chains first, then sets, then objects.
+func (c check) rank() int {
+	switch c.base().id.Kind {
+	case kindChain:
+		return 0
+	case kindSet:
+		return 1
+	default:
+		return 2
 	}
 }
 
@@ -178,52 +153,29 @@ func dependents(refs []reference) string {
 	return strings.Join(parts, ", ")
 }
 
-// checkRedeclared finds rules that do not survive a new declaration of a set:
-// those compiled for other types, and those that cannot be added again
-// because only their handle is known.
+// checkRedeclared finds rules that do not survive a new declaration of what they
+// refer to: those compiled against a set of other types, and those that cannot be
+// added again because only their handle is known.
 func (a *apply) checkRedeclared() {
-	for _, c := range a.s.checkSets {
-		o := c.object
-		if c.old == nil || !o.exists() || o.refs <= 0 || c.old == o.decl() || c.old.Equal(o.decl()) {
+	for _, c := range a.s.checks {
+		n := c.base()
+		if c.old == nil || !c.exists() || n.refs <= 0 || !c.remade(c.old) {
 			continue
 		}
-		compatible := sameTypes(c.old, o.decl())
+		compatible, change := true, ""
+		if o, ok := c.part.(*set); ok {
+			old := c.old.(*nftset.Set)
+			compatible, change = sameTypes(old, o.decl()), " ("+difference(old, o.decl())+")"
+		}
 		var stuck []reference
-		for _, ref := range o.table.references(target{set: o.name}) {
-			if ref.slot.adopted || !compatible && ref.serial != a.s.serial {
+		for _, ref := range n.table.references(n.id) {
+			if ref.slot != nil && (ref.slot.adopted || !compatible && ref.serial != a.s.serial) {
 				stuck = append(stuck, ref)
 			}
 		}
 		if len(stuck) > 0 {
-			a.violate(ReasonConflict, o.at(), "declaration of set %s changes (%s) while it is in use: %s",
-				o.name, difference(c.old, o.decl()), dependents(stuck))
+			a.violate(ReasonConflict, c.at(), "declaration of %s changes%s while it is in use: %s", c.at().inTable(), change, dependents(stuck))
 		}
-	}
-	for _, c := range a.s.checkChains {
-		o := c.object
-		if c.old != nil && o.exists() && o.refs > 0 && !updatable(c.old, o.decl()) {
-			a.checkStuck(o.table, o.at(), target{chain: o.name})
-		}
-	}
-	for _, c := range a.s.checkObjects {
-		o := c.object
-		if c.old.given() && o.exists() && o.refs > 0 && !c.old.equal(o.decl()) {
-			a.checkStuck(o.table, o.at(), target{object: o.id})
-		}
-	}
-}
-
-// checkStuck reports rules that cannot be added again although they refer to an
-// object that is made anew.
-func (a *apply) checkStuck(t *table, at Place, to target) {
-	var stuck []reference
-	for _, ref := range t.references(to) {
-		if ref.slot != nil && ref.slot.adopted {
-			stuck = append(stuck, ref)
-		}
-	}
-	if len(stuck) > 0 {
-		a.violate(ReasonConflict, at, "declaration of %s changes while it is in use: %s", at.inTable(), dependents(stuck))
 	}
 }
 

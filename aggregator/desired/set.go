@@ -11,9 +11,6 @@ import (
 // each key the first share that has it decides. There is no merged copy.
 type set struct {
 	shared[*setShare]
-	// kernel is the declaration in the kernel as of the last Accept; nil when
-	// it is not there.
-	kernel *nftset.Set
 	// touched has the keys whose merged element has changed since the last
 	// Accept. Where kernel is nil nothing was there before, and it only says
 	// which update an element comes from that is not its share's first.
@@ -89,7 +86,7 @@ type change struct {
 func (t *table) set(name string) *set {
 	o, ok := t.sets[name]
 	if !ok {
-		o = &set{shared: shared[*setShare]{node: node{name: name, table: t}}}
+		o = &set{shared: shared[*setShare]{node: node{id: objectID{Kind: kindSet, Name: name}, table: t}}}
 		t.sets[name] = o
 	}
 	return o
@@ -143,20 +140,21 @@ func (s *State) shade(o *set, id string, by int) {
 	}
 }
 
-// accept makes the present state the kernel's.
-func (o *set) accept() {
+func (o *set) declared() any { return o.decl() }
+
+func (o *set) remade(before any) bool {
+	d := before.(*nftset.Set)
+	return d != o.decl() && !d.Equal(o.decl())
+}
+
+func (o *set) accept(*decision) {
 	for id := range o.touched {
 		delete(o.lapsed, id)
 	}
-	if !o.exists() || o.kernel == nil || !o.kernel.Equal(o.decl()) {
+	if !o.exists() || o.kernel == nil || o.remade(o.kernel) {
 		o.lapsed = nil
 	}
-	o.kernel = nil
-	o.forget()
 	o.watched, o.purged = o.pools != nil, o.affinity()
-	if o.exists() {
-		o.kernel = o.decl()
-	}
 	for _, sh := range o.shares {
 		sh.fresh, sh.origin = nil, -1
 	}
@@ -165,9 +163,12 @@ func (o *set) accept() {
 // keepTouched is the greatest number of touched keys whose map is used again.
 const keepTouched = 64
 
-// forget clears the touched keys. The maps of small changes are used again;
+func (o *set) forget() { delete(o.table.sets, o.id.Name) }
+
+// settle clears the touched keys. The maps of small changes are used again;
 // those of large changes hold too much memory.
-func (o *set) forget() {
+func (o *set) settle() {
+	o.written.before = nil
 	if len(o.touched) > keepTouched {
 		o.touched = nil
 	}
@@ -223,7 +224,7 @@ func (s *State) touch(o *set, id string, c *change) bool {
 	if o.kernel != nil && !lapsed && c.had == c.has && (!c.had || sameElement(o.decl(), &c.before, &c.after)) {
 		return false
 	}
-	s.markSet(o)
+	s.mark(o)
 	t, ok := o.touched[id]
 	if !ok {
 		t.before, t.had = c.before, c.had && !lapsed
@@ -273,8 +274,8 @@ func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had b
 		c.after, c.has = e, has
 	}
 	if d := o.decl(); hasTargets(d) && old.Data != e.Data {
-		s.refer(o.table, d, old.Data, -1)
-		s.refer(o.table, d, e.Data, +1)
+		s.referTarget(o.table, d, old.Data, -1)
+		s.referTarget(o.table, d, e.Data, +1)
 	}
 	o.pools.change(&c)
 	return c
@@ -287,12 +288,10 @@ func count(is bool) int {
 	return 0
 }
 
-// refer counts an element's reference to a chain or object.
-func (s *State) refer(t *table, d *nftset.Set, data string, by int) {
-	if id := leadsToObject(d, data); id.Name != "" {
-		s.referObject(t.object(id), by)
-	} else if name := verdictChain(data); d.Verdict && name != "" {
-		s.referChain(t.chain(name), by)
+// referTarget counts an element's reference to a chain or object.
+func (s *State) referTarget(t *table, d *nftset.Set, data string, by int) {
+	if id := leadsTo(d, data); id.Name != "" {
+		s.refer(t.part(id), by)
 	}
 }
 
@@ -309,7 +308,7 @@ func (s *State) attach(o *set, sh *setShare) {
 
 // relink links or unlinks a share, with the journal.
 func (s *State) relink(o *set, sh *setShare, in bool) {
-	s.markSet(o)
+	s.mark(o)
 	s.stamp(&o.origin)
 	type undone struct {
 		id   string
@@ -352,7 +351,7 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 		}
 	}
 	if !in {
-		s.queueSet(o)
+		s.queue(o)
 	}
 	o.place(s, sh, in)
 	if shades {
@@ -375,12 +374,9 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 // visit goes through the elements of a share that has just been linked or
 // unlinked.
 func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)) {
-	by := -1
-	if in {
-		by = +1
-		if len(o.shares) == 2 {
-			o.union = o.shares[0].elements.len() + o.shares[1].elements.len() - sh.elements.len()
-		}
+	by := sign(in)
+	if in && len(o.shares) == 2 {
+		o.union = o.shares[0].elements.len() + o.shares[1].elements.len() - sh.elements.len()
 	}
 	// One for all, as it escapes.
 	var c change
@@ -388,7 +384,7 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 	for id, e := range sh.elements.all() {
 		s.work.Keys++
 		if hasTargets(sh.decl) {
-			s.refer(o.table, sh.decl, e.Data, by)
+			s.referTarget(o.table, sh.decl, e.Data, by)
 		}
 		c, behind = change{}, false
 		for _, other := range o.shares {
@@ -420,9 +416,9 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 
 // redeclare changes a share's declaration.
 func (s *State) redeclare(o *set, sh *setShare, d *nftset.Set) {
-	s.markSet(o)
+	s.mark(o)
 	s.stamp(&o.origin)
-	s.queueSet(o)
+	s.queue(o)
 	do(s, func(d *nftset.Set) { s.writeDecl(o, sh, d) }, d, sh.decl)
 }
 
@@ -432,8 +428,8 @@ func (s *State) writeDecl(o *set, sh *setShare, d *nftset.Set) {
 	sh.decl = d
 	if old.Verdict != d.Verdict || old.Object != d.Object {
 		for _, e := range sh.elements.all() {
-			s.refer(o.table, old, e.Data, -1)
-			s.refer(o.table, d, e.Data, +1)
+			s.referTarget(o.table, old, e.Data, -1)
+			s.referTarget(o.table, d, e.Data, +1)
 		}
 	}
 	s.declared(o.table)

@@ -2,17 +2,47 @@ package desired
 
 import (
 	"cmp"
+	"iter"
 	"slices"
-	"strings"
+
+	"github.com/weft-proxy/weft/nft"
 )
 
-// node is the part of chains, sets and items that does not depend on their
-// content.
+// The kinds of chains, sets and flowtables, beside those of named objects.
+const (
+	kindChain     nft.ObjectKind = "chain"
+	kindSet       nft.ObjectKind = "set"
+	kindFlowtable nft.ObjectKind = "flowtable"
+)
+
+// part is a chain, a set or map, or a named object or flowtable of a table.
+type part interface {
+	base() *node
+	exists() bool
+	at() Place
+	// declared returns the declaration: a *nftobject.Chain, a *nftset.Set or an
+	// objectDecl.
+	declared() any
+	// remade reports whether a part with the declaration before must be deleted and
+	// added again, because the kernel cannot change it in place.
+	remade(before any) bool
+	// accept makes the present state the kernel's, except the declaration.
+	accept(plan *decision)
+	// settle forgets what is known of the changes since the last Accept.
+	settle()
+	// forget removes the part from its table.
+	forget()
+}
+
+// node is what all kinds of parts have.
 type node struct {
-	name  string
+	id    objectID
 	table *table
-	// refs counts the shares of chains, and for chains and items also the elements
-	// of maps, that refer to the object. Shadowed elements count.
+	// kernel is the declaration in the kernel as of the last Accept, nil if it is
+	// not there.
+	kernel any
+	// refs counts the shares of chains, and the elements of maps, that refer to the
+	// part. Shadowed elements count.
 	refs int
 	// origin is the last update since the last Accept that changed the
 	// declaration or the shares, -1 if none did.
@@ -22,9 +52,65 @@ type node struct {
 	queued uint64
 }
 
-// compare orders objects by table and name.
-func (o *node) compare(other *node) int {
-	return cmp.Or(compareTables(o.table.id, other.table.id), strings.Compare(o.name, other.name))
+func (o *node) base() *node { return o }
+
+func (o *node) at() Place {
+	return Place{Table: o.table.id, Kind: string(o.id.Kind), Name: o.id.Name}
+}
+
+// compareParts orders parts by table, kind and name.
+func compareParts(a, b part) int {
+	x, y := a.base(), b.base()
+	return cmp.Or(compareTables(x.table.id, y.table.id), compareObjectIDs(x.id, y.id))
+}
+
+// part returns the part of a table with an ID, made when it is new.
+func (t *table) part(id objectID) part {
+	switch id.Kind {
+	case kindChain:
+		return t.chain(id.Name)
+	case kindSet:
+		return t.set(id.Name)
+	default:
+		return t.object(id)
+	}
+}
+
+// parts returns all parts of a table in order.
+func (t *table) parts() []part {
+	all := make([]part, 0, len(t.chains)+len(t.sets)+len(t.objects))
+	for _, o := range t.chains {
+		all = append(all, o)
+	}
+	for _, o := range t.sets {
+		all = append(all, o)
+	}
+	for _, o := range t.objects {
+		all = append(all, o)
+	}
+	slices.SortFunc(all, compareParts)
+	return all
+}
+
+// parts returns the parts of a table that the fragment has a share in, in no order.
+func (h *holding) parts() iter.Seq[part] {
+	return func(yield func(part) bool) {
+		for name := range h.chains {
+			if !yield(h.table.chains[name]) {
+				return
+			}
+		}
+		for name := range h.sets {
+			if !yield(h.table.sets[name]) {
+				return
+			}
+		}
+		for id := range h.objects {
+			if !yield(h.table.objects[id]) {
+				return
+			}
+		}
+	}
 }
 
 // share is what one fragment declares of an object.
@@ -90,15 +176,7 @@ func (o *shared[S]) place(s *State, sh S, in bool) {
 }
 
 // keys returns the fragments with a share.
-func (o *shared[S]) keys() []Key {
-	keys := make([]Key, 0, len(o.shares))
-	for _, sh := range o.shares {
-		if f := sh.owner(); !f.orphan {
-			keys = append(keys, f.key)
-		}
-	}
-	return keys
-}
+func (o *shared[S]) keys() []Key { return keysOf(o.shares, S.owner) }
 
 // owners returns the fragments that have a share.
 func (o *shared[S]) owners() []Owned {
@@ -109,79 +187,51 @@ func (o *shared[S]) owners() []Owned {
 	return owners
 }
 
-// mark adds an object to the dirty ones of its table, once.
-func mark[O any](s *State, n *node, o O, dirty *[]O) {
-	if !n.dirty {
+// mark adds a part to the dirty ones of its table, once.
+func (s *State) mark(o part) {
+	if n := o.base(); !n.dirty {
 		n.dirty = true
-		*dirty = append(*dirty, o)
+		n.table.dirtyParts = append(n.table.dirtyParts, o)
 		s.markTable(n.table)
 	}
 }
 
-func (s *State) markChain(o *chain)   { mark(s, &o.node, o, &o.table.dirtyChains) }
-func (s *State) markSet(o *set)       { mark(s, &o.node, o, &o.table.dirtySets) }
-func (s *State) markObject(o *object) { mark(s, &o.node, o, &o.table.dirtyObjects) }
-
-// clean makes dirty objects clean, and forgets those that are neither desired nor
-// in the kernel.
-func clean[K, O comparable, S share](dirty []O, objects map[K]O, part func(O) (*shared[S], K)) {
-	for _, o := range dirty {
-		n, key := part(o)
-		n.dirty, n.origin = false, -1
-		if !n.exists() && n.refs == 0 && objects[key] == o {
-			delete(objects, key)
-		}
-	}
+// check is a part that the running change must find in order in the end, with
+// its declaration before the change; nil if it did not exist.
+type check struct {
+	part
+	old any
 }
 
-// check is an object that the running change must find in order in the end, with
-// its declaration before the change; the zero value if it did not exist.
-type check[O, D any] struct {
-	object O
-	old    D
-}
-
-// queue adds a check of an object, once for each change. It is called before the
+// queue adds a check of a part, once for each change. It is called before the
 // declaration changes.
-func queue[S share, O interface{ decl() D }, D any](s *State, n *shared[S], o O, checks *[]check[O, D]) {
+func (s *State) queue(o part) {
+	n := o.base()
 	if n.queued == s.serial {
 		return
 	}
 	n.queued = s.serial
-	c := check[O, D]{object: o}
-	if n.exists() {
-		c.old = o.decl()
+	c := check{part: o}
+	if o.exists() {
+		c.old = o.declared()
 	}
-	*checks = append(*checks, c)
+	s.checks = append(s.checks, c)
 }
 
-func (s *State) queueChain(o *chain)   { queue(s, &o.shared, o, &s.checkChains) }
-func (s *State) queueSet(o *set)       { queue(s, &o.shared, o, &s.checkSets) }
-func (s *State) queueObject(o *object) { queue(s, &o.shared, o, &s.checkObjects) }
-
-// refer counts references to an object. Marking it lets the next Accept or
+// refer counts references to a part. Marking it lets the next Accept or
 // Rollback forget a target that does not exist in the end.
-func refer[S share](n *shared[S], by int, mark, queue func()) {
-	n.refs += by
-	if !n.exists() {
-		mark()
+func (s *State) refer(o part, by int) {
+	o.base().refs += by
+	if !o.exists() {
+		s.mark(o)
 	}
 	if by > 0 {
-		queue()
+		s.queue(o)
 	}
 }
 
-func (s *State) referChain(o *chain, by int) {
-	refer(&o.shared, by, func() { s.markChain(o) }, func() { s.queueChain(o) })
-}
-
-func (s *State) referSet(o *set, by int) {
-	refer(&o.shared, by, func() { s.markSet(o) }, func() { s.queueSet(o) })
-}
-
-func (s *State) referObject(o *object, by int) {
-	refer(&o.shared, by, func() { s.markObject(o) }, func() { s.queueObject(o) })
-}
+// sign is +1 for what is added, and -1 for what is removed.
+func sign(in bool) int { return 2*count(in) - 1 }
 
 // remove removes a fragment's share of an object from its holding, with the
 // journal. It returns nil if there is none.

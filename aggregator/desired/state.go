@@ -2,8 +2,6 @@ package desired
 
 import (
 	"cmp"
-	nftobject "github.com/weft-proxy/weft/nft/object"
-	nftset "github.com/weft-proxy/weft/nft/set"
 	"slices"
 	"strings"
 
@@ -27,11 +25,8 @@ type State struct {
 	serial uint64
 	// dirty are the tables with something touched since the last Accept.
 	dirty []*table
-	// checkChains and checkSets are what the running change must find in order
-	// when it is done.
-	checkChains  []check[*chain, *nftobject.Chain]
-	checkSets    []check[*set, *nftset.Set]
-	checkObjects []check[*object, objectDecl]
+	// checks are what the running change must find in order when it is done.
+	checks []check
 	// plan is the decision of the last Plan or Diff; nil if the state has changed
 	// since.
 	plan *decision
@@ -105,10 +100,8 @@ type table struct {
 	kernel, asleep bool
 	origin         int
 
-	dirty        bool
-	dirtyChains  []*chain
-	dirtySets    []*set
-	dirtyObjects []*object
+	dirty      bool
+	dirtyParts []part
 }
 
 // New returns the state in which nothing is desired and nothing committed.
@@ -145,14 +138,12 @@ func (s *State) Accept() {
 	}
 	for _, t := range s.dirty {
 		t.kernel, t.asleep = t.exists(), t.dormant()
-		for _, o := range t.dirtyObjects {
-			o.accept()
-		}
-		for _, o := range t.dirtyChains {
-			o.accept(s.plan.orders[o])
-		}
-		for _, o := range t.dirtySets {
-			o.accept()
+		for _, o := range t.dirtyParts {
+			o.accept(s.plan)
+			o.base().kernel = nil
+			if o.exists() {
+				o.base().kernel = o.declared()
+			}
 		}
 	}
 	s.acceptLifetimes()
@@ -162,14 +153,6 @@ func (s *State) Accept() {
 // Rollback undoes every change since the last Accept.
 func (s *State) Rollback() {
 	s.undoTo(0)
-	for _, t := range s.dirty {
-		for _, o := range t.dirtySets {
-			o.forget()
-		}
-		for _, o := range t.dirtyChains {
-			o.origins = nil
-		}
-	}
 	s.reset()
 }
 
@@ -178,13 +161,15 @@ func (s *State) Rollback() {
 func (s *State) reset() {
 	for _, t := range s.dirty {
 		t.origin = -1
-		for _, o := range t.dirtySets {
-			o.written.before = nil
+		for _, o := range t.dirtyParts {
+			n := o.base()
+			n.dirty, n.origin = false, -1
+			o.settle()
+			if !o.exists() && n.refs == 0 {
+				o.forget()
+			}
 		}
-		clean(t.dirtyChains, t.chains, func(o *chain) (*shared[*chainShare], string) { return &o.shared, o.name })
-		clean(t.dirtySets, t.sets, func(o *set) (*shared[*setShare], string) { return &o.shared, o.name })
-		clean(t.dirtyObjects, t.objects, func(o *object) (*shared[*objectShare], objectID) { return &o.shared, o.id })
-		t.dirty, t.dirtyChains, t.dirtySets, t.dirtyObjects = false, nil, nil, nil
+		t.dirty, t.dirtyParts = false, nil
 		if !t.exists() && s.tables[t.id] == t {
 			delete(s.tables, t.id)
 		}

@@ -45,16 +45,10 @@ func (s *State) DropUnclaimed() error {
 	return s.change(Key{}, func(a *apply) {
 		a.f = s.orphan
 		for _, h := range s.orphan.holdings() {
-			for _, name := range sortedKeys(h.chains) {
-				a.deleteChain(h, name)
-			}
-			for _, name := range sortedKeys(h.sets) {
-				if !h.sets[name].waiting {
-					a.deleteSet(h, name)
+			for o := range h.parts() {
+				if sh := h.sets[o.base().id.Name]; o.base().id.Kind != kindSet || !sh.waiting {
+					a.giveUp(h, o.base().id)
 				}
-			}
-			for _, id := range sortedObjects(h.objects) {
-				a.deleteObject(h, id)
 			}
 			a.releaseOrphan(h.table)
 		}

@@ -76,12 +76,6 @@ func (p Place) inTable() string {
 	}
 }
 
-func (o *chain) at() Place { return Place{Table: o.table.id, Kind: "chain", Name: o.name} }
-func (o *set) at() Place   { return Place{Table: o.table.id, Kind: "set", Name: o.name} }
-func (o *object) at() Place {
-	return Place{Table: o.table.id, Kind: string(o.id.Kind), Name: o.id.Name}
-}
-
 // Violation describes an error in an update: where it is, what is wrong and
 // what to do.
 type Violation struct {
