@@ -22,7 +22,7 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 	work, fixed := s.work, s.fixedFlags
 	*s = *New()
 	s.work, s.fixedFlags = work, fixed
-	ad := &adoption{s: s, chains: map[objectName][]recordedChain{}, sets: map[objectName][]recordedSet{}, identities: map[Key]identity{}, objects: map[nft.TableID]map[objectID][]Key{}}
+	ad := &adoption{s: s, chains: map[objectName][]recordedChain{}, sets: map[objectName][]recordedSet{}, identities: map[Key]identity{}, objects: map[Place][]Key{}}
 	ad.index(dump, record)
 	for i := range dump {
 		ad.table(&dump[i])
@@ -47,9 +47,8 @@ type recordedChain struct {
 }
 
 type recordedSet struct {
-	key                 Key
-	conntrack, affinity bool
-	wins                [][]byte
+	key Key
+	SetRecord
 }
 
 // adoption is the index of a record while Adopt runs.
@@ -58,7 +57,7 @@ type adoption struct {
 	identities map[Key]identity
 	chains     map[objectName][]recordedChain
 	sets       map[objectName][]recordedSet
-	objects    map[nft.TableID]map[objectID][]Key
+	objects    map[Place][]Key
 }
 
 func (ad *adoption) index(dump []kernel.Table, record Record) {
@@ -81,10 +80,8 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 			h := ad.hold(key, id)
 			h.comment, h.dormant = tr.Comment, tr.Dormant
 			for _, o := range tr.Objects {
-				if ad.objects[id] == nil {
-					ad.objects[id] = map[objectID][]Key{}
-				}
-				ad.objects[id][o.id()] = append(ad.objects[id][o.id()], key)
+				at := Place{Table: id, Kind: o.Kind, Name: o.Name}
+				ad.objects[at] = append(ad.objects[at], key)
 			}
 			for _, c := range tr.Chains {
 				o := objectName{id, c.Name}
@@ -92,7 +89,7 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 			}
 			for _, st := range tr.Sets {
 				o := objectName{id, st.Name}
-				ad.sets[o] = append(ad.sets[o], recordedSet{key, st.Conntrack, st.Affinity, st.Wins})
+				ad.sets[o] = append(ad.sets[o], recordedSet{key, st})
 			}
 		}
 	}
@@ -162,7 +159,7 @@ func (ad *adoption) object(t *table, d objectDecl) {
 			ad.s.linkObject(o, sh, true)
 		}
 	}
-	for _, key := range ad.objects[t.id][o.id] {
+	for _, key := range ad.objects[o.at()] {
 		share(ad.hold(key, t.id))
 	}
 	if !o.exists() {
@@ -246,13 +243,13 @@ func (ad *adoption) set(t *table, d *kernel.Set) {
 	}
 	recorded := ad.sets[objectName{t.id, o.id.Name}]
 	for _, rec := range recorded {
-		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.conntrack, affinity: rec.affinity, origin: -1, elements: newElements(d.Decl, 0)}
+		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.Conntrack, affinity: rec.Affinity, origin: -1, elements: newElements(d.Decl, 0)}
 		switch {
 		case dynamic(d.Decl):
 		case len(recorded) == 1:
 			sh.elements = elements
 		default:
-			sh.take(elements, rec.wins)
+			sh.take(elements, rec.Wins)
 		}
 		ad.share(o, ad.hold(rec.key, t.id), sh)
 	}

@@ -128,11 +128,7 @@ func (o *set) leftover(e *nftset.Element) bool {
 // Accept count. It returns nil if the map is not an affinity map or was
 // declared in another way since.
 func (s *State) Leftovers(p Purge, entries []nftset.Element) []nftset.Element {
-	t, ok := s.tables[p.Table]
-	if !ok {
-		return nil
-	}
-	o, ok := t.sets[p.Decl.Name]
+	o, ok := find(s.existing(p.Table).sets, p.Decl.Name)
 	if !ok || !o.affinity() || !p.Decl.Equal(o.decl()) {
 		return nil
 	}
@@ -151,21 +147,15 @@ func (s *State) Leftovers(p Purge, entries []nftset.Element) []nftset.Element {
 func (s *State) Unpurged(dump []kernel.Table) []Purge {
 	var purges []Purge
 	for i := range dump {
-		t, ok := s.tables[dump[i].ID]
-		if !ok {
-			continue
-		}
 		for j := range dump[i].Sets {
 			d := &dump[i].Sets[j]
 			if d.Decl == nil {
 				continue
 			}
-			o, ok := t.sets[d.Decl.Name]
-			if !ok || !o.affinity() || !d.Decl.Equal(o.decl()) {
-				continue
-			}
-			if slices.ContainsFunc(d.Elements, func(e nftset.Element) bool { return o.leftover(&e) }) {
-				purges = append(purges, Purge{Table: t.id, Decl: o.decl()})
+			p := Purge{Table: dump[i].ID, Decl: d.Decl}
+			if o, ok := find(s.existing(p.Table).sets, p.Decl.Name); ok && len(s.Leftovers(p, d.Elements)) > 0 {
+				p.Decl = o.decl()
+				purges = append(purges, p)
 			}
 		}
 	}

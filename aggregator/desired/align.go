@@ -37,10 +37,7 @@ func align(before, after []*slot, keep func(*slot) bool) ([]*slot, []int) {
 	return after, match
 }
 
-// anchor is an adopted rule that stays.
-type anchor struct{ before, after int }
-
-func keepAdopted(before, after []*slot) ([]*slot, []anchor) {
+func keepAdopted(before, after []*slot) ([]*slot, []pair) {
 	adopted := func(r *slot) bool { return r.adopted }
 	if !slices.ContainsFunc(after, adopted) {
 		return after, nil
@@ -63,11 +60,11 @@ func keepAdopted(before, after []*slot) ([]*slot, []anchor) {
 		wanted = append(wanted, r)
 	}
 	slices.SortFunc(stay, func(x, y *slot) int { return place[x] - place[y] })
-	anchors := make([]anchor, 0, len(stay))
+	anchors := make([]pair, 0, len(stay))
 	for i, r := range wanted {
 		if r.adopted {
 			wanted[i] = stay[len(anchors)]
-			anchors = append(anchors, anchor{place[wanted[i]], i})
+			anchors = append(anchors, pair{place[wanted[i]], i})
 		}
 	}
 	return wanted, anchors

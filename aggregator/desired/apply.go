@@ -17,9 +17,8 @@ type apply struct {
 	// f is the fragment that is changed; nil until it is found.
 	f          *fragment
 	violations []Violation
-	stale      error
-	// overLimit is the error of a Limit.
-	overLimit error
+	// err is the first error that is not a violation: ErrStale, or that of a Limit.
+	err error
 }
 
 // Apply merges an update. On an error nothing has changed.
@@ -38,7 +37,7 @@ func (s *State) change(key Key, f func(*apply)) error {
 	f(a)
 	a.checkReferences()
 	a.checkRedeclared()
-	if a.stale == nil && len(a.violations) == 0 && a.overLimit == nil {
+	if a.err == nil && len(a.violations) == 0 {
 		s.origin++
 		return nil
 	}
@@ -46,14 +45,10 @@ func (s *State) change(key Key, f func(*apply)) error {
 	if mark == 0 && s.origin == 0 {
 		s.Rollback()
 	}
-	switch {
-	case a.stale != nil:
-		return fmt.Errorf("apply fragment %s: %w", key, a.stale)
-	case a.overLimit != nil:
-		return a.overLimit
-	default:
-		return &Rejection{Fragment: key, Violations: a.violations}
+	if a.err != nil {
+		return a.err
 	}
+	return &Rejection{Fragment: key, Violations: a.violations}
 }
 
 // violate reports what is wrong at a place.
@@ -66,8 +61,8 @@ func (a *apply) violate(reason Reason, at Place, format string, args ...any) {
 // outdated records that an update was compiled against a declaration that has
 // changed.
 func (a *apply) outdated(id nft.TableID, name string) {
-	if a.stale == nil {
-		a.stale = fmt.Errorf("table %s set %s: %w", id, name, ErrStale)
+	if a.err == nil {
+		a.err = fmt.Errorf("apply fragment %s: table %s set %s: %w", a.f.key, id, name, ErrStale)
 	}
 }
 
@@ -180,17 +175,10 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	if snapshot {
 		a.s.setDormant(h, tu.Dormant)
 	}
-	for _, id := range tu.DeleteObjects {
+	gone := appendNames(slices.Clone(tu.DeleteObjects), kindFlowtable, tu.DeleteFlowtables)
+	gone = appendNames(gone, kindChain, tu.DeleteChains)
+	for _, id := range appendNames(gone, kindSet, tu.DeleteSets) {
 		a.giveUp(h, id)
-	}
-	for _, name := range tu.DeleteFlowtables {
-		a.giveUp(h, objectID{Kind: kindFlowtable, Name: name})
-	}
-	for _, name := range tu.DeleteChains {
-		a.giveUp(h, objectID{Kind: kindChain, Name: name})
-	}
-	for _, name := range tu.DeleteSets {
-		a.giveUp(h, objectID{Kind: kindSet, Name: name})
 	}
 	declared := a.declare(h, tu)
 	if snapshot {
@@ -291,10 +279,6 @@ func (a *apply) putChain(h *holding, p *Chain) {
 	}
 	sh := &chainShare{fragment: h.fragment, decl: p.Decl, source: p.Source, ruleList: l}
 	a.s.work.Rules += uint64(len(l.rules))
-	a.addChainShare(h, o, sh)
-}
-
-func (a *apply) addChainShare(h *holding, o *chain, sh *chainShare) {
 	a.s.relinkChain(o, sh, true)
 	h.chains[o.id.Name] = sh
 	a.s.undo = append(a.s.undo, func() { delete(h.chains, o.id.Name) })
@@ -359,10 +343,6 @@ func (a *apply) newSet(h *holding, o *set, p *Set) {
 	}
 	sh.weigh()
 	a.s.work.Keys += uint64(len(p.Elements))
-	a.addSetShare(h, o, sh)
-}
-
-func (a *apply) addSetShare(h *holding, o *set, sh *setShare) {
 	a.s.attach(o, sh)
 	h.sets[o.id.Name] = sh
 	a.s.undo = append(a.s.undo, func() { delete(h.sets, o.id.Name) })

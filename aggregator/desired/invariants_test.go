@@ -130,16 +130,7 @@ func checkObjects(t tester, tb *table, refs map[objectID]int) {
 	}
 }
 
-func order(a, b *fragment) int {
-	switch {
-	case a.before(b):
-		return -1
-	case b.before(a):
-		return 1
-	default:
-		return 0
-	}
-}
+func order(a, b *fragment) int { return a.compare(b) }
 
 func checkSet(t tester, table string, o *set) {
 	t.Helper()

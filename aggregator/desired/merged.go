@@ -123,14 +123,7 @@ func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
 
 func (t *table) status() TableStatus {
 	st := TableStatus{Table: t.id, Comment: t.comment(), Dormant: t.dormant()}
-	holdings := slices.Clone(t.holdings)
-	slices.SortFunc(holdings, func(a, b *holding) int {
-		if a.fragment.before(b.fragment) {
-			return -1
-		}
-		return 1
-	})
-	st.Fragments = keysOf(holdings, func(h *holding) *fragment { return h.fragment })
+	st.Fragments = keysOf(t.inOrder(), func(h *holding) *fragment { return h.fragment })
 	for _, o := range t.objects {
 		st.Objects += count(o.exists())
 	}

@@ -231,15 +231,17 @@ func (p *planner) object(o *object, c *partChange) {
 
 // appendReferences appends the parts of the table that a rule refers to.
 func appendReferences(ids []objectID, r *compile.Rule) []objectID {
-	named := func(kind nft.ObjectKind, names []string) {
-		for _, name := range names {
-			ids = append(ids, objectID{Kind: kind, Name: name})
-		}
-	}
-	named(kindSet, r.Sets)
-	named(kindChain, r.Chains)
-	named(kindFlowtable, r.Flowtables)
+	ids = appendNames(ids, kindSet, r.Sets)
+	ids = appendNames(ids, kindChain, r.Chains)
+	ids = appendNames(ids, kindFlowtable, r.Flowtables)
 	return append(ids, r.Objects...)
+}
+
+func appendNames(ids []objectID, kind nft.ObjectKind, names []string) []objectID {
+	for _, name := range names {
+		ids = append(ids, objectID{Kind: kind, Name: name})
+	}
+	return ids
 }
 
 // sortIDs sorts IDs and removes repeats.

@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"cmp"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftobject "github.com/weft-proxy/weft/nft/object"
@@ -25,8 +27,8 @@ func (f *fragment) owned() Owned { return Owned{Fragment: f.key, Priority: f.pri
 // OwnersOfTable returns the fragments that have something in a table, in merge
 // order. It returns false if there is no such table.
 func (s *State) OwnersOfTable(id nft.TableID) ([]Owned, bool) {
-	t, ok := s.tables[id]
-	if !ok || !t.exists() {
+	t := s.existing(id)
+	if !t.exists() {
 		return nil, false
 	}
 	var owners []Owned
@@ -39,7 +41,7 @@ func (s *State) OwnersOfTable(id nft.TableID) ([]Owned, bool) {
 // OwnersOfChain returns the fragments that declare a chain, and its
 // declaration.
 func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *nftobject.Chain, bool) {
-	o, ok := s.findChain(id, name)
+	o, ok := find(s.existing(id).chains, name)
 	if !ok {
 		return nil, nil, false
 	}
@@ -49,17 +51,16 @@ func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *nftobject.
 // OwnersOfObject returns the fragments that declare a named object, or with the
 // kind flowtable a flowtable, and its declaration.
 func (s *State) OwnersOfObject(id nft.TableID, ref nftobject.Ref) ([]Owned, MergedObject, bool) {
-	t, ok := s.tables[id]
-	if !ok || t.objects[ref] == nil || !t.objects[ref].exists() {
+	o, ok := find(s.existing(id).objects, ref)
+	if !ok {
 		return nil, MergedObject{}, false
 	}
-	o := t.objects[ref]
 	return o.owners(), MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable}, true
 }
 
 // OwnerOfRule returns the owner of the rule with a handle.
 func (s *State) OwnerOfRule(id nft.TableID, chain string, handle uint64) (Owned, bool) {
-	o, ok := s.findChain(id, chain)
+	o, ok := find(s.existing(id).chains, chain)
 	if !ok {
 		return Owned{}, false
 	}
@@ -85,7 +86,7 @@ func (s *State) OwnerOfRule(id nft.TableID, chain string, handle uint64) (Owned,
 // OwnersOfSet returns the fragments that declare a set or map, and its
 // declaration.
 func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *nftset.Set, bool) {
-	o, ok := s.findSet(id, name)
+	o, ok := find(s.existing(id).sets, name)
 	if !ok {
 		return nil, nil, false
 	}
@@ -95,7 +96,7 @@ func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *nftset.Set, 
 // OwnersOfElement returns the fragments that state an element, which is packed
 // for the set, in merge order. The value of the first is in force.
 func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) ([]Owned, bool) {
-	o, ok := s.findSet(id, name)
+	o, ok := find(s.existing(id).sets, name)
 	if !ok {
 		return nil, false
 	}
@@ -111,18 +112,11 @@ func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) (
 	return owners, len(owners) > 0
 }
 
-func (s *State) findChain(id nft.TableID, name string) (*chain, bool) {
-	t, ok := s.tables[id]
-	if !ok || t.chains[name] == nil || !t.chains[name].exists() {
-		return nil, false
-	}
-	return t.chains[name], true
-}
+// existing returns a table, or an empty one if there is none.
+func (s *State) existing(id nft.TableID) *table { return cmp.Or(s.tables[id], &table{}) }
 
-func (s *State) findSet(id nft.TableID, name string) (*set, bool) {
-	t, ok := s.tables[id]
-	if !ok || t.sets[name] == nil || !t.sets[name].exists() {
-		return nil, false
-	}
-	return t.sets[name], true
+// find returns the part with a name, from the parts of one kind of a table.
+func find[K comparable, O interface{ exists() bool }](parts map[K]O, name K) (O, bool) {
+	o, ok := parts[name]
+	return o, ok && o.exists()
 }

@@ -3,6 +3,7 @@ package desired
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -88,12 +89,12 @@ func (l *layout) backend(e *nftset.Element) (backend, bool) {
 
 // dest unpacks a destination. Where the key has no address it is the unspecified
 // one of the family that its backends have: see conntrack.Change.
-func (l *layout) dest(dest string) (netip.Addr, uint16) {
+func (l *layout) dest(dest string) netip.AddrPort {
 	addr, ok := netip.AddrFromSlice([]byte(dest[:l.addrLen]))
 	if !ok {
 		addr, _ = netip.AddrFromSlice(make([]byte, l.dataLen))
 	}
-	return addr, binary.BigEndian.Uint16([]byte(dest[l.port : l.port+2]))
+	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16([]byte(dest[l.port:l.port+2])))
 }
 
 // addrPort unpacks a backend.
@@ -128,16 +129,15 @@ func (p *pools) count(e *nftset.Element, by int) {
 // again.
 func (s *State) index(o *set, anew bool) {
 	watched := slices.ContainsFunc(o.shares, func(sh *setShare) bool { return sh.conntrack })
-	if !watched {
-		o.pools = nil
+	if watched && o.pools != nil && !anew {
 		return
 	}
-	if o.pools != nil && !anew {
+	o.pools = nil
+	if !watched {
 		return
 	}
 	l, ok := newLayout(o.decl())
 	if !ok {
-		o.pools = nil
 		return
 	}
 	o.pools = &pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
@@ -167,8 +167,8 @@ func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st co
 	case o.pools != nil:
 		// Nothing was there, or all of it looked different.
 		for dest := range o.pools.totals.all() {
-			addr, port := o.pools.layout.dest(dest)
-			add(conntrack.Change{Addr: addr, Port: port, First: true}, false)
+			to := o.pools.layout.dest(dest)
+			add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), First: true}, false)
 		}
 	case o.watched && packed && !o.exists():
 		gone := map[string][]netip.AddrPort{}
@@ -178,8 +178,8 @@ func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st co
 			}
 		}
 		for dest, addrs := range gone {
-			addr, port := old.dest(dest)
-			add(conntrack.Change{Addr: addr, Port: port, Removed: compactAddrs(addrs)}, true)
+			to := old.dest(dest)
+			add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(addrs)}, true)
 		}
 	}
 }
@@ -203,10 +203,8 @@ func (o *set) staleChanged(touched map[string]touch, add func(st conntrack.Chang
 		}
 	}
 	for dest, more := range balance {
-		st := conntrack.Change{Removed: compactAddrs(gone[dest])}
-		st.Addr, st.Port = l.dest(dest)
-		total := o.pools.totals.get(dest, "")
-		st.First = total > 0 && total == more
+		to, total := l.dest(dest), o.pools.totals.get(dest, "")
+		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more}
 		if st.First || len(st.Removed) > 0 {
 			add(st, total == 0)
 		}
@@ -225,30 +223,22 @@ func compareStale(a, b conntrack.Change) int {
 // Live returns the destinations in the maps whose flows are watched that have
 // backends, ordered by address and port.
 func (s *State) Live() []conntrack.Destination {
-	type dest struct {
-		addr netip.Addr
-		port uint16
-	}
-	all := map[dest][]netip.AddrPort{}
+	all := map[netip.AddrPort][]netip.AddrPort{}
 	for _, t := range s.tables {
 		for _, o := range t.sets {
 			if o.pools == nil {
 				continue
 			}
-			end := o.pools.layout.end
+			l := &o.pools.layout
 			for b := range o.pools.backends.all() {
-				var d dest
-				d.addr, d.port = o.pools.layout.dest(b[:end])
-				all[d] = append(all[d], o.pools.layout.addrPort(b[end:]))
+				dest := l.dest(b[:l.end])
+				all[dest] = append(all[dest], l.addrPort(b[l.end:]))
 			}
 		}
 	}
 	live := make([]conntrack.Destination, 0, len(all))
-	for d, addrs := range all {
-		live = append(live, conntrack.Destination{Addr: d.addr, Port: d.port, Backends: compactAddrs(addrs)})
+	for _, dest := range slices.SortedFunc(maps.Keys(all), netip.AddrPort.Compare) {
+		live = append(live, conntrack.Destination{Addr: dest.Addr(), Port: dest.Port(), Backends: compactAddrs(all[dest])})
 	}
-	slices.SortFunc(live, func(a, b conntrack.Destination) int {
-		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
-	})
 	return live
 }

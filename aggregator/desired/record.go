@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 )
 
 // Record says which fragments have a share in which objects, which a dump of
@@ -79,7 +78,7 @@ func recordChain(name string, sh *chainShare) ChainRecord {
 
 // references returns what the rules of a recorded share refer to.
 func (r *ChainRecord) references() []objectID {
-	ids := appendReferences(nil, &compile.Rule{Sets: r.Sets, Chains: r.Chains})
+	ids := appendNames(appendNames(nil, kindSet, r.Sets), kindChain, r.Chains)
 	for _, o := range r.Objects {
 		ids = append(ids, o.id())
 	}

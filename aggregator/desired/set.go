@@ -393,7 +393,7 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 			}
 			if x, ok := other.elements.get(id); ok {
 				c.before, c.had = x, true
-				behind = other.fragment.before(sh.fragment)
+				behind = other.fragment.compare(sh.fragment) < 0
 				break
 			}
 		}

@@ -168,7 +168,7 @@ func (o *shared[S]) place(s *State, sh S, in bool) {
 		return
 	}
 	i := 0
-	for i < len(o.shares) && o.shares[i].owner().before(sh.owner()) {
+	for i < len(o.shares) && o.shares[i].owner().compare(sh.owner()) < 0 {
 		i++
 	}
 	o.shares = slices.Insert(o.shares, i, sh)

@@ -169,7 +169,8 @@ func (s *State) reset() {
 				o.forget()
 			}
 		}
-		t.dirty, t.dirtyParts = false, nil
+		clear(t.dirtyParts)
+		t.dirty, t.dirtyParts = false, t.dirtyParts[:0]
 		if !t.exists() && s.tables[t.id] == t {
 			delete(s.tables, t.id)
 		}
@@ -242,29 +243,24 @@ func compareTables(a, b nft.TableID) int {
 
 func (t *table) exists() bool { return len(t.holdings) > 0 }
 
-// comment returns the comment of the first fragment that gives one.
-func (t *table) comment() string {
-	var first *holding
-	for _, h := range t.holdings {
-		if h.comment != "" && (first == nil || h.fragment.before(first.fragment)) {
-			first = h
-		}
-	}
-	if first == nil {
-		return ""
-	}
-	return first.comment
+// inOrder returns the holdings in the order of their fragments.
+func (t *table) inOrder() []*holding {
+	return slices.SortedFunc(slices.Values(t.holdings), func(a, b *holding) int { return a.fragment.compare(b.fragment) })
 }
 
-// before reports whether f takes precedence over g. The orphan comes last.
-func (f *fragment) before(g *fragment) bool {
-	if f.orphan != g.orphan {
-		return g.orphan
+// comment returns the comment of the first fragment that gives one.
+func (t *table) comment() string {
+	for _, h := range t.inOrder() {
+		if h.comment != "" {
+			return h.comment
+		}
 	}
-	if f.priority != g.priority {
-		return f.priority < g.priority
-	}
-	return f.key.Compare(g.key) < 0
+	return ""
+}
+
+// compare orders fragments by precedence. The orphan comes last.
+func (f *fragment) compare(g *fragment) int {
+	return cmp.Or(count(f.orphan)-count(g.orphan), cmp.Compare(f.priority, g.priority), f.key.Compare(g.key))
 }
 
 func newFragment(key Key, id identity) *fragment {

@@ -35,8 +35,8 @@ func (s *State) ApplyWithin(u *Update, limit Limit) error {
 	return s.change(u.Fragment, func(a *apply) {
 		before := s.Usage(u.Fragment.Publisher)
 		a.update(u)
-		if a.stale == nil && len(a.violations) == 0 {
-			a.overLimit = limit(before, s.Usage(u.Fragment.Publisher))
+		if a.err == nil && len(a.violations) == 0 {
+			a.err = limit(before, s.Usage(u.Fragment.Publisher))
 		}
 	})
 }
