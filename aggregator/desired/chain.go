@@ -88,7 +88,7 @@ func (o *chain) accept(plan *decision) {
 	}
 }
 
-func (o *chain) settle() { o.origins = nil }
+func (o *chain) clearChanges() { o.origins = nil }
 
 func (o *chain) forget() { delete(o.table.chains, o.id.Name) }
 

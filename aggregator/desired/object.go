@@ -123,7 +123,7 @@ func (o *object) remade(before any) bool { return !before.(objectDecl).equal(o.d
 
 func (o *object) accept(*decision) {}
 
-func (o *object) settle() {}
+func (o *object) clearChanges() {}
 
 func (o *object) forget() { delete(o.table.objects, o.id) }
 

@@ -183,7 +183,7 @@ func (b *elementBatch) group(origin int) *elementGroup {
 // staleFlows adds the flows that a change of a map makes stale.
 func (p *planner) staleFlows(o *set, c *partChange) {
 	before, _ := c.before.(*nftset.Set)
-	o.stale(before, c.touched, func(st conntrack.Change, deserted bool) {
+	o.staleFlows(before, c.touched, func(st conntrack.Change, deserted bool) {
 		p.stale = append(p.stale, st)
 		if deserted {
 			p.deserted = append(p.deserted, st)

@@ -151,11 +151,11 @@ func (s *State) index(o *set, anew bool) {
 	}
 }
 
-// stale derives the stale UDP flows of a map whose flows are watched from a
+// staleFlows derives the stale UDP flows of a map whose flows are watched from a
 // change of its elements. touched has the kernel's elements, packed for before.
 // If before is nil, the kernel has no such map. Deserted means that the
 // destination has no element any more.
-func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
+func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
 	var old layout
 	packed := false
 	if before != nil {
@@ -163,7 +163,7 @@ func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st co
 	}
 	switch {
 	case o.pools != nil && packed && old == o.pools.layout:
-		o.staleChanged(touched, add)
+		o.changedFlows(touched, add)
 	case o.pools != nil:
 		// Nothing was there, or all of it looked different.
 		for dest := range o.pools.totals.all() {
@@ -184,7 +184,7 @@ func (o *set) stale(before *nftset.Set, touched map[string]touch, add func(st co
 	}
 }
 
-func (o *set) staleChanged(touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
+func (o *set) changedFlows(touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
 	l := &o.pools.layout
 	// balance is how many more elements a destination has than before.
 	balance := map[string]int{}

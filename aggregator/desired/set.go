@@ -165,9 +165,9 @@ const keepTouched = 64
 
 func (o *set) forget() { delete(o.table.sets, o.id.Name) }
 
-// settle clears the touched keys. The maps of small changes are used again;
+// clearChanges clears the touched keys. The maps of small changes are used again;
 // those of large changes hold too much memory.
-func (o *set) settle() {
+func (o *set) clearChanges() {
 	o.written.before = nil
 	if len(o.touched) > keepTouched {
 		o.touched = nil

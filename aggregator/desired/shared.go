@@ -28,8 +28,8 @@ type part interface {
 	remade(before any) bool
 	// accept makes the present state the kernel's, except the declaration.
 	accept(plan *decision)
-	// settle forgets what is known of the changes since the last Accept.
-	settle()
+	// clearChanges forgets what is known of the changes since the last Accept.
+	clearChanges()
 	// forget removes the part from its table.
 	forget()
 }

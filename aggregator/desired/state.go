@@ -164,7 +164,7 @@ func (s *State) reset() {
 		for _, o := range t.dirtyParts {
 			n := o.base()
 			n.dirty, n.origin = false, -1
-			o.settle()
+			o.clearChanges()
 			if !o.exists() && n.refs == 0 {
 				o.forget()
 			}
