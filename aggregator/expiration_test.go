@@ -141,7 +141,7 @@ func TestFragmentsExpire(t *testing.T) {
 			{2100 * time.Millisecond, "durable stays"},
 			{3100 * time.Millisecond, "stays"},
 		} {
-			time.Sleep(step.at - time.Since(start))
+			<-time.After(step.at - time.Since(start))
 			synctest.Wait()
 			if got := b.names(); got != step.left {
 				t.Errorf("after %v: %s, want %s", step.at, got, step.left)
@@ -181,12 +181,12 @@ func TestSnapshotReplacesExpiration(t *testing.T) {
 				t.Fatal(r)
 			}
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		if got, want := b.names(), "later never withdrawn"; got != want {
 			t.Errorf("after a minute: %s, want %s", got, want)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if got, want := b.names(), "never withdrawn"; got != want {
 			t.Errorf("after an hour: %s, want %s", got, want)
@@ -212,7 +212,7 @@ func TestExpiredFragmentInUse(t *testing.T) {
 				t.Fatal(r)
 			}
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		list, _ := b.List()
 		if b.names() != "source target" || list[1].GetViolations()[0].GetReason() != weftv1.Violation_REASON_REFERENCE {
 			t.Fatalf("fragments %v", list)
@@ -275,7 +275,7 @@ func TestExpirationSurvivesRestarts(t *testing.T) {
 				if now, _ := b.List(); !now[0].GetExpireTime().AsTime().Equal(list[1].GetExpireTime().AsTime()) {
 					t.Errorf("expire_time %v, want that of before the restart, %v", now[0].GetExpireTime(), list[1].GetExpireTime())
 				}
-				time.Sleep(time.Hour)
+				<-time.After(time.Hour)
 				synctest.Wait()
 				if got := b.names(); got != strings.TrimSpace(strings.NewReplacer("late", "", "sticky", "", "  ", " ").Replace(want)) {
 					t.Errorf("an hour later: %s", got)

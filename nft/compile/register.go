@@ -50,6 +50,3 @@ func (s *registers) release(t term) {
 	}
 	s.used -= n
 }
-
-// reset frees all registers.
-func (s *registers) reset() { s.used = 0 }

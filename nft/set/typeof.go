@@ -72,7 +72,7 @@ func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 		if key == nil {
 			return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.KeyPos, "unknown key %q of meta", x.Key)
 		}
-		return keyPart(key), TypeOfExpr{exprMeta, []typeOfAttr{{0, uint32(key.Key)}}}, nil
+		return keyPart(key), TypeOfExpr{exprMeta, []typeOfAttr{{0, key.Key}}}, nil
 	case *syntax.CT:
 		return typeOfCT(x)
 	case *syntax.FIB:

@@ -143,7 +143,7 @@ func ParseRule(b []byte) (info RuleInfo, err error) {
 // malformed one. On errors it sets info to its zero value.
 func parse[T any](what string, b []byte, info *T, comment *string, f func(typ byte, value []byte) bool) error {
 	err := EachRecord(b, func(typ byte, value []byte) error {
-		ok := true
+		var ok bool
 		if typ == udataComment {
 			*comment, ok = ParseString(value)
 		} else {
