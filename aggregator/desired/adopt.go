@@ -136,7 +136,7 @@ func (ad *adoption) table(d *kernel.Table) {
 		}
 	}
 	if !t.exists() {
-		ad.holdFor(ad.s.orphan, t.id)
+		ad.holdFor(ad.s.unclaimed, t.id)
 	}
 	if d.Dormant && !t.dormant() {
 		// The record does not say which fragments declare it: their publishers will.
@@ -147,7 +147,7 @@ func (ad *adoption) table(d *kernel.Table) {
 }
 
 // object gives a dumped object or flowtable to the fragments that are recorded
-// for it, or to the orphan.
+// for it, or to the unclaimed fragment.
 func (ad *adoption) object(t *table, d objectDecl) {
 	o := t.object(d.id())
 	o.kernel = d
@@ -163,7 +163,7 @@ func (ad *adoption) object(t *table, d objectDecl) {
 		share(ad.hold(key, t.id))
 	}
 	if !o.exists() {
-		share(ad.holdFor(ad.s.orphan, t.id))
+		share(ad.holdFor(ad.s.unclaimed, t.id))
 	}
 }
 
@@ -194,7 +194,7 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 		sh.refs = sortIDs(sh.refs)
 	}
 	for i := range d.Rules {
-		f := ad.s.orphan
+		f := ad.s.unclaimed
 		if key, ok := parseKey(d.Rules[i].Info.Owner); ok && d.Rules[i].Info.Ours {
 			f = ad.hold(key, t.id).fragment
 		}
@@ -205,7 +205,7 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 		o.rules = append(o.rules, r)
 	}
 	if len(shares) == 0 {
-		share(ad.s.orphan)
+		share(ad.s.unclaimed)
 	}
 	for f, sh := range shares {
 		ad.holdFor(f, t.id).chains[o.id.Name] = sh
@@ -229,7 +229,7 @@ func parseKey(owner string) (Key, bool) {
 }
 
 // set gives a dumped set's elements to the fragment that is recorded for it, or
-// to the orphan.
+// to the unclaimed fragment.
 func (ad *adoption) set(t *table, d *kernel.Set) {
 	if d.Decl == nil {
 		return
@@ -258,7 +258,7 @@ func (ad *adoption) set(t *table, d *kernel.Set) {
 	}
 	sh := &setShare{decl: d.Decl, dumped: true, origin: -1, elements: elements}
 	sh.waiting, sh.passive = len(recorded) > 0, dynamic(d.Decl)
-	ad.share(o, ad.holdFor(ad.s.orphan, t.id), sh)
+	ad.share(o, ad.holdFor(ad.s.unclaimed, t.id), sh)
 }
 
 func (ad *adoption) share(o *set, h *holding, sh *setShare) {
@@ -278,12 +278,12 @@ func (s *State) replaceDumped(o *set, sh *setShare, d *nftset.Set) {
 	do(s, func(d *nftset.Set) { s.writeDecl(o, sh, d) }, d, sh.decl)
 }
 
-// setsShared returns the fragment's sets in which the orphan has a share too.
+// setsShared returns the fragment's sets in which the unclaimed fragment has a share too.
 func (f *fragment) setsShared() []*set {
 	var shared []*set
 	for _, h := range f.tables {
 		for name := range h.sets {
-			if o := h.table.sets[name]; o.orphan() != nil {
+			if o := h.table.sets[name]; o.unclaimed() != nil {
 				shared = append(shared, o)
 			}
 		}
@@ -291,24 +291,24 @@ func (f *fragment) setsShared() []*set {
 	return shared
 }
 
-// resolveOrphans drops the orphan's share of sets that no longer need it: all
+// resolveUnclaimed drops the unclaimed fragment's share of sets that no longer need it: all
 // fragments that it waited for have come back, or it is empty.
-func (a *apply) resolveOrphans(sets []*set) {
+func (a *apply) resolveUnclaimed(sets []*set) {
 	for _, o := range sets {
-		sh := o.orphan()
+		sh := o.unclaimed()
 		if sh == nil || o.awaited() {
 			continue
 		}
 		if sh.waiting || len(o.shares) > 1 && (sh.passive || sh.elements.len() == 0) {
-			a.giveUp(a.s.orphan.tables[o.table.id], o.id)
-			a.releaseOrphan(o.table)
+			a.giveUp(a.s.unclaimed.tables[o.table.id], o.id)
+			a.releaseUnclaimed(o.table)
 		}
 	}
 }
 
-// releaseOrphan ends the orphan's holding in a table if it is empty.
-func (a *apply) releaseOrphan(t *table) {
-	if h, ok := a.s.orphan.tables[t.id]; ok && len(h.chains) == 0 && len(h.sets) == 0 && len(h.objects) == 0 {
+// releaseUnclaimed ends the unclaimed fragment's holding in a table if it is empty.
+func (a *apply) releaseUnclaimed(t *table) {
+	if h, ok := a.s.unclaimed.tables[t.id]; ok && len(h.chains) == 0 && len(h.sets) == 0 && len(h.objects) == 0 {
 		a.s.release(h)
 	}
 }

@@ -85,8 +85,8 @@ func TestAdoptWithdrawsNothingBeforeAllAreBack(t *testing.T) {
 	if p := h.commit(two); planText(p) != "delete elements s 1\n" {
 		t.Errorf("plan when both are back:\n%s", planText(p))
 	}
-	if len(h.orphan.tables) != 0 {
-		t.Errorf("nobody still holds %v", h.orphan.tables)
+	if len(h.unclaimed.tables) != 0 {
+		t.Errorf("nobody still holds %v", h.unclaimed.tables)
 	}
 }
 

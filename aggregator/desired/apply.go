@@ -103,7 +103,7 @@ func (a *apply) update(u *Update) {
 		a.checkUses(&u.Tables[i])
 	}
 	if u.Snapshot {
-		a.resolveOrphans(append(shared, f.setsShared()...))
+		a.resolveUnclaimed(append(shared, f.setsShared()...))
 	}
 }
 
@@ -162,13 +162,13 @@ func (a *apply) withdraw(f *fragment) {
 		a.leave(h)
 	}
 	a.s.setFragment(f.key, nil)
-	a.resolveOrphans(shared)
+	a.resolveUnclaimed(shared)
 }
 
 // table merges the part of an update in one table.
 func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	h := a.s.hold(f, tu.Table)
-	a.releaseOrphan(h.table)
+	a.releaseUnclaimed(h.table)
 	if tu.Comment != "" {
 		a.s.setTableComment(h, tu.Comment)
 	}
@@ -259,13 +259,13 @@ func (a *apply) putChain(h *holding, p *Chain) {
 	a.s.mark(o)
 	a.s.work.Objects++
 	if other := o.conflict(h.fragment, func(sh *chainShare) bool { return !equalChain(sh.decl, p.Decl) }); other != nil {
-		if !other.fragment.orphan {
+		if !other.fragment.unclaimed {
 			a.violate(ReasonConflict, o.at(), "declaration of chain %s contradicts that of %s: declare it alike or use another name",
 				o.id.Name, other.fragment)
 			return
 		}
 		if !updatable(other.decl, p.Decl) {
-			a.giveUp(a.s.orphan.tables[h.table.id], o.id)
+			a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
 		}
 	}
 	l := newRules(h.fragment, p.Rules, a.s.serial)
@@ -282,8 +282,8 @@ func (a *apply) putChain(h *holding, p *Chain) {
 	a.s.relinkChain(o, sh, true)
 	h.chains[o.id.Name] = sh
 	a.s.undo = append(a.s.undo, func() { delete(h.chains, o.id.Name) })
-	if orphan := o.orphan(); orphan != nil && len(orphan.rules) == 0 {
-		a.giveUp(a.s.orphan.tables[o.table.id], o.id)
+	if unclaimed := o.unclaimed(); unclaimed != nil && len(unclaimed.rules) == 0 {
+		a.giveUp(a.s.unclaimed.tables[o.table.id], o.id)
 	}
 }
 
@@ -293,12 +293,12 @@ func (a *apply) putSet(h *holding, p *Set) {
 	a.s.mark(o)
 	a.s.work.Objects++
 	if other := o.conflict(h.fragment, func(sh *setShare) bool { return sh.decl != p.Decl && !sh.decl.Equal(p.Decl) }); other != nil {
-		if !other.fragment.orphan {
+		if !other.fragment.unclaimed {
 			a.violate(ReasonConflict, o.at(), "declaration of set %s contradicts that of %s (%s): declare it alike or use another name",
 				o.id.Name, other.fragment, difference(other.decl, p.Decl))
 			return
 		}
-		a.giveUp(a.s.orphan.tables[h.table.id], o.id)
+		a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
 	}
 	if _, ok := newLayout(p.Decl); p.Conntrack && !ok {
 		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.id.Name},

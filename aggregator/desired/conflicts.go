@@ -38,7 +38,7 @@ func (o *set) disagree(id string) bool {
 	for _, sh := range o.shares {
 		e, ok := sh.elements.get(id)
 		switch {
-		case !ok || sh.fragment.orphan:
+		case !ok || sh.fragment.unclaimed:
 		case first == nil:
 			first = sh
 		case sh.decl.Map:

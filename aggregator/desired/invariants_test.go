@@ -70,7 +70,7 @@ func checkInvariants(t tester, s *State) {
 			}
 			sorted := slices.IsSortedFunc(o.shares, func(a, b *chainShare) int { return order(a.fragment, b.fragment) })
 			for _, sh := range o.shares {
-				if h := sh.fragment.tables[id]; h == nil || h.chains[name] != sh || !equalChain(sh.decl, o.decl()) && !sh.fragment.orphan {
+				if h := sh.fragment.tables[id]; h == nil || h.chains[name] != sh || !equalChain(sh.decl, o.decl()) && !sh.fragment.unclaimed {
 					t.Errorf("table %s chain %s: share of %s is not held or disagrees", id, name, sh.fragment)
 				}
 			}
@@ -97,7 +97,7 @@ func checkInvariants(t tester, s *State) {
 		}
 	}
 	shadowed := 0
-	for _, f := range append(s.sorted(), s.orphan) {
+	for _, f := range append(s.sorted(), s.unclaimed) {
 		shadowed += f.status().Shadowed
 	}
 	if s.Shadowed() != shadowed {
@@ -191,7 +191,7 @@ func (p *pools) text() string {
 // stateText is everything that Rollback must restore, for comparing.
 func stateText(s *State) string {
 	var b strings.Builder
-	for _, f := range append(s.sorted(), s.orphan) {
+	for _, f := range append(s.sorted(), s.unclaimed) {
 		fmt.Fprintf(&b, "fragment %q %d adopted=%t\n", f.owner, f.priority, f.adopted)
 		for _, h := range f.holdings() {
 			fmt.Fprintf(&b, " table %s %q kernel=%t dormant=%t asleep=%t\n", h.table.id, h.comment, h.table.kernel, h.dormant, h.table.asleep)

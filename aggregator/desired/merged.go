@@ -150,7 +150,7 @@ func (t *table) status() TableStatus {
 func keysOf[T any](shares []T, of func(T) *fragment) []Key {
 	keys := make([]Key, 0, len(shares))
 	for _, sh := range shares {
-		if f := of(sh); !f.orphan {
+		if f := of(sh); !f.unclaimed {
 			keys = append(keys, f.key)
 		}
 	}
@@ -207,7 +207,7 @@ func (o *set) size() int {
 	case 1:
 		n = o.shares[0].elements.len()
 	}
-	if sh := o.orphan(); sh != nil && sh.passive {
+	if sh := o.unclaimed(); sh != nil && sh.passive {
 		n -= sh.elements.len()
 	}
 	return max(n-len(o.lapsed), 0)

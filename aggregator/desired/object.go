@@ -162,12 +162,12 @@ func (a *apply) putObject(h *holding, d objectDecl) {
 	a.s.mark(o)
 	a.s.work.Objects++
 	if other := o.conflict(h.fragment, func(sh *objectShare) bool { return !sh.decl.equal(d) }); other != nil {
-		if !other.fragment.orphan {
+		if !other.fragment.unclaimed {
 			a.violate(ReasonConflict, o.at(), "declaration of %s contradicts that of %s (%s, not %s): declare it alike or use another name",
 				describeObject(o.id), other.fragment, other.decl, d)
 			return
 		}
-		a.giveUp(a.s.orphan.tables[h.table.id], o.id)
+		a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
 	}
 	if sh, ok := h.objects[o.id]; ok {
 		if sh.decl != d {
@@ -179,8 +179,8 @@ func (a *apply) putObject(h *holding, d objectDecl) {
 		h.setObject(o.id, sh)
 		a.s.undo = append(a.s.undo, func() { delete(h.objects, o.id) })
 	}
-	if o.orphan() != nil {
-		a.giveUp(a.s.orphan.tables[h.table.id], o.id)
+	if o.unclaimed() != nil {
+		a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Owned is a fragment's part in an object.
+// Owned is a fragment that has a part in an object. It says which part.
 type Owned struct {
 	// Fragment is the zero Key if no fragment owns the object.
 	Fragment Key
@@ -18,14 +18,16 @@ type Owned struct {
 	// fragment's rules in the chain, from 1.
 	Rule  *compile.Rule
 	Index int
-	// Element is the fragment's element, if the object is one.
+	// Element is set if the object is an element: it is the fragment's own, with its
+	// own value.
 	Element nftset.Element
 }
 
 func (f *fragment) owned() Owned { return Owned{Fragment: f.key, Priority: f.priority} }
 
 // OwnersOfTable returns the fragments that have something in a table, in merge
-// order. It returns false if there is no such table.
+// order. It returns false if there is no such table. Unlike the owners of chains,
+// sets and rules, the list has no zero Key for content without a fragment.
 func (s *State) OwnersOfTable(id nft.TableID) ([]Owned, bool) {
 	t := s.existing(id)
 	if !t.exists() {

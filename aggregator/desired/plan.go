@@ -15,8 +15,8 @@ import (
 type Plan struct {
 	Ops []kernel.Op
 	// Origin has for each op the update that it comes from, as an index into the
-	// successful changes since the last Accept or Rollback. It is -1 in a Diff. No
-	// op has elements of two updates.
+	// successful changes since the last Accept or Rollback. It is -1 in a
+	// Diff, and for an op that no update has caused. No op has elements of two updates.
 	Origin []int
 	Counts Counts
 	// Stale are the UDP flows to flush after the commit, ordered by address
@@ -30,7 +30,8 @@ type Plan struct {
 	Purges []Purge
 }
 
-// Counts says how much a plan changes. An object that is made anew counts
+// Counts says how much a plan changes. Tables, Chains, Sets and Objects count
+// additions and deletions together. An object that is deleted and added again counts
 // twice, a replaced element once as added and once as deleted. Content that is
 // deleted together with its set or table does not count.
 type Counts struct {

@@ -12,8 +12,8 @@ import (
 // Preview is a Plan with what is needed to describe it after a Rollback.
 type Preview struct {
 	*Plan
-	// Before has the kernel's objects that ops delete, flush or add to, by the
-	// index of the op.
+	// Before has, by the index of the op, what the kernel holds of the rule or set
+	// that the op deletes or flushes, and which rules are added at the head.
 	Before map[int]Before
 	// Shadows are the map elements with several values of which one is a
 	// previewed fragment's, in no order.

@@ -62,7 +62,7 @@ type setShare struct {
 	// shadowed counts elements whose data another share's hides.
 	shadowed int
 
-	// waiting and passive are for the share of the orphan. A waiting one holds
+	// waiting and passive are for the share of the unclaimed fragment. A waiting one holds
 	// elements that recorded fragments may still own, and is dropped when all of
 	// them have come back. A passive one holds elements that packets may have put
 	// in: it is dropped without deleting them.
@@ -73,9 +73,9 @@ type setShare struct {
 	won [][]byte
 }
 
-// claimable reports whether a fragment that states an element of the orphan's
+// claimable reports whether a fragment that states an element of the unclaimed fragment's
 // share becomes its only owner.
-func (sh *setShare) claimable() bool { return sh.fragment.orphan && (!sh.waiting || sh.passive) }
+func (sh *setShare) claimable() bool { return sh.fragment.unclaimed && (!sh.waiting || sh.passive) }
 
 // change is a change of the merged element of a key.
 type change struct {
@@ -195,7 +195,7 @@ func (s *State) put(o *set, sh *setShare, id string, e nftset.Element, has bool)
 			o.untouch(id, prev, was)
 		}
 	})
-	if has && !sh.fragment.orphan {
+	if has && !sh.fragment.unclaimed {
 		s.claim(o, id)
 	}
 }
@@ -208,9 +208,9 @@ func (s *State) expect(o *set, n int) {
 	}
 }
 
-// claim ends the orphan's ownership of an element that a fragment has stated.
+// claim ends the unclaimed fragment's ownership of an element that a fragment has stated.
 func (s *State) claim(o *set, id string) {
-	if sh := o.orphan(); sh != nil && sh.claimable() {
+	if sh := o.unclaimed(); sh != nil && sh.claimable() {
 		if sh.elements.has(id) {
 			s.put(o, sh, id, nftset.Element{}, false)
 		}
@@ -299,7 +299,7 @@ func (s *State) referTarget(t *table, d *nftset.Set, data string, by int) {
 func (s *State) attach(o *set, sh *setShare) {
 	s.relink(o, sh, true)
 	for id := range sh.elements.all() {
-		if sh.fragment.orphan || o.orphan() == nil {
+		if sh.fragment.unclaimed || o.unclaimed() == nil {
 			break
 		}
 		s.claim(o, id)

@@ -133,9 +133,9 @@ type shared[S share] struct {
 
 func (o *shared[S]) exists() bool { return len(o.shares) > 0 }
 
-// orphan returns the share of no fragment, which is always the last, or nil.
-func (o *shared[S]) orphan() (none S) {
-	if n := len(o.shares); n > 0 && o.shares[n-1].owner().orphan {
+// unclaimed returns the share of no fragment, which is always the last, or nil.
+func (o *shared[S]) unclaimed() (none S) {
+	if n := len(o.shares); n > 0 && o.shares[n-1].owner().unclaimed {
 		return o.shares[n-1]
 	}
 	return none

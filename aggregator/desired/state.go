@@ -13,8 +13,8 @@ import (
 type State struct {
 	tables    map[nft.TableID]*table
 	fragments map[Key]*fragment
-	// orphan holds what the kernel had at Adopt and no fragment is known for.
-	orphan *fragment
+	// unclaimed holds what the kernel had at Adopt and no fragment is known for.
+	unclaimed *fragment
 
 	// undo undoes everything since the last Accept, the newest last.
 	undo []func()
@@ -50,7 +50,7 @@ type State struct {
 	usage map[string]Usage
 }
 
-// Work counts what the state has looked at since it was made. It proves that an
+// Work counts what the state has looked at since New. Tests use it to prove that an
 // update costs what it changes.
 type Work struct {
 	// Keys counts elements examined by Apply, Plan and Rollback; Rules counts
@@ -62,13 +62,13 @@ type Work struct {
 // fragment is the identity of one fragment and everything that it holds.
 type fragment struct {
 	key Key
-	// owner is the key as rules carry it, or "" for the orphan.
+	// owner is the key as rules carry it, or "" for the unclaimed fragment.
 	owner string
 	identity
-	// orphan is true for the one fragment that stands for content without a
+	// unclaimed is true for the one fragment that stands for content without a
 	// fragment.
-	orphan bool
-	tables map[nft.TableID]*holding
+	unclaimed bool
+	tables    map[nft.TableID]*holding
 	// holds counts the rules and elements in all tables, shadowed the elements
 	// whose data another's hides.
 	holds    Usage
@@ -109,7 +109,7 @@ func New() *State {
 	return &State{
 		tables:     map[nft.TableID]*table{},
 		fragments:  map[Key]*fragment{},
-		orphan:     &fragment{orphan: true, tables: map[nft.TableID]*holding{}},
+		unclaimed:  &fragment{unclaimed: true, tables: map[nft.TableID]*holding{}},
 		scope:      &Scope{tables: map[nft.TableID]*TableScope{}},
 		scopeDirty: map[nft.TableID]struct{}{},
 		lifetimes:  map[Key]Lifetime{},
@@ -258,9 +258,9 @@ func (t *table) comment() string {
 	return ""
 }
 
-// compare orders fragments by precedence. The orphan comes last.
+// compare orders fragments by precedence. The unclaimed fragment comes last.
 func (f *fragment) compare(g *fragment) int {
-	return cmp.Or(count(f.orphan)-count(g.orphan), cmp.Compare(f.priority, g.priority), f.key.Compare(g.key))
+	return cmp.Or(count(f.unclaimed)-count(g.unclaimed), cmp.Compare(f.priority, g.priority), f.key.Compare(g.key))
 }
 
 func newFragment(key Key, id identity) *fragment {
@@ -270,7 +270,7 @@ func newFragment(key Key, id identity) *fragment {
 // String names the fragment in messages.
 func (f *fragment) String() string {
 	switch {
-	case f.orphan:
+	case f.unclaimed:
 		return "no fragment (unclaimed since the restart)"
 	case f.adopted:
 		return "fragment " + f.key.String() + " (committed before the restart, not yet published again)"

@@ -15,7 +15,8 @@ type Status struct {
 	Lifetime Lifetime
 	// Expires is when the fragment is to be withdrawn; zero means never.
 	Expires time.Time
-	// Session and Serial are those of the last snapshot.
+	// Session and Serial are those of the last snapshot. They are 0 if it came from
+	// no session, and for an adopted fragment.
 	Session, Serial uint64
 	// Adopted is true for a fragment that is known only from before a restart:
 	// its publisher has not sent it again.

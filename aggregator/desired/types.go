@@ -64,16 +64,17 @@ type TableUpdate struct {
 	// PutChains and PutSets declare or replace objects with all that the
 	// fragment holds in them.
 	PutChains []Chain
-	// DeleteChains and DeleteSets name objects that the fragment gives up.
-	// They are done first; names that it does not hold are passed over.
+	// DeleteChains and DeleteSets name objects that the fragment gives up. All
+	// deletions of an update, those of objects and flowtables included, are done
+	// before its declarations. Names that the fragment does not hold are passed over.
 	DeleteChains []string
 	PutSets      []Set
 	DeleteSets   []string
 	// Elements change objects that the fragment has declared. They are done
 	// last.
 	Elements []Elements
-	// Uses are declarations outside of this update that its rules were compiled
-	// against, by name. If the table has another one, Apply returns ErrStale.
+	// Uses are the sets and maps outside of this update that its rules refer to, by
+	// name, as they were declared when the rules were compiled. If the table has another one, Apply returns ErrStale.
 	Uses map[string]*nftset.Set
 }
 
@@ -102,8 +103,8 @@ type Set struct {
 	Affinity bool
 }
 
-// Elements is a change of a fragment's share of one set or map: first the
-// removals, then the additions, which replace elements of the same key.
+// Elements is an update of elements: it changes a fragment's share of one set or map, first
+// with the removals, then with the additions, which replace elements of the same key.
 // Removing an element that the fragment does not hold changes nothing.
 type Elements struct {
 	Set string

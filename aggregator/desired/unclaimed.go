@@ -16,7 +16,7 @@ type Unclaimed struct {
 // Unclaimed lists what DropUnclaimed would remove, in a fixed order.
 func (s *State) Unclaimed() []Unclaimed {
 	var all []Unclaimed
-	for _, h := range s.orphan.holdings() {
+	for _, h := range s.unclaimed.holdings() {
 		if len(h.chains) == 0 && len(h.sets) == 0 && len(h.objects) == 0 {
 			all = append(all, Unclaimed{Table: h.table.id})
 		}
@@ -43,14 +43,14 @@ func (s *State) Unclaimed() []Unclaimed {
 // Possible errors: *[Rejection], when a fragment refers to some of it.
 func (s *State) DropUnclaimed() error {
 	return s.change(Key{}, func(a *apply) {
-		a.f = s.orphan
-		for _, h := range s.orphan.holdings() {
+		a.f = s.unclaimed
+		for _, h := range s.unclaimed.holdings() {
 			for o := range h.parts() {
 				if sh := h.sets[o.base().id.Name]; o.base().id.Kind != kindSet || !sh.waiting {
 					a.giveUp(h, o.base().id)
 				}
 			}
-			a.releaseOrphan(h.table)
+			a.releaseUnclaimed(h.table)
 		}
 	})
 }

@@ -24,11 +24,12 @@ func (u *Usage) add(o Usage, by int) {
 // or nil.
 type Limit func(before, after Usage) error
 
-// Usage returns what a publisher holds. It costs nothing.
+// Usage returns what a publisher holds. It looks it up: the sum is kept with each change.
 func (s *State) Usage(publisher string) Usage { return s.usage[publisher] }
 
 // ApplyWithin is Apply for a publisher with limits. On an error nothing has
-// changed, including the publisher's usage.
+// changed, including the publisher's usage. limit must not be nil. It is called after
+// the merge of an update that is valid so far, and must not use the State.
 //
 // Possible errors: those of Apply; limit's.
 func (s *State) ApplyWithin(u *Update, limit Limit) error {
@@ -47,7 +48,7 @@ func (s *State) charge(f *fragment, o Usage, by int) {
 	if o == (Usage{}) {
 		return
 	}
-	if f.holds.add(o, by); f.orphan {
+	if f.holds.add(o, by); f.unclaimed {
 		return
 	}
 	u := s.usage[f.key.Publisher]

@@ -77,13 +77,16 @@ func NewFlusher(cfg Config) *Flusher {
 	}
 }
 
-// Overdue delivers a value if all flows are to be compared with the ruleset:
-// the receiver has to call Reconcile.
+// Overdue delivers a value if all flows are to be compared with the ruleset: after
+// Ask, after an error, and if too many destinations are stale at once. The receiver
+// has to call Reconcile.
 func (f *Flusher) Overdue() <-chan struct{} { return f.overdue }
 
 // Before notes the destinations that a commit is about to leave without a
 // backend. If the process dies before their flows are removed, only the note
-// tells the next process about them. An error does not stop the commit.
+// tells the next process about them. Until the next call of After no note is
+// removed. The note is written to Notes before Before returns. An error is logged and
+// counted, and does not stop the commit.
 func (f *Flusher) Before(deserted []conntrack.Change) {
 	if f.cfg.Conntrack == nil || len(deserted) == 0 {
 		return
@@ -123,7 +126,8 @@ func (f *Flusher) Resume(live func() []conntrack.Destination) {
 
 // After receives what a commit made stale, and the event of the commit, which is
 // published with the number of flows that were removed. If several commits share
-// a pass, the event of the last one has the number. After does not wait for conntrack.
+// a pass, the event of the last one has the number. After does not wait for
+// conntrack. It may call Config.Publish, which must not block or call the Flusher.
 func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	f.mu.Lock()
 	f.committing = false
@@ -253,7 +257,7 @@ func (f *Flusher) done() bool {
 }
 
 // Close waits until everything that commits made stale is removed, at most for
-// d.
+// d. Call it before Run's context ends.
 func (f *Flusher) Close(d time.Duration) {
 	deadline := time.NewTimer(d)
 	defer deadline.Stop()

@@ -158,7 +158,8 @@ func (p *Purger) Due() <-chan struct{} {
 	return nil
 }
 
-// Events delivers functions that the owner has to call.
+// Events delivers functions that the owner has to call. They take over the entries
+// that Run has read, and try again what has failed.
 func (p *Purger) Events() <-chan func() { return p.events }
 
 // Step does a part of the work: it asks Run to read a map, or checks and removes
