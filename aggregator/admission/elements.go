@@ -32,16 +32,6 @@ type pool struct {
 	panicked atomic.Pointer[any]
 }
 
-// run calls f, which packs n elements: at once if they are few, else in a
-// goroutine.
-func (p *pool) run(n int, f func()) {
-	if n <= inlineElements {
-		f()
-		return
-	}
-	p.spawn(f)
-}
-
 // spawn calls f in a goroutine as soon as one may start.
 func (p *pool) spawn(f func()) {
 	if p.slots == nil {
@@ -99,29 +89,36 @@ func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
 	})
 }
 
-// packAll calls pack for each entry of a list. It gives up once the chunk has as many
-// violations as are reported.
+// packAll packs the entries of a list, at once if they are few, else in a goroutine.
 func packAll[T any](b *Builder, t nft.TableID, decl *set.Set, list []T, pack func(T) (key string, out set.Element, err error)) *chunk {
 	c := &chunk{}
-	b.pool.run(len(list), func() {
-		c.out = make([]set.Element, 0, len(list))
-		for _, e := range list {
-			key, out, err := pack(e)
-			switch {
-			case err == nil:
-				c.out = append(c.out, out)
-				continue
-			case errors.Is(err, errTooLong):
-				c.bad.add(weftv1.Violation_REASON_LIMIT, ElementName(t, decl.Name, Clip(key)), err.Error())
-			default:
-				c.bad.compile(ElementName(t, decl.Name, Clip(key)), err)
-			}
-			if c.bad.full() {
-				return
-			}
-		}
-	})
+	if len(list) <= inlineElements {
+		fill(c, t, decl, list, pack)
+	} else {
+		b.pool.spawn(func() { fill(c, t, decl, list, pack) })
+	}
 	return c
+}
+
+// fill calls pack for each entry of a list. It gives up once the chunk has as many
+// violations as are reported.
+func fill[T any](c *chunk, t nft.TableID, decl *set.Set, list []T, pack func(T) (key string, out set.Element, err error)) {
+	c.out = make([]set.Element, 0, len(list))
+	for _, e := range list {
+		key, out, err := pack(e)
+		switch {
+		case err == nil:
+			c.out = append(c.out, out)
+			continue
+		case errors.Is(err, errTooLong):
+			c.bad.add(weftv1.Violation_REASON_LIMIT, ElementName(t, decl.Name, Clip(key)), err.Error())
+		default:
+			c.bad.compile(ElementName(t, decl.Name, Clip(key)), err)
+		}
+		if c.bad.full() {
+			return
+		}
+	}
 }
 
 // SetKind returns the nft keyword for a set or map.
