@@ -46,3 +46,56 @@ func TestObjects(t *testing.T) {
 		t.Errorf("what the patch was made to is now %v\nwant %v", got, before)
 	}
 }
+
+// TestJoinedSets declares one set in two parts of a fragment: it has the elements of
+// both.
+func TestJoinedSets(t *testing.T) {
+	part := func(keys ...string) *weftv1.Table {
+		s := &weftv1.Set{Name: "s", Type: "ipv4_addr"}
+		for _, key := range keys {
+			s.Elements = append(s.Elements, &weftv1.Element{Key: key})
+		}
+		return &weftv1.Table{Family: "ip", Name: "demo", Sets: []*weftv1.Set{s}}
+	}
+	c, err := newContent(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{part("192.0.2.1", "192.0.2.2"), part("192.0.2.2", "192.0.2.3")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.fragment(time.Now()).GetTables()
+	if len(got) != 1 || len(got[0].GetSets()) != 1 || len(got[0].GetSets()[0].GetElements()) != 3 {
+		t.Errorf("the parts were joined to %v", got)
+	}
+}
+
+// TestContentErrors has content that the aggregator rejects too.
+func TestContentErrors(t *testing.T) {
+	set := &weftv1.Set{Name: "s", Type: "ipv4_addr"}
+	bad := &weftv1.Set{Name: "s", Type: "ipv4_addr", Elements: []*weftv1.Element{{Key: "here"}}}
+	for name, tables := range map[string][]*weftv1.Table{
+		"family":        {{Family: "ipx", Name: "demo"}},
+		"type":          {{Family: "ip", Name: "demo", Sets: []*weftv1.Set{{Name: "s", Type: "none"}}}},
+		"element":       {{Family: "ip", Name: "demo", Sets: []*weftv1.Set{bad}}},
+		"joined":        {{Family: "ip", Name: "demo", Sets: []*weftv1.Set{set, bad}}},
+		"element's map": {{Family: "ip", Name: "demo", Maps: []*weftv1.Set{{Name: "m", Type: "ipv4_addr"}}}},
+	} {
+		if c, err := newContent(&weftv1.Fragment{Name: "f", Tables: tables}); err == nil {
+			t.Errorf("%s: %v", name, c.fragment(time.Now()))
+		}
+	}
+	c, err := newContent(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{Family: "ip", Name: "demo", Sets: []*weftv1.Set{set}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, patch := range map[string]*weftv1.TablePatch{
+		"family":     {Family: "ipx", Name: "demo"},
+		"no set":     {Family: "ip", Name: "demo", Elements: []*weftv1.ElementPatch{{Set: "missing"}}},
+		"added":      {Family: "ip", Name: "demo", Elements: []*weftv1.ElementPatch{{Set: "s", Add: []*weftv1.Element{{Key: "here"}}}}},
+		"removed":    {Family: "ip", Name: "demo", Elements: []*weftv1.ElementPatch{{Set: "s", Remove: []string{"here"}}}},
+		"put":        {Family: "ip", Name: "demo", PutSets: []*weftv1.Set{bad}},
+		"other type": {Family: "ip", Name: "demo", PutMaps: []*weftv1.Set{{Name: "s", Type: "none"}}},
+	} {
+		if err := c.clone().patch(&weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{patch}}); err == nil {
+			t.Errorf("patch with a wrong %s: no error", name)
+		}
+	}
+}
