@@ -1,0 +1,114 @@
+package desired
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
+)
+
+// twoPublishers has policy and extra share a map with one key of which both have a
+// value: policy's comes first.
+func twoPublishers(t *testing.T) *harness {
+	h := newHarness(t)
+	h.commit(
+		snapshot(policy, 1, in(ipWeft,
+			base("input", 0, rule("first"), rule("second")), addrSet("listed", member("192.0.2.1")),
+			addrMap("shared", mapped("192.0.2.1", "198.51.100.1")), declared("counter hits", ""), flowtable("fast"))),
+		snapshot(extra, 2, in(ipWeft, addrMap("shared", mapped("192.0.2.1", "198.51.100.2"), mapped("192.0.2.2", "198.51.100.2")))),
+	)
+	return h
+}
+
+func TestOwners(t *testing.T) {
+	h := twoPublishers(t)
+	keys := func(owners []Owned, ok bool) []Key {
+		t.Helper()
+		if ok != (len(owners) > 0) {
+			t.Errorf("%d owners, %t", len(owners), ok)
+		}
+		var all []Key
+		for _, o := range owners {
+			all = append(all, o.Fragment)
+		}
+		return all
+	}
+	object := func(ref string) []Key {
+		owners, decl, ok := h.OwnersOfObject(ipWeft, named(ref))
+		if ok != (decl.Object != nil || decl.Flowtable != nil) {
+			t.Errorf("%s: declaration %v, %t", ref, decl, ok)
+		}
+		return keys(owners, ok)
+	}
+	chain := func(name string) []Key {
+		owners, decl, ok := h.OwnersOfChain(ipWeft, name)
+		if ok != (decl != nil && decl.Name == name) {
+			t.Errorf("chain %s: declaration %v, %t", name, decl, ok)
+		}
+		return keys(owners, ok)
+	}
+	set := func(name string) []Key {
+		owners, decl, ok := h.OwnersOfSet(ipWeft, name)
+		if ok != (decl != nil && decl.Name == name) {
+			t.Errorf("set %s: declaration %v, %t", name, decl, ok)
+		}
+		return keys(owners, ok)
+	}
+	for what, got := range map[string]struct{ got, want []Key }{
+		"table":           {keys(h.OwnersOfTable(ipWeft)), []Key{policy, extra}},
+		"no table":        {keys(h.OwnersOfTable(ipDeny)), nil},
+		"chain":           {chain("input"), []Key{policy}},
+		"no chain":        {chain("output"), nil},
+		"counter":         {object("counter hits"), []Key{policy}},
+		"flowtable":       {object("flowtable fast"), []Key{policy}},
+		"no object":       {object("quota hits"), nil},
+		"map":             {set("shared"), []Key{policy, extra}},
+		"no set":          {set("missing"), nil},
+		"element":         {keys(h.OwnersOfElement(ipWeft, "shared", member("192.0.2.1"))), []Key{policy, extra}},
+		"other's element": {keys(h.OwnersOfElement(ipWeft, "shared", member("192.0.2.2"))), []Key{extra}},
+		"no element":      {keys(h.OwnersOfElement(ipWeft, "shared", member("192.0.2.3"))), nil},
+		"element, no set": {keys(h.OwnersOfElement(ipWeft, "missing", member("192.0.2.1"))), nil},
+	} {
+		if diff := cmp.Diff(got.want, got.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	if o, ok := h.OwnerOfRule(nft.TableID{}, "input", 1); ok {
+		t.Errorf("a rule of no table is owned by %v", o)
+	}
+}
+
+// TestPreviewDescribesWhatGoes removes a rule, adds one in front, makes a set anew and
+// keeps a value that another fragment's precedes.
+func TestPreviewDescribesWhatGoes(t *testing.T) {
+	h := twoPublishers(t)
+	h.apply(snapshot(policy, 1, in(ipWeft,
+		base("input", 0, rule("zeroth"), rule("first")), intervalSet("listed"),
+		addrMap("shared", mapped("192.0.2.1", "198.51.100.1")), declared("counter hits", ""), flowtable("fast"))))
+	p := h.Preview([]Key{policy, extra, services})
+	var rule, set, head bool
+	for i, op := range p.Ops {
+		b := p.Before[i]
+		switch op := op.(type) {
+		case kernel.DeleteRule:
+			rule = b.Rule != nil && b.Rule.Text == "second"
+		case kernel.DeleteSet:
+			set = b.Set != nil && b.Set.Name == op.Name && b.Set.Flags == 0
+		case kernel.AddRule:
+			head = b.Head
+		}
+	}
+	if !rule || !set || !head {
+		t.Errorf("rule %t, set %t, head %t of\n%s", rule, set, head, planText(p.Plan))
+	}
+	want := []Shadow{{
+		Table: ipWeft, Decl: addrMap("shared").Decl, Winner: policy, Hidden: extra,
+		Element: mapped("192.0.2.1", "198.51.100.1"), HiddenElement: mapped("192.0.2.1", "198.51.100.2"),
+	}}
+	if diff := cmp.Diff(want, p.Shadows); diff != "" {
+		t.Errorf("shadows (-want +got):\n%s", diff)
+	}
+	h.Rollback()
+}
