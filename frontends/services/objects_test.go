@@ -20,6 +20,7 @@ import (
 type script struct {
 	batches chan []any
 	sub     source.Subscription
+	changes func(before, after source.Object) []source.Event
 }
 
 // gone is an object that does not exist any more.
@@ -37,9 +38,10 @@ func newScript(first ...any) *script {
 
 func (s *script) deliver(changes ...any) { s.batches <- changes }
 
-func (s *script) Subscribe(sub source.Subscription) error {
+func (s *script) Subscribe(sub source.Subscription) (err error) {
 	s.sub = sub
-	return nil
+	s.changes, err = sub.Changes()
+	return err
 }
 
 func (s *script) Run(ctx context.Context) error {
@@ -72,11 +74,7 @@ func (s *script) apply(batch []any) error {
 		default:
 			return fmt.Errorf("unexpected change %T", c)
 		}
-		more, err := s.sub.Change(before, after)
-		if err != nil {
-			return err
-		}
-		events = append(events, more...)
+		events = append(events, s.changes(before, after)...)
 	}
 	if len(events) > 0 {
 		s.sub.Deliver(events)

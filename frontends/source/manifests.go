@@ -350,7 +350,11 @@ func (m *Manifests) deliver(before map[identity]object) {
 			m.warnOrphan(&is)
 		}
 		for i, u := range m.users {
-			events[i] = append(events[i], u.change(was.object, is.object)...)
+			after := is.object
+			if after != nil {
+				after = after.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy of one
+			}
+			events[i] = append(events[i], u.change(was.object, after)...)
 		}
 	}
 	for i, u := range m.users {

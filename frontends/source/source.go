@@ -48,16 +48,16 @@ func (e Event) Resource() string { return e.kind.resource.Resource }
 // it changes.
 func (e Event) Apply() { e.apply() }
 
-// Change returns the events of a change, one for each Kind that selects the object, for a
-// Source that is not of this package. before is nil if the object did not exist, after if
-// it does not exist any more. It does not modify them. An error means that s is not valid,
-// as in Source.Subscribe.
-func (s *Subscription) Change(before, after Object) ([]Event, error) {
+// Changes returns a function for a Source that is not of this package. That function
+// returns the events of a change, one for each Kind that selects the object: before is nil
+// if the object did not exist, after if it does not exist any more. The subscriber keeps
+// after, and may modify it. An error means that s is not valid, as in Source.Subscribe.
+func (s *Subscription) Changes() (func(before, after Object) []Event, error) {
 	u, err := newUser(*s)
 	if err != nil {
 		return nil, err
 	}
-	return u.change(before, after), nil
+	return u.change, nil
 }
 
 // user is a subscription that is in force.
@@ -106,16 +106,15 @@ func (u *user) synced() {
 	u.Synced()
 }
 
-// change returns the events of a change, without a server that applies the selectors.
+// change returns the events of a change, without a server that applies the selectors. The
+// events hold after.
 func (u *user) change(before, after Object) []Event {
 	var out []Event
 	for _, k := range u.kinds {
-		_, was := k.accepts(before)
-		_, is := k.accepts(after)
 		switch {
-		case is == nil && k.selects(after):
-			out = append(out, k.set(after.DeepCopyObject().(Object))) //nolint:forcetypeassert // a copy of one
-		case was == nil && k.selects(before):
+		case k.isOfGoType(after) && k.selects(after):
+			out = append(out, k.set(after))
+		case k.isOfGoType(before) && k.selects(before):
 			out = append(out, k.deleted(nameOf(before)))
 		}
 	}
