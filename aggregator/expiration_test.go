@@ -255,7 +255,7 @@ func TestExpirationSurvivesRestarts(t *testing.T) {
 				}
 				list, _ := b.List()
 				b.stop()
-				time.Sleep(2 * time.Minute)
+				<-time.After(2 * time.Minute)
 				b = again()
 				synctest.Wait()
 				for _, commit := range k.Commits() {
