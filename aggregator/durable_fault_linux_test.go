@@ -19,6 +19,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
 // logText is a log that tests read.
@@ -90,9 +91,7 @@ var damages = []struct {
 	}},
 	{"writable by others", func(t *testing.T, path string) { must(t, os.Chmod(path, 0o666)) }},
 	{"of another user", func(t *testing.T, path string) {
-		if os.Geteuid() != 0 {
-			t.Skip("only root can give files away")
-		}
+		nfttest.Require(t, nfttest.Users)
 		must(t, os.Chown(path, 12345, -1))
 	}},
 	{"directory", func(t *testing.T, path string) { replace(t, path, os.MkdirAll(filepath.Join(path+".new", "x"), 0o700)) }},

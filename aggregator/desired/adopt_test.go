@@ -86,7 +86,7 @@ func TestAdoptWithdrawsNothingBeforeAllAreBack(t *testing.T) {
 		t.Errorf("plan when both are back:\n%s", planText(p))
 	}
 	if len(h.unclaimed.tables) != 0 {
-		t.Errorf("nobody still holds %v", h.unclaimed.tables)
+		t.Errorf("there is still unclaimed content in %v", h.unclaimed.tables)
 	}
 }
 

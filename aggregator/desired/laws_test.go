@@ -134,12 +134,12 @@ func TestLawOrderOfArrival(t *testing.T) {
 				t.Fatalf("%d fragments are refused in this order", len(left))
 			}
 			if two.Apply(snapshot(passing.Fragment, 0)) != nil {
-				t.Skip("somebody has come to need the one passing by")
+				t.Skip("another fragment refers to the passing one")
 			}
 			came, refused = false, 0
 		}
 		if err := two.Apply(snapshot(passing.Fragment, 0)); err != nil {
-			t.Skip("somebody has come to need the one passing by")
+			t.Skip("another fragment refers to the passing one")
 		}
 		commitTo(t, two, twoKernel)
 		// The comment of a table is fixed when it is made.
