@@ -232,7 +232,7 @@ func New(cfg Config) (*Aggregator, error) {
 		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
 	}
 	if cfg.StateDir != "" {
-		fc.Notes = a.dir.FlowNotes()
+		fc.Save = a.dir.SaveFlows
 	}
 	a.flows = flows.NewFlusher(fc)
 	a.writer = newWriter(a)

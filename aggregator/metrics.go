@@ -106,9 +106,13 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	m.work = vec("weft_aggregator_work_total", "Work of the writer: elements (keys), rules, chains and sets (objects) examined, dumps of the whole kernel state, records written.", "kind", workKeys, workRules, workObjects, workDumps, workRecords)
 	register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weft_pending_updates", Help: "Updates that wait for a commit."},
 		func() float64 { return float64(pending()) }))
-	removals, err := flows.NewMetrics(reg)
-	m.flows = removals
-	return m, errors.Join(append(errs, err)...)
+	m.flows = &flows.Metrics{
+		Flows:       counter("weft_flows_flushed_total", "UDP conntrack entries removed after commits."),
+		FlowErrors:  counter("weft_flow_flush_errors_total", "Failed attempts to remove UDP conntrack entries. Each is retried."),
+		Purged:      counter("weft_affinity_purged_total", "Entries of affinity maps removed because no rule makes them any more."),
+		PurgeErrors: counter("weft_affinity_errors_total", "Failed attempts to remove entries of affinity maps. Each is retried."),
+	}
+	return m, errors.Join(errs...)
 }
 
 // committed counts a commit. Zero phases were not measured.

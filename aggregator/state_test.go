@@ -36,10 +36,8 @@ func state(t *testing.T, dir string) (*statedir.Contents, []conntrack.Change) {
 	d := statedir.New(statedir.Config{Path: copied, Retry: 1})
 	c, err := d.Load()
 	must(t, err)
-	noted, err := d.FlowNotes().Load()
-	must(t, err)
 	must(t, d.Close())
-	return c, noted
+	return c, c.Flows
 }
 
 // stored returns a durable fragment of publisher tester as it is on the disk; nil

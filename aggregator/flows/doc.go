@@ -13,7 +13,7 @@
 //
 // A comparison of all flows with the present ruleset finds no flows to a
 // destination that is gone. So a Flusher stores the destinations that a commit
-// leaves without a backend before the commit (see [Notes]), and forgets them once
+// leaves without a backend before the commit (see Config.Save), and forgets them once
 // their flows are removed. A process that is killed in between leaves them to the
 // next one.
 //

@@ -30,14 +30,23 @@ type Conntrack interface {
 	Reconcile(ctx context.Context, live []conntrack.Destination) (deleted int, err error)
 }
 
+// Metrics counts the entries that a Flusher and a Purger remove.
+type Metrics struct {
+	// Flows counts conntrack entries, and Purged entries of affinity maps. FlowErrors
+	// and PurgeErrors count failed attempts, each of which is retried.
+	Flows, FlowErrors, Purged, PurgeErrors prometheus.Counter
+}
+
 // Config describes a Flusher.
 type Config struct {
 	// Conntrack removes flows. If it is nil, flows stay.
 	Conntrack Conntrack
-	// Notes stores destinations that have lost their last backend. If it is nil,
-	// a process that is killed leaves their flows.
-	Notes Notes
-	// NoteErrors counts errors of Notes.
+	// Save stores the destinations that have lost their last backend and whose flows
+	// are not removed yet, in the place of those that it stored before. They need not
+	// survive a reboot, because flows do not. If Save is nil, a process that is killed
+	// leaves their flows.
+	Save func([]conntrack.Change) error
+	// NoteErrors counts errors of Save.
 	NoteErrors prometheus.Counter
 	// Publish publishes the event of a commit. It must not block or call the Flusher.
 	Publish func(*weftv1.WatchResponse)
@@ -72,7 +81,7 @@ type Flusher struct {
 // NewFlusher returns a Flusher that works once Run is called.
 func NewFlusher(cfg Config) *Flusher {
 	return &Flusher{
-		cfg: cfg, note: note{store: cfg.Notes},
+		cfg: cfg, note: note{save: cfg.Save},
 		overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
 }
@@ -85,7 +94,7 @@ func (f *Flusher) Overdue() <-chan struct{} { return f.overdue }
 // Before notes the destinations that a commit is about to leave without a
 // backend. If the process dies before their flows are removed, only the note
 // tells the next process about them. Until the next call of After no note is
-// removed. The note is written to Notes before Before returns. An error is logged and
+// removed. The note is saved before Before returns. An error is logged and
 // counted, and does not stop the commit.
 func (f *Flusher) Before(deserted []conntrack.Change) {
 	if f.cfg.Conntrack == nil || len(deserted) == 0 {
@@ -105,23 +114,18 @@ func (f *Flusher) noteFailed(err error) {
 	}
 }
 
-// Resume removes the flows that an earlier process has noted and not removed.
+// Resume removes the flows to the destinations that an earlier process has saved.
 // Destinations in live are left out: they have a backend, because that process
 // died before its commit.
-func (f *Flusher) Resume(live func() []conntrack.Destination) {
-	if f.cfg.Conntrack == nil {
+func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Destination) {
+	if f.cfg.Conntrack == nil || len(noted) == 0 {
 		return
 	}
 	f.mu.Lock()
-	f.noteFailed(f.note.load())
-	noted := len(f.note.noted) > 0
-	if noted {
-		f.stale = append(f.stale, f.note.without(live())...)
-	}
+	f.note.noted = append(f.note.noted, noted...)
+	f.stale = append(f.stale, f.note.without(live())...)
 	f.mu.Unlock()
-	if noted {
-		wake(f.nudge)
-	}
+	wake(f.nudge)
 }
 
 // After receives what a commit made stale, and the event of the commit, which is
@@ -219,9 +223,9 @@ func (f *Flusher) pass(ctx context.Context) bool {
 		n, err = f.cfg.Conntrack.Reconcile(ctx, live)
 		deleted += n
 	}
-	f.cfg.Metrics.flows.Add(float64(deleted))
+	f.cfg.Metrics.Flows.Add(float64(deleted))
 	if err != nil && ctx.Err() == nil {
-		f.cfg.Metrics.flowErrors.Inc()
+		f.cfg.Metrics.FlowErrors.Inc()
 		f.cfg.Log.Error("cannot remove stale UDP flows", "error", err, "retry", retryDelay)
 	}
 	if deleted > 0 {

@@ -42,16 +42,12 @@ func (f *stuckFlows) Reconcile(context.Context, []conntrack.Destination) (int, e
 
 // testFlusher returns a Flusher that does not run, and the events that it has
 // published.
-func testFlusher(t *testing.T, c Conntrack, notes Notes) (*Flusher, *events) {
-	t.Helper()
-	m, err := NewMetrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+func testFlusher(c Conntrack, save func([]conntrack.Change) error) (*Flusher, *events) {
+	count := prometheus.NewCounter(prometheus.CounterOpts{Name: "count"})
 	published := &events{}
 	return NewFlusher(Config{
-		Conntrack: c, Notes: notes, NoteErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "errors"}),
-		Publish: published.add, Log: slog.New(slog.DiscardHandler), Metrics: m,
+		Conntrack: c, Save: save, NoteErrors: count,
+		Publish: published.add, Log: slog.New(slog.DiscardHandler), Metrics: &Metrics{Flows: count, FlowErrors: count},
 	}), published
 }
 
@@ -63,7 +59,7 @@ func (e *events) add(*weftv1.WatchResponse) { e.n.Add(1) }
 // runFlusher is testFlusher with a running Flusher.
 func runFlusher(t *testing.T, c Conntrack) (*Flusher, *events) {
 	t.Helper()
-	f, published := testFlusher(t, c, nil)
+	f, published := testFlusher(c, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); f.Run(ctx) }()

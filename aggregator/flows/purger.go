@@ -201,7 +201,7 @@ func (p *Purger) removeSome() {
 	// Another commit may have brought rules back since they were checked.
 	n, err := p.remove(p.cfg.State.Leftovers(p.current.Purge, chunk))
 	p.current.removed += n
-	p.cfg.Metrics.purged.Add(float64(n))
+	p.cfg.Metrics.Purged.Add(float64(n))
 	if err != nil {
 		p.fail(fmt.Errorf("remove entries: %w", err))
 		return
@@ -264,7 +264,7 @@ func (p *Purger) remove(entries []set.Element) (int, error) {
 
 // fail retries the current purge later.
 func (p *Purger) fail(err error) {
-	p.cfg.Metrics.purgeErrors.Inc()
+	p.cfg.Metrics.PurgeErrors.Inc()
 	p.cfg.Log.Error("cannot remove affinity entries", "table", p.current.Table.String(), "map", p.current.Decl.Name, "error", err, "retry", p.cfg.Delay)
 	p.found, p.entries = nil, nil
 	p.postpone(purge{Purge: p.current.Purge, last: p.current.last, flows: p.current.flows})

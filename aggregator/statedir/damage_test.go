@@ -163,7 +163,7 @@ func TestConvert(t *testing.T) {
 	legacy(t, dir, fragment("f", 3), fragment("g", 0))
 	for i := range 2 {
 		d, c := load(t, dir)
-		if !c.Trusted || c.Revision != 7 || len(c.Record.Desired.Fragments) != 1 || len(c.flows) != 1 || c.flows[0].Port != 53 {
+		if !c.Trusted || c.Revision != 7 || len(c.Record.Desired.Fragments) != 1 || len(c.Flows) != 1 || c.Flows[0].Port != 53 {
 			t.Fatalf("start %d: contents %+v", i, c)
 		}
 		if f := c.Record.Desired.Fragments[0]; f.Lifetime != "durable" || len(f.Tables) != 1 {

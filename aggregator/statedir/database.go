@@ -136,8 +136,8 @@ func (c *Contents) writeState(tx *bolt.Tx) error {
 	if c.recorded {
 		errs = append(errs, putJSON(tx, recordKey, c.Record))
 	}
-	if len(c.flows) > 0 {
-		errs = append(errs, putJSON(tx, flowsKey, c.flows))
+	if len(c.Flows) > 0 {
+		errs = append(errs, putJSON(tx, flowsKey, c.Flows))
 	}
 	return errors.Join(errs...)
 }
@@ -238,7 +238,7 @@ func (c *Contents) read(tx *bolt.Tx) (damaged []damage, err error) {
 	})
 	part(KindRecord, func() error { return checkStateKeys(tx) })
 	part(KindFlows, func() error {
-		_, err := getJSON(tx, flowsKey, &c.flows)
+		_, err := getJSON(tx, flowsKey, &c.Flows)
 		return err
 	})
 	c.readFragments(tx, part)

@@ -76,7 +76,7 @@
 //
 // # Concurrency
 //
-// Load comes first. After it, Store, Failing, Room and the FlowNotes may be used
+// Load comes first. After it, Store, Failing, Room and SaveFlows may be used
 // by any goroutine; SaveRecord, ReserveRevision and RemoveRecord belong to the
 // writer. Run stores changes on the goroutine that calls it: Store only queues, and
 // the writer waits for the disk only where it stores a record. bbolt has one

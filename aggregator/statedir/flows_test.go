@@ -24,29 +24,29 @@ func lost(n int) []conntrack.Change {
 }
 
 // wantNoted compares the notes that an earlier run has stored.
-func wantNoted(t *testing.T, d *Dir, want []conntrack.Change) {
+func wantNoted(t *testing.T, c *Contents, want []conntrack.Change) {
 	t.Helper()
-	if got, err := d.FlowNotes().Load(); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%v (%v) is noted, want %v", got, err, want)
+	if fmt.Sprint(c.Flows) != fmt.Sprint(want) {
+		t.Errorf("%v is noted, want %v", c.Flows, want)
 	}
 }
 
 func TestNotesAreRead(t *testing.T) {
 	dir := t.TempDir()
-	d, _ := load(t, dir)
-	wantNoted(t, d, nil)
-	must(t, d.FlowNotes().Save(lost(3)))
+	d, c := load(t, dir)
+	wantNoted(t, c, nil)
+	must(t, d.SaveFlows(lost(3)))
 	must(t, d.Close())
 	for range 2 {
-		d, _ = load(t, dir)
-		wantNoted(t, d, lost(3))
+		d, c = load(t, dir)
+		wantNoted(t, c, lost(3))
 		must(t, d.Close())
 	}
 	d, _ = load(t, dir)
-	must(t, d.FlowNotes().Save(nil))
+	must(t, d.SaveFlows(nil))
 	must(t, d.Close())
-	d, _ = load(t, dir)
-	wantNoted(t, d, nil)
+	_, c = load(t, dir)
+	wantNoted(t, c, nil)
 }
 
 func TestDamagedNotesAreLostAlone(t *testing.T) {
@@ -62,11 +62,11 @@ func TestDamagedNotesAreLostAlone(t *testing.T) {
 		if !c.Trusted || len(c.Fragments) != 2 || w.failed[KindFlows] != 1 || len(w.failed) != 1 {
 			t.Errorf("damage %q: failures %v, contents %+v", damage, w.failed, c)
 		}
-		wantNoted(t, w.Dir, nil)
-		must(t, w.FlowNotes().Save(lost(1)))
+		wantNoted(t, c, nil)
+		must(t, w.SaveFlows(lost(1)))
 		must(t, w.Close())
-		d, _ = load(t, dir)
-		wantNoted(t, d, lost(1))
+		_, c = load(t, dir)
+		wantNoted(t, c, lost(1))
 	}
 }
 
@@ -75,10 +75,10 @@ func BenchmarkNote(b *testing.B) {
 	for _, n := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprintf("%d destinations", n), func(b *testing.B) {
 			d, _ := load(b, b.TempDir())
-			notes, deserted := d.FlowNotes(), lost(n)
+			deserted := lost(n)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := errors.Join(notes.Save(deserted), notes.Save(nil)); err != nil {
+				if err := errors.Join(d.SaveFlows(deserted), d.SaveFlows(nil)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -152,7 +152,7 @@ func (c *Contents) legacyFiles(dir string) (files, unreadable []legacyFile) {
 	files = []legacyFile{
 		{path: filepath.Join(dir, legacyRecord), kind: KindRecord, seal: recordSeal, decode: c.decodeRecord},
 		{path: filepath.Join(dir, legacyStale), kind: KindRecord, seal: recordSeal, decode: c.decodeRecord},
-		{path: filepath.Join(dir, legacyFlows), kind: KindFlows, seal: flowsSeal, decode: func(b []byte) error { return json.Unmarshal(b, &c.flows) }},
+		{path: filepath.Join(dir, legacyFlows), kind: KindFlows, seal: flowsSeal, decode: func(b []byte) error { return json.Unmarshal(b, &c.Flows) }},
 	}
 	_ = filepath.WalkDir(filepath.Join(dir, legacyDurable), func(path string, e fs.DirEntry, err error) error {
 		name, ok := strings.CutSuffix(filepath.Base(path), legacyExt)

@@ -56,8 +56,6 @@ type Dir struct {
 	// outdated is true while the database has the name which says that its
 	// record is older than the kernel.
 	outdated bool
-	// flows is for FlowNotes.
-	flows []conntrack.Change
 	// initial is what Load read, until the database is created with it.
 	initial *Contents
 	// converted are the former files that it replaces.
@@ -85,8 +83,8 @@ type Contents struct {
 	recorded bool
 	// Fragments are the durable fragments, by publisher and name.
 	Fragments []Fragment
-	// flows are the destinations that FlowNotes stored last.
-	flows []conntrack.Change
+	// Flows are the destinations that SaveFlows stored last.
+	Flows []conntrack.Change
 }
 
 // Fragment is a durable fragment with its whole content.
@@ -143,7 +141,7 @@ func (d *Dir) Load() (*Contents, error) {
 	d.reserved = c.Revision
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.initial, d.flows = c, c.flows
+	d.initial = c
 	if err := d.open(); err != nil {
 		d.log.Error("state directory cannot be written: every write tries again", "path", d.path, "error", err)
 		if c.Trusted && !errors.Is(err, unix.ENOSPC) {

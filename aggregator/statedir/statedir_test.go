@@ -21,7 +21,7 @@ import (
 func TestContentsSurvive(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "by", "weft")
 	d, c := load(t, dir)
-	if c.recorded || c.Trusted || c.Revision+uint64(len(c.Fragments)+len(c.flows)) > 0 {
+	if c.recorded || c.Trusted || c.Revision+uint64(len(c.Fragments)+len(c.Flows)) > 0 {
 		t.Fatalf("a new directory holds %+v", c)
 	}
 	r := Record{Desired: desired.Record{Fragments: []desired.FragmentRecord{{Publisher: "p", Name: "one"}}}}
