@@ -330,9 +330,9 @@ func FuzzEntry(f *testing.F) {
 		f.Add(e.key, b)
 	}
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
-		a := &assembler{fragment: &weftv1.Fragment{}}
-		_ = a.add("ip demo set a", []byte{})
-		_ = a.add(key, value)
-		_ = a.add("ip demo set a 10.0.0.1", nil)
+		m := &weftv1.Fragment{}
+		_ = addEntry(m, "ip demo set a", []byte{})
+		_ = addEntry(m, key, value)
+		_ = addEntry(m, "ip demo set a 10.0.0.1", nil)
 	})
 }

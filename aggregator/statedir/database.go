@@ -109,17 +109,9 @@ func (c *Contents) write(db *bolt.DB) error {
 	if err := db.Update(c.writeState); err != nil {
 		return err
 	}
-	// A transaction holds its entries in memory.
 	for _, f := range c.Fragments {
-		for entries := range slices.Chunk(fragmentEntries(f.Content), stageEntries) {
-			err := db.Update(func(tx *bolt.Tx) error {
-				return changeFragments(tx, func(fs *fragments) error {
-					return fs.change(f.Key, func(w *fragmentWriter) { w.putAll(entries) })
-				})
-			})
-			if err != nil {
-				return err
-			}
+		if err := putInParts(db.Update, fragmentsBucket, f.Key, fragmentEntries(f.Content)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -93,51 +93,41 @@ func setEntries(table string, s *weftv1.Set, part *weftv1.Table) []entry {
 	return all
 }
 
-// assembler makes a fragment of its entries, in the order of their keys.
-type assembler struct {
-	fragment *weftv1.Fragment
-	table    *weftv1.Table
-	set      *weftv1.Set
-}
-
-// add adds an entry.
-func (a *assembler) add(key string, value []byte) error {
+// addEntry adds an entry to a fragment that has all entries before it in the order of
+// their keys.
+func addEntry(f *weftv1.Fragment, key string, value []byte) error {
 	merge := proto.UnmarshalOptions{Merge: true}
 	if key == headKey {
-		return merge.Unmarshal(value, a.fragment)
+		return merge.Unmarshal(value, f)
 	}
 	parts := strings.SplitN(key, " ", 5)
 	if len(parts) < 2 {
 		return fmt.Errorf("unknown key %q", key)
 	}
-	if a.table == nil || a.table.GetFamily() != parts[0] || a.table.GetName() != parts[1] {
-		a.table, a.set = &weftv1.Table{Family: parts[0], Name: parts[1]}, nil
-		a.fragment.Tables = append(a.fragment.Tables, a.table)
+	table := last(f.GetTables())
+	if table == nil || table.GetFamily() != parts[0] || table.GetName() != parts[1] {
+		table = &weftv1.Table{Family: parts[0], Name: parts[1]}
+		f.Tables = append(f.Tables, table)
 	}
-	if len(parts) == 5 && parts[2] == "set" {
-		if a.set == nil || a.set.GetName() != parts[3] {
-			return fmt.Errorf("key %q has no set", key)
-		}
-		e := &weftv1.Element{}
-		a.set.Elements = append(a.set.Elements, e)
-		return proto.Unmarshal(value, e)
+	if len(parts) < 5 || parts[2] != "set" {
+		return merge.Unmarshal(value, table)
 	}
-	if err := merge.Unmarshal(value, a.table); err != nil {
-		return err
+	set := last(table.GetSets())
+	if set.GetName() != parts[3] {
+		set = last(table.GetMaps())
 	}
-	a.set = a.declaredSet(parts)
-	return nil
+	if set == nil || set.GetName() != parts[3] {
+		return fmt.Errorf("key %q has no set", key)
+	}
+	e := &weftv1.Element{}
+	set.Elements = append(set.Elements, e)
+	return proto.Unmarshal(value, e)
 }
 
-// declaredSet returns the set or map that was added last, if a key is one's.
-func (a *assembler) declaredSet(parts []string) *weftv1.Set {
-	if len(parts) != 4 || parts[2] != "set" {
+// last returns the last message of a list; nil if the list is empty.
+func last[M any](list []*M) *M {
+	if len(list) == 0 {
 		return nil
 	}
-	for _, list := range [][]*weftv1.Set{a.table.GetSets(), a.table.GetMaps()} {
-		if n := len(list); n > 0 && list[n-1].GetName() == parts[3] {
-			return list[n-1]
-		}
-	}
-	return nil
+	return list[len(list)-1]
 }

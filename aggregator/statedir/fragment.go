@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -22,7 +21,7 @@ func changeFragments(tx *bolt.Tx, f func(*fragments) error) error {
 	if err != nil {
 		return err
 	}
-	fs := &fragments{live: tx.Bucket(fragmentsBucket), staged: tx.Bucket(stagedBucket), tx: tx}
+	fs := &fragments{live: tx.Bucket(fragmentsBucket), staged: tx.Bucket(stagedBucket)}
 	if total != nil {
 		fs.total = binary.BigEndian.Uint64(total)
 	}
@@ -34,78 +33,77 @@ func changeFragments(tx *bolt.Tx, f func(*fragments) error) error {
 
 // fragments are the durable fragments in a transaction.
 type fragments struct {
-	tx           *bolt.Tx
 	live, staged *bolt.Bucket
 	// total is the sum of the sums of all fragments: it shows that one is missing.
 	total uint64
 }
 
-// remove removes a fragment, if there is one.
-func (fs *fragments) remove(key desired.Key) error {
-	id := []byte(key.String())
-	b := fs.live.Bucket(id)
-	if b == nil {
-		return nil
+// store stores a change of a fragment. A snapshot has these entries, or is staged if
+// there are none.
+func (fs *fragments) store(c Change, snapshot []entry) error {
+	id := []byte(c.Fragment.String())
+	if c.Patch != nil {
+		return fs.change(fs.live, id, func(w *fragmentWriter) {
+			for _, t := range c.Patch().GetTables() {
+				w.patchTable(t)
+			}
+		})
 	}
-	fs.total -= storedSum(b)
-	return fs.live.DeleteBucket(id)
-}
-
-// replace stores the whole content of a fragment.
-func (fs *fragments) replace(key desired.Key, entries []entry) error {
-	if err := fs.remove(key); err != nil {
-		return err
-	}
-	return fs.change(key, func(w *fragmentWriter) { w.putAll(entries) })
-}
-
-// stage stores a part of a fragment's whole content, where Load does not see it.
-// The first part replaces what was staged before.
-func (fs *fragments) stage(key desired.Key, entries []entry, first bool) error {
-	id := []byte(key.String())
-	if first {
-		if err := fs.staged.DeleteBucket(id); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
+	if b := fs.live.Bucket(id); b != nil {
+		fs.total -= storedSum(b)
+		if err := fs.live.DeleteBucket(id); err != nil {
 			return err
 		}
 	}
-	_, err := writeFragment(fs.staged, id, func(w *fragmentWriter) { w.putAll(entries) })
-	return err
-}
-
-// adopt stores what was staged as the whole content of a fragment.
-func (fs *fragments) adopt(key desired.Key) error {
-	if err := fs.remove(key); err != nil {
-		return err
+	switch {
+	case c.Snapshot == nil:
+		return nil
+	case snapshot != nil:
+		return fs.change(fs.live, id, func(w *fragmentWriter) { w.putAll(snapshot) })
 	}
-	id := []byte(key.String())
-	if err := fs.tx.MoveBucket(id, fs.staged, fs.live); err != nil {
+	if err := fs.staged.MoveBucket(id, fs.live); err != nil {
 		return err
 	}
 	fs.total += storedSum(fs.live.Bucket(id))
 	return nil
 }
 
-// change changes the entries of a fragment.
-func (fs *fragments) change(key desired.Key, f func(*fragmentWriter)) error {
-	added, err := writeFragment(fs.live, []byte(key.String()), f)
-	fs.total += added
-	return err
-}
-
-// writeFragment changes the entries of a fragment in a bucket of fragments, and
-// returns what that added to its sum.
-func writeFragment(parent *bolt.Bucket, id []byte, f func(*fragmentWriter)) (added uint64, err error) {
+// change changes the entries of a fragment that is live or staged.
+func (fs *fragments) change(parent *bolt.Bucket, id []byte, f func(*fragmentWriter)) error {
 	b, err := parent.CreateBucketIfNotExists(id)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	was := storedSum(b)
 	w := &fragmentWriter{bucket: b, id: id, sum: was}
 	f(w)
-	if w.err == nil {
-		w.err = b.Put([]byte(sumKey), binary.BigEndian.AppendUint64(nil, w.sum))
+	if parent == fs.live {
+		fs.total += w.sum - was
 	}
-	return w.sum - was, w.err
+	return errors.Join(w.err, b.Put([]byte(sumKey), binary.BigEndian.AppendUint64(nil, w.sum)))
+}
+
+// putInParts stores the entries of a fragment that is not there yet, live or staged,
+// in several transactions, because a transaction holds its entries in memory and one
+// that stores the record has to wait for it. What was staged before is replaced.
+func putInParts(update func(func(*bolt.Tx) error) error, parent []byte, key desired.Key, entries []entry) error {
+	id := []byte(key.String())
+	for i, part := range slices.Collect(slices.Chunk(entries, partEntries)) {
+		err := update(func(tx *bolt.Tx) error {
+			return changeFragments(tx, func(fs *fragments) error {
+				if i == 0 && fs.staged.Bucket(id) != nil {
+					if err := fs.staged.DeleteBucket(id); err != nil {
+						return err
+					}
+				}
+				return fs.change(tx.Bucket(parent), id, func(w *fragmentWriter) { w.putAll(part) })
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("store fragment %s: %w", key, err)
+		}
+	}
+	return nil
 }
 
 // storedSum returns the sum that a fragment's bucket has.
@@ -254,16 +252,16 @@ func readFragment(b *bolt.Bucket, id []byte) (Fragment, error) {
 		return Fragment{}, errDamaged
 	}
 	var sum uint64
-	a := &assembler{fragment: &weftv1.Fragment{}}
+	f := &weftv1.Fragment{}
 	err := b.ForEach(func(key, value []byte) error {
 		if string(key) == sumKey {
 			return nil
 		}
 		sum += checksum(id, key, value)
-		return a.add(string(key), value)
+		return addEntry(f, string(key), value)
 	})
 	if err == nil && sum != storedSum(b) {
 		err = errDamaged
 	}
-	return Fragment{Key: desired.Key{Publisher: publisher, Name: name}, Content: a.fragment}, err
+	return Fragment{Key: desired.Key{Publisher: publisher, Name: name}, Content: f}, err
 }

@@ -154,11 +154,10 @@ func (d *Dir) requeue(batch map[desired.Key]*pendingChanges) {
 	}
 }
 
-// stageEntries is how many entries one transaction stores of a large snapshot, so
-// that one which stores the record does not wait longer.
-const stageEntries = 8192
+// partEntries is how many entries one transaction stores of a large snapshot.
+const partEntries = 8192
 
-// write stores changes.
+// write stores changes. The first one of each fragment may be a snapshot.
 func (d *Dir) write(keys []desired.Key, batch map[desired.Key]*pendingChanges) error {
 	snapshots := make(map[desired.Key][]entry)
 	for _, key := range keys {
@@ -166,62 +165,23 @@ func (d *Dir) write(keys []desired.Key, batch map[desired.Key]*pendingChanges) e
 		if first.Snapshot == nil {
 			continue
 		}
-		all := fragmentEntries(first.Snapshot())
-		if len(all) <= stageEntries {
-			snapshots[key] = all
-		} else if err := d.stage(key, all); err != nil {
+		entries := fragmentEntries(first.Snapshot())
+		if len(entries) <= partEntries {
+			snapshots[key] = entries
+		} else if err := putInParts(d.update, stagedBucket, key, entries); err != nil {
 			return err
 		}
 	}
 	return d.update(func(tx *bolt.Tx) error {
 		return changeFragments(tx, func(fs *fragments) error {
 			for _, key := range keys {
-				if err := fs.store(key, batch[key].changes, snapshots[key]); err != nil {
-					return fmt.Errorf("store fragment %s: %w", key, err)
+				for _, c := range batch[key].changes {
+					if err := fs.store(c, snapshots[key]); err != nil {
+						return fmt.Errorf("store fragment %s: %w", key, err)
+					}
 				}
 			}
 			return nil
 		})
 	})
-}
-
-// stage stores a large snapshot, in several transactions.
-func (d *Dir) stage(key desired.Key, all []entry) error {
-	first := true
-	for part := range slices.Chunk(all, stageEntries) {
-		err := d.update(func(tx *bolt.Tx) error {
-			return changeFragments(tx, func(fs *fragments) error { return fs.stage(key, part, first) })
-		})
-		if err != nil {
-			return fmt.Errorf("store fragment %s: %w", key, err)
-		}
-		first = false
-	}
-	return nil
-}
-
-// store stores the changes of one fragment; the first may be a snapshot, which is
-// staged if there are no entries of it.
-func (fs *fragments) store(key desired.Key, changes []Change, snapshot []entry) error {
-	for _, c := range changes {
-		var err error
-		switch {
-		case c.Patch != nil:
-			err = fs.change(key, func(w *fragmentWriter) {
-				for _, t := range c.Patch().GetTables() {
-					w.patchTable(t)
-				}
-			})
-		case c.Snapshot == nil:
-			err = fs.remove(key)
-		case snapshot == nil:
-			err = fs.adopt(key)
-		default:
-			err = fs.replace(key, snapshot)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

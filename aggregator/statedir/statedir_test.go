@@ -26,7 +26,7 @@ func TestContentsSurvive(t *testing.T) {
 	}
 	r := Record{Desired: desired.Record{Fragments: []desired.FragmentRecord{{Publisher: "p", Name: "one"}}}}
 	must(t, d.SaveRecord(r, 7))
-	one, large, gone := fragment("one", 3), fragment("large", 3*stageEntries), fragment("gone", 1)
+	one, large, gone := fragment("one", 3), fragment("large", 3*partEntries), fragment("gone", 1)
 	must(t, store(d, snapshot(one), snapshot(large), snapshot(gone)))
 	must(t, store(d, Change{Fragment: key("gone")}, Change{Fragment: key("unknown")}))
 	must(t, d.Close())
@@ -256,7 +256,7 @@ func TestInterruptedStageIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
 	must(t, store(d, snapshot(fragment("f", 1))))
-	must(t, d.stage(key("f"), fragmentEntries(fragment("f", stageEntries+100))))
+	must(t, putInParts(d.update, stagedBucket, key("f"), fragmentEntries(fragment("f", partEntries+100))))
 	must(t, d.Close())
 	d, c := load(t, dir)
 	wantFragments(t, c, fragment("f", 1))
