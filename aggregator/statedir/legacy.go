@@ -3,7 +3,6 @@ package statedir
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,35 +42,21 @@ var (
 	flowsSeal    = seal{"weft-flows", 1}
 )
 
-const (
-	// maxSealed is the greatest size of a sealed file in bytes, maxHeader that of its
-	// first line.
-	maxSealed = 1 << 30
-	maxHeader = 256
-)
+// maxSealed is how many bytes of a sealed file are read.
+const maxSealed = 1 << 30
 
-// Errors of sealed files.
-var (
-	errUnsealed = errors.New("file has no header of weft: it is damaged, or another program wrote it")
-	errChecksum = errors.New("checksum does not match: the file is damaged")
-)
+// errUnsealed means that the first line of a file does not match the rest.
+var errUnsealed = errors.New("file has no header of weft, or another checksum: it is damaged, or another program wrote it")
 
-// open returns what is sealed. Possible errors: errUnsealed, errChecksum,
-// ErrVersion.
+// open returns what is sealed. Possible errors: errUnsealed, ErrVersion.
 func (s seal) open(b []byte) ([]byte, error) {
-	line, payload, ok := bytes.Cut(b, []byte{'\n'})
-	fields := strings.Split(string(line), " ")
-	if !ok || len(line) > maxHeader || len(fields) != 3 || fields[0] != s.kind {
-		return nil, errUnsealed
-	}
-	version, malformed := strconv.Atoi(fields[1])
-	want, err := hex.DecodeString(strings.TrimPrefix(fields[2], "sha256:"))
-	sum := sha256.Sum256(payload)
+	line, payload, _ := bytes.Cut(b, []byte{'\n'})
+	kind, rest, _ := strings.Cut(string(line), " ")
+	text, sum, _ := strings.Cut(rest, " ")
+	version, err := strconv.Atoi(text)
 	switch {
-	case malformed != nil || err != nil:
+	case err != nil || kind != s.kind || sum != fmt.Sprintf("sha256:%x", sha256.Sum256(payload)):
 		return nil, errUnsealed
-	case !bytes.Equal(sum[:], want):
-		return nil, errChecksum
 	case version != s.version:
 		return nil, fmt.Errorf("%w: %s has version %d, and this weft reads version %d: start the version of weft that wrote it", ErrVersion, s.kind, version, s.version)
 	}
@@ -87,12 +72,9 @@ func (s seal) read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, maxSealed+1))
+	b, err := io.ReadAll(io.LimitReader(f, maxSealed))
 	if err != nil {
 		return nil, err
-	}
-	if len(b) > maxSealed {
-		return nil, fmt.Errorf("file has more than %d bytes", maxSealed)
 	}
 	return s.open(b)
 }
@@ -103,7 +85,6 @@ type legacyFile struct {
 	kind Kind
 	seal
 	decode func([]byte) error
-	err    error
 }
 
 // convert reads the former files, if there are any. They are removed once the
@@ -113,15 +94,12 @@ type legacyFile struct {
 // Possible errors: ErrVersion.
 func (d *Dir) convert() (*Contents, error) {
 	c := &Contents{}
-	files, damaged := c.legacyFiles(d.path)
-	for _, f := range files {
-		stale := filepath.Base(f.path) == legacyStale
-		if stale && c.recorded {
-			continue
-		}
+	damaged := make(map[string]damage)
+	for _, f := range c.legacyFiles(d.path) {
 		b, err := f.read(f.path)
+		stale := filepath.Base(f.path) == legacyStale
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist) || stale && c.recorded:
 			continue
 		case errors.Is(err, ErrVersion):
 			return nil, fmt.Errorf("%s: %w", f.path, err)
@@ -129,15 +107,14 @@ func (d *Dir) convert() (*Contents, error) {
 			err = f.decode(b)
 		}
 		if err != nil {
-			f.err = err
-			damaged = append(damaged, f)
+			damaged[f.path] = damage{f.kind, fmt.Errorf("read %s: %w", f.path, err)}
 			continue
 		}
 		d.converted = append(d.converted, f.path)
 		d.outdated = d.outdated || stale
 	}
-	for _, f := range damaged {
-		d.moveDamaged(f.path, []damage{{f.kind, fmt.Errorf("read %s: %w", f.path, f.err)}})
+	for path, lost := range damaged {
+		d.moveDamaged(path, []damage{lost})
 	}
 	if d.outdated {
 		c.distrust()
@@ -147,47 +124,37 @@ func (d *Dir) convert() (*Contents, error) {
 }
 
 // legacyFiles returns the former files that there may be in a directory, to be read
-// into the contents, and directories that cannot be read.
-func (c *Contents) legacyFiles(dir string) (files, unreadable []legacyFile) {
-	files = []legacyFile{
-		{path: filepath.Join(dir, legacyRecord), kind: KindRecord, seal: recordSeal, decode: c.decodeRecord},
-		{path: filepath.Join(dir, legacyStale), kind: KindRecord, seal: recordSeal, decode: c.decodeRecord},
-		{path: filepath.Join(dir, legacyFlows), kind: KindFlows, seal: flowsSeal, decode: func(b []byte) error { return json.Unmarshal(b, &c.Flows) }},
+// into the contents.
+func (c *Contents) legacyFiles(dir string) []legacyFile {
+	files := []legacyFile{
+		{filepath.Join(dir, legacyRecord), KindRecord, recordSeal, c.decodeRecord},
+		{filepath.Join(dir, legacyStale), KindRecord, recordSeal, c.decodeRecord},
+		{filepath.Join(dir, legacyFlows), KindFlows, flowsSeal, func(b []byte) error { return json.Unmarshal(b, &c.Flows) }},
 	}
-	_ = filepath.WalkDir(filepath.Join(dir, legacyDurable), func(path string, e fs.DirEntry, err error) error {
-		name, ok := strings.CutSuffix(filepath.Base(path), legacyExt)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			unreadable = append(unreadable, legacyFile{path: path, kind: KindFragment, err: err})
-		case ok:
-			f := Fragment{Key: desired.Key{Publisher: filepath.Base(filepath.Dir(path)), Name: name}, Content: &weftv1.Fragment{}}
-			files = append(files, legacyFile{path: path, kind: KindFragment, seal: fragmentSeal, decode: func(b []byte) error {
-				if err := f.decode(b); err != nil {
-					return err
-				}
+	paths, _ := fs.Glob(os.DirFS(dir), legacyDurable+"/*/*"+legacyExt)
+	for _, path := range paths {
+		key := desired.Key{Publisher: filepath.Base(filepath.Dir(path)), Name: strings.TrimSuffix(filepath.Base(path), legacyExt)}
+		files = append(files, legacyFile{filepath.Join(dir, path), KindFragment, fragmentSeal, func(b []byte) error {
+			f := Fragment{Key: key, Content: &weftv1.Fragment{}}
+			err := f.decode(b)
+			if err == nil {
 				c.Fragments = append(c.Fragments, f)
-				return nil
-			}})
-			if e.IsDir() {
-				return fs.SkipDir
 			}
-		}
-		return nil
-	})
-	return files, unreadable
+			return err
+		}})
+	}
+	return files
 }
 
-// removeConverted removes former files, and the directories of fragments that are
-// empty then. What remains is not read again.
-func removeConverted(paths []string) {
-	for _, path := range paths {
+// removeConverted removes the former files that were read, and the directories of
+// fragments that are empty then. What remains is not read again.
+func (d *Dir) removeConverted() {
+	dirs, _ := fs.Glob(os.DirFS(d.path), legacyDurable+"/*")
+	for _, path := range d.converted {
 		_ = os.Remove(path)
 	}
-	for _, path := range paths {
-		if dir := filepath.Dir(path); filepath.Ext(path) == legacyExt && os.Remove(dir) == nil {
-			_ = os.Remove(filepath.Dir(dir))
-		}
+	for _, dir := range append(dirs, legacyDurable) {
+		_ = os.Remove(filepath.Join(d.path, dir))
 	}
 }
 

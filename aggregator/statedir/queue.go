@@ -1,7 +1,6 @@
 package statedir
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -119,7 +118,7 @@ func (d *Dir) storeAll() {
 	if len(batch) == 0 {
 		return
 	}
-	keys := slices.SortedFunc(maps.Keys(batch), func(a, b desired.Key) int { return cmp.Compare(a.String(), b.String()) })
+	keys := slices.SortedFunc(maps.Keys(batch), desired.Key.Compare)
 	err := d.write(keys, batch)
 	if err == nil {
 		if d.failing.Swap(nil) != nil {

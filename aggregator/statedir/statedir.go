@@ -258,7 +258,7 @@ func (d *Dir) open() error {
 		return err
 	}
 	d.db, d.initial = db, nil
-	removeConverted(d.converted)
+	d.removeConverted()
 	return nil
 }
 
