@@ -7,7 +7,7 @@ import (
 )
 
 func newDemoCmd() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "demo",
 		Short: "Run the whole system with real traffic in private network namespaces",
 		Long: `Run the whole system with real traffic in private network namespaces: two nodes
@@ -17,29 +17,7 @@ was right. Needs root, or a kernel that lets users make user namespaces; nothing
 outside of the demo's own namespaces is touched.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demo.Run(cmd.Context(), demo.Config{
-				Args:   []string{"demo"},
-				Stdout: cmd.OutOrStdout(),
-				Stderr: cmd.ErrOrStderr(),
-			})
+			return demo.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.AddCommand(newDemoServeCmd())
-	return cmd
-}
-
-// newDemoServeCmd is the server in the demo's pods.
-func newDemoServeCmd() *cobra.Command {
-	var name string
-	cmd := &cobra.Command{
-		Use:    "serve --name NAME",
-		Short:  "Answer over TCP and UDP with a name, as the demo's pods do",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demo.Serve(cmd.Context(), name, cmd.OutOrStdout())
-		},
-	}
-	cmd.Flags().StringVar(&name, "name", "", "what to answer")
-	return cmd
 }

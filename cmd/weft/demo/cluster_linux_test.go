@@ -54,9 +54,6 @@ func newTestDemo(t *testing.T) *demo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.startServers(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	n := d.cluster.nodes[0]
 	if _, stderr, err := d.runNft(t.Context(), n, append([]string{"--"}, standIn)...); err != nil {
 		t.Fatalf("nft: %v: %s", err, stderr)
@@ -95,7 +92,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("ask %s: %+v, %v", name, a, err)
 		}
 	}
-	if _, err := d.cluster.pod("app").ask(ctx, "tcp", netip.AddrPortFrom(lonelyVIP.V4, webPort)); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := d.cluster.pod("app").ask(ctx, "tcp", netip.AddrPortFrom(lonelyVIP, webPort)); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("ask an address that rejects: %v, want %v", err, syscall.ECONNREFUSED)
 	}
 }
@@ -128,7 +125,7 @@ func TestLongLived(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer flow.close()
+	defer flow.stop()
 	if err := await(ctx, askTimeout, func(context.Context) error {
 		n, err := d.stream.check()
 		if pod, _, _, flowErr := flow.state(); err != nil || flowErr != nil || n < 4096 || pod != "web-3" {
@@ -141,11 +138,9 @@ func TestLongLived(t *testing.T) {
 	if _, err := d.undisturbedBy(ctx, func() error { return nil }, target{app.space, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)}); err != nil {
 		t.Errorf("nothing disturbs, but: %v", err)
 	}
-	// The server goes: everything must notice.
-	for _, p := range d.servers {
-		if p.name == d.stream.pod {
-			p.kill()
-		}
+	// The servers are cut off: everything must notice.
+	if _, stderr, err := d.runNft(ctx, d.cluster.nodes[0], "insert", "rule", "ip", "standin", "forward", "tcp", "dport", "8080", "reject", "with", "tcp", "reset"); err != nil {
+		t.Fatalf("nft: %v: %s", err, stderr)
 	}
 	if err := await(ctx, 2*askTimeout, func(context.Context) error {
 		if _, err := d.stream.check(); err == nil {
@@ -155,32 +150,37 @@ func TestLongLived(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	h := startHammer(ctx, target{app.space, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)})
+	flows := startNewFlows(ctx, target{app.space, "tcp", netip.AddrPortFrom(webVIP.V4, webPort)})
 	if err := await(ctx, askTimeout, func(context.Context) error {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.err == nil {
+		if _, err := flows.check(); err == nil {
 			return errors.New("no flow failed")
 		}
 		return nil
 	}); err != nil {
 		t.Error(err)
 	}
-	if _, err := h.finish(); err == nil {
-		t.Error("the hammer has forgotten its error")
+	flows.stop()
+	if _, err := flows.check(); err == nil {
+		t.Error("the error is forgotten after the end")
 	}
 }
 
 func TestProcess(t *testing.T) {
 	d := newTestDemo(t)
-	p := d.servers[0]
+	p, err := start(d.cluster.client.Namespace, d.dir, "idle", "idle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.expect(t.Context(), "ready"); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.running(); err != nil {
 		t.Error(err)
 	}
 	began := time.Now()
 	p.stop()
 	if time.Since(began) > stopTimeout {
-		t.Error("the server had to be killed")
+		t.Error("the process had to be killed")
 	}
 	if err := p.running(); err == nil || !strings.Contains(err.Error(), p.name) {
 		t.Errorf("running = %v, want an error that names %s", err, p.name)

@@ -7,17 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 )
-
-// Config says how to run the demo.
-type Config struct {
-	// Args are the arguments with which this program runs the demo: it starts
-	// itself anew in namespaces of its own. They must lead to Run.
-	Args           []string
-	Stdout, Stderr io.Writer
-}
 
 // errFailed means that a step failed. The step has been printed.
 var errFailed = errors.New("demo failed")
@@ -26,13 +17,13 @@ var errFailed = errors.New("demo failed")
 const limit = 2 * time.Minute
 
 // Run runs the demo and prints each step. It returns an error if a step fails or the cluster
-// cannot be made.
-func Run(ctx context.Context, cfg Config) error {
+// cannot be made. It starts this program again, with the same arguments, in namespaces of
+// its own: they must lead to Run.
+func Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if os.Getenv(isolated) == "" {
-		var exit *exec.ExitError
-		err := isolate(ctx, cfg)
-		if errors.As(err, &exit) {
-			// The other process has said what it was.
+		err := isolate(ctx, stdout, stderr)
+		if errors.As(err, new(*exec.ExitError)) {
+			// The other process has printed the reason.
 			return errFailed
 		}
 		return err
@@ -40,7 +31,7 @@ func Run(ctx context.Context, cfg Config) error {
 	mountProc()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	d, err := newDemo(cfg.Stdout)
+	d, err := newDemo(stdout)
 	if err != nil {
 		return errors.Join(err, d.close())
 	}
@@ -52,11 +43,9 @@ func Run(ctx context.Context, cfg Config) error {
 type demo struct {
 	out io.Writer
 	// dir holds sockets, manifests, state and logs.
-	dir       string
-	cluster   *cluster
-	manifests *manifests
-	servers   []*process
-	policy    *process
+	dir     string
+	cluster *cluster
+	policy  *process
 	// nft is the path of nft(8), empty where it is not installed.
 	nft string
 	// stream lasts from the first step to the last; flow while its backend
@@ -64,7 +53,7 @@ type demo struct {
 	stream *tcpStream
 	// before is the ruleset as it was when weft was killed.
 	before ruleset
-	// removed is the endpoint that has been taken out.
+	// removed is the endpoint of web that is removed at present, or "".
 	removed string
 }
 
@@ -76,46 +65,20 @@ func newDemo(out io.Writer) (*demo, error) {
 	if d.dir, err = os.MkdirTemp("", "weft-demo-"); err != nil {
 		return d, fmt.Errorf("make directory: %w", err)
 	}
-	if d.cluster, err = newCluster(); err != nil {
-		return d, err
+	if err := os.CopyFS(d.dir, embedded); err != nil {
+		return d, fmt.Errorf("write manifests: %w", err)
 	}
-	dir := filepath.Join(d.dir, "manifests")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return d, fmt.Errorf("make directory: %w", err)
-	}
-	d.manifests = &manifests{dir: dir, cluster: d.cluster, web: d.cluster.servers()}
-	return d, nil
-}
-
-// startServers runs a server in each pod that has one, and waits for them.
-func (d *demo) startServers(ctx context.Context) error {
-	for _, p := range d.cluster.servers() {
-		proc, err := start(p.Namespace, d.dir, p.Name, "demo", "serve", "--name", p.Name)
-		if err != nil {
-			return err
-		}
-		d.servers = append(d.servers, proc)
-	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	for _, proc := range d.servers {
-		if err := proc.expect(ctx, "serves"); err != nil {
-			return err
-		}
-	}
-	return nil
+	d.cluster, err = newCluster()
+	return d, err
 }
 
 // close ends all processes and removes namespaces and files.
 func (d *demo) close() error {
 	if d.stream != nil {
-		d.stream.close()
+		d.stream.stop()
 	}
 	if d.policy != nil {
 		d.policy.stop()
-	}
-	for _, p := range d.servers {
-		p.stop()
 	}
 	var err error
 	if d.cluster != nil {

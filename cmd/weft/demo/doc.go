@@ -7,8 +7,8 @@
 //
 // The cluster consists of network namespaces: two nodes, their pods, and a client
 // outside. A veth pair and a route join a pod to its node, so that every packet between
-// pods, also of one node, passes the node's forwarding path. Servers in the pods are
-// processes of this binary (see Serve). On each node "weft run" follows a directory of
+// pods, also of one node, passes the node's forwarding path. The demo itself runs
+// the servers in the pods. On each node "weft run" follows a directory of
 // manifests, as a process of its own.
 //
 // Nothing outside is touched: Run starts itself again in new network, PID and mount

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,35 +19,30 @@ const isolated = "WEFT_DEMO_ISOLATED"
 
 // isolate runs this program again in namespaces of its own and waits for it. When ctx ends it asks the program to stop; when this process
 // dies the kernel kills it. It returns the program's exit as an error.
-func isolate(ctx context.Context, cfg Config) error {
-	exe, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find own executable: %w", err)
-	}
+func isolate(ctx context.Context, stdout, stderr io.Writer) error {
 	// The parent-death signal is sent when the thread ends that started the
 	// program.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	userns := os.Geteuid() != 0
-	cmd := isolatedCommand(ctx, exe, cfg, userns)
-	err = cmd.Start()
-	if errors.Is(err, fs.ErrPermission) && !userns {
-		// Root without CAP_SYS_ADMIN, as in most containers.
-		userns = true
-		cmd = isolatedCommand(ctx, exe, cfg, userns)
-		err = cmd.Start()
+	for userns := os.Geteuid() != 0; ; userns = true {
+		cmd := isolatedCommand(ctx, userns)
+		cmd.Stdout, cmd.Stderr = stdout, stderr
+		err := cmd.Start()
+		switch {
+		case err == nil:
+			return cmd.Wait()
+		case errors.Is(err, fs.ErrPermission) && !userns:
+			// Root without CAP_SYS_ADMIN, as in most containers.
+		default:
+			return fmt.Errorf("start in private namespaces (user namespace: %t): %w: run as root, or allow user namespaces "+
+				"(sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)",
+				userns, err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("start in private namespaces (user namespace: %t): %w: run as root, or allow user namespaces "+
-			"(sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)",
-			userns, err)
-	}
-	return cmd.Wait()
 }
 
-func isolatedCommand(ctx context.Context, exe string, cfg Config, userns bool) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, exe, cfg.Args...)
-	cmd.Stdout, cmd.Stderr = cfg.Stdout, cfg.Stderr
+func isolatedCommand(ctx context.Context, userns bool) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], os.Args[1:]...)
 	cmd.Env = append(os.Environ(), isolated+"=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTimeout

@@ -16,18 +16,75 @@ import (
 	"time"
 )
 
-// tcpStream is a TCP connection that is used all the time: every few
-// milliseconds a block goes out and must come back as it was.
-type tcpStream struct {
-	// pod is the server at the other end.
-	pod  string
-	conn net.Conn
-	in   *bufio.Reader
-	done chan struct{}
+// interval is the time between two probes of a traffic.
+const interval = 5 * time.Millisecond
 
-	mu    sync.Mutex
-	bytes int
+// traffic repeats probes, each until it fails or the traffic is stopped.
+type traffic struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu sync.Mutex
+	// count is how many probes succeeded, err the first failure.
+	count int
 	err   error
+}
+
+// start starts the traffic. The connection of the probes, if it is not nil, is closed when the
+// traffic stops.
+func (t *traffic) start(ctx context.Context, conn net.Conn, probes ...func(context.Context) error) {
+	ctx, t.cancel = context.WithCancel(ctx)
+	if conn != nil {
+		context.AfterFunc(ctx, func() { _ = conn.Close() })
+	}
+	for _, probe := range probes {
+		t.wg.Go(func() { t.repeat(ctx, probe) })
+	}
+}
+
+func (t *traffic) repeat(ctx context.Context, probe func(context.Context) error) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := probe(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		t.mu.Lock()
+		if err == nil {
+			t.count++
+		}
+		t.err = cmp.Or(t.err, err)
+		t.mu.Unlock()
+		if err != nil {
+			return
+		}
+		<-tick.C
+	}
+}
+
+// check returns how many probes succeeded so far, and the first failure.
+func (t *traffic) check() (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count, t.err
+}
+
+// stop ends the traffic. A probe that it interrupts does not count.
+func (t *traffic) stop() {
+	t.cancel()
+	t.wg.Wait()
+}
+
+// blockSize is how many bytes of a tcpStream go out at once.
+const blockSize = 512
+
+// tcpStream is a TCP connection that is used all the time: blocks go out and must come back
+// as they were.
+type tcpStream struct {
+	traffic
+	// pod is the server at the other end.
+	pod string
 }
 
 // startStream opens a connection from a namespace.
@@ -36,84 +93,55 @@ func startStream(ctx context.Context, from space, to netip.AddrPort) (*tcpStream
 	if err != nil {
 		return nil, fmt.Errorf("open stream: %w", err)
 	}
-	s := &tcpStream{conn: conn, in: bufio.NewReader(conn), done: make(chan struct{})}
+	in := bufio.NewReader(conn)
 	if err := conn.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	hello, err := readGreeting(s.in)
+	hello, err := readGreeting(in)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open stream: %w", err), conn.Close())
 	}
-	s.pod = hello.pod
-	go s.run()
+	s := &tcpStream{pod: hello.pod}
+	block, back := make([]byte, blockSize), make([]byte, blockSize)
+	n := uint64(0)
+	s.start(ctx, conn, func(context.Context) error {
+		for i := 0; i < blockSize; i += 8 {
+			binary.BigEndian.PutUint64(block[i:], n)
+			n++
+		}
+		err := conn.SetDeadline(time.Now().Add(askTimeout))
+		if err == nil {
+			_, err = conn.Write(block)
+		}
+		if err == nil {
+			_, err = io.ReadFull(in, back)
+		}
+		if err == nil && !bytes.Equal(block, back) {
+			err = errors.New("other bytes came back than went out")
+		}
+		if err != nil {
+			return fmt.Errorf("tcp connection to %s broke after %d bytes: %w", s.pod, 8*n, err)
+		}
+		return nil
+	})
 	return s, nil
 }
 
-// run exchanges blocks until one fails or the connection is closed.
-func (s *tcpStream) run() {
-	defer close(s.done)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	block, back := make([]byte, 512), make([]byte, 512)
-	for n := uint64(0); ; n++ {
-		for i := 0; i < len(block); i += 8 {
-			binary.BigEndian.PutUint64(block[i:], n<<6+uint64(i/8))
-		}
-		err := s.exchange(block, back)
-		s.mu.Lock()
-		s.bytes, s.err = s.bytes+len(block), err
-		s.mu.Unlock()
-		if err != nil {
-			return
-		}
-		<-tick.C
-	}
-}
-
-func (s *tcpStream) exchange(block, back []byte) error {
-	if err := s.conn.SetDeadline(time.Now().Add(askTimeout)); err != nil {
-		return err
-	}
-	if _, err := s.conn.Write(block); err != nil {
-		return err
-	}
-	if _, err := io.ReadFull(s.in, back); err != nil {
-		return err
-	}
-	if !bytes.Equal(block, back) {
-		return errors.New("other bytes came back than went out")
-	}
-	return nil
-}
-
-// check returns how many bytes came back so far, or why the connection ended.
+// check returns how many bytes came back so far, and why the connection ended.
 func (s *tcpStream) check() (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return s.bytes, fmt.Errorf("tcp connection to %s broke after %d bytes: %w", s.pod, s.bytes, s.err)
-	}
-	return s.bytes, nil
-}
-
-func (s *tcpStream) close() {
-	_ = s.conn.Close()
-	<-s.done
+	blocks, err := s.traffic.check()
+	return blocks * blockSize, err
 }
 
 // udpFlow is a client that sends from one fixed source port all the time, as a
 // DNS resolver or a QUIC client does, and notes who answers.
 type udpFlow struct {
-	conn net.Conn
-	done chan struct{}
-
-	mu sync.Mutex
+	traffic
 	// last is who answered last, since the time when that pod first did.
 	last  string
 	since time.Time
 	// lost is how many packets had no answer.
 	lost int
-	err  error
 }
 
 // startFlow begins to send from a source port.
@@ -122,47 +150,49 @@ func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) 
 	if err != nil {
 		return nil, fmt.Errorf("open udp flow: %w", err)
 	}
-	f := &udpFlow{conn: conn, done: make(chan struct{})}
-	go f.run()
+	f := &udpFlow{}
+	f.start(ctx, conn, func(context.Context) error { return f.send(conn) })
 	return f, nil
 }
 
-// run sends a packet every 5 ms and reads answers between, until the connection is closed.
-func (f *udpFlow) run() {
-	defer close(f.done)
-	buf := make([]byte, 1500)
-	for {
-		// An ICMP error for an earlier packet is reported here; the next may well arrive.
-		_, _ = f.conn.Write([]byte("?"))
-		err := f.conn.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
-		f.mu.Lock()
-		f.lost++
-		f.err = cmp.Or(f.err, err)
-		f.mu.Unlock()
-		for !errors.Is(err, os.ErrDeadlineExceeded) {
-			var n int
-			if n, err = f.conn.Read(buf); errors.Is(err, net.ErrClosed) {
-				return
-			} else if err == nil {
-				f.note(string(buf[:n]))
+// send sends a packet and reads answers until the next one is due.
+func (f *udpFlow) send(conn net.Conn) error {
+	// An ICMP error for an earlier packet is reported here; the next may well arrive.
+	_, _ = conn.Write([]byte("?"))
+	f.mu.Lock()
+	f.lost++
+	f.mu.Unlock()
+	if err := conn.SetReadDeadline(time.Now().Add(interval)); err != nil {
+		return err
+	}
+	for buf := make([]byte, 1500); ; {
+		n, err := conn.Read(buf)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		case err == nil:
+			if err := f.note(string(buf[:n])); err != nil {
+				return err
 			}
 		}
 	}
 }
 
 // note records an answer.
-func (f *udpFlow) note(text string) {
+func (f *udpFlow) note(text string) error {
 	a, err := parseAnswer(text)
+	if err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil {
-		f.err = err
-		return
-	}
 	if a.pod != f.last {
 		f.last, f.since = a.pod, time.Now()
 	}
 	f.lost--
+	return nil
 }
 
 // state returns who answers, since when, and how many packets had no answer.
@@ -172,62 +202,26 @@ func (f *udpFlow) state() (pod string, since time.Time, lost int, err error) {
 	return f.last, f.since, f.lost, f.err
 }
 
-func (f *udpFlow) close() {
-	_ = f.conn.Close()
-	<-f.done
-}
-
-// hammer makes new flows all the time, to find out whether anything that
-// happens meanwhile disturbs them.
-type hammer struct {
-	stop context.CancelFunc
-	wg   sync.WaitGroup
-
-	mu  sync.Mutex
-	ok  int
-	err error
-}
-
-// target is what a hammer asks, and from where.
+// target is what new flows ask, and from where.
 type target struct {
 	from    space
 	network string
 	to      netip.AddrPort
 }
 
-// startHammer asks each target in turn until it is stopped.
-func startHammer(ctx context.Context, targets ...target) *hammer {
-	h := &hammer{}
-	ctx, h.stop = context.WithCancel(ctx)
-	for _, t := range targets {
-		h.wg.Go(func() { h.run(ctx, t) })
-	}
-	return h
-}
-
-func (h *hammer) run(ctx context.Context, t target) {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		_, err := t.from.ask(ctx, t.network, t.to)
-		if ctx.Err() != nil {
-			return
+// startNewFlows makes new flows to each target all the time, to find out whether anything
+// that happens meanwhile disturbs them.
+func startNewFlows(ctx context.Context, targets ...target) *traffic {
+	probes := make([]func(context.Context) error, len(targets))
+	for i, t := range targets {
+		probes[i] = func(ctx context.Context) error {
+			if _, err := t.from.ask(ctx, t.network, t.to); err != nil {
+				return fmt.Errorf("new %s flow from %s to %s: %w", t.network, t.from.Name, t.to, err)
+			}
+			return nil
 		}
-		h.mu.Lock()
-		if err == nil {
-			h.ok++
-		} else if h.err == nil {
-			h.err = fmt.Errorf("new %s flow from %s to %s: %w", t.network, t.from.Name, t.to, err)
-		}
-		h.mu.Unlock()
-		<-tick.C
 	}
-}
-
-// finish stops the hammer and returns how many flows were made, or the first
-// that failed.
-func (h *hammer) finish() (int, error) {
-	h.stop()
-	h.wg.Wait()
-	return h.ok, h.err
+	t := &traffic{}
+	t.start(ctx, nil, probes...)
+	return t
 }

@@ -1,20 +1,18 @@
 package demo
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"os"
-	"slices"
 	"testing"
 )
 
-// TestMain lets the test binary be the server of a pod, as weft is.
+// TestMain lets the test binary be a process that is idle until its input ends or a signal
+// ends it.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 5 && slices.Equal(os.Args[1:4], []string{"demo", "serve", "--name"}) {
-		if err := Serve(context.Background(), os.Args[4], os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if len(os.Args) == 2 && os.Args[1] == "idle" {
+		fmt.Println("ready")
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

@@ -48,10 +48,6 @@ func start(ns *netns.Namespace, dir, name string, args ...string) (*process, err
 }
 
 func (p *process) start(ns *netns.Namespace, args []string) error {
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -62,7 +58,7 @@ func (p *process) start(ns *netns.Namespace, args []string) error {
 		return err
 	}
 	defer func() { _ = write.Close() }()
-	p.cmd = exec.Command(exe, args...)
+	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Stdout, p.cmd.Stderr, p.out, p.lines = write, log, out, bufio.NewReader(out)
 	// In its own group, so that an interrupt at the terminal reaches the demo
 	// alone.

@@ -2,7 +2,7 @@ package demo
 
 import (
 	"bufio"
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,29 +16,33 @@ const (
 	serverUDP = 5353
 )
 
-// Serve is the server of a pod. Over TCP it sends its name and the client's address in a
-// line, and then returns every byte that it gets; over UDP it answers each packet with its
-// name, the client's address and the packet. It prints a line once it listens, and returns
-// when ctx ends: the process must end then.
-func Serve(ctx context.Context, name string, stdout io.Writer) error {
-	tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", serverTCP))
-	if err != nil {
-		return fmt.Errorf("serve tcp: %w", err)
-	}
-	defer context.AfterFunc(ctx, func() { _ = tcp.Close() })()
-	udp, err := net.ListenUDP("udp", &net.UDPAddr{Port: serverUDP})
-	if err != nil {
-		return fmt.Errorf("serve udp: %w", err)
-	}
-	go serveUDP(name, udp)
-	fmt.Fprintf(stdout, "%s serves\n", name)
-	for {
-		conn, err := tcp.Accept()
-		if ctx.Err() != nil {
-			return nil
-		}
+// serve starts the servers of a pod. Over TCP a server sends the pod's name and the client's
+// address in a line, and then returns every byte that it gets; over UDP it answers each
+// packet with the name, the client's address and the packet. They end when the cluster is
+// closed; a TCP connection ends with its client.
+func (p *pod) serve() error {
+	return p.Do(func() error {
+		tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", serverTCP))
 		if err != nil {
-			return fmt.Errorf("serve tcp: %w", err)
+			return err
+		}
+		p.sockets = append(p.sockets, tcp)
+		udp, err := net.ListenUDP("udp", &net.UDPAddr{Port: serverUDP})
+		if err != nil {
+			return err
+		}
+		p.sockets = append(p.sockets, udp)
+		go serveTCP(p.Name, tcp)
+		go serveUDP(p.Name, udp)
+		return nil
+	})
+}
+
+func serveTCP(name string, l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
 		}
 		go func() {
 			defer func() { _ = conn.Close() }()
@@ -52,8 +56,12 @@ func Serve(ctx context.Context, name string, stdout io.Writer) error {
 func serveUDP(name string, conn *net.UDPConn) {
 	buf := make([]byte, 1500)
 	for {
-		// An error such as "connection refused" is about an earlier client.
-		if n, from, err := conn.ReadFromUDPAddrPort(buf); err == nil {
+		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		// Another error, such as "connection refused", is about an earlier client.
+		if err == nil {
 			_, _ = conn.WriteToUDPAddrPort(fmt.Appendf(nil, "%s %s", greeting(name, net.UDPAddrFromAddrPort(from)), buf[:n]), from)
 		}
 	}

@@ -29,7 +29,7 @@ func (s *skipped) Error() string { return s.why }
 func (d *demo) run(ctx context.Context) error {
 	began := time.Now()
 	fmt.Fprintln(d.out, "weft demo: two nodes, three servers and three clients in pods, one client outside;")
-	fmt.Fprintln(d.out, "every one a network namespace, every server and every weft a process of its own")
+	fmt.Fprintln(d.out, "every one a network namespace, every weft a process of its own")
 	fmt.Fprintln(d.out)
 	count := map[string]int{}
 	for i, s := range steps {

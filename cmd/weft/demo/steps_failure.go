@@ -87,7 +87,7 @@ func (d *demo) undisturbedBy(ctx context.Context, f func() error, targets ...tar
 	if err != nil {
 		return "", err
 	}
-	h := startHammer(ctx, targets...)
+	newFlows := startNewFlows(ctx, targets...)
 	pause := func() {
 		timer := time.NewTimer(400 * time.Millisecond)
 		defer timer.Stop()
@@ -99,13 +99,14 @@ func (d *demo) undisturbedBy(ctx context.Context, f func() error, targets ...tar
 	pause()
 	err = f()
 	pause()
-	flows, hammerErr := h.finish()
+	newFlows.stop()
+	flows, flowErr := newFlows.check()
 	after, streamErr := d.stream.check()
 	observed := fmt.Sprintf("%d new flows, each answered; %d more bytes over the TCP connection", flows, after-before)
-	if hammerErr != nil {
+	if flowErr != nil {
 		observed = fmt.Sprintf("%d new flows answered", flows)
 	}
-	return observed, errors.Join(err, hammerErr, streamErr)
+	return observed, errors.Join(err, flowErr, streamErr)
 }
 
 func (d *demo) foreignFlush(ctx context.Context) (string, error) {
@@ -184,20 +185,21 @@ func (d *demo) afterRestart(ctx context.Context) (string, error) {
 	if _, err := d.blockedNow(ctx, "shell-1", "shell-2"); err != nil {
 		return "", err
 	}
-	if err := d.manifests.setWeb(d.cluster.servers()); err != nil {
+	removed := d.removed
+	if err := d.setWeb(""); err != nil {
 		return "", err
 	}
 	began := time.Now()
 	to := netip.AddrPortFrom(webVIP.V4, webPort)
 	err := await(ctx, 3*time.Second, func(ctx context.Context) error {
 		a, err := d.cluster.pod("app").ask(ctx, "tcp", to)
-		if err == nil && a.pod != d.removed {
+		if err == nil && a.pod != removed {
 			err = fmt.Errorf("%s answers", a.pod)
 		}
 		return err
 	})
 	return fmt.Sprintf("%s answers again %s after it came back; both shells are dropped now",
-		d.removed, time.Since(began).Round(time.Millisecond)), err
+		removed, time.Since(began).Round(time.Millisecond)), err
 }
 
 func (d *demo) streamAtEnd(context.Context) (string, error) {

@@ -17,9 +17,6 @@ import (
 const rounds = 60
 
 func (d *demo) startAll(ctx context.Context) (string, error) {
-	if err := errors.Join(d.startServers(ctx), d.manifests.writeAll()); err != nil {
-		return "", err
-	}
 	began := time.Now()
 	for _, n := range d.cluster.nodes {
 		if err := d.startWeft(ctx, n); err != nil {
@@ -87,12 +84,8 @@ func (d *demo) clusterIP(ctx context.Context, network string, to netip.AddrPort)
 
 // everyServer checks that each of web's endpoints is in a tally.
 func (d *demo) everyServer(t tally) error {
-	var want []string
-	for _, p := range d.manifests.web {
-		want = append(want, p.Name)
-	}
-	if got := t.names(); got != strings.Join(want, ", ") {
-		return fmt.Errorf("answers should come from %s", strings.Join(want, ", "))
+	if want := strings.Join(d.web(), ", "); t.names() != want {
+		return fmt.Errorf("answers should come from %s", want)
 	}
 	return nil
 }
@@ -134,7 +127,7 @@ func (n *node) owns(t tally) error {
 
 func (d *demo) hairpin(ctx context.Context) (string, error) {
 	pod := d.cluster.pod("web-1")
-	to := netip.AddrPortFrom(soloVIP.V4, webPort)
+	to := netip.AddrPortFrom(soloVIP, webPort)
 	t, err := pod.askMany(ctx, 5, "tcp", to)
 	observed := fmt.Sprintf("from %s to %s: %s; seen: %s", pod.Name, to, t, t.sources())
 	if err != nil {
@@ -148,7 +141,7 @@ func (d *demo) hairpin(ctx context.Context) (string, error) {
 
 func (d *demo) noEndpoints(ctx context.Context) (string, error) {
 	began := time.Now()
-	_, err := d.cluster.pod("app").ask(ctx, "tcp", netip.AddrPortFrom(lonelyVIP.V4, webPort))
+	_, err := d.cluster.pod("app").ask(ctx, "tcp", netip.AddrPortFrom(lonelyVIP, webPort))
 	took := time.Since(began).Round(time.Millisecond)
 	var netErr net.Error
 	switch {
@@ -169,20 +162,19 @@ func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	}
 	// Not the last of them: where the endpoints have numbers, others must then
 	// change theirs, and with that a restarted weft must do the same.
-	pod := d.manifests.web[0].Name
+	pod := d.web()[0]
 	if pod == d.stream.pod {
-		pod = d.manifests.web[1].Name
+		pod = d.web()[1]
 	}
 	flow, err := d.flowTo(ctx, pod)
 	if err != nil {
 		return "", err
 	}
-	defer flow.close()
+	defer flow.stop()
 	began := time.Now()
-	if err := d.manifests.removeFromWeb(pod); err != nil {
+	if err := d.setWeb(pod); err != nil {
 		return "", err
 	}
-	d.removed = pod
 	if err := await(ctx, 3*time.Second, func(context.Context) error {
 		if now, _, _, err := flow.state(); err != nil || now == pod {
 			return errors.Join(err, fmt.Errorf("%s still answers", now))
@@ -223,7 +215,7 @@ func (d *demo) flowTo(ctx context.Context, name string) (*udpFlow, error) {
 		if err == nil && pod == name {
 			return flow, nil
 		}
-		flow.close()
+		flow.stop()
 		if err != nil {
 			return nil, fmt.Errorf("start udp flow from port %d: %w", port, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -84,8 +85,8 @@ type node struct {
 type pod struct {
 	space
 	node *node
-	// serves is true for the pods with servers, the backends of Services.
-	serves bool
+	// sockets are those of the pod's servers; nil for a pod that is only a client.
+	sockets []io.Closer
 }
 
 // cluster is everything in the demo that has an address.
@@ -146,8 +147,8 @@ func (c *cluster) space(name string, address place, forward string) (space, erro
 			"ipv6/conf/all/accept_dad":     "0",
 			"ipv6/conf/default/accept_dad": "0",
 		} {
-			err := os.WriteFile("/proc/sys/net/"+path, []byte(value), 0)
-			if err != nil && !(errors.Is(err, fs.ErrNotExist) && !hasIPv6()) {
+			// A kernel without IPv6 does not have its settings.
+			if err := os.WriteFile("/proc/sys/net/"+path, []byte(value), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, fmt.Errorf("set net/%s in %s: %w", path, name, err))
 			}
 		}
@@ -171,9 +172,9 @@ func (c *cluster) connectNodes() error {
 }
 
 // addPod makes a pod and connects it to its node: the pod has its own address and sends
-// everything to the gateway.
+// everything to the gateway. With serves it has servers.
 func (c *cluster) addPod(name string, n *node, address place, serves bool) (err error) {
-	p := &pod{node: n, serves: serves}
+	p := &pod{node: n}
 	if p.space, err = c.space(name, address, "0"); err != nil {
 		return err
 	}
@@ -182,6 +183,9 @@ func (c *cluster) addPod(name string, n *node, address place, serves bool) (err 
 	errs := []error{netns.Join(netns.Port{NS: p.Namespace, Link: "eth0", Addrs: p.hosts()}, netns.Port{NS: n.Namespace, Link: link, Addrs: n.gateway.hosts()})}
 	for _, addr := range p.all() {
 		errs = append(errs, n.Route(host(addr), link, netip.Addr{}), p.Route(netip.PrefixFrom(zero(addr), 0), "eth0", n.gateway.of(addr)))
+	}
+	if serves {
+		errs = append(errs, p.serve())
 	}
 	return errors.Join(errs...)
 }
@@ -212,7 +216,7 @@ func (c *cluster) pod(name string) *pod {
 
 // servers returns the pods that are endpoints of Services.
 func (c *cluster) servers() []*pod {
-	return slices.DeleteFunc(slices.Clone(c.pods), func(p *pod) bool { return !p.serves })
+	return slices.DeleteFunc(slices.Clone(c.pods), func(p *pod) bool { return p.sockets == nil })
 }
 
 // awaitIPv6 waits until the servers answer at their own addresses: the kernel
@@ -232,6 +236,11 @@ func (c *cluster) awaitIPv6(ctx context.Context) error {
 // close releases the namespaces; their processes must have ended.
 func (c *cluster) close() error {
 	var errs []error
+	for _, p := range c.pods {
+		for _, s := range p.sockets {
+			errs = append(errs, s.Close())
+		}
+	}
 	for _, ns := range c.all {
 		errs = append(errs, ns.Close())
 	}

@@ -26,7 +26,7 @@ func (d *demo) startWeft(ctx context.Context, n *node) error {
 	w := &weft{socket: filepath.Join(d.dir, n.Name+".sock")}
 	var err error
 	w.process, err = start(n.Namespace, d.dir, "weft-"+n.Name, "run",
-		"--manifests", d.manifests.dir,
+		"--manifests", filepath.Join(d.dir, "manifests"),
 		"--hostname-override", n.Name,
 		"--cluster-cidr", clusterCIDR+","+clusterCIDR6,
 		"--socket", w.socket,
