@@ -38,120 +38,122 @@ func (b *batch) do(op kernel.Op) (errno syscall.Errno, text string) {
 		delete(b.tables, id)
 		return 0, ""
 	case kernel.AddChain:
-		if t.chains[o.Chain.Name] == nil {
-			t.chains[o.Chain.Name] = &chain{}
-		}
-		t.chains[o.Chain.Name].decl = o.Chain
+		t.add("chain "+o.Chain.Name, &chain{})
+		item[chain](t, "chain "+o.Chain.Name).decl = o.Chain
 		return 0, ""
 	case kernel.DeleteChain:
-		c := t.chains[o.Name]
-		inUse := c != nil && len(c.rules) > 0 || t.refers(func(r *compile.Rule) []string { return r.Chains }, o.Name) || t.leadsTo(o.Name)
-		return remove(t.chains, o.Name, inUse), ""
+		return t.remove("chain " + o.Name), ""
 	case kernel.AddRule:
 		return b.addRule(t, o)
 	case kernel.DeleteRule:
 		return b.deleteRule(t, o), ""
 	case kernel.AddSet:
-		if t.sets[o.Set.Name] == nil {
-			t.sets[o.Set.Name] = &set{decl: o.Set, elements: map[string]nftset.Element{}}
-		}
+		t.add("set "+o.Set.Name, &set{decl: o.Set, elements: map[string]nftset.Element{}})
 		return 0, ""
 	case kernel.DeleteSet:
-		return remove(t.sets, o.Name, t.refers(func(r *compile.Rule) []string { return r.Sets }, o.Name)), ""
+		return t.remove("set " + o.Name), ""
 	case kernel.FlushSet:
-		if t.sets[o.Name] == nil {
+		s := item[set](t, "set "+o.Name)
+		if s == nil {
 			return syscall.ENOENT, ""
 		}
-		clear(t.sets[o.Name].elements)
+		clear(s.elements)
 		return 0, ""
 	case kernel.AddElements:
 		return t.addElements(o)
 	case kernel.DeleteElements:
 		return t.deleteElements(o), ""
 	case kernel.AddObject:
-		if ref := o.Object.Ref(); t.objects[ref] == nil {
-			t.objects[ref] = o.Object // one that is there stays as it is
-		}
+		t.add(o.Object.Ref().String(), o.Object)
 		return 0, ""
 	case kernel.DeleteObject:
-		return remove(t.objects, o.Ref, t.usesObject(o.Ref)), ""
+		return t.remove(o.Ref.String()), ""
 	case kernel.AddFlowtable:
-		t.flowtables[o.Flowtable.Name] = o.Flowtable
+		t.items["flowtable "+o.Flowtable.Name] = o.Flowtable
 		return 0, ""
 	case kernel.DeleteFlowtable:
-		return remove(t.flowtables, o.Name, t.refers(func(r *compile.Rule) []string { return r.Flowtables }, o.Name)), ""
+		return t.remove("flowtable " + o.Name), ""
 	default:
 		return syscall.EOPNOTSUPP, ""
 	}
 }
 
-// remove deletes an object, unless something refers to it.
-func remove[K comparable, V any](m map[K]V, key K, inUse bool) syscall.Errno {
-	if _, ok := m[key]; !ok {
+// add adds an item to the table. One that is there stays as it is.
+func (t *table) add(name string, it any) {
+	if t.items[name] == nil {
+		t.items[name] = it
+	}
+}
+
+// remove deletes an item, unless it is in use.
+func (t *table) remove(name string) syscall.Errno {
+	if t.items[name] == nil {
 		return syscall.ENOENT
 	}
-	if inUse {
+	if c := item[chain](t, name); c != nil && len(c.rules) > 0 || t.refersTo(name) {
 		return syscall.EBUSY
 	}
-	delete(m, key)
+	delete(t.items, name)
 	return 0
 }
 
-// refers reports whether a rule of the table refers to a name.
-func (t *table) refers(names func(*compile.Rule) []string, name string) bool {
-	for _, c := range t.chains {
-		if slices.ContainsFunc(c.rules, func(r rule) bool { return slices.Contains(names(r.rule), name) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// leadsTo reports whether an element of a verdict map leads to a chain.
-func (t *table) leadsTo(chain string) bool {
-	for _, s := range t.sets {
-		for _, e := range s.elements {
-			if s.decl.Verdict && target(e) == chain {
+// refersTo reports whether a rule or an element refers to an item.
+func (t *table) refersTo(name string) bool {
+	for _, it := range t.items {
+		switch it := it.(type) {
+		case *chain:
+			if slices.ContainsFunc(it.rules, func(r rule) bool { return slices.Contains(references(r.rule), name) }) {
 				return true
+			}
+		case *set:
+			for _, e := range it.elements {
+				if it.reference(e) == name {
+					return true
+				}
 			}
 		}
 	}
 	return false
 }
 
-// usesObject reports whether a rule or an element refers to an object.
-func (t *table) usesObject(ref object.Ref) bool {
-	for _, c := range t.chains {
-		if slices.ContainsFunc(c.rules, func(r rule) bool { return slices.Contains(r.rule.Objects, ref) }) {
-			return true
-		}
+// references returns the items that a rule refers to.
+func references(r *compile.Rule) []string {
+	var out []string
+	for _, name := range r.Sets {
+		out = append(out, "set "+name)
 	}
-	for _, s := range t.sets {
-		for _, e := range s.elements {
-			if s.decl.Object == ref.Kind && e.Data == ref.Name {
-				return true
-			}
-		}
+	for _, name := range r.Chains {
+		out = append(out, "chain "+name)
 	}
-	return false
+	for _, ref := range r.Objects {
+		out = append(out, ref.String())
+	}
+	for _, name := range r.Flowtables {
+		out = append(out, "flowtable "+name)
+	}
+	return out
 }
 
-// target returns the chain that an element of a verdict map leads to, or "".
-func target(e nftset.Element) string {
-	v, err := nftset.ParseVerdictData(e.Data)
-	if err != nil {
-		return ""
+// reference returns the item that an element of the set refers to, or "".
+func (s *set) reference(e nftset.Element) string {
+	if s.decl.Object != "" {
+		return object.Ref{Kind: s.decl.Object, Name: e.Data}.String()
 	}
-	return v.Chain
+	if v, err := nftset.ParseVerdictData(e.Data); s.decl.Verdict && err == nil && v.Chain != "" {
+		return "chain " + v.Chain
+	}
+	return ""
 }
 
 func (b *batch) addRule(t *table, o kernel.AddRule) (syscall.Errno, string) {
-	c := t.chains[o.Chain]
+	c := item[chain](t, "chain "+o.Chain)
 	if c == nil {
 		return syscall.ENOENT, ""
 	}
-	if missing := t.missing(o.Rule); missing != "" {
-		return syscall.ENOENT, missing
+	for _, name := range references(o.Rule) {
+		if t.items[name] == nil {
+			return syscall.ENOENT, name
+		}
 	}
 	at := 0
 	if o.After != nil {
@@ -166,31 +168,6 @@ func (b *batch) addRule(t *table, o kernel.AddRule) (syscall.Errno, string) {
 	return 0, ""
 }
 
-// missing returns what a rule refers to and the table does not have, or "".
-func (t *table) missing(r *compile.Rule) string {
-	for _, name := range r.Sets {
-		if t.sets[name] == nil {
-			return "set " + name
-		}
-	}
-	for _, name := range r.Chains {
-		if t.chains[name] == nil {
-			return "chain " + name
-		}
-	}
-	for _, ref := range r.Objects {
-		if t.objects[ref] == nil {
-			return "object " + ref.Name
-		}
-	}
-	for _, name := range r.Flowtables {
-		if t.flowtables[name] == nil {
-			return "flowtable " + name
-		}
-	}
-	return ""
-}
-
 func (b *batch) handle(h *kernel.Handle) uint64 {
 	if n, ok := b.assigned[h]; ok {
 		return n
@@ -199,7 +176,7 @@ func (b *batch) handle(h *kernel.Handle) uint64 {
 }
 
 func (b *batch) deleteRule(t *table, o kernel.DeleteRule) syscall.Errno {
-	c := t.chains[o.Chain]
+	c := item[chain](t, "chain "+o.Chain)
 	if c == nil {
 		return syscall.ENOENT
 	}
@@ -215,7 +192,7 @@ func (b *batch) deleteRule(t *table, o kernel.DeleteRule) syscall.Errno {
 func keyOf(e nftset.Element) string { return e.Key + "\x00" + e.KeyEnd }
 
 func (t *table) addElements(o kernel.AddElements) (syscall.Errno, string) {
-	s := t.sets[o.Set.Name]
+	s := item[set](t, "set "+o.Set.Name)
 	if s == nil {
 		return syscall.ENOENT, ""
 	}
@@ -223,11 +200,8 @@ func (t *table) addElements(o kernel.AddElements) (syscall.Errno, string) {
 		if old, ok := s.elements[keyOf(e)]; ok && old.Data != e.Data {
 			return syscall.EEXIST, ""
 		}
-		if s.decl.Object != "" && t.objects[object.Ref{Kind: s.decl.Object, Name: e.Data}] == nil {
-			return syscall.ENOENT, "object " + e.Data
-		}
-		if chain := target(e); s.decl.Verdict && chain != "" && t.chains[chain] == nil {
-			return syscall.ENOENT, "chain " + chain
+		if name := s.reference(e); name != "" && t.items[name] == nil {
+			return syscall.ENOENT, name
 		}
 		s.elements[keyOf(e)] = e
 	}
@@ -235,14 +209,15 @@ func (t *table) addElements(o kernel.AddElements) (syscall.Errno, string) {
 }
 
 func (t *table) deleteElements(o kernel.DeleteElements) syscall.Errno {
-	s := t.sets[o.Set.Name]
+	s := item[set](t, "set "+o.Set.Name)
 	if s == nil {
 		return syscall.ENOENT
 	}
 	for _, e := range o.Elements {
-		if errno := remove(s.elements, keyOf(e), false); errno != 0 {
-			return errno
+		if _, ok := s.elements[keyOf(e)]; !ok {
+			return syscall.ENOENT
 		}
+		delete(s.elements, keyOf(e))
 	}
 	return 0
 }

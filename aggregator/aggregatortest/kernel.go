@@ -54,18 +54,21 @@ type failure struct {
 type table struct {
 	comment string
 	dormant bool
-	chains  map[string]*chain
-	sets    map[string]*set
-	// objects and flowtables are as they were added: nothing counts.
-	objects    map[object.Ref]*object.Object
-	flowtables map[string]*object.Flowtable
+	// items has each *chain, *set, *object.Object and *object.Flowtable by its kind and name,
+	// such as "chain input". Objects and flowtables are as they were added: nothing counts.
+	items map[string]any
 }
 
-func newTable(comment string) *table {
-	return &table{
-		comment: comment, chains: make(map[string]*chain), sets: make(map[string]*set),
-		objects: make(map[object.Ref]*object.Object), flowtables: make(map[string]*object.Flowtable),
+func newTable(comment string) *table { return &table{comment: comment, items: make(map[string]any)} }
+
+// item returns an item of a table by its kind and name. It returns nil if there is no
+// such item, or no table.
+func item[T any](t *table, name string) *T {
+	if t == nil {
+		return nil
 	}
+	it, _ := t.items[name].(*T)
+	return it
 }
 
 type chain struct {
@@ -129,11 +132,10 @@ func (k *Kernel) Watch(context.Context) (<-chan kernel.Change, error) {
 func (k *Kernel) Elements(id nft.TableID, name string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := k.tables[id]
-	if t == nil || t.sets[name] == nil {
+	s := item[set](k.tables[id], "set "+name)
+	if s == nil {
 		return nil
 	}
-	s := t.sets[name]
 	out := []string{}
 	for _, e := range s.elements {
 		text := s.decl.FormatKey(e)
@@ -160,12 +162,12 @@ func (k *Kernel) Handles(id nft.TableID, name string) []uint64 {
 func ofRules[T any](k *Kernel, id nft.TableID, name string, f func(rule) T) []T {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := k.tables[id]
-	if t == nil || t.chains[name] == nil {
+	c := item[chain](k.tables[id], "chain "+name)
+	if c == nil {
 		return nil
 	}
 	out := []T{}
-	for _, r := range t.chains[name].rules {
+	for _, r := range c.rules {
 		out = append(out, f(r))
 	}
 	return out
@@ -201,12 +203,15 @@ func clone(tables map[nft.TableID]*table) map[nft.TableID]*table {
 	out := make(map[nft.TableID]*table, len(tables))
 	for id, t := range tables {
 		n := newTable(t.comment)
-		n.dormant, n.objects, n.flowtables = t.dormant, maps.Clone(t.objects), maps.Clone(t.flowtables)
-		for name, c := range t.chains {
-			n.chains[name] = &chain{decl: c.decl, rules: slices.Clone(c.rules)}
-		}
-		for name, s := range t.sets {
-			n.sets[name] = &set{decl: s.decl, elements: maps.Clone(s.elements)}
+		n.dormant = t.dormant
+		for name, it := range t.items {
+			switch o := it.(type) {
+			case *chain:
+				it = &chain{decl: o.decl, rules: slices.Clone(o.rules)}
+			case *set:
+				it = &set{decl: o.decl, elements: maps.Clone(o.elements)}
+			}
+			n.items[name] = it
 		}
 		out[id] = n
 	}
@@ -219,23 +224,26 @@ func (k *Kernel) Dump() ([]kernel.Table, error) {
 	defer k.mu.Unlock()
 	var out []kernel.Table
 	for id, t := range k.tables {
-		d := kernel.Table{
-			ID: id, Comment: t.comment, Owned: true, Dormant: t.dormant,
-			Objects: slices.Collect(maps.Values(t.objects)), Flowtables: slices.Collect(maps.Values(t.flowtables)),
-		}
-		for _, name := range slices.Sorted(maps.Keys(t.chains)) {
-			c := kernel.Chain{Decl: t.chains[name].decl}
-			for _, r := range t.chains[name].rules {
-				c.Rules = append(c.Rules, kernel.Rule{
-					Handle: &kernel.Handle{N: r.handle},
-					Info:   userdata.RuleInfo{Comment: r.rule.Comment, Fingerprint: r.rule.Fingerprint, Owner: r.owner, Ours: true},
-					Writes: r.rule.Writes,
-				})
+		d := kernel.Table{ID: id, Comment: t.comment, Owned: true, Dormant: t.dormant}
+		for _, name := range slices.Sorted(maps.Keys(t.items)) {
+			switch it := t.items[name].(type) {
+			case *chain:
+				c := kernel.Chain{Decl: it.decl}
+				for _, r := range it.rules {
+					c.Rules = append(c.Rules, kernel.Rule{
+						Handle: &kernel.Handle{N: r.handle},
+						Info:   userdata.RuleInfo{Comment: r.rule.Comment, Fingerprint: r.rule.Fingerprint, Owner: r.owner, Ours: true},
+						Writes: r.rule.Writes,
+					})
+				}
+				d.Chains = append(d.Chains, c)
+			case *set:
+				d.Sets = append(d.Sets, kernel.Set{Decl: it.decl, Elements: slices.Collect(maps.Values(it.elements))})
+			case *object.Object:
+				d.Objects = append(d.Objects, it)
+			case *object.Flowtable:
+				d.Flowtables = append(d.Flowtables, it)
 			}
-			d.Chains = append(d.Chains, c)
-		}
-		for _, name := range slices.Sorted(maps.Keys(t.sets)) {
-			d.Sets = append(d.Sets, kernel.Set{Decl: t.sets[name].decl, Elements: slices.Collect(maps.Values(t.sets[name].elements))})
 		}
 		out = append(out, d)
 	}

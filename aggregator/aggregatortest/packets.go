@@ -15,11 +15,10 @@ import (
 func (k *Kernel) Packet(id nft.TableID, name, key, value string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := k.tables[id]
-	if t == nil || t.sets[name] == nil {
+	s := item[set](k.tables[id], "set "+name)
+	if s == nil {
 		return fmt.Errorf("map %s of table %s: %w", name, id, syscall.ENOENT)
 	}
-	s := t.sets[name]
 	e, err := s.decl.PackKey(key)
 	if err != nil {
 		return err
@@ -43,9 +42,9 @@ func (k *Kernel) DumpSet(id nft.TableID, s *nftset.Set) ([]nftset.Element, error
 			return nil, err
 		}
 	}
-	t := k.tables[id]
-	if t == nil || t.sets[s.Name] == nil {
+	held := item[set](k.tables[id], "set "+s.Name)
+	if held == nil {
 		return nil, fmt.Errorf("dump set %s of table %s: %w", s.Name, id, syscall.ENOENT)
 	}
-	return slices.Collect(maps.Values(t.sets[s.Name].elements)), nil
+	return slices.Collect(maps.Values(held.elements)), nil
 }
