@@ -119,7 +119,7 @@ func (c *change) command(cmd *command) error {
 }
 
 // declaration makes an operation on what a table declares.
-func (c *change) declaration(cmd *command, declare func(*command, *table, *weftv1.Table) error) error {
+func (c *change) declaration(cmd *command, declare func(*command, *table, item) error) error {
 	if cmd.verb == verbAdd || cmd.verb == verbCreate {
 		t, err := c.hold(cmd.table)
 		if err != nil {

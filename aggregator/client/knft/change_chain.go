@@ -13,8 +13,9 @@ import (
 )
 
 // declareChain adds or creates a chain.
-func (c *change) declareChain(cmd *command, t *table, parsed *weftv1.Table) error {
-	d, o := parsed.GetChains()[0], t.chain(cmd.name)
+func (c *change) declareChain(cmd *command, t *table, it item) error {
+	declared, o := it.(*chain), t.chain(cmd.name) //nolint:forcetypeassert // parseDeclaration checks it
+	d := declared.decl
 	if o != nil && d.GetPolicy() != "" && o.decl.GetHook() == "" {
 		return fmt.Errorf("chain %s has no hook, and so no policy: %w", cmd.name, syscall.EOPNOTSUPP)
 	}
@@ -27,7 +28,7 @@ func (c *change) declareChain(cmd *command, t *table, parsed *weftv1.Table) erro
 	if _, err := compiledChain(cmd.table, d); err != nil {
 		return err
 	}
-	c.put(t, itemID{kindChain, cmd.name}, &chain{decl: d})
+	c.put(t, itemID{kindChain, cmd.name}, declared)
 	return nil
 }
 

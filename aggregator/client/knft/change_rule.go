@@ -101,8 +101,11 @@ func (c *change) place(cmd *command, o *chain, at position) (int, error) {
 			if i := slices.Index(o.rules, own); i >= 0 {
 				return i, nil
 			}
-		} else if r := v.rules[at.handle]; r != nil && r.GetFragment().Text() != v.own && slices.Contains(v.chains[cmd.name].GetRules(), r) {
-			return 0, foreign([]string{r.GetFragment().Text()})
+		}
+		for _, r := range v.chains[cmd.name].GetRules() {
+			if r.GetHandle() == at.handle && r.GetFragment().Text() != v.own {
+				return 0, foreign([]string{r.GetFragment().Text()})
+			}
 		}
 		return 0, notFound("no rule with handle %d in chain %s", at.handle, cmd.name)
 	}

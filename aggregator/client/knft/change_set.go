@@ -2,7 +2,6 @@ package knft
 
 import (
 	"cmp"
-	"slices"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
@@ -11,13 +10,8 @@ import (
 )
 
 // declareSet adds or creates a set or map.
-func (c *change) declareSet(cmd *command, t *table, parsed *weftv1.Table) error {
-	d := slices.Concat(parsed.GetSets(), parsed.GetMaps())[0]
-	s, err := newSet(cmd.table.Family, d, cmd.kind == kindMap)
-	if err != nil {
-		return err
-	}
-	old := t.set(cmd.name)
+func (c *change) declareSet(cmd *command, t *table, it item) error {
+	s, old := it.(*set), t.set(cmd.name) //nolint:forcetypeassert // parseDeclaration checks it
 	if err := c.unique(cmd, old != nil); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package knft
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -95,6 +96,10 @@ func commands(tx *knftables.Transaction) ([]command, error) {
 	return out, nil
 }
 
+// byHandle is the beginning of a command that deletes an object, other than a rule, by its
+// handle. knftables ends such commands without a line break.
+var byHandle = regexp.MustCompile(`^(delete|destroy) (?:(table) [^ ]*|(chain|set|map|flowtable|counter) [^ ]* [^ ]*) handle `)
+
 // split cuts the text of a transaction into commands. A line that does not begin
 // one belongs to that before it: rules may have line breaks inside of braces.
 func split(text string) ([]string, error) {
@@ -104,8 +109,8 @@ func split(text string) ([]string, error) {
 		if msg, ok := strings.CutPrefix(line, errorPrefix); ok && rest == "" {
 			return nil, errors.New(msg)
 		}
-		if err := byHandle(line); err != nil {
-			return nil, err
+		if m := byHandle.FindStringSubmatch(line); m != nil {
+			return nil, fmt.Errorf("%s %s by handle: %w: give its name", m[1], m[2]+m[3], ErrUnsupported)
 		}
 		switch {
 		case begins(line):
@@ -128,27 +133,6 @@ func begins(line string) bool {
 	}
 	k, _, _ := strings.Cut(rest, " ")
 	return slices.Contains(kinds, kind(k))
-}
-
-// byHandle refuses to delete an object, other than a rule, by its handle. It
-// comes before all else as knftables ends such commands without a line break.
-func byHandle(line string) error {
-	if !begins(line) {
-		return nil
-	}
-	w := strings.SplitN(line, " ", 7)
-	v, k := verb(w[0]), kind(w[1])
-	if v != verbDelete && v != verbDestroy || k == kindRule || k == kindElement {
-		return nil
-	}
-	at := 4
-	if k == kindTable {
-		at = 3
-	}
-	if len(w) <= at+1 || w[at] != "handle" {
-		return nil
-	}
-	return fmt.Errorf("%s %s by handle: %w: give its name", v, k, ErrUnsupported)
 }
 
 // parse reads one command.

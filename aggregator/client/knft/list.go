@@ -126,19 +126,11 @@ func listedElement(k kind, name string, m *weftv1.Element) *knftables.Element {
 
 // fields cuts a concatenation into its parts.
 func fields(text string) []string {
-	var out []string
-	for {
-		i := indexOutside(text, " . ")
-		part := text
-		if i >= 0 {
-			part = text[:i]
-		}
-		out = append(out, field(part))
-		if i < 0 {
-			return out
-		}
-		text = text[i+len(" . "):]
+	out := splitOutside(text, " . ")
+	for i, part := range out {
+		out[i] = field(part)
 	}
+	return out
 }
 
 // field returns a part of a key or value as knftables does: strings without their

@@ -23,14 +23,12 @@ type view struct {
 	// owners has the fragments that declare an object. Maps are sets here. The table has
 	// no name, and its owners are the fragments that have something in it.
 	owners map[itemID][]string
-	// rules has all of them by handle.
-	rules map[uint64]*weftv1.MergedRule
 }
 
 // newView indexes a table; a nil message is a table that does not exist.
 func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
-		own: own, elements: elements, rules: make(map[uint64]*weftv1.MergedRule), owners: make(map[itemID][]string),
+		own: own, elements: elements, owners: make(map[itemID][]string),
 		chains: make(map[string]*weftv1.MergedChain), sets: make(map[string]*weftv1.MergedSet),
 	}
 	others := func(k kind, name string, fragments []*weftv1.FragmentName) {
@@ -40,9 +38,6 @@ func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	eachObject(m, others)
 	for _, c := range m.GetChains() {
 		v.chains[c.GetChain().GetName()] = c
-		for _, r := range c.GetRules() {
-			v.rules[r.GetHandle()] = r
-		}
 	}
 	for _, s := range m.GetSets() {
 		v.sets[s.GetSet().GetName()] = s

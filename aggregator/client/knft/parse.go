@@ -3,7 +3,6 @@ package knft
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
@@ -24,50 +24,53 @@ func parseTable(rest string) (comment string, err error) {
 		flags, _, _ := strings.Cut(rest[i+len(" flags "):], " ;")
 		return "", fmt.Errorf("table flags %s: %w", clip(flags), ErrUnsupported)
 	}
-	tables, err := ruleset.Parse("", "table ip t "+rest)
+	t, err := parseBlock(nft.FamilyIP, rest)
 	if err != nil {
 		return "", err
 	}
-	if len(tables) != 1 || objects(convert.Table(tables[0])) > 0 {
+	if len(t.items) > 0 {
 		return "", errors.New("more than a comment in the table")
 	}
-	return tables[0].Comment, nil
+	return t.comment, nil
 }
 
-// parseDeclaration reads the body of an object as nft(8) does, and returns a table that
-// has that object alone, without rules and elements.
-func parseDeclaration(c *command) (*weftv1.Table, error) {
+// parseBlock reads the block of a table as nft(8) does.
+func parseBlock(family nft.Family, block string) (*table, error) {
+	tables, err := ruleset.Parse("", fmt.Sprintf("table %s t %s", family, block))
+	if err != nil {
+		return nil, err
+	}
+	if len(tables) != 1 {
+		return nil, errors.New("the text goes on after the table")
+	}
+	return readTable(nft.TableID{Family: family, Name: "t"}, convert.Table(tables[0]), nil)
+}
+
+// parseDeclaration reads the body of an object as nft(8) does, and returns an item that
+// has no rules and elements.
+func parseDeclaration(c *command) (item, error) {
 	body := c.rest
 	if body == "" && c.kind != kindSet && c.kind != kindMap {
 		body = "{ }"
 	}
-	tables, err := ruleset.Parse("", fmt.Sprintf("table %s t {\n%s %s %s\n}", c.table.Family, c.kind, c.name, body))
+	t, err := parseBlock(c.table.Family, fmt.Sprintf("{\n%s %s %s\n}", c.kind, c.name, body))
 	if err != nil {
 		return nil, err
 	}
-	var t *weftv1.Table
-	if len(tables) == 1 {
-		t = convert.Table(tables[0])
-	}
-	ofKind := map[kind]int{
-		kindChain: len(t.GetChains()), kindSet: len(t.GetSets()), kindMap: len(t.GetMaps()), kindCounter: len(t.GetObjects()), kindFlowtable: len(t.GetFlowtables()),
-	}
-	ok := objects(t) == 1 && ofKind[c.kind] == 1
-	for _, d := range t.GetChains() {
-		ok = ok && len(d.GetRules()) == 0
-	}
-	for _, d := range slices.Concat(t.GetSets(), t.GetMaps()) {
-		ok = ok && d.GetName() == c.name && len(d.GetElements()) == 0
+	ok := len(t.items) == 1
+	it := t.items[newItemID(c.kind, c.name)]
+	switch o := it.(type) {
+	case nil:
+		ok = false
+	case *chain:
+		ok = ok && len(o.rules) == 0
+	case *set:
+		ok = ok && len(o.elements) == 0
 	}
 	if !ok {
 		return nil, fmt.Errorf("malformed declaration of a %s", c.kind)
 	}
-	return t, nil
-}
-
-// objects counts what is in a table.
-func objects(t *weftv1.Table) int {
-	return len(t.GetChains()) + len(t.GetSets()) + len(t.GetMaps()) + len(t.GetObjects()) + len(t.GetFlowtables())
+	return it, nil
 }
 
 // position is where a rule goes.
@@ -126,21 +129,12 @@ func parseElements(rest string) ([]*weftv1.Element, error) {
 		return nil, fmt.Errorf("malformed element %s", clip(rest))
 	}
 	var out []*weftv1.Element
-	for body != "" {
-		one := body
-		if i := indexOutside(body, ","); i >= 0 {
-			one, body = body[:i], body[i+1:]
-		} else {
-			body = ""
-		}
+	for _, one := range splitOutside(body, ",") {
 		e, err := parseElement(strings.TrimSpace(one))
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, e)
-	}
-	if len(out) == 0 {
-		return nil, errors.New("no key")
 	}
 	return out, nil
 }
@@ -187,4 +181,13 @@ func indexOutside(text, sub string) int {
 		}
 		from = i + 1
 	}
+}
+
+// splitOutside is strings.Split for separators that are outside of quotes.
+func splitOutside(text, sep string) []string {
+	var out []string
+	for i := indexOutside(text, sep); i >= 0; i = indexOutside(text, sep) {
+		out, text = append(out, text[:i]), text[i+len(sep):]
+	}
+	return append(out, text)
 }
