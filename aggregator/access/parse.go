@@ -90,7 +90,7 @@ func (p *parser) head(root *yaml.Node) bool {
 }
 
 func (p *parser) configuration(root *yaml.Node) {
-	var defaults Limits
+	defaults := Limits{Most: make(map[Limit]int)}
 	lines := make(map[string]int)
 	// Publishers are completed once the defaults are known, wherever these are.
 	var complete []func()
@@ -116,7 +116,7 @@ func (p *parser) configuration(root *yaml.Node) {
 }
 
 func (p *parser) publisher(path string, n *yaml.Node) *Publisher {
-	pub := &Publisher{file: p.policy.File, lines: map[string]int{"": n.Line}}
+	pub := &Publisher{file: p.policy.File, lines: map[string]int{"": n.Line}, Limits: Limits{Most: make(map[Limit]int)}}
 	top := p.mapping(path, n, map[string]field{
 		"name":       into(&pub.Name, text(p, "a name", checked(checkName))),
 		"match":      func(path string, n *yaml.Node) { p.match(path, n, &pub.Match) },
@@ -142,8 +142,9 @@ func (p *parser) publisher(path string, n *yaml.Node) *Publisher {
 // enters it.
 func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 	own := &pub.Limits
-	own.Fragments, own.Rules, own.Elements = cmp.Or(own.Fragments, defaults.Fragments), cmp.Or(own.Rules, defaults.Rules), cmp.Or(own.Elements, defaults.Elements)
-	own.Bytes, own.Streams = cmp.Or(own.Bytes, defaults.Bytes), cmp.Or(own.Streams, defaults.Streams)
+	for limit, most := range defaults.Most {
+		own.Most[limit] = cmp.Or(own.Most[limit], most)
+	}
 	// A burst goes with its rate.
 	if own.UpdatesPerSecond == 0 {
 		own.UpdatesPerSecond, own.Burst = defaults.UpdatesPerSecond, cmp.Or(own.Burst, defaults.Burst)
@@ -275,12 +276,19 @@ func (p *parser) bounds(r *Range) field {
 func (p *parser) limits(l *Limits, lines map[string]int) field {
 	count := number[int](p, 1, math.MaxInt32)
 	return func(path string, n *yaml.Node) {
-		given := p.mapping(path, n, map[string]field{
-			"fragments": into(&l.Fragments, count), "rules": into(&l.Rules, count), "elements": into(&l.Elements, count),
-			"burst": into(&l.Burst, count), "streams": into(&l.Streams, count),
-			"bytes": into(&l.Bytes, p.size), "updatesPerSecond": into(&l.UpdatesPerSecond, p.rate),
-		})
-		for name, line := range given {
+		fields := map[string]field{"burst": into(&l.Burst, count), "updatesPerSecond": into(&l.UpdatesPerSecond, p.rate)}
+		for _, limit := range counted() {
+			read := count
+			if limit == LimitBytes {
+				read = p.size
+			}
+			fields[string(limit)] = func(path string, n *yaml.Node) {
+				if v, ok := read(path, n); ok {
+					l.Most[limit] = v
+				}
+			}
+		}
+		for name, line := range p.mapping(path, n, fields) {
 			lines["limits."+name] = line
 		}
 	}

@@ -72,15 +72,15 @@ defaults:
 				ChainPriorities: Range{to[int32](-200), to[int32](200)},
 			},
 			Priorities: Range{Min: to[int32](5)}, Admin: true,
-			Limits: Limits{Fragments: 1, Rules: 2, Elements: 3, Bytes: 2048, UpdatesPerSecond: 0.5, Burst: 1, Streams: 4},
+			Limits: Limits{Most: map[Limit]int{LimitFragments: 1, LimitRules: 2, LimitElements: 3, LimitBytes: 2048, LimitStreams: 4}, UpdatesPerSecond: 0.5, Burst: 1},
 		},
 		{
 			Name: "second", Match: Match{Cgroup: "/x"},
-			Limits: Limits{Elements: 10, Streams: 5, Bytes: 1 << 30, UpdatesPerSecond: 100, Burst: 7},
+			Limits: Limits{Most: map[Limit]int{LimitElements: 10, LimitStreams: 5, LimitBytes: 1 << 30}, UpdatesPerSecond: 100, Burst: 7},
 		},
 		{
 			Name: "third", Match: Match{UID: to[uint32](0)}, Allow: Allow{Tables: []TablePattern{}, Families: []nft.Family{}, Hooks: []string{}},
-			Limits: Limits{Elements: 1000000, Streams: 5, Bytes: 1 << 30, UpdatesPerSecond: 9.5, Burst: 3},
+			Limits: Limits{Most: map[Limit]int{LimitElements: 1000000, LimitStreams: 5, LimitBytes: 1 << 30}, UpdatesPerSecond: 9.5, Burst: 3},
 		},
 	}
 	if diff := cmp.Diff(want, p.Publishers, cmpopts.IgnoreUnexported(Publisher{})); diff != "" {
@@ -223,7 +223,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Publishers) != 3 || !p.Publishers[2].Admin || p.Publisher("cni").Limits.Elements != 500000 {
+	if len(p.Publishers) != 3 || !p.Publishers[2].Admin || p.Publisher("cni").Limits.Most[LimitElements] != 500000 {
 		t.Errorf("publishers %+v", p.Publishers)
 	}
 	// Every field that doc.go names is in the example, or is that of a limit.

@@ -96,9 +96,10 @@ func (r Range) String() string {
 
 // Limits bound what a publisher holds and asks for; 0 means unlimited.
 type Limits struct {
-	Fragments, Rules, Elements, Bytes, Streams int
-	UpdatesPerSecond                           float64
-	// Burst is at least 1 where UpdatesPerSecond is set.
+	// Most has the limits of fragments, rules, elements, bytes and streams.
+	Most             map[Limit]int
+	UpdatesPerSecond float64
+	// Burst is at least 1 if UpdatesPerSecond is set.
 	Burst int
 }
 

@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -40,16 +41,14 @@ const (
 	LimitStreams   Limit = "streams"
 )
 
+// counted are the limits of what a publisher has at a time.
+func counted() []Limit {
+	return []Limit{LimitFragments, LimitRules, LimitElements, LimitBytes, LimitStreams}
+}
+
 // Right reports whether l is a right, not a number: its refusal is ErrDenied, that of the
 // others ErrExceeded.
-func (l Limit) Right() bool {
-	switch l {
-	case LimitFragments, LimitRules, LimitElements, LimitBytes, LimitUpdates, LimitStreams:
-		return false
-	default:
-		return true
-	}
-}
+func (l Limit) Right() bool { return l != LimitUpdates && !slices.Contains(counted(), l) }
 
 // Refusal is what a peer or publisher may not do.
 type Refusal struct {

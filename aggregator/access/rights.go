@@ -119,31 +119,13 @@ func (p *Publisher) Streams(n int) *Refusal {
 
 // tooMany is the refusal of what exceeds a limit.
 func (p *Publisher) tooMany(limit Limit, asked, advice string) *Refusal {
-	return p.refuse(limit, "limits."+string(limit), asked, fmt.Sprintf("at most %d are allowed%s", p.most(limit), advice))
+	return p.refuse(limit, "limits."+string(limit), asked, fmt.Sprintf("at most %d are allowed%s", p.Limits.Most[limit], advice))
 }
 
 // exceeds reports whether n is more than a limit allows.
 func (p *Publisher) exceeds(limit Limit, n int) bool {
-	most := p.most(limit)
+	most := p.Limits.Most[limit]
 	return most != 0 && n > most
-}
-
-// most returns the value of a limit, 0 where there is none.
-func (p *Publisher) most(limit Limit) int {
-	switch limit {
-	case LimitFragments:
-		return p.Limits.Fragments
-	case LimitRules:
-		return p.Limits.Rules
-	case LimitElements:
-		return p.Limits.Elements
-	case LimitBytes:
-		return p.Limits.Bytes
-	case LimitStreams:
-		return p.Limits.Streams
-	default:
-		return 0
-	}
 }
 
 // TooFast returns the Refusal of an update that comes too early. The message has retry,
