@@ -7,37 +7,18 @@ func (r *GetFragmentResponse) Join(part *GetFragmentResponse) {
 		r.Status, r.Fragment = part.Status, part.Fragment
 		return
 	}
-	for _, t := range part.GetFragment().GetTables() {
-		last := len(r.Fragment.Tables) - 1
-		if last < 0 || r.Fragment.Tables[last].Family != t.Family || r.Fragment.Tables[last].Name != t.Name {
-			r.Fragment.Tables = append(r.Fragment.Tables, t)
-			continue
+	r.Fragment.Tables = join(r.Fragment.Tables, part.GetFragment().GetTables(), func(last, next *Table) bool {
+		if last.Family != next.Family || last.Name != next.Name {
+			return false
 		}
-		whole := r.Fragment.Tables[last]
-		whole.Objects = append(whole.Objects, t.Objects...)
-		whole.Flowtables = append(whole.Flowtables, t.Flowtables...)
-		whole.Sets = joinSets(whole.Sets, t.Sets)
-		whole.Maps = joinSets(whole.Maps, t.Maps)
-		for _, c := range t.Chains {
-			if n := len(whole.Chains); n > 0 && whole.Chains[n-1].Name == c.Name {
-				whole.Chains[n-1].Rules = append(whole.Chains[n-1].Rules, c.Rules...)
-			} else {
-				whole.Chains = append(whole.Chains, c)
-			}
-		}
-	}
-}
-
-// joinSets appends sets. The first may continue the last one before.
-func joinSets(whole, part []*Set) []*Set {
-	for _, s := range part {
-		if n := len(whole); n > 0 && whole[n-1].Name == s.Name {
-			whole[n-1].Elements = append(whole[n-1].Elements, s.Elements...)
-		} else {
-			whole = append(whole, s)
-		}
-	}
-	return whole
+		last.Objects = append(last.Objects, next.Objects...)
+		last.Flowtables = append(last.Flowtables, next.Flowtables...)
+		last.Sets, last.Maps = join(last.Sets, next.Sets, (*Set).join), join(last.Maps, next.Maps, (*Set).join)
+		last.Chains = join(last.Chains, next.Chains, func(last, next *Chain) bool {
+			return last.Name == next.Name && extend(&last.Rules, next.Rules)
+		})
+		return true
+	})
 }
 
 // Join is like Join of GetFragmentResponse.
@@ -47,19 +28,32 @@ func (r *GetTableResponse) Join(part *GetTableResponse) {
 	}
 	r.Objects = append(r.Objects, part.Objects...)
 	r.Flowtables = append(r.Flowtables, part.Flowtables...)
-	for _, c := range part.Chains {
-		if n := len(r.Chains); n > 0 && r.Chains[n-1].Chain.Name == c.Chain.Name {
-			r.Chains[n-1].Rules = append(r.Chains[n-1].Rules, c.Rules...)
-		} else {
-			r.Chains = append(r.Chains, c)
+	r.Chains = join(r.Chains, part.Chains, func(last, next *MergedChain) bool {
+		return last.Chain.Name == next.Chain.Name && extend(&last.Rules, next.Rules)
+	})
+	r.Sets = join(r.Sets, part.Sets, func(last, next *MergedSet) bool {
+		return last.Set.join(next.Set) && extend(&last.Added, next.Added)
+	})
+}
+
+// join appends a list to another. It calls absorb with the last entry before and
+// the next one. The next one is left out if absorb returns true: it has added that to the last.
+func join[T any](whole, part []T, absorb func(last, next T) bool) []T {
+	for _, next := range part {
+		if n := len(whole); n == 0 || !absorb(whole[n-1], next) {
+			whole = append(whole, next)
 		}
 	}
-	for _, s := range part.Sets {
-		if n := len(r.Sets); n > 0 && r.Sets[n-1].Set.Name == s.Set.Name {
-			r.Sets[n-1].Set.Elements = append(r.Sets[n-1].Set.Elements, s.Set.Elements...)
-			r.Sets[n-1].Added = append(r.Sets[n-1].Added, s.Added...)
-		} else {
-			r.Sets = append(r.Sets, s)
-		}
-	}
+	return whole
+}
+
+// join adds the elements of a set of the same name, and returns false for any other set.
+func (s *Set) join(next *Set) bool {
+	return s.Name == next.Name && extend(&s.Elements, next.Elements)
+}
+
+// extend appends to a list, and returns true.
+func extend[T any](list *[]T, more []T) bool {
+	*list = append(*list, more...)
+	return true
 }

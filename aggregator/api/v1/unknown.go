@@ -1,6 +1,8 @@
 package weftv1
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -43,7 +45,7 @@ func unknownField(m protoreflect.Message) *UnknownField {
 			for j := range list.Len() {
 				child := list.Get(j).Message()
 				if u := unknownField(child); u != nil {
-					u.name(child.Interface(), field.Name() == "maps" || field.Name() == "put_maps", j)
+					u.name(child.Interface(), field.Name(), j)
 					return u
 				}
 			}
@@ -63,7 +65,7 @@ func unknownOfElements(elements []*Element) *UnknownField {
 			continue
 		}
 		if u := unknownField(e.ProtoReflect()); u != nil {
-			u.name(e, false, j)
+			u.name(e, "elements", j)
 			return u
 		}
 	}
@@ -71,47 +73,30 @@ func unknownOfElements(elements []*Element) *UnknownField {
 }
 
 // name completes the name of the object in which the field was found: m is the message
-// that has it, at a position of a list, or the message around that one.
-func (u *UnknownField) name(m any, isMap bool, position int) {
-	object := func(kind, name string) {
-		if u.Object == nil {
-			u.Object = &ObjectName{Kind: kind}
+// that has it, at a position of a list of a message, or the message around that one.
+func (u *UnknownField) name(m any, list protoreflect.Name, position int) {
+	if u.Object == nil {
+		// The kind of what is in "put_chains" is "chain".
+		u.Object = &ObjectName{Kind: strings.TrimSuffix(strings.TrimPrefix(string(list), "put_"), "s")}
+		switch m := m.(type) {
+		case *ElementPatch:
+			u.Object.Kind = "set"
+		case interface{ GetKind() string }:
+			u.Object.Kind = m.GetKind()
 		}
-		u.Object.Name = name
 	}
 	switch m := m.(type) {
 	case *Rule:
-		u.Object = &ObjectName{Kind: "rule", Index: uint32(position + 1)} //nolint:gosec // a count
+		u.Object.Index = uint32(position + 1) //nolint:gosec // a count
 	case *Element:
-		u.Object = &ObjectName{Kind: "element", Key: m.GetKey()}
-	case *Chain:
-		object("chain", m.GetName())
-	case *Set:
-		kind := "set"
-		if isMap {
-			kind = "map"
-		}
-		object(kind, m.GetName())
+		u.Object.Key = m.GetKey()
 	case *ElementPatch:
-		object("set", m.GetSet())
-	case *Object:
-		object(m.GetKind(), m.GetName())
-	case *ObjectReference:
-		object(m.GetKind(), m.GetName())
-	case *Flowtable:
-		object("flowtable", m.GetName())
+		u.Object.Name = m.GetSet()
 	case *Table:
-		u.inTable(m.GetFamily(), m.GetName())
+		u.Object.Family, u.Object.Table = m.GetFamily(), m.GetName()
 	case *TablePatch:
-		u.inTable(m.GetFamily(), m.GetName())
+		u.Object.Family, u.Object.Table = m.GetFamily(), m.GetName()
+	case interface{ GetName() string }:
+		u.Object.Name = m.GetName()
 	}
-}
-
-// inTable completes the name of an object with its table, which is the object itself if
-// there is none yet.
-func (u *UnknownField) inTable(family, name string) {
-	if u.Object == nil {
-		u.Object = &ObjectName{Kind: "table"}
-	}
-	u.Object.Family, u.Object.Table = family, name
 }
