@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,17 +51,11 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.Socket == "" {
-		c.Socket = DefaultSocket
-	}
-	if c.DialTimeout == 0 {
-		c.DialTimeout = DefaultDialTimeout
-	}
+	c.Socket = cmp.Or(c.Socket, DefaultSocket)
+	c.DialTimeout = cmp.Or(c.DialTimeout, DefaultDialTimeout)
+	c.pace = cmp.Or(c.pace, defaultPace())
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.pace == (pace{}) {
-		c.pace = defaultPace()
 	}
 }
 

@@ -21,32 +21,25 @@ import (
 // Applying the patch has the same effect as the snapshot. The order of chains,
 // sets and elements means nothing in a fragment; that of rules does.
 func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
-	if !proto.Equal(Declaration(from), Declaration(to)) || len(from.GetTables()) != len(to.GetTables()) {
-		return nil, false
-	}
-	old, ok := index(from.GetTables(), tableID)
-	if !ok {
+	if !proto.Equal(Declaration(from), Declaration(to)) {
 		return nil, false
 	}
 	p := &weftv1.Patch{Fragment: to.GetName()}
-	for _, t := range to.GetTables() {
-		before := old[tableID(t)]
-		if before == nil {
-			return nil, false
-		}
-		delete(old, tableID(t))
-		change, ok := diffTable(before, t)
-		if !ok {
-			return nil, false
-		}
+	tables, ok := compare(from.GetTables(), to.GetTables(), tableID, func(before, after *weftv1.Table) bool {
+		change, ok := diffTable(before, after)
 		if change != nil {
 			p.Tables = append(p.Tables, change)
 		}
-	}
-	if len(p.GetTables()) == 0 {
+		return ok
+	})
+	switch {
+	case !ok || len(tables.put)+len(tables.gone) > 0:
+		return nil, false
+	case len(p.GetTables()) == 0:
 		return nil, true
+	default:
+		return p, true
 	}
-	return p, true
 }
 
 func diffTable(from, to *weftv1.Table) (*weftv1.TablePatch, bool) {
@@ -81,40 +74,29 @@ func diffObjects(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 
 // diffSets compares sets and maps, and their elements.
 func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
-	// A name that changes from one kind to the other is in both lists.
-	all := slices.Concat(to.GetSets(), to.GetMaps())
-	old, ok := index(slices.Concat(from.GetSets(), from.GetMaps()), (*weftv1.Set).GetName)
-	if _, unique := index(all, (*weftv1.Set).GetName); !ok || !unique {
-		return false
-	}
-	maps, _ := index(from.GetMaps(), (*weftv1.Set).GetName)
-	for i, s := range all {
-		isMap, before := i >= len(to.GetSets()), old[s.GetName()]
-		delete(old, s.GetName())
-		change := (*weftv1.ElementPatch)(nil)
-		whole := before == nil || !proto.Equal(Declaration(before), Declaration(s))
-		if before != nil && (maps[s.GetName()] != nil) != isMap {
+	same := func(before, after *weftv1.Set) bool {
+		if !proto.Equal(Declaration(before), Declaration(after)) {
 			return false
 		}
-		if !whole {
-			change, ok = diffElements(before, s)
-			whole = !ok
-		}
-		switch {
-		case whole && isMap:
-			p.PutMaps = append(p.PutMaps, s)
-		case whole:
-			p.PutSets = append(p.PutSets, s)
-		case change != nil:
+		change, ok := diffElements(before, after)
+		if ok && change != nil {
 			p.Elements = append(p.Elements, change)
 		}
+		return ok
 	}
-	for _, s := range slices.Concat(from.GetSets(), from.GetMaps()) {
-		if old[s.GetName()] != nil {
+	for i, put := range []*[]*weftv1.Set{&p.PutSets, &p.PutMaps} {
+		c, ok := compare(*setLists(from)[i], *setLists(to)[i], (*weftv1.Set).GetName, same)
+		if !ok {
+			return false
+		}
+		*put = c.put
+		for _, s := range c.gone {
 			p.DeleteSets = append(p.DeleteSets, s.GetName())
 		}
 	}
-	return true
+	// A name that changes from one kind to the other is in both.
+	names, unique := index(slices.Concat(to.GetSets(), to.GetMaps()), (*weftv1.Set).GetName)
+	return unique && !slices.ContainsFunc(p.GetDeleteSets(), func(name string) bool { return names[name] != nil })
 }
 
 // diffElements returns the change of a set's elements, or nil. It reports false
