@@ -2,6 +2,7 @@ package weftv1
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,25 +20,17 @@ func (n *FragmentName) Text() string {
 // "chain ip weft input". A rule without a handle is named by its position:
 // "rule ip weft input #3". The text of no name is empty.
 func (n *ObjectName) Text() string {
-	var b strings.Builder
-	for _, word := range []string{n.GetKind(), n.GetFamily(), n.GetTable(), n.GetName()} {
-		if word == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(word)
-	}
+	words := []string{n.GetKind(), n.GetFamily(), n.GetTable(), n.GetName()}
+	words = slices.DeleteFunc(words, func(word string) bool { return word == "" })
 	switch {
 	case n.GetHandle() != 0:
-		fmt.Fprintf(&b, " handle %d", n.GetHandle())
+		words = append(words, fmt.Sprintf("handle %d", n.GetHandle()))
 	case n.GetIndex() != 0:
-		fmt.Fprintf(&b, " #%d", n.GetIndex())
+		words = append(words, fmt.Sprintf("#%d", n.GetIndex()))
 	case n.GetKey() != "":
-		fmt.Fprintf(&b, " { %s }", n.GetKey())
+		words = append(words, "{ "+n.GetKey()+" }")
 	}
-	return b.String()
+	return strings.Join(words, " ")
 }
 
 // FragmentTexts returns the text of each name.
