@@ -159,11 +159,14 @@ func pointer[T any](to **T, read reader[T]) field {
 func listOf[T any](p *parser, to *[]T, read reader[T]) field {
 	return func(path string, n *yaml.Node) {
 		*to = []T{}
-		p.list(path, n, func(path string, n *yaml.Node) {
-			if v, ok := read(path, n); ok {
+		if !p.is(path, n, yaml.SequenceNode, "a list") {
+			return
+		}
+		for i, entry := range n.Content {
+			if v, ok := read(fmt.Sprintf("%s[%d]", path, i), entry); ok {
 				*to = append(*to, v)
 			}
-		})
+		}
 	}
 }
 
@@ -193,16 +196,6 @@ func (p *parser) mapping(path string, n *yaml.Node, fields map[string]field) map
 		}
 	}
 	return lines
-}
-
-// list calls item for the entries of a list.
-func (p *parser) list(path string, n *yaml.Node, item field) {
-	if !p.is(path, n, yaml.SequenceNode, "a list") {
-		return
-	}
-	for i, v := range n.Content {
-		item(fmt.Sprintf("%s[%d]", path, i), v)
-	}
 }
 
 // is reports whether a node is of a kind.

@@ -92,30 +92,24 @@ func (p *parser) head(root *yaml.Node) bool {
 func (p *parser) configuration(root *yaml.Node) {
 	defaults := Limits{Most: make(map[Limit]int)}
 	lines := make(map[string]int)
-	// Publishers are completed once the defaults are known, wherever these are.
-	var complete []func()
+	var publishers []*Publisher
 	skip := func(string, *yaml.Node) {}
 	p.mapping("", root, map[string]field{
 		"apiVersion":  skip,
 		"kind":        skip,
-		"socketGroup": into(&p.policy.SocketGroup, p.id("group", p.lookup.Group)),
+		"socketGroup": pointer(&p.policy.SocketGroup, p.id("group", p.lookup.Group)),
 		"defaults": func(path string, n *yaml.Node) {
 			p.mapping(path, n, map[string]field{"limits": p.limits(&defaults, lines)})
 		},
-		"publishers": func(path string, n *yaml.Node) {
-			p.list(path, n, func(path string, n *yaml.Node) {
-				pub := p.publisher(path, n)
-				pub.inherited = lines
-				complete = append(complete, func() { p.complete(path, pub, defaults) })
-			})
-		},
+		"publishers": listOf(p, &publishers, p.publisher),
 	})
-	for _, f := range complete {
-		f()
+	for i, pub := range publishers {
+		pub.inherited = lines
+		p.complete(fmt.Sprintf("publishers[%d]", i), pub, defaults)
 	}
 }
 
-func (p *parser) publisher(path string, n *yaml.Node) *Publisher {
+func (p *parser) publisher(path string, n *yaml.Node) (*Publisher, bool) {
 	pub := &Publisher{file: p.policy.File, lines: map[string]int{"": n.Line}, Limits: Limits{Most: make(map[Limit]int)}}
 	top := p.mapping(path, n, map[string]field{
 		"name":       into(&pub.Name, text(p, "a name", checked(checkName))),
@@ -126,7 +120,7 @@ func (p *parser) publisher(path string, n *yaml.Node) *Publisher {
 		"limits":     p.limits(&pub.Limits, pub.lines),
 	})
 	if top == nil {
-		return pub
+		return pub, true
 	}
 	maps.Copy(pub.lines, top)
 	if top["name"] == 0 {
@@ -135,7 +129,7 @@ func (p *parser) publisher(path string, n *yaml.Node) *Publisher {
 	if top["match"] == 0 {
 		p.Add(n.Line, path, "the publisher has no match: say with uid, gid or cgroup who it is")
 	}
-	return pub
+	return pub, true
 }
 
 // complete gives a publisher the limits that it does not set itself, and
@@ -188,8 +182,8 @@ func validName(name string) bool {
 func (p *parser) match(path string, n *yaml.Node, m *Match) {
 	glob := text(p, "an absolute path or a glob of one", checked(checkPath))
 	given := p.mapping(path, n, map[string]field{
-		"uid":        into(&m.UID, p.id("user", p.lookup.User)),
-		"gid":        into(&m.GID, p.id("group", p.lookup.Group)),
+		"uid":        pointer(&m.UID, p.id("user", p.lookup.User)),
+		"gid":        pointer(&m.GID, p.id("group", p.lookup.Group)),
 		"executable": into(&m.Executable, glob),
 		"cgroup":     into(&m.Cgroup, glob),
 	})
@@ -199,7 +193,7 @@ func (p *parser) match(path string, n *yaml.Node, m *Match) {
 }
 
 // id reads the id of a user or group, or finds the id of its name.
-func (p *parser) id(what string, lookup func(string) (uint32, error)) reader[*uint32] {
+func (p *parser) id(what string, lookup func(string) (uint32, error)) reader[uint32] {
 	want := fmt.Sprintf("the id or the name of a %s", what)
 	name := text(p, want, func(name string) (uint32, error) {
 		id, err := lookup(name)
@@ -208,17 +202,12 @@ func (p *parser) id(what string, lookup func(string) (uint32, error)) reader[*ui
 		}
 		return id, err
 	})
-	return func(path string, n *yaml.Node) (*uint32, bool) {
-		if !p.is(path, n, yaml.ScalarNode, want) {
-			return nil, false
-		}
-		read := name
+	return func(path string, n *yaml.Node) (uint32, bool) {
 		if n.Tag == "!!int" {
 			// The last one is the kernel's word for no id at all.
-			read = number[uint32](p, 0, math.MaxUint32-1)
+			return number[uint32](p, 0, math.MaxUint32-1)(path, n)
 		}
-		id, ok := read(path, n)
-		return &id, ok
+		return name(path, n)
 	}
 }
 

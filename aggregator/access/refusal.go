@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -71,13 +72,13 @@ func (r *Refusal) Unwrap() error {
 }
 
 // join lists words for a message.
-func join[T ~string](words []T) string {
+func join[T any](words []T) string {
 	if len(words) == 0 {
 		return "none"
 	}
 	all := make([]string, len(words))
 	for i, w := range words {
-		all[i] = string(w)
+		all[i] = fmt.Sprint(w)
 	}
 	return strings.Join(all, ", ")
 }

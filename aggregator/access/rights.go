@@ -31,11 +31,7 @@ func (p *Publisher) refuse(limit Limit, field, asked, allowed string) *Refusal {
 func (p *Publisher) Table(id nft.TableID) *Refusal {
 	asked := "may not use table " + clip(id.String())
 	if p.Allow.Families != nil && !slices.Contains(p.Allow.Families, id.Family) {
-		names := make([]string, len(p.Allow.Families))
-		for i, f := range p.Allow.Families {
-			names[i] = f.String()
-		}
-		return p.refuse(LimitFamily, "allow.families", asked, "allowed families are "+join(names))
+		return p.refuse(LimitFamily, "allow.families", asked, "allowed families are "+join(p.Allow.Families))
 	}
 	tables := p.Allow.Tables
 	if tables == nil {
@@ -47,11 +43,7 @@ func (p *Publisher) Table(id nft.TableID) *Refusal {
 			return nil
 		}
 	}
-	names := make([]string, len(tables))
-	for i, t := range tables {
-		names[i] = t.String()
-	}
-	return p.refuse(LimitTable, "allow.tables", asked, "allowed tables are "+join(names))
+	return p.refuse(LimitTable, "allow.tables", asked, "allowed tables are "+join(tables))
 }
 
 // Chain returns why the publisher may not have a base chain with a hook, type and
