@@ -39,23 +39,22 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weft
 	switch n.GetKind() {
 	case "table":
 		find = func(s *desired.State) { q.owners, q.found = s.OwnersOfTable(id) }
-	case "chain":
-		find = func(s *desired.State) { q.owners, q.chain, q.found = s.OwnersOfChain(id, n.GetName()) }
 	case "rule":
 		if n.GetHandle() == 0 {
 			return nil, fmt.Errorf("%w: the rule has no handle", ErrProtocol)
 		}
 		q.owners = make([]desired.Owned, 1)
 		find = func(s *desired.State) { q.owners[0], q.found = s.OwnerOfRule(id, n.GetName(), n.GetHandle()) }
-	case "set", "map":
-		find = func(s *desired.State) { q.owners, q.set, q.found = s.OwnersOfSet(id, n.GetName()) }
 	case "element":
 		if find, err = a.elementOwner(ctx, &q); err != nil {
 			return nil, err
 		}
 	default:
 		ref := object.Ref{Kind: nft.ObjectKind(n.GetKind()), Name: n.GetName()}
-		find = func(s *desired.State) { q.owners, q.object, q.found = s.OwnersOfObject(id, ref) }
+		if n.GetKind() == "map" {
+			ref.Kind = "set"
+		}
+		find = func(s *desired.State) { q.owners, q.addition, q.found = s.Owners(id, ref) }
 	}
 	if err := a.ask(ctx, func(w *writer) { find(w.state) }); err != nil {
 		return nil, err
@@ -69,11 +68,10 @@ type ownerQuery struct {
 	name   *weftv1.ObjectName
 	owners []desired.Owned
 	found  bool
-	// chain and set are the declarations, where the object is or is in one.
-	chain *object.Chain
-	set   *set.Set
-	// object is the declaration of a named object or flowtable.
-	object desired.MergedObject
+	// set is the declaration of the set that the element is in.
+	set *set.Set
+	// addition adds the chain, set or object.
+	addition kernel.Op
 }
 
 // elementOwner returns what finds the owners of an element. It packs the key against
@@ -118,19 +116,13 @@ func (q *ownerQuery) text(o *desired.Owned) string {
 	switch {
 	case o.Rule != nil:
 		return strings.TrimSpace(strings.TrimPrefix(ruleText(q.id, q.name.GetName(), o.Rule), fmt.Sprintf("rule %s %s", q.id, q.name.GetName())))
-	case q.set != nil && q.name.GetKey() != "":
+	case q.set != nil:
 		if q.set.Map {
 			return q.set.FormatKey(o.Element) + " : " + q.set.FormatData(o.Element)
 		}
 		return q.set.FormatKey(o.Element)
-	case q.set != nil:
-		return noun(kernel.AddSet{Table: q.id, Set: q.set})
-	case q.object.Object != nil:
-		return noun(kernel.AddObject{Table: q.id, Object: q.object.Object})
-	case q.object.Flowtable != nil:
-		return noun(kernel.AddFlowtable{Table: q.id, Flowtable: q.object.Flowtable})
-	case q.chain != nil:
-		return noun(kernel.AddChain{Table: q.id, Chain: q.chain})
+	case q.addition != nil:
+		return noun(q.addition)
 	default:
 		return "table " + q.id.String()
 	}

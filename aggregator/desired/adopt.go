@@ -1,12 +1,12 @@
 package desired
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
-	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Adopt replaces the state by what the kernel holds and what was recorded of
@@ -22,42 +22,33 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 	work, fixed := s.work, s.fixedFlags
 	*s = *New()
 	s.work, s.fixedFlags = work, fixed
-	ad := &adoption{s: s, chains: map[objectName][]recordedChain{}, sets: map[objectName][]recordedSet{}, identities: map[Key]identity{}, objects: map[Place][]Key{}}
+	ad := &adoption{s: s, identities: map[Key]identity{}, shares: map[Place][]recorded{}}
 	ad.index(dump, record)
 	for i := range dump {
 		ad.table(&dump[i])
 	}
 	for _, t := range s.dirty {
-		for _, o := range t.sets {
-			o.watched, o.purged = o.pools != nil, o.affinity()
+		for _, o := range t.parts {
+			if o, ok := o.(*set); ok {
+				o.watched, o.purged = o.pools != nil, o.affinity()
+			}
 		}
 	}
 	s.reset()
 }
 
-// objectName names a chain or set of any table.
-type objectName struct {
-	table nft.TableID
-	name  string
-}
-
-type recordedChain struct {
-	key Key
-	ChainRecord
-}
-
-type recordedSet struct {
-	key Key
-	SetRecord
+// recorded is a recorded share. Only that of a chain or set has more than the fragment.
+type recorded struct {
+	key   Key
+	chain ChainRecord
+	set   SetRecord
 }
 
 // adoption is the index of a record while Adopt runs.
 type adoption struct {
 	s          *State
 	identities map[Key]identity
-	chains     map[objectName][]recordedChain
-	sets       map[objectName][]recordedSet
-	objects    map[Place][]Key
+	shares     map[Place][]recorded
 }
 
 func (ad *adoption) index(dump []kernel.Table, record Record) {
@@ -77,26 +68,28 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 			if err != nil || !dumped[id] {
 				continue
 			}
-			h := ad.hold(key, id)
+			h := ad.s.hold(ad.fragment(key), id)
 			h.comment, h.dormant = tr.Comment, tr.Dormant
 			for _, o := range tr.Objects {
-				at := Place{Table: id, Kind: o.Kind, Name: o.Name}
-				ad.objects[at] = append(ad.objects[at], key)
+				ad.add(id, o.id(), recorded{key: key})
 			}
 			for _, c := range tr.Chains {
-				o := objectName{id, c.Name}
-				ad.chains[o] = append(ad.chains[o], recordedChain{key, c})
+				ad.add(id, chainID(c.Name), recorded{key: key, chain: c})
 			}
 			for _, st := range tr.Sets {
-				o := objectName{id, st.Name}
-				ad.sets[o] = append(ad.sets[o], recordedSet{key, st})
+				ad.add(id, setID(st.Name), recorded{key: key, set: st})
 			}
 		}
 	}
 }
 
-// hold returns a placeholder's holding in a table.
-func (ad *adoption) hold(key Key, id nft.TableID) *holding {
+func (ad *adoption) add(table nft.TableID, id objectID, r recorded) {
+	at := Place{Table: table, Kind: string(id.Kind), Name: id.Name}
+	ad.shares[at] = append(ad.shares[at], r)
+}
+
+// fragment returns the placeholder of a fragment.
+func (ad *adoption) fragment(key Key) *fragment {
 	f, ok := ad.s.fragments[key]
 	if !ok {
 		id := ad.identities[key]
@@ -104,39 +97,42 @@ func (ad *adoption) hold(key Key, id nft.TableID) *holding {
 		f = newFragment(key, id)
 		ad.s.writeFragment(key, f)
 	}
-	return ad.holdFor(f, id)
+	return f
 }
 
-func (ad *adoption) holdFor(f *fragment, id nft.TableID) *holding {
-	if h, ok := f.tables[id]; ok {
-		return h
+// give gives a fragment a share of a part, unless it has one.
+func (ad *adoption) give(o part, sh share) {
+	n := o.base()
+	h := ad.s.hold(sh.owner(), n.table.id)
+	if h.shares[n.id] == nil {
+		h.shares[n.id] = sh
+		ad.s.link(o, sh, true, false)
 	}
-	h := newHolding(f, ad.s.table(id))
-	ad.s.writeHolding(h, true)
-	return h
 }
 
 func (ad *adoption) table(d *kernel.Table) {
 	t := ad.s.table(d.ID)
 	t.kernel, t.asleep = true, d.Dormant
-	for _, decl := range objectsOf(d) {
-		ad.object(t, decl)
+	parts := dumpedParts(d)
+	for i := range parts {
+		o := t.part(parts[i].id)
+		o.base().kernel = parts[i].decl
+		ad.s.mark(o)
 	}
-	for i := range d.Sets {
-		ad.set(t, &d.Sets[i])
-	}
-	for i := range d.Chains {
-		if d.Chains[i].Decl != nil {
-			t.chain(d.Chains[i].Decl.Name).kernel = d.Chains[i].Decl
-		}
-	}
-	for i := range d.Chains {
-		if d.Chains[i].Decl != nil {
-			ad.chain(t, &d.Chains[i])
+	for i := range parts {
+		switch o := t.part(parts[i].id).(type) {
+		case *object:
+			ad.object(o, parts[i].decl.(objectDecl))
+		case *set:
+			ad.set(o, parts[i].set)
+		case *chain:
+			ad.chain(o, parts[i].chain)
+		default:
+			panic(fmt.Sprintf("desired: part %T is unknown", o))
 		}
 	}
 	if !t.exists() {
-		ad.holdFor(ad.s.unclaimed, t.id)
+		ad.s.hold(ad.s.unclaimed, t.id)
 	}
 	if d.Dormant && !t.dormant() {
 		// The record does not say which fragments declare it: their publishers will.
@@ -148,30 +144,18 @@ func (ad *adoption) table(d *kernel.Table) {
 
 // object gives a dumped object or flowtable to the fragments that are recorded
 // for it, or to the unclaimed fragment.
-func (ad *adoption) object(t *table, d objectDecl) {
-	o := t.object(d.id())
-	o.kernel = d
-	ad.s.mark(o)
-	share := func(h *holding) {
-		if h.objects[o.id] == nil {
-			sh := &objectShare{fragment: h.fragment, decl: d}
-			h.setObject(o.id, sh)
-			ad.s.linkObject(o, sh, true)
-		}
-	}
-	for _, key := range ad.objects[o.at()] {
-		share(ad.hold(key, t.id))
+func (ad *adoption) object(o *object, d objectDecl) {
+	for _, rec := range ad.shares[o.at()] {
+		ad.give(o, &objectShare{fragment: ad.fragment(rec.key), decl: d})
 	}
 	if !o.exists() {
-		share(ad.holdFor(ad.s.unclaimed, t.id))
+		ad.give(o, &objectShare{fragment: ad.s.unclaimed, decl: d})
 	}
 }
 
 // chain shares a dumped chain out to the fragments that its rules name and
 // those that are recorded for it.
-func (ad *adoption) chain(t *table, d *kernel.Chain) {
-	o := t.chain(d.Decl.Name)
-	ad.s.mark(o)
+func (ad *adoption) chain(o *chain, d *kernel.Chain) {
 	shares := map[*fragment]*chainShare{}
 	share := func(f *fragment) *chainShare {
 		sh, ok := shares[f]
@@ -181,11 +165,11 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 		}
 		return sh
 	}
-	for _, rec := range ad.chains[objectName{t.id, o.id.Name}] {
-		sh := share(ad.hold(rec.key, t.id).fragment)
+	for _, rec := range ad.shares[o.at()] {
+		sh := share(ad.fragment(rec.key))
 		// Only what is there: a record can be ahead of the kernel.
-		for _, id := range rec.references() {
-			target := t.part(id)
+		for _, id := range rec.chain.references() {
+			target := o.table.part(id)
 			ad.s.mark(target)
 			if target.base().kernel != nil {
 				sh.refs = append(sh.refs, id)
@@ -196,9 +180,9 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 	for i := range d.Rules {
 		f := ad.s.unclaimed
 		if key, ok := parseKey(d.Rules[i].Info.Owner); ok && d.Rules[i].Info.Ours {
-			f = ad.hold(key, t.id).fragment
+			f = ad.fragment(key)
 		}
-		r := dumpedRule(t.id.Family, &d.Rules[i])
+		r := dumpedRule(o.table.id.Family, &d.Rules[i])
 		r.adopted = true
 		sh := share(f)
 		sh.rules = append(sh.rules, r)
@@ -207,9 +191,8 @@ func (ad *adoption) chain(t *table, d *kernel.Chain) {
 	if len(shares) == 0 {
 		share(ad.s.unclaimed)
 	}
-	for f, sh := range shares {
-		ad.holdFor(f, t.id).chains[o.id.Name] = sh
-		ad.s.linkChain(o, sh, true)
+	for _, sh := range shares {
+		ad.give(o, sh)
 	}
 }
 
@@ -230,60 +213,40 @@ func parseKey(owner string) (Key, bool) {
 
 // set gives a dumped set's elements to the fragment that is recorded for it, or
 // to the unclaimed fragment.
-func (ad *adoption) set(t *table, d *kernel.Set) {
-	if d.Decl == nil {
-		return
+func (ad *adoption) set(o *set, d *kernel.Set) {
+	give := func(sh *setShare) {
+		sh.decl, sh.dumped, sh.origin = d.Decl, true, -1
+		sh.weigh()
+		ad.give(o, sh)
 	}
-	o := t.set(d.Decl.Name)
-	o.kernel = d.Decl
-	ad.s.mark(o)
 	elements := newElements(d.Decl, len(d.Elements))
 	for i := range d.Elements {
 		elements.put(elementID(d.Decl, &d.Elements[i]), &d.Elements[i])
 	}
-	recorded := ad.sets[objectName{t.id, o.id.Name}]
+	recorded := ad.shares[o.at()]
 	for _, rec := range recorded {
-		sh := &setShare{decl: d.Decl, dumped: true, conntrack: rec.Conntrack, affinity: rec.Affinity, origin: -1, elements: newElements(d.Decl, 0)}
+		sh := &setShare{fragment: ad.fragment(rec.key), conntrack: rec.set.Conntrack, affinity: rec.set.Affinity, elements: newElements(d.Decl, 0)}
 		switch {
 		case dynamic(d.Decl):
 		case len(recorded) == 1:
 			sh.elements = elements
 		default:
-			sh.take(elements, rec.Wins)
+			sh.take(elements, rec.set.Wins)
 		}
-		ad.share(o, ad.hold(rec.key, t.id), sh)
+		give(sh)
 	}
 	if len(recorded) == 1 && !dynamic(d.Decl) || len(recorded) > 0 && elements.len() == 0 {
 		return
 	}
-	sh := &setShare{decl: d.Decl, dumped: true, origin: -1, elements: elements}
-	sh.waiting, sh.passive = len(recorded) > 0, dynamic(d.Decl)
-	ad.share(o, ad.holdFor(ad.s.unclaimed, t.id), sh)
-}
-
-func (ad *adoption) share(o *set, h *holding, sh *setShare) {
-	if _, twice := h.sets[o.id.Name]; twice {
-		return
-	}
-	sh.fragment = h.fragment
-	h.sets[o.id.Name] = sh
-	sh.weigh()
-	ad.s.link(o, sh, true, nil)
-}
-
-// replaceDumped replaces a declaration from a dump by the fragment's own, which
-// is equal but knows more of how it was written.
-func (s *State) replaceDumped(o *set, sh *setShare, d *nftset.Set) {
-	assign(s, &sh.dumped, false)
-	do(s, func(d *nftset.Set) { s.writeDecl(o, sh, d) }, d, sh.decl)
+	give(&setShare{fragment: ad.s.unclaimed, elements: elements, waiting: len(recorded) > 0, passive: dynamic(d.Decl)})
 }
 
 // setsShared returns the fragment's sets in which the unclaimed fragment has a share too.
 func (f *fragment) setsShared() []*set {
 	var shared []*set
 	for _, h := range f.tables {
-		for name := range h.sets {
-			if o := h.table.sets[name]; o.unclaimed() != nil {
+		for id := range h.shares {
+			if o, ok := h.table.parts[id].(*set); ok && o.unclaimed() != nil {
 				shared = append(shared, o)
 			}
 		}
@@ -308,7 +271,7 @@ func (a *apply) resolveUnclaimed(sets []*set) {
 
 // releaseUnclaimed ends the unclaimed fragment's holding in a table if it is empty.
 func (a *apply) releaseUnclaimed(t *table) {
-	if h, ok := a.s.unclaimed.tables[t.id]; ok && len(h.chains) == 0 && len(h.sets) == 0 && len(h.objects) == 0 {
+	if h, ok := a.s.unclaimed.tables[t.id]; ok && len(h.shares) == 0 {
 		a.s.release(h)
 	}
 }

@@ -99,18 +99,6 @@ func (o *set) purges() bool {
 	return o.affinity() && (!o.purged || o.written.lost())
 }
 
-// setAffinity changes whether a share's map is an affinity map.
-func (s *State) setAffinity(o *set, sh *setShare, on bool) {
-	if sh.affinity == on {
-		return
-	}
-	s.mark(o)
-	do(s, func(on bool) {
-		sh.affinity = on
-		s.recordedAt++
-	}, on, !on)
-}
-
 // stated reports whether a fragment states an element itself.
 func (o *set) stated(id string) bool {
 	return slices.ContainsFunc(o.shares, func(sh *setShare) bool {
@@ -128,7 +116,7 @@ func (o *set) leftover(e *nftset.Element) bool {
 // Accept count. It returns nil if the map is not an affinity map or was
 // declared in another way since.
 func (s *State) Leftovers(p Purge, entries []nftset.Element) []nftset.Element {
-	o, ok := find(s.existing(p.Table).sets, p.Decl.Name)
+	o, ok := find[*set](s, p.Table, setID(p.Decl.Name))
 	if !ok || !o.affinity() || !p.Decl.Equal(o.decl()) {
 		return nil
 	}
@@ -153,7 +141,7 @@ func (s *State) Unpurged(dump []kernel.Table) []Purge {
 				continue
 			}
 			p := Purge{Table: dump[i].ID, Decl: d.Decl}
-			if o, ok := find(s.existing(p.Table).sets, p.Decl.Name); ok && len(s.Leftovers(p, d.Elements)) > 0 {
+			if o, ok := find[*set](s, p.Table, setID(p.Decl.Name)); ok && len(s.Leftovers(p, d.Elements)) > 0 {
 				p.Decl = o.decl()
 				purges = append(purges, p)
 			}

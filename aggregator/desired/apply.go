@@ -116,35 +116,27 @@ func (a *apply) identify(f *fragment, id identity) {
 		a.s.setIdentity(f, id)
 		return
 	}
-	// A set with one share keeps it: its place in a list of one cannot change.
-	link := func(in bool) {
-		for _, h := range f.tables {
-			for id, sh := range h.objects {
-				a.s.relinkObject(h.table.objects[id], sh, in)
-			}
-			for name, sh := range h.chains {
-				a.s.relinkChain(h.table.chains[name], sh, in)
-			}
-			for name, sh := range h.sets {
-				switch o := h.table.sets[name]; {
-				case in && !slices.Contains(o.shares, sh):
-					a.s.attach(o, sh)
-				case !in && len(o.shares) > 1:
-					a.s.relink(o, sh, false)
-				}
+	// A part with one share keeps it: its place in a list of one cannot change.
+	var unlinked []func()
+	for _, h := range f.tables {
+		for id, sh := range h.shares {
+			if o := h.table.parts[id]; len(o.fragments()) > 1 {
+				a.s.relink(o, sh, false)
+				unlinked = append(unlinked, func() { a.s.relink(o, sh, true) })
 			}
 		}
 	}
-	link(false)
 	a.s.setIdentity(f, id)
-	link(true)
+	for _, relink := range unlinked {
+		relink()
+	}
 }
 
 // drop gives up what a fragment has in a table, except what is to be kept.
-func (a *apply) drop(h *holding, keep map[Place]bool) {
-	for o := range h.parts() {
-		if !keep[o.at()] {
-			a.giveUp(h, o.base().id)
+func (a *apply) drop(h *holding, keep map[objectID]bool) {
+	for id := range h.shares {
+		if !keep[id] {
+			a.giveUp(h, id)
 		}
 	}
 }
@@ -169,9 +161,7 @@ func (a *apply) withdraw(f *fragment) {
 func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	h := a.s.hold(f, tu.Table)
 	a.releaseUnclaimed(h.table)
-	if tu.Comment != "" {
-		a.s.setTableComment(h, tu.Comment)
-	}
+	assignRecorded(a.s, &h.comment, cmp.Or(tu.Comment, h.comment))
 	if snapshot {
 		a.s.setDormant(h, tu.Dormant)
 	}
@@ -190,34 +180,35 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 }
 
 // declare makes the declarations of an update, and returns what they are of.
-func (a *apply) declare(h *holding, tu *TableUpdate) map[Place]bool {
-	declared := make(map[Place]bool, len(tu.PutObjects)+len(tu.PutFlowtables)+len(tu.PutSets)+len(tu.PutChains))
-	first := func(at Place) bool {
-		if declared[at] {
+func (a *apply) declare(h *holding, tu *TableUpdate) map[objectID]bool {
+	declared := make(map[objectID]bool, len(tu.PutObjects)+len(tu.PutFlowtables)+len(tu.PutSets)+len(tu.PutChains))
+	first := func(id objectID) bool {
+		if declared[id] {
+			at := h.table.part(id).at()
 			a.violate(ReasonInvalid, at, "%s is declared twice: join the declarations", at.inTable())
 			return false
 		}
-		declared[at] = true
+		declared[id] = true
 		return true
 	}
 	for _, d := range tu.objectDecls() {
 		if !d.given() {
 			a.violate(ReasonInvalid, Place{Table: tu.Table}, "an object has no declaration: give it a kind and a name")
-		} else if first(h.table.object(d.id()).at()) {
+		} else if first(d.id()) {
 			a.putObject(h, d)
 		}
 	}
 	for i := range tu.PutSets {
 		if p := &tu.PutSets[i]; p.Decl == nil || p.Decl.Name == "" {
 			a.violate(ReasonInvalid, Place{Table: tu.Table}, "set %d has no declaration: give it a name and a type", i+1)
-		} else if first(Place{Table: tu.Table, Kind: "set", Name: p.Decl.Name}) {
+		} else if first(setID(p.Decl.Name)) {
 			a.putSet(h, p)
 		}
 	}
 	for i := range tu.PutChains {
 		if p := &tu.PutChains[i]; p.Decl == nil || p.Decl.Name == "" || slices.Contains(p.Rules, nil) {
 			a.violate(ReasonInvalid, Place{Table: tu.Table}, "chain %d is incomplete: give it a name, and no empty rules", i+1)
-		} else if first(Place{Table: tu.Table, Kind: "chain", Name: p.Decl.Name}) {
+		} else if first(chainID(p.Decl.Name)) {
 			a.putChain(h, p)
 		}
 	}
@@ -229,7 +220,7 @@ func (a *apply) declare(h *holding, tu *TableUpdate) map[Place]bool {
 func (a *apply) checkUses(tu *TableUpdate) {
 	for name, d := range tu.Uses {
 		// A set that is gone is left to the check of references.
-		if o, ok := a.s.tables[tu.Table].sets[name]; ok && o.exists() && d != o.decl() && !d.Equal(o.decl()) {
+		if o, ok := find[*set](a.s, tu.Table, setID(name)); ok && d != o.decl() && !d.Equal(o.decl()) {
 			a.outdated(tu.Table, name)
 		}
 	}
@@ -237,20 +228,16 @@ func (a *apply) checkUses(tu *TableUpdate) {
 
 // giveUp ends the fragment's share of a part, if it has one.
 func (a *apply) giveUp(h *holding, id objectID) {
-	switch id.Kind {
-	case kindChain:
-		if sh, ok := remove(a.s, h.chains, id.Name); ok {
-			a.s.relinkChain(h.table.chains[id.Name], sh, false)
-		}
-	case kindSet:
-		if sh, ok := remove(a.s, h.sets, id.Name); ok {
-			a.s.relink(h.table.sets[id.Name], sh, false)
-		}
-	default:
-		if sh, ok := remove(a.s, h.objects, id); ok {
-			a.s.relinkObject(h.table.objects[id], sh, false)
-		}
+	if sh, ok := h.shares[id]; ok {
+		enter(a.s, h.shares, id, nil, false)
+		a.s.relink(h.table.parts[id], sh, false)
 	}
+}
+
+// join gives a fragment a share of a part in which it has none.
+func (a *apply) join(h *holding, o part, sh share) {
+	a.s.relink(o, sh, true)
+	enter(a.s, h.shares, o.base().id, sh, true)
 }
 
 // putChain declares a chain with all rules that the fragment has in it.
@@ -258,30 +245,26 @@ func (a *apply) putChain(h *holding, p *Chain) {
 	o := h.table.chain(p.Decl.Name)
 	a.s.mark(o)
 	a.s.work.Objects++
-	if other := o.conflict(h.fragment, func(sh *chainShare) bool { return !equalChain(sh.decl, p.Decl) }); other != nil {
-		if !other.fragment.unclaimed {
-			a.violate(ReasonConflict, o.at(), "declaration of chain %s contradicts that of %s: declare it alike or use another name",
-				o.id.Name, other.fragment)
-			return
+	agrees := o.agrees(a, h, func(sh *chainShare) (string, bool) {
+		if sh.fragment.unclaimed {
+			return "", !updatable(sh.decl, p.Decl)
 		}
-		if !updatable(other.decl, p.Decl) {
-			a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
-		}
+		return "", !equalChain(sh.decl, p.Decl)
+	})
+	if !agrees {
+		return
 	}
 	l := newRules(h.fragment, p.Rules, a.s.serial)
-	if sh, ok := h.chains[o.id.Name]; ok {
+	if sh, ok := h.shares[o.id].(*chainShare); ok {
 		if !equalChain(sh.decl, p.Decl) {
-			a.s.redeclareChain(o, sh, p.Decl)
+			redeclare(a.s, o, sh, &sh.decl, p.Decl, nil)
 		}
 		assign(a.s, &sh.source, p.Source)
 		a.s.setRules(o, sh, l)
 		return
 	}
-	sh := &chainShare{fragment: h.fragment, decl: p.Decl, source: p.Source, ruleList: l}
 	a.s.work.Rules += uint64(len(l.rules))
-	a.s.relinkChain(o, sh, true)
-	h.chains[o.id.Name] = sh
-	a.s.undo = append(a.s.undo, func() { delete(h.chains, o.id.Name) })
+	a.join(h, o, &chainShare{fragment: h.fragment, decl: p.Decl, source: p.Source, ruleList: l})
 	if unclaimed := o.unclaimed(); unclaimed != nil && len(unclaimed.rules) == 0 {
 		a.giveUp(a.s.unclaimed.tables[o.table.id], o.id)
 	}
@@ -292,13 +275,14 @@ func (a *apply) putSet(h *holding, p *Set) {
 	o := h.table.set(p.Decl.Name)
 	a.s.mark(o)
 	a.s.work.Objects++
-	if other := o.conflict(h.fragment, func(sh *setShare) bool { return sh.decl != p.Decl && !sh.decl.Equal(p.Decl) }); other != nil {
-		if !other.fragment.unclaimed {
-			a.violate(ReasonConflict, o.at(), "declaration of set %s contradicts that of %s (%s): declare it alike or use another name",
-				o.id.Name, other.fragment, difference(other.decl, p.Decl))
-			return
+	agrees := o.agrees(a, h, func(sh *setShare) (string, bool) {
+		if sh.decl == p.Decl || sh.decl.Equal(p.Decl) {
+			return "", false
 		}
-		a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
+		return " (" + difference(sh.decl, p.Decl) + ")", true
+	})
+	if !agrees {
+		return
 	}
 	if _, ok := newLayout(p.Decl); p.Conntrack && !ok {
 		a.violate(ReasonInvalid, Place{Table: h.table.id, Kind: "map", Name: o.id.Name},
@@ -310,20 +294,19 @@ func (a *apply) putSet(h *holding, p *Set) {
 			"entries of map %s cannot be made by packets: declare it as a map with flags dynamic, or leave it out of the affinity maps", o.id.Name)
 		return
 	}
-	if sh, ok := h.sets[o.id.Name]; ok {
+	if sh, ok := h.shares[o.id].(*setShare); ok {
 		if shapeOf(sh.decl) != shapeOf(p.Decl) {
 			a.giveUp(h, o.id)
 			a.newSet(h, o, p)
 			return
 		}
-		if !sh.decl.Equal(p.Decl) {
-			a.s.redeclare(o, sh, p.Decl)
-		} else if sh.dumped {
-			a.s.replaceDumped(o, sh, p.Decl)
+		if sh.dumped || !sh.decl.Equal(p.Decl) {
+			assign(a.s, &sh.dumped, false)
+			a.s.redeclareSet(o, sh, p.Decl)
 		}
 		assign(a.s, &sh.source, p.Source)
 		a.s.setConntrack(o, sh, p.Conntrack)
-		a.s.setAffinity(o, sh, p.Affinity)
+		assignRecorded(a.s, &sh.affinity, p.Affinity)
 		a.replaceElements(o, sh, p.Elements)
 		return
 	}
@@ -343,9 +326,7 @@ func (a *apply) newSet(h *holding, o *set, p *Set) {
 	}
 	sh.weigh()
 	a.s.work.Keys += uint64(len(p.Elements))
-	a.s.attach(o, sh)
-	h.sets[o.id.Name] = sh
-	a.s.undo = append(a.s.undo, func() { delete(h.sets, o.id.Name) })
+	a.join(h, o, sh)
 }
 
 // replaceElements replaces all elements of a share.
@@ -371,7 +352,7 @@ func (a *apply) replaceElements(o *set, sh *setShare, elems []nftset.Element) {
 
 // elements applies a change of elements.
 func (a *apply) elements(h *holding, eu *Elements) {
-	sh, ok := h.sets[eu.Set]
+	sh, ok := h.shares[setID(eu.Set)].(*setShare)
 	if !ok {
 		a.violate(ReasonReference, Place{Table: h.table.id, Kind: "set", Name: eu.Set}, "fragment %s does not declare set %s: declare it before changing its elements",
 			h.fragment.key, eu.Set)
@@ -381,7 +362,7 @@ func (a *apply) elements(h *holding, eu *Elements) {
 		a.outdated(h.table.id, eu.Set)
 		return
 	}
-	o := h.table.sets[eu.Set]
+	o := h.table.set(eu.Set)
 	for i := range eu.Remove {
 		a.s.put(o, sh, elementID(sh.decl, &eu.Remove[i]), nftset.Element{}, false)
 	}

@@ -52,15 +52,6 @@ type slot struct {
 	adopted bool
 }
 
-func (t *table) chain(name string) *chain {
-	o, ok := t.chains[name]
-	if !ok {
-		o = &chain{shared: shared[*chainShare]{node: node{id: objectID{Kind: kindChain, Name: name}, table: t}}}
-		t.chains[name] = o
-	}
-	return o
-}
-
 // decl is the declaration; all shares agree on it.
 func (o *chain) decl() *nftobject.Chain { return o.shares[0].decl }
 
@@ -81,6 +72,15 @@ func (o *chain) declared() any { return o.decl() }
 
 func (o *chain) remade(before any) bool { return !updatable(before.(*nftobject.Chain), o.decl()) }
 
+func (o *chain) addition() kernel.Op { return kernel.AddChain{Table: o.table.id, Chain: o.decl()} }
+
+func (o *chain) link(s *State, sh share, in, _ bool) {
+	mine := sh.(*chainShare)
+	o.place(s, mine, in)
+	s.referAll(o, mine, in)
+	s.countWrites(o.table, mine.rules, in)
+}
+
 func (o *chain) accept(plan *decision) {
 	o.rules = nil
 	if o.exists() {
@@ -89,8 +89,6 @@ func (o *chain) accept(plan *decision) {
 }
 
 func (o *chain) clearChanges() { o.origins = nil }
-
-func (o *chain) forget() { delete(o.table.chains, o.id.Name) }
 
 // newRules makes a share's rules.
 func newRules(f *fragment, rules []*compile.Rule, serial uint64) ruleList {
@@ -103,47 +101,20 @@ func newRules(f *fragment, rules []*compile.Rule, serial uint64) ruleList {
 	return l
 }
 
-// stampChain makes the running update the origin of a fragment's rules.
-func (s *State) stampChain(o *chain, f *fragment) {
-	s.mark(o)
-	s.stamp(&o.origin)
-	old, had := o.origins[f.owner]
-	if had && old == s.origin {
+// stampOwner makes the running update the origin of an owner's rules.
+func (s *State) stampOwner(o *chain, owner string) {
+	if origin, ok := o.origins[owner]; ok && origin == s.origin {
 		return
 	}
 	if o.origins == nil {
 		o.origins = map[string]int{}
 	}
-	o.origins[f.owner] = s.origin
-	s.undo = append(s.undo, func() {
-		if had {
-			o.origins[f.owner] = old
-		} else {
-			delete(o.origins, f.owner)
-		}
-	})
-}
-
-// relinkChain adds a share to its chain, or removes it.
-func (s *State) relinkChain(o *chain, sh *chainShare, in bool) {
-	s.stampChain(o, sh.fragment)
-	s.linkChain(o, sh, in)
-	s.undo = append(s.undo, func() { s.linkChain(o, sh, !in) })
-}
-
-// linkChain is its own inverse and writes no journal.
-func (s *State) linkChain(o *chain, sh *chainShare, in bool) {
-	s.work.Objects++
-	s.queue(o)
-	o.place(s, sh, in)
-	s.referAll(o, sh, in)
-	s.countWrites(o.table, sh.rules, in)
-	s.declared(o.table)
+	enter(s, o.origins, owner, s.origin, true)
 }
 
 // setRules replaces a share's rules.
 func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
-	s.stampChain(o, sh.fragment)
+	s.changed(o, sh.fragment)
 	do(s, func(l ruleList) {
 		s.work.Rules += uint64(len(sh.rules) + len(l.rules))
 		changed := !slices.Equal(sh.refs, l.refs)
@@ -160,17 +131,6 @@ func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 			s.recordedAt++
 		}
 	}, l, sh.ruleList)
-}
-
-// redeclareChain changes a share's declaration.
-func (s *State) redeclareChain(o *chain, sh *chainShare, d *nftobject.Chain) {
-	s.stampChain(o, sh.fragment)
-	s.queue(o)
-	do(s, func(d *nftobject.Chain) {
-		s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(sh.decl.Comment)}, +1)
-		sh.decl = d
-		s.declared(o.table)
-	}, d, sh.decl)
 }
 
 // referAll adds or removes the references of a share.

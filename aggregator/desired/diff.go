@@ -41,35 +41,21 @@ func (s *State) Diff(dump []kernel.Table) *Plan {
 
 // diffTable adds all parts of a table to the change, with what is in the dump.
 func (s *State) diffTable(tc *tableChange, d *kernel.Table) {
-	objects, chains, sets := map[objectID]objectDecl{}, map[*chain]*kernel.Chain{}, map[*set]*kernel.Set{}
-	for _, decl := range objectsOf(d) {
-		objects[tc.table.object(decl.id()).id] = decl
+	dumped := map[part]*dumpedPart{}
+	parts := dumpedParts(d)
+	for i := range parts {
+		dumped[tc.table.part(parts[i].id)] = &parts[i]
 	}
-	for i := range d.Chains {
-		if decl := d.Chains[i].Decl; decl != nil {
-			chains[tc.table.chain(decl.Name)] = &d.Chains[i]
-		}
-	}
-	for i := range d.Sets {
-		if decl := d.Sets[i].Decl; decl != nil {
-			sets[tc.table.set(decl.Name)] = &d.Sets[i]
-		}
-	}
-	for _, o := range tc.table.parts() {
+	for _, o := range tc.table.sortedParts() {
 		s.mark(o)
 		c := partChange{part: o}
-		switch o := o.(type) {
-		case *chain:
-			if dc, ok := chains[o]; ok {
-				c.before, c.rules = dc.Decl, o.redumped(dc)
-			}
-		case *set:
-			if ds, ok := sets[o]; ok {
-				c.before, c.touched = ds.Decl, s.diffElements(o, ds)
-			}
-		case *object:
-			if decl, ok := objects[o.id]; ok {
-				c.before = decl
+		if d, ok := dumped[o]; ok {
+			c.before = d.decl
+			switch o := o.(type) {
+			case *chain:
+				c.rules = o.redumped(d.chain)
+			case *set:
+				c.touched = s.diffElements(o, d.set)
 			}
 		}
 		tc.parts = append(tc.parts, c)

@@ -153,7 +153,7 @@ func TestRedeclareWithOtherKeys(t *testing.T) {
 	if p := h.commit(snapshot(policy, 0, in(ipWeft, wide))); p.Counts.Sets != 2 || p.Counts.ElementsAdded != 1 {
 		t.Errorf("plan of another type of key: %+v\n%s", p.Counts, planText(p))
 	}
-	if sh := h.tables[ipWeft].sets["s"].shares[0]; len(sh.elements.odd) > 0 {
+	if sh := h.tables[ipWeft].set("s").shares[0]; len(sh.elements.odd) > 0 {
 		t.Errorf("%d elements are not packed", len(sh.elements.odd))
 	}
 }

@@ -424,8 +424,10 @@ func (k *fakeKernel) text() string {
 	var b strings.Builder
 	for _, d := range k.dump() {
 		fmt.Fprintf(&b, "table %s %t\n", d.ID, d.Dormant)
-		for _, decl := range objectsOf(&d) {
-			fmt.Fprintf(&b, " %s\n", itemText(decl))
+		for _, part := range dumpedParts(&d) {
+			if decl, ok := part.decl.(objectDecl); ok {
+				fmt.Fprintf(&b, " %s\n", itemText(decl))
+			}
 		}
 		for _, c := range d.Chains {
 			fmt.Fprintf(&b, " chain %s\n", chainText(c.Decl))
@@ -442,6 +444,9 @@ func (k *fakeKernel) text() string {
 	}
 	return b.String()
 }
+
+// describeObject names an object as nft writes it, such as "ct helper ftp".
+func describeObject(id objectID) string { return string(id.Kind) + " " + id.Name }
 
 func itemText(d objectDecl) string { return describeObject(d.id()) + " " + d.String() }
 

@@ -23,7 +23,7 @@ func checkInvariants(t tester, s *State) {
 	writes := map[objectName]map[value]int{}
 	for id, tb := range s.tables {
 		itemRefs[id] = map[objectID]int{}
-		for _, o := range tb.chains {
+		for _, o := range partsOf[*chain](tb) {
 			for _, sh := range o.shares {
 				for _, ref := range sh.refs {
 					switch ref.Kind {
@@ -45,7 +45,7 @@ func checkInvariants(t tester, s *State) {
 				}
 			}
 		}
-		for _, o := range tb.sets {
+		for _, o := range partsOf[*set](tb) {
 			for _, sh := range o.shares {
 				for _, e := range sh.elements.all() {
 					switch to := leadsTo(sh.decl, e.Data); {
@@ -61,7 +61,8 @@ func checkInvariants(t tester, s *State) {
 	}
 	for id, tb := range s.tables {
 		checkObjects(t, tb, itemRefs[id])
-		for name, o := range tb.chains {
+		for _, o := range partsOf[*chain](tb) {
+			name := o.id.Name
 			if want := chainRefs[objectName{id, name}]; o.refs != want {
 				t.Errorf("table %s chain %s has %d references, want %d", id, name, o.refs, want)
 			}
@@ -70,7 +71,7 @@ func checkInvariants(t tester, s *State) {
 			}
 			sorted := slices.IsSortedFunc(o.shares, func(a, b *chainShare) int { return order(a.fragment, b.fragment) })
 			for _, sh := range o.shares {
-				if h := sh.fragment.tables[id]; h == nil || h.chains[name] != sh || !equalChain(sh.decl, o.decl()) && !sh.fragment.unclaimed {
+				if h := sh.fragment.tables[id]; h == nil || h.shares[o.id] != sh || !equalChain(sh.decl, o.decl()) && !sh.fragment.unclaimed {
 					t.Errorf("table %s chain %s: share of %s is not held or disagrees", id, name, sh.fragment)
 				}
 			}
@@ -78,7 +79,8 @@ func checkInvariants(t tester, s *State) {
 				t.Errorf("table %s chain %s: shares are not in order", id, name)
 			}
 		}
-		for name, o := range tb.sets {
+		for _, o := range partsOf[*set](tb) {
+			name := o.id.Name
 			if want := setRefs[objectName{id, name}]; o.refs != want {
 				t.Errorf("table %s set %s has %d references, want %d", id, name, o.refs, want)
 			}
@@ -115,19 +117,47 @@ func checkInvariants(t tester, s *State) {
 
 func checkObjects(t tester, tb *table, refs map[objectID]int) {
 	t.Helper()
-	for id, o := range tb.objects {
-		if want := refs[id]; o.refs != want || want > 0 && !o.exists() {
+	for _, o := range partsOf[*object](tb) {
+		if want := refs[o.id]; o.refs != want || want > 0 && !o.exists() {
 			t.Errorf("table %s %s has %d references, want %d; exists: %t", tb.id, o.id.Name, o.refs, want, o.exists())
 		}
 		if !slices.IsSortedFunc(o.shares, func(a, b *objectShare) int { return order(a.fragment, b.fragment) }) {
 			t.Errorf("table %s %s: shares are not in order", tb.id, o.id.Name)
 		}
 		for _, sh := range o.shares {
-			if h := sh.fragment.tables[tb.id]; h == nil || h.objects[id] != sh || !sh.decl.equal(o.decl()) {
+			if h := sh.fragment.tables[tb.id]; h == nil || h.shares[o.id] != sh || !sh.decl.equal(o.decl()) {
 				t.Errorf("table %s %s: share of %s is not held or disagrees", tb.id, o.id.Name, sh.fragment)
 			}
 		}
 	}
+}
+
+// objectName names a chain or set of any table.
+type objectName struct {
+	table nft.TableID
+	name  string
+}
+
+// partsOf returns the parts of one type of a table, in order.
+func partsOf[O part](t *table) []O {
+	var all []O
+	for _, p := range t.sortedParts() {
+		if o, ok := p.(O); ok {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// sharesOf returns the shares of one type of a fragment in a table, in order.
+func sharesOf[S share](h *holding) []S {
+	var all []S
+	for _, id := range sortedObjects(h.shares) {
+		if sh, ok := h.shares[id].(S); ok {
+			all = append(all, sh)
+		}
+	}
+	return all
 }
 
 func order(a, b *fragment) int { return a.compare(b) }
@@ -147,7 +177,7 @@ func checkSet(t tester, table string, o *set) {
 		if sh.shadowed != shadowed {
 			t.Errorf("table %s set %s: share of %s has %d shadowed, want %d", table, o.id.Name, sh.fragment, sh.shadowed, shadowed)
 		}
-		if h := sh.fragment.tables[o.table.id]; h == nil || h.sets[o.id.Name] != sh || !sh.decl.Equal(o.decl()) {
+		if h := sh.fragment.tables[o.table.id]; h == nil || h.shares[o.id] != sh || !sh.decl.Equal(o.decl()) {
 			t.Errorf("table %s set %s: share of %s is not held or disagrees", table, o.id.Name, sh.fragment)
 		}
 	}
@@ -195,12 +225,13 @@ func stateText(s *State) string {
 		fmt.Fprintf(&b, "fragment %q %d adopted=%t\n", f.owner, f.priority, f.adopted)
 		for _, h := range f.holdings() {
 			fmt.Fprintf(&b, " table %s %q kernel=%t dormant=%t asleep=%t\n", h.table.id, h.comment, h.table.kernel, h.dormant, h.table.asleep)
-			for _, id := range sortedObjects(h.objects) {
-				o, sh := h.table.objects[id], h.objects[id]
+			for _, sh := range sharesOf[*objectShare](h) {
+				id := sh.decl.id()
+				o := h.table.object(id)
 				fmt.Fprintf(&b, "  %s %v at %d kernel=%v refs %d\n", describeObject(id), sh.decl, slices.Index(o.shares, sh), o.kernel, o.refs)
 			}
-			for _, name := range sortedKeys(h.chains) {
-				o, sh := h.table.chains[name], h.chains[name]
+			for _, sh := range sharesOf[*chainShare](h) {
+				o := h.table.chain(sh.decl.Name)
 				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d refers to %v\n", chainText(sh.decl), slices.Index(o.shares, sh), o.kernel != nil, o.refs, sh.refs)
 				for _, r := range sh.rules {
 					fmt.Fprintf(&b, "   %p %x %q %v %t\n", r, r.rule.Fingerprint, r.owner, r.handle, r.adopted)
@@ -209,8 +240,8 @@ func stateText(s *State) string {
 					fmt.Fprintf(&b, "   kernel %p\n", r)
 				}
 			}
-			for _, name := range sortedKeys(h.sets) {
-				o, sh := h.table.sets[name], h.sets[name]
+			for _, sh := range sharesOf[*setShare](h) {
+				o := h.table.set(sh.decl.Name)
 				fmt.Fprintf(&b, "  set %s at %d kernel=%t refs %d shadowed %d conntrack=%t affinity=%t purged=%t written %v %t %t %t pools %v touched %d\n", setText(sh.decl), slices.Index(o.shares, sh),
 					o.kernel != nil, o.refs, sh.shadowed, sh.conntrack, sh.affinity, o.purged, o.written.rules, o.written.lost(), sh.waiting, sh.passive, o.pools.text(), len(o.touched))
 				for _, id := range sh.elements.ids() {

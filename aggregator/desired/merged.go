@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
@@ -94,63 +95,63 @@ func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
 		return nil, false
 	}
 	m := &Merged{Status: t.status()}
-	for _, id := range sortedObjects(t.objects) {
-		if o := t.objects[id]; o.exists() {
-			m.Objects = append(m.Objects, MergedObject{
-				Object: o.decl().object, Flowtable: o.decl().flowtable,
-				Fragments: o.keys(),
-			})
-		}
-	}
-	for _, name := range sortedKeys(t.chains) {
-		if o := t.chains[name]; o.exists() {
-			m.Chains = append(m.Chains, o.mergedChain())
-		}
-	}
-	for _, name := range sortedKeys(t.sets) {
-		o := t.sets[name]
-		if !o.exists() {
+	for _, p := range t.sortedParts() {
+		if !p.exists() {
 			continue
 		}
-		ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *setShare) *nft.Set { return sh.source }), Fragments: o.keys()}
-		if elements {
-			ms.Elements = o.inForce()
+		switch o := p.(type) {
+		case *object:
+			m.Objects = append(m.Objects, MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable, Fragments: keysOf(o.fragments())})
+		case *chain:
+			m.Chains = append(m.Chains, o.mergedChain())
+		case *set:
+			ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *setShare) *nft.Set { return sh.source }), Fragments: keysOf(o.fragments())}
+			if elements {
+				ms.Elements = o.inForce()
+			}
+			m.Sets = append(m.Sets, ms)
+		default:
+			panic(fmt.Sprintf("desired: part %T is unknown", o))
 		}
-		m.Sets = append(m.Sets, ms)
 	}
 	return m, true
 }
 
 func (t *table) status() TableStatus {
 	st := TableStatus{Table: t.id, Comment: t.comment(), Dormant: t.dormant()}
-	st.Fragments = keysOf(t.inOrder(), func(h *holding) *fragment { return h.fragment })
-	for _, o := range t.objects {
-		st.Objects += count(o.exists())
-	}
-	for _, o := range t.chains {
-		if o.exists() {
-			st.Chains++
-			st.Rules += len(o.rules)
+	for _, h := range t.inOrder() {
+		if !h.fragment.unclaimed {
+			st.Fragments = append(st.Fragments, h.fragment.key)
 		}
 	}
-	for _, o := range t.sets {
-		if !o.exists() {
+	for _, p := range t.parts {
+		if !p.exists() {
 			continue
 		}
-		st.Sets++
-		st.Elements += o.size()
-		for _, sh := range o.shares {
-			st.Shadowed += sh.shadowed
+		switch o := p.(type) {
+		case *object:
+			st.Objects++
+		case *chain:
+			st.Chains++
+			st.Rules += len(o.rules)
+		case *set:
+			st.Sets++
+			st.Elements += o.size()
+			for _, sh := range o.shares {
+				st.Shadowed += sh.shadowed
+			}
+		default:
+			panic(fmt.Sprintf("desired: part %T is unknown", o))
 		}
 	}
 	return st
 }
 
-// keysOf returns the keys of the fragments of shares, without the unknown fragment.
-func keysOf[T any](shares []T, of func(T) *fragment) []Key {
-	keys := make([]Key, 0, len(shares))
-	for _, sh := range shares {
-		if f := of(sh); !f.unclaimed {
+// keysOf returns the keys of fragments, without the unclaimed fragment.
+func keysOf(fragments []*fragment) []Key {
+	keys := make([]Key, 0, len(fragments))
+	for _, f := range fragments {
+		if !f.unclaimed {
 			keys = append(keys, f.key)
 		}
 	}
@@ -168,7 +169,7 @@ func sourceOf[T, S any](shares []T, of func(T) *S) *S {
 }
 
 func (o *chain) mergedChain() MergedChain {
-	c := MergedChain{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *chainShare) *nft.Chain { return sh.source }), Fragments: o.keys()}
+	c := MergedChain{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *chainShare) *nft.Chain { return sh.source }), Fragments: keysOf(o.fragments())}
 	c.Rules = make([]MergedRule, len(o.rules))
 	for i, r := range o.rules {
 		c.Rules[i] = MergedRule{Rule: r.rule, Owner: r.owner}

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -93,25 +94,8 @@ func equalFlowtable(a, b *nftobject.Flowtable) bool {
 		slices.Equal(a.Devices, b.Devices)
 }
 
-// describeObject returns the name of an object as nft writes it, such as "ct
-// helper ftp".
-func describeObject(id objectID) string { return string(id.Kind) + " " + id.Name }
-
 func compareObjectIDs(a, b objectID) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
-}
-
-// object returns a table's object. It makes a new one if there is none.
-func (t *table) object(id objectID) *object {
-	o, ok := t.objects[id]
-	if !ok {
-		o = &object{shared: shared[*objectShare]{node: node{id: id, table: t, origin: -1}}}
-		if t.objects == nil {
-			t.objects = map[objectID]*object{}
-		}
-		t.objects[id] = o
-	}
-	return o
 }
 
 // decl is the declaration; all shares agree on it.
@@ -121,75 +105,37 @@ func (o *object) declared() any { return o.decl() }
 
 func (o *object) remade(before any) bool { return !before.(objectDecl).equal(o.decl()) }
 
+func (o *object) addition() kernel.Op {
+	if d := o.decl(); d.flowtable != nil {
+		return kernel.AddFlowtable{Table: o.table.id, Flowtable: d.flowtable}
+	}
+	return kernel.AddObject{Table: o.table.id, Object: o.decl().object}
+}
+
+func (o *object) link(s *State, sh share, in, _ bool) { o.place(s, sh.(*objectShare), in) }
+
 func (o *object) accept(*decision) {}
 
 func (o *object) clearChanges() {}
-
-func (o *object) forget() { delete(o.table.objects, o.id) }
-
-// relinkObject adds a share to its object, or removes it.
-func (s *State) relinkObject(o *object, sh *objectShare, in bool) {
-	s.mark(o)
-	s.stamp(&o.origin)
-	s.linkObject(o, sh, in)
-	s.undo = append(s.undo, func() { s.linkObject(o, sh, !in) })
-}
-
-// linkObject is its own inverse and writes no journal.
-func (s *State) linkObject(o *object, sh *objectShare, in bool) {
-	s.work.Objects++
-	s.queue(o)
-	o.place(s, sh, in)
-	s.declared(o.table)
-}
-
-// redeclareObject changes a share's declaration.
-func (s *State) redeclareObject(o *object, sh *objectShare, d objectDecl) {
-	s.mark(o)
-	s.stamp(&o.origin)
-	s.queue(o)
-	do(s, func(d objectDecl) {
-		s.charge(sh.fragment, sh.decl.usage(), -1)
-		s.charge(sh.fragment, d.usage(), +1)
-		sh.decl = d
-		s.declared(o.table)
-	}, d, sh.decl)
-}
 
 // putObject declares an object or flowtable.
 func (a *apply) putObject(h *holding, d objectDecl) {
 	o := h.table.object(d.id())
 	a.s.mark(o)
 	a.s.work.Objects++
-	if other := o.conflict(h.fragment, func(sh *objectShare) bool { return !sh.decl.equal(d) }); other != nil {
-		if !other.fragment.unclaimed {
-			a.violate(ReasonConflict, o.at(), "declaration of %s contradicts that of %s (%s, not %s): declare it alike or use another name",
-				describeObject(o.id), other.fragment, other.decl, d)
-			return
-		}
-		a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
+	if !o.agrees(a, h, func(sh *objectShare) (string, bool) {
+		return fmt.Sprintf(" (%s, not %s)", sh.decl, d), !sh.decl.equal(d)
+	}) {
+		return
 	}
-	if sh, ok := h.objects[o.id]; ok {
-		if sh.decl != d {
-			a.s.redeclareObject(o, sh, d)
-		}
-	} else {
-		sh := &objectShare{fragment: h.fragment, decl: d}
-		a.s.relinkObject(o, sh, true)
-		h.setObject(o.id, sh)
-		a.s.undo = append(a.s.undo, func() { delete(h.objects, o.id) })
+	if sh, ok := h.shares[o.id].(*objectShare); !ok {
+		a.join(h, o, &objectShare{fragment: h.fragment, decl: d})
+	} else if sh.decl != d {
+		redeclare(a.s, o, sh, &sh.decl, d, nil)
 	}
 	if o.unclaimed() != nil {
 		a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
 	}
-}
-
-// setObject adds a share to the fragment's holding.
-func (h *holding) setObject(id objectID, sh *objectShare) {
-	if h.objects == nil {
-		h.objects = map[objectID]*objectShare{}
-	}
-	h.objects[id] = sh
 }
 
 // objectDecls returns the declarations of an update, named objects first.
@@ -222,11 +168,7 @@ func (p *planner) object(o *object, c *partChange) {
 		return
 	}
 	p.counts.Objects++
-	if d := o.decl(); d.flowtable != nil {
-		p.add(addObjects, o.origin, kernel.AddFlowtable{Table: t, Flowtable: d.flowtable})
-	} else {
-		p.add(addObjects, o.origin, kernel.AddObject{Table: t, Object: d.object})
-	}
+	p.add(addObjects, o.origin, o.addition())
 }
 
 // appendReferences appends the parts of the table that a rule refers to.
@@ -255,8 +197,33 @@ func sortedObjects[V any](m map[objectID]V) []objectID {
 	return slices.SortedFunc(maps.Keys(m), compareObjectIDs)
 }
 
-// objectsOf are the declarations of a dumped table.
-func objectsOf(d *kernel.Table) []objectDecl {
+// dumpedPart is a declaration of a dumped table. For a chain or set it comes with the
+// content.
+type dumpedPart struct {
+	id    objectID
+	decl  any
+	chain *kernel.Chain
+	set   *kernel.Set
+}
+
+// dumpedParts returns the declarations of a dumped table.
+func dumpedParts(d *kernel.Table) []dumpedPart {
+	var all []dumpedPart
 	tu := TableUpdate{PutObjects: d.Objects, PutFlowtables: d.Flowtables}
-	return slices.DeleteFunc(tu.objectDecls(), func(d objectDecl) bool { return !d.given() })
+	for _, decl := range tu.objectDecls() {
+		if decl.given() {
+			all = append(all, dumpedPart{id: decl.id(), decl: decl})
+		}
+	}
+	for i := range d.Sets {
+		if decl := d.Sets[i].Decl; decl != nil {
+			all = append(all, dumpedPart{id: setID(decl.Name), decl: decl, set: &d.Sets[i]})
+		}
+	}
+	for i := range d.Chains {
+		if decl := d.Chains[i].Decl; decl != nil {
+			all = append(all, dumpedPart{id: chainID(decl.Name), decl: decl, chain: &d.Chains[i]})
+		}
+	}
+	return all
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
 	nftobject "github.com/weft-proxy/weft/nft/object"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -40,29 +41,23 @@ func (s *State) OwnersOfTable(id nft.TableID) ([]Owned, bool) {
 	return owners, true
 }
 
-// OwnersOfChain returns the fragments that declare a chain, and its
-// declaration.
-func (s *State) OwnersOfChain(id nft.TableID, name string) ([]Owned, *nftobject.Chain, bool) {
-	o, ok := find(s.existing(id).chains, name)
+// Owners returns the fragments that declare a chain, a set or map, a named object or a
+// flowtable, in merge order, and the op that adds it.
+func (s *State) Owners(id nft.TableID, ref nftobject.Ref) ([]Owned, kernel.Op, bool) {
+	o, ok := find[part](s, id, ref)
 	if !ok {
 		return nil, nil, false
 	}
-	return o.owners(), o.decl(), true
-}
-
-// OwnersOfObject returns the fragments that declare a named object, or with the
-// kind flowtable a flowtable, and its declaration.
-func (s *State) OwnersOfObject(id nft.TableID, ref nftobject.Ref) ([]Owned, MergedObject, bool) {
-	o, ok := find(s.existing(id).objects, ref)
-	if !ok {
-		return nil, MergedObject{}, false
+	var owners []Owned
+	for _, f := range o.fragments() {
+		owners = append(owners, f.owned())
 	}
-	return o.owners(), MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable}, true
+	return owners, o.addition(), true
 }
 
 // OwnerOfRule returns the owner of the rule with a handle.
-func (s *State) OwnerOfRule(id nft.TableID, chain string, handle uint64) (Owned, bool) {
-	o, ok := find(s.existing(id).chains, chain)
+func (s *State) OwnerOfRule(id nft.TableID, name string, handle uint64) (Owned, bool) {
+	o, ok := find[*chain](s, id, chainID(name))
 	if !ok {
 		return Owned{}, false
 	}
@@ -85,20 +80,10 @@ func (s *State) OwnerOfRule(id nft.TableID, chain string, handle uint64) (Owned,
 	return Owned{}, false
 }
 
-// OwnersOfSet returns the fragments that declare a set or map, and its
-// declaration.
-func (s *State) OwnersOfSet(id nft.TableID, name string) ([]Owned, *nftset.Set, bool) {
-	o, ok := find(s.existing(id).sets, name)
-	if !ok {
-		return nil, nil, false
-	}
-	return o.owners(), o.decl(), true
-}
-
 // OwnersOfElement returns the fragments that state an element, which is packed
 // for the set, in merge order. The value of the first is in force.
 func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) ([]Owned, bool) {
-	o, ok := find(s.existing(id).sets, name)
+	o, ok := find[*set](s, id, setID(name))
 	if !ok {
 		return nil, false
 	}
@@ -117,8 +102,8 @@ func (s *State) OwnersOfElement(id nft.TableID, name string, e nftset.Element) (
 // existing returns a table, or an empty one if there is none.
 func (s *State) existing(id nft.TableID) *table { return cmp.Or(s.tables[id], &table{}) }
 
-// find returns the part with a name, from the parts of one kind of a table.
-func find[K comparable, O interface{ exists() bool }](parts map[K]O, name K) (O, bool) {
-	o, ok := parts[name]
+// find returns a part of a table, if it exists and is of the type O.
+func find[O part](s *State, table nft.TableID, id objectID) (O, bool) {
+	o, ok := s.existing(table).parts[id].(O)
 	return o, ok && o.exists()
 }

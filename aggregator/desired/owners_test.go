@@ -22,6 +22,22 @@ func twoPublishers(t *testing.T) *harness {
 	return h
 }
 
+// additionName returns the name of what an op adds, or "" for no op.
+func additionName(op kernel.Op) string {
+	switch op := op.(type) {
+	case kernel.AddChain:
+		return op.Chain.Name
+	case kernel.AddSet:
+		return op.Set.Name
+	case kernel.AddObject:
+		return op.Object.Name
+	case kernel.AddFlowtable:
+		return op.Flowtable.Name
+	default:
+		return ""
+	}
+}
+
 func TestOwners(t *testing.T) {
 	h := twoPublishers(t)
 	keys := func(owners []Owned, ok bool) []Key {
@@ -35,37 +51,23 @@ func TestOwners(t *testing.T) {
 		}
 		return all
 	}
-	object := func(ref string) []Key {
-		owners, decl, ok := h.OwnersOfObject(ipWeft, named(ref))
-		if ok != (decl.Object != nil || decl.Flowtable != nil) {
-			t.Errorf("%s: declaration %v, %t", ref, decl, ok)
-		}
-		return keys(owners, ok)
-	}
-	chain := func(name string) []Key {
-		owners, decl, ok := h.OwnersOfChain(ipWeft, name)
-		if ok != (decl != nil && decl.Name == name) {
-			t.Errorf("chain %s: declaration %v, %t", name, decl, ok)
-		}
-		return keys(owners, ok)
-	}
-	set := func(name string) []Key {
-		owners, decl, ok := h.OwnersOfSet(ipWeft, name)
-		if ok != (decl != nil && decl.Name == name) {
-			t.Errorf("set %s: declaration %v, %t", name, decl, ok)
+	part := func(id objectID) []Key {
+		owners, op, ok := h.Owners(ipWeft, id)
+		if name := additionName(op); name != id.Name && ok || name != "" && !ok {
+			t.Errorf("%s: addition %v, %t", describeObject(id), op, ok)
 		}
 		return keys(owners, ok)
 	}
 	for what, got := range map[string]struct{ got, want []Key }{
 		"table":           {keys(h.OwnersOfTable(ipWeft)), []Key{policy, extra}},
 		"no table":        {keys(h.OwnersOfTable(ipDeny)), nil},
-		"chain":           {chain("input"), []Key{policy}},
-		"no chain":        {chain("output"), nil},
-		"counter":         {object("counter hits"), []Key{policy}},
-		"flowtable":       {object("flowtable fast"), []Key{policy}},
-		"no object":       {object("quota hits"), nil},
-		"map":             {set("shared"), []Key{policy, extra}},
-		"no set":          {set("missing"), nil},
+		"chain":           {part(chainID("input")), []Key{policy}},
+		"no chain":        {part(chainID("output")), nil},
+		"counter":         {part(named("counter hits")), []Key{policy}},
+		"flowtable":       {part(named("flowtable fast")), []Key{policy}},
+		"no object":       {part(named("quota hits")), nil},
+		"map":             {part(setID("shared")), []Key{policy, extra}},
+		"no set":          {part(setID("missing")), nil},
 		"element":         {keys(h.OwnersOfElement(ipWeft, "shared", member("192.0.2.1"))), []Key{policy, extra}},
 		"other's element": {keys(h.OwnersOfElement(ipWeft, "shared", member("192.0.2.2"))), []Key{extra}},
 		"no element":      {keys(h.OwnersOfElement(ipWeft, "shared", member("192.0.2.3"))), nil},

@@ -255,7 +255,7 @@ func (p *planner) force(tc *tableChange) {
 	for i := range tc.parts {
 		there[tc.parts[i].part] = true
 	}
-	for _, o := range tc.table.parts() {
+	for _, o := range tc.table.sortedParts() {
 		p.s.work.Objects++
 		if there[o] || !o.exists() {
 			continue
@@ -299,10 +299,10 @@ func (p *planner) chain(tc *tableChange, o *chain, cc *partChange) {
 	case cc.anew():
 		p.counts.Chains += 2
 		p.add(deleteChains, o.origin, kernel.DeleteChain{Table: t, Name: o.id.Name})
-		p.add(addChains, o.origin, kernel.AddChain{Table: t, Chain: o.decl()})
+		p.add(addChains, o.origin, o.addition())
 	case cc.before == nil || !equalChain(cc.before.(*nftobject.Chain), o.decl()):
 		p.counts.Chains++
-		p.add(addChains, o.origin, kernel.AddChain{Table: t, Chain: o.decl()})
+		p.add(addChains, o.origin, o.addition())
 	}
 	p.rules(tc, o, cc, o.merged())
 }

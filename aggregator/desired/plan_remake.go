@@ -42,8 +42,8 @@ func (tc *tableChange) changesBases() bool {
 // known reports whether the text of all rules of the table is known, so that
 // they can be added again.
 func (t *table) known() bool {
-	for _, o := range t.chains {
-		if slices.ContainsFunc(o.merged(), func(r *slot) bool { return r.adopted }) {
+	for _, p := range t.parts {
+		if o, ok := p.(*chain); ok && slices.ContainsFunc(o.merged(), func(r *slot) bool { return r.adopted }) {
 			return false
 		}
 	}
@@ -53,7 +53,7 @@ func (t *table) known() bool {
 // whole returns everything in a table, as a change from nothing.
 func (s *State) whole(t *table) *tableChange {
 	tc := &tableChange{table: t, forcedBy: -1}
-	for _, o := range t.parts() {
+	for _, o := range t.sortedParts() {
 		s.mark(o)
 		c := changeOf(o)
 		c.before, c.rules = nil, nil

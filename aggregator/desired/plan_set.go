@@ -22,11 +22,11 @@ func (p *planner) set(tc *tableChange, o *set, sc *partChange) {
 	case sc.anew():
 		p.counts.Sets += 2
 		p.deleteSet(o, sc.before.(*nftset.Set))
-		p.add(addSets, o.origin, kernel.AddSet{Table: t, Set: o.decl()})
+		p.add(addSets, o.origin, o.addition())
 		p.allElements(tc, o, sc)
 	case sc.before == nil:
 		p.counts.Sets++
-		p.add(addSets, o.origin, kernel.AddSet{Table: t, Set: o.decl()})
+		p.add(addSets, o.origin, o.addition())
 		p.allElements(tc, o, sc)
 	default:
 		p.changedElements(tc, o, sc)

@@ -225,8 +225,9 @@ func compareStale(a, b conntrack.Change) int {
 func (s *State) Live() []conntrack.Destination {
 	all := map[netip.AddrPort][]netip.AddrPort{}
 	for _, t := range s.tables {
-		for _, o := range t.sets {
-			if o.pools == nil {
+		for _, p := range t.parts {
+			o, ok := p.(*set)
+			if !ok || o.pools == nil {
 				continue
 			}
 			l := &o.pools.layout

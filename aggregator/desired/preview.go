@@ -44,7 +44,7 @@ type Shadow struct {
 // Preview.
 func (s *State) Preview(keys []Key) *Preview {
 	p := &Preview{Plan: s.Plan(), Before: map[int]Before{}}
-	rules := map[objectName]map[*kernel.Handle]*compile.Rule{}
+	rules := map[*chain]map[*kernel.Handle]*compile.Rule{}
 	for i, op := range p.Ops {
 		if b, ok := s.before(op, rules); ok {
 			p.Before[i] = b
@@ -62,19 +62,19 @@ func (s *State) Preview(keys []Key) *Preview {
 
 // before finds the kernel's object that an op changes. rules is an index of
 // chains that is filled when it is needed.
-func (s *State) before(op kernel.Op, rules map[objectName]map[*kernel.Handle]*compile.Rule) (Before, bool) {
+func (s *State) before(op kernel.Op, rules map[*chain]map[*kernel.Handle]*compile.Rule) (Before, bool) {
 	switch op := op.(type) {
 	case kernel.DeleteRule:
-		id := objectName{op.Table, op.Chain}
-		if rules[id] == nil {
-			rules[id] = map[*kernel.Handle]*compile.Rule{}
-			for _, r := range s.tables[op.Table].chains[op.Chain].rules {
-				rules[id][r.handle] = r.rule
+		o := s.tables[op.Table].chain(op.Chain)
+		if rules[o] == nil {
+			rules[o] = map[*kernel.Handle]*compile.Rule{}
+			for _, r := range o.rules {
+				rules[o][r.handle] = r.rule
 			}
 		}
-		return Before{Rule: rules[id][op.Handle]}, true
+		return Before{Rule: rules[o][op.Handle]}, true
 	case kernel.AddRule:
-		o := s.tables[op.Table].chains[op.Chain]
+		o := s.tables[op.Table].chain(op.Chain)
 		return Before{Head: true}, op.After == nil && o.kernel != nil && len(o.rules) > 0
 	case kernel.DeleteSet:
 		return Before{Set: s.kernelSet(op.Table, op.Name)}, true
@@ -87,7 +87,7 @@ func (s *State) before(op kernel.Op, rules map[objectName]map[*kernel.Handle]*co
 
 // kernelSet returns the declaration that the kernel has of a set.
 func (s *State) kernelSet(table nft.TableID, name string) *nftset.Set {
-	d, _ := s.tables[table].sets[name].kernel.(*nftset.Set)
+	d, _ := s.tables[table].set(name).kernel.(*nftset.Set)
 	return d
 }
 
@@ -95,11 +95,12 @@ func (s *State) kernelSet(table nft.TableID, name string) *nftset.Set {
 // another. Those with the fragments that done has beside it are there already.
 func (f *fragment) appendShadows(all []Shadow, done map[*fragment]bool) []Shadow {
 	for _, h := range f.holdings() {
-		for _, name := range sortedKeys(h.sets) {
-			o, mine := h.table.sets[name], h.sets[name]
-			if !o.shadows() {
+		for _, id := range sortedObjects(h.shares) {
+			mine, ok := h.shares[id].(*setShare)
+			if !ok || !h.table.set(id.Name).shadows() {
 				continue
 			}
+			o := h.table.set(id.Name)
 			for id := range mine.elements.all() {
 				all = o.appendShadow(all, id, mine, done)
 			}

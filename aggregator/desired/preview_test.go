@@ -66,7 +66,7 @@ func (w *world) checkShadows(p *Preview, keys []Key) {
 	}
 	var want, got []string
 	for _, tb := range w.s.tables {
-		for _, o := range tb.sets {
+		for _, o := range partsOf[*set](tb) {
 			for _, sh := range o.shares {
 				for id, e := range sh.elements.all() {
 					win := o.winner(id)
@@ -176,11 +176,11 @@ func TestOwnersOfWhatIsNotThere(t *testing.T) {
 	}
 	_, ok := h.OwnersOfTable(ipDeny)
 	none("a table", ok)
-	_, _, ok = h.OwnersOfChain(ipWeft, "d")
+	_, _, ok = h.Owners(ipWeft, chainID("d"))
 	none("a chain", ok)
 	_, ok = h.OwnerOfRule(ipWeft, "c", 999)
 	none("a rule", ok)
-	_, _, ok = h.OwnersOfSet(ipDeny, "s")
+	_, _, ok = h.Owners(ipDeny, setID("s"))
 	none("a set", ok)
 	_, ok = h.OwnersOfElement(ipWeft, "s", member("10.0.0.2"))
 	none("an element", ok)

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -109,17 +110,20 @@ func (s *State) Record() Record {
 	for _, f := range s.sorted() {
 		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority, Lifetime: s.recordedLifetime(f).String(), Expires: f.expires}
 		for _, h := range f.holdings() {
-			s.work.Objects += uint64(len(h.chains) + len(h.sets) + len(h.objects))
+			s.work.Objects += uint64(len(h.shares))
 			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant}
-			for _, id := range sortedObjects(h.objects) {
-				tr.Objects = append(tr.Objects, ObjectRecord{Kind: string(id.Kind), Name: id.Name})
-			}
-			for _, name := range sortedKeys(h.chains) {
-				tr.Chains = append(tr.Chains, recordChain(name, h.chains[name]))
-			}
-			for _, name := range sortedKeys(h.sets) {
-				sh := h.sets[name]
-				tr.Sets = append(tr.Sets, SetRecord{Name: name, Conntrack: sh.conntrack, Affinity: sh.affinity, Wins: h.table.sets[name].wins(sh)})
+			for _, id := range sortedObjects(h.shares) {
+				switch sh := h.shares[id].(type) {
+				case *objectShare:
+					tr.Objects = append(tr.Objects, ObjectRecord{Kind: string(id.Kind), Name: id.Name})
+				case *chainShare:
+					tr.Chains = append(tr.Chains, recordChain(id.Name, sh))
+				case *setShare:
+					wins := h.table.set(id.Name).wins(sh)
+					tr.Sets = append(tr.Sets, SetRecord{Name: id.Name, Conntrack: sh.conntrack, Affinity: sh.affinity, Wins: wins})
+				default:
+					panic(fmt.Sprintf("desired: share %T is unknown", sh))
+				}
 			}
 			fr.Tables = append(fr.Tables, tr)
 		}

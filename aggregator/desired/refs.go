@@ -25,24 +25,19 @@ type reference struct {
 // the whole table, so it is only for errors and for changed declarations.
 func (t *table) references(to objectID) []reference {
 	var refs []reference
-	for _, name := range sortedKeys(t.chains) {
-		for _, sh := range t.chains[name].shares {
-			refs = sh.references(refs, t.chains[name].at(), to)
-		}
-	}
-	if to.Kind == kindSet {
-		return refs
-	}
-	for _, name := range sortedKeys(t.sets) {
-		o := t.sets[name]
-		if !o.exists() || !hasTargets(o.decl()) {
-			continue
-		}
-		for _, sh := range o.shares {
-			if id, n := sh.leading(to); n > 0 {
-				e, _ := sh.elements.get(id)
-				at := Place{Table: t.id, Kind: "map", Name: name, Key: sh.decl.FormatKey(e)}
-				refs = append(refs, reference{fragment: sh.fragment, at: at, more: n - 1})
+	for _, p := range t.sortedParts() {
+		switch o := p.(type) {
+		case *chain:
+			for _, sh := range o.shares {
+				refs = sh.references(refs, o.at(), to)
+			}
+		case *set:
+			for _, sh := range o.shares {
+				if id, n := sh.leading(to); n > 0 {
+					e, _ := sh.elements.get(id)
+					at := Place{Table: t.id, Kind: "map", Name: o.id.Name, Key: sh.decl.FormatKey(e)}
+					refs = append(refs, reference{fragment: sh.fragment, at: at, more: n - 1})
+				}
 			}
 		}
 	}
@@ -68,6 +63,9 @@ func (sh *chainShare) references(refs []reference, at Place, to objectID) []refe
 
 // leading returns the first key of a share that leads to a part, and how many do.
 func (sh *setShare) leading(to objectID) (first string, n int) {
+	if to.Kind == kindSet || !hasTargets(sh.decl) {
+		return "", 0
+	}
 	for id, e := range sh.elements.all() {
 		if leadsTo(sh.decl, e.Data) == to {
 			if n == 0 || id < first {

@@ -28,32 +28,28 @@ func (s *Scope) Set(id nft.TableID, name string) (*nftset.Set, bool) {
 
 // TableScope is the part of a Scope in one table. It is a compile.Scope.
 type TableScope struct {
-	sets   map[string]*nftset.Set
-	chains map[string]bool
-	// objects is nil if there are none.
-	objects map[objectID]objectDecl
+	// decls has a *nftobject.Chain, a *nftset.Set or an objectDecl for each part.
+	decls map[objectID]any
 }
 
 var _ compile.Scope = (*TableScope)(nil)
 
 // Set returns the declaration of a set or map.
 func (t *TableScope) Set(name string) (*nftset.Set, bool) {
-	s, ok := t.sets[name]
-	return s, ok
+	d, ok := t.decls[setID(name)].(*nftset.Set)
+	return d, ok
 }
 
 // Chain reports whether a chain exists.
-func (t *TableScope) Chain(name string) bool { return t.chains[name] }
+func (t *TableScope) Chain(name string) bool { return t.decls[chainID(name)] != nil }
 
 // Object reports whether a named object exists.
 func (t *TableScope) Object(kind nft.ObjectKind, name string) bool {
-	return t.objects[objectID{Kind: kind, Name: name}].object != nil
+	return t.decls[objectID{Kind: kind, Name: name}] != nil
 }
 
 // Flowtable reports whether a flowtable exists.
-func (t *TableScope) Flowtable(name string) bool {
-	return t.objects[objectID{Kind: kindFlowtable, Name: name}].flowtable != nil
-}
+func (t *TableScope) Flowtable(name string) bool { return t.Object(kindFlowtable, name) }
 
 // Scope returns the declarations of all that has been applied. The same Scope
 // is returned until declarations change, and only the tables in which they did
@@ -69,24 +65,11 @@ func (s *State) Scope() *Scope {
 			delete(tables, id)
 			continue
 		}
-		s.work.Objects += uint64(len(t.sets) + len(t.chains) + len(t.objects))
-		ts := &TableScope{sets: make(map[string]*nftset.Set, len(t.sets)), chains: make(map[string]bool, len(t.chains))}
-		for name, o := range t.sets {
+		s.work.Objects += uint64(len(t.parts))
+		ts := &TableScope{decls: make(map[objectID]any, len(t.parts))}
+		for id, o := range t.parts {
 			if o.exists() {
-				ts.sets[name] = o.decl()
-			}
-		}
-		for name, o := range t.chains {
-			if o.exists() {
-				ts.chains[name] = true
-			}
-		}
-		for id, o := range t.objects {
-			if o.exists() {
-				if ts.objects == nil {
-					ts.objects = make(map[objectID]objectDecl, len(t.objects))
-				}
-				ts.objects[id] = o.decl()
+				ts.decls[id] = o.declared()
 			}
 		}
 		tables[id] = ts

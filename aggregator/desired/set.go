@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -83,15 +84,6 @@ type change struct {
 	had, has      bool
 }
 
-func (t *table) set(name string) *set {
-	o, ok := t.sets[name]
-	if !ok {
-		o = &set{shared: shared[*setShare]{node: node{id: objectID{Kind: kindSet, Name: name}, table: t}}}
-		t.sets[name] = o
-	}
-	return o
-}
-
 // decl is the declaration. All shares agree on it, but one that comes from a
 // dump knows less of it.
 func (o *set) decl() *nftset.Set {
@@ -142,6 +134,8 @@ func (s *State) shade(o *set, id string, by int) {
 
 func (o *set) declared() any { return o.decl() }
 
+func (o *set) addition() kernel.Op { return kernel.AddSet{Table: o.table.id, Set: o.decl()} }
+
 func (o *set) remade(before any) bool {
 	d := before.(*nftset.Set)
 	return d != o.decl() && !d.Equal(o.decl())
@@ -162,8 +156,6 @@ func (o *set) accept(*decision) {
 
 // keepTouched is the greatest number of touched keys whose map is used again.
 const keepTouched = 64
-
-func (o *set) forget() { delete(o.table.sets, o.id.Name) }
 
 // clearChanges clears the touched keys. The maps of small changes are used again;
 // those of large changes hold too much memory.
@@ -192,7 +184,7 @@ func (s *State) put(o *set, sh *setShare, id string, e nftset.Element, has bool)
 		s.work.Keys++
 		s.write(o, sh, id, now, has, old, had)
 		if touched {
-			o.untouch(id, prev, was)
+			setKey(o.touched, id, prev, was)
 		}
 	})
 	if has && !sh.fragment.unclaimed {
@@ -235,14 +227,6 @@ func (s *State) touch(o *set, id string, c *change) bool {
 	t.origin = s.origin
 	o.touched[id] = t
 	return true
-}
-
-func (o *set) untouch(id string, prev touch, was bool) {
-	if was {
-		o.touched[id] = prev
-		return
-	}
-	delete(o.touched, id)
 }
 
 // write changes a share's element from old to e and everything that is counted
@@ -295,63 +279,30 @@ func (s *State) referTarget(t *table, d *nftset.Set, data string, by int) {
 	}
 }
 
-// attach brings a share into its set, with its elements.
-func (s *State) attach(o *set, sh *setShare) {
-	s.relink(o, sh, true)
+// claimAll ends the unclaimed fragment's ownership of the elements of a share.
+func (s *State) claimAll(o *set, sh *setShare) {
 	for id := range sh.elements.all() {
-		if sh.fragment.unclaimed || o.unclaimed() == nil {
+		if o.unclaimed() == nil {
 			break
 		}
 		s.claim(o, id)
 	}
 }
 
-// relink links or unlinks a share, with the journal.
-func (s *State) relink(o *set, sh *setShare, in bool) {
-	s.mark(o)
-	s.stamp(&o.origin)
-	type undone struct {
-		id   string
-		prev touch
-		was  bool
+// link adds a share to the list or removes it, and updates everything that is
+// counted from its elements.
+func (o *set) link(s *State, linked share, in, journal bool) {
+	sh := linked.(*setShare)
+	var visit func(string, *change)
+	if journal && !sh.passive && (!in || o.kernel != nil || len(o.touched) > 0) {
+		visit = s.touchAll(o)
 	}
-	var touched []undone
-	visit := func(id string, c *change) {
-		prev, was := o.touched[id]
-		if s.touch(o, id, c) {
-			touched = append(touched, undone{id, prev, was})
-		}
-	}
-	if (in && o.kernel == nil && len(o.touched) == 0) || sh.passive {
-		// Nothing was in the kernel before: the share itself says it all. And
-		// what packets have put in is not weft's to change.
-		visit = nil
-	}
-	s.link(o, sh, in, visit)
-	s.undo = append(s.undo, func() {
-		s.link(o, sh, !in, nil)
-		for _, u := range touched {
-			o.untouch(u.id, u.prev, u.was)
-		}
-	})
-}
-
-// link adds a share to the list or removes it, updates everything that is
-// counted from its elements, and calls visit (unless nil) for every key whose
-// merged element changes. It is its own inverse and writes no journal.
-func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change)) {
-	others := len(o.shares) > 0
-	if !in {
-		others = len(o.shares) > 1
-	}
+	others := len(o.shares) > count(!in)
 	shades := others && sh.decl.Map
 	if shades {
 		for id := range sh.elements.all() {
 			s.shade(o, id, -1)
 		}
-	}
-	if !in {
-		s.queue(o)
 	}
 	o.place(s, sh, in)
 	if shades {
@@ -359,7 +310,6 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 			s.shade(o, id, +1)
 		}
 	}
-	s.declared(o.table)
 	if visit != nil || others || o.pools != nil || hasTargets(sh.decl) {
 		s.visit(o, sh, in, visit)
 	}
@@ -369,6 +319,27 @@ func (s *State) link(o *set, sh *setShare, in bool, visit func(string, *change))
 		}
 	}
 	s.index(o, false)
+}
+
+// touchAll returns a function that touches keys, all of which are undone together.
+func (s *State) touchAll(o *set) func(string, *change) {
+	type undone struct {
+		id   string
+		prev touch
+		was  bool
+	}
+	var touched []undone
+	s.undo = append(s.undo, func() {
+		for _, u := range touched {
+			setKey(o.touched, u.id, u.prev, u.was)
+		}
+	})
+	return func(id string, c *change) {
+		prev, was := o.touched[id]
+		if s.touch(o, id, c) {
+			touched = append(touched, undone{id, prev, was})
+		}
+	}
 }
 
 // visit goes through the elements of a share that has just been linked or
@@ -414,26 +385,17 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 	}
 }
 
-// redeclare changes a share's declaration.
-func (s *State) redeclare(o *set, sh *setShare, d *nftset.Set) {
-	s.mark(o)
-	s.stamp(&o.origin)
-	s.queue(o)
-	do(s, func(d *nftset.Set) { s.writeDecl(o, sh, d) }, d, sh.decl)
-}
-
-func (s *State) writeDecl(o *set, sh *setShare, d *nftset.Set) {
-	old := sh.decl
-	s.charge(sh.fragment, Usage{Bytes: len(d.Comment) - len(sh.decl.Comment)}, +1)
-	sh.decl = d
-	if old.Verdict != d.Verdict || old.Object != d.Object {
-		for _, e := range sh.elements.all() {
-			s.referTarget(o.table, old, e.Data, -1)
-			s.referTarget(o.table, d, e.Data, +1)
+// redeclareSet changes a share's declaration.
+func (s *State) redeclareSet(o *set, sh *setShare, d *nftset.Set) {
+	redeclare(s, o, sh, &sh.decl, d, func(old, d *nftset.Set) {
+		if old.Verdict != d.Verdict || old.Object != d.Object {
+			for _, e := range sh.elements.all() {
+				s.referTarget(o.table, old, e.Data, -1)
+				s.referTarget(o.table, d, e.Data, +1)
+			}
 		}
-	}
-	s.declared(o.table)
-	s.index(o, true)
+		s.index(o, true)
+	})
 }
 
 // setConntrack changes whether a share's flows are watched.

@@ -2,10 +2,11 @@ package desired
 
 import (
 	"cmp"
-	"iter"
+	"maps"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // The kinds of chains, sets and flowtables, beside those of named objects.
@@ -26,12 +27,17 @@ type part interface {
 	// remade reports whether a part with the declaration before must be deleted and
 	// added again, because the kernel cannot change it in place.
 	remade(before any) bool
+	// addition returns the op that adds the part.
+	addition() kernel.Op
+	// fragments returns the fragments with a share, in order of precedence.
+	fragments() []*fragment
+	// link adds a share or removes it, with everything that is counted from it. It is
+	// its own inverse. With journal, it also remembers which elements it changes.
+	link(s *State, sh share, in, journal bool)
 	// accept makes the present state the kernel's, except the declaration.
 	accept(plan *decision)
 	// clearChanges forgets what is known of the changes since the last Accept.
 	clearChanges()
-	// forget removes the part from its table.
-	forget()
 }
 
 // node is what all kinds of parts have.
@@ -66,56 +72,36 @@ func compareParts(a, b part) int {
 
 // part returns the part of a table with an ID, made when it is new.
 func (t *table) part(id objectID) part {
-	switch id.Kind {
-	case kindChain:
-		return t.chain(id.Name)
-	case kindSet:
-		return t.set(id.Name)
-	default:
-		return t.object(id)
+	o, ok := t.parts[id]
+	if !ok {
+		switch id.Kind {
+		case kindChain:
+			o = &chain{}
+		case kindSet:
+			o = &set{}
+		default:
+			o = &object{}
+		}
+		*o.base() = node{id: id, table: t, origin: -1}
+		t.parts[id] = o
 	}
+	return o
 }
 
-// parts returns all parts of a table in order.
-func (t *table) parts() []part {
-	all := make([]part, 0, len(t.chains)+len(t.sets)+len(t.objects))
-	for _, o := range t.chains {
-		all = append(all, o)
-	}
-	for _, o := range t.sets {
-		all = append(all, o)
-	}
-	for _, o := range t.objects {
-		all = append(all, o)
-	}
-	slices.SortFunc(all, compareParts)
-	return all
-}
+func (t *table) chain(name string) *chain   { return t.part(chainID(name)).(*chain) }
+func (t *table) set(name string) *set       { return t.part(setID(name)).(*set) }
+func (t *table) object(id objectID) *object { return t.part(id).(*object) }
 
-// parts returns the parts of a table that the fragment has a share in, in no order.
-func (h *holding) parts() iter.Seq[part] {
-	return func(yield func(part) bool) {
-		for name := range h.chains {
-			if !yield(h.table.chains[name]) {
-				return
-			}
-		}
-		for name := range h.sets {
-			if !yield(h.table.sets[name]) {
-				return
-			}
-		}
-		for id := range h.objects {
-			if !yield(h.table.objects[id]) {
-				return
-			}
-		}
-	}
+func chainID(name string) objectID { return objectID{Kind: kindChain, Name: name} }
+func setID(name string) objectID   { return objectID{Kind: kindSet, Name: name} }
+
+// sortedParts returns all parts of a table in order.
+func (t *table) sortedParts() []part {
+	return slices.SortedFunc(maps.Values(t.parts), compareParts)
 }
 
 // share is what one fragment declares of an object.
 type share interface {
-	comparable
 	owner() *fragment
 	usage() Usage
 }
@@ -126,7 +112,10 @@ func (sh *objectShare) owner() *fragment { return sh.fragment }
 
 // shared is an object with the shares of its fragments, in order of precedence.
 // The object exists while there is a share.
-type shared[S share] struct {
+type shared[S interface {
+	comparable
+	share
+}] struct {
 	node
 	shares []S
 }
@@ -141,15 +130,26 @@ func (o *shared[S]) unclaimed() (none S) {
 	return none
 }
 
-// conflict returns the first share of another fragment whose declaration differs,
-// or nil.
-func (o *shared[S]) conflict(f *fragment, differs func(S) bool) (none S) {
+// agrees reports whether no other fragment's declaration differs, which differs
+// also describes. The unclaimed fragment gives up its share instead.
+func (o *shared[S]) agrees(a *apply, h *holding, differs func(S) (description string, _ bool)) bool {
 	for _, sh := range o.shares {
-		if sh.owner() != f && differs(sh) {
-			return sh
+		if sh.owner() == h.fragment {
+			continue
+		}
+		description, ok := differs(sh)
+		switch {
+		case !ok:
+		case sh.owner().unclaimed:
+			a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
+			return true
+		default:
+			a.violate(ReasonConflict, o.at(), "declaration of %s contradicts that of %s%s: declare it alike or use another name",
+				o.at().inTable(), sh.owner(), description)
+			return false
 		}
 	}
-	return none
+	return true
 }
 
 // awaited reports whether a fragment with a share has not come back since the
@@ -175,16 +175,13 @@ func (o *shared[S]) place(s *State, sh S, in bool) {
 	s.charge(sh.owner(), sh.usage(), +1)
 }
 
-// keys returns the fragments with a share.
-func (o *shared[S]) keys() []Key { return keysOf(o.shares, S.owner) }
-
-// owners returns the fragments that have a share.
-func (o *shared[S]) owners() []Owned {
-	var owners []Owned
+// fragments returns the fragments with a share.
+func (o *shared[S]) fragments() []*fragment {
+	all := make([]*fragment, 0, len(o.shares))
 	for _, sh := range o.shares {
-		owners = append(owners, sh.owner().owned())
+		all = append(all, sh.owner())
 	}
-	return owners
+	return all
 }
 
 // mark adds a part to the dirty ones of its table, once.
@@ -233,13 +230,63 @@ func (s *State) refer(o part, by int) {
 // sign is +1 for what is added, and -1 for what is removed.
 func sign(in bool) int { return 2*count(in) - 1 }
 
-// remove removes a fragment's share of an object from its holding, with the
-// journal. It returns nil if there is none.
-func remove[K comparable, S any](s *State, shares map[K]S, key K) (S, bool) {
-	sh, ok := shares[key]
-	if ok {
-		delete(shares, key)
-		s.undo = append(s.undo, func() { shares[key] = sh })
+// changed marks a part in which a fragment's share changes, and makes the running
+// update the origin of the change.
+func (s *State) changed(o part, f *fragment) {
+	s.mark(o)
+	s.stamp(&o.base().origin)
+	if o, ok := o.(*chain); ok {
+		s.stampOwner(o, f.owner)
 	}
-	return sh, ok
+}
+
+// relink adds a share to its part or removes it, with the journal.
+func (s *State) relink(o part, sh share, in bool) {
+	s.changed(o, sh.owner())
+	s.link(o, sh, in, true)
+	s.undo = append(s.undo, func() { s.link(o, sh, !in, false) })
+	if o, ok := o.(*set); ok && in {
+		s.claimAll(o, sh.(*setShare))
+	}
+}
+
+// link adds a share to its part or removes it. It is its own inverse.
+func (s *State) link(o part, sh share, in, journal bool) {
+	s.work.Objects++
+	s.queue(o)
+	o.link(s, sh, in, journal)
+	s.declared(o.base().table)
+}
+
+// redeclare changes a share's declaration, which is at the address given. after, if
+// it is not nil, makes the changes that follow from it.
+func redeclare[D any](s *State, o part, sh share, at *D, d D, after func(old, d D)) {
+	s.changed(o, sh.owner())
+	s.queue(o)
+	do(s, func(d D) {
+		old := *at
+		s.charge(sh.owner(), sh.usage(), -1)
+		*at = d
+		s.charge(sh.owner(), sh.usage(), +1)
+		if after != nil {
+			after(old, d)
+		}
+		s.declared(o.base().table)
+	}, d, *at)
+}
+
+// enter puts a value into a map, or removes the key if has is false, with the journal.
+func enter[K comparable, V any](s *State, m map[K]V, key K, v V, has bool) {
+	old, had := m[key]
+	s.undo = append(s.undo, func() { setKey(m, key, old, had) })
+	setKey(m, key, v, has)
+}
+
+// setKey puts a value into a map, or removes the key if has is false.
+func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
+	if has {
+		m[key] = v
+	} else {
+		delete(m, key)
+	}
 }

@@ -80,10 +80,7 @@ type holding struct {
 	fragment *fragment
 	table    *table
 	comment  string
-	chains   map[string]*chainShare
-	sets     map[string]*setShare
-	// objects is nil if there are none.
-	objects map[objectID]*objectShare
+	shares   map[objectID]share
 	// dormant says that the fragment wants the table dormant.
 	dormant bool
 }
@@ -91,9 +88,7 @@ type holding struct {
 // table is the merge in one table.
 type table struct {
 	id       nft.TableID
-	chains   map[string]*chain
-	sets     map[string]*set
-	objects  map[objectID]*object
+	parts    map[objectID]part
 	holdings []*holding
 	// kernel is true when the table is in the kernel as of the last Accept, and
 	// asleep when it is dormant there.
@@ -166,7 +161,7 @@ func (s *State) reset() {
 			n.dirty, n.origin = false, -1
 			o.clearChanges()
 			if !o.exists() && n.refs == 0 {
-				o.forget()
+				delete(t.parts, n.id)
 			}
 		}
 		clear(t.dirtyParts)
@@ -196,7 +191,7 @@ func (s *State) undoTo(mark int) {
 func (s *State) table(id nft.TableID) *table {
 	t, ok := s.tables[id]
 	if !ok {
-		t = &table{id: id, chains: map[string]*chain{}, sets: map[string]*set{}}
+		t = &table{id: id, parts: map[objectID]part{}}
 		s.tables[id] = t
 	}
 	s.markTable(t)
@@ -215,6 +210,16 @@ func assign[T any](s *State, at *T, v T) {
 	old := *at
 	*at = v
 	s.undo = append(s.undo, func() { *at = old })
+}
+
+// assignRecorded changes a value that a Record has, with the journal.
+func assignRecorded[T comparable](s *State, at *T, v T) {
+	if *at != v {
+		do(s, func(v T) {
+			*at = v
+			s.recordedAt++
+		}, v, *at)
+	}
 }
 
 // do makes a change: write sets the new value, and the old one to undo it.
@@ -305,14 +310,10 @@ func (s *State) hold(f *fragment, id nft.TableID) *holding {
 	}
 	t := s.table(id)
 	s.stamp(&t.origin)
-	h := newHolding(f, t)
+	h := &holding{fragment: f, table: t, shares: map[objectID]share{}}
 	s.writeHolding(h, true)
 	s.undo = append(s.undo, func() { s.writeHolding(h, false) })
 	return h
-}
-
-func newHolding(f *fragment, t *table) *holding {
-	return &holding{fragment: f, table: t, chains: map[string]*chainShare{}, sets: map[string]*setShare{}}
 }
 
 // release removes an empty holding.
@@ -336,15 +337,6 @@ func (s *State) writeHolding(h *holding, in bool) {
 	t.holdings = slices.Delete(t.holdings, i, i+1)
 }
 
-func (s *State) setTableComment(h *holding, comment string) {
-	if h.comment != comment {
-		do(s, func(comment string) {
-			h.comment = comment
-			s.recordedAt++
-		}, comment, h.comment)
-	}
-}
-
 // dormant reports whether a fragment wants the table dormant.
 func (t *table) dormant() bool {
 	return slices.ContainsFunc(t.holdings, func(h *holding) bool { return h.dormant })
@@ -357,8 +349,5 @@ func (s *State) setDormant(h *holding, dormant bool) {
 	}
 	s.markTable(h.table)
 	s.stamp(&h.table.origin)
-	do(s, func(dormant bool) {
-		h.dormant = dormant
-		s.recordedAt++
-	}, dormant, !dormant)
+	assignRecorded(s, &h.dormant, dormant)
 }

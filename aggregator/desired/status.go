@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -73,8 +74,9 @@ func (s *State) Awaited() (fragments, flows bool) {
 		}
 		fragments = true
 		for _, h := range f.tables {
-			for _, sh := range h.sets {
-				flows = flows || sh.conntrack
+			for _, sh := range h.shares {
+				sh, ok := sh.(*setShare)
+				flows = flows || ok && sh.conntrack
 			}
 		}
 	}
@@ -101,19 +103,14 @@ func (s *State) TakeShadowChanges() []Key {
 }
 
 func (f *fragment) status() Status {
-	st := Status{
+	return Status{
 		Key: f.key, Priority: f.priority, Lifetime: f.lifetime, Expires: f.expires, Session: f.session, Serial: f.serial, Adopted: f.adopted,
-		Rules: f.holds.Rules, Elements: f.holds.Elements, Shadowed: f.shadowed,
+		Chains: f.holds.Chains, Rules: f.holds.Rules, Sets: f.holds.Sets, Elements: f.holds.Elements, Objects: f.holds.Objects,
+		Shadowed: f.shadowed,
 	}
-	for _, h := range f.tables {
-		st.Chains += len(h.chains)
-		st.Sets += len(h.sets)
-		st.Objects += len(h.objects)
-	}
-	return st
 }
 
-// Content returns the content of a fragment, as the tables of a snapshot: by
+// Content// Content returns the content of a fragment, as the tables of a snapshot: by
 // table, objects by name, rules in order, elements in no order (see
 // [MergedSet.Elements]). Rules of an adopted fragment have a fingerprint and no
 // text.
@@ -125,28 +122,29 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 	var tables []TableUpdate
 	for _, h := range f.holdings() {
 		tu := TableUpdate{Table: h.table.id, Comment: h.comment, Dormant: h.dormant}
-		for _, id := range sortedObjects(h.objects) {
-			if d := h.objects[id].decl; d.object != nil {
-				tu.PutObjects = append(tu.PutObjects, d.object)
-			} else {
-				tu.PutFlowtables = append(tu.PutFlowtables, d.flowtable)
+		for _, id := range sortedObjects(h.shares) {
+			switch sh := h.shares[id].(type) {
+			case *objectShare:
+				if sh.decl.object != nil {
+					tu.PutObjects = append(tu.PutObjects, sh.decl.object)
+				} else {
+					tu.PutFlowtables = append(tu.PutFlowtables, sh.decl.flowtable)
+				}
+			case *chainShare:
+				c := Chain{Decl: sh.decl, Source: sh.source, Rules: make([]*compile.Rule, len(sh.rules))}
+				for i, r := range sh.rules {
+					c.Rules[i] = r.rule
+				}
+				tu.PutChains = append(tu.PutChains, c)
+			case *setShare:
+				p := Set{Decl: sh.decl, Source: sh.source, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]nftset.Element, 0, sh.elements.len())}
+				for _, e := range sh.elements.all() {
+					p.Elements = append(p.Elements, e)
+				}
+				tu.PutSets = append(tu.PutSets, p)
+			default:
+				panic(fmt.Sprintf("desired: share %T is unknown", sh))
 			}
-		}
-		for _, name := range sortedKeys(h.chains) {
-			sh := h.chains[name]
-			c := Chain{Decl: sh.decl, Source: sh.source, Rules: make([]*compile.Rule, len(sh.rules))}
-			for i, r := range sh.rules {
-				c.Rules[i] = r.rule
-			}
-			tu.PutChains = append(tu.PutChains, c)
-		}
-		for _, name := range sortedKeys(h.sets) {
-			sh := h.sets[name]
-			p := Set{Decl: sh.decl, Source: sh.source, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]nftset.Element, 0, sh.elements.len())}
-			for _, e := range sh.elements.all() {
-				p.Elements = append(p.Elements, e)
-			}
-			tu.PutSets = append(tu.PutSets, p)
 		}
 		tables = append(tables, tu)
 	}

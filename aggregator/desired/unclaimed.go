@@ -17,21 +17,22 @@ type Unclaimed struct {
 func (s *State) Unclaimed() []Unclaimed {
 	var all []Unclaimed
 	for _, h := range s.unclaimed.holdings() {
-		if len(h.chains) == 0 && len(h.sets) == 0 && len(h.objects) == 0 {
+		if len(h.shares) == 0 {
 			all = append(all, Unclaimed{Table: h.table.id})
 		}
-		for _, id := range sortedObjects(h.objects) {
-			all = append(all, Unclaimed{Table: h.table.id, Object: describeObject(id)})
-		}
-		for _, name := range sortedKeys(h.chains) {
-			all = append(all, Unclaimed{Table: h.table.id, Object: "chain " + name, Rules: len(h.chains[name].rules)})
-		}
-		for _, name := range sortedKeys(h.sets) {
-			sh := h.sets[name]
-			if sh.waiting || sh.passive && len(h.table.sets[name].shares) > 1 {
-				continue
+		for _, id := range sortedObjects(h.shares) {
+			o := h.table.parts[id]
+			u := Unclaimed{Table: h.table.id, Object: o.at().inTable()}
+			switch sh := h.shares[id].(type) {
+			case *chainShare:
+				u.Rules = len(sh.rules)
+			case *setShare:
+				if sh.waiting || sh.passive && len(o.fragments()) > 1 {
+					continue
+				}
+				u.Elements = sh.elements.len()
 			}
-			all = append(all, Unclaimed{Table: h.table.id, Object: "set " + name, Elements: sh.elements.len()})
+			all = append(all, u)
 		}
 	}
 	return all
@@ -45,9 +46,9 @@ func (s *State) DropUnclaimed() error {
 	return s.change(Key{}, func(a *apply) {
 		a.f = s.unclaimed
 		for _, h := range s.unclaimed.holdings() {
-			for o := range h.parts() {
-				if sh := h.sets[o.base().id.Name]; o.base().id.Kind != kindSet || !sh.waiting {
-					a.giveUp(h, o.base().id)
+			for id, sh := range h.shares {
+				if sh, ok := sh.(*setShare); !ok || !sh.waiting {
+					a.giveUp(h, id)
 				}
 			}
 			a.releaseUnclaimed(h.table)

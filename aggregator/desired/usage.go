@@ -4,7 +4,7 @@ import nftset "github.com/weft-proxy/weft/nft/set"
 
 // Usage is how much a publisher holds, all its fragments together.
 type Usage struct {
-	Fragments, Rules, Elements int
+	Fragments, Chains, Rules, Sets, Elements int
 	// Objects are named objects and flowtables.
 	Objects int
 	// Bytes are those of rule texts, packed elements, names and comments. An
@@ -14,7 +14,9 @@ type Usage struct {
 
 func (u *Usage) add(o Usage, by int) {
 	u.Fragments += by * o.Fragments
+	u.Chains += by * o.Chains
 	u.Rules += by * o.Rules
+	u.Sets += by * o.Sets
 	u.Objects += by * o.Objects
 	u.Elements += by * o.Elements
 	u.Bytes += by * o.Bytes
@@ -75,7 +77,7 @@ func (s *State) chargeElement(sh *setShare, id string, old nftset.Element, had b
 
 // usage returns the share's usage; bytes must be up to date.
 func (sh *setShare) usage() Usage {
-	return Usage{Elements: sh.elements.len(), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment)}
+	return Usage{Sets: 1, Elements: sh.elements.len(), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment)}
 }
 
 // weigh counts the bytes of a share that was made with its elements.
@@ -84,6 +86,7 @@ func (sh *setShare) weigh() { sh.bytes = sh.elements.bytes() }
 // usage returns the share's usage.
 func (sh *chainShare) usage() Usage {
 	u := rulesUsage(sh.rules)
+	u.Chains = 1
 	u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
 	return u
 }

@@ -18,16 +18,17 @@ func checkUsage(t tester, s *State) {
 		before := u
 		u.Fragments++
 		for _, h := range f.tables {
-			for id, sh := range h.objects {
+			for _, sh := range sharesOf[*objectShare](h) {
 				u.Objects++
-				u.Bytes += len(id.Name)
+				u.Bytes += len(sh.decl.id().Name)
 				if o := sh.decl.object; o != nil {
 					u.Bytes += len(definition(o)) + len(o.Comment)
 				} else {
 					u.Bytes += len(strings.Join(sh.decl.flowtable.Devices, ""))
 				}
 			}
-			for _, sh := range h.chains {
+			for _, sh := range sharesOf[*chainShare](h) {
+				u.Chains++
 				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
 				for _, r := range sh.rules {
 					u.Rules++
@@ -36,7 +37,8 @@ func checkUsage(t tester, s *State) {
 					}
 				}
 			}
-			for _, sh := range h.sets {
+			for _, sh := range sharesOf[*setShare](h) {
+				u.Sets++
 				u.Elements += sh.elements.len()
 				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
 				for _, e := range sh.elements.all() {
@@ -71,7 +73,7 @@ func TestApplyWithinCountsAllFragmentsOfAPublisher(t *testing.T) {
 	h.commit(
 		snapshot(policy, 0, in(ipWeft, addrSet("a", member("10.0.0.1"), member("10.0.0.2")), regular("c", rule("accept")))),
 		snapshot(Key{"somebody", "else"}, 0, in(ipWeft, addrSet("b", member("10.0.0.9")))))
-	if got, want := h.Usage(policy.Publisher), (Usage{Fragments: 1, Rules: 1, Elements: 2, Bytes: len("a") + 2*4 + len("c") + len("accept")}); got != want {
+	if got, want := h.Usage(policy.Publisher), (Usage{Fragments: 1, Chains: 1, Rules: 1, Sets: 1, Elements: 2, Bytes: len("a") + 2*4 + len("c") + len("accept")}); got != want {
 		t.Fatalf("usage %+v, want %+v", got, want)
 	}
 	before, state := h.Usage(policy.Publisher), stateText(h.State)
