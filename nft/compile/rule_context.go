@@ -3,6 +3,8 @@ package compile
 import (
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -160,7 +162,7 @@ func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selec
 
 // requireEther matches for packets that came in with an Ethernet header.
 func (r *ruleCompiler) requireEther(pos syntax.Pos) {
-	r.prependMatch(r.metaTerm("iiftype", pos), selector.ARPHRDEther)
+	r.prependMatch(r.metaTerm("iiftype", pos), unix.ARPHRD_ETHER)
 }
 
 // depend matches that a header carries another.

@@ -66,13 +66,13 @@ func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) {
 	case nft.FamilyInet:
 		switch {
 		case s.Addr == nil:
-			out.family = selector.NFProtoInet
+			out.family = unix.NFPROTO_INET
 		case given != 0:
 			out.family = given
 		case network == &selector.HeaderIP:
-			out.family = selector.NFProtoIPv4
+			out.family = unix.NFPROTO_IPV4
 		case network == &selector.HeaderIP6:
-			out.family = selector.NFProtoIPv6
+			out.family = unix.NFPROTO_IPV6
 		default:
 			fail(s.Pos, "%s: ip or ip6 must be given with an address in tables of family inet: write %s ip to or %s ip6 to", s.Kind, s.Kind, s.Kind)
 		}
@@ -93,7 +93,7 @@ func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) {
 		both = r.concatData(m) || both
 	}
 	if both {
-		if !isMap && out.family == selector.NFProtoIPv6 {
+		if !isMap && out.family == unix.NFPROTO_IPV6 {
 			fail(s.Addr.Position(), "%s: IPv6 address and port together come from a map only, nft(8) 1.0.6 aborts at others: write ADDRESS:PORT", s.Kind)
 		}
 		w = want{parts: []want{w, wantPort}}
@@ -144,7 +144,7 @@ func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *loo
 	if len(parts) != 2 || parts[0].Type != addr || parts[1].Type != wantPort.typ {
 		fail(m.Table.Position(), "datatype mismatch: %s wants a map to %s . inet_service, this one gives %s", s.Kind, addr.Name, strings.Join(t.table.set.Data.Names, " . "))
 	}
-	if out.family == selector.NFProtoIPv6 && t.table.set.DataInterval {
+	if out.family == unix.NFPROTO_IPV6 && t.table.set.DataInterval {
 		fail(m.Table.Position(), "%s: a map to ranges of IPv6 addresses and ports makes nft(8) 1.0.6 use the wrong registers, which the kernel refuses: write single ports, or a map of addresses followed by a port", s.Kind)
 	}
 	if !matchesTransport(t.key) {
@@ -195,7 +195,7 @@ func (r *ruleCompiler) checkTransport(pos syntax.Pos) {
 // carries reports whether a network protocol may be that of an address family. It is true
 // if the protocol is not known.
 func carries(network *selector.Header, family uint32) bool {
-	return (network != &selector.HeaderIP || family == selector.NFProtoIPv4) && (network != &selector.HeaderIP6 || family == selector.NFProtoIPv6)
+	return (network != &selector.HeaderIP || family == unix.NFPROTO_IPV4) && (network != &selector.HeaderIP6 || family == unix.NFPROTO_IPV6)
 }
 
 // natPort evaluates the port.
@@ -258,7 +258,7 @@ func (s *natStmt) loadRange(g *generator, t term) (low, high uint32) {
 // address, port and, if they are ranges, greatest address, greatest port.
 func (s *natStmt) spread(regs *natRegisters, ranges bool) {
 	slots := register(1)
-	if s.family == selector.NFProtoIPv6 {
+	if s.family == unix.NFPROTO_IPV6 {
 		slots = 4
 	}
 	at := slots

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/set"
@@ -128,7 +130,7 @@ func (r *ruleCompiler) learnMeta(key *selector.Key, num uint64) {
 	case "iiftype":
 		switch {
 		case r.ctx.family == nft.FamilyBridge:
-		case num == selector.ARPHRDEther:
+		case num == unix.ARPHRD_ETHER:
 			r.ctx.know(&selector.HeaderEther)
 		default:
 			r.ctx.knowAt(selector.LayerLink, &selector.HeaderUnknown)

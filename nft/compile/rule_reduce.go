@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/selector"
 )
@@ -68,7 +70,7 @@ func (r *ruleCompiler) saysNothing(key *selector.Key, num uint64) bool {
 	if key.Name != "protocol" {
 		return false
 	}
-	return r.ctx.family == nft.FamilyIP && num == selector.EtherIP || r.ctx.family == nft.FamilyIP6 && num == selector.EtherIP6
+	return r.ctx.family == nft.FamilyIP && num == unix.ETH_P_IP || r.ctx.family == nft.FamilyIP6 && num == unix.ETH_P_IPV6
 }
 
 // merge merges the comparisons at the given places and returns the places that

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
@@ -33,7 +35,7 @@ func (r *ruleCompiler) dup(s *syntax.Dup) {
 
 // wantAddr is the type of an address of a family.
 func wantAddr(family uint32) want {
-	if family == selector.NFProtoIPv6 {
+	if family == unix.NFPROTO_IPV6 {
 		return wantIP6
 	}
 	return wantIP
@@ -81,9 +83,9 @@ func (r *ruleCompiler) fwd(s *syntax.Fwd) {
 func familyNumber(name string) uint32 {
 	switch name {
 	case "ip":
-		return selector.NFProtoIPv4
+		return unix.NFPROTO_IPV4
 	case "ip6":
-		return selector.NFProtoIPv6
+		return unix.NFPROTO_IPV6
 	default:
 		return 0
 	}

@@ -33,11 +33,6 @@ const (
 
 // Attributes of bitwise (enum nft_bitwise_attributes).
 const (
-	nftaBitwiseSreg = 1
-	nftaBitwiseDreg = 2
-	nftaBitwiseLen  = 3
-	nftaBitwiseMask = 4
-	nftaBitwiseXor  = 5
 	nftaBitwiseOp   = 6
 	nftaBitwiseData = 7
 )
@@ -51,12 +46,12 @@ func (e *Bitwise) table(t *table) {
 	case BitwiseRshift:
 		t.format = "bitwise reg %[2]d = ( reg %[1]d >> 0x%08[7]x )"
 	}
-	t.add(nftaBitwiseSreg, &e.Source)
-	t.add(nftaBitwiseDreg, &e.Dest)
+	t.add(unix.NFTA_BITWISE_SREG, &e.Source)
+	t.add(unix.NFTA_BITWISE_DREG, &e.Dest)
 	t.add(nftaBitwiseOp, (*uint32)(&e.Op))
-	t.add(nftaBitwiseLen, &e.Len)
-	t.addIf(e.Op == BitwiseBool, nftaBitwiseMask, (*data)(&e.Mask), "")
-	t.addIf(e.Op == BitwiseBool, nftaBitwiseXor, (*data)(&e.Xor), "")
+	t.add(unix.NFTA_BITWISE_LEN, &e.Len)
+	t.addIf(e.Op == BitwiseBool, unix.NFTA_BITWISE_MASK, (*data)(&e.Mask), "")
+	t.addIf(e.Op == BitwiseBool, unix.NFTA_BITWISE_XOR, (*data)(&e.Xor), "")
 	t.addIf(e.Op != BitwiseBool, nftaBitwiseData, (*nativeData)(&e.Shift), "")
 }
 

@@ -3,6 +3,7 @@ package expr
 import (
 	"time"
 
+	google "github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,14 +27,12 @@ type Dynset struct {
 // Attributes and numbers that golang.org/x/sys does not have (enum
 // nft_dynset_attributes, nft_dynset_flags and nft_dynset_ops).
 const (
-	nftaDynsetExpressions = 10
-	nftDynsetFlagExpr     = 2
-	DynsetDelete          = 2
+	DynsetDelete = 2
 )
 
 // table implements Expr.
 func (e *Dynset) table(t *table) {
-	flags := uint32(nftDynsetFlagExpr)
+	flags := uint32(google.NFT_DYNSET_F_EXPR)
 	t.name, t.format = "dynset", "dynset %[3]s reg_key %[1]d set %[5]s"
 	t.add(unix.NFTA_DYNSET_SREG_KEY, &e.Key)
 	t.addIf(e.Data != 0, unix.NFTA_DYNSET_SREG_DATA, &e.Data, " sreg_data %d")
@@ -42,6 +41,6 @@ func (e *Dynset) table(t *table) {
 	t.add(unix.NFTA_DYNSET_SET_NAME, &e.SetName)
 	t.add(unix.NFTA_DYNSET_SET_ID, (*setID)(&e.SetID))
 	t.addIf(len(e.Exprs) == 1, unix.NFTA_DYNSET_EXPR, &e.Exprs, "%s")
-	t.addIf(len(e.Exprs) > 1, nftaDynsetExpressions, &e.Exprs, "%s")
+	t.addIf(len(e.Exprs) > 1, google.NFTA_DYNSET_EXPRESSIONS, &e.Exprs, "%s")
 	t.addIf(len(e.Exprs) > 1, unix.NFTA_DYNSET_FLAGS, &flags, "")
 }

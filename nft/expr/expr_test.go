@@ -24,7 +24,7 @@ func TestOwnExpressions(t *testing.T) {
 		{"bitwise", &Bitwise{Source: 1, Dest: 1, Len: 4, Mask: []byte{255, 0, 0, 0}, Xor: []byte{0, 0, 0, 1}}, &Bitwise{}, "bitwise reg 1 = ( reg 1 & 0x000000ff ) ^ 0x01000000"},
 		{"bitwise", &Bitwise{Source: 1, Dest: 9, Len: 4, Op: BitwiseLshift, Shift: 8}, &Bitwise{}, "bitwise reg 9 = ( reg 1 << 0x00000008 )"},
 		{"bitwise", &Bitwise{Source: 1, Dest: 1, Len: 1, Op: BitwiseRshift, Shift: 2}, &Bitwise{}, "bitwise reg 1 = ( reg 1 >> 0x00000002 )"},
-		{"ct", &CT{Key: selector.CTDstIP, Dest: 1, Direction: selector.DirectionReply}, &CT{}, "ct load dst_ip => reg 1 , dir reply"},
+		{"ct", &CT{Key: unix.NFT_CT_DST_IP, Dest: 1, Direction: selector.DirectionReply}, &CT{}, "ct load dst_ip => reg 1 , dir reply"},
 		{"ct", &CT{Key: 3, Source: 1}, &CT{}, "ct set mark with reg 1"},
 		{"socket", &Socket{Key: 3, Level: 2, Register: 9}, &Socket{}, "socket load cgroupv2 => reg 9"},
 		{"osf", &OSF{Register: 1, TTL: OSFTTLNoCheck, Version: true}, &OSF{}, "osf dreg 1"},

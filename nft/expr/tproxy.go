@@ -2,8 +2,7 @@ package expr
 
 import (
 	google "github.com/google/nftables/expr"
-
-	"github.com/weft-proxy/weft/nft/selector"
+	"golang.org/x/sys/unix"
 )
 
 // TProxy is the kernel's tproxy expression. google/nftables always marshals a
@@ -19,9 +18,9 @@ type TProxy struct {
 func (e *TProxy) table(t *table) {
 	t.name = "tproxy"
 	switch e.Family {
-	case selector.NFProtoIPv4:
+	case unix.NFPROTO_IPV4:
 		t.format = "tproxy ip"
-	case selector.NFProtoIPv6:
+	case unix.NFPROTO_IPV6:
 		t.format = "tproxy ip6"
 	}
 	t.add(google.NFTA_TPROXY_FAMILY, &e.Family)

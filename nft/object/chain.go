@@ -7,26 +7,19 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Numbers of hooks: enum nf_inet_hooks, nf_arp_hooks and nf_dev_hooks of
-// linux/netfilter*.h. The bridge family uses those of inet.
+// Numbers of hooks that golang.org/x/sys has no names for (linux/netfilter.h,
+// linux/netfilter_arp.h).
 const (
-	hookPrerouting  = 0
-	hookInput       = 1
-	hookForward     = 2
-	hookOutput      = 3
-	hookPostrouting = 4
 	hookInetIngress = 5
-
-	hookARPInput  = 0
-	hookARPOutput = 1
-
-	hookNetdevIngress = 0
-	hookNetdevEgress  = 1
+	hookARPInput    = 0
+	hookARPOutput   = 1
 )
 
 // hook is a place where a base chain can be attached.
@@ -45,27 +38,22 @@ const MaxDevice = datatype.IfNameSize - 1
 // hooksOf returns the hooks of a family; nil for a family without tables.
 func hooksOf(family nft.Family) []hook {
 	filter, nat, all := []string{"filter"}, []string{"filter", "nat"}, []string{"filter", "nat", "route"}
+	if family == nft.FamilyBridge {
+		nat, all = filter, filter
+	}
 	switch family {
-	case nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet:
+	case nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet, nft.FamilyBridge:
 		hooks := []hook{
-			{name: "prerouting", num: hookPrerouting, types: nat},
-			{name: "input", num: hookInput, types: nat},
-			{name: "forward", num: hookForward, types: filter},
-			{name: "output", num: hookOutput, types: all},
-			{name: "postrouting", num: hookPostrouting, types: nat},
+			{name: "prerouting", num: unix.NF_INET_PRE_ROUTING, types: nat},
+			{name: "input", num: unix.NF_INET_LOCAL_IN, types: nat},
+			{name: "forward", num: unix.NF_INET_FORWARD, types: filter},
+			{name: "output", num: unix.NF_INET_LOCAL_OUT, types: all},
+			{name: "postrouting", num: unix.NF_INET_POST_ROUTING, types: nat},
 		}
 		if family == nft.FamilyInet {
 			hooks = append(hooks, hook{name: "ingress", num: hookInetIngress, device: true, types: filter})
 		}
 		return hooks
-	case nft.FamilyBridge:
-		return []hook{
-			{name: "prerouting", num: hookPrerouting, types: filter},
-			{name: "input", num: hookInput, types: filter},
-			{name: "forward", num: hookForward, types: filter},
-			{name: "output", num: hookOutput, types: filter},
-			{name: "postrouting", num: hookPostrouting, types: filter},
-		}
 	case nft.FamilyARP:
 		return []hook{
 			{name: "input", num: hookARPInput, types: filter},
@@ -73,8 +61,8 @@ func hooksOf(family nft.Family) []hook {
 		}
 	case nft.FamilyNetdev:
 		return []hook{
-			{name: "ingress", num: hookNetdevIngress, device: true, types: filter},
-			{name: "egress", num: hookNetdevEgress, device: true, types: filter},
+			{name: "ingress", num: unix.NF_NETDEV_INGRESS, device: true, types: filter},
+			{name: "egress", num: unix.NF_NETDEV_EGRESS, device: true, types: filter},
 		}
 	default:
 		return nil

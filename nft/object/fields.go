@@ -12,52 +12,34 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// The attributes of objects that golang.org/x/sys does not have (enum
-// nft_ct_helper_attributes, nft_ct_timeout_attributes, nft_ct_expectation_attributes and
-// nft_secmark_attributes).
-const (
-	nftaCTHelperName     = 1
-	nftaCTHelperL3Proto  = 2
-	nftaCTHelperL4Proto  = 3
-	nftaCTTimeoutL3Proto = 1
-	nftaCTTimeoutL4Proto = 2
-	nftaCTTimeoutData    = 3
-	nftaCTExpectL3Proto  = 1
-	nftaCTExpectL4Proto  = 2
-	nftaCTExpectDPort    = 3
-	nftaCTExpectTimeout  = 4
-	nftaCTExpectSize     = 5
-	nftaSecMarkCtx       = 1
-)
-
 func helperFields(o *syntax.HelperBody) attr.Fields {
 	return attr.Fields{
-		attr.Always(nftaCTHelperName, (*attr.Unterminated)(&o.Type)),
-		attr.If(o.L3Proto != "", nftaCTHelperL3Proto, (*l3proto)(&o.L3Proto)),
-		attr.Always(nftaCTHelperL4Proto, (*l4proto)(&o.Protocol)),
+		attr.Always(unix.NFTA_CT_HELPER_NAME, (*attr.Unterminated)(&o.Type)),
+		attr.If(o.L3Proto != "", unix.NFTA_CT_HELPER_L3PROTO, (*l3proto)(&o.L3Proto)),
+		attr.Always(unix.NFTA_CT_HELPER_L4PROTO, (*l4proto)(&o.Protocol)),
 	}
 }
 
 func timeoutFields(o *syntax.TimeoutBody) attr.Fields {
 	return attr.Fields{
-		attr.If(o.L3Proto != "", nftaCTTimeoutL3Proto, (*l3proto)(&o.L3Proto)),
-		attr.Always(nftaCTTimeoutL4Proto, (*l4proto)(&o.Protocol)),
-		attr.Always(nftaCTTimeoutData, (*policy)(o)),
+		attr.If(o.L3Proto != "", google.NFTA_CT_TIMEOUT_L3PROTO, (*l3proto)(&o.L3Proto)),
+		attr.Always(google.NFTA_CT_TIMEOUT_L4PROTO, (*l4proto)(&o.Protocol)),
+		attr.Always(google.NFTA_CT_TIMEOUT_DATA, (*policy)(o)),
 	}
 }
 
 func expectationFields(o *syntax.ExpectationBody) attr.Fields {
 	return attr.Fields{
-		attr.If(o.L3Proto != "", nftaCTExpectL3Proto, (*l3proto)(&o.L3Proto)),
-		attr.Always(nftaCTExpectL4Proto, (*l4proto)(&o.Protocol)),
-		attr.Always(nftaCTExpectDPort, &o.DPort),
-		attr.Always(nftaCTExpectTimeout, (*nativeTime)(&o.Timeout)),
-		attr.Always(nftaCTExpectSize, &o.Size),
+		attr.If(o.L3Proto != "", google.NFTA_CT_EXPECT_L3PROTO, (*l3proto)(&o.L3Proto)),
+		attr.Always(google.NFTA_CT_EXPECT_L4PROTO, (*l4proto)(&o.Protocol)),
+		attr.Always(google.NFTA_CT_EXPECT_DPORT, &o.DPort),
+		attr.Always(google.NFTA_CT_EXPECT_TIMEOUT, (*nativeTime)(&o.Timeout)),
+		attr.Always(google.NFTA_CT_EXPECT_SIZE, &o.Size),
 	}
 }
 
 func secMarkFields(o *syntax.SecMarkBody) attr.Fields {
-	return attr.Fields{attr.Always(nftaSecMarkCtx, (*attr.Unterminated)(&o.Context))}
+	return attr.Fields{attr.Always(google.NFTA_SECMARK_CTX, (*attr.Unterminated)(&o.Context))}
 }
 
 func synProxyFields(o *syntax.SynProxyBody) attr.Fields {

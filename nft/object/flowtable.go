@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 )
@@ -41,7 +43,7 @@ func compileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	if err := datatype.CheckName(f.Name); err != nil {
 		return nil, err
 	}
-	out := &Flowtable{Name: f.Name, Hook: hookNetdevIngress, Devices: slices.Sorted(slices.Values(f.Devices))}
+	out := &Flowtable{Name: f.Name, Hook: unix.NF_NETDEV_INGRESS, Devices: slices.Sorted(slices.Values(f.Devices))}
 	switch {
 	case f.Hook == "" && f.Priority == "":
 	case f.Hook != "ingress":

@@ -15,15 +15,6 @@ const (
 	DirectionMust
 )
 
-// The ct keys that golang.org/x/sys has no names for (enum nft_ct_keys).
-const (
-	ctSrcIP  = 0x13
-	CTDstIP  = 0x14
-	ctSrcIP6 = 0x15
-	ctDstIP6 = 0x16
-	ctID     = 0x17
-)
-
 // CTKeys are the ct keys of nft 1.0.6. The types of saddr, daddr, proto-src and proto-dst
 // depend on what the rule has matched before: the table has no Type for the addresses, and
 // 0 Bits.
@@ -47,11 +38,11 @@ var CTKeys = Keys{
 	{Name: "zone", Key: unix.NFT_CT_ZONE, Type: datatype.Integer, Bits: 16, Order: datatype.HostEndian, Direction: directionMay, Settable: true},
 	{Name: "event", Key: unix.NFT_CT_EVENTMASK, Type: datatype.CTEvent, Bits: 32, Order: datatype.HostEndian, Settable: true, Unreadable: true},
 	{Name: "secmark", Key: unix.NFT_CT_SECMARK, Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian, Settable: true},
-	{Name: "id", Key: ctID, dump: "unknown", Type: datatype.Integer, Bits: 32, Order: datatype.BigEndian},
-	{Name: "ip saddr", Key: ctSrcIP, dump: "src_ip", Type: datatype.IPv4Addr, Bits: 32, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP},
-	{Name: "ip daddr", Key: CTDstIP, dump: "dst_ip", Type: datatype.IPv4Addr, Bits: 32, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP},
-	{Name: "ip6 saddr", Key: ctSrcIP6, dump: "src_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
-	{Name: "ip6 daddr", Key: ctDstIP6, dump: "dst_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
+	{Name: "id", Key: unix.NFT_CT_ID, dump: "unknown", Type: datatype.Integer, Bits: 32, Order: datatype.BigEndian},
+	{Name: "ip saddr", Key: unix.NFT_CT_SRC_IP, dump: "src_ip", Type: datatype.IPv4Addr, Bits: 32, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP},
+	{Name: "ip daddr", Key: unix.NFT_CT_DST_IP, dump: "dst_ip", Type: datatype.IPv4Addr, Bits: 32, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP},
+	{Name: "ip6 saddr", Key: unix.NFT_CT_SRC_IP6, dump: "src_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
+	{Name: "ip6 daddr", Key: unix.NFT_CT_DST_IP6, dump: "dst_ip6", Type: datatype.IPv6Addr, Bits: 128, Order: datatype.BigEndian, Direction: DirectionMust, Protocol: &HeaderIP6},
 }
 
 // Direction is a direction of a connection: enum ip_conntrack_dir plus one.

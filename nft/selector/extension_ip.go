@@ -1,14 +1,9 @@
 package selector
 
-import "github.com/weft-proxy/weft/nft/datatype"
+import (
+	"golang.org/x/sys/unix"
 
-// Protocol numbers of the IPv6 extension headers (linux/in6.h).
-const (
-	protoHopByHop    = 0
-	protoRouting     = 43
-	protoFragment    = 44
-	protoDestination = 60
-	protoMobility    = 135
+	"github.com/weft-proxy/weft/nft/datatype"
 )
 
 // nextHeader begins every extension header of IPv6.
@@ -21,25 +16,25 @@ var headerLength = ExtensionField{Name: "hdrlength", Index: 2, Type: datatype.In
 // types 0, 2 and 4 (segment routing) have names of their own for what follows
 // the common part; of type 2 nft 1.0.6 knows no field.
 var ipv6Extensions = [...]extension{
-	{Name: "hbh", Type: protoHopByHop, Desc: 1, Presence: nextHeader, Fields: []ExtensionField{nextHeader, headerLength}},
-	{Name: "rt", Type: protoRouting, Desc: 2, Presence: nextHeader, Fields: []ExtensionField{
+	{Name: "hbh", Type: unix.IPPROTO_HOPOPTS, Desc: 1, Presence: nextHeader, Fields: []ExtensionField{nextHeader, headerLength}},
+	{Name: "rt", Type: unix.IPPROTO_ROUTING, Desc: 2, Presence: nextHeader, Fields: []ExtensionField{
 		nextHeader, headerLength,
 		{Name: "type", Index: 3, Type: datatype.Integer, offset: 16, Bits: 8},
 		{Name: "seg-left", Index: 4, Type: datatype.Integer, offset: 24, Bits: 8},
 	}},
-	{Name: "rt0", Type: protoRouting, Desc: 3, Fields: []ExtensionField{
+	{Name: "rt0", Type: unix.IPPROTO_ROUTING, Desc: 3, Fields: []ExtensionField{
 		{Name: "addr[1]", Index: 2, Type: datatype.IPv6Addr, offset: 64, Bits: 128},
 		{Name: "addr[2]", Index: 3, Type: datatype.IPv6Addr, offset: 192, Bits: 128},
 	}},
-	{Name: "rt2", Type: protoRouting, Desc: 4},
-	{Name: "srh", Type: protoRouting, Desc: 5, Fields: []ExtensionField{
+	{Name: "rt2", Type: unix.IPPROTO_ROUTING, Desc: 4},
+	{Name: "srh", Type: unix.IPPROTO_ROUTING, Desc: 5, Fields: []ExtensionField{
 		{Name: "last-entry", Index: 1, Type: datatype.Integer, offset: 32, Bits: 8},
 		{Name: "flags", Index: 2, Type: datatype.Integer, offset: 40, Bits: 8},
 		{Name: "tag", Index: 3, Type: datatype.Integer, offset: 48, Bits: 16},
 		{Name: "sid[1]", Index: 4, Type: datatype.IPv6Addr, offset: 64, Bits: 128},
 		{Name: "sid[2]", Index: 5, Type: datatype.IPv6Addr, offset: 192, Bits: 128},
 	}},
-	{Name: "frag", Type: protoFragment, Desc: 6, Presence: nextHeader, Fields: []ExtensionField{
+	{Name: "frag", Type: unix.IPPROTO_FRAGMENT, Desc: 6, Presence: nextHeader, Fields: []ExtensionField{
 		nextHeader,
 		{Name: "reserved", Index: 2, Type: datatype.Integer, offset: 8, Bits: 8},
 		{Name: "frag-off", Index: 3, Type: datatype.Integer, offset: 16, Bits: 13},
@@ -47,8 +42,8 @@ var ipv6Extensions = [...]extension{
 		{Name: "more-fragments", Index: 5, Type: datatype.Integer, offset: 31, Bits: 1},
 		{Name: "id", Index: 6, Type: datatype.Integer, offset: 32, Bits: 32},
 	}},
-	{Name: "dst", Type: protoDestination, Desc: 7, Presence: nextHeader, Fields: []ExtensionField{nextHeader, headerLength}},
-	{Name: "mh", Type: protoMobility, Desc: 8, Presence: nextHeader, Fields: []ExtensionField{
+	{Name: "dst", Type: unix.IPPROTO_DSTOPTS, Desc: 7, Presence: nextHeader, Fields: []ExtensionField{nextHeader, headerLength}},
+	{Name: "mh", Type: unix.IPPROTO_MH, Desc: 8, Presence: nextHeader, Fields: []ExtensionField{
 		nextHeader, headerLength,
 		{Name: "type", Index: 3, Type: datatype.MHType, offset: 16, Bits: 8},
 		{Name: "reserved", Index: 4, Type: datatype.Integer, offset: 24, Bits: 8},

@@ -1,38 +1,24 @@
 package selector
 
-import "github.com/weft-proxy/weft/nft/datatype"
+import (
+	"golang.org/x/sys/unix"
 
-// Ethernet types (linux/if_ether.h). ARPHRDEther is the hardware type of Ethernet in ARP
-// (linux/if_arp.h).
-const (
-	EtherIP     = 0x0800
-	etherARP    = 0x0806
-	etherVLAN   = 0x8100
-	EtherIP6    = 0x86dd
-	etherQinQ   = 0x88a8
-	ARPHRDEther = 1
-)
-
-// nf_proto values (linux/netfilter.h), as untyped constants: nft.Family has a type.
-const (
-	NFProtoInet = 1
-	NFProtoIPv4 = 2
-	NFProtoIPv6 = 10
+	"github.com/weft-proxy/weft/nft/datatype"
 )
 
 // networks are the network protocols by nf_proto, etherNetworks what is in an
 // Ethernet frame.
 var (
 	networks = []upper{
-		{uint64(NFProtoIPv4), "ip"},
-		{uint64(NFProtoIPv6), "ip6"},
+		{uint64(unix.NFPROTO_IPV4), "ip"},
+		{uint64(unix.NFPROTO_IPV6), "ip6"},
 	}
 	etherNetworks = []upper{
-		{EtherIP, "ip"},
-		{etherARP, "arp"},
-		{EtherIP6, "ip6"},
-		{etherVLAN, "vlan"},
-		{etherQinQ, "vlan"},
+		{unix.ETH_P_IP, "ip"},
+		{unix.ETH_P_ARP, "arp"},
+		{unix.ETH_P_IPV6, "ip6"},
+		{unix.ETH_P_8021Q, "vlan"},
+		{unix.ETH_P_8021AD, "vlan"},
 	}
 )
 

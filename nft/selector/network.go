@@ -1,22 +1,26 @@
 package selector
 
-import "github.com/weft-proxy/weft/nft/datatype"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft/datatype"
+)
 
 // transports are the transport protocols. IPv4, IPv6 and a network layer that
 // is not known carry the same ones: ICMP in IPv6 and ICMPv6 in IPv4 are
 // possible when a rule matches the protocol number.
 var transports = []upper{
-	{protoTCP, "tcp"},
-	{protoUDP, "udp"},
-	{protoICMP, "icmp"},
-	{protoICMPv6, "icmpv6"},
-	{protoSCTP, "sctp"},
-	{protoIGMP, "igmp"},
-	{protoDCCP, "dccp"},
-	{protoESP, "esp"},
-	{protoAH, "ah"},
-	{protoComp, "comp"},
-	{protoUDPLite, "udplite"},
+	{unix.IPPROTO_TCP, "tcp"},
+	{unix.IPPROTO_UDP, "udp"},
+	{unix.IPPROTO_ICMP, "icmp"},
+	{unix.IPPROTO_ICMPV6, "icmpv6"},
+	{unix.IPPROTO_SCTP, "sctp"},
+	{unix.IPPROTO_IGMP, "igmp"},
+	{unix.IPPROTO_DCCP, "dccp"},
+	{unix.IPPROTO_ESP, "esp"},
+	{unix.IPPROTO_AH, "ah"},
+	{unix.IPPROTO_COMP, "comp"},
+	{unix.IPPROTO_UDPLITE, "udplite"},
 }
 
 // HeaderService stands for a network layer that is not known.

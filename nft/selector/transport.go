@@ -1,20 +1,9 @@
 package selector
 
-import "github.com/weft-proxy/weft/nft/datatype"
+import (
+	"golang.org/x/sys/unix"
 
-// The protocol numbers of linux/in.h and linux/in6.h.
-const (
-	protoICMP    = 1
-	protoIGMP    = 2
-	protoTCP     = 6
-	protoUDP     = 17
-	protoDCCP    = 33
-	protoESP     = 50
-	protoAH      = 51
-	protoICMPv6  = 58
-	protoComp    = 108
-	protoSCTP    = 132
-	protoUDPLite = 136
+	"github.com/weft-proxy/weft/nft/datatype"
 )
 
 var HeaderTCP = Header{
@@ -114,14 +103,14 @@ var headerComp = Header{
 // secured are the protocols behind AH and IPComp. They are of the same layer,
 // which nft 1.0.6 cannot stack above the link layer: it aborts.
 var secured = []upper{
-	{protoESP, "esp"},
-	{protoAH, "ah"},
-	{protoComp, "comp"},
-	{protoUDP, "udp"},
-	{protoUDPLite, "udplite"},
-	{protoTCP, "tcp"},
-	{protoDCCP, "dccp"},
-	{protoSCTP, "sctp"},
+	{unix.IPPROTO_ESP, "esp"},
+	{unix.IPPROTO_AH, "ah"},
+	{unix.IPPROTO_COMP, "comp"},
+	{unix.IPPROTO_UDP, "udp"},
+	{unix.IPPROTO_UDPLITE, "udplite"},
+	{unix.IPPROTO_TCP, "tcp"},
+	{unix.IPPROTO_DCCP, "dccp"},
+	{unix.IPPROTO_SCTP, "sctp"},
 }
 
 // HeaderIGMP has no dependencies between its fields.
