@@ -48,16 +48,15 @@ func describe(op Op, limit int) string {
 	case DeleteTable:
 		return "delete table " + o.Table.String()
 	case AddChain:
-		if o.Chain == nil {
-			return fmt.Sprintf("add chain %s (nil)", o.Table)
-		}
 		return declaration(o.Table, nft.Table{Chains: []nft.Chain{o.Chain.Declaration(o.Table.Family)}})
 	case DeleteChain:
 		return fmt.Sprintf("delete chain %s %s", o.Table, o.Name)
+	case flushChain:
+		return fmt.Sprintf("flush chain %s %s", o.Table, o.Name)
 	case AddRule:
 		return describeRule(o)
 	case DeleteRule:
-		return fmt.Sprintf("delete rule %s %s handle %d", o.Table, o.Chain, o.Handle.number())
+		return fmt.Sprintf("delete rule %s %s handle %d", o.Table, o.Chain, o.Handle.N)
 	case AddSet:
 		return describeSet(o)
 	case DeleteSet:
@@ -65,16 +64,10 @@ func describe(op Op, limit int) string {
 	case FlushSet:
 		return fmt.Sprintf("flush set %s %s", o.Table, o.Name)
 	case AddObject:
-		if o.Object == nil {
-			return fmt.Sprintf("add object %s (nil)", o.Table)
-		}
 		return declaration(o.Table, nft.Table{Objects: []nft.Object{o.Object.Declaration()}})
 	case DeleteObject:
 		return fmt.Sprintf("delete %s %s %s", o.Ref.Kind, o.Table, o.Ref.Name)
 	case AddFlowtable:
-		if o.Flowtable == nil {
-			return fmt.Sprintf("add flowtable %s (nil)", o.Table)
-		}
 		return declaration(o.Table, nft.Table{Flowtables: []nft.Flowtable{o.Flowtable.Declaration()}})
 	case DeleteFlowtable:
 		return fmt.Sprintf("delete flowtable %s %s", o.Table, o.Name)
@@ -114,9 +107,6 @@ func declaration(id nft.TableID, t nft.Table) string {
 
 // describeSet describes a set or map.
 func describeSet(o AddSet) string {
-	if o.Set == nil {
-		return fmt.Sprintf("add set %s (nil)", o.Table)
-	}
 	decl := o.Set.Declaration()
 	if o.Set.Map {
 		return declaration(o.Table, nft.Table{Maps: []nft.Map{nft.Map(decl)}})
@@ -133,21 +123,15 @@ func describeRule(o AddRule) string {
 	case o.After.N != 0:
 		place = fmt.Sprintf(" handle %d", o.After.N)
 	}
-	text := "(nil)"
-	if o.Rule != nil {
-		text = o.Rule.Text
-		if o.Rule.Comment != "" {
-			text += fmt.Sprintf(" comment %q", o.Rule.Comment)
-		}
+	text := o.Rule.Text
+	if o.Rule.Comment != "" {
+		text += fmt.Sprintf(" comment %q", o.Rule.Comment)
 	}
 	return fmt.Sprintf("%s rule %s %s%s %s", verb, o.Table, o.Chain, place, text)
 }
 
 // describeElements describes elements; to delete one, its key is enough.
 func describeElements(verb string, table nft.TableID, set *set.Set, elements []set.Element, limit int) string {
-	if set == nil {
-		return fmt.Sprintf("%s element %s (nil)", verb, table)
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s element %s %s {", verb, table, set.Name)
 	for i, e := range elements {

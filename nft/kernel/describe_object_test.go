@@ -17,12 +17,10 @@ func TestDescribeObjects(t *testing.T) {
 		{AddTable{Table: id, Comment: "c", Dormant: true}, `add table ip weft { comment "c"; flags dormant; }`},
 		{AddObject{Table: id, Object: quota}, `add quota ip weft q { comment "daily"; over 1 mbytes; }`},
 		{AddObject{Table: id, Object: &object.Object{Kind: nft.ObjectSynProxy, Name: "s"}}, "add synproxy ip weft s"},
-		{AddObject{Table: id}, "add object ip weft (nil)"},
 		{DeleteObject{Table: id, Ref: quota.Ref()}, "delete quota ip weft q"},
 		{AddFlowtable{Table: id, Flowtable: &object.Flowtable{Name: "f", Priority: -5}}, "add flowtable ip weft f { hook ingress priority -5; }"},
 		{AddFlowtable{Table: id, Flowtable: &object.Flowtable{Name: "f", Devices: []string{"a", "b"}, Flags: 3}},
 			`add flowtable ip weft f { hook ingress priority 0; devices = { "a", "b" }; counter; flags offload; }`},
-		{AddFlowtable{Table: id}, "add flowtable ip weft (nil)"},
 		{DeleteFlowtable{Table: id, Name: "f"}, "delete flowtable ip weft f"},
 		{AddChain{Table: nft.TableID{Family: nft.FamilyNetdev, Name: "n"}, Chain: &object.Chain{
 			Name: "c", Base: &object.Base{Type: "filter", Devices: object.NewDevices([]string{"b", "a"}), Offload: true},

@@ -45,11 +45,6 @@ func TestDescribe(t *testing.T) {
 		{AddElements{Table: id, Set: blocked, Elements: lease}, `add element ip weft blocked { 10.0.0.0/8 timeout 1m comment "why" }`},
 		{DeleteElements{Table: id, Set: blocked, Elements: lease}, "delete element ip weft blocked { 10.0.0.0/8 }"},
 		{AddElements{Table: id, Set: blocked, Elements: []set.Element{{}}}, "add element ip weft blocked { * }"},
-		{AddElements{Table: id}, "add element ip weft (nil)"},
-		{AddSet{Table: id}, "add set ip weft (nil)"},
-		{AddChain{Table: id}, "add chain ip weft (nil)"},
-		{AddRule{Table: id, Chain: "c"}, "insert rule ip weft c (nil)"},
-		{DeleteRule{Table: id, Chain: "c"}, "delete rule ip weft c handle 0"},
 	} {
 		if got := Describe(tt.op); got != tt.want {
 			t.Errorf("Describe = %s\n      want %s", got, tt.want)

@@ -15,9 +15,6 @@ import (
 // addRule appends a rule, after its anonymous sets. The rule refers to them by their
 // numbers in the batch.
 func (e *encoder) addRule(op AddRule) error {
-	if op.Rule == nil {
-		return errors.New("rule is nil")
-	}
 	base := e.ids
 	e.ids += uint32(len(op.Rule.Anonymous))
 	for i, set := range op.Rule.Anonymous {
@@ -105,9 +102,6 @@ func (e *encoder) position(op AddRule) (position, error) {
 
 // deleteRule appends the deletion of a rule.
 func (e *encoder) deleteRule(op DeleteRule) error {
-	if op.Handle == nil {
-		return errors.New("handle of the rule is nil")
-	}
 	ruleID, inBatch := e.rules[op.Handle]
 	if !inBatch && op.Handle.N == 0 {
 		return errors.New("the rule has no handle: it is neither committed nor earlier in the batch")

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -16,12 +15,6 @@ import (
 // unique in the batch, also for named sets. elements is the number of elements of an
 // anonymous set, and 0 for a named one.
 func (e *encoder) addSet(table nft.TableID, set *set.Set, id uint32, elements int) error {
-	if set == nil {
-		return errors.New("set is nil")
-	}
-	if err := checkName("set", set.Name); err != nil {
-		return err
-	}
 	size := cmp.Or(set.Size, uint32(elements))
 	e.open(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, table)
 	return e.fields(setFields(set, &id, &size))
@@ -40,9 +33,6 @@ type elementsOp struct {
 // changeElements appends elements in as many messages as the greatest length of an
 // attribute requires. On errors it returns the index of the element.
 func (e *encoder) changeElements(op elementsOp) (int, error) {
-	if op.set == nil {
-		return -1, errors.New("set is nil")
-	}
 	if op.setID == 0 {
 		e.elements += len(op.elements)
 	}

@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"errors"
-	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -12,9 +10,6 @@ import (
 
 // addTable appends a new table, or a change of an existing one.
 func (e *encoder) addTable(op AddTable) error {
-	if err := checkName("table", op.Table.Name); err != nil {
-		return err
-	}
 	userData, err := userdata.Table(op.Comment)
 	if err != nil {
 		return err
@@ -60,12 +55,6 @@ func (e *encoder) deleteTable(id nft.TableID) {
 
 // addChain appends a new chain, or a change of an existing base chain.
 func (e *encoder) addChain(op AddChain) error {
-	if op.Chain == nil {
-		return errors.New("chain is nil")
-	}
-	if err := checkName("chain", op.Chain.Name); err != nil {
-		return err
-	}
 	base := op.Chain.Base
 	flags := uint16(unix.NLM_F_CREATE)
 	if base == nil {
@@ -85,41 +74,4 @@ func (e *encoder) addChain(op AddChain) error {
 		}
 	}
 	return nil
-}
-
-// addObject appends a named object.
-func (e *encoder) addObject(op AddObject) error {
-	o := op.Object
-	if o == nil {
-		return errors.New("object is nil")
-	}
-	if err := checkName(string(o.Kind), o.Name); err != nil {
-		return err
-	}
-	e.open(unix.NFT_MSG_NEWOBJ, unix.NLM_F_CREATE|unix.NLM_F_EXCL, op.Table)
-	return e.fields(objectFields(o))
-}
-
-// deleteObject appends the deletion of an object.
-func (e *encoder) deleteObject(op DeleteObject) error {
-	typ := op.Ref.Type()
-	if typ == 0 {
-		return fmt.Errorf("unknown kind of object %q", op.Ref.Kind)
-	}
-	e.remove(unix.NFT_MSG_DELOBJ, op.Table, unix.NFTA_OBJ_NAME, op.Ref.Name)
-	e.uint32(unix.NFTA_OBJ_TYPE, typ)
-	return nil
-}
-
-// addFlowtable appends a flowtable.
-func (e *encoder) addFlowtable(op AddFlowtable) error {
-	f := op.Flowtable
-	if f == nil {
-		return errors.New("flowtable is nil")
-	}
-	if err := checkName("flowtable", f.Name); err != nil {
-		return err
-	}
-	e.open(unix.NFT_MSG_NEWFLOWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, op.Table)
-	return e.fields(flowtableFields(f))
 }

@@ -2,17 +2,14 @@ package kernel
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
-	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -252,6 +249,9 @@ func (e *encoder) encode(op Op) (element int, err error) {
 	case DeleteChain:
 		e.remove(unix.NFT_MSG_DELCHAIN, op.Table, unix.NFTA_CHAIN_NAME, op.Name)
 		delete(e.tails, chainID{op.Table, op.Name})
+	case flushChain:
+		// Without a handle the kernel removes all rules of the chain.
+		e.remove(unix.NFT_MSG_DELRULE, op.Table, unix.NFTA_RULE_CHAIN, op.Name)
 	case AddRule:
 		return -1, e.addRule(op)
 	case DeleteRule:
@@ -264,11 +264,14 @@ func (e *encoder) encode(op Op) (element int, err error) {
 	case FlushSet:
 		e.remove(unix.NFT_MSG_DELSETELEM, op.Table, unix.NFTA_SET_ELEM_LIST_SET, op.Name)
 	case AddObject:
-		return -1, e.addObject(op)
+		e.open(unix.NFT_MSG_NEWOBJ, unix.NLM_F_CREATE|unix.NLM_F_EXCL, op.Table)
+		return -1, e.fields(objectFields(op.Object))
 	case DeleteObject:
-		return -1, e.deleteObject(op)
+		e.remove(unix.NFT_MSG_DELOBJ, op.Table, unix.NFTA_OBJ_NAME, op.Ref.Name)
+		e.uint32(unix.NFTA_OBJ_TYPE, op.Ref.Type())
 	case AddFlowtable:
-		return -1, e.addFlowtable(op)
+		e.open(unix.NFT_MSG_NEWFLOWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, op.Table)
+		return -1, e.fields(flowtableFields(op.Flowtable))
 	case DeleteFlowtable:
 		e.remove(unix.NFT_MSG_DELFLOWTABLE, op.Table, nftaFlowtableName, op.Name)
 	case AddElements:
@@ -283,9 +286,6 @@ func (e *encoder) encode(op Op) (element int, err error) {
 
 // checkTable rejects ops on tables that do not belong to the connection.
 func (e *encoder) checkTable(op Op) error {
-	if op == nil {
-		return errors.New("op is nil")
-	}
 	if _, isAdd := op.(AddTable); isAdd || e.own == nil {
 		return nil
 	}
@@ -313,12 +313,4 @@ func (e *encoder) setTable(id nft.TableID, t tableChange) {
 		e.tables = map[nft.TableID]tableChange{}
 	}
 	e.tables[id] = t
-}
-
-// checkName rejects names that the kernel would truncate.
-func checkName(object, name string) error {
-	if name == "" || len(name) > datatype.MaxName || strings.IndexByte(name, 0) >= 0 {
-		return fmt.Errorf("name %.40q of the %s: want 1 to %d bytes without NUL", name, object, datatype.MaxName)
-	}
-	return nil
 }

@@ -146,48 +146,43 @@ func (c *Conn) RemoveForeign(removals ...Removal) error {
 			return fmt.Errorf("remove from table %s: %w", r.Table, ErrOurs)
 		}
 	}
-	e := &encoder{features: c.features, seq: c.seq}
-	e.beginBatch()
-	// objects are the names of what each message removes.
-	var objects []string
+	var ops []Op
 	for _, r := range removals {
-		objects = e.removal(r, objects)
+		ops = append(ops, r.ops()...)
 	}
-	e.endBatch()
+	e := &encoder{features: c.features, seq: c.seq}
+	if err := e.batch(ops); err != nil {
+		return err
+	}
 	result, err := c.send(e)
-	if err != nil {
-		return fmt.Errorf("remove rules of other programs: %w", err)
+	if err == nil {
+		err = c.rejection(e, result, ops)
 	}
-	if len(result.failures) == 0 {
-		return nil
-	}
-	first := result.failures[0]
-	// The first message is the begin of the batch, which removes nothing.
-	if i := first.message - 1; i >= 0 && i < len(objects) {
-		return fmt.Errorf("remove %s: %w", objects[i], first.errno)
-	}
-	return fmt.Errorf("remove rules of other programs: %w", first.errno)
+	return withContext("remove rules of other programs", err)
 }
 
-// removal appends the messages of one table, and the names of the objects.
-func (e *encoder) removal(r Removal, objects []string) []string {
+// ops returns the operations of a removal.
+func (r *Removal) ops() []Op {
 	if r.Whole {
-		e.open(unix.NFT_MSG_DELTABLE, 0, r.Table)
-		return append(objects, "table "+r.Table.String())
+		return []Op{DeleteTable{r.Table}}
 	}
+	var ops []Op
 	for _, rule := range r.Rules {
-		e.remove(unix.NFT_MSG_DELRULE, r.Table, unix.NFTA_RULE_CHAIN, rule.Chain)
-		e.uint64(unix.NFTA_RULE_HANDLE, rule.Handle)
-		objects = append(objects, fmt.Sprintf("rule %d of chain %s %s", rule.Handle, r.Table, rule.Chain))
+		ops = append(ops, DeleteRule{r.Table, rule.Chain, &Handle{N: rule.Handle}})
 	}
 	for _, chain := range r.Flush {
-		// Without a handle the kernel removes all rules of the chain.
-		e.remove(unix.NFT_MSG_DELRULE, r.Table, unix.NFTA_RULE_CHAIN, chain)
-		objects = append(objects, fmt.Sprintf("rules of chain %s %s", r.Table, chain))
+		ops = append(ops, flushChain{r.Table, chain})
 	}
 	for _, chain := range r.Chains {
-		e.remove(unix.NFT_MSG_DELCHAIN, r.Table, unix.NFTA_CHAIN_NAME, chain)
-		objects = append(objects, fmt.Sprintf("chain %s %s", r.Table, chain))
+		ops = append(ops, DeleteChain{r.Table, chain})
 	}
-	return objects
+	return ops
 }
+
+// flushChain removes all rules of a chain.
+type flushChain struct {
+	Table nft.TableID
+	Name  string
+}
+
+func (o flushChain) table() nft.TableID { return o.Table }

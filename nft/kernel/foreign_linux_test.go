@@ -72,7 +72,7 @@ func TestRemoveForeign(t *testing.T) {
 	id := nft.TableID{Family: nft.FamilyIP, Name: "nat"}
 	before := ns.ListRuleset(t)
 	err := c.RemoveForeign(Removal{Table: id, Flush: []string{"b"}, Chains: []string{"b"}})
-	if !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "remove chain ip nat b") {
+	if !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "delete chain ip nat b") {
 		t.Errorf("chain in use: %v, want EBUSY that names it", err)
 	}
 	if after := ns.ListRuleset(t); after != before {

@@ -70,14 +70,6 @@ type Handle struct {
 	N uint64
 }
 
-// number returns the handle, 0 if there is none.
-func (h *Handle) number() uint64 {
-	if h == nil {
-		return 0
-	}
-	return h.N
-}
-
 // AddSet creates a set or map. It has no effect if an equal one exists.
 type AddSet struct {
 	Table nft.TableID
