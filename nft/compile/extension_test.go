@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -14,6 +13,7 @@ import (
 // TestRawOptionSet leaves out the type of a raw option: nft 1.0.6 stores one
 // that it aborts on when it lists the set.
 func TestRawOptionSet(t *testing.T) {
+	const keyTypeOf = 3 // NFTNL_UDATA_SET_KEY_TYPEOF
 	for text, stored := range map[string]bool{
 		"tcp option @2,24,8 { 1, 2 }": false, "tcp option @200,16,16 { 1, 2 }": false, "tcp option @2,16,16 { 1, 2 }": true,
 	} {
@@ -21,7 +21,7 @@ func TestRawOptionSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := userdata.FindRecord(r.Anonymous[0].Set.UserData, set.UdataSetKeyTypeOf); ok != stored {
+		if _, ok := userdata.FindRecord(r.Anonymous[0].Set.UserData, keyTypeOf); ok != stored {
 			t.Errorf("%s: the type is stored: %v, want %v", text, ok, stored)
 		}
 	}

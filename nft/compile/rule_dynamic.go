@@ -3,7 +3,6 @@ package compile
 import (
 	"time"
 
-	"github.com/weft-proxy/weft/nft/userdata"
 
 	"golang.org/x/sys/unix"
 
@@ -156,7 +155,7 @@ func (r *ruleCompiler) meter(s *syntax.Meter) {
 	declared.Key, err = set.NewType(parts)
 	checkAt(e.Key.Position(), err)
 	out.exprs = dynamicExprs(declared, e.Stmts)
-	declared.UserData = userdata.AppendUint32(nil, set.UdataSetKeyOrder, uint32(set.OrderOf(parts)))
+	declared.SetUserData(set.TypeOf{Order: set.OrderOf(parts)}, set.TypeOf{})
 	r.out.Anonymous = append(r.out.Anonymous, set.Anonymous{Set: declared})
 	out.id = uint32(len(r.out.Anonymous))
 	r.add(out)

@@ -281,7 +281,7 @@ func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) *s
 	}
 	elems, err = finishElements(s, elems)
 	checkAt(spec.pos, err)
-	s.UserData = spec.userData(s)
+	spec.userData(s)
 	r.out.Anonymous = append(r.out.Anonymous, set.Anonymous{Set: s, Elements: elems})
 	return &setTerm{termInfo: termInfo{pos: spec.pos}, set: s, id: uint32(len(r.out.Anonymous))}
 }
@@ -298,40 +298,23 @@ func (spec *anonymousSpec) dataType() (set.Type, error) {
 	return t, err
 }
 
-// userData encodes what nft 1.0.6 stores of an anonymous set: of the key's
+// userData stores in s what nft 1.0.6 stores of an anonymous set: of the key's
 // expressions those that it can store, up to the first that it cannot, and of
 // a map's single key and of its data none.
-func (spec *anonymousSpec) userData(s *set.Set) []byte {
+func (spec *anonymousSpec) userData(s *set.Set) {
 	parts := spec.parts()
-	order := set.OrderOf(parts)
+	key, data := set.TypeOf{Order: set.OrderOf(parts)}, set.TypeOf{Order: spec.dataOrder()}
 	if spec.swapped {
-		order = datatype.HostEndian
+		key.Order = datatype.HostEndian
 	}
-	b := userdata.AppendUint32(nil, set.UdataSetKeyOrder, uint32(order))
-	if spec.object != "" {
-		// nft has no expression of the key here.
-		return set.AppendDataInterval(b, false)
-	}
-	if spec.isMap {
-		b = userdata.AppendUint32(b, set.UdataSetDataOrder, uint32(spec.dataOrder()))
-	}
-	if s.AutoMerge {
-		b = userdata.AppendUint32(b, set.UdataSetMerge, 1)
-	}
-	exprs := spec.typeOf()
-	switch {
-	case len(parts) > 1:
-		b = set.AppendTypeOf(b, set.UdataSetKeyTypeOf, exprs, len(parts))
-	case !spec.isMap && len(exprs) == 1:
-		b = set.AppendTypeOf(b, set.UdataSetKeyTypeOf, exprs, 1)
+	// nft has no expression of the key of a map of objects.
+	if !spec.isMap || len(parts) > 1 && spec.object == "" {
+		key.Exprs, key.Parts = spec.typeOf(), len(parts)
 	}
 	if spec.verdict {
-		b = set.AppendTypeOfVerdict(b)
+		data = set.VerdictTypeOf
 	}
-	if spec.isMap {
-		b = set.AppendDataInterval(b, spec.dataInterval)
-	}
-	return b
+	s.SetUserData(key, data)
 }
 
 // typeOf returns how nft stores the expressions of the key.

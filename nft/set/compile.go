@@ -106,7 +106,7 @@ func compileSet(s *nft.Set, isMap bool) (*Set, error) {
 	if len(out.Stateful) > 1 {
 		out.Flags |= FlagExpr
 	}
-	out.UserData = decl.userData(out)
+	decl.userData(out)
 	if len(out.UserData) > userdata.Max {
 		return nil, fmt.Errorf("%s %q and the comment take %d bytes in the kernel: at most %d are possible; shorten the comment or use type in place of typeof", decl.word, decl.text, len(out.UserData), userdata.Max)
 	}

@@ -15,14 +15,8 @@ import (
 func (s *Set) Complete() {
 	s.Map = s.Flags&(FlagMap|FlagObject) != 0
 	s.Verdict = s.Map && s.Data.ID == VerdictType
-	if value, ok := userdata.FindRecord(s.UserData, UdataSetMerge); ok {
-		n, _ := userdata.ParseUint32(value)
-		s.AutoMerge = n != 0
-	}
-	if value, ok := userdata.FindRecord(s.UserData, udataSetDataInterval); ok {
-		n, _ := userdata.ParseUint32(value)
-		s.DataInterval = n != 0
-	}
+	s.AutoMerge = findUint32(s.UserData, udataSetMerge) != 0
+	s.DataInterval = findUint32(s.UserData, udataSetDataInterval) != 0
 	if value, ok := userdata.FindRecord(s.UserData, udataSetComment); ok {
 		s.Comment, _ = userdata.ParseString(value)
 	}
@@ -73,7 +67,7 @@ func (s *Set) keyParts() ([]Part, error) {
 	if s.Key.parts != nil {
 		return s.Key.parts, nil
 	}
-	return s.Key.partsOf(int(s.Key.Len), typeOfParts(s.UserData, UdataSetKeyTypeOf))
+	return s.Key.partsOf(int(s.Key.Len), typeOfParts(s.UserData, udataSetKeyTypeOf))
 }
 
 // dataParts are the parts of a map's data.

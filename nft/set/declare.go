@@ -14,10 +14,10 @@ import (
 // Records of a set's userdata (enum nftnl_udata_set_types) and of a typeof
 // expression in it (enum nftnl_udata_set_typeof_types).
 const (
-	UdataSetKeyOrder     = 0
-	UdataSetDataOrder    = 1
-	UdataSetMerge        = 2
-	UdataSetKeyTypeOf    = 3
+	udataSetKeyOrder     = 0
+	udataSetDataOrder    = 1
+	udataSetMerge        = 2
+	udataSetKeyTypeOf    = 3
 	udataSetDataTypeOf   = 4
 	udataSetDataInterval = 6
 	udataSetComment      = 7
@@ -107,44 +107,51 @@ func parseTypeList(text string) ([]Part, error) {
 	return parts, nil
 }
 
-// userData encodes what makes nft print the declaration as it was written, in
-// the order of nft 1.0.6 (mnl_nft_set_add).
-func (d *declaration) userData(s *Set) []byte {
-	b := userdata.AppendUint32(nil, UdataSetKeyOrder, uint32(OrderOf(d.key)))
-	if d.isMap && d.object == "" {
-		b = userdata.AppendUint32(b, UdataSetDataOrder, uint32(OrderOf(d.data)))
+// userData stores the declaration in s.
+func (d *declaration) userData(s *Set) {
+	data := TypeOf{OrderOf(d.data), d.dataExprs, len(d.data)}
+	if d.verdict && d.word == "typeof" {
+		data = VerdictTypeOf
+	}
+	s.SetUserData(TypeOf{OrderOf(d.key), d.keyExprs, len(d.key)}, data)
+}
+
+// TypeOf is what nft stores of the type of a key or of a map's data.
+type TypeOf struct {
+	Order datatype.Order
+	// Exprs are the expressions of a typeof declaration, of as many of its parts as nft can
+	// store.
+	Exprs []TypeOfExpr
+	// Parts is the number of parts of the type; 0 if nft stores only Order.
+	Parts int
+}
+
+// VerdictTypeOf is the data of a verdict map in a typeof declaration.
+var VerdictTypeOf = TypeOf{Exprs: []TypeOfExpr{{expr: exprVerdict}}, Parts: 1}
+
+// SetUserData sets UserData to what makes nft print the declaration as it was written, in
+// the order of nft 1.0.6 (mnl_nft_set_add). The other fields of s must be complete.
+func (s *Set) SetUserData(key, data TypeOf) {
+	b := userdata.AppendUint32(nil, udataSetKeyOrder, uint32(key.Order))
+	if s.Map && s.Object == "" {
+		b = userdata.AppendUint32(b, udataSetDataOrder, uint32(data.Order))
 	}
 	if s.AutoMerge {
-		b = userdata.AppendUint32(b, UdataSetMerge, 1)
+		b = userdata.AppendUint32(b, udataSetMerge, 1)
 	}
-	b = AppendTypeOf(b, UdataSetKeyTypeOf, d.keyExprs, len(d.key))
-	switch {
-	case d.verdict && d.word == "typeof":
-		b = AppendTypeOfVerdict(b)
-	case d.isMap:
-		b = AppendTypeOf(b, udataSetDataTypeOf, d.dataExprs, len(d.data))
-	}
-	if d.isMap {
-		b = AppendDataInterval(b, d.interval)
+	b = key.append(b, udataSetKeyTypeOf)
+	b = data.append(b, udataSetDataTypeOf)
+	if s.Map {
+		interval := uint32(0)
+		if s.DataInterval {
+			interval = 1
+		}
+		b = userdata.AppendUint32(b, udataSetDataInterval, interval)
 	}
 	if s.Comment != "" {
 		b = userdata.AppendString(b, udataSetComment, s.Comment)
 	}
-	return b
-}
-
-// AppendTypeOfVerdict appends the data of a verdict map in a typeof declaration.
-func AppendTypeOfVerdict(b []byte) []byte {
-	b = userdata.AppendUint32(append(b, udataSetDataTypeOf, 8), udataTypeOfExpr, exprVerdict)
-	return append(b, udataTypeOfData, 0)
-}
-
-// AppendDataInterval appends whether the data of a map are ranges.
-func AppendDataInterval(b []byte, interval bool) []byte {
-	if interval {
-		return userdata.AppendUint32(b, udataSetDataInterval, 1)
-	}
-	return userdata.AppendUint32(b, udataSetDataInterval, 0)
+	s.UserData = b
 }
 
 // OrderOf returns the byte order that nft stores: that of a single part, NoOrder for
@@ -156,18 +163,17 @@ func OrderOf(parts []Part) datatype.Order {
 	return parts[0].Order
 }
 
-// AppendTypeOf appends the expressions of a typeof declaration as record UdataSetKeyTypeOf
-// or that of the data; n is the number of parts of the type. For a "type" declaration,
-// which has no expressions, nft stores only that it is a concatenation.
-func AppendTypeOf(b []byte, record byte, exprs []TypeOfExpr, n int) []byte {
+// append appends the expressions as a record. For a "type" declaration, which has no
+// expressions, nft stores only that it is a concatenation.
+func (t *TypeOf) append(b []byte, record byte) []byte {
 	switch {
-	case n == 1 && len(exprs) == 1:
-		return appendNested(b, record, exprs[0].append)
-	case n > 1:
+	case t.Parts == 1 && len(t.Exprs) == 1:
+		return appendNested(b, record, t.Exprs[0].append)
+	case t.Parts > 1:
 		return appendNested(b, record, func(b []byte) []byte {
 			b = userdata.AppendUint32(b, udataTypeOfExpr, exprConcat)
 			return appendNested(b, udataTypeOfData, func(b []byte) []byte {
-				for i, e := range exprs {
+				for i, e := range t.Exprs {
 					b = appendNested(b, byte(i), e.append)
 				}
 				return b

@@ -43,7 +43,7 @@ func TestExtensionTypes(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		parts, want := typeOfParts(s.UserData, UdataSetKeyTypeOf), s.Key.parts
+		parts, want := typeOfParts(s.UserData, udataSetKeyTypeOf), s.Key.parts
 		if len(parts) != 1 || parts[0] != want[0] {
 			t.Errorf("%s: reads back as %+v, want %+v", text, parts, want)
 		}

@@ -55,13 +55,16 @@ func parseTypeOfExpr(b []byte) (expr uint32, data []byte, ok bool) {
 	return expr, data, ok
 }
 
+// findUint32 returns the number in a record; 0 if there is none.
+func findUint32(b []byte, record byte) uint32 {
+	value, _ := userdata.FindRecord(b, record)
+	n, _ := userdata.ParseUint32(value)
+	return n
+}
+
 // parseTypeOfPart is the inverse of typeOfSelector.
 func parseTypeOfPart(expr uint32, data []byte) (Part, bool) {
-	attr := func(typ byte) uint32 {
-		value, _ := userdata.FindRecord(data, typ)
-		n, _ := userdata.ParseUint32(value)
-		return n
-	}
+	attr := func(typ byte) uint32 { return findUint32(data, typ) }
 	switch expr {
 	case exprPayload:
 		if attr(0) == 0 {
