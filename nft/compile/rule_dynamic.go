@@ -3,7 +3,6 @@ package compile
 import (
 	"time"
 
-
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/expr"

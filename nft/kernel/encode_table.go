@@ -1,7 +1,6 @@
 package kernel
 
 import (
-
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
