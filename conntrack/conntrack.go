@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mdlayher/netlink"
+	route "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,7 +48,7 @@ type Conn struct {
 	mu           sync.Mutex
 	dump, delete *netlink.Conn
 	// route lists the addresses of the namespace.
-	route *netlink.Conn
+	route *route.Handle
 	// reply is true if the kernel can filter by the source of replies.
 	reply bool
 	// passes counts requested dumps, read counts received entries.
@@ -75,7 +76,7 @@ func (c *Conn) open() (err error) {
 	if c.delete, err = netlink.Dial(unix.NETLINK_NETFILTER, nil); err != nil {
 		return err
 	}
-	if c.route, err = netlink.Dial(unix.NETLINK_ROUTE, nil); err != nil {
+	if c.route, err = route.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return fmt.Errorf("open route socket: %w", err)
 	}
 	if err := c.probe(); err != nil {
@@ -90,10 +91,13 @@ func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
-	for _, sock := range []*netlink.Conn{c.dump, c.delete, c.route} {
+	for _, sock := range []*netlink.Conn{c.dump, c.delete} {
 		if sock != nil {
 			errs = append(errs, sock.Close())
 		}
+	}
+	if c.route != nil {
+		c.route.Close()
 	}
 	return errors.Join(errs...)
 }

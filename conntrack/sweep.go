@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"slices"
 
 	"github.com/mdlayher/netlink"
+	route "github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -127,41 +127,18 @@ func loaded() bool {
 // localAddrs returns the addresses of the namespace's interfaces. net.InterfaceAddrs
 // would return those of the calling thread's namespace.
 func (c *Conn) localAddrs() (map[netip.Addr]struct{}, error) {
-	req := netlink.Message{
-		Header: netlink.Header{Type: unix.RTM_GETADDR, Flags: netlink.Request | netlink.Dump},
-		Data:   make([]byte, unix.SizeofIfAddrmsg), // of any family
+	list, err := c.route.AddrList(nil, route.FAMILY_ALL)
+	for i := 1; i < maxInterrupts && errors.Is(err, route.ErrDumpInterrupted); i++ {
+		list, err = c.route.AddrList(nil, route.FAMILY_ALL)
 	}
-	var msgs []netlink.Message
-	for range maxInterrupts {
-		var err error
-		if msgs, err = c.route.Execute(req); err != nil {
-			return nil, err
-		}
-		if !slices.ContainsFunc(msgs, func(m netlink.Message) bool { return m.Header.Flags&netlink.DumpInterrupted != 0 }) {
-			break
-		}
+	if err != nil && !errors.Is(err, route.ErrDumpInterrupted) {
+		return nil, err
 	}
-	out := make(map[netip.Addr]struct{}, len(msgs))
-	for _, msg := range msgs {
-		if addr, ok := decodeAddr(msg.Data); ok {
+	out := make(map[netip.Addr]struct{}, len(list))
+	for _, a := range list {
+		if addr, ok := netip.AddrFromSlice(a.IP); ok {
 			out[normalize(addr)] = struct{}{}
 		}
 	}
 	return out, nil
-}
-
-// decodeAddr returns the local address in an RTM_NEWADDR. On a point-to-point link
-// IFA_ADDRESS is the address of the peer and IFA_LOCAL the local one.
-func decodeAddr(msg []byte) (addr netip.Addr, ok bool) {
-	for attrs := msg[min(unix.SizeofIfAddrmsg, len(msg)):]; len(attrs) > 0; {
-		kind, data, rest, valid := nextAttr(attrs)
-		if !valid {
-			return netip.Addr{}, false
-		}
-		if kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && !ok {
-			addr, ok = netip.AddrFromSlice(data)
-		}
-		attrs = rest
-	}
-	return addr, ok
 }
