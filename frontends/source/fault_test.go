@@ -3,10 +3,12 @@ package source
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -229,7 +231,11 @@ func TestKubeLeavesNothing(t *testing.T) {
 		"retrying": {Status: http.StatusTooManyRequests}, "forbidden": {Status: http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := apitest.New(t)
+			var open atomic.Int64
+			api := apitest.NewOn(t, func(network, address string) (net.Listener, error) {
+				l, err := net.Listen(network, address)
+				return countingListener{l, &open}, err
+			})
 			fill(api, 3)
 			before := goroutines()
 			api.Fault(func(apitest.Request) apitest.Fault { return fault })
@@ -248,10 +254,35 @@ func TestKubeLeavesNothing(t *testing.T) {
 			case <-time.After(2 * time.Second):
 				t.Fatal("the source does not end")
 			}
-			eventually(t, "the end of the connections", func() bool { return api.Connections() == 0 })
+			eventually(t, "the end of the connections", func() bool { return open.Load() == 0 })
 			eventually(t, "the end of the goroutines", func() bool { return goroutines() <= before })
 		})
 	}
+}
+
+// countingListener counts the connections that its server has not closed.
+type countingListener struct {
+	net.Listener
+	open *atomic.Int64
+}
+
+func (l countingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.open.Add(1)
+	return &countedConn{Conn: c, closed: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+}
+
+type countedConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c *countedConn) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
 }
 
 // goroutines counts those that run code of the client.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"sync"
@@ -33,7 +34,7 @@ type Server struct {
 	listen  Listen
 
 	mu      sync.Mutex
-	http    *http.Server
+	http    *httptest.Server
 	version int
 	kinds   map[schema.GroupVersionKind]*kind
 	// changed is closed and replaced when a watch may have something to send.
@@ -41,7 +42,6 @@ type Server struct {
 	bookmark int
 	fault    func(Request) Fault
 	requests []Request
-	conns    map[net.Conn]struct{}
 }
 
 // kind is one resource.
@@ -93,7 +93,7 @@ func NewOn(t testing.TB, listen Listen) *Server {
 
 // Start starts a server on an address, for a process that is not a test.
 func Start(listen Listen, address string) (*Server, error) {
-	s := &Server{listen: listen, changed: make(chan struct{}), conns: make(map[net.Conn]struct{}), version: 1, kinds: make(map[schema.GroupVersionKind]*kind)}
+	s := &Server{listen: listen, changed: make(chan struct{}), version: 1, kinds: make(map[schema.GroupVersionKind]*kind)}
 	return s, s.start(address)
 }
 
@@ -140,48 +140,24 @@ func (s *Server) start(address string) error {
 	if err != nil {
 		return fmt.Errorf("start API server: %w", err)
 	}
-	srv := &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute, ConnState: s.connState}
+	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.address, s.http = l.Addr().String(), srv
-	s.mu.Unlock()
-	go func() { _ = srv.Serve(l) }()
+	srv.Start()
 	return nil
 }
 
 // Stop closes all connections and the socket. The objects stay.
-func (s *Server) Stop() {
-	s.mu.Lock()
-	srv := s.http
-	s.mu.Unlock()
-	_ = srv.Close()
-}
+func (s *Server) Stop() { _ = s.server().Config.Close() }
 
 // Cut closes all connections, even in the middle of an answer.
-func (s *Server) Cut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.conns {
-		_ = c.Close()
-	}
-}
+func (s *Server) Cut() { s.server().CloseClientConnections() }
 
-// Connections returns the number of open connections.
-func (s *Server) Connections() int {
+func (s *Server) server() *httptest.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns)
-}
-
-func (s *Server) connState(c net.Conn, state http.ConnState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		s.conns[c] = struct{}{}
-	case http.StateClosed, http.StateHijacked:
-		delete(s.conns, c)
-	case http.StateActive, http.StateIdle:
-	}
+	return s.http
 }
 
 // Set creates or replaces objects, each with a new version.

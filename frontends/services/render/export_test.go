@@ -1,4 +1,0 @@
-package render
-
-// Empty reports whether there is nothing to publish.
-func (u *Update) Empty() bool { return u.Patch == nil && !u.Snapshot }
