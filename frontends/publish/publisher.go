@@ -38,8 +38,8 @@ type Update struct {
 	Added, Removed int
 }
 
-// empty reports whether there is nothing to send.
-func (u *Update) empty() bool { return u.Patch == nil && !u.Snapshot }
+// Empty reports whether there is nothing to send.
+func (u *Update) Empty() bool { return u.Patch == nil && !u.Snapshot }
 
 // Renderer is the content of a frontend's fragment.
 type Renderer[K comparable, V any] interface {
@@ -353,7 +353,7 @@ func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	began := time.Now()
 	l.uncommitted.add(changes)
 	u := l.cfg.Renderer.Render(changes, !l.snapshot)
-	if !l.snapshot && u.empty() {
+	if !l.snapshot && u.Empty() {
 		l.setCommitted()
 		return nil
 	}

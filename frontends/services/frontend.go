@@ -82,7 +82,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		Notify: func(n model.Notice) { cfg.Events.Service(n.Service, warning, n.Reason, n.Message) }, Logger: cfg.Logger,
 	})}
 	f.local = localstate.New(f.state)
-	f.content = &content{state: f.state, renderer: r, refreshed: f.refreshed}
+	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed}
 	if f.publisher, err = publish.New(publish.Config[model.Key, model.Service]{
 		Socket: cfg.Socket, Publisher: Publisher, Fragment: render.Fragment,
 		Renderer: f.content, Observer: &observer{Frontend: f, noLocal: newNoLocalEndpoints()}, Compare: model.CompareKeys,

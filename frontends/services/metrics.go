@@ -48,9 +48,9 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricRevision, Help: "Revision of the commit that carries the last acknowledged update."},
 			func() float64 { return float64(f.publisher.Status().Revision) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricServices, Help: "Services that are rendered."},
-			func() float64 { n, _ := f.content.size(); return float64(n) }),
+			func() float64 { return float64(f.content.Services()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricEndpoints, Help: "Filled endpoint slots, over all addresses of all Services."},
-			func() float64 { _, n := f.content.size(); return float64(n) }))
+			func() float64 { return float64(f.content.Elements()) }))
 	m := &metrics{
 		proxy: proxy,
 		latency: collect(&all, prometheus.NewHistogram(prometheus.HistogramOpts{Name: metricLatency,

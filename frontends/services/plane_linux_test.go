@@ -12,6 +12,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
@@ -55,7 +56,7 @@ func newPlane(t testing.TB, s *stack, edit ...func(*render.Config)) *plane {
 
 // publish commits a change, the first time with a snapshot, and returns what it
 // amounted to.
-func (p *plane) publish(t testing.TB, c model.Changes) render.Update {
+func (p *plane) publish(t testing.TB, c model.Changes) publish.Update {
 	t.Helper()
 	p.mu.Lock()
 	u := p.r.Update(c)
@@ -98,7 +99,7 @@ func (p *plane) wait(t testing.TB, pending *client.Pending) {
 }
 
 // put makes these Services what they are now.
-func (p *plane) put(t testing.TB, services ...*model.Service) render.Update {
+func (p *plane) put(t testing.TB, services ...*model.Service) publish.Update {
 	t.Helper()
 	var c model.Changes
 	for _, s := range services {
@@ -109,7 +110,7 @@ func (p *plane) put(t testing.TB, services ...*model.Service) render.Update {
 }
 
 // drop takes Services away.
-func (p *plane) drop(t testing.TB, names ...string) render.Update {
+func (p *plane) drop(t testing.TB, names ...string) publish.Update {
 	t.Helper()
 	var c model.Changes
 	for _, n := range names {

@@ -13,9 +13,7 @@ func (r *rig) work(t *testing.T) map[string]float64 {
 	t.Helper()
 	out := make(map[string]float64)
 	out["model"] = float64(statsOf(r.frontend).Work)
-	r.frontend.content.mu.Lock()
-	out["render"] = float64(r.frontend.content.renderer.Work())
-	r.frontend.content.mu.Unlock()
+	out["render"] = float64(r.frontend.content.Work())
 	families, err := r.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -94,17 +94,11 @@ func parseRemember(name string, f model.Family) (netip.AddrPort, bool) {
 
 // isRemember and isAffinity report whether a name is that of a chain or of a map of this
 // file.
-func isRemember(name string) bool { return hasListPrefix(name, rememberPrefix) }
-func isAffinity(name string) bool { return hasListPrefix(name, affinityPrefix) }
+func isRemember(name string) bool { return strings.HasPrefix(withoutList(name), rememberPrefix) }
+func isAffinity(name string) bool { return strings.HasPrefix(withoutList(name), affinityPrefix) }
 
-func hasListPrefix(name, of string) bool {
-	for _, p := range listPrefix {
-		if strings.HasPrefix(name, p+of) {
-			return true
-		}
-	}
-	return false
-}
+// withoutList returns a name without the prefix of its list.
+func withoutList(name string) string { return strings.TrimPrefix(name, listPrefix[byLocal]) }
 
 // other returns the other list if it has the endpoint too: a client keeps its endpoint
 // under both policies.
@@ -149,9 +143,6 @@ func (a *affinity) same(o *affinity, l list, ep netip.AddrPort) bool {
 
 // affinity returns the affinity with a family and name, nil if there is none.
 func (r *rendered) affinity(of *affinity) *affinity {
-	if r == nil {
-		return nil
-	}
 	for i := range r.affinities {
 		if a := r.affinities[i]; a.family == of.family && a.name == of.name {
 			return a
@@ -164,22 +155,18 @@ func (r *rendered) affinity(of *affinity) *affinity {
 // of endpoints that are no longer picked, so that nothing writes their entries any more.
 // Cleanup removes those chains, and the maps without a use.
 func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) {
-	if old != nil {
-		for _, a := range old.affinities {
-			if now.affinity(a) == nil {
-				none := affinity{family: a.family, protocol: a.protocol, timeout: a.timeout, name: a.name}
-				r.keepSticky(a, &none, patches)
-			}
+	for _, a := range old.affinities {
+		if now.affinity(a) == nil {
+			none := affinity{family: a.family, protocol: a.protocol, timeout: a.timeout, name: a.name}
+			r.keepSticky(a, &none, patches)
 		}
 	}
-	if now != nil {
-		for _, a := range now.affinities {
-			was := old.affinity(a)
-			if was == nil {
-				was = &affinity{timeout: a.timeout}
-			}
-			r.keepSticky(was, a, patches)
+	for _, a := range now.affinities {
+		was := old.affinity(a)
+		if was == nil {
+			was = &affinity{timeout: a.timeout}
 		}
+		r.keepSticky(was, a, patches)
 	}
 }
 

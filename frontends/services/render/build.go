@@ -17,19 +17,16 @@ type rendered struct {
 
 // index returns the index of the listener with a key, -1 if there is none. It tries hint
 // first.
-func (r *rendered) index(k listenerKey, previousSlots int) int {
-	if r == nil {
-		return -1
-	}
-	if previousSlots < len(r.listeners) && r.listeners[previousSlots].key == k {
-		return previousSlots
+func (r *rendered) index(k listenerKey, hint int) int {
+	if hint < len(r.listeners) && r.listeners[hint].key == k {
+		return hint
 	}
 	return slices.IndexFunc(r.listeners, func(f listener) bool { return f.key == k })
 }
 
 // find returns the listener with a key, nil if there is none.
-func (r *rendered) find(k listenerKey, previousSlots int) *listener {
-	if i := r.index(k, previousSlots); i >= 0 {
+func (r *rendered) find(k listenerKey, hint int) *listener {
+	if i := r.index(k, hint); i >= 0 {
 		return &r.listeners[i]
 	}
 	return nil
@@ -71,7 +68,7 @@ func (w *want) uses(l list) bool { return w.main == l || w.local && l == byLocal
 // endpoints in those pools.
 func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, []revision) {
 	if s == nil {
-		return nil, nil
+		return r.none, nil
 	}
 	var wants [8]want
 	b := builder{Renderer: r, service: s, old: old, out: &rendered{service: s}, wants: wants[:0]}

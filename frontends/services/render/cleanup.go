@@ -10,6 +10,8 @@ import (
 // Cleanup returns the patch that removes the chains and maps without a use, nil if there
 // are none.
 func (r *Renderer) Cleanup() *weftv1.Patch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	out := &weftv1.Patch{Fragment: Fragment}
 	for _, t := range r.tables {
 		var chains []string

@@ -53,19 +53,15 @@ func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 	case DetectCIDRs:
 		podCIDRs = d.CIDRs
 	}
-	cidrs := prefixes(podCIDRs, t.family)
-	if len(cidrs) == 0 {
+	field, texts := t.names.spell("ip saddr"), prefixTexts(podCIDRs, t.family)
+	switch len(texts) {
+	case 0:
 		return detection{}
-	}
-	texts := make([]string, len(cidrs))
-	for i, c := range cidrs {
-		texts[i] = prefixText(c)
-	}
-	field := t.names.spell("ip saddr")
-	if len(texts) == 1 {
+	case 1:
 		return detection{field, texts[0]}
+	default:
+		return detection{field, "{ " + strings.Join(texts, ", ") + " }"}
 	}
-	return detection{field, "{ " + strings.Join(texts, ", ") + " }"}
 }
 
 // works reports whether flows of pods can be recognized.

@@ -73,6 +73,6 @@
 //
 // # Concurrency
 //
-// A Renderer is not safe for concurrent use. It does not modify the messages that it has
+// A Renderer is safe for concurrent use. It does not modify the messages that it has
 // returned.
 package render

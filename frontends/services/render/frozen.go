@@ -12,25 +12,40 @@ type frozen struct {
 	kept *weftv1.Table
 }
 
-// Freeze makes Snapshot repeat kept, the committed table of a family, and leaves the family
-// out of patches, while the other family goes on. kept is nil if there is no such table.
-// The renderer's state of the table is still updated.
-func (r *Renderer) Freeze(f model.Family, kept *weftv1.Table) {
-	r.tables[f].frozen = frozen{on: true, kept: kept}
+// Part implements publish.Parts. The parts are the tables, named as their IP families.
+func (r *Renderer) Part(o *weftv1.ObjectName) (name string, ok bool) {
+	t := r.table(o.GetFamily(), o.GetTable())
+	if t == nil {
+		return "", false
+	}
+	return t.family.String(), true
+}
+
+// Freeze makes Snapshot repeat the committed table of a part, and leaves the part out of
+// patches, while the other part goes on. It reports whether a Service has an address of
+// that family: a kernel that cannot do what no Service needs is not a reason to let load
+// balancers avoid the node. The renderer's state of the table is still updated.
+func (r *Renderer) Freeze(part string, committed *weftv1.Fragment) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.tableOf(part)
+	t.frozen = frozen{on: true}
+	for _, c := range committed.GetTables() {
+		if r.table(c.GetFamily(), c.GetName()) == t {
+			t.frozen.kept = c
+		}
+	}
+	return len(t.clusterIPs.count) > 0
 }
 
 // Thaw ends Freeze. The next update must be a snapshot.
-func (r *Renderer) Thaw(f model.Family) { r.tables[f].frozen = frozen{} }
+func (r *Renderer) Thaw(part string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tableOf(part).frozen = frozen{}
+}
 
-// InUse reports whether a Service has an address of a family.
-func (r *Renderer) InUse(f model.Family) bool { return len(r.tables[f].clusterIPs.count) > 0 }
-
-// FamilyOf returns the family of the table that the object of a violation is, or is in.
-func (r *Renderer) FamilyOf(o *weftv1.ObjectName) (model.Family, bool) {
-	for f, t := range r.tables {
-		if o.GetFamily() == t.names.table && o.GetTable() == Table {
-			return model.Family(f), true
-		}
-	}
-	return 0, false
+// tableOf returns the table with a name of Part.
+func (r *Renderer) tableOf(part string) *table {
+	return r.tables[index(part == model.IPv6.String())]
 }

@@ -25,65 +25,11 @@ const (
 	present
 	dropped
 	rejected
-	// shortcut and nodePortShortcut accept only traffic that need not keep to the traffic
-	// policy Local.
+	// shortcut accepts only traffic that need not keep to the traffic policy Local.
 	shortcut
-	nodePortShortcut
-	// The others are kinds of chains, with one chain for each number of endpoints.
+	// pick is a chain that picks an endpoint.
 	pick
-	externalPick
-	localPick
-	nodePortPick
-	nodePortShortcutPick
-	nodePortLocalPick
-	sticky
-	externalSticky
-	localSticky
-	nodePortSticky
-	nodePortShortcutSticky
-	nodePortLocalSticky
-	numTargets
 )
-
-// step is a part of a chain before it picks an endpoint.
-type step uint8
-
-const (
-	nothing step = iota
-	// mark requests masquerading.
-	mark
-	// jumpShortcut sends traffic that need not keep to the policy Local to all endpoints.
-	jumpShortcut
-)
-
-// targets are the texts of each target. Those with a map are chains.
-var targets = [numTargets]struct {
-	// text is the whole verdict, or the name of the chain without the number.
-	text   string
-	before step
-	in     set
-	// local is true if the endpoint is picked from the slots from localSlots on.
-	local bool
-}{
-	dropped:          {text: "drop"},
-	rejected:         {text: "goto " + chainReject},
-	shortcut:         {text: "goto " + chainShortcut},
-	nodePortShortcut: {text: "goto " + chainNodePortShortcut},
-
-	pick:                 {text: "pick-", in: endpoints},
-	externalPick:         {text: "external-pick-", in: endpoints, before: mark},
-	localPick:            {text: "local-pick-", in: endpoints, before: jumpShortcut, local: true},
-	nodePortPick:         {text: "nodeport-pick-", in: nodePortEndpoints, before: mark},
-	nodePortShortcutPick: {text: "nodeport-shortcut-pick-", in: nodePortEndpoints},
-	nodePortLocalPick:    {text: "nodeport-local-pick-", in: nodePortEndpoints, before: jumpShortcut, local: true},
-
-	sticky:                 {text: "sticky-", in: stickyEndpoints},
-	externalSticky:         {text: "external-sticky-", in: stickyEndpoints, before: mark},
-	localSticky:            {text: "local-sticky-", in: stickyEndpoints, before: jumpShortcut, local: true},
-	nodePortSticky:         {text: "nodeport-sticky-", in: nodePortStickyEndpoints, before: mark},
-	nodePortShortcutSticky: {text: "nodeport-shortcut-sticky-", in: nodePortStickyEndpoints},
-	nodePortLocalSticky:    {text: "nodeport-local-sticky-", in: nodePortStickyEndpoints, before: jumpShortcut, local: true},
-}
 
 // way is how a flow reaches endpoints.
 type way uint8
@@ -98,36 +44,60 @@ const (
 	numWays
 )
 
-// picks are the kinds of chains by NodePort (1) or address (0), affinity (1) or none (0),
-// and way.
-var picks = [2][2][numWays]target{
-	{{pick, externalPick, localPick}, {sticky, externalSticky, localSticky}},
-	{{nodePortShortcutPick, nodePortPick, nodePortLocalPick}, {nodePortShortcutSticky, nodePortSticky, nodePortLocalSticky}},
-}
-
-// verdict is a target, with the number of endpoints if it is a chain that picks.
+// verdict is a target, and which of its chains it is.
 type verdict struct {
 	to target
-	n  int32
+	// nodePort is 1 for NodePorts and 0 for addresses, sticky is 1 with affinity.
+	nodePort, sticky uint8
+	way              way
+	// n is the number of endpoints that a chain picks from: there is a chain for each.
+	n int32
 }
 
-// picks reports whether the verdict is a chain that picks an endpoint.
-func (v verdict) picks() bool { return v.to >= pick }
+// shortcutChains are the chains of shortcut, by NodePort.
+var shortcutChains = [2]string{chainShortcut, chainNodePortShortcut}
+
+// pickNames are the names of chains that pick, without the number: by affinity, NodePort
+// and way.
+var pickNames = [2][2][numWays]string{
+	{
+		{"pick-", "external-pick-", "local-pick-"},
+		{"nodeport-shortcut-pick-", "nodeport-pick-", "nodeport-local-pick-"},
+	},
+	{
+		{"sticky-", "external-sticky-", "local-sticky-"},
+		{"nodeport-shortcut-sticky-", "nodeport-sticky-", "nodeport-local-sticky-"},
+	},
+}
 
 func (v verdict) compare(o verdict) int {
-	return cmp.Or(cmp.Compare(v.to, o.to), cmp.Compare(v.n, o.n))
+	return cmp.Or(cmp.Compare(v.to, o.to), cmp.Compare(v.sticky, o.sticky), cmp.Compare(v.nodePort, o.nodePort),
+		cmp.Compare(v.way, o.way), cmp.Compare(v.n, o.n))
 }
 
+// prefix returns the name of the chain that picks, without the number.
+func (v verdict) prefix() string { return pickNames[v.sticky][v.nodePort][v.way] }
+
 // chain returns the name of the chain that picks.
-func (v verdict) chain() string { return targets[v.to].text + strconv.Itoa(int(v.n)) }
+func (v verdict) chain() string { return v.prefix() + strconv.Itoa(int(v.n)) }
 
 // append writes the verdict as an element's value.
 func (v verdict) append(b []byte) []byte {
-	if !v.picks() {
-		return append(b, targets[v.to].text...)
+	switch v.to {
+	case dropped:
+		return append(b, "drop"...)
+	case rejected:
+		return append(b, "goto "+chainReject...)
+	case shortcut:
+		return append(append(b, "goto "...), shortcutChains[v.nodePort]...)
+	case pick:
+		b = append(append(b, "goto "...), v.prefix()...)
+		return strconv.AppendInt(b, int64(v.n), 10)
+	case absent, present:
+		return b
+	default:
+		panic(fmt.Sprintf("render: unknown target %d", v.to))
 	}
-	b = append(append(b, "goto "...), targets[v.to].text...)
-	return strconv.AppendInt(b, int64(v.n), 10)
 }
 
 // parsePick is the inverse of verdict.chain.
@@ -137,9 +107,10 @@ func parsePick(name string) (verdict, bool) {
 	if err != nil || n < 1 || n > model.MaxEndpoints || strconv.Itoa(n) != name[at:] {
 		return verdict{}, false
 	}
-	for to := pick; to < numTargets; to++ {
-		if targets[to].text == name[:at] {
-			return verdict{to, int32(n)}, true
+	for i := range 2 * 2 * numWays {
+		v := verdict{to: pick, sticky: uint8(i & 1), nodePort: uint8(i >> 1 & 1), way: i >> 2, n: int32(n)}
+		if v.prefix() == name[:at] {
+			return v, true
 		}
 	}
 	return verdict{}, false
@@ -147,27 +118,27 @@ func parsePick(name string) (verdict, bool) {
 
 // pick returns the chain that sends a flow to one of n endpoints.
 func (t *table) pick(cfg *Config, v verdict) *weftv1.Chain {
-	k := &targets[v.to]
-	jump, listener := chainShortcut, "ip daddr . meta l4proto . th dport"
-	if declarations[k.in].nodePort {
-		jump, listener = chainNodePortShortcut, "meta l4proto . th dport"
+	in := &declarations[slotSets[v.nodePort][v.sticky]]
+	listener := "ip daddr . meta l4proto . th dport"
+	if in.nodePort {
+		listener = "meta l4proto . th dport"
 	}
 	var rules []string
-	switch k.before {
-	case mark:
-		rules = append(rules, cfg.mark())
-	case jumpShortcut:
-		rules = append(rules, "jump "+jump)
-	case nothing:
-	}
 	slot := fmt.Sprintf("%s . numgen random mod %d", listener, v.n)
-	if k.local {
+	switch v.way {
+	case direct:
+	case masqueraded:
+		rules = append(rules, cfg.mark())
+	case kept:
+		// Traffic that need not keep to the policy Local goes to all endpoints.
+		rules = append(rules, "jump "+shortcutChains[v.nodePort])
 		slot += fmt.Sprintf(" offset %d", localSlots)
+	default:
+		panic(fmt.Sprintf("render: unknown way %d", v.way))
 	}
-	name := declarations[k.in].name
-	if declarations[k.in].sticky {
-		return chain(v.chain(), append(rules, t.names.spell(slot+" vmap @"+name))...)
+	if in.sticky {
+		return chain(v.chain(), append(rules, t.names.spell(slot+" vmap @"+in.name))...)
 	}
 	// nft requires a match of the protocol before it maps to a port.
-	return chain(v.chain(), append(rules, t.names.spell("meta l4proto { tcp, udp, sctp } dnat ip to "+slot+" map @"+name))...)
+	return chain(v.chain(), append(rules, t.names.spell("meta l4proto { tcp, udp, sctp } dnat ip to "+slot+" map @"+in.name))...)
 }

@@ -101,7 +101,10 @@ func (f *listener) measure() {
 // decide sets the verdicts for traffic from inside or outside the cluster; elsewhere is
 // true if there are endpoints on other nodes.
 func (f *listener) decide(inside, local, elsewhere bool) {
-	kinds := &picks[index(f.key.nodePort())][index(f.sticky != nil)]
+	nodePort := uint8(index(f.key.nodePort()))
+	to := func(w way, n int32) verdict {
+		return verdict{to: pick, nodePort: nodePort, sticky: uint8(index(f.sticky != nil)), way: w, n: n}
+	}
 	none := verdict{to: rejected}
 	if elsewhere {
 		none.to = dropped
@@ -109,27 +112,22 @@ func (f *listener) decide(inside, local, elsewhere bool) {
 	n, l := f.active, f.kept
 	switch {
 	case inside && n > 0:
-		f.verdicts[roleService] = verdict{kinds[direct], n}
+		f.verdicts[roleService] = to(direct, n)
 	case inside:
 		f.verdicts[roleNoEndpoint] = none
 	case !local && n > 0:
-		f.verdicts[roleService] = verdict{kinds[masqueraded], n}
-	case !local:
+		f.verdicts[roleService] = to(masqueraded, n)
+	case !local || n == 0 && l == 0:
 		f.verdicts[roleNoEndpoint] = verdict{to: rejected}
 	default:
 		if n > 0 {
-			f.verdicts[roleShortcut] = verdict{kinds[direct], n}
+			f.verdicts[roleShortcut] = to(direct, n)
 		}
-		switch {
-		case l > 0:
-			f.verdicts[roleService] = verdict{kinds[kept], l}
-		case n > 0 && f.key.nodePort():
-			f.verdicts[roleService], f.verdicts[roleNoEndpoint] = verdict{to: nodePortShortcut}, verdict{to: dropped}
-		case n > 0:
-			f.verdicts[roleService], f.verdicts[roleNoEndpoint] = verdict{to: shortcut}, verdict{to: dropped}
-		default:
-			f.verdicts[roleNoEndpoint] = verdict{to: rejected}
+		if l > 0 {
+			f.verdicts[roleService] = to(kept, l)
+			break
 		}
+		f.verdicts[roleService], f.verdicts[roleNoEndpoint] = verdict{to: shortcut, nodePort: nodePort}, verdict{to: dropped}
 	}
 	if f.sources != nil {
 		f.verdicts[roleLimited] = verdict{to: present}

@@ -16,22 +16,21 @@ import (
 // remember-01234567-default/web/tcp/http__10.244.1.1/8080 #1". Chains that Services share
 // have no owner.
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
-	if o.GetName() == "" {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.table(o.GetFamily(), o.GetTable())
+	if t == nil || o.GetName() == "" {
 		return model.Key{}, false
 	}
-	for _, t := range r.tables {
-		if o.GetFamily() != t.names.table {
-			continue
-		}
-		r.work++
-		if o.GetKey() == "" {
-			return r.ownerByName(o.GetName())
-		}
-		if k, ok := t.listenerOf(o.GetName(), o.GetKey()); ok {
-			return r.owners.of(k)
-		}
+	r.work++
+	if o.GetKey() == "" {
+		return r.ownerByName(o.GetName())
 	}
-	return model.Key{}, false
+	k, ok := t.listenerOf(o.GetName(), o.GetKey())
+	if !ok {
+		return model.Key{}, false
+	}
+	return r.owners.of(k)
 }
 
 // addressKey is the key of the owner of an address.
@@ -40,9 +39,6 @@ func addressKey(a netip.Addr) listenerKey { return listenerKey{addr: a, family: 
 // keys yields what a Service owns: its listeners and addresses.
 func (r *rendered) keys() iter.Seq[listenerKey] {
 	return func(yield func(listenerKey) bool) {
-		if r == nil {
-			return
-		}
 		for i := range r.listeners {
 			if !yield(r.listeners[i].key) {
 				return
@@ -95,15 +91,10 @@ func (r *Renderer) ownerByName(object string) (model.Key, bool) {
 	if !isRemember(object) && !isAffinity(object) {
 		return model.Key{}, false
 	}
-	namespace, rest, _ := strings.Cut(object, "/")
-	// The hash of an affinityName precedes the namespace, which may contain dashes.
-	for l := range numLists {
-		for _, prefix := range []string{rememberPrefix, affinityPrefix} {
-			if after, ok := strings.CutPrefix(namespace, listPrefix[l]+prefix); ok {
-				_, namespace, _ = strings.Cut(after, "-")
-			}
-		}
-	}
+	// The kind of object and the hash of an affinityName precede the namespace, which may
+	// contain dashes.
+	parts := strings.SplitN(withoutList(object), "-", 3)
+	namespace, rest, _ := strings.Cut(parts[len(parts)-1], "/")
 	name, _, _ := strings.Cut(rest, "/")
 	key := model.Key{Namespace: namespace, Name: name}
 	s := r.services[key]

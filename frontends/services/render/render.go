@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -11,11 +12,15 @@ import (
 // Renderer holds what is rendered: the slot of each endpoint, and the number of uses of
 // shared objects.
 type Renderer struct {
-	cfg      Config
+	cfg Config
+
+	mu       sync.Mutex
 	tables   [model.Families]*table
 	services map[model.Key]*rendered
-	node     model.Node
-	owners   owners
+	// none is a Service without listeners, in place of one that does not exist.
+	none   *rendered
+	node   model.Node
+	owners owners
 	// elements is the number of filled slots.
 	elements int
 	work     uint64
@@ -72,7 +77,7 @@ func New(cfg Config) (*Renderer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure rendering: %w", err)
 	}
-	r := &Renderer{cfg: cfg, services: make(map[model.Key]*rendered), owners: newOwners()}
+	r := &Renderer{cfg: cfg, services: make(map[model.Key]*rendered), none: &rendered{service: &model.Service{}}, owners: newOwners()}
 	for f := range model.Families {
 		t := &table{
 			family: f, names: families[f],
@@ -93,27 +98,48 @@ func (r *Renderer) setNode(n model.Node) {
 	r.node = n
 	for f, t := range r.tables {
 		t.nodePort = model.NodePortAddressesOf(r.cfg.NodePortAddresses, &n, model.Family(f))
-		t.nodePortKeys = nil
-		for _, p := range prefixes(t.nodePort.Prefixes, model.Family(f)) {
-			t.nodePortKeys = append(t.nodePortKeys, prefixText(p))
-		}
+		t.nodePortKeys = prefixTexts(t.nodePort.Prefixes, t.family)
 		t.pods = t.detect(&r.cfg, n.PodCIDRs[f])
 	}
 }
 
 // Services returns the number of rendered Services.
-func (r *Renderer) Services() int { return len(r.services) }
+func (r *Renderer) Services() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.services)
+}
 
 // Elements returns the number of filled slots.
-func (r *Renderer) Elements() int { return r.elements }
+func (r *Renderer) Elements() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.elements
+}
+
+// table returns the table with a family and a name in nftables, nil if there is none.
+func (r *Renderer) table(family, name string) *table {
+	for _, t := range r.tables {
+		if t.names.table == family && name == Table {
+			return t
+		}
+	}
+	return nil
+}
 
 // Work counts what updates have looked at: listeners, slots, endpoints that differ,
 // chains, and keys of elements. Snapshots do not count. The work of an update does not
 // depend on the size of the rest.
-func (r *Renderer) Work() uint64 { return r.work }
+func (r *Renderer) Work() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.work
+}
 
 // Idle reports whether there are chains or maps for Cleanup.
 func (r *Renderer) Idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, t := range r.tables {
 		if len(t.hooks.idle)+len(t.picks.idle)+len(t.idleChains)+len(t.idleMaps) > 0 {
 			return true

@@ -13,11 +13,11 @@ import (
 // first update does not move endpoints. It ignores what it does not know, and must be
 // called before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, of := range f.GetTables() {
-		for _, t := range r.tables {
-			if of.GetName() == Table && of.GetFamily() == t.names.table {
-				t.restore(of)
-			}
+		if t := r.table(of.GetFamily(), of.GetName()); t != nil {
+			t.restore(of)
 		}
 	}
 }

@@ -163,10 +163,10 @@ func (r ruleset) check(t testing.TB) {
 				}
 				v, ok := parsePick(target)
 				for i := range v.n {
-					if targets[v.to].local {
+					if v.way == kept {
 						i += localSlots
 					}
-					if in := declarations[targets[v.to].in].name; ok && c.sets[in].elements[fmt.Sprintf("%s . %d", k, i)] == nil {
+					if in := declarations[slotSets[v.nodePort][v.sticky]].name; ok && c.sets[in].elements[fmt.Sprintf("%s . %d", k, i)] == nil {
 						t.Errorf("%s %q picks among %d, but slot %d is empty", declarations[s].name, k, v.n, i)
 					}
 				}

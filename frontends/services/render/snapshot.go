@@ -11,6 +11,8 @@ import (
 
 // Snapshot returns the whole fragment.
 func (r *Renderer) Snapshot() *weftv1.Fragment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	all := slices.AppendSeq(make([]*rendered, 0, len(r.services)), maps.Values(r.services))
 	slices.SortFunc(all, func(a, b *rendered) int { return model.CompareKeys(a.service.Name, b.service.Name) })
 	patches := r.room(all)

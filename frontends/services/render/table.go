@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 // set is one of a table's sets and maps.
@@ -197,6 +198,14 @@ func (t *table) nodePortMatch() string {
 	default:
 		return t.names.spell("ip daddr @nodeport-ips")
 	}
+}
+
+// prefixTexts returns the prefixes of one family, as prefixes does, in nft syntax.
+func prefixTexts(in []netip.Prefix, f model.Family) (out []string) {
+	for _, p := range prefixes(in, f) {
+		out = append(out, prefixText(p))
+	}
+	return out
 }
 
 // prefixText is a prefix in nft syntax: a single address has no length.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -8,24 +9,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Update is the result of a change of the model.
-type Update struct {
-	// Patch is nil if nothing changed, or if Snapshot is true.
-	Patch *weftv1.Patch
-	// Snapshot is true if only a snapshot can carry the change, because a table came into
-	// use.
-	Snapshot bool
-	// Added and Removed count elements.
-	Added   int
-	Removed int
-}
-
 // Update renders changes. Only the New of a Service counts: it replaces whatever the
-// Service was rendered as.
-func (r *Renderer) Update(c model.Changes) Update {
+// Service was rendered as. A snapshot is required if a table came into use.
+func (r *Renderer) Update(c model.Changes) publish.Update {
 	var patches [model.Families]patch
 	return r.update(c, &patches)
 }
@@ -39,23 +29,24 @@ func (r *Renderer) Load(c model.Changes) {
 	r.update(c, &patches)
 }
 
-func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Update {
+func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) (out publish.Update) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if c.Node != nil {
 		r.changeNode(*c.Node, patches)
 	}
-	var out Update
 	if c.ServiceCIDRs != nil {
-		out.Snapshot = r.changeServiceCIDRs(*c.ServiceCIDRs, patches)
+		r.changeServiceCIDRs(*c.ServiceCIDRs, patches)
 	}
 	for _, c := range c.Services {
-		out.Snapshot = r.enable(c.New) || out.Snapshot
 		r.replace(c, patches)
-	}
-	for _, t := range r.tables {
-		t.previous = nil
 	}
 	p := &weftv1.Patch{Fragment: Fragment}
 	for f, t := range r.tables {
+		t.previous = nil
+		if !t.on && r.cfg.Families[f] && len(t.serviceCIDRs)+len(t.clusterIPs.count) > 0 {
+			t.on, out.Snapshot = true, true
+		}
 		t.renderUses(&r.cfg, &patches[f])
 		if tp := patches[f].message(t); tp != nil && t.on && !t.frozen.on {
 			p.Tables = append(p.Tables, tp)
@@ -71,19 +62,6 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) Updat
 		out.Patch = p
 	}
 	return out
-}
-
-// enable turns on the tables that a Service requires, and reports whether it did.
-func (r *Renderer) enable(s *model.Service) (snapshot bool) {
-	if s == nil {
-		return false
-	}
-	for f, t := range r.tables {
-		if !t.on && r.cfg.Families[f] && s.ClusterIPs[f].IsValid() {
-			t.on, snapshot = true, true
-		}
-	}
-	return snapshot
 }
 
 // changeNode renders the change of the addresses for NodePorts and of the pods.
@@ -105,40 +83,28 @@ func (r *Renderer) changeNode(n model.Node, patches *[model.Families]patch) {
 	}
 }
 
-// changeServiceCIDRs renders the change of the ranges of ClusterIPs, and reports whether
-// a table came into use.
-func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.Families]patch) (snapshot bool) {
+// changeServiceCIDRs renders the change of the ranges of ClusterIPs.
+func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.Families]patch) {
 	for f, t := range r.tables {
-		var keys []string
-		for _, p := range prefixes(c[f], model.Family(f)) {
-			keys = append(keys, prefixText(p))
-		}
+		keys := prefixTexts(c[f], t.family)
 		patches[f].keys(serviceCIDRs, t.serviceCIDRs, keys)
 		t.serviceCIDRs = keys
-		if len(keys) > 0 && !t.on && r.cfg.Families[f] {
-			t.on, snapshot = true, true
-		}
 	}
-	return snapshot
 }
 
 // replace renders one Service. The order of Services in an update does not matter: what
 // one loses and another one wins, a listener or its slots, is replaced.
 func (r *Renderer) replace(c model.Change, patches *[model.Families]patch) {
-	old := r.services[c.Name]
+	old := cmp.Or(r.services[c.Name], r.none)
 	now, revised := r.build(c.New, old)
 	r.removeOld(old, now, patches)
 	r.addNew(old, now, revised, patches)
-	var was *model.Service
-	if old != nil {
-		was = old.service
-	}
-	r.count(was, -1)
-	r.count(c.New, 1)
-	r.countHairpins(was, c.New)
+	r.count(old.service, -1)
+	r.count(now.service, 1)
+	r.countHairpins(old.service.Ports, now.service.Ports)
 	r.remember(old, now, patches)
 	r.owners.change(old, now)
-	if now == nil {
+	if now == r.none {
 		delete(r.services, c.Name)
 	} else {
 		r.services[c.Name] = now
@@ -148,9 +114,6 @@ func (r *Renderer) replace(c model.Change, patches *[model.Families]patch) {
 // removeOld removes the listeners that a Service no longer has, and the elements except
 // slots that its other listeners no longer have.
 func (r *Renderer) removeOld(old, now *rendered, patches *[model.Families]patch) {
-	if old == nil {
-		return
-	}
 	r.work += uint64(len(old.listeners))
 	for i := range old.listeners {
 		was := &old.listeners[i]
@@ -181,9 +144,6 @@ func (r *Renderer) removeOld(old, now *rendered, patches *[model.Families]patch)
 
 // addNew adds what a Service did not have, or had differently.
 func (r *Renderer) addNew(old, now *rendered, revised []revision, patches *[model.Families]patch) {
-	if now == nil {
-		return
-	}
 	for i := range now.listeners {
 		is := &now.listeners[i]
 		p, t := &patches[is.key.family], r.tables[is.key.family]
@@ -279,7 +239,7 @@ func (p *patch) setSlots(k listenerKey, g, had *group, revised []revision) (look
 // countUses counts the chains of a listener.
 func (t *table) countUses(f *listener, by int) {
 	for r, v := range f.verdicts {
-		if v.picks() {
+		if v.to == pick {
 			t.picks.add(v, by)
 		}
 		if v.to != absent && hooks[r] != nil {
@@ -290,9 +250,6 @@ func (t *table) countUses(f *listener, by int) {
 
 // count counts the addresses of a Service, which other Services may have too.
 func (r *Renderer) count(s *model.Service, by int) {
-	if s == nil {
-		return
-	}
 	for f, ip := range s.ClusterIPs {
 		if ip.IsValid() && r.cfg.Families[f] {
 			r.tables[f].clusterIPs.add(ip, by)
@@ -302,15 +259,15 @@ func (r *Renderer) count(s *model.Service, by int) {
 
 // countHairpins counts the endpoints on this node, which may send a flow to themselves.
 // It compares port by port, so the cost is that of the difference.
-func (r *Renderer) countHairpins(old, now *model.Service) {
+func (r *Renderer) countHairpins(old, now []model.Port) {
 	none := &model.Port{}
-	for i := range max(ports(old), ports(now)) {
+	for i := range max(len(old), len(now)) {
 		was, is := none, none
-		if i < ports(old) {
-			was = &old.Ports[i]
+		if i < len(old) {
+			was = &old[i]
 		}
-		if i < ports(now) {
-			is = &now.Ports[i]
+		if i < len(now) {
+			is = &now[i]
 		}
 		if was.Protocol == is.Protocol {
 			r.countPortHairpins(is.Protocol, &was.Backends, &is.Backends)
@@ -319,13 +276,6 @@ func (r *Renderer) countHairpins(old, now *model.Service) {
 			r.countPortHairpins(is.Protocol, &none.Backends, &is.Backends)
 		}
 	}
-}
-
-func ports(s *model.Service) int {
-	if s == nil {
-		return 0
-	}
-	return len(s.Ports)
 }
 
 func (r *Renderer) countPortHairpins(protocol model.Protocol, was, is *[model.Families]model.Backends) {
