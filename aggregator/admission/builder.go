@@ -10,7 +10,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
@@ -75,47 +74,37 @@ type Builder struct {
 
 // tablePart is the part of an update in one table.
 type tablePart struct {
-	id      nft.TableID
-	comment string
-	dormant bool
-	objectsPart
+	// TableUpdate has all but chains, sets and elements, which Finish adds.
+	desired.TableUpdate
 	sets      []*setPart
 	setByName map[string]*setPart
 	chains    []*chainPart
 	// claimed has the chains, objects and flowtables that are declared, to find repeats.
 	claimed map[object.Ref]bool
-	// deleteChains, deleteSets and changes come from a TablePatch.
-	deleteChains, deleteSets []string
-	changes                  []*elementsPart
+	// changes come from a TablePatch.
+	changes []*elementsPart
 
-	// uses are the outer declarations that rules were compiled against.
-	mu   sync.Mutex
-	uses map[string]*set.Set
+	// mu guards Uses while rules are compiled.
+	mu sync.Mutex
 }
 
-// setPart is a set or map that the update declares.
+// setPart is a set or map that the update declares. Decl is nil if the declaration is
+// invalid. Then its elements are skipped.
 type setPart struct {
-	// source is the declaration as it was written, without elements.
-	source *nft.Set
-	role   weftv1.MapRole
-	// decl is nil if the declaration is invalid. Its elements are skipped.
-	decl   *set.Set
+	desired.Set
 	chunks []*chunk
 }
 
-// chainPart is a chain that the update declares.
+// chainPart is a chain that the update declares, with its rules before they are
+// compiled.
 type chainPart struct {
-	// source is the declaration as it was written, without rules.
-	source   *nft.Chain
-	decl     *object.Chain
-	rules    []nft.Rule
-	compiled []*compile.Rule
+	desired.Chain
+	rules []nft.Rule
 }
 
 // elementsPart is a change of the elements of a declared set.
 type elementsPart struct {
-	set         string
-	decl        *set.Set
+	desired.Elements
 	remove, add []*chunk
 }
 
@@ -173,7 +162,7 @@ func (b *Builder) table(family, name string) *tablePart {
 	id := nft.TableID{Family: f, Name: name}
 	t := b.byID[id]
 	if t == nil && b.count(&b.tableCount, 1, MaxTables, "tables") {
-		t = &tablePart{id: id}
+		t = &tablePart{TableUpdate: desired.TableUpdate{Table: id}}
 		b.byID[id] = t
 		b.tables = append(b.tables, t)
 	}
@@ -230,7 +219,7 @@ func NoRoom(err error) string {
 func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, error) {
 	b.outer = outer
 	for _, t := range b.tables {
-		t.uses = nil
+		t.Uses = nil
 	}
 	b.compileRules()
 	if err := b.bad.err(b.key); err != nil {
@@ -239,7 +228,7 @@ func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, er
 	again := *u
 	again.Tables = slices.Clone(u.Tables)
 	for i, t := range b.tables {
-		again.Tables[i].PutChains, again.Tables[i].Uses = t.putChains(), t.uses
+		again.Tables[i].PutChains, again.Tables[i].Uses = t.putChains(), t.Uses
 	}
 	return &again, nil
 }
@@ -248,7 +237,7 @@ func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, er
 func (t *tablePart) putChains() []desired.Chain {
 	put := make([]desired.Chain, 0, len(t.chains))
 	for _, c := range t.chains {
-		put = append(put, desired.Chain{Decl: c.decl, Source: c.source, Rules: c.compiled})
+		put = append(put, c.Chain)
 	}
 	return put
 }
@@ -256,21 +245,18 @@ func (t *tablePart) putChains() []desired.Chain {
 // tableUpdate assembles a table's part and collects the violations of its
 // elements.
 func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
-	u := desired.TableUpdate{
-		Table: t.id, Comment: t.comment, Dormant: t.dormant, DeleteChains: t.deleteChains, DeleteSets: t.deleteSets, Uses: t.uses,
-		PutObjects: t.objects, DeleteObjects: t.deleteObjects, PutFlowtables: t.flowtables, DeleteFlowtables: t.deleteFlowtables,
-		PutChains: t.putChains(),
-	}
+	u := t.TableUpdate
+	u.PutChains = t.putChains()
 	for _, s := range t.sets {
-		if s.decl != nil {
-			u.PutSets = append(u.PutSets, desired.Set{
-				Decl: s.decl, Source: s.source, Elements: b.join(s.chunks),
-				Conntrack: s.role == weftv1.MapRole_MAP_ROLE_CONNTRACK, Affinity: s.role == weftv1.MapRole_MAP_ROLE_AFFINITY,
-			})
+		if put := s.Set; put.Decl != nil {
+			put.Elements = b.join(s.chunks)
+			u.PutSets = append(u.PutSets, put)
 		}
 	}
 	for _, e := range t.changes {
-		u.Elements = append(u.Elements, desired.Elements{Set: e.set, Decl: e.decl, Remove: b.join(e.remove), Add: b.join(e.add)})
+		change := e.Elements
+		change.Remove, change.Add = b.join(e.remove), b.join(e.add)
+		u.Elements = append(u.Elements, change)
 	}
 	return u
 }

@@ -22,7 +22,7 @@ func (d Declared) Set(table nft.TableID, name string) (*set.Set, bool) {
 func (b *Builder) Declared() (_ Declared, changed bool) {
 	changed = b.snapshot
 	for _, t := range b.tables {
-		changed = changed || len(t.sets) > 0 || len(t.deleteSets) > 0
+		changed = changed || len(t.sets) > 0 || len(t.DeleteSets) > 0
 	}
 	if !changed {
 		return b.own, false
@@ -30,15 +30,15 @@ func (b *Builder) Declared() (_ Declared, changed bool) {
 	out := Declared{}
 	maps.Copy(out, b.own)
 	for _, t := range b.tables {
-		sets := make(map[string]*set.Set, len(b.own[t.id])+len(t.sets))
-		maps.Copy(sets, b.own[t.id])
-		for _, name := range t.deleteSets {
+		sets := make(map[string]*set.Set, len(b.own[t.Table])+len(t.sets))
+		maps.Copy(sets, b.own[t.Table])
+		for _, name := range t.DeleteSets {
 			delete(sets, name)
 		}
 		for _, s := range t.sets {
-			sets[s.source.Name] = s.decl
+			sets[s.Source.Name] = s.Decl
 		}
-		out[t.id] = sets
+		out[t.Table] = sets
 	}
 	return out, true
 }

@@ -64,8 +64,8 @@ var errTooLong = fmt.Errorf("text is longer than %d bytes", MaxElementText)
 // packMessages packs the elements of a message.
 func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
 	p := decl.Packer(len(elements))
-	return packAll(b, t, decl, elements, func(m *weftv1.Element) (key string, out set.Element, err error) {
-		e := convert.ElementOf(m)
+	return b.pack(t, decl, len(elements), func(i int) (key string, out set.Element, err error) {
+		e := convert.ElementOf(elements[i])
 		switch {
 		case len(e.Key) > MaxElementText || len(e.Value) > MaxElementText:
 			err = errTooLong
@@ -80,45 +80,39 @@ func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.
 
 // packKeys packs the keys of elements to remove.
 func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
-	return packAll(b, t, decl, keys, func(key string) (string, set.Element, error) {
-		if len(key) > MaxElementText {
-			return key, set.Element{}, errTooLong
+	return b.pack(t, decl, len(keys), func(i int) (string, set.Element, error) {
+		if len(keys[i]) > MaxElementText {
+			return keys[i], set.Element{}, errTooLong
 		}
-		out, err := decl.PackKey(key)
-		return key, out, err
+		out, err := decl.PackKey(keys[i])
+		return keys[i], out, err
 	})
 }
 
-// packAll packs the entries of a list, at once if they are few, else in a goroutine.
-func packAll[T any](b *Builder, t nft.TableID, decl *set.Set, list []T, pack func(T) (key string, out set.Element, err error)) *chunk {
+// pack packs n elements, at once if they are few, else in a goroutine. It gives up
+// once the chunk has as many violations as are reported.
+func (b *Builder) pack(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) *chunk {
 	c := &chunk{}
-	if len(list) <= inlineElements {
-		fill(c, t, decl, list, pack)
+	all := func() {
+		c.out = make([]set.Element, 0, n)
+		for i := 0; i < n && !c.bad.full(); i++ {
+			key, out, err := element(i)
+			switch {
+			case err == nil:
+				c.out = append(c.out, out)
+			case errors.Is(err, errTooLong):
+				c.bad.add(weftv1.Violation_REASON_LIMIT, ElementName(t, decl.Name, Clip(key)), err.Error())
+			default:
+				c.bad.compile(ElementName(t, decl.Name, Clip(key)), err)
+			}
+		}
+	}
+	if n <= inlineElements {
+		all()
 	} else {
-		b.pool.spawn(func() { fill(c, t, decl, list, pack) })
+		b.pool.spawn(all)
 	}
 	return c
-}
-
-// fill calls pack for each entry of a list. It gives up once the chunk has as many
-// violations as are reported.
-func fill[T any](c *chunk, t nft.TableID, decl *set.Set, list []T, pack func(T) (key string, out set.Element, err error)) {
-	c.out = make([]set.Element, 0, len(list))
-	for _, e := range list {
-		key, out, err := pack(e)
-		switch {
-		case err == nil:
-			c.out = append(c.out, out)
-			continue
-		case errors.Is(err, errTooLong):
-			c.bad.add(weftv1.Violation_REASON_LIMIT, ElementName(t, decl.Name, Clip(key)), err.Error())
-		default:
-			c.bad.compile(ElementName(t, decl.Name, Clip(key)), err)
-		}
-		if c.bad.full() {
-			return
-		}
-	}
 }
 
 // SetKind returns the nft keyword for a set or map.

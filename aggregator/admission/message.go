@@ -8,6 +8,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
+	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/json"
 	"github.com/weft-proxy/weft/nft/object"
@@ -76,9 +77,9 @@ func (b *Builder) addTable(m *weftv1.Table) {
 	}
 	if m.GetComment() != "" {
 		if err := userdata.CheckComment(m.GetComment()); err != nil {
-			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(t.id), err.Error())
+			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(t.Table), err.Error())
 		}
-		t.comment = m.GetComment()
+		t.Comment = m.GetComment()
 	}
 	b.addFlags(t, m.GetFlags())
 	b.addDeclarations(t, m)
@@ -113,12 +114,15 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 		if t == nil {
 			continue
 		}
-		b.deleteObjects(t, m)
+		for _, n := range m.GetDeleteObjects() {
+			t.DeleteObjects = append(t.DeleteObjects, object.Ref{Kind: nft.ObjectKind(n.GetKind()), Name: n.GetName()})
+		}
+		t.DeleteFlowtables = append(t.DeleteFlowtables, m.GetDeleteFlowtables()...)
+		t.DeleteChains = append(t.DeleteChains, m.GetDeleteChains()...)
+		t.DeleteSets = append(t.DeleteSets, m.GetDeleteSets()...)
 		b.addDeclarations(t, &weftv1.Table{
 			Objects: m.GetPutObjects(), Flowtables: m.GetPutFlowtables(), Sets: m.GetPutSets(), Maps: m.GetPutMaps(), Chains: m.GetPutChains(),
 		})
-		t.deleteChains = append(t.deleteChains, m.GetDeleteChains()...)
-		t.deleteSets = append(t.deleteSets, m.GetDeleteSets()...)
 		for _, e := range m.GetElements() {
 			b.addElements(t, e)
 		}
@@ -133,21 +137,21 @@ func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	}
 	var decl *set.Set
 	if s := t.setByName[e.GetSet()]; s != nil {
-		decl = s.decl
+		decl = s.Decl
 		if decl == nil {
 			return
 		}
-	} else if decl, _ = b.own.Set(t.id, e.GetSet()); decl == nil || slices.Contains(t.deleteSets, e.GetSet()) {
-		b.bad.add(weftv1.Violation_REASON_REFERENCE, ObjectName(t.id, "set", Clip(e.GetSet())),
+	} else if decl, _ = b.own.Set(t.Table, e.GetSet()); decl == nil || slices.Contains(t.DeleteSets, e.GetSet()) {
+		b.bad.add(weftv1.Violation_REASON_REFERENCE, ObjectName(t.Table, "set", Clip(e.GetSet())),
 			"the fragment has no such set or map: declare it in put_sets or put_maps")
 		return
 	}
-	x := &elementsPart{set: e.GetSet(), decl: decl}
+	x := &elementsPart{Elements: desired.Elements{Set: e.GetSet(), Decl: decl}}
 	if len(e.GetRemove()) > 0 {
-		x.remove = []*chunk{b.packKeys(t.id, decl, e.GetRemove())}
+		x.remove = []*chunk{b.packKeys(t.Table, decl, e.GetRemove())}
 	}
 	if len(e.GetAdd()) > 0 {
-		x.add = []*chunk{b.packMessages(t.id, decl, e.GetAdd())}
+		x.add = []*chunk{b.packMessages(t.Table, decl, e.GetAdd())}
 	}
 	t.changes = append(t.changes, x)
 }
@@ -162,13 +166,13 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	if s == nil {
 		s = b.declare(t, m, isMap)
 	} else if m.GetType() != "" || m.GetTypeof() != "" {
-		b.bad.add(weftv1.Violation_REASON_INVALID, ObjectName(t.id, SetKind(isMap), Clip(m.GetName())), "it is declared twice")
+		b.bad.add(weftv1.Violation_REASON_INVALID, ObjectName(t.Table, SetKind(isMap), Clip(m.GetName())), "it is declared twice")
 		return
 	}
-	if s == nil || s.decl == nil || len(m.GetElements()) == 0 {
+	if s == nil || s.Decl == nil || len(m.GetElements()) == 0 {
 		return
 	}
-	s.chunks = append(s.chunks, b.packMessages(t.id, s.decl, m.GetElements()))
+	s.chunks = append(s.chunks, b.packMessages(t.Table, s.Decl, m.GetElements()))
 }
 
 // declare compiles the declaration of a set or map. It returns nil if there are
@@ -178,8 +182,10 @@ func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 		return nil
 	}
 	source, role := convert.SetOf(m), m.GetRole()
-	s := &setPart{source: &source, role: role}
-	object := ObjectName(t.id, SetKind(isMap), Clip(source.Name))
+	s := &setPart{Set: desired.Set{
+		Source: &source, Conntrack: role == weftv1.MapRole_MAP_ROLE_CONNTRACK, Affinity: role == weftv1.MapRole_MAP_ROLE_AFFINITY,
+	}}
+	object := ObjectName(t.Table, SetKind(isMap), Clip(source.Name))
 	if t.setByName == nil {
 		t.setByName = make(map[string]*setPart)
 	}
@@ -194,12 +200,12 @@ func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 	} else if !isMap && role != weftv1.MapRole_MAP_ROLE_UNSPECIFIED {
 		b.bad.add(weftv1.Violation_REASON_INVALID, object, "a set cannot have a role: only a map can")
 	}
-	decl, err := convert.CompileSet(t.id.Family, m, isMap)
+	decl, err := convert.CompileSet(t.Table.Family, m, isMap)
 	if err != nil {
 		b.bad.compile(object, err)
 		return s
 	}
-	s.decl = decl
+	s.Decl = decl
 	return s
 }
 
@@ -212,7 +218,7 @@ func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	if !ok {
 		return
 	}
-	decl, err := object.CompileChain(t.id.Family, &c)
+	decl, err := object.CompileChain(t.Table.Family, &c)
 	if err != nil {
 		b.bad.compile(what, err)
 		// Its rules are compiled nevertheless, to report all violations at once.
@@ -220,7 +226,7 @@ func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	}
 	rules := c.Rules
 	c.Rules = nil
-	t.chains = append(t.chains, &chainPart{source: &c, decl: decl, rules: rules})
+	t.chains = append(t.chains, &chainPart{Chain: desired.Chain{Source: &c, Decl: decl}, rules: rules})
 }
 
 // addFile adds a whole .nft file.

@@ -11,23 +11,6 @@ import (
 // kindFlowtable is the kind of flowtables among named objects.
 const kindFlowtable nft.ObjectKind = "flowtable"
 
-// objectsPart has the named objects and flowtables that an update declares or
-// deletes in a table.
-type objectsPart struct {
-	objects          []*object.Object
-	deleteObjects    []object.Ref
-	flowtables       []*object.Flowtable
-	deleteFlowtables []string
-}
-
-// deleteObjects adds the objects and flowtables that a patch deletes.
-func (b *Builder) deleteObjects(t *tablePart, m *weftv1.TablePatch) {
-	for _, n := range m.GetDeleteObjects() {
-		t.deleteObjects = append(t.deleteObjects, object.Ref{Kind: nft.ObjectKind(n.GetKind()), Name: n.GetName()})
-	}
-	t.deleteFlowtables = append(t.deleteFlowtables, m.GetDeleteFlowtables()...)
-}
-
 // addObject compiles the declaration of an object.
 func (b *Builder) addObject(t *tablePart, o nft.Object) {
 	what, ok := b.nameObject(t, object.Ref{Kind: o.Kind, Name: o.Name})
@@ -38,12 +21,12 @@ func (b *Builder) addObject(t *tablePart, o nft.Object) {
 		b.bad.add(weftv1.Violation_REASON_LIMIT, what, textTooLong(o.Text))
 		return
 	}
-	out, err := object.Compile(t.id.Family, &o)
+	out, err := object.Compile(t.Table.Family, &o)
 	if err != nil {
 		b.bad.compile(what, err)
 		return
 	}
-	t.objects = append(t.objects, out)
+	t.PutObjects = append(t.PutObjects, out)
 }
 
 // addFlowtable compiles the declaration of a flowtable.
@@ -57,7 +40,7 @@ func (b *Builder) addFlowtable(t *tablePart, f nft.Flowtable) {
 		b.bad.compile(what, err)
 		return
 	}
-	t.flowtables = append(t.flowtables, out)
+	t.PutFlowtables = append(t.PutFlowtables, out)
 }
 
 // nameObject counts an object or flowtable, and claims its name.
@@ -71,7 +54,7 @@ func (b *Builder) nameObject(t *tablePart, ref object.Ref) (*weftv1.ObjectName, 
 // claim checks that the name of a chain, object or flowtable is valid and is not
 // declared twice; advice follows the message if it is. It returns the name for violations.
 func (b *Builder) claim(t *tablePart, ref object.Ref, advice string) (*weftv1.ObjectName, bool) {
-	what := ObjectName(t.id, Clip(string(ref.Kind)), Clip(ref.Name))
+	what := ObjectName(t.Table, Clip(string(ref.Kind)), Clip(ref.Name))
 	if err := checkName(ref.Name); err != nil {
 		b.bad.add(weftv1.Violation_REASON_INVALID, what, err.Error())
 		return nil, false
@@ -91,9 +74,9 @@ func (b *Builder) claim(t *tablePart, ref object.Ref, advice string) (*weftv1.Ob
 func (b *Builder) addFlags(t *tablePart, flags []string) {
 	for _, f := range flags {
 		if f != "dormant" {
-			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(t.id), fmt.Sprintf("unknown table flag %q: the only flag is dormant", Clip(f)))
+			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(t.Table), fmt.Sprintf("unknown table flag %q: the only flag is dormant", Clip(f)))
 			continue
 		}
-		t.dormant = true
+		t.Dormant = true
 	}
 }

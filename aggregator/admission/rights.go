@@ -78,13 +78,13 @@ func (b *Builder) checkRights() {
 		bad.refused(nil, p.Priority(b.priority))
 	}
 	for _, t := range b.tables {
-		if r := p.Table(t.id); r != nil {
+		if r := p.Table(t.Table); r != nil {
 			// The table's content does not matter then.
-			bad.refused(tableName(t.id), r)
+			bad.refused(tableName(t.Table), r)
 			continue
 		}
 		for _, c := range t.chains {
-			checkChain(p, ObjectName(t.id, "chain", Clip(c.source.Name)), c, &bad)
+			checkChain(p, ObjectName(t.Table, "chain", Clip(c.Source.Name)), c, &bad)
 		}
 	}
 	bad.merge(&b.bad)
@@ -95,8 +95,8 @@ func (b *Builder) checkRights() {
 // checkChain checks the right to a chain's hook, and to address translation if
 // a rule of the chain does that.
 func checkChain(p *access.Publisher, object *weftv1.ObjectName, c *chainPart, bad *violations) {
-	if base := c.decl.Base; base != nil {
-		for _, r := range p.Chain(c.source.Hook, base.Type, base.Priority) {
+	if base := c.Decl.Base; base != nil {
+		for _, r := range p.Chain(c.Source.Hook, base.Type, base.Priority) {
 			bad.refused(object, r)
 		}
 	}
@@ -104,7 +104,7 @@ func checkChain(p *access.Publisher, object *weftv1.ObjectName, c *chainPart, ba
 	if r == nil || bad.full() {
 		return
 	}
-	for _, rule := range c.compiled {
+	for _, rule := range c.Rules {
 		if rule.Translates() {
 			// One violation for each chain is enough.
 			bad.refused(object, r)

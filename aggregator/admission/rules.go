@@ -53,22 +53,22 @@ func (b *Builder) compileRules() {
 // compileChain compiles the rules of one chain.
 func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 	scope := ruleScope{b: b, t: t}
-	c.compiled = make([]*compile.Rule, 0, len(c.rules))
+	c.Rules = make([]*compile.Rule, 0, len(c.rules))
 	for i, r := range c.rules {
 		if bad.full() {
 			return
 		}
-		object := func() *weftv1.ObjectName { return ruleName(t.id, c.decl.Name, i) }
+		object := func() *weftv1.ObjectName { return ruleName(t.Table, c.Decl.Name, i) }
 		if len(r.Text) > MaxRuleText {
 			bad.add(weftv1.Violation_REASON_LIMIT, object(), textTooLong(r.Text))
 			continue
 		}
-		rule, err := compile.CompileRule(t.id.Family, r, scope)
+		rule, err := compile.CompileRule(t.Table.Family, r, scope)
 		if err != nil {
-			bad.compile(object(), b.inFile(t.id, c.decl.Name, i, scope, err))
+			bad.compile(object(), b.inFile(t.Table, c.Decl.Name, i, scope, err))
 			continue
 		}
-		c.compiled = append(c.compiled, rule)
+		c.Rules = append(c.Rules, rule)
 	}
 }
 
@@ -105,11 +105,11 @@ type ruleScope struct {
 // Set implements compile.Scope.
 func (s ruleScope) Set(name string) (*set.Set, bool) {
 	if d := s.t.setByName[name]; d != nil {
-		return d.decl, d.decl != nil
+		return d.Decl, d.Decl != nil
 	}
-	d, ok := s.b.own.Set(s.t.id, name)
+	d, ok := s.b.own.Set(s.t.Table, name)
 	if !ok {
-		d, ok = s.b.outer.Set(s.t.id, name)
+		d, ok = s.b.outer.Set(s.t.Table, name)
 	}
 	if ok {
 		s.t.use(name, d)
@@ -122,10 +122,10 @@ func (s ruleScope) Set(name string) (*set.Set, bool) {
 func (t *tablePart) use(name string, d *set.Set) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.uses == nil {
-		t.uses = make(map[string]*set.Set)
+	if t.Uses == nil {
+		t.Uses = make(map[string]*set.Set)
 	}
-	t.uses[name] = d
+	t.Uses[name] = d
 }
 
 // Chain implements compile.Scope. Whether the chain exists is checked when the

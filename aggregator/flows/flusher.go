@@ -42,7 +42,7 @@ type Config struct {
 	// Conntrack removes flows. If it is nil, flows stay.
 	Conntrack Conntrack
 	// Save stores the destinations that have lost their last backend and whose flows
-	// are not removed yet, in the place of those that it stored before. They need not
+	// are not removed yet, and forgets what it stored before. They need not
 	// survive a reboot, because flows do not. If Save is nil, a process that is killed
 	// leaves their flows.
 	Save func([]conntrack.Change) error
