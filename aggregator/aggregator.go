@@ -229,7 +229,7 @@ func New(cfg Config) (*Aggregator, error) {
 		Failed: func(k statedir.Kind) { m.stateErrors.WithLabelValues(string(k)).Inc() },
 	})
 	fc := flows.Config{
-		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
+		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Drain: cfg.Drain, Publish: a.hub.publish, Log: a.log, Metrics: m.flows,
 	}
 	if cfg.StateDir != "" {
 		fc.Save = a.dir.SaveFlows
@@ -269,8 +269,6 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	wg.Go(func() { a.dir.Run(behind) })
 	wg.Go(func() { a.writer.purger.Run(behind) })
 	defer func() {
-		// What the last commit made stale is flushed, within the drain time.
-		a.flows.Close(a.cfg.Drain)
 		cancel()
 		wg.Wait()
 		if err := a.dir.Close(); err != nil {

@@ -48,6 +48,8 @@ type Config struct {
 	Save func([]conntrack.Change) error
 	// NoteErrors counts errors of Save.
 	NoteErrors prometheus.Counter
+	// Drain bounds how long Run goes on after its context has ended.
+	Drain time.Duration
 	// Publish publishes the event of a commit. It must not block or call the Flusher.
 	Publish func(*weftv1.WatchResponse)
 	Log     *slog.Logger
@@ -62,7 +64,6 @@ type Flusher struct {
 	// overdue asks the writer to call Reconcile.
 	overdue chan struct{}
 	nudge   chan struct{}
-	idle    chan struct{}
 
 	mu     sync.Mutex
 	stale  []conntrack.Change
@@ -82,7 +83,7 @@ type Flusher struct {
 func NewFlusher(cfg Config) *Flusher {
 	return &Flusher{
 		cfg: cfg, note: note{save: cfg.Save},
-		overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+		overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1),
 	}
 }
 
@@ -180,20 +181,24 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// Run removes flows until ctx ends.
+// Run removes flows until ctx ends, and then what commits have made stale until then,
+// for at most Config.Drain.
 func (f *Flusher) Run(ctx context.Context) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	context.AfterFunc(ctx, func() { time.AfterFunc(f.cfg.Drain, cancel) })
 	for {
 		select {
 		case <-ctx.Done():
+			f.pass(work)
 			return
 		case <-f.nudge:
 		}
-		if f.pass(ctx) {
+		if f.pass(work) {
 			continue
 		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-time.After(retryDelay):
 			f.Ask()
 		}
@@ -244,38 +249,6 @@ func (f *Flusher) pass(ctx context.Context) bool {
 	} else {
 		f.incomplete = true
 	}
-	done := f.done()
 	f.mu.Unlock()
-	if done {
-		wake(f.idle)
-	} else {
-		wake(f.nudge)
-	}
 	return err == nil
-}
-
-// done reports whether nothing is left to remove. It is called with the lock
-// held.
-func (f *Flusher) done() bool {
-	return !f.busy && len(f.stale) == 0 && !f.all && len(f.events) == 0
-}
-
-// Close waits until everything that commits made stale is removed, at most for
-// d. Call it before Run's context ends.
-func (f *Flusher) Close(d time.Duration) {
-	deadline := time.NewTimer(d)
-	defer deadline.Stop()
-	for {
-		f.mu.Lock()
-		done := f.done()
-		f.mu.Unlock()
-		if done {
-			return
-		}
-		select {
-		case <-f.idle:
-		case <-deadline.C:
-			return
-		}
-	}
 }

@@ -56,15 +56,16 @@ type events struct{ n atomic.Int32 }
 
 func (e *events) add(*weftv1.WatchResponse) { e.n.Add(1) }
 
-// runFlusher is testFlusher with a running Flusher.
-func runFlusher(t *testing.T, c Conntrack) (*Flusher, *events) {
+// runFlusher is testFlusher with a Flusher that runs until stop is called.
+func runFlusher(t *testing.T, c Conntrack) (_ *Flusher, _ *events, stop func()) {
 	t.Helper()
 	f, published := testFlusher(c, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); f.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
-	return f, published
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return f, published, stop
 }
 
 func commitEvent() *weftv1.WatchResponse {
@@ -74,7 +75,7 @@ func commitEvent() *weftv1.WatchResponse {
 // TestFlusherJoinsAndNeverBlocks has commits go on while a pass is stuck.
 func TestFlusherJoinsAndNeverBlocks(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
-	f, _ := runFlusher(t, flows)
+	f, _, stop := runFlusher(t, flows)
 	f.After(make([]conntrack.Change, 1), commitEvent())
 	<-flows.entered
 	for range 10 {
@@ -82,7 +83,7 @@ func TestFlusherJoinsAndNeverBlocks(t *testing.T) {
 	}
 	close(flows.release)
 	<-flows.entered
-	f.Close(10 * time.Second)
+	stop()
 	flows.mu.Lock()
 	defer flows.mu.Unlock()
 	if len(flows.flushed) != 2 || flows.flushed[0] != 1 || flows.flushed[1] != 20 {
@@ -92,7 +93,7 @@ func TestFlusherJoinsAndNeverBlocks(t *testing.T) {
 
 func TestFlusherIsBounded(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
-	f, _ := runFlusher(t, flows)
+	f, _, _ := runFlusher(t, flows)
 	f.After(make([]conntrack.Change, 1), commitEvent())
 	<-flows.entered
 	for range 3 {
@@ -116,7 +117,7 @@ func TestFlusherIsBounded(t *testing.T) {
 // their events are sent, although the flows are not known.
 func TestFlusherKeepsFewEvents(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
-	f, published := runFlusher(t, flows)
+	f, published, _ := runFlusher(t, flows)
 	f.After(make([]conntrack.Change, 1), commitEvent())
 	<-flows.entered
 	for range maxEvents + 10 {
@@ -134,7 +135,7 @@ func TestFlusherKeepsFewEvents(t *testing.T) {
 func TestFlusherAsksAgainAfterAnError(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}, 1), release: make(chan struct{}), err: errors.New("no")}
 	close(flows.release)
-	f, _ := runFlusher(t, flows)
+	f, _, _ := runFlusher(t, flows)
 	f.After(make([]conntrack.Change, 1), commitEvent())
 	select {
 	case <-f.overdue:
