@@ -59,7 +59,7 @@ func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 		if err == nil {
 			w.metrics.work.WithLabelValues(workDumps).Inc()
 			if standing {
-				w.enter(stateStarting)
+				w.enter(false, nil)
 			}
 			return dump, nil
 		}
@@ -69,7 +69,7 @@ func (w *writer) takeOver(ctx context.Context) ([]kernel.Table, error) {
 		}
 		if !standing {
 			w.log.Info("standing by", "error", err)
-			w.enter(stateStandby)
+			w.enter(false, ErrStandby)
 			standing = true
 		}
 		select {

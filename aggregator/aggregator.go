@@ -160,8 +160,7 @@ type Aggregator struct {
 	// scope has the declarations that admission compiles against.
 	scope atomic.Pointer[desired.Scope]
 
-	// state is the phase of Run.
-	state phase
+	stage atomic.Pointer[stage]
 	// began is when the first update could be committed, in Unix nanoseconds;
 	// settled is true after Converged has returned nil.
 	began   atomic.Int64
@@ -171,44 +170,23 @@ type Aggregator struct {
 	stopped chan struct{}
 }
 
-// phase is one of the states of an Aggregator.
-type phase struct {
-	atomic.Int32
-	mu sync.Mutex
-	// changed is closed when the state does.
-	changed chan struct{}
+// stage is a part of the life of an Aggregator. While it starts, err is nil and running
+// is false.
+type stage struct {
+	running bool
+	// err is why updates cannot be committed; nil if they are or will be.
+	err error
+	// over is closed when the next stage begins.
+	over chan struct{}
 }
 
-// next returns a channel that is closed at the next change of state after the
-// call.
-func (p *phase) next() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.changed == nil {
-		p.changed = make(chan struct{})
-	}
-	return p.changed
-}
-
-// enter changes the state.
-func (a *Aggregator) enter(state int32) {
-	p := &a.state
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.Store(state)
-	if p.changed != nil {
-		close(p.changed)
-		p.changed = nil
+// enter begins a stage, and ends the one before.
+func (a *Aggregator) enter(running bool, err error) {
+	before := a.stage.Swap(&stage{running: running, err: err, over: make(chan struct{})})
+	if before != nil {
+		close(before.over)
 	}
 }
-
-// The states of an Aggregator.
-const (
-	stateStarting int32 = iota
-	stateStandby
-	stateRunning
-	stateStopped
-)
 
 // New makes an Aggregator; it does nothing until Run. It fails if the Config is not
 // valid or a metric cannot be registered.
@@ -238,6 +216,7 @@ func New(cfg Config) (*Aggregator, error) {
 	a.writer = newWriter(a)
 	a.admission = admission.Config{Access: cfg.Access, Durable: cfg.StateDir != "", Room: a.dir.Room, Status: a.statuses.get, Version: cfg.Version, Now: cfg.Now}
 	a.scope.Store(a.writer.state.Scope())
+	a.enter(false, nil)
 	return a, nil
 }
 
@@ -287,14 +266,14 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		return err
 	}
 	a.began.Store(a.cfg.Now().UnixNano())
-	a.enter(stateRunning)
+	a.enter(true, nil)
 	close(a.ready)
 	return a.writer.loop(ctx, changes)
 }
 
 // stop answers everything that is still queued.
 func (a *Aggregator) stop() {
-	a.enter(stateStopped)
+	a.enter(false, ErrStopped)
 	for _, s := range a.queue.close() {
 		s.answer(Result{Err: ErrStopped})
 	}
@@ -302,33 +281,17 @@ func (a *Aggregator) stop() {
 	close(a.stopped)
 }
 
-// condition returns why updates cannot be committed now, or nil. While the
-// aggregator starts it returns nil.
-func (a *Aggregator) condition() error {
-	switch a.state.Load() {
-	case stateStandby:
-		return ErrStandby
-	case stateStopped:
-		return ErrStopped
-	default:
-		return nil
-	}
-}
-
 // admitting waits until updates can be compiled against the declarations of the
 // adopted tables, or until done is closed.
 // Possible errors: ErrStandby, ErrStopped, ErrGone.
 func (a *Aggregator) admitting(done <-chan struct{}) error {
 	for {
-		changed := a.state.next()
-		if a.state.Load() == stateRunning {
-			return nil
-		}
-		if err := a.condition(); err != nil {
-			return err
+		s := a.stage.Load()
+		if s.running || s.err != nil {
+			return s.err
 		}
 		select {
-		case <-changed:
+		case <-s.over:
 		case <-done:
 			return ErrGone
 		}

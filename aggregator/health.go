@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 // Healthy returns nil while updates are committed or will be, as during the start.
 // Otherwise the aggregator stands by or has stopped.
 // Possible errors: ErrStandby, ErrStopped.
-func (a *Aggregator) Healthy() error { return a.condition() }
+func (a *Aggregator) Healthy() error { return a.stage.Load().err }
 
 // MissingError names the publishers from before a restart that have not come
 // back. What they published is still in force.
@@ -43,11 +44,8 @@ func (e *MissingError) Error() string {
 // it no longer waits for fragments.
 // Possible errors: ErrStarting, ErrStandby, ErrStopped, *MissingError.
 func (a *Aggregator) Converged() error {
-	if err := a.condition(); err != nil {
-		return err
-	}
-	if a.state.Load() != stateRunning {
-		return ErrStarting
+	if s := a.stage.Load(); !s.running {
+		return cmp.Or(s.err, ErrStarting)
 	}
 	if a.settled.Load() {
 		return nil

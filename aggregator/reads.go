@@ -7,7 +7,7 @@ import "context"
 // caller's work, because commits wait for f.
 // Possible errors: ErrStandby, ErrStopped, ctx's.
 func (a *Aggregator) ask(ctx context.Context, f func(*writer)) error {
-	if err := a.condition(); err != nil {
+	if err := a.Healthy(); err != nil {
 		return err
 	}
 	done := make(chan struct{})

@@ -109,7 +109,7 @@ func (r *roster) rejected(e *RejectedError) {
 //
 // Possible errors: ErrStandby, ErrStopped.
 func (a *Aggregator) ListPublishers() (*weftv1.ListPublishersResponse, error) {
-	if err := a.condition(); err != nil {
+	if err := a.Healthy(); err != nil {
 		return nil, err
 	}
 	all := make(map[string]*weftv1.PublisherStatus)

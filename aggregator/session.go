@@ -66,7 +66,7 @@ func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session,
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, err
 	}
-	if err := a.condition(); err != nil {
+	if err := a.Healthy(); err != nil {
 		return nil, err
 	}
 	a.metrics.sessions.Inc()
