@@ -1,5 +1,7 @@
 package knft
 
+import "github.com/weft-proxy/weft/nft"
+
 // absent answers a command that deletes, destroys or flushes an object that the
 // fragment does not have.
 func (c *change) absent(cmd *command) error {
@@ -62,11 +64,24 @@ func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
 	return v, nil
 }
 
-// ownTable returns the fragment's part of the table that a command names, which is
-// empty if there is none.
-func (c *change) ownTable(cmd *command) *table {
-	if t := c.content.tables[cmd.table]; t != nil {
-		return t
+// partOf returns the fragment's part of a chain, set or map. If the fragment has none, it
+// joins what another fragment declares: join returns a part without content.
+func partOf[T any](c *change, id nft.TableID, item itemID, join func(*view) (*T, error)) (*table, *T, error) {
+	t, err := c.hold(id)
+	if err != nil {
+		return nil, nil, err
 	}
-	return newTable(cmd.table)
+	if own, ok := t.items[item].(*T); ok {
+		return t, own, nil
+	}
+	v, err := c.elsewhere(t, item.kind, item.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	part, err := join(v)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.put(t, item, part)
+	return t, part, nil
 }

@@ -107,38 +107,38 @@ func (c *change) command(cmd *command) error {
 		return c.rule(cmd)
 	case kindElement:
 		return c.element(cmd)
-	case kindChain:
-		return c.declaration(cmd, c.declareChain)
-	case kindSet, kindMap:
-		return c.declaration(cmd, c.declareSet)
-	case kindFlowtable, kindCounter:
-		return c.declaration(cmd, c.declareObject)
+	case kindChain, kindSet, kindMap, kindFlowtable, kindCounter:
+		return c.declaration(cmd)
 	default:
 		return fmt.Errorf("unknown kind of object %q", cmd.kind)
 	}
 }
 
 // declaration makes an operation on what a table declares.
-func (c *change) declaration(cmd *command, declare func(*command, *table, item) error) error {
+func (c *change) declaration(cmd *command) error {
+	id := newItemID(cmd.kind, cmd.name)
 	if cmd.verb == verbAdd || cmd.verb == verbCreate {
 		t, err := c.hold(cmd.table)
 		if err != nil {
 			return err
 		}
-		parsed, err := parseDeclaration(cmd)
+		it, err := parseDeclaration(cmd)
 		if err != nil {
 			return err
 		}
-		return declare(cmd, t, parsed)
+		if err := c.unique(cmd, t.items[id] != nil); err != nil {
+			return err
+		}
+		return c.declare(t, id, it)
 	}
-	t, id := c.ownTable(cmd), newItemID(cmd.kind, cmd.name)
+	t := c.content.tables[cmd.table]
 	object := cmd.kind == kindFlowtable || cmd.kind == kindCounter
 	switch {
 	case cmd.rest != "" && !object:
 		return fmt.Errorf("unexpected %s", clip(cmd.rest))
 	case cmd.verb != verbDelete && cmd.verb != verbDestroy && (cmd.verb != verbFlush || object):
 		return fmt.Errorf("%s of a %s: %w", cmd.verb, cmd.kind, ErrUnsupported)
-	case t.items[id] == nil:
+	case t == nil || t.items[id] == nil:
 		return c.absent(cmd)
 	case cmd.verb != verbFlush:
 		c.put(t, id, nil)
@@ -147,6 +147,30 @@ func (c *change) declaration(cmd *command, declare func(*command, *table, item) 
 	default:
 		c.flushSet(t, t.set(cmd.name))
 	}
+	return nil
+}
+
+// declare adds an item without content. One that is there is changed as far as nft(8) would:
+// a counter or flowtable keeps its declaration.
+func (c *change) declare(t *table, id itemID, it item) error {
+	switch o := it.(type) {
+	case *chain:
+		if old := t.chain(id.name); old != nil {
+			return c.redeclareChain(t, old, o.decl)
+		}
+		if _, err := compiledChain(t.id, o.decl); err != nil {
+			return err
+		}
+	case *set:
+		if old := t.set(id.name); old != nil {
+			return c.redeclareSet(t, old, o)
+		}
+	default:
+		if t.items[id] != nil {
+			return nil
+		}
+	}
+	c.put(t, id, it)
 	return nil
 }
 

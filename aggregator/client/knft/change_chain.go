@@ -12,30 +12,13 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// declareChain adds or creates a chain.
-func (c *change) declareChain(cmd *command, t *table, it item) error {
-	declared, o := it.(*chain), t.chain(cmd.name) //nolint:forcetypeassert // parseDeclaration checks it
-	d := declared.decl
-	if o != nil && d.GetPolicy() != "" && o.decl.GetHook() == "" {
-		return fmt.Errorf("chain %s has no hook, and so no policy: %w", cmd.name, syscall.EOPNOTSUPP)
-	}
-	if err := c.unique(cmd, o != nil); err != nil {
-		return err
-	}
-	if o != nil {
-		return c.redeclareChain(t, o, d)
-	}
-	if _, err := compiledChain(cmd.table, d); err != nil {
-		return err
-	}
-	c.put(t, itemID{kindChain, cmd.name}, declared)
-	return nil
-}
-
 // redeclareChain adds a chain that is there: as in the kernel, that can change
 // the policy, and nothing else.
 func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
-	if d.GetHook() == "" {
+	switch {
+	case d.GetPolicy() != "" && o.decl.GetHook() == "":
+		return fmt.Errorf("chain %s has no hook, and so no policy: %w", d.GetName(), syscall.EOPNOTSUPP)
+	case d.GetHook() == "":
 		return nil
 	}
 	was, err := compiledChain(t.id, o.decl)
@@ -92,18 +75,7 @@ func (c *change) edit(t *table, o *chain) {
 // chainOf returns the fragment's part of a chain, which it joins where another
 // fragment has declared it.
 func (c *change) chainOf(id nft.TableID, name string) (*table, *chain, error) {
-	t, err := c.hold(id)
-	if err != nil {
-		return nil, nil, err
-	}
-	if o := t.chain(name); o != nil {
-		return t, o, nil
-	}
-	v, err := c.elsewhere(t, kindChain, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	o := &chain{decl: client.Declaration(v.chains[name].GetChain())}
-	c.put(t, itemID{kindChain, name}, o)
-	return t, o, nil
+	return partOf(c, id, itemID{kindChain, name}, func(v *view) (*chain, error) {
+		return &chain{decl: client.Declaration(v.chains[name].GetChain())}, nil
+	})
 }

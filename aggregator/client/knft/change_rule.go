@@ -8,81 +8,57 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// rule makes an operation on a rule.
+// rule makes an operation on a rule: it adds one at an end of the chain, or after (add) or
+// before (insert) another one, or replaces or deletes the one with a handle.
 func (c *change) rule(cmd *command) error {
 	at, r, err := parseRule(cmd.rest)
 	if err != nil {
 		return err
 	}
+	adding, put := cmd.verb == verbAdd || cmd.verb == verbInsert, []*weftv1.Rule{r}
 	switch cmd.verb {
-	case verbAdd, verbInsert:
-		return c.addRule(cmd, at, r)
-	case verbReplace, verbDelete, verbDestroy:
-		return c.changeRule(cmd, at, r)
+	case verbAdd, verbInsert, verbReplace:
+		if r.GetText() == "" {
+			return errors.New("no rule given")
+		}
+	case verbDelete, verbDestroy:
+		put = nil
 	default:
 		return fmt.Errorf("%s of a rule: %w", cmd.verb, ErrUnsupported)
 	}
-}
-
-// addRule puts a rule at one of the ends, or after (add) or before (insert)
-// another one.
-func (c *change) addRule(cmd *command, at position, r *weftv1.Rule) error {
-	if r.GetText() == "" {
-		return errors.New("no rule given")
-	}
 	t, o, err := c.chainOf(cmd.table, cmd.name)
 	if err != nil {
 		return err
 	}
-	if err := c.check(t, r.GetText()); err != nil {
-		return err
-	}
-	place := len(o.rules)
-	if cmd.verb == verbInsert {
-		place = 0
-	}
-	if at.index >= 0 || at.handle != 0 {
-		if place, err = c.place(cmd, o, at); err != nil {
+	for _, r := range put {
+		if err := c.check(t, r.GetText()); err != nil {
 			return err
 		}
-		if cmd.verb == verbAdd {
-			place++
-		}
 	}
-	c.edit(t, o)
-	o.rules = slices.Insert(o.rules, place, r)
-	return nil
-}
-
-// changeRule replaces or deletes the rule with a handle.
-func (c *change) changeRule(cmd *command, at position, r *weftv1.Rule) error {
-	t, o, err := c.chainOf(cmd.table, cmd.name)
-	if err != nil {
-		return err
-	}
-	if at.handle == 0 {
+	first := len(o.rules)
+	switch {
+	case !adding && at.handle == 0:
 		return errors.New("no handle given")
-	}
-	place, err := c.place(cmd, o, at)
-	if err != nil {
+	case at.index >= 0 || at.handle != 0:
+		first, err = c.place(cmd, o, at)
 		if missing := (*conditionError)(nil); cmd.verb == verbDestroy && errors.As(err, &missing) {
 			return nil
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		if cmd.verb == verbAdd {
+			first++
+		}
+	case cmd.verb == verbInsert:
+		first = 0
 	}
-	if cmd.verb != verbReplace {
-		c.edit(t, o)
-		o.rules = slices.Delete(o.rules, place, place+1)
-		return nil
-	}
-	if r.GetText() == "" {
-		return errors.New("no rule given")
-	}
-	if err := c.check(t, r.GetText()); err != nil {
-		return err
+	end := first
+	if !adding {
+		end++
 	}
 	c.edit(t, o)
-	o.rules[place] = r
+	o.rules = slices.Replace(o.rules, first, end, put...)
 	return nil
 }
 

@@ -9,25 +9,15 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// declareSet adds or creates a set or map.
-func (c *change) declareSet(cmd *command, t *table, it item) error {
-	s, old := it.(*set), t.set(cmd.name) //nolint:forcetypeassert // parseDeclaration checks it
-	if err := c.unique(cmd, old != nil); err != nil {
-		return err
-	}
-	if old != nil {
-		return c.redeclareSet(t, old, s)
-	}
-	c.put(t, itemID{kindSet, cmd.name}, s)
-	return nil
-}
-
 // redeclareSet adds a set or map that is there: as in the kernel, that can change
 // the timeout, the interval of its collection and the size, and nothing else.
 func (c *change) redeclareSet(t *table, old, s *set) error {
 	name := s.decl.GetName()
 	if old.adopted && (old.packed.Key.Len == 0 || sameTypes(old.packed, s.packed)) {
-		c.learnSet(t, old, s)
+		// Until now the declaration was known from the kernel alone.
+		save(c, old)
+		old.decl, old.packed, old.adopted = s.decl, s.packed, false
+		c.touch(t, itemID{kindSet, name}).whole = true
 		return nil
 	}
 	if !sameTypes(old.packed, s.packed) {
@@ -55,13 +45,6 @@ func (c *change) redeclareSet(t *table, old, s *set) error {
 	return nil
 }
 
-// learnSet takes a declaration for one that is known from the kernel alone.
-func (c *change) learnSet(t *table, old, s *set) {
-	save(c, old)
-	old.decl, old.packed, old.adopted = s.decl, s.packed, false
-	c.touch(t, itemID{kindSet, s.decl.GetName()}).whole = true
-}
-
 // sameTypes reports whether the kernel takes two declarations for that of one set.
 func sameTypes(a, b *nftset.Set) bool {
 	return a.Map == b.Map && a.Verdict == b.Verdict && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
@@ -82,22 +65,8 @@ func (c *change) flushSet(t *table, s *set) {
 // setOf returns the fragment's part of a set or map, which it joins where another
 // fragment has declared it.
 func (c *change) setOf(id nft.TableID, name string) (*table, *set, error) {
-	t, err := c.hold(id)
-	if err != nil {
-		return nil, nil, err
-	}
-	if s := t.set(name); s != nil {
-		return t, s, nil
-	}
-	v, err := c.elsewhere(t, kindSet, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	m := v.sets[name]
-	s, err := newSet(id.Family, client.Declaration(m.GetSet()), m.GetMap())
-	if err != nil {
-		return nil, nil, err
-	}
-	c.put(t, itemID{kindSet, name}, s)
-	return t, s, nil
+	return partOf(c, id, itemID{kindSet, name}, func(v *view) (*set, error) {
+		m := v.sets[name]
+		return newSet(id.Family, client.Declaration(m.GetSet()), m.GetMap())
+	})
 }

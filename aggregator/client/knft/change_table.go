@@ -25,7 +25,8 @@ func (c *change) table(cmd *command) error {
 		if t == nil {
 			return c.absent(cmd)
 		}
-		c.deleteTable(t)
+		assign(c, c.content.tables, cmd.table, nil)
+		c.whole = true
 		return nil
 	case verbFlush:
 		if t == nil {
@@ -41,10 +42,4 @@ func (c *change) table(cmd *command) error {
 	default:
 		return fmt.Errorf("%s of a table: %w", cmd.verb, ErrUnsupported)
 	}
-}
-
-// deleteTable gives up the fragment's part of a table.
-func (c *change) deleteTable(t *table) {
-	assign(c, c.content.tables, t.id, nil)
-	c.whole = true
 }

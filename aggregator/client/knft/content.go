@@ -92,13 +92,15 @@ type set struct {
 
 // newSet compiles a declaration.
 func newSet(family nft.Family, d *weftv1.Set, isMap bool) (*set, error) {
-	s := &set{decl: d, elements: make(map[string]*weftv1.Element)}
-	var err error
-	s.packed, err = convert.CompileSet(family, d, isMap)
+	packed, err := convert.CompileSet(family, d, isMap)
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return makeSet(d, packed), nil
+}
+
+func makeSet(d *weftv1.Set, packed *nftset.Set) *set {
+	return &set{decl: d, packed: packed, elements: make(map[string]*weftv1.Element), deadlines: make(map[string]time.Time)}
 }
 
 // id returns the packed key of an element.

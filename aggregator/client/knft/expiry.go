@@ -1,7 +1,9 @@
 package knft
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"time"
 
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -11,25 +13,13 @@ import (
 // ticks of up to 10 ms.
 const margin = 20 * time.Millisecond
 
-// lifetime returns how long an element stays in the kernel; 0 is for ever.
-func (s *set) lifetime(id string) time.Duration {
-	if d := s.elements[id].GetTimeout().AsDuration(); d > 0 {
-		return d
-	}
-	return s.packed.Timeout
-}
-
 // start notes when an element runs out, if it does and is new.
 func (s *set) start(id string, now time.Time) {
-	_, running := s.deadlines[id]
-	switch d := s.lifetime(id); {
-	case s.elements[id] == nil || d == 0:
+	timeout := cmp.Or(s.elements[id].GetTimeout().AsDuration(), s.packed.Timeout)
+	if s.elements[id] == nil || timeout == 0 {
 		delete(s.deadlines, id)
-	case !running:
-		if s.deadlines == nil {
-			s.deadlines = make(map[string]time.Time)
-		}
-		s.deadlines[id] = now.Add(d + margin)
+	} else if _, running := s.deadlines[id]; !running {
+		s.deadlines[id] = now.Add(timeout + margin)
 	}
 }
 
@@ -58,11 +48,7 @@ func (c *change) start(now time.Time) {
 
 // startAll is start for all elements, and forgets the deadlines of others.
 func (s *set) startAll(now time.Time) {
-	for id := range s.deadlines {
-		if s.elements[id] == nil {
-			delete(s.deadlines, id)
-		}
-	}
+	maps.DeleteFunc(s.deadlines, func(id string, _ time.Time) bool { return s.elements[id] == nil })
 	if s.packed.Flags&nftset.FlagTimeout == 0 {
 		return
 	}

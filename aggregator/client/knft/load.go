@@ -100,7 +100,8 @@ func readTable(id nft.TableID, m *weftv1.Table, v *view) (*table, error) {
 		case v == nil:
 			o.startAll(time.Now())
 		case err != nil:
-			o = &set{decl: client.Declaration(s), packed: &nftset.Set{Name: name, Map: isMap}, elements: map[string]*weftv1.Element{}, adopted: true, unknown: true}
+			o = makeSet(client.Declaration(s), &nftset.Set{Name: name, Map: isMap})
+			o.adopted, o.unknown = true, true
 		default:
 			// Whose elements those of a shared set are is not known.
 			o.adopted, o.unknown = true, len(v.othersOf(kindSet, name)) > 0
