@@ -12,12 +12,9 @@ import (
 // Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) Cleanup(ctx context.Context) (tables []string, err error) {
-	resp, err := c.admin.Cleanup(c.outgoing(ctx), &weftv1.CleanupRequest{})
-	if err != nil {
-		return nil, c.failed("clean up", "", err)
-	}
+	resp, err := call(ctx, c, "clean up", "", c.admin.Cleanup, &weftv1.CleanupRequest{})
 	for _, t := range resp.GetTables() {
 		tables = append(tables, t.GetFamily()+" "+t.GetTable())
 	}
-	return tables, nil
+	return tables, err
 }

@@ -24,11 +24,8 @@ func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64
 	if err := checkSize(req); err != nil {
 		return 0, fmt.Errorf("apply %s: %w", f.GetName(), err)
 	}
-	resp, err := c.publisher.Apply(c.outgoing(ctx), req)
-	if err != nil {
-		return 0, c.failed("apply "+f.GetName(), f.GetName(), err)
-	}
-	return resp.GetRevision(), nil
+	resp, err := call(ctx, c, "apply "+f.GetName(), f.GetName(), c.publisher.Apply, req)
+	return resp.GetRevision(), err
 }
 
 // applyLarge applies a fragment that may not fit into one message.
@@ -67,11 +64,9 @@ func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (revision u
 // Possible errors: *RejectedError (something still refers to it), ErrNotFound,
 // ErrPermission, ErrLimit, ErrInvalid, ErrUnavailable, ErrClosed, ctx's.
 func (c *Client) Delete(ctx context.Context, publisher, fragment string) (revision uint64, err error) {
-	resp, err := c.publisher.Delete(c.outgoing(ctx), &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: fragment}})
-	if err != nil {
-		return 0, c.failed("delete "+fragment, fragment, err)
-	}
-	return resp.GetRevision(), nil
+	req := &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: fragment}}
+	resp, err := call(ctx, c, "delete "+fragment, fragment, c.publisher.Delete, req)
+	return resp.GetRevision(), err
 }
 
 // Get returns one fragment's committed content and status. An empty publisher

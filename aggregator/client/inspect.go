@@ -57,9 +57,16 @@ func (c *Client) ListPublishers(ctx context.Context) (*weftv1.ListPublishersResp
 // Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit,
 // ErrUnavailable, ErrClosed, errors.ErrUnsupported (an older aggregator), ctx's.
 func (c *Client) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
-	resp, err := c.inspect.Owner(c.outgoing(ctx), req)
+	return call(ctx, c, "find the owner of "+req.GetObject().Text(), "", c.inspect.Owner, req)
+}
+
+// call calls a method that returns one message.
+func call[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
+	method func(context.Context, *Req, ...grpc.CallOption) (*Resp, error), req *Req,
+) (*Resp, error) {
+	resp, err := method(c.outgoing(ctx), req)
 	if err != nil {
-		return nil, c.failed("find the owner of "+req.GetObject().Text(), "", err)
+		return nil, c.failed(what, fragment, err)
 	}
 	return resp, nil
 }
