@@ -32,12 +32,9 @@ func (s *service) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.Server
 // ListFragments implements weftv1.InspectServer.
 func (s *service) ListFragments(_ *weftv1.ListFragmentsRequest, stream grpc.ServerStreamingServer[weftv1.ListFragmentsResponse]) error {
 	fragments, revision := s.agg.List()
-	return sendList(fragments, func(part []*weftv1.FragmentStatus, first bool) error {
-		resp := &weftv1.ListFragmentsResponse{Fragments: part}
-		if first {
-			resp.Revision = revision
-		}
-		return stream.Send(resp)
+	return sendList(fragments, func(part []*weftv1.FragmentStatus) error {
+		defer func() { revision = 0 }() // it is in the first part only
+		return stream.Send(&weftv1.ListFragmentsResponse{Fragments: part, Revision: revision})
 	})
 }
 
@@ -56,12 +53,9 @@ func (s *service) ListTables(_ *weftv1.ListTablesRequest, stream grpc.ServerStre
 	if err != nil {
 		return err
 	}
-	return sendList(all.GetTables(), func(part []*weftv1.TableStatus, first bool) error {
-		resp := &weftv1.ListTablesResponse{Tables: part}
-		if first {
-			resp.Revision = all.GetRevision()
-		}
-		return stream.Send(resp)
+	return sendList(all.GetTables(), func(part []*weftv1.TableStatus) error {
+		defer func() { all.Revision = 0 }() // it is in the first part only
+		return stream.Send(&weftv1.ListTablesResponse{Tables: part, Revision: all.GetRevision()})
 	})
 }
 
@@ -71,7 +65,7 @@ func (s *service) ListPublishers(_ *weftv1.ListPublishersRequest, stream grpc.Se
 	if err != nil {
 		return err
 	}
-	return sendList(all.GetPublishers(), func(part []*weftv1.PublisherStatus, _ bool) error {
+	return sendList(all.GetPublishers(), func(part []*weftv1.PublisherStatus) error {
 		return stream.Send(&weftv1.ListPublishersResponse{Publishers: part})
 	})
 }
@@ -95,16 +89,16 @@ func sendAll[T any](parts iter.Seq[T], send func(T) error) error {
 const partBytes = 1 << 20
 
 // sendList calls send for each part of a list, and once for an empty list.
-func sendList[T proto.Message](list []T, send func(part []T, first bool) error) error {
+func sendList[T proto.Message](list []T, send func(part []T) error) error {
 	size, from := 0, 0
 	for i, entry := range list {
 		if size >= partBytes {
-			if err := send(list[from:i], from == 0); err != nil {
+			if err := send(list[from:i]); err != nil {
 				return err
 			}
 			size, from = 0, i
 		}
 		size += proto.Size(entry)
 	}
-	return send(list[from:], from == 0)
+	return send(list[from:])
 }

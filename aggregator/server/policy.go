@@ -53,14 +53,12 @@ func (p *pacer) limiter(pub *access.Publisher, name string) *rate.Limiter {
 	}
 	limit, burst := rate.Limit(pub.Limits.UpdatesPerSecond), pub.Limits.Burst
 	l := p.limiters[name]
-	switch {
-	case l == nil:
+	if l == nil {
 		l = rate.NewLimiter(limit, burst)
 		p.limiters[name] = l
-	case l.Limit() != limit || l.Burst() != burst:
-		l.SetLimit(limit)
-		l.SetBurst(burst)
 	}
+	l.SetLimit(limit)
+	l.SetBurst(burst)
 	return l
 }
 
