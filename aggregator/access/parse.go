@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os/user"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,23 +161,16 @@ func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 	p.policy.Publishers = append(p.policy.Publishers, pub)
 }
 
+// publisherName matches the names that a publisher may have: the rule is that of
+// admission.CheckIdentity.
+var publisherName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
 // checkName returns what is wrong with a publisher's name.
 func checkName(name string) error {
-	if !validName(name) {
+	if !publisherName.MatchString(name) {
 		return fmt.Errorf("got %q: want 1 to 63 of [a-z0-9._-], a letter or digit first", clip(name))
 	}
 	return nil
-}
-
-// validName reports whether a publisher may have a name: the rule is that of
-// admission.CheckIdentity.
-func validName(name string) bool {
-	if name == "" || len(name) > 63 || strings.IndexByte("._-", name[0]) >= 0 {
-		return false
-	}
-	return !strings.ContainsFunc(name, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789._-", r)
-	})
 }
 
 func (p *parser) match(path string, n *yaml.Node, m *Match) {

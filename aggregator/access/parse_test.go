@@ -276,7 +276,7 @@ func FuzzParse(f *testing.F) {
 		}
 		peer := &Peer{PID: 1, UID: 1, Executable: "/a/b", Cgroups: []string{"/x/y"}}
 		for _, pub := range p.Publishers {
-			if p.Publisher(pub.Name) != pub || !validName(pub.Name) {
+			if p.Publisher(pub.Name) != pub || checkName(pub.Name) != nil {
 				t.Fatalf("publisher %q", pub.Name)
 			}
 			if pub.Limits.UpdatesPerSecond > 0 && pub.Limits.Burst < 1 {
