@@ -36,11 +36,9 @@ func (b *batch) do(op kernel.Op) (errno syscall.Errno, text string) {
 	switch o := op.(type) {
 	case kernel.DeleteTable:
 		delete(b.tables, id)
-		return 0, ""
 	case kernel.AddChain:
 		t.add("chain "+o.Chain.Name, &chain{})
 		item[chain](t, "chain "+o.Chain.Name).decl = o.Chain
-		return 0, ""
 	case kernel.DeleteChain:
 		return t.remove("chain " + o.Name), ""
 	case kernel.AddRule:
@@ -49,7 +47,6 @@ func (b *batch) do(op kernel.Op) (errno syscall.Errno, text string) {
 		return b.deleteRule(t, o), ""
 	case kernel.AddSet:
 		t.add("set "+o.Set.Name, &set{decl: o.Set, elements: map[string]nftset.Element{}})
-		return 0, ""
 	case kernel.DeleteSet:
 		return t.remove("set " + o.Name), ""
 	case kernel.FlushSet:
@@ -58,24 +55,22 @@ func (b *batch) do(op kernel.Op) (errno syscall.Errno, text string) {
 			return syscall.ENOENT, ""
 		}
 		clear(s.elements)
-		return 0, ""
 	case kernel.AddElements:
 		return t.addElements(o)
 	case kernel.DeleteElements:
 		return t.deleteElements(o), ""
 	case kernel.AddObject:
 		t.add(o.Object.Ref().String(), o.Object)
-		return 0, ""
 	case kernel.DeleteObject:
 		return t.remove(o.Ref.String()), ""
 	case kernel.AddFlowtable:
 		t.items["flowtable "+o.Flowtable.Name] = o.Flowtable
-		return 0, ""
 	case kernel.DeleteFlowtable:
 		return t.remove("flowtable " + o.Name), ""
 	default:
 		return syscall.EOPNOTSUPP, ""
 	}
+	return 0, ""
 }
 
 // add adds an item to the table. One that is there stays as it is.
