@@ -8,15 +8,14 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"go/scanner"
+	"go/ast"
+	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"unicode"
 )
 
 // phrase is a pattern of running text.
@@ -60,26 +59,29 @@ var stems = map[string]string{
 // identifiers that other people named.
 var foreign = regexp.MustCompile(`^(errPinned|settled)$`)
 
+// camel matches a word of an identifier.
+var camel = regexp.MustCompile(`[A-Z]+[^A-Z_]*|[^A-Z_]+`)
+
 func re(s string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + s) }
 
 func main() {
 	found := 0
 	for _, name := range os.Args[1:] {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "words:", err)
-			os.Exit(2)
-		}
 		report := func(line int, what, instead string) {
 			fmt.Printf("%s:%d: %q: write %s\n", name, line, what, instead)
 			found++
 		}
-		if filepath.Ext(name) == ".go" {
-			checkGo(name, text, report)
-			continue
+		text, err := os.ReadFile(name)
+		if err == nil && filepath.Ext(name) == ".go" {
+			err = checkGo(name, text, report)
+		} else {
+			for i, line := range strings.Split(string(text), "\n") {
+				checkText(i+1, line, report)
+			}
 		}
-		for i, line := range strings.Split(string(text), "\n") {
-			checkText(i+1, line, report)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "words:", err)
+			os.Exit(2)
 		}
 	}
 	if found > 0 {
@@ -90,55 +92,38 @@ func main() {
 }
 
 // checkGo checks the comments, strings and identifiers of a source.
-func checkGo(name string, text []byte, report func(int, string, string)) {
-	if bytes.HasPrefix(text, []byte("// Code generated")) {
-		return
-	}
+func checkGo(name string, text []byte, report func(int, string, string)) error {
 	set := token.NewFileSet()
-	var s scanner.Scanner
-	file := set.AddFile(name, -1, len(text))
-	s.Init(file, text, nil, scanner.ScanComments)
-	seen := map[string]bool{}
-	// Consecutive line comments are one text, so that a phrase may span lines.
-	var comment []string
-	first, last := 0, 0
-	flush := func() {
-		if len(comment) > 0 {
-			checkText(first, strings.Join(comment, " "), report)
-		}
-		comment = nil
+	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || ast.IsGenerated(file) {
+		return err
 	}
-	for {
-		pos, tok, lit := s.Scan()
-		line := file.Line(pos)
-		if tok == token.COMMENT {
-			if len(comment) > 0 && line != last+1 {
-				flush()
+	line := func(n ast.Node) int { return set.Position(n.Pos()).Line }
+	for _, group := range file.Comments {
+		// A phrase may span lines.
+		checkText(line(group), strings.ReplaceAll(group.Text(), "\n", " "), report)
+	}
+	seen := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if n.Kind == token.STRING {
+				checkText(line(n), n.Value, report)
 			}
-			if len(comment) == 0 {
-				first = line
+		case *ast.Ident:
+			if seen[n.Name] || foreign.MatchString(n.Name) {
+				break
 			}
-			comment, last = append(comment, strings.TrimSpace(strings.TrimPrefix(lit, "//"))), line
-			continue
-		}
-		flush()
-		switch tok {
-		case token.EOF:
-			return
-		case token.STRING:
-			checkText(line, lit, report)
-		case token.IDENT:
-			if seen[lit] || foreign.MatchString(lit) {
-				continue
-			}
-			seen[lit] = true
-			for _, word := range camel(lit) {
-				if instead, ok := stems[word]; ok {
-					report(line, lit, instead)
+			seen[n.Name] = true
+			for _, word := range camel.FindAllString(n.Name, -1) {
+				if instead, ok := stems[strings.ToLower(word)]; ok {
+					report(line(n), n.Name, instead)
 				}
 			}
 		}
-	}
+		return true
+	})
+	return nil
 }
 
 // checkText reports the phrases of a text.
@@ -150,17 +135,4 @@ func checkText(line int, text string, report func(int, string, string)) {
 			}
 		}
 	}
-}
-
-// camel returns the words of an identifier in lower case.
-func camel(name string) (words []string) {
-	start := 0
-	runes := []rune(name)
-	for i := 1; i <= len(runes); i++ {
-		if i == len(runes) || unicode.IsUpper(runes[i]) && !unicode.IsUpper(runes[i-1]) || runes[i] == '_' {
-			words = append(words, strings.ToLower(strings.Trim(string(runes[start:i]), "_")))
-			start = i
-		}
-	}
-	return words
 }
