@@ -70,17 +70,10 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if c.client, err = kubernetes.NewForConfig(c.admin); err != nil {
 		return nil, fmt.Errorf("start cluster: make client: %w", err)
 	}
-	if err := c.startEtcd(); err != nil {
-		return nil, err
-	}
-	if err := c.StartAPIServer(ctx); err != nil {
-		return nil, errors.Join(err, c.Stop())
-	}
-	if err := c.admitController(ctx); err != nil {
-		return nil, errors.Join(err, c.Stop())
-	}
-	if err := c.startController(); err != nil {
-		return nil, errors.Join(err, c.Stop())
+	for _, start := range []func(context.Context) error{c.startEtcd, c.StartAPIServer, c.admitController, c.startController} {
+		if err := start(ctx); err != nil {
+			return nil, errors.Join(err, c.Stop())
+		}
 	}
 	return c, nil
 }
@@ -99,17 +92,21 @@ func (c *Cluster) Client() kubernetes.Interface { return c.client }
 // Admin returns the configuration of a client with all rights.
 func (c *Cluster) Admin() *rest.Config { return c.admin }
 
-func (c *Cluster) startEtcd() error {
-	var err error
-	c.etcd, err = c.cfg.Host.Start("etcd", filepath.Join(c.cfg.LogDir, "etcd.log"), nil,
-		c.cfg.Binary, "etcd",
+// run starts one of the programs in the binary.
+func (c *Cluster) run(process **lab.Process, name string, flags ...string) (err error) {
+	argv := append([]string{c.cfg.Binary, name}, flags...)
+	*process, err = c.cfg.Host.Start(name, filepath.Join(c.cfg.LogDir, name+".log"), nil, argv...)
+	return err
+}
+
+func (c *Cluster) startEtcd(context.Context) error {
+	return c.run(&c.etcd, "etcd",
 		"--name", "e2e", "--data-dir", filepath.Join(c.cfg.Dir, "etcd"),
 		"--listen-client-urls", etcdURL, "--advertise-client-urls", etcdURL,
 		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
 		"--initial-cluster", "e2e="+peerURL,
 		// Its life ends with the test's, and the disk is shared with others.
 		"--unsafe-no-fsync", "--log-level", "warn")
-	return err
 }
 
 // StartAPIServer runs the API server, which must not be running, and waits for
@@ -117,9 +114,7 @@ func (c *Cluster) startEtcd() error {
 // ends when it can't renew its lease.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	cidrs := ServiceCIDRs()
-	var err error
-	c.server, err = c.cfg.Host.Start("kube-apiserver", filepath.Join(c.cfg.LogDir, "kube-apiserver.log"), nil,
-		c.cfg.Binary, "kube-apiserver",
+	err := c.run(&c.server, "kube-apiserver",
 		"--etcd-servers", etcdURL,
 		"--bind-address", "0.0.0.0", fmt.Sprintf("--secure-port=%d", securePort),
 		"--advertise-address", c.cfg.Host.Addresses.V4.String(),
@@ -140,7 +135,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if err := c.controller.Kill(); err != nil {
 		return err
 	}
-	return c.startController()
+	return c.startController(ctx)
 }
 
 func (c *Cluster) waitReady(ctx context.Context) error {
@@ -189,11 +184,8 @@ func (c *Cluster) controllerConfig() string {
 	return filepath.Join(c.cfg.Dir, controllerName+".kubeconfig")
 }
 
-func (c *Cluster) startController() error {
-	var err error
-	c.controller, err = c.cfg.Host.Start(controllerName, filepath.Join(c.cfg.LogDir, controllerName+".log"), nil,
-		c.cfg.Binary, controllerName, "--kubeconfig", c.controllerConfig())
-	return err
+func (c *Cluster) startController(context.Context) error {
+	return c.run(&c.controller, controllerName, "--kubeconfig", c.controllerConfig())
 }
 
 // KillAPIServer ends the API server at once, as a crash does. etcd stays.

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,48 +22,28 @@ type Namespace struct {
 	inside *threads
 }
 
-// threadNS is the namespace of the calling thread; that of /proc/self is the
-// main thread's.
-const threadNS = "/proc/thread-self/ns/net"
-
 // NewNamespace makes an empty namespace with its loopback up. The name is for
 // messages alone.
-func NewNamespace(name string) (*Namespace, error) {
-	var n *Namespace
-	err := restoring(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return err
+func NewNamespace(name string) (n *Namespace, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// The thread, which is in the namespace then, ends with this goroutine.
+		runtime.LockOSThread()
+		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
+			n, err = CurrentNamespace(name)
 		}
-		var err error
-		n, err = current(name)
-		return err
-	})
+	}()
+	<-done
 	if err != nil {
 		return nil, fmt.Errorf("make namespace %s: %w", name, err)
 	}
-	if err := n.prepare(); err != nil {
-		n.Close()
-		return nil, err
-	}
 	return n, nil
 }
 
-// CurrentNamespace is the one that the process is in.
+// CurrentNamespace returns the namespace of the calling thread.
 func CurrentNamespace(name string) (*Namespace, error) {
-	n, err := current(name)
-	if err != nil {
-		return nil, fmt.Errorf("open the namespace of this process: %w", err)
-	}
-	if err := n.prepare(); err != nil {
-		n.Close()
-		return nil, err
-	}
-	return n, nil
-}
-
-// current opens the calling thread's namespace.
-func current(name string) (*Namespace, error) {
-	f, err := os.Open(threadNS)
+	f, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +52,12 @@ func current(name string) (*Namespace, error) {
 		f.Close()
 		return nil, fmt.Errorf("open rtnetlink in %s: %w", name, err)
 	}
-	return &Namespace{name: name, file: f, handle: h, inside: newThreads()}, nil
+	n := &Namespace{name: name, file: f, handle: h, inside: newThreads()}
+	if err := n.prepare(); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
 }
 
 // prepare sets what every namespace here needs: a loopback, forwarding, no
@@ -109,31 +93,6 @@ func (n *Namespace) Close() error {
 // processes that it starts stay there. f must not start goroutines that count on it, nor wait for anybody.
 func (n *Namespace) Do(f func() error) error {
 	return n.inside.do(int(n.file.Fd()), f)
-}
-
-// restoring calls f on a locked thread and puts the thread back into the
-// namespace that it was in. A thread that can't be put back stays locked, so
-// that it ends with its goroutine and no other one gets it.
-func restoring(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		before, err := os.Open(threadNS)
-		if err != nil {
-			runtime.UnlockOSThread()
-			done <- err
-			return
-		}
-		defer before.Close()
-		err = f()
-		if back := unix.Setns(int(before.Fd()), unix.CLONE_NEWNET); back != nil {
-			done <- errors.Join(err, fmt.Errorf("leave namespace: %w", back))
-			return
-		}
-		runtime.UnlockOSThread()
-		done <- err
-	}()
-	return <-done
 }
 
 // Sysctl writes one setting, named by its path below /proc/sys.

@@ -91,6 +91,3 @@ func (p *Process) Tail(lines int) string {
 	all := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
-
-// Name is the one that it was started with.
-func (p *Process) Name() string { return p.name }
