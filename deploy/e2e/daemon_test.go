@@ -144,7 +144,7 @@ func (d *daemon) err() error {
 func (d *daemon) tails(lines int) string {
 	var b strings.Builder
 	for _, p := range d.running {
-		fmt.Fprintf(&b, "--- %s\n%s\n", p.Name(), p.Tail(lines))
+		fmt.Fprintf(&b, "--- %s\n%s\n", p.Name, p.Tail(lines))
 	}
 	return b.String()
 }

@@ -13,7 +13,8 @@ import (
 
 // Process is a daemon in a namespace that writes to a log file.
 type Process struct {
-	name string
+	// Name is the one that it was started with.
+	Name string
 	log  string
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -35,7 +36,7 @@ func (n *Namespace) Start(name, log string, env []string, argv ...string) (*Proc
 	if err := n.Do(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s in %s: %w", name, n.name, err)
 	}
-	p := &Process{name: name, log: log, cmd: cmd, done: make(chan struct{})}
+	p := &Process{Name: name, log: log, cmd: cmd, done: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.done)
@@ -50,7 +51,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("%s ended: %w; its last lines:\n%s", p.name, cmp.Or(p.err, errors.New("exit status 0")), p.Tail(20))
+		return fmt.Errorf("%s ended: %w; its last lines:\n%s", p.Name, cmp.Or(p.err, errors.New("exit status 0")), p.Tail(20))
 	default:
 		return nil
 	}
@@ -62,7 +63,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Kill ends the process with SIGKILL and waits for its end.
 func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill %s: %w", p.name, err)
+		return fmt.Errorf("kill %s: %w", p.Name, err)
 	}
 	<-p.done
 	return nil
@@ -78,7 +79,7 @@ func (p *Process) Stop(patience time.Duration) error {
 	case <-p.done:
 		return nil
 	case <-time.After(patience):
-		return errors.Join(fmt.Errorf("stop %s: still there %s after SIGTERM", p.name, patience), p.Kill())
+		return errors.Join(fmt.Errorf("stop %s: still there %s after SIGTERM", p.Name, patience), p.Kill())
 	}
 }
 
