@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
-	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
@@ -65,24 +62,10 @@ func (a *aggregatorFlags) check() error {
 	return nil
 }
 
-// aggregatorParts is what the aggregator needs of the rest of the daemon.
-type aggregatorParts struct {
-	// accessFile says who may publish what; empty means root and this user.
-	accessFile string
-	version    string
-	log        *slog.Logger
-	registry   prometheus.Registerer
-	// register adds services to the socket; nil adds none.
-	register func(grpc.ServiceRegistrar)
-	// serve starts the rest of the daemon. It is called once the socket belongs to this
-	// process: before, a frontend would publish to another weft, and that weft has the
-	// HTTP ports.
-	serve func(*aggregator.Aggregator) error
-}
-
-// start opens the kernel and the socket, and adds the aggregator and its server to g. With
-// --standby it returns at once, and they start when no other weft has the socket.
-func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggregatorParts) error {
+// startAggregator opens the kernel and the socket, and adds the aggregator and its server to
+// g. With --standby it returns at once, and they start when no other weft has the socket.
+func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
+	a, accessFile, log := &d.aggregator, d.settings.accessFile, d.log.With("component", "aggregator")
 	if err := a.check(); err != nil {
 		return err
 	}
@@ -90,12 +73,12 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggreg
 	if a.rate == 0 {
 		limit = rate.Inf
 	}
-	control, err := access.Open(access.Options{File: p.accessFile, Logger: p.log, Registerer: p.registry})
+	control, err := access.Open(access.Options{File: accessFile, Logger: log, Registerer: d.registry})
 	if err != nil {
 		return err
 	}
 	// Without a file SIGHUP ends the process, as it does by default.
-	if p.accessFile != "" {
+	if accessFile != "" {
 		hangup := make(chan os.Signal, 1)
 		signal.Notify(hangup, syscall.SIGHUP)
 		g.Go(func() error {
@@ -108,7 +91,7 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggreg
 		return err
 	}
 	if !conn.Owner() {
-		p.log.Warn("this kernel cannot protect tables from other processes (that needs Linux 6.9): foreign changes are repaired after they happen")
+		log.Warn("this kernel cannot protect tables from other processes (that needs Linux 6.9): foreign changes are repaired after they happen")
 	}
 	flows, err := conntrack.Open()
 	if err != nil {
@@ -118,22 +101,27 @@ func (a *aggregatorFlags) start(ctx context.Context, g *errgroup.Group, p aggreg
 	// The tables stay in the kernel when the socket that owns them closes.
 	closeAll := func() { _, _ = conn.Close(), flows.Close() }
 	agg, err := aggregator.New(aggregator.Config{
-		Version: p.version,
-		Kernel:  conn, Flows: measureFlows(flows, p.registry), StateDir: a.stateDir, Access: control, Rate: limit, Burst: a.burst, Standby: a.standby,
+		Version: d.version,
+		Kernel:  conn, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, Access: control, Rate: limit, Burst: a.burst, Standby: a.standby,
 		// The aggregator's default is 0.
 		ReadyGrace: max(a.readyGrace, time.Nanosecond),
-		Logger:     p.log, Registerer: p.registry,
+		Logger:     log, Registerer: d.registry,
 	})
 	if err != nil {
 		closeAll()
 		return err
 	}
 	listen := server.Config{
-		Socket: a.socket, Aggregator: agg, Access: control, Logger: p.log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
-		Register: p.register,
+		Socket: a.socket, Aggregator: agg, Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
+	}
+	if d.frontend != nil {
+		listen.Register = d.frontend.LocalState().Register
 	}
 	run := func(srv *server.Server) error {
-		if err := p.serve(agg); err != nil {
+		// Only now, because before, a frontend would publish to another weft, and that weft
+		// has the HTTP ports. After a restart the daemon is ready when the earlier publishers
+		// are back.
+		if err := d.serve(ctx, g, ofAggregator(agg.Healthy), ofAggregator(agg.Converged)); err != nil {
 			closeAll()
 			return errors.Join(err, srv.Close())
 		}

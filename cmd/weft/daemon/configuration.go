@@ -129,12 +129,14 @@ func setUpConntrack(ctx context.Context, s *settings, log *slog.Logger) error {
 // tune sets up connection tracking and the OOM score of this process. weft run
 // replaces kube-proxy, and therefore applies kube-proxy's defaults; the other verbs may
 // run where there is no Kubernetes, and apply only what a flag or a file says.
-func (c *configurationFlags) tune(ctx context.Context, g *errgroup.Group, verb Verb, s *settings, log *slog.Logger) {
-	if verb == VerbRun || verb == VerbAggregator && s.HostGiven || verb == VerbServices && s.OOMGiven {
-		setOOMScore(ctx, s, log)
+func (d *daemon) tune(ctx context.Context, g *errgroup.Group) {
+	s := d.settings
+	host := d.verb == VerbRun || d.verb == VerbAggregator && s.HostGiven
+	if host || d.verb == VerbServices && s.OOMGiven {
+		setOOMScore(ctx, s, d.log)
 	}
-	if verb == VerbRun || verb == VerbAggregator && s.HostGiven {
-		g.Go(func() error { return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Logger: log}) })
+	if host {
+		g.Go(func() error { return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Logger: d.log}) })
 	}
 }
 
@@ -153,13 +155,13 @@ func setOOMScore(ctx context.Context, s *settings, log *slog.Logger) {
 // follow ends the daemon when kube-proxy's configuration file changes, so that it is
 // started again with the new one. The aggregator alone uses only the settings of the
 // machine, and ignores changes of the others.
-func (c *configurationFlags) follow(ctx context.Context, g *errgroup.Group, verb Verb, s *settings, set *pflag.FlagSet, log *slog.Logger) {
-	if s.File == "" {
+func (d *daemon) follow(ctx context.Context, g *errgroup.Group) {
+	if d.settings.File == "" {
 		return
 	}
-	follower := kubeproxy.Follower{Flags: set, Logger: log}
-	if verb == VerbAggregator {
+	follower := kubeproxy.Follower{Flags: d.set, Logger: d.log}
+	if d.verb == VerbAggregator {
 		follower.Same = (*kubeproxy.Settings).SameHost
 	}
-	g.Go(func() error { return c.proxy.Follow(ctx, s.Settings, follower) })
+	g.Go(func() error { return d.configuration.proxy.Follow(ctx, d.settings.Settings, follower) })
 }

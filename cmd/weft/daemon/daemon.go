@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
@@ -78,7 +77,7 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 	}
 	d := &daemon{Flags: f, settings: settings, version: version, log: log, registry: newRegistry(version)}
 	if f.verb.hasServices() {
-		if d.frontend, err = f.services.newFrontend(settings, d); err != nil {
+		if d.frontend, err = d.newFrontend(); err != nil {
 			return err
 		}
 	}
@@ -110,33 +109,20 @@ type daemon struct {
 	frontend *frontend
 }
 
-// start starts the parts. What needs the socket or the ports of another weft waits,
-// with --standby, until that weft has ended.
+// start starts the parts, sets up the machine and the process, and follows the
+// configuration file. What needs the socket or the ports of another weft waits, with
+// --standby, until that weft has ended.
 func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
+	start := d.startAggregator
 	if !d.verb.hasAggregator() {
-		d.follow(ctx, g)
-		d.frontend.serveLocalState(ctx, g, d.services.localState(), d.log)
-		healthy := func() error { return nil }
-		return d.serve(ctx, g, healthy, healthy)
+		start = d.startServices
 	}
-	err := d.aggregator.start(ctx, g, aggregatorParts{
-		version:    d.version,
-		accessFile: d.settings.accessFile, log: component(d.log, "aggregator"), registry: d.registry, register: d.frontend.register(),
-		serve: func(agg *aggregator.Aggregator) error {
-			// After a restart the daemon is ready when the earlier publishers are back.
-			return d.serve(ctx, g, ofAggregator(agg.Healthy), ofAggregator(agg.Converged))
-		},
-	})
-	if err == nil {
-		d.follow(ctx, g)
+	if err := start(ctx, g); err != nil {
+		return err
 	}
-	return err
-}
-
-// follow sets up the machine and the process, and follows the configuration file.
-func (d *daemon) follow(ctx context.Context, g *errgroup.Group) {
-	d.configuration.tune(ctx, g, d.verb, d.settings, d.log)
-	d.configuration.follow(ctx, g, d.verb, d.settings, d.set, d.log)
+	d.tune(ctx, g)
+	d.follow(ctx, g)
+	return nil
 }
 
 // serve binds the HTTP ports, and starts the frontend and the HTTP servers.
@@ -152,13 +138,4 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy, ready ch
 	}
 	srv.run(ctx, g, d.registry)
 	return nil
-}
-
-// register returns the function that adds the frontend's service to the aggregator's
-// socket; nil without a frontend.
-func (f *frontend) register() func(grpc.ServiceRegistrar) {
-	if f == nil {
-		return nil
-	}
-	return f.LocalState().Register
 }

@@ -44,8 +44,3 @@ func (l logFlags) logger(w io.Writer) (*slog.Logger, error) {
 		return nil, cli.Usagef("--log-format %q: want text or json", l.format)
 	}
 }
-
-// component returns the log of a part of the process.
-func component(log *slog.Logger, name string) *slog.Logger {
-	return log.With(slog.String("component", name))
-}

@@ -56,8 +56,8 @@ type frontend struct {
 }
 
 // newFrontend makes the Service frontend.
-func (s *servicesFlags) newFrontend(set *settings, d *daemon) (*frontend, error) {
-	name := set.NodeName
+func (d *daemon) newFrontend() (*frontend, error) {
+	name := d.settings.NodeName
 	if name == "" {
 		var err error
 		if name, err = os.Hostname(); err != nil {
@@ -65,8 +65,8 @@ func (s *servicesFlags) newFrontend(set *settings, d *daemon) (*frontend, error)
 		}
 		name = strings.ToLower(strings.TrimSpace(name))
 	}
-	log := component(d.log, "services")
-	src, api, err := s.source(set.Settings, d.version, log)
+	log := d.log.With("component", "services")
+	src, api, err := d.services.source(d.settings.Settings, d.version, log)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func (s *servicesFlags) newFrontend(set *settings, d *daemon) (*frontend, error)
 	if f.events, err = event.New(event.Config{Client: api, NodeName: name, Logger: log}); err != nil {
 		return nil, err
 	}
-	cfg := set.Config
-	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Logger, cfg.Registerer, cfg.Events = src, name, s.socket, log, d.registry, f.events
+	cfg := d.settings.Config
+	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Logger, cfg.Registerer, cfg.Events = src, name, d.services.socket, log, d.registry, f.events
 	if d.verb.hasAggregator() {
 		cfg.Socket = d.aggregator.socket
 	}
@@ -96,7 +96,7 @@ func (s *servicesFlags) source(set *kubeproxy.Settings, version string, log *slo
 		return src, nil, err
 	}
 	// client-go has one logger for the whole process.
-	klog.SetSlogLogger(component(log, "client-go"))
+	klog.SetSlogLogger(log.With("component", "client-go"))
 	cfg := kubeConfig(set, version)
 	cfg.Logger = log
 	src, err := source.NewKube(cfg)
@@ -123,13 +123,15 @@ func (f *frontend) run(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return f.Run(ctx) })
 }
 
-// serveLocalState adds the server of the local state to g. Services do not depend on
-// it: a failure is logged.
-func (f *frontend) serveLocalState(ctx context.Context, g *errgroup.Group, socket string, log *slog.Logger) {
+// startServices starts the daemon without the aggregator: a server of the local state, and
+// serve. Services do not depend on the first: its failure is logged.
+func (d *daemon) startServices(ctx context.Context, g *errgroup.Group) error {
 	g.Go(func() error {
-		if err := localstate.Serve(ctx, socket, f.LocalState()); err != nil {
-			log.Warn("cannot serve the local state to readers", "error", err)
+		if err := localstate.Serve(ctx, d.services.localState(), d.frontend.LocalState()); err != nil {
+			d.log.Warn("cannot serve the local state to readers", "error", err)
 		}
 		return nil
 	})
+	healthy := func() error { return nil }
+	return d.serve(ctx, g, healthy, healthy)
 }
