@@ -182,35 +182,17 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 // declare makes the declarations of an update, and returns what they are of.
 func (a *apply) declare(h *holding, tu *TableUpdate) map[objectID]bool {
 	declared := make(map[objectID]bool, len(tu.PutObjects)+len(tu.PutFlowtables)+len(tu.PutSets)+len(tu.PutChains))
-	first := func(id objectID) bool {
-		if declared[id] {
-			at := h.table.part(id).at()
-			a.violate(ReasonInvalid, at, "%s is declared twice: join the declarations", at.inTable())
-			return false
-		}
-		declared[id] = true
-		return true
-	}
 	for _, d := range tu.objectDecls() {
-		if !d.given() {
-			a.violate(ReasonInvalid, Place{Table: tu.Table}, "an object has no declaration: give it a kind and a name")
-		} else if first(d.id()) {
-			a.putObject(h, d)
-		}
+		declared[d.id()] = true
+		a.putObject(h, d)
 	}
 	for i := range tu.PutSets {
-		if p := &tu.PutSets[i]; p.Decl == nil || p.Decl.Name == "" {
-			a.violate(ReasonInvalid, Place{Table: tu.Table}, "set %d has no declaration: give it a name and a type", i+1)
-		} else if first(setID(p.Decl.Name)) {
-			a.putSet(h, p)
-		}
+		declared[setID(tu.PutSets[i].Decl.Name)] = true
+		a.putSet(h, &tu.PutSets[i])
 	}
 	for i := range tu.PutChains {
-		if p := &tu.PutChains[i]; p.Decl == nil || p.Decl.Name == "" || slices.Contains(p.Rules, nil) {
-			a.violate(ReasonInvalid, Place{Table: tu.Table}, "chain %d is incomplete: give it a name, and no empty rules", i+1)
-		} else if first(chainID(p.Decl.Name)) {
-			a.putChain(h, p)
-		}
+		declared[chainID(tu.PutChains[i].Decl.Name)] = true
+		a.putChain(h, &tu.PutChains[i])
 	}
 	return declared
 }
@@ -243,15 +225,13 @@ func (a *apply) join(h *holding, o part, sh share) {
 // putChain declares a chain with all rules that the fragment has in it.
 func (a *apply) putChain(h *holding, p *Chain) {
 	o := h.table.chain(p.Decl.Name)
-	a.s.mark(o)
-	a.s.work.Objects++
-	agrees := o.agrees(a, h, func(sh *chainShare) (string, bool) {
+	agreed := agrees(a, h, o, o.shares, func(sh *chainShare) (string, bool) {
 		if sh.fragment.unclaimed {
 			return "", !updatable(sh.decl, p.Decl)
 		}
 		return "", !equalChain(sh.decl, p.Decl)
 	})
-	if !agrees {
+	if !agreed {
 		return
 	}
 	l := newRules(h.fragment, p.Rules, a.s.serial)
@@ -273,15 +253,13 @@ func (a *apply) putChain(h *holding, p *Chain) {
 // putSet declares a set with all elements that the fragment has in it.
 func (a *apply) putSet(h *holding, p *Set) {
 	o := h.table.set(p.Decl.Name)
-	a.s.mark(o)
-	a.s.work.Objects++
-	agrees := o.agrees(a, h, func(sh *setShare) (string, bool) {
+	agreed := agrees(a, h, o, o.shares, func(sh *setShare) (string, bool) {
 		if sh.decl == p.Decl || sh.decl.Equal(p.Decl) {
 			return "", false
 		}
 		return " (" + difference(sh.decl, p.Decl) + ")", true
 	})
-	if !agrees {
+	if !agreed {
 		return
 	}
 	if _, ok := newLayout(p.Decl); p.Conntrack && !ok {

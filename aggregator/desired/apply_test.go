@@ -88,12 +88,6 @@ func TestApplyInvalid(t *testing.T) {
 		object string
 		words  []string
 	}{
-		{"chain without declaration", in(ipWeft, Chain{}), "table ip weft", []string{"chain 1"}},
-		{"chain without name", in(ipWeft, regular("")), "table ip weft", []string{"chain 1"}},
-		{"empty rule", in(ipWeft, regular("c", nil)), "table ip weft", []string{"chain 1"}},
-		{"set without declaration", in(ipWeft, addrSet("a"), Set{}), "table ip weft", []string{"set 2"}},
-		{"chain twice", in(ipWeft, regular("c"), regular("c")), "table ip weft chain c", []string{"twice"}},
-		{"set twice", in(ipWeft, addrSet("s"), addrSet("s")), "table ip weft set s", []string{"twice"}},
 		{"conntrack of a set", in(ipWeft, Set{Decl: addrSet("s").Decl, Conntrack: true}), "table ip weft map s", []string{"inet_proto"}},
 	}
 	for _, tt := range tests {

@@ -74,6 +74,10 @@ func (o *chain) remade(before any) bool { return !updatable(before.(*nftobject.C
 
 func (o *chain) addition() kernel.Op { return kernel.AddChain{Table: o.table.id, Chain: o.decl()} }
 
+func (o *chain) removal(any) []kernel.Op {
+	return []kernel.Op{kernel.DeleteChain{Table: o.table.id, Name: o.id.Name}}
+}
+
 func (o *chain) link(s *State, sh share, in, _ bool) {
 	mine := sh.(*chainShare)
 	o.place(s, mine, in)

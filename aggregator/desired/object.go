@@ -34,8 +34,6 @@ type objectDecl struct {
 	flowtable *nftobject.Flowtable
 }
 
-func (d objectDecl) given() bool { return d.object != nil || d.flowtable != nil }
-
 func (d objectDecl) id() objectID {
 	if d.flowtable != nil {
 		return objectID{Kind: kindFlowtable, Name: d.flowtable.Name}
@@ -112,6 +110,13 @@ func (o *object) addition() kernel.Op {
 	return kernel.AddObject{Table: o.table.id, Object: o.decl().object}
 }
 
+func (o *object) removal(any) []kernel.Op {
+	if o.id.Kind == kindFlowtable {
+		return []kernel.Op{kernel.DeleteFlowtable{Table: o.table.id, Name: o.id.Name}}
+	}
+	return []kernel.Op{kernel.DeleteObject{Table: o.table.id, Ref: o.id}}
+}
+
 func (o *object) link(s *State, sh share, in, _ bool) { o.place(s, sh.(*objectShare), in) }
 
 func (o *object) accept(*decision) {}
@@ -121,9 +126,7 @@ func (o *object) clearChanges() {}
 // putObject declares an object or flowtable.
 func (a *apply) putObject(h *holding, d objectDecl) {
 	o := h.table.object(d.id())
-	a.s.mark(o)
-	a.s.work.Objects++
-	if !o.agrees(a, h, func(sh *objectShare) (string, bool) {
+	if !agrees(a, h, o, o.shares, func(sh *objectShare) (string, bool) {
 		return fmt.Sprintf(" (%s, not %s)", sh.decl, d), !sh.decl.equal(d)
 	}) {
 		return
@@ -151,24 +154,6 @@ func (tu *TableUpdate) objectDecls() []objectDecl {
 		all = append(all, objectDecl{flowtable: f})
 	}
 	return all
-}
-
-// object plans the ops that bring an object to its declaration.
-func (p *planner) object(o *object, c *partChange) {
-	t, anew := o.table.id, c.anew()
-	if c.before != nil && (!o.exists() || anew) {
-		p.counts.Objects++
-		if o.id.Kind == kindFlowtable {
-			p.add(deleteObjects, o.origin, kernel.DeleteFlowtable{Table: t, Name: o.id.Name})
-		} else {
-			p.add(deleteObjects, o.origin, kernel.DeleteObject{Table: t, Ref: o.id})
-		}
-	}
-	if !o.exists() || c.before != nil && !anew {
-		return
-	}
-	p.counts.Objects++
-	p.add(addObjects, o.origin, o.addition())
 }
 
 // appendReferences appends the parts of the table that a rule refers to.
@@ -211,9 +196,7 @@ func dumpedParts(d *kernel.Table) []dumpedPart {
 	var all []dumpedPart
 	tu := TableUpdate{PutObjects: d.Objects, PutFlowtables: d.Flowtables}
 	for _, decl := range tu.objectDecls() {
-		if decl.given() {
-			all = append(all, dumpedPart{id: decl.id(), decl: decl})
-		}
+		all = append(all, dumpedPart{id: decl.id(), decl: decl})
 	}
 	for i := range d.Sets {
 		if decl := d.Sets[i].Decl; decl != nil {

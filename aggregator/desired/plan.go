@@ -101,6 +101,13 @@ func changeOf(o part) partChange {
 // anew reports whether an existing part must be made anew.
 func (c *partChange) anew() bool { return c.before != nil && c.exists() && c.remade(c.before) }
 
+// updated reports whether the declaration of an existing chain changes. Other parts
+// stay as they are, or are made anew.
+func (c *partChange) updated() bool {
+	before, ok := c.before.(*nftobject.Chain)
+	return ok && c.exists() && !equalChain(before, c.declared().(*nftobject.Chain))
+}
+
 // phase is the position of an op in the batch. An op that needs an object comes
 // after the object is added and before it is deleted. All deletions come first,
 // so that an object can be deleted and made anew.
@@ -220,15 +227,35 @@ func (p *planner) table(tc *tableChange) {
 // content plans the ops for everything in a table.
 func (p *planner) content(tc *tableChange) {
 	for i := range tc.parts {
-		switch c := &tc.parts[i]; o := c.part.(type) {
+		c := &tc.parts[i]
+		var del, add phase
+		var counter *int
+		switch c.part.(type) {
 		case *chain:
-			p.chain(tc, o, c)
+			del, add, counter = deleteChains, addChains, &p.counts.Chains
 		case *set:
-			p.set(tc, o, c)
+			del, add, counter = deleteSets, addSets, &p.counts.Sets
 		case *object:
-			p.object(o, c)
+			del, add, counter = deleteObjects, addObjects, &p.counts.Objects
 		default:
-			panic(fmt.Sprintf("desired: part %T is unknown", o))
+			panic(fmt.Sprintf("desired: part %T is unknown", c.part))
+		}
+		added := c.exists() && (c.before == nil || c.anew())
+		if c.before != nil && (added || !c.exists()) {
+			*counter++
+			for _, op := range c.removal(c.before) {
+				p.add(del, c.base().origin, op)
+			}
+		}
+		if added || c.updated() {
+			*counter++
+			p.add(add, c.base().origin, c.addition())
+		}
+		switch o := c.part.(type) {
+		case *chain:
+			p.rules(tc, o, c)
+		case *set:
+			p.elements(tc, o, c, added)
 		}
 	}
 }
@@ -285,28 +312,6 @@ func (tc *tableChange) forcesElement(d *nftset.Set, e *nftset.Element) bool {
 	return tc.forced != nil && tc.forced[leadsTo(d, e.Data)]
 }
 
-func (p *planner) chain(tc *tableChange, o *chain, cc *partChange) {
-	t := tc.table.id
-	switch {
-	case !o.exists():
-		if cc.before == nil {
-			return
-		}
-		p.counts.Chains++
-		p.rules(tc, o, cc, nil)
-		p.add(deleteChains, o.origin, kernel.DeleteChain{Table: t, Name: o.id.Name})
-		return
-	case cc.anew():
-		p.counts.Chains += 2
-		p.add(deleteChains, o.origin, kernel.DeleteChain{Table: t, Name: o.id.Name})
-		p.add(addChains, o.origin, o.addition())
-	case cc.before == nil || !equalChain(cc.before.(*nftobject.Chain), o.decl()):
-		p.counts.Chains++
-		p.add(addChains, o.origin, o.addition())
-	}
-	p.rules(tc, o, cc, o.merged())
-}
-
 // ruleOrigin is the update that a change of a rule comes from.
 func (tc *tableChange) ruleOrigin(o *chain, r *slot) int {
 	if origin, ok := o.origins[r.owner]; ok {
@@ -318,9 +323,10 @@ func (tc *tableChange) ruleOrigin(o *chain, r *slot) int {
 	return o.origin
 }
 
-// rules plans the ops that turn a chain's rules into after.
-func (p *planner) rules(tc *tableChange, o *chain, cc *partChange, after []*slot) {
-	t := tc.table.id
+// rules plans the ops that turn the rules that the kernel has in a chain into the
+// merged ones.
+func (p *planner) rules(tc *tableChange, o *chain, cc *partChange) {
+	t, after := tc.table.id, o.merged()
 	p.s.work.Rules += uint64(len(cc.rules) + len(after))
 	keep := func(r *slot) bool { return !tc.forcesRule(r) }
 	if cc.anew() {

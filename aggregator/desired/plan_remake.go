@@ -35,7 +35,7 @@ func (p *planner) reflag(tc *tableChange) bool {
 func (tc *tableChange) changesBases() bool {
 	return slices.ContainsFunc(tc.parts, func(c partChange) bool {
 		before, ok := c.before.(*nftobject.Chain)
-		return ok && before.Base != nil && (!c.exists() || !equalChain(before, c.declared().(*nftobject.Chain)))
+		return ok && before.Base != nil && (!c.exists() || c.updated())
 	})
 }
 

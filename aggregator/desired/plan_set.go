@@ -9,41 +9,17 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// set plans the ops that bring a set to its declaration and elements.
-func (p *planner) set(tc *tableChange, o *set, sc *partChange) {
-	t := tc.table.id
+// elements plans the ops that bring a set, which is added or stays, to its elements.
+func (p *planner) elements(tc *tableChange, o *set, sc *partChange, added bool) {
 	switch {
-	case !o.exists():
-		if sc.before != nil {
-			p.counts.Sets++
-			p.deleteSet(o, sc.before.(*nftset.Set))
-		}
-		return
-	case sc.anew():
-		p.counts.Sets += 2
-		p.deleteSet(o, sc.before.(*nftset.Set))
-		p.add(addSets, o.origin, o.addition())
+	case added:
 		p.allElements(tc, o, sc)
-	case sc.before == nil:
-		p.counts.Sets++
-		p.add(addSets, o.origin, o.addition())
-		p.allElements(tc, o, sc)
-	default:
+	case o.exists():
 		p.changedElements(tc, o, sc)
 		if o.purges() {
-			p.purges = append(p.purges, Purge{Table: t, Decl: o.decl()})
+			p.purges = append(p.purges, Purge{Table: tc.table.id, Decl: o.decl()})
 		}
 	}
-}
-
-// deleteSet deletes a set. On older kernels maps let go of the chains and objects
-// that they lead to only when they are emptied first.
-func (p *planner) deleteSet(o *set, before *nftset.Set) {
-	t := o.table.id
-	if hasTargets(before) {
-		p.add(deleteSets, o.origin, kernel.FlushSet{Table: t, Name: o.id.Name})
-	}
-	p.add(deleteSets, o.origin, kernel.DeleteSet{Table: t, Name: o.id.Name})
 }
 
 // allElements adds all elements of a set that is new.

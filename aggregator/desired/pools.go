@@ -161,38 +161,28 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 	if before != nil {
 		old, packed = newLayout(before)
 	}
+	now := o.pools
 	switch {
-	case o.pools != nil && packed && old == o.pools.layout:
-		o.changedFlows(touched, add)
-	case o.pools != nil:
+	case now == nil && (!o.watched || !packed || o.exists()):
+		return
+	case now == nil:
+		now = &pools{layout: old}
+	case !packed || old != now.layout:
 		// Nothing was there, or all of it looked different.
-		for dest := range o.pools.totals.all() {
-			to := o.pools.layout.dest(dest)
+		for dest := range now.totals.all() {
+			to := now.layout.dest(dest)
 			add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), First: true}, false)
 		}
-	case o.watched && packed && !o.exists():
-		gone := map[string][]netip.AddrPort{}
-		for _, t := range touched {
-			if b, ok := old.backend(&t.before); ok && t.had {
-				gone[b.dest] = append(gone[b.dest], old.addrPort(b.data))
-			}
-		}
-		for dest, addrs := range gone {
-			to := old.dest(dest)
-			add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(addrs)}, true)
-		}
+		return
 	}
-}
-
-func (o *set) changedFlows(touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
-	l := &o.pools.layout
+	l := &now.layout
 	// balance is how many more elements a destination has than before.
 	balance := map[string]int{}
 	gone := map[string][]netip.AddrPort{}
 	for id, t := range touched {
 		if b, ok := l.backend(&t.before); ok && t.had {
 			balance[b.dest]--
-			if o.pools.backends.get(b.dest, b.data) == 0 {
+			if now.backends.get(b.dest, b.data) == 0 {
 				gone[b.dest] = append(gone[b.dest], l.addrPort(b.data))
 			}
 		}
@@ -203,7 +193,7 @@ func (o *set) changedFlows(touched map[string]touch, add func(st conntrack.Chang
 		}
 	}
 	for dest, more := range balance {
-		to, total := l.dest(dest), o.pools.totals.get(dest, "")
+		to, total := l.dest(dest), now.totals.get(dest, "")
 		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more}
 		if st.First || len(st.Removed) > 0 {
 			add(st, total == 0)

@@ -136,6 +136,16 @@ func (o *set) declared() any { return o.decl() }
 
 func (o *set) addition() kernel.Op { return kernel.AddSet{Table: o.table.id, Set: o.decl()} }
 
+// removal flushes a map that leads to chains or objects. Older kernels release its
+// targets only when the map is emptied first.
+func (o *set) removal(before any) []kernel.Op {
+	del := kernel.DeleteSet{Table: o.table.id, Name: o.id.Name}
+	if hasTargets(before.(*nftset.Set)) {
+		return []kernel.Op{kernel.FlushSet{Table: o.table.id, Name: o.id.Name}, del}
+	}
+	return []kernel.Op{del}
+}
+
 func (o *set) remade(before any) bool {
 	d := before.(*nftset.Set)
 	return d != o.decl() && !d.Equal(o.decl())

@@ -29,6 +29,8 @@ type part interface {
 	remade(before any) bool
 	// addition returns the op that adds the part.
 	addition() kernel.Op
+	// removal returns the ops that delete the part with the declaration before.
+	removal(before any) []kernel.Op
 	// fragments returns the fragments with a share, in order of precedence.
 	fragments() []*fragment
 	// link adds a share or removes it, with everything that is counted from it. It is
@@ -130,28 +132,6 @@ func (o *shared[S]) unclaimed() (none S) {
 	return none
 }
 
-// agrees reports whether no other fragment's declaration differs, which differs
-// also describes. The unclaimed fragment gives up its share instead.
-func (o *shared[S]) agrees(a *apply, h *holding, differs func(S) (description string, _ bool)) bool {
-	for _, sh := range o.shares {
-		if sh.owner() == h.fragment {
-			continue
-		}
-		description, ok := differs(sh)
-		switch {
-		case !ok:
-		case sh.owner().unclaimed:
-			a.giveUp(a.s.unclaimed.tables[h.table.id], o.id)
-			return true
-		default:
-			a.violate(ReasonConflict, o.at(), "declaration of %s contradicts that of %s%s: declare it alike or use another name",
-				o.at().inTable(), sh.owner(), description)
-			return false
-		}
-	}
-	return true
-}
-
 // awaited reports whether a fragment with a share has not come back since the
 // restart.
 func (o *shared[S]) awaited() bool {
@@ -182,6 +162,31 @@ func (o *shared[S]) fragments() []*fragment {
 		all = append(all, sh.owner())
 	}
 	return all
+}
+
+// agrees reports whether no other fragment's declaration of a part differs from one to
+// be made. differs compares it with that of a share, and describes the difference. If
+// only the unclaimed fragment's differs, it gives up its share.
+func agrees[S share](a *apply, h *holding, o part, shares []S, differs func(S) (string, bool)) bool {
+	a.s.mark(o)
+	a.s.work.Objects++
+	for _, sh := range shares {
+		if sh.owner() == h.fragment {
+			continue
+		}
+		difference, ok := differs(sh)
+		switch {
+		case !ok:
+		case sh.owner().unclaimed:
+			a.giveUp(a.s.unclaimed.tables[h.table.id], o.base().id)
+			return true
+		default:
+			a.violate(ReasonConflict, o.at(), "declaration of %s contradicts that of %s%s: declare it alike or use another name",
+				o.at().inTable(), sh.owner(), difference)
+			return false
+		}
+	}
+	return true
 }
 
 // mark adds a part to the dirty ones of its table, once.

@@ -40,7 +40,7 @@ func (s *State) Fragment(key Key) (Status, bool) {
 }
 
 // Fragments returns the status of all fragments by publisher and name. It costs
-// the number of fragments and tables, whatever they hold.
+// the number of fragments, whatever they hold.
 func (s *State) Fragments() []Status {
 	all := make([]Status, 0, len(s.fragments))
 	for _, f := range s.sorted() {

@@ -58,3 +58,40 @@ func TestEmptyTableIsHeld(t *testing.T) {
 		t.Errorf("kernel:\n%s", h.k.text())
 	}
 }
+
+func TestSessionsAndRestarts(t *testing.T) {
+	h := newHarness(t)
+	watched := endpointMap("watched")
+	watched.Conntrack = true
+	first := snapshot(services, 0, in(ipWeft, watched, regular("c"), declared("counter hits", "")))
+	first.Session, first.Serial = 7, 2
+	h.commit(first, snapshot(policy, 0, in(ipWeft, regular("c"))))
+	if keys := h.SessionFragments(7); !slices.Equal(keys, []Key{services}) || len(h.SessionFragments(8)) != 0 {
+		t.Errorf("session 7 has sent %v", keys)
+	}
+	want := Status{Key: services, Session: 7, Serial: 2, Chains: 1, Sets: 1, Objects: 1}
+	if st, ok := h.Fragment(services); !ok || st != want || h.Len() != 2 {
+		t.Errorf("status %+v of %d, want %+v of 2", st, h.Len(), want)
+	}
+	if fragments, flows := h.Awaited(); fragments || flows {
+		t.Errorf("before a restart fragments are awaited: %t, watched maps: %t", fragments, flows)
+	}
+	h.restart(h.Record())
+	if fragments, flows := h.Awaited(); !fragments || !flows {
+		t.Errorf("after a restart fragments are awaited: %t, watched maps: %t", fragments, flows)
+	}
+	h.commit(first)
+	if fragments, flows := h.Awaited(); !fragments || flows {
+		t.Errorf("with one fragment back fragments are awaited: %t, watched maps: %t", fragments, flows)
+	}
+}
+
+func TestTakeShadowChanges(t *testing.T) {
+	h := twoPublishers(t)
+	if keys := h.TakeShadowChanges(); !slices.Equal(keys, []Key{extra}) {
+		t.Errorf("shadowed elements of %v have changed, want those of %s", keys, extra)
+	}
+	if keys := h.TakeShadowChanges(); keys != nil {
+		t.Errorf("shadowed elements of %v have changed since", keys)
+	}
+}

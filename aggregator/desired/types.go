@@ -21,7 +21,9 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Publisher, other.Publisher), cmp.Compare(k.Name, other.Name))
 }
 
-// Update is one change of one fragment, compiled. Updates are immutable.
+// Update is one change of one fragment, compiled. Updates are immutable. Package
+// admission makes sure that they are complete: declarations have names, none is made
+// twice, and no rule is nil.
 type Update struct {
 	Fragment Key
 	// Snapshot replaces everything that the fragment holds by Tables. Priority

@@ -38,7 +38,7 @@ func TestViolationsAreBounded(t *testing.T) {
 	h := newHarness(t)
 	tu := in(ipWeft)
 	for range 3 * maxViolations {
-		tu.PutChains = append(tu.PutChains, Chain{})
+		tu.Elements = append(tu.Elements, Elements{Set: "not declared"})
 	}
 	var r *Rejection
 	if err := h.Apply(snapshot(policy, 0, tu)); !errors.As(err, &r) || len(r.Violations) != maxViolations {
