@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -200,12 +201,7 @@ func reverted[K comparable, V any](changes []Change[K, V]) []Change[K, V] {
 
 // reportQuarantined reports the list of quarantined items.
 func (l *loop[K, V]) reportQuarantined() {
-	keys := make([]K, 0, len(l.quarantine))
-	for k := range l.quarantine {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, l.cfg.Compare)
-	l.cfg.Observer.Quarantined(keys)
+	l.cfg.Observer.Quarantined(slices.SortedFunc(maps.Keys(l.quarantine), l.cfg.Compare))
 }
 
 // owners returns the items that violations name, in order.

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -75,24 +76,13 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.MasqueradeBit == nil {
-		bit := DefaultMasqueradeBit
-		c.MasqueradeBit = &bit
-	}
-	if c.SyncPeriod == 0 {
-		c.SyncPeriod = DefaultSyncPeriod
-	}
-	if c.MinSyncPeriod == 0 {
-		c.MinSyncPeriod = DefaultMinSyncPeriod
-	}
+	c.MasqueradeBit = cmp.Or(c.MasqueradeBit, new(DefaultMasqueradeBit))
+	c.SyncPeriod = cmp.Or(c.SyncPeriod, DefaultSyncPeriod)
+	c.MinSyncPeriod = cmp.Or(c.MinSyncPeriod, DefaultMinSyncPeriod)
+	c.Events = cmp.Or[health.Events](c.Events, health.NoEvents{})
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Events == nil {
-		c.Events = health.NoEvents{}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 

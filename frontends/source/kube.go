@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -59,9 +60,7 @@ func NewKube(cfg KubeConfig) (*Kube, error) { return newKube(cfg, newDial()) }
 
 // newKube is NewKube with a dial, which is another one in tests.
 func newKube(cfg KubeConfig, dial dial) (*Kube, error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	c, err := newClient(cfg, dial)
 	if err != nil {
 		return nil, err

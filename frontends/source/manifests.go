@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,11 +67,8 @@ func NewManifests(dir string, log *slog.Logger) (*Manifests, error) {
 	if dir == "" {
 		return nil, errors.New("configure manifests: no directory")
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	return &Manifests{
-		dir: dir, log: log, kinds: make(map[schema.GroupVersionKind][]*kind), files: make(map[string]*file), owners: make(map[identity][]string),
+		dir: dir, log: cmp.Or(log, slog.New(slog.DiscardHandler)), kinds: make(map[schema.GroupVersionKind][]*kind), files: make(map[string]*file), owners: make(map[identity][]string),
 	}, nil
 }
 

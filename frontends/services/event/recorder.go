@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,11 +85,8 @@ func New(cfg Config) (*Recorder, error) {
 	if cfg.NodeName == "" {
 		return nil, errors.New("configure events: no node name")
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
 	return &Recorder{
-		client: cfg.Client, node: cfg.NodeName, log: cfg.Logger,
+		client: cfg.Client, node: cfg.NodeName, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		queue:    make(chan report, maxQueue),
 		limiter:  rate.NewLimiter(rate.Every(interval), burst),
 		dropping: rate.Sometimes{Interval: time.Minute},

@@ -99,20 +99,12 @@ type Servers struct {
 
 // NewServers returns servers that do not listen yet.
 func NewServers(cfg ServersConfig) *Servers {
-	if cfg.Network == nil {
-		cfg.Network = Host{}
-	}
-	if cfg.Retry == 0 {
-		cfg.Retry = DefaultRetry
-	}
-	if cfg.Events == nil {
-		cfg.Events = NoEvents{}
-	}
+	cfg.Network = cmp.Or[Network](cfg.Network, Host{})
+	cfg.Retry = cmp.Or(cfg.Retry, DefaultRetry)
+	cfg.Events = cmp.Or[Events](cfg.Events, NoEvents{})
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Healthy == nil {
 		cfg.Healthy = func() bool { return true }
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Servers{
 		cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1),

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -47,15 +48,11 @@ func (m *Model) report(before map[claim][]Key) {
 			losses[pair].claims = append(losses[pair].claims, k)
 		}
 	}
-	sorted := make([]*loss, 0, len(losses))
-	for _, l := range losses {
-		slices.SortFunc(l.claims, claim.compare)
-		sorted = append(sorted, l)
-	}
-	slices.SortFunc(sorted, func(a, b *loss) int {
+	sorted := slices.SortedFunc(maps.Values(losses), func(a, b *loss) int {
 		return cmp.Or(CompareKeys(a.service, b.service), CompareKeys(a.holder, b.holder))
 	})
 	for _, l := range sorted {
+		slices.SortFunc(l.claims, claim.compare)
 		m.cfg.Logger.Warn("two Services claim the same address: the Service whose ClusterIP it is wins, then the older one; ties are broken by name",
 			"claims", l.names(), "winner", l.holder.String(), "loser", l.service.String())
 		m.cfg.Notify(Notice{Service: l.service, Reason: AddressConflict, Message: l.message()})

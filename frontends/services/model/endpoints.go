@@ -95,15 +95,7 @@ func (e Endpoints) equal(o Endpoints, work *uint64) bool {
 // has, in order of addresses. An endpoint that differs in Local is in both.
 func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 	was, now := old.all, e.all
-	switch {
-	case was == nil:
-		now.each(func(s string) bool { came(unpackEndpoint(s)); return true })
-		return
-	case now == nil:
-		was.each(func(s string) bool { left(unpackEndpoint(s)); return true })
-		return
-	}
-	if was.width != now.width {
+	if was != nil && now != nil && was.width != now.width {
 		was, now = was.widened(), now.widened()
 	}
 	var work uint64

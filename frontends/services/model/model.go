@@ -34,9 +34,7 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Notify == nil {
 		c.Notify = func(Notice) {}
 	}
@@ -268,9 +266,7 @@ func (m *Model) Select(names []Key) Snapshot {
 }
 
 func sortedKeys[V any](in map[Key]V) []Key {
-	keys := slices.Collect(maps.Keys(in))
-	slices.SortFunc(keys, CompareKeys)
-	return keys
+	return slices.SortedFunc(maps.Keys(in), CompareKeys)
 }
 
 // CompareKeys orders Services by namespace and name.
