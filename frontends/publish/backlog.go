@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -43,9 +44,7 @@ func (b *Backlog) Add(counts map[string]int) {
 
 // add joins batches.
 func (b *batch) add(o batch) {
-	if b.since.IsZero() {
-		b.since = o.since
-	}
+	b.since = cmp.Or(b.since, o.since)
 	for kind, n := range o.counts {
 		if b.counts == nil {
 			b.counts = make(map[string]int)
@@ -84,14 +83,11 @@ func (b *Backlog) fail() {
 func (b *Backlog) setFrozen(frozen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case !frozen:
+	if !frozen {
 		b.frozen = time.Time{}
-	case b.frozen.IsZero():
-		if b.frozen = b.taken.since; b.frozen.IsZero() {
-			b.frozen = b.now()
-		}
+		return
 	}
+	b.frozen = cmp.Or(b.frozen, b.taken.since, b.now())
 }
 
 // commit notes that what was taken is committed or needed no commit, and returns since
@@ -108,10 +104,7 @@ func (b *Backlog) commit() time.Time {
 func (b *Backlog) Oldest() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	since := b.taken.since
-	if since.IsZero() {
-		since = b.arrived.since
-	}
+	since := cmp.Or(b.taken.since, b.arrived.since)
 	if since.IsZero() || !b.frozen.IsZero() && b.frozen.Before(since) {
 		since = b.frozen
 	}

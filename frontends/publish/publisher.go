@@ -443,7 +443,10 @@ func (l *loop[K, V]) wait(ctx context.Context) bool {
 func (l *loop[K, V]) due() time.Time {
 	if l.snapshot {
 		// A zero retry means now, and the zero time means never.
-		return latest(l.retry, l.last)
+		if l.retry.After(l.last) {
+			return l.retry
+		}
+		return l.last
 	}
 	var due time.Time
 	for _, q := range l.quarantine {
@@ -464,13 +467,6 @@ func soonest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // pause waits; it returns false when ctx ends.

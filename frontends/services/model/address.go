@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -74,13 +73,8 @@ func parsePrefixes(field string, in []string, bad *findings) (out Prefixes) {
 
 // sortPrefixes sorts in place and removes duplicates.
 func sortPrefixes(in []netip.Prefix) []netip.Prefix {
-	slices.SortFunc(in, comparePrefixes)
+	slices.SortFunc(in, netip.Prefix.Compare)
 	return slices.Clip(slices.Compact(in))
-}
-
-// comparePrefixes orders by address, and then by length.
-func comparePrefixes(a, b netip.Prefix) int {
-	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }
 
 func equalPrefixes(a, b *Prefixes) bool {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 )
 
 // packedEndpoint is an address, a port and a byte of flags, in the byte order by which
@@ -85,11 +86,5 @@ func comparePacked(a, b packedEndpoint) int { return a.compare(&b) }
 // withoutRepeats keeps the first of the endpoints that differ only in their flags. The
 // list is sorted, and modified in place.
 func withoutRepeats(all []packedEndpoint, width int) []packedEndpoint {
-	out := all[:0]
-	for _, e := range all {
-		if n := len(out); n == 0 || !bytes.Equal(out[n-1][:width-1], e[:width-1]) {
-			out = append(out, e)
-		}
-	}
-	return out
+	return slices.CompactFunc(all, func(a, b packedEndpoint) bool { return bytes.Equal(a[:width-1], b[:width-1]) })
 }
