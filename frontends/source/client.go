@@ -12,10 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
@@ -40,13 +39,8 @@ type client struct {
 	http   *http.Client
 	typed  kubernetes.Interface
 	server string
-	// groups has a client for each API group and scheme in use.
-	groups map[groupKey]rest.Interface
-}
-
-type groupKey struct {
-	version schema.GroupVersion
-	scheme  *runtime.Scheme
+	// groups has a client for each API group in use.
+	groups map[schema.GroupVersion]rest.Interface
 }
 
 func newClient(cfg KubeConfig, dial dial) (*client, error) {
@@ -71,7 +65,7 @@ func newClient(cfg KubeConfig, dial dial) (*client, error) {
 	rc.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &reach{next: next, server: rc.Host, log: cfg.Logger}
 	})
-	c := &client{config: rc, server: rc.Host, groups: make(map[groupKey]rest.Interface)}
+	c := &client{config: rc, server: rc.Host, groups: make(map[schema.GroupVersion]rest.Interface)}
 	if c.http, err = rest.HTTPClientFor(rc); err != nil {
 		return nil, fmt.Errorf("configure kubernetes client: %w", err)
 	}
@@ -83,7 +77,7 @@ func newClient(cfg KubeConfig, dial dial) (*client, error) {
 
 // listWatch returns the list and watch requests for a kind.
 func (c *client) listWatch(k *kind) (*cache.ListWatch, error) {
-	group, err := c.group(groupKey{k.resource.GroupVersion(), k.scheme})
+	group, err := c.group(k.resource.GroupVersion())
 	if err != nil {
 		return nil, fmt.Errorf("configure kubernetes client: %w", err)
 	}
@@ -93,21 +87,21 @@ func (c *client) listWatch(k *kind) (*cache.ListWatch, error) {
 }
 
 // group returns the client for an API group.
-func (c *client) group(key groupKey) (rest.Interface, error) {
-	if g := c.groups[key]; g != nil {
+func (c *client) group(version schema.GroupVersion) (rest.Interface, error) {
+	if g := c.groups[version]; g != nil {
 		return g, nil
 	}
 	rc := rest.CopyConfig(c.config)
-	rc.GroupVersion, rc.APIPath = &key.version, "/apis"
-	if key.version.Group == corev1.GroupName {
+	rc.GroupVersion, rc.APIPath = &version, "/apis"
+	if version.Group == corev1.GroupName {
 		rc.APIPath = "/api"
 	}
-	rc.NegotiatedSerializer = serializer.NewCodecFactory(key.scheme).WithoutConversion()
+	rc.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	g, err := rest.RESTClientForConfigAndClient(rc, c.http)
 	if err != nil {
 		return nil, err
 	}
-	c.groups[key] = g
+	c.groups[version] = g
 	return g, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -165,7 +166,7 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 		d.skipped = append(d.skipped, skipped{line: line, kind: meta.APIVersion + " " + meta.Kind})
 		return nil
 	}
-	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, kinds[0].scheme, kinds[0].scheme, json.SerializerOptions{Strict: true})
+	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{Strict: true})
 	decoded, _, err := strict.Decode(text, nil, nil)
 	if err != nil {
 		return d.decodeErrors(before, node, err)
@@ -181,13 +182,10 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 // followed: its name is misspelled.
 func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	inGroup := false
-	for known, kinds := range d.kinds {
+	for known := range d.kinds {
 		inGroup = inGroup || known.Group == gvk.Group
-		if kinds[0].scheme.Recognizes(gvk) {
-			return false
-		}
 	}
-	return inGroup
+	return inGroup && !scheme.Scheme.Recognizes(gvk)
 }
 
 // list decodes the items of a list.

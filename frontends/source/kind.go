@@ -25,7 +25,8 @@ type Object interface {
 type Kind[O Object, V any] struct {
 	// Resource is the resource in the API. Required.
 	Resource schema.GroupVersionResource
-	// Object is an empty object, such as &corev1.Pod{}. Required.
+	// Object is an empty object of a type that the scheme of client-go has, such as
+	// &corev1.Pod{}. Required.
 	Object O
 	// Namespaced is true if the objects have a namespace.
 	Namespaced bool
@@ -37,8 +38,6 @@ type Kind[O Object, V any] struct {
 	Fields func(O) fields.Set
 	// Presence says what happens if the API server does not have the resource.
 	Presence Presence
-	// Scheme has the Go type; nil means the scheme of client-go.
-	Scheme *runtime.Scheme
 	// Decode returns what the user keeps of an object. It owns the object, and may
 	// modify or return it. It is called as soon as an object arrives, so memory
 	// holds no more than V even while a long list arrives. Required.
@@ -93,7 +92,6 @@ type kind struct {
 	labels     labels.Selector
 	fields     fields.Selector
 	presence   Presence
-	scheme     *runtime.Scheme
 	// decode returns the function that passes an object on to the user.
 	decode     func(Object) (apply func())
 	delete     func(types.NamespacedName)
@@ -105,16 +103,13 @@ type kind struct {
 
 func (k Kind[O, V]) compile() (*kind, error) {
 	out := &kind{
-		resource: k.Resource, object: k.Object, namespaced: k.Namespaced, presence: k.Presence, scheme: k.Scheme, delete: k.Delete,
+		resource: k.Resource, object: k.Object, namespaced: k.Namespaced, presence: k.Presence, delete: k.Delete,
 		isOfGoType: func(o any) bool { _, ok := o.(O); return ok },
 	}
 	if k.Decode == nil || k.Set == nil || k.Delete == nil || k.Resource.Resource == "" || any(k.Object) == nil {
 		return out, errors.New("Resource, Object, Decode, Set and Delete are required")
 	}
-	if out.scheme == nil {
-		out.scheme = scheme.Scheme
-	}
-	gvks, _, err := out.scheme.ObjectKinds(k.Object)
+	gvks, _, err := scheme.Scheme.ObjectKinds(k.Object)
 	if err != nil {
 		return out, err
 	}
@@ -157,7 +152,7 @@ func (k *kind) accepts(obj any) (Object, error) {
 }
 
 // sameType reports whether two kinds decode to the same Go type.
-func (k *kind) sameType(o *kind) bool { return k.scheme == o.scheme && o.isOfGoType(k.object) }
+func (k *kind) sameType(o *kind) bool { return o.isOfGoType(k.object) }
 
 // set returns the event of an object that exists. It may modify the object.
 func (k *kind) set(o Object) Event { return Event{kind: k, apply: k.decode(o)} }

@@ -98,7 +98,7 @@ func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
 			continue
 		}
 		if first := w.store.users[0]; first.kind.presence != kind.presence || !first.kind.sameType(kind) {
-			return nil, fmt.Errorf("Presence, Object or Scheme is different from that of %s", first.user.User)
+			return nil, fmt.Errorf("Presence or Object is different from that of %s", first.user.User)
 		}
 		return w, nil
 	}

@@ -135,21 +135,21 @@ func (s *Server) selected(k *kind, chosen selection) ([]runtime.Object, int) {
 
 func (s *Server) list(w http.ResponseWriter, enc encoder, k *kind, chosen selection, q Request) {
 	objects, version := s.selected(k, chosen)
-	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}
+	next := ""
 	// Like an API server, it pages only lists that are not from its cache.
 	if limit, _ := strconv.Atoi(q.Query.Get("limit")); limit > 0 && q.Query.Get("resourceVersion") != "0" {
 		from, _ := strconv.Atoi(q.Query.Get("continue"))
 		from = min(from, len(objects))
 		to := min(from+limit, len(objects))
 		if to < len(objects) {
-			meta.Continue = strconv.Itoa(to)
+			next = strconv.Itoa(to)
 		}
 		objects = objects[from:to]
 	}
 	list := k.list(objects)
 	if l, ok := list.(metav1.ListInterface); ok {
-		l.SetResourceVersion(meta.ResourceVersion)
-		l.SetContinue(meta.Continue)
+		l.SetResourceVersion(strconv.Itoa(version))
+		l.SetContinue(next)
 	}
 	enc.object(w, http.StatusOK, list)
 }

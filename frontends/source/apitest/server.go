@@ -162,32 +162,32 @@ func (s *Server) server() *httptest.Server {
 
 // Set creates or replaces objects, each with a new version.
 func (s *Server) Set(objects ...Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range objects {
-		k, key := s.kindOf(o), name(o)
-		after := o.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy of one
-		s.version++
-		after.SetResourceVersion(strconv.Itoa(s.version))
-		k.note(change{version: s.version, before: k.objects[key], after: after})
-		k.objects[key] = after
-	}
-	s.wake()
+	s.change(objects, func(o Object) Object { return o.DeepCopyObject().(Object) }) //nolint:forcetypeassert // a copy of one
 }
 
 // Delete deletes objects, and ignores those that do not exist.
 func (s *Server) Delete(objects ...Object) {
+	s.change(objects, func(Object) Object { return nil })
+}
+
+// change puts what next returns in place of each object, nil for none.
+func (s *Server) change(objects []Object, next func(Object) Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range objects {
-		k, key := s.kindOf(o), name(o)
-		before := k.objects[key]
-		if before == nil {
+		k, key := s.kind(gvkOf(o)), name(o)
+		c := change{version: s.version + 1, before: k.objects[key], after: next(o)}
+		switch {
+		case c.after != nil:
+			c.after.SetResourceVersion(strconv.Itoa(c.version))
+			k.objects[key] = c.after
+		case c.before != nil:
+			delete(k.objects, key)
+		default:
 			continue
 		}
-		s.version++
-		k.note(change{version: s.version, before: before})
-		delete(k.objects, key)
+		s.version = c.version
+		k.note(c)
 	}
 	s.wake()
 }
@@ -260,9 +260,6 @@ func (k *kind) note(c change) {
 		k.history = append([]change(nil), k.history[n:]...)
 	}
 }
-
-// kindOf returns the kind of an object. The lock is held.
-func (s *Server) kindOf(o Object) *kind { return s.kind(gvkOf(o)) }
 
 // kind returns the kind with a name, and adds it if it is new. The lock is held.
 func (s *Server) kind(gvk schema.GroupVersionKind) *kind {
