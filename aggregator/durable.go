@@ -72,7 +72,8 @@ func (w *writer) storable(s *submission, f desired.Status) error {
 // which may declare what it refers to.
 func (w *writer) restore(stored []statedir.Fragment) error {
 	began := w.cfg.Now()
-	stored = slices.DeleteFunc(stored, func(f statedir.Fragment) bool {
+	// The state directory may need the list again, to create its database.
+	stored = slices.DeleteFunc(slices.Clone(stored), func(f statedir.Fragment) bool {
 		at := f.Content.GetExpireTime()
 		if at == nil || at.AsTime().After(began) {
 			return false
@@ -82,25 +83,21 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 		return true
 	})
 	var batch []*submission
-	for pending := stored; len(pending) > 0; {
-		var refused []statedir.Fragment
-		var errs []error
+	refusals := make(map[desired.Key]error)
+	for before := -1; len(stored) != before; {
 		scope := w.state.Scope()
-		for _, f := range pending {
+		before = len(stored)
+		stored = slices.DeleteFunc(stored, func(f statedir.Fragment) bool {
 			s, err := w.applyStored(f, scope, began)
-			if err != nil {
-				refused, errs = append(refused, f), append(errs, err)
-				continue
+			if err == nil {
+				batch = append(batch, s)
 			}
-			batch = append(batch, s)
-		}
-		if len(refused) == len(pending) {
-			for i, f := range refused {
-				w.log.Error("durable fragment is refused", "fragment", f.Key.String(), "error", errs[i])
-			}
-			break
-		}
-		pending = refused
+			refusals[f.Key] = err
+			return err == nil
+		})
+	}
+	for _, f := range stored {
+		w.log.Error("durable fragment is refused", "fragment", f.Key.String(), "error", refusals[f.Key])
 	}
 	groups, err := w.commitApplied(batch, began)
 	if err != nil {

@@ -12,9 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
-	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Checker is a Kernel that can say whether a commit would succeed, without
@@ -74,20 +72,17 @@ func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *pla
 		key := desired.Key{Publisher: cmp.Or(n.GetPublisher(), publisher), Name: n.GetName()}
 		p.add(key, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, mustExist: true}, admission.CheckKey(key))
 	}
-	scope := planScope{scope: a.scope.Load()}
+	// A fragment may use what those before it in the plan declare.
+	scope := admission.Scope(a.scope.Load())
 	for _, f := range req.GetFragments() {
 		key := desired.Key{Publisher: publisher, Name: f.GetName()}
-		if err := admission.CheckIdentity("fragment", f.GetName()); err != nil {
-			p.add(key, nil, err)
-			continue
-		}
-		adm := admission.NewSnapshot(a.admission, key, &scope)
+		adm := admission.NewSnapshot(a.admission, key, scope)
 		adm.AddFragment(f)
 		u, err := adm.Finish()
-		p.add(key, &submission{update: u, admitted: adm}, err)
+		p.add(adm.Key(), &submission{update: u, admitted: adm}, err)
 		if err == nil {
 			declared, _ := adm.Declared()
-			scope.planned = append(scope.planned, declared)
+			scope = &scopes{declared, scope}
 		}
 	}
 	return p
@@ -117,23 +112,6 @@ func (p *planning) refuse(err error) bool {
 	}
 	p.rejected = append(p.rejected, r)
 	return true
-}
-
-// planScope finds the declarations of the fragments before one in a plan, and
-// then those of everybody.
-type planScope struct {
-	planned []admission.Declared
-	scope   *desired.Scope
-}
-
-// Set implements admission.Scope.
-func (l *planScope) Set(table nft.TableID, name string) (*set.Set, bool) {
-	for _, d := range slices.Backward(l.planned) {
-		if s, ok := d.Set(table, name); ok {
-			return s, true
-		}
-	}
-	return l.scope.Set(table, name)
 }
 
 // plan works out a plan against the state, and leaves the state as it was.
@@ -180,37 +158,25 @@ func (w *writer) plan(p *planning) error {
 // the others.
 func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	accepted := make([]*submission, 0, len(steps))
-	fresh := 0
 	for _, s := range steps {
-		err := w.planGate(s, &fresh)
+		f, ok := w.state.Fragment(s.key())
+		done, err := w.checkOwner(s, f, ok)
+		if done {
+			continue
+		}
 		if err == nil {
 			err = w.applyUpdate(s)
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			accepted = append(accepted, s)
-		} else if !p.refuse(err) {
+		case errors.Is(err, ErrNotFound):
+			p.refuse(admission.Reject(s.key(), weftv1.Violation_REASON_REFERENCE, nil, "there is no such fragment to withdraw"))
+		case !p.refuse(err):
 			p.refuse(admission.Reject(s.key(), weftv1.Violation_REASON_INVALID, nil, "%v", err))
 		}
 	}
 	return accepted
-}
-
-// planGate checks what a step needs besides its content, as checkOwner does for an
-// update. fresh counts the fragments that the plan adds.
-func (w *writer) planGate(s *submission, fresh *int) error {
-	_, there := w.state.Fragment(s.key())
-	switch {
-	case there:
-		return nil
-	case s.mustExist:
-		return admission.Reject(s.key(), weftv1.Violation_REASON_REFERENCE, nil, "there is no such fragment to withdraw")
-	case s.withdraws():
-		return nil
-	}
-	if *fresh++; w.state.Len()+*fresh > admission.MaxFragments {
-		return admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil, "there are %d fragments, and no more are taken: delete some", w.state.Len())
-	}
-	return nil
 }
 
 // preview returns what the applied steps would change, and the kernel's

@@ -89,9 +89,8 @@ type queue struct {
 
 	mu sync.Mutex
 	// lanes are the lanes that are not empty, in the order of their turns.
-	lanes  []*lane
-	byName map[string]*lane
-	n      int
+	lanes []*lane
+	n     int
 	// large is true if the next turn is that of a large update.
 	large  bool
 	closed bool
@@ -104,7 +103,7 @@ type lane struct {
 }
 
 func newQueue(now func() time.Time) *queue {
-	return &queue{now: now, nudge: make(chan struct{}, 1), byName: make(map[string]*lane)}
+	return &queue{now: now, nudge: make(chan struct{}, 1)}
 }
 
 // put adds a submission; false means that the aggregator has stopped.
@@ -116,13 +115,12 @@ func (q *queue) put(s *submission) bool {
 		return false
 	}
 	name := s.key().Publisher
-	l := q.byName[name]
-	if l == nil {
-		l = &lane{publisher: name}
-		q.byName[name] = l
-		q.lanes = append(q.lanes, l)
+	i := slices.IndexFunc(q.lanes, func(l *lane) bool { return l.publisher == name })
+	if i < 0 {
+		i = len(q.lanes)
+		q.lanes = append(q.lanes, &lane{publisher: name})
 	}
-	l.items = append(l.items, s)
+	q.lanes[i].items = append(q.lanes[i].items, s)
 	q.n++
 	select {
 	case q.nudge <- struct{}{}:
@@ -191,7 +189,6 @@ func (q *queue) cut(l *lane, n int) []*submission {
 	l.items = l.items[n:]
 	q.n -= n
 	if len(l.items) == 0 {
-		delete(q.byName, l.publisher)
 		q.lanes = slices.DeleteFunc(q.lanes, func(o *lane) bool { return o == l })
 	}
 	return batch
@@ -210,6 +207,6 @@ func (q *queue) close() (left []*submission) {
 	for _, l := range q.lanes {
 		left = append(left, l.items...)
 	}
-	q.lanes, q.byName, q.n, q.closed = nil, make(map[string]*lane), 0, true
+	q.lanes, q.n, q.closed = nil, 0, true
 	return left
 }

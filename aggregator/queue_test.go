@@ -60,7 +60,7 @@ func TestLanes(t *testing.T) {
 			if got := drained(q, costs); got != tt.want {
 				t.Fatalf("batches %q: want %q", got, tt.want)
 			}
-			if q.len() != 0 || len(q.lanes)+len(q.byName) != 0 {
+			if q.len() != 0 || len(q.lanes) != 0 {
 				t.Fatalf("%d wait, lanes %v", q.len(), q.lanes)
 			}
 		})

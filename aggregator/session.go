@@ -38,7 +38,7 @@ type Session struct {
 	// declared is what the fragments declare if all updates until now are
 	// committed. The writer checks what patches were compiled against, and decides
 	// what a fragment really declares. Only the goroutine that pushes uses it.
-	declared map[string]admission.Declared
+	declared declarations
 	// serial counts the updates that were queued.
 	serial uint64
 
@@ -73,7 +73,7 @@ func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session,
 	a.hub.publish(presence(publisher, pid, true))
 	s := &Session{
 		a: a, id: a.sessions.Add(1), publisher: publisher, pid: pid, uid: uid,
-		declared: make(map[string]admission.Declared), broken: make(map[string]uint64), expired: make(map[string]bool),
+		declared: make(declarations), broken: make(map[string]uint64), expired: make(map[string]bool),
 	}
 	a.roster.join(s)
 	return s, nil
@@ -149,11 +149,8 @@ func invalidName(key desired.Key, err error) error {
 func (s *Session) pushSnapshot(id uint64, f *weftv1.Fragment, more bool) (<-chan Result, error) {
 	adm := s.building
 	if adm == nil {
-		key, err := s.key(f.GetName())
-		adm = admission.NewSnapshot(s.a.admission, key, sessionScope{s: s, scope: s.a.scope.Load()})
-		if err != nil {
-			adm.RejectName(err)
-		}
+		key := desired.Key{Publisher: s.publisher, Name: f.GetName()}
+		adm = admission.NewSnapshot(s.a.admission, key, &scopes{s.a.scope.Load(), s.declared})
 	} else if f.GetName() != adm.Key().Name {
 		return nil, fmt.Errorf("%w: update %d has parts of two fragments, %s and %s", ErrProtocol, id, adm.Key().Name, admission.Clip(f.GetName()))
 	}
@@ -175,7 +172,7 @@ func (s *Session) pushPatch(p *weftv1.Patch) (<-chan Result, error) {
 	if !ok {
 		return s.rejected(snapshotNeeded(key)), nil
 	}
-	adm := admission.NewPatch(s.a.admission, key, own, sessionScope{s: s, scope: s.a.scope.Load()})
+	adm := admission.NewPatch(s.a.admission, key, own, &scopes{s.a.scope.Load(), s.declared})
 	adm.AddPatch(p)
 	return s.submit(adm)
 }
@@ -219,26 +216,29 @@ func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
 	return sub.result, nil
 }
 
-// sessionScope finds the declarations of the session's other fragments, which
-// may be on their way still, and then those of everybody.
-type sessionScope struct {
-	s     *Session
-	scope *desired.Scope
-}
+// declarations has what the fragments of a session declare, by name.
+type declarations map[string]admission.Declared
 
-// Set implements admission.Scope.
-func (l sessionScope) Set(table nft.TableID, name string) (*set.Set, bool) {
-	if d, ok := l.scope.Set(table, name); ok {
-		return d, true
-	}
-	// A set has one declaration, whichever fragment has it, so the order of
-	// this loop does not matter.
-	for _, f := range l.s.declared {
+// Set implements admission.Scope. A set has one declaration, whichever fragment has it,
+// so the order of the fragments does not matter.
+func (l declarations) Set(table nft.TableID, name string) (*set.Set, bool) {
+	for _, f := range l {
 		if d, ok := f.Set(table, name); ok {
 			return d, true
 		}
 	}
 	return nil, false
+}
+
+// scopes finds a declaration in the first of two scopes that has it.
+type scopes [2]admission.Scope
+
+// Set implements admission.Scope.
+func (l *scopes) Set(table nft.TableID, name string) (*set.Set, bool) {
+	if d, ok := l[0].Set(table, name); ok {
+		return d, true
+	}
+	return l[1].Set(table, name)
 }
 
 // Apply replaces a fragment and returns the outcome of that. It rejects a fragment
@@ -253,9 +253,6 @@ func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Frag
 	}
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return Result{}, err
-	}
-	if err := admission.CheckIdentity("fragment", f.GetName()); err != nil {
-		return Result{}, a.rejected(invalidName(key, err))
 	}
 	adm := admission.NewSnapshot(a.admission, key, a.scope.Load())
 	if f.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION {

@@ -108,11 +108,16 @@ type elementsPart struct {
 	remove, add []*chunk
 }
 
-// NewSnapshot returns a Builder for a snapshot of a fragment.
+// NewSnapshot returns a Builder for a snapshot of a fragment. If the name of the
+// fragment is invalid, that is a violation, and Key returns it shortened.
 func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 	b := &Builder{cfg: cfg, key: key, snapshot: true, outer: outer, byID: make(map[nft.TableID]*tablePart)}
 	if cfg.Access != nil && cfg.Status != nil {
 		b.status = cfg.Status(key)
+	}
+	if err := CheckIdentity("fragment", key.Name); err != nil {
+		b.key.Name = Clip(key.Name)
+		b.Reject(weftv1.Violation_REASON_INVALID, err.Error())
 	}
 	return b
 }
@@ -135,13 +140,6 @@ func (b *Builder) Cost() int { return b.rules + b.elements }
 // Reject adds a violation of the whole update.
 func (b *Builder) Reject(reason weftv1.Violation_Reason, message string) {
 	b.bad.add(reason, nil, message)
-}
-
-// RejectName adds the violation that the fragment's name is invalid. It also
-// shortens the name that Key returns.
-func (b *Builder) RejectName(err error) {
-	b.key.Name = Clip(b.key.Name)
-	b.Reject(weftv1.Violation_REASON_INVALID, err.Error())
 }
 
 // Wait returns after all goroutines of the Builder have ended. Finish does the

@@ -54,12 +54,10 @@ func CheckIdentity(kind, name string) error {
 	case strings.IndexByte("._-", name[0]) >= 0:
 		return fmt.Errorf("%w: %s name %q: want a letter or digit first", ErrInvalidName, kind, name)
 	}
-	for i := range len(name) {
-		c := name[i]
-		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' {
-			continue
+	for _, c := range name {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789._-", c) {
+			return fmt.Errorf("%w: %s name %q: want only [a-z0-9._-]", ErrInvalidName, kind, name)
 		}
-		return fmt.Errorf("%w: %s name %q: want only [a-z0-9._-]", ErrInvalidName, kind, name)
 	}
 	return nil
 }
