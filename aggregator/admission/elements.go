@@ -89,30 +89,32 @@ func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
 	})
 }
 
-// pack packs n elements, at once if they are few, else in a goroutine. It gives up
-// once the chunk has as many violations as are reported.
+// pack packs n elements, at once if they are few, else in a goroutine.
 func (b *Builder) pack(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) *chunk {
 	c := &chunk{}
-	all := func() {
-		c.out = make([]set.Element, 0, n)
-		for i := 0; i < n && !c.bad.full(); i++ {
-			key, out, err := element(i)
-			switch {
-			case err == nil:
-				c.out = append(c.out, out)
-			case errors.Is(err, errTooLong):
-				c.bad.add(weftv1.Violation_REASON_LIMIT, ElementName(t, decl.Name, Clip(key)), err.Error())
-			default:
-				c.bad.compile(ElementName(t, decl.Name, Clip(key)), err)
-			}
-		}
-	}
 	if n <= inlineElements {
-		all()
+		c.fill(t, decl, n, element)
 	} else {
-		b.pool.spawn(all)
+		b.pool.spawn(func() { c.fill(t, decl, n, element) })
 	}
 	return c
+}
+
+// fill packs n elements. It gives up once the chunk has as many violations as are
+// reported.
+func (c *chunk) fill(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) {
+	c.out = make([]set.Element, 0, n)
+	for i := 0; i < n && !c.bad.full(); i++ {
+		key, out, err := element(i)
+		switch {
+		case err == nil:
+			c.out = append(c.out, out)
+		case errors.Is(err, errTooLong):
+			c.bad.add(weftv1.Violation_REASON_LIMIT, ElementName(t, decl.Name, Clip(key)), err.Error())
+		default:
+			c.bad.compile(ElementName(t, decl.Name, Clip(key)), err)
+		}
+	}
 }
 
 // SetKind returns the nft keyword for a set or map.
