@@ -2,6 +2,7 @@ package object
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -10,32 +11,42 @@ import (
 // start is the position of errors about what an object lacks.
 var start = syntax.Pos{Line: 1, Column: 1}
 
-func checkLimit(_ nft.Family, body syntax.ObjectBody) error {
-	if body.(*syntax.Limit).Per == "" {
-		return syntax.ErrorAt(start, "a limit has a rate: write one such as rate 10/second")
+// check rejects a body that is incomplete or that the kernel does not accept.
+func check(family nft.Family, body syntax.ObjectBody) error {
+	problem := ""
+	switch o := body.(type) {
+	case *syntax.Limit:
+		if o.Per == "" {
+			problem = "a limit has a rate: write one such as rate 10/second"
+		}
+	case *syntax.HelperBody:
+		switch {
+		case o.Type == "":
+			problem = `a ct helper has a type and a protocol: write them such as type "ftp" protocol tcp`
+		case o.L3Proto == "arp" || o.L3Proto == "" && family == nft.FamilyARP:
+			problem = "a ct helper is not possible for family arp"
+		}
+	case *syntax.TimeoutBody:
+		if o.Protocol == "" {
+			problem = "a ct timeout has a protocol: write protocol tcp or protocol udp"
+		}
+	case *syntax.ExpectationBody:
+		return checkExpectation(family, o)
+	case *syntax.SecMarkBody:
+		if o.Context == "" {
+			problem = `a secmark has a security context: write it in double quotes, such as "system_u:object_r:ssh_server_packet_t:s0"`
+		}
+	case *syntax.Counter, *syntax.Quota, *syntax.SynProxyBody:
+	default:
+		return fmt.Errorf("unknown kind of object %T", body)
+	}
+	if problem != "" {
+		return syntax.ErrorAt(start, "%s", problem)
 	}
 	return nil
 }
 
-func checkHelper(family nft.Family, body syntax.ObjectBody) error {
-	switch o := body.(*syntax.HelperBody); {
-	case o.Type == "":
-		return syntax.ErrorAt(start, `a ct helper has a type and a protocol: write them such as type "ftp" protocol tcp`)
-	case o.L3Proto == "arp" || o.L3Proto == "" && family == nft.FamilyARP:
-		return syntax.ErrorAt(start, "a ct helper is not possible for family arp")
-	}
-	return nil
-}
-
-func checkTimeout(_ nft.Family, body syntax.ObjectBody) error {
-	if body.(*syntax.TimeoutBody).Protocol == "" {
-		return syntax.ErrorAt(start, "a ct timeout has a protocol: write protocol tcp or protocol udp")
-	}
-	return nil
-}
-
-func checkExpectation(family nft.Family, body syntax.ObjectBody) error {
-	o := body.(*syntax.ExpectationBody)
+func checkExpectation(family nft.Family, o *syntax.ExpectationBody) error {
 	for _, a := range []struct {
 		name    string
 		missing bool
@@ -50,30 +61,17 @@ func checkExpectation(family nft.Family, body syntax.ObjectBody) error {
 	return nil
 }
 
-func checkSecMark(_ nft.Family, body syntax.ObjectBody) error {
-	if body.(*syntax.SecMarkBody).Context == "" {
-		return syntax.ErrorAt(start, `a secmark has a security context: write it in double quotes, such as "system_u:object_r:ssh_server_packet_t:s0"`)
-	}
-	return nil
-}
-
-// alignCounters ignores what has been counted.
-func alignCounters(a, b syntax.ObjectBody) {
-	*a.(*syntax.Counter) = syntax.Counter{}
-	*b.(*syntax.Counter) = syntax.Counter{}
-}
-
-// alignQuotas ignores what has been used.
-func alignQuotas(a, b syntax.ObjectBody) {
-	a.(*syntax.Quota).UsedUnit = ""
-	b.(*syntax.Quota).UsedUnit = ""
-}
-
-// alignHelpers makes a helper for inet equal to one for the family in which the
-// kernel has found the helper.
-func alignHelpers(a, b syntax.ObjectBody) {
-	x, y := a.(*syntax.HelperBody), b.(*syntax.HelperBody)
-	if x.L3Proto == "inet" || y.L3Proto == "inet" {
-		x.L3Proto, y.L3Proto = "", ""
+// align removes the differences that two objects which are declared alike can have.
+func align(a, b syntax.ObjectBody) {
+	switch x := a.(type) {
+	case *syntax.Counter:
+		*x, *b.(*syntax.Counter) = syntax.Counter{}, syntax.Counter{}
+	case *syntax.Quota:
+		x.UsedUnit, b.(*syntax.Quota).UsedUnit = "", ""
+	case *syntax.HelperBody:
+		// A helper for inet is equal to one for the family in which the kernel has found it.
+		if y := b.(*syntax.HelperBody); x.L3Proto == "inet" || y.L3Proto == "inet" {
+			x.L3Proto, y.L3Proto = "", ""
+		}
 	}
 }

@@ -12,41 +12,40 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-func helperFields(o *syntax.HelperBody) attr.Fields {
-	return attr.Fields{
-		attr.Always(unix.NFTA_CT_HELPER_NAME, (*attr.Unterminated)(&o.Type)),
-		attr.If(o.L3Proto != "", unix.NFTA_CT_HELPER_L3PROTO, (*l3proto)(&o.L3Proto)),
-		attr.Always(unix.NFTA_CT_HELPER_L4PROTO, (*l4proto)(&o.Protocol)),
-	}
-}
-
-func timeoutFields(o *syntax.TimeoutBody) attr.Fields {
-	return attr.Fields{
-		attr.If(o.L3Proto != "", google.NFTA_CT_TIMEOUT_L3PROTO, (*l3proto)(&o.L3Proto)),
-		attr.Always(google.NFTA_CT_TIMEOUT_L4PROTO, (*l4proto)(&o.Protocol)),
-		attr.Always(google.NFTA_CT_TIMEOUT_DATA, (*policy)(o)),
-	}
-}
-
-func expectationFields(o *syntax.ExpectationBody) attr.Fields {
-	return attr.Fields{
-		attr.If(o.L3Proto != "", google.NFTA_CT_EXPECT_L3PROTO, (*l3proto)(&o.L3Proto)),
-		attr.Always(google.NFTA_CT_EXPECT_L4PROTO, (*l4proto)(&o.Protocol)),
-		attr.Always(google.NFTA_CT_EXPECT_DPORT, &o.DPort),
-		attr.Always(google.NFTA_CT_EXPECT_TIMEOUT, (*nativeTime)(&o.Timeout)),
-		attr.Always(google.NFTA_CT_EXPECT_SIZE, &o.Size),
-	}
-}
-
-func secMarkFields(o *syntax.SecMarkBody) attr.Fields {
-	return attr.Fields{attr.Always(google.NFTA_SECMARK_CTX, (*attr.Unterminated)(&o.Context))}
-}
-
-func synProxyFields(o *syntax.SynProxyBody) attr.Fields {
-	return attr.Fields{
-		attr.Always(google.NFTA_SYNPROXY_MSS, &o.MSS),
-		attr.Always(google.NFTA_SYNPROXY_WSCALE, &o.WScale),
-		attr.Always(google.NFTA_SYNPROXY_FLAGS, (*synProxyFlags)(o)),
+// fields describes NFTA_OBJ_DATA, with the attributes in nft's order. It returns nil for the
+// kinds that have the attributes of the expression of the same name.
+func fields(body syntax.ObjectBody) attr.Fields {
+	switch o := body.(type) {
+	case *syntax.HelperBody:
+		return attr.Fields{
+			attr.Always(unix.NFTA_CT_HELPER_NAME, (*attr.Unterminated)(&o.Type)),
+			attr.If(o.L3Proto != "", unix.NFTA_CT_HELPER_L3PROTO, (*l3proto)(&o.L3Proto)),
+			attr.Always(unix.NFTA_CT_HELPER_L4PROTO, (*l4proto)(&o.Protocol)),
+		}
+	case *syntax.TimeoutBody:
+		return attr.Fields{
+			attr.If(o.L3Proto != "", google.NFTA_CT_TIMEOUT_L3PROTO, (*l3proto)(&o.L3Proto)),
+			attr.Always(google.NFTA_CT_TIMEOUT_L4PROTO, (*l4proto)(&o.Protocol)),
+			attr.Always(google.NFTA_CT_TIMEOUT_DATA, (*policy)(o)),
+		}
+	case *syntax.ExpectationBody:
+		return attr.Fields{
+			attr.If(o.L3Proto != "", google.NFTA_CT_EXPECT_L3PROTO, (*l3proto)(&o.L3Proto)),
+			attr.Always(google.NFTA_CT_EXPECT_L4PROTO, (*l4proto)(&o.Protocol)),
+			attr.Always(google.NFTA_CT_EXPECT_DPORT, &o.DPort),
+			attr.Always(google.NFTA_CT_EXPECT_TIMEOUT, (*nativeTime)(&o.Timeout)),
+			attr.Always(google.NFTA_CT_EXPECT_SIZE, &o.Size),
+		}
+	case *syntax.SecMarkBody:
+		return attr.Fields{attr.Always(google.NFTA_SECMARK_CTX, (*attr.Unterminated)(&o.Context))}
+	case *syntax.SynProxyBody:
+		return attr.Fields{
+			attr.Always(google.NFTA_SYNPROXY_MSS, &o.MSS),
+			attr.Always(google.NFTA_SYNPROXY_WSCALE, &o.WScale),
+			attr.Always(google.NFTA_SYNPROXY_FLAGS, (*synProxyFlags)(o)),
+		}
+	default:
+		return nil
 	}
 }
 

@@ -7,58 +7,29 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// kind describes the objects of one kind.
+// kind is a kind of objects.
 type kind struct {
 	name nft.ObjectKind
 	// number is the kernel's number of the kind.
 	number uint32
-	// check rejects a body that is incomplete or that the kernel does not accept.
-	check func(nft.Family, syntax.ObjectBody) error
-	// empty returns a body of the type that syntax.ParseObject returns for the kind, and
-	// fields describes NFTA_OBJ_DATA with the attributes in nft's order. They are nil for
-	// the kinds that have the attributes of the expression of the same name.
-	empty  func(nft.Family) syntax.ObjectBody
-	fields func(syntax.ObjectBody) attr.Fields
-	// align removes the differences that two objects which are declared alike can
-	// have. It is nil if there are none.
-	align func(a, b syntax.ObjectBody)
+	// family is true if an object without l3proto is for the family of its table.
+	family bool
 }
 
 // kinds are the kinds of objects that nft(8) 1.0.6 knows.
 var kinds = [...]kind{
-	{name: nft.ObjectCounter, number: unix.NFT_OBJECT_COUNTER, align: alignCounters},
-	{name: nft.ObjectQuota, number: unix.NFT_OBJECT_QUOTA, align: alignQuotas},
-	{name: nft.ObjectLimit, number: unix.NFT_OBJECT_LIMIT, check: checkLimit},
-	{
-		nft.ObjectCTHelper, unix.NFT_OBJECT_CT_HELPER, checkHelper,
-		func(f nft.Family) syntax.ObjectBody { return &syntax.HelperBody{L3Proto: f.String()} },
-		func(b syntax.ObjectBody) attr.Fields { return helperFields(b.(*syntax.HelperBody)) }, alignHelpers,
-	},
-	{
-		nft.ObjectCTTimeout, unix.NFT_OBJECT_CT_TIMEOUT, checkTimeout,
-		func(f nft.Family) syntax.ObjectBody { return &syntax.TimeoutBody{L3Proto: f.String()} },
-		func(b syntax.ObjectBody) attr.Fields { return timeoutFields(b.(*syntax.TimeoutBody)) }, nil,
-	},
-	{
-		nft.ObjectCTExpectation, unix.NFT_OBJECT_CT_EXPECT, checkExpectation,
-		func(f nft.Family) syntax.ObjectBody { return &syntax.ExpectationBody{L3Proto: f.String()} },
-		func(b syntax.ObjectBody) attr.Fields { return expectationFields(b.(*syntax.ExpectationBody)) }, nil,
-	},
-	{
-		nft.ObjectSecMark, unix.NFT_OBJECT_SECMARK, checkSecMark,
-		func(nft.Family) syntax.ObjectBody { return &syntax.SecMarkBody{} },
-		func(b syntax.ObjectBody) attr.Fields { return secMarkFields(b.(*syntax.SecMarkBody)) }, nil,
-	},
-	{
-		nft.ObjectSynProxy, unix.NFT_OBJECT_SYNPROXY, nil,
-		func(nft.Family) syntax.ObjectBody { return &syntax.SynProxyBody{} },
-		func(b syntax.ObjectBody) attr.Fields { return synProxyFields(b.(*syntax.SynProxyBody)) }, nil,
-	},
+	{name: nft.ObjectCounter, number: unix.NFT_OBJECT_COUNTER},
+	{name: nft.ObjectQuota, number: unix.NFT_OBJECT_QUOTA},
+	{name: nft.ObjectLimit, number: unix.NFT_OBJECT_LIMIT},
+	{name: nft.ObjectCTHelper, number: unix.NFT_OBJECT_CT_HELPER, family: true},
+	{name: nft.ObjectCTTimeout, number: unix.NFT_OBJECT_CT_TIMEOUT, family: true},
+	{name: nft.ObjectCTExpectation, number: unix.NFT_OBJECT_CT_EXPECT, family: true},
+	{name: nft.ObjectSecMark, number: unix.NFT_OBJECT_SECMARK},
+	{name: nft.ObjectSynProxy, number: unix.NFT_OBJECT_SYNPROXY},
 }
 
 // kindOf returns the kind of a name, or nil.
@@ -90,14 +61,12 @@ func KindOf(number uint32) nft.ObjectKind {
 }
 
 // encode returns the payload of NFTA_OBJ_DATA.
-func (k *kind) encode(family nft.Family, body syntax.ObjectBody) ([]byte, error) {
-	if k.check != nil {
-		if err := k.check(family, body); err != nil {
-			return nil, err
-		}
+func encode(family nft.Family, body syntax.ObjectBody) ([]byte, error) {
+	if err := check(family, body); err != nil {
+		return nil, err
 	}
-	if k.fields != nil {
-		return k.fields(body).Append(nil)
+	if f := fields(body); f != nil {
+		return f.Append(nil)
 	}
 	e, err := expr.NewStateful(body.(syntax.Stmt))
 	if err != nil {
@@ -113,15 +82,23 @@ func (k *kind) encode(family nft.Family, body syntax.ObjectBody) ([]byte, error)
 
 // text returns the canonical text of an object that the kernel holds.
 func (k *kind) text(family nft.Family, data []byte) (string, error) {
-	if k.fields == nil {
+	absent := ""
+	if k.family {
+		absent = "l3proto " + family.String()
+	}
+	body, err := syntax.ParseObject(k.name, absent)
+	if err != nil {
+		return "", err
+	}
+	f := fields(body)
+	if f == nil {
 		s, err := expr.DecodeStateful(string(k.name), data)
 		if err != nil {
 			return "", err
 		}
 		return syntax.PrintObject(s.(syntax.ObjectBody)), nil
 	}
-	body := k.empty(family)
-	if err := k.fields(body).Read(data); err != nil {
+	if err := f.Read(data); err != nil {
 		return "", fmt.Errorf("decode %s: %w", k.name, err)
 	}
 	if o, ok := body.(*syntax.HelperBody); ok && (o.L3Proto == "bridge" || o.L3Proto == "netdev") {

@@ -64,7 +64,7 @@ func compileObject(family nft.Family, o *nft.Object) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := k.encode(family, body)
+	data, err := encode(family, body)
 	if err != nil {
 		var e *syntax.Error
 		if errors.As(err, &e) && e.Line == "" {
@@ -116,15 +116,14 @@ func (o *Object) Same(other *Object) bool {
 	if o.Kind != other.Kind || o.Name != other.Name || o.Comment != other.Comment {
 		return false
 	}
-	k := kindOf(o.Kind)
-	if o.Text == other.Text || k == nil || k.align == nil {
-		return o.Text == other.Text
+	if o.Text == other.Text {
+		return true
 	}
 	a, errA := syntax.ParseObject(o.Kind, o.Text)
 	b, errB := syntax.ParseObject(o.Kind, other.Text)
 	if errA != nil || errB != nil {
 		return false
 	}
-	k.align(a, b)
+	align(a, b)
 	return syntax.PrintObject(a) == syntax.PrintObject(b)
 }
