@@ -34,23 +34,20 @@ func (s *Set) Pack(e nft.Element) (Element, error) {
 // pack appends an element's key (in interval sets with its end), whose length it
 // returns, and its data.
 func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
-	if e.Key != catchAll {
-		if b, err = s.appendKey(b, e.Key); err != nil {
-			return b, 0, s.elementError("pack", e.Key, err)
-		}
-	}
+	b, err = s.appendKey(b, e.Key)
 	keys = len(b)
-	if s.Map {
-		if b, err = s.appendData(b, e.Value); err != nil {
-			return b, 0, s.elementError("pack", e.Key, err)
-		}
-	} else if e.Value != "" {
-		return b, 0, s.elementError("pack", e.Key, fmt.Errorf("unexpected value %q: this is a set, not a map", e.Value))
+	switch {
+	case err != nil:
+	case s.Map:
+		b, err = s.appendData(b, e.Value)
+	case e.Value != "":
+		err = fmt.Errorf("unexpected value %q: this is a set, not a map", e.Value)
 	}
-	if e.Timeout != 0 || e.Expires != 0 || e.Comment != "" {
-		if err := s.checkOptions(e); err != nil {
-			return b, 0, s.elementError("pack", e.Key, err)
-		}
+	if err == nil && (e.Timeout != 0 || e.Expires != 0 || e.Comment != "") {
+		err = s.checkOptions(e)
+	}
+	if err != nil {
+		return b, 0, s.elementError("pack", e.Key, err)
 	}
 	return b, keys, nil
 }
@@ -116,19 +113,12 @@ func sameStatement(a, b string) bool {
 
 // PackKey packs a key as Pack does, for removals and lookups. It sets only Key and KeyEnd.
 func (s *Set) PackKey(key string) (Element, error) {
-	if key == catchAll {
-		return Element{}, nil
-	}
 	var buf [2 * MaxKey]byte
 	b, err := s.appendKey(buf[:0], key)
 	if err != nil {
 		return Element{}, s.elementError("pack", key, err)
 	}
-	packed := string(b)
-	if s.Flags&FlagInterval != 0 {
-		return Element{Key: packed[:len(b)/2], KeyEnd: packed[len(b)/2:]}, nil
-	}
-	return Element{Key: packed}, nil
+	return s.element(string(b), len(b), nft.Element{})
 }
 
 func (s *Set) checkOptions(e nft.Element) error {
@@ -164,8 +154,12 @@ func (s *Set) elementError(verb, key string, err error) error {
 	return fmt.Errorf("%s element %q of %s %s: %w", verb, key, s.noun(), s.Name, err)
 }
 
-// appendKey packs a key; in interval sets its end follows.
+// appendKey packs a key; in interval sets its end follows. It appends nothing for the
+// catch-all element.
 func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
+	if text == catchAll {
+		return b, nil
+	}
 	parts, err := s.keyParts()
 	if err != nil {
 		return b, err
