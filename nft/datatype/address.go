@@ -9,69 +9,22 @@ import (
 	"strings"
 )
 
-func (t *Type) appendIPv4(dst []byte, text string) ([]byte, error) {
-	if out, ok := appendQuad(dst, text); ok {
-		return out, nil
-	}
-	if v, ok := addressNumber(text); ok {
-		return t.AppendUint(dst, v, 4), nil
+func appendIPv4(dst []byte, text string) ([]byte, error) {
+	if strings.IndexByte(text, '.') < 0 {
+		// As in inet_aton(3), a number is also an address. Masks are often written so.
+		if n, err := strconv.ParseUint(text, 0, 32); err == nil {
+			return binary.BigEndian.AppendUint32(dst, uint32(n)), nil
+		}
 	}
 	addr, err := netip.ParseAddr(text)
 	switch {
-	case err == nil && addr.Is6():
+	case err != nil:
+		return dst, fmt.Errorf("parse ipv4_addr: %q is not an IPv4 address such as 10.0.0.1", text)
+	case addr.Is6():
 		return dst, fmt.Errorf("parse ipv4_addr: %q is an IPv6 address", text)
-	case err == nil:
-		a := addr.As4()
-		return append(dst, a[:]...), nil
 	}
-	// As in inet_aton(3), a number is also an address.
-	if n, err := strconv.ParseUint(text, 0, 32); err == nil {
-		return binary.BigEndian.AppendUint32(dst, uint32(n)), nil
-	}
-	return dst, fmt.Errorf("parse ipv4_addr: %q is not an IPv4 address such as 10.0.0.1", text)
-}
-
-// appendQuad is the fast path for dotted quads without leading zeros. netip parses
-// everything else.
-func appendQuad(dst []byte, text string) ([]byte, bool) {
-	var quad [4]byte
-	field, digits, value := 0, 0, uint(0)
-	for i := range len(text) {
-		c := text[i]
-		switch {
-		case c == '.':
-			if digits == 0 || field == 3 {
-				return dst, false
-			}
-			quad[field] = byte(value)
-			field, digits, value = field+1, 0, 0
-		case c >= '0' && c <= '9':
-			if digits > 0 && value == 0 {
-				return dst, false
-			}
-			value = value*10 + uint(c-'0')
-			digits++
-			if value > 255 {
-				return dst, false
-			}
-		default:
-			return dst, false
-		}
-	}
-	if field != 3 || digits == 0 {
-		return dst, false
-	}
-	quad[3] = byte(value)
-	return append(dst, quad[:]...), true
-}
-
-// addressNumber parses an IPv4 address that is written as one number, as inet_aton(3)
-// does. Masks are often written so.
-func addressNumber(text string) (uint64, bool) {
-	if !startsWithDigit(text) {
-		return 0, false
-	}
-	return ParseNumber(text, 32)
+	a := addr.As4()
+	return append(dst, a[:]...), nil
 }
 
 func appendIPv6(dst []byte, text string) ([]byte, error) {

@@ -2,7 +2,6 @@ package datatype
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,12 +219,6 @@ func TestLookup(t *testing.T) {
 	}
 	if _, ok := ByID(0); ok {
 		t.Error("ByID(0) gives a type")
-	}
-}
-
-func TestServicesAreSorted(t *testing.T) {
-	if !slices.IsSortedFunc(services[:], func(a, b Symbol) int { return strings.Compare(a.Name, b.Name) }) {
-		t.Error("the table of services is not sorted by name")
 	}
 }
 

@@ -100,15 +100,6 @@ func ByID(id uint32) (*Type, bool) {
 	return nil, false
 }
 
-// Names returns the names that Lookup knows, in order of their numbers.
-func Names() []string {
-	names := make([]string, len(declarable))
-	for i, t := range declarable {
-		names[i] = t.Name
-	}
-	return names
-}
-
 // Parse packs one constant into the type's byte order: a literal, a symbol such as tcp,
 // established or ssh, or for bitmasks flags joined by |. The result has Len bytes without
 // padding. For types without a width, a string has as many bytes as the text, and an
@@ -126,7 +117,7 @@ func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
 	// Calls through a table of functions would move dst to the heap.
 	switch t.kind {
 	case kindIPv4:
-		return t.appendIPv4(dst, text)
+		return appendIPv4(dst, text)
 	case kindIPv6:
 		return appendIPv6(dst, text)
 	case kindVerdict:
@@ -187,7 +178,8 @@ func rawHex(b []byte) string { return fmt.Sprintf("0x%x", b) }
 // symbolValue returns the value of a name.
 func (t *Type) symbolValue(name string) (uint64, bool) {
 	if t == InetService {
-		return servicePort(name)
+		port, ok := services[name]
+		return port, ok
 	}
 	if v, ok := lookupName(t.Symbols, name); ok {
 		return v, true

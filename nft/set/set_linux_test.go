@@ -138,9 +138,13 @@ func TestDeclarationsAsNft(t *testing.T) {
 		{TypeOf: "ip daddr : interval ip daddr"},
 		{TypeOf: "ip daddr . tcp dport : tcp dport", Flags: []string{"interval"}},
 	}
-	for _, name := range datatype.Names() {
-		if typ, _ := datatype.Lookup(name); typ.Bits != 0 {
-			sets = append(sets, nft.Set{Type: name})
+	for id := range uint32(64) {
+		typ, ok := datatype.ByID(id)
+		if !ok || typ.Bits == 0 {
+			continue
+		}
+		if declared, _ := datatype.Lookup(typ.Name); declared == typ {
+			sets = append(sets, nft.Set{Type: typ.Name})
 		}
 	}
 	for _, decl := range sets {
