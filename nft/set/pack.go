@@ -245,16 +245,6 @@ func countError(parts []Part, text string) error {
 // cutField cuts text at the first dot between blanks and outside of
 // quotes.
 func cutField(text string) (field, rest string, found bool) {
-	// One pass where there are neither quotes nor tabs, which is nearly always.
-	i := 0
-	for ; i+2 < len(text) && text[i] != '"' && text[i] != '\t'; i++ {
-		if text[i] == ' ' && text[i+1] == '.' && text[i+2] == ' ' {
-			return trim(text[:i]), text[i+3:], true
-		}
-	}
-	if i+2 >= len(text) {
-		return trim(text), "", false
-	}
 	quoted := false
 	for i := range len(text) {
 		switch text[i] {
