@@ -95,15 +95,12 @@ func ParseStateful(text string) ([]string, error) {
 // buffer with NFTA_EXPR_NAME and NFTA_EXPR_DATA.
 func EncodeStateful(text string) ([]byte, error) {
 	list, err := syntax.ParseStateful(text)
-	if err == nil && len(list) != 1 {
-		err = fmt.Errorf("%d statements: want one", len(list))
-	}
 	if err != nil {
-		return nil, fmt.Errorf("encode statement %q: %w", text, err)
+		return nil, err
 	}
 	e, err := NewStateful(list[0])
 	if err != nil {
-		return nil, fmt.Errorf("encode statement %q: %w", text, err)
+		return nil, err
 	}
 	return Marshal(uint8(nft.FamilyInet), e)
 }

@@ -28,22 +28,17 @@ type tableInfo struct {
 // not create the table.
 func decodeTable(m reply) (tableInfo, error) {
 	t := tableInfo{id: nft.TableID{Family: m.family}}
-	a := attr.NewReader(m.attrs)
-	for a.Next() {
-		switch a.Type() {
-		case unix.NFTA_TABLE_NAME:
-			t.id.Name = a.Text()
-		case nftaTableUserData:
-			if info, err := userdata.ParseTable(a.Bytes()); err == nil {
-				t.ours, t.comment = info.Ours, info.Comment
-			}
-		case nftaTableOwner:
-			t.owner = a.Uint32BE()
-		case unix.NFTA_TABLE_FLAGS:
-			t.dormant = a.Uint32BE()&unix.NFT_TABLE_F_DORMANT != 0
-		}
-	}
-	return t, a.Err()
+	var flags uint32
+	var userData []byte
+	err := attr.Fields{
+		attr.Always(unix.NFTA_TABLE_NAME, &t.id.Name),
+		attr.Always(nftaTableUserData, &userData),
+		attr.Always(nftaTableOwner, &t.owner),
+		attr.Always(unix.NFTA_TABLE_FLAGS, &flags),
+	}.Read(m.attrs)
+	info, _ := userdata.ParseTable(userData) // another program's table may have another format
+	t.ours, t.comment, t.dormant = info.Ours, info.Comment, flags&unix.NFT_TABLE_F_DORMANT != 0
+	return t, err
 }
 
 // ruleInfo is what is read of a rule.

@@ -156,16 +156,8 @@ func (d *elementDecoder) verdict(b []byte) (string, error) {
 	}
 	var v []byte
 	var chain string
-	a := attr.NewReader(b)
-	for a.Next() {
-		switch a.Type() {
-		case unix.NFTA_VERDICT_CODE:
-			v = a.Bytes()
-		case unix.NFTA_VERDICT_CHAIN:
-			chain = a.Text()
-		}
-	}
-	if a.Err() != nil || len(v) != 4 {
+	f := attr.Fields{attr.Always(unix.NFTA_VERDICT_CODE, &v), attr.Always(unix.NFTA_VERDICT_CHAIN, &chain)}
+	if f.Read(b) != nil || len(v) != 4 {
 		return "", ErrMalformed
 	}
 	packed := string(v) + chain

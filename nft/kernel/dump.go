@@ -58,13 +58,8 @@ func (c *Conn) dumpSet(table nft.TableID, d *elementDecoder) error {
 	}
 	defer func() { _ = sock.close() }() // nothing was written to it
 	r := &Conn{netNS: c.netNS, sock: sock, seq: 1}
-	for range maxSetReads {
-		duplicates, err := r.readElements(d, table)
-		if err != nil || !duplicates {
-			return err
-		}
-	}
-	return nil
+	_, err = r.readElements(d, table, maxSetReads)
+	return err
 }
 
 // dumpStable reads the marked tables until no other process changed them during the
@@ -276,25 +271,31 @@ func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 // come and go by themselves.
 func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error) {
 	const volatile = unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL
-	d := newElementDecoder(set)
-	for range maxInterrupted {
-		duplicates, err := c.readElements(d, id)
-		if err != nil {
-			return nil, err
-		}
-		if !duplicates || set.Flags&volatile != 0 {
-			return d.finish(), nil
-		}
+	d, tries := newElementDecoder(set), maxInterrupted
+	if set.Flags&volatile != 0 {
+		tries = 1
 	}
-	return nil, ErrBusy
+	duplicates, err := c.readElements(d, id, tries)
+	switch {
+	case err != nil:
+		return nil, err
+	case duplicates && tries > 1:
+		return nil, ErrBusy
+	}
+	return d.finish(), nil
 }
 
-// readElements reads the elements of a set once, and reports whether there were
-// duplicates.
-func (c *Conn) readElements(d *elementDecoder, id nft.TableID) (duplicates bool, err error) {
+// readElements reads the elements of a set until there are no duplicates, at most as often
+// as tries says, and reports whether there were duplicates the last time.
+func (c *Conn) readElements(d *elementDecoder, id nft.TableID, tries int) (duplicates bool, err error) {
 	names := named(id.Name, unix.NFTA_SET_ELEM_LIST_SET, d.set.Name)
-	if err := c.dumpInTable(unix.NFT_MSG_GETSETELEM, id.Family, names, d.reset, d.message); err != nil {
-		return false, err
+	for range tries {
+		if err := c.dumpInTable(unix.NFT_MSG_GETSETELEM, id.Family, names, d.reset, d.message); err != nil {
+			return false, err
+		}
+		if !d.dedupe() {
+			return false, nil
+		}
 	}
-	return d.dedupe(), nil
+	return true, nil
 }

@@ -230,17 +230,11 @@ func (w *watcher) transactionEnd(m reply) []Change {
 		return nil
 	}
 	var end Change
-	a := attr.NewReader(m.attrs)
-	for a.Next() {
-		switch a.Type() {
-		case unix.NFTA_GEN_ID:
-			end.Generation = a.Uint32BE()
-		case unix.NFTA_GEN_PROC_PID:
-			end.PID = a.Uint32BE()
-		case unix.NFTA_GEN_PROC_NAME:
-			end.Process = a.Text()
-		}
-	}
+	_ = attr.Fields{ // what cannot be read stays empty
+		attr.Always(unix.NFTA_GEN_ID, &end.Generation),
+		attr.Always(unix.NFTA_GEN_PROC_PID, &end.PID),
+		attr.Always(unix.NFTA_GEN_PROC_NAME, &end.Process),
+	}.Read(m.attrs)
 	for i := range changes {
 		changes[i].Generation, changes[i].PID, changes[i].Process = end.Generation, end.PID, end.Process
 	}

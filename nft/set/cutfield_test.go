@@ -10,10 +10,10 @@ func TestCutField(t *testing.T) {
 		found             bool
 	}{
 		{"10.0.0.1 . tcp . 80", "10.0.0.1", "tcp . 80", true},
-		{"10.0.0.1\t.\ttcp", "10.0.0.1", "\ttcp", true},
-		{"10.0.0.1\t. tcp", "10.0.0.1", " tcp", true},
-		{"10.0.0.1 .\ttcp", "10.0.0.1", "\ttcp", true},
-		{`"a . b" . 80`, `"a . b"`, " 80", true},
+		{"10.0.0.1\t.\ttcp", "10.0.0.1", "tcp", true},
+		{"10.0.0.1\t. tcp", "10.0.0.1", "tcp", true},
+		{"10.0.0.1 .\ttcp", "10.0.0.1", "tcp", true},
+		{`"a . b" . 80`, `"a . b"`, "80", true},
 		{`80 . "a . b"`, "80", `"a . b"`, true},
 		{`"a . b"`, `"a . b"`, "", false},
 		{" 80 ", "80", "", false},

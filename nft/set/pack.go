@@ -242,8 +242,8 @@ func countError(parts []Part, text string) error {
 	return fmt.Errorf("%d parts: want %d, %s, joined by \" . \"", n, len(parts), strings.Join(names, " . "))
 }
 
-// cutField cuts text at the first dot between blanks and outside of
-// quotes.
+// cutField cuts text at the first dot between blanks and outside of quotes. The blanks are
+// in neither part.
 func cutField(text string) (field, rest string, found bool) {
 	quoted := false
 	for i := range len(text) {
@@ -252,7 +252,7 @@ func cutField(text string) (field, rest string, found bool) {
 			quoted = !quoted
 		case '.':
 			if !quoted && i > 0 && blank(text[i-1]) && i+1 < len(text) && blank(text[i+1]) {
-				return trim(text[:i]), text[i+1:], true
+				return trim(text[:i]), text[i+2:], true
 			}
 		}
 	}
