@@ -44,7 +44,7 @@ func query[T any](cmd *cobra.Command, conn *cli.Connection, text string,
 			return err
 		})
 		return answer, err
-	}, func(answer T) any { return answer }, print)
+	}, print)
 }
 
 // list returns a subcommand without arguments.
@@ -53,10 +53,10 @@ func list[T any](use, short string, ask func(*client.Client, context.Context) (T
 	return query(cmd, &cli.Connection{}, "table", func(ctx context.Context, c *client.Client, _ []string) (T, error) { return ask(c, ctx) }, print)
 }
 
-// show completes a subcommand that prints the answer of ask in the format text, or what
-// view makes of it as JSON or YAML.
+// show completes a subcommand that prints the answer of ask in the format text, or as JSON
+// or YAML.
 func show[T any](cmd *cobra.Command, conn *cli.Connection, text string,
-	ask func(ctx context.Context, args []string) (T, error), view func(T) any, print func(w io.Writer, answer T) error) *cobra.Command {
+	ask func(ctx context.Context, args []string) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
 	var output cli.Output
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		answer, err := ask(cmd.Context(), args)
@@ -64,7 +64,7 @@ func show[T any](cmd *cobra.Command, conn *cli.Connection, text string,
 			return err
 		}
 		w := cmd.OutOrStdout()
-		return output.Write(w, view(answer), func() error { return print(w, answer) })
+		return output.Write(w, answer, func() error { return print(w, answer) })
 	}
 	conn.AddFlags(cmd)
 	output.AddFlag(cmd, text, "json", "yaml")

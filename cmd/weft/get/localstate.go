@@ -19,16 +19,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// localState is the state of this node's Service frontend.
-type localState struct {
-	model.Snapshot
-	counters *modelpb.Counters
-}
-
 // readLocalState asks the Service frontend for the state of one Service, or of all if
-// only is nil. It asks on weft's socket, on which "weft run" serves it, and then on the
+// only is zero. It asks on weft's socket, on which "weft run" serves it, and then on the
 // socket of "weft services" in the same directory.
-func readLocalState(ctx context.Context, c *cli.Connection, only *model.Key) (*localState, error) {
+func readLocalState(ctx context.Context, c *cli.Connection, only model.Key) (*stateView, error) {
 	state, err := readState(ctx, c.Socket, c.Publisher, only)
 	if status.Code(err) != codes.Unimplemented && !errors.Is(err, client.ErrUnavailable) {
 		return state, explainState(err)
@@ -52,17 +46,13 @@ func explainState(err error) error {
 }
 
 // readState reads the state from one socket.
-func readState(ctx context.Context, socket, publisher string, only *model.Key) (*localState, error) {
+func readState(ctx context.Context, socket, publisher string, only model.Key) (*stateView, error) {
 	conn, err := client.Dial(ctx, client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	req := &modelpb.WatchRequest{Once: true}
-	if only != nil {
-		req.Namespace, req.Name = only.Namespace, only.Name
-	}
-	stream, err := modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, req)
+	stream, err := modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, &modelpb.WatchRequest{Once: true, Namespace: only.Namespace, Name: only.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +62,7 @@ func readState(ctx context.Context, socket, publisher string, only *model.Key) (
 		switch {
 		case errors.Is(err, io.EOF):
 			snapshot, err := model.FromProto(whole.GetState())
-			return &localState{snapshot, whole.GetCounters()}, err
+			return viewState(snapshot, whole.GetCounters()), err
 		case err != nil:
 			return nil, err
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,24 +23,27 @@ func newServicesCmd() *cobra.Command {
 traffic policies, and the number of endpoints that receive new flows. The last
 line counts the objects received from the API, and the changes they made.`,
 		Args: cobra.MaximumNArgs(1),
-	}, func(state *localState) any { return viewState(state) }, printServices)
+	}, func(state *stateView) *stateView { return state }, printServices)
 }
 
-// serviceQuery completes a subcommand that prints the state of one Service or of all, as
-// text, or what view makes of it as JSON or YAML.
-func serviceQuery(cmd *cobra.Command, view func(*localState) any, print func(io.Writer, *localState) error) *cobra.Command {
+// serviceQuery completes a subcommand that prints a part of the state of one Service or of
+// all, as text, JSON or YAML.
+func serviceQuery[T any](cmd *cobra.Command, part func(*stateView) T, print func(io.Writer, T) error) *cobra.Command {
 	var conn cli.Connection
 	cmd.ValidArgsFunction = completeServices(&conn)
-	return show(cmd, &conn, "table", func(ctx context.Context, args []string) (*localState, error) {
-		if len(args) == 0 {
-			return readLocalState(ctx, &conn, nil)
+	return show(cmd, &conn, "table", func(ctx context.Context, args []string) (answer T, err error) {
+		var name model.Key
+		if len(args) > 0 {
+			if name, err = parseServiceName(args[0]); err != nil {
+				return answer, err
+			}
 		}
-		name, err := parseServiceName(args[0])
+		state, err := readLocalState(ctx, &conn, name)
 		if err != nil {
-			return nil, err
+			return answer, err
 		}
-		return readLocalState(ctx, &conn, &name)
-	}, view, print)
+		return part(state), nil
+	}, print)
 }
 
 // completeServices completes the name of one Service.
@@ -47,33 +52,28 @@ func completeServices(c *cli.Connection) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		state, err := readLocalState(cmd.Context(), c, nil)
+		state, err := readLocalState(cmd.Context(), c, model.Key{})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string
 		for _, s := range state.Services {
-			names = append(names, s.Name.String())
+			names = append(names, s.Namespace+"/"+s.Name)
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // printServices prints a row for each port, then the counters.
-func printServices(w io.Writer, state *localState) error {
+func printServices(w io.Writer, state *stateView) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "SERVICE\tPORT\tCLUSTER-IP\tEXTERNAL\tNODEPORT\tPOLICY\tAFFINITY\tENDPOINTS\tLOCAL")
 	for _, s := range state.Services {
-		for i := range s.Ports {
-			p := &s.Ports[i]
-			var external []string
+		for _, p := range s.Ports {
 			cluster, local := 0, 0
-			for f := range model.Families {
-				for _, e := range p.External[f] {
-					external = append(external, e.Addr.String())
-				}
-				cluster += p.Backends[f].Cluster.Len()
-				for e := range p.Backends[f].Cluster.All() {
+			for _, e := range p.Endpoints {
+				if slices.Contains(e.Use, "cluster") {
+					cluster++
 					if e.Local {
 						local++
 					}
@@ -83,11 +83,11 @@ func printServices(w io.Writer, state *localState) error {
 			if p.NodePort != 0 {
 				nodePort = fmt.Sprint(p.NodePort)
 			}
-			if s.Affinity != 0 {
-				affinity = s.Affinity.String()
+			if s.AffinitySeconds != 0 {
+				affinity = (time.Duration(s.AffinitySeconds) * time.Second).String()
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", s.Name, portName(p), joined(addressTexts(p.ClusterIPs)), joined(external),
-				nodePort, policies(s), affinity, cluster, local)
+			fmt.Fprintf(tw, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", s.Namespace, s.Name, p.text(), joined(p.ClusterIPs), joined(p.external),
+				nodePort, s.policies(), affinity, cluster, local)
 		}
 	}
 	if err := tw.Flush(); err != nil {
@@ -100,23 +100,14 @@ func printServices(w io.Writer, state *localState) error {
 	return err
 }
 
-// portName returns "80/tcp", or "http:80/tcp" for a port with a name.
-func portName(p *model.Port) string {
-	text := fmt.Sprintf("%d/%s", p.Number, p.Protocol)
-	if p.Name != "" {
-		text = p.Name + ":" + text
-	}
-	return text
-}
-
 // policies returns the traffic policies that are not the default.
-func policies(s *model.Service) string {
+func (s *serviceView) policies() string {
 	var out []string
-	if s.InternalLocal {
-		out = append(out, "internal=Local")
+	if s.InternalTrafficPolicy == policyLocal {
+		out = append(out, "internal="+policyLocal)
 	}
-	if s.ExternalLocal {
-		out = append(out, "external=Local")
+	if s.ExternalTrafficPolicy == policyLocal {
+		out = append(out, "external="+policyLocal)
 	}
 	return joined(out)
 }

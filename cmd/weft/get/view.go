@@ -1,10 +1,14 @@
 package get
 
 import (
+	"fmt"
+	"iter"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
 // stateView is the local state in JSON and YAML. The names are those of the Service
@@ -12,6 +16,8 @@ import (
 type stateView struct {
 	Revision uint64        `json:"revision"`
 	Services []serviceView `json:"services"`
+
+	counters *modelpb.Counters
 }
 
 type serviceView struct {
@@ -36,16 +42,28 @@ type portView struct {
 	Balancers   []string       `json:"loadBalancerIPs,omitempty"`
 	NodePort    uint16         `json:"nodePort,omitempty"`
 	Endpoints   []endpointView `json:"endpoints"`
+
+	// external are ExternalIPs and Balancers in the order of the model.
+	external []string
+}
+
+// text returns "80/tcp", or "http:80/tcp" for a port with a name.
+func (p *portView) text() string {
+	text := fmt.Sprintf("%d/%s", p.Port, strings.ToLower(p.Protocol))
+	if p.Name != "" {
+		text = p.Name + ":" + text
+	}
+	return text
 }
 
 type endpointView struct {
-	Address string   `json:"address"`
-	Use     []string `json:"use"`
-	Local   bool     `json:"local"`
+	Address netip.AddrPort `json:"address"`
+	Use     []string       `json:"use"`
+	Local   bool           `json:"local"`
 }
 
-func viewState(s *localState) stateView {
-	out := stateView{Revision: s.Revision, Services: make([]serviceView, len(s.Services))}
+func viewState(s model.Snapshot, counters *modelpb.Counters) *stateView {
+	out := &stateView{Revision: s.Revision, Services: make([]serviceView, len(s.Services)), counters: counters}
 	for i, svc := range s.Services {
 		out.Services[i] = viewService(svc)
 	}
@@ -80,22 +98,41 @@ func viewPort(p *model.Port) portView {
 	}
 	for f := range model.Families {
 		for _, e := range p.External[f] {
+			out.external = append(out.external, e.Addr.String())
 			if e.LoadBalancer {
 				out.Balancers = append(out.Balancers, e.Addr.String())
 			} else {
 				out.ExternalIPs = append(out.ExternalIPs, e.Addr.String())
 			}
 		}
-		for _, e := range usesOf(&p.Backends[f]) {
-			out.Endpoints = append(out.Endpoints, endpointView{Address: e.Addr.String(), Use: e.uses, Local: e.Local})
+		out.Endpoints = append(out.Endpoints, usesOf(&p.Backends[f])...)
+	}
+	return out
+}
+
+// usesOf returns the endpoints of a port by address.
+func usesOf(b *model.Backends) []endpointView {
+	var out []endpointView
+	for _, list := range []struct {
+		use       string
+		endpoints iter.Seq[model.Endpoint]
+	}{{"cluster", b.Cluster.All()}, {"local", b.Local.All()}, {"draining", b.Draining.All()}} {
+		for e := range list.endpoints {
+			i, found := slices.BinarySearchFunc(out, e.Addr, func(v endpointView, addr netip.AddrPort) int { return v.Address.Compare(addr) })
+			if !found {
+				out = slices.Insert(out, i, endpointView{Address: e.Addr, Local: e.Local})
+			}
+			out[i].Use = append(out[i].Use, list.use)
 		}
 	}
 	return out
 }
 
+const policyLocal = "Local"
+
 func policyWord(local bool) string {
 	if local {
-		return "Local"
+		return policyLocal
 	}
 	return "Cluster"
 }
