@@ -51,13 +51,11 @@ func (p IncludePath) Expand(text string) (string, error) {
 // bundle joins a text and the files that it includes.
 func (p IncludePath) bundle(path, text string) (*ruleset.Bundle, error) {
 	bundle, err := ruleset.Include(path, text, p.Open)
+	if err == nil && bundle.Text != text {
+		_, err = bundle.Parse(json.ParseFile)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read fragment: %w", withExcerpts(err))
-	}
-	if bundle.Text != text {
-		if _, err := bundle.Parse(json.ParseFile); err != nil {
-			return nil, fmt.Errorf("read fragment: %w", withExcerpts(err))
-		}
 	}
 	return bundle, nil
 }
@@ -129,33 +127,22 @@ func includedPaths(pattern string, wild bool) ([]string, error) {
 	return out, nil
 }
 
-// excerptError is the errors of a file, shown with the lines they are in.
-type excerptError struct{ list *ruleset.ErrorList }
-
-// Error returns all errors, each with its line and a caret.
-func (e *excerptError) Error() string {
-	var b strings.Builder
-	for i, err := range e.list.Errors {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString((&ruleset.ErrorList{Name: e.list.Name, Errors: []*syntax.Error{err}}).Error())
-		for line := range strings.Lines(err.Excerpt()) {
-			b.WriteString("\n  " + strings.TrimRight(line, "\n"))
-		}
-	}
-	return b.String()
-}
-
-// Unwrap returns the errors.
-func (e *excerptError) Unwrap() error { return e.list }
-
+// withExcerpts returns an error that shows the errors of a file with the lines they are in,
+// or err if it is another error.
 func withExcerpts(err error) error {
 	var list *ruleset.ErrorList
-	if errors.As(err, &list) {
-		return &excerptError{list}
+	if !errors.As(err, &list) {
+		return err
 	}
-	return err
+	var lines []string
+	for _, err := range list.Errors {
+		one := &ruleset.ErrorList{Name: list.Name, Errors: []*syntax.Error{err}}
+		lines = append(lines, one.Error())
+		for line := range strings.Lines(err.Excerpt()) {
+			lines = append(lines, "  "+strings.TrimRight(line, "\n"))
+		}
+	}
+	return errors.New(strings.Join(lines, "\n"))
 }
 
 // Locate changes the places of violations, which are places in the text of b, to places in
