@@ -38,16 +38,23 @@ func (d *demo) startWeft(ctx context.Context, n *node) error {
 		return err
 	}
 	n.weft = w
-	err = await(ctx, readyTimeout, func(ctx context.Context) (err error) {
-		if err := w.running(); err != nil {
-			return &final{err}
-		}
+	return w.await(ctx, "accept a connection", func(ctx context.Context) (err error) {
 		// A single attempt each time.
 		w.client, err = client.Dial(ctx, client.Config{Socket: w.socket, Publisher: "demo", DialTimeout: -1})
 		return err
 	})
+}
+
+// await polls a condition until it is true, for at most readyTimeout and while weft runs.
+func (w *weft) await(ctx context.Context, what string, condition func(context.Context) error) error {
+	err := await(ctx, readyTimeout, func(ctx context.Context) error {
+		if err := w.running(); err != nil {
+			return &final{err}
+		}
+		return condition(ctx)
+	})
 	if err != nil {
-		return fmt.Errorf("connect to weft on %s: %w%s", n.Name, err, w.tail())
+		return fmt.Errorf("wait for %s to %s: %w%s", w.name, what, err, w.tail())
 	}
 	return nil
 }
@@ -57,12 +64,8 @@ const readyTimeout = 10 * time.Second
 
 // ready waits until every fragment that a publisher of this weft holds is
 // committed, at least one of them, and returns the list.
-func (w *weft) ready(ctx context.Context) (*weftv1.ListFragmentsResponse, error) {
-	var list *weftv1.ListFragmentsResponse
-	err := await(ctx, readyTimeout, func(ctx context.Context) (err error) {
-		if err := w.running(); err != nil {
-			return &final{err}
-		}
+func (w *weft) ready(ctx context.Context) (list *weftv1.ListFragmentsResponse, err error) {
+	err = w.await(ctx, "commit its fragments", func(ctx context.Context) (err error) {
 		if list, err = w.client.List(ctx); err != nil {
 			return err
 		}
@@ -76,10 +79,7 @@ func (w *weft) ready(ctx context.Context) (*weftv1.ListFragmentsResponse, error)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("wait for the fragments of weft: %w%s", err, w.tail())
-	}
-	return list, nil
+	return list, err
 }
 
 // stop ends weft.
