@@ -133,6 +133,21 @@ func TestExampleKeepsTheSetEqualToItsFile(t *testing.T) {
 	s.await("192.0.2.99, 203.0.113.7")
 }
 
+// TestRunFails: the program ends if a flag is wrong, or if it is stopped before an
+// aggregator answers.
+func TestRunFails(t *testing.T) {
+	var out strings.Builder
+	if err := run(t.Context(), []string{"--files", "deny.txt"}, &out); err == nil || !strings.Contains(out.String(), "-file string") {
+		t.Errorf("an unknown flag: %v, and the usage is %q", err, out.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	socket := filepath.Join(t.TempDir(), "weft.sock")
+	if err := run(ctx, []string{"--socket", socket}, &out); err == nil || !strings.Contains(err.Error(), socket) {
+		t.Errorf("no aggregator: %v, want an error that names %s", err, socket)
+	}
+}
+
 func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "deny.txt")
 	for text, want := range map[string][]string{
