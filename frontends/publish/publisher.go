@@ -318,8 +318,8 @@ func (l *loop[K, V]) checkResync() error {
 	if err == nil || errors.As(err, &rejected) && slices.Contains(l.rejections, rejected) {
 		return nil
 	}
-	if takenOver(err) {
-		return errTakenOver(err)
+	if taken := takenOver(err); taken != nil {
+		return taken
 	}
 	if !l.waiting() {
 		l.log.Warn("the aggregator rejected the resync: sending the fragment again", "error", err.Error())
@@ -404,8 +404,8 @@ func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if takenOver(err) {
-		return errTakenOver(err)
+	if taken := takenOver(err); taken != nil {
+		return taken
 	}
 	l.retryDelay = min(max(minRetry, 2*l.retryDelay), max(minRetry, l.cfg.MaxRetry))
 	l.cfg.Backlog.fail()

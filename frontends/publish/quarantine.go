@@ -219,8 +219,8 @@ func (l *loop[K, V]) owners(rejected *client.RejectedError) []K {
 // rejection returns the rejection that an error is, nil if it is not one or is not
 // about the content of single items.
 func rejection(err error) *client.RejectedError {
-	var rejected *client.RejectedError
-	if !errors.As(err, &rejected) || rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) ||
+	rejected, ok := errors.AsType[*client.RejectedError](err)
+	if !ok || rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) ||
 		rejected.Has(weftv1.Violation_REASON_PERMISSION) || rejected.Has(weftv1.Violation_REASON_LIMIT) {
 		return nil
 	}

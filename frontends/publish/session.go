@@ -61,12 +61,11 @@ func (p *Publisher[K, V]) onSync(_ string, revision uint64, err error) {
 	p.Wake()
 }
 
-// takenOver reports whether another process publishes the fragment.
-func takenOver(err error) bool {
-	var rejected *client.RejectedError
-	return errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_TAKEN_OVER)
-}
-
-func errTakenOver(err error) error {
+// takenOver returns an error if another process publishes the fragment.
+func takenOver(err error) error {
+	rejected, ok := errors.AsType[*client.RejectedError](err)
+	if !ok || !rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) {
+		return nil
+	}
 	return fmt.Errorf("another process of this node publishes it, run only one: %w", err)
 }

@@ -51,9 +51,9 @@ func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
 	if s.of.incremental != nil {
 		return m.incrementalBackends(s, p, m.pool(s.of, of))
 	}
-	all := withoutRepeats(m.merged(s.of, of), widthOf(f))
-	c := count(all, widthOf(f))
-	return m.partition(s, p, all, c.choose(s, p), widthOf(f))
+	all := withoutRepeats(m.merged(s.of, of), widths[f])
+	c := count(all, widths[f])
+	return m.partition(s, p, all, c.choose(s, p), widths[f])
 }
 
 // count counts the endpoints that decide which are used.
@@ -119,7 +119,7 @@ func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
 // balancer should stop sending (rule 121).
 func (m *Model) localReady(s *service) (out [Families]int) {
 	for f := range Families {
-		of, w := source{family: f}, widthOf(f)
+		of, w := source{family: f}, widths[f]
 		switch {
 		case !s.clusterIPs[f].IsValid():
 		case s.of.incremental != nil:

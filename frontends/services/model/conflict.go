@@ -48,7 +48,8 @@ func (m *Model) report(before map[claim][]Key) {
 			losses[pair].claims = append(losses[pair].claims, k)
 		}
 	}
-	sorted := slices.SortedFunc(maps.Values(losses), func(a, b *loss) int {
+	sorted := slices.Collect(maps.Values(losses))
+	slices.SortFunc(sorted, func(a, b *loss) int {
 		return cmp.Or(CompareKeys(a.service, b.service), CompareKeys(a.holder, b.holder))
 	})
 	for _, l := range sorted {

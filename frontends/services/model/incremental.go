@@ -61,7 +61,7 @@ func (m *Model) updateIncremental(r *record) {
 func (m *Model) pool(r *record, of source) *pool {
 	p := r.incremental.before[of]
 	if p == nil {
-		all, width := m.merged(r, of), widthOf(of.family)
+		all, width := m.merged(r, of), widths[of.family]
 		p = &pool{width: width, all: buildTree(all, width)}
 		p.seen, p.readyCounts = p.all, count(withoutRepeats(all, width), width)
 	}

@@ -266,7 +266,9 @@ func (m *Model) Select(names []Key) Snapshot {
 }
 
 func sortedKeys[V any](in map[Key]V) []Key {
-	return slices.SortedFunc(maps.Keys(in), CompareKeys)
+	keys := slices.Collect(maps.Keys(in))
+	slices.SortFunc(keys, CompareKeys)
+	return keys
 }
 
 // CompareKeys orders Services by namespace and name.

@@ -27,13 +27,8 @@ const (
 	kindIPv6 = 6
 )
 
-// widthOf returns the width in lists of one family.
-func widthOf(f Family) int {
-	if f == IPv4 {
-		return widthIPv4
-	}
-	return widthIPv6
-}
+// widths are the widths in lists of one family.
+var widths = [Families]int{IPv4: widthIPv4, IPv6: widthIPv6}
 
 // pack packs an endpoint in a width that its address fits in.
 func pack(a netip.AddrPort, marks byte, width int) (e packedEndpoint) {

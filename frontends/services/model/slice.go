@@ -142,14 +142,10 @@ func (s *slice) zoneBytes() int {
 }
 
 // stride returns the number of bytes of an endpoint.
-func (s *slice) stride() int { return addrBytes(s.family) + 1 + s.zoneBytes() }
+func (s *slice) stride() int { return addrBytes[s.family] + 1 + s.zoneBytes() }
 
-func addrBytes(f Family) int {
-	if f == IPv4 {
-		return 4
-	}
-	return 16
-}
+// addrBytes are the numbers of bytes of an address.
+var addrBytes = [Families]int{IPv4: 4, IPv6: 16}
 
 // len returns the number of endpoints.
 func (s *slice) len() int { return len(s.endpoints) / s.stride() }
@@ -157,7 +153,7 @@ func (s *slice) len() int { return len(s.endpoints) / s.stride() }
 // gather appends the endpoints with one port number. zones has the flags of this node for
 // each list of zones.
 func (s *slice) gather(all []packedEndpoint, port uint16, zones []flags) []packedEndpoint {
-	w := widthOf(s.family)
+	w := widths[s.family]
 	var e packedEndpoint
 	addr := e[:4]
 	if s.family == IPv6 {

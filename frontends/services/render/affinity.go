@@ -124,9 +124,6 @@ func (a *affinity) chain(w family, l list, ep netip.AddrPort) *weftv1.Chain {
 	return chain(rememberName(a.chainPrefix(l), ep), rules...)
 }
 
-// declare returns the map of a list.
-func (a *affinity) declare(w family, l list) *weftv1.Set { return declareAffinity(w, a.mapName(l)) }
-
 func declareAffinity(w family, name string) *weftv1.Set {
 	return &weftv1.Set{
 		Name: name, Typeof: w.spell("ip saddr : ip daddr . th dport"), Flags: []string{"dynamic", "timeout"}, Size: affinitySize,
@@ -183,7 +180,7 @@ func (r *Renderer) keepSticky(was, is *affinity, patches *[model.Families]patch)
 		case has && idle:
 			delete(t.idleMaps, name)
 		case has && !had && !p.discard:
-			p.maps = append(p.maps, is.declare(t.names, l))
+			p.maps = append(p.maps, declareAffinity(t.names, name))
 		}
 		prefix := is.chainPrefix(l)
 		for _, ep := range is.differing(was, l) {

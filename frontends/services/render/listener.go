@@ -21,11 +21,9 @@ func (k listenerKey) nodePort() bool { return !k.addr.IsValid() }
 // append writes the part of an element's key that is the listener's, without the slot.
 func (k listenerKey) append(b []byte) []byte {
 	if !k.nodePort() {
-		b = k.addr.AppendTo(b)
-		b = append(b, " . "...)
+		b = append(k.addr.AppendTo(b), separator...)
 	}
-	b = append(b, k.protocol.String()...)
-	b = append(b, " . "...)
+	b = append(append(b, k.protocol.String()...), separator...)
 	return strconv.AppendUint(b, uint64(k.port), 10)
 }
 
@@ -190,14 +188,9 @@ func (f *listener) elements() (n int) {
 // appendValue writes the value of a slot.
 func (g *group) appendValue(b []byte, slot int) []byte {
 	ep := g.pool.slots.at(slot)
-	if g.remember == "" {
-		return appendEndpoint(b, ep)
+	if g.remember != "" {
+		return append(append(b, "goto "...), rememberName(g.remember, ep)...)
 	}
-	return append(append(b, "goto "...), rememberName(g.remember, ep)...)
-}
-
-func appendEndpoint(b []byte, ep netip.AddrPort) []byte {
-	b = ep.Addr().AppendTo(b)
-	b = append(b, " . "...)
+	b = append(ep.Addr().AppendTo(b), separator...)
 	return strconv.AppendUint(b, uint64(ep.Port()), 10)
 }

@@ -40,7 +40,7 @@ type pool struct {
 // newPool returns a pool in which endpoints keep, if possible, the slots of an earlier
 // process; had is as in previousSlots.
 func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends, had []byte) *pool {
-	p := &pool{list: l, drains: protocol == model.UDP, active: l.of(b).Len(), of: b, slots: newSlots(f)}
+	p := &pool{list: l, drains: protocol == model.UDP, active: l.of(b).Len(), of: b, slots: slots{width: widths[f]}}
 	draining := p.draining()
 	p.slots.make(p.active + draining.Len())
 	p.keep(had)

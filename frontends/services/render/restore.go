@@ -76,7 +76,8 @@ func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 		if declarations[in].sticky {
 			ep, ok = parseRemember(e.GetValue(), t.family)
 		} else {
-			ep, ok = parseEndpoint(e.GetValue())
+			addr, port, _ := strings.Cut(e.GetValue(), separator)
+			ep, ok = parseAddrPort(addr, port)
 		}
 		if !ok || model.FamilyOf(ep.Addr()) != t.family {
 			continue
@@ -91,7 +92,7 @@ func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 
 // putPacked fills a slot, and adds empty ones before it if there are too few.
 func putPacked(b []byte, slot int, ep netip.AddrPort) []byte {
-	var scratch [width6]byte
+	var scratch [maxWidth]byte
 	raw := pack(scratch[:0], ep)
 	if end := (slot + 1) * len(raw); end > len(b) {
 		b = append(b, make([]byte, end-len(b))...)
@@ -141,11 +142,6 @@ func (t *table) parseListener(parts []string, withAddr bool) (k listenerKey, ok 
 	n, err := strconv.ParseUint(parts[1], 10, 16)
 	k.port = uint16(n)
 	return k, err == nil && k.protocol != 0
-}
-
-func parseEndpoint(text string) (netip.AddrPort, bool) {
-	addr, port, _ := strings.Cut(text, separator)
-	return parseAddrPort(addr, port)
 }
 
 func parseAddrPort(addr, port string) (netip.AddrPort, bool) {

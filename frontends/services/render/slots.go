@@ -9,12 +9,15 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// The sizes of a slot: the address and then the port, both big-endian.
 const (
 	portBytes = 2
-	width4    = 4 + portBytes
-	width6    = 16 + portBytes
+	// maxWidth is the number of bytes of an IPv6 slot.
+	maxWidth = 16 + portBytes
 )
+
+// widths are the numbers of bytes of a slot: the address and then the port, both
+// big-endian.
+var widths = [model.Families]int{model.IPv4: 4 + portBytes, model.IPv6: maxWidth}
 
 // indexedFrom is the number of slots from which there is an index. Fewer slots are
 // searched faster without.
@@ -29,13 +32,6 @@ type slots struct {
 	// index is a hash table with linear probing of slot numbers plus one; 0 is free. It
 	// is nil for a short list.
 	index []uint32
-}
-
-func newSlots(f model.Family) slots {
-	if f == model.IPv4 {
-		return slots{width: width4}
-	}
-	return slots{width: width6}
 }
 
 // pack appends an endpoint in packed form.
@@ -71,14 +67,14 @@ func (s *slots) make(n int) {
 
 // vacant reports whether a slot is empty.
 func (s *slots) vacant(i int) bool {
-	var empty [width6]byte
+	var empty [maxWidth]byte
 	return bytes.Equal(s.raw(i), empty[:s.width])
 }
 
 // find returns the slot of an endpoint, -1 if it has none, and how many slots it looked
 // at.
 func (s *slots) find(ep netip.AddrPort) (slot, looked int) {
-	var scratch [width6]byte
+	var scratch [maxWidth]byte
 	raw := pack(scratch[:0], ep)
 	if s.index == nil {
 		for i := range s.len() {

@@ -29,7 +29,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 			p, t := &patches[a.family], r.tables[a.family]
 			for l := range numLists {
 				if a.lists[l].used {
-					p.maps = append(p.maps, a.declare(t.names, l))
+					p.maps = append(p.maps, declareAffinity(t.names, a.mapName(l)))
 				}
 				for ep := range a.lists[l].endpoints.All() {
 					p.chain(a.chain(t.names, l, ep.Addr))
