@@ -164,7 +164,7 @@ func (s *staged) opsOf(b *testing.B, turn int) []kernel.Op {
 }
 
 func planned(state *desired.State) error {
-	if p := state.Plan(); p.Empty() {
+	if p := state.Plan(); len(p.Ops) == 0 {
 		return fmt.Errorf("plan is empty")
 	}
 	return nil

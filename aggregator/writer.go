@@ -286,7 +286,7 @@ func (w *writer) save() {
 	if w.saved == version {
 		err = w.dir.ReserveRevision(next)
 	} else {
-		partial := !w.intact && len(w.state.Unclaimed()) > 0
+		partial := !w.intact && w.state.HasUnclaimed()
 		if err = w.dir.SaveRecord(statedir.Record{Partial: partial, Desired: w.state.Record()}, next); err == nil {
 			w.metrics.work.WithLabelValues(workRecords).Inc()
 			w.saved = version

@@ -86,10 +86,7 @@ func (o *chain) link(s *State, sh share, in, _ bool) {
 }
 
 func (o *chain) accept(plan *decision) {
-	o.rules = nil
-	if o.exists() {
-		o.rules = plan.orders[o]
-	}
+	o.rules = plan.orders[o]
 }
 
 func (o *chain) clearChanges() { o.origins = nil }

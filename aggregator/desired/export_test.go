@@ -3,6 +3,8 @@ package desired
 import (
 	"errors"
 	"fmt"
+
+	"github.com/weft-proxy/weft/nft"
 )
 
 var errNotAdopted = errors.New("fragment is not waiting for its publisher")
@@ -20,4 +22,47 @@ func (s *State) DropAdopted(key Key) error {
 		a.f = f
 		a.withdraw(f)
 	})
+}
+
+// Empty reports whether there is nothing to commit.
+func (p *Plan) Empty() bool { return len(p.Ops) == 0 }
+
+// Pending returns the number of updates since the last Accept or Rollback:
+// successful calls of Apply and DropUnclaimed. Plan.Origin counts in these.
+func (s *State) Pending() int { return s.origin }
+
+// Unclaimed is an object, or a part of one, that was in the kernel at Adopt
+// and that no fragment is known for.
+type Unclaimed struct {
+	Table nft.TableID
+	// Object is "chain input", "set blocked" or "counter drops"; "" is the table
+	// itself.
+	Object string
+	// Rules and Elements count the parts of the object that no fragment owns.
+	Rules, Elements int
+}
+
+// Unclaimed lists what DropUnclaimed would remove, in a fixed order.
+func (s *State) Unclaimed() []Unclaimed {
+	var all []Unclaimed
+	for _, h := range s.unclaimed.holdings() {
+		if len(h.shares) == 0 {
+			all = append(all, Unclaimed{Table: h.table.id})
+		}
+		for _, id := range sortedObjects(h.shares) {
+			o := h.table.parts[id]
+			u := Unclaimed{Table: h.table.id, Object: o.at().inTable()}
+			switch sh := h.shares[id].(type) {
+			case *chainShare:
+				u.Rules = len(sh.rules)
+			case *setShare:
+				if sh.waiting || sh.passive && len(o.fragments()) > 1 {
+					continue
+				}
+				u.Elements = sh.elements.len()
+			}
+			all = append(all, u)
+		}
+	}
+	return all
 }

@@ -40,9 +40,6 @@ type Counts struct {
 	ElementsAdded, ElementsDeleted int
 }
 
-// Empty reports whether there is nothing to commit.
-func (p *Plan) Empty() bool { return len(p.Ops) == 0 }
-
 // Plan returns the ops that bring the kernel from the last accepted state to
 // the present one. Commit it, then call Accept or Rollback, without an Apply in
 // between. The ops share memory with the state and must not be changed.
@@ -278,13 +275,10 @@ func (p *planner) force(tc *tableChange) {
 	if tc.forced == nil {
 		return
 	}
-	there := map[part]bool{}
-	for i := range tc.parts {
-		there[tc.parts[i].part] = true
-	}
 	for _, o := range tc.table.sortedParts() {
 		p.s.work.Objects++
-		if there[o] || !o.exists() {
+		// The dirty ones are in the change.
+		if o.base().dirty || !o.exists() {
 			continue
 		}
 		switch o := o.(type) {

@@ -116,11 +116,6 @@ func New() *State {
 // Work returns the work counters.
 func (s *State) Work() Work { return s.work }
 
-// Pending returns the number of updates since the last Accept or Rollback:
-// successful calls of Apply and DropUnclaimed. Plan.Origin counts
-// in these.
-func (s *State) Pending() int { return s.origin }
-
 // Accept says that the kernel has carried out the ops of the last Plan or Diff:
 // the present state is the kernel's from now on. The state must not have
 // changed since.

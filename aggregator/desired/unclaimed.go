@@ -1,44 +1,23 @@
 package desired
 
-import "github.com/weft-proxy/weft/nft"
-
-// Unclaimed is an object, or a part of one, that was in the kernel at Adopt
-// and that no fragment is known for.
-type Unclaimed struct {
-	Table nft.TableID
-	// Object is "chain input", "set blocked" or "counter drops"; "" is the table
-	// itself.
-	Object string
-	// Rules and Elements count the parts of the object that no fragment owns.
-	Rules, Elements int
-}
-
-// Unclaimed lists what DropUnclaimed would remove, in a fixed order.
-func (s *State) Unclaimed() []Unclaimed {
-	var all []Unclaimed
-	for _, h := range s.unclaimed.holdings() {
+// HasUnclaimed reports whether DropUnclaimed would remove anything: an object, or a part
+// of one, that was in the kernel at Adopt and that no fragment is known for.
+func (s *State) HasUnclaimed() bool {
+	for _, h := range s.unclaimed.tables {
 		if len(h.shares) == 0 {
-			all = append(all, Unclaimed{Table: h.table.id})
+			return true
 		}
-		for _, id := range sortedObjects(h.shares) {
-			o := h.table.parts[id]
-			u := Unclaimed{Table: h.table.id, Object: o.at().inTable()}
-			switch sh := h.shares[id].(type) {
-			case *chainShare:
-				u.Rules = len(sh.rules)
-			case *setShare:
-				if sh.waiting || sh.passive && len(o.fragments()) > 1 {
-					continue
-				}
-				u.Elements = sh.elements.len()
+		for id, sh := range h.shares {
+			sh, ok := sh.(*setShare)
+			if !ok || !sh.waiting && (!sh.passive || len(h.table.parts[id].fragments()) == 1) {
+				return true
 			}
-			all = append(all, u)
 		}
 	}
-	return all
+	return false
 }
 
-// DropUnclaimed gives up everything that Unclaimed lists. It counts as a
+// DropUnclaimed gives up all content without a fragment. It counts as a
 // change like an Apply.
 //
 // Possible errors: *[Rejection], when a fragment refers to some of it.

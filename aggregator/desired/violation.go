@@ -12,34 +12,17 @@ import (
 // changed since. Compile it again with the present Scope and apply it again.
 var ErrStale = errors.New("declarations have changed since the update was compiled")
 
-// Reason classifies a violation. The numbers are the first of Violation.Reason in
+// Reason classifies a violation. The numbers are those of Violation.Reason in
 // weft.proto.
 type Reason uint8
 
-// The reasons for which an update is rejected. This package itself gives
-// invalid, conflict, reference and snapshot needed.
+// The reasons for which this package rejects an update. Admission has others.
 const (
-	ReasonUnspecified    Reason = 0
-	ReasonSyntax         Reason = 1
 	ReasonInvalid        Reason = 2
 	ReasonConflict       Reason = 3
 	ReasonReference      Reason = 4
-	ReasonKernel         Reason = 5
-	ReasonPermission     Reason = 6
-	ReasonLimit          Reason = 7
 	ReasonSnapshotNeeded Reason = 8
 )
-
-// reasonNames are the names of reasons, by their numbers.
-var reasonNames = [...]string{"unspecified", "syntax", "invalid", "conflict", "reference", "kernel", "permission", "limit", "snapshot needed"}
-
-// String returns the reason in words.
-func (r Reason) String() string {
-	if int(r) >= len(reasonNames) {
-		return fmt.Sprintf("reason(%d)", uint8(r))
-	}
-	return reasonNames[r]
-}
 
 // Place is a table, an object in it, or a part of one. The zero value stands for a whole fragment.
 type Place struct {

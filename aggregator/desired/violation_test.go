@@ -2,7 +2,6 @@ package desired
 
 import (
 	"errors"
-	"strings"
 	"testing"
 )
 
@@ -20,17 +19,6 @@ func TestRejectionError(t *testing.T) {
 		if got := tt.r.Error(); got != tt.want {
 			t.Errorf("Error() = %q, want %q", got, tt.want)
 		}
-	}
-}
-
-func TestReasonString(t *testing.T) {
-	for r := ReasonUnspecified; r <= ReasonSnapshotNeeded; r++ {
-		if s := r.String(); s == "" || strings.HasPrefix(s, "reason(") {
-			t.Errorf("reason %d has no name", r)
-		}
-	}
-	if Reason(77).String() != "reason(77)" {
-		t.Errorf("reason 77 is %q", Reason(77))
 	}
 }
 
