@@ -25,7 +25,7 @@ func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
 		return nil, false
 	}
 	p := &weftv1.Patch{Fragment: to.GetName()}
-	tables, ok := compare(from.GetTables(), to.GetTables(), tableID, func(before, after *weftv1.Table) bool {
+	put, gone, ok := compare(from.GetTables(), to.GetTables(), tableID, func(before, after *weftv1.Table) bool {
 		change, ok := diffTable(before, after)
 		if change != nil {
 			p.Tables = append(p.Tables, change)
@@ -33,7 +33,7 @@ func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
 		return ok
 	})
 	switch {
-	case !ok || len(tables.put)+len(tables.gone) > 0:
+	case !ok || len(put)+len(gone) > 0:
 		return nil, false
 	case len(p.GetTables()) == 0:
 		return nil, true
@@ -56,18 +56,13 @@ func diffTable(from, to *weftv1.Table) (*weftv1.TablePatch, bool) {
 
 // diffObjects compares what is replaced as a whole: chains, objects, flowtables.
 func diffObjects(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
-	chains, okChains := compare(from.GetChains(), to.GetChains(), (*weftv1.Chain).GetName, same)
-	objects, okObjects := compare(from.GetObjects(), to.GetObjects(), objectID, same)
-	flowtables, okFlowtables := compare(from.GetFlowtables(), to.GetFlowtables(), (*weftv1.Flowtable).GetName, same)
-	p.PutChains, p.PutObjects, p.PutFlowtables = chains.put, objects.put, flowtables.put
-	for _, c := range chains.gone {
-		p.DeleteChains = append(p.DeleteChains, c.GetName())
-	}
-	for _, o := range objects.gone {
-		p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectReference{Kind: o.GetKind(), Name: o.GetName()})
-	}
-	for _, f := range flowtables.gone {
-		p.DeleteFlowtables = append(p.DeleteFlowtables, f.GetName())
+	var objects [][2]string
+	var okChains, okObjects, okFlowtables bool
+	p.PutChains, p.DeleteChains, okChains = compare(from.GetChains(), to.GetChains(), (*weftv1.Chain).GetName, same)
+	p.PutObjects, objects, okObjects = compare(from.GetObjects(), to.GetObjects(), objectID, same)
+	p.PutFlowtables, p.DeleteFlowtables, okFlowtables = compare(from.GetFlowtables(), to.GetFlowtables(), (*weftv1.Flowtable).GetName, same)
+	for _, id := range objects {
+		p.DeleteObjects = append(p.DeleteObjects, &weftv1.ObjectReference{Kind: id[0], Name: id[1]})
 	}
 	return okChains && okObjects && okFlowtables
 }
@@ -85,14 +80,12 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 		return ok
 	}
 	for i, put := range []*[]*weftv1.Set{&p.PutSets, &p.PutMaps} {
-		c, ok := compare(*setLists(from)[i], *setLists(to)[i], (*weftv1.Set).GetName, same)
+		changed, gone, ok := compare(*setLists(from)[i], *setLists(to)[i], (*weftv1.Set).GetName, same)
 		if !ok {
 			return false
 		}
-		*put = c.put
-		for _, s := range c.gone {
-			p.DeleteSets = append(p.DeleteSets, s.GetName())
-		}
+		*put = changed
+		p.DeleteSets = append(p.DeleteSets, gone...)
 	}
 	// A name that changes from one kind to the other is in both.
 	names, unique := index(slices.Concat(to.GetSets(), to.GetMaps()), (*weftv1.Set).GetName)
@@ -103,52 +96,45 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 // if the set must be replaced: it has a key twice, or a key that was removed or added
 // may be another spelling of a key that stays.
 func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
-	c, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey, sameElement)
-	if len(c.put)+len(c.gone) == 0 || !ok {
+	put, gone, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey, sameElement)
+	if len(put)+len(gone) == 0 || !ok {
 		return nil, ok
 	}
-	p := &weftv1.ElementPatch{Set: to.GetName(), Add: c.put}
-	for _, e := range c.gone {
-		p.Remove = append(p.Remove, e.GetKey())
-	}
+	p := &weftv1.ElementPatch{Set: to.GetName(), Add: put, Remove: gone}
 	return p, (len(p.GetRemove()) == 0 || spelledOnce(from.GetElements())) && (len(p.GetAdd()) == 0 || spelledOnce(to.GetElements()))
 }
 
-// changes are the objects of a list that are new or different, and those that a
-// list no longer has.
-type changes[T any] struct{ put, gone []T }
-
-// compare compares two lists whose objects have names. It reports false if a name
-// occurs twice in a list.
-func compare[T any, K comparable](from, to []T, name func(T) K, same func(a, b T) bool) (changes[T], bool) {
-	var c changes[T]
+// compare compares two lists whose objects have names. It returns the objects that are new
+// or different, and the names of those that are gone. It reports false if a name occurs
+// twice in a list.
+func compare[T any, K comparable](from, to []T, name func(T) K, same func(a, b T) bool) (put []T, gone []K, ok bool) {
 	position, seen := make(map[K]int, len(from)), make([]bool, len(from))
 	for i, o := range from {
 		position[name(o)] = i
 	}
 	if len(position) < len(from) {
-		return c, false
+		return nil, nil, false
 	}
 	for _, o := range to {
 		i, there := position[name(o)]
 		switch {
 		case !there:
 			position[name(o)], seen = len(seen), append(seen, true)
-			c.put = append(c.put, o)
+			put = append(put, o)
 			continue
 		case seen[i]:
-			return c, false
+			return nil, nil, false
 		case !same(from[i], o):
-			c.put = append(c.put, o)
+			put = append(put, o)
 		}
 		seen[i] = true
 	}
 	for i, o := range from {
 		if !seen[i] {
-			c.gone = append(c.gone, o)
+			gone = append(gone, name(o))
 		}
 	}
-	return c, true
+	return put, gone, true
 }
 
 func same[T proto.Message](a, b T) bool { return proto.Equal(a, b) }
