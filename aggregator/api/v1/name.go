@@ -2,6 +2,7 @@ package weftv1
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,28 +43,20 @@ func FragmentTexts(names []*FragmentName) []string {
 	return out
 }
 
-// ParseObjectName returns the name that has a text form, nil for "". It does not check
-// the words.
+// objectName matches the text of a name.
+var objectName = regexp.MustCompile(`^((?:ct )?\S+) (\S+) (\S+)(?: ([^\s{]\S*))?(?: handle (\d+)| #(\d+)| \{ (.*) \}| .*)?$`)
+
+// ParseObjectName returns the name that has a text form, nil if there is none. It does not
+// check the words.
 func ParseObjectName(text string) *ObjectName {
-	if text == "" {
+	m := objectName.FindStringSubmatch(text)
+	if m == nil {
 		return nil
 	}
-	kind, rest, _ := strings.Cut(text, " ")
-	if kind == "ct" {
-		second, after, _ := strings.Cut(rest, " ")
-		kind, rest = "ct "+second, after
+	handle, _ := strconv.ParseUint(m[5], 10, 64)
+	index, _ := strconv.ParseUint(m[6], 10, 32)
+	return &ObjectName{
+		Kind: m[1], Family: m[2], Table: m[3], Name: m[4],
+		Handle: handle, Index: uint32(index), Key: m[7], //nolint:gosec // it was parsed with 32 bits
 	}
-	words := append(strings.SplitN(rest, " ", 4), "", "", "", "")
-	n := &ObjectName{Kind: kind, Family: words[0], Table: words[1], Name: words[2]}
-	if key, ok := strings.CutPrefix(words[3], "{ "); ok {
-		n.Key = strings.TrimSuffix(key, " }")
-	}
-	if handle, ok := strings.CutPrefix(words[3], "handle "); ok {
-		n.Handle, _ = strconv.ParseUint(handle, 10, 64)
-	}
-	if index, ok := strings.CutPrefix(words[3], "#"); ok {
-		i, _ := strconv.ParseUint(index, 10, 32)
-		n.Index = uint32(i) //nolint:gosec // it was parsed with 32 bits
-	}
-	return n
 }
