@@ -168,9 +168,6 @@ func Listen(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Socket returns the path that the server listens on.
-func (s *Server) Socket() string { return s.cfg.Socket }
-
 // setHealth sets the status of the whole server and of its services.
 func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
 	for _, service := range []string{"", weftv1.Publisher_ServiceDesc.ServiceName, weftv1.Inspect_ServiceDesc.ServiceName, weftv1.Admin_ServiceDesc.ServiceName} {
