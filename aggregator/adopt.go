@@ -30,7 +30,7 @@ func (w *writer) start(ctx context.Context) error {
 	w.revision = max(stored.Revision, uint64(w.cfg.Now().UnixMilli())) //nolint:gosec // after 1970
 	w.statuses.adopt(w.state, w.revision, w.cfg.Now())
 	for _, f := range w.state.Fragments() {
-		w.expirations.set(f.Key, f.Expires)
+		w.expirations.set(f.Key, time.Time{}, f.Expires)
 	}
 	w.scope.Store(w.state.Scope())
 	w.metrics.revision.Set(float64(w.revision))

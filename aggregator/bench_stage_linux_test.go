@@ -2,6 +2,7 @@ package aggregator_test
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ var stages = []struct {
 	}},
 	{"record", func(b *testing.B, s *staged) func() error {
 		// It is written where declarations change, and not for a change of elements.
-		state, dir := s.committed(b), statedir.New(statedir.Config{Path: b.TempDir(), Retry: time.Second})
+		state, dir := s.committed(b), statedir.New(statedir.Config{Path: b.TempDir(), Retry: time.Second, Logger: slog.New(slog.DiscardHandler), Failed: func(statedir.Kind) {}})
 		if _, err := dir.Load(); err != nil {
 			b.Fatal(err)
 		}

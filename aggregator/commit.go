@@ -27,10 +27,8 @@ const maxFailures = 3
 // may differ from the state, and the groups have all updates that were not
 // answered.
 func (w *writer) commit(batch []*submission) (again [][]*submission, err error) {
-	if w.drift != "" {
-		if err := w.repair(); err != nil {
-			return [][]*submission{batch}, err
-		}
+	if err := w.repair(); err != nil {
+		return [][]*submission{batch}, err
 	}
 	if len(batch) == 0 {
 		return nil, nil
@@ -108,7 +106,7 @@ func (w *writer) apply(batch []*submission) []*submission {
 			s.answer(Result{Revision: w.revision})
 			continue
 		}
-		s.owner, s.expired = f.Session, time.Time{}
+		s.owner, s.before, s.expired = f.Session, f.Expires, time.Time{}
 		if s.leaving && w.expired(f) {
 			s.expired = f.Expires
 		}

@@ -14,7 +14,6 @@ import (
 // expirations has the fragments that expire, in the order in which they do.
 type expirations struct {
 	order []expiration
-	times map[desired.Key]time.Time
 	timer *time.Timer
 }
 
@@ -28,20 +27,13 @@ func (e expiration) compare(other expiration) int {
 }
 
 // set changes when a fragment expires; zero means never.
-func (e *expirations) set(key desired.Key, at time.Time) {
-	old, ok := e.times[key]
-	if old.Equal(at) {
-		return
-	}
-	if ok {
-		i, _ := slices.BinarySearchFunc(e.order, expiration{old, key}, expiration.compare)
+func (e *expirations) set(key desired.Key, before, at time.Time) {
+	if i, ok := slices.BinarySearchFunc(e.order, expiration{before, key}, expiration.compare); ok {
 		e.order = slices.Delete(e.order, i, i+1)
-		delete(e.times, key)
 	}
 	if !at.IsZero() {
 		i, _ := slices.BinarySearchFunc(e.order, expiration{at, key}, expiration.compare)
 		e.order = slices.Insert(e.order, i, expiration{at, key})
-		e.times[key] = at
 	}
 }
 
@@ -74,7 +66,7 @@ func (w *writer) expire() {
 	e, now := w.expirations, w.cfg.Now()
 	for len(e.order) > 0 && !e.order[0].at.After(now) {
 		key := e.order[0].key
-		e.set(key, time.Time{})
+		e.order = slices.Delete(e.order, 0, 1)
 		if _, ok := w.abandoned[key]; !ok {
 			w.abandoned[key] = false
 		}
@@ -87,7 +79,7 @@ func (w *writer) expire() {
 func (w *writer) expiring(accepted []*submission) {
 	for _, s := range accepted {
 		if s.update.Snapshot {
-			w.expirations.set(s.key(), s.update.Expires)
+			w.expirations.set(s.key(), s.before, s.update.Expires)
 		}
 		if s.expired.IsZero() {
 			continue

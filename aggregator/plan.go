@@ -118,11 +118,9 @@ func (p *planning) refuse(err error) bool {
 func (w *writer) plan(p *planning) error {
 	steps := p.steps
 	for repaired := false; ; {
-		if w.drift != "" {
-			// The plan is about what was committed: that comes first.
-			if err := w.repair(); err != nil {
-				return fmt.Errorf("%w: %w", ErrKernel, err)
-			}
+		// The plan is about what was committed: that comes first.
+		if err := w.repair(); err != nil {
+			return fmt.Errorf("%w: %w", ErrKernel, err)
 		}
 		p.accepted, p.revision = w.planApply(p, steps), w.revision
 		steps = p.accepted

@@ -47,6 +47,8 @@ type submission struct {
 	leaving bool
 	owner   uint64
 	expired time.Time
+	// before is when the fragment would have expired without the update.
+	before time.Time
 	// queued is when the update began to wait.
 	queued time.Time
 	// result gets exactly one answer; it has room for it.
@@ -90,7 +92,6 @@ type queue struct {
 	mu sync.Mutex
 	// lanes are the lanes that are not empty, in the order of their turns.
 	lanes []*lane
-	n     int
 	// large is true if the next turn is that of a large update.
 	large  bool
 	closed bool
@@ -121,7 +122,6 @@ func (q *queue) put(s *submission) bool {
 		q.lanes = append(q.lanes, &lane{publisher: name})
 	}
 	q.lanes[i].items = append(q.lanes[i].items, s)
-	q.n++
 	select {
 	case q.nudge <- struct{}{}:
 	default:
@@ -187,17 +187,19 @@ func (q *queue) takeLarge(cost func(*submission) int) []*submission {
 func (q *queue) cut(l *lane, n int) []*submission {
 	batch := l.items[:n:n]
 	l.items = l.items[n:]
-	q.n -= n
 	if len(l.items) == 0 {
 		q.lanes = slices.DeleteFunc(q.lanes, func(o *lane) bool { return o == l })
 	}
 	return batch
 }
 
-func (q *queue) len() int {
+func (q *queue) len() (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.n
+	for _, l := range q.lanes {
+		n += len(l.items)
+	}
+	return n
 }
 
 // close refuses further submissions and returns those that are left.
@@ -207,6 +209,6 @@ func (q *queue) close() (left []*submission) {
 	for _, l := range q.lanes {
 		left = append(left, l.items...)
 	}
-	q.lanes, q.n, q.closed = nil, 0, true
+	q.lanes, q.closed = nil, true
 	return left
 }

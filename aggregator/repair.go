@@ -18,18 +18,19 @@ import (
 // processes change the kernel.
 const maxRepairs = 3
 
-// repair brings the kernel to the committed state. A table that the kernel
+// repair brings the kernel to the committed state, if it may differ. A table that the kernel
 // refuses to repair (for example because another program uses its name) is left
 // out and tried again after Config.Retry. Other tables and their updates do not
 // wait.
 func (w *writer) repair() error {
-	for attempt := 1; ; attempt++ {
+	for attempt := 1; w.drift != ""; attempt++ {
 		err := w.tryRepair(attempt == maxRepairs)
 		if err == nil || attempt == maxRepairs {
 			return err
 		}
 		w.log.Warn("cannot repair the kernel", "error", err, "attempt", attempt)
 	}
+	return nil
 }
 
 // tryRepair makes one attempt; last is true for the last one.

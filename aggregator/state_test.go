@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,7 +34,7 @@ func state(t *testing.T, dir string) (*statedir.Contents, []conntrack.Change) {
 		must(t, err)
 		must(t, os.WriteFile(database(copied)+suffix, b, 0o600))
 	}
-	d := statedir.New(statedir.Config{Path: copied, Retry: 1})
+	d := statedir.New(statedir.Config{Path: copied, Retry: 1, Logger: slog.New(slog.DiscardHandler), Failed: func(statedir.Kind) {}})
 	c, err := d.Load()
 	must(t, err)
 	must(t, d.Close())

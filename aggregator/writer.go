@@ -70,7 +70,7 @@ type writer struct {
 func newWriter(a *Aggregator) *writer {
 	w := &writer{
 		Aggregator: a, state: desired.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1),
-		sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{times: make(map[desired.Key]time.Time)},
+		sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{},
 	}
 	w.state.SetFixedFlags(w.OwnsTables())
 	w.purger = flows.NewPurger(flows.PurgerConfig{
@@ -191,10 +191,8 @@ func (w *writer) work() bool {
 // later.
 func (w *writer) step() error {
 	defer w.count()
-	if w.drift != "" {
-		if err := w.repair(); err != nil {
-			return err
-		}
+	if err := w.repair(); err != nil {
+		return err
 	}
 	if w.sweep {
 		if err := w.dropUnclaimed(); err != nil {

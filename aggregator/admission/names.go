@@ -53,10 +53,8 @@ func OpName(op kernel.Op) *weftv1.ObjectName {
 	switch o := op.(type) {
 	case nil:
 		return nil
-	case kernel.AddTable:
-		return tableName(o.Table)
-	case kernel.DeleteTable:
-		return tableName(o.Table)
+	case kernel.AddTable, kernel.DeleteTable:
+		return tableName(kernel.TableOf(op))
 	case kernel.AddObject:
 		return ObjectName(o.Table, string(o.Object.Kind), o.Object.Name)
 	case kernel.DeleteObject:

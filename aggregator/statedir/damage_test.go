@@ -224,7 +224,7 @@ func TestConvertRefusesOtherVersions(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(dir, legacyDurable, "p", "bad.pb"), nil, 0o600))
 			must(t, os.WriteFile(filepath.Join(dir, name), seal{s.kind, 99}.seal([]byte("{}")), 0o600))
 			before := files(t, dir)
-			_, err := New(Config{Path: dir, Retry: 1}).Load()
+			_, err := watch(dir).Load()
 			if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), name) {
 				t.Errorf("load: %v", err)
 			}

@@ -35,10 +35,10 @@ type Config struct {
 	// Retry is the time between attempts to store a fragment that could not be
 	// stored; it must be positive.
 	Retry time.Duration
-	// Logger gets what is lost and what is not stored; nil discards.
+	// Logger gets what is lost and what is not stored.
 	Logger *slog.Logger
 	// Failed is called for each read and write that fails, by any goroutine that uses
-	// the Dir; nil is allowed.
+	// the Dir.
 	Failed func(Kind)
 }
 
@@ -110,12 +110,6 @@ var errOutdated = errors.New("the last record could not be stored")
 func New(c Config) *Dir {
 	d := &Dir{path: c.Path, retry: c.Retry, log: c.Logger, failed: c.Failed}
 	d.nudge, d.pending = make(chan struct{}, 1), make(map[desired.Key]*pendingChanges)
-	if d.log == nil {
-		d.log = slog.New(slog.DiscardHandler)
-	}
-	if d.failed == nil {
-		d.failed = func(Kind) {}
-	}
 	return d
 }
 

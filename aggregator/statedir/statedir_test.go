@@ -275,7 +275,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 	dir := t.TempDir()
 	load(t, dir)
-	if _, err := New(Config{Path: dir, Retry: 1}).Load(); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) {
+	if _, err := watch(dir).Load(); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) {
 		t.Fatalf("load: %v", err)
 	}
 }
@@ -289,7 +289,7 @@ func TestNewerVersionIsRefused(t *testing.T) {
 	must(t, d.Close())
 	before, err := os.ReadFile(d.file())
 	must(t, err)
-	_, err = New(Config{Path: dir, Retry: 1}).Load()
+	_, err = watch(dir).Load()
 	if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "its version is 2, and this weft reads version 1") {
 		t.Errorf("load: %v", err)
 	}
