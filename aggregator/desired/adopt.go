@@ -64,14 +64,15 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 		ad.identities[key] = identity{priority: fr.Priority, lifetime: parseLifetime(fr.Lifetime), expires: fr.Expires.UTC()}
 		for i := range fr.Tables {
 			tr := &fr.Tables[i]
-			id, err := tr.tableID()
+			family, err := nft.ParseFamily(tr.Family)
+			id := nft.TableID{Family: family, Name: tr.Name}
 			if err != nil || !dumped[id] {
 				continue
 			}
 			h := ad.s.hold(ad.fragment(key), id)
 			h.comment, h.dormant = tr.Comment, tr.Dormant
 			for _, o := range tr.Objects {
-				ad.add(id, o.id(), recorded{key: key})
+				ad.add(id, objectID(o), recorded{key: key})
 			}
 			for _, c := range tr.Chains {
 				ad.add(id, chainID(c.Name), recorded{key: key, chain: c})

@@ -143,9 +143,6 @@ func (a *apply) putObject(h *holding, d objectDecl) {
 
 // objectDecls returns the declarations of an update, named objects first.
 func (tu *TableUpdate) objectDecls() []objectDecl {
-	if len(tu.PutObjects)+len(tu.PutFlowtables) == 0 {
-		return nil
-	}
 	all := make([]objectDecl, 0, len(tu.PutObjects)+len(tu.PutFlowtables))
 	for _, o := range tu.PutObjects {
 		all = append(all, objectDecl{object: o})

@@ -31,14 +31,13 @@ func (f *fragment) owned() Owned { return Owned{Fragment: f.key, Priority: f.pri
 // sets and rules, the list has no zero Key for content without a fragment.
 func (s *State) OwnersOfTable(id nft.TableID) ([]Owned, bool) {
 	t := s.existing(id)
-	if !t.exists() {
-		return nil, false
-	}
 	var owners []Owned
-	for _, key := range t.status().Fragments {
-		owners = append(owners, s.fragments[key].owned())
+	for _, h := range t.inOrder() {
+		if !h.fragment.unclaimed {
+			owners = append(owners, h.fragment.owned())
+		}
 	}
-	return owners, true
+	return owners, t.exists()
 }
 
 // Owners returns the fragments that declare a chain, a set or map, a named object or a

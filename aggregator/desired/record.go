@@ -46,11 +46,9 @@ type TableRecord struct {
 
 // ObjectRecord names an object, or with the kind "flowtable" a flowtable.
 type ObjectRecord struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
+	Kind nft.ObjectKind `json:"kind"`
+	Name string         `json:"name"`
 }
-
-func (r ObjectRecord) id() objectID { return objectID{Kind: nft.ObjectKind(r.Kind), Name: r.Name} }
 
 // ChainRecord is a fragment's share of a chain, with the sets, chains and objects
 // that its rules there refer to.
@@ -71,7 +69,7 @@ func recordChain(name string, sh *chainShare) ChainRecord {
 		case kindChain:
 			r.Chains = append(r.Chains, id.Name)
 		default:
-			r.Objects = append(r.Objects, ObjectRecord{Kind: string(id.Kind), Name: id.Name})
+			r.Objects = append(r.Objects, ObjectRecord(id))
 		}
 	}
 	return r
@@ -81,7 +79,7 @@ func recordChain(name string, sh *chainShare) ChainRecord {
 func (r *ChainRecord) references() []objectID {
 	ids := appendNames(appendNames(nil, kindSet, r.Sets), kindChain, r.Chains)
 	for _, o := range r.Objects {
-		ids = append(ids, o.id())
+		ids = append(ids, objectID(o))
 	}
 	return ids
 }
@@ -115,7 +113,7 @@ func (s *State) Record() Record {
 			for _, id := range sortedObjects(h.shares) {
 				switch sh := h.shares[id].(type) {
 				case *objectShare:
-					tr.Objects = append(tr.Objects, ObjectRecord{Kind: string(id.Kind), Name: id.Name})
+					tr.Objects = append(tr.Objects, ObjectRecord(id))
 				case *chainShare:
 					tr.Chains = append(tr.Chains, recordChain(id.Name, sh))
 				case *setShare:
@@ -140,10 +138,4 @@ func (s *State) sorted() []*fragment {
 // holdings returns the fragment's holdings, by table.
 func (f *fragment) holdings() []*holding {
 	return slices.SortedFunc(maps.Values(f.tables), func(a, b *holding) int { return compareTables(a.table.id, b.table.id) })
-}
-
-// tableID returns the table that a record names.
-func (r *TableRecord) tableID() (nft.TableID, error) {
-	family, err := nft.ParseFamily(r.Family)
-	return nft.TableID{Family: family, Name: r.Name}, err
 }

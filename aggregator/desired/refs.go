@@ -50,7 +50,8 @@ func (sh *chainShare) references(refs []reference, at Place, to objectID) []refe
 	}
 	for i, r := range sh.rules {
 		if r.adopted {
-			// Which of them it is, only the record of all of them tells.
+			// It is not known to which parts each adopted rule refers, only to which they
+			// all refer.
 			return append(refs, reference{fragment: sh.fragment, at: at, slot: r, serial: sh.serial})
 		}
 		if slices.Contains(appendReferences(nil, r.rule), to) {

@@ -212,10 +212,8 @@ func (s *State) expect(o *set, n int) {
 
 // claim ends the unclaimed fragment's ownership of an element that a fragment has stated.
 func (s *State) claim(o *set, id string) {
-	if sh := o.unclaimed(); sh != nil && sh.claimable() {
-		if sh.elements.has(id) {
-			s.put(o, sh, id, nftset.Element{}, false)
-		}
+	if sh := o.unclaimed(); sh != nil && sh.claimable() && sh.elements.has(id) {
+		s.put(o, sh, id, nftset.Element{}, false)
 	}
 }
 
@@ -308,25 +306,22 @@ func (o *set) link(s *State, linked share, in, journal bool) {
 		visit = s.touchAll(o)
 	}
 	others := len(o.shares) > count(!in)
-	shades := others && sh.decl.Map
-	if shades {
+	if others && sh.decl.Map {
 		for id := range sh.elements.all() {
 			s.shade(o, id, -1)
 		}
 	}
 	o.place(s, sh, in)
-	if shades {
+	if others {
 		for id := range sh.elements.all() {
-			s.shade(o, id, +1)
+			if sh.decl.Map {
+				s.shade(o, id, +1)
+			}
+			s.updateConflict(o, id)
 		}
 	}
 	if visit != nil || others || o.pools != nil || hasTargets(sh.decl) {
 		s.visit(o, sh, in, visit)
-	}
-	if others {
-		for id := range sh.elements.all() {
-			s.updateConflict(o, id)
-		}
 	}
 	s.index(o, false)
 }

@@ -279,19 +279,3 @@ func redeclare[D any](s *State, o part, sh share, at *D, d D, after func(old, d 
 		s.declared(o.base().table)
 	}, d, *at)
 }
-
-// enter puts a value into a map, or removes the key if has is false, with the journal.
-func enter[K comparable, V any](s *State, m map[K]V, key K, v V, has bool) {
-	old, had := m[key]
-	s.undo = append(s.undo, func() { setKey(m, key, old, had) })
-	setKey(m, key, v, has)
-}
-
-// setKey puts a value into a map, or removes the key if has is false.
-func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
-	if has {
-		m[key] = v
-	} else {
-		delete(m, key)
-	}
-}

@@ -223,6 +223,22 @@ func do[T any](s *State, write func(T), v, old T) {
 	s.undo = append(s.undo, func() { write(old) })
 }
 
+// enter puts a value into a map, or removes the key if has is false, with the journal.
+func enter[K comparable, V any](s *State, m map[K]V, key K, v V, has bool) {
+	old, had := m[key]
+	s.undo = append(s.undo, func() { setKey(m, key, old, had) })
+	setKey(m, key, v, has)
+}
+
+// setKey puts a value into a map, or removes the key if has is false.
+func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
+	if has {
+		m[key] = v
+	} else {
+		delete(m, key)
+	}
+}
+
 // stamp makes the running update the origin of an object's change.
 func (s *State) stamp(origin *int) {
 	if *origin != s.origin {
