@@ -99,53 +99,32 @@ func (r *Reader) text() []byte {
 // Reader are not reported by r.Err.
 func (r *Reader) Nested() Reader { return NewReader(r.value) }
 
-// has reports whether the payload has n bytes, and makes Err return an error if not.
-func (r *Reader) has(n int) bool {
-	r.malformed = r.malformed || len(r.value) != n
-	return len(r.value) == n
+// number returns the payload if it has n bytes. If not, number returns n zeros and Err
+// returns an error.
+func (r *Reader) number(n int) []byte {
+	if len(r.value) == n {
+		return r.value
+	}
+	r.malformed = true
+	return make([]byte, n)
 }
 
 // Uint8 returns the current attribute's payload. If it is not one byte long, Uint8 returns
 // 0 and Err returns ErrMalformed.
-func (r *Reader) Uint8() uint8 {
-	if !r.has(1) {
-		return 0
-	}
-	return r.value[0]
-}
+func (r *Reader) Uint8() uint8 { return r.number(1)[0] }
 
 // Uint16BE returns the current attribute's payload as a big-endian number. If it is not
 // two bytes long, Uint16BE returns 0 and Err returns ErrMalformed.
-func (r *Reader) Uint16BE() uint16 {
-	if !r.has(2) {
-		return 0
-	}
-	return binary.BigEndian.Uint16(r.value)
-}
+func (r *Reader) Uint16BE() uint16 { return binary.BigEndian.Uint16(r.number(2)) }
 
 // Uint32BE returns the current attribute's payload as a big-endian number. If it is not
 // four bytes long, Uint32BE returns 0 and Err returns ErrMalformed.
-func (r *Reader) Uint32BE() uint32 {
-	if !r.has(4) {
-		return 0
-	}
-	return binary.BigEndian.Uint32(r.value)
-}
+func (r *Reader) Uint32BE() uint32 { return binary.BigEndian.Uint32(r.number(4)) }
 
 // Uint64BE returns the current attribute's payload as a big-endian number. If it is not
 // eight bytes long, Uint64BE returns 0 and Err returns ErrMalformed.
-func (r *Reader) Uint64BE() uint64 {
-	if !r.has(8) {
-		return 0
-	}
-	return binary.BigEndian.Uint64(r.value)
-}
+func (r *Reader) Uint64BE() uint64 { return binary.BigEndian.Uint64(r.number(8)) }
 
 // Uint32NE returns the current attribute's payload as a number in the machine's byte
 // order. If it is not four bytes long, Uint32NE returns 0 and Err returns ErrMalformed.
-func (r *Reader) Uint32NE() uint32 {
-	if !r.has(4) {
-		return 0
-	}
-	return binary.NativeEndian.Uint32(r.value)
-}
+func (r *Reader) Uint32NE() uint32 { return binary.NativeEndian.Uint32(r.number(4)) }

@@ -131,19 +131,15 @@ func (r *ruleCompiler) single(x syntax.Expr, w want) *constTerm {
 
 // constantConcat evaluates a concatenation of constants.
 func (r *ruleCompiler) constantConcat(x syntax.Expr, c *syntax.Concat, w want) term {
-	n := 1
-	if c != nil {
-		n = len(c.Parts)
-	}
 	switch {
 	case w.typ != nil:
 		return fail(x.Position(), "%s is a concatenation: want one %s", describe(x), w.name())
 	case c == nil:
 		return fail(x.Position(), "%s is one value: want %s", describe(x), w.name())
-	case n != len(w.parts):
-		return fail(x.Position(), "%s has %d parts: want %s", describe(x), n, w.name())
+	case len(c.Parts) != len(w.parts):
+		return fail(x.Position(), "%s has %d parts: want %s", describe(x), len(c.Parts), w.name())
 	}
-	parts := make([]term, n)
+	parts := make([]term, len(c.Parts))
 	for i, p := range c.Parts {
 		parts[i] = r.constant(p, w.parts[i])
 	}

@@ -16,20 +16,15 @@ import (
 // setRef resolves a named set that a term is looked up in, or that a dynamic
 // statement fills.
 func (r *ruleCompiler) setRef(x *syntax.SetRef, key term) *setTerm {
-	set := r.named(x)
-	parts, err := set.Key.Resolve()
+	table := r.named(x)
+	parts, err := table.Key.Resolve()
 	if err != nil {
 		fail(x.Pos, "set @%s: %s", x.Name, err)
 	}
-	got := partsOf(key)
-	same := len(got) == len(parts)
-	for i := 0; same && i < len(got); i++ {
-		same = got[i].info().typ == parts[i].Type
+	if !slices.EqualFunc(partsOf(key), parts, func(t term, p set.Part) bool { return t.info().typ == p.Type }) {
+		fail(x.Pos, "datatype mismatch: the keys of @%s are %s, %s is looked up", x.Name, strings.Join(table.Key.Names, " . "), typeName(key))
 	}
-	if !same {
-		fail(x.Pos, "datatype mismatch: the keys of @%s are %s, %s is looked up", x.Name, strings.Join(set.Key.Names, " . "), typeName(key))
-	}
-	return &setTerm{termInfo: termInfo{pos: x.Pos}, set: set}
+	return &setTerm{termInfo: termInfo{pos: x.Pos}, set: table}
 }
 
 // named finds a set of the table and notes that the rule uses it.
