@@ -68,7 +68,11 @@ func dynamicExprs(declared *set.Set, stmts []syntax.Stmt) []expr.Expr {
 	if err := declared.CheckStatements(must(expr.StatefulWords(stmts))); err != nil {
 		fail(stmts[0].Position(), "@%s: %s", declared.Name, err)
 	}
-	return must(expr.NewStatefuls(stmts))
+	out := make([]expr.Expr, len(stmts))
+	for i, s := range stmts {
+		out[i] = must(expr.NewStateful(s))
+	}
+	return out
 }
 
 // dynamicPart evaluates the key or the data of a dynamic statement.

@@ -33,19 +33,6 @@ func NewStateful(s syntax.Stmt) (Library, error) {
 	return Library{e}, nil
 }
 
-// NewStatefuls makes the expressions of statements that keep a state.
-func NewStatefuls(stmts []syntax.Stmt) ([]Expr, error) {
-	var out []Expr
-	for _, s := range stmts {
-		e, err := NewStateful(s)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, e)
-	}
-	return out, nil
-}
-
 // StatefulStmt is the inverse of NewStateful, but leaves out a burst that nft adds, and
 // uses the greatest units. Its error wraps errors.ErrUnsupported for other expressions.
 func StatefulStmt(e Expr) (syntax.Stmt, error) {

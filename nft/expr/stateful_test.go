@@ -77,7 +77,7 @@ func TestStatefulErrors(t *testing.T) {
 			t.Errorf("%q was encoded", text)
 		}
 	}
-	if _, err := NewStatefuls([]syntax.Stmt{&syntax.Counter{}, &syntax.Limit{Rate: 1, Per: "fortnight"}}); err == nil {
+	if _, err := NewStateful(&syntax.Limit{Rate: 1, Per: "fortnight"}); err == nil {
 		t.Error("a limit per fortnight was accepted")
 	}
 	if _, err := NewStateful(&syntax.Verdict{}); err == nil {
@@ -92,7 +92,7 @@ func TestStatefulErrors(t *testing.T) {
 	if _, err := StatefulStmt(Library{&google.Limit{Rate: 1, Unit: 7}}); err == nil {
 		t.Error("a limit per 7 seconds was accepted")
 	}
-	if list, err := NewStatefuls([]syntax.Stmt{&syntax.Counter{}}); err != nil || len(list) != 1 {
-		t.Errorf("counter: %v, %v", list, err)
+	if e, err := NewStateful(&syntax.Counter{}); err != nil || e.Any == nil {
+		t.Errorf("counter: %v, %v", e, err)
 	}
 }
