@@ -137,6 +137,7 @@ func descend(b []byte, path []uint16) (string, error) {
 func (c *Conn) RemoveForeign(removals ...Removal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var ops []Op
 	for _, r := range removals {
 		info, err := c.table(r.Table)
 		if err != nil {
@@ -145,9 +146,6 @@ func (c *Conn) RemoveForeign(removals ...Removal) error {
 		if info.ours {
 			return fmt.Errorf("remove from table %s: %w", r.Table, ErrOurs)
 		}
-	}
-	var ops []Op
-	for _, r := range removals {
 		ops = append(ops, r.ops()...)
 	}
 	e := &encoder{features: c.features, seq: c.seq}

@@ -9,7 +9,8 @@ import (
 
 // Op is one change of the ruleset. A batch is a list of ops, executed in order. Whatever
 // an op adds must be added after everything that it refers to, and deleted before it. Ops
-// are values: Commit rejects a pointer such as *AddTable. If an op fails with an errno,
+// are values: Commit rejects a pointer such as *AddTable. Their Chain, Rule, Set, Object,
+// Flowtable, and the Handle of a DeleteRule, must not be nil. If an op fails with an errno,
 // Commit returns a *BatchError that wraps it.
 type Op interface {
 	// table returns the table that the op changes.
