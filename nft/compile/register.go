@@ -41,12 +41,3 @@ func (s *registers) takeFor(t term) register {
 	}
 	return s.take(4, t.info().pos)
 }
-
-// release frees the registers that takeFor took last, for the same value.
-func (s *registers) release(t term) {
-	n := uint32(4)
-	if c, ok := t.(*concatTerm); ok {
-		n = c.slots()
-	}
-	s.used -= n
-}

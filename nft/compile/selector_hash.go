@@ -64,8 +64,9 @@ func (t *numberTerm) load(g *generator, dst register) {
 		}
 		g.emit(&google.Numgen{Register: dst.number(), Modulus: t.mod, Type: mode, Offset: t.offset})
 	case "jhash":
+		used := g.regs.used
 		src := g.loadNew(t.x)
-		g.regs.release(t.x)
+		g.regs.used = used
 		g.emitOwn(&expr.Hash{
 			Dest: dst.number(), Mod: t.mod, Seed: t.seed, Offset: t.offset,
 			Type: unix.NFT_HASH_JENKINS, Source: src.number(), Len: t.x.info().bytes(),
