@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -55,6 +56,40 @@ func TestDumpLiveLimit(t *testing.T) {
 				t.Errorf("limit %d: set %s has %d elements, more %t: want %d, %t", test.limit, name, len(e.Elements), e.More, test.n[i], test.more[i])
 			}
 		}
+	}
+}
+
+// TestDumpLive reads handles, and what objects and rules have counted.
+func TestDumpLive(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces)
+	c := open(t, nfttest.New(t), Config{})
+	commit(t, c, opsOf(t, `table inet weft {
+		counter web { packets 3 bytes 180; };
+		chain in { };
+	}`)...)
+	table := nft.TableID{Family: nft.FamilyInet, Name: "weft"}
+	blocked, err := set.Compile(nft.FamilyInet, &nft.Set{Name: "blocked", Type: "ipv4_addr"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counting, plain := &Handle{}, &Handle{}
+	commit(t, c, AddSet{Table: table, Set: blocked},
+		AddRule{Table: table, Chain: "in", Rule: ruleOf(t, "counter packets 7 bytes 420 quota over 1 mbytes counter", ""), Handle: counting},
+		AddRule{Table: table, Chain: "in", Rule: ruleOf(t, "accept", ""), Handle: plain})
+	live, err := c.DumpLive(table, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live.Chains["in"] == 0 || live.Sets["blocked"] == 0 || len(live.Flowtables) != 0 {
+		t.Errorf("handles of chains %v, sets %v, flowtables %v", live.Chains, live.Sets, live.Flowtables)
+	}
+	web := live.Objects[object.Ref{Kind: nft.ObjectCounter, Name: "web"}]
+	if web.Handle == 0 || web.Text != "packets 3 bytes 180" {
+		t.Errorf("counter web is %+v", web)
+	}
+	want := []string{"counter packets 7 bytes 420", "quota over 1 mbytes", "counter packets 0 bytes 0"}
+	if got := live.Rules[counting.N]; !slices.Equal(got, want) || len(live.Rules) != 1 {
+		t.Errorf("rules have counted %v, want %v for %d", live.Rules, want, counting.N)
 	}
 }
 
