@@ -63,6 +63,41 @@ func TestUnknownField(t *testing.T) {
 	}
 }
 
+// TestUnknownFieldName finds an unknown field in each kind of object of a patch.
+func TestUnknownFieldName(t *testing.T) {
+	chain, rule := &weftv1.Chain{Name: "c"}, &weftv1.Rule{}
+	set, add := &weftv1.ElementPatch{Set: "s"}, &weftv1.Element{Key: "k"}
+	vmap, element := &weftv1.Set{Name: "m"}, &weftv1.Element{Key: "k"}
+	counter, quota := &weftv1.Object{Kind: "counter", Name: "o"}, &weftv1.ObjectReference{Kind: "quota", Name: "q"}
+	flowtable := &weftv1.Flowtable{Name: "f"}
+	chain.Rules, set.Add, vmap.Elements = []*weftv1.Rule{{}, rule}, []*weftv1.Element{add}, []*weftv1.Element{element}
+	table := &weftv1.TablePatch{
+		Family: "ip", Name: "t", PutChains: []*weftv1.Chain{chain}, PutMaps: []*weftv1.Set{vmap}, Elements: []*weftv1.ElementPatch{set},
+		PutObjects: []*weftv1.Object{counter}, DeleteObjects: []*weftv1.ObjectReference{quota}, PutFlowtables: []*weftv1.Flowtable{flowtable},
+	}
+	for _, tt := range []struct {
+		in   proto.Message
+		want string
+	}{
+		{table, "table ip t"},
+		{chain, "chain ip t c"},
+		{rule, "rule ip t c #2"},
+		{set, "set ip t s"},
+		{add, "element ip t s { k }"},
+		{vmap, "map ip t m"},
+		{element, "element ip t m { k }"},
+		{counter, "counter ip t o"},
+		{quota, "quota ip t q"},
+		{flowtable, "flowtable ip t f"},
+	} {
+		tt.in.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 517, protowire.VarintType), 1))
+		if got := (&weftv1.Patch{Tables: []*weftv1.TablePatch{table}}).UnknownField(); got == nil || got.Object.Text() != tt.want {
+			t.Errorf("found %v: want %s", got, tt.want)
+		}
+		tt.in.ProtoReflect().SetUnknown(nil)
+	}
+}
+
 func TestObjectNameText(t *testing.T) {
 	for _, text := range []string{
 		"", "table ip weft", "chain ip weft input", "rule ip weft input handle 7", "rule inet weft input #3",
