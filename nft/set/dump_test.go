@@ -26,7 +26,7 @@ func TestDump(t *testing.T) {
 	if e.Expires() != 500*time.Millisecond {
 		t.Errorf("Expires = %s", e.Expires())
 	}
-	// Before the interval and behind it there is an end, with the flag 1.
+	// An end, with the flag 1, comes before the interval and after it.
 	got := s.DumpElements("t", []Element{e})
 	if comment := `0 [end]  userdata = { \x00\x02x\x00 }`; !strings.Contains(got, comment) || strings.Count(got, " : 1 [end]") != 2 {
 		t.Errorf("DumpElements = %q, want two ends, and %s", got, comment)
