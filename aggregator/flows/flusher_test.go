@@ -12,7 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // stuckFlows blocks in Flush until it is released.
@@ -142,4 +144,50 @@ func TestFlusherAsksAgainAfterAnError(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("no comparison of all flows was asked for")
 	}
+}
+
+// TestFlusherDrains ends the context of a Flusher that has work: it is done before Run
+// returns, and its event is published.
+func TestFlusherDrains(t *testing.T) {
+	flows := &scriptedFlows{}
+	f, published := testFlusher(flows, nil)
+	f.cfg.Drain = 10 * time.Second
+	f.After(lost(1), commitEvent())
+	f.Reconcile(leads(2))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	f.Run(ctx)
+	flows.want(t, "after Run", "1")
+	if n := published.n.Load(); n != 1 {
+		t.Errorf("%d events are published, want 1", n)
+	}
+}
+
+// TestNoConntrack has nothing that removes flows: events are published at once.
+func TestNoConntrack(t *testing.T) {
+	f, published := testFlusher(nil, nil)
+	f.Before(lost(1))
+	f.After(lost(1), commitEvent())
+	f.Reconcile(leads(1))
+	f.Resume(lost(1), nil)
+	if n := published.n.Load(); n != 1 || len(f.nudge) > 0 {
+		t.Errorf("%d events are published and %d passes due, want 1 and none", n, len(f.nudge))
+	}
+}
+
+// plainKernel cannot read one map alone.
+type plainKernel struct{}
+
+func (plainKernel) Commit([]kernel.Op) (kernel.Stats, error) {
+	return kernel.Stats{}, errors.New("no")
+}
+
+// TestPurgerWithoutDumper has a kernel that cannot read one map alone.
+func TestPurgerWithoutDumper(t *testing.T) {
+	p := NewPurger(PurgerConfig{Kernel: plainKernel{}})
+	p.Add([]desired.Purge{{}}, true)
+	if p.Busy() || p.Due() != nil {
+		t.Error("there is something to purge")
+	}
+	p.Drain(time.Second)
 }
