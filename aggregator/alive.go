@@ -17,7 +17,7 @@ type Alive func() bool
 type aliveKey struct{}
 
 // WithAlive returns a copy of ctx that carries alive. An update of Apply, Delete or a
-// Session (see [Session.While]) is dropped with ErrGone if ctx has ended or alive is
+// Session (see [Session.DropAfter]) is dropped with ErrGone if ctx has ended or alive is
 // false when the writer applies the update.
 func WithAlive(ctx context.Context, alive Alive) context.Context {
 	return context.WithValue(ctx, aliveKey{}, alive)
@@ -30,10 +30,10 @@ func aliveIn(ctx context.Context) Alive {
 	return func() bool { return ctx.Err() == nil && (alive == nil || alive()) }
 }
 
-// While makes the writer drop updates of the session, with ErrGone, that it has not
+// DropAfter makes the writer drop updates of the session, with ErrGone, that it has not
 // applied when ctx ends. Without it no update is dropped. Call it before the first
 // Push.
-func (s *Session) While(ctx context.Context) { s.alive, s.done = aliveIn(ctx), ctx.Done() }
+func (s *Session) DropAfter(ctx context.Context) { s.alive, s.done = aliveIn(ctx), ctx.Done() }
 
 // gone reports whether an update has lost its sender.
 func (s *submission) gone() bool { return s.alive != nil && !s.alive() }

@@ -101,7 +101,7 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	m.sessions = gauge("weft_sessions", "Open Publish streams.")
 	m.revision = gauge("weft_revision", "Revision of the last commit.")
 	m.stateErrors = vec("weft_state_errors_total", "Failed attempts to read or write a part of the state directory.", "file",
-		string(statedir.KindRecord), string(statedir.KindFragment), string(statedir.KindFlows))
+		string(statedir.KindRecord), string(statedir.KindDurable), string(statedir.KindFlows))
 	m.unrepaired = gauge("weft_unrepaired_tables", "Tables that differ from the committed state because the kernel refuses to repair them.")
 	m.work = vec("weft_aggregator_work_total", "Work of the writer: elements (keys), rules, chains and sets (objects) examined, dumps of the whole kernel state, records written.", "kind", workKeys, workRules, workObjects, workDumps, workRecords)
 	register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weft_pending_updates", Help: "Updates that wait for a commit."},

@@ -128,7 +128,7 @@ func TestLeaveAfterADroppedWithdrawal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.While(ctx)
+	s.DropAfter(ctx)
 	push := func(req *weftv1.PublishRequest) <-chan aggregator.Result {
 		t.Helper()
 		c, err := s.Push(req)

@@ -50,7 +50,7 @@ func (w *writer) tryRepair(last bool) error {
 	w.state.Accept()
 	w.drift = ""
 	w.purger.Add(w.state.Unpurged(dump), true)
-	w.leaveOut(refused)
+	w.postponeRepair(refused)
 	left := 0
 	for _, op := range plan.Ops {
 		if refused[kernel.TableOf(op)] != nil {
@@ -131,9 +131,9 @@ func ofTable(ops []kernel.Op, id nft.TableID) []kernel.Op {
 	return slices.DeleteFunc(slices.Clone(ops), func(op kernel.Op) bool { return kernel.TableOf(op) != id })
 }
 
-// leaveOut schedules another repair of tables that were left out, and reports
-// those that were not left out before.
-func (w *writer) leaveOut(refused map[nft.TableID]error) {
+// postponeRepair schedules another repair of the tables that the kernel refuses, and reports
+// those that it did not refuse before.
+func (w *writer) postponeRepair(refused map[nft.TableID]error) {
 	fresh := false
 	for id, err := range refused {
 		if w.unrepaired[id] == nil || w.unrepaired[id].Error() != err.Error() {

@@ -31,7 +31,7 @@ type Session struct {
 	// since and pending are for the roster.
 	since   time.Time
 	pending atomic.Int32
-	// alive and done are set by While.
+	// alive and done are set by DropAfter.
 	alive Alive
 	done  <-chan struct{}
 

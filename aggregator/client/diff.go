@@ -105,7 +105,7 @@ func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
 }
 
 // compare compares two lists whose objects have names. It returns the objects that are new
-// or different, and the names of those that are gone. It reports false if a name occurs
+// or different, and the names of all that are gone. It reports false if a name occurs
 // twice in a list.
 func compare[T any, K comparable](from, to []T, name func(T) K, same func(a, b T) bool) (put []T, gone []K, ok bool) {
 	position, seen := make(map[K]int, len(from)), make([]bool, len(from))

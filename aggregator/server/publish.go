@@ -33,7 +33,7 @@ func (s *service) Publish(stream publishStream) error {
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	session.While(ctx)
+	session.DropAfter(ctx)
 	f := newInFlight(c.publisher, s.partial)
 	acks := make(chan ack, maxInFlight)
 	admitted, sent := make(chan error, 1), make(chan error, 1)

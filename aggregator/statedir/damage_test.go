@@ -65,7 +65,7 @@ func TestDatabaseTellsEveryDamage(t *testing.T) {
 				t.Fatalf("bit %d of %d bytes: fragment %s is read as %v", bit, len(damaged), f.Key, f.Content)
 			}
 		}
-		if len(c.Fragments) < 2 && w.failed[KindFragment] == 0 || !c.Trusted && w.failed[KindRecord] == 0 {
+		if len(c.Fragments) < 2 && w.failed[KindDurable] == 0 || !c.Trusted && w.failed[KindRecord] == 0 {
 			t.Fatalf("bit %d of %d bytes: %d fragments, trusted %v, and reported is %v", bit, len(damaged), len(c.Fragments), c.Trusted, w.failed)
 		}
 		// What is left goes on.
@@ -96,7 +96,7 @@ func TestDamagedFragmentIsLostAlone(t *testing.T) {
 	must(t, err)
 	defer func() { _ = w.Close() }()
 	wantFragments(t, c, fragment("f", 40))
-	if !c.Trusted || w.failed[KindFragment] != 1 || w.failed[KindRecord] != 0 {
+	if !c.Trusted || w.failed[KindDurable] != 1 || w.failed[KindRecord] != 0 {
 		t.Errorf("trusted %v, failures %v", c.Trusted, w.failed)
 	}
 	if log := w.log.String(); !strings.Contains(log, "fragment p/g") || !strings.Contains(log, path+damagedSuffix) {
@@ -126,7 +126,7 @@ func TestNoDatabase(t *testing.T) {
 			w := watch(dir)
 			c, err := w.Load()
 			must(t, err)
-			if c.Trusted || w.failed[KindRecord] != 1 || w.failed[KindFragment] != 1 || !strings.Contains(w.log.String(), path+damagedSuffix) {
+			if c.Trusted || w.failed[KindRecord] != 1 || w.failed[KindDurable] != 1 || !strings.Contains(w.log.String(), path+damagedSuffix) {
 				t.Errorf("contents %+v, failures %v, log %s", c, w.failed, w.log.String())
 			}
 			if _, err := os.Lstat(path + damagedSuffix); err != nil {
@@ -202,7 +202,7 @@ func TestConvertMovesDamagedFiles(t *testing.T) {
 	c, err := w.Load()
 	must(t, err)
 	wantFragments(t, c, fragment("f", 3))
-	if !c.Trusted || w.failed[KindFragment] != 1 || w.failed[KindFlows] != 1 || !strings.Contains(w.log.String(), bad+damagedSuffix) {
+	if !c.Trusted || w.failed[KindDurable] != 1 || w.failed[KindFlows] != 1 || !strings.Contains(w.log.String(), bad+damagedSuffix) {
 		t.Errorf("trusted %v, failures %v, log %s", c.Trusted, w.failed, w.log.String())
 	}
 	must(t, w.Close())

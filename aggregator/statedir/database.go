@@ -159,7 +159,7 @@ func readDatabase(path string) (c *Contents, damaged []damage, err error) {
 		})
 		if lost := checkMeta(path, int64(db.Info().PageSize)); lost != nil && err == nil {
 			c.distrust()
-			damaged = append(damaged, damage{KindRecord, lost}, damage{KindFragment, lost})
+			damaged = append(damaged, damage{KindRecord, lost}, damage{KindDurable, lost})
 		}
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrVersion) || errors.Is(err, ErrInUse) {
@@ -167,7 +167,7 @@ func readDatabase(path string) (c *Contents, damaged []damage, err error) {
 	}
 	// Nothing of it can be used.
 	err = fmt.Errorf("read database %s: %w", filepath.Base(path), err)
-	return &Contents{}, []damage{{KindRecord, err}, {KindFragment, err}}, nil
+	return &Contents{}, []damage{{KindRecord, err}, {KindDurable, err}}, nil
 }
 
 const (

@@ -217,14 +217,14 @@ func (w *fragmentWriter) patchTable(t *weftv1.TablePatch) {
 // readFragments reads the durable fragments, each as a part of its own.
 func (c *Contents) readFragments(tx *bolt.Tx, part func(Kind, func() error)) {
 	var sum uint64
-	part(KindFragment, func() error {
+	part(KindDurable, func() error {
 		b := tx.Bucket(fragmentsBucket)
 		if b == nil {
 			return errDamaged
 		}
 		cursor := b.Cursor()
 		for id, _ := cursor.First(); id != nil; id, _ = cursor.Next() {
-			part(KindFragment, func() error {
+			part(KindDurable, func() error {
 				sum += storedSum(b.Bucket(id))
 				f, err := readFragment(b.Bucket(id), id)
 				if err != nil {
@@ -236,7 +236,7 @@ func (c *Contents) readFragments(tx *bolt.Tx, part func(Kind, func() error)) {
 		}
 		return nil
 	})
-	part(KindFragment, func() error {
+	part(KindDurable, func() error {
 		total, err := getState(tx, fragmentsKey)
 		if err == nil && len(total) == 8 && binary.BigEndian.Uint64(total) != sum {
 			err = fmt.Errorf("%w: fragments are missing", errDamaged)

@@ -134,7 +134,7 @@ func (c *Contents) legacyFiles(dir string) []legacyFile {
 	paths, _ := fs.Glob(os.DirFS(dir), legacyDurable+"/*/*"+legacyExt)
 	for _, path := range paths {
 		key := desired.Key{Publisher: filepath.Base(filepath.Dir(path)), Name: strings.TrimSuffix(filepath.Base(path), legacyExt)}
-		files = append(files, legacyFile{filepath.Join(dir, path), KindFragment, fragmentSeal, func(b []byte) error {
+		files = append(files, legacyFile{filepath.Join(dir, path), KindDurable, fragmentSeal, func(b []byte) error {
 			f := Fragment{Key: key, Content: &weftv1.Fragment{}}
 			err := f.decode(b)
 			if err == nil {

@@ -131,7 +131,7 @@ func (d *Dir) storeAll() {
 	}
 	d.failing.Store(&err)
 	for _, key := range keys {
-		d.failed(KindFragment)
+		d.failed(KindDurable)
 		d.log.Error("durable fragment is not stored", "fragment", key.String(), "error", err, "retry", d.retry)
 		batch[key].answer(err)
 	}

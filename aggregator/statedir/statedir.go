@@ -22,9 +22,9 @@ type Kind string
 
 // The kinds of data.
 const (
-	KindRecord   Kind = "record"
-	KindFragment Kind = "durable"
-	KindFlows    Kind = "flows"
+	KindRecord  Kind = "record"
+	KindDurable Kind = "durable"
+	KindFlows   Kind = "flows"
 )
 
 // Config describes a Dir.
@@ -190,7 +190,7 @@ func (d *Dir) lost(kind Kind, err error) {
 	switch kind {
 	case KindRecord:
 		d.log.Error("record is lost: elements without an owner stay until their publishers return", "error", err)
-	case KindFragment:
+	case KindDurable:
 		d.log.Error("durable fragment is lost", "error", err)
 	default:
 		d.log.Error("data of the state directory is lost", "kind", kind, "error", err)

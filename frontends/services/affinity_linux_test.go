@@ -55,7 +55,7 @@ func TestAffinity(t *testing.T) {
 	c := newCluster(t)
 	all := newService(1, "1", "2", "3")
 	c.start(t, []*model.Service{withAffinity(all, time.Hour), withAffinity(withPolicies(newService(4, "1", "2*", "3*"), false, true), time.Hour)})
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		clients := c.clients(t, f, 20)
 		for _, network := range []string{"tcp", "udp"} {
 			t.Run(fmt.Sprintf("%s %s", f, network), func(t *testing.T) {

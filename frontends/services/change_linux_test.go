@@ -48,7 +48,7 @@ func keep(t *testing.T, ns *nfttest.NS, network, to string) func() (string, erro
 func TestServiceChanges(t *testing.T) {
 	c := newCluster(t)
 	_, p := c.start(t, []*model.Service{newService(1, "2"), newService(3, "3")})
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		t.Run(f.String(), func(t *testing.T) {
 			held := map[string]func() (string, error){}
 			for _, to := range []string{"cluster 1", "lb 1", "nodeport 1"} {
@@ -71,7 +71,7 @@ func TestServiceChanges(t *testing.T) {
 			// Another ClusterIP, in one commit.
 			moved := newService(1, "2")
 			for i := range moved.Ports {
-				for g := range model.Families {
+				for g := range model.NumFamilies {
 					moved.ClusterIPs[g] = clusterIP(g, 50)
 					moved.Ports[i].ClusterIPs[g] = clusterIP(g, 50)
 				}
@@ -117,7 +117,7 @@ func TestNoGap(t *testing.T) {
 	for i := range 150 {
 		moved := newService(50, "2")
 		for j := range moved.Ports {
-			for g := range model.Families {
+			for g := range model.NumFamilies {
 				moved.ClusterIPs[g] = clusterIP(g, 50+i%2)
 				moved.Ports[j].ClusterIPs[g] = clusterIP(g, 50+i%2)
 			}
@@ -143,14 +143,14 @@ func TestPolicyKeepsFlows(t *testing.T) {
 	c := newCluster(t)
 	_, p := c.start(t, []*model.Service{newService(1, "3")})
 	held := make(map[string]func() (string, error))
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		for _, to := range []string{"cluster 1", "lb 1", "external 1", "nodeport 1"} {
 			held[place(f, to)] = keep(t, c.ext, "udp", place(f, to))
 		}
 	}
 	draining := newService(1, "2*")
 	for i := range draining.Ports {
-		for f := range model.Families {
+		for f := range model.NumFamilies {
 			draining.Ports[i].Backends[f].Draining = backendsOf(f, "3")
 		}
 	}

@@ -67,7 +67,7 @@ func newCluster(t *testing.T) *cluster {
 		ns := newNS(t)
 		c.pods[i] = ns
 		var gw, own []netip.Prefix
-		for f := range model.Families {
+		for f := range model.NumFamilies {
 			own = append(own, prefix(podAddr(f, i)))
 			gw = append(gw, prefix(podAddr(f, i).Prev()))
 		}

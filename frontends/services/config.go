@@ -43,7 +43,7 @@ type Config struct {
 	Detect render.Detect
 	// NodeAddresses override those of the Node object if they are valid (kube-proxy's
 	// bindAddress).
-	NodeAddresses [model.Families]netip.Addr
+	NodeAddresses [model.NumFamilies]netip.Addr
 	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs
 	// off).
 	IgnoreExternalIPs bool
@@ -99,8 +99,8 @@ func (c *Config) validate() error {
 
 // families returns the IP families of the network namespace: IPv6 may be compiled out or
 // disabled (rule 100). proc is the mount point of procfs.
-func families(proc string) [model.Families]bool {
-	out := [model.Families]bool{model.IPv4: true, model.IPv6: true}
+func families(proc string) [model.NumFamilies]bool {
+	out := [model.NumFamilies]bool{model.IPv4: true, model.IPv6: true}
 	if _, err := os.Stat(proc + "/net/if_inet6"); err != nil {
 		out[model.IPv6] = false
 	}
@@ -111,12 +111,12 @@ func families(proc string) [model.Families]bool {
 }
 
 // warn logs the effects of the configuration that may surprise.
-func (c *Config) warn(have [model.Families]bool) {
+func (c *Config) warn(have [model.NumFamilies]bool) {
 	if !have[model.IPv6] {
 		c.Logger.Info("this node does not have IPv6: only IPv4 works")
 	}
 	c.warnDetect()
-	var listed [model.Families]int
+	var listed [model.NumFamilies]int
 	for _, p := range c.NodePortAddresses {
 		if p.Addr().IsLoopback() {
 			c.Logger.Warn("loopback addresses do not accept NodePorts: ignoring them", "prefix", p)

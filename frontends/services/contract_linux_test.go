@@ -119,7 +119,7 @@ func sctpService(i int, pods ...string) *model.Service {
 func TestSCTP(t *testing.T) {
 	c := newCluster(t)
 	c.start(t, []*model.Service{sctpService(1, "2*"), withPolicies(sctpService(4, "2*"), false, true), withAffinity(sctpService(6, "2*"), time.Hour)})
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		for _, i := range []int{1, 4, 6} {
 			for n, kind := range []string{"cluster", "external", "lb", "nodeport"} {
 				to := netip.MustParseAddrPort(place(f, fmt.Sprintf("%s %d", kind, i)))

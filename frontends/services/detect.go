@@ -9,7 +9,7 @@ import (
 
 // check rejects a configuration for only an IP family that the node does not have,
 // because it would have no effect (rule 100).
-func (c *Config) check(have [model.Families]bool) error {
+func (c *Config) check(have [model.NumFamilies]bool) error {
 	for f, a := range c.NodeAddresses {
 		if a.IsValid() && !have[f] && !c.NodeAddresses[1-f].IsValid() {
 			return fmt.Errorf("the node's address is %s, but this node does not have %s", a, model.Family(f))
@@ -47,7 +47,7 @@ func (c *Config) warnDetect() {
 }
 
 // warnNode logs what the Node object lacks, and what this node cannot use of it.
-func (c *Config) warnNode(n *model.Node, have [model.Families]bool) {
+func (c *Config) warnNode(n *model.Node, have [model.NumFamilies]bool) {
 	if n == nil || !n.Known {
 		return
 	}

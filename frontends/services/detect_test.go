@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	onlyIPv4     = [model.Families]bool{true, false}
-	bothFamilies = [model.Families]bool{true, true}
+	onlyIPv4     = [model.NumFamilies]bool{true, false}
+	bothFamilies = [model.NumFamilies]bool{true, true}
 )
 
 // TestFamilyIsMissing: a configuration for a family that the node does not have is
@@ -33,8 +33,8 @@ func TestFamilyIsMissing(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"the node's address": {Config{NodeAddresses: [model.Families]netip.Addr{{}, six}}, "2001:db8::1, but this node does not have IPv6"},
-		"both addresses":     {Config{NodeAddresses: [model.Families]netip.Addr{four, six}}, ""},
+		"the node's address": {Config{NodeAddresses: [model.NumFamilies]netip.Addr{{}, six}}, "2001:db8::1, but this node does not have IPv6"},
+		"both addresses":     {Config{NodeAddresses: [model.NumFamilies]netip.Addr{four, six}}, ""},
 		"pods":               {Config{Detect: cidr("fd00::/48")}, "[fd00::/48], but this node does not have"},
 		"pods of both":       {Config{Detect: cidr("fd00::/48", "10.0.0.0/8")}, ""},
 		"nothing":            {Config{}, ""},
@@ -65,7 +65,7 @@ func TestUnknownPods(t *testing.T) {
 		"none yet":    {render.Detect{Mode: render.DetectNode}, &model.Node{Known: true, Name: "n"}, "level=WARN msg=\"the node has no podCIDRs yet"},
 		"an instance": {render.Detect{Mode: render.DetectInterface, Interface: "cni0"}, nil, "flows from this node itself are not flows from pods"},
 		"IPv6 alone": {render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
-			&model.Node{Known: true, Addresses: [model.Families]netip.Addr{{}, netip.MustParseAddr("fd00::1")}}, "level=ERROR msg=\"the node's only address is of IPv6"},
+			&model.Node{Known: true, Addresses: [model.NumFamilies]netip.Addr{{}, netip.MustParseAddr("fd00::1")}}, "level=ERROR msg=\"the node's only address is of IPv6"},
 	} {
 		var log bytes.Buffer
 		cfg := Config{Detect: tt.detect, Logger: slog.New(slog.NewTextHandler(&log, nil))}

@@ -31,7 +31,7 @@ type Frontend struct {
 	// synced is closed when the source has delivered everything that exists.
 	synced chan struct{}
 	// have are the IP families of the node.
-	have [model.Families]bool
+	have [model.NumFamilies]bool
 
 	mu          sync.Mutex
 	quarantined []string

@@ -139,7 +139,7 @@ func TestBrokenSource(t *testing.T) {
 }
 
 func TestFamilies(t *testing.T) {
-	if got := families(t.TempDir()); got != [model.Families]bool{true, false} {
+	if got := families(t.TempDir()); got != [model.NumFamilies]bool{true, false} {
 		t.Errorf("without if_inet6: %v", got)
 	}
 }

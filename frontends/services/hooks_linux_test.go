@@ -32,7 +32,7 @@ func TestHooksOnDemand(t *testing.T) {
 	// Before it exists, and after, the world answers at the address of the Service.
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		wg.Go(func() {
 			for asked := 0; ; asked++ {
 				select {
@@ -52,7 +52,7 @@ func TestHooksOnDemand(t *testing.T) {
 		p.put(t, limited())
 		want("firewall-prerouting", true)
 		want("firewall-output", true)
-		for f := range model.Families {
+		for f := range model.NumFamilies {
 			c.send(t, flow{"pod1", "lb 2", "pod3"}, f, "tcp")
 			c.send(t, flow{"pod2", "lb 2", "dropped"}, f, "udp")
 			c.send(t, flow{"node", "lb 2", "dropped"}, f, "tcp")
@@ -68,7 +68,7 @@ func TestHooksOnDemand(t *testing.T) {
 
 	p.put(t, newService(3))
 	want("filter-input", true)
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		t.Run(fmt.Sprintf("%s without endpoints", f), func(t *testing.T) { c.send(t, flow{"ext", "nodeport 3", "rejected"}, f, "tcp") })
 	}
 	p.put(t, newService(3, "2"))

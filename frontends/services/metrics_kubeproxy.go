@@ -49,7 +49,7 @@ type proxyMetrics struct {
 	all []prometheus.Collector
 	// families are the values of the label ip_family, empty for a family that the node
 	// does not have.
-	families        [model.Families]string
+	families        [model.NumFamilies]string
 	sync            *prometheus.HistogramVec
 	full            *prometheus.HistogramVec
 	partial         *prometheus.HistogramVec
@@ -74,7 +74,7 @@ func programmingBuckets() []float64 {
 
 // newProxyMetrics returns the metrics of a node with these families. b has the events that
 // wait.
-func newProxyMetrics(b *publish.Backlog, have [model.Families]bool, ignoreExternalIPs bool) *proxyMetrics {
+func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExternalIPs bool) *proxyMetrics {
 	const family = "ip_family"
 	var all []prometheus.Collector
 	duration := func(name, help string, buckets []float64) *prometheus.HistogramVec {

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-var both = [model.Families]bool{true, true}
+var both = [model.NumFamilies]bool{true, true}
 
 // TestKubeProxyMetrics follows the metrics with kube-proxy's names through commits
 // and failures.
@@ -157,9 +157,9 @@ func TestProgrammingLatency(t *testing.T) {
 //
 // Behaviour: 162.
 func TestNoLocalEndpoints(t *testing.T) {
-	vip := [model.Families]netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::1")}
+	vip := [model.NumFamilies]netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::1")}
 	service := func(internalLocal, externalLocal bool, v4, v6 model.Backends) *model.Service {
-		p := model.Port{Backends: [model.Families]model.Backends{v4, v6}}
+		p := model.Port{Backends: [model.NumFamilies]model.Backends{v4, v6}}
 		return &model.Service{ClusterIPs: vip, InternalLocal: internalLocal, ExternalLocal: externalLocal, Ports: []model.Port{p, p}}
 	}
 	l := newNoLocalEndpoints()
@@ -185,7 +185,7 @@ func TestNoLocalEndpoints(t *testing.T) {
 		t.Errorf("left over: %v", l.of)
 	}
 	reg := prometheus.NewPedanticRegistry()
-	m := newProxyMetrics(publish.NewBacklog(nil), [model.Families]bool{model.IPv4: true}, true)
+	m := newProxyMetrics(publish.NewBacklog(nil), [model.NumFamilies]bool{model.IPv4: true}, true)
 	reg.MustRegister(m.noLocalTotal)
 	m.noLocal(&missing{internal: {2, 7}, external: {3, 7}})
 	want := `

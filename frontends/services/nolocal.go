@@ -12,7 +12,7 @@ const (
 
 // missing is the number of ports with the policy Local that have endpoints on other nodes
 // but none on this one, by policy and family.
-type missing [policyCount][model.Families]int
+type missing [policyCount][model.NumFamilies]int
 
 // missingOf counts the ports of one Service. As for kube-proxy, a family counts if the
 // Service has a ClusterIP in it.

@@ -49,7 +49,7 @@ func TestPackets(t *testing.T) {
 	frontend, _ := s.frontend(t, src)
 	await(t, "the first commit", func() bool { return frontend.Status().Published })
 	c.node.ListRuleset(t)
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		nodePort := func(n int) string { return netip.AddrPortFrom(nodeAddr[f], uint16(n)).String() }
 		vip := func(i, n int) string { return netip.AddrPortFrom(clusterIP(f, i), uint16(n)).String() }
 		masq := func(pod string) netip.Addr { return podAddr(f, int(pod[3]-'0')).Prev() }
@@ -163,7 +163,7 @@ func TestNodePortAddresses(t *testing.T) {
 			frontend, stop := s.frontend(t, newScript(threeServices(tt.node...)...), tt.prefixes...)
 			defer stop()
 			await(t, "the first commit", func() bool { return frontend.Status().Published })
-			for f := range model.Families {
+			for f := range model.NumFamilies {
 				for i, a := range []netip.Addr{nodeAddr[f], second[f]} {
 					_, _, err := ask(c.ext, "tcp", netip.AddrPortFrom(a, 30080).String())
 					if (err == nil) != tt.want[f][i] {

@@ -155,12 +155,12 @@ func backendsOf(f model.Family, pods ...string) model.Endpoints {
 // an external address, one of a load balancer and a NodePort, and these pods.
 func newService(i int, pods ...string) *model.Service {
 	s := &model.Service{Name: model.Key{Namespace: "default", Name: fmt.Sprintf("s%d", i)}}
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		s.ClusterIPs[f] = clusterIP(f, i)
 	}
 	for _, proto := range []model.Protocol{model.TCP, model.UDP} {
 		p := model.Port{Name: proto.String(), Protocol: proto, Number: 80, NodePort: nodePortOf(i), ClusterIPs: s.ClusterIPs}
-		for f := range model.Families {
+		for f := range model.NumFamilies {
 			p.External[f] = []model.External{{Addr: externalIP(f, i)}, {Addr: balancerIP(f, i), LoadBalancer: true}}
 			p.Backends[f].Cluster = backendsOf(f, pods...)
 		}
@@ -179,7 +179,7 @@ func edit(s *model.Service, change func(*model.Service)) *model.Service {
 func withPolicies(s *model.Service, internal, external bool) *model.Service {
 	s.InternalLocal, s.ExternalLocal = internal, external
 	for i := range s.Ports {
-		for f := range model.Families {
+		for f := range model.NumFamilies {
 			b := &s.Ports[i].Backends[f]
 			b.Local = model.MakeEndpoints(slices.DeleteFunc(slices.Collect(b.Cluster.All()), func(e model.Endpoint) bool { return !e.Local })...)
 		}
@@ -189,7 +189,7 @@ func withPolicies(s *model.Service, internal, external bool) *model.Service {
 
 // allow limits who may reach the addresses of load balancers.
 func allow(s *model.Service, sources ...netip.Addr) *model.Service {
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		s.SourceRanges[f] = []netip.Prefix{}
 	}
 	for _, a := range sources {

@@ -75,7 +75,7 @@ func (c *cluster) check(t *testing.T, flows []flow) {
 	defer wg.Wait()
 	room := make(chan struct{}, 8)
 	for _, tt := range flows {
-		for f := range model.Families {
+		for f := range model.NumFamilies {
 			for _, network := range []string{"tcp", "udp"} {
 				room <- struct{}{}
 				wg.Go(func() {
@@ -188,7 +188,7 @@ func TestFlows(t *testing.T) {
 	}
 	host := edit(newService(15), func(s *model.Service) {
 		for i := range s.Ports {
-			for f := range model.Families {
+			for f := range model.NumFamilies {
 				s.Ports[i].Backends[f].Cluster = model.MakeEndpoints(model.Endpoint{Addr: netip.AddrPortFrom(nodeAddr[f], 8080), Local: true})
 			}
 		}

@@ -46,9 +46,9 @@ type Kind[O Object, V any] struct {
 	Set func(name types.NamespacedName, value V)
 	// Delete receives the name of an object that no longer exists. Required.
 	Delete func(name types.NamespacedName)
-	// Complete sets the defaults of the API server in an object from a manifest. It
+	// Default sets the defaults of the API server in an object from a manifest. It
 	// returns the name of a required field that is not set, or an empty string.
-	Complete func(O) (missing string)
+	Default func(O) (missing string)
 	// Owner returns the object without which this one has no effect, which need not be
 	// an owner reference. A directory of manifests warns if no file has it.
 	Owner func(O) Owner
@@ -124,7 +124,7 @@ func (k Kind[O, V]) compile() (*kind, error) {
 		name, v := nameOf(o), k.Decode(o.(O)) //nolint:forcetypeassert // kind.accepts is asked before
 		return func() { k.Set(name, v) }
 	}
-	out.fieldsOf, out.complete, out.owner = untyped(k.Fields), untyped(k.Complete), untyped(k.Owner)
+	out.fieldsOf, out.complete, out.owner = untyped(k.Fields), untyped(k.Default), untyped(k.Owner)
 	known := out.fieldSet(k.Object)
 	for _, r := range out.fields.Requirements() {
 		if !known.Has(r.Field) {

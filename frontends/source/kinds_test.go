@@ -36,7 +36,7 @@ func (r *recorder) subscription() Subscription {
 		return strings.Join(c.Spec.CIDRs, ",")
 	})
 	cidr.Presence = Optional
-	cidr.Complete = func(c *networkingv1.ServiceCIDR) string {
+	cidr.Default = func(c *networkingv1.ServiceCIDR) string {
 		if len(c.Spec.CIDRs) == 0 {
 			return "spec.cidrs"
 		}
@@ -66,7 +66,7 @@ func serviceKind(r *recorder) Kind[*corev1.Service, string] {
 	k := kindOf(r, corev1.SchemeGroupVersion, "services", &corev1.Service{}, func(s *corev1.Service) string { return s.Spec.ClusterIP })
 	k.Namespaced, k.LabelSelector, k.FieldSelector = true, "!other", "spec.clusterIP!="+corev1.ClusterIPNone
 	k.Fields = func(s *corev1.Service) fields.Set { return fields.Set{"spec.clusterIP": s.Spec.ClusterIP} }
-	k.Complete = func(s *corev1.Service) string {
+	k.Default = func(s *corev1.Service) string {
 		if len(s.Spec.Ports) == 0 {
 			return "spec.ports"
 		}
@@ -89,7 +89,7 @@ func sliceKind(r *recorder) Kind[*discoveryv1.EndpointSlice, string] {
 		return strings.Join(addrs, ",")
 	})
 	k.Namespaced, k.LabelSelector = true, "!"+corev1.IsHeadlessService
-	k.Complete = func(s *discoveryv1.EndpointSlice) string {
+	k.Default = func(s *discoveryv1.EndpointSlice) string {
 		if s.AddressType == "" {
 			return "addressType"
 		}

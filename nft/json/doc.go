@@ -4,7 +4,7 @@
 // A document goes in; tables, or the errors of all its objects, come out. Rules and
 // expressions are rewritten in nft's own syntax and then parsed by package syntax, so
 // that JSON always means what the text means. [Parse] reads JSON only; [ParseFile] and
-// [ParsePlaces] read files in either form. The package does not write JSON and does
+// [ParsePositions] read files in either form. The package does not write JSON and does
 // not accept commands other than add.
 //
 // Read parse.go first, then reader.go (tables, chains and rules), set.go and

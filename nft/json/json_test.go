@@ -163,17 +163,17 @@ func TestEitherForm(t *testing.T) {
 		if err != nil || len(tables) != 1 || tables[0].Chains[0].Rules[0].Text != "notrack" {
 			t.Errorf("%s: %+v, %v", text, tables, err)
 		}
-		again, places, err := ParsePlaces("f", text)
+		again, places, err := ParsePositions("f", text)
 		if err != nil || places == nil || !reflect.DeepEqual(again, tables) {
 			t.Errorf("%s with places: %+v, %v", text, again, err)
 		}
 	}
-	// With an error, ParsePlaces returns what it understood.
-	tables, places, err := ParsePlaces("f", document(`{"frobnicate": null}`))
+	// With an error, ParsePositions returns what it understood.
+	tables, places, err := ParsePositions("f", document(`{"frobnicate": null}`))
 	if err == nil || len(tables) != 1 || places == nil {
 		t.Errorf("an unknown statement: %+v, %v", tables, err)
 	}
-	if e := places.Error(ruleset.PlaceID{Kind: "chain", Name: "c"}, "x"); e.Pos.IsValid() {
+	if e := places.Error(ruleset.DeclarationID{Kind: "chain", Name: "c"}, "x"); e.Pos.IsValid() {
 		t.Errorf("a place in JSON is known: %v", e)
 	}
 }

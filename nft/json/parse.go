@@ -28,14 +28,14 @@ func ParseFile(name, text string) ([]nft.Table, error) {
 	return ruleset.Parse(name, text)
 }
 
-// ParsePlaces is ParseFile for a checker: with an error it also returns the tables as
+// ParsePositions is ParseFile for a checker: with an error it also returns the tables as
 // far as they were understood. The places of JSON are unknown.
-func ParsePlaces(name, text string) ([]nft.Table, *ruleset.Places, error) {
+func ParsePositions(name, text string) ([]nft.Table, *ruleset.Positions, error) {
 	if !Is(text) {
-		return ruleset.ParsePlaces(name, text)
+		return ruleset.ParsePositions(name, text)
 	}
 	tables, err := parse(name, text)
-	return tables, &ruleset.Places{}, err
+	return tables, &ruleset.Positions{}, err
 }
 
 // Parse parses a JSON document. It adds the flag dynamic to sets that rules change, because

@@ -89,7 +89,7 @@ func (c *corpus) sameAsTold(t *testing.T) []compiled {
 // ones. Not all do, because nft omits what it considers implied.
 func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object string) (same int) {
 	t.Helper()
-	tables, _, parseErr := nftjson.ParsePlaces("list", text)
+	tables, _, parseErr := nftjson.ParsePositions("list", text)
 	if len(tables) != 1 {
 		t.Fatalf("%s: %d tables in nft's list", c.name, len(tables))
 	}
@@ -134,7 +134,7 @@ func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object strin
 func (c *corpus) rulesFromJSON(t *testing.T, object string) map[string]nft.Rule {
 	t.Helper()
 	// The comparison reports rules that do not parse as missing.
-	tables, _, err := nftjson.ParsePlaces("list", object)
+	tables, _, err := nftjson.ParsePositions("list", object)
 	if len(tables) != 1 {
 		t.Fatalf("%d tables in nft's JSON: %v", len(tables), err)
 	}

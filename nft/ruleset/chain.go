@@ -22,7 +22,7 @@ func (p *parser) chain(t *table) {
 	if p.Failed {
 		return
 	}
-	p.places.enter(&t.table, "chain", name, at.Offset)
+	p.positions.enter(&t.table, "chain", name, at.Offset)
 	c := t.chains.get(name)
 	if c != nil && !p.mayExist(at, "chain "+name) {
 		return

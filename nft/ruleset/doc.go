@@ -3,7 +3,7 @@
 //
 // [Parse] reads the text of a file and returns tables of package nft, with variables
 // replaced and commands carried out; [Format] prints tables. [Include] joins several
-// files into one text, for programs that may read files. [ParsePlaces] and [FindRule]
+// files into one text, for programs that may read files. [ParsePositions] and [FindRule]
 // also return where the declarations are, so that a checker can point at them.
 //
 // A file declares a ruleset. Rules, statements and the bodies of objects are parsed by

@@ -10,7 +10,7 @@ import (
 func (p *parser) declareFlowtable(t *table) {
 	at := p.Tok
 	f := nft.Flowtable{Name: p.name("the name of a flowtable")}
-	p.places.enter(&t.table, "flowtable", f.Name, at.Offset)
+	p.positions.enter(&t.table, "flowtable", f.Name, at.Offset)
 	p.block(func() { p.flowtableStatement(&f) })
 	if p.Failed {
 		return

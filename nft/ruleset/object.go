@@ -30,7 +30,7 @@ func (p *parser) objectKind(word string) nft.ObjectKind {
 func (p *parser) declareObject(t *table, kind nft.ObjectKind, command bool) {
 	at := p.Tok
 	o := nft.Object{Kind: kind, Name: p.name("the name of a " + string(kind))}
-	p.places.enter(&t.table, string(kind), o.Name, at.Offset)
+	p.positions.enter(&t.table, string(kind), o.Name, at.Offset)
 	switch {
 	case p.Failed:
 		return

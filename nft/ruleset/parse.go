@@ -74,8 +74,8 @@ type parser struct {
 	later []laterTable
 	// creating is true in a create command: what it declares must be new.
 	creating bool
-	// places records where declarations are. It is nil if the caller does not need them.
-	places *Places
+	// positions records where declarations are. It is nil if the caller does not need them.
+	positions *Positions
 	// depth counts the lists of elements that are nested in one another.
 	depth int
 }

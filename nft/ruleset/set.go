@@ -15,7 +15,7 @@ func (p *parser) set(t *table, isMap bool) {
 	if p.Failed || t.sets.get(name) != nil && !p.mayExist(at, "set "+name) {
 		return
 	}
-	p.places.enter(&t.table, "set", name, at.Offset)
+	p.positions.enter(&t.table, "set", name, at.Offset)
 	s := &set{Set: nft.Set{Name: name}, isMap: isMap}
 	p.block(func() { p.setStatement(s) })
 	if p.Failed {
@@ -142,7 +142,7 @@ func (p *parser) addElements() {
 		p.Fail(at, "set %s of table %s is not declared: write \"add set %s %s { ... }\" before", name, t.table.ID(), t.table.ID(), name)
 		return
 	}
-	p.places.enter(&t.table, "set", name, at.Offset)
+	p.positions.enter(&t.table, "set", name, at.Offset)
 	s.Elements = p.elements(s.Elements)
 }
 
@@ -151,7 +151,7 @@ func (p *parser) elements(list []nft.Element) []nft.Element {
 	p.braces("elements", func() {
 		at := p.Tok.Offset
 		if e := p.element(); !p.Failed {
-			p.places.element(at)
+			p.positions.element(at)
 			list = append(list, e)
 		}
 	})

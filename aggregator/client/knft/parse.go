@@ -121,7 +121,7 @@ func cutComment(text string) (rule, comment string) {
 }
 
 // parseElements reads what follows a set's name: "{ KEY [timeout T] [comment "x"]
-// [: VALUE] [, ...] }".
+// [: VALUE] [, ...] }". As in nft, a comma may follow the last element.
 func parseElements(rest string) ([]*weftv1.Element, error) {
 	body, opens := strings.CutPrefix(rest, "{")
 	body, closes := strings.CutSuffix(body, "}")
@@ -129,7 +129,7 @@ func parseElements(rest string) ([]*weftv1.Element, error) {
 		return nil, fmt.Errorf("malformed element %s", clip(rest))
 	}
 	var out []*weftv1.Element
-	for _, one := range splitOutside(body, ",") {
+	for _, one := range splitOutside(strings.TrimSuffix(strings.TrimSpace(body), ","), ",") {
 		e, err := parseElement(strings.TrimSpace(one))
 		if err != nil {
 			return nil, err

@@ -92,7 +92,7 @@ type unit struct {
 	parsed []nft.Table
 	// tables are the tables of the file, as far as they are compiled.
 	tables []*table
-	places *ruleset.Places
+	places *ruleset.Positions
 	// bundle is the file with the files that it includes; nil if it may not include any.
 	bundle *ruleset.Bundle
 	errs   []*syntax.Error
@@ -143,7 +143,7 @@ func (c *checker) read(f *File) *unit {
 		}
 	}
 	if err == nil {
-		u.parsed, u.places, err = json.ParsePlaces("", text)
+		u.parsed, u.places, err = json.ParsePositions("", text)
 	}
 	if list := (*ruleset.ErrorList)(nil); errors.As(err, &list) {
 		u.errs = list.Errors
@@ -189,7 +189,7 @@ func (c *checker) declare(u *unit) {
 func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
 	count := func(kind, name string, err error) bool {
 		if err != nil {
-			u.fail(u.places.Error(ruleset.PlaceID{Table: t.ID(), Kind: kind, Name: name}, err.Error()))
+			u.fail(u.places.Error(ruleset.DeclarationID{Table: t.ID(), Kind: kind, Name: name}, err.Error()))
 			return false
 		}
 		if !u.Context {
@@ -213,7 +213,7 @@ func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
 
 // chain compiles a chain's declaration.
 func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
-	id := ruleset.PlaceID{Table: t.ID(), Kind: "chain", Name: decl.Name}
+	id := ruleset.DeclarationID{Table: t.ID(), Kind: "chain", Name: decl.Name}
 	chain, err := object.CompileChain(t.Family, decl)
 	if err != nil {
 		u.fail(u.places.Error(id, err.Error()))
@@ -231,7 +231,7 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 // set records a compiled set or map, or the error of its declaration, and packs its
 // elements.
 func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
-	id := ruleset.PlaceID{Table: out.id, Kind: "set", Name: decl.Name}
+	id := ruleset.DeclarationID{Table: out.id, Kind: "set", Name: decl.Name}
 	if err != nil {
 		u.fail(u.places.Error(id, err.Error()))
 		return
@@ -287,7 +287,7 @@ func checkVerdicts(u *unit, s *scope, declared *setContent) {
 	if !declared.decl.Verdict {
 		return
 	}
-	id := ruleset.PlaceID{Table: s.id, Kind: "set", Name: declared.decl.Name}
+	id := ruleset.DeclarationID{Table: s.id, Kind: "set", Name: declared.decl.Name}
 	for i, e := range declared.elements {
 		v, err := set.ParseVerdictData(e.Data)
 		if err == nil && v.Chain != "" && !s.Chain(v.Chain) {

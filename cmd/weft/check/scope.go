@@ -52,7 +52,7 @@ func (s *scope) Flowtable(name string) bool {
 // found returns ok. If the lookup failed because a declaration has an error, it sets
 // incomplete.
 func (s *scope) found(ok bool, kind, name string) bool {
-	id := ruleset.PlaceID{Table: s.id, Kind: kind, Name: name}
+	id := ruleset.DeclarationID{Table: s.id, Kind: kind, Name: name}
 	for i := 0; !ok && i < len(s.files); i++ {
 		s.incomplete = s.incomplete || s.files[i].places.Declared(id)
 	}
@@ -60,7 +60,7 @@ func (s *scope) found(ok bool, kind, name string) bool {
 }
 
 // first returns the first file, other than u, that declares an object.
-func (s *scope) first(id ruleset.PlaceID, u *unit) string {
+func (s *scope) first(id ruleset.DeclarationID, u *unit) string {
 	for _, f := range s.files {
 		if f != u && f.places.Declared(id) {
 			return f.Name

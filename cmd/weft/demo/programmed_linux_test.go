@@ -54,7 +54,7 @@ func rendered(t *testing.T) map[string]*weftv1.Fragment {
 		}
 		return out
 	}
-	node := &model.Node{Known: true, Name: "n1", Addresses: [model.Families]netip.Addr{
+	node := &model.Node{Known: true, Name: "n1", Addresses: [model.NumFamilies]netip.Addr{
 		netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"),
 	}}
 	out := map[string]*weftv1.Fragment{}
@@ -77,7 +77,7 @@ func rendered(t *testing.T) map[string]*weftv1.Fragment {
 		}},
 	} {
 		cfg := render.Config{
-			Families: [model.Families]bool{true, true}, MasqueradeBit: render.DefaultMasqueradeBit,
+			Families: [model.NumFamilies]bool{true, true}, MasqueradeBit: render.DefaultMasqueradeBit,
 			Detect: render.Detect{CIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/56")},
 		}
 		if tt.cfg != nil {
@@ -99,7 +99,7 @@ func manyServices() []model.Change {
 	var out []model.Change
 	for i, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 100, 1000} {
 		name := model.Key{Namespace: "default", Name: fmt.Sprintf("s%d", n)}
-		s := &model.Service{Name: name, ClusterIPs: [model.Families]netip.Addr{
+		s := &model.Service{Name: name, ClusterIPs: [model.NumFamilies]netip.Addr{
 			netip.AddrFrom4([4]byte{10, 96, 0, byte(i + 1)}),
 			netip.AddrFrom16([16]byte{0xfd, 0, 0, 0x10, 15: byte(i + 1)}),
 		}}

@@ -96,7 +96,7 @@ func viewPort(p *model.Port) portView {
 		Name: p.Name, Protocol: strings.ToUpper(p.Protocol.String()), Port: p.Number, NodePort: p.NodePort,
 		ClusterIPs: addressTexts(p.ClusterIPs), Endpoints: []endpointView{},
 	}
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		for _, e := range p.External[f] {
 			out.external = append(out.external, e.Addr.String())
 			if e.LoadBalancer {
@@ -137,7 +137,7 @@ func policyWord(local bool) string {
 	return "Cluster"
 }
 
-func addressTexts(in [model.Families]netip.Addr) (out []string) {
+func addressTexts(in [model.NumFamilies]netip.Addr) (out []string) {
 	for _, a := range in {
 		if a.IsValid() {
 			out = append(out, a.String())

@@ -45,10 +45,10 @@ func (Host) Addresses() ([]netip.Addr, error) {
 
 // tcp has the networks of the families for package net. An IPv6 listener does not accept
 // IPv4 connections, so the two families do not conflict.
-var tcp = [model.Families]string{"tcp4", "tcp6"}
+var tcp = [model.NumFamilies]string{"tcp4", "tcp6"}
 
 // unspecified has the addresses that mean all addresses of a family.
-var unspecified = [model.Families]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+var unspecified = [model.NumFamilies]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 
 // matching returns the addresses of the host that are inside prefixes. Link-local
 // addresses of IPv6 are left out: they cannot be listened on without an interface.

@@ -16,7 +16,7 @@ import (
 // ProxyConfig describes when the proxy is healthy.
 type ProxyConfig struct {
 	// Families are those of the node.
-	Families [model.Families]bool
+	Families [model.NumFamilies]bool
 	// Timeout is how long a change may wait for its commit.
 	Timeout time.Duration
 	// Pending returns since when the oldest change waits, zero if none does; nil means

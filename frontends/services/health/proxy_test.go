@@ -19,7 +19,7 @@ import (
 // clock is a time that the test sets, and since when something is pending.
 type clock struct{ now, pending time.Time }
 
-func newProxy(t *testing.T, c *clock, families [model.Families]bool, reg prometheus.Registerer) *Proxy {
+func newProxy(t *testing.T, c *clock, families [model.NumFamilies]bool, reg prometheus.Registerer) *Proxy {
 	t.Helper()
 	p, err := NewProxy(ProxyConfig{
 		Families: families, Timeout: time.Minute, Registerer: reg,
@@ -46,7 +46,7 @@ func get(handler http.HandlerFunc) (int, string) {
 func TestHealthTurns(t *testing.T) {
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	c := &clock{now: start}
-	p := newProxy(t, c, [model.Families]bool{true, true}, nil)
+	p := newProxy(t, c, [model.NumFamilies]bool{true, true}, nil)
 	check := func(what string, healthz, livez int) {
 		t.Helper()
 		if code, body := get(p.Healthz); code != healthz {
@@ -93,7 +93,7 @@ func TestHealthTurns(t *testing.T) {
 func TestHealthBody(t *testing.T) {
 	updated := time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.UTC)
 	c := &clock{now: updated}
-	p := newProxy(t, c, [model.Families]bool{true, true}, nil)
+	p := newProxy(t, c, [model.NumFamilies]bool{true, true}, nil)
 	const first = `{"lastUpdated":"2026-05-01T12:00:00.123456789Z","currentTime":"2026-05-01T12:00:00.123456789Z","nodeEligible":true,"healthy":true}`
 	if _, body := get(p.Healthz); body != first {
 		t.Errorf("starting up:\n%s\nwant\n%s", body, first)
@@ -123,7 +123,7 @@ func TestHealthBody(t *testing.T) {
 		}
 	}
 	c.pending = time.Time{}
-	single := newProxy(t, c, [model.Families]bool{model.IPv4: true}, nil)
+	single := newProxy(t, c, [model.NumFamilies]bool{model.IPv4: true}, nil)
 	single.Updated()
 	var h Health
 	if _, body := get(single.Livez); json.Unmarshal([]byte(body), &h) != nil || fmt.Sprint(len(h.Status), h.Status["IPv4"].Healthy) != "1 true" {
@@ -137,7 +137,7 @@ func TestHealthBody(t *testing.T) {
 func TestHealthMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	c := &clock{now: time.Unix(1000, 0)}
-	p := newProxy(t, c, [model.Families]bool{true, true}, reg)
+	p := newProxy(t, c, [model.NumFamilies]bool{true, true}, reg)
 	get(p.Healthz)
 	get(p.Livez)
 	p.SetEligible(false)

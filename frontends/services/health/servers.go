@@ -44,7 +44,7 @@ type ServersConfig struct {
 	// NodeName is this node's name in Kubernetes, for events.
 	NodeName string
 	// Families are those of the node.
-	Families [model.Families]bool
+	Families [model.NumFamilies]bool
 	// NodePortAddresses are as in model.NodePortAddressesOf.
 	NodePortAddresses []netip.Prefix
 	// Healthy reports whether the proxy is healthy; nil means always.
@@ -66,8 +66,8 @@ type target struct {
 	port uint16
 	// served are the families of the Service, local the numbers of endpoints on this
 	// node.
-	served [model.Families]bool
-	local  [model.Families]int
+	served [model.NumFamilies]bool
+	local  [model.NumFamilies]int
 }
 
 // listenAddress is an address and port on which the server of one Service listens.

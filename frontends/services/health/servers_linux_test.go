@@ -104,7 +104,7 @@ func newBenchWith(t *testing.T, network func(inside) Network, prefixes ...string
 	}
 	b.healthy.Store(true)
 	cfg := ServersConfig{
-		NodeName: "node-1", Families: [model.Families]bool{true, true}, Network: network(b.inside), Events: &b.events,
+		NodeName: "node-1", Families: [model.NumFamilies]bool{true, true}, Network: network(b.inside), Events: &b.events,
 		Healthy: b.healthy.Load, Retry: 20 * time.Millisecond,
 	}
 	for _, p := range prefixes {
@@ -140,8 +140,8 @@ func (b *bench) listeners(t *testing.T) string {
 func set(name string, port uint16, local int) model.Change {
 	key := model.Key{Namespace: "default", Name: name}
 	return model.Change{Name: key, New: &model.Service{
-		Name: key, HealthCheckNodePort: port, LocalReady: [model.Families]int{local, local},
-		ClusterIPs: [model.Families]netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::1")},
+		Name: key, HealthCheckNodePort: port, LocalReady: [model.NumFamilies]int{local, local},
+		ClusterIPs: [model.NumFamilies]netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::1")},
 	}}
 }
 
@@ -149,7 +149,7 @@ func gone(name string) model.Change {
 	return model.Change{Name: model.Key{Namespace: "default", Name: name}}
 }
 
-var node = &model.Node{Known: true, Addresses: [model.Families]netip.Addr{netip.MustParseAddr(nodeV4), netip.MustParseAddr(nodeV6)}}
+var node = &model.Node{Known: true, Addresses: [model.NumFamilies]netip.Addr{netip.MustParseAddr(nodeV4), netip.MustParseAddr(nodeV6)}}
 
 // await polls until a URL gives the code; 0 means that no server listens.
 func (b *bench) await(t *testing.T, url string, code int) answer {
@@ -226,7 +226,7 @@ func TestServiceAddresses(t *testing.T) {
 		want     string
 	}{
 		{"primary", nil, node, "192.0.2.1:30080 [2001:db8::1]:30080"},
-		{"primary of one family", nil, &model.Node{Addresses: [model.Families]netip.Addr{netip.MustParseAddr(nodeV4)}}, "192.0.2.1:30080"},
+		{"primary of one family", nil, &model.Node{Addresses: [model.NumFamilies]netip.Addr{netip.MustParseAddr(nodeV4)}}, "192.0.2.1:30080"},
 		{"no node yet", nil, nil, "0.0.0.0:30080 [::]:30080"},
 		{"all", []string{"0.0.0.0/0", "::/0"}, node, "0.0.0.0:30080 [::]:30080"},
 		{"all of one family", []string{"0.0.0.0/0"}, node, "0.0.0.0:30080"},
@@ -264,7 +264,7 @@ func TestServiceAddressesCome(t *testing.T) {
 	b.finish(t, "0.0.0.0:30080 [::]:30080")
 	b.Apply(nil, node)
 	b.finish(t, "192.0.2.1:30080 [2001:db8::1]:30080")
-	b.Apply(nil, &model.Node{Addresses: [model.Families]netip.Addr{netip.MustParseAddr("203.0.113.9")}})
+	b.Apply(nil, &model.Node{Addresses: [model.NumFamilies]netip.Addr{netip.MustParseAddr("203.0.113.9")}})
 	b.finish(t, "")
 	b.ns.Run(t, "ip", "address", "add", "203.0.113.9/32", "dev", "lo")
 	b.finish(t, "203.0.113.9:30080")

@@ -117,8 +117,8 @@ func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
 // localReady counts the addresses of ready endpoints on this node, over all ports of
 // the slices, for each family of the Service. Terminating ones do not count: the load
 // balancer should stop sending (rule 121).
-func (m *Model) localReady(s *service) (out [Families]int) {
-	for f := range Families {
+func (m *Model) localReady(s *service) (out [NumFamilies]int) {
+	for f := range NumFamilies {
 		of, w := source{family: f}, widths[f]
 		switch {
 		case !s.clusterIPs[f].IsValid():

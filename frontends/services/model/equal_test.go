@@ -71,7 +71,7 @@ func leaves(v reflect.Value, path string, f func(path string, v reflect.Value)) 
 func TestEveryFieldCounts(t *testing.T) {
 	full := func() *Service {
 		s := &Service{Ports: make([]Port, 1)}
-		for f := range Families {
+		for f := range NumFamilies {
 			s.SourceRanges[f] = make([]netip.Prefix, 1)
 			s.Ports[0].External[f] = make([]External, 1)
 			s.Ports[0].Backends[f] = Backends{Cluster: MakeEndpoints(Endpoint{}), Local: MakeEndpoints(Endpoint{}), Draining: MakeEndpoints(Endpoint{})}
@@ -157,9 +157,9 @@ func spoil(v reflect.Value) {
 		*x = IPv6
 	case *Key:
 		x.Name = "x"
-	case *[Families]netip.Addr:
+	case *[NumFamilies]netip.Addr:
 		x[IPv6] = netip.MustParseAddr("2001:db8::1")
-	case *[Families][]External:
+	case *[NumFamilies][]External:
 		x[IPv6] = make([]External, 1)
 	case *Prefixes:
 		x[IPv6] = make([]netip.Prefix, 1)

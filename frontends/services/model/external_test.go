@@ -45,7 +45,7 @@ func outcome(t *testing.T, cfg Config, s *corev1.Service) *Service {
 	return out
 }
 
-func externalText(in [Families][]External) string {
+func externalText(in [NumFamilies][]External) string {
 	var out []string
 	for _, all := range in {
 		for _, e := range all {
@@ -224,7 +224,7 @@ func TestSourceRangesFollowTheNode(t *testing.T) {
 	if m.Refresh(); ranges() != "[192.0.2.0/24]" || m.Service(key("other")) != other {
 		t.Errorf("ranges %s after the address changed", ranges())
 	}
-	bound := New(Config{NodeName: "n1", NodeAddresses: [Families]netip.Addr{IPv4: netip.MustParseAddr("192.0.2.1")}})
+	bound := New(Config{NodeName: "n1", NodeAddresses: [NumFamilies]netip.Addr{IPv4: netip.MustParseAddr("192.0.2.1")}})
 	bound.SetNode(node("n1", "198.51.100.1"))
 	bound.SetService(s)
 	bound.Refresh()
@@ -301,7 +301,7 @@ func TestHealthCheckNodePort(t *testing.T) {
 	m.SetSlice(a)
 	m.SetSlice(b)
 	m.Refresh()
-	if s := m.Service(key("web")); s.HealthCheckNodePort != 32000 || s.LocalReady != [Families]int{3} {
+	if s := m.Service(key("web")); s.HealthCheckNodePort != 32000 || s.LocalReady != [NumFamilies]int{3} {
 		t.Errorf("port %d, %v local ready", s.HealthCheckNodePort, s.LocalReady)
 	}
 	// Neither those of a family that the Service has not nor those of no port.
@@ -315,11 +315,11 @@ func TestHealthCheckNodePort(t *testing.T) {
 	portless.Ports = nil
 	m.SetSlice(portless)
 	m.Refresh()
-	if got := m.Service(key("web")).LocalReady; got != [Families]int{3} {
+	if got := m.Service(key("web")).LocalReady; got != [NumFamilies]int{3} {
 		t.Errorf("%v local ready, want 3", got)
 	}
 	m.SetService(full())
-	if m.Refresh(); m.Service(key("web")).LocalReady != [Families]int{3, 1} {
+	if m.Refresh(); m.Service(key("web")).LocalReady != [NumFamilies]int{3, 1} {
 		t.Errorf("%v local ready in both families, want 3 and 1", m.Service(key("web")).LocalReady)
 	}
 	m.DeleteSlice(key("c"))
@@ -327,7 +327,7 @@ func TestHealthCheckNodePort(t *testing.T) {
 	m.SetSlice(eps("a", "web", ep("10.1.0.5", on("n1"), conditions(false, true, true))))
 	m.DeleteSlice(key("b"))
 	m.Refresh()
-	if s := m.Service(key("web")); s.LocalReady != [Families]int{} || s.Ports[0].Backends[IPv4].Local.Len() != 1 {
+	if s := m.Service(key("web")); s.LocalReady != [NumFamilies]int{} || s.Ports[0].Backends[IPv4].Local.Len() != 1 {
 		t.Errorf("%v local ready, endpoints %+v", s.LocalReady, s.Ports[0].Backends[IPv4])
 	}
 	for name, change := range map[string]func(*corev1.Service){
@@ -341,7 +341,7 @@ func TestHealthCheckNodePort(t *testing.T) {
 		m.SetSlice(a)
 		m.SetService(s)
 		m.Refresh()
-		if got := m.Service(key("web")); got.HealthCheckNodePort != 0 || got.LocalReady != [Families]int{} {
+		if got := m.Service(key("web")); got.HealthCheckNodePort != 0 || got.LocalReady != [NumFamilies]int{} {
 			t.Errorf("%s: port %d, %v local ready", name, got.HealthCheckNodePort, got.LocalReady)
 		}
 	}

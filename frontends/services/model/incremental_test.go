@@ -146,7 +146,7 @@ func TestLargeIsAsSmall(t *testing.T) {
 			m.Refresh()
 			if got, want := m.Service(key("web")), w.fresh(); !equalService(got, want, new(uint64)) {
 				t.Fatalf("%+v\nwant %+v", got, want)
-			} else if got.LocalReady != [Families]int{} {
+			} else if got.LocalReady != [NumFamilies]int{} {
 				localReady++
 			}
 			for of, p := range m.pools() {

@@ -19,7 +19,7 @@ type Config struct {
 	NodeName string
 	// NodeAddresses override those of the Node object if they are valid (kube-proxy's
 	// bindAddress).
-	NodeAddresses [Families]netip.Addr
+	NodeAddresses [NumFamilies]netip.Addr
 	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs
 	// off).
 	IgnoreExternalIPs bool

@@ -101,7 +101,7 @@ func TestNodeHeartbeats(t *testing.T) {
 
 // TestNodeAddressOverride: bindAddress counts from the start, in its family.
 func TestNodeAddressOverride(t *testing.T) {
-	m := New(Config{NodeName: "n1", NodeAddresses: [Families]netip.Addr{IPv6: netip.MustParseAddr("2001:db8::99")}})
+	m := New(Config{NodeName: "n1", NodeAddresses: [NumFamilies]netip.Addr{IPv6: netip.MustParseAddr("2001:db8::99")}})
 	if c := m.Refresh(); c.Node == nil || c.Node.Known || fmt.Sprint(c.Node.Addresses) != "[invalid IP 2001:db8::99]" {
 		t.Errorf("before the node is known: %+v", c.Node)
 	}

@@ -32,7 +32,7 @@ func NodePortAddressesOf(configured []netip.Prefix, node *Node, f Family) NodePo
 	if len(configured) > 0 {
 		return out
 	}
-	if node.Addresses == ([Families]netip.Addr{}) {
+	if node.Addresses == ([NumFamilies]netip.Addr{}) {
 		return NodePortAddresses{All: true}
 	}
 	out.Primary = true

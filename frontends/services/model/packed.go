@@ -28,7 +28,7 @@ const (
 )
 
 // widths are the widths in lists of one family.
-var widths = [Families]int{IPv4: widthIPv4, IPv6: widthIPv6}
+var widths = [NumFamilies]int{IPv4: widthIPv4, IPv6: widthIPv6}
 
 // pack packs an endpoint in a width that its address fits in.
 func pack(a netip.AddrPort, marks byte, width int) (e packedEndpoint) {

@@ -216,7 +216,7 @@ func served(t *rapid.T, s Snapshot) {
 				}
 				by[k] = svc.Name
 			}
-			for f := range Families {
+			for f := range NumFamilies {
 				if p.ClusterIPs[f].IsValid() {
 					take(p.ClusterIPs[f], p.Number)
 				}

@@ -24,7 +24,7 @@ type interned = unique.Handle[string]
 type service struct {
 	of            *record
 	created       time.Time
-	clusterIPs    [Families]netip.Addr
+	clusterIPs    [NumFamilies]netip.Addr
 	affinity      time.Duration
 	healthPort    uint16
 	internalLocal bool
@@ -37,7 +37,7 @@ type service struct {
 
 // extras are fields that few Services use. All others share an empty value.
 type extras struct {
-	external [Families][]External
+	external [NumFamilies][]External
 	ranges   Prefixes
 	bad      findings
 }

@@ -145,7 +145,7 @@ func (s *slice) zoneBytes() int {
 func (s *slice) stride() int { return addrBytes[s.family] + 1 + s.zoneBytes() }
 
 // addrBytes are the numbers of bytes of an address.
-var addrBytes = [Families]int{IPv4: 4, IPv6: 16}
+var addrBytes = [NumFamilies]int{IPv4: 4, IPv6: 16}
 
 // len returns the number of endpoints.
 func (s *slice) len() int { return len(s.endpoints) / s.stride() }

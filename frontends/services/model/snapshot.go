@@ -45,7 +45,7 @@ func serviceProto(s *Service) *modelpb.Service {
 		HealthCheckNodePort: uint32(s.HealthCheckNodePort),
 		Ports:               make([]*modelpb.Port, len(s.Ports)),
 	}
-	if s.LocalReady != ([Families]int{}) {
+	if s.LocalReady != ([NumFamilies]int{}) {
 		out.LocalReady = []uint32{uint32(s.LocalReady[IPv4]), uint32(s.LocalReady[IPv6])} //nolint:gosec // counts
 	}
 	if !s.Created.IsZero() {
@@ -63,7 +63,7 @@ func serviceProto(s *Service) *modelpb.Service {
 	return out
 }
 
-func addrsProto(in [Families]netip.Addr) (out [][]byte) {
+func addrsProto(in [NumFamilies]netip.Addr) (out [][]byte) {
 	for _, a := range in {
 		if a.IsValid() {
 			out = append(out, a.AsSlice())
@@ -81,7 +81,7 @@ func prefixesProto(in *Prefixes) (out []*modelpb.Prefix) {
 	return out
 }
 
-func externalProto(in *[Families][]External) (out []*modelpb.External) {
+func externalProto(in *[NumFamilies][]External) (out []*modelpb.External) {
 	for _, all := range in {
 		for _, e := range all {
 			out = append(out, &modelpb.External{Address: e.Addr.AsSlice(), LoadBalancer: e.LoadBalancer})
@@ -148,7 +148,7 @@ func (d *decoder) service(p *modelpb.Service) *Service {
 		ClusterIPs: d.addrs(p.GetClusterIps()), SourceRanges: d.prefixes(p.GetSourceRanges()),
 		HealthCheckNodePort: d.optionalPort(p.GetHealthCheckNodePort()),
 	}
-	for f := range min(len(p.GetLocalReady()), int(Families)) {
+	for f := range min(len(p.GetLocalReady()), int(NumFamilies)) {
 		out.LocalReady[f] = int(p.GetLocalReady()[f])
 	}
 	if p.GetCreated() != nil {
@@ -172,7 +172,7 @@ func (d *decoder) servicePort(p *modelpb.Port) Port {
 		a := d.addr(e.GetAddress())
 		out.External[FamilyOf(a)] = append(out.External[FamilyOf(a)], External{Addr: a, LoadBalancer: e.GetLoadBalancer()})
 	}
-	for i, b := range [Families]*modelpb.Backends{p.GetIpv4(), p.GetIpv6()} {
+	for i, b := range [NumFamilies]*modelpb.Backends{p.GetIpv4(), p.GetIpv6()} {
 		f := Family(i)
 		out.Backends[f] = Backends{Cluster: d.endpoints(b.GetCluster(), f), Local: d.endpoints(b.GetLocal(), f), Draining: d.endpoints(b.GetDraining(), f)}
 	}
@@ -207,7 +207,7 @@ func (d *decoder) optionalPort(n uint32) uint16 {
 	return d.port(n)
 }
 
-func (d *decoder) addrs(in [][]byte) (out [Families]netip.Addr) {
+func (d *decoder) addrs(in [][]byte) (out [NumFamilies]netip.Addr) {
 	for _, b := range in {
 		a := d.addr(b)
 		out[FamilyOf(a)] = a

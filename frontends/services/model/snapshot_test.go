@@ -25,7 +25,7 @@ func drawAddr(f Family) *rapid.Generator[netip.Addr] {
 	})
 }
 
-func drawAddrs(t *rapid.T) (out [Families]netip.Addr) {
+func drawAddrs(t *rapid.T) (out [NumFamilies]netip.Addr) {
 	for f := range out {
 		if rapid.Bool().Draw(t, "address") {
 			out[f] = drawAddr(Family(f)).Draw(t, "addr")
@@ -66,7 +66,7 @@ func drawPort(t *rapid.T) Port {
 		Name: rapid.StringN(0, 5, 20).Draw(t, "name"), Protocol: rapid.SampledFrom([]Protocol{TCP, UDP, SCTP}).Draw(t, "protocol"),
 		Number: rapid.Uint16Min(1).Draw(t, "number"), NodePort: rapid.Uint16().Draw(t, "nodePort"), ClusterIPs: drawAddrs(t),
 	}
-	for f := range Families {
+	for f := range NumFamilies {
 		p.External[f] = listOf(t, "external", func(t *rapid.T) External {
 			return External{Addr: drawAddr(f).Draw(t, "addr"), LoadBalancer: rapid.Bool().Draw(t, "lb")}
 		})
@@ -80,7 +80,7 @@ func drawService(t *rapid.T) *Service {
 		Name:       Key{Namespace: rapid.StringN(0, 5, 20).Draw(t, "namespace"), Name: rapid.StringN(0, 5, 20).Draw(t, "name")},
 		ClusterIPs: drawAddrs(t), InternalLocal: rapid.Bool().Draw(t, "internal"), ExternalLocal: rapid.Bool().Draw(t, "external"),
 		Affinity:     time.Duration(rapid.IntRange(0, 1<<31-1).Draw(t, "affinity")) * time.Second,
-		SourceRanges: drawPrefixes(t), HealthCheckNodePort: rapid.Uint16().Draw(t, "health"), LocalReady: [Families]int{rapid.IntRange(0, 1<<20).Draw(t, "ready"), rapid.IntRange(0, 1<<20).Draw(t, "ready of IPv6")},
+		SourceRanges: drawPrefixes(t), HealthCheckNodePort: rapid.Uint16().Draw(t, "health"), LocalReady: [NumFamilies]int{rapid.IntRange(0, 1<<20).Draw(t, "ready"), rapid.IntRange(0, 1<<20).Draw(t, "ready of IPv6")},
 		Ports: append([]Port{}, listOf(t, "ports", drawPort)...),
 	}
 	if rapid.Bool().Draw(t, "dated") {

@@ -19,8 +19,8 @@ type Family uint8
 const (
 	IPv4 Family = iota
 	IPv6
-	// Families is their number.
-	Families
+	// NumFamilies is their number.
+	NumFamilies
 )
 
 // String returns "IPv4" or "IPv6".
@@ -86,7 +86,7 @@ type Service struct {
 	Name    Key
 	Created time.Time
 	// ClusterIPs has at most one address for each family.
-	ClusterIPs [Families]netip.Addr
+	ClusterIPs [NumFamilies]netip.Addr
 	// InternalLocal and ExternalLocal are true for the traffic policy Local. The
 	// external one is false if the Service cannot be reached from outside.
 	InternalLocal bool
@@ -99,10 +99,10 @@ type Service struct {
 	Affinity time.Duration
 	// SourceRanges are the sources that may reach the addresses of load balancers,
 	// sorted. A nil list allows all.
-	SourceRanges [Families][]netip.Prefix
+	SourceRanges [NumFamilies][]netip.Prefix
 	// LocalReady, if there is a HealthCheckNodePort, counts the distinct addresses of ready
 	// endpoints on this node, over all ports, for each family. It is 0 otherwise.
-	LocalReady [Families]int
+	LocalReady [NumFamilies]int
 	// Ports are sorted by name and protocol.
 	Ports []Port
 }
@@ -115,13 +115,13 @@ type Port struct {
 	Number   uint16
 	// ClusterIPs are those of the Service on which this port has won the claim to the
 	// address, protocol and number; another Service may have an older claim.
-	ClusterIPs [Families]netip.Addr
+	ClusterIPs [NumFamilies]netip.Addr
 	// External are the addresses outside of the cluster's ranges on which this port
 	// has won the claim, sorted, without duplicates.
-	External [Families][]External
+	External [NumFamilies][]External
 	// NodePort is 0 if there is none, or if another Service has an older claim.
 	NodePort uint16
-	Backends [Families]Backends
+	Backends [NumFamilies]Backends
 }
 
 // External is one of a Service's externalIPs, or an address of its load
@@ -148,7 +148,7 @@ type Backends struct {
 }
 
 // Prefixes are prefixes of each family, sorted, without duplicates.
-type Prefixes = [Families][]netip.Prefix
+type Prefixes = [NumFamilies][]netip.Prefix
 
 // Node is what matters of this node's Node object.
 type Node struct {
@@ -157,7 +157,7 @@ type Node struct {
 	Name  string
 	// Addresses are the primary addresses of the node: the one in the configuration,
 	// the first InternalIP, or the first ExternalIP of each family.
-	Addresses [Families]netip.Addr
+	Addresses [NumFamilies]netip.Addr
 	// PodCIDRs are the addresses of the pods on this node.
 	PodCIDRs Prefixes
 	// Zone is the label topology.kubernetes.io/zone, empty if there is none.

@@ -29,11 +29,11 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 		source.Kind[*corev1.Service, *corev1.Service]{
 			Resource: corev1.SchemeGroupVersion.WithResource("services"), Object: &corev1.Service{}, Namespaced: true,
 			LabelSelector: serviceSelector, FieldSelector: serviceFields,
-			Fields:   func(s *corev1.Service) fields.Set { return fields.Set{clusterIPField: s.Spec.ClusterIP} },
-			Decode:   trimService,
-			Set:      func(_ types.NamespacedName, s *corev1.Service) { m.SetService(s) },
-			Delete:   m.DeleteService,
-			Complete: completeService,
+			Fields:  func(s *corev1.Service) fields.Set { return fields.Set{clusterIPField: s.Spec.ClusterIP} },
+			Decode:  trimService,
+			Set:     func(_ types.NamespacedName, s *corev1.Service) { m.SetService(s) },
+			Delete:  m.DeleteService,
+			Default: completeService,
 		},
 		source.Kind[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 			Resource: discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), Object: &discoveryv1.EndpointSlice{}, Namespaced: true,
@@ -41,7 +41,7 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 			Decode:        trimSlice,
 			Set:           func(_ types.NamespacedName, s *discoveryv1.EndpointSlice) { m.SetSlice(s) },
 			Delete:        m.DeleteSlice,
-			Complete:      completeSlice,
+			Default:       completeSlice,
 			Owner:         serviceOf,
 		},
 		source.Kind[*corev1.Node, *corev1.Node]{
@@ -53,10 +53,10 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 		},
 		source.Kind[*networkingv1.ServiceCIDR, *networkingv1.ServiceCIDR]{
 			Resource: networkingv1.SchemeGroupVersion.WithResource("servicecidrs"), Object: &networkingv1.ServiceCIDR{}, Presence: source.Optional,
-			Decode:   trimServiceCIDR,
-			Set:      func(_ types.NamespacedName, c *networkingv1.ServiceCIDR) { m.SetServiceCIDR(c) },
-			Delete:   func(n types.NamespacedName) { m.DeleteServiceCIDR(n.Name) },
-			Complete: completeServiceCIDR,
+			Decode:  trimServiceCIDR,
+			Set:     func(_ types.NamespacedName, c *networkingv1.ServiceCIDR) { m.SetServiceCIDR(c) },
+			Delete:  func(n types.NamespacedName) { m.DeleteServiceCIDR(n.Name) },
+			Default: completeServiceCIDR,
 		},
 	}
 }

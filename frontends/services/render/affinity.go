@@ -151,7 +151,7 @@ func (r *rendered) affinity(of *affinity) *affinity {
 // remember declares the maps and chains that are new or different. It empties the chains
 // of endpoints that are no longer picked, so that nothing writes their entries any more.
 // Cleanup removes those chains, and the maps without a use.
-func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) {
+func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patch) {
 	for _, a := range old.affinities {
 		if now.affinity(a) == nil {
 			none := affinity{family: a.family, protocol: a.protocol, timeout: a.timeout, name: a.name}
@@ -168,7 +168,7 @@ func (r *Renderer) remember(old, now *rendered, patches *[model.Families]patch) 
 }
 
 // keepSticky renders the change of what a port remembers.
-func (r *Renderer) keepSticky(was, is *affinity, patches *[model.Families]patch) {
+func (r *Renderer) keepSticky(was, is *affinity, patches *[model.NumFamilies]patch) {
 	t, p := r.tables[is.family], &patches[is.family]
 	for l := range numLists {
 		name := is.mapName(l)

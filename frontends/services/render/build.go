@@ -82,7 +82,7 @@ func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, []revision
 // each calls f for the ports of a Service in its families.
 func (r *Renderer) each(s *model.Service, f func(*model.Port, model.Family)) {
 	for i := range s.Ports {
-		for fam := range model.Families {
+		for fam := range model.NumFamilies {
 			if r.cfg.Families[fam] && s.ClusterIPs[fam].IsValid() {
 				f(&s.Ports[i], fam)
 			}

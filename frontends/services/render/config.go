@@ -21,7 +21,7 @@ const (
 // Config describes the ruleset of the node.
 type Config struct {
 	// Families are those that this node has.
-	Families [model.Families]bool
+	Families [model.NumFamilies]bool
 	// Detect is how flows from pods are recognized.
 	Detect Detect
 	// MasqueradeAll masquerades every flow to a ClusterIP.
@@ -76,7 +76,7 @@ func (c *Config) validate() error {
 		}
 	}
 	errs = append(errs, c.Detect.validate())
-	if c.Families == ([model.Families]bool{}) {
+	if c.Families == ([model.NumFamilies]bool{}) {
 		errs = append(errs, errors.New("no IP family is available on this node"))
 	}
 	return errors.Join(errs...)
@@ -112,4 +112,4 @@ type family struct {
 }
 
 // families are the keywords by family.
-var families = [model.Families]family{{table: "ip", loopback: "127.0.0.0/8"}, {table: "ip6", loopback: "::1"}}
+var families = [model.NumFamilies]family{{table: "ip", loopback: "127.0.0.0/8"}, {table: "ip6", loopback: "::1"}}

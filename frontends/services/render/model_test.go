@@ -47,7 +47,7 @@ func port(spec string, eps ...string) model.Port {
 		panic(err)
 	}
 	p.Protocol = map[string]model.Protocol{"tcp": model.TCP, "udp": model.UDP, "sctp": model.SCTP}[proto]
-	var of [model.Families][]model.Endpoint
+	var of [model.NumFamilies][]model.Endpoint
 	for e := range endpointsOf(eps...).All() {
 		f := model.FamilyOf(e.Addr.Addr())
 		of[f] = append(of[f], e)
@@ -108,7 +108,7 @@ func reach(s *model.Service, addrs ...string) *model.Service {
 func local(s *model.Service, internal, external bool) *model.Service {
 	s.InternalLocal, s.ExternalLocal = internal, external
 	for i := range s.Ports {
-		for f := range model.Families {
+		for f := range model.NumFamilies {
 			b := &s.Ports[i].Backends[f]
 			b.Local = without(b.Cluster, func(e model.Endpoint) bool { return !e.Local })
 		}

@@ -73,7 +73,7 @@ func (w *world) service(i int) *model.Service {
 	}
 	s.InternalLocal, s.ExternalLocal = w.chance(3), w.chance(3)
 	s.Affinity = time.Duration(max(0, w.rng.IntN(4)-1)) * time.Hour
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		if w.chance(3) {
 			s.SourceRanges[f] = append([]netip.Prefix{}, w.sources(f)...)
 		}
@@ -84,7 +84,7 @@ func (w *world) service(i int) *model.Service {
 			// Another Service has the claim.
 			p.ClusterIPs[w.rng.IntN(2)] = netip.Addr{}
 		}
-		for f := range model.Families {
+		for f := range model.NumFamilies {
 			b := &p.Backends[f]
 			b.Cluster = w.endpoints(f)
 			if s.InternalLocal || s.ExternalLocal {
@@ -296,7 +296,7 @@ func TestChangesTouchOnlyWhatTheyMust(t *testing.T) {
 		r := mustNew(t, testConfig())
 		s := w.service(1)
 		for j := range s.Ports {
-			for f := range model.Families {
+			for f := range model.NumFamilies {
 				// One remote endpoint, no local one, nothing that drains: all listeners have it, or none.
 				addr := []string{"10.244.0.2:80", "[fd00:10:244::2]:80"}[f]
 				s.Ports[j].Backends[f] = model.Backends{Cluster: endpointsOf(addr)}
@@ -310,7 +310,7 @@ func TestChangesTouchOnlyWhatTheyMust(t *testing.T) {
 		next := *s
 		next.Ports = slices.Clone(s.Ports)
 		for j := range next.Ports {
-			for f := range model.Families {
+			for f := range model.NumFamilies {
 				addr := []string{"10.244.0.4:80", "[fd00:10:244::4]:80"}[f]
 				next.Ports[j].Backends[f] = model.Backends{Cluster: endpointsOf(addr)}
 			}

@@ -15,7 +15,7 @@ type Renderer struct {
 	cfg Config
 
 	mu       sync.Mutex
-	tables   [model.Families]*table
+	tables   [model.NumFamilies]*table
 	services map[model.Key]*rendered
 	// none is a Service without listeners, in place of one that does not exist.
 	none   *rendered
@@ -78,7 +78,7 @@ func New(cfg Config) (*Renderer, error) {
 		return nil, fmt.Errorf("configure rendering: %w", err)
 	}
 	r := &Renderer{cfg: cfg, services: make(map[model.Key]*rendered), none: &rendered{service: &model.Service{}}, owners: newOwners()}
-	for f := range model.Families {
+	for f := range model.NumFamilies {
 		t := &table{
 			family: f, names: families[f],
 			clusterIPs: newUses(netip.Addr.Compare), hairpins: newUses(hairpinKey.compare),

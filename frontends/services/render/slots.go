@@ -17,7 +17,7 @@ const (
 
 // widths are the numbers of bytes of a slot: the address and then the port, both
 // big-endian.
-var widths = [model.Families]int{model.IPv4: 4 + portBytes, model.IPv6: maxWidth}
+var widths = [model.NumFamilies]int{model.IPv4: 4 + portBytes, model.IPv6: maxWidth}
 
 // indexedFrom is the number of slots from which there is an index. Fewer slots are
 // searched faster without.

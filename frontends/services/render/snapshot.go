@@ -51,8 +51,8 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 
 // room returns empty patches with memory for all elements of Services. To grow them would
 // need as much memory again.
-func (r *Renderer) room(all []*rendered) (patches [model.Families]patch) {
-	var n [model.Families][numSets]int
+func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
+	var n [model.NumFamilies][numSets]int
 	for _, s := range all {
 		for i := range s.listeners {
 			f := &s.listeners[i]

@@ -16,20 +16,20 @@ import (
 // Update renders changes. Only the New of a Service counts: it replaces whatever the
 // Service was rendered as. A snapshot is required if a table came into use.
 func (r *Renderer) Update(c model.Changes) publish.Update {
-	var patches [model.Families]patch
+	var patches [model.NumFamilies]patch
 	return r.update(c, &patches)
 }
 
 // Load applies changes without making a patch, for a caller that sends a snapshot.
 func (r *Renderer) Load(c model.Changes) {
-	var patches [model.Families]patch
+	var patches [model.NumFamilies]patch
 	for f := range patches {
 		patches[f].discard = true
 	}
 	r.update(c, &patches)
 }
 
-func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) (out publish.Update) {
+func (r *Renderer) update(c model.Changes, patches *[model.NumFamilies]patch) (out publish.Update) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.Node != nil {
@@ -65,9 +65,9 @@ func (r *Renderer) update(c model.Changes, patches *[model.Families]patch) (out 
 }
 
 // changeNode renders the change of the addresses for NodePorts and of the pods.
-func (r *Renderer) changeNode(n model.Node, patches *[model.Families]patch) {
-	var chains [model.Families][]*weftv1.Chain
-	var keys [model.Families][]string
+func (r *Renderer) changeNode(n model.Node, patches *[model.NumFamilies]patch) {
+	var chains [model.NumFamilies][]*weftv1.Chain
+	var keys [model.NumFamilies][]string
 	for f, t := range r.tables {
 		chains[f], keys[f] = t.nodeChains(&r.cfg), t.nodePortKeys
 	}
@@ -84,7 +84,7 @@ func (r *Renderer) changeNode(n model.Node, patches *[model.Families]patch) {
 }
 
 // changeServiceCIDRs renders the change of the ranges of ClusterIPs.
-func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.Families]patch) {
+func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.NumFamilies]patch) {
 	for f, t := range r.tables {
 		keys := prefixTexts(c[f], t.family)
 		patches[f].keys(serviceCIDRs, t.serviceCIDRs, keys)
@@ -94,7 +94,7 @@ func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.Families
 
 // replace renders one Service. The order of Services in an update does not matter: what
 // one loses and another one wins, a listener or its slots, is replaced.
-func (r *Renderer) replace(c model.Change, patches *[model.Families]patch) {
+func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
 	old := cmp.Or(r.services[c.Name], r.none)
 	now, revised := r.build(c.New, old)
 	r.removeOld(old, now, patches)
@@ -113,7 +113,7 @@ func (r *Renderer) replace(c model.Change, patches *[model.Families]patch) {
 
 // removeOld removes the listeners that a Service no longer has, and the elements except
 // slots that its other listeners no longer have.
-func (r *Renderer) removeOld(old, now *rendered, patches *[model.Families]patch) {
+func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]patch) {
 	r.work += uint64(len(old.listeners))
 	for i := range old.listeners {
 		was := &old.listeners[i]
@@ -143,7 +143,7 @@ func (r *Renderer) removeOld(old, now *rendered, patches *[model.Families]patch)
 }
 
 // addNew adds what a Service did not have, or had differently.
-func (r *Renderer) addNew(old, now *rendered, revised []revision, patches *[model.Families]patch) {
+func (r *Renderer) addNew(old, now *rendered, revised []revision, patches *[model.NumFamilies]patch) {
 	for i := range now.listeners {
 		is := &now.listeners[i]
 		p, t := &patches[is.key.family], r.tables[is.key.family]
@@ -278,7 +278,7 @@ func (r *Renderer) countHairpins(old, now []model.Port) {
 	}
 }
 
-func (r *Renderer) countPortHairpins(protocol model.Protocol, was, is *[model.Families]model.Backends) {
+func (r *Renderer) countPortHairpins(protocol model.Protocol, was, is *[model.NumFamilies]model.Backends) {
 	for f, t := range r.tables {
 		if !r.cfg.Families[f] {
 			continue

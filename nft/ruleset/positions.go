@@ -22,56 +22,56 @@ func (r *Rule) Error(e *syntax.Error) *syntax.Error {
 // counts the rules in the order of the finished chain, after insert commands. FindRule
 // ignores errors of the file, so it can return a rule of a file that Parse rejects.
 func FindRule(text string, table nft.TableID, chain string, n int) (*Rule, bool) {
-	_, places, _ := ParsePlaces("", text)
-	return places.Rule(table, chain, n)
+	_, positions, _ := ParsePositions("", text)
+	return positions.Rule(table, chain, n)
 }
 
-// ParsePlaces is Parse for a checker: with an error it also returns the tables as far as
-// they were understood, and it always returns the places of the declarations.
-func ParsePlaces(name, text string) ([]nft.Table, *Places, error) {
-	places := &Places{of: map[PlaceID]*place{}}
+// ParsePositions is Parse for a checker: with an error it also returns the tables as far as
+// they were understood, and it always returns the positions of the declarations.
+func ParsePositions(name, text string) ([]nft.Table, *Positions, error) {
+	positions := &Positions{of: map[DeclarationID]*position{}}
 	if err := CheckLength(name, text); err != nil {
-		return nil, places, err
+		return nil, positions, err
 	}
 	p := newParser(text)
-	p.places, places.parser = places, p
+	p.positions, positions.parser = positions, p
 	p.parse()
 	if len(p.errs) > 0 {
-		return p.build(), places, &ErrorList{name, sortErrors(p.errs)}
+		return p.build(), positions, &ErrorList{name, sortErrors(p.errs)}
 	}
-	return p.build(), places, nil
+	return p.build(), positions, nil
 }
 
-// Places has the places of the declarations of a file. The zero value has none.
-type Places struct {
+// Positions has the positions of the declarations of a file. The zero value has none.
+type Positions struct {
 	// parser has read the file. It is nil in the zero value.
 	parser *parser
-	of     map[PlaceID]*place
+	of     map[DeclarationID]*position
 	// now is the declaration whose elements are being read.
-	now *place
+	now *position
 }
 
-// PlaceID names a declaration. Kind is "chain", "set" (also for maps), "flowtable" or the
+// DeclarationID names a declaration. Kind is "chain", "set" (also for maps), "flowtable" or the
 // kind of an object.
-type PlaceID struct {
+type DeclarationID struct {
 	Table      nft.TableID
 	Kind, Name string
 }
 
-// place has the offsets of a declaration and its elements in the expanded text. An
+// position has the offsets of a declaration and its elements in the expanded text. An
 // element can be declared apart from its set.
-type place struct {
+type position struct {
 	at    int
 	parts []int
 }
 
 // Declared reports whether the file has a declaration of a chain, set, flowtable or object,
 // valid or not.
-func (p *Places) Declared(id PlaceID) bool { return p.of[id] != nil }
+func (p *Positions) Declared(id DeclarationID) bool { return p.of[id] != nil }
 
-// Error returns an error about a declaration. Its place is unknown if the file does not
+// Error returns an error about a declaration. Its position is unknown if the file does not
 // have the declaration.
-func (p *Places) Error(id PlaceID, msg string) *syntax.Error {
+func (p *Positions) Error(id DeclarationID, msg string) *syntax.Error {
 	if d := p.of[id]; d != nil {
 		return p.parser.src.errorAt(d.at, msg)
 	}
@@ -81,7 +81,7 @@ func (p *Places) Error(id PlaceID, msg string) *syntax.Error {
 // ElementError returns an error about element number n (from 0) of a set or map. If the
 // set has not all elements of the file, because the file deletes some of them, the error is
 // about the set.
-func (p *Places) ElementError(id PlaceID, n int, msg string) *syntax.Error {
+func (p *Positions) ElementError(id DeclarationID, n int, msg string) *syntax.Error {
 	d := p.of[id]
 	if d == nil || n >= len(d.parts) {
 		return p.Error(id, msg)
@@ -93,7 +93,7 @@ func (p *Places) ElementError(id PlaceID, n int, msg string) *syntax.Error {
 }
 
 // Rule returns rule number n (from 0) of a chain as it is written in the file.
-func (p *Places) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
+func (p *Positions) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
 	if p.parser == nil || p.parser.table(table) == nil {
 		return nil, false
 	}
@@ -107,19 +107,19 @@ func (p *Places) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
 
 // enter is called at the start of a declaration, or of a command that adds to it. Like
 // element it does nothing if p is nil.
-func (p *Places) enter(table *nft.Table, kind, name string, at int) {
+func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	if p == nil {
 		return
 	}
-	id := PlaceID{table.ID(), kind, name}
+	id := DeclarationID{table.ID(), kind, name}
 	if p.of[id] == nil {
-		p.of[id] = &place{at: at}
+		p.of[id] = &position{at: at}
 	}
 	p.now = p.of[id]
 }
 
 // element is called for each element of a set.
-func (p *Places) element(at int) {
+func (p *Positions) element(at int) {
 	if p != nil && p.now != nil {
 		p.now.parts = append(p.now.parts, at)
 	}
