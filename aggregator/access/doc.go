@@ -45,6 +45,9 @@
 //	                   and wins where maps disagree; default: all
 //	admin              as much as root may: act as every publisher, and on the
 //	                   fragments of every publisher; default: false
+//	system             a frontend of the node itself: it may use the connections and
+//	                   the memory that are reserved when others have used up the
+//	                   rest; default: false
 //	limits             of all its fragments and connections together:
 //	  fragments        number of fragments
 //	  rules            number of rules, named objects and flowtables

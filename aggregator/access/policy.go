@@ -29,7 +29,9 @@ type Publisher struct {
 	// Priorities are those that its fragments may have.
 	Priorities Range
 	// Admin allows to act as every publisher.
-	Admin  bool
+	Admin bool
+	// System allows to use what is reserved for the system.
+	System bool
 	Limits Limits
 
 	file string
@@ -141,6 +143,9 @@ type Identity struct {
 	Publisher string
 	// Admin allows to act on the fragments of others.
 	Admin bool
+	// System allows to use what is reserved for the system: connections, and memory
+	// of messages. It holds for administrators too.
+	System bool
 }
 
 // Resolve returns the publisher that a peer acts as: want if the peer may, or with an empty
@@ -150,12 +155,13 @@ type Identity struct {
 //
 // Possible errors: a *Refusal that wraps ErrDenied.
 func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
-	id := Identity{Publisher: want, Admin: root}
+	id := Identity{Publisher: want, Admin: root, System: root}
 	var names []string
 	for _, pub := range p.Publishers {
 		if pub.Match.matches(peer) {
 			names = append(names, pub.Name)
 			id.Admin = id.Admin || pub.Admin
+			id.System = id.System || pub.Admin || pub.System
 		}
 	}
 	switch {

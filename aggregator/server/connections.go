@@ -28,6 +28,9 @@ const (
 	// DefaultHandshakeTimeout is how long a connection may wait before it sends the
 	// HTTP/2 preface.
 	DefaultHandshakeTimeout = 10 * time.Second
+	// reservedShare is the part of all connections, one in so many, that only root,
+	// the daemon's own user, administrators and publishers with system: true may use.
+	reservedShare = 4
 	// maxRefused is how many connections beyond the limits are kept for
 	// refusedGrace, so that their calls can fail with the reason. Further ones are
 	// closed at once.
@@ -47,15 +50,17 @@ func (c counts[K]) add(key K, n int) {
 	}
 }
 
-// connections limits how many connections are open: no user can open all of them, and
-// all users together leave descriptors for the daemon itself.
+// connections limits how many connections are open: no user can open all of them, all
+// users together leave some for the system, and all leave descriptors for the daemon
+// itself.
 type connections struct {
 	log            *slog.Logger
 	total, perUser int
 	// refusals limits the log lines about refused connections.
 	refusals rate.Sometimes
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// open counts connections that are not refused, those in their handshake included.
 	open    int
 	refused int
 	byUser  counts[uint32]
@@ -79,38 +84,69 @@ func newConnections(total, perUser int, log *slog.Logger) *connections {
 	}
 }
 
-// add counts a connection. The error says why its calls are refused; keep is false if it
-// must be closed at once.
-func (c *connections) add(uid uint32) (refusal error, keep bool) {
+// begin counts a connection before its peer is known.
+//
+// Possible errors: errLimit.
+func (c *connections) begin(uid uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.byUser[uid] >= c.perUser:
-		refusal = fmt.Errorf("%w: uid %d has %d connections open: at most %d are allowed", errLimit, uid, c.byUser[uid], c.perUser)
-	case c.open >= c.total:
-		refusal = fmt.Errorf("%w: %d connections are open: at most %d are allowed", errLimit, c.open, c.total)
-	default:
-		c.byUser.add(uid, 1)
-		c.open++
-		return nil, true
+	if c.open >= c.total {
+		return fmt.Errorf("%w: %d connections are open: at most %d are allowed", errLimit, c.open, c.total)
 	}
-	if c.refused >= maxRefused {
-		return refusal, false
-	}
-	c.refused++
-	return refusal, true
+	c.open++
+	c.byUser.add(uid, 1)
+	return nil
 }
 
-// remove takes back what add counted.
-func (c *connections) remove(uid uint32, refused bool) {
+// check decides on a connection that begin has counted. A caller of the system may use
+// what is reserved.
+//
+// Possible errors: errLimit.
+func (c *connections) check(uid uint32, system bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if refused {
-		c.refused--
+	most := c.total - c.total/reservedShare
+	switch {
+	case system:
+		return nil
+	case c.byUser[uid] > c.perUser:
+		return fmt.Errorf("%w: uid %d has %d connections open: at most %d are allowed", errLimit, uid, c.byUser[uid], c.perUser)
+	case c.open > most:
+		return fmt.Errorf("%w: %d connections are open: at most %d are allowed, and the rest is reserved for the system", errLimit, c.open, most)
+	}
+	return nil
+}
+
+// refuse notes that a connection's calls are refused. It returns false if there are too
+// many such connections: the connection must be closed.
+func (c *connections) refuse(conn *limitedConn, refusal error) (keep bool) {
+	peer := conn.peer
+	c.refusals.Do(func() {
+		c.log.Warn("refused a connection", "pid", peer.PID, "uid", peer.UID, "gid", peer.GID, "error", refusal)
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused >= maxRefused {
+		return false
+	}
+	c.end(conn)
+	conn.refusal = refusal
+	conn.counted = &c.refused
+	c.refused++
+	time.AfterFunc(refusedGrace, func() { _ = conn.Close() })
+	return true
+}
+
+// end takes back what is counted of a connection. The lock is held.
+func (c *connections) end(conn *limitedConn) {
+	if conn.counted == nil {
 		return
 	}
-	c.open--
-	c.byUser.add(uid, -1)
+	*conn.counted--
+	if conn.counted == &c.open {
+		c.byUser.add(conn.peer.UID, -1)
+	}
+	conn.counted = nil
 }
 
 // limitedListener accepts no more connections than the limits allow.
@@ -145,20 +181,12 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			_ = conn.Close()
 			continue
 		}
-		refusal, keep := limits.add(peer.UID)
-		if refusal != nil {
-			limits.refusals.Do(func() {
-				limits.log.Warn("refused a connection", "pid", peer.PID, "uid", peer.UID, "gid", peer.GID, "error", refusal)
-			})
-		}
-		if !keep {
+		c := &limitedConn{socketConn: socket, limits: limits, peer: peer}
+		if err := limits.begin(peer.UID); err == nil {
+			c.counted = &limits.open
+		} else if !limits.refuse(c, err) {
 			_ = conn.Close()
 			continue
-		}
-		c := &limitedConn{socketConn: socket, peer: peer, refusal: refusal}
-		c.remove = sync.OnceFunc(func() { limits.remove(peer.UID, refusal != nil) })
-		if refusal != nil {
-			time.AfterFunc(refusedGrace, func() { _ = c.Close() })
 		}
 		return c, nil
 	}
@@ -173,15 +201,20 @@ type socketConn interface {
 // limitedConn is a connection that connections counts.
 type limitedConn struct {
 	socketConn
+	limits *connections
 	// peer has the credentials of the process that connected.
 	peer access.Peer
 	// refusal is the error of all calls, if they are refused.
 	refusal error
-	remove  func()
+	// counted is the number that the connection is part of, or nil. The lock of
+	// limits guards it.
+	counted *int
 }
 
 // Close implements net.Conn.
 func (c *limitedConn) Close() error {
-	c.remove()
+	c.limits.mu.Lock()
+	c.limits.end(c)
+	c.limits.mu.Unlock()
 	return c.socketConn.Close()
 }

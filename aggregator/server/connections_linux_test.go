@@ -95,11 +95,11 @@ func TestHandshakeThatNeverEnds(t *testing.T) {
 	}
 }
 
-// TestTooManyConnections goes beyond the limit of one user, and back.
+// TestTooManyConnections goes beyond the limit of all callers, and back.
 func TestTooManyConnections(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{
 		Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}},
-		Limits: func(c *server.Config) { c.MaxConnectionsPerUser = 3 },
+		Limits: func(c *server.Config) { c.MaxConnections = 3 },
 	})
 	ctx := aggregatortest.Context(t)
 	// Dial looks whether somebody listens with a connection of its own, which
@@ -119,7 +119,7 @@ func TestTooManyConnections(t *testing.T) {
 		c := d.Dial(t, "tester")
 		defer c.Close()
 		_, err := c.List(ctx)
-		return errors.Is(err, client.ErrLimit) && strings.Contains(err.Error(), "3 connections open: at most 3 are allowed")
+		return errors.Is(err, client.ErrLimit) && strings.Contains(err.Error(), "3 connections are open: at most 3 are allowed")
 	})
 	for _, c := range in {
 		if _, err := c.List(ctx); err != nil {

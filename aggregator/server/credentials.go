@@ -28,6 +28,8 @@ var errAnonymous = errors.New("peer has no credentials")
 type peerCredentials struct {
 	// TransportCredentials has the methods for clients, which are not called.
 	credentials.TransportCredentials
+	access    *access.Control
+	receiving *receiving
 }
 
 // AuthInfo is the credentials.AuthInfo of a connection.
@@ -42,23 +44,39 @@ type AuthInfo struct {
 // AuthType implements credentials.AuthInfo.
 func (AuthInfo) AuthType() string { return "peercred" }
 
-// ServerHandshake implements credentials.TransportCredentials. The connection must come
-// from a limitedListener.
-func (peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+// ServerHandshake implements credentials.TransportCredentials. It refuses peers that
+// are not publishers, before they have sent anything. The connection must come from a
+// limitedListener.
+func (p peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, ok := c.(*limitedConn)
 	if !ok {
 		return nil, nil, errAnonymous
 	}
-	return c, AuthInfo{
+	info := AuthInfo{
 		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
 		Peer:           identify(c, conn.peer),
 		conn:           c,
 		refusal:        conn.refusal,
-	}, nil
+	}
+	if info.refusal != nil {
+		return c, info, nil
+	}
+	id, err := p.access.Resolve(&info.Peer, "")
+	if err == nil {
+		err = conn.limits.check(info.UID, id.System)
+	}
+	if err != nil {
+		info.refusal = err
+		if !conn.limits.refuse(conn, err) {
+			return nil, nil, errors.Join(err, c.Close())
+		}
+		return c, info, nil
+	}
+	return newCountedConn(conn, p.receiving, id.Publisher, id.System), info, nil
 }
 
 // Clone implements credentials.TransportCredentials.
-func (c peerCredentials) Clone() credentials.TransportCredentials { return c }
+func (p peerCredentials) Clone() credentials.TransportCredentials { return p }
 
 // caller is who makes a call.
 type caller struct {
@@ -69,6 +87,8 @@ type caller struct {
 	admin bool
 	// access counts what the caller is refused.
 	access *access.Control
+	// arrived is called when the request of a call with a single request is complete.
+	arrived func()
 }
 
 // authorize identifies the caller from the connection and the metadata. On an
@@ -82,10 +102,10 @@ func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 	if !ok {
 		return caller{}, errAnonymous
 	}
-	if info.refusal != nil {
-		return caller{}, info.refusal
-	}
 	c := caller{Peer: info.Peer, conn: info.conn, access: i.access}
+	if info.refusal != nil {
+		return c, info.refusal
+	}
 	want := ""
 	switch names := metadata.ValueFromIncomingContext(ctx, PublisherKey); len(names) {
 	case 0:
@@ -109,9 +129,9 @@ func withCaller(ctx context.Context, c caller) context.Context {
 	return aggregator.WithAlive(context.WithValue(ctx, callerKey{}, c), c.connected)
 }
 
-// callerFrom returns the caller that an interceptor put into the context.
+// callerFrom returns the caller that interceptor.tap put into the context.
 func callerFrom(ctx context.Context) caller {
-	return ctx.Value(callerKey{}).(caller) //nolint:forcetypeassert // the interceptors see every call
+	return ctx.Value(callerKey{}).(caller) //nolint:forcetypeassert // tap sees every call
 }
 
 // connected reports whether the caller's end of the connection is open.

@@ -6,14 +6,21 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/tap"
 
 	"github.com/weft-proxy/weft/aggregator/access"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
 // errPanic is a handler that panicked.
 var errPanic = errors.New("internal error: the handler panicked, see the aggregator's log")
+
+// receiveTimeout is how long the request of a call may take to arrive, if the call has
+// only one.
+const receiveTimeout = 30 * time.Second
 
 // interceptor checks every call, also of reflection and health.
 type interceptor struct {
@@ -21,6 +28,41 @@ type interceptor struct {
 	pacer   *pacer
 	streams *streams
 	log     *slog.Logger
+}
+
+// tap authorizes a call when its headers arrive, before any message is received. It
+// implements tap.ServerInHandle.
+func (i *interceptor) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	method := info.FullMethodName
+	c, err := i.authorize(ctx)
+	if err != nil {
+		c.finish(method, &err)
+		return ctx, err
+	}
+	c.arrived = func() {}
+	if method != weftv1.Publisher_Publish_FullMethodName {
+		limited, cancel := context.WithCancelCause(ctx)
+		timer := time.AfterFunc(receiveTimeout, func() { cancel(errSlow) })
+		c.arrived = func() { timer.Stop() }
+		context.AfterFunc(ctx, c.arrived)
+		ctx = limitedContext{limited}
+	}
+	return withCaller(ctx, c), nil
+}
+
+// errSlow is a request that did not arrive in time.
+var errSlow = fmt.Errorf("%w: the request did not arrive within %v", context.DeadlineExceeded, receiveTimeout)
+
+// limitedContext is the context of a call whose request must arrive in time.
+type limitedContext struct{ context.Context } //nolint:containedctx // it is one
+
+// Err implements context.Context.
+func (c limitedContext) Err() error {
+	err := c.Context.Err()
+	if err != nil && errors.Is(context.Cause(c.Context), errSlow) {
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 // rescue turns a panic into an error: one bad call must not end the daemon.
@@ -40,39 +82,34 @@ func (c *caller) finish(method string, err *error) {
 }
 
 func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-	method := info.FullMethod
-	c, err := i.authorize(ctx)
+	method, c := info.FullMethod, callerFrom(ctx)
+	c.arrived()
 	defer c.finish(method, &err)
 	defer rescue(i.log, method, &err)
-	if err == nil && updates[method] {
-		err = i.pacer.wait(ctx, c.publisher, patience)
+	if updates[method] {
+		if err := i.pacer.wait(ctx, c.publisher, patience); err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return handler(withCaller(ctx, c), req)
+	return handler(ctx, req)
 }
 
 func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	method := info.FullMethod
-	c, err := i.authorize(ss.Context())
+	method, c := info.FullMethod, callerFrom(ss.Context())
 	defer c.finish(method, &err)
-	if err != nil {
-		return err
-	}
 	o, err := i.streams.add(c, method)
 	if err != nil {
 		return err
 	}
 	defer i.streams.remove(o)
-	ctx, cancel := context.WithCancel(withCaller(ss.Context(), c))
+	ctx, cancel := context.WithCancel(ss.Context())
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
 		var err error
 		defer func() { done <- err }()
 		defer rescue(i.log, method, &err)
-		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx})
+		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx, arrived: c.arrived})
 	}()
 	select {
 	case err = <-done:
@@ -84,12 +121,20 @@ func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSer
 	}
 }
 
-// calledStream is a stream whose context has the caller. A stream's context is
+// calledStream is a stream whose context ends with its call. A stream's context is
 // the one that gRPC allows to be replaced in this way alone.
 type calledStream struct {
 	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // see above
+	ctx     context.Context //nolint:containedctx // see above
+	arrived func()
 }
 
-// Context returns the context with the caller.
+// Context returns the context of the call.
 func (s *calledStream) Context() context.Context { return s.ctx }
+
+// RecvMsg notes that a request has arrived.
+func (s *calledStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	s.arrived()
+	return err
+}

@@ -2,18 +2,23 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/weft-proxy/weft/aggregator/access"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
 // logBuffer collects log lines.
@@ -36,8 +41,13 @@ func from(p access.Peer) context.Context {
 func TestAuthorization(t *testing.T) {
 	var log logBuffer
 	in := newInterceptor(&log, 1000)
+	const method = "/weft.v1.Inspect/ListFragments"
 	call := func(ctx context.Context) (got caller, err error) {
-		_, err = in.unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Inspect/ListFragments"}, func(ctx context.Context, _ any) (any, error) {
+		ctx, err = in.tap(ctx, &tap.Info{FullMethodName: method})
+		if err != nil {
+			return caller{}, err
+		}
+		_, err = in.unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: method}, func(ctx context.Context, _ any) (any, error) {
 			got = callerFrom(ctx)
 			return struct{}{}, nil
 		})
@@ -62,16 +72,55 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
+// TestRequestThatDoesNotArrive has a call end whose request is not complete, and a
+// call go on whose request is.
+func TestRequestThatDoesNotArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logBuffer
+		in := newInterceptor(&log, 0)
+		ctx, cancel := context.WithCancel(from(access.Peer{}))
+		defer cancel()
+		slow, err := in.tap(ctx, &tap.Info{FullMethodName: "/weft.v1.Publisher/Apply"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		complete, err := in.tap(ctx, &tap.Info{FullMethodName: "/weft.v1.Publisher/Apply"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		callerFrom(complete).arrived()
+		stream, err := in.tap(ctx, &tap.Info{FullMethodName: weftv1.Publisher_Publish_FullMethodName})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(receiveTimeout - time.Second)
+		if slow.Err() != nil {
+			t.Errorf("a second before the end: %v", slow.Err())
+		}
+		<-time.After(2 * time.Second)
+		if !errors.Is(slow.Err(), context.DeadlineExceeded) {
+			t.Errorf("a request that has not arrived: error %v: want DeadlineExceeded", slow.Err())
+		}
+		if err := errors.Join(complete.Err(), stream.Err()); err != nil {
+			t.Errorf("a request that has arrived, and a stream: %v", err)
+		}
+	})
+}
+
 func TestPanicIsInternal(t *testing.T) {
 	var log logBuffer
 	in := newInterceptor(&log, 0)
-	_, err := in.unary(from(access.Peer{}), nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Inspect/GetFragment"}, func(context.Context, any) (any, error) {
+	ctx, err := in.tap(from(access.Peer{}), &tap.Info{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = in.unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/weft.v1.Inspect/GetFragment"}, func(context.Context, any) (any, error) {
 		panic("boom")
 	})
 	if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "boom") || !strings.Contains(log.String(), "boom") {
 		t.Errorf("unary: error %v, log %q", err, log.String())
 	}
-	err = in.stream(nil, fakeStream{ctx: from(access.Peer{})}, &grpc.StreamServerInfo{FullMethod: "/weft.v1.Inspect/Watch"}, func(any, grpc.ServerStream) error {
+	err = in.stream(nil, fakeStream{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: "/weft.v1.Inspect/Watch"}, func(any, grpc.ServerStream) error {
 		panic("bang")
 	})
 	if status.Code(err) != codes.Internal || !strings.Contains(log.String(), "bang") {

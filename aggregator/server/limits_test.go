@@ -11,31 +11,67 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
+// pipeConn is a connection that can only be closed.
+type pipeConn struct {
+	socketConn
+	closed bool
+}
+
+func (c *pipeConn) Close() error {
+	c.closed = true
+	return nil
+}
+
 func TestConnectionLimits(t *testing.T) {
-	c := newConnections(5, 3, slog.New(slog.DiscardHandler))
-	add := func(uid uint32, in bool) {
+	c := newConnections(8, 3, slog.New(slog.DiscardHandler))
+	// connect makes a connection as a listener and a handshake do. It returns why it
+	// is refused.
+	connect := func(uid uint32, system bool) (*limitedConn, error) {
+		conn := &limitedConn{socketConn: &pipeConn{}, limits: c, peer: access.Peer{UID: uid}}
+		err := c.begin(uid)
+		if err == nil {
+			conn.counted = &c.open
+			err = c.check(uid, system)
+		}
+		if err != nil && !c.refuse(conn, err) {
+			_ = conn.Close()
+		}
+		return conn, err
+	}
+	add := func(uid uint32, system, in bool) *limitedConn {
 		t.Helper()
-		refusal, keep := c.add(uid)
-		if in != (refusal == nil) || !keep || refusal != nil && !errors.Is(refusal, errLimit) {
-			t.Fatalf("uid %d: refusal %v, keep %v: want in %v", uid, refusal, keep, in)
+		conn, err := connect(uid, system)
+		if in != (err == nil) || err != nil && !errors.Is(err, errLimit) {
+			t.Fatalf("uid %d: error %v: want in %v", uid, err, in)
+		}
+		return conn
+	}
+	var first *limitedConn
+	for range 3 {
+		first = add(1, false, true)
+	}
+	refused := add(1, false, false)
+	for range 3 {
+		add(2, false, true)
+	}
+	add(3, false, false) // six of eight are open, and two are reserved
+	add(0, true, true)
+	add(0, true, true)
+	add(0, true, false)
+	for range 2 {
+		if err := errors.Join(first.Close(), refused.Close()); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for range 3 {
-		add(1, true)
+	add(0, true, true)
+	for c.refused < maxRefused {
+		add(3, false, false)
 	}
-	add(1, false)
-	add(2, true)
-	add(2, true)
-	add(3, false)
-	c.remove(1, false)
-	add(3, true)
-	c.remove(1, true)
-	c.remove(3, true)
-	for range maxRefused {
-		add(3, false)
+	if conn, err := connect(3, false); err == nil || !conn.socketConn.(*pipeConn).closed {
+		t.Fatalf("a connection beyond those that are told why: error %v", err)
 	}
-	if refusal, keep := c.add(3); refusal == nil || keep {
-		t.Fatalf("one too many to be told: refusal %v, keep %v", refusal, keep)
+	if c.open != 8 || c.byUser[1] != 2 || c.byUser[3] != 0 {
+		t.Errorf("%d are open, %v by user: want 8, two of user 1 and none of user 3", c.open, c.byUser)
 	}
 }
 

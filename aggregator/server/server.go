@@ -29,11 +29,11 @@ const (
 	MaxMessage = 16 << 20
 	// maxStreams is the number of calls at a time on one connection.
 	maxStreams = 256
-	// window is the flow control window of a stream and of a connection: what
-	// the daemon holds of a caller that sends faster than it is read from. The
-	// transport's buffers take up to four times that. A part of a snapshot
-	// hardly ever waits for a window update.
-	window = 1 << 20
+	// window is the flow control window of a stream: what the daemon holds of a
+	// caller that sends faster than it is read from, beside the message that is
+	// being read. connWindow is that of a connection.
+	window     = 64 << 10
+	connWindow = 1 << 20
 	// DefaultKeepaliveTime is how long a connection may be silent before it is pinged.
 	DefaultKeepaliveTime = 30 * time.Second
 	// DefaultKeepaliveTimeout is how long the peer may take to answer a ping.
@@ -141,13 +141,14 @@ func Listen(cfg Config) (*Server, error) {
 	}
 	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, log: cfg.Logger}
 	s.grpc = grpc.NewServer(
-		grpc.Creds(peerCredentials{insecure.NewCredentials()}),
+		grpc.Creds(peerCredentials{insecure.NewCredentials(), cfg.Access, &receiving{byPublisher: counts[string]{}}}),
+		grpc.InTapHandle(in.tap),
 		grpc.UnaryInterceptor(in.unary),
 		grpc.StreamInterceptor(in.stream),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InitialWindowSize(window),
-		grpc.InitialConnWindowSize(window),
+		grpc.InitialConnWindowSize(connWindow),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.WriteBufferSize(64<<10),
