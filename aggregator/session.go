@@ -51,6 +51,8 @@ type Session struct {
 	// expired has the fragments that have expired since their last snapshot. It
 	// belongs to the writer.
 	expired map[string]bool
+	// tooLarge is why the message that is pushed has lost its content.
+	tooLarge error
 	// building collects the parts of a snapshot.
 	building   *admission.Builder
 	buildingID uint64
@@ -128,6 +130,14 @@ func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
 	}
 }
 
+// PushTooLarge is Push for a message whose content was not decoded because of err, an
+// error of admission.Size. The update is rejected. If err is nil, it is Push.
+func (s *Session) PushTooLarge(req *weftv1.PublishRequest, err error) (<-chan Result, error) {
+	s.tooLarge = err
+	defer func() { s.tooLarge = nil }()
+	return s.Push(req)
+}
+
 // key validates a fragment's name.
 func (s *Session) key(name string) (desired.Key, error) {
 	return desired.Key{Publisher: s.publisher, Name: name}, admission.CheckIdentity("fragment", name)
@@ -154,7 +164,7 @@ func (s *Session) pushSnapshot(id uint64, f *weftv1.Fragment, more bool) (<-chan
 	} else if f.GetName() != adm.Key().Name {
 		return nil, fmt.Errorf("%w: update %d has parts of two fragments, %s and %s", ErrProtocol, id, adm.Key().Name, admission.Clip(f.GetName()))
 	}
-	adm.AddFragment(f)
+	s.add(adm, func() { adm.AddFragment(f) })
 	if more {
 		s.building, s.buildingID = adm, id
 		return nil, nil
@@ -173,8 +183,17 @@ func (s *Session) pushPatch(p *weftv1.Patch) (<-chan Result, error) {
 		return s.rejected(snapshotNeeded(key)), nil
 	}
 	adm := admission.NewPatch(s.a.admission, key, own, &scopes{s.a.scope.Load(), s.declared})
-	adm.AddPatch(p)
+	s.add(adm, func() { adm.AddPatch(p) })
 	return s.submit(adm)
+}
+
+// add adds a message to an update, or why it has no content.
+func (s *Session) add(adm *admission.Builder, message func()) {
+	if s.tooLarge != nil {
+		adm.RejectSize(s.tooLarge)
+		return
+	}
+	message()
 }
 
 func snapshotNeeded(key desired.Key) error {
@@ -239,6 +258,19 @@ func (l *scopes) Set(table nft.TableID, name string) (*set.Set, bool) {
 		return d, true
 	}
 	return l[1].Set(table, name)
+}
+
+// Holds returns the number of rules and objects, and of elements, that a publisher's
+// committed fragments have.
+func (a *Aggregator) Holds(publisher string) (rules, elements int) {
+	list, _ := a.statuses.list()
+	for _, f := range list {
+		if f.GetFragment().GetPublisher() == publisher {
+			rules += int(f.GetRules() + f.GetObjects())
+			elements += int(f.GetElements()) //nolint:gosec // a count
+		}
+	}
+	return rules, elements
 }
 
 // Apply replaces a fragment and returns the outcome of that. It rejects a fragment

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -140,6 +141,16 @@ func (b *Builder) Cost() int { return b.rules + b.elements }
 // Reject adds a violation of the whole update.
 func (b *Builder) Reject(reason weftv1.Violation_Reason, message string) {
 	b.bad.add(reason, nil, message)
+}
+
+// RejectSize adds the violation that a message is too large, which [Size.Check]
+// returned.
+func (b *Builder) RejectSize(err error) {
+	if r := (*access.Refusal)(nil); errors.As(err, &r) {
+		b.bad.refused(nil, r)
+		return
+	}
+	b.Reject(weftv1.Violation_REASON_LIMIT, err.Error())
 }
 
 // Wait returns after all goroutines of the Builder have ended. Finish does the

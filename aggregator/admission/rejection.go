@@ -12,6 +12,9 @@ import (
 // ErrInvalidName means that the name of a publisher or fragment is malformed.
 var ErrInvalidName = errors.New("invalid name")
 
+// ErrTooLarge means that a request has more than one update may have.
+var ErrTooLarge = errors.New("the request is too large")
+
 // RejectedError is the refusal of an update. Its fragment keeps the last
 // committed content.
 type RejectedError struct {

@@ -87,8 +87,9 @@ type caller struct {
 	admin bool
 	// access counts what the caller is refused.
 	access *access.Control
-	// arrived is called when the request of a call with a single request is complete.
-	arrived func()
+	// system allows to use what is reserved.
+	system  bool
+	request *request
 }
 
 // authorize identifies the caller from the connection and the metadata. On an
@@ -118,7 +119,7 @@ func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 		return c, fmt.Errorf("%w: metadata %s is given %d times", aggregator.ErrInvalidName, PublisherKey, len(names))
 	}
 	id, err := i.access.Resolve(&c.Peer, want)
-	c.publisher, c.admin = id.Publisher, id.Admin
+	c.publisher, c.admin, c.system = id.Publisher, id.Admin, id.System
 	return c, err
 }
 

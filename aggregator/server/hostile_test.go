@@ -264,7 +264,7 @@ func TestDeepNesting(t *testing.T) {
 	// Groups, which no message of ours has, within groups.
 	deep := bytes.Repeat([]byte{0x7b}, 4<<20)
 	err := conn.Invoke(ctx, weftv1.Publisher_Apply_FullMethodName, deep, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{}))
-	wantCode(t, err, codes.Internal, "unmarshal")
+	wantCode(t, err, codes.InvalidArgument, "the request cannot be decoded")
 	c := d.Dial(t, "tester")
 	refused := func(what string, f *weftv1.Fragment) {
 		t.Helper()

@@ -10,10 +10,14 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
+
+// errMalformed is a request that cannot be decoded.
+var errMalformed = errors.New("the request cannot be decoded")
 
 // errPanic is a handler that panicked.
 var errPanic = errors.New("internal error: the handler panicked, see the aggregator's log")
@@ -27,6 +31,7 @@ type interceptor struct {
 	access  *access.Control
 	pacer   *pacer
 	streams *streams
+	decoder *decoder
 	log     *slog.Logger
 }
 
@@ -39,12 +44,12 @@ func (i *interceptor) tap(ctx context.Context, info *tap.Info) (context.Context,
 		c.finish(method, &err)
 		return ctx, err
 	}
-	c.arrived = func() {}
+	c.request = &request{arrived: func() {}, admitted: func() {}}
 	if method != weftv1.Publisher_Publish_FullMethodName {
 		limited, cancel := context.WithCancelCause(ctx)
 		timer := time.AfterFunc(receiveTimeout, func() { cancel(errSlow) })
-		c.arrived = func() { timer.Stop() }
-		context.AfterFunc(ctx, c.arrived)
+		c.request.arrived = func() { timer.Stop() }
+		context.AfterFunc(ctx, c.request.arrived)
 		ctx = limitedContext{limited}
 	}
 	return withCaller(ctx, c), nil
@@ -76,14 +81,13 @@ func rescue(log *slog.Logger, method string, err *error) {
 }
 
 // finish reports the outcome of a call, and turns its error into a status.
-func (c *caller) finish(method string, err *error) {
+func (c caller) finish(method string, err *error) {
 	c.report(method, *err)
 	*err = toStatus(*err)
 }
 
 func (i *interceptor) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	method, c := info.FullMethod, callerFrom(ctx)
-	c.arrived()
 	defer c.finish(method, &err)
 	defer rescue(i.log, method, &err)
 	if updates[method] {
@@ -109,7 +113,8 @@ func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSer
 		var err error
 		defer func() { done <- err }()
 		defer rescue(i.log, method, &err)
-		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx, arrived: c.arrived})
+		defer func() { c.request.admitted() }()
+		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx, decoder: i.decoder})
 	}()
 	select {
 	case err = <-done:
@@ -126,15 +131,13 @@ func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSer
 type calledStream struct {
 	grpc.ServerStream
 	ctx     context.Context //nolint:containedctx // see above
-	arrived func()
+	decoder *decoder
 }
 
 // Context returns the context of the call.
 func (s *calledStream) Context() context.Context { return s.ctx }
 
-// RecvMsg notes that a request has arrived.
+// RecvMsg implements grpc.ServerStream.
 func (s *calledStream) RecvMsg(m any) error {
-	err := s.ServerStream.RecvMsg(m)
-	s.arrived()
-	return err
+	return s.decoder.decode(s.ctx, m.(proto.Message), s.ServerStream.RecvMsg) //nolint:forcetypeassert // requests are
 }

@@ -88,7 +88,7 @@ func TestRequestThatDoesNotArrive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		callerFrom(complete).arrived()
+		callerFrom(complete).request.arrived()
 		stream, err := in.tap(ctx, &tap.Info{FullMethodName: weftv1.Publisher_Publish_FullMethodName})
 		if err != nil {
 			t.Fatal(err)

@@ -106,7 +106,9 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 		if err := f.receive(ctx, req); err != nil {
 			return err
 		}
-		result, err := session.Push(req)
+		push := callerFrom(ctx).request
+		result, err := session.PushTooLarge(req, push.tooLarge)
+		push.admitted()
 		if err != nil {
 			return err
 		}

@@ -48,6 +48,12 @@ func dialRaw(t testing.TB, socket string, settings ...http2.Setting) *raw {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rawOn(t, conn, settings...)
+}
+
+// rawOn says hello on a connection.
+func rawOn(t testing.TB, conn net.Conn, settings ...http2.Setting) *raw {
+	t.Helper()
 	r := &raw{t: t, conn: conn, write: http2.NewFramer(conn, nil), frames: http2.NewFramer(nil, conn), next: 1, initial: 65535, room: map[uint32]int{0: 65535}, status: map[uint32]string{}}
 	r.frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	t.Cleanup(func() { _ = conn.Close() })

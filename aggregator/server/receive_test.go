@@ -208,7 +208,7 @@ func FuzzFrames(f *testing.F) {
 		budget := newReceiving()
 		w := newWire(t, budget, "a", false)
 		w.in.Write(b)
-		err := w.received(1 + (piece&0xff))
+		err := w.received(1 + (piece & 0xff))
 		if _, werr := w.Write(b); werr != nil {
 			t.Fatal(werr)
 		}

@@ -139,12 +139,13 @@ func Listen(cfg Config) (*Server, error) {
 	if err := s.giveSocket(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, log: cfg.Logger}
+	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, decoder: newDecoder(cfg.Aggregator), log: cfg.Logger}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(peerCredentials{insecure.NewCredentials(), cfg.Access, &receiving{byPublisher: counts[string]{}}}),
 		grpc.InTapHandle(in.tap),
 		grpc.UnaryInterceptor(in.unary),
 		grpc.StreamInterceptor(in.stream),
+		grpc.ForceServerCodecV2(newRequestCodec()),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InitialWindowSize(window),
@@ -157,15 +158,16 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
 	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, partial: &partialSnapshots{byPublisher: counts[string]{}}, log: cfg.Logger}
-	weftv1.RegisterPublisherServer(s.grpc, impl)
-	weftv1.RegisterInspectServer(s.grpc, impl)
-	weftv1.RegisterAdminServer(s.grpc, impl)
-	healthv1.RegisterHealthServer(s.grpc, s.health)
+	services := registrar{s.grpc, in.decoder}
+	weftv1.RegisterPublisherServer(services, impl)
+	weftv1.RegisterInspectServer(services, impl)
+	weftv1.RegisterAdminServer(services, impl)
+	healthv1.RegisterHealthServer(services, s.health)
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
 	if cfg.Register != nil {
-		cfg.Register(s.grpc)
+		cfg.Register(services)
 	}
-	reflection.Register(s.grpc)
+	reflection.Register(services)
 	return s, nil
 }
 

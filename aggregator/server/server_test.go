@@ -172,7 +172,7 @@ func TestTruncatedAndForeignBytes(t *testing.T) {
 	}
 	// A message cut in the middle: field 1, length 100, and nothing of it.
 	err := conn.Invoke(ctx, weftv1.Publisher_Apply_FullMethodName, []byte{0x0a, 100, 'x'}, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{}))
-	wantCode(t, err, codes.Internal, "unmarshal")
+	wantCode(t, err, codes.InvalidArgument, "the request cannot be decoded")
 	// A snapshot whose last part never comes, and a stream that is cut off.
 	sctx, cancel := context.WithCancel(ctx)
 	stream, err := newAPI(conn).Publish(sctx)

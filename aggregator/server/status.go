@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
@@ -55,6 +56,7 @@ var statusCodes = []struct {
 }{
 	{access.ErrDenied, codes.PermissionDenied},
 	{errAnonymous, codes.Unauthenticated},
+	{errMalformed, codes.InvalidArgument},
 	{errPanic, codes.Internal},
 	{aggregator.ErrNotFound, codes.NotFound},
 	{aggregator.ErrNoObject, codes.NotFound},
@@ -65,6 +67,7 @@ var statusCodes = []struct {
 	{aggregator.ErrKernel, codes.Unavailable},
 	{aggregator.ErrSlowWatcher, codes.ResourceExhausted},
 	{access.ErrExceeded, codes.ResourceExhausted},
+	{admission.ErrTooLarge, codes.ResourceExhausted},
 	{errLimit, codes.ResourceExhausted},
 	{context.Canceled, codes.Canceled},
 	{aggregator.ErrGone, codes.Canceled},

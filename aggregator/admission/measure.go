@@ -1,0 +1,186 @@
+package admission
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/weft-proxy/weft/aggregator/access"
+)
+
+const (
+	// messageSize is about how much memory a decoded message takes in addition to
+	// its encoding, in bytes.
+	messageSize = 160
+	// stringSize is that of a string in a list.
+	stringSize = 16
+	// MaxDecoded is the memory that one decoded request may take, in bytes. A
+	// request of the largest size has this much if its messages have 20 bytes.
+	MaxDecoded = 256 << 20
+)
+
+// Size is what an encoded request has. It is known before the request is decoded,
+// because that can take a hundred times the memory: two bytes are a table.
+type Size struct {
+	Fragments, Tables, Chains, Sets, Rules, Objects, Elements int
+	// Changes counts the sets whose elements a patch changes.
+	Changes int
+	// Names counts what is deleted by name.
+	Names int
+	// Withdrawals counts the names of fragments in a plan.
+	Withdrawals int
+	// Decoded is about how many bytes the decoded request takes.
+	Decoded int
+}
+
+// Measure returns the size of the encoding b of a message m.
+//
+// Possible errors: those of package protowire, if b is not an encoding.
+func Measure(m protoreflect.MessageDescriptor, b []byte) (Size, error) {
+	s := Size{Decoded: len(b)}
+	err := s.measure(m, b)
+	return s, err
+}
+
+func (s *Size) measure(m protoreflect.MessageDescriptor, b []byte) error {
+	s.count(m.Name())
+	return eachField(m, b, func(f protoreflect.FieldDescriptor, _, value []byte) error {
+		switch {
+		case f == nil:
+			return nil
+		case f.Message() != nil:
+			return s.measure(f.Message(), value)
+		case f.IsList():
+			s.Decoded += stringSize
+			*s.list(m.Name())++
+		}
+		return nil
+	})
+}
+
+// list returns the counter of what a message lists by name.
+func (s *Size) list(message protoreflect.Name) *int {
+	if message == "ElementPatch" {
+		return &s.Elements
+	}
+	return &s.Names
+}
+
+// count counts one message without what is in it.
+func (s *Size) count(message protoreflect.Name) {
+	s.Decoded += messageSize
+	switch message {
+	case "Fragment", "Patch":
+		s.Fragments++
+	case "Table", "TablePatch":
+		s.Tables++
+	case "Chain":
+		s.Chains++
+	case "Set":
+		s.Sets++
+	case "Rule":
+		s.Rules++
+	case "ElementPatch":
+		s.Changes++
+	case "FragmentName":
+		s.Withdrawals++
+	case "Object", "ObjectReference", "Flowtable":
+		s.Objects++
+	case "Element":
+		s.Elements++
+	}
+}
+
+// eachField calls f with every field of an encoded message: its descriptor, or nil if
+// it is not known; the whole encoding of the field; and its content, if it is a
+// message, a string or bytes.
+func eachField(m protoreflect.MessageDescriptor, b []byte, f func(field protoreflect.FieldDescriptor, whole, value []byte) error) error {
+	for len(b) > 0 {
+		number, typ, tag := protowire.ConsumeTag(b)
+		if tag < 0 {
+			return protowire.ParseError(tag)
+		}
+		n := protowire.ConsumeFieldValue(number, typ, b[tag:])
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		whole := b[:tag+n]
+		b = b[tag+n:]
+		var field protoreflect.FieldDescriptor
+		var value []byte
+		if typ == protowire.BytesType {
+			field = m.Fields().ByNumber(number)
+			value, _ = protowire.ConsumeBytes(whole[tag:])
+		}
+		if err := f(field, whole, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Head returns the encoding of a request without its lists of messages: what is left
+// says which update it is.
+//
+// Possible errors: those of package protowire, if b is not an encoding.
+func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
+	var head []byte
+	err := eachField(m, b, func(f protoreflect.FieldDescriptor, whole, value []byte) error {
+		switch {
+		case f == nil || f.Message() == nil:
+			head = append(head, whole...)
+		case !f.IsList():
+			nested, err := Head(f.Message(), value)
+			if err != nil {
+				return err
+			}
+			head = protowire.AppendBytes(protowire.AppendTag(head, f.Number(), protowire.BytesType), nested)
+		}
+		return nil
+	})
+	return head, err
+}
+
+// Check compares a request with the limits of one update and of its publisher; p is nil
+// for a publisher without limits. held returns the number of rules and objects, and of
+// elements, that the publisher has: it may send as much again, or remove it.
+//
+// Possible errors: a *access.Refusal, ErrTooLarge.
+func (s Size) Check(p *access.Publisher, held func() (rules, elements int)) error {
+	updates := max(1, s.Fragments)
+	for _, c := range []struct {
+		n, most int
+		what    string
+	}{
+		{s.Fragments + s.Withdrawals, MaxPlan, "fragments"},
+		{s.Tables, updates * MaxTables, "tables"},
+		{s.Chains, MaxChains, "chains"},
+		{s.Sets, MaxSets, "sets and maps"},
+		{s.Changes, MaxSets, "changes of sets and maps"},
+		{s.Names, MaxChains, "names"},
+		{s.Objects, MaxObjects, "named objects and flowtables"},
+		{s.Rules, MaxRules, "rules"},
+		{s.Elements, MaxElements, "elements"},
+		{s.Decoded, MaxDecoded, "bytes after it is decoded"},
+	} {
+		if c.n > c.most {
+			return fmt.Errorf("%w: it has %d %s: at most %d are allowed: split it into several fragments, or send the snapshot in several parts", ErrTooLarge, c.n, c.what, c.most)
+		}
+	}
+	if p == nil {
+		return nil
+	}
+	rules := s.Rules + s.Objects
+	if p.Brings(access.LimitRules, rules) == nil && p.Brings(access.LimitElements, s.Elements) == nil {
+		return nil
+	}
+	heldRules, heldElements := held()
+	if r := p.Brings(access.LimitRules, rules-heldRules); r != nil {
+		return r
+	}
+	if r := p.Brings(access.LimitElements, s.Elements-heldElements); r != nil {
+		return r
+	}
+	return nil
+}

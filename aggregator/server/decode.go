@@ -1,0 +1,211 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/admission"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+const (
+	// smallRequest is the size in bytes up to which a request is decoded without a
+	// look at it: it takes a few MiB at most.
+	smallRequest = 32 << 10
+	// maxDecoding is the memory that the requests of all callers may take that are
+	// decoded and not yet admitted, as admission.Size counts it. Callers of the
+	// system have as much for themselves. A larger request is decoded alone.
+	maxDecoding = 256 << 20
+)
+
+// decoder decodes requests. One that is too large is refused before that, and large ones
+// wait for each other: first those of one publisher, then those of all.
+type decoder struct {
+	agg         *aggregator.Aggregator
+	all, system *semaphore.Weighted
+
+	mu sync.Mutex
+	// decoding has the publishers that are decoding a large request or wait for it.
+	decoding map[string]*turn
+}
+
+// turn is held by the one large request of a publisher that is being decoded.
+type turn struct {
+	*semaphore.Weighted
+	users int
+}
+
+func newDecoder(agg *aggregator.Aggregator) *decoder {
+	return &decoder{
+		agg: agg, all: semaphore.NewWeighted(maxDecoding), system: semaphore.NewWeighted(maxDecoding),
+		decoding: make(map[string]*turn),
+	}
+}
+
+// reserve waits until a request may take n bytes. The caller calls release once.
+//
+// Possible errors: ctx's.
+func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(), err error) {
+	all := d.all
+	if c.system {
+		all = d.system
+	}
+	d.mu.Lock()
+	t := d.decoding[c.publisher]
+	if t == nil {
+		t = &turn{Weighted: semaphore.NewWeighted(1)}
+		d.decoding[c.publisher] = t
+	}
+	t.users++
+	d.mu.Unlock()
+	leave := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(d.decoding, c.publisher)
+		}
+	}
+	if err := t.Acquire(ctx, 1); err != nil {
+		leave()
+		return nil, err
+	}
+	weight := int64(min(n, maxDecoding))
+	if err := all.Acquire(ctx, weight); err != nil {
+		t.Release(1)
+		leave()
+		return nil, err
+	}
+	return sync.OnceFunc(func() {
+		all.Release(weight)
+		t.Release(1)
+		leave()
+	}), nil
+}
+
+// request is the request of a call that is being received or admitted. It belongs to the
+// goroutine that receives.
+type request struct {
+	// arrived is called when the first request of a call is complete.
+	arrived func()
+	// admitted gives back what the request has reserved; it may be called again.
+	admitted func()
+	// tooLarge is why a request of a stream has lost its content.
+	tooLarge error
+}
+
+// decode receives a request, and decodes it into m unless it is too large. The tables of
+// a PublishRequest that is too large are left out; its stream goes on.
+//
+// Possible errors: those of receive and of admission.Size.Check, errMalformed, ctx's.
+func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any) error) error {
+	c := callerFrom(ctx)
+	r := c.request
+	r.admitted()
+	r.tooLarge = nil
+	var raw rawRequest
+	err := receive(&raw)
+	r.arrived()
+	if err != nil {
+		return err
+	}
+	defer raw.free()
+	b := raw.ReadOnlyData()
+	if len(b) > smallRequest {
+		b, err = d.measure(ctx, c, m, b)
+	}
+	if err == nil {
+		err = malformed(proto.Unmarshal(b, m))
+	}
+	return err
+}
+
+// measure returns what of a large request is to be decoded.
+func (d *decoder) measure(ctx context.Context, c caller, m proto.Message, b []byte) ([]byte, error) {
+	message := m.ProtoReflect().Descriptor()
+	size, err := admission.Measure(message, b)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	err = size.Check(c.access.Publisher(c.publisher), func() (rules, elements int) { return d.agg.Holds(c.publisher) })
+	if _, ok := m.(*weftv1.PublishRequest); ok && err != nil {
+		c.request.tooLarge = err
+		b, err = admission.Head(message, b)
+		return b, malformed(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.request.admitted, err = d.reserve(ctx, c, size.Decoded)
+	if err != nil {
+		c.request.admitted = func() {}
+	}
+	return b, err
+}
+
+// malformed is the error of a request that is not an encoding of its message.
+func malformed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errMalformed, err)
+}
+
+// rawRequest is a request that is not decoded.
+type rawRequest struct{ mem.Buffer }
+
+func (r *rawRequest) free() {
+	if r.Buffer != nil {
+		r.Free()
+	}
+}
+
+// requestCodec leaves a rawRequest as it is. Otherwise it is gRPC's own codec.
+type requestCodec struct{ encoding.CodecV2 }
+
+func newRequestCodec() requestCodec { return requestCodec{encoding.GetCodecV2("proto")} }
+
+// Unmarshal implements encoding.CodecV2.
+func (c requestCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	raw, ok := v.(*rawRequest)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	raw.Buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	return nil
+}
+
+// registrar registers services whose unary requests a decoder decodes. Those of streams
+// are decoded by calledStream.
+type registrar struct {
+	*grpc.Server
+	decoder *decoder
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	counted := *desc
+	counted.Methods = slices.Clone(desc.Methods)
+	for i, m := range desc.Methods {
+		counted.Methods[i].Handler = func(srv any, ctx context.Context, dec func(any) error, in grpc.UnaryServerInterceptor) (any, error) {
+			defer func() { callerFrom(ctx).request.admitted() }()
+			return m.Handler(srv, ctx, func(v any) error {
+				err := r.decoder.decode(ctx, v.(proto.Message), dec) //nolint:forcetypeassert // requests are
+				if _, ok := status.FromError(err); !ok {
+					callerFrom(ctx).finish(m.MethodName, &err)
+				}
+				return err
+			}, in)
+		}
+	}
+	r.Server.RegisterService(&counted, impl)
+}
