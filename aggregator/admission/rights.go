@@ -19,6 +19,15 @@ const (
 	textBase    = 64 << 10
 )
 
+// MaxEncoded returns how many bytes the messages of a snapshot of a publisher may have.
+// p is nil for a publisher without limits.
+func MaxEncoded(p *access.Publisher) int {
+	if p == nil || p.Limits.Most[access.LimitBytes] == 0 {
+		return MaxBytes
+	}
+	return min(MaxBytes, textBase+textPerByte*p.Limits.Most[access.LimitBytes])
+}
+
 // unpacked counts what the parts of a snapshot have before they are unpacked.
 type unpacked struct {
 	rules, elements, bytes int

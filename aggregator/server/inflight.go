@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -16,12 +17,15 @@ const (
 	// for their acknowledgement. While it is reached, the stream is not read.
 	maxInFlightBytes = 64 << 20
 	// maxPartialBytes is the encoded size of all parts of snapshots whose last part
-	// has not arrived. One publisher may have as much as one update.
+	// has not arrived. If others have used it up, a publisher still gets its share:
+	// as much as if all that are sending parts had the same.
 	maxPartialBytes = 2 * admission.MaxBytes
 )
 
 // partialSnapshots limits the size of snapshots that are not complete.
 type partialSnapshots struct {
+	access *access.Control
+
 	mu          sync.Mutex
 	total       int
 	byPublisher counts[string]
@@ -33,14 +37,16 @@ type partialSnapshots struct {
 func (s *partialSnapshots) add(publisher string, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.byPublisher[publisher]+n > admission.MaxBytes {
-		return fmt.Errorf("%w: unfinished snapshots of publisher %s have more than %d bytes: finish one before the next", errLimit, publisher, admission.MaxBytes)
+	has, most := s.byPublisher[publisher]+n, admission.MaxEncoded(s.access.Publisher(publisher))
+	if has > most {
+		return fmt.Errorf("%w: unfinished snapshots of publisher %s have more than %d bytes: finish one before the next", errLimit, publisher, most)
 	}
-	if s.total+n > maxPartialBytes {
+	s.byPublisher.add(publisher, n)
+	if s.total+n > maxPartialBytes && has > maxPartialBytes/len(s.byPublisher) {
+		s.byPublisher.add(publisher, -n)
 		return fmt.Errorf("%w: unfinished snapshots of all publishers have more than %d bytes: try again later", errLimit, maxPartialBytes)
 	}
 	s.total += n
-	s.byPublisher.add(publisher, n)
 	return nil
 }
 

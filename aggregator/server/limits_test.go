@@ -106,7 +106,7 @@ func TestUnfinishedSnapshotsAreBounded(t *testing.T) {
 	for _, step := range []struct {
 		publisher string
 		ok        bool
-	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", true}, {"c", false}} {
+	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", true}, {"c", true}, {"c", false}, {"a", false}} {
 		if err := u.add(step.publisher, half); (err == nil) != step.ok || err != nil && !errors.Is(err, errLimit) {
 			t.Fatalf("%s: %v", step.publisher, err)
 		}
@@ -116,7 +116,7 @@ func TestUnfinishedSnapshotsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.remove("b", 2*half)
-	u.remove("c", half)
+	u.remove("c", 2*half)
 	if u.total != 0 || len(u.byPublisher) != 0 {
 		t.Fatalf("left: %d bytes of %v", u.total, u.byPublisher)
 	}

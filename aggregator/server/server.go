@@ -157,7 +157,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, partial: &partialSnapshots{byPublisher: counts[string]{}}, log: cfg.Logger}
+	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
 	services := registrar{s.grpc, in.decoder}
 	weftv1.RegisterPublisherServer(services, impl)
 	weftv1.RegisterInspectServer(services, impl)
