@@ -4,19 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/weft-proxy/weft/aggregator"
@@ -26,51 +21,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
-
-// user is who connects.
-type user struct {
-	uid, gid uint32
-	groups   []uint32
-}
-
-// dialAs connects as another user: the kernel takes the credentials of the
-// thread that calls connect(2).
-func dialAs(t *testing.T, socket string, u user) *grpc.ClientConn {
-	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///weft", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return connectAs(socket, u) }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
-
-func connectAs(socket string, u user) (c net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// The thread ends with the goroutine: nothing else runs as that user.
-		runtime.LockOSThread()
-		var groups unsafe.Pointer
-		if len(u.groups) > 0 {
-			groups = unsafe.Pointer(unsafe.SliceData(u.groups))
-		}
-		for _, call := range [][4]uintptr{
-			{unix.SYS_SETGROUPS, uintptr(len(u.groups)), uintptr(groups), 0},
-			{unix.SYS_SETRESGID, uintptr(u.gid), uintptr(u.gid), uintptr(u.gid)},
-			{unix.SYS_SETRESUID, uintptr(u.uid), uintptr(u.uid), uintptr(u.uid)},
-		} {
-			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
-				err = fmt.Errorf("become user %d: %w", u.uid, errno)
-				return
-			}
-		}
-		c, err = net.Dial("unix", socket)
-	}()
-	<-done
-	return c, err
-}
 
 // lines collects log lines.
 type lines struct {
@@ -202,29 +152,29 @@ publishers:
 	member := []uint32{4000}
 	for _, tt := range []struct {
 		name, publisher, table string
-		user                   user
+		user                   aggregatortest.User
 		code                   codes.Code
 		text                   string
 	}{
-		{"first match", "", "one", user{4001, 5000, member}, 0, ""},
-		{"by its name", "one", "one", user{4001, 5000, member}, 0, ""},
-		{"not in the group", "two", "two", user{4001, 5000, member}, codes.PermissionDenied, `uid 4001 may not act as publisher "two": ` + d.file + " lets it act as one"},
-		{"in the group", "two", "two", user{4001, 5000, []uint32{4000, 4100}}, 0, ""},
-		{"by its primary group", "two", "two", user{4001, 4100, member}, 0, ""},
-		{"the first of two", "", "one", user{4001, 4100, member}, 0, ""},
-		{"by the executable", "", "three", user{4003, 4200, member}, 0, ""},
-		{"by another executable", "wrong", "wrong", user{4003, 4200, member}, codes.PermissionDenied, "lets it act as three"},
-		{"by the cgroup", "", "here", user{4010, 5000, member}, 0, ""},
-		{"by another cgroup", "there", "there", user{4010, 5000, member}, codes.PermissionDenied, "lets it act as here"},
-		{"in many groups", "two", "two", user{4001, 5000, append(manyGroups(300), 4000, 4100)}, 0, ""},
-		{"a stranger", "", "x", user{4002, 5000, member}, codes.PermissionDenied, "uid 4002 may not call the aggregator: no publisher in " + d.file + " matches it"},
-		{"a stranger by a name", "one", "one", user{4002, 5000, member}, codes.PermissionDenied, "no publisher"},
-		{"its own table alone", "", "two", user{4001, 5000, member}, codes.PermissionDenied, "publisher one may not use table inet two: allowed tables are one"},
-		{"an administrator as another", "nobody", "x", user{4009, 5000, member}, 0, ""},
-		{"not of the socket's group", "", "one", user{4001, 5000, nil}, codes.Unavailable, "permission denied"},
+		{"first match", "", "one", aggregatortest.User{UID: 4001, GID: 5000, Groups: member}, 0, ""},
+		{"by its name", "one", "one", aggregatortest.User{UID: 4001, GID: 5000, Groups: member}, 0, ""},
+		{"not in the group", "two", "two", aggregatortest.User{UID: 4001, GID: 5000, Groups: member}, codes.PermissionDenied, `uid 4001 may not act as publisher "two": ` + d.file + " lets it act as one"},
+		{"in the group", "two", "two", aggregatortest.User{UID: 4001, GID: 5000, Groups: []uint32{4000, 4100}}, 0, ""},
+		{"by its primary group", "two", "two", aggregatortest.User{UID: 4001, GID: 4100, Groups: member}, 0, ""},
+		{"the first of two", "", "one", aggregatortest.User{UID: 4001, GID: 4100, Groups: member}, 0, ""},
+		{"by the executable", "", "three", aggregatortest.User{UID: 4003, GID: 4200, Groups: member}, 0, ""},
+		{"by another executable", "wrong", "wrong", aggregatortest.User{UID: 4003, GID: 4200, Groups: member}, codes.PermissionDenied, "lets it act as three"},
+		{"by the cgroup", "", "here", aggregatortest.User{UID: 4010, GID: 5000, Groups: member}, 0, ""},
+		{"by another cgroup", "there", "there", aggregatortest.User{UID: 4010, GID: 5000, Groups: member}, codes.PermissionDenied, "lets it act as here"},
+		{"in many groups", "two", "two", aggregatortest.User{UID: 4001, GID: 5000, Groups: append(manyGroups(300), 4000, 4100)}, 0, ""},
+		{"a stranger", "", "x", aggregatortest.User{UID: 4002, GID: 5000, Groups: member}, codes.PermissionDenied, "uid 4002 may not call the aggregator: no publisher in " + d.file + " matches it"},
+		{"a stranger by a name", "one", "one", aggregatortest.User{UID: 4002, GID: 5000, Groups: member}, codes.PermissionDenied, "no publisher"},
+		{"its own table alone", "", "two", aggregatortest.User{UID: 4001, GID: 5000, Groups: member}, codes.PermissionDenied, "publisher one may not use table inet two: allowed tables are one"},
+		{"an administrator as another", "nobody", "x", aggregatortest.User{UID: 4009, GID: 5000, Groups: member}, 0, ""},
+		{"not of the socket's group", "", "one", aggregatortest.User{UID: 4001, GID: 5000}, codes.Unavailable, "permission denied"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			api := newAPI(dialAs(t, d.Socket, tt.user))
+			api := newAPI(aggregatortest.DialAs(t, d.Socket, tt.user))
 			_, err := api.Apply(as(aggregatortest.Context(t), tt.publisher), &weftv1.ApplyRequest{Fragment: fragment(tt.table)})
 			if tt.code == 0 {
 				if err != nil {
@@ -255,7 +205,7 @@ func TestFragmentsOfOthersAreForAdministrators(t *testing.T) {
 	d := startConfigured(t, "socketGroup: 4000\npublishers:\n- {name: one, match: {uid: 4001}}\n- {name: two, match: {uid: 4002}}\n- {name: boss, match: {uid: 4009}, admin: true}\n")
 	ctx := aggregatortest.Context(t)
 	client := func(uid uint32) api {
-		return newAPI(dialAs(t, d.Socket, user{uid, 5000, []uint32{4000}}))
+		return newAPI(aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: uid, GID: 5000, Groups: []uint32{4000}}))
 	}
 	one, two, boss := client(4001), client(4002), client(4009)
 	if _, err := one.Apply(ctx, &weftv1.ApplyRequest{Fragment: fragment("one")}); err != nil {

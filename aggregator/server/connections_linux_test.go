@@ -45,15 +45,15 @@ func TestIdleConnections(t *testing.T) {
 	n := newNeighbour(t, d)
 	n.works(t, "alone")
 	before := memory()
-	var all []*raw
+	var all []*aggregatortest.Raw
 	for range connections {
-		r := dialRaw(t, d.Socket)
-		r.open(weftv1.Publisher_Publish_FullMethodName)
+		r := aggregatortest.DialRaw(t, d.Socket)
+		r.Open(weftv1.Publisher_Publish_FullMethodName)
 		all = append(all, r)
 	}
 	for _, r := range all {
-		r.read(headers(1))
-		if r.gone {
+		r.Read(aggregatortest.Headers(1))
+		if r.Gone() {
 			t.Fatal("a connection was closed")
 		}
 	}
@@ -64,7 +64,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 	n.works(t, "beside 1,000 idle connections")
 	for _, r := range all {
-		_ = r.conn.Close()
+		_ = r.Connection().Close()
 	}
 	aggregatortest.Eventually(t, "the memory of closed connections is free", func() bool { return memory()-before < connections*budget/10 })
 }
@@ -177,14 +177,14 @@ func TestNoDescriptors(t *testing.T) {
 	// The caller takes the last one: there is none for the server's end.
 	_ = files[0].Close()
 	files = files[1:]
-	r := dialRaw(t, d.Socket)
-	r.open(weftv1.Publisher_Publish_FullMethodName)
+	r := aggregatortest.DialRaw(t, d.Socket)
+	r.Open(weftv1.Publisher_Publish_FullMethodName)
 	if _, err := inside.Apply(ctx, table()); err != nil {
 		t.Fatalf("a caller of before: %v", err)
 	}
 	free()
-	r.read(headers(1))
-	if r.gone {
+	r.Read(aggregatortest.Headers(1))
+	if r.Gone() {
 		t.Fatal("the connection that had to wait was closed")
 	}
 	if _, err := inside.List(ctx); err != nil {

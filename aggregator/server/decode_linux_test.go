@@ -30,7 +30,7 @@ func nest(content []byte, fields ...protowire.Number) []byte {
 func TestTooLargeToDecode(t *testing.T) {
 	nfttest.Require(t, nfttest.Users)
 	d := startConfigured(t, limited)
-	conn := dialAs(t, d.Socket, user{uid: 1234, gid: 1234})
+	conn := aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: 1234, GID: 1234})
 	ctx := aggregatortest.Context(t)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -85,15 +85,15 @@ func TestTooLargeToDecode(t *testing.T) {
 func TestStrangersAreTold(t *testing.T) {
 	nfttest.Require(t, nfttest.Users)
 	d := startConfigured(t, limited)
-	c, err := connectAs(d.Socket, user{uid: 4321, gid: 1234})
+	c, err := aggregatortest.ConnectAs(d.Socket, aggregatortest.User{UID: 4321, GID: 1234})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rawOn(t, c)
+	r := aggregatortest.NewRaw(t, c)
 	// The request itself is never sent.
-	id := r.open(weftv1.Publisher_Apply_FullMethodName)
-	r.read(nil)
-	if r.ended(id) != "7" || !r.gone {
-		t.Errorf("status %q, closed %v: want 7, PERMISSION_DENIED, and the end of the connection", r.ended(id), r.gone)
+	id := r.Open(weftv1.Publisher_Apply_FullMethodName)
+	r.Read(nil)
+	if r.Ended(id) != "7" || !r.Gone() {
+		t.Errorf("status %q, closed %v: want 7, PERMISSION_DENIED, and the end of the connection", r.Ended(id), r.Gone())
 	}
 }

@@ -31,23 +31,23 @@ func TestPublishersThatNeverReadAcknowledgements(t *testing.T) {
 	before := memory()
 	stuck := make(chan struct{}, publishers)
 	for i := range publishers {
-		r := dialRaw(t, d.Socket, deaf)
-		id := r.open(weftv1.Publisher_Publish_FullMethodName)
-		go r.read(nil)
+		r := aggregatortest.DialRaw(t, d.Socket, deaf)
+		id := r.Open(weftv1.Publisher_Publish_FullMethodName)
+		go r.Read(nil)
 		go func() {
 			told := sync.OnceFunc(func() { stuck <- struct{}{} })
 			tick := time.NewTicker(time.Millisecond)
 			defer tick.Stop()
 			name := fmt.Sprintf("deaf-%d", i)
-			next := message(deafUpdate(name, 1))
+			next := aggregatortest.Message(deafUpdate(name, 1))
 			for n := uint64(1); ; {
-				ok, err := r.sendWithin(id, next)
+				ok, err := r.SendWithin(id, next)
 				switch {
 				case err != nil:
 					return
 				case ok:
 					n++
-					next = message(deafUpdate(name, n))
+					next = aggregatortest.Message(deafUpdate(name, n))
 				default:
 					// The window is full; more as soon as there is room.
 					told()
@@ -97,14 +97,14 @@ func TestWatchersThatNeverRead(t *testing.T) {
 	d := unlimited(t)
 	n := newNeighbour(t, d)
 	before := memory()
-	var all []*raw
+	var all []*aggregatortest.Raw
 	for range watchers {
-		r := dialRaw(t, d.Socket, deaf)
-		id := r.open(weftv1.Inspect_Watch_FullMethodName)
-		if err := r.send(id, message(&weftv1.WatchRequest{}), true); err != nil {
+		r := aggregatortest.DialRaw(t, d.Socket, deaf)
+		id := r.Open(weftv1.Inspect_Watch_FullMethodName)
+		if err := r.Send(id, aggregatortest.Message(&weftv1.WatchRequest{}), true); err != nil {
 			t.Fatal(err)
 		}
-		r.read(headers(1))
+		r.Read(aggregatortest.Headers(1))
 		all = append(all, r)
 	}
 	// More than fits into what the transport holds for one, and its queue.
@@ -118,13 +118,13 @@ func TestWatchersThatNeverRead(t *testing.T) {
 	}
 	for _, r := range all[:3] {
 		for _, id := range []uint32{0, 1} {
-			if err := r.write.WriteWindowUpdate(id, 1<<20); err != nil {
+			if err := r.Frames().WriteWindowUpdate(id, 1<<20); err != nil {
 				t.Fatal(err)
 			}
 		}
-		r.read(func(http2.Frame) bool { return r.ended(1) != "" })
-		if r.ended(1) != "8" {
-			t.Errorf("a slow watcher ends with status %q: want 8, RESOURCE_EXHAUSTED", r.ended(1))
+		r.Read(func(http2.Frame) bool { return r.Ended(1) != "" })
+		if r.Ended(1) != "8" {
+			t.Errorf("a slow watcher ends with status %q: want 8, RESOURCE_EXHAUSTED", r.Ended(1))
 		}
 	}
 }
@@ -138,9 +138,9 @@ func TestSnapshotsWithoutAnEnd(t *testing.T) {
 	before := memory()
 	sent := 0
 	for i := range streams {
-		r := dialRaw(t, d.Socket)
-		id := r.open(weftv1.Publisher_Publish_FullMethodName)
-		go r.read(nil)
+		r := aggregatortest.DialRaw(t, d.Socket)
+		id := r.Open(weftv1.Publisher_Publish_FullMethodName)
+		go r.Read(nil)
 		for part := range 4 {
 			f := table()
 			f.Name = fmt.Sprintf("half-%d", i)
@@ -151,15 +151,15 @@ func TestSnapshotsWithoutAnEnd(t *testing.T) {
 			if part > 0 {
 				f.Tables[0].Sets[0].Type = ""
 			}
-			b := message(&weftv1.PublishRequest{Id: 1, More: true, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
+			b := aggregatortest.Message(&weftv1.PublishRequest{Id: 1, More: true, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
 			aggregatortest.Eventually(t, "the server reads", func() bool {
-				ok, err := r.sendWithin(id, b)
+				ok, err := r.SendWithin(id, b)
 				return ok || err != nil
 			})
 			sent += len(b)
 		}
-		t.Cleanup(func() { _ = r.conn.Close() })
-		defer func() { _ = r.conn.Close() }()
+		t.Cleanup(func() { _ = r.Connection().Close() })
+		defer func() { _ = r.Connection().Close() }()
 	}
 	n.works(t, "beside unfinished snapshots")
 	used := memory() - before
@@ -179,18 +179,18 @@ func TestMessagesThatAreTooLarge(t *testing.T) {
 	d := unlimited(t)
 	n := newNeighbour(t, d)
 	before := memory()
-	r := dialRaw(t, d.Socket)
+	r := aggregatortest.DialRaw(t, d.Socket)
 	var all []uint32
 	for range 100 {
-		id := r.open(weftv1.Publisher_Publish_FullMethodName)
-		if err := r.send(id, append([]byte{0, 0xff, 0xff, 0xff, 0xff}, make([]byte, 200)...), false); err != nil {
+		id := r.Open(weftv1.Publisher_Publish_FullMethodName)
+		if err := r.Send(id, append([]byte{0, 0xff, 0xff, 0xff, 0xff}, make([]byte, 200)...), false); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, id)
 	}
-	go r.read(nil)
+	go r.Read(nil)
 	for _, id := range all {
-		aggregatortest.Eventually(t, "the call is refused", func() bool { return r.ended(id) == "8" })
+		aggregatortest.Eventually(t, "the call is refused", func() bool { return r.Ended(id) == "8" })
 	}
 	if used := memory() - before; used > 16<<20 {
 		t.Errorf("refused messages hold %d bytes", used)
@@ -204,26 +204,26 @@ func TestFloods(t *testing.T) {
 	d := unlimited(t)
 	n := newNeighbour(t, d)
 	before := memory()
-	for name, flood := range map[string]func(r *raw) error{
-		"pings":    func(r *raw) error { return r.write.WritePing(false, [8]byte{}) },
-		"settings": func(r *raw) error { return r.write.WriteSettings() },
-		"resets": func(r *raw) error {
-			id := r.next
-			r.next += 2
-			if err := r.write.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, id, request); err != nil {
+	for name, flood := range map[string]func(r *aggregatortest.Raw) error{
+		"pings":    func(r *aggregatortest.Raw) error { return r.Frames().WritePing(false, [8]byte{}) },
+		"settings": func(r *aggregatortest.Raw) error { return r.Frames().WriteSettings() },
+		"resets": func(r *aggregatortest.Raw) error {
+			id := r.Next
+			r.Next += 2
+			if err := r.Frames().WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, id, request); err != nil {
 				return err
 			}
-			return r.write.WriteRSTStream(id, http2.ErrCodeCancel)
+			return r.Frames().WriteRSTStream(id, http2.ErrCodeCancel)
 		},
-		"empty frames": func(r *raw) error {
-			if r.next == 1 {
-				r.open(weftv1.Publisher_Publish_FullMethodName)
+		"empty frames": func(r *aggregatortest.Raw) error {
+			if r.Next == 1 {
+				r.Open(weftv1.Publisher_Publish_FullMethodName)
 			}
-			return r.write.WriteData(1, false, nil)
+			return r.Frames().WriteData(1, false, nil)
 		},
-		"unknown frames": func(r *raw) error { return r.write.WriteRawFrame(0xfe, 0xff, 77, make([]byte, 100)) },
+		"unknown frames": func(r *aggregatortest.Raw) error { return r.Frames().WriteRawFrame(0xfe, 0xff, 77, make([]byte, 100)) },
 	} {
-		r := dialRaw(t, d.Socket)
+		r := aggregatortest.DialRaw(t, d.Socket)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -236,7 +236,7 @@ func TestFloods(t *testing.T) {
 		}()
 		n.works(t, "during a flood of "+name)
 		// A flood may be stuck, because the server does not read.
-		_ = r.conn.Close()
+		_ = r.Connection().Close()
 		<-done
 	}
 	aggregatortest.Eventually(t, "the memory of floods is free", func() bool { return memory()-before < 16<<20 })
@@ -290,25 +290,25 @@ func TestDeepNesting(t *testing.T) {
 func TestLargeMetadata(t *testing.T) {
 	d := unlimited(t)
 	n := newNeighbour(t, d)
-	r := dialRaw(t, d.Socket)
+	r := aggregatortest.DialRaw(t, d.Socket)
 	block := bytes.Clone(request)
 	for range 200 {
 		block = append(block, 0, 1, 'x', 100)
 		block = append(block, bytes.Repeat([]byte{'y'}, 100)...)
 	}
-	if err := r.write.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10]}); err != nil {
+	if err := r.Frames().WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10]}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.write.WriteContinuation(1, true, block[16<<10:]); err != nil {
+	if err := r.Frames().WriteContinuation(1, true, block[16<<10:]); err != nil {
 		t.Fatal(err)
 	}
 	refused := false
-	r.read(func(f http2.Frame) bool {
+	r.Read(func(f http2.Frame) bool {
 		reset, ok := f.(*http2.RSTStreamFrame)
 		refused = ok && reset.StreamID == 1
 		return refused
 	})
-	if !refused && !r.gone {
+	if !refused && !r.Gone() {
 		t.Error("a call with 20 KiB of metadata is taken")
 	}
 	n.works(t, "after large metadata")

@@ -1,184 +1,18 @@
 package server_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
-	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 	"golang.org/x/time/rate"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 )
-
-// raw is a gRPC client by hand: it does what no library would.
-type raw struct {
-	t      testing.TB
-	conn   net.Conn
-	write  *http2.Framer
-	frames *http2.Framer
-	next   uint32
-	// initial is the window that a stream has to begin with.
-	initial int
-
-	mu sync.Mutex
-	// room is what the server lets the client send, on the connection (0) and
-	// on each stream.
-	room map[uint32]int
-	// status is the gRPC status of each stream that has ended.
-	status map[uint32]string
-	// gone is true once nothing more is to be read.
-	gone bool
-}
-
-// dialRaw connects and says hello with these settings. It reads nothing.
-func dialRaw(t testing.TB, socket string, settings ...http2.Setting) *raw {
-	t.Helper()
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rawOn(t, conn, settings...)
-}
-
-// rawOn says hello on a connection.
-func rawOn(t testing.TB, conn net.Conn, settings ...http2.Setting) *raw {
-	t.Helper()
-	r := &raw{t: t, conn: conn, write: http2.NewFramer(conn, nil), frames: http2.NewFramer(nil, conn), next: 1, initial: 65535, room: map[uint32]int{0: 65535}, status: map[uint32]string{}}
-	r.frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := conn.Write([]byte(http2.ClientPreface)); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.write.WriteSettings(settings...); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// open begins a call and returns its stream.
-func (r *raw) open(method string) uint32 {
-	r.t.Helper()
-	var b bytes.Buffer
-	enc := hpack.NewEncoder(&b)
-	for _, h := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "localhost"},
-		{"content-type", "application/grpc"}, {"te", "trailers"}, {"weft-publisher", "raw"},
-	} {
-		if err := enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	id := r.next
-	r.next += 2
-	r.mu.Lock()
-	r.room[id] = r.initial
-	r.mu.Unlock()
-	if err := r.write.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: b.Bytes(), EndHeaders: true}); err != nil {
-		r.t.Fatal(err)
-	}
-	return id
-}
-
-// message returns a message as gRPC frames it.
-func message(m proto.Message) []byte {
-	b, err := proto.Marshal(m)
-	if err != nil {
-		panic(err)
-	}
-	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(b))), b...)
-}
-
-// send sends a part of a message, regardless of flow control.
-func (r *raw) send(id uint32, b []byte, end bool) error {
-	for len(b) > 16<<10 {
-		if err := r.write.WriteData(id, false, b[:16<<10]); err != nil {
-			return err
-		}
-		b = b[16<<10:]
-	}
-	return r.write.WriteData(id, end, b)
-}
-
-// sendWithin sends if there is room for it.
-func (r *raw) sendWithin(id uint32, b []byte) (ok bool, _ error) {
-	r.mu.Lock()
-	if r.gone || r.status[id] != "" || r.room[0] < len(b) || r.room[id] < len(b) {
-		gone := r.gone
-		r.mu.Unlock()
-		if gone {
-			return false, net.ErrClosed
-		}
-		return false, nil
-	}
-	r.room[0] -= len(b)
-	r.room[id] -= len(b)
-	r.mu.Unlock()
-	return true, r.send(id, b, false)
-}
-
-// read reads frames until the connection ends, or stop says so.
-func (r *raw) read(stop func(http2.Frame) bool) {
-	for {
-		f, err := r.frames.ReadFrame()
-		r.mu.Lock()
-		if err != nil {
-			r.gone = true
-			r.mu.Unlock()
-			return
-		}
-		switch f := f.(type) {
-		case *http2.SettingsFrame:
-			if v, ok := f.Value(http2.SettingInitialWindowSize); ok {
-				for id := range r.room {
-					if id != 0 {
-						r.room[id] += int(v) - r.initial
-					}
-				}
-				r.initial = int(v)
-			}
-		case *http2.WindowUpdateFrame:
-			r.room[f.StreamID] += int(f.Increment)
-		case *http2.MetaHeadersFrame:
-			for _, h := range f.Fields {
-				if h.Name == "grpc-status" {
-					r.status[f.StreamID] = h.Value
-				}
-			}
-		}
-		r.mu.Unlock()
-		if stop != nil && stop(f) {
-			return
-		}
-	}
-}
-
-// ended returns the gRPC status of a stream that has ended, or "".
-func (r *raw) ended(id uint32) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status[id]
-}
-
-// headers is a stop for read: n calls have been accepted.
-func headers(n int) func(http2.Frame) bool {
-	return func(f http2.Frame) bool {
-		if _, ok := f.(*http2.MetaHeadersFrame); ok {
-			n--
-		}
-		return n == 0
-	}
-}
 
 // unlimited starts a daemon without a commit rate: what is measured is what
 // callers do to each other.

@@ -24,8 +24,8 @@ func TestReloadKeepsSessions(t *testing.T) {
 	nfttest.Require(t, nfttest.Users)
 	d := startConfigured(t, "socketGroup: 4000\npublishers:\n- {name: one, match: {uid: 4001}}\n- {name: two, match: {uid: 4002}}\n")
 	member := []uint32{4000}
-	conn := dialAs(t, d.Socket, user{4001, 5000, member})
-	one, two := publish(t, conn, "one"), publish(t, dialAs(t, d.Socket, user{4002, 5000, member}), "")
+	conn := aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: 4001, GID: 5000, Groups: member})
+	one, two := publish(t, conn, "one"), publish(t, aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: 4002, GID: 5000, Groups: member}), "")
 	watch, err := newAPI(conn).Watch(aggregatortest.Context(t), &weftv1.WatchRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestReloadKeepsSessions(t *testing.T) {
 func TestEveryStreamOfALostPublisherEnds(t *testing.T) {
 	nfttest.Require(t, nfttest.Users)
 	d := startConfigured(t, "socketGroup: 4000\npublishers: [{name: one, match: {uid: 4001}}]\n")
-	conn := dialAs(t, d.Socket, user{4001, 5000, []uint32{4000}})
+	conn := aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: 4001, GID: 5000, Groups: []uint32{4000}})
 	stream, err := healthv1.NewHealthClient(conn).Watch(aggregatortest.Context(t), &healthv1.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestEveryStreamOfALostPublisherEnds(t *testing.T) {
 func TestStreamThatIsNotReadEnds(t *testing.T) {
 	nfttest.Require(t, nfttest.Users)
 	d := startConfigured(t, "socketGroup: 4000\npublishers: [{name: one, match: {uid: 4001}}]\n")
-	s := publish(t, dialAs(t, d.Socket, user{4001, 5000, []uint32{4000}}), "")
+	s := publish(t, aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: 4001, GID: 5000, Groups: []uint32{4000}}), "")
 	committed(t, s, 1, fragment("one"))
 	watch, presence := context.WithCancel(aggregatortest.Context(t))
 	defer presence()

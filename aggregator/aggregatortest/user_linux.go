@@ -1,0 +1,60 @@
+package aggregatortest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// User is who connects.
+type User struct {
+	UID, GID uint32
+	Groups   []uint32
+}
+
+// DialAs connects as another user: the kernel takes the credentials of the
+// thread that calls connect(2).
+func DialAs(t testing.TB, socket string, u User) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///weft", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return ConnectAs(socket, u) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// ConnectAs connects to a socket as another user.
+func ConnectAs(socket string, u User) (c net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// The thread ends with the goroutine: nothing else runs as that user.
+		runtime.LockOSThread()
+		var groups unsafe.Pointer
+		if len(u.Groups) > 0 {
+			groups = unsafe.Pointer(unsafe.SliceData(u.Groups))
+		}
+		for _, call := range [][4]uintptr{
+			{unix.SYS_SETGROUPS, uintptr(len(u.Groups)), uintptr(groups), 0},
+			{unix.SYS_SETRESGID, uintptr(u.GID), uintptr(u.GID), uintptr(u.GID)},
+			{unix.SYS_SETRESUID, uintptr(u.UID), uintptr(u.UID), uintptr(u.UID)},
+		} {
+			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+				err = fmt.Errorf("become user %d: %w", u.UID, errno)
+				return
+			}
+		}
+		c, err = net.Dial("unix", socket)
+	}()
+	<-done
+	return c, err
+}
