@@ -18,6 +18,8 @@ type Raw struct {
 	conn   net.Conn
 	write  *http2.Framer
 	frames *http2.Framer
+	// Publisher is the name that the calls of the client have.
+	Publisher string
 	// Next is the stream of the next call.
 	Next uint32
 	// initial is the window that a stream has to begin with.
@@ -46,7 +48,7 @@ func DialRaw(t testing.TB, socket string, settings ...http2.Setting) *Raw {
 // NewRaw says hello on a connection.
 func NewRaw(t testing.TB, conn net.Conn, settings ...http2.Setting) *Raw {
 	t.Helper()
-	r := &Raw{t: t, conn: conn, write: http2.NewFramer(conn, nil), frames: http2.NewFramer(nil, conn), Next: 1, initial: 65535, room: map[uint32]int{0: 65535}, status: map[uint32]string{}}
+	r := &Raw{t: t, conn: conn, write: http2.NewFramer(conn, nil), frames: http2.NewFramer(nil, conn), Publisher: "raw", Next: 1, initial: 65535, room: map[uint32]int{0: 65535}, status: map[uint32]string{}}
 	r.frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	t.Cleanup(func() { _ = conn.Close() })
 	if _, err := conn.Write([]byte(http2.ClientPreface)); err != nil {
@@ -65,7 +67,7 @@ func (r *Raw) Open(method string) uint32 {
 	enc := hpack.NewEncoder(&b)
 	for _, h := range [][2]string{
 		{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "localhost"},
-		{"content-type", "application/grpc"}, {"te", "trailers"}, {"weft-publisher", "raw"},
+		{"content-type", "application/grpc"}, {"te", "trailers"}, {"weft-publisher", r.Publisher},
 	} {
 		if err := enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
 			r.t.Fatal(err)
