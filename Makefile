@@ -25,7 +25,7 @@ TABLE     ?=
 PROFILE   ?=
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale fuzz chaos e2e image clean
+.PHONY: help build run test lint generate check bench bench-scale fuzz chaos attack e2e image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -72,6 +72,10 @@ chaos: ## kill, stop and damage everything for DURATION; SEED=N repeats a run
 	@.ci/need nft ip
 	.ci/netadmin $(GO) test $(RACE) -count=1 -v -timeout 3h -run '^TestChaos$$' ./aggregator/chaos \
 		-chaos.duration $(DURATION) $(if $(SEED),-chaos.seed $(SEED),-chaos.fresh)
+
+attack: ## hostile publishers against fresh daemons, and what others notice of each (root)
+	@.ci/need nft ip
+	WEFT_ATTACK_STRICT=1 .ci/netadmin $(GO) test -count=1 -v -p 1 -timeout 1h ./cmd/weft/attack
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack
