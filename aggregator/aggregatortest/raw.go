@@ -171,11 +171,11 @@ func (r *Raw) Gone() bool {
 	return r.gone
 }
 
-// Connection returns the connection, and Frames its frames to be written: nobody may read
-// or write otherwise at the same time.
+// Connection returns the connection.
 func (r *Raw) Connection() net.Conn { return r.conn }
 
-// Frames returns the writer of frames.
+// Frames returns the writer of the connection's frames. It must not be used while another
+// method writes.
 func (r *Raw) Frames() *http2.Framer { return r.write }
 
 // Headers is a stop for read: n calls have been accepted.

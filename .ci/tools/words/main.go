@@ -57,7 +57,7 @@ var stems = map[string]string{
 }
 
 // identifiers that other people named.
-var foreign = regexp.MustCompile(`^(errPinned|settled)$`)
+var foreign = regexp.MustCompile(`^(errPinned|settled|ErrCodeEnhanceYourCalm)$`)
 
 // camel matches a word of an identifier.
 var camel = regexp.MustCompile(`[A-Z]+[^A-Z_]*|[^A-Z_]+`)
