@@ -129,9 +129,11 @@ func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]by
 // appendState appends the remaining time and the statements of an element.
 func appendState(b []byte, e *set.Element) ([]byte, error) {
 	left, words := e.Expires(), e.Stateful()
-	f := append(attr.Fields{attr.If(left != 0, unix.NFTA_SET_ELEM_EXPIRATION, &left)},
-		statefulFields(unix.NFTA_SET_ELEM_EXPR, nftaSetElemExprs, &words)...)
-	return f.Append(b)
+	return attr.Fields{
+		attr.If(left != 0, unix.NFTA_SET_ELEM_EXPIRATION, &left),
+		oneStateful(unix.NFTA_SET_ELEM_EXPR, &words),
+		severalStateful(nftaSetElemExprs, &words),
+	}.Append(b)
 }
 
 // appendEnd appends the end of an interval: the first key after last.

@@ -97,7 +97,7 @@ func setFields(s *set.Set, id, size *uint32) attr.Fields {
 		dataType = &verdict
 	}
 	values := s.Map && s.Object == ""
-	return append(attr.Fields{
+	return attr.Fields{
 		attr.Always(unix.NFTA_SET_NAME, &s.Name),
 		attr.Always(unix.NFTA_SET_FLAGS, &s.Flags),
 		attr.Always(unix.NFTA_SET_KEY_TYPE, &s.Key.ID),
@@ -114,8 +114,10 @@ func setFields(s *set.Set, id, size *uint32) attr.Fields {
 			// The kernel accepts the lengths only with NFT_SET_CONCAT.
 			attr.If(concat, nftaSetDescConcat, (*fieldLengths)(&s.Key.Fields)),
 		}),
-	}, append(statefulFields(nftaSetExpr, nftaSetExpressions, &s.Stateful),
-		attr.If(len(s.UserData) > 0, unix.NFTA_SET_USERDATA, &s.UserData))...)
+		oneStateful(nftaSetExpr, &s.Stateful),
+		severalStateful(nftaSetExpressions, &s.Stateful),
+		attr.If(len(s.UserData) > 0, unix.NFTA_SET_USERDATA, &s.UserData),
+	}
 }
 
 // decodeSet decodes a NEWSET.
@@ -178,13 +180,14 @@ func decodeFlowtable(m reply) (*object.Flowtable, error) {
 	return f, nil
 }
 
-// statefulFields describes stateful statements: a single one as attribute one, several as
-// a list.
-func statefulFields(one, list uint16, words *[]string) attr.Fields {
-	return attr.Fields{
-		attr.If(len(*words) == 1, one, (*statement)(words)),
-		attr.If(len(*words) > 1, list, (*statements)(words)),
-	}
+// oneStateful describes a single stateful statement.
+func oneStateful(typ uint16, words *[]string) attr.Field {
+	return attr.If(len(*words) == 1, typ, (*statement)(words))
+}
+
+// severalStateful describes a list of stateful statements.
+func severalStateful(typ uint16, words *[]string) attr.Field {
+	return attr.If(len(*words) > 1, typ, (*statements)(words))
 }
 
 // comment is the comment of a chain or object, in its userdata.
