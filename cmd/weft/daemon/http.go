@@ -189,7 +189,7 @@ func serveHTTP(ctx context.Context, l net.Listener, address string, handler http
 			return err
 		}
 	}
-	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ConnState: newHTTPConnections().changed}
 	// The process is ending: it does not wait for a scrape.
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()

@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestConnectionsMakeRoom keeps connections open until there are too many: those that
+// have been idle for the longest are closed, and new ones are answered.
+func TestConnectionsMakeRoom(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- serveHTTP(ctx, l, "", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+	}()
+	t.Cleanup(func() { cancel(); <-served })
+	most := newHTTPConnections().most
+	idle := make([]net.Conn, 2*most)
+	for i := range idle {
+		if idle[i], err = net.Dial("tcp", l.Addr().String()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = idle[i].Close() })
+		_, _ = fmt.Fprint(idle[i], "GET / HTTP/1.1\r\nHost: weft\r\n\r\n")
+		_ = idle[i].SetReadDeadline(time.Now().Add(10 * time.Second))
+		if n, err := idle[i].Read(make([]byte, 4096)); err != nil {
+			t.Fatalf("connection %d gets %d bytes: %v", i, n, err)
+		}
+	}
+	for i, conn := range idle[:most] {
+		if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("connection %d of %d: %v, want that it is closed", i, len(idle), err)
+		}
+	}
+	if _, err := fmt.Fprint(idle[len(idle)-1], "GET / HTTP/1.1\r\nHost: weft\r\n\r\n"); err != nil {
+		t.Error(err)
+	}
+	if _, err := idle[len(idle)-1].Read(make([]byte, 4096)); err != nil {
+		t.Errorf("the last connection: %v, want an answer", err)
+	}
+}
+
+// TestOldestConnection closes idle connections before those with a request.
+func TestOldestConnection(t *testing.T) {
+	c := &httpConnections{most: 2, open: make(map[net.Conn]httpConnection)}
+	conns := make([]net.Conn, 4)
+	for i := range conns {
+		conns[i], _ = net.Pipe()
+	}
+	c.changed(conns[0], http.StateNew)
+	c.changed(conns[0], http.StateActive)
+	c.changed(conns[1], http.StateNew)
+	c.changed(conns[2], http.StateNew)
+	if _, ok := c.open[conns[1]]; ok || len(c.open) != 2 {
+		t.Errorf("%d connections are open: want that the idle one is closed", len(c.open))
+	}
+	c.changed(conns[1], http.StateIdle)
+	c.changed(conns[2], http.StateActive)
+	c.changed(conns[3], http.StateNew)
+	if _, ok := c.open[conns[0]]; ok || len(c.open) != 2 {
+		t.Errorf("%d connections are open: want that the older request is closed", len(c.open))
+	}
+	c.changed(conns[3], http.StateClosed)
+	if len(c.open) != 1 {
+		t.Errorf("%d connections are open: want 1", len(c.open))
+	}
+}
