@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
 // lockSuffix is what the lock of a socket is called after it.
@@ -20,11 +22,12 @@ const lockInterval = 100 * time.Millisecond
 // lock makes a socket this server's, until the file is closed or the process
 // ends. It keeps two servers apart that find the same stale socket at the same
 // time: one of them would remove the other's. The file stays. The error wraps
-// EWOULDBLOCK if another process has the lock.
+// EWOULDBLOCK if another process has the lock, which is of a trusted user: others cannot
+// open the file.
 func lock(socket string) (*os.File, error) {
-	f, err := os.OpenFile(socket+lockSuffix, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := trusted.OpenFile(socket+lockSuffix, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lock: %w", err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { //nolint:gosec // a descriptor
 		return nil, errors.Join(err, f.Close())

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
 // Modes of the socket and of the directory that Listen makes for it.
@@ -47,8 +49,8 @@ func listen(path string) (_ *listener, err error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("the path has %d bytes: a Unix socket may have %d", len(path), maxPath)
 	}
-	if err := makeDirectory(filepath.Dir(path)); err != nil {
-		return nil, err
+	if _, err := trusted.MakeDir(filepath.Dir(path), directoryMode); err != nil {
+		return nil, fmt.Errorf("%w: name another path with --socket", err)
 	}
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -83,25 +85,6 @@ func bind(path string) (*net.UnixListener, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
-}
-
-// makeDirectory makes the socket's directory where it is missing; one that is
-// there keeps its mode.
-func makeDirectory(dir string) error {
-	st, err := os.Stat(dir)
-	switch {
-	case err == nil && !st.IsDir():
-		return fmt.Errorf("%s is not a directory: name another path with --socket", dir)
-	case err == nil:
-		return nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	if err := os.MkdirAll(dir, directoryMode); err != nil {
-		return err
-	}
-	// The umask may have taken something away.
-	return os.Chmod(dir, directoryMode)
 }
 
 // checkPath rejects a path at which there is anything but a socket of the daemon's user.

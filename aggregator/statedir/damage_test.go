@@ -322,7 +322,7 @@ func FuzzFragmentFile(f *testing.F) {
 
 // FuzzEntry reads arbitrary entries of a fragment: no panic.
 func FuzzEntry(f *testing.F) {
-	for _, e := range fragmentEntries(fragment("f", 2)) {
+	for _, e := range fragmentEntries(fragment("f", 2), false) {
 		b, err := proto.Marshal(e.value)
 		if err != nil {
 			f.Fatal(err)

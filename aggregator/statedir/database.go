@@ -18,6 +18,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
 // The buckets, and the keys of the first one. See doc.go.
@@ -35,8 +37,9 @@ var (
 	stateKeys = [][]byte{versionKey, revisionKey, recordKey, flowsKey, fragmentsKey}
 )
 
-// formatVersion is the version of the database's format.
-const formatVersion = 1
+// formatVersion is the version of the database's format. Version 1, which is read too, does
+// not say which fragments are of publishers of the configuration.
+const formatVersion = 2
 
 // lockTimeout bounds how long the database of another process is waited for: one
 // that stops has up to Config.Drain of package aggregator to store what is left.
@@ -77,7 +80,7 @@ func createDatabase(path string, c *Contents) (*bolt.DB, error) {
 		return nil, err
 	}
 	// It is synced once, as a whole.
-	db, err := bolt.Open(temporary, 0o600, &bolt.Options{NoSync: true, FreelistType: bolt.FreelistMapType, OpenFile: openTrusted})
+	db, err := bolt.Open(temporary, 0o600, &bolt.Options{NoSync: true, FreelistType: bolt.FreelistMapType, OpenFile: trusted.OpenFile})
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +113,7 @@ func (c *Contents) write(db *bolt.DB) error {
 		return err
 	}
 	for _, f := range c.Fragments {
-		if err := putInParts(db.Update, fragmentsBucket, f.Key, fragmentEntries(f.Content)); err != nil {
+		if err := putInParts(db.Update, fragmentsBucket, f.Key, fragmentEntries(f.Content, f.Configured)); err != nil {
 			return err
 		}
 	}
@@ -141,7 +144,7 @@ func readDatabase(path string) (c *Contents, damaged []damage, err error) {
 	c = &Contents{}
 	var db *bolt.DB
 	err = guarded(func() error {
-		db, err = bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout, OpenFile: openTrusted})
+		db, err = bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout, OpenFile: trusted.OpenFile})
 		return err
 	})
 	switch {
@@ -181,7 +184,7 @@ const (
 // bbolt falls back to the other one, which is that of the transaction before. No
 // crash leaves a copy damaged: it is less than a sector.
 func checkMeta(path string, pageSize int64) error {
-	f, err := os.Open(path) //nolint:gosec // the operator's directory
+	f, err := trusted.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -208,8 +211,8 @@ func (c *Contents) read(tx *bolt.Tx) (damaged []damage, err error) {
 		return nil, err
 	case version == nil:
 		return nil, fmt.Errorf("%w: it has no version", errDamaged)
-	case string(version) != strconv.Itoa(formatVersion):
-		return nil, fmt.Errorf("%w: its version is %s, and this weft reads version %d: start the version of weft that wrote it", ErrVersion, version, formatVersion)
+	case string(version) != "1" && string(version) != strconv.Itoa(formatVersion):
+		return nil, fmt.Errorf("%w: its version is %s, and this weft reads versions 1 to %d: start the version of weft that wrote it", ErrVersion, version, formatVersion)
 	}
 	part := func(kind Kind, f func() error) {
 		if err := guarded(f); err != nil {

@@ -23,13 +23,14 @@
 // # The database
 //
 //	state
-//	  version    "1", the version of this format
+//	  version    "2", the version of this format
 //	  revision   8 bytes: no revision above it was used
 //	  record     JSON of Record
 //	  flows      JSON of []conntrack.Change
 //	  fragments  8 bytes: the sum of the sums of all fragments
 //	fragments
 //	  PUBLISHER/NAME
+//	    configured                       if the publisher was in the configuration
 //	    head                             weft.v1.Fragment without tables
 //	    FAMILY TABLE                     weft.v1.Table: comment and flags
 //	    FAMILY TABLE chain NAME          weft.v1.Table with this chain
@@ -85,6 +86,7 @@
 //
 // # Errors
 //
-// Load fails with ErrVersion or ErrInUse. The errors of other methods name the
+// Load fails with ErrVersion or ErrInUse, and with trusted.ErrUnsafe or trusted.ErrLink if
+// another user could change the directory. The errors of other methods name the
 // operation that failed.
 package statedir

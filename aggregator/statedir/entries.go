@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
@@ -17,6 +18,8 @@ import (
 const (
 	headKey = "head"
 	sumKey  = "sum"
+	// configuredKey is there if Fragment.Configured is true.
+	configuredKey = "configured"
 )
 
 // Names of tables and of what they declare have no spaces, so that a space
@@ -32,8 +35,11 @@ type entry struct {
 }
 
 // fragmentEntries returns the entries of a fragment in the order of their keys.
-func fragmentEntries(f *weftv1.Fragment) []entry {
+func fragmentEntries(f *weftv1.Fragment, configured bool) []entry {
 	var all []entry
+	if configured {
+		all = append(all, entry{configuredKey, &emptypb.Empty{}})
+	}
 	for _, t := range f.GetTables() {
 		table := entryKey(t.GetFamily(), t.GetName())
 		all = append(all, entry{table, tableHead(t)})

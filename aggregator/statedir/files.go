@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
 const (
@@ -22,50 +23,13 @@ const (
 	maxDamaged = 10
 )
 
-// errUnsafe means that a file could have been written by another user.
-var errUnsafe = errors.New("other users can write the file")
-
-// openTrusted opens a file that only root and the user of this process can
-// write. A FIFO does not block it, and it does not follow a link.
-func openTrusted(name string, flag int, mode os.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(name, flag|unix.O_NONBLOCK|unix.O_NOFOLLOW, mode) //nolint:gosec // the operator's directory
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil {
-		err = trusted(info)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-// trusted returns why a file cannot be one of weft's own.
-func trusted(info fs.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: want a regular file", info.Mode())
-	}
-	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return fmt.Errorf("mode %04o: %w: chmod go-w", mode, errUnsafe)
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return errors.New("owner is unknown")
-	}
-	if self := os.Geteuid(); st.Uid != 0 && int(st.Uid) != self {
-		return fmt.Errorf("owner is uid %d, not %d: %w: chown it", st.Uid, self, errUnsafe)
-	}
-	return nil
-}
-
-// makeDir makes a directory and syncs its parent.
+// makeDir makes the directory, if it is missing, and syncs its parent. Only trusted users may
+// be able to change it.
+//
+// Possible errors: trusted.ErrUnsafe, trusted.ErrLink, those of the file system.
 func makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	created, err := trusted.MakeDir(dir, 0o750)
+	if err != nil || !created {
 		return err
 	}
 	return syncDir(filepath.Dir(dir))

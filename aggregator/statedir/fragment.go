@@ -252,16 +252,20 @@ func readFragment(b *bolt.Bucket, id []byte) (Fragment, error) {
 		return Fragment{}, errDamaged
 	}
 	var sum uint64
-	f := &weftv1.Fragment{}
+	f := Fragment{Key: desired.Key{Publisher: publisher, Name: name}, Content: &weftv1.Fragment{}}
 	err := b.ForEach(func(key, value []byte) error {
 		if string(key) == sumKey {
 			return nil
 		}
 		sum += checksum(id, key, value)
-		return addEntry(f, string(key), value)
+		if string(key) == configuredKey {
+			f.Configured = true
+			return nil
+		}
+		return addEntry(f.Content, string(key), value)
 	})
 	if err == nil && sum != storedSum(b) {
 		err = errDamaged
 	}
-	return Fragment{Key: desired.Key{Publisher: publisher, Name: name}, Content: f}, err
+	return f, err
 }

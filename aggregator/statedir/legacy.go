@@ -17,6 +17,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
 // The files that versions of weft before the database wrote. Each is sealed. A
@@ -65,9 +66,12 @@ func (s seal) open(b []byte) ([]byte, error) {
 
 // read returns what is sealed in a file.
 //
-// Possible errors: fs.ErrNotExist, errUnsafe, those of open and of the system.
+// Possible errors: fs.ErrNotExist, trusted.ErrUnsafe, those of open and of the system.
 func (s seal) read(path string) ([]byte, error) {
-	f, err := openTrusted(path, os.O_RDONLY, 0)
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	f, err := trusted.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

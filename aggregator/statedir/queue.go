@@ -23,6 +23,8 @@ type Change struct {
 	// after a failure again.
 	Snapshot func() *weftv1.Fragment
 	Patch    func() *weftv1.Patch
+	// Configured is that of the Fragment, for a snapshot.
+	Configured bool
 	// Done is called by Run when the change is stored, and with an error if it is
 	// to be tried again.
 	Done func(error)
@@ -164,7 +166,7 @@ func (d *Dir) write(keys []desired.Key, batch map[desired.Key]*pendingChanges) e
 		if first.Snapshot == nil {
 			continue
 		}
-		entries := fragmentEntries(first.Snapshot())
+		entries := fragmentEntries(first.Snapshot(), first.Configured)
 		if len(entries) <= partEntries {
 			snapshots[key] = entries
 		} else if err := putInParts(d.update, stagedBucket, key, entries); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/trusted"
 	"github.com/weft-proxy/weft/conntrack"
 )
 
@@ -91,6 +92,9 @@ type Contents struct {
 type Fragment struct {
 	Key     desired.Key
 	Content *weftv1.Fragment
+	// Configured is true if its publisher was in the configuration when it was stored. It
+	// is false for a fragment of an administrator under another name.
+	Configured bool
 }
 
 var (
@@ -118,12 +122,16 @@ func New(c Config) *Dir {
 // one has the rest. If the directory cannot be written Load succeeds, and every
 // write tries again.
 //
-// Possible errors: ErrVersion, ErrInUse.
+// Possible errors: ErrVersion, ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
 func (d *Dir) Load() (*Contents, error) {
 	if d.path == "" {
 		return &Contents{}, nil
 	}
-	if err := makeDir(d.path); err != nil {
+	err := makeDir(d.path)
+	switch {
+	case errors.Is(err, trusted.ErrUnsafe) || errors.Is(err, trusted.ErrLink):
+		return nil, fmt.Errorf("state directory: %w", err)
+	case err != nil:
 		d.lost(KindRecord, fmt.Errorf("make state directory: %w", err))
 		return &Contents{}, nil
 	}

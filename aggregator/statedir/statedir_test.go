@@ -256,7 +256,7 @@ func TestInterruptedStageIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
 	must(t, store(d, snapshot(fragment("f", 1))))
-	must(t, putInParts(d.update, stagedBucket, key("f"), fragmentEntries(fragment("f", partEntries+100))))
+	must(t, putInParts(d.update, stagedBucket, key("f"), fragmentEntries(fragment("f", partEntries+100), false)))
 	must(t, d.Close())
 	d, c := load(t, dir)
 	wantFragments(t, c, fragment("f", 1))
@@ -285,12 +285,12 @@ func TestNewerVersionIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
 	must(t, store(d, snapshot(fragment("f", 1))))
-	must(t, d.update(func(tx *bolt.Tx) error { return putState(tx, versionKey, []byte("2")) }))
+	must(t, d.update(func(tx *bolt.Tx) error { return putState(tx, versionKey, []byte("3")) }))
 	must(t, d.Close())
 	before, err := os.ReadFile(d.file())
 	must(t, err)
 	_, err = watch(dir).Load()
-	if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "its version is 2, and this weft reads version 1") {
+	if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "its version is 3, and this weft reads versions 1 to 2") {
 		t.Errorf("load: %v", err)
 	}
 	after, err := os.ReadFile(d.file())
