@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -24,7 +23,7 @@ func (a *Aggregator) List() (fragments []*weftv1.FragmentStatus, revision uint64
 }
 
 // Get returns one fragment's status and its committed content in canonical form,
-// in parts of about 1 MiB. It waits while the aggregator starts. Of an adopted
+// in parts of about 128 KiB, which are made when they are wanted. It waits while the aggregator starts. Of an adopted
 // fragment, which has not come back since a restart, only what the kernel holds is
 // known: names, and the elements of sets.
 //
@@ -36,17 +35,12 @@ func (a *Aggregator) Get(ctx context.Context, publisher, name string) (*weftv1.F
 	}
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
-	// Nothing of them changes, so that this goroutine can make messages of them.
+	// Nothing of them changes, so that this goroutine can sort them and make messages.
 	if err := a.ask(ctx, func(w *writer) { status = w.statuses.get(key); tables, _ = w.state.Content(key) }); err != nil {
 		return nil, nil, err
 	}
 	if status == nil {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, key)
-	}
-	for _, t := range tables {
-		for _, s := range t.PutSets {
-			slices.SortFunc(s.Elements, compareElements)
-		}
 	}
 	return status, fragmentInParts(head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, partBytes), nil
 }
@@ -124,6 +118,9 @@ func (b *fragmentParts) addChain(m *weftv1.Chain, rules []*compile.Rule) {
 			m = &weftv1.Chain{Name: m.GetName()}
 			b.table.Chains = append(b.table.Chains, m)
 		}
+		if b.done {
+			return
+		}
 		m.Rules = append(m.Rules, rule)
 	}
 }
@@ -138,11 +135,14 @@ func (b *fragmentParts) addSet(m *weftv1.Set, s desired.Set) {
 	}
 	b.fit(m)
 	add()
-	for i := range s.Elements {
-		e := elementMessage(s.Decl, &s.Elements[i])
+	for element := range s.All() {
+		e := elementMessage(s.Decl, &element)
 		if b.fit(e) {
 			m = &weftv1.Set{Name: m.GetName()}
 			add()
+		}
+		if b.done {
+			return
 		}
 		m.Elements = append(m.Elements, e)
 	}

@@ -11,6 +11,9 @@ var (
 	ErrNotFound = errors.New("no such fragment")
 	// ErrNoObject means that weft has no such object in the kernel.
 	ErrNoObject = errors.New("no such object")
+	// ErrHidden means that weft has the object, and that it belongs to publishers whose
+	// content the reader does not see.
+	ErrHidden = errors.New("object of other publishers")
 	// ErrInvalidName means that a name, a family or an element's key is malformed.
 	ErrInvalidName = admission.ErrInvalidName
 	// ErrProtocol means that a request has no update, too many fragments or no object,

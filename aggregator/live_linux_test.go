@@ -148,7 +148,7 @@ func TestKernelLiveOfForeignTable(t *testing.T) {
 	ns := nfttest.New(t)
 	ns.Nft(t, "table ip foreign { counter c { }; }")
 	d, _ := startKernel(t, ns, aggregator.Config{}, false)
-	_, err := d.Aggregator.GetTable(aggregatortest.Context(t), &weftv1.GetTableRequest{Family: "ip", Name: "foreign", Live: true})
+	_, err := d.Aggregator.GetTable(aggregatortest.Context(t), &weftv1.GetTableRequest{Family: "ip", Name: "foreign", Live: true}, aggregator.Reader{All: true})
 	if !errors.Is(err, aggregator.ErrNoObject) {
 		t.Errorf("error is %v: want ErrNoObject", err)
 	}

@@ -15,6 +15,11 @@ func nameOf(k desired.Key) *weftv1.FragmentName {
 	return &weftv1.FragmentName{Publisher: k.Publisher, Name: k.Name}
 }
 
+// keyOf is the inverse of nameOf.
+func keyOf(n *weftv1.FragmentName) desired.Key {
+	return desired.Key{Publisher: n.GetPublisher(), Name: n.GetName()}
+}
+
 // namesOf is nameOf for several fragments.
 func namesOf(keys []desired.Key) []*weftv1.FragmentName {
 	out := make([]*weftv1.FragmentName, 0, len(keys))

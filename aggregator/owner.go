@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
@@ -14,15 +15,15 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Owner returns the fragments that an object of the kernel comes from, in merge
-// order. An object from before a restart whose fragment is not known has an owner
+// Owner returns the fragments that an object of the kernel comes from and that a reader
+// sees, in merge order. An object from before a restart whose fragment is not known has an owner
 // without a name; a table lists only fragments. An empty family is ip. Owner waits
 // while the aggregator starts.
 //
 // Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol
-// (a request that does not name one object), ErrNoObject, ErrStandby, ErrStopped,
+// (a request that does not name one object), ErrNoObject, ErrHidden, ErrStandby, ErrStopped,
 // ErrGone (ctx ended during the start), ctx's.
-func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
+func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) (*weftv1.OwnerResponse, error) {
 	id, err := tableID(req.GetObject().GetFamily(), req.GetObject().GetTable())
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (a *Aggregator) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weft
 	if err := a.ask(ctx, func(w *writer) { find(w.state) }); err != nil {
 		return nil, err
 	}
-	return q.answer()
+	return q.answer(r)
 }
 
 // ownerQuery is an Owner request with what was found.
@@ -96,9 +97,14 @@ func (a *Aggregator) elementOwner(ctx context.Context, q *ownerQuery) (find func
 }
 
 // answer puts the owners into the words of the wire.
-func (q *ownerQuery) answer() (*weftv1.OwnerResponse, error) {
+func (q *ownerQuery) answer(r Reader) (*weftv1.OwnerResponse, error) {
 	if !q.found {
 		return nil, fmt.Errorf("%w: weft has no %s", ErrNoObject, admission.Clip(q.name.Text()))
+	}
+	owners := len(q.owners)
+	q.owners = slices.DeleteFunc(q.owners, func(o desired.Owned) bool { return !r.Sees(o.Fragment.Publisher) })
+	if len(q.owners) == 0 && owners > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrHidden, admission.Clip(q.name.Text()))
 	}
 	resp := &weftv1.OwnerResponse{}
 	for i := range q.owners {

@@ -46,7 +46,7 @@ func TestOwner(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := d.Aggregator.Owner(aggregatortest.Context(t), tt.req)
+			got, err := d.Aggregator.Owner(aggregatortest.Context(t), tt.req, aggregator.Reader{All: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestOwner(t *testing.T) {
 		"named table":  {"table ip demo input", aggregator.ErrProtocol},
 	} {
 		req := &weftv1.OwnerRequest{Object: weftv1.ParseObjectName(tt.object)}
-		if _, err := d.Aggregator.Owner(aggregatortest.Context(t), req); !errors.Is(err, tt.want) {
+		if _, err := d.Aggregator.Owner(aggregatortest.Context(t), req, aggregator.Reader{All: true}); !errors.Is(err, tt.want) {
 			t.Errorf("%s: error is %v: want %v", name, err, tt.want)
 		}
 	}

@@ -2,8 +2,9 @@ package aggregator
 
 import "google.golang.org/protobuf/proto"
 
-// partBytes is about how much one message of a streamed answer holds.
-const partBytes = 1 << 20
+// partBytes is about how much one message of a streamed answer holds. A stream that is not
+// read holds three of them: one in the transport, one encoded and one that is being made.
+const partBytes = 128 << 10
 
 // entryOverhead is what an entry of a repeated field costs beside its own bytes.
 const entryOverhead = 6

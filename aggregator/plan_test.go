@@ -368,7 +368,7 @@ func TestPlanWaitsForTheStart(t *testing.T) {
 		}
 	})
 	asked.Go(func() {
-		owners, ownerErr = again.Owner(ctx, &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("element ip demo blocked { 10.0.0.1 }")})
+		owners, ownerErr = again.Owner(ctx, &weftv1.OwnerRequest{Object: weftv1.ParseObjectName("element ip demo blocked { 10.0.0.1 }")}, aggregator.Reader{All: true})
 	})
 	close(slow.adopt)
 	asked.Wait()

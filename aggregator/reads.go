@@ -1,6 +1,13 @@
 package aggregator
 
-import "context"
+import (
+	"context"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+)
+
+// Reader says whose content a reader sees.
+type Reader = desired.Reader
 
 // ask calls f on the writer's goroutine between two commits and returns after
 // it. Whatever f copies must not be changed. Converting it to messages is the

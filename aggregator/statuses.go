@@ -40,13 +40,13 @@ func (s *statuses) get(key desired.Key) *weftv1.FragmentStatus {
 // list returns the statuses by publisher and name, and the last revision.
 func (s *statuses) list() ([]*weftv1.FragmentStatus, uint64) {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	keys := slices.SortedFunc(maps.Keys(s.byKey), desired.Key.Compare)
-	out := make([]*weftv1.FragmentStatus, 0, len(keys))
-	for _, k := range keys {
-		out = append(out, s.byKey[k])
-	}
-	return out, s.revision.Load()
+	out, revision := slices.Collect(maps.Values(s.byKey)), s.revision.Load()
+	s.mu.RUnlock()
+	// Not with the lock held, because the writer waits for it.
+	slices.SortFunc(out, func(a, b *weftv1.FragmentStatus) int {
+		return keyOf(a.GetFragment()).Compare(keyOf(b.GetFragment()))
+	})
+	return out, revision
 }
 
 // adopt lists the fragments of the last run.

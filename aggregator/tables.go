@@ -17,14 +17,14 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// ListTables returns the tables that weft has in the kernel, by family and name. It
-// waits while the aggregator starts.
+// ListTables returns the tables that weft has in the kernel and in which a reader sees
+// something, by family and name. It waits while the aggregator starts.
 //
 // Possible errors: ErrStandby, ErrStopped, ctx's.
-func (a *Aggregator) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, error) {
+func (a *Aggregator) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesResponse, error) {
 	var tables []desired.TableStatus
 	resp := &weftv1.ListTablesResponse{}
-	if err := a.ask(ctx, func(w *writer) { tables, resp.Revision = w.state.Tables(), w.revision }); err != nil {
+	if err := a.ask(ctx, func(w *writer) { tables, resp.Revision = w.state.Tables(r), w.revision }); err != nil {
 		return nil, err
 	}
 	for i := range tables {
@@ -33,22 +33,28 @@ func (a *Aggregator) ListTables(ctx context.Context) (*weftv1.ListTablesResponse
 	return resp, nil
 }
 
-// GetTable returns the merged content of a table in parts of about 1 MiB. The text of
-// a rule from before a restart is not known until its publisher is back. An empty
-// family is ip. GetTable waits while the aggregator starts.
+// GetTable returns what a reader sees of the merged content of a table, in parts of about
+// 128 KiB, which are made when they are wanted. The text of a rule from before a restart is
+// not known until its publisher is back. An empty family is ip. GetTable waits while the
+// aggregator starts.
 //
-// Possible errors: ErrInvalidName (the family), ErrNoObject, ErrStandby,
+// Possible errors: ErrInvalidName (the family), ErrNoObject, ErrHidden, ErrStandby,
 // ErrStopped, ctx's; with live also ErrKernel.
-func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (iter.Seq[*weftv1.GetTableResponse], error) {
+func (a *Aggregator) GetTable(ctx context.Context, req *weftv1.GetTableRequest, r Reader) (iter.Seq[*weftv1.GetTableResponse], error) {
 	id, err := tableID(req.GetFamily(), req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	v := tableView{live: &kernel.Live{}}
-	if err := a.ask(ctx, func(w *writer) { v.revision = w.revision; v.merged, _ = w.state.Merged(id, !req.GetTerse()) }); err != nil {
+	v := tableView{reader: r, live: &kernel.Live{}}
+	exists := false
+	if err := a.ask(ctx, func(w *writer) { v.revision = w.revision; v.merged, exists = w.state.Merged(id, !req.GetTerse(), r) }); err != nil {
 		return nil, err
 	}
-	if v.merged == nil {
+	switch {
+	case v.merged != nil:
+	case exists:
+		return nil, fmt.Errorf("%w: table %s", ErrHidden, admission.Clip(id.String()))
+	default:
 		return nil, fmt.Errorf("%w: weft has no table %s", ErrNoObject, admission.Clip(id.String()))
 	}
 	if req.GetLive() {
@@ -70,6 +76,7 @@ func tableID(family, name string) (nft.TableID, error) {
 // tableView is what the writer hands out of a table.
 type tableView struct {
 	merged   *desired.Merged
+	reader   Reader
 	revision uint64
 	// live has the live values, and is empty if they were not asked for.
 	live *kernel.Live
@@ -146,6 +153,9 @@ func (b *tableParts) addChains() {
 				m = &weftv1.MergedChain{Chain: &weftv1.Chain{Name: c.Decl.Name}}
 				b.part.Chains = append(b.part.Chains, m)
 			}
+			if b.done {
+				return
+			}
 			m.Rules = append(m.Rules, rule)
 		}
 	}
@@ -158,12 +168,7 @@ func (b *tableParts) addSets() {
 		}
 		s := &b.view.merged.Sets[i]
 		m := &weftv1.MergedSet{Set: setMessage(b.view.set(s), desired.Set{Decl: s.Decl}), Map: s.Decl.Map, Fragments: namesOf(s.Fragments), Handle: b.view.live.Sets[s.Decl.Name]}
-		slices.SortFunc(s.Elements, compareElements)
-		inForce, added := s.Elements, []set.Element(nil)
-		if live, ok := b.view.live.Elements[s.Decl.Name]; ok {
-			inForce, added = splitLive(s.Elements, live)
-			m.MoreAdded = live.More
-		}
+		inForce, added := b.view.elements(s, m)
 		b.fit(m)
 		b.part.Sets = append(b.part.Sets, m)
 		b.addElements(s.Decl, inForce, false)
@@ -171,12 +176,36 @@ func (b *tableParts) addSets() {
 	}
 }
 
+// elements returns the elements of a set that are in force, and those that packets have
+// added. A reader who does not see all does not see the latter: they may be another
+// publisher's.
+func (v *tableView) elements(s *desired.MergedSet, m *weftv1.MergedSet) (inForce, added iter.Seq[set.Element]) {
+	none := slices.Values([]set.Element(nil))
+	if s.Elements == nil {
+		return none, none
+	}
+	live, ok := v.live.Elements[s.Decl.Name]
+	if !ok {
+		return s.Elements.Sorted(), none
+	}
+	merged := slices.SortedFunc(s.Elements.Sorted(), compareElements)
+	own, more := splitLive(merged, live)
+	if !v.reader.All {
+		return slices.Values(own), none
+	}
+	m.MoreAdded = live.More
+	return slices.Values(own), slices.Values(more)
+}
+
 // addElements appends to the last set of the part.
-func (b *tableParts) addElements(decl *set.Set, elements []set.Element, added bool) {
-	for i := range elements {
-		e := elementMessage(decl, &elements[i])
+func (b *tableParts) addElements(decl *set.Set, elements iter.Seq[set.Element], added bool) {
+	for element := range elements {
+		e := elementMessage(decl, &element)
 		if b.fit(e) {
 			b.part.Sets = append(b.part.Sets, &weftv1.MergedSet{Set: &weftv1.Set{Name: decl.Name}, Map: decl.Map})
+		}
+		if b.done {
+			return
 		}
 		if m := b.part.Sets[len(b.part.Sets)-1]; added {
 			m.Added = append(m.Added, e)

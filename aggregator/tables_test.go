@@ -80,7 +80,7 @@ func TestGetTable(t *testing.T) {
 	if err != nil || len(terse.GetSets()[0].GetSet().GetElements()) != 0 || terse.GetStatus().GetElements() != 3 {
 		t.Fatalf("terse table is %v, error %v: want no elements and their number", terse, err)
 	}
-	list, err := d.Aggregator.ListTables(ctx)
+	list, err := d.Aggregator.ListTables(ctx, aggregator.Reader{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestGetTable(t *testing.T) {
 // getTable joins the parts of a table.
 func getTable(ctx context.Context, d *aggregatortest.Daemon, family, name string, terse bool) (*weftv1.GetTableResponse, error) {
 	whole := &weftv1.GetTableResponse{}
-	parts, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: name, Terse: terse})
+	parts, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: name, Terse: terse}, aggregator.Reader{All: true})
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +105,10 @@ func getTable(ctx context.Context, d *aggregatortest.Daemon, family, name string
 func TestGetTableErrors(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
 	ctx := aggregatortest.Context(t)
-	if _, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "none"}); !errors.Is(err, aggregator.ErrNoObject) {
+	if _, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "none"}, aggregator.Reader{All: true}); !errors.Is(err, aggregator.ErrNoObject) {
 		t.Errorf("error is %v: want ErrNoObject", err)
 	}
-	if _, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: "ipx", Name: "none"}); !errors.Is(err, aggregator.ErrInvalidName) {
+	if _, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: "ipx", Name: "none"}, aggregator.Reader{All: true}); !errors.Is(err, aggregator.ErrInvalidName) {
 		t.Errorf("error is %v: want ErrInvalidName", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestGetTableWhileCommitting(t *testing.T) {
 		}
 	}()
 	aggregatortest.Eventually(t, "the table is there", func() bool {
-		_, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "demo"})
+		_, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "demo"}, aggregator.Reader{All: true})
 		return err == nil
 	})
 	for range 100 {

@@ -89,7 +89,7 @@ func (o *chain) redumped(d *kernel.Chain) []*slot {
 // with the kernel's elements.
 func (s *State) diffElements(o *set, d *kernel.Set) map[string]touch {
 	touched := map[string]touch{}
-	o.lapsed = nil
+	o.lapsed, o.lapsedShared = nil, false
 	if !o.exists() || !d.Decl.Equal(o.decl()) {
 		// The set goes, with all that is in it.
 		for i := range d.Elements {

@@ -22,7 +22,7 @@ type elements struct {
 	targets texts
 	// extras has the options of elements by the number of their record. Most
 	// elements have none.
-	extras map[int]options
+	extras extras
 	// odd has the elements that cannot be packed: elements that other programs
 	// have put into the kernel without a key or data, and elements that were
 	// packed for another declaration.
@@ -104,8 +104,8 @@ func (el *elements) element(i int, text string) nftset.Element {
 	if el.leads {
 		e.Data = el.targets.text(el.word(i))
 	}
-	if len(el.extras) > 0 {
-		x := el.extras[i]
+	if el.extras.n > 0 {
+		x := el.extras.get(i)
 		e.Timeout, e.Comment, e.State = x.timeout, x.comment, x.state
 	}
 	return e
@@ -121,7 +121,7 @@ func (el *elements) same(id string, e *nftset.Element) (had, same bool) {
 		odd, ok := el.odd[id]
 		return ok, odd == *e
 	}
-	return true, el.dataIs(i, e.Data) && el.extras[i] == optionsOf(e)
+	return true, el.dataIs(i, e.Data) && el.extras.get(i) == optionsOf(e)
 }
 
 func (el *elements) dataIs(i int, data string) bool {
@@ -170,6 +170,7 @@ func (el *elements) put(id string, e *nftset.Element) {
 	if !had {
 		i = el.insert([]byte(id))
 	}
+	el.unshare(i)
 	if el.leads {
 		word := el.targets.take(e.Data)
 		if had {
@@ -179,15 +180,7 @@ func (el *elements) put(id string, e *nftset.Element) {
 	} else {
 		copy(el.valueAt(i), e.Data)
 	}
-	x := optionsOf(e)
-	if x == (options{}) {
-		delete(el.extras, i)
-		return
-	}
-	if el.extras == nil {
-		el.extras = map[int]options{}
-	}
-	el.extras[i] = x
+	el.extras.set(i, optionsOf(e))
 }
 
 // remove removes the element with an ID, if there is one.
@@ -201,14 +194,11 @@ func (el *elements) remove(id string) {
 		el.targets.drop(el.word(i))
 	}
 	last := el.records.remove(i)
-	if len(el.extras) == 0 {
+	if el.extras.n == 0 {
 		return
 	}
-	delete(el.extras, i)
-	if x, ok := el.extras[last]; ok && i != last {
-		delete(el.extras, last)
-		el.extras[i] = x
-	}
+	el.extras.set(i, el.extras.get(last))
+	el.extras.set(last, options{})
 }
 
 // all returns the elements by their IDs, in no order. The elements must not
@@ -248,8 +238,10 @@ func (el *elements) ids() []string {
 // bytes returns the size of the elements for Usage.
 func (el *elements) bytes() int {
 	n := el.n*(el.idLen+el.dataLen) + el.targets.bytes()
-	for _, x := range el.extras {
-		n += len(x.comment) + len(x.state)
+	for _, page := range el.extras.pages {
+		for _, x := range page {
+			n += len(x.comment) + len(x.state)
+		}
 	}
 	for id, e := range el.odd {
 		n += elementBytes(id, &e)

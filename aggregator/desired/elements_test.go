@@ -49,8 +49,8 @@ func TestElementsAreAMap(t *testing.T) {
 				el.remove(id)
 			}
 			compareElements(t, el, nil)
-			if len(el.chunks) > 0 || len(el.heads) > 0 || len(el.extras) > 0 || len(el.targets.numbers) > 0 {
-				t.Errorf("no elements hold %d chunks, %d buckets, %d extras, %d words", len(el.chunks), len(el.heads), len(el.extras), len(el.targets.numbers))
+			if len(el.chunks) > 0 || len(el.heads) > 0 || el.extras.n > 0 || len(el.targets.numbers) > 0 {
+				t.Errorf("no elements hold %d chunks, %d buckets, %d extras, %d words", len(el.chunks), len(el.heads), el.extras.n, len(el.targets.numbers))
 			}
 		})
 	}

@@ -193,8 +193,9 @@ func checkSet(t tester, table string, o *set) {
 			passive = sh.elements.len()
 		}
 	}
-	if want := len(union) - passive; len(o.lapsed) == 0 && (o.size() != want || len(o.inForce()) != want) {
-		t.Errorf("table %s set %s: size is %d and %d are in force, want %d", table, o.id.Name, o.size(), len(o.inForce()), want)
+	inForce := len(slices.Collect(o.view(everything).Sorted()))
+	if want := len(union) - passive; len(o.lapsed) == 0 && (o.size() != want || inForce != want) {
+		t.Errorf("table %s set %s: size is %d and %d are in force, want %d", table, o.id.Name, o.size(), inForce, want)
 	}
 	if o.pools == nil {
 		return

@@ -54,7 +54,7 @@ func told(t *rapid.T, s *State) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%v\n%v\n", record, s.Unclaimed(), s.Live())
 	for _, st := range s.Fragments() {
-		tables, _ := s.Content(st.Key)
+		tables, _ := contentOf(s, st.Key)
 		fmt.Fprintf(&b, "%+v\n", st)
 		for _, tu := range tables {
 			fmt.Fprintf(&b, " %s %q %t\n", tu.Table, tu.Comment, tu.Dormant)
@@ -376,7 +376,7 @@ func TestLawSnapshotIsItsPatches(t *testing.T) {
 			}
 		}
 		one.commit()
-		tables, ok := one.s.Content(me)
+		tables, ok := contentOf(one.s, me)
 		if !ok {
 			t.Fatal("fragment is gone")
 		}

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -69,45 +70,49 @@ type MergedSet struct {
 	// Source is like that of a MergedChain.
 	Source    *nft.Set
 	Fragments []Key
-	// Elements are the elements in force, in no order, because sorting 100,000
-	// elements takes longer than copying them.
-	Elements []nftset.Element
+	// Elements are the elements in force; nil if they were not asked for.
+	Elements *ElementView
 }
 
-// Tables returns the status of all tables, by family and name. It costs what
-// there is in chains and sets, not in rules and elements.
-func (s *State) Tables() []TableStatus {
+// Tables returns the status of the tables in which a reader sees something, by family and
+// name. It costs what there is in chains and sets, not in rules and elements.
+func (s *State) Tables(r Reader) []TableStatus {
 	all := make([]TableStatus, 0, len(s.tables))
 	for _, t := range s.tables {
-		if t.exists() {
-			all = append(all, t.status())
+		if t.seenBy(r) {
+			all = append(all, t.status(r))
 		}
 	}
 	slices.SortFunc(all, func(a, b TableStatus) int { return compareTables(a.Table, b.Table) })
 	return all
 }
 
-// Merged returns the content of a table; without elements its sets are
-// declarations alone. It copies, and neither sorts nor formats.
-func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
-	t, ok := s.tables[id]
-	if !ok || !t.exists() {
-		return nil, false
+// Merged returns the content of a table that a reader sees; without elements its sets are
+// declarations alone. It copies rules, shares elements, and neither sorts nor formats.
+// Exists is true if there is such a table: nothing is returned if the reader sees nothing of
+// it.
+func (s *State) Merged(id nft.TableID, elements bool, r Reader) (m *Merged, exists bool) {
+	t := s.existing(id)
+	if !t.seenBy(r) {
+		return nil, t.exists()
 	}
-	m := &Merged{Status: t.status()}
+	m = &Merged{Status: t.status(r)}
 	for _, p := range t.sortedParts() {
-		if !p.exists() {
+		seen := seen(p, r)
+		if len(seen) == 0 {
 			continue
 		}
 		switch o := p.(type) {
 		case *object:
-			m.Objects = append(m.Objects, MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable, Fragments: keysOf(o.fragments())})
+			m.Objects = append(m.Objects, MergedObject{Object: o.decl().object, Flowtable: o.decl().flowtable, Fragments: keysOf(seen)})
 		case *chain:
-			m.Chains = append(m.Chains, o.mergedChain())
+			c := o.mergedChain(r)
+			c.Fragments = keysOf(seen)
+			m.Chains = append(m.Chains, c)
 		case *set:
-			ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *setShare) *nft.Set { return sh.source }), Fragments: keysOf(o.fragments())}
+			ms := MergedSet{Decl: o.decl(), Source: sourceOf(o.shares, r, func(sh *setShare) *nft.Set { return sh.source }), Fragments: keysOf(seen)}
 			if elements {
-				ms.Elements = o.inForce()
+				ms.Elements = o.view(r)
 			}
 			m.Sets = append(m.Sets, ms)
 		default:
@@ -117,15 +122,30 @@ func (s *State) Merged(id nft.TableID, elements bool) (*Merged, bool) {
 	return m, true
 }
 
-func (t *table) status() TableStatus {
-	st := TableStatus{Table: t.id, Comment: t.comment(), Dormant: t.dormant()}
+// seenBy reports whether a reader sees something of a table.
+func (t *table) seenBy(r Reader) bool {
+	return slices.ContainsFunc(t.holdings, func(h *holding) bool { return r.sees(h.fragment) })
+}
+
+// seen returns the fragments with a share of a part that a reader sees.
+func seen(p part, r Reader) []*fragment {
+	return slices.DeleteFunc(p.fragments(), func(f *fragment) bool { return !r.sees(f) })
+}
+
+// status counts what a reader sees of a table.
+func (t *table) status(r Reader) TableStatus {
+	st := TableStatus{Table: t.id, Dormant: t.dormant()}
 	for _, h := range t.inOrder() {
+		if !r.sees(h.fragment) {
+			continue
+		}
+		st.Comment = cmp.Or(st.Comment, h.comment)
 		if !h.fragment.unclaimed {
 			st.Fragments = append(st.Fragments, h.fragment.key)
 		}
 	}
 	for _, p := range t.parts {
-		if !p.exists() {
+		if len(seen(p, r)) == 0 {
 			continue
 		}
 		switch o := p.(type) {
@@ -133,12 +153,14 @@ func (t *table) status() TableStatus {
 			st.Objects++
 		case *chain:
 			st.Chains++
-			st.Rules += len(o.rules)
+			st.Rules += o.count(r)
 		case *set:
 			st.Sets++
-			st.Elements += o.size()
+			st.Elements += o.count(r)
 			for _, sh := range o.shares {
-				st.Shadowed += sh.shadowed
+				if r.sees(sh.fragment) {
+					st.Shadowed += sh.shadowed
+				}
 			}
 		default:
 			panic(fmt.Sprintf("desired: part %T is unknown", o))
@@ -158,43 +180,57 @@ func keysOf(fragments []*fragment) []Key {
 	return keys
 }
 
-// sourceOf returns the first source of shares that is known.
-func sourceOf[T, S any](shares []T, of func(T) *S) *S {
+// count returns the number of rules that a reader sees.
+func (o *chain) count(r Reader) (n int) {
+	if r.All {
+		return len(o.rules)
+	}
+	for _, sh := range o.shares {
+		if r.sees(sh.fragment) {
+			n += len(sh.rules)
+		}
+	}
+	return n
+}
+
+// count returns the number of elements that a reader sees. Those that a fragment states are
+// counted if the reader does not see all, whether they are in force or not.
+func (o *set) count(r Reader) (n int) {
+	if r.All {
+		return o.size()
+	}
+	for _, sh := range o.shares {
+		if r.sees(sh.fragment) {
+			n += sh.elements.len()
+		}
+	}
+	return n
+}
+
+// sourceOf returns the first source of shares that is known and that a reader sees.
+func sourceOf[T share, S any](shares []T, r Reader, of func(T) *S) *S {
 	for _, sh := range shares {
-		if source := of(sh); source != nil {
+		if source := of(sh); source != nil && r.sees(sh.owner()) {
 			return source
 		}
 	}
 	return nil
 }
 
-func (o *chain) mergedChain() MergedChain {
-	c := MergedChain{Decl: o.decl(), Source: sourceOf(o.shares, func(sh *chainShare) *nft.Chain { return sh.source }), Fragments: keysOf(o.fragments())}
-	c.Rules = make([]MergedRule, len(o.rules))
-	for i, r := range o.rules {
-		c.Rules[i] = MergedRule{Rule: r.rule, Owner: r.owner}
-		if r.handle != nil {
-			c.Rules[i].Handle = r.handle.N
-		}
-	}
-	return c
-}
-
-// inForce returns the merged elements in no order.
-func (o *set) inForce() []nftset.Element {
-	all := make([]nftset.Element, 0, o.size())
-	for i, sh := range o.shares {
-		if sh.passive {
+func (o *chain) mergedChain(reader Reader) MergedChain {
+	c := MergedChain{Decl: o.decl(), Source: sourceOf(o.shares, reader, func(sh *chainShare) *nft.Chain { return sh.source })}
+	c.Rules = make([]MergedRule, 0, o.count(reader))
+	for _, r := range o.rules {
+		if !reader.All && !reader.seesOwner(r.owner) {
 			continue
 		}
-		for id, e := range sh.elements.all() {
-			if _, gone := o.lapsed[id]; gone || i > 0 && o.winner(id) != sh {
-				continue
-			}
-			all = append(all, e)
+		m := MergedRule{Rule: r.rule, Owner: r.owner}
+		if r.handle != nil {
+			m.Handle = r.handle.N
 		}
+		c.Rules = append(c.Rules, m)
 	}
-	return all
+	return c
 }
 
 // size returns the number of merged elements as of the last Accept. Elements of

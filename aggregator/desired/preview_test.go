@@ -101,7 +101,7 @@ func TestMerged(t *testing.T) {
 			}
 		}
 		w.commit()
-		tables := w.s.Tables()
+		tables := w.s.Tables(everything)
 		if len(tables) != len(w.k.tables) {
 			t.Fatalf("%d tables: the kernel has %d", len(tables), len(w.k.tables))
 		}
@@ -113,7 +113,7 @@ func TestMerged(t *testing.T) {
 
 func (w *world) checkMerged(st *TableStatus) {
 	w.t.Helper()
-	m, ok := w.s.Merged(st.Table, true)
+	m, ok := w.s.Merged(st.Table, true, everything)
 	if !ok || fmt.Sprint(m.Status) != fmt.Sprint(*st) {
 		w.t.Fatalf("table %s has status %+v, and in the list %+v", st.Table, m, st)
 	}
@@ -131,7 +131,7 @@ func (w *world) checkMerged(st *TableStatus) {
 	}
 	for _, s := range m.Sets {
 		counted.Sets++
-		for _, e := range s.Elements {
+		for e := range s.Elements.Sorted() {
 			counted.Elements++
 			got = append(got, s.Decl.Name+" "+elementText(&e))
 			w.checkElementOwner(st, s.Decl, e)
@@ -198,7 +198,7 @@ func BenchmarkMerged(b *testing.B) {
 	s.Accept()
 	b.ReportAllocs()
 	for b.Loop() {
-		if m, _ := s.Merged(ipWeft, true); m.Status.Elements != 110_000 {
+		if m, _ := s.Merged(ipWeft, true, everything); m.Status.Elements != 110_000 {
 			b.Fatalf("%d elements", m.Status.Elements)
 		}
 	}

@@ -198,7 +198,7 @@ func TestHistory(t *testing.T) {
 // without what refers to others and then whole.
 func (w *world) contents() (bare, whole []*Update) {
 	for _, st := range w.s.Fragments() {
-		tables, _ := w.s.Content(st.Key)
+		tables, _ := contentOf(w.s, st.Key)
 		whole = append(whole, snapshot(st.Key, st.Priority, tables...))
 		var stripped []TableUpdate
 		for _, tu := range tables {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 )
 
 // records is a hash table of records of one length: a key, and a value of a few
@@ -21,6 +22,9 @@ type records struct {
 	chunks [][]byte
 	// heads are the first records of the buckets, plus one; 0 is an empty bucket.
 	heads []uint32
+	// shared says which chunks a view has: they are copied before they change. It is
+	// nil if there has been no view.
+	shared []bool
 }
 
 const (
@@ -53,8 +57,32 @@ func (r *records) keyAt(i int) []byte   { return r.at(i)[linkLen : linkLen+r.key
 func (r *records) valueAt(i int) []byte { return r.at(i)[linkLen+r.key:] }
 
 // next returns the record after one in its bucket, plus one; link sets it.
-func (r *records) next(i int) uint32    { return binary.NativeEndian.Uint32(r.at(i)) }
-func (r *records) link(i int, n uint32) { binary.NativeEndian.PutUint32(r.at(i), n) }
+func (r *records) next(i int) uint32 { return binary.NativeEndian.Uint32(r.at(i)) }
+func (r *records) link(i int, n uint32) {
+	r.unshare(i)
+	binary.NativeEndian.PutUint32(r.at(i), n)
+}
+
+// share returns the records as they are now, for views: they can be read by number, but not
+// found by key.
+func (r *records) share() records {
+	view := *r
+	view.chunks, view.heads = slices.Clone(r.chunks), nil
+	r.shared = slices.Repeat([]bool{true}, len(r.chunks))
+	return view
+}
+
+// unshare copies the chunk of a record if a view has it. It is called before the record
+// changes.
+func (r *records) unshare(i int) {
+	chunk := i / recordsPerChunk
+	if chunk >= len(r.shared) || !r.shared[chunk] {
+		return
+	}
+	c := r.chunks[chunk]
+	r.chunks[chunk] = append(make([]byte, 0, cap(c)), c...)
+	r.shared[chunk] = false
+}
 
 // bucket returns where a key belongs. There is one bucket at least.
 func (r *records) bucket(key []byte) int {
@@ -91,6 +119,7 @@ func (r *records) insert(key []byte) int {
 		}
 		r.chunks = append(r.chunks, c)
 	}
+	r.unshare(i)
 	if c := &r.chunks[chunk]; len(*c) < (i%recordsPerChunk+1)*r.size() {
 		*c = append(*c, make([]byte, r.size())...)
 	}
@@ -134,15 +163,17 @@ func (r *records) remove(i int) (last int) {
 	last = r.n - 1
 	if i != last {
 		r.replace(last, uint32(i+1)) //nolint:gosec // there are not that many elements
+		r.unshare(i)
 		copy(r.at(i), r.at(last))
 	}
 	r.n--
 	if spare := r.n/recordsPerChunk + 2; len(r.chunks) > spare {
 		r.chunks[spare] = nil
 		r.chunks = r.chunks[:spare]
+		r.shared = r.shared[:min(spare, len(r.shared))]
 	}
 	if r.n == 0 {
-		r.chunks, r.heads = nil, nil
+		r.chunks, r.heads, r.shared = nil, nil, nil
 	}
 	return last
 }

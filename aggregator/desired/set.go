@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
@@ -19,6 +20,8 @@ type set struct {
 	// lapsed has the keys whose element had timed out at the last Diff: it is
 	// still stated, but there is nothing to delete.
 	lapsed map[string]struct{}
+	// lapsedShared is true if a view has lapsed, which is copied before it changes.
+	lapsedShared bool
 	// conflicts has the keys that several fragments state, so that it matters
 	// which of them decides: see disagree.
 	conflicts map[string]struct{}
@@ -152,6 +155,9 @@ func (o *set) remade(before any) bool {
 }
 
 func (o *set) accept(*decision) {
+	if o.lapsedShared && len(o.touched) > 0 {
+		o.lapsed, o.lapsedShared = maps.Clone(o.lapsed), false
+	}
 	for id := range o.touched {
 		delete(o.lapsed, id)
 	}

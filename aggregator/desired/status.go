@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/nft/compile"
-	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Status says how much a fragment holds.
@@ -110,10 +109,9 @@ func (f *fragment) status() Status {
 	}
 }
 
-// Content// Content returns the content of a fragment, as the tables of a snapshot: by
-// table, objects by name, rules in order, elements in no order (see
-// [MergedSet.Elements]). Rules of an adopted fragment have a fingerprint and no
-// text.
+// Content returns the content of a fragment, as the tables of a snapshot: by table, objects
+// by name, rules in order. Sets have a View in place of Elements. Rules of an adopted
+// fragment have a fingerprint and no text.
 func (s *State) Content(key Key) ([]TableUpdate, bool) {
 	f, ok := s.fragments[key]
 	if !ok {
@@ -137,11 +135,10 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 				}
 				tu.PutChains = append(tu.PutChains, c)
 			case *setShare:
-				p := Set{Decl: sh.decl, Source: sh.source, Conntrack: sh.conntrack, Affinity: sh.affinity, Elements: make([]nftset.Element, 0, sh.elements.len())}
-				for _, e := range sh.elements.all() {
-					p.Elements = append(p.Elements, e)
-				}
-				tu.PutSets = append(tu.PutSets, p)
+				tu.PutSets = append(tu.PutSets, Set{
+					Decl: sh.decl, Source: sh.source, Conntrack: sh.conntrack, Affinity: sh.affinity,
+					View: &ElementView{shares: []viewedShare{{elements: sh.elements.share()}}},
+				})
 			default:
 				panic(fmt.Sprintf("desired: share %T is unknown", sh))
 			}

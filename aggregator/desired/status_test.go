@@ -3,10 +3,7 @@ package desired
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-
-	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 func TestContent(t *testing.T) {
@@ -17,12 +14,7 @@ func TestContent(t *testing.T) {
 	}
 	tables[0].Comment = "deny"
 	h.commit(snapshot(services, 0, tables[1], tables[0]), snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.3")))))
-	got, ok := h.Content(services)
-	for i := range got {
-		for _, s := range got[i].PutSets {
-			slices.SortFunc(s.Elements, func(a, b nftset.Element) int { return strings.Compare(a.Key, b.Key) })
-		}
-	}
+	got, ok := contentOf(h.State, services)
 	if !ok || fmt.Sprint(got) != fmt.Sprint(tables) {
 		t.Errorf("content:\n%+v\nwant:\n%+v", got, tables)
 	}

@@ -2,6 +2,8 @@ package desired
 
 import (
 	"cmp"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
@@ -97,12 +99,22 @@ type Set struct {
 	// may be nil.
 	Source   *nft.Set
 	Elements []nftset.Element
+	// View has the elements, in place of Elements, in what Content returns.
+	View *ElementView
 	// Conntrack is true for a map whose UDP flows are flushed when a commit
 	// changes where they go.
 	Conntrack bool
 	// Affinity is true for a dynamic map whose entries go once no rule makes
 	// them any more.
 	Affinity bool
+}
+
+// All returns the elements.
+func (s *Set) All() iter.Seq[nftset.Element] {
+	if s.View != nil {
+		return s.View.Sorted()
+	}
+	return slices.Values(s.Elements)
 }
 
 // Elements is an update of elements: it changes a fragment's share of one set or map, first

@@ -1,0 +1,136 @@
+package desired
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// everything is the reader who sees all.
+var everything = Reader{All: true}
+
+// contentOf is State.Content with the elements in place of views.
+func contentOf(s *State, key Key) ([]TableUpdate, bool) {
+	tables, ok := s.Content(key)
+	for i := range tables {
+		for j := range tables[i].PutSets {
+			set := &tables[i].PutSets[j]
+			set.Elements, set.View = slices.Collect(set.All()), nil
+		}
+	}
+	return tables, ok
+}
+
+// TestViewsStay changes elements at random, and compares each view with a copy of the
+// elements from the time when it was made.
+func TestViewsStay(t *testing.T) {
+	for name, d := range map[string]*nftset.Set{
+		"set":      withFlags(addrSet("s"), nftset.FlagTimeout).Decl,
+		"interval": intervalSet("i").Decl,
+		"map":      endpointMap("m").Decl,
+		"verdicts": verdictMap("v").Decl,
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			r := rand.New(rand.NewPCG(seed, 2))
+			el, now := newElements(d, 0), map[string]nftset.Element{}
+			type view struct {
+				*ElementView
+				want map[string]nftset.Element
+			}
+			var views []view
+			for step := range 12_000 {
+				e := anyElement(r, d)
+				id := elementID(d, &e)
+				if grow := step/4000%2 == 0; r.IntN(4) > 0 == grow {
+					el.put(id, &e)
+					now[id] = e
+				} else {
+					el.remove(id)
+					delete(now, id)
+				}
+				if step%500 != 0 {
+					continue
+				}
+				views = append(views, view{&ElementView{shares: []viewedShare{{elements: el.share()}}}, maps.Clone(now)})
+				if len(views) > 3 {
+					views = views[1:]
+				}
+				for _, v := range views {
+					var want []nftset.Element
+					for _, id := range slices.Sorted(maps.Keys(v.want)) {
+						want = append(want, v.want[id])
+					}
+					if got := slices.Collect(v.Sorted()); !slices.Equal(got, want) {
+						t.Fatalf("step %d: a view has %d elements, want %d, or others", step, len(got), len(want))
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestReadersSeeTheirOwn reads a table that two publishers share.
+func TestReadersSeeTheirOwn(t *testing.T) {
+	h := newHarness(t)
+	mine, other := Key{"mine", "f"}, Key{"other", "f"}
+	h.commit(
+		snapshot(mine, 0, in(ipWeft, regular("both", rule("a")), addrSet("s", member("10.0.0.1"), member("10.0.0.2")))),
+		snapshot(other, 0, in(ipWeft, regular("both", rule("b")), regular("theirs", rule("c")), addrSet("s", member("10.0.0.2"), member("10.0.0.3")), addrSet("hidden", member("10.0.0.4")))),
+		snapshot(Key{"other", "g"}, 0, in(ipDeny, addrSet("x"))),
+	)
+	reader := Reader{Publisher: "mine"}
+	if tables := h.Tables(reader); len(tables) != 1 || tables[0].Chains != 1 || tables[0].Rules != 1 || tables[0].Sets != 1 || tables[0].Elements != 2 || len(tables[0].Fragments) != 1 {
+		t.Errorf("tables are %+v: want the reader's own content", tables)
+	}
+	m, _ := h.Merged(ipWeft, true, reader)
+	if len(m.Chains) != 1 || len(m.Chains[0].Rules) != 1 || m.Chains[0].Rules[0].Owner != mine.String() || len(m.Chains[0].Fragments) != 1 {
+		t.Errorf("chains are %+v: want the reader's own rule", m.Chains)
+	}
+	if len(m.Sets) != 1 || len(slices.Collect(m.Sets[0].Elements.Sorted())) != 2 || fmt.Sprint(m.Sets[0].Fragments) != fmt.Sprint([]Key{mine}) {
+		t.Errorf("sets are %+v: want the reader's own elements", m.Sets)
+	}
+	if m, exists := h.Merged(ipDeny, true, reader); m != nil || !exists {
+		t.Errorf("another's table: %+v, exists %t; want nothing of a table that exists", m, exists)
+	}
+	if m, exists := h.Merged(ipWeft, true, Reader{}); m != nil || !exists {
+		t.Errorf("nobody reads %+v", m)
+	}
+	if m, _ := h.Merged(ipWeft, true, everything); len(m.Chains) != 2 || len(m.Sets) != 2 || len(slices.Collect(m.Sets[1].Elements.Sorted())) != 3 {
+		t.Errorf("all of the table is %+v", m)
+	}
+}
+
+// BenchmarkPatchBesideReaders is what the writer spends on one element of 110,000, without a
+// view and with a new view each time.
+func BenchmarkPatchBesideReaders(b *testing.B) {
+	for _, readers := range []int{0, 1} {
+		b.Run(fmt.Sprintf("readers=%d", readers), func(b *testing.B) {
+			s := New()
+			u := cluster(10_000, 10)
+			if err := s.Apply(u); err != nil {
+				b.Fatal(err)
+			}
+			s.Accept()
+			elements := u.Tables[0].PutSets[1].Elements
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				for range readers {
+					s.Merged(ipWeft, true, everything)
+				}
+				e := elements[i%len(elements)]
+				e.Data = elements[(i+1)%len(elements)].Data
+				if err := s.Apply(patch(services, in(ipWeft, Elements{Set: "endpoints", Add: []nftset.Element{e}}))); err != nil {
+					b.Fatal(err)
+				}
+				s.Plan()
+				s.Accept()
+			}
+		})
+	}
+}
