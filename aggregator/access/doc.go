@@ -31,8 +31,8 @@
 //	  uid              user id, or a user's name
 //	  gid              group id, or a group's name: the primary group or one of
 //	                   the supplementary ones
-//	  executable       absolute path or glob of the executable, as /proc/PID/exe
-//	                   shows it
+//	  executable       absolute path or glob of the executable in the daemon's
+//	                   mount namespace
 //	  cgroup           path or glob of the cgroup, as /proc/PID/cgroup shows it
 //	allow              what its fragments may have:
 //	  tables           list of {family, name}; name is a glob, no family means
@@ -43,6 +43,7 @@
 //	  chainPriorities  {min, max} of base chains' priorities, as numbers
 //	priorities         {min, max} of fragments' priorities: the lowest comes first,
 //	                   and wins where maps disagree; default: all
+//	read               read the content of all publishers, not only its own; default: false
 //	admin              as much as root may: act as every publisher, and on the
 //	                   fragments of every publisher; default: false
 //	system             a frontend of the node itself: it may use the connections and
@@ -77,9 +78,12 @@
 // cgroup, which a process without privileges cannot leave. The executable, which
 // is read when the connection is accepted, is not: a process can run another
 // program while its connection stays. It tells apart the programs of one user
-// that trusts them all, and so a match needs a uid, a gid or a cgroup too. To read it of another user's processes the daemon
-// needs CAP_SYS_PTRACE; to see processes of other containers it needs the
-// node's PID namespace.
+// that trusts them all, and so a match needs a uid, a gid or a cgroup too: it keeps
+// mistakes apart, not attackers of the same user. It must be the file (device and inode) at
+// that path in the daemon's mount namespace, or have been until it was replaced: in a mount
+// namespace of its own a process can have any file at any path. Programs of containers with files of their own are matched by cgroup. To read the
+// executable of another user's processes the daemon needs CAP_SYS_PTRACE; to see processes
+// of other containers it needs the node's PID namespace.
 //
 // # Administrators
 //

@@ -117,6 +117,7 @@ func (p *parser) publisher(path string, n *yaml.Node) (*Publisher, bool) {
 		"match":      func(path string, n *yaml.Node) { p.match(path, n, &pub.Match) },
 		"allow":      func(path string, n *yaml.Node) { p.allow(path, n, pub) },
 		"priorities": p.bounds(&pub.Priorities),
+		"read":       into(&pub.Read, p.truth),
 		"admin":      into(&pub.Admin, p.truth),
 		"system":     into(&pub.System, p.truth),
 		"limits":     p.limits(&pub.Limits, pub.lines),

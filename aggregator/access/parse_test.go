@@ -121,9 +121,9 @@ func TestParseErrors(t *testing.T) {
 		{"no kind", "publishers: []\n", `f:1: got apiVersion "" and kind "": want apiVersion weft.dev/v1alpha1 and kind Configuration`},
 		{"two documents", head + "---\n" + head, "f:3: there is a second document: put everything into one"},
 		{"unknown field", head + "publisher: []\n", `f:3: unknown field "publisher": want apiVersion, defaults, kind, publishers, socketGroup`},
-		{"unknown nested field", publisher(match + "  limit: {}\n"), `f:6: publishers[0]: unknown field "limit": want admin, allow, limits, match, name, priorities, system`},
+		{"unknown nested field", publisher(match + "  limit: {}\n"), `f:6: publishers[0]: unknown field "limit": want admin, allow, limits, match, name, priorities, read, system`},
 		{"key that is not a name", head + "[a]: 1\n", `f:3: unknown field "": want apiVersion, defaults, kind, publishers, socketGroup`},
-		{"merge key", publisher(match + "  <<: {admin: true}\n"), `f:6: publishers[0]: unknown field "<<": want admin, allow, limits, match, name, priorities, system`},
+		{"merge key", publisher(match + "  <<: {admin: true}\n"), `f:6: publishers[0]: unknown field "<<": want admin, allow, limits, match, name, priorities, read, system`},
 		{"repeated field", head + "socketGroup: 1\nsocketGroup: 2\n", "f:4: socketGroup: the field is there twice, also in line 3: remove one"},
 		{"anchor", publisher("  match: &m {uid: 1}\n- name: b\n  match: *m\n"),
 			"f:5: publishers[0].match: anchors and aliases are not read: write the value out\nf:7: publishers[1].match: anchors and aliases are not read: write the value out"},
@@ -190,7 +190,7 @@ func TestParseErrors(t *testing.T) {
 		{"all at once, in order", publisher("  match: {uid: x}\n  admin: 2\n  foo: 3\n") + "socketGroup: [a]\n",
 			"f:5: publishers[0].match.uid: user \"x\" is not known on this machine: make it, or give its id (no such user)\n" +
 				"f:6: publishers[0].admin: got \"2\": want true or false\n" +
-				"f:7: publishers[0]: unknown field \"foo\": want admin, allow, limits, match, name, priorities, system\n" +
+				"f:7: publishers[0]: unknown field \"foo\": want admin, allow, limits, match, name, priorities, read, system\n" +
 				"f:8: socketGroup: got a list: want the id or the name of a group"},
 	}
 	for _, tt := range tests {

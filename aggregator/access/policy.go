@@ -28,6 +28,8 @@ type Publisher struct {
 	Allow Allow
 	// Priorities are those that its fragments may have.
 	Priorities Range
+	// Read allows to read the content of every publisher.
+	Read bool
 	// Admin allows to act as every publisher.
 	Admin bool
 	// System allows to use what is reserved for the system.
@@ -143,6 +145,8 @@ type Identity struct {
 	Publisher string
 	// Admin allows to act on the fragments of others.
 	Admin bool
+	// Read allows to read the content of others. It holds for administrators too.
+	Read bool
 	// System allows to use what is reserved for the system: connections, and memory
 	// of messages. It holds for administrators too.
 	System bool
@@ -155,12 +159,13 @@ type Identity struct {
 //
 // Possible errors: a *Refusal that wraps ErrDenied.
 func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
-	id := Identity{Publisher: want, Admin: root, System: root}
+	id := Identity{Publisher: want, Admin: root, Read: root, System: root}
 	var names []string
 	for _, pub := range p.Publishers {
 		if pub.Match.matches(peer) {
 			names = append(names, pub.Name)
 			id.Admin = id.Admin || pub.Admin
+			id.Read = id.Read || pub.Admin || pub.Read
 			id.System = id.System || pub.Admin || pub.System
 		}
 	}

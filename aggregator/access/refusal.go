@@ -26,6 +26,8 @@ const (
 	LimitCaller    Limit = "caller"
 	LimitPublisher Limit = "publisher"
 	LimitAdmin     Limit = "admin"
+	// LimitRead is the right to read what other publishers have.
+	LimitRead Limit = "read"
 
 	LimitTable         Limit = "tables"
 	LimitFamily        Limit = "families"

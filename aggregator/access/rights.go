@@ -81,6 +81,12 @@ func (p *Publisher) Priority(n int32) *Refusal {
 	return p.refuse(LimitPriority, "priorities", fmt.Sprintf("may not use priority %d", n), "allowed is "+p.Priorities.String())
 }
 
+// Reads returns the Refusal of a publisher that asks for the content of others, such as "table
+// ip filter", and may not read it.
+func (p *Publisher) Reads(what string) *Refusal {
+	return p.refuse(LimitRead, "read", "may not read "+clip(what), "it belongs to other publishers")
+}
+
 // Holds returns a Refusal if a publisher that holds before of something now would hold
 // too much with after, else nil. The limit is LimitFragments, LimitRules, LimitElements or
 // LimitBytes. What is over a limit already may stay, but not grow.

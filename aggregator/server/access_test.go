@@ -212,7 +212,7 @@ func TestFragmentsOfOthersAreForAdministrators(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := two.Get(ctx, &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Publisher: "one", Name: "list"}})
-	wantCode(t, err, codes.PermissionDenied, "publisher two may not touch fragments of one")
+	wantCode(t, err, codes.PermissionDenied, "publisher two may not read fragment one/list: it belongs to other publishers (no read at ")
 	_, err = two.Delete(ctx, &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Publisher: "one", Name: "list"}})
 	wantCode(t, err, codes.PermissionDenied, "publisher two may not touch fragments of one")
 	if _, err := boss.Get(ctx, &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Publisher: "one", Name: "list"}}); err != nil {

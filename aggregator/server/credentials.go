@@ -85,6 +85,8 @@ type caller struct {
 	conn      net.Conn
 	// admin allows to act on the fragments of others.
 	admin bool
+	// read allows to read the content of others.
+	read bool
 	// access counts what the caller is refused.
 	access *access.Control
 	// system allows to use what is reserved.
@@ -119,7 +121,7 @@ func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 		return c, fmt.Errorf("%w: metadata %s is given %d times", aggregator.ErrInvalidName, PublisherKey, len(names))
 	}
 	id, err := i.access.Resolve(&c.Peer, want)
-	c.publisher, c.admin, c.system = id.Publisher, id.Admin, id.System
+	c.publisher, c.admin, c.read, c.system = id.Publisher, id.Admin, id.Read, id.System
 	return c, err
 }
 

@@ -2,37 +2,78 @@ package server
 
 import (
 	"context"
-	"iter"
+	"errors"
+	"fmt"
+	"slices"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/grpc/metadata"
 
+	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
+// A caller sees its publisher's own content, and with the right to read, or as an
+// administrator, that of all publishers. What a caller does not see is left out of lists, and
+// a request for it is refused.
+
+// reader returns whose content a caller sees.
+func (c caller) reader() aggregator.Reader {
+	return aggregator.Reader{Publisher: c.publisher, All: c.read}
+}
+
+// unreadable returns the refusal of a request for what belongs to others.
+func (c caller) unreadable(what string) error {
+	if pub := c.access.Publisher(c.publisher); pub != nil {
+		return pub.Reads(what)
+	}
+	return fmt.Errorf("%w: %s", aggregator.ErrHidden, what)
+}
+
+// hidden turns aggregator.ErrHidden into a refusal.
+func (c caller) hidden(err error, what string) error {
+	if errors.Is(err, aggregator.ErrHidden) {
+		return c.unreadable(what)
+	}
+	return err
+}
+
 // GetFragment implements weftv1.InspectServer.
 func (s *service) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.ServerStreamingServer[weftv1.GetFragmentResponse]) error {
-	key, err := keyOf(stream.Context(), req.GetFragment())
+	c, name := callerFrom(stream.Context()), req.GetFragment()
+	publisher := name.GetPublisher()
+	if publisher == "" {
+		publisher = c.publisher
+	}
+	if !c.reader().Sees(publisher) {
+		return c.unreadable("fragment " + publisher + "/" + name.GetName())
+	}
+	r, err := s.reads.begin(stream.Context())
 	if err != nil {
 		return err
 	}
-	st, content, err := s.agg.Get(stream.Context(), key.Publisher, key.Name)
+	defer r.end()
+	st, content, err := s.agg.Get(stream.Context(), publisher, name.GetName())
 	if err != nil {
 		return err
 	}
-	for part := range content {
-		if err := stream.Send(&weftv1.GetFragmentResponse{Status: st, Fragment: part}); err != nil {
-			return err
-		}
-		st = nil
-	}
-	return nil
+	return sendAll(r, content, func(part *weftv1.Fragment) error {
+		defer func() { st = nil }() // it is in the first part only
+		return stream.Send(&weftv1.GetFragmentResponse{Status: st, Fragment: part})
+	})
 }
 
 // ListFragments implements weftv1.InspectServer.
 func (s *service) ListFragments(_ *weftv1.ListFragmentsRequest, stream grpc.ServerStreamingServer[weftv1.ListFragmentsResponse]) error {
+	r, err := s.reads.begin(stream.Context())
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	reader := callerFrom(stream.Context()).reader()
 	fragments, revision := s.agg.List()
-	return sendList(fragments, func(part []*weftv1.FragmentStatus) error {
+	fragments = slices.DeleteFunc(fragments, func(f *weftv1.FragmentStatus) bool { return !reader.Sees(f.GetFragment().GetPublisher()) })
+	return sendList(r, fragments, func(part []*weftv1.FragmentStatus) error {
 		defer func() { revision = 0 }() // it is in the first part only
 		return stream.Send(&weftv1.ListFragmentsResponse{Fragments: part, Revision: revision})
 	})
@@ -40,20 +81,31 @@ func (s *service) ListFragments(_ *weftv1.ListFragmentsRequest, stream grpc.Serv
 
 // GetTable implements weftv1.InspectServer.
 func (s *service) GetTable(req *weftv1.GetTableRequest, stream grpc.ServerStreamingServer[weftv1.GetTableResponse]) error {
-	table, err := s.agg.GetTable(stream.Context(), req)
+	r, err := s.reads.begin(stream.Context())
 	if err != nil {
 		return err
 	}
-	return sendAll(table, stream.Send)
+	defer r.end()
+	c := callerFrom(stream.Context())
+	table, err := s.agg.GetTable(stream.Context(), req, c.reader())
+	if err != nil {
+		return c.hidden(err, "table "+req.GetFamily()+" "+req.GetName())
+	}
+	return sendAll(r, table, stream.Send)
 }
 
 // ListTables implements weftv1.InspectServer.
 func (s *service) ListTables(_ *weftv1.ListTablesRequest, stream grpc.ServerStreamingServer[weftv1.ListTablesResponse]) error {
-	all, err := s.agg.ListTables(stream.Context())
+	r, err := s.reads.begin(stream.Context())
 	if err != nil {
 		return err
 	}
-	return sendList(all.GetTables(), func(part []*weftv1.TableStatus) error {
+	defer r.end()
+	all, err := s.agg.ListTables(stream.Context(), callerFrom(stream.Context()).reader())
+	if err != nil {
+		return err
+	}
+	return sendList(r, all.GetTables(), func(part []*weftv1.TableStatus) error {
 		defer func() { all.Revision = 0 }() // it is in the first part only
 		return stream.Send(&weftv1.ListTablesResponse{Tables: part, Revision: all.GetRevision()})
 	})
@@ -61,44 +113,81 @@ func (s *service) ListTables(_ *weftv1.ListTablesRequest, stream grpc.ServerStre
 
 // ListPublishers implements weftv1.InspectServer.
 func (s *service) ListPublishers(_ *weftv1.ListPublishersRequest, stream grpc.ServerStreamingServer[weftv1.ListPublishersResponse]) error {
+	r, err := s.reads.begin(stream.Context())
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	reader := callerFrom(stream.Context()).reader()
 	all, err := s.agg.ListPublishers()
 	if err != nil {
 		return err
 	}
-	return sendList(all.GetPublishers(), func(part []*weftv1.PublisherStatus) error {
+	publishers := slices.DeleteFunc(all.GetPublishers(), func(p *weftv1.PublisherStatus) bool { return !reader.Sees(p.GetName()) })
+	return sendList(r, publishers, func(part []*weftv1.PublisherStatus) error {
 		return stream.Send(&weftv1.ListPublishersResponse{Publishers: part})
 	})
 }
 
 // Owner implements weftv1.InspectServer.
 func (s *service) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
-	return s.agg.Owner(ctx, req)
-}
-
-// sendAll sends the parts of an answer.
-func sendAll[T any](parts iter.Seq[T], send func(T) error) error {
-	for part := range parts {
-		if err := send(part); err != nil {
-			return err
-		}
+	r, err := s.reads.begin(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	defer r.end()
+	c := callerFrom(ctx)
+	resp, err := s.agg.Owner(ctx, req, c.reader())
+	return resp, c.hidden(err, req.GetObject().Text())
 }
 
-// partBytes is about how much one message of a list holds.
-const partBytes = 1 << 20
-
-// sendList calls send for each part of a list, and once for an empty list.
-func sendList[T proto.Message](list []T, send func(part []T) error) error {
-	size, from := 0, 0
-	for i, entry := range list {
-		if size >= partBytes {
-			if err := send(list[from:i]); err != nil {
+// Watch implements weftv1.InspectServer. The header is sent when events are being
+// collected.
+func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServer[weftv1.WatchResponse]) error {
+	reader := callerFrom(stream.Context()).reader()
+	return s.agg.Watch(stream.Context(), func() error { return stream.SendHeader(metadata.MD{}) }, func(e *weftv1.WatchResponse) error {
+		if !reader.All {
+			var err error
+			if e, err = eventFor(reader, e); err != nil || e == nil {
 				return err
 			}
-			size, from = 0, i
 		}
-		size += proto.Size(entry)
+		return stream.Send(e)
+	})
+}
+
+// eventFor returns what a reader who does not see all sees of an event; nil if that is
+// nothing.
+func eventFor(reader aggregator.Reader, e *weftv1.WatchResponse) (*weftv1.WatchResponse, error) {
+	sees := func(n *weftv1.FragmentName) bool { return reader.Sees(n.GetPublisher()) }
+	var seen bool
+	switch ev := e.GetEvent().(type) {
+	case *weftv1.WatchResponse_Commit:
+		all := ev.Commit.GetFragments()
+		var own []*weftv1.FragmentName
+		for _, n := range all {
+			if sees(n) {
+				own = append(own, n)
+			}
+		}
+		if seen = len(own) > 0; seen && len(own) < len(all) {
+			// The numbers of changes are those of all fragments together.
+			c := &weftv1.Commit{Revision: ev.Commit.GetRevision(), Fragments: own, Wait: ev.Commit.GetWait(), Build: ev.Commit.GetBuild(), Kernel: ev.Commit.GetKernel()}
+			return &weftv1.WatchResponse{Time: e.GetTime(), Event: &weftv1.WatchResponse_Commit{Commit: c}}, nil
+		}
+	case *weftv1.WatchResponse_Rejection:
+		seen = sees(ev.Rejection.GetFragment())
+	case *weftv1.WatchResponse_Drift:
+		// It names tables of others.
+	case *weftv1.WatchResponse_Presence:
+		seen = reader.Sees(ev.Presence.GetPublisher())
+	case *weftv1.WatchResponse_Expired:
+		seen = sees(ev.Expired.GetFragment())
+	default:
+		return nil, fmt.Errorf("event %T is unknown", ev)
 	}
-	return send(list[from:])
+	if !seen {
+		return nil, nil //nolint:nilnil // it is left out
+	}
+	return e, nil
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -20,6 +19,7 @@ type service struct {
 	weftv1.UnimplementedAdminServer
 	agg   *aggregator.Aggregator
 	pacer *pacer
+	reads *reads
 	log   *slog.Logger
 	// partial limits the snapshots of all streams that are not complete.
 	partial *partialSnapshots
@@ -60,17 +60,16 @@ func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServe
 	if err := s.pacer.wait(ctx, c.publisher, patience); err != nil {
 		return err
 	}
+	r, err := s.reads.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.end()
 	plan, err := s.agg.Plan(ctx, c.publisher, req)
 	if err != nil {
 		return err
 	}
-	return sendAll(plan, stream.Send)
-}
-
-// Watch implements weftv1.InspectServer. The header is sent when events are being
-// collected.
-func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServer[weftv1.WatchResponse]) error {
-	return s.agg.Watch(stream.Context(), func() error { return stream.SendHeader(metadata.MD{}) }, stream.Send)
+	return sendAll(r, plan, stream.Send)
 }
 
 // keyOf returns the fragment that a request names, of the caller's publisher if it

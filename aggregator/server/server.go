@@ -117,7 +117,8 @@ type Server struct {
 //
 // A lock file beside the socket keeps other servers away; it stays after Close.
 //
-// Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, those of an invalid Config,
+// Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, trusted.ErrUnsafe and
+// trusted.ErrLink (another user could change the directory or the lock), those of an invalid Config,
 // of access.Open and of the file system.
 func Listen(cfg Config) (*Server, error) {
 	cfg.setDefaults()
@@ -157,7 +158,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
+	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: newReads(), partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
 	services := registrar{s.grpc, in.decoder}
 	weftv1.RegisterPublisherServer(services, impl)
 	weftv1.RegisterInspectServer(services, impl)

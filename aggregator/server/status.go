@@ -60,6 +60,7 @@ var statusCodes = []struct {
 	{errPanic, codes.Internal},
 	{aggregator.ErrNotFound, codes.NotFound},
 	{aggregator.ErrNoObject, codes.NotFound},
+	{aggregator.ErrHidden, codes.PermissionDenied},
 	{aggregator.ErrInvalidName, codes.InvalidArgument},
 	{aggregator.ErrProtocol, codes.InvalidArgument},
 	{aggregator.ErrStandby, codes.Unavailable},

@@ -1,0 +1,170 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/proto"
+)
+
+// Limits of reading. They hold for each publisher, over all its connections, and not for
+// administrators.
+const (
+	// maxReads is the number of calls that read at a time. Each holds some parts of its
+	// answer (see maxPart), and sorts the numbers of a set's elements.
+	maxReads = 8
+	// readRate is the size of answers in bytes a second, in the long run: about 100,000
+	// elements a second, whose conversion takes a tenth of a processor.
+	readRate = 4 << 20
+	// readBurst is the size of answers at once after a quiet time: a table of 400,000
+	// elements.
+	readBurst = 16 << 20
+	// readCost is what a call counts in addition to its answer.
+	readCost = 64 << 10
+)
+
+// maxPart is about how much one message of a list holds.
+const maxPart = 128 << 10
+
+// reads holds publishers to their share of the daemon's time and memory for reading. All
+// callers together make one part of an answer at a time, so that reading leaves a
+// processor to commits.
+type reads struct {
+	making chan struct{}
+
+	mu sync.Mutex
+	// byPublisher has the publishers that the configuration had at some time.
+	byPublisher map[string]*readShare
+}
+
+// readShare is what one publisher reads.
+type readShare struct {
+	limiter *rate.Limiter
+	calls   int
+}
+
+func newReads() *reads {
+	return &reads{making: make(chan struct{}, 1), byPublisher: make(map[string]*readShare)}
+}
+
+// read is one call that reads.
+type read struct {
+	*reads
+	ctx context.Context //nolint:containedctx // it is that of the call
+	// share is nil for an administrator.
+	share *readShare
+	// holds is true while the call makes a part.
+	holds bool
+}
+
+// begin counts a call, and waits for its turn.
+//
+// Possible errors: errLimit, ctx's.
+func (s *reads) begin(ctx context.Context) (*read, error) {
+	r := &read{reads: s, ctx: ctx}
+	c := callerFrom(ctx)
+	if c.admin {
+		return r, nil
+	}
+	s.mu.Lock()
+	share := s.byPublisher[c.publisher]
+	if share == nil {
+		share = &readShare{limiter: rate.NewLimiter(readRate, readBurst)}
+		s.byPublisher[c.publisher] = share
+	}
+	full := share.calls >= maxReads
+	if !full {
+		share.calls++
+	}
+	s.mu.Unlock()
+	if full {
+		return nil, fmt.Errorf("%w: publisher %s has %d calls open that read: end one before the next", errLimit, c.publisher, maxReads)
+	}
+	r.share = share
+	if err := r.wait(readCost); err != nil {
+		r.end()
+		return nil, err
+	}
+	return r, nil
+}
+
+// end ends the call.
+func (r *read) end() {
+	r.made()
+	if r.share != nil {
+		r.mu.Lock()
+		r.share.calls--
+		r.mu.Unlock()
+	}
+}
+
+// wait waits until the publisher may read n bytes more.
+func (r *read) wait(n int) error {
+	if r.share == nil {
+		return r.ctx.Err()
+	}
+	return r.share.limiter.WaitN(r.ctx, min(n, readBurst))
+}
+
+// make waits until the call may make a part; made ends that.
+func (r *read) make() error {
+	select {
+	case r.making <- struct{}{}:
+		r.holds = true
+		return nil
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+}
+
+func (r *read) made() {
+	if r.holds {
+		r.holds = false
+		<-r.making
+	}
+}
+
+// sendAll sends the parts of an answer.
+func sendAll[M proto.Message](r *read, parts iter.Seq[M], send func(M) error) error {
+	if err := r.make(); err != nil {
+		return err
+	}
+	for part := range parts {
+		r.made()
+		if err := r.wait(proto.Size(part)); err != nil {
+			return err
+		}
+		if err := send(part); err != nil {
+			return err
+		}
+		if err := r.make(); err != nil {
+			return err
+		}
+	}
+	r.made()
+	return nil
+}
+
+// sendList calls send for each part of a list, and once for an empty list.
+func sendList[M proto.Message](r *read, list []M, send func(part []M) error) error {
+	size, from := 0, 0
+	for i, entry := range list {
+		if size >= maxPart {
+			if err := r.wait(size); err != nil {
+				return err
+			}
+			if err := send(list[from:i]); err != nil {
+				return err
+			}
+			size, from = 0, i
+		}
+		size += proto.Size(entry)
+	}
+	if err := r.wait(size); err != nil {
+		return err
+	}
+	return send(list[from:])
+}
