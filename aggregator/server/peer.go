@@ -117,16 +117,12 @@ func inspect(c net.Conn, p *access.Peer) error {
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	dir := "/proc/" + strconv.Itoa(int(p.PID))
-	exe, exeErr := os.Readlink(dir + "/exe")
-	if errors.Is(exeErr, os.ErrPermission) {
-		exeErr = fmt.Errorf("%w (of other users' processes the aggregator needs CAP_SYS_PTRACE)", exeErr)
-	}
+	exe, exeErr := executableOf(dir)
 	cgroup, cgroupErr := os.ReadFile(dir + "/cgroup") //nolint:gosec // of a number
 	if err := unix.PidfdSendSignal(pidfd, 0, nil, 0); errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("process %d is gone", p.PID)
 	}
-	// A program that was upgraded while it runs is still the same.
-	p.Executable = strings.TrimSuffix(exe, " (deleted)")
+	p.Executable = exe
 	p.Cgroups = cgroups(string(cgroup))
 	p.Unknown = errors.Join(exeErr, cgroupErr)
 	return nil
