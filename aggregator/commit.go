@@ -110,7 +110,7 @@ func (w *writer) apply(batch []*submission) []*submission {
 		if s.leaving && w.expired(f) {
 			s.expired = f.Expires
 		}
-		s.durable = f.Lifetime == desired.LifetimeDurable || s.update.Snapshot && s.update.Lifetime == desired.LifetimeDurable
+		s.durable = f.Lifetime == desired.LifetimeDurable || s.update.Snapshot && (s.update.Lifetime == desired.LifetimeDurable || w.isOrphan(s.key()))
 		if err := w.applyUpdate(s); err != nil {
 			w.refuse(s, err)
 			continue
@@ -141,6 +141,8 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 	switch {
 	case s.leaving:
 		return !ok || !w.isAbandoned(f), nil
+	case s.withdraws() && !ok && w.isOrphan(s.key()):
+		return false, nil
 	case s.withdraws() && !ok:
 		if s.mustExist {
 			return false, fmt.Errorf("%w: %s", ErrNotFound, s.key())

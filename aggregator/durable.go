@@ -1,6 +1,8 @@
 package aggregator
 
 import (
+	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,7 +20,7 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 			s.answer(r)
 			continue
 		}
-		c := changeOf(s)
+		c := changeOf(s, w.cfg.Access.Publisher(s.key().Publisher) != nil)
 		c.Done = func(err error) {
 			if err != nil {
 				rejected := notStored(s.key(), r.Revision, err)
@@ -33,8 +35,8 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 
 // changeOf returns what a committed update changes in the state directory. Updates
 // are immutable, so that the messages are made when they are stored.
-func changeOf(s *submission) statedir.Change {
-	c, u := statedir.Change{Fragment: s.key()}, s.update
+func changeOf(s *submission, configured bool) statedir.Change {
+	c, u := statedir.Change{Fragment: s.key(), Configured: configured}, s.update
 	switch {
 	case u.Snapshot && (s.withdraws() || u.Lifetime != desired.LifetimeDurable):
 		// It is removed.
@@ -69,7 +71,8 @@ func (w *writer) storable(s *submission, f desired.Status) error {
 
 // restore commits the durable fragments of the state directory, in one commit.
 // One that has expired is removed. One that is refused is tried again after others,
-// which may declare what it refers to.
+// which may declare what it refers to. One that the configuration does not allow is
+// orphaned.
 func (w *writer) restore(stored []statedir.Fragment) error {
 	began := w.cfg.Now()
 	// The state directory may need the list again, to create its database.
@@ -82,8 +85,10 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 		w.dir.Store(statedir.Change{Fragment: f.Key})
 		return true
 	})
-	var batch []*submission
 	refusals := make(map[desired.Key]error)
+	orphans, denied := w.withoutPublisher(stored), make(map[desired.Key]*weftv1.FragmentStatus)
+	batch := w.withdrawOrphans(orphans)
+	stored = slices.DeleteFunc(stored, func(f statedir.Fragment) bool { return orphans[f.Key] != nil })
 	for before := -1; len(stored) != before; {
 		scope := w.state.Scope()
 		before = len(stored)
@@ -97,8 +102,14 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 		})
 	}
 	for _, f := range stored {
+		if rejected := (*RejectedError)(nil); errors.As(refusals[f.Key], &rejected) && len(rejected.Refusals) > 0 {
+			denied[f.Key] = orphan(f, rejected.Violations)
+			continue
+		}
 		w.log.Error("durable fragment is refused", "fragment", f.Key.String(), "error", refusals[f.Key])
 	}
+	batch = append(batch, w.withdrawOrphans(denied)...)
+	maps.Copy(orphans, denied)
 	groups, err := w.commitApplied(batch, began)
 	if err != nil {
 		return err
@@ -111,6 +122,7 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 			w.log.Error("durable fragment is refused", "fragment", s.key().String(), "error", r.Err)
 		}
 	}
+	w.statuses.orphaned(orphans)
 	return nil
 }
 
@@ -119,7 +131,7 @@ func (w *writer) applyStored(f statedir.Fragment, scope admission.Scope, now tim
 	if err := admission.CheckKey(f.Key); err != nil {
 		return nil, err
 	}
-	adm := admission.NewSnapshot(admission.Config{Durable: true, Now: func() time.Time { return now }}, f.Key, scope)
+	adm := admission.NewSnapshot(admission.Config{Access: w.cfg.Access, Stored: true, Durable: true, Now: func() time.Time { return now }}, f.Key, scope)
 	adm.AddFragment(f.Content)
 	u, err := adm.Finish()
 	if err != nil {

@@ -21,6 +21,9 @@ type Config struct {
 	// Access has the rights and limits of publishers. If it is nil, there are
 	// none.
 	Access *access.Control
+	// Stored is true for updates of the state directory: they need the rights of their
+	// publishers, and what is over a limit already may stay.
+	Stored bool
 	// Durable is true if durable fragments can be stored.
 	Durable bool
 	// Room returns why a durable fragment of n bytes cannot be stored. If it is

@@ -40,7 +40,7 @@ type unpacked struct {
 // Repeated elements count, because they are not known yet.
 func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 	p := b.cfg.Access.Publisher(b.key.Publisher)
-	if p == nil {
+	if p == nil || b.cfg.Stored {
 		return true
 	}
 	n := &b.unpacked

@@ -294,6 +294,9 @@ const (
 	FragmentStatus_STATE_COMMITTED   FragmentStatus_State = 1
 	// In the kernel from before a restart. Its publisher has not come back yet.
 	FragmentStatus_STATE_ADOPTED FragmentStatus_State = 2
+	// Durable and stored, but not in force: the configuration did not allow it when
+	// the aggregator started, see violations. It has no content until it is sent again.
+	FragmentStatus_STATE_ORPHANED FragmentStatus_State = 3
 )
 
 // Enum value maps for FragmentStatus_State.
@@ -302,11 +305,13 @@ var (
 		0: "STATE_UNSPECIFIED",
 		1: "STATE_COMMITTED",
 		2: "STATE_ADOPTED",
+		3: "STATE_ORPHANED",
 	}
 	FragmentStatus_State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
 		"STATE_COMMITTED":   1,
 		"STATE_ADOPTED":     2,
+		"STATE_ORPHANED":    3,
 	}
 )
 
@@ -5317,7 +5322,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x14ListFragmentsRequest\"j\n" +
 	"\x15ListFragmentsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x125\n" +
-	"\tfragments\x18\x02 \x03(\v2\x17.weft.v1.FragmentStatusR\tfragments\"\xe2\x04\n" +
+	"\tfragments\x18\x02 \x03(\v2\x17.weft.v1.FragmentStatusR\tfragments\"\xf6\x04\n" +
 	"\x0eFragmentStatus\x121\n" +
 	"\bfragment\x18\x01 \x01(\v2\x15.weft.v1.FragmentNameR\bfragment\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12-\n" +
@@ -5336,11 +5341,12 @@ const file_weft_proto_rawDesc = "" +
 	"violations\x18\r \x03(\v2\x12.weft.v1.ViolationR\n" +
 	"violations\x12;\n" +
 	"\vexpire_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"F\n" +
+	"expireTime\"Z\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_COMMITTED\x10\x01\x12\x11\n" +
-	"\rSTATE_ADOPTED\x10\x02\"g\n" +
+	"\rSTATE_ADOPTED\x10\x02\x12\x12\n" +
+	"\x0eSTATE_ORPHANED\x10\x03\"g\n" +
 	"\x0fGetTableRequest\x12\x16\n" +
 	"\x06family\x18\x01 \x01(\tR\x06family\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
