@@ -1,0 +1,106 @@
+package aggregator_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/access"
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// TestOrphans takes a publisher and a right out of the configuration, with a reboot and
+// without, and gives them back.
+func TestOrphans(t *testing.T) {
+	const head, gone, allowed = "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers:\n", "- {name: gone, match: {uid: 1}, allow: {tables: [{name: '*'}]}}\n", "- {name: narrow, match: {uid: 2}, allow: {tables: [{name: '*'}]}}\n"
+	const narrowed = "- {name: narrow, match: {uid: 2}, limits: {rules: 1, elements: 1}}\n"
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "weft.yaml")
+	ctx := aggregatortest.Context(t)
+	start := func(k *aggregatortest.Kernel, config string) *aggregatortest.Daemon {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(head+config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		control, err := access.Open(access.Options{File: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Access: control}})
+	}
+	table := func(name string, elements ...string) *weftv1.Fragment {
+		f := blocklist("f", elements...)
+		f.Tables[0].Name, f.Lifetime = name, weftv1.Lifetime_LIFETIME_DURABLE
+		return f
+	}
+	states := func(d *aggregatortest.Daemon) map[string]weftv1.FragmentStatus_State {
+		all := make(map[string]weftv1.FragmentStatus_State)
+		list, _ := d.Aggregator.List()
+		for _, f := range list {
+			all[f.GetFragment().GetPublisher()] = f.GetState()
+			if f.GetState() == weftv1.FragmentStatus_STATE_ORPHANED && (len(f.GetViolations()) == 0 || !strings.Contains(f.GetViolations()[0].GetMessage(), file)) {
+				t.Errorf("orphan %v does not say why", f)
+			}
+		}
+		return all
+	}
+	const committed, orphaned = weftv1.FragmentStatus_STATE_COMMITTED, weftv1.FragmentStatus_STATE_ORPHANED
+	want := func(d *aggregatortest.Daemon, gone, narrow weftv1.FragmentStatus_State) {
+		t.Helper()
+		// An administrator under another name was never in the configuration.
+		if got := states(d); got["gone"] != gone || got["narrow"] != narrow || got["operator"] != committed {
+			t.Errorf("fragments are %v: want gone %v, narrow %v, operator %v", got, gone, narrow, committed)
+		}
+	}
+	k := &aggregatortest.Kernel{}
+	d := start(k, gone+allowed)
+	for publisher, f := range map[string]*weftv1.Fragment{"gone": table("gone", "10.0.0.1"), "narrow": table("other", "10.0.0.2", "10.0.0.3"), "operator": table("operator", "10.0.0.4")} {
+		if _, err := d.Aggregator.Apply(ctx, publisher, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(d, committed, committed)
+	all := k.String()
+	for name, kernel := range map[string]*aggregatortest.Kernel{"restart": k, "reboot": {}} {
+		if err := d.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		d = start(kernel, narrowed)
+		want(d, orphaned, orphaned)
+		if text := kernel.String(); strings.Contains(text, "10.0.0.1") || strings.Contains(text, "other") || !strings.Contains(text, "operator") {
+			t.Errorf("after a %s the kernel has\n%s", name, text)
+		}
+		k = kernel
+	}
+	// They come back with what they need, whatever the limits.
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	d = start(k, gone+strings.Replace(allowed, "}]}}", "}]}, limits: {elements: 1}}", 1))
+	want(d, committed, committed)
+	if got := k.String(); got != all {
+		t.Errorf("the kernel has\n%s\nwant\n%s", got, all)
+	}
+	// Deleted, and sent again with a shorter life: neither comes back.
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	d = start(k, "- {name: unused, match: {uid: 9}}\n")
+	want(d, orphaned, orphaned)
+	if _, err := d.Aggregator.Delete(ctx, "gone", "f"); err != nil {
+		t.Error(err)
+	}
+	sticky := table("other", "10.0.0.9")
+	sticky.Lifetime = weftv1.Lifetime_LIFETIME_STICKY
+	if _, err := d.Aggregator.Apply(ctx, "narrow", sticky); err != nil {
+		t.Error(err)
+	}
+	want(d, 0, committed)
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	d = start(&aggregatortest.Kernel{}, gone+allowed)
+	want(d, 0, 0)
+}
