@@ -19,9 +19,9 @@ const (
 	// readRate is the size of answers in bytes a second, in the long run: about 100,000
 	// elements a second, whose conversion takes a tenth of a processor.
 	readRate = 4 << 20
-	// readBurst is the size of answers at once after a quiet time: a table of 400,000
-	// elements.
-	readBurst = 16 << 20
+	// readBurst is the size of answers at once after a quiet time: a table of 200,000
+	// elements or more.
+	readBurst = 8 << 20
 	// readCost is what a call counts in addition to its answer.
 	readCost = 64 << 10
 )

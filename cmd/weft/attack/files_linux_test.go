@@ -1,0 +1,208 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// Attacks on the files of the daemon, and on who its callers are.
+
+// callEnv makes the test binary a caller of the socket that it names.
+const callEnv = "WEFT_ATTACK_CALL"
+
+// call returns the code of one call.
+func call(socket string) codes.Code {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return codes.Internal
+	}
+	defer func() { _ = conn.Close() }()
+	_, err = weftv1.NewInspectClient(conn).GetInfo(ctx, &weftv1.GetInfoRequest{})
+	return status.Code(err)
+}
+
+// copyFile copies a program so that every user can run it.
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755) //nolint:gosec // other users run it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// agentConfiguration has a publisher that is known by its executable.
+const agentConfiguration = configuration + `- name: agent
+  match: {uid: 1400, executable: %s}
+`
+
+// TestForgedExecutable connects as the user of an agent, but with another program, which a
+// user and mount namespace shows at the path of the agent's executable.
+func TestForgedExecutable(t *testing.T) {
+	dir, err := os.MkdirTemp("", "weft-agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users run what is in it
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, forged := filepath.Join(dir, "agent"), filepath.Join(dir, "forged")
+	copyFile(t, self, agent)
+	copyFile(t, self, forged)
+	h := newHost(t, options{config: fmt.Sprintf(agentConfiguration, agent)})
+	h.attack(func(h *host) {
+		user := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1400, Gid: group}, Pdeathsig: syscall.SIGKILL}
+		run := func(name string, args ...string) string {
+			cmd := exec.Command(name, args...)
+			cmd.Env, cmd.SysProcAttr = append(os.Environ(), callEnv+"="+h.socket), user
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				h.Errorf("%s %s: %v %s", name, args, err, out)
+			}
+			return strings.TrimSpace(string(out))
+		}
+		if got := run(agent); got != codes.OK.String() {
+			h.Errorf("the agent gets %s: want %v", got, codes.OK)
+		}
+		mount := fmt.Sprintf("mount --bind %s %s && ", forged, agent)
+		inside := run("unshare", "-Urm", "sh", "-c", mount+"exec "+agent)
+		// A process in the daemon's mount namespace can run the file through another that is
+		// not: /proc shows the same path.
+		holder := exec.Command("unshare", "-Urm", "sh", "-c", mount+"echo ready && exec cat")
+		holder.SysProcAttr = user
+		in, err := holder.StdinPipe()
+		if err != nil {
+			h.Fatal(err)
+		}
+		ready, err := holder.StdoutPipe()
+		if err != nil {
+			h.Fatal(err)
+		}
+		if err := holder.Start(); err != nil {
+			h.Fatal(err)
+		}
+		if _, err := io.ReadFull(ready, make([]byte, len("ready"))); err != nil {
+			h.Error(err)
+		}
+		outside := run(fmt.Sprintf("/proc/%d/root%s", holder.Process.Pid, agent))
+		_ = in.Close()
+		_ = holder.Wait()
+		h.observe("a forged executable in a mount namespace: %s, and run from outside: %s", inside, outside)
+		if denied := codes.PermissionDenied.String(); inside != denied || outside != denied {
+			h.Errorf("a forged executable gets %s, and from outside %s: want %s", inside, outside, denied)
+		}
+	})
+}
+
+// startWith runs a daemon with the given files until it has ended, or for a while, and returns
+// what it says.
+func (h *host) startWith(socket, state string) string {
+	h.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		h.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, exe, "--socket", socket, "--state-dir", state, "--metrics-bind-address", "", "--healthz-bind-address", "")
+	cmd.Env = append(os.Environ(), daemonEnv+"=1")
+	var said logs
+	cmd.Stderr = &said
+	if _, err := cmd.StdinPipe(); err != nil {
+		h.Fatal(err)
+	}
+	// The tables of the other daemon are not there.
+	if err := nfttest.New(h.T).Do(cmd.Start); err != nil {
+		h.Fatal(err)
+	}
+	err = cmd.Wait()
+	if ctx.Err() != nil || err == nil {
+		h.Errorf("a daemon with socket %s and state %s runs: want that it refuses the files", socket, state)
+	}
+	return said.String()
+}
+
+// TestUnsafeFiles starts daemons in directories that an attacker can write to.
+func TestUnsafeFiles(t *testing.T) {
+	h := newHost(t, options{})
+	h.attack(func(h *host) {
+		dir := h.TempDir()
+		safe := filepath.Join(dir, "safe")
+		prepare := func(name string, mode os.FileMode, uid int) string {
+			path := filepath.Join(dir, name)
+			if err := os.Mkdir(path, 0o700); err != nil {
+				h.Fatal(err)
+			}
+			if err := os.Chmod(path, mode); err != nil {
+				h.Fatal(err)
+			}
+			if err := os.Chown(path, uid, -1); err != nil {
+				h.Fatal(err)
+			}
+			return path
+		}
+		all, theirs := prepare("all", 0o777, 0), prepare("theirs", 0o755, uidCNI)
+		sticky := prepare("sticky", 0o777|os.ModeSticky, 0)
+		// A lock that is a link, and one that an attacker holds.
+		target := filepath.Join(dir, "target")
+		if err := os.Symlink(target, filepath.Join(theirs, "weft.sock.lock")); err != nil {
+			h.Fatal(err)
+		}
+		if err := os.Symlink(theirs, filepath.Join(dir, "link")); err != nil {
+			h.Fatal(err)
+		}
+		for _, tt := range []struct{ socket, state string }{
+			{safe + "/weft.sock", all},
+			{safe + "/weft.sock", theirs},
+			{safe + "/weft.sock", sticky},
+			{safe + "/weft.sock", dir + "/link"},
+			{all + "/weft.sock", safe},
+			{theirs + "/weft.sock", safe},
+			{theirs + "/new/weft.sock", safe},
+			{sticky + "/weft.sock", safe},
+			{dir + "/link/weft.sock", safe},
+		} {
+			said := h.startWith(tt.socket, tt.state)
+			if !strings.Contains(said, "other users can change it") && !strings.Contains(said, "is a symbolic link") {
+				h.Errorf("with socket %s and state %s the daemon says %s", tt.socket, tt.state, said)
+			}
+		}
+		if _, err := os.Lstat(target); err == nil {
+			h.Error("a file was created through a link")
+		}
+		h.observe("unsafe directories for state and socket: all are refused")
+	})
+}
