@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// extras has the options of those elements that have any, by the numbers of their records.
+// extras has the options of elements, by the numbers of their records. Most have none.
 // The zero value is ready for use.
 type extras struct {
 	// pages have the options of recordsPerChunk records each; n counts the options.

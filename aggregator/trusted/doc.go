@@ -9,7 +9,7 @@
 //
 // Root and the user of this process are trusted, and so is the owner of "/", who in a user
 // namespace may be a user without a name. A directory is trusted if a trusted user owns it
-// and nobody else may write to it. All directories above it must be trusted too. One of
+// and no other user may write to it. All directories above it must be trusted too. One of
 // them may be writable by everybody if it is sticky, as /tmp is: there other users can add
 // names, but not replace those of the daemon. A link on the way to a directory is followed
 // if a trusted user made it; the last component of a path must not be a link.
