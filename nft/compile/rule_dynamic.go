@@ -35,6 +35,9 @@ func (r *ruleCompiler) dynamic(s *syntax.Dynamic) {
 		fail(s.Set.Pos, "@%s has the flag interval: the kernel cannot change it from a rule", declared.Name)
 	case declared.Flags&set.FlagConstant != 0:
 		fail(s.Set.Pos, "@%s has the flag constant: a rule cannot change it", declared.Name)
+	case declared.Flags&(set.FlagEval|set.FlagTimeout) == 0 && (declared.Size != 0 || declared.Key.Len <= 2):
+		// The kernel then chooses a fixed table or a bitmap. nft sets the flag by itself.
+		fail(s.Set.Pos, "the kernel cannot change @%s from a rule: declare it with flags dynamic", declared.Name)
 	case e.Comment != "":
 		fail(e.Pos, "an element that a rule adds cannot have a comment")
 	case e.Timeout != 0 && declared.Flags&set.FlagTimeout == 0:

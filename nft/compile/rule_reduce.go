@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Widths of merged comparisons, in bits: the kernel compares up to 32 on its
@@ -18,7 +19,10 @@ const (
 )
 
 // reduce removes redundant comparisons and merges those of adjacent header
-// fields into one, as nft does.
+// fields into one, as nft does. It never merges two comparisons with something between
+// them that only the packets which match the first may run, such as a counter: the merged
+// comparison would be before or after it. nft 1.0.6 merges the only comparison before a
+// statement with the first one after it, later versions do not.
 func (r *ruleCompiler) reduce() {
 	var drop []int
 	var run []int
@@ -28,12 +32,8 @@ func (r *ruleCompiler) reduce() {
 	}
 	for i, s := range r.stmts {
 		m, ok := s.(*matchStmt)
-		if !ok {
-			// Of a single comparison nft 1.0.6 does not forget that it is
-			// there, and merges it with the next one after this statement.
-			if len(run) >= 2 {
-				flush()
-			}
+		if !ok || r.hasEffect(m) {
+			flush()
 			continue
 		}
 		right, ok := m.right.(*constTerm)
@@ -62,6 +62,32 @@ func (r *ruleCompiler) reduce() {
 		}
 	}
 	r.stmts = kept
+}
+
+// hasEffect reports whether running the comparison changes a state: the statements of a
+// set's elements, or the next number of an incremental generator.
+func (r *ruleCompiler) hasEffect(m *matchStmt) bool {
+	if s, ok := m.right.(*setTerm); ok {
+		stateful := func(e set.Element) bool { return e.State != "" }
+		if len(s.set.Stateful) > 0 || s.id != 0 && slices.ContainsFunc(r.out.Anonymous[s.id-1].Elements, stateful) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(partsOf(m.left), counts)
+}
+
+// counts reports whether a term contains an incremental number generator.
+func counts(t term) bool {
+	switch t := t.(type) {
+	case *numberTerm:
+		return t.word == "numgen" && !t.random
+	case *binaryTerm:
+		return counts(t.x)
+	case *swapTerm:
+		return counts(t.x)
+	default: // the others load what does not change
+		return false
+	}
 }
 
 // saysNothing reports whether a comparison is always true in the table's
