@@ -1,17 +1,19 @@
 package set
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Declaration returns the declaration of the set or map in nft's words, without elements
-// and stateful statements. It names types even if the set was declared with typeof.
+// Declaration returns the declaration of the set or map in nft's words, without elements.
+// It names types even if the set was declared with typeof.
 func (s *Set) Declaration() nft.Set {
 	d := nft.Set{
 		Name: s.Name, Type: strings.Join(s.Key.Names, " . "), Timeout: s.Timeout, GCInterval: s.GCInterval,
 		Size: s.Size, AutoMerge: s.AutoMerge, Comment: s.Comment,
+		Stateful: slices.Clone(s.Stateful),
 	}
 	switch {
 	case s.Verdict:

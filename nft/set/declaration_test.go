@@ -14,6 +14,7 @@ func TestSetDeclaration(t *testing.T) {
 		{Name: "plain", Type: "ipv4_addr"},
 		{Name: "concat", Type: "ipv4_addr . inet_proto . inet_service", Flags: []string{"interval"}, Size: 100, Comment: "who"},
 		{Name: "dyn", Type: "ipv6_addr", Flags: []string{"timeout", "dynamic"}, Timeout: time.Minute, GCInterval: time.Second},
+		{Name: "counted", Type: "ipv4_addr", Flags: []string{"dynamic"}, Stateful: []string{"counter", "limit rate 5/second"}},
 		{Name: "memory", Type: "mark", Policy: "memory"},
 		{Name: "vmap", Type: "inet_service : verdict"},
 		{Name: "nat", Type: "ipv4_addr . inet_service : ipv4_addr . inet_service"},

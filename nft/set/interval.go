@@ -3,6 +3,7 @@ package set
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -193,8 +194,8 @@ func hasInterval(parts []Part, text string) bool {
 	return false
 }
 
-// Normalize returns the elements ordered by key. It reports one key with different data,
-// and intervals that overlap; of elements with the same key and data it keeps the first.
+// Normalize returns the elements ordered by key. It reports intervals that overlap, and one
+// key with different data, timeouts, comments or statements; of equal elements it keeps one.
 // In sets with auto-merge, intervals that overlap or touch become one if their data agree;
 // it has the comment and the timeout of the first of them, as in nft. The catch-all
 // element comes last. It does not modify elems.
@@ -208,8 +209,8 @@ func (s *Set) Normalize(elems []Element) ([]Element, error) {
 	})
 	all := 0
 	for all < len(out) && out[all].Key == "" {
-		if out[all].Data != out[0].Data {
-			return nil, s.Conflict(out[0], out[all], "has two values")
+		if err := s.repeated(out[0], out[all]); err != nil {
+			return nil, err
 		}
 		all++
 	}
@@ -234,8 +235,8 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 		last := &out[n-1]
 		switch {
 		case last.Key == e.Key && last.KeyEnd == e.KeyEnd:
-			if last.Data != e.Data {
-				return nil, s.Conflict(*last, e, "has two values")
+			if err := s.repeated(*last, e); err != nil {
+				return nil, err
 			}
 		case s.Flags&FlagInterval == 0 || last.KeyEnd < e.Key && !(s.AutoMerge && touches(last.KeyEnd, e.Key)):
 			out[n], n = e, n+1
@@ -250,27 +251,37 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 	return out[:n], nil
 }
 
+// repeated returns an error unless two elements with the same key are equal. In sets with
+// auto-merge only their data must be.
+func (s *Set) repeated(a, b Element) error {
+	switch {
+	case a.Data != b.Data:
+		return s.Conflict(a, b, "has two values")
+	case !s.AutoMerge && (a.Timeout != b.Timeout || a.Comment != b.Comment || a.State != b.State):
+		return s.elementError("add", s.FormatKey(b), errors.New("the key is given twice, with different timeouts, comments or statements: remove one of them"))
+	default:
+		return nil
+	}
+}
+
 // normalizeConcat finds overlaps of concatenations, which have no order.
 func (s *Set) normalizeConcat(sorted []Element) ([]Element, error) {
 	out := sorted[:0]
 	for _, e := range sorted {
 		if n := len(out); n > 0 && out[n-1].Key == e.Key && out[n-1].KeyEnd == e.KeyEnd {
-			if out[n-1].Data != e.Data {
-				return nil, s.Conflict(out[n-1], e, "has two values")
+			if err := s.repeated(out[n-1], e); err != nil {
+				return nil, err
 			}
 			continue
 		}
 		out = append(out, e)
 	}
-	// Only elements whose first part begins before this one's ends can
-	// overlap it; the keys are sorted by their first part.
-	first := int(s.Key.Fields[0])
+	all := make([]*Element, len(out))
 	for i := range out {
-		for j := i + 1; j < len(out) && out[j].Key[:first] <= out[i].KeyEnd[:first]; j++ {
-			if s.Overlap(out[i], out[j]) {
-				return nil, s.Conflict(out[i], out[j], "overlaps")
-			}
-		}
+		all[i] = &out[i]
+	}
+	if a, b := s.findOverlap(all, 0, 0, 0); a != nil {
+		return nil, s.Conflict(*a, *b, "overlaps")
 	}
 	return out, nil
 }
