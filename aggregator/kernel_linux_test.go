@@ -169,8 +169,9 @@ func TestKernelRestart(t *testing.T) {
 	ns := nfttest.New(t)
 	dir := t.TempDir()
 	d, conn := startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
+	nfttest.RequireKernel(t, 6, 9)
 	if !conn.Owner() {
-		t.Skip("this kernel has no table ownership (Linux 6.9)")
+		t.Fatal("the connection does not own its tables")
 	}
 	ctx := aggregatortest.Context(t)
 	if _, err := d.Dial(t, "tester").Apply(ctx, counted("127.0.0.1")); err != nil {
@@ -229,8 +230,9 @@ func TestKernelSecondDaemonIsTold(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
 	d, conn := startKernel(t, ns, aggregator.Config{}, false)
+	nfttest.RequireKernel(t, 6, 9)
 	if !conn.Owner() {
-		t.Skip("this kernel has no table ownership (Linux 6.9)")
+		t.Fatal("the connection does not own its tables")
 	}
 	ctx := aggregatortest.Context(t)
 	if _, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {

@@ -2,6 +2,7 @@ package attr
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"golang.org/x/sys/unix"
@@ -17,8 +18,24 @@ const (
 // zeros is the longest padding, and a NUL.
 const zeros = "\x00\x00\x00\x00"
 
+// TooLongError is the value with which the functions of this package that append panic if
+// an attribute exceeds MaxLen: its length would be wrong, and the kernel would read its
+// payload as attributes.
+type TooLongError struct {
+	// Len is the length of the attribute, header included.
+	Len int
+}
+
+// Error implements error.
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("netlink attribute has %d bytes: want at most %d", e.Len, MaxLen)
+}
+
 // appendHeader appends the header of an attribute whose payload has n bytes.
 func appendHeader(b []byte, typ uint16, n int) []byte {
+	if n > MaxLen-HeaderLen {
+		panic(&TooLongError{HeaderLen + n})
+	}
 	b = binary.NativeEndian.AppendUint16(b, uint16(HeaderLen+n))
 	return binary.NativeEndian.AppendUint16(b, typ)
 }
@@ -32,14 +49,12 @@ func pad(b []byte, n int) []byte {
 	return append(b, zeros[:-n&3]...)
 }
 
-// AppendBytes appends an attribute that holds v, which must not exceed MaxLen-HeaderLen
-// bytes.
+// AppendBytes appends an attribute that holds v.
 func AppendBytes[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 	return pad(append(appendHeader(b, typ, len(v)), v...), len(v))
 }
 
-// AppendString appends an attribute that holds s, of at most MaxLen-HeaderLen-1 bytes, and
-// a terminating NUL.
+// AppendString appends an attribute that holds s and a terminating NUL.
 func AppendString(b []byte, typ uint16, s string) []byte {
 	b = append(appendHeader(b, typ, len(s)+1), s...)
 	return append(b, zeros[:1+-(len(s)+1)&3]...)
@@ -82,9 +97,12 @@ func OpenNested(b []byte, typ uint16) (out []byte, at int) {
 }
 
 // Close ends the attribute that begins at offset at: everything appended since Open is its
-// payload. It appends the padding. The attribute, header included, must not exceed MaxLen.
+// payload. It appends the padding.
 func Close(b []byte, at int) []byte {
 	n := len(b) - at
+	if n > MaxLen {
+		panic(&TooLongError{n})
+	}
 	binary.NativeEndian.PutUint16(b[at:], uint16(n))
 	return pad(b, n)
 }

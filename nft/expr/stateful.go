@@ -85,6 +85,9 @@ func EncodeStateful(text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(list) != 1 {
+		return nil, fmt.Errorf("encode %q: want one statement, got %d", text, len(list))
+	}
 	e, err := NewStateful(list[0])
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func TestStatefulErrors(t *testing.T) {
 		"limit rate 10/second burst 0 packets":           "the burst is 0",
 		"limit rate 10/second burst 5 bytes":             "both be in packets",
 		"limit rate 1 kbytes/second burst 5 packets":     "both be in packets",
-		"limit rate 10/second burst 4294967296 packets":  "does not fit in 32 bits",
+		"limit rate 10/second burst 4294967296 packets":  "want a burst of at most 4294967295",
 		"limit rate 18446744073709551615/second":         "rate and burst are too large",
 		"limit rate 18446744073709551615 mbytes/second":  "rate is too large",
 		"limit rate 18446744073709551615 bytes/week":     "too large for a week",

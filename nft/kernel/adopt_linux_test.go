@@ -11,13 +11,14 @@ import (
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
-// ownership opens a Conn that owns its tables, or skips the test on kernels
-// before 6.9.
+// ownership opens a Conn that owns its tables. It skips the test on kernels before 6.9,
+// which do not have NFT_TABLE_F_PERSIST.
 func ownership(t *testing.T, ns *nfttest.NS) *Conn {
 	t.Helper()
+	nfttest.RequireKernel(t, 6, 9)
 	c := open(t, ns, Config{})
 	if !c.Owner() {
-		t.Skip("kernel is older than 6.9: no NFT_TABLE_F_PERSIST")
+		t.Fatal("the connection does not own its tables")
 	}
 	return c
 }

@@ -230,10 +230,7 @@ func (c *Conn) committed(e *encoder, r result) error {
 	if !e.changes() {
 		return nil
 	}
-	c.gen++
-	if c.gen == 0 {
-		c.gen = 1 // the kernel skips 0
-	}
+	c.advance(e)
 	c.setTables(func(tables map[nft.TableID]bool) {
 		for id, t := range e.tables {
 			if !t.exists {
@@ -255,6 +252,25 @@ func (c *Conn) committed(e *encoder, r result) error {
 		return fmt.Errorf("%w: read handles of new rules: %w", ErrUnknownOutcome, err)
 	}
 	return nil
+}
+
+// advance sets the generation to the one after a batch that was accepted. A batch that
+// changes nothing, such as one that adds an element that exists, does not begin a new
+// generation (nf_tables_commit). If it were counted, the next change by another process
+// would go unnoticed.
+func (c *Conn) advance(e *encoder) {
+	if e.guard && !e.certain {
+		gen, err := c.generation()
+		if err != nil || gen == c.gen {
+			// After an error the generation may be too low: then the next batch is rechecked.
+			return
+		}
+	}
+	// Not the generation that was read, because another process may have been faster.
+	c.gen++
+	if c.gen == 0 {
+		c.gen = 1 // the kernel skips 0
+	}
 }
 
 // recheck checks, after another process changed the ruleset, that the tables of a

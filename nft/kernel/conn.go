@@ -40,7 +40,8 @@ type Conn struct {
 }
 
 // Open opens a connection and probes the kernel's features. It does not change the
-// ruleset. Possible errors: ErrPermission, ErrNoNFTables, and errors of the system calls.
+// ruleset. Possible errors: ErrPermission, ErrNoNFTables, ErrTooOld, and errors of the
+// system calls.
 func Open(cfg Config) (*Conn, error) {
 	sock, err := dial(cfg.NetNS)
 	if err != nil {

@@ -35,13 +35,12 @@ func (c *Conn) Dump() ([]Table, error) {
 const maxSetReads = 3
 
 // DumpSet reads the elements of a set or map over a socket of its own, so that commits do
-// not wait for it: the kernel needs about 0.2 s for 65,536 elements. It does not check that
-// the table carries weft's mark.
+// not wait for it: the kernel needs about 0.2 s for 65,536 elements.
 //
 // Packets can change the set meanwhile. If the set grows, the kernel may report some
 // elements twice and omit others; DumpSet then reads it again, and returns what it has
 // after three attempts. Errors are those of Dump except ErrBusy, and wrap ENOENT if there is
-// no such set.
+// no such set, or if the table does not carry weft's mark.
 func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
 	d := newElementDecoder(set)
 	if err := c.dumpSet(table, d); err != nil {
@@ -58,7 +57,19 @@ func (c *Conn) dumpSet(table nft.TableID, d *elementDecoder) error {
 	}
 	defer func() { _ = sock.close() }() // nothing was written to it
 	r := &Conn{netNS: c.netNS, sock: sock, seq: 1}
+	if err := r.checkOurs(table); err != nil {
+		return err
+	}
 	_, err = r.readElements(d, table, maxSetReads)
+	return err
+}
+
+// checkOurs returns ENOENT for a table that does not exist or does not carry weft's mark.
+func (c *Conn) checkOurs(id nft.TableID) error {
+	info, err := c.table(id)
+	if err == nil && !info.ours {
+		err = fmt.Errorf("%w (%w)", ErrForeignTable, unix.ENOENT)
+	}
 	return err
 }
 

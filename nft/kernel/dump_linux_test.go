@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -224,6 +225,34 @@ func TestGuardedCommits(t *testing.T) {
 	for range 50 {
 		if _, err := c.Commit([]Op{AddChain{Table: id, Chain: chain("x")}, DeleteChain{Table: id, Name: "x"}}); err != nil && !errors.Is(err, ErrBusy) {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestBatchWithoutEffect tests that batches that change nothing, and so do not begin a
+// generation, do not hide a change by another process.
+func TestBatchWithoutEffect(t *testing.T) {
+	ns := nfttest.New(t)
+	c := open(t, ns, Config{NoOwner: true})
+	id := testTable()
+	s := setOf(t, nft.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"timeout"}})
+	e := pack(t, s, "10.0.0.1")
+	gone := pack(t, s, "10.0.0.2")
+	commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: s}, AddElements{Table: id, Set: s, Elements: e}, AddChain{Table: id, Chain: chain("a")})
+	for i, op := range []Op{
+		AddElements{Table: id, Set: s, Elements: e}, DeleteElements{Table: id, Set: s, Elements: gone},
+		AddTable{Table: id}, FlushSet{Table: id, Name: "s"}, FlushSet{Table: id, Name: "s"},
+	} {
+		if stats := commit(t, c, op); stats.Retries != 0 {
+			t.Errorf("%s: stats = %+v, want no retry", Describe(op), stats)
+		}
+		if stats := commit(t, c, AddChain{Table: id, Chain: chain(fmt.Sprint("own", i))}); stats.Retries != 0 {
+			t.Errorf("after %s: stats = %+v, want no retry", Describe(op), stats)
+		}
+		commit(t, c, op)
+		ns.Nft(t, "add table ip other"+fmt.Sprint(i))
+		if stats := commit(t, c, AddChain{Table: id, Chain: chain(fmt.Sprint("b", i))}); stats.Retries != 1 {
+			t.Errorf("after %s and a change by nft: stats = %+v, want one retry", Describe(op), stats)
 		}
 	}
 }

@@ -55,6 +55,9 @@ type encoder struct {
 	buf      []byte
 	messages []message
 	elements int
+	// certain is true if the batch has a message that always changes the ruleset. The
+	// others may find that what they add exists, or that what they delete does not.
+	certain bool
 	// op is the index of the op that is being encoded.
 	op int
 	// ids is the last number that the batch gave to a set or rule.
@@ -111,7 +114,7 @@ func (e *encoder) batch(ops []Op) error {
 	}
 	for i, op := range ops {
 		e.op = i
-		element, err := e.encode(op)
+		element, err := e.encodeOrFail(op)
 		if err != nil {
 			return &BatchError{Index: i, Element: element, Op: op, Err: err}
 		}
@@ -163,7 +166,20 @@ func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 	}
 	seq := e.seq + uint32(len(e.messages))
 	e.messages = append(e.messages, m)
+	e.certain = e.certain || m.op >= 0 && changesAlways(typ)
 	e.buf = appendHeader(e.buf, typ, unix.NLM_F_REQUEST|flags, seq, uint8(family), resID)
+}
+
+// changesAlways reports whether a message changes the ruleset whenever the kernel accepts
+// it. A table that exists can be added again, and so can an element; an element that does
+// not exist can be destroyed; and a set or chain without contents can be flushed.
+func changesAlways(typ uint16) bool {
+	switch typ {
+	case msgType(unix.NFT_MSG_NEWTABLE), msgType(unix.NFT_MSG_NEWSETELEM), msgType(unix.NFT_MSG_DELSETELEM), msgType(nftMsgDestroySetElem), msgType(unix.NFT_MSG_DELRULE):
+		return false
+	default:
+		return true
+	}
 }
 
 // closeLast sets the length of the last message.
@@ -231,6 +247,20 @@ func (e *encoder) uint64(typ uint16, v uint64) { e.buf = attr.AppendUint64BE(e.b
 func (e *encoder) fields(f attr.Fields) (err error) {
 	e.buf, err = f.Append(e.buf)
 	return err
+}
+
+// encodeOrFail is encode, which panics for an attribute that is too long.
+func (e *encoder) encodeOrFail(op Op) (element int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			tooLong, ok := v.(*attr.TooLongError)
+			if !ok {
+				panic(v)
+			}
+			element, err = -1, tooLong
+		}
+	}()
+	return e.encode(op)
 }
 
 // encode appends the messages of one op. On errors it returns the index of the

@@ -17,6 +17,9 @@ var (
 	ErrPermission = errors.New("missing CAP_NET_ADMIN in the user namespace that owns the network namespace: run as root, or give the process that capability")
 	// ErrNoNFTables says that the kernel lacks nf_tables.
 	ErrNoNFTables = errors.New("kernel has no nf_tables: load the module nf_tables, or build it in")
+	// ErrTooOld says that the kernel does not store the mark by which weft recognizes its
+	// tables after a restart (Linux 5.10).
+	ErrTooOld = errors.New("kernel is too old: it does not store userdata of tables; weft needs Linux 5.13")
 )
 
 // Errors of the methods of Conn.

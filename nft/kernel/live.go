@@ -75,8 +75,8 @@ func (c *Conn) dumpLive(id nft.TableID, live *Live) error {
 	}
 	defer func() { _ = sock.close() }() // nothing was written to it
 	r := &Conn{netNS: c.netNS, sock: sock, seq: 1}
-	if info, err := r.table(id); err != nil || !info.ours {
-		return errors.Join(err, unix.ENOENT)
+	if err := r.checkOurs(id); err != nil {
+		return err
 	}
 	handles := func(typ int, request []byte, nameAttr, handleAttr uint16) (map[string]uint64, error) {
 		out := map[string]uint64{}

@@ -7,14 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // probe finds out whether the process may change the ruleset, and the kernel's features.
 //
-// The first batch creates a table with an owner and destroys an element. It has no
-// end, so the kernel validates it and drops it. Destroying an element of a missing set
-// is ENOENT, or EINVAL if the kernel does not know the message. The second batch is
-// empty.
+// The first batch creates a table with an owner, destroys an element, and creates a table
+// with more userdata than a kernel stores. It has no end, so the kernel validates it and
+// drops it. Destroying an element of a missing set is ENOENT, or EINVAL if the kernel does
+// not know the message. The userdata is ERANGE, or ignored by a kernel that does not know
+// the attribute. The second batch is empty.
 func (c *Conn) probe(noOwner bool) error {
 	table := nft.TableID{Family: nft.FamilyIP, Name: fmt.Sprintf("weft-probe-%d", c.portID)}
 	e := encoder{seq: c.seq}
@@ -23,6 +25,7 @@ func (c *Conn) probe(noOwner bool) error {
 	e.open(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, table)
 	e.uint32(unix.NFTA_TABLE_FLAGS, tableFlagsWhenOwned)
 	e.remove(nftMsgDestroySetElem, table, unix.NFTA_SET_ELEM_LIST_SET, "probe")
+	e.probeUserData(nftaTableUserData, table)
 	e.closeLast()
 
 	answered := false
@@ -32,6 +35,10 @@ func (c *Conn) probe(noOwner bool) error {
 			return ErrPermission
 		case h.seq == probe+1:
 			c.destroy = errors.Is(ke.errno, unix.ENOENT)
+			return nil
+		case h.seq == probe+2 && ke.errno == 0:
+			return ErrTooOld
+		case h.seq == probe+2:
 			return nil
 		case h.seq != probe:
 			return fmt.Errorf("%w (%w)", ErrNoNFTables, ke.errno)
@@ -63,6 +70,14 @@ func (c *Conn) probe(noOwner bool) error {
 	}
 	c.gen, err = c.generation()
 	return err
+}
+
+// probeUserData appends a message that fails only if the kernel knows the attribute of
+// a table's userdata.
+func (e *encoder) probeUserData(typ uint16, table nft.TableID) {
+	table.Name += "-userdata"
+	e.open(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, table)
+	e.bytes(typ, make([]byte, userdata.Max+1))
 }
 
 // exchange sends a batch and calls f for each error or acknowledgement.

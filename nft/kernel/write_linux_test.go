@@ -115,6 +115,18 @@ func TestDumpSetThatIsNotThere(t *testing.T) {
 	}
 }
 
+// TestDumpSetOfAnotherProgram tests that a set of a table without weft's mark is not read.
+func TestDumpSetOfAnotherProgram(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	c := open(t, ns, Config{})
+	ns.Nft(t, "table ip foreign { set s { type ipv4_addr; elements = { 10.0.0.1 }; }; }")
+	got, err := c.DumpSet(nft.TableID{Family: nft.FamilyIP, Name: "foreign"}, setOf(t, nft.Set{Name: "s", Type: "ipv4_addr"}))
+	if !errors.Is(err, ErrForeignTable) || !errors.Is(err, unix.ENOENT) || len(got) != 0 {
+		t.Errorf("DumpSet = %v, %v, want ErrForeignTable and ENOENT", got, err)
+	}
+}
+
 // sendPacket sends a UDP packet over loopback.
 func sendPacket(t *testing.T, ns *nfttest.NS) {
 	t.Helper()

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-proxy/weft/nft/nfttest/netns"
 )
 
@@ -63,5 +65,22 @@ func Require(t testing.TB, wanted ...Need) {
 			t.Skip(err)
 		}
 		return
+	}
+}
+
+// RequireKernel skips the test if the kernel is older than a version of Linux, in CI too.
+func RequireKernel(t testing.TB, major, minor int) {
+	t.Helper()
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	release := unix.ByteSliceToString(u.Release[:])
+	var a, b int
+	if _, err := fmt.Sscanf(release, "%d.%d", &a, &b); err != nil {
+		t.Fatalf("kernel %q: %v", release, err)
+	}
+	if a < major || a == major && b < minor {
+		t.Skipf("kernel %s is older than %d.%d", release, major, minor)
 	}
 }

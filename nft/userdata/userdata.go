@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -185,8 +186,12 @@ func AppendComment(dst []byte, comment string) ([]byte, error) {
 	return AppendString(dst, udataComment, comment), nil
 }
 
-// AppendString appends a record that holds s, of at most 254 bytes, and a NUL.
+// AppendString appends a record that holds s and a NUL. It panics if s has more than 254
+// bytes, because the length of the record would be wrong.
 func AppendString(dst []byte, typ byte, s string) []byte {
+	if len(s) >= math.MaxUint8 {
+		panic(fmt.Sprintf("userdata: record of a string of %d bytes", len(s)))
+	}
 	dst = append(dst, typ, byte(len(s)+1))
 	dst = append(dst, s...)
 	return append(dst, 0)
