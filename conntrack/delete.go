@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/mdlayher/netlink"
@@ -69,32 +70,39 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 	if len(reqs) == 0 {
 		return 0, nil
 	}
-	if _, err := c.delete.SendMessages(append(reqs, ackRequest())); err != nil {
+	sent, err := c.delete.SendMessages(append(reqs, ackRequest()))
+	if err != nil {
 		return 0, fmt.Errorf("delete flows: %w", err)
 	}
+	last := sent[len(sent)-1].Header.Sequence
 	// The kernel has answered when the write returns.
 	if err := c.delete.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return 0, fmt.Errorf("delete flows: %w", err)
 	}
-	deleted = len(reqs)
+	failed := 0
 	var errs []error
 	for {
 		// Each error is a message of its own.
-		_, err := c.delete.Receive()
+		acks, err := c.delete.Receive()
 		if err == nil {
-			return deleted, errors.Join(errs...)
+			if slices.ContainsFunc(acks, func(m netlink.Message) bool { return m.Header.Sequence == last }) {
+				return len(reqs) - failed, errors.Join(errs...)
+			}
+			// It ends the answers to an earlier call, which gave up waiting for them.
+			failed, errs = 0, nil
+			continue
 		}
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrDeadlineExceeded) {
 			// Without the capability the kernel does not read the requests, and answers
 			// once.
 			return 0, fmt.Errorf("delete flows: %w", err)
 		}
-		deleted--
+		failed++
 		if !errors.Is(err, unix.ENOENT) {
 			errs = append(errs, fmt.Errorf("delete flow: %w", err))
 		}
-		if deleted < 0 {
-			// There are more errors than requests, so the socket failed.
+		if failed > len(reqs)+deleteBatch {
+			// There are more errors than requests of two calls, so the socket failed.
 			return 0, errors.Join(errs...)
 		}
 	}

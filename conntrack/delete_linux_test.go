@@ -34,19 +34,8 @@ func TestDeleteOfWhatHasGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	req, err := dumpRequest(filter{family: familyIPv4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := n.conn.dump.Send(req); err != nil {
-		t.Fatal(err)
-	}
-	msgs, err := n.conn.dump.Receive()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var reqs []netlink.Message
-	for _, msg := range msgs {
+	for _, msg := range n.dump(t) {
 		req, ok := deleteRequest(msg.Data)
 		if !ok {
 			t.Fatalf("no removal of %x", msg.Data)
@@ -59,6 +48,34 @@ func TestDeleteOfWhatHasGone(t *testing.T) {
 	}{{reqs[1:3], 2}, {reqs, 3}, {reqs, 0}, {nil, 0}} {
 		if got, err := n.conn.remove(slices.Clone(tt.reqs)); got != tt.want || err != nil {
 			t.Errorf("remove = %d, %v; want %d", got, err, tt.want)
+		}
+	}
+}
+
+// TestDeleteAfterALateAnswer has the answers to an earlier call still in the buffer: they
+// are not counted as those of the next call.
+func TestDeleteAfterALateAnswer(t *testing.T) {
+	n := newNode(t)
+	if err := n.inject(17, 1, ap("10.96.0.10:53"), backend1[0]); err != nil {
+		t.Fatal(err)
+	}
+	var none netlink.Message
+	for _, msg := range n.dump(t) {
+		none, _ = deleteRequest(msg.Data)
+	}
+	if got, err := n.conn.remove([]netlink.Message{none}); got != 1 || err != nil {
+		t.Fatalf("remove = %d, %v", got, err)
+	}
+	// An entry that does not exist any more, whose answers nobody read.
+	if _, err := n.conn.delete.SendMessages([]netlink.Message{none, none, ackRequest()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.inject(17, 2, ap("10.96.0.10:53"), backend1[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		if got, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}}); got != want || err != nil {
+			t.Errorf("Flush = %d, %v; want %d", got, err, want)
 		}
 	}
 }
@@ -78,4 +95,21 @@ func TestDeleteNeedsATuple(t *testing.T) {
 			t.Errorf("%x is taken for an entry", msg)
 		}
 	}
+}
+
+// dump returns the messages of the IPv4 flows.
+func (n *node) dump(t *testing.T) []netlink.Message {
+	t.Helper()
+	req, err := dumpRequest(filter{family: familyIPv4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.conn.dump.Send(req); err != nil {
+		t.Fatal(err)
+	}
+	msgs, err := n.conn.dump.Receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return msgs
 }
