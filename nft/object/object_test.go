@@ -72,7 +72,7 @@ func TestCompileObjectErrors(t *testing.T) {
 		{nft.ObjectQuota, "1 kbytes used 1025 bytes", "quota: more is used than the quota has"},
 		{nft.ObjectLimit, "", "a limit has a rate"},
 		{nft.ObjectLimit, "rate 0/second", "the rate is 0"},
-		{nft.ObjectLimit, "rate 10/second burst 4294967296 packets", "does not fit in 32 bits"},
+		{nft.ObjectLimit, "rate 10/second burst 4294967296 packets", "want a burst of at most 4294967295"},
 		{nft.ObjectLimit, "rate 10/second burst 1 kbytes", "both be in packets"},
 		{nft.ObjectCTHelper, "l3proto ip", "a ct helper has a type and a protocol"},
 		{nft.ObjectCTHelper, `type "ftp" protocol tcp; l3proto arp`, "not possible for family arp"},

@@ -54,7 +54,7 @@ func (p *parser) setStatement(s *set) {
 	case word == "timeout":
 		s.Timeout = p.ExpectTime()
 	case word == "size":
-		s.Size = uint32(p.ExpectNumber("size", 32))
+		s.Size = uint32(p.ExpectNumber("a size", 32))
 	case word == "policy":
 		p.once(at, word, &s.Policy, p.ExpectIdent("performance or memory"))
 	case word == "gc-interval" && !s.isMap:

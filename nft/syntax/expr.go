@@ -84,7 +84,7 @@ func (p *parser) span(part func() Expr) Expr {
 		return &Range{Pos: x.Position(), From: x, To: part()}
 	case p.IsPunct("/") && p.Ahead.Kind == scan.Number:
 		p.Advance()
-		return &Prefix{Pos: x.Position(), X: x, Len: int(p.ExpectNumber("prefix length", 16))}
+		return &Prefix{Pos: x.Position(), X: x, Len: int(p.ExpectNumber("a prefix length", 16))}
 	default:
 		return x
 	}

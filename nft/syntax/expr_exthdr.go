@@ -111,7 +111,7 @@ func (p *parser) optionName(x *Exthdr) {
 	case p.Tok.Kind == scan.Ident:
 		p.Advance()
 	case p.Tok.Kind == scan.Number && x.Kind == ExthdrTCP:
-		p.ExpectNumber("option", 8)
+		p.ExpectNumber("an option", 8)
 	default:
 		p.Unexpected("the name of an " + x.Kind.String())
 	}

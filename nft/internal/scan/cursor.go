@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -147,7 +148,7 @@ func (c *Cursor) ExpectNumber(want string, bits int) uint64 {
 	}
 	n, ok := datatype.ParseNumber(c.Tok.Text, bits)
 	if !ok {
-		c.Fail(c.Tok, "%s %s does not fit in %d bits", want, c.Tok.Text, bits)
+		c.Fail(c.Tok, "%s is too large: want %s of at most %d", c.Tok.Text, want, uint64(math.MaxUint64)>>(64-bits))
 		return 0
 	}
 	c.Advance()
