@@ -32,7 +32,7 @@ func TestKubeWithoutServiceCIDRs(t *testing.T) {
 			api.Fault(without("servicecidrs", code))
 			log, logger := newLog()
 			k := kubeOf(t, api, KubeConfig{Logger: logger})
-			k.retryAbsent, k.grace = 10*time.Millisecond, time.Hour
+			k.retryAbsent, k.grace = time.Millisecond, time.Hour
 			r := newRecorder()
 			follow(t, k, r)
 			r.await(t, "Service default/a=10.96.0.1")

@@ -49,9 +49,8 @@ type Kube struct {
 	log     *slog.Logger
 	users   []*user
 	watches []*resourceWatch
-	// retryAbsent and grace are the constants, and shorter in tests.
-	retryAbsent time.Duration
-	grace       time.Duration
+	// retryFirst, retryAbsent and grace are the constants, and shorter in tests.
+	retryFirst, retryAbsent, grace time.Duration
 }
 
 // NewKube returns a source. It reads the kubeconfig, or without one the service account of
@@ -65,7 +64,7 @@ func newKube(cfg KubeConfig, dial dial) (*Kube, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Kube{client: c, log: cfg.Logger, retryAbsent: retryAbsent, grace: optionalGrace}, nil
+	return &Kube{client: c, log: cfg.Logger, retryFirst: retryFirst, retryAbsent: retryAbsent, grace: optionalGrace}, nil
 }
 
 // Client returns a client for the same API server. It shares the limits of QPS and Burst.
@@ -106,7 +105,7 @@ func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &resourceWatch{key: key, object: kind.object, presence: kind.presence, requests: requests, store: newStore(), log: k.log, retryAbsent: k.retryAbsent}
+	w := &resourceWatch{key: key, object: kind.object, presence: kind.presence, requests: requests, store: newStore(), log: k.log}
 	k.watches = append(k.watches, w)
 	return w, nil
 }
@@ -119,7 +118,7 @@ func (k *Kube) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet.New(k.log.With("component", "client-go").Handler())))
 	var all sync.WaitGroup
 	for _, w := range k.watches {
-		w.retryAbsent = k.retryAbsent
+		w.retryFirst, w.retryAbsent = k.retryFirst, k.retryAbsent
 		all.Go(func() { w.run(ctx) })
 	}
 	for _, u := range k.users {

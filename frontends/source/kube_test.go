@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -49,6 +50,7 @@ func kubeOf(t testing.TB, api *apitest.Server, cfg KubeConfig) *Kube {
 	if err != nil {
 		t.Fatal(err)
 	}
+	k.retryFirst = 50 * time.Millisecond
 	return k
 }
 

@@ -18,14 +18,17 @@ import (
 
 const (
 	// retryFirst and retryMost bound how long a reflector waits between two attempts,
-	// plus as much again at random. An API server that comes back is found within
-	// 3 s; the bounds of client-go make that a minute.
-	retryFirst = 100 * time.Millisecond
-	retryMost  = 1500 * time.Millisecond
+	// plus as much again at random. They are those of client-go: when an API server
+	// comes back, all nodes of a cluster want four lists of it at once.
+	retryFirst = 800 * time.Millisecond
+	retryMost  = 30 * time.Second
 	// retryAbsent is the time between two attempts to list a resource that the API
-	// server does not have, plus as much again at random. It appears with a new version
-	// of the server or with a CustomResourceDefinition.
+	// server does not have, plus as much again at random. A Custom resource can appear at
+	// any time.
 	retryAbsent = time.Minute
+	// maxAbsent is how many times retryAbsent that time becomes for an Optional resource,
+	// which appears only with a new version of the server, or with the right to list it.
+	maxAbsent = 60
 )
 
 // watchKey is what all users of a watch have in common.
@@ -42,8 +45,8 @@ type resourceWatch struct {
 	requests *cache.ListWatch
 	store    *store
 	log      *slog.Logger
-	// retryAbsent is the constant, and shorter in tests.
-	retryAbsent time.Duration
+	// retryFirst and retryAbsent are the constants, and shorter in tests.
+	retryFirst, retryAbsent time.Duration
 }
 
 // run follows the resource until ctx ends.
@@ -52,12 +55,10 @@ func (w *resourceWatch) run(ctx context.Context) {
 		w.reflect(ctx, w.requests)
 		return
 	}
-	logged := ""
-	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
-		sub, cancel := context.WithCancelCause(ctx)
-		w.reflect(sub, untilAbsent(w.requests, cancel))
-		err := context.Cause(sub)
-		cancel(nil)
+	logged, delay := "", w.retryAbsent
+	for {
+		began := time.Now()
+		err := w.untilAbsent(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -69,7 +70,28 @@ func (w *resourceWatch) run(ctx context.Context) {
 			w.store.deleteAll()
 		}
 		w.store.setReady()
-	}, w.retryAbsent, 1, true)
+		if time.Since(began) > delay {
+			// It was there.
+			delay = w.retryAbsent
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait.Jitter(delay, 1)):
+		}
+		if w.presence == Optional {
+			delay = min(2*delay, maxAbsent*w.retryAbsent)
+		}
+	}
+}
+
+// untilAbsent follows the resource until the API server does not have it, and returns the
+// server's answer, or until ctx ends.
+func (w *resourceWatch) untilAbsent(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.reflect(ctx, untilAbsent(w.requests, cancel))
+	return context.Cause(ctx)
 }
 
 // reflect runs a reflector of client-go until ctx ends. The reflector never resyncs:
@@ -77,14 +99,14 @@ func (w *resourceWatch) run(ctx context.Context) {
 func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) {
 	logger := klog.FromContext(ctx)
 	r := cache.NewReflectorWithOptions(requests, w.object, w.store, cache.ReflectorOptions{
-		Name: w.key.resource.Resource, Logger: &logger, Clock: endingClock{ctx: ctx}, Backoff: backoff(),
+		Name: w.key.resource.Resource, Logger: &logger, Clock: endingClock{ctx: ctx}, Backoff: backoff(w.retryFirst),
 	})
 	r.RunWithContext(ctx)
 }
 
-// backoff returns how long a reflector waits after each failure.
-func backoff() *wait.Backoff {
-	return &wait.Backoff{Duration: retryFirst, Cap: retryMost, Factor: 2, Jitter: 1, Steps: 10}
+// backoff returns how long a reflector waits after each failure, at first for first.
+func backoff(first time.Duration) *wait.Backoff {
+	return &wait.Backoff{Duration: first, Cap: retryMost, Factor: 2, Jitter: 1, Steps: 40}
 }
 
 // isAbsent reports whether an error means that the API server does not have a

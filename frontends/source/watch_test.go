@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,9 +32,10 @@ func TestEndingClock(t *testing.T) {
 	}
 }
 
-// TestBackoffIsBounded never waits more than 3 s, as often as it may fail.
+// TestBackoffIsBounded tests that the waits are those of client-go: they grow to 30 s, and
+// as much again at random.
 func TestBackoffIsBounded(t *testing.T) {
-	next := backoff().DelayWithReset(clock.RealClock{}, time.Hour)
+	next := backoff(retryFirst).DelayWithReset(clock.RealClock{}, time.Hour)
 	var all []time.Duration
 	for range 1000 {
 		all = append(all, next())
@@ -41,8 +43,11 @@ func TestBackoffIsBounded(t *testing.T) {
 	if all[0] < retryFirst || all[0] > 2*retryFirst {
 		t.Errorf("first wait %v", all[0])
 	}
+	if retryMost != 30*time.Second || slices.Min(all[20:]) == slices.Max(all[20:]) {
+		t.Errorf("after many failures all waits are %v", all[20])
+	}
 	for i, d := range all {
-		if d > 3*time.Second || i > 10 && d < retryMost {
+		if d > 2*retryMost || i > 10 && d < retryMost {
 			t.Fatalf("wait %d is %v", i, d)
 		}
 	}
