@@ -34,5 +34,6 @@
 // # Errors
 //
 // Run ends with an error only if another process publishes the fragment. While there is
-// no aggregator, it waits.
+// no aggregator, or while it refuses this process, Run tries again; Status has the reason,
+// and it is logged once a minute.
 package publish

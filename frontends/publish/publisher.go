@@ -156,6 +156,12 @@ func (c *Config[K, V]) validate() error {
 type Status struct {
 	// Published is true after the first commit.
 	Published bool
+	// Restored is true if the aggregator had the fragment of an earlier process when this one
+	// connected: its content is in force until the first commit.
+	Restored bool
+	// Err is why the aggregator could not be reached, or why it did not commit the last
+	// update; nil after a commit.
+	Err error
 	// Revision is that of the last commit, Acknowledged its time.
 	Revision     uint64
 	Acknowledged time.Time
@@ -198,19 +204,19 @@ func (p *Publisher[K, V]) Status() Status {
 }
 
 // Run publishes until ctx ends, and returns nil then. It leaves the fragment in place. It
-// waits for Config.Ready and then for an aggregator. Its only error is that another process
-// publishes the fragment. Call it once.
+// waits for an aggregator and then for Config.Ready, so that Status tells early what is in
+// force. Its only error is that another process publishes the fragment. Call it once.
 func (p *Publisher[K, V]) Run(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-p.cfg.Ready:
-	}
 	c := p.connect(ctx)
 	if c == nil {
 		return nil
 	}
 	defer c.Close()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.cfg.Ready:
+	}
 	s := c.Session(client.SessionConfig{
 		Snapshot: func(string) *weftv1.Fragment { return p.cfg.Renderer.Snapshot() }, OnSync: p.onSync,
 	})
@@ -391,6 +397,7 @@ func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *
 	case errors.As(sent.Err, &rejected):
 		l.rejections = append(l.rejections, rejected)
 	}
+	l.failed(sent.Err)
 	l.cfg.Observer.Sent(*sent)
 	return sent.Err
 }
@@ -419,7 +426,14 @@ func (p *Publisher[K, V]) acknowledge(revision uint64, update bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status.Published = p.status.Published || update
-	p.status.Revision, p.status.Acknowledged = revision, time.Now()
+	p.status.Revision, p.status.Acknowledged, p.status.Err = revision, time.Now(), nil
+}
+
+// failed notes the error of the last attempt, nil if it succeeded.
+func (p *Publisher[K, V]) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status.Err = err
 }
 
 // wait returns true if there may be something to publish, and false when ctx ends.

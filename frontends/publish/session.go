@@ -10,23 +10,33 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// dialRetry is the time between two attempts to reach an aggregator.
-const dialRetry = 500 * time.Millisecond
+const (
+	// dialRetry is the time between two attempts to reach an aggregator.
+	dialRetry = 500 * time.Millisecond
+	// logRepeat is how often the reason is logged while it stays the same: an operator who
+	// looks at the end of the log must find it.
+	logRepeat = time.Minute
+)
 
 // connect waits for an aggregator, and restores the fragment of an earlier process. It
 // returns nil when ctx ends.
 func (p *Publisher[K, V]) connect(ctx context.Context) *client.Client {
-	for logged := ""; ; {
+	logged, at := "", time.Time{}
+	for {
 		c, err := client.Dial(ctx, client.Config{Socket: p.cfg.Socket, Publisher: p.cfg.Publisher, Logger: p.log})
 		if err == nil {
+			p.failed(nil)
 			if err = p.restore(ctx, c); err == nil {
 				return c
 			}
 			_ = c.Close()
 		}
-		if ctx.Err() == nil && logged != err.Error() {
-			logged = err.Error()
-			p.log.Warn("no aggregator yet: waiting for it", "error", err)
+		if ctx.Err() == nil {
+			p.failed(err)
+			if logged != err.Error() || time.Since(at) >= logRepeat {
+				logged, at = err.Error(), time.Now()
+				p.log.Warn("cannot use the aggregator: trying again", "error", err)
+			}
 		}
 		if !pause(ctx, dialRetry) {
 			return nil
@@ -41,9 +51,13 @@ func (p *Publisher[K, V]) restore(ctx context.Context, c *client.Client) error {
 	switch {
 	case err == nil:
 		p.cfg.Renderer.Restore(resp.GetFragment())
+		p.mu.Lock()
+		p.status.Restored = true
+		p.mu.Unlock()
 	case ctx.Err() != nil || errors.Is(err, client.ErrUnavailable):
 		return err
 	case !errors.Is(err, client.ErrNotFound):
+		p.failed(err)
 		p.log.Warn("cannot read the fragment of an earlier process: its content may be arranged differently", "error", err)
 	}
 	return nil

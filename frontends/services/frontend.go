@@ -2,12 +2,14 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/health"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
@@ -79,7 +81,11 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	f := &Frontend{cfg: cfg, have: have, synced: make(chan struct{})}
 	f.state = &state{backlog: publish.NewBacklog(cfg.Now), model: model.New(model.Config{
 		NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.IgnoreExternalIPs,
-		Notify: func(n model.Notice) { cfg.Events.Service(n.Service, warning, n.Reason, n.Message) }, Logger: cfg.Logger,
+		Notify: func(n model.Notice) {
+			if n.Reporter {
+				cfg.Events.Service(n.Service, warning, n.Reason, n.Message)
+			}
+		}, Logger: cfg.Logger,
 	})}
 	f.local = localstate.New(f.state)
 	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed}
@@ -94,7 +100,8 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		return nil, err
 	}
 	if f.health, err = health.NewProxy(health.ProxyConfig{
-		Families: have, Timeout: 2 * cfg.SyncPeriod, Pending: f.state.backlog.Oldest, Now: cfg.Now, Registerer: cfg.Registerer,
+		Families: have, Timeout: 2 * cfg.SyncPeriod, Pending: f.state.backlog.Oldest, Published: f.inForce,
+		Now: cfg.Now, Registerer: cfg.Registerer,
 	}); err != nil {
 		return nil, err
 	}
@@ -124,6 +131,30 @@ func (f *Frontend) Status() Status {
 	defer f.mu.Unlock()
 	out.Quarantined = f.quarantined
 	return out
+}
+
+// Ready returns nil once this process has committed its rules, and before, the reason why it
+// has not.
+func (f *Frontend) Ready() error {
+	status := f.publisher.Status()
+	switch {
+	case status.Published:
+		return nil
+	case status.Err != nil:
+		return fmt.Errorf("services: not published: %w", status.Err)
+	case !f.isSynced():
+		return errors.New("services: not published: the Services of the cluster are not known yet")
+	default:
+		return errors.New("services: not published yet")
+	}
+}
+
+// inForce returns nil if rules of this process or of an earlier one are in force.
+func (f *Frontend) inForce() error {
+	if status := f.publisher.Status(); status.Restored && !errors.Is(status.Err, client.ErrPermission) {
+		return nil
+	}
+	return f.Ready()
 }
 
 // Health returns the handlers of /healthz and /livez.

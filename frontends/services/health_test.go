@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -53,7 +55,8 @@ func probes(f *Frontend) string {
 }
 
 // TestHealthFollowsCommits has changes wait for an aggregator that is away: the node
-// is unhealthy after twice the sync period, and healthy with the commit.
+// is unhealthy after twice the sync period, and healthy with the commit. It is alive all the
+// time, because a restart would not bring back the aggregator.
 //
 // Behaviour: 125, 128, 136.
 func TestHealthFollowsCommits(t *testing.T) {
@@ -84,7 +87,9 @@ func TestHealthFollowsCommits(t *testing.T) {
 	await(t, "the later event", func() bool { return f.state.backlog.Length(serviceEvents) >= 5 })
 	check("just in time", "200 200")
 	clock.turn(1)
-	check("late", "503 503")
+	check("late", "503 200")
+	clock.turn(time.Hour)
+	check("an hour late", "503 200")
 	fake.Start(t)
 	await(t, "all Services", func() bool { return fake.served() == all(3) })
 	await(t, "the acknowledgement", func() bool { return f.Status().Pending.IsZero() })
@@ -115,7 +120,7 @@ func TestHealthWhileRefused(t *testing.T) {
 	// Twice at once, and at least once more after a while.
 	await(t, "another attempt", func() bool { return fake.count() >= before+4 })
 	clock.turn(time.Minute)
-	if got := probes(f); got != "503 503" {
+	if got := probes(f); got != "503 200" {
 		t.Errorf("a minute of refusals makes it %s", got)
 	}
 	fake.Judge(nil)
@@ -148,6 +153,8 @@ func TestEligible(t *testing.T) {
 		}
 	}
 	deliver(many(1)...)
+	check("nothing in force", "503 200")
+	f.health.Updated()
 	check("starting up", "200 200")
 	deliver((<-src.batches)[2:]...)
 	check("no Node object", "503 200")
@@ -283,5 +290,48 @@ func TestRefusedServiceIsAnEvent(t *testing.T) {
 	if !strings.HasPrefix(got, "default/s1 Warning ServiceRefused its rules are rejected, so it does not work on node node-1: ") ||
 		!strings.Contains(got, "operation not supported") || strings.Contains(got, "\n") {
 		t.Errorf("events:\n%s", got)
+	}
+}
+
+// TestUnpublished has nothing in force, for one reason after the other: the node is not
+// healthy, and the frontend is not ready, until the first commit. It is alive all the time.
+//
+// Behaviour: 128.
+func TestUnpublished(t *testing.T) {
+	fake := newFake(t)
+	fake.Stop()
+	src := &script{batches: make(chan []any, 1)}
+	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.Socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what, reason string) {
+		t.Helper()
+		if err := f.Ready(); err == nil || !strings.Contains(err.Error(), reason) || probes(f) != "503 200" {
+			t.Errorf("%s: Ready is %v, want %q; /healthz and /livez are %s, want 503 200", what, err, reason, probes(f))
+		}
+	}
+	check("before the source has delivered anything", "are not known yet")
+	start(t, f)
+	await(t, "the error of the socket", func() bool { return errors.Is(f.Ready(), client.ErrUnavailable) })
+	check("without an aggregator", "unavailable")
+	fake.Judge(func(map[string]string) []*weftv1.Violation {
+		return []*weftv1.Violation{{Message: "uid 1234 is not a publisher", Reason: weftv1.Violation_REASON_PERMISSION}}
+	})
+	fake.Start(t)
+	src.deliver(append(many(1), setNode(netip.MustParseAddr("192.0.2.1")), allKnown{})...)
+	await(t, "the denial", func() bool { return errors.Is(f.Ready(), client.ErrPermission) })
+	check("denied", "uid 1234 is not a publisher")
+	fake.Judge(nil)
+	await(t, "the commit", func() bool { return f.Ready() == nil && probes(f) == "200 200" })
+	// Another process after it has the rules of this one in force from the start.
+	g, err := New(Config{Source: &script{}, NodeName: "node-1", Socket: fake.Socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, g)
+	await(t, "the earlier rules", func() bool { return g.Status().Restored })
+	if err := g.inForce(); err != nil || g.Ready() == nil {
+		t.Errorf("after a restart: in force %v, ready %v", err, g.Ready())
 	}
 }

@@ -79,7 +79,7 @@ func TestFamilyStays(t *testing.T) {
 	src.deliver(setService("s4", 0, "10.96.0.5"), setSlice("s4", ipv4, "10.244.0.5"))
 	await(t, "one more of IPv4", func() bool { return f.served() == all(5) })
 	clock.turn(1)
-	if got := probes(frontend); got != "503 503" {
+	if got := probes(frontend); got != "503 200" {
 		t.Errorf("/healthz and /livez are %s, though a family is late", got)
 	}
 	f.Judge(nil)

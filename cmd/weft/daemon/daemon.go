@@ -125,7 +125,8 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	return nil
 }
 
-// serve binds the HTTP ports, and starts the frontend and the HTTP servers.
+// serve binds the HTTP ports, and starts the frontend and the HTTP servers. The process is
+// ready if the frontend is, too.
 func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy, ready check) error {
 	ports, err := d.settings.HTTP.listen(ctx)
 	if err != nil {
@@ -133,6 +134,7 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy, ready ch
 	}
 	srv := &httpServers{httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, ready: ready, log: d.log}
 	if d.frontend != nil {
+		srv.ready = both(ready, d.frontend.Ready)
 		d.frontend.run(ctx, g)
 		srv.proxy, srv.events = d.frontend.Health(), d.frontend.events
 	}

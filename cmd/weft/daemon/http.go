@@ -88,6 +88,16 @@ func (s *httpSettings) endpoints() []endpoint {
 // check returns why a part is not healthy or not ready; nil means that it is.
 type check func() error
 
+// both returns a check that passes if two do.
+func both(a, b check) check {
+	return func() error {
+		if err := a(); err != nil {
+			return err
+		}
+		return b()
+	}
+}
+
 // proxyHealth is the health of a Service frontend.
 type proxyHealth interface {
 	Healthz(http.ResponseWriter, *http.Request)

@@ -132,6 +132,6 @@ func (d *daemon) startServices(ctx context.Context, g *errgroup.Group) error {
 		}
 		return nil
 	})
-	healthy := func() error { return nil }
-	return d.serve(ctx, g, healthy, healthy)
+	alone := func() error { return nil }
+	return d.serve(ctx, g, alone, alone)
 }

@@ -9,10 +9,11 @@
 // # What healthy means
 //
 // A node is unhealthy if a change has waited for its commit for ProxyConfig.Timeout.
-// Before the first commit it is healthy, because the rules from before a restart still
-// work. /healthz also returns 503 while load balancers should not send new traffic to the
+// Before the first commit it is healthy if the rules from before a restart are in force.
+// /healthz also returns 503 while load balancers should not send new traffic to the
 // node: its object is missing or being deleted, or has the taint of the cluster
-// autoscaler. /livez does not, because a restart would not help.
+// autoscaler. /livez depends on none of this, because a restart would not help: it is 503
+// only if another part of the process has failed.
 //
 // kube-proxy has one proxier for each IP family. weft commits both families at once, so
 // here they have the same times.

@@ -22,6 +22,9 @@ type ProxyConfig struct {
 	// Pending returns since when the oldest change waits, zero if none does; nil means
 	// that none ever does.
 	Pending func() time.Time
+	// Published returns why no rules are in force, nil if there are some; a nil function
+	// means that there always are. It is not called after the first commit.
+	Published func() error
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Registerer receives the metrics; nil means none.
@@ -48,14 +51,17 @@ const (
 	metricLivez   = "kubeproxy_proxy_livez_total"
 )
 
-// NewProxy returns a proxy that is starting, which counts as healthy and eligible. An error
-// means that the metrics are registered already.
+// NewProxy returns a proxy that is starting, which counts as eligible. An error means that
+// the metrics are registered already.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	if cfg.Pending == nil {
 		cfg.Pending = func() time.Time { return time.Time{} }
+	}
+	if cfg.Published == nil {
+		cfg.Published = func() error { return nil }
 	}
 	p := &Proxy{
 		cfg:     cfg,
@@ -86,8 +92,8 @@ func (p *Proxy) SetEligible(eligible bool) {
 }
 
 // Require adds a condition of another part of the process: while check returns an error,
-// the proxy is unhealthy, and the answer has the text of the first such error. check is
-// called by several goroutines, for each answer, and must return soon.
+// the proxy is neither healthy nor alive, and the answer has the text of the first such
+// error. check is called by several goroutines, for each answer, and must return soon.
 func (p *Proxy) Require(check func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +128,7 @@ func (p *Proxy) Health() Health {
 	// The order matters: a change that is pending after this is younger than now.
 	pending, now := p.cfg.Pending(), p.cfg.Now()
 	p.mu.Lock()
-	updated, required := p.updated, p.required
+	updated := p.updated
 	p.mu.Unlock()
 	h := Health{LastUpdated: updated, CurrentTime: now, Healthy: true, Status: make(map[string]FamilyHealth)}
 	if !updated.IsZero() {
@@ -133,13 +139,27 @@ func (p *Proxy) Health() Health {
 			}
 		}
 	}
-	for _, check := range required {
-		if err := check(); err != nil {
-			h.Healthy, h.Reason = false, err.Error()
-			break
-		}
+	err := p.alive()
+	if err == nil && updated.IsZero() {
+		err = p.cfg.Published()
+	}
+	if err != nil {
+		h.Healthy, h.Reason = false, err.Error()
 	}
 	return h
+}
+
+// alive returns the first error of the conditions of other parts.
+func (p *Proxy) alive() error {
+	p.mu.Lock()
+	required := p.required
+	p.mu.Unlock()
+	for _, check := range required {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Healthy reports whether the proxy itself is healthy.
@@ -159,9 +179,15 @@ func (p *Proxy) Healthz(w http.ResponseWriter, _ *http.Request) {
 	p.answer(w, h, h.Healthy && eligible, p.healthz)
 }
 
-// Livez answers /livez: the health of the proxy.
+// Livez answers /livez: whether a restart may help. It does not depend on what is
+// published, because a restart brings back neither the aggregator nor the API server, and a
+// rejected update would be rejected again.
 func (p *Proxy) Livez(w http.ResponseWriter, _ *http.Request) {
-	h := p.Health()
+	h, err := p.Health(), p.alive()
+	h.Healthy, h.Reason = err == nil, ""
+	if err != nil {
+		h.Reason = err.Error()
+	}
 	p.answer(w, h, h.Healthy, p.livez)
 }
 

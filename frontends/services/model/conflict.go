@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,10 @@ const AddressConflict = "AddressConflict"
 
 // maxNamed is the number of claims that a Notice names: the text of an Event is limited.
 const maxNamed = 8
+
+// reporters bounds the nodes that report a conflict to the API server. Each node of the
+// cluster finds the same conflict, and an Event costs two requests.
+const reporters = 3
 
 // loss has the claims that a Service lost to another one.
 type loss struct {
@@ -56,8 +61,44 @@ func (m *Model) report(before map[claim][]Key) {
 		slices.SortFunc(l.claims, claim.compare)
 		m.cfg.Logger.Warn("two Services claim the same address: the Service whose ClusterIP it is wins, then the older one; ties are broken by name",
 			"claims", l.names(), "winner", l.holder.String(), "loser", l.service.String())
-		m.cfg.Notify(Notice{Service: l.service, Reason: AddressConflict, Message: l.message()})
+		m.cfg.Notify(Notice{Service: l.service, Reason: AddressConflict, Message: l.message(), Reporter: m.reports(l)})
 	}
+}
+
+// reports returns whether this node is a Reporter of a loss: it has one of the first
+// endpoints of the Service that wins, or if that has none, of the one that loses. All nodes
+// know the same endpoints, so that they agree. Two Services without endpoints have no
+// Reporter: no traffic is lost.
+func (m *Model) reports(l *loss) bool {
+	for _, key := range []Key{l.holder, l.service} {
+		if first := m.records[key].firstEndpoints(reporters); len(first) > 0 {
+			return slices.ContainsFunc(first, func(e endpoint) bool { return e.local() })
+		}
+	}
+	return false
+}
+
+// firstEndpoints returns the n endpoints of a Service with the lowest addresses, which may
+// be in several slices.
+func (r *record) firstEndpoints(n int) []endpoint {
+	var all []endpoint
+	if r == nil {
+		return nil
+	}
+	for s := r.slices; s != nil; s = s.next {
+		for i := range min(n, s.len()) {
+			all = append(all, s.at(i))
+		}
+	}
+	slices.SortFunc(all, func(a, b endpoint) int { return a.addr.Compare(b.addr) })
+	return all[:min(n, len(all))]
+}
+
+// at returns the address and the flags of an endpoint.
+func (s *slice) at(i int) endpoint {
+	packed := s.endpoints[i*s.stride():]
+	addr, _ := netip.AddrFromSlice([]byte(packed[:addrBytes[s.family]]))
+	return endpoint{addr: addr, flags: flags(packed[addrBytes[s.family]])}
 }
 
 // names lists the first claims, and the number of the others.

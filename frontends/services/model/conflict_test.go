@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -252,6 +253,45 @@ func TestCrowdedClaim(t *testing.T) {
 		m.SetService(s)
 		if c := m.Refresh(); len(c.Services) != 1 || notices != n-1 {
 			t.Fatalf("%d changes, %d notices", len(c.Services), notices)
+		}
+	}
+}
+
+// TestReporters has a conflict on each of five nodes: those of the first three endpoints
+// report it, whichever of the Services has endpoints.
+func TestReporters(t *testing.T) {
+	old, young := at(svc("old", "10.96.0.1", 80), 2), at(svc("young", "10.96.0.2", 80), 3)
+	old.Spec.ExternalIPs, young.Spec.ExternalIPs = []string{"203.0.113.1"}, []string{"203.0.113.1"}
+	nodes := []string{"n1", "n2", "n3", "n4", "n5"}
+	on := func(addr, node string) discoveryv1.Endpoint {
+		return ep(addr, func(e *discoveryv1.Endpoint) { e.NodeName = &node })
+	}
+	// In two slices, so that the order is not that of the slices.
+	slices := func(service string) []*discoveryv1.EndpointSlice {
+		return []*discoveryv1.EndpointSlice{
+			eps(service+"-a", service, on("10.1.0.5", "n5"), on("10.1.0.1", "n1"), on("10.1.0.3", "n3")), eps(service+"-b", service, on("10.1.0.4", "n4"), on("10.1.0.2", "n2")),
+		}
+	}
+	for of, want := range map[string]string{"old": "n1 n2 n3", "young": "n1 n2 n3", "none": ""} {
+		var reporters []string
+		for _, node := range nodes {
+			notices := 0
+			m := New(Config{NodeName: node, Notify: func(n Notice) {
+				if notices++; n.Reporter {
+					reporters = append(reporters, node)
+				}
+			}})
+			m.SetService(old)
+			m.SetService(young)
+			for _, s := range slices(of) {
+				m.SetSlice(s)
+			}
+			if m.Refresh(); notices != 1 {
+				t.Errorf("%d notices on %s", notices, node)
+			}
+		}
+		if got := strings.Join(reporters, " "); got != want {
+			t.Errorf("endpoints of %s: reported by %q, want %q", of, got, want)
 		}
 	}
 }

@@ -205,6 +205,9 @@ type Notice struct {
 	// Reason is AddressConflict. Message is a sentence.
 	Reason  string
 	Message string
+	// Reporter is true on at most three nodes of the cluster, which send the Notice to the
+	// API server. It is false on all of them if neither Service has endpoints.
+	Reporter bool
 }
 
 // Stats count the events and their outcome.
