@@ -66,7 +66,7 @@ func TestDeleteAfterALateAnswer(t *testing.T) {
 	if got, err := n.conn.remove([]netlink.Message{none}); got != 1 || err != nil {
 		t.Fatalf("remove = %d, %v", got, err)
 	}
-	// An entry that does not exist any more, whose answers nobody read.
+	// An entry that does not exist any more, whose answers were not read.
 	if _, err := n.conn.delete.SendMessages([]netlink.Message{none, none, ackRequest()}); err != nil {
 		t.Fatal(err)
 	}
