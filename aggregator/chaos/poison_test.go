@@ -69,13 +69,11 @@ func TestPoisonsAreTheKernels(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	base := &content{tables: make(map[string]*table)}
 	declare(base.table("inet own"), "hosts").elements["10.200.0.1"] = element{}
-	want := base
-	s := d.Dial(t, "tester").Session(client.SessionConfig{Snapshot: func(name string) *weftv1.Fragment { return want.fragment(name) }})
+	s := d.Dial(t, "tester").Session(client.SessionConfig{Snapshot: base.fragment})
 	defer s.Close()
 	for _, p := range poisons {
 		t.Run(p.name, func(t *testing.T) {
 			bad := poisoned(base, "inet own", p)
-			want = base
 			if _, err := s.Put(ctx, base.fragment("main")); err != nil {
 				t.Fatal(err)
 			}

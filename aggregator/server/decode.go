@@ -85,22 +85,55 @@ func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(),
 		leave()
 		return nil, err
 	}
-	return sync.OnceFunc(func() {
+	return func() {
 		all.Release(weight)
 		t.Release(1)
 		leave()
-	}), nil
+	}, nil
 }
 
-// request is the request of a call that is being received or admitted. It belongs to the
-// goroutine that receives.
+// request is the request of a call that is being received or admitted. The fields arrived
+// and tooLarge belong to the goroutine that receives; any goroutine calls the methods.
 type request struct {
 	// arrived is called when the first request of a call is complete.
 	arrived func()
-	// admitted gives back what the request has reserved; it may be called again.
-	admitted func()
 	// tooLarge is why a request of a stream has lost its content.
 	tooLarge error
+
+	mu sync.Mutex
+	// release gives back what the request has reserved; nil if that is nothing.
+	release func()
+	// ended is true after the call: nothing is reserved any more.
+	ended bool
+}
+
+// reserved notes that release must be called once, after the request is admitted.
+func (r *request) reserved(release func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		release()
+		return
+	}
+	r.release = release
+}
+
+// admitted gives back what the request has reserved. It may be called again.
+func (r *request) admitted() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.release != nil {
+		r.release()
+		r.release = nil
+	}
+}
+
+// end is admitted at the end of the call. A goroutine of the call may still be receiving.
+func (r *request) end() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.admitted()
 }
 
 // decode receives a request, and decodes it into m unless it is too large. The tables of
@@ -145,11 +178,12 @@ func (d *decoder) measure(ctx context.Context, c caller, m proto.Message, b []by
 	if err != nil {
 		return nil, err
 	}
-	c.request.admitted, err = d.reserve(ctx, c, size.Decoded)
+	release, err := d.reserve(ctx, c, size.Decoded)
 	if err != nil {
-		c.request.admitted = func() {}
+		return nil, err
 	}
-	return b, err
+	c.request.reserved(release)
+	return b, nil
 }
 
 // malformed is the error of a request that is not an encoding of its message.
@@ -197,7 +231,7 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	counted.Methods = slices.Clone(desc.Methods)
 	for i, m := range desc.Methods {
 		counted.Methods[i].Handler = func(srv any, ctx context.Context, dec func(any) error, in grpc.UnaryServerInterceptor) (any, error) {
-			defer func() { callerFrom(ctx).request.admitted() }()
+			defer callerFrom(ctx).request.end()
 			return m.Handler(srv, ctx, func(v any) error {
 				err := r.decoder.decode(ctx, v.(proto.Message), dec) //nolint:forcetypeassert // requests are
 				if _, ok := status.FromError(err); !ok {

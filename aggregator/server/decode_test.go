@@ -51,7 +51,6 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 		(<-second)()
 		(<-full)()
 		releaseOther()
-		releaseOther()
 		(<-begin(t.Context(), a, 2*maxDecoding))()
 		if len(d.decoding) != 0 {
 			t.Errorf("%d publishers are remembered", len(d.decoding))

@@ -44,7 +44,7 @@ func (i *interceptor) tap(ctx context.Context, info *tap.Info) (context.Context,
 		c.finish(method, &err)
 		return ctx, err
 	}
-	c.request = &request{arrived: func() {}, admitted: func() {}}
+	c.request = &request{arrived: func() {}}
 	if method != weftv1.Publisher_Publish_FullMethodName {
 		limited, cancel := context.WithCancelCause(ctx)
 		timer := time.AfterFunc(receiveTimeout, func() { cancel(errSlow) })
@@ -113,7 +113,7 @@ func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSer
 		var err error
 		defer func() { done <- err }()
 		defer rescue(i.log, method, &err)
-		defer func() { c.request.admitted() }()
+		defer c.request.end()
 		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx, decoder: i.decoder})
 	}()
 	select {
