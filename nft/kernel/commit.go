@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -99,7 +100,7 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 			features: c.features, guard: c.guarded(), gen: c.gen, check: check,
 			seq: c.seq, own: c.lookup, buf: c.spare[:0],
 		}
-		stats = Stats{Retries: attempt}
+		stats.Retries = attempt
 		if err := e.batch(ops); err != nil {
 			return e, result{}, stats, err
 		}
@@ -108,6 +109,7 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 		}
 		stats.Messages, stats.Bytes, stats.Elements = len(e.messages), len(e.buf), e.elements
 		r, err := c.send(e)
+		stats.Kernel += r.took
 		if err != nil {
 			return e, result{}, stats, err
 		}
@@ -128,6 +130,8 @@ type result struct {
 	failures []failure
 	// handles are the echoed handles by message.
 	handles map[int]uint64
+	// took is the kernel's processor time.
+	took time.Duration
 }
 
 // failure is the kernel's error about one message.
@@ -171,6 +175,7 @@ func (c *Conn) send(e *encoder) (result, error) {
 	if err != nil {
 		return result{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
+	r.took = c.sock.writing.took
 	return r, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -51,6 +52,9 @@ type writing struct {
 	b     []byte
 	to    unix.SockaddrNetlink
 	errno error
+	// took is the processor time of the last call.
+	took  time.Duration
+	clock callClock
 }
 
 // dial opens a socket in the network namespace of the file descriptor netNS, or of the
@@ -80,7 +84,9 @@ func dial(netNS int) (*socket, error) {
 	s.writing.to.Family = unix.AF_NETLINK
 	s.writing.call = func(fd uintptr) bool {
 		w := &s.writing
+		w.clock.start(len(w.b))
 		w.errno = unix.Sendto(int(fd), w.b, 0, &w.to)
+		w.took = w.clock.stop()
 		return !errors.Is(w.errno, unix.EAGAIN)
 	}
 	return s, nil

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"time"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/object"
@@ -62,4 +64,7 @@ type Stats struct {
 	// Retries is how often the batch was sent again because another process changed
 	// the ruleset first.
 	Retries int
+	// Kernel is the processor time that the kernel spent on the batch, retries included.
+	// All other writers of nftables wait in this time.
+	Kernel time.Duration
 }
