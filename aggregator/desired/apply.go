@@ -295,9 +295,11 @@ func (a *apply) putSet(h *holding, p *Set) {
 // elements of another shape.
 func (a *apply) newSet(h *holding, o *set, p *Set) {
 	sh := &setShare{fragment: h.fragment, decl: p.Decl, source: p.Source, conntrack: p.Conntrack, affinity: p.Affinity, origin: a.s.origin, fresh: p.Elements}
-	sh.elements = newElements(p.Decl, len(p.Elements))
-	for i := range p.Elements {
-		sh.elements.put(elementID(p.Decl, &p.Elements[i]), &p.Elements[i])
+	if sh.elements = a.s.packed(o, p); sh.elements == nil {
+		sh.elements = newElements(p.Decl, len(p.Elements))
+		for i := range p.Elements {
+			sh.elements.put(elementID(p.Decl, &p.Elements[i]), &p.Elements[i])
+		}
 	}
 	if sh.elements.len() != len(p.Elements) {
 		sh.fresh = nil

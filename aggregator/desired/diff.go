@@ -17,8 +17,10 @@ import (
 // Elements with a timeout that are missing from an existing set have timed out.
 // They are not added again unless they are stated again, and withdrawing them
 // needs no op. Elements that packets have put into dynamic sets stay. Adopted
-// rules that are missing cannot be added again.
+// rules that are missing cannot be added again. Staged sets stay if the kernel has them as
+// they were sent; otherwise they are removed.
 func (s *State) Diff(dump []kernel.Table) *Plan {
+	dump = s.withoutStaged(dump)
 	p := newPlanner(s)
 	p.repair = true
 	dumped := map[nft.TableID]*kernel.Table{}

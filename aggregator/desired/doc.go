@@ -21,6 +21,13 @@
 // resolve within the table. An update that would break that is rejected, and the
 // violation names the other fragment.
 //
+// # Staging
+//
+// [State.Stage] selects the new sets and maps of a large update that the kernel can have
+// before it (stage.go). They belong to no fragment until the update is applied and accepted:
+// a [Record] and a [Scope] do not have them. A Plan that needs one of their names for
+// something else removes it.
+//
 // # Restart
 //
 // [State.Adopt] starts from what the kernel holds. Rules name the fragment that

@@ -153,6 +153,8 @@ type decision struct {
 	handles []assignment
 	// orders are the rules of the changed chains as they are then.
 	orders map[*chain][]*slot
+	// unstaged are the staged sets that have become a part of the state, or are deleted.
+	unstaged []stagedID
 }
 
 type assignment struct {
@@ -208,9 +210,11 @@ func (p *planner) table(tc *tableChange) {
 	case !t.exists():
 		p.counts.Tables++
 		p.add(deleteTables, t.origin, kernel.DeleteTable{Table: t.id})
+		p.unstageTable(t.id)
 		return
 	case !tc.before:
 		p.counts.Tables++
+		p.dropStagedTable(t)
 		p.add(addTables, t.origin, kernel.AddTable{Table: t.id, Comment: t.comment(), Dormant: t.dormant()})
 	case tc.asleep != t.dormant():
 		if p.reflag(tc) {
@@ -243,6 +247,10 @@ func (p *planner) content(tc *tableChange) {
 			for _, op := range c.removal(c.before) {
 				p.add(del, c.base().origin, op)
 			}
+		}
+		if o, ok := c.part.(*set); ok && added && p.staged(o, c) {
+			*counter++
+			continue
 		}
 		if added || c.updated() {
 			*counter++

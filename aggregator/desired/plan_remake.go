@@ -23,6 +23,7 @@ func (p *planner) reflag(tc *tableChange) bool {
 		return false
 	}
 	p.add(dropTables, t.origin, kernel.DeleteTable{Table: t.id})
+	p.unstageTable(t.id)
 	p.add(addTables, t.origin, add)
 	p.remade = t.origin
 	p.content(p.s.whole(t))

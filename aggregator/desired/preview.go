@@ -27,6 +27,9 @@ type Before struct {
 	Set  *nftset.Set
 	// Head is true for a rule that is added in front of the rules of its chain.
 	Head bool
+	// Staged is true for a set or table that another update brings to the kernel, and that
+	// is in no committed state.
+	Staged bool
 }
 
 // Shadow is a map element of which two fragments have different values.
@@ -77,7 +80,10 @@ func (s *State) before(op kernel.Op, rules map[*chain]map[*kernel.Handle]*compil
 		o := s.tables[op.Table].chain(op.Chain)
 		return Before{Head: true}, op.After == nil && o.kernel != nil && len(o.rules) > 0
 	case kernel.DeleteSet:
-		return Before{Set: s.kernelSet(op.Table, op.Name)}, true
+		d := s.kernelSet(op.Table, op.Name)
+		return Before{Set: d, Staged: d == nil}, true
+	case kernel.DeleteTable:
+		return Before{Staged: true}, !s.tables[op.Table].kernel
 	case kernel.FlushSet:
 		return Before{Set: s.kernelSet(op.Table, op.Name)}, true
 	default:

@@ -33,6 +33,8 @@ type State struct {
 
 	// fixedFlags is set by SetFixedFlags.
 	fixedFlags bool
+	// staged are the sets that the kernel gets before their updates.
+	staged map[stagedID]*Staged
 
 	scope      *Scope
 	scopeDirty map[nft.TableID]struct{}
@@ -110,6 +112,7 @@ func New() *State {
 		lifetimes:  map[Key]Lifetime{},
 		shaded:     map[*fragment]struct{}{},
 		usage:      map[string]Usage{},
+		staged:     map[stagedID]*Staged{},
 	}
 }
 
@@ -125,6 +128,9 @@ func (s *State) Accept() {
 	}
 	for _, a := range s.plan.handles {
 		a.slot.handle = a.handle
+	}
+	for _, id := range s.plan.unstaged {
+		delete(s.staged, id)
 	}
 	for _, t := range s.dirty {
 		t.kernel, t.asleep = t.exists(), t.dormant()

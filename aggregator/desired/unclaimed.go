@@ -17,6 +17,34 @@ func (s *State) HasUnclaimed() bool {
 	return false
 }
 
+// UnclaimedSets returns the sets and maps without a fragment that were in the kernel at
+// Adopt, by table and name. Those that packets or elements may refer to are not
+// among them: dynamic sets, and maps that lead to chains or objects.
+func (s *State) UnclaimedSets() []Place {
+	var sets []Place
+	for _, h := range s.unclaimed.holdings() {
+		for _, id := range sortedObjects(h.shares) {
+			sh, ok := h.shares[id].(*setShare)
+			if o := h.table.parts[id]; ok && len(o.fragments()) == 1 && o.base().refs == 0 && !sh.waiting && !sh.passive && !hasTargets(sh.decl) {
+				sets = append(sets, o.at())
+			}
+		}
+	}
+	return sets
+}
+
+// DropUnclaimedSet gives up one of UnclaimedSets. It counts as a change like an Apply.
+//
+// Possible errors: *[Rejection].
+func (s *State) DropUnclaimedSet(at Place) error {
+	return s.change(Key{}, func(a *apply) {
+		a.f = s.unclaimed
+		h := s.unclaimed.tables[at.Table]
+		a.giveUp(h, setID(at.Name))
+		a.releaseUnclaimed(h.table)
+	})
+}
+
 // DropUnclaimed gives up all content without a fragment. It counts as a
 // change like an Apply.
 //
