@@ -38,6 +38,7 @@ func (w *writer) start(ctx context.Context) error {
 	if len(dump) > 0 && !stored.Trusted {
 		w.log.Warn("tables of an earlier run are there, but no record of their fragments: what its publishers do not claim stays until weft cleanup")
 	}
+	w.dropStaged()
 	if err := w.restore(stored.Fragments); err != nil {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
@@ -108,6 +109,26 @@ func countsOf(c desired.Counts) *weftv1.Counts {
 		Tables: uint32(c.Tables), Chains: uint32(c.Chains), Sets: uint32(c.Sets), Objects: uint32(c.Objects), //nolint:gosec // counts
 		RulesAdded: uint32(c.RulesAdded), RulesDeleted: uint32(c.RulesDeleted), //nolint:gosec // counts
 		ElementsAdded: uint64(c.ElementsAdded), ElementsDeleted: uint64(c.ElementsDeleted), //nolint:gosec // counts
+	}
+}
+
+// dropStaged removes sets that are in no record, because they were being staged when the
+// last run ended. One that a rule refers to is not one of those: the kernel keeps it.
+func (w *writer) dropStaged() {
+	if !w.intact {
+		return
+	}
+	for _, at := range w.state.UnclaimedSets() {
+		if err := w.state.DropUnclaimedSet(at); err != nil {
+			continue
+		}
+		var be *kernel.BatchError
+		switch _, err := w.carryOut(w.state.Plan()); {
+		case err == nil:
+			w.log.Info("removed a set that was being staged", "table", at.Table.String(), "set", at.Name)
+		case !errors.As(err, &be):
+			w.drift = err.Error()
+		}
 	}
 }
 

@@ -24,24 +24,31 @@ import (
 // benchServices is the size of the benchmarks: that of DESIGN.md's table.
 var benchServices = Services{Count: 10_000, Endpoints: 10}
 
-// recorder is a kernel that keeps the ops of its last commit.
+// recorder is a kernel that keeps the ops of its last commit; at first, those of all.
 type recorder struct {
 	*kernel.Conn
-	mu  sync.Mutex
-	ops []kernel.Op
+	mu    sync.Mutex
+	ops   []kernel.Op
+	taken bool
 }
 
 func (r *recorder) Commit(ops []kernel.Op) (kernel.Stats, error) {
 	r.mu.Lock()
-	r.ops = ops
+	if r.taken {
+		r.ops = ops
+	} else {
+		r.ops = append(r.ops, ops...)
+	}
 	r.mu.Unlock()
 	return r.Conn.Commit(ops)
 }
 
-// last encodes the last commit as a batch for a bare socket.
+// last encodes the last commit as a batch for a bare socket. The first call encodes all
+// commits as one batch, because a large update is more than one.
 func (r *recorder) last(tb testing.TB) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.taken = true
 	b, err := kernel.Encode(r.ops)
 	if err != nil {
 		tb.Fatal(err)

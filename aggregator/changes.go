@@ -79,6 +79,9 @@ func (b *planParts) addChanges(i int) {
 	}
 	const added, deleted, flushed = weftv1.Change_OPERATION_ADD, weftv1.Change_OPERATION_DELETE, weftv1.Change_OPERATION_FLUSH
 	before := b.p.preview.Before[i]
+	if before.Staged {
+		return
+	}
 	set := func(op weftv1.Change_Operation, table nft.TableID, name string) {
 		object := admission.ObjectName(table, admission.SetKind(before.Set.Map), name)
 		add(op, object, object.Text())

@@ -48,6 +48,7 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	w.save()
 	built := w.cfg.Now()
 	stats, err := w.carryOut(plan)
+	w.queue.charge(accepted, stats.Kernel)
 	if err != nil {
 		w.save()
 		return w.refused(accepted, plan, err)

@@ -49,6 +49,9 @@ type submission struct {
 	expired time.Time
 	// before is when the fragment would have expired without the update.
 	before time.Time
+	// staging brings a part of the update to the kernel before its commit. It is nil if
+	// that has not begun.
+	staging *staging
 	// queued is when the update began to wait.
 	queued time.Time
 	// result gets exactly one answer; it has room for it.
@@ -84,8 +87,12 @@ const alone = 16
 // waits for one large one at most, and a large one is not starved. In a lane,
 // updates after a large one wait for it. Lanes take turns too: the lane that
 // was served last comes last.
+//
+// A large update that is being staged stays at the head of its lane, which is held
+// until the end. A publisher whose commits keep the kernel busy is paced: see pace.
 type queue struct {
 	now func() time.Time
+	pace
 	// nudge has room for one value: the writer looks at the whole queue.
 	nudge chan struct{}
 
@@ -101,10 +108,12 @@ type queue struct {
 type lane struct {
 	publisher string
 	items     []*submission
+	// held is true while the first update is being staged.
+	held bool
 }
 
 func newQueue(now func() time.Time) *queue {
-	return &queue{now: now, nudge: make(chan struct{}, 1)}
+	return &queue{now: now, nudge: make(chan struct{}, 1), pace: newPace()}
 }
 
 // put adds a submission; false means that the aggregator has stopped.
@@ -115,19 +124,65 @@ func (q *queue) put(s *submission) bool {
 	if q.closed {
 		return false
 	}
-	name := s.key().Publisher
-	i := slices.IndexFunc(q.lanes, func(l *lane) bool { return l.publisher == name })
-	if i < 0 {
-		i = len(q.lanes)
-		q.lanes = append(q.lanes, &lane{publisher: name})
+	l := q.lane(s.key().Publisher)
+	l.items = append(l.items, s)
+	q.noteActive(l.publisher, s.queued)
+	q.wake()
+	return true
+}
+
+// lane returns the lane of a publisher, made when it is new.
+func (q *queue) lane(publisher string) *lane {
+	for _, l := range q.lanes {
+		if l.publisher == publisher {
+			return l
+		}
 	}
-	q.lanes[i].items = append(q.lanes[i].items, s)
+	l := &lane{publisher: publisher}
+	q.lanes = append(q.lanes, l)
+	return l
+}
+
+// wake makes the writer look at the queue.
+func (q *queue) wake() {
 	select {
 	case q.nudge <- struct{}{}:
 	default:
 	}
-	return true
 }
+
+// hold puts an update that was taken back to the head of its lane, and holds the lane.
+func (q *queue) hold(s *submission) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lane(s.key().Publisher)
+	l.items = slices.Insert(slices.Clone(l.items), 0, s)
+	l.held = true
+}
+
+// release ends the hold of the lane of an update. If done is true, the update was
+// answered and is removed; otherwise it is taken in its turn.
+func (q *queue) release(s *submission, done bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lane(s.key().Publisher)
+	l.held = false
+	if done {
+		q.cut(l, 1)
+	}
+	q.wake()
+}
+
+// ready reports whether take would return something.
+func (q *queue) ready() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	return slices.ContainsFunc(q.lanes, func(l *lane) bool { return q.open(l, now) })
+}
+
+// open reports whether a lane is neither held nor paced.
+func (q *queue) open(l *lane, now time.Time) bool { return !l.held && !q.paced(l.publisher, now) }
 
 // take removes and returns the updates of the next commit, or nil. cost returns
 // how many elements and rules an update changes.
@@ -155,25 +210,42 @@ func (q *queue) takeSmall(cost func(*submission) int) (batch []*submission) {
 	if len(q.lanes) == 1 {
 		share *= alone
 	}
+	now := q.now()
 	for _, l := range slices.Clone(q.lanes) {
-		n, left := 0, share
-		for ; n < len(l.items) && left > 0; n++ {
-			c := cost(l.items[n])
-			if c >= quantum {
-				break
-			}
-			left -= c
+		if q.open(l, now) && !q.slow[l.publisher] {
+			batch = append(batch, q.cut(l, l.share(cost, share))...)
 		}
-		batch = append(batch, q.cut(l, n)...)
 	}
 	return batch
 }
 
-// takeLarge removes the first large update at the head of a lane.
+// share returns how many of the lane's first updates are small, and cost a share together.
+func (l *lane) share(cost func(*submission) int, share int) (n int) {
+	for ; n < len(l.items) && share > 0; n++ {
+		c := cost(l.items[n])
+		if c >= quantum {
+			break
+		}
+		share -= c
+	}
+	return n
+}
+
+// takeLarge removes the first large update at the head of a lane, or the share of a slow
+// publisher.
 func (q *queue) takeLarge(cost func(*submission) int) []*submission {
+	now := q.now()
 	for _, l := range q.lanes {
-		if cost(l.items[0]) >= quantum {
-			batch := q.cut(l, 1)
+		n := 0
+		switch {
+		case !q.open(l, now):
+		case cost(l.items[0]) >= quantum:
+			n = 1
+		case q.slow[l.publisher]:
+			n = l.share(cost, quantum)
+		}
+		if n > 0 {
+			batch := q.cut(l, n)
 			if i := slices.Index(q.lanes, l); i >= 0 {
 				q.lanes = append(slices.Delete(q.lanes, i, i+1), l)
 			}

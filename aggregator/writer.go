@@ -1,8 +1,10 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -34,7 +36,7 @@ type writer struct {
 	suspectedAt time.Time
 	// held are updates that wait for a repair, before those in the queue.
 	held []*submission
-	// saved is the version of the record that was written last.
+	// saved is the version of the record that was written last. None is greater than any.
 	saved uint64
 	// counted is the work that the metrics have counted.
 	counted desired.Work
@@ -63,6 +65,10 @@ type writer struct {
 	cleanedUp bool
 	// sweep is true if content without a fragment is to be removed.
 	sweep bool
+	// stagings are the updates that are being staged, in the order of their turns; stageDue
+	// fires when the first one makes a step.
+	stagings []*staging
+	stageDue <-chan time.Time
 	// purger removes entries that packets have put into affinity maps.
 	purger *flows.Purger
 }
@@ -70,7 +76,7 @@ type writer struct {
 func newWriter(a *Aggregator) *writer {
 	w := &writer{
 		Aggregator: a, state: desired.New(), limiter: rate.NewLimiter(a.cfg.Rate, a.cfg.Burst), returning: true, again: make(chan struct{}, 1),
-		sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{},
+		saved: math.MaxUint64, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{},
 	}
 	w.state.SetFixedFlags(w.OwnsTables())
 	w.purger = flows.NewPurger(flows.PurgerConfig{
@@ -126,6 +132,11 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			w.tryAgain()
 		case <-w.expirations.due(w.cfg.Now()):
 			w.expire()
+		case <-w.stageDue:
+			if err := w.stageSome(); err != nil {
+				w.log.Error("cannot reconcile the kernel", "error", err, "retry", w.cfg.Retry)
+				w.nextStep(w.cfg.Retry)
+			}
 		case <-w.purger.Due():
 			w.purger.Step()
 		case f := <-w.purger.Events():
@@ -183,7 +194,7 @@ func (w *writer) attempt() (delay time.Duration) {
 
 // work reports whether there is something to do.
 func (w *writer) work() bool {
-	return w.drift != "" || w.sweep || w.retryAbandoned || len(w.held) > 0 || w.queue.len() > 0
+	return w.drift != "" || w.sweep || w.retryAbandoned || len(w.held) > 0 || w.queue.ready()
 }
 
 // step repairs drift and then commits the next updates. After an error the
@@ -199,8 +210,10 @@ func (w *writer) step() error {
 			return err
 		}
 	}
-	left, err := w.commitGroups([][]*submission{w.batch()})
+	batch := w.batch()
+	left, err := w.commitGroups([][]*submission{batch})
 	w.held = slices.Concat(left...)
+	w.endStagings(batch)
 	return err
 }
 
@@ -250,6 +263,9 @@ func (w *writer) batch() []*submission {
 	w.held = nil
 	if len(batch) == 0 {
 		batch = w.queue.take(w.cost)
+		if len(batch) == 1 && w.stage(batch[0]) {
+			batch = nil
+		}
 	}
 	if len(batch) == 0 && !w.retryAbandoned {
 		return nil
@@ -262,11 +278,15 @@ func (w *writer) batch() []*submission {
 // finish commits pending updates at a graceful stop, within the drain time.
 func (w *writer) finish() {
 	deadline := w.cfg.Now().Add(w.cfg.Drain)
-	for w.work() && w.cfg.Now().Before(deadline) {
-		if err := w.step(); err != nil {
+	w.queue.endPauses()
+	for (w.work() || len(w.stagings) > 0) && w.cfg.Now().Before(deadline) {
+		if err := cmp.Or(w.step(), w.stageSome()); err != nil {
 			w.log.Error("updates were lost at stop", "error", err)
 			break
 		}
+	}
+	for len(w.stagings) > 0 {
+		w.endStaging(w.stagings[0])
 	}
 	for _, s := range w.held {
 		s.answer(Result{Err: ErrStopped})

@@ -1,0 +1,129 @@
+package aggregator
+
+import "time"
+
+const (
+	// maxShare is the part of the writer's time that a publisher may use while others
+	// are active: one in 5.
+	maxShare = 5
+	// activeFor is how long after its last update a publisher is active. Publishers that
+	// wait for each acknowledgement have no update in the queue most of the time.
+	activeFor = time.Second
+	// maxPause bounds the pause after one commit.
+	maxPause = 10 * time.Second
+	// freeOfCharge is the kernel's time of a commit that no publisher is paced for. A
+	// commit with 4,096 elements takes about as long.
+	freeOfCharge = 20 * time.Millisecond
+	// slowFrom is the kernel's time from which the publishers of a commit are slow.
+	slowFrom = 50 * time.Millisecond
+	// maxActive is the number of publishers from which those that are not active are
+	// forgotten.
+	maxActive = 64
+)
+
+// pace decides which publishers have to pause, so that one whose commits keep the
+// kernel busy leaves most of the writer's time to others. What counts is the kernel's
+// time, as measured, whatever the updates look like.
+type pace struct {
+	// active has the time of the last update of each publisher.
+	active map[string]time.Time
+	// until has when the pause of a publisher ends.
+	until map[string]time.Time
+	// slow are the publishers of which a commit took long. Their updates share no commit
+	// with those of others until one is fast again.
+	slow map[string]bool
+	// stopping is true once no publisher has to pause any more.
+	stopping bool
+}
+
+func newPace() pace {
+	return pace{active: map[string]time.Time{}, until: map[string]time.Time{}, slow: map[string]bool{}}
+}
+
+// noteActive records an update of a publisher.
+func (p *pace) noteActive(publisher string, now time.Time) {
+	p.active[publisher] = now
+	if len(p.active) <= maxActive {
+		return
+	}
+	for name, at := range p.active {
+		if now.Sub(at) > activeFor {
+			delete(p.active, name)
+			delete(p.slow, name)
+		}
+	}
+}
+
+// othersActive reports whether a publisher besides this one is active.
+func (p *pace) othersActive(publisher string, now time.Time) bool {
+	for name, at := range p.active {
+		if name != publisher && now.Sub(at) <= activeFor {
+			return true
+		}
+	}
+	return false
+}
+
+// paced reports whether a publisher has to pause.
+func (p *pace) paced(publisher string, now time.Time) bool {
+	until, ok := p.until[publisher]
+	if !ok {
+		return false
+	}
+	if !now.Before(until) {
+		delete(p.until, publisher)
+		return false
+	}
+	return !p.stopping && p.othersActive(publisher, now)
+}
+
+// charge records the kernel's time of a commit. If it was long and all updates are one
+// publisher's, that one pauses. Of several it is not known whose updates were slow, so
+// that each has its next commit to itself.
+func (q *queue) charge(updates []*submission, took time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if took <= freeOfCharge && len(q.slow) == 0 {
+		return
+	}
+	name, one := updates[0].key().Publisher, true
+	for _, s := range updates {
+		other := s.key().Publisher
+		one = one && other == name
+		if took > slowFrom {
+			q.slow[other] = true
+		} else if took <= freeOfCharge {
+			delete(q.slow, other)
+		}
+	}
+	if !one || took <= freeOfCharge {
+		return
+	}
+	pause := min((maxShare-1)*took, maxPause)
+	q.until[name] = q.now().Add(pause)
+	time.AfterFunc(pause, q.wake)
+	// The others may cease to be active before.
+	time.AfterFunc(min(pause, activeFor), q.wake)
+}
+
+// rest returns how long a publisher pauses after a step of a staging: others have as much
+// of the time, or their share if the step was too long.
+func (q *queue) rest(publisher string, took time.Duration) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case !q.othersActive(publisher, q.now()):
+		return 0
+	case took <= 2*stepTime:
+		return took
+	default:
+		return min((maxShare-1)*took, maxPause)
+	}
+}
+
+// endPauses ends all pauses, those of later commits too.
+func (q *queue) endPauses() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stopping = true
+}
