@@ -23,6 +23,8 @@ PROXY     ?= weft
 RUNS      ?= 1
 TABLE     ?=
 PROFILE   ?=
+# Whether an attack fails if the updates of others are late: not on a busy machine.
+STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
 .PHONY: help build run test lint generate check bench bench-scale fuzz chaos attack e2e image clean
@@ -75,7 +77,7 @@ chaos: ## kill, stop and damage everything for DURATION; SEED=N repeats a run
 
 attack: ## hostile publishers against fresh daemons, and what others notice of each (root)
 	@.ci/need nft ip
-	WEFT_ATTACK_STRICT=1 .ci/netadmin $(GO) test -count=1 -v -p 1 -timeout 1h ./cmd/weft/attack
+	WEFT_ATTACK_STRICT=$(STRICT) .ci/netadmin $(GO) test -count=1 -v -p 1 -timeout 1h ./cmd/weft/attack
 
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack

@@ -152,6 +152,9 @@ type options struct {
 // newHost starts a daemon and a victim.
 func newHost(t *testing.T, o options) *host {
 	t.Helper()
+	if raceDetector {
+		t.Skip("the race detector multiplies the memory of the daemon: run make attack")
+	}
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT, nfttest.Users)
 	dir, err := os.MkdirTemp("", "weft-attack")
 	if err != nil {

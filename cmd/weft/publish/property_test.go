@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -148,10 +149,11 @@ func whole(m *weftv1.Set) nft.Set {
 func TestKeptIsWhatTheAggregatorHas(t *testing.T) {
 	d := start(t, &aggregatortest.Kernel{})
 	c := d.Dial(t, "tester")
-	ctx := aggregatortest.Context(t)
 	n, refused, patched := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
+		ctx, cancel := context.WithTimeout(context.Background(), aggregatortest.Wait)
+		defer cancel()
 		name, table := fmt.Sprintf("f%d", n), fmt.Sprintf("t%d", n)
 		session := c.Session(client.SessionConfig{})
 		defer func() { _ = session.Close() }()
