@@ -3,6 +3,8 @@ package attr
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/mdlayher/netlink"
@@ -126,4 +128,25 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTooLong tests that no attribute gets a length that is not its own.
+func TestTooLong(t *testing.T) {
+	text := strings.Repeat("x", MaxLen-HeaderLen+1)
+	for name, add := range map[string]func(n int){
+		"bytes":  func(n int) { AppendBytes(nil, 1, text[:n]) },
+		"string": func(n int) { AppendString(nil, 1, text[:n-1]) },
+		"nested": func(n int) { b, at := OpenNested(nil, 1); Close(append(b, text[:n]...), at) },
+	} {
+		for n, want := range map[int]bool{MaxLen - HeaderLen: false, MaxLen - HeaderLen + 1: true} {
+			err := func() (err error) {
+				defer func() { err, _ = recover().(error) }()
+				add(n)
+				return nil
+			}()
+			if got := errors.As(err, new(*TooLongError)); got != want {
+				t.Errorf("%s with %d bytes of payload: error %v, want one: %t", name, n, err, want)
+			}
+		}
+	}
 }

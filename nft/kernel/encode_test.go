@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -141,5 +143,14 @@ func TestQuotaEventIsNotPending(t *testing.T) {
 	closeMessage(b, 0)
 	if changes := w.datagram(b); len(changes) != 0 || len(w.pending) != 0 {
 		t.Errorf("changes %+v, pending %+v", changes, w.pending)
+	}
+}
+
+// TestAttributeThatIsTooLong tests that the op is named, and that the batch is not sent.
+func TestAttributeThatIsTooLong(t *testing.T) {
+	_, err := Encode([]Op{AddTable{Table: testTable()}, AddChain{Table: testTable(), Chain: chain(strings.Repeat("x", 1<<16))}})
+	var be *BatchError
+	if !errors.As(err, &be) || be.Index != 1 || !errors.As(err, new(*attr.TooLongError)) {
+		t.Errorf("error %v, want a TooLongError of op 1", err)
 	}
 }

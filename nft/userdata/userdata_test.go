@@ -144,3 +144,16 @@ func TestLibraryPanics(t *testing.T) {
 	}()
 	library.Get([]byte{0, 5, 'a'}[:3:3], 0)
 }
+
+// TestLongString tests that no record gets a length that is not its own.
+func TestLongString(t *testing.T) {
+	if b := AppendString(nil, 1, strings.Repeat("x", 254)); len(b) != 257 || b[1] != 255 {
+		t.Errorf("a record of %d bytes, whose length is %d", len(b), b[1])
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a string of 255 bytes has a record")
+		}
+	}()
+	AppendString(nil, 1, strings.Repeat("x", 255))
+}
