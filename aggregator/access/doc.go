@@ -61,6 +61,9 @@
 //	                   second
 //	  streams          open Publish streams
 //
+// For reading there are limits that cannot be configured: a publisher may have 8 calls open
+// that read, and gets 2 MiB of answers a second (see aggregator/server/reads.go).
+//
 // A limit that is not set, here or in defaults.limits, is not there; those of
 // package aggregator on a single update hold in any case.
 //

@@ -16,12 +16,12 @@ const (
 	// maxReads is the number of calls that read at a time. Each holds some parts of its
 	// answer (see maxPart), and sorts the numbers of a set's elements.
 	maxReads = 8
-	// readRate is the size of answers in bytes a second, in the long run: about 100,000
-	// elements a second, whose conversion takes a tenth of a processor.
-	readRate = 4 << 20
-	// readBurst is the size of answers at once after a quiet time: a table of 200,000
-	// elements or more.
-	readBurst = 8 << 20
+	// readRate is the size of answers in bytes a second, in the long run: about 80,000
+	// elements a second, whose conversion takes about a tenth of a processor.
+	readRate = 2 << 20
+	// readBurst is the size of answers at once after a quiet time: a table of more than
+	// 100,000 elements.
+	readBurst = 4 << 20
 	// readCost is what a call counts in addition to its answer.
 	readCost = 64 << 10
 )

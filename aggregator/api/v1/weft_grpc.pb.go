@@ -270,7 +270,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Inspect reads what is in force. A call that returns a stream returns one
-// answer in parts of about 1 MiB: a field that is not repeated is set in the first
+// answer in parts of about 128 KiB: a field that is not repeated is set in the first
 // part only, and repeated fields are appended.
 type InspectClient interface {
 	// GetInfo returns the version, the features and the limits of the daemon.
@@ -438,7 +438,7 @@ type Inspect_WatchClient = grpc.ServerStreamingClient[WatchResponse]
 // for forward compatibility.
 //
 // Inspect reads what is in force. A call that returns a stream returns one
-// answer in parts of about 1 MiB: a field that is not repeated is set in the first
+// answer in parts of about 128 KiB: a field that is not repeated is set in the first
 // part only, and repeated fields are appended.
 type InspectServer interface {
 	// GetInfo returns the version, the features and the limits of the daemon.

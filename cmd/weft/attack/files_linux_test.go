@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft/nfttest"
 )
@@ -67,14 +68,7 @@ const agentConfiguration = configuration + `- name: agent
 // TestForgedExecutable connects as the user of an agent, but with another program, which a
 // user and mount namespace shows at the path of the agent's executable.
 func TestForgedExecutable(t *testing.T) {
-	dir, err := os.MkdirTemp("", "weft-agent")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users run what is in it
-		t.Fatal(err)
-	}
+	dir := publicDir(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -204,5 +198,41 @@ func TestUnsafeFiles(t *testing.T) {
 			h.Error("a file was created through a link")
 		}
 		h.observe("unsafe directories for state and socket: all are refused")
+	})
+}
+
+// TestRemovedPublisher leaves a durable fragment, and comes back after a reboot with a
+// configuration that does not have its publisher any more.
+func TestRemovedPublisher(t *testing.T) {
+	dir := publicDir(t)
+	t.Run("before", func(t *testing.T) {
+		h := newHost(t, options{dir: dir})
+		h.attack(func(h *host) {
+			_, err := weftv1.NewPublisherClient(h.as(uidCNI)).Apply(aggregatortest.Context(h.T), &weftv1.ApplyRequest{Fragment: &weftv1.Fragment{
+				Name: "stays", Lifetime: weftv1.Lifetime_LIFETIME_DURABLE, Nft: "table inet cni {\n\tchain c {\n\t\taccept\n\t}\n}\n",
+			}})
+			h.observe("a durable fragment is published: %v", status.Code(err))
+			if err != nil {
+				h.Error(err)
+			}
+		})
+	})
+	t.Run("after", func(t *testing.T) {
+		h := newHost(t, options{dir: dir, config: strings.Replace(configuration, "- name: cni\n", "- name: another\n", 1)})
+		h.attack(func(h *host) {
+			stream, err := weftv1.NewInspectClient(h.as(0)).GetFragment(aggregatortest.Context(h.T), &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Publisher: "cni", Name: "stays"}})
+			if err != nil {
+				h.Fatal(err)
+			}
+			got, err := stream.Recv()
+			if err != nil {
+				h.Fatal(err)
+			}
+			state, ruleset := got.GetStatus().GetState(), h.ns.ListRuleset(h.T)
+			h.observe("after a reboot the fragment of a removed publisher is %v", state)
+			if state != weftv1.FragmentStatus_STATE_ORPHANED || strings.Contains(string(ruleset), "table inet cni") {
+				h.Errorf("the fragment is %v: want that it is orphaned and not in force:\n%s", state, ruleset)
+			}
+		})
 	})
 }

@@ -145,6 +145,8 @@ func (l *logs) String() string {
 type options struct {
 	// config replaces configuration.
 	config string
+	// dir has the files of the daemon, for another one after it; empty means a new one.
+	dir string
 	// nofile limits the descriptors of the daemon.
 	nofile int
 }
@@ -156,13 +158,9 @@ func newHost(t *testing.T, o options) *host {
 		t.Skip("the race detector multiplies the memory of the daemon: run make attack")
 	}
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT, nfttest.Users)
-	dir, err := os.MkdirTemp("", "weft-attack")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users must reach the socket
-		t.Fatal(err)
+	dir := o.dir
+	if dir == "" {
+		dir = publicDir(t)
 	}
 	config := filepath.Join(dir, "weft.yaml")
 	text := o.config
@@ -209,6 +207,20 @@ func newHost(t *testing.T, o options) *host {
 	h.before = h.objects()
 	h.base = h.memory()
 	return h
+}
+
+// publicDir makes a directory that every user can enter.
+func publicDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "weft-attack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users must reach what is in it
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // attack runs an attack beside the victim, and checks that it is contained.
