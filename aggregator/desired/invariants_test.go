@@ -204,7 +204,7 @@ func checkSet(t tester, table string, o *set) {
 	want := pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
 	for _, sh := range o.shares {
 		for id, e := range sh.elements.all() {
-			if o.winner(id) == sh {
+			if o.winner(id) == sh && sh.flows() {
 				want.count(&e, 1)
 			}
 		}

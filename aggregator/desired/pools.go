@@ -14,7 +14,7 @@ import (
 )
 
 // pools is the index of a map's UDP backends, kept up to date with its merged
-// elements. It tells a commit, at the cost of the change, whether a backend
+// elements, without those of fragments that do not want their flows to be watched. It tells a commit, at the cost of the change, whether a backend
 // that left one slot is still in another.
 type pools struct {
 	layout layout
@@ -105,13 +105,17 @@ func (l *layout) addrPort(data string) netip.AddrPort {
 
 // change follows a change of a merged element. It does nothing on nil.
 func (p *pools) change(c *change) {
-	if p == nil || (c.had && c.has && c.before.Data == c.after.Data) {
+	if p == nil {
 		return
 	}
-	if c.had {
+	had, has := c.had && c.from.flows(), c.has && c.to.flows()
+	if had && has && c.before.Data == c.after.Data {
+		return
+	}
+	if had {
 		p.count(&c.before, -1)
 	}
-	if c.has {
+	if has {
 		p.count(&c.after, +1)
 	}
 }
@@ -142,6 +146,9 @@ func (s *State) index(o *set, anew bool) {
 	}
 	o.pools = &pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
 	for i, sh := range o.shares {
+		if !sh.flows() {
+			continue
+		}
 		for id, e := range sh.elements.all() {
 			s.work.Keys++
 			if i == 0 || o.winner(id) == sh {
@@ -180,13 +187,13 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 	balance := map[string]int{}
 	gone := map[string][]netip.AddrPort{}
 	for id, t := range touched {
-		if b, ok := l.backend(&t.before); ok && t.had {
+		if b, ok := l.backend(&t.before); ok && t.had && t.flows {
 			balance[b.dest]--
 			if now.backends.get(b.dest, b.data) == 0 {
 				gone[b.dest] = append(gone[b.dest], l.addrPort(b.data))
 			}
 		}
-		if e, ok := o.effective(id); ok {
+		if e, sh, ok := o.decided(id); ok && sh.flows() {
 			if b, ok := l.backend(&e); ok {
 				balance[b.dest]++
 			}

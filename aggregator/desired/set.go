@@ -42,6 +42,8 @@ type set struct {
 type touch struct {
 	before nftset.Element
 	had    bool
+	// flows is true if the flows of the kernel's element are watched.
+	flows  bool
 	origin int
 }
 
@@ -81,10 +83,16 @@ type setShare struct {
 // share becomes its only owner.
 func (sh *setShare) claimable() bool { return sh.fragment.unclaimed && (!sh.waiting || sh.passive) }
 
+// flows reports whether the flows of the share's elements are watched, if those of any share
+// of the set are. The elements of the unclaimed fragment may be those of any fragment.
+func (sh *setShare) flows() bool { return sh.conntrack || sh.fragment.unclaimed }
+
 // change is a change of the merged element of a key.
 type change struct {
 	before, after nftset.Element
-	had, has      bool
+	// from is the share that decided on the key before, to the one that does now.
+	from, to *setShare
+	had, has bool
 }
 
 // decl is the declaration. All shares agree on it, but one that comes from a
@@ -100,12 +108,18 @@ func (o *set) decl() *nftset.Set {
 
 // effective returns the merged element of a key.
 func (o *set) effective(id string) (nftset.Element, bool) {
+	e, _, ok := o.decided(id)
+	return e, ok
+}
+
+// decided returns the merged element of a key and the share that decides on it.
+func (o *set) decided(id string) (nftset.Element, *setShare, bool) {
 	for _, sh := range o.shares {
 		if e, ok := sh.elements.get(id); ok {
-			return e, true
+			return e, sh, true
 		}
 	}
-	return nftset.Element{}, false
+	return nftset.Element{}, nil, false
 }
 
 // winner returns the share that decides on a key.
@@ -234,6 +248,7 @@ func (s *State) touch(o *set, id string, c *change) bool {
 	t, ok := o.touched[id]
 	if !ok {
 		t.before, t.had = c.before, c.had && !lapsed
+		t.flows = c.had && c.from.flows()
 		if o.touched == nil {
 			o.touched = map[string]touch{}
 		}
@@ -254,9 +269,9 @@ func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had b
 		defer s.shade(o, id, +1)
 	}
 	if several {
-		c.before, c.had = o.effective(id)
+		c.before, c.from, c.had = o.decided(id)
 	} else {
-		c.before, c.had = old, had
+		c.before, c.from, c.had = old, sh, had
 	}
 	if has {
 		sh.elements.put(id, &e)
@@ -265,11 +280,11 @@ func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had b
 	}
 	s.chargeElement(sh, id, old, had, e, has)
 	if several {
-		c.after, c.has = o.effective(id)
+		c.after, c.to, c.has = o.decided(id)
 		o.union += count(c.has) - count(c.had)
 		s.updateConflict(o, id)
 	} else {
-		c.after, c.has = e, has
+		c.after, c.to, c.has = e, sh, has
 	}
 	if d := o.decl(); hasTargets(d) && old.Data != e.Data {
 		s.referTarget(o.table, d, old.Data, -1)
@@ -374,7 +389,7 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 				continue
 			}
 			if x, ok := other.elements.get(id); ok {
-				c.before, c.had = x, true
+				c.before, c.from, c.had = x, other, true
 				behind = other.fragment.compare(sh.fragment) < 0
 				break
 			}
@@ -385,9 +400,9 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 		if behind {
 			continue
 		}
-		c.after, c.has = e, true
+		c.after, c.to, c.has = e, sh, true
 		if !in {
-			c.before, c.had, c.after, c.has = c.after, c.has, c.before, c.had
+			c = change{before: c.after, from: c.to, had: c.has, after: c.before, to: c.from, has: c.had}
 		}
 		o.pools.change(&c)
 		if visit != nil {
@@ -416,7 +431,7 @@ func (s *State) setConntrack(o *set, sh *setShare, on bool) {
 	}
 	do(s, func(on bool) {
 		sh.conntrack = on
-		s.index(o, false)
+		s.index(o, len(o.shares) > 1)
 		s.recordedAt++
 	}, on, !on)
 }
