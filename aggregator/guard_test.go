@@ -111,7 +111,7 @@ func TestUpdatesAreJudgedByRights(t *testing.T) {
 			chain(func(c *weftv1.Chain) { c.Priority = "300" })},
 		{"chain of type nat", "nat", "chain ip demo input", "base chains of type nat: nat is not allowed (no allow.nat at " + path + ":5)",
 			chain(func(c *weftv1.Chain) { c.Type = "nat" })},
-		{"rule that translates", "nat", "chain ip demo later", "may not translate addresses",
+		{"rule that translates", "nat", "rule ip demo later #2", "may not translate addresses",
 			table("f", func(t *weftv1.Table) {
 				t.Chains = append(t.Chains, &weftv1.Chain{Name: "later", Rules: []*weftv1.Rule{{Text: "accept"}, {Text: "dnat to 10.0.0.1"}}})
 			})},

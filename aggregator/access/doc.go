@@ -39,8 +39,28 @@
 //	                   each. Default: tables named as the publisher
 //	  families         list of ip, ip6, inet, arp, bridge, netdev; default: all
 //	  hooks            list of hooks of base chains; default: all
-//	  nat              base chains of type nat, and NAT in rules; default: false
 //	  chainPriorities  {min, max} of base chains' priorities, as numbers
+//	  devices          list of globs: devices of base chains and flowtables;
+//	                   default: none
+//	  policyDrop       base chains with policy drop
+//	  log              packets a second that all rules together may log, or
+//	                   unlimited; default: 0
+//	  marks            mask of the bits of the packet mark that rules may change;
+//	                   default: 0
+//	  masqueradeMark   the bit 0x4000 of the mark, which marks does not grant
+//	  conntrack        connection tracking: marks, zones, helpers, timeouts,
+//	                   expectations, labels, events, notrack
+//	  nat              address translation, base chains of type nat, writes to
+//	                   addresses and ports, maps with such data
+//	  mangle           writes to other header fields, and packet priorities
+//	  dup              copies of packets to other hosts and devices
+//	  fwd              packets to devices
+//	  queue            packets to programs in user space
+//	  route            base chains of type route
+//	  flowtables       flowtables, and connections in them
+//	  synproxy         SYN proxies
+//	  secmark          security marks
+//	  trace            traces of packets
 //	priorities         {min, max} of fragments' priorities: the lowest comes first,
 //	                   and wins where maps disagree; default: all
 //	read               read the content of all publishers, not only its own; default: false
@@ -74,6 +94,24 @@
 // KnownFields the library reports unknown fields with the names of Go types and
 // without paths, stops at the first wrong value of a type with its own decoder, and
 // accepts anchors, repeated merges and numbers such as 010.
+//
+// # Classes
+//
+// The fields of allow from policyDrop to trace are classes of statements and
+// declarations. A class is not allowed unless its field says so. nft/LANGUAGE.md lists
+// what each class has. Matches, verdicts, reject, counters, limits, sets and verdict maps
+// are of the class filter, which is always allowed.
+//
+// A rule that changes the packet mark must keep the bits outside of the mask, so that
+// the marks of others stay: "meta mark set 0x100" changes all bits, and "meta mark set
+// meta mark & 0xff00ffff | 0x10000" changes bits of 0xff0000. Services masquerade packets
+// that have the bit 0x4000, and so marks never grants it: only masqueradeMark does. With
+// another --masquerade-bit, leave that bit out of marks. Data of a map can change all
+// bits.
+//
+// A log statement counts with the limit in packets that precedes it in the same rule; a
+// burst counts as if it came once a minute. A rule without such a limit can log every
+// packet, and needs log: unlimited. Named limits do not count.
 //
 // # What identifies a peer
 //

@@ -207,20 +207,6 @@ func (p *parser) id(what string, lookup func(string) (uint32, error)) reader[uin
 	}
 }
 
-func (p *parser) allow(path string, n *yaml.Node, pub *Publisher) {
-	a := &pub.Allow
-	given := p.mapping(path, n, map[string]field{
-		"tables":          listOf(p, &a.Tables, p.table),
-		"families":        listOf(p, &a.Families, text(p, "a family", nft.ParseFamily)),
-		"hooks":           listOf(p, &a.Hooks, text(p, "a hook", checked(checkHook))),
-		"nat":             into(&a.NAT, p.truth),
-		"chainPriorities": p.bounds(&a.ChainPriorities),
-	})
-	for name, line := range given {
-		pub.lines["allow."+name] = line
-	}
-}
-
 func (p *parser) table(path string, n *yaml.Node) (TablePattern, bool) {
 	var t TablePattern
 	given := p.mapping(path, n, map[string]field{

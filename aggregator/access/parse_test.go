@@ -46,13 +46,18 @@ publishers:
     families: [inet, ip6]
     hooks: [input, forward]
     nat: true
+    log: 5
+    marks: 0xff00
+    trace: false
+    policyDrop: true
+    devices: [eth1, veth*]
     chainPriorities: {min: -200, max: 200}
   priorities: {min: 5}
   admin: true
   limits: {fragments: 1, rules: 2, elements: 3, bytes: 2Ki, updatesPerSecond: 0.5, streams: 4}
 - name: second
   match: {cgroup: /x}
-- {name: third, match: {uid: 0}, allow: {tables: [], families: [], hooks: []}, limits: {elements: 1000000, updatesPerSecond: 9.5, burst: 3}}
+- {name: third, match: {uid: 0}, allow: {tables: [], families: [], hooks: [], devices: [], log: unlimited, marks: 0}, limits: {elements: 1000000, updatesPerSecond: 9.5, burst: 3}}
 defaults:
   limits: {elements: 10, streams: 5, bytes: 1Gi, updatesPerSecond: 100, burst: 7}
 `), names)
@@ -68,8 +73,10 @@ defaults:
 			Match: Match{UID: to[uint32](100), GID: to[uint32](7), Executable: "/opt/cni/*", Cgroup: "/system.slice/**"},
 			Allow: Allow{
 				Tables:   []TablePattern{{to(nft.FamilyInet), "cni-*"}, {nil, "cni"}},
-				Families: []nft.Family{nft.FamilyInet, nft.FamilyIP6}, Hooks: []string{"input", "forward"}, NAT: true,
+				Families: []nft.Family{nft.FamilyInet, nft.FamilyIP6}, Hooks: []string{"input", "forward"},
 				ChainPriorities: Range{to[int32](-200), to[int32](200)},
+				Classes:         nft.ClassSet(0).With(nft.ClassNAT).With(nft.ClassLog).With(nft.ClassMarks).With(nft.ClassPolicyDrop),
+				LogRate:         5, Marks: 0xbf00, Devices: []string{"eth1", "veth*"},
 			},
 			Priorities: Range{Min: to[int32](5)}, Admin: true,
 			Limits: Limits{Most: map[Limit]int{LimitFragments: 1, LimitRules: 2, LimitElements: 3, LimitBytes: 2048, LimitStreams: 4}, UpdatesPerSecond: 0.5, Burst: 1},
@@ -79,7 +86,8 @@ defaults:
 			Limits: Limits{Most: map[Limit]int{LimitElements: 10, LimitStreams: 5, LimitBytes: 1 << 30}, UpdatesPerSecond: 100, Burst: 7},
 		},
 		{
-			Name: "third", Match: Match{UID: to[uint32](0)}, Allow: Allow{Tables: []TablePattern{}, Families: []nft.Family{}, Hooks: []string{}},
+			Name: "third", Match: Match{UID: to[uint32](0)}, Allow: Allow{Tables: []TablePattern{}, Families: []nft.Family{}, Hooks: []string{},
+				Classes: nft.ClassSet(0).With(nft.ClassLog), LogRate: UnlimitedLog, Devices: []string{}},
 			Limits: Limits{Most: map[Limit]int{LimitElements: 1000000, LimitStreams: 5, LimitBytes: 1 << 30}, UpdatesPerSecond: 9.5, Burst: 3},
 		},
 	}
@@ -110,6 +118,8 @@ func TestParseErrors(t *testing.T) {
 	match := "  match: {uid: 1}\n"
 	whole := fmt.Sprintf("a whole number from 1 to %d", math.MaxInt32)
 	size := "want a number of bytes, at least 1, such as 500000, 64Ki, 16Mi or 1Gi"
+	logged := "want a number of packets a second from 0 to 1000000, or unlimited"
+	mask := "want a mask of 32 bits such as 0xff00"
 	rate := "want a number greater than 0, such as 0.5 or 100, and at most 1000000"
 	tests := []struct{ name, text, want string }{
 		{"empty", "", "f: the file is empty: begin it with apiVersion: weft.dev/v1alpha1 and kind: Configuration"},
@@ -165,6 +175,15 @@ func TestParseErrors(t *testing.T) {
 		{"nat", publisher(match + "  allow: {nat: yes}\n"), `f:6: publishers[0].allow.nat: got "yes": want true or false`},
 		{"nat in quotes", publisher(match + "  allow: {nat: 'true'}\n"), `f:6: publishers[0].allow.nat: got "true": want true or false`},
 		{"nat is a list", publisher(match + "  allow: {nat: []}\n"), `f:6: publishers[0].allow.nat: got a list: want true or false`},
+		{"log", publisher(match + "  allow: {log: true}\n"), `f:6: publishers[0].allow.log: got "true": ` + logged},
+		{"negative log", publisher(match + "  allow: {log: -1}\n"), `f:6: publishers[0].allow.log: got "-1": ` + logged},
+		{"log is too much", publisher(match + "  allow: {log: 1000001}\n"), `f:6: publishers[0].allow.log: got "1000001": ` + logged},
+		{"marks", publisher(match + "  allow: {marks: true}\n"), `f:6: publishers[0].allow.marks: got "true": ` + mask},
+		{"wide marks", publisher(match + "  allow: {marks: 0x1ffffffff}\n"), `f:6: publishers[0].allow.marks: got "0x1ffffffff": ` + mask},
+		{"octal marks", publisher(match + "  allow: {marks: 0100}\n"), `f:6: publishers[0].allow.marks: got "0100": ` + mask},
+		{"negative marks", publisher(match + "  allow: {marks: -0x1}\n"), `f:6: publishers[0].allow.marks: got "-0x1": ` + mask},
+		{"filter is not a grant", publisher(match + "  allow: {filter: true}\n"), `f:6: publishers[0].allow: unknown field "filter": want chainPriorities, conntrack, devices, dup, families, flowtables, fwd, hooks, log, mangle, marks, masqueradeMark, nat, policyDrop, queue, route, secmark, synproxy, tables, trace`},
+		{"devices", publisher(match + "  allow: {devices: ['a[']}\n"), `f:6: publishers[0].allow.devices[0]: malformed glob "a[": close what [ opens`},
 		{"admin", publisher(match + "  admin: 1\n"), `f:6: publishers[0].admin: got "1": want true or false`},
 		{"empty range", publisher(match + "  priorities: {}\n"), "f:6: publishers[0].priorities: neither min nor max is given: give one of them, or leave the field out"},
 		{"range upside down", publisher(match + "  allow: {chainPriorities: {min: 3, max: -3}}\n"),
@@ -223,7 +242,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Publishers) != 3 || !p.Publishers[2].Admin || p.Publisher("cni").Limits.Most[LimitElements] != 500000 {
+	if len(p.Publishers) != 4 || !p.Publishers[3].Admin || p.Publisher("cni").Limits.Most[LimitElements] != 500000 {
 		t.Errorf("publishers %+v", p.Publishers)
 	}
 	// Every field that doc.go names is in the example, or is that of a limit.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
@@ -50,16 +51,34 @@ type Match struct {
 	Executable, Cgroup string
 }
 
-// Allow says what a publisher's fragments may have. A nil slice allows
-// everything, an empty one nothing.
+// Allow says what a publisher's fragments may have. A nil slice of families or hooks
+// allows everything, an empty one nothing.
 type Allow struct {
-	// Tables is an exception: nil allows tables named as the publisher.
+	// Tables are those that the publisher may use; nil allows tables named as the
+	// publisher.
 	Tables          []TablePattern
 	Families        []nft.Family
 	Hooks           []string
-	NAT             bool
 	ChainPriorities Range
+	// Classes are the classes of statements and declarations. nft.ClassFilter is always
+	// allowed.
+	Classes nft.ClassSet
+	// LogRate is how many packets a second all rules together may log, or UnlimitedLog.
+	LogRate int
+	// Marks has the bits of the packet mark that rules may change.
+	Marks uint32
+	// Devices are globs of the devices that base chains and flowtables may name; nil
+	// allows none.
+	Devices []string
 }
+
+// MasqueradeMark is the bit of the packet mark by which Services masquerade: the default of
+// --masquerade-bit, which is kube-proxy's. A mask does not grant it, because many masks that
+// are written without thinking of it, such as 0xff00, have it.
+const MasqueradeMark = 1 << 14
+
+// UnlimitedLog is the LogRate that does not limit how much is logged.
+const UnlimitedLog = math.MaxInt32
 
 // TablePattern matches tables. Without a family it matches those of each.
 type TablePattern struct {

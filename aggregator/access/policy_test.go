@@ -162,7 +162,19 @@ publishers:
   limits: {elements: 10, updatesPerSecond: 2, streams: 1}
 - name: plain
   match: {uid: 2}
+- name: logger
+  match: {uid: 3}
+  allow:
+    log: 10
+    marks: 0xff00
+    nat: true
+    devices: [eth1, veth*]
+- name: services
+  match: {uid: 4}
+  allow: {masqueradeMark: true}
 `)
+	services := p.Publisher("services")
+	logger := p.Publisher("logger")
 	cni, plain := p.Publisher("cni"), p.Publisher("plain")
 	table := func(pub *Publisher, f nft.Family, name string) *Refusal {
 		return pub.Table(nft.TableID{Family: f, Name: name})
@@ -188,13 +200,39 @@ publishers:
 		{"table of its name", table(plain, nft.FamilyBridge, "plain"), "", ""},
 		{"table of another name", table(plain, nft.FamilyIP, "plain2"), LimitTable,
 			"publisher plain may not use table ip plain2: allowed tables are plain (no allow.tables at weft.yaml:14)"},
-		{"hook", one(cni.Chain("output", "filter", 0)), LimitHook, "publisher cni may not use hook output: allowed hooks are input (allow.hooks at weft.yaml:10)"},
-		{"chain of type nat", one(cni.Chain("input", "nat", 0)), LimitNAT, "publisher cni may not have base chains of type nat: nat is not allowed (no allow.nat at weft.yaml:5)"},
-		{"chain priority", one(cni.Chain("input", "filter", 11)), LimitChainPriority,
+		{"hook", one(cni.Chain(BaseChain{Hook: "output", Type: "filter"})), LimitHook, "publisher cni may not use hook output: allowed hooks are input (allow.hooks at weft.yaml:10)"},
+		{"chain of type nat", one(cni.Chain(BaseChain{Hook: "input", Type: "nat"})), "nat", "publisher cni may not have base chains of type nat: nat is not allowed (no allow.nat at weft.yaml:5)"},
+		{"chain priority", one(cni.Chain(BaseChain{Hook: "input", Type: "filter", Priority: 11})), LimitChainPriority,
 			"publisher cni may not use chain priority 11: allowed is -10 to 10 (allow.chainPriorities at weft.yaml:11)"},
-		{"chain", one(cni.Chain("input", "filter", -10)), "", ""},
-		{"any hook", one(plain.Chain("egress", "filter", -999)), "", ""},
-		{"rule", cni.NAT(), LimitNAT, "may not translate addresses"},
+		{"chain", one(cni.Chain(BaseChain{Hook: "input", Type: "filter", Priority: -10})), "", ""},
+		{"any hook", one(plain.Chain(BaseChain{Hook: "egress", Type: "filter", Priority: -999})), "", ""},
+		{"rule", cni.Class(nft.ClassNAT), "nat", "publisher cni may not translate addresses"},
+		{"chain of type route", one(cni.Chain(BaseChain{Hook: "input", Type: "route"})), "route",
+			"publisher cni may not have base chains of type route: route is not allowed (no allow.route at weft.yaml:5)"},
+		{"policy drop", one(cni.Chain(BaseChain{Hook: "input", Type: "filter", Drop: true})), "policyDrop",
+			"publisher cni may not have base chains with policy drop: policyDrop is not allowed (no allow.policyDrop at weft.yaml:5)"},
+		{"device", one(plain.Chain(BaseChain{Hook: "ingress", Type: "filter", Devices: []string{"eth0"}})), LimitDevices,
+			"publisher plain may not use device eth0: allowed devices are none (no allow.devices at weft.yaml:14)"},
+		{"one device of several", one(logger.Chain(BaseChain{Hook: "ingress", Type: "filter", Devices: []string{"veth0", "eth0"}})), LimitDevices,
+			"may not use device eth0: allowed devices are eth1, veth* (allow.devices at weft.yaml:22)"},
+		{"devices", one(logger.Chain(BaseChain{Hook: "ingress", Type: "filter", Devices: []string{"veth0", "eth1"}})), "", ""},
+		{"filter", plain.Class(nft.ClassFilter), "", ""},
+		{"a class that is allowed", logger.Class(nft.ClassNAT), "", ""},
+		{"an unknown class", plain.Class(0), "class(0)", "class(0) is not allowed"},
+		{"mark", plain.Marks(0x4000), "marks", "publisher plain may not change the packet mark: marks is not allowed (no allow.marks at weft.yaml:14)"},
+		{"mark outside of the mask", logger.Marks(0xffffffff), "marks",
+			"publisher logger may not change the bits 0xffff40ff of the packet mark: allowed bits are 0x0000bf00: write meta mark set meta mark & 0xffff40ff | VALUE; " +
+				"0x00004000, by which Services masquerade, needs masqueradeMark (allow.marks at weft.yaml:20)"},
+		{"one bit outside of the mask", logger.Marks(0x1), "marks", "allowed bits are 0x0000bf00: write meta mark set meta mark & 0xffff40ff | VALUE (allow.marks"},
+		{"mark of Services", logger.Marks(MasqueradeMark), "marks", "may not change the bits 0x00004000 of the packet mark"},
+		{"mark of Services that is allowed", services.Marks(MasqueradeMark), "", ""},
+		{"another mark", services.Marks(0x1), "marks", "allowed bits are 0x00004000"},
+		{"mark within the mask", logger.Marks(0x1200), "", ""},
+		{"log", plain.Class(nft.ClassLog), "log", "publisher plain may not log packets: log is not allowed (no allow.log at weft.yaml:14)"},
+		{"every packet", logger.UnlimitedLog(), "log", "publisher logger may not log every packet: 10 packets a second are allowed: write a limit"},
+		{"much log", logger.Logs(0, 36001), "log", "publisher logger would log up to 10.1 packets a second, and logs 0: at most 10 are allowed, all rules together, and a burst counts once a minute (allow.log at weft.yaml:19)"},
+		{"log at the limit", logger.Logs(0, 36000), "", ""},
+		{"log over a lowered limit", logger.Logs(40000, 40000), "", ""},
 		{"priority", cni.Priority(-1), LimitPriority, "publisher cni may not use priority -1: allowed is at least 0 (priorities at weft.yaml:12)"},
 		{"priority in range", cni.Priority(7), "", ""},
 		{"elements", cni.Holds(LimitElements, 4, 11), LimitElements,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weft-proxy/weft/nft"
 )
 
 var (
@@ -29,11 +31,12 @@ const (
 	// LimitRead is the right to read what other publishers have.
 	LimitRead Limit = "read"
 
+	// The rights to classes are named as the classes: see LimitOf.
 	LimitTable         Limit = "tables"
 	LimitFamily        Limit = "families"
 	LimitHook          Limit = "hooks"
-	LimitNAT           Limit = "nat"
 	LimitChainPriority Limit = "chainPriorities"
+	LimitDevices       Limit = "devices"
 	LimitPriority      Limit = "priorities"
 
 	LimitFragments Limit = "fragments"
@@ -43,6 +46,9 @@ const (
 	LimitUpdates   Limit = "updatesPerSecond"
 	LimitStreams   Limit = "streams"
 )
+
+// LimitOf returns the right to a class of statements and declarations.
+func LimitOf(c nft.Class) Limit { return Limit(c.String()) }
 
 // counted are the limits of what a publisher has at a time.
 func counted() []Limit {

@@ -46,32 +46,6 @@ func (p *Publisher) Table(id nft.TableID) *Refusal {
 	return p.refuse(LimitTable, "allow.tables", asked, "allowed tables are "+join(tables))
 }
 
-// Chain returns why the publisher may not have a base chain with a hook, type and
-// priority. It returns nil if the publisher may.
-func (p *Publisher) Chain(hook, typ string, priority int32) []*Refusal {
-	var all []*Refusal
-	if p.Allow.Hooks != nil && !slices.Contains(p.Allow.Hooks, hook) {
-		all = append(all, p.refuse(LimitHook, "allow.hooks", "may not use hook "+hook, "allowed hooks are "+join(p.Allow.Hooks)))
-	}
-	if typ == "nat" && !p.Allow.NAT {
-		all = append(all, p.refuse(LimitNAT, "allow.nat", "may not have base chains of type nat", "nat is not allowed"))
-	}
-	if !p.Allow.ChainPriorities.Has(priority) {
-		all = append(all, p.refuse(LimitChainPriority, "allow.chainPriorities", fmt.Sprintf("may not use chain priority %d", priority),
-			"allowed is "+p.Allow.ChainPriorities.String()))
-	}
-	return all
-}
-
-// NAT returns a Refusal if the publisher may not have rules that translate addresses, else
-// nil.
-func (p *Publisher) NAT() *Refusal {
-	if p.Allow.NAT {
-		return nil
-	}
-	return p.refuse(LimitNAT, "allow.nat", "may not translate addresses (dnat, snat, masquerade, redirect)", "nat is not allowed")
-}
-
 // Priority returns a Refusal if the publisher's fragments may not have a priority, else
 // nil.
 func (p *Publisher) Priority(n int32) *Refusal {

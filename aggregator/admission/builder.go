@@ -234,6 +234,8 @@ func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, er
 		t.Uses = nil
 	}
 	b.compileRules()
+	// The class of a rule depends on the declarations that it refers to.
+	b.checkRights()
 	if err := b.bad.err(b.key); err != nil {
 		return nil, err
 	}

@@ -92,34 +92,14 @@ func (b *Builder) checkRights() {
 			bad.refused(tableName(t.Table), r)
 			continue
 		}
+		checkDeclarations(p, t, &bad)
 		for _, c := range t.chains {
-			checkChain(p, ObjectName(t.Table, "chain", Clip(c.Source.Name)), c, &bad)
+			checkChain(p, t.Table, c, &bad)
 		}
 	}
 	bad.merge(&b.bad)
 	bad.refusals = append(bad.refusals, b.bad.refusals...)
 	b.bad = bad
-}
-
-// checkChain checks the right to a chain's hook, and to address translation if
-// a rule of the chain does that.
-func checkChain(p *access.Publisher, object *weftv1.ObjectName, c *chainPart, bad *violations) {
-	if base := c.Decl.Base; base != nil {
-		for _, r := range p.Chain(c.Source.Hook, base.Type, base.Priority) {
-			bad.refused(object, r)
-		}
-	}
-	r := p.NAT()
-	if r == nil || bad.full() {
-		return
-	}
-	for _, rule := range c.Rules {
-		if rule.Translates() {
-			// One violation for each chain is enough.
-			bad.refused(object, r)
-			return
-		}
-	}
 }
 
 // OverLimit returns a [desired.Limit] that compares what a publisher would hold
@@ -139,6 +119,7 @@ func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 		} {
 			bad.refused(nil, p.Holds(l.limit, l.before, l.after))
 		}
+		bad.refused(nil, p.Logs(before.LogRate, after.LogRate))
 		return bad.err(key)
 	}
 }

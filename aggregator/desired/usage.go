@@ -10,6 +10,9 @@ type Usage struct {
 	// Bytes are those of rule texts, packed elements, names and comments. An
 	// adopted rule's text is not known, and counts nothing.
 	Bytes int
+	// LogRate is how many packets an hour the rules log at most. An adopted rule's rate is
+	// not known, and counts nothing.
+	LogRate int
 }
 
 func (u *Usage) add(o Usage, by int) {
@@ -20,6 +23,7 @@ func (u *Usage) add(o Usage, by int) {
 	u.Objects += by * o.Objects
 	u.Elements += by * o.Elements
 	u.Bytes += by * o.Bytes
+	u.LogRate += by * o.LogRate
 }
 
 // Limit returns why a publisher that holds before must not come to hold after,
@@ -96,6 +100,7 @@ func rulesUsage(rules []*slot) Usage {
 	for _, r := range rules {
 		if !r.adopted {
 			u.Bytes += len(r.rule.Text) + len(r.rule.Comment)
+			u.LogRate += int(r.rule.Effects.LogRate) //nolint:gosec // at most compile.UnlimitedLog
 		}
 	}
 	return u

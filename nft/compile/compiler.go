@@ -131,6 +131,7 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	r.stmts = make([]statement, 0, 2*len(parsed.Stmts)+2)
 	for i, s := range parsed.Stmts {
 		r.statement(s)
+		r.out.Effects.Classes |= r.classes(s)
 		if terminal(s) && i < len(parsed.Stmts)-1 {
 			fail(parsed.Stmts[i+1].Position(), "statement after a terminal statement has no effect")
 		}
@@ -142,6 +143,8 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 		g.regs.used = 0
 	}
 	r.out.Exprs = g.out
+	r.out.Effects.Mark = changedMark(g.out)
+	r.out.Effects.LogRate = logRate(g.out)
 	slices.Sort(r.out.Chains)
 	slices.Sort(r.out.Sets)
 	slices.Sort(r.out.Flowtables)

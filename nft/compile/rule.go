@@ -3,8 +3,6 @@ package compile
 import (
 	"fmt"
 
-	google "github.com/google/nftables/expr"
-
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/object"
@@ -42,6 +40,8 @@ type Rule struct {
 	// Writes are the entries that packets make in maps when they run the rule, without
 	// repeats.
 	Writes []Write
+	// Effects are what the rule can do.
+	Effects Effects
 	// Fingerprint identifies the rule's content (family, expressions,
 	// anonymous sets, comment) without its owner: equal fingerprints mean that the kernel's rule
 	// can stay as it is, with its handle and counters. It is stored in the
@@ -51,23 +51,6 @@ type Rule struct {
 
 	// encoded is what Encode copies.
 	encoded expr.Encoded
-}
-
-// Translates reports whether the rule has dnat, snat, masquerade or redirect. Tproxy does
-// not translate.
-func (r *Rule) Translates() bool {
-	for _, e := range r.Exprs {
-		switch e := e.(type) {
-		case *expr.Masq:
-			return true
-		case expr.Library:
-			switch e.Any.(type) {
-			case *google.NAT, *google.Redir:
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // Encode returns the payload of NFTA_RULE_EXPRESSIONS. The rule's anonymous

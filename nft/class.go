@@ -1,0 +1,110 @@
+package nft
+
+import "fmt"
+
+// Class is a class of what a ruleset can do. Every statement of a rule, every kind of named
+// object and every type of a map's data belongs to one class; the table is in package
+// compile. A program that runs rules of others allows classes, not statements.
+type Class uint8
+
+// The classes. The zero value is not a class.
+const (
+	// ClassFilter decides over packets, counts them, and fills sets.
+	ClassFilter Class = iota + 1
+	// ClassPolicyDrop is policy drop of a base chain.
+	ClassPolicyDrop
+	// ClassLog logs packets.
+	ClassLog
+	// ClassMarks changes the packet mark.
+	ClassMarks
+	// ClassConntrack changes how connections are tracked.
+	ClassConntrack
+	// ClassNAT decides where packets go: it translates addresses, and writes header fields
+	// that say where a packet goes or to which connection it belongs.
+	ClassNAT
+	// ClassMangle writes header fields that do neither, and the priority of a packet.
+	ClassMangle
+	// ClassDup sends copies of packets elsewhere.
+	ClassDup
+	// ClassFwd sends packets to a device.
+	ClassFwd
+	// ClassQueue passes packets to a program in user space.
+	ClassQueue
+	// ClassRoute is base chains of type route.
+	ClassRoute
+	// ClassFlowtables declares flowtables and adds connections to them.
+	ClassFlowtables
+	// ClassSynProxy answers the first packets of TCP connections.
+	ClassSynProxy
+	// ClassSecMark changes security marks.
+	ClassSecMark
+	// ClassTrace traces packets.
+	ClassTrace
+
+	numClasses
+)
+
+// classes has the name of each class, and what it does in the words of an error.
+var classes = [numClasses]struct{ name, does string }{
+	ClassFilter:     {"filter", "filter"},
+	ClassPolicyDrop: {"policyDrop", "have base chains with policy drop"},
+	ClassLog:        {"log", "log packets"},
+	ClassMarks:      {"marks", "change the packet mark"},
+	ClassConntrack:  {"conntrack", "change connection tracking (notrack, ct mark set, ct zone set, ct helpers, timeouts and expectations, ...)"},
+	ClassNAT:        {"nat", "translate addresses, write addresses or ports, or have maps of them (dnat, masquerade, redirect, tproxy, tcp dport set, ...)"},
+	ClassMangle:     {"mangle", "change packets (ip dscp set, tcp option maxseg size set, meta priority set, ...)"},
+	ClassDup:        {"dup", "send copies of packets (dup)"},
+	ClassFwd:        {"fwd", "send packets to devices (fwd)"},
+	ClassQueue:      {"queue", "pass packets to programs (queue)"},
+	ClassRoute:      {"route", "have base chains of type route"},
+	ClassFlowtables: {"flowtables", "have flowtables or add connections to them"},
+	ClassSynProxy:   {"synproxy", "answer TCP connections (synproxy)"},
+	ClassSecMark:    {"secmark", "change security marks (meta secmark set, ct secmark set, secmark objects)"},
+	ClassTrace:      {"trace", "trace packets (meta nftrace set)"},
+}
+
+// Classes returns all classes, in the order of their numbers.
+func Classes() []Class {
+	all := make([]Class, 0, numClasses-1)
+	for c := ClassFilter; c < numClasses; c++ {
+		all = append(all, c)
+	}
+	return all
+}
+
+// String returns the name of the class.
+func (c Class) String() string {
+	if c == 0 || c >= numClasses {
+		return fmt.Sprintf("class(%d)", uint8(c))
+	}
+	return classes[c].name
+}
+
+// Does returns what the class does, as text that follows "may not".
+func (c Class) Does() string {
+	if c == 0 || c >= numClasses {
+		return "use " + c.String()
+	}
+	return classes[c].does
+}
+
+// ClassSet is a set of classes.
+type ClassSet uint32
+
+// Has reports whether the set has a class.
+func (s ClassSet) Has(c Class) bool { return s>>c&1 != 0 }
+
+// With returns the set with a class added.
+func (s ClassSet) With(c Class) ClassSet { return s | 1<<c }
+
+// All returns the classes of the set, in the order of their numbers. If a class was unknown
+// when it was added, All returns 0 for it.
+func (s ClassSet) All() []Class {
+	var all []Class
+	for c := range numClasses {
+		if s.Has(c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}

@@ -1,0 +1,214 @@
+package compile
+
+import (
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// The class of everything that a rule can do. LANGUAGE.md lists these tables.
+
+// statementClasses has the class of each statement that assigns nothing and refers to no
+// object, by its first words.
+var statementClasses = map[string]nft.Class{
+	"match": nft.ClassFilter, "verdict": nft.ClassFilter, "vmap": nft.ClassFilter, "reject": nft.ClassFilter,
+	"counter": nft.ClassFilter, "limit": nft.ClassFilter, "quota": nft.ClassFilter, "ct count": nft.ClassFilter, "meter": nft.ClassFilter,
+	"log":  nft.ClassLog,
+	"dnat": nft.ClassNAT, "snat": nft.ClassNAT, "masquerade": nft.ClassNAT, "redirect": nft.ClassNAT, "tproxy": nft.ClassNAT,
+	"notrack":          nft.ClassConntrack,
+	"reset tcp option": nft.ClassMangle,
+	"dup":              nft.ClassDup,
+	"fwd":              nft.ClassFwd,
+	"queue":            nft.ClassQueue,
+	"flow add":         nft.ClassFlowtables,
+	"synproxy":         nft.ClassSynProxy,
+}
+
+// objectClasses has the class of each kind of named object: of its declaration, and of the
+// statements and maps that refer to it.
+var objectClasses = map[nft.ObjectKind]nft.Class{
+	nft.ObjectCounter: nft.ClassFilter, nft.ObjectQuota: nft.ClassFilter, nft.ObjectLimit: nft.ClassFilter,
+	nft.ObjectCTHelper: nft.ClassConntrack, nft.ObjectCTTimeout: nft.ClassConntrack, nft.ObjectCTExpectation: nft.ClassConntrack,
+	nft.ObjectSecMark:  nft.ClassSecMark,
+	nft.ObjectSynProxy: nft.ClassSynProxy,
+}
+
+// keyClasses has the class of each key of meta and ct that a rule can set.
+var keyClasses = map[string]map[string]nft.Class{
+	"meta": {
+		"mark": nft.ClassMarks, "priority": nft.ClassMangle, "nftrace": nft.ClassTrace, "secmark": nft.ClassSecMark,
+		// A bridge delivers a frame to the host if its type says so.
+		"pkttype": nft.ClassNAT,
+	},
+	"ct": {
+		"mark": nft.ClassConntrack, "label": nft.ClassConntrack, "zone": nft.ClassConntrack, "event": nft.ClassConntrack,
+		"secmark": nft.ClassSecMark,
+	},
+}
+
+// fieldClasses has the class of each field of a header. The fields that do not decide where
+// a packet goes, or to which connection it belongs, are of ClassMangle. TCP options are
+// too.
+var fieldClasses = map[string]map[nft.Class][]string{
+	"ether": {nft.ClassNAT: {"daddr", "saddr", "type"}},
+	"vlan":  {nft.ClassMangle: {"pcp", "dei", "cfi"}, nft.ClassNAT: {"id", "type"}},
+	"arp":   {nft.ClassNAT: {"htype", "ptype", "hlen", "plen", "operation", "saddr ether", "saddr ip", "daddr ether", "daddr ip"}},
+	"ip": {
+		nft.ClassMangle: {"dscp", "ecn", "id", "ttl", "checksum"},
+		nft.ClassNAT:    {"version", "hdrlength", "length", "frag-off", "protocol", "saddr", "daddr"},
+	},
+	"ip6": {
+		nft.ClassMangle: {"dscp", "ecn", "flowlabel", "hoplimit"},
+		nft.ClassNAT:    {"version", "length", "nexthdr", "saddr", "daddr"},
+	},
+	"icmp":   {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"type", "code", "id", "sequence", "gateway", "mtu"}},
+	"icmpv6": {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"type", "code", "param-problem", "mtu", "id", "sequence", "max-delay"}},
+	"igmp":   {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"type", "mrt", "group"}},
+	"tcp": {
+		nft.ClassMangle: {"reserved", "window", "checksum", "urgptr"},
+		nft.ClassNAT:    {"sport", "dport", "sequence", "ackseq", "doff", "flags"},
+	},
+	"udp":     {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"sport", "dport", "length"}},
+	"udplite": {nft.ClassMangle: {"csumcov", "checksum"}, nft.ClassNAT: {"sport", "dport"}},
+	"sctp":    {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"sport", "dport", "vtag"}},
+	"dccp":    {nft.ClassNAT: {"sport", "dport", "type"}},
+	"th":      {nft.ClassNAT: {"sport", "dport"}},
+	"ah":      {nft.ClassMangle: {"reserved"}, nft.ClassNAT: {"nexthdr", "hdrlength", "spi", "sequence"}},
+	"esp":     {nft.ClassNAT: {"spi", "sequence"}},
+	"comp":    {nft.ClassMangle: {"flags"}, nft.ClassNAT: {"nexthdr", "cpi"}},
+}
+
+// dataClasses has the class of the data of maps, by type. All other types are of ClassNAT:
+// a rule of another publisher can translate addresses to data of these types, or write
+// them into a header.
+var dataClasses = map[string]nft.Class{
+	"mark": nft.ClassMarks, "classid": nft.ClassMangle, "dscp": nft.ClassMangle, "ecn": nft.ClassMangle,
+	"ct_label": nft.ClassConntrack, "ct_event": nft.ClassConntrack,
+}
+
+// ObjectClass returns the class of a kind of named object, 0 for an unknown kind.
+func ObjectClass(kind nft.ObjectKind) nft.Class { return objectClasses[kind] }
+
+// SetClass returns the class of the elements of a set or map, which is that of what rules
+// can do with their data. Sets and verdict maps are of ClassFilter.
+func SetClass(s *set.Set) nft.ClassSet {
+	var all nft.ClassSet
+	switch {
+	case !s.Map, s.Verdict:
+		return all.With(nft.ClassFilter)
+	case s.Object != "":
+		return all.With(objectClasses[s.Object])
+	}
+	if len(s.Data.Names) == 0 {
+		return all.With(nft.ClassNAT)
+	}
+	for _, name := range s.Data.Names {
+		class, ok := dataClasses[name]
+		if !ok {
+			class = nft.ClassNAT
+		}
+		all = all.With(class)
+	}
+	return all
+}
+
+// classes returns the classes of a statement that has been evaluated.
+func (r *ruleCompiler) classes(s syntax.Stmt) nft.ClassSet {
+	if d, ok := s.(*syntax.Dynamic); ok {
+		return SetClass(r.named(d.Set))
+	}
+	class := classOf(s)
+	if class == 0 {
+		fail(s.Position(), "statement %T has no class", s)
+	}
+	return nft.ClassSet(0).With(class)
+}
+
+// classOf returns the class of a statement other than *syntax.Dynamic, 0 for one that is not
+// in the tables.
+func classOf(s syntax.Stmt) nft.Class {
+	switch s := s.(type) {
+	case *syntax.Assign:
+		return assignedClass(s.Target)
+	case *syntax.ObjectRef:
+		return objectClasses[s.Kind]
+	default:
+		return statementClasses[firstWords(s)]
+	}
+}
+
+// assignedClass returns the class of an assignment to a selector.
+func assignedClass(target syntax.Expr) nft.Class {
+	switch x := target.(type) {
+	case *syntax.Meta:
+		return keyClasses["meta"][x.Key]
+	case *syntax.CT:
+		return keyClasses["ct"][x.Key]
+	case *syntax.Payload:
+		return fieldClass(x.Proto, x.Field)
+	case *syntax.RawPayload:
+		return nft.ClassNAT
+	case *syntax.Exthdr:
+		return nft.ClassMangle
+	default:
+		return 0
+	}
+}
+
+// fieldClass returns the class of a field of a header, 0 for an unknown field.
+func fieldClass(header, field string) nft.Class {
+	for class, fields := range fieldClasses[header] {
+		for _, f := range fields {
+			if f == field {
+				return class
+			}
+		}
+	}
+	return 0
+}
+
+// firstWords returns the key of a statement in statementClasses, or "".
+func firstWords(s syntax.Stmt) string {
+	switch s := s.(type) {
+	case *syntax.Match:
+		return "match"
+	case *syntax.Verdict:
+		return "verdict"
+	case *syntax.Vmap:
+		return "vmap"
+	case *syntax.Counter:
+		return "counter"
+	case *syntax.Limit:
+		return "limit"
+	case *syntax.Quota:
+		return "quota"
+	case *syntax.ConnLimit:
+		return "ct count"
+	case *syntax.Meter:
+		return "meter"
+	case *syntax.Reject:
+		return "reject"
+	case *syntax.Log:
+		return "log"
+	case *syntax.NAT:
+		return s.Kind
+	case *syntax.TProxy:
+		return "tproxy"
+	case *syntax.Notrack:
+		return "notrack"
+	case *syntax.ResetOption:
+		return "reset tcp option"
+	case *syntax.Dup:
+		return "dup"
+	case *syntax.Fwd:
+		return "fwd"
+	case *syntax.Queue:
+		return "queue"
+	case *syntax.FlowAdd:
+		return "flow add"
+	case *syntax.SynProxy:
+		return "synproxy"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,196 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/syntax"
+)
+
+// statements has statements of each type of package syntax, by the name of the type. Those
+// that assign or refer to an object are made by the tests.
+var statements = map[string][]syntax.Stmt{
+	"Match": {&syntax.Match{}}, "Verdict": {&syntax.Verdict{}}, "Vmap": {&syntax.Vmap{}}, "Reject": {&syntax.Reject{}},
+	"Counter": {&syntax.Counter{}}, "Limit": {&syntax.Limit{}}, "Quota": {&syntax.Quota{}}, "ConnLimit": {&syntax.ConnLimit{}}, "Meter": {&syntax.Meter{}},
+	"Log":     {&syntax.Log{}},
+	"NAT":     {&syntax.NAT{Kind: "dnat"}, &syntax.NAT{Kind: "snat"}, &syntax.NAT{Kind: "masquerade"}, &syntax.NAT{Kind: "redirect"}},
+	"TProxy":  {&syntax.TProxy{}},
+	"Notrack": {&syntax.Notrack{}}, "ResetOption": {&syntax.ResetOption{}},
+	"Dup": {&syntax.Dup{}}, "Fwd": {&syntax.Fwd{}}, "Queue": {&syntax.Queue{}}, "FlowAdd": {&syntax.FlowAdd{}}, "SynProxy": {&syntax.SynProxy{}},
+	"Assign": nil, "ObjectRef": nil,
+	// The class of an update is that of the set: see SetClass.
+	"Dynamic": nil,
+}
+
+// TestEveryStatementHasAClass finds the statements in the source of package syntax.
+func TestEveryStatementHasAClass(t *testing.T) {
+	files, err := filepath.Glob("../syntax/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no source: %v", err)
+	}
+	used := map[string]bool{}
+	found := 0
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || f.Name.Name != "printStmt" {
+				continue
+			}
+			found++
+			typ := f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name
+			list, ok := statements[typ]
+			if !ok {
+				t.Errorf("statement %s has no class: add it to class.go and to this test", typ)
+			}
+			for _, s := range list {
+				if classOf(s) == 0 {
+					t.Errorf("statement %s has no class", typ)
+				}
+				used[firstWords(s)] = true
+			}
+		}
+	}
+	if found != len(statements) {
+		t.Errorf("%d statements in the source, and %d here", found, len(statements))
+	}
+	for words := range statementClasses {
+		if !used[words] {
+			t.Errorf("no statement begins with %q", words)
+		}
+	}
+	for _, kind := range nft.ObjectKinds {
+		if ObjectClass(kind) == 0 || classOf(&syntax.ObjectRef{Kind: kind}) != ObjectClass(kind) {
+			t.Errorf("object %s has no class", kind)
+		}
+	}
+	if len(objectClasses) != len(nft.ObjectKinds) {
+		t.Errorf("%d kinds of objects have a class, and there are %d", len(objectClasses), len(nft.ObjectKinds))
+	}
+}
+
+// TestEverySelectorHasAClass finds what rules can set in the tables of package selector.
+func TestEverySelectorHasAClass(t *testing.T) {
+	class := func(x syntax.Expr) nft.Class { return classOf(&syntax.Assign{Target: x}) }
+	settable := map[string]int{}
+	for table, keys := range map[string]selector.Keys{"meta": selector.MetaKeys, "ct": selector.CTKeys} {
+		for i := range keys {
+			if !keys[i].Settable {
+				continue
+			}
+			settable[table]++
+			var x syntax.Expr = &syntax.Meta{Key: keys[i].Name}
+			if table == "ct" {
+				x = &syntax.CT{Key: keys[i].Name}
+			}
+			if class(x) == 0 {
+				t.Errorf("%s %s set has no class", table, keys[i].Name)
+			}
+		}
+		if settable[table] != len(keyClasses[table]) {
+			t.Errorf("%d keys of %s can be set, and %d have a class", settable[table], table, len(keyClasses[table]))
+		}
+	}
+	for _, h := range selector.Headers {
+		classed := 0
+		for _, fields := range fieldClasses[h.Name] {
+			classed += len(fields)
+		}
+		if classed != len(h.Fields) {
+			t.Errorf("header %s has %d fields, and %d have a class", h.Name, len(h.Fields), classed)
+		}
+		for i := range h.Fields {
+			if class(&syntax.Payload{Proto: h.Name, Field: h.Fields[i].Name}) == 0 {
+				t.Errorf("%s %s set has no class", h.Name, h.Fields[i].Name)
+			}
+		}
+	}
+	if len(fieldClasses) != len(selector.Headers) {
+		t.Errorf("%d headers have a class, and there are %d", len(fieldClasses), len(selector.Headers))
+	}
+	if class(&syntax.RawPayload{}) == 0 || class(&syntax.Exthdr{}) == 0 {
+		t.Error("raw payload or TCP options have no class")
+	}
+	if class(&syntax.FIB{}) != 0 {
+		t.Error("fib cannot be set, and has a class")
+	}
+}
+
+// TestClassesAreDocumented compares the tables with LANGUAGE.md.
+func TestClassesAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../LANGUAGE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := classTable(); !strings.Contains(string(doc), want) {
+		t.Errorf("LANGUAGE.md does not have this table:\n%s", want)
+	}
+}
+
+// classTable is the table of LANGUAGE.md.
+func classTable() string {
+	var b strings.Builder
+	b.WriteString("| class | statements and declarations |\n| --- | --- |\n")
+	for _, c := range nft.Classes() {
+		var list []string
+		add := func(format string, names ...string) {
+			if len(names) > 0 {
+				list = append(list, fmt.Sprintf(format, strings.Join(names, "`, `")))
+			}
+		}
+		add("`%s`", namesOf(statementClasses, c)...)
+		for _, table := range []string{"meta", "ct"} {
+			add(table+" `%s`", namesOf(keyClasses[table], c)...)
+		}
+		for _, h := range selector.Headers {
+			fields := slices.Clone(fieldClasses[h.Name][c])
+			slices.Sort(fields)
+			add(h.Name+" `%s`", fields...)
+		}
+		switch c {
+		case nft.ClassMangle:
+			list = append(list, "fields of TCP options")
+		case nft.ClassNAT:
+			list = append(list, "raw payload", "maps with data of other types than those that are named in this table", "maps of role conntrack", "base chains of type nat")
+		case nft.ClassRoute:
+			list = append(list, "base chains of type route")
+		case nft.ClassPolicyDrop:
+			list = append(list, "base chains with policy drop")
+		case nft.ClassFlowtables:
+			list = append(list, "flowtables")
+		case nft.ClassFilter:
+			list = append(list, "`add`, `update` and `delete` of elements of sets", "sets, verdict maps")
+		}
+		add("objects `%s`, and maps of them", objectNames(c)...)
+		add("maps of `%s`", namesOf(dataClasses, c)...)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", c, strings.Join(list, "; "))
+	}
+	return b.String()
+}
+
+// namesOf returns the sorted names that have a class.
+func namesOf[K cmp.Ordered](table map[K]nft.Class, c nft.Class) []K {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(table)), func(name K) bool { return table[name] != c })
+}
+
+func objectNames(c nft.Class) []string {
+	var names []string
+	for _, kind := range namesOf(objectClasses, c) {
+		names = append(names, string(kind))
+	}
+	return names
+}

@@ -1,0 +1,96 @@
+package compile
+
+import (
+	"encoding/binary"
+	"math"
+
+	google "github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/expr"
+)
+
+// Effects are what a rule can do.
+type Effects struct {
+	// Classes are those of its statements.
+	Classes nft.ClassSet
+	// Mark has the bits of the packet mark that the rule can change.
+	Mark uint32
+	// LogRate is how many packets an hour the rule logs at most, or UnlimitedLog.
+	LogRate uint64
+}
+
+// UnlimitedLog is the LogRate of a rule that can log every packet.
+const UnlimitedLog = math.MaxUint32
+
+// changedMark returns the bits of the packet mark that a rule can change. A bit stays as it
+// is if the rule loads the mark, replaces other bits by constants, and writes the result
+// back, which is how "meta mark set meta mark & 0xffff00ff | 0x100" is compiled. Every other
+// write can change all bits.
+func changedMark(list []expr.Expr) uint32 {
+	var changed uint32
+	// kept are the bits of register reg that are those of the mark.
+	var reg, kept uint32
+	for _, e := range list {
+		switch e := e.(type) {
+		case *expr.Bitwise:
+			if e.Op != expr.BitwiseBool || e.Source != reg || e.Dest != reg || len(e.Mask) != 4 || len(e.Xor) != 4 {
+				kept = 0
+				continue
+			}
+			kept &= binary.NativeEndian.Uint32(e.Mask) &^ binary.NativeEndian.Uint32(e.Xor)
+		case expr.Library:
+			m, ok := e.Any.(*google.Meta)
+			switch {
+			case !ok || uint32(m.Key) != unix.NFT_META_MARK:
+				kept = 0
+			case !m.SourceRegister:
+				reg, kept = m.Register, math.MaxUint32
+			case m.Register == reg:
+				changed |= ^kept
+				kept = 0
+			default:
+				changed = math.MaxUint32
+			}
+		default:
+			kept = 0
+		}
+	}
+	return changed
+}
+
+// burstsPerHour is how often a burst counts in the LogRate of an hour: once a minute.
+const burstsPerHour = 60
+
+// logRate returns how many packets an hour a rule logs at most. A log statement is limited
+// if a limit in packets precedes it in the rule. Limits of elements and named limits do not
+// count: a set has many elements, and another publisher can declare the object.
+func logRate(list []expr.Expr) uint64 {
+	var rate uint64
+	limit := uint64(UnlimitedLog)
+	for _, e := range list {
+		k, ok := e.(expr.Library)
+		if !ok {
+			continue
+		}
+		switch e := k.Any.(type) {
+		case *google.Limit:
+			limit = min(limit, packetsPerHour(e))
+		case *google.Log:
+			rate = min(rate+limit, UnlimitedLog)
+		}
+	}
+	return rate
+}
+
+// packetsPerHour returns how many packets an hour pass a limit, UnlimitedLog if that is not
+// bounded. It rounds up.
+func packetsPerHour(l *google.Limit) uint64 {
+	if l.Over || l.Type != google.LimitTypePkts || l.Unit == 0 || l.Rate > UnlimitedLog {
+		return UnlimitedLog
+	}
+	const hour = uint64(google.LimitTimeHour)
+	unit := uint64(l.Unit)
+	return min((l.Rate*hour+unit-1)/unit+burstsPerHour*uint64(l.Burst), UnlimitedLog)
+}
