@@ -36,6 +36,7 @@ func (p *Publisher) Rights() []Right {
 	add("allow.masqueradeMark", yes(p.Allow.Marks&MasqueradeMark != 0))
 	add("priorities", p.Priorities.String())
 	add("admin", yes(p.Admin))
+	add("read", yes(p.Read))
 	add("system", yes(p.System))
 	for _, l := range counted() {
 		value := "unlimited"
