@@ -144,10 +144,14 @@ func (s *service) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.
 // Watch implements weftv1.InspectServer. The header is sent when events are being
 // collected.
 func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServer[weftv1.WatchResponse]) error {
-	reader := callerFrom(stream.Context()).reader()
+	c := callerFrom(stream.Context())
 	return s.agg.Watch(stream.Context(), func() error { return stream.SendHeader(metadata.MD{}) }, func(e *weftv1.WatchResponse) error {
-		if !reader.All {
-			var err error
+		// The configuration may have changed since the last event.
+		id, err := c.access.Resolve(&c.Peer, c.publisher)
+		if err != nil {
+			return err
+		}
+		if reader := (aggregator.Reader{Publisher: c.publisher, All: id.Read}); !reader.All {
 			if e, err = eventFor(reader, e); err != nil || e == nil {
 				return err
 			}
