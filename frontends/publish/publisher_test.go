@@ -279,12 +279,18 @@ func TestBisection(t *testing.T) {
 // TestBackoff rejects every update while items change: the changes wait for the next
 // attempt, and take effect with it.
 func TestBackoff(t *testing.T) {
+	for _, reason := range []weftv1.Violation_Reason{weftv1.Violation_REASON_PERMISSION, weftv1.Violation_REASON_KERNEL} {
+		t.Run(reason.String(), func(t *testing.T) { backOff(t, reason) })
+	}
+}
+
+func backOff(t *testing.T, reason weftv1.Violation_Reason) {
 	agg, n := publishtest.New(t), newNames()
 	agg.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Violation_REASON_PERMISSION}}
+		return []*weftv1.Violation{{Message: "no", Reason: reason}}
 	})
 	run(t, n, agg)
-	await(t, "an attempt", func() bool { return len(agg.Updates()) == 1 })
+	await(t, "an attempt", func() bool { return len(agg.Updates()) >= 1 })
 	for i := range 300 {
 		n.want(map[string]string{"a": fmt.Sprint(i + 1)})
 		await(t, "a refresh", func() bool { return n.has("a", fmt.Sprint(i+1)) })
