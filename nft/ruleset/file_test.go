@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -216,5 +217,39 @@ func BenchmarkParse(b *testing.B) {
 		if _, err := Parse("x", text.String()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestVariablesHaveOneBudget lets variables grow in the ways that one limit for each value
+// would miss.
+func TestVariablesHaveOneBudget(t *testing.T) {
+	long := "define long = { " + strings.Repeat("10.0.0.1, ", 100_000) + "}\n"
+	var aliases, nested strings.Builder
+	nested.WriteString("define a0 = 10.0.0.1, 10.0.0.2\n")
+	for i := range 400 {
+		fmt.Fprintf(&aliases, "define a%d = $long\n", i)
+	}
+	for i := range 18 {
+		fmt.Fprintf(&nested, "define a%d = $a%d, $a%d\n", i+1, i, i)
+	}
+	set := "table ip x { set s { type ipv4_addr; elements = { %s } } }\n"
+	for name, text := range map[string]string{
+		"aliases": long + aliases.String(),
+		"nested":  nested.String() + fmt.Sprintf(set, "$a18"),
+		"uses":    long + fmt.Sprintf(set, strings.Repeat("$long, ", 400)),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Parse("x", text)
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), "the variables of the file expand to more than") {
+			t.Errorf("%s: error %.200v", name, err)
+		}
+		if n, most := after.TotalAlloc-before.TotalAlloc, uint64(256*(len(text)+1<<18)); n > most {
+			t.Errorf("%s: %d bytes of text allocate %d: want at most %d", name, len(text), n, most)
+		}
+	}
+	if _, err := Parse("x", long+fmt.Sprintf(set, strings.Repeat("$long, ", 4))); err != nil {
+		t.Errorf("a list that is used 4 times: %.200v", err)
 	}
 }

@@ -13,14 +13,19 @@ import (
 // replaces $NAME by the values. A variable is known from its definition to the end of
 // the table or chain that contains the definition, or until it is undefined.
 func expandVariables(text string) (*source, []*syntax.Error) {
-	src := &source{text: text, original: text}
+	src := &source{original: text}
 	if !strings.Contains(text, "define") && !strings.Contains(text, "$") {
+		src.text = text
 		return src, nil
 	}
-	e := &expander{sc: scan.New(text), src: src, scopes: []scope{{}}, line: true}
+	e := &expander{sc: scan.New(text), src: src, scopes: []scope{{}}, line: true, commas: strings.Count(text, ",")}
 	e.next()
 	for e.tok.Kind != scan.EOF && len(e.errs) < MaxErrors {
 		e.step()
+	}
+	if e.spent {
+		// What is there so far is not parsed.
+		return src, e.errs
 	}
 	e.copyTo(len(text))
 	src.text, src.pieces = e.out.String(), e.out.pieces
@@ -35,7 +40,20 @@ type variable struct {
 	// operation is true for a value such as 0x1 | 0x2, which needs parentheses next to
 	// another operator.
 	operation bool
+	// commas is the number of commas in the value, and so about that of its elements.
+	commas int
 }
+
+// All values that replace variables in a file have together at most expansionBytes bytes
+// and expansionElements elements, and in addition expansionFactor times those of the file.
+// Without this a file of 600 bytes that nests its variables could become millions of
+// elements. A file can use a list of any length four times, and one of 5,000 addresses
+// 17 times.
+const (
+	expansionBytes    = 4 << 20
+	expansionElements = 1 << 16
+	expansionFactor   = 4
+)
 
 // scope has the variables that were defined in it.
 type scope map[string]variable
@@ -48,6 +66,11 @@ type expander struct {
 	prev, tok scan.Token
 	out       splice
 	errs      []*syntax.Error
+	// bytes and elements are those of the values that have replaced variables. commas is
+	// the number of commas of the file.
+	bytes, elements, commas int
+	// spent is true after they were too much.
+	spent bool
 	// copied is the offset up to which the original was copied to out.
 	copied int
 	// scopes are the variables of the file and of the braces that contain the current
@@ -146,6 +169,9 @@ func (e *expander) use() bool {
 		return false
 	}
 	text := e.fit(value, prev)
+	if !e.spend(at, &value, text) {
+		return false
+	}
 	e.copyTo(at)
 	e.out.add(text, piece{from: at, variable: true})
 	e.copied = e.tok.End
@@ -155,6 +181,24 @@ func (e *expander) use() bool {
 		return false
 	}
 	return true
+}
+
+// spend counts a value that replaces a variable at an offset of the original. It returns
+// false, after which the file is not read on, if all values together are too much.
+func (e *expander) spend(at int, v *variable, text string) bool {
+	bytes, elements := expansionBytes+expansionFactor*len(e.src.original), expansionElements+expansionFactor*e.commas
+	e.bytes += len(text)
+	e.elements += v.commas
+	switch {
+	case e.bytes > bytes:
+		e.report(at, "the variables of the file expand to more than %d bytes: use a set", bytes)
+	case e.elements > elements:
+		e.report(at, "the variables of the file expand to more than %d elements: use a set", elements)
+	default:
+		return true
+	}
+	e.tok.Kind, e.spent = scan.EOF, true
+	return false
 }
 
 // fit returns a value as the place of its use requires it. The tokens around the value
@@ -305,6 +349,13 @@ func (e *expander) value() variable {
 			v.operation = v.operation || depth == 0 && used.operation
 			v.set = v.set || used.set && b.Len() == 0 && depth == 0
 			text = e.fit(used, prev)
+			if !e.spend(at, &used, text) {
+				break
+			}
+			v.commas += used.commas
+		}
+		if e.tok.Is(",") {
+			v.commas++
 		}
 		if e.tok.Kind != scan.Newline {
 			if end >= 0 && at > end {
@@ -312,11 +363,6 @@ func (e *expander) value() variable {
 			}
 			b.WriteString(text)
 			end = e.tok.End
-		}
-		if b.Len() > MaxLength {
-			e.report(at, "variables expand to more than %d bytes", MaxLength)
-			e.tok.Kind = scan.EOF
-			break
 		}
 		e.next()
 	}
