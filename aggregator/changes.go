@@ -26,6 +26,7 @@ func (p *planning) parts(limit int) iter.Seq[*weftv1.PlanResponse] {
 		b.addRejections()
 		b.addAllChanges()
 		b.addShadows()
+		b.addCosts()
 		b.send()
 	}
 }
@@ -137,6 +138,18 @@ func place(op kernel.AddRule, before desired.Before) string {
 		return fmt.Sprintf(" # after handle %d", op.After.N)
 	default:
 		return ""
+	}
+}
+
+// addCosts adds what base chains cost, of a plan that nothing rejects.
+func (b *planParts) addCosts() {
+	if b.p.preview == nil || len(b.p.rejected) > 0 {
+		return
+	}
+	for _, path := range b.p.preview.Paths {
+		m := &weftv1.PathCost{Chain: admission.PlaceName(path.Chain), Rules: uint64(path.ChainVisits), Path: path.Chains()} //nolint:gosec // a count
+		b.fit(m)
+		b.part.Costs = append(b.part.Costs, m)
 	}
 }
 

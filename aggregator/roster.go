@@ -125,6 +125,9 @@ func (a *Aggregator) ListPublishers() (*weftv1.ListPublishersResponse, error) {
 		p.Shadowed += f.GetShadowed()
 	}
 	a.roster.report(all)
+	for name, p := range all {
+		p.Limits = limitStatuses(a.cfg.Access.Publisher(name), a.statuses.holds(name), len(p.GetSessions()))
+	}
 	out := &weftv1.ListPublishersResponse{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		out.Publishers = append(out.Publishers, all[name])

@@ -24,10 +24,21 @@ type statuses struct {
 	mu sync.RWMutex
 	// byKey has immutable values.
 	byKey map[desired.Key]*weftv1.FragmentStatus
+	// usage has what each publisher holds, without publishers that hold nothing.
+	usage map[string]publisherUsage
+	// paths is State.PathsVersion of the last commit.
+	paths uint64
+}
+
+// publisherUsage is what a publisher holds.
+type publisherUsage struct {
+	desired.Usage
+	// visits is State.Visits.
+	visits int
 }
 
 func newStatuses() *statuses {
-	return &statuses{byKey: make(map[desired.Key]*weftv1.FragmentStatus)}
+	return &statuses{byKey: make(map[desired.Key]*weftv1.FragmentStatus), usage: make(map[string]publisherUsage)}
 }
 
 // get returns the status of a fragment, or nil.
@@ -56,7 +67,29 @@ func (s *statuses) adopt(state *desired.State, revision uint64, now time.Time) {
 	s.revision.Store(revision)
 	for _, f := range state.Fragments() {
 		s.byKey[f.Key] = fragmentStatus(f, revision, timestamppb.New(now))
+		s.measure(state, f.Key.Publisher, true)
 	}
+}
+
+// measure updates what a publisher holds. The number of rules that packets visit is only
+// computed again with visits.
+func (s *statuses) measure(state *desired.State, publisher string, visits bool) {
+	u := s.usage[publisher]
+	if u.Usage = state.Usage(publisher); u.Usage == (desired.Usage{}) {
+		delete(s.usage, publisher)
+		return
+	}
+	if visits {
+		u.visits = state.Visits(publisher)
+	}
+	s.usage[publisher] = u
+}
+
+// holds returns what a publisher holds.
+func (s *statuses) holds(publisher string) publisherUsage {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.usage[publisher]
 }
 
 // committed updates the status of fragments after their updates were accepted.
@@ -68,6 +101,7 @@ func (s *statuses) committed(accepted []*submission, state *desired.State, revis
 	for _, u := range accepted {
 		key := u.key()
 		f, ok := state.Fragment(key)
+		s.measure(state, key.Publisher, false)
 		if !ok {
 			delete(s.byKey, key)
 			continue
@@ -77,6 +111,13 @@ func (s *statuses) committed(accepted []*submission, state *desired.State, revis
 			st.Revision, st.Changed = old.GetRevision(), old.GetChanged()
 		}
 		s.byKey[key] = st
+	}
+	// Updates can make packets visit more rules in the chains of other publishers.
+	if paths := state.PathsVersion(); s.paths != paths {
+		s.paths = paths
+		for publisher := range s.usage {
+			s.measure(state, publisher, true)
+		}
 	}
 	// Updates can shadow elements of other fragments, or show them again.
 	for _, key := range state.TakeShadowChanges() {

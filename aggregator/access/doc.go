@@ -80,12 +80,29 @@
 //	  burst            updates at once after a quiet time; default: those of one
 //	                   second
 //	  streams          open Publish streams
+//	  chains           number of chains
+//	  baseChains       number of chains with a hook
+//	  sets             number of sets and maps
+//	  memory           memory of the kernel: declared sizes, elements, rules, what
+//	                   each CPU has; an estimate (package nft/cost). A number, or
+//	                   one with Ki, Mi or Gi
+//	  rulesPerPacket   number of rules that one packet visits at one hook in the
+//	                   worst case, with the chains that rules and verdict maps send
+//	                   it to; long rules count several times
 //
 // For reading there are limits that cannot be configured: a publisher may have 8 calls open
 // that read, and gets 2 MiB of answers a second (see aggregator/server/reads.go).
 //
-// A limit that is not set, here or in defaults.limits, is not there; those of
-// package aggregator on a single update hold in any case.
+// Elements of anonymous sets count as elements.
+//
+// A limit that is not set, here or in defaults.limits, is not there, with these
+// exceptions: fragments 1,000, chains 200,000 or 1,000 more than rules, baseChains 64, sets
+// 10,000 or 1,000 more than elements, memory 256Mi and rulesPerPacket 20,000.
+// Administrators and publishers with system have no limits but those that are set for them.
+// Publishers that have the exceptions also cannot have a gc-interval below one second, a
+// timeout of more than ten years, or a base chain at a hook of a family where there are 512:
+// the kernel allows 1,024. The limits of package admission on a single update hold in any
+// case.
 //
 // Globs have *, ? and [a-z]; in paths these stay within one component, and a
 // component that is ** matches any number of components.

@@ -142,6 +142,7 @@ func (p *parser) complete(path string, pub *Publisher, defaults Limits) {
 	for limit, most := range defaults.Most {
 		own.Most[limit] = cmp.Or(own.Most[limit], most)
 	}
+	pub.setDefaults()
 	// A burst goes with its rate.
 	if own.UpdatesPerSecond == 0 {
 		own.UpdatesPerSecond, own.Burst = defaults.UpdatesPerSecond, cmp.Or(own.Burst, defaults.Burst)
@@ -250,7 +251,7 @@ func (p *parser) limits(l *Limits, lines map[string]int) field {
 		fields := map[string]field{"burst": into(&l.Burst, count), "updatesPerSecond": into(&l.UpdatesPerSecond, p.rate)}
 		for _, limit := range counted() {
 			read := count
-			if limit == LimitBytes {
+			if limit == LimitBytes || limit == LimitMemory {
 				read = p.size
 			}
 			fields[string(limit)] = func(path string, n *yaml.Node) {

@@ -91,6 +91,11 @@ defaults:
 			Limits: Limits{Most: map[Limit]int{LimitElements: 1000000, LimitStreams: 5, LimitBytes: 1 << 30}, UpdatesPerSecond: 9.5, Burst: 3},
 		},
 	}
+	for _, pub := range want[1:] {
+		for limit, most := range map[Limit]int{LimitFragments: 1000, LimitChains: 200_000, LimitBaseChains: 64, LimitSets: min(10_000, pub.Limits.Most[LimitElements]+1000), LimitMemory: 256 << 20, LimitVisits: 20_000} {
+			pub.Limits.Most[limit] = most
+		}
+	}
 	if diff := cmp.Diff(want, p.Publishers, cmpopts.IgnoreUnexported(Publisher{})); diff != "" {
 		t.Errorf("publishers (-want +got):\n%s", diff)
 	}

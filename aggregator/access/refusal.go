@@ -45,6 +45,15 @@ const (
 	LimitBytes     Limit = "bytes"
 	LimitUpdates   Limit = "updatesPerSecond"
 	LimitStreams   Limit = "streams"
+
+	LimitChains     Limit = "chains"
+	LimitBaseChains Limit = "baseChains"
+	LimitSets       Limit = "sets"
+	LimitMemory     Limit = "memory"
+	LimitVisits     Limit = "rulesPerPacket"
+	// LimitHookChains and LimitTimes are not configured: see [Publisher.Limited].
+	LimitHookChains Limit = "hookChains"
+	LimitTimes      Limit = "times"
 )
 
 // LimitOf returns the right to a class of statements and declarations.
@@ -52,12 +61,29 @@ func LimitOf(c nft.Class) Limit { return Limit(c.String()) }
 
 // counted are the limits of what a publisher has at a time.
 func counted() []Limit {
-	return []Limit{LimitFragments, LimitRules, LimitElements, LimitBytes, LimitStreams}
+	return []Limit{
+		LimitFragments, LimitRules, LimitElements, LimitBytes, LimitStreams,
+		LimitChains, LimitBaseChains, LimitSets, LimitMemory, LimitVisits,
+	}
+}
+
+// things returns what a limit counts, in words.
+func (l Limit) things() string {
+	switch l {
+	case LimitBaseChains:
+		return "base chains"
+	case LimitMemory:
+		return "bytes of kernel memory"
+	default:
+		return string(l)
+	}
 }
 
 // Right reports whether l is a right, not a number: its refusal is ErrDenied, that of the
 // others ErrExceeded.
-func (l Limit) Right() bool { return l != LimitUpdates && !slices.Contains(counted(), l) }
+func (l Limit) Right() bool {
+	return l != LimitUpdates && l != LimitHookChains && l != LimitTimes && !slices.Contains(counted(), l)
+}
 
 // Refusal is what a peer or publisher may not do.
 type Refusal struct {

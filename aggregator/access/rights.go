@@ -3,6 +3,7 @@ package access
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weft-proxy/weft/nft"
 )
@@ -14,6 +15,9 @@ func (p *Publisher) where(field string) string {
 	}
 	if line, ok := p.inherited[field]; ok {
 		return fmt.Sprintf("defaults.%s at %s:%d", field, p.file, line)
+	}
+	if strings.HasPrefix(field, "limits.") {
+		return fmt.Sprintf("the default: %s is not set at %s:%d", field, p.file, p.lines[""])
 	}
 	return fmt.Sprintf("no %s at %s:%d", field, p.file, p.lines[""])
 }
@@ -62,13 +66,12 @@ func (p *Publisher) Reads(what string) *Refusal {
 }
 
 // Holds returns a Refusal if a publisher that holds before of something now would hold
-// too much with after, else nil. The limit is LimitFragments, LimitRules, LimitElements or
-// LimitBytes. What is over a limit already may stay, but not grow.
+// too much with after, else nil. The limit is one of what a publisher holds. What is over a limit already may stay, but not grow.
 func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
 	if after <= before || !p.exceeds(limit, after) {
 		return nil
 	}
-	return p.tooMany(limit, fmt.Sprintf("would hold %d %s, and holds %d", after, limit, before), "")
+	return p.tooMany(limit, fmt.Sprintf("would hold %d %s, and holds %d", after, limit.things(), before), "")
 }
 
 // Brings returns a Refusal if a single snapshot has more of something than the publisher
@@ -77,7 +80,7 @@ func (p *Publisher) Brings(limit Limit, n int) *Refusal {
 	if !p.exceeds(limit, n) {
 		return nil
 	}
-	return p.tooMany(limit, fmt.Sprintf("sends a snapshot with at least %d %s", n, limit), "")
+	return p.tooMany(limit, fmt.Sprintf("sends a snapshot with at least %d %s", n, limit.things()), "")
 }
 
 // Streams returns a Refusal if n open Publish streams, the new one included, are too

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/access"
@@ -12,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -70,6 +72,12 @@ type Builder struct {
 	bytes, tableCount, chains, sets, rules, elements, objects int
 
 	unpacked unpacked
+	// anonymous counts the elements of anonymous sets of the rules that are compiled.
+	anonymous atomic.Int64
+	// positionsMu guards positions, which has where the rules of file are. It is made for
+	// the first wrong rule, because each would parse the file again.
+	positionsMu sync.Mutex
+	positions   *ruleset.Positions
 	// status is the fragment's status before the update, or nil.
 	status *weftv1.FragmentStatus
 
@@ -230,6 +238,7 @@ func NoRoom(err error) string {
 // Possible errors: *RejectedError.
 func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, error) {
 	b.outer = outer
+	b.anonymous.Store(0)
 	for _, t := range b.tables {
 		t.Uses = nil
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/nft"
@@ -63,7 +64,7 @@ var errTooLong = fmt.Errorf("text is longer than %d bytes", MaxElementText)
 
 // packMessages packs the elements of a message.
 func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
-	p := decl.Packer(len(elements))
+	p, publisher := decl.Packer(len(elements)), b.cfg.Access.Publisher(b.key.Publisher)
 	return b.pack(t, decl, len(elements), func(i int) (key string, out set.Element, err error) {
 		e := convert.ElementOf(elements[i])
 		switch {
@@ -71,6 +72,8 @@ func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.
 			err = errTooLong
 		case e.Timeout < 0:
 			err = fmt.Errorf("timeout %v is negative", e.Timeout)
+		case e.Timeout > access.MaxTimeout && publisher.Limited():
+			err = publisher.Times(e.Timeout, 0)
 		default:
 			out, err = p.Pack(e)
 		}

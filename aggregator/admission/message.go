@@ -205,6 +205,9 @@ func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 		b.bad.compile(object, err)
 		return s
 	}
+	if p := b.cfg.Access.Publisher(b.key.Publisher); p != nil {
+		b.bad.refused(object, p.Times(decl.Timeout, decl.GCInterval))
+	}
 	s.Decl = decl
 	return s
 }
@@ -237,7 +240,14 @@ func (b *Builder) addFile(text string) {
 		return
 	}
 	b.file = text
+	messages := make([]*weftv1.Table, 0, len(tables))
 	for _, t := range tables {
-		b.addTable(convert.Table(t))
+		messages = append(messages, convert.Table(t))
+	}
+	if !b.checkTables(messages) {
+		return
+	}
+	for _, m := range messages {
+		b.addTable(m)
 	}
 }

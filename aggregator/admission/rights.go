@@ -1,7 +1,9 @@
 package admission
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -28,9 +30,13 @@ func MaxEncoded(p *access.Publisher) int {
 	return min(MaxBytes, textBase+textPerByte*p.Limits.Most[access.LimitBytes])
 }
 
+// commasBase is how many commas a file may have that are not between elements, such as
+// those of flags and concatenations, if it has few elements; else it is half of their number.
+const commasBase = 1024
+
 // unpacked counts what the parts of a snapshot have before they are unpacked.
 type unpacked struct {
-	rules, elements, bytes int
+	rules, elements, bytes, commas, chains, inBraces, sets int
 	// refused is true after it exceeded a limit.
 	refused bool
 }
@@ -43,9 +49,30 @@ func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 	if p == nil || b.cfg.Stored {
 		return true
 	}
+	b.unpacked.bytes += max(0, proto.Size(f)-textBase) / textPerByte
+	// The elements of a file have at least a comma each, and so do the flags and devices
+	// of its declarations, of which there are few.
+	b.unpacked.commas += strings.Count(f.GetNft(), ",")
+	// What has braces and is not a set, and not an anonymous set or object of a rule, is a
+	// chain.
+	if most := p.Limits.Most; most[access.LimitRules] > 0 {
+		braces := strings.Count(f.GetNft(), "{")
+		b.unpacked.inBraces = max(0, braces-most[access.LimitSets]-2*most[access.LimitRules]-commasBase)
+	}
+	return b.checkTables(f.GetTables())
+}
+
+// checkTables is checkSize for tables.
+func (b *Builder) checkTables(tables []*weftv1.Table) bool {
+	p := b.cfg.Access.Publisher(b.key.Publisher)
+	if p == nil {
+		return true
+	}
 	n := &b.unpacked
-	for _, t := range f.GetTables() {
+	for _, t := range tables {
 		n.rules += len(t.GetObjects()) + len(t.GetFlowtables())
+		n.chains += len(t.GetChains())
+		n.sets += len(t.GetSets()) + len(t.GetMaps())
 		for _, s := range slices.Concat(t.GetSets(), t.GetMaps()) {
 			n.elements += len(s.GetElements())
 		}
@@ -53,16 +80,17 @@ func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 			n.rules += len(c.GetRules())
 		}
 	}
-	n.bytes += max(0, proto.Size(f)-textBase) / textPerByte
 	for _, c := range []struct {
 		limit access.Limit
 		n     int
 		// held is what the fragment has already. It may have as much again.
 		held uint64
 	}{
-		{access.LimitElements, n.elements, b.status.GetElements()},
+		{access.LimitElements, max(n.elements, n.commas*2/3-commasBase), b.status.GetElements()},
 		{access.LimitRules, n.rules, uint64(b.status.GetRules()) + uint64(b.status.GetObjects())},
 		{access.LimitBytes, n.bytes, 0},
+		{access.LimitChains, max(n.chains, n.inBraces), uint64(b.status.GetChains())},
+		{access.LimitSets, n.sets, uint64(b.status.GetSets())},
 	} {
 		if r := p.Brings(c.limit, c.n); r != nil && uint64(c.n) > c.held { //nolint:gosec // a count
 			if !n.refused {
@@ -106,7 +134,7 @@ func (b *Builder) checkRights() {
 // after an update of a fragment with the publisher's limits. Its error is a
 // *[RejectedError].
 func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
-	return func(before, after desired.Usage) error {
+	return func(before, after desired.Usage, effect desired.Effect) error {
 		var bad violations
 		for _, l := range []struct {
 			limit         access.Limit
@@ -114,12 +142,22 @@ func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 		}{
 			{access.LimitFragments, before.Fragments, after.Fragments},
 			{access.LimitRules, before.Rules + before.Objects, after.Rules + after.Objects},
-			{access.LimitElements, before.Elements, after.Elements},
+			{access.LimitElements, before.Elements + before.Anonymous, after.Elements + after.Anonymous},
 			{access.LimitBytes, before.Bytes, after.Bytes},
+			{access.LimitChains, before.Chains, after.Chains},
+			{access.LimitBaseChains, before.BaseChains, after.BaseChains},
+			{access.LimitSets, before.Sets, after.Sets},
+			{access.LimitMemory, before.Memory, after.Memory},
 		} {
 			bad.refused(nil, p.Holds(l.limit, l.before, l.after))
 		}
 		bad.refused(nil, p.Logs(before.LogRate, after.LogRate))
+		bad.refused(nil, p.HookChains(effect.Hook, effect.HookChains))
+		if path := &effect.Path; path.Visits > 0 {
+			bad.refused(PlaceName(path.Chain), p.Visits(path.Visits, path.Hook, func() string {
+				return fmt.Sprintf("%d of them in %s", path.ChainVisits, strings.Join(path.Chains(), ", then "))
+			}))
+		}
 		return bad.err(key)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
@@ -68,8 +69,32 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 			bad.compile(object(), b.inFile(t.Table, c.Decl.Name, i, scope, err))
 			continue
 		}
+		if !b.countAnonymous(rule, object, bad) {
+			return
+		}
 		c.Rules = append(c.Rules, rule)
 	}
+}
+
+// countAnonymous counts the elements of a rule's anonymous sets. It adds a violation and
+// returns false if there are more than the publisher may hold, so that no more rules are
+// compiled.
+func (b *Builder) countAnonymous(r *compile.Rule, object func() *weftv1.ObjectName, bad *violations) bool {
+	n := 0
+	for i := range r.Anonymous {
+		n += len(r.Anonymous[i].Elements)
+	}
+	if n == 0 {
+		return true
+	}
+	p := b.cfg.Access.Publisher(b.key.Publisher)
+	sum := int(b.anonymous.Add(int64(n)))
+	if p == nil || uint64(sum) <= b.status.GetElements() { //nolint:gosec // a count
+		return true
+	}
+	refusal := p.Brings(access.LimitElements, sum)
+	bad.refused(object(), refusal)
+	return refusal == nil
 }
 
 func textTooLong(text string) string {
@@ -83,7 +108,12 @@ func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.S
 	if b.file == "" {
 		return err
 	}
-	src, ok := ruleset.FindRule(b.file, table, chain, n)
+	b.positionsMu.Lock()
+	defer b.positionsMu.Unlock()
+	if b.positions == nil {
+		_, b.positions, _ = ruleset.ParsePositions("", b.file)
+	}
+	src, ok := b.positions.Rule(table, chain, n)
 	if !ok {
 		return err
 	}

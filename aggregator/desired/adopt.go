@@ -34,6 +34,7 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 			}
 		}
 	}
+	s.evaluate()
 	s.reset()
 }
 
@@ -193,6 +194,8 @@ func (ad *adoption) chain(o *chain, d *kernel.Chain) {
 		share(ad.s.unclaimed)
 	}
 	for _, sh := range shares {
+		sh.weigh()
+		sh.traceAdopted()
 		ad.give(o, sh)
 	}
 }

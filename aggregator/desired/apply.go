@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	nftobject "github.com/weft-proxy/weft/nft/object"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -24,11 +25,16 @@ type apply struct {
 // Apply merges an update. On an error nothing has changed.
 // Possible errors: *[Rejection]; one that wraps [ErrStale].
 func (s *State) Apply(u *Update) error {
-	return s.change(u.Fragment, func(a *apply) { a.update(u) })
+	return s.change(u.Fragment, func(a *apply) { a.update(u) }, nil)
 }
 
-// change makes one change, completely or not at all.
-func (s *State) change(key Key, f func(*apply)) error {
+// change makes one change, completely or not at all. limit may be nil.
+func (s *State) change(key Key, f func(*apply), limit Limit) error {
+	before := s.Usage(key.Publisher)
+	// What an undone change has touched is computed again first, so that it is not taken
+	// for an effect of this one.
+	s.evaluate()
+	s.grown, s.attached = s.grown[:0], s.attached[:0]
 	mark := len(s.undo)
 	s.serial++
 	s.checks = s.checks[:0]
@@ -37,6 +43,10 @@ func (s *State) change(key Key, f func(*apply)) error {
 	f(a)
 	a.checkReferences()
 	a.checkRedeclared()
+	s.evaluate()
+	if a.err == nil && len(a.violations) == 0 && limit != nil {
+		a.err = limit(before, s.Usage(key.Publisher), s.effect(key.Publisher))
+	}
 	if a.err == nil && len(a.violations) == 0 {
 		s.origin++
 		return nil
@@ -237,7 +247,10 @@ func (a *apply) putChain(h *holding, p *Chain) {
 	l := newRules(h.fragment, p.Rules, a.s.serial)
 	if sh, ok := h.shares[o.id].(*chainShare); ok {
 		if !equalChain(sh.decl, p.Decl) {
-			redeclare(a.s, o, sh, &sh.decl, p.Decl, nil)
+			redeclare(a.s, o, sh, &sh.decl, p.Decl, func(old, d *nftobject.Chain) {
+				a.s.attach(o, old.Base, false)
+				a.s.attach(o, d.Base, true)
+			})
 		}
 		assign(a.s, &sh.source, p.Source)
 		a.s.setRules(o, sh, l)

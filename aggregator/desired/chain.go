@@ -18,6 +18,8 @@ type chain struct {
 	// origins has the last update of each owner that changed its share since
 	// the last Accept.
 	origins map[string]int
+	// visits is how many rules a packet visits in the worst case from here on: see reach.go.
+	visits int
 }
 
 // chainShare is one fragment's share of a chain.
@@ -37,6 +39,12 @@ type ruleList struct {
 	refs []objectID
 	// serial is the number of the change that brought the rules.
 	serial uint64
+	// total is the usage of the rules.
+	total Usage
+	// calls are where the rules send packets, in the order of the rules. visits is as how
+	// many rules all of them count for a packet, without those of other chains.
+	calls  []call
+	visits int
 }
 
 // slot is one rule in its place.
@@ -80,8 +88,15 @@ func (o *chain) removal(any) []kernel.Op {
 
 func (o *chain) link(s *State, sh share, in, _ bool) {
 	mine := sh.(*chainShare)
+	if o.exists() {
+		s.attach(o, o.decl().Base, false)
+	}
 	o.place(s, mine, in)
+	if o.exists() {
+		s.attach(o, o.decl().Base, true)
+	}
 	s.referAll(o, mine, in)
+	s.outdate(o)
 	s.countWrites(o.table, mine.rules, in)
 }
 
@@ -99,6 +114,8 @@ func newRules(f *fragment, rules []*compile.Rule, serial uint64) ruleList {
 		l.refs = appendReferences(l.refs, r)
 	}
 	l.refs = sortIDs(l.refs)
+	l.weigh()
+	l.trace()
 	return l
 }
 
@@ -122,11 +139,12 @@ func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 		if changed {
 			s.referAll(o, sh, false)
 		}
-		s.charge(sh.fragment, rulesUsage(sh.rules), -1)
-		s.charge(sh.fragment, rulesUsage(l.rules), +1)
+		s.charge(sh.fragment, sh.total, -1)
+		s.charge(sh.fragment, l.total, +1)
 		s.countWrites(o.table, sh.rules, false)
 		s.countWrites(o.table, l.rules, true)
 		sh.ruleList = l
+		s.outdate(o)
 		if changed {
 			s.referAll(o, sh, true)
 			s.recordedAt++
@@ -137,7 +155,9 @@ func (s *State) setRules(o *chain, sh *chainShare, l ruleList) {
 // referAll adds or removes the references of a share.
 func (s *State) referAll(o *chain, sh *chainShare, in bool) {
 	for _, id := range sh.refs {
-		s.refer(o.table.part(id), sign(in))
+		target := o.table.part(id)
+		s.refer(target, sign(in))
+		target.base().callers.add(caller{from: o}, sign(in))
 	}
 }
 

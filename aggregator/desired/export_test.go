@@ -21,7 +21,7 @@ func (s *State) DropAdopted(key Key) error {
 	return s.change(key, func(a *apply) {
 		a.f = f
 		a.withdraw(f)
-	})
+	}, nil)
 }
 
 // Empty reports whether there is nothing to commit.

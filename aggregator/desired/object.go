@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/cost"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
@@ -52,12 +53,12 @@ func (d objectDecl) String() string {
 // usage returns the size of a declaration for Usage, without the state of the
 // object.
 func (d objectDecl) usage() Usage {
-	u := Usage{Objects: 1}
+	u := Usage{Objects: 1, Memory: cost.Object()}
 	if d.object != nil {
 		u.Bytes = len(d.object.Name) + len(definition(d.object)) + len(d.object.Comment)
 		return u
 	}
-	u.Bytes = len(d.flowtable.Name)
+	u.Bytes, u.Memory = len(d.flowtable.Name), cost.Flowtable()
 	for _, dev := range d.flowtable.Devices {
 		u.Bytes += len(dev)
 	}

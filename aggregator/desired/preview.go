@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
@@ -18,6 +19,9 @@ type Preview struct {
 	// Shadows are the map elements with several values of which one is a
 	// previewed fragment's, in no order.
 	Shadows []Shadow
+	// Paths has the base chains of the tables of the previewed fragments, the most
+	// expensive first. Of each ChainVisits is set, and Visits is not.
+	Paths []Path
 }
 
 // Before is what the kernel holds before an op: the rule that is deleted, or the set
@@ -53,15 +57,49 @@ func (s *State) Preview(keys []Key) *Preview {
 			p.Before[i] = b
 		}
 	}
-	previewed := map[*fragment]bool{}
+	previewed := fragmentSet{}
 	for _, key := range keys {
 		if f, ok := s.fragments[key]; ok && !previewed[f] {
 			previewed[f] = true
 			p.Shadows = f.appendShadows(p.Shadows, previewed)
 		}
 	}
+	p.Paths = previewed.paths()
 	return p
 }
+
+// paths returns the base chains of all tables in which fragments have something, the most
+// expensive first.
+func (fs fragmentSet) paths() []Path {
+	var chains []*chain
+	seen := map[*table]bool{}
+	for f := range fs {
+		for _, h := range f.tables {
+			if seen[h.table] {
+				continue
+			}
+			seen[h.table] = true
+			for _, p := range h.table.parts {
+				if o, ok := p.(*chain); ok && o.exists() && o.decl().Base != nil {
+					chains = append(chains, o)
+				}
+			}
+		}
+	}
+	slices.SortFunc(chains, func(a, b *chain) int { return cmp.Or(cmp.Compare(b.visits, a.visits), compareParts(a, b)) })
+	paths := make([]Path, 0, len(chains))
+	for _, o := range chains[:min(len(chains), maxPaths)] {
+		names := o.path()
+		paths = append(paths, Path{Chain: o.at(), Hook: o.hookName(), ChainVisits: o.visits, Chains: func() []string { return names }})
+	}
+	return paths
+}
+
+// maxPaths bounds the paths of a Preview.
+const maxPaths = 8
+
+// fragmentSet is a set of fragments.
+type fragmentSet map[*fragment]bool
 
 // before finds the kernel's object that an op changes. rules is an index of
 // chains that is filled when it is needed.
@@ -99,7 +137,7 @@ func (s *State) kernelSet(table nft.TableID, name string) *nftset.Set {
 
 // appendShadows appends the elements in which the fragment disagrees with
 // another. Those with the fragments that done has beside it are there already.
-func (f *fragment) appendShadows(all []Shadow, done map[*fragment]bool) []Shadow {
+func (f *fragment) appendShadows(all []Shadow, done fragmentSet) []Shadow {
 	for _, h := range f.holdings() {
 		for _, id := range sortedObjects(h.shares) {
 			mine, ok := h.shares[id].(*setShare)
@@ -121,7 +159,7 @@ func (o *set) shadows() bool {
 }
 
 // appendShadow appends the disagreements of one share about a key.
-func (o *set) appendShadow(all []Shadow, id string, mine *setShare, done map[*fragment]bool) []Shadow {
+func (o *set) appendShadow(all []Shadow, id string, mine *setShare, done fragmentSet) []Shadow {
 	w := o.winner(id)
 	for _, sh := range o.shares {
 		if w != mine && sh != mine || !sh.elements.differs(w.elements, id) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/cost"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -35,6 +36,8 @@ type set struct {
 	// affinity map at the last Accept.
 	written written
 	purged  bool
+	// routes has where a verdict map sends packets; nil if nowhere.
+	routes *routes
 }
 
 // touch is the kernel's element of a key, and the last update that changed the
@@ -58,8 +61,9 @@ type setShare struct {
 	dumped              bool
 	conntrack, affinity bool
 	elements            *elements
-	// bytes is the size of the elements for Usage.
-	bytes int
+	// bytes is the size of the elements for Usage, content what their memory depends on.
+	bytes   int
+	content cost.Content
 	// origin is the update that brought the share, -1 after the next Accept. fresh
 	// are the elements that it brought, in its order. It is nil after that, and if
 	// a key was repeated.
@@ -287,8 +291,8 @@ func (s *State) write(o *set, sh *setShare, id string, old nftset.Element, had b
 		c.after, c.to, c.has = e, sh, has
 	}
 	if d := o.decl(); hasTargets(d) && old.Data != e.Data {
-		s.referTarget(o.table, d, old.Data, -1)
-		s.referTarget(o.table, d, e.Data, +1)
+		s.referTarget(o, d, old.Data, -1)
+		s.referTarget(o, d, e.Data, +1)
 	}
 	o.pools.change(&c)
 	return c
@@ -302,9 +306,11 @@ func count(is bool) int {
 }
 
 // referTarget counts an element's reference to a chain or object.
-func (s *State) referTarget(t *table, d *nftset.Set, data string, by int) {
+func (s *State) referTarget(o *set, d *nftset.Set, data string, by int) {
 	if id := leadsTo(d, data); id.Name != "" {
-		s.refer(t.part(id), by)
+		target := o.table.part(id)
+		s.refer(target, by)
+		s.lead(o, data, target, by)
 	}
 }
 
@@ -381,7 +387,7 @@ func (s *State) visit(o *set, sh *setShare, in bool, visit func(string, *change)
 	for id, e := range sh.elements.all() {
 		s.work.Keys++
 		if hasTargets(sh.decl) {
-			s.referTarget(o.table, sh.decl, e.Data, by)
+			s.referTarget(o, sh.decl, e.Data, by)
 		}
 		c, behind = change{}, false
 		for _, other := range o.shares {
@@ -416,8 +422,8 @@ func (s *State) redeclareSet(o *set, sh *setShare, d *nftset.Set) {
 	redeclare(s, o, sh, &sh.decl, d, func(old, d *nftset.Set) {
 		if old.Verdict != d.Verdict || old.Object != d.Object {
 			for _, e := range sh.elements.all() {
-				s.referTarget(o.table, old, e.Data, -1)
-				s.referTarget(o.table, d, e.Data, +1)
+				s.referTarget(o, old, e.Data, -1)
+				s.referTarget(o, d, e.Data, +1)
 			}
 		}
 		s.index(o, true)

@@ -58,6 +58,11 @@ type node struct {
 	dirty  bool
 	// queued is the serial of the change that has queued a check.
 	queued uint64
+	// callers lead packets here. outdated, round, active and loops are for evaluate.
+	callers       callers
+	outdated      bool
+	round         uint64
+	active, loops bool
 }
 
 func (o *node) base() *node { return o }
@@ -272,6 +277,9 @@ func redeclare[D any](s *State, o part, sh share, at *D, d D, after func(old, d 
 		old := *at
 		s.charge(sh.owner(), sh.usage(), -1)
 		*at = d
+		if sh, ok := sh.(*setShare); ok {
+			sh.measure()
+		}
 		s.charge(sh.owner(), sh.usage(), +1)
 		if after != nil {
 			after(old, d)

@@ -50,6 +50,19 @@ type State struct {
 	shaded   map[*fragment]struct{}
 	// usage is what each publisher holds, without publishers that hold nothing.
 	usage map[string]Usage
+
+	// outdated are the parts for evaluate, in round number round. order and steps are
+	// its scratch.
+	outdated, order []part
+	steps           []step
+	round           uint64
+	// grown are the base chains whose number of visited rules has grown in the running
+	// change, attached those that it has added to a hook. paths changes with every number
+	// and hook of a base chain.
+	grown, attached []*chain
+	paths           uint64
+	// hooks has the base chains of each hook.
+	hooks map[hook]map[*chain]struct{}
 }
 
 // Work counts what the state has looked at since New. Tests use it to prove that an
@@ -113,6 +126,7 @@ func New() *State {
 		shaded:     map[*fragment]struct{}{},
 		usage:      map[string]Usage{},
 		staged:     map[stagedID]*Staged{},
+		hooks:      map[hook]map[*chain]struct{}{},
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *State) DropUnclaimedSet(at Place) error {
 		h := s.unclaimed.tables[at.Table]
 		a.giveUp(h, setID(at.Name))
 		a.releaseUnclaimed(h.table)
-	})
+	}, nil)
 }
 
 // DropUnclaimed gives up all content without a fragment. It counts as a
@@ -60,5 +60,5 @@ func (s *State) DropUnclaimed() error {
 			}
 			a.releaseUnclaimed(h.table)
 		}
-	})
+	}, nil)
 }

@@ -1,6 +1,9 @@
 package desired
 
-import nftset "github.com/weft-proxy/weft/nft/set"
+import (
+	"github.com/weft-proxy/weft/nft/cost"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
 
 // Usage is how much a publisher holds, all its fragments together.
 type Usage struct {
@@ -13,6 +16,13 @@ type Usage struct {
 	// LogRate is how many packets an hour the rules log at most. An adopted rule's rate is
 	// not known, and counts nothing.
 	LogRate int
+	// BaseChains are those of Chains that have a hook.
+	BaseChains int
+	// Anonymous counts the elements of the anonymous sets and maps of rules. They are not
+	// in Elements. Those of adopted rules are not known.
+	Anonymous int
+	// Memory is about how much memory of the kernel it takes, in bytes: see package cost.
+	Memory int
 }
 
 func (u *Usage) add(o Usage, by int) {
@@ -24,11 +34,14 @@ func (u *Usage) add(o Usage, by int) {
 	u.Elements += by * o.Elements
 	u.Bytes += by * o.Bytes
 	u.LogRate += by * o.LogRate
+	u.BaseChains += by * o.BaseChains
+	u.Anonymous += by * o.Anonymous
+	u.Memory += by * o.Memory
 }
 
-// Limit returns why a publisher that holds before must not come to hold after,
-// or nil.
-type Limit func(before, after Usage) error
+// Limit returns why a publisher that holds before must not come to hold after with an
+// update that has an effect, or nil.
+type Limit func(before, after Usage, effect Effect) error
 
 // Usage returns what a publisher holds. It looks it up: the sum is kept with each change.
 func (s *State) Usage(publisher string) Usage { return s.usage[publisher] }
@@ -39,13 +52,7 @@ func (s *State) Usage(publisher string) Usage { return s.usage[publisher] }
 //
 // Possible errors: those of Apply; limit's.
 func (s *State) ApplyWithin(u *Update, limit Limit) error {
-	return s.change(u.Fragment, func(a *apply) {
-		before := s.Usage(u.Fragment.Publisher)
-		a.update(u)
-		if a.err == nil && len(a.violations) == 0 {
-			a.err = limit(before, s.Usage(u.Fragment.Publisher))
-		}
-	})
+	return s.change(u.Fragment, func(a *apply) { a.update(u) }, limit)
 }
 
 // charge adds (by is +1) or removes (-1) usage of a fragment. It is its own
@@ -69,39 +76,74 @@ func (s *State) charge(f *fragment, o Usage, by int) {
 // chargeElement counts the change of one element of a share.
 func (s *State) chargeElement(sh *setShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) {
 	var u Usage
+	u.Memory -= sh.content.Memory(sh.decl)
 	if had {
 		u.add(Usage{Elements: 1, Bytes: elementBytes(id, &old)}, -1)
+		sh.content.Add(sh.decl, &old, -1)
 	}
 	if has {
 		u.add(Usage{Elements: 1, Bytes: elementBytes(id, &e)}, +1)
+		sh.content.Add(sh.decl, &e, +1)
 	}
+	u.Memory += sh.content.Memory(sh.decl)
 	sh.bytes += u.Bytes
 	s.charge(sh.fragment, u, +1)
 }
 
-// usage returns the share's usage; bytes must be up to date.
+// usage returns the share's usage; bytes and content must be up to date.
 func (sh *setShare) usage() Usage {
-	return Usage{Sets: 1, Elements: sh.elements.len(), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment)}
+	return Usage{
+		Sets: 1, Elements: sh.elements.len(), Bytes: sh.bytes + len(sh.decl.Name) + len(sh.decl.Comment), Memory: sh.content.Memory(sh.decl),
+	}
 }
 
-// weigh counts the bytes of a share that was made with its elements.
-func (sh *setShare) weigh() { sh.bytes = sh.elements.bytes() }
+// weigh counts the bytes and the content of a share that was made with its elements.
+func (sh *setShare) weigh() {
+	sh.bytes = sh.elements.bytes()
+	sh.measure()
+}
+
+// measure counts the content of a share for the present declaration.
+func (sh *setShare) measure() {
+	sh.content = cost.Content{}
+	if cost.Plain(sh.decl) {
+		sh.content.Elements = sh.elements.len()
+		for _, page := range sh.elements.extras.pages {
+			for _, x := range page {
+				sh.content.Extra += len(x.comment) + len(x.state)
+			}
+		}
+		for _, e := range sh.elements.odd {
+			sh.content.Extra += len(e.Comment) + len(e.State)
+		}
+		return
+	}
+	for _, e := range sh.elements.all() {
+		sh.content.Add(sh.decl, &e, 1)
+	}
+}
 
 // usage returns the share's usage.
 func (sh *chainShare) usage() Usage {
-	u := rulesUsage(sh.rules)
-	u.Chains = 1
+	u := sh.total
+	u.Chains, u.BaseChains = 1, count(sh.decl.Base != nil)
 	u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
+	u.Memory += cost.Chain(sh.decl.Base != nil)
 	return u
 }
 
-func rulesUsage(rules []*slot) Usage {
-	u := Usage{Rules: len(rules)}
-	for _, r := range rules {
-		if !r.adopted {
-			u.Bytes += len(r.rule.Text) + len(r.rule.Comment)
-			u.LogRate += int(r.rule.Effects.LogRate) //nolint:gosec // at most compile.UnlimitedLog
+// weigh counts the usage of the rules.
+func (l *ruleList) weigh() {
+	l.total = Usage{Rules: len(l.rules)}
+	for _, r := range l.rules {
+		if r.adopted {
+			continue
+		}
+		l.total.Bytes += len(r.rule.Text) + len(r.rule.Comment)
+		l.total.LogRate += int(r.rule.Effects.LogRate) //nolint:gosec // at most compile.UnlimitedLog
+		l.total.Memory += cost.Rule(r.rule)
+		for i := range r.rule.Anonymous {
+			l.total.Anonymous += len(r.rule.Anonymous[i].Elements)
 		}
 	}
-	return u
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-proxy/weft/nft/cost"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -20,6 +21,7 @@ func checkUsage(t tester, s *State) {
 		for _, h := range f.tables {
 			for _, sh := range sharesOf[*objectShare](h) {
 				u.Objects++
+				u.Memory += sh.decl.usage().Memory
 				u.Bytes += len(sh.decl.id().Name)
 				if o := sh.decl.object; o != nil {
 					u.Bytes += len(definition(o)) + len(o.Comment)
@@ -29,11 +31,17 @@ func checkUsage(t tester, s *State) {
 			}
 			for _, sh := range sharesOf[*chainShare](h) {
 				u.Chains++
+				u.BaseChains += count(sh.decl.Base != nil)
+				u.Memory += cost.Chain(sh.decl.Base != nil)
 				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
 				for _, r := range sh.rules {
 					u.Rules++
 					if !r.adopted {
 						u.Bytes += len(r.rule.Text) + len(r.rule.Comment)
+						u.Memory += cost.Rule(r.rule)
+						for _, a := range r.rule.Anonymous {
+							u.Anonymous += len(a.Elements)
+						}
 					}
 				}
 			}
@@ -41,9 +49,12 @@ func checkUsage(t tester, s *State) {
 				u.Sets++
 				u.Elements += sh.elements.len()
 				u.Bytes += len(sh.decl.Name) + len(sh.decl.Comment)
+				var content cost.Content
 				for _, e := range sh.elements.all() {
+					content.Add(sh.decl, &e, 1)
 					u.Bytes += len(e.Key) + len(e.KeyEnd) + len(e.Data) + len(e.Comment) + len(e.State)
 				}
+				u.Memory += content.Memory(sh.decl)
 				shadowed += sh.shadowed
 			}
 		}
@@ -59,7 +70,7 @@ func checkUsage(t tester, s *State) {
 
 // most is a limit of the number of elements.
 func most(elements int) Limit {
-	return func(before, after Usage) error {
+	return func(before, after Usage, _ Effect) error {
 		if after.Elements <= elements || after.Elements <= before.Elements {
 			return nil
 		}
@@ -73,7 +84,7 @@ func TestApplyWithinCountsAllFragmentsOfAPublisher(t *testing.T) {
 	h.commit(
 		snapshot(policy, 0, in(ipWeft, addrSet("a", member("10.0.0.1"), member("10.0.0.2")), regular("c", rule("accept")))),
 		snapshot(Key{"somebody", "else"}, 0, in(ipWeft, addrSet("b", member("10.0.0.9")))))
-	if got, want := h.Usage(policy.Publisher), (Usage{Fragments: 1, Chains: 1, Rules: 1, Sets: 1, Elements: 2, Bytes: len("a") + 2*4 + len("c") + len("accept")}); got != want {
+	if got, want := h.Usage(policy.Publisher), (Usage{Memory: h.Usage(policy.Publisher).Memory, Fragments: 1, Chains: 1, Rules: 1, Sets: 1, Elements: 2, Bytes: len("a") + 2*4 + len("c") + len("accept")}); got != want {
 		t.Fatalf("usage %+v, want %+v", got, want)
 	}
 	before, state := h.Usage(policy.Publisher), stateText(h.State)

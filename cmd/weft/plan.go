@@ -165,8 +165,22 @@ func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 	if len(p.GetRejections()) == 0 {
 		fmt.Fprintf(&b, "plan against revision %d: %s\n", p.GetRevision(), counts(p.GetCounts()))
 	}
+	if len(p.GetChanges()) > 0 {
+		for _, c := range p.GetCosts() {
+			b.WriteString(costLine(c))
+		}
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// costLine returns how many rules a packet visits in a base chain.
+func costLine(c *weftv1.PathCost) string {
+	line := fmt.Sprintf("cost: a packet visits at most %d rules in %s", c.GetRules(), c.GetChain().Text())
+	if path := c.GetPath(); len(path) > 1 {
+		line += ", then " + strings.Join(path[1:], ", then ")
+	}
+	return line + "\n"
 }
 
 // changeLine returns a change as a line of a diff. If several is set it names the

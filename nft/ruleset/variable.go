@@ -305,6 +305,8 @@ func (e *expander) definition(redefine bool) {
 	value := e.value()
 	known := slices.ContainsFunc(e.scopes, func(s scope) bool { _, ok := s[name.Text]; return ok })
 	switch {
+	case e.spent:
+		return
 	case value.text == "":
 		e.report(name.Offset, "variable %s has no value", name.Text)
 	case known && !redefine:

@@ -283,7 +283,7 @@ func (x Change_Operation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Change_Operation.Descriptor instead.
 func (Change_Operation) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{26, 0}
+	return file_weft_proto_rawDescGZIP(), []int{27, 0}
 }
 
 type FragmentStatus_State int32
@@ -339,7 +339,7 @@ func (x FragmentStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FragmentStatus_State.Descriptor instead.
 func (FragmentStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{36, 0}
+	return file_weft_proto_rawDescGZIP(), []int{37, 0}
 }
 
 // FragmentName names a fragment. Its text form is "publisher/name".
@@ -2333,7 +2333,10 @@ type PlanResponse struct {
 	// The fragments that would be rejected, by the kernel too.
 	Rejections []*Rejection `protobuf:"bytes,4,rep,name=rejections,proto3" json:"rejections,omitempty"`
 	// Elements that would hide others or be hidden.
-	Shadows       []*Shadow `protobuf:"bytes,5,rep,name=shadows,proto3" json:"shadows,omitempty"`
+	Shadows []*Shadow `protobuf:"bytes,5,rep,name=shadows,proto3" json:"shadows,omitempty"`
+	// The base chains of the tables of the fragments, the most expensive first. Empty if a
+	// fragment is rejected.
+	Costs         []*PathCost `protobuf:"bytes,6,rep,name=costs,proto3" json:"costs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2403,6 +2406,78 @@ func (x *PlanResponse) GetShadows() []*Shadow {
 	return nil
 }
 
+func (x *PlanResponse) GetCosts() []*PathCost {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
+}
+
+// PathCost is what a base chain costs a packet in the worst case.
+type PathCost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Chain *ObjectName            `protobuf:"bytes,1,opt,name=chain,proto3" json:"chain,omitempty"`
+	// How many rules the packet visits, with those of the chains that it is sent to. Very
+	// long rules count several times.
+	Rules uint64 `protobuf:"varint,2,opt,name=rules,proto3" json:"rules,omitempty"`
+	// The chain, and of the chains that each of these sends the packet to the most
+	// expensive.
+	Path          []string `protobuf:"bytes,3,rep,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathCost) Reset() {
+	*x = PathCost{}
+	mi := &file_weft_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathCost) ProtoMessage() {}
+
+func (x *PathCost) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathCost.ProtoReflect.Descriptor instead.
+func (*PathCost) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *PathCost) GetChain() *ObjectName {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+func (x *PathCost) GetRules() uint64 {
+	if x != nil {
+		return x.Rules
+	}
+	return 0
+}
+
+func (x *PathCost) GetPath() []string {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
 // Change is one operation of a commit.
 type Change struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -2419,7 +2494,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2506,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2519,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{26}
+	return file_weft_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Change) GetOperation() Change_Operation {
@@ -2490,7 +2565,7 @@ type Shadow struct {
 
 func (x *Shadow) Reset() {
 	*x = Shadow{}
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2502,7 +2577,7 @@ func (x *Shadow) String() string {
 func (*Shadow) ProtoMessage() {}
 
 func (x *Shadow) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2515,7 +2590,7 @@ func (x *Shadow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shadow.ProtoReflect.Descriptor instead.
 func (*Shadow) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{27}
+	return file_weft_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Shadow) GetElement() *ObjectName {
@@ -2561,7 +2636,7 @@ type GetInfoRequest struct {
 
 func (x *GetInfoRequest) Reset() {
 	*x = GetInfoRequest{}
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2648,7 @@ func (x *GetInfoRequest) String() string {
 func (*GetInfoRequest) ProtoMessage() {}
 
 func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2661,7 @@ func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetInfoRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{28}
+	return file_weft_proto_rawDescGZIP(), []int{29}
 }
 
 type GetInfoResponse struct {
@@ -2604,7 +2679,7 @@ type GetInfoResponse struct {
 
 func (x *GetInfoResponse) Reset() {
 	*x = GetInfoResponse{}
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2691,7 @@ func (x *GetInfoResponse) String() string {
 func (*GetInfoResponse) ProtoMessage() {}
 
 func (x *GetInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2704,7 @@ func (x *GetInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetInfoResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{29}
+	return file_weft_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetInfoResponse) GetVersion() string {
@@ -2673,7 +2748,7 @@ type Kernel struct {
 
 func (x *Kernel) Reset() {
 	*x = Kernel{}
-	mi := &file_weft_proto_msgTypes[30]
+	mi := &file_weft_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +2760,7 @@ func (x *Kernel) String() string {
 func (*Kernel) ProtoMessage() {}
 
 func (x *Kernel) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[30]
+	mi := &file_weft_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +2773,7 @@ func (x *Kernel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kernel.ProtoReflect.Descriptor instead.
 func (*Kernel) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{30}
+	return file_weft_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Kernel) GetRelease() string {
@@ -2745,7 +2820,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_weft_proto_msgTypes[31]
+	mi := &file_weft_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2832,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[31]
+	mi := &file_weft_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +2845,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{31}
+	return file_weft_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Limits) GetMessageBytes() uint64 {
@@ -2880,7 +2955,7 @@ type GetFragmentRequest struct {
 
 func (x *GetFragmentRequest) Reset() {
 	*x = GetFragmentRequest{}
-	mi := &file_weft_proto_msgTypes[32]
+	mi := &file_weft_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2892,7 +2967,7 @@ func (x *GetFragmentRequest) String() string {
 func (*GetFragmentRequest) ProtoMessage() {}
 
 func (x *GetFragmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[32]
+	mi := &file_weft_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2905,7 +2980,7 @@ func (x *GetFragmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFragmentRequest.ProtoReflect.Descriptor instead.
 func (*GetFragmentRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{32}
+	return file_weft_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetFragmentRequest) GetFragment() *FragmentName {
@@ -2929,7 +3004,7 @@ type GetFragmentResponse struct {
 
 func (x *GetFragmentResponse) Reset() {
 	*x = GetFragmentResponse{}
-	mi := &file_weft_proto_msgTypes[33]
+	mi := &file_weft_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3016,7 @@ func (x *GetFragmentResponse) String() string {
 func (*GetFragmentResponse) ProtoMessage() {}
 
 func (x *GetFragmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[33]
+	mi := &file_weft_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3029,7 @@ func (x *GetFragmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFragmentResponse.ProtoReflect.Descriptor instead.
 func (*GetFragmentResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{33}
+	return file_weft_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetFragmentResponse) GetStatus() *FragmentStatus {
@@ -2979,7 +3054,7 @@ type ListFragmentsRequest struct {
 
 func (x *ListFragmentsRequest) Reset() {
 	*x = ListFragmentsRequest{}
-	mi := &file_weft_proto_msgTypes[34]
+	mi := &file_weft_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3066,7 @@ func (x *ListFragmentsRequest) String() string {
 func (*ListFragmentsRequest) ProtoMessage() {}
 
 func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[34]
+	mi := &file_weft_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3079,7 @@ func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListFragmentsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{34}
+	return file_weft_proto_rawDescGZIP(), []int{35}
 }
 
 // ListFragmentsResponse is one part of the list.
@@ -3019,7 +3094,7 @@ type ListFragmentsResponse struct {
 
 func (x *ListFragmentsResponse) Reset() {
 	*x = ListFragmentsResponse{}
-	mi := &file_weft_proto_msgTypes[35]
+	mi := &file_weft_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3106,7 @@ func (x *ListFragmentsResponse) String() string {
 func (*ListFragmentsResponse) ProtoMessage() {}
 
 func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[35]
+	mi := &file_weft_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3119,7 @@ func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListFragmentsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{35}
+	return file_weft_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListFragmentsResponse) GetRevision() uint64 {
@@ -3090,7 +3165,7 @@ type FragmentStatus struct {
 
 func (x *FragmentStatus) Reset() {
 	*x = FragmentStatus{}
-	mi := &file_weft_proto_msgTypes[36]
+	mi := &file_weft_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3177,7 @@ func (x *FragmentStatus) String() string {
 func (*FragmentStatus) ProtoMessage() {}
 
 func (x *FragmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[36]
+	mi := &file_weft_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3190,7 @@ func (x *FragmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentStatus.ProtoReflect.Descriptor instead.
 func (*FragmentStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{36}
+	return file_weft_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *FragmentStatus) GetFragment() *FragmentName {
@@ -3232,7 +3307,7 @@ type GetTableRequest struct {
 
 func (x *GetTableRequest) Reset() {
 	*x = GetTableRequest{}
-	mi := &file_weft_proto_msgTypes[37]
+	mi := &file_weft_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3244,7 +3319,7 @@ func (x *GetTableRequest) String() string {
 func (*GetTableRequest) ProtoMessage() {}
 
 func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[37]
+	mi := &file_weft_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3257,7 +3332,7 @@ func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableRequest.ProtoReflect.Descriptor instead.
 func (*GetTableRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{37}
+	return file_weft_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetTableRequest) GetFamily() string {
@@ -3304,7 +3379,7 @@ type GetTableResponse struct {
 
 func (x *GetTableResponse) Reset() {
 	*x = GetTableResponse{}
-	mi := &file_weft_proto_msgTypes[38]
+	mi := &file_weft_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3316,7 +3391,7 @@ func (x *GetTableResponse) String() string {
 func (*GetTableResponse) ProtoMessage() {}
 
 func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[38]
+	mi := &file_weft_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3329,7 +3404,7 @@ func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableResponse.ProtoReflect.Descriptor instead.
 func (*GetTableResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{38}
+	return file_weft_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetTableResponse) GetRevision() uint64 {
@@ -3382,7 +3457,7 @@ type ListTablesRequest struct {
 
 func (x *ListTablesRequest) Reset() {
 	*x = ListTablesRequest{}
-	mi := &file_weft_proto_msgTypes[39]
+	mi := &file_weft_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3394,7 +3469,7 @@ func (x *ListTablesRequest) String() string {
 func (*ListTablesRequest) ProtoMessage() {}
 
 func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[39]
+	mi := &file_weft_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3407,7 +3482,7 @@ func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesRequest.ProtoReflect.Descriptor instead.
 func (*ListTablesRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{39}
+	return file_weft_proto_rawDescGZIP(), []int{40}
 }
 
 // ListTablesResponse is one part of the list.
@@ -3422,7 +3497,7 @@ type ListTablesResponse struct {
 
 func (x *ListTablesResponse) Reset() {
 	*x = ListTablesResponse{}
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3434,7 +3509,7 @@ func (x *ListTablesResponse) String() string {
 func (*ListTablesResponse) ProtoMessage() {}
 
 func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3447,7 +3522,7 @@ func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesResponse.ProtoReflect.Descriptor instead.
 func (*ListTablesResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{40}
+	return file_weft_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListTablesResponse) GetRevision() uint64 {
@@ -3487,7 +3562,7 @@ type TableStatus struct {
 
 func (x *TableStatus) Reset() {
 	*x = TableStatus{}
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3499,7 +3574,7 @@ func (x *TableStatus) String() string {
 func (*TableStatus) ProtoMessage() {}
 
 func (x *TableStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3512,7 +3587,7 @@ func (x *TableStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableStatus.ProtoReflect.Descriptor instead.
 func (*TableStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{41}
+	return file_weft_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TableStatus) GetFamily() string {
@@ -3609,7 +3684,7 @@ type MergedChain struct {
 
 func (x *MergedChain) Reset() {
 	*x = MergedChain{}
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3696,7 @@ func (x *MergedChain) String() string {
 func (*MergedChain) ProtoMessage() {}
 
 func (x *MergedChain) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3709,7 @@ func (x *MergedChain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedChain.ProtoReflect.Descriptor instead.
 func (*MergedChain) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{42}
+	return file_weft_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *MergedChain) GetChain() *Chain {
@@ -3683,7 +3758,7 @@ type MergedRule struct {
 
 func (x *MergedRule) Reset() {
 	*x = MergedRule{}
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3770,7 @@ func (x *MergedRule) String() string {
 func (*MergedRule) ProtoMessage() {}
 
 func (x *MergedRule) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3783,7 @@ func (x *MergedRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedRule.ProtoReflect.Descriptor instead.
 func (*MergedRule) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{43}
+	return file_weft_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *MergedRule) GetRule() *Rule {
@@ -3760,7 +3835,7 @@ type MergedSet struct {
 
 func (x *MergedSet) Reset() {
 	*x = MergedSet{}
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3772,7 +3847,7 @@ func (x *MergedSet) String() string {
 func (*MergedSet) ProtoMessage() {}
 
 func (x *MergedSet) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3785,7 +3860,7 @@ func (x *MergedSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedSet.ProtoReflect.Descriptor instead.
 func (*MergedSet) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{44}
+	return file_weft_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *MergedSet) GetSet() *Set {
@@ -3845,7 +3920,7 @@ type MergedObject struct {
 
 func (x *MergedObject) Reset() {
 	*x = MergedObject{}
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +3932,7 @@ func (x *MergedObject) String() string {
 func (*MergedObject) ProtoMessage() {}
 
 func (x *MergedObject) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +3945,7 @@ func (x *MergedObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedObject.ProtoReflect.Descriptor instead.
 func (*MergedObject) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{45}
+	return file_weft_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *MergedObject) GetObject() *Object {
@@ -3908,7 +3983,7 @@ type MergedFlowtable struct {
 
 func (x *MergedFlowtable) Reset() {
 	*x = MergedFlowtable{}
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3920,7 +3995,7 @@ func (x *MergedFlowtable) String() string {
 func (*MergedFlowtable) ProtoMessage() {}
 
 func (x *MergedFlowtable) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3933,7 +4008,7 @@ func (x *MergedFlowtable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedFlowtable.ProtoReflect.Descriptor instead.
 func (*MergedFlowtable) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{46}
+	return file_weft_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MergedFlowtable) GetFlowtable() *Flowtable {
@@ -3965,7 +4040,7 @@ type ListPublishersRequest struct {
 
 func (x *ListPublishersRequest) Reset() {
 	*x = ListPublishersRequest{}
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3977,7 +4052,7 @@ func (x *ListPublishersRequest) String() string {
 func (*ListPublishersRequest) ProtoMessage() {}
 
 func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3990,7 +4065,7 @@ func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersRequest.ProtoReflect.Descriptor instead.
 func (*ListPublishersRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{47}
+	return file_weft_proto_rawDescGZIP(), []int{48}
 }
 
 // ListPublishersResponse is one part of the list.
@@ -4003,7 +4078,7 @@ type ListPublishersResponse struct {
 
 func (x *ListPublishersResponse) Reset() {
 	*x = ListPublishersResponse{}
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4015,7 +4090,7 @@ func (x *ListPublishersResponse) String() string {
 func (*ListPublishersResponse) ProtoMessage() {}
 
 func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4028,7 +4103,7 @@ func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersResponse.ProtoReflect.Descriptor instead.
 func (*ListPublishersResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{48}
+	return file_weft_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListPublishersResponse) GetPublishers() []*PublisherStatus {
@@ -4056,13 +4131,15 @@ type PublisherStatus struct {
 	// The last rejection and its time.
 	LastRejection *Rejection             `protobuf:"bytes,10,opt,name=last_rejection,json=lastRejection,proto3" json:"last_rejection,omitempty"`
 	LastRejected  *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=last_rejected,json=lastRejected,proto3" json:"last_rejected,omitempty"`
+	// What it holds, and its limits.
+	Limits        []*LimitStatus `protobuf:"bytes,12,rep,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PublisherStatus) Reset() {
 	*x = PublisherStatus{}
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4074,7 +4151,7 @@ func (x *PublisherStatus) String() string {
 func (*PublisherStatus) ProtoMessage() {}
 
 func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4087,7 +4164,7 @@ func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublisherStatus.ProtoReflect.Descriptor instead.
 func (*PublisherStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{49}
+	return file_weft_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PublisherStatus) GetName() string {
@@ -4167,6 +4244,76 @@ func (x *PublisherStatus) GetLastRejected() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *PublisherStatus) GetLimits() []*LimitStatus {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// LimitStatus is how much a publisher holds of something, and how much it may hold.
+type LimitStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the limit in the configuration, such as "rules".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Used uint64 `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
+	// 0 if there is no limit.
+	Limit         uint64 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitStatus) Reset() {
+	*x = LimitStatus{}
+	mi := &file_weft_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitStatus) ProtoMessage() {}
+
+func (x *LimitStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitStatus.ProtoReflect.Descriptor instead.
+func (*LimitStatus) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *LimitStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LimitStatus) GetUsed() uint64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *LimitStatus) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
 // SessionStatus is an open Publish stream.
 type SessionStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4181,7 +4328,7 @@ type SessionStatus struct {
 
 func (x *SessionStatus) Reset() {
 	*x = SessionStatus{}
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4193,7 +4340,7 @@ func (x *SessionStatus) String() string {
 func (*SessionStatus) ProtoMessage() {}
 
 func (x *SessionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4206,7 +4353,7 @@ func (x *SessionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStatus.ProtoReflect.Descriptor instead.
 func (*SessionStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{50}
+	return file_weft_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SessionStatus) GetPid() int32 {
@@ -4248,7 +4395,7 @@ type OwnerRequest struct {
 
 func (x *OwnerRequest) Reset() {
 	*x = OwnerRequest{}
-	mi := &file_weft_proto_msgTypes[51]
+	mi := &file_weft_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4260,7 +4407,7 @@ func (x *OwnerRequest) String() string {
 func (*OwnerRequest) ProtoMessage() {}
 
 func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[51]
+	mi := &file_weft_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4273,7 +4420,7 @@ func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerRequest.ProtoReflect.Descriptor instead.
 func (*OwnerRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{51}
+	return file_weft_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *OwnerRequest) GetObject() *ObjectName {
@@ -4293,7 +4440,7 @@ type OwnerResponse struct {
 
 func (x *OwnerResponse) Reset() {
 	*x = OwnerResponse{}
-	mi := &file_weft_proto_msgTypes[52]
+	mi := &file_weft_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4305,7 +4452,7 @@ func (x *OwnerResponse) String() string {
 func (*OwnerResponse) ProtoMessage() {}
 
 func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[52]
+	mi := &file_weft_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4318,7 +4465,7 @@ func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerResponse.ProtoReflect.Descriptor instead.
 func (*OwnerResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{52}
+	return file_weft_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *OwnerResponse) GetOwners() []*ObjectOwner {
@@ -4345,7 +4492,7 @@ type ObjectOwner struct {
 
 func (x *ObjectOwner) Reset() {
 	*x = ObjectOwner{}
-	mi := &file_weft_proto_msgTypes[53]
+	mi := &file_weft_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4357,7 +4504,7 @@ func (x *ObjectOwner) String() string {
 func (*ObjectOwner) ProtoMessage() {}
 
 func (x *ObjectOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[53]
+	mi := &file_weft_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4370,7 +4517,7 @@ func (x *ObjectOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectOwner.ProtoReflect.Descriptor instead.
 func (*ObjectOwner) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{53}
+	return file_weft_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ObjectOwner) GetFragment() *FragmentName {
@@ -4409,7 +4556,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_weft_proto_msgTypes[54]
+	mi := &file_weft_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4421,7 +4568,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[54]
+	mi := &file_weft_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4434,7 +4581,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{54}
+	return file_weft_proto_rawDescGZIP(), []int{56}
 }
 
 // WatchResponse is one event.
@@ -4455,7 +4602,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_weft_proto_msgTypes[55]
+	mi := &file_weft_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4467,7 +4614,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[55]
+	mi := &file_weft_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4480,7 +4627,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{55}
+	return file_weft_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *WatchResponse) GetTime() *timestamppb.Timestamp {
@@ -4598,7 +4745,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_weft_proto_msgTypes[56]
+	mi := &file_weft_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4610,7 +4757,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[56]
+	mi := &file_weft_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4623,7 +4770,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{56}
+	return file_weft_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Commit) GetRevision() uint64 {
@@ -4694,7 +4841,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_weft_proto_msgTypes[57]
+	mi := &file_weft_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4706,7 +4853,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[57]
+	mi := &file_weft_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4719,7 +4866,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{57}
+	return file_weft_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Counts) GetTables() uint32 {
@@ -4789,7 +4936,7 @@ type Rejection struct {
 
 func (x *Rejection) Reset() {
 	*x = Rejection{}
-	mi := &file_weft_proto_msgTypes[58]
+	mi := &file_weft_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4801,7 +4948,7 @@ func (x *Rejection) String() string {
 func (*Rejection) ProtoMessage() {}
 
 func (x *Rejection) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[58]
+	mi := &file_weft_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4814,7 +4961,7 @@ func (x *Rejection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejection.ProtoReflect.Descriptor instead.
 func (*Rejection) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{58}
+	return file_weft_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Rejection) GetFragment() *FragmentName {
@@ -4844,7 +4991,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_weft_proto_msgTypes[59]
+	mi := &file_weft_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4856,7 +5003,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[59]
+	mi := &file_weft_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4869,7 +5016,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{59}
+	return file_weft_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Drift) GetReason() string {
@@ -4899,7 +5046,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_weft_proto_msgTypes[60]
+	mi := &file_weft_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4911,7 +5058,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[60]
+	mi := &file_weft_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4924,7 +5071,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{60}
+	return file_weft_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Presence) GetPublisher() string {
@@ -4961,7 +5108,7 @@ type Expired struct {
 
 func (x *Expired) Reset() {
 	*x = Expired{}
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4973,7 +5120,7 @@ func (x *Expired) String() string {
 func (*Expired) ProtoMessage() {}
 
 func (x *Expired) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4986,7 +5133,7 @@ func (x *Expired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expired.ProtoReflect.Descriptor instead.
 func (*Expired) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{61}
+	return file_weft_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Expired) GetFragment() *FragmentName {
@@ -5018,7 +5165,7 @@ type CleanupRequest struct {
 
 func (x *CleanupRequest) Reset() {
 	*x = CleanupRequest{}
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5030,7 +5177,7 @@ func (x *CleanupRequest) String() string {
 func (*CleanupRequest) ProtoMessage() {}
 
 func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5043,7 +5190,7 @@ func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupRequest.ProtoReflect.Descriptor instead.
 func (*CleanupRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{62}
+	return file_weft_proto_rawDescGZIP(), []int{64}
 }
 
 type CleanupResponse struct {
@@ -5056,7 +5203,7 @@ type CleanupResponse struct {
 
 func (x *CleanupResponse) Reset() {
 	*x = CleanupResponse{}
-	mi := &file_weft_proto_msgTypes[63]
+	mi := &file_weft_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5068,7 +5215,7 @@ func (x *CleanupResponse) String() string {
 func (*CleanupResponse) ProtoMessage() {}
 
 func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[63]
+	mi := &file_weft_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5081,7 +5228,7 @@ func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupResponse.ProtoReflect.Descriptor instead.
 func (*CleanupResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{63}
+	return file_weft_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CleanupResponse) GetTables() []*ObjectName {
@@ -5263,7 +5410,7 @@ const file_weft_proto_rawDesc = "" +
 	"\"q\n" +
 	"\vPlanRequest\x121\n" +
 	"\bwithdraw\x18\x01 \x03(\v2\x15.weft.v1.FragmentNameR\bwithdraw\x12/\n" +
-	"\tfragments\x18\x02 \x03(\v2\x11.weft.v1.FragmentR\tfragments\"\xdd\x01\n" +
+	"\tfragments\x18\x02 \x03(\v2\x11.weft.v1.FragmentR\tfragments\"\x86\x02\n" +
 	"\fPlanResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12'\n" +
 	"\x06counts\x18\x02 \x01(\v2\x0f.weft.v1.CountsR\x06counts\x12)\n" +
@@ -5271,7 +5418,12 @@ const file_weft_proto_rawDesc = "" +
 	"\n" +
 	"rejections\x18\x04 \x03(\v2\x12.weft.v1.RejectionR\n" +
 	"rejections\x12)\n" +
-	"\ashadows\x18\x05 \x03(\v2\x0f.weft.v1.ShadowR\ashadows\"\x9b\x02\n" +
+	"\ashadows\x18\x05 \x03(\v2\x0f.weft.v1.ShadowR\ashadows\x12'\n" +
+	"\x05costs\x18\x06 \x03(\v2\x11.weft.v1.PathCostR\x05costs\"_\n" +
+	"\bPathCost\x12)\n" +
+	"\x05chain\x18\x01 \x01(\v2\x13.weft.v1.ObjectNameR\x05chain\x12\x14\n" +
+	"\x05rules\x18\x02 \x01(\x04R\x05rules\x12\x12\n" +
+	"\x04path\x18\x03 \x03(\tR\x04path\"\x9b\x02\n" +
 	"\x06Change\x127\n" +
 	"\toperation\x18\x01 \x01(\x0e2\x19.weft.v1.Change.OperationR\toperation\x12+\n" +
 	"\x06object\x18\x02 \x01(\v2\x13.weft.v1.ObjectNameR\x06object\x12\x12\n" +
@@ -5409,7 +5561,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x16ListPublishersResponse\x128\n" +
 	"\n" +
 	"publishers\x18\x01 \x03(\v2\x18.weft.v1.PublisherStatusR\n" +
-	"publishers\"\x95\x03\n" +
+	"publishers\"\xc3\x03\n" +
 	"\x0fPublisherStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
 	"\bsessions\x18\x02 \x03(\v2\x16.weft.v1.SessionStatusR\bsessions\x12\x1c\n" +
@@ -5422,7 +5574,12 @@ const file_weft_proto_rawDesc = "" +
 	"\brejected\x18\t \x01(\x04R\brejected\x129\n" +
 	"\x0elast_rejection\x18\n" +
 	" \x01(\v2\x12.weft.v1.RejectionR\rlastRejection\x12?\n" +
-	"\rlast_rejected\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\flastRejected\"\x7f\n" +
+	"\rlast_rejected\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\flastRejected\x12,\n" +
+	"\x06limits\x18\f \x03(\v2\x14.weft.v1.LimitStatusR\x06limits\"K\n" +
+	"\vLimitStatus\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04used\x18\x02 \x01(\x04R\x04used\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x04R\x05limit\"\x7f\n" +
 	"\rSessionStatus\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\rR\x03uid\x120\n" +
@@ -5524,7 +5681,7 @@ func file_weft_proto_rawDescGZIP() []byte {
 }
 
 var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_weft_proto_goTypes = []any{
 	(Lifetime)(0),                  // 0: weft.v1.Lifetime
 	(MapRole)(0),                   // 1: weft.v1.MapRole
@@ -5557,67 +5714,69 @@ var file_weft_proto_goTypes = []any{
 	(*Violation)(nil),              // 28: weft.v1.Violation
 	(*PlanRequest)(nil),            // 29: weft.v1.PlanRequest
 	(*PlanResponse)(nil),           // 30: weft.v1.PlanResponse
-	(*Change)(nil),                 // 31: weft.v1.Change
-	(*Shadow)(nil),                 // 32: weft.v1.Shadow
-	(*GetInfoRequest)(nil),         // 33: weft.v1.GetInfoRequest
-	(*GetInfoResponse)(nil),        // 34: weft.v1.GetInfoResponse
-	(*Kernel)(nil),                 // 35: weft.v1.Kernel
-	(*Limits)(nil),                 // 36: weft.v1.Limits
-	(*GetFragmentRequest)(nil),     // 37: weft.v1.GetFragmentRequest
-	(*GetFragmentResponse)(nil),    // 38: weft.v1.GetFragmentResponse
-	(*ListFragmentsRequest)(nil),   // 39: weft.v1.ListFragmentsRequest
-	(*ListFragmentsResponse)(nil),  // 40: weft.v1.ListFragmentsResponse
-	(*FragmentStatus)(nil),         // 41: weft.v1.FragmentStatus
-	(*GetTableRequest)(nil),        // 42: weft.v1.GetTableRequest
-	(*GetTableResponse)(nil),       // 43: weft.v1.GetTableResponse
-	(*ListTablesRequest)(nil),      // 44: weft.v1.ListTablesRequest
-	(*ListTablesResponse)(nil),     // 45: weft.v1.ListTablesResponse
-	(*TableStatus)(nil),            // 46: weft.v1.TableStatus
-	(*MergedChain)(nil),            // 47: weft.v1.MergedChain
-	(*MergedRule)(nil),             // 48: weft.v1.MergedRule
-	(*MergedSet)(nil),              // 49: weft.v1.MergedSet
-	(*MergedObject)(nil),           // 50: weft.v1.MergedObject
-	(*MergedFlowtable)(nil),        // 51: weft.v1.MergedFlowtable
-	(*ListPublishersRequest)(nil),  // 52: weft.v1.ListPublishersRequest
-	(*ListPublishersResponse)(nil), // 53: weft.v1.ListPublishersResponse
-	(*PublisherStatus)(nil),        // 54: weft.v1.PublisherStatus
-	(*SessionStatus)(nil),          // 55: weft.v1.SessionStatus
-	(*OwnerRequest)(nil),           // 56: weft.v1.OwnerRequest
-	(*OwnerResponse)(nil),          // 57: weft.v1.OwnerResponse
-	(*ObjectOwner)(nil),            // 58: weft.v1.ObjectOwner
-	(*WatchRequest)(nil),           // 59: weft.v1.WatchRequest
-	(*WatchResponse)(nil),          // 60: weft.v1.WatchResponse
-	(*Commit)(nil),                 // 61: weft.v1.Commit
-	(*Counts)(nil),                 // 62: weft.v1.Counts
-	(*Rejection)(nil),              // 63: weft.v1.Rejection
-	(*Drift)(nil),                  // 64: weft.v1.Drift
-	(*Presence)(nil),               // 65: weft.v1.Presence
-	(*Expired)(nil),                // 66: weft.v1.Expired
-	(*CleanupRequest)(nil),         // 67: weft.v1.CleanupRequest
-	(*CleanupResponse)(nil),        // 68: weft.v1.CleanupResponse
-	(*durationpb.Duration)(nil),    // 69: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 70: google.protobuf.Timestamp
+	(*PathCost)(nil),               // 31: weft.v1.PathCost
+	(*Change)(nil),                 // 32: weft.v1.Change
+	(*Shadow)(nil),                 // 33: weft.v1.Shadow
+	(*GetInfoRequest)(nil),         // 34: weft.v1.GetInfoRequest
+	(*GetInfoResponse)(nil),        // 35: weft.v1.GetInfoResponse
+	(*Kernel)(nil),                 // 36: weft.v1.Kernel
+	(*Limits)(nil),                 // 37: weft.v1.Limits
+	(*GetFragmentRequest)(nil),     // 38: weft.v1.GetFragmentRequest
+	(*GetFragmentResponse)(nil),    // 39: weft.v1.GetFragmentResponse
+	(*ListFragmentsRequest)(nil),   // 40: weft.v1.ListFragmentsRequest
+	(*ListFragmentsResponse)(nil),  // 41: weft.v1.ListFragmentsResponse
+	(*FragmentStatus)(nil),         // 42: weft.v1.FragmentStatus
+	(*GetTableRequest)(nil),        // 43: weft.v1.GetTableRequest
+	(*GetTableResponse)(nil),       // 44: weft.v1.GetTableResponse
+	(*ListTablesRequest)(nil),      // 45: weft.v1.ListTablesRequest
+	(*ListTablesResponse)(nil),     // 46: weft.v1.ListTablesResponse
+	(*TableStatus)(nil),            // 47: weft.v1.TableStatus
+	(*MergedChain)(nil),            // 48: weft.v1.MergedChain
+	(*MergedRule)(nil),             // 49: weft.v1.MergedRule
+	(*MergedSet)(nil),              // 50: weft.v1.MergedSet
+	(*MergedObject)(nil),           // 51: weft.v1.MergedObject
+	(*MergedFlowtable)(nil),        // 52: weft.v1.MergedFlowtable
+	(*ListPublishersRequest)(nil),  // 53: weft.v1.ListPublishersRequest
+	(*ListPublishersResponse)(nil), // 54: weft.v1.ListPublishersResponse
+	(*PublisherStatus)(nil),        // 55: weft.v1.PublisherStatus
+	(*LimitStatus)(nil),            // 56: weft.v1.LimitStatus
+	(*SessionStatus)(nil),          // 57: weft.v1.SessionStatus
+	(*OwnerRequest)(nil),           // 58: weft.v1.OwnerRequest
+	(*OwnerResponse)(nil),          // 59: weft.v1.OwnerResponse
+	(*ObjectOwner)(nil),            // 60: weft.v1.ObjectOwner
+	(*WatchRequest)(nil),           // 61: weft.v1.WatchRequest
+	(*WatchResponse)(nil),          // 62: weft.v1.WatchResponse
+	(*Commit)(nil),                 // 63: weft.v1.Commit
+	(*Counts)(nil),                 // 64: weft.v1.Counts
+	(*Rejection)(nil),              // 65: weft.v1.Rejection
+	(*Drift)(nil),                  // 66: weft.v1.Drift
+	(*Presence)(nil),               // 67: weft.v1.Presence
+	(*Expired)(nil),                // 68: weft.v1.Expired
+	(*CleanupRequest)(nil),         // 69: weft.v1.CleanupRequest
+	(*CleanupResponse)(nil),        // 70: weft.v1.CleanupResponse
+	(*durationpb.Duration)(nil),    // 71: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 72: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,   // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
 	8,   // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	69,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
-	70,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
+	71,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
+	72,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
 	9,   // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
 	11,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
 	11,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
 	14,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
 	15,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
 	10,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	69,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	69,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	71,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	71,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
 	1,   // 12: weft.v1.Set.role:type_name -> weft.v1.MapRole
 	12,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
-	69,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
+	71,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
 	13,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
-	69,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
+	71,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
 	7,   // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	62,  // 18: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	64,  // 18: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
 	5,   // 19: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
 	7,   // 20: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
 	21,  // 21: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
@@ -5637,103 +5796,106 @@ var file_weft_proto_depIdxs = []int32{
 	2,   // 35: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
 	5,   // 36: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
 	7,   // 37: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
-	62,  // 38: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
-	31,  // 39: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
-	63,  // 40: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
-	32,  // 41: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
-	3,   // 42: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
-	6,   // 43: weft.v1.Change.object:type_name -> weft.v1.ObjectName
-	5,   // 44: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
-	6,   // 45: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
-	5,   // 46: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
-	5,   // 47: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
-	35,  // 48: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
-	36,  // 49: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
-	5,   // 50: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
-	41,  // 51: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
-	7,   // 52: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
-	41,  // 53: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
-	5,   // 54: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
-	0,   // 55: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
-	4,   // 56: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	70,  // 57: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	28,  // 58: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	70,  // 59: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
-	46,  // 60: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
-	47,  // 61: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
-	49,  // 62: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
-	50,  // 63: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
-	51,  // 64: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
-	46,  // 65: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
-	5,   // 66: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
-	9,   // 67: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
-	5,   // 68: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
-	48,  // 69: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
-	10,  // 70: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
-	5,   // 71: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
-	11,  // 72: weft.v1.MergedSet.set:type_name -> weft.v1.Set
-	5,   // 73: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
-	12,  // 74: weft.v1.MergedSet.added:type_name -> weft.v1.Element
-	14,  // 75: weft.v1.MergedObject.object:type_name -> weft.v1.Object
-	5,   // 76: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
-	15,  // 77: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
-	5,   // 78: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
-	54,  // 79: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	55,  // 80: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	63,  // 81: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	70,  // 82: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	70,  // 83: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	6,   // 84: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
-	58,  // 85: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
-	5,   // 86: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	70,  // 87: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	61,  // 88: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
-	63,  // 89: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
-	64,  // 90: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
-	65,  // 91: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
-	66,  // 92: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
-	5,   // 93: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
-	62,  // 94: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	69,  // 95: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	69,  // 96: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	69,  // 97: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	5,   // 98: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
-	28,  // 99: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	62,  // 100: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	5,   // 101: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
-	70,  // 102: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
-	6,   // 103: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
-	16,  // 104: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	20,  // 105: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	18,  // 106: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	29,  // 107: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	33,  // 108: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	37,  // 109: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	39,  // 110: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	42,  // 111: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	44,  // 112: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	52,  // 113: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	56,  // 114: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	59,  // 115: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	67,  // 116: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	17,  // 117: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	25,  // 118: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	19,  // 119: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	30,  // 120: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	34,  // 121: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	38,  // 122: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	40,  // 123: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	43,  // 124: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	45,  // 125: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	53,  // 126: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	57,  // 127: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	60,  // 128: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	68,  // 129: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	117, // [117:130] is the sub-list for method output_type
-	104, // [104:117] is the sub-list for method input_type
-	104, // [104:104] is the sub-list for extension type_name
-	104, // [104:104] is the sub-list for extension extendee
-	0,   // [0:104] is the sub-list for field type_name
+	64,  // 38: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	32,  // 39: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
+	65,  // 40: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	33,  // 41: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
+	31,  // 42: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
+	6,   // 43: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
+	3,   // 44: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	6,   // 45: weft.v1.Change.object:type_name -> weft.v1.ObjectName
+	5,   // 46: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
+	6,   // 47: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
+	5,   // 48: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
+	5,   // 49: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
+	36,  // 50: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
+	37,  // 51: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
+	5,   // 52: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
+	42,  // 53: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
+	7,   // 54: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
+	42,  // 55: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
+	5,   // 56: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
+	0,   // 57: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
+	4,   // 58: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
+	72,  // 59: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	28,  // 60: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	72,  // 61: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	47,  // 62: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	48,  // 63: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	50,  // 64: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	51,  // 65: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
+	52,  // 66: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
+	47,  // 67: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	5,   // 68: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
+	9,   // 69: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	5,   // 70: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
+	49,  // 71: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	10,  // 72: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	5,   // 73: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
+	11,  // 74: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	5,   // 75: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
+	12,  // 76: weft.v1.MergedSet.added:type_name -> weft.v1.Element
+	14,  // 77: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	5,   // 78: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
+	15,  // 79: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	5,   // 80: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
+	55,  // 81: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	57,  // 82: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	65,  // 83: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	72,  // 84: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	56,  // 85: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
+	72,  // 86: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	6,   // 87: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	60,  // 88: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
+	5,   // 89: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
+	72,  // 90: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	63,  // 91: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
+	65,  // 92: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
+	66,  // 93: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
+	67,  // 94: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
+	68,  // 95: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
+	5,   // 96: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
+	64,  // 97: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	71,  // 98: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	71,  // 99: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	71,  // 100: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	5,   // 101: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
+	28,  // 102: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	64,  // 103: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	5,   // 104: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
+	72,  // 105: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	6,   // 106: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
+	16,  // 107: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	20,  // 108: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	18,  // 109: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	29,  // 110: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	34,  // 111: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	38,  // 112: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	40,  // 113: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	43,  // 114: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	45,  // 115: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	53,  // 116: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	58,  // 117: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	61,  // 118: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	69,  // 119: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	17,  // 120: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	25,  // 121: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	19,  // 122: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	30,  // 123: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	35,  // 124: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	39,  // 125: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	41,  // 126: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	44,  // 127: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	46,  // 128: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	54,  // 129: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	59,  // 130: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	62,  // 131: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	70,  // 132: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	120, // [120:133] is the sub-list for method output_type
+	107, // [107:120] is the sub-list for method input_type
+	107, // [107:107] is the sub-list for extension type_name
+	107, // [107:107] is the sub-list for extension extendee
+	0,   // [0:107] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -5754,7 +5916,7 @@ func file_weft_proto_init() {
 		(*PublishResponse_Committed)(nil),
 		(*PublishResponse_Rejected)(nil),
 	}
-	file_weft_proto_msgTypes[55].OneofWrappers = []any{
+	file_weft_proto_msgTypes[57].OneofWrappers = []any{
 		(*WatchResponse_Commit)(nil),
 		(*WatchResponse_Rejection)(nil),
 		(*WatchResponse_Drift)(nil),
@@ -5767,7 +5929,7 @@ func file_weft_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   64,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

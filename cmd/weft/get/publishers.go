@@ -20,7 +20,32 @@ func newPublishersCmd() *cobra.Command {
 		})
 }
 
-// printPublishers prints a row for each publisher, then the last rejections.
+// printLimits prints a row for each publisher with how much it holds of everything that
+// can be limited, and how much it may hold: "12/100", or "12" if there is no limit.
+func printLimits(w io.Writer, publishers []*weftv1.PublisherStatus) error {
+	if len(publishers) == 0 || len(publishers[0].GetLimits()) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, "\nLIMITS OF")
+	for _, l := range publishers[0].GetLimits() {
+		fmt.Fprintf(tw, "\t%s", strings.ToUpper(l.GetName()))
+	}
+	fmt.Fprintln(tw)
+	for _, p := range publishers {
+		fmt.Fprint(tw, p.GetName())
+		for _, l := range p.GetLimits() {
+			fmt.Fprintf(tw, "\t%d", l.GetUsed())
+			if l.GetLimit() > 0 {
+				fmt.Fprintf(tw, "/%d", l.GetLimit())
+			}
+		}
+		fmt.Fprintln(tw)
+	}
+	return tw.Flush()
+}
+
+// printPublishers prints a row for each publisher, their limits, then the last rejections.
 func printPublishers(w io.Writer, publishers []*weftv1.PublisherStatus, now time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "PUBLISHER\tSESSIONS\tPENDING\tFRAGMENTS\tADOPTED\tRULES\tELEMENTS\tSHADOWED\tCOMMITTED\tREJECTED")
@@ -38,6 +63,9 @@ func printPublishers(w io.Writer, publishers []*weftv1.PublisherStatus, now time
 			p.GetFragments(), p.GetAdopted(), p.GetRules(), p.GetElements(), p.GetShadowed(), p.GetCommitted(), p.GetRejected())
 	}
 	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if err := printLimits(w, publishers); err != nil {
 		return err
 	}
 	for _, p := range publishers {

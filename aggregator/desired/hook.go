@@ -1,0 +1,177 @@
+package desired
+
+import (
+	"iter"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+)
+
+// hook is a list of base chains in the kernel, which has a limit for each of them. A chain
+// of family inet is in the lists of ip and ip6, one of a device in that of the device.
+type hook struct {
+	family nft.Family
+	number uint32
+	device string
+}
+
+// hooksOf returns the hooks of a base chain. It returns none for a chain without base.
+func hooksOf(family nft.Family, base *nftobject.Base) iter.Seq[hook] {
+	return func(yield func(hook) bool) {
+		if base == nil {
+			return
+		}
+		devices := base.Devices.List()
+		if base.Device != "" {
+			devices = append(devices, base.Device)
+		}
+		h := hook{family: family, number: base.Hook}
+		if len(devices) > 0 && family == nft.FamilyInet {
+			h.family, h.number = nft.FamilyNetdev, unix.NF_NETDEV_INGRESS
+		}
+		for _, h.device = range devices {
+			if !yield(h) {
+				return
+			}
+		}
+		if len(devices) > 0 {
+			return
+		}
+		if family != nft.FamilyInet {
+			yield(h)
+			return
+		}
+		for _, h.family = range []nft.Family{nft.FamilyIP, nft.FamilyIP6} {
+			if !yield(h) {
+				return
+			}
+		}
+	}
+}
+
+// attach adds a base chain to the lists of its hooks or removes it. It does nothing for a
+// chain without base, or if the chain is there, or gone, already.
+func (s *State) attach(o *chain, base *nftobject.Base, in bool) {
+	if base == nil {
+		return
+	}
+	s.paths++
+	if in {
+		s.attached = append(s.attached, o)
+	}
+	for h := range hooksOf(o.table.id.Family, base) {
+		chains := s.hooks[h]
+		if in {
+			if chains == nil {
+				chains = map[*chain]struct{}{}
+				s.hooks[h] = chains
+			}
+			chains[o] = struct{}{}
+		} else if delete(chains, o); len(chains) == 0 {
+			delete(s.hooks, h)
+		}
+	}
+}
+
+// Effect is what an update does to packets and hooks.
+type Effect struct {
+	// Hook is the hook with the most base chains to which the update adds one or more, and
+	// HookChains their number. HookChains is 0 if it adds none.
+	Hook       string
+	HookChains int
+	// Path is the most expensive way of a packet that the update makes more expensive.
+	// Path.Visits is 0 if there is none.
+	Path Path
+}
+
+// Path is the most expensive way of a packet through the base chains of one hook.
+type Path struct {
+	// Chain is the most expensive base chain.
+	Chain Place
+	// Hook is the name of its hook.
+	Hook string
+	// Chains returns the names of Chain and of the most expensive chain that each sends the
+	// packet to. It must be called before the state changes, and looks at all elements of
+	// verdict maps: it is for messages.
+	Chains func() []string
+	// Visits is the number of rules that the packet visits at most in all base chains of
+	// the publisher at the hook, ChainVisits the part of it that Chain has.
+	Visits, ChainVisits int
+}
+
+// effect returns the effect of the running change of a publisher.
+func (s *State) effect(publisher string) Effect {
+	var e Effect
+	for _, o := range s.attached {
+		if !o.exists() || o.decl().Base == nil || o.kernelBase() {
+			continue
+		}
+		for h := range hooksOf(o.table.id.Family, o.decl().Base) {
+			if n := len(s.hooks[h]); n > e.HookChains {
+				e.Hook, e.HookChains = o.hookName(), n
+			}
+		}
+	}
+	for _, o := range s.grown {
+		if !o.exists() || o.decl().Base == nil {
+			continue
+		}
+		for h := range hooksOf(o.table.id.Family, o.decl().Base) {
+			if visits, most := s.visitsAt(h, publisher, o); visits > e.Path.Visits {
+				e.Path = Path{Visits: visits, Chain: most.at()}
+			}
+		}
+	}
+	if o, ok := find[*chain](s, e.Path.Chain.Table, chainID(e.Path.Chain.Name)); ok && e.Path.Visits > 0 {
+		e.Path.Hook, e.Path.ChainVisits, e.Path.Chains = o.hookName(), o.visits, o.path
+	}
+	return e
+}
+
+// visitsAt returns how many rules a packet visits at a hook in the base chains of a
+// publisher and in also, and the most expensive of these chains. It is 0 if there are none.
+func (s *State) visitsAt(h hook, publisher string, also *chain) (sum int, most *chain) {
+	for o := range s.hooks[h] {
+		if o != also && !o.sharedBy(publisher) {
+			continue
+		}
+		sum = min(sum+o.visits, unbounded)
+		if most == nil || o.visits > most.visits || o.visits == most.visits && compareParts(o, most) < 0 {
+			most = o
+		}
+	}
+	return sum, most
+}
+
+// sharedBy reports whether a fragment of a publisher has a share of the chain.
+func (o *chain) sharedBy(publisher string) bool {
+	return slices.ContainsFunc(o.shares, func(sh *chainShare) bool {
+		return !sh.fragment.unclaimed && sh.fragment.key.Publisher == publisher
+	})
+}
+
+// kernelBase reports whether the kernel has the chain at its hook already.
+func (o *chain) kernelBase() bool {
+	d, ok := o.kernel.(*nftobject.Chain)
+	return ok && d.Base != nil && d.Base.Hook == o.decl().Base.Hook
+}
+
+// hookName returns the name of the hook of a base chain.
+func (o *chain) hookName() string { return o.decl().Declaration(o.table.id.Family).Hook }
+
+// Visits returns how many rules a packet visits at most at one hook in the base chains of
+// a publisher. It looks at all base chains.
+func (s *State) Visits(publisher string) int {
+	most := 0
+	for h := range s.hooks {
+		n, _ := s.visitsAt(h, publisher, nil)
+		most = max(most, n)
+	}
+	return most
+}
+
+// PathsVersion returns a number that changes with the result of Visits.
+func (s *State) PathsVersion() uint64 { return s.paths }

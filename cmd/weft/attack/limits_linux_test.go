@@ -1,0 +1,294 @@
+package attack
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/weft-proxy/weft/aggregator/aggregatortest"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// Attacks on what the kernel pays: its memory, its hooks, and its time for each packet.
+
+// applyFile applies a file as a user, and returns how that ended.
+func (h *host) applyFile(uid uint32, name, nft string) error {
+	h.Helper()
+	_, err := weftv1.NewPublisherClient(h.as(uid)).Apply(aggregatortest.Context(h.T), &weftv1.ApplyRequest{Fragment: &weftv1.Fragment{Name: name, Nft: nft}})
+	return err
+}
+
+// refused checks that an update was refused with a message that has want.
+func (h *host) refused(err error, want string) {
+	h.Helper()
+	if message := status.Convert(err).Message(); err == nil || !strings.Contains(message, want) {
+		h.Errorf("the answer is %.300v: want %q", err, want)
+	}
+}
+
+// repeat returns the texts of format with the numbers from 0 to n-1.
+func repeat(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+// TestNestedVariables lets variables double 18 times, and lets others name a long one.
+func TestNestedVariables(t *testing.T) {
+	double := "define a0 = 10.0.0.1, 10.0.0.2\n"
+	for i := range 22 {
+		double += fmt.Sprintf("define a%d = $a%d, $a%d\n", i+1, i, i)
+	}
+	double += "table ip big { set s { type ipv4_addr; elements = { $a%d } } }\n"
+	long := "define long = { " + repeat(60_000, "10.0.0.%d, ") + "}\n"
+	for name, text := range map[string]string{
+		"doubled 18 times": fmt.Sprintf(double, 18), "doubled 22 times": fmt.Sprintf(double, 22),
+		"400 names of a long list": long + repeat(400, "define a%d = $long\n") + "table ip big { }\n",
+	} {
+		h := newHost(t, options{})
+		h.attack(func(h *host) {
+			began := time.Now()
+			err := h.applyFile(uidBig, "variables", text)
+			h.observe("%d bytes of variables, %s: refused after %v", len(text), name, time.Since(began).Round(time.Millisecond))
+			h.refused(err, "variables of the file expand to more than")
+		})
+	}
+}
+
+// TestDeclaredSizes declares sets that take memory before they have elements.
+func TestDeclaredSizes(t *testing.T) {
+	for name, table := range map[string]string{
+		"a set of size 32,000,000":       "set s { type ipv4_addr; size 32000000; }",
+		"a map of size 4,294,967,295":    "map s { type ipv4_addr : mark; size 4294967295; }",
+		"40 dynamic sets":                repeat(40, "set s%d { type ipv4_addr; flags dynamic; size 65535; counter; }\n"),
+		"a dynamic set of size 16777216": "set s { type ipv4_addr; flags dynamic,timeout; timeout 1h; size 16777216; }",
+	} {
+		h := newHost(t, options{})
+		h.attack(func(h *host) {
+			err := h.applyFile(uidCNI, "size", "table ip cni {\n"+table+"\n}\n")
+			h.observe("%s: refused", name)
+			h.refused(err, "bytes of kernel memory")
+		})
+	}
+}
+
+// TestBitmaps declares 8,500 sets of ports, for each of which the kernel allocates 32 KiB.
+func TestBitmaps(t *testing.T) {
+	h := newHost(t, options{})
+	h.attack(func(h *host) {
+		err := h.applyFile(uidBig, "bitmaps", "table ip big {\n"+repeat(8500, "set s%d { type inet_service; }\n")+"}\n")
+		h.observe("8,500 sets of ports: %.110s", status.Convert(err).Message())
+		h.refused(err, "bytes of kernel memory")
+	})
+}
+
+// TestManyChains declares chains without rules until they are refused.
+func TestManyChains(t *testing.T) {
+	h := newHost(t, options{})
+	h.attack(func(h *host) {
+		var err error
+		n := 0
+		for ; n < 10 && err == nil; n++ {
+			err = h.applyFile(uidBig, fmt.Sprintf("chains-%d", n), fmt.Sprintf("table ip big%d {\n", n)+repeat(4_000, "chain c%d { }\n")+"}\n")
+		}
+		h.observe("%d fragments of 4,000 empty chains each: then refused", n-1)
+		h.refused(err, "would hold 12000 chains")
+		h.refused(h.applyFile(uidBig, "chains", "table ip big {\n"+repeat(60_000, "chain c%d { }\n")+"}\n"), "chains")
+	})
+}
+
+// fanOut is a table in which every chain of a level jumps k times to the next.
+func fanOut(table string, k, depth int, verdict string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "table ip %s {\n", table)
+	for i := depth; i >= 0; i-- {
+		fmt.Fprintf(&b, "chain l%d {\n", i)
+		for range k {
+			if i < depth {
+				fmt.Fprintf(&b, verdict+"\n", i+1)
+			} else {
+				b.WriteString("meta mark 1\n")
+			}
+		}
+		b.WriteString("}\n")
+	}
+	b.WriteString("chain in { type filter hook input priority 0; jump l0; }\n}\n")
+	return b.String()
+}
+
+// roundTrip returns how long the fastest of some packets to the host's own address takes.
+func (h *host) roundTrip() time.Duration {
+	h.Helper()
+	least := time.Hour
+	err := h.ns.Do(func() error {
+		to, err := net.ListenPacket("udp4", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = to.Close() }()
+		from, err := net.Dial("udp4", to.LocalAddr().String())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = from.Close() }()
+		for range 20 {
+			began := time.Now()
+			if _, err := from.Write([]byte("x")); err != nil {
+				return err
+			}
+			if err := to.SetReadDeadline(began.Add(5 * time.Second)); err != nil {
+				return err
+			}
+			if _, _, err := to.ReadFrom(make([]byte, 8)); err != nil {
+				return err
+			}
+			least = min(least, time.Since(began))
+		}
+		return nil
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+	return least
+}
+
+// TestFanOut makes each packet visit millions of rules by jumps, by verdict maps, and in
+// two fragments of which each is harmless. What is accepted in the end costs a packet
+// less than 5 ms.
+func TestFanOut(t *testing.T) {
+	for name, verdict := range map[string]string{
+		"jumps": "jump l%d", "anonymous verdict maps": "ip protocol vmap { udp : jump l%d }",
+	} {
+		h := newHost(t, options{})
+		h.ns.Run(t, "ip", "link", "set", "lo", "up")
+		h.attack(func(h *host) {
+			err := h.applyFile(uidCNI, "fan", fanOut("cni", 3, 14, verdict))
+			h.observe("%s that fan out, k=3, depth 14: %.90s; a packet takes %v", name, status.Convert(err).Message(), h.roundTrip())
+			h.refused(err, "makes a packet visit up to")
+			if took := h.roundTrip(); took > 5*time.Millisecond {
+				h.Errorf("a packet takes %v", took)
+			}
+		})
+	}
+}
+
+// TestFanOutInParts builds the same out of updates that each change little: a verdict map
+// gets its elements later, and the chain of the hook comes last.
+func TestFanOutInParts(t *testing.T) {
+	h := newHost(t, options{})
+	h.ns.Run(t, "ip", "link", "set", "lo", "up")
+	h.attack(func(h *host) {
+		text := strings.ReplaceAll(fanOut("cni", 3, 12, "jump l%d"), "jump l0;", "")
+		err := h.applyFile(uidCNI, "below", text)
+		if err != nil {
+			h.Errorf("chains without a hook are refused: %v", err)
+		}
+		dispatch := "table ip cni { map to { type inet_proto : verdict; %s }\nchain front { type filter hook input priority 1; ip protocol vmap @to\n}\n}\n"
+		if err := h.applyFile(uidCNI, "hook", fmt.Sprintf(dispatch, "")); err != nil {
+			h.Errorf("a hook without targets is refused: %v", err)
+		}
+		err = h.applyFile(uidCNI, "hook", fmt.Sprintf(dispatch, "elements = { udp : jump l0 }"))
+		h.observe("a fan-out in parts: %.90s; a packet takes %v", status.Convert(err).Message(), h.roundTrip())
+		h.refused(err, "in front, then l0, then l1")
+		if took := h.roundTrip(); took > 5*time.Millisecond {
+			h.Errorf("a packet takes %v", took)
+		}
+	})
+}
+
+// TestManyHooks spreads the rules that a packet visits over many base chains.
+func TestManyHooks(t *testing.T) {
+	h := newHost(t, options{})
+	h.ns.Run(t, "ip", "link", "set", "lo", "up")
+	h.attack(func(h *host) {
+		var err error
+		n := 0
+		for ; n < 60 && err == nil; n++ {
+			err = h.applyFile(uidCNI, "hooks", strings.TrimSuffix(fanOut("cni", 3, 7, "jump l%d"), "}\n")+
+				repeat(n, "chain in%d { type filter hook input priority 1; jump l0; }\n")+"}\n")
+		}
+		h.observe("%d base chains of 9,000 rules each: %.90s; a packet takes %v", n, status.Convert(err).Message(), h.roundTrip())
+		h.refused(err, "makes a packet visit up to")
+	})
+}
+
+// TestLongRules makes rules expensive instead of many.
+func TestLongRules(t *testing.T) {
+	h := newHost(t, options{config: strings.Replace(configuration, "limits: {rules: 10000", "limits: {rulesPerPacket: 2000, rules: 10000", 1)})
+	h.attack(func(h *host) {
+		rule := strings.Repeat("meta mark and 0x1 == 0 ", 40) + "\n"
+		text := "table ip big {\nchain in { type filter hook input priority 0;\n" + strings.Repeat(rule, 300) + "}\n}\n"
+		err := h.applyFile(uidBig, "long", text)
+		h.observe("300 rules of 120 expressions: %.90s", status.Convert(err).Message())
+		h.refused(err, "makes a packet visit up to")
+	})
+}
+
+// TestBaseChains fills a hook of the kernel with base chains.
+func TestBaseChains(t *testing.T) {
+	config := strings.Replace(configuration, "limits: {rules: 10000", "limits: {baseChains: 2000, rules: 10000", 1)
+	for uid, want := range map[uint32]string{uidCNI: "base chains", uidBig: "hook input"} {
+		h := newHost(t, options{config: config})
+		h.attack(func(h *host) {
+			table := map[uint32]string{uidCNI: "cni", uidBig: "big"}[uid]
+			n := 0
+			var err error
+			for ; n < 30 && err == nil; n++ {
+				err = h.applyFile(uid, fmt.Sprintf("hooks-%d", n%5), fmt.Sprintf("table ip %s%d {\n", table, n%5)+
+					repeat(40*(n/5+1), "chain c%d { type filter hook input priority 0; }\n")+"}\n")
+			}
+			h.refused(err, want)
+			_, err = h.ns.Output("table ip other {\nchain c {\ntype filter hook input priority 0;\n}\n}\n", "nft", "-f", "-")
+			h.observe("uid %d adds base chains to input: refused in update %d, and nft still can: %v", uid, n, err == nil)
+			if err != nil {
+				h.Errorf("nft cannot add a base chain: %v", err)
+			}
+		})
+	}
+}
+
+// TestAnonymousElements puts the elements into rules, where no set holds them.
+func TestAnonymousElements(t *testing.T) {
+	h := newHost(t, options{})
+	h.attack(func(h *host) {
+		rule := "tcp dport { " + repeat(2000, "%d, ") + "}\n"
+		err := h.applyFile(uidCNI, "anonymous", "table ip cni {\nchain in {\n"+strings.Repeat(rule, 3)+"}\n}\n")
+		h.observe("3 rules with 6,000 anonymous elements: %.90s", status.Convert(err).Message())
+		h.refused(err, "elements")
+		// With commas that are few enough for the file.
+		rule = "tcp dport { " + repeat(60, "%d, ") + "}\n"
+		h.refused(h.applyFile(uidCNI, "anonymous", "table ip cni {\nchain in {\n"+strings.Repeat(rule, 3)+"}\n}\n"), "elements")
+	})
+}
+
+// TestCollectors declares sets that the kernel looks through a thousand times a second.
+func TestCollectors(t *testing.T) {
+	h := newHost(t, options{})
+	h.attack(func(h *host) {
+		err := h.applyFile(uidBig, "gc", "table ip big {\n"+repeat(6400, "set s%d { type ipv4_addr; flags timeout; gc-interval 1ms; }\n")+"}\n")
+		h.observe("6,400 sets with a gc-interval of 1ms: %.90s", status.Convert(err).Message())
+		h.refused(err, "gc-interval")
+	})
+}
+
+// TestManyWrongRules makes the daemon look for the places of errors in a file: once for
+// each wrong rule would take minutes.
+func TestManyWrongRules(t *testing.T) {
+	h := newHost(t, options{})
+	h.attack(func(h *host) {
+		began := time.Now()
+		err := h.applyFile(uidBig, "wrong", "table ip big {\n"+repeat(9000, "chain c%d { ip saddr == tcp dport\n }\n")+"}\n")
+		took := time.Since(began)
+		h.observe("9,000 wrong rules in a file: refused after %v", took.Round(time.Millisecond))
+		h.refused(err, "")
+		if took > 3*time.Second {
+			h.Errorf("the refusal takes %v", took)
+		}
+	})
+}

@@ -1,0 +1,313 @@
+package cost
+
+import (
+	"math/bits"
+	"runtime"
+
+	google "github.com/google/nftables/expr"
+
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// Sizes of the kernel in bytes.
+const (
+	// chainSize is that of struct nft_chain with its name and the ends of its blob of
+	// rules (nf_tables_chain_alloc_rules). baseChainSize adds struct nft_base_chain and
+	// its place among the hooks (include/net/netfilter/nf_tables.h).
+	chainSize     = 288
+	baseChainSize = 1536
+	// setSize is struct nft_set with its name, userdata and the private data of its
+	// backend.
+	setSize = 768
+	// objectSize is struct nft_object with its name and state, flowtableSize struct
+	// nft_flowtable with its hash table.
+	objectSize    = 384
+	flowtableSize = 4096
+	// ruleSize is struct nft_rule with weft's userdata. It is also in the blob of its
+	// chain, as struct nft_rule_dp of ruleHeader bytes.
+	ruleSize   = 24 + 96
+	ruleHeader = 8
+	// exprSize is what an expression takes on average: a pointer to its operations and
+	// its private data, such as struct nft_payload or struct nft_cmp_fast_expr.
+	exprSize = 24
+	// counterSize is struct nft_counter, which every CPU has (net/netfilter/nft_counter.c).
+	counterSize = 16
+	// stateSize is what another statement with a state allocates: struct nft_limit,
+	// struct nf_conncount_data.
+	stateSize = 64
+
+	// extSize is struct nft_set_ext without its data (nf_tables.h).
+	extSize = 12
+	// verdictSize is a verdict in the data of a map: struct nft_data.
+	verdictSize = 16
+	// timeoutSize is the timeout of an element and when it ends.
+	timeoutSize = 16
+
+	// bitmapSize is the bitmap of a set with keys of two bytes: two bits for each key
+	// (net/netfilter/nft_set_bitmap.c).
+	bitmapSize = 1 << 16 * 2 / 8
+	// bucketSize is struct hlist_head, or a pointer of a rhashtable.
+	bucketSize = 8
+	// dynamicSize is how many elements packets can put into a set that does not say
+	// how many (nft_dynset_init in net/netfilter/nft_dynset.c).
+	dynamicSize = 0xffff
+
+	// lookupLarge is the size of the lookup table of a field from which the kernel uses
+	// groups of four bits (NFT_PIPAPO_LT_SIZE_HIGH in net/netfilter/nft_set_pipapo.h).
+	lookupLarge = 1 << 21
+	// lookupSmallRule and lookupLargeRule are what one rule takes in that table for each
+	// byte of the field: 256 bits in groups of eight, 2*16 bits in groups of four.
+	lookupSmallRule = 256 / 8
+	lookupLargeRule = 2 * 16 / 8
+)
+
+// Chain returns the memory of a chain without its rules.
+func Chain(base bool) int {
+	if base {
+		return baseChainSize
+	}
+	return chainSize
+}
+
+// Object returns the memory of a named object.
+func Object() int { return objectSize + perCPU(counterSize) }
+
+// Flowtable returns the memory of a flowtable.
+func Flowtable() int { return flowtableSize }
+
+// Rule returns the memory of a rule with its anonymous sets.
+func Rule(r *compile.Rule) int {
+	exprs := exprSize * len(r.Exprs)
+	n := allocated(ruleSize+len(r.Comment)+exprs) + ruleHeader + exprs
+	for _, e := range r.Exprs {
+		if l, ok := e.(expr.Library); ok {
+			switch l.Any.(type) {
+			case *google.Counter:
+				n += perCPU(counterSize)
+			case *google.Limit, *google.Connlimit, *google.Quota:
+				n += stateSize
+			}
+		}
+	}
+	for i := range r.Anonymous {
+		a := &r.Anonymous[i]
+		var c Content
+		for j := range a.Elements {
+			c.Add(a.Set, &a.Elements[j], 1)
+		}
+		n += c.Memory(a.Set)
+	}
+	return n
+}
+
+// Content is what a set or map has, as far as its memory depends on it.
+type Content struct {
+	// Elements is the number of elements, Extra the bytes of their comments and
+	// statements.
+	Elements, Extra int
+	// lookup is the sum, over the rules of all fields of a concatenation of ranges, of
+	// the lengths of the fields in bytes.
+	lookup int
+}
+
+// Plain reports whether the elements of a set without comments and statements all take
+// the same memory, so that their number is enough.
+func Plain(d *set.Set) bool { return backendOf(d) != pipapo }
+
+// Add adds the element e by times to what is counted.
+func (c *Content) Add(d *set.Set, e *set.Element, by int) {
+	c.Elements += by
+	if e.Comment != "" || e.State != "" {
+		c.Extra += by * (len(e.Comment) + len(e.State))
+	}
+	if backendOf(d) == pipapo {
+		c.lookup += by * lookupOf(d, e)
+	}
+}
+
+// Memory returns the memory of a set or map with a content.
+func (c Content) Memory(d *set.Set) int {
+	n, most := setSize+len(d.Name)+len(d.UserData), c.Elements
+	dynamic := d.Flags&set.FlagEval != 0
+	if dynamic {
+		most = max(most, int(d.Size))
+		if d.Size == 0 {
+			most = max(most, dynamicSize)
+		}
+	}
+	n += most*elementSize(d) + c.Extra
+	switch backendOf(d) {
+	case bitmap:
+		if d.Key.Len == 2 {
+			// It is in the same allocation as the set.
+			n += allocated(setSize+bitmapSize) - setSize
+		}
+	case hash:
+		// The buckets for the declared size are allocated at once: nft_hash_buckets,
+		// rounded_hashtable_size.
+		n += bucketSize * roundUp(max(most, int(d.Size))*4/3)
+	case pipapo:
+		small := min(lookupSmallRule*c.lookup, lookupLarge*len(d.Key.Fields))
+		// The copy that a transaction changes (pipapo_clone) is not counted: since Linux
+		// 6.10 it goes with the transaction.
+		n += small + lookupLargeRule*c.lookup
+	case rbtree:
+	default:
+		panic("cost: unknown backend")
+	}
+	return n
+}
+
+// backend is the implementation that the kernel selects for a set.
+type backend int
+
+const (
+	hash backend = iota
+	bitmap
+	rbtree
+	pipapo
+)
+
+// backendOf returns the backend that nft_select_set_ops of net/netfilter/nf_tables_api.c
+// selects for a declaration. The two hash tables differ too little to matter.
+func backendOf(d *set.Set) backend {
+	switch {
+	case d.Flags&set.FlagInterval != 0 && len(d.Key.Fields) > 1:
+		return pipapo
+	case d.Flags&set.FlagInterval != 0:
+		return rbtree
+	case !d.Map && d.Key.Len <= 2 && d.Flags&(set.FlagTimeout|set.FlagEval|set.FlagExpr) == 0 && len(d.Stateful) == 0:
+		return bitmap
+	default:
+		return hash
+	}
+}
+
+// elementSize returns the memory of one element of a set without comment and statements
+// of its own.
+func elementSize(d *set.Set) int {
+	n, copies := extSize+int(d.Key.Len), 1
+	switch {
+	case d.Verdict:
+		n += verdictSize
+	case d.Object != "":
+		n += 8
+	case d.Map:
+		n += int(d.Data.Len)
+	}
+	if d.Flags&set.FlagTimeout != 0 {
+		n += timeoutSize
+	}
+	switch backendOf(d) {
+	case hash, bitmap:
+		n += 16 // hlist_node, list_head
+	case rbtree:
+		// The start and the end of an interval are elements of their own
+		// (nft_set_rbtree.c).
+		n += 40
+		copies = 2
+	case pipapo:
+		n += int(d.Key.Len) + 16
+	default:
+		panic("cost: unknown backend")
+	}
+	state := 0
+	for range d.Stateful {
+		n += exprSize
+		state += max(perCPU(counterSize), stateSize)
+	}
+	return copies*allocated(n) + state
+}
+
+// lookupOf returns what an element adds to Content.lookup.
+func lookupOf(d *set.Set, e *set.Element) int {
+	if e.Key == "" {
+		return 0 // the catch-all element has no rule
+	}
+	end, sum, at := e.KeyEnd, 0, 0
+	if end == "" {
+		end = e.Key
+	}
+	for _, length := range d.Key.Fields {
+		to := at + int(length)
+		if to > len(e.Key) || to > len(end) {
+			break
+		}
+		sum += int(length) * Prefixes(e.Key[at:to], end[at:to])
+		at += (int(length) + 3) &^ 3
+	}
+	return sum
+}
+
+// Prefixes returns into how many prefixes the kernel divides the range from low to high,
+// which are big-endian numbers of one length (pipapo_expand in nft_set_pipapo.c).
+func Prefixes(low, high string) int {
+	// same is the number of leading bits in which both agree.
+	same := 0
+	for same < 8*len(low) && bitOf(low, same) == bitOf(high, same) {
+		same++
+	}
+	if same == 8*len(low) {
+		return 1
+	}
+	// Below the first different bit the range is what is at least low in one half, and
+	// what is at most high in the other: a prefix for each bit in which it could be
+	// different, and one for the bound itself. Both halves that are whole are one prefix.
+	half := func(bound string, whole byte) int {
+		last := 8 * len(bound)
+		for last > same+1 && bitOf(bound, last-1) == whole {
+			last--
+		}
+		n := 1
+		for i := same + 1; i < last; i++ {
+			if bitOf(bound, i) == whole {
+				n++
+			}
+		}
+		return n
+	}
+	n := half(low, 0) + half(high, 1)
+	if n == 2 && allFrom(low, same+1, 0) && allFrom(high, same+1, 1) {
+		return 1
+	}
+	return n
+}
+
+// bitOf returns bit i of a big-endian number, from the greatest.
+func bitOf(s string, i int) byte { return s[i/8] >> (7 - i%8) & 1 }
+
+// allFrom reports whether all bits of a number from bit i on have a value.
+func allFrom(s string, i int, value byte) bool {
+	for ; i < 8*len(s); i++ {
+		if bitOf(s, i) != value {
+			return false
+		}
+	}
+	return true
+}
+
+// perCPU returns the memory of n bytes on every CPU.
+func perCPU(n int) int { return n * runtime.NumCPU() }
+
+// allocated returns the size of the object of kmalloc that has n bytes: a power of two, or
+// 96 or 192.
+func allocated(n int) int {
+	switch {
+	case n > 64 && n <= 96:
+		return 96
+	case n > 128 && n <= 192:
+		return 192
+	default:
+		return roundUp(max(n, 8))
+	}
+}
+
+// roundUp returns the least power of two that is at least n, and at least 1.
+func roundUp(n int) int {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len(uint(n-1))
+}

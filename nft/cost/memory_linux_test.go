@@ -1,0 +1,134 @@
+package cost_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/cost"
+	"github.com/weft-proxy/weft/nft/nfttest"
+	"github.com/weft-proxy/weft/nft/ruleset"
+	"github.com/weft-proxy/weft/nft/set"
+)
+
+// kernelMemory returns what the kernel has allocated for itself, in bytes: slabs, what is
+// there for each CPU, and large allocations.
+func kernelMemory(t *testing.T) int {
+	t.Helper()
+	info, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for line := range bytes.Lines(info) {
+		f := strings.Fields(string(line))
+		switch f[0] {
+		case "SUnreclaim:", "Percpu:", "VmallocUsed:":
+			n, err := strconv.Atoi(f[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n << 10
+		}
+	}
+	return sum
+}
+
+// tableScope finds the sets of a table for its rules.
+type tableScope map[string]*set.Set
+
+func (s tableScope) Set(name string) (*set.Set, bool) { d, ok := s[name]; return d, ok }
+func (tableScope) Chain(string) bool                  { return true }
+func (tableScope) Object(nft.ObjectKind, string) bool { return true }
+func (tableScope) Flowtable(string) bool              { return true }
+
+// estimate returns the estimate of a file.
+func estimate(t *testing.T, text string) int {
+	t.Helper()
+	tables, err := ruleset.Parse("x", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for _, tb := range tables {
+		scope := tableScope{}
+		for i := range tb.Sets {
+			d, err := set.Compile(tb.Family, &tb.Sets[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			scope[d.Name] = d
+			var c cost.Content
+			for _, e := range tb.Sets[i].Elements {
+				packed, err := d.Pack(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Add(d, &packed, 1)
+			}
+			sum += c.Memory(d)
+		}
+		for _, c := range tb.Chains {
+			sum += cost.Chain(c.Base())
+			for _, r := range c.Rules {
+				compiled, err := compile.CompileRule(tb.Family, r, scope)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum += cost.Rule(compiled)
+			}
+		}
+	}
+	return sum
+}
+
+func lines(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i>>16&255, i>>8&255, i&255)
+	}
+	return b.String()
+}
+
+// TestMemory compares the estimates with what the kernel allocates. Other programs
+// allocate too, so the best of several attempts counts.
+func TestMemory(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	const attempts = 4
+	for name, table := range map[string]string{
+		"declared size": "set s { type ipv4_addr; size 4000000; }",
+		"bitmaps":       lines(1000, "set s%d-%d-%d { type inet_service; }\n"),
+		"hash":          "set s { type ipv4_addr; elements = { " + lines(150_000, "10.%d.%d.%d, ") + "} }",
+		"intervals":     "set s { type ipv4_addr; flags interval; elements = { " + lines(60_000, "10.%d.%d.%d/32, ") + "} }",
+		"counters":      "set s { type ipv4_addr; counter; elements = { " + lines(60_000, "10.%d.%d.%d, ") + "} }",
+		"ranges":        "set s { type ipv4_addr . inet_service; flags interval; elements = { " + lines(8000, "10.%d.%d.%d . 1001-4007, ") + "} }",
+		"rules":         "chain c {\n" + lines(40_000, "ip saddr 10.%d.%d.%d tcp dport 80 counter accept\n") + "}",
+		"port sets":     "chain c {\n" + lines(600, "ip saddr 10.%d.%d.%d tcp dport { 80, 443 } accept\n") + "}",
+		"chains":        lines(20_000, "chain c%d-%d-%d { }\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.ReplaceAll("table ip x {\n"+table+"\n}\n", "} }\n", "}\n}\n")
+			want := estimate(t, text)
+			best := 0.0
+			for range attempts {
+				ns := nfttest.New(t)
+				before := kernelMemory(t)
+				ns.Nft(t, text)
+				got := kernelMemory(t) - before
+				ratio := float64(got) / float64(want)
+				t.Logf("the kernel allocates %d KiB, estimated are %d KiB: %.2f", got>>10, want>>10, ratio)
+				if best = ratio; ratio > 0.5 && ratio < 2 {
+					break
+				}
+			}
+			if best < 0.5 || best > 2 {
+				t.Errorf("the kernel allocates %.2f times the estimate: want 0.5 to 2", best)
+			}
+		})
+	}
+}
