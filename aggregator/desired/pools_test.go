@@ -179,3 +179,22 @@ func TestLayoutRefusesOtherMaps(t *testing.T) {
 		}
 	}
 }
+
+// TestStaleOnlyOfSharesThatWantIt shares a map between a fragment that wants its flows to be
+// watched and one that does not: only entries of the first one's keys are removed.
+func TestStaleOnlyOfSharesThatWantIt(t *testing.T) {
+	const a, b = "10.1.0.1:53", "10.1.0.2:53"
+	h := newHarness(t)
+	plain := func(elems ...nftset.Element) Set {
+		s := endpointMap("endpoints", elems...)
+		s.Conntrack = false
+		return s
+	}
+	dns, own := slotsOf("10.96.0.10", udp, a), slotsOf("10.96.0.99", udp, b)
+	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, plain(dns...)))))
+	// A fragment that wants it does not have the other's keys watched.
+	watch := Key{Publisher: "watch", Name: "f"}
+	wantStale(t, h.commit(snapshot(watch, 0, in(ipWeft, endpointMap("endpoints", own...)))), stale("10.96.0.99", 53, true))
+	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, plain()))))
+	wantStale(t, h.commit(snapshot(watch, 0, in(ipWeft, endpointMap("endpoints")))), stale("10.96.0.99", 53, false, b))
+}
