@@ -65,7 +65,7 @@ func TestNestedVariables(t *testing.T) {
 func TestDeclaredSizes(t *testing.T) {
 	for name, table := range map[string]string{
 		"a set of size 32,000,000":       "set s { type ipv4_addr; size 32000000; }",
-		"a map of size 4,294,967,295":    "map s { type ipv4_addr : mark; size 4294967295; }",
+		"a map of size 4,294,967,295":    "map s { type ipv4_addr : verdict; size 4294967295; }",
 		"40 dynamic sets":                repeat(40, "set s%d { type ipv4_addr; flags dynamic; size 65535; counter; }\n"),
 		"a dynamic set of size 16777216": "set s { type ipv4_addr; flags dynamic,timeout; timeout 1h; size 16777216; }",
 	} {
