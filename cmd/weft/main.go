@@ -20,6 +20,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/nft/printable"
 )
 
 func main() {
@@ -33,11 +34,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
+	// What others have published must not control the terminal.
+	out, errs := printable.NewWriter(stdout), printable.NewWriter(stderr)
+	defer func() { _ = errors.Join(out.Flush(), errs.Flush()) }()
+	stderr = errs
 	root := newRootCmd()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(out)
+	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

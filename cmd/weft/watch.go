@@ -41,6 +41,7 @@ func newWatchCmd() *cobra.Command {
 // writeEvent prints an event as a line of text or JSON, or as a YAML document.
 func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 	if format == "table" {
+		cli.Escape(ev)
 		return printEvent(w, ev)
 	}
 	b, err := protojson.Marshal(ev)

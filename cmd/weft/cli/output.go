@@ -43,9 +43,12 @@ func (o *Output) Set(s string) error {
 func (o *Output) Type() string { return "format" }
 
 // Write prints v, a proto.Message or a value for encoding/json, if the format is "json" or
-// "yaml", and calls text otherwise.
+// "yaml". Otherwise it escapes the strings of a message and calls text, which prints it.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	if o.Format != "json" && o.Format != "yaml" {
+		if m, ok := v.(proto.Message); ok {
+			Escape(m)
+		}
 		return text()
 	}
 	b, err := marshalJSON(v)

@@ -1,0 +1,145 @@
+package printable
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Index returns the offset of the first character of s that is not shown as it is, or
+// -1. Those are control characters (C0, DEL and C1), the separators of lines and
+// paragraphs (U+2028, U+2029), the characters that control the direction of text
+// (Unicode's Bidi_Control), and bytes that are not UTF-8.
+func Index(s string) int {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return indexFrom(s, i)
+		}
+	}
+	return -1
+}
+
+// indexFrom is Index for a string that is printable ASCII before i.
+func indexFrom(s string, i int) int {
+	for i < len(s) {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if hidden(r, size) {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// hidden reports whether a character of size bytes is not shown as it is.
+func hidden(r rune, size int) bool {
+	switch {
+	case r < utf8.RuneSelf:
+		return r < ' ' || r == 0x7f
+	case r == utf8.RuneError:
+		return size == 1
+	default:
+		return unicode.Is(unicode.Cc, r) || r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Bidi_Control, r)
+	}
+}
+
+// Check returns an error that names the first character that is not shown as it is, or
+// nil.
+func Check(s string) error {
+	i := Index(s)
+	if i < 0 {
+		return nil
+	}
+	r, size := utf8.DecodeRuneInString(s[i:])
+	if r == utf8.RuneError && size == 1 {
+		return fmt.Errorf("byte %#02x at offset %d is not UTF-8: remove it", s[i], i)
+	}
+	return fmt.Errorf("control character %U at offset %d is not allowed: remove it", r, i)
+}
+
+// Escape returns s with every character that is not shown as it is replaced by \u and
+// four hexadecimal digits, and every byte that is not UTF-8 by \x and two. That is what
+// JSON and Go write. Line ends and tabs are escaped too.
+func Escape(s string) string { return escape(s, "") }
+
+// Lines is Escape for text of several lines: it keeps line ends and tabs.
+func Lines(s string) string { return escape(s, "\n\t") }
+
+// escape escapes s, but keeps some characters.
+func escape(s, keep string) string {
+	from := Index(s)
+	if from < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	b.WriteString(s[:from])
+	for i := from; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case !hidden(r, size) || strings.ContainsRune(keep, r):
+			b.WriteString(s[i : i+size])
+		case r == utf8.RuneError:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// Writer escapes what is written to it, and passes it on. It is safe for concurrent use.
+type Writer struct {
+	w  io.Writer
+	mu sync.Mutex
+	// tail is the beginning of a character whose other bytes were not written yet.
+	tail []byte
+}
+
+// NewWriter returns a Writer that keeps line ends and tabs.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// Write implements io.Writer. It keeps the beginning of a character until the rest is
+// written.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := append(w.tail, p...)
+	whole := len(text) - unfinished(text)
+	w.tail = append([]byte(nil), text[whole:]...)
+	if whole == 0 {
+		return len(p), nil
+	}
+	if _, err := io.WriteString(w.w, Lines(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush writes the beginning of a character that was never finished.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tail := w.tail
+	w.tail = nil
+	_, err := io.WriteString(w.w, Lines(string(tail)))
+	return err
+}
+
+// unfinished returns how many bytes at the end of text begin a character whose rest may
+// follow.
+func unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
+			if utf8.FullRune(last) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
