@@ -24,7 +24,8 @@ type Config struct {
 	// none.
 	Access *access.Control
 	// Stored is true for updates of the state directory: they need the rights of their
-	// publishers, and what is over a limit already may stay.
+	// publishers, but what is over a limit already may stay, and so may strings and names
+	// that are not accepted any more.
 	Stored bool
 	// Durable is true if durable fragments can be stored.
 	Durable bool
@@ -173,7 +174,7 @@ func (b *Builder) Wait() { b.pool.wg.Wait() }
 func (b *Builder) table(family, name string) *tablePart {
 	f, err := nft.ParseFamily(family)
 	if err == nil {
-		family, err = f.String(), checkName(name)
+		family, err = f.String(), b.checkName(name)
 	}
 	if err != nil {
 		b.bad.add(weftv1.Violation_REASON_INVALID, &weftv1.ObjectName{Kind: "table", Family: Clip(family), Table: Clip(name)}, err.Error())

@@ -66,18 +66,16 @@ var errTooLong = fmt.Errorf("text is longer than %d bytes", MaxElementText)
 func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
 	p, publisher := decl.Packer(len(elements)), b.cfg.Access.Publisher(b.key.Publisher)
 	return b.pack(t, decl, len(elements), func(i int) (key string, out set.Element, err error) {
+		if err := b.checkElement(elements[i]); err != nil {
+			return elements[i].GetKey(), out, err
+		}
 		e := convert.ElementOf(elements[i])
-		switch {
-		case len(e.Key) > MaxElementText || len(e.Value) > MaxElementText:
-			err = errTooLong
-		case e.Timeout < 0:
-			err = fmt.Errorf("timeout %v is negative", e.Timeout)
-		case e.Timeout > access.MaxTimeout && publisher.Limited():
+		if e.Timeout > access.MaxTimeout && publisher.Limited() {
 			err = publisher.Times(e.Timeout, 0)
-		default:
+		} else {
 			out, err = p.Pack(e)
 		}
-		return e.Key, out, err
+		return elements[i].GetKey(), out, err
 	})
 }
 
@@ -86,6 +84,9 @@ func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
 	return b.pack(t, decl, len(keys), func(i int) (string, set.Element, error) {
 		if len(keys[i]) > MaxElementText {
 			return keys[i], set.Element{}, errTooLong
+		}
+		if err := b.checkText(keys[i]); err != nil {
+			return keys[i], set.Element{}, err
 		}
 		out, err := decl.PackKey(keys[i])
 		return keys[i], out, err

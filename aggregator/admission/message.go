@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -75,7 +76,7 @@ func (b *Builder) addTable(m *weftv1.Table) {
 	if t == nil {
 		return
 	}
-	if m.GetComment() != "" {
+	if m.GetComment() != "" && b.checkTexts(func() *weftv1.ObjectName { return tableName(t.Table) }, m.GetComment()) {
 		if err := userdata.CheckComment(m.GetComment()); err != nil {
 			b.bad.add(weftv1.Violation_REASON_INVALID, tableName(t.Table), err.Error())
 		}
@@ -191,7 +192,15 @@ func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 	}
 	t.setByName[source.Name] = s
 	t.sets = append(t.sets, s)
-	if err := checkName(source.Name); err != nil {
+	if err := b.checkName(source.Name); err != nil {
+		b.bad.add(weftv1.Violation_REASON_INVALID, object, err.Error())
+		return s
+	}
+	texts := append([]string{source.Type, source.TypeOf, source.Policy, source.Comment}, slices.Concat(source.Flags, source.Stateful)...)
+	if !b.checkTexts(func() *weftv1.ObjectName { return object }, texts...) {
+		return s
+	}
+	if err := cmp.Or(checkDuration("timeout", m.GetTimeout()), checkDuration("gc-interval", m.GetGcInterval())); err != nil {
 		b.bad.add(weftv1.Violation_REASON_INVALID, object, err.Error())
 		return s
 	}
@@ -219,6 +228,10 @@ func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	}
 	what, ok := b.claim(t, object.Ref{Kind: "chain", Name: c.Name}, ": give all its rules at once")
 	if !ok {
+		return
+	}
+	texts := append([]string{c.Type, c.Hook, c.Priority, c.Policy, c.Device, c.Comment}, slices.Concat(c.Devices, c.Flags)...)
+	if !b.checkTexts(func() *weftv1.ObjectName { return what }, texts...) {
 		return
 	}
 	decl, err := object.CompileChain(t.Table.Family, &c)

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft"
@@ -21,6 +22,9 @@ func (b *Builder) addObject(t *tablePart, o nft.Object) {
 		b.bad.add(weftv1.Violation_REASON_LIMIT, what, textTooLong(o.Text))
 		return
 	}
+	if !b.checkTexts(func() *weftv1.ObjectName { return what }, string(o.Kind), o.Text, o.Comment) {
+		return
+	}
 	out, err := object.Compile(t.Table.Family, &o)
 	if err != nil {
 		b.bad.compile(what, err)
@@ -33,6 +37,9 @@ func (b *Builder) addObject(t *tablePart, o nft.Object) {
 func (b *Builder) addFlowtable(t *tablePart, f nft.Flowtable) {
 	what, ok := b.nameObject(t, object.Ref{Kind: kindFlowtable, Name: f.Name})
 	if !ok {
+		return
+	}
+	if !b.checkTexts(func() *weftv1.ObjectName { return what }, append([]string{f.Hook, f.Priority}, slices.Concat(f.Devices, f.Flags)...)...) {
 		return
 	}
 	out, err := object.CompileFlowtable(&f)
@@ -55,7 +62,7 @@ func (b *Builder) nameObject(t *tablePart, ref object.Ref) (*weftv1.ObjectName, 
 // declared twice; advice follows the message if it is. It returns the name for violations.
 func (b *Builder) claim(t *tablePart, ref object.Ref, advice string) (*weftv1.ObjectName, bool) {
 	what := ObjectName(t.Table, Clip(string(ref.Kind)), Clip(ref.Name))
-	if err := checkName(ref.Name); err != nil {
+	if err := b.checkName(ref.Name); err != nil {
 		b.bad.add(weftv1.Violation_REASON_INVALID, what, err.Error())
 		return nil, false
 	}

@@ -45,7 +45,7 @@ func (e *RejectedError) Error() string {
 
 // Reject returns a RejectedError with one violation.
 func Reject(key desired.Key, reason weftv1.Violation_Reason, object *weftv1.ObjectName, format string, args ...any) *RejectedError {
-	return &RejectedError{Fragment: key, Violations: []*weftv1.Violation{{
+	return &RejectedError{Fragment: key, Violations: []*weftv1.Violation{Shorten(&weftv1.Violation{
 		Object: object, Message: fmt.Sprintf(format, args...), Reason: reason,
-	}}}
+	})}}
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -67,6 +68,12 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 		rule, err := compile.CompileRule(t.Table.Family, r, scope)
 		if err != nil {
 			bad.compile(object(), b.inFile(t.Table, c.Decl.Name, i, scope, err))
+			continue
+		}
+		// Blanks between the words may be tabs and line ends: only the canonical text is
+		// checked.
+		if err := cmp.Or(b.checkText(rule.Text), b.checkText(rule.Comment)); err != nil {
+			bad.add(weftv1.Violation_REASON_INVALID, object(), err.Error())
 			continue
 		}
 		if !b.countAnonymous(rule, object, bad) {

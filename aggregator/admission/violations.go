@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -32,7 +34,7 @@ func (v *violations) append(w *weftv1.Violation) {
 		v.dropped++
 		return
 	}
-	v.list = append(v.list, w)
+	v.list = append(v.list, Shorten(w))
 }
 
 // refused records that the publisher's configuration does not allow something.
@@ -99,13 +101,15 @@ func (v *violations) err(key desired.Key) error {
 // violation converts an error of package syntax or compile: errors of the parser
 // are REASON_SYNTAX, errors of the compiler REASON_INVALID.
 func violation(object *weftv1.ObjectName, err error) *weftv1.Violation {
-	v := &weftv1.Violation{Object: object, Message: err.Error(), Reason: weftv1.Violation_REASON_INVALID}
+	v := &weftv1.Violation{Object: object, Reason: weftv1.Violation_REASON_INVALID}
 	if errors.Is(err, compile.ErrSyntax) {
 		v.Reason = weftv1.Violation_REASON_SYNTAX
 	}
 	if at := (*syntax.Error)(nil); errors.As(err, &at) {
 		v.Message, v.Excerpt = at.Msg, excerpt(at)
 		v.Line, v.Column = position(at.Pos)
+	} else {
+		v.Message = err.Error()
 	}
 	return v
 }
@@ -139,10 +143,44 @@ func position(p syntax.Pos) (line, column uint32) {
 	return uint32(max(p.Line, 0)), uint32(max(p.Column, 0)) //nolint:gosec // lengths of texts below 1 GiB
 }
 
+const (
+	// maxClip is how much of a name a message shows: more than people give to objects, and
+	// little enough for a line.
+	maxClip = 64
+	// maxMessage bounds the message of a violation: the longest that weft writes has the
+	// names of four fragments and objects. Messages are kept, logged, and sent to all
+	// watchers, and may quote what a publisher has sent.
+	maxMessage = 2 << 10
+	// maxExcerpt bounds an excerpt, which has two lines.
+	maxExcerpt = 4 * (2*excerptWidth + len("......"))
+)
+
 // Clip shortens a name to 64 bytes and "..." for a message.
-func Clip(s string) string {
-	if len(s) > 64 {
-		return fmt.Sprintf("%.64s...", s)
+func Clip(s string) string { return clip(s, maxClip) }
+
+// Quote returns a string for a message, shortened and quoted as in Go.
+func Quote(s string) string { return strconv.Quote(Clip(s)) }
+
+// clip shortens a string to n bytes and "...", at the end of a character.
+func clip(s string, n int) string {
+	if len(s) <= n+len("...") {
+		return s
 	}
-	return s
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}
+
+// Shorten shortens the strings of a violation, and returns it. What a publisher has sent
+// may be in it, and a refused update of 14 MiB must not become a message of 14 MiB.
+func Shorten(v *weftv1.Violation) *weftv1.Violation {
+	v.Message, v.Excerpt = clip(v.GetMessage(), maxMessage), clip(v.GetExcerpt(), maxExcerpt)
+	if o := v.GetObject(); o != nil {
+		for _, s := range []*string{&o.Kind, &o.Family, &o.Table, &o.Name} {
+			*s = clip(*s, MaxName)
+		}
+		o.Key = clip(o.GetKey(), MaxElementText)
+	}
+	return v
 }

@@ -1,0 +1,79 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/printable"
+)
+
+// checkTexts adds a violation for the first of the strings that has characters which are
+// not shown as they are, and reports whether there is none. The strings are parts of
+// what. Strings of the state directory may have them: an older version accepted them.
+func (b *Builder) checkTexts(what func() *weftv1.ObjectName, texts ...string) bool {
+	for _, text := range texts {
+		if err := b.checkText(text); err != nil {
+			b.bad.add(weftv1.Violation_REASON_INVALID, what(), err.Error())
+			return false
+		}
+	}
+	return true
+}
+
+// checkText returns an error if a string is too long for any use, or has characters that
+// are not shown as they are. The error is the message of a violation.
+func (b *Builder) checkText(text string) error {
+	if b.cfg.Stored {
+		return nil
+	}
+	if len(text) > MaxRuleText {
+		return errors.New(textTooLong(text))
+	}
+	if err := printable.Check(text); err != nil {
+		return fmt.Errorf("text %s: %w", Quote(text), err)
+	}
+	return nil
+}
+
+// checkElement returns what is wrong with the strings and times of an element. The error
+// is the message of a violation.
+func (b *Builder) checkElement(e *weftv1.Element) error {
+	if len(e.GetKey()) > MaxElementText || len(e.GetValue()) > MaxElementText {
+		return errTooLong
+	}
+	for _, text := range [...]string{e.GetKey(), e.GetValue(), e.GetComment()} {
+		if err := b.checkText(text); err != nil {
+			return err
+		}
+	}
+	for _, text := range e.GetState().GetStateful() {
+		if err := b.checkText(text); err != nil {
+			return err
+		}
+	}
+	if err := checkDuration("expires", e.GetState().GetExpires()); err != nil {
+		return err
+	}
+	return checkDuration("timeout", e.GetTimeout())
+}
+
+// checkDuration returns an error if a duration is negative, or is longer than the 292
+// years that a time.Duration can have: it would become another one. The error is the
+// message of a violation.
+func checkDuration(what string, d *durationpb.Duration) error {
+	switch {
+	case d == nil:
+		return nil
+	case d.CheckValid() != nil || d.AsDuration() == math.MaxInt64 || d.AsDuration() == math.MinInt64:
+		return fmt.Errorf("%s of %d seconds is too long: at most %d are possible", what, d.GetSeconds(), int64(math.MaxInt64/time.Second))
+	case d.AsDuration() < 0:
+		return fmt.Errorf("%s %v is negative", what, d.AsDuration())
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,200 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft/printable"
+)
+
+// everything is a valid table with a value in almost every field.
+func everything() *weftv1.Table {
+	return &weftv1.Table{
+		Family: "inet", Name: "t", Comment: "table",
+		Objects:    []*weftv1.Object{{Kind: "counter", Name: "o", Text: "packets 0 bytes 0", Comment: "object"}},
+		Flowtables: []*weftv1.Flowtable{{Name: "f", Hook: "ingress", Priority: "0", Devices: []string{"eth0"}}},
+		Sets: []*weftv1.Set{{
+			Name: "s", Type: "ipv4_addr", Flags: []string{"timeout"}, Comment: "set", Policy: "memory", Stateful: []string{"counter"},
+			Elements: []*weftv1.Element{{Key: "10.0.0.1", Comment: "element", State: &weftv1.ElementState{Stateful: []string{"counter packets 0 bytes 0"}}}},
+		}, {Name: "ifs", Type: "ifname", Elements: []*weftv1.Element{{Key: "eth0"}}}, {Name: "ty", Typeof: "ip saddr"}},
+		Maps: []*weftv1.Set{{Name: "m", Type: "ipv4_addr : verdict", Elements: []*weftv1.Element{{Key: "10.0.0.1", Value: "drop"}}}},
+		Chains: []*weftv1.Chain{{
+			Name: "c", Type: "filter", Hook: "input", Priority: "filter", Policy: "accept", Comment: "chain",
+			Rules: []*weftv1.Rule{{Text: `log prefix "rule" drop`, Comment: "rule"}},
+		}},
+	}
+}
+
+// strings calls f with a function that sets each string of a message, one after the other.
+func eachString(m protoreflect.Message, path string, f func(path, old string, set func(string))) {
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		name := path + "." + string(field.Name())
+		switch {
+		case field.IsList():
+			for i := range v.List().Len() {
+				if field.Kind() == protoreflect.StringKind {
+					f(name, v.List().Get(i).String(), func(s string) { v.List().Set(i, protoreflect.ValueOfString(s)) })
+				} else if field.Message() != nil {
+					eachString(v.List().Get(i).Message(), fmt.Sprintf("%s[%d]", name, i), f)
+				}
+			}
+		case field.Message() != nil:
+			eachString(v.Message(), name, f)
+		case field.Kind() == protoreflect.StringKind:
+			f(name, v.String(), func(s string) { m.Set(field, protoreflect.ValueOfString(s)) })
+		}
+		return true
+	})
+}
+
+// TestControlCharactersAreRefused puts control characters into every string of a snapshot.
+func TestControlCharactersAreRefused(t *testing.T) {
+	if _, err := admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{everything()}}); err != nil {
+		t.Fatal(err)
+	}
+	tried := map[string]bool{}
+	for _, bad := range []string{"\x1b[31m", "\x00", "\x7f", "\u009b", "\u202e", "\u2066", "\u2028", "\xff"} {
+		m := everything()
+		eachString(m.ProtoReflect(), "table", func(path, old string, set func(string)) {
+			tried[path] = true
+			for _, text := range []string{old + bad, bad + old, strings.Replace(old, `"rule"`, `"ru`+bad+`le"`, 1)} {
+				if text == old {
+					continue
+				}
+				set(text)
+				_, err := admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{proto.CloneOf(m)}})
+				var rejected *RejectedError
+				if !errors.As(err, &rejected) {
+					t.Errorf("%s = %q is accepted", path, text)
+				}
+			}
+			set(old)
+		})
+		for _, f := range []string{
+			`table inet t { chain c { log prefix "a` + bad + `" ; } }`,
+			`table inet t { chain c { accept comment "a` + bad + `" ; } }`,
+			`table inet t { set s { type ifname ; elements = { "a` + bad + `" } ; } }`,
+			`table inet t { set s { type ipv4_addr ; elements = { 10.0.0.1 comment "a` + bad + `" } ; } }`,
+		} {
+			if _, err := admit(&weftv1.Fragment{Name: "f", Nft: f}); err == nil {
+				t.Errorf("%q is accepted", f)
+			}
+		}
+	}
+	if len(tried) < 25 {
+		t.Errorf("only %d strings were tried", len(tried))
+	}
+	ok := everything()
+	ok.Chains[0].Rules[0].Text = "tcp dport 80\t counter\t\tdrop"
+	ok.Chains[0].Comment = "größe 東京"
+	if _, err := admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{ok}}); err != nil {
+		t.Errorf("blanks between words: %v", err)
+	}
+}
+
+// TestControlCharactersInPatches puts one into the strings that only patches have.
+func TestControlCharactersInPatches(t *testing.T) {
+	b := NewSnapshot(Config{}, desired.Key{Publisher: "p", Name: "f"}, nowhere{})
+	b.AddFragment(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{everything()}})
+	if _, err := b.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	own, _ := b.Declared()
+	for _, e := range []*weftv1.ElementPatch{
+		{Set: "ifs", Add: []*weftv1.Element{{Key: "a\x1b"}}},
+		{Set: "ifs", Remove: []string{"a\u202e"}},
+		{Set: "ifs\x1b", Remove: []string{"a"}},
+	} {
+		b := NewPatch(Config{}, desired.Key{Publisher: "p", Name: "f"}, own, nowhere{})
+		b.AddPatch(&weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{{Family: "inet", Name: "t", Elements: []*weftv1.ElementPatch{e}}}})
+		if _, err := b.Finish(); err == nil {
+			t.Errorf("%v is accepted", e)
+		}
+	}
+}
+
+// TestStoredTextsAreAccepted restores what an older version has accepted.
+func TestStoredTextsAreAccepted(t *testing.T) {
+	b := NewSnapshot(Config{Stored: true}, desired.Key{Publisher: "p", Name: "f"}, nowhere{})
+	b.AddFragment(&weftv1.Fragment{Name: "f", Nft: "table inet t { chain c { log prefix \"a\x1b\" ; } }"})
+	if _, err := b.Finish(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDurationsThatOverflow(t *testing.T) {
+	tooLong := []*durationpb.Duration{{Seconds: 1 << 62}, {Seconds: 1 << 34}, {Seconds: -1}, {Seconds: -1 << 40}, {Seconds: 1, Nanos: -1}}
+	for _, d := range tooLong {
+		for name, change := range map[string]func(*weftv1.Set){
+			"timeout":     func(s *weftv1.Set) { s.Timeout = d },
+			"gc_interval": func(s *weftv1.Set) { s.Timeout, s.GcInterval = durationpb.New(time.Hour), d },
+			"element":     func(s *weftv1.Set) { s.Elements[0].Timeout = d },
+			"expires": func(s *weftv1.Set) {
+				s.Elements[0].Timeout = durationpb.New(time.Hour)
+				s.Elements[0].State = &weftv1.ElementState{Expires: d}
+			},
+		} {
+			m := everything()
+			change(m.Sets[0])
+			if _, err := admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{m}}); err == nil {
+				t.Errorf("%s of %v is accepted", name, d)
+			}
+		}
+		if _, err := admit(&weftv1.Fragment{Name: "f", Expiration: &weftv1.Fragment_Ttl{Ttl: d}, Tables: []*weftv1.Table{everything()}}); err == nil {
+			t.Errorf("ttl %v is accepted", d)
+		}
+	}
+	for _, text := range []string{"4611686018427387904s", "99999999999d", "200000d", "4294967296s"} {
+		for _, f := range []string{
+			"table ip t { set s { type ipv4_addr ; timeout %s ; } }",
+			"table ip t { set s { type ipv4_addr ; flags timeout ; gc-interval %s ; } }",
+			"table ip t { set s { type ipv4_addr ; flags timeout ; elements = { 10.0.0.1 timeout %s } ; } }",
+			"table ip t { set s { type ipv4_addr ; flags dynamic,timeout ; } ; chain c { add @s { ip saddr timeout %s } ; } }",
+		} {
+			if _, err := admit(&weftv1.Fragment{Name: "f", Nft: fmt.Sprintf(f, text)}); err == nil {
+				t.Errorf(f+" is accepted", text)
+			}
+		}
+	}
+}
+
+// TestViolationsAreShort refuses updates with long strings.
+func TestViolationsAreShort(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	m := everything()
+	var worst int
+	eachString(m.ProtoReflect(), "table", func(path, old string, set func(string)) {
+		for _, text := range []string{long, old + long, `"` + long} {
+			set(text)
+			_, err := admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{proto.CloneOf(m)}})
+			var rejected *RejectedError
+			if errors.As(err, &rejected) {
+				size := len(rejected.Error())
+				for _, v := range rejected.Violations {
+					size += proto.Size(v)
+				}
+				worst = max(worst, size)
+				if size > 2*MaxViolations*maxMessage {
+					t.Errorf("%s: the rejection has %d bytes", path, size)
+				}
+			}
+		}
+		set(old)
+	})
+	if worst == 0 {
+		t.Error("nothing was refused")
+	}
+	v := Shorten(&weftv1.Violation{Message: strings.Repeat("ü", maxMessage), Object: &weftv1.ObjectName{Kind: long, Key: long}})
+	if again := Shorten(proto.CloneOf(v)); !proto.Equal(v, again) || printable.Index(v.GetMessage()) >= 0 {
+		t.Errorf("%v is shortened again", v)
+	}
+}
