@@ -39,5 +39,25 @@ func (w *writer) applyWithin(s *submission) error {
 	if p == nil || s.stored || s.withdraws() {
 		return w.state.Apply(s.update)
 	}
-	return w.state.ApplyWithin(s.update, admission.OverLimit(p, s.key()))
+	grant := w.grant
+	if p.Admin {
+		grant = nil
+	}
+	return w.state.ApplyWithin(s.update, admission.OverLimit(p, s.key()), grant)
+}
+
+// errNoGrant means that the configuration does not name a publisher, so that it has no
+// grants: it owns what it declares.
+var errNoGrant = errors.New("the publisher has no grants")
+
+// granted is a desired.Grant.
+func (a *Aggregator) granted(publisher, owner string, at desired.Place) error {
+	p := a.cfg.Access.Publisher(publisher)
+	if p == nil {
+		return errNoGrant
+	}
+	if r := p.Shared(at.Table, at.Kind, at.Name, owner); r != nil {
+		return r
+	}
+	return nil
 }

@@ -69,6 +69,8 @@ type writer struct {
 	// fires when the first one makes a step.
 	stagings []*staging
 	stageDue <-chan time.Time
+	// grant is granted.
+	grant desired.Grant
 	// purger removes entries that packets have put into affinity maps.
 	purger *flows.Purger
 }
@@ -79,6 +81,7 @@ func newWriter(a *Aggregator) *writer {
 		saved: math.MaxUint64, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool), expirations: &expirations{},
 	}
 	w.state.SetFixedFlags(w.OwnsTables())
+	w.grant = a.granted
 	w.purger = flows.NewPurger(flows.PurgerConfig{
 		Kernel: a.cfg.Kernel, State: w.state, Delay: a.cfg.Retry, Removed: a.flows.Ask, Log: a.log, Metrics: a.metrics.flows,
 	})

@@ -18,6 +18,7 @@ func (p *parser) allow(path string, n *yaml.Node, pub *Publisher) {
 		"families":        listOf(p, &a.Families, text(p, "a family", nft.ParseFamily)),
 		"hooks":           listOf(p, &a.Hooks, text(p, "a hook", checked(checkHook))),
 		"chainPriorities": p.bounds(&a.ChainPriorities),
+		"shared":          listOf(p, &a.Shared, p.shared),
 		"devices":         listOf(p, &a.Devices, text(p, "the name of a device or a glob of one", checked(checkGlob))),
 	}
 	masquerade := false

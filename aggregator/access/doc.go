@@ -61,6 +61,11 @@
 //	  synproxy         SYN proxies
 //	  secmark          security marks
 //	  trace            traces of packets
+//	  shared           list of {family, table, chains, sets, objects, flags}: what
+//	                   it may share in tables where another publisher declared it
+//	                   first; all but family are names or globs. sets are sets and
+//	                   maps, objects named objects and flowtables; the only flag is
+//	                   dormant. Default: nothing (see "Shared tables")
 //	priorities         {min, max} of fragments' priorities: the lowest comes first,
 //	                   and wins where maps disagree; default: all
 //	read               read the content of all publishers, not only its own; default: false
@@ -129,6 +134,17 @@
 // A log statement counts with the limit in packets that precedes it in the same rule; a
 // burst counts as if it came once a minute. A rule without such a limit can log every
 // packet, and needs log: unlimited. Named limits do not count.
+//
+// # Shared tables
+//
+// The publisher that declares a chain, set, map, named object or flowtable first owns it
+// as long as it declares it, also across restarts. Its fragments share it freely. Another
+// publisher of the configuration needs an entry of allow.shared that names it to add
+// rules or elements to it, or to refer to it in a rule or element. The flag dormant
+// takes the chains of all publishers off their hooks: with fragments of others in the
+// table it needs an entry with that flag, and without one it has no effect while others
+// are in the table. Publishers that are not in the configuration, and those with admin,
+// may share everything.
 //
 // # What identifies a peer
 //

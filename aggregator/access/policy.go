@@ -70,6 +70,8 @@ type Allow struct {
 	// Devices are globs of the devices that base chains and flowtables may name; nil
 	// allows none.
 	Devices []string
+	// Shared names what other publishers declared first and this one may share.
+	Shared []SharedPattern
 }
 
 // MasqueradeMark is the bit of the packet mark by which Services masquerade: the default of

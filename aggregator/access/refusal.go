@@ -38,6 +38,7 @@ const (
 	LimitChainPriority Limit = "chainPriorities"
 	LimitDevices       Limit = "devices"
 	LimitPriority      Limit = "priorities"
+	LimitShared        Limit = "shared"
 
 	LimitFragments Limit = "fragments"
 	LimitRules     Limit = "rules"

@@ -43,7 +43,7 @@ func (p *Publisher) Table(id nft.TableID) *Refusal {
 		tables = []TablePattern{{Name: p.Name}}
 	}
 	for _, t := range tables {
-		if (t.Family == nil || *t.Family == id.Family) && matchName(t.Name, id.Name) {
+		if t.matches(id) {
 			return nil
 		}
 	}

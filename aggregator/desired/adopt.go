@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/nft"
@@ -22,7 +23,7 @@ func (s *State) Adopt(dump []kernel.Table, record Record) {
 	work, fixed := s.work, s.fixedFlags
 	*s = *New()
 	s.work, s.fixedFlags = work, fixed
-	ad := &adoption{s: s, identities: map[Key]identity{}, shares: map[Place][]recorded{}}
+	ad := &adoption{s: s, identities: map[Key]identity{}, shares: map[Place][]recorded{}, owners: map[Place]string{}}
 	ad.index(dump, record)
 	for i := range dump {
 		ad.table(&dump[i])
@@ -50,6 +51,8 @@ type adoption struct {
 	s          *State
 	identities map[Key]identity
 	shares     map[Place][]recorded
+	// owners has the recorded owners of parts that several publishers declare.
+	owners map[Place]string
 }
 
 func (ad *adoption) index(dump []kernel.Table, record Record) {
@@ -71,7 +74,10 @@ func (ad *adoption) index(dump []kernel.Table, record Record) {
 				continue
 			}
 			h := ad.s.hold(ad.fragment(key), id)
-			h.comment, h.dormant = tr.Comment, tr.Dormant
+			h.comment, h.dormant = tr.Comment, tr.dormancy()
+			for _, o := range tr.Owned {
+				ad.owners[Place{Table: id, Kind: string(o.Kind), Name: o.Name}] = fr.Publisher
+			}
 			for _, o := range tr.Objects {
 				ad.add(id, objectID(o), recorded{key: key})
 			}
@@ -133,13 +139,18 @@ func (ad *adoption) table(d *kernel.Table) {
 			panic(fmt.Sprintf("desired: part %T is unknown", o))
 		}
 	}
+	for _, o := range t.parts {
+		if owner := ad.owners[o.at()]; declares(owner, o) {
+			o.base().owner = owner
+		}
+	}
 	if !t.exists() {
 		ad.s.hold(ad.s.unclaimed, t.id)
 	}
-	if d.Dormant && !t.dormant() {
+	if d.Dormant && !slices.ContainsFunc(t.holdings, func(h *holding) bool { return h.dormant != awake }) {
 		// The record does not say which fragments declare it: their publishers will.
 		for _, h := range t.holdings {
-			h.dormant = true
+			h.dormant = dormant
 		}
 	}
 }

@@ -18,6 +18,8 @@ type apply struct {
 	// f is the fragment that is changed; nil until it is found.
 	f          *fragment
 	violations []Violation
+	// grant says which parts of others the publisher may share; nil means all.
+	grant Grant
 	// err is the first error that is not a violation: ErrStale, or that of a Limit.
 	err error
 }
@@ -111,6 +113,7 @@ func (a *apply) update(u *Update) {
 	}
 	for i := range u.Tables {
 		a.checkUses(&u.Tables[i])
+		a.checkReferred(&u.Tables[i])
 	}
 	if u.Snapshot {
 		a.resolveUnclaimed(append(shared, f.setsShared()...))
@@ -173,7 +176,7 @@ func (a *apply) table(f *fragment, tu *TableUpdate, snapshot bool) {
 	a.releaseUnclaimed(h.table)
 	assignRecorded(a.s, &h.comment, cmp.Or(tu.Comment, h.comment))
 	if snapshot {
-		a.s.setDormant(h, tu.Dormant)
+		a.setDormant(h, tu.Dormant)
 	}
 	gone := appendNames(slices.Clone(tu.DeleteObjects), kindFlowtable, tu.DeleteFlowtables)
 	gone = appendNames(gone, kindChain, tu.DeleteChains)
@@ -223,6 +226,7 @@ func (a *apply) giveUp(h *holding, id objectID) {
 	if sh, ok := h.shares[id]; ok {
 		enter(a.s, h.shares, id, nil, false)
 		a.s.relink(h.table.parts[id], sh, false)
+		a.disown(h.table.parts[id])
 	}
 }
 
@@ -356,6 +360,9 @@ func (a *apply) elements(h *holding, eu *Elements) {
 		return
 	}
 	o := h.table.set(eu.Set)
+	if !a.mayShare(h, o) {
+		return
+	}
 	for i := range eu.Remove {
 		a.s.put(o, sh, elementID(sh.decl, &eu.Remove[i]), nftset.Element{}, false)
 	}

@@ -229,11 +229,11 @@ func stateText(s *State) string {
 	for _, f := range append(s.sorted(), s.unclaimed) {
 		fmt.Fprintf(&b, "fragment %q %d adopted=%t\n", f.owner, f.priority, f.adopted)
 		for _, h := range f.holdings() {
-			fmt.Fprintf(&b, " table %s %q kernel=%t dormant=%t asleep=%t\n", h.table.id, h.comment, h.table.kernel, h.dormant, h.table.asleep)
+			fmt.Fprintf(&b, " table %s %q kernel=%t dormant=%d asleep=%t\n", h.table.id, h.comment, h.table.kernel, h.dormant, h.table.asleep)
 			for _, sh := range sharesOf[*objectShare](h) {
 				id := sh.decl.id()
 				o := h.table.object(id)
-				fmt.Fprintf(&b, "  %s %v at %d kernel=%v refs %d\n", describeObject(id), sh.decl, slices.Index(o.shares, sh), o.kernel, o.refs)
+				fmt.Fprintf(&b, "  %s %v at %d kernel=%v refs %d owner %q\n", describeObject(id), sh.decl, slices.Index(o.shares, sh), o.kernel, o.refs, o.owner)
 			}
 			for _, sh := range sharesOf[*chainShare](h) {
 				o := h.table.chain(sh.decl.Name)

@@ -34,17 +34,24 @@ type FragmentRecord struct {
 // TableRecord has the shares of a fragment in one table.
 type TableRecord struct {
 	// Family is nft's keyword.
-	Family  string        `json:"family"`
-	Name    string        `json:"name"`
-	Comment string        `json:"comment,omitempty"`
-	Dormant bool          `json:"dormant,omitempty"`
-	Chains  []ChainRecord `json:"chains,omitempty"`
-	Sets    []SetRecord   `json:"sets,omitempty"`
+	Family  string `json:"family"`
+	Name    string `json:"name"`
+	Comment string `json:"comment,omitempty"`
+	Dormant bool   `json:"dormant,omitempty"`
+	// Alone says that Dormant has no effect while another publisher has a fragment in
+	// the table that is not dormant.
+	Alone  bool          `json:"alone,omitempty"`
+	Chains []ChainRecord `json:"chains,omitempty"`
+	Sets   []SetRecord   `json:"sets,omitempty"`
 	// Objects are named objects and flowtables.
 	Objects []ObjectRecord `json:"objects,omitempty"`
+	// Owned are the chains, sets and objects that several fragments declare and that the
+	// fragment's publisher owns, if the configuration has that publisher.
+	Owned []ObjectRecord `json:"owned,omitempty"`
 }
 
-// ObjectRecord names an object, or with the kind "flowtable" a flowtable.
+// ObjectRecord names an object, or with the kinds "flowtable", "chain" and "set" a
+// flowtable, a chain, and a set or map.
 type ObjectRecord struct {
 	Kind nft.ObjectKind `json:"kind"`
 	Name string         `json:"name"`
@@ -109,8 +116,11 @@ func (s *State) Record() Record {
 		fr := FragmentRecord{Publisher: f.key.Publisher, Name: f.key.Name, Priority: f.priority, Lifetime: s.recordedLifetime(f).String(), Expires: f.expires}
 		for _, h := range f.holdings() {
 			s.work.Objects += uint64(len(h.shares))
-			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant}
+			tr := TableRecord{Family: h.table.id.Family.String(), Name: h.table.id.Name, Comment: h.comment, Dormant: h.dormant != awake, Alone: h.dormant == dormantAlone}
 			for _, id := range sortedObjects(h.shares) {
+				if o := h.table.parts[id]; o.base().owner == f.key.Publisher && len(o.fragments()) > 1 {
+					tr.Owned = append(tr.Owned, ObjectRecord(id))
+				}
 				switch sh := h.shares[id].(type) {
 				case *objectShare:
 					tr.Objects = append(tr.Objects, ObjectRecord(id))
@@ -128,6 +138,18 @@ func (s *State) Record() Record {
 		r.Fragments = append(r.Fragments, fr)
 	}
 	return r
+}
+
+// dormancy returns whether the fragment wants the table dormant.
+func (r *TableRecord) dormancy() dormancy {
+	switch {
+	case !r.Dormant:
+		return awake
+	case r.Alone:
+		return dormantAlone
+	default:
+		return dormant
+	}
 }
 
 // sorted returns the fragments by publisher and name.

@@ -49,6 +49,9 @@ type node struct {
 	// kernel is the declaration in the kernel as of the last Accept, nil if it is
 	// not there.
 	kernel any
+	// owner is the publisher that owns the part, if that was recorded: see
+	// apply.mayShare.
+	owner string
 	// refs counts the shares of chains, and the elements of maps, that refer to the
 	// part. Shadowed elements count.
 	refs int
@@ -169,12 +172,15 @@ func (o *shared[S]) fragments() []*fragment {
 	return all
 }
 
-// agrees reports whether no other fragment's declaration of a part differs from one to
-// be made. differs compares it with that of a share, and describes the difference. If
+// agrees reports whether the fragment may share a part, and no other fragment's
+// declaration of it differs from one to be made. differs compares it with that of a share, and describes the difference. If
 // only the unclaimed fragment's differs, it gives up its share.
 func agrees[S share](a *apply, h *holding, o part, shares []S, differs func(S) (string, bool)) bool {
 	a.s.mark(o)
 	a.s.work.Objects++
+	if !a.mayShare(h, o) {
+		return false
+	}
 	for _, sh := range shares {
 		if sh.owner() == h.fragment {
 			continue

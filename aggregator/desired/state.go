@@ -97,7 +97,7 @@ type holding struct {
 	comment  string
 	shares   map[objectID]share
 	// dormant says that the fragment wants the table dormant.
-	dormant bool
+	dormant dormancy
 }
 
 // table is the merge in one table.
@@ -366,19 +366,4 @@ func (s *State) writeHolding(h *holding, in bool) {
 	delete(h.fragment.tables, t.id)
 	i := slices.Index(t.holdings, h)
 	t.holdings = slices.Delete(t.holdings, i, i+1)
-}
-
-// dormant reports whether a fragment wants the table dormant.
-func (t *table) dormant() bool {
-	return slices.ContainsFunc(t.holdings, func(h *holding) bool { return h.dormant })
-}
-
-// setDormant changes whether a fragment wants a table dormant.
-func (s *State) setDormant(h *holding, dormant bool) {
-	if h.dormant == dormant {
-		return
-	}
-	s.markTable(h.table)
-	s.stamp(&h.table.origin)
-	assignRecorded(s, &h.dormant, dormant)
 }

@@ -119,7 +119,7 @@ func (s *State) Content(key Key) ([]TableUpdate, bool) {
 	}
 	var tables []TableUpdate
 	for _, h := range f.holdings() {
-		tu := TableUpdate{Table: h.table.id, Comment: h.comment, Dormant: h.dormant}
+		tu := TableUpdate{Table: h.table.id, Comment: h.comment, Dormant: h.dormant != awake}
 		for _, id := range sortedObjects(h.shares) {
 			switch sh := h.shares[id].(type) {
 			case *objectShare:

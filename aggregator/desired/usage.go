@@ -48,11 +48,15 @@ func (s *State) Usage(publisher string) Usage { return s.usage[publisher] }
 
 // ApplyWithin is Apply for a publisher with limits. On an error nothing has
 // changed, including the publisher's usage. limit must not be nil. It is called after
-// the merge of an update that is valid so far, and must not use the State.
+// the merge of an update that is valid so far. grant is called for each part of others
+// that the update would share; nil grants everything. Both must not use the State.
 //
 // Possible errors: those of Apply; limit's.
-func (s *State) ApplyWithin(u *Update, limit Limit) error {
-	return s.change(u.Fragment, func(a *apply) { a.update(u) }, limit)
+func (s *State) ApplyWithin(u *Update, limit Limit, grant Grant) error {
+	return s.change(u.Fragment, func(a *apply) {
+		a.grant = grant
+		a.update(u)
+	}, limit)
 }
 
 // charge adds (by is +1) or removes (-1) usage of a fragment. It is its own

@@ -88,19 +88,19 @@ func TestApplyWithinCountsAllFragmentsOfAPublisher(t *testing.T) {
 		t.Fatalf("usage %+v, want %+v", got, want)
 	}
 	before, state := h.Usage(policy.Publisher), stateText(h.State)
-	err := h.ApplyWithin(snapshot(other, 0, in(ipWeft, addrSet("o", member("10.0.0.3"), member("10.0.0.4")))), most(3))
+	err := h.ApplyWithin(snapshot(other, 0, in(ipWeft, addrSet("o", member("10.0.0.3"), member("10.0.0.4")))), most(3), nil)
 	if err == nil || err.Error() != "4 elements" {
 		t.Fatalf("over the limit: %v", err)
 	}
 	if got := h.Usage(policy.Publisher); got != before || stateText(h.State) != state {
 		t.Fatalf("a refused update left usage %+v, want %+v", got, before)
 	}
-	if err := h.ApplyWithin(snapshot(other, 0, in(ipWeft, addrSet("o", member("10.0.0.3")))), most(3)); err != nil {
+	if err := h.ApplyWithin(snapshot(other, 0, in(ipWeft, addrSet("o", member("10.0.0.3")))), most(3), nil); err != nil {
 		t.Fatal(err)
 	}
 	// What is over a limit that was lowered may stay, and shrink.
 	less := patch(policy, in(ipWeft, Elements{Set: "a", Remove: []nftset.Element{member("10.0.0.1")}}))
-	if err := h.ApplyWithin(less, most(1)); err != nil {
+	if err := h.ApplyWithin(less, most(1), nil); err != nil {
 		t.Fatalf("an update that gives back: %v", err)
 	}
 	// What the kernel refuses is given back.

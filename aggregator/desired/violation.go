@@ -21,6 +21,7 @@ const (
 	ReasonInvalid        Reason = 2
 	ReasonConflict       Reason = 3
 	ReasonReference      Reason = 4
+	ReasonPermission     Reason = 6
 	ReasonSnapshotNeeded Reason = 8
 )
 
@@ -66,6 +67,8 @@ type Violation struct {
 	Object  Place
 	Message string
 	Reason  Reason
+	// Err is the error of a Grant, or nil.
+	Err error
 }
 
 // String returns "object: message".
