@@ -157,6 +157,8 @@ type Aggregator struct {
 
 	// admission is what updates are checked against.
 	admission admission.Config
+	// refusals bounds the lines of the log about rejections.
+	refusals access.Repeats
 	// scope has the declarations that admission compiles against.
 	scope atomic.Pointer[desired.Scope]
 

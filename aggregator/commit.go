@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -154,7 +155,7 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 	case s.update.Snapshot:
 		return false, nil
 	case !ok && s.session.expired[s.key().Name]:
-		return false, admission.Reject(s.key(), weftv1.Violation_REASON_EXPIRED, nil, "the fragment has expired: send a snapshot")
+		return false, hasExpired(s.key())
 	case !ok:
 		return false, snapshotNeeded(s.key())
 	case f.Session != s.session.id:
@@ -172,8 +173,14 @@ func (w *writer) checkOwner(s *submission, f desired.Status, ok bool) (done bool
 
 // refuse answers an update that cannot be committed.
 func (w *writer) refuse(s *submission, err error) {
-	if s.session != nil && s.declares {
-		s.session.broken[s.key().Name] = s.update.Serial
+	_, exists := w.state.Fragment(s.key())
+	switch c := s.session; {
+	case c == nil:
+	case !exists:
+		// Patches need a snapshot in any case.
+		delete(c.broken, s.key().Name)
+	case s.declares:
+		c.broken[s.key().Name] = s.update.Serial
 	}
 	first := true
 	if s.leaving {
@@ -186,14 +193,24 @@ func (w *writer) refuse(s *submission, err error) {
 		w.report(rejected)
 	}
 	s.answer(Result{Err: err})
+	if s.session != nil && !exists {
+		s.session.gone(s.key().Name, false)
+	}
 }
 
-// report counts, logs and publishes a rejection.
+// report counts, logs and publishes a rejection. The log has one line a minute for each
+// publisher and reason.
 func (a *Aggregator) report(r *RejectedError) {
 	a.statuses.rejected(r)
 	a.roster.rejected(r)
-	a.metrics.rejected(r)
-	a.log.Info("update rejected", "fragment", r.Fragment.String(), "violations", len(r.Violations), "error", r.Error())
+	publisher, reason := a.metrics.rejected(r)
+	if skipped, ok := a.refusals.Log(publisher, reason, a.cfg.Now()); ok {
+		args := []any{"fragment", r.Fragment.String(), "violations", len(r.Violations), "error", r.Error()}
+		if skipped > 0 {
+			args = append(args, "not_logged", skipped)
+		}
+		a.log.Info("update rejected", args...)
+	}
 	a.hub.publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Rejection{Rejection: &weftv1.Rejection{
 		Fragment: nameOf(r.Fragment), Violations: r.Violations,
 	}}})
@@ -203,9 +220,12 @@ func (a *Aggregator) report(r *RejectedError) {
 func rejection(r *desired.Rejection) *RejectedError {
 	out := &RejectedError{Fragment: r.Fragment}
 	for _, v := range r.Violations {
-		out.Violations = append(out.Violations, &weftv1.Violation{
+		out.Violations = append(out.Violations, admission.Shorten(&weftv1.Violation{
 			Object: admission.PlaceName(v.Object), Message: v.Message, Reason: weftv1.Violation_Reason(v.Reason),
-		})
+		}))
+		if refusal := (*access.Refusal)(nil); errors.As(v.Err, &refusal) {
+			out.Refusals = append(out.Refusals, refusal)
+		}
 	}
 	return out
 }
@@ -269,7 +289,17 @@ func (w *writer) acknowledge(accepted []*submission, r Result, changed bool) {
 	w.count()
 	w.expiring(accepted)
 	w.conclude(accepted, r)
+	w.noteGone(accepted)
 	w.returned()
+}
+
+// noteGone tells the sessions of withdrawn fragments that they are gone.
+func (w *writer) noteGone(accepted []*submission) {
+	for _, s := range accepted {
+		if c := w.sessions[s.owner]; c != nil && s.withdraws() {
+			c.gone(s.key().Name, !s.expired.IsZero())
+		}
+	}
 }
 
 // announce reports a commit to the log, to watchers and to the flows.

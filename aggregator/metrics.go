@@ -147,13 +147,15 @@ func (m *metrics) changed(c *weftv1.Counts) {
 	m.rules.WithLabelValues("deleted").Add(float64(c.GetRulesDeleted()))
 }
 
-// rejected counts a rejection.
-func (m *metrics) rejected(r *RejectedError) {
-	reason := weftv1.Violation_REASON_UNSPECIFIED
+// rejected counts a rejection, and returns its labels.
+func (m *metrics) rejected(r *RejectedError) (publisher, reason string) {
+	first := weftv1.Violation_REASON_UNSPECIFIED
 	if len(r.Violations) > 0 {
-		reason = r.Violations[0].GetReason()
+		first = r.Violations[0].GetReason()
 	}
-	m.rejections.WithLabelValues(m.publisherLabel(r.Fragment.Publisher), reasonLabel(reason)).Inc()
+	publisher, reason = m.publisherLabel(r.Fragment.Publisher), reasonLabel(first)
+	m.rejections.WithLabelValues(publisher, reason).Inc()
+	return publisher, reason
 }
 
 // publisherLabel is a publisher as a label value.

@@ -32,6 +32,9 @@ type submission struct {
 	session *Session
 	// alive reports whether the sender still waits; nil means always.
 	alive Alive
+	// declaration is what the fragment declares after the update; nil for withdrawals and
+	// unary calls.
+	declaration *declaration
 	// declares is true when the update changes declarations, so that later
 	// patches of the session are compiled against it.
 	declares bool
@@ -61,6 +64,9 @@ type submission struct {
 func (s *submission) answer(r Result) {
 	if s.session != nil && !s.leaving {
 		s.session.pending.Add(-1)
+	}
+	if s.declaration != nil {
+		s.declaration.pending.Add(-1)
 	}
 	s.result <- r
 }

@@ -39,6 +39,10 @@ type Session struct {
 	// committed. The writer checks what patches were compiled against, and decides
 	// what a fragment really declares. Only the goroutine that pushes uses it.
 	declared declarations
+	// left has the fragments that the writer has found gone since the last push. The value
+	// is true if they have expired.
+	leftMu sync.Mutex
+	left   map[string]bool
 	// serial counts the updates that were queued.
 	serial uint64
 
@@ -113,6 +117,7 @@ func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
 	if err := s.a.admitting(s.done); err != nil {
 		return nil, err
 	}
+	s.forget()
 	if s.building != nil {
 		if _, ok := req.GetUpdate().(*weftv1.PublishRequest_Snapshot); !ok || req.GetId() != s.buildingID {
 			return nil, fmt.Errorf("%w: update %d begins before the last part of snapshot %d", ErrProtocol, req.GetId(), s.buildingID)
@@ -179,10 +184,13 @@ func (s *Session) pushPatch(p *weftv1.Patch) (<-chan Result, error) {
 		return s.rejected(invalidName(key, err)), nil
 	}
 	own, ok := s.declared[key.Name]
-	if !ok {
+	switch {
+	case !ok:
 		return s.rejected(snapshotNeeded(key)), nil
+	case own.expired:
+		return s.rejected(hasExpired(key)), nil
 	}
-	adm := admission.NewPatch(s.a.admission, key, own, &scopes{s.a.scope.Load(), s.declared})
+	adm := admission.NewPatch(s.a.admission, key, own.Declared, &scopes{s.a.scope.Load(), s.declared})
 	s.add(adm, func() { adm.AddPatch(p) })
 	return s.submit(adm)
 }
@@ -194,6 +202,10 @@ func (s *Session) add(adm *admission.Builder, message func()) {
 		return
 	}
 	message()
+}
+
+func hasExpired(key desired.Key) error {
+	return admission.Reject(key, weftv1.Violation_REASON_EXPIRED, nil, "the fragment has expired: send a snapshot")
 }
 
 func snapshotNeeded(key desired.Key) error {
@@ -216,12 +228,19 @@ func (s *Session) submit(adm *admission.Builder) (<-chan Result, error) {
 		return s.rejected(err), nil
 	}
 	name := adm.Key().Name
-	if _, ok := s.declared[name]; !ok && len(s.declared) >= admission.MaxFragments {
+	d := s.declared[name]
+	if d == nil && len(s.declared) >= admission.MaxFragments {
 		return s.rejected(admission.Reject(adm.Key(), weftv1.Violation_REASON_LIMIT, nil, "the stream has sent %d fragments, and no more are taken: withdraw some", admission.MaxFragments)), nil
 	}
-	declared, changed := adm.Declared()
-	s.declared[name] = declared
-	return s.enqueue(&submission{update: u, admitted: adm, session: s, declares: changed})
+	if d == nil {
+		d = &declaration{}
+		s.declared[name] = d
+	}
+	var changed bool
+	d.Declared, changed = adm.Declared()
+	d.expired = false
+	d.pending.Add(1)
+	return s.enqueue(&submission{update: u, admitted: adm, session: s, declares: changed, declaration: d})
 }
 
 func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
@@ -235,8 +254,50 @@ func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
 	return sub.result, nil
 }
 
+// gone records that a fragment of the session is gone, if the session has not ended.
+// Any goroutine may call it.
+func (s *Session) gone(name string, expired bool) {
+	s.leftMu.Lock()
+	defer s.leftMu.Unlock()
+	if s.left == nil {
+		s.left = make(map[string]bool)
+	}
+	s.left[name] = s.left[name] || expired
+}
+
+// forget drops what is known of fragments that are gone, because their updates were
+// refused or they were withdrawn. Otherwise a stream could fill the memory with fragments
+// that are nowhere counted. Of one that has expired it keeps that.
+func (s *Session) forget() {
+	s.leftMu.Lock()
+	left := s.left
+	s.left = nil
+	s.leftMu.Unlock()
+	for name, expired := range left {
+		d := s.declared[name]
+		switch {
+		case d == nil || s.a.statuses.get(desired.Key{Publisher: s.publisher, Name: name}) != nil:
+		case d.pending.Load() > 0:
+			s.gone(name, expired)
+		case expired || d.expired:
+			d.Declared, d.expired = nil, true
+		default:
+			delete(s.declared, name)
+		}
+	}
+}
+
 // declarations has what the fragments of a session declare, by name.
-type declarations map[string]admission.Declared
+type declarations map[string]*declaration
+
+// declaration is what a fragment declares.
+type declaration struct {
+	admission.Declared
+	// pending counts the updates of the fragment that were not answered.
+	pending atomic.Int32
+	// expired is true if the fragment has expired since its last snapshot.
+	expired bool
+}
 
 // Set implements admission.Scope. A set has one declaration, whichever fragment has it,
 // so the order of the fragments does not matter.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 )
 
 // Options describe a Control.
@@ -21,8 +20,8 @@ type Options struct {
 	Self *uint32
 	// Lookup finds users and groups; without both functions it is System.
 	Lookup Lookup
-	// Logger gets refusals (not more than a few a second for each publisher)
-	// and reloads; nil discards.
+	// Logger gets refusals (one a minute for each publisher and limit) and
+	// reloads; nil discards.
 	Logger *slog.Logger
 	// Registerer gets the metrics; nil registers nothing.
 	Registerer prometheus.Registerer
@@ -47,9 +46,8 @@ type Control struct {
 	data   []byte
 	unread string
 
-	// logMu guards limiters: one for each publisher that the log names.
-	logMu    sync.Mutex
-	limiters map[string]*lineLimiter
+	// refusals bounds the lines about refusals.
+	refusals Repeats
 }
 
 // Open reads the configuration, if there is one.
@@ -63,7 +61,7 @@ func Open(opts Options) (*Control, error) {
 	if opts.Lookup.User == nil || opts.Lookup.Group == nil {
 		opts.Lookup = System()
 	}
-	c := &Control{opts: opts, log: opts.Logger, uid: uint32(os.Geteuid()), limiters: make(map[string]*lineLimiter)} //nolint:gosec // a uid
+	c := &Control{opts: opts, log: opts.Logger, uid: uint32(os.Geteuid())} //nolint:gosec // a uid
 	if opts.Self != nil {
 		c.uid = *opts.Self
 	}
@@ -147,15 +145,15 @@ func (c *Control) load(force bool) error {
 	return nil
 }
 
-// Refused counts a refusal in the metrics, and logs it unless there are too many for its
-// publisher.
+// Refused counts a refusal in the metrics, and logs it, once a minute for each publisher
+// and limit.
 func (c *Control) Refused(peer *Peer, r *Refusal, method string) {
 	publisher := unnamed
 	if c.Publisher(r.Publisher) != nil {
 		publisher = r.Publisher
 	}
 	c.metrics.refusals.WithLabelValues(publisher, string(r.Limit)).Inc()
-	skipped, ok := c.mayLog(publisher)
+	skipped, ok := c.refusals.Log(publisher, string(r.Limit), time.Now())
 	if !ok {
 		return
 	}
@@ -167,34 +165,4 @@ func (c *Control) Refused(peer *Peer, r *Refusal, method string) {
 		args = append(args, "not_logged", skipped)
 	}
 	c.log.Warn("refused", args...)
-}
-
-// The log has a few refusals of each publisher, and says how many it left out.
-const (
-	logEvery = time.Second
-	logBurst = 10
-)
-
-// lineLimiter bounds the lines about one publisher.
-type lineLimiter struct {
-	*rate.Limiter
-	skipped int
-}
-
-// mayLog reports whether there may be a line about a publisher now, and how many were left
-// out before it. The names are those that the configuration had at some time.
-func (c *Control) mayLog(publisher string) (skipped int, ok bool) {
-	c.logMu.Lock()
-	defer c.logMu.Unlock()
-	l := c.limiters[publisher]
-	if l == nil {
-		l = &lineLimiter{Limiter: rate.NewLimiter(rate.Every(logEvery), logBurst)}
-		c.limiters[publisher] = l
-	}
-	if !l.Allow() {
-		l.skipped++
-		return 0, false
-	}
-	skipped, l.skipped = l.skipped, 0
-	return skipped, true
 }
