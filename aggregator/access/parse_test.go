@@ -187,7 +187,7 @@ func TestParseErrors(t *testing.T) {
 		{"wide marks", publisher(match + "  allow: {marks: 0x1ffffffff}\n"), `f:6: publishers[0].allow.marks: got "0x1ffffffff": ` + mask},
 		{"octal marks", publisher(match + "  allow: {marks: 0100}\n"), `f:6: publishers[0].allow.marks: got "0100": ` + mask},
 		{"negative marks", publisher(match + "  allow: {marks: -0x1}\n"), `f:6: publishers[0].allow.marks: got "-0x1": ` + mask},
-		{"filter is not a grant", publisher(match + "  allow: {filter: true}\n"), `f:6: publishers[0].allow: unknown field "filter": want chainPriorities, conntrack, devices, dup, families, flowtables, fwd, hooks, log, mangle, marks, masqueradeMark, nat, policyDrop, queue, route, secmark, synproxy, tables, trace`},
+		{"filter is not a grant", publisher(match + "  allow: {filter: true}\n"), `f:6: publishers[0].allow: unknown field "filter": want chainPriorities, conntrack, devices, dup, families, flowtables, fwd, hooks, log, mangle, marks, masqueradeMark, nat, policyDrop, queue, route, secmark, shared, synproxy, tables, trace`},
 		{"devices", publisher(match + "  allow: {devices: ['a[']}\n"), `f:6: publishers[0].allow.devices[0]: malformed glob "a[": close what [ opens`},
 		{"admin", publisher(match + "  admin: 1\n"), `f:6: publishers[0].admin: got "1": want true or false`},
 		{"empty range", publisher(match + "  priorities: {}\n"), "f:6: publishers[0].priorities: neither min nor max is given: give one of them, or leave the field out"},
