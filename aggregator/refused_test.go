@@ -16,7 +16,7 @@ import (
 // TestGoneFragmentsAreForgotten has snapshots refused and withdrawn, and keeps nothing of
 // them in the session.
 func TestGoneFragmentsAreForgotten(t *testing.T) {
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, Rate: 1e6, Burst: 1000}})
 	s, err := d.Aggregator.Session("p", 1, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestRejectionsAreLoggedOnceAMinute(t *testing.T) {
 	var mu sync.Mutex
 	now := time.Unix(1e9, 0)
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
-		Kernel: &aggregatortest.Kernel{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Kernel: &aggregatortest.Kernel{}, Rate: 1e6, Burst: 1000, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Now: func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()
