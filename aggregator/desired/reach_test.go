@@ -127,7 +127,7 @@ func pathOf(e *Effect) Limit {
 func TestVisitsFollowJumps(t *testing.T) {
 	h := newHarness(t)
 	var e Effect
-	if err := h.ApplyWithin(snapshot(policy, 0, in(ipWeft, ladder(3, 14)...)), pathOf(&e)); err != nil {
+	if err := h.ApplyWithin(snapshot(policy, 0, in(ipWeft, ladder(3, 14)...)), pathOf(&e), nil); err != nil {
 		t.Fatal(err)
 	}
 	// Level i has 3 rules and all of the next level three times.
@@ -144,7 +144,7 @@ func TestVisitsFollowJumps(t *testing.T) {
 		t.Errorf("%d base chains at %s", e.HookChains, e.Hook)
 	}
 	// The last chain has one rule more: each way to it gets longer.
-	if err := h.ApplyWithin(patch(policy, in(ipWeft, regular("l14", rule("accept"), rule("drop")))), pathOf(&e)); err != nil {
+	if err := h.ApplyWithin(patch(policy, in(ipWeft, regular("l14", rule("accept"), rule("drop")))), pathOf(&e), nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := 4782969; e.Path.Visits != want+n {
@@ -162,7 +162,7 @@ func TestVisitsFollowVerdictMaps(t *testing.T) {
 	apply := func(u *Update, visits int) {
 		t.Helper()
 		e = Effect{}
-		if err := h.ApplyWithin(u, pathOf(&e)); err != nil {
+		if err := h.ApplyWithin(u, pathOf(&e), nil); err != nil {
 			t.Fatal(err)
 		}
 		checkVisits(t, h.State)
@@ -186,7 +186,7 @@ func TestVisitsOfLoopsAreUnbounded(t *testing.T) {
 		return in(ipWeft, base("in", 0, rule("x", "a")), regular("a", rule("x", "b")), regular("b", rule("x", last...)))
 	}
 	var e Effect
-	if err := h.ApplyWithin(snapshot(policy, 0, loop("a")), pathOf(&e)); err != nil {
+	if err := h.ApplyWithin(snapshot(policy, 0, loop("a")), pathOf(&e), nil); err != nil {
 		t.Fatal(err)
 	}
 	if e.Path.Visits != unbounded {

@@ -14,7 +14,7 @@ var (
 	guest = Key{"guest", "f"}
 )
 
-func unlimited(Usage, Usage) error { return nil }
+func unlimited(Usage, Usage, Effect) error { return nil }
 
 // grantedTo grants everything to some publishers.
 func grantedTo(publishers ...string) Grant {
