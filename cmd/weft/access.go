@@ -202,7 +202,7 @@ func (c *accessCheck) admit(control *access.Control, publisher string, bundle *r
 	update, err := b.Finish()
 	note := ""
 	if p := control.Publisher(publisher); err == nil && p != nil {
-		err = state.ApplyWithin(update, admission.OverLimit(p, key))
+		err = state.ApplyWithin(update, admission.OverLimit(p, key), nil)
 		if r := (*desired.Rejection)(nil); errors.As(err, &r) {
 			// What is missing can be that of another publisher.
 			err, note = nil, fmt.Sprintf(", if other fragments declare what it refers to (%v); limits were not checked", r)
