@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -33,10 +33,9 @@ func listOf(name string, n int) *weftv1.Fragment {
 // stepping is a kernel that calls step after each commit, with the number of commits.
 type stepping struct {
 	aggregatortest.Kernel
-	mu   sync.Mutex
-	n    int
-	most int
-	step func(n int)
+	// n counts commits, and most has the elements of the largest one.
+	n, most atomic.Int64
+	step    func(n int)
 }
 
 func (k *stepping) Commit(ops []kernel.Op) (kernel.Stats, error) {
@@ -49,13 +48,10 @@ func (k *stepping) Commit(ops []kernel.Op) (kernel.Stats, error) {
 			stats.Elements += len(add.Elements)
 		}
 	}
-	k.mu.Lock()
-	k.n++
-	k.most = max(k.most, stats.Elements)
-	n, step := k.n, k.step
-	k.mu.Unlock()
-	if step != nil {
-		step(n)
+	// Only the writer commits.
+	k.most.Store(max(k.most.Load(), int64(stats.Elements)))
+	if n := k.n.Add(1); k.step != nil {
+		k.step(int(n))
 	}
 	return stats, nil
 }
@@ -68,7 +64,8 @@ func TestLargeUpdateIsStaged(t *testing.T) {
 	other, ctx := d.Dial(t, "other"), aggregatortest.Context(t)
 	small := blocklist("small", "10.0.0.1")
 	small.Tables[0].Name = "other"
-	done, early := make(chan error, 1), true
+	done := make(chan error, 1)
+	var between atomic.Bool
 	k.step = func(n int) {
 		switch n {
 		case 2:
@@ -79,18 +76,18 @@ func TestLargeUpdateIsStaged(t *testing.T) {
 			aggregatortest.Eventually(t, "the small update waits", func() bool { return d.Aggregator.Pending() == 2 })
 		default:
 			if len(k.Rules(nft.TableID{Family: nft.FamilyIP, Name: "other"}, "input")) > 0 && len(k.Rules(demo, "input")) == 0 {
-				early = false
+				between.Store(true)
 			}
 		}
 	}
 	r, err := d.Aggregator.Apply(ctx, "large", listOf("large", manyElements))
 	must(t, err)
 	must(t, <-done)
-	if early {
+	if !between.Load() {
 		t.Error("the small update waited for the large one")
 	}
-	if n := r.Changes.GetElementsAdded(); n != manyElements || len(k.Elements(demo, "blocked")) != manyElements || k.most > 16_384 {
-		t.Errorf("%d elements are reported, the kernel has %d, and the largest transaction had %d", n, len(k.Elements(demo, "blocked")), k.most)
+	if n := r.Changes.GetElementsAdded(); n != manyElements || len(k.Elements(demo, "blocked")) != manyElements || k.most.Load() > 16_384 {
+		t.Errorf("%d elements are reported, the kernel has %d, and the largest transaction had %d", n, len(k.Elements(demo, "blocked")), k.most.Load())
 	}
 	if len(k.Rules(demo, "input")) != 1 {
 		t.Errorf("kernel has\n%.1000s", k.String())
@@ -118,8 +115,8 @@ func TestStagingLeavesNothing(t *testing.T) {
 		}
 		d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
 		var r *aggregator.RejectedError
-		if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n < 3 {
-			t.Fatalf("error %v after %d commits", err, k.n)
+		if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n.Load() < 3 {
+			t.Fatalf("error %v after %d commits", err, k.n.Load())
 		}
 		empty(t, k)
 	})
@@ -133,8 +130,8 @@ func TestStagingLeavesNothing(t *testing.T) {
 		}
 		d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
 		var r *aggregator.RejectedError
-		if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n < 2 {
-			t.Fatalf("error %v after %d commits", err, k.n)
+		if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n.Load() < 2 {
+			t.Fatalf("error %v after %d commits", err, k.n.Load())
 		}
 		empty(t, k)
 	})
