@@ -126,6 +126,9 @@ func (c *change) declaration(cmd *command) error {
 		if err != nil {
 			return err
 		}
+		if err := checkPolicy(t, id, it); err != nil {
+			return err
+		}
 		if err := c.unique(cmd, t.items[id] != nil); err != nil {
 			return err
 		}

@@ -12,13 +12,20 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
+// checkPolicy refuses a policy for a chain that exists without a hook. As in the kernel,
+// this comes before the question whether the chain may exist.
+func checkPolicy(t *table, id itemID, it item) error {
+	c, ok := it.(*chain)
+	if old := t.chain(id.name); ok && old != nil && c.decl.GetPolicy() != "" && old.decl.GetHook() == "" {
+		return fmt.Errorf("chain %s has no hook, and so no policy: %w", id.name, syscall.EOPNOTSUPP)
+	}
+	return nil
+}
+
 // redeclareChain adds a chain that is there: as in the kernel, that can change
 // the policy, and nothing else.
 func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
-	switch {
-	case d.GetPolicy() != "" && o.decl.GetHook() == "":
-		return fmt.Errorf("chain %s has no hook, and so no policy: %w", d.GetName(), syscall.EOPNOTSUPP)
-	case d.GetHook() == "":
+	if d.GetHook() == "" {
 		return nil
 	}
 	was, err := compiledChain(t.id, o.decl)

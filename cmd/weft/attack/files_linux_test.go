@@ -230,7 +230,7 @@ func TestRemovedPublisher(t *testing.T) {
 			}
 			state, ruleset := got.GetStatus().GetState(), h.ns.ListRuleset(h.T)
 			h.observe("after a reboot the fragment of a removed publisher is %v", state)
-			if state != weftv1.FragmentStatus_STATE_ORPHANED || strings.Contains(string(ruleset), "table inet cni") {
+			if state != weftv1.FragmentStatus_STATE_ORPHANED || strings.Contains(ruleset, "table inet cni") {
 				h.Errorf("the fragment is %v: want that it is orphaned and not in force:\n%s", state, ruleset)
 			}
 		})

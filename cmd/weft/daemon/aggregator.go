@@ -62,16 +62,20 @@ func (a *aggregatorFlags) check() error {
 	return nil
 }
 
+// limit is the commit rate.
+func (a *aggregatorFlags) limit() rate.Limit {
+	if a.rate == 0 {
+		return rate.Inf
+	}
+	return rate.Limit(a.rate)
+}
+
 // startAggregator opens the kernel and the socket, and adds the aggregator and its server to
 // g. With --standby it returns at once, and they start when no other weft has the socket.
 func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	a, accessFile, log := &d.aggregator, d.settings.accessFile, d.log.With("component", "aggregator")
 	if err := a.check(); err != nil {
 		return err
-	}
-	limit := rate.Limit(a.rate)
-	if a.rate == 0 {
-		limit = rate.Inf
 	}
 	control, err := access.Open(access.Options{File: accessFile, Logger: log, Registerer: d.registry})
 	if err != nil {
@@ -102,7 +106,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	closeAll := func() { _, _ = conn.Close(), flows.Close() }
 	agg, err := aggregator.New(aggregator.Config{
 		Version: d.version,
-		Kernel:  conn, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, Access: control, Rate: limit, Burst: a.burst, Standby: a.standby,
+		Kernel:  conn, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, Access: control, Rate: a.limit(), Burst: a.burst, Standby: a.standby,
 		// The aggregator's default is 0.
 		ReadyGrace: max(a.readyGrace, time.Nanosecond),
 		Logger:     log, Registerer: d.registry,

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,7 +38,7 @@ func TestConnectionsMakeRoom(t *testing.T) {
 		}
 	}
 	for i, conn := range idle[:most] {
-		if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("connection %d of %d: %v, want that it is closed", i, len(idle), err)
 		}
 	}
