@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,6 +124,10 @@ func TestEstimates(t *testing.T) {
 		"ranges": 4_600, "rules": 17_100, "port sets": 19_500, "chains": 4_700,
 	}
 	for name, text := range rulesets() {
+		if runtime.NumCPU() != 2 && (name == "counters" || name == "rules") {
+			// Every CPU has its counters.
+			continue
+		}
 		got := estimate(t, text) >> 10
 		if want := measured[name]; got < want/2 || got > want*2 {
 			t.Errorf("%s: estimated are %d KiB, and the kernel allocates %d KiB: want between half and twice as much", name, got, want)
