@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
@@ -50,7 +51,8 @@ func newVictim(h *host) *victim {
 	if err := v.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: &weftv1.Fragment{Name: "rules", Nft: victimTable}}}); err != nil {
 		h.Fatal(err)
 	}
-	for range 100 {
+	// The commits that are made without a wait after an idle time are used up.
+	for range aggregator.DefaultBurst + 5 {
 		if err := v.move(); err != nil {
 			h.Fatal(err)
 		}
