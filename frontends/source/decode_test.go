@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,6 +31,8 @@ func TestDecodeErrorsNameTheLine(t *testing.T) {
 			[]string{`f.yaml:9: unknown field "spec.ports[0].prot"`}},
 		{"unknown field in a later document", goodService + "---\n" + strings.Replace(goodService, "clusterIP", "clusterIp", 1),
 			[]string{`f.yaml:15: unknown field "spec.clusterIp"`}},
+		{"unknown field at an alias", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [&p {port: 80, prot: TCP}, *p]}\n",
+			[]string{`f.yaml:4: unknown field "spec.ports[0].prot"`, `f.yaml:4: unknown field "spec.ports[1].prot"`}},
 		{"several", strings.NewReplacer("clusterIP", "clusterIp", "name:", "Name:").Replace(goodService),
 			[]string{`f.yaml:4: unknown field "metadata.Name"`, `f.yaml:6: unknown field "spec.clusterIp"`}},
 		{"wrong type", strings.Replace(goodService, "port: 80", "port: eighty", 1), []string{"f.yaml:8: json: cannot unmarshal"}},
@@ -56,6 +59,9 @@ func TestDecodeErrorsNameTheLine(t *testing.T) {
 			objects, _, err := decode("f.yaml", []byte(tt.text), compiled(t))
 			if err == nil {
 				t.Fatalf("no error, %d objects", len(objects))
+			}
+			if file := (*FileError)(nil); !errors.As(err, &file) || file.Unwrap() == nil {
+				t.Errorf("error %v: want a FileError with its cause", err)
 			}
 			got := strings.Split(err.Error(), "\n")
 			if len(got) != len(tt.want) {

@@ -193,8 +193,8 @@ func TestKubeBookmarks(t *testing.T) {
 	r.lostNothing(t, 0)
 }
 
-// TestKubeRestart has the API server away for a while, longer and longer: as
-// soon as it is back events flow within 5 s.
+// TestKubeRestart has the API server away for a while, longer and longer. Events flow
+// with the next attempt: after 4 s, that is at most 6.4 s away (see backoff).
 func TestKubeRestart(t *testing.T) {
 	t.Parallel()
 	api := apitest.New(t)
@@ -213,7 +213,7 @@ func TestKubeRestart(t *testing.T) {
 		back := time.Now()
 		r.until(t, "the change after "+away.String(), func() bool { return r.objects["Service default/s0"] == ip })
 		took := time.Since(back)
-		if took > 5*time.Second {
+		if took > 10*time.Second {
 			t.Errorf("away for %v: the first event came %v after the server was back", away, took)
 		}
 		t.Logf("away for %v: first event %v after the server was back", away, took.Round(time.Millisecond))

@@ -253,3 +253,38 @@ func TestSubscribeErrors(t *testing.T) {
 		t.Errorf("two users that disagree: %v", err)
 	}
 }
+
+// TestChanges is a source of another package: it makes the events of a subscription.
+func TestChanges(t *testing.T) {
+	p := newPods()
+	sub := p.subscribed(p.kind())
+	changes, err := sub.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, moved := pod("a", "n1", "web", "10.0.0.1"), pod("a", "n2", "web", "10.0.0.1")
+	for _, step := range []struct {
+		what          string
+		before, after Object
+		want          string
+	}{
+		{"new", nil, here, "web@10.0.0.1"},
+		{"no longer selected", here, moved, ""},
+		{"never selected", moved, nil, ""},
+		{"selected again", moved, here, "web@10.0.0.1"},
+		{"deleted", here, nil, ""},
+	} {
+		for _, e := range changes(step.before, step.after) {
+			if e.Resource() != "pods" {
+				t.Errorf("%s: an event of %s: want pods", step.what, e.Resource())
+			}
+			e.Apply()
+		}
+		if got := p.objects["Pod default/a"]; got != step.want {
+			t.Errorf("%s: the user has %q: want %q", step.what, got, step.want)
+		}
+	}
+	if _, err := (&Subscription{User: "x"}).Changes(); err == nil {
+		t.Error("a subscription without kinds is accepted")
+	}
+}
