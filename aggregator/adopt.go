@@ -113,7 +113,7 @@ func countsOf(c desired.Counts) *weftv1.Counts {
 }
 
 // dropStaged removes sets that are in no record, because they were being staged when the
-// last run ended. One that a rule refers to is not one of those: the kernel keeps it.
+// last run ended. It leaves out sets that a rule refers to, which the kernel keeps.
 func (w *writer) dropStaged() {
 	if !w.intact {
 		return

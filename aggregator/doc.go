@@ -104,7 +104,7 @@
 // # Plans and reads
 //
 // Plan, GetTable, ListTables, Owner and Get are answered by the writer between two
-// commits: it copies what is asked for, and the caller's goroutine sorts and converts
+// commits: it hands out what is asked for, sharing the elements, and the caller's goroutine sorts and converts
 // it. A plan takes its turn like an update and costs the writer as much as a commit of
 // the same content. The state is rolled back and the kernel drops the batch, so a plan
 // leaves no trace.

@@ -99,7 +99,7 @@ func TestReadersSeeTheirOwn(t *testing.T) {
 		t.Errorf("another's table: %+v, exists %t; want nothing of a table that exists", m, exists)
 	}
 	if m, exists := h.Merged(ipWeft, true, Reader{}); m != nil || !exists {
-		t.Errorf("nobody reads %+v", m)
+		t.Errorf("without a reader it is %+v", m)
 	}
 	if m, _ := h.Merged(ipWeft, true, everything); len(m.Chains) != 2 || len(m.Sets) != 2 || len(slices.Collect(m.Sets[1].Elements.Sorted())) != 3 {
 		t.Errorf("all of the table is %+v", m)

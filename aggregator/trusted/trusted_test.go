@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator/trusted"
+	"github.com/weft-proxy/weft/nft/nfttest"
 )
 
 // must ends the test on an error.
@@ -75,9 +76,7 @@ func TestMakeDir(t *testing.T) {
 
 // TestOtherOwners needs root, which can give files away.
 func TestOtherOwners(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("not root")
-	}
+	nfttest.Require(t, nfttest.Users)
 	root := t.TempDir()
 	theirs, sticky := filepath.Join(root, "theirs"), filepath.Join(root, "sticky")
 	must(t, os.Mkdir(theirs, 0o755), os.Mkdir(theirs+"/mine", 0o755), os.Chown(theirs, 4321, 4321))
