@@ -77,8 +77,9 @@ func faultOutage(t *testing.T, e *env) {
 
 // catchUp bounds how long a change may take after the API server is back, however long it
 // was away. weft backs off as client-go does, so that a cluster's nodes do not all ask at
-// once: up to 30 s, plus as much again at random.
-const catchUp = 75 * time.Second
+// once: up to 30 s, plus as much again at random, and twice if the server was not ready
+// at the first attempt.
+const catchUp = 3 * time.Minute
 
 // reconnect bounds how long a change may take after a way is back on which
 // packets were lost: TCP repeats the first of them after at most as long as it waited before.

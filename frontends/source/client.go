@@ -39,6 +39,7 @@ type client struct {
 	http   *http.Client
 	typed  kubernetes.Interface
 	server string
+	reach  *reach
 	// groups has a client for each API group in use.
 	groups map[schema.GroupVersion]rest.Interface
 }
@@ -62,10 +63,8 @@ func newClient(cfg KubeConfig, dial dial) (*client, error) {
 		}
 	}
 	rc.Dial = dial
-	rc.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &reach{next: next, server: rc.Host, log: cfg.Logger}
-	})
-	c := &client{config: rc, server: rc.Host, groups: make(map[schema.GroupVersion]rest.Interface)}
+	c := &client{config: rc, server: rc.Host, reach: &reach{server: rc.Host, log: cfg.Logger}, groups: make(map[schema.GroupVersion]rest.Interface)}
+	rc.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next, c.reach} })
 	if c.http, err = rest.HTTPClientFor(rc); err != nil {
 		return nil, fmt.Errorf("configure kubernetes client: %w", err)
 	}

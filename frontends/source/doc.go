@@ -16,8 +16,10 @@
 //
 // Lists are streamed if the server can do so (client-go's feature WatchListClient,
 // Kubernetes 1.34), and paged otherwise. An object is deleted only if a watch or a
-// complete list says so, however lists and watches end. Waits between two attempts are
-// at most 3 s, so a server that comes back is found soon. There is no periodic resync.
+// complete list says so, however lists and watches end. Each watch waits between two
+// attempts as in client-go, up to a minute, so that the nodes of a cluster do not ask a
+// server that comes back all at once. Once it answers one watch of the process, the others
+// try again within a second. There is no periodic resync.
 //
 // A resource that is not Required may be unknown to the server, or forbidden. Its users
 // are synced without it, and get its objects when it appears.

@@ -105,7 +105,7 @@ func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &resourceWatch{key: key, object: kind.object, presence: kind.presence, requests: requests, store: newStore(), log: k.log}
+	w := &resourceWatch{key: key, object: kind.object, presence: kind.presence, requests: requests, reach: k.client.reach, store: newStore(), log: k.log}
 	k.watches = append(k.watches, w)
 	return w, nil
 }

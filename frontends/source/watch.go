@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,11 +18,16 @@ import (
 )
 
 const (
-	// retryFirst and retryMost bound how long a reflector waits between two attempts,
-	// plus as much again at random. They are those of client-go: when an API server
-	// comes back, all nodes of a cluster want four lists of it at once.
+	// retryFirst and retryMost bound how long a watch waits between two attempts, plus as
+	// much again at random. They are those of client-go: when an API server comes back,
+	// all nodes of a cluster want their lists of it at once. After retryReset without a
+	// wait the next one is the first again.
 	retryFirst = 800 * time.Millisecond
 	retryMost  = 30 * time.Second
+	retryReset = 2 * time.Minute
+	// retryBack is how long the other watches of the process wait at most once one was
+	// answered again.
+	retryBack = time.Second
 	// retryAbsent is the time between two attempts to list a resource that the API
 	// server does not have, plus as much again at random. A Custom resource can appear at
 	// any time.
@@ -43,6 +49,7 @@ type resourceWatch struct {
 	object   Object
 	presence Presence
 	requests *cache.ListWatch
+	reach    *reach
 	store    *store
 	log      *slog.Logger
 	// retryFirst and retryAbsent are the constants, and shorter in tests.
@@ -95,13 +102,20 @@ func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 }
 
 // reflect runs a reflector of client-go until ctx ends. The reflector never resyncs:
-// users have every object already.
+// users have every object already. Between its attempts it waits as in its own Run, or
+// until the API server answers another request of the process.
 func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) {
-	logger := klog.FromContext(ctx)
+	logger, waits := klog.FromContext(ctx), waitClock{ctx: ctx, reach: w.reach}
 	r := cache.NewReflectorWithOptions(requests, w.object, w.store, cache.ReflectorOptions{
-		Name: w.key.resource.Resource, Logger: &logger, Clock: endingClock{ctx: ctx}, Backoff: backoff(w.retryFirst),
+		Name: w.key.resource.Resource, Logger: &logger, Clock: waits, Backoff: backoff(w.retryFirst),
 	})
-	r.RunWithContext(ctx)
+	delay := backoff(w.retryFirst).DelayWithReset(waits, retryReset)
+	for ctx.Err() == nil {
+		if err := r.ListAndWatchWithContext(ctx); err != nil {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+		}
+		<-waits.After(delay())
+	}
 }
 
 // backoff returns how long a reflector waits after each failure, at first for first.
@@ -137,21 +151,32 @@ func untilAbsent(requests *cache.ListWatch, cancel context.CancelCauseFunc) *cac
 	}
 }
 
-// endingClock is the real clock, except that the end of its context ends all waits:
-// the reflector of client-go v0.36 does not look at its context while it waits to
-// request a streamed list again.
-type endingClock struct {
+// waitClock is the real clock, except that the end of its context ends all waits, which
+// the reflector of client-go v0.36 does not look at while it waits to request a streamed
+// list again, and so does the return of the API server.
+type waitClock struct {
 	clock.RealClock
-	ctx context.Context //nolint:containedctx // its purpose
+	ctx   context.Context //nolint:containedctx // its purpose
+	reach *reach
 }
 
 // After implements clock.Clock.
-func (c endingClock) After(d time.Duration) <-chan time.Time {
+func (c waitClock) After(d time.Duration) <-chan time.Time {
 	ch := make(chan time.Time, 1)
-	sub, cancel := context.WithTimeout(c.ctx, d)
-	context.AfterFunc(sub, func() {
-		cancel()
+	go func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-c.ctx.Done():
+		case <-c.reach.again():
+			select {
+			case <-timer.C:
+			case <-c.ctx.Done():
+			case <-time.After(rand.N(retryBack)): //nolint:gosec // not a secret
+			}
+		}
 		ch <- c.Now()
-	})
+	}()
 	return ch
 }
