@@ -198,7 +198,7 @@ func New(cfg Config) (*Aggregator, error) {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{}), liveDump: make(chan struct{}, 1)}
-	a.queue, a.roster, a.statuses, a.requests = newQueue(cfg.Now), newRoster(cfg.Now), newStatuses(), make(chan func(*writer))
+	a.queue, a.roster, a.statuses, a.requests = newQueue(cfg.Now, a.limited), newRoster(cfg.Now), newStatuses(), make(chan func(*writer))
 	m, err := newMetrics(cfg.Registerer, a.queue.len)
 	if err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)

@@ -35,7 +35,11 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 		return nil, nil
 	}
 	began := w.cfg.Now()
-	return w.commitApplied(w.apply(batch), began)
+	accepted := w.apply(batch)
+	if len(accepted) == 0 {
+		w.queue.charge(batch, w.cfg.Now().Sub(began))
+	}
+	return w.commitApplied(accepted, began)
 }
 
 // commitApplied commits the updates that have been applied since began. It
@@ -49,7 +53,7 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	w.save()
 	built := w.cfg.Now()
 	stats, err := w.carryOut(plan)
-	w.queue.charge(accepted, stats.Kernel)
+	w.queue.charge(accepted, max(stats.Kernel, w.cfg.Now().Sub(began)))
 	if err != nil {
 		w.save()
 		return w.refused(accepted, plan, err)

@@ -1,6 +1,9 @@
 package aggregator
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 const (
 	// maxShare is the part of the writer's time that a publisher may use while others
@@ -11,20 +14,26 @@ const (
 	activeFor = time.Second
 	// maxPause bounds the pause after one commit.
 	maxPause = 10 * time.Second
-	// freeOfCharge is the kernel's time of a commit that no publisher is paced for. A
-	// commit with 4,096 elements takes about as long.
+	// slowEvery is the pause after the second slow commit of a publisher within as long,
+	// if its rights are limited. At the default rate others make 400 updates meanwhile,
+	// so that fewer than 1 in 100 of theirs wait for a slow commit.
+	slowEvery = 20 * time.Second
+	// freeOfCharge is the time of a commit that no publisher is paced for. A commit with
+	// 4,096 elements takes about as long.
 	freeOfCharge = 20 * time.Millisecond
-	// slowFrom is the kernel's time from which the publishers of a commit are slow.
+	// slowFrom is the time from which a commit and its publishers are slow.
 	slowFrom = 50 * time.Millisecond
 	// maxActive is the number of publishers from which those that are not active are
 	// forgotten.
 	maxActive = 64
 )
 
-// pace decides which publishers have to pause, so that one whose commits keep the
-// kernel busy leaves most of the writer's time to others. What counts is the kernel's
-// time, as measured, whatever the updates look like.
+// pace decides which publishers have to pause, so that one whose updates keep the
+// writer and the kernel busy leaves most of their time to others. What counts is the time
+// as measured, whatever the updates look like, and whether they are committed or refused.
 type pace struct {
+	// limited reports whether the rights of a publisher are limited.
+	limited func(publisher string) bool
 	// active has the time of the last update of each publisher.
 	active map[string]time.Time
 	// until has when the pause of a publisher ends.
@@ -32,12 +41,17 @@ type pace struct {
 	// slow are the publishers of which a commit took long. Their updates share no commit
 	// with those of others until one is fast again.
 	slow map[string]bool
+	// slowAt has the time of the last slow commit of each publisher that is limited.
+	slowAt map[string]time.Time
 	// stopping is true once no publisher has to pause any more.
 	stopping bool
 }
 
-func newPace() pace {
-	return pace{active: map[string]time.Time{}, until: map[string]time.Time{}, slow: map[string]bool{}}
+func newPace(limited func(publisher string) bool) pace {
+	return pace{
+		limited: limited, active: map[string]time.Time{}, until: map[string]time.Time{},
+		slow: map[string]bool{}, slowAt: map[string]time.Time{},
+	}
 }
 
 // noteActive records an update of a publisher.
@@ -52,6 +66,8 @@ func (p *pace) noteActive(publisher string, now time.Time) {
 			delete(p.slow, name)
 		}
 	}
+	maps.DeleteFunc(p.until, func(_ string, end time.Time) bool { return !now.Before(end) })
+	maps.DeleteFunc(p.slowAt, func(_ string, at time.Time) bool { return now.Sub(at) > slowEvery })
 }
 
 // othersActive reports whether a publisher besides this one is active.
@@ -77,9 +93,9 @@ func (p *pace) paced(publisher string, now time.Time) bool {
 	return !p.stopping && p.othersActive(publisher, now)
 }
 
-// charge records the kernel's time of a commit. If it was long and all updates are one
-// publisher's, that one pauses. Of several it is not known whose updates were slow, so
-// that each has its next commit to itself.
+// charge records the time that updates took the writer and the kernel. If it was long and
+// all updates are one publisher's, that one pauses. Of several it is not known whose
+// updates were slow, so that each has its next commit to itself.
 func (q *queue) charge(updates []*submission, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,11 +115,25 @@ func (q *queue) charge(updates []*submission, took time.Duration) {
 	if !one || took <= freeOfCharge {
 		return
 	}
-	pause := min((maxShare-1)*took, maxPause)
+	pause := q.pause(name, took, q.now())
 	q.until[name] = q.now().Add(pause)
 	time.AfterFunc(pause, q.wake)
 	// The others may cease to be active before.
 	time.AfterFunc(min(pause, activeFor), q.wake)
+}
+
+// pause returns how long a publisher pauses after a commit of its own.
+func (p *pace) pause(publisher string, took time.Duration, now time.Time) time.Duration {
+	pause := min((maxShare-1)*took, maxPause)
+	if took <= slowFrom || !p.limited(publisher) {
+		return pause
+	}
+	last, again := p.slowAt[publisher]
+	p.slowAt[publisher] = now
+	if again && now.Sub(last) < slowEvery {
+		return slowEvery
+	}
+	return pause
 }
 
 // rest returns how long a publisher pauses after a step of a staging: others have as much

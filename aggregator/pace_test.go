@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,11 +13,14 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
+// nobody is limited.
+func nobody(string) bool { return false }
+
 // TestSlowPublisherIsPaced charges commits to publishers, and checks whose updates are
 // taken when.
 func TestSlowPublisherIsPaced(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
-	q, costs := newQueue(c.now), map[*submission]int{}
+	q, costs := newQueue(c.now, nobody), map[*submission]int{}
 	of := func(publishers ...string) (s []*submission) {
 		for _, p := range publishers {
 			s = append(s, &submission{update: &desired.Update{Fragment: desired.Key{Publisher: p}}})
@@ -55,9 +59,44 @@ func TestSlowPublisherIsPaced(t *testing.T) {
 	want("", "a1")
 }
 
+// TestSlowAgain charges slow commits to publishers of which one is limited: its second one
+// is followed by a pause in which others make many updates.
+func TestSlowAgain(t *testing.T) {
+	c := &clock{time.Unix(1000, 0)}
+	p := newPace(func(publisher string) bool { return publisher == "hostile" })
+	for i, want := range []struct {
+		publisher string
+		took      time.Duration
+		pause     time.Duration
+		after     time.Duration
+	}{
+		{"hostile", 2 * slowFrom, 8 * slowFrom, time.Second},
+		{"hostile", slowFrom, 4 * slowFrom, time.Second},
+		{"hostile", 2 * slowFrom, slowEvery, slowEvery},
+		{"hostile", 2 * slowFrom, 8 * slowFrom, 0},
+		{"system", 2 * slowFrom, 8 * slowFrom, 0},
+		{"system", 2 * slowFrom, 8 * slowFrom, 0},
+		{"system", time.Hour, maxPause, 0},
+	} {
+		if got := p.pause(want.publisher, want.took, c.at); got != want.pause {
+			t.Errorf("commit %d of %s: pause %v, want %v", i, want.publisher, got, want.pause)
+		}
+		c.at = c.at.Add(want.after)
+	}
+	for i := range 2 * maxActive {
+		name := fmt.Sprint("p", i)
+		p.until[name], p.slowAt[name] = c.at, c.at
+		c.at = c.at.Add(time.Second)
+		p.noteActive(name, c.at)
+	}
+	if len(p.until) > 1 || len(p.slowAt) > maxActive || len(p.active) > maxActive {
+		t.Errorf("%d pauses, %d slow and %d active publishers are kept", len(p.until), len(p.slowAt), len(p.active))
+	}
+}
+
 // TestHeldLane holds a lane while its first update is staged.
 func TestHeldLane(t *testing.T) {
-	q, costs := newQueue(time.Now), map[*submission]int{}
+	q, costs := newQueue(time.Now, nobody), map[*submission]int{}
 	enqueue(q, costs, "a:5000 a:1")
 	s := q.take(func(s *submission) int { return costs[s] })[0]
 	q.hold(s)

@@ -95,7 +95,7 @@ const alone = 16
 // was served last comes last.
 //
 // A large update that is being staged stays at the head of its lane, which is held
-// until the end. A publisher whose commits keep the kernel busy is paced: see pace.
+// until the end. A publisher whose updates take long is paced: see pace.
 type queue struct {
 	now func() time.Time
 	pace
@@ -118,8 +118,8 @@ type lane struct {
 	held bool
 }
 
-func newQueue(now func() time.Time) *queue {
-	return &queue{now: now, nudge: make(chan struct{}, 1), pace: newPace()}
+func newQueue(now func() time.Time, limited func(publisher string) bool) *queue {
+	return &queue{now: now, nudge: make(chan struct{}, 1), pace: newPace(limited)}
 }
 
 // put adds a submission; false means that the aggregator has stopped.

@@ -52,7 +52,7 @@ func TestLanes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			q, costs := newQueue(time.Now), map[*submission]int{}
+			q, costs := newQueue(time.Now, nobody), map[*submission]int{}
 			enqueue(q, costs, tt.updates)
 			if n := len(strings.Fields(tt.updates)); q.len() != n {
 				t.Fatalf("%d wait: want %d", q.len(), n)
@@ -68,7 +68,7 @@ func TestLanes(t *testing.T) {
 }
 
 func TestClosedQueueReturnsWhatIsLeft(t *testing.T) {
-	q, costs := newQueue(time.Now), map[*submission]int{}
+	q, costs := newQueue(time.Now, nobody), map[*submission]int{}
 	enqueue(q, costs, "a:1 b:1 a:9000")
 	if left := q.close(); len(left) != 3 || q.put(left[0]) || q.len() != 0 {
 		t.Fatalf("%d left, %d wait after the end", len(left), q.len())

@@ -61,3 +61,9 @@ func (a *Aggregator) granted(publisher, owner string, at desired.Place) error {
 	}
 	return nil
 }
+
+// limited reports whether the configuration limits what a publisher holds, so that others
+// are protected from it.
+func (a *Aggregator) limited(publisher string) bool {
+	return a.cfg.Access.Publisher(publisher).Limited()
+}

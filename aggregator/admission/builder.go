@@ -146,9 +146,9 @@ func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 // Key returns the fragment that the update is for.
 func (b *Builder) Key() desired.Key { return b.key }
 
-// Cost returns the number of elements and rules in the update, removals of elements
-// included.
-func (b *Builder) Cost() int { return b.rules + b.elements }
+// Cost returns the number of elements and rules in the update, those of anonymous sets
+// and removals of elements included. Call it after Finish.
+func (b *Builder) Cost() int { return b.rules + b.elements + int(b.anonymous.Load()) }
 
 // Reject adds a violation of the whole update.
 func (b *Builder) Reject(reason weftv1.Violation_Reason, message string) {
