@@ -97,10 +97,10 @@ func concatenated(n, turn int) string {
 func TestConcatenatedRanges(t *testing.T) {
 	h := newHost(t, options{})
 	h.attack(func(h *host) {
-		n, err := h.applyFor(attackTime, func(turn int) *weftv1.Fragment {
+		n, err := h.applyFor(pacedTime, func(turn int) *weftv1.Fragment {
 			return bigTable(fmt.Sprintf("set s%d { type ipv4_addr . inet_service; flags interval; elements = { %s } }\n", turn, concatenated(24_000, turn)))
 		})
-		h.observe("a set of 24,000 concatenated ranges: %d commits in %v, then %v", n, attackTime, status.Code(err))
+		h.observe("a set of 24,000 concatenated ranges: %d commits in %v, then %v", n, pacedTime, status.Code(err))
 	})
 }
 
