@@ -158,7 +158,7 @@ type Aggregator struct {
 	// admission is what updates are checked against.
 	admission admission.Config
 	// refusals bounds the lines of the log about rejections.
-	refusals access.Repeats
+	refusals *access.Repeats
 	// scope has the declarations that admission compiles against.
 	scope atomic.Pointer[desired.Scope]
 
@@ -199,6 +199,9 @@ func New(cfg Config) (*Aggregator, error) {
 	}
 	a := &Aggregator{cfg: cfg, log: cfg.Logger, hub: newHub(cfg.Now), ready: make(chan struct{}), stopped: make(chan struct{}), liveDump: make(chan struct{}, 1)}
 	a.queue, a.roster, a.statuses, a.requests = newQueue(cfg.Now, a.limited), newRoster(cfg.Now), newStatuses(), make(chan func(*writer))
+	a.refusals = access.NewRepeats(func(publisher, reason string, withheld int) {
+		a.log.Info("more updates rejected", "publisher", publisher, "reason", reason, "not_logged", withheld)
+	})
 	m, err := newMetrics(cfg.Registerer, a.queue.len)
 	if err != nil {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
@@ -280,6 +283,7 @@ func (a *Aggregator) stop() {
 		s.answer(Result{Err: ErrStopped})
 	}
 	a.hub.close()
+	a.refusals.Close()
 	close(a.stopped)
 }
 

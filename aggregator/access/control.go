@@ -47,7 +47,7 @@ type Control struct {
 	unread string
 
 	// refusals bounds the lines about refusals.
-	refusals Repeats
+	refusals *Repeats
 }
 
 // Open reads the configuration, if there is one.
@@ -65,6 +65,9 @@ func Open(opts Options) (*Control, error) {
 	if opts.Self != nil {
 		c.uid = *opts.Self
 	}
+	c.refusals = NewRepeats(func(publisher, limit string, withheld int) {
+		c.log.Warn("refused more", "publisher", publisher, "limit", limit, "not_logged", withheld)
+	})
 	changed := make(chan struct{})
 	c.changed.Store(&changed)
 	m, err := newMetrics(opts.Registerer, opts.File != "")
@@ -87,6 +90,9 @@ func Open(opts Options) (*Control, error) {
 	c.policy.Store(p)
 	return c, nil
 }
+
+// Close logs how many refusals were not logged. The Control can still be used.
+func (c *Control) Close() { c.refusals.Close() }
 
 // Policy returns the policy in force.
 func (c *Control) Policy() *Policy { return c.policy.Load() }
@@ -146,7 +152,7 @@ func (c *Control) load(force bool) error {
 }
 
 // Refused counts a refusal in the metrics, and logs it, once a minute for each publisher
-// and limit.
+// and limit. How many were not logged follows after that minute.
 func (c *Control) Refused(peer *Peer, r *Refusal, method string) {
 	publisher := unnamed
 	if c.Publisher(r.Publisher) != nil {

@@ -233,4 +233,40 @@ func TestRefusedIsCountedAndLogged(t *testing.T) {
 			t.Errorf("the log does not have %s:\n%.400s", want, log.String())
 		}
 	}
+	c.Close()
+	for _, want := range []string{`"refused more" publisher=first limit=hooks not_logged=499`, `"refused more" publisher=- limit=publisher not_logged=3`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("after Close the log does not have %s:\n%.800s", want, log.String())
+		}
+	}
+}
+
+func TestReloadReadsAnUnchangedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weft.yaml")
+	write(t, path, one("first"))
+	uid := uint32(7)
+	c, err := Open(Options{File: path, Lookup: Lookup{
+		User:  func(string) (uint32, error) { return uid, nil },
+		Group: func(string) (uint32, error) { return 0, nil },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, head+"publishers: [{name: first, match: {uid: agent}}]")
+	for _, want := range []uint32{7, 8} {
+		uid = want
+		if err := c.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if got := *c.Publisher("first").Match.UID; got != want {
+			t.Errorf("uid %d, want %d", got, want)
+		}
+	}
+	write(t, path, "nonsense")
+	if err := c.Reload(); !errors.Is(err, ErrConfig) {
+		t.Errorf("error %v", err)
+	}
+	if got := *c.Publisher("first").Match.UID; got != 8 {
+		t.Errorf("after an error the uid is %d", got)
+	}
 }

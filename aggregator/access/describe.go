@@ -11,9 +11,12 @@ type Right struct {
 	// Name is that of the field of the configuration, such as "allow.nat".
 	Name  string
 	Value string
-	// Where says which line decides.
+	// Where says which line decides, or that no line can.
 	Where string
 }
+
+// fixed is the Where of limits that no configuration changes.
+const fixed = "fixed"
 
 // Rights returns all rights and limits of the publisher.
 func (p *Publisher) Rights() []Right {
@@ -34,23 +37,70 @@ func (p *Publisher) Rights() []Right {
 		}
 	}
 	add("allow.masqueradeMark", yes(p.Allow.Marks&MasqueradeMark != 0))
+	add("allow.shared", join(p.Allow.Shared))
 	add("priorities", p.Priorities.String())
 	add("admin", yes(p.Admin))
 	add("read", yes(p.Read))
 	add("system", yes(p.System))
 	for _, l := range counted() {
-		value := "unlimited"
-		if most := p.Limits.Most[l]; most != 0 {
-			value = fmt.Sprint(most)
-		}
-		add("limits."+string(l), value)
+		all = append(all, Right{"limits." + string(l), p.most(l), p.whereLimit(l)})
 	}
-	rate := "unlimited"
+	rate, burst := "unlimited", "unlimited"
 	if p.Limits.UpdatesPerSecond != 0 {
-		rate = fmt.Sprintf("%v, and %d at once", p.Limits.UpdatesPerSecond, p.Limits.Burst)
+		rate, burst = fmt.Sprint(p.Limits.UpdatesPerSecond), fmt.Sprint(p.Limits.Burst)
 	}
 	add("limits."+string(LimitUpdates), rate)
-	return all
+	all = append(all, Right{"limits.burst", burst, p.whereBurst()})
+	return append(all, p.fixedLimits()...)
+}
+
+// most returns the value of a limit of what the publisher has.
+func (p *Publisher) most(l Limit) string {
+	most := p.Limits.Most[l]
+	switch {
+	case most == 0:
+		return "unlimited"
+	case (l == LimitMemory || l == LimitBytes) && most%(1<<20) == 0:
+		return fmt.Sprintf("%dMi", most>>20)
+	default:
+		return fmt.Sprint(most)
+	}
+}
+
+// whereLimit is where for a limit of what the publisher has.
+func (p *Publisher) whereLimit(l Limit) string {
+	field := "limits." + string(l)
+	content := contentOf(l)
+	if !p.sets(field) && p.Limited() && content != "" && p.Limits.Most[content] > 0 && p.Limits.Most[l] == p.Limits.Most[content]+DefaultEmpty {
+		return fmt.Sprintf("the default: %d more than %s", DefaultEmpty, p.where("limits."+string(content)))
+	}
+	return p.where(field)
+}
+
+// whereBurst is where for the burst: without one it is the updates of a second.
+func (p *Publisher) whereBurst() string {
+	if !p.sets("limits.burst") && p.Limits.UpdatesPerSecond != 0 {
+		return "the default: one second of " + p.where("limits."+string(LimitUpdates))
+	}
+	return p.where("limits.burst")
+}
+
+// sets reports whether the configuration sets a field for the publisher or for all.
+func (p *Publisher) sets(field string) bool { return p.lines[field] != 0 || p.inherited[field] != 0 }
+
+// fixedLimits returns the limits that are not configured.
+func (p *Publisher) fixedLimits() []Right {
+	hookChains, timeout, gcInterval := "unlimited", "unlimited", "unlimited"
+	if p.Limited() {
+		hookChains = fmt.Sprintf("refused where all publishers have %d", MaxHookChains)
+		timeout = fmt.Sprintf("at most %v", MaxTimeout)
+		gcInterval = fmt.Sprintf("at least %v", MinGCInterval)
+	}
+	return []Right{
+		{"base chains at one hook", hookChains, fixed},
+		{"timeout of elements", timeout, fixed},
+		{"gc-interval of sets", gcInterval, fixed},
+	}
 }
 
 // granted returns whether, or how much, the publisher may use a class.

@@ -3,6 +3,7 @@ package access
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -17,6 +18,20 @@ type SharedPattern struct {
 	Chains, Sets, Objects []string
 	// Flags are flags of the table. The only one is "dormant".
 	Flags []string
+}
+
+// String returns the pattern for people: the table, then the kinds of parts with their globs.
+func (s SharedPattern) String() string {
+	text := s.Table.String()
+	for _, part := range []struct {
+		kind  string
+		globs []string
+	}{{"chains", s.Chains}, {"sets", s.Sets}, {"objects", s.Objects}, {"flags", s.Flags}} {
+		if len(part.globs) > 0 {
+			text += " " + part.kind + " " + strings.Join(part.globs, " ")
+		}
+	}
+	return text
 }
 
 // names returns the patterns for a kind of part; the empty kind is the flag dormant.

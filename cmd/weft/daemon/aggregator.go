@@ -132,6 +132,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		g.Go(func() error { return srv.Serve(ctx) })
 		g.Go(func() error {
 			defer closeAll()
+			defer control.Close()
 			return agg.Run(ctx)
 		})
 		return nil
