@@ -21,7 +21,7 @@ const fixed = "fixed"
 // Rights returns all rights and limits of the publisher.
 func (p *Publisher) Rights() []Right {
 	var all []Right
-	add := func(name, value string) { all = append(all, Right{name, value, p.where(name)}) }
+	add := func(name, value string) { all = append(all, Right{name, value, p.Where(name)}) }
 	tables := p.Name
 	if p.Allow.Tables != nil {
 		tables = join(p.Allow.Tables)
@@ -67,22 +67,22 @@ func (p *Publisher) most(l Limit) string {
 	}
 }
 
-// whereLimit is where for a limit of what the publisher has.
+// whereLimit is Where for a limit of what the publisher has.
 func (p *Publisher) whereLimit(l Limit) string {
 	field := "limits." + string(l)
 	content := contentOf(l)
 	if !p.sets(field) && p.Limited() && content != "" && p.Limits.Most[content] > 0 && p.Limits.Most[l] == p.Limits.Most[content]+DefaultEmpty {
-		return fmt.Sprintf("the default: %d more than %s", DefaultEmpty, p.where("limits."+string(content)))
+		return fmt.Sprintf("the default: %d more than %s", DefaultEmpty, p.Where("limits."+string(content)))
 	}
-	return p.where(field)
+	return p.Where(field)
 }
 
-// whereBurst is where for the burst: without one it is the updates of a second.
+// whereBurst is Where for the burst: without one it is the updates of a second.
 func (p *Publisher) whereBurst() string {
 	if !p.sets("limits.burst") && p.Limits.UpdatesPerSecond != 0 {
-		return "the default: one second of " + p.where("limits."+string(LimitUpdates))
+		return "the default: one second of " + p.Where("limits."+string(LimitUpdates))
 	}
-	return p.where("limits.burst")
+	return p.Where("limits.burst")
 }
 
 // sets reports whether the configuration sets a field for the publisher or for all.

@@ -8,8 +8,9 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// where says which field decides, and where it is.
-func (p *Publisher) where(field string) string {
+// Where returns the line of the configuration that decides about a field of the publisher,
+// such as "allow.shared", in words.
+func (p *Publisher) Where(field string) string {
 	if line, ok := p.lines[field]; ok {
 		return fmt.Sprintf("%s at %s:%d", field, p.file, line)
 	}
@@ -27,7 +28,7 @@ func (p *Publisher) where(field string) string {
 func (p *Publisher) refuse(limit Limit, field, asked, allowed string) *Refusal {
 	return &Refusal{
 		Limit: limit, Publisher: p.Name,
-		Text: fmt.Sprintf("publisher %s %s: %s (%s)", p.Name, asked, allowed, p.where(field)),
+		Text: fmt.Sprintf("publisher %s %s: %s (%s)", p.Name, asked, allowed, p.Where(field)),
 	}
 }
 

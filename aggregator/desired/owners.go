@@ -106,3 +106,42 @@ func find[O part](s *State, table nft.TableID, id objectID) (O, bool) {
 	o, ok := s.existing(table).parts[id].(O)
 	return o, ok && o.exists()
 }
+
+// Parts returns what a snapshot declares in a table, and what it refers to there, ordered by
+// kind and name. A publisher needs a grant for each of them that another one owns. If the
+// snapshot wants the table dormant, the first Place has no kind, as in [Grant].
+func (tu *TableUpdate) Parts() []Place {
+	var ids []objectID
+	if tu.Dormant {
+		ids = append(ids, objectID{})
+	}
+	for i := range tu.PutChains {
+		ids = append(ids, chainID(tu.PutChains[i].Decl.Name))
+		for _, r := range tu.PutChains[i].Rules {
+			ids = appendReferences(ids, r)
+		}
+	}
+	for i := range tu.PutSets {
+		decl := tu.PutSets[i].Decl
+		ids = append(ids, setID(decl.Name))
+		if !hasTargets(decl) {
+			continue
+		}
+		for _, e := range tu.PutSets[i].Elements {
+			if id := leadsTo(decl, e.Data); id.Name != "" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for _, o := range tu.PutObjects {
+		ids = append(ids, o.Ref())
+	}
+	for _, f := range tu.PutFlowtables {
+		ids = append(ids, objectID{Kind: kindFlowtable, Name: f.Name})
+	}
+	var parts []Place
+	for _, id := range sortIDs(ids) {
+		parts = append(parts, Place{Table: tu.Table, Kind: string(id.Kind), Name: id.Name})
+	}
+	return parts
+}

@@ -3,6 +3,7 @@ package desired
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,9 @@ func TestSharingNeedsAGrant(t *testing.T) {
 			if !errors.As(err, &r) || r.Violations[0].Reason != ReasonPermission || r.Violations[0].Err == nil ||
 				!strings.Contains(r.Violations[0].Message, "guest has no grant for "+tt.want+" of owner") {
 				t.Fatalf("without a grant: %v", err)
+			}
+			if !slices.ContainsFunc(tt.update.Tables[0].Parts(), func(at Place) bool { return at.Table == ipWeft && at.inTable() == tt.want }) {
+				t.Errorf("Parts %v lack what needs the grant", tt.update.Tables[0].Parts())
 			}
 			if after := stateText(h.State); after != before {
 				t.Errorf("a refused update changed the state:\n%s\nwas\n%s", after, before)

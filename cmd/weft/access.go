@@ -47,8 +47,11 @@ With --as, list what a publisher may do, and which line of the file decides. Nam
 publisher, or describe a process: uid:NUMBER, and if the file matches by them
 gid:NUMBER, executable:PATH and cgroup:PATH, joined by commas. With -f too, check
 whether a .nft file of that publisher would be admitted. It is checked as if it were
-the publisher's only fragment. What it refers to must be in the file; what other
-publishers declare is not known.
+the publisher's only fragment. What it refers to must be in the file. No daemon is
+asked, so it is not known what other publishers declare: the parts of tables that they
+may use too, and for which no entry of allow.shared is a grant, are listed, because the
+fragment is refused if another publisher declared one of them first. With a daemon that
+has the configuration, "weft plan --publisher PUBLISHER -f FILE" decides.
 
 Exit codes: 0 no errors, 1 the configuration has errors, no publisher matches or the
 fragment would be refused, 2 the command line is wrong.`,
@@ -201,7 +204,12 @@ func (c *accessCheck) admit(control *access.Control, publisher string, bundle *r
 	b.AddFragment(&weftv1.Fragment{Name: key.Name, Priority: c.priority, Nft: bundle.Text})
 	update, err := b.Finish()
 	note := ""
+	var shared []ungranted
 	if p := control.Publisher(publisher); err == nil && p != nil {
+		if !p.Admin {
+			shared = ungrantedParts(control.Policy(), p, update)
+		}
+		// The state has no other publishers, so that no grant can be missing in it.
 		err = state.ApplyWithin(update, admission.OverLimit(p, key), nil)
 		if r := (*desired.Rejection)(nil); errors.As(err, &r) {
 			// What is missing can be that of another publisher.
@@ -211,8 +219,9 @@ func (c *accessCheck) admit(control *access.Control, publisher string, bundle *r
 	rejected := (*admission.RejectedError)(nil)
 	switch {
 	case err == nil:
-		_, err := fmt.Fprintf(stdout, "fragment %s would be admitted%s\n", key, note)
-		return err
+		fmt.Fprintf(stdout, "fragment %s would be admitted%s\n", key, note)
+		printUngranted(stdout, shared)
+		return nil
 	case !errors.As(err, &rejected):
 		return err
 	}
