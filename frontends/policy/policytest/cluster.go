@@ -1,0 +1,70 @@
+package policytest
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+)
+
+// Cluster is what the API server has. The objects are not changed after they are in it: a
+// change replaces them.
+type Cluster struct {
+	Pods            map[types.NamespacedName]*corev1.Pod
+	Namespaces      map[string]*corev1.Namespace
+	Nodes           map[string]*corev1.Node
+	Policies        map[types.NamespacedName]*networkingv1.NetworkPolicy
+	ClusterPolicies map[string]*v1alpha2.ClusterNetworkPolicy
+}
+
+// NewCluster returns an empty cluster.
+func NewCluster() *Cluster {
+	return &Cluster{
+		Pods:            map[types.NamespacedName]*corev1.Pod{},
+		Namespaces:      map[string]*corev1.Namespace{},
+		Nodes:           map[string]*corev1.Node{},
+		Policies:        map[types.NamespacedName]*networkingv1.NetworkPolicy{},
+		ClusterPolicies: map[string]*v1alpha2.ClusterNetworkPolicy{},
+	}
+}
+
+// Addresses returns the pod's addresses in the pod network: none if it is in the network of
+// its host, has ended, or has no address yet.
+func Addresses(pod *corev1.Pod) []netip.Addr {
+	if pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	var all []netip.Addr
+	for _, ip := range append([]corev1.PodIP{{IP: pod.Status.PodIP}}, pod.Status.PodIPs...) {
+		if addr, err := netip.ParseAddr(ip.IP); err == nil && !slices.Contains(all, addr) {
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+// owner returns the pod that has the address, or nil. Two pods with one address are not for
+// this package.
+func (c *Cluster) owner(addr netip.Addr) *corev1.Pod {
+	for _, pod := range c.Pods {
+		if slices.Contains(Addresses(pod), addr) {
+			return pod
+		}
+	}
+	return nil
+}
+
+// nodeOf returns the name of the node that has the address, or "".
+func (c *Cluster) nodeOf(addr netip.Addr) string {
+	for name, node := range c.Nodes {
+		for _, a := range node.Status.Addresses {
+			if own, err := netip.ParseAddr(a.Address); err == nil && own == addr {
+				return name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+package policytest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+)
+
+const (
+	adminTier    = v1alpha2.AdminTier
+	baselineTier = v1alpha2.BaselineTier
+)
+
+// tier decides by the ClusterNetworkPolicies of one tier that have the pod as a subject. It
+// is not final if no rule matches, or one says Pass. Policies of one priority come by name.
+func (c *Cluster) tier(tier v1alpha2.Tier, pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
+	policies := slices.SortedFunc(maps.Values(c.ClusterPolicies), func(a, b *v1alpha2.ClusterNetworkPolicy) int {
+		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), cmp.Compare(a.Name, b.Name))
+	})
+	for _, p := range policies {
+		if p.Spec.Tier != tier || !c.subject(&p.Spec.Subject, pod) {
+			continue
+		}
+		for i, r := range clusterRules(p, dir) {
+			action, match := c.action(r, other(dir, f), f)
+			if !match {
+				continue
+			}
+			d := Decision{Policy: "ClusterNetworkPolicy " + p.Name, Rule: fmt.Sprintf("%s[%d]", dir, i)}
+			switch action {
+			case v1alpha2.ClusterNetworkPolicyRuleActionAccept:
+				d.Allowed = true
+				return d, true
+			case v1alpha2.ClusterNetworkPolicyRuleActionDeny:
+				return d, true
+			case v1alpha2.ClusterNetworkPolicyRuleActionPass:
+				return Decision{}, false
+			default:
+				panic(fmt.Sprintf("policytest: ClusterNetworkPolicy %s: action %q", p.Name, action))
+			}
+		}
+	}
+	return Decision{}, false
+}
+
+func (c *Cluster) subject(s *v1alpha2.ClusterNetworkPolicySubject, pod *corev1.Pod) bool {
+	if s.Pods != nil {
+		return c.namespaced(s.Pods, pod)
+	}
+	return s.Namespaces != nil && c.inNamespace(s.Namespaces, pod)
+}
+
+func (c *Cluster) namespaced(s *v1alpha2.NamespacedPod, pod *corev1.Pod) bool {
+	return c.inNamespace(&s.NamespaceSelector, pod) && selects(&s.PodSelector, pod.Labels)
+}
+
+func (c *Cluster) inNamespace(s *metav1.LabelSelector, pod *corev1.Pod) bool {
+	ns := c.Namespaces[pod.Namespace]
+	return ns != nil && selects(s, ns.Labels)
+}
+
+// clusterRule is a rule of either direction.
+type clusterRule struct {
+	action    v1alpha2.ClusterNetworkPolicyRuleAction
+	peers     []v1alpha2.ClusterNetworkPolicyEgressPeer
+	protocols []v1alpha2.ClusterNetworkPolicyProtocol
+}
+
+func clusterRules(p *v1alpha2.ClusterNetworkPolicy, dir Direction) []clusterRule {
+	var all []clusterRule
+	if dir == Egress {
+		for _, r := range p.Spec.Egress {
+			all = append(all, clusterRule{r.Action, r.To, r.Protocols})
+		}
+		return all
+	}
+	for _, r := range p.Spec.Ingress {
+		rule := clusterRule{action: r.Action, protocols: r.Protocols}
+		for _, from := range r.From {
+			rule.peers = append(rule.peers, v1alpha2.ClusterNetworkPolicyEgressPeer{Namespaces: from.Namespaces, Pods: from.Pods})
+		}
+		all = append(all, rule)
+	}
+	return all
+}
+
+// action returns what the rule does with the flow, if it matches. A rule with a peer of a
+// kind that is not known, which has no known field, fails closed: if it accepts it matches
+// nothing, otherwise it denies everything. The kinds nodes and domainNames are experimental
+// and not known.
+func (c *Cluster) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.ClusterNetworkPolicyRuleAction, bool) {
+	unknown := slices.ContainsFunc(r.peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
+		return p.Namespaces == nil && p.Pods == nil && p.Networks == nil
+	})
+	if unknown {
+		return v1alpha2.ClusterNetworkPolicyRuleActionDeny, r.action != v1alpha2.ClusterNetworkPolicyRuleActionAccept
+	}
+	pod := c.owner(addr)
+	peer := slices.ContainsFunc(r.peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
+		switch {
+		case p.Networks != nil:
+			return slices.ContainsFunc(p.Networks, func(cidr v1alpha2.CIDR) bool { return within(string(cidr), addr) })
+		case pod == nil:
+			return false
+		case p.Pods != nil:
+			return c.namespaced(p.Pods, pod)
+		default:
+			return c.inNamespace(p.Namespaces, pod)
+		}
+	})
+	return r.action, peer && c.protocols(r.protocols, f)
+}
+
+// protocols reports whether an entry of the list matches the destination; no entries match all.
+func (c *Cluster) protocols(protocols []v1alpha2.ClusterNetworkPolicyProtocol, f Flow) bool {
+	if len(protocols) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(protocols, func(p v1alpha2.ClusterNetworkPolicyProtocol) bool {
+		switch {
+		case p.TCP != nil:
+			return f.Protocol == corev1.ProtocolTCP && portMatches(p.TCP.DestinationPort, f.Port)
+		case p.UDP != nil:
+			return f.Protocol == corev1.ProtocolUDP && portMatches(p.UDP.DestinationPort, f.Port)
+		case p.SCTP != nil:
+			return f.Protocol == corev1.ProtocolSCTP && portMatches(p.SCTP.DestinationPort, f.Port)
+		default:
+			return c.named(p.DestinationNamedPort, f)
+		}
+	})
+}
+
+// portMatches reports whether the port matches; nil matches all.
+func portMatches(p *v1alpha2.Port, port int32) bool {
+	switch {
+	case p == nil:
+		return true
+	case p.Range != nil:
+		return p.Range.Start <= port && port <= p.Range.End
+	default:
+		return p.Number == port
+	}
+}

@@ -1,0 +1,218 @@
+package policytest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Config says what a Generator makes.
+type Config struct {
+	// Seed decides everything that is random.
+	Seed uint64
+	// Nodes, Namespaces, Pods and Policies are about how many of each a cluster has. The
+	// pods are spread over the nodes and namespaces.
+	Nodes, Namespaces, Pods, Policies int
+	// ClusterPolicies are about how many ClusterNetworkPolicies it has.
+	ClusterPolicies int
+}
+
+// Generator makes a random cluster and changes it. What it makes is valid: the API server
+// accepts it.
+type Generator struct {
+	// Cluster is the present state. Change replaces what is in it.
+	Cluster *Cluster
+
+	cfg Config
+	rng *rand.Rand
+	// serial numbers everything that needs a new name or UID.
+	serial int
+}
+
+// New makes a cluster. Nodes are "node-1" and so on.
+func New(cfg Config) *Generator {
+	g := &Generator{Cluster: NewCluster(), cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x77656674))}
+	for i := range cfg.Nodes {
+		g.addNode(i + 1)
+	}
+	for range cfg.Namespaces {
+		g.addNamespace()
+	}
+	for range cfg.Pods {
+		g.addPod()
+	}
+	for range cfg.Policies {
+		g.addPolicy()
+	}
+	for range cfg.ClusterPolicies {
+		g.addClusterPolicy()
+	}
+	return g
+}
+
+// Rand is the generator's source of random numbers, for the choices of a test that have to
+// repeat with its seed.
+func (g *Generator) Rand() *rand.Rand { return g.rng }
+
+func (g *Generator) name(prefix string) string {
+	g.serial++
+	return fmt.Sprintf("%s-%d", prefix, g.serial)
+}
+
+// chance reports true n times in a hundred.
+func (g *Generator) chance(n int) bool { return g.rng.IntN(100) < n }
+
+// pick returns one of the values.
+func pick[T any](g *Generator, values ...T) T { return values[g.rng.IntN(len(values))] }
+
+// some returns between 1 and most results of f.
+func some[T any](g *Generator, most int, f func() T) []T {
+	all := make([]T, 1+g.rng.IntN(most))
+	for i := range all {
+		all[i] = f()
+	}
+	return all
+}
+
+// anyOf returns a key of a map in a way that repeats with the seed, and false if it is empty.
+func anyOf[K comparable, V any](g *Generator, m map[K]V, compare func(a, b K) int) (k K, ok bool) {
+	if len(m) == 0 {
+		return k, false
+	}
+	keys := make([]K, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, compare)
+	return pick(g, keys...), true
+}
+
+func (g *Generator) addNode(number int) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", number), UID: types.UID(g.name("uid"))}}
+	node.Spec.PodCIDRs = []string{fmt.Sprintf("10.244.%d.0/24", number), fmt.Sprintf("fd00:10:244:%d::/64", number)}
+	node.Spec.PodCIDR = node.Spec.PodCIDRs[0]
+	for _, addr := range []string{fmt.Sprintf("192.168.200.%d", 10+number), fmt.Sprintf("fd00:200::%d", 10+number)} {
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: addr})
+	}
+	g.Cluster.Nodes[node.Name] = node
+}
+
+func (g *Generator) addNamespace() *corev1.Namespace {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: g.name("ns")}}
+	ns.UID = types.UID(g.name("uid"))
+	ns.Labels = g.namespaceLabels(ns.Name)
+	g.Cluster.Namespaces[ns.Name] = ns
+	return ns
+}
+
+func (g *Generator) namespaceLabels(name string) map[string]string {
+	labels := g.labels("team", "env")
+	labels[corev1.LabelMetadataName] = name
+	return labels
+}
+
+// labels returns each key with one of few values, or not at all.
+func (g *Generator) labels(keys ...string) map[string]string {
+	labels := map[string]string{}
+	for _, key := range keys {
+		if g.chance(75) {
+			labels[key] = g.value()
+		}
+	}
+	return labels
+}
+
+// value is a label's value: the empty one is a value too.
+func (g *Generator) value() string { return pick(g, "a", "a", "b", "b", "c", "") }
+
+// addPod returns nil if there is no namespace.
+func (g *Generator) addPod() *corev1.Pod {
+	namespace, ok := anyOf(g, g.Cluster.Namespaces, compareStrings)
+	if !ok {
+		return nil
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: g.name("pod")}}
+	pod.UID = types.UID(g.name("uid"))
+	pod.Labels = g.labels("app", "tier", "env")
+	pod.Spec.NodeName = fmt.Sprintf("node-%d", 1+g.rng.IntN(g.cfg.Nodes))
+	pod.Status.Phase = corev1.PodRunning
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Ports: g.containerPorts()}}
+	if g.chance(20) {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "second", Ports: g.containerPorts()})
+	}
+	if g.chance(15) {
+		always := corev1.ContainerRestartPolicyAlways
+		ic := corev1.Container{Name: "init", Ports: g.containerPorts()}
+		if g.chance(50) {
+			ic.RestartPolicy = &always
+		}
+		pod.Spec.InitContainers = []corev1.Container{ic}
+	}
+	switch {
+	case g.chance(5):
+		pod.Spec.HostNetwork = true
+		for _, a := range g.Cluster.Nodes[pod.Spec.NodeName].Status.Addresses {
+			pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: a.Address})
+		}
+		pod.Status.PodIP = pod.Status.PodIPs[0].IP
+	case g.chance(8):
+		pod.Status.Phase = corev1.PodPending
+	default:
+		g.address(pod)
+	}
+	g.Cluster.Pods[namespacedName(pod)] = pod
+	return pod
+}
+
+// containerPorts returns ports with names that other pods give to other ports. Within a
+// container a name is used once.
+func (g *Generator) containerPorts() []corev1.ContainerPort {
+	var ports []corev1.ContainerPort
+	for _, name := range []string{"web", "dns", "metrics"} {
+		if g.chance(50) {
+			ports = append(ports, corev1.ContainerPort{
+				Name: name, ContainerPort: pick(g, portNumbers()...),
+				Protocol: pick(g, corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP),
+			})
+		}
+	}
+	return ports
+}
+
+// portNumbers are the ports that occur in pods and policies. Those of flows are these and
+// their neighbours.
+func portNumbers() []int32 { return []int32{80, 81, 443, 5353} }
+
+// address gives the pod addresses of its node that no other pod has at present; another may
+// have had them. One pod in seven has one family only.
+func (g *Generator) address(pod *corev1.Pod) {
+	var node int
+	if _, err := fmt.Sscanf(pod.Spec.NodeName, "node-%d", &node); err != nil {
+		panic(fmt.Sprintf("policytest: node of pod %s: %v", pod.Name, err))
+	}
+	free := 2 + g.rng.IntN(4)
+	for g.Cluster.owner(netip.AddrFrom4([4]byte{10, 244, byte(node), byte(free)})) != nil ||
+		g.Cluster.owner(netip.MustParseAddr(fmt.Sprintf("fd00:10:244:%d::%x", node, free))) != nil {
+		free++
+	}
+	v4 := corev1.PodIP{IP: fmt.Sprintf("10.244.%d.%d", node, free)}
+	v6 := corev1.PodIP{IP: fmt.Sprintf("fd00:10:244:%d::%x", node, free)}
+	switch pick(g, 0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2) {
+	case 0:
+		pod.Status.PodIPs = []corev1.PodIP{v4}
+	case 1:
+		pod.Status.PodIPs = []corev1.PodIP{v6}
+	default:
+		pod.Status.PodIPs = []corev1.PodIP{v4, v6}
+	}
+	pod.Status.PodIP = pod.Status.PodIPs[0].IP
+}
+
+func namespacedName(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}

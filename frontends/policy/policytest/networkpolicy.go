@@ -1,0 +1,153 @@
+package policytest
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// networkPolicies decides by the NetworkPolicies that select the pod in the direction. It is
+// not final if there is none.
+func (c *Cluster) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
+	var selecting []string
+	for _, key := range slices.SortedFunc(maps.Keys(c.Policies), compareNames) {
+		p := c.Policies[key]
+		if p.Namespace != pod.Namespace || !restricts(p, dir) || !selects(&p.Spec.PodSelector, pod.Labels) {
+			continue
+		}
+		name := "NetworkPolicy " + key.String()
+		selecting = append(selecting, name)
+		for i, r := range sections(p, dir) {
+			if c.peers(p.Namespace, r.peers, other(dir, f)) && c.ports(r.ports, f) {
+				return Decision{Allowed: true, Policy: name, Rule: fmt.Sprintf("%s[%d]", dir, i)}, true
+			}
+		}
+	}
+	return Decision{Policy: strings.Join(selecting, ", ")}, len(selecting) > 0
+}
+
+func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+
+// restricts reports whether the policy isolates pods in the direction. Without policyTypes,
+// all policies affect ingress, and those with egress rules affect egress.
+func restricts(p *networkingv1.NetworkPolicy, dir Direction) bool {
+	if len(p.Spec.PolicyTypes) == 0 {
+		return dir == Ingress || len(p.Spec.Egress) > 0
+	}
+	want := networkingv1.PolicyTypeIngress
+	if dir == Egress {
+		want = networkingv1.PolicyTypeEgress
+	}
+	return slices.Contains(p.Spec.PolicyTypes, want)
+}
+
+// section is a rule of either direction.
+type section struct {
+	peers []networkingv1.NetworkPolicyPeer
+	ports []networkingv1.NetworkPolicyPort
+}
+
+func sections(p *networkingv1.NetworkPolicy, dir Direction) []section {
+	var all []section
+	if dir == Ingress {
+		for _, r := range p.Spec.Ingress {
+			all = append(all, section{r.From, r.Ports})
+		}
+		return all
+	}
+	for _, r := range p.Spec.Egress {
+		all = append(all, section{r.To, r.Ports})
+	}
+	return all
+}
+
+// other is the far end of the flow.
+func other(dir Direction, f Flow) netip.Addr {
+	if dir == Ingress {
+		return f.From
+	}
+	return f.To
+}
+
+// peers reports whether an entry of the list matches the address; no entries match all.
+func (c *Cluster) peers(namespace string, peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
+	if len(peers) == 0 {
+		return true
+	}
+	pod := c.owner(addr)
+	return slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
+		if p.IPBlock != nil {
+			return within(p.IPBlock.CIDR, addr) && !slices.ContainsFunc(p.IPBlock.Except, func(e string) bool { return within(e, addr) })
+		}
+		if pod == nil {
+			return false
+		}
+		if p.NamespaceSelector == nil {
+			return pod.Namespace == namespace && selects(p.PodSelector, pod.Labels)
+		}
+		ns := c.Namespaces[pod.Namespace]
+		return ns != nil && selects(p.NamespaceSelector, ns.Labels) && (p.PodSelector == nil || selects(p.PodSelector, pod.Labels))
+	})
+}
+
+// within reports whether the CIDR, which may have bits set behind its length, has the address.
+func within(cidr string, addr netip.Addr) bool { return netip.MustParsePrefix(cidr).Contains(addr) }
+
+// ports reports whether an entry of the list matches the destination; no entries match all.
+func (c *Cluster) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
+	if len(ports) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
+		protocol := corev1.ProtocolTCP
+		if p.Protocol != nil {
+			protocol = *p.Protocol
+		}
+		switch {
+		case protocol != f.Protocol:
+			return false
+		case p.Port == nil:
+			return true
+		case p.Port.Type == intstr.String:
+			return c.named(p.Port.StrVal, f)
+		case p.EndPort != nil:
+			return p.Port.IntVal <= f.Port && f.Port <= *p.EndPort
+		default:
+			return p.Port.IntVal == f.Port
+		}
+	})
+}
+
+// named reports whether the destination is a pod of which a port with the name has the flow's
+// protocol and number. Of the init containers those count that run beside the others.
+func (c *Cluster) named(name string, f Flow) bool {
+	pod := c.owner(f.To)
+	if pod == nil {
+		return false
+	}
+	containers := pod.Spec.Containers
+	for _, ic := range pod.Spec.InitContainers {
+		if ic.RestartPolicy != nil && *ic.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			containers = append(slices.Clip(containers), ic)
+		}
+	}
+	for _, container := range containers {
+		for _, p := range container.Ports {
+			protocol := p.Protocol
+			if protocol == "" {
+				protocol = corev1.ProtocolTCP
+			}
+			if p.Name == name && protocol == f.Protocol && p.ContainerPort == f.Port {
+				return true
+			}
+		}
+	}
+	return false
+}
