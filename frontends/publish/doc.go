@@ -4,7 +4,7 @@
 // In come changes of items, such as Services or NetworkPolicies, from a Renderer; out
 // go a snapshot of the fragment first, and patches from then on. One update is in
 // flight at a time, and the changes that arrive meanwhile are in the next one. Read
-// publisher.go first; quarantine.go finds the items that the aggregator rejects,
+// renderer.go and publisher.go first; quarantine.go finds the items that the aggregator rejects,
 // session.go is all that talks to the aggregator.
 //
 // The package does not look into items, and does not render. It publishes nothing

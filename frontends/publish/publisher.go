@@ -21,107 +21,13 @@ const (
 	cleanupDelay = time.Second
 )
 
-// Change is the change of one item. Old is the value in force, New the wanted one; nil
-// means that the item does not exist.
-type Change[K comparable, V any] struct {
-	Key      K
-	Old, New *V
-}
-
-// Update is what the Renderer has for the aggregator.
-type Update struct {
-	// Patch leads from the content before to the present one. It is nil if nothing
-	// changed, or if Snapshot is true.
-	Patch *weftv1.Patch
-	// Snapshot is true if no patch can carry the change.
-	Snapshot bool
-	// Added and Removed count elements, for the log.
-	Added, Removed int
-}
-
-// Empty reports whether there is nothing to send.
-func (u *Update) Empty() bool { return u.Patch == nil && !u.Snapshot }
-
-// Renderer is the content of a frontend's fragment.
-type Renderer[K comparable, V any] interface {
-	// Refresh returns the items whose wanted value changed since the last call, and
-	// whether anything else did, which the next Render includes. A value must not be
-	// modified afterwards.
-	Refresh() (items []Change[K, V], other bool)
-	// Value returns the wanted value of an item at the last Refresh, nil if it does not
-	// exist.
-	Value(key K) *V
-	// Render makes items what their New is, whatever they were rendered as. If patch
-	// is false, a snapshot follows, and the result is not used.
-	Render(items []Change[K, V], patch bool) Update
-	// Snapshot returns the whole content. It is safe for concurrent use.
-	Snapshot() *weftv1.Fragment
-	// Owner returns the item that an object of a violation belongs to, such as
-	// "element ip weft endpoints { 10.96.0.1 . tcp . 80 . 3 }".
-	Owner(object *weftv1.ObjectName) (key K, ok bool)
-	// Restore adopts the fragment that an earlier process left, before the first
-	// Refresh.
-	Restore(f *weftv1.Fragment)
-}
-
-// Cleaner is implemented by a Renderer that leaves objects without a use in place for a
-// while.
-type Cleaner interface {
-	// Idle reports whether there are objects without a use.
-	Idle() bool
-	// Cleanup returns the patch that removes them, nil if there are none.
-	Cleanup() *weftv1.Patch
-}
-
-// Parts is implemented by a Renderer whose fragment consists of parts that can be left as
-// they are.
-type Parts interface {
-	// Part returns the part that an object of a violation is, or is in.
-	Part(object *weftv1.ObjectName) (name string, ok bool)
-	// Freeze leaves a part as it is in the committed fragment, which is nil if there is
-	// none. It reports whether the Renderer has items in the part: if it has none, the
-	// frozen part does not count as waiting.
-	Freeze(part string, committed *weftv1.Fragment) bool
-	// Thaw ends Freeze. A snapshot follows.
-	Thaw(part string)
-}
-
-// Observer is told what happens. It is called by the goroutine of Run, and must not
-// block.
-type Observer[K comparable, V any] interface {
-	// Sent is called after each update was answered, or failed.
-	Sent(s Sent)
-	// Committed receives the items whose present value is in force now.
-	Committed(items []Change[K, V])
-	// Quarantined receives the items that are left out, after a change of the list.
-	Quarantined(keys []K)
-	// Rejected receives the reason why an item is left out.
-	Rejected(key K, err error)
-	// Answered is called when everything known is in force. since is when the oldest
-	// event arrived. committed is the time of the last commit, zero if none was needed.
-	Answered(since, committed time.Time)
-}
-
-// Sent is an update that was answered, or that failed.
-type Sent struct {
-	Snapshot bool
-	// Cleanup is true for a patch of Cleaner.
-	Cleanup bool
-	// Revision is that of the commit. Err is nil if there was one.
-	Revision uint64
-	Err      error
-	// Wait is the time from sending the update to its answer, Total the time from the start
-	// of rendering.
-	Wait, Total time.Duration
-}
-
 // Config is what a Publisher needs.
 type Config[K comparable, V any] struct {
 	// Socket is the path of the aggregator's socket; empty means the default.
 	Socket string
 	// Publisher and Fragment are the names to publish under. Required.
 	Publisher, Fragment string
-	// Renderer has the content, and may be a Cleaner and Parts. Required.
+	// Renderer has the content, and may be a Cleaner, Parts and Staged. Required.
 	Renderer Renderer[K, V]
 	// Observer is told what happens. Required.
 	Observer Observer[K, V]
@@ -240,9 +146,10 @@ type loop[K comparable, V any] struct {
 	*Publisher[K, V]
 	client  *client.Client
 	session *client.Session
-	// parts and cleaner are the Renderer, or nil if it is not one.
+	// parts, cleaner and staged are the Renderer, or nil if it is not one.
 	parts   Parts
 	cleaner Cleaner
+	staged  Staged
 	// snapshot is true if the next update must be a snapshot: the first one, and the
 	// one after an update whose outcome is not known.
 	snapshot bool
@@ -268,6 +175,7 @@ func newLoop[K comparable, V any](p *Publisher[K, V], c *client.Client, s *clien
 	l := &loop[K, V]{Publisher: p, client: c, session: s, snapshot: true, quarantine: make(map[K]*quarantined), frozen: make(map[string]time.Time)}
 	l.parts, _ = p.cfg.Renderer.(Parts)
 	l.cleaner, _ = p.cfg.Renderer.(Cleaner)
+	l.staged, _ = p.cfg.Renderer.(Staged)
 	return l
 }
 
@@ -282,10 +190,13 @@ func (l *loop[K, V]) step(ctx context.Context) error {
 	if l.waiting() {
 		return nil
 	}
-	if changes := l.pending.take(l.cfg.Compare); l.snapshot || other || len(changes) > 0 {
+	if changes := l.pending.take(l.cfg.Compare); l.snapshot || other || len(changes) > 0 || l.moreStages() {
 		if err := l.publish(ctx, changes); err != nil {
 			return err
 		}
+	}
+	if l.moreStages() {
+		return nil
 	}
 	l.checkAnswered()
 	if err := l.readmit(ctx); err != nil {
@@ -299,6 +210,9 @@ func (l *loop[K, V]) step(ctx context.Context) error {
 
 // waiting reports whether a failed update waits for its next attempt.
 func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.retry) }
+
+// moreStages reports whether the content that is rendered needs another update.
+func (l *loop[K, V]) moreStages() bool { return l.staged != nil && l.staged.Pending() }
 
 // checkAnswered reports that everything known is in force, if that is so.
 func (l *loop[K, V]) checkAnswered() {
@@ -402,8 +316,13 @@ func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *
 	return sent.Err
 }
 
-// setCommitted reports that everything rendered is in force.
-func (l *loop[K, V]) setCommitted() { l.cfg.Observer.Committed(l.uncommitted.take(l.cfg.Compare)) }
+// setCommitted reports that everything rendered is in force, unless another update of it
+// follows.
+func (l *loop[K, V]) setCommitted() {
+	if !l.moreStages() {
+		l.cfg.Observer.Committed(l.uncommitted.take(l.cfg.Compare))
+	}
+}
 
 // fail schedules a snapshot after an update that failed through no fault of an item. It
 // returns an error if that is useless.
@@ -438,6 +357,9 @@ func (p *Publisher[K, V]) failed(err error) {
 
 // wait returns true if there may be something to publish, and false when ctx ends.
 func (l *loop[K, V]) wait(ctx context.Context) bool {
+	if l.moreStages() && !l.waiting() {
+		return ctx.Err() == nil
+	}
 	var timer <-chan time.Time
 	if due := l.due(); !due.IsZero() {
 		t := time.NewTimer(time.Until(due))

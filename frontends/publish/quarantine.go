@@ -157,9 +157,9 @@ func (l *loop[K, V]) bisect(ctx context.Context, cause error) error {
 	var parts [][]Change[K, V]
 	split := func(part []Change[K, V], cause error) error {
 		if len(part) == 1 {
-			return l.send(ctx, l.exclude([]K{part[0].Key}, rejection(cause)))
+			return l.sendWhole(ctx, l.exclude([]K{part[0].Key}, rejection(cause)))
 		}
-		if err := l.send(ctx, reverted(part)); err != nil {
+		if err := l.sendWhole(ctx, reverted(part)); err != nil {
 			return err
 		}
 		half := len(part) / 2
@@ -170,7 +170,7 @@ func (l *loop[K, V]) bisect(ctx context.Context, cause error) error {
 	for err == nil && len(parts) > 0 {
 		part := parts[len(parts)-1]
 		parts = parts[:len(parts)-1]
-		if cause := l.send(ctx, part); rejection(cause) != nil {
+		if cause := l.sendWhole(ctx, part); rejection(cause) != nil {
 			err = split(part, cause)
 		} else {
 			err = cause
@@ -188,6 +188,21 @@ func (l *loop[K, V]) bisect(ctx context.Context, cause error) error {
 	// moment. A snapshot makes sure.
 	l.snapshot, l.retry = true, time.Time{}
 	return nil
+}
+
+// sendWhole is send without stages: what is rejected is then in the changes, and not in
+// those that an earlier stage left.
+func (l *loop[K, V]) sendWhole(ctx context.Context, changes []Change[K, V]) error {
+	if l.staged == nil {
+		return l.send(ctx, changes)
+	}
+	l.snapshot = true
+	l.uncommitted.add(changes)
+	l.cfg.Renderer.Render(changes, false)
+	for l.moreStages() {
+		l.cfg.Renderer.Render(nil, false)
+	}
+	return l.send(ctx, nil)
 }
 
 // reverted returns the changes back to the values in force.

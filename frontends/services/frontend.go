@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/publish"
@@ -166,9 +167,9 @@ func (f *Frontend) Model() model.Snapshot {
 	return s
 }
 
-// LocalState returns the service that serves the model to readers, to be registered
-// with a gRPC server.
-func (f *Frontend) LocalState() *localstate.Server { return f.local }
+// RegisterLocalState registers the service that serves the model to readers with a gRPC
+// server.
+func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Register(r) }
 
 // deliver applies a batch of events to the model.
 func (f *Frontend) deliver(events []source.Event) {

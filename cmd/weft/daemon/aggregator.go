@@ -117,9 +117,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	}
 	listen := server.Config{
 		Socket: a.socket, Aggregator: agg, Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
-	}
-	if d.frontend != nil {
-		listen.Register = d.frontend.LocalState().Register
+		Register: d.registerLocalState,
 	}
 	run := func(srv *server.Server) error {
 		// Only now, because before, a frontend would publish to another weft, and that weft

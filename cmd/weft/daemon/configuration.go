@@ -37,6 +37,9 @@ func (c *configurationFlags) add(set *pflag.FlagSet, verb Verb) {
 	case VerbAggregator:
 		help = "file that says who may publish what (see deploy/examples/config.yaml; without one only root and this user may), or kube-proxy's; may be given once for each"
 		c.proxy.AddHostFlags(set)
+	case VerbPolicy:
+		c.proxy.AddClientFlags(set)
+		return
 	case VerbServices:
 		help = "file with a KubeProxyConfiguration; most flags have no effect beside it"
 		c.proxy.AddFlags(set)

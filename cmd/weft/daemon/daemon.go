@@ -23,13 +23,20 @@ const (
 	VerbRun        Verb = "run"
 	VerbAggregator Verb = "aggregator"
 	VerbServices   Verb = "services"
+	VerbPolicy     Verb = "policy"
 )
 
 // hasAggregator reports whether the aggregator is in this process.
-func (v Verb) hasAggregator() bool { return v != VerbServices }
+func (v Verb) hasAggregator() bool { return v == VerbRun || v == VerbAggregator }
 
 // hasServices reports whether the Service frontend is in this process.
-func (v Verb) hasServices() bool { return v != VerbAggregator }
+func (v Verb) hasServices() bool { return v == VerbRun || v == VerbServices }
+
+// mayHavePolicy reports whether the NetworkPolicy frontend may be in this process.
+func (v Verb) mayHavePolicy() bool { return v == VerbRun || v == VerbPolicy }
+
+// followsCluster reports whether a frontend is in this process.
+func (v Verb) followsCluster() bool { return v != VerbAggregator }
 
 // Flags are the flags of a daemon.
 type Flags struct {
@@ -38,7 +45,8 @@ type Flags struct {
 	log           logFlags
 	http          httpFlags
 	aggregator    aggregatorFlags
-	services      servicesFlags
+	frontend      frontendFlags
+	policy        policyFlags
 	configuration configurationFlags
 }
 
@@ -46,12 +54,15 @@ type Flags struct {
 func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	f := &Flags{verb: verb, set: set, configuration: configurationFlags{proxy: kubeproxy.New()}}
 	f.log.add(set)
-	f.http.add(set)
+	f.http.add(set, verb)
 	if verb.hasAggregator() {
 		f.aggregator.add(set)
 	}
-	if verb.hasServices() {
-		f.services.add(set, verb)
+	if verb.followsCluster() {
+		f.frontend.add(set, verb)
+	}
+	if verb.mayHavePolicy() {
+		f.policy.add(set, verb)
 	}
 	f.configuration.add(set, verb)
 	return f
@@ -76,8 +87,8 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 		}
 	}
 	d := &daemon{Flags: f, settings: settings, version: version, log: log, registry: newRegistry(version)}
-	if f.verb.hasServices() {
-		if d.frontend, err = d.newFrontend(); err != nil {
+	if f.verb.followsCluster() {
+		if err := d.newFrontends(); err != nil {
 			return err
 		}
 	}
@@ -105,8 +116,12 @@ type daemon struct {
 	version  string
 	log      *slog.Logger
 	registry *prometheus.Registry
-	// frontend is nil without the Service frontend.
-	frontend *frontend
+	// cluster is nil without a frontend.
+	cluster *cluster
+	// frontends are those of this process, in the order in which they start.
+	frontends []frontend
+	// proxy is the health of the Service frontend, nil without one.
+	proxy proxyHealth
 }
 
 // start starts the parts, sets up the machine and the process, and follows the
@@ -115,7 +130,7 @@ type daemon struct {
 func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	start := d.startAggregator
 	if !d.verb.hasAggregator() {
-		start = d.startServices
+		start = d.startFrontends
 	}
 	if err := start(ctx, g); err != nil {
 		return err
@@ -125,18 +140,28 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	return nil
 }
 
-// serve binds the HTTP ports, and starts the frontend and the HTTP servers. The process is
-// ready if the frontend is, too.
+// serve binds the HTTP ports, and starts the frontends and the HTTP servers. The process is
+// ready if all frontends are, too.
 func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy, ready check) error {
 	ports, err := d.settings.HTTP.listen(ctx)
 	if err != nil {
 		return err
 	}
-	srv := &httpServers{httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, ready: ready, log: d.log}
-	if d.frontend != nil {
-		srv.ready = both(ready, d.frontend.Ready)
-		d.frontend.run(ctx, g)
-		srv.proxy, srv.events = d.frontend.Health(), d.frontend.events
+	for _, f := range d.frontends {
+		ready = both(ready, f.Ready)
+	}
+	srv := &httpServers{
+		httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, ready: ready, proxy: d.proxy, log: d.log,
+	}
+	if d.cluster != nil {
+		srv.events = d.cluster.events
+		d.cluster.run(ctx, g)
+	}
+	if d.verb == VerbPolicy {
+		srv.healthz = d.healthy
+	}
+	for _, f := range d.frontends {
+		g.Go(func() error { return f.Run(ctx) })
 	}
 	srv.run(ctx, g, d.registry)
 	return nil

@@ -28,6 +28,11 @@ const (
 
 	defaultMetricsAddress = "127.0.0.1:10249"
 	defaultHealthzAddress = "0.0.0.0:10256"
+
+	// The NetworkPolicy frontend alone has other ports, because it runs beside the
+	// Service frontend or kube-proxy.
+	policyMetricsAddress = "127.0.0.1:10243"
+	policyHealthzAddress = "127.0.0.1:10244"
 )
 
 // serveRetry is how long after a failure a server is started again, as in kube-proxy.
@@ -39,16 +44,26 @@ type httpFlags struct {
 	healthz string
 }
 
-func (f *httpFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.metrics, flagMetrics, defaultMetricsAddress, "address of /metrics; empty turns it off")
-	set.StringVar(&f.healthz, flagHealthz, defaultHealthzAddress, "address of /healthz, /livez and /readyz; empty turns it off")
+func (f *httpFlags) add(set *pflag.FlagSet, verb Verb) {
+	metrics, healthz := defaultMetricsAddress, defaultHealthzAddress
+	if verb == VerbPolicy {
+		metrics, healthz = policyMetricsAddress, policyHealthzAddress
+	}
+	set.StringVar(&f.metrics, flagMetrics, metrics, "address of /metrics; empty turns it off")
+	set.StringVar(&f.healthz, flagHealthz, healthz, "address of /healthz, /livez and /readyz; empty turns it off")
 }
 
 // settings returns the settings. kube-proxy's addresses belong to the Service frontend:
-// the aggregator alone uses its own flags.
+// without it, a daemon uses its own flags.
 func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings {
-	if !verb.hasServices() {
+	switch verb {
+	case VerbAggregator:
 		return httpSettings{metrics: f.metrics, healthz: f.healthz}
+	case VerbPolicy:
+		return httpSettings{
+			metrics: f.metrics, healthz: f.healthz,
+			hardFail: proxy.Configuration.BindAddressHardFail, profiling: proxy.Configuration.EnableProfiling,
+		}
 	}
 	return httpSettings{
 		metrics: proxy.MetricsAddress, healthz: proxy.HealthzAddress, configuration: proxy.Configuration,
@@ -120,8 +135,11 @@ type httpServers struct {
 	healthy check
 	// ready answers /readyz.
 	ready check
-	// proxy answers /healthz and /livez as kube-proxy does; nil without a frontend,
-	// when healthy answers.
+	// healthz answers /healthz in place of healthy if it is not nil: /livez does not depend
+	// on what is published.
+	healthz check
+	// proxy answers /healthz and /livez as kube-proxy does; nil without the Service
+	// frontend, when healthy answers.
 	proxy proxyHealth
 	// events may be nil.
 	events nodeEvents
@@ -210,6 +228,9 @@ func serveHTTP(ctx context.Context, l net.Listener, address string, handler http
 func (s *httpServers) healthHandler() http.Handler {
 	mux := http.NewServeMux()
 	healthz, livez := answer(s.healthy), answer(s.healthy)
+	if s.healthz != nil {
+		healthz = answer(s.healthz)
+	}
 	if s.proxy != nil {
 		s.proxy.Require(s.healthy)
 		healthz, livez = s.proxy.Healthz, s.proxy.Livez

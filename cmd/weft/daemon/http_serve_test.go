@@ -52,7 +52,7 @@ func page(h http.Handler, path string) (int, string, http.Header) {
 func TestMetricsPages(t *testing.T) {
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	var http httpFlags
-	http.add(flags)
+	http.add(flags, VerbRun)
 	var bad error
 	healthy := func() error { return bad }
 	e := httpServers{flags: flags, version: "v1", healthy: healthy, ready: healthy}

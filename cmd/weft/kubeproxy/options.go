@@ -41,7 +41,8 @@ func New() *Options {
 // hidden from the help. It includes the flags of AddHostFlags.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.all = true
-	o.addClientFlags(flags)
+	o.AddClientFlags(flags)
+	o.addFeatureFlags(flags)
 	o.addRuleFlags(flags)
 	o.AddHostFlags(flags)
 	o.addOtherModes(flags)
@@ -81,17 +82,24 @@ func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	flags.Int32Var(o.config.OOMScoreAdj, "oom-score-adj", *o.config.OOMScoreAdj, "OOM score of this process, from -1000 (never killed) to 1000 (killed first)")
 }
 
-func (o *Options) addClientFlags(flags *pflag.FlagSet) {
+// AddClientFlags adds the flags that every frontend has: the API server, the name of this
+// node, and what the HTTP servers offer.
+func (o *Options) AddClientFlags(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file")
 	flags.StringVar(&o.server, "master", "", "address of the API server; overrides the kubeconfig")
 	flags.Float32Var(&c.ClientConnection.QPS, "kube-api-qps", c.ClientConnection.QPS, "requests a second to the API server, on average")
 	flags.Int32Var(&c.ClientConnection.Burst, "kube-api-burst", c.ClientConnection.Burst, "requests to the API server at once")
 	flags.StringVar(&c.ClientConnection.ContentType, "kube-api-content-type", c.ClientConnection.ContentType, "content type of requests to the API server")
-	flags.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "`name=bool` pairs, separated by commas; AllowServiceExternalIPs=false ignores spec.externalIPs")
 	flags.StringVar(&c.HostnameOverride, "hostname-override", "", "name of this node in Kubernetes (default: the host's name)")
 	flags.BoolVar(&c.EnableProfiling, "profiling", false, "serve /debug/pprof beside /metrics")
 	flags.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "exit if an HTTP server cannot listen on its address")
+}
+
+// addFeatureFlags adds feature gates, and flags that kube-proxy keeps for old command lines.
+func (o *Options) addFeatureFlags(flags *pflag.FlagSet) {
+	c := &o.config
+	flags.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "`name=bool` pairs, separated by commas; AllowServiceExternalIPs=false ignores spec.externalIPs")
 	flags.DurationVar(&c.ConfigSyncPeriod.Duration, "config-sync-period", c.ConfigSyncPeriod.Duration, noEffect)
 	flags.StringVar(&c.ShowHiddenMetricsForVersion, "show-hidden-metrics-for-version", "", noEffect)
 	flags.IntVar(&o.healthzPort, "healthz-port", healthzPort, "see --healthz-bind-address")

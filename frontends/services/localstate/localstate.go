@@ -17,6 +17,10 @@ import (
 // more. It keeps messages far below the limit of gRPC.
 const maxEndpoints = 1 << 14
 
+// SocketName is the name of the frontend's own socket, in the directory of the
+// aggregator's.
+const SocketName = "services.sock"
+
 // Source is the state to serve.
 type Source interface {
 	// State returns the Services that names returns, or all if names is nil, with the

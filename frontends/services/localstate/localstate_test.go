@@ -6,12 +6,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -19,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weft-proxy/weft/frontends/localsocket"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
@@ -79,7 +78,7 @@ func connect(t *testing.T, s *Server) modelpb.LocalStateClient {
 	path := filepath.Join(t.TempDir(), SocketName)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, path, s) }()
+	go func() { done <- localsocket.Serve(ctx, path, s.Register) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -259,38 +258,4 @@ func TestWatchOnce(t *testing.T) {
 	if _, err = stream.Recv(); err == nil {
 		t.Error("the call goes on after the state")
 	}
-}
-
-// TestSocket starts on what a killed predecessor left, and not beside one that lives.
-func TestSocket(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "sub", SocketName)
-	s := New(&fakeSource{})
-	start := func() (stop func()) {
-		t.Helper()
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan error, 1)
-		go func() { done <- Serve(ctx, path, s) }()
-		deadline := time.Now().Add(10 * time.Second)
-		for {
-			if info, err := os.Stat(path); err == nil && info.Mode().Perm() == 0o660 {
-				return func() {
-					cancel()
-					if err := <-done; err != nil {
-						t.Error(err)
-					}
-				}
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("no socket")
-			}
-		}
-	}
-	stop := start()
-	if err := Serve(t.Context(), path, s); err == nil {
-		t.Error("a second one serves on the same socket")
-	}
-	stop()
-	leave(t, path)
-	start()()
 }

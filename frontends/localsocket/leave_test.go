@@ -1,4 +1,4 @@
-package localstate
+package localsocket
 
 import (
 	"net"

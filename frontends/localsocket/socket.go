@@ -1,4 +1,4 @@
-package localstate
+package localsocket
 
 import (
 	"context"
@@ -15,23 +15,18 @@ import (
 	"google.golang.org/grpc/reflection"
 )
 
-// SocketName is the name of the frontend's own socket, in the directory of the
-// aggregator's.
-const SocketName = "services.sock"
-
 // drain is how long a reader has to end when the process ends.
 const drain = 100 * time.Millisecond
 
-// Serve serves on a Unix socket until ctx ends, for a frontend whose aggregator is
-// another process. Only the owner's user and group may connect (mode 0660). A socket of
+// Serve serves what register registers on a Unix socket, until ctx ends. Only the owner's user and group may connect (mode 0660). A socket of
 // an earlier process is replaced; if a process answers on it, Serve returns an error.
-func Serve(ctx context.Context, path string, s *Server) error {
+func Serve(ctx context.Context, path string, register func(grpc.ServiceRegistrar)) error {
 	l, err := listen(ctx, path)
 	if err != nil {
 		return fmt.Errorf("offer the local state on %s: %w", path, err)
 	}
 	srv := grpc.NewServer()
-	s.Register(srv)
+	register(srv)
 	reflection.Register(srv)
 	stop := context.AfterFunc(ctx, func() {
 		// Watches end only with their connections.

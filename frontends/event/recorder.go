@@ -48,7 +48,7 @@ const (
 	interval = 5 * time.Second
 	// maxMessage is the limit of the API in bytes.
 	maxMessage = 1024
-	// lookup bounds the request for the UID of a Service.
+	// lookup bounds the request for the UID of an object.
 	lookup = 3 * time.Second
 )
 
@@ -115,6 +115,18 @@ func (r *Recorder) Service(name types.NamespacedName, kind, reason, message stri
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: action})
 }
 
+// Object reports an event about any object, as Service does. ref names the object; its UID
+// may be empty.
+func (r *Recorder) Object(ref corev1.ObjectReference, kind, reason, message string) {
+	if ref.UID == "" {
+		ref.UID = types.UID(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String())
+		if ref.Namespace == "" {
+			ref.UID = types.UID(ref.Name)
+		}
+	}
+	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: "Program"})
+}
+
 // put queues a report, or drops it.
 func (r *Recorder) put(e report) {
 	if r == nil || r.client == nil {
@@ -158,16 +170,23 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// identify sets the UID of a Service, by which "kubectl describe" finds the event.
-// Without it the event is found only by name.
+// identify sets the UID of a Service or a NetworkPolicy, by which "kubectl describe" finds
+// the event. Without it the event is found only by name.
 func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
-	if ref.Kind != "Service" {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, lookup)
 	defer cancel()
-	if s, err := r.client.CoreV1().Services(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{}); err == nil {
-		ref.UID = s.UID
+	var object metav1.Object
+	var err error
+	switch ref.Kind {
+	case "Service":
+		object, err = r.client.CoreV1().Services(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	case "NetworkPolicy":
+		object, err = r.client.NetworkingV1().NetworkPolicies(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	default:
+		return
+	}
+	if err == nil {
+		ref.UID = object.GetUID()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -223,5 +224,26 @@ func TestRecorderLeavesNothing(t *testing.T) {
 func TestLongMessage(t *testing.T) {
 	if got := shorten(strings.Repeat("ä", 2000)); len(got) > 1024 || !strings.HasSuffix(got, "ä...") {
 		t.Errorf("a long message has %d bytes", len(got))
+	}
+}
+
+// TestObject reports about a NetworkPolicy, whose UID is looked up, and about an object
+// whose UID is not known.
+func TestObject(t *testing.T) {
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "7"}}
+	client := fake.NewClientset(policy)
+	r := newRecorder(t, client, nil)
+	run(t, r)
+	r.Object(corev1.ObjectReference{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: "shop", Name: "db"}, Warning, "A", "no")
+	r.Object(corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "api"}, Warning, "B", "no")
+	got := await(t, client, "shop", 2)
+	for i, want := range []corev1.ObjectReference{{Kind: "NetworkPolicy", Name: "db", UID: "7"}, {Kind: "Pod", Name: "api", UID: "shop/api"}} {
+		if r := got[i].Regarding; r.Kind != want.Kind || r.Name != want.Name || r.UID != want.UID {
+			t.Errorf("event %d is about %+v, want %+v", i, r, want)
+		}
+	}
+	r.Object(corev1.ObjectReference{Kind: "ClusterNetworkPolicy", Name: "base"}, Warning, "C", "no")
+	if all := await(t, client, "default", 1); all[0].Regarding.UID != "base" {
+		t.Errorf("the event about an object without a namespace is about %+v", all[0].Regarding)
 	}
 }

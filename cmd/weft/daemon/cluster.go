@@ -1,0 +1,201 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
+	"github.com/weft-proxy/weft/frontends/event"
+	"github.com/weft-proxy/weft/frontends/localsocket"
+	policystate "github.com/weft-proxy/weft/frontends/policy/localstate"
+	"github.com/weft-proxy/weft/frontends/services/localstate"
+	"github.com/weft-proxy/weft/frontends/source"
+)
+
+// frontend is a part of the process that follows the objects of a cluster and publishes a
+// fragment: *services.Frontend or *policy.Frontend.
+type frontend interface {
+	// Run works until ctx ends.
+	Run(ctx context.Context) error
+	// Ready returns nil once the frontend has committed its rules.
+	Ready() error
+	// RegisterLocalState registers the service that readers of its state use.
+	RegisterLocalState(grpc.ServiceRegistrar)
+}
+
+// frontendFlags are the flags of the daemons with a frontend that kube-proxy does not have.
+type frontendFlags struct {
+	manifests string
+	// socket and local exist only if the aggregator is another process.
+	socket string
+	local  string
+}
+
+func (f *frontendFlags) add(set *pflag.FlagSet, verb Verb) {
+	kinds, readers, name := "Service, EndpointSlice, Node", `"weft get services"`, localstate.SocketName
+	switch verb {
+	case VerbPolicy:
+		kinds, readers, name = "NetworkPolicy, Pod, Namespace, Node", `"weft get policies"`, policystate.SocketName
+	case VerbRun:
+		kinds += "; with --network-policy also NetworkPolicy, Pod, Namespace"
+	}
+	set.StringVar(&f.manifests, "manifests", "", "directory of YAML manifests ("+kinds+") to follow in place of an API server")
+	if !verb.hasAggregator() {
+		set.StringVar(&f.socket, "socket", client.DefaultSocket, "path of the aggregator's Unix socket")
+		set.StringVar(&f.local, "local-state-socket", "", "path of a Unix socket for readers of the local state, such as "+readers+" (default: "+name+" in the directory of the aggregator's)")
+	}
+}
+
+// localState returns the path of the socket for readers of the local state.
+func (f *frontendFlags) localState(verb Verb) string {
+	if f.local != "" {
+		return f.local
+	}
+	name := localstate.SocketName
+	if verb == VerbPolicy {
+		name = policystate.SocketName
+	}
+	return filepath.Join(filepath.Dir(f.socket), name)
+}
+
+// cluster is what the frontends of a process share.
+type cluster struct {
+	nodeName string
+	version  string
+	// socket is the aggregator's.
+	socket string
+	source source.Source
+	events *event.Recorder
+}
+
+// newFrontends makes the frontends, and what they share. Their order is that in which they
+// subscribe to the source.
+func (d *daemon) newFrontends() error {
+	var err error
+	if d.cluster, err = d.newCluster(); err != nil {
+		return err
+	}
+	if d.verb.hasServices() {
+		if err := d.addServices(); err != nil {
+			return err
+		}
+	}
+	if d.hasPolicy() {
+		return d.addPolicy()
+	}
+	return nil
+}
+
+// newCluster makes the source of objects and the recorder of events.
+func (d *daemon) newCluster() (*cluster, error) {
+	c := &cluster{nodeName: d.settings.NodeName, version: d.version, socket: d.frontend.socket}
+	if d.verb.hasAggregator() {
+		c.socket = d.aggregator.socket
+	}
+	if c.nodeName == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("find the node's name: %w (give --hostname-override)", err)
+		}
+		c.nodeName = strings.ToLower(strings.TrimSpace(name))
+	}
+	log := d.log.With("component", d.sourceComponent())
+	src, api, err := d.frontend.source(d.settings.Settings, d.version, log)
+	if err != nil {
+		return nil, err
+	}
+	c.source = src
+	if c.events, err = event.New(event.Config{Client: api, NodeName: c.nodeName, Logger: log}); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// sourceComponent returns the component that log lines of the source and of events have.
+func (d *daemon) sourceComponent() string {
+	if d.verb == VerbPolicy {
+		return string(VerbPolicy)
+	}
+	return string(VerbServices)
+}
+
+// source returns the objects to follow, and a client of the API server if they come
+// from one.
+func (f *frontendFlags) source(set *kubeproxy.Settings, version string, log *slog.Logger) (source.Source, kubernetes.Interface, error) {
+	if f.manifests != "" {
+		if set.Configuration.ClientConnection.Kubeconfig != "" && set.File == "" {
+			return nil, nil, cli.Usagef("--manifests and --kubeconfig: give one of them")
+		}
+		src, err := source.NewManifests(f.manifests, log)
+		return src, nil, err
+	}
+	// client-go has one logger for the whole process.
+	klog.SetSlogLogger(log.With("component", "client-go"))
+	cfg := kubeConfig(set, version)
+	cfg.Logger = log
+	src, err := source.NewKube(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return src, src.Client(), nil
+}
+
+// kubeConfig translates the settings for the client of the API server.
+func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {
+	c := set.Configuration.ClientConnection
+	return source.KubeConfig{
+		Kubeconfig: c.Kubeconfig, Server: set.Server, QPS: c.QPS, Burst: int(c.Burst), ContentType: c.ContentType, AcceptContentTypes: c.AcceptContentTypes,
+		UserAgent: "weft/" + version,
+	}
+}
+
+// run adds the source and the recorder of events to g.
+func (c *cluster) run(ctx context.Context, g *errgroup.Group) {
+	g.Go(func() error { return c.events.Run(ctx) })
+	c.events.Node(event.Normal, event.Starting, "weft "+c.version)
+	g.Go(func() error { return c.source.Run(ctx) })
+}
+
+// registerLocalState registers the services for readers of all frontends.
+func (d *daemon) registerLocalState(r grpc.ServiceRegistrar) {
+	for _, f := range d.frontends {
+		f.RegisterLocalState(r)
+	}
+}
+
+// startFrontends starts the daemon without the aggregator: a server of the local state, and
+// serve. The frontends do not depend on the first: its failure is logged.
+func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
+	g.Go(func() error {
+		if err := localsocket.Serve(ctx, d.frontend.localState(d.verb), d.registerLocalState); err != nil {
+			d.log.Warn("cannot serve the local state to readers", "error", err)
+		}
+		return nil
+	})
+	alone := func() error { return nil }
+	return d.serve(ctx, g, alone, alone)
+}
+
+// healthy returns the health of the frontends that the Service frontend's does not include.
+func (d *daemon) healthy() error {
+	var errs []error
+	for _, f := range d.frontends {
+		if h, ok := f.(interface{ Healthy() error }); ok {
+			errs = append(errs, h.Healthy())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,244 @@
+package localstate
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// SocketName is the name of the frontend's own socket, in the directory of the
+// aggregator's.
+const SocketName = "policy.sock"
+
+// State is what a node enforces, or the part of it that was asked for.
+type State struct {
+	Node     model.Node
+	Pods     []*model.Pod
+	Policies []Policy
+	Sets     []Set
+	Counters Counters
+}
+
+// Policy is a policy that applies to pods of this node.
+type Policy struct {
+	*model.Policy
+	// Pods is the number of these pods.
+	Pods int
+	// Rejected is true if the aggregator rejected the policy, which accepts nothing then.
+	Rejected bool
+	// Problems are why it is rejected, or which parts of it are not valid.
+	Problems []string
+}
+
+// Set is a set that rules name.
+type Set struct {
+	*model.Set
+	Size int
+	// Members is nil unless they were asked for.
+	Members []model.Member
+}
+
+// Counters are numbers of the model. Pods, Namespaces and Policies are those of the
+// cluster.
+type Counters struct {
+	Revision                              uint64
+	Pods, Namespaces, Policies, LocalPods int
+}
+
+// Names name objects of a State.
+type Names struct {
+	Node     bool
+	Pods     []types.UID
+	Policies []model.PolicyID
+	Sets     []model.SetID
+}
+
+func (n *Names) empty() bool {
+	return !n.Node && len(n.Pods) == 0 && len(n.Policies) == 0 && len(n.Sets) == 0
+}
+
+// Source is the state to serve.
+type Source interface {
+	// State returns the objects that names returns, or all if names is nil: pods and sets
+	// sorted, policies in the order in which they decide. Names that do not exist are
+	// ignored. State calls names under its lock, so that names can return what changed
+	// since the last call, and nothing is missed. Sets have their members if members is
+	// true.
+	State(names func() *Names, members bool) State
+}
+
+// Server implements statepb.LocalStateServer.
+type Server struct {
+	statepb.UnimplementedLocalStateServer
+	source Source
+
+	// known is closed by the first call of Changed.
+	known chan struct{}
+	begin sync.Once
+
+	mu       sync.Mutex
+	watchers map[*watcher]struct{}
+}
+
+// New returns a server of a source.
+func New(source Source) *Server {
+	return &Server{source: source, known: make(chan struct{}), watchers: make(map[*watcher]struct{})}
+}
+
+// Register registers the service with a gRPC server.
+func (s *Server) Register(r grpc.ServiceRegistrar) { statepb.RegisterLocalStateServer(r, s) }
+
+// watcher is a reader, and what it has not received.
+type watcher struct {
+	// nudge has room for one: there is something to send.
+	nudge chan struct{}
+
+	mu       sync.Mutex
+	node     bool
+	pods     map[types.UID]struct{}
+	policies map[model.PolicyID]struct{}
+	sets     map[model.SetID]struct{}
+}
+
+// Changed passes the changes of a refresh to the readers. Call it under the lock that
+// Source.State takes. The first call, even without changes, means that everything that
+// exists is known.
+func (s *Server) Changed(c *model.Changes) {
+	s.begin.Do(func() { close(s.known) })
+	if c.Empty() {
+		return
+	}
+	s.each(func(w *watcher) { w.mark(c) })
+}
+
+// PoliciesChanged tells the readers that the problems of policies changed. Call it under the
+// lock that Source.State takes.
+func (s *Server) PoliciesChanged(ids ...model.PolicyID) {
+	s.each(func(w *watcher) {
+		for _, id := range ids {
+			w.policies[id] = struct{}{}
+		}
+	})
+}
+
+// each calls mark for each reader under its lock, and wakes the readers.
+func (s *Server) each(mark func(*watcher)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watchers {
+		w.mu.Lock()
+		mark(w)
+		w.mu.Unlock()
+		select {
+		case w.nudge <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// mark notes the objects of c. The pods count for the policies that apply to them. The lock
+// is held.
+func (w *watcher) mark(c *model.Changes) {
+	w.node = w.node || c.Node != nil
+	for _, p := range c.Pods {
+		for _, pod := range []*model.Pod{p.Old, p.New} {
+			if pod == nil {
+				continue
+			}
+			w.pods[pod.UID] = struct{}{}
+			for _, ids := range pod.Policies {
+				for _, id := range ids {
+					w.policies[id] = struct{}{}
+				}
+			}
+		}
+	}
+	for _, p := range c.Policies {
+		w.policies[cmp.Or(p.New, p.Old).ID] = struct{}{}
+	}
+	for _, set := range c.Sets {
+		w.sets[cmp.Or(set.New, set.Old).ID] = struct{}{}
+	}
+}
+
+// take returns the objects to send, sorted.
+func (w *watcher) take() *Names {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := &Names{
+		Node: w.node, Pods: slices.Sorted(maps.Keys(w.pods)), Sets: slices.Sorted(maps.Keys(w.sets)),
+		Policies: slices.SortedFunc(maps.Keys(w.policies), ComparePolicies),
+	}
+	w.node = false
+	clear(w.pods)
+	clear(w.policies)
+	clear(w.sets)
+	return n
+}
+
+// ComparePolicies orders the names of policies by tier, namespace and name.
+func ComparePolicies(a, b model.PolicyID) int {
+	return cmp.Or(cmp.Compare(a.Tier, b.Tier), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// Watch implements statepb.LocalStateServer.
+func (s *Server) Watch(req *statepb.WatchRequest, to grpc.ServerStreamingServer[statepb.WatchResponse]) error {
+	select {
+	case <-s.known:
+	default:
+		if req.GetOnce() {
+			return status.Error(codes.Unavailable, "not all policies are known yet: the source has not delivered everything that exists")
+		}
+		select {
+		case <-s.known:
+		case <-to.Context().Done():
+			return status.FromContextError(to.Context().Err()).Err()
+		}
+	}
+	w := &watcher{
+		nudge: make(chan struct{}, 1), pods: make(map[types.UID]struct{}),
+		policies: make(map[model.PolicyID]struct{}), sets: make(map[model.SetID]struct{}),
+	}
+	// The registration precedes the state, so a change between them is sent twice and
+	// none is missed.
+	s.mu.Lock()
+	s.watchers[w] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.watchers, w)
+		s.mu.Unlock()
+	}()
+	state := s.source.State(nil, req.GetMembers())
+	for names := (&Names{Node: true}); ; {
+		for _, m := range responses(&state, names) {
+			if err := to.Send(m); err != nil {
+				return err
+			}
+		}
+		if req.GetOnce() {
+			return nil
+		}
+		for names = nil; names == nil || names.empty(); {
+			select {
+			case <-to.Context().Done():
+				return status.FromContextError(to.Context().Err()).Err()
+			case <-w.nudge:
+			}
+			state = s.source.State(func() *Names {
+				names = w.take()
+				return names
+			}, req.GetMembers())
+		}
+	}
+}

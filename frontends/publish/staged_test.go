@@ -1,0 +1,111 @@
+package publish
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/frontends/publish/publishtest"
+)
+
+// oneByOne is names as a Renderer that sends one item in each update.
+type oneByOne struct {
+	*names
+	queue []Change[string, string]
+	// early is how many items were reported as committed while others were pending.
+	early int
+}
+
+func (o *oneByOne) Render(items []Change[string, string], patch bool) Update {
+	for _, c := range items {
+		o.queue = slices.DeleteFunc(o.queue, func(q Change[string, string]) bool { return q.Key == c.Key })
+	}
+	o.queue = append(o.queue, items...)
+	if len(o.queue) == 0 {
+		return Update{}
+	}
+	next := o.queue[:1]
+	o.queue = o.queue[1:]
+	return o.names.Render(next, patch)
+}
+
+func (o *oneByOne) Pending() bool { return len(o.queue) > 0 }
+
+func (o *oneByOne) Committed(items []Change[string, string]) {
+	if o.Pending() {
+		o.early += len(items)
+	}
+	o.names.Committed(items)
+}
+
+// TestStages sends the updates of a change at once, whatever the interval between two
+// changes is, and reports the items with the last of them.
+func TestStages(t *testing.T) {
+	agg, o := publishtest.New(t), &oneByOne{names: newNames()}
+	ready := make(chan struct{})
+	close(ready)
+	p, err := New(Config[string, string]{
+		Socket: agg.Socket, Publisher: "test", Fragment: "f", Renderer: o, Observer: o, Compare: strings.Compare, Ready: ready, Backlog: o.backlog,
+		MinInterval: time.Second, MaxRetry: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.p = p
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if o.early > 0 || o.settled != 1 {
+			t.Errorf("%d items were reported before the last update, everything was in force %d times", o.early, o.settled)
+		}
+	}()
+	await(t, "the empty snapshot", func() bool { return p.Status().Published })
+	want := make(map[string]string)
+	for _, k := range strings.Fields("a b c d e f g h i j") {
+		want[k] = "1"
+	}
+	began := time.Now()
+	o.want(want)
+	await(t, "all items", func() bool { return len(agg.Elements()) == len(want) && o.backlog.Oldest().IsZero() })
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("ten stages took %v", took)
+	}
+	if got := strings.Join(agg.Updates(), " "); got != "snapshot"+strings.Repeat(" patch", len(want)) {
+		t.Errorf("updates %s", got)
+	}
+}
+
+// TestStageRejected leaves out the item whose stage is rejected, named or not.
+func TestStageRejected(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		agg, o := publishtest.New(t), &oneByOne{names: newNames()}
+		agg.Judge(rejects(named, "bad"))
+		ready := make(chan struct{})
+		close(ready)
+		p, err := New(Config[string, string]{
+			Socket: agg.Socket, Publisher: "test", Fragment: "f", Renderer: o, Observer: o, Compare: strings.Compare, Ready: ready, Backlog: o.backlog,
+			MaxRetry: time.Second,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.p = p
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx) }()
+		await(t, "the empty snapshot", func() bool { return p.Status().Published })
+		o.want(map[string]string{"a": "1", "b": "bad", "c": "1"})
+		await(t, "the items but one", func() bool { return published(agg) == "a=1 c=1" && o.left() == "b" })
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
