@@ -34,12 +34,10 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	began := w.cfg.Now()
-	accepted := w.apply(batch)
-	if len(accepted) == 0 {
-		w.queue.charge(batch, w.cfg.Now().Sub(began))
-	}
-	return w.commitApplied(accepted, began)
+	began, used := w.cfg.Now(), measureThread()
+	again, err = w.commitApplied(w.apply(batch), began)
+	w.queue.charge(batch, used())
+	return again, err
 }
 
 // commitApplied commits the updates that have been applied since began. It
@@ -53,7 +51,6 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	w.save()
 	built := w.cfg.Now()
 	stats, err := w.carryOut(plan)
-	w.queue.charge(accepted, max(stats.Kernel, w.cfg.Now().Sub(began)))
 	if err != nil {
 		w.save()
 		return w.refused(accepted, plan, err)

@@ -2,7 +2,10 @@ package aggregator
 
 import (
 	"maps"
+	"runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -28,9 +31,10 @@ const (
 	maxActive = 64
 )
 
-// pace decides which publishers have to pause, so that one whose updates keep the
-// writer and the kernel busy leaves most of their time to others. What counts is the time
-// as measured, whatever the updates look like, and whether they are committed or refused.
+// pace decides which publishers have to pause, so that one whose updates keep the writer
+// busy leaves most of its time to others. What counts is the processor's time, that of the
+// kernel for the commit included, as measured: whatever the updates look like, whether
+// they are committed or refused, and however busy the machine is with other things.
 type pace struct {
 	// limited reports whether the rights of a publisher are limited.
 	limited func(publisher string) bool
@@ -93,8 +97,8 @@ func (p *pace) paced(publisher string, now time.Time) bool {
 	return !p.stopping && p.othersActive(publisher, now)
 }
 
-// charge records the time that updates took the writer and the kernel. If it was long and
-// all updates are one publisher's, that one pauses. Of several it is not known whose
+// charge records the processor's time that updates took. If it was long and all updates
+// are one publisher's, that one pauses. Of several it is not known whose
 // updates were slow, so that each has its next commit to itself.
 func (q *queue) charge(updates []*submission, took time.Duration) {
 	q.mu.Lock()
@@ -156,4 +160,25 @@ func (q *queue) endPauses() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.stopping = true
+}
+
+// measureThread keeps the goroutine on its thread until the returned function is called,
+// which returns the processor's time that the thread has used in between. The kernel
+// carries out a transaction in the thread that sends it.
+func measureThread() (used func() time.Duration) {
+	runtime.LockOSThread()
+	began := threadTime()
+	return func() time.Duration {
+		defer runtime.UnlockOSThread()
+		return threadTime() - began
+	}
+}
+
+// threadTime returns the processor's time that this thread has used.
+func threadTime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
 }

@@ -94,6 +94,21 @@ func TestSlowAgain(t *testing.T) {
 	}
 }
 
+// TestMeasureThread compares the time of work and of a wait.
+func TestMeasureThread(t *testing.T) {
+	used := measureThread()
+	<-time.After(50 * time.Millisecond)
+	if got := used(); got > 40*time.Millisecond {
+		t.Errorf("a wait uses %v of a processor", got)
+	}
+	used = measureThread()
+	for began := threadTime(); threadTime()-began < 5*time.Millisecond; {
+	}
+	if got := used(); got < 5*time.Millisecond {
+		t.Errorf("5 ms of work use %v of a processor", got)
+	}
+}
+
 // TestHeldLane holds a lane while its first update is staged.
 func TestHeldLane(t *testing.T) {
 	q, costs := newQueue(time.Now, nobody), map[*submission]int{}

@@ -36,6 +36,8 @@ type staging struct {
 	sets   []*desired.Staged
 	// step is the number of elements of the next transaction.
 	step int
+	// postponed is true if the next step has waited for the commit before it.
+	postponed bool
 	// suspected is true after a refusal of the kernel was taken for drift.
 	suspected bool
 	// times is how often it has begun. over is true once the update is to be committed.
@@ -54,6 +56,9 @@ func (w *writer) stage(s *submission) bool {
 	}
 	f, ok := w.state.Fragment(s.key())
 	if done, err := w.checkOwner(s, f, ok); done || err != nil {
+		return false
+	}
+	if w.state.Unstaged(s.update) < stagedFrom {
 		return false
 	}
 	if w.applyUpdate(s) != nil {
@@ -96,6 +101,13 @@ func (w *writer) stageSome() error {
 		return err
 	}
 	st := w.stagings[0]
+	if wait := w.commitDue.Sub(w.cfg.Now()); wait > 0 && wait < stepTime && !st.postponed {
+		// The commit would wait for the step. After it there is time until the next.
+		st.postponed = true
+		w.nextStep(wait + time.Millisecond)
+		return nil
+	}
+	st.postponed = false
 	w.stagings = append(w.stagings[1:], st)
 	if st.update.gone() {
 		w.endStaging(st)

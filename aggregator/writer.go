@@ -66,9 +66,11 @@ type writer struct {
 	// sweep is true if content without a fragment is to be removed.
 	sweep bool
 	// stagings are the updates that are being staged, in the order of their turns; stageDue
-	// fires when the first one makes a step.
-	stagings []*staging
-	stageDue <-chan time.Time
+	// fires when the first one makes a step. commitDue is the time of the next commit, in
+	// the past if none waits.
+	stagings  []*staging
+	stageDue  <-chan time.Time
+	commitDue time.Time
 	// grant is granted.
 	grant desired.Grant
 	// purger removes entries that packets have put into affinity maps.
@@ -113,6 +115,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 			}
 			if armed, due = delay > 0, false; armed {
 				timer.Reset(delay)
+				w.commitDue = w.cfg.Now().Add(delay)
 			} else {
 				again = always
 			}
@@ -245,6 +248,10 @@ func (w *writer) cost(s *submission) int {
 	if s.admitted != nil {
 		n += s.admitted.Cost()
 	}
+	if s.staging != nil && s.staging.over {
+		// The kernel has these elements.
+		n = max(1, n-s.staging.elements)
+	}
 	var gone []desired.Key
 	switch {
 	case s.ends:
@@ -266,8 +273,9 @@ func (w *writer) batch() []*submission {
 	w.held = nil
 	if len(batch) == 0 {
 		batch = w.queue.take(w.cost)
-		if len(batch) == 1 && w.stage(batch[0]) {
-			batch = nil
+		for len(batch) == 1 && w.stage(batch[0]) {
+			// The others need not wait for the next commit.
+			batch = w.queue.take(w.cost)
 		}
 	}
 	if len(batch) == 0 && !w.retryAbandoned {

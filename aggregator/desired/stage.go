@@ -41,6 +41,21 @@ const (
 	stagedSetCost = 8
 )
 
+// Unstaged returns how many elements an update has in sets and maps that do not exist, of
+// which Stage may stage those that can be.
+func (s *State) Unstaged(u *Update) (n int) {
+	for i := range u.Tables {
+		t := s.tables[u.Tables[i].Table]
+		for j := range u.Tables[i].PutSets {
+			put := &u.Tables[i].PutSets[j]
+			if t == nil || t.parts[setID(put.Decl.Name)] == nil {
+				n += len(put.Elements)
+			}
+		}
+	}
+	return n
+}
+
 // Stage undoes the only change since the last Accept, the Apply of u, and returns its new
 // sets and maps that can be staged. It returns none if they have fewer elements than
 // least together.
