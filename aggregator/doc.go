@@ -57,7 +57,8 @@
 // goroutine that never delays the next commit. While a removal runs, later stale
 // entries are collected. A removal reads the connection tracking table once for each
 // family that lost something. A commit that removes no UDP backend, and gives no
-// destination its first one, needs none. After a start, all flows are compared with
+// destination its first one, needs none. Flows to a backend stay while a watched map of
+// another table, which can be another publisher's, leads their destination to it. After a start, all flows are compared with
 // their backends once, when the publishers of watched maps are back, and again after
 // a repair. If no map leads UDP anywhere, nothing is read.
 //

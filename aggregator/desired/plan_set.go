@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 
 	"github.com/weft-proxy/weft/conntrack"
@@ -160,6 +161,11 @@ func (b *elementBatch) group(origin int) *elementGroup {
 func (p *planner) staleFlows(o *set, c *partChange) {
 	before, _ := c.before.(*nftset.Set)
 	o.staleFlows(before, c.touched, func(st conntrack.Change, deserted bool) {
+		dest := netip.AddrPortFrom(st.Addr, st.Port)
+		st.Removed = slices.DeleteFunc(st.Removed, func(to netip.AddrPort) bool { return p.s.leadsElsewhere(o.table, dest, to) })
+		if !st.First && len(st.Removed) == 0 {
+			return
+		}
 		p.stale = append(p.stale, st)
 		if deserted {
 			p.deserted = append(p.deserted, st)

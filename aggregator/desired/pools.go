@@ -87,6 +87,21 @@ func (l *layout) backend(e *nftset.Element) (backend, bool) {
 	return backend{dest: e.Key[:l.end], data: e.Data}, true
 }
 
+// packed returns the packed destination and backend of a UDP flow, if a map of this layout
+// can have it.
+func (l *layout) packed(dest, to netip.AddrPort) (backend, bool) {
+	addr, data := dest.Addr().AsSlice(), to.Addr().AsSlice()
+	if len(data) != l.dataLen || l.addrLen > 0 && len(addr) != l.addrLen || l.addrLen == 0 && !dest.Addr().IsUnspecified() {
+		return backend{}, false
+	}
+	key, value := make([]byte, l.end), make([]byte, l.backendLen)
+	copy(key[:l.addrLen], addr)
+	key[l.proto] = unix.IPPROTO_UDP
+	binary.BigEndian.PutUint16(key[l.port:], dest.Port())
+	binary.BigEndian.PutUint16(value[copy(value, data):], to.Port())
+	return backend{dest: string(key), data: string(value)}, true
+}
+
 // dest unpacks a destination. Where the key has no address it is the unspecified
 // one of the family that its backends have: see conntrack.Change.
 func (l *layout) dest(dest string) netip.AddrPort {
@@ -137,6 +152,7 @@ func (s *State) index(o *set, anew bool) {
 		return
 	}
 	o.pools = nil
+	delete(s.watched, o)
 	if !watched {
 		return
 	}
@@ -144,6 +160,7 @@ func (s *State) index(o *set, anew bool) {
 	if !ok {
 		return
 	}
+	s.watched[o] = struct{}{}
 	o.pools = &pools{layout: l, backends: newCounts(l.end+l.backendLen, 0), totals: newCounts(l.end, 0)}
 	for i, sh := range o.shares {
 		if !sh.flows() {
@@ -158,10 +175,24 @@ func (s *State) index(o *set, anew bool) {
 	}
 }
 
-// staleFlows derives the stale UDP flows of a map whose flows are watched from a
-// change of its elements. touched has the kernel's elements, packed for before.
+// leadsElsewhere reports whether a watched map of another table leads a destination to a
+// backend. Then flows between them are not stale: they can be those of another publisher.
+func (s *State) leadsElsewhere(table *table, dest, to netip.AddrPort) bool {
+	for o := range s.watched {
+		if o.table == table {
+			continue
+		}
+		if b, ok := o.pools.layout.packed(dest, to); ok && o.pools.backends.get(b.dest, b.data) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// staleFlows derives the stale UDP flows of a map whose flows are watched, or were until this
+// change, from a change of its elements. touched has the kernel's elements, packed for before.
 // If before is nil, the kernel has no such map. Deserted means that the
-// destination has no element any more.
+// destination has no watched element any more.
 func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(st conntrack.Change, deserted bool)) {
 	var old layout
 	packed := false
@@ -170,9 +201,10 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 	}
 	now := o.pools
 	switch {
-	case now == nil && (!o.watched || !packed || o.exists()):
+	case now == nil && (!o.watched || !packed):
 		return
 	case now == nil:
+		// The last fragment whose flows are watched has gone.
 		now = &pools{layout: old}
 	case !packed || old != now.layout:
 		// Nothing was there, or all of it looked different.
@@ -183,20 +215,32 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 		return
 	}
 	l := &now.layout
-	// balance is how many more elements a destination has than before.
+	// balance is how many more elements a destination has than before. kept are backends
+	// that an element has whose flows are not watched.
 	balance := map[string]int{}
-	gone := map[string][]netip.AddrPort{}
-	for id, t := range touched {
-		if b, ok := l.backend(&t.before); ok && t.had && t.flows {
-			balance[b.dest]--
-			if now.backends.get(b.dest, b.data) == 0 {
-				gone[b.dest] = append(gone[b.dest], l.addrPort(b.data))
-			}
+	kept := map[backend]bool{}
+	sameLayout := o.exists() && o.hasLayout(l)
+	for id := range touched {
+		e, sh, ok := o.decided(id)
+		if !ok || !sameLayout {
+			continue
 		}
-		if e, sh, ok := o.decided(id); ok && sh.flows() {
-			if b, ok := l.backend(&e); ok {
-				balance[b.dest]++
-			}
+		switch b, ok := l.backend(&e); {
+		case ok && sh.flows():
+			balance[b.dest]++
+		case ok:
+			kept[b] = true
+		}
+	}
+	gone := map[string][]netip.AddrPort{}
+	for _, t := range touched {
+		b, ok := l.backend(&t.before)
+		if !ok || !t.had || !t.flows {
+			continue
+		}
+		balance[b.dest]--
+		if now.backends.get(b.dest, b.data) == 0 && !kept[b] {
+			gone[b.dest] = append(gone[b.dest], l.addrPort(b.data))
 		}
 	}
 	for dest, more := range balance {
@@ -206,6 +250,12 @@ func (o *set) staleFlows(before *nftset.Set, touched map[string]touch, add func(
 			add(st, total == 0)
 		}
 	}
+}
+
+// hasLayout reports whether a map's elements are packed as a layout says.
+func (o *set) hasLayout(l *layout) bool {
+	now, ok := newLayout(o.decl())
+	return ok && now == *l
 }
 
 func compactAddrs(addrs []netip.AddrPort) []netip.AddrPort {

@@ -198,3 +198,82 @@ func TestStaleOnlyOfSharesThatWantIt(t *testing.T) {
 	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, plain()))))
 	wantStale(t, h.commit(snapshot(watch, 0, in(ipWeft, endpointMap("endpoints")))), stale("10.96.0.99", 53, false, b))
 }
+
+// TestStaleOfTheLastWatch has the last fragment that wants a map's flows to be watched go
+// away, while another one keeps the map.
+func TestStaleOfTheLastWatch(t *testing.T) {
+	const a, b = "10.1.0.1:53", "10.1.0.2:53"
+	dns, own := slotsOf("10.96.0.10", udp, a), slotsOf("10.96.0.99", udp, b)
+	plain := func(elems ...nftset.Element) Set {
+		s := endpointMap("endpoints", elems...)
+		s.Conntrack = false
+		return s
+	}
+	watch := Key{Publisher: "watch", Name: "f"}
+	start := func() *harness {
+		h := newHarness(t)
+		h.commit(snapshot(services, 0, in(ipWeft, plain(dns...))), snapshot(watch, 0, in(ipWeft, endpointMap("endpoints", own...))))
+		return h
+	}
+	t.Run("withdrawn", func(t *testing.T) {
+		wantStale(t, start().commit(snapshot(watch, 0)), stale("10.96.0.99", 53, false, b))
+	})
+	t.Run("refused", func(t *testing.T) {
+		h := start()
+		h.apply(snapshot(watch, 0))
+		h.Rollback()
+		wantStale(t, h.commit(snapshot(watch, 0)), stale("10.96.0.99", 53, false, b))
+	})
+	t.Run("with all fragments", func(t *testing.T) {
+		wantStale(t, start().commit(snapshot(watch, 0), snapshot(services, 0)), stale("10.96.0.99", 53, false, b))
+	})
+	t.Run("another one has the backend too", func(t *testing.T) {
+		wantStale(t, start().commit(snapshot(services, 0, in(ipWeft, plain(append(own, dns...)...))), snapshot(watch, 0)))
+	})
+	t.Run("of another type", func(t *testing.T) {
+		wider := plain()
+		d := *wider.Decl
+		d.Key = typePort
+		wider.Decl = &d
+		wantStale(t, start().commit(snapshot(watch, 0), snapshot(services, 0, in(ipWeft, wider))), stale("10.96.0.99", 53, false, b))
+	})
+}
+
+// TestStaleBesideAnotherMap has two publishers lead one destination to backends, each in a
+// table of its own: neither makes flows stale that the other's map still leads.
+func TestStaleBesideAnotherMap(t *testing.T) {
+	const a, b, c = "10.1.0.1:53", "10.1.0.2:53", "10.1.0.3:53"
+	vip := "10.96.0.10"
+	other := Key{Publisher: "other", Name: "f"}
+	h := newHarness(t)
+	publish := func(backends ...string) *Plan {
+		t.Helper()
+		return h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", slotsOf(vip, udp, backends...)...))))
+	}
+	beside := func(backends ...string) *Plan {
+		t.Helper()
+		return h.commit(snapshot(other, 0, in(ipDeny, endpointMap("mine", slotsOf(vip, udp, backends...)...))))
+	}
+	publish(a, b)
+	beside(b, c)
+	wantStale(t, beside(c))
+	wantStale(t, beside(b, c))
+	wantStale(t, publish(b), stale(vip, 53, false, a))
+	wantStale(t, publish(a))
+	wantStale(t, beside(a), stale(vip, 53, false, b, c))
+	wantStale(t, h.commit(snapshot(other, 0)))
+	wantStale(t, h.commit(snapshot(services, 0)), stale(vip, 53, false, a))
+	// After a restart too.
+	publish(a)
+	beside(a, b)
+	h.restart(h.Record())
+	wantStale(t, beside(b))
+	wantStale(t, publish(), stale(vip, 53, false, a))
+	if len(h.watched) != 2 {
+		t.Errorf("%d watched maps, want 2", len(h.watched))
+	}
+	h.commit(snapshot(services, 0), snapshot(other, 0))
+	if len(h.watched) != 0 {
+		t.Errorf("%d watched maps without fragments", len(h.watched))
+	}
+}

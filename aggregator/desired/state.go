@@ -63,6 +63,8 @@ type State struct {
 	paths           uint64
 	// hooks has the base chains of each hook.
 	hooks map[hook]map[*chain]struct{}
+	// watched are the maps whose flows are watched: those with pools.
+	watched map[*set]struct{}
 }
 
 // Work counts what the state has looked at since New. Tests use it to prove that an
@@ -127,6 +129,7 @@ func New() *State {
 		usage:      map[string]Usage{},
 		staged:     map[stagedID]*Staged{},
 		hooks:      map[hook]map[*chain]struct{}{},
+		watched:    map[*set]struct{}{},
 	}
 }
 
