@@ -111,7 +111,8 @@ type Rule struct {
 	// AllPorts is true if every protocol and port matches, ICMP included. Then Ports and
 	// NamedPorts are empty. Otherwise a destination matches that is in one of these.
 	AllPorts bool
-	Ports    []PortRange
+	// Ports are ranges, for each protocol sorted, disjoint and not adjacent.
+	Ports []PortRange
 	// NamedPorts are sets of destinations, of which Set.Ports is true.
 	NamedPorts []SetID
 }
@@ -153,12 +154,13 @@ type Member struct {
 type Pod struct {
 	UID  types.UID
 	Name types.NamespacedName
-	// Addresses are those that belong to this pod and to no older one, sorted, at most one
-	// of each family.
+	// Addresses are those that belong to this pod and to no older one of this node, sorted,
+	// at most one of each family.
 	Addresses []netip.Addr
 	// Policies are those that apply, for each direction, in the order in which they
 	// decide: by tier, then priority, then namespace and name. The pod is isolated in a
-	// direction if one of them is of TierNetworkPolicy.
+	// direction if one of them is of TierNetworkPolicy. Those of other pods of this node
+	// that have one of Addresses too are among them.
 	Policies [NumDirections][]PolicyID
 }
 
@@ -192,8 +194,9 @@ type Changes struct {
 	Policies []PolicyChange
 	Sets     []SetChange
 	// Narrowed are addresses of which established connections may not be allowed any more:
-	// of pods of this node to which less is allowed than before, and of members that left a
-	// set. Sorted, without duplicates.
+	// of pods of this node that are new, or to which less is allowed than before, and of
+	// members that left a set, or entered one of a rule that denies. Sorted, without
+	// duplicates. A change that only allows more narrows nothing.
 	Narrowed []netip.Addr
 	// Node is nil if the node does not differ.
 	Node *Node

@@ -1,0 +1,128 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	netutils "k8s.io/utils/net"
+)
+
+// errSpecial means that no pod can have an address.
+var errSpecial = errors.New("unspecified, loopback, link-local and multicast addresses are not those of a pod")
+
+// parseAddr parses an address in a Kubernetes object. Old objects may have leading zeros
+// (rule 20), and space around the address.
+func parseAddr(s string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		var ok bool
+		if a, ok = netip.AddrFromSlice(netutils.ParseIPSloppy(strings.TrimSpace(s))); !ok {
+			return netip.Addr{}, fmt.Errorf("parse address %q: want an IPv4 or IPv6 address", s)
+		}
+	}
+	if a.Zone() != "" {
+		return netip.Addr{}, fmt.Errorf("parse address %q: an address with a zone cannot be used", s)
+	}
+	return a.Unmap(), nil
+}
+
+// parsePodAddr is parseAddr for the address of a pod.
+func parsePodAddr(s string) (netip.Addr, error) {
+	a, err := parseAddr(s)
+	if err == nil && (a.IsUnspecified() || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast()) {
+		return netip.Addr{}, fmt.Errorf("parse address %q: %w", s, errSpecial)
+	}
+	return a, err
+}
+
+// parsePrefix parses a prefix with the same tolerance, and clears the bits beyond its
+// length.
+func parsePrefix(s string) (netip.Prefix, error) {
+	_, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(s))
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("parse prefix %q: want an address, a slash and a number of bits", s)
+	}
+	a, _ := netip.AddrFromSlice(n.IP)
+	ones, bits := n.Mask.Size()
+	if a.Is4In6() && bits == 128 && ones >= 96 {
+		a, ones = a.Unmap(), ones-96
+	}
+	return netip.PrefixFrom(a, ones), nil
+}
+
+// parsePrefixes returns the valid prefixes, sorted, without duplicates. It adds the others to
+// bad, and ignores blank ones.
+func parsePrefixes(field string, in []string, bad *findings) []netip.Prefix {
+	var out []netip.Prefix
+	for i, text := range in {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		p, err := parsePrefix(text)
+		if err != nil {
+			bad.add(index(field, i), err)
+			continue
+		}
+		out = append(out, p)
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return slices.Compact(out)
+}
+
+// rangeOf returns the addresses of a masked prefix.
+func rangeOf(p netip.Prefix) Range {
+	last := p.Addr().AsSlice()
+	for i := range last {
+		if host := 8*(i+1) - p.Bits(); host >= 8 {
+			last[i] = 0xff
+		} else if host > 0 {
+			last[i] |= 1<<host - 1
+		}
+	}
+	end, _ := netip.AddrFromSlice(last)
+	return Range{First: p.Addr(), Last: end}
+}
+
+// subtract returns the addresses of r that are in none of except, which is changed.
+func subtract(r Range, except []Range) []Range {
+	var out []Range
+	for _, e := range mergeRanges(except) {
+		if e.First.BitLen() != r.First.BitLen() || e.Last.Less(r.First) {
+			continue
+		}
+		if r.Last.Less(e.First) {
+			break
+		}
+		if r.First.Less(e.First) {
+			out = append(out, Range{r.First, e.First.Prev()})
+		}
+		next := e.Last.Next()
+		if !next.IsValid() || r.Last.Less(next) {
+			return out
+		}
+		r.First = next
+	}
+	return append(out, r)
+}
+
+// mergeRanges sorts ranges in place, and joins those that overlap or are adjacent.
+func mergeRanges(in []Range) []Range {
+	slices.SortFunc(in, func(a, b Range) int { return a.First.Compare(b.First) })
+	out := in[:0]
+	for _, r := range in {
+		if n := len(out); n > 0 && out[n-1].First.BitLen() == r.First.BitLen() {
+			last := &out[n-1]
+			if next := last.Last.Next(); !next.IsValid() || !next.Less(r.First) {
+				if last.Last.Less(r.Last) {
+					last.Last = r.Last
+				}
+				continue
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}

@@ -1,0 +1,249 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+)
+
+// ParseClusterPolicy returns what the model keeps of a ClusterNetworkPolicy.
+//
+// A rule of which a peer or protocol is not valid, or is of a kind that is not known here,
+// matches nothing if it accepts, and denies everything otherwise (rule 63). A rule with an
+// unknown action denies. A policy with an unknown tier or an invalid subject selects no pod.
+func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
+	out := &PolicyObject{
+		policy: &Policy{ID: PolicyID{Name: strings.Clone(o.Name)}, Priority: o.Spec.Priority},
+		uid:    types.UID(strings.Clone(string(o.UID))), namespaces: all(), pods: all(),
+	}
+	tierOK := out.parseTier(o.Spec.Tier)
+	if !out.parseSubject(&o.Spec.Subject) || !tierOK {
+		return out
+	}
+	for i := range o.Spec.Ingress {
+		r := &o.Spec.Ingress[i]
+		c := clusterRule{direction: Ingress, index: i, name: r.Name, action: r.Action, protocols: r.Protocols}
+		for j := range r.From {
+			c.peers = append(c.peers, v1alpha2.ClusterNetworkPolicyEgressPeer{Namespaces: r.From[j].Namespaces, Pods: r.From[j].Pods})
+		}
+		out.clusterRule(&c)
+	}
+	for i := range o.Spec.Egress {
+		r := &o.Spec.Egress[i]
+		out.clusterRule(&clusterRule{direction: Egress, index: i, name: r.Name, action: r.Action, protocols: r.Protocols, peers: r.To})
+	}
+	for d := range out.directions {
+		out.directions[d] = len(out.policy.Rules[d]) > 0
+	}
+	return out
+}
+
+// TierOf returns the tier of a ClusterNetworkPolicy, and whether it is a known one.
+func TierOf(t v1alpha2.Tier) (Tier, bool) {
+	switch t {
+	case v1alpha2.AdminTier:
+		return TierAdmin, true
+	case v1alpha2.BaselineTier:
+		return TierBaseline, true
+	default:
+		return TierAdmin, false
+	}
+}
+
+func (o *PolicyObject) parseTier(t v1alpha2.Tier) bool {
+	tier, ok := TierOf(t)
+	if !ok {
+		o.bad.add("spec.tier", fmt.Errorf("unknown tier %q: want Admin or Baseline", t))
+	}
+	o.policy.ID.Tier = tier
+	return ok
+}
+
+// errOneField means that a struct of which exactly one field must be set has none that is
+// known, or several.
+var errOneField = errors.New("exactly one field that is known must be set")
+
+func (o *PolicyObject) parseSubject(in *v1alpha2.ClusterNetworkPolicySubject) (ok bool) {
+	s, err := o.clusterPods("spec.subject", in.Namespaces, in.Pods)
+	if err != nil {
+		o.bad.add("spec.subject", err)
+		return false
+	}
+	o.namespaces, o.pods = s.namespaces, s.pods
+	return true
+}
+
+// clusterRule is a rule of a ClusterNetworkPolicy in either direction.
+type clusterRule struct {
+	direction Direction
+	index     int
+	name      string
+	action    v1alpha2.ClusterNetworkPolicyRuleAction
+	peers     []v1alpha2.ClusterNetworkPolicyEgressPeer
+	protocols []v1alpha2.ClusterNetworkPolicyProtocol
+}
+
+// clusterRule adds a rule.
+func (o *PolicyObject) clusterRule(in *clusterRule) {
+	name := index(in.direction.String(), in.index)
+	field := "spec." + name
+	if in.name != "" {
+		name += fmt.Sprintf(" %q", in.name)
+	}
+	r := ruleBuilder{policy: o, direction: in.direction, rule: Rule{Name: name, AllPorts: len(in.protocols) == 0}}
+	switch in.action {
+	case v1alpha2.ClusterNetworkPolicyRuleActionAccept:
+		r.rule.Action = Accept
+	case v1alpha2.ClusterNetworkPolicyRuleActionDeny:
+		r.rule.Action = Deny
+	case v1alpha2.ClusterNetworkPolicyRuleActionPass:
+		r.rule.Action = Pass
+	default:
+		r.rule.Action = Deny
+		o.bad.add(field+".action", fmt.Errorf("unknown action %q: want Accept, Deny or Pass", in.action))
+	}
+	valid := o.clusterPeers(&r, field, in.peers)
+	for i := range in.protocols {
+		if err := clusterPort(&r, &in.protocols[i]); err != nil {
+			o.bad.add(index(field+".protocols", i), err)
+			valid = false
+		}
+	}
+	switch {
+	case valid:
+		o.policy.Rules[in.direction] = append(o.policy.Rules[in.direction], r.done())
+	case r.rule.Action == Accept:
+		o.policy.Rules[in.direction] = append(o.policy.Rules[in.direction], Rule{Name: name, Action: Accept})
+	default:
+		o.policy.Rules[in.direction] = append(o.policy.Rules[in.direction], Rule{Name: name, Action: Deny, Any: true, AllPorts: true})
+	}
+}
+
+// clusterPeers adds the peers of a rule, and reports whether all are valid.
+func (o *PolicyObject) clusterPeers(r *ruleBuilder, field string, peers []v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
+	list := field + ".from"
+	if r.direction == Egress {
+		list = field + ".to"
+	}
+	if len(peers) == 0 {
+		o.bad.add(list, errors.New("the list is empty"))
+	}
+	valid := len(peers) > 0
+	for i := range peers {
+		if err := o.clusterPeer(r, index(list, i), &peers[i]); err != nil {
+			o.bad.add(index(list, i), err)
+			valid = false
+		}
+	}
+	return valid
+}
+
+func (o *PolicyObject) clusterPeer(r *ruleBuilder, field string, in *v1alpha2.ClusterNetworkPolicyEgressPeer) error {
+	switch {
+	case in.Nodes != nil:
+		return errors.New("nodes as peers are not supported")
+	case len(in.DomainNames) > 0:
+		return errors.New("domain names as peers are not supported")
+	case len(in.Networks) > 0 && (in.Namespaces != nil || in.Pods != nil):
+		return errOneField
+	case len(in.Networks) == 0:
+		s, err := o.clusterPods(field, in.Namespaces, in.Pods)
+		if err == nil {
+			r.peers = append(r.peers, s)
+		}
+		return err
+	}
+	for _, text := range in.Networks {
+		p, err := parsePrefix(string(text))
+		if err != nil {
+			return err
+		}
+		r.rule.Blocks = append(r.rule.Blocks, rangeOf(p))
+	}
+	return nil
+}
+
+// errSelector means that a selector is not valid.
+var errSelector = errors.New("the selector is not valid")
+
+// clusterPods returns the selection of a peer or subject.
+func (o *PolicyObject) clusterPods(field string, namespaces *metav1.LabelSelector, pods *v1alpha2.NamespacedPod) (selection, error) {
+	out := selection{namespaces: all(), pods: all()}
+	ok, ok2 := true, true
+	switch {
+	case namespaces != nil && pods == nil:
+		out.namespaces, ok = parseSelector(field+".namespaces", namespaces, &o.bad)
+	case namespaces == nil && pods != nil:
+		out.namespaces, ok = parseSelector(field+".pods.namespaceSelector", &pods.NamespaceSelector, &o.bad)
+		out.pods, ok2 = parseSelector(field+".pods.podSelector", &pods.PodSelector, &o.bad)
+	default:
+		return out, errOneField
+	}
+	if !ok || !ok2 {
+		return out, errSelector
+	}
+	return out, nil
+}
+
+// clusterPort adds a protocol with its ports to a rule.
+func clusterPort(r *ruleBuilder, in *v1alpha2.ClusterNetworkPolicyProtocol) error {
+	set := 0
+	var protocol Protocol
+	var port *v1alpha2.Port
+	if in.TCP != nil {
+		set, protocol, port = set+1, TCP, in.TCP.DestinationPort
+	}
+	if in.UDP != nil {
+		set, protocol, port = set+1, UDP, in.UDP.DestinationPort
+	}
+	if in.SCTP != nil {
+		set, protocol, port = set+1, SCTP, in.SCTP.DestinationPort
+	}
+	if in.DestinationNamedPort != "" {
+		set++
+	}
+	switch {
+	case set != 1:
+		return errOneField
+	case in.DestinationNamedPort != "":
+		r.named = append(r.named, portName{name: intern(in.DestinationNamedPort)})
+		return nil
+	case port == nil:
+		r.rule.Ports = append(r.rule.Ports, PortRange{Protocol: protocol})
+		return nil
+	case (port.Number != 0) == (port.Range != nil):
+		return errOneField
+	}
+	first, last := port.Number, port.Number
+	if port.Range != nil {
+		first, last = port.Range.Start, port.Range.End
+	}
+	ports, err := parsePortRange(protocol, first, last)
+	if err == nil {
+		r.rule.Ports = append(r.rule.Ports, ports)
+	}
+	return err
+}
+
+// SetClusterPolicy stores a ClusterNetworkPolicy, whose tier may be another than before.
+func (m *Model) SetClusterPolicy(o *PolicyObject) {
+	other := o.policy.ID
+	other.Tier = TierAdmin + TierBaseline - other.Tier
+	if m.policies[other] != nil {
+		m.setPolicy(other, nil)
+	}
+	m.setPolicy(o.policy.ID, o)
+}
+
+// DeleteClusterPolicy removes a ClusterNetworkPolicy.
+func (m *Model) DeleteClusterPolicy(name string) {
+	for _, t := range []Tier{TierAdmin, TierBaseline} {
+		if id := (PolicyID{Tier: t, Name: name}); m.policies[id] != nil {
+			m.setPolicy(id, nil)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package model
+
+import "slices"
+
+// labelIndex finds the values whose selector may match an object: those that require one of
+// its labels, and those that require none.
+type labelIndex[T comparable] struct {
+	byLabel map[label][]T
+	rest    []T
+}
+
+func (x *labelIndex[T]) add(s *selector, v T) {
+	l, ok := s.required()
+	if !ok {
+		x.rest = append(x.rest, v)
+		return
+	}
+	if x.byLabel == nil {
+		x.byLabel = make(map[label][]T)
+	}
+	x.byLabel[l] = append(x.byLabel[l], v)
+}
+
+func (x *labelIndex[T]) remove(s *selector, v T) {
+	is := func(o T) bool { return o == v }
+	l, ok := s.required()
+	if !ok {
+		x.rest = slices.DeleteFunc(x.rest, is)
+		return
+	}
+	if x.byLabel[l] = slices.DeleteFunc(x.byLabel[l], is); len(x.byLabel[l]) == 0 {
+		delete(x.byLabel, l)
+	}
+}
+
+// each calls f once for each value whose selector may match the labels.
+func (x *labelIndex[T]) each(labels []label, f func(T)) {
+	for _, v := range x.rest {
+		f(v)
+	}
+	if len(x.byLabel) == 0 {
+		return
+	}
+	for _, l := range labels {
+		for _, v := range x.byLabel[l] {
+			f(v)
+		}
+	}
+}
+
+// clusterIndex is a labelIndex for pairs of selectors, of namespaces and of pods. It uses
+// the label of the pods if they require one, and that of the namespaces otherwise.
+type clusterIndex[T comparable] struct{ byPod, byNamespace labelIndex[T] }
+
+// of returns the index that a pair of selectors belongs to, and the selector to use there.
+func (x *clusterIndex[T]) of(namespaces, pods *selector) (*labelIndex[T], *selector) {
+	if _, ok := pods.required(); ok {
+		return &x.byPod, pods
+	}
+	return &x.byNamespace, namespaces
+}
+
+func (x *clusterIndex[T]) add(namespaces, pods *selector, v T) {
+	in, s := x.of(namespaces, pods)
+	in.add(s, v)
+}
+
+func (x *clusterIndex[T]) remove(namespaces, pods *selector, v T) {
+	in, s := x.of(namespaces, pods)
+	in.remove(s, v)
+}
+
+func (x *clusterIndex[T]) each(namespace, pod []label, f func(T)) {
+	x.byPod.each(pod, f)
+	x.byNamespace.each(namespace, f)
+}
+
+func (x *labelIndex[T]) empty() bool { return len(x.rest) == 0 && len(x.byLabel) == 0 }

@@ -1,0 +1,320 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Config describes the node of the model.
+type Config struct {
+	// NodeName is the name of this node. Pods on it are local.
+	NodeName string
+	// Notify receives messages for the owners of objects; nil discards. It is called from
+	// the Set methods and Refresh, and must not call the model.
+	Notify func(Notice)
+	// Logger receives a line for each invalid part of an object; nil discards.
+	Logger *slog.Logger
+}
+
+func (c *Config) setDefaults() {
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.Notify == nil {
+		c.Notify = func(Notice) {}
+	}
+}
+
+// Model is the state, with all objects in parsed form.
+type Model struct {
+	cfg        Config
+	namespaces map[string]*namespace
+	policies   map[PolicyID]*policy
+	cidrs      map[string]*ServiceCIDRObject
+	labelSets  labelSets
+	claims     claims
+	// locals are the pods of this node.
+	locals map[types.UID]*pod
+	// clusterPolicies are the ClusterNetworkPolicies, by the pods that they select.
+	clusterPolicies clusterIndex[*policy]
+	// active are the policies that the pods of this node had at the last Refresh.
+	active map[PolicyID]*activePolicy
+	// sets are those that active policies name, clusterSets those among them that have
+	// pods of several namespaces. Those of one namespace are also in namespace.sets.
+	sets        map[SetID]*set
+	clusterSets clusterIndex[*set]
+	// outcome has the pods of the last Refresh.
+	outcome map[types.UID]*Pod
+
+	dirtyPods     map[types.UID]struct{}
+	dirtyPolicies map[PolicyID]struct{}
+	dirtySets     map[*set]struct{}
+	// node is that of the last event, reportedNode that of the last Refresh.
+	node         *NodeObject
+	reportedNode *Node
+	// visit counts the walks over sets, each of which sees a set once.
+	visit   uint64
+	members []Member
+	stats   Stats
+}
+
+// namespace has what belongs to one namespace, whose object may be unknown yet.
+type namespace struct {
+	name   string
+	labels []label
+	// known is true if there is an object.
+	known    bool
+	pods     map[string]*pod
+	policies labelIndex[*policy]
+	sets     labelIndex[*set]
+}
+
+// policy is a policy that exists.
+type policy struct{ object *PolicyObject }
+
+// New returns an empty model.
+func New(cfg Config) *Model {
+	cfg.setDefaults()
+	return &Model{
+		cfg:           cfg,
+		namespaces:    make(map[string]*namespace),
+		policies:      make(map[PolicyID]*policy),
+		cidrs:         make(map[string]*ServiceCIDRObject),
+		labelSets:     newLabelSets(),
+		claims:        newClaims(),
+		locals:        make(map[types.UID]*pod),
+		active:        make(map[PolicyID]*activePolicy),
+		sets:          make(map[SetID]*set),
+		outcome:       make(map[types.UID]*Pod),
+		dirtyPods:     make(map[types.UID]struct{}),
+		dirtyPolicies: make(map[PolicyID]struct{}),
+		dirtySets:     make(map[*set]struct{}),
+	}
+}
+
+// namespace returns a namespace, which it adds if there is none. Until its object is known,
+// it has the one label that the API server gives to each.
+func (m *Model) namespace(name string) *namespace {
+	n := m.namespaces[name]
+	if n == nil {
+		n = &namespace{name: name, labels: []label{{corev1.LabelMetadataName, name}}, pods: make(map[string]*pod)}
+		m.namespaces[name] = n
+	}
+	return n
+}
+
+// forgetNamespace removes a namespace in which there is nothing.
+func (m *Model) forgetNamespace(n *namespace) {
+	if !n.known && len(n.pods) == 0 && n.policies.empty() && n.sets.empty() {
+		delete(m.namespaces, n.name)
+	}
+}
+
+// SetNamespace stores a Namespace.
+func (m *Model) SetNamespace(o *NamespaceObject) {
+	m.stats.NamespaceEvents++
+	n := m.namespace(o.name)
+	if !n.known || !slices.Equal(n.labels, o.labels) {
+		if !n.known {
+			m.stats.Namespaces++
+		}
+		m.setNamespace(n, o.labels, true)
+	}
+}
+
+// DeleteNamespace removes a Namespace. Its pods and policies stay until their own events.
+func (m *Model) DeleteNamespace(name string) {
+	m.stats.NamespaceEvents++
+	if n := m.namespaces[name]; n != nil && n.known {
+		m.stats.Namespaces--
+		m.setNamespace(n, []label{{corev1.LabelMetadataName, name}}, false)
+		m.forgetNamespace(n)
+	}
+}
+
+// setNamespace changes the labels of a namespace. It looks only at the sets that select by
+// labels of namespaces and gain or lose this one, and at the pods of the namespace.
+func (m *Model) setNamespace(n *namespace, labels []label, known bool) {
+	now := &namespace{name: n.name, labels: labels, known: known}
+	var affected []*set
+	for _, s := range m.sets {
+		if s.namespaces != nil && s.matchesNamespace(n) != s.matchesNamespace(now) {
+			s.touched = true
+			affected = append(affected, s)
+		}
+	}
+	touched := func(s *set) bool { return s.touched }
+	addresses := n.addresses(len(affected) > 0)
+	for a := range addresses {
+		m.noteMembers(a, false, touched)
+	}
+	n.labels, n.known = labels, known
+	for a := range addresses {
+		m.noteMembers(a, true, touched)
+	}
+	for _, s := range affected {
+		s.touched = false
+	}
+	for _, p := range n.pods {
+		if p.local {
+			m.touchPod(p)
+		}
+	}
+}
+
+// addresses returns those of the pods of a namespace, if they are needed.
+func (n *namespace) addresses(needed bool) map[netip.Addr]struct{} {
+	out := make(map[netip.Addr]struct{})
+	if needed {
+		for _, p := range n.pods {
+			for _, a := range p.addresses() {
+				out[a] = struct{}{}
+			}
+		}
+	}
+	return out
+}
+
+// SetPolicy stores a NetworkPolicy.
+func (m *Model) SetPolicy(o *PolicyObject) { m.setPolicy(o.policy.ID, o) }
+
+// DeletePolicy removes a NetworkPolicy.
+func (m *Model) DeletePolicy(name types.NamespacedName) {
+	m.setPolicy(PolicyID{Tier: TierNetworkPolicy, Namespace: name.Namespace, Name: name.Name}, nil)
+}
+
+// setPolicy replaces a policy; nil removes it.
+func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
+	m.stats.PolicyEvents++
+	p := m.policies[id]
+	if p != nil && o != nil && p.object.equal(o) {
+		return
+	}
+	if p != nil {
+		m.touchSubjects(p.object)
+		m.indexPolicy(p, false)
+	}
+	if o == nil {
+		delete(m.policies, id)
+	} else {
+		var before findings
+		if p == nil {
+			p = &policy{}
+			m.policies[id] = p
+		} else {
+			before = p.object.bad
+		}
+		m.logFindings(id.Kind(), types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, before, o.bad)
+		p.object = o
+		m.indexPolicy(p, true)
+		m.touchSubjects(o)
+	}
+	if m.active[id] != nil {
+		m.dirtyPolicies[id] = struct{}{}
+	}
+}
+
+// indexPolicy adds a policy to its index, or removes it.
+func (m *Model) indexPolicy(p *policy, add bool) {
+	o := p.object
+	if o.namespaces != nil {
+		if add {
+			m.clusterPolicies.add(o.namespaces, o.pods, p)
+		} else {
+			m.clusterPolicies.remove(o.namespaces, o.pods, p)
+		}
+		return
+	}
+	n := m.namespace(o.policy.ID.Namespace)
+	if add {
+		n.policies.add(o.pods, p)
+		return
+	}
+	n.policies.remove(o.pods, p)
+	m.forgetNamespace(n)
+}
+
+// touchSubjects marks the pods of this node that a policy selects.
+func (m *Model) touchSubjects(o *PolicyObject) {
+	for _, p := range m.locals {
+		if o.selects(p) {
+			m.touchPod(p)
+		}
+	}
+}
+
+// policiesOf calls f for each policy that selects a pod.
+func (m *Model) policiesOf(p *pod, f func(*PolicyObject)) {
+	check := func(q *policy) {
+		if q.object.selects(p) {
+			f(q.object)
+		}
+	}
+	p.namespace.policies.each(p.labels.labels, check)
+	m.clusterPolicies.each(p.namespace.labels, p.labels.labels, check)
+}
+
+// SetNode stores the Node. Other nodes than this one are ignored.
+func (m *Model) SetNode(o *NodeObject) {
+	m.stats.NodeEvents++
+	if o.node.Name != m.cfg.NodeName {
+		return
+	}
+	var before findings
+	if m.node != nil {
+		before = m.node.bad
+	}
+	m.logFindings("Node", types.NamespacedName{Name: o.node.Name}, before, o.bad)
+	same := m.node != nil && slices.Equal(m.node.node.Addresses, o.node.Addresses)
+	m.node = o
+	if !same {
+		m.reclaim()
+	}
+}
+
+// DeleteNode notes that a Node object was deleted. The node itself still exists: it keeps
+// its addresses.
+func (m *Model) DeleteNode(string) { m.stats.NodeEvents++ }
+
+// SetServiceCIDR stores a ServiceCIDR.
+func (m *Model) SetServiceCIDR(o *ServiceCIDRObject) {
+	m.stats.ServiceCIDREvents++
+	var before findings
+	was := m.cidrs[o.name]
+	if was != nil {
+		before = was.bad
+	}
+	m.logFindings("ServiceCIDR", types.NamespacedName{Name: o.name}, before, o.bad)
+	m.cidrs[o.name] = o
+	if was == nil || !slices.Equal(was.ranges, o.ranges) {
+		m.reclaim()
+	}
+}
+
+// DeleteServiceCIDR removes a ServiceCIDR.
+func (m *Model) DeleteServiceCIDR(name string) {
+	m.stats.ServiceCIDREvents++
+	if m.cidrs[name] != nil {
+		delete(m.cidrs, name)
+		m.reclaim()
+	}
+}
+
+// unusable returns why an address cannot be that of a pod, nil if it can.
+func (m *Model) unusable(a netip.Addr) error {
+	if m.node != nil && slices.Contains(m.node.node.Addresses, a) {
+		return fmt.Errorf("%s is an address of the node", a)
+	}
+	for _, c := range m.cidrs {
+		for _, p := range c.ranges {
+			if p.Contains(a) {
+				return fmt.Errorf("%s is in %s of ServiceCIDR %s", a, p, c.name)
+			}
+		}
+	}
+	return nil
+}

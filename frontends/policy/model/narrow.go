@@ -1,0 +1,278 @@
+package model
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// narrowings are the addresses of Changes.Narrowed. They are those
+//
+//   - of a pod that is new, or an address that is new to its pod, if a policy may deny it
+//     anything: the address may have connections from before;
+//   - of a pod that is isolated and was not, that lost a policy with rules of which another
+//     does not have the effect, or got one that may deny more;
+//   - of the pods with a policy whose rules changed, unless the new ones allow all that the
+//     old ones did;
+//   - that left a set of a rule that accepts, or entered one of a rule that denies.
+//
+// A change that only allows more narrows nothing.
+type narrowings map[netip.Addr]struct{}
+
+func (n narrowings) add(addresses []netip.Addr) {
+	for _, a := range addresses {
+		n[a] = struct{}{}
+	}
+}
+
+// set adds the members whose change may take something away.
+func (n narrowings) set(s *set, c *SetChange) {
+	members := [2][]Member{c.Removed}
+	switch s.action {
+	case Accept:
+	case Deny:
+		members[0] = c.Added
+	case Pass:
+		members[1] = c.Added
+	default:
+		panic(fmt.Sprintf("model: action %d", s.action))
+	}
+	for _, some := range members {
+		for _, m := range some {
+			n[m.Addr] = struct{}{}
+		}
+	}
+}
+
+// narrowPod adds the addresses of a pod to which less is allowed than before. The policies
+// that it had are those that were reported; those that it has are those that exist.
+func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
+	if c.New == nil {
+		return
+	}
+	old := c.Old
+	if old == nil {
+		old = &Pod{}
+	}
+	less, restricted := false, false
+	for d := range NumDirections {
+		less = less || c.Old != nil && m.lessAllowed(old.Policies[d], c.New.Policies[d], d)
+		restricted = restricted || m.lessAllowed(nil, c.New.Policies[d], d)
+	}
+	for _, a := range c.New.Addresses {
+		if less || restricted && !slices.Contains(old.Addresses, a) {
+			narrowed[a] = struct{}{}
+		}
+	}
+}
+
+// lessAllowed reports whether a change of a pod's policies may take something away. Changes
+// inside a policy are left to narrowPolicy.
+func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
+	was, is := isolates(old), isolates(now)
+	if is && !was {
+		return true
+	}
+	oldTiers, nowTiers := tiers(old), tiers(now)
+	if m.lessInOrder(oldTiers[TierAdmin], nowTiers[TierAdmin], d) {
+		return true
+	}
+	if is {
+		return slices.ContainsFunc(oldTiers[TierNetworkPolicy], func(id PolicyID) bool {
+			return !slices.Contains(nowTiers[TierNetworkPolicy], id) && len(m.reportedRules(id, d)) > 0
+		})
+	}
+	return !was && m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
+}
+
+// lessInOrder is lessAllowed for a tier in which the order matters: policies that were added
+// may only accept, those that were removed may only have denied, and the others have their
+// order.
+func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
+	var kept, keptNow []PolicyID
+	for _, id := range old {
+		switch {
+		case slices.Contains(now, id):
+			kept = append(kept, id)
+		case !allOf(m.reportedRules(id, d), Deny):
+			return true
+		}
+	}
+	for _, id := range now {
+		switch {
+		case slices.Contains(old, id):
+			keptNow = append(keptNow, id)
+		case !allOf(m.policies[id].object.policy.Rules[d], Accept):
+			return true
+		}
+	}
+	return !slices.Equal(kept, keptNow)
+}
+
+// reportedRules returns the rules that a policy had at the last Refresh.
+func (m *Model) reportedRules(id PolicyID, d Direction) []Rule {
+	if a := m.active[id]; a != nil && a.reported != nil {
+		return a.reported.Rules[d]
+	}
+	return nil
+}
+
+func allOf(rules []Rule, a Action) bool {
+	return !slices.ContainsFunc(rules, func(r Rule) bool { return r.Action != a })
+}
+
+func isolates(ids []PolicyID) bool {
+	return slices.ContainsFunc(ids, func(id PolicyID) bool { return id.Tier == TierNetworkPolicy })
+}
+
+// tiers divides policies by their tier.
+func tiers(ids []PolicyID) (out [TierBaseline + 1][]PolicyID) {
+	for _, id := range ids {
+		out[id.Tier] = append(out[id.Tier], id)
+	}
+	return out
+}
+
+// narrowPolicy adds the addresses of the pods with a policy of which a rule changed so that it
+// may take something away.
+func (m *Model) narrowPolicy(old, now *Policy, narrowed narrowings) {
+	for d := range NumDirections {
+		if !lessInRules(old.ID.Tier, old.Rules[d], now.Rules[d]) {
+			continue
+		}
+		for _, p := range m.outcome {
+			if slices.Contains(p.Policies[d], now.ID) {
+				narrowed.add(p.Addresses)
+			}
+		}
+	}
+}
+
+// lessInRules reports whether new rules may allow less than the old ones. It compares each
+// rule with few others, so that the time is linear.
+func lessInRules(t Tier, old, now []Rule) bool {
+	if t == TierNetworkPolicy {
+		return lessInSet(old, now)
+	}
+	return lessInSequence(old, now)
+}
+
+// maxCompared is the number of new rules with which an old one is compared that is not among
+// them as it was.
+const maxCompared = 64
+
+// lessInSet is lessInRules for rules that all accept, in any order.
+func lessInSet(old, now []Rule) bool {
+	same := make(map[string]struct{}, len(now))
+	for i := range now {
+		same[now[i].key()] = struct{}{}
+	}
+	was := make(map[string]struct{}, len(old))
+	for i := range old {
+		was[old[i].key()] = struct{}{}
+	}
+	var changed []*Rule
+	for i := range now {
+		if _, ok := was[now[i].key()]; !ok && len(changed) < maxCompared {
+			changed = append(changed, &now[i])
+		}
+	}
+	for i := range old {
+		r := &old[i]
+		if _, ok := same[r.key()]; ok || r.empty() {
+			continue
+		}
+		if i < len(now) && now[i].covers(r) {
+			continue
+		}
+		if !slices.ContainsFunc(changed, func(n *Rule) bool { return n.covers(r) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// lessInSequence is lessInRules for rules whose order matters. It skips new rules that accept
+// and old ones that denied, and compares the others in pairs.
+func lessInSequence(old, now []Rule) bool {
+	i, j := 0, 0
+	for i < len(old) || j < len(now) {
+		switch {
+		case i < len(old) && j < len(now) && equalMatch(&old[i], &now[j]),
+			i < len(old) && j < len(now) && old[i].Action == Accept && now[j].Action == Accept && now[j].covers(&old[i]),
+			i < len(old) && j < len(now) && old[i].Action == Deny && now[j].Action == Deny && old[i].covers(&now[j]):
+			i++
+			j++
+		case i < len(old) && old[i].Action == Deny:
+			i++
+		case j < len(now) && now[j].Action == Accept:
+			j++
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// empty reports whether a rule matches nothing.
+func (r *Rule) empty() bool {
+	return !r.Any && len(r.Pods)+len(r.Blocks) == 0 || !r.AllPorts && len(r.Ports)+len(r.NamedPorts) == 0
+}
+
+// key returns the same string for rules that do the same, whatever their names.
+func (r *Rule) key() string {
+	var b strings.Builder
+	fmt.Fprint(&b, r.Action, r.Any, r.AllPorts, r.Ports, r.Blocks)
+	for _, id := range r.Pods {
+		fmt.Fprintf(&b, " pods %q", id)
+	}
+	for _, id := range r.NamedPorts {
+		fmt.Fprintf(&b, " ports %q", id)
+	}
+	return b.String()
+}
+
+// covers reports whether a rule matches all that another one does.
+func (r *Rule) covers(o *Rule) bool {
+	peers := r.Any || !o.Any && containsAll(r.Pods, o.Pods) && coversRanges(r.Blocks, o.Blocks)
+	ports := r.AllPorts || !o.AllPorts && containsAll(r.NamedPorts, o.NamedPorts) && coversPorts(r.Ports, o.Ports)
+	return o.empty() || peers && ports
+}
+
+// containsAll reports whether all of b, which is sorted as a is, are in a.
+func containsAll(a, b []SetID) bool {
+	for _, id := range b {
+		at, ok := slices.BinarySearch(a, id)
+		if !ok {
+			return false
+		}
+		a = a[at:]
+	}
+	return true
+}
+
+// coversRanges reports whether all addresses of b are in a. Both are merged.
+func coversRanges(a, b []Range) bool {
+	for _, r := range b {
+		for len(a) > 0 && a[0].Last.Less(r.First) {
+			a = a[1:]
+		}
+		if len(a) == 0 || r.First.Less(a[0].First) || a[0].Last.Less(r.Last) {
+			return false
+		}
+	}
+	return true
+}
+
+// coversPorts reports whether all ports of b are in a. Both are merged.
+func coversPorts(a, b []PortRange) bool {
+	for _, r := range b {
+		if !slices.ContainsFunc(a, func(q PortRange) bool {
+			return q.Protocol == r.Protocol && (q.First == 0 || r.First != 0 && q.First <= r.First && r.Last <= q.Last)
+		}) {
+			return false
+		}
+	}
+	return true
+}

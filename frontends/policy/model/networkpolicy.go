@@ -1,0 +1,227 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// ParsePolicy returns what the model keeps of a NetworkPolicy.
+//
+// An invalid peer or port matches nothing; the rest of its rule does. If a requirement of
+// podSelector is not valid, the policy isolates the pods that the rest selects, and accepts
+// nothing. An unknown policy type is ignored.
+func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
+	id := PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)}
+	out := &PolicyObject{policy: &Policy{ID: id}, uid: types.UID(strings.Clone(string(o.UID)))}
+	var ok bool
+	out.pods, ok = parseSelector("spec.podSelector", &o.Spec.PodSelector, &out.bad)
+	out.parseTypes(&o.Spec)
+	if !ok {
+		return out
+	}
+	p := ruleParser{PolicyObject: out, namespace: id.Namespace}
+	if out.directions[Ingress] {
+		for i := range o.Spec.Ingress {
+			p.rule(Ingress, i, o.Spec.Ingress[i].From, o.Spec.Ingress[i].Ports)
+		}
+	}
+	if out.directions[Egress] {
+		for i := range o.Spec.Egress {
+			p.rule(Egress, i, o.Spec.Egress[i].To, o.Spec.Egress[i].Ports)
+		}
+	}
+	return out
+}
+
+// parseTypes sets the directions. A manifest may lack policyTypes, which the API server sets
+// (rule 2).
+func (o *PolicyObject) parseTypes(spec *networkingv1.NetworkPolicySpec) {
+	for i, t := range spec.PolicyTypes {
+		switch t {
+		case networkingv1.PolicyTypeIngress:
+			o.directions[Ingress] = true
+		case networkingv1.PolicyTypeEgress:
+			o.directions[Egress] = true
+		default:
+			o.bad.add(index("spec.policyTypes", i), fmt.Errorf("unknown type %q: want Ingress or Egress", t))
+		}
+	}
+	if o.directions == [NumDirections]bool{} {
+		o.directions = [NumDirections]bool{Ingress: true, Egress: len(spec.Egress) > 0}
+	}
+}
+
+// ruleParser parses the rules of one policy.
+type ruleParser struct {
+	*PolicyObject
+	// namespace is that of a NetworkPolicy.
+	namespace string
+}
+
+// rule adds a rule of a NetworkPolicy.
+func (p *ruleParser) rule(d Direction, i int, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
+	name := index(d.String(), i)
+	field := "spec." + name
+	r := ruleBuilder{policy: p.PolicyObject, direction: d, rule: Rule{Name: name, Any: len(peers) == 0, AllPorts: len(ports) == 0}}
+	list := field + ".from"
+	if d == Egress {
+		list = field + ".to"
+	}
+	for j := range peers {
+		if err := p.peer(&r, index(list, j), &peers[j]); err != nil {
+			p.bad.add(index(list, j), err)
+		}
+	}
+	for j := range ports {
+		if err := p.port(&r, &ports[j]); err != nil {
+			p.bad.add(index(field+".ports", j), err)
+		}
+	}
+	p.policy.Rules[d] = append(p.policy.Rules[d], r.done())
+}
+
+var (
+	errNoPeer    = errors.New("the peer has neither podSelector nor namespaceSelector nor ipBlock")
+	errMixedPeer = errors.New("the peer has an ipBlock and a selector")
+)
+
+// peer adds a peer to a rule. An error means that it is not valid, and was not added.
+func (p *ruleParser) peer(r *ruleBuilder, field string, in *networkingv1.NetworkPolicyPeer) error {
+	switch {
+	case in.IPBlock != nil && (in.PodSelector != nil || in.NamespaceSelector != nil):
+		return errMixedPeer
+	case in.IPBlock != nil:
+		blocks, err := parseBlock(in.IPBlock.CIDR, in.IPBlock.Except)
+		r.rule.Blocks = append(r.rule.Blocks, blocks...)
+		return err
+	case in.PodSelector == nil && in.NamespaceSelector == nil:
+		return errNoPeer
+	}
+	s, ok, ok2 := selection{namespace: p.namespace, pods: all()}, true, true
+	if in.NamespaceSelector != nil {
+		s.namespace = ""
+		s.namespaces, ok = parseSelector(field+".namespaceSelector", in.NamespaceSelector, &p.bad)
+	}
+	if in.PodSelector != nil {
+		s.pods, ok2 = parseSelector(field+".podSelector", in.PodSelector, &p.bad)
+	}
+	if ok && ok2 {
+		r.peers = append(r.peers, s)
+	}
+	return nil
+}
+
+// parseBlock returns the addresses of an IPBlock. An invalid exception makes the block
+// invalid: it is not known what the block may match.
+func parseBlock(cidr string, except []string) ([]Range, error) {
+	whole, err := parsePrefix(cidr)
+	if err != nil {
+		return nil, err
+	}
+	var out []Range
+	for _, text := range except {
+		e, err := parsePrefix(text)
+		if err != nil {
+			return nil, err
+		}
+		if e.Addr().BitLen() != whole.Addr().BitLen() {
+			return nil, fmt.Errorf("except %s is not of the same family as %s", text, cidr)
+		}
+		out = append(out, rangeOf(e))
+	}
+	return subtract(rangeOf(whole), out), nil
+}
+
+// errNamedRange means that a named port has an endPort.
+var errNamedRange = errors.New("endPort cannot be used with a named port")
+
+// port adds a port to a rule. An error means that it is not valid, and was not added.
+func (p *ruleParser) port(r *ruleBuilder, in *networkingv1.NetworkPolicyPort) error {
+	protocol := TCP
+	if in.Protocol != nil {
+		var err error
+		if protocol, err = parseProtocol(*in.Protocol); err != nil {
+			return err
+		}
+	}
+	switch {
+	case in.Port == nil && in.EndPort != nil:
+		return errors.New("endPort cannot be used without port")
+	case in.Port == nil:
+		r.rule.Ports = append(r.rule.Ports, PortRange{Protocol: protocol})
+		return nil
+	case in.Port.Type == intstr.String && in.EndPort != nil:
+		return errNamedRange
+	case in.Port.Type == intstr.String && in.Port.StrVal == "":
+		return errors.New("the name of the port is empty")
+	case in.Port.Type == intstr.String:
+		r.named = append(r.named, portName{intern(in.Port.StrVal), protocol})
+		return nil
+	}
+	last := in.Port.IntVal
+	if in.EndPort != nil {
+		last = *in.EndPort
+	}
+	ports, err := parsePortRange(protocol, in.Port.IntVal, last)
+	if err == nil {
+		r.rule.Ports = append(r.rule.Ports, ports)
+	}
+	return err
+}
+
+// portName is a port of a rule that has a name. The protocol is 0 for any.
+type portName struct {
+	name     string
+	protocol Protocol
+}
+
+// ruleBuilder collects the parts of a rule.
+type ruleBuilder struct {
+	policy    *PolicyObject
+	direction Direction
+	rule      Rule
+	peers     []selection
+	named     []portName
+}
+
+// done returns the rule with its parts in canonical form.
+func (r *ruleBuilder) done() Rule {
+	for _, s := range r.peers {
+		s.action = r.rule.Action
+		r.rule.Pods = append(r.rule.Pods, r.policy.set(s))
+	}
+	r.rule.Blocks = slices.Clip(mergeRanges(r.rule.Blocks))
+	for _, n := range r.named {
+		for _, s := range r.destinations() {
+			s.action, s.port, s.protocol = r.rule.Action, n.name, n.protocol
+			r.rule.NamedPorts = append(r.rule.NamedPorts, r.policy.set(s))
+		}
+	}
+	r.rule.Ports = slices.Clip(mergePorts(r.rule.Ports))
+	for _, ids := range []*[]SetID{&r.rule.Pods, &r.rule.NamedPorts} {
+		slices.Sort(*ids)
+		*ids = slices.Clip(slices.Compact(*ids))
+	}
+	return r.rule
+}
+
+// destinations returns the pods at which a named port is resolved: at ingress those that the
+// policy selects on this node, at egress the peers, or all pods if these include addresses.
+func (r *ruleBuilder) destinations() []selection {
+	switch {
+	case r.direction == Ingress && r.policy.namespaces == nil:
+		return []selection{{local: true, namespace: r.policy.policy.ID.Namespace, pods: r.policy.pods}}
+	case r.direction == Ingress:
+		return []selection{{local: true, namespaces: r.policy.namespaces, pods: r.policy.pods}}
+	case r.rule.Any || len(r.rule.Blocks) > 0:
+		return []selection{{namespaces: all(), pods: all()}}
+	default:
+		return r.peers
+	}
+}

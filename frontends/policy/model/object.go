@@ -1,0 +1,178 @@
+package model
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodObject is what the model keeps of a Pod. It is immutable, and refers to nothing of the
+// API object.
+type PodObject struct {
+	name    types.NamespacedName
+	uid     types.UID
+	created int64
+	node    string
+	labels  []label
+	// addresses are the first valid one of each family, sorted.
+	addresses []netip.Addr
+	ports     []namedPort
+	// absent is true if policies do not apply to the pod, and do not select it: it is in
+	// the network of the host, has ended, or has no address (rules 9-11).
+	absent bool
+	bad    findings
+}
+
+// namedPort is a port of a container that has a name.
+type namedPort struct {
+	name     string
+	protocol Protocol
+	port     uint16
+}
+
+// ParsePod returns what the model keeps of a Pod. A pod from a manifest may have no UID: then
+// its name is used.
+func ParsePod(o *corev1.Pod) *PodObject {
+	out := &PodObject{
+		name:    types.NamespacedName{Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},
+		uid:     types.UID(strings.Clone(string(o.UID))),
+		created: o.CreationTimestamp.Unix(), node: intern(o.Spec.NodeName), labels: parseLabels(o.Labels),
+	}
+	if out.uid == "" {
+		out.uid = types.UID(out.name.String())
+	}
+	ended := o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed
+	if !ended && !o.Spec.HostNetwork {
+		out.parseAddresses(&o.Status)
+		out.parsePorts(&o.Spec)
+	}
+	out.absent = len(out.addresses) == 0
+	return out
+}
+
+// parseAddresses reads status.podIPs, or status.podIP of an old object.
+func (p *PodObject) parseAddresses(status *corev1.PodStatus) {
+	texts := make([]string, 0, 2)
+	field := "status.podIPs"
+	for i := range status.PodIPs {
+		texts = append(texts, status.PodIPs[i].IP)
+	}
+	if len(texts) == 0 && status.PodIP != "" {
+		field, texts = "status.podIP", append(texts, status.PodIP)
+	}
+	for i, text := range texts {
+		a, err := parsePodAddr(text)
+		if err != nil {
+			p.bad.add(index(field, i), err)
+			continue
+		}
+		if !slices.ContainsFunc(p.addresses, func(b netip.Addr) bool { return a.BitLen() == b.BitLen() }) {
+			p.addresses = append(p.addresses, a)
+		}
+	}
+	slices.SortFunc(p.addresses, netip.Addr.Compare)
+}
+
+// parsePorts reads the named ports of the containers, and after them those of the sidecars:
+// init containers that keep running (rule 27). A name means the first port with it for each
+// protocol (rule 25).
+func (p *PodObject) parsePorts(spec *corev1.PodSpec) {
+	for i := range spec.Containers {
+		p.addPorts(spec.Containers[i].Ports)
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			p.addPorts(c.Ports)
+		}
+	}
+	p.ports = slices.Clip(p.ports)
+}
+
+func (p *PodObject) addPorts(ports []corev1.ContainerPort) {
+	for i := range ports {
+		c := &ports[i]
+		protocol, err := parseProtocol(c.Protocol)
+		number, err2 := parsePort(c.ContainerPort)
+		if c.Name == "" || err != nil || err2 != nil {
+			continue
+		}
+		known := func(q namedPort) bool { return q.name == c.Name && q.protocol == protocol }
+		if !slices.ContainsFunc(p.ports, known) {
+			p.ports = append(p.ports, namedPort{intern(c.Name), protocol, number})
+		}
+	}
+}
+
+// equal reports whether two forms of a pod mean the same.
+func (p *PodObject) equal(o *PodObject) bool {
+	return p.name == o.name && p.uid == o.uid && p.created == o.created && p.node == o.node && p.absent == o.absent &&
+		slices.Equal(p.labels, o.labels) && slices.Equal(p.addresses, o.addresses) && slices.Equal(p.ports, o.ports) && slices.Equal(p.bad, o.bad)
+}
+
+// NamespaceObject is what the model keeps of a Namespace.
+type NamespaceObject struct {
+	name   string
+	labels []label
+}
+
+// ParseNamespace returns what the model keeps of a Namespace. The label with the name, which
+// the API server sets, need not be in a manifest.
+func ParseNamespace(o *corev1.Namespace) *NamespaceObject {
+	out := &NamespaceObject{name: intern(o.Name), labels: parseLabels(o.Labels)}
+	if _, ok := lookup(out.labels, corev1.LabelMetadataName); !ok {
+		at, _ := slices.BinarySearchFunc(out.labels, corev1.LabelMetadataName, func(l label, key string) int { return strings.Compare(l.key, key) })
+		out.labels = slices.Insert(out.labels, at, label{corev1.LabelMetadataName, out.name})
+	}
+	return out
+}
+
+// NodeObject is what the model keeps of a Node.
+type NodeObject struct {
+	node Node
+	bad  findings
+}
+
+// ParseNode returns what the model keeps of a Node.
+func ParseNode(o *corev1.Node) *NodeObject {
+	out := &NodeObject{node: Node{Name: strings.Clone(o.Name)}}
+	for i, a := range o.Status.Addresses {
+		addr, err := parseAddr(a.Address)
+		switch {
+		case err == nil:
+			out.node.Addresses = append(out.node.Addresses, addr)
+		case a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP:
+			out.bad.add(index("status.addresses", i)+".address", err)
+		}
+	}
+	slices.SortFunc(out.node.Addresses, netip.Addr.Compare)
+	out.node.Addresses = slices.Compact(out.node.Addresses)
+	cidrs := o.Spec.PodCIDRs
+	if len(cidrs) == 0 {
+		cidrs = []string{o.Spec.PodCIDR}
+	}
+	out.node.PodCIDRs = parsePrefixes("spec.podCIDRs", cidrs, &out.bad)
+	return out
+}
+
+func equalNode(a, b *Node) bool {
+	return a.Name == b.Name && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.PodCIDRs, b.PodCIDRs)
+}
+
+// ServiceCIDRObject is what the model keeps of a ServiceCIDR.
+type ServiceCIDRObject struct {
+	name   string
+	ranges []netip.Prefix
+	bad    findings
+}
+
+// ParseServiceCIDR returns what the model keeps of a ServiceCIDR.
+func ParseServiceCIDR(o *networkingv1.ServiceCIDR) *ServiceCIDRObject {
+	out := &ServiceCIDRObject{name: strings.Clone(o.Name)}
+	out.ranges = parsePrefixes("spec.cidrs", o.Spec.CIDRs, &out.bad)
+	return out
+}

@@ -1,0 +1,314 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pod is a pod of the cluster that has an address of its own.
+type pod struct {
+	object    *PodObject
+	namespace *namespace
+	labels    *labelSet
+	local     bool
+	// ignored has a bit for each of object.addresses that no pod can have.
+	ignored uint8
+}
+
+// addresses returns those that count.
+func (p *pod) addresses() []netip.Addr {
+	if p.ignored == 0 {
+		return p.object.addresses
+	}
+	var out []netip.Addr
+	for i, a := range p.object.addresses {
+		if p.ignored&(1<<i) == 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// older orders pods by age, and by UID if they are of the same second.
+func older(a, b *pod) int {
+	return cmp.Or(cmp.Compare(a.object.created, b.object.created), cmp.Compare(a.object.uid, b.object.uid))
+}
+
+// claims has the pods that have each address.
+type claims struct {
+	// one has the pod of an address that only one has.
+	one map[netip.Addr]*pod
+	// several has the others.
+	several map[netip.Addr][]*pod
+	// buffer is what of returns for one pod.
+	buffer [1]*pod
+}
+
+func newClaims() claims {
+	return claims{one: make(map[netip.Addr]*pod), several: make(map[netip.Addr][]*pod)}
+}
+
+func (c *claims) add(a netip.Addr, p *pod) {
+	if all := c.several[a]; all != nil {
+		c.several[a] = append(all, p)
+		return
+	}
+	first := c.one[a]
+	if first == nil {
+		c.one[a] = p
+		return
+	}
+	delete(c.one, a)
+	c.several[a] = []*pod{first, p}
+}
+
+func (c *claims) remove(a netip.Addr, p *pod) {
+	all := c.several[a]
+	if all == nil {
+		delete(c.one, a)
+		return
+	}
+	all = slices.DeleteFunc(all, func(o *pod) bool { return o == p })
+	if len(all) > 1 {
+		c.several[a] = all
+		return
+	}
+	delete(c.several, a)
+	c.one[a] = all[0]
+}
+
+// claimants returns the pods that have an address. The result is valid until the next call.
+func (m *Model) claimants(a netip.Addr) []*pod {
+	if p := m.claims.one[a]; p != nil {
+		m.claims.buffer[0] = p
+		return m.claims.buffer[:]
+	}
+	return m.claims.several[a]
+}
+
+// SetPod stores a Pod.
+func (m *Model) SetPod(o *PodObject) {
+	m.stats.PodEvents++
+	n := m.namespaces[o.name.Namespace]
+	var was *pod
+	if n != nil {
+		was = n.pods[o.name.Name]
+	}
+	if o.node == m.cfg.NodeName {
+		m.reportPod(o, was)
+	}
+	if o.absent {
+		m.replacePod(was, nil)
+		return
+	}
+	if was != nil && was.object.equal(o) {
+		return
+	}
+	now := &pod{object: o, namespace: m.namespace(o.name.Namespace), labels: m.labelSets.use(o.labels), local: o.node == m.cfg.NodeName}
+	o.labels = now.labels.labels
+	m.checkAddresses(now)
+	m.replacePod(was, now)
+}
+
+// DeletePod removes a Pod.
+func (m *Model) DeletePod(name types.NamespacedName) {
+	m.stats.PodEvents++
+	if n := m.namespaces[name.Namespace]; n != nil {
+		m.replacePod(n.pods[name.Name], nil)
+	}
+}
+
+// replacePod replaces a pod by another form of it, or by another pod of the same name. Either
+// may be nil.
+func (m *Model) replacePod(was, now *pod) {
+	var addresses []netip.Addr
+	if was != nil {
+		addresses = was.addresses()
+	}
+	if now != nil {
+		for _, a := range now.addresses() {
+			if !slices.Contains(addresses, a) {
+				addresses = append(slices.Clip(addresses), a)
+			}
+		}
+	}
+	for _, a := range addresses {
+		m.noteMembers(a, false, nil)
+		m.touchAddress(a)
+	}
+	m.removePod(was)
+	m.addPod(now)
+	for _, a := range addresses {
+		m.noteMembers(a, true, nil)
+		m.touchAddress(a)
+	}
+	m.reportConflicts(now)
+	if was != nil {
+		m.labelSets.release(was.labels)
+		m.forgetNamespace(was.namespace)
+	}
+}
+
+func (m *Model) removePod(p *pod) {
+	if p == nil {
+		return
+	}
+	delete(p.namespace.pods, p.object.name.Name)
+	for _, a := range p.addresses() {
+		m.claims.remove(a, p)
+	}
+	m.stats.Pods--
+	if p.local {
+		delete(m.locals, p.object.uid)
+		m.dirtyPods[p.object.uid] = struct{}{}
+	}
+}
+
+func (m *Model) addPod(p *pod) {
+	if p == nil {
+		return
+	}
+	p.namespace.pods[p.object.name.Name] = p
+	for _, a := range p.addresses() {
+		m.claims.add(a, p)
+	}
+	m.stats.Pods++
+	if p.local {
+		m.locals[p.object.uid] = p
+		m.dirtyPods[p.object.uid] = struct{}{}
+	}
+}
+
+// noteMembers notes that the pods that have an address add what they contribute to the sets
+// in use, or that they remove it. Only sets for which only returns true count; nil means all.
+func (m *Model) noteMembers(a netip.Addr, added bool, only func(*set) bool) {
+	claimants := m.claimants(a)
+	m.visit++
+	for _, p := range claimants {
+		m.setsOf(p, func(s *set) {
+			if s.visit == m.visit || only != nil && !only(s) {
+				return
+			}
+			s.visit = m.visit
+			members := m.membersAt(s, a, claimants)
+			for _, member := range members {
+				s.note(member, added)
+			}
+			if len(members) > 0 {
+				m.dirtySets[s] = struct{}{}
+			}
+		})
+	}
+}
+
+// setsOf calls f for each set in use that may select a pod.
+func (m *Model) setsOf(p *pod, f func(*set)) {
+	p.namespace.sets.each(p.labels.labels, f)
+	m.clusterSets.each(p.namespace.labels, p.labels.labels, f)
+}
+
+// touchAddress marks the pods of this node that have an address.
+func (m *Model) touchAddress(a netip.Addr) {
+	for _, p := range m.claimants(a) {
+		if p.local {
+			m.dirtyPods[p.object.uid] = struct{}{}
+		}
+	}
+}
+
+// touchPod marks a pod of this node, and those that share an address with it.
+func (m *Model) touchPod(p *pod) {
+	m.dirtyPods[p.object.uid] = struct{}{}
+	for _, a := range p.addresses() {
+		m.touchAddress(a)
+	}
+}
+
+// checkAddresses notes which addresses of a pod no pod can have.
+func (m *Model) checkAddresses(p *pod) {
+	p.ignored = m.ignored(p.object)
+}
+
+func (m *Model) ignored(o *PodObject) (bits uint8) {
+	for i, a := range o.addresses {
+		if m.unusable(a) != nil {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+// reclaim checks the addresses of all pods again: what no pod can have is another than before.
+func (m *Model) reclaim() {
+	for _, n := range m.namespaces {
+		for _, p := range n.pods {
+			if m.ignored(p.object) == p.ignored {
+				continue
+			}
+			now := *p
+			now.labels.uses++
+			m.checkAddresses(&now)
+			if now.local {
+				m.reportIgnored(now.object)
+			}
+			m.replacePod(p, &now)
+		}
+	}
+}
+
+// reportPod reports the invalid and the ignored addresses of a pod of this node.
+func (m *Model) reportPod(o *PodObject, was *pod) {
+	var before findings
+	if was != nil {
+		if before = was.object.bad; was.object.equal(o) {
+			return
+		}
+	}
+	m.logFindings("Pod", o.name, before, o.bad)
+	for _, f := range o.bad {
+		if !slices.Contains(before, f) {
+			m.notifyPod(o, InvalidAddress, "The address is ignored: "+f.String()+".")
+		}
+	}
+	if was == nil || !slices.Equal(was.object.addresses, o.addresses) {
+		m.reportIgnored(o)
+	}
+}
+
+func (m *Model) reportIgnored(o *PodObject) {
+	for _, a := range o.addresses {
+		if err := m.unusable(a); err != nil {
+			m.notifyPod(o, InvalidAddress, "The address is ignored: "+err.Error()+".")
+		}
+	}
+}
+
+// reportConflicts reports the addresses of a pod that others have too, if one of them is on
+// this node.
+func (m *Model) reportConflicts(p *pod) {
+	if p == nil {
+		return
+	}
+	for _, a := range p.addresses() {
+		all := m.claimants(a)
+		if len(all) < 2 || !slices.ContainsFunc(all, func(o *pod) bool { return o.local }) {
+			continue
+		}
+		names := make([]string, 0, len(all))
+		for _, o := range all {
+			names = append(names, o.object.name.String())
+		}
+		slices.Sort(names)
+		m.notifyPod(p.object, AddressConflict, fmt.Sprintf("Several pods have the address %s: %s. Until only one of them is left, a rule accepts the address only if it selects all of them.",
+			a, strings.Join(names[:min(len(names), 5)], ", ")))
+	}
+}
+
+func (m *Model) notifyPod(o *PodObject, reason, message string) {
+	m.cfg.Notify(Notice{Kind: "Pod", Name: o.name, UID: o.uid, Reason: reason, Message: message, Reporter: o.node == m.cfg.NodeName})
+}

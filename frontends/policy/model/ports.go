@@ -1,0 +1,75 @@
+package model
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// parseProtocol returns the protocol of a port; the empty string means TCP (rule 22).
+func parseProtocol(p corev1.Protocol) (Protocol, error) {
+	switch p {
+	case corev1.ProtocolTCP, "":
+		return TCP, nil
+	case corev1.ProtocolUDP:
+		return UDP, nil
+	case corev1.ProtocolSCTP:
+		return SCTP, nil
+	default:
+		return 0, fmt.Errorf("unknown protocol %q: want TCP, UDP or SCTP", p)
+	}
+}
+
+// parsePort validates a port number.
+func parsePort(n int32) (uint16, error) {
+	if n < 1 || n > 65535 {
+		return 0, fmt.Errorf("port %d is not in 1 to 65535", n)
+	}
+	return uint16(n), nil
+}
+
+// errPortOrder means that a range of ports ends before it begins.
+var errPortOrder = errors.New("the last port is lower than the first")
+
+// parsePortRange validates a range of ports.
+func parsePortRange(p Protocol, first, last int32) (PortRange, error) {
+	from, err := parsePort(first)
+	if err != nil {
+		return PortRange{}, err
+	}
+	to, err := parsePort(last)
+	if err != nil {
+		return PortRange{}, err
+	}
+	if to < from {
+		return PortRange{}, errPortOrder
+	}
+	return PortRange{Protocol: p, First: from, Last: to}, nil
+}
+
+// mergePorts sorts ranges in place, and joins those of a protocol that overlap or are
+// adjacent.
+func mergePorts(in []PortRange) []PortRange {
+	// The range of all ports of a protocol comes first.
+	slices.SortFunc(in, func(a, b PortRange) int {
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
+	})
+	out := in[:0]
+	for _, r := range in {
+		if n := len(out); n > 0 && out[n-1].Protocol == r.Protocol {
+			last := &out[n-1]
+			if last.First == 0 {
+				continue
+			}
+			if int(r.First) <= int(last.Last)+1 {
+				last.Last = max(last.Last, r.Last)
+				continue
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}

@@ -1,0 +1,267 @@
+package model
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// activePolicy is a policy that pods of this node have.
+type activePolicy struct {
+	// pods counts the lists of pods that name the policy.
+	pods int
+	// reported is the policy of the last Refresh, nil if it was not active.
+	reported *Policy
+	// sets are those that reported names.
+	sets []*set
+}
+
+// Dirty reports whether Refresh has anything to do, which may turn out to change nothing.
+func (m *Model) Dirty() bool {
+	return len(m.dirtyPods)+len(m.dirtyPolicies)+len(m.dirtySets) > 0 || m.nodeChanged()
+}
+
+// Refresh computes what events have touched since the last call, and returns what differs.
+func (m *Model) Refresh() Changes {
+	var out Changes
+	narrowed := make(narrowings)
+	m.refreshPods(&out, narrowed)
+	m.refreshPolicies(&out, narrowed)
+	m.refreshSets(&out, narrowed)
+	if m.nodeChanged() {
+		node := m.node.node
+		out.Node, m.reportedNode = &node, &node
+	}
+	out.Narrowed = slices.SortedFunc(maps.Keys(narrowed), netip.Addr.Compare)
+	if !out.Empty() {
+		m.stats.Revision++
+	}
+	return out
+}
+
+func (m *Model) nodeChanged() bool {
+	return m.node != nil && (m.reportedNode == nil || !equalNode(&m.node.node, m.reportedNode))
+}
+
+// refreshPods computes the pods of this node that are marked.
+func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
+	for _, uid := range slices.Sorted(maps.Keys(m.dirtyPods)) {
+		old, now := m.outcome[uid], m.pod(m.locals[uid])
+		if equalPod(old, now) {
+			continue
+		}
+		out.Pods = append(out.Pods, PodChange{Old: old, New: now})
+		m.countPolicies(old, -1)
+		m.countPolicies(now, 1)
+		if now == nil {
+			delete(m.outcome, uid)
+		} else {
+			m.outcome[uid] = now
+		}
+	}
+	for _, c := range out.Pods {
+		m.narrowPod(c, narrowed)
+	}
+	clear(m.dirtyPods)
+}
+
+// pod returns the outcome for a pod of this node, nil if it has no address of its own. The
+// policies of other pods with the same address apply to it too.
+func (m *Model) pod(p *pod) *Pod {
+	if p == nil {
+		return nil
+	}
+	out := &Pod{UID: p.object.uid, Name: p.object.name}
+	owners := []*pod{p}
+	for _, a := range p.addresses() {
+		oldest := p
+		for _, o := range m.claimants(a) {
+			if o.local && older(o, oldest) < 0 {
+				oldest = o
+			}
+		}
+		if oldest != p {
+			continue
+		}
+		out.Addresses = append(out.Addresses, a)
+		for _, o := range m.claimants(a) {
+			if o.local && !slices.Contains(owners, o) {
+				owners = append(owners, o)
+			}
+		}
+	}
+	if len(out.Addresses) == 0 {
+		return nil
+	}
+	var policies []*PolicyObject
+	for _, o := range owners {
+		m.policiesOf(o, func(q *PolicyObject) { policies = append(policies, q) })
+	}
+	slices.SortFunc(policies, func(a, b *PolicyObject) int {
+		return cmp.Or(cmp.Compare(a.policy.ID.Tier, b.policy.ID.Tier), cmp.Compare(a.policy.Priority, b.policy.Priority), ComparePolicies(a.policy.ID, b.policy.ID))
+	})
+	for _, q := range slices.Compact(policies) {
+		for d, applies := range q.directions {
+			if applies {
+				out.Policies[d] = append(out.Policies[d], q.policy.ID)
+			}
+		}
+	}
+	return out
+}
+
+// ComparePolicies orders policies by tier, namespace and name.
+func ComparePolicies(a, b PolicyID) int {
+	return cmp.Or(cmp.Compare(a.Tier, b.Tier), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+func equalPod(a, b *Pod) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && a.Name == b.Name && slices.Equal(a.Addresses, b.Addresses) &&
+		slices.Equal(a.Policies[Ingress], b.Policies[Ingress]) && slices.Equal(a.Policies[Egress], b.Policies[Egress])
+}
+
+// countPolicies adds n for each time that a pod, which may be nil, names a policy.
+func (m *Model) countPolicies(p *Pod, n int) {
+	if p == nil {
+		return
+	}
+	for d := range p.Policies {
+		for _, id := range p.Policies[d] {
+			a := m.active[id]
+			if a == nil {
+				a = &activePolicy{}
+				m.active[id] = a
+			}
+			a.pods += n
+			m.dirtyPolicies[id] = struct{}{}
+		}
+	}
+}
+
+// refreshPolicies determines which policies the pods of this node have.
+func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
+	var released []*set
+	for _, id := range slices.SortedFunc(maps.Keys(m.dirtyPolicies), ComparePolicies) {
+		a := m.active[id]
+		var now *Policy
+		var object *PolicyObject
+		if a.pods > 0 {
+			object = m.policies[id].object
+			now = object.policy
+		} else {
+			delete(m.active, id)
+		}
+		if a.reported == now {
+			continue
+		}
+		if a.reported == nil || now == nil || !equalPolicy(a.reported, now) {
+			out.Policies = append(out.Policies, PolicyChange{Old: a.reported, New: now})
+		}
+		if a.reported != nil && now != nil {
+			m.narrowPolicy(a.reported, now, narrowed)
+		}
+		released = append(released, a.sets...)
+		a.reported, a.sets = now, nil
+		if object != nil {
+			for _, sid := range slices.Sorted(maps.Keys(object.sets)) {
+				a.sets = append(a.sets, m.useSet(sid, object.sets[sid]))
+			}
+			m.reportPolicy(object)
+		}
+	}
+	for _, s := range released {
+		m.releaseSet(s)
+	}
+	clear(m.dirtyPolicies)
+}
+
+// refreshSets determines which sets exist, and what changed in them.
+func (m *Model) refreshSets(out *Changes, narrowed narrowings) {
+	for s := range m.dirtySets {
+		c := SetChange{New: s.public}
+		switch {
+		case s.users == 0:
+			m.removeSet(s)
+			c = SetChange{Old: s.public}
+			m.stats.Members -= s.size
+			s.size = 0
+			if !s.reported {
+				continue
+			}
+		case !s.reported:
+			c.Added = m.allMembers(s)
+			s.reported = true
+		default:
+			c.Old = s.public
+			for member, added := range s.delta {
+				if added {
+					c.Added = append(c.Added, member)
+				} else {
+					c.Removed = append(c.Removed, member)
+				}
+			}
+			slices.SortFunc(c.Added, compareMembers)
+			slices.SortFunc(c.Removed, compareMembers)
+			narrowed.set(s, &c)
+			if len(c.Added)+len(c.Removed) == 0 {
+				continue
+			}
+		}
+		s.delta = nil
+		s.size += len(c.Added) - len(c.Removed)
+		m.stats.Members += len(c.Added) - len(c.Removed)
+		out.Sets = append(out.Sets, c)
+	}
+	slices.SortFunc(out.Sets, func(a, b SetChange) int { return strings.Compare(string(a.id()), string(b.id())) })
+	if len(m.dirtySets) > 256 {
+		m.dirtySets = make(map[*set]struct{})
+	}
+	clear(m.dirtySets)
+}
+
+func (c *SetChange) id() SetID {
+	if c.New != nil {
+		return c.New.ID
+	}
+	return c.Old.ID
+}
+
+// reporters is the number of nodes that report a policy.
+const reporters = 3
+
+// reportPolicy reports the invalid parts of a policy.
+func (m *Model) reportPolicy(o *PolicyObject) {
+	if len(o.bad) == 0 {
+		return
+	}
+	id := o.policy.ID
+	m.cfg.Notify(Notice{
+		Kind: id.Kind(), Name: types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, UID: o.uid, Reason: InvalidPolicy,
+		Message:  "The policy is in force without its invalid parts, which accept nothing: " + strings.Join(o.bad.texts(), "; ") + ".",
+		Reporter: m.reports(o),
+	})
+}
+
+// reports reports whether one of the first pods that a policy selects is on this node.
+func (m *Model) reports(o *PolicyObject) bool {
+	var first []*pod
+	for _, n := range m.namespaces {
+		if o.namespaces == nil && n.name != o.policy.ID.Namespace {
+			continue
+		}
+		for _, p := range n.pods {
+			if o.selects(p) {
+				first = append(first, p)
+			}
+		}
+	}
+	slices.SortFunc(first, func(a, b *pod) int { return cmp.Compare(a.object.uid, b.object.uid) })
+	return slices.ContainsFunc(first[:min(len(first), reporters)], func(p *pod) bool { return p.local })
+}

@@ -1,0 +1,171 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// selector is a label selector in parsed form.
+type selector struct {
+	// requirements are sorted, without duplicates. None match everything.
+	requirements []requirement
+	// text is the canonical form, such as "app=api,tier in (a,b)".
+	text string
+}
+
+// requirement is one condition of a selector.
+type requirement struct {
+	key string
+	op  metav1.LabelSelectorOperator
+	// values are sorted, without duplicates.
+	values []string
+}
+
+// all returns the selector that matches everything.
+func all() *selector { return &selector{} }
+
+// parseSelector parses a selector of the API. It leaves out each requirement that is not
+// valid, adds it to bad, and returns false then.
+//
+// A value that no label can have is valid: objects older than the API server's check have
+// such values, and no pod has them (rule 21).
+func parseSelector(field string, in *metav1.LabelSelector, bad *findings) (out *selector, ok bool) {
+	out, ok = all(), true
+	for k, v := range in.MatchLabels {
+		out.requirements = append(out.requirements, requirement{key: intern(k), op: metav1.LabelSelectorOpIn, values: []string{intern(v)}})
+	}
+	for i := range in.MatchExpressions {
+		r, err := parseRequirement(&in.MatchExpressions[i])
+		if err != nil {
+			bad.add(index(field+".matchExpressions", i), err)
+			ok = false
+			continue
+		}
+		out.requirements = append(out.requirements, r)
+	}
+	slices.SortFunc(out.requirements, compareRequirements)
+	out.requirements = slices.CompactFunc(out.requirements, func(a, b requirement) bool { return compareRequirements(a, b) == 0 })
+	var text strings.Builder
+	for i := range out.requirements {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		out.requirements[i].write(&text)
+	}
+	out.text = text.String()
+	return out, ok
+}
+
+// parseRequirement validates the operator and the number of values.
+func parseRequirement(in *metav1.LabelSelectorRequirement) (requirement, error) {
+	out := requirement{key: intern(in.Key), op: metav1.LabelSelectorOperator(intern(string(in.Operator)))}
+	if in.Key == "" {
+		return out, fmt.Errorf("operator %q has no key", in.Operator)
+	}
+	switch in.Operator {
+	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
+		if len(in.Values) == 0 {
+			return out, fmt.Errorf("operator %s has no values", in.Operator)
+		}
+		for _, v := range in.Values {
+			out.values = append(out.values, intern(v))
+		}
+		slices.Sort(out.values)
+		out.values = slices.Compact(out.values)
+	case metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+		if len(in.Values) > 0 {
+			return out, fmt.Errorf("operator %s has values", in.Operator)
+		}
+	default:
+		return out, fmt.Errorf("unknown operator %q", in.Operator)
+	}
+	return out, nil
+}
+
+func compareRequirements(a, b requirement) int {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.op, b.op), slices.Compare(a.values, b.values))
+}
+
+// write writes the canonical form.
+func (r *requirement) write(b *strings.Builder) {
+	key := word(r.key)
+	switch {
+	case r.op == metav1.LabelSelectorOpExists:
+		b.WriteString(key)
+	case r.op == metav1.LabelSelectorOpDoesNotExist:
+		b.WriteString("!" + key)
+	case r.op == metav1.LabelSelectorOpIn && len(r.values) == 1:
+		b.WriteString(key + "=" + word(r.values[0]))
+	case len(r.values) == 1:
+		b.WriteString(key + "!=" + word(r.values[0]))
+	default:
+		b.WriteString(key + " " + strings.ToLower(string(r.op)) + " (")
+		for i, v := range r.values {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(word(v))
+		}
+		b.WriteByte(')')
+	}
+}
+
+// word returns a part of a canonical form: a valid name, key or value as it is, anything
+// else quoted, so that different selectors have different forms.
+func word(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./", r)
+	}
+	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// matches reports whether sorted labels meet all requirements.
+func (s *selector) matches(labels []label) bool {
+	for i := range s.requirements {
+		if !s.requirements[i].matches(labels) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *requirement) matches(labels []label) bool {
+	value, ok := lookup(labels, r.key)
+	switch r.op {
+	case metav1.LabelSelectorOpIn:
+		return ok && slices.Contains(r.values, value)
+	case metav1.LabelSelectorOpNotIn:
+		return !ok || !slices.Contains(r.values, value)
+	case metav1.LabelSelectorOpExists:
+		return ok
+	case metav1.LabelSelectorOpDoesNotExist:
+		return !ok
+	default:
+		panic(fmt.Sprintf("model: requirement with operator %q", r.op))
+	}
+}
+
+// negative reports whether the absence of a key can meet one of the requirements.
+func (s *selector) negative() bool {
+	return slices.ContainsFunc(s.requirements, func(r requirement) bool {
+		return r.op == metav1.LabelSelectorOpNotIn || r.op == metav1.LabelSelectorOpDoesNotExist
+	})
+}
+
+// required returns a label without which nothing matches, if there is one.
+func (s *selector) required() (label, bool) {
+	for i := range s.requirements {
+		if r := &s.requirements[i]; r.op == metav1.LabelSelectorOpIn && len(r.values) == 1 {
+			return label{r.key, r.values[0]}, true
+		}
+	}
+	return label{}, false
+}

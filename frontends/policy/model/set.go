@@ -1,0 +1,216 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// selection says which pods, or named ports of pods, are the members of a set.
+type selection struct {
+	// action is that of the rules that name the set. It matters for an address that
+	// several pods have: see Model.membersAt.
+	action Action
+	// local is true if only pods of this node are members.
+	local bool
+	// namespace is the one in which pods are selected, if namespaces is nil.
+	namespace  string
+	namespaces *selector
+	pods       *selector
+	// port is the name of a port. Empty means that the members are addresses.
+	port string
+	// protocol is that of the port, 0 for any.
+	protocol Protocol
+}
+
+// text returns the canonical form, such as "shop: app=api" or
+// "port http/tcp of {team=a}: app=api".
+func (s *selection) text() string {
+	where := word(s.namespace)
+	if s.namespaces != nil {
+		where = "{" + s.namespaces.text + "}"
+	}
+	out := where + ": " + s.pods.text
+	if s.pods.text == "" {
+		out = where
+	}
+	if s.port != "" {
+		protocol := "any"
+		if s.protocol != 0 {
+			protocol = s.protocol.String()
+		}
+		out = "port " + word(s.port) + "/" + protocol + " of " + out
+	}
+	if s.local {
+		out += " on this node"
+	}
+	switch s.action {
+	case Accept:
+		return out
+	case Deny:
+		return out + " to deny"
+	case Pass:
+		return out + " to pass"
+	default:
+		panic(fmt.Sprintf("model: action %d", s.action))
+	}
+}
+
+// matchesNamespace reports whether pods of a namespace are selected. While the labels of a
+// namespace are not known, the absence of a label does not let a rule accept.
+func (s *selection) matchesNamespace(n *namespace) bool {
+	if s.namespaces == nil {
+		return n.name == s.namespace
+	}
+	return s.namespaces.matches(n.labels) && (n.known || s.action == Deny || !s.namespaces.negative())
+}
+
+func (s *selection) matches(p *pod) bool {
+	return (p.local || !s.local) && s.matchesNamespace(p.namespace) && s.pods.matches(p.labels.labels)
+}
+
+// set is a set that a rule in force names.
+type set struct {
+	selection
+	public *Set
+	// users is the number of active policies that name the set.
+	users int
+	// reported is true if the last Refresh reported the set.
+	reported bool
+	// delta has the members that were added (true) or removed since then.
+	delta map[Member]bool
+	size  int
+	// visit is Model.visit when the set was looked at last.
+	visit uint64
+	// touched is true while a change of a namespace affects the set.
+	touched bool
+}
+
+// note records that a member was added or removed.
+func (s *set) note(member Member, added bool) {
+	if was, ok := s.delta[member]; ok && was != added {
+		delete(s.delta, member)
+		return
+	}
+	if s.delta == nil {
+		s.delta = make(map[Member]bool)
+	}
+	s.delta[member] = added
+}
+
+// appendMembers appends what a pod would contribute to the set at an address.
+func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
+	if !s.matches(p) {
+		return out
+	}
+	if s.port == "" {
+		return append(out, Member{Addr: a})
+	}
+	for i := range p.object.ports {
+		if q := &p.object.ports[i]; q.name == s.port && (s.protocol == 0 || s.protocol == q.protocol) {
+			out = append(out, Member{Addr: a, Protocol: q.protocol, Port: q.port})
+		}
+	}
+	return out
+}
+
+// membersAt returns the members of a set at an address of claimants, at least one, in a
+// buffer that the next call reuses. A member counts only if all claimants contribute it. For
+// a rule that denies, one is enough. So that in doubt less is accepted.
+func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
+	out := s.appendMembers(m.members[:0], claimants[0], a)
+	for _, p := range claimants[1:] {
+		n := len(out)
+		out = s.appendMembers(out, p, a)
+		other := out[n:]
+		if s.action == Deny {
+			for _, o := range other {
+				if !slices.Contains(out[:n], o) {
+					out[n] = o
+					n++
+				}
+			}
+			out = out[:n]
+			continue
+		}
+		kept := out[:0]
+		for _, o := range out[:n] {
+			if slices.Contains(other, o) {
+				kept = append(kept, o)
+			}
+		}
+		out = kept
+	}
+	m.members = out
+	return out
+}
+
+// allMembers returns all members of a set, sorted.
+func (m *Model) allMembers(s *set) []Member {
+	var out []Member
+	scan := func(n *namespace) {
+		if !s.matchesNamespace(n) {
+			return
+		}
+		for _, p := range n.pods {
+			if !s.matches(p) {
+				continue
+			}
+			for _, a := range p.addresses() {
+				out = append(out, m.membersAt(s, a, m.claimants(a))...)
+			}
+		}
+	}
+	if s.namespaces == nil {
+		if n := m.namespaces[s.namespace]; n != nil {
+			scan(n)
+		}
+	} else {
+		for _, n := range m.namespaces {
+			scan(n)
+		}
+	}
+	slices.SortFunc(out, compareMembers)
+	// An address that several pods have was found several times.
+	return slices.Compact(out)
+}
+
+func compareMembers(a, b Member) int {
+	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
+}
+
+// useSet returns the set of a selection with one user more.
+func (m *Model) useSet(id SetID, sel *selection) *set {
+	s := m.sets[id]
+	if s == nil {
+		s = &set{selection: *sel, public: &Set{ID: id, Ports: sel.port != "", Comment: string(id)}}
+		m.sets[id] = s
+		if s.namespaces != nil {
+			m.clusterSets.add(s.namespaces, s.pods, s)
+		} else {
+			m.namespace(s.namespace).sets.add(s.pods, s)
+		}
+	}
+	s.users++
+	m.dirtySets[s] = struct{}{}
+	return s
+}
+
+// releaseSet ends a use. The set is removed by the end of Refresh if it has no user.
+func (m *Model) releaseSet(s *set) {
+	s.users--
+	m.dirtySets[s] = struct{}{}
+}
+
+// removeSet forgets a set without users.
+func (m *Model) removeSet(s *set) {
+	delete(m.sets, s.public.ID)
+	if s.namespaces != nil {
+		m.clusterSets.remove(s.namespaces, s.pods, s)
+		return
+	}
+	n := m.namespace(s.namespace)
+	n.sets.remove(s.pods, s)
+	m.forgetNamespace(n)
+}

@@ -1,0 +1,126 @@
+package model
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Snapshot is the whole outcome at one revision. It is sorted as Changes are, and shares
+// their immutable values.
+type Snapshot struct {
+	// Revision is Stats.Revision, which is not that of a commit.
+	Revision uint64
+	// Node is the zero value until the Node object is known.
+	Node     Node
+	Pods     []*Pod
+	Policies []PolicyState
+	Sets     []SetState
+}
+
+// PolicyState is a policy that applies to a pod of this node.
+type PolicyState struct {
+	*Policy
+	// Problems has a line for each invalid part of the object, such as
+	// "spec.ingress[0].ports[0]: port 0 is not in 1 to 65535".
+	Problems []string
+}
+
+// SetState is a set that a policy of this node names.
+type SetState struct {
+	Set
+	// Size is the number of members. Model.Members returns them.
+	Size int
+}
+
+// Snapshot returns the whole outcome as of the last Refresh.
+func (m *Model) Snapshot() Snapshot {
+	out := Snapshot{Revision: m.stats.Revision}
+	if m.reportedNode != nil {
+		out.Node = *m.reportedNode
+	}
+	out.Pods = slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
+	for _, id := range slices.SortedFunc(maps.Keys(m.active), ComparePolicies) {
+		if state, ok := m.PolicyState(id); ok {
+			out.Policies = append(out.Policies, state)
+		}
+	}
+	for _, s := range m.sets {
+		if s.reported {
+			out.Sets = append(out.Sets, SetState{Set: *s.public, Size: s.size})
+		}
+	}
+	slices.SortFunc(out.Sets, func(a, b SetState) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return out
+}
+
+// Policy returns a policy as of the last Refresh, nil if it applies to no pod of this node.
+func (m *Model) Policy(id PolicyID) *Policy {
+	if a := m.active[id]; a != nil {
+		return a.reported
+	}
+	return nil
+}
+
+// PolicyState returns a policy as of the last Refresh with its problems, false if it applies
+// to no pod of this node.
+func (m *Model) PolicyState(id PolicyID) (PolicyState, bool) {
+	p := m.Policy(id)
+	if p == nil {
+		return PolicyState{}, false
+	}
+	out := PolicyState{Policy: p}
+	if q := m.policies[id]; q != nil {
+		out.Problems = q.object.bad.texts()
+	}
+	return out, true
+}
+
+// Pods returns the pods of this node as of the last Refresh, sorted by UID.
+func (m *Model) Pods() []*Pod {
+	return slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
+}
+
+// Members returns the present members of a set that a policy of this node names, sorted. The
+// time is that of a walk over the pods of all namespaces that the set may have pods of.
+func (m *Model) Members(id SetID) []Member {
+	s := m.sets[id]
+	if s == nil {
+		return nil
+	}
+	return m.allMembers(s)
+}
+
+// Stats count the events and their outcome.
+type Stats struct {
+	PodEvents         uint64
+	NamespaceEvents   uint64
+	PolicyEvents      uint64
+	NodeEvents        uint64
+	ServiceCIDREvents uint64
+	// Revision counts the calls of Refresh that found a change in this process.
+	Revision uint64
+	// Invalid counts invalid parts of objects.
+	Invalid uint64
+	// Pods is the number of pods in the cluster that have an address of their own,
+	// Namespaces and Policies those of objects.
+	Pods       int
+	Namespaces int
+	Policies   int
+	// LocalPods, ActivePolicies, Sets and Members are the sizes of the outcome.
+	LocalPods      int
+	ActivePolicies int
+	Sets           int
+	Members        int
+	// SharedAddresses is the number of addresses that several pods have.
+	SharedAddresses int
+}
+
+// Stats returns the counters.
+func (m *Model) Stats() Stats {
+	s := m.stats
+	s.Policies, s.LocalPods, s.ActivePolicies, s.Sets = len(m.policies), len(m.outcome), len(m.active), len(m.sets)
+	s.SharedAddresses = len(m.claims.several)
+	return s
+}

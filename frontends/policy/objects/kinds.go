@@ -1,0 +1,73 @@
+package objects
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/source"
+)
+
+// podFields selects the pods that policies can select: those with an address of their own
+// that have not ended (rules 9-11). Selecting by the network of the host needs Kubernetes
+// 1.28. Terminating pods stay until they are gone.
+const (
+	hostNetworkField = "spec.hostNetwork"
+	phaseField       = "status.phase"
+	podIPField       = "status.podIP"
+
+	podFields = podIPField + "!=," + hostNetworkField + "=false," +
+		phaseField + "!=" + string(corev1.PodSucceeded) + "," + phaseField + "!=" + string(corev1.PodFailed)
+)
+
+// Kinds returns the kinds that the frontend of a node follows. Their events change m. The
+// Node and the ServiceCIDRs are selected as by the Service frontend, so that both share a
+// watch.
+func Kinds(node string, m *model.Model) []source.AnyKind {
+	return []source.AnyKind{
+		source.Kind[*networkingv1.NetworkPolicy, *model.PolicyObject]{
+			Resource: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), Object: &networkingv1.NetworkPolicy{}, Namespaced: true,
+			Decode: model.ParsePolicy,
+			Set:    func(_ types.NamespacedName, p *model.PolicyObject) { m.SetPolicy(p) },
+			Delete: m.DeletePolicy,
+		},
+		source.Kind[*corev1.Pod, *model.PodObject]{
+			Resource: corev1.SchemeGroupVersion.WithResource("pods"), Object: &corev1.Pod{}, Namespaced: true,
+			FieldSelector: podFields, Fields: fieldsOfPod,
+			Decode: model.ParsePod,
+			Set:    func(_ types.NamespacedName, p *model.PodObject) { m.SetPod(p) },
+			Delete: m.DeletePod,
+		},
+		source.Kind[*corev1.Namespace, *model.NamespaceObject]{
+			Resource: corev1.SchemeGroupVersion.WithResource("namespaces"), Object: &corev1.Namespace{},
+			Decode: model.ParseNamespace,
+			Set:    func(_ types.NamespacedName, n *model.NamespaceObject) { m.SetNamespace(n) },
+			Delete: func(n types.NamespacedName) { m.DeleteNamespace(n.Name) },
+		},
+		source.Kind[*corev1.Node, *model.NodeObject]{
+			Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Object: &corev1.Node{},
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, node).String(),
+			Decode:        model.ParseNode,
+			Set:           func(_ types.NamespacedName, n *model.NodeObject) { m.SetNode(n) },
+			Delete:        func(n types.NamespacedName) { m.DeleteNode(n.Name) },
+		},
+		source.Kind[*networkingv1.ServiceCIDR, *model.ServiceCIDRObject]{
+			Resource: networkingv1.SchemeGroupVersion.WithResource("servicecidrs"), Object: &networkingv1.ServiceCIDR{}, Presence: source.Optional,
+			Decode: model.ParseServiceCIDR,
+			Set:    func(_ types.NamespacedName, c *model.ServiceCIDRObject) { m.SetServiceCIDR(c) },
+			Delete: func(n types.NamespacedName) { m.DeleteServiceCIDR(n.Name) },
+		},
+	}
+}
+
+// fieldsOfPod returns what podFields selects by.
+func fieldsOfPod(p *corev1.Pod) fields.Set {
+	return fields.Set{
+		hostNetworkField: strconv.FormatBool(p.Spec.HostNetwork), phaseField: string(p.Status.Phase), podIPField: p.Status.PodIP,
+	}
+}
