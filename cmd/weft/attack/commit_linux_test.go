@@ -20,8 +20,8 @@ const (
 	// attackTime is how long an attack repeats what it does.
 	attackTime = 4 * time.Second
 	// pacedTime is how long an attack does whose first two commits are slow, until the
-	// daemon makes the publisher pause: others make about 300 updates meanwhile.
-	pacedTime = 15 * time.Second
+	// daemon makes the publisher pause: others make about 400 updates meanwhile.
+	pacedTime = 20 * time.Second
 )
 
 // bigTable is a table of big with chains and sets.
@@ -139,9 +139,9 @@ func TestReplacedSets(t *testing.T) {
 	h := newHost(t, options{})
 	h.attack(func(h *host) {
 		n, err := h.applyFor(pacedTime, func(turn int) *weftv1.Fragment {
-			return bigSet(20_000, true, func(i int) string { return fmt.Sprintf("%d.0.%d.%d", 10+turn%2, i>>8, i&255) })
+			return bigSet(15_000, true, func(i int) string { return fmt.Sprintf("%d.0.%d.%d", 10+turn%2, i>>8, i&255) })
 		})
-		h.observe("all 20,000 elements of a set are replaced: %d commits in %v, then %v", n, pacedTime, status.Code(err))
+		h.observe("all 15,000 elements of a set are replaced: %d commits in %v, then %v", n, pacedTime, status.Code(err))
 	})
 }
 

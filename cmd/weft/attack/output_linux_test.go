@@ -133,19 +133,19 @@ func TestRefusedSnapshots(t *testing.T) {
 	h.attack(func(h *host) {
 		push := h.publish(uidBig)
 		rejected := 0
-		for i := range 30 {
+		for i := range 60 {
 			f := &weftv1.Fragment{Name: fmt.Sprintf("f%d", i), Tables: []*weftv1.Table{{Family: "inet", Name: "big", Chains: []*weftv1.Chain{
 				{Name: "c", Rules: []*weftv1.Rule{{Text: "jump nowhere"}}},
 			}}}}
-			for j := range 5000 {
+			for j := range 1500 {
 				f.Tables[0].Sets = append(f.Tables[0].Sets, &weftv1.Set{Name: fmt.Sprintf("set_%d_%d", i, j), Type: "ipv4_addr . inet_service", Comment: strings.Repeat("c", 100)})
 			}
 			if push(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}}).GetRejected() != nil {
 				rejected++
 			}
 		}
-		h.observe("%d refused snapshots of 5,000 sets under new names on one stream", rejected)
-		if rejected != 30 {
+		h.observe("%d refused snapshots of 1,500 sets under new names on one stream", rejected)
+		if rejected != 60 {
 			h.Errorf("%d snapshots were rejected", rejected)
 		}
 	})
