@@ -1,0 +1,157 @@
+package render
+
+import (
+	"fmt"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// policyChain returns the chain of a policy for a direction, nil if it would be empty: if
+// it has no rules for the family, or if the policy is left out.
+func (t *table) policyChain(id model.PolicyID, d model.Direction) *object {
+	key := policyDirection{id, d}
+	if o := t.policyChains[key]; t.known(o) {
+		return o
+	}
+	p := t.policies[id]
+	if p == nil {
+		return nil
+	}
+	b := &chainBuilder{table: t, direction: d}
+	b.policy(p)
+	if len(b.rules) == 0 {
+		return nil
+	}
+	name := policyName(id)
+	o := b.chain("policy", name+"-"+d.String(), name+" "+d.String())
+	t.policyChains[key] = o
+	return o
+}
+
+// policyDirection is a key of policyChains.
+type policyDirection struct {
+	id        model.PolicyID
+	direction model.Direction
+}
+
+// tierChain returns the chain of the ClusterNetworkPolicies of a tier, whose rules are one
+// after the other, so that Pass can return from it. A policy that is left out drops: what
+// it would deny is not known.
+func (t *table) tierChain(ids []model.PolicyID, d model.Direction) *object {
+	b := &chainBuilder{table: t, direction: d}
+	for _, id := range ids {
+		if p := t.policies[id]; p != nil {
+			b.policy(p)
+			continue
+		}
+		name := policyName(id)
+		c := b.counter("drop", name+"-"+d.String(), name+" "+d.String()+" is left out", id)
+		b.add(id, c.counter.GetComment(), match{fmt.Sprintf("counter name %q", c.name), c}, match{text: "drop"})
+	}
+	if len(b.rules) == 0 {
+		return nil
+	}
+	prefix := "admin"
+	if ids[0].Tier == model.TierBaseline {
+		prefix = "baseline"
+	}
+	return b.chain(prefix, d.String(), policyNames(ids)+" "+d.String())
+}
+
+// classChain returns the chain that judges the packets of pods with these policies, nil if
+// there are none. Such pods share it, and all packets that get there end there.
+func (t *table) classChain(ids []model.PolicyID, d model.Direction) *object {
+	if len(ids) == 0 {
+		return nil
+	}
+	names := policyNames(ids)
+	memo := d.String() + " " + names
+	if o := t.classes[memo]; o != nil {
+		return o
+	}
+	b := &chainBuilder{table: t, direction: d}
+	var none model.PolicyID
+	if admin := ofTier(ids, model.TierAdmin); len(admin) > 0 {
+		b.jump(t.tierChain(admin, d))
+	}
+	b.add(none, "", match{text: t.family.source + separator + t.family.destination + " @" + setSelf}, match{text: b.accept()})
+	if isolating := ofTier(ids, model.TierNetworkPolicy); len(isolating) > 0 {
+		for _, id := range isolating {
+			b.jump(t.policyChain(id, d))
+		}
+		about := policyNames(isolating) + " " + d.String()
+		b.log(none, policyNames(isolating))
+		c := b.counter("drop", d.String(), about, isolating[0])
+		b.add(none, comment(about), match{fmt.Sprintf("counter name %q", c.name), c}, match{text: "drop"})
+	} else {
+		if baseline := ofTier(ids, model.TierBaseline); len(baseline) > 0 {
+			b.jump(t.tierChain(baseline, d))
+		}
+		b.add(none, "", match{text: b.accept()})
+	}
+	o := b.chain(d.String(), "", names)
+	t.classes[memo] = o
+	return o
+}
+
+// jump adds a rule that continues in a chain and comes back. There is none to a chain
+// without rules.
+func (b *chainBuilder) jump(to *object) {
+	if to != nil {
+		b.add(to.owners[0], "", match{"jump " + to.name, to})
+	}
+}
+
+// The objects that always exist. Chains of policies have a hash in their names, so these
+// names are free.
+const (
+	mapIngress  = "ingress"
+	mapEgress   = "egress"
+	setSelf     = "self"
+	setSelected = "selected"
+	setRecheck  = "recheck"
+	setPodCIDRs = "pod-cidrs"
+	setKnown    = "known-pods"
+
+	chainEgressAllowed = "egress-allowed"
+	chainForward       = "forward"
+	chainInput         = "input"
+)
+
+// mapNames are the names of the maps from a pod's address to its chain.
+var mapNames = [model.NumDirections]string{model.Ingress: mapIngress, model.Egress: mapEgress}
+
+// declarations returns the sets and maps that always exist, without elements.
+func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
+	address := t.family.address
+	sets = []*weftv1.Set{
+		{Name: setSelf, Type: address + separator + address, Comment: "pods with policies, which may reach themselves through a Service"},
+		{Name: setSelected, Type: address, Comment: "pods with policies"},
+		{Name: setRecheck, Type: address, Comment: "addresses whose established connections are judged again"},
+	}
+	if t.cfg.Start == StartDeny {
+		sets = append(sets,
+			&weftv1.Set{Name: setPodCIDRs, Type: address, Flags: []string{"interval"}, Comment: "addresses of the pods of this node"},
+			&weftv1.Set{Name: setKnown, Type: address, Comment: "pods of this node whose policies are known"})
+	}
+	for _, name := range mapNames {
+		verdicts = append(verdicts, &weftv1.Set{Name: name, Type: address + " : verdict", Comment: "pods of this node and the chains of their policies"})
+	}
+	return sets, verdicts
+}
+
+// egressAllowed is where packets go that may leave a pod of this node: perhaps into
+// another one.
+func (t *table) egressAllowed() *weftv1.Chain {
+	return chain(chainEgressAllowed, t.family.destination+" vmap @"+mapIngress, "accept")
+}
+
+// chain returns the message of a chain.
+func chain(name string, rules ...string) *weftv1.Chain {
+	c := &weftv1.Chain{Name: name}
+	for _, r := range rules {
+		c.Rules = append(c.Rules, &weftv1.Rule{Text: r})
+	}
+	return c
+}

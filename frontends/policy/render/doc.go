@@ -1,0 +1,2 @@
+// Package render turns the model of network policies into the ruleset of this node.
+package render

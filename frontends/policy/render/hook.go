@@ -1,0 +1,110 @@
+package render
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// hooks are the chains on hooks. They exist only while a packet may have to be dropped,
+// because they cost every packet something.
+type hooks struct {
+	declared map[string]*weftv1.Chain
+	// idle are those without a use, until Cleanup.
+	idle map[string]struct{}
+}
+
+func newHooks() hooks {
+	return hooks{declared: make(map[string]*weftv1.Chain), idle: make(map[string]struct{})}
+}
+
+// hooked returns the chains on hooks that the table needs now.
+func (t *table) hooked() []*weftv1.Chain {
+	var out []*weftv1.Chain
+	if len(t.entries[model.Ingress])+len(t.entries[model.Egress]) > 0 || len(t.podCIDRs) > 0 {
+		out = append(out, t.forward())
+	}
+	if len(t.entries[model.Egress]) > 0 {
+		out = append(out, t.input())
+	}
+	return out
+}
+
+// forward judges packets between a pod of this node and everything but the node.
+func (t *table) forward() *weftv1.Chain {
+	f := t.family
+	rules := t.established(f.source, f.destination)
+	rules = append(rules, t.untracked(true)...)
+	if len(t.podCIDRs) > 0 {
+		for _, end := range []string{f.source, f.destination} {
+			rules = append(rules, end+" @"+setPodCIDRs+" "+end+" != @"+setKnown+" counter drop")
+		}
+	}
+	rules = append(rules, f.source+" vmap @"+mapEgress, f.destination+" vmap @"+mapIngress)
+	return baseChain(chainForward, rules)
+}
+
+// input judges packets from a pod of this node to the node.
+func (t *table) input() *weftv1.Chain {
+	rules := t.established(t.family.source)
+	rules = append(rules, "iif lo accept")
+	rules = append(rules, t.untracked(false)...)
+	return baseChain(chainInput, append(rules, t.family.source+" vmap @"+mapEgress))
+}
+
+// established accepts the packets of connections that need not be judged again, given
+// their ends that may be rechecked. Most packets see this rule only.
+func (t *table) established(ends ...string) []string {
+	switch {
+	case t.recheck.everything():
+		return []string{relatedOnly}
+	case t.recheck.empty():
+		return []string{"ct state established,related accept"}
+	}
+	match := "ct state established"
+	for _, end := range ends {
+		match += " " + end + " != @" + setRecheck
+	}
+	return []string{match + " accept", relatedOnly}
+}
+
+// untracked drops packets of pods with policies that belong to no connection: no policy
+// can judge them. Neighbour discovery is never tracked.
+func (t *table) untracked(forward bool) (rules []string) {
+	address := t.family.table
+	if address == "ip6" {
+		rules = append(rules, "icmpv6 type { nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert } accept")
+	}
+	rules = append(rules, "ct state invalid,untracked "+address+" saddr @"+setSelected+" counter drop")
+	if forward {
+		rules = append(rules, "ct state invalid,untracked "+address+" daddr @"+setSelected+" counter drop")
+	}
+	return rules
+}
+
+// relatedOnly is the first rule of the chains on hooks if all connections are judged again.
+const relatedOnly = "ct state related accept"
+
+func baseChain(name string, rules []string) *weftv1.Chain {
+	c := chain(name, rules...)
+	c.Type, c.Hook, c.Priority, c.Policy = "filter", name, "filter + 5", "accept"
+	return c
+}
+
+// flushHooks declares the chains on hooks that are needed and differ.
+func (t *table) flushHooks(p *patch) {
+	needed := t.hooked()
+	for name := range t.hooks.declared {
+		t.hooks.idle[name] = struct{}{}
+	}
+	for _, c := range needed {
+		name := c.GetName()
+		delete(t.hooks.idle, name)
+		if !proto.Equal(t.hooks.declared[name], c) {
+			t.hooks.declared[name] = c
+			p.chains = append(p.chains, c)
+			t.work++
+		}
+	}
+}

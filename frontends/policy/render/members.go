@@ -1,0 +1,175 @@
+package render
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+const (
+	// manyMembers is how many new members a set gets in one patch at most.
+	manyMembers = 4096
+	// separator separates the parts of a key.
+	separator = " . "
+)
+
+// members are those of a set of pods in one family.
+type members struct {
+	id          model.SetID
+	declaration *weftv1.Set
+	ports       bool
+	state       map[model.Member]memberState
+	// changed are members whose state may differ between the model and the kernel; a member
+	// may be in it several times.
+	changed []model.Member
+	// missing is the number of members that are not in the kernel yet.
+	missing int
+	// gone is true if the model has no such set any more. Then the members are not kept
+	// up to date: the chains that name the set are on their way out.
+	gone bool
+	// previous are the keys that an earlier process left in the kernel.
+	previous map[string]struct{}
+}
+
+// memberState says where a member is: in the model, in the kernel, or both.
+type memberState uint8
+
+const (
+	inModel memberState = 1 << iota
+	inKernel
+)
+
+// change adds and removes members as the model does.
+func (m *members) change(added, removed []model.Member) {
+	for _, k := range removed {
+		s := m.state[k]
+		if s&inModel == 0 {
+			continue
+		}
+		if s&inKernel == 0 {
+			m.missing--
+			delete(m.state, k)
+			continue
+		}
+		m.state[k] = inKernel
+		m.changed = append(m.changed, k)
+	}
+	for _, k := range added {
+		s := m.state[k]
+		if s&inModel != 0 {
+			continue
+		}
+		m.state[k] = s | inModel
+		if s&inKernel == 0 {
+			m.missing++
+			m.changed = append(m.changed, k)
+		}
+	}
+}
+
+// withdraw notes that the kernel has no such set any more.
+func (m *members) withdraw() {
+	m.changed, m.previous = nil, nil
+	for k, s := range m.state {
+		if s&inModel == 0 {
+			delete(m.state, k)
+			continue
+		}
+		m.state[k] = inModel
+		m.changed = append(m.changed, k)
+	}
+	slices.SortFunc(m.changed, compareMembers)
+	m.missing = len(m.state)
+}
+
+// remove makes the set one that the model does not have.
+func (m *members) remove() {
+	m.gone, m.changed, m.missing = true, nil, 0
+	for k, s := range m.state {
+		if s&inKernel == 0 {
+			delete(m.state, k)
+		} else {
+			m.state[k] = inKernel
+		}
+	}
+}
+
+// restore makes it one again, without members.
+func (m *members) restore() {
+	m.gone, m.changed = false, nil
+	for k := range m.state {
+		m.changed = append(m.changed, k)
+	}
+	slices.SortFunc(m.changed, compareMembers)
+}
+
+// flush returns what differs between the model and the kernel: everything that is to be
+// removed, and what is to be added up to a limit.
+func (m *members) flush() (add, remove []model.Member) {
+	if m.gone || len(m.changed) == 0 {
+		return nil, nil
+	}
+	room := manyMembers
+	rest := m.changed[:0]
+	for _, k := range m.changed {
+		switch m.state[k] {
+		case inModel:
+			if room == 0 {
+				rest = append(rest, k)
+				continue
+			}
+			if !m.had(k) {
+				room--
+			}
+			m.state[k] = inModel | inKernel
+			m.missing--
+			add = append(add, k)
+		case inKernel:
+			delete(m.state, k)
+			remove = append(remove, k)
+		}
+	}
+	if m.changed = rest; len(rest) == 0 {
+		m.changed, m.previous = nil, nil
+	}
+	return add, remove
+}
+
+// had reports whether an earlier process left a member in the kernel.
+func (m *members) had(k model.Member) bool {
+	if m.previous == nil {
+		return false
+	}
+	_, had := m.previous[m.key(k)]
+	return had
+}
+
+// key returns the key of an element.
+func (m *members) key(k model.Member) string {
+	var scratch [80]byte
+	b := k.Addr.AppendTo(scratch[:0])
+	if m.ports {
+		b = append(append(append(b, separator...), k.Protocol.String()...), separator...)
+		b = strconv.AppendUint(b, uint64(k.Port), 10)
+	}
+	return string(b)
+}
+
+// inForce returns the members in the kernel, sorted.
+func (m *members) inForce() []model.Member {
+	out := make([]model.Member, 0, len(m.state))
+	for k, s := range m.state {
+		if s&inKernel != 0 {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, compareMembers)
+	return out
+}
+
+func compareMembers(a, b model.Member) int {
+	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
+}

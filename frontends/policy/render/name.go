@@ -1,0 +1,108 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+const (
+	// maxName is the length of the longest name of an object.
+	maxName = 63
+	// maxComment is the length of the longest comment (NFTNL_UDATA_COMMENT_MAXLEN).
+	maxComment = 128
+	// maxPrefix is the length of the longest prefix of a log line (NF_LOG_PREFIXLEN).
+	maxPrefix = 127
+	// hashDigits is the length of the hash in a name.
+	hashDigits = 10
+)
+
+// identity is the hash of all that an object is made of.
+type identity [sha256.Size]byte
+
+// identify returns the identity of texts.
+func identify(texts ...string) identity {
+	h := sha256.New()
+	for _, s := range texts {
+		// A length ends each text, so that others cannot lead to the same bytes.
+		n := len(s)
+		h.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+		h.Write([]byte(s))
+	}
+	return identity(h.Sum(nil))
+}
+
+// name returns "prefix-HASH-readable", cut to maxName. The readable part may be empty.
+func (id identity) name(prefix, readable string) string {
+	var digits [2 * sha256.Size]byte
+	hex.Encode(digits[:], id[:])
+	out := prefix + "-" + string(digits[:hashDigits])
+	if readable != "" {
+		out += "-" + readable
+	}
+	return strings.TrimRight(out[:min(len(out), maxName)], "-./")
+}
+
+// shorten cuts a text that is too long, and replaces its end by a hash of the whole, so
+// that it is unique and the same on every node.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const digits = 8
+	sum := sha256.Sum256([]byte(text))
+	return text[:most-1-digits] + "~" + hex.EncodeToString(sum[:digits/2])
+}
+
+// comment returns a text that nft can list and read again as a comment.
+func comment(text string) string { return shorten(printable(text), maxComment) }
+
+// printable replaces what cannot be in a text between double quotes.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '"':
+			return '\''
+		case r < ' ' || r > '~' || r == '\\' || r == '$':
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// policyName returns "namespace/name", or the name and tier of a ClusterNetworkPolicy.
+func policyName(id model.PolicyID) string {
+	switch id.Tier {
+	case model.TierAdmin:
+		return "admin/" + id.Name
+	case model.TierBaseline:
+		return "baseline/" + id.Name
+	default:
+		return id.Namespace + "/" + id.Name
+	}
+}
+
+// policyNames joins the names of policies.
+func policyNames(ids []model.PolicyID) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = policyName(id)
+	}
+	return strings.Join(names, ", ")
+}
+
+// ofTier returns the policies of a tier, which are adjacent.
+func ofTier(ids []model.PolicyID, t model.Tier) []model.PolicyID {
+	from := slices.IndexFunc(ids, func(id model.PolicyID) bool { return id.Tier == t })
+	if from < 0 {
+		return nil
+	}
+	to := from
+	for to < len(ids) && ids[to].Tier == t {
+		to++
+	}
+	return ids[from:to]
+}

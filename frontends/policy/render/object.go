@@ -1,0 +1,149 @@
+package render
+
+import (
+	"fmt"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// object is a chain, a set or a counter that exists while something uses it. Its content
+// never changes, except for the members of a set of pods: another content is another
+// object with another name. So packets see a change of policies at once: in the moment in
+// which the elements of pods lead to other chains.
+type object struct {
+	name     string
+	identity identity
+	// uses counts the objects and elements of pods that need this one. It is declared in
+	// the kernel from its first use until Cleanup.
+	uses     int
+	declared bool
+	needs    []*object
+
+	// One of these is set. A set is one whose elements do not change.
+	chain   *weftv1.Chain
+	set     *weftv1.Set
+	counter *weftv1.Object
+	members *members
+
+	// owners are the policies that the rules of a chain come from, in order; the last one
+	// has all other rules. A set or counter has one.
+	owners []model.PolicyID
+}
+
+// full reports whether the sets that a chain leads to have all their members.
+func (o *object) full() bool {
+	if o.members != nil && o.members.missing > 0 {
+		return false
+	}
+	for _, n := range o.needs {
+		if !n.full() {
+			return false
+		}
+	}
+	return true
+}
+
+// objects are the objects of a table.
+type objects struct {
+	byName map[string]*object
+	// fresh are those that came into use and are not declared, idle those that are declared
+	// and have no use.
+	fresh []*object
+	idle  map[*object]struct{}
+	// unsent are sets of pods in use whose members may differ from those in the kernel.
+	unsent map[*object]struct{}
+}
+
+func newObjects() objects {
+	return objects{byName: make(map[string]*object), idle: make(map[*object]struct{}), unsent: make(map[*object]struct{})}
+}
+
+// intern returns the object with an identity, and makes it if there is none. Two objects
+// whose names would be the same get different ones.
+func (s *objects) intern(id identity, prefix, readable string, create func(name string) *object) *object {
+	base := id.name(prefix, readable)
+	name := base
+	for n := 2; ; n++ {
+		o := s.byName[name]
+		if o == nil {
+			break
+		}
+		if o.identity == id {
+			return o
+		}
+		suffix := fmt.Sprintf("-%d", n)
+		name = base[:min(len(base), maxName-len(suffix))] + suffix
+	}
+	o := create(name)
+	o.name, o.identity = name, id
+	s.byName[name] = o
+	return o
+}
+
+// known reports whether an object has not been removed.
+func (s *objects) known(o *object) bool { return o != nil && s.byName[o.name] == o }
+
+// use counts a use.
+func (s *objects) use(o *object) {
+	if o.uses++; o.uses > 1 {
+		return
+	}
+	for _, n := range o.needs {
+		s.use(n)
+	}
+	if o.members != nil {
+		s.unsent[o] = struct{}{}
+	}
+	if o.declared {
+		delete(s.idle, o)
+	} else {
+		s.fresh = append(s.fresh, o)
+	}
+}
+
+// release ends a use.
+func (s *objects) release(o *object) {
+	if o.uses--; o.uses > 0 {
+		return
+	}
+	for _, n := range o.needs {
+		s.release(n)
+	}
+	delete(s.unsent, o)
+	if o.declared {
+		s.idle[o] = struct{}{}
+	}
+}
+
+// takeFresh returns the objects to declare, and forgets those that have lost their use
+// before they were declared.
+func (s *objects) takeFresh() []*object {
+	var out []*object
+	for _, o := range s.fresh {
+		switch {
+		case o.declared:
+		case o.uses > 0:
+			o.declared = true
+			out = append(out, o)
+		default:
+			s.forget(o)
+		}
+	}
+	s.fresh = nil
+	return out
+}
+
+// forget removes an object without a use. A set of pods stays while the model has it.
+func (s *objects) forget(o *object) {
+	o.declared = false
+	delete(s.idle, o)
+	if o.members != nil {
+		if o.members.withdraw(); !o.members.gone {
+			return
+		}
+	}
+	if s.byName[o.name] == o {
+		delete(s.byName, o.name)
+	}
+}

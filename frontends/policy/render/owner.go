@@ -1,0 +1,49 @@
+package render
+
+import (
+	"maps"
+	"slices"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// Owner returns the policy that an object of a violation belongs to: a rule, such as
+// "rule ip weft-policy policy-0123456789-shop/db-ingress #1", a chain, a counter, or a set
+// that its rules name. Chains and elements of pods have no owner.
+func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.table(o.GetFamily(), o.GetTable())
+	if t == nil {
+		return model.PolicyID{}, false
+	}
+	of := t.byName[o.GetName()]
+	if of == nil {
+		return model.PolicyID{}, false
+	}
+	id := of.owner(int(o.GetIndex()))
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		user := t.byName[name]
+		if id != (model.PolicyID{}) {
+			break
+		}
+		// A set belongs to a policy whose chain names it.
+		if user.uses > 0 && user.chain != nil && slices.Contains(user.needs, of) {
+			id = user.owner(0)
+		}
+	}
+	return id, id != (model.PolicyID{})
+}
+
+// owner returns the policy of the n-th rule, counted from 1, or of the object if n is 0.
+func (o *object) owner(n int) model.PolicyID {
+	switch {
+	case n > 0 && n <= len(o.owners):
+		return o.owners[n-1]
+	case len(o.owners) > 0:
+		return o.owners[0]
+	default:
+		return model.PolicyID{}
+	}
+}

@@ -1,0 +1,68 @@
+package render
+
+import (
+	"maps"
+	"slices"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// patch collects the changes of one table.
+type patch struct {
+	chains   []*weftv1.Chain
+	sets     []*weftv1.Set
+	counters []*weftv1.Object
+	elements map[string]*weftv1.ElementPatch
+}
+
+// declare declares an object.
+func (p *patch) declare(o *object) {
+	switch {
+	case o.chain != nil:
+		p.chains = append(p.chains, o.chain)
+	case o.counter != nil:
+		p.counters = append(p.counters, o.counter)
+	case o.set != nil:
+		p.sets = append(p.sets, o.set)
+	case o.members != nil:
+		p.sets = append(p.sets, o.members.declaration)
+	default:
+		panic("render: object " + o.name + " has no content")
+	}
+}
+
+func (p *patch) of(set string) *weftv1.ElementPatch {
+	e := p.elements[set]
+	if e == nil {
+		if p.elements == nil {
+			p.elements = make(map[string]*weftv1.ElementPatch)
+		}
+		e = &weftv1.ElementPatch{Set: set}
+		p.elements[set] = e
+	}
+	return e
+}
+
+// add adds or replaces an element.
+func (p *patch) add(set string, e *weftv1.Element) {
+	of := p.of(set)
+	of.Add = append(of.Add, e)
+}
+
+// remove removes an element.
+func (p *patch) remove(set, key string) {
+	of := p.of(set)
+	of.Remove = append(of.Remove, key)
+}
+
+// message returns the patch of a table, nil if it is empty.
+func (p *patch) message(t *table) *weftv1.TablePatch {
+	if len(p.chains)+len(p.sets)+len(p.counters)+len(p.elements) == 0 {
+		return nil
+	}
+	out := &weftv1.TablePatch{Family: t.family.table, Name: Table, PutChains: p.chains, PutSets: p.sets, PutObjects: p.counters}
+	for _, name := range slices.Sorted(maps.Keys(p.elements)) {
+		out.Elements = append(out.Elements, p.elements[name])
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// protocols are those of ports.
+var protocols = [...]model.Protocol{model.TCP, model.UDP, model.SCTP}
+
+// The port of a connection's tuple has a meaning for nft only after a match of the
+// protocol. So there is a rule for each protocol. nft 1.0.6 cannot list the elements of
+// an anonymous set of such ports, but it can list those of a set of protocols and ports.
+const (
+	destinationPort = "ct reply proto-src"
+	protocolAndPort = "meta l4proto . " + destinationPort
+	namedPortType   = " . inet_proto . inet_service"
+	portType        = "inet_service"
+	maxPort         = 65535
+)
+
+// ports returns matches of the destination's port, of which one must match.
+func (b *chainBuilder) ports(r *model.Rule) []match {
+	if r.AllPorts {
+		return everything
+	}
+	var out []match
+	var whole []string
+	for _, p := range protocols {
+		of := portRanges(r.Ports, p)
+		switch {
+		case len(of) == 0:
+		case of[0].First == 0 && of[0].Last == maxPort:
+			whole = append(whole, p.String())
+		default:
+			out = append(out, b.portsOf(p, of))
+		}
+	}
+	switch len(whole) {
+	case 0:
+	case 1:
+		out = append(out, match{text: "meta l4proto " + whole[0]})
+	default:
+		out = append(out, match{text: "meta l4proto { " + strings.Join(whole, ", ") + " }"})
+	}
+	return append(out, b.namedPorts(r)...)
+}
+
+// namedPorts matches destinations that have a named port.
+func (b *chainBuilder) namedPorts(r *model.Rule) (out []match) {
+	for _, id := range r.NamedPorts {
+		set := b.sets[id]
+		if set == nil {
+			if r.Action == model.Deny {
+				// What cannot be told apart is denied.
+				return everything
+			}
+			continue
+		}
+		for _, p := range protocols {
+			out = append(out, match{fmt.Sprintf("meta l4proto %s %s . %s @%s", p, b.family.destination, protocolAndPort, set.name), set})
+		}
+	}
+	return out
+}
+
+// portsOf matches ports of a protocol.
+func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match {
+	protocol := "meta l4proto " + p.String() + " "
+	if len(ports) == 1 {
+		return match{text: protocol + destinationPort + " " + portText(ports[0])}
+	}
+	keys := make([]string, len(ports))
+	single := true
+	for i, x := range ports {
+		keys[i] = portText(x)
+		single = single && x.First == x.Last
+	}
+	if single {
+		for i, k := range keys {
+			keys[i] = p.String() + separator + k
+		}
+		return match{text: protocol + protocolAndPort + " { " + strings.Join(keys, ", ") + " }"}
+	}
+	// Ranges are not in an anonymous set of protocols and ports: the kernel would fill it
+	// after it has switched to the chain.
+	id := identify(append([]string{"ports"}, keys...)...)
+	set := b.intern(id, "range", "", func(name string) *object { return &object{set: intervals(name, portType, keys)} })
+	return match{protocol + destinationPort + " @" + set.name, set}
+}
+
+// portRanges returns the ranges of one protocol: sorted, disjoint and not adjacent.
+func portRanges(all []model.PortRange, of model.Protocol) []model.PortRange {
+	var in []model.PortRange
+	for _, p := range all {
+		if p.Protocol != of {
+			continue
+		}
+		if p.First == 0 && p.Last == 0 {
+			p.Last = maxPort
+		}
+		p.Last = max(p.First, p.Last)
+		in = append(in, p)
+	}
+	slices.SortFunc(in, func(a, b model.PortRange) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
+	})
+	var out []model.PortRange
+	for _, p := range in {
+		if n := len(out); n > 0 && int(p.First) <= int(out[n-1].Last)+1 {
+			out[n-1].Last = max(out[n-1].Last, p.Last)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// portText is a range of ports in nft syntax.
+func portText(p model.PortRange) string {
+	text := strconv.Itoa(int(p.First))
+	if p.Last > p.First {
+		text += "-" + strconv.Itoa(int(p.Last))
+	}
+	return text
+}

@@ -1,0 +1,162 @@
+package render
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// Renderer holds what is rendered.
+type Renderer struct {
+	cfg Config
+
+	mu     sync.Mutex
+	tables []*table
+	pods   map[types.UID]*model.Pod
+	// users are the pods that a policy applies to.
+	users map[model.PolicyID]map[types.UID]struct{}
+	// policies are those that are not left out.
+	policies map[model.PolicyID]*model.Policy
+	node     model.Node
+	work     uint64
+}
+
+// table is the state of one family's table.
+type table struct {
+	objects
+	hooks
+	cfg      *Config
+	family   *family
+	policies map[model.PolicyID]*model.Policy
+
+	sets map[model.SetID]*object
+	// policyChains has the chains of policies as they are now, classes those of lists of
+	// policies that the present update has looked up.
+	policyChains map[policyDirection]*object
+	classes      map[string]*object
+
+	// owners has the pod of each address: one that is new gets it before the old one
+	// loses it.
+	owners map[netip.Addr]types.UID
+	// entries are the elements of the maps ingress and egress, unsentPods are addresses
+	// whose elements may differ from the kernel's.
+	entries    [model.NumDirections]map[netip.Addr]*entry
+	unsentPods map[netip.Addr]struct{}
+	// selected are the elements of the sets self and selected, present those of known-pods.
+	selected map[netip.Addr]struct{}
+	present  map[netip.Addr]struct{}
+	// podCIDRs are the elements of pod-cidrs, wantedCIDRs those that it gets.
+	podCIDRs, wantedCIDRs []string
+	recheck               recheck
+	previous              *previous
+	work                  uint64
+}
+
+// entry is the element of an address in the map of a direction.
+type entry struct {
+	// wanted is the chain of its policies, sent the one in the kernel. They differ until
+	// the sets of wanted are full, if there is one in the kernel already.
+	wanted, sent *object
+	pod, sentPod string
+}
+
+// New returns a renderer of an empty model.
+func New(cfg Config) (*Renderer, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure rendering: %w", err)
+	}
+	r := &Renderer{
+		cfg: cfg, pods: make(map[types.UID]*model.Pod), users: make(map[model.PolicyID]map[types.UID]struct{}),
+		policies: make(map[model.PolicyID]*model.Policy),
+	}
+	for f := range families {
+		if cfg.Families[f] {
+			r.tables = append(r.tables, newTable(r, f))
+		}
+	}
+	return r, nil
+}
+
+func newTable(r *Renderer, f int) *table {
+	t := &table{
+		objects: newObjects(), hooks: newHooks(), cfg: &r.cfg, family: &families[f], policies: r.policies,
+		sets: make(map[model.SetID]*object), policyChains: make(map[policyDirection]*object), classes: make(map[string]*object),
+		owners: make(map[netip.Addr]types.UID), unsentPods: make(map[netip.Addr]struct{}), selected: make(map[netip.Addr]struct{}),
+		present: make(map[netip.Addr]struct{}), recheck: newRecheck(),
+	}
+	for d := range t.entries {
+		t.entries[d] = make(map[netip.Addr]*entry)
+	}
+	return t
+}
+
+// has reports whether an address is of the table's family.
+func (t *table) has(a netip.Addr) bool { return a.BitLen() == t.family.bits }
+
+// table returns the table with a family and a name in nftables, nil if there is none.
+func (r *Renderer) table(family, name string) *table {
+	for _, t := range r.tables {
+		if t.family.table == family && name == Table {
+			return t
+		}
+	}
+	return nil
+}
+
+// Pods returns the number of pods of this node, Policies that of rendered policies.
+func (r *Renderer) Pods() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pods)
+}
+
+// Policies returns the number of rendered policies.
+func (r *Renderer) Policies() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.policies)
+}
+
+// Work counts what updates have looked at: rules, members, elements of pods and objects.
+// Snapshots do not count. The work of an update does not depend on the size of the rest.
+func (r *Renderer) Work() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.work
+	for _, t := range r.tables {
+		n += t.work
+	}
+	return n
+}
+
+// Pending reports whether another Update without changes has something to send: the rest
+// of large sets, or addresses whose established connections need no recheck any more.
+func (r *Renderer) Pending() bool {
+	due := r.Due()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		if len(t.unsent)+len(t.unsentPods) > 0 {
+			return true
+		}
+	}
+	return !due.IsZero() && !r.cfg.Now().Before(due)
+}
+
+// Due returns when Pending becomes true because an address need not be rechecked any
+// more, zero if there is none.
+func (r *Renderer) Due() (due time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		if at := t.recheck.due(); !at.IsZero() && (due.IsZero() || at.Before(due)) {
+			due = at
+		}
+	}
+	return due
+}

@@ -1,0 +1,125 @@
+package render
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// previous is what an earlier process left in a table.
+type previous struct {
+	// sets has the keys of the sets by their names.
+	sets map[string]map[string]struct{}
+	// chains has the verdicts of pods.
+	chains [model.NumDirections]map[netip.Addr]string
+}
+
+// keys returns the keys that a set had.
+func (p *previous) keys(set string) map[string]struct{} {
+	if p == nil {
+		return nil
+	}
+	return p.sets[set]
+}
+
+// Restore adopts the fragment of an earlier process. The addresses whose connections were
+// judged again are judged again from now on for as long as a new one; the same holds for
+// pods whose policies differ from those of the fragment, and for addresses that are not in
+// a set any more. Large sets that were full stay full. It must be called before the first
+// Load or Update.
+func (r *Renderer) Restore(f *weftv1.Fragment) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until := r.cfg.Now().Add(r.cfg.RecheckFor)
+	for _, of := range f.GetTables() {
+		if t := r.table(of.GetFamily(), of.GetName()); t != nil {
+			t.restore(of, until)
+		}
+	}
+}
+
+func (t *table) restore(of *weftv1.Table, until time.Time) {
+	t.previous = &previous{sets: make(map[string]map[string]struct{})}
+	for _, s := range of.GetSets() {
+		if s.GetName() == setRecheck {
+			for _, e := range s.GetElements() {
+				t.recheckKey(e.GetKey(), until)
+			}
+			continue
+		}
+		if !isMembers(s.GetName()) {
+			continue
+		}
+		keys := make(map[string]struct{}, len(s.GetElements()))
+		for _, e := range s.GetElements() {
+			keys[e.GetKey()] = struct{}{}
+		}
+		t.previous.sets[s.GetName()] = keys
+	}
+	for _, m := range of.GetMaps() {
+		for d, name := range mapNames {
+			if m.GetName() != name {
+				continue
+			}
+			t.previous.chains[d] = make(map[netip.Addr]string, len(m.GetElements()))
+			for _, e := range m.GetElements() {
+				if a, err := netip.ParseAddr(e.GetKey()); err == nil {
+					t.previous.chains[d][a] = strings.TrimPrefix(e.GetValue(), "goto ")
+				}
+			}
+		}
+	}
+	for _, c := range of.GetChains() {
+		// An earlier process may have given up to look at single addresses.
+		if c.GetName() == chainForward && len(c.GetRules()) > 0 && c.GetRules()[0].GetText() == relatedOnly {
+			t.recheck.allUntil = until
+		}
+	}
+}
+
+// isMembers reports whether a set has pods.
+func isMembers(name string) bool {
+	return strings.HasPrefix(name, "sel-") || strings.HasPrefix(name, "port-")
+}
+
+// recheckKey rechecks the address that is the first part of a key.
+func (t *table) recheckKey(key string, until time.Time) {
+	text, _, _ := strings.Cut(key, separator)
+	if a, err := netip.ParseAddr(text); err == nil && t.has(a) {
+		t.recheck.add(a, until)
+	}
+}
+
+// compareWithPrevious rechecks the connections of what changed while no process was
+// there. The first update does it.
+func (t *table) compareWithPrevious(until time.Time) {
+	if t.previous == nil {
+		return
+	}
+	for d := range model.NumDirections {
+		had := t.previous.chains[d]
+		for a, e := range t.entries[d] {
+			if e.wanted != nil && had[a] != e.wanted.name {
+				t.recheck.add(a, until)
+			}
+		}
+	}
+	for _, o := range t.sets {
+		had := t.previous.sets[o.name]
+		now := make(map[string]struct{}, len(o.members.state))
+		if len(had) > 0 {
+			for k := range o.members.state {
+				now[o.members.key(k)] = struct{}{}
+			}
+		}
+		for key := range had {
+			if _, ok := now[key]; !ok {
+				t.recheckKey(key, until)
+			}
+		}
+	}
+	t.previous = nil
+}

@@ -1,0 +1,250 @@
+package render
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// chainBuilder collects the rules of a chain, and the objects that these name.
+type chainBuilder struct {
+	*table
+	direction model.Direction
+	rules     []*weftv1.Rule
+	needs     []*object
+	// owners has the policy of each rule.
+	owners []model.PolicyID
+}
+
+// match is a part of a rule, with the object that it names if there is one.
+type match struct {
+	text string
+	need *object
+}
+
+// everything matches all packets.
+var everything = []match{{}}
+
+// add adds a rule made of parts. Empty ones are left out.
+func (b *chainBuilder) add(of model.PolicyID, about string, parts ...match) {
+	var text []string
+	for _, p := range parts {
+		if p.text != "" {
+			text = append(text, p.text)
+		}
+		if p.need != nil && !slices.Contains(b.needs, p.need) {
+			b.needs = append(b.needs, p.need)
+		}
+	}
+	b.rules = append(b.rules, &weftv1.Rule{Text: strings.Join(text, " "), Comment: about})
+	b.owners = append(b.owners, of)
+	b.work++
+}
+
+// chain returns the chain, whose identity is its content.
+func (b *chainBuilder) chain(prefix, readable, about string) *object {
+	texts := make([]string, 0, 2*len(b.rules)+3)
+	texts = append(texts, prefix, readable, about)
+	for _, r := range b.rules {
+		texts = append(texts, r.GetText(), r.GetComment())
+	}
+	return b.intern(identify(texts...), prefix, readable, func(name string) *object {
+		return &object{
+			chain: &weftv1.Chain{Name: name, Comment: comment(about), Rules: b.rules},
+			needs: b.needs, owners: b.owners,
+		}
+	})
+}
+
+// accept is the verdict that allows a packet: on its way out of a pod it may be on its
+// way into another one, so the verdict of that one is next.
+func (b *chainBuilder) accept() string {
+	if b.direction == model.Egress {
+		return "goto " + chainEgressAllowed
+	}
+	return "accept"
+}
+
+// policy adds the rules of a policy.
+func (b *chainBuilder) policy(p *model.Policy) {
+	rules := p.Rules[b.direction]
+	if len(rules) > manyRules && p.ID.Tier == model.TierNetworkPolicy {
+		rules = merge(rules)
+	}
+	for i := range rules {
+		b.rule(p.ID, &rules[i])
+	}
+}
+
+// rule adds a rule of a policy: one for each pair of a peer and a port, or, if that is
+// fewer, one for each peer that leads to a chain of the ports.
+func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
+	peers, ports := b.peers(r), b.ports(r)
+	if len(peers) == 0 || len(ports) == 0 {
+		return
+	}
+	about := comment(policyName(of) + " " + r.Name)
+	end := b.verdict(of, r, about)
+	// A return in a chain of the ports would come back to the next rule.
+	if len(peers)*len(ports) > len(peers)+len(ports) && r.Action != model.Pass {
+		sub := &chainBuilder{table: b.table, direction: b.direction}
+		for _, p := range ports {
+			sub.add(of, about, append([]match{p}, end...)...)
+		}
+		chain := sub.chain("ports", "", policyName(of)+" "+r.Name)
+		end, ports = []match{{"jump " + chain.name, chain}}, everything
+	}
+	for _, peer := range peers {
+		for _, port := range ports {
+			b.add(of, about, append([]match{peer, port}, end...)...)
+		}
+	}
+}
+
+// verdict returns the end of a rule: its counter and what happens to a packet.
+func (b *chainBuilder) verdict(of model.PolicyID, r *model.Rule, about string) []match {
+	c := b.counter("rule", policyName(of)+"-"+shortRule(r.Name), about, of)
+	count := match{fmt.Sprintf("counter name %q", c.name), c}
+	switch r.Action {
+	case model.Accept:
+		return []match{count, {text: b.accept()}}
+	case model.Pass:
+		return []match{count, {text: "return"}}
+	case model.Deny:
+		if b.cfg.DropLog == 0 {
+			return []match{count, {text: "drop"}}
+		}
+		sub := &chainBuilder{table: b.table, direction: b.direction}
+		sub.log(of, policyName(of))
+		sub.add(of, about, count, match{text: "drop"})
+		chain := sub.chain("deny", "", about)
+		return []match{{"goto " + chain.name, chain}}
+	default:
+		panic(fmt.Sprintf("render: action %d", r.Action))
+	}
+}
+
+// shortRule returns "ingress-0" for the rule `ingress[0] "name"`.
+func shortRule(name string) string {
+	name, _, _ = strings.Cut(name, " ")
+	return strings.TrimSuffix(strings.ReplaceAll(name, "[", "-"), "]")
+}
+
+// log adds a rule that logs dropped packets at a limited rate.
+func (b *chainBuilder) log(of model.PolicyID, policies string) {
+	if b.cfg.DropLog > 0 {
+		prefix := shorten(printable("weft drop "+b.direction.String()+" "+policies), maxPrefix-1) + " "
+		b.add(of, "", match{text: fmt.Sprintf("limit rate %d/second log prefix %q", b.cfg.DropLog, prefix)})
+	}
+}
+
+// counter returns a counter. It belongs to what its comment names, and so it goes on when
+// the rules that count with it change.
+func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID) *object {
+	id := identify(prefix, readable, about, b.direction.String())
+	return b.intern(id, prefix, readable, func(name string) *object {
+		return &object{counter: &weftv1.Object{Kind: "counter", Name: name, Comment: comment(about)}, owners: []model.PolicyID{of}}
+	})
+}
+
+// peers returns matches of the other end, of which one must match.
+func (b *chainBuilder) peers(r *model.Rule) []match {
+	if r.Any {
+		return everything
+	}
+	field := b.family.peer(b.direction)
+	var out []match
+	for _, id := range r.Pods {
+		switch set := b.sets[id]; {
+		case set != nil:
+			out = append(out, match{field + " @" + set.name, set})
+		case r.Action == model.Deny:
+			// What cannot be told apart is denied.
+			return everything
+		}
+	}
+	switch blocks := b.ofFamily(r.Blocks); {
+	case len(blocks) == 0:
+	case len(blocks) == 1 && b.isAll(blocks[0]):
+		return everything
+	case len(blocks) == 1:
+		out = append(out, match{text: field + " " + rangeText(blocks[0])})
+	default:
+		set := b.blocks(blocks)
+		out = append(out, match{field + " @" + set.name, set})
+	}
+	return out
+}
+
+// ofFamily returns the ranges of the table's family, which are adjacent.
+func (t *table) ofFamily(all []model.Range) []model.Range {
+	other := func(r model.Range) bool { return r.First.BitLen() != t.family.bits }
+	from := slices.IndexFunc(all, func(r model.Range) bool { return !other(r) })
+	if from < 0 {
+		return nil
+	}
+	out := all[from:]
+	if to := slices.IndexFunc(out, other); to >= 0 {
+		out = out[:to]
+	}
+	return out
+}
+
+// isAll reports whether a range has all addresses.
+func (t *table) isAll(r model.Range) bool {
+	return r.First.IsUnspecified() && !r.Last.Next().IsValid()
+}
+
+// blocks returns the set of ranges.
+func (t *table) blocks(all []model.Range) *object {
+	texts := make([]string, len(all)+1)
+	texts[0] = "block"
+	for i, r := range all {
+		texts[i+1] = rangeText(r)
+	}
+	return t.intern(identify(texts...), "block", "", func(name string) *object {
+		return &object{set: intervals(name, t.family.address, texts[1:])}
+	})
+}
+
+// intervals returns a set of ranges.
+func intervals(name, kind string, keys []string) *weftv1.Set {
+	s := &weftv1.Set{Name: name, Type: kind, Flags: []string{"interval"}}
+	for _, k := range keys {
+		s.Elements = append(s.Elements, &weftv1.Element{Key: k})
+	}
+	return s
+}
+
+// rangeText is a range in nft syntax: an address, a prefix or two addresses.
+func rangeText(r model.Range) string {
+	if r.First == r.Last {
+		return r.First.String()
+	}
+	// A prefix has the bits of First that are equal to those of Last.
+	first, last := r.First.AsSlice(), r.Last.AsSlice()
+	bits := 0
+	for bits < 8*len(first) && bit(first, bits) == bit(last, bits) {
+		bits++
+	}
+	if p := netip.PrefixFrom(r.First, bits); p.Masked().Addr() == r.First && lastOf(p) == r.Last {
+		return p.String()
+	}
+	return r.First.String() + "-" + r.Last.String()
+}
+
+func bit(b []byte, i int) byte { return b[i/8] >> (7 - i%8) & 1 }
+
+// lastOf returns the last address of a prefix.
+func lastOf(p netip.Prefix) netip.Addr {
+	b := p.Addr().AsSlice()
+	for i := p.Bits(); i < 8*len(b); i++ {
+		b[i/8] |= 1 << (7 - i%8)
+	}
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}

@@ -1,0 +1,154 @@
+package render
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// Snapshot returns the whole fragment: what the snapshot before and the patches since then
+// have led to.
+func (r *Renderer) Snapshot() *weftv1.Fragment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := &weftv1.Fragment{Name: Fragment}
+	for _, t := range r.tables {
+		out.Tables = append(out.Tables, t.message())
+	}
+	return out
+}
+
+// message returns the table with its whole content.
+func (t *table) message() *weftv1.Table {
+	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed()}}
+	out.Sets, out.Maps = t.declarations()
+	for _, s := range out.Sets {
+		s.Elements = t.elements(s.GetName())
+	}
+	for d, m := range out.Maps {
+		m.Elements = t.podElements(model.Direction(d))
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.hooks.declared)) {
+		out.Chains = append(out.Chains, t.hooks.declared[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		switch o := t.byName[name]; {
+		case !o.declared:
+		case o.chain != nil:
+			out.Chains = append(out.Chains, o.chain)
+		case o.counter != nil:
+			out.Objects = append(out.Objects, o.counter)
+		case o.set != nil:
+			out.Sets = append(out.Sets, o.set)
+		default:
+			out.Sets = append(out.Sets, o.members.message())
+		}
+	}
+	return out
+}
+
+// message returns the set with the members that are in the kernel.
+func (m *members) message() *weftv1.Set {
+	d := m.declaration
+	out := &weftv1.Set{Name: d.GetName(), Type: d.GetType(), Comment: d.GetComment()}
+	for _, k := range m.inForce() {
+		out.Elements = append(out.Elements, &weftv1.Element{Key: m.key(k)})
+	}
+	return out
+}
+
+// elements returns the elements of a set that always exists.
+func (t *table) elements(set string) (out []*weftv1.Element) {
+	var addresses map[netip.Addr]struct{}
+	switch set {
+	case setPodCIDRs:
+		for _, k := range t.podCIDRs {
+			out = append(out, &weftv1.Element{Key: k})
+		}
+		return out
+	case setSelf, setSelected:
+		addresses = t.selected
+	case setRecheck:
+		addresses = t.recheck.inKernel
+	case setKnown:
+		addresses = t.present
+	default:
+		panic("render: set " + set + " is not known")
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(addresses), netip.Addr.Compare) {
+		key := a.String()
+		if set == setSelf {
+			key += separator + key
+		}
+		out = append(out, &weftv1.Element{Key: key})
+	}
+	return out
+}
+
+// podElements returns the elements of pods for a direction.
+func (t *table) podElements(d model.Direction) (out []*weftv1.Element) {
+	for _, a := range slices.SortedFunc(maps.Keys(t.entries[d]), netip.Addr.Compare) {
+		if e := t.entries[d][a]; e.sent != nil {
+			out = append(out, &weftv1.Element{Key: a.String(), Value: "goto " + e.sent.name, Comment: e.sentPod})
+		}
+	}
+	return out
+}
+
+// Idle reports whether there are objects for Cleanup.
+func (r *Renderer) Idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		if len(t.objects.idle)+len(t.hooks.idle) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Cleanup returns the patch that removes objects without a use, nil if there are none.
+func (r *Renderer) Cleanup() *weftv1.Patch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &weftv1.Patch{Fragment: Fragment}
+	for _, t := range r.tables {
+		if len(t.objects.idle)+len(t.hooks.idle) > 0 {
+			p.Tables = append(p.Tables, t.cleanup())
+		}
+	}
+	if len(p.Tables) == 0 {
+		return nil
+	}
+	return p
+}
+
+func (t *table) cleanup() *weftv1.TablePatch {
+	out := &weftv1.TablePatch{Family: t.family.table, Name: Table}
+	out.DeleteChains = slices.Sorted(maps.Keys(t.hooks.idle))
+	for _, name := range out.DeleteChains {
+		delete(t.hooks.declared, name)
+	}
+	t.hooks.idle = make(map[string]struct{})
+	idle := slices.SortedFunc(maps.Keys(t.objects.idle), func(a, b *object) int { return strings.Compare(a.name, b.name) })
+	for _, o := range idle {
+		switch {
+		case o.chain != nil:
+			out.DeleteChains = append(out.DeleteChains, o.name)
+		case o.counter != nil:
+			out.DeleteObjects = append(out.DeleteObjects, &weftv1.ObjectReference{Kind: o.counter.GetKind(), Name: o.name})
+		default:
+			out.DeleteSets = append(out.DeleteSets, o.name)
+		}
+		if o.members != nil && o.members.gone {
+			t.forgetSet(o)
+		} else {
+			t.forget(o)
+		}
+	}
+	return out
+}

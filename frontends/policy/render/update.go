@@ -1,0 +1,400 @@
+package render
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/publish"
+)
+
+// Update renders changes. Only the New of a policy counts: it replaces whatever the policy
+// was rendered as. A policy that pods have and whose New is nil is left out: the pods stay
+// isolated by it, and it allows nothing.
+//
+// The result may be less than all: while Pending is true, call Update again with no
+// changes as soon as the patch is committed.
+func (r *Renderer) Update(c model.Changes) publish.Update {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	patches := r.update(&c)
+	var out publish.Update
+	p := &weftv1.Patch{Fragment: Fragment}
+	for i, t := range r.tables {
+		for _, e := range patches[i].elements {
+			out.Added += len(e.GetAdd())
+			out.Removed += len(e.GetRemove())
+		}
+		if m := patches[i].message(t); m != nil {
+			p.Tables = append(p.Tables, m)
+		}
+	}
+	if len(p.Tables) > 0 {
+		out.Patch = p
+	}
+	return out
+}
+
+// Load applies changes without making a patch, for a caller that sends a snapshot.
+func (r *Renderer) Load(c model.Changes) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.update(&c)
+}
+
+func (r *Renderer) update(c *model.Changes) []patch {
+	if c.Node != nil {
+		r.node = *c.Node
+	}
+	now := r.cfg.Now()
+	for _, t := range r.tables {
+		if c.Node != nil {
+			t.setPodCIDRs(r.node.PodCIDRs)
+		}
+		t.recheck.expire(now)
+		for i := range c.Sets {
+			t.changeSet(&c.Sets[i])
+		}
+		for _, a := range c.Narrowed {
+			if t.has(a) {
+				t.recheck.add(a, now.Add(r.cfg.RecheckFor))
+				t.work++
+			}
+		}
+	}
+	affected := r.changePolicies(c.Policies)
+	for i := range c.Pods {
+		r.changePod(&c.Pods[i], affected)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(affected)) {
+		if pod := r.pods[uid]; pod != nil {
+			r.renderPod(pod)
+		}
+	}
+	patches := make([]patch, len(r.tables))
+	for i, t := range r.tables {
+		t.compareWithPrevious(now.Add(r.cfg.RecheckFor))
+		t.flush(&patches[i])
+		if len(t.classes) > 0 {
+			t.classes = make(map[string]*object)
+		}
+	}
+	return patches
+}
+
+// changePolicies replaces policies, and returns the pods that they apply to.
+func (r *Renderer) changePolicies(all []model.PolicyChange) map[types.UID]struct{} {
+	affected := make(map[types.UID]struct{})
+	for _, c := range all {
+		var id model.PolicyID
+		if c.New != nil {
+			id = c.New.ID
+			r.policies[id] = c.New
+		} else {
+			id = c.Old.ID
+			delete(r.policies, id)
+		}
+		for _, t := range r.tables {
+			for d := range model.NumDirections {
+				delete(t.policyChains, policyDirection{id, d})
+			}
+		}
+		for uid := range r.users[id] {
+			affected[uid] = struct{}{}
+		}
+		r.work++
+	}
+	return affected
+}
+
+// changePod replaces a pod, and adds it to those that are rendered.
+func (r *Renderer) changePod(c *model.PodChange, affected map[types.UID]struct{}) {
+	pod := c.New
+	if pod == nil {
+		pod = c.Old
+	}
+	uid := pod.UID
+	if old := r.pods[uid]; old != nil {
+		for _, ids := range old.Policies {
+			for _, id := range ids {
+				if delete(r.users[id], uid); len(r.users[id]) == 0 {
+					delete(r.users, id)
+				}
+			}
+		}
+		for _, t := range r.tables {
+			t.removePod(old, c.New)
+		}
+	}
+	r.work++
+	if c.New == nil {
+		delete(r.pods, uid)
+		return
+	}
+	r.pods[uid] = c.New
+	affected[uid] = struct{}{}
+	for _, ids := range c.New.Policies {
+		for _, id := range ids {
+			if r.users[id] == nil {
+				r.users[id] = make(map[types.UID]struct{})
+			}
+			r.users[id][uid] = struct{}{}
+		}
+	}
+}
+
+// removePod removes the addresses that a pod no longer has.
+func (t *table) removePod(old, now *model.Pod) {
+	for _, a := range old.Addresses {
+		if !t.has(a) || t.owners[a] != old.UID || now != nil && slices.Contains(now.Addresses, a) {
+			continue
+		}
+		delete(t.owners, a)
+		for d := range model.NumDirections {
+			t.want(d, a, nil, "")
+		}
+	}
+}
+
+// renderPod sets the elements of a pod's addresses.
+func (r *Renderer) renderPod(pod *model.Pod) {
+	name := comment(pod.Name.String())
+	for _, a := range pod.Addresses {
+		for _, t := range r.tables {
+			if !t.has(a) {
+				continue
+			}
+			t.owners[a] = pod.UID
+			for d := range model.NumDirections {
+				t.want(d, a, t.classChain(pod.Policies[d], d), name)
+			}
+		}
+	}
+}
+
+// want sets the chain of an address, nil for none.
+func (t *table) want(d model.Direction, a netip.Addr, chain *object, pod string) {
+	t.work++
+	t.unsentPods[a] = struct{}{}
+	e := t.entries[d][a]
+	if e == nil {
+		if chain == nil {
+			return
+		}
+		e = &entry{}
+		t.entries[d][a] = e
+	}
+	if chain != nil {
+		t.use(chain)
+	}
+	if e.wanted != nil {
+		t.release(e.wanted)
+	}
+	e.wanted, e.pod = chain, pod
+}
+
+// changeSet changes a set of the model and its members.
+func (t *table) changeSet(c *model.SetChange) {
+	if c.New == nil {
+		if o := t.sets[c.Old.ID]; o != nil {
+			o.members.remove()
+			if !o.declared {
+				t.forgetSet(o)
+			}
+		}
+		return
+	}
+	o := t.sets[c.New.ID]
+	switch {
+	case o == nil:
+		o = t.newSet(c.New)
+	case c.Old == nil && o.members.gone:
+		o.members.restore()
+	}
+	added, removed := t.ofTable(c.Added), t.ofTable(c.Removed)
+	o.members.change(added, removed)
+	t.work += uint64(len(added) + len(removed))
+	if o.uses > 0 {
+		t.unsent[o] = struct{}{}
+	}
+}
+
+// newSet makes the object of a set. It is declared when a chain names it.
+func (t *table) newSet(s *model.Set) *object {
+	prefix, kind := "sel", t.family.address
+	if s.Ports {
+		prefix, kind = "port", kind+namedPortType
+	}
+	o := t.intern(identify(prefix, string(s.ID)), prefix, "", func(name string) *object {
+		return &object{members: &members{
+			id: s.ID, ports: s.Ports, state: make(map[model.Member]memberState), previous: t.previous.keys(name),
+			declaration: &weftv1.Set{Name: name, Type: kind, Comment: comment(s.Comment)},
+		}}
+	})
+	t.sets[s.ID] = o
+	return o
+}
+
+// forgetSet removes a set that the kernel and the model do not have.
+func (t *table) forgetSet(o *object) {
+	t.forget(o)
+	if t.sets[o.members.id] == o {
+		delete(t.sets, o.members.id)
+	}
+}
+
+// ofTable returns the members of the table's family. They are sorted, so these are
+// adjacent.
+func (t *table) ofTable(all []model.Member) []model.Member {
+	from, _ := slices.BinarySearchFunc(all, 128, func(m model.Member, bits int) int { return m.Addr.BitLen() - bits })
+	if t.family.bits == 128 {
+		return all[from:]
+	}
+	return all[:from]
+}
+
+// setPodCIDRs sets the addresses of the pods of this node, for StartDeny.
+func (t *table) setPodCIDRs(all []netip.Prefix) {
+	if t.cfg.Start != StartDeny {
+		return
+	}
+	var ranges []model.Range
+	for _, p := range all {
+		if t.has(p.Addr()) {
+			ranges = append(ranges, model.Range{First: p.Masked().Addr(), Last: lastOf(p)})
+		}
+	}
+	t.wantedCIDRs = nil
+	for _, r := range union(ranges) {
+		t.wantedCIDRs = append(t.wantedCIDRs, rangeText(r))
+	}
+}
+
+// flush fills the patch with what differs between the kernel and what is wanted.
+func (t *table) flush(p *patch) {
+	for _, o := range t.takeFresh() {
+		p.declare(o)
+		t.work++
+	}
+	t.flushMembers(p)
+	t.flushPods(p)
+	t.flushPodCIDRs(p)
+	add, remove := t.recheck.flush()
+	for _, a := range remove {
+		p.remove(setRecheck, a.String())
+	}
+	for _, a := range add {
+		p.add(setRecheck, &weftv1.Element{Key: a.String()})
+	}
+	t.flushHooks(p)
+}
+
+// flushMembers changes the elements of sets of pods.
+func (t *table) flushMembers(p *patch) {
+	sets := slices.SortedFunc(maps.Keys(t.unsent), func(a, b *object) int { return strings.Compare(a.name, b.name) })
+	for _, o := range sets {
+		add, remove := o.members.flush()
+		for _, m := range remove {
+			p.remove(o.name, o.members.key(m))
+		}
+		for _, m := range add {
+			p.add(o.name, &weftv1.Element{Key: o.members.key(m)})
+		}
+		t.work += uint64(len(add) + len(remove))
+		if len(o.members.changed) == 0 || o.members.gone {
+			delete(t.unsent, o)
+		}
+	}
+}
+
+// flushPods changes the elements of pods. The chain of a pod that has one changes only
+// when the sets of the new chain are full; a pod that has none gets it at once.
+func (t *table) flushPods(p *patch) {
+	if len(t.unsentPods) == 0 {
+		return
+	}
+	addresses := slices.SortedFunc(maps.Keys(t.unsentPods), netip.Addr.Compare)
+	t.unsentPods = make(map[netip.Addr]struct{})
+	for _, a := range addresses {
+		for d := range model.NumDirections {
+			if !t.flushEntry(p, d, a) {
+				t.unsentPods[a] = struct{}{}
+			}
+		}
+		key := a.String()
+		wanted := t.entries[model.Ingress][a] != nil || t.entries[model.Egress][a] != nil
+		toggle(p, t.selected, a, wanted, setSelf, key+separator+key)
+		toggle(p, t.selected, a, wanted, setSelected, key)
+		setMember(t.selected, a, wanted)
+		if t.cfg.Start == StartDeny {
+			_, wanted := t.owners[a]
+			toggle(p, t.present, a, wanted, setKnown, key)
+			setMember(t.present, a, wanted)
+		}
+	}
+}
+
+// toggle adds or removes an element of an address, given those that are in the kernel.
+func toggle(p *patch, inKernel map[netip.Addr]struct{}, a netip.Addr, wanted bool, set, key string) {
+	switch _, has := inKernel[a]; {
+	case wanted && !has:
+		p.add(set, &weftv1.Element{Key: key})
+	case has && !wanted:
+		p.remove(set, key)
+	}
+}
+
+func setMember(of map[netip.Addr]struct{}, a netip.Addr, member bool) {
+	if member {
+		of[a] = struct{}{}
+	} else {
+		delete(of, a)
+	}
+}
+
+// flushEntry changes the element of an address, and reports whether it is as wanted.
+func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
+	e := t.entries[d][a]
+	switch {
+	case e == nil:
+		return true
+	case e.wanted == nil:
+		if e.sent != nil {
+			p.remove(mapNames[d], a.String())
+			t.release(e.sent)
+		}
+		delete(t.entries[d], a)
+		return true
+	case e.wanted == e.sent && e.pod == e.sentPod:
+		return true
+	case e.sent != nil && e.sent != e.wanted && !e.wanted.full():
+		return false
+	}
+	p.add(mapNames[d], &weftv1.Element{Key: a.String(), Value: "goto " + e.wanted.name, Comment: e.pod})
+	t.use(e.wanted)
+	if e.sent != nil {
+		t.release(e.sent)
+	}
+	e.sent, e.sentPod = e.wanted, e.pod
+	return true
+}
+
+// flushPodCIDRs changes the addresses of pods of this node, for StartDeny.
+func (t *table) flushPodCIDRs(p *patch) {
+	for _, k := range t.podCIDRs {
+		if !slices.Contains(t.wantedCIDRs, k) {
+			p.remove(setPodCIDRs, k)
+		}
+	}
+	for _, k := range t.wantedCIDRs {
+		if !slices.Contains(t.podCIDRs, k) {
+			p.add(setPodCIDRs, &weftv1.Element{Key: k})
+		}
+	}
+	t.podCIDRs = t.wantedCIDRs
+}
