@@ -40,7 +40,11 @@
 // which is made to take about 40 ms, and other updates are committed in between. Nothing
 // refers to them until the last transaction, so packets see all of the update or nothing.
 // If the update is refused, or its sender is gone, what was staged is removed. After a
-// crash the next start removes it.
+// crash the next start removes it, if the state directory has the record: a staged set is
+// one that is in no record. Without a record (and so without a state directory) it cannot be
+// told from a set whose publisher will return, because the kernel keeps no mark of a
+// set that could be taken off later. Then it stays, as all content that no publisher claims, until
+// its publisher sends the fragment again and so claims it, or until weft cleanup.
 //
 // Sets in force cannot be staged: a change of theirs is one transaction, whatever its
 // size, because a part of it must not be seen, and a set cannot be replaced by another of

@@ -3,6 +3,7 @@ package aggregator_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,4 +104,77 @@ func TestOrphans(t *testing.T) {
 	}
 	d = start(&aggregatortest.Kernel{}, gone+allowed)
 	want(d, 0, 0)
+}
+
+// TestOrphansByClass restores fragments after the limits of classes were lowered: the bits of
+// the mark hold for each rule, and the log rate for the rules of all fragments together.
+func TestOrphansByClass(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "weft.yaml")
+	ctx := aggregatortest.Context(t)
+	start := func(k *aggregatortest.Kernel, allow string) *aggregatortest.Daemon {
+		t.Helper()
+		text := "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers:\n- name: cni\n  match: {uid: 1}\n  allow: {" + allow + "}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		control, err := access.Open(access.Options{File: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Access: control}})
+	}
+	const logs = "limit rate 4/second burst 1 packets log"
+	fragments := map[string]string{"log1": logs, "log2": logs, "mark": "meta mark set meta mark & 0xfffffeff | 0x100", "plain": "accept"}
+	k := &aggregatortest.Kernel{}
+	d := start(k, "log: 10, marks: 0xff00")
+	for name, rule := range fragments {
+		if _, err := d.Aggregator.Apply(ctx, "cni", &weftv1.Fragment{
+			Name: name, Lifetime: weftv1.Lifetime_LIFETIME_DURABLE,
+			Tables: []*weftv1.Table{{Family: "ip", Name: "cni", Chains: []*weftv1.Chain{{Name: "c-" + name, Rules: []*weftv1.Rule{{Text: rule}}}}}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		allow, orphans, why string
+		reboot              bool
+	}{
+		{"log: 5, marks: 0xff00", "log2", "publisher cni would log up to 8.1 packets a second, and logs 4.1: at most 5 are allowed", false},
+		{"log: 5, marks: 0xff00", "log2", "publisher cni would log up to 8.1 packets a second, and logs 4.1: at most 5 are allowed", true},
+		{"log: 10, marks: 0xf000", "mark", "publisher cni may not change the bits 0x00000100 of the packet mark", true},
+		{"log: 10, marks: 0xff00", "", "", false},
+		{"log: unlimited", "mark", "publisher cni may not change the packet mark: marks is not allowed", false},
+		{"marks: 0xff00", "log1 log2", "publisher cni may not log packets: log is not allowed", true},
+	} {
+		if err := d.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if tt.reboot {
+			k = &aggregatortest.Kernel{}
+		}
+		d = start(k, tt.allow)
+		list, _ := d.Aggregator.List()
+		if len(list) != len(fragments) {
+			t.Errorf("%s: %d fragments are listed", tt.allow, len(list))
+		}
+		var orphans []string
+		for _, f := range list {
+			name := f.GetFragment().GetName()
+			orphaned := f.GetState() == weftv1.FragmentStatus_STATE_ORPHANED
+			if orphaned == strings.Contains(k.String(), "c-"+name) {
+				t.Errorf("%s: fragment %s is orphaned: %t. The kernel has\n%s", tt.allow, name, orphaned, k)
+			}
+			if !orphaned {
+				continue
+			}
+			orphans = append(orphans, name)
+			if got := f.GetViolations()[0].GetMessage(); !strings.Contains(got, tt.why) {
+				t.Errorf("%s: fragment %s is orphaned: %s", tt.allow, name, got)
+			}
+		}
+		slices.Sort(orphans)
+		if got := strings.Join(orphans, " "); got != tt.orphans {
+			t.Errorf("%s: orphans are %s, want %s", tt.allow, got, tt.orphans)
+		}
+	}
 }

@@ -36,8 +36,11 @@ func (w *writer) applyUpdate(s *submission) error {
 
 func (w *writer) applyWithin(s *submission) error {
 	p := w.cfg.Access.Publisher(s.key().Publisher)
-	if p == nil || s.stored || s.withdraws() {
+	switch {
+	case p == nil || s.withdraws():
 		return w.state.Apply(s.update)
+	case s.stored:
+		return w.state.ApplyWithin(s.update, admission.OverRights(p, s.key()), nil)
 	}
 	grant := w.grant
 	if p.Admin {

@@ -112,4 +112,11 @@ func TestRejectionsAreLoggedOnceAMinute(t *testing.T) {
 	if !strings.Contains(log.all(), "not_logged=49") {
 		t.Errorf("the log does not count:\n%s", log.all())
 	}
+	// What was not logged is counted at the end at the latest.
+	must(t, d.Stop())
+	for _, publisher := range []string{"a", "b"} {
+		if want := `"more updates rejected" publisher=` + publisher; strings.Count(log.all(), want) == 0 {
+			t.Errorf("the log does not have %s:\n%s", want, log.all())
+		}
+	}
 }

@@ -215,3 +215,42 @@ func TestStagedIsRemovedAtStart(t *testing.T) {
 		t.Errorf("kernel has\n%swant\n%s", got, want)
 	}
 }
+
+// TestStagedWithoutARecord is killed while it stages, and has no state directory: what was
+// staged stays without effect, until the publisher sends the fragment again.
+func TestStagedWithoutARecord(t *testing.T) {
+	ctx := aggregatortest.Context(t)
+	k := &stepping{}
+	left := &aggregatortest.Kernel{}
+	k.step = func(n int) {
+		if n == 2 {
+			// What the kernel has if the process is killed now.
+			for _, ops := range k.Commits() {
+				_, err := left.Commit(ops)
+				must(t, err)
+			}
+		}
+	}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	_, err := d.Aggregator.Apply(ctx, "large", listOf("large", manyElements))
+	must(t, err)
+	must(t, d.Stop())
+	staged := len(left.Elements(demo, "blocked"))
+	if staged == 0 || staged >= manyElements || len(left.Rules(demo, "input")) != 0 {
+		t.Fatalf("the kill left %d elements and rules %v", staged, left.Rules(demo, "input"))
+	}
+	d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: left}})
+	if n := len(left.Elements(demo, "blocked")); n != staged {
+		t.Errorf("the start has changed what was staged: %d elements", n)
+	}
+	_, err = d.Aggregator.Apply(ctx, "large", listOf("large", manyElements))
+	must(t, err)
+	if n := len(left.Elements(demo, "blocked")); n != manyElements || len(left.Rules(demo, "input")) != 1 {
+		t.Errorf("%d elements, rules %v", n, left.Rules(demo, "input"))
+	}
+	_, err = d.Aggregator.Delete(ctx, "large", "large")
+	must(t, err)
+	if got := left.String(); got != "" {
+		t.Errorf("after the deletion the kernel has\n%.1000s", got)
+	}
+}

@@ -161,3 +161,13 @@ func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 		return bad.err(key)
 	}
 }
+
+// OverRights is OverLimit for what the state directory has: what is over a limit may come
+// back, but the publisher needs the right to log as much as all its fragments do.
+func OverRights(p *access.Publisher, key desired.Key) desired.Limit {
+	return func(before, after desired.Usage, _ desired.Effect) error {
+		var bad violations
+		bad.refused(nil, p.Logs(before.LogRate, after.LogRate))
+		return bad.err(key)
+	}
+}
