@@ -12,7 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -41,7 +43,13 @@ type client struct {
 	server string
 	reach  *reach
 	// groups has a client for each API group in use.
-	groups map[schema.GroupVersion]rest.Interface
+	groups map[groupKey]rest.Interface
+}
+
+// groupKey is an API group, and the scheme that has its types.
+type groupKey struct {
+	version schema.GroupVersion
+	scheme  *runtime.Scheme
 }
 
 func newClient(cfg KubeConfig, dial dial) (*client, error) {
@@ -63,7 +71,7 @@ func newClient(cfg KubeConfig, dial dial) (*client, error) {
 		}
 	}
 	rc.Dial = dial
-	c := &client{config: rc, server: rc.Host, reach: &reach{server: rc.Host, log: cfg.Logger}, groups: make(map[schema.GroupVersion]rest.Interface)}
+	c := &client{config: rc, server: rc.Host, reach: &reach{server: rc.Host, log: cfg.Logger}, groups: make(map[groupKey]rest.Interface)}
 	rc.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next, c.reach} })
 	if c.http, err = rest.HTTPClientFor(rc); err != nil {
 		return nil, fmt.Errorf("configure kubernetes client: %w", err)
@@ -76,7 +84,7 @@ func newClient(cfg KubeConfig, dial dial) (*client, error) {
 
 // listWatch returns the list and watch requests for a kind.
 func (c *client) listWatch(k *kind) (*cache.ListWatch, error) {
-	group, err := c.group(k.resource.GroupVersion())
+	group, err := c.group(groupKey{k.resource.GroupVersion(), k.scheme})
 	if err != nil {
 		return nil, fmt.Errorf("configure kubernetes client: %w", err)
 	}
@@ -86,21 +94,25 @@ func (c *client) listWatch(k *kind) (*cache.ListWatch, error) {
 }
 
 // group returns the client for an API group.
-func (c *client) group(version schema.GroupVersion) (rest.Interface, error) {
-	if g := c.groups[version]; g != nil {
+func (c *client) group(key groupKey) (rest.Interface, error) {
+	if g := c.groups[key]; g != nil {
 		return g, nil
 	}
 	rc := rest.CopyConfig(c.config)
-	rc.GroupVersion, rc.APIPath = &version, "/apis"
-	if version.Group == corev1.GroupName {
+	rc.GroupVersion, rc.APIPath = &key.version, "/apis"
+	if key.version.Group == corev1.GroupName {
 		rc.APIPath = "/api"
 	}
 	rc.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	if key.scheme != scheme.Scheme {
+		rc.NegotiatedSerializer = serializer.NewCodecFactory(key.scheme).WithoutConversion()
+		rc.ContentType, rc.AcceptContentTypes = jsonContent, jsonContent
+	}
 	g, err := rest.RESTClientForConfigAndClient(rc, c.http)
 	if err != nil {
 		return nil, err
 	}
-	c.groups[version] = g
+	c.groups[key] = g
 	return g, nil
 }
 

@@ -166,7 +166,8 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 		d.skipped = append(d.skipped, skipped{line: line, kind: meta.APIVersion + " " + meta.Kind})
 		return nil
 	}
-	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{Strict: true})
+	types := kinds[0].scheme
+	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, types, types, json.SerializerOptions{Strict: true})
 	decoded, _, err := strict.Decode(text, nil, nil)
 	if err != nil {
 		return d.decodeErrors(before, node, err)
@@ -182,7 +183,10 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 // followed: its name is misspelled.
 func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	inGroup := false
-	for known := range d.kinds {
+	for known, kinds := range d.kinds {
+		if kinds[0].scheme.Recognizes(gvk) {
+			return false
+		}
 		inGroup = inGroup || known.Group == gvk.Group
 	}
 	return inGroup && !scheme.Scheme.Recognizes(gvk)

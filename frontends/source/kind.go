@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,9 +26,13 @@ type Object interface {
 type Kind[O Object, V any] struct {
 	// Resource is the resource in the API. Required.
 	Resource schema.GroupVersionResource
-	// Object is an empty object of a type that the scheme of client-go has, such as
-	// &corev1.Pod{}. Required.
+	// Object is an empty object of a type that Scheme has, such as &corev1.Pod{}.
+	// Required.
 	Object O
+	// Scheme has the type of Object, and is not changed any more; nil means that of
+	// client-go. Objects of another scheme are transferred as JSON, because custom
+	// resources have no other encoding.
+	Scheme *runtime.Scheme
 	// Namespaced is true if the objects have a namespace.
 	Namespaced bool
 	// LabelSelector and FieldSelector restrict the objects, as those of a list
@@ -88,6 +93,7 @@ type kind struct {
 	resource   schema.GroupVersionResource
 	gvk        schema.GroupVersionKind
 	object     Object
+	scheme     *runtime.Scheme
 	namespaced bool
 	labels     labels.Selector
 	fields     fields.Selector
@@ -103,13 +109,13 @@ type kind struct {
 
 func (k Kind[O, V]) compile() (*kind, error) {
 	out := &kind{
-		resource: k.Resource, object: k.Object, namespaced: k.Namespaced, presence: k.Presence, delete: k.Delete,
+		resource: k.Resource, object: k.Object, scheme: cmp.Or(k.Scheme, scheme.Scheme), namespaced: k.Namespaced, presence: k.Presence, delete: k.Delete,
 		isOfGoType: func(o any) bool { _, ok := o.(O); return ok },
 	}
 	if k.Decode == nil || k.Set == nil || k.Delete == nil || k.Resource.Resource == "" || any(k.Object) == nil {
 		return out, errors.New("Resource, Object, Decode, Set and Delete are required")
 	}
-	gvks, _, err := scheme.Scheme.ObjectKinds(k.Object)
+	gvks, _, err := out.scheme.ObjectKinds(k.Object)
 	if err != nil {
 		return out, err
 	}

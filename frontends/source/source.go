@@ -10,8 +10,8 @@ import (
 // Source delivers the objects of a cluster to its users: *Kube or *Manifests.
 type Source interface {
 	// Subscribe adds a user. It must not be called after Run, or concurrently. An error
-	// means that a required field is missing, a selector is not valid, or the scheme of
-	// client-go does not have the type of an Object.
+	// means that a required field is missing, a selector is not valid, or the scheme
+	// of a Kind does not have the type of its Object.
 	Subscribe(s Subscription) error
 	// Run delivers events to all users until ctx ends, and returns nil then. The
 	// first batches of a user bring what exists, then its Synced is called; from

@@ -7,7 +7,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/source"
@@ -62,7 +66,23 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 			Set:    func(_ types.NamespacedName, c *model.ServiceCIDRObject) { m.SetServiceCIDR(c) },
 			Delete: func(n types.NamespacedName) { m.DeleteServiceCIDR(n.Name) },
 		},
+		source.Kind[*v1alpha2.ClusterNetworkPolicy, *model.PolicyObject]{
+			Resource: v1alpha2.SchemeGroupVersion.WithResource("clusternetworkpolicies"), Object: &v1alpha2.ClusterNetworkPolicy{}, Scheme: NewScheme(),
+			Presence: source.Custom,
+			Decode:   model.ParseClusterPolicy,
+			Set:      func(_ types.NamespacedName, p *model.PolicyObject) { m.SetClusterPolicy(p) },
+			Delete:   func(n types.NamespacedName) { m.DeleteClusterPolicy(n.Name) },
+		},
 	}
+}
+
+// NewScheme returns a scheme with the custom resources. It is that of a client for them.
+func NewScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	// The errors of the API server are of this version.
+	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	utilruntime.Must(v1alpha2.Install(s))
+	return s
 }
 
 // fieldsOfPod returns what podFields selects by.

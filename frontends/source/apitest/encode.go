@@ -16,17 +16,21 @@ import (
 
 // encoder encodes answers in a type that the request accepts.
 type encoder struct {
+	types types
 	info  runtime.SerializerInfo
 	group schema.GroupVersion
 }
 
 // newEncoder uses the first supported type of the request's Accept.
-func newEncoder(r *http.Request, group schema.GroupVersion) (encoder, error) {
+func newEncoder(r *http.Request, group schema.GroupVersion, t types) (encoder, error) {
 	accept := r.Header.Get("Accept")
 	for _, one := range strings.Split(accept, ",") {
 		media, _, _ := strings.Cut(strings.TrimSpace(one), ";")
-		if info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), media); ok {
-			return encoder{info: info, group: group}, nil
+		if t.scheme != scheme.Scheme && media != runtime.ContentTypeJSON {
+			continue
+		}
+		if info, ok := runtime.SerializerInfoForMediaType(t.codecs.SupportedMediaTypes(), media); ok {
+			return encoder{types: t, info: info, group: group}, nil
 		}
 	}
 	return encoder{}, fmt.Errorf("no supported type in Accept: %q", accept)
@@ -39,7 +43,7 @@ func (e encoder) bytes(o runtime.Object) []byte {
 		group = schema.GroupVersion{Version: "v1"}
 	}
 	// Encoding sets the kind in the object, which other answers share.
-	b, err := runtime.Encode(scheme.Codecs.EncoderForVersion(e.info.Serializer, group), o.DeepCopyObject())
+	b, err := runtime.Encode(e.types.codecs.EncoderForVersion(e.info.Serializer, group), o.DeepCopyObject())
 	if err != nil {
 		panic(fmt.Sprintf("apitest: encode %T: %v", o, err))
 	}
@@ -58,7 +62,7 @@ func (e encoder) stream(w http.ResponseWriter) *stream {
 	w.Header().Set("Content-Type", e.info.MediaType+";stream=watch")
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
-	events := scheme.Codecs.EncoderForVersion(e.info.StreamSerializer.Serializer, schema.GroupVersion{Version: "v1"})
+	events := e.types.codecs.EncoderForVersion(e.info.StreamSerializer.Serializer, schema.GroupVersion{Version: "v1"})
 	return &stream{enc: e, w: w, out: streaming.NewEncoder(e.info.StreamSerializer.NewFrameWriter(w), events)}
 }
 

@@ -23,7 +23,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	enc, err := newEncoder(r, k.gvk.GroupVersion())
+	enc, err := newEncoder(r, k.gvk.GroupVersion(), k.types)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotAcceptable)
 		return
@@ -114,7 +114,8 @@ func (s selection) has(o Object) bool {
 	case *corev1.Service:
 		set["spec.clusterIP"] = o.Spec.ClusterIP
 	case *corev1.Pod:
-		set["spec.nodeName"] = o.Spec.NodeName
+		set["spec.nodeName"], set["spec.hostNetwork"] = o.Spec.NodeName, strconv.FormatBool(o.Spec.HostNetwork)
+		set["status.phase"], set["status.podIP"] = string(o.Status.Phase), o.Status.PodIP
 	}
 	return s.labels.Matches(labels.Set(o.GetLabels())) && s.fields.Matches(set)
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -36,6 +37,7 @@ type Server struct {
 	mu      sync.Mutex
 	http    *httptest.Server
 	version int
+	types   []types
 	kinds   map[schema.GroupVersionKind]*kind
 	// changed is closed and replaced when a watch may have something to send.
 	changed  chan struct{}
@@ -44,8 +46,15 @@ type Server struct {
 	requests []Request
 }
 
+// types are the Go types of some resources, and their encodings.
+type types struct {
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+}
+
 // kind is one resource.
 type kind struct {
+	types   types
 	gvk     schema.GroupVersionKind
 	objects map[string]Object
 	history []change
@@ -94,16 +103,28 @@ func NewOn(t testing.TB, listen Listen) *Server {
 // Start starts a server on an address, for a process that is not a test.
 func Start(listen Listen, address string) (*Server, error) {
 	s := &Server{listen: listen, changed: make(chan struct{}), version: 1, kinds: make(map[schema.GroupVersionKind]*kind)}
+	s.types = []types{{scheme.Scheme, scheme.Codecs}}
 	return s, s.start(address)
 }
 
-// gvkOf returns the kind of an object in the scheme of client-go.
-func gvkOf(o Object) schema.GroupVersionKind {
-	all, _, err := scheme.Scheme.ObjectKinds(o)
-	if err != nil {
-		panic(fmt.Sprintf("apitest: %v", err))
+// Install adds custom resources, as CustomResourceDefinitions do: those of a scheme, which
+// must not be changed any more. They are encoded only as JSON.
+func (s *Server) Install(custom *runtime.Scheme) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.types = append(s.types, types{custom, serializer.NewCodecFactory(custom)})
+}
+
+// kindOf returns the kind of an object. The lock is held.
+func (s *Server) kindOf(o Object) *kind {
+	var err error
+	for _, t := range s.types {
+		var all []schema.GroupVersionKind
+		if all, _, err = t.scheme.ObjectKinds(o); err == nil {
+			return s.kind(t, all[0])
+		}
 	}
-	return all[0]
+	panic(fmt.Sprintf("apitest: %v", err))
 }
 
 // empty returns a new object of the kind.
@@ -119,7 +140,7 @@ func (k *kind) list(objects []runtime.Object) runtime.Object {
 }
 
 func (k *kind) new(suffix string) runtime.Object {
-	o, err := scheme.Scheme.New(k.gvk.GroupVersion().WithKind(k.gvk.Kind + suffix))
+	o, err := k.types.scheme.New(k.gvk.GroupVersion().WithKind(k.gvk.Kind + suffix))
 	if err != nil {
 		panic(fmt.Sprintf("apitest: %v", err))
 	}
@@ -175,7 +196,7 @@ func (s *Server) change(objects []Object, next func(Object) Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range objects {
-		k, key := s.kind(gvkOf(o)), name(o)
+		k, key := s.kindOf(o), name(o)
 		c := change{version: s.version + 1, before: k.objects[key], after: next(o)}
 		switch {
 		case c.after != nil:
@@ -262,24 +283,25 @@ func (k *kind) note(c change) {
 }
 
 // kind returns the kind with a name, and adds it if it is new. The lock is held.
-func (s *Server) kind(gvk schema.GroupVersionKind) *kind {
+func (s *Server) kind(t types, gvk schema.GroupVersionKind) *kind {
 	k := s.kinds[gvk]
 	if k == nil {
-		k = &kind{gvk: gvk, objects: make(map[string]Object)}
+		k = &kind{types: t, gvk: gvk, objects: make(map[string]Object)}
 		s.kinds[gvk] = k
 	}
 	return k
 }
 
-// kindOfResource returns the kind of a resource, or nil if client-go does not know the
-// resource.
+// kindOfResource returns the kind of a resource, or nil if the resource is unknown.
 func (s *Server) kindOfResource(r schema.GroupVersionResource) *kind {
-	for name := range scheme.Scheme.KnownTypes(r.GroupVersion()) {
-		gvk := r.GroupVersion().WithKind(name)
-		if plural, _ := meta.UnsafeGuessKindToResource(gvk); plural == r {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.kind(gvk)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.types {
+		for name := range t.scheme.KnownTypes(r.GroupVersion()) {
+			gvk := r.GroupVersion().WithKind(name)
+			if plural, _ := meta.UnsafeGuessKindToResource(gvk); plural == r {
+				return s.kind(t, gvk)
+			}
 		}
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // write answers a request that creates, replaces or deletes an object: POST to the
@@ -24,7 +23,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, enc encoder, k *k
 		enc.object(w, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess})
 		return
 	}
-	o, err := decode(r)
+	o, err := decode(r, k.types)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -42,12 +41,12 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, enc encoder, k *k
 }
 
 // decode reads the object of a request.
-func decode(r *http.Request) (Object, error) {
+func decode(r *http.Request, t types) (Object, error) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), b)
+	decoded, err := runtime.Decode(t.codecs.UniversalDeserializer(), b)
 	if err != nil {
 		return nil, err
 	}
