@@ -1,7 +1,7 @@
 // Command weft is a node agent for Kubernetes that owns nftables: an
 // aggregator that merges fragments of ruleset from many publishers and is the
-// only writer to the kernel, and the Service frontend that replaces
-// kube-proxy. Each verb is in a file of its own; daemons are in package daemon,
+// only writer to the kernel, the Service frontend that replaces kube-proxy, and
+// the NetworkPolicy frontend. Each verb is in a file of its own; daemons are in package daemon,
 // and "weft get" is in package get.
 package main
 
@@ -95,6 +95,7 @@ only writer to the kernel.`,
 		newRunCmd(),
 		newAggregatorCmd(),
 		newServicesCmd(),
+		newPolicyCmd(),
 		newApplyCmd(),
 		newPublishCmd(),
 		newDeleteCmd(),

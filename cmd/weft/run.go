@@ -8,9 +8,10 @@ import (
 
 func newRunCmd() *cobra.Command {
 	return daemonCmd(daemon.VerbRun, &cobra.Command{
-		Short: "Aggregator and Kubernetes Service frontend in one process",
-		Long: `Run the aggregator and the Kubernetes Service frontend in one process. The
-frontend publishes over the socket, like every other publisher.
+		Short: "Aggregator and Kubernetes frontends in one process: Services, and with --network-policy NetworkPolicies",
+		Long: `Run the aggregator and the Kubernetes Service frontend in one process, and with
+--network-policy the NetworkPolicy frontend too. The frontends publish over the
+socket, like every other publisher.
 
 It accepts the flags of kube-proxy, and with --config its configuration file
 (kind KubeProxyConfiguration), unchanged. Settings that have no effect are named
@@ -24,14 +25,15 @@ Like kube-proxy, it raises the limit of tracked connections and sets the timeout
 of connection tracking; --conntrack-max-per-core=0 and timeouts of 0 leave the
 kernel's values.
 
-Without --kubeconfig and --manifests the frontend uses the pod's own service
+Without --kubeconfig and --manifests the frontends use the pod's own service
 account.
 
 Linux before 5.13 is refused, unless the environment has
 WEFT_SKIP_KERNEL_VERSION_CHECK=1 (or kube-proxy's variable
 KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK=1).`,
 		Example: `  weft run --kubeconfig /etc/weft/kubeconfig --hostname-override node-a --cluster-cidr 10.244.0.0/16,fd00:10:244::/56
-  weft run --manifests deploy/examples/manifests --hostname-override node-a --cluster-cidr 10.244.0.0/16`,
+  weft run --manifests deploy/examples/manifests --hostname-override node-a --cluster-cidr 10.244.0.0/16
+  weft run --kubeconfig /etc/weft/kubeconfig --hostname-override node-a --cluster-cidr 10.244.0.0/16 --network-policy`,
 	})
 }
 

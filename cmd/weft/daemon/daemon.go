@@ -87,6 +87,11 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 		}
 	}
 	d := &daemon{Flags: f, settings: settings, version: version, log: log, registry: newRegistry(version)}
+	if f.verb.mayHavePolicy() {
+		if err := f.policy.check(f.set, d.hasPolicy()); err != nil {
+			return err
+		}
+	}
 	if f.verb.followsCluster() {
 		if err := d.newFrontends(); err != nil {
 			return err

@@ -1,18 +1,85 @@
 package daemon
 
 import (
-	"errors"
+	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/policy"
+	"github.com/weft-proxy/weft/frontends/policy/render"
+)
+
+// The names of flags of the NetworkPolicy frontend.
+const (
+	flagPolicy        = "network-policy"
+	flagPolicyStart   = "policy-start"
+	flagPolicyDropLog = "policy-drop-log"
+	flagPolicyRecheck = "policy-recheck"
+)
+
+// The values of --policy-start.
+const (
+	startAllow = "allow"
+	startDeny  = "deny"
 )
 
 // policyFlags are the flags of the NetworkPolicy frontend.
-type policyFlags struct{}
+type policyFlags struct {
+	// enabled is a flag of weft run only.
+	enabled bool
+	start   string
+	dropLog int
+	recheck time.Duration
+}
 
-func (p *policyFlags) add(*pflag.FlagSet, Verb) {}
+func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
+	if verb == VerbRun {
+		set.BoolVar(&p.enabled, flagPolicy, false, "also enforce NetworkPolicies and ClusterNetworkPolicies on this node")
+	}
+	set.StringVar(&p.start, flagPolicyStart, startAllow,
+		"what pods of this node that the API has not reported yet may do: allow (everything) or deny (they exchange packets only with this node)")
+	set.IntVar(&p.dropLog, flagPolicyDropLog, 0,
+		"dropped packets a second to write to the kernel's log, for each set of policies and direction; 0 means none")
+	set.DurationVar(&p.recheck, flagPolicyRecheck, render.DefaultRecheckFor,
+		"for how long established connections are judged again after a policy allows less: at least as long as the kernel tracks an idle connection")
+}
+
+// check rejects wrong values. enabled is true if the frontend is in this process.
+func (p *policyFlags) check(set *pflag.FlagSet, enabled bool) error {
+	for _, name := range []string{flagPolicyStart, flagPolicyDropLog, flagPolicyRecheck} {
+		if f := set.Lookup(name); !enabled && f != nil && f.Changed {
+			return cli.Usagef("--%s: it needs --%s", name, flagPolicy)
+		}
+	}
+	if p.start != startAllow && p.start != startDeny {
+		return cli.Usagef("--%s %q: want %s or %s", flagPolicyStart, p.start, startAllow, startDeny)
+	}
+	if p.dropLog < 0 {
+		return cli.Usagef("--%s %d: want at least 0", flagPolicyDropLog, p.dropLog)
+	}
+	if p.recheck <= 0 {
+		return cli.Usagef("--%s %v: want more than 0", flagPolicyRecheck, p.recheck)
+	}
+	return nil
+}
 
 // hasPolicy reports whether the NetworkPolicy frontend is in this process.
-func (d *daemon) hasPolicy() bool { return d.verb == VerbPolicy }
+func (d *daemon) hasPolicy() bool { return d.verb == VerbPolicy || d.policy.enabled }
 
 // addPolicy makes the NetworkPolicy frontend.
-func (d *daemon) addPolicy() error { return errors.New("the NetworkPolicy frontend is not complete") }
+func (d *daemon) addPolicy() error {
+	cfg := policy.Config{
+		Source: d.cluster.source, NodeName: d.cluster.nodeName, Socket: d.cluster.socket, Events: d.cluster.events,
+		DropLog: d.policy.dropLog, RecheckFor: d.policy.recheck, Logger: d.log.With("component", "policy"), Registerer: d.registry,
+	}
+	if d.policy.start == startDeny {
+		cfg.Start = render.StartDeny
+	}
+	f, err := policy.New(cfg)
+	if err != nil {
+		return err
+	}
+	d.frontends = append(d.frontends, f)
+	return nil
+}

@@ -12,7 +12,7 @@ import (
 
 // New returns the verb.
 func New() *cobra.Command {
-	cmd := newFragmentsCmd("get [[PUBLISHER/]NAME]", "Show fragments, tables, publishers, Services, and who owns a rule or element", cobra.MaximumNArgs(1))
+	cmd := newFragmentsCmd("get [[PUBLISHER/]NAME]", "Show fragments, tables, publishers, Services, network policies, and who owns a rule or element", cobra.MaximumNArgs(1))
 	cmd.Long = `Show the fragments, or the content of one. The subcommands show the rest; a
 fragment with the name of one of them is shown by "weft get fragment NAME".`
 	cmd.Example = `  weft get
@@ -21,12 +21,14 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
   weft get owner ip weft input 7
   weft get element ip weft services 10.96.0.1 . tcp . 80
   weft get services
-  weft get endpoints kube-system/kube-dns`
+  weft get endpoints kube-system/kube-dns
+  weft get policies
+  weft get pods`
 	cmd.AddCommand(
 		newFragmentsCmd("fragments", "Show the fragments: owner, state, revision, age, size, and the last error", cobra.NoArgs),
 		newFragmentsCmd("fragment [PUBLISHER/]NAME", "Show the state and content of one fragment", cobra.ExactArgs(1)),
 		newTablesCmd(), newTableCmd(), newPublishersCmd(), newOwnerCmd(), newElementCmd(),
-		newServicesCmd(), newEndpointsCmd(),
+		newServicesCmd(), newEndpointsCmd(), newPoliciesCmd(), newPodsCmd(),
 	)
 	for _, sub := range cmd.Commands() {
 		cli.CheckArgs(sub)

@@ -14,44 +14,70 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	policystate "github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// readLocalState asks the Service frontend for the state of one Service, or of all if
-// only is zero. It asks on weft's socket, on which "weft run" serves it, and then on the
-// socket of "weft services" in the same directory.
-func readLocalState(ctx context.Context, c *cli.Connection, only model.Key) (*stateView, error) {
-	state, err := readState(ctx, c.Socket, c.Publisher, only)
-	if status.Code(err) != codes.Unimplemented && !errors.Is(err, client.ErrUnavailable) {
-		return state, explainState(err)
-	}
-	own := filepath.Join(filepath.Dir(c.Socket), localstate.SocketName)
-	if state, otherErr := readState(ctx, own, "", only); !errors.Is(otherErr, client.ErrUnavailable) {
-		return state, explainState(otherErr)
-	}
-	if errors.Is(err, client.ErrUnavailable) {
-		return nil, err
-	}
-	return nil, fmt.Errorf("read services: the weft on %s has no Service frontend, and none listens on %s: start \"weft run\" or \"weft services\"", c.Socket, own)
+// frontend is a part of weft whose local state "weft get" reads.
+type frontend struct {
+	// about is what the state is about, kind the kind of frontend.
+	about, kind string
+	// start are the commands that run it.
+	start string
+	// socket is the name of its own socket if it is a process of its own.
+	socket string
 }
 
-// explainState returns the message of a gRPC error without its code.
-func explainState(err error) error {
+var (
+	servicesFrontend = frontend{"services", "Service", `"weft run" or "weft services"`, localstate.SocketName}
+	policyFrontend   = frontend{"network policies", "NetworkPolicy", `"weft run --network-policy" or "weft policy"`, policystate.SocketName}
+)
+
+// readLocal asks a frontend for its state. It asks on weft's socket, on which "weft run"
+// serves it, and then on the frontend's own socket in the same directory.
+func readLocal[T any](ctx context.Context, c *cli.Connection, of frontend, read func(ctx context.Context, conn *client.Client) (T, error)) (T, error) {
+	ask := func(socket, publisher string) (answer T, err error) {
+		conn, err := client.Dial(ctx, client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1})
+		if err != nil {
+			return answer, err
+		}
+		defer func() { _ = conn.Close() }()
+		return read(ctx, conn)
+	}
+	state, err := ask(c.Socket, c.Publisher)
+	if status.Code(err) != codes.Unimplemented && !errors.Is(err, client.ErrUnavailable) {
+		return state, of.explain(err)
+	}
+	own := filepath.Join(filepath.Dir(c.Socket), of.socket)
+	if state, otherErr := ask(own, ""); !errors.Is(otherErr, client.ErrUnavailable) {
+		return state, of.explain(otherErr)
+	}
+	if errors.Is(err, client.ErrUnavailable) {
+		return state, err
+	}
+	return state, fmt.Errorf("read %s: the weft on %s has no %s frontend, and none listens on %s: start %s", of.about, c.Socket, of.kind, own, of.start)
+}
+
+// explain returns the message of a gRPC error without its code.
+func (f *frontend) explain(err error) error {
 	if s, ok := status.FromError(err); ok && err != nil {
-		return fmt.Errorf("read services: %s", s.Message())
+		return fmt.Errorf("read %s: %s", f.about, s.Message())
 	}
 	return err
 }
 
-// readState reads the state from one socket.
-func readState(ctx context.Context, socket, publisher string, only model.Key) (*stateView, error) {
-	conn, err := client.Dial(ctx, client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }()
+// readLocalState asks the Service frontend for the state of one Service, or of all if
+// only is zero.
+func readLocalState(ctx context.Context, c *cli.Connection, only model.Key) (*stateView, error) {
+	return readLocal(ctx, c, servicesFrontend, func(ctx context.Context, conn *client.Client) (*stateView, error) {
+		return readState(ctx, conn, only)
+	})
+}
+
+// readState reads the state of Services over a connection.
+func readState(ctx context.Context, conn *client.Client, only model.Key) (*stateView, error) {
 	stream, err := modelpb.NewLocalStateClient(conn.Conn()).Watch(ctx, &modelpb.WatchRequest{Once: true, Namespace: only.Namespace, Name: only.Name})
 	if err != nil {
 		return nil, err

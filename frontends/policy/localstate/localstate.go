@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -177,18 +176,13 @@ func (w *watcher) take() *Names {
 	defer w.mu.Unlock()
 	n := &Names{
 		Node: w.node, Pods: slices.Sorted(maps.Keys(w.pods)), Sets: slices.Sorted(maps.Keys(w.sets)),
-		Policies: slices.SortedFunc(maps.Keys(w.policies), ComparePolicies),
+		Policies: slices.SortedFunc(maps.Keys(w.policies), model.ComparePolicies),
 	}
 	w.node = false
 	clear(w.pods)
 	clear(w.policies)
 	clear(w.sets)
 	return n
-}
-
-// ComparePolicies orders the names of policies by tier, namespace and name.
-func ComparePolicies(a, b model.PolicyID) int {
-	return cmp.Or(cmp.Compare(a.Tier, b.Tier), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // Watch implements statepb.LocalStateServer.

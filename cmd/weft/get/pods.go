@@ -1,0 +1,68 @@
+package get
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
+)
+
+func newPodsCmd() *cobra.Command {
+	return policyQuery(&cobra.Command{
+		Use:   "pods",
+		Short: "Show the pods of this node, and the network policies that apply to each",
+		Long: `Show the pods of this node that have addresses of their own, and the policies
+that apply to each, in the order in which they decide. ISOLATED are the
+directions in which only what a policy accepts passes.`,
+	}, viewPods, printPods)
+}
+
+// podView is a pod in JSON and YAML.
+type podView struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	UID       string   `json:"uid"`
+	Addresses []string `json:"addresses"`
+	// Ingress and Egress are policies, as "namespace/name" or "name".
+	Ingress []string `json:"ingressPolicies"`
+	Egress  []string `json:"egressPolicies"`
+	// Isolated has "ingress" and "egress".
+	Isolated []string `json:"isolated"`
+}
+
+// viewPods returns the pods of a state, by namespace and name.
+func viewPods(state *statepb.WatchResponse) []podView {
+	out := make([]podView, 0, len(state.GetPods()))
+	for _, p := range state.GetPods() {
+		v := podView{
+			Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUid(), Addresses: p.GetAddresses(),
+			Ingress: names(p.GetIngress()), Egress: names(p.GetEgress()), Isolated: []string{},
+		}
+		if isolates(p.GetIngress()) {
+			v.Isolated = append(v.Isolated, "ingress")
+		}
+		if isolates(p.GetEgress()) {
+			v.Isolated = append(v.Isolated, "egress")
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b podView) int {
+		return strings.Compare(a.Namespace+"/"+a.Name+"/"+a.UID, b.Namespace+"/"+b.Name+"/"+b.UID)
+	})
+	return out
+}
+
+// printPods prints a row for each pod.
+func printPods(w io.Writer, pods []podView) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "POD\tADDRESSES\tINGRESS\tEGRESS\tISOLATED")
+	for _, p := range pods {
+		fmt.Fprintf(tw, "%s/%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated))
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,140 @@
+package get
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
+)
+
+func newPoliciesCmd() *cobra.Command {
+	return policyQuery(&cobra.Command{
+		Use:   "policies",
+		Short: "Show the network policies that apply to pods of this node: pods, rules, and whether they are in force",
+		Long: `Show the NetworkPolicies and ClusterNetworkPolicies that apply to pods of this
+node, in the order in which they decide. INGRESS and EGRESS are the numbers of
+rules, or "-" if the policy does not apply in that direction. STATE is "in force";
+"invalid" if parts of the policy are not valid, which match nothing then; or
+"rejected" if the aggregator rejected its rules: then it accepts nothing. The
+lines after the table have the reasons. With -o json the rules are shown.`,
+	}, viewPolicies, printPolicies)
+}
+
+// policyView is a policy in JSON and YAML.
+type policyView struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Tier      string `json:"tier"`
+	Priority  *int32 `json:"priority,omitempty"`
+	// Pods are those of this node, as "namespace/name".
+	Pods     []string   `json:"pods"`
+	State    string     `json:"state"`
+	Problems []string   `json:"problems,omitempty"`
+	Ingress  []ruleView `json:"ingress,omitempty"`
+	Egress   []ruleView `json:"egress,omitempty"`
+
+	// applies is true for the directions in which the policy applies to a pod.
+	appliesIngress, appliesEgress bool
+}
+
+// The states of a policy.
+const (
+	stateInForce  = "in force"
+	stateInvalid  = "invalid"
+	stateRejected = "rejected"
+)
+
+// viewPolicies returns the policies of a state.
+func viewPolicies(state *statepb.WatchResponse) []*policyView {
+	sets := make(map[string]string)
+	for _, s := range state.GetSets() {
+		sets[s.GetId()] = s.GetComment()
+	}
+	type key struct {
+		tier            statepb.Tier
+		namespace, name string
+	}
+	keyOf := func(n *statepb.PolicyName) key { return key{n.GetTier(), n.GetNamespace(), n.GetName()} }
+	byName := make(map[key]*policyView)
+	out := make([]*policyView, 0, len(state.GetPolicies()))
+	for _, p := range state.GetPolicies() {
+		n := p.GetName()
+		v := &policyView{
+			Namespace: n.GetNamespace(), Name: n.GetName(), Tier: tierText(n.GetTier()), Pods: []string{}, State: stateInForce, Problems: p.GetProblems(),
+			Ingress: viewRules(p.GetIngress(), sets), Egress: viewRules(p.GetEgress(), sets),
+		}
+		if n.GetTier() != statepb.Tier_TIER_NETWORK_POLICY {
+			v.Priority = new(p.GetPriority())
+		}
+		switch {
+		case p.GetRejected():
+			v.State = stateRejected
+		case len(p.GetProblems()) > 0:
+			v.State = stateInvalid
+		}
+		out = append(out, v)
+		byName[keyOf(n)] = v
+	}
+	for _, p := range state.GetPods() {
+		text := p.GetNamespace() + "/" + p.GetName()
+		for _, n := range p.GetIngress() {
+			if v := byName[keyOf(n)]; v != nil {
+				v.Pods, v.appliesIngress = append(v.Pods, text), true
+			}
+		}
+		for _, n := range p.GetEgress() {
+			v := byName[keyOf(n)]
+			if v == nil {
+				continue
+			}
+			v.appliesEgress = true
+			if len(v.Pods) == 0 || v.Pods[len(v.Pods)-1] != text {
+				v.Pods = append(v.Pods, text)
+			}
+		}
+	}
+	return out
+}
+
+// text returns the name of a policy as "namespace/name", or "name".
+func (v *policyView) text() string {
+	if v.Namespace == "" {
+		return v.Name
+	}
+	return v.Namespace + "/" + v.Name
+}
+
+// printPolicies prints a row for each policy, then the problems.
+func printPolicies(w io.Writer, policies []*policyView) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "POLICY\tTIER\tPRIORITY\tPODS\tINGRESS\tEGRESS\tSTATE")
+	rules := func(applies bool, rules []ruleView) string {
+		if !applies {
+			return "-"
+		}
+		return strconv.Itoa(len(rules))
+	}
+	for _, v := range policies {
+		priority := "-"
+		if v.Priority != nil {
+			priority = strconv.Itoa(int(*v.Priority))
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.text(), v.Tier, priority, len(v.Pods),
+			rules(v.appliesIngress, v.Ingress), rules(v.appliesEgress, v.Egress), v.State)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, v := range policies {
+		for _, p := range v.Problems {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", v.text(), p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

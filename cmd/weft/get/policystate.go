@@ -1,0 +1,143 @@
+package get
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
+)
+
+// policyQuery completes a subcommand without arguments that prints a part of what this node
+// enforces, as text, JSON or YAML.
+func policyQuery[T any](cmd *cobra.Command, part func(*statepb.WatchResponse) T, print func(io.Writer, T) error) *cobra.Command {
+	var conn cli.Connection
+	cmd.Args, cmd.ValidArgsFunction = cobra.NoArgs, cobra.NoFileCompletions
+	return show(cmd, &conn, "table", func(ctx context.Context, _ []string) (answer T, err error) {
+		state, err := readLocal(ctx, &conn, policyFrontend, readPolicyState)
+		if err != nil {
+			return answer, err
+		}
+		return part(state), nil
+	}, print)
+}
+
+// readPolicyState reads what the node enforces over a connection, without the members of
+// sets.
+func readPolicyState(ctx context.Context, conn *client.Client) (*statepb.WatchResponse, error) {
+	stream, err := statepb.NewLocalStateClient(conn.Conn()).Watch(ctx, &statepb.WatchRequest{Once: true})
+	if err != nil {
+		return nil, err
+	}
+	whole := &statepb.WatchResponse{}
+	for {
+		m, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return whole, nil
+		case err != nil:
+			return nil, err
+		}
+		proto.Merge(whole, m)
+	}
+}
+
+// nameText returns the name of a policy as "namespace/name", or "name" for a
+// ClusterNetworkPolicy.
+func nameText(n *statepb.PolicyName) string {
+	return strings.TrimPrefix(n.GetNamespace()+"/"+n.GetName(), "/")
+}
+
+// The words of tiers.
+const (
+	tierAdmin    = "Admin"
+	tierPolicy   = "NetworkPolicy"
+	tierBaseline = "Baseline"
+)
+
+func tierText(t statepb.Tier) string {
+	switch t {
+	case statepb.Tier_TIER_ADMIN:
+		return tierAdmin
+	case statepb.Tier_TIER_NETWORK_POLICY:
+		return tierPolicy
+	case statepb.Tier_TIER_BASELINE:
+		return tierBaseline
+	default:
+		return t.String()
+	}
+}
+
+// ruleView is a rule of a policy in JSON and YAML.
+type ruleView struct {
+	Name   string `json:"name"`
+	Action string `json:"action"`
+	// Any, Pods and Addresses are the other ends: everyone, descriptions of sets of pods, and
+	// ranges of addresses.
+	Any       bool     `json:"anyAddress,omitempty"`
+	Pods      []string `json:"pods,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+	// Ports are texts such as "tcp 80-90", and descriptions of named ports.
+	AllPorts bool     `json:"allPorts,omitempty"`
+	Ports    []string `json:"ports,omitempty"`
+}
+
+// viewRules returns rules, in which sets are described by their comments.
+func viewRules(rules []*statepb.Rule, sets map[string]string) []ruleView {
+	out := make([]ruleView, len(rules))
+	for i, r := range rules {
+		v := ruleView{
+			Name: r.GetName(), Action: cli.Word(r.GetAction().String(), "ACTION_"), Any: r.GetAny(), Addresses: r.GetBlocks(), AllPorts: r.GetAllPorts(),
+		}
+		for _, id := range r.GetPods() {
+			v.Pods = append(v.Pods, sets[id])
+		}
+		for _, p := range r.GetPorts() {
+			v.Ports = append(v.Ports, portText(p))
+		}
+		for _, id := range r.GetNamedPorts() {
+			v.Ports = append(v.Ports, sets[id])
+		}
+		out[i] = v
+	}
+	return out
+}
+
+// portText returns a range of ports as "tcp 80-90", "tcp 80" or "tcp".
+func portText(p *statepb.PortRange) string {
+	protocols := map[uint32]string{6: "tcp", 17: "udp", 132: "sctp"}
+	out := protocols[p.GetProtocol()]
+	if out == "" {
+		out = "protocol " + strconv.Itoa(int(p.GetProtocol()))
+	}
+	if p.GetFirst() == 0 && p.GetLast() == 0 {
+		return out
+	}
+	out += " " + strconv.Itoa(int(p.GetFirst()))
+	if p.GetLast() != p.GetFirst() {
+		out += "-" + strconv.Itoa(int(p.GetLast()))
+	}
+	return out
+}
+
+// names returns the names of policies as texts.
+func names(in []*statepb.PolicyName) []string {
+	out := make([]string, len(in))
+	for i, n := range in {
+		out[i] = nameText(n)
+	}
+	return out
+}
+
+// isolates reports whether one of the policies of a direction isolates a pod.
+func isolates(in []*statepb.PolicyName) bool {
+	return slices.ContainsFunc(in, func(n *statepb.PolicyName) bool { return n.GetTier() == statepb.Tier_TIER_NETWORK_POLICY })
+}

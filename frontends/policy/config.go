@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weft-proxy/weft/frontends/policy/render"
+	"github.com/weft-proxy/weft/frontends/source"
+)
+
+const (
+	// Publisher is the name under which the frontend publishes.
+	Publisher = "policy"
+	// DefaultMinInterval is the least time between two updates.
+	DefaultMinInterval = 10 * time.Millisecond
+	// DefaultMaxRetry bounds the wait after a failed update.
+	DefaultMaxRetry = 30 * time.Second
+)
+
+// Events receives events about objects of the cluster: kind is "Normal" or "Warning", reason
+// is one word. It must not block.
+type Events interface {
+	Object(ref corev1.ObjectReference, kind, reason, message string)
+}
+
+// Config describes a Frontend.
+type Config struct {
+	// Source has the objects. Required. The caller runs it.
+	Source source.Source
+	// NodeName is this node's name in Kubernetes, which selects the pods that are isolated
+	// here. Required.
+	NodeName string
+	// Socket is the path of the aggregator's socket; empty means the default.
+	Socket string
+	// Start says what happens to pods of this node that are not known yet.
+	Start render.Start
+	// DropLog is the number of dropped packets a second that are logged for each set of
+	// policies and direction; 0 means none.
+	DropLog int
+	// RecheckFor is for how long connections are judged again after a policy was narrowed;
+	// 0 means render.DefaultRecheckFor.
+	RecheckFor time.Duration
+	// MinInterval is the least time from the end of one update to the start of the next. 0
+	// means DefaultMinInterval, negative none.
+	MinInterval time.Duration
+	// MaxRetry bounds the wait after a failed update. A change that waits twice as long for
+	// its commit makes the frontend unhealthy. 0 means DefaultMaxRetry.
+	MaxRetry time.Duration
+	// Events receives warnings about policies and pods; nil discards.
+	Events Events
+	// Now is the clock of latencies; nil means time.Now.
+	Now func() time.Time
+	// Logger; nil discards.
+	Logger *slog.Logger
+	// Registerer receives the metrics; nil means none.
+	Registerer prometheus.Registerer
+}
+
+func (c *Config) setDefaults() {
+	c.MinInterval = cmp.Or(c.MinInterval, DefaultMinInterval)
+	c.MaxRetry = cmp.Or(c.MaxRetry, DefaultMaxRetry)
+	c.Events = cmp.Or[Events](c.Events, noEvents{})
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+}
+
+func (c *Config) validate() error {
+	var errs []error
+	if c.Source == nil {
+		errs = append(errs, errors.New("no source of objects: give a kubeconfig or a directory of manifests"))
+	}
+	if c.NodeName == "" {
+		errs = append(errs, errors.New("no node name: give the node's name in Kubernetes"))
+	}
+	return errors.Join(errs...)
+}
+
+// noEvents discards events.
+type noEvents struct{}
+
+// Object implements Events.
+func (noEvents) Object(corev1.ObjectReference, string, string, string) {}
+
+// families returns the IP families of the network namespace, IPv4 first: IPv6 may be
+// compiled out or disabled. proc is the mount point of procfs.
+func families(proc string) [2]bool {
+	out := [2]bool{true, true}
+	if _, err := os.Stat(proc + "/net/if_inet6"); err != nil {
+		out[1] = false
+	}
+	if b, err := os.ReadFile(proc + "/sys/net/ipv6/conf/all/disable_ipv6"); err == nil && strings.TrimSpace(string(b)) == "1" {
+		out[1] = false
+	}
+	return out
+}

@@ -1,0 +1,69 @@
+package policy
+
+import (
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/policy/render"
+	"github.com/weft-proxy/weft/frontends/publish"
+)
+
+// change is the change of a policy.
+type change = publish.Change[model.PolicyID, model.Policy]
+
+// content is the fragment of all policies: it implements publish.Renderer, Cleaner and
+// Staged. Its own methods are called by the publishing goroutine.
+//
+// Policies are the items: one that is rejected is left out. Everything else that changes,
+// such as pods and the members of sets, goes with the next Render.
+type content struct {
+	*render.Renderer
+	state     *state
+	refreshed func(*model.Changes)
+	// others are changes that the next Render includes, without their policies, in the
+	// order of the Refreshes.
+	others []model.Changes
+}
+
+// Refresh implements publish.Renderer.
+func (c *content) Refresh() (items []change, other bool) {
+	changes := c.state.refresh(c.refreshed)
+	for _, p := range changes.Policies {
+		item := change{Old: p.Old, New: p.New}
+		if p.New != nil {
+			item.Key = p.New.ID
+		} else {
+			item.Key = p.Old.ID
+		}
+		items = append(items, item)
+	}
+	changes.Policies = nil
+	if !changes.Empty() {
+		c.others = append(c.others, changes)
+	}
+	return items, len(c.others) > 0
+}
+
+// Value implements publish.Renderer.
+func (c *content) Value(id model.PolicyID) *model.Policy { return c.state.policy(id) }
+
+// Render implements publish.Renderer. Several Refreshes come before it only if a snapshot
+// follows: they are not joined, because a set may have gone and come back meanwhile.
+func (c *content) Render(items []change, patch bool) publish.Update {
+	var last model.Changes
+	for i, o := range c.others {
+		if i == len(c.others)-1 && patch {
+			last = o
+			break
+		}
+		c.Load(o)
+	}
+	c.others = nil
+	last.Policies = make([]model.PolicyChange, len(items))
+	for i, item := range items {
+		last.Policies[i] = model.PolicyChange{Old: item.Old, New: item.New}
+	}
+	if !patch {
+		c.Load(last)
+		return publish.Update{}
+	}
+	return c.Update(last)
+}

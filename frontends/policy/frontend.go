@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/policy/localstate"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/policy/objects"
+	"github.com/weft-proxy/weft/frontends/policy/render"
+	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/source"
+)
+
+// wakeInterval is how often the renderer is asked for what depends on time, such as
+// addresses whose connections need not be judged again any more.
+const wakeInterval = time.Minute
+
+// Frontend follows network policies and publishes the rules for them.
+type Frontend struct {
+	cfg       Config
+	state     *state
+	content   *content
+	publisher *publish.Publisher[model.PolicyID, model.Policy]
+	local     *localstate.Server
+	metrics   *metrics
+	// synced is closed when the source has delivered everything that exists.
+	synced chan struct{}
+	// have are the IP families of the node.
+	have [2]bool
+}
+
+// Status is the progress of a Frontend.
+type Status struct {
+	// Synced is true once the source has delivered everything that exists.
+	Synced bool
+	publish.Status
+	// Pending is since when the oldest event waits for the commit that carries it; zero if
+	// none does.
+	Pending time.Time
+	// Rejected are the policies that the aggregator rejected.
+	Rejected []model.PolicyID
+}
+
+// New returns a frontend, and subscribes it to its source, which must not run yet. It does
+// no I/O except to look for IPv6.
+func New(cfg Config) (*Frontend, error) {
+	f, err := newFrontend(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("configure network policies: %w", err)
+	}
+	return f, nil
+}
+
+func newFrontend(cfg Config) (*Frontend, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	f := &Frontend{cfg: cfg, have: families("/proc"), synced: make(chan struct{})}
+	r, err := render.New(render.Config{Families: f.have, RecheckFor: cfg.RecheckFor, Start: cfg.Start, DropLog: cfg.DropLog, Now: cfg.Now})
+	if err != nil {
+		return nil, err
+	}
+	notices := &notices{events: cfg.Events}
+	m := model.New(model.Config{NodeName: cfg.NodeName, Notify: notices.notify, Logger: cfg.Logger})
+	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), rejected: make(map[model.PolicyID]string)}
+	f.local = localstate.New(f.state)
+	f.state.changed = f.local.PoliciesChanged
+	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed}
+	if f.publisher, err = publish.New(publish.Config[model.PolicyID, model.Policy]{
+		Socket: cfg.Socket, Publisher: Publisher, Fragment: render.Fragment,
+		Renderer: f.content, Observer: &observer{Frontend: f}, Compare: model.ComparePolicies,
+		Ready: f.synced, Backlog: f.state.backlog, MinInterval: cfg.MinInterval, MaxRetry: cfg.MaxRetry, Now: cfg.Now, Logger: cfg.Logger,
+	}); err != nil {
+		return nil, err
+	}
+	if f.metrics, err = newMetrics(cfg.Registerer, f); err != nil {
+		return nil, err
+	}
+	if !f.have[1] {
+		cfg.Logger.Info("this node does not have IPv6: only IPv4 is enforced")
+	}
+	return f, cfg.Source.Subscribe(source.Subscription{
+		User: Publisher, Kinds: objects.Kinds(cfg.NodeName, m), Deliver: f.deliver, Synced: f.setSynced,
+	})
+}
+
+// Run works until ctx ends, and returns nil then. It leaves all rules in place. The source
+// runs on its own, because other frontends may follow it too.
+func (f *Frontend) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.publisher.Run(ctx) })
+	g.Go(func() error {
+		tick := time.NewTicker(wakeInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+				f.publisher.Wake()
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// Status returns the progress.
+func (f *Frontend) Status() Status {
+	return Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest(), Rejected: f.state.rejectedPolicies()}
+}
+
+// Ready returns nil once this process has committed its rules, and before, the reason why it
+// has not.
+func (f *Frontend) Ready() error {
+	status := f.publisher.Status()
+	switch {
+	case status.Published:
+		return nil
+	case status.Err != nil:
+		return fmt.Errorf("network policies: not published: %w", status.Err)
+	case !f.isSynced():
+		return errors.New("network policies: not published: the policies and pods of the cluster are not known yet")
+	default:
+		return errors.New("network policies: not published yet")
+	}
+}
+
+// Healthy returns nil if rules of this process or of an earlier one are in force, and no
+// change waits for longer than twice Config.MaxRetry.
+func (f *Frontend) Healthy() error {
+	status := f.publisher.Status()
+	if !status.Restored || errors.Is(status.Err, client.ErrPermission) {
+		if err := f.Ready(); err != nil {
+			return err
+		}
+	}
+	pending := f.state.backlog.Oldest()
+	if wait := f.cfg.Now().Sub(pending); f.isSynced() && !pending.IsZero() && wait > 2*f.cfg.MaxRetry {
+		return fmt.Errorf("network policies: a change waits for %s: %w", wait.Round(time.Second), status.Err)
+	}
+	return nil
+}
+
+// RegisterLocalState registers the service that serves what this node enforces to readers
+// with a gRPC server.
+func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Register(r) }
+
+// deliver applies a batch of events to the model.
+func (f *Frontend) deliver(events []source.Event) {
+	counts, dirty := f.state.apply(events)
+	for resource, n := range counts {
+		f.metrics.events.WithLabelValues(strings.TrimSuffix(resource, "s")).Add(float64(n))
+	}
+	if dirty {
+		f.publisher.Wake()
+	}
+}
+
+// setSynced notes that the source has delivered everything that exists.
+func (f *Frontend) setSynced() {
+	f.state.backlog.Restart()
+	close(f.synced)
+}
+
+func (f *Frontend) isSynced() bool {
+	select {
+	case <-f.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// refreshed receives what changed in the model, under its lock.
+func (f *Frontend) refreshed(c *model.Changes) {
+	f.local.Changed(c)
+	f.metrics.changes.WithLabelValues("pod").Add(float64(len(c.Pods)))
+	f.metrics.changes.WithLabelValues("policy").Add(float64(len(c.Policies)))
+	f.metrics.changes.WithLabelValues("set").Add(float64(len(c.Sets)))
+}

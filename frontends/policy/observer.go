@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/publish"
+)
+
+const (
+	// warning is the kind of the events of this package.
+	warning = "Warning"
+	// reasonRejected is the reason of the event about a policy that is left out.
+	reasonRejected = "PolicyRejected"
+	// clusterPolicyVersion is the version of the API of ClusterNetworkPolicies.
+	clusterPolicyVersion = "policy.networking.k8s.io/v1alpha2"
+)
+
+// observer tells metrics, readers and users what is in force: it implements
+// publish.Observer.
+type observer struct{ *Frontend }
+
+// Sent implements publish.Observer.
+func (o *observer) Sent(s publish.Sent) {
+	result := resultFailed
+	var rejected *client.RejectedError
+	switch {
+	case s.Err == nil:
+		result = resultCommitted
+		o.metrics.duration.Observe(s.Wait.Seconds())
+	case errors.As(s.Err, &rejected):
+		result = resultRejected
+	}
+	o.metrics.publishes.WithLabelValues(result).Inc()
+}
+
+// Committed implements publish.Observer.
+func (o *observer) Committed([]change) {}
+
+// Quarantined implements publish.Observer.
+func (o *observer) Quarantined(ids []model.PolicyID) {
+	o.metrics.rejected.Set(float64(len(ids)))
+	o.state.keepRejected(ids)
+}
+
+// Rejected implements publish.Observer.
+func (o *observer) Rejected(id model.PolicyID, err error) {
+	o.state.reject(id, err.Error())
+	effect := "it accepts nothing, and the pods that it selects stay isolated"
+	if id.Tier != model.TierNetworkPolicy {
+		effect = "it has no effect"
+	}
+	o.cfg.Events.Object(reference(id), warning, reasonRejected, "its rules are rejected: on node "+o.cfg.NodeName+" "+effect+": "+err.Error())
+}
+
+// Answered implements publish.Observer.
+func (o *observer) Answered(since, committed time.Time) {
+	if !committed.IsZero() {
+		o.metrics.latency.Observe(committed.Sub(since).Seconds())
+	}
+}
+
+// reference names a policy in an event.
+func reference(id model.PolicyID) corev1.ObjectReference {
+	ref := corev1.ObjectReference{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: id.Kind(), Namespace: id.Namespace, Name: id.Name}
+	if id.Tier != model.TierNetworkPolicy {
+		ref.APIVersion = clusterPolicyVersion
+	}
+	return ref
+}
+
+// notices passes the notices of the model on as events.
+type notices struct{ events Events }
+
+// notify receives a notice under the lock of the model.
+func (n *notices) notify(notice model.Notice) {
+	if !notice.Reporter {
+		return
+	}
+	ref := corev1.ObjectReference{Kind: notice.Kind, Namespace: notice.Name.Namespace, Name: notice.Name.Name, UID: notice.UID}
+	switch notice.Kind {
+	case "Pod":
+		ref.APIVersion = corev1.SchemeGroupVersion.String()
+	case "NetworkPolicy":
+		ref.APIVersion = networkingv1.SchemeGroupVersion.String()
+	default:
+		ref.APIVersion = clusterPolicyVersion
+	}
+	n.events.Object(ref, warning, notice.Reason, notice.Message)
+}

@@ -1,0 +1,191 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/policy/localstate"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/source"
+)
+
+// state is the model, the events that it has and no commit does, and the policies that the
+// aggregator rejects. It implements localstate.Source.
+type state struct {
+	backlog *publish.Backlog
+	// changed tells readers that problems of policies changed. It is called under the lock.
+	changed func(...model.PolicyID)
+
+	// mu is held for a batch of events, or for a refresh.
+	mu    sync.Mutex
+	model *model.Model
+	// rejected has the reason for each policy that the aggregator rejects.
+	rejected map[model.PolicyID]string
+}
+
+// apply applies a batch of events under one lock, so that no refresh sees half of it. It
+// counts them by resource, and reports whether anything may have changed.
+func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool) {
+	counts = make(map[string]int)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range events {
+		e.Apply()
+		counts[e.Resource()]++
+	}
+	if dirty = s.model.Dirty(); dirty && len(events) > 0 {
+		s.backlog.Add(counts)
+	}
+	return counts, dirty
+}
+
+// refresh returns what changed, which the backlog then counts as taken.
+func (s *state) refresh(refreshed func(*model.Changes)) model.Changes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.model.Refresh()
+	s.backlog.Take()
+	refreshed(&c)
+	return c
+}
+
+// policy returns a policy as it was last refreshed, nil if it applies to no pod of this node.
+func (s *state) policy(id model.PolicyID) *model.Policy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Policy(id)
+}
+
+// stats returns the counters of the model.
+func (s *state) stats() model.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Stats()
+}
+
+// reject notes why the aggregator rejects a policy.
+func (s *state) reject(id model.PolicyID, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rejected[id] = why
+	s.changed(id)
+}
+
+// keepRejected forgets the policies that are rejected no more: all but ids.
+func (s *state) keepRejected(ids []model.PolicyID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.rejected {
+		if !slices.Contains(ids, id) {
+			delete(s.rejected, id)
+			s.changed(id)
+		}
+	}
+}
+
+// rejectedPolicies returns the policies that the aggregator rejects, sorted.
+func (s *state) rejectedPolicies() []model.PolicyID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.rejected), model.ComparePolicies)
+}
+
+// State implements localstate.Source.
+func (s *state) State(names func() *localstate.Names, members bool) localstate.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := everything()
+	if names != nil {
+		wanted = only(names())
+	}
+	all, stats := s.model.Snapshot(), s.model.Stats()
+	out := localstate.State{Node: all.Node, Counters: localstate.Counters{
+		Revision: stats.Revision, Pods: stats.Pods, Namespaces: stats.Namespaces, Policies: stats.Policies, LocalPods: stats.LocalPods,
+	}}
+	uses := make(map[model.PolicyID]int)
+	for _, p := range all.Pods {
+		countPolicies(uses, p)
+		if wanted.pod(p.UID) {
+			out.Pods = append(out.Pods, p)
+		}
+	}
+	for _, p := range all.Policies {
+		if !wanted.policy(p.ID) {
+			continue
+		}
+		why, rejected := s.rejected[p.ID]
+		entry := localstate.Policy{Policy: p.Policy, Pods: uses[p.ID], Rejected: rejected, Problems: p.Problems}
+		if rejected {
+			entry.Problems = append([]string{why}, p.Problems...)
+		}
+		out.Policies = append(out.Policies, entry)
+	}
+	slices.SortFunc(out.Policies, func(a, b localstate.Policy) int { return compareDecision(a.Policy, b.Policy) })
+	for i := range all.Sets {
+		set := &all.Sets[i]
+		if !wanted.set(set.ID) {
+			continue
+		}
+		entry := localstate.Set{Set: &set.Set, Size: set.Size}
+		if members {
+			entry.Members = s.model.Members(set.ID)
+		}
+		out.Sets = append(out.Sets, entry)
+	}
+	return out
+}
+
+// selection says which objects of a snapshot a reader wants.
+type selection struct {
+	pod    func(types.UID) bool
+	policy func(model.PolicyID) bool
+	set    func(model.SetID) bool
+}
+
+func everything() selection {
+	return selection{
+		pod:    func(types.UID) bool { return true },
+		policy: func(model.PolicyID) bool { return true },
+		set:    func(model.SetID) bool { return true },
+	}
+}
+
+func only(n *localstate.Names) selection {
+	return selection{pod: in(n.Pods), policy: in(n.Policies), set: in(n.Sets)}
+}
+
+// in returns a function that reports whether a name is in a list.
+func in[T comparable](names []T) func(T) bool {
+	set := make(map[T]struct{}, len(names))
+	for _, n := range names {
+		set[n] = struct{}{}
+	}
+	return func(n T) bool {
+		_, ok := set[n]
+		return ok
+	}
+}
+
+// countPolicies counts a pod for each policy that applies to it.
+func countPolicies(uses map[model.PolicyID]int, p *model.Pod) {
+	for _, id := range p.Policies[model.Ingress] {
+		uses[id]++
+	}
+	for _, id := range p.Policies[model.Egress] {
+		if !slices.Contains(p.Policies[model.Ingress], id) {
+			uses[id]++
+		}
+	}
+}
+
+// compareDecision orders policies as they decide.
+func compareDecision(a, b *model.Policy) int {
+	if a.ID.Tier == b.ID.Tier && a.Priority != b.Priority {
+		return int(a.Priority) - int(b.Priority)
+	}
+	return model.ComparePolicies(a.ID, b.ID)
+}
