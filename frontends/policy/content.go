@@ -60,6 +60,10 @@ func (c *content) Render(items []change, patch bool) publish.Update {
 	last.Policies = make([]model.PolicyChange, len(items))
 	for i, item := range items {
 		last.Policies[i] = model.PolicyChange{Old: item.Old, New: item.New}
+		if item.New == nil && item.Old == nil {
+			// One that is left out.
+			last.Policies[i].Old = &model.Policy{ID: item.Key}
+		}
 	}
 	if !patch {
 		c.Load(last)

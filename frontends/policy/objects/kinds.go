@@ -87,7 +87,12 @@ func NewScheme() *runtime.Scheme {
 
 // fieldsOfPod returns what podFields selects by.
 func fieldsOfPod(p *corev1.Pod) fields.Set {
+	address := p.Status.PodIP
+	if address == "" && len(p.Status.PodIPs) > 0 {
+		// A manifest may have only the list, of which the API server sets the first.
+		address = p.Status.PodIPs[0].IP
+	}
 	return fields.Set{
-		hostNetworkField: strconv.FormatBool(p.Spec.HostNetwork), phaseField: string(p.Status.Phase), podIPField: p.Status.PodIP,
+		hostNetworkField: strconv.FormatBool(p.Spec.HostNetwork), phaseField: string(p.Status.Phase), podIPField: address,
 	}
 }
