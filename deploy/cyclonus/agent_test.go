@@ -1,0 +1,200 @@
+package cyclonus
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// ports are those that every pod serves.
+var ports = []uint16{80, 81}
+
+// agent is one pod: it serves its ports in all three protocols, and asks others.
+type agent struct {
+	pod *lab.Pod
+	// answered is called with the nonce of each answer.
+	answered func(nonce uint64)
+	// open are sockets until close.
+	open []interface{ Close() error }
+	// udp are sockets that live as long as the agent, so that flows outlive changes of
+	// policies; sctp are raw ones. Both are IPv4, then IPv6.
+	udp  [2]*net.UDPConn
+	sctp [2]*net.IPConn
+	// source numbers the source ports of SCTP, so that each association is new.
+	source atomic.Uint32
+}
+
+// newAgent starts the servers of a pod.
+func newAgent(pod *lab.Pod, answered func(nonce uint64)) (*agent, error) {
+	a := &agent{pod: pod, answered: answered}
+	err := pod.Do(func() error {
+		for _, port := range ports {
+			l, err := net.Listen("tcp", fmt.Sprintf("[::]:%d", port))
+			if err != nil {
+				return err
+			}
+			a.open = append(a.open, l)
+			go serveTCP(l)
+			conn, err := listenUDP("udp", fmt.Sprintf("[::]:%d", port))
+			if err != nil {
+				return err
+			}
+			a.open = append(a.open, conn)
+			go serveUDP(conn)
+		}
+		for family := range 2 {
+			conn, err := net.ListenPacket([]string{"ip4:132", "ip6:132"}[family], "")
+			if err != nil {
+				return err
+			}
+			a.sctp[family] = conn.(*net.IPConn)
+			a.open = append(a.open, conn)
+			go a.serveSCTP(a.sctp[family])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start servers of %s: %w", pod.Name(), err), a.close())
+	}
+	for family := range 2 {
+		if a.udp[family], err = a.newUDP(family); err != nil {
+			return nil, errors.Join(err, a.close())
+		}
+		a.open = append(a.open, a.udp[family])
+	}
+	return a, nil
+}
+
+func (a *agent) close() error {
+	var errs []error
+	for _, c := range a.open {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func listenUDP(network, address string) (*net.UDPConn, error) {
+	conn, err := net.ListenPacket(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.UDPConn), nil
+}
+
+// serveTCP accepts connections and resets them, so that nothing of them stays.
+func serveTCP(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		// The client closes; if it is gone the deadline does.
+		_ = conn.SetDeadline(time.Now().Add(time.Second))
+		go func() {
+			_, _ = conn.Read(make([]byte, 1))
+			conn.Close()
+		}()
+	}
+}
+
+// serveUDP answers with what it gets.
+func serveUDP(conn *net.UDPConn) {
+	b := make([]byte, 64)
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil {
+			_, _ = conn.WriteToUDPAddrPort(b[:n], from)
+		}
+	}
+}
+
+// newUDP makes a socket of which the answers are reported.
+func (a *agent) newUDP(family int) (*net.UDPConn, error) {
+	var conn *net.UDPConn
+	err := a.pod.Do(func() (err error) {
+		conn, err = listenUDP([]string{"udp4", "udp6"}[family], ":0")
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open UDP socket in %s: %w", a.pod.Name(), err)
+	}
+	go func() {
+		b := make([]byte, 64)
+		for {
+			n, _, err := conn.ReadFromUDPAddrPort(b)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil && n == 8 {
+				a.answered(binary.BigEndian.Uint64(b))
+			}
+		}
+	}()
+	return conn, nil
+}
+
+// serveSCTP answers INITs to the ports and reports answers.
+func (a *agent) serveSCTP(conn *net.IPConn) {
+	b := make([]byte, 256)
+	for {
+		n, addr, err := conn.ReadFromIP(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		from, to, chunk, nonce, ok := parseSCTP(b[:n])
+		switch {
+		case !ok:
+		case chunk == sctpInitAck:
+			a.answered(nonce)
+		case chunk == sctpInit && slices.Contains(ports, to):
+			_, _ = conn.WriteToIP(sctpPacket(to, from, 1, sctpInitAck, nonce), addr)
+		}
+	}
+}
+
+// family is 0 for IPv4 and 1 for IPv6.
+func family(addr netip.Addr) int {
+	if addr.Is4() {
+		return 0
+	}
+	return 1
+}
+
+// ask sends one question, on the socket given for UDP. Answers are reported; TCP reports a
+// connection itself and returns when ctx ends.
+func (a *agent) ask(ctx context.Context, udp *net.UDPConn, protocol corev1.Protocol, to netip.AddrPort, nonce uint64) {
+	switch protocol {
+	case corev1.ProtocolUDP:
+		_, _ = udp.WriteToUDPAddrPort(binary.BigEndian.AppendUint64(nil, nonce), to)
+	case corev1.ProtocolSCTP:
+		source := uint16(1024 + a.source.Add(1)%60000)
+		_, _ = a.sctp[family(to.Addr())].WriteToIP(sctpPacket(source, to.Port(), 0, sctpInit, nonce), &net.IPAddr{IP: to.Addr().AsSlice()})
+	case corev1.ProtocolTCP:
+		conn, err := a.pod.Dial(ctx, "tcp", to.String())
+		if err != nil {
+			return
+		}
+		a.answered(nonce)
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		conn.Close()
+	default:
+		panic(fmt.Sprintf("cyclonus: protocol %q", protocol))
+	}
+}

@@ -1,0 +1,68 @@
+package cyclonus
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestProbes shows that the probes see what is there: with no rules every flow passes, and
+// with a rule for each flow that a step denies exactly those do not.
+func TestProbes(t *testing.T) {
+	n, err := newNetwork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := allSteps(t, n.places)[8]
+	want := s.expected(n.places)
+	open := map[flow]bool{}
+	for f := range want {
+		open[f] = true
+	}
+	if d, err := n.differ(t.Context(), open); err != nil || len(d) > 0 {
+		t.Fatalf("without rules %d of %d flows differ, such as %v: %v", len(d), len(want), first(d), err)
+	}
+	var rules strings.Builder
+	rules.WriteString("table inet probes { chain forward { type filter hook forward priority 0;\n")
+	denied := 0
+	for f, allowed := range want {
+		if allowed {
+			continue
+		}
+		denied++
+		ip := []string{"ip", "ip6"}[family(f.To)]
+		protocol := map[corev1.Protocol]int{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}[f.Protocol]
+		fmt.Fprintf(&rules, "%s saddr %s %s daddr %s meta l4proto %d th dport %d drop\n", ip, f.From, ip, f.To, protocol, f.Port)
+	}
+	rules.WriteString("}\n}\n")
+	file := filepath.Join(t.TempDir(), "rules.nft")
+	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range n.lab.Nodes {
+		if _, err := node.Run(t.Context(), "nft", "-f", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := n.differ(t.Context(), want)
+	if err != nil || len(d) > 0 || denied == 0 {
+		t.Errorf("%s: with rules for %d of %d flows %d differ, such as %v: %v", s.name, denied, len(want), len(d), first(d), err)
+	}
+}
+
+// first is the first difference, or nil.
+func first(d []difference) any {
+	if len(d) == 0 {
+		return nil
+	}
+	return d[0]
+}

@@ -1,0 +1,199 @@
+package cyclonus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
+)
+
+// network is three nodes with all pods of the cases, whether the API has them or not.
+type network struct {
+	lab    *lab.Lab
+	agents map[string]*agent
+	places map[string]place
+
+	// round is the one of which answers count.
+	round atomic.Pointer[round]
+	last  uint32
+}
+
+func newNetwork() (*network, error) {
+	n := &network{agents: map[string]*agent{}, places: map[string]place{}}
+	var err error
+	if n.lab, err = lab.New(lab.Config{Nodes: 3}); err != nil {
+		return nil, err
+	}
+	for i, key := range podKeys() {
+		node := n.lab.Nodes[i%len(n.lab.Nodes)]
+		pod, err := node.NewPod(key)
+		if err != nil {
+			return nil, errors.Join(err, n.close())
+		}
+		n.places[key] = place{node.Name(), pod.Addresses.All()}
+		if n.agents[key], err = newAgent(pod, n.answered); err != nil {
+			return nil, errors.Join(err, n.close())
+		}
+	}
+	return n, nil
+}
+
+func (n *network) close() error {
+	var errs []error
+	for _, a := range n.agents {
+		errs = append(errs, a.close())
+	}
+	n.lab.Close()
+	return errors.Join(errs...)
+}
+
+// The bounds of a round.
+const (
+	// silence is how long after the last question an answer to it may come. A pod answers
+	// within a millisecond; a machine that is busy may need more.
+	silence = 150 * time.Millisecond
+	// patience is how long a round waits for answers that must come.
+	patience = time.Second
+)
+
+// round is one question to every flow, and a second one if it is UDP: one on a socket that
+// lives on, so that the connection is established, and one on a new socket.
+type round struct {
+	number  uint32
+	flows   []flow
+	answers []atomic.Bool
+}
+
+// difference is a flow that passed and must not, or did not and must.
+type difference struct {
+	flow
+	want bool
+	// established is true if the flow's socket is that of earlier rounds.
+	established bool
+}
+
+func (d difference) String() string {
+	verb, kind := "passes", ""
+	if d.want {
+		verb = "does not pass"
+	}
+	if d.established {
+		kind = " (a flow of earlier rounds)"
+	}
+	return fmt.Sprintf("%s > %s %s %s%s", d.from, d.to, d.Flow, verb, kind)
+}
+
+func (n *network) answered(nonce uint64) {
+	r := n.round.Load()
+	if index := uint32(nonce); r != nil && r.number == uint32(nonce>>32) && int(index) < len(r.answers) {
+		r.answers[index].Store(true)
+	}
+}
+
+// differ asks once along every flow, all at the same time, and returns those of which the
+// result is not the expected one.
+func (n *network) differ(ctx context.Context, want map[flow]bool) ([]difference, error) {
+	n.last++
+	r := &round{number: n.last}
+	for f := range want {
+		r.flows = append(r.flows, f)
+	}
+	r.answers = make([]atomic.Bool, 2*len(r.flows))
+	n.round.Store(r)
+	fresh, err := n.freshUDP()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, conns := range fresh {
+			conns[0].Close()
+			conns[1].Close()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i, f := range r.flows {
+		a := n.agents[f.from]
+		to := netip.AddrPortFrom(f.To, uint16(f.Port))
+		nonce := uint64(r.number)<<32 | uint64(2*i)
+		if f.Protocol == corev1.ProtocolTCP {
+			asking.Go(func() { a.ask(ctx, nil, f.Protocol, to, nonce) })
+			continue
+		}
+		a.ask(ctx, fresh[f.from][family(f.To)], f.Protocol, to, nonce)
+		if f.Protocol == corev1.ProtocolUDP {
+			a.ask(ctx, a.udp[family(f.To)], f.Protocol, to, nonce+1)
+		}
+	}
+	r.wait(ctx, want)
+	cancel()
+	asking.Wait()
+	return r.differences(want), nil
+}
+
+// freshUDP makes new sockets in every pod.
+func (n *network) freshUDP() (map[string][2]*net.UDPConn, error) {
+	fresh := map[string][2]*net.UDPConn{}
+	for key, a := range n.agents {
+		var conns [2]*net.UDPConn
+		for family := range conns {
+			var err error
+			if conns[family], err = a.newUDP(family); err != nil {
+				return nil, err
+			}
+		}
+		fresh[key] = conns
+	}
+	return fresh, nil
+}
+
+// wait waits for the answers that must come, and at least as long as those that must not
+// come would need.
+func (r *round) wait(ctx context.Context, want map[flow]bool) {
+	start := time.Now()
+	denied := false
+	for _, allowed := range want {
+		denied = denied || !allowed
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if denied && time.Since(start) < silence {
+			continue
+		}
+		missing := false
+		for _, d := range r.differences(want) {
+			missing = missing || d.want
+		}
+		if !missing {
+			return
+		}
+	}
+}
+
+func (r *round) differences(want map[flow]bool) []difference {
+	var all []difference
+	for i, f := range r.flows {
+		if r.answers[2*i].Load() != want[f] {
+			all = append(all, difference{f, want[f], false})
+		}
+		if f.Protocol == corev1.ProtocolUDP && r.answers[2*i+1].Load() != want[f] {
+			all = append(all, difference{f, want[f], true})
+		}
+	}
+	return all
+}
