@@ -232,24 +232,45 @@ func (c *Cluster) Flows() []Flow {
 				continue
 			}
 			all = append(all, Flow{From: from, To: to})
-			for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP} {
-				for _, port := range portNumbers() {
+			for _, protocol := range protocols() {
+				for _, port := range flowPorts() {
 					all = append(all, Flow{from, to, protocol, port})
 				}
-				all = append(all, Flow{from, to, protocol, 82}, Flow{from, to, protocol, 500})
 			}
 		}
 	}
 	return all
 }
 
+func protocols() []corev1.Protocol {
+	return []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
+}
+
+// flowPorts are the ports of policies, one beside them, and one within their ranges.
+func flowPorts() []int32 { return append(portNumbers(), 82, 500) }
+
+// Flow returns one of Flows at random, of the ends of the cluster.
+func (g *Generator) Flow(ends []netip.Addr) Flow {
+	for {
+		f := Flow{From: pick(g, ends...), To: pick(g, ends...)}
+		if f.From.Is4() != f.To.Is4() {
+			continue
+		}
+		if !g.chance(5) {
+			f.Protocol, f.Port = pick(g, protocols()...), pick(g, flowPorts()...)
+		}
+		return f
+	}
+}
+
 // Owner returns the pod that has the address in the pod network.
 func (c *Cluster) Owner(addr netip.Addr) (types.NamespacedName, bool) {
-	pod := c.owner(addr)
-	if pod == nil {
-		return types.NamespacedName{}, false
+	for name, pod := range c.Pods {
+		if slices.Contains(Addresses(pod), addr) {
+			return name, true
+		}
 	}
-	return namespacedName(pod), true
+	return types.NamespacedName{}, false
 }
 
 func mustPrefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }

@@ -45,26 +45,3 @@ func Addresses(pod *corev1.Pod) []netip.Addr {
 	}
 	return all
 }
-
-// owner returns the pod that has the address, or nil. Two pods with one address are not for
-// this package.
-func (c *Cluster) owner(addr netip.Addr) *corev1.Pod {
-	for _, pod := range c.Pods {
-		if slices.Contains(Addresses(pod), addr) {
-			return pod
-		}
-	}
-	return nil
-}
-
-// nodeOf returns the name of the node that has the address, or "".
-func (c *Cluster) nodeOf(addr netip.Addr) string {
-	for name, node := range c.Nodes {
-		for _, a := range node.Status.Addresses {
-			if own, err := netip.ParseAddr(a.Address); err == nil && own == addr {
-				return name
-			}
-		}
-	}
-	return ""
-}

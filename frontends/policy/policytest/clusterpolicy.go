@@ -1,9 +1,7 @@
 package policytest
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -18,17 +16,14 @@ const (
 )
 
 // tier decides by the ClusterNetworkPolicies of one tier that have the pod as a subject. It
-// is not final if no rule matches, or one says Pass. Policies of one priority come by name.
-func (c *Cluster) tier(tier v1alpha2.Tier, pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
-	policies := slices.SortedFunc(maps.Values(c.ClusterPolicies), func(a, b *v1alpha2.ClusterNetworkPolicy) int {
-		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), cmp.Compare(a.Name, b.Name))
-	})
-	for _, p := range policies {
-		if p.Spec.Tier != tier || !c.subject(&p.Spec.Subject, pod) {
+// is not final if no rule matches, or one says Pass.
+func (e *Evaluator) tier(tier v1alpha2.Tier, pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
+	for _, p := range e.clusterPolicies {
+		if p.Spec.Tier != tier || !e.subject(&p.Spec.Subject, pod) {
 			continue
 		}
 		for i, r := range clusterRules(p, dir) {
-			action, match := c.action(r, other(dir, f), f)
+			action, match := e.action(r, other(dir, f), f)
 			if !match {
 				continue
 			}
@@ -49,19 +44,19 @@ func (c *Cluster) tier(tier v1alpha2.Tier, pod *corev1.Pod, dir Direction, f Flo
 	return Decision{}, false
 }
 
-func (c *Cluster) subject(s *v1alpha2.ClusterNetworkPolicySubject, pod *corev1.Pod) bool {
+func (e *Evaluator) subject(s *v1alpha2.ClusterNetworkPolicySubject, pod *corev1.Pod) bool {
 	if s.Pods != nil {
-		return c.namespaced(s.Pods, pod)
+		return e.namespaced(s.Pods, pod)
 	}
-	return s.Namespaces != nil && c.inNamespace(s.Namespaces, pod)
+	return s.Namespaces != nil && e.inNamespace(s.Namespaces, pod)
 }
 
-func (c *Cluster) namespaced(s *v1alpha2.NamespacedPod, pod *corev1.Pod) bool {
-	return c.inNamespace(&s.NamespaceSelector, pod) && selects(&s.PodSelector, pod.Labels)
+func (e *Evaluator) namespaced(s *v1alpha2.NamespacedPod, pod *corev1.Pod) bool {
+	return e.inNamespace(&s.NamespaceSelector, pod) && selects(&s.PodSelector, pod.Labels)
 }
 
-func (c *Cluster) inNamespace(s *metav1.LabelSelector, pod *corev1.Pod) bool {
-	ns := c.Namespaces[pod.Namespace]
+func (e *Evaluator) inNamespace(s *metav1.LabelSelector, pod *corev1.Pod) bool {
+	ns := e.cluster.Namespaces[pod.Namespace]
 	return ns != nil && selects(s, ns.Labels)
 }
 
@@ -94,14 +89,14 @@ func clusterRules(p *v1alpha2.ClusterNetworkPolicy, dir Direction) []clusterRule
 // kind that is not known, which has no known field, fails closed: if it accepts it matches
 // nothing, otherwise it denies everything. The kinds nodes and domainNames are experimental
 // and not known.
-func (c *Cluster) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.ClusterNetworkPolicyRuleAction, bool) {
+func (e *Evaluator) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.ClusterNetworkPolicyRuleAction, bool) {
 	unknown := slices.ContainsFunc(r.peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
 		return p.Namespaces == nil && p.Pods == nil && p.Networks == nil
 	})
 	if unknown {
 		return v1alpha2.ClusterNetworkPolicyRuleActionDeny, r.action != v1alpha2.ClusterNetworkPolicyRuleActionAccept
 	}
-	pod := c.owner(addr)
+	pod := e.owners[addr]
 	peer := slices.ContainsFunc(r.peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
 		switch {
 		case p.Networks != nil:
@@ -109,16 +104,16 @@ func (c *Cluster) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.Clust
 		case pod == nil:
 			return false
 		case p.Pods != nil:
-			return c.namespaced(p.Pods, pod)
+			return e.namespaced(p.Pods, pod)
 		default:
-			return c.inNamespace(p.Namespaces, pod)
+			return e.inNamespace(p.Namespaces, pod)
 		}
 	})
-	return r.action, peer && c.protocols(r.protocols, f)
+	return r.action, peer && e.protocols(r.protocols, f)
 }
 
 // protocols reports whether an entry of the list matches the destination; no entries match all.
-func (c *Cluster) protocols(protocols []v1alpha2.ClusterNetworkPolicyProtocol, f Flow) bool {
+func (e *Evaluator) protocols(protocols []v1alpha2.ClusterNetworkPolicyProtocol, f Flow) bool {
 	if len(protocols) == 0 {
 		return true
 	}
@@ -131,7 +126,7 @@ func (c *Cluster) protocols(protocols []v1alpha2.ClusterNetworkPolicyProtocol, f
 		case p.SCTP != nil:
 			return f.Protocol == corev1.ProtocolSCTP && portMatches(p.SCTP.DestinationPort, f.Port)
 		default:
-			return c.named(p.DestinationNamedPort, f)
+			return e.named(p.DestinationNamedPort, f)
 		}
 	})
 }

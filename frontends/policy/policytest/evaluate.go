@@ -1,10 +1,15 @@
 package policytest
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
 // Flow is the first packet of a connection, as the network of the nodes sees it: its
@@ -64,24 +69,70 @@ func (d Decision) String() string {
 	return fmt.Sprintf("%s %s %s%s", verb, d.Policy, d.Rule, d.Why)
 }
 
+// Evaluator decides flows in one state of a cluster.
+type Evaluator struct {
+	cluster *Cluster
+	// owners are the pods that have addresses in the pod network. Two pods with one address
+	// are not for this package.
+	owners map[netip.Addr]*corev1.Pod
+	// nodes are the names of the nodes that have addresses.
+	nodes map[netip.Addr]string
+	// policies are sorted by name, clusterPolicies by priority and name.
+	policies        []*networkingv1.NetworkPolicy
+	clusterPolicies []*v1alpha2.ClusterNetworkPolicy
+}
+
+// Evaluator returns one for the present state. It must not be used after a change.
+func (c *Cluster) Evaluator() *Evaluator {
+	e := &Evaluator{cluster: c, owners: map[netip.Addr]*corev1.Pod{}, nodes: map[netip.Addr]string{}}
+	for _, pod := range c.Pods {
+		for _, addr := range Addresses(pod) {
+			e.owners[addr] = pod
+		}
+	}
+	for name, node := range c.Nodes {
+		for _, a := range node.Status.Addresses {
+			if addr, err := netip.ParseAddr(a.Address); err == nil {
+				e.nodes[addr] = name
+			}
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(c.Policies), compareNames) {
+		e.policies = append(e.policies, c.Policies[key])
+	}
+	e.clusterPolicies = slices.SortedFunc(maps.Values(c.ClusterPolicies), func(a, b *v1alpha2.ClusterNetworkPolicy) int {
+		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), cmp.Compare(a.Name, b.Name))
+	})
+	return e
+}
+
+// Owner returns the pod that has the address in the pod network.
+func (e *Evaluator) Owner(addr netip.Addr) (*corev1.Pod, bool) {
+	pod, ok := e.owners[addr]
+	return pod, ok
+}
+
+// Evaluate decides one flow.
+func (c *Cluster) Evaluate(f Flow) Verdict { return c.Evaluator().Evaluate(f) }
+
 // Evaluate decides a flow. It is allowed if both ends allow it. An end that is not in the pod
 // network decides nothing.
-func (c *Cluster) Evaluate(f Flow) Verdict {
-	from, to := c.owner(f.From), c.owner(f.To)
+func (e *Evaluator) Evaluate(f Flow) Verdict {
+	from, to := e.owners[f.From], e.owners[f.To]
 	v := Verdict{
 		Egress:  Decision{Allowed: true, Why: "source is not a pod"},
 		Ingress: Decision{Allowed: true, Why: "destination is not a pod"},
 	}
 	if from != nil {
-		v.Egress = c.decide(from, Egress, f)
+		v.Egress = e.decide(from, Egress, f)
 	}
 	switch {
 	case to == nil:
-	case to.Spec.NodeName != "" && c.nodeOf(f.From) == to.Spec.NodeName:
+	case to.Spec.NodeName != "" && e.nodes[f.From] == to.Spec.NodeName:
 		// "OR if the traffic source is the pod's local node".
 		v.Ingress = Decision{Allowed: true, Why: "source is the pod's node"}
 	default:
-		v.Ingress = c.decide(to, Ingress, f)
+		v.Ingress = e.decide(to, Ingress, f)
 	}
 	v.Allowed = v.Egress.Allowed && v.Ingress.Allowed
 	return v
@@ -89,17 +140,17 @@ func (c *Cluster) Evaluate(f Flow) Verdict {
 
 // decide is the decision of one pod: of the tier Admin, then of NetworkPolicies, which is
 // final if one selects the pod, then of the tier Baseline.
-func (c *Cluster) decide(pod *corev1.Pod, dir Direction, f Flow) Decision {
-	if d, final := c.tier(adminTier, pod, dir, f); final {
+func (e *Evaluator) decide(pod *corev1.Pod, dir Direction, f Flow) Decision {
+	if d, final := e.tier(adminTier, pod, dir, f); final {
 		return d
 	}
 	if f.From == f.To {
 		return Decision{Allowed: true, Why: "the pod itself"}
 	}
-	if d, final := c.networkPolicies(pod, dir, f); final {
+	if d, final := e.networkPolicies(pod, dir, f); final {
 		return d
 	}
-	if d, final := c.tier(baselineTier, pod, dir, f); final {
+	if d, final := e.tier(baselineTier, pod, dir, f); final {
 		return d
 	}
 	return Decision{Allowed: true, Why: "no policy decides"}

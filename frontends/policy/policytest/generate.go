@@ -141,13 +141,13 @@ func (g *Generator) addPod() *corev1.Pod {
 	pod.Labels = g.labels("app", "tier", "env")
 	pod.Spec.NodeName = fmt.Sprintf("node-%d", 1+g.rng.IntN(g.cfg.Nodes))
 	pod.Status.Phase = corev1.PodRunning
-	pod.Spec.Containers = []corev1.Container{{Name: "main", Ports: g.containerPorts()}}
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Ports: g.containerPorts(pod)}}
 	if g.chance(20) {
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "second", Ports: g.containerPorts()})
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "second", Ports: g.containerPorts(pod)})
 	}
 	if g.chance(15) {
 		always := corev1.ContainerRestartPolicyAlways
-		ic := corev1.Container{Name: "init", Ports: g.containerPorts()}
+		ic := corev1.Container{Name: "init", Ports: g.containerPorts(pod)}
 		if g.chance(50) {
 			ic.RestartPolicy = &always
 		}
@@ -169,16 +169,20 @@ func (g *Generator) addPod() *corev1.Pod {
 	return pod
 }
 
-// containerPorts returns ports with names that other pods give to other ports. Within a
-// container a name is used once.
-func (g *Generator) containerPorts() []corev1.ContainerPort {
+// containerPorts returns ports for one more container of the pod, with names that other pods
+// give to other ports. Within a pod a name is used once for each protocol.
+func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	var ports []corev1.ContainerPort
 	for _, name := range []string{"web", "dns", "metrics"} {
-		if g.chance(50) {
-			ports = append(ports, corev1.ContainerPort{
-				Name: name, ContainerPort: pick(g, portNumbers()...),
-				Protocol: pick(g, corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP),
-			})
+		port := corev1.ContainerPort{
+			Name: name, ContainerPort: pick(g, portNumbers()...),
+			Protocol: pick(g, corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP),
+		}
+		used := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name && p.Protocol == port.Protocol })
+		})
+		if !used && g.chance(50) {
+			ports = append(ports, port)
 		}
 	}
 	return ports
@@ -196,8 +200,8 @@ func (g *Generator) address(pod *corev1.Pod) {
 		panic(fmt.Sprintf("policytest: node of pod %s: %v", pod.Name, err))
 	}
 	free := 2 + g.rng.IntN(4)
-	for g.Cluster.owner(netip.AddrFrom4([4]byte{10, 244, byte(node), byte(free)})) != nil ||
-		g.Cluster.owner(netip.MustParseAddr(fmt.Sprintf("fd00:10:244:%d::%x", node, free))) != nil {
+	taken := func(addr string) bool { _, ok := g.Cluster.Owner(netip.MustParseAddr(addr)); return ok }
+	for taken(fmt.Sprintf("10.244.%d.%d", node, free)) || taken(fmt.Sprintf("fd00:10:244:%d::%x", node, free)) {
 		free++
 	}
 	v4 := corev1.PodIP{IP: fmt.Sprintf("10.244.%d.%d", node, free)}

@@ -73,9 +73,9 @@ func TestVariety(t *testing.T) {
 				}
 			}
 		}
-		flows := g.Cluster.Flows()
+		e, ends := g.Cluster.Evaluator(), g.Cluster.Ends()
 		for range 100 {
-			v := g.Cluster.Evaluate(flows[g.Rand().IntN(len(flows))])
+			v := e.Evaluate(g.Flow(ends))
 			for _, d := range []Decision{v.Egress, v.Ingress} {
 				switch {
 				case d.Policy == "":
@@ -112,7 +112,7 @@ func TestUnusable(t *testing.T) {
 				Tier: v1alpha2.AdminTier, Subject: v1alpha2.ClusterNetworkPolicySubject{Namespaces: &metav1.LabelSelector{}},
 				Egress: []v1alpha2.ClusterNetworkPolicyEgressRule{{Action: "Log", To: []v1alpha2.ClusterNetworkPolicyEgressPeer{{Networks: []v1alpha2.CIDR{"0.0.0.0/0"}}}}},
 			}}
-			c.decide(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}}, Egress, Flow{To: External()})
+			c.Evaluator().decide(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}}, Egress, Flow{To: External()})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestUnusable(t *testing.T) {
 			f()
 		})
 	}
-	if peers := (&Cluster{}).peers("n", []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}, External()); peers {
+	if peers := NewCluster().Evaluator().peers("n", []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}, External()); peers {
 		t.Error("a selector matches an address that no pod has")
 	}
 }

@@ -2,7 +2,6 @@ package policytest
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,17 +14,16 @@ import (
 
 // networkPolicies decides by the NetworkPolicies that select the pod in the direction. It is
 // not final if there is none.
-func (c *Cluster) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
+func (e *Evaluator) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
 	var selecting []string
-	for _, key := range slices.SortedFunc(maps.Keys(c.Policies), compareNames) {
-		p := c.Policies[key]
+	for _, p := range e.policies {
 		if p.Namespace != pod.Namespace || !restricts(p, dir) || !selects(&p.Spec.PodSelector, pod.Labels) {
 			continue
 		}
-		name := "NetworkPolicy " + key.String()
+		name := "NetworkPolicy " + namespacedName(p).String()
 		selecting = append(selecting, name)
 		for i, r := range sections(p, dir) {
-			if c.peers(p.Namespace, r.peers, other(dir, f)) && c.ports(r.ports, f) {
+			if e.peers(p.Namespace, r.peers, other(dir, f)) && e.ports(r.ports, f) {
 				return Decision{Allowed: true, Policy: name, Rule: fmt.Sprintf("%s[%d]", dir, i)}, true
 			}
 		}
@@ -77,11 +75,11 @@ func other(dir Direction, f Flow) netip.Addr {
 }
 
 // peers reports whether an entry of the list matches the address; no entries match all.
-func (c *Cluster) peers(namespace string, peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
+func (e *Evaluator) peers(namespace string, peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
 	if len(peers) == 0 {
 		return true
 	}
-	pod := c.owner(addr)
+	pod := e.owners[addr]
 	return slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
 		if p.IPBlock != nil {
 			return within(p.IPBlock.CIDR, addr) && !slices.ContainsFunc(p.IPBlock.Except, func(e string) bool { return within(e, addr) })
@@ -92,7 +90,7 @@ func (c *Cluster) peers(namespace string, peers []networkingv1.NetworkPolicyPeer
 		if p.NamespaceSelector == nil {
 			return pod.Namespace == namespace && selects(p.PodSelector, pod.Labels)
 		}
-		ns := c.Namespaces[pod.Namespace]
+		ns := e.cluster.Namespaces[pod.Namespace]
 		return ns != nil && selects(p.NamespaceSelector, ns.Labels) && (p.PodSelector == nil || selects(p.PodSelector, pod.Labels))
 	})
 }
@@ -101,7 +99,7 @@ func (c *Cluster) peers(namespace string, peers []networkingv1.NetworkPolicyPeer
 func within(cidr string, addr netip.Addr) bool { return netip.MustParsePrefix(cidr).Contains(addr) }
 
 // ports reports whether an entry of the list matches the destination; no entries match all.
-func (c *Cluster) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
+func (e *Evaluator) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	if len(ports) == 0 {
 		return true
 	}
@@ -116,7 +114,7 @@ func (c *Cluster) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 		case p.Port == nil:
 			return true
 		case p.Port.Type == intstr.String:
-			return c.named(p.Port.StrVal, f)
+			return e.named(p.Port.StrVal, f)
 		case p.EndPort != nil:
 			return p.Port.IntVal <= f.Port && f.Port <= *p.EndPort
 		default:
@@ -127,8 +125,8 @@ func (c *Cluster) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 
 // named reports whether the destination is a pod of which a port with the name has the flow's
 // protocol and number. Of the init containers those count that run beside the others.
-func (c *Cluster) named(name string, f Flow) bool {
-	pod := c.owner(f.To)
+func (e *Evaluator) named(name string, f Flow) bool {
+	pod := e.owners[f.To]
 	if pod == nil {
 		return false
 	}
