@@ -9,8 +9,7 @@ const (
 	// fewElements are compared in pairs.
 	fewElements = 16
 	// maxDivisions bounds how often a group is divided. Elements that differ in one field
-	// are divided once for each field; elements that interlock like bricks cannot be divided
-	// at all.
+	// are divided once for each field.
 	maxDivisions = 16
 )
 
@@ -18,7 +17,8 @@ const (
 // nil if none do. It orders the elements by one field and divides them where no interval
 // of that field covers the gap: elements of different groups cannot overlap. Then it does
 // the same in each group with the next field. undivided counts the fields that did not
-// divide the group, and depth the calls. findOverlap changes the order of elements.
+// divide the group, and depth the calls. A group that cannot be divided, because its elements
+// interlock like bricks, is searched as boxes. findOverlap changes the order of elements.
 func (s *Set) findOverlap(elements []*Element, field, undivided, depth int) (a, b *Element) {
 	at := 0
 	for _, n := range s.Key.Fields[:field] {
@@ -26,7 +26,10 @@ func (s *Set) findOverlap(elements []*Element, field, undivided, depth int) (a, 
 	}
 	end := at + int(s.Key.Fields[field])
 	slices.SortStableFunc(elements, func(a, b *Element) int { return cmp.Compare(a.Key[at:end], b.Key[at:end]) })
-	if len(elements) <= fewElements || undivided == len(s.Key.Fields) || depth == maxDivisions {
+	if len(elements) > fewElements && (undivided == len(s.Key.Fields) || depth == maxDivisions) {
+		return s.newBoxes(elements).overlap()
+	}
+	if len(elements) <= fewElements {
 		for i, a := range elements {
 			for _, b := range elements[i+1:] {
 				if b.Key[at:end] > a.KeyEnd[at:end] {

@@ -1,0 +1,151 @@
+package set
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weft-proxy/weft/nft"
+)
+
+// herringbone returns about n elements whose last two fields are the tiles of a herringbone
+// pattern: they do not overlap, and no line divides them in any field.
+func herringbone(t testing.TB, s *Set, n int) []Element {
+	t.Helper()
+	width := 1
+	for width*width < 2*n {
+		width++
+	}
+	var all []Element
+	tile := func(x, y, x2, y2 int) {
+		address := func(i int) string { return fmt.Sprintf("10.0.%d.%d", i>>8, i&255) }
+		all = append(all, packed(t, s, fmt.Sprintf("10.0.0.1 . %d-%d . %s-%s", x, x2, address(y), address(y2))))
+	}
+	for x := 1; x <= width; x++ {
+		for y := 1; y <= width; y++ {
+			switch (x - y + 4*width) % 4 {
+			case 0:
+				tile(x, y, x+1, y)
+			case 3:
+				tile(x, y, x, y+1)
+			}
+		}
+	}
+	return all
+}
+
+// TestInterlockingElements has elements that cannot be divided: their comparison must not be
+// quadratic. With all pairs compared, it needs half a minute.
+func TestInterlockingElements(t *testing.T) {
+	s := concatSet(t)
+	all := herringbone(t, s, 40_000)
+	if _, err := s.Normalize(all); err != nil {
+		t.Errorf("%d tiles: %v", len(all), err)
+	}
+	for _, i := range []int{0, len(all) / 2, len(all) - 1} {
+		e := all[i]
+		wider := e
+		// One more port on the left is in the tile beside it, or beside them all.
+		key := []byte(e.Key)
+		key[5]--
+		wider.Key = string(key)
+		all[i] = wider
+		_, err := s.Normalize(all)
+		if overlaps := anyOverlap(s, all, i); (err != nil) != overlaps {
+			t.Errorf("tile %d made wider: error %v, and it overlaps: %t", i, err, overlaps)
+		}
+		all[i] = e
+	}
+}
+
+// anyOverlap compares one element with all others.
+func anyOverlap(s *Set, all []Element, i int) bool {
+	for j := range all {
+		if i != j && s.Overlap(all[i], all[j]) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestBoxes compares the overlaps of random boxes of one to four fields with those that a
+// comparison of all pairs finds. Some of the boxes are as long as the space.
+func TestBoxes(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for fields := 1; fields <= 4; fields++ {
+		typ := "inet_service"
+		for range fields - 1 {
+			typ += " . inet_service"
+		}
+		if fields == 1 {
+			// A set of one field has no concatenations.
+			typ += " . inet_proto"
+		}
+		s, err := Compile(nft.FamilyIP, &nft.Set{Name: "s", Type: typ, Flags: []string{"interval"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		const rounds = 300
+		for round := range rounds {
+			// Boxes that are there already are left out in half of the rounds.
+			space, longest := 8+r.IntN(4096), 1+r.IntN(8)
+			var all []Element
+			for range 20 + r.IntN(120) {
+				key := ""
+				for i := range fields {
+					from, to := r.IntN(space), 0
+					if to = from + r.IntN(longest); r.IntN(20) == 0 && fields > 1 {
+						from, to = 0, space+longest
+					}
+					if i > 0 {
+						key += " . "
+					}
+					key += fmt.Sprintf("%d-%d", from, to)
+				}
+				if fields == 1 {
+					key += " . tcp"
+				}
+				e := packed(t, s, key)
+				if all = append(all, e); round%2 == 0 && anyOverlap(s, all, len(all)-1) {
+					all = all[:len(all)-1]
+				}
+			}
+			if len(all) == 0 {
+				continue
+			}
+			want := false
+			for i := range all {
+				want = want || anyOverlap(s, all, i)
+			}
+			a, b := s.newBoxes(pointers(all)).overlap()
+			switch {
+			case (a != nil) != want:
+				t.Fatalf("%d fields, round %d: %v and %v overlap, want some: %t", fields, round, a, b, want)
+			case a != nil && (a == b || !s.Overlap(*a, *b)):
+				t.Fatalf("%d fields, round %d: %v and %v do not overlap", fields, round, a, b)
+			case a != nil:
+				found++
+			}
+		}
+		if found < rounds/10 || found > rounds*9/10 {
+			t.Errorf("%d fields: %d of %d rounds have an overlap: want some of each", fields, found, rounds)
+		}
+	}
+}
+
+// BenchmarkOverlap looks for overlaps where there are none.
+func BenchmarkOverlap(b *testing.B) {
+	s := concatSet(b)
+	for _, n := range []int{1000, 10_000, 100_000} {
+		all := herringbone(b, s, n)
+		b.Run(fmt.Sprintf("interlocking=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if x, _ := s.findOverlap(pointers(all), 0, 0, 0); x != nil {
+					b.Fatal("there is an overlap")
+				}
+			}
+		})
+	}
+}
