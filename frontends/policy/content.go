@@ -49,12 +49,11 @@ func (c *content) Value(id model.PolicyID) *model.Policy { return c.state.policy
 // follows: they are not joined, because a set may have gone and come back meanwhile.
 func (c *content) Render(items []change, patch bool) publish.Update {
 	var last model.Changes
-	for i, o := range c.others {
-		if i == len(c.others)-1 && patch {
-			last = o
-			break
+	if n := len(c.others); n > 0 {
+		for _, o := range c.others[:n-1] {
+			c.Load(o)
 		}
-		c.Load(o)
+		last = c.others[n-1]
 	}
 	c.others = nil
 	last.Policies = make([]model.PolicyChange, len(items))

@@ -42,13 +42,18 @@ func (d *demo) setWeb(removed string) error {
 			kept.WriteString(line)
 		}
 	}
+	d.removed = removed
+	return d.writeManifest(filepath.Base(webManifest), kept.String())
+}
+
+// writeManifest replaces a file of the manifests that weft follows.
+func (d *demo) writeManifest(name, text string) error {
 	// weft does not read files whose names begin with a dot. No reader sees a part of the file.
-	path := filepath.Join(d.dir, webManifest)
-	temporary := filepath.Join(filepath.Dir(path), ".web.yaml")
-	if err := os.WriteFile(temporary, []byte(kept.String()), 0o600); err != nil {
+	path := filepath.Join(d.dir, filepath.Dir(webManifest), name)
+	temporary := filepath.Join(filepath.Dir(path), "."+name)
+	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
 		return err
 	}
-	d.removed = removed
 	return os.Rename(temporary, path)
 }
 

@@ -101,6 +101,16 @@ var steps = []step{
 		run:    (*demo).noEndpoints,
 	},
 	{
+		name:   "a NetworkPolicy of the cluster lets shell-1 reach web, and not shell-2",
+		expect: "shell-1 reaches the pods of web on both nodes, shell-2 none",
+		run:    (*demo).isolateWeb,
+	},
+	{
+		name:   "the NetworkPolicy lets shell-2 reach web, too",
+		expect: "both get through; the policy stays in force until the end",
+		run:    (*demo).admitShell,
+	},
+	{
 		name:   "another process publishes a policy over the socket: a set of denied pods, with shell-1 in it",
 		expect: "shell-1 reaches nothing any more, shell-2 does",
 		run:    (*demo).publishPolicy,

@@ -29,6 +29,7 @@ func (d *demo) startWeft(ctx context.Context, n *node) error {
 		"--manifests", filepath.Join(d.dir, "manifests"),
 		"--hostname-override", n.Name,
 		"--cluster-cidr", clusterCIDR+","+clusterCIDR6,
+		"--network-policy",
 		"--socket", w.socket,
 		"--state-dir", filepath.Join(d.dir, n.Name),
 		"--metrics-bind-address", "",
