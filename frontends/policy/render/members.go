@@ -30,6 +30,8 @@ type members struct {
 	// gone is true if the model has no such set any more. Then the members are not kept
 	// up to date: the chains that name the set are on their way out.
 	gone bool
+	// denied is true if a rule that does not accept has named the set.
+	denied bool
 	// previous are the keys that an earlier process left in the kernel.
 	previous map[string]struct{}
 }

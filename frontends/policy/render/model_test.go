@@ -246,8 +246,8 @@ func (f *fixture) step(c model.Changes) {
 	}
 }
 
-// settle renders the changes and all that is pending.
-func (f *fixture) settle() {
+// finish renders the changes and all that is pending.
+func (f *fixture) finish() {
 	f.t.Helper()
 	f.update()
 	for n := 0; f.r.Pending(); n++ {

@@ -47,6 +47,8 @@ func (o *object) full() bool {
 // objects are the objects of a table.
 type objects struct {
 	byName map[string]*object
+	// created are those that the present update has made: some turn out to be needless.
+	created []*object
 	// fresh are those that came into use and are not declared, idle those that are declared
 	// and have no use.
 	fresh []*object
@@ -78,6 +80,7 @@ func (s *objects) intern(id identity, prefix, readable string, create func(name 
 	o := create(name)
 	o.name, o.identity = name, id
 	s.byName[name] = o
+	s.created = append(s.created, o)
 	return o
 }
 
@@ -130,7 +133,12 @@ func (s *objects) takeFresh() []*object {
 			s.forget(o)
 		}
 	}
-	s.fresh = nil
+	for _, o := range s.created {
+		if o.uses == 0 && !o.declared && o.members == nil {
+			s.forget(o)
+		}
+	}
+	s.fresh, s.created = nil, nil
 	return out
 }
 

@@ -62,6 +62,7 @@ func (b *chainBuilder) namedPorts(r *model.Rule) (out []match) {
 			}
 			continue
 		}
+		set.members.denied = set.members.denied || r.Action != model.Accept
 		for _, p := range protocols {
 			out = append(out, match{fmt.Sprintf("meta l4proto %s %s . %s @%s", p, b.family.destination, protocolAndPort, set.name), set})
 		}

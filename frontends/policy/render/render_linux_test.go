@@ -12,7 +12,7 @@ func TestNftReadsTheRuleset(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	f := newFixture(t, func(c *Config) { c.DropLog, c.Start = 5, StartDeny })
 	everyConstruct(f)
-	f.settle()
+	f.finish()
 	f.compare()
 	ns := nfttest.New(t)
 	ns.Nft(t, f.rules.String())

@@ -25,6 +25,23 @@ func (p *previous) keys(set string) map[string]struct{} {
 	return p.sets[set]
 }
 
+// same reports whether an address has the chains that it had.
+func (p *previous) same(t *table, a netip.Addr) bool {
+	if p == nil {
+		return false
+	}
+	for d := range model.NumDirections {
+		now := ""
+		if e := t.entries[d][a]; e != nil && e.wanted != nil {
+			now = e.wanted.name
+		}
+		if p.chains[d][a] != now {
+			return false
+		}
+	}
+	return t.owners[a] != ""
+}
+
 // Restore adopts the fragment of an earlier process. The addresses whose connections were
 // judged again are judged again from now on for as long as a new one; the same holds for
 // pods whose policies differ from those of the fragment, and for addresses that are not in
@@ -100,9 +117,8 @@ func (t *table) compareWithPrevious(until time.Time) {
 		return
 	}
 	for d := range model.NumDirections {
-		had := t.previous.chains[d]
-		for a, e := range t.entries[d] {
-			if e.wanted != nil && had[a] != e.wanted.name {
+		for a := range t.entries[d] {
+			if !t.previous.same(t, a) {
 				t.recheck.add(a, until)
 			}
 		}
@@ -110,9 +126,11 @@ func (t *table) compareWithPrevious(until time.Time) {
 	for _, o := range t.sets {
 		had := t.previous.sets[o.name]
 		now := make(map[string]struct{}, len(o.members.state))
-		if len(had) > 0 {
-			for k := range o.members.state {
-				now[o.members.key(k)] = struct{}{}
+		for k := range o.members.state {
+			key := o.members.key(k)
+			now[key] = struct{}{}
+			if _, ok := had[key]; !ok && o.members.denied {
+				t.recheck.add(k.Addr, until)
 			}
 		}
 		for key := range had {
@@ -121,5 +139,15 @@ func (t *table) compareWithPrevious(until time.Time) {
 			}
 		}
 	}
+}
+
+// forgetPrevious is called when the first update is complete.
+func (t *table) forgetPrevious() {
+	if t.previous == nil {
+		return
+	}
 	t.previous = nil
+	for _, o := range t.sets {
+		o.members.previous = nil
+	}
 }

@@ -161,6 +161,7 @@ func (b *chainBuilder) peers(r *model.Rule) []match {
 	for _, id := range r.Pods {
 		switch set := b.sets[id]; {
 		case set != nil:
+			set.members.denied = set.members.denied || r.Action != model.Accept
 			out = append(out, match{field + " @" + set.name, set})
 		case r.Action == model.Deny:
 			// What cannot be told apart is denied.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -60,12 +61,6 @@ func (r *Renderer) update(c *model.Changes) []patch {
 		for i := range c.Sets {
 			t.changeSet(&c.Sets[i])
 		}
-		for _, a := range c.Narrowed {
-			if t.has(a) {
-				t.recheck.add(a, now.Add(r.cfg.RecheckFor))
-				t.work++
-			}
-		}
 	}
 	affected := r.changePolicies(c.Policies)
 	for i := range c.Pods {
@@ -78,8 +73,9 @@ func (r *Renderer) update(c *model.Changes) []patch {
 	}
 	patches := make([]patch, len(r.tables))
 	for i, t := range r.tables {
-		t.compareWithPrevious(now.Add(r.cfg.RecheckFor))
+		t.narrow(c.Narrowed, now.Add(r.cfg.RecheckFor))
 		t.flush(&patches[i])
+		t.forgetPrevious()
 		if len(t.classes) > 0 {
 			t.classes = make(map[string]*object)
 		}
@@ -87,17 +83,32 @@ func (r *Renderer) update(c *model.Changes) []patch {
 	return patches
 }
 
+// narrow rechecks the connections of addresses. After a restart all pods are new to the
+// model, and only those differ that the earlier process left otherwise.
+func (t *table) narrow(all []netip.Addr, until time.Time) {
+	for _, a := range all {
+		if t.has(a) && !t.previous.same(t, a) {
+			t.recheck.add(a, until)
+			t.work++
+		}
+	}
+	t.compareWithPrevious(until)
+}
+
 // changePolicies replaces policies, and returns the pods that they apply to.
 func (r *Renderer) changePolicies(all []model.PolicyChange) map[types.UID]struct{} {
 	affected := make(map[types.UID]struct{})
 	for _, c := range all {
 		var id model.PolicyID
-		if c.New != nil {
+		switch {
+		case c.New != nil:
 			id = c.New.ID
 			r.policies[id] = c.New
-		} else {
+		case c.Old != nil:
 			id = c.Old.ID
 			delete(r.policies, id)
+		default:
+			continue
 		}
 		for _, t := range r.tables {
 			for d := range model.NumDirections {
