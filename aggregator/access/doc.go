@@ -90,10 +90,15 @@
 //	  sets             number of sets and maps
 //	  memory           memory of the kernel: declared sizes, elements, rules, what
 //	                   each CPU has; an estimate (package nft/cost). A number, or
-//	                   one with Ki, Mi or Gi
+//	                   one with Ki, Mi or Gi. 10,000 Services with 10 endpoints each
+//	                   need 9Mi, and each port with session affinity 5Mi, because
+//	                   its map declares room for 65,536 clients: so a publisher of
+//	                   Services needs system, or a greater limit
 //	  rulesPerPacket   number of rules that one packet visits at one hook in the
 //	                   worst case, with the chains that rules and verdict maps send
-//	                   it to; long rules count several times
+//	                   it to; long rules count several times, and a chain counts
+//	                   once for each way to it: 200 jumps to chains of 100 rules
+//	                   reach the default of 20,000. 10,000 Services need 10 to 12
 //
 // For reading there are limits that cannot be configured: a publisher may have 8 calls open
 // that read, and gets 2 MiB of answers a second (see aggregator/server/reads.go).

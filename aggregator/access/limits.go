@@ -24,7 +24,8 @@ const (
 	// half of it.
 	DefaultMemory = 256 << 20
 	// DefaultVisits is the number of rules that a packet visits at one hook. A rule takes
-	// about 25 ns, so all of them take half a millisecond.
+	// about 25 ns, so all of them take half a millisecond. 200 jumps to chains of 100 rules
+	// reach it; 10,000 Services need 10 to 12.
 	DefaultVisits = 20_000
 )
 
