@@ -1,0 +1,117 @@
+package cyclonus
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+var stepCount = flag.Int("cyclonus.steps", 60, "how many steps each order has, taken at random; 0 means all")
+
+// settled is how long after a change of the objects the packets may differ.
+const settled = 10 * time.Second
+
+// TestPackets lets weft enforce the steps of the oracle's cases on three nodes, in the
+// oracle's order, at random, and with weft restarted at each step while the objects change,
+// and compares what packets do with what the oracle expects.
+func TestPackets(t *testing.T) {
+	w, err := newWorld()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	rng := rand.New(rand.NewPCG(*seed, 0))
+	steps := allSteps(t, w.places)
+	sample := func(steps []*step) []*step {
+		n := *stepCount
+		if n == 0 {
+			return steps
+		}
+		chosen := rng.Perm(len(steps))[:min(n, len(steps))]
+		slices.Sort(chosen)
+		var some []*step
+		for _, i := range chosen {
+			some = append(some, steps[i])
+		}
+		return some
+	}
+	t.Logf("seed %d", *seed)
+	shuffled := slices.Clone(steps)
+	rng.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	t.Run("in order", func(t *testing.T) { w.run(t, sample(steps), nil) })
+	t.Run("at random", func(t *testing.T) { w.run(t, sample(shuffled), nil) })
+	t.Run("restarted", func(t *testing.T) {
+		w.run(t, sample(shuffled), func(i int) error {
+			d := w.daemons[i%len(w.daemons)]
+			if err := d.stop(i%2 == 0); err != nil {
+				return err
+			}
+			return d.start()
+		})
+	})
+}
+
+// run enforces steps, and calls before, if it is not nil, before each.
+func (w *world) run(t *testing.T, steps []*step, before func(int) error) {
+	flows, rounds, failed := 0, 0, 0
+	start := time.Now()
+	for i, s := range steps {
+		if before != nil {
+			if err := before(i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.api.set(s.cluster(w.places)); err != nil {
+			t.Fatal(err)
+		}
+		want := s.expected(w.places)
+		flows += len(want)
+		var d []difference
+		for deadline := time.Now().Add(settled); ; {
+			var err error
+			if d, err = w.differ(t.Context(), want); err != nil {
+				t.Fatal(err)
+			}
+			rounds++
+			if len(d) == 0 || time.Now().After(deadline) {
+				break
+			}
+		}
+		if err := w.err(); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		if len(d) > 0 {
+			w.report(t, s, d)
+			if failed++; failed == 5 {
+				t.Fatal("too many failed steps")
+			}
+		}
+	}
+	t.Logf("%d steps, %d flows, %d rounds, %s", len(steps), flows, rounds, time.Since(start).Round(time.Second))
+}
+
+// report tells what differs and keeps the rulesets.
+func (w *world) report(t *testing.T, s *step, d []difference) {
+	t.Helper()
+	c := s.cluster(w.places)
+	for i, one := range d {
+		if i == 6 {
+			break
+		}
+		t.Errorf("%s: %s: %s", s.name, one, c.Evaluate(one.Flow))
+	}
+	file := filepath.Join(logDir, fmt.Sprintf("failed-%d.txt", time.Now().UnixNano()))
+	if err := os.WriteFile(file, []byte(s.name+"\n"+w.rulesets(t.Context())), 0o600); err != nil {
+		t.Error(err)
+	}
+	t.Errorf("%s: %d differences; rulesets in %s", s.name, len(d), file)
+}
