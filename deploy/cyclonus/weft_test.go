@@ -199,7 +199,36 @@ func newWorld() (*world, error) {
 			return nil, errors.Join(err, w.close())
 		}
 	}
+	if err := w.tracked(); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
 	return w, nil
+}
+
+// tracked waits until weft has its tables on all nodes, with which the kernel begins to track
+// connections. A flow whose first packets came before that may look as if its answer had
+// begun it.
+func (w *world) tracked() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for _, d := range w.daemons {
+		for _, family := range []string{"ip", "ip6"} {
+			for {
+				_, err := d.node.Run(ctx, "nft", "list", "table", family, "weft-policy")
+				if err == nil {
+					break
+				}
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					return errors.Join(err, d.err())
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func (w *world) close() error {
