@@ -83,7 +83,11 @@ func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 			return !slices.Contains(nowTiers[TierNetworkPolicy], id) && len(m.reportedRules(id, d)) > 0
 		})
 	}
-	return !was && m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
+	if was {
+		// It is the baseline that decides now, on what a NetworkPolicy may have accepted.
+		oldTiers[TierBaseline] = nil
+	}
+	return m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
 }
 
 // lessInOrder is lessAllowed for a tier in which the order matters: policies that were added

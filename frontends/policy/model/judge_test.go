@@ -1,0 +1,132 @@
+package model_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/policy/policytest"
+)
+
+// flow is the first packet of a connection. The protocol is 0 for one without ports.
+type flow struct {
+	from, to netip.Addr
+	protocol model.Protocol
+	port     uint16
+}
+
+// judge evaluates what a model says of a flow in one direction. It returns true, nil for an
+// address that belongs to no pod of the node, for a pod and itself, and for the node and its
+// pod.
+func (o *outcome) judge(d model.Direction, f flow) (allowed bool, pod *model.Pod) {
+	self, other := f.to, f.from
+	if d == model.Egress {
+		self, other = f.from, f.to
+	}
+	for _, p := range o.Pods {
+		if slices.Contains(p.Addresses, self) {
+			pod = p
+		}
+	}
+	if pod == nil || f.from == f.to || d == model.Ingress && slices.Contains(o.Node.Addresses, f.from) {
+		return true, nil
+	}
+	isolated, passed := false, false
+	for _, id := range pod.Policies[d] {
+		isolated = isolated || id.Tier == model.TierNetworkPolicy
+	}
+	accepted := false
+	for _, tier := range []model.Tier{model.TierAdmin, model.TierNetworkPolicy, model.TierBaseline} {
+		if tier == model.TierBaseline && isolated {
+			return accepted, pod
+		}
+		passed = false
+		for _, id := range pod.Policies[d] {
+			if id.Tier != tier {
+				continue
+			}
+			for _, r := range o.Policies[id].Rules[d] {
+				if passed || !o.matches(&r, other, f) {
+					continue
+				}
+				switch {
+				case r.Action == model.Pass:
+					passed = true
+				case tier == model.TierNetworkPolicy:
+					accepted = true
+				default:
+					return r.Action == model.Accept, pod
+				}
+			}
+		}
+	}
+	return true, pod
+}
+
+// matches reports whether a rule matches a flow with the other end.
+func (o *outcome) matches(r *model.Rule, other netip.Addr, f flow) bool {
+	peer := r.Any
+	for _, id := range r.Pods {
+		peer = peer || o.Members[id][model.Member{Addr: other}]
+	}
+	for _, b := range r.Blocks {
+		peer = peer || b.First.BitLen() == other.BitLen() && !other.Less(b.First) && !b.Last.Less(other)
+	}
+	port := r.AllPorts
+	for _, p := range r.Ports {
+		port = port || p.Protocol == f.protocol && (p.First == 0 || p.First <= f.port && f.port <= p.Last)
+	}
+	for _, id := range r.NamedPorts {
+		port = port || o.Members[id][model.Member{Addr: f.to, Protocol: f.protocol, Port: f.port}]
+	}
+	return peer && port
+}
+
+var protocols = map[corev1.Protocol]model.Protocol{"": 0, corev1.ProtocolTCP: model.TCP, corev1.ProtocolUDP: model.UDP, corev1.ProtocolSCTP: model.SCTP}
+
+// TestVerdicts compares what the model says of every flow with an evaluator that was written
+// from the documentation of the API, after each of many random changes.
+//
+// Behaviour: 1-9, 12-20, 22-26, 28, 29, 40, 58-62, 64.
+func TestVerdicts(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			g := policytest.New(policytest.Config{Seed: 100 + seed, Nodes: 2, Namespaces: 3, Pods: 10, Policies: 8, ClusterPolicies: 3})
+			m, o := model.New(model.Config{NodeName: node}), newOutcome()
+			for _, c := range g.Cluster.Objects() {
+				set(m, c)
+			}
+			counts := make(map[bool]int)
+			for range 25 {
+				for _, c := range g.Change() {
+					set(m, c)
+				}
+				o.apply(t, m.Refresh())
+				for _, f := range g.Cluster.Flows() {
+					if g.Rand().IntN(4) > 0 {
+						continue
+					}
+					v := g.Cluster.Evaluate(f)
+					mine := flow{f.From, f.To, protocols[f.Protocol], uint16(f.Port)} //nolint:gosec // a port
+					for d, want := range map[model.Direction]policytest.Decision{model.Ingress: v.Ingress, model.Egress: v.Egress} {
+						got, pod := o.judge(d, mine)
+						if pod == nil {
+							continue
+						}
+						counts[got]++
+						if got != want.Allowed {
+							t.Fatalf("%s %s of %s: allowed is %v, want %s", f, d, pod.Name, got, want)
+						}
+					}
+				}
+			}
+			if counts[true] < 100 || counts[false] < 100 {
+				t.Errorf("too few verdicts: %v", counts)
+			}
+		})
+	}
+}
