@@ -68,8 +68,10 @@ func some[T any](c *changer, of []T) (out []T) {
 }
 
 func (c *changer) change() {
-	for len(c.sets) < len(someSets) {
-		c.members(someSets[len(c.sets)])
+	for _, id := range someSets {
+		if c.sets[model.SetID(id)] == nil {
+			c.members(id)
+		}
 	}
 	switch c.IntN(8) {
 	case 0, 1:
