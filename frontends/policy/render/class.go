@@ -20,6 +20,10 @@ func (t *table) policyChain(id model.PolicyID, d model.Direction) *object {
 	}
 	b := &chainBuilder{table: t, direction: d}
 	b.policy(p)
+	if len(b.rules) > maxRules {
+		t.refused[key] = len(b.rules)
+		return nil
+	}
 	if len(b.rules) == 0 {
 		return nil
 	}

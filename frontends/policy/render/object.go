@@ -20,11 +20,12 @@ type object struct {
 	declared bool
 	needs    []*object
 
-	// One of these is set. A set is one whose elements do not change.
-	chain   *weftv1.Chain
-	set     *weftv1.Set
-	counter *weftv1.Object
-	members *members
+	// One of these is set. set and verdicts, a map, have elements that do not change.
+	chain    *weftv1.Chain
+	set      *weftv1.Set
+	verdicts *weftv1.Set
+	counter  *weftv1.Object
+	members  *members
 
 	// owners are the policies that the rules of a chain come from, in order; the last one
 	// has all other rules. A set or counter has one.

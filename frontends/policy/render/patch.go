@@ -11,6 +11,7 @@ import (
 type patch struct {
 	chains   []*weftv1.Chain
 	sets     []*weftv1.Set
+	maps     []*weftv1.Set
 	counters []*weftv1.Object
 	elements map[string]*weftv1.ElementPatch
 }
@@ -24,6 +25,8 @@ func (p *patch) declare(o *object) {
 		p.counters = append(p.counters, o.counter)
 	case o.set != nil:
 		p.sets = append(p.sets, o.set)
+	case o.verdicts != nil:
+		p.maps = append(p.maps, o.verdicts)
 	case o.members != nil:
 		p.sets = append(p.sets, o.members.declaration)
 	default:
@@ -57,10 +60,10 @@ func (p *patch) remove(set, key string) {
 
 // message returns the patch of a table, nil if it is empty.
 func (p *patch) message(t *table) *weftv1.TablePatch {
-	if len(p.chains)+len(p.sets)+len(p.counters)+len(p.elements) == 0 {
+	if len(p.chains)+len(p.sets)+len(p.maps)+len(p.counters)+len(p.elements) == 0 {
 		return nil
 	}
-	out := &weftv1.TablePatch{Family: t.family.table, Name: Table, PutChains: p.chains, PutSets: p.sets, PutObjects: p.counters}
+	out := &weftv1.TablePatch{Family: t.family.table, Name: Table, PutChains: p.chains, PutSets: p.sets, PutMaps: p.maps, PutObjects: p.counters}
 	for _, name := range slices.Sorted(maps.Keys(p.elements)) {
 		out.Elements = append(out.Elements, p.elements[name])
 	}

@@ -73,10 +73,9 @@ func (b *chainBuilder) accept() string {
 func (b *chainBuilder) policy(p *model.Policy) {
 	rules := p.Rules[b.direction]
 	if len(rules) > manyRules && p.ID.Tier == model.TierNetworkPolicy {
-		rules = merge(rules)
-	}
-	for i := range rules {
-		b.rule(p.ID, &rules[i])
+		b.large(p.ID, rules)
+	} else {
+		b.all(p.ID, rules)
 	}
 }
 

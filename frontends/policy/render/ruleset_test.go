@@ -107,6 +107,9 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 		for _, s := range in.GetPutSets() {
 			c.declare(t, s, false)
 		}
+		for _, s := range in.GetPutMaps() {
+			c.declare(t, s, true)
+		}
 		for _, o := range in.GetPutObjects() {
 			if c.counters[o.GetName()] != nil {
 				t.Errorf("patch puts counter %s, which is there", o.GetName())
@@ -161,7 +164,7 @@ func (c *content) check(t testing.TB) {
 	}
 	for _, s := range c.sets {
 		for _, e := range s.elements {
-			if to, ok := strings.CutPrefix(e.GetValue(), "goto "); ok && !exists(to) {
+			if _, to, ok := strings.Cut(e.GetValue(), " "); ok && !exists(to) {
 				t.Errorf("%s %s leads to %s, which is not there", s.declaration.GetName(), e.GetKey(), to)
 			}
 		}

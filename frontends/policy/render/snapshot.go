@@ -44,6 +44,8 @@ func (t *table) message() *weftv1.Table {
 			out.Objects = append(out.Objects, o.counter)
 		case o.set != nil:
 			out.Sets = append(out.Sets, o.set)
+		case o.verdicts != nil:
+			out.Maps = append(out.Maps, o.verdicts)
 		default:
 			out.Sets = append(out.Sets, o.members.message())
 		}

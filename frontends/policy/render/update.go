@@ -113,6 +113,7 @@ func (r *Renderer) changePolicies(all []model.PolicyChange) map[types.UID]struct
 		for _, t := range r.tables {
 			for d := range model.NumDirections {
 				delete(t.policyChains, policyDirection{id, d})
+				delete(t.refused, policyDirection{id, d})
 			}
 		}
 		for uid := range r.users[id] {

@@ -1,0 +1,147 @@
+package render
+
+import (
+	"cmp"
+	"slices"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+const (
+	// maxRules is how many rules a chain of a policy has at most. A policy with more is left
+	// out: each packet would pass all of them.
+	maxRules = 20_000
+	// maxDispatched bounds the rules of all chains that a map of ports leads to. Rules whose
+	// ranges of ports overlap are in several.
+	maxDispatched = 200_000
+)
+
+// large adds the rules of a NetworkPolicy with very many: those with the same ports are
+// one, and those with ports are in chains to which a map of ports leads. So a packet
+// passes few rules.
+func (b *chainBuilder) large(of model.PolicyID, rules []model.Rule) {
+	rules = merge(rules)
+	if len(rules) <= manyRules {
+		b.all(of, rules)
+		return
+	}
+	rest := make([]model.Rule, 0, len(rules))
+	byPort := make([]model.Rule, len(rules))
+	for i, r := range rules {
+		byPort[i], r.Ports = r, nil
+		if r.AllPorts || len(r.NamedPorts) > 0 {
+			rest = append(rest, r)
+		}
+	}
+	for _, p := range protocols {
+		spans, ok := portSpans(byPort, p)
+		if !ok {
+			b.all(of, onlyPorts(byPort, p))
+			continue
+		}
+		if len(spans) > 0 {
+			b.dispatch(of, p, byPort, spans)
+		}
+	}
+	b.all(of, rest)
+}
+
+// all adds rules one by one.
+func (b *chainBuilder) all(of model.PolicyID, rules []model.Rule) {
+	for i := range rules {
+		b.rule(of, &rules[i])
+	}
+}
+
+// onlyPorts returns the rules with their ports of a protocol only.
+func onlyPorts(rules []model.Rule, p model.Protocol) (out []model.Rule) {
+	for _, r := range rules {
+		if r.Ports = portRanges(r.Ports, p); len(r.Ports) > 0 {
+			r.NamedPorts = nil
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// portSpan is a range of ports in which the same rules match, by their indices.
+type portSpan struct {
+	first, last int
+	rules       []int
+}
+
+// portSpans divides the ports of a protocol. It reports false if there would be too many
+// rules.
+func portSpans(rules []model.Rule, p model.Protocol) (out []portSpan, ok bool) {
+	type edge struct {
+		at, rule int
+		start    bool
+	}
+	var edges []edge
+	for i := range rules {
+		for _, r := range portRanges(rules[i].Ports, p) {
+			edges = append(edges, edge{int(r.First), i, true}, edge{int(r.Last) + 1, i, false})
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	var active []int
+	from, total := 0, 0
+	for i := 0; i < len(edges); {
+		at := edges[i].at
+		if len(active) > 0 {
+			out = append(out, portSpan{from, at - 1, slices.Clone(active)})
+			if total += len(active); total > maxDispatched {
+				return nil, false
+			}
+		}
+		for ; i < len(edges) && edges[i].at == at; i++ {
+			n, found := slices.BinarySearch(active, edges[i].rule)
+			switch {
+			case edges[i].start && !found:
+				active = slices.Insert(active, n, edges[i].rule)
+			case !edges[i].start && found:
+				active = slices.Delete(active, n, n+1)
+			}
+		}
+		from = at
+	}
+	return out, true
+}
+
+// dispatch adds a rule that continues in the chain of the packet's port.
+func (b *chainBuilder) dispatch(of model.PolicyID, p model.Protocol, rules []model.Rule, spans []portSpan) {
+	var needs []*object
+	var elements []*weftv1.Element
+	texts := []string{"dispatch"}
+	for _, s := range spans {
+		sub := &chainBuilder{table: b.table, direction: b.direction}
+		matching := make([]model.Rule, len(s.rules))
+		for n, i := range s.rules {
+			matching[n] = rules[i]
+			matching[n].AllPorts, matching[n].Ports, matching[n].NamedPorts = true, nil, nil
+		}
+		if len(matching) > manyRules {
+			matching = merge(matching)
+		}
+		sub.all(of, matching)
+		if len(sub.rules) == 0 {
+			continue
+		}
+		key := portText(model.PortRange{First: uint16(s.first), Last: uint16(s.last)}) //nolint:gosec // at most maxPort
+		chain := sub.chain("ports", "", policyName(of)+" "+p.String()+" "+key)
+		needs = append(needs, chain)
+		elements = append(elements, &weftv1.Element{Key: key, Value: "jump " + chain.name})
+		texts = append(texts, key, chain.name)
+	}
+	if len(elements) == 0 {
+		return
+	}
+	m := b.intern(identify(texts...), "dispatch", "", func(name string) *object {
+		return &object{
+			verdicts: &weftv1.Set{Name: name, Type: portType + " : verdict", Flags: []string{"interval"}, Elements: elements},
+			needs:    needs, owners: []model.PolicyID{of},
+		}
+	})
+	b.add(of, "", match{"meta l4proto " + p.String() + " " + destinationPort + " vmap @" + m.name, m})
+}

@@ -1,0 +1,141 @@
+package render
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// manyBlocks returns n rules with a block each.
+func manyBlocks(n int, edit func(i int, r *model.Rule)) []model.Rule {
+	out := make([]model.Rule, n)
+	for i := range out {
+		a := netip.AddrFrom4([4]byte{11, byte(i >> 8), byte(i), 1})
+		out[i] = model.Rule{Blocks: []model.Range{{First: a, Last: a}}}
+		edit(i, &out[i])
+	}
+	return out
+}
+
+// policyRules returns the number of rules in the chain of a policy.
+func (f *fixture) policyRules(prefix string) (n int) {
+	for name, c := range f.rules["ip"].chains {
+		if strings.HasPrefix(name, prefix) {
+			n += len(c.GetRules())
+		}
+	}
+	return n
+}
+
+// TestLargePolicies has policies of 10,000 rules: a packet passes few, and rendering takes
+// little time.
+func TestLargePolicies(t *testing.T) {
+	const n = 10_000
+	tests := map[string]struct {
+		edit func(i int, r *model.Rule)
+		most int
+	}{
+		"the same port":     {func(_ int, r *model.Rule) { r.Ports = ports("tcp 80") }, 1},
+		"all ports":         {func(_ int, r *model.Rule) { r.AllPorts = true }, 1},
+		"their own ports":   {func(i int, r *model.Rule) { r.Ports = ports(fmt.Sprintf("tcp %d", 1+i), "udp 53") }, 2},
+		"200 ports":         {func(i int, r *model.Rule) { r.Ports = ports(fmt.Sprintf("udp %d", 1+i%200)) }, 1},
+		"all, and of ports": {func(i int, r *model.Rule) { r.AllPorts, r.Ports = i%2 == 0, ports(fmt.Sprintf("tcp %d", 1+i))[:i%2] }, 2},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.policy("shop/large", manyBlocks(n, test.edit), nil)
+			f.pod("shop/db", "10.0.0.1", []string{"shop/large"}, nil)
+			began := time.Now()
+			f.finish()
+			t.Log(time.Since(began))
+			f.compare()
+			if got := f.policyRules("policy-"); got > test.most {
+				t.Errorf("a packet passes %d rules, want %d at most", got, test.most)
+			}
+			f.policy("shop/large", nil, nil)
+			f.finish()
+			f.rules.patch(t, f.r.Cleanup())
+			f.compare()
+			if got := len(f.rules["ip"].chains); got != 3 {
+				t.Errorf("%d chains are left", got)
+			}
+		})
+	}
+}
+
+// TestRefusedPolicy has a policy whose rules cannot be joined.
+func TestRefusedPolicy(t *testing.T) {
+	f := newFixture(t)
+	rules := manyBlocks(maxRules/len(protocols)+1, func(i int, r *model.Rule) {
+		r.NamedPorts = []model.SetID{f.set(fmt.Sprintf("n%d", i), "10.0.0.1 tcp 80")}
+	})
+	f.policy("shop/large", rules, nil)
+	f.policy("shop/small", everyRule, nil)
+	f.pod("shop/db", "10.0.0.1", []string{"shop/large", "shop/small"}, nil)
+	f.finish()
+	if got := f.r.Refused()[policyID("shop/large")]; !strings.Contains(got, "at most 20000") {
+		t.Errorf("refused: %q", got)
+	}
+	if got := f.policyRules("policy-"); got != 1 {
+		t.Errorf("the other policy has %d rules", got)
+	}
+	f.policy("shop/large", everyRule, nil)
+	f.finish()
+	if got := f.r.Refused(); len(got) != 0 {
+		t.Errorf("still refused: %q", got)
+	}
+}
+
+var everyRule = []model.Rule{{Any: true, AllPorts: true}}
+
+// TestPortSpans compares the spans of random rules with the rules that match each port.
+func TestPortSpans(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		var rules []model.Rule
+		for range rnd.IntN(8) {
+			var r model.Rule
+			for range rnd.IntN(4) {
+				first := rnd.IntN(50)
+				r.Ports = append(r.Ports, ports(fmt.Sprintf("tcp %d-%d", first, first+rnd.IntN(10)))...)
+			}
+			rules = append(rules, r)
+		}
+		spans, ok := portSpans(rules, model.TCP)
+		if !ok {
+			t.Fatal("too many")
+		}
+		for port := 1; port < 70; port++ {
+			var want, got []int
+			for i := range rules {
+				if slices.ContainsFunc(rules[i].Ports, func(p model.PortRange) bool {
+					return p.First == 0 && p.Last == 0 || int(p.First) <= port && port <= int(p.Last)
+				}) {
+					want = append(want, i)
+				}
+			}
+			for _, s := range spans {
+				if s.first <= port && port <= s.last {
+					got = append(got, s.rules...)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("port %d: rules %v, want %v", port, got, want)
+			}
+		}
+	}
+	var wide []model.Rule
+	for i := range 1000 {
+		wide = append(wide, model.Rule{Ports: ports(fmt.Sprintf("tcp %d-65000", i+1))})
+	}
+	if _, ok := portSpans(wide, model.TCP); ok {
+		t.Error("1,000 overlapping rules are not too many")
+	}
+}
