@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -197,6 +199,88 @@ func TestCheckIdentity(t *testing.T) {
 	for _, bad := range []string{"", ".", "-a", "_a", "..", "a/b", "A", "a b", "ü", "a\x00", strings.Repeat("a", 64)} {
 		if err := CheckIdentity("publisher", bad); !errors.Is(err, ErrInvalidName) {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestNoRoom has a state directory without room, or none: only durable fragments need it.
+func TestNoRoom(t *testing.T) {
+	full := func(n int) error { return fmt.Errorf("%d bytes are too many", n) }
+	for _, tt := range []struct {
+		cfg      Config
+		lifetime weftv1.Lifetime
+		nft      string
+		want     string
+	}{
+		{Config{Durable: true, Room: full}, weftv1.Lifetime_LIFETIME_STICKY, "table ip t { }", ""},
+		{Config{Durable: true, Room: full}, weftv1.Lifetime_LIFETIME_DURABLE, "", ""},
+		{Config{Durable: true, Room: full}, weftv1.Lifetime_LIFETIME_DURABLE, "table ip t { }",
+			"cannot store a durable fragment in the state directory: 21 bytes are too many: free some space, or use another lifetime"},
+		{Config{}, weftv1.Lifetime_LIFETIME_DURABLE, "table ip t { }", "lifetime durable needs a state directory: start the aggregator with --state-dir"},
+		{Config{Durable: true}, 99, "table ip t { }", "lifetime 99 is unknown"},
+	} {
+		b := NewSnapshot(tt.cfg, desired.Key{Publisher: "p", Name: "f"}, nowhere{})
+		b.AddFragment(&weftv1.Fragment{Name: "f", Lifetime: tt.lifetime, Nft: tt.nft})
+		_, err := b.Finish()
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("lifetime %v, %q: error %v, want %q", tt.lifetime, tt.nft, err, tt.want)
+		}
+	}
+}
+
+// TestUnknownField has fields of a later version of the protocol in a rule and in a patch.
+func TestUnknownField(t *testing.T) {
+	unknown := protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1)
+	rule := &weftv1.Rule{Text: "accept"}
+	rule.ProtoReflect().SetUnknown(unknown)
+	chains := []*weftv1.Chain{{Name: "c", Rules: []*weftv1.Rule{rule}}}
+	for version, want := range map[string]string{"": "unknown field 999", "v1.2": "unknown field 999; this daemon is v1.2: update it"} {
+		snapshot := NewSnapshot(Config{Version: version}, desired.Key{Publisher: "p", Name: "f"}, nowhere{})
+		snapshot.AddFragment(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{Family: "ip", Name: "t", Chains: chains}}})
+		patch := NewPatch(Config{Version: version}, desired.Key{Publisher: "p", Name: "f"}, Declared{}, nowhere{})
+		patch.AddPatch(&weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{{Family: "ip", Name: "t", PutChains: chains}}})
+		for _, b := range []*Builder{snapshot, patch} {
+			_, err := b.Finish()
+			var r *RejectedError
+			if !errors.As(err, &r) || r.Violations[0].GetMessage() != want || !strings.Contains(r.Violations[0].GetObject().Text(), "rule ip t c") {
+				t.Errorf("version %q: error %v, want %s", version, err, want)
+			}
+		}
+	}
+}
+
+// TestExpires has the ways to say when a fragment expires.
+func TestExpires(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
+	ttl := func(d time.Duration) *weftv1.Fragment {
+		return &weftv1.Fragment{Name: "f", Expiration: &weftv1.Fragment_Ttl{Ttl: durationpb.New(d)}}
+	}
+	at := func(x *timestamppb.Timestamp) *weftv1.Fragment {
+		return &weftv1.Fragment{Name: "f", Expiration: &weftv1.Fragment_ExpireTime{ExpireTime: x}}
+	}
+	for name, tt := range map[string]struct {
+		f    *weftv1.Fragment
+		want time.Duration
+		text string
+	}{
+		"never":             {&weftv1.Fragment{Name: "f"}, 0, ""},
+		"ttl":               {ttl(time.Hour), time.Hour, ""},
+		"time":              {at(timestamppb.New(now.Add(time.Minute))), time.Minute, ""},
+		"zero ttl":          {ttl(0), 0, "ttl 0s: want more than 0"},
+		"negative ttl":      {ttl(-time.Second), 0, "ttl -1s: want more than 0"},
+		"long ttl":          {ttl(MaxTTL + time.Second), 0, "the fragment would expire at 2036-06-28T11:00:01Z: want at most 3650 days from now"},
+		"time that is past": {at(timestamppb.New(now)), 0, "expire_time 2026-07-01T11:00:00Z has passed: give a later time"},
+		"invalid time":      {at(&timestamppb.Timestamp{Nanos: -1}), 0, "expire_time: "},
+	} {
+		b := NewSnapshot(Config{Now: func() time.Time { return now }}, desired.Key{Publisher: "p", Name: "f"}, nowhere{})
+		b.AddFragment(tt.f)
+		u, err := b.Finish()
+		if (err == nil) != (tt.text == "") || err != nil && !strings.Contains(err.Error(), tt.text) {
+			t.Errorf("%s: error %v, want %q", name, err, tt.text)
+			continue
+		}
+		if err == nil && (u.Expires.IsZero() != (tt.want == 0) || tt.want != 0 && u.Expires.Sub(now) != tt.want) {
+			t.Errorf("%s: expires at %v", name, u.Expires)
 		}
 	}
 }

@@ -64,7 +64,7 @@ var errTooLong = fmt.Errorf("text is longer than %d bytes", MaxElementText)
 
 // packMessages packs the elements of a message.
 func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
-	p, publisher := decl.Packer(len(elements)), b.cfg.Access.Publisher(b.key.Publisher)
+	p, publisher := decl.Packer(len(elements)), b.limited()
 	return b.pack(t, decl, len(elements), func(i int) (key string, out set.Element, err error) {
 		if err := b.checkElement(elements[i]); err != nil {
 			return elements[i].GetKey(), out, err

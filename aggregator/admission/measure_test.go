@@ -1,13 +1,16 @@
 package admission
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
 // TestEveryListIsCounted finds the lists of messages that an update can have. Each must
@@ -92,6 +95,40 @@ func TestSizeCheck(t *testing.T) {
 		err := tt.size.Check(nil, nil)
 		if (err == nil) != (tt.text == "") || err != nil && !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("%+v: error %v: want %q", tt.size, err, tt.text)
+		}
+	}
+}
+
+// TestSizeCheckOfAPublisher compares requests with what a publisher may hold beside what it
+// holds: it may send as much again, or remove it.
+func TestSizeCheckOfAPublisher(t *testing.T) {
+	control := configured(t, "limits: {rules: 10, elements: 20}")
+	held := func() (rules, elements int) { return 4, 5 }
+	for _, tt := range []struct {
+		size Size
+		text string
+	}{
+		{Size{Rules: 10, Elements: 20}, ""},
+		{Size{Rules: 9, Objects: 5, Elements: 25}, ""},
+		{Size{Rules: 10, Objects: 5}, "publisher p sends a snapshot with at least 11 rules: at most 10 are allowed (limits.rules"},
+		{Size{Elements: 26}, "publisher p sends a snapshot with at least 21 elements: at most 20 are allowed (limits.elements"},
+		{Size{Tables: MaxTables + 1}, "it has 65 tables"},
+	} {
+		err := tt.size.Check(control.Publisher("p"), held)
+		if (err == nil) != (tt.text == "") || err != nil && !strings.Contains(err.Error(), tt.text) {
+			t.Errorf("%+v: error %v: want %q", tt.size, err, tt.text)
+		}
+		b := NewSnapshot(Config{}, desired.Key{Publisher: "p", Name: "f"}, nowhere{})
+		if err == nil {
+			continue
+		}
+		b.RejectSize(err)
+		b.Wait()
+		_, finished := b.Finish()
+		var rejected *RejectedError
+		refused := errors.Is(err, access.ErrExceeded)
+		if !errors.As(finished, &rejected) || rejected.Violations[0].GetReason() != weftv1.Violation_REASON_LIMIT || (len(rejected.Refusals) == 1) != refused {
+			t.Errorf("%+v: the update ends with %v", tt.size, finished)
 		}
 	}
 }

@@ -214,7 +214,7 @@ func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 		b.bad.compile(object, err)
 		return s
 	}
-	if p := b.cfg.Access.Publisher(b.key.Publisher); p != nil {
+	if p := b.limited(); p != nil {
 		b.bad.refused(object, p.Times(decl.Timeout, decl.GCInterval))
 	}
 	s.Decl = decl

@@ -1,9 +1,11 @@
 package admission
 
 import (
+	"errors"
 	"os"
 	"reflect"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -71,6 +73,22 @@ func TestPlaceName(t *testing.T) {
 	} {
 		if got := PlaceName(p).Text(); got != want {
 			t.Errorf("%v: %q, want %q", p, got, want)
+		}
+	}
+}
+
+func TestCheckKey(t *testing.T) {
+	for key, want := range map[desired.Key]string{
+		{Publisher: "p", Name: "f-1.x_2"}:               "",
+		{Publisher: "", Name: "f"}:                      "publisher name is empty",
+		{Publisher: "p", Name: ""}:                      "fragment name is empty",
+		{Publisher: "P", Name: "f"}:                     `publisher name "P": want only [a-z0-9._-]`,
+		{Publisher: "p", Name: "-f"}:                    `fragment name "-f": want a letter or digit first`,
+		{Publisher: "p", Name: strings.Repeat("f", 64)}: `fragment name "ffffffffffffffff"... has 64 bytes: at most 63 are allowed`,
+	} {
+		err := CheckKey(key)
+		if want == "" && err != nil || want != "" && (!errors.Is(err, ErrInvalidName) || err.Error() != "invalid name: "+want) {
+			t.Errorf("%q: error %v, want %s", key, err, want)
 		}
 	}
 }

@@ -41,12 +41,21 @@ type unpacked struct {
 	refused bool
 }
 
+// limited returns the publisher of the update. It returns nil if the publisher has no limits,
+// or if they do not count because the update comes from the state directory.
+func (b *Builder) limited() *access.Publisher {
+	if b.cfg.Stored {
+		return nil
+	}
+	return b.cfg.Access.Publisher(b.key.Publisher)
+}
+
 // checkSize compares a part of a snapshot with the publisher's limits before it
 // is unpacked, because a snapshot that exceeds them would only fill the memory.
 // Repeated elements count, because they are not known yet.
 func (b *Builder) checkSize(f *weftv1.Fragment) bool {
-	p := b.cfg.Access.Publisher(b.key.Publisher)
-	if p == nil || b.cfg.Stored {
+	p := b.limited()
+	if p == nil {
 		return true
 	}
 	b.unpacked.bytes += max(0, proto.Size(f)-textBase) / textPerByte
@@ -64,7 +73,7 @@ func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 
 // checkTables is checkSize for tables.
 func (b *Builder) checkTables(tables []*weftv1.Table) bool {
-	p := b.cfg.Access.Publisher(b.key.Publisher)
+	p := b.limited()
 	if p == nil {
 		return true
 	}

@@ -94,7 +94,7 @@ func (b *Builder) countAnonymous(r *compile.Rule, object func() *weftv1.ObjectNa
 	if n == 0 {
 		return true
 	}
-	p := b.cfg.Access.Publisher(b.key.Publisher)
+	p := b.limited()
 	sum := int(b.anonymous.Add(int64(n)))
 	if p == nil || uint64(sum) <= b.status.GetElements() { //nolint:gosec // a count
 		return true

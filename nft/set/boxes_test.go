@@ -134,6 +134,28 @@ func TestBoxes(t *testing.T) {
 	}
 }
 
+// TestCrossingElements has rows and columns, each of which overlaps all others.
+func TestCrossingElements(t *testing.T) {
+	s := concatSet(t)
+	var all []Element
+	for i := 1; i <= 100; i++ {
+		all = append(all, packed(t, s, fmt.Sprintf("10.0.0.0/24 . %d . 10.0.0.1", 2*i)))
+	}
+	if a, b := s.newBoxes(pointers(all)).overlap(); a != nil {
+		t.Errorf("%v and %v overlap", a, b)
+	}
+	for i := 1; i <= 100; i++ {
+		all = append(all, packed(t, s, fmt.Sprintf("10.0.0.%d . 1-500 . 10.0.0.1", i)))
+	}
+	if a, b := s.newBoxes(pointers(all)).overlap(); a == nil || !s.Overlap(*a, *b) {
+		t.Errorf("%v and %v are the overlap", a, b)
+	}
+	// All pairs overlap in each field.
+	if a, b := s.newBoxes(pointers(all[99:101])).overlap(); a != &all[99] || b != &all[100] {
+		t.Errorf("%v and %v are the overlap of two", a, b)
+	}
+}
+
 // BenchmarkOverlap looks for overlaps where there are none.
 func BenchmarkOverlap(b *testing.B) {
 	s := concatSet(b)
