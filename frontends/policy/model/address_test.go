@@ -12,7 +12,7 @@ const fromWeb = "podSelector: {matchLabels: {app: db}}, ingress: [{from: [{podSe
 
 // TestAddressReuse has an address go from a pod to another one, with the events in any order.
 //
-// Behaviour: 46.
+// Policy behaviour: 46.
 func TestAddressReuse(t *testing.T) {
 	old, next := pod("web 10.0.1.1 app=web", "node n2"), pod("job 10.0.1.1 app=job", "node n2")
 	w := newWorld(t, pod("db 10.0.0.1 app=db"), policy("db", fromWeb), old)
@@ -49,7 +49,7 @@ func TestAddressReuse(t *testing.T) {
 // TestSharedAddress has pods of the node with one address: the oldest owns it, with the
 // policies of all.
 //
-// Behaviour: 46.
+// Policy behaviour: 46.
 func TestSharedAddress(t *testing.T) {
 	aged := func(text, created string) string {
 		return strings.Replace(text, "metadata: {", "metadata: {creationTimestamp: '2026-01-0"+created+"T00:00:00Z', ", 1)
@@ -139,7 +139,7 @@ func TestForeignAddresses(t *testing.T) {
 
 // TestPods has pods that no policy can select.
 //
-// Behaviour: 9-11.
+// Policy behaviour: 9-11.
 func TestPods(t *testing.T) {
 	w := newWorld(t, policy("p", "podSelector: {}"),
 		pod("host 192.0.2.1", "hostNetwork: true"), pod("far 10.0.1.1", "node n2"), pod("a 10.0.0.1"),

@@ -14,7 +14,7 @@ import (
 // TestBadPolicies has policies with an invalid part each. The pod is isolated by it, another
 // policy is in force, and the rest of the policy too. The problem is named.
 //
-// Behaviour: 21, 52.
+// Policy behaviour: 21, 52.
 func TestBadPolicies(t *testing.T) {
 	const (
 		good = "{from: [{ipBlock: {cidr: 192.0.2.0/24}}]}"
@@ -67,7 +67,7 @@ func TestBadPolicies(t *testing.T) {
 
 // TestBadSubjects has policies of which it is not known which pods they are for.
 //
-// Behaviour: 21, 52.
+// Policy behaviour: 21, 52.
 func TestBadSubjects(t *testing.T) {
 	const in, out = "10.0.0.2 > 10.0.0.1 tcp/80", "10.0.0.1 > 10.0.0.2 tcp/80"
 	for name, tt := range map[string]struct{ object, want string }{
@@ -90,7 +90,7 @@ func TestBadSubjects(t *testing.T) {
 // TestUnknownPeers has rules of ClusterNetworkPolicies with a part that is not known: such a
 // rule matches nothing if it accepts, and denies everything otherwise.
 //
-// Behaviour: 63.
+// Policy behaviour: 63.
 func TestUnknownPeers(t *testing.T) {
 	const flow, other = "10.0.0.1 > 10.0.0.2 tcp/80", "10.0.0.1 > 198.51.100.1 udp/53"
 	// The last rule denies the flow, so that it is known whether an Accept matches.

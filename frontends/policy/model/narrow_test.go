@@ -7,7 +7,7 @@ import (
 // TestNarrowed changes one thing after another: only what takes something away is reported,
 // and only for the addresses concerned.
 //
-// Behaviour: 47, 48.
+// Policy behaviour: 47, 48.
 func TestNarrowed(t *testing.T) {
 	web := "ingress: [{from: [{podSelector: {matchLabels: {app: web}}}], ports: [{port: 80}]}]"
 	deny := func(name, prio string) string {
@@ -75,7 +75,7 @@ func TestNarrowed(t *testing.T) {
 
 // TestNarrowedRules changes the rules of a policy whose order matters.
 //
-// Behaviour: 47, 48, 59.
+// Policy behaviour: 47, 48, 59.
 func TestNarrowedRules(t *testing.T) {
 	rule := func(action, label string) string {
 		return "{action: " + action + ", to: [{networks: [" + label + "]}]}"

@@ -153,7 +153,7 @@ func put[K comparable, V any](in map[K]*V, k K, v *V) {
 // batches of random size. What the changes of a model add up to is what a new model has that
 // gets only the final objects, in another order.
 //
-// Behaviour: 43-46.
+// Policy behaviour: 43-46.
 func TestIncremental(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -176,6 +176,7 @@ func TestIncremental(t *testing.T) {
 			for _, c := range g.Cluster.Objects() {
 				set1(c)
 			}
+			compared := 0
 			for i := range 400 {
 				for range 1 + g.Rand().IntN(3) {
 					for _, c := range g.Change() {
@@ -210,12 +211,13 @@ func TestIncremental(t *testing.T) {
 						t.Fatalf("change %d: set %s has %d members, want %d", i, id, n, len(members))
 					}
 				}
+				compared += len(got.Pods) * len(got.Policies) * total(got.Members)
 				if s := m.Stats(); s.Members != total(got.Members) || s.Sets != len(got.Sets) || s.LocalPods != len(got.Pods) || s.ActivePolicies != len(got.Policies) {
 					t.Fatalf("change %d: %+v", i, s)
 				}
 			}
-			if len(got.Pods) == 0 || len(got.Policies) == 0 || total(got.Members) == 0 {
-				t.Errorf("nothing was compared: %v", got)
+			if compared == 0 {
+				t.Error("nothing was compared")
 			}
 		})
 	}

@@ -130,7 +130,7 @@ func clusterPolicyOf(name string) *v1alpha2.ClusterNetworkPolicy {
 
 // TestAPI follows an API server: pods come and go as the field selector has it.
 //
-// Behaviour: 9-11.
+// Policy behaviour: 9-11.
 func TestAPI(t *testing.T) {
 	api := apitest.New(t)
 	api.Set(policyOf("deny"), podOf("a", "10.0.0.1"), podOf("b", "10.0.0.2"),

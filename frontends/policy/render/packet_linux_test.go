@@ -27,6 +27,8 @@ func (l *lab) labPod(i int, ingress, egress string) {
 }
 
 // TestPackets sends packets through rulesets, both families, TCP and UDP.
+//
+// Policy behaviour: 4-8, 19, 23-25, 30-33, 35, 37, 38, 40, 58-62, 65.
 func TestPackets(t *testing.T) {
 	l := newLab(t)
 	toSet := func(id model.SetID, ports ...model.PortRange) []model.Rule {
@@ -170,6 +172,8 @@ func (l *lab) alive(name string, all []*link, want bool) {
 
 // TestNarrowingCutsConnections removes a pod from a set and a policy's rules; the
 // connections that are still allowed stay.
+//
+// Policy behaviour: 47, 48.
 func TestNarrowingCutsConnections(t *testing.T) {
 	l := newLab(t)
 	set := l.podsSet("s", 1, 3)
@@ -221,6 +225,8 @@ func TestAllConnectionsAreJudgedAgain(t *testing.T) {
 
 // TestErrorsOfConnections sends to a port without a server: the ICMP error comes back,
 // although the pod that sends it may open no connection.
+//
+// Policy behaviour: 36.
 func TestErrorsOfConnections(t *testing.T) {
 	l := newLab(t)
 	l.policy("lab/in", everyone, nil)
@@ -253,6 +259,8 @@ func TestPacketsWithoutConnection(t *testing.T) {
 }
 
 // TestUnknownPods has addresses of the node's PodCIDRs that no pod is known for.
+//
+// Policy behaviour: 49.
 func TestUnknownPods(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.Start = StartDeny })
 	l.fixture.node = &model.Node{PodCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/48")}

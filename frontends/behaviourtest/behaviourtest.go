@@ -1,0 +1,161 @@
+package behaviourtest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Table is a table of behaviours in the directory of the test that checks it.
+type Table struct {
+	// File is the name of the file, such as "BEHAVIOUR.md".
+	File string
+	// Tag is the word that begins a tag of a behaviour of this table, such as "Behaviour".
+	Tag string
+	// Last is the highest number.
+	Last int
+	// Untested are the numbers that need not have a test yet.
+	Untested []int
+	// Root is the path of the directory with all tests.
+	Root string
+	// Update writes the last column instead of checking it.
+	Update bool
+}
+
+var (
+	function = regexp.MustCompile(`^func (?:\([^)]*\) )?(\w+)\(`)
+	row      = regexp.MustCompile(`^\| (\d+) \| (.*) \| (.*) \|$`)
+)
+
+// Check compares a table with the tests: every number has a row, and every row names exactly
+// the tests that are tagged with its number, of which there is at least one unless its text
+// says that it is not weft's.
+func (b Table) Check(t *testing.T) {
+	t.Helper()
+	shown := b.tags(t)
+	text, err := os.ReadFile(b.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int]bool)
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		m := row.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		n, err := strconv.Atoi(m[1])
+		if err != nil || seen[n] || n < 1 || n > b.Last {
+			t.Errorf("%s:%d: number %s is out of place", b.File, i+1, m[1])
+			continue
+		}
+		seen[n] = true
+		want := strings.Join(shown[n], ", ")
+		if want == "" && !strings.Contains(m[2], "not weft's") && !slices.Contains(b.Untested, n) {
+			t.Errorf("behaviour %d has no test: %s", n, m[2])
+		}
+		if m[3] == want {
+			continue
+		}
+		lines[i] = fmt.Sprintf("| %d | %s | %s |", n, m[2], want)
+		if !b.Update {
+			t.Errorf("%s:%d: behaviour %d is shown by %q, and the table says %q (go test -run TestBehaviourTable . -update-behaviour)", b.File, i+1, n, want, m[3])
+		}
+	}
+	for n := 1; n <= b.Last; n++ {
+		if !seen[n] {
+			t.Errorf("behaviour %d has no row", n)
+		}
+	}
+	for n := range shown {
+		if n < 1 || n > b.Last {
+			t.Errorf("%v are tagged with behaviour %d, which does not exist", shown[n], n)
+		}
+	}
+	if b.Update {
+		if err := os.WriteFile(b.File, []byte(strings.Join(lines, "\n")), 0o644); err != nil { //nolint:gosec // a file of the repository
+			t.Fatal(err)
+		}
+	}
+}
+
+// tags returns, for each number, the tests that are tagged with it, as "TestName in path",
+// sorted.
+func (b Table) tags(t *testing.T) map[int][]string {
+	t.Helper()
+	// A tag ends the doc comment of a test, or stands in a story.
+	tag := regexp.MustCompile(`^(?://|#) ` + b.Tag + `: ([0-9, -]+)\.$`)
+	out := make(map[int][]string)
+	err := filepath.WalkDir(b.Root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, ".txtar"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(b.Root, path)
+		if err != nil {
+			return err
+		}
+		return tagsOf(tag, name, strings.Split(string(text), "\n"), out)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range out {
+		slices.Sort(out[n])
+		out[n] = slices.Compact(out[n])
+	}
+	return out
+}
+
+// tagsOf adds the tags of one file to out.
+func tagsOf(tag *regexp.Regexp, path string, lines []string, out map[int][]string) error {
+	for i, line := range lines {
+		m := tag.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		who := "`" + path + "`"
+		if strings.HasSuffix(path, ".go") {
+			if i+1 == len(lines) {
+				return fmt.Errorf("%s:%d: a tag without a test", path, i+1)
+			}
+			fn := function.FindStringSubmatch(lines[i+1])
+			if fn == nil {
+				return fmt.Errorf("%s:%d: a tag that does not end the comment of a test", path, i+1)
+			}
+			who = fmt.Sprintf("`%s` in %s", fn[1], path)
+		}
+		for _, part := range strings.Split(m[1], ",") {
+			first, last, ranged := strings.Cut(strings.TrimSpace(part), "-")
+			if !ranged {
+				last = first
+			}
+			from, err := strconv.Atoi(first)
+			if err != nil {
+				return fmt.Errorf("%s:%d: %w", path, i+1, err)
+			}
+			to, err := strconv.Atoi(last)
+			if err != nil {
+				return fmt.Errorf("%s:%d: %w", path, i+1, err)
+			}
+			for n := from; n <= to; n++ {
+				out[n] = append(out[n], who)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,20 @@
+package policy
+
+import (
+	"flag"
+	"path/filepath"
+	"testing"
+
+	"github.com/weft-proxy/weft/frontends/behaviourtest"
+)
+
+var updateBehaviour = flag.Bool("update-behaviour", false, "write the last column of BEHAVIOUR.md anew")
+
+// TestBehaviourTable compares BEHAVIOUR.md with the tests.
+func TestBehaviourTable(t *testing.T) {
+	behaviourtest.Table{
+		File: "BEHAVIOUR.md", Tag: "Policy behaviour", Last: 65, Root: filepath.Join("..", ".."), Update: *updateBehaviour,
+		// Remove a number from this list when its first test is tagged.
+		Untested: []int{34, 39, 41, 42, 50, 51, 53, 54, 55, 56, 57},
+	}.Check(t)
+}
