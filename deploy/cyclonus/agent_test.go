@@ -21,9 +21,8 @@ var ports = []uint16{80, 81}
 
 // agent is one pod: it serves its ports in all three protocols, and asks others.
 type agent struct {
-	pod *lab.Pod
-	// answered is called with the nonce of each answer.
-	answered func(nonce uint64)
+	pod   *lab.Pod
+	watch observer
 	// open are sockets until close.
 	open []interface{ Close() error }
 	// udp are sockets that live as long as the agent, so that flows outlive changes of
@@ -34,9 +33,16 @@ type agent struct {
 	source atomic.Uint32
 }
 
+// observer learns of the packets that pods get, by the nonces of the questions.
+type observer interface {
+	// arrived is called for a question by UDP or SCTP, answered for an answer.
+	arrived(nonce uint64)
+	answered(nonce uint64)
+}
+
 // newAgent starts the servers of a pod.
-func newAgent(pod *lab.Pod, answered func(nonce uint64)) (*agent, error) {
-	a := &agent{pod: pod, answered: answered}
+func newAgent(pod *lab.Pod, watch observer) (*agent, error) {
+	a := &agent{pod: pod, watch: watch}
 	err := pod.Do(func() error {
 		for _, port := range ports {
 			l, err := net.Listen("tcp", fmt.Sprintf("[::]:%d", port))
@@ -50,7 +56,7 @@ func newAgent(pod *lab.Pod, answered func(nonce uint64)) (*agent, error) {
 				return err
 			}
 			a.open = append(a.open, conn)
-			go serveUDP(conn)
+			go a.serveUDP(conn)
 		}
 		for family := range 2 {
 			conn, err := net.ListenPacket([]string{"ip4:132", "ip6:132"}[family], "")
@@ -88,7 +94,9 @@ func listenUDP(network, address string) (*net.UDPConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return conn.(*net.UDPConn), nil
+	udp := conn.(*net.UDPConn)
+	// The packets of some milliseconds in which the machine runs something else.
+	return udp, udp.SetReadBuffer(1 << 20)
 }
 
 // serveTCP accepts connections and resets them, so that nothing of them stays.
@@ -109,14 +117,15 @@ func serveTCP(l net.Listener) {
 }
 
 // serveUDP answers with what it gets.
-func serveUDP(conn *net.UDPConn) {
+func (a *agent) serveUDP(conn *net.UDPConn) {
 	b := make([]byte, 64)
 	for {
 		n, from, err := conn.ReadFromUDPAddrPort(b)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err == nil {
+		if err == nil && n == 8 {
+			a.watch.arrived(binary.BigEndian.Uint64(b))
 			_, _ = conn.WriteToUDPAddrPort(b[:n], from)
 		}
 	}
@@ -140,7 +149,7 @@ func (a *agent) newUDP(family int) (*net.UDPConn, error) {
 				return
 			}
 			if err == nil && n == 8 {
-				a.answered(binary.BigEndian.Uint64(b))
+				a.watch.answered(binary.BigEndian.Uint64(b))
 			}
 		}
 	}()
@@ -162,8 +171,9 @@ func (a *agent) serveSCTP(conn *net.IPConn) {
 		switch {
 		case !ok:
 		case chunk == sctpInitAck:
-			a.answered(nonce)
+			a.watch.answered(nonce)
 		case chunk == sctpInit && slices.Contains(ports, to):
+			a.watch.arrived(nonce)
 			_, _ = conn.WriteToIP(sctpPacket(to, from, 1, sctpInitAck, nonce), addr)
 		}
 	}
@@ -191,7 +201,7 @@ func (a *agent) ask(ctx context.Context, udp *net.UDPConn, protocol corev1.Proto
 		if err != nil {
 			return
 		}
-		a.answered(nonce)
+		a.watch.answered(nonce)
 		_ = conn.(*net.TCPConn).SetLinger(0)
 		conn.Close()
 	default:

@@ -1,6 +1,7 @@
 package cyclonus
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,18 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestProbes shows that the probes see what is there: with no rules every flow passes, and
-// with a rule for each flow that a step denies exactly those do not.
-func TestProbes(t *testing.T) {
-	n, err := newNetwork()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.close(); err != nil {
-			t.Error(err)
-		}
-	})
+// probes shows that the probes see what is there: with no rules every flow passes, and with a
+// rule for each flow that a step denies exactly those do not.
+func probes(t *testing.T, n *network) {
 	s := allSteps(t, n.places)[8]
 	want := s.expected(n.places)
 	open := map[flow]bool{}
@@ -53,6 +45,13 @@ func TestProbes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(func() {
+		for _, node := range n.lab.Nodes {
+			if _, err := node.Run(context.Background(), "nft", "delete", "table", "inet", "probes"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	d, err := n.differ(t.Context(), want)
 	if err != nil || len(d) > 0 || denied == 0 {
 		t.Errorf("%s: with rules for %d of %d flows %d differ, such as %v: %v", s.name, denied, len(want), len(d), first(d), err)

@@ -24,6 +24,8 @@ type network struct {
 	// round is the one of which answers count.
 	round atomic.Pointer[round]
 	last  uint32
+	// stream is the one that runs, if any.
+	stream atomic.Pointer[stream]
 }
 
 func newNetwork() (*network, error) {
@@ -39,7 +41,7 @@ func newNetwork() (*network, error) {
 			return nil, errors.Join(err, n.close())
 		}
 		n.places[key] = place{node.Name(), pod.Addresses.All()}
-		if n.agents[key], err = newAgent(pod, n.answered); err != nil {
+		if n.agents[key], err = newAgent(pod, n); err != nil {
 			return nil, errors.Join(err, n.close())
 		}
 	}
@@ -67,9 +69,10 @@ const (
 // round is one question to every flow, and a second one if it is UDP: one on a socket that
 // lives on, so that the connection is established, and one on a new socket.
 type round struct {
-	number  uint32
-	flows   []flow
-	answers []atomic.Bool
+	number uint32
+	flows  []flow
+	// arrivals and answers have two items for each flow.
+	arrivals, answers []atomic.Bool
 }
 
 // difference is a flow that passed and must not, or did not and must.
@@ -91,11 +94,34 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s > %s %s %s%s", d.from, d.to, d.Flow, verb, kind)
 }
 
-func (n *network) answered(nonce uint64) {
-	r := n.round.Load()
-	if index := uint32(nonce); r != nil && r.number == uint32(nonce>>32) && int(index) < len(r.answers) {
-		r.answers[index].Store(true)
+// ofStream is set in the nonces of a stream.
+const ofStream = 1 << 63
+
+// arrived is called for each question that a pod gets.
+func (n *network) arrived(nonce uint64) {
+	if nonce&ofStream != 0 {
+		n.stream.Load().arrived(nonce)
+	} else if r, i := n.ofRound(nonce); r != nil {
+		r.arrivals[i].Store(true)
 	}
+}
+
+// answered is called for each answer that a pod gets.
+func (n *network) answered(nonce uint64) {
+	if nonce&ofStream != 0 {
+		n.stream.Load().answered(nonce)
+	} else if r, i := n.ofRound(nonce); r != nil {
+		r.answers[i].Store(true)
+	}
+}
+
+// ofRound returns the question of the present round with the nonce, or nil.
+func (n *network) ofRound(nonce uint64) (*round, uint32) {
+	r, index := n.round.Load(), uint32(nonce)
+	if r == nil || r.number != uint32(nonce>>32) || int(index) >= len(r.answers) {
+		return nil, 0
+	}
+	return r, index
 }
 
 // differ asks once along every flow, all at the same time, and returns those of which the
@@ -106,7 +132,7 @@ func (n *network) differ(ctx context.Context, want map[flow]bool) ([]difference,
 	for f := range want {
 		r.flows = append(r.flows, f)
 	}
-	r.answers = make([]atomic.Bool, 2*len(r.flows))
+	r.arrivals, r.answers = make([]atomic.Bool, 2*len(r.flows)), make([]atomic.Bool, 2*len(r.flows))
 	n.round.Store(r)
 	fresh, err := n.freshUDP()
 	if err != nil {
@@ -188,12 +214,20 @@ func (r *round) wait(ctx context.Context, want map[flow]bool) {
 func (r *round) differences(want map[flow]bool) []difference {
 	var all []difference
 	for i, f := range r.flows {
-		if r.answers[2*i].Load() != want[f] {
+		if !r.fits(2*i, want[f]) {
 			all = append(all, difference{f, want[f], false})
 		}
-		if f.Protocol == corev1.ProtocolUDP && r.answers[2*i+1].Load() != want[f] {
+		if f.Protocol == corev1.ProtocolUDP && !r.fits(2*i+1, want[f]) {
 			all = append(all, difference{f, want[f], true})
 		}
 	}
 	return all
+}
+
+// fits reports whether a question is answered, or has not even arrived.
+func (r *round) fits(i int, allowed bool) bool {
+	if allowed {
+		return r.answers[i].Load()
+	}
+	return !r.answers[i].Load() && !r.arrivals[i].Load()
 }

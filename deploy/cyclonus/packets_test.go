@@ -16,11 +16,23 @@ var stepCount = flag.Int("cyclonus.steps", 60, "how many steps each order has, t
 // settled is how long after a change of the objects the packets may differ.
 const settled = 10 * time.Second
 
-// TestPackets lets weft enforce the steps of the oracle's cases on three nodes, in the
-// oracle's order, at random, and with weft restarted at each step while the objects change,
-// and compares what packets do with what the oracle expects.
+// TestPackets sends real packets between pods on three nodes, first without weft, to try the
+// probes themselves, and then while weft enforces policies.
 func TestPackets(t *testing.T) {
-	w, err := newWorld()
+	n, err := newNetwork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Logf("seed %d", *seed)
+	if !t.Run("probes", func(t *testing.T) { probes(t, n) }) {
+		t.FailNow()
+	}
+	w, err := newWorld(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +41,14 @@ func TestPackets(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("steps", func(t *testing.T) { allOrders(t, w) })
+	t.Run("opening", func(t *testing.T) { opening(t, w) })
+}
+
+// allOrders lets weft enforce the steps of the oracle's cases in the oracle's order, at
+// random, and with weft restarted at each step while the objects change, and compares what
+// packets do with what the oracle expects.
+func allOrders(t *testing.T, w *world) {
 	rng := rand.New(rand.NewPCG(*seed, 0))
 	steps := allSteps(t, w.places)
 	sample := func(steps []*step) []*step {
@@ -44,7 +64,6 @@ func TestPackets(t *testing.T) {
 		}
 		return some
 	}
-	t.Logf("seed %d", *seed)
 	shuffled := slices.Clone(steps)
 	rng.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	t.Run("in order", func(t *testing.T) { w.run(t, sample(steps), nil) })

@@ -177,15 +177,10 @@ type world struct {
 	daemons []*daemon
 }
 
-func newWorld() (*world, error) {
-	n, err := newNetwork()
-	if err != nil {
-		return nil, err
-	}
+// newWorld starts weft on all nodes.
+func newWorld(n *network) (*world, error) {
 	w := &world{network: n}
-	if err := os.RemoveAll(runDir); err != nil {
-		return nil, err
-	}
+	var err error
 	if w.api, err = newAPI(n); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
@@ -231,12 +226,13 @@ func (w *world) tracked() error {
 	return nil
 }
 
+// close stops weft.
 func (w *world) close() error {
 	var errs []error
 	for _, d := range w.daemons {
 		errs = append(errs, d.stop(false))
 	}
-	return errors.Join(append(errs, w.network.close())...)
+	return errors.Join(errs...)
 }
 
 // err reports the daemons that have ended.

@@ -61,7 +61,7 @@ func (g *Generator) grow(have, want int) bool { return have == 0 || g.rng.IntN(h
 
 func (g *Generator) changePod() []Change {
 	c := g.Cluster
-	if g.chance(40) {
+	if !g.cfg.KeepPods && g.chance(40) {
 		if !g.grow(len(c.Pods), g.cfg.Pods) {
 			return g.removePod()
 		}
@@ -76,7 +76,11 @@ func (g *Generator) changePod() []Change {
 	}
 	old := c.Pods[key]
 	pod := old.DeepCopy()
-	switch g.rng.IntN(8) {
+	kind := g.rng.IntN(8)
+	if g.cfg.KeepPods {
+		kind = 8
+	}
+	switch kind {
 	case 0: // ends, or is at its end
 		if !pod.Spec.HostNetwork {
 			pod.Status.Phase = pick(g, corev1.PodSucceeded, corev1.PodFailed)
@@ -124,7 +128,7 @@ func (g *Generator) removePod() []Change {
 // changeNamespace labels a namespace anew, makes one, or removes one with all that is in it.
 func (g *Generator) changeNamespace() []Change {
 	c := g.Cluster
-	if g.chance(60) {
+	if g.cfg.KeepPods || g.chance(60) {
 		name, ok := anyOf(g, c.Namespaces, compareStrings)
 		if !ok {
 			return nil

@@ -20,6 +20,9 @@ type Config struct {
 	Nodes, Namespaces, Pods, Policies int
 	// ClusterPolicies are about how many ClusterNetworkPolicies it has.
 	ClusterPolicies int
+	// KeepPods is true if changes make and remove no pods and namespaces, and of those that
+	// the cluster has change only the labels.
+	KeepPods bool
 }
 
 // Generator makes a random cluster and changes it. What it makes is valid: the API server

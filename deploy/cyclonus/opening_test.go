@@ -1,0 +1,219 @@
+package cyclonus
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mattfenwick/cyclonus/pkg/connectivity/probe"
+
+	"github.com/weft-proxy/weft/frontends/policy/policytest"
+)
+
+var changeCount = flag.Int("cyclonus.changes", 200, "how many random changes are made while packets are counted")
+
+// The parts of opening.
+const (
+	// epoch is how many changes are planned together. The flows that have one verdict in all
+	// states of an epoch have packets each millisecond while the changes happen.
+	epoch = 25
+	// pause is the time between two changes.
+	pause = 25 * time.Millisecond
+	// streamedFlows is how many flows of each verdict have packets.
+	streamedFlows = 10
+)
+
+// opening makes random changes of policies and labels, stops and kills weft meanwhile, and
+// shows that no packet passes that every state denies, and none is lost that every state
+// allows. Between two epochs all packets are as the evaluator says.
+func opening(t *testing.T, w *world) {
+	rng := rand.New(rand.NewPCG(*seed, 1))
+	g := policytest.New(policytest.Config{Seed: *seed, Nodes: 3, Policies: 8, KeepPods: true})
+	g.Cluster = w.initial()
+	var total figures
+	restarts, start := 0, time.Now()
+	for made := 0; made < *changeCount; made += epoch {
+		w.settle(t, g.Cluster)
+		p := plan(g, w.places)
+		allowed, denied := p.constant(rng)
+		s := w.newStream(allowed, denied)
+		for i, c := range p.states {
+			if err := w.api.set(c); err != nil {
+				t.Fatal(err)
+			}
+			if i%5 == 2 {
+				d := w.daemons[rng.IntN(len(w.daemons))]
+				if err := d.stop(rng.IntN(2) == 0); err != nil {
+					t.Fatal(err)
+				}
+				if err := d.start(); err != nil {
+					t.Fatal(err)
+				}
+				restarts++
+			}
+			<-time.After(pause)
+		}
+		w.settle(t, g.Cluster)
+		f, wrong := s.stop()
+		total.add(f)
+		for _, line := range wrong {
+			t.Errorf("seed %d, changes %d to %d: %s", *seed, made, made+epoch, line)
+		}
+	}
+	t.Logf("%d changes, %d stops and kills, %s; of %d packets that must not pass %d passed; of %d that must pass %d were lost",
+		*changeCount, restarts, time.Since(start).Round(time.Second), total.denied, total.passed, total.allowed, total.lost)
+	if total.denied == 0 || total.allowed == 0 {
+		t.Error("no packets")
+	}
+}
+
+// initial has all pods of the cases, a policy that isolates w/a in both directions, and no
+// policy in the namespace y-2.
+func (w *world) initial() *policytest.Cluster {
+	s := &step{resources: &probe.Resources{Namespaces: map[string]map[string]string{}}}
+	protocols := []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
+	for key := range w.places {
+		var ns, name string
+		for i := range key {
+			if key[i] == '/' {
+				ns, name = key[:i], key[i+1:]
+			}
+		}
+		s.resources.Namespaces[ns] = map[string]string{"team": "a", corev1.LabelMetadataName: ns}
+		pod := probe.NewDefaultPod(ns, name, []int{80, 81}, protocols, false, "")
+		pod.Labels = map[string]string{"app": "a"}
+		s.resources.Pods = append(s.resources.Pods, pod)
+	}
+	s.policies = []*networkingv1.NetworkPolicy{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "w", Name: "isolate"},
+		Spec:       networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}},
+	}}
+	return s.cluster(w.places)
+}
+
+// settle waits until all packets are as the evaluator says of the cluster.
+func (w *world) settle(t *testing.T, c *policytest.Cluster) {
+	t.Helper()
+	if err := w.api.set(c); err != nil {
+		t.Fatal(err)
+	}
+	want, e := map[flow]bool{}, c.Evaluator()
+	for _, f := range flowsBetween(w.places) {
+		want[f] = e.Evaluate(f.Flow).Allowed
+	}
+	for deadline := time.Now().Add(settled); ; {
+		d, err := w.differ(t.Context(), want)
+		if err := cmpErr(err, w.err()); err != nil {
+			t.Fatal(err)
+		}
+		if len(d) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			for i, one := range d[:min(len(d), 6)] {
+				t.Errorf("%d of %d: %s: %s", i+1, len(d), one, e.Evaluate(one.Flow))
+			}
+			t.Fatal(w.rulesets(t.Context()))
+		}
+	}
+}
+
+func cmpErr(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flowsBetween are the flows between all different pods, to all ports.
+func flowsBetween(places map[string]place) []flow {
+	var all []flow
+	for _, from := range podKeys() {
+		for _, to := range podKeys() {
+			for family := range 2 {
+				for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP} {
+					for _, port := range ports {
+						if from != to {
+							all = append(all, flow{from, to, policytest.Flow{
+								From: places[from].addresses[family], To: places[to].addresses[family], Protocol: protocol, Port: int32(port),
+							}})
+						}
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// planned are the states of an epoch, and the flows that have one verdict in all of them.
+type planned struct {
+	states          []*policytest.Cluster
+	allowed, denied []flow
+}
+
+// plan makes the changes of an epoch. Nodes may lag behind one another: a flow has to be
+// allowed by both ends in all states, or denied by the same end in all states.
+func plan(g *policytest.Generator, places map[string]place) planned {
+	var p planned
+	verdicts := map[flow][]policytest.Verdict{}
+	look := func() {
+		e := g.Cluster.Evaluator()
+		for _, f := range flowsBetween(places) {
+			if f.Protocol != corev1.ProtocolTCP {
+				verdicts[f] = append(verdicts[f], e.Evaluate(f.Flow))
+			}
+		}
+	}
+	look()
+	for range epoch {
+		g.Change()
+		c := *g.Cluster
+		c.Pods, c.Namespaces, c.Policies = maps.Clone(c.Pods), maps.Clone(c.Namespaces), maps.Clone(c.Policies)
+		complete(&c)
+		p.states = append(p.states, &c)
+		look()
+	}
+	for _, f := range flowsBetween(places) {
+		all := verdicts[f]
+		differs := func(field func(policytest.Verdict) bool) bool { return slices.ContainsFunc(all, field) }
+		switch {
+		case len(all) == 0:
+		case !differs(func(v policytest.Verdict) bool { return !v.Allowed }):
+			p.allowed = append(p.allowed, f)
+		case !differs(func(v policytest.Verdict) bool { return v.Egress.Allowed }), !differs(func(v policytest.Verdict) bool { return v.Ingress.Allowed }):
+			p.denied = append(p.denied, f)
+		}
+	}
+	return p
+}
+
+// complete names the kinds of the objects, which a manifest has to.
+func complete(c *policytest.Cluster) {
+	for key, p := range c.Policies {
+		p = p.DeepCopy()
+		p.TypeMeta = metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}
+		p.UID = types.UID(fmt.Sprint(key))
+		c.Policies[key] = p
+	}
+}
+
+// constant returns some flows of each verdict.
+func (p *planned) constant(rng *rand.Rand) (allowed, denied []flow) {
+	some := func(from []flow) []flow {
+		rng.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
+		return from[:min(len(from), streamedFlows)]
+	}
+	return some(p.allowed), some(p.denied)
+}
