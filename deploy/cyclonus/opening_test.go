@@ -2,7 +2,6 @@ package cyclonus
 
 import (
 	"flag"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mattfenwick/cyclonus/pkg/connectivity/probe"
 
@@ -181,7 +179,6 @@ func plan(g *policytest.Generator, places map[string]place) planned {
 		g.Change()
 		c := *g.Cluster
 		c.Pods, c.Namespaces, c.Policies = maps.Clone(c.Pods), maps.Clone(c.Namespaces), maps.Clone(c.Policies)
-		complete(&c)
 		p.states = append(p.states, &c)
 		look()
 	}
@@ -197,16 +194,6 @@ func plan(g *policytest.Generator, places map[string]place) planned {
 		}
 	}
 	return p
-}
-
-// complete names the kinds of the objects, which a manifest has to.
-func complete(c *policytest.Cluster) {
-	for key, p := range c.Policies {
-		p = p.DeepCopy()
-		p.TypeMeta = metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}
-		p.UID = types.UID(fmt.Sprint(key))
-		c.Policies[key] = p
-	}
 }
 
 // constant returns some flows of each verdict.

@@ -21,10 +21,14 @@ type stream struct {
 type streamed struct {
 	flow
 	allowed bool
-	// sent is of the stream's goroutine until it ends.
-	sent              int
+	// times are when packets were sent. They are of the stream's goroutine until it ends.
+	times             []time.Time
 	arrivals, answers atomic.Int64
+	answered          [longest]atomic.Bool
 }
+
+// longest is how many packets each flow of a stream may have.
+const longest = 60_000
 
 // stream starts one. There must be no other.
 func (n *network) newStream(allowed, denied []flow) *stream {
@@ -50,15 +54,37 @@ func (s *stream) send(ctx context.Context) {
 		}
 		for i := range s.flows {
 			f := &s.flows[i]
+			if len(f.times) == longest {
+				return
+			}
 			a := s.network.agents[f.from]
-			a.ask(ctx, a.udp[family(f.To)], f.Protocol, netip.AddrPortFrom(f.To, uint16(f.Port)), ofStream|uint64(i))
-			f.sent++
+			a.ask(ctx, a.udp[family(f.To)], f.Protocol, netip.AddrPortFrom(f.To, uint16(f.Port)), ofStream|uint64(len(f.times))<<8|uint64(i))
+			f.times = append(f.times, time.Now())
 		}
 	}
 }
 
-func (s *stream) arrived(nonce uint64)  { s.flows[nonce&^ofStream].arrivals.Add(1) }
-func (s *stream) answered(nonce uint64) { s.flows[nonce&^ofStream].answers.Add(1) }
+func (s *stream) arrived(nonce uint64) { s.flows[nonce&0xff].arrivals.Add(1) }
+
+func (s *stream) answered(nonce uint64) {
+	f := &s.flows[nonce&0xff]
+	f.answers.Add(1)
+	f.answered[nonce&^ofStream>>8].Store(true)
+}
+
+// lost returns when the first and the last packet without an answer was sent.
+func (f *streamed) lost() string {
+	var first, last time.Time
+	for i, at := range f.times {
+		if !f.answered[i].Load() {
+			if first.IsZero() {
+				first = at
+			}
+			last = at
+		}
+	}
+	return first.UTC().Format("15:04:05.000") + " to " + last.UTC().Format("15:04:05.000")
+}
 
 // figures count packets: those of flows that must be denied and those of flows that must be
 // allowed, and how many of the first passed and of the second were lost.
@@ -81,16 +107,16 @@ func (s *stream) stop() (figures, []string) {
 			f := &s.flows[i]
 			if !f.allowed {
 				passed := int(f.arrivals.Load())
-				total.denied, total.passed = total.denied+f.sent, total.passed+passed
+				total.denied, total.passed = total.denied+len(f.times), total.passed+passed
 				if passed > 0 {
-					wrong = append(wrong, fmt.Sprintf("%s > %s %s: %d of %d packets pass", f.from, f.to, f.Flow, passed, f.sent))
+					wrong = append(wrong, fmt.Sprintf("%s > %s %s: %d of %d packets pass", f.from, f.to, f.Flow, passed, len(f.times)))
 				}
 				continue
 			}
-			lost := f.sent - int(f.answers.Load())
-			total.allowed, total.lost = total.allowed+f.sent, total.lost+lost
+			lost := len(f.times) - int(f.answers.Load())
+			total.allowed, total.lost = total.allowed+len(f.times), total.lost+lost
 			if lost != 0 {
-				wrong = append(wrong, fmt.Sprintf("%s > %s %s: %d of %d packets are lost (%d arrived)", f.from, f.to, f.Flow, lost, f.sent, f.arrivals.Load()))
+				wrong = append(wrong, fmt.Sprintf("%s > %s %s: %d of %d packets are lost (%d arrived), from %s", f.from, f.to, f.Flow, lost, len(f.times), f.arrivals.Load(), f.lost()))
 			}
 		}
 		if len(wrong) == 0 || time.Now().After(deadline) {

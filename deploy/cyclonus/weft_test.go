@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -152,6 +153,12 @@ func (a *api) set(c *policytest.Cluster) error {
 	keep := map[string]bool{}
 	for _, change := range c.Objects() {
 		o := change.New
+		if p, ok := o.(*networkingv1.NetworkPolicy); ok {
+			// A manifest has to name the kind; what the generator makes does not.
+			p = p.DeepCopy()
+			p.TypeMeta = metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}
+			o = p
+		}
 		kind := reflect.TypeOf(o).Elem().Name()
 		name := fmt.Sprintf("object-%s-%s-%s", kind, o.GetNamespace(), o.GetName())
 		keep[name] = true
