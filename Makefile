@@ -23,11 +23,14 @@ PROXY     ?= weft
 RUNS      ?= 1
 TABLE     ?=
 PROFILE   ?=
+# Steps of each order and random changes of make cyclonus; all steps are STEPS=0.
+STEPS     ?= 60
+CHANGES   ?= 200
 # Whether an attack fails if the updates of others are late: not on a busy machine.
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale fuzz chaos attack e2e image clean
+.PHONY: help build run test lint generate check bench bench-scale fuzz chaos attack e2e cyclonus image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -82,6 +85,10 @@ attack: ## hostile publishers against fresh daemons, and what others notice of e
 e2e: ## against a real kube-apiserver and etcd (root; the first build takes minutes)
 	@.ci/need nft ip iptables ip6tables conntrack
 	cd deploy/e2e && $(GO) test -count=1 -v -p 1 -timeout 30m ./...
+
+cyclonus: ## NetworkPolicies with real packets against an oracle; STEPS=0 CHANGES=1000 for all (15 minutes); SEED=N repeats a run
+	@.ci/need nft
+	cd deploy/cyclonus && $(GO) test -count=1 -v -timeout 1h . -cyclonus.steps $(STEPS) -cyclonus.changes $(CHANGES) $(if $(SEED),-cyclonus.seed $(SEED))
 
 image: ## build the container image weft:VERSION (needs docker)
 	docker build -f deploy/image/Dockerfile --build-arg VERSION=$(VERSION) -t weft:$(VERSION) .

@@ -99,19 +99,28 @@ func listenUDP(network, address string) (*net.UDPConn, error) {
 	return udp, udp.SetReadBuffer(1 << 20)
 }
 
-// serveTCP accepts connections and resets them, so that nothing of them stays.
+// serveTCP answers with what it gets, and closes connections that are silent for a minute.
 func serveTCP(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
 			return
 		}
+		// Nothing of a connection stays after its end.
 		_ = conn.(*net.TCPConn).SetLinger(0)
-		// The client closes; if it is gone the deadline does.
-		_ = conn.SetDeadline(time.Now().Add(time.Second))
 		go func() {
-			_, _ = conn.Read(make([]byte, 1))
-			conn.Close()
+			defer conn.Close()
+			b := make([]byte, 8)
+			for {
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
+				n, err := conn.Read(b)
+				if err != nil {
+					return
+				}
+				if _, err := conn.Write(b[:n]); err != nil {
+					return
+				}
+			}
 		}()
 	}
 }

@@ -114,6 +114,9 @@ func (w *world) settle(t *testing.T, c *policytest.Cluster) {
 			t.Fatal(err)
 		}
 		if len(d) == 0 {
+			for _, line := range w.connections.differ(t.Context(), want) {
+				t.Error(line)
+			}
 			return
 		}
 		if time.Now().After(deadline) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -180,13 +181,14 @@ func (a *api) set(c *policytest.Cluster) error {
 // world is the network, the API and weft on every node.
 type world struct {
 	*network
-	api     *api
-	daemons []*daemon
+	api         *api
+	daemons     []*daemon
+	connections connections
 }
 
 // newWorld starts weft on all nodes.
 func newWorld(n *network) (*world, error) {
-	w := &world{network: n}
+	w := &world{network: n, connections: connections{network: n, open: map[flow]net.Conn{}}}
 	var err error
 	if w.api, err = newAPI(n); err != nil {
 		return nil, errors.Join(err, w.close())
@@ -235,6 +237,7 @@ func (w *world) tracked() error {
 
 // close stops weft.
 func (w *world) close() error {
+	w.connections.close()
 	var errs []error
 	for _, d := range w.daemons {
 		errs = append(errs, d.stop(false))
