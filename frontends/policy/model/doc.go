@@ -26,6 +26,12 @@
 // owns it, and the policies of all of them add up. An address of this node, of a ServiceCIDR,
 // or of a range in which no pod can be is ignored.
 //
+// # Sandboxes
+//
+// The container runtime of this node may report a pod too, as a Sandbox: earlier than the
+// API, and for longer. Such a pod counts like that of the API, but only for addresses that
+// the API object of the same name does not have. See sandbox.go.
+//
 // # Invalid objects
 //
 // An invalid part is reported in a Notice and in the log, and does not affect other objects.

@@ -36,6 +36,7 @@ type Model struct {
 	policies   map[PolicyID]*policy
 	cidrs      map[string]*ServiceCIDRObject
 	labelSets  labelSets
+	sandboxes  sandboxes
 	claims     claims
 	// locals are the pods of this node.
 	locals map[types.UID]*pod
@@ -85,6 +86,7 @@ func New(cfg Config) *Model {
 		policies:      make(map[PolicyID]*policy),
 		cidrs:         make(map[string]*ServiceCIDRObject),
 		labelSets:     newLabelSets(),
+		sandboxes:     newSandboxes(),
 		claims:        newClaims(),
 		locals:        make(map[types.UID]*pod),
 		active:        make(map[PolicyID]*activePolicy),

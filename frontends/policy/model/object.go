@@ -64,6 +64,11 @@ func (p *PodObject) parseAddresses(status *corev1.PodStatus) {
 	if len(texts) == 0 && status.PodIP != "" {
 		field, texts = "status.podIP", append(texts, status.PodIP)
 	}
+	p.setAddresses(field, texts)
+}
+
+// setAddresses parses the addresses in a field.
+func (p *PodObject) setAddresses(field string, texts []string) {
 	for i, text := range texts {
 		a, err := parsePodAddr(text)
 		if err != nil {

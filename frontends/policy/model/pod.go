@@ -16,8 +16,19 @@ type pod struct {
 	namespace *namespace
 	labels    *labelSet
 	local     bool
+	// sandbox is true if the container runtime reports the pod, not the API.
+	sandbox bool
 	// ignored has a bit for each of object.addresses that no pod can have.
 	ignored uint8
+}
+
+// key returns the key of the pod in its namespace: its name, or for a sandbox one that no
+// pod has.
+func (p *pod) key() string {
+	if p.sandbox {
+		return "/" + string(p.object.uid)
+	}
+	return p.object.name.Name
 }
 
 // addresses returns those that count.
@@ -103,23 +114,25 @@ func (m *Model) SetPod(o *PodObject) {
 		m.reportPod(o, was)
 	}
 	if o.absent {
-		m.replacePod(was, nil)
+		m.aroundPod(o.name, "", func() { m.replacePod(was, nil) })
 		return
 	}
 	if was != nil && was.object.equal(o) {
 		return
 	}
-	now := &pod{object: o, namespace: m.namespace(o.name.Namespace), labels: m.labelSets.use(o.labels), local: o.node == m.cfg.NodeName}
-	o.labels = now.labels.labels
-	m.checkAddresses(now)
-	m.replacePod(was, now)
+	m.aroundPod(o.name, o.uid, func() {
+		now := &pod{object: o, namespace: m.namespace(o.name.Namespace), labels: m.labelSets.use(o.labels), local: o.node == m.cfg.NodeName}
+		o.labels = now.labels.labels
+		m.checkAddresses(now)
+		m.replacePod(was, now)
+	})
 }
 
 // DeletePod removes a Pod.
 func (m *Model) DeletePod(name types.NamespacedName) {
 	m.stats.PodEvents++
-	if n := m.namespaces[name.Namespace]; n != nil {
-		m.replacePod(n.pods[name.Name], nil)
+	if n := m.namespaces[name.Namespace]; n != nil && n.pods[name.Name] != nil {
+		m.aroundPod(name, "", func() { m.replacePod(n.pods[name.Name], nil) })
 	}
 }
 
@@ -158,7 +171,7 @@ func (m *Model) removePod(p *pod) {
 	if p == nil {
 		return
 	}
-	delete(p.namespace.pods, p.object.name.Name)
+	delete(p.namespace.pods, p.key())
 	for _, a := range p.addresses() {
 		m.claims.remove(a, p)
 	}
@@ -173,7 +186,7 @@ func (m *Model) addPod(p *pod) {
 	if p == nil {
 		return
 	}
-	p.namespace.pods[p.object.name.Name] = p
+	p.namespace.pods[p.key()] = p
 	for _, a := range p.addresses() {
 		m.claims.add(a, p)
 	}

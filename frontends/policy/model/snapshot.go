@@ -95,6 +95,7 @@ func (m *Model) Members(id SetID) []Member {
 // Stats count the events and their outcome.
 type Stats struct {
 	PodEvents         uint64
+	SandboxEvents     uint64
 	NamespaceEvents   uint64
 	PolicyEvents      uint64
 	NodeEvents        uint64

@@ -1,0 +1,248 @@
+package model
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The limits on what a container runtime reports.
+const (
+	// maxSandboxes is the number of sandboxes of this node.
+	maxSandboxes = 16384
+	// maxSandboxID is the length of the ID of a sandbox, and of the UID of its pod.
+	maxSandboxID = 256
+	// maxSandboxLabels is the number of labels of a pod, maxSandboxLabel the length of a
+	// key or value.
+	maxSandboxLabels = 1024
+	maxSandboxLabel  = 512
+)
+
+// kubeletLabels starts the keys of the labels that the kubelet adds to those of the pod, and
+// that the API object does not have.
+const kubeletLabels = "io.kubernetes.pod."
+
+// Sandbox is a pod of this node as the container runtime knows it.
+type Sandbox struct {
+	// ID is the name that the runtime gives to the sandbox. A pod gets another one if its
+	// sandbox is created again.
+	ID string
+	// UID, Name and Labels are those of the pod.
+	UID    types.UID
+	Name   types.NamespacedName
+	Labels map[string]string
+	// Addresses are empty for a pod in the network of the host.
+	Addresses []string
+}
+
+// SandboxObject is what the model keeps of a Sandbox. It is immutable.
+type SandboxObject struct {
+	id  string
+	pod PodObject
+}
+
+// ParseSandbox returns what the model keeps of a Sandbox. Its invalid addresses are ignored
+// as those of a Pod are. Other invalid parts are an error.
+func ParseSandbox(s *Sandbox) (*SandboxObject, error) {
+	if err := s.validate(); err != nil {
+		return nil, fmt.Errorf("parse sandbox %.64q of pod %.64q: %w", s.ID, s.Name, err)
+	}
+	labels := make(map[string]string, len(s.Labels))
+	for k, v := range s.Labels {
+		if !strings.HasPrefix(k, kubeletLabels) {
+			labels[k] = v
+		}
+	}
+	out := &SandboxObject{id: strings.Clone(s.ID), pod: PodObject{
+		name: types.NamespacedName{Namespace: intern(s.Name.Namespace), Name: strings.Clone(s.Name.Name)},
+		uid:  types.UID(strings.Clone(string(s.UID))),
+		// The runtime does not report the age of the pod: the others that have its
+		// address own it.
+		created: math.MaxInt64, labels: parseLabels(labels),
+	}}
+	out.pod.setAddresses("ips", s.Addresses)
+	out.pod.absent = len(out.pod.addresses) == 0
+	return out, nil
+}
+
+func (s *Sandbox) validate() error {
+	var errs []error
+	if s.ID == "" || len(s.ID) > maxSandboxID {
+		errs = append(errs, fmt.Errorf("the ID has %d bytes, not 1 to %d", len(s.ID), maxSandboxID))
+	}
+	if s.UID == "" || len(s.UID) > maxSandboxID || strings.Contains(string(s.UID), "/") {
+		errs = append(errs, fmt.Errorf("the UID is not one of 1 to %d bytes without a slash", maxSandboxID))
+	}
+	if len(validation.IsDNS1123Label(s.Name.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(s.Name.Name)) > 0 {
+		errs = append(errs, errors.New("the name is not that of a pod"))
+	}
+	if len(s.Labels) > maxSandboxLabels {
+		errs = append(errs, fmt.Errorf("it has %d labels, more than %d", len(s.Labels), maxSandboxLabels))
+	}
+	for k, v := range s.Labels {
+		if len(k) > maxSandboxLabel || len(v) > maxSandboxLabel {
+			errs = append(errs, fmt.Errorf("the key or value of label %.64q is longer than %d bytes", k, maxSandboxLabel))
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sandboxes are what the container runtime of this node knows. A sandbox is a second source
+// for a pod, and counts for those of its addresses that the Pod of the same name on this
+// node does not have: all of them before the API reports the Pod and after it was deleted,
+// and the new ones if the sandbox was created again.
+type sandboxes struct {
+	byID map[string]*SandboxObject
+	// byPod has those of each pod, sorted by ID.
+	byPod map[types.NamespacedName][]*SandboxObject
+	// counted has the pods that stand in for sandboxes.
+	counted map[types.NamespacedName][]string
+}
+
+func newSandboxes() sandboxes {
+	return sandboxes{
+		byID: make(map[string]*SandboxObject), byPod: make(map[types.NamespacedName][]*SandboxObject),
+		counted: make(map[types.NamespacedName][]string),
+	}
+}
+
+// SetSandbox stores a sandbox. It stays until DeleteSandbox or SetSandboxes.
+func (m *Model) SetSandbox(o *SandboxObject) {
+	m.stats.SandboxEvents++
+	m.setSandbox(o)
+}
+
+// DeleteSandbox removes the sandbox with an ID, if there is one.
+func (m *Model) DeleteSandbox(id string) {
+	m.stats.SandboxEvents++
+	m.deleteSandbox(id)
+}
+
+// SetSandboxes replaces all sandboxes.
+func (m *Model) SetSandboxes(all []*SandboxObject) {
+	m.stats.SandboxEvents++
+	keep := make(map[string]bool, len(all))
+	for _, o := range all {
+		keep[o.id] = true
+	}
+	var gone []string
+	for id := range m.sandboxes.byID {
+		if !keep[id] {
+			gone = append(gone, id)
+		}
+	}
+	for _, id := range gone {
+		m.deleteSandbox(id)
+	}
+	for _, o := range all {
+		m.setSandbox(o)
+	}
+}
+
+func (m *Model) setSandbox(o *SandboxObject) {
+	o.pod.node = m.cfg.NodeName
+	was := m.sandboxes.byID[o.id]
+	if was != nil && was.pod.equal(&o.pod) {
+		return
+	}
+	var before *pod
+	if was != nil {
+		before = &pod{object: &was.pod}
+	}
+	m.reportPod(&o.pod, before)
+	m.deleteSandbox(o.id)
+	if o.pod.absent {
+		return
+	}
+	if len(m.sandboxes.byID) >= maxSandboxes {
+		m.cfg.Logger.Error("too many sandboxes: the pod is not known before the API reports it",
+			"namespace", o.pod.name.Namespace, "name", o.pod.name.Name, "sandboxes", maxSandboxes)
+		return
+	}
+	name := o.pod.name
+	m.discountSandboxes(name)
+	m.sandboxes.byID[o.id] = o
+	m.sandboxes.byPod[name] = append(m.sandboxes.byPod[name], o)
+	slices.SortFunc(m.sandboxes.byPod[name], func(a, b *SandboxObject) int { return cmp.Compare(a.id, b.id) })
+	m.countSandboxes(name)
+}
+
+func (m *Model) deleteSandbox(id string) {
+	o := m.sandboxes.byID[id]
+	if o == nil {
+		return
+	}
+	name := o.pod.name
+	m.discountSandboxes(name)
+	delete(m.sandboxes.byID, id)
+	rest := slices.DeleteFunc(m.sandboxes.byPod[name], func(p *SandboxObject) bool { return p == o })
+	if len(rest) == 0 {
+		delete(m.sandboxes.byPod, name)
+		return
+	}
+	m.sandboxes.byPod[name] = rest
+	m.countSandboxes(name)
+}
+
+// aroundPod calls change, which stores or removes the Pod of a name and, if it has one, a
+// UID. Sandboxes with the name or the UID do not count meanwhile.
+func (m *Model) aroundPod(name types.NamespacedName, uid types.UID, change func()) {
+	if len(m.sandboxes.byID) == 0 {
+		change()
+		return
+	}
+	names := []types.NamespacedName{name}
+	if p := m.locals[uid]; p != nil && p.sandbox && p.object.name != name {
+		names = append(names, p.object.name)
+	}
+	for _, n := range names {
+		m.discountSandboxes(n)
+	}
+	change()
+	for _, n := range names {
+		m.countSandboxes(n)
+	}
+}
+
+// discountSandboxes removes the pods that stand in for the sandboxes of a pod.
+func (m *Model) discountSandboxes(name types.NamespacedName) {
+	for _, key := range m.sandboxes.counted[name] {
+		m.replacePod(m.namespaces[name.Namespace].pods[key], nil)
+	}
+	delete(m.sandboxes.counted, name)
+}
+
+// countSandboxes adds pods for the addresses that only the sandboxes of a pod have.
+func (m *Model) countSandboxes(name types.NamespacedName) {
+	var taken []netip.Addr
+	if n := m.namespaces[name.Namespace]; n != nil {
+		if p := n.pods[name.Name]; p != nil && p.local {
+			taken = slices.Clone(p.object.addresses)
+		}
+	}
+	for _, o := range m.sandboxes.byPod[name] {
+		object := o.pod
+		object.addresses = slices.DeleteFunc(slices.Clone(o.pod.addresses), func(a netip.Addr) bool { return slices.Contains(taken, a) })
+		if len(object.addresses) == 0 {
+			continue
+		}
+		taken = append(taken, object.addresses...)
+		// The Pod has the same UID, so that nothing changes when it replaces this one.
+		if m.locals[object.uid] != nil {
+			object.uid = types.UID("/sandbox/" + o.id)
+		}
+		p := &pod{object: &object, namespace: m.namespace(name.Namespace), labels: m.labelSets.use(object.labels), local: true, sandbox: true}
+		object.labels = p.labels.labels
+		m.checkAddresses(p)
+		m.replacePod(nil, p)
+		m.sandboxes.counted[name] = append(m.sandboxes.counted[name], p.key())
+	}
+}
