@@ -37,7 +37,7 @@ func deployManifests(t *testing.T, e *env) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	for _, file := range []string{"daemonset.yaml", "daemonset-single.yaml"} {
+	for _, file := range []string{"daemonset.yaml", "daemonset-single.yaml", "daemonset-policy.yaml"} {
 		set, err := daemonSet(file)
 		if err != nil {
 			t.Error(err)

@@ -31,6 +31,7 @@ type Frontend struct {
 	publisher *publish.Publisher[model.PolicyID, model.Policy]
 	local     *localstate.Server
 	metrics   *metrics
+	drops     *drops
 	// synced is closed when the source has delivered everything that exists.
 	synced chan struct{}
 	// have are the IP families of the node.
@@ -64,7 +65,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	f := &Frontend{cfg: cfg, have: families("/proc"), synced: make(chan struct{})}
+	f := &Frontend{cfg: cfg, have: families("/proc"), synced: make(chan struct{}), drops: newDrops(cfg.Socket)}
 	r, err := render.New(render.Config{Families: f.have, RecheckFor: cfg.RecheckFor, Start: cfg.Start, DropLog: cfg.DropLog, Now: cfg.Now})
 	if err != nil {
 		return nil, err
@@ -88,6 +89,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if !f.have[1] {
 		cfg.Logger.Info("this node does not have IPv6: only IPv4 is enforced")
 	}
+	cfg.warnBridges(f.have)
 	return f, cfg.Source.Subscribe(source.Subscription{
 		User: Publisher, Kinds: objects.Kinds(cfg.NodeName, m), Deliver: f.deliver, Synced: f.setSynced,
 	})
@@ -96,6 +98,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 // Run works until ctx ends, and returns nil then. It leaves all rules in place. The source
 // runs on its own, because other frontends may follow it too.
 func (f *Frontend) Run(ctx context.Context) error {
+	defer f.drops.close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
 	g.Go(func() error {

@@ -43,7 +43,7 @@ type metrics struct {
 
 // newMetrics registers the metrics of a frontend, unless reg is nil.
 func newMetrics(reg prometheus.Registerer, f *Frontend) (*metrics, error) {
-	var all []prometheus.Collector
+	all := []prometheus.Collector{f.drops}
 	gauge := func(name, help string, value func() float64) {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}

@@ -53,7 +53,7 @@ func (o *observer) Rejected(id model.PolicyID, err error) {
 	o.state.reject(id, err.Error())
 	effect := "it accepts nothing, and the pods that it selects stay isolated"
 	if id.Tier != model.TierNetworkPolicy {
-		effect = "it has no effect"
+		effect = "what reaches it is dropped for the pods that it selects"
 	}
 	o.cfg.Events.Object(reference(id), warning, reasonRejected, "its rules are rejected: on node "+o.cfg.NodeName+" "+effect+": "+err.Error())
 }

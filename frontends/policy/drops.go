@@ -1,0 +1,174 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/policy/render"
+)
+
+// metricDropped counts dropped packets.
+const metricDropped = "weft_policy_dropped_packets_total"
+
+const (
+	// scrapeTimeout is how long a scrape waits for the aggregator.
+	scrapeTimeout = 2 * time.Second
+	// maxDropSeries is the number of series. Further ones are counted as others.
+	maxDropSeries = 1000
+	// others is the label of what is beyond maxDropSeries.
+	others = "others"
+)
+
+// drop says what packets were dropped by.
+type drop struct {
+	// policies are those that isolate the pods, or the one whose rule drops, as the comment
+	// of the rule names them.
+	policies, direction string
+}
+
+// drops reads at each scrape what the kernel has counted. It implements
+// prometheus.Collector.
+type drops struct {
+	socket string
+	desc   *prometheus.Desc
+
+	mu sync.Mutex
+	// client is nil until the first scrape that reaches an aggregator.
+	client *client.Client
+}
+
+func newDrops(socket string) *drops {
+	return &drops{socket: socket, desc: prometheus.NewDesc(metricDropped,
+		"Packets that network policies dropped, by the policies that isolate the pods in the direction. It begins again at 0 when their rules are made anew.",
+		[]string{"policies", "direction"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (d *drops) Describe(out chan<- *prometheus.Desc) { out <- d.desc }
+
+// Collect implements prometheus.Collector. While the aggregator does not answer, there are
+// no values.
+func (d *drops) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	counts, err := d.read(ctx)
+	if err != nil {
+		return
+	}
+	for by, n := range counts {
+		out <- prometheus.MustNewConstMetric(d.desc, prometheus.CounterValue, float64(n), by.policies, by.direction)
+	}
+}
+
+// read returns the dropped packets of both families.
+func (d *drops) read(ctx context.Context) (map[drop]uint64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client == nil {
+		c, err := client.Dial(ctx, client.Config{Socket: d.socket, Publisher: Publisher, DialTimeout: -1})
+		if err != nil {
+			return nil, err
+		}
+		d.client = c
+	}
+	out := make(map[drop]uint64)
+	for _, family := range []string{"ip", "ip6"} {
+		t, err := d.client.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: render.Table, Terse: true, Live: true})
+		if err != nil {
+			return nil, fmt.Errorf("read dropped packets: %w", err)
+		}
+		addDrops(out, t)
+	}
+	return bounded(out), nil
+}
+
+// close ends the connection.
+func (d *drops) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client != nil {
+		_ = d.client.Close()
+		d.client = nil
+	}
+}
+
+// addDrops adds what the rules of a table that drop have counted.
+func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {
+	counted := make(map[string]uint64)
+	for _, o := range t.GetObjects() {
+		counted[o.GetObject().GetName()] = packets(o.GetObject().GetText())
+	}
+	seen := make(map[string]bool)
+	for _, c := range t.GetChains() {
+		for _, r := range c.GetRules() {
+			name, ok := droppingCounter(r.GetRule().GetText())
+			if !ok || seen[name] {
+				continue
+			}
+			seen[name] = true
+			to[dropOf(r.GetRule().GetComment())] += counted[name]
+		}
+	}
+}
+
+// droppingCounter returns the named counter of a rule that drops.
+func droppingCounter(rule string) (name string, ok bool) {
+	if !strings.HasSuffix(rule, " drop") {
+		return "", false
+	}
+	_, rest, ok := strings.Cut(rule, `counter name "`)
+	name, _, _ = strings.Cut(rest, `"`)
+	return name, ok
+}
+
+// packets returns the number in the text of a counter, such as "packets 3 bytes 180".
+func packets(text string) uint64 {
+	words := strings.Fields(text)
+	i := slices.Index(words, "packets")
+	if i < 0 || i+1 >= len(words) {
+		return 0
+	}
+	n, err := strconv.ParseUint(words[i+1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// dropOf returns what the comment of a rule says, such as "shop/db ingress" or
+// "base egress[2]".
+func dropOf(comment string) drop {
+	for d := range model.NumDirections {
+		if i := strings.LastIndex(comment, " "+d.String()); i >= 0 {
+			return drop{policies: comment[:i], direction: d.String()}
+		}
+	}
+	return drop{policies: comment}
+}
+
+// bounded joins all but the first maxDropSeries, in the order of their names.
+func bounded(in map[drop]uint64) map[drop]uint64 {
+	if len(in) <= maxDropSeries {
+		return in
+	}
+	keys := make([]drop, 0, len(in))
+	for k := range in {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b drop) int { return strings.Compare(a.policies+" "+a.direction, b.policies+" "+b.direction) })
+	for _, k := range keys[maxDropSeries:] {
+		in[drop{others, k.direction}] += in[k]
+		delete(in, k)
+	}
+	return in
+}
