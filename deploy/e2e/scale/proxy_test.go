@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
@@ -101,53 +99,12 @@ func (p *proxy) stop() error {
 	return err
 }
 
-// cpu is what the process and the programs that it ran have used so far, in their own
-// code and in the kernel. kube-proxy runs nft for every transaction.
-func (p *proxy) cpu() (time.Duration, error) {
-	// The clock of another process, as clock_getcpuclockid(3) makes it.
-	const scheduler = 2
-	var own unix.Timespec
-	if err := unix.ClockGettime(int32(^p.process.PID()<<3|scheduler), &own); err != nil {
-		return 0, fmt.Errorf("read CPU clock of %s: %w", p.name, errors.Join(err, p.process.Err()))
-	}
-	// Of children there is only what proc(5) has, in ticks: cutime and cstime, the 14th
-	// and 15th field after the name in brackets.
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.process.PID()))
-	if err != nil {
-		return 0, fmt.Errorf("read CPU time of %s: %w", p.name, err)
-	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	f := strings.Fields(rest)
-	if len(f) < 15 {
-		return 0, fmt.Errorf("read CPU time of %s: unexpected %q", p.name, b)
-	}
-	const tick = 10 * time.Millisecond
-	user, err := strconv.Atoi(f[13])
-	system, err2 := strconv.Atoi(f[14])
-	return time.Duration(own.Nano()) + time.Duration(user+system)*tick, errors.Join(err, err2)
-}
+// cpu is what the process and the programs that it ran have used so far. kube-proxy runs
+// nft for every transaction.
+func (p *proxy) cpu() (time.Duration, error) { return p.process.CPU() }
 
 // memory returns the resident memory of the process, and the most that it ever was, in MiB.
-func (p *proxy) memory() (resident, peak float64, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.PID()))
-	if err != nil {
-		return 0, 0, fmt.Errorf("read memory of %s: %w", p.name, errors.Join(err, p.process.Err()))
-	}
-	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
-		if len(f) < 2 {
-			continue
-		}
-		kib, _ := strconv.ParseFloat(f[1], 64)
-		switch f[0] {
-		case "VmRSS:":
-			resident = kib / 1024
-		case "VmHWM:":
-			peak = kib / 1024
-		}
-	}
-	return resident, peak, nil
-}
+func (p *proxy) memory() (resident, peak float64, err error) { return p.process.Memory() }
 
 // synced waits until the proxy says that the kernel has what it wants, and returns
 // since when.
