@@ -21,6 +21,7 @@ API       ?= replay,real
 REAL      ?= 1000x10
 PROXY     ?= weft
 RUNS      ?= 1
+PEER      ?=
 TABLE     ?=
 PROFILE   ?=
 # Steps of each order and random changes of make cyclonus; all steps are STEPS=0.
@@ -30,7 +31,7 @@ CHANGES   ?= 200
 STRICT    ?= 1
 LINT      := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
-.PHONY: help build run test lint generate check bench bench-scale fuzz chaos attack e2e cyclonus image clean
+.PHONY: help build run test lint generate check bench bench-scale bench-peers fuzz chaos attack e2e cyclonus image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -69,6 +70,10 @@ bench-scale: ## weft run on clusters of SIZES, from API as PROXY follows it; TAB
 	cd deploy/e2e && $(GO) test -count=1 -v -timeout 3h ./scale -scale.sizes $(SIZES) -scale.api $(API) -scale.real $(REAL) \
 		-scale.proxy $(PROXY) -scale.duration $(DURATION) -scale.runs $(RUNS) $(if $(TABLE),-scale.table $(abspath $(TABLE))) \
 		$(if $(PROFILE),-scale.profile $(abspath $(PROFILE)))
+
+bench-peers: ## weft run with 1,000 policies beside another engine, PEER='NAME=PROGRAM ARGUMENTS'; RUNS=N (root)
+	@.ci/need nft ip
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 1h ./peers -peers.runs $(RUNS) -peers.changes 10 -peers.engine '$(PEER)'
 
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
