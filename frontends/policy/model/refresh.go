@@ -184,6 +184,13 @@ func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 
 // refreshSets determines which sets exist, and what changed in them.
 func (m *Model) refreshSets(out *Changes, narrowed narrowings) {
+	var added []*set
+	for s := range m.dirtySets {
+		if s.users > 0 && !s.reported {
+			added = append(added, s)
+		}
+	}
+	m.fill(added)
 	for s := range m.dirtySets {
 		c := SetChange{New: s.public}
 		switch {
@@ -196,7 +203,7 @@ func (m *Model) refreshSets(out *Changes, narrowed narrowings) {
 				continue
 			}
 		case !s.reported:
-			c.Added = m.allMembers(s)
+			c.Added, s.initial = s.initial, nil
 			s.reported = true
 		default:
 			c.Old = s.public

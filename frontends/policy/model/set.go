@@ -81,6 +81,10 @@ type set struct {
 	// delta has the members that were added (true) or removed since then.
 	delta map[Member]bool
 	size  int
+	// initial has the members of a new set until it is reported. filling is true while they
+	// are looked for.
+	initial []Member
+	filling bool
 	// visit is Model.visit when the set was looked at last.
 	visit uint64
 	// touched is true while a change of a namespace affects the set.
@@ -99,11 +103,8 @@ func (s *set) note(member Member, added bool) {
 	s.delta[member] = added
 }
 
-// appendMembers appends what a pod would contribute to the set at an address.
+// appendMembers appends what a selected pod contributes to the set at an address.
 func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
-	if !s.matches(p) {
-		return out
-	}
 	if s.port == "" {
 		return append(out, Member{Addr: a})
 	}
@@ -119,10 +120,15 @@ func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 // buffer that the next call reuses. A member counts only if all claimants contribute it. For
 // a rule that denies, one is enough. So that in doubt less is accepted.
 func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
-	out := s.appendMembers(m.members[:0], claimants[0], a)
+	out := m.members[:0]
+	if s.matches(claimants[0]) {
+		out = s.appendMembers(out, claimants[0], a)
+	}
 	for _, p := range claimants[1:] {
 		n := len(out)
-		out = s.appendMembers(out, p, a)
+		if s.matches(p) {
+			out = s.appendMembers(out, p, a)
+		}
 		other := out[n:]
 		if s.action == Deny {
 			for _, o := range other {
@@ -149,31 +155,83 @@ func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
 // allMembers returns all members of a set, sorted.
 func (m *Model) allMembers(s *set) []Member {
 	var out []Member
-	scan := func(n *namespace) {
-		if !s.matchesNamespace(n) {
-			return
-		}
-		for _, p := range n.pods {
-			if !s.matches(p) {
-				continue
-			}
-			for _, a := range p.addresses() {
-				out = append(out, m.membersAt(s, a, m.claimants(a))...)
+	switch {
+	case s.local:
+		for _, p := range m.locals {
+			if s.matches(p) {
+				out = m.appendPod(out, s, p)
 			}
 		}
-	}
-	if s.namespaces == nil {
-		if n := m.namespaces[s.namespace]; n != nil {
-			scan(n)
-		}
-	} else {
+	case s.namespaces == nil:
+		out = m.appendNamespace(out, s, m.namespaces[s.namespace])
+	default:
 		for _, n := range m.namespaces {
-			scan(n)
+			out = m.appendNamespace(out, s, n)
 		}
 	}
-	slices.SortFunc(out, compareMembers)
-	// An address that several pods have was found several times.
-	return slices.Compact(out)
+	return sortMembers(out)
+}
+
+// fillTogether is the number of new sets from which on one walk over all pods of the cluster
+// finds the members of all of them.
+const fillTogether = 8
+
+// fill finds the members of new sets.
+func (m *Model) fill(sets []*set) {
+	if len(sets) < fillTogether {
+		for _, s := range sets {
+			s.initial = m.allMembers(s)
+		}
+		return
+	}
+	for _, s := range sets {
+		s.filling = true
+	}
+	for _, n := range m.namespaces {
+		for _, p := range n.pods {
+			m.setsOf(p, func(s *set) {
+				if s.filling && s.matches(p) {
+					s.initial = m.appendPod(s.initial, s, p)
+				}
+			})
+		}
+	}
+	for _, s := range sets {
+		s.filling = false
+		s.initial = sortMembers(s.initial)
+	}
+}
+
+// sortMembers sorts members in place, and removes duplicates: an address that several pods
+// have is found several times.
+func sortMembers(in []Member) []Member {
+	slices.SortFunc(in, compareMembers)
+	return slices.Clip(slices.Compact(in))
+}
+
+// appendNamespace appends the members of a namespace, which may be nil.
+func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
+	if n == nil || !s.matchesNamespace(n) {
+		return out
+	}
+	for _, p := range n.pods {
+		if s.pods.matches(p.labels.labels) {
+			out = m.appendPod(out, s, p)
+		}
+	}
+	return out
+}
+
+// appendPod appends the members at the addresses of a selected pod.
+func (m *Model) appendPod(out []Member, s *set, p *pod) []Member {
+	for _, a := range p.addresses() {
+		if several := m.claims.several[a]; several != nil {
+			out = append(out, m.membersAt(s, a, several)...)
+		} else {
+			out = s.appendMembers(out, p, a)
+		}
+	}
+	return out
 }
 
 func compareMembers(a, b Member) int {
