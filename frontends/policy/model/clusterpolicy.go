@@ -17,10 +17,11 @@ import (
 // unknown action denies. A policy with an unknown tier or an invalid subject selects no pod.
 func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
-		policy: &Policy{ID: PolicyID{Name: strings.Clone(o.Name)}, Priority: o.Spec.Priority},
-		uid:    types.UID(strings.Clone(string(o.UID))), namespaces: all(), pods: all(),
+		id: PolicyID{Name: strings.Clone(o.Name)}, priority: o.Spec.Priority,
+		uid: types.UID(strings.Clone(string(o.UID))), namespaces: all(), pods: all(),
 	}
 	tierOK := out.parseTier(o.Spec.Tier)
+	out.parsed = out.newRules()
 	if !out.parseSubject(&o.Spec.Subject) || !tierOK {
 		return out
 	}
@@ -37,7 +38,7 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 		out.clusterRule(&clusterRule{direction: Egress, index: i, name: r.Name, action: r.Action, protocols: r.Protocols, peers: r.To})
 	}
 	for d := range out.directions {
-		out.directions[d] = len(out.policy.Rules[d]) > 0
+		out.directions[d] = len(out.parsed.policy.Rules[d]) > 0
 	}
 	return out
 }
@@ -59,7 +60,7 @@ func (o *PolicyObject) parseTier(t v1alpha2.Tier) bool {
 	if !ok {
 		o.bad.add("spec.tier", fmt.Errorf("unknown tier %q: want Admin or Baseline", t))
 	}
-	o.policy.ID.Tier = tier
+	o.id.Tier = tier
 	return ok
 }
 
@@ -94,7 +95,7 @@ func (o *PolicyObject) clusterRule(in *clusterRule) {
 	if in.name != "" {
 		name += fmt.Sprintf(" %q", in.name)
 	}
-	r := ruleBuilder{policy: o, direction: in.direction, rule: Rule{Name: name, AllPorts: len(in.protocols) == 0}}
+	r := ruleBuilder{policy: o, rules: o.parsed, direction: in.direction, rule: Rule{Name: name, AllPorts: len(in.protocols) == 0}}
 	switch in.action {
 	case v1alpha2.ClusterNetworkPolicyRuleActionAccept:
 		r.rule.Action = Accept
@@ -113,13 +114,14 @@ func (o *PolicyObject) clusterRule(in *clusterRule) {
 			valid = false
 		}
 	}
+	rules := &o.parsed.policy.Rules[in.direction]
 	switch {
 	case valid:
-		o.policy.Rules[in.direction] = append(o.policy.Rules[in.direction], r.done())
+		*rules = append(*rules, r.done())
 	case r.rule.Action == Accept:
-		o.policy.Rules[in.direction] = append(o.policy.Rules[in.direction], Rule{Name: name, Action: Accept})
+		*rules = append(*rules, Rule{Name: name, Action: Accept})
 	default:
-		o.policy.Rules[in.direction] = append(o.policy.Rules[in.direction], Rule{Name: name, Action: Deny, Any: true, AllPorts: true})
+		*rules = append(*rules, Rule{Name: name, Action: Deny, Any: true, AllPorts: true})
 	}
 }
 
@@ -231,12 +233,12 @@ func clusterPort(r *ruleBuilder, in *v1alpha2.ClusterNetworkPolicyProtocol) erro
 
 // SetClusterPolicy stores a ClusterNetworkPolicy, whose tier may be another than before.
 func (m *Model) SetClusterPolicy(o *PolicyObject) {
-	other := o.policy.ID
+	other := o.id
 	other.Tier = TierAdmin + TierBaseline - other.Tier
 	if m.policies[other] != nil {
 		m.setPolicy(other, nil)
 	}
-	m.setPolicy(o.policy.ID, o)
+	m.setPolicy(o.id, o)
 }
 
 // DeleteClusterPolicy removes a ClusterNetworkPolicy.

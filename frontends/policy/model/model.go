@@ -75,7 +75,19 @@ type namespace struct {
 }
 
 // policy is a policy that exists.
-type policy struct{ object *PolicyObject }
+type policy struct {
+	object *PolicyObject
+	// parsed are the rules while the policy is active.
+	parsed *policyRules
+}
+
+// rules returns the rules, and keeps them until the policy is not active any more.
+func (p *policy) rules() *policyRules {
+	if p.parsed == nil {
+		p.parsed = p.object.rules()
+	}
+	return p.parsed
+}
 
 // New returns an empty model.
 func New(cfg Config) *Model {
@@ -182,7 +194,7 @@ func (n *namespace) addresses(needed bool) map[netip.Addr]struct{} {
 }
 
 // SetPolicy stores a NetworkPolicy.
-func (m *Model) SetPolicy(o *PolicyObject) { m.setPolicy(o.policy.ID, o) }
+func (m *Model) SetPolicy(o *PolicyObject) { m.setPolicy(o.id, o) }
 
 // DeletePolicy removes a NetworkPolicy.
 func (m *Model) DeletePolicy(name types.NamespacedName) {
@@ -211,7 +223,7 @@ func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
 			before = p.object.bad
 		}
 		m.logFindings(id.Kind(), types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, before, o.bad)
-		p.object = o
+		p.object, p.parsed = o, nil
 		m.indexPolicy(p, true)
 		m.touchSubjects(o)
 	}
@@ -231,7 +243,7 @@ func (m *Model) indexPolicy(p *policy, add bool) {
 		}
 		return
 	}
-	n := m.namespace(o.policy.ID.Namespace)
+	n := m.namespace(o.id.Namespace)
 	if add {
 		n.policies.add(o.pods, p)
 		return

@@ -107,7 +107,7 @@ func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 		switch {
 		case slices.Contains(old, id):
 			keptNow = append(keptNow, id)
-		case !allOf(m.policies[id].object.policy.Rules[d], Accept):
+		case !allOf(m.policies[id].rules().policy.Rules[d], Accept):
 			return true
 		}
 	}

@@ -17,25 +17,26 @@ import (
 // podSelector is not valid, the policy isolates the pods that the rest selects, and accepts
 // nothing. An unknown policy type is ignored.
 func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
-	id := PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)}
-	out := &PolicyObject{policy: &Policy{ID: id}, uid: types.UID(strings.Clone(string(o.UID)))}
+	out := &PolicyObject{
+		id:  PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},
+		uid: types.UID(strings.Clone(string(o.UID))),
+	}
 	var ok bool
 	out.pods, ok = parseSelector("spec.podSelector", &o.Spec.PodSelector, &out.bad)
 	out.parseTypes(&o.Spec)
-	if !ok {
-		return out
+	var rules networkingv1.NetworkPolicySpec
+	if ok && out.directions[Ingress] {
+		rules.Ingress = o.Spec.Ingress
 	}
-	p := ruleParser{PolicyObject: out, namespace: id.Namespace}
-	if out.directions[Ingress] {
-		for i := range o.Spec.Ingress {
-			p.rule(Ingress, i, o.Spec.Ingress[i].From, o.Spec.Ingress[i].Ports)
-		}
+	if ok && out.directions[Egress] {
+		rules.Egress = o.Spec.Egress
 	}
-	if out.directions[Egress] {
-		for i := range o.Spec.Egress {
-			p.rule(Egress, i, o.Spec.Egress[i].To, o.Spec.Egress[i].Ports)
-		}
+	out.parseRules(&rules, out.newRules(), &out.bad)
+	spec, err := rules.Marshal()
+	if err != nil {
+		panic("model: encode the rules of a policy: " + err.Error())
 	}
+	out.spec = slices.Clip(spec)
 	return out
 }
 
@@ -57,18 +58,29 @@ func (o *PolicyObject) parseTypes(spec *networkingv1.NetworkPolicySpec) {
 	}
 }
 
+// parseRules parses the rules of a NetworkPolicy into out.
+func (o *PolicyObject) parseRules(spec *networkingv1.NetworkPolicySpec, out *policyRules, bad *findings) {
+	p := ruleParser{policy: o, rules: out, bad: bad}
+	for i := range spec.Ingress {
+		p.rule(Ingress, i, spec.Ingress[i].From, spec.Ingress[i].Ports)
+	}
+	for i := range spec.Egress {
+		p.rule(Egress, i, spec.Egress[i].To, spec.Egress[i].Ports)
+	}
+}
+
 // ruleParser parses the rules of one policy.
 type ruleParser struct {
-	*PolicyObject
-	// namespace is that of a NetworkPolicy.
-	namespace string
+	policy *PolicyObject
+	rules  *policyRules
+	bad    *findings
 }
 
 // rule adds a rule of a NetworkPolicy.
 func (p *ruleParser) rule(d Direction, i int, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
 	name := index(d.String(), i)
 	field := "spec." + name
-	r := ruleBuilder{policy: p.PolicyObject, direction: d, rule: Rule{Name: name, Any: len(peers) == 0, AllPorts: len(ports) == 0}}
+	r := ruleBuilder{policy: p.policy, rules: p.rules, direction: d, rule: Rule{Name: name, Any: len(peers) == 0, AllPorts: len(ports) == 0}}
 	list := field + ".from"
 	if d == Egress {
 		list = field + ".to"
@@ -83,7 +95,7 @@ func (p *ruleParser) rule(d Direction, i int, peers []networkingv1.NetworkPolicy
 			p.bad.add(index(field+".ports", j), err)
 		}
 	}
-	p.policy.Rules[d] = append(p.policy.Rules[d], r.done())
+	p.rules.policy.Rules[d] = append(p.rules.policy.Rules[d], r.done())
 }
 
 var (
@@ -103,13 +115,13 @@ func (p *ruleParser) peer(r *ruleBuilder, field string, in *networkingv1.Network
 	case in.PodSelector == nil && in.NamespaceSelector == nil:
 		return errNoPeer
 	}
-	s, ok, ok2 := selection{namespace: p.namespace, pods: all()}, true, true
+	s, ok, ok2 := selection{namespace: p.policy.id.Namespace, pods: all()}, true, true
 	if in.NamespaceSelector != nil {
 		s.namespace = ""
-		s.namespaces, ok = parseSelector(field+".namespaceSelector", in.NamespaceSelector, &p.bad)
+		s.namespaces, ok = parseSelector(field+".namespaceSelector", in.NamespaceSelector, p.bad)
 	}
 	if in.PodSelector != nil {
-		s.pods, ok2 = parseSelector(field+".podSelector", in.PodSelector, &p.bad)
+		s.pods, ok2 = parseSelector(field+".podSelector", in.PodSelector, p.bad)
 	}
 	if ok && ok2 {
 		r.peers = append(r.peers, s)
@@ -184,6 +196,7 @@ type portName struct {
 // ruleBuilder collects the parts of a rule.
 type ruleBuilder struct {
 	policy    *PolicyObject
+	rules     *policyRules
 	direction Direction
 	rule      Rule
 	peers     []selection
@@ -194,13 +207,13 @@ type ruleBuilder struct {
 func (r *ruleBuilder) done() Rule {
 	for _, s := range r.peers {
 		s.action = r.rule.Action
-		r.rule.Pods = append(r.rule.Pods, r.policy.set(s))
+		r.rule.Pods = append(r.rule.Pods, r.rules.set(s))
 	}
 	r.rule.Blocks = slices.Clip(mergeRanges(r.rule.Blocks))
 	for _, n := range r.named {
 		for _, s := range r.destinations() {
 			s.action, s.port, s.protocol = r.rule.Action, n.name, n.protocol
-			r.rule.NamedPorts = append(r.rule.NamedPorts, r.policy.set(s))
+			r.rule.NamedPorts = append(r.rule.NamedPorts, r.rules.set(s))
 		}
 	}
 	r.rule.Ports = slices.Clip(mergePorts(r.rule.Ports))
@@ -216,7 +229,7 @@ func (r *ruleBuilder) done() Rule {
 func (r *ruleBuilder) destinations() []selection {
 	switch {
 	case r.direction == Ingress && r.policy.namespaces == nil:
-		return []selection{{local: true, namespace: r.policy.policy.ID.Namespace, pods: r.policy.pods}}
+		return []selection{{local: true, namespace: r.policy.id.Namespace, pods: r.policy.pods}}
 	case r.direction == Ingress:
 		return []selection{{local: true, namespaces: r.policy.namespaces, pods: r.policy.pods}}
 	case r.rule.Any || len(r.rule.Blocks) > 0:

@@ -1,24 +1,36 @@
 package model
 
 import (
+	"bytes"
 	"slices"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // PolicyObject is what the model keeps of a NetworkPolicy or a ClusterNetworkPolicy. It is
 // immutable, and refers to nothing of the API object.
 type PolicyObject struct {
-	policy *Policy
-	uid    types.UID
+	id       PolicyID
+	uid      types.UID
+	priority int32
 	// directions are those in which the policy applies.
 	directions [NumDirections]bool
 	// namespaces is nil for a NetworkPolicy, whose pods are in its own namespace.
 	namespaces *selector
 	pods       *selector
+	// spec has the rules of a NetworkPolicy in protobuf, so that one that is not active needs
+	// little memory. parsed has those of a ClusterNetworkPolicy.
+	spec   []byte
+	parsed *policyRules
+	bad    findings
+}
+
+// policyRules are the rules of a policy in parsed form.
+type policyRules struct {
+	policy *Policy
 	// sets are those that the rules name.
 	sets map[SetID]*selection
-	bad  findings
 }
 
 // Kind returns that of the API object.
@@ -29,30 +41,54 @@ func (id PolicyID) Kind() string {
 	return "ClusterNetworkPolicy"
 }
 
+// newRules returns no rules for a policy.
+func (o *PolicyObject) newRules() *policyRules {
+	return &policyRules{policy: &Policy{ID: o.id, Priority: o.priority}, sets: make(map[SetID]*selection)}
+}
+
+// rules returns the rules of a policy. For a NetworkPolicy it parses them.
+func (o *PolicyObject) rules() *policyRules {
+	if o.parsed != nil {
+		return o.parsed
+	}
+	var spec networkingv1.NetworkPolicySpec
+	if err := spec.Unmarshal(o.spec); err != nil {
+		panic("model: decode the rules of a policy: " + err.Error())
+	}
+	out, bad := o.newRules(), findings{}
+	o.parseRules(&spec, out, &bad)
+	return out
+}
+
 // selects reports whether the policy applies to a pod.
 func (o *PolicyObject) selects(p *pod) bool {
 	if o.namespaces == nil {
-		return p.namespace.name == o.policy.ID.Namespace && o.pods.matches(p.labels.labels)
+		return p.namespace.name == o.id.Namespace && o.pods.matches(p.labels.labels)
 	}
 	return o.namespaces.matches(p.namespace.labels) && o.pods.matches(p.labels.labels)
 }
 
 // set returns the ID of a set, and remembers what selects its members.
-func (o *PolicyObject) set(s selection) SetID {
+func (r *policyRules) set(s selection) SetID {
 	id := SetID(s.text())
-	if o.sets == nil {
-		o.sets = make(map[SetID]*selection)
-	}
-	if _, ok := o.sets[id]; !ok {
-		o.sets[id] = &s
+	if _, ok := r.sets[id]; !ok {
+		r.sets[id] = &s
 	}
 	return id
 }
 
 // equal reports whether two forms of a policy mean the same.
 func (o *PolicyObject) equal(b *PolicyObject) bool {
-	sameNamespaces := (o.namespaces == nil) == (b.namespaces == nil) && (o.namespaces == nil || o.namespaces.text == b.namespaces.text)
-	return sameNamespaces && o.uid == b.uid && o.pods.text == b.pods.text && o.directions == b.directions && slices.Equal(o.bad, b.bad) && equalPolicy(o.policy, b.policy)
+	return o.id == b.id && o.uid == b.uid && o.priority == b.priority && o.directions == b.directions &&
+		equalSelector(o.namespaces, b.namespaces) && equalSelector(o.pods, b.pods) && slices.Equal(o.bad, b.bad) &&
+		bytes.Equal(o.spec, b.spec) && (o.parsed == nil || equalPolicy(o.parsed.policy, b.parsed.policy))
+}
+
+func equalSelector(a, b *selector) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.text == b.text
 }
 
 func equalPolicy(a, b *Policy) bool {

@@ -102,12 +102,12 @@ func (m *Model) pod(p *pod) *Pod {
 		m.policiesOf(o, func(q *PolicyObject) { policies = append(policies, q) })
 	}
 	slices.SortFunc(policies, func(a, b *PolicyObject) int {
-		return cmp.Or(cmp.Compare(a.policy.ID.Tier, b.policy.ID.Tier), cmp.Compare(a.policy.Priority, b.policy.Priority), ComparePolicies(a.policy.ID, b.policy.ID))
+		return cmp.Or(cmp.Compare(a.id.Tier, b.id.Tier), cmp.Compare(a.priority, b.priority), ComparePolicies(a.id, b.id))
 	})
 	for _, q := range slices.Compact(policies) {
 		for d, applies := range q.directions {
 			if applies {
-				out.Policies[d] = append(out.Policies[d], q.policy.ID)
+				out.Policies[d] = append(out.Policies[d], q.id)
 			}
 		}
 	}
@@ -151,12 +151,16 @@ func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 	for _, id := range slices.SortedFunc(maps.Keys(m.dirtyPolicies), ComparePolicies) {
 		a := m.active[id]
 		var now *Policy
-		var object *PolicyObject
+		var rules *policyRules
+		p := m.policies[id]
 		if a.pods > 0 {
-			object = m.policies[id].object
-			now = object.policy
+			rules = p.rules()
+			now = rules.policy
 		} else {
 			delete(m.active, id)
+			if p != nil {
+				p.parsed = nil
+			}
 		}
 		if a.reported == now {
 			continue
@@ -169,11 +173,11 @@ func (m *Model) refreshPolicies(out *Changes, narrowed narrowings) {
 		}
 		released = append(released, a.sets...)
 		a.reported, a.sets = now, nil
-		if object != nil {
-			for _, sid := range slices.Sorted(maps.Keys(object.sets)) {
-				a.sets = append(a.sets, m.useSet(sid, object.sets[sid]))
+		if rules != nil {
+			for _, sid := range slices.Sorted(maps.Keys(rules.sets)) {
+				a.sets = append(a.sets, m.useSet(sid, rules.sets[sid]))
 			}
-			m.reportPolicy(object)
+			m.reportPolicy(p.object)
 		}
 	}
 	for _, s := range released {
@@ -248,7 +252,7 @@ func (m *Model) reportPolicy(o *PolicyObject) {
 	if len(o.bad) == 0 {
 		return
 	}
-	id := o.policy.ID
+	id := o.id
 	m.cfg.Notify(Notice{
 		Kind: id.Kind(), Name: types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, UID: o.uid, Reason: InvalidPolicy,
 		Message:  "The policy is in force without its invalid parts, which accept nothing: " + strings.Join(o.bad.texts(), "; ") + ".",
@@ -260,7 +264,7 @@ func (m *Model) reportPolicy(o *PolicyObject) {
 func (m *Model) reports(o *PolicyObject) bool {
 	var first []*pod
 	for _, n := range m.namespaces {
-		if o.namespaces == nil && n.name != o.policy.ID.Namespace {
+		if o.namespaces == nil && n.name != o.id.Namespace {
 			continue
 		}
 		for _, p := range n.pods {
