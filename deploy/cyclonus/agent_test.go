@@ -9,8 +9,10 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
@@ -65,6 +67,9 @@ func newAgent(pod *lab.Pod, watch observer) (*agent, error) {
 			}
 			a.sctp[family] = conn.(*net.IPConn)
 			a.open = append(a.open, conn)
+			if err := enlarge(a.sctp[family]); err != nil {
+				return err
+			}
 			go a.serveSCTP(a.sctp[family])
 		}
 		return nil
@@ -95,8 +100,25 @@ func listenUDP(network, address string) (*net.UDPConn, error) {
 		return nil, err
 	}
 	udp := conn.(*net.UDPConn)
-	// The packets of some milliseconds in which the machine runs something else.
-	return udp, udp.SetReadBuffer(1 << 20)
+	return udp, enlarge(udp)
+}
+
+// enlarge makes room for the packets of a second in which the machine runs something else. A
+// packet that a full socket drops would look as if weft had.
+func enlarge(conn syscall.Conn) error {
+	const room = 8 << 20
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, room)
+		if errors.Is(failed, unix.EPERM) { // root of a user namespace: the machine's maximum
+			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, room)
+		}
+	})
+	return errors.Join(err, failed)
 }
 
 // serveTCP answers with what it gets, and closes connections that are silent for a minute.

@@ -1,6 +1,7 @@
 package cyclonus
 
 import (
+	"cmp"
 	"flag"
 	"maps"
 	"math/rand/v2"
@@ -40,7 +41,7 @@ func opening(t *testing.T, w *world) {
 	var total figures
 	restarts, start := 0, time.Now()
 	for made := 0; made < *changeCount; made += epoch {
-		w.settle(t, g.Cluster)
+		w.converge(t, g.Cluster)
 		p := plan(g, w.places)
 		allowed, denied := p.constant(rng)
 		s := w.newStream(allowed, denied)
@@ -60,7 +61,7 @@ func opening(t *testing.T, w *world) {
 			}
 			<-time.After(pause)
 		}
-		w.settle(t, g.Cluster)
+		w.converge(t, g.Cluster)
 		f, wrong := s.stop()
 		total.add(f)
 		for _, line := range wrong {
@@ -98,8 +99,8 @@ func (w *world) initial() *policytest.Cluster {
 	return s.cluster(w.places)
 }
 
-// settle waits until all packets are as the evaluator says of the cluster.
-func (w *world) settle(t *testing.T, c *policytest.Cluster) {
+// converge waits until all packets are as the evaluator says of the cluster.
+func (w *world) converge(t *testing.T, c *policytest.Cluster) {
 	t.Helper()
 	if err := w.api.set(c); err != nil {
 		t.Fatal(err)
@@ -108,7 +109,7 @@ func (w *world) settle(t *testing.T, c *policytest.Cluster) {
 	for _, f := range flowsBetween(w.places) {
 		want[f] = e.Evaluate(f.Flow).Allowed
 	}
-	for deadline := time.Now().Add(settled); ; {
+	for deadline := time.Now().Add(bound); ; {
 		d, err := w.differ(t.Context(), want)
 		if err := cmpErr(err, w.err()); err != nil {
 			t.Fatal(err)
@@ -164,35 +165,54 @@ type planned struct {
 	allowed, denied []flow
 }
 
-// plan makes the changes of an epoch. Nodes may lag behind one another: a flow has to be
-// allowed by both ends in all states, or denied by the same end in all states.
+// plan makes the changes of an epoch. A node learns of each kind of object in order, but not
+// of two kinds, and nodes may lag behind one another: a flow has to be allowed by both ends,
+// or denied by the same end, for all pods of the epoch with all its namespaces and policies.
 func plan(g *policytest.Generator, places map[string]place) planned {
 	var p planned
-	verdicts := map[flow][]policytest.Verdict{}
-	look := func() {
-		e := g.Cluster.Evaluator()
-		for _, f := range flowsBetween(places) {
-			if f.Protocol != corev1.ProtocolTCP {
-				verdicts[f] = append(verdicts[f], e.Evaluate(f.Flow))
+	state := func() *policytest.Cluster {
+		c := *g.Cluster
+		c.Pods, c.Namespaces, c.Policies = maps.Clone(c.Pods), maps.Clone(c.Namespaces), maps.Clone(c.Policies)
+		return &c
+	}
+	first := state()
+	pods, namespaces, policies := []*policytest.Cluster{first}, []*policytest.Cluster{first}, []*policytest.Cluster{first}
+	for range epoch {
+		changed := g.Change()[0]
+		c := state()
+		p.states = append(p.states, c)
+		switch cmp.Or(changed.New, changed.Old).(type) {
+		case *corev1.Pod:
+			pods = append(pods, c)
+		case *corev1.Namespace:
+			namespaces = append(namespaces, c)
+		default:
+			policies = append(policies, c)
+		}
+	}
+	always := map[flow][2]map[bool]bool{}
+	flows := slices.DeleteFunc(flowsBetween(places), func(f flow) bool { return f.Protocol == corev1.ProtocolTCP })
+	for _, f := range flows {
+		always[f] = [2]map[bool]bool{{}, {}}
+	}
+	for _, a := range pods {
+		for _, b := range namespaces {
+			for _, c := range policies {
+				mixed := *g.Cluster
+				mixed.Pods, mixed.Namespaces, mixed.Policies = a.Pods, b.Namespaces, c.Policies
+				e := mixed.Evaluator()
+				for _, f := range flows {
+					v := e.Evaluate(f.Flow)
+					always[f][0][v.Egress.Allowed], always[f][1][v.Ingress.Allowed] = true, true
+				}
 			}
 		}
 	}
-	look()
-	for range epoch {
-		g.Change()
-		c := *g.Cluster
-		c.Pods, c.Namespaces, c.Policies = maps.Clone(c.Pods), maps.Clone(c.Namespaces), maps.Clone(c.Policies)
-		p.states = append(p.states, &c)
-		look()
-	}
-	for _, f := range flowsBetween(places) {
-		all := verdicts[f]
-		differs := func(field func(policytest.Verdict) bool) bool { return slices.ContainsFunc(all, field) }
-		switch {
-		case len(all) == 0:
-		case !differs(func(v policytest.Verdict) bool { return !v.Allowed }):
+	for _, f := range flows {
+		switch egress, ingress := always[f][0], always[f][1]; {
+		case !egress[false] && !ingress[false]:
 			p.allowed = append(p.allowed, f)
-		case !differs(func(v policytest.Verdict) bool { return v.Egress.Allowed }), !differs(func(v policytest.Verdict) bool { return v.Ingress.Allowed }):
+		case !egress[true] || !ingress[true]:
 			p.denied = append(p.denied, f)
 		}
 	}

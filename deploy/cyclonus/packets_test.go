@@ -13,8 +13,8 @@ import (
 
 var stepCount = flag.Int("cyclonus.steps", 60, "how many steps each order has, taken at random; 0 means all")
 
-// settled is how long after a change of the objects the packets may differ.
-const settled = 10 * time.Second
+// bound is how long after a change of the objects the packets may differ.
+const bound = 10 * time.Second
 
 // TestPackets sends real packets between pods on three nodes, first without weft, to try the
 // probes themselves, and then while weft enforces policies.
@@ -98,7 +98,7 @@ func (w *world) run(t *testing.T, steps []*step, before func(int) error) {
 		want := s.expected(w.places)
 		flows += len(want)
 		var d []difference
-		for deadline := time.Now().Add(settled); ; {
+		for deadline := time.Now().Add(bound); ; {
 			var err error
 			if d, err = w.differ(t.Context(), want); err != nil {
 				t.Fatal(err)

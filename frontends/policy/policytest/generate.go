@@ -20,8 +20,8 @@ type Config struct {
 	Nodes, Namespaces, Pods, Policies int
 	// ClusterPolicies are about how many ClusterNetworkPolicies it has.
 	ClusterPolicies int
-	// KeepPods is true if changes make and remove no pods and namespaces, and of those that
-	// the cluster has change only the labels.
+	// KeepPods is true if changes make and remove no pods and namespaces: only the labels of
+	// pods and namespaces change, and policies.
 	KeepPods bool
 }
 
