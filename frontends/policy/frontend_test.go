@@ -1,0 +1,302 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/policy/localstate"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/policy/render"
+	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/publish/publishtest"
+	"github.com/weft-proxy/weft/frontends/source"
+)
+
+const example = "../../deploy/examples/policies/shop.yaml"
+
+// recorder keeps events as "Kind/name reason".
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) Object(ref corev1.ObjectReference, _, reason, _ string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, ref.APIVersion+" "+ref.Kind+"/"+ref.Name+" "+reason)
+}
+
+func (r *recorder) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.events, ", ")
+}
+
+// lab is a frontend on a directory of manifests, with an aggregator that keeps elements.
+type lab struct {
+	*Frontend
+	dir    string
+	agg    *publishtest.Aggregator
+	events *recorder
+	reg    *prometheus.Registry
+}
+
+// newLab runs a frontend until the test ends.
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := &lab{dir: t.TempDir(), agg: publishtest.New(t), events: &recorder{}, reg: prometheus.NewPedanticRegistry()}
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.write(t, "shop.yaml", string(text))
+	src, err := source.NewManifests(l.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: l.agg.Socket, Events: l.events, Registerer: l.reg, MinInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Ready(); err == nil || l.Healthy() == nil {
+		t.Error("ready before the start")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return src.Run(ctx) })
+	g.Go(func() error { return l.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	await(t, "the first commit", func() bool { return l.Ready() == nil && l.Healthy() == nil })
+	return l
+}
+
+// write replaces a manifest; an empty text removes it.
+func (l *lab) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(l.dir, name)
+	if text == "" {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// has reports whether the aggregator has an element of the map of isolated pods.
+func (l *lab) has(direction, addr string) bool {
+	for k := range l.agg.Elements() {
+		if of := weftv1.ParseObjectName(k); of.GetName() == direction && of.GetKey() == addr {
+			return true
+		}
+	}
+	return false
+}
+
+// await polls a condition.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(15 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+const badPolicy = `apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: bad, namespace: shop}
+spec:
+  podSelector: {matchLabels: {app: db}}
+  policyTypes: [Egress]
+  egress: [{to: [{ipBlock: {cidr: 10.0.0.0/33}}]}]
+`
+
+// TestFrontend publishes the policies of a directory, and follows changes.
+func TestFrontend(t *testing.T) {
+	l := newLab(t)
+	await(t, "the pods", func() bool {
+		return l.has("ingress", "10.244.1.5") && l.has("egress", "10.244.1.6") && !l.has("egress", "10.244.1.5")
+	})
+	s := l.state.State(nil, true)
+	if len(s.Pods) != 2 || len(s.Policies) != 2 || s.Node.Name != "node-a" || s.Counters.LocalPods != 2 {
+		t.Errorf("state %+v", s)
+	}
+	for _, p := range s.Policies {
+		if p.Pods != 1 || p.Rejected || len(p.Problems) > 0 {
+			t.Errorf("policy %+v", p)
+		}
+	}
+	for _, set := range s.Sets {
+		if set.Size != len(set.Members) || set.Size == 0 {
+			t.Errorf("set %+v", set)
+		}
+	}
+	l.write(t, "bad.yaml", badPolicy)
+	await(t, "the isolation by a policy that is not valid", func() bool { return l.has("egress", "10.244.1.5") })
+	bad := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "bad"}
+	s = l.state.State(func() *localstate.Names { return &localstate.Names{Policies: []model.PolicyID{bad}} }, false)
+	if len(s.Policies) != 1 || len(s.Policies[0].Problems) != 1 || len(s.Pods)+len(s.Sets) > 0 {
+		t.Errorf("state of one policy: %+v", s)
+	}
+	if got := l.events.text(); !strings.Contains(got, "networking.k8s.io/v1 NetworkPolicy/bad InvalidPolicy") {
+		t.Errorf("events %s", got)
+	}
+	await(t, "the end of the backlog", func() bool { return l.Status().Pending.IsZero() })
+	if s := l.Status(); !s.Synced || s.Revision == 0 || len(s.Rejected) > 0 {
+		t.Errorf("status %+v", s)
+	}
+	l.write(t, "bad.yaml", "")
+	await(t, "the end of the isolation", func() bool { return !l.has("egress", "10.244.1.5") })
+	l.RegisterLocalState(grpc.NewServer())
+	metrics, err := l.reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]float64)
+	for _, m := range metrics {
+		got[m.GetName()] = m.GetMetric()[0].GetGauge().GetValue() + float64(m.GetMetric()[0].GetHistogram().GetSampleCount())
+	}
+	if got[metricPods] != 2 || got[metricPolicies] != 2 || got[metricSets] < 3 || got[metricLatency] < 2 || got[metricRevision] == 0 {
+		t.Errorf("metrics %v", got)
+	}
+}
+
+// TestRejected reports a policy that the aggregator rejects, until it is accepted.
+func TestRejected(t *testing.T) {
+	l := newLab(t)
+	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
+	cluster := model.PolicyID{Tier: model.TierAdmin, Name: "first"}
+	o := &observer{l.Frontend}
+	o.Rejected(id, errors.New("no room"))
+	o.Rejected(cluster, errors.New("no room"))
+	o.Quarantined([]model.PolicyID{cluster, id})
+	s := l.state.State(nil, false)
+	for _, p := range s.Policies {
+		if p.ID == id && (!p.Rejected || p.Problems[0] != "no room") {
+			t.Errorf("policy %+v", p)
+		}
+	}
+	if got := l.Status().Rejected; len(got) != 2 || got[0] != cluster {
+		t.Errorf("rejected %v", got)
+	}
+	if got, want := l.events.text(), "networking.k8s.io/v1 NetworkPolicy/db PolicyRejected, policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy/first PolicyRejected"; got != want {
+		t.Errorf("events %s", got)
+	}
+	o.Quarantined(nil)
+	if got := l.Status().Rejected; len(got) > 0 {
+		t.Errorf("rejected %v", got)
+	}
+	o.Sent(publish.Sent{Err: errors.New("away")})
+}
+
+// TestRenderLeftOut renders a policy that is left out: its pod stays isolated.
+func TestRenderLeftOut(t *testing.T) {
+	l := newLab(t)
+	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
+	r, err := render.New(render.Config{Families: [2]bool{true, false}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &content{Renderer: r, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil)}, refreshed: func(*model.Changes) {}}
+	if items, other := c.Refresh(); len(items) > 0 || other {
+		t.Errorf("an empty model has changes %v %v", items, other)
+	}
+	pod := l.state.State(nil, false).Pods[0]
+	for _, p := range l.state.State(nil, false).Pods {
+		if p.Name.Name == "db" {
+			pod = p
+		}
+	}
+	c.others = []model.Changes{{Node: &model.Node{Name: "node-a"}}, {Pods: []model.PodChange{{New: pod}}}}
+	p := &model.Policy{ID: id}
+	p.Rules[model.Ingress] = []model.Rule{{Name: "ingress[0]", Any: true, AllPorts: true}}
+	c.Render([]change{{Key: id, New: p}}, false)
+	if text := fmt.Sprint(c.Snapshot()); !strings.Contains(text, "ingress[0]") {
+		t.Errorf("with the policy: %s", text)
+	}
+	u := c.Render([]change{{Key: id}}, true)
+	if u.Empty() {
+		t.Fatal("a policy that is left out changes nothing")
+	}
+	c.Cleanup()
+	text := fmt.Sprint(c.Snapshot())
+	if strings.Contains(text, "ingress[0]") || !strings.Contains(text, "10.244.1.5") {
+		t.Errorf("without the policy: %s", text)
+	}
+}
+
+// TestConfig rejects what is missing.
+func TestConfig(t *testing.T) {
+	_, err := New(Config{})
+	if err == nil || !strings.Contains(err.Error(), "no source of objects") || !strings.Contains(err.Error(), "no node name") {
+		t.Errorf("an empty configuration: %v", err)
+	}
+	proc := t.TempDir()
+	if got := families(proc); got != [2]bool{true, false} {
+		t.Errorf("without IPv6: %v", got)
+	}
+	for _, file := range []string{"net/if_inet6", "sys/net/ipv6/conf/all/disable_ipv6"} {
+		put(t, filepath.Join(proc, file), "1\n")
+	}
+	if got := families(proc); got != [2]bool{true, false} {
+		t.Errorf("with IPv6 disabled: %v", got)
+	}
+	noEvents{}.Object(corev1.ObjectReference{}, "", "", "")
+}
+
+// put writes a file and its directories.
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBridges names bridges whose packets pass by the rules.
+//
+// Behaviour: 41.
+func TestBridges(t *testing.T) {
+	sys, proc := t.TempDir(), t.TempDir()
+	have := [2]bool{true, true}
+	if b, _ := unfilteredBridges(sys, proc, have); b != nil {
+		t.Errorf("without a bridge: %v", b)
+	}
+	put(t, sys+"/class/net/cni0/bridge/x", "")
+	put(t, proc+"/sys/net/bridge/bridge-nf-call-iptables", "1\n")
+	b, settings := unfilteredBridges(sys, proc, have)
+	if fmt.Sprint(b, settings) != "[cni0] [net.bridge.bridge-nf-call-ip6tables]" {
+		t.Errorf("bridges %v, settings %v", b, settings)
+	}
+	if b, _ = unfilteredBridges(sys, proc, [2]bool{true, false}); b != nil {
+		t.Errorf("without IPv6: %v", b)
+	}
+}
