@@ -20,7 +20,7 @@ func probes(t *testing.T, n *network) {
 	for f := range want {
 		open[f] = true
 	}
-	if d, err := n.differ(t.Context(), open); err != nil || len(d) > 0 {
+	if d, _, err := n.agree(t.Context(), open); err != nil || len(d) > 0 {
 		t.Fatalf("without rules %d of %d flows differ, such as %v: %v", len(d), len(want), first(d), err)
 	}
 	var rules strings.Builder
@@ -52,7 +52,7 @@ func probes(t *testing.T, n *network) {
 			}
 		}
 	})
-	d, err := n.differ(t.Context(), want)
+	d, _, err := n.agree(t.Context(), want)
 	if err != nil || len(d) > 0 || denied == 0 {
 		t.Errorf("%s: with rules for %d of %d flows %d differ, such as %v: %v", s.name, denied, len(want), len(d), first(d), err)
 	}

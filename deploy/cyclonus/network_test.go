@@ -62,8 +62,11 @@ const (
 	// silence is how long after the last question an answer to it may come. A pod answers
 	// within a millisecond; a machine that is busy may need more.
 	silence = 150 * time.Millisecond
-	// patience is how long a round waits for answers that must come.
+	// patience is how long the first round waits for answers that must come. Later ones wait
+	// longer, for a machine that has other things to do too.
 	patience = 400 * time.Millisecond
+	// bound is how long after a change of the objects packets may differ.
+	bound = 20 * time.Second
 )
 
 // round is one question to every flow, and a second one if it is UDP: one on a socket that
@@ -124,9 +127,21 @@ func (n *network) ofRound(nonce uint64) (*round, uint32) {
 	return r, index
 }
 
+// agree asks in rounds until one of them has no difference, or the bound is over. It returns
+// the differences of the last round and how many rounds there were.
+func (n *network) agree(ctx context.Context, want map[flow]bool) (d []difference, rounds int, err error) {
+	wait := patience
+	for deadline := time.Now().Add(bound); ; wait = min(wait*3/2, 4*time.Second) {
+		rounds++
+		if d, err = n.differ(ctx, want, wait); err != nil || len(d) == 0 || time.Now().After(deadline) {
+			return d, rounds, err
+		}
+	}
+}
+
 // differ asks once along every flow, all at the same time, and returns those of which the
 // result is not the expected one.
-func (n *network) differ(ctx context.Context, want map[flow]bool) ([]difference, error) {
+func (n *network) differ(ctx context.Context, want map[flow]bool, wait time.Duration) ([]difference, error) {
 	n.last++
 	r := &round{number: n.last}
 	for f := range want {
@@ -144,7 +159,7 @@ func (n *network) differ(ctx context.Context, want map[flow]bool) ([]difference,
 			conns[1].Close()
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var asking sync.WaitGroup
 	for i, f := range r.flows {

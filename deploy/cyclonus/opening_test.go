@@ -3,17 +3,18 @@ package cyclonus
 import (
 	"cmp"
 	"flag"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/mattfenwick/cyclonus/pkg/connectivity/probe"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/mattfenwick/cyclonus/pkg/connectivity/probe"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"github.com/weft-proxy/weft/frontends/policy/policytest"
 )
@@ -36,7 +37,7 @@ const (
 // allows. Between two epochs all packets are as the evaluator says.
 func opening(t *testing.T, w *world) {
 	rng := rand.New(rand.NewPCG(*seed, 1))
-	g := policytest.New(policytest.Config{Seed: *seed, Nodes: 3, Policies: 8, KeepPods: true})
+	g := policytest.New(policytest.Config{Seed: *seed, Nodes: 3, Policies: 8, ClusterPolicies: 3, KeepPods: true})
 	g.Cluster = w.initial()
 	var total figures
 	restarts, start := 0, time.Now()
@@ -109,33 +110,20 @@ func (w *world) converge(t *testing.T, c *policytest.Cluster) {
 	for _, f := range flowsBetween(w.places) {
 		want[f] = e.Evaluate(f.Flow).Allowed
 	}
-	for deadline := time.Now().Add(bound); ; {
-		d, err := w.differ(t.Context(), want)
-		if err := cmpErr(err, w.err()); err != nil {
-			t.Fatal(err)
-		}
-		if len(d) == 0 {
-			for _, line := range w.connections.differ(t.Context(), want) {
-				t.Error(line)
-			}
-			return
-		}
-		if time.Now().After(deadline) {
-			for i, one := range d[:min(len(d), 6)] {
-				t.Errorf("%d of %d: %s: %s", i+1, len(d), one, e.Evaluate(one.Flow))
-			}
-			t.Fatal(w.rulesets(t.Context()))
-		}
+	d, _, err := w.agree(t.Context(), want)
+	if err := cmp.Or(err, w.err()); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func cmpErr(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
+	if len(d) == 0 {
+		for _, line := range w.connections.differ(t.Context(), want) {
+			t.Error(line)
 		}
+		return
 	}
-	return nil
+	for i, one := range d[:min(len(d), 6)] {
+		t.Errorf("%d of %d: %s: %s", i+1, len(d), one, e.Evaluate(one.Flow))
+	}
+	t.Fatal(w.rulesets(t.Context()))
 }
 
 // flowsBetween are the flows between all different pods, to all ports.
@@ -172,7 +160,8 @@ func plan(g *policytest.Generator, places map[string]place) planned {
 	var p planned
 	state := func() *policytest.Cluster {
 		c := *g.Cluster
-		c.Pods, c.Namespaces, c.Policies = maps.Clone(c.Pods), maps.Clone(c.Namespaces), maps.Clone(c.Policies)
+		c.Pods, c.Namespaces = maps.Clone(c.Pods), maps.Clone(c.Namespaces)
+		c.Policies, c.ClusterPolicies = maps.Clone(c.Policies), maps.Clone(c.ClusterPolicies)
 		return &c
 	}
 	first := state()
@@ -181,13 +170,15 @@ func plan(g *policytest.Generator, places map[string]place) planned {
 		changed := g.Change()[0]
 		c := state()
 		p.states = append(p.states, c)
-		switch cmp.Or(changed.New, changed.Old).(type) {
+		switch o := cmp.Or(changed.New, changed.Old).(type) {
 		case *corev1.Pod:
 			pods = append(pods, c)
 		case *corev1.Namespace:
 			namespaces = append(namespaces, c)
-		default:
+		case *networkingv1.NetworkPolicy, *v1alpha2.ClusterNetworkPolicy:
 			policies = append(policies, c)
+		default:
+			panic(fmt.Sprintf("cyclonus: change of a %T", o))
 		}
 	}
 	always := map[flow][2]map[bool]bool{}
@@ -199,7 +190,8 @@ func plan(g *policytest.Generator, places map[string]place) planned {
 		for _, b := range namespaces {
 			for _, c := range policies {
 				mixed := *g.Cluster
-				mixed.Pods, mixed.Namespaces, mixed.Policies = a.Pods, b.Namespaces, c.Policies
+				mixed.Pods, mixed.Namespaces = a.Pods, b.Namespaces
+				mixed.Policies, mixed.ClusterPolicies = c.Policies, c.ClusterPolicies
 				e := mixed.Evaluator()
 				for _, f := range flows {
 					v := e.Evaluate(f.Flow)

@@ -15,6 +15,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
@@ -154,10 +155,15 @@ func (a *api) set(c *policytest.Cluster) error {
 	keep := map[string]bool{}
 	for _, change := range c.Objects() {
 		o := change.New
-		if p, ok := o.(*networkingv1.NetworkPolicy); ok {
-			// A manifest has to name the kind; what the generator makes does not.
+		// A manifest has to name the kind; what the generator makes does not.
+		switch p := o.(type) {
+		case *networkingv1.NetworkPolicy:
 			p = p.DeepCopy()
-			p.TypeMeta = metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}
+			p.TypeMeta = metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"}
+			o = p
+		case *v1alpha2.ClusterNetworkPolicy:
+			p = p.DeepCopy()
+			p.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha2.GroupVersion.String(), Kind: "ClusterNetworkPolicy"}
 			o = p
 		}
 		kind := reflect.TypeOf(o).Elem().Name()
