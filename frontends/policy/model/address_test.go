@@ -167,3 +167,14 @@ func TestPods(t *testing.T) {
 		t.Error("a pod without UID is missing")
 	}
 }
+
+// TestSameUID has two pods with one UID, as manifests may have. Both count.
+func TestSameUID(t *testing.T) {
+	twin := func(text string) string { return strings.Replace(text, "metadata: {", "metadata: {uid: same, ", 1) }
+	w := newWorld(t, policy("p", "podSelector: {}"), twin(pod("a 10.0.0.1")), twin(pod("b 10.0.0.2")))
+	w.expect("--", "192.0.2.1 > 10.0.0.1 tcp/80", "192.0.2.1 > 10.0.0.2 tcp/80")
+	w.delete(pod("a 10.0.0.1"))
+	w.expect("+-", "192.0.2.1 > 10.0.0.1 tcp/80", "192.0.2.1 > 10.0.0.2 tcp/80")
+	w.set(twin(pod("b 10.0.0.2 x=y")))
+	w.expect("-", "192.0.2.1 > 10.0.0.2 tcp/80")
+}

@@ -123,6 +123,19 @@ func TestUnknownPeers(t *testing.T) {
 	w.expect("-", "198.51.100.1 > 10.0.0.1 tcp/80")
 }
 
+// TestManyRequirements has a selector that would cost too much for each pod.
+func TestManyRequirements(t *testing.T) {
+	var b strings.Builder
+	for i := range 1001 {
+		fmt.Fprintf(&b, "{key: k%d, operator: DoesNotExist}, ", i)
+	}
+	w := newWorld(t, pod("a 10.0.0.1"), policy("p", "podSelector: {}, ingress: [{from: [{podSelector: {matchExpressions: ["+b.String()+"]}}]}]"))
+	w.expect("-", "10.0.0.9 > 10.0.0.1 tcp/80")
+	if len(w.notices) != 1 || !strings.Contains(w.notices[0].Message, "1001 requirements") {
+		t.Errorf("notices %+v", w.notices)
+	}
+}
+
 // TestManyFindings reports a bounded number of invalid parts.
 func TestManyFindings(t *testing.T) {
 	w := newWorld(t, pod("a 10.0.0.1"), policy("p", "podSelector: {}, ingress: [{from: ["+strings.Repeat("{}, ", 100)+"{}]}]"))

@@ -272,9 +272,10 @@ func coversRanges(a, b []Range) bool {
 // coversPorts reports whether all ports of b are in a. Both are merged.
 func coversPorts(a, b []PortRange) bool {
 	for _, r := range b {
-		if !slices.ContainsFunc(a, func(q PortRange) bool {
-			return q.Protocol == r.Protocol && (q.First == 0 || r.First != 0 && q.First <= r.First && r.Last <= q.Last)
-		}) {
+		for len(a) > 0 && (a[0].Protocol < r.Protocol || a[0].Protocol == r.Protocol && a[0].First != 0 && a[0].Last < r.First) {
+			a = a[1:]
+		}
+		if len(a) == 0 || a[0].Protocol != r.Protocol || a[0].First != 0 && (r.First < a[0].First || a[0].Last < r.Last) {
 			return false
 		}
 	}

@@ -99,6 +99,8 @@ func TestNarrowedRules(t *testing.T) {
 		"the other order":              {first, rule("Deny", "10.0.0.0/8") + ", " + rule("Accept", "10.1.0.0/16"), true},
 		"a Pass":                       {first, rule("Pass", "10.1.0.0/16") + ", " + first, true},
 		"Pass instead of Deny":         {rule("Deny", "10.1.0.0/16"), rule("Pass", "10.1.0.0/16"), true},
+		"a port more":                  {"{action: Accept, to: [{networks: [10.1.0.0/16]}], protocols: [{tcp: {destinationPort: {number: 5}}}, {udp: {}}]}", "{action: Accept, to: [{networks: [10.1.0.0/16]}], protocols: [{tcp: {destinationPort: {number: 1}}}, {tcp: {destinationPort: {number: 5}}}, {udp: {}}, {sctp: {}}]}", false},
+		"a protocol less":              {"{action: Accept, to: [{networks: [10.1.0.0/16]}], protocols: [{tcp: {destinationPort: {number: 5}}}, {udp: {}}]}", "{action: Accept, to: [{networks: [10.1.0.0/16]}], protocols: [{tcp: {}}]}", true},
 		"a name":                       {rule("Deny", "10.1.0.0/16"), "{name: x, action: Deny, to: [{networks: [10.1.0.0/16]}]}", false},
 		"the rule that denies matches": {"{action: Deny, to: [{networks: [10.1.0.0/16]}], protocols: [{tcp: {destinationPort: {range: {start: 1, end: 9}}}}]}", "{action: Deny, to: [{networks: [10.1.0.0/16]}], protocols: [{tcp: {destinationPort: {number: 5}}}]}", false},
 	} {

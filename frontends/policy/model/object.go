@@ -34,12 +34,12 @@ type namedPort struct {
 	port     uint16
 }
 
-// ParsePod returns what the model keeps of a Pod. A pod from a manifest may have no UID: then
+// ParsePod returns what the model keeps of a Pod. It keeps the strings of the name and the
+// UID, which decoders allocate on their own, and which a source keeps too. A pod from a manifest may have no UID: then
 // its name is used.
 func ParsePod(o *corev1.Pod) *PodObject {
 	out := &PodObject{
-		name:    types.NamespacedName{Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},
-		uid:     types.UID(strings.Clone(string(o.UID))),
+		name: types.NamespacedName{Namespace: intern(o.Namespace), Name: o.Name}, uid: o.UID,
 		created: o.CreationTimestamp.Unix(), node: intern(o.Spec.NodeName), labels: parseLabels(o.Labels),
 	}
 	if out.uid == "" {
@@ -82,6 +82,9 @@ func (p *PodObject) setAddresses(field string, texts []string) {
 	slices.SortFunc(p.addresses, netip.Addr.Compare)
 }
 
+// maxNamedPorts is the number of named ports of a pod that count.
+const maxNamedPorts = 1000
+
 // parsePorts reads the named ports of the containers, and after them those of the sidecars:
 // init containers that keep running (rule 27). A name means the first port with it for each
 // protocol (rule 25).
@@ -103,7 +106,7 @@ func (p *PodObject) addPorts(ports []corev1.ContainerPort) {
 		c := &ports[i]
 		protocol, err := parseProtocol(c.Protocol)
 		number, err2 := parsePort(c.ContainerPort)
-		if c.Name == "" || err != nil || err2 != nil {
+		if c.Name == "" || err != nil || err2 != nil || len(p.ports) == maxNamedPorts {
 			continue
 		}
 		known := func(q namedPort) bool { return q.name == c.Name && q.protocol == protocol }

@@ -124,6 +124,10 @@ func (m *Model) SetPod(o *PodObject) {
 		now := &pod{object: o, namespace: m.namespace(o.name.Namespace), labels: m.labelSets.use(o.labels), local: o.node == m.cfg.NodeName}
 		o.labels = now.labels.labels
 		m.checkAddresses(now)
+		if other := m.locals[o.uid]; now.local && other != nil && other != was {
+			// No two pods of an API server have one UID, but those of manifests may.
+			o.uid = types.UID(string(o.uid) + "/" + o.name.String())
+		}
 		m.replacePod(was, now)
 	})
 }

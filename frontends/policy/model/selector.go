@@ -26,6 +26,10 @@ type requirement struct {
 	values []string
 }
 
+// maxRequirements is the number of requirements of a selector, which are compared with the
+// labels of many pods.
+const maxRequirements = 1000
+
 // all returns the selector that matches everything.
 func all() *selector { return &selector{} }
 
@@ -47,6 +51,10 @@ func parseSelector(field string, in *metav1.LabelSelector, bad *findings) (out *
 			continue
 		}
 		out.requirements = append(out.requirements, r)
+	}
+	if len(out.requirements) > maxRequirements {
+		bad.add(field, fmt.Errorf("%d requirements are more than %d", len(out.requirements), maxRequirements))
+		out.requirements, ok = out.requirements[:0], false
 	}
 	slices.SortFunc(out.requirements, compareRequirements)
 	out.requirements = slices.CompactFunc(out.requirements, func(a, b requirement) bool { return compareRequirements(a, b) == 0 })
@@ -141,9 +149,9 @@ func (r *requirement) matches(labels []label) bool {
 	value, ok := lookup(labels, r.key)
 	switch r.op {
 	case metav1.LabelSelectorOpIn:
-		return ok && slices.Contains(r.values, value)
+		return ok && r.has(value)
 	case metav1.LabelSelectorOpNotIn:
-		return !ok || !slices.Contains(r.values, value)
+		return !ok || !r.has(value)
 	case metav1.LabelSelectorOpExists:
 		return ok
 	case metav1.LabelSelectorOpDoesNotExist:
@@ -151,6 +159,11 @@ func (r *requirement) matches(labels []label) bool {
 	default:
 		panic(fmt.Sprintf("model: requirement with operator %q", r.op))
 	}
+}
+
+func (r *requirement) has(value string) bool {
+	_, ok := slices.BinarySearch(r.values, value)
+	return ok
 }
 
 // negative reports whether the absence of a key can meet one of the requirements.
