@@ -28,10 +28,11 @@ type agent struct {
 	// open are sockets until close.
 	open []interface{ Close() error }
 	// udp are sockets that live as long as the agent, so that flows outlive changes of
-	// policies; sctp are raw ones. Both are IPv4, then IPv6.
-	udp  [2]*net.UDPConn
-	sctp [2]*net.IPConn
-	// source numbers the source ports of SCTP, so that each association is new.
+	// policies; sctp and icmp are raw ones. All are IPv4, then IPv6.
+	udp        [2]*net.UDPConn
+	sctp, icmp [2]*net.IPConn
+	// source numbers the source ports of SCTP and the identifiers of ICMP, so that the
+	// kernel sees no earlier connection.
 	source atomic.Uint32
 }
 
@@ -61,15 +62,18 @@ func newAgent(pod *lab.Pod, watch observer) (*agent, error) {
 			go a.serveUDP(conn)
 		}
 		for family := range 2 {
-			conn, err := net.ListenPacket([]string{"ip4:132", "ip6:132"}[family], "")
-			if err != nil {
-				return err
+			for i, protocol := range []string{"132", []string{"1", "58"}[family]} {
+				conn, err := net.ListenPacket([]string{"ip4:", "ip6:"}[family]+protocol, "")
+				if err != nil {
+					return err
+				}
+				a.open = append(a.open, conn)
+				if err := enlarge(conn.(*net.IPConn)); err != nil {
+					return err
+				}
+				*[]**net.IPConn{&a.sctp[family], &a.icmp[family]}[i] = conn.(*net.IPConn)
 			}
-			a.sctp[family] = conn.(*net.IPConn)
-			a.open = append(a.open, conn)
-			if err := enlarge(a.sctp[family]); err != nil {
-				return err
-			}
+			go a.serveICMP(family, a.icmp[family])
 			go a.serveSCTP(a.sctp[family])
 		}
 		return nil
@@ -227,6 +231,9 @@ func (a *agent) ask(ctx context.Context, udp *net.UDPConn, protocol corev1.Proto
 	case corev1.ProtocolSCTP:
 		source := uint16(1024 + a.source.Add(1)%60000)
 		_, _ = a.sctp[family(to.Addr())].WriteToIP(sctpPacket(source, to.Port(), 0, sctpInit, nonce), &net.IPAddr{IP: to.Addr().AsSlice()})
+	case "":
+		identifier := uint16(a.source.Add(1))
+		_, _ = a.icmp[family(to.Addr())].WriteToIP(echo(family(to.Addr()), identifier, nonce), &net.IPAddr{IP: to.Addr().AsSlice()})
 	case corev1.ProtocolTCP:
 		conn, err := a.pod.Dial(ctx, "tcp", to.String())
 		if err != nil {

@@ -20,6 +20,9 @@ func probes(t *testing.T, n *network) {
 	for f := range want {
 		open[f] = true
 	}
+	for _, f := range flowsBetween(n.places) {
+		open[f] = true
+	}
 	if d, _, err := n.agree(t.Context(), open); err != nil || len(d) > 0 {
 		t.Fatalf("without rules %d of %d flows differ, such as %v: %v", len(d), len(want), first(d), err)
 	}

@@ -126,12 +126,15 @@ func (w *world) converge(t *testing.T, c *policytest.Cluster) {
 	t.Fatal(w.rulesets(t.Context()))
 }
 
-// flowsBetween are the flows between all different pods, to all ports.
+// flowsBetween are the flows between all different pods, to all ports and without ports.
 func flowsBetween(places map[string]place) []flow {
 	var all []flow
 	for _, from := range podKeys() {
 		for _, to := range podKeys() {
 			for family := range 2 {
+				if from != to {
+					all = append(all, flow{from, to, policytest.Flow{From: places[from].addresses[family], To: places[to].addresses[family]}})
+				}
 				for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP} {
 					for _, port := range ports {
 						if from != to {

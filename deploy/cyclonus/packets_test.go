@@ -16,7 +16,7 @@ var stepCount = flag.Int("cyclonus.steps", 60, "how many steps each order has, t
 // TestPackets sends real packets between pods on three nodes, first without weft, to try the
 // probes themselves, and then while weft enforces policies.
 //
-// Policy behaviour: 8, 19, 28, 43-45, 47, 48, 51.
+// Policy behaviour: 8, 19, 28, 29, 43-45, 47, 48, 51, 58-60, 64.
 func TestPackets(t *testing.T) {
 	n, err := newNetwork()
 	if err != nil {
