@@ -15,7 +15,7 @@ import (
 // TestPatchesLeadToTheSnapshot makes random changes, updates that leave policies out,
 // cleanups and restarts, and compares the snapshot with the patches after each.
 func TestPatchesLeadToTheSnapshot(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			now := time.Unix(0, 0)
 			f := newFixture(t, func(c *Config) {

@@ -15,6 +15,8 @@ type previous struct {
 	sets map[string]map[string]struct{}
 	// chains has the verdicts of pods.
 	chains [model.NumDirections]map[netip.Addr]string
+	// narrowed are the addresses that the model has reported since then.
+	narrowed []netip.Addr
 }
 
 // keys returns the keys that a set had.
@@ -46,7 +48,7 @@ func (p *previous) same(t *table, a netip.Addr) bool {
 // judged again are judged again from now on for as long as a new one; the same holds for
 // pods whose policies differ from those of the fragment, and for addresses that are not in
 // a set any more. Large sets that were full stay full. It must be called before the first
-// Load or Update.
+// Load, and Load and Snapshot before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,11 +112,24 @@ func (t *table) recheckKey(key string, until time.Time) {
 	}
 }
 
+// compareWithPrevious ends the time after a restart in which changes are only loaded.
+func (r *Renderer) compareWithPrevious() {
+	for _, t := range r.tables {
+		if t.previous != nil {
+			t.compareWithPrevious(r.cfg.Now().Add(r.cfg.RecheckFor))
+			// What differs is in the snapshot that is made now.
+			t.flush(&patch{})
+		}
+	}
+}
+
 // compareWithPrevious rechecks the connections of what changed while no process was
-// there. The first update does it.
+// there.
 func (t *table) compareWithPrevious(until time.Time) {
-	if t.previous == nil {
-		return
+	for _, a := range t.previous.narrowed {
+		if !t.previous.same(t, a) {
+			t.recheck.add(a, until)
+		}
 	}
 	for d := range model.NumDirections {
 		for a := range t.entries[d] {
@@ -138,13 +153,6 @@ func (t *table) compareWithPrevious(until time.Time) {
 				t.recheckKey(key, until)
 			}
 		}
-	}
-}
-
-// forgetPrevious is called when the first update is complete.
-func (t *table) forgetPrevious() {
-	if t.previous == nil {
-		return
 	}
 	t.previous = nil
 	for _, o := range t.sets {

@@ -15,6 +15,7 @@ import (
 func (r *Renderer) Snapshot() *weftv1.Fragment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.compareWithPrevious()
 	out := &weftv1.Fragment{Name: Fragment}
 	for _, t := range r.tables {
 		out.Tables = append(out.Tables, t.message())

@@ -23,6 +23,7 @@ import (
 func (r *Renderer) Update(c model.Changes) publish.Update {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.compareWithPrevious()
 	patches := r.update(&c)
 	var out publish.Update
 	p := &weftv1.Patch{Fragment: Fragment}
@@ -75,7 +76,6 @@ func (r *Renderer) update(c *model.Changes) []patch {
 	for i, t := range r.tables {
 		t.narrow(c.Narrowed, now.Add(r.cfg.RecheckFor))
 		t.flush(&patches[i])
-		t.forgetPrevious()
 		if len(t.classes) > 0 {
 			t.classes = make(map[string]*object)
 		}
@@ -84,15 +84,18 @@ func (r *Renderer) update(c *model.Changes) []patch {
 }
 
 // narrow rechecks the connections of addresses. After a restart all pods are new to the
-// model, and only those differ that the earlier process left otherwise.
+// model: it waits for what compareWithPrevious finds.
 func (t *table) narrow(all []netip.Addr, until time.Time) {
 	for _, a := range all {
-		if t.has(a) && !t.previous.same(t, a) {
+		switch {
+		case !t.has(a):
+		case t.previous != nil:
+			t.previous.narrowed = append(t.previous.narrowed, a)
+		default:
 			t.recheck.add(a, until)
 			t.work++
 		}
 	}
-	t.compareWithPrevious(until)
 }
 
 // changePolicies replaces policies, and returns the pods that they apply to.
