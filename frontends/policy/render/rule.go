@@ -136,7 +136,8 @@ func shortRule(name string) string {
 // log adds a rule that logs dropped packets at a limited rate.
 func (b *chainBuilder) log(of model.PolicyID, policies string) {
 	if b.cfg.DropLog > 0 {
-		prefix := shorten(printable("weft drop "+b.direction.String()+" "+policies), maxPrefix-1) + " "
+		before, after := "weft drop ", " "+b.direction.String()+" "
+		prefix := before + shorten(printable(policies), maxPrefix-len(before)-len(after)) + after
 		b.add(of, "", match{text: fmt.Sprintf("limit rate %d/second log prefix %q", b.cfg.DropLog, prefix)})
 	}
 }
