@@ -11,6 +11,8 @@ import (
 )
 
 // TestDrops sums what rules that drop have counted, of both families.
+//
+// Policy behaviour: 55.
 func TestDrops(t *testing.T) {
 	table := &weftv1.GetTableResponse{
 		Objects: []*weftv1.MergedObject{

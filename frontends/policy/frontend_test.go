@@ -138,6 +138,8 @@ spec:
 `
 
 // TestFrontend publishes the policies of a directory, and follows changes.
+//
+// Policy behaviour: 52, 56.
 func TestFrontend(t *testing.T) {
 	l := newLab(t)
 	await(t, "the pods", func() bool {
@@ -188,6 +190,8 @@ func TestFrontend(t *testing.T) {
 }
 
 // TestRejected reports a policy that the aggregator rejects, until it is accepted.
+//
+// Policy behaviour: 52.
 func TestRejected(t *testing.T) {
 	l := newLab(t)
 	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
@@ -283,7 +287,7 @@ func put(t *testing.T, path, text string) {
 
 // TestBridges names bridges whose packets pass by the rules.
 //
-// Behaviour: 41.
+// Policy behaviour: 41.
 func TestBridges(t *testing.T) {
 	sys, proc := t.TempDir(), t.TempDir()
 	have := [2]bool{true, true}

@@ -91,7 +91,7 @@ var protocols = map[corev1.Protocol]model.Protocol{"": 0, corev1.ProtocolTCP: mo
 // TestVerdicts compares what the model says of every flow with an evaluator that was written
 // from the documentation of the API, after each of many random changes.
 //
-// Policy behaviour: 1-9, 12-20, 22-26, 28, 29, 40, 58-62, 64.
+// Policy behaviour: 1-9, 12-20, 22-26, 28, 29, 34, 40, 58-62, 64.
 func TestVerdicts(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -107,6 +107,8 @@ func TestAggregatorAcceptsPatches(t *testing.T) {
 
 // TestCountersSurvive counts packets, changes the policy and the members of its set, and
 // expects that the counters go on.
+//
+// Policy behaviour: 53.
 func TestCountersSurvive(t *testing.T) {
 	l := newLab(t)
 	s := newSession(t, l.node, l.r)

@@ -26,6 +26,8 @@ func (f *fixture) target(m, addr string) string {
 
 // TestLargeSetIsFilledInPieces isolates a pod at once and fills the set of its policy
 // afterwards. A pod that is isolated already keeps its old policy until the set is full.
+//
+// Policy behaviour: 50.
 func TestLargeSetIsFilledInPieces(t *testing.T) {
 	f := newFixture(t)
 	f.set("all", many(3*manyMembers)...)
@@ -164,6 +166,8 @@ func (f *fixture) start() {
 }
 
 // TestRestart starts again with the same objects and with others.
+//
+// Policy behaviour: 51.
 func TestRestart(t *testing.T) {
 	f := newFixture(t)
 	f.set("all", many(2*manyMembers)...)
@@ -250,6 +254,8 @@ func TestOwner(t *testing.T) {
 }
 
 // TestNames cuts names and keeps them different, even if their hashes are the same.
+//
+// Policy behaviour: 57.
 func TestNames(t *testing.T) {
 	s := newObjects()
 	one := func(string) *object { return &object{} }
