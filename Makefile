@@ -16,6 +16,7 @@ COUNT     ?= 3
 BENCH     ?= .
 DURATION  ?= 30s
 SEED      ?=
+POLICIES  ?= 100000x1000x10000
 SIZES     ?= 1000x10,10000x10,1x100000
 API       ?= replay,real
 REAL      ?= 1000x10
@@ -65,9 +66,9 @@ bench: ## benchmarks against floors of the same run (root)
 	@.ci/need nft ip
 	.ci/ratios .ci/netadmin $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -count $(COUNT) -p 1 -timeout 30m ./...
 
-bench-scale: ## weft run on clusters of SIZES, from API as PROXY follows it; TABLE=FILE, PROFILE=DIR
+bench-scale: ## weft run on clusters of SIZES and of POLICIES, from API as PROXY follows it; TABLE=FILE, PROFILE=DIR
 	@.ci/need nft ip
-	cd deploy/e2e && $(GO) test -count=1 -v -timeout 3h ./scale -scale.sizes $(SIZES) -scale.api $(API) -scale.real $(REAL) \
+	cd deploy/e2e && $(GO) test -count=1 -v -timeout 3h ./scale -scale.sizes $(SIZES) -scale.policies $(POLICIES) -scale.api $(API) -scale.real $(REAL) \
 		-scale.proxy $(PROXY) -scale.duration $(DURATION) -scale.runs $(RUNS) $(if $(TABLE),-scale.table $(abspath $(TABLE))) \
 		$(if $(PROFILE),-scale.profile $(abspath $(PROFILE)))
 

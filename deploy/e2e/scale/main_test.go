@@ -19,14 +19,15 @@ const (
 
 // The flags. The defaults are those of a short run, for `go test ./...`; the Makefile has the others.
 var (
-	sizesFlag   = flag.String("scale.sizes", "100x10", "SERVICESxENDPOINTS, several with commas")
-	apisFlag    = flag.String("scale.api", "replay", "what is followed: replay, real, or both with a comma; real is for the sizes of -scale.real")
-	realFlag    = flag.String("scale.real", "1000x10", "sizes for the real API server")
-	proxiesFlag = flag.String("scale.proxy", "weft", "who follows: weft, kube-proxy, or both with a comma")
-	duration    = flag.Duration("scale.duration", 3*time.Second, "length of each phase that has no end of its own")
-	runsFlag    = flag.Int("scale.runs", 1, "how often everything is measured")
-	tableFlag   = flag.String("scale.table", "", "file for the table: a new one, or one with a place for it between markers")
-	profileFlag = flag.String("scale.profile", "", "directory for weft's profiles of CPU (of changes and of the rolling update) and heap (settled); they cost something themselves")
+	sizesFlag    = flag.String("scale.sizes", "100x10", "SERVICESxENDPOINTS, several with commas")
+	apisFlag     = flag.String("scale.api", "replay", "what is followed: replay, real, or both with a comma; real is for the sizes of -scale.real")
+	realFlag     = flag.String("scale.real", "1000x10", "sizes for the real API server")
+	proxiesFlag  = flag.String("scale.proxy", "weft", "who follows: weft, kube-proxy, or both with a comma")
+	duration     = flag.Duration("scale.duration", 3*time.Second, "length of each phase that has no end of its own")
+	policiesFlag = flag.String("scale.policies", "2000x20x200", "PODSxNAMESPACESxPOLICIES of TestPolicyScale")
+	runsFlag     = flag.Int("scale.runs", 1, "how often everything is measured")
+	tableFlag    = flag.String("scale.table", "", "file for the table: a new one, or one with a place for it between markers")
+	profileFlag  = flag.String("scale.profile", "", "directory for weft's profiles of CPU (of changes and of the rolling update) and heap (settled); they cost something themselves")
 )
 
 // The words of -scale.api and -scale.proxy.
