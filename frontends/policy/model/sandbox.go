@@ -15,8 +15,8 @@ import (
 
 // The limits on what a container runtime reports.
 const (
-	// maxSandboxes is the number of sandboxes of this node.
-	maxSandboxes = 16384
+	// MaxSandboxes is the number of sandboxes of this node.
+	MaxSandboxes = 16384
 	// maxSandboxID is the length of the ID of a sandbox, and of the UID of its pod.
 	maxSandboxID = 256
 	// maxSandboxLabels is the number of labels of a pod, maxSandboxLabel the length of a
@@ -162,9 +162,9 @@ func (m *Model) setSandbox(o *SandboxObject) {
 	if o.pod.absent {
 		return
 	}
-	if len(m.sandboxes.byID) >= maxSandboxes {
+	if len(m.sandboxes.byID) >= MaxSandboxes {
 		m.cfg.Logger.Error("too many sandboxes: the pod is not known before the API reports it",
-			"namespace", o.pod.name.Namespace, "name", o.pod.name.Name, "sandboxes", maxSandboxes)
+			"namespace", o.pod.name.Namespace, "name", o.pod.name.Name, "sandboxes", MaxSandboxes)
 		return
 	}
 	name := o.pod.name

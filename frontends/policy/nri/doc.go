@@ -1,0 +1,27 @@
+// Package nri learns pods of this node from its container runtime, before the API reports
+// them. It is a plugin of NRI, the Node Resource Interface of containerd and CRI-O.
+//
+// In come requests of the runtime on its socket, out go changes of the sandboxes of package
+// model. Read plugin.go first; session.go is one connection, service.go has the requests.
+//
+// A runtime reports a pod after it has its addresses, and starts the containers after all
+// plugins have answered. The plugin answers once a commit has the pod, so the containers
+// find the policies in force. It waits for at most Config.Wait, because a runtime starts
+// one pod at a time, and disconnects a plugin that does not answer in time. It never
+// refuses a pod.
+//
+// A pod counts until the runtime has stopped it. While there is no connection, what the
+// runtime reported before stays: after each connection it reports everything that runs.
+//
+// Runtimes with an NRI before v0.8 report no addresses. Then this package has no effect.
+//
+// # Concurrency
+//
+// Plugin.Run is the loop that connects. Requests arrive on goroutines of the connection,
+// and deliver changes one at a time. A connection that has ended delivers nothing more.
+//
+// # Errors
+//
+// Run returns no error: a runtime that is not there is logged, and tried again. A sandbox
+// that is not valid is logged and ignored, as if the runtime had not reported it.
+package nri
