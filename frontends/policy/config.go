@@ -39,6 +39,9 @@ type Config struct {
 	NodeName string
 	// Socket is the path of the aggregator's socket; empty means the default.
 	Socket string
+	// RuntimeSocket is the path of the NRI socket of this node's container runtime, which
+	// reports pods before the API does; empty means that the API reports all pods.
+	RuntimeSocket string
 	// Start says what happens to pods of this node that are not known yet.
 	Start render.Start
 	// DropLog is the number of dropped packets a second that are logged for each set of

@@ -34,6 +34,8 @@ type Frontend struct {
 	drops     *drops
 	// synced is closed when the source has delivered everything that exists.
 	synced chan struct{}
+	// runtime reports the pods of the container runtime, if there is one.
+	runtime *containerRuntime
 	// have are the IP families of the node.
 	have [2]bool
 }
@@ -76,10 +78,13 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	f.local = localstate.New(f.state)
 	f.state.changed = f.local.PoliciesChanged
 	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed}
+	if f.runtime, err = newContainerRuntime(f); err != nil {
+		return nil, err
+	}
 	if f.publisher, err = publish.New(publish.Config[model.PolicyID, model.Policy]{
 		Socket: cfg.Socket, Publisher: Publisher, Fragment: render.Fragment,
 		Renderer: f.content, Observer: &observer{Frontend: f}, Compare: model.ComparePolicies,
-		Ready: f.synced, Backlog: f.state.backlog, MinInterval: cfg.MinInterval, MaxRetry: cfg.MaxRetry, Now: cfg.Now, Logger: cfg.Logger,
+		Ready: f.runtime.ready(f.synced), Backlog: f.state.backlog, MinInterval: cfg.MinInterval, MaxRetry: cfg.MaxRetry, Now: cfg.Now, Logger: cfg.Logger,
 	}); err != nil {
 		return nil, err
 	}
@@ -101,6 +106,9 @@ func (f *Frontend) Run(ctx context.Context) error {
 	defer f.drops.close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
+	if f.runtime != nil {
+		g.Go(func() error { f.runtime.run(ctx); return nil })
+	}
 	g.Go(func() error {
 		tick := time.NewTicker(wakeInterval)
 		defer tick.Stop()

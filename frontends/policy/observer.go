@@ -60,6 +60,7 @@ func (o *observer) Rejected(id model.PolicyID, err error) {
 
 // Answered implements publish.Observer.
 func (o *observer) Answered(since, committed time.Time) {
+	o.state.answered()
 	if !committed.IsZero() {
 		o.metrics.latency.Observe(committed.Sub(since).Seconds())
 	}

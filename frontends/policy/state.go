@@ -25,6 +25,7 @@ type state struct {
 	model *model.Model
 	// rejected has the reason for each policy that the aggregator rejects.
 	rejected map[model.PolicyID]string
+	commits  commits
 }
 
 // apply applies a batch of events under one lock, so that no refresh sees half of it. It
@@ -39,8 +40,29 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool)
 	}
 	if dirty = s.model.Dirty(); dirty && len(events) > 0 {
 		s.backlog.Add(counts)
+		s.commits.arrive()
 	}
 	return counts, dirty
+}
+
+// change applies a change that no source reports. It returns a channel that is closed once a
+// commit has everything known now, and reports whether anything may have changed.
+func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan struct{}, dirty bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	apply(s.model)
+	if dirty = s.model.Dirty(); dirty {
+		s.backlog.Add(map[string]int{kind: 1})
+		s.commits.arrive()
+	}
+	return s.commits.wait(), dirty
+}
+
+// answered notes that a commit has everything that the last refresh found.
+func (s *state) answered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commits.answer()
 }
 
 // refresh returns what changed, which the backlog then counts as taken.
@@ -49,6 +71,7 @@ func (s *state) refresh(refreshed func(*model.Changes)) model.Changes {
 	defer s.mu.Unlock()
 	c := s.model.Refresh()
 	s.backlog.Take()
+	s.commits.take()
 	refreshed(&c)
 	return c
 }

@@ -16,6 +16,7 @@ const (
 	flagPolicyStart   = "policy-start"
 	flagPolicyDropLog = "policy-drop-log"
 	flagPolicyRecheck = "policy-recheck"
+	flagPolicyNRI     = "policy-nri-socket"
 )
 
 // The values of --policy-start.
@@ -31,6 +32,7 @@ type policyFlags struct {
 	start   string
 	dropLog int
 	recheck time.Duration
+	nri     string
 }
 
 func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
@@ -43,11 +45,13 @@ func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
 		"dropped packets a second to write to the kernel's log, for each set of policies and direction; 0 means none")
 	set.DurationVar(&p.recheck, flagPolicyRecheck, render.DefaultRecheckFor,
 		"for how long established connections are judged again after a policy allows less: at least as long as the kernel tracks an idle connection")
+	set.StringVar(&p.nri, flagPolicyNRI, "",
+		"path of the container runtime's NRI socket, such as /var/run/nri/nri.sock: new pods are isolated before their containers start; empty means that the API reports all pods")
 }
 
 // check rejects wrong values. enabled is true if the frontend is in this process.
 func (p *policyFlags) check(set *pflag.FlagSet, enabled bool) error {
-	for _, name := range []string{flagPolicyStart, flagPolicyDropLog, flagPolicyRecheck} {
+	for _, name := range []string{flagPolicyStart, flagPolicyDropLog, flagPolicyRecheck, flagPolicyNRI} {
 		if f := set.Lookup(name); !enabled && f != nil && f.Changed {
 			return cli.Usagef("--%s: it needs --%s", name, flagPolicy)
 		}
@@ -71,7 +75,7 @@ func (d *daemon) hasPolicy() bool { return d.verb == VerbPolicy || d.policy.enab
 func (d *daemon) addPolicy() error {
 	cfg := policy.Config{
 		Source: d.cluster.source, NodeName: d.cluster.nodeName, Socket: d.cluster.socket, Events: d.cluster.events,
-		DropLog: d.policy.dropLog, RecheckFor: d.policy.recheck, Logger: d.log.With("component", "policy"), Registerer: d.registry,
+		DropLog: d.policy.dropLog, RecheckFor: d.policy.recheck, RuntimeSocket: d.policy.nri, Logger: d.log.With("component", "policy"), Registerer: d.registry,
 	}
 	if d.policy.start == startDeny {
 		cfg.Start = render.StartDeny
