@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -126,6 +127,67 @@ func TestVerdicts(t *testing.T) {
 			}
 			if counts[true] < 100 || counts[false] < 100 {
 				t.Errorf("too few verdicts: %v", counts)
+			}
+		})
+	}
+}
+
+// clone returns a copy that later changes do not affect.
+func (o *outcome) clone() *outcome {
+	out := &outcome{Pods: maps.Clone(o.Pods), Policies: maps.Clone(o.Policies), Sets: maps.Clone(o.Sets), Members: maps.Clone(o.Members), Node: o.Node}
+	for id, members := range out.Members {
+		out.Members[id] = maps.Clone(members)
+	}
+	return out
+}
+
+// TestNarrowedIsEnough makes random changes: each flow that was allowed and is not any more
+// has an end among the addresses that are reported.
+//
+// Policy behaviour: 47.
+func TestNarrowedIsEnough(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			g := policytest.New(policytest.Config{Seed: 200 + seed, Nodes: 2, Namespaces: 3, Pods: 16, Policies: 10, ClusterPolicies: 3})
+			m, o := model.New(model.Config{NodeName: node}), newOutcome()
+			for _, c := range g.Cluster.Objects() {
+				set(m, c)
+			}
+			o.apply(t, m.Refresh())
+			cut, quiet := 0, 0
+			for range 80 {
+				flows := g.Cluster.Flows()
+				for range 1 + g.Rand().IntN(2) {
+					for _, c := range g.Change() {
+						set(m, disturb(g, c))
+					}
+				}
+				before := o.clone()
+				changes := m.Refresh()
+				o.apply(t, changes)
+				if !changes.Empty() && len(changes.Narrowed) == 0 {
+					quiet++
+				}
+				for i, f := range append(flows, g.Cluster.Flows()...) {
+					if (i+int(seed))%3 > 0 { //nolint:gosec // small
+						continue
+					}
+					mine := flow{f.From, f.To, protocols[f.Protocol], uint16(f.Port)} //nolint:gosec // a port
+					for d := range model.NumDirections {
+						was, _ := before.judge(d, mine)
+						is, pod := o.judge(d, mine)
+						if !was || is {
+							continue
+						}
+						cut++
+						if !slices.Contains(changes.Narrowed, f.From) && !slices.Contains(changes.Narrowed, f.To) {
+							t.Fatalf("%s %s of %s is not allowed any more, and narrowed are %v", f, d, pod.Name, changes.Narrowed)
+						}
+					}
+				}
+			}
+			if cut == 0 || quiet == 0 {
+				t.Errorf("%d flows were cut, %d changes narrowed nothing", cut, quiet)
 			}
 		})
 	}
