@@ -102,7 +102,7 @@ func ask(t *testing.T, c *Cluster, flow string) Verdict {
 	if len(fields) == 4 {
 		f.Protocol = corev1.Protocol(fields[2])
 		for _, digit := range fields[3] {
-			f.Port = f.Port*10 + int32(digit-'0')
+			f.Port = f.Port*10 + digit - '0'
 		}
 	}
 	return c.Evaluate(f)
