@@ -13,6 +13,22 @@ type hooks struct {
 	declared map[string]*weftv1.Chain
 	// idle are those without a use, until Cleanup.
 	idle map[string]struct{}
+	// reason is what declared was made for.
+	reason hookReason
+}
+
+// hookReason is all that the chains on hooks depend on.
+type hookReason struct {
+	ingress, egress, podCIDRs bool
+	// recheck and everything are true if some or all connections are judged again.
+	recheck, everything bool
+}
+
+func (t *table) hookReason() hookReason {
+	return hookReason{
+		ingress: len(t.entries[model.Ingress]) > 0, egress: len(t.entries[model.Egress]) > 0, podCIDRs: len(t.podCIDRs) > 0,
+		recheck: !t.recheck.empty(), everything: t.recheck.everything(),
+	}
 }
 
 func newHooks() hooks {
@@ -20,12 +36,12 @@ func newHooks() hooks {
 }
 
 // hooked returns the chains on hooks that the table needs now.
-func (t *table) hooked() []*weftv1.Chain {
+func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	var out []*weftv1.Chain
-	if len(t.entries[model.Ingress])+len(t.entries[model.Egress]) > 0 || len(t.podCIDRs) > 0 {
+	if why.ingress || why.egress || why.podCIDRs {
 		out = append(out, t.forward())
 	}
-	if len(t.entries[model.Egress]) > 0 {
+	if why.egress {
 		out = append(out, t.input())
 	}
 	return out
@@ -94,7 +110,12 @@ func baseChain(name string, rules []string) *weftv1.Chain {
 
 // flushHooks declares the chains on hooks that are needed and differ.
 func (t *table) flushHooks(p *patch) {
-	needed := t.hooked()
+	why := t.hookReason()
+	if why == t.reason {
+		return
+	}
+	t.reason = why
+	needed := t.hooked(why)
 	for name := range t.hooks.declared {
 		t.hooks.idle[name] = struct{}{}
 	}

@@ -2,9 +2,11 @@ package render
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
@@ -205,6 +207,59 @@ func TestNarrowingCutsConnections(t *testing.T) {
 	l.narrowed = []netip.Addr{labAddr(0, 2), labAddr(1, 2)}
 	l.apply()
 	l.alive("a policy without rules", second, false)
+}
+
+// TestRepliesAreCut has a server that sends on its own, over UDP: after a narrowing nothing
+// gets to the client, whichever end opened the connection.
+func TestRepliesAreCut(t *testing.T) {
+	l := newLab(t)
+	l.policy("lab/p", everyone, nil)
+	l.labPod(2, "lab/p", "")
+	l.apply()
+	const port = 7777
+	for f := range families {
+		var server net.PacketConn
+		at := netip.AddrPortFrom(labAddr(f, 2), port)
+		if err := l.pods[2].Do(func() (err error) { server, err = net.ListenPacket("udp", at.String()); return err }); err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		var client net.Conn
+		if err := l.pods[1].Do(func() (err error) { client, err = net.Dial("udp", at.String()); return err }); err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		b := make([]byte, 1)
+		if _, err := client.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		_, from, err := server.ReadFrom(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		push := func() error {
+			if _, err := server.WriteTo(b, from); err != nil {
+				return err
+			}
+			_ = client.SetReadDeadline(time.Now().Add(patience))
+			_, err := client.Read(b)
+			return err
+		}
+		if err := push(); err != nil {
+			t.Fatalf("%s before: %v", families[f].table, err)
+		}
+		l.policy("lab/p", nil, nil)
+		l.narrowed = []netip.Addr{labAddr(f, 2)}
+		l.apply()
+		if err := push(); err == nil {
+			t.Errorf("%s: a reply got through after the narrowing", families[f].table)
+		}
+		l.policy("lab/p", everyone, nil)
+		l.apply()
+		if err := push(); err != nil {
+			t.Errorf("%s after the policy allows it again: %v", families[f].table, err)
+		}
+	}
 }
 
 // TestAllConnectionsAreJudgedAgain has more narrowed addresses than the set holds.

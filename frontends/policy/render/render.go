@@ -56,7 +56,9 @@ type table struct {
 	podCIDRs, wantedCIDRs []string
 	recheck               recheck
 	previous              *previous
-	work                  uint64
+	// left are objects of an earlier process.
+	left leftovers
+	work uint64
 }
 
 // entry is the element of an address in the map of a direction.

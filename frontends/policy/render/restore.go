@@ -61,6 +61,7 @@ func (r *Renderer) Restore(f *weftv1.Fragment) {
 }
 
 func (t *table) restore(of *weftv1.Table, until time.Time) {
+	t.left = newLeftovers(of)
 	t.previous = &previous{sets: make(map[string]map[string]struct{})}
 	for _, s := range of.GetSets() {
 		if s.GetName() == setRecheck {

@@ -105,6 +105,10 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 			c.chains[ch.GetName()] = ch
 		}
 		for _, s := range in.GetPutSets() {
+			if old := c.sets[s.GetName()]; old != nil && !c.inUse(s.GetName()) {
+				// What an earlier process has left is replaced.
+				delete(c.sets, s.GetName())
+			}
 			c.declare(t, s, false)
 		}
 		for _, s := range in.GetPutMaps() {
@@ -121,6 +125,29 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 		}
 		c.check(t)
 	}
+}
+
+// inUse reports whether a chain that packets get to names a set.
+func (c *content) inUse(set string) bool {
+	var uses func(chain string) bool
+	uses = func(chain string) bool {
+		for _, rule := range c.chains[chain].GetRules() {
+			for _, m := range reference.FindAllStringSubmatch(rule.GetText(), -1) {
+				if m[1] == set || c.chains[m[1]] != nil && uses(m[1]) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, m := range mapNames {
+		for _, e := range c.sets[m].elements {
+			if uses(strings.TrimPrefix(e.GetValue(), "goto ")) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *content) patchElements(t testing.TB, e *weftv1.ElementPatch) {

@@ -36,9 +36,14 @@ func (t *table) message() *weftv1.Table {
 	for _, name := range slices.Sorted(maps.Keys(t.hooks.declared)) {
 		out.Chains = append(out.Chains, t.hooks.declared[name])
 	}
+	declared := t.left.sorted()
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
-		switch o := t.byName[name]; {
-		case !o.declared:
+		if o := t.byName[name]; o.declared {
+			declared = append(declared, o)
+		}
+	}
+	for _, o := range declared {
+		switch {
 		case o.chain != nil:
 			out.Chains = append(out.Chains, o.chain)
 		case o.counter != nil:
@@ -107,7 +112,7 @@ func (r *Renderer) Idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range r.tables {
-		if len(t.objects.idle)+len(t.hooks.idle) > 0 {
+		if len(t.objects.idle)+len(t.hooks.idle)+len(t.left) > 0 {
 			return true
 		}
 	}
@@ -120,7 +125,7 @@ func (r *Renderer) Cleanup() *weftv1.Patch {
 	defer r.mu.Unlock()
 	p := &weftv1.Patch{Fragment: Fragment}
 	for _, t := range r.tables {
-		if len(t.objects.idle)+len(t.hooks.idle) > 0 {
+		if len(t.objects.idle)+len(t.hooks.idle)+len(t.left) > 0 {
 			p.Tables = append(p.Tables, t.cleanup())
 		}
 	}
@@ -138,6 +143,8 @@ func (t *table) cleanup() *weftv1.TablePatch {
 	}
 	t.hooks.idle = make(map[string]struct{})
 	idle := slices.SortedFunc(maps.Keys(t.objects.idle), func(a, b *object) int { return strings.Compare(a.name, b.name) })
+	idle = append(t.left.sorted(), idle...)
+	t.left = nil
 	for _, o := range idle {
 		switch {
 		case o.chain != nil:

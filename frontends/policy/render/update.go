@@ -293,7 +293,9 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 // flush fills the patch with what differs between the kernel and what is wanted.
 func (t *table) flush(p *patch) {
 	for _, o := range t.takeFresh() {
-		p.declare(o)
+		if !t.left.adopt(o) {
+			p.declare(o)
+		}
 		t.work++
 	}
 	t.flushMembers(p)

@@ -1,0 +1,69 @@
+package render
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+// leftovers are objects of an earlier process that the present one does not have. They
+// stay until Cleanup: on kernels before 6.2 an element keeps its chain busy for a moment
+// after it is deleted.
+type leftovers map[string]*object
+
+// newLeftovers returns the objects of a table that can be without a use.
+func newLeftovers(of *weftv1.Table) leftovers {
+	out := make(leftovers)
+	add := func(name string, o *object) {
+		// Names of what always exists have no hash.
+		if prefix, rest, ok := strings.Cut(name, "-"); ok && prefix != "" && len(rest) >= hashDigits && strings.Trim(rest[:hashDigits], "0123456789abcdef") == "" {
+			o.name, o.declared = name, true
+			out[name] = o
+		}
+	}
+	for _, c := range of.GetChains() {
+		add(c.GetName(), &object{chain: c})
+	}
+	for _, s := range of.GetSets() {
+		add(s.GetName(), &object{set: s})
+	}
+	for _, m := range of.GetMaps() {
+		add(m.GetName(), &object{verdicts: m})
+	}
+	for _, c := range of.GetObjects() {
+		add(c.GetName(), &object{counter: c})
+	}
+	return out
+}
+
+// adopt forgets the leftover in place of which an object comes, and reports whether it is
+// the same.
+func (l leftovers) adopt(o *object) bool {
+	was := l[o.name]
+	if was == nil {
+		return false
+	}
+	delete(l, o.name)
+	switch {
+	case o.chain != nil:
+		return proto.Equal(o.chain, was.chain)
+	case o.set != nil:
+		return proto.Equal(o.set, was.set)
+	case o.verdicts != nil:
+		return proto.Equal(o.verdicts, was.verdicts)
+	case o.counter != nil:
+		return proto.Equal(o.counter, was.counter)
+	default:
+		// A set of pods is declared with other members.
+		return false
+	}
+}
+
+// sorted returns them by name.
+func (l leftovers) sorted() []*object {
+	return slices.SortedFunc(maps.Values(l), func(a, b *object) int { return strings.Compare(a.name, b.name) })
+}
