@@ -70,19 +70,25 @@ func TestBadPolicies(t *testing.T) {
 // Policy behaviour: 21, 52.
 func TestBadSubjects(t *testing.T) {
 	const in, out = "10.0.0.2 > 10.0.0.1 tcp/80", "10.0.0.1 > 10.0.0.2 tcp/80"
-	for name, tt := range map[string]struct{ object, want string }{
-		"an unknown requirement isolates":    {policy("p", "podSelector: {matchExpressions: [{key: app, operator: Like}]}, ingress: [{}]"), "--"},
-		"the rest of the selector counts":    {policy("p", "podSelector: {matchLabels: {app: x}, matchExpressions: [{key: app, operator: Like}]}, ingress: [{}]"), "++"},
-		"a value that no label can have":     {policy("p", "podSelector: {matchLabels: {app: 'a b'}}"), "++"},
-		"not such a value":                   {policy("p", "podSelector: {matchExpressions: [{key: app, operator: NotIn, values: ['a b']}]}"), "--"},
-		"an unknown type":                    {policy("p", "podSelector: {}, policyTypes: [Sideways], egress: []"), "--"},
-		"an unknown tier":                    {clusterPolicy("p", "Middle", 1, "ingress: [{action: Deny, from: [{namespaces: {}}]}]"), "++"},
-		"a subject of nothing":               {"ClusterNetworkPolicy p {spec: {tier: Admin, priority: 1, subject: {}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}}", "++"},
-		"a subject with an invalid operator": {"ClusterNetworkPolicy p {spec: {tier: Admin, priority: 1, subject: {namespaces: {matchExpressions: [{key: a, operator: Like}]}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}}", "++"},
+	for name, tt := range map[string]struct {
+		object, want string
+		reported     bool
+	}{
+		"an unknown requirement isolates":    {policy("p", "podSelector: {matchExpressions: [{key: app, operator: Like}]}, ingress: [{}]"), "--", true},
+		"the rest of the selector counts":    {policy("p", "podSelector: {matchLabels: {app: x}, matchExpressions: [{key: app, operator: Like}]}, ingress: [{}]"), "++", false},
+		"a value that no label can have":     {policy("p", "podSelector: {matchLabels: {app: 'a b'}}"), "++", false},
+		"not such a value":                   {policy("p", "podSelector: {matchExpressions: [{key: app, operator: NotIn, values: ['a b']}]}"), "--", false},
+		"an unknown type":                    {policy("p", "podSelector: {}, policyTypes: [Sideways], egress: []"), "--", true},
+		"an unknown tier":                    {clusterPolicy("p", "Middle", 1, "ingress: [{action: Deny, from: [{namespaces: {}}]}]"), "++", true},
+		"a subject of nothing":               {"ClusterNetworkPolicy p {spec: {tier: Admin, priority: 1, subject: {}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}}", "++", true},
+		"a subject with an invalid operator": {"ClusterNetworkPolicy p {spec: {tier: Admin, priority: 1, subject: {namespaces: {matchExpressions: [{key: a, operator: Like}]}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}}", "++", true},
 	} {
 		w := newWorld(t, pod("a 10.0.0.1 app=a"), pod("b 10.0.0.2 app=b"), tt.object)
 		if got := w.verdicts(in, out); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+		if reported := len(w.notices) == 1 && w.notices[0].Reporter; reported != tt.reported {
+			t.Errorf("%s: notices %+v, want one: %v", name, w.notices, tt.reported)
 		}
 	}
 }

@@ -54,6 +54,8 @@ type Model struct {
 	dirtyPods     map[types.UID]struct{}
 	dirtyPolicies map[PolicyID]struct{}
 	dirtySets     map[*set]struct{}
+	// unreported are invalid policies that select no pod, and so will not become active.
+	unreported map[PolicyID]struct{}
 	// node is that of the last event, reportedNode that of the last Refresh.
 	node         *NodeObject
 	reportedNode *Node
@@ -107,6 +109,7 @@ func New(cfg Config) *Model {
 		dirtyPods:     make(map[types.UID]struct{}),
 		dirtyPolicies: make(map[PolicyID]struct{}),
 		dirtySets:     make(map[*set]struct{}),
+		unreported:    make(map[PolicyID]struct{}),
 	}
 }
 
@@ -226,6 +229,9 @@ func (m *Model) setPolicy(id PolicyID, o *PolicyObject) {
 		p.object, p.parsed = o, nil
 		m.indexPolicy(p, true)
 		m.touchSubjects(o)
+		if o.directions == [NumDirections]bool{} && len(o.bad) > 0 {
+			m.unreported[id] = struct{}{}
+		}
 	}
 	if m.active[id] != nil {
 		m.dirtyPolicies[id] = struct{}{}

@@ -22,7 +22,7 @@ type activePolicy struct {
 
 // Dirty reports whether Refresh has anything to do, which may turn out to change nothing.
 func (m *Model) Dirty() bool {
-	return len(m.dirtyPods)+len(m.dirtyPolicies)+len(m.dirtySets) > 0 || m.nodeChanged()
+	return len(m.dirtyPods)+len(m.dirtyPolicies)+len(m.dirtySets)+len(m.unreported) > 0 || m.nodeChanged()
 }
 
 // Refresh computes what events have touched since the last call, and returns what differs.
@@ -32,6 +32,12 @@ func (m *Model) Refresh() Changes {
 	m.refreshPods(&out, narrowed)
 	m.refreshPolicies(&out, narrowed)
 	m.refreshSets(&out, narrowed)
+	for id := range m.unreported {
+		if p := m.policies[id]; p != nil {
+			m.reportPolicy(p.object)
+		}
+	}
+	clear(m.unreported)
 	if m.nodeChanged() {
 		node := m.node.node
 		out.Node, m.reportedNode = &node, &node
@@ -252,10 +258,16 @@ func (m *Model) reportPolicy(o *PolicyObject) {
 	if len(o.bad) == 0 {
 		return
 	}
-	id := o.id
+	id, effect := o.id, "The policy is in force without its invalid parts, which accept nothing: "
+	switch {
+	case o.directions == [NumDirections]bool{}:
+		effect = "The policy is not in force: "
+	case id.Tier != TierNetworkPolicy:
+		effect = "The policy is in force, but a rule with an invalid or unknown part matches nothing if it accepts, and denies everything otherwise: "
+	}
 	m.cfg.Notify(Notice{
 		Kind: id.Kind(), Name: types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, UID: o.uid, Reason: InvalidPolicy,
-		Message:  "The policy is in force without its invalid parts, which accept nothing: " + strings.Join(o.bad.texts(), "; ") + ".",
+		Message:  effect + strings.Join(o.bad.texts(), "; ") + ".",
 		Reporter: m.reports(o),
 	})
 }
