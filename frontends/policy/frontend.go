@@ -169,11 +169,19 @@ func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Registe
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty := f.state.apply(events)
 	for resource, n := range counts {
-		f.metrics.events.WithLabelValues(strings.TrimSuffix(resource, "s")).Add(float64(n))
+		f.metrics.events.WithLabelValues(kindOf(resource)).Add(float64(n))
 	}
 	if dirty {
 		f.publisher.Wake()
 	}
+}
+
+// kindOf returns the kind of a resource, as the label of a metric.
+func kindOf(resource string) string {
+	if kind, ok := strings.CutSuffix(resource, "ies"); ok {
+		return kind + "y"
+	}
+	return strings.TrimSuffix(resource, "s")
 }
 
 // setSynced notes that the source has delivered everything that exists.

@@ -271,6 +271,9 @@ func TestConfig(t *testing.T) {
 	if got := families(proc); got != [2]bool{true, false} {
 		t.Errorf("with IPv6 disabled: %v", got)
 	}
+	if got := kindOf("networkpolicies") + " " + kindOf("pods"); got != "networkpolicy pod" {
+		t.Errorf("kinds %s", got)
+	}
 	noEvents{}.Object(corev1.ObjectReference{}, "", "", "")
 }
 
