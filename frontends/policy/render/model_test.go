@@ -177,7 +177,7 @@ func (c *cluster) set(id string, members ...string) model.SetID {
 		if len(parts) > 1 {
 			s.set.Ports = true
 			m.Protocol = map[string]model.Protocol{"tcp": model.TCP, "udp": model.UDP, "sctp": model.SCTP}[parts[1]]
-			fmt.Sscan(parts[2], &m.Port)
+			_, _ = fmt.Sscan(parts[2], &m.Port)
 		}
 		s.members[m] = struct{}{}
 	}
@@ -195,8 +195,8 @@ func ports(texts ...string) (out []model.PortRange) {
 			if !ok {
 				last = first
 			}
-			fmt.Sscan(first, &p.First)
-			fmt.Sscan(last, &p.Last)
+			_, _ = fmt.Sscan(first, &p.First)
+			_, _ = fmt.Sscan(last, &p.Last)
 		}
 		out = append(out, p)
 	}

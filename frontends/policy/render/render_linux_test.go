@@ -1,6 +1,7 @@
 package render
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
@@ -45,6 +46,9 @@ func everyConstruct(f *fixture) {
 	f.pod("shop/db-1", "10.244.1.6 fd00:10:244:1::6", []string{"admin/first", "shop/db", "shop/empty"}, nil)
 	f.pod("other/x", "10.244.1.9", []string{"admin/gone", "baseline/last"}, []string{"admin/first"})
 	f.pod("other/free", "10.244.1.10", nil, nil)
+	long := strings.Repeat("n", 63) + "/" + strings.Repeat("name.", 50)
+	f.policy(long, []model.Rule{{Pods: []model.SetID{f.set(strings.Repeat("label=value,", 40), "10.244.1.1")}, Ports: ports("tcp 80")}}, nil)
+	f.pod(strings.Repeat("n", 63)+"/"+strings.Repeat("pod-", 60), "10.244.1.11", []string{long, long + "2"}, []string{long})
 	f.node = &model.Node{PodCIDRs: prefixes("10.244.1.0/24", "fd00:10:244:1::/64")}
 	f.narrowed = addresses("10.244.1.5", "fd00:10:244:1::5")
 }
