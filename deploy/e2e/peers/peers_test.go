@@ -160,7 +160,7 @@ var rows = []row{
 	{"the same, CPU", func(r result) string { return duration(median(r.startCPU)) }},
 	{"one policy admits more, until enforced: median", func(r result) string { return duration(median(r.opened)) }},
 	{"one policy admits less, until enforced: median", func(r result) string { return duration(median(r.closed)) }},
-	{"one policy change, the slowest", func(r result) string { return duration(slices.Max(append(r.opened, r.closed...))) }},
+	{"one policy change, the slowest", func(r result) string { return duration(slices.Max(slices.Concat(r.opened, r.closed))) }},
 	{"one policy change, CPU: median", func(r result) string { return duration(median(r.cpu)) }},
 	{"resident memory, peak", func(r result) string { return fmt.Sprintf("%.0f MiB", slices.Max(r.memory)) }},
 	{"allowed packets lost during the changes", func(r result) string { return fmt.Sprintf("%d", r.lost) }},
@@ -191,5 +191,5 @@ func median(d []time.Duration) time.Duration {
 		return 0
 	}
 	d = slices.Sorted(slices.Values(d))
-	return d[len(d)/2]
+	return (d[(len(d)-1)/2] + d[len(d)/2]) / 2
 }
