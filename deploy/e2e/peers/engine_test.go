@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,7 +70,8 @@ func (e *engine) stop() error {
 	return e.process.Stop(patience)
 }
 
-// idle waits until the engine uses less than 2% of a CPU, and returns what it has used so far.
+// idle waits until the engine uses less than 2% of a CPU and no program runs for it, and
+// returns what it has used so far.
 func (e *engine) idle(ctx context.Context) (time.Duration, error) {
 	const interval = 500 * time.Millisecond
 	tick := time.NewTicker(interval)
@@ -82,10 +84,26 @@ func (e *engine) idle(ctx context.Context) (time.Duration, error) {
 			return 0, fmt.Errorf("wait until %s is idle: %w", e.name, ctx.Err())
 		}
 		var now time.Duration
-		if now, err = e.process.CPU(); now-last < interval/50 {
+		if now, err = e.process.CPU(); now-last < interval/50 && !e.hasChildren() {
 			return now, err
 		}
 		last = now
 	}
 	return 0, err
+}
+
+// hasChildren is true while the engine runs another program, whose CPU time is not known before
+// its end.
+func (e *engine) hasChildren() bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range files {
+		// One that has just ended has no file. The parent is the fourth field, after the name in
+		// brackets and the state.
+		b, _ := os.ReadFile(name)
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(e.process.PID()) {
+			return true
+		}
+	}
+	return false
 }
