@@ -43,8 +43,8 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	return out
 }
 
-// TierOf returns the tier of a ClusterNetworkPolicy, and whether it is a known one.
-func TierOf(t v1alpha2.Tier) (Tier, bool) {
+// tierOf returns the tier of a ClusterNetworkPolicy, and whether it is a known one.
+func tierOf(t v1alpha2.Tier) (Tier, bool) {
 	switch t {
 	case v1alpha2.AdminTier:
 		return TierAdmin, true
@@ -56,7 +56,7 @@ func TierOf(t v1alpha2.Tier) (Tier, bool) {
 }
 
 func (o *PolicyObject) parseTier(t v1alpha2.Tier) bool {
-	tier, ok := TierOf(t)
+	tier, ok := tierOf(t)
 	if !ok {
 		o.bad.add("spec.tier", fmt.Errorf("unknown tier %q: want Admin or Baseline", t))
 	}

@@ -4,7 +4,8 @@
 //
 // In come objects, from the test (Set, Delete) or from a client of the API (POST, PUT,
 // DELETE); out go the answers of an API server. Read server.go first. The server has every
-// resource that client-go knows, and does not validate objects. Command replay runs it as a process.
+// resource that client-go knows, and those that Install adds. It does not validate objects.
+// Command replay runs it as a process.
 //
 // # Concurrency
 //
