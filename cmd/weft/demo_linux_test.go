@@ -12,6 +12,8 @@ import (
 
 // TestDemo runs the demo as a user does, in a binary of its own: each of its
 // steps is a test.
+//
+// Policy behaviour: 39.
 func TestDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

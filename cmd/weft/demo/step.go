@@ -111,6 +111,11 @@ var steps = []step{
 		run:    (*demo).admitShell,
 	},
 	{
+		name:   "a Service without endpoints, from a pod that may send to web only",
+		expect: "the connection is refused at once, as without policies",
+		run:    (*demo).noEndpointsIsolated,
+	},
+	{
 		name:   "another process publishes a policy over the socket: a set of denied pods, with shell-1 in it",
 		expect: "shell-1 reaches nothing any more, shell-2 does",
 		run:    (*demo).publishPolicy,

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// webPolicy is a NetworkPolicy that lets the nodes, app and other pods reach web.
+// webPolicy is a NetworkPolicy that lets the nodes, app and other pods reach web, and one that
+// lets shell-1 reach web only.
 const webPolicy = `apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: web, namespace: demo}
@@ -22,7 +23,21 @@ spec:
         - ipBlock: {cidr: "fd00:18::/64"}
         - podSelector: {matchExpressions: [{key: role, operator: In, values: [app%s]}]}
       ports: [{port: http}, {port: 5353, protocol: UDP}]
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: shell-1, namespace: demo}
+spec:
+  podSelector: {matchLabels: {role: shell-1}}
+  policyTypes: [Egress]
+  egress: [{to: [{podSelector: {matchLabels: {app: web}}}]}]
 `
+
+// noEndpointsIsolated connects to the Service without endpoints from shell-1, which the
+// policy lets send to web only: a Service without endpoints is not a pod that it could allow.
+func (d *demo) noEndpointsIsolated(ctx context.Context) (string, error) {
+	return d.refused(ctx, "shell-1")
+}
 
 // isolateWeb applies the NetworkPolicy that lets shell-1 reach web, and not shell-2.
 func (d *demo) isolateWeb(ctx context.Context) (string, error) {

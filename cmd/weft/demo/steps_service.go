@@ -139,8 +139,13 @@ func (d *demo) hairpin(ctx context.Context) (string, error) {
 }
 
 func (d *demo) noEndpoints(ctx context.Context) (string, error) {
+	return d.refused(ctx, "app")
+}
+
+// refused connects to the Service without endpoints from a pod.
+func (d *demo) refused(ctx context.Context, pod string) (string, error) {
 	began := time.Now()
-	_, err := d.cluster.pod("app").ask(ctx, "tcp", netip.AddrPortFrom(lonelyVIP, webPort))
+	_, err := d.cluster.pod(pod).ask(ctx, "tcp", netip.AddrPortFrom(lonelyVIP, webPort))
 	took := time.Since(began).Round(time.Millisecond)
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Sprintf("after %s", took), errors.Join(errors.New("the connection should be refused"), err)
