@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
@@ -88,23 +87,7 @@ var families = [2]family{
 	{table: "ip6", address: "ipv6_addr", source: "ct original ip6 saddr", destination: "ct reply ip6 saddr", bits: 128},
 }
 
-// familyOf returns the index of the family of an address.
-func familyOf(a netip.Addr) int {
-	if a.Is4() {
-		return 0
-	}
-	return 1
-}
-
-// pod matches the end of a connection that is the pod of a rule.
-func (f *family) pod(d model.Direction) string {
-	if d == model.Ingress {
-		return f.destination
-	}
-	return f.source
-}
-
-// peer matches the other end.
+// peer matches the end of a connection that is not the pod of a rule.
 func (f *family) peer(d model.Direction) string {
 	if d == model.Ingress {
 		return f.source
