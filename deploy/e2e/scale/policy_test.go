@@ -175,8 +175,13 @@ func (m *policyMeasurement) latency(ctx context.Context) (n float64, sum time.Du
 	return n, time.Duration(seconds * float64(time.Second)), err
 }
 
-// perPhase is the number of isolated changes of a phase.
-const perPhase = 100
+const (
+	// perPhase is the number of isolated changes of a phase.
+	perPhase = 100
+	// collectTime is how long before CPU is measured nothing happens: an idle weft collects
+	// the garbage of what was before, such as the reading of metrics.
+	collectTime = 6 * time.Second
+)
 
 // changes makes isolated changes: half of them to measure CPU, half to measure how long each
 // takes until it is committed.
@@ -187,6 +192,9 @@ func (m *policyMeasurement) changes(ctx context.Context, what string, cpuLimit, 
 			return err
 		}
 		return pause(ctx, gap)
+	}
+	if err := pause(ctx, collectTime); err != nil {
+		return err
 	}
 	before, err := m.cpu()
 	if err != nil {
