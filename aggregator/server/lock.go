@@ -23,16 +23,32 @@ const lockInterval = 100 * time.Millisecond
 // ends. It keeps two servers apart that find the same stale socket at the same
 // time: one of them would remove the other's. The file stays. The error wraps
 // EWOULDBLOCK if another process has the lock, which is of a trusted user: others cannot
-// open the file.
+// open the file, and ErrUnsafe if they can.
 func lock(socket string) (*os.File, error) {
 	f, err := trusted.OpenFile(socket+lockSuffix, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
+	if err := checkPrivate(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock: %w", err), f.Close())
+	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { //nolint:gosec // a descriptor
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// checkPrivate returns an error if other users can open the file of a lock: who can read a
+// file can lock it, and would keep every server from starting.
+func checkPrivate(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o066 != 0 {
+		return fmt.Errorf("file %s has mode %04o: %w, because they can lock it: chmod 600", f.Name(), mode, trusted.ErrUnsafe)
+	}
+	return nil
 }
 
 // inUse returns the error that names the process that has a socket.

@@ -125,14 +125,9 @@ func TestForgedExecutable(t *testing.T) {
 // what it says.
 func (h *host) startWith(socket, state string) string {
 	h.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		h.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, exe, "--socket", socket, "--state-dir", state, "--metrics-bind-address", "", "--healthz-bind-address", "")
-	cmd.Env = append(os.Environ(), daemonEnv+"=1")
+	cmd := daemonCommand(ctx, h.T, "--socket", socket, "--state-dir", state, "--metrics-bind-address", "", "--healthz-bind-address", "")
 	var said logs
 	cmd.Stderr = &said
 	if _, err := cmd.StdinPipe(); err != nil {
@@ -142,7 +137,7 @@ func (h *host) startWith(socket, state string) string {
 	if err := nfttest.New(h.T).Do(cmd.Start); err != nil {
 		h.Fatal(err)
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if ctx.Err() != nil || err == nil {
 		h.Errorf("a daemon with socket %s and state %s runs: want that it refuses the files", socket, state)
 	}
@@ -170,7 +165,7 @@ func TestUnsafeFiles(t *testing.T) {
 		}
 		all, theirs := prepare("all", 0o777, 0), prepare("theirs", 0o755, uidCNI)
 		sticky := prepare("sticky", 0o777|os.ModeSticky, 0)
-		// A lock that is a link, and one that an attacker holds.
+		// A lock that is a link.
 		target := filepath.Join(dir, "target")
 		if err := os.Symlink(target, filepath.Join(theirs, "weft.sock.lock")); err != nil {
 			h.Fatal(err)
@@ -198,6 +193,68 @@ func TestUnsafeFiles(t *testing.T) {
 			h.Error("a file was created through a link")
 		}
 		h.observe("unsafe directories for state and socket: all are refused")
+	})
+}
+
+// hold has a user hold the lock of a file, until the test ends.
+func (h *host) hold(uid uint32, file string) {
+	h.Helper()
+	cmd := exec.Command("sh", "-c", `exec 9<"$0" && flock -n 9 && echo ready && exec cat`, file)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: group}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		h.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		h.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
+		h.Errorf("uid %d cannot hold the lock %s: %v", uid, file, err)
+	}
+}
+
+// TestHeldLock has an attacker hold the lock of the socket: in a directory of its own, and in
+// the daemon's, if others can read the lock there. The daemon does not wait for it and does
+// not report that another server has the socket: it names the file or directory to change.
+func TestHeldLock(t *testing.T) {
+	h := newHost(t, options{})
+	h.attack(func(h *host) {
+		dir := publicDir(h.T)
+		for _, tt := range []struct {
+			name string
+			uid  int
+			want string
+		}{
+			{"theirs", uidCNI, "other users can change it: chown it, or use another path"},
+			{"ours", 0, "other users can change it, because they can lock it: chmod 600"},
+		} {
+			socket := filepath.Join(dir, tt.name, "weft.sock")
+			if err := os.Mkdir(filepath.Dir(socket), 0o755); err != nil { //nolint:gosec // others read it
+				h.Fatal(err)
+			}
+			file := socket + ".lock"
+			if err := os.WriteFile(file, nil, 0o644); err != nil { //nolint:gosec // others read it
+				h.Fatal(err)
+			}
+			for _, path := range []string{filepath.Dir(socket), file} {
+				if err := os.Chown(path, tt.uid, -1); err != nil {
+					h.Fatal(err)
+				}
+			}
+			h.hold(uidCNI, file)
+			if said := h.startWith(socket, filepath.Join(dir, "state")); !strings.Contains(said, tt.want) {
+				h.Errorf("the lock in the directory %s is held: the daemon says %s", tt.name, said)
+			}
+		}
+		h.observe("a lock that an attacker holds: the daemon names the file or directory")
 	})
 }
 

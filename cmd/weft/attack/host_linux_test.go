@@ -151,6 +151,18 @@ type options struct {
 	nofile int
 }
 
+// daemonCommand returns the command of "weft aggregator", which is killed when ctx ends.
+func daemonCommand(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, exe, args...)
+	cmd.Env = append(os.Environ(), daemonEnv+"=1")
+	return cmd
+}
+
 // newHost starts a daemon and a victim.
 func newHost(t *testing.T, o options) *host {
 	t.Helper()
@@ -171,13 +183,8 @@ func newHost(t *testing.T, o options) *host {
 		t.Fatal(err)
 	}
 	h := &host{T: t, ns: nfttest.New(t), socket: filepath.Join(dir, "run", "weft.sock")}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe, "--socket", h.socket, "--state-dir", filepath.Join(dir, "state"), "--config", config,
+	cmd := daemonCommand(context.Background(), t, "--socket", h.socket, "--state-dir", filepath.Join(dir, "state"), "--config", config,
 		"--metrics-bind-address", "127.0.0.1:10249", "--healthz-bind-address", "127.0.0.1:10256")
-	cmd.Env = append(os.Environ(), daemonEnv+"=1")
 	if o.nofile > 0 {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", nofileEnv, o.nofile))
 	}
