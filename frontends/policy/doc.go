@@ -7,6 +7,8 @@
 //
 // The package connects these parts, in frontend.go: state.go has the model, content.go is
 // the fragment for package publish, and observer.go passes commits on to metrics and events.
+// With Config.RuntimeSocket the container runtime reports pods too, before the API does:
+// runtime.go connects package nri.
 // It needs no capability and uses no kernel interface; rules cross the socket as text.
 // Nothing is published before the source has delivered everything that exists: after a
 // restart the rules of the process before stay until then. A number such as "rule 52" in a
