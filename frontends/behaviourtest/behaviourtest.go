@@ -3,6 +3,7 @@ package behaviourtest
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,13 +39,33 @@ var (
 // says that it is not weft's.
 func (b Table) Check(t *testing.T) {
 	t.Helper()
-	shown := b.tags(t)
-	text, err := os.ReadFile(b.File)
+	problems, text, err := b.compare()
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+	if b.Update {
+		if err := os.WriteFile(b.File, []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
+			t.Fatal(err)
+		}
+	}
+}
+
+// compare returns what is wrong with a table, and the table as it should be.
+func (b Table) compare() (problems []string, text string, err error) {
+	shown, err := b.tags()
+	if err != nil {
+		return nil, "", err
+	}
+	before, err := os.ReadFile(b.File)
+	if err != nil {
+		return nil, "", err
+	}
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	seen := make(map[int]bool)
-	lines := strings.Split(string(text), "\n")
+	lines := strings.Split(string(before), "\n")
 	for i, line := range lines {
 		m := row.FindStringSubmatch(line)
 		if m == nil {
@@ -52,43 +73,38 @@ func (b Table) Check(t *testing.T) {
 		}
 		n, err := strconv.Atoi(m[1])
 		if err != nil || seen[n] || n < 1 || n > b.Last {
-			t.Errorf("%s:%d: number %s is out of place", b.File, i+1, m[1])
+			add("%s:%d: number %s is out of place", b.File, i+1, m[1])
 			continue
 		}
 		seen[n] = true
 		want := strings.Join(shown[n], ", ")
 		if want == "" && !strings.Contains(m[2], "not weft's") && !slices.Contains(b.Untested, n) {
-			t.Errorf("behaviour %d has no test: %s", n, m[2])
+			add("behaviour %d has no test: %s", n, m[2])
 		}
 		if m[3] == want {
 			continue
 		}
 		lines[i] = fmt.Sprintf("| %d | %s | %s |", n, m[2], want)
 		if !b.Update {
-			t.Errorf("%s:%d: behaviour %d is shown by %q, and the table says %q (go test -run TestBehaviourTable . -update-behaviour)", b.File, i+1, n, want, m[3])
+			add("%s:%d: behaviour %d is shown by %q, and the table says %q (go test -run TestBehaviourTable . -update-behaviour)", b.File, i+1, n, want, m[3])
 		}
 	}
 	for n := 1; n <= b.Last; n++ {
 		if !seen[n] {
-			t.Errorf("behaviour %d has no row", n)
+			add("behaviour %d has no row", n)
 		}
 	}
-	for n := range shown {
+	for _, n := range slices.Sorted(maps.Keys(shown)) {
 		if n < 1 || n > b.Last {
-			t.Errorf("%v are tagged with behaviour %d, which does not exist", shown[n], n)
+			add("%v are tagged with behaviour %d, which does not exist", shown[n], n)
 		}
 	}
-	if b.Update {
-		if err := os.WriteFile(b.File, []byte(strings.Join(lines, "\n")), 0o644); err != nil { //nolint:gosec // a file of the repository
-			t.Fatal(err)
-		}
-	}
+	return problems, strings.Join(lines, "\n"), nil
 }
 
 // tags returns, for each number, the tests that are tagged with it, as "TestName in path",
 // sorted.
-func (b Table) tags(t *testing.T) map[int][]string {
-	t.Helper()
+func (b Table) tags() (map[int][]string, error) {
 	// A tag ends the doc comment of a test, or stands in a story.
 	tag := regexp.MustCompile(`^(?://|#) ` + b.Tag + `: ([0-9, -]+)\.$`)
 	out := make(map[int][]string)
@@ -111,14 +127,11 @@ func (b Table) tags(t *testing.T) map[int][]string {
 		}
 		return tagsOf(tag, name, strings.Split(string(text), "\n"), out)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for n := range out {
 		slices.Sort(out[n])
 		out[n] = slices.Compact(out[n])
 	}
-	return out
+	return out, err
 }
 
 // tagsOf adds the tags of one file to out.

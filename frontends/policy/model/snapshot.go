@@ -42,7 +42,7 @@ func (m *Model) Snapshot() Snapshot {
 	}
 	out.Pods = slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
 	for _, id := range slices.SortedFunc(maps.Keys(m.active), ComparePolicies) {
-		if state, ok := m.PolicyState(id); ok {
+		if state, ok := m.policyState(id); ok {
 			out.Policies = append(out.Policies, state)
 		}
 	}
@@ -63,9 +63,9 @@ func (m *Model) Policy(id PolicyID) *Policy {
 	return nil
 }
 
-// PolicyState returns a policy as of the last Refresh with its problems, false if it applies
+// policyState returns a policy as of the last Refresh with its problems, false if it applies
 // to no pod of this node.
-func (m *Model) PolicyState(id PolicyID) (PolicyState, bool) {
+func (m *Model) policyState(id PolicyID) (PolicyState, bool) {
 	p := m.Policy(id)
 	if p == nil {
 		return PolicyState{}, false

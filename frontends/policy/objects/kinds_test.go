@@ -28,6 +28,7 @@ import (
 type follower struct {
 	mu      sync.Mutex
 	model   *model.Model
+	synced  bool
 	changed chan struct{}
 }
 
@@ -41,10 +42,12 @@ func follow(t *testing.T, s source.Source) *follower {
 			e.Apply()
 		}
 		f.model.Refresh()
-		select {
-		case f.changed <- struct{}{}:
-		default:
-		}
+		f.wake()
+	}, Synced: func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.synced = true
+		f.wake()
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -52,13 +55,18 @@ func follow(t *testing.T, s source.Source) *follower {
 	return f
 }
 
+func (f *follower) wake() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
 // await waits until the pods of the node have a form such as "web:[] []".
 func (f *follower) await(t *testing.T, want ...string) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
-	for {
+	f.until(t, fmt.Sprint(want), func() bool {
 		var got []string
-		f.mu.Lock()
 		for _, p := range f.model.Pods() {
 			var names [model.NumDirections][]string
 			for d := range p.Policies {
@@ -68,16 +76,8 @@ func (f *follower) await(t *testing.T, want ...string) {
 			}
 			got = append(got, fmt.Sprintf("%s:%v %v", p.Name.Name, names[model.Ingress], names[model.Egress]))
 		}
-		f.mu.Unlock()
-		if slices.Equal(got, want) {
-			return
-		}
-		select {
-		case <-f.changed:
-		case <-deadline:
-			t.Fatalf("the pods are %q, want %q", got, want)
-		}
-	}
+		return slices.Equal(got, want)
+	})
 }
 
 func run(t *testing.T, s source.Source) {
@@ -156,6 +156,53 @@ func (f *follower) events() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.model.Stats().PodEvents
+}
+
+// TestEachKind sets and deletes an object of each kind.
+func TestEachKind(t *testing.T) {
+	api := apitest.New(t)
+	api.Install(NewScheme())
+	k := kubeOf(t, api)
+	f := follow(t, k)
+	objects := []apitest.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, podOf("a", "10.0.0.1"), policyOf("p"), clusterPolicyOf("c"),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
+		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}},
+	}
+	events := func(n uint64) func() bool {
+		return func() bool {
+			s := f.model.Stats()
+			return s.NamespaceEvents == n && s.PodEvents == n && s.PolicyEvents == 2*n && s.NodeEvents == n && s.ServiceCIDREvents == n
+		}
+	}
+	api.Set(objects...)
+	run(t, k)
+	f.until(t, "all objects", events(1))
+	api.Delete(objects...)
+	f.until(t, "the end of all objects", events(2))
+	if s := f.model.Stats(); s.Namespaces+s.Pods+s.Policies > 0 {
+		t.Errorf("left: %+v", s)
+	}
+}
+
+// until waits for a condition, which is called with the lock held.
+func (f *follower) until(t *testing.T, name string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		f.mu.Lock()
+		done, stats := ok(), f.model.Stats()
+		f.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-f.changed:
+		case <-deadline:
+			t.Fatalf("waited in vain for %s: %+v", name, stats)
+		}
+	}
 }
 
 // TestCustomResource installs ClusterNetworkPolicy, and removes it.
@@ -246,7 +293,7 @@ func TestSharedWatches(t *testing.T) {
 	}
 	f := follow(t, k)
 	run(t, k)
-	f.await(t, "a:[] []")
+	f.until(t, "the first lists", func() bool { return f.synced })
 	<-synced
 	for _, resource := range []string{"services", "endpointslices", "nodes", "servicecidrs", "pods", "namespaces", "networkpolicies"} {
 		n := 0
