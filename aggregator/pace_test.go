@@ -13,14 +13,14 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-// nobody is limited.
-func nobody(string) bool { return false }
+// noLimits says that no publisher is limited.
+func noLimits(string) bool { return false }
 
 // TestSlowPublisherIsPaced charges commits to publishers, and checks whose updates are
 // taken when.
 func TestSlowPublisherIsPaced(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
-	q, costs := newQueue(c.now, nobody), map[*submission]int{}
+	q, costs := newQueue(c.now, noLimits), map[*submission]int{}
 	of := func(publishers ...string) (s []*submission) {
 		for _, p := range publishers {
 			s = append(s, &submission{update: &desired.Update{Fragment: desired.Key{Publisher: p}}})
@@ -111,7 +111,7 @@ func TestMeasureThread(t *testing.T) {
 
 // TestHeldLane holds a lane while its first update is staged.
 func TestHeldLane(t *testing.T) {
-	q, costs := newQueue(time.Now, nobody), map[*submission]int{}
+	q, costs := newQueue(time.Now, noLimits), map[*submission]int{}
 	enqueue(q, costs, "a:5000 a:1")
 	s := q.take(func(s *submission) int { return costs[s] })[0]
 	q.hold(s)

@@ -47,12 +47,12 @@ func TestLanes(t *testing.T) {
 		{"what is behind a large one waits for it", "a:1 a:5000 a:2 b:1", "a0 b3 | a1 | a2"},
 		{"small and large ones take turns", "a:5000 b:1 b:6000 b:2 c:7000 c:3", "b1 | a0 | b2 | b3 | c4 | c5"},
 		{"large ones go round", "a:5000 a:5000 a:5000 b:6000 b:6000", "a0 | b3 | a1 | b4 | a2"},
-		{"nobody has more than a share", "a:3000 a:3000 a:3000 b:1 b:1", "a0 a1 b3 b4 | a2"},
+		{"noLimits has more than a share", "a:3000 a:3000 a:3000 b:1 b:1", "a0 a1 b3 b4 | a2"},
 		{"who is alone has more", "a:3000 a:3000 a:3000 a:3000", "a0 a1 a2 a3"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			q, costs := newQueue(time.Now, nobody), map[*submission]int{}
+			q, costs := newQueue(time.Now, noLimits), map[*submission]int{}
 			enqueue(q, costs, tt.updates)
 			if n := len(strings.Fields(tt.updates)); q.len() != n {
 				t.Fatalf("%d wait: want %d", q.len(), n)
@@ -68,7 +68,7 @@ func TestLanes(t *testing.T) {
 }
 
 func TestClosedQueueReturnsWhatIsLeft(t *testing.T) {
-	q, costs := newQueue(time.Now, nobody), map[*submission]int{}
+	q, costs := newQueue(time.Now, noLimits), map[*submission]int{}
 	enqueue(q, costs, "a:1 b:1 a:9000")
 	if left := q.close(); len(left) != 3 || q.put(left[0]) || q.len() != 0 {
 		t.Fatalf("%d left, %d wait after the end", len(left), q.len())
