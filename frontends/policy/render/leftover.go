@@ -15,14 +15,21 @@ import (
 // after it is deleted.
 type leftovers map[string]*object
 
-// newLeftovers returns the objects of a table that can be without a use.
+// newLeftovers returns the objects of a table that can be without a use. There are none if
+// the aggregator adopted the table after a restart of its own: then it does not know types
+// and rules, and what is not published goes with the first update.
 func newLeftovers(of *weftv1.Table) leftovers {
 	out := make(leftovers)
+	if sets := of.GetSets(); len(sets) > 0 && sets[0].GetType() == "" && sets[0].GetTypeof() == "" {
+		return out
+	}
 	add := func(name string, o *object) {
 		// Names of what always exists have no hash.
 		if prefix, rest, ok := strings.Cut(name, "-"); ok && prefix != "" && len(rest) >= hashDigits && strings.Trim(rest[:hashDigits], "0123456789abcdef") == "" {
-			o.name, o.declared = name, true
-			out[name] = o
+			if out[name] == nil { // the first part of what comes in several declares it
+				o.name, o.declared = name, true
+				out[name] = o
+			}
 		}
 	}
 	for _, c := range of.GetChains() {

@@ -73,7 +73,11 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 		if !isMembers(s.GetName()) {
 			continue
 		}
-		keys := make(map[string]struct{}, len(s.GetElements()))
+		// A large set comes in several parts.
+		keys := t.previous.sets[s.GetName()]
+		if keys == nil {
+			keys = make(map[string]struct{}, len(s.GetElements()))
+		}
 		for _, e := range s.GetElements() {
 			keys[e.GetKey()] = struct{}{}
 		}
@@ -84,7 +88,9 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 			if m.GetName() != name {
 				continue
 			}
-			t.previous.chains[d] = make(map[netip.Addr]string, len(m.GetElements()))
+			if t.previous.chains[d] == nil {
+				t.previous.chains[d] = make(map[netip.Addr]string, len(m.GetElements()))
+			}
 			for _, e := range m.GetElements() {
 				if a, err := netip.ParseAddr(e.GetKey()); err == nil {
 					t.previous.chains[d][a] = strings.TrimPrefix(e.GetValue(), "goto ")
