@@ -94,8 +94,9 @@ func TestBoxes(t *testing.T) {
 			for range 20 + r.IntN(120) {
 				key := ""
 				for i := range fields {
-					from, to := r.IntN(space), 0
-					if to = from + r.IntN(longest); r.IntN(20) == 0 && fields > 1 {
+					from := r.IntN(space)
+					to := from + r.IntN(longest)
+					if r.IntN(20) == 0 && fields > 1 {
 						from, to = 0, space+longest
 					}
 					if i > 0 {

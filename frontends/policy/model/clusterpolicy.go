@@ -175,17 +175,19 @@ var errSelector = errors.New("the selector is not valid")
 // clusterPods returns the selection of a peer or subject.
 func (o *PolicyObject) clusterPods(field string, namespaces *metav1.LabelSelector, pods *v1alpha2.NamespacedPod) (selection, error) {
 	out := selection{namespaces: all(), pods: all()}
-	ok, ok2 := true, true
+	var ok bool
 	switch {
 	case namespaces != nil && pods == nil:
 		out.namespaces, ok = parseSelector(field+".namespaces", namespaces, &o.bad)
 	case namespaces == nil && pods != nil:
 		out.namespaces, ok = parseSelector(field+".pods.namespaceSelector", &pods.NamespaceSelector, &o.bad)
-		out.pods, ok2 = parseSelector(field+".pods.podSelector", &pods.PodSelector, &o.bad)
+		var podsOK bool
+		out.pods, podsOK = parseSelector(field+".pods.podSelector", &pods.PodSelector, &o.bad)
+		ok = ok && podsOK
 	default:
 		return out, errOneField
 	}
-	if !ok || !ok2 {
+	if !ok {
 		return out, errSelector
 	}
 	return out, nil

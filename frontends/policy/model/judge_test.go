@@ -36,7 +36,7 @@ func (o *outcome) judge(d model.Direction, f flow) (allowed bool, pod *model.Pod
 	if pod == nil || f.from == f.to || d == model.Ingress && slices.Contains(o.Node.Addresses, f.from) {
 		return true, nil
 	}
-	isolated, passed := false, false
+	isolated := false
 	for _, id := range pod.Policies[d] {
 		isolated = isolated || id.Tier == model.TierNetworkPolicy
 	}
@@ -45,7 +45,7 @@ func (o *outcome) judge(d model.Direction, f flow) (allowed bool, pod *model.Pod
 		if tier == model.TierBaseline && isolated {
 			return accepted, pod
 		}
-		passed = false
+		passed := false
 		for _, id := range pod.Policies[d] {
 			if id.Tier != tier {
 				continue
