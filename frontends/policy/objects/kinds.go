@@ -67,7 +67,7 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 			Delete: func(n types.NamespacedName) { m.DeleteServiceCIDR(n.Name) },
 		},
 		source.Kind[*v1alpha2.ClusterNetworkPolicy, *model.PolicyObject]{
-			Resource: v1alpha2.GroupVersion.WithResource("clusternetworkpolicies"), Object: &v1alpha2.ClusterNetworkPolicy{}, Scheme: NewScheme(),
+			Resource: schema.GroupVersion(v1alpha2.GroupVersion).WithResource("clusternetworkpolicies"), Object: &v1alpha2.ClusterNetworkPolicy{}, Scheme: NewScheme(),
 			Presence: source.Custom,
 			Decode:   model.ParseClusterPolicy,
 			Set:      func(_ types.NamespacedName, p *model.PolicyObject) { m.SetClusterPolicy(p) },
