@@ -18,6 +18,8 @@ type content struct {
 	*render.Renderer
 	state     *state
 	refreshed func(*model.Changes)
+	// refused receives the policies that cannot be rendered, and why, after each Render.
+	refused func(map[model.PolicyID]string)
 	// others are changes that the next Render includes, without their policies, in the
 	// order of the Refreshes.
 	others []model.Changes
@@ -48,6 +50,7 @@ func (c *content) Value(id model.PolicyID) *model.Policy { return c.state.policy
 // Render implements publish.Renderer. Several Refreshes come before it only if a snapshot
 // follows: they are not joined, because a set may have gone and come back meanwhile.
 func (c *content) Render(items []change, patch bool) publish.Update {
+	defer func() { c.refused(c.Refused()) }()
 	var last model.Changes
 	if n := len(c.others); n > 0 {
 		for _, o := range c.others[:n-1] {

@@ -77,7 +77,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	f.state = &state{model: m, backlog: publish.NewBacklog(cfg.Now), rejected: make(map[model.PolicyID]string)}
 	f.local = localstate.New(f.state)
 	f.state.changed = f.local.PoliciesChanged
-	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed}
+	f.content = &content{Renderer: r, state: f.state, refreshed: f.refreshed, refused: f.refused}
 	if f.runtime, err = newContainerRuntime(f); err != nil {
 		return nil, err
 	}

@@ -219,6 +219,32 @@ func TestRejected(t *testing.T) {
 	o.Sent(publish.Sent{Err: errors.New("away")})
 }
 
+// TestTooLarge reports a policy that cannot be rendered, once, until it can be.
+func TestTooLarge(t *testing.T) {
+	l := newLab(t)
+	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
+	problems := func() string {
+		for _, p := range l.state.State(nil, false).Policies {
+			if p.ID == id && p.Rejected {
+				return strings.Join(p.Problems, ", ")
+			}
+		}
+		return ""
+	}
+	for range 3 {
+		l.refused(map[model.PolicyID]string{id: "30000 rules"})
+	}
+	if got := problems(); got != "30000 rules" {
+		t.Errorf("problems %q", got)
+	}
+	if got, want := l.events.text(), "networking.k8s.io/v1 NetworkPolicy/db PolicyTooLarge"; got != want {
+		t.Errorf("events %s", got)
+	}
+	if l.refused(nil); problems() != "" {
+		t.Errorf("problems %q of a policy that is rendered", problems())
+	}
+}
+
 // TestRenderLeftOut renders a policy that is left out: its pod stays isolated.
 func TestRenderLeftOut(t *testing.T) {
 	l := newLab(t)
@@ -227,7 +253,7 @@ func TestRenderLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &content{Renderer: r, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil)}, refreshed: func(*model.Changes) {}}
+	c := &content{Renderer: r, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil)}, refreshed: func(*model.Changes) {}, refused: func(map[model.PolicyID]string) {}}
 	if items, other := c.Refresh(); len(items) > 0 || other {
 		t.Errorf("an empty model has changes %v %v", items, other)
 	}

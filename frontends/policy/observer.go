@@ -17,6 +17,8 @@ const (
 	warning = "Warning"
 	// reasonRejected is the reason of the event about a policy that is left out.
 	reasonRejected = "PolicyRejected"
+	// reasonTooLarge is the reason of the event about a policy that cannot be rendered.
+	reasonTooLarge = "PolicyTooLarge"
 	// clusterPolicyVersion is the version of the API of ClusterNetworkPolicies.
 	clusterPolicyVersion = "policy.networking.k8s.io/v1alpha2"
 )
@@ -51,11 +53,23 @@ func (o *observer) Quarantined(ids []model.PolicyID) {
 // Rejected implements publish.Observer.
 func (o *observer) Rejected(id model.PolicyID, err error) {
 	o.state.reject(id, err.Error())
-	effect := "it accepts nothing, and the pods that it selects stay isolated"
-	if id.Tier != model.TierNetworkPolicy {
-		effect = "what reaches it is dropped for the pods that it selects"
+	o.cfg.Events.Object(reference(id), warning, reasonRejected, "its rules are rejected: on node "+o.cfg.NodeName+" "+leftOut(id)+": "+err.Error())
+}
+
+// refused reports the policies that cannot be rendered.
+func (f *Frontend) refused(all map[model.PolicyID]string) {
+	for _, id := range f.state.refuse(all) {
+		f.cfg.Logger.Warn("policy has too many rules", "kind", id.Kind(), "namespace", id.Namespace, "name", id.Name, "reason", all[id])
+		f.cfg.Events.Object(reference(id), warning, reasonTooLarge, "it has too many rules: on node "+f.cfg.NodeName+" "+leftOut(id)+": "+all[id])
 	}
-	o.cfg.Events.Object(reference(id), warning, reasonRejected, "its rules are rejected: on node "+o.cfg.NodeName+" "+effect+": "+err.Error())
+}
+
+// leftOut says what happens to packets if a policy is left out.
+func leftOut(id model.PolicyID) string {
+	if id.Tier == model.TierNetworkPolicy {
+		return "it accepts nothing, and the pods that it selects stay isolated"
+	}
+	return "what reaches it is dropped for the pods that it selects"
 }
 
 // Answered implements publish.Observer.

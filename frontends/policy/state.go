@@ -23,9 +23,10 @@ type state struct {
 	// mu is held for a batch of events, or for a refresh.
 	mu    sync.Mutex
 	model *model.Model
-	// rejected has the reason for each policy that the aggregator rejects.
-	rejected map[model.PolicyID]string
-	commits  commits
+	// rejected has the reason for each policy that the aggregator rejects, refused for each
+	// that cannot be rendered.
+	rejected, refused map[model.PolicyID]string
+	commits           commits
 }
 
 // apply applies a batch of events under one lock, so that no refresh sees half of it. It
@@ -110,6 +111,27 @@ func (s *state) keepRejected(ids []model.PolicyID) {
 	}
 }
 
+// refuse replaces the policies that cannot be rendered, and returns those that were not
+// among them for the same reason.
+func (s *state) refuse(now map[model.PolicyID]string) (fresh []model.PolicyID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.refused {
+		if _, still := now[id]; !still {
+			s.changed(id)
+		}
+	}
+	for id, why := range now {
+		if s.refused[id] != why {
+			fresh = append(fresh, id)
+			s.changed(id)
+		}
+	}
+	s.refused = now
+	slices.SortFunc(fresh, model.ComparePolicies)
+	return fresh
+}
+
 // rejectedPolicies returns the policies that the aggregator rejects, sorted.
 func (s *state) rejectedPolicies() []model.PolicyID {
 	s.mu.Lock()
@@ -141,6 +163,9 @@ func (s *state) State(names func() *localstate.Names, members bool) localstate.S
 			continue
 		}
 		why, rejected := s.rejected[p.ID]
+		if !rejected {
+			why, rejected = s.refused[p.ID]
+		}
 		entry := localstate.Policy{Policy: p.Policy, Pods: uses[p.ID], Rejected: rejected, Problems: p.Problems}
 		if rejected {
 			entry.Problems = append([]string{why}, p.Problems...)
