@@ -251,7 +251,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Publishers) != 4 || !p.Publishers[3].Admin || p.Publisher("cni").Limits.Most[LimitElements] != 500000 {
+	if len(p.Publishers) != 5 || !p.Publisher("operators").Admin || !p.Publisher("policy").System || p.Publisher("cni").Limits.Most[LimitElements] != 500000 {
 		t.Errorf("publishers %+v", p.Publishers)
 	}
 	// Every field that doc.go names is in the example, or is that of a limit.
