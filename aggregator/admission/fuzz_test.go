@@ -15,6 +15,7 @@ import (
 // a rejection with violations, never both.
 func FuzzAdmit(f *testing.F) {
 	for _, m := range []*weftv1.PublishRequest{
+		{},
 		{Id: 1, Update: &weftv1.PublishRequest_Snapshot{Snapshot: &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{
 			Family: "ip", Name: "t",
 			Sets:   []*weftv1.Set{{Name: "s", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}, Elements: []*weftv1.Element{{Key: "10.0.0.0/8", Timeout: durationpb.New(5e6)}}}},

@@ -20,7 +20,7 @@ func (f *Fragment) UnknownField() *UnknownField { return unknownField(f.ProtoRef
 
 // UnknownField returns the first unknown field of a patch, or nil.
 func (p *Patch) UnknownField() *UnknownField {
-	if p.onlyKnownElements() {
+	if p == nil || p.onlyKnownElements() {
 		return nil
 	}
 	return unknownField(p.ProtoReflect())
