@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 // policyServices are the Services beside the policies.
@@ -24,19 +26,11 @@ type policyFigure struct {
 	unit     string
 }
 
-// TestPolicyScale measures "weft run --network-policy" on a cluster with policies, and prints
+// measurePolicies measures "weft run --network-policy" on a cluster with policies, and prints
 // the figures against what they are held to. A figure that is not reached does not fail.
-func TestPolicyScale(t *testing.T) {
-	s, err := parsePolicySize(*policiesFlag)
-	if err != nil {
-		t.Fatal(err)
-	}
+func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
+	t.Helper()
 	ctx := t.Context()
-	network, err := newNetwork(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(network.Close)
 	a, err := startAPI(ctx, network, replay, policyServices)
 	if err != nil {
 		t.Fatal(err)
@@ -175,13 +169,9 @@ func (m *policyMeasurement) latency(ctx context.Context) (n float64, sum time.Du
 	return n, time.Duration(seconds * float64(time.Second)), err
 }
 
-const (
-	// perPhase is the number of isolated changes of a phase.
-	perPhase = 100
-	// collectTime is how long before CPU is measured nothing happens: an idle weft collects
-	// the garbage of what was before, such as the reading of metrics.
-	collectTime = 6 * time.Second
-)
+// collectTime is how long before CPU is measured nothing happens, in a run that is not short:
+// an idle weft collects the garbage of what was before, such as the reading of metrics.
+const collectTime = 6 * time.Second
 
 // changes makes isolated changes: half of them to measure CPU, half to measure how long each
 // takes until it is committed.
@@ -193,14 +183,14 @@ func (m *policyMeasurement) changes(ctx context.Context, what string, cpuLimit, 
 		}
 		return pause(ctx, gap)
 	}
-	if err := pause(ctx, collectTime); err != nil {
+	if err := pause(ctx, min(collectTime, *duration)); err != nil {
 		return err
 	}
 	before, err := m.cpu()
 	if err != nil {
 		return err
 	}
-	for range perPhase {
+	for range *changesFlag {
 		if err := turn(); err != nil {
 			return err
 		}
@@ -209,12 +199,12 @@ func (m *policyMeasurement) changes(ctx context.Context, what string, cpuLimit, 
 	if err != nil {
 		return err
 	}
-	m.add(what+": CPU", (after-before).Seconds()*1e3/perPhase, cpuLimit, "ms")
+	m.add(what+": CPU", (after-before).Seconds()*1e3/float64(*changesFlag), cpuLimit, "ms")
 	if !committing {
 		return nil
 	}
 	var took []time.Duration
-	for range perPhase {
+	for range *changesFlag {
 		n, sum, err := m.latency(ctx)
 		if err != nil {
 			return err
@@ -230,8 +220,8 @@ func (m *policyMeasurement) changes(ctx context.Context, what string, cpuLimit, 
 			took = append(took, total-sum)
 		}
 	}
-	if len(took) < perPhase/2 {
-		m.add(what+": commits seen", float64(len(took)), perPhase, "of 100")
+	if len(took) < *changesFlag/2 {
+		m.add(what+": commits seen", float64(len(took)), float64(*changesFlag), "of them")
 		return nil
 	}
 	m.add(what+": event to commit, median", quantile(took, 0.5).Seconds()*1e3, msLimit, "ms")

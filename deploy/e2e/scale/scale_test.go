@@ -20,6 +20,13 @@ func TestScale(t *testing.T) {
 		}
 		sizes = append(sizes, one)
 	}
+	var policies policySize
+	if *policiesFlag != "" {
+		var err error
+		if policies, err = parsePolicySize(*policiesFlag); err != nil {
+			t.Fatal(err)
+		}
+	}
 	network, err := newNetwork(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +43,9 @@ func TestScale(t *testing.T) {
 				measureAll(t, network, r, kind, s)
 			}
 		}
+	}
+	if *policiesFlag != "" {
+		measurePolicies(t, network, policies)
 	}
 	var table bytes.Buffer
 	r.table(&table)
