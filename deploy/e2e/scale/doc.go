@@ -30,7 +30,7 @@
 //
 // # NetworkPolicies
 //
-// TestPolicyScale measures "weft run --network-policy" on so many pods, namespaces and
+// At its end TestScale measures "weft run --network-policy" on so many pods, namespaces and
 // policies beside 1,000 Services, from the replayed API: the start, the memory, isolated
 // changes and 1,000 pod events a second. Times are weft's own, from the arrival of an event
 // to the acknowledged commit.
