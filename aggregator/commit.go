@@ -34,9 +34,9 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	began, used := w.cfg.Now(), measureThread()
+	began, charge := w.cfg.Now(), w.queue.meter(batch)
 	again, err = w.commitApplied(w.apply(batch), began)
-	w.queue.charge(batch, used())
+	charge()
 	return again, err
 }
 

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,8 @@ const (
 	// freeOfCharge is the time of a commit that no publisher is paced for. A commit with
 	// 4,096 elements takes about as long.
 	freeOfCharge = 20 * time.Millisecond
+	// measuredFrom is the number of elements and rules from which an update is measured.
+	measuredFrom = 256
 	// slowFrom is the time from which a commit and its publishers are slow.
 	slowFrom = 50 * time.Millisecond
 	// maxActive is the number of publishers from which those that are not active are
@@ -45,6 +48,9 @@ type pace struct {
 	// slow are the publishers of which a commit took long. Their updates share no commit
 	// with those of others until one is fast again.
 	slow map[string]bool
+	// long are the publishers of which the last commit took more than freeOfCharge on the
+	// clock.
+	long map[string]bool
 	// slowAt has the time of the last slow commit of each publisher that is limited.
 	slowAt map[string]time.Time
 	// stopping is true once no publisher has to pause any more.
@@ -54,7 +60,7 @@ type pace struct {
 func newPace(limited func(publisher string) bool) pace {
 	return pace{
 		limited: limited, active: map[string]time.Time{}, until: map[string]time.Time{},
-		slow: map[string]bool{}, slowAt: map[string]time.Time{},
+		slow: map[string]bool{}, long: map[string]bool{}, slowAt: map[string]time.Time{},
 	}
 }
 
@@ -68,6 +74,7 @@ func (p *pace) noteActive(publisher string, now time.Time) {
 		if now.Sub(at) > activeFor {
 			delete(p.active, name)
 			delete(p.slow, name)
+			delete(p.long, name)
 		}
 	}
 	maps.DeleteFunc(p.until, func(_ string, end time.Time) bool { return !now.Before(end) })
@@ -95,6 +102,40 @@ func (p *pace) paced(publisher string, now time.Time) bool {
 		return false
 	}
 	return !p.stopping && p.othersActive(publisher, now)
+}
+
+// meter begins to measure a commit of updates. The returned function ends that, and charges
+// for it. To ask for the processor's time costs 5% of a small commit, so it is asked for if
+// an update is not small, or if the commit of one of the publishers before was long.
+func (q *queue) meter(updates []*submission) (charge func()) {
+	q.mu.Lock()
+	exact := slices.ContainsFunc(updates, func(s *submission) bool {
+		return q.long[s.key().Publisher] || s.admitted != nil && s.admitted.Cost() >= measuredFrom
+	})
+	q.mu.Unlock()
+	began, used := time.Now(), func() time.Duration { return 0 }
+	if exact {
+		used = measureThread()
+	}
+	return func() {
+		if took := time.Since(began); exact || took > freeOfCharge {
+			q.noteLong(updates, took > freeOfCharge)
+		}
+		q.charge(updates, used())
+	}
+}
+
+// noteLong notes whether the commit of updates was long.
+func (q *queue) noteLong(updates []*submission, long bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, s := range updates {
+		if long {
+			q.long[s.key().Publisher] = true
+		} else {
+			delete(q.long, s.key().Publisher)
+		}
+	}
 }
 
 // charge records the processor's time that updates took. If it was long and all updates

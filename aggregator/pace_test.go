@@ -109,6 +109,27 @@ func TestMeasureThread(t *testing.T) {
 	}
 }
 
+// TestMeter commits updates of a publisher that take long: the second one is measured.
+func TestMeter(t *testing.T) {
+	q := newQueue(time.Now, noLimits)
+	updates := []*submission{{update: &desired.Update{Fragment: desired.Key{Publisher: "a"}}}}
+	charge := q.meter(updates)
+	<-time.After(freeOfCharge + time.Millisecond)
+	if charge(); !q.long["a"] || len(q.until) > 0 {
+		t.Errorf("the first long commit: long %v, pauses %v", q.long, q.until)
+	}
+	charge = q.meter(updates)
+	for began := threadTime(); threadTime()-began <= freeOfCharge; {
+	}
+	if charge(); !q.long["a"] || len(q.until) != 1 {
+		t.Errorf("the second long commit: long %v, pauses %v", q.long, q.until)
+	}
+	q.noteLong(updates, false)
+	if len(q.long) > 0 {
+		t.Errorf("long %v", q.long)
+	}
+}
+
 // TestHeldLane holds a lane while its first update is staged.
 func TestHeldLane(t *testing.T) {
 	q, costs := newQueue(time.Now, noLimits), map[*submission]int{}
