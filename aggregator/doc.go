@@ -50,10 +50,11 @@
 // size, because a part of it must not be seen, and a set cannot be replaced by another of
 // its name while rules refer to it. The same is true of rules with anonymous sets, and of maps that
 // lead to chains or objects. The processor's time of each commit that is not small, or
-// that follows a long one, is measured. If one took more than 20 ms, its publisher pauses for four times as long while others are active, so
-// that it uses at most a fifth of the time, whatever its updates look like. After a second
-// commit of more than 50 ms within 20 s, a publisher whose rights are limited pauses for 20
-// s: fewer than 1 in 100 updates of others wait for such a commit (pace.go).
+// that follows a long one, is measured. If one took more than 20 ms, its publisher pauses
+// for four times as long while others are active, so that it uses at most a fifth of the
+// time, whatever its updates look like. After a second commit of more than 50 ms within
+// 20 s, a publisher whose rights are limited pauses for 20 s: fewer than 1 in 100 updates
+// of others wait for such a commit (pace.go).
 //
 // # Flows
 //
