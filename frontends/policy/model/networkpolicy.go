@@ -34,7 +34,9 @@ func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	out.parseRules(&rules, out.newRules(), &out.bad)
 	spec, err := rules.Marshal()
 	if err != nil {
-		panic("model: encode the rules of a policy: " + err.Error())
+		// No rules accept nothing.
+		out.bad.add("spec", err)
+		return out
 	}
 	out.spec = slices.Clip(spec)
 	return out

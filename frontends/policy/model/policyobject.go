@@ -51,11 +51,13 @@ func (o *PolicyObject) rules() *policyRules {
 	if o.parsed != nil {
 		return o.parsed
 	}
-	var spec networkingv1.NetworkPolicySpec
-	if err := spec.Unmarshal(o.spec); err != nil {
-		panic("model: decode the rules of a policy: " + err.Error())
-	}
 	out, bad := o.newRules(), findings{}
+	var spec networkingv1.NetworkPolicySpec
+	if spec.Unmarshal(o.spec) != nil {
+		// ParsePolicy has encoded it. If it cannot be read all the same, no rules accept
+		// nothing.
+		return out
+	}
 	o.parseRules(&spec, out, &bad)
 	return out
 }
