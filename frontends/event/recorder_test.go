@@ -144,12 +144,8 @@ func TestRecorderNeverBlocks(t *testing.T) {
 	})
 	var log bytes.Buffer
 	r := newRecorder(t, client, slog.New(slog.NewTextHandler(&log, nil)))
-	began := time.Now()
-	for range 100_000 {
+	for range 100_000 { // would never end if one of them waited
 		r.Service(web, Warning, "AddressTaken", "by another")
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("100,000 events took %v", took)
 	}
 	if n := strings.Count(log.String(), "dropped"); n != 1 {
 		t.Errorf("%d lines:\n%s", n, log.String())

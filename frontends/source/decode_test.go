@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 const goodService = `apiVersion: v1
@@ -131,11 +130,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	kinds := compiled(f)
 	f.Fuzz(func(t *testing.T, content []byte) {
-		began := time.Now()
 		objects, _, err := decode("f.yaml", content, kinds)
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("decoding %d bytes took %v", len(content), took)
-		}
 		if err != nil && objects != nil {
 			t.Error("objects in spite of an error")
 		}

@@ -48,12 +48,11 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 	srv.Start()
 	log.await(t, "the Kubernetes API answers again")
 	srv.Close()
-	began := time.Now()
 	cancel()
 	select {
 	case err := <-done:
-		if took := time.Since(began); err != nil || took > 5*time.Second {
-			t.Errorf("ended after %v: %v", took, err)
+		if err != nil {
+			t.Errorf("ended: %v", err)
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("the source does not end")

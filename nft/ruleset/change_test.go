@@ -60,7 +60,7 @@ func TestHostileChanges(t *testing.T) {
 	} {
 		start := time.Now()
 		_, _ = Parse("x", text) // whether it is right does not matter
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%s takes %s for %d bytes", name, d, len(text))
 		}
 	}
