@@ -24,7 +24,7 @@
 // Fragments and patches come in; what goes out are the messages of aggregator/api/v1/PROTOCOL.md,
 // and acknowledgements come back as revisions. Read session.go first, then
 // update.go, which decides what is sent next, and acknowledge.go. Client has the
-// calls that need no session (fragments.go, inspect.go).
+// calls that need no session (fragments.go, inspect.go, flows.go).
 //
 // A Session reconnects by itself: the first attempt is at once, the others at most
 // half a second apart. It then sends each of its fragments as a snapshot, and

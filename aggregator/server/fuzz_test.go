@@ -181,6 +181,7 @@ var calls = []string{
 	weftv1.Publisher_Apply_FullMethodName, weftv1.Publisher_Delete_FullMethodName, weftv1.Inspect_GetFragment_FullMethodName,
 	weftv1.Inspect_ListFragments_FullMethodName, weftv1.Publisher_Plan_FullMethodName, weftv1.Inspect_ListTables_FullMethodName,
 	weftv1.Inspect_GetTable_FullMethodName, weftv1.Inspect_ListPublishers_FullMethodName, weftv1.Inspect_Owner_FullMethodName, weftv1.Inspect_GetInfo_FullMethodName,
+	weftv1.Flows_ListFlows_FullMethodName, weftv1.Flows_DeleteFlows_FullMethodName,
 }
 
 // FuzzMessages calls each method with arbitrary messages, those that do not

@@ -11,11 +11,12 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// service implements all three services. Errors become statuses in the
+// service implements all services. Errors become statuses in the
 // interceptors.
 type service struct {
 	weftv1.UnimplementedPublisherServer
 	weftv1.UnimplementedInspectServer
+	weftv1.UnimplementedFlowsServer
 	weftv1.UnimplementedAdminServer
 	agg   *aggregator.Aggregator
 	pacer *pacer

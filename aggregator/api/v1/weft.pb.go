@@ -144,6 +144,78 @@ func (MapRole) EnumDescriptor() ([]byte, []int) {
 	return file_weft_proto_rawDescGZIP(), []int{1}
 }
 
+// TCPState is the state of a TCP connection. Its numbers are the kernel's.
+type TCPState int32
+
+const (
+	// Another protocol, or not known.
+	TCPState_TCP_STATE_UNSPECIFIED TCPState = 0
+	TCPState_TCP_STATE_SYN_SENT    TCPState = 1
+	TCPState_TCP_STATE_SYN_RECV    TCPState = 2
+	TCPState_TCP_STATE_ESTABLISHED TCPState = 3
+	TCPState_TCP_STATE_FIN_WAIT    TCPState = 4
+	TCPState_TCP_STATE_CLOSE_WAIT  TCPState = 5
+	TCPState_TCP_STATE_LAST_ACK    TCPState = 6
+	TCPState_TCP_STATE_TIME_WAIT   TCPState = 7
+	TCPState_TCP_STATE_CLOSE       TCPState = 8
+	TCPState_TCP_STATE_SYN_SENT2   TCPState = 9
+)
+
+// Enum value maps for TCPState.
+var (
+	TCPState_name = map[int32]string{
+		0: "TCP_STATE_UNSPECIFIED",
+		1: "TCP_STATE_SYN_SENT",
+		2: "TCP_STATE_SYN_RECV",
+		3: "TCP_STATE_ESTABLISHED",
+		4: "TCP_STATE_FIN_WAIT",
+		5: "TCP_STATE_CLOSE_WAIT",
+		6: "TCP_STATE_LAST_ACK",
+		7: "TCP_STATE_TIME_WAIT",
+		8: "TCP_STATE_CLOSE",
+		9: "TCP_STATE_SYN_SENT2",
+	}
+	TCPState_value = map[string]int32{
+		"TCP_STATE_UNSPECIFIED": 0,
+		"TCP_STATE_SYN_SENT":    1,
+		"TCP_STATE_SYN_RECV":    2,
+		"TCP_STATE_ESTABLISHED": 3,
+		"TCP_STATE_FIN_WAIT":    4,
+		"TCP_STATE_CLOSE_WAIT":  5,
+		"TCP_STATE_LAST_ACK":    6,
+		"TCP_STATE_TIME_WAIT":   7,
+		"TCP_STATE_CLOSE":       8,
+		"TCP_STATE_SYN_SENT2":   9,
+	}
+)
+
+func (x TCPState) Enum() *TCPState {
+	p := new(TCPState)
+	*p = x
+	return p
+}
+
+func (x TCPState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TCPState) Descriptor() protoreflect.EnumDescriptor {
+	return file_weft_proto_enumTypes[2].Descriptor()
+}
+
+func (TCPState) Type() protoreflect.EnumType {
+	return &file_weft_proto_enumTypes[2]
+}
+
+func (x TCPState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TCPState.Descriptor instead.
+func (TCPState) EnumDescriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{2}
+}
+
 // Reason is the kind of a violation, for programs.
 type Violation_Reason int32
 
@@ -217,11 +289,11 @@ func (x Violation_Reason) String() string {
 }
 
 func (Violation_Reason) Descriptor() protoreflect.EnumDescriptor {
-	return file_weft_proto_enumTypes[2].Descriptor()
+	return file_weft_proto_enumTypes[3].Descriptor()
 }
 
 func (Violation_Reason) Type() protoreflect.EnumType {
-	return &file_weft_proto_enumTypes[2]
+	return &file_weft_proto_enumTypes[3]
 }
 
 func (x Violation_Reason) Number() protoreflect.EnumNumber {
@@ -270,11 +342,11 @@ func (x Change_Operation) String() string {
 }
 
 func (Change_Operation) Descriptor() protoreflect.EnumDescriptor {
-	return file_weft_proto_enumTypes[3].Descriptor()
+	return file_weft_proto_enumTypes[4].Descriptor()
 }
 
 func (Change_Operation) Type() protoreflect.EnumType {
-	return &file_weft_proto_enumTypes[3]
+	return &file_weft_proto_enumTypes[4]
 }
 
 func (x Change_Operation) Number() protoreflect.EnumNumber {
@@ -326,11 +398,11 @@ func (x FragmentStatus_State) String() string {
 }
 
 func (FragmentStatus_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_weft_proto_enumTypes[4].Descriptor()
+	return file_weft_proto_enumTypes[5].Descriptor()
 }
 
 func (FragmentStatus_State) Type() protoreflect.EnumType {
-	return &file_weft_proto_enumTypes[4]
+	return &file_weft_proto_enumTypes[5]
 }
 
 func (x FragmentStatus_State) Number() protoreflect.EnumNumber {
@@ -5238,6 +5310,357 @@ func (x *CleanupResponse) GetTables() []*ObjectName {
 	return nil
 }
 
+type ListFlowsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Addresses of 4 or 16 bytes, at most 16,384. An entry is sent if its source or its
+	// reply_source is one of them.
+	Addresses [][]byte `protobuf:"bytes,1,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	// Send every entry. Then there are no addresses.
+	All           bool `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFlowsRequest) Reset() {
+	*x = ListFlowsRequest{}
+	mi := &file_weft_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFlowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFlowsRequest) ProtoMessage() {}
+
+func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
+func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *ListFlowsRequest) GetAddresses() [][]byte {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *ListFlowsRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+type ListFlowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flows         []*Flow                `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFlowsResponse) Reset() {
+	*x = ListFlowsResponse{}
+	mi := &file_weft_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFlowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFlowsResponse) ProtoMessage() {}
+
+func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
+func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *ListFlowsResponse) GetFlows() []*Flow {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
+}
+
+// Flow is an entry of the connection tracking table. Addresses have 4 or 16 bytes. Of ICMP
+// and ICMPv6, the port of a source is the identifier, and the port of a destination is the
+// type times 256 plus the code.
+type Flow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The IP protocol, such as 17 for UDP.
+	Protocol uint32 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	// The first packet before address translation: where it came from, and where it was
+	// sent to.
+	Source          []byte `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	SourcePort      uint32 `protobuf:"varint,3,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"`
+	Destination     []byte `protobuf:"bytes,4,opt,name=destination,proto3" json:"destination,omitempty"`
+	DestinationPort uint32 `protobuf:"varint,5,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"`
+	// The packets of the other direction: where they come from, which is the destination
+	// after its translation, and where they are sent to.
+	ReplySource          []byte `protobuf:"bytes,6,opt,name=reply_source,json=replySource,proto3" json:"reply_source,omitempty"`
+	ReplySourcePort      uint32 `protobuf:"varint,7,opt,name=reply_source_port,json=replySourcePort,proto3" json:"reply_source_port,omitempty"`
+	ReplyDestination     []byte `protobuf:"bytes,8,opt,name=reply_destination,json=replyDestination,proto3" json:"reply_destination,omitempty"`
+	ReplyDestinationPort uint32 `protobuf:"varint,9,opt,name=reply_destination_port,json=replyDestinationPort,proto3" json:"reply_destination_port,omitempty"`
+	// The zone of the original direction.
+	Zone uint32 `protobuf:"varint,10,opt,name=zone,proto3" json:"zone,omitempty"`
+	// The kernel's number of the entry (CTA_ID).
+	Id uint32 `protobuf:"fixed32,11,opt,name=id,proto3" json:"id,omitempty"`
+	// Packets of both directions were seen.
+	SeenReply bool `protobuf:"varint,12,opt,name=seen_reply,json=seenReply,proto3" json:"seen_reply,omitempty"`
+	// The kernel keeps the entry when the table is full.
+	Assured bool `protobuf:"varint,13,opt,name=assured,proto3" json:"assured,omitempty"`
+	// Of TCP only.
+	TcpState      TCPState `protobuf:"varint,14,opt,name=tcp_state,json=tcpState,proto3,enum=weft.v1.TCPState" json:"tcp_state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Flow) Reset() {
+	*x = Flow{}
+	mi := &file_weft_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Flow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Flow) ProtoMessage() {}
+
+func (x *Flow) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Flow.ProtoReflect.Descriptor instead.
+func (*Flow) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *Flow) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *Flow) GetSource() []byte {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *Flow) GetSourcePort() uint32 {
+	if x != nil {
+		return x.SourcePort
+	}
+	return 0
+}
+
+func (x *Flow) GetDestination() []byte {
+	if x != nil {
+		return x.Destination
+	}
+	return nil
+}
+
+func (x *Flow) GetDestinationPort() uint32 {
+	if x != nil {
+		return x.DestinationPort
+	}
+	return 0
+}
+
+func (x *Flow) GetReplySource() []byte {
+	if x != nil {
+		return x.ReplySource
+	}
+	return nil
+}
+
+func (x *Flow) GetReplySourcePort() uint32 {
+	if x != nil {
+		return x.ReplySourcePort
+	}
+	return 0
+}
+
+func (x *Flow) GetReplyDestination() []byte {
+	if x != nil {
+		return x.ReplyDestination
+	}
+	return nil
+}
+
+func (x *Flow) GetReplyDestinationPort() uint32 {
+	if x != nil {
+		return x.ReplyDestinationPort
+	}
+	return 0
+}
+
+func (x *Flow) GetZone() uint32 {
+	if x != nil {
+		return x.Zone
+	}
+	return 0
+}
+
+func (x *Flow) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Flow) GetSeenReply() bool {
+	if x != nil {
+		return x.SeenReply
+	}
+	return false
+}
+
+func (x *Flow) GetAssured() bool {
+	if x != nil {
+		return x.Assured
+	}
+	return false
+}
+
+func (x *Flow) GetTcpState() TCPState {
+	if x != nil {
+		return x.TcpState
+	}
+	return TCPState_TCP_STATE_UNSPECIFIED
+}
+
+type DeleteFlowsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Entries as they were listed, at most 4,096. Only protocol, source, destination, their
+	// ports, zone and id count. An entry that is gone, or that has another id now, is left out.
+	Flows         []*Flow `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteFlowsRequest) Reset() {
+	*x = DeleteFlowsRequest{}
+	mi := &file_weft_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteFlowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteFlowsRequest) ProtoMessage() {}
+
+func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteFlowsRequest.ProtoReflect.Descriptor instead.
+func (*DeleteFlowsRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *DeleteFlowsRequest) GetFlows() []*Flow {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
+}
+
+type DeleteFlowsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many entries were deleted.
+	Deleted       uint32 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteFlowsResponse) Reset() {
+	*x = DeleteFlowsResponse{}
+	mi := &file_weft_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteFlowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteFlowsResponse) ProtoMessage() {}
+
+func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteFlowsResponse.ProtoReflect.Descriptor instead.
+func (*DeleteFlowsResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *DeleteFlowsResponse) GetDeleted() uint32 {
+	if x != nil {
+		return x.Deleted
+	}
+	return 0
+}
+
 var File_weft_proto protoreflect.FileDescriptor
 
 const file_weft_proto_rawDesc = "" +
@@ -5640,7 +6063,34 @@ const file_weft_proto_rawDesc = "" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\"\x10\n" +
 	"\x0eCleanupRequest\">\n" +
 	"\x0fCleanupResponse\x12+\n" +
-	"\x06tables\x18\x01 \x03(\v2\x13.weft.v1.ObjectNameR\x06tables*e\n" +
+	"\x06tables\x18\x01 \x03(\v2\x13.weft.v1.ObjectNameR\x06tables\"B\n" +
+	"\x10ListFlowsRequest\x12\x1c\n" +
+	"\taddresses\x18\x01 \x03(\fR\taddresses\x12\x10\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\"8\n" +
+	"\x11ListFlowsResponse\x12#\n" +
+	"\x05flows\x18\x01 \x03(\v2\r.weft.v1.FlowR\x05flows\"\xe7\x03\n" +
+	"\x04Flow\x12\x1a\n" +
+	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\fR\x06source\x12\x1f\n" +
+	"\vsource_port\x18\x03 \x01(\rR\n" +
+	"sourcePort\x12 \n" +
+	"\vdestination\x18\x04 \x01(\fR\vdestination\x12)\n" +
+	"\x10destination_port\x18\x05 \x01(\rR\x0fdestinationPort\x12!\n" +
+	"\freply_source\x18\x06 \x01(\fR\vreplySource\x12*\n" +
+	"\x11reply_source_port\x18\a \x01(\rR\x0freplySourcePort\x12+\n" +
+	"\x11reply_destination\x18\b \x01(\fR\x10replyDestination\x124\n" +
+	"\x16reply_destination_port\x18\t \x01(\rR\x14replyDestinationPort\x12\x12\n" +
+	"\x04zone\x18\n" +
+	" \x01(\rR\x04zone\x12\x0e\n" +
+	"\x02id\x18\v \x01(\aR\x02id\x12\x1d\n" +
+	"\n" +
+	"seen_reply\x18\f \x01(\bR\tseenReply\x12\x18\n" +
+	"\aassured\x18\r \x01(\bR\aassured\x12.\n" +
+	"\ttcp_state\x18\x0e \x01(\x0e2\x11.weft.v1.TCPStateR\btcpState\"9\n" +
+	"\x12DeleteFlowsRequest\x12#\n" +
+	"\x05flows\x18\x01 \x03(\v2\r.weft.v1.FlowR\x05flows\"/\n" +
+	"\x13DeleteFlowsResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\rR\adeleted*e\n" +
 	"\bLifetime\x12\x18\n" +
 	"\x14LIFETIME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fLIFETIME_STICKY\x10\x01\x12\x14\n" +
@@ -5649,7 +6099,18 @@ const file_weft_proto_rawDesc = "" +
 	"\aMapRole\x12\x18\n" +
 	"\x14MAP_ROLE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12MAP_ROLE_CONNTRACK\x10\x01\x12\x15\n" +
-	"\x11MAP_ROLE_AFFINITY\x10\x022\xf7\x01\n" +
+	"\x11MAP_ROLE_AFFINITY\x10\x02*\x81\x02\n" +
+	"\bTCPState\x12\x19\n" +
+	"\x15TCP_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12TCP_STATE_SYN_SENT\x10\x01\x12\x16\n" +
+	"\x12TCP_STATE_SYN_RECV\x10\x02\x12\x19\n" +
+	"\x15TCP_STATE_ESTABLISHED\x10\x03\x12\x16\n" +
+	"\x12TCP_STATE_FIN_WAIT\x10\x04\x12\x18\n" +
+	"\x14TCP_STATE_CLOSE_WAIT\x10\x05\x12\x16\n" +
+	"\x12TCP_STATE_LAST_ACK\x10\x06\x12\x17\n" +
+	"\x13TCP_STATE_TIME_WAIT\x10\a\x12\x13\n" +
+	"\x0fTCP_STATE_CLOSE\x10\b\x12\x17\n" +
+	"\x13TCP_STATE_SYN_SENT2\x10\t2\xf7\x01\n" +
 	"\tPublisher\x126\n" +
 	"\x05Apply\x12\x15.weft.v1.ApplyRequest\x1a\x16.weft.v1.ApplyResponse\x12@\n" +
 	"\aPublish\x12\x17.weft.v1.PublishRequest\x1a\x18.weft.v1.PublishResponse(\x010\x01\x129\n" +
@@ -5664,7 +6125,10 @@ const file_weft_proto_rawDesc = "" +
 	"ListTables\x12\x1a.weft.v1.ListTablesRequest\x1a\x1b.weft.v1.ListTablesResponse0\x01\x12S\n" +
 	"\x0eListPublishers\x12\x1e.weft.v1.ListPublishersRequest\x1a\x1f.weft.v1.ListPublishersResponse0\x01\x126\n" +
 	"\x05Owner\x12\x15.weft.v1.OwnerRequest\x1a\x16.weft.v1.OwnerResponse\x128\n" +
-	"\x05Watch\x12\x15.weft.v1.WatchRequest\x1a\x16.weft.v1.WatchResponse0\x012E\n" +
+	"\x05Watch\x12\x15.weft.v1.WatchRequest\x1a\x16.weft.v1.WatchResponse0\x012\x97\x01\n" +
+	"\x05Flows\x12D\n" +
+	"\tListFlows\x12\x19.weft.v1.ListFlowsRequest\x1a\x1a.weft.v1.ListFlowsResponse0\x01\x12H\n" +
+	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse2E\n" +
 	"\x05Admin\x12<\n" +
 	"\aCleanup\x12\x17.weft.v1.CleanupRequest\x1a\x18.weft.v1.CleanupResponseB5Z3github.com/weft-proxy/weft/aggregator/api/v1;weftv1b\x06proto3"
 
@@ -5680,222 +6144,235 @@ func file_weft_proto_rawDescGZIP() []byte {
 	return file_weft_proto_rawDescData
 }
 
-var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_weft_proto_goTypes = []any{
 	(Lifetime)(0),                  // 0: weft.v1.Lifetime
 	(MapRole)(0),                   // 1: weft.v1.MapRole
-	(Violation_Reason)(0),          // 2: weft.v1.Violation.Reason
-	(Change_Operation)(0),          // 3: weft.v1.Change.Operation
-	(FragmentStatus_State)(0),      // 4: weft.v1.FragmentStatus.State
-	(*FragmentName)(nil),           // 5: weft.v1.FragmentName
-	(*ObjectName)(nil),             // 6: weft.v1.ObjectName
-	(*Fragment)(nil),               // 7: weft.v1.Fragment
-	(*Table)(nil),                  // 8: weft.v1.Table
-	(*Chain)(nil),                  // 9: weft.v1.Chain
-	(*Rule)(nil),                   // 10: weft.v1.Rule
-	(*Set)(nil),                    // 11: weft.v1.Set
-	(*Element)(nil),                // 12: weft.v1.Element
-	(*ElementState)(nil),           // 13: weft.v1.ElementState
-	(*Object)(nil),                 // 14: weft.v1.Object
-	(*Flowtable)(nil),              // 15: weft.v1.Flowtable
-	(*ApplyRequest)(nil),           // 16: weft.v1.ApplyRequest
-	(*ApplyResponse)(nil),          // 17: weft.v1.ApplyResponse
-	(*DeleteRequest)(nil),          // 18: weft.v1.DeleteRequest
-	(*DeleteResponse)(nil),         // 19: weft.v1.DeleteResponse
-	(*PublishRequest)(nil),         // 20: weft.v1.PublishRequest
-	(*Patch)(nil),                  // 21: weft.v1.Patch
-	(*TablePatch)(nil),             // 22: weft.v1.TablePatch
-	(*ObjectReference)(nil),        // 23: weft.v1.ObjectReference
-	(*ElementPatch)(nil),           // 24: weft.v1.ElementPatch
-	(*PublishResponse)(nil),        // 25: weft.v1.PublishResponse
-	(*Committed)(nil),              // 26: weft.v1.Committed
-	(*Rejected)(nil),               // 27: weft.v1.Rejected
-	(*Violation)(nil),              // 28: weft.v1.Violation
-	(*PlanRequest)(nil),            // 29: weft.v1.PlanRequest
-	(*PlanResponse)(nil),           // 30: weft.v1.PlanResponse
-	(*PathCost)(nil),               // 31: weft.v1.PathCost
-	(*Change)(nil),                 // 32: weft.v1.Change
-	(*Shadow)(nil),                 // 33: weft.v1.Shadow
-	(*GetInfoRequest)(nil),         // 34: weft.v1.GetInfoRequest
-	(*GetInfoResponse)(nil),        // 35: weft.v1.GetInfoResponse
-	(*Kernel)(nil),                 // 36: weft.v1.Kernel
-	(*Limits)(nil),                 // 37: weft.v1.Limits
-	(*GetFragmentRequest)(nil),     // 38: weft.v1.GetFragmentRequest
-	(*GetFragmentResponse)(nil),    // 39: weft.v1.GetFragmentResponse
-	(*ListFragmentsRequest)(nil),   // 40: weft.v1.ListFragmentsRequest
-	(*ListFragmentsResponse)(nil),  // 41: weft.v1.ListFragmentsResponse
-	(*FragmentStatus)(nil),         // 42: weft.v1.FragmentStatus
-	(*GetTableRequest)(nil),        // 43: weft.v1.GetTableRequest
-	(*GetTableResponse)(nil),       // 44: weft.v1.GetTableResponse
-	(*ListTablesRequest)(nil),      // 45: weft.v1.ListTablesRequest
-	(*ListTablesResponse)(nil),     // 46: weft.v1.ListTablesResponse
-	(*TableStatus)(nil),            // 47: weft.v1.TableStatus
-	(*MergedChain)(nil),            // 48: weft.v1.MergedChain
-	(*MergedRule)(nil),             // 49: weft.v1.MergedRule
-	(*MergedSet)(nil),              // 50: weft.v1.MergedSet
-	(*MergedObject)(nil),           // 51: weft.v1.MergedObject
-	(*MergedFlowtable)(nil),        // 52: weft.v1.MergedFlowtable
-	(*ListPublishersRequest)(nil),  // 53: weft.v1.ListPublishersRequest
-	(*ListPublishersResponse)(nil), // 54: weft.v1.ListPublishersResponse
-	(*PublisherStatus)(nil),        // 55: weft.v1.PublisherStatus
-	(*LimitStatus)(nil),            // 56: weft.v1.LimitStatus
-	(*SessionStatus)(nil),          // 57: weft.v1.SessionStatus
-	(*OwnerRequest)(nil),           // 58: weft.v1.OwnerRequest
-	(*OwnerResponse)(nil),          // 59: weft.v1.OwnerResponse
-	(*ObjectOwner)(nil),            // 60: weft.v1.ObjectOwner
-	(*WatchRequest)(nil),           // 61: weft.v1.WatchRequest
-	(*WatchResponse)(nil),          // 62: weft.v1.WatchResponse
-	(*Commit)(nil),                 // 63: weft.v1.Commit
-	(*Counts)(nil),                 // 64: weft.v1.Counts
-	(*Rejection)(nil),              // 65: weft.v1.Rejection
-	(*Drift)(nil),                  // 66: weft.v1.Drift
-	(*Presence)(nil),               // 67: weft.v1.Presence
-	(*Expired)(nil),                // 68: weft.v1.Expired
-	(*CleanupRequest)(nil),         // 69: weft.v1.CleanupRequest
-	(*CleanupResponse)(nil),        // 70: weft.v1.CleanupResponse
-	(*durationpb.Duration)(nil),    // 71: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 72: google.protobuf.Timestamp
+	(TCPState)(0),                  // 2: weft.v1.TCPState
+	(Violation_Reason)(0),          // 3: weft.v1.Violation.Reason
+	(Change_Operation)(0),          // 4: weft.v1.Change.Operation
+	(FragmentStatus_State)(0),      // 5: weft.v1.FragmentStatus.State
+	(*FragmentName)(nil),           // 6: weft.v1.FragmentName
+	(*ObjectName)(nil),             // 7: weft.v1.ObjectName
+	(*Fragment)(nil),               // 8: weft.v1.Fragment
+	(*Table)(nil),                  // 9: weft.v1.Table
+	(*Chain)(nil),                  // 10: weft.v1.Chain
+	(*Rule)(nil),                   // 11: weft.v1.Rule
+	(*Set)(nil),                    // 12: weft.v1.Set
+	(*Element)(nil),                // 13: weft.v1.Element
+	(*ElementState)(nil),           // 14: weft.v1.ElementState
+	(*Object)(nil),                 // 15: weft.v1.Object
+	(*Flowtable)(nil),              // 16: weft.v1.Flowtable
+	(*ApplyRequest)(nil),           // 17: weft.v1.ApplyRequest
+	(*ApplyResponse)(nil),          // 18: weft.v1.ApplyResponse
+	(*DeleteRequest)(nil),          // 19: weft.v1.DeleteRequest
+	(*DeleteResponse)(nil),         // 20: weft.v1.DeleteResponse
+	(*PublishRequest)(nil),         // 21: weft.v1.PublishRequest
+	(*Patch)(nil),                  // 22: weft.v1.Patch
+	(*TablePatch)(nil),             // 23: weft.v1.TablePatch
+	(*ObjectReference)(nil),        // 24: weft.v1.ObjectReference
+	(*ElementPatch)(nil),           // 25: weft.v1.ElementPatch
+	(*PublishResponse)(nil),        // 26: weft.v1.PublishResponse
+	(*Committed)(nil),              // 27: weft.v1.Committed
+	(*Rejected)(nil),               // 28: weft.v1.Rejected
+	(*Violation)(nil),              // 29: weft.v1.Violation
+	(*PlanRequest)(nil),            // 30: weft.v1.PlanRequest
+	(*PlanResponse)(nil),           // 31: weft.v1.PlanResponse
+	(*PathCost)(nil),               // 32: weft.v1.PathCost
+	(*Change)(nil),                 // 33: weft.v1.Change
+	(*Shadow)(nil),                 // 34: weft.v1.Shadow
+	(*GetInfoRequest)(nil),         // 35: weft.v1.GetInfoRequest
+	(*GetInfoResponse)(nil),        // 36: weft.v1.GetInfoResponse
+	(*Kernel)(nil),                 // 37: weft.v1.Kernel
+	(*Limits)(nil),                 // 38: weft.v1.Limits
+	(*GetFragmentRequest)(nil),     // 39: weft.v1.GetFragmentRequest
+	(*GetFragmentResponse)(nil),    // 40: weft.v1.GetFragmentResponse
+	(*ListFragmentsRequest)(nil),   // 41: weft.v1.ListFragmentsRequest
+	(*ListFragmentsResponse)(nil),  // 42: weft.v1.ListFragmentsResponse
+	(*FragmentStatus)(nil),         // 43: weft.v1.FragmentStatus
+	(*GetTableRequest)(nil),        // 44: weft.v1.GetTableRequest
+	(*GetTableResponse)(nil),       // 45: weft.v1.GetTableResponse
+	(*ListTablesRequest)(nil),      // 46: weft.v1.ListTablesRequest
+	(*ListTablesResponse)(nil),     // 47: weft.v1.ListTablesResponse
+	(*TableStatus)(nil),            // 48: weft.v1.TableStatus
+	(*MergedChain)(nil),            // 49: weft.v1.MergedChain
+	(*MergedRule)(nil),             // 50: weft.v1.MergedRule
+	(*MergedSet)(nil),              // 51: weft.v1.MergedSet
+	(*MergedObject)(nil),           // 52: weft.v1.MergedObject
+	(*MergedFlowtable)(nil),        // 53: weft.v1.MergedFlowtable
+	(*ListPublishersRequest)(nil),  // 54: weft.v1.ListPublishersRequest
+	(*ListPublishersResponse)(nil), // 55: weft.v1.ListPublishersResponse
+	(*PublisherStatus)(nil),        // 56: weft.v1.PublisherStatus
+	(*LimitStatus)(nil),            // 57: weft.v1.LimitStatus
+	(*SessionStatus)(nil),          // 58: weft.v1.SessionStatus
+	(*OwnerRequest)(nil),           // 59: weft.v1.OwnerRequest
+	(*OwnerResponse)(nil),          // 60: weft.v1.OwnerResponse
+	(*ObjectOwner)(nil),            // 61: weft.v1.ObjectOwner
+	(*WatchRequest)(nil),           // 62: weft.v1.WatchRequest
+	(*WatchResponse)(nil),          // 63: weft.v1.WatchResponse
+	(*Commit)(nil),                 // 64: weft.v1.Commit
+	(*Counts)(nil),                 // 65: weft.v1.Counts
+	(*Rejection)(nil),              // 66: weft.v1.Rejection
+	(*Drift)(nil),                  // 67: weft.v1.Drift
+	(*Presence)(nil),               // 68: weft.v1.Presence
+	(*Expired)(nil),                // 69: weft.v1.Expired
+	(*CleanupRequest)(nil),         // 70: weft.v1.CleanupRequest
+	(*CleanupResponse)(nil),        // 71: weft.v1.CleanupResponse
+	(*ListFlowsRequest)(nil),       // 72: weft.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),      // 73: weft.v1.ListFlowsResponse
+	(*Flow)(nil),                   // 74: weft.v1.Flow
+	(*DeleteFlowsRequest)(nil),     // 75: weft.v1.DeleteFlowsRequest
+	(*DeleteFlowsResponse)(nil),    // 76: weft.v1.DeleteFlowsResponse
+	(*durationpb.Duration)(nil),    // 77: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 78: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,   // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
-	8,   // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	71,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
-	72,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
-	9,   // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
-	11,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
-	11,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
-	14,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
-	15,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
-	10,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	71,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	71,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	9,   // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
+	77,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
+	78,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
+	10,  // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
+	12,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
+	12,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
+	15,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
+	16,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
+	11,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
+	77,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	77,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
 	1,   // 12: weft.v1.Set.role:type_name -> weft.v1.MapRole
-	12,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
-	71,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
-	13,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
-	71,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
-	7,   // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	64,  // 18: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	5,   // 19: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
-	7,   // 20: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
-	21,  // 21: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
-	22,  // 22: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
-	23,  // 23: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
-	9,   // 24: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
-	11,  // 25: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
-	11,  // 26: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
-	14,  // 27: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
-	15,  // 28: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
-	24,  // 29: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
-	12,  // 30: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
-	26,  // 31: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
-	27,  // 32: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
-	28,  // 33: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
-	6,   // 34: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
-	2,   // 35: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
-	5,   // 36: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
-	7,   // 37: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
-	64,  // 38: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
-	32,  // 39: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
-	65,  // 40: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
-	33,  // 41: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
-	31,  // 42: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
-	6,   // 43: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
-	3,   // 44: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
-	6,   // 45: weft.v1.Change.object:type_name -> weft.v1.ObjectName
-	5,   // 46: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
-	6,   // 47: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
-	5,   // 48: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
-	5,   // 49: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
-	36,  // 50: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
-	37,  // 51: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
-	5,   // 52: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
-	42,  // 53: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
-	7,   // 54: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
-	42,  // 55: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
-	5,   // 56: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
+	13,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
+	77,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
+	14,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
+	77,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
+	8,   // 17: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
+	65,  // 18: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	6,   // 19: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
+	8,   // 20: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
+	22,  // 21: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
+	23,  // 22: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
+	24,  // 23: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
+	10,  // 24: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
+	12,  // 25: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
+	12,  // 26: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
+	15,  // 27: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
+	16,  // 28: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
+	25,  // 29: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
+	13,  // 30: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
+	27,  // 31: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
+	28,  // 32: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
+	29,  // 33: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
+	7,   // 34: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
+	3,   // 35: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
+	6,   // 36: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
+	8,   // 37: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
+	65,  // 38: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	33,  // 39: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
+	66,  // 40: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	34,  // 41: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
+	32,  // 42: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
+	7,   // 43: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
+	4,   // 44: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	7,   // 45: weft.v1.Change.object:type_name -> weft.v1.ObjectName
+	6,   // 46: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
+	7,   // 47: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
+	6,   // 48: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
+	6,   // 49: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
+	37,  // 50: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
+	38,  // 51: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
+	6,   // 52: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
+	43,  // 53: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
+	8,   // 54: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
+	43,  // 55: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
+	6,   // 56: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
 	0,   // 57: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
-	4,   // 58: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	72,  // 59: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	28,  // 60: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	72,  // 61: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
-	47,  // 62: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
-	48,  // 63: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
-	50,  // 64: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
-	51,  // 65: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
-	52,  // 66: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
-	47,  // 67: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
-	5,   // 68: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
-	9,   // 69: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
-	5,   // 70: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
-	49,  // 71: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
-	10,  // 72: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
-	5,   // 73: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
-	11,  // 74: weft.v1.MergedSet.set:type_name -> weft.v1.Set
-	5,   // 75: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
-	12,  // 76: weft.v1.MergedSet.added:type_name -> weft.v1.Element
-	14,  // 77: weft.v1.MergedObject.object:type_name -> weft.v1.Object
-	5,   // 78: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
-	15,  // 79: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
-	5,   // 80: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
-	55,  // 81: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	57,  // 82: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	65,  // 83: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	72,  // 84: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	56,  // 85: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
-	72,  // 86: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	6,   // 87: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
-	60,  // 88: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
-	5,   // 89: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	72,  // 90: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	63,  // 91: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
-	65,  // 92: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
-	66,  // 93: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
-	67,  // 94: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
-	68,  // 95: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
-	5,   // 96: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
-	64,  // 97: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	71,  // 98: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	71,  // 99: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	71,  // 100: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	5,   // 101: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
-	28,  // 102: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	64,  // 103: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	5,   // 104: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
-	72,  // 105: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
-	6,   // 106: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
-	16,  // 107: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	20,  // 108: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	18,  // 109: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	29,  // 110: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	34,  // 111: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	38,  // 112: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	40,  // 113: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	43,  // 114: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	45,  // 115: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	53,  // 116: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	58,  // 117: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	61,  // 118: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	69,  // 119: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	17,  // 120: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	25,  // 121: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	19,  // 122: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	30,  // 123: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	35,  // 124: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	39,  // 125: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	41,  // 126: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	44,  // 127: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	46,  // 128: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	54,  // 129: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	59,  // 130: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	62,  // 131: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	70,  // 132: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	120, // [120:133] is the sub-list for method output_type
-	107, // [107:120] is the sub-list for method input_type
-	107, // [107:107] is the sub-list for extension type_name
-	107, // [107:107] is the sub-list for extension extendee
-	0,   // [0:107] is the sub-list for field type_name
+	5,   // 58: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
+	78,  // 59: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	29,  // 60: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	78,  // 61: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	48,  // 62: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	49,  // 63: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	51,  // 64: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	52,  // 65: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
+	53,  // 66: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
+	48,  // 67: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	6,   // 68: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
+	10,  // 69: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	6,   // 70: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
+	50,  // 71: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	11,  // 72: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	6,   // 73: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
+	12,  // 74: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	6,   // 75: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
+	13,  // 76: weft.v1.MergedSet.added:type_name -> weft.v1.Element
+	15,  // 77: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	6,   // 78: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
+	16,  // 79: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	6,   // 80: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
+	56,  // 81: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	58,  // 82: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	66,  // 83: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	78,  // 84: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	57,  // 85: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
+	78,  // 86: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	7,   // 87: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	61,  // 88: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
+	6,   // 89: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
+	78,  // 90: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	64,  // 91: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
+	66,  // 92: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
+	67,  // 93: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
+	68,  // 94: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
+	69,  // 95: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
+	6,   // 96: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
+	65,  // 97: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	77,  // 98: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	77,  // 99: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	77,  // 100: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	6,   // 101: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
+	29,  // 102: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	65,  // 103: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	6,   // 104: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
+	78,  // 105: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	7,   // 106: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
+	74,  // 107: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
+	2,   // 108: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
+	74,  // 109: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
+	17,  // 110: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	21,  // 111: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	19,  // 112: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	30,  // 113: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	35,  // 114: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	39,  // 115: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	41,  // 116: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	44,  // 117: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	46,  // 118: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	54,  // 119: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	59,  // 120: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	62,  // 121: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	72,  // 122: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	75,  // 123: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	70,  // 124: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	18,  // 125: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	26,  // 126: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	20,  // 127: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	31,  // 128: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	36,  // 129: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	40,  // 130: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	42,  // 131: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	45,  // 132: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	47,  // 133: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	55,  // 134: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	60,  // 135: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	63,  // 136: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	73,  // 137: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	76,  // 138: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	71,  // 139: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	125, // [125:140] is the sub-list for method output_type
+	110, // [110:125] is the sub-list for method input_type
+	110, // [110:110] is the sub-list for extension type_name
+	110, // [110:110] is the sub-list for extension extendee
+	0,   // [0:110] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -5928,10 +6405,10 @@ func file_weft_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   66,
+			NumEnums:      6,
+			NumMessages:   71,
 			NumExtensions: 0,
-			NumServices:   3,
+			NumServices:   4,
 		},
 		GoTypes:           file_weft_proto_goTypes,
 		DependencyIndexes: file_weft_proto_depIdxs,

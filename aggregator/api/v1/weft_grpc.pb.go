@@ -666,6 +666,162 @@ var Inspect_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Flows_ListFlows_FullMethodName   = "/weft.v1.Flows/ListFlows"
+	Flows_DeleteFlows_FullMethodName = "/weft.v1.Flows/DeleteFlows"
+)
+
+// FlowsClient is the client API for Flows service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Flows reads and deletes entries of the kernel's connection tracking table, for publishers
+// with the right "flows".
+type FlowsClient interface {
+	// ListFlows sends the entries of some addresses, in parts. An entry that is there from
+	// the start of the call to its end is sent at least once.
+	ListFlows(ctx context.Context, in *ListFlowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListFlowsResponse], error)
+	// DeleteFlows deletes entries.
+	DeleteFlows(ctx context.Context, in *DeleteFlowsRequest, opts ...grpc.CallOption) (*DeleteFlowsResponse, error)
+}
+
+type flowsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewFlowsClient(cc grpc.ClientConnInterface) FlowsClient {
+	return &flowsClient{cc}
+}
+
+func (c *flowsClient) ListFlows(ctx context.Context, in *ListFlowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListFlowsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Flows_ServiceDesc.Streams[0], Flows_ListFlows_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ListFlowsRequest, ListFlowsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Flows_ListFlowsClient = grpc.ServerStreamingClient[ListFlowsResponse]
+
+func (c *flowsClient) DeleteFlows(ctx context.Context, in *DeleteFlowsRequest, opts ...grpc.CallOption) (*DeleteFlowsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteFlowsResponse)
+	err := c.cc.Invoke(ctx, Flows_DeleteFlows_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// FlowsServer is the server API for Flows service.
+// All implementations must embed UnimplementedFlowsServer
+// for forward compatibility.
+//
+// Flows reads and deletes entries of the kernel's connection tracking table, for publishers
+// with the right "flows".
+type FlowsServer interface {
+	// ListFlows sends the entries of some addresses, in parts. An entry that is there from
+	// the start of the call to its end is sent at least once.
+	ListFlows(*ListFlowsRequest, grpc.ServerStreamingServer[ListFlowsResponse]) error
+	// DeleteFlows deletes entries.
+	DeleteFlows(context.Context, *DeleteFlowsRequest) (*DeleteFlowsResponse, error)
+	mustEmbedUnimplementedFlowsServer()
+}
+
+// UnimplementedFlowsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedFlowsServer struct{}
+
+func (UnimplementedFlowsServer) ListFlows(*ListFlowsRequest, grpc.ServerStreamingServer[ListFlowsResponse]) error {
+	return status.Error(codes.Unimplemented, "method ListFlows not implemented")
+}
+func (UnimplementedFlowsServer) DeleteFlows(context.Context, *DeleteFlowsRequest) (*DeleteFlowsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteFlows not implemented")
+}
+func (UnimplementedFlowsServer) mustEmbedUnimplementedFlowsServer() {}
+func (UnimplementedFlowsServer) testEmbeddedByValue()               {}
+
+// UnsafeFlowsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to FlowsServer will
+// result in compilation errors.
+type UnsafeFlowsServer interface {
+	mustEmbedUnimplementedFlowsServer()
+}
+
+func RegisterFlowsServer(s grpc.ServiceRegistrar, srv FlowsServer) {
+	// If the following call panics, it indicates UnimplementedFlowsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Flows_ServiceDesc, srv)
+}
+
+func _Flows_ListFlows_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ListFlowsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(FlowsServer).ListFlows(m, &grpc.GenericServerStream[ListFlowsRequest, ListFlowsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Flows_ListFlowsServer = grpc.ServerStreamingServer[ListFlowsResponse]
+
+func _Flows_DeleteFlows_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteFlowsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FlowsServer).DeleteFlows(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Flows_DeleteFlows_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FlowsServer).DeleteFlows(ctx, req.(*DeleteFlowsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Flows_ServiceDesc is the grpc.ServiceDesc for Flows service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Flows_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "weft.v1.Flows",
+	HandlerType: (*FlowsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "DeleteFlows",
+			Handler:    _Flows_DeleteFlows_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ListFlows",
+			Handler:       _Flows_ListFlows_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "weft.proto",
+}
+
+const (
 	Admin_Cleanup_FullMethodName = "/weft.v1.Admin/Cleanup"
 )
 

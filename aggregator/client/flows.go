@@ -1,0 +1,146 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+)
+
+const (
+	// MaxFlowAddresses is the number of addresses that one call of ListFlows may have.
+	MaxFlowAddresses = 16_384
+	// maxDeletedFlows is the number of entries in one message of DeleteFlows.
+	maxDeletedFlows = 4096
+)
+
+// Flow is an entry of the kernel's connection tracking table. Of ICMP and ICMPv6, the port
+// of a source is the identifier, and the port of a destination is the type times 256 plus
+// the code.
+type Flow struct {
+	// Protocol is the IP protocol, such as 17 for UDP.
+	Protocol uint8
+	// Source and Destination are those of the first packet before address translation.
+	Source, Destination netip.AddrPort
+	// ReplySource is where packets of the other direction come from, which is the destination
+	// after its translation. ReplyDestination is where they are sent to.
+	ReplySource, ReplyDestination netip.AddrPort
+	// Zone is that of the original direction.
+	Zone uint16
+	// ID is the kernel's number of the entry.
+	ID uint32
+	// SeenReply is true if packets of both directions were seen, Assured if the kernel keeps
+	// the entry when the table is full.
+	SeenReply, Assured bool
+	// TCPState is the state of a TCP connection.
+	TCPState weftv1.TCPState
+}
+
+// ListFlows calls f with the entries whose source or reply source is one of addrs, in parts.
+// An entry that is there during the whole call is listed at least once. The caller may keep
+// the parts. If f returns an error, the call ends with that error. f must not take longer than
+// a few seconds altogether: the aggregator ends the call of a slow reader with ErrLimit.
+//
+// The aggregator makes a publisher wait between two listings, ten times as long as the first
+// one took and at most 10 s. One call may wait for that; another one at the same time fails
+// with ErrLimit.
+//
+// Possible errors: ErrPermission (the publisher needs flows: true in the configuration),
+// ErrLimit, ErrTooLarge (more than MaxFlowAddresses), ErrInvalid, ErrUnavailable, ErrClosed,
+// errors.ErrUnsupported (an older aggregator, or one without connection tracking), ctx's.
+func (c *Client) ListFlows(ctx context.Context, addrs []netip.Addr, f func([]Flow) error) error {
+	if len(addrs) > MaxFlowAddresses {
+		return fmt.Errorf("list flows: %w: %d addresses, want at most %d", ErrTooLarge, len(addrs), MaxFlowAddresses)
+	}
+	req := &weftv1.ListFlowsRequest{Addresses: make([][]byte, len(addrs))}
+	for i, a := range addrs {
+		req.Addresses[i] = a.Unmap().AsSlice()
+	}
+	return c.listFlows(ctx, req, f)
+}
+
+// ListAllFlows is ListFlows for all entries.
+func (c *Client) ListAllFlows(ctx context.Context, f func([]Flow) error) error {
+	return c.listFlows(ctx, &weftv1.ListFlowsRequest{All: true}, f)
+}
+
+func (c *Client) listFlows(ctx context.Context, req *weftv1.ListFlowsRequest, f func([]Flow) error) error {
+	const what = "list flows"
+	ctx, cancel := context.WithCancel(c.outgoing(ctx))
+	defer cancel()
+	stream, err := c.flows.ListFlows(ctx, req)
+	if err != nil {
+		return c.failed(what, "", err)
+	}
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return c.failed(what, "", err)
+		}
+		flows := make([]Flow, len(part.GetFlows()))
+		for i, m := range part.GetFlows() {
+			flows[i] = flowOf(m)
+		}
+		if err := f(flows); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+}
+
+// DeleteFlows deletes entries that were listed, and returns how many it deleted. Entries that
+// are gone, or whose ID differs because the same addresses and ports were used again, are left
+// out. After an error some entries may be deleted; the number counts those that are known to be.
+//
+// Possible errors: those of ListFlows.
+func (c *Client) DeleteFlows(ctx context.Context, flows []Flow) (deleted int, err error) {
+	for batch := range slices.Chunk(flows, maxDeletedFlows) {
+		req := &weftv1.DeleteFlowsRequest{Flows: make([]*weftv1.Flow, len(batch))}
+		for i := range batch {
+			req.Flows[i] = batch[i].identity()
+		}
+		resp, err := call(ctx, c, "delete flows", "", c.flows.DeleteFlows, req)
+		if err != nil {
+			return deleted, err
+		}
+		deleted += int(resp.GetDeleted())
+	}
+	return deleted, nil
+}
+
+// flowOf converts an entry. What is malformed becomes the zero value.
+func flowOf(m *weftv1.Flow) Flow {
+	return Flow{
+		Protocol:         uint8(m.GetProtocol()), //nolint:gosec // eight bits
+		Source:           endpoint(m.GetSource(), m.GetSourcePort()),
+		Destination:      endpoint(m.GetDestination(), m.GetDestinationPort()),
+		ReplySource:      endpoint(m.GetReplySource(), m.GetReplySourcePort()),
+		ReplyDestination: endpoint(m.GetReplyDestination(), m.GetReplyDestinationPort()),
+		Zone:             uint16(m.GetZone()), //nolint:gosec // sixteen bits
+		ID:               m.GetId(),
+		SeenReply:        m.GetSeenReply(),
+		Assured:          m.GetAssured(),
+		TCPState:         m.GetTcpState(),
+	}
+}
+
+func endpoint(addr []byte, port uint32) netip.AddrPort {
+	a, _ := netip.AddrFromSlice(addr)
+	return netip.AddrPortFrom(a, uint16(port)) //nolint:gosec // sixteen bits
+}
+
+// identity returns the fields that identify an entry.
+func (f *Flow) identity() *weftv1.Flow {
+	return &weftv1.Flow{
+		Protocol: uint32(f.Protocol),
+		Source:   f.Source.Addr().AsSlice(), SourcePort: uint32(f.Source.Port()),
+		Destination: f.Destination.Addr().AsSlice(), DestinationPort: uint32(f.Destination.Port()),
+		Zone: uint32(f.Zone), Id: f.ID,
+	}
+}
