@@ -162,8 +162,8 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy, ready ch
 		srv.events = d.cluster.events
 		d.cluster.run(ctx, g)
 	}
-	if d.verb == VerbPolicy {
-		srv.healthz = d.healthy
+	if d.verb.mayHavePolicy() {
+		srv.published = d.healthy
 	}
 	for _, f := range d.frontends {
 		g.Go(func() error { return f.Run(ctx) })

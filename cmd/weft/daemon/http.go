@@ -135,9 +135,9 @@ type httpServers struct {
 	healthy check
 	// ready answers /readyz.
 	ready check
-	// healthz answers /healthz in place of healthy if it is not nil: /livez does not depend
-	// on what is published.
-	healthz check
+	// published is a further condition of /healthz: what other frontends than that of the
+	// Services publish. /livez does not depend on it. It may be nil.
+	published check
 	// proxy answers /healthz and /livez as kube-proxy does; nil without the Service
 	// frontend, when healthy answers.
 	proxy proxyHealth
@@ -227,13 +227,10 @@ func serveHTTP(ctx context.Context, l net.Listener, address string, handler http
 // healthHandler answers load balancers and the kubelet.
 func (s *httpServers) healthHandler() http.Handler {
 	mux := http.NewServeMux()
-	healthz, livez := answer(s.healthy), answer(s.healthy)
-	if s.healthz != nil {
-		healthz = answer(s.healthz)
-	}
+	healthz, livez := answer(s.health()), answer(s.healthy)
 	if s.proxy != nil {
 		s.proxy.Require(s.healthy)
-		healthz, livez = s.proxy.Healthz, s.proxy.Livez
+		healthz, livez = s.proxyHealthz, s.proxy.Livez
 	}
 	mux.HandleFunc("/healthz", healthz)
 	mux.HandleFunc("/livez", livez)
@@ -241,11 +238,29 @@ func (s *httpServers) healthHandler() http.Handler {
 	return mux
 }
 
+// health returns the conditions of /healthz, except those of the Service frontend.
+func (s *httpServers) health() check {
+	if s.published == nil {
+		return s.healthy
+	}
+	return both(s.healthy, s.published)
+}
+
+// proxyHealthz answers /healthz for a process with the Service frontend: as kube-proxy does,
+// unless another frontend is not healthy.
+func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
+	if s.published != nil && s.published() != nil {
+		answer(s.published)(w, r)
+		return
+	}
+	s.proxy.Healthz(w, r)
+}
+
 // metricsHandler answers monitoring systems and people.
 func (s *httpServers) metricsHandler(reg *prometheus.Registry) http.Handler {
 	pages := newPages(s.version, s.flags, s.configuration)
 	pages.handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP)
-	pages.handle("/healthz", pages.healthz(s.healthy))
+	pages.handle("/healthz", pages.healthz(s.health()))
 	pages.handle("/readyz", answer(s.ready))
 	pages.handle("/proxyMode", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w)

@@ -62,3 +62,29 @@ func TestHealthAnswer(t *testing.T) {
 		}
 	}
 }
+
+// fakeProxy is the health of a Service frontend that is always healthy.
+type fakeProxy struct{ required []func() error }
+
+func (*fakeProxy) Healthz(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+func (*fakeProxy) Livez(w http.ResponseWriter, _ *http.Request)   { w.WriteHeader(http.StatusOK) }
+func (p *fakeProxy) Require(check func() error)                   { p.required = append(p.required, check) }
+
+// TestHealthOfPolicies has the network policies in /healthz, beside the Services and alone,
+// and not in /livez.
+func TestHealthOfPolicies(t *testing.T) {
+	var published error
+	for _, proxy := range []proxyHealth{nil, &fakeProxy{}} {
+		s := &httpServers{healthy: func() error { return nil }, ready: func() error { return nil }, published: func() error { return published }, proxy: proxy}
+		handler := s.healthHandler()
+		for _, published = range []error{nil, errors.New("network policies: not published")} {
+			for path, want := range map[string]bool{"/healthz": published == nil, "/livez": true} {
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				if (w.Code == http.StatusOK) != want || !want && !strings.Contains(w.Body.String(), "network policies") {
+					t.Errorf("%s with the error %v is %d %s", path, published, w.Code, w.Body)
+				}
+			}
+		}
+	}
+}
