@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ import (
 // addresses whose connections need not be judged again any more.
 const wakeInterval = time.Minute
 
+// errUnanswered means that an update was sent, or is about to be.
+var errUnanswered = errors.New("the aggregator has not answered")
+
 // Frontend follows network policies and publishes the rules for them.
 type Frontend struct {
 	cfg       Config
@@ -32,8 +36,7 @@ type Frontend struct {
 	local     *localstate.Server
 	metrics   *metrics
 	drops     *drops
-	// synced is closed when the source has delivered everything that exists.
-	synced chan struct{}
+	start     *start
 	// runtime reports the pods of the container runtime, if there is one.
 	runtime *containerRuntime
 	// have are the IP families of the node.
@@ -67,7 +70,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	f := &Frontend{cfg: cfg, have: families("/proc"), synced: make(chan struct{}), drops: newDrops(cfg.Socket)}
+	f := &Frontend{cfg: cfg, have: families("/proc"), start: newStart(), drops: newDrops(cfg.Socket)}
 	r, err := render.New(render.Config{Families: f.have, RecheckFor: cfg.RecheckFor, Start: cfg.Start, DropLog: cfg.DropLog, Now: cfg.Now})
 	if err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if f.publisher, err = publish.New(publish.Config[model.PolicyID, model.Policy]{
 		Socket: cfg.Socket, Publisher: Publisher, Fragment: render.Fragment,
 		Renderer: f.content, Observer: &observer{Frontend: f}, Compare: model.ComparePolicies,
-		Ready: f.runtime.ready(f.synced), Backlog: f.state.backlog, MinInterval: cfg.MinInterval, MaxRetry: cfg.MaxRetry, Now: cfg.Now, Logger: cfg.Logger,
+		Ready: f.start.ready, Backlog: f.state.backlog, MinInterval: cfg.MinInterval, MaxRetry: cfg.MaxRetry, Now: cfg.Now, Logger: cfg.Logger,
 	}); err != nil {
 		return nil, err
 	}
@@ -94,9 +97,8 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if !f.have[1] {
 		cfg.Logger.Info("this node does not have IPv6: only IPv4 is enforced")
 	}
-	cfg.warnBridges(f.have)
 	return f, cfg.Source.Subscribe(source.Subscription{
-		User: Publisher, Kinds: objects.Kinds(cfg.NodeName, m), Deliver: f.deliver, Synced: f.setSynced,
+		User: Publisher, Kinds: objects.Kinds(cfg.NodeName, m), Deliver: f.deliver, Synced: f.setSynced, Unread: f.start.setUnread,
 	})
 }
 
@@ -107,21 +109,28 @@ func (f *Frontend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
 	if f.runtime != nil {
-		g.Go(func() error { f.runtime.run(ctx); return nil })
+		g.Go(func() error { f.runtime.plugin.Run(ctx); return nil })
 	}
-	g.Go(func() error {
-		tick := time.NewTicker(wakeInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-				f.publisher.Wake()
-			}
-		}
-	})
+	g.Go(func() error { f.tick(ctx); return nil })
 	return g.Wait()
+}
+
+// tick waits for the start, and then does what depends on time.
+func (f *Frontend) tick(ctx context.Context) {
+	f.awaitStart(ctx)
+	tick := time.NewTicker(wakeInterval)
+	defer tick.Stop()
+	for warned := ""; ; {
+		if ctx.Err() == nil {
+			warned = f.warnBridges(host{sys: "/sys", proc: "/proc"}, warned)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f.publisher.Wake()
+		}
+	}
 }
 
 // Status returns the progress.
@@ -130,14 +139,17 @@ func (f *Frontend) Status() Status {
 }
 
 // Ready returns nil once this process has committed its rules, and before, the reason why it
-// has not.
+// has not. It also returns an error while a manifest has not been valid since the start.
 func (f *Frontend) Ready() error {
 	status := f.publisher.Status()
+	incomplete := f.start.complete()
 	switch {
-	case status.Published:
+	case status.Published && incomplete == nil:
 		return nil
 	case status.Err != nil:
 		return fmt.Errorf("network policies: not published: %w", status.Err)
+	case incomplete != nil:
+		return incomplete
 	case !f.isSynced():
 		return errors.New("network policies: not published: the policies and pods of the cluster are not known yet")
 	default:
@@ -156,7 +168,8 @@ func (f *Frontend) Healthy() error {
 	}
 	pending := f.state.backlog.Oldest()
 	if wait := f.cfg.Now().Sub(pending); f.isSynced() && !pending.IsZero() && wait > 2*f.cfg.MaxRetry {
-		return fmt.Errorf("network policies: a change waits for %s: %w", wait.Round(time.Second), status.Err)
+		why := cmp.Or(status.Err, f.start.complete(), errUnanswered)
+		return fmt.Errorf("network policies: a change waits for %s: %w", wait.Round(time.Second), why)
 	}
 	return nil
 }
@@ -187,12 +200,12 @@ func kindOf(resource string) string {
 // setSynced notes that the source has delivered everything that exists.
 func (f *Frontend) setSynced() {
 	f.state.backlog.Restart()
-	close(f.synced)
+	close(f.start.synced)
 }
 
 func (f *Frontend) isSynced() bool {
 	select {
-	case <-f.synced:
+	case <-f.start.synced:
 		return true
 	default:
 		return false

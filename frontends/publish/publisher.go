@@ -62,6 +62,8 @@ func (c *Config[K, V]) validate() error {
 type Status struct {
 	// Published is true after the first commit.
 	Published bool
+	// Connected is true once an aggregator answered, and Restored is known.
+	Connected bool
 	// Restored is true if the aggregator had the fragment of an earlier process when this one
 	// connected: its content is in force until the first commit.
 	Restored bool

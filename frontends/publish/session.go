@@ -27,6 +27,9 @@ func (p *Publisher[K, V]) connect(ctx context.Context) *client.Client {
 		if err == nil {
 			p.failed(nil)
 			if err = p.restore(ctx, c); err == nil {
+				p.mu.Lock()
+				p.status.Connected = true
+				p.mu.Unlock()
 				return c
 			}
 			_ = c.Close()

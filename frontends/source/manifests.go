@@ -44,6 +44,10 @@ type Manifests struct {
 	// owners are the files that contain an object, sorted: the object of the first
 	// file is in force.
 	owners map[identity][]string
+	// unread are the names of files of the start that have not been valid since, sorted.
+	unread []string
+	// started is true after the first scan.
+	started bool
 }
 
 // file is a manifest file in its last valid state.
@@ -53,6 +57,8 @@ type file struct {
 	objects map[identity]object
 	// invalid is the error of the present state, empty if it is valid.
 	invalid string
+	// unread is true for a file of the start that has not been valid since.
+	unread bool
 	// seen marks files during a scan.
 	seen bool
 }
@@ -188,7 +194,28 @@ func (m *Manifests) scan() error {
 		}
 	}
 	m.deliver(before)
+	m.reportUnread()
+	m.started = true
 	return nil
+}
+
+// reportUnread passes on which files of the start have not been valid since, if that
+// changed.
+func (m *Manifests) reportUnread() {
+	var unread []string
+	for name, f := range m.files {
+		if f.unread {
+			unread = append(unread, name)
+		}
+	}
+	slices.Sort(unread)
+	if slices.Equal(unread, m.unread) {
+		return
+	}
+	m.unread = unread
+	for _, u := range m.users {
+		u.reportUnread(unread)
+	}
 }
 
 // visit reads one file if it has changed. The previous forms of the objects that it
@@ -208,7 +235,7 @@ func (m *Manifests) visit(name string, before map[identity]object) {
 		err = errors.New("the target of the symbolic link does not exist")
 	}
 	if f == nil {
-		f = &file{}
+		f = &file{unread: !m.started}
 		m.files[name] = f
 	}
 	f.seen = true
@@ -231,6 +258,7 @@ func (m *Manifests) visit(name string, before map[identity]object) {
 		m.setInvalid(f, err)
 		return
 	}
+	f.unread = false
 	if f.invalid != "" {
 		f.invalid = ""
 		m.log.Info("manifest is valid again", "file", name)
@@ -267,7 +295,8 @@ func read(path string) ([]byte, error) {
 
 var errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxManifest>>20)
 
-// setInvalid reports an error of a file once. The last valid state stays in force.
+// setInvalid reports an error of a file once. The last valid state stays in force, if there
+// was one since the start.
 func (m *Manifests) setInvalid(f *file, err error) {
 	if f.invalid == err.Error() {
 		return

@@ -357,3 +357,51 @@ func TestManifestsScan(t *testing.T) {
 		t.Errorf("left over: %v %v", m.files, m.owners)
 	}
 }
+
+// TestManifestsUnread names the manifests of the start that have never been valid.
+func TestManifestsUnread(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const valid = "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}]}}"
+	write("a.yaml", "kind: [")
+	write("b.yaml", "kind: [")
+	write("c.yaml", valid)
+	m, err := NewManifests(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecorder()
+	s := r.subscription()
+	var got []string
+	s.Unread = func(files []string) {
+		got = append(got, fmt.Sprintf("%v %d", files, r.syncedNow()))
+	}
+	if err := m.Subscribe(s); err != nil {
+		t.Fatal(err)
+	}
+	scan := func() {
+		t.Helper()
+		if err := m.scan(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scan()
+	write("c.yaml", "kind: [[")
+	write("d.yaml", "kind: [")
+	scan()
+	write("a.yaml", valid)
+	scan()
+	write("a.yaml", "kind: [[[")
+	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	scan()
+	if want := "[[a.yaml b.yaml] 0 [b.yaml] 0 [] 0]"; fmt.Sprint(got) != want {
+		t.Errorf("unread manifests %v, want %s", got, want)
+	}
+}

@@ -20,7 +20,7 @@ type Source interface {
 }
 
 // Subscription is one user of a Source: what it follows, and the functions that
-// receive it. Deliver and Synced are called from goroutines of the source, one call
+// receive it. Deliver, Synced and Unread are called from goroutines of the source, one call
 // at a time for each user, so they should return soon.
 type Subscription struct {
 	// User names the user in logs. Required.
@@ -33,6 +33,10 @@ type Subscription struct {
 	// Synced is called once: everything that existed at the start has been
 	// delivered.
 	Synced func()
+	// Unread receives the files of a directory of manifests that existed at the start and
+	// have not been valid since: what is in them is not known. It is called before Synced
+	// if there are such files, and when they change. It may be nil.
+	Unread func(files []string)
 }
 
 // Event is one change: an object of a kind exists in a new form, or no longer.
@@ -104,6 +108,16 @@ func (u *user) synced() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.Synced()
+}
+
+// reportUnread tells the user which files are not known.
+func (u *user) reportUnread(files []string) {
+	if u.Unread == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.Unread(files)
 }
 
 // change returns the events of a change, without a server that applies the selectors. The
