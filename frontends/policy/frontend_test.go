@@ -313,23 +313,3 @@ func put(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
-
-// TestBridges names bridges whose packets pass by the rules.
-//
-// Policy behaviour: 41.
-func TestBridges(t *testing.T) {
-	sys, proc := t.TempDir(), t.TempDir()
-	have := [2]bool{true, true}
-	if b, _ := unfilteredBridges(sys, proc, have); b != nil {
-		t.Errorf("without a bridge: %v", b)
-	}
-	put(t, sys+"/class/net/cni0/bridge/x", "")
-	put(t, proc+"/sys/net/bridge/bridge-nf-call-iptables", "1\n")
-	b, settings := unfilteredBridges(sys, proc, have)
-	if fmt.Sprint(b, settings) != "[cni0] [net.bridge.bridge-nf-call-ip6tables]" {
-		t.Errorf("bridges %v, settings %v", b, settings)
-	}
-	if b, _ = unfilteredBridges(sys, proc, [2]bool{true, false}); b != nil {
-		t.Errorf("without IPv6: %v", b)
-	}
-}
