@@ -32,7 +32,7 @@ type program struct {
 }
 
 // patience is how long weft may take to end after SIGTERM.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // newDaemon is `weft run` as a process of its own, or the aggregator and the
 // frontend as the DaemonSet starts them: with the arguments of the manifest and

@@ -13,7 +13,7 @@ import (
 var outage = flag.Duration("e2e.outage", time.Minute, "how long fault/api-server-away keeps the API server down")
 
 // outageSlack is what fault/api-server-away takes besides.
-const outageSlack = 3 * time.Minute
+const outageSlack = 6 * time.Minute
 
 // faultOutage: without an API server for a long time every request is
 // answered, also on a node where weft is killed and started meanwhile; once

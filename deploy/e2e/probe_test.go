@@ -77,7 +77,7 @@ func (e *env) only(from asker, network string, to netip.AddrPort, n int, pods ..
 
 // settled bounds how long a change may take to be seen. It takes some tens of
 // milliseconds; the rest is for a machine that has much else to do.
-const settled = 20 * time.Second
+const settled = time.Minute
 
 // spread waits until the pods, and they alone, answer.
 func (e *env) spread(t *testing.T, from asker, network string, to netip.AddrPort, pods ...*lab.Pod) {
