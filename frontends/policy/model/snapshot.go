@@ -109,6 +109,8 @@ type Stats struct {
 	Pods       int
 	Namespaces int
 	Policies   int
+	// Sandboxes is the number of pods that the container runtime reports.
+	Sandboxes int
 	// LocalPods, ActivePolicies, Sets and Members are the sizes of the outcome.
 	LocalPods      int
 	ActivePolicies int
@@ -122,6 +124,6 @@ type Stats struct {
 func (m *Model) Stats() Stats {
 	s := m.stats
 	s.Policies, s.LocalPods, s.ActivePolicies, s.Sets = len(m.policies), len(m.outcome), len(m.active), len(m.sets)
-	s.SharedAddresses = len(m.claims.several)
+	s.SharedAddresses, s.Sandboxes = len(m.claims.several), len(m.sandboxes.byID)
 	return s
 }
