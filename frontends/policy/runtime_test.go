@@ -52,7 +52,7 @@ func newRuntime(t *testing.T, pods ...*api.PodSandbox) (*adaptation.Adaptation, 
 }
 
 func sandboxOf(name, addr string) *api.PodSandbox {
-	return &api.PodSandbox{Id: "sandbox-" + name, Name: name, Namespace: "shop", Uid: "uid-" + name, Ips: []string{addr}, Labels: map[string]string{"app": "db"}}
+	return &api.PodSandbox{Id: "sandbox-" + name, Name: name, Namespace: "shop", Uid: "uid-" + name, Pid: 1, Ips: []string{addr}, Labels: map[string]string{"app": "db"}}
 }
 
 // newRuntimeLab runs a frontend with a container runtime until the function that it returns

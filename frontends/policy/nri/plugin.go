@@ -12,9 +12,14 @@ import (
 )
 
 const (
-	// DefaultWait bounds the wait for the commit of a new pod. Runtimes disconnect a plugin
-	// after 2 s by default.
+	// DefaultWait bounds the time until a request of the runtime is answered. Runtimes
+	// disconnect a plugin after 2 s by default.
 	DefaultWait = 500 * time.Millisecond
+	// DefaultForget is how long the pods of a runtime count that does not come back. Its
+	// restart, and that of the node's agents, takes less.
+	DefaultForget = 5 * time.Minute
+	// DefaultSyncTimeout bounds the time from the connection to the first complete report.
+	DefaultSyncTimeout = 30 * time.Second
 	// minRetry and maxRetry bound the wait between two attempts to connect. They are short
 	// because pods that start meanwhile are not known before the API reports them.
 	minRetry = 100 * time.Millisecond
@@ -26,18 +31,28 @@ type Config struct {
 	// Socket is the path of the runtime's socket for plugins. Required.
 	Socket string
 	// Deliver applies a change to the model, and returns a channel that is closed once a
-	// commit has it. Required.
+	// commit has it. Required. It is called by one goroutine at a time.
 	Deliver func(change func(*model.Model)) (committed <-chan struct{})
-	// Wait bounds the wait for the commit of a new pod; 0 means DefaultWait. Half the
+	// Wait bounds the time until a request is answered; 0 means DefaultWait. Half the
 	// request timeout of the runtime bounds it too.
 	Wait time.Duration
+	// Forget is how long the pods of a runtime count that is not connected; 0 means
+	// DefaultForget. After that only the pods of the API are known.
+	Forget time.Duration
+	// SyncTimeout bounds the time from the connection to the first complete report; 0 means
+	// DefaultSyncTimeout. A runtime that takes longer is disconnected.
+	SyncTimeout time.Duration
+	// Isolated receives, for each new pod with an address, how long the runtime waited for
+	// the commit of its policies; nil discards. It must not block.
+	Isolated func(time.Duration)
 	// Logger; nil discards.
 	Logger *slog.Logger
 }
 
 // Plugin follows the pods of a container runtime.
 type Plugin struct {
-	cfg Config
+	cfg      Config
+	counters counters
 	// synced is closed by syncOnce after the first complete report.
 	synced   chan struct{}
 	syncOnce sync.Once
@@ -49,7 +64,12 @@ func New(cfg Config) (*Plugin, error) {
 		return nil, errors.New("configure NRI plugin: Socket and Deliver are required")
 	}
 	cfg.Wait = cmp.Or(cfg.Wait, DefaultWait)
+	cfg.Forget = cmp.Or(cfg.Forget, DefaultForget)
+	cfg.SyncTimeout = cmp.Or(cfg.SyncTimeout, DefaultSyncTimeout)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)).With("socket", cfg.Socket)
+	if cfg.Isolated == nil {
+		cfg.Isolated = func(time.Duration) {}
+	}
 	return &Plugin{cfg: cfg, synced: make(chan struct{})}, nil
 }
 
@@ -60,20 +80,26 @@ func (p *Plugin) Synced() <-chan struct{} { return p.synced }
 // Run follows the runtime until ctx ends, and connects again when the runtime restarts.
 func (p *Plugin) Run(ctx context.Context) {
 	retry, reported := minRetry, ""
+	// known is true while pods of the runtime may count, lost is when the connection ended.
+	known, lost := false, time.Now()
 	for {
-		s := &session{Plugin: p, wait: p.cfg.Wait}
+		s := newSession(p)
 		err := s.run(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if s.isComplete() {
-			retry, reported = minRetry, ""
+			retry, reported, known, lost = minRetry, "", true, time.Now()
 		}
 		if text := err.Error(); text != reported {
 			p.cfg.Logger.Warn("no connection to the container runtime: new pods are not known before the API reports them", "error", text)
 			reported = text
 		}
-		t := time.NewTimer(retry)
+		if known && time.Since(lost) >= p.cfg.Forget {
+			known = false
+			p.forget()
+		}
+		t := time.NewTimer(min(retry, p.cfg.Forget))
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -82,4 +108,19 @@ func (p *Plugin) Run(ctx context.Context) {
 		}
 		retry = min(2*retry, maxRetry)
 	}
+}
+
+// forget removes all pods that only the runtime knows: it does not report their end any more,
+// and other pods get their addresses.
+func (p *Plugin) forget() {
+	p.cfg.Logger.Warn("the container runtime does not come back: forgot the pods that the API does not know", "after", p.cfg.Forget)
+	p.apply(func(m *model.Model) { m.SetSandboxes(nil) })
+}
+
+// apply delivers a change, and counts the pods.
+func (p *Plugin) apply(change func(*model.Model)) (committed <-chan struct{}) {
+	return p.cfg.Deliver(func(m *model.Model) {
+		change(m)
+		p.counters.sandboxes.Store(int64(m.Stats().Sandboxes))
+	})
 }

@@ -163,11 +163,15 @@ type lab struct {
 	held bool
 }
 
-func newLab(t *testing.T, rt *runtime, bound time.Duration) *lab {
+func newLab(t *testing.T, rt *runtime, bound time.Duration, edit ...func(*nri.Config)) *lab {
 	t.Helper()
 	l := &lab{model: model.New(model.Config{NodeName: "node-1"}), committed: make(chan struct{}), logs: &logs{}}
+	cfg := nri.Config{Socket: rt.socket, Deliver: l.deliver, Wait: bound, Logger: l.logs.logger()}
+	for _, f := range edit {
+		f(&cfg)
+	}
 	var err error
-	l.plugin, err = nri.New(nri.Config{Socket: rt.socket, Deliver: l.deliver, Wait: bound, Logger: l.logs.logger()})
+	l.plugin, err = nri.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (r *runtime) run(t *testing.T, p *api.PodSandbox) {
 // pod returns a pod with addresses.
 func pod(name string, ips ...string) *api.PodSandbox {
 	return &api.PodSandbox{
-		Id: "sandbox-" + name, Name: name, Namespace: "shop", Uid: "uid-" + name, Ips: ips,
+		Id: "sandbox-" + name, Name: name, Namespace: "shop", Uid: "uid-" + name, Ips: ips, Pid: 1,
 		Labels: map[string]string{"app": name, "io.kubernetes.pod.name": name},
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/containerd/ttrpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -46,11 +44,17 @@ func (s *session) methods() map[string]ttrpc.Method {
 	}
 }
 
-// podMethod returns the method for an event.
+// podMethod returns the method for an event. A request that cannot be decoded ends the
+// session: an error would refuse the pod.
 func (s *session) podMethod(e event) ttrpc.Method {
-	return method(func(ctx context.Context, req *nripb.PodSandboxRequest) (*nripb.Empty, error) {
+	return func(ctx context.Context, decode func(any) error) (any, error) {
+		var req nripb.PodSandboxRequest
+		if err := decode(&req); err != nil {
+			s.fail(fmt.Errorf("decode a request of the container runtime: %w", err))
+			return &nripb.Empty{}, nil
+		}
 		return s.pod(ctx, e, req.GetPod())
-	})
+	}
 }
 
 // method returns a method that decodes its request.
@@ -78,87 +82,87 @@ func (s *session) configure(_ context.Context, req *nripb.ConfigureRequest) (*nr
 	return &nripb.ConfigureResponse{Events: int32(subscription)}, nil
 }
 
-// synchronize replaces everything that is known by what runs.
+// synchronize replaces everything that is known by what runs. It does not wait for the
+// delivery.
 func (s *session) synchronize(_ context.Context, req *nripb.SynchronizeRequest) (*nripb.SynchronizeResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errClosed()
-	}
-	for _, p := range req.GetPods() {
-		if o := s.parse(p); o != nil {
-			s.sandboxes = append(s.sandboxes, o)
-		}
-	}
-	if len(s.sandboxes) > model.MaxSandboxes {
-		return nil, status.Error(codes.ResourceExhausted, fmt.Sprintf("more than %d pods", model.MaxSandboxes))
+	if err := s.report.add(req, s.parse); err != nil {
+		return nil, err
 	}
 	if !req.GetMore() {
-		all := s.sandboxes
-		s.sandboxes, s.complete = nil, true
-		s.cfg.Deliver(func(m *model.Model) { m.SetSandboxes(all) })
-		s.syncOnce.Do(func() { close(s.synced) })
-		s.cfg.Logger.Info("the container runtime has reported its pods", "pods", len(all))
+		all := s.report.running()
+		ended := len(s.report.pods) - len(all)
+		s.report, s.complete = report{}, true
+		s.enqueue(func(m *model.Model) {
+			m.SetSandboxes(all)
+			s.counters.connected.Store(true)
+			s.syncOnce.Do(func() { close(s.synced) })
+		})
+		s.cfg.Logger.Info("the container runtime has reported its pods", "pods", len(all), "ended", ended)
 	}
 	return &nripb.SynchronizeResponse{More: req.GetMore()}, nil
 }
 
-// pod handles an event of a pod. It returns an error only after the connection has ended,
-// because an error would refuse the pod.
+// pod handles an event of a pod. It never returns an error, which would refuse the pod.
 func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb.Empty, error) {
 	switch e {
 	case eventRun:
-		committed, wait, err := s.start(p)
-		if err != nil {
-			return nil, err
-		}
-		if committed != nil {
-			s.await(ctx, committed, wait, p)
+		s.counters.requests.Add(1)
+		if o := s.parse(p); o != nil {
+			s.start(ctx, p, o)
 		}
 	case eventStop, eventRemove:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.closed {
-			return nil, errClosed()
+		s.counters.requests.Add(1)
+		id := p.GetId()
+		delivered := s.enqueue(func(m *model.Model) { m.DeleteSandbox(id) })
+		t := time.NewTimer(s.bound())
+		defer t.Stop()
+		select {
+		case <-delivered:
+		case <-t.C:
+		case <-ctx.Done():
 		}
-		s.cfg.Deliver(func(m *model.Model) { m.DeleteSandbox(p.GetId()) })
 	default:
 		// An event that was not subscribed to.
 	}
 	return &nripb.Empty{}, nil
 }
 
-// start delivers a pod that starts. It returns no channel for one that is not valid, or has
-// no address.
-func (s *session) start(p *nripb.PodSandbox) (committed <-chan struct{}, wait time.Duration, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, 0, errClosed()
-	}
-	o := s.parse(p)
-	if o == nil {
-		return nil, 0, nil
-	}
-	committed = s.cfg.Deliver(func(m *model.Model) { m.SetSandbox(o) })
-	if len(p.GetIps()) == 0 {
-		return nil, 0, nil
-	}
-	return committed, s.wait, nil
-}
-
-// await waits for the commit of a pod that starts.
-func (s *session) await(ctx context.Context, committed <-chan struct{}, wait time.Duration, p *nripb.PodSandbox) {
-	began := time.Now()
+// start delivers a pod that starts, and waits for the commit that has it if the pod has an
+// address.
+func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.SandboxObject) {
+	began, wait := time.Now(), s.bound()
 	t := time.NewTimer(wait)
 	defer t.Stop()
-	select {
-	case <-committed:
-		s.cfg.Logger.Debug("the policies of a new pod are in force", "namespace", p.GetNamespace(), "name", p.GetName(), "wait", time.Since(began))
-	case <-t.C:
-		s.cfg.Logger.Warn("a pod starts before its policies are in force", "namespace", p.GetNamespace(), "name", p.GetName(), "wait", wait)
-	case <-ctx.Done():
+	delivered := s.enqueue(func(m *model.Model) { m.SetSandbox(o) })
+	if len(p.GetIps()) == 0 {
+		return
 	}
+	var committed <-chan struct{}
+	for {
+		select {
+		case committed = <-delivered:
+			delivered = nil
+			continue
+		case <-committed:
+			s.cfg.Isolated(time.Since(began))
+			s.cfg.Logger.Debug("the policies of a new pod are in force", "namespace", p.GetNamespace(), "name", p.GetName(), "wait", time.Since(began))
+		case <-t.C:
+			s.counters.late.Add(1)
+			s.cfg.Isolated(wait)
+			s.cfg.Logger.Warn("a pod starts before its policies are in force", "namespace", p.GetNamespace(), "name", p.GetName(), "wait", wait)
+		case <-ctx.Done():
+		}
+		return
+	}
+}
+
+// bound returns what bounds the time until a request is answered.
+func (s *session) bound() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wait
 }
 
 // parse returns what the model keeps of a pod, nil if it is not valid.
@@ -173,8 +177,6 @@ func (s *session) parse(p *nripb.PodSandbox) *model.SandboxObject {
 	}
 	return o
 }
-
-func errClosed() error { return status.Error(codes.Unavailable, "the connection has ended") }
 
 // truncate shortens a text of the runtime for the log.
 func truncate(s string) string { return s[:min(len(s), 64)] }

@@ -1,6 +1,7 @@
 package nri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	nrinet "github.com/containerd/nri/pkg/net"
 	"github.com/containerd/nri/pkg/net/multiplex"
 	"github.com/containerd/ttrpc"
 
@@ -16,8 +18,8 @@ import (
 )
 
 const (
-	// registerTimeout bounds the registration.
-	registerTimeout = 5 * time.Second
+	// maxChanges is the number of changes that wait for delivery.
+	maxChanges = 64
 	// pluginName and pluginIndex identify the plugin. Those with a lower index are called
 	// before it.
 	pluginName  = "weft"
@@ -27,38 +29,63 @@ const (
 	pluginService  = "nri.pkg.api.v1alpha1.Plugin"
 )
 
-// errDisconnected means that the runtime closed the connection, or has ended.
-var errDisconnected = errors.New("the runtime closed the connection")
+// The reasons for which a session ends.
+var (
+	// errDisconnected means that the runtime closed the connection, or has ended.
+	errDisconnected = errors.New("the runtime closed the connection")
+	errNotSynced    = errors.New("the runtime did not report its pods in time")
+	errBusy         = fmt.Errorf("more than %d changes wait for delivery", maxChanges)
+)
 
 // session is one connection to the runtime.
 type session struct {
 	*Plugin
+	// changes wait for delivery, which may take longer than the runtime waits.
+	changes chan change
+	// fail ends the session; the first reason is the one that counts.
+	fail context.CancelCauseFunc
 
 	mu sync.Mutex
-	// closed is true after the connection has ended.
-	closed bool
 	// complete is true once the runtime has reported everything that runs.
 	complete bool
-	// wait bounds the wait for a commit.
+	// wait bounds the time until a request is answered.
 	wait time.Duration
-	// sandboxes are the parts of the first report that have arrived.
-	sandboxes []*model.SandboxObject
+	// report has the parts of the first report that have arrived.
+	report report
+}
+
+// change is a change of the model.
+type change struct {
+	apply func(*model.Model)
+	// delivered receives the channel that is closed once a commit has the change.
+	delivered chan<- (<-chan struct{})
+}
+
+func newSession(p *Plugin) *session {
+	return &session{Plugin: p, wait: p.cfg.Wait, changes: make(chan change, maxChanges)}
 }
 
 // run connects, registers, and answers requests until the connection or ctx ends. It always
 // returns an error.
 func (s *session) run(ctx context.Context) error {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", s.cfg.Socket)
+	trunk, err := d.DialContext(ctx, "unix", s.cfg.Socket)
 	if err != nil {
 		return fmt.Errorf("connect to the container runtime: %w", err)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	mux := multiplex.Multiplex(conn)
+	ctx, s.fail = context.WithCancelCause(ctx)
+	defer s.fail(nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		defer s.counters.connected.Store(false)
+		s.deliver(ctx)
+	})
+	defer s.fail(nil)
+
+	mux := multiplex.Multiplex(checkFrames(trunk, s.fail), multiplex.WithReadQueueLength(maxFrames))
 	defer mux.Close()
-	defer s.close()
-	listener, err := mux.Listen(multiplex.PluginServiceConn)
+	incoming, err := mux.Open(multiplex.PluginServiceConn)
 	if err != nil {
 		return fmt.Errorf("serve requests of the container runtime: %w", err)
 	}
@@ -67,24 +94,24 @@ func (s *session) run(ctx context.Context) error {
 		return fmt.Errorf("serve requests of the container runtime: %w", err)
 	}
 	server.RegisterService(pluginService, &ttrpc.ServiceDesc{Methods: s.methods()})
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
+	listener := nrinet.NewConnListener(checkRequests(incoming, s.fail))
+	wg.Go(func() {
 		err := server.Serve(ctx, listener)
 		if err == nil || errors.Is(err, ttrpc.ErrServerClosed) {
 			err = errDisconnected
 		}
-		cancel(err)
-	}()
-	defer func() { _ = server.Close(); _ = listener.Close(); <-served }()
+		s.fail(err)
+	})
+	defer func() { _ = server.Close(); _ = listener.Close() }()
 	outgoing, err := mux.Open(multiplex.RuntimeServiceConn)
 	if err != nil {
 		return fmt.Errorf("connect to the container runtime: %w", err)
 	}
-	client := ttrpc.NewClient(outgoing, ttrpc.WithOnClose(func() { cancel(errDisconnected) }))
+	client := ttrpc.NewClient(checkResponses(outgoing, s.fail), ttrpc.WithOnClose(func() { s.fail(errDisconnected) }))
 	defer client.Close()
+	defer time.AfterFunc(s.cfg.SyncTimeout, s.expire).Stop()
 	if err := register(ctx, client); err != nil {
-		return err
+		return fmt.Errorf("register with the container runtime: %w", cmp.Or(context.Cause(ctx), err))
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -92,20 +119,43 @@ func (s *session) run(ctx context.Context) error {
 
 // register registers the plugin.
 func register(ctx context.Context, client *ttrpc.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
-	defer cancel()
 	req := &nripb.RegisterPluginRequest{PluginName: pluginName, PluginIndex: pluginIndex}
-	if err := client.Call(ctx, runtimeService, "RegisterPlugin", req, &nripb.Empty{}); err != nil {
-		return fmt.Errorf("register with the container runtime: %w", err)
-	}
-	return nil
+	return client.Call(ctx, runtimeService, "RegisterPlugin", req, &nripb.Empty{})
 }
 
-// close ends the delivery of changes.
-func (s *session) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
+// expire ends a session in which the runtime has not reported its pods.
+func (s *session) expire() {
+	if !s.isComplete() {
+		s.fail(errNotSynced)
+	}
+}
+
+// deliver delivers changes, one at a time and in the order in which they arrive, until the
+// session ends.
+func (s *session) deliver(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-s.changes:
+			if ctx.Err() != nil {
+				return
+			}
+			c.delivered <- s.apply(c.apply)
+		}
+	}
+}
+
+// enqueue adds a change to those that wait for delivery. It ends the session if there are too
+// many: the next one begins with a complete report.
+func (s *session) enqueue(apply func(*model.Model)) (delivered <-chan (<-chan struct{})) {
+	out := make(chan (<-chan struct{}), 1)
+	select {
+	case s.changes <- change{apply: apply, delivered: out}:
+	default:
+		s.fail(errBusy)
+	}
+	return out
 }
 
 // isComplete reports whether the runtime has reported everything that runs.

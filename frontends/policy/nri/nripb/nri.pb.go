@@ -228,12 +228,14 @@ func (x *ConfigureResponse) GetEvents() int32 {
 	return 0
 }
 
-// SynchronizeRequest has all pods that run.
+// SynchronizeRequest has all pods that the runtime knows, also those that have ended.
 type SynchronizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The pods.
 	Pods []*PodSandbox `protobuf:"bytes,1,rep,name=pods,proto3" json:"pods,omitempty"`
-	// Whether another request with more pods follows.
+	// The containers that exist and have not ended.
+	Containers []*Container `protobuf:"bytes,2,rep,name=containers,proto3" json:"containers,omitempty"`
+	// Whether another request with more pods or containers follows.
 	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -276,11 +278,64 @@ func (x *SynchronizeRequest) GetPods() []*PodSandbox {
 	return nil
 }
 
+func (x *SynchronizeRequest) GetContainers() []*Container {
+	if x != nil {
+		return x.Containers
+	}
+	return nil
+}
+
 func (x *SynchronizeRequest) GetMore() bool {
 	if x != nil {
 		return x.More
 	}
 	return false
+}
+
+// Container is a container of a pod.
+type Container struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The runtime's name of the sandbox.
+	PodSandboxId  string `protobuf:"bytes,2,opt,name=pod_sandbox_id,json=podSandboxId,proto3" json:"pod_sandbox_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Container) Reset() {
+	*x = Container{}
+	mi := &file_nri_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Container) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Container) ProtoMessage() {}
+
+func (x *Container) ProtoReflect() protoreflect.Message {
+	mi := &file_nri_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Container.ProtoReflect.Descriptor instead.
+func (*Container) Descriptor() ([]byte, []int) {
+	return file_nri_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Container) GetPodSandboxId() string {
+	if x != nil {
+		return x.PodSandboxId
+	}
+	return ""
 }
 
 // SynchronizeResponse is the answer to SynchronizeRequest.
@@ -294,7 +349,7 @@ type SynchronizeResponse struct {
 
 func (x *SynchronizeResponse) Reset() {
 	*x = SynchronizeResponse{}
-	mi := &file_nri_proto_msgTypes[5]
+	mi := &file_nri_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -306,7 +361,7 @@ func (x *SynchronizeResponse) String() string {
 func (*SynchronizeResponse) ProtoMessage() {}
 
 func (x *SynchronizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nri_proto_msgTypes[5]
+	mi := &file_nri_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -319,7 +374,7 @@ func (x *SynchronizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SynchronizeResponse.ProtoReflect.Descriptor instead.
 func (*SynchronizeResponse) Descriptor() ([]byte, []int) {
-	return file_nri_proto_rawDescGZIP(), []int{5}
+	return file_nri_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SynchronizeResponse) GetMore() bool {
@@ -341,7 +396,7 @@ type PodSandboxRequest struct {
 
 func (x *PodSandboxRequest) Reset() {
 	*x = PodSandboxRequest{}
-	mi := &file_nri_proto_msgTypes[6]
+	mi := &file_nri_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -353,7 +408,7 @@ func (x *PodSandboxRequest) String() string {
 func (*PodSandboxRequest) ProtoMessage() {}
 
 func (x *PodSandboxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nri_proto_msgTypes[6]
+	mi := &file_nri_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -366,7 +421,7 @@ func (x *PodSandboxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodSandboxRequest.ProtoReflect.Descriptor instead.
 func (*PodSandboxRequest) Descriptor() ([]byte, []int) {
-	return file_nri_proto_rawDescGZIP(), []int{6}
+	return file_nri_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PodSandboxRequest) GetPod() *PodSandbox {
@@ -389,7 +444,7 @@ type StateChangeEvent struct {
 
 func (x *StateChangeEvent) Reset() {
 	*x = StateChangeEvent{}
-	mi := &file_nri_proto_msgTypes[7]
+	mi := &file_nri_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +456,7 @@ func (x *StateChangeEvent) String() string {
 func (*StateChangeEvent) ProtoMessage() {}
 
 func (x *StateChangeEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_nri_proto_msgTypes[7]
+	mi := &file_nri_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +469,7 @@ func (x *StateChangeEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateChangeEvent.ProtoReflect.Descriptor instead.
 func (*StateChangeEvent) Descriptor() ([]byte, []int) {
-	return file_nri_proto_rawDescGZIP(), []int{7}
+	return file_nri_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StateChangeEvent) GetEvent() int32 {
@@ -444,6 +499,9 @@ type PodSandbox struct {
 	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The labels of the pod, and three of the kubelet's own.
 	Labels map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The process that holds the namespaces of the pod; 0 if there is none, or if the pod has
+	// ended.
+	Pid uint32 `protobuf:"varint,9,opt,name=pid,proto3" json:"pid,omitempty"`
 	// The addresses of the pod, none if it is in the network of the host.
 	Ips           []string `protobuf:"bytes,10,rep,name=ips,proto3" json:"ips,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -452,7 +510,7 @@ type PodSandbox struct {
 
 func (x *PodSandbox) Reset() {
 	*x = PodSandbox{}
-	mi := &file_nri_proto_msgTypes[8]
+	mi := &file_nri_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +522,7 @@ func (x *PodSandbox) String() string {
 func (*PodSandbox) ProtoMessage() {}
 
 func (x *PodSandbox) ProtoReflect() protoreflect.Message {
-	mi := &file_nri_proto_msgTypes[8]
+	mi := &file_nri_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +535,7 @@ func (x *PodSandbox) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodSandbox.ProtoReflect.Descriptor instead.
 func (*PodSandbox) Descriptor() ([]byte, []int) {
-	return file_nri_proto_rawDescGZIP(), []int{8}
+	return file_nri_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PodSandbox) GetId() string {
@@ -515,6 +573,13 @@ func (x *PodSandbox) GetLabels() map[string]string {
 	return nil
 }
 
+func (x *PodSandbox) GetPid() uint32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
 func (x *PodSandbox) GetIps() []string {
 	if x != nil {
 		return x.Ips
@@ -537,17 +602,22 @@ const file_nri_proto_rawDesc = "" +
 	"\x0fruntime_version\x18\x03 \x01(\tR\x0eruntimeVersion\x12'\n" +
 	"\x0frequest_timeout\x18\x05 \x01(\x03R\x0erequestTimeout\"+\n" +
 	"\x11ConfigureResponse\x12\x16\n" +
-	"\x06events\x18\x02 \x01(\x05R\x06events\"\\\n" +
+	"\x06events\x18\x02 \x01(\x05R\x06events\"\x9b\x01\n" +
 	"\x12SynchronizeRequest\x122\n" +
-	"\x04pods\x18\x01 \x03(\v2\x1e.weft.policy.nri.v1.PodSandboxR\x04pods\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\")\n" +
+	"\x04pods\x18\x01 \x03(\v2\x1e.weft.policy.nri.v1.PodSandboxR\x04pods\x12=\n" +
+	"\n" +
+	"containers\x18\x02 \x03(\v2\x1d.weft.policy.nri.v1.ContainerR\n" +
+	"containers\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"1\n" +
+	"\tContainer\x12$\n" +
+	"\x0epod_sandbox_id\x18\x02 \x01(\tR\fpodSandboxId\")\n" +
 	"\x13SynchronizeResponse\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\"E\n" +
 	"\x11PodSandboxRequest\x120\n" +
 	"\x03pod\x18\x01 \x01(\v2\x1e.weft.policy.nri.v1.PodSandboxR\x03pod\"Z\n" +
 	"\x10StateChangeEvent\x12\x14\n" +
 	"\x05event\x18\x01 \x01(\x05R\x05event\x120\n" +
-	"\x03pod\x18\x02 \x01(\v2\x1e.weft.policy.nri.v1.PodSandboxR\x03pod\"\xf1\x01\n" +
+	"\x03pod\x18\x02 \x01(\v2\x1e.weft.policy.nri.v1.PodSandboxR\x03pod\"\x83\x02\n" +
 	"\n" +
 	"PodSandbox\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -555,6 +625,7 @@ const file_nri_proto_rawDesc = "" +
 	"\x03uid\x18\x03 \x01(\tR\x03uid\x12\x1c\n" +
 	"\tnamespace\x18\x04 \x01(\tR\tnamespace\x12B\n" +
 	"\x06labels\x18\x05 \x03(\v2*.weft.policy.nri.v1.PodSandbox.LabelsEntryR\x06labels\x12\x10\n" +
+	"\x03pid\x18\t \x01(\rR\x03pid\x12\x10\n" +
 	"\x03ips\x18\n" +
 	" \x03(\tR\x03ips\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
@@ -573,29 +644,31 @@ func file_nri_proto_rawDescGZIP() []byte {
 	return file_nri_proto_rawDescData
 }
 
-var file_nri_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_nri_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_nri_proto_goTypes = []any{
 	(*Empty)(nil),                 // 0: weft.policy.nri.v1.Empty
 	(*RegisterPluginRequest)(nil), // 1: weft.policy.nri.v1.RegisterPluginRequest
 	(*ConfigureRequest)(nil),      // 2: weft.policy.nri.v1.ConfigureRequest
 	(*ConfigureResponse)(nil),     // 3: weft.policy.nri.v1.ConfigureResponse
 	(*SynchronizeRequest)(nil),    // 4: weft.policy.nri.v1.SynchronizeRequest
-	(*SynchronizeResponse)(nil),   // 5: weft.policy.nri.v1.SynchronizeResponse
-	(*PodSandboxRequest)(nil),     // 6: weft.policy.nri.v1.PodSandboxRequest
-	(*StateChangeEvent)(nil),      // 7: weft.policy.nri.v1.StateChangeEvent
-	(*PodSandbox)(nil),            // 8: weft.policy.nri.v1.PodSandbox
-	nil,                           // 9: weft.policy.nri.v1.PodSandbox.LabelsEntry
+	(*Container)(nil),             // 5: weft.policy.nri.v1.Container
+	(*SynchronizeResponse)(nil),   // 6: weft.policy.nri.v1.SynchronizeResponse
+	(*PodSandboxRequest)(nil),     // 7: weft.policy.nri.v1.PodSandboxRequest
+	(*StateChangeEvent)(nil),      // 8: weft.policy.nri.v1.StateChangeEvent
+	(*PodSandbox)(nil),            // 9: weft.policy.nri.v1.PodSandbox
+	nil,                           // 10: weft.policy.nri.v1.PodSandbox.LabelsEntry
 }
 var file_nri_proto_depIdxs = []int32{
-	8, // 0: weft.policy.nri.v1.SynchronizeRequest.pods:type_name -> weft.policy.nri.v1.PodSandbox
-	8, // 1: weft.policy.nri.v1.PodSandboxRequest.pod:type_name -> weft.policy.nri.v1.PodSandbox
-	8, // 2: weft.policy.nri.v1.StateChangeEvent.pod:type_name -> weft.policy.nri.v1.PodSandbox
-	9, // 3: weft.policy.nri.v1.PodSandbox.labels:type_name -> weft.policy.nri.v1.PodSandbox.LabelsEntry
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	9,  // 0: weft.policy.nri.v1.SynchronizeRequest.pods:type_name -> weft.policy.nri.v1.PodSandbox
+	5,  // 1: weft.policy.nri.v1.SynchronizeRequest.containers:type_name -> weft.policy.nri.v1.Container
+	9,  // 2: weft.policy.nri.v1.PodSandboxRequest.pod:type_name -> weft.policy.nri.v1.PodSandbox
+	9,  // 3: weft.policy.nri.v1.StateChangeEvent.pod:type_name -> weft.policy.nri.v1.PodSandbox
+	10, // 4: weft.policy.nri.v1.PodSandbox.labels:type_name -> weft.policy.nri.v1.PodSandbox.LabelsEntry
+	5,  // [5:5] is the sub-list for method output_type
+	5,  // [5:5] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_nri_proto_init() }
@@ -609,7 +682,7 @@ func file_nri_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nri_proto_rawDesc), len(file_nri_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

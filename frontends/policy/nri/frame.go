@@ -1,0 +1,140 @@
+package nri
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+)
+
+// The limits on what a runtime sends. NRI has one request in flight, and ttrpc the same limit
+// for messages.
+const (
+	// maxRequests is the number of requests without an answer.
+	maxRequests = 16
+	// maxMessage is the length of a message of ttrpc without its header, maxFrame that of a
+	// frame of the multiplexer.
+	maxMessage = 4 << 20
+	maxFrame   = messageHeader + maxMessage
+	// maxFrames is the number of frames that wait for a reader.
+	maxFrames = 32
+)
+
+// The headers of the two protocols: the length comes first in a message of ttrpc, and second
+// in a frame.
+const (
+	frameHeader   = 8
+	messageHeader = 10
+)
+
+// The types of messages of ttrpc, in the ninth byte of the header.
+const (
+	requestMessage  = 1
+	responseMessage = 2
+)
+
+// checker finds the headers in a stream of frames or messages, whatever the parts in which it
+// arrives. A nil checker accepts everything.
+type checker struct {
+	// check returns the length of what follows a header.
+	check  func(header []byte) (length uint32, err error)
+	header []byte
+	// have is the number of bytes of the header that have arrived, left the number of bytes
+	// that follow it and have not.
+	have, left int
+}
+
+// next checks the next part of the stream.
+func (c *checker) next(b []byte) error {
+	for c != nil && len(b) > 0 {
+		if c.left > 0 {
+			n := min(c.left, len(b))
+			b, c.left = b[n:], c.left-n
+			continue
+		}
+		n := copy(c.header[c.have:], b)
+		b, c.have = b[n:], c.have+n
+		if c.have < len(c.header) {
+			return nil
+		}
+		length, err := c.check(c.header)
+		if err != nil {
+			return err
+		}
+		c.have, c.left = 0, int(length)
+	}
+	return nil
+}
+
+// checkedConn ends the session when the runtime sends something that is not NRI. The packages
+// of NRI allocate what a header announces, and end the process for some messages.
+type checkedConn struct {
+	net.Conn
+	in, out *checker
+	fail    func(error)
+}
+
+// Read implements net.Conn.
+func (c *checkedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if bad := c.in.next(b[:n]); bad != nil {
+		c.fail(bad)
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *checkedConn) Write(b []byte) (int, error) {
+	if err := c.out.next(b); err != nil {
+		c.fail(err)
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// checkFrames checks the frames of a connection.
+func checkFrames(conn net.Conn, fail func(error)) net.Conn {
+	return &checkedConn{Conn: conn, fail: fail, in: &checker{header: make([]byte, frameHeader), check: func(h []byte) (uint32, error) {
+		length := binary.BigEndian.Uint32(h[4:])
+		if length > maxFrame {
+			return 0, fmt.Errorf("the runtime sent a frame of %d bytes, more than %d", length, maxFrame)
+		}
+		return length, nil
+	}}}
+}
+
+// checkRequests checks what arrives on the connection for requests, and counts those without
+// an answer.
+func checkRequests(conn net.Conn, fail func(error)) net.Conn {
+	var open atomic.Int32
+	return &checkedConn{Conn: conn, fail: fail,
+		in: checkMessages(requestMessage, func() error {
+			if open.Add(1) > maxRequests {
+				return fmt.Errorf("the runtime sent more than %d requests at once", maxRequests)
+			}
+			return nil
+		}),
+		out: checkMessages(responseMessage, func() error { open.Add(-1); return nil }),
+	}
+}
+
+// checkResponses checks what arrives on the connection for the requests of the plugin.
+func checkResponses(conn net.Conn, fail func(error)) net.Conn {
+	return &checkedConn{Conn: conn, fail: fail, in: checkMessages(responseMessage, func() error { return nil })}
+}
+
+// checkMessages returns a checker for messages of one type, and calls count for each.
+func checkMessages(want byte, count func() error) *checker {
+	return &checker{header: make([]byte, messageHeader), check: func(h []byte) (uint32, error) {
+		length := binary.BigEndian.Uint32(h)
+		switch {
+		case h[8] != want:
+			return 0, fmt.Errorf("the runtime sent a message of type %d, want %d", h[8], want)
+		case length > maxMessage:
+			return 0, fmt.Errorf("the runtime sent a message of %d bytes, more than %d", length, maxMessage)
+		}
+		return length, count()
+	}}
+}

@@ -1,0 +1,79 @@
+package nri
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/policy/nri/nripb"
+)
+
+const (
+	// maxReport is the size of the labels of all pods.
+	maxReport = 64 << 20
+	// maxID is the length of the ID of a pod: those that are longer are not valid.
+	maxID = 256
+)
+
+// report is what the runtime reports after the connection, in one part or several.
+//
+// Runtimes report pods that have ended until the kubelet removes them, such as those of a
+// Job. Their addresses may be those of other pods. A pod has ended if it has neither a process
+// nor a container: runtimes without a process for each pod report none, and a pod whose first
+// container is not created yet has a process.
+type report struct {
+	pods []reportedPod
+	// containers has the IDs of the pods that have a container.
+	containers map[string]bool
+	// size is that of the labels.
+	size int
+}
+
+// reportedPod is a pod of a report.
+type reportedPod struct {
+	id      string
+	process bool
+	object  *model.SandboxObject
+}
+
+// add adds a part. parse returns nil for a pod that is not valid.
+func (r *report) add(req *nripb.SynchronizeRequest, parse func(*nripb.PodSandbox) *model.SandboxObject) error {
+	for _, p := range req.GetPods() {
+		o := parse(p)
+		if o == nil {
+			continue
+		}
+		for k, v := range p.GetLabels() {
+			r.size += len(k) + len(v)
+		}
+		r.pods = append(r.pods, reportedPod{id: p.GetId(), process: p.GetPid() != 0, object: o})
+	}
+	if r.containers == nil {
+		r.containers = make(map[string]bool)
+	}
+	for _, c := range req.GetContainers() {
+		if id := c.GetPodSandboxId(); len(id) <= maxID {
+			r.containers[id] = true
+		}
+	}
+	switch {
+	case len(r.pods) > model.MaxSandboxes || len(r.containers) > model.MaxSandboxes:
+		return status.Error(codes.ResourceExhausted, fmt.Sprintf("more than %d pods", model.MaxSandboxes))
+	case r.size > maxReport:
+		return status.Error(codes.ResourceExhausted, fmt.Sprintf("the labels of all pods have more than %d bytes", maxReport))
+	}
+	return nil
+}
+
+// running returns the pods that have not ended.
+func (r *report) running() []*model.SandboxObject {
+	var out []*model.SandboxObject
+	for _, p := range r.pods {
+		if p.process || r.containers[p.id] {
+			out = append(out, p.object)
+		}
+	}
+	return out
+}
