@@ -86,6 +86,9 @@ func TestRefusedPolicy(t *testing.T) {
 	if got := f.policyRules("policy-"); got != 1 {
 		t.Errorf("the other policy has %d rules", got)
 	}
+	if _, known := (enforced{f.r.tables[0]}).Rules(policyID("shop/large"), model.Ingress); known {
+		t.Error("the judge has rules of a policy that is left out")
+	}
 	f.policy("shop/large", everyRule, nil)
 	f.finish()
 	if got := f.r.Refused(); len(got) != 0 {

@@ -33,6 +33,7 @@ type table struct {
 	cfg      *Config
 	family   *family
 	policies map[model.PolicyID]*model.Policy
+	pods     map[types.UID]*model.Pod
 
 	sets map[model.SetID]*object
 	// policyChains has the chains of policies as they are now, classes those of lists of
@@ -52,8 +53,10 @@ type table struct {
 	// selected are the elements of the sets self and selected, present those of known-pods.
 	selected map[netip.Addr]struct{}
 	present  map[netip.Addr]struct{}
-	// podCIDRs are the elements of pod-cidrs, wantedCIDRs those that it gets.
+	// podCIDRs are the elements of pod-cidrs, wantedCIDRs those that it gets, and cidrs the
+	// same as ranges.
 	podCIDRs, wantedCIDRs []string
+	cidrs                 []model.Range
 	recheck               recheck
 	previous              *previous
 	// left are objects of an earlier process.
@@ -88,7 +91,7 @@ func New(cfg Config) (*Renderer, error) {
 
 func newTable(r *Renderer, f int) *table {
 	t := &table{
-		objects: newObjects(), hooks: newHooks(), cfg: &r.cfg, family: &families[f], policies: r.policies,
+		objects: newObjects(), hooks: newHooks(), cfg: &r.cfg, family: &families[f], policies: r.policies, pods: r.pods,
 		sets: make(map[model.SetID]*object), policyChains: make(map[policyDirection]*object), classes: make(map[string]*object),
 		refused: make(map[policyDirection]int),
 		owners:  make(map[netip.Addr]types.UID), unsentPods: make(map[netip.Addr]struct{}), selected: make(map[netip.Addr]struct{}),

@@ -284,8 +284,8 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 			ranges = append(ranges, model.Range{First: p.Masked().Addr(), Last: lastOf(p)})
 		}
 	}
-	t.wantedCIDRs = nil
-	for _, r := range union(ranges) {
+	t.cidrs, t.wantedCIDRs = union(ranges), nil
+	for _, r := range t.cidrs {
 		t.wantedCIDRs = append(t.wantedCIDRs, rangeText(r))
 	}
 }

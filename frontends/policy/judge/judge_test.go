@@ -1,0 +1,168 @@
+package judge_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/policy/judge"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// fake is a state that a test writes.
+type fake struct {
+	pods     map[netip.Addr]*model.Pod
+	policies map[model.PolicyID]*model.Policy
+	sets     map[model.SetID]map[model.Member]bool
+}
+
+func (s *fake) Pod(a netip.Addr) *model.Pod { return s.pods[a] }
+
+func (s *fake) Rules(id model.PolicyID, d model.Direction) ([]model.Rule, bool) {
+	p := s.policies[id]
+	if p == nil {
+		return nil, false
+	}
+	return p.Rules[d], true
+}
+
+func (s *fake) Contains(id model.SetID, m model.Member) (member, known bool) {
+	set, known := s.sets[id]
+	return set[m], known
+}
+
+func (s *fake) policy(id model.PolicyID, ingress ...model.Rule) {
+	s.policies[id] = &model.Policy{ID: id, Rules: [model.NumDirections][]model.Rule{model.Ingress: ingress}}
+}
+
+var (
+	admin    = model.PolicyID{Tier: model.TierAdmin, Name: "a"}
+	second   = model.PolicyID{Tier: model.TierAdmin, Name: "b"}
+	shop     = model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
+	baseline = model.PolicyID{Tier: model.TierBaseline, Name: "c"}
+
+	node   = netip.MustParseAddr("192.0.2.1")
+	client = netip.MustParseAddr("10.0.0.1")
+	server = netip.MustParseAddr("10.0.0.2")
+	range1 = []model.Range{{First: netip.MustParseAddr("10.0.0.0"), Last: netip.MustParseAddr("10.0.0.255")}}
+)
+
+// server is a pod with policies for ingress; the client is not a pod of this node.
+func newFake(policies ...model.PolicyID) *fake {
+	pod := &model.Pod{Name: types.NamespacedName{Namespace: "shop", Name: "db-0"}, Addresses: []netip.Addr{server}}
+	pod.Policies[model.Ingress] = policies
+	return &fake{
+		pods: map[netip.Addr]*model.Pod{server: pod}, policies: make(map[model.PolicyID]*model.Policy),
+		sets: map[model.SetID]map[model.Member]bool{
+			"clients": {{Addr: client}: true}, "others": {},
+			"http": {{Addr: server, Protocol: model.TCP, Port: 80}: true},
+		},
+	}
+}
+
+// TestFlow decides a TCP connection from the client to port 80 of the server.
+func TestFlow(t *testing.T) {
+	all := model.Rule{Any: true, AllPorts: true}
+	with := func(a model.Action, r model.Rule) model.Rule { r.Action = a; r.Name = "ingress[0]"; return r }
+	tests := []struct {
+		name  string
+		state func() *fake
+		want  string
+	}{
+		{"no policy", func() *fake { return newFake() }, "allowed: not isolated"},
+		{"isolated", func() *fake { s := newFake(shop); s.policy(shop); return s }, "denied: isolated"},
+		{"left out", func() *fake { return newFake(shop) }, "denied: isolated"},
+		{"left out in the tier Admin", func() *fake { return newFake(admin, shop) }, "denied: left out"},
+		{"left out in the tier Baseline", func() *fake { return newFake(baseline) }, "denied: left out"},
+		{"accepted", func() *fake { s := newFake(shop); s.policy(shop, with(model.Accept, all)); return s }, "allowed: by a rule of NetworkPolicy shop/db ingress[0]"},
+		{"by a set", func() *fake {
+			s := newFake(shop)
+			s.policy(shop, with(model.Accept, model.Rule{Pods: []model.SetID{"others", "clients"}, NamedPorts: []model.SetID{"http"}}))
+			return s
+		}, "allowed: by a rule"},
+		{"not in a set", func() *fake {
+			s := newFake(shop)
+			s.policy(shop, with(model.Accept, model.Rule{Pods: []model.SetID{"others", "unknown"}, AllPorts: true}))
+			return s
+		}, "denied: isolated"},
+		{"by a range", func() *fake {
+			s := newFake(shop)
+			s.policy(shop, with(model.Accept, model.Rule{Blocks: range1, Ports: []model.PortRange{{Protocol: model.UDP}, {Protocol: model.TCP, First: 79, Last: 81}}}))
+			return s
+		}, "allowed: by a rule"},
+		{"another port", func() *fake {
+			s := newFake(shop)
+			s.policy(shop, with(model.Accept, model.Rule{Any: true, Ports: []model.PortRange{{Protocol: model.TCP, First: 81, Last: 90}}}))
+			return s
+		}, "denied: isolated"},
+		{"a whole protocol", func() *fake {
+			s := newFake(shop)
+			s.policy(shop, with(model.Accept, model.Rule{Any: true, Ports: []model.PortRange{{Protocol: model.TCP}}}))
+			return s
+		}, "allowed: by a rule"},
+		{"denied by the tier Admin", func() *fake {
+			s := newFake(admin, shop)
+			s.policy(admin, with(model.Deny, model.Rule{Pods: []model.SetID{"unknown"}, NamedPorts: []model.SetID{"unknown"}}))
+			s.policy(shop, with(model.Accept, all))
+			return s
+		}, "denied: by a rule of ClusterNetworkPolicy /a ingress[0]"},
+		{"passed to NetworkPolicies", func() *fake {
+			s := newFake(admin, second, shop)
+			s.policy(admin, with(model.Pass, all))
+			s.policy(second, with(model.Deny, all))
+			s.policy(shop, with(model.Accept, all))
+			return s
+		}, "allowed: by a rule of NetworkPolicy"},
+		{"a NetworkPolicy is final", func() *fake {
+			s := newFake(shop, baseline)
+			s.policy(shop)
+			s.policy(baseline, with(model.Accept, all))
+			return s
+		}, "denied: isolated"},
+		{"the tier Baseline", func() *fake { s := newFake(baseline); s.policy(baseline, with(model.Deny, all)); return s }, "denied: by a rule of ClusterNetworkPolicy /c"},
+	}
+	local := func(a netip.Addr) bool { return a == node }
+	flow := judge.Flow{Source: client, Destination: server, Protocol: model.TCP, Port: 80}
+	for _, test := range tests {
+		s := test.state()
+		j := &judge.Judge{State: s, Local: local}
+		v := j.Flow(flow)
+		if got := v.Ends[model.Ingress]; !strings.HasPrefix(got.String(), test.want) || v.Allowed != got.Allowed || got.Pod.Name != "db-0" {
+			t.Errorf("%s: %s of pod %s, want %s", test.name, v, got.Pod, test.want)
+		}
+		if got := v.Ends[model.Egress]; got.Reason != judge.NoPod {
+			t.Errorf("%s: egress %s", test.name, got)
+		}
+		if v := j.Flow(judge.Flow{Source: node, Destination: server}); !v.Allowed || v.Ends[model.Ingress].Reason != judge.FromNode {
+			t.Errorf("%s: from the node: %s", test.name, v)
+		}
+	}
+}
+
+// TestUnknown has addresses at which no pod is known yet.
+func TestUnknown(t *testing.T) {
+	unknown := netip.MustParseAddr("10.0.0.9")
+	j := &judge.Judge{
+		State: newFake(), Local: func(a netip.Addr) bool { return a == node },
+		Unknown: func(a netip.Addr) bool { return a == unknown },
+	}
+	for _, test := range []struct {
+		from, to netip.Addr
+		want     string
+	}{
+		{unknown, server, "denied: egress denied: no pod is known at this address; ingress allowed: not a pod of this node"},
+		{client, unknown, "denied: egress allowed: not a pod of this node; ingress denied: no pod is known at this address"},
+		{unknown, node, "allowed: egress allowed: not a pod of this node; ingress allowed: not a pod of this node"},
+		{node, unknown, "allowed: egress allowed: the flow comes from this node; ingress allowed: the flow comes from this node"},
+		{server, server, "allowed: egress allowed: a pod reaches itself; ingress allowed: a pod reaches itself"},
+	} {
+		if got := j.Flow(judge.Flow{Source: test.from, Destination: test.to}).String(); got != test.want {
+			t.Errorf("%s > %s: %s", test.from, test.to, got)
+		}
+	}
+	if got := judge.Reason(99).String(); got != "reason(99)" {
+		t.Error(got)
+	}
+}

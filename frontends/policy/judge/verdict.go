@@ -1,0 +1,115 @@
+package judge
+
+import (
+	"fmt"
+	"net/netip"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// Flow is a connection. Protocol is its IP protocol, which need not be one of those that
+// policies name. Port is 0 for a protocol without ports.
+type Flow struct {
+	Source, Destination netip.Addr
+	Protocol            model.Protocol
+	Port                uint16
+}
+
+// String returns "10.0.0.1 > 10.0.0.2 tcp/80".
+func (f Flow) String() string {
+	return fmt.Sprintf("%s > %s %s/%d", f.Source, f.Destination, f.Protocol, f.Port)
+}
+
+// Verdict is whether a flow is allowed, and what its ends decide. A flow is allowed if both
+// ends allow it.
+type Verdict struct {
+	Allowed bool
+	// Ends has the decision of the source as Egress, and that of the destination as
+	// Ingress.
+	Ends [model.NumDirections]Decision
+}
+
+// String returns both decisions in words.
+func (v Verdict) String() string {
+	word := "denied"
+	if v.Allowed {
+		word = "allowed"
+	}
+	return fmt.Sprintf("%s: egress %s; ingress %s", word, v.Ends[model.Egress], v.Ends[model.Ingress])
+}
+
+// Decision is what one end of a flow decides.
+type Decision struct {
+	Allowed bool
+	Reason  Reason
+	// Pod is the pod of this node at this end. It is empty if there is none.
+	Pod types.NamespacedName
+	// Policy and Rule decided, if the reason is ByRule, and Policy alone if it is LeftOut. Rule is
+	// a model.Rule.Name, such as "ingress[0]".
+	Policy model.PolicyID
+	Rule   string
+}
+
+// String returns the decision in words.
+func (d Decision) String() string {
+	word := "denied"
+	if d.Allowed {
+		word = "allowed"
+	}
+	out := word + ": " + d.Reason.String()
+	if d.Reason == ByRule || d.Reason == LeftOut {
+		out += fmt.Sprintf(" %s %s/%s %s", d.Policy.Kind(), d.Policy.Namespace, d.Policy.Name, d.Rule)
+	}
+	return out
+}
+
+// Reason is why an end allows or denies a flow.
+type Reason uint8
+
+// The reasons.
+const (
+	// NoPod allows: the end is not a pod of this node.
+	NoPod Reason = iota
+	// FromNode allows: the flow comes from this node, or does not leave it.
+	FromNode
+	// Self allows: a pod reaches itself.
+	Self
+	// NoPolicy allows: the pod is not isolated, and no rule matches.
+	NoPolicy
+	// ByRule allows or denies as the rule of a policy says.
+	ByRule
+	// Isolated denies: NetworkPolicies isolate the pod, and none of them accepts.
+	Isolated
+	// LeftOut denies: a ClusterNetworkPolicy could not be rendered, so what it denies is
+	// not known.
+	LeftOut
+	// Unknown denies: the end is in the range of the pods of this node, and no pod is known
+	// there.
+	Unknown
+)
+
+// String returns the reason in words.
+func (r Reason) String() string {
+	switch r {
+	case NoPod:
+		return "not a pod of this node"
+	case FromNode:
+		return "the flow comes from this node"
+	case Self:
+		return "a pod reaches itself"
+	case NoPolicy:
+		return "not isolated"
+	case ByRule:
+		return "by a rule of"
+	case Isolated:
+		return "isolated, and no policy accepts"
+	case LeftOut:
+		return "left out is"
+	case Unknown:
+		return "no pod is known at this address"
+	default:
+		return fmt.Sprintf("reason(%d)", uint8(r))
+	}
+}

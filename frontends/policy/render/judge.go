@@ -1,0 +1,70 @@
+package render
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/weft-proxy/weft/frontends/policy/judge"
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// Judge decides flows as the rules do that the last Update has rendered, given the node's
+// own addresses besides those of its Node object. A flow of a family that the node does not
+// have is allowed.
+func (r *Renderer) Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		if t.has(f.Source) {
+			return t.judge(r.node.Addresses, local).Flow(f)
+		}
+	}
+	v := judge.Verdict{Allowed: true}
+	for d := range v.Ends {
+		v.Ends[d] = judge.Decision{Allowed: true, Reason: judge.NoPod}
+	}
+	return v
+}
+
+// judge returns the judge of the present rules.
+func (t *table) judge(node []netip.Addr, local func(netip.Addr) bool) *judge.Judge {
+	j := &judge.Judge{State: enforced{t}, Local: func(a netip.Addr) bool { return slices.Contains(node, a) || local(a) }}
+	if len(t.cidrs) > 0 {
+		j.Unknown = t.unknown
+	}
+	return j
+}
+
+// unknown reports whether an address is in the range of the pods of this node, and no pod
+// is known there.
+func (t *table) unknown(a netip.Addr) bool {
+	return t.owners[a] == "" && slices.ContainsFunc(t.cidrs, func(r model.Range) bool { return !a.Less(r.First) && !r.Last.Less(a) })
+}
+
+// enforced is what the rules of a table enforce once the last update is in force. It
+// implements judge.State.
+type enforced struct{ *table }
+
+// Pod implements judge.State.
+func (e enforced) Pod(a netip.Addr) *model.Pod { return e.pods[e.owners[a]] }
+
+// Rules implements judge.State. A policy with too many rules is left out.
+func (e enforced) Rules(id model.PolicyID, d model.Direction) ([]model.Rule, bool) {
+	p := e.policies[id]
+	if p == nil {
+		return nil, false
+	}
+	if _, refused := e.refused[policyDirection{id, d}]; refused {
+		return nil, false
+	}
+	return p.Rules[d], true
+}
+
+// Contains implements judge.State.
+func (e enforced) Contains(id model.SetID, m model.Member) (member, known bool) {
+	o := e.sets[id]
+	if o == nil {
+		return false, false
+	}
+	return o.members.state[m]&inModel != 0, true
+}
