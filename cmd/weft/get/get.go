@@ -23,12 +23,13 @@ fragment with the name of one of them is shown by "weft get fragment NAME".`
   weft get services
   weft get endpoints kube-system/kube-dns
   weft get policies
-  weft get pods`
+  weft get pods
+  weft get drops -f`
 	cmd.AddCommand(
 		newFragmentsCmd("fragments", "Show the fragments: owner, state, revision, age, size, and the last error", cobra.NoArgs),
 		newFragmentsCmd("fragment [PUBLISHER/]NAME", "Show the state and content of one fragment", cobra.ExactArgs(1)),
 		newTablesCmd(), newTableCmd(), newPublishersCmd(), newOwnerCmd(), newElementCmd(),
-		newServicesCmd(), newEndpointsCmd(), newPoliciesCmd(), newPodsCmd(),
+		newServicesCmd(), newEndpointsCmd(), newPoliciesCmd(), newPodsCmd(), newDropsCmd(),
 	)
 	for _, sub := range cmd.Commands() {
 		cli.CheckArgs(sub)

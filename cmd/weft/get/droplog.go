@@ -1,0 +1,231 @@
+package get
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/nft/printable"
+)
+
+const (
+	// dropPrefix begins each line of the drop log. The policies and the direction follow.
+	dropPrefix = "weft drop "
+	// kernelLog is the device of the kernel's log.
+	kernelLog = "/dev/kmsg"
+	// maxRecord is the size of the largest record of the kernel's log, with room to spare.
+	maxRecord = 16 << 10
+)
+
+// packet is a line of the drop log.
+type packet struct {
+	// Time is when the packet was dropped: a time, or what the log has before the line.
+	Time string `json:"time,omitempty"`
+	// Direction is "ingress" or "egress".
+	Direction string `json:"direction"`
+	// Policies are those that drop, separated by ", ", or the beginning of a long list and
+	// a hash.
+	Policies string `json:"policies"`
+	Protocol string `json:"protocol"`
+	From     end    `json:"from"`
+	To       end    `json:"to"`
+	// In and Out are devices of the node; Out is empty for packets to the node itself.
+	In  string `json:"in,omitempty"`
+	Out string `json:"out,omitempty"`
+}
+
+// end is the source or the destination of a packet.
+type end struct {
+	Address netip.Addr `json:"address"`
+	Port    uint16     `json:"port,omitempty"`
+	// Pod is the pod of this node that has the address, empty if none has.
+	Pod string `json:"pod,omitempty"`
+}
+
+// parseDrop parses a line of a log that has the kernel's messages, and reports whether it is
+// of the drop log.
+func parseDrop(line string) (packet, bool) {
+	before, rest, ok := strings.Cut(line, dropPrefix)
+	if !ok {
+		return packet{}, false
+	}
+	prefix, rest, ok := strings.Cut(rest, " IN=")
+	at := strings.LastIndexByte(prefix, ' ')
+	if !ok || at < 0 {
+		return packet{}, false
+	}
+	p := packet{Time: printable.Escape(strings.TrimSpace(before)), Policies: printable.Escape(prefix[:at]), Direction: printable.Escape(prefix[at+1:])}
+	for word := range strings.FieldsSeq("IN=" + rest) {
+		name, value, _ := strings.Cut(word, "=")
+		// What follows is a packet that an ICMP error quotes.
+		if strings.HasPrefix(word, "[") {
+			break
+		}
+		switch name {
+		case "IN":
+			p.In = printable.Escape(value)
+		case "OUT":
+			p.Out = printable.Escape(value)
+		case "SRC":
+			p.From.Address, _ = netip.ParseAddr(value)
+		case "DST":
+			p.To.Address, _ = netip.ParseAddr(value)
+		case "PROTO":
+			p.Protocol = printable.Escape(strings.ToLower(value))
+		case "SPT":
+			p.From.Port = port(value)
+		case "DPT":
+			p.To.Port = port(value)
+		}
+	}
+	return p, p.From.Address.IsValid() && p.To.Address.IsValid()
+}
+
+func port(s string) uint16 {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return uint16(n)
+}
+
+// String returns a line for people. The pod of the direction is the first that is named.
+func (p *packet) String() string {
+	devices := ""
+	if p.In != "" {
+		devices += " in " + p.In
+	}
+	if p.Out != "" {
+		devices += " out " + p.Out
+	}
+	line := fmt.Sprintf("%s of %s: %s %s -> %s%s: dropped by %s", p.Direction, p.subject(), p.Protocol, &p.From, &p.To, devices, p.Policies)
+	return strings.TrimSpace(p.Time + "  " + line)
+}
+
+// subject names the pod whose policies dropped the packet. That of a reply, which is dropped
+// if its connection is not allowed any more, is at the other end.
+func (p *packet) subject() string {
+	first, second := &p.From, &p.To
+	if p.Direction == "ingress" {
+		first, second = second, first
+	}
+	switch {
+	case first.Pod != "":
+		return first.Pod
+	case second.Pod != "":
+		return second.Pod
+	default:
+		return first.Address.String()
+	}
+}
+
+// String returns "shop/db (10.244.1.5:5432)", or the address alone.
+func (e *end) String() string {
+	addr := e.Address.String()
+	if e.Port != 0 {
+		addr = netip.AddrPortFrom(e.Address, e.Port).String()
+	}
+	if e.Pod != "" {
+		return e.Pod + " (" + addr + ")"
+	}
+	return addr
+}
+
+// readLog passes the lines of a log to each until its end, or until ctx ends.
+func readLog(ctx context.Context, r io.Reader, each func(line string) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() && ctx.Err() == nil {
+		if err := each(lines.Text()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// readKernelLog passes the messages of the kernel's log to each, with the time before them:
+// those that are there, and then, if follow is true, new ones until ctx ends.
+func readKernelLog(ctx context.Context, follow bool, each func(line string) error) error {
+	f, err := os.OpenFile(kernelLog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return cannotReadLog(err)
+	}
+	defer f.Close()
+	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if !follow {
+		// Records that are there are returned at once.
+		_ = f.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	}
+	boot := bootTime()
+	for record := make([]byte, maxRecord); ctx.Err() == nil; {
+		n, err := f.Read(record)
+		switch {
+		case errors.Is(err, syscall.EPIPE):
+			// The kernel has overwritten records that were not read yet.
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, syscall.EAGAIN):
+			return nil
+		case err != nil:
+			return cannotReadLog(err)
+		}
+		if err := each(message(string(record[:n]), boot)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cannotReadLog(err error) error {
+	return fmt.Errorf("read the kernel's log: %w: run this as root, or give it the log: journalctl -kf | weft get drops --file -", err)
+}
+
+// message returns the time and the text of a record of the kernel's log, such as
+// "6,1234,5678901,-;text". Microseconds since the start of the machine are its third field.
+func message(record string, boot time.Time) string {
+	head, text, _ := strings.Cut(record, ";")
+	text, _, _ = strings.Cut(text, "\n")
+	fields := strings.Split(head, ",")
+	if len(fields) < 3 {
+		return text
+	}
+	since, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return text
+	}
+	return boot.Add(time.Duration(since)*time.Microsecond).Format("2006-01-02T15:04:05.000Z07:00") + " " + text
+}
+
+// bootTime returns the time at which the clock of the kernel's log was 0, as far as that is
+// known: that clock stops while the machine is suspended.
+func bootTime() time.Time {
+	now := time.Now()
+	var since unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &since); err != nil {
+		return now
+	}
+	return now.Add(-time.Duration(since.Nano()))
+}
+
+// openLog opens the log that --file names.
+func openLog(file string, stdin io.Reader) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	f, err := os.Open(file) //nolint:gosec // the operator's file
+	if err != nil {
+		return nil, cli.Usagef("--file: %v", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,127 @@
+package get
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
+)
+
+// namesAge is for how long the names of pods are used before they are read again.
+const namesAge = 2 * time.Second
+
+// dropsFlags are the flags of weft get drops.
+type dropsFlags struct {
+	conn   cli.Connection
+	output cli.Output
+	follow bool
+	file   string
+}
+
+func newDropsCmd() *cobra.Command {
+	f := &dropsFlags{}
+	cmd := &cobra.Command{
+		Use:   "drops",
+		Short: "Show packets that network policies dropped, with the names of pods",
+		Long: `Show the packets that network policies dropped and the kernel logged, with the pods
+of this node that have the addresses now. The frontend must run with
+--policy-drop-log, which limits how many packets are logged.
+
+It reads the kernel's log, for which it needs to be root, or another log that has
+the kernel's messages.`,
+		Example: `  weft get drops
+  weft get drops -f
+  journalctl -kf | weft get drops --file -`,
+		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "wait for further packets")
+	cmd.Flags().StringVar(&f.file, "file", "", "file to read in place of the kernel's log; - is the standard input")
+	f.conn.AddFlags(cmd)
+	f.output.AddFlag(cmd, "text", "json")
+	return cmd
+}
+
+// run prints the packets of a log, one in a line.
+func (f *dropsFlags) run(ctx context.Context, stdin io.Reader, out, stderr io.Writer) error {
+	names := &podNames{read: func() (*statepb.WatchResponse, error) {
+		return readLocal(ctx, &f.conn, policyFrontend, readPolicyState)
+	}, stderr: stderr}
+	each := func(line string) error {
+		p, ok := parseDrop(line)
+		if !ok {
+			return nil
+		}
+		p.From.Pod, p.To.Pod = names.of(p.From.Address), names.of(p.To.Address)
+		if f.output.Format == "json" {
+			return json.NewEncoder(out).Encode(p)
+		}
+		_, err := fmt.Fprintln(out, p.String())
+		return err
+	}
+	if f.file == "" {
+		return readKernelLog(ctx, f.follow, each)
+	}
+	if f.follow && f.file != "-" {
+		return cli.Usagef("-f follows the kernel's log: for a file use tail -f FILE | weft get drops --file -")
+	}
+	log, err := openLog(f.file, stdin)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	return readLog(ctx, log, each)
+}
+
+// podNames are the names of the pods of this node by their addresses.
+type podNames struct {
+	read   func() (*statepb.WatchResponse, error)
+	stderr io.Writer
+	names  map[netip.Addr]string
+	at     time.Time
+	failed bool
+}
+
+// of returns the name of the pod with an address, empty if there is none. While no frontend
+// answers, the names are those of before.
+func (n *podNames) of(addr netip.Addr) string {
+	if time.Since(n.at) > namesAge {
+		n.at = time.Now()
+		state, err := n.read()
+		if err == nil {
+			n.names, n.failed = addressesOf(viewPods(state)), false
+		} else if !n.failed {
+			n.failed = true
+			fmt.Fprintf(n.stderr, "weft: no names of pods: %v\n", err)
+		}
+	}
+	return n.names[addr]
+}
+
+// addressesOf returns the names of pods by address. An address that several pods have has
+// the names of all.
+func addressesOf(pods []podView) map[netip.Addr]string {
+	out := make(map[netip.Addr]string)
+	for _, p := range pods {
+		for _, text := range p.Addresses {
+			addr, err := netip.ParseAddr(text)
+			if err != nil {
+				continue
+			}
+			if out[addr] != "" {
+				out[addr] += ","
+			}
+			out[addr] += p.Namespace + "/" + p.Name
+		}
+	}
+	return out
+}
