@@ -47,23 +47,27 @@ func TestGarbage(t *testing.T) {
 	for i := range uint32(100) {
 		unknown = append(unknown, frame(1, message(0, 2*i+1, 1)...)...)
 	}
-	for name, bytes := range map[string][]byte{
-		"nothing":                    nil,
-		"noise":                      noise,
-		"half a header":              {0, 0, 0},
-		"half a frame":               frame(1, make([]byte, 100)...)[:50],
-		"a frame of 4 GiB":           binary.BigEndian.AppendUint32([]byte{0, 0, 0, 1}, 1<<32-1),
-		"a frame of another one":     frame(7, 1, 2, 3),
-		"many frames":                slices.Repeat(frame(1), 10000),
-		"a message of 4 GiB":         frame(1, message(1<<32-1, 1, 1)...),
-		"data of no stream":          frame(1, message(1, 1, 3, 0)...),
-		"data after a request":       frame(1, append(message(0, 1, 1), message(1, 1, 3, 0)...)...),
-		"a message of no type":       frame(1, message(0, 1, 9)...),
-		"an even stream":             frame(1, message(0, 2, 1)...),
-		"no request":                 frame(1, message(4, 1, 1, 0xff, 0xff, 0xff, 0xff)...),
-		"requests for no service":    unknown,
-		"a request in the other way": frame(2, message(0, 1, 1)...),
-		"an answer to nothing":       frame(2, message(0, 1, 2)...),
+	// Those with a reason end the connection, the others are answered or ignored.
+	for name, test := range map[string]struct {
+		bytes  []byte
+		reason string
+	}{
+		"nothing":                    {},
+		"noise":                      {noise, "more than 4194314"},
+		"half a header":              {bytes: []byte{0, 0, 0}},
+		"half a frame":               {bytes: frame(1, make([]byte, 100)...)[:50]},
+		"a frame of 4 GiB":           {binary.BigEndian.AppendUint32([]byte{0, 0, 0, 1}, 1<<32-1), "a frame of 4294967295 bytes"},
+		"a frame of another one":     {bytes: frame(7, 1, 2, 3)},
+		"many frames":                {bytes: slices.Repeat(frame(1), 10000)},
+		"a message of 4 GiB":         {frame(1, message(1<<32-1, 1, 1)...), "a message of 4294967295 bytes"},
+		"data of no stream":          {frame(1, message(1, 1, 3, 0)...), "a message of type 3, want 1"},
+		"data after a request":       {frame(1, append(message(0, 1, 1), message(1, 1, 3, 0)...)...), "a message of type 3, want 1"},
+		"a message of no type":       {frame(1, message(0, 1, 9)...), "a message of type 9, want 1"},
+		"an even stream":             {bytes: frame(1, message(0, 2, 1)...)},
+		"no request":                 {bytes: frame(1, message(4, 1, 1, 0xff, 0xff, 0xff, 0xff)...)},
+		"requests for no service":    {bytes: unknown},
+		"a request in the other way": {frame(2, message(0, 1, 1)...), "a message of type 1, want 2"},
+		"an answer to nothing":       {bytes: frame(2, message(0, 1, 2)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
@@ -71,9 +75,12 @@ func TestGarbage(t *testing.T) {
 			var before, after goruntime.MemStats
 			goruntime.ReadMemStats(&before)
 			c := p.acceptRaw(t)
-			_, _ = c.Write(bytes)
-			_ = c.(interface{ CloseWrite() error }).CloseWrite()
+			_, _ = c.Write(test.bytes)
+			if test.reason == "" {
+				_ = c.(interface{ CloseWrite() error }).CloseWrite()
+			}
 			_, _ = io.Copy(io.Discard, c)
+			l.logs.await(t, test.reason)
 			goruntime.ReadMemStats(&after)
 			if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
 				t.Errorf("allocated %d bytes", n)
@@ -221,7 +228,7 @@ func TestLargeReport(t *testing.T) {
 	}
 }
 
-// TestEventsWithoutPods answers events that lack their pod, or that nobody asked for.
+// TestEventsWithoutPods answers events that lack their pod, or that the plugin did not ask for.
 func TestEventsWithoutPods(t *testing.T) {
 	p := newPeer(t)
 	l := newLab(t, &runtime{socket: p.socket}, time.Minute)
