@@ -80,5 +80,12 @@ func (s *stream) send(kind watch.EventType, o runtime.Object) {
 	}
 	raw := bytes.TrimSpace(s.enc.bytes(o))
 	s.err = s.out.Encode(&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}})
-	_ = http.NewResponseController(s.w).Flush()
+}
+
+// flush sends what was written. Like an API server, a watch calls it once it has nothing
+// more to write.
+func (s *stream) flush() {
+	if s.err == nil {
+		s.err = http.NewResponseController(s.w).Flush()
+	}
 }

@@ -3,6 +3,7 @@ package apitest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -109,15 +110,50 @@ func (s selection) has(o Object) bool {
 	if o == nil {
 		return false
 	}
-	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
-	switch o := o.(type) {
-	case *corev1.Service:
-		set["spec.clusterIP"] = o.Spec.ClusterIP
-	case *corev1.Pod:
-		set["spec.nodeName"], set["spec.hostNetwork"] = o.Spec.NodeName, strconv.FormatBool(o.Spec.HostNetwork)
-		set["status.phase"], set["status.podIP"] = string(o.Status.Phase), o.Status.PodIP
+	return s.labels.Matches(labels.Set(o.GetLabels())) && s.fields.Matches(fieldsOf{o})
+}
+
+// fieldsOf are the fields of an object that a selector can read. It implements fields.Fields
+// without a map, because a list asks for the fields of many objects.
+type fieldsOf struct{ Object }
+
+// Has implements fields.Fields.
+func (f fieldsOf) Has(field string) bool {
+	_, ok := f.get(field)
+	return ok
+}
+
+// Get implements fields.Fields.
+func (f fieldsOf) Get(field string) string {
+	value, _ := f.get(field)
+	return value
+}
+
+func (f fieldsOf) get(field string) (value string, ok bool) {
+	switch field {
+	case "metadata.name":
+		return f.GetName(), true
+	case "metadata.namespace":
+		return f.GetNamespace(), true
 	}
-	return s.labels.Matches(labels.Set(o.GetLabels())) && s.fields.Matches(set)
+	switch o := f.Object.(type) {
+	case *corev1.Service:
+		if field == "spec.clusterIP" {
+			return o.Spec.ClusterIP, true
+		}
+	case *corev1.Pod:
+		switch field {
+		case "spec.nodeName":
+			return o.Spec.NodeName, true
+		case "spec.hostNetwork":
+			return strconv.FormatBool(o.Spec.HostNetwork), true
+		case "status.phase":
+			return string(o.Status.Phase), true
+		case "status.podIP":
+			return o.Status.PodIP, true
+		}
+	}
+	return "", false
 }
 
 // selected returns the selected objects, sorted by name, and the version.
@@ -125,12 +161,11 @@ func (s *Server) selected(k *kind, chosen selection) ([]runtime.Object, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []runtime.Object
-	for _, o := range k.objects {
-		if chosen.has(o) {
+	for _, key := range slices.Sorted(maps.Keys(k.objects)) {
+		if o := k.objects[key]; chosen.has(o) {
 			out = append(out, o)
 		}
 	}
-	slices.SortFunc(out, func(a, b runtime.Object) int { return cmp.Compare(name(a.(Object)), name(b.(Object))) }) //nolint:forcetypeassert // from a map of Objects
 	return out, s.version
 }
 
@@ -176,6 +211,7 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, 
 	s.mu.Lock()
 	marks := s.bookmark
 	s.mu.Unlock()
+	stream.flush()
 	for stream.err == nil {
 		s.mu.Lock()
 		changed, news, version, gone := s.changed, k.after(at), s.version, at < k.compacted
@@ -202,6 +238,7 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, 
 		if mark {
 			stream.send(watch.Bookmark, bookmark(k, version, nil))
 		}
+		stream.flush()
 		select {
 		case <-changed:
 		case <-ctx.Done():
