@@ -1,6 +1,7 @@
 package source
 
 import (
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -54,8 +55,8 @@ func (s *store) Add(obj any) error { return s.set(obj) }
 func (s *store) Update(obj any) error { return s.set(obj) }
 
 func (s *store) set(objects ...any) error {
-	_, events, err := s.take(objects)
-	s.deliver(events)
+	items, err := s.take(objects, func(types.NamespacedName) {})
+	s.deliver(items)
 	return err
 }
 
@@ -72,16 +73,18 @@ func (s *store) Delete(obj any) error {
 // Replace implements cache.ReflectorStore: these objects are all that exist. What
 // is missing was deleted while there was no watch.
 func (s *store) Replace(objects []any, _ string) error {
-	exist, events, err := s.take(objects)
+	if len(s.versions) == 0 {
+		s.versions = make(map[types.NamespacedName]string, len(objects))
+	}
+	missing := maps.Clone(s.versions)
+	items, err := s.take(objects, func(name types.NamespacedName) { delete(missing, name) })
 	if err == nil {
-		for name := range s.versions {
-			if _, ok := exist[name]; !ok {
-				events = s.delete(events, name)
-			}
+		for name := range missing {
+			items = s.delete(items, name)
 		}
 	}
 	// The versions before an error are noted, so they have to be delivered.
-	s.deliver(events)
+	s.deliver(items)
 	if err == nil {
 		s.setReady()
 	}
@@ -96,44 +99,43 @@ func (s *store) setReady() { s.readySet.Do(func() { close(s.ready) }) }
 
 // deleteAll reports all objects as deleted.
 func (s *store) deleteAll() {
-	var events [][]Event
+	var items []*item
 	for name := range s.versions {
-		events = s.delete(events, name)
+		items = s.delete(items, name)
 	}
-	s.deliver(events)
+	s.deliver(items)
 }
 
-// delete forgets an object, and appends the events for each user if it was known.
-func (s *store) delete(events [][]Event, name types.NamespacedName) [][]Event {
-	if _, known := s.versions[name]; !known {
-		return events
+// delete forgets an object, and appends its deletion if it was known.
+func (s *store) delete(items []*item, name types.NamespacedName) []*item {
+	if _, ok := s.versions[name]; !ok {
+		return items
 	}
 	delete(s.versions, name)
 	deleted := make([]Event, len(s.users))
 	for i, f := range s.users {
 		deleted[i] = f.kind.deleted(name)
 	}
-	return append(events, deleted)
+	return append(items, &item{name: name, events: deleted})
 }
 
-// take returns the names of objects, and the events for what is new among them.
-func (s *store) take(objects []any) (exist map[types.NamespacedName]struct{}, events [][]Event, err error) {
-	exist = make(map[types.NamespacedName]struct{}, len(objects))
+// take calls exists for each of the objects, and returns those that are new.
+func (s *store) take(objects []any, exists func(types.NamespacedName)) (items []*item, err error) {
 	for _, obj := range objects {
 		// What came in a streamed list has been decoded.
 		it, ok := obj.(*item)
 		if !ok {
 			if it, err = s.decode(obj); err != nil {
-				return exist, events, err
+				return items, err
 			}
 		}
-		exist[it.name] = struct{}{}
+		exists(it.name)
 		if it.events != nil {
 			s.versions[it.name] = it.version
-			events = append(events, it.events)
+			items = append(items, it)
 		}
 	}
-	return exist, events, nil
+	return items, nil
 }
 
 // decode decodes an object for each user, unless it is known in this version: a list
@@ -158,15 +160,15 @@ func (s *store) decode(obj any) (*item, error) {
 	return it, nil
 }
 
-// deliver passes events on, of which each has one part for each user.
-func (s *store) deliver(events [][]Event) {
-	if len(events) == 0 {
+// deliver passes the events of each user on.
+func (s *store) deliver(items []*item) {
+	if len(items) == 0 {
 		return
 	}
 	for i, f := range s.users {
-		batch := make([]Event, len(events))
-		for j := range events {
-			batch[j] = events[j][i]
+		batch := make([]Event, len(items))
+		for j, it := range items {
+			batch[j] = it.events[i]
 		}
 		f.user.deliver(batch)
 	}
