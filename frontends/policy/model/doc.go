@@ -47,8 +47,8 @@
 //
 // # Memory
 //
-// The model does not refer to any API object, or to a string of one, so that they can be
-// freed. Pods with the same labels share them.
+// The model does not refer to any API object, so that they can be freed. Of their strings
+// it keeps only those that decoders allocate on their own, or a copy. Pods with the same labels, or the same ports, share them.
 //
 // # Concurrency
 //

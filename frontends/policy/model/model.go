@@ -35,7 +35,8 @@ type Model struct {
 	namespaces map[string]*namespace
 	policies   map[PolicyID]*policy
 	cidrs      map[string]*ServiceCIDRObject
-	labelSets  labelSets
+	labelLists sharedLists[label]
+	portLists  sharedLists[namedPort]
 	sandboxes  sandboxes
 	claims     claims
 	// locals are the pods of this node.
@@ -99,7 +100,8 @@ func New(cfg Config) *Model {
 		namespaces:    make(map[string]*namespace),
 		policies:      make(map[PolicyID]*policy),
 		cidrs:         make(map[string]*ServiceCIDRObject),
-		labelSets:     newLabelSets(),
+		labelLists:    newSharedLists(writeLabel),
+		portLists:     newSharedLists(writePort),
 		sandboxes:     newSandboxes(),
 		claims:        newClaims(),
 		locals:        make(map[types.UID]*pod),
@@ -274,8 +276,8 @@ func (m *Model) policiesOf(p *pod, f func(*PolicyObject)) {
 			f(q.object)
 		}
 	}
-	p.namespace.policies.each(p.labels.labels, check)
-	m.clusterPolicies.each(p.namespace.labels, p.labels.labels, check)
+	p.namespace.policies.each(p.labels.values, check)
+	m.clusterPolicies.each(p.namespace.labels, p.labels.values, check)
 }
 
 // SetNode stores the Node. Other nodes than this one are ignored.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"hash/maphash"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,9 +19,10 @@ type PodObject struct {
 	created int64
 	node    string
 	labels  []label
-	// addresses are the first valid one of each family, sorted.
-	addresses []netip.Addr
-	ports     []namedPort
+	// addrs are the first valid address of each family, sorted. A pod with one address has
+	// no second one.
+	addrs [2]netip.Addr
+	ports []namedPort
 	// absent is true if policies do not apply to the pod, and do not select it: it is in
 	// the network of the host, has ended, or has no address (rules 9-11).
 	absent bool
@@ -34,9 +36,15 @@ type namedPort struct {
 	port     uint16
 }
 
-// ParsePod returns what the model keeps of a Pod. It keeps the strings of the name and the
-// UID, which decoders allocate on their own, and which a source keeps too. A pod from a manifest may have no UID: then
-// its name is used.
+// writePort adds a port to a hash.
+func writePort(h *maphash.Hash, p namedPort) {
+	_, _ = h.WriteString(p.name)
+	_, _ = h.Write([]byte{0, byte(p.protocol), byte(p.port >> 8), byte(p.port)})
+}
+
+// ParsePod returns what the model keeps of a Pod. It keeps the strings of the name, the UID
+// and the values of labels, which decoders allocate on their own. A pod from a manifest may
+// have no UID: then its name is used.
 func ParsePod(o *corev1.Pod) *PodObject {
 	out := &PodObject{
 		name: types.NamespacedName{Namespace: intern(o.Namespace), Name: o.Name}, uid: o.UID,
@@ -50,7 +58,7 @@ func ParsePod(o *corev1.Pod) *PodObject {
 		out.parseAddresses(&o.Status)
 		out.parsePorts(&o.Spec)
 	}
-	out.absent = len(out.addresses) == 0
+	out.absent = len(out.addresses()) == 0
 	return out
 }
 
@@ -75,11 +83,20 @@ func (p *PodObject) setAddresses(field string, texts []string) {
 			p.bad.add(index(field, i), err)
 			continue
 		}
-		if !slices.ContainsFunc(p.addresses, func(b netip.Addr) bool { return a.BitLen() == b.BitLen() }) {
-			p.addresses = append(p.addresses, a)
+		if !slices.ContainsFunc(p.addresses(), func(b netip.Addr) bool { return a.BitLen() == b.BitLen() }) {
+			p.addrs[len(p.addresses())] = a
 		}
 	}
-	slices.SortFunc(p.addresses, netip.Addr.Compare)
+	slices.SortFunc(p.addresses(), netip.Addr.Compare)
+}
+
+// addresses returns the addresses. The caller does not change them.
+func (p *PodObject) addresses() []netip.Addr {
+	n := 0
+	for n < len(p.addrs) && p.addrs[n].IsValid() {
+		n++
+	}
+	return p.addrs[:n:n]
 }
 
 // maxNamedPorts is the number of named ports of a pod that count.
@@ -119,7 +136,7 @@ func (p *PodObject) addPorts(ports []corev1.ContainerPort) {
 // equal reports whether two forms of a pod mean the same.
 func (p *PodObject) equal(o *PodObject) bool {
 	return p.name == o.name && p.uid == o.uid && p.created == o.created && p.node == o.node && p.absent == o.absent &&
-		slices.Equal(p.labels, o.labels) && slices.Equal(p.addresses, o.addresses) && slices.Equal(p.ports, o.ports) && slices.Equal(p.bad, o.bad)
+		slices.Equal(p.labels, o.labels) && p.addrs == o.addrs && slices.Equal(p.ports, o.ports) && slices.Equal(p.bad, o.bad)
 }
 
 // NamespaceObject is what the model keeps of a Namespace.

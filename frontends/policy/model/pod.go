@@ -14,11 +14,12 @@ import (
 type pod struct {
 	object    *PodObject
 	namespace *namespace
-	labels    *labelSet
+	labels    *sharedList[label]
+	ports     *sharedList[namedPort]
 	local     bool
 	// sandbox is true if the container runtime reports the pod, not the API.
 	sandbox bool
-	// ignored has a bit for each of object.addresses that no pod can have.
+	// ignored has a bit for each of object.addrs that no pod can have.
 	ignored uint8
 }
 
@@ -34,10 +35,10 @@ func (p *pod) key() string {
 // addresses returns those that count.
 func (p *pod) addresses() []netip.Addr {
 	if p.ignored == 0 {
-		return p.object.addresses
+		return p.object.addresses()
 	}
 	var out []netip.Addr
-	for i, a := range p.object.addresses {
+	for i, a := range p.object.addresses() {
 		if p.ignored&(1<<i) == 0 {
 			out = append(out, a)
 		}
@@ -102,6 +103,17 @@ func (m *Model) claimants(a netip.Addr) []*pod {
 	return m.claims.several[a]
 }
 
+// newPod returns a pod with what is parsed of it, which shares its lists with other pods.
+func (m *Model) newPod(o *PodObject) *pod {
+	p := &pod{
+		object: o, namespace: m.namespace(o.name.Namespace), local: o.node == m.cfg.NodeName,
+		labels: m.labelLists.use(o.labels), ports: m.portLists.use(o.ports),
+	}
+	o.labels, o.ports = p.labels.values, p.ports.values
+	m.checkAddresses(p)
+	return p
+}
+
 // SetPod stores a Pod.
 func (m *Model) SetPod(o *PodObject) {
 	m.stats.PodEvents++
@@ -121,9 +133,7 @@ func (m *Model) SetPod(o *PodObject) {
 		return
 	}
 	m.aroundPod(o.name, o.uid, func() {
-		now := &pod{object: o, namespace: m.namespace(o.name.Namespace), labels: m.labelSets.use(o.labels), local: o.node == m.cfg.NodeName}
-		o.labels = now.labels.labels
-		m.checkAddresses(now)
+		now := m.newPod(o)
 		if other := m.locals[o.uid]; now.local && other != nil && other != was {
 			// No two pods of an API server have one UID, but those of manifests may.
 			o.uid = types.UID(string(o.uid) + "/" + o.name.String())
@@ -166,7 +176,8 @@ func (m *Model) replacePod(was, now *pod) {
 	}
 	m.reportConflicts(now)
 	if was != nil {
-		m.labelSets.release(was.labels)
+		m.labelLists.release(was.labels)
+		m.portLists.release(was.ports)
 		m.forgetNamespace(was.namespace)
 	}
 }
@@ -225,8 +236,8 @@ func (m *Model) noteMembers(a netip.Addr, added bool, only func(*set) bool) {
 
 // setsOf calls f for each set in use that may select a pod.
 func (m *Model) setsOf(p *pod, f func(*set)) {
-	p.namespace.sets.each(p.labels.labels, f)
-	m.clusterSets.each(p.namespace.labels, p.labels.labels, f)
+	p.namespace.sets.each(p.labels.values, f)
+	m.clusterSets.each(p.namespace.labels, p.labels.values, f)
 }
 
 // touchAddress marks the pods of this node that have an address.
@@ -252,7 +263,7 @@ func (m *Model) checkAddresses(p *pod) {
 }
 
 func (m *Model) ignored(o *PodObject) (bits uint8) {
-	for i, a := range o.addresses {
+	for i, a := range o.addresses() {
 		if m.unusable(a) != nil {
 			bits |= 1 << i
 		}
@@ -269,6 +280,7 @@ func (m *Model) reclaim() {
 			}
 			now := *p
 			now.labels.uses++
+			now.ports.uses++
 			m.checkAddresses(&now)
 			if now.local {
 				m.reportIgnored(now.object)
@@ -292,13 +304,13 @@ func (m *Model) reportPod(o *PodObject, was *pod) {
 			m.notifyPod(o, InvalidAddress, "The address is ignored: "+f.String()+".")
 		}
 	}
-	if was == nil || !slices.Equal(was.object.addresses, o.addresses) {
+	if was == nil || was.object.addrs != o.addrs {
 		m.reportIgnored(o)
 	}
 }
 
 func (m *Model) reportIgnored(o *PodObject) {
-	for _, a := range o.addresses {
+	for _, a := range o.addresses() {
 		if err := m.unusable(a); err != nil {
 			m.notifyPod(o, InvalidAddress, "The address is ignored: "+err.Error()+".")
 		}

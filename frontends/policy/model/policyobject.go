@@ -65,9 +65,9 @@ func (o *PolicyObject) rules() *policyRules {
 // selects reports whether the policy applies to a pod.
 func (o *PolicyObject) selects(p *pod) bool {
 	if o.namespaces == nil {
-		return p.namespace.name == o.id.Namespace && o.pods.matches(p.labels.labels)
+		return p.namespace.name == o.id.Namespace && o.pods.matches(p.labels.values)
 	}
-	return o.namespaces.matches(p.namespace.labels) && o.pods.matches(p.labels.labels)
+	return o.namespaces.matches(p.namespace.labels) && o.pods.matches(p.labels.values)
 }
 
 // set returns the ID of a set, and remembers what selects its members.

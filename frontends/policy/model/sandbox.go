@@ -68,7 +68,7 @@ func ParseSandbox(s *Sandbox) (*SandboxObject, error) {
 		created: math.MaxInt64, labels: parseLabels(labels),
 	}}
 	out.pod.setAddresses("ips", s.Addresses)
-	out.pod.absent = len(out.pod.addresses) == 0
+	out.pod.absent = len(out.pod.addresses()) == 0
 	return out, nil
 }
 
@@ -225,23 +225,23 @@ func (m *Model) countSandboxes(name types.NamespacedName) {
 	var taken []netip.Addr
 	if n := m.namespaces[name.Namespace]; n != nil {
 		if p := n.pods[name.Name]; p != nil && p.local {
-			taken = slices.Clone(p.object.addresses)
+			taken = slices.Clone(p.object.addresses())
 		}
 	}
 	for _, o := range m.sandboxes.byPod[name] {
 		object := o.pod
-		object.addresses = slices.DeleteFunc(slices.Clone(o.pod.addresses), func(a netip.Addr) bool { return slices.Contains(taken, a) })
-		if len(object.addresses) == 0 {
+		object.addrs = [2]netip.Addr{}
+		copy(object.addrs[:], slices.DeleteFunc(slices.Clone(o.pod.addresses()), func(a netip.Addr) bool { return slices.Contains(taken, a) }))
+		if len(object.addresses()) == 0 {
 			continue
 		}
-		taken = append(taken, object.addresses...)
+		taken = append(taken, object.addresses()...)
 		// The Pod has the same UID, so that nothing changes when it replaces this one.
 		if m.locals[object.uid] != nil {
 			object.uid = types.UID("/sandbox/" + o.id)
 		}
-		p := &pod{object: &object, namespace: m.namespace(name.Namespace), labels: m.labelSets.use(object.labels), local: true, sandbox: true}
-		object.labels = p.labels.labels
-		m.checkAddresses(p)
+		p := m.newPod(&object)
+		p.sandbox = true
 		m.replacePod(nil, p)
 		m.sandboxes.counted[name] = append(m.sandboxes.counted[name], p.key())
 	}

@@ -67,7 +67,7 @@ func (s *selection) matchesNamespace(n *namespace) bool {
 }
 
 func (s *selection) matches(p *pod) bool {
-	return (p.local || !s.local) && s.matchesNamespace(p.namespace) && s.pods.matches(p.labels.labels)
+	return (p.local || !s.local) && s.matchesNamespace(p.namespace) && s.pods.matches(p.labels.values)
 }
 
 // set is a set that a rule in force names.
@@ -108,8 +108,8 @@ func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	if s.port == "" {
 		return append(out, Member{Addr: a})
 	}
-	for i := range p.object.ports {
-		if q := &p.object.ports[i]; q.name == s.port && (s.protocol == 0 || s.protocol == q.protocol) {
+	for i := range p.ports.values {
+		if q := &p.ports.values[i]; q.name == s.port && (s.protocol == 0 || s.protocol == q.protocol) {
 			out = append(out, Member{Addr: a, Protocol: q.protocol, Port: q.port})
 		}
 	}
@@ -215,7 +215,7 @@ func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
 		return out
 	}
 	for _, p := range n.pods {
-		if s.pods.matches(p.labels.labels) {
+		if s.pods.matches(p.labels.values) {
 			out = m.appendPod(out, s, p)
 		}
 	}

@@ -1,0 +1,69 @@
+package model
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+// sharedLists has each distinct list once: most pods have the labels and the ports of a
+// replica.
+type sharedLists[T comparable] struct {
+	// write adds a value to the hash of a list.
+	write func(*maphash.Hash, T)
+	hash  maphash.Hash
+	// byHash has the first list with each hash.
+	byHash map[uint64]*sharedList[T]
+}
+
+// sharedList is a list that several pods share.
+type sharedList[T comparable] struct {
+	values []T
+	hash   uint64
+	uses   int
+	// next is another list with the same hash.
+	next *sharedList[T]
+}
+
+func newSharedLists[T comparable](write func(*maphash.Hash, T)) sharedLists[T] {
+	return sharedLists[T]{write: write, byHash: make(map[uint64]*sharedList[T])}
+}
+
+// use returns the shared list with the same values, with one use more.
+func (s *sharedLists[T]) use(values []T) *sharedList[T] {
+	s.hash.Reset()
+	for _, v := range values {
+		s.write(&s.hash, v)
+	}
+	h := s.hash.Sum64()
+	first := s.byHash[h]
+	for l := first; l != nil; l = l.next {
+		if slices.Equal(l.values, values) {
+			l.uses++
+			return l
+		}
+	}
+	l := &sharedList[T]{values: values, hash: h, uses: 1, next: first}
+	s.byHash[h] = l
+	return l
+}
+
+// release ends a use.
+func (s *sharedLists[T]) release(l *sharedList[T]) {
+	if l.uses--; l.uses > 0 {
+		return
+	}
+	first := s.byHash[l.hash]
+	switch {
+	case first == l && l.next == nil:
+		delete(s.byHash, l.hash)
+	case first == l:
+		s.byHash[l.hash] = l.next
+	default:
+		for before := first; before != nil; before = before.next {
+			if before.next == l {
+				before.next = l.next
+				break
+			}
+		}
+	}
+}
