@@ -28,7 +28,7 @@ var (
 	changesFlag  = flag.Int("scale.changes", 10, "isolated changes of each kind in the cluster with network policies")
 	runsFlag     = flag.Int("scale.runs", 1, "how often everything is measured")
 	tableFlag    = flag.String("scale.table", "", "file for the table: a new one, or one with a place for it between markers")
-	profileFlag  = flag.String("scale.profile", "", "directory for weft's profiles of CPU (of changes and of the rolling update) and heap (settled); they cost something themselves")
+	profileFlag  = flag.String("scale.profile", "", "directory for weft's profiles of CPU (of changes, of the rolling update and of the start with policies) and heap (settled); they cost something themselves")
 )
 
 // The words of -scale.api and -scale.proxy.

@@ -2,8 +2,10 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,13 +86,36 @@ func (m *policyMeasurement) run(ctx context.Context) error {
 	if err := m.measureStart(ctx); err != nil {
 		return err
 	}
+	phases := m.phases()
+	// All CPU first: reading metrics leaves garbage, whose collection is not part of a change.
+	for _, f := range phases {
+		if err := m.measureCPU(ctx, f); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	if err := m.stream(ctx); err != nil {
+		return err
+	}
+	for _, f := range phases {
+		if err := m.measureLatency(ctx, f); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// policyPhase is one kind of change.
+type policyPhase struct {
+	name    string
+	cpu, ms float64
+	change  func(context.Context, int) error
+	// commits is true if the change needs a commit.
+	commits bool
+}
+
+func (m *policyMeasurement) phases() []policyPhase {
 	remote, local := m.size.pods-1, 0
-	phases := []struct {
-		name       string
-		cpu, ms    float64
-		change     func(context.Context, int) error
-		committing bool
-	}{
+	return []policyPhase{
 		{"a pod elsewhere changes a label that no selector has", 1, 0, func(ctx context.Context, turn int) error {
 			return m.writePod(ctx, remote, func(p *corev1.Pod) { p.Labels["pod-template-hash"] = strconv.Itoa(turn) })
 		}, false},
@@ -112,12 +137,6 @@ func (m *policyMeasurement) run(ctx context.Context) error {
 			return err
 		}, true},
 	}
-	for _, f := range phases {
-		if err := m.changes(ctx, f.name, f.cpu, f.ms, f.committing, f.change); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-	}
-	return m.stream(ctx)
 }
 
 // measureStart starts weft, and waits until it enforces.
@@ -127,8 +146,11 @@ func (m *policyMeasurement) measureStart(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
+	profiled := m.profileStart(ctx)
 	for {
-		if n, err := m.metric(ctx, "weft_policy_committed_revision"); err == nil && n > 0 {
+		// Reading metrics so often would cost weft more than the start.
+		if answer, err := m.get(ctx, "/readyz"); err == nil {
+			answer.Close()
 			break
 		}
 		if err := m.process.Err(); err != nil {
@@ -149,7 +171,24 @@ func (m *policyMeasurement) measureStart(ctx context.Context) error {
 	resident, _, err := m.memory()
 	m.add("the same, CPU", cpu.Seconds(), 4, "s")
 	m.add("resident memory, settled", resident, 150, "MiB")
-	return err
+	return errors.Join(err, <-profiled, m.profile(ctx, "/debug/pprof/heap?gc=1", "heap-policies.pprof"))
+}
+
+// profileStart takes a profile of CPU from when weft answers to the end of the start, if profiles are
+// wanted. What it returns has its outcome, some time.
+func (m *policyMeasurement) profileStart(ctx context.Context) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", int((restTime / 2).Seconds()))
+		for {
+			err := m.profile(ctx, path, "cpu-policies-start.pprof")
+			if err == nil || pause(ctx, 10*time.Millisecond) != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	return done
 }
 
 // writePod writes a pod that is changed.
@@ -169,38 +208,43 @@ func (m *policyMeasurement) latency(ctx context.Context) (n float64, sum time.Du
 	return n, time.Duration(seconds * float64(time.Second)), err
 }
 
-// collectTime is how long before CPU is measured nothing happens, in a run that is not short:
-// an idle weft collects the garbage of what was before, such as the reading of metrics.
-const collectTime = 6 * time.Second
-
-// changes makes isolated changes: half of them to measure CPU, half to measure how long each
-// takes until it is committed.
-func (m *policyMeasurement) changes(ctx context.Context, what string, cpuLimit, msLimit float64, committing bool, change func(context.Context, int) error) error {
-	turn := func() error {
-		m.turn++
-		if err := change(ctx, m.turn); err != nil {
-			return err
-		}
-		return pause(ctx, gap)
-	}
-	if err := pause(ctx, min(collectTime, *duration)); err != nil {
+// make makes one isolated change.
+func (m *policyMeasurement) make(ctx context.Context, f policyPhase) error {
+	m.turn++
+	if err := f.change(ctx, m.turn); err != nil {
 		return err
 	}
+	return pause(ctx, gap)
+}
+
+// measureCPU makes isolated changes, and measures the CPU of one.
+func (m *policyMeasurement) measureCPU(ctx context.Context, f policyPhase) error {
 	before, err := m.cpu()
 	if err != nil {
 		return err
 	}
+	profiled := make(chan error, 1)
+	go func() {
+		path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", 1+int(float64(*changesFlag)*gap.Seconds()))
+		profiled <- m.profile(ctx, path, fmt.Sprintf("cpu-policies-%s.pprof", strings.ReplaceAll(f.name, " ", "-")))
+	}()
 	for range *changesFlag {
-		if err := turn(); err != nil {
+		if err := m.make(ctx, f); err != nil {
 			return err
 		}
 	}
 	after, err := m.cpu()
-	if err != nil {
+	if err := errors.Join(err, <-profiled); err != nil {
 		return err
 	}
-	m.add(what+": CPU", (after-before).Seconds()*1e3/float64(*changesFlag), cpuLimit, "ms")
-	if !committing {
+	m.add(f.name+": CPU", (after-before).Seconds()*1e3/float64(*changesFlag), f.cpu, "ms")
+	return nil
+}
+
+// measureLatency makes isolated changes, and measures how long each takes until it is
+// committed.
+func (m *policyMeasurement) measureLatency(ctx context.Context, f policyPhase) error {
+	if !f.commits {
 		return nil
 	}
 	var took []time.Duration
@@ -209,7 +253,7 @@ func (m *policyMeasurement) changes(ctx context.Context, what string, cpuLimit, 
 		if err != nil {
 			return err
 		}
-		if err := turn(); err != nil {
+		if err := m.make(ctx, f); err != nil {
 			return err
 		}
 		now, total, err := m.latency(ctx)
@@ -221,11 +265,11 @@ func (m *policyMeasurement) changes(ctx context.Context, what string, cpuLimit, 
 		}
 	}
 	if len(took) < *changesFlag/2 {
-		m.add(what+": commits seen", float64(len(took)), float64(*changesFlag), "of them")
+		m.add(f.name+": commits seen", float64(len(took)), float64(*changesFlag), "of them")
 		return nil
 	}
-	m.add(what+": event to commit, median", quantile(took, 0.5).Seconds()*1e3, msLimit, "ms")
-	m.add(what+": event to commit, p99", quantile(took, 0.99).Seconds()*1e3, msLimit, "ms")
+	m.add(f.name+": event to commit, median", quantile(took, 0.5).Seconds()*1e3, f.ms, "ms")
+	m.add(f.name+": event to commit, p99", quantile(took, 0.99).Seconds()*1e3, f.ms, "ms")
 	return nil
 }
 

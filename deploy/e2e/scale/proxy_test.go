@@ -34,8 +34,9 @@ const metricsAddress = "127.0.0.1:10249"
 func newProxy(ctx context.Context, n *lab.Node, a *api, name string, s size) (*proxy, error) {
 	p := &proxy{
 		name: name, node: n, dir: filepath.Join(runDir, name),
-		log:  filepath.Join(logDir, fmt.Sprintf("%s-%s-%s.log", name, a.kind, s)),
-		http: &http.Client{Transport: &http.Transport{DialContext: n.Dial}},
+		log: filepath.Join(logDir, fmt.Sprintf("%s-%s-%s.log", name, a.kind, s)),
+		// Compression would be work of the proxy that is measured.
+		http: &http.Client{Transport: &http.Transport{DialContext: n.Dial, DisableCompression: true}},
 	}
 	if err := errors.Join(os.RemoveAll(p.dir), os.MkdirAll(filepath.Join(p.dir, "state"), 0o750), os.RemoveAll(p.log)); err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
