@@ -36,7 +36,9 @@ type Frontend struct {
 	local     *localstate.Server
 	metrics   *metrics
 	drops     *drops
-	start     *start
+	// flows cuts connections that are not allowed any more.
+	flows *flows
+	start *start
 	// runtime reports the pods of the container runtime, if there is one.
 	runtime *containerRuntime
 	// have are the IP families of the node.
@@ -94,6 +96,9 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if f.metrics, err = newMetrics(cfg.Registerer, f); err != nil {
 		return nil, err
 	}
+	if f.flows, err = newFlows(f); err != nil {
+		return nil, err
+	}
 	if !f.have[1] {
 		cfg.Logger.Info("this node does not have IPv6: only IPv4 is enforced")
 	}
@@ -112,6 +117,7 @@ func (f *Frontend) Run(ctx context.Context) error {
 		g.Go(func() error { f.runtime.plugin.Run(ctx); return nil })
 	}
 	g.Go(func() error { f.tick(ctx); return nil })
+	g.Go(func() error { f.flows.run(ctx); return nil })
 	return g.Wait()
 }
 

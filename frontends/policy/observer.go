@@ -34,6 +34,8 @@ func (o *observer) Sent(s publish.Sent) {
 	switch {
 	case s.Err == nil:
 		result = resultCommitted
+		o.content.Committed()
+		o.flows.notify()
 		o.metrics.duration.Observe(s.Wait.Seconds())
 	case errors.As(s.Err, &rejected):
 		result = resultRejected

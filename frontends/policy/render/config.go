@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
@@ -35,8 +36,8 @@ type Config struct {
 	// Families are those that this node has, IPv4 first.
 	Families [2]bool
 	// RecheckFor is for how long the established connections of an address are judged
-	// again after less is allowed to it: at least as long as a connection may be idle. 0
-	// means DefaultRecheckFor.
+	// again after less is allowed to it, unless LimitRecheck says that EndRecheck ends
+	// that: at least as long as a connection may be idle. 0 means DefaultRecheckFor.
 	RecheckFor time.Duration
 	// Start says what happens to pods that are not known yet.
 	Start Start
@@ -79,12 +80,14 @@ type family struct {
 	source, destination string
 	// bits is the length of an address.
 	bits int
+	// all is the unspecified address.
+	all netip.Addr
 }
 
 // families are IPv4 and IPv6.
 var families = [2]family{
-	{table: "ip", address: "ipv4_addr", source: "ct original ip saddr", destination: "ct reply ip saddr", bits: 32},
-	{table: "ip6", address: "ipv6_addr", source: "ct original ip6 saddr", destination: "ct reply ip6 saddr", bits: 128},
+	{table: "ip", address: "ipv4_addr", source: "ct original ip saddr", destination: "ct reply ip saddr", bits: 32, all: netip.IPv4Unspecified()},
+	{table: "ip6", address: "ipv6_addr", source: "ct original ip6 saddr", destination: "ct reply ip6 saddr", bits: 128, all: netip.IPv6Unspecified()},
 }
 
 // peer matches the end of a connection that is not the pod of a rule.

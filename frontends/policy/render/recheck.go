@@ -6,91 +6,143 @@ import (
 	"time"
 )
 
-// maxRechecked is how many addresses are rechecked one by one. If there are more, all
-// connections are.
-const maxRechecked = 16384
+const (
+	// maxRechecked is how many addresses are rechecked one by one. If there are more, all
+	// connections are.
+	maxRechecked = 16384
+	// expiryInterval is the least time between two searches for addresses whose time has
+	// passed.
+	expiryInterval = time.Minute
+)
 
-// recheck has the addresses whose established connections are judged again: for as long
-// as a connection may be idle that was allowed before.
+// recheck has the addresses whose established connections are judged again, until none of
+// them is denied any more: see Renderer.EndRecheck.
 type recheck struct {
-	// until has when each address is removed, queue the same in order of time. An address
-	// that was added again has an outdated entry in the queue.
-	until map[netip.Addr]time.Time
-	queue []deadline
-	// allUntil is until when all connections are judged again, zero if not.
-	allUntil time.Time
+	addresses map[netip.Addr]deadline
+	// all is not nil if all connections are judged again.
+	all *deadline
+	// fresh are addresses without a commit.
+	fresh []netip.Addr
+	// limited is true if the addresses are removed at their deadlines. next is the earliest
+	// time at which that can happen, zero if there is no address.
+	limited bool
+	next    time.Time
 	// changed are the addresses that differ from the kernel's, and inKernel is the set
 	// there.
 	changed  map[netip.Addr]struct{}
 	inKernel map[netip.Addr]struct{}
 }
 
+// deadline is how long an address is rechecked.
 type deadline struct {
-	addr netip.Addr
-	at   time.Time
+	until time.Time
+	// committed is since when the rules are in force because of which the address is
+	// rechecked, zero before.
+	committed time.Time
 }
 
 func newRecheck() recheck {
-	return recheck{until: make(map[netip.Addr]time.Time), changed: make(map[netip.Addr]struct{}), inKernel: make(map[netip.Addr]struct{})}
+	return recheck{
+		addresses: make(map[netip.Addr]deadline), limited: true,
+		changed: make(map[netip.Addr]struct{}), inKernel: make(map[netip.Addr]struct{}),
+	}
 }
 
 // everything reports whether all connections are judged again.
-func (r *recheck) everything() bool { return !r.allUntil.IsZero() }
+func (r *recheck) everything() bool { return r.all != nil }
 
 // empty reports whether no connection is.
-func (r *recheck) empty() bool { return !r.everything() && len(r.until) == 0 }
+func (r *recheck) empty() bool { return !r.everything() && len(r.addresses) == 0 }
 
-// add adds an address.
+// add adds an address, or begins its recheck anew.
 func (r *recheck) add(a netip.Addr, until time.Time) {
-	if r.everything() {
-		r.allUntil = until
-		return
+	if r.next.IsZero() || until.Before(r.next) {
+		r.next = until
 	}
-	r.until[a] = until
-	r.queue = append(r.queue, deadline{a, until})
-	r.changed[a] = struct{}{}
-	if len(r.until) > maxRechecked {
-		for a := range r.until {
+	_, had := r.addresses[a]
+	if r.everything() {
+		r.all = &deadline{until: until}
+		if !had {
+			return
+		}
+	}
+	r.put(a, until)
+	if len(r.addresses) > maxRechecked {
+		for a := range r.addresses {
 			r.changed[a] = struct{}{}
 		}
-		clear(r.until)
-		r.queue, r.allUntil = nil, until
+		clear(r.addresses)
+		r.fresh, r.all = nil, &deadline{until: until}
 	}
+}
+
+func (r *recheck) put(a netip.Addr, until time.Time) {
+	if d, ok := r.addresses[a]; !ok || !d.committed.IsZero() {
+		r.fresh = append(r.fresh, a)
+	}
+	r.addresses[a] = deadline{until: until}
+	r.changed[a] = struct{}{}
+}
+
+// commit notes that what was added so far is in force.
+func (r *recheck) commit(now time.Time) {
+	for _, a := range r.fresh {
+		if d, ok := r.addresses[a]; ok {
+			d.committed = now
+			r.addresses[a] = d
+		}
+	}
+	r.fresh = nil
+	if r.all != nil && r.all.committed.IsZero() {
+		r.all.committed = now
+	}
+}
+
+// remove ends the recheck of an address.
+func (r *recheck) remove(a netip.Addr) {
+	delete(r.addresses, a)
+	r.changed[a] = struct{}{}
 }
 
 // expire removes the addresses whose time has passed.
 func (r *recheck) expire(now time.Time) {
-	if r.everything() && !now.Before(r.allUntil) {
-		r.allUntil = time.Time{}
+	due := r.due()
+	if due.IsZero() || now.Before(due) {
+		return
 	}
-	n := 0
-	for ; n < len(r.queue) && !now.Before(r.queue[n].at); n++ {
-		a := r.queue[n].addr
-		if until, ok := r.until[a]; ok && !now.Before(until) {
-			delete(r.until, a)
-			r.changed[a] = struct{}{}
+	if r.everything() && !now.Before(r.all.until) {
+		r.all = nil
+	}
+	earliest := time.Time{}
+	if r.all != nil {
+		earliest = r.all.until
+	}
+	for a, d := range r.addresses {
+		switch {
+		case !now.Before(d.until):
+			r.remove(a)
+		case earliest.IsZero() || d.until.Before(earliest):
+			earliest = d.until
 		}
 	}
-	if r.queue = r.queue[n:]; len(r.queue) == 0 {
-		r.queue = nil
+	if !earliest.IsZero() && earliest.Before(now.Add(expiryInterval)) {
+		earliest = now.Add(expiryInterval)
 	}
+	r.next = earliest
 }
 
-// due returns when the next address expires, zero if none does.
+// due returns when the next address may expire, zero if none does.
 func (r *recheck) due() time.Time {
-	if r.everything() {
-		return r.allUntil
-	}
-	if len(r.queue) == 0 {
+	if !r.limited || r.empty() {
 		return time.Time{}
 	}
-	return r.queue[0].at
+	return r.next
 }
 
 // flush returns what differs from the kernel.
 func (r *recheck) flush() (add, remove []netip.Addr) {
 	for a := range r.changed {
-		_, wanted := r.until[a]
+		_, wanted := r.addresses[a]
 		switch _, has := r.inKernel[a]; {
 		case wanted && !has:
 			r.inKernel[a] = struct{}{}

@@ -163,7 +163,7 @@ func (r *Renderer) Pending() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range r.tables {
-		if len(t.unsent)+len(t.unsentPods) > 0 {
+		if len(t.unsent)+len(t.unsentPods)+len(t.recheck.changed) > 0 || t.hookReason() != t.reason {
 			return true
 		}
 	}

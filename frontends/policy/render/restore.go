@@ -101,7 +101,8 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 	for _, c := range of.GetChains() {
 		// An earlier process may have given up to look at single addresses.
 		if c.GetName() == chainForward && len(c.GetRules()) > 0 && c.GetRules()[0].GetText() == relatedOnly {
-			t.recheck.allUntil = until
+			t.recheck.all = &deadline{until: until}
+			t.recheck.next = until
 		}
 	}
 }

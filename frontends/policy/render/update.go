@@ -38,6 +38,9 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 	}
 	if len(p.Tables) > 0 {
 		out.Patch = p
+	} else {
+		// The kernel has the rules already.
+		r.committed()
 	}
 	return out
 }

@@ -1,0 +1,282 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/policy/judge"
+	"github.com/weft-proxy/weft/frontends/policy/render"
+)
+
+const (
+	// commitAge is how long after a commit the connections of an address are listed: a
+	// packet that the rules before have accepted is in conntrack by then.
+	commitAge = time.Second
+	// maxDelay bounds the time between two listings of the same address. It is twice
+	// commitAge at first, and doubles each time.
+	maxDelay = time.Minute
+	// maxDeleted is how many connections are deleted after one listing.
+	maxDeleted = 65_536
+)
+
+// flowTable is the connection tracking table: a client.Client.
+type flowTable interface {
+	ListFlows(ctx context.Context, addrs []netip.Addr, f func([]client.Flow) error) error
+	ListAllFlows(ctx context.Context, f func([]client.Flow) error) error
+	DeleteFlows(ctx context.Context, flows []client.Flow) (int, error)
+}
+
+// rechecked is the Renderer as flows need it.
+type rechecked interface {
+	Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdict
+	Rechecked() []render.Rechecked
+	EndRecheck(looked []render.Rechecked, denied map[netip.Addr]struct{}) (changed bool)
+	LimitRecheck(limited bool)
+}
+
+// flows cuts the connections that policies do not allow any more. While an address is
+// rechecked, the kernel drops their packets one by one. flows lists the connections of such
+// an address, deletes those that are denied, and ends the recheck when none is left.
+//
+// A denied connection of TCP or SCTP that has not ended is not deleted, because conntrack
+// would take its next packet for the first one of a connection, perhaps in the other
+// direction, which may be allowed. Its addresses are rechecked until conntrack has
+// forgotten it.
+type flows struct {
+	renderer rechecked
+	// connect returns the table. It must not wait for an aggregator. disconnect is called in
+	// the end.
+	connect    func(context.Context) (flowTable, error)
+	disconnect func()
+	// addresses returns the node's own addresses.
+	addresses func() ([]netip.Addr, error)
+	// changed is called when the renderer has something to send.
+	changed func()
+	now     func() time.Time
+	metrics *flowMetrics
+	log     *slog.Logger
+
+	// committed has a value if an update was committed.
+	committed chan struct{}
+
+	// All that follows belongs to run. attempts has when to list the connections of each
+	// address again.
+	attempts map[netip.Addr]attempt
+	// earliest is when the next listing may begin, failed the time until then after a
+	// listing that failed, 0 after one that did not.
+	earliest time.Time
+	failed   time.Duration
+	// limited is true once it has been logged that the table cannot be listed.
+	limited bool
+}
+
+// attempt is the next listing of an address that is rechecked since a commit.
+type attempt struct {
+	committed, next time.Time
+	delay           time.Duration
+}
+
+// notify notes that an update was committed.
+func (f *flows) notify() {
+	select {
+	case f.committed <- struct{}{}:
+	default:
+	}
+}
+
+// run works until ctx ends.
+func (f *flows) run(ctx context.Context) {
+	defer f.disconnect()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.committed:
+		case <-timer.C:
+		}
+		if at := f.step(ctx); !at.IsZero() {
+			timer.Reset(at.Sub(f.now()))
+		}
+	}
+}
+
+// step lists the connections of the addresses that are due, and returns when it is to be
+// called again, zero for after the next commit.
+func (f *flows) step(ctx context.Context) time.Time {
+	began := f.now()
+	due, next := f.due(began)
+	if len(due) == 0 || began.Before(f.earliest) {
+		return later(next, f.earliest)
+	}
+	err := f.look(ctx, due)
+	if ctx.Err() != nil {
+		return time.Time{}
+	}
+	now := f.now()
+	f.failed = f.report(err)
+	f.earliest = now.Add(max(commitAge, f.failed))
+	if err == nil {
+		for _, d := range due {
+			a := f.attempts[d.Addr]
+			a.next, a.delay = now.Add(a.delay), min(2*a.delay, maxDelay)
+			f.attempts[d.Addr] = a
+		}
+	}
+	_, next = f.due(now)
+	return later(next, f.earliest)
+}
+
+// later returns the later time, or zero if the first one is.
+func later(a, b time.Time) time.Time {
+	if a.IsZero() || a.After(b) {
+		return a
+	}
+	return b
+}
+
+// due returns the addresses whose connections are to be listed now, and when the next one
+// is to be, zero if none is.
+func (f *flows) due(now time.Time) (due []render.Rechecked, next time.Time) {
+	attempts := make(map[netip.Addr]attempt)
+	for _, r := range f.renderer.Rechecked() {
+		if r.Committed.IsZero() {
+			continue
+		}
+		a, ok := f.attempts[r.Addr]
+		if !ok || !a.committed.Equal(r.Committed) {
+			a = attempt{committed: r.Committed, next: r.Committed.Add(commitAge), delay: 2 * commitAge}
+		}
+		attempts[r.Addr] = a
+		if !a.next.After(now) {
+			due = append(due, r)
+		}
+		if next.IsZero() || a.next.Before(next) {
+			next = a.next
+		}
+	}
+	f.attempts = attempts
+	return due[:min(len(due), client.MaxFlowAddresses)], next
+}
+
+// report logs why the table cannot be listed, and returns how long to wait because of it.
+// Without the right to list it, the recheck of an address has a time limit.
+func (f *flows) report(err error) time.Duration {
+	switch {
+	case err == nil:
+		if f.limited {
+			f.log.Info("connections that network policies do not allow any more can be listed")
+		}
+		f.limited = false
+		f.renderer.LimitRecheck(false)
+		return 0
+	case errors.Is(err, client.ErrPermission) || errors.Is(err, errors.ErrUnsupported):
+		f.renderer.LimitRecheck(true)
+		if !f.limited {
+			f.log.Warn("connections that network policies do not allow any more cannot be listed: they are cut packet by packet, and only for a limited time",
+				"remedy", "grant flows: true to the publisher "+Publisher+" in the configuration of the aggregator", "error", err.Error())
+		}
+		f.limited = true
+		return maxDelay
+	default:
+		f.log.Debug("cannot list connections", "error", err.Error())
+		return min(2*max(f.failed, commitAge), maxDelay)
+	}
+}
+
+// look lists the connections of addresses, judges them, deletes those that are denied, and
+// ends the recheck of the addresses that have none.
+func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
+	table, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := f.addresses()
+	if err != nil {
+		return fmt.Errorf("list the addresses of the node: %w", err)
+	}
+	l := newListing(due, own)
+	judged := func(some []client.Flow) error {
+		for i := range some {
+			l.judge(f.renderer, &some[i])
+		}
+		f.metrics.judged.Add(float64(len(some)))
+		return nil
+	}
+	if l.all() {
+		err = table.ListAllFlows(ctx, judged)
+	} else {
+		err = table.ListFlows(ctx, slices.Collect(maps.Keys(l.addresses)), judged)
+	}
+	if err != nil {
+		return err
+	}
+	if f.renderer.EndRecheck(due, l.denied) {
+		f.changed()
+	}
+	if len(l.deleted) == 0 {
+		return nil
+	}
+	n, err := table.DeleteFlows(ctx, l.deleted)
+	f.metrics.deleted.Add(float64(n))
+	return err
+}
+
+// aggregatorTable is a connection to the aggregator, made at the first listing.
+type aggregatorTable struct {
+	socket string
+	client *client.Client
+}
+
+// connect returns the table.
+func (t *aggregatorTable) connect(ctx context.Context) (flowTable, error) {
+	if t.client == nil {
+		c, err := client.Dial(ctx, client.Config{Socket: t.socket, Publisher: Publisher, DialTimeout: -1})
+		if err != nil {
+			return nil, err
+		}
+		t.client = c
+	}
+	return t.client, nil
+}
+
+// close ends the connection.
+func (t *aggregatorTable) close() {
+	if t.client != nil {
+		_ = t.client.Close()
+	}
+}
+
+// newFlows returns the flows of a frontend.
+func newFlows(f *Frontend) (*flows, error) {
+	table := &aggregatorTable{socket: f.cfg.Socket}
+	m, err := newFlowMetrics(f.cfg.Registerer, f.content.Renderer)
+	return &flows{
+		renderer: f.content.Renderer, connect: table.connect, disconnect: table.close, addresses: interfaceAddresses, changed: f.publisher.Wake,
+		now: f.cfg.Now, metrics: m, log: f.cfg.Logger, committed: make(chan struct{}, 1),
+	}, err
+}
+
+// interfaceAddresses returns the addresses of the interfaces of this network namespace.
+func interfaceAddresses() ([]netip.Addr, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			out = append(out, p.Addr().Unmap())
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,121 @@
+package render
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Rechecked is an address whose established connections are judged again.
+type Rechecked struct {
+	// Addr is the address. The unspecified one of a family means all its addresses.
+	Addr netip.Addr
+	// Committed is since when the rules are in force because of which it is rechecked; zero
+	// before. If the address is narrowed again, it is another time.
+	Committed time.Time
+}
+
+// Rechecked returns the addresses that are rechecked, sorted.
+func (r *Renderer) Rechecked() (out []Rechecked) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		if all := t.recheck.all; all != nil {
+			out = append(out, Rechecked{Addr: t.family.all, Committed: all.committed})
+		}
+		for a, d := range t.recheck.addresses {
+			out = append(out, Rechecked{Addr: a, Committed: d.committed})
+		}
+	}
+	slices.SortFunc(out, func(a, b Rechecked) int { return a.Addr.Compare(b.Addr) })
+	return out
+}
+
+// Committed notes that everything is in force that Update and Snapshot have returned so
+// far.
+func (r *Renderer) Committed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.committed()
+}
+
+func (r *Renderer) committed() {
+	now := r.cfg.Now()
+	for _, t := range r.tables {
+		// While a large set is filled, pods may still have the chains before.
+		if len(t.unsent)+len(t.unsentPods) == 0 {
+			t.recheck.commit(now)
+		}
+	}
+}
+
+// EndRecheck ends the recheck of addresses as Rechecked returned them, given the addresses
+// of all denied connections that are left: these go on to be rechecked. An address that was
+// narrowed again meanwhile does, too. If all connections of a family are rechecked, the
+// addresses in denied take their place: at first beside them, and alone at the next call.
+//
+// It reports whether the next Update has something to send.
+func (r *Renderer) EndRecheck(looked []Rechecked, denied map[netip.Addr]struct{}) (changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		for _, l := range looked {
+			if t.has(l.Addr) && t.recheck.end(l, denied, t.family) {
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
+func (r *recheck) end(l Rechecked, denied map[netip.Addr]struct{}, f *family) (changed bool) {
+	if l.Addr == f.all {
+		return !l.Committed.IsZero() && r.all != nil && r.all.committed.Equal(l.Committed) && r.endAll(denied, f)
+	}
+	d, ok := r.addresses[l.Addr]
+	_, keep := denied[l.Addr]
+	if !ok || keep || l.Committed.IsZero() || !d.committed.Equal(l.Committed) {
+		return false
+	}
+	r.remove(l.Addr)
+	return true
+}
+
+// endAll makes the addresses of denied connections those that are rechecked. It is done in
+// two steps, because the kernel switches to the rules that look the set up before the set
+// has its elements.
+func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed bool) {
+	complete := true
+	var missing []netip.Addr
+	for a := range denied {
+		if a.BitLen() != f.bits {
+			continue
+		}
+		d, ok := r.addresses[a]
+		complete = complete && ok && !d.committed.IsZero()
+		if !ok {
+			missing = append(missing, a)
+		}
+	}
+	switch {
+	case complete:
+		r.all = nil
+		return true
+	case len(r.addresses)+len(missing) > maxRechecked:
+		return false
+	}
+	for _, a := range missing {
+		r.put(a, r.all.until)
+	}
+	return len(missing) > 0
+}
+
+// LimitRecheck says whether the recheck of an address ends after Config.RecheckFor, as it
+// does at first. It need not if EndRecheck is called.
+func (r *Renderer) LimitRecheck(limited bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		t.recheck.limited = limited
+	}
+}
