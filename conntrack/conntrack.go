@@ -45,7 +45,9 @@ type Destination struct {
 // Conn removes flows in one network namespace.
 type Conn struct {
 	// mu is held for a whole pass, because a dump cannot share its socket.
-	mu           sync.Mutex
+	mu sync.Mutex
+	// deleting is held while entries are deleted. It can be taken while mu is held.
+	deleting     sync.Mutex
 	dump, delete *netlink.Conn
 	// route lists the addresses of the namespace.
 	route *route.Handle
@@ -90,6 +92,8 @@ func (c *Conn) open() (err error) {
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.deleting.Lock()
+	defer c.deleting.Unlock()
 	var errs []error
 	for _, sock := range []*netlink.Conn{c.dump, c.delete} {
 		if sock != nil {

@@ -12,21 +12,33 @@ import (
 const (
 	ctaTupleOrig  = 1
 	ctaTupleReply = 2
+	ctaStatus     = 3
+	ctaProtoInfo  = 4
 	ctaID         = 12
 	ctaZone       = 18
 	ctaFilter     = 25
 
 	ctaTupleIP    = 1
 	ctaTupleProto = 2
+	ctaTupleZone  = 3
 
 	ctaIPv4Src = 1
 	ctaIPv4Dst = 2
 	ctaIPv6Src = 3
 	ctaIPv6Dst = 4
 
-	ctaProtoNum     = 1
-	ctaProtoSrcPort = 2
-	ctaProtoDstPort = 3
+	ctaProtoNum        = 1
+	ctaProtoSrcPort    = 2
+	ctaProtoDstPort    = 3
+	ctaProtoICMPID     = 4
+	ctaProtoICMPType   = 5
+	ctaProtoICMPCode   = 6
+	ctaProtoICMPv6ID   = 7
+	ctaProtoICMPv6Type = 8
+	ctaProtoICMPv6Code = 9
+
+	ctaProtoInfoTCP      = 1
+	ctaProtoInfoTCPState = 1
 
 	ctaFilterOrigFlags  = 1
 	ctaFilterReplyFlags = 2

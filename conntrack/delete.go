@@ -70,6 +70,8 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 	if len(reqs) == 0 {
 		return 0, nil
 	}
+	c.deleting.Lock()
+	defer c.deleting.Unlock()
 	sent, err := c.delete.SendMessages(append(reqs, ackRequest()))
 	if err != nil {
 		return 0, fmt.Errorf("delete flows: %w", err)

@@ -1,5 +1,6 @@
 // Package conntrack removes UDP flows from the kernel's connection tracking
-// table that a change of the ruleset made invalid.
+// table that a change of the ruleset made invalid, and lists and deletes entries for
+// callers who judge them by themselves.
 //
 // The kernel decides where a flow goes once, for its first packet; every later
 // packet follows the flow's entry. UDP has no end of connection, so a client
@@ -10,10 +11,11 @@
 // What comes in are the changed destinations ([Conn.Flush]), or all destinations with
 // their backends ([Conn.Reconcile]). What goes out are deletions of entries, and their
 // number. Read conntrack.go first, then match.go, which decides about a flow, and
-// sweep.go, which reads the table.
+// sweep.go, which reads the table. Addresses come in ([Conn.List]) and entries go out, of
+// which the caller passes some to [Conn.Delete]: list.go, entry.go and identity.go.
 //
-// The package does not know Services. It never removes flows of TCP or of any other
-// protocol, and it does not log. A NodePort has no address: its flows are those to an
+// The package does not know Services or policies. Flush and Reconcile never remove flows of
+// TCP or of any other protocol than UDP, and nothing logs. A NodePort has no address: its flows are those to an
 // address that the namespace's interfaces have at the time of the call. Flows to the same
 // port of another host are not removed.
 //
@@ -31,6 +33,10 @@
 // lower bound if half of the flows are UDP. That is less than a walk for each if there are
 // more than five. Entries are removed 64 at a time. Flows are read as a stream, so the
 // memory of a pass does not depend on the size of the table.
+//
+// A listing of up to four IPv4 addresses makes two passes for each, one for the source and
+// one for the reply's source. Other listings make one pass in which the kernel sends
+// every entry of the families, which takes about as long as ten passes in which it sends few.
 //
 // How kernels interpret the filter (CTA_FILTER, net/netfilter/nf_conntrack_netlink.c):
 //
@@ -54,12 +60,15 @@
 // # Concurrency
 //
 // A Conn works in the network namespace of the thread that opened it. Its
-// methods may be called from several goroutines, and exclude each other.
+// methods may be called from several goroutines. Those that read the table exclude each
+// other, for a List as long as its function takes; Delete excludes only other deletions, for
+// the time of 64 entries. A caller whose function may wait uses a Conn of its own.
 //
 // # Errors
 //
 // The following are not errors: an empty table, a kernel that has not loaded
 // nf_conntrack, and an entry that disappears before it is deleted. A dump that
-// the kernel reports as interrupted is repeated at most four times. If CAP_NET_ADMIN is
+// the kernel reports as interrupted is repeated at most four times; a List then calls its
+// function again with the same entries. If CAP_NET_ADMIN is
 // missing, [Open] returns an error that wraps [os.ErrPermission].
 package conntrack

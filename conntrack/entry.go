@@ -1,0 +1,180 @@
+package conntrack
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// Entry is an entry of the table. Of ICMP and ICMPv6, the port of a source is the
+// identifier, and the port of a destination is the type times 256 plus the code.
+type Entry struct {
+	// Protocol is the IP protocol.
+	Protocol uint8
+	// Source and Destination are those of the first packet before address translation.
+	Source, Destination netip.AddrPort
+	// ReplySource and ReplyDestination are those of packets of the other direction, when they
+	// arrive.
+	ReplySource, ReplyDestination netip.AddrPort
+	// Zone is that of the original direction.
+	Zone uint16
+	// ID is the kernel's number of the entry, which depends on its address in memory.
+	ID uint32
+	// SeenReply is true if packets of both directions were seen, Assured if the kernel
+	// keeps the entry when the table is full.
+	SeenReply, Assured bool
+	// TCPState is the kernel's number (enum tcp_conntrack) of the state of a TCP connection,
+	// and 0 for other protocols.
+	TCPState uint8
+}
+
+// Bits of CTA_STATUS (enum ip_conntrack_status in linux/netfilter/nf_conntrack_common.h).
+const (
+	statusSeenReply = 1 << 1
+	statusAssured   = 1 << 2
+)
+
+// decode reads the entry that a message of a dump describes. It returns false, and leaves e
+// undefined, for a message that is not an entry, and for an entry that s does not select. It
+// does not allocate.
+func (e *Entry) decode(msg []byte, s *Selection) bool {
+	*e = Entry{}
+	if len(msg) < nfgenmsgLen {
+		return false
+	}
+	selected := false
+	for attrs := msg[nfgenmsgLen:]; len(attrs) > 0; {
+		kind, data, rest, ok := nextAttr(attrs)
+		if !ok {
+			return false
+		}
+		attrs = rest
+		switch kind {
+		case ctaTupleOrig:
+			ok = e.decodeTuple(data, &e.Source, &e.Destination)
+		case ctaTupleReply:
+			ok = e.decodeTuple(data, &e.ReplySource, &e.ReplyDestination)
+		case ctaStatus:
+			if len(data) == 4 {
+				status := binary.BigEndian.Uint32(data)
+				e.SeenReply, e.Assured = status&statusSeenReply != 0, status&statusAssured != 0
+			}
+		case ctaProtoInfo:
+			ok = e.decodeProtoInfo(data)
+		case ctaZone:
+			if len(data) == 2 {
+				e.Zone = binary.BigEndian.Uint16(data)
+			}
+		case ctaID:
+			if len(data) == 4 {
+				e.ID = binary.BigEndian.Uint32(data)
+			}
+		}
+		if !ok {
+			return false
+		}
+		// The kernel sends the tuples first, and most entries are not selected.
+		if !selected && e.Source.IsValid() && e.ReplySource.IsValid() {
+			if selected = s.selects(e); !selected {
+				return false
+			}
+		}
+	}
+	return selected
+}
+
+// decodeTuple reads one direction of an entry. It returns false if the tuple is malformed.
+func (e *Entry) decodeTuple(tuple []byte, source, destination *netip.AddrPort) bool {
+	var src, dst netip.Addr
+	var ports tuplePorts
+	for len(tuple) > 0 {
+		kind, nested, rest, ok := nextAttr(tuple)
+		if !ok {
+			return false
+		}
+		tuple = rest
+		if kind == ctaTupleZone && source == &e.Source && len(nested) == 2 {
+			e.Zone = binary.BigEndian.Uint16(nested)
+		}
+		for len(nested) > 0 && kind <= ctaTupleProto {
+			inner, data, rest, ok := nextAttr(nested)
+			if !ok {
+				return false
+			}
+			nested = rest
+			switch {
+			case kind == ctaTupleProto:
+				ports.decode(inner, data)
+			case inner == ctaIPv4Src && len(data) == 4, inner == ctaIPv6Src && len(data) == 16:
+				src, _ = netip.AddrFromSlice(data)
+			case inner == ctaIPv4Dst && len(data) == 4, inner == ctaIPv6Dst && len(data) == 16:
+				dst, _ = netip.AddrFromSlice(data)
+			}
+		}
+	}
+	e.Protocol = ports.protocol
+	*source, *destination = netip.AddrPortFrom(src, ports.source), netip.AddrPortFrom(dst, ports.destination)
+	return src.IsValid() && dst.IsValid() && src.Is4() == dst.Is4()
+}
+
+// tuplePorts is what CTA_TUPLE_PROTO has.
+type tuplePorts struct {
+	protocol            uint8
+	source, destination uint16
+}
+
+// decode reads one attribute.
+func (p *tuplePorts) decode(kind uint16, data []byte) {
+	switch {
+	case kind == ctaProtoNum && len(data) == 1:
+		p.protocol = data[0]
+	case len(data) == 2 && (kind == ctaProtoSrcPort || kind == ctaProtoICMPID || kind == ctaProtoICMPv6ID):
+		p.source = binary.BigEndian.Uint16(data)
+	case len(data) == 2 && kind == ctaProtoDstPort:
+		p.destination = binary.BigEndian.Uint16(data)
+	case len(data) == 1 && (kind == ctaProtoICMPType || kind == ctaProtoICMPv6Type):
+		p.destination |= uint16(data[0]) << 8
+	case len(data) == 1 && (kind == ctaProtoICMPCode || kind == ctaProtoICMPv6Code):
+		p.destination |= uint16(data[0])
+	}
+}
+
+// decodeProtoInfo reads the state of a TCP connection. It returns false if the attribute is
+// malformed.
+func (e *Entry) decodeProtoInfo(info []byte) bool {
+	for len(info) > 0 {
+		kind, nested, rest, ok := nextAttr(info)
+		if !ok {
+			return false
+		}
+		info = rest
+		for kind == ctaProtoInfoTCP && len(nested) > 0 {
+			inner, data, rest, ok := nextAttr(nested)
+			if !ok {
+				return false
+			}
+			nested = rest
+			if inner == ctaProtoInfoTCPState && len(data) == 1 {
+				e.TCPState = data[0]
+			}
+		}
+	}
+	return true
+}
+
+// protoAttrs are the attributes of CTA_TUPLE_PROTO that identify a flow.
+type protoAttrs struct{ id, kind, code uint16 }
+
+// icmpAttrs returns the attributes of protocols that have an identifier, a type and a code in
+// place of ports.
+func icmpAttrs(protocol uint8) (protoAttrs, bool) {
+	switch protocol {
+	case unix.IPPROTO_ICMP:
+		return protoAttrs{ctaProtoICMPID, ctaProtoICMPType, ctaProtoICMPCode}, true
+	case unix.IPPROTO_ICMPV6:
+		return protoAttrs{ctaProtoICMPv6ID, ctaProtoICMPv6Type, ctaProtoICMPv6Code}, true
+	default:
+		return protoAttrs{}, false
+	}
+}

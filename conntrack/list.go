@@ -1,0 +1,180 @@
+package conntrack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/mdlayher/netlink"
+	"github.com/ti-mo/netfilter"
+	"golang.org/x/sys/unix"
+)
+
+// familyAny selects the entries of both families.
+const familyAny family = unix.AF_UNSPEC
+
+// maxFiltered is the number of addresses that the kernel looks for: each takes two passes,
+// and a pass in which the kernel sends everything takes about ten times as long.
+const maxFiltered = 4
+
+// Selection selects entries by their source and their reply source.
+type Selection struct {
+	addrs map[netip.Addr]struct{}
+	all   bool
+}
+
+// SelectAll selects all entries.
+func SelectAll() *Selection { return &Selection{all: true} }
+
+// Select selects the entries whose source or reply source is one of addrs. IPv4-mapped
+// addresses are IPv4 addresses.
+func Select(addrs []netip.Addr) *Selection {
+	s := &Selection{addrs: make(map[netip.Addr]struct{}, len(addrs))}
+	for _, a := range addrs {
+		if a.IsValid() {
+			s.addrs[normalize(a)] = struct{}{}
+		}
+	}
+	return s
+}
+
+// has reports whether an address is selected.
+func (s *Selection) has(a netip.Addr) bool {
+	_, ok := s.addrs[a]
+	return ok
+}
+
+// selects reports whether an entry is selected.
+func (s *Selection) selects(e *Entry) bool {
+	return s.all || s.has(e.Source.Addr()) || s.has(e.ReplySource.Addr())
+}
+
+// listPass is one pass of a listing.
+type listPass struct {
+	family family
+	// addr is what the kernel looks for, in the reply's source if reply is true, and else in
+	// the source; the zero Addr means that the kernel sends everything.
+	addr  netip.Addr
+	reply bool
+}
+
+// passes returns the passes that find the selected entries. If the kernel filters, an entry
+// can be in several of them.
+func (s *Selection) passes(filters bool) []listPass {
+	if s.all {
+		return []listPass{{family: familyAny}}
+	}
+	var v4, v6 bool
+	for a := range s.addrs {
+		v4, v6 = v4 || a.Is4(), v6 || a.Is6()
+	}
+	switch {
+	case v4 && !v6 && filters && len(s.addrs) <= maxFiltered:
+		var out []listPass
+		for a := range s.addrs {
+			out = append(out, listPass{familyIPv4, a, false}, listPass{familyIPv4, a, true})
+		}
+		return out
+	case v4 && v6:
+		return []listPass{{family: familyAny}}
+	case v4:
+		return []listPass{{family: familyIPv4}}
+	case v6:
+		return []listPass{{family: familyIPv6}}
+	default:
+		return nil
+	}
+}
+
+// finds reports whether an entry that is selected is listed in this pass, and not in another.
+func (p listPass) finds(s *Selection, e *Entry) bool {
+	switch {
+	case !p.addr.IsValid():
+		return true
+	case p.reply:
+		return e.ReplySource.Addr() == p.addr && !s.has(e.Source.Addr())
+	default:
+		return e.Source.Addr() == p.addr
+	}
+}
+
+// request returns the request of the dump.
+func (p listPass) request() (netlink.Message, error) {
+	if !p.addr.IsValid() {
+		return marshalDump(p.family, nil)
+	}
+	tuple, flags := uint16(ctaTupleOrig), uint16(ctaFilterOrigFlags)
+	if p.reply {
+		tuple, flags = ctaTupleReply, ctaFilterReplyFlags
+	}
+	return marshalDump(p.family, []netfilter.Attribute{
+		{Type: tuple, Nested: true, Children: []netfilter.Attribute{{Type: ctaTupleIP, Nested: true,
+			Children: []netfilter.Attribute{{Type: ctaIPv4Src, Data: p.addr.AsSlice()}}}}},
+		{Type: ctaFilter, Nested: true, Children: []netfilter.Attribute{flagsAttr(flags, filterIPSrc)}},
+	})
+}
+
+// List calls f with each selected entry. An entry that is in the table during the whole call
+// is listed at least once; it can be listed again if the table changes. The Entry is
+// overwritten after f returns. If f returns an error, List reads no more and returns that
+// error. While f waits, other methods of the Conn that read the table wait too; those that
+// delete entries do not.
+func (c *Conn) List(ctx context.Context, s *Selection, f func(*Entry) error) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range s.passes(c.reply) {
+		for range maxInterrupts {
+			if err = c.listPass(ctx, s, p, f); !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		// nfnetlink returns EINVAL if a subsystem is not loaded.
+		if errors.Is(err, unix.EINVAL) && !loaded() {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("list flows: %w", explain(err))
+		}
+	}
+	return nil
+}
+
+// listPass makes one pass. It returns an error that wraps EINTR if the table changed so that
+// the dump may have missed entries.
+func (c *Conn) listPass(ctx context.Context, s *Selection, p listPass, f func(*Entry) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	req, err := p.request()
+	if err != nil {
+		return err
+	}
+	c.passes.Add(1)
+	if _, err := c.dump.Send(req); err != nil {
+		return fmt.Errorf("dump: %w", err)
+	}
+	interrupted := false
+	var e Entry
+	for msg, err := range c.dump.ReceiveIter() {
+		if err != nil {
+			return fmt.Errorf("dump: %w", err)
+		}
+		// Leaving the loop discards the rest of the dump.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.read.Add(1)
+		interrupted = interrupted || msg.Header.Flags&netlink.DumpInterrupted != 0
+		if !e.decode(msg.Data, s) || !p.finds(s, &e) {
+			continue
+		}
+		if err := f(&e); err != nil {
+			return err
+		}
+	}
+	if interrupted {
+		return fmt.Errorf("dump: table changed during the dump: %w", unix.EINTR)
+	}
+	return nil
+}
