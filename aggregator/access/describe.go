@@ -41,6 +41,7 @@ func (p *Publisher) Rights() []Right {
 	add("priorities", p.Priorities.String())
 	add("admin", yes(p.Admin))
 	add("read", yes(p.Read))
+	add("flows", yes(p.Flows))
 	add("system", yes(p.System))
 	for _, l := range counted() {
 		all = append(all, Right{"limits." + string(l), p.most(l), p.whereLimit(l)})

@@ -69,6 +69,7 @@ allow.shared = ip filter chains input fw-* sets s objects o, * flags dormant (al
 priorities = at most 7 (priorities at weft.yaml:22)
 admin = no (no admin at weft.yaml:5)
 read = yes (read at weft.yaml:7)
+flows = no (no flows at weft.yaml:5)
 system = no (no system at weft.yaml:5)
 limits.fragments = 1000 (the default: limits.fragments is not set at weft.yaml:5)
 limits.rules = 5 (defaults.limits.rules at weft.yaml:3)

@@ -69,6 +69,9 @@
 //	priorities         {min, max} of fragments' priorities: the lowest comes first,
 //	                   and wins where maps disagree; default: all
 //	read               read the content of all publishers, not only its own; default: false
+//	flows              list and delete the entries of connection tracking (the service
+//	                   Flows of the protocol), of all addresses and protocols, so that
+//	                   connections that a policy no longer allows are cut; default: false
 //	admin              as much as root may: act as every publisher, and on the
 //	                   fragments of every publisher; default: false
 //	system             a frontend of the node itself: it may use the connections and

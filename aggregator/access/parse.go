@@ -118,6 +118,7 @@ func (p *parser) publisher(path string, n *yaml.Node) (*Publisher, bool) {
 		"allow":      func(path string, n *yaml.Node) { p.allow(path, n, pub) },
 		"priorities": p.bounds(&pub.Priorities),
 		"read":       into(&pub.Read, p.truth),
+		"flows":      into(&pub.Flows, p.truth),
 		"admin":      into(&pub.Admin, p.truth),
 		"system":     into(&pub.System, p.truth),
 		"limits":     p.limits(&pub.Limits, pub.lines),

@@ -136,9 +136,9 @@ func TestParseErrors(t *testing.T) {
 		{"no kind", "publishers: []\n", `f:1: got apiVersion "" and kind "": want apiVersion weft.dev/v1alpha1 and kind Configuration`},
 		{"two documents", head + "---\n" + head, "f:3: there is a second document: put everything into one"},
 		{"unknown field", head + "publisher: []\n", `f:3: unknown field "publisher": want apiVersion, defaults, kind, publishers, socketGroup`},
-		{"unknown nested field", publisher(match + "  limit: {}\n"), `f:6: publishers[0]: unknown field "limit": want admin, allow, limits, match, name, priorities, read, system`},
+		{"unknown nested field", publisher(match + "  limit: {}\n"), `f:6: publishers[0]: unknown field "limit": want admin, allow, flows, limits, match, name, priorities, read, system`},
 		{"key that is not a name", head + "[a]: 1\n", `f:3: unknown field "": want apiVersion, defaults, kind, publishers, socketGroup`},
-		{"merge key", publisher(match + "  <<: {admin: true}\n"), `f:6: publishers[0]: unknown field "<<": want admin, allow, limits, match, name, priorities, read, system`},
+		{"merge key", publisher(match + "  <<: {admin: true}\n"), `f:6: publishers[0]: unknown field "<<": want admin, allow, flows, limits, match, name, priorities, read, system`},
 		{"repeated field", head + "socketGroup: 1\nsocketGroup: 2\n", "f:4: socketGroup: the field is there twice, also in line 3: remove one"},
 		{"anchor", publisher("  match: &m {uid: 1}\n- name: b\n  match: *m\n"),
 			"f:5: publishers[0].match: anchors and aliases are not read: write the value out\nf:7: publishers[1].match: anchors and aliases are not read: write the value out"},
@@ -218,7 +218,7 @@ func TestParseErrors(t *testing.T) {
 		{"all at once, in order", publisher("  match: {uid: x}\n  admin: 2\n  foo: 3\n") + "socketGroup: [a]\n",
 			"f:5: publishers[0].match.uid: user \"x\" is not known on this machine: make it, or give its id (no such user)\n" +
 				"f:6: publishers[0].admin: got \"2\": want true or false\n" +
-				"f:7: publishers[0]: unknown field \"foo\": want admin, allow, limits, match, name, priorities, read, system\n" +
+				"f:7: publishers[0]: unknown field \"foo\": want admin, allow, flows, limits, match, name, priorities, read, system\n" +
 				"f:8: socketGroup: got a list: want the id or the name of a group"},
 	}
 	for _, tt := range tests {
@@ -251,7 +251,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Publishers) != 5 || !p.Publisher("operators").Admin || !p.Publisher("policy").System || p.Publisher("cni").Limits.Most[LimitElements] != 500000 {
+	if len(p.Publishers) != 5 || !p.Publisher("operators").Admin || !p.Publisher("policy").System || !p.Publisher("policy").Flows || p.Publisher("cni").Flows || p.Publisher("cni").Limits.Most[LimitElements] != 500000 {
 		t.Errorf("publishers %+v", p.Publishers)
 	}
 	// Every field that doc.go names is in the example, or is that of a limit.

@@ -31,6 +31,8 @@ type Publisher struct {
 	Priorities Range
 	// Read allows to read the content of every publisher.
 	Read bool
+	// Flows allows to list and delete conntrack entries.
+	Flows bool
 	// Admin allows to act as every publisher.
 	Admin bool
 	// System allows to use what is reserved for the system.
@@ -168,6 +170,8 @@ type Identity struct {
 	Admin bool
 	// Read allows to read the content of others. It holds for administrators too.
 	Read bool
+	// Flows allows to list and delete conntrack entries. It holds for administrators too.
+	Flows bool
 	// System allows to use what is reserved for the system: connections, and memory
 	// of messages. It holds for administrators too.
 	System bool
@@ -180,13 +184,14 @@ type Identity struct {
 //
 // Possible errors: a *Refusal that wraps ErrDenied.
 func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
-	id := Identity{Publisher: want, Admin: root, Read: root, System: root}
+	id := Identity{Publisher: want, Admin: root, Read: root, Flows: root, System: root}
 	var names []string
 	for _, pub := range p.Publishers {
 		if pub.Match.matches(peer) {
 			names = append(names, pub.Name)
 			id.Admin = id.Admin || pub.Admin
 			id.Read = id.Read || pub.Admin || pub.Read
+			id.Flows = id.Flows || pub.Admin || pub.Flows
 			id.System = id.System || pub.Admin || pub.System
 		}
 	}

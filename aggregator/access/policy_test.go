@@ -101,6 +101,7 @@ publishers:
 - {name: two, match: {gid: 200}}
 - {name: boss, match: {uid: 300}, admin: true}
 - {name: node, match: {uid: 400}, system: true}
+- {name: cutter, match: {uid: 500}, flows: true}
 - {name: rooted, match: {uid: 0, gid: 7}}
 `)
 	for _, tt := range []struct {
@@ -112,21 +113,22 @@ publishers:
 		limit Limit
 		text  string
 	}{
-		{"the only match", Peer{UID: 100}, false, "", Identity{"one", false, false, false}, "", ""},
-		{"the first of several", Peer{UID: 100, GID: 200}, false, "", Identity{"one", false, false, false}, "", ""},
-		{"another of several", Peer{UID: 100, GID: 200}, false, "two", Identity{"two", false, false, false}, "", ""},
+		{"the only match", Peer{UID: 100}, false, "", Identity{"one", false, false, false, false}, "", ""},
+		{"the first of several", Peer{UID: 100, GID: 200}, false, "", Identity{"one", false, false, false, false}, "", ""},
+		{"another of several", Peer{UID: 100, GID: 200}, false, "two", Identity{"two", false, false, false, false}, "", ""},
 		{"a name that is not its own", Peer{UID: 100}, false, "two", Identity{}, LimitPublisher,
 			`uid 100 may not act as publisher "two": weft.yaml lets it act as one`},
 		{"an unknown name", Peer{UID: 100}, false, "three", Identity{}, LimitPublisher, `"three"`},
 		{"a stranger", Peer{UID: 101, GID: 5, Groups: []uint32{6}, Executable: "/bin/x", Cgroups: []string{"/c"}}, false, "", Identity{}, LimitCaller,
 			"uid 101 may not call the aggregator: no publisher in weft.yaml matches it (gid 5, groups [6], executable /bin/x, cgroup /c)"},
 		{"a stranger by a name", Peer{UID: 101}, false, "one", Identity{}, LimitCaller, "no publisher"},
-		{"root", Peer{}, true, "", Identity{"uid-0", true, true, true}, "", ""},
-		{"root under a name", Peer{}, true, "anything", Identity{"anything", true, true, true}, "", ""},
-		{"root that is matched", Peer{GID: 7}, true, "", Identity{"rooted", true, true, true}, "", ""},
-		{"a frontend of the node", Peer{UID: 400}, false, "", Identity{"node", false, false, true}, "", ""},
-		{"an administrator", Peer{UID: 300}, false, "", Identity{"boss", true, true, true}, "", ""},
-		{"an administrator as another", Peer{UID: 300}, false, "one", Identity{"one", true, true, true}, "", ""},
+		{"root", Peer{}, true, "", Identity{"uid-0", true, true, true, true}, "", ""},
+		{"root under a name", Peer{}, true, "anything", Identity{"anything", true, true, true, true}, "", ""},
+		{"root that is matched", Peer{GID: 7}, true, "", Identity{"rooted", true, true, true, true}, "", ""},
+		{"a frontend of the node", Peer{UID: 400}, false, "", Identity{"node", false, false, false, true}, "", ""},
+		{"one with the right to flows", Peer{UID: 500}, false, "", Identity{"cutter", false, false, true, false}, "", ""},
+		{"an administrator", Peer{UID: 300}, false, "", Identity{"boss", true, true, true, true}, "", ""},
+		{"an administrator as another", Peer{UID: 300}, false, "one", Identity{"one", true, true, true, true}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := p.Resolve(&tt.peer, tt.root, tt.want)

@@ -30,6 +30,8 @@ const (
 	LimitAdmin     Limit = "admin"
 	// LimitRead is the right to read what other publishers have.
 	LimitRead Limit = "read"
+	// LimitFlows is the right to list and delete conntrack entries.
+	LimitFlows Limit = "flows"
 
 	// The rights to classes are named as the classes: see LimitOf.
 	LimitTable         Limit = "tables"

@@ -66,6 +66,12 @@ func (p *Publisher) Reads(what string) *Refusal {
 	return p.refuse(LimitRead, "read", "may not read "+clip(what), "it belongs to other publishers")
 }
 
+// ConntrackEntries returns the Refusal of a publisher that lists or deletes conntrack entries
+// without the right to.
+func (p *Publisher) ConntrackEntries() *Refusal {
+	return p.refuse(LimitFlows, "flows", "may not list or delete conntrack entries", "that needs flows: true")
+}
+
 // Holds returns a Refusal if a publisher that holds before of something now would hold
 // too much with after, else nil. The limit is one of what a publisher holds. What is over a limit already may stay, but not grow.
 func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
