@@ -32,8 +32,8 @@ var (
 	ErrGone = errors.New("caller is gone")
 	// ErrSlowWatcher means that a watcher did not keep up and was dropped.
 	ErrSlowWatcher = errors.New("watcher too slow: events were lost")
-	// ErrKernel means that Plan could not reconcile the kernel, or that GetTable could
-	// not read live values. Updates wait for the kernel instead.
+	// ErrKernel means that Plan could not reconcile the kernel, that GetTable could not
+	// read live values, or that conntrack entries could not be listed or deleted. Updates wait for the kernel instead.
 	ErrKernel = errors.New("kernel unavailable")
 )
 

@@ -49,8 +49,9 @@ type configured struct {
 	log     lines
 }
 
-// startConfigured starts one, with a socket that its group reaches.
-func startConfigured(t *testing.T, text string) *configured {
+// startConfigured starts one, with a socket that its group reaches. Limits change the
+// configuration of the server.
+func startConfigured(t *testing.T, text string, limits ...func(*server.Config)) *configured {
 	t.Helper()
 	socket := aggregatortest.Socket(t)
 	if err := os.Chmod(filepath.Dir(socket), 0o755); err != nil {
@@ -66,6 +67,11 @@ func startConfigured(t *testing.T, text string) *configured {
 	d.control = control
 	d.Daemon = aggregatortest.Start(t, aggregatortest.Config{
 		Config: aggregator.Config{Kernel: d.kernel, Access: control, Logger: log}, Socket: socket,
+		Limits: func(c *server.Config) {
+			for _, limit := range limits {
+				limit(c)
+			}
+		},
 	})
 	return d
 }

@@ -16,11 +16,12 @@ import (
 type api struct {
 	weftv1.PublisherClient
 	weftv1.InspectClient
+	weftv1.FlowsClient
 	weftv1.AdminClient
 }
 
 func newAPI(conn grpc.ClientConnInterface) api {
-	return api{weftv1.NewPublisherClient(conn), weftv1.NewInspectClient(conn), weftv1.NewAdminClient(conn)}
+	return api{weftv1.NewPublisherClient(conn), weftv1.NewInspectClient(conn), weftv1.NewFlowsClient(conn), weftv1.NewAdminClient(conn)}
 }
 
 func (a api) Get(ctx context.Context, req *weftv1.GetFragmentRequest) (*weftv1.GetFragmentResponse, error) {

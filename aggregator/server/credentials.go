@@ -87,6 +87,8 @@ type caller struct {
 	admin bool
 	// read allows to read the content of others.
 	read bool
+	// flows allows to list and delete conntrack entries.
+	flows bool
 	// access counts what the caller is refused.
 	access *access.Control
 	// system allows to use what is reserved.
@@ -121,7 +123,7 @@ func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 		return c, fmt.Errorf("%w: metadata %s is given %d times", aggregator.ErrInvalidName, PublisherKey, len(names))
 	}
 	id, err := i.access.Resolve(&c.Peer, want)
-	c.publisher, c.admin, c.read, c.system = id.Publisher, id.Admin, id.Read, id.System
+	c.publisher, c.admin, c.read, c.flows, c.system = id.Publisher, id.Admin, id.Read, id.Flows, id.System
 	return c, err
 }
 

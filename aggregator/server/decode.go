@@ -153,7 +153,7 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 	}
 	defer raw.free()
 	b := raw.ReadOnlyData()
-	if len(b) > smallRequest {
+	if err = countList(m, b); err == nil && len(b) > smallRequest {
 		b, err = d.measure(ctx, c, m, b)
 	}
 	if err == nil {

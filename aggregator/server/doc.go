@@ -17,6 +17,10 @@
 // their turn, and a call that would wait long is refused. Refusals are counted, and
 // logged with the peer.
 //
+// The service Flows (flows.go) does not pass through the aggregator: it reads and changes the
+// kernel's connection tracking table, in turns (flowturns.go), with a connection to the kernel
+// that nothing else uses.
+//
 // Other packages can offer services of their own on the socket, for reading
 // (Config.Register). The same credentials and limits apply to them.
 //

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -16,8 +17,13 @@ func (s *service) GetInfo(context.Context, *weftv1.GetInfoRequest) (*weftv1.GetI
 	if err := unix.Uname(&name); err != nil {
 		return nil, fmt.Errorf("get the kernel's release: %w", err)
 	}
+	features := s.agg.Features()
+	if s.flows.table != nil {
+		features = append(features, "flows")
+		slices.Sort(features)
+	}
 	return &weftv1.GetInfoResponse{
-		Version: s.agg.Version(), Features: s.agg.Features(),
+		Version: s.agg.Version(), Features: features,
 		Kernel: &weftv1.Kernel{Release: unix.ByteSliceToString(name.Release[:]), Owner: s.agg.OwnsTables()},
 		Limits: &weftv1.Limits{
 			MessageBytes: MaxMessage, UpdateBytes: admission.MaxBytes, Tables: admission.MaxTables, Chains: admission.MaxChains,

@@ -55,7 +55,7 @@ func (noFlows) Reconcile(context.Context, []conntrack.Destination) (int, error) 
 func TestFeatures(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
 		Kernel: liveKernel{&aggregatortest.Kernel{}}, StateDir: t.TempDir(), Flows: noFlows{},
-	}})
+	}, Limits: new(flowTable).use})
 	info, err := newAPI(dial(t, d.Socket)).GetInfo(aggregatortest.Context(t), &weftv1.GetInfoRequest{})
 	if err != nil {
 		t.Fatal(err)

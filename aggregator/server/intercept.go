@@ -40,6 +40,9 @@ type interceptor struct {
 func (i *interceptor) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	method := info.FullMethodName
 	c, err := i.authorize(ctx)
+	if err == nil {
+		err = c.mayCall(method)
+	}
 	if err != nil {
 		c.finish(method, &err)
 		return ctx, err

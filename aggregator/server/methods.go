@@ -21,6 +21,7 @@ type service struct {
 	agg   *aggregator.Aggregator
 	pacer *pacer
 	reads *reads
+	flows *flowService
 	log   *slog.Logger
 	// partial limits the snapshots of all streams that are not complete.
 	partial *partialSnapshots

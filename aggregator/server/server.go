@@ -50,6 +50,9 @@ type Config struct {
 	Socket string
 	// Aggregator is required; its Run is somebody else's to call.
 	Aggregator *aggregator.Aggregator
+	// Flows lists and deletes conntrack entries; nil means that the service Flows fails with
+	// UNIMPLEMENTED.
+	Flows FlowTable
 	// Access decides who may call. nil means root and the daemon's own user, other
 	// than in aggregator.Config. Serve follows its changes.
 	Access *access.Control
@@ -158,7 +161,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: newReads(), partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
+	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: newReads(), flows: newFlowService(cfg.Flows), partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
 	services := registrar{s.grpc, in.decoder}
 	weftv1.RegisterPublisherServer(services, impl)
 	weftv1.RegisterInspectServer(services, impl)

@@ -58,6 +58,7 @@ var statusCodes = []struct {
 	{errAnonymous, codes.Unauthenticated},
 	{errMalformed, codes.InvalidArgument},
 	{errPanic, codes.Internal},
+	{errNoFlowTable, codes.Unimplemented},
 	{aggregator.ErrNotFound, codes.NotFound},
 	{aggregator.ErrNoObject, codes.NotFound},
 	{aggregator.ErrHidden, codes.PermissionDenied},

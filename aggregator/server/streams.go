@@ -80,9 +80,15 @@ func (s *streams) review() {
 	}
 }
 
-// check ends a stream whose caller has lost its publisher. The lock is held.
+// check ends a stream whose caller has lost its publisher, or the right to the call. The lock is held.
 func (s *streams) check(o *openStream) {
-	if _, err := s.access.Resolve(&o.caller.Peer, o.caller.publisher); err != nil {
+	id, err := s.access.Resolve(&o.caller.Peer, o.caller.publisher)
+	if err == nil {
+		c := o.caller
+		c.admin, c.flows = id.Admin, id.Flows
+		err = c.mayCall(o.method)
+	}
+	if err != nil {
 		select {
 		case o.lost <- err:
 		default:

@@ -102,8 +102,14 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		_ = conn.Close()
 		return err
 	}
+	// It has sockets of its own, so that a listing does not delay the removal after a commit.
+	flowTable, err := conntrack.Open()
+	if err != nil {
+		_, _ = conn.Close(), flows.Close()
+		return err
+	}
 	// The tables stay in the kernel when the socket that owns them closes.
-	closeAll := func() { _, _ = conn.Close(), flows.Close() }
+	closeAll := func() { _, _, _ = conn.Close(), flows.Close(), flowTable.Close() }
 	agg, err := aggregator.New(aggregator.Config{
 		Version: d.version,
 		Kernel:  conn, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, Access: control, Rate: a.limit(), Burst: a.burst, Standby: a.standby,
@@ -116,7 +122,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		return err
 	}
 	listen := server.Config{
-		Socket: a.socket, Aggregator: agg, Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
+		Socket: a.socket, Aggregator: agg, Flows: flowTable, Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
 		Register: d.registerLocalState,
 	}
 	run := func(srv *server.Server) error {

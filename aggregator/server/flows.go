@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/conntrack"
+)
+
+const (
+	// maxFlowAddresses is the number of addresses of a listing.
+	maxFlowAddresses = 16_384
+	// maxDeletedFlows is the number of entries that one call deletes.
+	maxDeletedFlows = 4096
+)
+
+// FlowTable is the part of package conntrack that the service Flows needs. List may hold
+// the table's socket until f returns, so it is not the Conn that removes flows after commits.
+type FlowTable interface {
+	// List calls f with the selected entries.
+	List(ctx context.Context, s *conntrack.Selection, f func(*conntrack.Entry) error) error
+	// Delete deletes entries.
+	Delete(ctx context.Context, entries []conntrack.Entry) (deleted int, err error)
+}
+
+// errNoFlowTable is a call of the service Flows to a daemon without a FlowTable.
+var errNoFlowTable = errors.New("this aggregator does not list or delete conntrack entries")
+
+// flowCalls are the calls that need the right to conntrack entries.
+var flowCalls = map[string]bool{
+	weftv1.Flows_ListFlows_FullMethodName:   true,
+	weftv1.Flows_DeleteFlows_FullMethodName: true,
+}
+
+// mayCall returns the refusal of a call that needs a right of its own, and nil if the caller
+// has it. It is asked before anything of a request is received.
+func (c caller) mayCall(method string) error {
+	if !flowCalls[method] || c.flows {
+		return nil
+	}
+	if pub := c.access.Publisher(c.publisher); pub != nil {
+		return pub.ConntrackEntries()
+	}
+	return c.administrator("list or delete conntrack entries")
+}
+
+// countList counts the list of an encoded request of the service Flows, which is field 1,
+// before the request is decoded. It accepts all other requests.
+//
+// Possible errors: errLimit, errMalformed.
+func countList(m proto.Message, b []byte) error {
+	most, what := 0, ""
+	switch m.(type) {
+	case *weftv1.ListFlowsRequest:
+		most, what = maxFlowAddresses, "addresses"
+	case *weftv1.DeleteFlowsRequest:
+		most, what = maxDeletedFlows, "flows"
+	default:
+		return nil
+	}
+	n := 0
+	for len(b) > 0 {
+		number, _, length := protowire.ConsumeField(b)
+		if length < 0 {
+			return malformed(protowire.ParseError(length))
+		}
+		b = b[length:]
+		if number == 1 {
+			n++
+		}
+	}
+	if n > most {
+		return fmt.Errorf("%w: %d %s, want at most %d", errLimit, n, what, most)
+	}
+	return nil
+}
+
+// flowService is what the calls of the service Flows share.
+type flowService struct {
+	table FlowTable
+	// lists and deletes keep publishers to their share of the time for each.
+	lists, deletes *flowTurns
+}
+
+func newFlowService(table FlowTable) *flowService {
+	return &flowService{table: table, lists: newFlowTurns("lists flows"), deletes: newFlowTurns("deletes flows")}
+}
+
+// ListFlows implements weftv1.FlowsServer.
+func (s *service) ListFlows(req *weftv1.ListFlowsRequest, stream grpc.ServerStreamingServer[weftv1.ListFlowsResponse]) error {
+	if s.flows.table == nil {
+		return errNoFlowTable
+	}
+	selection, err := selectionOf(req)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	t, err := s.flows.lists.begin(ctx, callerFrom(ctx).publisher)
+	if err != nil {
+		return err
+	}
+	defer t.leave()
+	out := sendFlows(ctx, stream.Send)
+	err = s.flows.table.List(ctx, selection, out.add)
+	// The next publisher may begin while this one reads the rest.
+	t.end(out.waited)
+	return flowError(ctx, out.finish(err))
+}
+
+// flowError adds aggregator.ErrKernel to the kernel's errors.
+func flowError(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || errors.Is(err, errLimit) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", aggregator.ErrKernel, err)
+}
+
+// selectionOf returns what a request selects.
+//
+// Possible errors: errMalformed.
+func selectionOf(req *weftv1.ListFlowsRequest) (*conntrack.Selection, error) {
+	if req.GetAll() {
+		if len(req.GetAddresses()) > 0 {
+			return nil, fmt.Errorf("%w: all together with %d addresses", errMalformed, len(req.GetAddresses()))
+		}
+		return conntrack.SelectAll(), nil
+	}
+	addrs := make([]netip.Addr, len(req.GetAddresses()))
+	for i, b := range req.GetAddresses() {
+		var ok bool
+		if addrs[i], ok = netip.AddrFromSlice(b); !ok {
+			return nil, fmt.Errorf("%w: address %d has %d bytes, want 4 or 16", errMalformed, i+1, len(b))
+		}
+	}
+	return conntrack.Select(addrs), nil
+}
+
+// DeleteFlows implements weftv1.FlowsServer.
+func (s *service) DeleteFlows(ctx context.Context, req *weftv1.DeleteFlowsRequest) (*weftv1.DeleteFlowsResponse, error) {
+	if s.flows.table == nil {
+		return nil, errNoFlowTable
+	}
+	entries := make([]conntrack.Entry, len(req.GetFlows()))
+	for i, f := range req.GetFlows() {
+		var err error
+		if entries[i], err = entryOf(f); err != nil {
+			return nil, fmt.Errorf("%w: flow %d: %w", errMalformed, i+1, err)
+		}
+	}
+	c := callerFrom(ctx)
+	t, err := s.flows.deletes.begin(ctx, c.publisher)
+	if err != nil {
+		return nil, err
+	}
+	defer t.leave()
+	deleted, err := s.flows.table.Delete(ctx, entries)
+	t.end(0)
+	if deleted > 0 {
+		s.log.Info("deleted flows", "publisher", c.publisher, "flows", deleted)
+	}
+	if err != nil {
+		return nil, flowError(ctx, fmt.Errorf("%d of %d flows were deleted: %w", deleted, len(entries), err))
+	}
+	return &weftv1.DeleteFlowsResponse{Deleted: uint32(deleted)}, nil //nolint:gosec // at most maxDeletedFlows
+}
+
+// entryOf returns the entry that a flow identifies.
+func entryOf(f *weftv1.Flow) (conntrack.Entry, error) {
+	src, err := endpointOf("source", f.GetSource(), f.GetSourcePort())
+	if err != nil {
+		return conntrack.Entry{}, err
+	}
+	dst, err := endpointOf("destination", f.GetDestination(), f.GetDestinationPort())
+	switch {
+	case err != nil:
+		return conntrack.Entry{}, err
+	case src.Addr().Is4() != dst.Addr().Is4():
+		return conntrack.Entry{}, fmt.Errorf("source %v and destination %v are of different families", src.Addr(), dst.Addr())
+	case f.GetProtocol() > 255:
+		return conntrack.Entry{}, fmt.Errorf("protocol %d, want at most 255", f.GetProtocol())
+	case f.GetZone() > 65535:
+		return conntrack.Entry{}, fmt.Errorf("zone %d, want at most 65535", f.GetZone())
+	}
+	return conntrack.Entry{Protocol: uint8(f.GetProtocol()), Source: src, Destination: dst, Zone: uint16(f.GetZone()), ID: f.GetId()}, nil //nolint:gosec // checked
+}
+
+// endpointOf returns one end of a flow. What is its name in errors.
+func endpointOf(what string, addr []byte, port uint32) (netip.AddrPort, error) {
+	a, ok := netip.AddrFromSlice(addr)
+	switch {
+	case !ok:
+		return netip.AddrPort{}, fmt.Errorf("%s has %d bytes, want 4 or 16", what, len(addr))
+	case port > 65535:
+		return netip.AddrPort{}, fmt.Errorf("port of the %s is %d, want at most 65535", what, port)
+	}
+	return netip.AddrPortFrom(a, uint16(port)), nil
+}
