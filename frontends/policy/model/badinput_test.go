@@ -142,6 +142,45 @@ func TestManyRequirements(t *testing.T) {
 	}
 }
 
+// TestManySets has policies that name more sets than the kernel should have: nothing that
+// such a policy accepts is accepted, and it is reported. One at the limit is in force.
+//
+// Policy behaviour: 52.
+func TestManySets(t *testing.T) {
+	const in, out = "10.0.0.2 > 10.0.0.1 tcp/80", "10.0.0.1 > 10.0.0.2 tcp/80"
+	list := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format+", ", i)
+		}
+		return "[" + b.String() + "]"
+	}
+	const selector, named = "{podSelector: {matchLabels: {app: a%d}}}", "{port: p%d}"
+	tests := map[string]struct {
+		policy string
+		want   string
+		bad    bool
+	}{
+		"limit":         {policy("p", "podSelector: {matchLabels: {app: a7}}, ingress: [{from: "+list(1000, selector)+"}]"), "++", false},
+		"peers":         {policy("p", "podSelector: {matchLabels: {app: a7}}, ingress: [{from: "+list(1001, selector)+"}, {}]"), "-+", true},
+		"ports":         {policy("p", "podSelector: {matchLabels: {app: a7}}, policyTypes: [Ingress, Egress], egress: [{to: "+list(2000, selector)+", ports: "+list(3000, named)+"}]"), "--", true},
+		"admin accepts": {clusterPolicy("p", "Admin", 1, "egress: [{action: Accept, to: [{namespaces: {}}], protocols: "+list(1001, "{destinationNamedPort: p%d}")+"}]"), "++", true},
+		"admin denies":  {clusterPolicy("p", "Admin", 1, "egress: [{action: Deny, to: [{namespaces: {}}], protocols: "+list(1001, "{destinationNamedPort: p%d}")+"}]"), "--", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, pod("a 10.0.0.1 app=a7"), pod("b 10.0.0.2 app=a8"), tt.policy)
+			w.expect(tt.want, in, out)
+			if got := len(w.notices) == 1 && strings.Contains(w.notices[0].Message, "more than 1000 distinct selectors"); got != tt.bad {
+				t.Errorf("notices %+v", w.notices)
+			}
+			if n := len(w.model.Snapshot().Sets); tt.bad && n > 0 {
+				t.Errorf("%d sets", n)
+			}
+		})
+	}
+}
+
 // TestManyFindings reports a bounded number of invalid parts.
 func TestManyFindings(t *testing.T) {
 	w := newWorld(t, pod("a 10.0.0.1"), policy("p", "podSelector: {}, ingress: [{from: ["+strings.Repeat("{}, ", 100)+"{}]}]"))

@@ -14,7 +14,8 @@ import (
 //
 // A rule of which a peer or protocol is not valid, or is of a kind that is not known here,
 // matches nothing if it accepts, and denies everything otherwise (rule 63). A rule with an
-// unknown action denies. A policy with an unknown tier or an invalid subject selects no pod.
+// unknown action denies. If the rules name more than maxSets, none of them is valid. A policy
+// with an unknown tier or an invalid subject selects no pod.
 func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id: PolicyID{Name: strings.Clone(o.Name)}, priority: o.Spec.Priority,
@@ -36,6 +37,15 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	for i := range o.Spec.Egress {
 		r := &o.Spec.Egress[i]
 		out.clusterRule(&clusterRule{direction: Egress, index: i, name: r.Name, action: r.Action, protocols: r.Protocols, peers: r.To})
+	}
+	if out.parsed.tooMany {
+		out.bad.add("spec", errTooManySets)
+		out.parsed.sets = nil
+		for d := range out.parsed.policy.Rules {
+			for i, r := range out.parsed.policy.Rules[d] {
+				out.parsed.policy.Rules[d][i] = invalidRule(r.Name, r.Action)
+			}
+		}
 	}
 	for d := range out.directions {
 		out.directions[d] = len(out.parsed.policy.Rules[d]) > 0
@@ -114,15 +124,21 @@ func (o *PolicyObject) clusterRule(in *clusterRule) {
 			valid = false
 		}
 	}
-	rules := &o.parsed.policy.Rules[in.direction]
-	switch {
-	case valid:
-		*rules = append(*rules, r.done())
-	case r.rule.Action == Accept:
-		*rules = append(*rules, Rule{Name: name, Action: Accept})
-	default:
-		*rules = append(*rules, Rule{Name: name, Action: Deny, Any: true, AllPorts: true})
+	rule := invalidRule(name, r.rule.Action)
+	if valid {
+		rule = r.done()
 	}
+	rules := &o.parsed.policy.Rules[in.direction]
+	*rules = append(*rules, rule)
+}
+
+// invalidRule returns what is in force in place of a rule that is not valid: one that accepts
+// matches nothing, another one denies everything.
+func invalidRule(name string, a Action) Rule {
+	if a == Accept {
+		return Rule{Name: name, Action: Accept}
+	}
+	return Rule{Name: name, Action: Deny, Any: true, AllPorts: true}
 }
 
 // clusterPeers adds the peers of a rule, and reports whether all are valid.

@@ -15,7 +15,7 @@ import (
 //
 // An invalid peer or port matches nothing; the rest of its rule does. If a requirement of
 // podSelector is not valid, the policy isolates the pods that the rest selects, and accepts
-// nothing. An unknown policy type is ignored.
+// nothing; so does one whose rules name more than maxSets. An unknown policy type is ignored.
 func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id:  PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},
@@ -31,7 +31,12 @@ func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	if ok && out.directions[Egress] {
 		rules.Egress = o.Spec.Egress
 	}
-	out.parseRules(&rules, out.newRules(), &out.bad)
+	parsed := out.newRules()
+	out.parseRules(&rules, parsed, &out.bad)
+	if parsed.tooMany {
+		out.bad.add("spec", errTooManySets)
+		rules = networkingv1.NetworkPolicySpec{}
+	}
 	spec, err := rules.Marshal()
 	if err != nil {
 		// No rules accept nothing.
@@ -209,13 +214,13 @@ type ruleBuilder struct {
 func (r *ruleBuilder) done() Rule {
 	for _, s := range r.peers {
 		s.action = r.rule.Action
-		r.rule.Pods = append(r.rule.Pods, r.rules.set(s))
+		r.rule.Pods = r.rules.set(r.rule.Pods, s)
 	}
 	r.rule.Blocks = slices.Clip(mergeRanges(r.rule.Blocks))
 	for _, n := range r.named {
 		for _, s := range r.destinations() {
 			s.action, s.port, s.protocol = r.rule.Action, n.name, n.protocol
-			r.rule.NamedPorts = append(r.rule.NamedPorts, r.rules.set(s))
+			r.rule.NamedPorts = r.rules.set(r.rule.NamedPorts, s)
 		}
 	}
 	r.rule.Ports = slices.Clip(mergePorts(r.rule.Ports))

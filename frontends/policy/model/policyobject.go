@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -31,7 +32,17 @@ type policyRules struct {
 	policy *Policy
 	// sets are those that the rules name.
 	sets map[SetID]*selection
+	// tooMany is true if the rules name more than maxSets. Then they are not complete.
+	tooMany bool
 }
+
+// maxSets is how many sets the rules of a policy name at most: one for each distinct selector
+// of pods, and one for each named port at each selector where it is resolved. The kernel
+// looks for a set in a list of all, so that tens of thousands would delay every update.
+const maxSets = 1000
+
+// errTooManySets means that the rules of a policy name more than maxSets.
+var errTooManySets = fmt.Errorf("the rules name more than %d distinct selectors and named ports: none of them accepts anything", maxSets)
 
 // Kind returns that of the API object.
 func (id PolicyID) Kind() string {
@@ -70,13 +81,20 @@ func (o *PolicyObject) selects(p *pod) bool {
 	return o.namespaces.matches(p.namespace.labels) && o.pods.matches(p.labels.values)
 }
 
-// set returns the ID of a set, and remembers what selects its members.
-func (r *policyRules) set(s selection) SetID {
+// set appends the ID of a set, and remembers what selects its members. It appends nothing
+// once there are too many.
+func (r *policyRules) set(ids []SetID, s selection) []SetID {
+	if r.tooMany {
+		return ids
+	}
 	id := SetID(s.text())
 	if _, ok := r.sets[id]; !ok {
+		if r.tooMany = len(r.sets) == maxSets; r.tooMany {
+			return ids
+		}
 		r.sets[id] = &s
 	}
-	return id
+	return append(ids, id)
 }
 
 // equal reports whether two forms of a policy mean the same.
