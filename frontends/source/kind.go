@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -41,6 +42,11 @@ type Kind[O Object, V any] struct {
 	// Fields returns the fields of an object that FieldSelector reads. It is required if
 	// these are others than metadata.name and metadata.namespace.
 	Fields func(O) fields.Set
+	// Keep has the fields that Decode and Fields read, such as "metadata.labels" or
+	// "spec.containers.ports", besides the name, namespace, UID and version. Others may be
+	// missing from objects of the API, where they would take most of the time that decoding
+	// takes. Empty means all. It does not apply to objects of another Scheme.
+	Keep []string
 	// Presence says what happens if the API server does not have the resource.
 	Presence Presence
 	// Decode returns what the user keeps of an object. It owns the object, and may
@@ -98,6 +104,8 @@ type kind struct {
 	labels     labels.Selector
 	fields     fields.Selector
 	presence   Presence
+	// keep has the fields of Keep, nil for all.
+	keep wireFields
 	// decode returns the function that passes an object on to the user.
 	decode     func(Object) (apply func())
 	delete     func(types.NamespacedName)
@@ -125,6 +133,11 @@ func (k Kind[O, V]) compile() (*kind, error) {
 	}
 	if out.fields, err = fields.ParseSelector(k.FieldSelector); err != nil {
 		return out, fmt.Errorf("field selector %q: %w", k.FieldSelector, err)
+	}
+	if len(k.Keep) > 0 {
+		if out.keep, err = fieldsOnWire(reflect.TypeOf(k.Object), k.Keep); err != nil {
+			return out, fmt.Errorf("Keep: %w", err)
+		}
 	}
 	out.decode = func(o Object) func() {
 		name, v := nameOf(o), k.Decode(o.(O)) //nolint:forcetypeassert // kind.accepts is asked before

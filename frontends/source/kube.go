@@ -91,6 +91,7 @@ func (k *Kube) Subscribe(s Subscription) error {
 
 // watch returns the watch of a kind.
 func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
+	k.client.trims.add(kind.gvk, kind.keep)
 	key := watchKey{kind.resource, kind.labels.String(), kind.fields.String()}
 	for _, w := range k.watches {
 		if w.key != key {
