@@ -47,8 +47,9 @@ type Config struct {
 	// DropLog is the number of dropped packets a second that are logged for each set of
 	// policies and direction; 0 means none.
 	DropLog int
-	// RecheckFor is for how long connections are judged again after a policy was narrowed;
-	// 0 means render.DefaultRecheckFor.
+	// RecheckFor is for how long connections are judged again after a policy was narrowed,
+	// if the aggregator does not let this publisher list them; 0 means
+	// render.DefaultRecheckFor.
 	RecheckFor time.Duration
 	// MinInterval is the least time from the end of one update to the start of the next. 0
 	// means DefaultMinInterval, negative none.

@@ -8,7 +8,8 @@
 // The package connects these parts, in frontend.go: state.go has the model, content.go is
 // the fragment for package publish, and observer.go passes commits on to metrics and events.
 // With Config.RuntimeSocket the container runtime reports pods too, before the API does:
-// runtime.go connects package nri.
+// runtime.go connects package nri. flows.go cuts the connections that are not allowed any
+// more, through the aggregator: package judge decides which.
 // It needs no capability and uses no kernel interface; rules cross the socket as text.
 // Nothing is published before the source has delivered everything that exists: after a
 // restart the rules of the process before stay until then. A number such as "rule 52" in a
@@ -19,6 +20,7 @@
 // The source delivers events from its goroutines, which only change the model under its
 // lock. Frontend.Run publishes the changes on its own goroutine, with one update in flight
 // at a time (package publish), and wakes it once a minute for what depends on time.
+// Connections are listed on another goroutine, so that no update waits for that.
 //
 // # Errors
 //

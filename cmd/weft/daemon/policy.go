@@ -44,7 +44,7 @@ func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.IntVar(&p.dropLog, flagPolicyDropLog, 0,
 		"dropped packets a second to write to the kernel's log, for each set of policies and direction; 0 means none")
 	set.DurationVar(&p.recheck, flagPolicyRecheck, render.DefaultRecheckFor,
-		"for how long established connections are judged again after a policy allows less: at least as long as the kernel tracks an idle connection")
+		"for how long established connections are judged again after a policy allows less, if the aggregator does not grant flows to the publisher policy: at least as long as the kernel tracks an idle connection; with that right, until no connection is denied any more")
 	set.StringVar(&p.nri, flagPolicyNRI, "",
 		"path of the container runtime's NRI socket, such as /var/run/nri/nri.sock: new pods are isolated before their containers start; empty means that the API reports all pods")
 }

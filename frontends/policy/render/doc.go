@@ -39,9 +39,11 @@
 // # Connections
 //
 // The packets of established connections pass one rule. If less is allowed to an address
-// than before, it is in the set recheck for Config.RecheckFor, and each packet of its
-// connections is judged again. While the set is empty, no rule looks it up; with more than
-// 16,384 addresses all connections are judged again.
+// than before, it is in the set recheck, and each packet of its connections is judged
+// again. While the set is empty, no rule looks it up; with more than 16,384 addresses all
+// connections are judged again. The caller lists the connections of the addresses that
+// Rechecked returns, asks Judge which are denied, and ends the recheck of the others with
+// EndRecheck. If it cannot, Config.RecheckFor does: see LimitRecheck.
 //
 // # Large policies
 //
