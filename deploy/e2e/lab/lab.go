@@ -61,9 +61,12 @@ func ClusterCIDRs() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}
 }
 
+// Uplink is the link of a pod, a node or an outside host to the rest of the network.
+const Uplink = "eth0"
+
 const (
 	underlay = "underlay" // the bridge in control
-	uplink   = "eth0"
+	uplink   = Uplink
 )
 
 // New makes the network. The process must be in a private namespace, which

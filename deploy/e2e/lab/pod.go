@@ -59,6 +59,9 @@ func (n *Node) NewPod(name string) (*Pod, error) {
 // Node is the node that the pod is behind.
 func (p *Pod) Node() *Node { return p.node }
 
+// Link is the name of the node's end of the pod's link; the pod's end is Uplink.
+func (p *Pod) Link() string { return p.link }
+
 // Announce gives the pod one more address, of no prefix of pods, and routes it
 // from every node and from outside, as a network does with the address of a
 // machine in it. Withdraw takes it back.
