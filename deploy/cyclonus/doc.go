@@ -9,8 +9,11 @@
 // First the evaluator of frontends/policy/policytest is compared with the oracle, without
 // packets: oracle_test.go. Then weft enforces every step on three nodes made of network
 // namespaces, and real packets go between all pods, TCP, UDP and SCTP, both families:
-// packets_test.go. opening_test.go sends a packet each millisecond between pods while
-// policies, labels and weft itself change.
+// packets_test.go. opening_test.go sends a packet each millisecond along every flow that must
+// stay denied, and packets along every flow that must stay allowed, while pods, namespaces and
+// policies change and weft and the API server end and start. plan_test.go decides which
+// flows these are, stream_test.go sends, and the kernel counts: tally_test.go. services_test.go
+// has Services and policies on one node.
 //
 // The oracle has bugs. Each is named and shown in oracle_test.go; no other difference is
 // excused.

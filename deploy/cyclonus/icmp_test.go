@@ -21,14 +21,7 @@ func echo(family int, identifier uint16, nonce uint64) []byte {
 	b[0] = echoRequest[family]
 	binary.BigEndian.PutUint16(b[4:], identifier)
 	binary.BigEndian.PutUint64(b[8:], nonce)
-	sum := uint32(0)
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	binary.BigEndian.PutUint16(b[2:], ^uint16(sum))
+	binary.BigEndian.PutUint16(b[2:], checksum(b))
 	return b
 }
 

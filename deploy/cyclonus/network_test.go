@@ -24,8 +24,6 @@ type network struct {
 	// round is the one of which answers count.
 	round atomic.Pointer[round]
 	last  uint32
-	// stream is the one that runs, if any.
-	stream atomic.Pointer[stream]
 }
 
 func newNetwork() (*network, error) {
@@ -97,23 +95,16 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s > %s %s %s%s", d.from, d.to, d.Flow, verb, kind)
 }
 
-// ofStream is set in the nonces of a stream.
-const ofStream = 1 << 63
-
 // arrived is called for each question that a pod gets.
 func (n *network) arrived(nonce uint64) {
-	if nonce&ofStream != 0 {
-		n.stream.Load().arrived(nonce)
-	} else if r, i := n.ofRound(nonce); r != nil {
+	if r, i := n.ofRound(nonce); r != nil {
 		r.arrivals[i].Store(true)
 	}
 }
 
 // answered is called for each answer that a pod gets.
 func (n *network) answered(nonce uint64) {
-	if nonce&ofStream != 0 {
-		n.stream.Load().answered(nonce)
-	} else if r, i := n.ofRound(nonce); r != nil {
+	if r, i := n.ofRound(nonce); r != nil {
 		r.answers[i].Store(true)
 	}
 }

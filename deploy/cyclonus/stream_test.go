@@ -1,127 +1,371 @@
 package cyclonus
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"net/netip"
-	"sync/atomic"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weft-proxy/weft/frontends/policy/policytest"
 )
 
-// stream sends a packet along each of some flows every millisecond: UDP on sockets that live
-// on, and SCTP as a new association each time.
-type stream struct {
-	network *network
-	flows   []streamed
-	cancel  context.CancelFunc
-	done    chan struct{}
-}
+// interval is the time between two packets of a flow of a stream.
+const interval = time.Millisecond
 
-// streamed is one flow and what became of its packets.
+// streamed is a flow of a stream and what its packets are.
 type streamed struct {
 	flow
 	allowed bool
-	// times are when packets were sent. They are of the stream's goroutine until it ends.
-	times             []time.Time
-	arrivals, answers atomic.Int64
-	answered          [longest]atomic.Bool
+	// established is true if the packets look like later ones of a connection. If the flow is
+	// allowed there is one, which was answered; otherwise the packets begin none.
+	established bool
+	// sender sends the packets, in the turn if the flow is allowed.
+	sender *sender
+	turn   int
 }
 
-// longest is how many packets each flow of a stream may have.
-const longest = 60_000
-
-// stream starts one. There must be no other.
-func (n *network) newStream(allowed, denied []flow) *stream {
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &stream{network: n, flows: make([]streamed, len(allowed)+len(denied)), cancel: cancel, done: make(chan struct{})}
-	for i, f := range append(append([]flow{}, allowed...), denied...) {
-		s.flows[i].flow, s.flows[i].allowed = f, i < len(allowed)
+// sent is the number of packets, once the sender has ended.
+func (f *streamed) sent() int {
+	if !f.allowed {
+		return f.sender.rounds
 	}
-	n.stream.Store(s)
-	go s.send(ctx)
-	return s
+	n := len(f.sender.turns)
+	return (f.sender.rounds + n - 1 - f.turn) / n
 }
 
-func (s *stream) send(ctx context.Context) {
+// streamer sends streams, one at a time.
+type streamer struct {
+	network   *network
+	tally     *tally
+	injectors map[string]*injector
+	rng       *rand.Rand
+	// last is the source port of the last stream: each has its own, so that it has its own
+	// connections.
+	last uint16
+}
+
+func (n *network) newStreamer(ctx context.Context) (*streamer, error) {
+	s := &streamer{network: n, injectors: map[string]*injector{}, rng: rand.New(rand.NewPCG(*seed, 2)), last: firstSource - 1}
+	var err error
+	if s.tally, err = n.newTally(ctx); err != nil {
+		return nil, err
+	}
+	for key, a := range n.agents {
+		if s.injectors[key], err = newInjector(a.pod); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+	}
+	return s, nil
+}
+
+func (s *streamer) close() error {
+	var errs []error
+	for _, i := range s.injectors {
+		errs = append(errs, i.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// allowedInRound is how many of the allowed flows of a node have a packet in a round.
+const allowedInRound = 12
+
+// stream sends, on each node, a packet along each flow that is denied every interval, and
+// along some of those that are allowed, in turns.
+type stream struct {
+	*streamer
+	flows   []streamed
+	senders []*sender
+	// dropped is what the machine had dropped before.
+	dropped int
+	cancel  context.CancelFunc
+}
+
+// sender is the part of a stream that is for the pods of one node.
+type sender struct {
+	// always are sent in every round, one of turns in each.
+	always []*burst
+	turns  [][]*burst
+	done   chan struct{}
+	// The fields below are of the sender's goroutine until done.
+	rounds       int
+	gap, running time.Duration
+	err          error
+}
+
+// start begins a stream. Half of the flows that are allowed get an answer first.
+func (s *streamer) start(ctx context.Context, allowed, denied []flow) (*stream, error) {
+	if s.last++; s.last > lastSource {
+		return nil, errors.New("start stream: no source port left")
+	}
+	st := &stream{streamer: s, dropped: machineDrops()}
+	for _, f := range allowed {
+		st.flows = append(st.flows, streamed{flow: f, allowed: true, established: s.rng.IntN(2) == 0})
+	}
+	for _, f := range denied {
+		st.flows = append(st.flows, streamed{flow: f, established: s.rng.IntN(2) == 0})
+	}
+	if err := st.establish(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.tally.since(ctx); err != nil {
+		return nil, err
+	}
+	for _, node := range s.network.lab.Nodes {
+		st.senders = append(st.senders, st.newSender(node.Name()))
+	}
+	ctx, st.cancel = context.WithCancel(ctx)
+	for _, one := range st.senders {
+		go one.send(ctx)
+	}
+	return st, nil
+}
+
+// newSender prepares the packets of a node, and notes at each flow who sends it.
+func (s *stream) newSender(node string) *sender {
+	out := &sender{done: make(chan struct{})}
+	var always []*streamed
+	var turns [][]*streamed
+	for i := range s.flows {
+		switch f := &s.flows[i]; {
+		case s.network.places[f.from].node != node:
+			continue
+		case !f.allowed:
+			f.sender, always = out, append(always, f)
+		default:
+			if len(turns) == 0 || len(turns[len(turns)-1]) == allowedInRound {
+				turns = append(turns, nil)
+			}
+			f.sender, f.turn = out, len(turns)-1
+			turns[f.turn] = append(turns[f.turn], f)
+		}
+	}
+	out.always = s.bursts(always)
+	for _, flows := range turns {
+		out.turns = append(out.turns, s.bursts(flows))
+	}
+	return out
+}
+
+// bursts are the packets of the flows, those of each pod together.
+func (s *stream) bursts(flows []*streamed) []*burst {
+	segments := map[string][]segment{}
+	for _, f := range flows {
+		segments[f.from] = append(segments[f.from], s.segment(f.Flow, f.established))
+	}
+	var all []*burst
+	for _, key := range slices.Sorted(maps.Keys(segments)) {
+		all = append(all, s.injectors[key].burst(segments[key]))
+	}
+	return all
+}
+
+// segment is a packet of a flow of the present stream.
+func (s *streamer) segment(f policytest.Flow, established bool) segment {
+	out := segment{Flow: f, source: s.last}
+	if f.Protocol == corev1.ProtocolTCP {
+		if out.flags = tcpSYN; established {
+			out.flags = tcpACK
+		}
+	}
+	return out
+}
+
+// establish opens the connections of the flows that are allowed and established: a first
+// packet, and an answer, which conntrack has seen when it has arrived.
+func (s *stream) establish(ctx context.Context) error {
+	var all []streamed
+	for _, f := range s.flows {
+		if f.allowed && f.established {
+			all = append(all, f)
+		}
+	}
+	_, repliesBefore, err := s.tally.read(ctx)
+	if err != nil {
+		return err
+	}
+	flowsBefore := s.tally.seen
+	var errs []error
+	for _, f := range all {
+		errs = append(errs, s.injectors[f.from].burst([]segment{s.segment(f.Flow, false)}).send())
+	}
+	arrived := func(now map[policytest.Flow]int, _ int) bool {
+		return !slices.ContainsFunc(all, func(f streamed) bool { return now[f.Flow] == flowsBefore[f.Flow] })
+	}
+	if err := cmp.Or(errors.Join(errs...), s.until(ctx, arrived)); err != nil {
+		return fmt.Errorf("open connections: %w", err)
+	}
+	for _, f := range all {
+		errs = append(errs, s.injectors[f.to].burst([]segment{s.segment(f.Flow, false).reply()}).send())
+	}
+	answered := func(_ map[policytest.Flow]int, replies int) bool { return replies >= repliesBefore+len(all) }
+	if err := cmp.Or(errors.Join(errs...), s.until(ctx, answered)); err != nil {
+		return fmt.Errorf("answer connections: %w", err)
+	}
+	return nil
+}
+
+// until reads the counters until they are as wanted.
+func (s *stream) until(ctx context.Context, wanted func(flows map[policytest.Flow]int, replies int) bool) error {
+	for deadline := time.Now().Add(5 * time.Second); ; {
+		flows, replies, err := s.tally.read(ctx)
+		if err != nil || wanted(flows, replies) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("packets that must pass do not arrive")
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// send is the sender's goroutine. What a round is late is not made up for.
+func (s *sender) send(ctx context.Context) {
 	defer close(s.done)
-	tick := time.NewTicker(time.Millisecond)
+	runtime.LockOSThread()
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for {
+	begin := time.Now()
+	defer func() { s.running = time.Since(begin) }()
+	for last := begin; s.err == nil; s.rounds++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		for i := range s.flows {
-			f := &s.flows[i]
-			if len(f.times) == longest {
-				return
-			}
-			a := s.network.agents[f.from]
-			a.ask(ctx, a.udp[family(f.To)], f.Protocol, netip.AddrPortFrom(f.To, uint16(f.Port)), ofStream|uint64(len(f.times))<<8|uint64(i))
-			f.times = append(f.times, time.Now())
+		now := time.Now()
+		s.gap, last = max(s.gap, now.Sub(last)), now
+		s.err = send(s.always)
+		if len(s.turns) > 0 {
+			s.err = cmp.Or(s.err, send(s.turns[s.rounds%len(s.turns)]))
 		}
 	}
 }
 
-func (s *stream) arrived(nonce uint64) { s.flows[nonce&0xff].arrivals.Add(1) }
-
-func (s *stream) answered(nonce uint64) {
-	f := &s.flows[nonce&0xff]
-	f.answers.Add(1)
-	f.answered[nonce&^ofStream>>8].Store(true)
-}
-
-// lost returns when the first and the last packet without an answer was sent.
-func (f *streamed) lost() string {
-	var first, last time.Time
-	for i, at := range f.times {
-		if !f.answered[i].Load() {
-			if first.IsZero() {
-				first = at
-			}
-			last = at
+func send(all []*burst) error {
+	for _, b := range all {
+		if err := b.send(); err != nil {
+			return err
 		}
 	}
-	return first.UTC().Format("15:04:05.000") + " to " + last.UTC().Format("15:04:05.000")
+	return nil
 }
 
-// figures count packets: those of flows that must be denied and those of flows that must be
-// allowed, and how many of the first passed and of the second were lost.
-type figures struct{ denied, passed, allowed, lost int }
+// figures are the results of streams.
+type figures struct {
+	// denied and allowed count packets of flows that must be denied and allowed, passed and
+	// lost those of the first that arrived and those of the second that did not.
+	denied, passed, allowed, lost int
+	// deniedFlows and allowedFlows count flows, and deniedTime and allowedTime are how long
+	// they had packets, together.
+	deniedFlows, allowedFlows int
+	deniedTime, allowedTime   time.Duration
+	// gap is the longest time between two packets of a flow that is denied.
+	gap time.Duration
+	// machine counts packets that the machine dropped because its queues were full.
+	machine int
+}
 
 func (f *figures) add(g figures) {
 	f.denied, f.passed, f.allowed, f.lost = f.denied+g.denied, f.passed+g.passed, f.allowed+g.allowed, f.lost+g.lost
+	f.deniedFlows, f.allowedFlows = f.deniedFlows+g.deniedFlows, f.allowedFlows+g.allowedFlows
+	f.deniedTime, f.allowedTime = f.deniedTime+g.deniedTime, f.allowedTime+g.allowedTime
+	f.gap, f.machine = max(f.gap, g.gap), f.machine+g.machine
 }
 
-// stop ends the stream, waits for the last answers, and returns what became of its packets
-// and a line for each flow that is not as it must be.
-func (s *stream) stop() (figures, []string) {
-	s.cancel()
-	<-s.done
-	var total figures
-	for deadline := time.Now().Add(time.Second); ; {
-		var wrong []string
-		total = figures{}
-		for i := range s.flows {
-			f := &s.flows[i]
-			if !f.allowed {
-				passed := int(f.arrivals.Load())
-				total.denied, total.passed = total.denied+len(f.times), total.passed+passed
-				if passed > 0 {
-					wrong = append(wrong, fmt.Sprintf("%s > %s %s: %d of %d packets pass", f.from, f.to, f.Flow, passed, len(f.times)))
-				}
-				continue
-			}
-			lost := len(f.times) - int(f.answers.Load())
-			total.allowed, total.lost = total.allowed+len(f.times), total.lost+lost
-			if lost != 0 {
-				wrong = append(wrong, fmt.Sprintf("%s > %s %s: %d of %d packets are lost (%d arrived), from %s", f.from, f.to, f.Flow, lost, len(f.times), f.arrivals.Load(), f.lost()))
-			}
-		}
-		if len(wrong) == 0 || time.Now().After(deadline) {
-			return total, wrong
-		}
-		<-time.After(10 * time.Millisecond)
+// String returns the figures for a reader.
+func (f *figures) String() string {
+	every := func(t time.Duration, n int) time.Duration {
+		return (t / time.Duration(max(n, 1))).Round(10 * time.Microsecond)
 	}
+	return fmt.Sprintf("of %d packets that must not pass %d passed (one every %s on average in each flow, at most %s apart); of %d that must pass %d were lost (one every %s); queues of the machine dropped %d",
+		f.denied, f.passed, every(f.deniedTime, f.denied), f.gap.Round(10*time.Microsecond), f.allowed, f.lost, every(f.allowedTime, f.allowed), f.machine)
+}
+
+// stop ends the stream, waits for the last packets, and returns what became of them and a
+// line for each flow that is not as it must be, with the flows.
+func (s *stream) stop(ctx context.Context) (figures, []string, []flow, error) {
+	s.cancel()
+	for _, one := range s.senders {
+		<-one.done
+		if one.err != nil {
+			return figures{}, nil, nil, one.err
+		}
+	}
+	arrivals, err := s.arrivals(ctx)
+	if err != nil {
+		return figures{}, nil, nil, err
+	}
+	total := figures{machine: machineDrops() - s.dropped}
+	var wrong []string
+	var flows []flow
+	for i := range s.flows {
+		f := &s.flows[i]
+		kind := "first packets"
+		if f.established {
+			kind = "later packets"
+		}
+		sent, arrived := f.sent(), arrivals[f.Flow]
+		if !f.allowed {
+			total.deniedFlows++
+			total.denied, total.passed = total.denied+sent, total.passed+arrived
+			total.deniedTime, total.gap = total.deniedTime+f.sender.running, max(total.gap, f.sender.gap)
+			if arrived != 0 {
+				wrong = append(wrong, fmt.Sprintf("%s > %s %s: %d of %d %s pass", f.from, f.to, f.Flow, arrived, sent, kind))
+				flows = append(flows, f.flow)
+			}
+			continue
+		}
+		total.allowedFlows++
+		total.allowed, total.lost = total.allowed+sent, total.lost+sent-arrived
+		total.allowedTime += f.sender.running
+		if arrived != sent {
+			wrong = append(wrong, fmt.Sprintf("%s > %s %s: %d of %d %s are lost", f.from, f.to, f.Flow, sent-arrived, sent, kind))
+			flows = append(flows, f.flow)
+		}
+	}
+	return total, wrong, flows, nil
+}
+
+// arrivals reads the counters until no packet arrives any more.
+func (s *stream) arrivals(ctx context.Context) (map[policytest.Flow]int, error) {
+	total := map[policytest.Flow]int{}
+	for more := true; more; {
+		news, err := s.tally.since(ctx)
+		if err != nil {
+			return nil, err
+		}
+		more = false
+		for f, n := range news {
+			total[f] += n
+			more = more || n != 0
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	return total, nil
+}
+
+// machineDrops is how many packets the machine has dropped because a queue between two
+// interfaces was full.
+func machineDrops() int {
+	b, err := os.ReadFile("/proc/net/softnet_stat")
+	if err != nil {
+		return 0
+	}
+	total := 0
+	for line := range strings.Lines(string(b)) {
+		var processed, dropped int
+		if _, err := fmt.Sscanf(line, "%x %x", &processed, &dropped); err == nil {
+			total += dropped
+		}
+	}
+	return total
 }

@@ -29,8 +29,9 @@ type daemon struct {
 	running  []*lab.Process
 }
 
-// newDaemon is `weft run --network-policy`, or the aggregator and `weft policy` apart.
-func newDaemon(node *lab.Node, apart bool) (*daemon, error) {
+// newDaemon is `weft run --network-policy`, or the aggregator and `weft policy` apart. The
+// flags from say where the objects are.
+func newDaemon(node *lab.Node, apart bool, from ...string) (*daemon, error) {
 	dir := filepath.Join(runDir, node.Name())
 	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o750); err != nil {
 		return nil, fmt.Errorf("make directory of %s: %w", node.Name(), err)
@@ -38,7 +39,7 @@ func newDaemon(node *lab.Node, apart bool) (*daemon, error) {
 	weft := tests.Path("weft")
 	socket := []string{"--socket", filepath.Join(dir, "weft.sock")}
 	quiet := []string{"--metrics-bind-address", "", "--healthz-bind-address", ""}
-	follow := []string{"--manifests", manifestDir, "--hostname-override", node.Name()}
+	follow := append([]string{"--hostname-override", node.Name()}, from...)
 	state := []string{"--state-dir", filepath.Join(dir, "state")}
 	var cidrs []string
 	for _, p := range lab.ClusterCIDRs() {
@@ -200,7 +201,7 @@ func newWorld(n *network) (*world, error) {
 		return nil, errors.Join(err, w.close())
 	}
 	for i, node := range n.lab.Nodes {
-		d, err := newDaemon(node, i == 1)
+		d, err := newDaemon(node, i == 1, "--manifests", manifestDir)
 		if err == nil {
 			w.daemons = append(w.daemons, d)
 			err = d.start()

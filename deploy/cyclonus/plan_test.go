@@ -1,0 +1,257 @@
+package cyclonus
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
+
+	"github.com/weft-proxy/weft/frontends/policy/policytest"
+)
+
+// plan is what happens in an epoch, and the flows that have one verdict in all of its
+// states.
+type plan struct {
+	// changes are of one object or several, which follow each other at once.
+	changes         [][]policytest.Change
+	allowed, denied []flow
+	// first is the state before them.
+	first *policytest.Cluster
+}
+
+// newPlan makes changes. A node learns of each kind of object in order, but not of two kinds,
+// and nodes may lag behind one another: a flow has to be allowed by both ends, or denied by
+// the same end, in all combinations of the states of each kind.
+func newPlan(g *policytest.Generator, n int, candidates []flow) *plan {
+	s := newStates(g.Cluster)
+	p := &plan{first: s.last()}
+	for range n {
+		changes := g.Change()
+		p.changes = append(p.changes, changes)
+		for _, c := range changes {
+			s.add(c)
+		}
+	}
+	p.allowed, p.denied = s.constant(candidates)
+	return p
+}
+
+// owners are the pods that had the addresses last.
+type owners map[netip.Addr]types.UID
+
+// note counts the addresses that go to a pod from another one that had them before.
+func (o owners) note(c policytest.Change) (reused int) {
+	pod, ok := c.New.(*corev1.Pod)
+	if !ok {
+		return 0
+	}
+	for _, a := range policytest.Addresses(pod) {
+		if before := o[a]; before != "" && before != pod.UID {
+			reused++
+		}
+		o[a] = pod.UID
+	}
+	return reused
+}
+
+// states are the states of each kind of object, in order. They share what has not changed.
+type states struct {
+	nodes           map[string]*corev1.Node
+	pods            []map[types.NamespacedName]*corev1.Pod
+	namespaces      []map[string]*corev1.Namespace
+	policies        []map[types.NamespacedName]*networkingv1.NetworkPolicy
+	clusterPolicies []map[string]*v1alpha2.ClusterNetworkPolicy
+	// present is the last state of the pods, also if it is not in pods.
+	present map[types.NamespacedName]*corev1.Pod
+	// stricter are addresses for which weft may accept less than the evaluator does. Two pods
+	// have the address at a time, and weft accepts what it accepts for both; or the namespace
+	// of its pod is unsure.
+	stricter map[netip.Addr]bool
+	// unsure are namespaces that come or go. While weft knows a pod and not its namespace,
+	// it applies every policy that may select it.
+	unsure map[string]bool
+}
+
+// newStates begins with the state before g's next change: g replaces objects of a cluster, so
+// the maps are copied.
+func newStates(c *policytest.Cluster) *states {
+	pods := maps.Clone(c.Pods)
+	return &states{
+		c.Nodes,
+		[]map[types.NamespacedName]*corev1.Pod{pods},
+		[]map[string]*corev1.Namespace{maps.Clone(c.Namespaces)},
+		[]map[types.NamespacedName]*networkingv1.NetworkPolicy{maps.Clone(c.Policies)},
+		[]map[string]*v1alpha2.ClusterNetworkPolicy{maps.Clone(c.ClusterPolicies)},
+		pods,
+		map[netip.Addr]bool{},
+		map[string]bool{},
+	}
+}
+
+// add adds the state after a change of one object.
+func (s *states) add(c policytest.Change) {
+	switch o := cmp.Or(c.New, c.Old).(type) {
+	case *corev1.Pod:
+		s.setPod(keyOf(o), c)
+	case *corev1.Namespace:
+		if c.Old == nil || c.New == nil {
+			s.unsure[o.Name] = true
+		}
+		s.namespaces = append(s.namespaces, with(last(s.namespaces), o.Name, c))
+	case *networkingv1.NetworkPolicy:
+		s.policies = append(s.policies, with(last(s.policies), keyOf(o), c))
+	case *v1alpha2.ClusterNetworkPolicy:
+		s.clusterPolicies = append(s.clusterPolicies, with(last(s.clusterPolicies), o.Name, c))
+	default:
+		panic(fmt.Sprintf("cyclonus: change of a %T", o))
+	}
+}
+
+func keyOf(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// last is the last state.
+func (s *states) last() *policytest.Cluster {
+	return &policytest.Cluster{Nodes: s.nodes, Pods: s.present, Namespaces: last(s.namespaces), Policies: last(s.policies), ClusterPolicies: last(s.clusterPolicies)}
+}
+
+func last[S any](all []S) S { return all[len(all)-1] }
+
+// with is a state after a change.
+func with[K comparable, O metav1.Object](before map[K]O, key K, c policytest.Change) map[K]O {
+	m := maps.Clone(before)
+	if c.New != nil {
+		m[key] = c.New.(O)
+	} else {
+		delete(m, key)
+	}
+	return m
+}
+
+// setPod changes a pod. A state in which two pods have one address is left out, because the
+// evaluator knows one pod for an address; those before and after it have one each.
+func (s *states) setPod(key types.NamespacedName, c policytest.Change) {
+	s.present = with(s.present, key, c)
+	owned, twice := map[netip.Addr]bool{}, false
+	for _, pod := range s.present {
+		for _, a := range policytest.Addresses(pod) {
+			if owned[a] {
+				s.stricter[a], twice = true, true
+			}
+			owned[a] = true
+		}
+	}
+	if !twice {
+		s.pods = append(s.pods, s.present)
+	}
+}
+
+// constant returns the flows that have one verdict in all combinations of states.
+func (s *states) constant(candidates []flow) (allowed, denied []flow) {
+	// verdicts are what the ends of a flow have decided: egress, then ingress.
+	type verdicts struct{ allowed, denied [2]bool }
+	type candidate struct {
+		flow
+		verdicts
+	}
+	all := make([]candidate, len(candidates))
+	for i, f := range candidates {
+		all[i].flow = f
+	}
+	mixed := policytest.Cluster{Nodes: s.nodes}
+	for _, mixed.Pods = range s.pods {
+		for _, mixed.Namespaces = range s.namespaces {
+			for _, mixed.Policies = range s.policies {
+				for _, mixed.ClusterPolicies = range s.clusterPolicies {
+					e := mixed.Evaluator()
+					for i := range all {
+						c := &all[i]
+						v := e.Evaluate(c.Flow)
+						for end, d := range []policytest.Decision{v.Egress, v.Ingress} {
+							c.allowed[end], c.denied[end] = c.allowed[end] || d.Allowed, c.denied[end] || !d.Allowed
+						}
+					}
+					all = slices.DeleteFunc(all, func(c candidate) bool {
+						return (c.denied[0] || c.denied[1]) && c.allowed[0] && c.allowed[1]
+					})
+				}
+			}
+		}
+	}
+	for _, pods := range s.pods {
+		for _, pod := range pods {
+			for _, a := range policytest.Addresses(pod) {
+				s.stricter[a] = s.stricter[a] || s.unsure[pod.Namespace]
+			}
+		}
+	}
+	for _, c := range all {
+		switch {
+		case c.denied[0] || c.denied[1]:
+			denied = append(denied, c.flow)
+		case !s.stricter[c.From] && !s.stricter[c.To]:
+			allowed = append(allowed, c.flow)
+		}
+	}
+	return allowed, denied
+}
+
+// history is what the evaluator says of a flow in each state in which that differs.
+func (p *plan) history(f flow) string {
+	s := newStates(p.first)
+	before := s.last().Evaluate(f.Flow).String()
+	out := fmt.Sprintf("%s > %s %s: %s", f.from, f.to, f.Flow, before)
+	for i, changes := range p.changes {
+		for _, c := range changes {
+			s.add(c)
+			o, verb := c.New, "new"
+			switch {
+			case c.New == nil:
+				o, verb = c.Old, "deleted"
+			case c.Old != nil:
+				verb = "changed"
+			}
+			now := s.last().Evaluate(f.Flow).String()
+			if now != before {
+				out += fmt.Sprintf("\n  %d: %T %s/%s %s: %s", i, o, o.GetNamespace(), o.GetName(), verb, now)
+			}
+			before = now
+		}
+	}
+	return out
+}
+
+// sample keeps one flow, at random, if several differ only in their port.
+func (p *plan) sample(rng *rand.Rand) {
+	type kind struct {
+		from, to netip.Addr
+		protocol corev1.Protocol
+	}
+	denied := map[flow]bool{}
+	for _, f := range p.denied {
+		denied[f] = true
+	}
+	all := slices.Concat(p.allowed, p.denied)
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	p.allowed, p.denied = nil, nil
+	seen := map[kind]bool{}
+	for _, f := range all {
+		switch k := (kind{f.From, f.To, f.Protocol}); {
+		case seen[k]:
+			continue
+		case denied[f]:
+			seen[k], p.denied = true, append(p.denied, f)
+		default:
+			seen[k], p.allowed = true, append(p.allowed, f)
+		}
+	}
+}

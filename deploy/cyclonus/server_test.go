@@ -1,0 +1,78 @@
+package cyclonus
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/weft-proxy/weft/frontends/policy/objects"
+	"github.com/weft-proxy/weft/frontends/policy/policytest"
+	"github.com/weft-proxy/weft/frontends/source/apitest"
+)
+
+// apiServer is an API server in the place of the manifests.
+type apiServer struct {
+	*apitest.Server
+	// away is true while it is stopped.
+	away    bool
+	outages int
+}
+
+// follow stops weft on all nodes and starts it with an API server that has the objects.
+func (w *world) follow(c *policytest.Cluster) (*apiServer, error) {
+	address := netip.AddrPortFrom(w.lab.Control.Addresses.V4, 6443).String()
+	s, err := apitest.Start(net.Listen, address)
+	if err != nil {
+		return nil, err
+	}
+	s.Install(objects.NewScheme())
+	a := &apiServer{Server: s}
+	a.apply(c.Objects())
+	config := filepath.Join(runDir, "kubeconfig")
+	const text = "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}], clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c, user: u}}]}"
+	errs := []error{os.WriteFile(config, fmt.Appendf(nil, text, "http://"+address), 0o600)}
+	for i, d := range w.daemons {
+		errs = append(errs, d.stop(i%2 == 0))
+		if w.daemons[i], err = newDaemon(d.node, i == 1, "--kubeconfig", config); err == nil {
+			err = w.daemons[i].start()
+		}
+		errs = append(errs, err)
+	}
+	return a, errors.Join(errs...)
+}
+
+// apply changes objects, in order.
+func (a *apiServer) apply(changes []policytest.Change) {
+	for _, c := range changes {
+		if c.New != nil {
+			a.Set(c.New.(apitest.Object))
+		} else {
+			a.Delete(c.Old.(apitest.Object))
+		}
+	}
+}
+
+// disturb closes the connections of all watches, or lets the API server be away until the
+// next call; at times the watches are too old after that, and list again.
+func (a *apiServer) disturb(rng *rand.Rand) error {
+	switch {
+	case a.away:
+		if rng.IntN(2) == 0 {
+			a.Compact()
+		}
+		a.away = false
+		return a.Start()
+	case rng.IntN(2) == 0:
+		a.Compact()
+		a.Cut()
+	default:
+		a.Stop()
+		a.away = true
+		a.outages++
+	}
+	return nil
+}
