@@ -14,6 +14,7 @@ FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
 COUNT     ?= 3
 BENCH     ?= .
+SKIP      ?=
 DURATION  ?= 30s
 SEED      ?=
 POLICIES  ?= 100000x1000x10000
@@ -62,9 +63,9 @@ check: ## layout and import rules; generated code and protocol; plain English; l
 	.ci/words
 	.ci/links
 
-bench: ## benchmarks against floors of the same run (root)
+bench: ## benchmarks BENCH but not SKIP, against floors of the same run (root)
 	@.ci/need nft ip
-	.ci/ratios .ci/netadmin $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -count $(COUNT) -p 1 -timeout 30m ./...
+	.ci/ratios .ci/netadmin $(GO) test -run '^$$' -bench '$(BENCH)' $(if $(SKIP),-skip '$(SKIP)') -benchmem -benchtime $(BENCHTIME) -count $(COUNT) -p 1 -timeout 30m ./...
 
 bench-scale: ## weft run on clusters of SIZES and of POLICIES, from API as PROXY follows it; TABLE=FILE, PROFILE=DIR
 	@.ci/need nft ip
