@@ -255,21 +255,30 @@ const reporters = 3
 
 // reportPolicy reports the invalid parts of a policy.
 func (m *Model) reportPolicy(o *PolicyObject) {
-	if len(o.bad) == 0 {
+	message := o.Problem()
+	if message == "" {
 		return
 	}
-	id, effect := o.id, "The policy is in force without its invalid parts, which accept nothing: "
+	m.cfg.Notify(Notice{
+		Kind: o.id.Kind(), Name: types.NamespacedName{Namespace: o.id.Namespace, Name: o.id.Name}, UID: o.uid, Reason: InvalidPolicy,
+		Message: message, Reporter: m.reports(o),
+	})
+}
+
+// Problem returns sentences that name the invalid parts of the policy and their effect,
+// empty if it is valid.
+func (o *PolicyObject) Problem() string {
+	if len(o.bad) == 0 {
+		return ""
+	}
+	effect := "The policy is in force without its invalid parts, which accept nothing: "
 	switch {
 	case o.directions == [NumDirections]bool{}:
 		effect = "The policy is not in force: "
-	case id.Tier != TierNetworkPolicy:
+	case o.id.Tier != TierNetworkPolicy:
 		effect = "The policy is in force, but a rule with an invalid or unknown part matches nothing if it accepts, and denies everything otherwise: "
 	}
-	m.cfg.Notify(Notice{
-		Kind: id.Kind(), Name: types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, UID: o.uid, Reason: InvalidPolicy,
-		Message:  effect + strings.Join(o.bad.texts(), "; ") + ".",
-		Reporter: m.reports(o),
-	})
+	return effect + strings.Join(o.bad.texts(), "; ") + "."
 }
 
 // reports reports whether one of the first pods that a policy selects is on this node.
