@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/weft-proxy/weft/frontends/policy/render"
 	"github.com/weft-proxy/weft/frontends/source"
@@ -59,6 +60,9 @@ type Config struct {
 	MaxRetry time.Duration
 	// Events receives warnings about policies and pods; nil discards.
 	Events Events
+	// StatusClient writes the conditions of ClusterNetworkPolicies; nil means that they are
+	// not written.
+	StatusClient kubernetes.Interface
 	// Now is the clock of latencies; nil means time.Now.
 	Now func() time.Time
 	// Logger; nil discards.

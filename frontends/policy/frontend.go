@@ -16,6 +16,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/policy/objects"
 	"github.com/weft-proxy/weft/frontends/policy/render"
+	"github.com/weft-proxy/weft/frontends/policy/status"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/source"
 )
@@ -41,6 +42,8 @@ type Frontend struct {
 	start *start
 	// runtime reports the pods of the container runtime, if there is one.
 	runtime *containerRuntime
+	// status writes the conditions of ClusterNetworkPolicies, if that is configured.
+	status *status.Writer
 	// have are the IP families of the node.
 	have [2]bool
 }
@@ -99,12 +102,27 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if f.flows, err = newFlows(f); err != nil {
 		return nil, err
 	}
+	if err := f.subscribeStatus(); err != nil {
+		return nil, err
+	}
 	if !f.have[1] {
 		cfg.Logger.Info("this node does not have IPv6: only IPv4 is enforced")
 	}
 	return f, cfg.Source.Subscribe(source.Subscription{
 		User: Publisher, Kinds: objects.Kinds(cfg.NodeName, m), Deliver: f.deliver, Synced: f.setSynced, Unread: f.start.setUnread,
 	})
+}
+
+// subscribeStatus makes the writer of conditions, unless it is not configured.
+func (f *Frontend) subscribeStatus() error {
+	if f.cfg.StatusClient == nil {
+		return nil
+	}
+	var err error
+	if f.status, err = status.New(status.Config{Client: f.cfg.StatusClient, NodeName: f.cfg.NodeName, Logger: f.cfg.Logger}); err != nil {
+		return err
+	}
+	return f.cfg.Source.Subscribe(f.status.Subscription())
 }
 
 // Run works until ctx ends, and returns nil then. It leaves all rules in place. The source
@@ -115,6 +133,9 @@ func (f *Frontend) Run(ctx context.Context) error {
 	g.Go(func() error { return f.publisher.Run(ctx) })
 	if f.runtime != nil {
 		g.Go(func() error { f.runtime.plugin.Run(ctx); return nil })
+	}
+	if f.status != nil {
+		g.Go(func() error { f.status.Run(ctx); return nil })
 	}
 	g.Go(func() error { f.tick(ctx); return nil })
 	g.Go(func() error { f.flows.run(ctx); return nil })

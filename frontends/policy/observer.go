@@ -50,17 +50,23 @@ func (o *observer) Committed([]change) {}
 func (o *observer) Quarantined(ids []model.PolicyID) {
 	o.metrics.rejected.Set(float64(len(ids)))
 	o.state.keepRejected(ids)
+	o.status.SetRejected(o.state.rejectedClusterPolicies())
 }
 
 // Rejected implements publish.Observer.
 func (o *observer) Rejected(id model.PolicyID, err error) {
 	o.state.reject(id, err.Error())
+	o.status.SetRejected(o.state.rejectedClusterPolicies())
 	o.cfg.Events.Object(reference(id), warning, reasonRejected, "its rules are rejected: on node "+o.cfg.NodeName+" "+leftOut(id)+": "+err.Error())
 }
 
 // refused reports the policies that cannot be rendered.
 func (f *Frontend) refused(all map[model.PolicyID]string) {
-	for _, id := range f.state.refuse(all) {
+	fresh, changed := f.state.refuse(all)
+	if changed {
+		f.status.SetRejected(f.state.rejectedClusterPolicies())
+	}
+	for _, id := range fresh {
 		f.cfg.Logger.Warn("policy has too many rules", "kind", id.Kind(), "namespace", id.Namespace, "name", id.Name, "reason", all[id])
 		f.cfg.Events.Object(reference(id), warning, reasonTooLarge, "it has too many rules: on node "+f.cfg.NodeName+" "+leftOut(id)+": "+all[id])
 	}

@@ -111,25 +111,43 @@ func (s *state) keepRejected(ids []model.PolicyID) {
 	}
 }
 
-// refuse replaces the policies that cannot be rendered, and returns those that were not
-// among them for the same reason.
-func (s *state) refuse(now map[model.PolicyID]string) (fresh []model.PolicyID) {
+// refuse replaces the policies that cannot be rendered. It returns those that were not among
+// them for the same reason, and reports whether anything changed.
+func (s *state) refuse(now map[model.PolicyID]string) (fresh []model.PolicyID, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range s.refused {
 		if _, still := now[id]; !still {
 			s.changed(id)
+			changed = true
 		}
 	}
 	for id, why := range now {
 		if s.refused[id] != why {
 			fresh = append(fresh, id)
 			s.changed(id)
+			changed = true
 		}
 	}
 	s.refused = now
 	slices.SortFunc(fresh, model.ComparePolicies)
-	return fresh
+	return fresh, changed
+}
+
+// rejectedClusterPolicies returns why ClusterNetworkPolicies are rejected or cannot be
+// rendered, by their names.
+func (s *state) rejectedClusterPolicies() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[string]string)
+	for _, all := range []map[model.PolicyID]string{s.refused, s.rejected} {
+		for id, why := range all {
+			if id.Tier != model.TierNetworkPolicy {
+				out[id.Name] = leftOut(id) + ": " + why
+			}
+		}
+	}
+	return out
 }
 
 // rejectedPolicies returns the policies that the aggregator rejects, sorted.

@@ -78,6 +78,8 @@ type cluster struct {
 	// socket is the aggregator's.
 	socket string
 	source source.Source
+	// api is a client of the API server, nil if the objects are in manifests.
+	api    kubernetes.Interface
 	events *event.Recorder
 }
 
@@ -117,7 +119,7 @@ func (d *daemon) newCluster() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.source = src
+	c.source, c.api = src, api
 	if c.events, err = event.New(event.Config{Client: api, NodeName: c.nodeName, Logger: log}); err != nil {
 		return nil, err
 	}

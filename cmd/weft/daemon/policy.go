@@ -17,6 +17,7 @@ const (
 	flagPolicyDropLog = "policy-drop-log"
 	flagPolicyRecheck = "policy-recheck"
 	flagPolicyNRI     = "policy-nri-socket"
+	flagPolicyStatus  = "cluster-policy-status"
 )
 
 // The values of --policy-start.
@@ -33,6 +34,7 @@ type policyFlags struct {
 	dropLog int
 	recheck time.Duration
 	nri     string
+	status  bool
 }
 
 func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
@@ -47,11 +49,13 @@ func (p *policyFlags) add(set *pflag.FlagSet, verb Verb) {
 		"for how long established connections are judged again after a policy allows less, if the aggregator does not grant flows to the publisher policy: at least as long as the kernel tracks an idle connection; with that right, until no connection is denied any more")
 	set.StringVar(&p.nri, flagPolicyNRI, "",
 		"path of the container runtime's NRI socket, such as /var/run/nri/nri.sock: new pods are isolated before their containers start; empty means that the API reports all pods")
+	set.BoolVar(&p.status, flagPolicyStatus, false,
+		"write the condition Accepted into the status of ClusterNetworkPolicies, which needs a further right in the API")
 }
 
 // check rejects wrong values. enabled is true if the frontend is in this process.
 func (p *policyFlags) check(set *pflag.FlagSet, enabled bool) error {
-	for _, name := range []string{flagPolicyStart, flagPolicyDropLog, flagPolicyRecheck, flagPolicyNRI} {
+	for _, name := range []string{flagPolicyStart, flagPolicyDropLog, flagPolicyRecheck, flagPolicyNRI, flagPolicyStatus} {
 		if f := set.Lookup(name); !enabled && f != nil && f.Changed {
 			return cli.Usagef("--%s: it needs --%s", name, flagPolicy)
 		}
@@ -79,6 +83,12 @@ func (d *daemon) addPolicy() error {
 	}
 	if d.policy.start == startDeny {
 		cfg.Start = render.StartDeny
+	}
+	if d.policy.status {
+		if d.cluster.api == nil {
+			return cli.Usagef("--%s: it needs an API server", flagPolicyStatus)
+		}
+		cfg.StatusClient = d.cluster.api
 	}
 	f, err := policy.New(cfg)
 	if err != nil {

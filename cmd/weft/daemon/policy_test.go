@@ -51,6 +51,8 @@ func TestPolicyFlags(t *testing.T) {
 		{VerbRun, []string{"--network-policy", "--policy-start=maybe"}, "want allow or deny"},
 		{VerbPolicy, []string{"--policy-drop-log=-1"}, "want at least 0"},
 		{VerbPolicy, []string{"--policy-recheck=0"}, "want more than 0"},
+		{VerbPolicy, []string{"--cluster-policy-status"}, "it needs an API server"},
+		{VerbRun, []string{"--cluster-policy-status"}, "it needs --network-policy"},
 	} {
 		_, err := parse(t, tt.verb, append(tt.args, "--manifests", t.TempDir())...)
 		if !errors.As(err, new(*cli.UsageError)) || !strings.Contains(err.Error(), tt.want) {
@@ -113,7 +115,7 @@ func TestPolicySettings(t *testing.T) {
 // requested once.
 func TestOneWatchPerKind(t *testing.T) {
 	api := apitest.New(t)
-	d, err := parse(t, VerbRun, "--network-policy", "--master", api.URL(), "--hostname-override=n")
+	d, err := parse(t, VerbRun, "--network-policy", "--cluster-policy-status", "--master", api.URL(), "--hostname-override=n")
 	if err != nil {
 		t.Fatal(err)
 	}
