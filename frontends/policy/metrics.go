@@ -65,6 +65,9 @@ func newMetrics(reg prometheus.Registerer, f *Frontend) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)})),
 		rejected: collect(&all, prometheus.NewGauge(prometheus.GaugeOpts{Name: metricRejected, Help: "Policies that the aggregator rejected: they accept nothing."})),
 	}
+	if f.runtime != nil {
+		all = append(all, f.runtime.metrics.collectors()...)
+	}
 	if reg == nil {
 		return m, nil
 	}

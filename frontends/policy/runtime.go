@@ -21,6 +21,7 @@ const (
 type containerRuntime struct {
 	frontend *Frontend
 	plugin   *nri.Plugin
+	metrics  *runtimeMetrics
 }
 
 // newContainerRuntime returns nil if the frontend has no container runtime.
@@ -30,7 +31,8 @@ func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	}
 	r := &containerRuntime{frontend: f}
 	var err error
-	r.plugin, err = nri.New(nri.Config{Socket: f.cfg.RuntimeSocket, Deliver: r.deliver, Logger: f.cfg.Logger})
+	r.metrics = newRuntimeMetrics(func() nri.Stats { return r.plugin.Stats() })
+	r.plugin, err = nri.New(nri.Config{Socket: f.cfg.RuntimeSocket, Deliver: r.deliver, Isolated: r.metrics.isolated, Logger: f.cfg.Logger})
 	return r, err
 }
 

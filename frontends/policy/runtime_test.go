@@ -9,6 +9,7 @@ import (
 
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -63,8 +64,8 @@ func newRuntimeLab(t *testing.T, agg *publishtest.Aggregator, dir, socket string
 	if err != nil {
 		t.Fatal(err)
 	}
-	l = &lab{dir: dir, agg: agg, events: &recorder{}}
-	l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: agg.Socket, Events: l.events, RuntimeSocket: socket, MinInterval: -1})
+	l = &lab{dir: dir, agg: agg, events: &recorder{}, reg: prometheus.NewPedanticRegistry()}
+	l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: agg.Socket, Events: l.events, Registerer: l.reg, RuntimeSocket: socket, MinInterval: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +131,31 @@ func TestContainerRuntime(t *testing.T) {
 	if got := l.events.text(); got != "" {
 		t.Errorf("events %s", got)
 	}
+	for name, want := range map[string]float64{
+		metricRuntimeConnected: 1, metricRuntimeSandboxes: 0, metricRuntimeRequests: 2, metricRuntimeLate: 0, metricRuntimeIsolation: 1,
+	} {
+		if got := valueOf(t, l.reg, name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+// valueOf returns the value of a metric without labels, or the number of observations of a
+// histogram.
+func valueOf(t *testing.T, reg *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			m := f.GetMetric()[0]
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	t.Errorf("there is no metric %s", name)
+	return -1
 }
 
 // TestRestartWithContainerRuntime starts with the pods that only the runtime knows: the

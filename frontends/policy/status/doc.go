@@ -1,7 +1,7 @@
 // Package status writes the condition Accepted into the status of ClusterNetworkPolicies.
-// The API of version v1alpha2 has conditions, and leaves their types and who writes them to
-// the implementation. Begin with condition.go, which says what the condition is, and
-// writer.go, which says when this node writes it.
+// The API of version v1alpha2 has conditions, and leaves their types to the implementation.
+// Begin with condition.go, which says what the condition is, and writer.go, which says when
+// this node writes it.
 //
 // What comes in are the policies, of a subscription to a source (Writer.Kind), and those
 // that are rejected on this node (Writer.SetRejected). What goes out are requests to the API

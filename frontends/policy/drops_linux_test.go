@@ -1,0 +1,145 @@
+package policy
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/nfttest"
+)
+
+// closed has a pod that may not send anything.
+const closed = dbPod + `---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: closed, namespace: shop}
+spec: {podSelector: {}, policyTypes: [Egress]}
+`
+
+// startAggregator runs an aggregator in a namespace, and returns its socket.
+func startAggregator(t *testing.T, ns *nfttest.NS) string {
+	t.Helper()
+	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	agg, err := aggregator.New(aggregator.Config{Kernel: conn, StateDir: filepath.Join(dir, "state"), Rate: rate.Inf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Listen(server.Config{Socket: filepath.Join(dir, "weft.sock"), Aggregator: agg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := agg.Run(ctx); err != nil {
+			t.Errorf("run aggregator: %v", err)
+		}
+		conn.Close()
+	})
+	wg.Go(func() {
+		if err := srv.Serve(ctx); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return filepath.Join(dir, "weft.sock")
+}
+
+// TestDropsOfKernel sends packets that a policy drops: the metric has what the kernel has
+// counted.
+//
+// Policy behaviour: 53, 56.
+func TestDropsOfKernel(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	node, pod := nfttest.New(t), nfttest.New(t)
+	gateway := netip.MustParsePrefix("10.244.1.1/24")
+	nfttest.Veth(t, nfttest.Port{NS: node, Name: "pod", Addrs: []netip.Prefix{gateway}},
+		nfttest.Port{NS: pod, Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.244.1.5/24")}})
+	dir, reg := t.TempDir(), prometheus.NewPedanticRegistry()
+	if err := os.WriteFile(filepath.Join(dir, "closed.yaml"), []byte(closed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, err := source.NewManifests(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := New(Config{Source: src, NodeName: "node-a", Socket: startAggregator(t, node), Registerer: reg, MinInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = src.Run(ctx) })
+	wg.Go(func() { _ = f.Run(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	await(t, "the first commit", func() bool { return f.Ready() == nil })
+	if got := dropped(t, reg); got != 0 {
+		t.Errorf("%v packets are dropped before one is sent", got)
+	}
+
+	const packets = 7
+	if err := pod.Do(func() error {
+		c, err := net.Dial("udp", netip.AddrPortFrom(gateway.Addr(), 53).String())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for range packets {
+			if _, err := c.Write([]byte("query")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the dropped packets", func() bool { return dropped(t, reg) == packets })
+	_, counter, _ := strings.Cut(node.ListRuleset(t), `comment "shop/closed egress"`)
+	counter, _, _ = strings.Cut(strings.TrimSpace(counter), "\n")
+	if !strings.HasPrefix(counter, "packets "+strconv.Itoa(packets)+" ") {
+		t.Errorf("the kernel has counted %q", counter)
+	}
+	// A change of the policy's pods does not begin anew.
+	other := strings.NewReplacer("name: db,", "name: other,", "uid-db", "uid-other", "10.244.1.5", "10.244.1.6").Replace(dbPod)
+	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "another pod", func() bool { return f.state.stats().LocalPods == 2 && f.state.backlog.Oldest().IsZero() })
+	if got := dropped(t, reg); got != packets {
+		t.Errorf("after a change %v packets are dropped, want %d", got, packets)
+	}
+}
+
+// dropped returns the number of packets that the policy shop/closed has dropped.
+func dropped(t *testing.T, reg *prometheus.Registry) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if l := m.GetLabel(); f.GetName() == metricDropped && len(l) == 2 && l[0].GetValue() == "egress" && l[1].GetValue() == "shop/closed" {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
