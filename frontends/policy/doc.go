@@ -7,9 +7,11 @@
 //
 // The package connects these parts, in frontend.go: state.go has the model, content.go is
 // the fragment for package publish, and observer.go passes commits on to metrics and events.
-// With Config.RuntimeSocket the container runtime reports pods too, before the API does:
-// runtime.go connects package nri. flows.go cuts the connections that are not allowed any
-// more, through the aggregator: package judge decides which.
+// The first update waits in start.go. flows.go cuts the connections that are not allowed any
+// more, through the aggregator: package judge decides which. With Config.RuntimeSocket the
+// container runtime reports pods too, before the API does: runtime.go connects package nri.
+// With Config.StatusClient package status writes conditions of ClusterNetworkPolicies.
+// bridge.go warns if packets between pods do not pass the rules.
 // It needs no capability and uses no kernel interface; rules cross the socket as text.
 // Nothing is published before the source has delivered everything that exists: after a
 // restart the rules of the process before stay until then. A number such as "rule 52" in a
