@@ -9,62 +9,76 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/reflection"
 )
 
-// drain is how long a reader has to end when the process ends.
-const drain = 100 * time.Millisecond
+// Modes of the socket, and of the directory that is made for it.
+const (
+	socketMode    = 0o660
+	directoryMode = 0o750
+	// maxPath is what fits into sockaddr_un.sun_path with its final zero.
+	maxPath = 107
+)
 
-// Serve serves what register registers on a Unix socket, until ctx ends. Only the owner's user and group may connect (mode 0660). A socket of
-// an earlier process is replaced; if a process answers on it, Serve returns an error.
-func Serve(ctx context.Context, path string, register func(grpc.ServiceRegistrar)) error {
-	l, err := listen(ctx, path)
+// errInUse means that another process answers on the socket.
+var errInUse = errors.New("another process answers there: run only one frontend, or give it another socket")
+
+// listen makes the socket. One process at a time does so in a directory.
+func listen(ctx context.Context, path string) (net.Listener, error) {
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("the path has %d bytes: that of a Unix socket has at most %d", len(path), maxPath)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), directoryMode); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return fmt.Errorf("offer the local state on %s: %w", path, err)
+		return nil, err
 	}
-	srv := grpc.NewServer()
-	register(srv)
-	reflection.Register(srv)
-	stop := context.AfterFunc(ctx, func() {
-		// Watches end only with their connections.
-		t := time.AfterFunc(drain, srv.Stop)
-		srv.GracefulStop()
-		t.Stop()
-	})
-	defer stop()
-	if err := srv.Serve(l); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("offer the local state on %s: %w", path, err)
+	defer dir.Close()
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir.Name(), err)
 	}
-	return nil
+	if err := removeStale(ctx, path); err != nil {
+		return nil, err
+	}
+	// The kernel gives a socket the mode of its descriptor, so that it has no other at any
+	// time; bits that the umask clears come afterwards.
+	cfg := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		return errors.Join(c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), socketMode) }), err)
+	}}
+	l, err := cfg.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
-func listen(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, err
+// removeStale removes a socket that a killed process left, and nothing else.
+func removeStale(ctx context.Context, path string) error {
+	st, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case st.Mode().Type() != fs.ModeSocket:
+		return errors.New("the path is not a socket: remove it, or give the frontend another socket")
 	}
 	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	switch {
-	case err == nil:
-		_ = c.Close()
-		return nil, errors.New("another process answers there: run only one frontend, or give it another socket")
-	case errors.Is(err, syscall.ECONNREFUSED):
-		// A process that was killed has left it.
-		if err := os.Remove(path); err != nil {
-			return nil, err
+	case err == nil, errors.Is(err, syscall.EAGAIN):
+		// A process that does not accept has a full queue.
+		if c != nil {
+			_ = c.Close()
 		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+		return errInUse
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	default:
+		return err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, 0o660); err != nil {
-		_ = l.Close()
-		return nil, err
-	}
-	return l, nil
 }

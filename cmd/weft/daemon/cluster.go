@@ -182,7 +182,7 @@ func (d *daemon) registerLocalState(r grpc.ServiceRegistrar) {
 // serve. The frontends do not depend on the first: its failure is logged.
 func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 	g.Go(func() error {
-		if err := localsocket.Serve(ctx, d.frontend.localState(d.verb), d.registerLocalState); err != nil {
+		if err := localsocket.Serve(ctx, localsocket.Config{Path: d.frontend.localState(d.verb), Register: d.registerLocalState, Logger: d.log}); err != nil {
 			d.log.Warn("cannot serve the local state to readers", "error", err)
 		}
 		return nil

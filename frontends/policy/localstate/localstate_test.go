@@ -69,7 +69,7 @@ func connect(t *testing.T, s *Server) statepb.LocalStateClient {
 	path := filepath.Join(t.TempDir(), SocketName)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- localsocket.Serve(ctx, path, s.Register) }()
+	go func() { done <- localsocket.Serve(ctx, localsocket.Config{Path: path, Register: s.Register}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
