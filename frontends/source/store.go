@@ -73,10 +73,10 @@ func (s *store) Delete(obj any) error {
 // Replace implements cache.ReflectorStore: these objects are all that exist. What
 // is missing was deleted while there was no watch.
 func (s *store) Replace(objects []any, _ string) error {
-	if len(s.versions) == 0 {
+	missing := maps.Clone(s.versions)
+	if len(missing) == 0 {
 		s.versions = make(map[types.NamespacedName]string, len(objects))
 	}
-	missing := maps.Clone(s.versions)
 	items, err := s.take(objects, func(name types.NamespacedName) { delete(missing, name) })
 	if err == nil {
 		for name := range missing {

@@ -167,16 +167,20 @@ func (m *Model) setNamespace(n *namespace, labels []label, known bool) {
 		}
 	}
 	touched := func(s *set) bool { return s.touched }
-	addresses := n.addresses(len(affected) > 0)
-	for a := range addresses {
+	var shared map[netip.Addr]struct{}
+	if len(affected) > 0 {
+		shared = m.sharedAddresses(n)
+	}
+	for a := range shared {
 		m.noteMembers(a, false, touched)
 	}
 	n.labels, n.known = labels, known
-	for a := range addresses {
+	for a := range shared {
 		m.noteMembers(a, true, touched)
 	}
 	for _, s := range affected {
 		s.touched = false
+		m.noteNamespace(s, n)
 	}
 	for _, p := range n.pods {
 		if p.local {
@@ -185,17 +189,41 @@ func (m *Model) setNamespace(n *namespace, labels []label, known bool) {
 	}
 }
 
-// addresses returns those of the pods of a namespace, if they are needed.
-func (n *namespace) addresses(needed bool) map[netip.Addr]struct{} {
+// sharedAddresses returns the addresses of a namespace that several pods have.
+func (m *Model) sharedAddresses(n *namespace) map[netip.Addr]struct{} {
 	out := make(map[netip.Addr]struct{})
-	if needed {
-		for _, p := range n.pods {
-			for _, a := range p.addresses() {
+	if len(m.claims.several) == 0 {
+		return out
+	}
+	for _, p := range n.pods {
+		for _, a := range p.addresses() {
+			if m.claims.several[a] != nil {
 				out[a] = struct{}{}
 			}
 		}
 	}
 	return out
+}
+
+// noteNamespace notes that a set gained the pods of a namespace, or lost them. It leaves out
+// addresses that several pods have.
+func (m *Model) noteNamespace(s *set, n *namespace) {
+	gained := s.matchesNamespace(n)
+	for _, p := range n.pods {
+		if s.local && !p.local || !s.pods.matches(p.labels.values) {
+			continue
+		}
+		for _, a := range p.addresses() {
+			if m.claims.several[a] != nil {
+				continue
+			}
+			m.members = s.appendMembers(m.members[:0], p, a)
+			for _, member := range m.members {
+				s.note(member, gained)
+				m.dirtySets[s] = struct{}{}
+			}
+		}
+	}
 }
 
 // SetPolicy stores a NetworkPolicy.
