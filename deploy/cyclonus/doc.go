@@ -13,7 +13,7 @@
 // stay denied, and packets along every flow that must stay allowed, while pods, namespaces and
 // policies change and weft and the API server end and start. plan_test.go decides which
 // flows these are, stream_test.go sends, and the kernel counts: tally_test.go. services_test.go
-// has Services and policies on one node.
+// has Services and policies on one node, and pods_test.go pods that begin and end.
 //
 // The oracle has bugs. Each is named and shown in oracle_test.go; no other difference is
 // excused.

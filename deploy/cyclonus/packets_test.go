@@ -43,6 +43,7 @@ func TestPackets(t *testing.T) {
 	t.Run("steps", func(t *testing.T) { allOrders(t, w) })
 	t.Run("opening", func(t *testing.T) { opening(t, w) })
 	t.Run("services", func(t *testing.T) { withServices(t, w) })
+	t.Run("pods", func(t *testing.T) { podStates(t, w) })
 	t.Logf("TCP connections: %d cut, %d times kept", w.connections.cut, w.connections.kept)
 }
 

@@ -1,23 +1,15 @@
 package cyclonus
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 	"github.com/weft-proxy/weft/frontends/policy/policytest"
@@ -39,20 +31,8 @@ const nodePort = 30080
 func withServices(t *testing.T, w *world) {
 	c := policytest.NewCluster()
 	c.Namespaces["shop"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop"}}
-	const server, client = "w/a", "y/c" // on the first node
-	for _, key := range []string{server, client} {
-		p := w.places[key]
-		if p.node != w.lab.Nodes[0].Name() {
-			t.Fatalf("pod %s is on %s, want the first node", key, p.node)
-		}
-		name := strings.ReplaceAll(key, "/", "-")
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), Labels: map[string]string{"app": name}}}
-		pod.Spec.NodeName = p.node
-		pod.Status.Phase = corev1.PodRunning
-		for _, a := range p.addresses {
-			pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: a.String()})
-		}
-		pod.Status.PodIP = pod.Status.PodIPs[0].IP
+	for _, key := range []string{serverPod, clientPod} {
+		pod := w.shopPod(t, key)
 		c.Pods[keyOf(pod)] = pod
 	}
 	api, err := w.follow(c)
@@ -64,22 +44,15 @@ func withServices(t *testing.T, w *world) {
 		api.Set(service(name))
 	}
 	for f := range 2 {
-		api.Set(endpoints("web", f, w.places[server]))
+		api.Set(endpoints("web", f, w.places[serverPod]))
 	}
 
-	// A rejection is an ICMP error, of which the kernel sends few to one host.
-	for _, limit := range []string{"net/ipv4/icmp_ratelimit", "net/ipv6/icmp/ratelimit"} {
-		if err := w.lab.Nodes[0].Sysctl(limit, "0"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	outside, inside := w.lab.Outside.Namespace, w.agents[client].pod.Namespace
+	w.unlimitErrors(t)
+	outside, inside := w.lab.Outside.Namespace, w.agents[clientPod].pod.Namespace
 	through, direct := nodePorts(w.lab.Nodes[0]), servicePorts("web")
 	expect := func(what string, from *lab.Namespace, to [2]netip.AddrPort, want outcome) {
 		t.Helper()
-		for _, line := range eventually(t.Context(), from, to, want) {
-			t.Errorf("%s: %s", what, line)
-		}
+		expectAll(t, what, from, to, want)
 	}
 	expect("no policies", outside, through, answered)
 	expect("no policies", inside, direct, answered)
@@ -92,20 +65,19 @@ func withServices(t *testing.T, w *world) {
 	expect("a policy accepts another address", inside, direct, silent)
 	api.Set(ingressFrom("w-a", node))
 	expect("a policy accepts the node's address alone", outside, through, silent)
-	api.Set(ingressFrom("w-a", w.places[client].addresses))
+	api.Set(ingressFrom("w-a", w.places[clientPod].addresses))
 	expect("a policy accepts a pod's address", inside, direct, answered)
 	expect("a policy accepts a pod's address", outside, through, silent)
 
 	// The pod may send to the server's port alone, which is not the Service's.
-	api.Set(egressTo("y-c", w.places[server].addresses, int32(ports[0])))
+	api.Set(egressTo("y-c", w.places[serverPod].addresses, int32(ports[0])))
 	expect("a policy accepts the pod's port", inside, direct, answered)
 	expect("the client is isolated, no endpoints", inside, servicePorts("none"), refused)
-	api.Set(egressTo("y-c", w.places[server].addresses, servicePort))
+	api.Set(egressTo("y-c", w.places[serverPod].addresses, servicePort))
 	expect("a policy accepts the Service's port", inside, direct, silent)
-	expect("the client is isolated, no endpoints", inside, servicePorts("none"), refused)
 	// The last endpoint goes: what was dropped is rejected.
 	for f := range 2 {
-		api.Delete(endpoints("web", f, w.places[server]))
+		api.Delete(endpoints("web", f, w.places[serverPod]))
 	}
 	expect("the endpoints are gone", inside, direct, refused)
 	if err := w.err(); err != nil {
@@ -149,103 +121,6 @@ func endpoints(name string, family int, at place) *discoveryv1.EndpointSlice {
 		s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: &name, Protocol: &p, Port: &port})
 	}
 	return s
-}
-
-// blocksOf are peers with one address each.
-func blocksOf(addrs []netip.Addr) (all []networkingv1.NetworkPolicyPeer) {
-	for _, a := range addrs {
-		all = append(all, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: netip.PrefixFrom(a, a.BitLen()).String()}})
-	}
-	return all
-}
-
-// ingressFrom lets a pod get connections from some addresses alone.
-func ingressFrom(app string, from []netip.Addr) *networkingv1.NetworkPolicy {
-	p := policyOf(app, networkingv1.PolicyTypeIngress)
-	p.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{From: blocksOf(from)}}
-	return p
-}
-
-// egressTo lets a pod connect to a port of some addresses alone.
-func egressTo(app string, to []netip.Addr, port int32) *networkingv1.NetworkPolicy {
-	p := policyOf(app, networkingv1.PolicyTypeEgress)
-	rule := networkingv1.NetworkPolicyEgressRule{To: blocksOf(to)}
-	for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
-		number := intstr.FromInt32(port)
-		rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &number})
-	}
-	p.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{rule}
-	return p
-}
-
-func policyOf(app string, direction networkingv1.PolicyType) *networkingv1.NetworkPolicy {
-	name := app + "-" + strings.ToLower(string(direction))
-	return &networkingv1.NetworkPolicy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
-		Spec:       networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, PolicyTypes: []networkingv1.PolicyType{direction}},
-	}
-}
-
-// outcome is what a client gets.
-type outcome string
-
-const (
-	answered outcome = "an answer"
-	refused  outcome = "a rejection"
-	silent   outcome = "nothing"
-)
-
-// eventually asks until all ports of both families have the outcome, by TCP and UDP, and
-// returns a line for each that does not have it in time.
-func eventually(ctx context.Context, from *lab.Namespace, to [2]netip.AddrPort, want outcome) []string {
-	wait := patience
-	if want == refused {
-		// An error that comes while the client is still in connect is noticed only when the
-		// kernel sends again.
-		wait = 2 * time.Second
-	}
-	for deadline := time.Now().Add(bound); ; {
-		var mu sync.Mutex
-		var wrong []string
-		var asking sync.WaitGroup
-		for _, network := range []string{"tcp", "udp"} {
-			for _, addr := range to {
-				asking.Go(func() {
-					if got, err := ask(ctx, from, network, addr, wait); got != want {
-						mu.Lock()
-						defer mu.Unlock()
-						wrong = append(wrong, fmt.Sprintf("%s %s: %s (%v), want %s", network, addr, got, err, want))
-					}
-				})
-			}
-		}
-		asking.Wait()
-		if len(wrong) == 0 || time.Now().After(deadline) {
-			return wrong
-		}
-	}
-}
-
-// ask opens a connection, or a UDP socket, and asks once.
-func ask(ctx context.Context, from *lab.Namespace, network string, to netip.AddrPort, wait time.Duration) (outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	conn, err := from.Dial(ctx, network, to.String())
-	if err == nil {
-		defer conn.Close()
-		err = exchange(conn, wait)
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0)
-		}
-	}
-	switch {
-	case err == nil:
-		return answered, nil
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return refused, err
-	default:
-		return silent, err
-	}
 }
 
 func nodePorts(n *lab.Node) (to [2]netip.AddrPort) {
