@@ -18,13 +18,8 @@ func (t *table) policyChain(id model.PolicyID, d model.Direction) *object {
 	if p == nil {
 		return nil
 	}
-	b := &chainBuilder{table: t, direction: d}
-	b.policy(p)
-	if len(b.rules) > maxRules {
-		t.refused[key] = len(b.rules)
-		return nil
-	}
-	if len(b.rules) == 0 {
+	b := t.policyRules(p, d)
+	if b == nil || len(b.rules) == 0 {
 		return nil
 	}
 	name := policyName(id)
@@ -46,8 +41,10 @@ func (t *table) tierChain(ids []model.PolicyID, d model.Direction) *object {
 	b := &chainBuilder{table: t, direction: d}
 	for _, id := range ids {
 		if p := t.policies[id]; p != nil {
-			b.policy(p)
-			continue
+			if of := t.policyRules(p, d); of != nil {
+				b.append(of)
+				continue
+			}
 		}
 		name := policyName(id)
 		c := b.counter("drop", name+"-"+d.String(), name+" "+d.String()+" is left out", id)

@@ -8,14 +8,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-const (
-	// maxRules is how many rules a chain of a policy has at most. A policy with more is left
-	// out: each packet would pass all of them.
-	maxRules = 20_000
-	// maxDispatched bounds the rules of all chains that a map of ports leads to. Rules whose
-	// ranges of ports overlap are in several.
-	maxDispatched = 200_000
-)
+// maxDispatched bounds the rules of all chains that a map of ports leads to. Rules whose
+// ranges of ports overlap are in several.
+const maxDispatched = 200_000
 
 // large adds the rules of a NetworkPolicy with very many: those with the same ports are
 // one, and those with ports are in chains to which a map of ports leads. So a packet

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/frontends/policy/judge"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
@@ -70,26 +71,36 @@ func TestLargePolicies(t *testing.T) {
 	}
 }
 
-// TestRefusedPolicy has a policy whose rules cannot be joined.
+// TestRefusedPolicy has policies whose rules cannot be joined.
 func TestRefusedPolicy(t *testing.T) {
 	f := newFixture(t)
-	rules := manyBlocks(maxRules/len(protocols)+1, func(i int, r *model.Rule) {
-		r.NamedPorts = []model.SetID{f.set(fmt.Sprintf("n%d", i), "10.0.0.1 tcp 80")}
-	})
-	f.policy("shop/large", rules, nil)
+	many := manyBlocks(maxRules+1, func(i int, r *model.Rule) { r.Ports = ports(fmt.Sprintf("tcp %d-65000", i+1)) })
+	f.policy("shop/large", many, nil)
+	f.policy("admin/large", many, nil)
 	f.policy("shop/small", everyRule, nil)
 	f.pod("shop/db", "10.0.0.1", []string{"shop/large", "shop/small"}, nil)
+	f.pod("shop/web", "10.0.0.2", []string{"admin/large", "shop/small"}, nil)
 	f.finish()
-	if got := f.r.Refused()[policyID("shop/large")]; !strings.Contains(got, "at most 20000") {
-		t.Errorf("refused: %q", got)
+	for _, policy := range []string{"shop/large", "admin/large"} {
+		if got := f.r.Refused()[policyID(policy)]; got != "ingress has 20001 rules that cannot be joined: at most 20000 are possible" {
+			t.Errorf("%s is refused: %q", policy, got)
+		}
+		if _, known := (enforced{f.r.tables[0]}).Rules(policyID(policy), model.Ingress); known {
+			t.Errorf("the judge has rules of %s, which is left out", policy)
+		}
 	}
 	if got := f.policyRules("policy-"); got != 1 {
 		t.Errorf("the other policy has %d rules", got)
 	}
-	if _, known := (enforced{f.r.tables[0]}).Rules(policyID("shop/large"), model.Ingress); known {
-		t.Error("the judge has rules of a policy that is left out")
+	for to, want := range map[string]bool{"10.0.0.1": true, "10.0.0.2": false} {
+		flow := judge.Flow{Source: netip.MustParseAddr("10.0.0.9"), Destination: netip.MustParseAddr(to), Protocol: model.TCP, Port: 80}
+		v := f.r.Judge(flow, func(netip.Addr) bool { return false })
+		if v.Allowed != want || f.rules.traverse(flow, false) != want {
+			t.Errorf("%s, want allowed %v", v, want)
+		}
 	}
 	f.policy("shop/large", everyRule, nil)
+	f.policy("admin/large", everyRule, nil)
 	f.finish()
 	if got := f.r.Refused(); len(got) != 0 {
 		t.Errorf("still refused: %q", got)

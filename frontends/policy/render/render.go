@@ -40,8 +40,8 @@ type table struct {
 	// policies that the present update has looked up.
 	policyChains map[policyDirection]*object
 	classes      map[string]*object
-	// refused has the policies that are left out because they have too many rules.
-	refused map[policyDirection]int
+	// refused has the policies that are left out because they are too large, and why.
+	refused map[policyDirection]string
 
 	// owners has the pod of each address: one that is new gets it before the old one
 	// loses it.
@@ -93,7 +93,7 @@ func newTable(r *Renderer, f int) *table {
 	t := &table{
 		objects: newObjects(), hooks: newHooks(), cfg: &r.cfg, family: &families[f], policies: r.policies, pods: r.pods,
 		sets: make(map[model.SetID]*object), policyChains: make(map[policyDirection]*object), classes: make(map[string]*object),
-		refused: make(map[policyDirection]int),
+		refused: make(map[policyDirection]string),
 		owners:  make(map[netip.Addr]types.UID), unsentPods: make(map[netip.Addr]struct{}), selected: make(map[netip.Addr]struct{}),
 		present: make(map[netip.Addr]struct{}), recheck: newRecheck(),
 	}
@@ -128,20 +128,6 @@ func (r *Renderer) Policies() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.policies)
-}
-
-// Refused returns the policies that are left out because a packet would pass too many
-// rules, and says so. The pods that they isolate stay isolated.
-func (r *Renderer) Refused() map[model.PolicyID]string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make(map[model.PolicyID]string)
-	for _, t := range r.tables {
-		for of, n := range t.refused {
-			out[of.id] = fmt.Sprintf("%s has %d rules that cannot be joined: at most %d are possible", of.direction, n, maxRules)
-		}
-	}
-	return out
 }
 
 // Work counts what updates have looked at: rules, members, elements of pods and objects.

@@ -45,6 +45,16 @@ func (b *chainBuilder) add(of model.PolicyID, about string, parts ...match) {
 	b.work++
 }
 
+// append adds the rules of another builder.
+func (b *chainBuilder) append(of *chainBuilder) {
+	b.rules, b.owners = append(b.rules, of.rules...), append(b.owners, of.owners...)
+	for _, n := range of.needs {
+		if !slices.Contains(b.needs, n) {
+			b.needs = append(b.needs, n)
+		}
+	}
+}
+
 // chain returns the chain, whose identity is its content.
 func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	texts := make([]string, 0, 2*len(b.rules)+3)

@@ -1,0 +1,36 @@
+package render
+
+import (
+	"fmt"
+
+	"github.com/weft-proxy/weft/frontends/policy/model"
+)
+
+// maxRules is how many rules of a policy there are in a chain at most. A policy with more is
+// left out: each packet would pass all of them.
+const maxRules = 20_000
+
+// policyRules returns the rules of a policy for a direction, nil if the policy is refused.
+func (t *table) policyRules(p *model.Policy, d model.Direction) *chainBuilder {
+	b := &chainBuilder{table: t, direction: d}
+	b.policy(p)
+	if len(b.rules) > maxRules {
+		t.refused[policyDirection{p.ID, d}] = fmt.Sprintf("%s has %d rules that cannot be joined: at most %d are possible", d, len(b.rules), maxRules)
+		return nil
+	}
+	return b
+}
+
+// Refused returns the policies that are left out because they are too large, and says why.
+// The pods that they isolate stay isolated.
+func (r *Renderer) Refused() map[model.PolicyID]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[model.PolicyID]string)
+	for _, t := range r.tables {
+		for of, why := range t.refused {
+			out[of.id] = why
+		}
+	}
+	return out
+}
