@@ -279,10 +279,19 @@ func TestPacketsDuringRestarts(t *testing.T) {
 		l.await(t, "-3>1")
 	}
 	end.none(t)
-	// The pod ended while the runtime was away.
+	// The pod ended while the runtime was away. Another one is known to the runtime alone.
 	l.rt.stop()
-	l.rt.start(t)
+	other := runtimePod("other", 3)
+	other.Labels["app"] = "db"
+	l.rt.start(t, other)
 	l.await(t, "+2>1")
+	l.expect(t, "after the end of the pod", "-2>3", "-1>3")
+	// Without the runtime, weft does not keep its pods.
+	kill()
+	l.expect(t, "after the last kill", "+2>1", "-2>3")
+	l.weft.Runtime = ""
+	l.startProcess(t)
+	l.await(t, "+2>3")
 }
 
 // TestPacketsWithBadRuntime sends garbage from the runtime, or nothing: no packet arrives, and
