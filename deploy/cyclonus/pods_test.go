@@ -16,7 +16,7 @@ import (
 
 // podStates shows with packets which pods count, from when and until when: those in the
 // network of their host, those that end, those without an address yet, and those whose ports
-// are of containers that run beside the others. Nodes are no pods: another node is an address.
+// are of containers that run beside the others. A node is not a pod: another node is an address.
 //
 // Policy behaviour: 9-11, 27, 32, 34.
 func podStates(t *testing.T, w *world) {

@@ -8,8 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 	"github.com/weft-proxy/weft/frontends/policy/policytest"
@@ -25,9 +27,10 @@ const nodePort = 30080
 
 // withServices has policies and Services on one node, and shows what happens to a packet on
 // which both decide: a client from outside that comes through a NodePort is judged by its
-// own address; a Service without endpoints rejects, also if the client may send nothing.
+// own address; a pod reaches itself through its Service; a Service without endpoints
+// rejects, also if the client may send nothing.
 //
-// Policy behaviour: 30, 31, 38, 39, 42.
+// Policy behaviour: 30, 31, 35, 38, 39, 42, 65.
 func withServices(t *testing.T, w *world) {
 	c := policytest.NewCluster()
 	c.Namespaces["shop"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop"}}
@@ -65,6 +68,15 @@ func withServices(t *testing.T, w *world) {
 	expect("a policy accepts another address", inside, direct, silent)
 	api.Set(ingressFrom("w-a", node))
 	expect("a policy accepts the node's address alone", outside, through, silent)
+	// A pod reaches itself through its Service, unless the tier Admin denies it.
+	itself := w.agents[serverPod].pod.Namespace
+	api.Set(policyOf("w-a", networkingv1.PolicyTypeIngress), policyOf("w-a", networkingv1.PolicyTypeEgress))
+	expect("an isolated pod, from itself", itself, direct, answered)
+	expect("an isolated pod, from another", inside, direct, silent)
+	api.Set(adminDenies())
+	expect("the tier Admin denies", itself, direct, silent)
+	expect("the tier Admin denies, without the Service", itself, at(w.places[serverPod].addresses, ports[0]), answered)
+	api.Delete(adminDenies(), policyOf("w-a", networkingv1.PolicyTypeEgress))
 	api.Set(ingressFrom("w-a", w.places[clientPod].addresses))
 	expect("a policy accepts a pod's address", inside, direct, answered)
 	expect("a policy accepts a pod's address", outside, through, silent)
@@ -82,6 +94,20 @@ func withServices(t *testing.T, w *world) {
 	expect("the endpoints are gone", inside, direct, refused)
 	if err := w.err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// adminDenies denies all connections between pods.
+func adminDenies() *v1alpha2.ClusterNetworkPolicy {
+	all := &metav1.LabelSelector{}
+	return &v1alpha2.ClusterNetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "deny", UID: "deny"},
+		Spec: v1alpha2.ClusterNetworkPolicySpec{
+			Tier: v1alpha2.AdminTier, Priority: 1, Subject: v1alpha2.ClusterNetworkPolicySubject{Namespaces: all},
+			Ingress: []v1alpha2.ClusterNetworkPolicyIngressRule{{
+				Action: v1alpha2.ClusterNetworkPolicyRuleActionDeny, From: []v1alpha2.ClusterNetworkPolicyIngressPeer{{Namespaces: all}},
+			}},
+		},
 	}
 }
 
