@@ -159,7 +159,7 @@ func TestJudge(t *testing.T) {
 // compareFlow compares the verdicts on a flow, and returns that of the judge.
 func (w *world) compareFlow(e *policytest.Evaluator, node []netip.Addr, of policytest.Flow) (allowed bool) {
 	w.t.Helper()
-	f := judge.Flow{Source: of.From, Destination: of.To, Protocol: protocolsOf[string(of.Protocol)], Port: uint16(of.Port)} //nolint:gosec // a port
+	f := flowOf(of)
 	got := w.r.Judge(f, func(netip.Addr) bool { return false })
 	fromNode, toNode := slices.Contains(node, f.Source), slices.Contains(node, f.Destination)
 	if rules := fromNode || w.rules.traverse(f, toNode); rules != got.Allowed {
