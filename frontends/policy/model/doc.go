@@ -36,6 +36,7 @@
 //
 // An invalid part is reported in a Notice and in the log, and does not affect other objects.
 // What it would accept is not accepted: see ParsePolicy and ParseClusterPolicy.
+// A policy that names more than 1,000 sets is invalid as a whole: see maxSets.
 //
 // # Cost
 //

@@ -23,7 +23,7 @@ func TestUnreadableRules(t *testing.T) {
 		o.spec = spec
 		m := New(Config{NodeName: "node"})
 		m.SetPolicy(o)
-		m.SetPod(&PodObject{name: types.NamespacedName{Namespace: "shop", Name: "a"}, uid: "a", node: "node", addrs: [2]netip.Addr{netip.MustParseAddr("10.0.0.1")}})
+		m.SetPod(&PodObject{podFacts: podFacts{name: types.NamespacedName{Namespace: "shop", Name: "a"}, uid: "a", node: "node", addrs: [2]netip.Addr{netip.MustParseAddr("10.0.0.1")}}})
 		c := m.Refresh()
 		if len(c.Pods) != 1 || len(c.Pods[0].New.Policies[Ingress]) != 1 {
 			t.Errorf("%x: the pod is not isolated: %+v", spec, c.Pods)

@@ -14,19 +14,22 @@ import (
 // PodObject is what the model keeps of a Pod. It is immutable, and refers to nothing of the
 // API object.
 type PodObject struct {
+	podFacts
+	labels []label
+	ports  []namedPort
+}
+
+// podFacts are the parts of a pod that it does not share with others.
+type podFacts struct {
 	name    types.NamespacedName
 	uid     types.UID
 	created int64
 	node    string
-	labels  []label
 	// addrs are the first valid address of each family, sorted. A pod with one address has
-	// no second one.
+	// no second one. It has none if policies do not apply to the pod, and do not select it: it
+	// is in the network of the host, has ended, or has no address (rules 9-11).
 	addrs [2]netip.Addr
-	ports []namedPort
-	// absent is true if policies do not apply to the pod, and do not select it: it is in
-	// the network of the host, has ended, or has no address (rules 9-11).
-	absent bool
-	bad    findings
+	bad   findings
 }
 
 // namedPort is a port of a container that has a name.
@@ -46,10 +49,10 @@ func writePort(h *maphash.Hash, p namedPort) {
 // and the values of labels, which decoders allocate on their own. A pod from a manifest may
 // have no UID: then its name is used.
 func ParsePod(o *corev1.Pod) *PodObject {
-	out := &PodObject{
+	out := &PodObject{podFacts: podFacts{
 		name: types.NamespacedName{Namespace: intern(o.Namespace), Name: o.Name}, uid: o.UID,
-		created: o.CreationTimestamp.Unix(), node: intern(o.Spec.NodeName), labels: parseLabels(o.Labels),
-	}
+		created: o.CreationTimestamp.Unix(), node: intern(o.Spec.NodeName),
+	}, labels: parseLabels(o.Labels)}
 	if out.uid == "" {
 		out.uid = types.UID(out.name.String())
 	}
@@ -58,12 +61,11 @@ func ParsePod(o *corev1.Pod) *PodObject {
 		out.parseAddresses(&o.Status)
 		out.parsePorts(&o.Spec)
 	}
-	out.absent = len(out.addresses()) == 0
 	return out
 }
 
 // parseAddresses reads status.podIPs, or status.podIP of an old object.
-func (p *PodObject) parseAddresses(status *corev1.PodStatus) {
+func (p *podFacts) parseAddresses(status *corev1.PodStatus) {
 	texts := make([]string, 0, 2)
 	field := "status.podIPs"
 	for i := range status.PodIPs {
@@ -76,7 +78,7 @@ func (p *PodObject) parseAddresses(status *corev1.PodStatus) {
 }
 
 // setAddresses parses the addresses in a field.
-func (p *PodObject) setAddresses(field string, texts []string) {
+func (p *podFacts) setAddresses(field string, texts []string) {
 	for i, text := range texts {
 		a, err := parsePodAddr(text)
 		if err != nil {
@@ -91,13 +93,16 @@ func (p *PodObject) setAddresses(field string, texts []string) {
 }
 
 // addresses returns the addresses. The caller does not change them.
-func (p *PodObject) addresses() []netip.Addr {
+func (p *podFacts) addresses() []netip.Addr {
 	n := 0
 	for n < len(p.addrs) && p.addrs[n].IsValid() {
 		n++
 	}
 	return p.addrs[:n:n]
 }
+
+// absent reports whether a pod does not count.
+func (p *podFacts) absent() bool { return !p.addrs[0].IsValid() }
 
 // maxNamedPorts is the number of named ports of a pod that count.
 const maxNamedPorts = 1000
@@ -135,8 +140,11 @@ func (p *PodObject) addPorts(ports []corev1.ContainerPort) {
 
 // equal reports whether two forms of a pod mean the same.
 func (p *PodObject) equal(o *PodObject) bool {
-	return p.name == o.name && p.uid == o.uid && p.created == o.created && p.node == o.node && p.absent == o.absent &&
-		slices.Equal(p.labels, o.labels) && p.addrs == o.addrs && slices.Equal(p.ports, o.ports) && slices.Equal(p.bad, o.bad)
+	return p.podFacts.equal(&o.podFacts) && slices.Equal(p.labels, o.labels) && slices.Equal(p.ports, o.ports)
+}
+
+func (p *podFacts) equal(o *podFacts) bool {
+	return p.name == o.name && p.uid == o.uid && p.created == o.created && p.node == o.node && p.addrs == o.addrs && slices.Equal(p.bad, o.bad)
 }
 
 // NamespaceObject is what the model keeps of a Namespace.

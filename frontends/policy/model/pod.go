@@ -12,14 +12,14 @@ import (
 
 // pod is a pod of the cluster that has an address of its own.
 type pod struct {
-	object    *PodObject
+	podFacts
 	namespace *namespace
 	labels    *sharedList[label]
 	ports     *sharedList[namedPort]
 	local     bool
 	// sandbox is true if the container runtime reports the pod, not the API.
 	sandbox bool
-	// ignored has a bit for each of object.addrs that no pod can have.
+	// ignored has a bit for each of addrs that no pod can have.
 	ignored uint8
 }
 
@@ -27,18 +27,18 @@ type pod struct {
 // pod has.
 func (p *pod) key() string {
 	if p.sandbox {
-		return "/" + string(p.object.uid)
+		return "/" + string(p.uid)
 	}
-	return p.object.name.Name
+	return p.name.Name
 }
 
 // addresses returns those that count.
 func (p *pod) addresses() []netip.Addr {
 	if p.ignored == 0 {
-		return p.object.addresses()
+		return p.podFacts.addresses()
 	}
 	var out []netip.Addr
-	for i, a := range p.object.addresses() {
+	for i, a := range p.podFacts.addresses() {
 		if p.ignored&(1<<i) == 0 {
 			out = append(out, a)
 		}
@@ -48,7 +48,7 @@ func (p *pod) addresses() []netip.Addr {
 
 // older orders pods by age, and by UID if they are of the same second.
 func older(a, b *pod) int {
-	return cmp.Or(cmp.Compare(a.object.created, b.object.created), cmp.Compare(a.object.uid, b.object.uid))
+	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.uid, b.uid))
 }
 
 // claims has the pods that have each address.
@@ -106,12 +106,16 @@ func (m *Model) claimants(a netip.Addr) []*pod {
 // newPod returns a pod with what is parsed of it, which shares its lists with other pods.
 func (m *Model) newPod(o *PodObject) *pod {
 	p := &pod{
-		object: o, namespace: m.namespace(o.name.Namespace), local: o.node == m.cfg.NodeName,
+		podFacts: o.podFacts, namespace: m.namespace(o.name.Namespace), local: o.node == m.cfg.NodeName,
 		labels: m.labelLists.use(o.labels), ports: m.portLists.use(o.ports),
 	}
-	o.labels, o.ports = p.labels.values, p.ports.values
 	m.checkAddresses(p)
 	return p
+}
+
+// is reports whether a pod is one as o says.
+func (p *pod) is(o *PodObject) bool {
+	return p.podFacts.equal(&o.podFacts) && slices.Equal(p.labels.values, o.labels) && slices.Equal(p.ports.values, o.ports)
 }
 
 // SetPod stores a Pod.
@@ -123,20 +127,24 @@ func (m *Model) SetPod(o *PodObject) {
 		was = n.pods[o.name.Name]
 	}
 	if o.node == m.cfg.NodeName {
-		m.reportPod(o, was)
+		var before *podFacts
+		if was != nil {
+			before = &was.podFacts
+		}
+		m.reportPod(&o.podFacts, before)
 	}
-	if o.absent {
+	if o.absent() {
 		m.aroundPod(o.name, "", func() { m.replacePod(was, nil) })
 		return
 	}
-	if was != nil && was.object.equal(o) {
+	if was != nil && was.is(o) {
 		return
 	}
 	m.aroundPod(o.name, o.uid, func() {
 		now := m.newPod(o)
 		if other := m.locals[o.uid]; now.local && other != nil && other != was {
 			// No two pods of an API server have one UID, but those of manifests may.
-			o.uid = types.UID(string(o.uid) + "/" + o.name.String())
+			now.uid = types.UID(string(o.uid) + "/" + o.name.String())
 		}
 		m.replacePod(was, now)
 	})
@@ -192,8 +200,8 @@ func (m *Model) removePod(p *pod) {
 	}
 	m.stats.Pods--
 	if p.local {
-		delete(m.locals, p.object.uid)
-		m.dirtyPods[p.object.uid] = struct{}{}
+		delete(m.locals, p.uid)
+		m.dirtyPods[p.uid] = struct{}{}
 	}
 }
 
@@ -207,8 +215,8 @@ func (m *Model) addPod(p *pod) {
 	}
 	m.stats.Pods++
 	if p.local {
-		m.locals[p.object.uid] = p
-		m.dirtyPods[p.object.uid] = struct{}{}
+		m.locals[p.uid] = p
+		m.dirtyPods[p.uid] = struct{}{}
 	}
 }
 
@@ -244,14 +252,14 @@ func (m *Model) setsOf(p *pod, f func(*set)) {
 func (m *Model) touchAddress(a netip.Addr) {
 	for _, p := range m.claimants(a) {
 		if p.local {
-			m.dirtyPods[p.object.uid] = struct{}{}
+			m.dirtyPods[p.uid] = struct{}{}
 		}
 	}
 }
 
 // touchPod marks a pod of this node, and those that share an address with it.
 func (m *Model) touchPod(p *pod) {
-	m.dirtyPods[p.object.uid] = struct{}{}
+	m.dirtyPods[p.uid] = struct{}{}
 	for _, a := range p.addresses() {
 		m.touchAddress(a)
 	}
@@ -259,10 +267,10 @@ func (m *Model) touchPod(p *pod) {
 
 // checkAddresses notes which addresses of a pod no pod can have.
 func (m *Model) checkAddresses(p *pod) {
-	p.ignored = m.ignored(p.object)
+	p.ignored = m.ignored(&p.podFacts)
 }
 
-func (m *Model) ignored(o *PodObject) (bits uint8) {
+func (m *Model) ignored(o *podFacts) (bits uint8) {
 	for i, a := range o.addresses() {
 		if m.unusable(a) != nil {
 			bits |= 1 << i
@@ -275,7 +283,7 @@ func (m *Model) ignored(o *PodObject) (bits uint8) {
 func (m *Model) reclaim() {
 	for _, n := range m.namespaces {
 		for _, p := range n.pods {
-			if m.ignored(p.object) == p.ignored {
+			if m.ignored(&p.podFacts) == p.ignored {
 				continue
 			}
 			now := *p
@@ -283,7 +291,7 @@ func (m *Model) reclaim() {
 			now.ports.uses++
 			m.checkAddresses(&now)
 			if now.local {
-				m.reportIgnored(now.object)
+				m.reportIgnored(&now.podFacts)
 			}
 			m.replacePod(p, &now)
 		}
@@ -291,10 +299,10 @@ func (m *Model) reclaim() {
 }
 
 // reportPod reports the invalid and the ignored addresses of a pod of this node.
-func (m *Model) reportPod(o *PodObject, was *pod) {
+func (m *Model) reportPod(o, was *podFacts) {
 	var before findings
 	if was != nil {
-		if before = was.object.bad; was.object.equal(o) {
+		if before = was.bad; was.equal(o) {
 			return
 		}
 	}
@@ -304,12 +312,12 @@ func (m *Model) reportPod(o *PodObject, was *pod) {
 			m.notifyPod(o, InvalidAddress, "The address is ignored: "+f.String()+".")
 		}
 	}
-	if was == nil || was.object.addrs != o.addrs {
+	if was == nil || was.addrs != o.addrs {
 		m.reportIgnored(o)
 	}
 }
 
-func (m *Model) reportIgnored(o *PodObject) {
+func (m *Model) reportIgnored(o *podFacts) {
 	for _, a := range o.addresses() {
 		if err := m.unusable(a); err != nil {
 			m.notifyPod(o, InvalidAddress, "The address is ignored: "+err.Error()+".")
@@ -330,14 +338,14 @@ func (m *Model) reportConflicts(p *pod) {
 		}
 		names := make([]string, 0, len(all))
 		for _, o := range all {
-			names = append(names, o.object.name.String())
+			names = append(names, o.name.String())
 		}
 		slices.Sort(names)
-		m.notifyPod(p.object, AddressConflict, fmt.Sprintf("Several pods have the address %s: %s. Until only one of them is left, a rule accepts the address only if it selects all of them.",
+		m.notifyPod(&p.podFacts, AddressConflict, fmt.Sprintf("Several pods have the address %s: %s. Until only one of them is left, a rule accepts the address only if it selects all of them.",
 			a, strings.Join(names[:min(len(names), 5)], ", ")))
 	}
 }
 
-func (m *Model) notifyPod(o *PodObject, reason, message string) {
+func (m *Model) notifyPod(o *podFacts, reason, message string) {
 	m.cfg.Notify(Notice{Kind: "Pod", Name: o.name, UID: o.uid, Reason: reason, Message: message, Reporter: o.node == m.cfg.NodeName})
 }

@@ -81,7 +81,7 @@ func (m *Model) pod(p *pod) *Pod {
 	if p == nil {
 		return nil
 	}
-	out := &Pod{UID: p.object.uid, Name: p.object.name}
+	out := &Pod{UID: p.uid, Name: p.name}
 	owners := []*pod{p}
 	for _, a := range p.addresses() {
 		oldest := p
@@ -294,6 +294,6 @@ func (m *Model) reports(o *PolicyObject) bool {
 			}
 		}
 	}
-	slices.SortFunc(first, func(a, b *pod) int { return cmp.Compare(a.object.uid, b.object.uid) })
+	slices.SortFunc(first, func(a, b *pod) int { return cmp.Compare(a.uid, b.uid) })
 	return slices.ContainsFunc(first[:min(len(first), reporters)], func(p *pod) bool { return p.local })
 }

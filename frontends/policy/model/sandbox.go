@@ -60,15 +60,14 @@ func ParseSandbox(s *Sandbox) (*SandboxObject, error) {
 			labels[k] = v
 		}
 	}
-	out := &SandboxObject{id: strings.Clone(s.ID), pod: PodObject{
+	out := &SandboxObject{id: strings.Clone(s.ID), pod: PodObject{podFacts: podFacts{
 		name: types.NamespacedName{Namespace: intern(s.Name.Namespace), Name: strings.Clone(s.Name.Name)},
 		uid:  types.UID(strings.Clone(string(s.UID))),
 		// The runtime does not report the age of the pod: the others that have its
 		// address own it.
-		created: math.MaxInt64, labels: parseLabels(labels),
-	}}
+		created: math.MaxInt64,
+	}, labels: parseLabels(labels)}}
 	out.pod.setAddresses("ips", s.Addresses)
-	out.pod.absent = len(out.pod.addresses()) == 0
 	return out, nil
 }
 
@@ -153,13 +152,13 @@ func (m *Model) setSandbox(o *SandboxObject) {
 	if was != nil && was.pod.equal(&o.pod) {
 		return
 	}
-	var before *pod
+	var before *podFacts
 	if was != nil {
-		before = &pod{object: &was.pod}
+		before = &was.pod.podFacts
 	}
-	m.reportPod(&o.pod, before)
+	m.reportPod(&o.pod.podFacts, before)
 	m.deleteSandbox(o.id)
-	if o.pod.absent {
+	if o.pod.absent() {
 		return
 	}
 	if len(m.sandboxes.byID) >= MaxSandboxes {
@@ -200,8 +199,8 @@ func (m *Model) aroundPod(name types.NamespacedName, uid types.UID, change func(
 		return
 	}
 	names := []types.NamespacedName{name}
-	if p := m.locals[uid]; p != nil && p.sandbox && p.object.name != name {
-		names = append(names, p.object.name)
+	if p := m.locals[uid]; p != nil && p.sandbox && p.name != name {
+		names = append(names, p.name)
 	}
 	for _, n := range names {
 		m.discountSandboxes(n)
@@ -225,14 +224,14 @@ func (m *Model) countSandboxes(name types.NamespacedName) {
 	var taken []netip.Addr
 	if n := m.namespaces[name.Namespace]; n != nil {
 		if p := n.pods[name.Name]; p != nil && p.local {
-			taken = slices.Clone(p.object.addresses())
+			taken = slices.Clone(p.podFacts.addresses())
 		}
 	}
 	for _, o := range m.sandboxes.byPod[name] {
 		object := o.pod
 		object.addrs = [2]netip.Addr{}
 		copy(object.addrs[:], slices.DeleteFunc(slices.Clone(o.pod.addresses()), func(a netip.Addr) bool { return slices.Contains(taken, a) }))
-		if len(object.addresses()) == 0 {
+		if object.absent() {
 			continue
 		}
 		taken = append(taken, object.addresses()...)
