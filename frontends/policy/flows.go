@@ -97,15 +97,23 @@ func (f *flows) run(ctx context.Context) {
 	defer f.disconnect()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	next := f.now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.committed:
+			// What the commit narrows is due then.
+			at := f.now().Add(commitAge)
+			if !next.IsZero() && !at.Before(next) {
+				continue
+			}
+			next = at
 		case <-timer.C:
+			next = f.step(ctx)
 		}
-		if at := f.step(ctx); !at.IsZero() {
-			timer.Reset(at.Sub(f.now()))
+		if !next.IsZero() {
+			timer.Reset(next.Sub(f.now()))
 		}
 	}
 }
