@@ -79,3 +79,48 @@ func FuzzDecodeUDP(f *testing.F) {
 		}
 	})
 }
+
+func TestDecodeEntryAllocates(t *testing.T) {
+	msg := entry(t, 6, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"})
+	var e Entry
+	for s, want := range map[*Selection]bool{SelectAll(): true, Select(addresses("10.1.0.1")): true, Select(addresses("10.96.0.10 fd00::1")): false} {
+		if n := testing.AllocsPerRun(100, func() {
+			if got := e.decode(msg, s); got != want {
+				t.Fatalf("decode = %v, want %v", got, want)
+			}
+		}); n != 0 {
+			t.Errorf("an entry costs %v allocations, want 0", n)
+		}
+	}
+}
+
+// FuzzDecodeEntry decodes what may be an entry. What is decoded has two tuples of one family each,
+// and can be deleted.
+func FuzzDecodeEntry(f *testing.F) {
+	msg := entry(f, 17, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"})
+	f.Add(msg)
+	f.Add(msg[:len(msg)-9])
+	f.Add(entry(f, 6, [2]string{"[fd00::1]:1", "[fd00::2]:2"}, [2]string{"[fd00::3]:3", "[fd00::1]:1"}))
+	f.Add([]byte{2, 0, 0, 0, 3, 0, 1, 0})
+	all, some := SelectAll(), Select(addresses("10.1.0.1 fd00::1"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := slices.Clone(b)
+		var e, selected Entry
+		ok := e.decode(b, all)
+		if some := selected.decode(b, some); some && (!ok || e != selected) {
+			t.Fatalf("decode of some = %+v, of all = %+v", selected, e)
+		}
+		if !slices.Equal(in, b) {
+			t.Fatal("input changed")
+		}
+		if !ok {
+			return
+		}
+		if !e.Source.IsValid() || !e.ReplyDestination.IsValid() || e.Source.Addr().Is4() != e.Destination.Addr().Is4() || e.ReplySource.Addr().Is4() != e.ReplyDestination.Addr().Is4() {
+			t.Fatalf("decoded %+v", e)
+		}
+		if _, err := e.deletion(); err != nil {
+			t.Fatalf("%+v cannot be deleted: %v", e, err)
+		}
+	})
+}
