@@ -94,6 +94,8 @@ type caller struct {
 	// system allows to use what is reserved.
 	system  bool
 	request *request
+	// turn is that of the call, if it has one.
+	turn *flowTurn
 }
 
 // authorize identifies the caller from the connection and the metadata. On an

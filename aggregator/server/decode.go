@@ -95,8 +95,9 @@ func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(),
 // request is the request of a call that is being received or admitted. The fields arrived
 // and tooLarge belong to the goroutine that receives; any goroutine calls the methods.
 type request struct {
-	// arrived is called when the first request of a call is complete.
-	arrived func()
+	// arrived is called when the first request of a call is complete, expected when a call
+	// begins to receive that has waited before.
+	arrived, expected func()
 	// tooLarge is why a request of a stream has lost its content.
 	tooLarge error
 
@@ -150,6 +151,9 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 	r.arrived()
 	if err != nil {
 		return err
+	}
+	if c.turn != nil {
+		c.turn.work()
 	}
 	defer raw.free()
 	b := raw.ReadOnlyData()
@@ -231,11 +235,19 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	counted.Methods = slices.Clone(desc.Methods)
 	for i, m := range desc.Methods {
 		counted.Methods[i].Handler = func(srv any, ctx context.Context, dec func(any) error, in grpc.UnaryServerInterceptor) (any, error) {
-			defer callerFrom(ctx).request.end()
+			c := callerFrom(ctx)
+			defer c.request.end()
+			if c.turn != nil {
+				defer c.turn.leave()
+				if err := c.await(ctx); err != nil {
+					c.finish(m.MethodName, &err)
+					return nil, err
+				}
+			}
 			return m.Handler(srv, ctx, func(v any) error {
 				err := r.decoder.decode(ctx, v.(proto.Message), dec) //nolint:forcetypeassert // requests are
 				if _, ok := status.FromError(err); !ok {
-					callerFrom(ctx).finish(m.MethodName, &err)
+					c.finish(m.MethodName, &err)
 				}
 				return err
 			}, in)

@@ -52,6 +52,17 @@ func (c caller) mayCall(method string) error {
 	return c.administrator("list or delete conntrack entries")
 }
 
+// await waits until the caller's request may be received.
+//
+// Possible errors: ctx's.
+func (c caller) await(ctx context.Context) error {
+	err := c.turn.rest(ctx)
+	if err == nil {
+		c.request.expected()
+	}
+	return err
+}
+
 // countList counts the list of an encoded request of the service Flows, which is field 1,
 // before the request is decoded. It accepts all other requests.
 //
@@ -83,20 +94,17 @@ func countList(m proto.Message, b []byte) error {
 	return nil
 }
 
-// flowService is what the calls of the service Flows share.
-type flowService struct {
-	table FlowTable
-	// lists and deletes keep publishers to their share of the time for each.
-	lists, deletes *flowTurns
-}
-
-func newFlowService(table FlowTable) *flowService {
-	return &flowService{table: table, lists: newFlowTurns("lists flows"), deletes: newFlowTurns("deletes flows")}
+// newFlowCalls returns the turns of each call of the service Flows.
+func newFlowCalls() map[string]*flowTurns {
+	return map[string]*flowTurns{
+		weftv1.Flows_ListFlows_FullMethodName:   newFlowTurns("lists flows"),
+		weftv1.Flows_DeleteFlows_FullMethodName: newFlowTurns("deletes flows"),
+	}
 }
 
 // ListFlows implements weftv1.FlowsServer.
 func (s *service) ListFlows(req *weftv1.ListFlowsRequest, stream grpc.ServerStreamingServer[weftv1.ListFlowsResponse]) error {
-	if s.flows.table == nil {
+	if s.flows == nil {
 		return errNoFlowTable
 	}
 	selection, err := selectionOf(req)
@@ -105,13 +113,12 @@ func (s *service) ListFlows(req *weftv1.ListFlowsRequest, stream grpc.ServerStre
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	t, err := s.flows.lists.begin(ctx, callerFrom(ctx).publisher)
-	if err != nil {
+	t := callerFrom(ctx).turn
+	if err := t.take(ctx); err != nil {
 		return err
 	}
-	defer t.leave()
 	out := sendFlows(ctx, stream.Send)
-	err = s.flows.table.List(ctx, selection, out.add)
+	err = s.flows.List(ctx, selection, out.add)
 	// The next publisher may begin while this one reads the rest.
 	t.end(out.waited)
 	return flowError(ctx, out.finish(err))
@@ -147,7 +154,7 @@ func selectionOf(req *weftv1.ListFlowsRequest) (*conntrack.Selection, error) {
 
 // DeleteFlows implements weftv1.FlowsServer.
 func (s *service) DeleteFlows(ctx context.Context, req *weftv1.DeleteFlowsRequest) (*weftv1.DeleteFlowsResponse, error) {
-	if s.flows.table == nil {
+	if s.flows == nil {
 		return nil, errNoFlowTable
 	}
 	entries := make([]conntrack.Entry, len(req.GetFlows()))
@@ -158,13 +165,11 @@ func (s *service) DeleteFlows(ctx context.Context, req *weftv1.DeleteFlowsReques
 		}
 	}
 	c := callerFrom(ctx)
-	t, err := s.flows.deletes.begin(ctx, c.publisher)
-	if err != nil {
+	if err := c.turn.take(ctx); err != nil {
 		return nil, err
 	}
-	defer t.leave()
-	deleted, err := s.flows.table.Delete(ctx, entries)
-	t.end(0)
+	deleted, err := s.flows.Delete(ctx, entries)
+	c.turn.end(0)
 	if deleted > 0 {
 		s.log.Info("deleted flows", "publisher", c.publisher, "flows", deleted)
 	}

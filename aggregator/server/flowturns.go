@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// turnRest is how many times as long as its last turn a publisher waits for the next
+	// turnRest is how many times as long as its last call a publisher waits for the next
 	// one, which leaves it less than a tenth of a processor.
 	turnRest = 10
 	// maxTurnRest is the longest such time.
@@ -16,7 +16,7 @@ const (
 )
 
 // flowTurns gives publishers their turns at something that takes long: one at a time in the
-// process. A publisher has one call under way and one that waits, and rests between two turns.
+// process. A publisher has one call under way and one that waits, and rests between two calls.
 type flowTurns struct {
 	// what is what a publisher does in its turn, for errors.
 	what string
@@ -32,9 +32,9 @@ type flowTurns struct {
 type ownTurns struct {
 	// calls counts those that are under way or wait.
 	calls int
-	// first has a value while a call is under way, from before it waits for the turn.
+	// first has a value while a call is under way.
 	first chan struct{}
-	// next is when the next turn may begin. The call that is under way reads and writes it.
+	// next is when the next call may begin.
 	next time.Time
 }
 
@@ -42,38 +42,30 @@ func newFlowTurns(what string) *flowTurns {
 	return &flowTurns{what: what, taken: make(chan struct{}, 1), byPublisher: make(map[string]*ownTurns)}
 }
 
-// flowTurn is the turn of one call.
+// flowTurn is a call and its turn. A call goes through enter, rest, work, take, end and leave.
 type flowTurn struct {
 	turns     *flowTurns
 	publisher string
 	own       *ownTurns
-	began     time.Time
-	ended     bool
+	// first and taken are true while the call has the values in the channels.
+	first, taken bool
+	// began is when the work began, and idle how long of it nothing was done.
+	began time.Time
+	idle  time.Duration
+
+	// started is true from rest on, left after leave. flowTurns.mu protects them.
+	started, left bool
 }
 
-// begin waits for the turn of a call. The caller calls leave when the call ends, and before it
-// end as soon as the turn is over.
+// enter counts a call, before anything of it is received.
 //
-// Possible errors: errLimit, ctx's.
-func (t *flowTurns) begin(ctx context.Context, publisher string) (*flowTurn, error) {
-	own, err := t.enter(publisher)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.wait(ctx, own); err != nil {
-		t.exit(publisher, own)
-		return nil, err
-	}
-	return &flowTurn{turns: t, publisher: publisher, own: own, began: time.Now()}, nil
-}
-
-// enter counts a call.
-func (t *flowTurns) enter(publisher string) (*ownTurns, error) {
+// Possible errors: errLimit.
+func (t *flowTurns) enter(publisher string) (*flowTurn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	for name, p := range t.byPublisher {
-		if p.calls == 0 && now.After(p.next) {
+		if p.calls == 0 && !now.Before(p.next) {
 			delete(t.byPublisher, name)
 		}
 	}
@@ -86,59 +78,105 @@ func (t *flowTurns) enter(publisher string) (*ownTurns, error) {
 		return nil, fmt.Errorf("%w: publisher %s %s already, and one more call waits for that: try again later", errLimit, publisher, t.what)
 	}
 	own.calls++
-	return own, nil
+	return &flowTurn{turns: t, publisher: publisher, own: own}, nil
 }
 
-// exit takes back what enter counted.
-func (t *flowTurns) exit(publisher string, own *ownTurns) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if own.calls--; own.calls == 0 && own.next.IsZero() {
-		delete(t.byPublisher, publisher)
+// abandon leaves if rest was not called. Any goroutine may call it.
+func (t *flowTurn) abandon() {
+	t.turns.mu.Lock()
+	defer t.turns.mu.Unlock()
+	if !t.started {
+		t.exit()
 	}
 }
 
-// wait waits until no other call of the publisher is under way, then until the publisher has
-// rested, then until no other publisher has its turn.
-func (t *flowTurns) wait(ctx context.Context, own *ownTurns) error {
+// exit takes back what enter counted. The lock is held.
+func (t *flowTurn) exit() {
+	if !t.left {
+		t.left = true
+		t.own.calls--
+	}
+}
+
+// rest waits until no other call of the publisher is under way, and then until the publisher
+// has rested. The request is received after that. The caller calls leave at the end of the call.
+//
+// Possible errors: ctx's.
+func (t *flowTurn) rest(ctx context.Context) error {
+	t.turns.mu.Lock()
+	t.started = true
+	t.turns.mu.Unlock()
 	select {
-	case own.first <- struct{}{}:
+	case t.own.first <- struct{}{}:
+		t.first = true
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	rest := time.NewTimer(time.Until(own.next))
+	t.turns.mu.Lock()
+	next := t.own.next
+	t.turns.mu.Unlock()
+	rest := time.NewTimer(time.Until(next))
 	defer rest.Stop()
 	select {
 	case <-rest.C:
-	case <-ctx.Done():
-		<-own.first
-		return ctx.Err()
-	}
-	select {
-	case t.taken <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		<-own.first
+		return ctx.Err()
+	}
+}
+
+// work notes that the request has arrived: what follows counts as the work of the publisher.
+func (t *flowTurn) work() {
+	if t.began.IsZero() {
+		t.began = time.Now()
+	}
+}
+
+// take waits until no other publisher has its turn.
+//
+// Possible errors: ctx's.
+func (t *flowTurn) take(ctx context.Context) error {
+	waits := time.Now()
+	defer func() { t.idle += time.Since(waits) }()
+	select {
+	case t.turns.taken <- struct{}{}:
+		t.taken = true
+		return nil
+	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
 // end ends the turn. Idle is how long of it nothing was done.
 func (t *flowTurn) end(idle time.Duration) {
-	if t.ended {
+	t.idle += idle
+	t.worked()
+	if t.taken {
+		t.taken = false
+		<-t.turns.taken
+	}
+}
+
+// worked sets when the publisher has rested from the work until now.
+func (t *flowTurn) worked() {
+	if t.began.IsZero() {
 		return
 	}
-	t.ended = true
 	now := time.Now()
 	t.turns.mu.Lock()
-	t.own.next = now.Add(min(turnRest*(now.Sub(t.began)-idle), maxTurnRest))
+	t.own.next = now.Add(min(turnRest*(now.Sub(t.began)-t.idle), maxTurnRest))
 	t.turns.mu.Unlock()
-	<-t.turns.taken
+	t.began = time.Time{}
 }
 
 // leave ends the turn, if it has not ended, and the call.
 func (t *flowTurn) leave() {
 	t.end(0)
-	<-t.own.first
-	t.turns.exit(t.publisher, t.own)
+	if t.first {
+		t.first = false
+		<-t.own.first
+	}
+	t.turns.mu.Lock()
+	t.exit()
+	t.turns.mu.Unlock()
 }

@@ -10,10 +10,26 @@ import (
 	"time"
 )
 
+// begin begins a turn, as a call does whose request arrives at once.
+func begin(ctx context.Context, turns *flowTurns, publisher string) (*flowTurn, error) {
+	turn, err := turns.enter(publisher)
+	if err != nil {
+		return nil, err
+	}
+	if err = turn.rest(ctx); err == nil {
+		turn.work()
+		err = turn.take(ctx)
+	}
+	if err != nil {
+		turn.leave()
+	}
+	return turn, err
+}
+
 // take begins a turn and ends it after d, of which idle was spent waiting.
 func take(t *testing.T, turns *flowTurns, publisher string, d, idle time.Duration) {
 	t.Helper()
-	turn, err := turns.begin(t.Context(), publisher)
+	turn, err := begin(t.Context(), turns, publisher)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +84,7 @@ func TestTurnsOfMany(t *testing.T) {
 		for i := range 300 {
 			go func() {
 				name := fmt.Sprint("p", i%3)
-				turn, err := turns.begin(t.Context(), name)
+				turn, err := begin(t.Context(), turns, name)
 				if err == nil {
 					if active++; active > 1 {
 						t.Errorf("%d turns at a time", active)
@@ -108,11 +124,11 @@ func TestTurnsAreCancelled(t *testing.T) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
-			if _, err := turns.begin(ctx, publisher); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := begin(ctx, turns, publisher); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("begin of %s: %v, want the context's error", publisher, err)
 			}
 		}
-		turn, err := turns.begin(t.Context(), "a")
+		turn, err := begin(t.Context(), turns, "a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,5 +141,48 @@ func TestTurnsAreCancelled(t *testing.T) {
 		turn.leave()
 		cancelled("a") // it rests
 		take(t, turns, "a", 0, 0)
+	})
+}
+
+// TestTurnsOfBadRequests has calls that do not come to their turn: the work until then counts, and
+// those that end before they are received leave nothing.
+func TestTurnsOfBadRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := newFlowTurns("lists flows")
+		bad, err := turns.enter("a")
+		if err == nil {
+			err = bad.rest(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad.work()
+		<-time.After(30 * time.Millisecond)
+		bad.leave()
+		began := time.Now()
+		take(t, turns, "a", 0, 0)
+		if d := time.Since(began); d != 300*time.Millisecond {
+			t.Errorf("after 30 ms for a bad request the publisher rests for %v, want 300 ms", d)
+		}
+		for range 5 {
+			turn, err := turns.enter("a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn.abandon()
+			turn.abandon()
+		}
+		turn, err := turns.enter("a")
+		if err == nil {
+			err = turn.rest(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn.abandon() // it has begun: only leave ends it
+		turn.leave()
+		if n := turns.byPublisher["a"].calls; n != 0 {
+			t.Errorf("%d calls are counted, want 0", n)
+		}
 	})
 }

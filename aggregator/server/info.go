@@ -18,7 +18,7 @@ func (s *service) GetInfo(context.Context, *weftv1.GetInfoRequest) (*weftv1.GetI
 		return nil, fmt.Errorf("get the kernel's release: %w", err)
 	}
 	features := s.agg.Features()
-	if s.flows.table != nil {
+	if s.flows != nil {
 		features = append(features, "flows")
 		slices.Sort(features)
 	}

@@ -32,7 +32,9 @@ type interceptor struct {
 	pacer   *pacer
 	streams *streams
 	decoder *decoder
-	log     *slog.Logger
+	// flowTurns are those of the calls that have turns.
+	flowTurns map[string]*flowTurns
+	log       *slog.Logger
 }
 
 // tap authorizes a call when its headers arrive, before any message is received. It
@@ -43,6 +45,12 @@ func (i *interceptor) tap(ctx context.Context, info *tap.Info) (context.Context,
 	if err == nil {
 		err = c.mayCall(method)
 	}
+	if turns := i.flowTurns[method]; err == nil && turns != nil {
+		if c.turn, err = turns.enter(c.publisher); err == nil {
+			// It may end before its handler is called.
+			context.AfterFunc(ctx, c.turn.abandon)
+		}
+	}
 	if err != nil {
 		c.finish(method, &err)
 		return ctx, err
@@ -52,6 +60,11 @@ func (i *interceptor) tap(ctx context.Context, info *tap.Info) (context.Context,
 		limited, cancel := context.WithCancelCause(ctx)
 		timer := time.AfterFunc(receiveTimeout, func() { cancel(errSlow) })
 		c.request.arrived = func() { timer.Stop() }
+		if c.turn != nil {
+			// It is received when it is its turn.
+			timer.Stop()
+			c.request.expected = func() { timer.Reset(receiveTimeout) }
+		}
 		context.AfterFunc(ctx, c.request.arrived)
 		ctx = limitedContext{limited}
 	}
@@ -117,6 +130,12 @@ func (i *interceptor) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSer
 		defer func() { done <- err }()
 		defer rescue(i.log, method, &err)
 		defer c.request.end()
+		if c.turn != nil {
+			defer c.turn.leave()
+			if err = c.await(ctx); err != nil {
+				return
+			}
+		}
 		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx, decoder: i.decoder})
 	}()
 	select {

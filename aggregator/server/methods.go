@@ -21,7 +21,7 @@ type service struct {
 	agg   *aggregator.Aggregator
 	pacer *pacer
 	reads *reads
-	flows *flowService
+	flows FlowTable
 	log   *slog.Logger
 	// partial limits the snapshots of all streams that are not complete.
 	partial *partialSnapshots

@@ -143,7 +143,7 @@ func Listen(cfg Config) (*Server, error) {
 	if err := s.giveSocket(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, decoder: newDecoder(cfg.Aggregator), log: cfg.Logger}
+	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, decoder: newDecoder(cfg.Aggregator), flowTurns: newFlowCalls(), log: cfg.Logger}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(peerCredentials{insecure.NewCredentials(), cfg.Access, &receiving{byPublisher: counts[string]{}}}),
 		grpc.InTapHandle(in.tap),
@@ -161,7 +161,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: newReads(), flows: newFlowService(cfg.Flows), partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
+	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: newReads(), flows: cfg.Flows, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
 	services := registrar{s.grpc, in.decoder}
 	weftv1.RegisterPublisherServer(services, impl)
 	weftv1.RegisterInspectServer(services, impl)
