@@ -92,6 +92,9 @@ func (f *fake) start(t testing.TB) {
 	weftv1.RegisterPublisherServer(s, f.serves)
 	weftv1.RegisterInspectServer(s, f.serves)
 	weftv1.RegisterAdminServer(s, f.serves)
+	if flows, ok := f.serves.(weftv1.FlowsServer); ok {
+		weftv1.RegisterFlowsServer(s, flows)
+	}
 	f.mu.Lock()
 	f.serving = s
 	f.mu.Unlock()
