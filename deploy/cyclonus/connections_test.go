@@ -47,7 +47,8 @@ func (c *connections) differ(ctx context.Context, want map[flow]bool) []string {
 			allowed, known := want[f]
 			wait := silence
 			if allowed {
-				wait = 2 * time.Second
+				// A machine with other things to do may need seconds for all connections.
+				wait = 15 * time.Second
 			}
 			err := exchange(conn, wait)
 			switch {
@@ -65,7 +66,7 @@ func (c *connections) differ(ctx context.Context, want map[flow]bool) []string {
 	}
 	asking.Wait()
 	c.kept += len(c.open)
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	open := maps.Clone(c.open)
 	for f, allowed := range want {

@@ -89,6 +89,9 @@ func opening(t *testing.T, w *world) {
 				t.Fatal(err)
 			}
 		}
+		if err := api.followed(t.Context(), len(w.daemons)); err != nil {
+			t.Fatal(err)
+		}
 		w.converge(t, g.Cluster)
 		f, wrong, flows, err := stream.stop(t.Context())
 		if err != nil {

@@ -1,6 +1,7 @@
 package cyclonus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/weft-proxy/weft/frontends/policy/objects"
 	"github.com/weft-proxy/weft/frontends/policy/policytest"
@@ -17,9 +19,9 @@ import (
 // apiServer is an API server in the place of the manifests.
 type apiServer struct {
 	*apitest.Server
-	// away is true while it is stopped.
-	away    bool
-	outages int
+	// away is true while it is stopped, disturbed if connections have ended since followed.
+	away, disturbed bool
+	outages         int
 }
 
 // follow stops weft on all nodes and starts it with an API server that has the objects.
@@ -59,6 +61,8 @@ func (a *apiServer) apply(changes []policytest.Change) {
 // disturb closes the connections of all watches, or lets the API server be away until the
 // next call; at times the watches are too old after that, and list again.
 func (a *apiServer) disturb(rng *rand.Rand) error {
+	a.disturbed = true
+	a.Forget()
 	switch {
 	case a.away:
 		if rng.IntN(2) == 0 {
@@ -75,4 +79,42 @@ func (a *apiServer) disturb(rng *rand.Rand) error {
 		a.outages++
 	}
 	return nil
+}
+
+// followed waits until all nodes follow the policies, pods and namespaces again. A change that
+// a node learns of later would be one of the next epoch, which did not plan it.
+func (a *apiServer) followed(ctx context.Context, nodes int) error {
+	if !a.disturbed {
+		return nil
+	}
+	a.disturbed = false
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	const calm = 500 * time.Millisecond
+	before, since := 0, time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		all, missing := 0, false
+		for _, resource := range []string{"pods", "namespaces", "networkpolicies", "clusternetworkpolicies"} {
+			n := 0
+			for _, r := range a.Requests(resource) {
+				if r.Verb == "watch" || r.Verb == "stream" {
+					n++
+				}
+			}
+			all, missing = all+n, missing || n < nodes
+		}
+		if all != before {
+			before, since = all, time.Now()
+		}
+		if !missing && time.Since(since) > calm {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.New("the nodes do not follow the API server again")
+		}
+	}
 }
