@@ -186,3 +186,29 @@ func (n *node) inject(proto uint8, i int, to, backend netip.AddrPort) error {
 	}
 	return n.list.Create(f)
 }
+
+// BenchmarkList200k lists of 200,000 entries those of one address, which the kernel looks for, those
+// of many, and all.
+func BenchmarkList200k(b *testing.B) {
+	n := newBenchNode(b)
+	many := make([]netip.Addr, 100)
+	for i := range many {
+		many[i] = netip.AddrFrom4([4]byte{10, 2, 0, byte(i)})
+	}
+	for _, bb := range []struct {
+		name string
+		s    *Selection
+	}{{"one address", Select([]netip.Addr{benchBackend(0).Addr()})}, {"none of four", Select(many[:4])}, {"none of 100", Select(many)}, {"all", SelectAll()}} {
+		b.Run(bb.name, func(b *testing.B) {
+			entries := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				entries = 0
+				if err := n.conn.List(b.Context(), bb.s, func(*Entry) error { entries++; return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(entries), "entries")
+		})
+	}
+}
