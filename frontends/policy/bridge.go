@@ -23,8 +23,9 @@ type host struct{ sys, proc string }
 
 // unfilteredBridges returns the bridges that connect pods of this node and whose packets
 // from port to port do not pass nftables (rule 41), and the settings that would change it.
-// pods are addresses of pods.
-func (h host) unfilteredBridges(have [2]bool, pods []netip.Addr) (bridges, settings []string) {
+// pods returns addresses of pods. It is called only if there are bridges and a setting is
+// wrong.
+func (h host) unfilteredBridges(have [2]bool, pods func() []netip.Addr) (bridges, settings []string) {
 	// The pattern is valid, which is the only error.
 	found, _ := filepath.Glob(h.sys + "/class/net/*/bridge")
 	if len(found) == 0 {
@@ -36,7 +37,7 @@ func (h host) unfilteredBridges(have [2]bool, pods []netip.Addr) (bridges, setti
 			continue
 		}
 		routes, unfiltered := h.routes(family == 1), false
-		for _, addr := range pods {
+		for _, addr := range pods() {
 			bridge := deviceOf(routes, addr)
 			if bridge == "" || !slices.Contains(found, filepath.Join(h.sys, "class/net", bridge, "bridge")) {
 				continue
@@ -152,7 +153,7 @@ func podAddresses(s localstate.State) []netip.Addr {
 // warnBridges logs a warning if a bridge connects pods past the rules, unless the warning
 // is the one of before. It returns the text of the present one.
 func (f *Frontend) warnBridges(h host, before string) string {
-	bridges, settings := h.unfilteredBridges(f.have, podAddresses(f.state.State(nil, false)))
+	bridges, settings := h.unfilteredBridges(f.have, func() []netip.Addr { return podAddresses(f.state.State(nil, false)) })
 	now := strings.Join(bridges, ",") + " " + strings.Join(settings, ",")
 	if len(bridges) > 0 && now != before {
 		f.cfg.Logger.Warn("packets between two pods on one bridge are not filtered: load br_netfilter and set these to 1",

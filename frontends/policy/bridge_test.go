@@ -35,7 +35,7 @@ func TestBridges(t *testing.T) {
 	pods := []netip.Addr{netip.MustParseAddr("10.244.1.5"), netip.MustParseAddr("fd00:10:244:1::5")}
 	check := func(what string, have [2]bool, pods []netip.Addr, want string) {
 		t.Helper()
-		bridges, settings := h.unfilteredBridges(have, pods)
+		bridges, settings := h.unfilteredBridges(have, func() []netip.Addr { return pods })
 		if got := strings.Trim(fmt.Sprint(bridges, settings), "[] "); got != want {
 			t.Errorf("%s: %s, want %s", what, got, want)
 		}
