@@ -31,6 +31,7 @@ var scenarios = []scenario{
 	{name: "api/rights-are-those-of-the-manifests", run: apiRights},
 	{name: "deploy/manifests-are-accepted", run: deployManifests},
 	{name: "deploy/probes-answer", run: deployProbes},
+	{name: "deploy/cluster-policy-status", run: clusterPolicyStatus},
 	{name: "service/clusterip", run: serviceClusterIP},
 	{name: "service/clusterip-ipv6", run: serviceClusterIPv6},
 	{name: "service/clusterip-from-a-host", run: serviceFromHost},
