@@ -18,7 +18,7 @@ var changeCount = flag.Int("cyclonus.changes", 200, "how many random changes are
 const (
 	// epoch is how many changes are planned together. The flows that have one verdict in all
 	// states of an epoch have packets while the changes happen.
-	epoch = 10
+	epoch = 16
 	// pause is the time between two changes.
 	pause = 25 * time.Millisecond
 )
