@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// DefaultWait bounds the time until a request of the runtime is answered. Runtimes
-	// disconnect a plugin after 2 s by default.
-	DefaultWait = 500 * time.Millisecond
+	// DefaultWait bounds the time until a request of the runtime is answered. Half the
+	// request timeout of the runtime, 1 s by default, is less.
+	DefaultWait = 5 * time.Second
 	// DefaultForget is how long the pods of a runtime count that does not come back. Its
 	// restart, and that of the node's agents, takes less.
 	DefaultForget = 5 * time.Minute

@@ -108,8 +108,8 @@ func TestWait(t *testing.T) {
 
 // TestWaitBelowRequestTimeout answers before the runtime disconnects the plugin.
 func TestWaitBelowRequestTimeout(t *testing.T) {
-	adaptation.SetPluginRequestTimeout(200 * time.Millisecond)
-	t.Cleanup(func() { adaptation.SetPluginRequestTimeout(adaptation.DefaultPluginRequestTimeout) })
+	adaptation.SetPluginRequestTimeout(time.Second)
+	t.Cleanup(func() { adaptation.SetPluginRequestTimeout(requestTimeout) })
 	rt := newRuntime(t)
 	rt.start(t)
 	l := newLab(t, rt, time.Minute)

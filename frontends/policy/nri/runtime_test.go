@@ -9,10 +9,19 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
 )
+
+// requestTimeout is the runtime's; the plugin waits for half of it at most.
+const requestTimeout = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	adaptation.SetPluginRequestTimeout(requestTimeout)
+	os.Exit(m.Run())
+}
 
 // runtime is the runtime's side of NRI, as in containerd.
 type runtime struct {
