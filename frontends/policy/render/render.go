@@ -60,8 +60,11 @@ type table struct {
 	recheck               recheck
 	previous              *previous
 	// left are objects of an earlier process.
-	left leftovers
-	work uint64
+	// declaredLast are the objects of the last update, patching is true while a patch is made.
+	declaredLast []*object
+	patching     bool
+	left         leftovers
+	work         uint64
 }
 
 // entry is the element of an address in the map of a direction.

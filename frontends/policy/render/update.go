@@ -24,7 +24,9 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.compareWithPrevious()
+	r.setPatching(true)
 	patches := r.update(&c)
+	r.setPatching(false)
 	var out publish.Update
 	p := &weftv1.Patch{Fragment: Fragment}
 	for i, t := range r.tables {
@@ -43,6 +45,13 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 		r.committed()
 	}
 	return out
+}
+
+// setPatching says whether what is rendered is sent as a patch. A snapshot has all at once.
+func (r *Renderer) setPatching(patching bool) {
+	for _, t := range r.tables {
+		t.patching = patching
+	}
 }
 
 // Load applies changes without making a patch, for a caller that sends a snapshot.
@@ -295,9 +304,14 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 
 // flush fills the patch with what differs between the kernel and what is wanted.
 func (t *table) flush(p *patch) {
-	for _, o := range t.takeFresh() {
+	for _, o := range t.declaredLast {
+		o.isNew = false
+	}
+	t.declaredLast = t.takeFresh()
+	for _, o := range t.declaredLast {
 		if !t.left.adopt(o) {
 			p.declare(o)
+			o.isNew = t.patching
 		}
 		t.work++
 	}
@@ -333,7 +347,11 @@ func (t *table) flushMembers(p *patch) {
 }
 
 // flushPods changes the elements of pods. The chain of a pod that has one changes only
-// when the sets of the new chain are full; a pod that has none gets it at once.
+// when the sets of the new chain are full, and in a later update than the one that declares the
+// chain: a packet that is on its way through the rules while an update is committed may see the new
+// element and the chain as it was before, empty, which accepts. A pod that has no chain gets
+// one at once for ingress, because its packets were accepted before. An empty chain for egress
+// would skip the ingress policies of the other end.
 func (t *table) flushPods(p *patch) {
 	if len(t.unsentPods) == 0 {
 		return
@@ -392,6 +410,8 @@ func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 		return true
 	case e.wanted == e.sent && e.pod == e.sentPod:
 		return true
+	case e.wanted.isNew && (e.sent != nil || d == model.Egress):
+		return false
 	case e.sent != nil && e.sent != e.wanted && !e.wanted.full():
 		return false
 	}
