@@ -274,6 +274,9 @@ func TestRenderLeftOut(t *testing.T) {
 	if u.Empty() {
 		t.Fatal("a policy that is left out changes nothing")
 	}
+	for c.Pending() {
+		c.Render(nil, true)
+	}
 	c.Cleanup()
 	text := fmt.Sprint(c.Snapshot())
 	if strings.Contains(text, "ingress[0]") || !strings.Contains(text, "10.244.1.5") {

@@ -60,10 +60,10 @@ type table struct {
 	recheck               recheck
 	previous              *previous
 	// left are objects of an earlier process.
+	left leftovers
 	// declaredLast are the objects of the last update, patching is true while a patch is made.
 	declaredLast []*object
 	patching     bool
-	left         leftovers
 	work         uint64
 }
 
