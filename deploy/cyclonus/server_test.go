@@ -90,7 +90,7 @@ func (a *apiServer) followed(ctx context.Context, nodes int) error {
 	a.disturbed = false
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	const calm = 500 * time.Millisecond
+	const idle = 500 * time.Millisecond
 	before, since := 0, time.Now()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -108,7 +108,7 @@ func (a *apiServer) followed(ctx context.Context, nodes int) error {
 		if all != before {
 			before, since = all, time.Now()
 		}
-		if !missing && time.Since(since) > calm {
+		if !missing && time.Since(since) > idle {
 			return nil
 		}
 		select {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -96,7 +97,7 @@ func startReplay(ctx context.Context, l *lab.Lab, dir string) (*api, error) {
 		return nil, err
 	}
 	a := &api{kind: replay, kubeconfig: filepath.Join(dir, "kubeconfig"), stop: p.Kill}
-	config := &rest.Config{Host: "http://" + address, QPS: -1}
+	config := &rest.Config{Host: "http://" + address, QPS: -1, Transport: &http.Transport{MaxIdleConnsPerHost: writers}}
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	if a.client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, errors.Join(fmt.Errorf("make client: %w", err), p.Kill())
