@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,18 +128,29 @@ func (p *proxy) synced(ctx context.Context) (time.Time, error) {
 
 // metric reads one of the proxy's, 0 when it has none of that name.
 func (p *proxy) metric(ctx context.Context, name string) (float64, error) {
+	values, err := p.metrics(ctx, name)
+	return values[name], err
+}
+
+// metrics returns several metrics of one answer.
+func (p *proxy) metrics(ctx context.Context, names ...string) (map[string]float64, error) {
 	body, err := p.get(ctx, "/metrics")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer body.Close()
+	out := make(map[string]float64, len(names))
 	lines := bufio.NewScanner(body)
 	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			return strconv.ParseFloat(value, 64)
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		if !slices.Contains(names, name) {
+			continue
+		}
+		if out[name], err = strconv.ParseFloat(value, 64); err != nil {
+			return nil, err
 		}
 	}
-	return 0, lines.Err()
+	return out, lines.Err()
 }
 
 // get asks the proxy's metrics server.

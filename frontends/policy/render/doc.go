@@ -22,9 +22,12 @@
 // The name of a chain or set has a hash of its content. Another content is another object
 // beside it, except for the members of sets of pods; only chains on hooks change in place.
 // The change of a policy is therefore new chains, and new elements of the pods in the maps.
-// The kernel switches all elements of a transaction in one moment, but rules a little
-// before elements. With this division no packet meets a rule of one state and an element of
-// another. What has lost its use stays until Cleanup, and is used again if it comes back.
+// What has lost its use stays until Cleanup, and is used again if it comes back.
+//
+// A packet takes the generation of the rules when it enters a hook, and that of the elements at
+// each lookup (nft_do_chain in Linux): during a commit it can see new elements with the rules of
+// before, for which a chain of the same commit is empty, and accepts. So an element of a pod
+// that is isolated already leads to a new chain one update after the chain.
 //
 // Counters are named objects of their own. Their names have no hash of the rules, so they
 // go on when a policy changes: a counter is that of "shop/db ingress[0]", or of what the
