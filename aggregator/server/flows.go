@@ -68,7 +68,8 @@ func (c caller) await(ctx context.Context) error {
 //
 // Possible errors: errLimit, errMalformed.
 func countList(m proto.Message, b []byte) error {
-	most, what := 0, ""
+	var most int
+	var what string
 	switch m.(type) {
 	case *weftv1.ListFlowsRequest:
 		most, what = maxFlowAddresses, "addresses"

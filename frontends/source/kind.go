@@ -136,7 +136,7 @@ func (k Kind[O, V]) compile() (*kind, error) {
 	}
 	if len(k.Keep) > 0 {
 		if out.keep, err = fieldsOnWire(reflect.TypeOf(k.Object), k.Keep); err != nil {
-			return out, fmt.Errorf("Keep: %w", err)
+			return out, fmt.Errorf("fields to keep: %w", err)
 		}
 	}
 	out.decode = func(o Object) func() {

@@ -70,6 +70,19 @@ func (a *aggregatorFlags) limit() rate.Limit {
 	return rate.Limit(a.rate)
 }
 
+// openFlows opens the conntrack table for the removal of entries after commits, and for the
+// listings of publishers. Each has its own sockets, so that a listing does not delay a removal.
+func openFlows() (flows, flowTable *conntrack.Conn, err error) {
+	if flows, err = conntrack.Open(); err != nil {
+		return nil, nil, err
+	}
+	if flowTable, err = conntrack.Open(); err != nil {
+		_ = flows.Close()
+		return nil, nil, err
+	}
+	return flows, flowTable, nil
+}
+
 // startAggregator opens the kernel and the socket, and adds the aggregator and its server to
 // g. With --standby it returns at once, and they start when no other weft has the socket.
 func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
@@ -97,15 +110,9 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	if !conn.Owner() {
 		log.Warn("this kernel cannot protect tables from other processes (that needs Linux 6.9): foreign changes are repaired after they happen")
 	}
-	flows, err := conntrack.Open()
+	flows, flowTable, err := openFlows()
 	if err != nil {
 		_ = conn.Close()
-		return err
-	}
-	// It has sockets of its own, so that a listing does not delay the removal after a commit.
-	flowTable, err := conntrack.Open()
-	if err != nil {
-		_, _ = conn.Close(), flows.Close()
 		return err
 	}
 	// The tables stay in the kernel when the socket that owns them closes.

@@ -64,7 +64,9 @@ type table struct {
 	// declaredLast are the objects of the last update, patching is true while a patch is made.
 	declaredLast []*object
 	patching     bool
-	work         uint64
+	// holding is true if the last update held back what packets see: see mustHold.
+	holding bool
+	work    uint64
 }
 
 // entry is the element of an address in the map of a direction.

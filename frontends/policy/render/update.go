@@ -315,6 +315,7 @@ func (t *table) flush(p *patch) {
 		}
 		t.work++
 	}
+	t.holding = !t.holding && t.mustHold()
 	t.flushMembers(p)
 	t.flushPods(p)
 	t.flushPodCIDRs(p)
@@ -328,10 +329,28 @@ func (t *table) flush(p *patch) {
 	t.flushHooks(p)
 }
 
+// mustHold reports whether an element that leads to a chain of this update waits for the
+// next one. Then the other elements of pods and the members of sets that were declared before
+// wait with it, so that they all change in one commit: between two, a pod could have its old
+// policies and the other end its new labels.
+func (t *table) mustHold() bool {
+	for a := range t.unsentPods {
+		for d := range model.NumDirections {
+			if e := t.entries[d][a]; e != nil && e.wanted != nil && e.wanted != e.sent && e.wanted.isNew && (e.sent != nil || d == model.Egress) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // flushMembers changes the elements of sets of pods.
 func (t *table) flushMembers(p *patch) {
 	sets := slices.SortedFunc(maps.Keys(t.unsent), func(a, b *object) int { return strings.Compare(a.name, b.name) })
 	for _, o := range sets {
+		if t.holding && !o.isNew {
+			continue
+		}
 		add, remove := o.members.flush()
 		for _, m := range remove {
 			p.remove(o.name, o.members.key(m))
@@ -401,6 +420,8 @@ func (t *table) flushEntry(p *patch, d model.Direction, a netip.Addr) bool {
 	switch {
 	case e == nil:
 		return true
+	case t.holding && e.sent != nil && e.sent != e.wanted:
+		return false
 	case e.wanted == nil:
 		if e.sent != nil {
 			p.remove(mapNames[d], a.String())
